@@ -1,0 +1,67 @@
+# make help says what there is. Tests need Go, git and make, and nothing else;
+# what linting needs beyond that is pinned in tools/go.mod.
+
+GO ?= go
+# gofmt of the very toolchain that builds, whether or not it is on the path.
+GOFMT ?= $(shell $(GO) env GOROOT)/bin/gofmt
+
+# How long a package's tests may take before they are taken to hang.
+TIMEOUT ?= 10m
+# The race detector slows the simulator down by about ten.
+RACE_TIMEOUT ?= 30m
+# How long each fuzz target runs.
+FUZZTIME ?= 10s
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## say what there is
+	@echo "usage: make TARGET"
+	@echo
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)$$/\1|\2/p' Makefile | \
+		while IFS='|' read -r target text; do printf '  %-10s  %s\n' "$$target" "$$text"; done
+
+.PHONY: build
+build: ## build bin/leasehold
+	$(GO) build -o bin/leasehold ./cmd/leasehold
+
+.PHONY: test
+test: ## check formatting, vet, and run all tests: what must pass before a commit
+	@unformatted=$$($(GOFMT) -l .) || exit 1; \
+	if [ -n "$$unformatted" ]; then \
+		echo "these files are not formatted, run gofmt -w on them:" >&2; \
+		echo "$$unformatted" >&2; \
+		exit 1; \
+	fi
+	$(GO) vet ./...
+	$(GO) test -shuffle=on -timeout=$(TIMEOUT) ./...
+
+.PHONY: test-race
+test-race: ## run all tests under the race detector (needs a C compiler)
+	CGO_ENABLED=1 $(GO) test -race -shuffle=on -timeout=$(RACE_TIMEOUT) ./...
+
+.PHONY: lint
+lint: ## run golangci-lint as tools/go.mod pins it (its first build takes minutes)
+	$(GO) tool -modfile=tools/go.mod golangci-lint run ./...
+
+.PHONY: fuzz
+fuzz: ## run each fuzz target for FUZZTIME, 10s unless told
+	@grep -r --include='*_test.go' '^func Fuzz' . | \
+		sed -n 's|^\(.*\)/[^/]*_test\.go:func \(Fuzz[A-Za-z0-9_]*\).*|\1 \2|p' | sort | \
+		while read -r dir target; do \
+			echo "$$dir $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir" </dev/null || exit 1; \
+		done
+
+.PHONY: bench-sim
+bench-sim: ## run the benchmarks of the simulator and the manager machine
+	$(GO) test -run '^$$' -bench . -benchmem ./internal/sim ./internal/machine/manager
+
+.PHONY: cover
+cover: ## say which share of the code all tests together run, in total and by function
+	$(GO) test -timeout=$(TIMEOUT) -coverpkg=./... -coverprofile=cover.out ./...
+	$(GO) tool cover -func=cover.out
+
+.PHONY: clean
+clean: ## remove what the other targets made
+	rm -rf bin cover.out

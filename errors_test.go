@@ -1,0 +1,147 @@
+package leasehold_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// TestKindsAreNeverRenumbered: kinds cross the wire, so their numbers are a
+// promise to peers of other versions.
+func TestKindsAreNeverRenumbered(t *testing.T) {
+	names := make(map[string]leasehold.Kind)
+	for number, want := range []struct {
+		kind leasehold.Kind
+		name string
+	}{
+		{leasehold.Other, "error"},
+		{leasehold.Invalid, "invalid"},
+		{leasehold.NotOwner, "not the owner"},
+		{leasehold.NoOwner, "no owner"},
+		{leasehold.NotLeader, "not the leader"},
+		{leasehold.NameTaken, "name taken"},
+		{leasehold.NotFound, "not found"},
+		{leasehold.Exists, "exists"},
+		{leasehold.Unavailable, "unavailable"},
+		{leasehold.Limit, "limit reached"},
+		{leasehold.Stale, "stale"},
+		{leasehold.Closed, "closed"},
+		{leasehold.Internal, "internal error"},
+	} {
+		if int(want.kind) != number || want.kind.Error() != want.name {
+			t.Errorf("kind %d is %d, %q; want %q", number, want.kind, want.kind, want.name)
+		}
+		if other, taken := names[want.name]; taken {
+			t.Errorf("kinds %d and %d are both called %q", other, want.kind, want.name)
+		}
+		names[want.name] = want.kind
+	}
+	if got, want := leasehold.Kind(13).Error(), "kind(13)"; got != want {
+		t.Errorf("got %q, want %q: has a kind been added without a test?", got, want)
+	}
+}
+
+func TestErrorText(t *testing.T) {
+	for _, test := range []struct {
+		err  leasehold.Error
+		want string
+	}{
+		{leasehold.Error{}, "error"},
+		{leasehold.Error{Kind: leasehold.Stale}, "stale"},
+		{leasehold.Error{Err: io.EOF}, "EOF"},
+		{leasehold.Error{Op: "join"}, "join: error"},
+		{leasehold.Error{Op: "join", Kind: leasehold.NameTaken}, "join: name taken"},
+		{leasehold.Error{Subject: "web-1", Kind: leasehold.NameTaken}, `"web-1": name taken`},
+		{leasehold.Error{Subject: "a\nb", Err: io.EOF}, `"a\nb": EOF`},
+		{leasehold.Error{Op: "join", Subject: "web-1", Kind: leasehold.Unavailable, Err: io.EOF}, `join "web-1": EOF`},
+		{
+			leasehold.Error{Op: "join", Err: &leasehold.Error{Op: "dial", Subject: "host:1", Err: io.EOF}},
+			`join: dial "host:1": EOF`,
+		},
+	} {
+		if got := test.err.Error(); got != test.want {
+			t.Errorf("%#v reads %q, want %q", test.err, got, test.want)
+		}
+	}
+}
+
+func TestErrorf(t *testing.T) {
+	err := leasehold.Errorf("open", leasehold.Unavailable, "store", "read at %d: %w", 7, io.ErrUnexpectedEOF)
+	if got, want := err.Error(), `open "store": read at 7: unexpected EOF`; got != want {
+		t.Errorf("reads %q, want %q", got, want)
+	}
+	if !errors.Is(err, io.ErrUnexpectedEOF) || !errors.Is(err, leasehold.Unavailable) || errors.Is(err, leasehold.Invalid) {
+		t.Errorf("errors.Is is wrong about %v", err)
+	}
+}
+
+// Errors of each sort that the tests below wrap and join.
+var (
+	notOwner = &leasehold.Error{Op: "check", Kind: leasehold.NotOwner}
+	stale    = leasehold.Errorf("fence", leasehold.Stale, "row", "generation 41 is older than 43")
+	open     = &leasehold.Error{Op: "serve", Err: notOwner} // leaves its kind open
+	errPlain = errors.New("plain")
+	both     = &leasehold.Error{Op: "serve", Kind: leasehold.Unavailable, Err: notOwner}
+)
+
+func TestKindOf(t *testing.T) {
+	for name, test := range map[string]struct {
+		err  error
+		want leasehold.Kind
+	}{
+		"nil":                         {nil, leasehold.Other},
+		"foreign":                     {errPlain, leasehold.Other},
+		"ours without a kind":         {&leasehold.Error{Op: "x"}, leasehold.Other},
+		"ours":                        {notOwner, leasehold.NotOwner},
+		"a bare kind":                 {leasehold.NotOwner, leasehold.NotOwner},
+		"a kind of a newer peer":      {&leasehold.Error{Kind: 200}, 200},
+		"wrapped":                     {fmt.Errorf("x: %w", notOwner), leasehold.NotOwner},
+		"wrapped twice":               {fmt.Errorf("y: %w", fmt.Errorf("x: %w", notOwner)), leasehold.NotOwner},
+		"a wrapped bare kind":         {fmt.Errorf("x: %w", leasehold.NotOwner), leasehold.NotOwner},
+		"two wrapped":                 {fmt.Errorf("%w, %w", errPlain, stale), leasehold.Stale},
+		"joined":                      {errors.Join(errPlain, stale), leasehold.Stale},
+		"joined, the left one counts": {errors.Join(stale, notOwner), leasehold.Stale},
+		"joined, the first is open":   {errors.Join(&leasehold.Error{}, notOwner), leasehold.NotOwner},
+		"joined inside joined":        {errors.Join(errPlain, errors.Join(errPlain, notOwner), stale), leasehold.NotOwner},
+		"the outer kind counts":       {both, leasehold.Unavailable},
+		"an open outer kind does not": {open, leasehold.NotOwner},
+		"wrapping nothing":            {wrapsNil{}, leasehold.Other},
+	} {
+		if got := leasehold.KindOf(test.err); got != test.want {
+			t.Errorf("%s: KindOf(%v) = %v, want %v", name, test.err, got, test.want)
+		}
+	}
+}
+
+type wrapsNil struct{}
+
+func (wrapsNil) Error() string { return "wraps nil" }
+func (wrapsNil) Unwrap() error { return nil }
+
+func TestErrorsIsFindsKindAndCause(t *testing.T) {
+	for _, err := range []error{both, fmt.Errorf("x: %w", both), errors.Join(errPlain, both)} {
+		for _, target := range []error{both, notOwner, leasehold.Unavailable, leasehold.NotOwner} {
+			if !errors.Is(err, target) {
+				t.Errorf("%v is not %v", err, target)
+			}
+		}
+		if errors.Is(err, leasehold.Stale) || errors.Is(err, stale) {
+			t.Errorf("%v is stale", err)
+		}
+	}
+}
+
+func TestErrorsAs(t *testing.T) {
+	err := errors.Join(errPlain, fmt.Errorf("x: %w", both))
+	var e *leasehold.Error
+	if !errors.As(err, &e) || e != both {
+		t.Errorf("errors.As found %v, want the outermost %v", e, both)
+	}
+	var kind leasehold.Kind
+	if !errors.As(err, &kind) || kind != leasehold.Unavailable {
+		t.Errorf("errors.As found kind %v, want %v", kind, leasehold.Unavailable)
+	}
+}

@@ -1,0 +1,451 @@
+package election
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+)
+
+// An Event is something that happens to a manager's candidacy.
+type Event interface{ electionEvent() }
+
+type (
+	// Seen is the record as it was read, or as a watch reported it. It may be
+	// old, but it was there once.
+	Seen struct{ Record storage.Record }
+	// ReadFailed says that a read was not answered.
+	ReadFailed struct{}
+	// Swapped answers [Swap]. Version is the new record's if it is done.
+	Swapped struct {
+		Outcome storage.Outcome
+		Version storage.Version
+	}
+	// Superseded says that someone with a higher term has been heard of.
+	Superseded struct{ By leasehold.Term }
+	// Resign asks to give up leadership, for good.
+	Resign struct{}
+)
+
+func (Seen) electionEvent()       {}
+func (ReadFailed) electionEvent() {}
+func (Swapped) electionEvent()    {}
+func (Superseded) electionEvent() {}
+func (Resign) electionEvent()     {}
+
+// An Action is something that the shell must do. Actions are done in order.
+type Action interface{ electionAction() }
+
+type (
+	// Read reads the record; the shell answers with [Seen] or [ReadFailed].
+	// Fresh asks for a linearizable read.
+	Read struct{ Fresh bool }
+	// Swap writes the record if the stored one has version Prev; the shell
+	// answers with [Swapped].
+	Swap struct {
+		Prev storage.Version
+		New  storage.Record
+	}
+	// Lead says that we lead, in a new term, until Until.
+	Lead struct {
+		Term  leasehold.Term
+		Until mono.Instant
+	}
+	// Extend says that we go on leading until Until.
+	Extend struct{ Until mono.Instant }
+	// StepDown says that we no longer lead.
+	StepDown struct{}
+	// Resigned says that the store knows that we no longer lead.
+	Resigned struct{}
+	// Note tells the operator, and the counters, what happened and why.
+	Note struct {
+		What       Notable
+		Have, Want uint64
+	}
+)
+
+func (Read) electionAction()     {}
+func (Swap) electionAction()     {}
+func (Lead) electionAction()     {}
+func (Extend) electionAction()   {}
+func (StepDown) electionAction() {}
+func (Resigned) electionAction() {}
+func (Note) electionAction()     {}
+
+// A Notable is something worth a line in a log.
+type Notable uint8
+
+// What an election may note.
+const (
+	NoteTakeover     Notable = iota // a record stood still for too long: Have how long, Want
+	NoteResignedSeen                // a leader has resigned: its place is taken at once
+	NoteElected                     // we lead: Have the term
+	NoteBeaten                      // someone else was faster
+	NoteSwapUnknown                 // the outcome of a swap is not known
+	NoteSwapFound                   // a swap of unknown outcome had happened
+	NoteSwapRetry                   // a swap of unknown outcome had not happened
+	NoteLapsed                      // our authority ran out before we could renew it
+	NoteRegained                    // our authority had run out, and nobody had taken over
+	NoteDeposed                     // someone else leads: Have their term
+	NoteResigning                   // we give up leadership
+	NoteOldRecord                   // a record older than one seen before was ignored
+	notables
+)
+
+var notableNames = [notables]string{
+	"takeover", "resignation seen", "elected", "beaten", "swap unknown", "swap found", "swap retried",
+	"authority lapsed", "authority regained", "deposed", "resigning", "old record",
+}
+
+func (n Notable) String() string { return notableNames[n] }
+
+// Notables returns how many there are: they number from 0.
+func Notables() int { return int(notables) }
+
+// Config is what a manager knows about its group.
+type Config struct {
+	Self storage.ManagerID
+	// TTL is for how long a leader acts without renewing. Shorter means faster
+	// failover; longer means that a slow store does not end a leadership.
+	// Default 3 s.
+	TTL time.Duration
+	// Renew is how often the leader renews. Default TTL/3.
+	Renew time.Duration
+	// Poll is how often a standby looks, where the watch does not tell it.
+	// Default TTL/6.
+	Poll time.Duration
+	// Drift bounds how clocks differ in rate. Default 1.20.
+	Drift mono.Drift
+	// Rand draws jitter.
+	Rand *rand.Rand
+}
+
+func (c *Config) validate() error {
+	if c.TTL == 0 {
+		c.TTL = 3 * time.Second
+	}
+	if c.Renew == 0 {
+		c.Renew = c.TTL / 3
+	}
+	if c.Poll == 0 {
+		c.Poll = c.TTL / 6
+	}
+	if c.Drift == 0 {
+		c.Drift = 1.20
+	}
+	switch {
+	case c.Self == "" || c.Rand == nil:
+		return leasehold.Errorf("election", leasehold.Invalid, string(c.Self), "Self and Rand must be set")
+	case c.TTL < 10*time.Millisecond || c.Renew <= 0 || c.Renew > c.TTL/2 || c.Poll <= 0:
+		return leasehold.Errorf("election", leasehold.Invalid, string(c.Self),
+			"ttl %v, renew %v and poll %v: want a ttl of at least 10 ms, two renewals in it, and a positive poll", c.TTL, c.Renew, c.Poll)
+	case !(c.Drift >= 1 && c.Drift <= 10):
+		return leasehold.Errorf("election", leasehold.Invalid, string(c.Self), "drift is %v, want 1 to 10", float64(c.Drift))
+	}
+	return nil
+}
+
+// attempt is a swap that has been sent and not resolved.
+type attempt struct {
+	prev storage.Version
+	rec  storage.Record
+	// sent is when it was first sent: authority counts from there.
+	sent  mono.Instant
+	doubt bool // its outcome is unknown: read
+}
+
+// A Machine is one manager's part in the election. It is not safe for
+// concurrent use. The actions that Step and Advance return are valid until the
+// next call.
+type Machine struct {
+	cfg Config
+	out []Action
+
+	record storage.Record // newest seen or written
+	seenAt mono.Instant   // when this machine first saw it
+	known  bool           // record has been read at least once
+	floor  leasehold.Term // a term that someone else has been heard to have
+
+	nextRead mono.Instant
+	try      *attempt
+
+	leading   bool
+	until     mono.Instant // our authority
+	lapsed    bool
+	nextRenew mono.Instant
+	resigning bool
+	resigned  bool
+}
+
+// New returns a standby that looks at once who leads.
+func New(now mono.Instant, cfg Config) (*Machine, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	return &Machine{cfg: cfg, nextRead: now, nextRenew: mono.Never}, nil
+}
+
+// Leader returns who leads and in which term, as far as we know.
+func (m *Machine) Leader() (storage.ManagerID, leasehold.Term) {
+	if m.record.Resigned {
+		return "", m.record.Term
+	}
+	return m.record.Leader, m.record.Term
+}
+
+// Leads reports whether we act as leader at now.
+func (m *Machine) Leads(now mono.Instant) bool { return m.leading && now < m.until }
+
+// Step handles an event that happened at now, and all time that has passed.
+// It returns what to do, in order, and when to call Advance at the latest.
+func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
+	m.out = m.out[:0]
+	switch e := e.(type) {
+	case Seen:
+		m.seen(now, e.Record)
+	case ReadFailed:
+	case Swapped:
+		m.swapped(now, e)
+	case Superseded:
+		m.superseded(now, e.By)
+	case Resign:
+		m.resigning = true
+		m.note(NoteResigning, uint64(m.record.Term), 0)
+		if m.leading {
+			m.leading = false
+			m.emit(StepDown{})
+			m.nextRenew = now
+		} else {
+			m.retire()
+		}
+	}
+	return m.finish(now)
+}
+
+// Advance handles the passing of time.
+func (m *Machine) Advance(now mono.Instant) ([]Action, mono.Instant) {
+	m.out = m.out[:0]
+	return m.finish(now)
+}
+
+func (m *Machine) emit(a Action) { m.out = append(m.out, a) }
+
+func (m *Machine) note(what Notable, have, want uint64) { m.emit(Note{what, have, want}) }
+
+func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
+	if m.resigned {
+		return m.out, mono.Never
+	}
+	if m.leading && !m.lapsed && now >= m.until {
+		m.lapsed = true
+		m.note(NoteLapsed, uint64(now), uint64(m.until))
+	}
+	switch {
+	case m.try != nil:
+		m.resolve(now)
+	case m.leading || m.resigning:
+		m.renew(now)
+	default:
+		m.stand(now)
+	}
+	return m.out, m.alarm()
+}
+
+// alarm is when time alone makes a difference.
+func (m *Machine) alarm() mono.Instant {
+	switch {
+	case m.try != nil && m.try.doubt:
+		return m.nextRead
+	case m.try != nil:
+		return mono.Never
+	case m.leading || m.resigning:
+		return m.nextRenew
+	case m.known:
+		return min(m.nextRead, m.seenAt.Add(m.cfg.Drift.Stretch(m.cfg.TTL)))
+	}
+	return m.nextRead
+}
+
+// resolve reads again while a swap is in doubt.
+func (m *Machine) resolve(now mono.Instant) {
+	if m.try.doubt && now >= m.nextRead {
+		m.nextRead = now.Add(m.cfg.Poll)
+		m.emit(Read{Fresh: true})
+	}
+}
+
+// renew swaps in a new beat, or our resignation.
+func (m *Machine) renew(now mono.Instant) {
+	if now < m.nextRenew {
+		return
+	}
+	next := m.record
+	next.Beat++
+	next.Resigned = m.resigning
+	m.swap(now, next)
+}
+
+// stand watches the leader, and takes over when it has stood still.
+func (m *Machine) stand(now mono.Instant) {
+	if m.known && m.vacant(now) {
+		m.swap(now, storage.Record{Term: max(m.record.Term, m.floor) + 1, Leader: m.cfg.Self, Beat: 1})
+		return
+	}
+	if now >= m.nextRead {
+		m.nextRead = now.Add(m.cfg.Poll - time.Duration(m.cfg.Rand.Int64N(int64(m.cfg.Poll/8)+1)))
+		m.emit(Read{})
+	}
+}
+
+// vacant reports whether nobody can be leading.
+func (m *Machine) vacant(now mono.Instant) bool {
+	switch {
+	case m.record.Version == 0:
+		return true
+	case m.record.Resigned:
+		m.note(NoteResignedSeen, uint64(m.record.Term), 0)
+		return true
+	}
+	wait := m.cfg.Drift.Stretch(m.cfg.TTL)
+	if now < m.seenAt.Add(wait) {
+		return false
+	}
+	m.note(NoteTakeover, uint64(now.Sub(m.seenAt)), uint64(wait))
+	return true
+}
+
+func (m *Machine) swap(now mono.Instant, rec storage.Record) {
+	rec.Version = 0
+	m.try = &attempt{prev: m.record.Version, rec: rec, sent: now}
+	m.emit(Swap{m.try.prev, rec})
+}
+
+// seen takes in a record that was read or watched.
+func (m *Machine) seen(now mono.Instant, r storage.Record) {
+	if m.known && r.Version < m.record.Version {
+		m.note(NoteOldRecord, uint64(r.Version), uint64(m.record.Version))
+		return
+	}
+	if try := m.try; try != nil && try.doubt {
+		m.settle(now, r)
+		return
+	}
+	if m.try != nil || (m.known && r.Version == m.record.Version) {
+		return // nothing new, or the outcome of our swap will tell
+	}
+	m.observe(now, r)
+	if m.leading {
+		m.stepDown(r.Term) // we did not write it
+	} else if m.resigning {
+		m.retire() // someone took over before we could resign
+	}
+}
+
+// observe remembers a record as first seen now.
+func (m *Machine) observe(now mono.Instant, r storage.Record) {
+	m.record, m.seenAt, m.known = r, now, true
+}
+
+// settle resolves a swap in doubt by what a read has found.
+func (m *Machine) settle(now mono.Instant, r storage.Record) {
+	try := m.try
+	ours := r.Term == try.rec.Term && r.Leader == try.rec.Leader && r.Beat == try.rec.Beat && r.Resigned == try.rec.Resigned
+	switch {
+	case ours:
+		m.note(NoteSwapFound, uint64(r.Version), 0)
+		m.won(now, r.Version)
+	case r.Version == try.prev:
+		// It may still arrive: so it is sent again just as it was.
+		m.note(NoteSwapRetry, uint64(r.Version), 0)
+		try.doubt = false
+		m.emit(Swap{try.prev, try.rec})
+	default:
+		m.beaten(now, r)
+	}
+}
+
+// swapped handles the outcome of our swap.
+func (m *Machine) swapped(now mono.Instant, e Swapped) {
+	if m.try == nil || m.try.doubt {
+		return
+	}
+	if e.Outcome == storage.Done {
+		m.won(now, e.Version)
+		return
+	}
+	m.note(NoteSwapUnknown, uint64(e.Outcome), 0)
+	m.try.doubt = true
+	m.nextRead = now
+}
+
+// won makes our swap count, from when it was first sent.
+func (m *Machine) won(now mono.Instant, v storage.Version) {
+	try := m.try
+	m.try = nil
+	rec := try.rec
+	rec.Version = v
+	m.observe(now, rec)
+	m.until = try.sent.Add(m.cfg.TTL)
+	m.nextRenew = max(try.sent.Add(m.cfg.Renew), m.nextRenewFloor(now))
+	switch {
+	case rec.Resigned:
+		m.retire()
+	case m.resigning:
+		m.leading = false
+		m.nextRenew = now
+	case m.leading:
+		if m.lapsed {
+			m.note(NoteRegained, uint64(rec.Beat), 0)
+		}
+		m.lapsed = now >= m.until
+		m.emit(Extend{m.until})
+	default:
+		m.leading, m.lapsed = true, false
+		m.note(NoteElected, uint64(rec.Term), 0)
+		m.emit(Lead{rec.Term, m.until})
+	}
+}
+
+// nextRenewFloor keeps a leader whose store is slow from swapping in a frenzy.
+func (m *Machine) nextRenewFloor(now mono.Instant) mono.Instant { return now.Add(m.cfg.Renew / 8) }
+
+// beaten handles the loss of a swap to someone else's.
+func (m *Machine) beaten(now mono.Instant, r storage.Record) {
+	m.note(NoteBeaten, uint64(r.Term), uint64(m.try.rec.Term))
+	m.try = nil
+	m.observe(now, r)
+	if m.leading {
+		m.stepDown(r.Term)
+	}
+	if m.resigning {
+		m.retire()
+	}
+	m.nextRead = now.Add(m.cfg.Poll)
+}
+
+func (m *Machine) stepDown(by leasehold.Term) {
+	m.note(NoteDeposed, uint64(by), uint64(m.record.Term))
+	m.leading, m.lapsed = false, false
+	m.nextRenew = mono.Never
+	m.emit(StepDown{})
+}
+
+// superseded gives way to a leader whom others have heard of. If it turns out
+// that there is none, because the store forgot it, the next term is above it.
+func (m *Machine) superseded(now mono.Instant, by leasehold.Term) {
+	if by <= m.record.Term {
+		return
+	}
+	m.floor = max(m.floor, by)
+	m.nextRead = now
+	if m.leading {
+		m.stepDown(by)
+	}
+}
+
+func (m *Machine) retire() {
+	m.resigned = true
+	m.emit(Resigned{})
+}

@@ -1,0 +1,84 @@
+package lookup
+
+import (
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/table"
+)
+
+// An Event is something that happens to a lookup.
+type Event interface{ lookupEvent() }
+
+type (
+	// Reply is a message from a manager that says it leads.
+	Reply struct{ *protocol.LookupReply }
+
+	// Redirect is a message from a manager that does not lead.
+	Redirect struct{ protocol.NotLeader }
+
+	// Refresh says that the table has been found wrong: a server that it
+	// names was not the owner.
+	Refresh struct{}
+)
+
+func (Reply) lookupEvent()    {}
+func (Redirect) lookupEvent() {}
+func (Refresh) lookupEvent()  {}
+
+// An Action is something that the shell must do. Actions are done in order.
+type Action interface{ lookupAction() }
+
+type (
+	// Send sends a request to one manager, or to all of them if To is empty.
+	Send struct {
+		To      storage.ManagerID
+		Request *protocol.LookupRequest
+	}
+
+	// Publish makes the table the one that keys are found in. It is immutable.
+	Publish struct{ Table *table.Table }
+
+	// Losses tells the application what state is gone, in order.
+	Losses struct{ Losses []leasehold.Loss }
+
+	// Note tells the operator, and the counters, what happened and why.
+	Note struct {
+		What       Notable
+		Have, Want uint64
+	}
+)
+
+func (Send) lookupAction()    {}
+func (Publish) lookupAction() {}
+func (Losses) lookupAction()  {}
+func (Note) lookupAction()    {}
+
+// A Notable is something worth a line in a log.
+type Notable uint8
+
+// What a lookup may note.
+const (
+	NoteBadMessage   Notable = iota // a message that makes no sense was dropped
+	NoteForeign                     // a message for another namespace was dropped
+	NoteStaleTerm                   // a message of a deposed leader was dropped: Have its term, Want ours
+	NoteGap                         // changes are missing: Have where the message starts, Want our lsn
+	NoteOverlap                     // a message brought changes that we had: Have where it starts, Want our lsn
+	NoteSnapshot                    // a snapshot was taken over: Have its lsn, Want ours
+	NoteOldSnapshot                 // a snapshot older than our table was dropped
+	NoteMixed                       // changes do not follow on our table: a snapshot is asked for
+	NoteContactLost                 // no manager has answered for too long: everything counts as lost
+	NoteContactBack                 // a manager answers again
+	NoteLeaderSilent                // no answer in time: all managers are asked
+	notables
+)
+
+var notableNames = [notables]string{
+	"bad message", "foreign message", "stale term", "gap", "overlap", "snapshot", "old snapshot", "mixed history",
+	"contact lost", "contact back", "leader silent",
+}
+
+func (n Notable) String() string { return notableNames[n] }
+
+// Notables returns how many there are: they number from 0.
+func Notables() int { return int(notables) }

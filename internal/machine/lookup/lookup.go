@@ -1,0 +1,324 @@
+package lookup
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/keyrange"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/table"
+)
+
+// Config is what a lookup is told when it starts.
+type Config struct {
+	Namespace leasehold.Namespace
+	ID        uint64 // names the lookup among those that one manager talks to
+	Limits    protocol.Limits
+
+	// Poll is how often to ask. Changes arrive unasked; asking proves that
+	// none was missed. Default 5 s.
+	Poll time.Duration
+	// Stale is how old that proof may become before everything counts as
+	// lost: at least three polls, or one lost message raises a false alarm.
+	// Default 30 s.
+	Stale time.Duration
+	// Retry is how long to wait for an answer before asking all managers.
+	// Default 500 ms; it doubles up to Poll.
+	Retry time.Duration
+
+	// Rand draws jitter.
+	Rand *rand.Rand
+}
+
+func (c *Config) validate() error {
+	if err := c.Namespace.Validate(); err != nil {
+		return err
+	}
+	if c.Limits == (protocol.Limits{}) {
+		c.Limits = protocol.DefaultLimits
+	}
+	for _, d := range []struct {
+		field *time.Duration
+		usual time.Duration
+	}{{&c.Poll, 5 * time.Second}, {&c.Stale, 30 * time.Second}, {&c.Retry, 500 * time.Millisecond}} {
+		if *d.field == 0 {
+			*d.field = d.usual
+		}
+	}
+	switch {
+	case c.Rand == nil:
+		return leasehold.Errorf("lookup", leasehold.Invalid, string(c.Namespace), "Rand must be set")
+	case c.Retry < 0 || c.Poll < c.Retry || c.Stale < 3*c.Poll:
+		return leasehold.Errorf("lookup", leasehold.Invalid, string(c.Namespace),
+			"retry %v, poll %v and stale %v: want retry <= poll and at least three polls in stale", c.Retry, c.Poll, c.Stale)
+	}
+	return nil
+}
+
+// A Machine is one lookup. It is not safe for concurrent use. The actions that
+// Step and Advance return are valid until the next call.
+type Machine struct {
+	cfg Config
+	out []Action
+
+	seq      protocol.Seq
+	sentAt   mono.Instant
+	nextSend mono.Instant
+	awaiting bool
+	misses   int
+
+	term   leasehold.Term
+	leader storage.ManagerID // empty: ask everyone
+
+	table *table.Table // immutable; nil until the first snapshot
+	mixed bool         // our table cannot be continued: ask for a snapshot
+	// fresh is when we last knew everything that had been committed.
+	fresh mono.Instant
+	// despaired is when we last reported everything as lost; only if lost.
+	despaired mono.Instant
+	lost      bool
+}
+
+// New returns a lookup that knows nothing and asks at once.
+func New(now mono.Instant, cfg Config) (*Machine, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	return &Machine{cfg: cfg, nextSend: now, fresh: now}, nil
+}
+
+// Table returns the table last published; nil if there is none yet.
+func (m *Machine) Table() *table.Table { return m.table }
+
+// LSN returns the LSN of the table, 0 if there is none yet.
+func (m *Machine) LSN() leasehold.LSN {
+	if m.table == nil {
+		return 0
+	}
+	return m.table.LSN()
+}
+
+// Step handles an event that happened at now, and all time that has passed.
+// It returns what to do, in order, and when to call Advance at the latest.
+func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
+	m.out = m.out[:0]
+	m.despair(now)
+	switch e := e.(type) {
+	case Reply:
+		m.reply(now, e.LookupReply)
+	case Redirect:
+		m.redirect(now, e.NotLeader)
+	case Refresh:
+		m.soon(now)
+	}
+	return m.finish(now)
+}
+
+// Advance handles the passing of time.
+func (m *Machine) Advance(now mono.Instant) ([]Action, mono.Instant) {
+	m.out = m.out[:0]
+	m.despair(now)
+	return m.finish(now)
+}
+
+func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
+	if now >= m.nextSend {
+		m.send(now)
+	}
+	wake := m.nextSend
+	if m.table != nil {
+		wake = min(wake, m.despairAt())
+	}
+	return m.out, wake
+}
+
+func (m *Machine) emit(a Action) { m.out = append(m.out, a) }
+
+func (m *Machine) note(what Notable, have, want uint64) { m.emit(Note{what, have, want}) }
+
+// despairAt is when everything must be reported as lost: once our knowledge is
+// too old, and again as often while it stays so. Whatever is lost meanwhile,
+// the next report covers it.
+func (m *Machine) despairAt() mono.Instant {
+	if m.lost {
+		return m.despaired.Add(m.cfg.Stale)
+	}
+	return m.fresh.Add(m.cfg.Stale)
+}
+
+func (m *Machine) despair(now mono.Instant) {
+	if m.table == nil || now < m.despairAt() {
+		return
+	}
+	m.lost, m.despaired = true, now
+	m.note(NoteContactLost, uint64(now.Sub(m.fresh)), uint64(m.cfg.Stale))
+	m.emit(Losses{[]leasehold.Loss{{Range: leasehold.All, Cause: leasehold.CauseContact, LSN: m.table.LSN()}}})
+}
+
+func (m *Machine) send(now mono.Instant) {
+	if m.awaiting {
+		m.misses++
+		if m.leader != "" {
+			m.note(NoteLeaderSilent, uint64(m.misses), 0)
+			m.leader = ""
+		}
+	}
+	m.seq++
+	m.sentAt = now
+	m.awaiting = true
+	m.nextSend = now.Add(m.jitter(min(m.cfg.Retry<<min(m.misses, 6), m.cfg.Poll)))
+	r := &protocol.LookupRequest{Namespace: m.cfg.Namespace, Lookup: m.cfg.ID, Seq: m.seq}
+	if !m.mixed {
+		r.LSN = m.LSN()
+	}
+	m.emit(Send{m.leader, r})
+}
+
+// jitter takes up to an eighth off d, so that lookups do not march in step.
+func (m *Machine) jitter(d time.Duration) time.Duration {
+	return d - time.Duration(m.cfg.Rand.Int64N(int64(d/8)+1))
+}
+
+// soon asks again shortly: at once if nothing is under way.
+func (m *Machine) soon(now mono.Instant) {
+	if !m.awaiting {
+		m.nextSend = now
+	}
+}
+
+func (m *Machine) redirect(now mono.Instant, n protocol.NotLeader) {
+	if n.Leader == "" || n.Leader == m.leader || n.Term < m.term || m.misses == 0 {
+		return
+	}
+	m.leader = n.Leader
+	m.awaiting = false
+	m.nextSend = now
+}
+
+func (m *Machine) reply(now mono.Instant, r *protocol.LookupReply) {
+	switch {
+	case r.Validate(m.cfg.Limits) != nil:
+		m.note(NoteBadMessage, uint64(r.LSN), 0)
+		return
+	case r.Namespace != m.cfg.Namespace:
+		m.note(NoteForeign, 0, 0)
+		return
+	case r.Term < m.term:
+		m.note(NoteStaleTerm, uint64(r.Term), uint64(m.term))
+		return
+	}
+	m.term, m.leader = r.Term, r.Leader
+	switch {
+	case r.Snapshot != nil:
+		m.replace(r.Snapshot)
+	case len(r.Changes) > 0:
+		m.follow(now, r)
+	}
+	if r.Echo == m.seq {
+		m.answered(now, r)
+	}
+}
+
+// answered notes that our newest request was: then we know everything that was
+// committed before we sent it, if we have caught up with the answer, and but
+// for what the leader itself does not know.
+func (m *Machine) answered(now mono.Instant, r *protocol.LookupReply) {
+	m.awaiting = false
+	m.misses = 0
+	m.nextSend = m.sentAt.Add(m.jitter(m.cfg.Poll))
+	if m.table == nil && r.LSN == 0 {
+		m.replace(table.New()) // the leader's table is empty, and so is ours
+	}
+	if m.table == nil || m.mixed || m.LSN() < r.LSN {
+		m.nextSend = now
+		return
+	}
+	m.fresh = max(m.fresh, m.sentAt.Add(-r.Age))
+	if m.lost && now < m.fresh.Add(m.cfg.Stale) {
+		m.lost = false
+		m.note(NoteContactBack, 0, 0)
+	}
+}
+
+// follow applies changes in order.
+func (m *Machine) follow(now mono.Instant, r *protocol.LookupReply) {
+	if m.table == nil || m.mixed {
+		return // a snapshot has been asked for
+	}
+	at := m.table.LSN()
+	if r.From > at {
+		m.note(NoteGap, uint64(r.From), uint64(at))
+		m.soon(now)
+		return
+	}
+	if r.LSN <= at {
+		return
+	}
+	if r.From < at {
+		m.note(NoteOverlap, uint64(r.From), uint64(at))
+	}
+	next := m.table.Clone()
+	var losses []leasehold.Loss
+	for i := range r.Changes {
+		c := &r.Changes[i]
+		if c.LSN <= at {
+			continue
+		}
+		if err := next.Apply(c); err != nil {
+			m.note(NoteMixed, uint64(c.LSN), uint64(at))
+			m.mixed = true
+			m.soon(now)
+			return
+		}
+		if loss, lost := c.Loss(); lost {
+			losses = append(losses, loss)
+		}
+	}
+	m.publish(next, losses)
+}
+
+// replace takes over a snapshot, and finds what was lost since our table.
+func (m *Machine) replace(s *table.Table) {
+	if m.table == nil {
+		m.publish(s, nil)
+		return
+	}
+	if m.mixed && s.LSN() == m.table.LSN() {
+		m.mixed = false // our table is right: it was the message that was not
+		return
+	}
+	if s.LSN() <= m.table.LSN() {
+		m.note(NoteOldSnapshot, uint64(s.LSN()), uint64(m.table.LSN()))
+		return
+	}
+	m.note(NoteSnapshot, uint64(s.LSN()), uint64(m.table.LSN()))
+	m.mixed = false
+	m.publish(s, missed(m.table, s))
+}
+
+// missed returns the losses that happened after old and up to s.
+func missed(old, s *table.Table) []leasehold.Loss {
+	var losses []leasehold.Loss
+	for r, e := range keyrange.Zip(old.Entries(), s.Entries()) {
+		if e.B.Lost <= old.LSN() {
+			continue
+		}
+		loss := leasehold.Loss{Range: r, Generation: e.A.Generation, LSN: e.B.Lost}
+		if !e.A.Vacant() {
+			loss.Owner = e.A.Holder.Owner
+		}
+		losses = append(losses, loss)
+	}
+	return losses
+}
+
+func (m *Machine) publish(t *table.Table, losses []leasehold.Loss) {
+	m.table = t
+	m.emit(Publish{t})
+	if len(losses) > 0 {
+		m.emit(Losses{losses})
+	}
+}

@@ -1,0 +1,134 @@
+package manager
+
+import (
+	"fmt"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/table"
+)
+
+// committed handles the outcome of the batch under way.
+func (m *Machine) committed(now mono.Instant, o storage.Outcome) {
+	if m.batch == nil || m.doubt {
+		return
+	}
+	if o == storage.Done {
+		m.record(now)
+		return
+	}
+	// Even a conflict may be our own batch, sent twice, of which the first got
+	// through. Only the log knows.
+	m.note(NoteCommitUnknown, "", uint64(m.batch.Prev), uint64(m.batch.Last()))
+	m.doubt = true
+	m.emit(ReadEnd{})
+}
+
+// logEnd resolves a doubt about the batch under way.
+func (m *Machine) logEnd(now mono.Instant, e LogEnd) {
+	switch {
+	case !m.doubt:
+	case e.Err:
+		m.reread = now.Add(m.backoff())
+	case e.Term != m.term:
+		m.deposed(e.Term)
+	case e.LSN == m.batch.Last():
+		m.note(NoteCommitFound, "", uint64(e.LSN), 0)
+		m.doubt = false
+		m.record(now)
+	case e.LSN == m.batch.Prev:
+		// It may still arrive: so it is sent again just as it was.
+		m.note(NoteCommitRetry, "", uint64(e.LSN), 0)
+		m.doubt = false
+		m.emit(Commit{m.batch})
+	default:
+		panic(fmt.Sprintf("log of %q ends at lsn %d in our own term %d, where only %d or %d is possible",
+			m.cfg.Namespace, e.LSN, m.term, m.batch.Prev, m.batch.Last()))
+	}
+}
+
+// record makes the committed batch part of the table and lets it be known.
+func (m *Machine) record(now mono.Instant) {
+	changes := m.batch.Changes
+	m.batch = nil
+	m.snapshot = nil
+	for i := range changes {
+		if err := m.table.Apply(&changes[i]); err != nil {
+			panic(err) // we decided it on this very table
+		}
+		m.hand(&changes[i])
+	}
+	m.log.append(now, changes)
+	m.log.truncate(now, m.cfg.LogChanges, m.cfg.LogAge)
+	m.emit(Broadcast{&protocol.LookupReply{
+		Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Term: m.term,
+		LSN: m.table.LSN(), From: changes[0].LSN - 1, Changes: changes,
+	}})
+	if m.unsaved += len(changes); m.unsaved >= m.cfg.SnapshotEvery {
+		m.unsaved = 0
+		m.emit(SaveSnapshot{&storage.Snapshot{Namespace: m.cfg.Namespace, Term: m.term, Table: m.frozen()}})
+	}
+}
+
+// hand gives a granted lease to its peer, if that is still there.
+func (m *Machine) hand(c *table.Change) {
+	if c.Kind != table.Granted {
+		return
+	}
+	l := leasehold.Lease{Range: c.Range, Generation: c.Generation}
+	p := m.sessions[c.Holder.Session]
+	if p == nil || !p.member() {
+		m.note(NoteGrantOrphaned, c.Holder.Owner, uint64(c.Generation), 0)
+		m.free(l, c.Holder, leasehold.CauseExpired)
+		return
+	}
+	p.add(l)
+	m.touch(p)
+}
+
+// frozen returns a copy of the table for others to keep.
+func (m *Machine) frozen() *table.Table {
+	if m.snapshot == nil {
+		m.snapshot = m.table.Clone()
+	}
+	return m.snapshot
+}
+
+// lookup tells a lookup what it has missed: the changes, or the whole table
+// where that is smaller or the changes are forgotten (Centrifuge 2.2.1).
+func (m *Machine) lookup(now mono.Instant, r *protocol.LookupRequest) {
+	switch {
+	case r.Validate() != nil:
+		m.note(NoteBadMessage, "", 0, uint64(r.Seq))
+		return
+	case r.Namespace != m.cfg.Namespace:
+		m.note(NoteForeign, "", 0, 0)
+		return
+	case !m.leads(now):
+		m.note(NoteNoAuthority, "", uint64(now), uint64(m.authority))
+		return
+	}
+	reply := &protocol.LookupReply{
+		Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Term: m.term,
+		Echo: r.Seq, LSN: m.table.LSN(), From: r.LSN,
+	}
+	if m.batch != nil {
+		reply.Age = m.cfg.Timing.Drift.Stretch(now.Sub(m.sentAt))
+	}
+	m.log.truncate(now, m.cfg.LogChanges, m.cfg.LogAge)
+	changes, known := m.log.since(r.LSN)
+	switch {
+	case r.LSN > m.table.LSN():
+		m.note(NoteLookupAhead, "", uint64(r.LSN), uint64(m.table.LSN()))
+		return
+	case r.LSN == m.table.LSN():
+	case known && len(changes) <= m.table.Len() && r.LSN != 0:
+		reply.Changes = changes
+	default:
+		m.note(NoteSnapshot, "", uint64(r.LSN), uint64(m.table.LSN()))
+		reply.Snapshot = m.frozen()
+	}
+	m.emit(Answer{r.Lookup, reply})
+}

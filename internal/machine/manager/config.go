@@ -1,0 +1,92 @@
+package manager
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/partition"
+)
+
+// Config is what a leader knows about one namespace.
+type Config struct {
+	Namespace leasehold.Namespace
+	Self      storage.ManagerID
+	Timing    protocol.Timing  // default [protocol.DefaultTiming]
+	Policy    partition.Policy // default consistent hashing, 64 virtual nodes
+	Limits    protocol.Limits  // default [protocol.DefaultLimits]
+
+	// MaxOwners bounds how many sessions are known at a time: members, those
+	// who have said hello, and those who wait for a name. Default 4096.
+	MaxOwners int
+	// Backoff bounds the random wait after two messages have crossed. Default
+	// 200 ms; see the owner's.
+	Backoff time.Duration
+
+	// LogAge and LogChanges bound the changes kept for lookups. Longer serves
+	// more of them without a snapshot, and costs about 80 bytes a change.
+	// Defaults 5 minutes (Centrifuge 2.1.2) and 16,384.
+	LogAge     time.Duration
+	LogChanges int
+	// BatchChanges bounds one commit. Default 4096.
+	BatchChanges int
+	// SnapshotEvery is after how many changes the store may shorten its log:
+	// fewer makes takeovers faster, more makes commits cheaper. Default 4096.
+	SnapshotEvery int
+
+	// Rand draws backoffs.
+	Rand *rand.Rand
+}
+
+func (c *Config) validate() error {
+	if err := c.Namespace.Validate(); err != nil {
+		return err
+	}
+	bad := func(format string, args ...any) error {
+		return leasehold.Errorf("manager", leasehold.Invalid, string(c.Namespace), format, args...)
+	}
+	if c.Rand == nil || c.Self == "" {
+		return bad("Self and Rand must be set")
+	}
+	if c.Timing == (protocol.Timing{}) {
+		c.Timing = protocol.DefaultTiming()
+	}
+	if err := c.Timing.Validate(); err != nil {
+		return err
+	}
+	if c.Policy == nil {
+		c.Policy = partition.Consistent{}
+	}
+	if c.Limits == (protocol.Limits{}) {
+		c.Limits = protocol.DefaultLimits
+	}
+	for _, d := range []struct {
+		field *int
+		usual int
+		name  string
+	}{
+		{&c.MaxOwners, 4096, "MaxOwners"},
+		{&c.LogChanges, 1 << 14, "LogChanges"},
+		{&c.BatchChanges, 4096, "BatchChanges"},
+		{&c.SnapshotEvery, 4096, "SnapshotEvery"},
+	} {
+		if *d.field == 0 {
+			*d.field = d.usual
+		}
+		if *d.field < 0 {
+			return bad("%s is %d, want more than 0", d.name, *d.field)
+		}
+	}
+	if c.Backoff == 0 {
+		c.Backoff = 200 * time.Millisecond
+	}
+	if c.LogAge == 0 {
+		c.LogAge = 5 * time.Minute
+	}
+	if c.Backoff < 0 || c.LogAge < 0 {
+		return bad("backoff %v and log age %v must not be negative", c.Backoff, c.LogAge)
+	}
+	return nil
+}

@@ -1,0 +1,369 @@
+package manager
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/keyrange"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/table"
+	"github.com/leasehold-dev/leasehold/partition"
+)
+
+// A Machine leads one namespace for one term. It is not safe for concurrent
+// use. The actions that Step and Advance return are valid until the next call.
+type Machine struct {
+	cfg  Config
+	out  []Action
+	term leasehold.Term
+	// authority is when our time as leader ends, unless it is extended.
+	authority mono.Instant
+	begun     bool
+	over      bool
+	seq       protocol.Seq // our newest message to anyone
+
+	table *table.Table // committed
+	log   changelog
+	// snapshot is the table as lookups get it; nil if it must be copied again.
+	snapshot *table.Table
+	// unsaved counts changes since the store's last snapshot.
+	unsaved int
+
+	sessions map[leasehold.Session]*peer
+	seats    []*seat // sorted by owner
+
+	current partition.Assignment
+	desired *keyrange.Map[*seat] // current, by seat; nil means nobody
+	// replan: members have changed since desired was worked out.
+	replan bool
+	// replanAt is not earlier than when the policy may be asked again.
+	replanAt mono.Instant
+	// rescan: the table has not been compared with desired yet.
+	rescan bool
+	// touched are peers that may have to be told something.
+	touched []*peer
+
+	freed  []freed        // to be recorded, and then granted anew
+	batch  *storage.Batch // under way; nil if none is
+	sentAt mono.Instant   // when it was first sent
+	doubt  bool           // its outcome is unknown
+	reread mono.Instant   // when to read the log's end again
+
+	wake mono.Instant // no deadline is earlier
+}
+
+// freed is a lease that has ended, which the table does not say yet.
+type freed struct {
+	leasehold.Lease
+	holder *table.Holder
+	cause  leasehold.Cause
+}
+
+// New returns the machine of a leader that took over before now, in term, and
+// may act until authority. The state must have been read after the takeover.
+// Advance it at once.
+//
+// Every lease in the table counts as held until its holder could no longer
+// have been renewed by an earlier leader.
+func New(now mono.Instant, cfg Config, term leasehold.Term, authority mono.Instant, state *storage.State) (*Machine, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	t, err := state.Replay()
+	if err != nil {
+		return nil, err
+	}
+	m := &Machine{
+		cfg: cfg, term: term, authority: authority, table: t,
+		sessions: make(map[leasehold.Session]*peer),
+		desired:  keyrange.NewMap[*seat](nil),
+		reread:   mono.Never, wake: mono.Never, replan: true, unsaved: len(state.Changes),
+	}
+	m.log.base = t.LSN()
+	if n := len(state.Changes); n > 0 {
+		m.log.base = state.Changes[0].LSN - 1
+		m.log.append(now, state.Changes)
+	}
+	return m, nil
+}
+
+// begin starts every step. The first one takes over: from here on we judge who
+// is alive, so that nobody's time starts before we can listen.
+func (m *Machine) begin(now mono.Instant) {
+	m.out = m.out[:0]
+	if !m.begun {
+		m.begun = true
+		m.inherit(now)
+		m.redraw(now)
+	}
+	m.expire(now)
+}
+
+// inherit makes a peer of every session that the table names, and takes the
+// table for the assignment in force.
+func (m *Machine) inherit(now mono.Instant) {
+	until := now.Add(m.cfg.Timing.Hold())
+	for r, e := range m.table.All() {
+		if e.Vacant() {
+			continue
+		}
+		p := m.sessions[e.Holder.Session]
+		if p == nil {
+			p = &peer{holder: e.Holder, until: until, proven: true, resendAt: mono.Never}
+			m.sessions[e.Holder.Session] = p
+		}
+		p.leases = append(p.leases, leasehold.Lease{Range: r, Generation: e.Generation})
+	}
+	for r, e := range m.table.All() {
+		if e.Vacant() {
+			m.current = m.current.Append(r.Start, "")
+			continue
+		}
+		m.current = m.current.Append(r.Start, e.Holder.Owner)
+		if m.sessions[e.Holder.Session].seat != nil {
+			continue
+		}
+		p := m.sessions[e.Holder.Session]
+		s := m.seat(e.Holder.Owner)
+		if s.incumbent != nil {
+			m.note(NoteGhost, s.owner, 0, 0)
+			if newestOf(s.incumbent) > newestOf(p) {
+				continue
+			}
+			s.incumbent.seat = nil
+		}
+		s.incumbent, p.seat = p, s
+	}
+}
+
+func newestOf(p *peer) leasehold.Generation {
+	var g leasehold.Generation
+	for _, l := range p.leases {
+		g = max(g, l.Generation)
+	}
+	return g
+}
+
+// Term returns the leader's term.
+func (m *Machine) Term() leasehold.Term { return m.term }
+
+// Table returns the committed table, which must not be changed. It is valid
+// until the next call.
+func (m *Machine) Table() *table.Table { return m.table }
+
+// Sizes says how much the machine holds: everything in it that can grow.
+type Sizes struct{ Sessions, Seats, Ranges, Planned, Log, Freed, Actions int }
+
+// Sizes returns the current sizes.
+func (m *Machine) Sizes() Sizes {
+	return Sizes{len(m.sessions), len(m.seats), m.table.Len(), m.desired.Len(), len(m.log.changes), len(m.freed), cap(m.out)}
+}
+
+// Step handles an event that happened at now, and all time that has passed.
+// It returns what to do, in order, and when to call Advance at the latest.
+func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
+	if m.over {
+		return nil, mono.Never
+	}
+	m.begin(now)
+	switch e := e.(type) {
+	case Request:
+		m.request(now, e.LeaseRequest)
+	case Lookup:
+		m.lookup(now, e.LookupRequest)
+	case Authority:
+		m.authority = max(m.authority, e.Until)
+		m.wake = now // whatever waited for it
+	case Committed:
+		m.committed(now, e.Outcome)
+	case LogEnd:
+		m.logEnd(now, e)
+	}
+	return m.finish(now)
+}
+
+// Advance handles the passing of time.
+func (m *Machine) Advance(now mono.Instant) ([]Action, mono.Instant) {
+	if m.over {
+		return nil, mono.Never
+	}
+	m.begin(now)
+	return m.finish(now)
+}
+
+func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
+	if m.over {
+		return m.out, mono.Never
+	}
+	if now >= m.reread {
+		m.reread = mono.Never
+		m.emit(ReadEnd{})
+	}
+	if !m.leads(now) {
+		return m.out, m.reread // nothing else to do until we lead again
+	}
+	m.plan(now)
+	m.tellTouched(now)
+	return m.out, min(m.wake, m.reread)
+}
+
+func (m *Machine) emit(a Action) { m.out = append(m.out, a) }
+
+func (m *Machine) note(what Notable, owner leasehold.OwnerID, have, want uint64) {
+	m.emit(Note{what, owner, have, want})
+}
+
+// deposed ends the machine.
+func (m *Machine) deposed(by leasehold.Term) {
+	m.over = true
+	m.emit(Deposed{by})
+}
+
+// leads reports whether we may act as leader at now.
+func (m *Machine) leads(now mono.Instant) bool { return now < m.authority }
+
+func (m *Machine) wakeAt(at mono.Instant) { m.wake = min(m.wake, at) }
+
+func (m *Machine) backoff() time.Duration {
+	return time.Duration(m.cfg.Rand.Int64N(int64(m.cfg.Backoff) + 1))
+}
+
+// seat returns the seat of an owner's name, making one if there is none.
+func (m *Machine) seat(owner leasehold.OwnerID) *seat {
+	i, found := m.findSeat(owner)
+	if !found {
+		m.seats = slices.Insert(m.seats, i, &seat{owner: owner})
+	}
+	return m.seats[i]
+}
+
+func (m *Machine) findSeat(owner leasehold.OwnerID) (int, bool) {
+	return slices.BinarySearchFunc(m.seats, owner, func(s *seat, o leasehold.OwnerID) int {
+		return strings.Compare(string(s.owner), string(o))
+	})
+}
+
+// expire ends what has run out of time. A leader without authority must not
+// judge others: they may well have spoken to its successor.
+func (m *Machine) expire(now mono.Instant) {
+	if now < m.wake || !m.leads(now) {
+		return
+	}
+	m.wake = mono.Never
+	for _, s := range slices.Clone(m.seats) {
+		if p := s.contender; p != nil && now >= p.until {
+			m.forget(p)
+		}
+		if p := s.incumbent; p != nil && now >= p.until {
+			m.note(NoteExpired, s.owner, uint64(len(p.leases)), 0)
+			m.remove(p, leasehold.CauseExpired)
+		}
+	}
+	for _, p := range m.ghosts() {
+		if now >= p.until {
+			m.remove(p, leasehold.CauseExpired)
+		}
+	}
+	for _, s := range m.seats {
+		for _, p := range []*peer{s.incumbent, s.contender} {
+			m.rouse(now, p)
+		}
+	}
+	for _, p := range m.ghosts() {
+		m.wakeAt(p.until)
+	}
+	if m.replan {
+		m.wakeAt(m.replanAt)
+	}
+}
+
+// rouse sends what a race has delayed and sets the alarm for what is next.
+func (m *Machine) rouse(now mono.Instant, p *peer) {
+	if p == nil {
+		return
+	}
+	if now >= p.resendAt {
+		p.resendAt = mono.Never
+		m.tell(now, p)
+	}
+	m.wakeAt(min(p.until, p.resendAt))
+}
+
+// ghosts returns the sessions without a seat that still have leases, in a
+// fixed order. There are hardly ever any.
+func (m *Machine) ghosts() []*peer {
+	seated := 0
+	for _, s := range m.seats {
+		if s.incumbent != nil {
+			seated++
+		}
+		if s.contender != nil {
+			seated++
+		}
+	}
+	if seated == len(m.sessions) {
+		return nil
+	}
+	var out []*peer
+	for _, p := range m.sessions {
+		if p.seat == nil {
+			out = append(out, p)
+		}
+	}
+	slices.SortFunc(out, func(a, b *peer) int { return slices.Compare(a.holder.Session[:], b.holder.Session[:]) })
+	return out
+}
+
+// remove ends a peer and all its leases, and seats whoever waits for its name.
+func (m *Machine) remove(p *peer, cause leasehold.Cause) {
+	for _, l := range p.leases {
+		m.free(l, p.holder, cause)
+	}
+	p.setLeases(nil)
+	wasMember := p.member()
+	m.forget(p)
+	if s := p.seat; s != nil && wasMember {
+		m.replan = true
+	}
+}
+
+// forget removes a peer that has no leases.
+func (m *Machine) forget(p *peer) {
+	delete(m.sessions, p.holder.Session)
+	s := p.seat
+	if s == nil {
+		return
+	}
+	if s.contender == p {
+		s.contender = nil
+		return
+	}
+	s.incumbent, s.contender = s.contender, nil
+	if s.incumbent == nil {
+		s.gone = true
+		i, _ := m.findSeat(s.owner)
+		m.seats = slices.Delete(m.seats, i, i+1)
+		return
+	}
+	m.note(NoteSuccessor, s.owner, 0, 0)
+	if s.incumbent.proven {
+		m.replan = true
+		m.touch(s.incumbent)
+	}
+}
+
+func (m *Machine) free(l leasehold.Lease, h *table.Holder, cause leasehold.Cause) {
+	m.freed = append(m.freed, freed{l, h, cause})
+}
+
+// touch remembers to look whether p must be told something.
+func (m *Machine) touch(p *peer) {
+	if !p.stale {
+		p.stale = true
+		m.touched = append(m.touched, p)
+	}
+}

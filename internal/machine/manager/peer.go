@@ -1,0 +1,74 @@
+package manager
+
+import (
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/table"
+)
+
+// A seat is an owner's name and who has it.
+type seat struct {
+	owner     leasehold.OwnerID
+	incumbent *peer
+	contender *peer // another session that wants the name; nil if none does
+	gone      bool  // nobody has the name any more
+}
+
+// A peer is one session of an owner, as this leader knows it.
+type peer struct {
+	holder *table.Holder
+	// seat is nil for a ghost: a session whose leases are in the table although
+	// a later session has its name. It is only waited for.
+	seat *seat
+
+	// until is when the leases of a silent peer have certainly ended.
+	until mono.Instant
+	// echo is the newest request accepted, 0 if none was in this term.
+	echo protocol.Seq
+	// sent is our newest message to it, 0 if there was none in this term.
+	sent protocol.Seq
+	// proven: it has shown that it hears us.
+	proven bool
+	// unacked: our newest message asked for something and was not reflected yet.
+	unacked bool
+	// stale: what we last told it is no longer what we want.
+	stale bool
+	// resendAt is when to speak again after a race.
+	resendAt mono.Instant
+
+	// leases is what the table gives it, less what it has given back.
+	// Immutable: replaced as a whole.
+	leases []leasehold.Lease
+	// fresh holds grants that it has not confirmed: generation to the message
+	// that first offered it, 0 if none did yet.
+	fresh map[leasehold.Generation]protocol.Seq
+	// offers is what to tell it; nil if it must be worked out again.
+	offers []protocol.Offer
+}
+
+// member reports whether the peer takes part in the partitioning.
+func (p *peer) member() bool { return p.seat != nil && p.seat.incumbent == p && p.proven }
+
+// drop takes parts away from the peer's leases. They are sorted.
+func (p *peer) drop(parts []leasehold.Lease) { p.setLeases(protocol.Missing(p.leases, parts)) }
+
+// add gives the peer a lease that was just granted.
+func (p *peer) add(l leasehold.Lease) {
+	next := make([]leasehold.Lease, 0, len(p.leases)+1)
+	i := 0
+	for ; i < len(p.leases) && p.leases[i].Range.Start < l.Range.Start; i++ {
+		next = append(next, p.leases[i])
+	}
+	next = append(next, l)
+	p.setLeases(append(next, p.leases[i:]...))
+	if p.fresh == nil {
+		p.fresh = make(map[leasehold.Generation]protocol.Seq)
+	}
+	p.fresh[l.Generation] = 0
+}
+
+func (p *peer) setLeases(leases []leasehold.Lease) {
+	p.leases = leases
+	p.offers = nil
+}

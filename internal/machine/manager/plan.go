@@ -1,0 +1,187 @@
+package manager
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/keyrange"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/table"
+	"github.com/leasehold-dev/leasehold/partition"
+)
+
+// plan works out a new assignment if the members have changed, and puts what
+// can be granted into a batch.
+func (m *Machine) plan(now mono.Instant) {
+	if m.batch != nil {
+		return // one at a time
+	}
+	if m.replan && now >= m.replanAt {
+		m.redraw(now)
+	}
+	if !m.rescan && len(m.freed) == 0 {
+		return
+	}
+	var grants []grant
+	if m.rescan {
+		grants = m.scan()
+	}
+	changes := m.settleFreed(&grants)
+	changes, rest := m.grantAll(changes, grants)
+	m.rescan = rest
+	if len(changes) > 0 {
+		m.batch = &storage.Batch{Namespace: m.cfg.Namespace, Term: m.term, Prev: m.table.LSN(), Changes: changes}
+		m.sentAt = now
+		m.emit(Commit{m.batch})
+	}
+}
+
+// redraw asks the policy what it wants, now that the members have changed.
+func (m *Machine) redraw(now mono.Instant) {
+	m.replan = false
+	in := partition.Input{Current: m.current, Limits: partition.Limits{MaxRanges: m.cfg.Limits.Ranges}}
+	for _, s := range m.seats {
+		if s.incumbent.member() {
+			in.Members = append(in.Members, partition.Member{Owner: s.owner, Weight: s.incumbent.holder.Weight})
+		}
+	}
+	want, err := m.cfg.Policy.Assign(in)
+	if err == nil {
+		err = partition.Validate(in, want)
+	}
+	if err != nil {
+		m.note(NotePolicyRefused, "", 0, 0)
+		want = m.current
+		m.replan = true
+		m.replanAt = now.Add(m.cfg.Timing.Renew)
+		m.wakeAt(m.replanAt)
+	}
+	m.adopt(want)
+}
+
+// adopt makes the assignment the one that we work towards.
+func (m *Machine) adopt(want partition.Assignment) {
+	m.current = want
+	byOwner := make(map[leasehold.OwnerID]*seat, len(m.seats))
+	for _, s := range m.seats {
+		if s.incumbent.member() {
+			byOwner[s.owner] = s
+		}
+		s.incumbent.offers = nil
+	}
+	var b keyrange.Builder[*seat]
+	b.Grow(len(want))
+	for _, slot := range want {
+		b.Append(slot.Start, byOwner[slot.Owner])
+	}
+	m.desired = b.Map()
+	if m.desired == nil {
+		m.desired = keyrange.NewMap[*seat](nil)
+	}
+	m.rescan = true
+}
+
+// A grant is a vacant range that someone is to get.
+type grant struct {
+	leasehold.Range
+	to *seat
+}
+
+// scan compares the whole table with the plan: who must give something back,
+// and what is vacant and wanted.
+func (m *Machine) scan() []grant {
+	var grants []grant
+	for r, pair := range keyrange.Zip(m.table.Entries(), m.desired) {
+		if pair.A.Vacant() {
+			if pair.B != nil {
+				grants = append(grants, grant{r, pair.B})
+			}
+			continue
+		}
+		if p := m.sessions[pair.A.Holder.Session]; p != nil && p.seat != pair.B {
+			m.touch(p)
+		}
+	}
+	return grants
+}
+
+// settleFreed records leases that have ended, and adds what can be granted in
+// their place. What is too much for one batch waits for the next.
+func (m *Machine) settleFreed(grants *[]grant) (changes []table.Change) {
+	n := min(len(m.freed), m.cfg.BatchChanges/2)
+	for _, f := range m.freed[:n] {
+		changes = append(changes, table.Change{
+			Kind: table.Vacated, Range: f.Range, Generation: f.Generation, Holder: f.holder, Cause: f.cause,
+		})
+		for r, s := range m.desired.Within(f.Range) {
+			if s != nil {
+				*grants = append(*grants, grant{r, s})
+			}
+		}
+	}
+	m.freed = slices.Delete(m.freed, 0, n)
+	return changes
+}
+
+// grantAll numbers the changes and adds the grants, neighbours as one: each
+// becomes one lease with one generation. It reports whether some had to wait.
+func (m *Machine) grantAll(changes []table.Change, grants []grant) ([]table.Change, bool) {
+	slices.SortFunc(grants, func(a, b grant) int { return cmp.Compare(a.Start, b.Start) })
+	generation := m.table.Newest()
+	wait := false
+	for i := 0; i < len(grants); {
+		g := grants[i]
+		for i++; i < len(grants) && grants[i].to == g.to && grants[i].Start == g.Limit; i++ {
+			g.Limit = grants[i].Limit
+		}
+		if g.to.gone || !g.to.incumbent.member() {
+			continue
+		}
+		if len(changes) >= m.cfg.BatchChanges {
+			wait = true
+			break
+		}
+		generation++
+		changes = append(changes, table.Change{
+			Kind: table.Granted, Range: g.Range, Generation: generation, Holder: g.to.incumbent.holder,
+		})
+	}
+	for i := range changes {
+		changes[i].LSN = m.table.LSN() + leasehold.LSN(i) + 1
+	}
+	return changes, wait
+}
+
+// tellTouched speaks to those who must give something back or have been
+// granted something, unless they still owe us an answer: it will be answered
+// in turn.
+func (m *Machine) tellTouched(now mono.Instant) {
+	for _, p := range m.touched {
+		if !p.stale {
+			continue // told meanwhile
+		}
+		p.stale = false
+		alive := m.sessions[p.holder.Session] == p && p.echo != 0 && p.member()
+		if alive && !p.unacked && m.news(p) {
+			m.tell(now, p)
+		}
+	}
+	m.touched = m.touched[:0]
+}
+
+// news reports whether there is anything in what we would tell p but renewals.
+func (m *Machine) news(p *peer) bool {
+	return len(p.fresh) > 0 || len(m.offersTo(p)) != len(p.leases) || m.shrinks(p)
+}
+
+// shrinks reports whether a lease is offered to p in part only.
+func (m *Machine) shrinks(p *peer) bool {
+	for i, o := range m.offersTo(p) {
+		if o.Lease != p.leases[i] {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,230 @@
+package manager
+
+import (
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/table"
+)
+
+// request handles an owner's message: first whether it counts, then what it
+// says, then the answer.
+func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
+	switch {
+	case r.Validate(m.cfg.Limits) != nil:
+		m.note(NoteBadMessage, "", uint64(r.Term), uint64(r.Seq))
+		return
+	case r.Namespace != m.cfg.Namespace:
+		m.note(NoteForeign, r.Holder.Owner, 0, 0)
+		return
+	case r.Term > m.term:
+		m.deposed(r.Term)
+		return
+	case !m.leads(now):
+		m.note(NoteNoAuthority, r.Holder.Owner, uint64(now), uint64(m.authority))
+		return
+	case r.Leaving:
+		m.goodbye(now, r)
+		return
+	}
+	p := m.session(r.Holder)
+	if p == nil {
+		m.refuse(now, r, leasehold.Limit)
+		return
+	}
+	if m.accept(now, p, r) {
+		m.hear(p, r)
+		m.tell(now, p)
+	}
+}
+
+// session returns the peer of a holder, making one if there is none and nil
+// if there are too many.
+func (m *Machine) session(h *table.Holder) *peer {
+	if p := m.sessions[h.Session]; p != nil {
+		return p
+	}
+	i, known := m.findSeat(h.Owner)
+	if known && m.seats[i].contender != nil {
+		m.forget(m.seats[i].contender) // one at a time waits; the newest is the likeliest to live
+	}
+	if len(m.sessions) >= m.cfg.MaxOwners {
+		m.note(NoteFull, h.Owner, uint64(len(m.sessions)), 0)
+		return nil
+	}
+	p := &peer{holder: h, seat: m.seat(h.Owner), resendAt: mono.Never}
+	m.sessions[h.Session] = p
+	if p.seat.incumbent == nil {
+		p.seat.incumbent = p
+		m.note(NoteHello, h.Owner, 0, 0)
+		return p
+	}
+	p.seat.contender = p
+	m.note(NoteNameTaken, h.Owner, 0, 0)
+	return p
+}
+
+// accept applies the protocol's filter. The first request of a session in our
+// term is always accepted, because there is nothing of ours to reflect; but it
+// proves nothing either (see hear).
+func (m *Machine) accept(now mono.Instant, p *peer, r *protocol.LeaseRequest) bool {
+	if r.Seq <= p.echo {
+		m.note(NoteDuplicate, p.holder.Owner, uint64(r.Seq), uint64(p.echo))
+		return false
+	}
+	if p.sent != 0 && (r.Term != m.term || r.Heard != p.sent) {
+		m.note(NoteRace, p.holder.Owner, uint64(r.Heard), uint64(p.sent))
+		p.resendAt = min(p.resendAt, now.Add(m.backoff()))
+		m.wakeAt(p.resendAt)
+		return false
+	}
+	p.echo = r.Seq
+	p.until = max(p.until, now.Add(m.cfg.Timing.Hold()))
+	p.resendAt = mono.Never
+	m.wakeAt(p.until)
+	return true
+}
+
+// hear takes in what an accepted request says.
+func (m *Machine) hear(p *peer, r *protocol.LeaseRequest) {
+	if s := p.seat; s != nil && s.contender == p && !r.Gone.IsZero() && r.Gone == s.incumbent.holder.Session {
+		m.note(NotePredecessor, s.owner, uint64(len(s.incumbent.leases)), 0)
+		m.remove(s.incumbent, leasehold.CauseRestarted)
+	}
+	if p.sent == 0 {
+		if n := len(p.leases); n > 0 {
+			m.note(NoteTakeoverRenews, p.holder.Owner, uint64(n), 0)
+		}
+		// It has not heard us. What it lacks, a message of our predecessor that
+		// is still under way may yet give it.
+		return
+	}
+	p.unacked = false
+	if !p.proven {
+		p.proven = true
+		if p.member() {
+			m.note(NoteJoined, p.holder.Owner, 0, 0)
+			m.replan = true
+		}
+	}
+	m.settle(p, r)
+}
+
+// settle compares what the peer should have with what it says it has: it
+// confirms grants and takes back what the peer does not have.
+func (m *Machine) settle(p *peer, r *protocol.LeaseRequest) {
+	gone := protocol.Missing(p.leases, r.Leases)
+	if len(gone) == 0 && len(p.fresh) == 0 {
+		return
+	}
+	var given []leasehold.Lease
+	pending := map[leasehold.Generation]protocol.Seq{}
+	for _, l := range gone {
+		first, fresh := p.fresh[l.Generation]
+		neverHad := fresh && (first == 0 || first > r.Applied)
+		for part, s := range m.desired.Within(l.Range) {
+			if neverHad && s == p.seat {
+				m.note(NoteGrantPending, p.holder.Owner, uint64(l.Generation), 0)
+				pending[l.Generation] = first
+				continue
+			}
+			lease := leasehold.Lease{Range: part, Generation: l.Generation}
+			given = append(given, lease)
+			m.free(lease, p.holder, m.whyGiven(p, lease, s))
+		}
+	}
+	p.fresh = pending
+	p.drop(given)
+}
+
+// whyGiven tells a lease that came back because we asked from one that the
+// holder did not know.
+func (m *Machine) whyGiven(p *peer, l leasehold.Lease, wanted *seat) leasehold.Cause {
+	if wanted != p.seat {
+		m.note(NoteReleased, p.holder.Owner, uint64(l.Generation), 0)
+		return leasehold.CauseReleased
+	}
+	m.note(NoteRefused, p.holder.Owner, uint64(l.Generation), 0)
+	return leasehold.CauseRefused
+}
+
+// goodbye ends a session that will never again take a lease, whatever message
+// it may yet receive: so it need not reflect what we said last.
+func (m *Machine) goodbye(now mono.Instant, r *protocol.LeaseRequest) {
+	if p := m.sessions[r.Holder.Session]; p != nil {
+		m.note(NoteLeft, r.Holder.Owner, uint64(len(p.leases)), 0)
+		m.remove(p, leasehold.CauseLeft)
+	}
+	reply := m.reply(now, r.Holder.Session, r.Seq)
+	reply.Goodbye = true
+	m.emit(Send{reply})
+}
+
+// refuse answers an owner that cannot be served. Nothing of it is remembered.
+func (m *Machine) refuse(now mono.Instant, r *protocol.LeaseRequest, why leasehold.Kind) {
+	reply := m.reply(now, r.Holder.Session, r.Seq)
+	reply.Refusal = why
+	m.emit(Send{reply})
+}
+
+// reply starts a message to a session.
+func (m *Machine) reply(now mono.Instant, s leasehold.Session, echo protocol.Seq) *protocol.LeaseReply {
+	m.seq++
+	return &protocol.LeaseReply{
+		Namespace: m.cfg.Namespace, Session: s, Leader: m.cfg.Self, Term: m.term,
+		Seq: m.seq, Echo: echo, Timing: m.cfg.Timing, Clock: now,
+	}
+}
+
+// tell sends a peer the complete set of leases that it is to have.
+func (m *Machine) tell(now mono.Instant, p *peer) {
+	reply := m.reply(now, p.holder.Session, p.echo)
+	p.sent = m.seq
+	p.stale = false
+	s := p.seat
+	switch {
+	case s == nil || s.incumbent != p:
+		if s != nil {
+			reply.Incumbent = s.incumbent.holder
+		}
+	default:
+		if s.contender != nil {
+			reply.Contender = s.contender.holder
+		}
+		reply.Offers = m.offersTo(p)
+	}
+	for g, first := range p.fresh {
+		if first == 0 && offered(reply.Offers, g) {
+			p.fresh[g] = m.seq
+		}
+	}
+	p.unacked = p.unacked || len(p.fresh) > 0 || len(reply.Offers) != len(p.leases)
+	m.emit(Send{reply})
+}
+
+func offered(offers []protocol.Offer, g leasehold.Generation) bool {
+	for i := range offers {
+		if offers[i].Generation == g {
+			return true
+		}
+	}
+	return false
+}
+
+// offersTo returns the peer's leases as far as the plan leaves them to it.
+func (m *Machine) offersTo(p *peer) []protocol.Offer {
+	if p.offers != nil || len(p.leases) == 0 {
+		return p.offers
+	}
+	offers := make([]protocol.Offer, 0, len(p.leases))
+	for _, l := range p.leases {
+		_, fresh := p.fresh[l.Generation]
+		for r, s := range m.desired.Within(l.Range) {
+			if s == p.seat {
+				offers = append(offers, protocol.Offer{Lease: leasehold.Lease{Range: r, Generation: l.Generation}, Fresh: fresh})
+			}
+		}
+	}
+	p.offers = offers
+	return offers
+}

@@ -1,0 +1,246 @@
+package owner
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/table"
+)
+
+// Config is what an owner is told when it starts.
+type Config struct {
+	Namespace leasehold.Namespace
+	Holder    *table.Holder // who we are; immutable
+	Limits    protocol.Limits
+
+	// Retry is how long to wait for an answer before asking all managers, as
+	// long as no leader has told us its timing. Default 500 ms.
+	Retry time.Duration
+	// Backoff bounds the random wait after two messages have crossed. Longer
+	// than a round trip, or they will cross again; short against the lease, or
+	// recalls take long. Default 200 ms.
+	Backoff time.Duration
+
+	// Rand draws backoffs. Owners must not share a seed.
+	Rand *rand.Rand
+}
+
+func (c *Config) validate() error {
+	if err := c.Namespace.Validate(); err != nil {
+		return err
+	}
+	if c.Holder == nil || c.Rand == nil {
+		return leasehold.Errorf("owner", leasehold.Invalid, string(c.Namespace), "Holder and Rand must be set")
+	}
+	if err := protocol.ValidateHolder(c.Holder); err != nil {
+		return err
+	}
+	if c.Retry == 0 {
+		c.Retry = 500 * time.Millisecond
+	}
+	if c.Backoff == 0 {
+		c.Backoff = 200 * time.Millisecond
+	}
+	if c.Limits == (protocol.Limits{}) {
+		c.Limits = protocol.DefaultLimits
+	}
+	if c.Retry < 0 || c.Backoff < 0 {
+		return leasehold.Errorf("owner", leasehold.Invalid, string(c.Holder.Owner), "retry %v and backoff %v must not be negative", c.Retry, c.Backoff)
+	}
+	return nil
+}
+
+// A Machine is one session of an owner. It is not safe for concurrent use.
+// The actions that Step and Advance return are valid until the next call.
+type Machine struct {
+	cfg Config
+	out []Action
+
+	seq      protocol.Seq // our newest message
+	sentAt   mono.Instant // when we sent it
+	nextSend mono.Instant
+	awaiting bool // our newest message has not been answered
+	misses   int  // how many in a row were not
+
+	term    leasehold.Term
+	heard   protocol.Seq
+	applied protocol.Seq
+	leader  storage.ManagerID // empty: ask everyone
+	timing  protocol.Timing   // zero until a leader told us
+
+	view   *View
+	newest leasehold.Generation // newest generation ever installed
+
+	rate        rateGuard
+	quarantines int               // how often the clock was found too slow
+	gone        leasehold.Session // predecessor, proven dead
+	// asked is the incumbent whose process we have asked the shell about.
+	asked leasehold.Session
+
+	leaving, left bool
+}
+
+// New returns an owner that holds nothing and speaks at once.
+func New(now mono.Instant, cfg Config) (*Machine, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	return &Machine{cfg: cfg, view: &View{}, nextSend: now}, nil
+}
+
+// View returns the view last published.
+func (m *Machine) View() *View { return m.view }
+
+// Term returns the newest leader's term that the owner has heard of.
+func (m *Machine) Term() leasehold.Term { return m.term }
+
+// Step handles an event that happened at now, and all time that has passed.
+// It returns what to do, in order, and when to call Advance at the latest.
+func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
+	m.out = m.out[:0]
+	m.expire(now)
+	switch e := e.(type) {
+	case Reply:
+		m.reply(now, e.LeaseReply)
+	case Redirect:
+		m.redirect(now, e.NotLeader)
+	case Slept:
+		m.slept(now)
+	case PredecessorGone:
+		m.predecessorGone(now, e.Session)
+	case Leave:
+		m.leave(now)
+	}
+	return m.finish(now)
+}
+
+// Advance handles the passing of time.
+func (m *Machine) Advance(now mono.Instant) ([]Action, mono.Instant) {
+	m.out = m.out[:0]
+	m.expire(now)
+	return m.finish(now)
+}
+
+func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
+	if m.left {
+		return m.out, mono.Never
+	}
+	if now >= m.nextSend {
+		m.send(now)
+	}
+	wake := m.nextSend
+	if len(m.view.Leases) > 0 {
+		wake = min(wake, m.view.Until)
+	}
+	return m.out, wake
+}
+
+func (m *Machine) emit(a Action) { m.out = append(m.out, a) }
+
+func (m *Machine) note(what Notable, have, want uint64) { m.emit(Note{what, have, want}) }
+
+// expire drops the leases whose time is over.
+func (m *Machine) expire(now mono.Instant) {
+	if len(m.view.Leases) > 0 && now >= m.view.Until {
+		m.note(NoteExpired, uint64(len(m.view.Leases)), 0)
+		m.dropAll(leasehold.CauseExpired)
+	}
+}
+
+// dropAll lets go of everything, on our own account.
+func (m *Machine) dropAll(cause leasehold.Cause) {
+	if dropped := m.view.Leases; len(dropped) > 0 {
+		m.publish(nil, m.view.Until)
+		m.emit(RevokedLeases{dropped, cause})
+	}
+}
+
+func (m *Machine) publish(leases []leasehold.Lease, until mono.Instant) {
+	m.view = &View{Leases: leases, Until: until}
+	m.emit(Publish{m.view})
+}
+
+// send says what we hold, to the leader if there is one who answers.
+func (m *Machine) send(now mono.Instant) {
+	if m.awaiting {
+		m.misses++
+		if m.leader != "" {
+			m.note(NoteLeaderSilent, uint64(m.misses), 0)
+			m.leader = ""
+		}
+	}
+	m.seq++
+	m.sentAt = now
+	m.awaiting = true
+	m.nextSend = now.Add(m.patience())
+	m.emit(Send{m.leader, &protocol.LeaseRequest{
+		Namespace: m.cfg.Namespace, Holder: m.cfg.Holder, Seq: m.seq,
+		Term: m.term, Heard: m.heard, Applied: m.applied,
+		Leases: m.view.Leases, Leaving: m.leaving, Gone: m.gone,
+	}})
+}
+
+// patience is how long to wait for an answer before sending again. It doubles
+// with every miss, because an answer to an older message counts as a race: an
+// owner that is more impatient than the network is slow would never be heard.
+func (m *Machine) patience() time.Duration {
+	base, most := m.cfg.Retry, 4*m.cfg.Retry
+	if m.timing.Renew > 0 {
+		base, most = m.timing.Renew/4, m.timing.Renew
+	}
+	return m.jitter(min(base<<min(m.misses, 4), most))
+}
+
+// jitter takes up to an eighth off d, so that owners do not march in step.
+func (m *Machine) jitter(d time.Duration) time.Duration {
+	return d - time.Duration(m.cfg.Rand.Int64N(int64(d/8)+1))
+}
+
+// speakSoon sends within the backoff.
+func (m *Machine) speakSoon(now mono.Instant) {
+	at := now.Add(time.Duration(m.cfg.Rand.Int64N(int64(m.cfg.Backoff) + 1)))
+	m.nextSend = min(m.nextSend, at)
+	m.awaiting = false // what we wait for has been dropped; that is no silence
+}
+
+func (m *Machine) redirect(now mono.Instant, n protocol.NotLeader) {
+	if n.Leader == "" || n.Leader == m.leader || n.Term < m.term || !m.awaiting || m.misses == 0 {
+		return // no news, or we are being served
+	}
+	m.leader = n.Leader
+	m.speakSoon(now)
+}
+
+func (m *Machine) slept(now mono.Instant) {
+	m.note(NoteSlept, uint64(len(m.view.Leases)), 0)
+	m.dropAll(leasehold.CauseExpired)
+	m.rate = rateGuard{}
+	// The answer to what we sent before may be arbitrarily old: its leases
+	// would count from a send time on a clock that has since stood still. A
+	// new message makes every earlier one's answer a race.
+	m.nextSend = now
+	m.awaiting = false
+}
+
+func (m *Machine) predecessorGone(now mono.Instant, s leasehold.Session) {
+	if s != m.asked || s.IsZero() || s == m.cfg.Holder.Session {
+		return
+	}
+	m.gone = s
+	m.nextSend = now
+	m.awaiting = false
+}
+
+func (m *Machine) leave(now mono.Instant) {
+	if m.leaving {
+		return
+	}
+	m.leaving = true
+	m.dropAll(leasehold.CauseLeft)
+	m.nextSend = now
+	m.awaiting = false
+}

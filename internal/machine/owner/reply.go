@@ -1,0 +1,193 @@
+package owner
+
+import (
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+)
+
+// reply handles a leader's message: first whether it counts, then what it says.
+func (m *Machine) reply(now mono.Instant, r *protocol.LeaseReply) {
+	if m.left || !m.relevant(now, r) {
+		return
+	}
+	first := m.applied == 0 // the leader waits for proof that we hear it
+	m.applied = r.Seq
+	m.leader = r.Leader
+	m.awaiting = false
+	m.misses = 0
+	m.timing = r.Timing
+	if m.refusedOutright(now, r) {
+		return
+	}
+	m.nextSend = m.sentAt.Add(m.jitter(m.timing.Renew))
+	changed := m.adopt(now, r)
+	if changed || first {
+		m.nextSend = min(m.nextSend, now) // say at once what we have now
+	}
+}
+
+// relevant applies the protocol's filter. It remembers the number of a message
+// that it drops for a race, so that our next one reflects it.
+func (m *Machine) relevant(now mono.Instant, r *protocol.LeaseReply) bool {
+	if r.Validate(m.cfg.Limits) != nil {
+		m.note(NoteBadMessage, uint64(r.Term), uint64(r.Seq))
+		return false
+	}
+	if r.Namespace != m.cfg.Namespace || r.Session != m.cfg.Holder.Session {
+		m.note(NoteForeign, uint64(r.Term), uint64(r.Seq))
+		return false
+	}
+	if r.Term < m.term {
+		m.note(NoteStaleTerm, uint64(r.Term), uint64(m.term))
+		return false
+	}
+	if r.Term > m.term {
+		m.note(NoteNewTerm, uint64(r.Term), uint64(m.term))
+		m.term, m.heard, m.applied = r.Term, 0, 0
+		m.rate = rateGuard{}
+	}
+	if r.Seq <= m.heard {
+		m.note(NoteDuplicate, uint64(r.Seq), uint64(m.heard))
+		return false
+	}
+	m.heard = r.Seq
+	if r.Echo != m.seq {
+		m.note(NoteRace, uint64(r.Echo), uint64(m.seq))
+		m.speakSoon(now)
+		return false
+	}
+	return true
+}
+
+// refusedOutright handles replies that confer no leases at all.
+func (m *Machine) refusedOutright(now mono.Instant, r *protocol.LeaseReply) bool {
+	switch {
+	case r.Goodbye:
+		if m.leaving {
+			m.left = true
+			m.emit(Left{})
+		}
+		return m.leaving
+	case r.Refusal != leasehold.Other:
+		m.note(NoteServerRefuse, uint64(r.Refusal), 0)
+	case r.Incumbent != nil:
+		m.note(NoteNameTaken, 0, 0)
+		if r.Incumbent.Session != m.asked {
+			m.asked = r.Incumbent.Session
+			m.emit(FindPredecessor{r.Incumbent})
+		}
+	default:
+		if r.Contender != nil {
+			m.note(NoteContender, 0, 0)
+		}
+		return false
+	}
+	m.dropAll(leasehold.CauseReleased)
+	m.nextSend = m.sentAt.Add(m.jitter(m.timing.Renew))
+	if m.nextSend < now {
+		m.nextSend = now
+	}
+	return true
+}
+
+// adopt makes our leases what the reply offers, as far as we may, and reports
+// whether the leader should hear about the result at once.
+func (m *Machine) adopt(now mono.Instant, r *protocol.LeaseReply) bool {
+	until := m.sentAt.Add(r.Timing.Lease)
+	if now >= until {
+		m.note(NoteLate, uint64(now), uint64(until))
+		return len(r.Offers) > 0
+	}
+	if !m.rate.acceptable(now, m.sentAt, r) {
+		m.note(NoteClockSlow, uint64(r.Clock-m.rate.from.clock), uint64(now-m.rate.from.sent))
+		m.quarantine(now)
+		return false
+	}
+	if m.leaving {
+		return false
+	}
+	if m.unchanged(r.Offers) {
+		if until != m.view.Until {
+			m.publish(m.view.Leases, until)
+		}
+		return false
+	}
+	return m.exchange(r.Offers, until)
+}
+
+// unchanged reports whether the offers are exactly what we hold.
+func (m *Machine) unchanged(offers []protocol.Offer) bool {
+	if len(offers) != len(m.view.Leases) {
+		return false
+	}
+	for i := range offers {
+		if offers[i].Lease != m.view.Leases[i] || offers[i].Fresh {
+			return false
+		}
+	}
+	return true
+}
+
+// exchange installs the offers in place of what we hold.
+func (m *Machine) exchange(offers []protocol.Offer, until mono.Instant) bool {
+	held := m.view.Leases
+	next := make([]leasehold.Lease, 0, len(offers))
+	var granted []leasehold.Lease
+	refused, newest := false, m.newest
+	for _, o := range offers {
+		kept := len(next)
+		next = appendHeld(next, held, o.Lease)
+		whole := len(next) == kept+1 && next[kept].Range == o.Range
+		switch {
+		case whole: // we have it: fresh or not, it goes on
+		case !o.Fresh:
+			m.note(NoteRefused, uint64(o.Generation), 0)
+			refused = true
+		case o.Generation <= m.newest:
+			m.note(NoteOldGrant, uint64(o.Generation), uint64(m.newest))
+			refused = true
+		default:
+			next = append(next[:kept], o.Lease)
+			granted = append(granted, o.Lease)
+			newest = max(newest, o.Generation)
+		}
+	}
+	m.newest = newest
+	revoked := protocol.Missing(held, next)
+	m.publish(next, until)
+	if len(revoked) > 0 {
+		m.emit(RevokedLeases{revoked, leasehold.CauseReleased})
+	}
+	if len(granted) > 0 {
+		m.emit(GrantedLeases{granted})
+	}
+	return refused || len(revoked) > 0 || len(granted) > 0 || anyFresh(offers)
+}
+
+func anyFresh(offers []protocol.Offer) bool {
+	for i := range offers {
+		if offers[i].Fresh {
+			return true
+		}
+	}
+	return false
+}
+
+// appendHeld appends the parts of l that are held under its generation. Held
+// parts that touch become one.
+func appendHeld(to, held []leasehold.Lease, l leasehold.Lease) []leasehold.Lease {
+	from := len(to)
+	for _, h := range held {
+		part, ok := h.Range.Intersect(l.Range)
+		if !ok || h.Generation != l.Generation {
+			continue
+		}
+		if n := len(to); n > from && to[n-1].Range.Limit == part.Start {
+			to[n-1].Range.Limit = part.Limit
+			continue
+		}
+		to = append(to, leasehold.Lease{Range: part, Generation: l.Generation})
+	}
+	return to
+}

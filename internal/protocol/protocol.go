@@ -1,0 +1,124 @@
+// Package protocol is the messages that owners, lookups and managers exchange,
+// as values, and the checks that every message passes before a machine acts
+// on it. How they are written to a wire is another package's business.
+//
+// # The lease protocol
+//
+// An owner sends a [LeaseRequest] every quarter of a lease and whenever it has
+// something to say; the leader answers each with a [LeaseReply] and sends
+// further replies when it changes its mind. Every message carries the complete
+// set of leases, so that each can be understood alone (Centrifuge 2.3).
+//
+// Sender and receiver number their messages. Each message carries its own
+// number and the newest number heard from the peer. A message that does not
+// reflect the receiver's newest is dropped, because it was sent by a peer that
+// did not know what the receiver had said last (Centrifuge 2.3.2): what it
+// grants or gives back may no longer be meant. The number of a dropped message
+// is remembered all the same, and the dropper sends again after a random
+// backoff. So a request that lacks a lease, and reflects the leader's newest
+// message, proves that the owner does not have it and cannot get it from any
+// message under way.
+//
+// The leader's numbers are scoped by its term, the owner's by its session.
+package protocol
+
+import (
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/table"
+)
+
+// A Seq numbers the messages of one sender, from 1.
+type Seq uint64
+
+// A LeaseRequest is what an owner says to the leader: that it is alive, and
+// what it holds. It never asks for a range.
+type LeaseRequest struct {
+	Namespace leasehold.Namespace
+	Holder    *table.Holder
+	Seq       Seq // rises with every message of the session
+
+	// Term, Heard and Applied speak of the leader that the owner last heard:
+	// the newest of its messages, and the newest that was not dropped for a
+	// race. Applied <= Heard. A grant first sent after Applied was never
+	// installed, and may be sent again under the same generation.
+	Term    leasehold.Term
+	Heard   Seq
+	Applied Seq
+
+	Leases  []leasehold.Lease // everything held, sorted by range; immutable
+	Leaving bool              // the owner closes: Leases is empty and stays so
+
+	// Gone names the session that held this owner's name before, if the
+	// sender has made sure that its process no longer exists.
+	Gone leasehold.Session
+}
+
+// An Offer is one lease in a reply. A renewal extends what the owner holds; an
+// owner that does not hold it refuses. Only a fresh offer gives it something
+// new. The difference is what makes a restarted owner start from nothing.
+type Offer struct {
+	leasehold.Lease
+	Fresh bool
+}
+
+// A LeaseReply is what the leader says to one session of an owner: the
+// complete set of leases that it is to have. Whatever it holds beyond that is
+// recalled.
+type LeaseReply struct {
+	Namespace leasehold.Namespace
+	Session   leasehold.Session
+	Leader    storage.ManagerID
+	Term      leasehold.Term
+	Seq       Seq // rises with every message of the leader's term, to anyone
+	Echo      Seq // the newest request that the leader accepted: leases count from its sending
+	Timing    Timing
+	Offers    []Offer // sorted by range; immutable
+
+	// Clock is the leader's clock when it replied, for owners to compare the
+	// rates of the two clocks.
+	Clock mono.Instant
+
+	// Incumbent is set when another session has the owner's name: this one
+	// gets nothing until that one is gone.
+	Incumbent *table.Holder
+	// Contender is set when another session wants this owner's name.
+	Contender *table.Holder
+
+	Goodbye bool           // answers Leaving: nothing is left behind
+	Refusal leasehold.Kind // why the owner cannot be served; Other if it can
+}
+
+// A NotLeader is what a standby answers to anything that only a leader can do.
+type NotLeader struct {
+	Term   leasehold.Term    // the newest term that it knows of
+	Leader storage.ManagerID // who has it; empty if unknown
+}
+
+// A LookupRequest asks what has changed since LSN, and whether anything has.
+type LookupRequest struct {
+	Namespace leasehold.Namespace
+	Lookup    uint64 // names the lookup among those that one manager talks to
+	Seq       Seq
+	LSN       leasehold.LSN // the lookup's table; 0 if it has none
+}
+
+// A LookupReply brings a lookup up to LSN: by Changes if it is at From or
+// later, or by Snapshot. A reply with neither says that LSN is current.
+type LookupReply struct {
+	Namespace leasehold.Namespace
+	Leader    storage.ManagerID
+	Term      leasehold.Term
+	Echo      Seq // the request answered; 0 if the manager speaks unasked
+	LSN       leasehold.LSN
+	// Age is how old the leader's own knowledge may be, on any clock: since
+	// then it has a commit under way, of which it does not know whether it has
+	// happened. 0 if there is none.
+	Age      time.Duration
+	From     leasehold.LSN  // Changes[0] follows on it
+	Changes  []table.Change // immutable
+	Snapshot *table.Table   // immutable
+}

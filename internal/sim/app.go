@@ -1,0 +1,49 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// An operation is what an application does under a lease: it checks, works for
+// a while, and asks whether it held the lease all along (Centrifuge figure 10).
+// Whatever the answer, it then writes to a store that checks fencing tokens,
+// as an application that was too slow to ask would.
+type operation struct {
+	epoch   uint32
+	key     leasehold.Key
+	lease   leasehold.Lease
+	checked int64 // true time
+	broken  bool  // the oracle has seen the lease end
+}
+
+// operate starts an operation on some key, if it is ours.
+func (o *ownerHost) operate() {
+	w := o.world
+	key := leasehold.Key(w.random.Uint64())
+	lease, ok := o.view.Check(o.clock.at(w.now), key)
+	if !ok || len(o.ops) >= 8 {
+		return
+	}
+	op := &operation{epoch: o.epoch, key: key, lease: lease, checked: w.now}
+	o.ops = append(o.ops, op)
+	w.later(w.below(6*time.Second), o.endpoint, 0, op)
+}
+
+func (o *ownerHost) finishOperation(op *operation) {
+	w := o.world
+	if op.epoch != o.epoch {
+		return
+	}
+	for i := range o.ops {
+		if o.ops[i] == op {
+			o.ops = append(o.ops[:i], o.ops[i+1:]...)
+			break
+		}
+	}
+	if o.view.Held(o.clock.at(w.now), op.key, op.lease.Generation) {
+		w.oracle.held(o, op)
+	}
+	w.oracle.write(o, op)
+}

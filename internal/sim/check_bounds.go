@@ -1,0 +1,46 @@
+package sim
+
+import (
+	"github.com/leasehold-dev/leasehold/internal/machine/manager"
+)
+
+// checkManagerBounds is I8 at a leader: nothing in it grows beyond what its
+// configuration allows, whatever peers have done.
+func (o *oracle) checkManagerBounds(m *managerHost, machine *manager.Machine) {
+	o.checks[I8Bounds]++
+	w := o.world
+	// Twice as many ranges as the policy needs, for leases of different
+	// generations side by side; once more for what changes hands; and what the
+	// log keeps beyond its limit is at most one batch.
+	vnodes := 0
+	for _, s := range w.spaces {
+		vnodes = max(vnodes, s.vnodes)
+	}
+	sizes, owners := machine.Sizes(), w.cfg.Owners+2
+	ranges := 3 * (2*owners*vnodes + 1) // weights go up to 2
+	for _, b := range []struct {
+		what       string
+		have, most int
+	}{
+		{"sessions", sizes.Sessions, owners},
+		{"seats", sizes.Seats, owners},
+		{"ranges", sizes.Ranges, ranges},
+		{"planned ranges", sizes.Planned, 2*owners*vnodes + 1},
+		{"changes", sizes.Log, simLog + simBatch},
+		{"freed leases", sizes.Freed, ranges},
+		{"actions", sizes.Actions, 64 + 4*ranges},
+	} {
+		if b.have > b.most {
+			o.violated(I8Bounds, "%s holds %d %s, at most %d are expected", m.label, b.have, b.what, b.most)
+		}
+	}
+}
+
+// checkOwnerBounds is I8 at an owner: it never holds more leases than the
+// leader's table can have ranges.
+func (o *oracle) checkOwnerBounds(h *ownerHost) {
+	o.checks[I8Bounds]++
+	if n := o.truth(h.space).table.Len(); len(h.view.Leases) > n+inboxLimit {
+		o.violated(I8Bounds, "%s holds %d leases, the table has %d", h.label, len(h.view.Leases), n)
+	}
+}

@@ -1,0 +1,60 @@
+package sim
+
+import (
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/table"
+)
+
+// A tenure is the life of one generation.
+type tenure struct {
+	session   leasehold.Session
+	granted   leasehold.Range
+	installed bool
+	at        int64 // when it was installed
+}
+
+// taken is an owner taking hold of a range.
+type taken struct {
+	session leasehold.Session
+	r       leasehold.Range
+	at      int64
+}
+
+// checkChange is I2 at the store: generations strictly rise, nobody is granted
+// what another holds, and a lease that ends is one that was there. It is I10
+// too: a grant goes to a session of this namespace.
+func (o *oracle) checkChange(s *space, t *truth, c *table.Change) {
+	o.checks[I2Generations]++
+	if err := t.table.Apply(c); err != nil {
+		o.violated(I2Generations, "%s: %v", s.name, err)
+		return
+	}
+	o.checkHome(s, c)
+	if c.Kind == table.Granted {
+		t.grants[c.Generation] = &tenure{session: c.Holder.Session, granted: c.Range}
+	}
+}
+
+// checkInstall is I2 at the owners: what an owner takes hold of was committed,
+// for this very session, and has never been held before.
+func (o *oracle) checkInstall(h *ownerHost, l leasehold.Lease) {
+	o.checks[I2Generations]++
+	t, now := o.truth(h.space), o.world.now
+	g := t.grants[l.Generation]
+	switch {
+	case g == nil:
+		o.violated(I2Generations, "%s holds %v, which was never committed", h.label, l)
+		return
+	case g.session != h.holder.Session:
+		o.violated(I2Generations, "%s (%v) holds %v, which was granted to session %s", h.label, h.holder, l, g.session.Short())
+		return
+	case !g.granted.Covers(l.Range):
+		o.violated(I2Generations, "%s holds %v, of which only %v was granted", h.label, l, g.granted)
+		return
+	case g.installed && g.at != now:
+		o.violated(I2Generations, "%s takes hold of %v for the second time", h.label, l)
+		return
+	}
+	g.installed, g.at = true, now
+	t.taken = append(t.taken, taken{h.holder.Session, l.Range, now})
+}

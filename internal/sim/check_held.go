@@ -1,0 +1,56 @@
+package sim
+
+import (
+	"github.com/leasehold-dev/leasehold/internal/machine/owner"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+)
+
+// checkGaps watches the leases that operations rely on: one that a new view
+// does not have, or that had run out before the new view came, has ended.
+func (o *oracle) checkGaps(h *ownerHost, from, to *owner.View) {
+	now := h.clock.at(o.world.now)
+	for _, op := range h.ops {
+		if now >= from.Until {
+			op.broken = true
+			continue
+		}
+		if l, ok := to.Check(now, op.key); !ok || l.Generation != op.lease.Generation {
+			op.broken = true
+		}
+	}
+}
+
+// held is I3: an owner says that it has held a lease since it was checked.
+func (o *oracle) held(h *ownerHost, op *operation) {
+	o.checks[I3Held]++
+	if h.beyond {
+		return
+	}
+	if op.broken {
+		o.violated(I3Held, "%s says that it held %v all along, but it had ended", h.label, op.lease)
+		return
+	}
+	t := o.truth(h.space)
+	for i := len(t.taken) - 1; i >= 0 && t.taken[i].at > op.checked; i-- {
+		if k := t.taken[i]; k.session != h.holder.Session && k.r.Contains(op.key) && !o.isBeyond(k) {
+			o.violated(I3Held, "%s says that it held %v all along, but session %s took hold of %v", h.label, op.lease, k.session.Short(), k.r)
+			return
+		}
+	}
+}
+
+// isBeyond reports whether an owner with a broken clock may have been part of
+// what happened, in which case nothing is promised.
+func (o *oracle) isBeyond(taken) bool { return o.world.nemesis.beyond }
+
+// checkConfession looks at what an owner says it holds: it must say everything
+// that a check could still succeed on, or the leader gives it to others.
+func (o *oracle) checkConfession(h *ownerHost, r *protocol.LeaseRequest) {
+	o.checks[I1Exclusive]++
+	if h.clock.at(o.world.now) >= h.view.Until {
+		return
+	}
+	if missing := protocol.Missing(h.view.Leases, r.Leases); len(missing) > 0 {
+		o.violated(I1Exclusive, "%s does not say that it has %v, while its checks succeed", h.label, missing[0])
+	}
+}

@@ -1,0 +1,102 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/keyrange"
+	"github.com/leasehold-dev/leasehold/internal/table"
+)
+
+// A lookupWatch is what the oracle remembers of a lookup.
+type lookupWatch struct {
+	known bool // it has a table
+	lsn   leasehold.LSN
+	// despaired is when it last reported everything as lost.
+	despaired int64
+}
+
+// A lookupStep is what a lookup did at once.
+type lookupStep struct {
+	table    *table.Table
+	losses   []leasehold.Loss
+	snapshot bool
+}
+
+// lookupStepped is a lookup having done something.
+func (o *oracle) lookupStepped(l *lookupHost, step *lookupStep) {
+	reported := step.losses[:0:0]
+	for _, loss := range step.losses {
+		if loss.Cause == leasehold.CauseContact {
+			l.watch.despaired = o.world.now
+		} else {
+			reported = append(reported, loss)
+		}
+	}
+	if step.table != nil {
+		o.checkFollows(l, step.table)
+		if l.watch.known && o.world.failed == nil {
+			o.checkReported(l, step, reported)
+		}
+		l.watch.known, l.watch.lsn = true, step.table.LSN()
+	} else if len(reported) > 0 {
+		o.violated(I4Losses, "%s reports %v out of nowhere", l.label, reported[0])
+	}
+	o.checkReportedInTime(l)
+}
+
+// checkReported is I4, first half: when a lookup's table goes from one LSN to
+// another, it reports every loss in between. From changes it reports nothing
+// else; a snapshot may make it report too much, never too little.
+func (o *oracle) checkReported(l *lookupHost, step *lookupStep, reported []leasehold.Loss) {
+	o.checks[I4Losses]++
+	t := o.truth(l.space)
+	from, to := l.watch.lsn, step.table.LSN()
+	if to < from || t.losses[to] == t.losses[from] && len(reported) == 0 {
+		return
+	}
+	var said, real []leasehold.Range
+	for _, loss := range reported {
+		said = append(said, loss.Range)
+	}
+	for i := from; i < to; i++ {
+		if loss, lost := t.history[i].Loss(); lost {
+			real = append(real, loss.Range)
+		}
+	}
+	s, r := keyrange.NewSet(said...), keyrange.NewSet(real...)
+	if silent := r.Subtract(s); len(silent) > 0 {
+		o.violated(I4Losses, "%s went from lsn %d to %d and did not report the loss of %v", l.label, from, to, silent)
+	}
+	if invented := s.Subtract(r); len(invented) > 0 && !step.snapshot {
+		o.violated(I4Losses, "%s went from lsn %d to %d and reported the loss of %v, which was not lost", l.label, from, to, invented)
+	}
+}
+
+// lossBound is how long a loss may stay unreported, in true time: by then the
+// lookup's proof of knowing everything is too old on any clock.
+const lossBound = simStale*time.Duration(trueRate)/time.Duration(slowest) + time.Second
+
+// checkReportedInTime is I4, second half: a loss that a lookup does not know
+// of for longer than the bound has made it report everything as lost.
+func (o *oracle) checkReportedInTime(l *lookupHost) {
+	t := o.truth(l.space)
+	if !l.watch.known || !l.alive || l.stopped != 0 {
+		return
+	}
+	o.checks[I4Losses]++
+	at := l.watch.lsn
+	if t.losses[at] == t.losses[len(t.losses)-1] {
+		return
+	}
+	for i := at; int(i) < len(t.history); i++ {
+		h := &t.history[i]
+		if h.Kind != table.Vacated {
+			continue
+		}
+		if o.world.now-h.at > int64(lossBound) && l.watch.despaired < h.at {
+			o.violated(I4Losses, "%s has not reported the loss of lsn %d for %v", l.label, h.LSN, time.Duration(o.world.now-h.at))
+		}
+		return
+	}
+}

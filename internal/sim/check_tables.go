@@ -1,0 +1,42 @@
+package sim
+
+import (
+	"github.com/leasehold-dev/leasehold/internal/table"
+)
+
+// checkFollows is I5 at a lookup: its LSN never goes back, and its table is
+// the table of that LSN.
+func (o *oracle) checkFollows(l *lookupHost, t *table.Table) {
+	if l.watch.known && t.LSN() < l.watch.lsn {
+		o.violated(I5Tables, "%s goes back from lsn %d to %d", l.label, l.watch.lsn, t.LSN())
+		return
+	}
+	o.checkTable(l.host, l.space, t)
+}
+
+// checkTable is I5: what a process calls the table of LSN n is that table. It
+// cannot be one that was never committed.
+func (o *oracle) checkTable(h *host, s *space, t *table.Table) {
+	o.checks[I5Tables]++
+	truth := o.truth(s)
+	if int(t.LSN()) >= len(truth.hashes) {
+		o.violated(I5Tables, "%s is at lsn %d of %s, but only %d are committed", h.label, t.LSN(), s.name, len(truth.history))
+		return
+	}
+	if hashTable(t) != truth.hashes[t.LSN()] {
+		o.violated(I5Tables, "%s has another table of %s at lsn %d than was committed", h.label, s.name, t.LSN())
+	}
+}
+
+// hashTable condenses everything that a table says.
+func hashTable(t *table.Table) uint64 {
+	h := trace{hash: uint64(t.LSN())}
+	for r, e := range t.All() {
+		h.mix(uint64(r.Start), uint64(e.Generation))
+		h.mix(uint64(e.Lost), 0)
+		if !e.Vacant() {
+			h.mix(uint64(e.Holder.Session[0])<<8|uint64(e.Holder.Session[1]), uint64(len(e.Holder.Owner)))
+		}
+	}
+	return h.hash
+}

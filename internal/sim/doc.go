@@ -1,0 +1,26 @@
+// Package sim runs whole clusters of the real machines in virtual time, makes
+// everything go wrong that may go wrong, and checks after every event that
+// what must always hold does hold.
+//
+// # DESIGN
+//
+// A world is one run: manager, owner and lookup processes, a network, a store,
+// a nemesis and an oracle. It runs on one goroutine with a queue of events in
+// true time and one seeded source of randomness, so that a seed says all that
+// happens in it; nothing is left to the Go scheduler, which is why
+// testing/synctest would not do.
+//
+// Each process has a clock that runs at its own rate and a machine that sees
+// only that clock. The oracle sees true time and all processes at once: that
+// is how it can tell that two owners hold a key at the same instant, which no
+// process in the world could.
+//
+// A world has two phases. First the nemesis strikes at random. Then it heals
+// everything, and the system must recover by itself within the bound of I6.
+//
+// The network has no connections and no order. A real transport gives more
+// than that; the machines do not rely on it.
+//
+// Reading order: world.go, hosts.go (the processes), network.go, store.go,
+// nemesis.go (the faults), oracle.go, check_*.go (one invariant each).
+package sim

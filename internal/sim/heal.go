@@ -1,0 +1,94 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+)
+
+// heal ends all faults: links carry, the store answers, what was stopped goes
+// on, and enough processes run. From here on the system must recover by
+// itself, within the bound.
+func (n *nemesis) heal() {
+	w := n.world
+	w.trace.printf(w.now, "*** healed")
+	n.healed = true
+	n.starving, n.misled = false, false
+	w.net.loss, w.net.duplicate, w.net.misroute, w.net.delay = 0, 0, 0, 0
+	clear(w.net.cut)
+	w.store.slow, w.store.unknown, w.store.stale = 0, 0, false
+	n.settleTraffic()
+	w.store.up()
+	for _, h := range w.hosts {
+		if h.alive && h.stopped != 0 {
+			w.goOn(h)
+		}
+	}
+	for _, m := range w.managers {
+		if !m.alive || m.resigning {
+			m.boot()
+		}
+	}
+	for _, l := range w.lookups {
+		if !l.alive {
+			l.boot()
+		}
+	}
+	for _, s := range w.spaces {
+		n.healOwners(s)
+	}
+}
+
+// healOwners makes sure that at least one owner of the namespace lives, and
+// that no broken clock is left.
+func (n *nemesis) healOwners(s *space) {
+	w := n.world
+	living := 0
+	var dead []*ownerHost
+	for _, o := range w.owners {
+		if o.space != s {
+			continue
+		}
+		if o.alive && (o.beyond || o.leaving) {
+			w.kill(o.host)
+		}
+		if o.alive {
+			living++
+		} else {
+			dead = append(dead, o)
+		}
+	}
+	for i, o := range dead {
+		if w.chance(2) || living == 0 && i == len(dead)-1 {
+			o.boot(o.holder.Owner)
+			living++
+		}
+	}
+}
+
+// settleTraffic drops what is still under way from slower times. A connection
+// that was broken does not deliver old messages once it is back, and a store
+// request either happened or never will.
+func (n *nemesis) settleTraffic() {
+	w := n.world
+	latest := w.now + int64(calmDelay)
+	var dropped []*storeRequest
+	w.queue.filter(func(e *event) bool {
+		if e.at <= latest {
+			return true
+		}
+		switch what := e.what.(type) {
+		case *protocol.LeaseRequest, *protocol.LeaseReply, *protocol.LookupRequest, *protocol.LookupReply, protocol.NotLeader:
+			return false
+		case *storeRequest:
+			dropped = append(dropped, what)
+			return false
+		case *storeAnswer:
+			e.at = latest
+		}
+		return true
+	})
+	for _, r := range dropped {
+		w.store.giveUpAfter(r, time.Millisecond)
+	}
+}

@@ -1,0 +1,174 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/machine/election"
+	"github.com/leasehold-dev/leasehold/internal/machine/owner"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/table"
+)
+
+// An Invariant is something that must always hold.
+type Invariant uint8
+
+// The invariants that the simulator checks.
+const (
+	I1Exclusive   Invariant = iota // at most one owner's check succeeds
+	I2Generations                  // generations rise and are never reused
+	I3Held                         // Held means held without a gap
+	I4Losses                       // every loss reaches every lookup
+	I5Tables                       // a lookup at LSN n has the table of LSN n
+	I6Progress                     // after faults stop, every key is owned within the bound
+	I8Bounds                       // everything is bounded
+	I9Fencing                      // a fenced store accepts no older token after a newer one
+	I10Isolation                   // namespaces do not touch
+	Crash                          // no machine panics
+	invariants
+)
+
+var invariantNames = [invariants]string{
+	"I1 exclusive", "I2 generations", "I3 held", "I4 losses", "I5 tables", "I6 progress", "I8 bounds", "I9 fencing", "I10 isolation", "crash",
+}
+
+func (i Invariant) String() string { return invariantNames[i] }
+
+// A Violation is an invariant that did not hold.
+type Violation struct {
+	Invariant string        `json:"invariant"`
+	At        time.Duration `json:"at"` // true time since the start of the world
+	Text      string        `json:"text"`
+}
+
+func (v *Violation) String() string {
+	return fmt.Sprintf("%s violated at %v: %s", v.Invariant, v.At, v.Text)
+}
+
+// An oracle sees the whole world at true time. Each of its checks has a file
+// of its own, check_*.go; this one is what they share.
+type oracle struct {
+	world  *world
+	checks [invariants]uint64
+	spaces []*truth
+}
+
+// truth is what is really so in one namespace: the history that the store has
+// linearized, and what followed from it.
+type truth struct {
+	table   *table.Table
+	history []happened // history[n-1] is the change with LSN n
+	// hashes[n] is the table's hash at LSN n, losses[n] the number of losses up to it.
+	hashes []uint64
+	losses []int
+
+	grants map[leasehold.Generation]*tenure
+	taken  []taken // what owners have taken hold of, in order
+	fence  fence
+}
+
+// happened is a change and when it was committed.
+type happened struct {
+	table.Change
+	at int64
+}
+
+func newOracle(w *world) *oracle { return &oracle{world: w} }
+
+func (o *oracle) addSpace() {
+	t := table.New()
+	o.spaces = append(o.spaces, &truth{
+		table: t, hashes: []uint64{hashTable(t)}, losses: []int{0}, grants: make(map[leasehold.Generation]*tenure),
+	})
+}
+
+func (o *oracle) truth(s *space) *truth { return o.spaces[s.index] }
+
+// violated records the first violation; the world ends with it.
+func (o *oracle) violated(i Invariant, format string, args ...any) {
+	w := o.world
+	if w.failed != nil {
+		return
+	}
+	w.failed = &Violation{Invariant: i.String(), At: time.Duration(w.now) - time.Second, Text: fmt.Sprintf(format, args...)}
+	w.trace.printf(w.now, "!!! %v", w.failed)
+}
+
+// committed is the store linearizing a batch.
+func (o *oracle) committed(b *storage.Batch) {
+	w := o.world
+	s := w.space(b.Namespace)
+	t := o.truth(s)
+	for i := range b.Changes {
+		c := &b.Changes[i]
+		w.trace.mix(uint64(c.LSN)<<8|uint64(c.Kind), uint64(c.Generation)^uint64(c.Range.Start))
+		if w.trace.text != nil {
+			w.trace.printf(w.now, "committed in %s: %v", b.Namespace, c)
+		}
+		o.checkChange(s, t, c)
+		if w.failed != nil {
+			return
+		}
+		t.history = append(t.history, happened{*c, w.now})
+		t.hashes = append(t.hashes, hashTable(t.table))
+		n := t.losses[len(t.losses)-1]
+		if c.Kind == table.Vacated {
+			n++
+		}
+		t.losses = append(t.losses, n)
+	}
+	w.stats.changes += uint64(len(b.Changes))
+}
+
+// swapped is the store linearizing a new leader record.
+func (o *oracle) swapped(r storage.Record) {
+	o.world.trace.mix(uint64(r.Term), r.Beat)
+	if r.Beat == 1 {
+		o.world.stats.takeovers++
+	}
+}
+
+func (o *oracle) leads(m *managerHost, l election.Lead) {
+	o.world.trace.printf(o.world.now, "%s leads in term %d", m.label, l.Term)
+}
+
+func (o *oracle) ownerStarted(*ownerHost) {}
+
+// ownerSends is an owner's message leaving it.
+func (o *oracle) ownerSends(h *ownerHost, r *protocol.LeaseRequest) { o.checkConfession(h, r) }
+
+// ownerPublishes is an owner's view being replaced.
+func (o *oracle) ownerPublishes(h *ownerHost, from, to *owner.View) { o.checkGaps(h, from, to) }
+
+// ownerGranted is an owner telling its application what it has.
+func (o *oracle) ownerGranted(h *ownerHost, leases []leasehold.Lease) {
+	for _, l := range leases {
+		o.checkInstall(h, l)
+	}
+}
+
+// ownerStepped is an owner having done something.
+func (o *oracle) ownerStepped(h *ownerHost) {
+	o.checkExclusive(h)
+	o.checkOwnerBounds(h)
+}
+
+// recorded is a leader having made a batch part of its table.
+func (o *oracle) recorded(m *managerHost, ns leasehold.Namespace) {
+	machine := m.node.Manager(ns)
+	if machine == nil {
+		return
+	}
+	o.checkTable(m.host, o.world.space(ns), machine.Table())
+	o.checkManagerBounds(m, machine)
+}
+
+// finish is the end of the world.
+func (o *oracle) finish() {
+	if o.world.failed == nil {
+		o.recovered()
+		o.checkSettled()
+	}
+}

@@ -1,0 +1,229 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/machine/election"
+	"github.com/leasehold-dev/leasehold/internal/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/machine/node"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/table"
+)
+
+// A store is the linearizable store of a manager group. What it does to a
+// request happens at one instant; how long the request and its answer take,
+// and whether they arrive, is the nemesis's business.
+type store struct {
+	world   *world
+	record  storage.Record
+	history []storage.Record // earlier records, newest last, for stale reads
+	logs    map[leasehold.Namespace]*stored
+
+	down    bool
+	slow    time.Duration
+	unknown int  // percent of requests whose way there or back fails
+	stale   bool // reads that may be stale are
+	waiting []*storeRequest
+}
+
+// stored is what the store has of a namespace.
+type stored struct {
+	table   *table.Table
+	changes []table.Change
+}
+
+func (s *stored) state(term leasehold.Term) *storage.State {
+	return &storage.State{Term: term, Table: s.table, Changes: s.changes[:len(s.changes):len(s.changes)]}
+}
+
+// A storeRequest is something that a manager asks of the store.
+type storeRequest struct {
+	host  *managerHost
+	epoch uint32
+	done  bool // answered, or given up
+	lost  bool // the answer will not arrive
+	ns    leasehold.Namespace
+	term  leasehold.Term
+	what  any // election.Read, election.Swap, manager.Commit, manager.ReadEnd, manager.SaveSnapshot, node.Load
+}
+
+// A storeAnswer is a storeRequest's answer on its way to the process.
+type storeAnswer struct {
+	request *storeRequest
+	event   node.Event
+}
+
+func (a *storeAnswer) String() string { return fmt.Sprintf("%+v", a.event) }
+
+func newStore(w *world) *store {
+	return &store{world: w, logs: make(map[leasehold.Namespace]*stored)}
+}
+
+func (s *store) log(ns leasehold.Namespace) *stored {
+	l := s.logs[ns]
+	if l == nil {
+		l = &stored{}
+		s.logs[ns] = l
+	}
+	return l
+}
+
+// latency is how long one way takes.
+func (s *store) latency() time.Duration {
+	w := s.world
+	d := 200*time.Microsecond + w.below(calmDelay-200*time.Microsecond)
+	if s.slow > 0 {
+		d += w.below(s.slow)
+	}
+	return d
+}
+
+// ask puts a request under way.
+func (s *store) ask(h *managerHost, ns leasehold.Namespace, term leasehold.Term, what any) {
+	w := s.world
+	r := &storeRequest{host: h, epoch: h.epoch, ns: ns, term: term, what: what}
+	w.stats.storeOps++
+	if s.unknown > 0 && w.random.IntN(100) < s.unknown {
+		if w.chance(2) {
+			r.lost = true // it happens, but nobody hears
+		} else {
+			s.giveUp(r)
+			return
+		}
+	}
+	w.later(s.latency(), none, 0, r)
+	if s.slow > 0 || s.down || r.lost {
+		s.giveUp(r)
+	}
+}
+
+// giveUp tells the asker after a while that the outcome is unknown.
+func (s *store) giveUp(r *storeRequest) { s.giveUpAfter(r, storeWait) }
+
+func (s *store) giveUpAfter(r *storeRequest, d time.Duration) {
+	s.world.later(d, none, 0, func() { s.answer(r, s.unanswered(r), 0) })
+}
+
+// serve is a request reaching the store.
+func (s *store) serve(r *storeRequest) {
+	w := s.world
+	if s.down {
+		if !w.chance(2) {
+			s.waiting = append(s.waiting, r) // it will happen, late
+		}
+		s.giveUp(r)
+		return
+	}
+	e := s.apply(r)
+	if r.lost {
+		return
+	}
+	s.answer(r, e, s.latency())
+}
+
+// answer sends an answer back. The first one that arrives counts.
+func (s *store) answer(r *storeRequest, e node.Event, d time.Duration) {
+	if r.done || e == nil {
+		return
+	}
+	s.world.later(d, r.host.endpoint, r.epoch, &storeAnswer{r, e})
+}
+
+// unanswered is what the asker concludes from silence.
+func (s *store) unanswered(r *storeRequest) node.Event {
+	switch r.what.(type) {
+	case election.Read:
+		return node.Election{Event: election.ReadFailed{}}
+	case election.Swap:
+		return node.Election{Event: election.Swapped{Outcome: storage.Unknown}}
+	case manager.Commit:
+		return node.Manager{Namespace: r.ns, Term: r.term, Event: manager.Committed{Outcome: storage.Unknown}}
+	case manager.ReadEnd:
+		return node.Manager{Namespace: r.ns, Term: r.term, Event: manager.LogEnd{Err: true}}
+	case node.Load:
+		return node.Loaded{Namespace: r.ns, Term: r.term}
+	}
+	return nil
+}
+
+// apply is what a request does, at this instant.
+func (s *store) apply(r *storeRequest) node.Event {
+	switch what := r.what.(type) {
+	case election.Read:
+		rec := s.record
+		if s.stale && !what.Fresh && len(s.history) > 0 {
+			rec = s.history[len(s.history)-1-s.world.random.IntN(len(s.history))]
+		}
+		return node.Election{Event: election.Seen{Record: rec}}
+	case election.Swap:
+		return node.Election{Event: s.swap(what)}
+	case manager.Commit:
+		return node.Manager{Namespace: r.ns, Term: r.term, Event: manager.Committed{Outcome: s.commit(what.Batch)}}
+	case manager.ReadEnd:
+		return node.Manager{Namespace: r.ns, Term: r.term, Event: manager.LogEnd{Term: s.record.Term, LSN: s.log(r.ns).state(0).End()}}
+	case manager.SaveSnapshot:
+		s.save(what.Snapshot)
+		return nil
+	case node.Load:
+		return node.Loaded{Namespace: r.ns, Term: r.term, State: s.log(r.ns).state(s.record.Term)}
+	}
+	panic(fmt.Sprintf("store asked for %T", r.what))
+}
+
+func (s *store) swap(swap election.Swap) election.Swapped {
+	if swap.Prev != s.record.Version {
+		return election.Swapped{Outcome: storage.Conflict}
+	}
+	if len(s.history) == 4 {
+		s.history = append(s.history[:0], s.history[1:]...)
+	}
+	s.history = append(s.history, s.record)
+	version := s.record.Version + 1
+	s.record = swap.New
+	s.record.Version = version
+	s.world.oracle.swapped(s.record)
+	s.tell()
+	return election.Swapped{Outcome: storage.Done, Version: version}
+}
+
+// tell is the watch: a hint that may come late or not at all.
+func (s *store) tell() {
+	w := s.world
+	for _, m := range w.managers {
+		if m.alive && !s.stale && w.random.IntN(100) < 80 {
+			w.later(s.latency(), m.endpoint, 0, node.Election{Event: election.Seen{Record: s.record}})
+		}
+	}
+}
+
+func (s *store) commit(b *storage.Batch) storage.Outcome {
+	l := s.log(b.Namespace)
+	if b.Term != s.record.Term || b.Prev != l.state(0).End() {
+		return storage.Conflict
+	}
+	l.changes = append(l.changes, b.Changes...)
+	s.world.oracle.committed(b)
+	return storage.Done
+}
+
+func (s *store) save(p *storage.Snapshot) {
+	l := s.log(p.Namespace)
+	end := l.state(0).End()
+	if p.Term != s.record.Term || p.Table.LSN() > end || l.table != nil && p.Table.LSN() <= l.table.LSN() {
+		return
+	}
+	keep := int(end - p.Table.LSN())
+	l.changes = append([]table.Change(nil), l.changes[len(l.changes)-keep:]...)
+	l.table = p.Table
+}
+
+// up ends an outage: what waited happens now.
+func (s *store) up() {
+	s.down = false
+	for _, r := range s.waiting {
+		s.serve(r)
+	}
+	s.waiting = nil
+}

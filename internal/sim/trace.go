@@ -1,0 +1,26 @@
+package sim
+
+import (
+	"fmt"
+	"io"
+)
+
+// A trace is what happened: as a hash, always, and as text, if someone reads.
+type trace struct {
+	hash uint64
+	text io.Writer
+}
+
+// mix makes the hash depend on two numbers.
+func (t *trace) mix(a, b uint64) {
+	t.hash = (t.hash ^ a) * 0x100000001b3
+	t.hash = (t.hash ^ b ^ t.hash>>29) * 0x9e3779b97f4a7c15
+}
+
+// printf writes a line. Its arguments are costly: where it matters, look first
+// whether anyone reads.
+func (t *trace) printf(now int64, format string, args ...any) {
+	if t.text != nil {
+		fmt.Fprintf(t.text, "%12.6f  %s\n", float64(now)/1e9, fmt.Sprintf(format, args...))
+	}
+}

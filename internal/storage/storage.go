@@ -1,0 +1,103 @@
+// Package storage is what the manager group asks of its store, as nouns: a
+// leader record that is swapped, batches of table changes that are appended
+// under guard, and what is read back.
+//
+// The store is asked for linearizable compare-and-swap and reads, and for
+// nothing that involves time.
+package storage
+
+import (
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/table"
+)
+
+// A ManagerID names one manager process of a group.
+type ManagerID string
+
+// A Version numbers the writes of the leader record; 0 means that there is no
+// record yet.
+type Version uint64
+
+// A Record says who leads. The leader writes it again and again, with a new
+// Beat each time, so that others can see it stand still when the leader dies.
+type Record struct {
+	Version  Version
+	Term     leasehold.Term
+	Leader   ManagerID
+	Beat     uint64
+	Resigned bool // the leader has stopped acting: anyone may take over at once
+}
+
+// An Outcome is how a write ended.
+type Outcome uint8
+
+// The outcomes.
+const (
+	Done     Outcome = 1 // it happened
+	Conflict Outcome = 2 // a guard did not hold: it did not happen and never will
+	Unknown  Outcome = 3 // it may have happened, or may yet: read before deciding anything
+)
+
+func (o Outcome) String() string {
+	switch o {
+	case Done:
+		return "done"
+	case Conflict:
+		return "conflict"
+	case Unknown:
+		return "unknown"
+	}
+	return "outcome?"
+}
+
+// A Batch appends changes to a namespace's log in one guarded write: it is
+// refused unless the leader record has this Term and the log ends at Prev. A
+// batch that was sent is never altered, so that sending it again is harmless.
+type Batch struct {
+	Namespace leasehold.Namespace
+	Term      leasehold.Term
+	Prev      leasehold.LSN
+	Changes   []table.Change
+}
+
+// Last returns the LSN at which the log ends once the batch is in it.
+func (b *Batch) Last() leasehold.LSN { return b.Prev + leasehold.LSN(len(b.Changes)) }
+
+// A Snapshot replaces a namespace's log up to the LSN of Table. It is refused
+// unless the leader record has this Term. It never changes what is stored,
+// only how, so that its outcome does not matter.
+type Snapshot struct {
+	Namespace leasehold.Namespace
+	Term      leasehold.Term
+	Table     *table.Table // immutable
+}
+
+// A State is everything stored about a namespace, read at one instant.
+type State struct {
+	Term    leasehold.Term // of the leader record at that instant
+	Table   *table.Table   // the newest snapshot; nil if there is none
+	Changes []table.Change // what follows on it
+}
+
+// Replay returns the table that the state describes.
+func (s *State) Replay() (*table.Table, error) {
+	t := table.New()
+	if s.Table != nil {
+		t = s.Table.Clone()
+	}
+	for i := range s.Changes {
+		if err := t.Apply(&s.Changes[i]); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// End returns the LSN at which the log ends.
+func (s *State) End() leasehold.LSN {
+	var end leasehold.LSN
+	if s.Table != nil {
+		end = s.Table.LSN()
+	}
+	return end + leasehold.LSN(len(s.Changes))
+}

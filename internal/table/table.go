@@ -1,0 +1,175 @@
+// Package table is the lease table of one namespace: who holds which range
+// under which generation, as a value that is changed only by numbered changes.
+//
+// The manager decides changes and commits them to its store; lookups apply the
+// very same changes in the same order. A table at LSN n is therefore the same
+// everywhere, and Apply is the one place that says what a change does.
+package table
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/keyrange"
+)
+
+// A Holder is one session of an owner. It is immutable: what changes about an
+// owner while it runs is not part of the table.
+type Holder struct {
+	Owner   leasehold.OwnerID
+	Session leasehold.Session
+	Addr    string  // where callers reach it
+	Weight  float64 // its share of the keys, relative to the others; 1 is usual
+	// Process identifies the operating system process, so that a successor on
+	// the same machine can find out that it is gone. It may be empty.
+	Process string
+}
+
+func (h *Holder) String() string { return string(h.Owner) + "/" + h.Session.Short() }
+
+// An Entry is what the table says about a range of keys.
+type Entry struct {
+	Generation leasehold.Generation // 0: nobody holds the range
+	Holder     *Holder              // nil: nobody holds the range
+	// Lost is the change at which state in this range was last lost, 0 if it
+	// never was. A lookup that skips from LSN n to a later table missed a loss
+	// in exactly those ranges where Lost > n.
+	Lost leasehold.LSN
+}
+
+// Vacant reports whether nobody holds the range.
+func (e Entry) Vacant() bool { return e.Holder == nil }
+
+// A Kind says what a change does.
+type Kind uint8
+
+// The kinds of changes.
+const (
+	Granted Kind = 1 // a vacant range goes to Holder under a new Generation
+	Vacated Kind = 2 // Holder's lease with this Generation ends on this range; its state is lost
+)
+
+// A Change is one step of a table's history.
+type Change struct {
+	LSN        leasehold.LSN
+	Kind       Kind
+	Range      leasehold.Range
+	Generation leasehold.Generation
+	Holder     *Holder
+	Cause      leasehold.Cause // of a Vacated
+}
+
+// Loss returns the loss that the change records, if it records one.
+func (c *Change) Loss() (leasehold.Loss, bool) {
+	if c.Kind != Vacated {
+		return leasehold.Loss{}, false
+	}
+	return leasehold.Loss{
+		Range: c.Range, Owner: c.Holder.Owner, Generation: c.Generation, Cause: c.Cause, LSN: c.LSN,
+	}, true
+}
+
+func (c *Change) String() string {
+	if c.Kind == Vacated {
+		return fmt.Sprintf("lsn %d: %v@%d leaves %v (%v)", c.LSN, c.Range, c.Generation, c.Holder, c.Cause)
+	}
+	return fmt.Sprintf("lsn %d: %v@%d goes to %v", c.LSN, c.Range, c.Generation, c.Holder)
+}
+
+// A Table is the lease table of one namespace at one LSN. It is not safe for
+// concurrent use; a table that is no longer changed may be shared.
+type Table struct {
+	lsn     leasehold.LSN
+	newest  leasehold.Generation
+	entries *keyrange.Map[Entry]
+}
+
+// New returns the empty table: LSN 0, everything vacant, no generation used.
+func New() *Table { return &Table{entries: keyrange.NewMap(Entry{})} }
+
+// Restore returns a table as an earlier one was: at lsn, with newest as the
+// newest generation ever granted, and these entries.
+func Restore(lsn leasehold.LSN, newest leasehold.Generation, entries *keyrange.Map[Entry]) (*Table, error) {
+	t := &Table{lsn: lsn, newest: newest, entries: entries}
+	for r, e := range entries.All() {
+		if e.Vacant() != (e.Generation == 0) || e.Generation > newest || e.Lost > lsn {
+			return nil, leasehold.Errorf("restore table", leasehold.Invalid, r.String(),
+				"generation %d (newest %d), holder %v, lost at lsn %d (table at %d) do not fit together",
+				e.Generation, newest, e.Holder, e.Lost, lsn)
+		}
+	}
+	return t, nil
+}
+
+// LSN returns the number of the last change applied.
+func (t *Table) LSN() leasehold.LSN { return t.lsn }
+
+// Newest returns the newest generation ever granted, held or not.
+func (t *Table) Newest() leasehold.Generation { return t.newest }
+
+// Len returns the number of ranges.
+func (t *Table) Len() int { return t.entries.Len() }
+
+// Clone returns a copy that can be changed independently.
+func (t *Table) Clone() *Table {
+	c := *t
+	c.entries = t.entries.Clone()
+	return &c
+}
+
+// At returns the entry of k and the range around k that shares it.
+func (t *Table) At(k leasehold.Key) (leasehold.Range, Entry) { return t.entries.At(k) }
+
+// All yields every range in order with its entry.
+func (t *Table) All() iter.Seq2[leasehold.Range, Entry] { return t.entries.All() }
+
+// Within yields the parts of r in order with their entries.
+func (t *Table) Within(r leasehold.Range) iter.Seq2[leasehold.Range, Entry] {
+	return t.entries.Within(r)
+}
+
+// Entries returns the map behind the table, for joint walks with other maps.
+// It must not be changed.
+func (t *Table) Entries() *keyrange.Map[Entry] { return t.entries }
+
+// Apply makes the change, or says why it cannot follow on what is there and
+// leaves the table as it was. A change that was committed always applies; an
+// error means that two histories were mixed up.
+func (t *Table) Apply(c *Change) error {
+	if c.LSN != t.lsn+1 {
+		return t.refuse(c, "table is at lsn %d", t.lsn)
+	}
+	if !c.Range.Valid() || c.Holder == nil || c.Generation == 0 {
+		return t.refuse(c, "change is incomplete")
+	}
+	next := Entry{}
+	switch c.Kind {
+	case Granted:
+		if c.Generation <= t.newest {
+			return t.refuse(c, "generation %d is not newer than %d", c.Generation, t.newest)
+		}
+		next = Entry{Generation: c.Generation, Holder: c.Holder}
+		for r, e := range t.entries.Within(c.Range) {
+			if !e.Vacant() {
+				return t.refuse(c, "%v is held by %v at generation %d", r, e.Holder, e.Generation)
+			}
+			next.Lost = max(next.Lost, e.Lost)
+		}
+		t.newest = c.Generation
+	case Vacated:
+		if r, e := t.entries.At(c.Range.Start); e.Generation != c.Generation || !r.Covers(c.Range) {
+			return t.refuse(c, "%v is at generation %d", r, e.Generation)
+		}
+		next.Lost = c.LSN
+	default:
+		return t.refuse(c, "unknown kind %d", c.Kind)
+	}
+	t.entries.Set(c.Range, next)
+	t.lsn = c.LSN
+	return nil
+}
+
+func (t *Table) refuse(c *Change, format string, args ...any) error {
+	return leasehold.Errorf("apply change", leasehold.Internal, c.String(), format, args...)
+}

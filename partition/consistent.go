@@ -1,0 +1,139 @@
+package partition
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/leasehold-dev/leasehold"
+)
+
+// Limits and default of [Consistent.VirtualNodes].
+const (
+	DefaultVirtualNodes = 64 // the papers' number
+	MaxVirtualNodes     = 4096
+)
+
+// Consistent is consistent hashing with virtual nodes: every member has many
+// points on the circle of keys, and a key belongs to the member whose point is
+// the first at or after it, going round at the end. An owner that joins takes
+// keys from the others and moves none between them; the keys of one that
+// leaves go to the others, and no other key moves.
+//
+// The points are a stable format, which other implementations can rely on.
+// Point i of a member, counting from 0, is
+//
+//	leasehold.KeyOf(name + "#" + decimal i)
+//
+// A member of weight w has round(VirtualNodes*w) points, at least one. Where
+// points of several members fall on one key, the member whose name sorts first
+// has it. The vectors are in testdata/points.tsv.
+//
+// If the points would make more ranges than [Limits] allow, every member has
+// fewer, in proportion. It is the points of the highest numbers that go, so
+// that a pool growing past the limit still moves few keys at each step, and
+// every key keeps an owner.
+//
+// Assign takes linear time in the number of points, about 4 ms for 64,000.
+type Consistent struct {
+	// VirtualNodes is the number of points of a member of weight 1, up to
+	// MaxVirtualNodes; 0 means DefaultVirtualNodes. More points even out the
+	// shares (the standard deviation is about 1/sqrt(VirtualNodes) of the
+	// mean) and make a longer table, of as many ranges as there are points.
+	VirtualNodes int
+}
+
+// Name returns "consistent".
+func (Consistent) Name() string { return "consistent" }
+
+// Assign gives every key to a member, or to nobody if there is none.
+func (c Consistent) Assign(in Input) (Assignment, error) {
+	if err := ValidateInput(in); err != nil {
+		return nil, err
+	}
+	counts, err := c.counts(in)
+	if err != nil {
+		return nil, err
+	}
+	return circle(in.Members, sortPoints(appendPoints(in.Members, counts))), nil
+}
+
+// counts returns the number of points of each member.
+func (c Consistent) counts(in Input) ([]int, error) {
+	if c.VirtualNodes < 0 || c.VirtualNodes > MaxVirtualNodes {
+		return nil, leasehold.Errorf("assign", leasehold.Invalid, c.Name(),
+			"%d virtual nodes, want 1 to %d, or 0 for %d", c.VirtualNodes, MaxVirtualNodes, DefaultVirtualNodes)
+	}
+	nodes := c.VirtualNodes
+	if nodes == 0 {
+		nodes = DefaultVirtualNodes
+	}
+	counts, total := make([]int, len(in.Members)), 0
+	for i, m := range in.Members {
+		counts[i] = max(1, int(math.Round(float64(nodes)*m.Weight)))
+		total += counts[i]
+	}
+	// The arc that goes round is two slots, so that n points make up to n+1;
+	// but a single member has one slot however many points it has.
+	budget := max(1, in.Limits.maxRanges()-1)
+	if len(counts) > budget {
+		return nil, tooFewRanges(c.Name(), in, len(counts)+1)
+	}
+	if total > budget {
+		scale(counts, total, budget)
+	}
+	return counts, nil
+}
+
+// scale lowers counts, whose sum is total, to a sum of at most budget. One
+// point of each member is safe, and the others shrink in proportion.
+func scale(counts []int, total, budget int) {
+	spare, wanted := int64(budget-len(counts)), int64(total-len(counts))
+	for i, n := range counts {
+		counts[i] = 1 + int(int64(n-1)*spare/wanted)
+	}
+}
+
+// A point is a member's virtual node on the circle of keys.
+type point struct {
+	key    leasehold.Key
+	member int32 // index into the sorted members
+}
+
+// appendPoints returns the points of all members, in the order of members.
+func appendPoints(members []Member, counts []int) []point {
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	points := make([]point, 0, total)
+	var text [leasehold.MaxOwnerIDLen + 24]byte
+	for m := range members {
+		prefix := append(append(text[:0], members[m].Owner...), '#')
+		for i := range counts[m] {
+			name := strconv.AppendInt(prefix, int64(i), 10)
+			points = append(points, point{leasehold.Key(xxhash.Sum64(name)), int32(m)})
+		}
+	}
+	return points
+}
+
+// circle turns sorted points into slots. The slot of a point begins behind
+// the point before it; the first point also has what lies behind the last.
+func circle(members []Member, points []point) Assignment {
+	if len(points) == 0 {
+		return Assignment{{}}
+	}
+	a := make(Assignment, 0, len(points)+1)
+	start := leasehold.Key(0)
+	for _, p := range points {
+		if p.key < start {
+			continue // on the same key as the point before, which has it
+		}
+		a = a.Append(start, members[p.member].Owner)
+		if start = p.key + 1; start == 0 {
+			return a // the last point is on the last key: nothing lies behind
+		}
+	}
+	return a.Append(start, members[points[0].member].Owner)
+}

@@ -1,0 +1,117 @@
+package partition
+
+import "github.com/leasehold-dev/leasehold"
+
+// A Policy decides which owner should have which keys. Its methods are safe
+// for concurrent use, and equal inputs give equal results.
+type Policy interface {
+	// Name is what configuration calls this policy, such as "consistent".
+	Name() string
+
+	// Assign returns the assignment that in asks for, or an error if there is
+	// none. It neither changes nor keeps in, and the caller may keep but not
+	// change the result.
+	Assign(in Input) (Assignment, error)
+}
+
+// A Member is an owner that can be given keys.
+type Member struct {
+	Owner leasehold.OwnerID
+
+	// Weight is the member's share of the pool's capacity: an owner of weight
+	// 2 should carry twice the load of one of weight 1. 1 is usual.
+	// 0 < Weight <= MaxWeight.
+	Weight float64
+}
+
+// MaxWeight is the greatest weight of a member.
+const MaxWeight = 1000
+
+// DefaultMaxRanges is the limit on ranges where none is set: 16 times what
+// 1,000 owners with 64 virtual nodes each need.
+const DefaultMaxRanges = 1 << 20
+
+// Limits bound what a policy may ask for.
+type Limits struct {
+	// MaxRanges is the greatest number of slots in an assignment. Every
+	// lookup holds all of them, and every one may become a lease. 0 means
+	// DefaultMaxRanges.
+	MaxRanges int
+}
+
+func (l Limits) maxRanges() int {
+	if l.MaxRanges == 0 {
+		return DefaultMaxRanges
+	}
+	return l.MaxRanges
+}
+
+// An Input is all that a policy may base its decision on.
+type Input struct {
+	// Members are the owners that can be given keys, sorted by Owner, each
+	// once.
+	Members []Member
+
+	// Current is the assignment in force. It is canonical, may name owners
+	// that are no longer members, may have more slots than Limits allow, and
+	// is nil if nothing has been assigned yet.
+	Current Assignment
+
+	Limits Limits
+}
+
+// ValidateInput reports what is wrong with in: members that are out of order
+// or twice there, a bad name or weight, a negative limit, a current assignment
+// that is not canonical. Every policy of this package calls it first.
+func ValidateInput(in Input) error {
+	if err := validateMembers(in.Members); err != nil {
+		return err
+	}
+	if in.Limits.MaxRanges < 0 {
+		return invalidInput("limits", "max ranges is %d, and must not be negative", in.Limits.MaxRanges)
+	}
+	if in.Current == nil {
+		return nil
+	}
+	if err := in.Current.checkCanonical(); err != nil {
+		return &leasehold.Error{Op: opInput, Kind: leasehold.Invalid, Subject: "current assignment", Err: err}
+	}
+	return nil
+}
+
+func validateMembers(members []Member) error {
+	for i, m := range members {
+		name := string(m.Owner)
+		if err := m.Owner.Validate(); err != nil {
+			return &leasehold.Error{Op: opInput, Kind: leasehold.Invalid, Err: err}
+		}
+		if !(m.Weight > 0 && m.Weight <= MaxWeight) { // written so that NaN fails
+			return invalidInput(name, "weight is %v, want more than 0 and at most %d", m.Weight, MaxWeight)
+		}
+		if i == 0 {
+			continue
+		}
+		switch before := members[i-1].Owner; {
+		case m.Owner == before:
+			return invalidInput(name, "the member is listed twice")
+		case m.Owner < before:
+			return invalidInput(name, "members are not sorted: it comes after %q", before)
+		}
+	}
+	return nil
+}
+
+const opInput = "validate partition input"
+
+func invalidInput(subject, format string, args ...any) error {
+	return leasehold.Errorf(opInput, leasehold.Invalid, subject, format, args...)
+}
+
+// tooFewRanges is the error of a policy that cannot keep to the limit.
+func tooFewRanges(policy string, in Input, need int) error {
+	return leasehold.Errorf("assign", leasehold.Limit, policy,
+		"%d members need %d ranges, and the limit is %d", len(in.Members), need, in.Limits.maxRanges())
+}
+
+// spaceSize is the number of keys in the key space, 2^64.
+const spaceSize = 1 << 64
