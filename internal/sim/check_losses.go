@@ -10,7 +10,8 @@ import (
 
 // A lookupWatch is what the oracle remembers of a lookup.
 type lookupWatch struct {
-	known bool // it has a table
+	known bool  // it has a table
+	since int64 // when it got its first one: what was lost before is no news to it
 	lsn   leasehold.LSN
 	// despaired is when it last reported everything as lost.
 	despaired int64
@@ -38,7 +39,10 @@ func (o *oracle) lookupStepped(l *lookupHost, step *lookupStep) {
 		if l.watch.known && o.world.failed == nil {
 			o.checkReported(l, step, reported)
 		}
-		l.watch.known, l.watch.lsn = true, step.table.LSN()
+		if !l.watch.known {
+			l.watch.known, l.watch.since = true, o.world.now
+		}
+		l.watch.lsn = step.table.LSN()
 	} else if len(reported) > 0 {
 		o.violated(I4Losses, "%s reports %v out of nowhere", l.label, reported[0])
 	}
@@ -94,8 +98,9 @@ func (o *oracle) checkReportedInTime(l *lookupHost) {
 		if h.Kind != table.Vacated {
 			continue
 		}
-		if o.world.now-h.at > int64(lossBound) && l.watch.despaired < h.at {
-			o.violated(I4Losses, "%s has not reported the loss of lsn %d for %v", l.label, h.LSN, time.Duration(o.world.now-h.at))
+		since := max(h.at, l.watch.since)
+		if o.world.now-since > int64(lossBound) && l.watch.despaired < since {
+			o.violated(I4Losses, "%s has not reported the loss of lsn %d for %v", l.label, h.LSN, time.Duration(o.world.now-since))
 		}
 		return
 	}

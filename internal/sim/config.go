@@ -79,8 +79,8 @@ func DefaultMix() Mix {
 		OwnerCrash: 10, OwnerPause: 8, OwnerSuspend: 3, OwnerLeave: 4, OwnerTwin: 3,
 		ManagerCrash: 5, ManagerPause: 5, ManagerResign: 4,
 		LookupCrash: 2, LookupPause: 3,
-		LinkCut: 10, LinkOneWay: 10, Isolate: 6, Loss: 5, Duplicate: 5, Delay: 6, Misroute: 2, Hostile: 2,
-		StoreSlow: 3, StoreUnknown: 5, StoreDown: 3, StoreStale: 4,
+		LinkCut: 10, LinkOneWay: 10, Isolate: 6, Loss: 5, Duplicate: 5, Delay: 6, Misroute: 4, Hostile: 2,
+		StoreSlow: 3, StoreUnknown: 5, StoreDown: 3, StoreCut: 5, StoreStale: 4,
 		ClockRate: 6, ClockBeyond: 1, Starve: 4, PolicyBroken: 2,
 	}
 }

@@ -31,6 +31,7 @@ const (
 	StoreSlow                  // the store takes seconds
 	StoreUnknown               // requests to the store, or its answers, are lost
 	StoreDown                  // the store has no quorum
+	StoreCut                   // a manager cannot reach the store
 	StoreStale                 // reads that need not be linearizable are old, and watches are late
 	ClockRate                  // clocks change their rates, within the bound
 	ClockBeyond                // an owner's clock runs more slowly than the bound allows
@@ -43,7 +44,7 @@ var faultNames = [faults]string{
 	"owner-crash", "owner-pause", "owner-suspend", "owner-leave", "owner-twin",
 	"manager-crash", "manager-pause", "manager-resign", "lookup-crash", "lookup-pause",
 	"link-cut", "link-one-way", "isolate", "loss", "duplicate", "delay", "misroute", "hostile",
-	"store-slow", "store-unknown", "store-down", "store-stale", "clock-rate", "clock-beyond", "starve", "policy-broken",
+	"store-slow", "store-unknown", "store-down", "store-cut", "store-stale", "clock-rate", "clock-beyond", "starve", "policy-broken",
 }
 
 func (f Fault) String() string {

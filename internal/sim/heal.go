@@ -25,6 +25,7 @@ func (n *nemesis) heal() {
 		}
 	}
 	for _, m := range w.managers {
+		m.storeCut = false
 		if !m.alive || m.resigning {
 			m.boot()
 		}
@@ -83,12 +84,14 @@ func (n *nemesis) settleTraffic() {
 		case *storeRequest:
 			dropped = append(dropped, what)
 			return false
+		case *giveUp:
+			e.at = latest
 		case *storeAnswer:
 			e.at = latest
 		}
 		return true
 	})
 	for _, r := range dropped {
-		w.store.giveUpAfter(r, time.Millisecond)
+		w.later(time.Millisecond, none, 0, &giveUp{r})
 	}
 }

@@ -38,6 +38,7 @@ type managerHost struct {
 	node  *node.Machine
 	// resigning: it has been told to, and will end.
 	resigning bool
+	storeCut  bool    // what it asks of the store gets lost
 	heard     []int64 // by lookup: true time at which it last spoke to us, 0 if never
 }
 
@@ -64,7 +65,7 @@ func (m *managerHost) boot() {
 	now := w.start(m.host)
 	clear(m.heard)
 	m.resigning = false
-	cfg := node.Config{Election: election.Config{Self: m.id, TTL: simTTL, Drift: simTiming().Drift, Rand: w.newRand()}}
+	cfg := node.Config{Election: election.Config{Self: m.id, Session: must(leasehold.NewSession(randomBytes{w.random})), TTL: simTTL, Drift: simTiming().Drift, Rand: w.newRand()}}
 	for _, s := range w.spaces {
 		cfg.Namespaces = append(cfg.Namespaces, manager.Config{
 			Namespace: s.name, Self: m.id, Timing: simTiming(), Rand: w.newRand(),
@@ -134,6 +135,8 @@ func (m *managerHost) elect(a election.Action) {
 		w.trace.printf(w.now, "%s notes %v (%d, %d)", m.label, a.What, a.Have, a.Want)
 	case election.Lead:
 		w.oracle.leads(m, a)
+	case election.Extend:
+		w.oracle.checkOneLeader(m)
 	case election.Resigned:
 		w.kill(m.host)
 		w.nemesis.bootLater(m.host, m.boot)

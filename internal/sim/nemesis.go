@@ -63,12 +63,10 @@ func (n *nemesis) strike() {
 		return
 	}
 	if n.kinds == nil {
-		for _, f := range slices.Sorted(maps.Keys(w.cfg.Faults)) {
-			n.kinds = append(n.kinds, slices.Repeat([]Fault{f}, w.cfg.Faults[f])...)
-		}
-		if len(n.kinds) == 0 {
-			return
-		}
+		n.choose()
+	}
+	if len(n.kinds) == 0 {
+		return
 	}
 	f := n.kinds[w.random.IntN(len(n.kinds))]
 	if n.inflict(f) {
@@ -77,6 +75,21 @@ func (n *nemesis) strike() {
 		w.trace.printf(w.now, "*** %v", f)
 	}
 	w.later(n.pause(), none, 0, strike{})
+}
+
+// choose picks the kinds of faults of this world. Most worlds have only some
+// of them: faults that hide each other must sometimes be apart, and rare ones
+// must sometimes be frequent.
+func (n *nemesis) choose() {
+	w := n.world
+	swarm := w.random.IntN(3) > 0
+	n.kinds = []Fault{}
+	for _, f := range slices.Sorted(maps.Keys(w.cfg.Faults)) {
+		if swarm && w.chance(2) && len(w.cfg.Faults) > 1 {
+			continue
+		}
+		n.kinds = append(n.kinds, slices.Repeat([]Fault{f}, w.cfg.Faults[f])...)
+	}
 }
 
 // after does something later, unless the world has healed by then.
@@ -121,7 +134,7 @@ func (n *nemesis) inflict(f Fault) bool {
 		return n.hurtLookup(f, w.lookups[w.random.IntN(len(w.lookups))])
 	case LinkCut, LinkOneWay, Isolate, Loss, Duplicate, Delay, Misroute:
 		return n.hurtNetwork(f)
-	case StoreSlow, StoreUnknown, StoreDown, StoreStale:
+	case StoreSlow, StoreUnknown, StoreDown, StoreCut, StoreStale:
 		return n.hurtStore(f)
 	case Hostile:
 		return n.slander()
@@ -308,6 +321,10 @@ func (n *nemesis) hurtStore(f Fault) bool {
 	case StoreDown:
 		s.down = true
 		n.after(d, s.up)
+	case StoreCut:
+		m := w.managers[w.random.IntN(len(w.managers))]
+		m.storeCut = true
+		n.after(d, func() { m.storeCut = false })
 	case StoreStale:
 		s.stale = true
 		n.after(d, func() { s.stale = false })

@@ -38,12 +38,25 @@ func (n *network) send(from, to int32, what any) {
 		return
 	}
 	if n.misroute > 0 && w.random.IntN(100) < n.misroute {
-		to = w.hosts[w.random.IntN(len(w.hosts))].endpoint
+		to = n.astray(to)
 	}
 	w.later(n.latency(), to, 0, what)
 	if n.duplicate > 0 && w.random.IntN(100) < n.duplicate {
-		w.later(n.latency()+w.below(2*time.Second), to, 0, what)
+		w.later(n.latency()+w.nemesis.span(0, 12*time.Second), to, 0, what)
 	}
+}
+
+// astray returns an endpoint of the same kind: a wrong one, perhaps.
+func (n *network) astray(to int32) int32 {
+	w := n.world
+	managers, owners := int32(len(w.managers)), int32(len(w.owners))
+	switch {
+	case to < managers:
+		return w.random.Int32N(managers)
+	case to < managers+owners:
+		return managers + w.random.Int32N(owners)
+	}
+	return managers + owners + w.random.Int32N(int32(len(w.lookups)))
 }
 
 func (n *network) latency() time.Duration {

@@ -26,12 +26,13 @@ const (
 	I8Bounds                       // everything is bounded
 	I9Fencing                      // a fenced store accepts no older token after a newer one
 	I10Isolation                   // namespaces do not touch
+	OneLeader                      // at most one manager acts as leader: I1 rests on it
 	Crash                          // no machine panics
 	invariants
 )
 
 var invariantNames = [invariants]string{
-	"I1 exclusive", "I2 generations", "I3 held", "I4 losses", "I5 tables", "I6 progress", "I8 bounds", "I9 fencing", "I10 isolation", "crash",
+	"I1 exclusive", "I2 generations", "I3 held", "I4 losses", "I5 tables", "I6 progress", "I8 bounds", "I9 fencing", "I10 isolation", "one leader", "crash",
 }
 
 func (i Invariant) String() string { return invariantNames[i] }
@@ -132,6 +133,7 @@ func (o *oracle) swapped(r storage.Record) {
 
 func (o *oracle) leads(m *managerHost, l election.Lead) {
 	o.world.trace.printf(o.world.now, "%s leads in term %d", m.label, l.Term)
+	o.checkOneLeader(m)
 }
 
 func (o *oracle) ownerStarted(*ownerHost) {}

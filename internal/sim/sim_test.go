@@ -20,6 +20,16 @@ func TestDev(t *testing.T) {
 	}
 	n, _ := strconv.Atoi(os.Getenv("SEEDS"))
 	c := Campaign{Config: cfg, First: 1, Seeds: max(n, 100), Parallel: 2}
+	if os.Getenv("HUNT") != "" {
+		for seed := range uint64(n) {
+			if r := Run(cfg, seed+1, nil); r.Violation != nil {
+				t.Logf("HUNT seed %d: %v", r.Seed, r.Violation)
+				return
+			}
+		}
+		t.Log("HUNT survived")
+		return
+	}
 	if os.Getenv("CAMPAIGN") != "" {
 		s, err := c.Run(t.Context())
 		if err != nil {

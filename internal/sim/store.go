@@ -85,6 +85,10 @@ func (s *store) ask(h *managerHost, ns leasehold.Namespace, term leasehold.Term,
 	w := s.world
 	r := &storeRequest{host: h, epoch: h.epoch, ns: ns, term: term, what: what}
 	w.stats.storeOps++
+	if h.storeCut {
+		s.giveUp(r)
+		return
+	}
 	if s.unknown > 0 && w.random.IntN(100) < s.unknown {
 		if w.chance(2) {
 			r.lost = true // it happens, but nobody hears
@@ -100,11 +104,12 @@ func (s *store) ask(h *managerHost, ns leasehold.Namespace, term leasehold.Term,
 }
 
 // giveUp tells the asker after a while that the outcome is unknown.
-func (s *store) giveUp(r *storeRequest) { s.giveUpAfter(r, storeWait) }
-
-func (s *store) giveUpAfter(r *storeRequest, d time.Duration) {
-	s.world.later(d, none, 0, func() { s.answer(r, s.unanswered(r), 0) })
+func (s *store) giveUp(r *storeRequest) {
+	s.world.later(s.world.nemesis.span(200*time.Millisecond, storeWait), none, 0, &giveUp{r})
 }
+
+// giveUp is the patience with a request coming to its end.
+type giveUp struct{ request *storeRequest }
 
 // serve is a request reaching the store.
 func (s *store) serve(r *storeRequest) {
@@ -192,7 +197,7 @@ func (s *store) swap(swap election.Swap) election.Swapped {
 func (s *store) tell() {
 	w := s.world
 	for _, m := range w.managers {
-		if m.alive && !s.stale && w.random.IntN(100) < 80 {
+		if m.alive && !m.storeCut && !s.stale && w.random.IntN(100) < 80 {
 			w.later(s.latency(), m.endpoint, 0, node.Election{Event: election.Seen{Record: s.record}})
 		}
 	}

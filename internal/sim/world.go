@@ -77,7 +77,7 @@ const inboxLimit = 64
 const (
 	calmDelay  = 5 * time.Millisecond // most that a message or a store takes, one way
 	lateTimers = 2 * time.Millisecond
-	storeWait  = time.Second // after which an unanswered store request counts as unknown
+	storeWait  = 8 * time.Second // most that a manager waits for the store
 )
 
 // What a woken process or the nemesis finds in the queue.
@@ -109,7 +109,7 @@ func (w *world) build() {
 	spaces := w.cfg.Namespaces
 	if spaces == 0 {
 		spaces = 1
-		if w.cfg.Owners > 1 && w.random.IntN(4) == 0 {
+		if w.cfg.Owners > 1 && w.random.IntN(3) == 0 {
 			spaces = 2
 		}
 	}
@@ -257,6 +257,8 @@ func (w *world) happenNowhere(what any) {
 		w.oracle.recovered()
 	case *storeRequest:
 		w.store.serve(what)
+	case *giveUp:
+		w.store.answer(what.request, w.store.unanswered(what.request), 0)
 	case func():
 		what()
 	}

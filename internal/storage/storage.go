@@ -21,9 +21,12 @@ type Version uint64
 // A Record says who leads. The leader writes it again and again, with a new
 // Beat each time, so that others can see it stand still when the leader dies.
 type Record struct {
-	Version  Version
-	Term     leasehold.Term
-	Leader   ManagerID
+	Version Version
+	Term    leasehold.Term
+	Leader  ManagerID
+	// Session names the leader's process. Without it a manager that was killed
+	// and started again could take its predecessor's record for its own.
+	Session  leasehold.Session
 	Beat     uint64
 	Resigned bool // the leader has stopped acting: anyone may take over at once
 }

@@ -107,6 +107,8 @@ func Notables() int { return int(notables) }
 // Config is what a manager knows about its group.
 type Config struct {
 	Self storage.ManagerID
+	// Session is random, and new with every start of the process.
+	Session leasehold.Session
 	// TTL is for how long a leader acts without renewing. Shorter means faster
 	// failover; longer means that a slow store does not end a leadership.
 	// Default 3 s.
@@ -136,8 +138,8 @@ func (c *Config) validate() error {
 		c.Drift = 1.20
 	}
 	switch {
-	case c.Self == "" || c.Rand == nil:
-		return leasehold.Errorf("election", leasehold.Invalid, string(c.Self), "Self and Rand must be set")
+	case c.Self == "" || c.Session.IsZero() || c.Rand == nil:
+		return leasehold.Errorf("election", leasehold.Invalid, string(c.Self), "Self, Session and Rand must be set")
 	case c.TTL < 10*time.Millisecond || c.Renew <= 0 || c.Renew > c.TTL/2 || c.Poll <= 0:
 		return leasehold.Errorf("election", leasehold.Invalid, string(c.Self),
 			"ttl %v, renew %v and poll %v: want a ttl of at least 10 ms, two renewals in it, and a positive poll", c.TTL, c.Renew, c.Poll)
@@ -290,7 +292,7 @@ func (m *Machine) renew(now mono.Instant) {
 // stand watches the leader, and takes over when it has stood still.
 func (m *Machine) stand(now mono.Instant) {
 	if m.known && m.vacant(now) {
-		m.swap(now, storage.Record{Term: max(m.record.Term, m.floor) + 1, Leader: m.cfg.Self, Beat: 1})
+		m.swap(now, storage.Record{Term: max(m.record.Term, m.floor) + 1, Leader: m.cfg.Self, Session: m.cfg.Session, Beat: 1})
 		return
 	}
 	if now >= m.nextRead {
@@ -351,9 +353,10 @@ func (m *Machine) observe(now mono.Instant, r storage.Record) {
 // settle resolves a swap in doubt by what a read has found.
 func (m *Machine) settle(now mono.Instant, r storage.Record) {
 	try := m.try
-	ours := r.Term == try.rec.Term && r.Leader == try.rec.Leader && r.Beat == try.rec.Beat && r.Resigned == try.rec.Resigned
+	ours := r
+	ours.Version = 0
 	switch {
-	case ours:
+	case ours == try.rec:
 		m.note(NoteSwapFound, uint64(r.Version), 0)
 		m.won(now, r.Version)
 	case r.Version == try.prev:

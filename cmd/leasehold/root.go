@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// A status is how a command ended that did what it was asked, and has already
+// told the user: the process's exit status. It is an error so that it can be
+// returned like one.
+type status int
+
+// The exit statuses. Scripts rely on them: they are never renumbered.
+const (
+	statusOK          status = 0
+	statusViolated    status = 1   // an invariant did not hold
+	statusTrouble     status = 2   // it could not be done as asked: wrong flags, no disk space
+	statusSurvived    status = 3   // a bug was planted, and nothing noticed it
+	statusInterrupted status = 130 // as shells report SIGINT
+)
+
+func (s status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// failed is an error that other flags would not have avoided. What is not
+// failed is answered with a hint to --help.
+type failed struct{ error }
+
+func (f failed) Unwrap() error { return f.error }
+
+// run is the whole program: it carries out the command that args name, and
+// returns the exit status. When ctx ends, commands stop early, in good order.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := newRootCommand()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	var (
+		ended   status
+		trouble failed
+	)
+	switch {
+	case err == nil:
+		return int(statusOK)
+	case errors.As(err, &ended):
+		return int(ended)
+	case errors.As(err, &trouble):
+		cmd.PrintErrf("leasehold: %v\n", err)
+	default:
+		if cmd.Name() == "help" {
+			cmd = root
+		}
+		cmd.PrintErrf("leasehold: %v\nRun '%s --help' to see what is possible.\n", err, cmd.CommandPath())
+	}
+	return int(statusTrouble)
+}
+
+const rootHelp = `Leasehold gives every key of an in-memory service to exactly one server at a
+time, tells callers where that server is, and tells them which keys lost their
+state when a server dies.
+
+What exists today is the protocol, written as pure state machines, and the
+simulator that tries to break it. The managers, libraries and tools that run
+the protocol between real computers are not here yet.`
+
+const rootExample = `  leasehold sim                 # 1000 simulated clusters, everything that can go wrong
+  leasehold sim --leases-off    # the same without leases, to see what they are for
+  leasehold help sim`
+
+func newRootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:     "leasehold",
+		Short:   "Leases and partitioning for in-memory services",
+		Long:    rootHelp,
+		Example: rootExample,
+		Version: buildVersion(),
+		// run prints errors, and a page of usage would only hide them.
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetFlagErrorFunc(explainFlagError)
+	root.SetHelpCommand(newHelpCommand())
+	root.AddCommand(newSimCommand(), newVersionCommand())
+	return root
+}
+
+// newHelpCommand is cobra's own, but for a wrong name, which is an error here.
+func newHelpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "Explain a command",
+		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			var names []cobra.Completion
+			for _, c := range cmd.Root().Commands() {
+				if c.IsAvailableCommand() {
+					names = append(names, cobra.CompletionWithDesc(c.Name(), c.Short))
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			explained, _, err := cmd.Root().Find(args)
+			if err != nil {
+				return err
+			}
+			explained.InitDefaultHelpFlag()
+			return explained.Help()
+		},
+	}
+}
+
+// noArguments refuses what is neither a flag nor a flag's value.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s takes flags only, and %q is none", cmd.CommandPath(), args[0])
+}

@@ -1,0 +1,70 @@
+package mutant
+
+const electionFile = "internal/machine/election/election.go"
+
+// elections are bugs of the election.
+var elections = []Mutant{
+	{
+		Name: "takeover-ignores-drift",
+		Why:  "a standby waits for the leader's time on its own clock only",
+		File: electionFile,
+		Old:  "	wait := m.cfg.Drift.Stretch(m.cfg.TTL)\n	if",
+		New:  "	wait := m.cfg.TTL\n	if",
+	},
+	{
+		Name: "authority-from-receipt",
+		Why:  "a leader counts its time from when the store's answer arrives",
+		File: electionFile,
+		Old:  "m.until = try.sent.Add(m.cfg.TTL)",
+		New:  "m.until = now.Add(m.cfg.TTL)",
+	},
+	{
+		Name: "term-not-raised",
+		Why:  "a new leader has the term of the old one",
+		File: electionFile,
+		Old:  "Term: max(m.record.Term, m.floor) + 1,",
+		New:  "Term: max(m.record.Term, m.floor, 1),",
+	},
+	{
+		Name: "resigned-leader-goes-on",
+		Why:  "a leader that has resigned still acts",
+		File: electionFile,
+		Old:  "			m.leading = false\n			m.emit(StepDown{})\n",
+		New:  "",
+	},
+	{
+		Name: "unknown-swap-taken-for-won",
+		Why:  "a manager that does not know whether it was elected acts as if it was",
+		File: electionFile,
+		Old:  "if e.Outcome == storage.Done {",
+		New:  "if e.Outcome != storage.Conflict {",
+	},
+	{
+		Name: "lost-swap-taken-for-won",
+		Why:  "a manager that was beaten acts as leader",
+		File: electionFile,
+		Old:  "	default:\n		m.beaten(now, r)\n",
+		New:  "	default:\n		m.won(now, r.Version)\n",
+	},
+	{
+		Name: "predecessor-taken-for-self",
+		Why:  "a manager that was started again takes what its predecessor wrote for what it has just written",
+		File: electionFile,
+		Old:  "	ours.Version = 0\n",
+		New:  "	ours.Version, ours.Session = 0, try.rec.Session\n",
+	},
+	{
+		Name: "every-look-counts-as-first",
+		Why:  "a standby starts to count again each time it looks, and so never takes over",
+		File: electionFile,
+		Old:  "if m.try != nil || (m.known && r.Version == m.record.Version) {",
+		New:  "if m.try != nil {",
+	},
+	{
+		Name: "takeover-at-first-sight",
+		Why:  "a standby does not wait for the record to stand still",
+		File: electionFile,
+		Old:  "if now < m.seenAt.Add(wait) {",
+		New:  "if now < m.seenAt {",
+	},
+}

@@ -1,0 +1,70 @@
+package mutant
+
+const lookupFile = "internal/machine/lookup/lookup.go"
+
+// lookups are bugs of the lookup machine.
+var lookups = []Mutant{
+	{
+		Name: "loss-dropped-on-snapshot",
+		Why:  "a lookup that takes over a snapshot does not report what was lost in between",
+		File: lookupFile,
+		Old:  "m.publish(s, missed(m.table, s))",
+		New:  "m.publish(s, nil)",
+	},
+	{
+		Name: "loss-dropped-on-change",
+		Why:  "a lookup does not report the loss of what was given back",
+		File: lookupFile,
+		Old:  "if loss, lost := c.Loss(); lost {",
+		New:  "if loss, lost := c.Loss(); lost && loss.Cause != leasehold.CauseReleased {",
+	},
+	{
+		Name: "lost-contact-not-reported",
+		Why:  "a lookup that hears from nobody says nothing",
+		File: lookupFile,
+		Old:  "if m.table == nil || now < m.despairAt() {",
+		New:  "if m.table == nil || now >= 0 {",
+	},
+	{
+		Name: "lost-contact-reported-once",
+		Why:  "what is lost while a lookup has no contact, after it said so, is never covered",
+		File: lookupFile,
+		Old:  "		return m.despaired.Add(m.cfg.Stale)\n",
+		New:  "		return mono.Never\n",
+	},
+	{
+		Name: "knowledge-counted-from-receipt",
+		Why:  "a lookup counts an answer as proof of what was committed after it had asked",
+		File: lookupFile,
+		Old:  "m.fresh = max(m.fresh, m.sentAt.Add(-r.Age))",
+		New:  "m.fresh = now.Add(-r.Age)",
+	},
+	{
+		Name: "any-answer-will-do",
+		Why:  "a lookup takes an answer to an older request for one to its newest",
+		File: lookupFile,
+		Old:  "if r.Echo == m.seq {",
+		New:  "if r.Echo > 0 {",
+	},
+	{
+		Name: "lookup-goes-back",
+		Why:  "an old snapshot replaces a newer table",
+		File: lookupFile,
+		Old:  "if s.LSN() <= m.table.LSN() {",
+		New:  "if s.LSN() == m.table.LSN() {",
+	},
+	{
+		Name: "lookup-takes-foreign-namespace",
+		Why:  "a lookup takes over the table of another namespace",
+		File: lookupFile,
+		Old:  "	case r.Namespace != m.cfg.Namespace:",
+		New:  "	case false:",
+	},
+	{
+		Name: "behind-but-content",
+		Why:  "a lookup that has not caught up with the answer counts as up to date",
+		File: lookupFile,
+		Old:  "if m.table == nil || m.mixed || m.LSN() < r.LSN {",
+		New:  "if m.table == nil || m.mixed {",
+	},
+}

@@ -1,0 +1,229 @@
+package mutant
+
+const (
+	managerFile = "internal/machine/manager/manager.go"
+	requestFile = "internal/machine/manager/request.go"
+	planFile    = "internal/machine/manager/plan.go"
+	commitFile  = "internal/machine/manager/commit.go"
+	tableFile   = "internal/table/table.go"
+	nodeFile    = "internal/machine/node/node.go"
+)
+
+// managers are bugs of the leader, of the table, and of the process around it.
+var managers = []Mutant{
+	{
+		Name: "manager-race-filter-off",
+		Why:  "the leader acts on a request that crossed its own message: what it lacks may be on its way to the owner",
+		File: requestFile,
+		Old:  "if p.sent != 0 && (r.Term != m.term || r.Heard != p.sent) {",
+		New:  "if false {",
+	},
+	{
+		Name: "hello-gives-back",
+		Why:  "a new leader believes that an owner lacks a lease before the owner has stopped listening to the old leader",
+		File: requestFile,
+		Old: `		// It has not heard us. What it lacks, a message of our predecessor that
+		// is still under way may yet give it.
+		return`,
+		New: `		m.settle(p, r)
+		return`,
+	},
+	{
+		Name: "no-new-generation",
+		Why:  "a grant reuses the generation of the one before",
+		File: planFile,
+		Old:  "		generation++\n",
+		New:  "",
+	},
+	{
+		Name: "generations-counted-from-the-table",
+		Why:  "a leader numbers grants after the ranges in the table, and so reuses numbers",
+		File: planFile,
+		Old:  "generation := m.table.Newest()",
+		New:  "generation := leasehold.Generation(m.table.Len())",
+	},
+	{
+		Name: "takeover-without-waiting",
+		Why:  "a new leader gives away what the old one's owners still hold",
+		File: managerFile,
+		Old:  "until := now.Add(m.cfg.Timing.Hold())",
+		New:  "until := now",
+	},
+	{
+		Name: "grant-before-commit",
+		Why:  "an owner hears of a grant that is not stored",
+		File: planFile,
+		Old:  "		m.emit(Commit{m.batch})\n",
+		New: `		m.emit(Commit{m.batch})
+		for i := range changes {
+			m.hand(&changes[i])
+		}
+`,
+	},
+	{
+		Name: "authority-ignored",
+		Why:  "a leader goes on renewing after its time, while another one takes over",
+		File: managerFile,
+		Old:  "func (m *Machine) leads(now mono.Instant) bool { return now < m.authority }",
+		New:  "func (m *Machine) leads(now mono.Instant) bool { return true }",
+	},
+	{
+		Name: "recall-not-waited-for",
+		Why:  "a recalled range is granted to the next owner before it has come back",
+		File: planFile,
+		Old:  "			m.touch(p)\n		}\n	}\n	return grants",
+		New: `			m.touch(p)
+			m.free(leasehold.Lease{Range: r, Generation: pair.A.Generation}, p.holder, leasehold.CauseReleased)
+			p.drop([]leasehold.Lease{{Range: r, Generation: pair.A.Generation}})
+		}
+	}
+	return grants`,
+	},
+	{
+		Name: "released-lease-offered-again",
+		Why:  "the leader still counts a lease that came back as its former holder's",
+		File: requestFile,
+		Old:  "	p.drop(given)\n",
+		New:  "",
+	},
+	{
+		Name: "renewal-does-not-hold",
+		Why:  "the leader renews a lease and forgets to wait for it",
+		File: requestFile,
+		Old:  "	p.until = max(p.until, now.Add(m.cfg.Timing.Hold()))\n",
+		New:  "	p.until = max(p.until, now.Add(m.cfg.Timing.Renew))\n",
+	},
+	{
+		Name: "same-name-not-waited-out",
+		Why:  "a newcomer takes over the leases of a live owner with its name",
+		File: requestFile,
+		Old:  "	p.seat.contender = p\n",
+		New:  "	p.seat.contender = p\n	m.remove(p.seat.incumbent, leasehold.CauseRestarted)\n",
+	},
+	{
+		Name: "any-predecessor-will-do",
+		Why:  "the proof that some process is gone is taken for the proof that the incumbent is",
+		File: requestFile,
+		Old:  "!r.Gone.IsZero() && r.Gone == s.incumbent.holder.Session {",
+		New:  "!r.Gone.IsZero() {",
+	},
+	{
+		Name: "expired-leases-kept",
+		Why:  "what a dead owner held is never granted again",
+		File: managerFile,
+		Old:  "		m.free(l, p.holder, cause)\n	}\n	p.setLeases(nil)",
+		New:  "		_ = l\n	}\n	p.setLeases(nil)",
+	},
+	{
+		Name: "successor-not-planned-for",
+		Why:  "an owner that has waited for its name gets nothing",
+		File: managerFile,
+		Old:  "	if s.incumbent.proven {\n		m.replan = true\n",
+		New:  "	if s.incumbent.proven {\n",
+	},
+	{
+		Name: "unknown-commit-taken-for-done",
+		Why:  "a batch whose outcome is unknown counts as stored",
+		File: commitFile,
+		Old:  "if o == storage.Done {",
+		New:  "if o != storage.Conflict {",
+	},
+	{
+		Name: "unknown-commit-taken-for-failed",
+		Why:  "a batch whose outcome is unknown is forgotten, although it may be stored",
+		File: commitFile,
+		Old:  "	m.doubt = true\n	m.emit(ReadEnd{})",
+		New:  "	m.batch, m.rescan = nil, true",
+	},
+	{
+		Name: "orphaned-grant-forgotten",
+		Why:  "a range granted to an owner that died meanwhile belongs to nobody for ever",
+		File: commitFile,
+		Old:  "		m.free(l, c.Holder, leasehold.CauseExpired)\n",
+		New:  "",
+	},
+	{
+		Name: "stale-snapshot-served",
+		Why:  "lookups get a copy of the table from before the last change",
+		File: commitFile,
+		Old:  "	m.batch = nil\n	m.snapshot = nil\n",
+		New:  "	m.batch = nil\n",
+	},
+	{
+		Name: "log-skips-a-change",
+		Why:  "a lookup that is behind misses the first change",
+		File: "internal/machine/manager/changelog.go",
+		Old:  "tail := l.changes[lsn-l.base:]",
+		New:  "tail := l.changes[min(lsn-l.base+1, leasehold.LSN(len(l.changes))):]",
+	},
+	{
+		Name: "log-never-truncated",
+		Why:  "the changes kept for lookups grow without bound",
+		File: "internal/machine/manager/changelog.go",
+		Old:  "for len(l.batches) > 0 && (len(l.changes) > most || now.Sub(l.batches[0].at) > age) {",
+		New:  "for false {",
+	},
+	{
+		Name: "sessions-unbounded",
+		Why:  "the leader remembers as many sessions as anyone cares to make up",
+		File: requestFile,
+		Old:  "if len(m.sessions) >= m.cfg.MaxOwners {",
+		New:  "if false {",
+	},
+	{
+		Name: "answers-lookups-without-authority",
+		Why:  "a deposed leader tells lookups that they are up to date",
+		File: commitFile,
+		Old:  "	case !m.leads(now):",
+		New:  "	case false:",
+	},
+	{
+		Name: "age-of-doubt-hidden",
+		Why:  "a leader that does not know whether its commit has happened tells lookups that they know everything",
+		File: commitFile,
+		Old:  "		reply.Age = m.cfg.Timing.Drift.Stretch(now.Sub(m.sentAt))\n",
+		New:  "",
+	},
+	{
+		Name: "loss-not-marked",
+		Why:  "the table does not say when state was lost, so that a snapshot hides it",
+		File: tableFile,
+		Old:  "		next.Lost = c.LSN\n",
+		New:  "",
+	},
+	{
+		Name: "grant-hides-the-loss",
+		Why:  "a new grant wipes out the mark of the loss before it",
+		File: tableFile,
+		Old:  "			next.Lost = max(next.Lost, e.Lost)\n",
+		New:  "",
+	},
+	{
+		Name: "late-answer-of-an-older-term",
+		Why:  "a leader takes the answer to what it asked in an earlier term for one to what it asks now",
+		File: nodeFile,
+		Old:  "if n := m.find(e.Namespace); n != nil && n.machine != nil && e.Term == m.term {",
+		New:  "if n := m.find(e.Namespace); n != nil && n.machine != nil {",
+	},
+	{
+		Name: "authority-never-extended",
+		Why:  "the namespaces do not hear that their leader goes on leading",
+		File: nodeFile,
+		Old:  "				m.manage(now, &m.led[i], manager.Authority{Until: a.Until})\n",
+		New:  "				_ = i\n",
+	},
+	{
+		Name: "broken-policy-not-asked-again",
+		Why:  "after the policy has failed once, nobody gets anything until the members change",
+		File: planFile,
+		Old:  "		m.replan = true\n		m.replanAt",
+		New:  "		m.replanAt",
+	},
+	{
+		Name: "policy-not-validated",
+		Why:  "an assignment to someone who does not exist is followed",
+		File: planFile,
+		Old:  "		err = partition.Validate(in, want)\n",
+		New:  "",
+	},
+}

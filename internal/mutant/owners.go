@@ -1,0 +1,123 @@
+package mutant
+
+const (
+	ownerFile = "internal/machine/owner/owner.go"
+	replyFile = "internal/machine/owner/reply.go"
+	leaseFile = "internal/protocol/leases.go"
+)
+
+// owners are bugs of the owner machine, and of what it shares with the leader.
+var owners = []Mutant{
+	{
+		Name: "validity-from-receipt",
+		Why:  "a lease counts from when the reply arrives, not from when the request was sent, and so outlives the leader's patience",
+		File: replyFile,
+		Old:  "until := m.sentAt.Add(r.Timing.Lease)",
+		New:  "until := now.Add(r.Timing.Lease)",
+	},
+	{
+		Name: "expiry-not-noticed",
+		Why:  "the owner does not drop leases whose time is over, so that a late renewal brings them back",
+		File: ownerFile,
+		Old:  "if len(m.view.Leases) > 0 && now >= m.view.Until {",
+		New:  "if false {",
+	},
+	{
+		Name: "old-term-accepted",
+		Why:  "an owner that has heard a new leader still believes the old one",
+		File: replyFile,
+		Old:  "if r.Term < m.term {",
+		New:  "if false {",
+	},
+	{
+		Name: "owner-race-filter-off",
+		Why:  "an owner acts on a reply that crossed its own message",
+		File: replyFile,
+		Old:  "if r.Echo != m.seq {",
+		New:  "if r.Echo > m.seq {",
+	},
+	{
+		Name: "owner-accepts-reordered",
+		Why:  "an owner acts on a message of the leader that is older than one it has heard",
+		File: replyFile,
+		Old:  "if r.Seq <= m.heard {",
+		New:  "if false {",
+	},
+	{
+		Name: "unknown-renewal-accepted",
+		Why:  "an owner takes a renewal of a lease that it does not hold for a grant, although it has lost the state",
+		File: replyFile,
+		Old: `		case !o.Fresh:
+			m.note(NoteRefused, uint64(o.Generation), 0)
+			refused = true
+		case o.Generation <= m.newest:`,
+		New: `		case o.Fresh && o.Generation <= m.newest:`,
+	},
+	{
+		Name: "recall-acknowledged-before-the-drop",
+		Why:  "the owner says that it has given a lease back while its checks still succeed",
+		File: replyFile,
+		Old:  "	m.publish(next, until)",
+		New:  "	m.view = &View{Leases: next, Until: until}",
+	},
+	{
+		Name: "sleep-ignored",
+		Why:  "an owner whose clock stood still keeps its leases",
+		File: ownerFile,
+		Old: `	m.dropAll(leasehold.CauseExpired)
+	m.rate = rateGuard{}`,
+		New: `	m.rate = rateGuard{}`,
+	},
+	{
+		Name: "sleep-keeps-request",
+		Why:  "an owner whose clock stood still believes the answer to what it sent before",
+		File: ownerFile,
+		Old: `	m.nextSend = now
+	m.awaiting = false
+}
+
+func (m *Machine) predecessorGone`,
+		New: `}
+
+func (m *Machine) predecessorGone`,
+	},
+	{
+		Name: "owner-takes-foreign-namespace",
+		Why:  "an owner acts on a reply for another namespace of its process",
+		File: replyFile,
+		Old:  "if r.Namespace != m.cfg.Namespace || r.Session != m.cfg.Holder.Session {",
+		New:  "if r.Session != m.cfg.Holder.Session {",
+	},
+	{
+		Name: "owner-takes-foreign-session",
+		Why:  "a restarted owner acts on what was meant for its predecessor",
+		File: replyFile,
+		Old:  "if r.Namespace != m.cfg.Namespace || r.Session != m.cfg.Holder.Session {",
+		New:  "if r.Namespace != m.cfg.Namespace {",
+	},
+	{
+		Name: "generation-not-compared",
+		Why:  "a lease counts as held by whoever reports its range, under whatever generation",
+		File: leaseFile,
+		Old:  "if w.Generation != h.Generation {",
+		New:  "if false {",
+	},
+	{
+		Name: "race-number-forgotten",
+		Why:  "an owner does not remember the number of a message that it dropped, and so never reflects it",
+		File: replyFile,
+		Old: `	m.heard = r.Seq
+	if r.Echo != m.seq {`,
+		New: `	if r.Echo == m.seq {
+		m.heard = r.Seq
+	}
+	if r.Echo != m.seq {`,
+	},
+	{
+		Name: "drift-ignored",
+		Why:  "the leader waits only as long as the lease lasts on its own clock",
+		File: "internal/protocol/timing.go",
+		Old:  "func (t Timing) Hold() time.Duration { return t.Drift.Stretch(t.Lease) }",
+		New:  "func (t Timing) Hold() time.Duration { return t.Lease }",
+	},
+}

@@ -1,0 +1,221 @@
+package transcript
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/machine/election"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/machine/node"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+)
+
+// A manager is a manager process.
+type manager struct {
+	host
+	node *node.Machine
+	sent map[leasehold.Session]protocol.Seq // our newest message to each
+	// told is what each session last said that it holds.
+	told    map[leasehold.Session][]leasehold.Lease
+	lookups map[uint64]bool // those that have spoken to us
+}
+
+func (m *manager) boot(options map[string]string) error {
+	if err := setRate(&m.host, options); err != nil {
+		return err
+	}
+	cfg := machine.Config{
+		Namespace: namespace, Self: storage.ManagerID(m.name), Timing: m.timing, Policy: &m.policy, Rand: m.rand(),
+	}
+	if err := setInt(&cfg.LogChanges, options["log"]); err != nil {
+		return err
+	}
+	if err := setDuration(&cfg.LogAge, options["age"]); err != nil {
+		return err
+	}
+	m.sent = map[leasehold.Session]protocol.Seq{}
+	m.told = map[leasehold.Session][]leasehold.Lease{}
+	m.lookups = map[uint64]bool{}
+	var err error
+	m.node, err = node.New(m.local(), node.Config{
+		Election: election.Config{
+			Self: storage.ManagerID(m.name), Session: m.drawSession(), Drift: m.timing.Drift, Rand: m.rand(),
+		},
+		Namespaces: []machine.Config{cfg},
+	})
+	return err
+}
+
+func (m *manager) wake() { m.do(m.node.Advance(m.local())) }
+
+func (m *manager) receive(_ string, what any) {
+	switch what := what.(type) {
+	case *protocol.LeaseRequest:
+		m.told[what.Holder.Session] = what.Leases
+		m.step(node.Request{LeaseRequest: what})
+	case *protocol.LookupRequest:
+		m.lookups[what.Lookup] = true
+		m.step(node.Lookup{LookupRequest: what})
+	case storeAnswer:
+		m.step(what.event)
+	}
+}
+
+func (m *manager) step(e node.Event) { m.do(m.node.Step(m.local(), e)) }
+
+// do carries out what the machine decided. What the election and the loading
+// of a table ask of the store is answered at once, within the same instant;
+// their actions come from a buffer that the next step overwrites.
+func (m *manager) do(actions []node.Action, wake mono.Instant) {
+	m.alarm = wake
+	var answers []node.Event
+	for _, a := range actions {
+		switch a := a.(type) {
+		case node.Elect:
+			answers = append(answers, m.elect(a.Action)...)
+		case node.Load:
+			answers = append(answers, m.store.atOnce(m.name, storeRequest{term: a.Term, what: a}))
+		case node.Manage:
+			m.manage(a)
+		case node.RedirectOwner:
+			m.send(&message{from: m.name, to: m.sessions[a.Session].place, what: a.NotLeader})
+		case node.RedirectLookup:
+			m.send(&message{from: m.name, to: m.lookupName(a.Lookup), what: a.NotLeader})
+		}
+	}
+	for _, e := range answers {
+		m.step(e)
+	}
+}
+
+func (m *manager) elect(a election.Action) []node.Event {
+	switch a := a.(type) {
+	case election.Read, election.Swap:
+		return []node.Event{m.store.atOnce(m.name, storeRequest{what: a})}
+	case election.Lead:
+		m.then("%s leads in term %d", m.name, a.Term)
+	case election.StepDown:
+		m.then("%s no longer leads", m.name)
+	case election.Resigned:
+		m.then("%s has resigned, and ends", m.name)
+		m.alive = false
+	case election.Note:
+		if text := electionNote(a); text != "" {
+			m.then("%s %s", m.name, text)
+		}
+	}
+	return nil
+}
+
+func (m *manager) manage(a node.Manage) {
+	switch act := a.Action.(type) {
+	case machine.Send:
+		s := act.Reply.Session
+		m.sent[s] = act.Reply.Seq
+		m.send(&message{from: m.name, to: m.sessions[s].place, what: act.Reply})
+	case machine.Answer:
+		m.send(&message{from: m.name, to: m.lookupName(act.Lookup), what: act.Reply})
+	case machine.Broadcast:
+		for i := range m.processes {
+			if m.lookups[uint64(i)] {
+				m.send(&message{from: m.name, to: m.lookupName(uint64(i)), what: act.Reply})
+			}
+		}
+	case machine.Commit, machine.ReadEnd, machine.SaveSnapshot:
+		r := storeRequest{term: a.Term, what: act}
+		m.send(&message{from: m.name, to: storeName, what: r, vain: storeAnswer{event: r.unanswered()}})
+	case machine.Deposed:
+		m.then("%s learns that term %d has begun", m.name, act.By)
+	case machine.Note:
+		m.then("%s %s", m.name, managerNote(m.world, act))
+	}
+}
+
+// lookupName returns the name of a lookup, whose number is its place among the
+// processes.
+func (w *world) lookupName(id uint64) string { return w.processes[id].self().name }
+
+func (m *manager) show() {
+	if machine := m.node.Manager(namespace); machine != nil {
+		m.printTable(machine.Table())
+		return
+	}
+	m.say("%s does not lead", m.name)
+}
+
+func (m *manager) quote(to string, what any) string {
+	switch r := what.(type) {
+	case *protocol.LeaseReply:
+		return m.quoteLease(r)
+	case *protocol.LookupReply:
+		return m.quoteLookup(r)
+	case protocol.NotLeader:
+		if r.Leader == "" {
+			return "I do not lead, and know of nobody who does"
+		}
+		return fmt.Sprintf("I do not lead: %s does, in term %d", r.Leader, r.Term)
+	case storeRequest:
+		return m.store.quote(r)
+	}
+	panic(fmt.Sprintf("%s sends %T to %s", m.name, what, to))
+}
+
+func (m *manager) quoteLease(r *protocol.LeaseReply) string {
+	text := m.numbers(r.Term, r.Echo, r.Seq)
+	var renewed, granted, all []leasehold.Lease
+	for _, o := range r.Offers {
+		all = append(all, o.Lease)
+		if o.Fresh {
+			granted = append(granted, o.Lease)
+		} else {
+			renewed = append(renewed, o.Lease)
+		}
+	}
+	recalled := protocol.Missing(m.told[r.Session], all)
+	var parts []string
+	if len(renewed) > 0 {
+		parts = append(parts, "renews "+m.leases(renewed))
+	}
+	if len(granted) > 0 {
+		parts = append(parts, "grants "+m.leases(granted))
+	}
+	switch {
+	case r.Goodbye:
+		parts = append(parts, "goodbye")
+	case r.Refusal != leasehold.Other:
+		parts = append(parts, fmt.Sprintf("refuses to serve (%v)", r.Refusal))
+	case r.Incumbent != nil:
+		parts = append(parts, m.holderName(r.Incumbent)+" has the name: wait")
+	case len(recalled) > 0:
+		parts = append(parts, "recalls "+m.leases(recalled))
+	case len(parts) == 0:
+		parts = append(parts, "offers nothing")
+	}
+	if r.Contender != nil {
+		parts = append(parts, m.holderName(r.Contender)+" wants the name")
+	}
+	return text + " " + strings.Join(parts, ", ")
+}
+
+func (m *manager) quoteLookup(r *protocol.LookupReply) string {
+	var text string
+	switch {
+	case r.Snapshot != nil:
+		text = fmt.Sprintf("snapshot at LSN %d: %s", r.LSN, strings.Join(m.rows(r.Snapshot), " "))
+	case len(r.Changes) > 0:
+		text = fmt.Sprintf("LSN %d->%d: %s", r.From, r.LSN, m.changes(r.Changes))
+	default:
+		text = fmt.Sprintf("LSN %d is current", r.LSN)
+	}
+	if r.Echo == 0 {
+		text = "unasked, " + text
+	}
+	if r.Age > 0 {
+		text += fmt.Sprintf(" (as of %s ago)", seconds(r.Age.Round(time.Millisecond)))
+	}
+	return text
+}

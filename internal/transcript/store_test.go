@@ -1,0 +1,155 @@
+package transcript
+
+import (
+	"fmt"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/keyrange"
+	"github.com/leasehold-dev/leasehold/internal/machine/election"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/machine/node"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/table"
+)
+
+const storeName = "store"
+
+// A store is the linearizable store of the managers.
+type store struct {
+	world   *world
+	record  storage.Record
+	table   *table.Table
+	changes []table.Change
+}
+
+// startFrom makes g the first generation to be granted.
+func (s *store) startFrom(g leasehold.Generation) error {
+	t, err := table.Restore(0, g-1, keyrange.NewMap(table.Entry{}))
+	s.table = t
+	return err
+}
+
+func (s *store) state() *storage.State {
+	return &storage.State{Term: s.record.Term, Table: s.table, Changes: s.changes[:len(s.changes):len(s.changes)]}
+}
+
+// A storeRequest is something that a manager asks, in a term.
+type storeRequest struct {
+	term leasehold.Term
+	what any // election.Read, election.Swap, node.Load, or a manager's action
+}
+
+// A storeAnswer is what the manager is told.
+type storeAnswer struct {
+	event node.Event
+	text  string
+}
+
+// atOnce answers what does not wait for the script, as long as the store can
+// be reached.
+func (s *store) atOnce(asker string, r storeRequest) node.Event {
+	if s.world.cut[asker+"->"+storeName] {
+		return r.unanswered()
+	}
+	return s.apply(r).event
+}
+
+// serve is a request reaching the store: the answer is under way from then on.
+func (s *store) serve(m *message) {
+	r := m.what.(storeRequest)
+	w := s.world
+	w.say("store receives from %s: %s", m.from, s.quote(r))
+	answer := s.apply(r)
+	if answer.event == nil {
+		return
+	}
+	w.send(&message{from: storeName, to: m.from, what: answer, vain: m.vain, abandoned: m.abandoned})
+}
+
+// apply is what a request does, at this instant.
+func (s *store) apply(r storeRequest) storeAnswer {
+	inNamespace := func(e machine.Event) node.Event {
+		return node.Manager{Namespace: namespace, Term: r.term, Event: e}
+	}
+	switch what := r.what.(type) {
+	case election.Read:
+		return storeAnswer{event: node.Election{Event: election.Seen{Record: s.record}}}
+	case election.Swap:
+		return storeAnswer{event: node.Election{Event: s.swap(what)}}
+	case node.Load:
+		return storeAnswer{event: node.Loaded{Namespace: namespace, Term: r.term, State: s.state()}}
+	case machine.Commit:
+		o := s.commit(what.Batch)
+		return storeAnswer{inNamespace(machine.Committed{Outcome: o}), o.String()}
+	case machine.ReadEnd:
+		end := machine.LogEnd{Term: s.record.Term, LSN: s.state().End()}
+		return storeAnswer{inNamespace(end), fmt.Sprintf("the log ends at LSN %d, in term %d", end.LSN, end.Term)}
+	case machine.SaveSnapshot:
+		return storeAnswer{} // how the table is stored makes no difference here
+	}
+	panic(fmt.Sprintf("store asked for %T", r.what))
+}
+
+func (s *store) swap(swap election.Swap) election.Swapped {
+	if swap.Prev != s.record.Version {
+		return election.Swapped{Outcome: storage.Conflict}
+	}
+	version := s.record.Version + 1
+	s.record = swap.New
+	s.record.Version = version
+	return election.Swapped{Outcome: storage.Done, Version: version}
+}
+
+func (s *store) commit(b *storage.Batch) storage.Outcome {
+	if b.Term != s.record.Term || b.Prev != s.state().End() {
+		return storage.Conflict
+	}
+	s.changes = append(s.changes, b.Changes...)
+	return storage.Done
+}
+
+// unanswered is what the asker concludes from silence.
+func (r storeRequest) unanswered() node.Event {
+	switch r.what.(type) {
+	case election.Read:
+		return node.Election{Event: election.ReadFailed{}}
+	case election.Swap:
+		return node.Election{Event: election.Swapped{Outcome: storage.Unknown}}
+	case node.Load:
+		return node.Loaded{Namespace: namespace, Term: r.term}
+	case machine.Commit:
+		return node.Manager{Namespace: namespace, Term: r.term, Event: machine.Committed{Outcome: storage.Unknown}}
+	case machine.ReadEnd:
+		return node.Manager{Namespace: namespace, Term: r.term, Event: machine.LogEnd{Err: true}}
+	}
+	return nil
+}
+
+func (s *store) quote(what any) string {
+	switch what := what.(type) {
+	case storeAnswer:
+		return what.text
+	case storeRequest:
+		switch r := what.what.(type) {
+		case machine.Commit:
+			b := r.Batch
+			return fmt.Sprintf("append LSN %d->%d if the term is %d: %s", b.Prev, b.Last(), b.Term, s.world.changes(b.Changes))
+		case machine.ReadEnd:
+			return "where does the log end?"
+		case machine.SaveSnapshot:
+			return fmt.Sprintf("snapshot at LSN %d", r.Snapshot.Table.LSN())
+		}
+	}
+	return fmt.Sprintf("%T", what)
+}
+
+func (s *store) show() {
+	leader := string(s.record.Leader)
+	if s.record.Resigned {
+		leader = "nobody, since " + leader + " resigned"
+	}
+	s.world.say("term %d is %s's; the log ends at LSN %d", s.record.Term, leader, s.state().End())
+	for i := range s.changes {
+		s.world.then("%s", s.world.change(&s.changes[i]))
+	}
+}
