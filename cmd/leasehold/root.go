@@ -108,7 +108,8 @@ func newHelpCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			explained.InitDefaultHelpFlag()
+			explained.InitDefaultHelpFlag() // cobra adds both only when it parses
+			explained.InitDefaultVersionFlag()
 			return explained.Help()
 		},
 	}

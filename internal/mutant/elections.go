@@ -47,11 +47,12 @@ var elections = []Mutant{
 		New:  "	default:\n		m.won(now, r.Version)\n",
 	},
 	{
-		Name: "predecessor-taken-for-self",
-		Why:  "a manager that was started again takes what its predecessor wrote for what it has just written",
-		File: electionFile,
-		Old:  "	ours.Version = 0\n",
-		New:  "	ours.Version, ours.Session = 0, try.rec.Session\n",
+		Name:   "predecessor-taken-for-self",
+		Why:    "a manager that was started again takes what its predecessor wrote for what it has just written",
+		Faults: "manager-crash=5,store-stale=5",
+		File:   electionFile,
+		Old:    "	ours.Version = 0\n",
+		New:    "	ours.Version, ours.Session = 0, try.rec.Session\n",
 	},
 	{
 		Name: "every-look-counts-as-first",

@@ -36,6 +36,11 @@ type Mutant struct {
 	New  string // what stands there instead
 	// Seeds is how many seeds from 1 on are certain to catch it.
 	Seeds int
+	// Faults, if set, is the mix of faults in which it shows: some bugs need
+	// several things to go wrong at once.
+	Faults string
+	// Namespaces, if set, is how many there must be.
+	Namespaces int
 }
 
 // All returns every mutant, sorted by name.

@@ -3,7 +3,6 @@ package mutant
 const (
 	ownerFile = "internal/machine/owner/owner.go"
 	replyFile = "internal/machine/owner/reply.go"
-	leaseFile = "internal/protocol/leases.go"
 )
 
 // owners are bugs of the owner machine, and of what it shares with the leader.
@@ -23,11 +22,12 @@ var owners = []Mutant{
 		New:  "if false {",
 	},
 	{
-		Name: "old-term-accepted",
-		Why:  "an owner that has heard a new leader still believes the old one",
-		File: replyFile,
-		Old:  "if r.Term < m.term {",
-		New:  "if false {",
+		Name:   "old-term-accepted",
+		Why:    "an owner that has heard a new leader still believes the old one",
+		Faults: "manager-resign=8,delay=6,duplicate=6",
+		File:   replyFile,
+		Old:    "if r.Term < m.term {",
+		New:    "if false {",
 	},
 	{
 		Name: "owner-race-filter-off",
@@ -82,30 +82,27 @@ func (m *Machine) predecessorGone`,
 func (m *Machine) predecessorGone`,
 	},
 	{
-		Name: "owner-takes-foreign-namespace",
-		Why:  "an owner acts on a reply for another namespace of its process",
-		File: replyFile,
-		Old:  "if r.Namespace != m.cfg.Namespace || r.Session != m.cfg.Holder.Session {",
-		New:  "if r.Session != m.cfg.Holder.Session {",
+		Name:       "owner-takes-foreign-namespace",
+		Why:        "an owner acts on a reply for another namespace of its process",
+		Faults:     "misroute=5,owner-crash=2",
+		Namespaces: 2,
+		File:       replyFile,
+		Old:        "if r.Namespace != m.cfg.Namespace || r.Session != m.cfg.Holder.Session {",
+		New:        "if r.Session != m.cfg.Holder.Session {",
 	},
 	{
-		Name: "owner-takes-foreign-session",
-		Why:  "a restarted owner acts on what was meant for its predecessor",
-		File: replyFile,
-		Old:  "if r.Namespace != m.cfg.Namespace || r.Session != m.cfg.Holder.Session {",
-		New:  "if r.Namespace != m.cfg.Namespace {",
+		Name:   "owner-takes-foreign-session",
+		Why:    "a restarted owner acts on what was meant for its predecessor",
+		Faults: "owner-crash=5,delay=5,duplicate=5",
+		File:   replyFile,
+		Old:    "if r.Namespace != m.cfg.Namespace || r.Session != m.cfg.Holder.Session {",
+		New:    "if r.Namespace != m.cfg.Namespace {",
 	},
 	{
-		Name: "generation-not-compared",
-		Why:  "a lease counts as held by whoever reports its range, under whatever generation",
-		File: leaseFile,
-		Old:  "if w.Generation != h.Generation {",
-		New:  "if false {",
-	},
-	{
-		Name: "race-number-forgotten",
-		Why:  "an owner does not remember the number of a message that it dropped, and so never reflects it",
-		File: replyFile,
+		Name:   "race-number-forgotten",
+		Why:    "an owner does not remember the number of a message that it dropped, and so never reflects it",
+		Faults: "loss=5,delay=5,link-one-way=5",
+		File:   replyFile,
 		Old: `	m.heard = r.Seq
 	if r.Echo != m.seq {`,
 		New: `	if r.Echo == m.seq {

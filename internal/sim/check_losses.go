@@ -43,6 +43,9 @@ func (o *oracle) lookupStepped(l *lookupHost, step *lookupStep) {
 			l.watch.known, l.watch.since = true, o.world.now
 		}
 		l.watch.lsn = step.table.LSN()
+		if o.world.failed != nil {
+			return
+		}
 	} else if len(reported) > 0 {
 		o.violated(I4Losses, "%s reports %v out of nowhere", l.label, reported[0])
 	}
@@ -78,8 +81,15 @@ func (o *oracle) checkReported(l *lookupHost, step *lookupStep, reported []lease
 }
 
 // lossBound is how long a loss may stay unreported, in true time: by then the
-// lookup's proof of knowing everything is too old on any clock.
-const lossBound = simStale*time.Duration(trueRate)/time.Duration(slowest) + time.Second
+// lookup's proof of knowing everything is too old on any clock, and the timer
+// that tells it so has fired.
+func (o *oracle) lossBound() time.Duration {
+	late := 4 * lateTimers
+	if o.world.stats.faults[Starve] > 0 {
+		late += starvedTimers
+	}
+	return simStale*time.Duration(trueRate)/time.Duration(slowest) + late
+}
 
 // checkReportedInTime is I4, second half: a loss that a lookup does not know
 // of for longer than the bound has made it report everything as lost.
@@ -99,7 +109,7 @@ func (o *oracle) checkReportedInTime(l *lookupHost) {
 			continue
 		}
 		since := max(h.at, l.watch.since)
-		if o.world.now-since > int64(lossBound) && l.watch.despaired < since {
+		if o.world.now-since > int64(o.lossBound()) && l.watch.despaired < since {
 			o.violated(I4Losses, "%s has not reported the loss of lsn %d for %v", l.label, h.LSN, time.Duration(o.world.now-since))
 		}
 		return

@@ -20,6 +20,10 @@ func TestDev(t *testing.T) {
 	}
 	n, _ := strconv.Atoi(os.Getenv("SEEDS"))
 	c := Campaign{Config: cfg, First: 1, Seeds: max(n, 100), Parallel: 2}
+	if f := os.Getenv("FAULTS"); f != "" {
+		cfg.Faults = must(ParseMix(f))
+	}
+	cfg.Namespaces, _ = strconv.Atoi(os.Getenv("NAMESPACES"))
 	if os.Getenv("HUNT") != "" {
 		for seed := range uint64(n) {
 			if r := Run(cfg, seed+1, nil); r.Violation != nil {

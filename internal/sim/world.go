@@ -75,9 +75,10 @@ const inboxLimit = 64
 
 // Times of the calm world, in which faults are rare events.
 const (
-	calmDelay  = 5 * time.Millisecond // most that a message or a store takes, one way
-	lateTimers = 2 * time.Millisecond
-	storeWait  = 8 * time.Second // most that a manager waits for the store
+	calmDelay     = 5 * time.Millisecond // most that a message or a store takes, one way
+	lateTimers    = 2 * time.Millisecond
+	starvedTimers = 700 * time.Millisecond // while the processor is elsewhere
+	storeWait     = 8 * time.Second        // most that a manager waits for the store
 )
 
 // What a woken process or the nemesis finds in the queue.
@@ -186,7 +187,7 @@ func (w *world) arm(h *host, wake mono.Instant) {
 	}
 	at += int64(w.below(lateTimers))
 	if w.nemesis.starving {
-		at += int64(w.below(700 * time.Millisecond))
+		at += int64(w.below(starvedTimers))
 	}
 	h.alarm = at
 	w.later(time.Duration(at-w.now), h.endpoint, h.epoch, timer{})

@@ -25,7 +25,7 @@ func (w *world) command(words []string) error {
 		return nil
 	case "keys", "timing", "plan", "generations", "draws", "clock", "without":
 		return w.setting(verb, args)
-	case "manager", "owner", "lookup", "crash", "restart", "sleep", "leave", "prove", "resign":
+	case "manager", "owner", "lookup", "crash", "restart", "sleep", "leave", "prove", "resign", "rethink":
 		return w.processCommand(verb, args)
 	case "advance", "run", "settle":
 		return w.timeCommand(verb, args)
@@ -136,19 +136,26 @@ func (w *world) processCommand(verb string, args []string) error {
 		return nil
 	case "restart":
 		return w.boot(p, options)
-	case "resign":
-		m, ok := p.(*manager)
-		if !ok {
-			return errUsage
-		}
-		m.step(node.Election{Event: election.Resign{}})
-		return nil
 	}
-	o, ok := p.(*owner)
-	if !ok {
+	switch p := p.(type) {
+	case *manager:
+		return p.managerCommand(verb)
+	case *owner:
+		return p.ownerCommand(verb, args[1:])
+	}
+	return errUsage
+}
+
+func (m *manager) managerCommand(verb string) error {
+	switch {
+	case verb == "resign":
+		m.step(node.Election{Event: election.Resign{}})
+	case verb == "rethink" && m.node.Manager(namespace) != nil:
+		m.rethink()
+	default:
 		return errUsage
 	}
-	return o.ownerCommand(verb, args[1:])
+	return nil
 }
 
 func (o *owner) ownerCommand(verb string, args []string) error {
@@ -170,13 +177,15 @@ func (o *owner) ownerCommand(verb string, args []string) error {
 	return nil
 }
 
-// sleep stops the owner's clock while true time passes.
+// sleep stops the owner's clock while true time passes. What goes on elsewhere
+// meanwhile, on a perfect network, is not printed.
 func (o *owner) sleep(d time.Duration) error {
 	o.asleep = true
 	shown := o.local()
-	if err := o.advance(d, func() error { return nil }); err != nil {
+	if err := o.advance(d, o.settle); err != nil {
 		return err
 	}
+	o.out.Reset()
 	o.asleep = false
 	o.clock = clock{shown, o.now, o.clock.rate}
 	o.say("%s wakes up", o.name)

@@ -72,6 +72,8 @@
 //	leave A                   it closes gracefully
 //	prove A2                  its host finds that its predecessor is gone
 //	resign M                  it gives up leadership
+//	rethink M                 it asks for the plan again, as if owners had
+//	                          come or gone
 //	clock A 1.1               its clock runs at that rate from now on
 //	without filter            messages pass for ones that crossed no other
 //

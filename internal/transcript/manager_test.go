@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/table"
 )
 
 // A manager is a manager process.
@@ -22,6 +23,8 @@ type manager struct {
 	// told is what each session last said that it holds.
 	told    map[leasehold.Session][]leasehold.Lease
 	lookups map[uint64]bool // those that have spoken to us
+
+	extraSeq protocol.Seq
 }
 
 func (m *manager) boot(options map[string]string) error {
@@ -116,6 +119,9 @@ func (m *manager) manage(a node.Manage) {
 	case machine.Send:
 		s := act.Reply.Session
 		m.sent[s] = act.Reply.Seq
+		if s == extra.Session {
+			return
+		}
 		m.send(&message{from: m.name, to: m.sessions[s].place, what: act.Reply})
 	case machine.Answer:
 		m.send(&message{from: m.name, to: m.lookupName(act.Lookup), what: act.Reply})
@@ -131,7 +137,27 @@ func (m *manager) manage(a node.Manage) {
 	case machine.Deposed:
 		m.then("%s learns that term %d has begun", m.name, act.By)
 	case machine.Note:
-		m.then("%s %s", m.name, managerNote(m.world, act))
+		if act.Owner != extra.Owner {
+			m.then("%s %s", m.name, managerNote(act))
+		}
+	}
+}
+
+// extra is an owner that joins and leaves, and is never seen.
+var extra = &table.Holder{Owner: "extra", Session: leasehold.Session{0xff}, Addr: "nowhere", Weight: 1}
+
+// rethink makes the leader ask its policy again, which it does when an owner
+// joins or leaves.
+func (m *manager) rethink() {
+	m.say("%s thinks again about who is to have what", m.name)
+	machine := m.node.Manager(namespace)
+	for _, r := range []protocol.LeaseRequest{{}, {Term: machine.Term()}, {Leaving: true}} {
+		m.extraSeq++
+		r.Namespace, r.Holder, r.Seq = namespace, extra, m.extraSeq
+		if r.Term > 0 {
+			r.Heard = m.sent[extra.Session] // it proves that it hears us
+		}
+		m.step(node.Request{LeaseRequest: &r})
 	}
 }
 

@@ -47,7 +47,7 @@ func ownerNote(n ownermachine.Note) string {
 	}
 }
 
-func managerNote(w *world, n machine.Note) string {
+func managerNote(n machine.Note) string {
 	switch n.What {
 	case machine.NoteDuplicate:
 		return fmt.Sprintf("drops it: %d is not newer than %d", n.Have, n.Want)
@@ -123,8 +123,12 @@ func electionNote(n election.Note) string {
 		return fmt.Sprintf("sees that the leader of term %d has resigned", n.Have)
 	case election.NoteElected, election.NoteOldRecord:
 		return "" // what follows says it
+	case election.NoteBeaten:
+		return "did not get its record in: another one is there"
 	case election.NoteSwapUnknown:
 		return "does not know whether its record was written"
+	case election.NoteResigning:
+		return "resigns"
 	case election.NoteLapsed:
 		return "could not renew its record in time, and falls silent"
 	case election.NoteDeposed:

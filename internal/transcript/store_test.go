@@ -144,11 +144,11 @@ func (s *store) quote(what any) string {
 }
 
 func (s *store) show() {
-	leader := string(s.record.Leader)
+	leads := "leads"
 	if s.record.Resigned {
-		leader = "nobody, since " + leader + " resigned"
+		leads = "has resigned"
 	}
-	s.world.say("term %d is %s's; the log ends at LSN %d", s.record.Term, leader, s.state().End())
+	s.world.say("%s %s in term %d; the log ends at LSN %d", s.record.Leader, leads, s.record.Term, s.state().End())
 	for i := range s.changes {
 		s.world.then("%s", s.world.change(&s.changes[i]))
 	}

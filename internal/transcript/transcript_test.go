@@ -49,7 +49,7 @@ func (w *world) play(lines []string) (string, error) {
 	for _, line := range lines {
 		w.out.Reset()
 		if err := w.command(strings.Fields(line)); err != nil {
-			return "", fmt.Errorf("%s: %w", line, err)
+			return "", fmt.Errorf("%s: %w, after\n%s%s", line, err, printed.String(), w.out.String())
 		}
 		if len(w.violations) > 0 && !w.unfiltered {
 			return "", fmt.Errorf("%s:\n%s", line, w.out.String())

@@ -120,5 +120,5 @@ func (w *world) loss(l leasehold.Loss) string {
 
 // seconds writes a duration as seconds, to the millisecond.
 func seconds(d time.Duration) string {
-	return strconv.FormatFloat(d.Round(time.Millisecond).Seconds(), 'f', -1, 64) + "s"
+	return strconv.FormatFloat(float64(d.Round(time.Millisecond).Milliseconds())/1000, 'f', -1, 64) + "s"
 }

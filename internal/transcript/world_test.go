@@ -205,9 +205,12 @@ func (m *message) link() string { return m.from + "->" + m.to }
 // send puts a message under way.
 func (w *world) send(m *message) {
 	fate := ""
-	if w.cut[m.link()] {
+	switch to := w.find(m.to); {
+	case w.cut[m.link()]:
 		fate = " (lost: the link is cut)"
-	} else {
+	case to != nil && !to.self().alive:
+		fate = fmt.Sprintf(" (lost: %s is down)", m.to)
+	default:
 		w.underWay = append(w.underWay, m)
 	}
 	w.then("%s %s%s", m.link(), w.quote(m), fate)
@@ -295,8 +298,12 @@ func (w *world) disguise(m *message) any {
 // settle lets everything under way arrive, in the order of sending, and all
 // that is sent in turn.
 func (w *world) settle() error {
+	waits := func(m *message) bool {
+		to := w.find(m.to)
+		return w.held[m.link()] || to != nil && to.self().asleep
+	}
 	for range 1000 {
-		i := slices.IndexFunc(w.underWay, func(m *message) bool { return !w.held[m.link()] })
+		i := slices.IndexFunc(w.underWay, func(m *message) bool { return !waits(m) })
 		if i < 0 {
 			return nil
 		}
