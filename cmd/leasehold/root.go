@@ -31,6 +31,14 @@ type failed struct{ error }
 
 func (f failed) Unwrap() error { return f.error }
 
+// write writes what a command has to say.
+func write(out io.Writer, text string) error {
+	if _, err := io.WriteString(out, text); err != nil {
+		return failed{fmt.Errorf("writing the output: %w", err)}
+	}
+	return nil
+}
+
 // run is the whole program: it carries out the command that args name, and
 // returns the exit status. When ctx ends, commands stop early, in good order.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {

@@ -222,8 +222,8 @@ func (o *simOptions) runCampaign(ctx context.Context, out, progressTo screen) er
 	if o.json {
 		text = r.json()
 	}
-	if _, err := io.WriteString(out, text); err != nil {
-		return failed{fmt.Errorf("writing the summary: %w", err)}
+	if err := write(out, text); err != nil {
+		return err
 	}
 	if r.status() == statusSurvived {
 		fmt.Fprint(progressTo, o.survived())
@@ -268,6 +268,5 @@ func listMutants(out io.Writer) error {
 	for _, m := range mutant.All() {
 		names.WriteString(m.Name + "\n")
 	}
-	_, err := io.WriteString(out, names.String())
-	return err
+	return write(out, names.String())
 }

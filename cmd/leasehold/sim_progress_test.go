@@ -70,8 +70,8 @@ func TestProgressOnATerminalIsABar(t *testing.T) {
 		want := []string{
 			"",
 			"░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░  0/1000 seeds, 0 sim h, 0x, 0 violations, ETA ?",
-			"██████░░░░░░░░░░░░░░░░░  250/1000 seeds, 10 sim h, 35,000x, 0 violations, ETA 3s",
-			"████████████░░░░░░░░░░░  500/1000 seeds, 19 sim h, 35,000x, 1 violation, ETA 2s",
+			"██████░░░░░░░░░░░░░░░░  250/1000 seeds, 10 sim h, 35,000x, 0 violations, ETA 3s",
+			"███████████░░░░░░░░░░░  500/1000 seeds, 19 sim h, 35,000x, 1 violation, ETA 2s",
 			"", // cleared for the summary
 		}
 		if len(frames) != len(want) {

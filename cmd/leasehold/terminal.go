@@ -42,4 +42,3 @@ func newScreen(w io.Writer) screen {
 func heading(s string) string { return lipgloss.NewStyle().Bold(true).Render(s) }
 func good(s string) string    { return lipgloss.NewStyle().Foreground(lipgloss.Green).Render(s) }
 func bad(s string) string     { return lipgloss.NewStyle().Foreground(lipgloss.Red).Bold(true).Render(s) }
-func faint(s string) string   { return lipgloss.NewStyle().Faint(true).Render(s) }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"runtime/debug"
 	"strings"
 
@@ -16,8 +15,7 @@ func newVersionCommand() *cobra.Command {
 platform it was built for. Please put it into bug reports.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), buildVersion())
-			return err
+			return write(cmd.OutOrStdout(), buildVersion()+"\n")
 		},
 	}
 }

@@ -47,6 +47,27 @@ var elections = []Mutant{
 		New:  "	default:\n		m.won(now, r.Version)\n",
 	},
 	{
+		Name: "term-led-twice",
+		Why:  "a leader that stepped down goes on in the same term, and numbers its messages anew",
+		File: electionFile,
+		Old:  "	case rec.Term == m.led && !m.leading:\n",
+		New:  "	case false:\n",
+	},
+	{
+		Name: "leader-ignores-sleep",
+		Why:  "a leader whose clock stood still acts on, although another has long taken over",
+		File: electionFile,
+		Old:  "	if m.leading {\n		m.stepDown(m.record.Term)\n	}\n",
+		New:  "",
+	},
+	{
+		Name: "swap-from-before-sleep",
+		Why:  "a manager whose clock stood still counts its authority from a swap that it sent before",
+		File: electionFile,
+		Old:  "		m.try.sent = now.Add(-m.cfg.TTL)\n",
+		New:  "		_ = m.try\n",
+	},
+	{
 		Name:   "predecessor-taken-for-self",
 		Why:    "a manager that was started again takes what its predecessor wrote for what it has just written",
 		Faults: "manager-crash=5,store-stale=5",

@@ -50,6 +50,13 @@ var lookups = []Mutant{
 		New:    "if r.Echo > 0 {",
 	},
 	{
+		Name: "lookup-ignores-sleep",
+		Why:  "a lookup whose clock stood still believes that its knowledge is fresh",
+		File: lookupFile,
+		Old:  "	m.fresh, m.lost = now.Add(-m.cfg.Stale), false\n	m.despair(now)\n",
+		New:  "",
+	},
+	{
 		Name: "lookup-goes-back",
 		Why:  "an old snapshot replaces a newer table",
 		File: lookupFile,

@@ -92,8 +92,8 @@ var managers = []Mutant{
 		Name: "renewal-does-not-hold",
 		Why:  "the leader renews a lease and forgets to wait for it",
 		File: requestFile,
-		Old:  "	p.until = max(p.until, now.Add(m.cfg.Timing.Hold()))\n",
-		New:  "	p.until = max(p.until, now.Add(m.cfg.Timing.Renew))\n",
+		Old:  "	if p.proven {\n		return m.cfg.Timing.Hold()\n	}\n",
+		New:  "",
 	},
 	{
 		Name: "same-name-not-waited-out",

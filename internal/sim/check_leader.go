@@ -10,7 +10,7 @@ func (o *oracle) checkOneLeader(m *managerHost) {
 	}
 	o.checks[OneLeader]++
 	for _, other := range w.managers {
-		if other != m && other.alive && other.node.Leads(other.clock.at(w.now)) {
+		if other != m && other.alive && !other.asleep && other.node.Leads(other.clock.at(w.now)) {
 			o.violated(OneLeader, "%s acts as leader while %s does", m.label, other.label)
 		}
 	}

@@ -77,8 +77,8 @@ type Mix map[Fault]int
 func DefaultMix() Mix {
 	return Mix{
 		OwnerCrash: 10, OwnerPause: 8, OwnerSuspend: 3, OwnerLeave: 4, OwnerTwin: 3,
-		ManagerCrash: 5, ManagerPause: 5, ManagerResign: 4,
-		LookupCrash: 2, LookupPause: 3,
+		ManagerCrash: 5, ManagerPause: 5, ManagerResign: 4, ManagerSuspend: 3,
+		LookupCrash: 2, LookupPause: 3, LookupSuspend: 2,
 		LinkCut: 10, LinkOneWay: 10, Isolate: 6, Loss: 5, Duplicate: 5, Delay: 6, Misroute: 4, Hostile: 2,
 		StoreSlow: 3, StoreUnknown: 5, StoreDown: 3, StoreCut: 5, StoreStale: 4,
 		ClockRate: 6, ClockBeyond: 1, Starve: 4, PolicyBroken: 2,

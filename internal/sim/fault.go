@@ -10,39 +10,41 @@ type Fault uint8
 
 // The faults. See the project's list of what may happen to us.
 const (
-	OwnerCrash    Fault = iota // an owner dies; it may come back under its name, at once or later, or under another
-	OwnerPause                 // an owner is stopped, while its clock runs on
-	OwnerSuspend               // an owner's computer sleeps: its clock stands still
-	OwnerLeave                 // an owner closes properly, and comes back later
-	OwnerTwin                  // a second process with an owner's name is started
-	ManagerCrash               // a manager dies and comes back
-	ManagerPause               // a manager is stopped, while its clock runs on
-	ManagerResign              // a manager is shut down properly and comes back
-	LookupCrash                // a lookup dies and comes back
-	LookupPause                // a lookup is stopped
-	LinkCut                    // two processes do not hear each other
-	LinkOneWay                 // one process does not hear another
-	Isolate                    // a process hears nobody, or nobody hears it, or both
-	Loss                       // messages are lost
-	Duplicate                  // messages arrive twice
-	Delay                      // messages take long, and overtake each other
-	Misroute                   // messages reach the wrong process
-	Hostile                    // messages that no honest peer would send
-	StoreSlow                  // the store takes seconds
-	StoreUnknown               // requests to the store, or its answers, are lost
-	StoreDown                  // the store has no quorum
-	StoreCut                   // a manager cannot reach the store
-	StoreStale                 // reads that need not be linearizable are old, and watches are late
-	ClockRate                  // clocks change their rates, within the bound
-	ClockBeyond                // an owner's clock runs more slowly than the bound allows
-	Starve                     // timers fire late
-	PolicyBroken               // the partition policy returns nonsense
+	OwnerCrash     Fault = iota // an owner dies; it may come back under its name, at once or later, or under another
+	OwnerPause                  // an owner is stopped, while its clock runs on
+	OwnerSuspend                // an owner's computer sleeps: its clock stands still
+	OwnerLeave                  // an owner closes properly, and comes back later
+	OwnerTwin                   // a second process with an owner's name is started
+	ManagerCrash                // a manager dies and comes back
+	ManagerPause                // a manager is stopped, while its clock runs on
+	ManagerResign               // a manager is shut down properly and comes back
+	ManagerSuspend              // a manager's computer sleeps
+	LookupCrash                 // a lookup dies and comes back
+	LookupPause                 // a lookup is stopped
+	LookupSuspend               // a lookup's computer sleeps
+	LinkCut                     // two processes do not hear each other
+	LinkOneWay                  // one process does not hear another
+	Isolate                     // a process hears nobody, or nobody hears it, or both
+	Loss                        // messages are lost
+	Duplicate                   // messages arrive twice
+	Delay                       // messages take long, and overtake each other
+	Misroute                    // messages reach the wrong process
+	Hostile                     // messages that no honest peer would send
+	StoreSlow                   // the store takes seconds
+	StoreUnknown                // requests to the store, or its answers, are lost
+	StoreDown                   // the store has no quorum
+	StoreCut                    // a manager cannot reach the store
+	StoreStale                  // reads that need not be linearizable are old, and watches are late
+	ClockRate                   // clocks change their rates, within the bound
+	ClockBeyond                 // an owner's clock runs more slowly than the bound allows
+	Starve                      // timers fire late
+	PolicyBroken                // the partition policy returns nonsense
 	faults
 )
 
 var faultNames = [faults]string{
 	"owner-crash", "owner-pause", "owner-suspend", "owner-leave", "owner-twin",
-	"manager-crash", "manager-pause", "manager-resign", "lookup-crash", "lookup-pause",
+	"manager-crash", "manager-pause", "manager-resign", "manager-suspend", "lookup-crash", "lookup-pause", "lookup-suspend",
 	"link-cut", "link-one-way", "isolate", "loss", "duplicate", "delay", "misroute", "hostile",
 	"store-slow", "store-unknown", "store-down", "store-cut", "store-stale", "clock-rate", "clock-beyond", "starve", "policy-broken",
 }

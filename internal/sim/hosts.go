@@ -92,6 +92,8 @@ func (m *managerHost) handle(what any) {
 		m.do(m.node.Step(now, node.Lookup{LookupRequest: what}))
 	case *storeAnswer:
 		m.do(m.node.Step(now, what.event))
+	case slept:
+		m.do(m.node.Step(now, node.Election{Event: election.Slept{}}))
 	case node.Event:
 		m.do(m.node.Step(now, what))
 	}
@@ -261,6 +263,8 @@ func (o *ownerHost) handle(what any) {
 		o.do(o.machine.Step(now, owner.Reply{LeaseReply: what}))
 	case protocol.NotLeader:
 		o.do(o.machine.Step(now, owner.Redirect{NotLeader: what}))
+	case slept:
+		o.do(o.machine.Step(now, owner.Slept{}))
 	case owner.Event:
 		o.do(o.machine.Step(now, what))
 	case *operation:
@@ -362,6 +366,8 @@ func (l *lookupHost) handle(what any) {
 		l.do(l.machine.Step(now, lookup.Reply{LookupReply: what}))
 	case protocol.NotLeader:
 		l.do(l.machine.Step(now, lookup.Redirect{NotLeader: what}))
+	case slept:
+		l.do(l.machine.Step(now, lookup.Slept{}))
 	case lookup.Event:
 		l.do(l.machine.Step(now, what))
 	}

@@ -125,9 +125,9 @@ func (n *nemesis) inflict(f Fault) bool {
 	switch f {
 	case OwnerCrash, OwnerPause, OwnerSuspend, OwnerLeave, OwnerTwin, ClockBeyond:
 		return n.hurtOwner(f, w.owners[w.random.IntN(len(w.owners))])
-	case ManagerCrash, ManagerPause, ManagerResign:
+	case ManagerCrash, ManagerPause, ManagerResign, ManagerSuspend:
 		return n.hurtManager(f, w.managers[w.random.IntN(len(w.managers))])
-	case LookupCrash, LookupPause:
+	case LookupCrash, LookupPause, LookupSuspend:
 		if len(w.lookups) == 0 {
 			return false
 		}
@@ -239,6 +239,8 @@ func (n *nemesis) hurtManager(f Fault, m *managerHost) bool {
 		n.bootLater(m.host, m.boot)
 	case ManagerPause:
 		w.stop(m.host, n.span(100*time.Millisecond, 20*time.Second), false)
+	case ManagerSuspend:
+		w.stop(m.host, n.span(100*time.Millisecond, 20*time.Second), true)
 	case ManagerResign:
 		m.resigning = true
 		m.handle(node.Election{Event: election.Resign{}})
@@ -256,7 +258,7 @@ func (n *nemesis) hurtLookup(f Fault, l *lookupHost) bool {
 		n.bootLater(l.host, l.boot)
 		return true
 	}
-	w.stop(l.host, n.span(100*time.Millisecond, 20*time.Second), false)
+	w.stop(l.host, n.span(100*time.Millisecond, 20*time.Second), f == LookupSuspend)
 	return true
 }
 

@@ -88,6 +88,7 @@ type (
 	strike   struct{} // the nemesis acts
 	healing  struct{} // the nemesis stops
 	deadline struct{} // I6 is due
+	slept    struct{} // the process finds that its clock stood still
 )
 
 func newWorld(cfg Config, seed uint64, tr trace) *world {
@@ -311,16 +312,16 @@ func (w *world) stop(h *host, d time.Duration, asleep bool) {
 // goOn lets a stopped host run again: first it learns that it slept, if it
 // did, then it finds what has arrived.
 func (w *world) goOn(h *host) {
-	slept := h.asleep
+	asleep := h.asleep
 	h.stopped, h.asleep = 0, false
-	if slept {
+	if asleep {
 		h.clock.run(w.now, w.nemesis.drawRate())
 	}
 	w.trace.printf(w.now, "%s goes on", h.label)
 	epoch, inbox := h.epoch, h.inbox
 	h.inbox = nil
-	if slept {
-		h.deliver(owner.Slept{})
+	if asleep {
+		h.deliver(slept{})
 	} else if w.chance(2) {
 		h.deliver(nil) // the timer is first
 	}

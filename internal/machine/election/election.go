@@ -25,6 +25,9 @@ type (
 	}
 	// Superseded says that someone with a higher term has been heard of.
 	Superseded struct{ By leasehold.Term }
+	// Slept says that our clock may have stood still while others ran on: the
+	// computer was suspended.
+	Slept struct{}
 	// Resign asks to give up leadership, for good.
 	Resign struct{}
 )
@@ -33,6 +36,7 @@ func (Seen) electionEvent()       {}
 func (ReadFailed) electionEvent() {}
 func (Swapped) electionEvent()    {}
 func (Superseded) electionEvent() {}
+func (Slept) electionEvent()      {}
 func (Resign) electionEvent()     {}
 
 // An Action is something that the shell must do. Actions are done in order.
@@ -91,12 +95,14 @@ const (
 	NoteDeposed                     // someone else leads: Have their term
 	NoteResigning                   // we give up leadership
 	NoteOldRecord                   // a record older than one seen before was ignored
+	NoteSlept                       // our clock stood still: we can no longer tell how long we may act
+	NoteOwnRecord                   // the record is our own, from before we stepped down: we start a new term
 	notables
 )
 
 var notableNames = [notables]string{
 	"takeover", "resignation seen", "elected", "beaten", "swap unknown", "swap found", "swap retried",
-	"authority lapsed", "authority regained", "deposed", "resigning", "old record",
+	"authority lapsed", "authority regained", "deposed", "resigning", "old record", "slept", "own record",
 }
 
 func (n Notable) String() string { return notableNames[n] }
@@ -174,7 +180,8 @@ type Machine struct {
 	try      *attempt
 
 	leading   bool
-	until     mono.Instant // our authority
+	led       leasehold.Term // the last that we led in
+	until     mono.Instant   // our authority
 	lapsed    bool
 	nextRenew mono.Instant
 	resigning bool
@@ -212,6 +219,8 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 		m.swapped(now, e)
 	case Superseded:
 		m.superseded(now, e.By)
+	case Slept:
+		m.slept(now)
 	case Resign:
 		m.resigning = true
 		m.note(NoteResigning, uint64(m.record.Term), 0)
@@ -309,6 +318,9 @@ func (m *Machine) vacant(now mono.Instant) bool {
 	case m.record.Resigned:
 		m.note(NoteResignedSeen, uint64(m.record.Term), 0)
 		return true
+	case m.record.Session == m.cfg.Session:
+		m.note(NoteOwnRecord, uint64(m.record.Term), 0)
+		return true // it is ours, and we have stepped down
 	}
 	wait := m.cfg.Drift.Stretch(m.cfg.TTL)
 	if now < m.seenAt.Add(wait) {
@@ -398,6 +410,9 @@ func (m *Machine) won(now mono.Instant, v storage.Version) {
 	case m.resigning:
 		m.leading = false
 		m.nextRenew = now
+	case rec.Term == m.led && !m.leading:
+		// We stepped down while it was under way. A term is led once: what we
+		// said in it is forgotten, and its numbers must not be used again.
 	case m.leading:
 		if m.lapsed {
 			m.note(NoteRegained, uint64(rec.Beat), 0)
@@ -405,7 +420,7 @@ func (m *Machine) won(now mono.Instant, v storage.Version) {
 		m.lapsed = now >= m.until
 		m.emit(Extend{m.until})
 	default:
-		m.leading, m.lapsed = true, false
+		m.leading, m.lapsed, m.led = true, false, rec.Term
 		m.note(NoteElected, uint64(rec.Term), 0)
 		m.emit(Lead{rec.Term, m.until})
 	}
@@ -445,6 +460,20 @@ func (m *Machine) superseded(now mono.Instant, by leasehold.Term) {
 	m.nextRead = now
 	if m.leading {
 		m.stepDown(by)
+	}
+}
+
+// slept ends whatever counts from an instant before our clock stood still: our
+// authority, and the one that a swap under way would bring. Waiting for others
+// only takes longer, which is safe.
+func (m *Machine) slept(now mono.Instant) {
+	m.note(NoteSlept, uint64(m.record.Term), 0)
+	m.nextRead = now
+	if m.try != nil {
+		m.try.sent = now.Add(-m.cfg.TTL)
+	}
+	if m.leading {
+		m.stepDown(m.record.Term)
 	}
 }
 

@@ -17,6 +17,10 @@ type (
 	// Redirect is a message from a manager that does not lead.
 	Redirect struct{ protocol.NotLeader }
 
+	// Slept says that our clock may have stood still while others ran on: the
+	// computer was suspended.
+	Slept struct{}
+
 	// Refresh says that the table has been found wrong: a server that it
 	// names was not the owner.
 	Refresh struct{}
@@ -24,6 +28,7 @@ type (
 
 func (Reply) lookupEvent()    {}
 func (Redirect) lookupEvent() {}
+func (Slept) lookupEvent()    {}
 func (Refresh) lookupEvent()  {}
 
 // An Action is something that the shell must do. Actions are done in order.
@@ -70,12 +75,13 @@ const (
 	NoteContactLost                 // no manager has answered for too long: everything counts as lost
 	NoteContactBack                 // a manager answers again
 	NoteLeaderSilent                // no answer in time: all managers are asked
+	NoteSlept                       // our clock stood still: we cannot tell how old our knowledge is
 	notables
 )
 
 var notableNames = [notables]string{
 	"bad message", "foreign message", "stale term", "gap", "overlap", "snapshot", "old snapshot", "mixed history",
-	"contact lost", "contact back", "leader silent",
+	"contact lost", "contact back", "leader silent", "slept",
 }
 
 func (n Notable) String() string { return notableNames[n] }

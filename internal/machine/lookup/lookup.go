@@ -111,6 +111,8 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 		m.reply(now, e.LookupReply)
 	case Redirect:
 		m.redirect(now, e.NotLeader)
+	case Slept:
+		m.slept(now)
 	case Refresh:
 		m.soon(now)
 	}
@@ -156,6 +158,16 @@ func (m *Machine) despair(now mono.Instant) {
 	m.lost, m.despaired = true, now
 	m.note(NoteContactLost, uint64(now.Sub(m.fresh)), uint64(m.cfg.Stale))
 	m.emit(Losses{[]leasehold.Loss{{Range: leasehold.All, Cause: leasehold.CauseContact, LSN: m.table.LSN()}}})
+}
+
+// slept reports everything as lost, since we cannot tell for how long our clock
+// stood still, and asks anew: an answer under way may be arbitrarily old.
+func (m *Machine) slept(now mono.Instant) {
+	m.note(NoteSlept, 0, 0)
+	m.fresh, m.lost = now.Add(-m.cfg.Stale), false
+	m.despair(now)
+	m.nextSend = now
+	m.awaiting = false
 }
 
 func (m *Machine) send(now mono.Instant) {

@@ -125,14 +125,6 @@ func BenchmarkMemory(b *testing.B) {
 		build func(b *testing.B) *pool
 	}{
 		{"settled", benchPool},
-		{"renewed", func(b *testing.B) *pool {
-			p := benchPool(b)
-			for _, h := range benchHolders() {
-				p.say(p.players[h.Session])
-				p.settle()
-			}
-			return p
-		}},
 		{"looked-up", func(b *testing.B) *pool {
 			p := benchPool(b)
 			p.step(manager.Lookup{LookupRequest: &protocol.LookupRequest{Namespace: poolNamespace, Seq: 1}})

@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/internal/table"
+	"github.com/leasehold-dev/leasehold/partition"
 )
 
 const poolNamespace leasehold.Namespace = "pool"
@@ -54,8 +55,15 @@ type player struct {
 // newPool returns a leader that has just begun to lead from state.
 func newPool(t testing.TB, state *storage.State) *pool {
 	t.Helper()
+	return newPoolWith(t, partition.Consistent{}, state)
+}
+
+func newPoolWith(t testing.TB, policy partition.Policy, state *storage.State) *pool {
+	t.Helper()
 	p := &pool{t: t, now: mono.Instant(time.Hour), players: make(map[leasehold.Session]*player)}
-	m, err := manager.New(p.now, poolConfig(), 1, mono.Never, state)
+	cfg := poolConfig()
+	cfg.Policy = policy
+	m, err := manager.New(p.now, cfg, 1, mono.Never, state)
 	if err != nil {
 		t.Fatal(err)
 	}

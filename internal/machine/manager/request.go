@@ -1,6 +1,8 @@
 package manager
 
 import (
+	"time"
+
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
@@ -34,6 +36,8 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 	}
 	if m.accept(now, p, r) {
 		m.hear(p, r)
+		p.until = max(p.until, now.Add(m.patience(p)))
+		m.wakeAt(p.until)
 		m.tell(now, p)
 	}
 }
@@ -79,10 +83,18 @@ func (m *Machine) accept(now mono.Instant, p *peer, r *protocol.LeaseRequest) bo
 		return false
 	}
 	p.echo = r.Seq
-	p.until = max(p.until, now.Add(m.cfg.Timing.Hold()))
 	p.resendAt = mono.Never
-	m.wakeAt(p.until)
 	return true
+}
+
+// patience is how long a peer that has just spoken may be silent. One that has
+// not proved that it hears us has been given nothing: its hello may be a late
+// message of a session that is long gone, and must not block the name for long.
+func (m *Machine) patience(p *peer) time.Duration {
+	if p.proven {
+		return m.cfg.Timing.Hold()
+	}
+	return m.cfg.Timing.Drift.Stretch(2 * m.cfg.Timing.Renew)
 }
 
 // hear takes in what an accepted request says.

@@ -321,9 +321,6 @@ func (m *Machine) manage(now mono.Instant, n *namespace, e manager.Event) {
 		m.out = append(m.out, Manage{n.cfg.Namespace, m.term, a})
 		if d, ok := a.(manager.Deposed); ok {
 			m.elect(now, election.Superseded{By: d.By})
-			if m.term != 0 { // it was nobody: start afresh from the store
-				n.machine, n.wake = nil, now.Add(m.cfg.Retry)
-			}
 			return
 		}
 	}
