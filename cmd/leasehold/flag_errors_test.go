@@ -10,8 +10,14 @@ func TestEditDistance(t *testing.T) {
 		a, b string
 		want int
 	}{
-		{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0},
-		{"kitten", "sitting", 3}, {"sedes", "seeds", 2}, {"seed", "seeds", 1}, {"flaw", "lawn", 2},
+		{"", "", 0},
+		{"", "abc", 3},
+		{"abc", "", 3},
+		{"abc", "abc", 0},
+		{"kitten", "sitting", 3},
+		{"sedes", "seeds", 2},
+		{"seed", "seeds", 1},
+		{"flaw", "lawn", 2},
 	} {
 		if got := editDistance(test.a, test.b); got != test.want {
 			t.Errorf("from %q to %q: got %d, want %d", test.a, test.b, got, test.want)

@@ -170,8 +170,12 @@ func (o *simOptions) validate() error {
 		flag  string
 		value int
 	}{
-		{"seeds", o.seeds}, {"parallel", o.parallel}, {"stop-after", o.stopAfter},
-		{"managers", o.config.Managers}, {"owners", o.config.Owners}, {"lookups", o.config.Lookups},
+		{"seeds", o.seeds},
+		{"parallel", o.parallel},
+		{"stop-after", o.stopAfter},
+		{"managers", o.config.Managers},
+		{"owners", o.config.Owners},
+		{"lookups", o.config.Lookups},
 	} {
 		if size.value < 1 {
 			return fmt.Errorf("--%s %d: want at least 1", size.flag, size.value)
@@ -226,7 +230,7 @@ func (o *simOptions) runCampaign(ctx context.Context, out, progressTo screen) er
 		return err
 	}
 	if r.status() == statusSurvived {
-		fmt.Fprint(progressTo, o.survived())
+		progressTo.say("%s", o.survived())
 	}
 	if r.status() == statusOK {
 		return nil

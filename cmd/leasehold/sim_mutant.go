@@ -31,13 +31,13 @@ func (o *simOptions) runMutant(cmd *cobra.Command) error {
 		return unknownMutant(o.mutant)
 	}
 	if errs := newScreen(cmd.ErrOrStderr()); !o.json || errs.terminal {
-		fmt.Fprintf(errs, "planting %s: %s\n", m.Name, m.Why)
+		errs.say("planting %s: %s\n", m.Name, m.Why)
 	}
 	dir, err := os.MkdirTemp("", "leasehold-mutant-")
 	if err != nil {
 		return failed{err}
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }() // the system's temporary directory is cleared anyway
 	program := filepath.Join(dir, "leasehold")
 	if runtime.GOOS == "windows" {
 		program += ".exe"

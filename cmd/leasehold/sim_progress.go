@@ -52,7 +52,7 @@ func (p *simProgress) start() {
 	case p.out.terminal:
 		p.report(&sim.Summary{})
 	default:
-		fmt.Fprintf(p.out, "simulating %s from seed %d on, %d at a time\n", counted(o.seeds, "world"), o.first, min(o.parallel, o.seeds))
+		p.out.say("simulating %s from seed %d on, %d at a time\n", counted(o.seeds, "world"), o.first, min(o.parallel, o.seeds))
 	}
 }
 
@@ -61,17 +61,17 @@ func (p *simProgress) report(s *sim.Summary) {
 	switch {
 	case p.silent:
 	case p.out.terminal:
-		fmt.Fprint(p.out, eraseLine+p.line(s, p.out.width-1)) // the last column would wrap
+		p.out.say("%s%s", eraseLine, p.line(s, p.out.width-1)) // the last column would wrap
 	case s.Elapsed-p.said >= lineEvery:
 		p.said = s.Elapsed
-		fmt.Fprintln(p.out, p.numbers(s, "h simulated"))
+		p.out.say("%s\n", p.numbers(s, "h simulated"))
 	}
 }
 
 // stop makes room for the summary.
 func (p *simProgress) stop() {
 	if p.out.terminal && !p.silent {
-		fmt.Fprint(p.out, eraseLine)
+		p.out.say("%s", eraseLine)
 	}
 }
 

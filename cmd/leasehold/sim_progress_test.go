@@ -14,7 +14,7 @@ import (
 // plain is what is left of a text on a stream that is no terminal.
 func plain(s string) string {
 	var out bytes.Buffer
-	lipgloss.Fprint(&out, s)
+	newScreen(&out).say("%s", s)
 	return out.String()
 }
 

@@ -15,7 +15,7 @@ func (o *simOptions) runTrace(ctx context.Context, out io.Writer) error {
 	buffered := bufio.NewWriterSize(out, 1<<16)
 	r := runReadably(ctx, o.config, o.first, buffered)
 	if r != nil {
-		fmt.Fprint(buffered, o.traceVerdict(r))
+		_, _ = buffered.WriteString(o.traceVerdict(r)) // Flush has the error
 	}
 	if err := buffered.Flush(); err != nil {
 		return failed{fmt.Errorf("writing the trace: %w", err)}

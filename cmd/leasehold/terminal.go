@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 
@@ -37,6 +38,10 @@ func newScreen(w io.Writer) screen {
 	}
 	return s
 }
+
+// say writes what is good to know but not asked for. If it cannot be written,
+// there is nobody to tell.
+func (s screen) say(format string, args ...any) { _, _ = fmt.Fprintf(s, format, args...) }
 
 // The colours are those of the terminal's own theme, not ours.
 func heading(s string) string { return lipgloss.NewStyle().Bold(true).Render(s) }

@@ -21,6 +21,7 @@
 // The network has no connections and no order. A real transport gives more
 // than that; the machines do not rely on it.
 //
-// Reading order: world.go, hosts.go (the processes), network.go, store.go,
+// Reading order: world.go, hosts.go, managers.go, owners.go and lookups.go (the
+// processes), network.go, store.go,
 // nemesis.go (the faults), oracle.go, check_*.go (one invariant each).
 package sim

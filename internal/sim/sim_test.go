@@ -1,75 +1,124 @@
 package sim
 
 import (
-	"os"
-	"strconv"
+	"bytes"
+	"strings"
 	"testing"
 	"time"
 )
 
-func TestDev(t *testing.T) {
-	cfg := Config{}
+// valid returns the configuration with its defaults filled in.
+func valid(t testing.TB, cfg Config) Config {
+	t.Helper()
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	if s := os.Getenv("SEED"); s != "" {
-		n, _ := strconv.ParseUint(s, 10, 64)
-		r := Run(cfg, n, os.Stdout)
-		t.Log(r.Violation)
-		return
+	return cfg
+}
+
+// The seeds of every test run. More are run by the command: leasehold sim.
+const (
+	firstSeed = 1
+	seeds     = 2500
+)
+
+func TestSeeds(t *testing.T) {
+	s, err := Campaign{First: firstSeed, Seeds: seeds, Parallel: 2}.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
-	n, _ := strconv.Atoi(os.Getenv("SEEDS"))
-	c := Campaign{Config: cfg, First: 1, Seeds: max(n, 100), Parallel: 2}
-	if f := os.Getenv("FAULTS"); f != "" {
-		cfg.Faults = must(ParseMix(f))
+	for _, f := range s.Failures {
+		t.Errorf("seed %d: %v\nreplay: go run ./cmd/leasehold sim --seed %d --seeds 1 --trace", f.Seed, f.Violation, f.Seed)
 	}
-	cfg.Namespaces, _ = strconv.Atoi(os.Getenv("NAMESPACES"))
-	if os.Getenv("HUNT") != "" {
-		for seed := range uint64(n) {
-			if r := Run(cfg, seed+1, nil); r.Violation != nil {
-				t.Logf("HUNT seed %d: %v", r.Seed, r.Violation)
-				return
-			}
+	if s.Seeds != seeds {
+		t.Errorf("ran %d worlds, want %d", s.Seeds, seeds)
+	}
+	if err := s.Convincing(); err != nil {
+		t.Errorf("the worlds are not rich enough: %v", err)
+	}
+	t.Logf("%d worlds, %.0f simulated hours, %d checks", s.Seeds, s.Simulated.Hours(), s.TotalChecks())
+}
+
+// Larger clusters meet in other ways.
+func TestLargerWorlds(t *testing.T) {
+	s, err := Campaign{Config: Config{Managers: 3, Owners: 8, Lookups: 4}, First: 1, Seeds: 200, Parallel: 2}.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range s.Failures {
+		t.Errorf("seed %d: %v\nreplay: go run ./cmd/leasehold sim --managers 3 --owners 8 --lookups 4 --seed %d --seeds 1 --trace", f.Seed, f.Violation, f.Seed)
+	}
+}
+
+func TestSameSeedSameWorld(t *testing.T) {
+	cfg := valid(t, Config{Duration: 30 * time.Second})
+	for seed := uint64(1); seed <= 20; seed++ {
+		var text, again bytes.Buffer
+		a, b, c := Run(cfg, seed, nil), Run(cfg, seed, &text), Run(cfg, seed, &again)
+		if a.Hash != b.Hash || a.Events != b.Events || b.Hash != c.Hash {
+			t.Errorf("seed %d: hashes %x, %x, %x: the same seed must give the same world, watched or not", seed, a.Hash, b.Hash, c.Hash)
 		}
-		t.Log("HUNT survived")
-		return
+		if text.String() != again.String() {
+			t.Errorf("seed %d: the traces differ", seed)
+		}
 	}
-	if os.Getenv("CAMPAIGN") != "" {
-		s, err := c.Run(t.Context())
+	if Run(cfg, 1, nil).Hash == Run(cfg, 2, nil).Hash {
+		t.Error("different seeds have the same trace hash")
+	}
+}
+
+func TestCampaignDoesNotDependOnParallelism(t *testing.T) {
+	var hashes []uint64
+	for _, parallel := range []int{1, 2, 7} {
+		s, err := Campaign{Config: Config{Duration: 10 * time.Second}, First: 5, Seeds: 50, Parallel: parallel}.Run(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Log(s.Seeds, s.Speedup(), s.Convincing(), s.Failures)
-		for k, v := range s.Branches {
-			t.Log(k, v)
-		}
-		for k, v := range s.Checks {
-			t.Log(k, v)
-		}
-		return
+		hashes = append(hashes, s.Hash)
 	}
-	start := time.Now()
-	var sim time.Duration
-	var events uint64
-	bad := map[string][]uint64{}
-	for seed := range uint64(max(n, 100)) {
-		r := Run(cfg, seed+1, nil)
-		sim += r.Simulated
-		events += r.Events
-		if r.Events > 20000 {
-			t.Logf("seed %d has %d events", r.Seed, r.Events)
-		}
-		if r.Violation != nil {
-			k := r.Violation.Invariant
-			if len(bad[k]) < 3 {
-				t.Logf("seed %d: %v", r.Seed, r.Violation)
-			}
-			bad[k] = append(bad[k], r.Seed)
+	if hashes[0] != hashes[1] || hashes[0] != hashes[2] {
+		t.Errorf("hashes %x", hashes)
+	}
+}
+
+// The two tests below break the world on purpose. If the suite stayed green,
+// it would prove nothing.
+
+func TestLeasesOffIsNoticed(t *testing.T) {
+	s, err := Campaign{Config: Config{LeasesOff: true}, First: firstSeed, Seeds: 50, StopAfter: 1}.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Failures) == 0 || !strings.HasPrefix(s.Failures[0].Invariant, "I1") {
+		t.Errorf("owners who believe in their leases for ever went unnoticed: %v", s.Failures)
+	}
+}
+
+func TestEqualClocksAreNoticed(t *testing.T) {
+	s, err := Campaign{Config: Config{EqualClocks: true}, First: firstSeed, Seeds: 500, Parallel: 2}.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Convincing(); err == nil || !strings.Contains(err.Error(), "clock") {
+		t.Errorf("worlds in which all clocks are the same count as proof: %v", err)
+	}
+}
+
+func TestTraceTellsTheStory(t *testing.T) {
+	var text strings.Builder
+	Run(valid(t, Config{LeasesOff: true}), violating(t), &text)
+	for _, want := range []string{"starts", "leads in term 1", "committed in ns0", "***", "request", "reply", "!!! I1 exclusive violated"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the trace does not say %q", want)
 		}
 	}
-	el := time.Since(start)
-	for k, v := range bad {
-		t.Errorf("%s: %d", k, len(v))
+}
+
+// violating finds a seed whose world fails with leases off.
+func violating(t *testing.T) uint64 {
+	s, err := Campaign{Config: Config{LeasesOff: true}, First: 1, Seeds: 50, StopAfter: 1}.Run(t.Context())
+	if err != nil || len(s.Failures) == 0 {
+		t.Fatal("no world fails", err)
 	}
-	t.Logf("speedup %.0f, %.0f ns/event, %.1f events per simulated second", sim.Seconds()/el.Seconds(), float64(el)/float64(events), float64(events)/sim.Seconds())
+	return s.Failures[0].Seed
 }

@@ -55,8 +55,6 @@ type storeAnswer struct {
 	event   node.Event
 }
 
-func (a *storeAnswer) String() string { return fmt.Sprintf("%+v", a.event) }
-
 func newStore(w *world) *store {
 	return &store{world: w, logs: make(map[leasehold.Namespace]*stored)}
 }

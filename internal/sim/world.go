@@ -6,10 +6,6 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/machine/lookup"
-	"github.com/leasehold-dev/leasehold/internal/machine/owner"
-	"github.com/leasehold-dev/leasehold/internal/mono"
-	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 )
 
@@ -48,30 +44,6 @@ type space struct {
 	// home is where a session lives or lived.
 	home map[leasehold.Session]*ownerHost
 }
-
-// A host is a place where a process runs, is stopped, dies and is started
-// again.
-type host struct {
-	endpoint int32
-	label    string
-	alive    bool
-	epoch    uint32 // counts the processes that ran here
-	clock    clock
-
-	stopped int64 // true time until which it is stopped, 0 if it runs
-	asleep  bool  // it is suspended, not merely stopped
-	inbox   []any // what arrived meanwhile
-
-	wake  mono.Instant // when the machine wants to be woken
-	alarm int64        // true time of the earliest timer set for that; 0 if none
-
-	// deliver hands a message, or with nil the passing of time, to the process.
-	deliver func(what any)
-}
-
-// inboxLimit bounds what a stopped process finds when it goes on: a socket
-// buffer is finite too.
-const inboxLimit = 64
 
 // Times of the calm world, in which faults are rare events.
 const (
@@ -135,29 +107,7 @@ func (w *world) build() {
 	w.net.init(len(w.hosts))
 }
 
-func (w *world) addHost(label string) *host {
-	h := &host{endpoint: int32(len(w.hosts)), label: label}
-	w.hosts = append(w.hosts, h)
-	return h
-}
-
-// start begins a new process on a host, with a clock of its own.
-func (w *world) start(h *host) mono.Instant {
-	h.alive = true
-	h.epoch++
-	h.stopped, h.asleep, h.inbox = 0, false, nil
-	h.alarm = 0
-	h.clock = clock{since: w.now, base: mono.Instant(w.random.Int64N(int64(1000 * time.Hour))), rate: w.nemesis.drawRate()}
-	return h.clock.at(w.now)
-}
-
-// kill ends the process on a host.
-func (w *world) kill(h *host) {
-	h.alive = false
-	h.stopped, h.asleep, h.inbox = 0, false, nil
-}
-
-// rand returns a random duration below d.
+// below returns a random duration below d.
 func (w *world) below(d time.Duration) time.Duration {
 	if d <= 0 {
 		return 0
@@ -172,26 +122,6 @@ func (w *world) chance(n int) bool { return w.random.IntN(n) == 0 }
 func (w *world) later(d time.Duration, to int32, epoch uint32, what any) {
 	w.seq++
 	w.queue.push(event{at: w.now + int64(d), seq: w.seq, to: to, epoch: epoch, what: what})
-}
-
-// arm makes sure that a host is woken at its machine's next deadline: never
-// early by much, sometimes late. An alarm that is already set earlier is left
-// alone, since waking for nothing is harmless.
-func (w *world) arm(h *host, wake mono.Instant) {
-	h.wake = wake
-	if wake == mono.Never {
-		return
-	}
-	at := max(h.clock.when(wake), w.now)
-	if h.alarm != 0 && h.alarm <= at || at > w.end+int64(time.Hour) {
-		return
-	}
-	at += int64(w.below(lateTimers))
-	if w.nemesis.starving {
-		at += int64(w.below(starvedTimers))
-	}
-	h.alarm = at
-	w.later(time.Duration(at-w.now), h.endpoint, h.epoch, timer{})
 }
 
 // run lets the world happen until it ends or something is violated.
@@ -266,75 +196,6 @@ func (w *world) happenNowhere(what any) {
 	}
 }
 
-// ring is a timer going off. It may be early, because alarms are not moved
-// back; then the machine is mostly left alone, and sometimes woken for nothing.
-func (w *world) ring(h *host) {
-	h.alarm = 0
-	if h.stopped != 0 {
-		return // going on will catch up
-	}
-	if h.clock.at(w.now) < h.wake && !w.chance(8) {
-		w.arm(h, h.wake)
-		return
-	}
-	w.trace.mix(uint64(w.now), uint64(h.endpoint))
-	h.deliver(nil)
-}
-
-// arrive is a message reaching a host.
-func (w *world) arrive(h *host, what any) {
-	if h.stopped != 0 {
-		if len(h.inbox) < inboxLimit {
-			h.inbox = append(h.inbox, what)
-		}
-		return
-	}
-	w.trace.mix(uint64(w.now), uint64(h.endpoint)|1<<32)
-	if w.trace.text != nil {
-		w.trace.printf(w.now, "%s <- %s", h.label, describe(what))
-	}
-	h.deliver(what)
-}
-
-// stop halts a host for a while.
-func (w *world) stop(h *host, d time.Duration, asleep bool) {
-	if !h.alive || h.stopped != 0 {
-		return
-	}
-	h.stopped = w.now + int64(d)
-	h.asleep = asleep
-	if asleep {
-		h.clock.run(w.now, 0)
-	}
-	w.later(d, h.endpoint, h.epoch, resume{})
-}
-
-// goOn lets a stopped host run again: first it learns that it slept, if it
-// did, then it finds what has arrived.
-func (w *world) goOn(h *host) {
-	asleep := h.asleep
-	h.stopped, h.asleep = 0, false
-	if asleep {
-		h.clock.run(w.now, w.nemesis.drawRate())
-	}
-	w.trace.printf(w.now, "%s goes on", h.label)
-	epoch, inbox := h.epoch, h.inbox
-	h.inbox = nil
-	if asleep {
-		h.deliver(slept{})
-	} else if w.chance(2) {
-		h.deliver(nil) // the timer is first
-	}
-	for _, what := range inbox {
-		if h.alive && h.epoch == epoch {
-			h.deliver(what)
-		}
-	}
-	if h.alive && h.epoch == epoch {
-		h.deliver(nil)
-	}
-}
-
 // managerIndex finds a manager by its name, -1 if there is none.
 func (w *world) managerIndex(id storage.ManagerID) int {
 	for i, m := range w.managers {
@@ -356,25 +217,4 @@ func (w *world) toManagers(from *host, to storage.ManagerID, what any) {
 	for _, m := range w.managers {
 		w.net.send(from.endpoint, m.endpoint, what)
 	}
-}
-
-// describe writes a message for the trace.
-func describe(what any) string {
-	switch m := what.(type) {
-	case nil:
-		return "time"
-	case *protocol.LeaseRequest:
-		return fmt.Sprintf("request %v #%d heard t%d#%d applied #%d leaving=%v leases %v", m.Holder, m.Seq, m.Term, m.Heard, m.Applied, m.Leaving, m.Leases)
-	case *protocol.LeaseReply:
-		return fmt.Sprintf("reply t%d#%d to %s echo #%d offers %v", m.Term, m.Seq, m.Session.Short(), m.Echo, m.Offers)
-	case *protocol.LookupRequest:
-		return fmt.Sprintf("lookup request #%d at lsn %d", m.Seq, m.LSN)
-	case *protocol.LookupReply:
-		return fmt.Sprintf("lookup reply t%d echo #%d lsn %d from %d, %d changes, snapshot %v", m.Term, m.Echo, m.LSN, m.From, len(m.Changes), m.Snapshot != nil)
-	case *storeAnswer:
-		return "store: " + m.String()
-	case lookup.Event, owner.Event:
-		return fmt.Sprintf("%T%+v", m, m)
-	}
-	return fmt.Sprintf("%T%+v", what, what)
 }

@@ -1,0 +1,27 @@
+package sim
+
+import (
+	"testing"
+	"time"
+)
+
+// BenchmarkWorld measures how much faster than real time a world goes by: 3
+// owners, 2 lookups, 2 managers, all faults on, on one core.
+func BenchmarkWorld(b *testing.B) {
+	cfg := valid(b, Config{Managers: 2, Owners: 3, Lookups: 2})
+	var simulated time.Duration
+	var events uint64
+	b.ReportAllocs()
+	seed := uint64(0)
+	for b.Loop() {
+		seed++
+		r := Run(cfg, seed, nil)
+		if r.Violation != nil {
+			b.Fatalf("seed %d: %v", seed, r.Violation)
+		}
+		simulated += r.Simulated
+		events += r.Events
+	}
+	b.ReportMetric(simulated.Seconds()/b.Elapsed().Seconds(), "x-real-time")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(events), "ns/event")
+}

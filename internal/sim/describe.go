@@ -1,0 +1,54 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/leasehold-dev/leasehold/internal/machine/election"
+	"github.com/leasehold-dev/leasehold/internal/machine/node"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+)
+
+// describe writes a message for the trace.
+func describe(what any) string {
+	switch m := what.(type) {
+	case nil:
+		return "time"
+	case *protocol.LeaseRequest:
+		return fmt.Sprintf("request %v #%d heard t%d#%d applied #%d leaving=%v leases %v", m.Holder, m.Seq, m.Term, m.Heard, m.Applied, m.Leaving, m.Leases)
+	case *protocol.LeaseReply:
+		return fmt.Sprintf("reply t%d#%d to %s echo #%d offers %v", m.Term, m.Seq, m.Session.Short(), m.Echo, m.Offers)
+	case *protocol.LookupRequest:
+		return fmt.Sprintf("lookup request #%d at lsn %d", m.Seq, m.LSN)
+	case *protocol.LookupReply:
+		return fmt.Sprintf("lookup reply t%d echo #%d lsn %d from %d, %d changes, snapshot %v", m.Term, m.Echo, m.LSN, m.From, len(m.Changes), m.Snapshot != nil)
+	case protocol.NotLeader:
+		return fmt.Sprintf("not the leader, ask %q of term %d", m.Leader, m.Term)
+	case *storeAnswer:
+		return "store: " + describeAnswer(m.event)
+	case node.Event:
+		return "watch: " + describeAnswer(m)
+	case *operation:
+		return fmt.Sprintf("operation on %v under %v ends", m.key, m.lease)
+	}
+	return fmt.Sprintf("%T", what)
+}
+
+// describeAnswer writes what the store says.
+func describeAnswer(e node.Event) string {
+	switch e := e.(type) {
+	case node.Loaded:
+		if e.State == nil {
+			return fmt.Sprintf("%s not loaded", e.Namespace)
+		}
+		return fmt.Sprintf("%s loaded at lsn %d in term %d", e.Namespace, e.State.End(), e.State.Term)
+	case node.Manager:
+		return fmt.Sprintf("%s %T%+v", e.Namespace, e.Event, e.Event)
+	case node.Election:
+		if seen, ok := e.Event.(election.Seen); ok {
+			r := seen.Record
+			return fmt.Sprintf("record %d: %s/%s leads in term %d, beat %d, resigned %v", r.Version, r.Leader, r.Session.Short(), r.Term, r.Beat, r.Resigned)
+		}
+		return fmt.Sprintf("%T%+v", e.Event, e.Event)
+	}
+	return fmt.Sprintf("%T", e)
+}

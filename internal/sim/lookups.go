@@ -1,0 +1,80 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/machine/lookup"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+)
+
+// A lookupHost runs lookups of one namespace.
+type lookupHost struct {
+	*host
+	world   *world
+	space   *space
+	index   int
+	machine *lookup.Machine
+	watch   lookupWatch
+}
+
+func (w *world) addLookup(i int, s *space) {
+	l := &lookupHost{host: w.addHost(fmt.Sprintf("lookup%d", i)), world: w, space: s, index: i}
+	l.deliver = l.handle
+	w.lookups = append(w.lookups, l)
+}
+
+// Times of the simulated lookups: shorter than the defaults, so that a cut of
+// seconds matters.
+const (
+	simPoll  = 4 * time.Second
+	simStale = 12 * time.Second
+)
+
+func (l *lookupHost) boot() {
+	w := l.world
+	now := w.start(l.host)
+	l.machine = must(lookup.New(now, lookup.Config{
+		Namespace: l.space.name, ID: uint64(l.index), Poll: simPoll, Stale: simStale, Rand: w.newRand(),
+	}))
+	l.watch = lookupWatch{}
+	l.do(l.machine.Advance(now))
+}
+
+func (l *lookupHost) handle(what any) {
+	now := l.clock.at(l.world.now)
+	switch what := what.(type) {
+	case nil:
+		l.do(l.machine.Advance(now))
+	case *protocol.LookupReply:
+		l.do(l.machine.Step(now, lookup.Reply{LookupReply: what}))
+	case protocol.NotLeader:
+		l.do(l.machine.Step(now, lookup.Redirect{NotLeader: what}))
+	case slept:
+		l.do(l.machine.Step(now, lookup.Slept{}))
+	case lookup.Event:
+		l.do(l.machine.Step(now, what))
+	}
+}
+
+func (l *lookupHost) do(actions []lookup.Action, wake mono.Instant) {
+	w := l.world
+	step := lookupStep{}
+	for _, a := range actions {
+		switch a := a.(type) {
+		case lookup.Send:
+			w.toManagers(l.host, a.To, a.Request)
+		case lookup.Publish:
+			step.table = a.Table
+		case lookup.Losses:
+			step.losses = append(step.losses, a.Losses...)
+		case lookup.Note:
+			step.snapshot = step.snapshot || a.What == lookup.NoteSnapshot
+			w.stats.lookups[a.What]++
+			w.trace.printf(w.now, "%s notes %v (%d, %d)", l.label, a.What, a.Have, a.Want)
+		}
+	}
+	w.arm(l.host, wake)
+	w.oracle.lookupStepped(l, &step)
+}

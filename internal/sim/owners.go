@@ -1,0 +1,140 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/machine/owner"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/table"
+)
+
+// An ownerHost runs owner processes of one namespace.
+type ownerHost struct {
+	*host
+	world   *world
+	space   *space
+	machine *owner.Machine
+	holder  *table.Holder
+	view    *owner.View
+	beyond  bool // its clock is slower than the bound allows
+	leaving bool // it has been told to, and will end
+	ops     []*operation
+}
+
+func (w *world) addOwner(i int, s *space) {
+	o := &ownerHost{host: w.addHost(fmt.Sprintf("owner%d", i)), world: w, space: s}
+	o.deliver = o.handle
+	w.owners = append(w.owners, o)
+}
+
+func (o *ownerHost) firstName() leasehold.OwnerID {
+	return leasehold.OwnerID(fmt.Sprintf("%c%d", 'a'+rune(o.space.index), o.endpoint))
+}
+
+// boot starts a new session under a name.
+func (o *ownerHost) boot(name leasehold.OwnerID) {
+	w := o.world
+	now := w.start(o.host)
+	session := must(leasehold.NewSession(randomBytes{w.random}))
+	// One process may take part in two namespaces: it has one session then.
+	if len(w.spaces) > 1 && w.chance(2) {
+		if other := w.owners[w.random.IntN(len(w.owners))]; other.space != o.space && other.alive && o.space.home[other.holder.Session] == nil {
+			session = other.holder.Session
+		}
+	}
+	o.holder = &table.Holder{
+		Owner: name, Session: session, Addr: o.label,
+		Weight: []float64{1, 1, 1, 0.5, 2}[w.random.IntN(5)], Process: fmt.Sprintf("%s/%d", o.label, o.epoch),
+	}
+	o.space.home[session] = o
+	o.beyond, o.leaving, o.ops = false, false, nil
+	o.machine = must(owner.New(now, owner.Config{Namespace: o.space.name, Holder: o.holder, Rand: w.newRand()}))
+	o.view = o.machine.View()
+	w.trace.printf(w.now, "%s starts %v", o.label, o.holder)
+	w.oracle.ownerStarted(o)
+	o.do(o.machine.Advance(now))
+}
+
+type randomBytes struct{ *rand.Rand }
+
+func (r randomBytes) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(r.Uint32())
+	}
+	return len(p), nil
+}
+
+func (o *ownerHost) handle(what any) {
+	w := o.world
+	now := o.clock.at(w.now)
+	switch what := what.(type) {
+	case nil:
+		o.do(o.machine.Advance(now))
+	case *protocol.LeaseReply:
+		o.do(o.machine.Step(now, owner.Reply{LeaseReply: what}))
+	case protocol.NotLeader:
+		o.do(o.machine.Step(now, owner.Redirect{NotLeader: what}))
+	case slept:
+		o.do(o.machine.Step(now, owner.Slept{}))
+	case owner.Event:
+		o.do(o.machine.Step(now, what))
+	case *operation:
+		o.finishOperation(what)
+		return
+	}
+	if o.alive && w.chance(4) {
+		o.operate()
+	}
+}
+
+func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
+	w := o.world
+	for _, a := range actions {
+		switch a := a.(type) {
+		case owner.Send:
+			w.oracle.ownerSends(o, a.Request)
+			w.toManagers(o.host, a.To, a.Request)
+		case owner.Publish:
+			w.oracle.ownerPublishes(o, o.view, a.View)
+			o.view = a.View
+		case owner.GrantedLeases:
+			w.oracle.ownerGranted(o, a.Leases)
+		case owner.FindPredecessor:
+			o.findPredecessor(a.Incumbent)
+		case owner.Left:
+			w.kill(o.host)
+			w.nemesis.ownerBack(o)
+		case owner.Note:
+			w.stats.owners[a.What]++
+			w.trace.printf(w.now, "%s notes %v (%d, %d)", o.label, a.What, a.Have, a.Want)
+		}
+	}
+	if !o.alive {
+		return
+	}
+	w.arm(o.host, wake)
+	w.oracle.ownerStepped(o)
+}
+
+// findPredecessor is what a shell does with the process table of its machine:
+// it can see only processes on its own host.
+func (o *ownerHost) findPredecessor(h *table.Holder) {
+	w := o.world
+	if h.Process == o.holder.Process || h.Addr != o.label {
+		return
+	}
+	// Every earlier process of this host is gone: hosts run one at a time.
+	w.later(time.Millisecond, o.endpoint, 0, owner.PredecessorGone{Session: h.Session})
+}
+
+// valid reports whether the owner's checks can succeed now.
+func (o *ownerHost) valid() bool {
+	if !o.alive || o.asleep || len(o.view.Leases) == 0 {
+		return false
+	}
+	return o.world.cfg.LeasesOff || o.clock.at(o.world.now) < o.view.Until
+}
