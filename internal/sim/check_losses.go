@@ -80,15 +80,19 @@ func (o *oracle) checkReported(l *lookupHost, step *lookupStep, reported []lease
 	}
 }
 
-// lossBound is how long a loss may stay unreported, in true time: by then the
-// lookup's proof of knowing everything is too old on any clock, and the timer
-// that tells it so has fired.
-func (o *oracle) lossBound() time.Duration {
+// overdue reports whether a loss that happened at since should have been
+// reported by now: the lookup's proof of knowing everything is then too old on
+// its own clock, and the timer that tells it so has fired.
+func (o *oracle) overdue(l *lookupHost, since int64) bool {
 	late := 4 * lateTimers
 	if o.world.stats.faults[Starve] > 0 {
 		late += starvedTimers
 	}
-	return simStale*time.Duration(trueRate)/time.Duration(slowest) + late
+	if since >= l.clock.since {
+		return l.clock.at(o.world.now).Sub(l.clock.at(since)) > simStale+late
+	}
+	// Its clock has changed its rate since: then what the slowest would show.
+	return time.Duration(o.world.now-since) > simStale*time.Duration(trueRate)/time.Duration(slowest)+late
 }
 
 // checkReportedInTime is I4, second half: a loss that a lookup does not know
@@ -109,7 +113,7 @@ func (o *oracle) checkReportedInTime(l *lookupHost) {
 			continue
 		}
 		since := max(h.at, l.watch.since)
-		if o.world.now-since > int64(o.lossBound()) && l.watch.despaired < since {
+		if l.watch.despaired < since && o.overdue(l, since) {
 			o.violated(I4Losses, "%s has not reported the loss of lsn %d for %v", l.label, h.LSN, time.Duration(o.world.now-since))
 		}
 		return

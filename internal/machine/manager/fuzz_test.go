@@ -75,7 +75,6 @@ type fuzzedLeader struct {
 	authority mono.Instant
 	seq       protocol.Seq // of its newest message
 	inherited int          // changes and sessions that it found in the store
-	begun     mono.Instant
 	over      bool
 
 	stored  *table.Table // what the store has
@@ -84,11 +83,27 @@ type fuzzedLeader struct {
 	batch   *storage.Batch // the same while it waits for its outcome
 	reading bool           // the end of the log is asked for
 
+	misled bool // the policy is
+
 	peers []*fuzzedPeer
-	// renewed is when the leader last accepted a request of a session.
-	renewed map[leasehold.Session]mono.Instant
-	// offered are the generations that someone may have.
-	offered map[leasehold.Generation]bool
+	// renewed is from when on the holder of a generation may count.
+	renewed map[leasehold.Generation]mono.Instant
+}
+
+// A fuzzedPolicy can be out of its mind.
+type fuzzedPolicy struct {
+	partition.Consistent
+	leader *fuzzedLeader
+}
+
+func (p fuzzedPolicy) Assign(in partition.Input) (partition.Assignment, error) {
+	if !p.leader.misled {
+		return p.Consistent.Assign(in)
+	}
+	if p.leader.tape.below(2) == 0 {
+		return nil, leasehold.Errorf("policy", leasehold.Internal, "", "out of its mind")
+	}
+	return partition.Assignment{{Owner: "nobody"}}, nil
 }
 
 // A fuzzedPeer is a session that more or less keeps to the protocol.
@@ -114,7 +129,7 @@ func (l *fuzzedLeader) takeOver() {
 	l.term++
 	state.Term = l.term
 	cfg := manager.Config{
-		Namespace: fuzzNamespace, Self: "m", Policy: partition.Consistent{VirtualNodes: 1 + l.tape.below(4)},
+		Namespace: fuzzNamespace, Self: "m", Policy: fuzzedPolicy{partition.Consistent{VirtualNodes: 1 + l.tape.below(4)}, l},
 		Limits:    protocol.Limits{Leases: 1 << 12, Changes: 1 << 12, Ranges: fuzzSlots},
 		MaxOwners: fuzzOwners, LogChanges: fuzzLog, LogAge: time.Minute,
 		BatchChanges: 2 + l.tape.below(8), SnapshotEvery: 1 + l.tape.below(8), Rand: rand.New(rand.NewPCG(1, 2)),
@@ -125,10 +140,9 @@ func (l *fuzzedLeader) takeOver() {
 		l.t.Fatal(err)
 	}
 	l.machine, l.seq, l.asked, l.batch, l.reading, l.over = m, 0, nil, nil, false, false
-	l.begun, l.renewed = l.now, make(map[leasehold.Session]mono.Instant)
-	l.offered = make(map[leasehold.Generation]bool)
+	l.renewed = make(map[leasehold.Generation]mono.Instant)
 	for _, e := range l.stored.All() {
-		l.offered[e.Generation] = true
+		l.renewed[e.Generation] = l.now
 	}
 	l.inherited = len(state.Changes) + l.stored.Len()
 	l.did(m.Advance(l.now))
@@ -157,6 +171,8 @@ func (l *fuzzedLeader) run() {
 			}})
 		case b < 11:
 			l.addPeer()
+		case b < 12:
+			l.misled = l.tape.below(4) == 0
 		default:
 			l.hear(b)
 		}
@@ -197,7 +213,9 @@ func (l *fuzzedLeader) did(actions []manager.Action, wake mono.Instant) {
 }
 
 // underWay reports whether a batch is, as far as the leader knows.
-func (l *fuzzedLeader) underWay() bool { return l.asked != nil && l.asked.Last() > l.machine.Table().LSN() }
+func (l *fuzzedLeader) underWay() bool {
+	return l.asked != nil && l.asked.Last() > l.machine.Table().LSN()
+}
 
 func (l *fuzzedLeader) check(a manager.Action) {
 	l.t.Helper()
@@ -246,7 +264,6 @@ func (l *fuzzedLeader) sent(r *protocol.LeaseReply) {
 	}
 	l.seq = r.Seq
 	for _, o := range r.Offers {
-		l.offered[o.Generation] = true
 		for part, e := range l.stored.Within(o.Range) {
 			if e.Vacant() || e.Generation != o.Generation || e.Holder.Session != r.Session {
 				l.t.Fatalf("%v is offered to %v, and the store has %v with %v at %d", o.Lease, r.Session.Short(), part, e.Holder, e.Generation)
@@ -301,9 +318,9 @@ func (l *fuzzedLeader) committing(b *storage.Batch) {
 		if err := trial.Apply(c); err != nil {
 			l.t.Fatal(err)
 		}
-		since := max(l.begun, l.renewed[c.Holder.Session])
-		if c.Cause == leasehold.CauseExpired && l.offered[c.Generation] && l.now < since.Add(protocol.DefaultTiming().Hold()) {
-			l.t.Fatalf("at %v, %v, of whom it has heard at %v", l.now, c.String(), since)
+		since, counts := l.renewed[c.Generation]
+		if c.Cause == leasehold.CauseExpired && counts && l.now < since.Add(protocol.DefaultTiming().Hold()) {
+			l.t.Fatalf("at %v, %v, which was renewed at %v", l.now, c.String(), since)
 		}
 	}
 }
@@ -353,7 +370,7 @@ func (l *fuzzedLeader) readEnd() {
 	case 1:
 		e.Term += leasehold.Term(l.tape.below(3))
 	case 2:
-		if !l.reading {
+		if !l.underWay() {
 			e.LSN = leasehold.LSN(l.tape.near(uint64(e.LSN)))
 		}
 	}
@@ -413,7 +430,9 @@ func (l *fuzzedLeader) hear(how int) {
 	actions, wake := l.machine.Step(l.now, manager.Request{LeaseRequest: r})
 	for _, a := range actions {
 		if s, ok := a.(manager.Send); ok && s.Reply.Session == p.holder.Session && s.Reply.Echo == r.Seq {
-			l.renewed[s.Reply.Session] = l.now
+			for _, o := range s.Reply.Offers {
+				l.renewed[o.Generation] = l.now
+			}
 		}
 	}
 	l.did(actions, wake)
