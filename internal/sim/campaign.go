@@ -83,8 +83,19 @@ func (c Campaign) Run(ctx context.Context) (*Summary, error) {
 	results := c.work(ctx)
 	s := &Summary{Checks: map[string]uint64{}, Faults: map[string]uint64{}, Branches: map[string]uint64{}}
 	reported := start
+	// Results count in the order of their seeds, so that a campaign which stops
+	// early stops at the same place however many worlds run at a time.
+	early := map[uint64]*Result{}
 	for r := range results {
-		s.add(r)
+		early[r.Seed] = r
+		for len(s.Failures) < c.StopAfter {
+			next := early[c.First+uint64(s.Seeds)]
+			if next == nil {
+				break
+			}
+			delete(early, next.Seed)
+			s.add(next)
+		}
 		if now := time.Now(); c.Progress != nil && now.Sub(reported) > 100*time.Millisecond {
 			reported, s.Elapsed = now, now.Sub(start)
 			c.Progress(s)
@@ -94,7 +105,6 @@ func (c Campaign) Run(ctx context.Context) (*Summary, error) {
 		}
 	}
 	s.Elapsed = time.Since(start)
-	slices.SortFunc(s.Failures, func(a, b Failure) int { return int(int64(a.Seed - b.Seed)) })
 	return s, nil
 }
 

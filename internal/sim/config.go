@@ -55,8 +55,8 @@ func (c *Config) Validate() error {
 		return leasehold.Errorf("simulation", leasehold.Invalid, what, format, args...)
 	}
 	switch {
-	case c.Managers < 1 || c.Owners < 1 || c.Lookups < 0:
-		return bad("cluster size", "%d managers, %d owners, %d lookups: want at least 1, 1 and 0", c.Managers, c.Owners, c.Lookups)
+	case c.Managers < 1 || c.Owners < 1 || c.Lookups < 1:
+		return bad("cluster size", "%d managers, %d owners, %d lookups: want at least one of each", c.Managers, c.Owners, c.Lookups)
 	case c.Managers+c.Owners+c.Lookups > maxProcesses:
 		return bad("cluster size", "%d processes, at most %d are possible", c.Managers+c.Owners+c.Lookups, maxProcesses)
 	case c.Namespaces < 0 || c.Namespaces > 2:

@@ -93,7 +93,7 @@ func (o *oracle) violated(i Invariant, format string, args ...any) {
 	if w.failed != nil {
 		return
 	}
-	w.failed = &Violation{Invariant: i.String(), At: time.Duration(w.now) - time.Second, Text: fmt.Sprintf(format, args...)}
+	w.failed = &Violation{Invariant: i.String(), At: time.Duration(w.now - worldStart), Text: fmt.Sprintf(format, args...)}
 	w.trace.printf(w.now, "!!! %v", w.failed)
 }
 

@@ -45,6 +45,10 @@ type space struct {
 	home map[leasehold.Session]*ownerHost
 }
 
+// worldStart is the true time at which every world begins: not 0, which means
+// that something has not happened.
+const worldStart = int64(time.Second)
+
 // Times of the calm world, in which faults are rare events.
 const (
 	calmDelay     = 5 * time.Millisecond // most that a message or a store takes, one way
@@ -67,7 +71,7 @@ func newWorld(cfg Config, seed uint64, tr trace) *world {
 	w := &world{
 		cfg: cfg, seed: seed, trace: tr,
 		random: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15)),
-		now:    int64(time.Second),
+		now:    worldStart,
 		stats:  newStats(),
 	}
 	w.trace.hash = 0xcbf29ce484222325 ^ seed
