@@ -36,7 +36,8 @@ var lookups = []Mutant{
 	{
 		Name:   "knowledge-counted-from-receipt",
 		Why:    "a lookup counts an answer as proof of what was committed after it had asked",
-		Faults: "delay=8,isolate=4,link-cut=4,owner-leave=6",
+		Faults: "delay=10,isolate=6,owner-leave=10",
+		Seeds:  6000,
 		File:   lookupFile,
 		Old:    "m.fresh = max(m.fresh, m.sentAt.Add(-r.Age))",
 		New:    "m.fresh = now.Add(-r.Age)",
@@ -45,6 +46,7 @@ var lookups = []Mutant{
 		Name:   "any-answer-will-do",
 		Why:    "a lookup takes an answer to an older request for one to its newest",
 		Faults: "duplicate=4,isolate=4,link-cut=4,owner-leave=6",
+		Seeds:  4000,
 		File:   lookupFile,
 		Old:    "if r.Echo == m.seq {",
 		New:    "if r.Echo > 0 {",

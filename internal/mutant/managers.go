@@ -14,7 +14,8 @@ var managers = []Mutant{
 	{
 		Name:   "manager-race-filter-off",
 		Why:    "the leader acts on a request that crossed its own message: what it lacks may be on its way to the owner",
-		Faults: "delay=8,manager-resign=8,owner-leave=4,owner-crash=2",
+		Faults: "delay=20,manager-resign=10,owner-leave=6",
+		Seeds:  15000,
 		File:   requestFile,
 		Old:    "if p.sent != 0 && (r.Term != m.term || r.Heard != p.sent) {",
 		New:    "if false {",
@@ -22,7 +23,8 @@ var managers = []Mutant{
 	{
 		Name:   "hello-gives-back",
 		Why:    "a new leader believes that an owner lacks a lease before the owner has stopped listening to the old leader",
-		Faults: "delay=8,manager-resign=8,owner-leave=4,owner-crash=2",
+		Faults: "delay=20,manager-resign=10,owner-leave=6",
+		Seeds:  2000,
 		File:   requestFile,
 		Old: `		// It has not heard us. What it lacks, a message of our predecessor that
 		// is still under way may yet give it.
@@ -131,11 +133,12 @@ var managers = []Mutant{
 		New:  "	m.batch, m.rescan = nil, true",
 	},
 	{
-		Name: "orphaned-grant-forgotten",
-		Why:  "a range granted to an owner that died meanwhile belongs to nobody for ever",
-		File: commitFile,
-		Old:  "		m.free(l, c.Holder, leasehold.CauseExpired)\n",
-		New:  "",
+		Name:   "orphaned-grant-forgotten",
+		Why:    "a range granted to an owner that died meanwhile belongs to nobody for ever",
+		Faults: "store-slow=5,owner-crash=5,owner-leave=5",
+		File:   commitFile,
+		Old:    "		m.free(l, c.Holder, leasehold.CauseExpired)\n",
+		New:    "",
 	},
 	{
 		Name: "stale-snapshot-served",
@@ -159,16 +162,18 @@ var managers = []Mutant{
 		New:  "for false {",
 	},
 	{
-		Name: "sessions-unbounded",
-		Why:  "the leader remembers as many sessions as anyone cares to make up",
-		File: requestFile,
-		Old:  "if len(m.sessions) >= m.cfg.MaxOwners {",
-		New:  "if false {",
+		Name:   "sessions-unbounded",
+		Why:    "the leader remembers as many sessions as anyone cares to make up",
+		Faults: "owner-crash=5,owner-twin=5,duplicate=5",
+		File:   requestFile,
+		Old:    "if len(m.sessions) >= m.cfg.MaxOwners {",
+		New:    "if false {",
 	},
 	{
 		Name:   "answers-lookups-without-authority",
 		Why:    "a deposed leader tells lookups that they are up to date",
 		Faults: "store-cut=5,link-cut=3,owner-leave=5",
+		Seeds:  4000,
 		File:   commitFile,
 		Old:    "	case !m.leads(now):",
 		New:    "	case false:",

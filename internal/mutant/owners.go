@@ -8,11 +8,12 @@ const (
 // owners are bugs of the owner machine, and of what it shares with the leader.
 var owners = []Mutant{
 	{
-		Name: "validity-from-receipt",
-		Why:  "a lease counts from when the reply arrives, not from when the request was sent, and so outlives the leader's patience",
-		File: replyFile,
-		Old:  "until := m.sentAt.Add(r.Timing.Lease)",
-		New:  "until := now.Add(r.Timing.Lease)",
+		Name:   "validity-from-receipt",
+		Why:    "a lease counts from when the reply arrives, not from when the request was sent, and so outlives the leader's patience",
+		Faults: "delay=5,owner-pause=5,owner-crash=2,isolate=5",
+		File:   replyFile,
+		Old:    "until := m.sentAt.Add(r.Timing.Lease)",
+		New:    "until := now.Add(r.Timing.Lease)",
 	},
 	{
 		Name: "expiry-not-noticed",
@@ -24,7 +25,8 @@ var owners = []Mutant{
 	{
 		Name:   "old-term-accepted",
 		Why:    "an owner that has heard a new leader still believes the old one",
-		Faults: "manager-resign=8,delay=6,duplicate=6",
+		Faults: "manager-resign=10,duplicate=20,loss=5",
+		Seeds:  5000,
 		File:   replyFile,
 		Old:    "if r.Term < m.term {",
 		New:    "if false {",
@@ -102,6 +104,7 @@ func (m *Machine) predecessorGone`,
 		Name:   "race-number-forgotten",
 		Why:    "an owner does not remember the number of a message that it dropped, and so never reflects it",
 		Faults: "loss=5,delay=5,link-one-way=5",
+		Seeds:  4000,
 		File:   replyFile,
 		Old: `	m.heard = r.Seq
 	if r.Echo != m.seq {`,

@@ -77,15 +77,15 @@ func (n *nemesis) strike() {
 	w.later(n.pause(), none, 0, strike{})
 }
 
-// choose picks the kinds of faults of this world. Most worlds have only some
-// of them: faults that hide each other must sometimes be apart, and rare ones
-// must sometimes be frequent.
+// choose picks the kinds of faults of this world. Of a long list most worlds
+// have only some: faults that hide each other must sometimes be apart, and rare
+// ones must sometimes be frequent. A short list was chosen by someone already.
 func (n *nemesis) choose() {
 	w := n.world
-	swarm := w.random.IntN(3) > 0
+	swarm := w.random.IntN(3) > 0 && len(w.cfg.Faults) > 8
 	n.kinds = []Fault{}
 	for _, f := range slices.Sorted(maps.Keys(w.cfg.Faults)) {
-		if swarm && w.chance(2) && len(w.cfg.Faults) > 1 {
+		if swarm && w.chance(2) {
 			continue
 		}
 		n.kinds = append(n.kinds, slices.Repeat([]Fault{f}, w.cfg.Faults[f])...)

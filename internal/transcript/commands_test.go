@@ -136,12 +136,21 @@ func (w *world) processCommand(verb string, args []string) error {
 		return nil
 	case "restart":
 		return w.boot(p, options)
+	case "sleep":
+		if len(args) != 2 {
+			return errUsage
+		}
+		d, err := time.ParseDuration(args[1])
+		if err != nil {
+			return err
+		}
+		return w.sleep(p, d)
 	}
 	switch p := p.(type) {
 	case *manager:
 		return p.managerCommand(verb)
 	case *owner:
-		return p.ownerCommand(verb, args[1:])
+		return p.ownerCommand(verb)
 	}
 	return errUsage
 }
@@ -158,18 +167,12 @@ func (m *manager) managerCommand(verb string) error {
 	return nil
 }
 
-func (o *owner) ownerCommand(verb string, args []string) error {
+func (o *owner) ownerCommand(verb string) error {
 	switch {
 	case verb == "leave":
 		o.step(ownermachine.Leave{})
 	case verb == "prove" && o.asked != nil:
 		o.step(ownermachine.PredecessorGone{Session: o.asked.Session})
-	case verb == "sleep" && len(args) == 1:
-		d, err := time.ParseDuration(args[0])
-		if err != nil {
-			return err
-		}
-		return o.sleep(d)
 	default:
 		return errUsage
 	}
@@ -177,20 +180,21 @@ func (o *owner) ownerCommand(verb string, args []string) error {
 	return nil
 }
 
-// sleep stops the owner's clock while true time passes. What goes on elsewhere
+// sleep stops a process's clock while true time passes. What goes on elsewhere
 // meanwhile, on a perfect network, is not printed.
-func (o *owner) sleep(d time.Duration) error {
-	o.asleep = true
-	shown := o.local()
-	if err := o.advance(d, o.settle); err != nil {
+func (w *world) sleep(p process, d time.Duration) error {
+	h := p.self()
+	h.asleep = true
+	shown := h.local()
+	if err := w.advance(d, w.settle); err != nil {
 		return err
 	}
-	o.out.Reset()
-	o.asleep = false
-	o.clock = clock{shown, o.now, o.clock.rate}
-	o.say("%s wakes up", o.name)
-	o.step(ownermachine.Slept{})
-	o.audit()
+	w.out.Reset()
+	h.asleep = false
+	h.clock = clock{shown, w.now, h.clock.rate}
+	w.say("%s wakes up", h.name)
+	p.slept()
+	w.audit()
 	return nil
 }
 

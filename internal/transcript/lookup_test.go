@@ -32,6 +32,8 @@ func (l *lookup) boot(options map[string]string) error {
 	return err
 }
 
+func (l *lookup) slept() { l.do(l.machine.Step(l.local(), machine.Slept{})) }
+
 func (l *lookup) wake() { l.do(l.machine.Advance(l.local())) }
 
 func (l *lookup) receive(_ string, what any) {

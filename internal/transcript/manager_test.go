@@ -53,6 +53,8 @@ func (m *manager) boot(options map[string]string) error {
 	return err
 }
 
+func (m *manager) slept() { m.step(node.Election{Event: election.Slept{}}) }
+
 func (m *manager) wake() { m.do(m.node.Advance(m.local())) }
 
 func (m *manager) receive(_ string, what any) {

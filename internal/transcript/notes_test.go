@@ -108,6 +108,8 @@ func lookupNote(n lookupmachine.Note) string {
 		return fmt.Sprintf("has known nothing for certain for %s", seconds(time.Duration(n.Have)))
 	case lookupmachine.NoteContactBack:
 		return "is certain again"
+	case lookupmachine.NoteSlept:
+		return "finds that its clock stood still"
 	case lookupmachine.NoteLeaderSilent:
 		return "has no answer, and asks all managers"
 	default:
@@ -123,6 +125,10 @@ func electionNote(n election.Note) string {
 		return fmt.Sprintf("sees that the leader of term %d has resigned", n.Have)
 	case election.NoteElected, election.NoteOldRecord:
 		return "" // what follows says it
+	case election.NoteSlept:
+		return "finds that its clock stood still"
+	case election.NoteOwnRecord:
+		return fmt.Sprintf("finds its own record of term %d, in which it has stepped down", n.Have)
 	case election.NoteBeaten:
 		return "did not get its record in: another one is there"
 	case election.NoteSwapUnknown:

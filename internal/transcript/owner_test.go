@@ -42,6 +42,8 @@ func (o *owner) boot(options map[string]string) error {
 	return nil
 }
 
+func (o *owner) slept() { o.step(machine.Slept{}) }
+
 func (o *owner) wake() { o.do(o.machine.Advance(o.local())) }
 
 func (o *owner) receive(_ string, what any) {

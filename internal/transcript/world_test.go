@@ -72,6 +72,7 @@ type process interface {
 	self() *host
 	boot(options map[string]string) error
 	wake()                           // time has passed
+	slept()                          // its clock stood still
 	receive(from string, what any)   // a message has arrived
 	show()                           // print what it knows
 	quote(from string, m any) string // a message from it, for the transcript
@@ -295,6 +296,9 @@ func (w *world) disguise(m *message) any {
 	return m.what
 }
 
+// maxSteps is more than any command of a script takes.
+const maxSteps = 10000
+
 // settle lets everything under way arrive, in the order of sending, and all
 // that is sent in turn.
 func (w *world) settle() error {
@@ -302,7 +306,7 @@ func (w *world) settle() error {
 		to := w.find(m.to)
 		return w.held[m.link()] || to != nil && to.self().asleep
 	}
-	for range 1000 {
+	for range maxSteps {
 		i := slices.IndexFunc(w.underWay, func(m *message) bool { return !waits(m) })
 		if i < 0 {
 			return nil
@@ -318,10 +322,11 @@ func (w *world) settle() error {
 // each wake-up it calls after.
 func (w *world) advance(d time.Duration, after func() error) error {
 	end := w.now + d
-	for {
+	for range maxSteps {
 		p := w.nextDue()
 		if p == nil || p.self().due() > end {
-			break
+			w.now = end
+			return nil
 		}
 		w.now = p.self().due()
 		before := w.out.Len()
@@ -338,8 +343,7 @@ func (w *world) advance(d time.Duration, after func() error) error {
 			return err
 		}
 	}
-	w.now = end
-	return nil
+	return fmt.Errorf("at %s time stands still: some process is always due", seconds(w.now))
 }
 
 func (w *world) nextDue() process {

@@ -320,6 +320,10 @@ func TestPaperAnUnknownElectionIsReadBack(t *testing.T) {
 		again bool // it sends the very same record once more
 	}{
 		{"its own", func(ours storage.Record) storage.Record { ours.Version = 1; return ours }, true, false},
+		{"its predecessor's", func(ours storage.Record) storage.Record {
+			ours.Version, ours.Session = 1, leasehold.Session{9}
+			return ours
+		}, false, false},
 		{"none yet", func(storage.Record) storage.Record { return storage.Record{} }, false, true},
 		{"another's", func(storage.Record) storage.Record {
 			return storage.Record{Version: 1, Term: 1, Leader: "b", Session: leasehold.Session{2}, Beat: 1}
@@ -364,6 +368,28 @@ func swapIn(actions []election.Action) *election.Swap {
 		}
 	}
 	return nil
+}
+
+// A leader whose clock stood still has seen less time pass than there was. It
+// stops; and what it had sent before does not extend its time.
+func TestPaperALeaderThatSleptStops(t *testing.T) {
+	g, leader := elect(t, 1, 1)
+	g.run(paperTTL)
+	leader.latency = time.Second
+	g.run(paperTTL/3 + 500*time.Millisecond) // a renewal is under way
+	asleep := g.now
+	leader.dead = true // it is not, but nobody can tell
+	next, _ := g.untilLeader()
+	leader.origin = leader.origin.Add(asleep - g.now)
+	leader.dead = false
+	leader.step(election.Slept{})
+	if leader.leads() {
+		t.Error("it leads, by a clock that stood still")
+	}
+	g.run(2 * paperTTL)
+	if g.leader() != next {
+		t.Errorf("%v leads, want %s, which took over", g.leader(), next.id)
+	}
 }
 
 // PRS 4.2 has a nonce by which a manager's earlier incarnations are recognised.

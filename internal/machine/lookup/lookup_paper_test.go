@@ -65,11 +65,17 @@ func (l *paperLookup) did(actions []lookup.Action, wake mono.Instant) {
 }
 
 func (l *paperLookup) untilNextSend() *protocol.LookupRequest {
-	for n := len(l.sent); len(l.sent) == n; {
+	l.t.Helper()
+	n := len(l.sent)
+	for range 100 {
 		l.now = l.wake
 		l.did(l.machine.Advance(l.now))
+		if len(l.sent) > n {
+			return l.newest()
+		}
 	}
-	return l.newest()
+	l.t.Fatal("it wakes again and again, and does not ask")
+	return nil
 }
 
 func (l *paperLookup) newest() *protocol.LookupRequest { return l.sent[len(l.sent)-1].Request }
@@ -213,6 +219,8 @@ func TestPaperLookupAppliesChangesInOrder(t *testing.T) {
 	l.wantTable(after) // the first, late
 	l.hear(l.answer(4, changes(2, cs...)))
 	l.wantTable(after) // both, again
+	l.hear(l.answer(2, func(r *protocol.LookupReply) { r.Snapshot = before }))
+	l.wantTable(after) // a snapshot from before
 	if len(l.losses) != 1 {
 		t.Errorf("%d losses, want one: %v", len(l.losses), l.losses)
 	}
@@ -347,26 +355,57 @@ func TestPaperLookupAsksAllManagersWhileTheLeaderIsUnresponsive(t *testing.T) {
 	}
 }
 
+// Centrifuge 2.1.2: there is a namespace for each pool of servers, with a table
+// of its own. What is said about one is not said about the other.
+func TestPaperLookupDropsMessagesForAnotherNamespace(t *testing.T) {
+	before, cs := figure4(t)
+	l := at(t, before)
+	r := l.answer(4, changes(2, cs...))
+	r.Namespace = "other"
+	l.hear(r)
+	l.wantTable(before)
+}
+
 // PRS 4.2 guarantees that every loss is signalled. A lookup that has not been
 // told anything for too long cannot know, and signals that everything may be
-// lost: from the time on at which the last question that was answered has
-// become too old.
+// lost. An answer tells it how things stood when it was asked for, and only the
+// answer to the newest question tells it for certain which question that was.
 func TestPaperLookupWithoutContactReportsEverything(t *testing.T) {
 	before, _ := figure4(t)
+	current := func(*protocol.LookupReply) {}
 	l := at(t, before)
 	l.untilNextSend()
 	asked := l.now
 	l.now = l.now.Add(400 * time.Millisecond)
-	l.hear(l.answer(2, func(*protocol.LookupReply) {}))
-	for len(l.losses) == 0 {
-		l.now = l.wake
+	l.hear(l.answer(2, current))
+	l.untilNextSend()
+	late := l.answer(2, current)
+	l.untilNextSend()
+	l.hear(late)                                                                    // to the question before
+	l.hear(&protocol.LookupReply{Namespace: "paper", Leader: "m", Term: 1, LSN: 2}) // unasked
+	for range 100 {
+		if l.now = l.wake; len(l.losses) > 0 {
+			break
+		}
 		l.did(l.machine.Advance(l.now))
-	}
-	if after := l.now.Sub(asked); after != 2*time.Minute {
-		t.Errorf("everything is reported as lost %v after the question, want 2m", after)
+		if len(l.losses) > 0 && l.now.Sub(asked) != 2*time.Minute {
+			t.Errorf("everything is reported as lost %v after the question, want 2m", l.now.Sub(asked))
+		}
 	}
 	want := []leasehold.Loss{{Range: leasehold.All, Cause: leasehold.CauseContact, LSN: 2}}
 	if diff := cmp.Diff(want, l.losses); diff != "" {
 		t.Errorf("losses (-want +got):\n%s", diff)
 	}
+}
+
+// The same holds for one whose clock stood still: it cannot tell for how long.
+func TestPaperLookupThatSleptReportsEverything(t *testing.T) {
+	before, _ := figure4(t)
+	l := at(t, before)
+	l.did(l.machine.Step(l.now, lookup.Slept{}))
+	want := []leasehold.Loss{{Range: leasehold.All, Cause: leasehold.CauseContact, LSN: 2}}
+	if diff := cmp.Diff(want, l.losses); diff != "" {
+		t.Errorf("losses (-want +got):\n%s", diff)
+	}
+	l.wantTable(before)
 }

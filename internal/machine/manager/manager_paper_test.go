@@ -312,6 +312,8 @@ func TestPaperFailoverWaitsForWhoDoesNotComeBack(t *testing.T) {
 	l.owners = []*paperOwner{a}
 	a.leader = l
 	for range 6 {
+		l.step(manager.Authority{Until: mono.Never}) // it goes on leading
+		l.advance(0)
 		l.wantHolder(middle, "b", "before b's time is over")
 		a.say()
 		l.settle()
@@ -437,6 +439,57 @@ func TestPaperRestartedOwnerGetsNewLeases(t *testing.T) {
 	if _, after := l.holderAt(0); after <= before || len(again.leases) != 1 || again.leases[0].Generation != after {
 		t.Errorf("the new session has %v at generation %d, want a newer one than %d", again.leases, after, before)
 	}
+}
+
+// PRS 4.1: if an owner crashes and does not come back, its ranges go to others.
+// Also if it was gone before its grant was committed.
+func TestPaperGrantToAnOwnerThatIsGone(t *testing.T) {
+	l := newPaperLeader(t)
+	b := l.join("b")
+	l.holdUp = true
+	a := l.introduce("a") // b gives up the lower half for it
+	b.obey()
+	bye := a.request()
+	bye.Leases, bye.Leaving = nil, true
+	l.step(manager.Request{LeaseRequest: bye})
+	l.holdUp = false
+	l.commit() // only now
+	l.settle()
+	l.wantHolder(0, "b", "after the grant to one that had left")
+}
+
+// PRS 4.1: what decides about the assignment is a module of its own, that can
+// be replaced. The manager does not follow it blindly: an assignment that makes
+// no sense changes nothing, and it asks again.
+func TestPaperPolicyIsAModuleOfItsOwn(t *testing.T) {
+	policy := &whim{answer: partition.Assignment{{Owner: "b"}}}
+	l := newPaperLeader(t, func(c *manager.Config) { c.Policy = policy })
+	l.join("a")
+	l.join("b")
+	l.wantHolder(0, "b", "as the policy wants it")
+
+	policy.answer = partition.Assignment{{Owner: "stranger"}}
+	l.join("c")
+	l.wantHolder(0, "b", "when the policy names an owner that does not exist")
+
+	policy.answer = partition.Assignment{{Owner: "a"}}
+	l.advance(15 * time.Second)
+	l.settle()
+	l.wantHolder(0, "a", "when the policy has come to its senses")
+}
+
+// A whim is a policy that wants what the test wants, of those that are there.
+type whim struct{ answer partition.Assignment }
+
+func (*whim) Name() string { return "whim" }
+
+func (w *whim) Assign(in partition.Input) (partition.Assignment, error) {
+	for _, m := range in.Members {
+		if m.Owner == w.answer[0].Owner || w.answer[0].Owner == "stranger" {
+			return w.answer, nil
+		}
+	}
+	return partition.Assignment{{}}, nil
 }
 
 // Centrifuge 2.1.2: the change log keeps five minutes.

@@ -83,11 +83,17 @@ func (o *paperOwner) advance(d time.Duration) {
 
 // untilNextSend lets time pass until the owner speaks again.
 func (o *paperOwner) untilNextSend() *protocol.LeaseRequest {
-	for n := len(o.sent); len(o.sent) == n; {
+	o.t.Helper()
+	n := len(o.sent)
+	for range 100 {
 		o.now = o.wake
 		o.did(o.machine.Advance(o.now))
+		if len(o.sent) > n {
+			return o.newest()
+		}
 	}
-	return o.newest()
+	o.t.Fatal("it wakes again and again, and does not speak")
+	return nil
 }
 
 func (o *paperOwner) newest() *protocol.LeaseRequest { return o.sent[len(o.sent)-1].Request }
@@ -396,6 +402,18 @@ func TestPaperMessageForAnotherSessionIsDropped(t *testing.T) {
 	if o.newest().Heard != 0 || !o.noted(owner.NoteForeign) {
 		t.Error("a message for another session is taken for heard")
 	}
+}
+
+// Centrifuge 2.1.2: there is a namespace for each pool of servers, with a table
+// of its own. A process may be in two pools: what is said about one is not said
+// about the other.
+func TestPaperMessageForAnotherNamespaceIsDropped(t *testing.T) {
+	l := lease(0, 9, 1)
+	o := newPaperOwner(t)
+	r := o.reply(grants(l)...)
+	r.Namespace = "other"
+	o.hear(r)
+	o.wantHeld(false, l, "after a grant in another namespace")
 }
 
 // PRS 4.2 and 4.3: the manager, too, has a nonce, by which stale messages of

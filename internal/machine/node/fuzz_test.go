@@ -1,0 +1,381 @@
+package node_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/machine/election"
+	"github.com/leasehold-dev/leasehold/internal/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/machine/node"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/table"
+	"github.com/leasehold-dev/leasehold/partition"
+)
+
+// A tape is fuzzed bytes, read as decisions. At its end it reads zeros.
+type tape struct{ data []byte }
+
+func (t *tape) byte() byte {
+	if len(t.data) == 0 {
+		return 0
+	}
+	b := t.data[0]
+	t.data = t.data[1:]
+	return b
+}
+
+// below returns a number from 0 to n-1.
+func (t *tape) below(n int) int { return int(t.byte()) % n }
+
+// near returns a number that is likely to be usual, may be next to it, and can
+// be extreme.
+func (t *tape) near(usual uint64) uint64 {
+	switch b := t.byte(); {
+	case b < 200:
+		return usual
+	case b < 250:
+		return usual + uint64(b) - 225
+	default:
+		return []uint64{0, 1, math.MaxInt64, 1 << 63, math.MaxUint64, usual}[b-250]
+	}
+}
+
+var fuzzNamespaces = []leasehold.Namespace{"x", "y"}
+
+// A fuzzedNode is a manager process to which anything may happen, with a rival
+// and a store whose answers come in any order.
+type fuzzedNode struct {
+	t       *testing.T
+	tape    tape
+	machine *node.Machine
+	now     mono.Instant
+	wake    mono.Instant
+
+	term     leasehold.Term // led in; 0 if it does not lead
+	silent   bool           // it has resigned
+	record   storage.Record
+	logs     map[leasehold.Namespace][]table.Change
+	asked    []node.Action // of the store, not answered
+	underWay int           // commits whose outcome the node does not know
+
+	peers []*fuzzedPeer
+}
+
+// A fuzzedPeer is an owner that more or less keeps to the protocol.
+type fuzzedPeer struct {
+	namespace leasehold.Namespace
+	holder    *table.Holder
+	seq       protocol.Seq
+	heard     protocol.LeaseReply
+}
+
+func newFuzzedNode(t *testing.T, data []byte) *fuzzedNode {
+	n := &fuzzedNode{t: t, tape: tape{data}, now: mono.Instant(time.Hour), logs: make(map[leasehold.Namespace][]table.Change)}
+	cfg := node.Config{Election: election.Config{Self: "me", Session: leasehold.Session{1}, Rand: rand.New(rand.NewPCG(1, 2))}}
+	for _, ns := range fuzzNamespaces {
+		cfg.Namespaces = append(cfg.Namespaces, manager.Config{
+			Namespace: ns, Self: "me", Policy: partition.Consistent{VirtualNodes: 2}, MaxOwners: 4,
+			LogChanges: 8, BatchChanges: 4, SnapshotEvery: 4, Rand: rand.New(rand.NewPCG(3, 4)),
+		})
+	}
+	for i := range 6 {
+		n.peers = append(n.peers, &fuzzedPeer{
+			namespace: []leasehold.Namespace{"x", "x", "y", "y", "x", "unknown"}[i],
+			holder:    &table.Holder{Owner: leasehold.OwnerID([]string{"a", "b", "c"}[i%3]), Session: leasehold.Session{byte(i + 1)}, Addr: "o", Weight: 1},
+		})
+	}
+	m, err := node.New(n.now, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.machine = m
+	n.did(m.Advance(n.now))
+	return n
+}
+
+// run lets happen what is on the tape.
+func (n *fuzzedNode) run() {
+	for len(n.tape.data) > 0 && !n.silent {
+		n.pass()
+		switch b := n.tape.below(32); {
+		case b < 14:
+			n.serve()
+		case b < 15:
+			n.rival()
+		case b < 16:
+			n.step(node.Election{Event: election.Seen{Record: n.record}})
+		case b < 17:
+			n.meddle()
+		case b < 19:
+			n.step(node.Lookup{LookupRequest: &protocol.LookupRequest{
+				Namespace: []leasehold.Namespace{"x", "y", "unknown", ""}[n.tape.below(4)], Lookup: n.tape.near(1),
+				Seq: protocol.Seq(n.tape.near(1)), LSN: leasehold.LSN(n.tape.near(2)),
+			}})
+		default:
+			n.hear()
+		}
+	}
+}
+
+// pass lets time pass: none, a little, up to the wake, or much.
+func (n *fuzzedNode) pass() {
+	switch b := n.tape.byte(); {
+	case b < 100:
+	case b < 200:
+		n.now = n.now.Add(time.Duration(b) * time.Millisecond)
+	case b < 250:
+		n.now = max(n.now, min(n.wake, n.now.Add(time.Minute)))
+	default:
+		n.now = n.now.Add(time.Duration(b-249) * 2 * time.Second)
+	}
+	n.did(n.machine.Advance(n.now))
+}
+
+func (n *fuzzedNode) step(e node.Event) { n.did(n.machine.Step(n.now, e)) }
+
+// did checks what the node did, and that it does not spin.
+func (n *fuzzedNode) did(actions []node.Action, wake mono.Instant) {
+	n.t.Helper()
+	const patience = 16
+	for range patience {
+		for _, a := range actions {
+			n.check(a)
+		}
+		n.checkLoads(actions)
+		for _, ns := range fuzzNamespaces {
+			if m := n.machine.Manager(ns); m != nil && (n.term == 0 || m.Term() != n.term) {
+				n.t.Fatalf("%q is led in term %d, and the process leads in %d", ns, m.Term(), n.term)
+			}
+		}
+		if n.wake = wake; wake > n.now || n.underWay > 0 {
+			return
+		}
+		actions, wake = n.machine.Advance(n.now)
+	}
+	n.t.Fatalf("at %v it still wants to be woken at %v, having been woken %d times", n.now, wake, patience)
+}
+
+func (n *fuzzedNode) check(a node.Action) {
+	n.t.Helper()
+	switch a := a.(type) {
+	case node.Elect:
+		n.elects(a)
+	case node.Manage:
+		n.manages(a)
+	case node.Load:
+		n.asked = append(n.asked, a)
+	case node.RedirectOwner:
+		n.redirects(a.NotLeader)
+	case node.RedirectLookup:
+		n.redirects(a.NotLeader)
+	default:
+		n.t.Fatalf("it wants %T", a)
+	}
+}
+
+// checkLoads: only who leads a namespace loads it, and only if it has not.
+func (n *fuzzedNode) checkLoads(actions []node.Action) {
+	n.t.Helper()
+	for _, a := range actions {
+		if l, ok := a.(node.Load); ok && (l.Term != n.term || n.machine.Manager(l.Namespace) != nil) {
+			n.t.Fatalf("in term %d it loads %+v", n.term, l)
+		}
+	}
+}
+
+func (n *fuzzedNode) redirects(to protocol.NotLeader) {
+	n.t.Helper()
+	if to.Leader == "" && to.Term > n.record.Term {
+		n.t.Fatalf("it redirects to %+v, and the record is %+v", to, n.record)
+	}
+}
+
+func (n *fuzzedNode) elects(a node.Elect) {
+	n.t.Helper()
+	switch a := a.Action.(type) {
+	case election.Lead:
+		if a.Term <= n.term {
+			n.t.Fatalf("it leads in term %d after %d", a.Term, n.term)
+		}
+		n.term, n.underWay = a.Term, 0
+	case election.StepDown:
+		n.term, n.underWay = 0, 0
+	case election.Resigned:
+		n.silent = true
+	case election.Read, election.Swap:
+		n.asked = append(n.asked, node.Elect{Action: a})
+	}
+}
+
+func (n *fuzzedNode) manages(a node.Manage) {
+	n.t.Helper()
+	if a.Term == 0 || !slices.Contains(fuzzNamespaces, a.Namespace) {
+		n.t.Fatalf("it does %+v, in term %d", a, n.term)
+	}
+	leads := n.machine.Leads(n.now)
+	switch act := a.Action.(type) {
+	case manager.Commit:
+		if act.Batch.Namespace != a.Namespace || act.Batch.Term != a.Term {
+			n.t.Fatalf("%q in term %d commits %+v", a.Namespace, a.Term, act.Batch)
+		}
+		n.underWay++
+		n.asked = append(n.asked, a)
+	case manager.ReadEnd:
+		n.asked = append(n.asked, a)
+	case manager.Send:
+		if !leads || act.Reply.Namespace != a.Namespace || act.Reply.Term != a.Term {
+			n.t.Fatalf("it leads: %t, and %q in term %d sends %+v", leads, a.Namespace, a.Term, act.Reply)
+		}
+		for _, p := range n.peers {
+			if p.namespace == a.Namespace && p.holder.Session == act.Reply.Session && n.tape.below(8) > 0 {
+				p.heard = *act.Reply
+			}
+		}
+	case manager.Answer:
+		if !leads || act.Reply.Namespace != a.Namespace {
+			n.t.Fatalf("it leads: %t, and %q answers %+v", leads, a.Namespace, act.Reply)
+		}
+	}
+}
+
+// serve answers something that the store was asked, not always the oldest.
+func (n *fuzzedNode) serve() {
+	if len(n.asked) == 0 {
+		return
+	}
+	i := 0
+	if n.tape.below(4) == 0 {
+		i = n.tape.below(len(n.asked))
+	}
+	a := n.asked[i]
+	n.asked = slices.Delete(n.asked, i, i+1)
+	fails := n.tape.below(8) == 0
+	switch a := a.(type) {
+	case node.Elect:
+		n.step(node.Election{Event: n.serveElection(a.Action, fails)})
+	case node.Load:
+		if fails {
+			n.step(node.Loaded{Namespace: a.Namespace, Term: a.Term})
+			return
+		}
+		n.step(node.Loaded{Namespace: a.Namespace, Term: a.Term, State: &storage.State{Term: n.record.Term, Changes: n.logs[a.Namespace]}})
+	case node.Manage:
+		n.step(node.Manager{Namespace: a.Namespace, Term: a.Term, Event: n.serveManager(a, fails)})
+	}
+}
+
+func (n *fuzzedNode) serveElection(a election.Action, fails bool) election.Event {
+	s, ok := a.(election.Swap)
+	switch {
+	case !ok && fails:
+		return election.ReadFailed{}
+	case !ok:
+		return election.Seen{Record: n.record}
+	case s.Prev != n.record.Version:
+		return election.Swapped{Outcome: storage.Conflict}
+	}
+	n.record = s.New
+	n.record.Version = s.Prev + 1
+	if fails {
+		return election.Swapped{Outcome: storage.Unknown}
+	}
+	return election.Swapped{Outcome: storage.Done, Version: n.record.Version}
+}
+
+func (n *fuzzedNode) serveManager(a node.Manage, fails bool) manager.Event {
+	log := n.logs[a.Namespace]
+	c, ok := a.Action.(manager.Commit)
+	if !ok {
+		return manager.LogEnd{Term: n.record.Term, LSN: leasehold.LSN(len(log)), Err: fails}
+	}
+	landed := c.Batch.Term == n.record.Term && c.Batch.Prev == leasehold.LSN(len(log))
+	if landed && n.tape.below(8) > 0 {
+		n.logs[a.Namespace] = append(slices.Clip(log), c.Batch.Changes...)
+		if !fails {
+			n.underWay = max(0, n.underWay-1)
+			return manager.Committed{Outcome: storage.Done}
+		}
+	}
+	if landed {
+		return manager.Committed{Outcome: storage.Unknown}
+	}
+	return manager.Committed{Outcome: storage.Conflict}
+}
+
+// rival lets another manager take over or resign.
+func (n *fuzzedNode) rival() {
+	if n.record.Leader == "rival" {
+		n.record.Resigned = true
+	} else {
+		n.record = storage.Record{Version: n.record.Version, Term: n.record.Term + 1, Leader: "rival", Session: leasehold.Session{2}}
+	}
+	n.record.Version++
+}
+
+// meddle tells the node what nobody would, or at the wrong time.
+func (n *fuzzedNode) meddle() {
+	ns := []leasehold.Namespace{"x", "y", "unknown"}[n.tape.below(3)]
+	wrong := n.term + 1 + leasehold.Term(n.tape.below(3))
+	switch n.tape.below(8) {
+	case 0:
+		n.step(node.Manager{Namespace: ns, Term: wrong, Event: manager.Committed{Outcome: storage.Done}})
+	case 1:
+		n.step(node.Manager{Namespace: ns, Term: wrong, Event: manager.LogEnd{Term: wrong, LSN: math.MaxUint64}})
+	case 2:
+		n.step(node.Loaded{Namespace: ns, Term: wrong, State: &storage.State{Term: wrong}})
+	case 3:
+		n.step(node.Loaded{Namespace: ns, Term: wrong})
+	case 4:
+		n.step(node.Election{Event: election.Slept{}})
+	case 5:
+		n.step(node.Election{Event: election.Superseded{By: n.record.Term + leasehold.Term(n.tape.below(3))}})
+	case 6:
+		n.step(node.Election{}) // time passes
+	default:
+		if n.tape.below(16) == 0 {
+			n.step(node.Election{Event: election.Resign{}})
+		}
+	}
+}
+
+// hear lets the node hear from an owner.
+func (n *fuzzedNode) hear() {
+	p := n.peers[n.tape.below(len(n.peers))]
+	p.seq = protocol.Seq(n.tape.near(uint64(p.seq) + 1))
+	r := &protocol.LeaseRequest{Namespace: p.namespace, Holder: p.holder, Seq: p.seq, Term: p.heard.Term, Heard: p.heard.Seq, Applied: p.heard.Seq}
+	for _, o := range p.heard.Offers {
+		r.Leases = append(r.Leases, o.Lease)
+	}
+	switch n.tape.below(32) {
+	case 0:
+		r.Holder = nil
+	case 1:
+		r.Namespace = "unknown"
+	case 2:
+		r.Leaving, r.Leases = true, nil
+	case 3:
+		r.Term += leasehold.Term(n.tape.below(3))
+	case 4:
+		r.Namespace = fuzzNamespaces[n.tape.below(2)] // one session in two namespaces
+	}
+	n.step(node.Request{LeaseRequest: r})
+}
+
+func FuzzNode(f *testing.F) {
+	f.Add([]byte{})
+	random := rand.New(rand.NewPCG(13, 14))
+	for range 40 {
+		data := make([]byte, 1000)
+		for i := range data {
+			data[i] = byte(random.Uint32())
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) { newFuzzedNode(t, data).run() })
+}

@@ -1,0 +1,145 @@
+package mutant
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+func TestMutantsAreWellFormed(t *testing.T) {
+	root, err := checkout()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := All()
+	if len(all) < 30 {
+		t.Errorf("there are %d mutants, want at least 30", len(all))
+	}
+	for i, m := range all {
+		if i > 0 && all[i-1].Name >= m.Name {
+			t.Errorf("%s comes after %s: names must be sorted and unique", m.Name, all[i-1].Name)
+		}
+		if m.Name == "" || m.Why == "" || m.Old == m.New || m.Seeds < 1 {
+			t.Errorf("%q is incomplete", m.Name)
+		}
+		source, err := os.ReadFile(filepath.Join(root, m.File))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.plant(string(source)); err != nil {
+			t.Errorf("%s: %v", m.Name, err)
+		}
+		if found, ok := Find(m.Name); !ok || found != m {
+			t.Errorf("%s is not found", m.Name)
+		}
+	}
+	if _, ok := Find("no such mutant"); ok {
+		t.Error("found a mutant that does not exist")
+	}
+}
+
+func TestBuildSaysWhatIsWrong(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "leasehold")
+	gone := Mutant{Name: "gone", File: "internal/mono/mono.go", Old: "this text is not there"}
+	if err := Build(t.Context(), gone, out); err == nil || !strings.Contains(err.Error(), "0 times") {
+		t.Errorf("a mutant whose text is gone: %v", err)
+	}
+	broken := Mutant{Name: "broken", File: "internal/mono/mono.go", Old: "package mono\n", New: "package ???\n"}
+	if err := Build(t.Context(), broken, out); err == nil || !strings.Contains(err.Error(), "mono.go") {
+		t.Errorf("a mutant that does not compile: %v", err)
+	}
+	t.Chdir(t.TempDir())
+	if err := Build(t.Context(), All()[0], out); leasehold.KindOf(err) != leasehold.NotFound || !strings.Contains(err.Error(), "inside a checkout") {
+		t.Errorf("outside of a checkout: %v", err)
+	}
+}
+
+// TestEveryMutantIsCaught is the proof that the simulator's checks can fail.
+func TestEveryMutantIsCaught(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the command once for each mutant")
+	}
+	for _, m := range All() {
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			program := build(t, m)
+			if n := search(t, program, m); n == 0 {
+				t.Errorf("%d worlds did not notice: %s", m.Seeds, m.Why)
+			}
+		})
+	}
+}
+
+// If all clocks ran at the same rate, bugs in how time is counted would go
+// unnoticed: what finds them is that clocks differ.
+func TestEqualClocksHideMutants(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the command once for each mutant")
+	}
+	for _, name := range []string{"drift-ignored", "takeover-ignores-drift"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, ok := Find(name)
+			if !ok {
+				t.Fatal("no such mutant")
+			}
+			if n := search(t, build(t, m), m, "--equal-clocks"); n != 0 {
+				t.Error("it was found although all clocks were equal: then it is not the drift of clocks that finds it")
+			}
+		})
+	}
+}
+
+func build(t *testing.T, m Mutant) string {
+	program := filepath.Join(t.TempDir(), "leasehold")
+	if err := Build(t.Context(), m, program); err != nil {
+		t.Fatal(err)
+	}
+	return program
+}
+
+// search lets a program with a planted bug look for violations, and returns
+// how many it found.
+func search(t *testing.T, program string, m Mutant, more ...string) int {
+	args := []string{"sim", "--json", "--parallel=1", "--stop-after=1", fmt.Sprintf("--seeds=%d", m.Seeds), "--planted=" + m.Name}
+	if m.Faults != "" {
+		args = append(args, "--faults="+m.Faults)
+	}
+	if m.Namespaces != 0 {
+		args = append(args, fmt.Sprintf("--namespaces=%d", m.Namespaces))
+	}
+	out, err := run(t.Context(), program, append(args, more...))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var report struct {
+		Violations int
+		Failures   []struct{ Seed, Invariant, Text any }
+	}
+	if err := json.Unmarshal(out, &report); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if report.Violations > 0 {
+		t.Logf("seed %v: %v", report.Failures[0].Seed, report.Failures[0].Invariant)
+	}
+	return report.Violations
+}
+
+// run returns what a program prints. That it ends with a failure status is
+// what is hoped for.
+func run(ctx context.Context, program string, args []string) ([]byte, error) {
+	out, err := exec.CommandContext(ctx, program, args...).Output()
+	var ended *exec.ExitError
+	if errors.As(err, &ended) {
+		err = nil
+	}
+	return out, err
+}
