@@ -164,7 +164,7 @@ var managers = []Mutant{
 	{
 		Name:   "sessions-unbounded",
 		Why:    "the leader remembers as many sessions as anyone cares to make up",
-		Faults: "owner-crash=5,owner-twin=5,duplicate=5",
+		Faults: "owner-crash=10",
 		File:   requestFile,
 		Old:    "if len(m.sessions) >= m.cfg.MaxOwners {",
 		New:    "if false {",

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/keyrange"
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
 	"github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
@@ -61,8 +62,10 @@ type fuzzedNode struct {
 	silent   bool           // it has resigned
 	record   storage.Record
 	logs     map[leasehold.Namespace][]table.Change
-	asked    []node.Action // of the store, not answered
-	underWay int           // commits whose outcome the node does not know
+	tables   map[leasehold.Namespace]*table.Table // what the logs make
+	asked    []node.Action                        // of the store, not done
+	answers  []node.Event                         // of the store, under way
+	underWay int                                  // commits whose outcome the node does not know
 
 	peers []*fuzzedPeer
 }
@@ -76,9 +79,10 @@ type fuzzedPeer struct {
 }
 
 func newFuzzedNode(t *testing.T, data []byte) *fuzzedNode {
-	n := &fuzzedNode{t: t, tape: tape{data}, now: mono.Instant(time.Hour), logs: make(map[leasehold.Namespace][]table.Change)}
+	n := &fuzzedNode{t: t, tape: tape{data}, now: mono.Instant(time.Hour), logs: make(map[leasehold.Namespace][]table.Change), tables: make(map[leasehold.Namespace]*table.Table)}
 	cfg := node.Config{Election: election.Config{Self: "me", Session: leasehold.Session{1}, Rand: rand.New(rand.NewPCG(1, 2))}}
 	for _, ns := range fuzzNamespaces {
+		n.tables[ns] = table.New()
 		cfg.Namespaces = append(cfg.Namespaces, manager.Config{
 			Namespace: ns, Self: "me", Policy: partition.Consistent{VirtualNodes: 2}, MaxOwners: 4,
 			LogChanges: 8, BatchChanges: 4, SnapshotEvery: 4, Rand: rand.New(rand.NewPCG(3, 4)),
@@ -104,8 +108,10 @@ func (n *fuzzedNode) run() {
 	for len(n.tape.data) > 0 && !n.silent {
 		n.pass()
 		switch b := n.tape.below(32); {
-		case b < 14:
+		case b < 10:
 			n.serve()
+		case b < 14:
+			n.answer()
 		case b < 15:
 			n.rival()
 		case b < 16:
@@ -149,8 +155,8 @@ func (n *fuzzedNode) did(actions []node.Action, wake mono.Instant) {
 		}
 		n.checkLoads(actions)
 		for _, ns := range fuzzNamespaces {
-			if m := n.machine.Manager(ns); m != nil && (n.term == 0 || m.Term() != n.term) {
-				n.t.Fatalf("%q is led in term %d, and the process leads in %d", ns, m.Term(), n.term)
+			if m := n.machine.Manager(ns); m != nil {
+				n.checkManager(ns, m)
 			}
 		}
 		if n.wake = wake; wake > n.now || n.underWay > 0 {
@@ -159,6 +165,25 @@ func (n *fuzzedNode) did(actions []node.Action, wake mono.Instant) {
 		actions, wake = n.machine.Advance(n.now)
 	}
 	n.t.Fatalf("at %v it still wants to be woken at %v, having been woken %d times", n.now, wake, patience)
+}
+
+// checkManager: a namespace is led in the process's term, and its table is
+// what the store has, or had.
+func (n *fuzzedNode) checkManager(ns leasehold.Namespace, m *manager.Machine) {
+	n.t.Helper()
+	if n.term == 0 || m.Term() != n.term {
+		n.t.Fatalf("%q is led in term %d, and the process leads in %d", ns, m.Term(), n.term)
+	}
+	have, want := m.Table(), n.tables[ns]
+	if have.LSN() > want.LSN() {
+		n.t.Fatalf("%q is at lsn %d, and the store at %d", ns, have.LSN(), want.LSN())
+	}
+	if have.LSN() < want.LSN() {
+		return
+	}
+	for k, pair := range keyrange.Diff(have.Entries(), want.Entries()) {
+		n.t.Fatalf("%q has %+v at %v, and the store %+v", ns, pair[0], k, pair[1])
+	}
 }
 
 func (n *fuzzedNode) check(a node.Action) {
@@ -244,7 +269,8 @@ func (n *fuzzedNode) manages(a node.Manage) {
 	}
 }
 
-// serve answers something that the store was asked, not always the oldest.
+// serve does something that the store was asked, not always the oldest. The
+// answer may take its time.
 func (n *fuzzedNode) serve() {
 	if len(n.asked) == 0 {
 		return
@@ -258,16 +284,33 @@ func (n *fuzzedNode) serve() {
 	fails := n.tape.below(8) == 0
 	switch a := a.(type) {
 	case node.Elect:
-		n.step(node.Election{Event: n.serveElection(a.Action, fails)})
+		n.answers = append(n.answers, node.Election{Event: n.serveElection(a.Action, fails)})
 	case node.Load:
-		if fails {
-			n.step(node.Loaded{Namespace: a.Namespace, Term: a.Term})
-			return
+		loaded := node.Loaded{Namespace: a.Namespace, Term: a.Term}
+		if !fails {
+			loaded.State = &storage.State{Term: n.record.Term, Changes: n.logs[a.Namespace]}
 		}
-		n.step(node.Loaded{Namespace: a.Namespace, Term: a.Term, State: &storage.State{Term: n.record.Term, Changes: n.logs[a.Namespace]}})
+		n.answers = append(n.answers, loaded)
 	case node.Manage:
-		n.step(node.Manager{Namespace: a.Namespace, Term: a.Term, Event: n.serveManager(a, fails)})
+		n.answers = append(n.answers, node.Manager{Namespace: a.Namespace, Term: a.Term, Event: n.serveManager(a, fails)})
 	}
+	if n.tape.below(4) > 0 {
+		n.answer()
+	}
+}
+
+// answer lets the node hear what the store has done, the newest first.
+func (n *fuzzedNode) answer() {
+	last := len(n.answers) - 1
+	if last < 0 {
+		return
+	}
+	e := n.answers[last]
+	n.answers = n.answers[:last]
+	if m, ok := e.(node.Manager); ok && m.Term == n.term && m.Event == manager.Event(manager.Committed{Outcome: storage.Done}) {
+		n.underWay--
+	}
+	n.step(e)
 }
 
 func (n *fuzzedNode) serveElection(a election.Action, fails bool) election.Event {
@@ -296,9 +339,8 @@ func (n *fuzzedNode) serveManager(a node.Manage, fails bool) manager.Event {
 	}
 	landed := c.Batch.Term == n.record.Term && c.Batch.Prev == leasehold.LSN(len(log))
 	if landed && n.tape.below(8) > 0 {
-		n.logs[a.Namespace] = append(slices.Clip(log), c.Batch.Changes...)
+		n.append(a.Namespace, c.Batch.Changes)
 		if !fails {
-			n.underWay = max(0, n.underWay-1)
 			return manager.Committed{Outcome: storage.Done}
 		}
 	}
@@ -306,6 +348,16 @@ func (n *fuzzedNode) serveManager(a node.Manage, fails bool) manager.Event {
 		return manager.Committed{Outcome: storage.Unknown}
 	}
 	return manager.Committed{Outcome: storage.Conflict}
+}
+
+func (n *fuzzedNode) append(ns leasehold.Namespace, changes []table.Change) {
+	n.t.Helper()
+	for i := range changes {
+		if err := n.tables[ns].Apply(&changes[i]); err != nil {
+			n.t.Fatal(err)
+		}
+	}
+	n.logs[ns] = append(slices.Clip(n.logs[ns]), changes...)
 }
 
 // rival lets another manager take over or resign.
