@@ -12,65 +12,103 @@ type event struct {
 
 const none int32 = -1
 
-// A queue is a heap of events, earliest first.
-type queue struct{ heap []event }
+// A queue holds events, earliest first: a heap of places in a list. The heap
+// has no pointers, so that the garbage collector need not hear of every move.
+type queue struct {
+	heap   []place
+	events []event
+	free   []int32 // places in events that are not used
+}
+
+type place struct {
+	at    int64
+	seq   uint64
+	index int32
+}
+
+func (p *place) before(o *place) bool { return p.at < o.at || p.at == o.at && p.seq < o.seq }
 
 func (q *queue) len() int { return len(q.heap) }
 
-func (q *queue) before(i, j int) bool {
-	a, b := &q.heap[i], &q.heap[j]
-	return a.at < b.at || a.at == b.at && a.seq < b.seq
+func (q *queue) push(e event) {
+	var index int32
+	if n := len(q.free); n > 0 {
+		index = q.free[n-1]
+		q.free = q.free[:n-1]
+		q.events[index] = e
+	} else {
+		index = int32(len(q.events))
+		q.events = append(q.events, e)
+	}
+	q.heap = append(q.heap, place{e.at, e.seq, index})
+	q.rise(len(q.heap) - 1)
 }
 
-func (q *queue) push(e event) {
-	q.heap = append(q.heap, e)
-	for i := len(q.heap) - 1; i > 0; {
+func (q *queue) rise(i int) {
+	moving := q.heap[i]
+	for i > 0 {
 		parent := (i - 1) / 2
-		if !q.before(i, parent) {
+		if !moving.before(&q.heap[parent]) {
 			break
 		}
-		q.heap[i], q.heap[parent] = q.heap[parent], q.heap[i]
+		q.heap[i] = q.heap[parent]
 		i = parent
 	}
+	q.heap[i] = moving
 }
 
 func (q *queue) pop() event {
-	top := q.heap[0]
+	top := q.heap[0].index
 	last := len(q.heap) - 1
 	q.heap[0] = q.heap[last]
-	q.heap[last] = event{} // lets go of what it points to
 	q.heap = q.heap[:last]
-	q.sift(0)
-	return top
-}
-
-func (q *queue) sift(i int) {
-	for {
-		least := i
-		for child := 2*i + 1; child <= 2*i+2 && child < len(q.heap); child++ {
-			if q.before(child, least) {
-				least = child
-			}
-		}
-		if least == i {
-			return
-		}
-		q.heap[i], q.heap[least] = q.heap[least], q.heap[i]
-		i = least
+	if last > 0 {
+		q.sink(0)
 	}
+	return q.take(top)
 }
 
-// filter removes the events that keep refuses.
+// take empties a place in the list.
+func (q *queue) take(index int32) event {
+	e := q.events[index]
+	q.events[index].what = nil // lets go of what it points to
+	q.free = append(q.free, index)
+	return e
+}
+
+func (q *queue) sink(i int) {
+	moving := q.heap[i]
+	for {
+		child := 2*i + 1
+		if child >= len(q.heap) {
+			break
+		}
+		if right := child + 1; right < len(q.heap) && q.heap[right].before(&q.heap[child]) {
+			child = right
+		}
+		if !q.heap[child].before(&moving) {
+			break
+		}
+		q.heap[i] = q.heap[child]
+		i = child
+	}
+	q.heap[i] = moving
+}
+
+// filter removes the events that keep refuses. It may move the others in time.
 func (q *queue) filter(keep func(*event) bool) {
 	kept := q.heap[:0]
-	for i := range q.heap {
-		if keep(&q.heap[i]) {
-			kept = append(kept, q.heap[i])
+	for _, p := range q.heap {
+		e := &q.events[p.index]
+		if !keep(e) {
+			q.take(p.index)
+			continue
 		}
+		p.at = e.at
+		kept = append(kept, p)
 	}
-	clear(q.heap[len(kept):])
 	q.heap = kept
 	for i := len(q.heap)/2 - 1; i >= 0; i-- {
-		q.sift(i)
+		q.sink(i)
 	}
 }

@@ -392,6 +392,34 @@ func TestPaperALeaderThatSleptStops(t *testing.T) {
 	}
 }
 
+// What a manager sent before its clock stood still does not help it afterwards,
+// even if it arrived: neither to go on in a term in which it has stepped down,
+// nor to begin one whose time may long be over.
+func TestPaperASwapFromBeforeTheSleepGivesNoAuthority(t *testing.T) {
+	for _, leading := range []bool{false, true} {
+		m, err := election.New(0, election.Config{
+			Self: "a", Session: leasehold.Session{1}, TTL: paperTTL, Rand: rand.New(rand.NewPCG(1, 1)),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Advance(0)
+		m.Step(0, election.Seen{})
+		version := storage.Version(1)
+		now := mono.Instant(1)
+		if leading {
+			_, now = m.Step(1, election.Swapped{Outcome: storage.Done, Version: version})
+			version++
+			m.Advance(now) // it renews
+		}
+		m.Step(now, election.Slept{})
+		actions, _ := m.Step(now+1, election.Swapped{Outcome: storage.Done, Version: version})
+		if m.Leads(now + 1) {
+			t.Errorf("led before: %t: it leads by a record that it sent before it slept: %v", leading, actions)
+		}
+	}
+}
+
 // PRS 4.2 has a nonce by which a manager's earlier incarnations are recognised.
 // Ours is the term: it rises with every leader, also with the same one again.
 func TestPaperEveryLeaderHasANewTerm(t *testing.T) {
