@@ -166,7 +166,7 @@ var managers = []Mutant{
 		Why:    "the leader remembers as many sessions as anyone cares to make up",
 		Faults: "owner-crash=10",
 		File:   requestFile,
-		Old:    "if len(m.sessions) >= m.cfg.MaxOwners {",
+		Old:    "if m.heard >= m.cfg.MaxOwners {",
 		New:    "if false {",
 	},
 	{

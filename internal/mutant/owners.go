@@ -106,12 +106,8 @@ func (m *Machine) predecessorGone`,
 		Faults: "loss=5,delay=5,link-one-way=5",
 		Seeds:  4000,
 		File:   replyFile,
-		Old: `	m.heard = r.Seq
-	if r.Echo != m.seq {`,
-		New: `	if r.Echo == m.seq {
-		m.heard = r.Seq
-	}
-	if r.Echo != m.seq {`,
+		Old:    "	m.heard = r.Seq\n",
+		New:    "	if r.Echo == m.seq {\n		m.heard = r.Seq\n	}\n",
 	},
 	{
 		Name: "drift-ignored",

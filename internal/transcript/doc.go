@@ -82,7 +82,7 @@
 //	check 3, check A 3        who may act on the first key of unit 3
 //	held A 3 @7               has A held it under generation 7 all along
 //	find L 3                  where L sends requests for it
-//	show table, show M2's table, show L, show A, show store, show messages
+//	show table                the leader's; also: show M2, L, A, store, messages
 //
 // After every step the harness makes sure that no key has two holders, and
 // fails the test if one has; only a script that said "without filter" may

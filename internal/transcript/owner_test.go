@@ -94,8 +94,9 @@ func (w *world) sendToManagers(from string, to storage.ManagerID, what any) {
 	}
 }
 
-// valid reports whether checks can succeed.
-func (o *owner) valid() bool { return o.alive && o.local() < o.view.Until }
+// valid reports whether checks can succeed. A process that sleeps checks
+// nothing.
+func (o *owner) valid() bool { return o.alive && !o.asleep && o.local() < o.view.Until }
 
 func (o *owner) holds(v *machine.View) string {
 	if len(v.Leases) == 0 || o.local() >= v.Until {

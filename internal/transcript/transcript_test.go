@@ -51,7 +51,7 @@ func (w *world) play(lines []string) (string, error) {
 		if err := w.command(strings.Fields(line)); err != nil {
 			return "", fmt.Errorf("%s: %w, after\n%s%s", line, err, printed.String(), w.out.String())
 		}
-		if len(w.violations) > 0 && !w.unfiltered {
+		if w.violated && !w.unfiltered {
 			return "", fmt.Errorf("%s:\n%s", line, w.out.String())
 		}
 		if w.out.Len() > 0 && len(lines) > 1 {

@@ -266,13 +266,14 @@ func TestPaperTwoNeverLead(t *testing.T) {
 	fast := 1.2
 	for _, rates := range [][]float64{{1, 1}, {1, fast}, {fast, 1}} {
 		for _, latency := range []time.Duration{0, 50 * time.Millisecond, 4 * time.Second} {
-			g, leader := elect(t, rates...)
+			g, _ := elect(t, rates...)
 			for _, m := range g.members {
 				m.latency = latency
 			}
 			for range 5 {
 				g.run(2 * paperTTL)
-				if leader = g.leader(); leader == nil {
+				leader := g.leader()
+				if leader == nil {
 					t.Fatalf("rates %v, latency %v: nobody leads", rates, latency)
 				}
 				leader.cut = true
@@ -415,7 +416,12 @@ func TestPaperASwapFromBeforeTheSleepGivesNoAuthority(t *testing.T) {
 		m.Step(now, election.Slept{})
 		actions, _ := m.Step(now+1, election.Swapped{Outcome: storage.Done, Version: version})
 		if m.Leads(now + 1) {
-			t.Errorf("led before: %t: it leads by a record that it sent before it slept: %v", leading, actions)
+			t.Errorf("led before: %t: it leads by a record that it sent before it slept", leading)
+		}
+		for _, a := range actions {
+			if lead, ok := a.(election.Lead); ok && leading {
+				t.Errorf("it begins to lead in term %d, in which it led before", lead.Term)
+			}
 		}
 	}
 }

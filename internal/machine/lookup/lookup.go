@@ -68,10 +68,14 @@ type Machine struct {
 	sentAt   mono.Instant
 	nextSend mono.Instant
 	awaiting bool
+	again    bool // ask once more when our request has been answered
 	misses   int
+	// redirected: since the last miss a hint has been followed.
+	redirected bool
 
 	term   leasehold.Term
 	leader storage.ManagerID // empty: ask everyone
+	silent storage.ManagerID // the last that did not answer
 
 	table *table.Table // immutable; nil until the first snapshot
 	mixed bool         // our table cannot be continued: ask for a snapshot
@@ -173,9 +177,10 @@ func (m *Machine) slept(now mono.Instant) {
 func (m *Machine) send(now mono.Instant) {
 	if m.awaiting {
 		m.misses++
+		m.redirected = false
 		if m.leader != "" {
 			m.note(NoteLeaderSilent, uint64(m.misses), 0)
-			m.leader = ""
+			m.silent, m.leader = m.leader, ""
 		}
 	}
 	m.seq++
@@ -194,17 +199,25 @@ func (m *Machine) jitter(d time.Duration) time.Duration {
 	return d - time.Duration(m.cfg.Rand.Int64N(int64(d/8)+1))
 }
 
-// soon asks again shortly: at once if nothing is under way.
+// soon asks at once, or if a request is under way, when it has been answered:
+// the answer may be older than the reason to ask.
 func (m *Machine) soon(now mono.Instant) {
-	if !m.awaiting {
-		m.nextSend = now
-	}
-}
-
-func (m *Machine) redirect(now mono.Instant, n protocol.NotLeader) {
-	if n.Leader == "" || n.Leader == m.leader || n.Term < m.term || m.misses == 0 {
+	if m.awaiting {
+		m.again = true
 		return
 	}
+	m.nextSend = now
+}
+
+// redirect follows a hint, once for every time that nobody answered: managers
+// may point at each other, or at one that has just been silent.
+func (m *Machine) redirect(now mono.Instant, n protocol.NotLeader) {
+	served := !m.awaiting || m.misses == 0
+	news := n.Leader != "" && n.Leader != m.leader && n.Leader != m.silent && n.Term >= m.term
+	if served || !news || m.redirected {
+		return
+	}
+	m.redirected = true
 	m.leader = n.Leader
 	m.awaiting = false
 	m.nextSend = now
@@ -238,9 +251,13 @@ func (m *Machine) reply(now mono.Instant, r *protocol.LookupReply) {
 // committed before we sent it, if we have caught up with the answer, and but
 // for what the leader itself does not know.
 func (m *Machine) answered(now mono.Instant, r *protocol.LookupReply) {
-	m.awaiting = false
+	m.awaiting, m.redirected = false, false
 	m.misses = 0
 	m.nextSend = m.sentAt.Add(m.jitter(m.cfg.Poll))
+	if m.again {
+		m.again = false
+		m.nextSend = now
+	}
 	if m.table == nil && r.LSN == 0 {
 		m.replace(table.New()) // the leader's table is empty, and so is ours
 	}

@@ -18,8 +18,10 @@ type Config struct {
 	Policy    partition.Policy // default consistent hashing, 64 virtual nodes
 	Limits    protocol.Limits  // default [protocol.DefaultLimits]
 
-	// MaxOwners bounds how many sessions are known at a time: members, those
-	// who have said hello, and those who wait for a name. Default 4096.
+	// MaxOwners bounds how many sessions are heard at a time: members, those
+	// who have said hello, and those who wait for a name. Sessions that a new
+	// leader finds in the table, and does not hear, do not count: they may be
+	// dead, and must not keep the living out. Default 4096.
 	MaxOwners int
 	// Backoff bounds the random wait after two messages have crossed. Default
 	// 200 ms; see the owner's.

@@ -35,6 +35,7 @@ type Machine struct {
 
 	sessions map[leasehold.Session]*peer
 	seats    []*seat // sorted by owner
+	heard    int     // sessions that have spoken to us, not only to our predecessors
 
 	current partition.Assignment
 	desired *keyrange.Map[*seat] // current, by seat; nil means nobody
@@ -107,6 +108,7 @@ func (m *Machine) begin(now mono.Instant) {
 // table for the assignment in force.
 func (m *Machine) inherit(now mono.Instant) {
 	until := now.Add(m.cfg.Timing.Hold())
+	m.wakeAt(until)
 	for r, e := range m.table.All() {
 		if e.Vacant() {
 			continue
@@ -334,6 +336,9 @@ func (m *Machine) remove(p *peer, cause leasehold.Cause) {
 // forget removes a peer that has no leases.
 func (m *Machine) forget(p *peer) {
 	delete(m.sessions, p.holder.Session)
+	if p.echo != 0 {
+		m.heard--
+	}
 	s := p.seat
 	if s == nil {
 		return

@@ -52,8 +52,8 @@ func (m *Machine) session(h *table.Holder) *peer {
 	if known && m.seats[i].contender != nil {
 		m.forget(m.seats[i].contender) // one at a time waits; the newest is the likeliest to live
 	}
-	if len(m.sessions) >= m.cfg.MaxOwners {
-		m.note(NoteFull, h.Owner, uint64(len(m.sessions)), 0)
+	if m.heard >= m.cfg.MaxOwners {
+		m.note(NoteFull, h.Owner, uint64(m.heard), 0)
 		return nil
 	}
 	p := &peer{holder: h, seat: m.seat(h.Owner), resendAt: mono.Never}
@@ -81,6 +81,9 @@ func (m *Machine) accept(now mono.Instant, p *peer, r *protocol.LeaseRequest) bo
 		p.resendAt = min(p.resendAt, now.Add(m.backoff()))
 		m.wakeAt(p.resendAt)
 		return false
+	}
+	if p.echo == 0 {
+		m.heard++
 	}
 	p.echo = r.Seq
 	p.resendAt = mono.Never
@@ -204,13 +207,13 @@ func (m *Machine) tell(now mono.Instant, p *peer) {
 			reply.Contender = s.contender.holder
 		}
 		reply.Offers = m.offersTo(p)
+		p.unacked = p.unacked || m.news(p)
 	}
 	for g, first := range p.fresh {
 		if first == 0 && offered(reply.Offers, g) {
 			p.fresh[g] = m.seq
 		}
 	}
-	p.unacked = p.unacked || len(p.fresh) > 0 || len(reply.Offers) != len(p.leases)
 	m.emit(Send{reply})
 }
 

@@ -65,11 +65,14 @@ type Machine struct {
 	nextSend mono.Instant
 	awaiting bool // our newest message has not been answered
 	misses   int  // how many in a row were not
+	// redirected: since the last miss a hint has been followed.
+	redirected bool
 
 	term    leasehold.Term
 	heard   protocol.Seq
 	applied protocol.Seq
 	leader  storage.ManagerID // empty: ask everyone
+	silent  storage.ManagerID // the last that did not answer
 	timing  protocol.Timing   // zero until a leader told us
 
 	view   *View
@@ -168,9 +171,10 @@ func (m *Machine) publish(leases []leasehold.Lease, until mono.Instant) {
 func (m *Machine) send(now mono.Instant) {
 	if m.awaiting {
 		m.misses++
+		m.redirected = false
 		if m.leader != "" {
 			m.note(NoteLeaderSilent, uint64(m.misses), 0)
-			m.leader = ""
+			m.silent, m.leader = m.leader, ""
 		}
 	}
 	m.seq++
@@ -207,10 +211,15 @@ func (m *Machine) speakSoon(now mono.Instant) {
 	m.awaiting = false // what we wait for has been dropped; that is no silence
 }
 
+// redirect follows a hint, once for every time that nobody answered: managers
+// may point at each other, or at one that has just been silent.
 func (m *Machine) redirect(now mono.Instant, n protocol.NotLeader) {
-	if n.Leader == "" || n.Leader == m.leader || n.Term < m.term || !m.awaiting || m.misses == 0 {
-		return // no news, or we are being served
+	served := !m.awaiting || m.misses == 0
+	news := n.Leader != "" && n.Leader != m.leader && n.Leader != m.silent && n.Term >= m.term
+	if served || !news || m.redirected {
+		return
 	}
+	m.redirected = true
 	m.leader = n.Leader
 	m.speakSoon(now)
 }

@@ -13,8 +13,7 @@ func (m *Machine) reply(now mono.Instant, r *protocol.LeaseReply) {
 	}
 	first := m.applied == 0 // the leader waits for proof that we hear it
 	m.applied = r.Seq
-	m.leader = r.Leader
-	m.awaiting = false
+	m.awaiting, m.redirected = false, false
 	m.misses = 0
 	m.timing = r.Timing
 	if m.refusedOutright(now, r) {
@@ -52,6 +51,10 @@ func (m *Machine) relevant(now mono.Instant, r *protocol.LeaseReply) bool {
 		return false
 	}
 	m.heard = r.Seq
+	m.leader = r.Leader
+	if r.Goodbye && m.leaving {
+		return true // whichever of our goodbyes it answers
+	}
 	if r.Echo != m.seq {
 		m.note(NoteRace, uint64(r.Echo), uint64(m.seq))
 		m.speakSoon(now)

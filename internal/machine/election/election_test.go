@@ -1,0 +1,533 @@
+package election_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/machine/election"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+)
+
+// Every candidate here has a TTL of 3 s, renews every second, and waits 3.6 s
+// for a record to stand still.
+const (
+	second = mono.Instant(time.Second)
+	ms     = mono.Instant(time.Millisecond)
+)
+
+var (
+	ownSession   = leasehold.Session{1}
+	otherSession = leasehold.Session{2}
+)
+
+func config() election.Config {
+	return election.Config{Self: "me", Session: ownSession, TTL: 3 * time.Second, Drift: 1.2, Rand: rand.New(rand.NewPCG(1, 2))}
+}
+
+// A candidate is a manager in an election that the test plays by hand.
+type candidate struct {
+	t       *testing.T
+	machine *election.Machine
+	wake    mono.Instant
+}
+
+// standby returns a candidate that has begun to look who leads.
+func standby(t *testing.T) *candidate {
+	t.Helper()
+	m, err := election.New(0, config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &candidate{t: t, machine: m}
+	c.advance(0, "read")
+	return c
+}
+
+// leader returns a candidate that leads in term 1, with version 1 of the
+// record, until 3 s.
+func leader(t *testing.T) *candidate {
+	t.Helper()
+	c := standby(t)
+	c.step(0, election.Seen{}, "swap 0 for term 1 beat 1")
+	c.step(0, done(1), "elected", "lead in term 1 until 3.000s")
+	return c
+}
+
+// step lets an event happen and compares what the candidate does.
+func (c *candidate) step(now mono.Instant, e election.Event, want ...string) {
+	c.t.Helper()
+	actions, wake := c.machine.Step(now, e)
+	c.compare(now, fmt.Sprintf("%T", e), actions, wake, want)
+}
+
+// advance lets time pass and compares what the candidate does.
+func (c *candidate) advance(now mono.Instant, want ...string) {
+	c.t.Helper()
+	actions, wake := c.machine.Advance(now)
+	c.compare(now, "time", actions, wake, want)
+}
+
+func (c *candidate) compare(now mono.Instant, what string, actions []election.Action, wake mono.Instant, want []string) {
+	c.t.Helper()
+	c.wake = wake
+	var got []string
+	for _, a := range actions {
+		got = append(got, describe(a))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		c.t.Fatalf("at %v, %s (-want +got):\n%s", now, what, diff)
+	}
+}
+
+// describe writes an action as the tests do.
+func describe(a election.Action) string {
+	switch a := a.(type) {
+	case election.Read:
+		if a.Fresh {
+			return "read afresh"
+		}
+		return "read"
+	case election.Swap:
+		s := fmt.Sprintf("swap %d for term %d beat %d", a.Prev, a.New.Term, a.New.Beat)
+		if a.New.Resigned {
+			s += ", resigned"
+		}
+		return s
+	case election.Lead:
+		return fmt.Sprintf("lead in term %d until %v", a.Term, a.Until)
+	case election.Extend:
+		return fmt.Sprintf("go on until %v", a.Until)
+	case election.StepDown:
+		return "step down"
+	case election.Resigned:
+		return "has resigned"
+	case election.Note:
+		return a.What.String()
+	}
+	return fmt.Sprintf("%T", a)
+}
+
+func (c *candidate) wantLeads(now mono.Instant, want bool) {
+	c.t.Helper()
+	if got := c.machine.Leads(now); got != want {
+		c.t.Errorf("at %v it leads: %t, want %t", now, got, want)
+	}
+}
+
+func done(v storage.Version) election.Event {
+	return election.Swapped{Outcome: storage.Done, Version: v}
+}
+
+func unknown() election.Event { return election.Swapped{Outcome: storage.Unknown} }
+
+func conflict() election.Event { return election.Swapped{Outcome: storage.Conflict} }
+
+// theirs is a record of another manager, which is what the others see.
+func theirs(v storage.Version, term leasehold.Term, beat uint64) storage.Record {
+	return storage.Record{Version: v, Term: term, Leader: "other", Session: otherSession, Beat: beat}
+}
+
+func ours(v storage.Version, term leasehold.Term, beat uint64) storage.Record {
+	return storage.Record{Version: v, Term: term, Leader: "me", Session: ownSession, Beat: beat}
+}
+
+func seen(r storage.Record) election.Event { return election.Seen{Record: r} }
+
+func TestConfigRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		spoil func(*election.Config)
+		want  string
+	}{
+		{"no name", func(c *election.Config) { c.Self = "" }, `election: Self, Session and Rand must be set`},
+		{"no session", func(c *election.Config) { c.Session = leasehold.Session{} }, `election "me": Self, Session and Rand must be set`},
+		{"no randomness", func(c *election.Config) { c.Rand = nil }, `election "me": Self, Session and Rand must be set`},
+		{"too short a time", func(c *election.Config) { c.TTL = 9 * time.Millisecond }, `election "me": ttl 9ms, renew 3ms and poll 1.5ms: want a ttl of at least 10 ms, two renewals in it, and a positive poll`},
+		{"too few renewals", func(c *election.Config) { c.Renew = 1501 * time.Millisecond }, `election "me": ttl 3s, renew 1.501s and poll 500ms: want a ttl of at least 10 ms, two renewals in it, and a positive poll`},
+		{"renewals before the last", func(c *election.Config) { c.Renew = -1 }, `election "me": ttl 3s, renew -1ns and poll 500ms: want a ttl of at least 10 ms, two renewals in it, and a positive poll`},
+		{"polls before the last", func(c *election.Config) { c.Poll = -1 }, `election "me": ttl 3s, renew 1s and poll -1ns: want a ttl of at least 10 ms, two renewals in it, and a positive poll`},
+		{"clocks faster than themselves", func(c *election.Config) { c.Drift = 0.9 }, `election "me": drift is 0.9, want 1 to 10`},
+		{"clocks that are no number", func(c *election.Config) { c.Drift = mono.Drift(math.NaN()) }, `election "me": drift is NaN, want 1 to 10`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := config()
+			c.spoil(&cfg)
+			_, err := election.New(0, cfg)
+			if err == nil {
+				t.Fatal("it is accepted")
+			}
+			if diff := cmp.Diff(c.want, err.Error()); diff != "" || !errors.Is(err, leasehold.Invalid) {
+				t.Errorf("kind %v (-want +got):\n%s", leasehold.KindOf(err), diff)
+			}
+		})
+	}
+}
+
+func TestConfigDefaults(t *testing.T) {
+	cfg := election.Config{Self: "me", Session: ownSession, Rand: rand.New(rand.NewPCG(1, 2))}
+	m, err := election.New(0, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Advance(0)
+	m.Step(0, election.Seen{})
+	actions, wake := m.Step(0, done(1))
+	if got := describe(actions[len(actions)-1]); got != "lead in term 1 until 3.000s" || wake != second {
+		t.Errorf("%s, and renew at %v; want 3 s and 1 s", got, wake)
+	}
+}
+
+func TestFirstLeader(t *testing.T) {
+	c := standby(t)
+	c.wantLeads(0, false)
+	c.step(10*ms, election.Seen{}, "swap 0 for term 1 beat 1")
+	c.step(50*ms, done(1), "elected", "lead in term 1 until 3.010s")
+	c.wantLeads(3010*ms-1, true)
+	c.wantLeads(3010*ms, false)
+	if who, term := c.machine.Leader(); who != "me" || term != 1 {
+		t.Errorf("the leader is %q in term %d", who, term)
+	}
+}
+
+// A read that is not answered is repeated.
+func TestReadsAgain(t *testing.T) {
+	c := standby(t)
+	c.step(10*ms, election.ReadFailed{})
+	if c.wake < 400*ms || c.wake > 500*ms {
+		t.Errorf("it looks again at %v, want after 0.4 to 0.5 s", c.wake)
+	}
+	c.advance(c.wake, "read")
+}
+
+func TestTakeoverWaitsFromFirstSight(t *testing.T) {
+	c := standby(t)
+	c.step(1*second, seen(theirs(5, 2, 9)), "read")
+	c.step(2*second, seen(theirs(5, 2, 9)), "read") // seen again: the wait goes on
+	c.step(4*second, seen(theirs(5, 2, 9)), "read")
+	c.advance(4599*ms, "read")
+	if c.wake > 4600*ms {
+		t.Errorf("it wants to be woken at %v, after the record has stood still", c.wake)
+	}
+	c.advance(4600*ms, "takeover", "swap 5 for term 3 beat 1")
+	c.step(4650*ms, done(6), "elected", "lead in term 3 until 7.600s")
+}
+
+// A record that is renewed, or another's, must stand still anew.
+func TestTakeoverWaitsForEachRecord(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		record storage.Record
+	}{
+		{"a renewal", theirs(6, 2, 10)},
+		{"another leader", storage.Record{Version: 6, Term: 3, Leader: "third", Session: leasehold.Session{3}, Beat: 1}},
+		{"our own name, of an earlier process", storage.Record{Version: 6, Term: 3, Leader: "me", Session: otherSession, Beat: 1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := standby(t)
+			m.step(1*second, seen(theirs(5, 2, 9)), "read")
+			m.step(4599*ms, seen(c.record), "read")
+			m.advance(5100*ms, "read")
+			m.advance(8198*ms, "read")
+			m.advance(8199*ms, "takeover", fmt.Sprintf("swap 6 for term %d beat 1", c.record.Term+1))
+		})
+	}
+}
+
+func TestResignedRecordIsTakenAtOnce(t *testing.T) {
+	c := standby(t)
+	gone := theirs(5, 2, 9)
+	gone.Resigned = true
+	c.step(10*ms, seen(gone), "resignation seen", "swap 5 for term 3 beat 1")
+	if who, term := c.machine.Leader(); who != "" || term != 2 {
+		t.Errorf("the leader is %q in term %d, want nobody in 2", who, term)
+	}
+	c.step(20*ms, done(6), "elected", "lead in term 3 until 3.010s")
+}
+
+func TestStaleReadsAreIgnored(t *testing.T) {
+	c := standby(t)
+	c.step(1*second, seen(theirs(5, 2, 9)), "read")
+	c.step(1100*ms, seen(theirs(4, 2, 8)), "old record")
+	c.step(1200*ms, election.Seen{}, "old record")
+	if who, term := c.machine.Leader(); who != "other" || term != 2 {
+		t.Errorf("the leader is %q in term %d", who, term)
+	}
+	c.step(4599*ms, seen(theirs(3, 1, 7)), "old record", "read")
+	c.advance(4600*ms, "takeover", "swap 5 for term 3 beat 1")
+
+	l := leader(t)
+	l.step(500*ms, seen(theirs(0, 0, 0)), "old record")
+	l.step(500*ms, seen(ours(1, 1, 1))) // our own
+	l.wantLeads(500*ms, true)
+}
+
+// What is seen while a swap is under way says nothing: its outcome will.
+func TestWatchDuringSwap(t *testing.T) {
+	c := leader(t)
+	c.advance(1*second, "swap 1 for term 1 beat 2")
+	c.step(1100*ms, seen(ours(2, 1, 2)))
+	c.step(1200*ms, done(2), "go on until 4.000s")
+}
+
+func TestUnknownSwap(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		then func(*candidate)
+	}{
+		{"has happened", func(c *candidate) {
+			c.step(900*ms, seen(ours(1, 1, 1)), "swap found", "elected", "lead in term 1 until 3.000s")
+		}},
+		{"has not happened, and is sent again as it was", func(c *candidate) {
+			c.step(900*ms, election.Seen{}, "swap retried", "swap 0 for term 1 beat 1")
+			c.step(950*ms, done(1), "elected", "lead in term 1 until 3.000s") // from the first sending
+		}},
+		{"happens only when it is sent again", func(c *candidate) {
+			c.step(900*ms, election.Seen{}, "swap retried", "swap 0 for term 1 beat 1")
+			c.step(950*ms, conflict(), "swap unknown", "read afresh")
+			c.step(990*ms, seen(ours(1, 1, 1)), "swap found", "elected", "lead in term 1 until 3.000s")
+		}},
+		{"was beaten", func(c *candidate) {
+			c.step(900*ms, seen(theirs(1, 1, 1)), "beaten")
+			c.wantLeads(900*ms, false)
+			c.advance(1400*ms, "read")
+			c.advance(4499*ms, "read")
+			c.advance(4500*ms, "takeover", "swap 1 for term 2 beat 1")
+		}},
+		{"was beaten by one who did the same in our name before us", func(c *candidate) {
+			r := ours(1, 1, 1)
+			r.Session = otherSession
+			c.step(900*ms, seen(r), "beaten")
+		}},
+		{"is asked about until there is an answer", func(c *candidate) {
+			c.step(300*ms, election.ReadFailed{})
+			c.advance(599 * ms)
+			c.advance(600*ms, "read afresh")
+			c.advance(1100*ms, "read afresh")
+			c.step(1200*ms, unknown()) // nobody asked
+			c.step(1300*ms, done(1))   // nobody asked
+			c.step(1400*ms, seen(ours(1, 1, 1)), "swap found", "elected", "lead in term 1 until 3.000s")
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := standby(t)
+			m.step(0, election.Seen{}, "swap 0 for term 1 beat 1")
+			m.step(100*ms, unknown(), "swap unknown", "read afresh")
+			c.then(m)
+		})
+	}
+}
+
+// A conflict may be our own swap, sent twice: it is read like one of unknown
+// outcome.
+func TestConflictIsRead(t *testing.T) {
+	c := leader(t)
+	c.advance(1*second, "swap 1 for term 1 beat 2")
+	c.step(1100*ms, conflict(), "swap unknown", "read afresh")
+	c.wantLeads(1100*ms, true)
+	c.step(1200*ms, seen(theirs(2, 2, 1)), "beaten", "deposed", "step down")
+	c.wantLeads(1200*ms, false)
+	if who, term := c.machine.Leader(); who != "other" || term != 2 {
+		t.Errorf("the leader is %q in term %d", who, term)
+	}
+}
+
+func TestRenews(t *testing.T) {
+	c := leader(t)
+	if c.wake != second {
+		t.Errorf("it renews at %v, want 1 s", c.wake)
+	}
+	c.advance(999 * ms)
+	c.advance(1000*ms, "swap 1 for term 1 beat 2")
+	c.step(1020*ms, done(2), "go on until 4.000s")
+	c.advance(2000*ms, "swap 2 for term 1 beat 3")
+	c.step(2950*ms, done(3), "go on until 5.000s")
+	if c.wake != 3075*ms {
+		t.Errorf("it renews at %v, want an eighth of a second after a slow store's answer", c.wake)
+	}
+}
+
+// Authority counts from the sending, however late the answer.
+func TestLateElection(t *testing.T) {
+	c := standby(t)
+	c.step(0, election.Seen{}, "swap 0 for term 1 beat 1")
+	c.step(4*second, done(1), "elected", "lead in term 1 until 3.000s", "authority lapsed")
+	c.wantLeads(4*second, false)
+	c.advance(4125*ms, "swap 1 for term 1 beat 2")
+	c.step(4200*ms, done(2), "authority regained", "go on until 7.125s")
+	c.wantLeads(4200*ms, true)
+}
+
+func TestLapseAndRegain(t *testing.T) {
+	c := leader(t)
+	c.advance(1*second, "swap 1 for term 1 beat 2")
+	c.advance(2999 * ms)
+	c.advance(3000*ms, "authority lapsed")
+	c.wantLeads(3000*ms, false)
+	c.advance(3500 * ms) // it is said once
+	c.step(3600*ms, done(2), "authority regained", "go on until 4.000s")
+	c.wantLeads(3600*ms, true)
+	c.wantLeads(4000*ms, false)
+}
+
+func TestLapseAndLoss(t *testing.T) {
+	c := leader(t)
+	c.advance(1*second, "swap 1 for term 1 beat 2")
+	c.advance(5*second, "authority lapsed")
+	c.step(6*second, conflict(), "swap unknown", "read afresh")
+	c.step(6100*ms, seen(theirs(2, 2, 1)), "beaten", "deposed", "step down")
+	c.advance(6600*ms, "read")
+}
+
+// A leader that sees a record that it did not write has been deposed.
+func TestDeposedBySight(t *testing.T) {
+	c := leader(t)
+	c.step(500*ms, seen(theirs(2, 2, 1)), "deposed", "step down", "read")
+	c.wantLeads(500*ms, false)
+	c.advance(4099*ms, "read")
+	c.advance(4100*ms, "takeover", "swap 2 for term 3 beat 1")
+}
+
+func TestResign(t *testing.T) {
+	c := leader(t)
+	c.step(500*ms, election.Resign{}, "resigning", "step down", "swap 1 for term 1 beat 2, resigned")
+	c.wantLeads(500*ms, false)
+	c.step(600*ms, done(2), "has resigned")
+	if c.wake != mono.Never {
+		t.Errorf("it wants to be woken at %v", c.wake)
+	}
+	c.advance(10 * second)
+}
+
+func TestResignOfStandby(t *testing.T) {
+	c := standby(t)
+	c.step(100*ms, seen(theirs(5, 2, 9)))
+	c.step(200*ms, election.Resign{}, "resigning", "has resigned")
+	c.advance(10 * second)
+}
+
+func TestResignWhileRenewing(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		then func(*candidate)
+	}{
+		{"which is done", func(c *candidate) {
+			c.step(1200*ms, done(2), "swap 2 for term 1 beat 3, resigned")
+			c.step(1300*ms, done(3), "has resigned")
+		}},
+		{"which is found", func(c *candidate) {
+			c.step(1200*ms, unknown(), "swap unknown", "read afresh")
+			c.step(1300*ms, seen(ours(2, 1, 2)), "swap found", "swap 2 for term 1 beat 3, resigned")
+			c.step(1400*ms, done(3), "has resigned")
+		}},
+		{"which is beaten", func(c *candidate) {
+			c.step(1200*ms, conflict(), "swap unknown", "read afresh")
+			c.step(1300*ms, seen(theirs(2, 2, 1)), "beaten", "has resigned")
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := leader(t)
+			m.advance(1000*ms, "swap 1 for term 1 beat 2")
+			m.step(1100*ms, election.Resign{}, "resigning", "step down")
+			m.wantLeads(1100*ms, false)
+			c.then(m)
+			m.wantLeads(1400*ms, false)
+			m.advance(10 * second)
+		})
+	}
+}
+
+// The resignation itself may have an unknown outcome.
+func TestResignationUnknown(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		then func(*candidate)
+	}{
+		{"has happened", func(c *candidate) {
+			r := ours(2, 1, 2)
+			r.Resigned = true
+			c.step(700*ms, seen(r), "swap found", "has resigned")
+		}},
+		{"has not happened", func(c *candidate) {
+			c.step(700*ms, seen(ours(1, 1, 1)), "swap retried", "swap 1 for term 1 beat 2, resigned")
+			c.step(800*ms, done(2), "has resigned")
+		}},
+		{"was needless", func(c *candidate) {
+			c.step(700*ms, seen(theirs(2, 2, 1)), "beaten", "has resigned")
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := leader(t)
+			m.step(500*ms, election.Resign{}, "resigning", "step down", "swap 1 for term 1 beat 2, resigned")
+			m.step(600*ms, unknown(), "swap unknown", "read afresh")
+			c.then(m)
+		})
+	}
+}
+
+func TestSupersededSetsTheFloor(t *testing.T) {
+	t.Run("of a leader", func(t *testing.T) {
+		c := leader(t)
+		c.step(500*ms, election.Superseded{By: 7}, "deposed", "step down", "own record", "swap 1 for term 8 beat 1")
+		c.wantLeads(500*ms, false)
+		c.step(600*ms, done(2), "elected", "lead in term 8 until 3.500s")
+	})
+	t.Run("of a standby", func(t *testing.T) {
+		c := standby(t)
+		c.step(100*ms, seen(theirs(5, 2, 9)))
+		c.step(200*ms, election.Superseded{By: 7}, "read")
+		c.advance(3699*ms, "read")
+		c.advance(3700*ms, "takeover", "swap 5 for term 8 beat 1")
+	})
+	t.Run("unless the record is higher", func(t *testing.T) {
+		c := standby(t)
+		c.step(100*ms, election.Superseded{By: 7}, "read")
+		c.step(200*ms, seen(theirs(5, 9, 1)))
+		c.advance(3799*ms, "read")
+		c.advance(3800*ms, "takeover", "swap 5 for term 10 beat 1")
+	})
+	t.Run("unless it is no news", func(t *testing.T) {
+		c := leader(t)
+		c.step(500*ms, election.Superseded{By: 1})
+		c.step(500*ms, election.Superseded{By: 0})
+		c.wantLeads(500*ms, true)
+	})
+}
+
+// A term is led once: a renewal that comes through after the leader stepped
+// down does not make it the leader of that term again.
+func TestSupersededWhileRenewing(t *testing.T) {
+	c := leader(t)
+	c.advance(1000*ms, "swap 1 for term 1 beat 2")
+	c.step(1100*ms, election.Superseded{By: 7}, "deposed", "step down")
+	c.step(1200*ms, done(2), "own record", "swap 2 for term 8 beat 1")
+	c.wantLeads(1200*ms, false)
+	c.step(1300*ms, done(3), "elected", "lead in term 8 until 4.200s")
+}
+
+func TestSlept(t *testing.T) {
+	t.Run("a leader starts a new term", func(t *testing.T) {
+		c := leader(t)
+		c.step(500*ms, election.Slept{}, "slept", "deposed", "step down", "own record", "swap 1 for term 2 beat 1")
+		c.wantLeads(500*ms, false)
+		c.step(600*ms, done(2), "elected", "lead in term 2 until 3.500s")
+	})
+	t.Run("a swap from before counts for nothing", func(t *testing.T) {
+		c := standby(t)
+		c.step(0, election.Seen{}, "swap 0 for term 1 beat 1")
+		c.step(100*ms, election.Slept{}, "slept")
+		c.step(200*ms, done(1), "elected", "lead in term 1 until 0.100s", "authority lapsed")
+		c.wantLeads(200*ms, false)
+	})
+	t.Run("a standby looks", func(t *testing.T) {
+		c := standby(t)
+		c.step(100*ms, seen(theirs(5, 2, 9)))
+		c.step(200*ms, election.Slept{}, "slept", "read")
+	})
+}

@@ -1,0 +1,523 @@
+package lookup_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/machine/lookup"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/table"
+)
+
+// Every caller here polls every 5 s, waits half a second for an answer, and
+// gives up hope after 30 s.
+const (
+	second = mono.Instant(time.Second)
+	ms     = mono.Instant(time.Millisecond)
+)
+
+// story is the history that callers follow: key by key it tells what happens
+// to the first hundred keys and to the rest.
+var story = []table.Change{
+	{LSN: 1, Kind: table.Granted, Range: leasehold.Range{Limit: 100}, Generation: 1, Holder: fuzzHolder(0)},
+	{LSN: 2, Kind: table.Granted, Range: leasehold.Range{Start: 100}, Generation: 2, Holder: fuzzHolder(1)},
+	{LSN: 3, Kind: table.Vacated, Range: leasehold.Range{Limit: 50}, Generation: 1, Holder: fuzzHolder(0), Cause: leasehold.CauseReleased},
+	{LSN: 4, Kind: table.Granted, Range: leasehold.Range{Limit: 50}, Generation: 3, Holder: fuzzHolder(1)},
+	{LSN: 5, Kind: table.Vacated, Range: leasehold.Range{Start: 100}, Generation: 2, Holder: fuzzHolder(1), Cause: leasehold.CauseExpired},
+	{LSN: 6, Kind: table.Granted, Range: leasehold.Range{Start: 100}, Generation: 4, Holder: fuzzHolder(2)},
+}
+
+// after returns the table once the first n changes have happened.
+func after(t *testing.T, n int) *table.Table {
+	t.Helper()
+	tab := table.New()
+	for i := range story[:n] {
+		if err := tab.Apply(&story[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return tab
+}
+
+// A caller is a lookup that the test plays the managers for.
+type caller struct {
+	t       *testing.T
+	machine *lookup.Machine
+	wake    mono.Instant
+	seq     protocol.Seq // of its newest request
+}
+
+func callerConfig() lookup.Config {
+	return lookup.Config{Namespace: "n", ID: 7, Rand: rand.New(rand.NewPCG(1, 2))}
+}
+
+// newCaller returns a lookup that has asked for the first time, at 0.
+func newCaller(t *testing.T) *caller {
+	t.Helper()
+	m, err := lookup.New(0, callerConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &caller{t: t, machine: m}
+	c.advance(0, "ask everyone from 0")
+	return c
+}
+
+// callerAt returns a lookup that has the table after n changes, as of 0.
+func callerAt(t *testing.T, n int) *caller {
+	t.Helper()
+	c := newCaller(t)
+	c.hear(0, c.snapshot(n), fmt.Sprintf("publish %d", n))
+	return c
+}
+
+func (c *caller) hear(now mono.Instant, r *protocol.LookupReply, want ...string) {
+	c.t.Helper()
+	actions, wake := c.machine.Step(now, lookup.Reply{LookupReply: r})
+	c.compare(now, "a reply", actions, wake, want)
+}
+
+func (c *caller) step(now mono.Instant, e lookup.Event, want ...string) {
+	c.t.Helper()
+	actions, wake := c.machine.Step(now, e)
+	c.compare(now, fmt.Sprintf("%T", e), actions, wake, want)
+}
+
+func (c *caller) advance(now mono.Instant, want ...string) {
+	c.t.Helper()
+	actions, wake := c.machine.Advance(now)
+	c.compare(now, "time", actions, wake, want)
+}
+
+// untilAsked lets time pass until the lookup asks, and returns when.
+func (c *caller) untilAsked(want ...string) mono.Instant {
+	c.t.Helper()
+	now := c.wake
+	c.advance(now, want...)
+	return now
+}
+
+func (c *caller) compare(now mono.Instant, what string, actions []lookup.Action, wake mono.Instant, want []string) {
+	c.t.Helper()
+	c.wake = wake
+	var got []string
+	for _, a := range actions {
+		got = append(got, c.describe(a))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		c.t.Fatalf("at %v, %s (-want +got):\n%s", now, what, diff)
+	}
+}
+
+// describe writes an action as the tests do.
+func (c *caller) describe(a lookup.Action) string {
+	switch a := a.(type) {
+	case lookup.Send:
+		c.seq = a.Request.Seq
+		to := string(a.To)
+		if to == "" {
+			to = "everyone"
+		}
+		return fmt.Sprintf("ask %s from %d", to, a.Request.LSN)
+	case lookup.Publish:
+		return fmt.Sprintf("publish %d", a.Table.LSN())
+	case lookup.Losses:
+		s := "losses:"
+		for _, l := range a.Losses {
+			s += fmt.Sprintf(" %q %d-%d@%d %v %d", l.Owner, l.Range.Start, l.Range.Limit, l.Generation, l.Cause, l.LSN)
+		}
+		return s
+	case lookup.Note:
+		return a.What.String()
+	}
+	return fmt.Sprintf("%T", a)
+}
+
+// reply starts an answer to the newest request, by leader m in term 1.
+func (c *caller) reply(lsn leasehold.LSN) *protocol.LookupReply {
+	return &protocol.LookupReply{Namespace: "n", Leader: "m", Term: 1, Echo: c.seq, LSN: lsn}
+}
+
+func (c *caller) snapshot(n int) *protocol.LookupReply {
+	r := c.reply(leasehold.LSN(n))
+	r.Snapshot = after(c.t, n)
+	return r
+}
+
+// changes is what happened from one LSN to another.
+func (c *caller) changes(from, to int) *protocol.LookupReply {
+	r := c.reply(leasehold.LSN(to))
+	r.From, r.Changes = leasehold.LSN(from), story[from:to]
+	return r
+}
+
+// unasked makes a reply one that nobody asked for.
+func unasked(r *protocol.LookupReply) *protocol.LookupReply {
+	r.Echo = 0
+	return r
+}
+
+func (c *caller) wantTable(n int) {
+	c.t.Helper()
+	type line struct {
+		Range leasehold.Range
+		Entry table.Entry
+	}
+	lines := func(t *table.Table) (out []line) {
+		for r, e := range t.All() {
+			out = append(out, line{r, e})
+		}
+		return out
+	}
+	if diff := cmp.Diff(lines(after(c.t, n)), lines(c.machine.Table())); diff != "" || c.machine.LSN() != leasehold.LSN(n) {
+		c.t.Errorf("table at lsn %d, want %d (-want +got):\n%s", c.machine.LSN(), n, diff)
+	}
+}
+
+func TestCallerConfigRefuses(t *testing.T) {
+	const times = ": want retry <= poll and at least three polls in stale"
+	for _, c := range []struct {
+		name  string
+		spoil func(*lookup.Config)
+		want  string
+	}{
+		{"no namespace", func(c *lookup.Config) { c.Namespace = "" }, `namespace: want 1 to 64 characters, have 0 bytes`},
+		{"no randomness", func(c *lookup.Config) { c.Rand = nil }, `lookup "n": Rand must be set`},
+		{"too few polls", func(c *lookup.Config) { c.Stale = 14 * time.Second }, `lookup "n": retry 500ms, poll 5s and stale 14s` + times},
+		{"too long a retry", func(c *lookup.Config) { c.Retry = 6 * time.Second }, `lookup "n": retry 6s, poll 5s and stale 30s` + times},
+		{"retries before the first", func(c *lookup.Config) { c.Retry = -1 }, `lookup "n": retry -1ns, poll 5s and stale 30s` + times},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := callerConfig()
+			c.spoil(&cfg)
+			_, err := lookup.New(0, cfg)
+			if err == nil {
+				t.Fatal("it is accepted")
+			}
+			if diff := cmp.Diff(c.want, err.Error()); diff != "" || !errors.Is(err, leasehold.Invalid) {
+				t.Errorf("kind %v (-want +got):\n%s", leasehold.KindOf(err), diff)
+			}
+		})
+	}
+}
+
+func TestCallerPolls(t *testing.T) {
+	c := callerAt(t, 2)
+	at := c.untilAsked("ask m from 2")
+	if at < 4375*ms || at > 5*second {
+		t.Errorf("it asks again at %v, want within an eighth of 5 s", at)
+	}
+	c.hear(at+10*ms, c.reply(2))
+	if c.wake < at+4375*ms || c.wake > at+5*second {
+		t.Errorf("it asks again at %v, having asked at %v", c.wake, at)
+	}
+}
+
+// The first table may be the empty one, which nobody sends.
+func TestCallerOfEmptyTable(t *testing.T) {
+	c := newCaller(t)
+	c.hear(10*ms, c.reply(0), "publish 0")
+	c.wantTable(0)
+	c.hear(20*ms, unasked(c.changes(0, 2)), "publish 2")
+	c.wantTable(2)
+}
+
+// Before the first snapshot changes say nothing: whether they follow on the
+// table is not known.
+func TestCallerWithoutTable(t *testing.T) {
+	c := newCaller(t)
+	c.hear(10*ms, unasked(c.changes(0, 2)))
+	if c.machine.Table() != nil || c.machine.LSN() != 0 {
+		t.Errorf("it has a table at lsn %d", c.machine.LSN())
+	}
+	c.hear(20*ms, c.reply(2), "ask m from 0") // an answer without the table is none
+	c.hear(30*ms, c.snapshot(2), "publish 2")
+}
+
+func TestCallerFollows(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		from int
+		hear func(*caller) *protocol.LookupReply
+		want []string
+		lsn  int
+	}{
+		{"one change", 2, func(c *caller) *protocol.LookupReply { return unasked(c.changes(2, 3)) },
+			[]string{"publish 3", `losses: "a" 0-50@1 released 3`}, 3},
+		{"many changes", 2, func(c *caller) *protocol.LookupReply { return unasked(c.changes(2, 6)) },
+			[]string{"publish 6", `losses: "a" 0-50@1 released 3 "b" 100-0@2 expired 5`}, 6},
+		{"changes that lose nothing", 3, func(c *caller) *protocol.LookupReply { return unasked(c.changes(3, 4)) },
+			[]string{"publish 4"}, 4},
+		{"an overlap", 4, func(c *caller) *protocol.LookupReply { return unasked(c.changes(2, 6)) },
+			[]string{"overlap", "publish 6", `losses: "b" 100-0@2 expired 5`}, 6},
+		{"what it knows", 4, func(c *caller) *protocol.LookupReply { return unasked(c.changes(2, 4)) }, nil, 4},
+		{"a gap", 2, func(c *caller) *protocol.LookupReply { return unasked(c.changes(4, 6)) },
+			[]string{"gap", "ask m from 2"}, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := callerAt(t, c.from)
+			m.hear(10*ms, c.hear(m), c.want...)
+			m.wantTable(c.lsn)
+		})
+	}
+}
+
+// A gap is asked about at once, or when the answer that is under way has come:
+// it may be older than the gap.
+func TestCallerGapWhileAsking(t *testing.T) {
+	c := callerAt(t, 2)
+	at := c.untilAsked("ask m from 2")
+	c.hear(at+1, unasked(c.changes(4, 6)), "gap")
+	c.hear(at+2, c.changes(2, 6), "publish 6", `losses: "a" 0-50@1 released 3 "b" 100-0@2 expired 5`, "ask m from 6")
+	c.wantTable(6)
+	c.hear(at+3, c.reply(6)) // and then no more
+}
+
+// An answer that does not lead up to what it speaks of is asked about again.
+func TestCallerAnswerFallsShort(t *testing.T) {
+	c := callerAt(t, 2)
+	at := c.untilAsked("ask m from 2")
+	c.hear(at+1, c.reply(6), "ask m from 2")
+}
+
+func TestCallerMixed(t *testing.T) {
+	forged := func(c *caller) *protocol.LookupReply {
+		r := unasked(c.reply(5))
+		r.From = 4
+		r.Changes = []table.Change{{LSN: 5, Kind: table.Vacated, Generation: 99, Holder: fuzzHolder(0)}}
+		return r
+	}
+	t.Run("a newer snapshot sets it right", func(t *testing.T) {
+		c := callerAt(t, 4)
+		c.hear(10*ms, forged(c), "mixed history", "ask m from 0")
+		c.wantTable(4)
+		c.hear(20*ms, unasked(c.changes(4, 5))) // what follows on it is not asked
+		c.hear(30*ms, c.snapshot(6), "snapshot", "publish 6", `losses: "b" 100-0@2 unknown 5`)
+		c.wantTable(6)
+		c.untilAsked("ask m from 6")
+	})
+	t.Run("the same snapshot does too", func(t *testing.T) {
+		c := callerAt(t, 4)
+		c.hear(10*ms, forged(c), "mixed history", "ask m from 0")
+		c.hear(20*ms, c.snapshot(4))
+		c.hear(30*ms, unasked(c.changes(4, 5)), "publish 5", `losses: "b" 100-0@2 expired 5`)
+	})
+	t.Run("an older snapshot does not", func(t *testing.T) {
+		c := callerAt(t, 4)
+		c.hear(10*ms, forged(c), "mixed history", "ask m from 0")
+		c.hear(20*ms, unasked(c.snapshot(2)), "old snapshot")
+		c.wantTable(4)
+		c.hear(30*ms, unasked(c.changes(4, 5)))
+	})
+	t.Run("half of what does not fit is not taken", func(t *testing.T) {
+		c := callerAt(t, 2)
+		r := unasked(c.reply(4))
+		r.From = 2
+		r.Changes = []table.Change{story[2], {LSN: 4, Kind: table.Granted, Generation: 9, Holder: fuzzHolder(0)}}
+		c.hear(10*ms, r, "mixed history", "ask m from 0")
+		c.wantTable(2)
+	})
+}
+
+func TestCallerSnapshots(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		from, to int
+		want     []string
+		lsn      int
+	}{
+		{"newer", 2, 4, []string{"snapshot", "publish 4", `losses: "a" 0-50@1 unknown 3`}, 4},
+		{"much newer", 2, 6, []string{"snapshot", "publish 6", `losses: "a" 0-50@1 unknown 3 "b" 100-0@2 unknown 5`}, 6},
+		{"newer and nothing lost", 3, 4, []string{"snapshot", "publish 4"}, 4},
+		{"newer, and what was lost was vacant before", 5, 6, []string{"snapshot", "publish 6"}, 6},
+		{"the same", 4, 4, []string{"old snapshot"}, 4},
+		{"older", 4, 3, []string{"old snapshot"}, 4},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := callerAt(t, c.from)
+			m.hear(10*ms, unasked(m.snapshot(c.to)), c.want...)
+			m.wantTable(c.lsn)
+		})
+	}
+}
+
+func TestCallerDespairs(t *testing.T) {
+	c := callerAt(t, 2)
+	const everything = `losses: "" 0-0@0 contact lost 2`
+	var told []mono.Instant
+	for now := mono.Instant(0); now < 100*second; now = c.wake {
+		actions, wake := c.machine.Advance(now)
+		if wake <= now {
+			t.Fatalf("at %v it wants to be woken at %v", now, wake)
+		}
+		c.wake = wake
+		for _, a := range actions {
+			if c.describe(a) == everything {
+				told = append(told, now)
+			}
+		}
+	}
+	if diff := cmp.Diff([]mono.Instant{30 * second, 60 * second, 90 * second}, told); diff != "" {
+		t.Fatalf("everything was reported as lost (-want +got):\n%s", diff)
+	}
+	c.wantTable(2) // it goes on answering
+
+	at := c.untilAsked("ask everyone from 2")
+	c.hear(at+10*ms, c.reply(2), "contact back")
+	c.untilAsked("ask m from 2")
+}
+
+// A despair that is noticed late is one despair.
+func TestCallerDespairsLate(t *testing.T) {
+	c := callerAt(t, 2)
+	c.advance(200*second, "contact lost", `losses: "" 0-0@0 contact lost 2`, "ask m from 2")
+	if c.wake > 230*second {
+		t.Errorf("it wants to be woken at %v, and must say so again at 230 s", c.wake)
+	}
+}
+
+func TestCallerWithoutTableDoesNotDespair(t *testing.T) {
+	c := newCaller(t)
+	c.advance(200*second, "ask everyone from 0")
+}
+
+// What an answer proves is as old as the request, and older by what the
+// leader does not know.
+func TestCallerAge(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		age  time.Duration
+		want mono.Instant
+	}{
+		{"none", 0, 34 * second},
+		{"some", 2 * time.Second, 32 * second},
+		{"more than the lookup knew", 5 * time.Second, 30 * second},
+		{"without end", 1<<63 - 1, 30 * second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := callerAt(t, 2)
+			m.step(4*second, lookup.Refresh{}, "ask m from 2")
+			r := m.reply(2)
+			r.Age = c.age
+			m.hear(4400*ms, r) // that the answer was slow makes no difference
+			for m.wake < c.want {
+				actions, wake := m.machine.Advance(m.wake)
+				for _, a := range actions {
+					if _, lost := a.(lookup.Losses); lost {
+						t.Fatalf("it despairs at %v, want %v", m.wake, c.want)
+					}
+				}
+				m.wake = wake
+			}
+			actions, _ := m.machine.Advance(c.want)
+			if len(actions) < 2 || m.describe(actions[0]) != "contact lost" {
+				t.Errorf("at %v it does not despair: %v", c.want, actions)
+			}
+		})
+	}
+}
+
+// An answer to an earlier request proves nothing, and neither does a message
+// that nobody asked for.
+func TestCallerOnlyTheNewestAnswerCounts(t *testing.T) {
+	c := callerAt(t, 2)
+	c.step(4*second, lookup.Refresh{}, "ask m from 2")
+	old := c.reply(2)
+	at := c.untilAsked("leader silent", "ask everyone from 2")
+	c.hear(at+1, old)
+	c.hear(at+2, unasked(c.reply(2)))
+	c.advance(30*second, "contact lost", `losses: "" 0-0@0 contact lost 2`, "leader silent", "ask everyone from 2")
+}
+
+func TestCallerAsksEveryone(t *testing.T) {
+	c := callerAt(t, 2)
+	at := c.untilAsked("ask m from 2")
+	waits := []mono.Instant{500 * ms, 1000 * ms, 2000 * ms, 4000 * ms, 5000 * ms, 5000 * ms}
+	for i, most := range waits {
+		if wait := c.wake - at; wait < most*7/8 || wait > most {
+			t.Errorf("after %d misses it waits %v, want %v less up to an eighth", i, wait, most)
+		}
+		want := []string{"ask everyone from 2"}
+		if i == 0 {
+			want = []string{"leader silent", "ask everyone from 2"}
+		}
+		at = c.untilAsked(want...)
+	}
+	c.hear(at+1, c.reply(2))
+	if c.wake < at+4375*ms {
+		t.Errorf("once answered it asks again at %v, having asked at %v", c.wake, at)
+	}
+}
+
+func TestCallerRedirect(t *testing.T) {
+	to := func(leader string, term leasehold.Term) lookup.Event {
+		r := lookup.Redirect{}
+		r.Term = term
+		r.Leader = "m2"
+		if leader == "" {
+			r.Leader = ""
+		}
+		return r
+	}
+	c := callerAt(t, 2)
+	at := c.untilAsked("ask m from 2")
+	c.step(at+1, to("m2", 2)) // not as long as the leader may still answer
+	at = c.untilAsked("leader silent", "ask everyone from 2")
+	c.step(at+1, to("", 2))
+	c.step(at+2, to("m2", 0)) // an earlier term
+	c.step(at+3, to("m2", 2), "ask m2 from 2")
+	c.step(at+4, to("m2", 2)) // no news
+	r := c.reply(2)
+	r.Leader, r.Term = "m2", 2
+	c.hear(at+5, r)
+	c.untilAsked("ask m2 from 2")
+}
+
+func TestCallerDrops(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		spoil func(*protocol.LookupReply)
+		want  []string
+	}{
+		{"nonsense", func(r *protocol.LookupReply) { r.LSN = 9 }, []string{"bad message"}},
+		{"another namespace", func(r *protocol.LookupReply) { r.Namespace = "other" }, []string{"foreign message"}},
+		{"an earlier term", func(r *protocol.LookupReply) { r.Term = 1 }, []string{"stale term"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := callerAt(t, 2)
+			later := unasked(m.reply(2))
+			later.Term = 2
+			m.hear(1*ms, later)
+			r := unasked(m.changes(2, 4))
+			r.Term = 2
+			c.spoil(r)
+			m.hear(10*ms, r, c.want...)
+			m.wantTable(2)
+		})
+	}
+}
+
+func TestCallerRefresh(t *testing.T) {
+	c := callerAt(t, 2)
+	c.step(1*second, lookup.Refresh{}, "ask m from 2")
+	c.step(1001*ms, lookup.Refresh{}) // the answer under way may be older than that
+	c.hear(1100*ms, c.changes(2, 3), "publish 3", `losses: "a" 0-50@1 released 3`, "ask m from 3")
+	c.hear(1200*ms, c.reply(3))
+	c.step(1300*ms, lookup.Refresh{}, "ask m from 3")
+}
+
+func TestCallerSlept(t *testing.T) {
+	c := callerAt(t, 2)
+	c.step(4*second, lookup.Refresh{}, "ask m from 2")
+	old := c.reply(2)
+	c.step(4100*ms, lookup.Slept{}, "slept", "contact lost", `losses: "" 0-0@0 contact lost 2`, "ask m from 2")
+	c.hear(4200*ms, old) // it may be arbitrarily old
+	c.hear(4300*ms, c.reply(2), "contact back")
+	c.step(4400*ms, lookup.Slept{}, "slept", "contact lost", `losses: "" 0-0@0 contact lost 2`, "ask m from 2")
+}

@@ -1,0 +1,305 @@
+package table_test
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/keyrange"
+	"github.com/leasehold-dev/leasehold/internal/table"
+)
+
+var (
+	ann = &table.Holder{Owner: "ann", Session: leasehold.Session{0xa1}, Addr: "a", Weight: 1}
+	bob = &table.Holder{Owner: "bob", Session: leasehold.Session{0xb2}, Addr: "b", Weight: 1}
+)
+
+func span(start, limit leasehold.Key) leasehold.Range {
+	return leasehold.Range{Start: start, Limit: limit}
+}
+
+func grant(lsn leasehold.LSN, r leasehold.Range, g leasehold.Generation, to *table.Holder) table.Change {
+	return table.Change{LSN: lsn, Kind: table.Granted, Range: r, Generation: g, Holder: to}
+}
+
+func vacate(lsn leasehold.LSN, r leasehold.Range, g leasehold.Generation, from *table.Holder) table.Change {
+	return table.Change{LSN: lsn, Kind: table.Vacated, Range: r, Generation: g, Holder: from, Cause: leasehold.CauseExpired}
+}
+
+// A row is an entry of a table, with its range, as a test writes it.
+type row struct {
+	Range leasehold.Range
+	Gen   leasehold.Generation
+	Owner leasehold.OwnerID
+	Lost  leasehold.LSN
+}
+
+func rows(t *table.Table) []row {
+	var out []row
+	for r, e := range t.All() {
+		line := row{Range: r, Gen: e.Generation, Lost: e.Lost}
+		if !e.Vacant() {
+			line.Owner = e.Holder.Owner
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+func apply(t *testing.T, to *table.Table, changes ...table.Change) *table.Table {
+	t.Helper()
+	for i := range changes {
+		if err := to.Apply(&changes[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return to
+}
+
+func checkRows(t *testing.T, tab *table.Table, want ...row) {
+	t.Helper()
+	if diff := cmp.Diff(want, rows(tab)); diff != "" {
+		t.Errorf("table (-want +got):\n%s", diff)
+	}
+	if tab.Len() != len(want) {
+		t.Errorf("it has %d ranges, want %d", tab.Len(), len(want))
+	}
+}
+
+func TestNew(t *testing.T) {
+	tab := table.New()
+	checkRows(t, tab, row{Range: leasehold.All})
+	if tab.LSN() != 0 || tab.Newest() != 0 {
+		t.Errorf("it is at lsn %d, newest generation %d, want 0 and 0", tab.LSN(), tab.Newest())
+	}
+}
+
+// held is the table that the refusals are tried on: ann has 10 to 20, bob had
+// 20 to 30, the newest generation is 7.
+func held(t *testing.T) *table.Table {
+	t.Helper()
+	return apply(t, table.New(),
+		grant(1, span(10, 20), 5, ann), grant(2, span(20, 30), 7, bob), vacate(3, span(20, 30), 7, bob))
+}
+
+func TestApplyRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change table.Change
+		want   string
+	}{
+		{"a change that it has", grant(3, span(0, 5), 8, ann),
+			`apply change "lsn 3: 0000000000000000-0000000000000005@8 goes to ann/a1000000": table is at lsn 3`},
+		{"a change too far", grant(5, span(0, 5), 8, ann),
+			`apply change "lsn 5: 0000000000000000-0000000000000005@8 goes to ann/a1000000": table is at lsn 3`},
+		{"a grant of no key", grant(4, span(5, 5), 8, ann),
+			`apply change "lsn 4: 0000000000000005-0000000000000005@8 goes to ann/a1000000": change is incomplete`},
+		{"a grant to nobody", grant(4, span(0, 5), 8, nil),
+			`apply change "lsn 4: 0000000000000000-0000000000000005@8 goes to <nil>": change is incomplete`},
+		{"a grant of no generation", grant(4, span(0, 5), 0, ann),
+			`apply change "lsn 4: 0000000000000000-0000000000000005@0 goes to ann/a1000000": change is incomplete`},
+		{"the newest generation again", grant(4, span(0, 5), 7, ann),
+			`apply change "lsn 4: 0000000000000000-0000000000000005@7 goes to ann/a1000000": generation 7 is not newer than 7`},
+		{"a generation that was skipped", grant(4, span(0, 5), 6, ann),
+			`apply change "lsn 4: 0000000000000000-0000000000000005@6 goes to ann/a1000000": generation 6 is not newer than 7`},
+		{"a range that is held", grant(4, span(10, 20), 8, bob),
+			`apply change "lsn 4: 000000000000000a-0000000000000014@8 goes to bob/b2000000": 000000000000000a-0000000000000014 is held by ann/a1000000 at generation 5`},
+		{"a range that is held at its end", grant(4, span(0, 11), 8, bob),
+			`apply change "lsn 4: 0000000000000000-000000000000000b@8 goes to bob/b2000000": 000000000000000a-000000000000000b is held by ann/a1000000 at generation 5`},
+		{"a range that its own holder holds", grant(4, span(19, 0), 8, ann),
+			`apply change "lsn 4: 0000000000000013-end@8 goes to ann/a1000000": 0000000000000013-0000000000000014 is held by ann/a1000000 at generation 5`},
+		{"to vacate what is vacant", vacate(4, span(20, 30), 7, bob),
+			`apply change "lsn 4: 0000000000000014-000000000000001e@7 leaves bob/b2000000 (expired)": 0000000000000014-000000000000001e is at generation 0`},
+		{"to vacate another generation", vacate(4, span(10, 20), 6, ann),
+			`apply change "lsn 4: 000000000000000a-0000000000000014@6 leaves ann/a1000000 (expired)": 000000000000000a-0000000000000014 is at generation 5`},
+		{"to vacate more than is held", vacate(4, span(10, 21), 5, ann),
+			`apply change "lsn 4: 000000000000000a-0000000000000015@5 leaves ann/a1000000 (expired)": 000000000000000a-0000000000000014 is at generation 5`},
+		{"to vacate from before what is held", vacate(4, span(9, 20), 5, ann),
+			`apply change "lsn 4: 0000000000000009-0000000000000014@5 leaves ann/a1000000 (expired)": 0000000000000000-000000000000000a is at generation 0`},
+		{"to vacate up to the end", vacate(4, span(10, 0), 5, ann),
+			`apply change "lsn 4: 000000000000000a-end@5 leaves ann/a1000000 (expired)": 000000000000000a-0000000000000014 is at generation 5`},
+		{"what it does not know", table.Change{LSN: 4, Kind: 9, Range: span(0, 5), Generation: 8, Holder: ann},
+			`apply change "lsn 4: 0000000000000000-0000000000000005@8 goes to ann/a1000000": unknown kind 9`},
+		{"nothing at all", table.Change{LSN: 4},
+			`apply change "lsn 4: 0000000000000000-end@0 goes to <nil>": change is incomplete`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tab := held(t)
+			err := tab.Apply(&c.change)
+			if err == nil {
+				t.Fatal("it is applied")
+			}
+			if diff := cmp.Diff(c.want, err.Error()); diff != "" {
+				t.Errorf("what it says (-want +got):\n%s", diff)
+			}
+			if !errors.Is(err, leasehold.Internal) {
+				t.Errorf("its kind is %v, want %v", leasehold.KindOf(err), leasehold.Internal)
+			}
+			checkRows(t, tab, rows(held(t))...)
+			if tab.LSN() != 3 || tab.Newest() != 7 {
+				t.Errorf("it went to lsn %d, newest generation %d", tab.LSN(), tab.Newest())
+			}
+		})
+	}
+}
+
+func TestApplySplitsAndMerges(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		changes []table.Change
+		want    []row
+	}{
+		{
+			"what stays keeps its generation",
+			[]table.Change{grant(1, leasehold.All, 1, ann), vacate(2, span(10, 20), 1, ann)},
+			[]row{{span(0, 10), 1, "ann", 0}, {Range: span(10, 20), Lost: 2}, {span(20, 0), 1, "ann", 0}},
+		},
+		{
+			"what is granted back is a lease of its own",
+			[]table.Change{grant(1, leasehold.All, 1, ann), vacate(2, span(10, 0), 1, ann), grant(3, span(10, 0), 2, ann)},
+			[]row{{span(0, 10), 1, "ann", 0}, {span(10, 0), 2, "ann", 2}},
+		},
+		{
+			"a grant over several vacant ranges is one lease",
+			[]table.Change{
+				grant(1, span(0, 10), 1, ann), grant(2, span(10, 20), 2, bob),
+				vacate(3, span(0, 10), 1, ann), vacate(4, span(10, 20), 2, bob), grant(5, span(5, 30), 3, bob),
+			},
+			[]row{{Range: span(0, 5), Lost: 3}, {span(5, 30), 3, "bob", 4}, {Range: span(30, 0)}},
+		},
+		{
+			"a grant within one vacant range leaves the rest as it was",
+			[]table.Change{grant(1, leasehold.All, 1, ann), vacate(2, leasehold.All, 1, ann), grant(3, span(10, 20), 2, bob)},
+			[]row{{Range: span(0, 10), Lost: 2}, {span(10, 20), 2, "bob", 2}, {Range: span(20, 0), Lost: 2}},
+		},
+		{
+			"ranges that were lost at different times stay apart",
+			[]table.Change{grant(1, leasehold.All, 1, ann), vacate(2, span(0, 10), 1, ann), vacate(3, span(10, 0), 1, ann)},
+			[]row{{Range: span(0, 10), Lost: 2}, {Range: span(10, 0), Lost: 3}},
+		},
+		{
+			"the ends of the key space",
+			[]table.Change{grant(1, span(math.MaxUint64, 0), 1, ann), grant(2, span(0, 1), 2, ann)},
+			[]row{{span(0, 1), 2, "ann", 0}, {Range: span(1, math.MaxUint64)}, {span(math.MaxUint64, 0), 1, "ann", 0}},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) { checkRows(t, apply(t, table.New(), c.changes...), c.want...) })
+	}
+}
+
+// A grant of a never held range next to one that lost its state counts as a
+// loss in all of it: too much is said, never too little.
+func TestLostIsTheNewestOfWhatIsGranted(t *testing.T) {
+	tab := apply(t, table.New(),
+		grant(1, span(0, 10), 1, ann), vacate(2, span(0, 10), 1, ann),
+		grant(3, span(20, 30), 2, ann), vacate(4, span(20, 30), 2, ann),
+		grant(5, span(0, 40), 3, bob))
+	checkRows(t, tab, row{span(0, 40), 3, "bob", 4}, row{Range: span(40, 0)})
+}
+
+func TestGenerationsMaySkip(t *testing.T) {
+	tab := apply(t, table.New(), grant(1, span(0, 10), 1000, ann), grant(2, span(10, 20), 1001, ann))
+	if tab.Newest() != 1001 {
+		t.Errorf("the newest generation is %d, want 1001", tab.Newest())
+	}
+	apply(t, tab, vacate(3, span(10, 20), 1001, ann))
+	if tab.Newest() != 1001 {
+		t.Errorf("once vacated, the newest generation is %d, want 1001", tab.Newest())
+	}
+}
+
+func TestChangeLoss(t *testing.T) {
+	v, g := vacate(4, span(1, 2), 3, ann), grant(4, span(1, 2), 3, ann)
+	loss, ok := v.Loss()
+	want := leasehold.Loss{Range: span(1, 2), Owner: "ann", Generation: 3, Cause: leasehold.CauseExpired, LSN: 4}
+	if diff := cmp.Diff(want, loss); !ok || diff != "" {
+		t.Errorf("vacated: %t (-want +got):\n%s", ok, diff)
+	}
+	if loss, ok := g.Loss(); ok {
+		t.Errorf("a grant lost %v", loss)
+	}
+}
+
+func TestClone(t *testing.T) {
+	original := held(t)
+	clone := original.Clone()
+	if diff := cmp.Diff(rows(original), rows(clone)); diff != "" || clone.LSN() != original.LSN() || clone.Newest() != original.Newest() {
+		t.Fatalf("clone at lsn %d, newest %d (-original +clone):\n%s", clone.LSN(), clone.Newest(), diff)
+	}
+	apply(t, clone, vacate(4, span(12, 15), 5, ann), grant(5, span(12, 15), 8, bob))
+	checkRows(t, original, rows(held(t))...)
+	apply(t, original, grant(4, span(0, 10), 9, bob))
+	checkRows(t, clone,
+		row{Range: span(0, 10)}, row{span(10, 12), 5, "ann", 0}, row{span(12, 15), 8, "bob", 4}, row{span(15, 20), 5, "ann", 0},
+		row{Range: span(20, 30), Lost: 3}, row{Range: span(30, 0)})
+	if original.LSN() != 4 || original.Newest() != 9 || clone.LSN() != 5 || clone.Newest() != 8 {
+		t.Errorf("original at %d and %d, clone at %d and %d", original.LSN(), original.Newest(), clone.LSN(), clone.Newest())
+	}
+}
+
+func TestAtAndWithin(t *testing.T) {
+	tab := held(t)
+	if r, e := tab.At(15); r != span(10, 20) || e.Holder != ann {
+		t.Errorf("at 15: %v, %+v", r, e)
+	}
+	var parts []leasehold.Range
+	for r := range tab.Within(span(15, 25)) {
+		parts = append(parts, r)
+	}
+	if diff := cmp.Diff([]leasehold.Range{span(15, 20), span(20, 25)}, parts); diff != "" {
+		t.Errorf("within 15 to 25 (-want +got):\n%s", diff)
+	}
+}
+
+func entries(es ...table.Entry) *keyrange.Map[table.Entry] {
+	var b keyrange.Builder[table.Entry]
+	for i, e := range es {
+		b.Append(leasehold.Key(i)*10, e)
+	}
+	return b.Map()
+}
+
+func TestRestore(t *testing.T) {
+	original := held(t)
+	restored, err := table.Restore(original.LSN(), original.Newest(), original.Entries().Clone())
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkRows(t, restored, rows(original)...)
+	if restored.LSN() != 3 || restored.Newest() != 7 {
+		t.Errorf("restored at lsn %d, newest generation %d", restored.LSN(), restored.Newest())
+	}
+	apply(t, restored, grant(4, span(0, 10), 8, bob))
+}
+
+func TestRestoreRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		entry table.Entry
+		want  string
+	}{
+		{"a holder without a generation", table.Entry{Holder: ann},
+			`restore table "000000000000000a-end": generation 0 (newest 5), holder ann/a1000000, lost at lsn 0 (table at 3) do not fit together`},
+		{"a generation without a holder", table.Entry{Generation: 2},
+			`restore table "000000000000000a-end": generation 2 (newest 5), holder <nil>, lost at lsn 0 (table at 3) do not fit together`},
+		{"a generation that is still to come", table.Entry{Generation: 6, Holder: ann},
+			`restore table "000000000000000a-end": generation 6 (newest 5), holder ann/a1000000, lost at lsn 0 (table at 3) do not fit together`},
+		{"a loss that is still to come", table.Entry{Lost: 4},
+			`restore table "000000000000000a-end": generation 0 (newest 5), holder <nil>, lost at lsn 4 (table at 3) do not fit together`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := table.Restore(3, 5, entries(table.Entry{Generation: 5, Holder: bob, Lost: 3}, c.entry))
+			if err == nil {
+				t.Fatal("it is restored")
+			}
+			if diff := cmp.Diff(c.want, err.Error()); diff != "" {
+				t.Errorf("what it says (-want +got):\n%s", diff)
+			}
+			if !errors.Is(err, leasehold.Invalid) {
+				t.Errorf("its kind is %v, want %v", leasehold.KindOf(err), leasehold.Invalid)
+			}
+		})
+	}
+}
