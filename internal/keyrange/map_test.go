@@ -19,7 +19,7 @@ func TestMapAgainstModel(t *testing.T) {
 // with the model on the way. Halfway it is cloned, and the two go apart.
 func exerciseMap(t failer, h history) {
 	t.Helper()
-	m := keyrange.NewMap[byte](0)
+	m := keyrange.SmallBlocks(keyrange.NewMap[byte](0))
 	half := len(h) / 2
 	var early *keyrange.Map[byte]
 	for i, w := range h {
@@ -65,6 +65,7 @@ func checkMap(t failer, m *keyrange.Map[byte], h history) {
 	if m.Len() != len(want) {
 		t.Errorf("after %v: Len = %d, want %d", h, m.Len(), len(want))
 	}
+	checkBlocks(t, m)
 	for _, s := range want {
 		last := s.Range.Limit - 1
 		for _, k := range []leasehold.Key{s.Range.Start, s.Range.Start + (last-s.Range.Start)/2, last} {
@@ -72,6 +73,16 @@ func checkMap(t failer, m *keyrange.Map[byte], h history) {
 				t.Errorf("after %v: At(%v) = %v, %d, want %v, %d", h, k, r, v, s.Range, s.Value)
 			}
 		}
+	}
+}
+
+// checkBlocks checks that no block is empty or too large, and that there are
+// not many more than needed.
+func checkBlocks(t failer, m *keyrange.Map[byte]) {
+	t.Helper()
+	sizes, most := keyrange.Blocks(m)
+	if len(sizes) == 0 || slices.Min(sizes) < 1 || slices.Max(sizes) > most {
+		t.Errorf("blocks have sizes %v, want 1 to %d", sizes, most)
 	}
 }
 

@@ -95,7 +95,7 @@ func New(now mono.Instant, cfg Config, term leasehold.Term, authority mono.Insta
 // begin starts every step. The first one takes over: from here on we judge who
 // is alive, so that nobody's time starts before we can listen.
 func (m *Machine) begin(now mono.Instant) {
-	m.out = m.out[:0]
+	m.out = emptied(m.out)
 	if !m.begun {
 		m.begun = true
 		m.inherit(now)
@@ -195,6 +195,17 @@ func (m *Machine) Advance(now mono.Instant) ([]Action, mono.Instant) {
 	}
 	m.begin(now)
 	return m.finish(now)
+}
+
+// emptied returns an empty slice to fill again, without what it pointed to. A
+// large one, which a rare event needed, is given up.
+func emptied[T any](s []T) []T {
+	const usual = 1024
+	if cap(s) > usual {
+		return nil
+	}
+	clear(s)
+	return s[:0]
 }
 
 func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {

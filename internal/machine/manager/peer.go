@@ -43,8 +43,9 @@ type peer struct {
 	// fresh holds grants that it has not confirmed: generation to the message
 	// that first offered it, 0 if none did yet.
 	fresh map[leasehold.Generation]protocol.Seq
-	// offers is what to tell it; nil if it must be worked out again.
-	offers []protocol.Offer
+	// plain: it is to keep all its leases as they are, and has confirmed them.
+	// If not, what to tell it must be worked out.
+	plain bool
 }
 
 // member reports whether the peer takes part in the partitioning.
@@ -70,5 +71,5 @@ func (p *peer) add(l leasehold.Lease) {
 
 func (p *peer) setLeases(leases []leasehold.Lease) {
 	p.leases = leases
-	p.offers = nil
+	p.plain = false
 }

@@ -69,7 +69,7 @@ func (m *Machine) adopt(want partition.Assignment) {
 		if s.incumbent.member() {
 			byOwner[s.owner] = s
 		}
-		s.incumbent.offers = nil
+		s.incumbent.plain = false
 	}
 	var b keyrange.Builder[*seat]
 	b.Grow(len(want))
@@ -121,7 +121,9 @@ func (m *Machine) settleFreed(grants *[]grant) (changes []table.Change) {
 			}
 		}
 	}
-	m.freed = slices.Delete(m.freed, 0, n)
+	if m.freed = slices.Delete(m.freed, 0, n); len(m.freed) == 0 {
+		m.freed = emptied(m.freed)
+	}
 	return changes
 }
 
@@ -168,20 +170,23 @@ func (m *Machine) tellTouched(now mono.Instant) {
 			m.tell(now, p)
 		}
 	}
-	m.touched = m.touched[:0]
+	m.touched = emptied(m.touched)
 }
 
 // news reports whether there is anything in what we would tell p but renewals.
 func (m *Machine) news(p *peer) bool {
-	return len(p.fresh) > 0 || len(m.offersTo(p)) != len(p.leases) || m.shrinks(p)
+	if !p.plain {
+		p.plain = len(p.fresh) == 0 && m.keepsAll(p)
+	}
+	return !p.plain
 }
 
-// shrinks reports whether a lease is offered to p in part only.
-func (m *Machine) shrinks(p *peer) bool {
-	for i, o := range m.offersTo(p) {
-		if o.Lease != p.leases[i] {
-			return true
+// keepsAll reports whether the plan leaves p all its leases.
+func (m *Machine) keepsAll(p *peer) bool {
+	for _, l := range p.leases {
+		if r, s := m.desired.At(l.Range.Start); s != p.seat || !r.Covers(l.Range) {
+			return false
 		}
 	}
-	return false
+	return true
 }

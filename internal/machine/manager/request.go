@@ -228,10 +228,16 @@ func offered(offers []protocol.Offer, g leasehold.Generation) bool {
 
 // offersTo returns the peer's leases as far as the plan leaves them to it.
 func (m *Machine) offersTo(p *peer) []protocol.Offer {
-	if p.offers != nil || len(p.leases) == 0 {
-		return p.offers
+	if len(p.leases) == 0 {
+		return nil
 	}
 	offers := make([]protocol.Offer, 0, len(p.leases))
+	if !m.news(p) {
+		for _, l := range p.leases {
+			offers = append(offers, protocol.Offer{Lease: l})
+		}
+		return offers
+	}
 	for _, l := range p.leases {
 		_, fresh := p.fresh[l.Generation]
 		for r, s := range m.desired.Within(l.Range) {
@@ -240,6 +246,5 @@ func (m *Machine) offersTo(p *peer) []protocol.Offer {
 			}
 		}
 	}
-	p.offers = offers
 	return offers
 }
