@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/machine/lookup"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/internal/table"
 )
 
@@ -456,14 +457,8 @@ func TestCallerAsksEveryone(t *testing.T) {
 }
 
 func TestCallerRedirect(t *testing.T) {
-	to := func(leader string, term leasehold.Term) lookup.Event {
-		r := lookup.Redirect{}
-		r.Term = term
-		r.Leader = "m2"
-		if leader == "" {
-			r.Leader = ""
-		}
-		return r
+	to := func(leader storage.ManagerID, term leasehold.Term) lookup.Event {
+		return lookup.Redirect{NotLeader: protocol.NotLeader{Leader: leader, Term: term}}
 	}
 	c := callerAt(t, 2)
 	at := c.untilAsked("ask m from 2")

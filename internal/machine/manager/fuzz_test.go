@@ -490,10 +490,13 @@ func (l *fuzzedLeader) checkSizes() {
 func FuzzManager(f *testing.F) {
 	f.Add([]byte{})
 	random := rand.New(rand.NewPCG(7, 8))
-	for range 40 {
+	for i := range 60 {
 		data := make([]byte, 1500)
-		for i := range data {
-			data[i] = byte(random.Uint32())
+		for j := range data {
+			data[j] = byte(random.Uint32())
+			if i%3 > 0 && random.IntN(3) > 0 {
+				data[j] %= 100 // the usual
+			}
 		}
 		f.Add(data)
 	}

@@ -332,6 +332,7 @@ func TestLateAnswersAreDropped(t *testing.T) {
 	p.manages(40*ms, "x", 1, manager.Committed{Outcome: storage.Done}) // nobody leads
 	p.elects(50*ms, election.Swapped{Outcome: storage.Done, Version: 2}, "load x in 2", "load y in 2", "lead in 2")
 	p.loads(60*ms, "x", 1, &storage.State{Term: 1}) // for the earlier term
+	p.loads(60*ms, "x", 1, &storage.State{Term: 2}) // the same, read late
 	if p.machine.Manager("x") != nil {
 		t.Fatal("it took the earlier term's table")
 	}
