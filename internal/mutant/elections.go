@@ -29,7 +29,7 @@ var elections = []Mutant{
 		Name: "resigned-leader-goes-on",
 		Why:  "a leader that has resigned still acts",
 		File: electionFile,
-		Old:  "			m.leading = false\n			m.emit(StepDown{})\n",
+		Old:  "		m.leading = false\n		m.emit(StepDown{})\n",
 		New:  "",
 	},
 	{

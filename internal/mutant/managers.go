@@ -75,13 +75,8 @@ var managers = []Mutant{
 		Name: "recall-not-waited-for",
 		Why:  "a recalled range is granted to the next owner before it has come back",
 		File: planFile,
-		Old:  "			m.touch(p)\n		}\n	}\n	return grants",
-		New: `			m.touch(p)
-			m.free(leasehold.Lease{Range: r, Generation: pair.A.Generation}, p.holder, leasehold.CauseReleased)
-			p.drop([]leasehold.Lease{{Range: r, Generation: pair.A.Generation}})
-		}
-	}
-	return grants`,
+		Old:  "if first, fresh := p.fresh[l.Generation]; fresh && first == 0 {\n		m.note(NoteWithdrawn",
+		New:  "if true {\n		m.touch(p)\n		m.note(NoteWithdrawn",
 	},
 	{
 		Name: "released-lease-offered-again",

@@ -17,6 +17,7 @@ type Timing struct {
 // Bounds on configurable times. The upper one keeps sums far from overflow.
 const (
 	MinLease = 10 * time.Millisecond
+	MinRenew = time.Millisecond
 	MaxLease = 24 * time.Hour
 	MaxDrift = 10
 )
@@ -27,8 +28,8 @@ func (t Timing) Validate() error {
 	switch {
 	case t.Lease < MinLease || t.Lease > MaxLease:
 		return leasehold.Errorf(op, leasehold.Invalid, t.Lease.String(), "a lease lasts %v to %v", MinLease, MaxLease)
-	case t.Renew <= 0 || t.Renew > t.Lease/2:
-		return leasehold.Errorf(op, leasehold.Invalid, t.Renew.String(), "renewals come at least twice in a lease of %v", t.Lease)
+	case t.Renew < MinRenew || t.Renew > t.Lease/2:
+		return leasehold.Errorf(op, leasehold.Invalid, t.Renew.String(), "renewals come at least twice in a lease of %v, and not more often than every %v", t.Lease, MinRenew)
 	case !(t.Drift >= 1 && t.Drift <= MaxDrift):
 		return leasehold.Errorf(op, leasehold.Invalid, "drift", "is %v, want 1 to %d", float64(t.Drift), MaxDrift)
 	}

@@ -222,15 +222,7 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 	case Slept:
 		m.slept(now)
 	case Resign:
-		m.resigning = true
-		m.note(NoteResigning, uint64(m.record.Term), 0)
-		if m.leading {
-			m.leading = false
-			m.emit(StepDown{})
-			m.nextRenew = now
-		} else {
-			m.retire()
-		}
+		m.resign(now)
 	}
 	return m.finish(now)
 }
@@ -414,7 +406,7 @@ func (m *Machine) won(now mono.Instant, v storage.Version) {
 		// We stepped down while it was under way. A term is led once: what we
 		// said in it is forgotten, and its numbers must not be used again.
 	case m.leading:
-		if m.lapsed {
+		if m.lapsed && now < m.until {
 			m.note(NoteRegained, uint64(rec.Beat), 0)
 		}
 		m.lapsed = now >= m.until
@@ -448,6 +440,24 @@ func (m *Machine) stepDown(by leasehold.Term) {
 	m.leading, m.lapsed = false, false
 	m.nextRenew = mono.Never
 	m.emit(StepDown{})
+}
+
+// resign stops leading at once, and then lets the store know. A swap under way
+// is waited for: if it makes us leader, we must resign from that.
+func (m *Machine) resign(now mono.Instant) {
+	if m.resigning {
+		return
+	}
+	m.resigning = true
+	m.note(NoteResigning, uint64(m.record.Term), 0)
+	m.nextRenew = now
+	switch {
+	case m.leading:
+		m.leading = false
+		m.emit(StepDown{})
+	case m.try == nil:
+		m.retire()
+	}
 }
 
 // superseded gives way to a leader whom others have heard of. If it turns out

@@ -81,6 +81,9 @@ func (c *Config) validate() error {
 			return bad("%s is %d, want more than 0", d.name, *d.field)
 		}
 	}
+	if c.BatchChanges < 2 {
+		return bad("BatchChanges is %d, want at least 2: a lease that moves is two changes", c.BatchChanges)
+	}
 	if c.Backoff == 0 {
 		c.Backoff = 200 * time.Millisecond
 	}

@@ -102,6 +102,7 @@ const (
 	NoteReleased                      // a recalled lease came back: Have its generation
 	NoteRefused                       // a holder does not know its lease: Have its generation
 	NoteGrantPending                  // a grant was lost to a race and is sent again: Have its generation
+	NoteWithdrawn                     // a grant was taken back before it was offered: Have its generation
 	NoteGrantOrphaned                 // a grant was committed for a session that is gone: Have its generation
 	NoteNameTaken                     // a session waits for another one with its name
 	NoteSuccessor                     // a waiting session got the name
@@ -120,7 +121,7 @@ const (
 
 var notableNames = [notables]string{
 	"bad message", "foreign message", "no authority", "duplicate", "race", "hello", "joined", "expired", "left",
-	"released", "refused", "grant pending", "grant orphaned", "name taken", "successor", "predecessor gone", "full",
+	"released", "refused", "grant pending", "grant withdrawn", "grant orphaned", "name taken", "successor", "predecessor gone", "full",
 	"commit unknown", "commit retried", "commit found", "snapshot sent", "lookup ahead", "policy refused", "takeover renews", "ghost",
 }
 

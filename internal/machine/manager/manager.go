@@ -269,7 +269,7 @@ func (m *Machine) expire(now mono.Instant) {
 	m.wake = mono.Never
 	for _, s := range slices.Clone(m.seats) {
 		if p := s.contender; p != nil && now >= p.until {
-			m.forget(p)
+			m.remove(p, leasehold.CauseExpired)
 		}
 		if p := s.incumbent; p != nil && now >= p.until {
 			m.note(NoteExpired, s.owner, uint64(len(p.leases)), 0)
@@ -289,8 +289,8 @@ func (m *Machine) expire(now mono.Instant) {
 	for _, p := range m.ghosts() {
 		m.wakeAt(p.until)
 	}
-	if m.replan {
-		m.wakeAt(m.replanAt)
+	if m.replan && m.batch == nil {
+		m.wakeAt(m.replanAt) // otherwise the end of the batch is the time
 	}
 }
 

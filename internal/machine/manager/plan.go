@@ -7,6 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/keyrange"
 	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/internal/table"
 	"github.com/leasehold-dev/leasehold/partition"
@@ -101,10 +102,26 @@ func (m *Machine) scan() []grant {
 			continue
 		}
 		if p := m.sessions[pair.A.Holder.Session]; p != nil && p.seat != pair.B {
-			m.touch(p)
+			m.recall(p, leasehold.Lease{Range: r, Generation: pair.A.Generation})
 		}
 	}
 	return grants
+}
+
+// recall sees to it that p gives a lease back, or a part of one. What it was
+// never offered is free at once.
+func (m *Machine) recall(p *peer, l leasehold.Lease) {
+	if first, fresh := p.fresh[l.Generation]; fresh && first == 0 {
+		m.note(NoteWithdrawn, p.holder.Owner, uint64(l.Generation), 0)
+		whole := []leasehold.Lease{l}
+		still := protocol.Missing(whole, protocol.Missing(whole, p.leases)) // a part may be free already
+		for _, part := range still {
+			m.free(part, p.holder, leasehold.CauseReleased)
+		}
+		p.drop(still)
+		return
+	}
+	m.touch(p)
 }
 
 // settleFreed records leases that have ended, and adds what can be granted in

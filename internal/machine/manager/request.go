@@ -9,6 +9,11 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/table"
 )
 
+// maxTermJump is by how much an owner's term may be ahead of ours and still be
+// believed. Terms rise one by one: an owner that is far ahead is broken, and
+// must not use them up.
+const maxTermJump = 1 << 20
+
 // request handles an owner's message: first whether it counts, then what it
 // says, then the answer.
 func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
@@ -18,6 +23,9 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 		return
 	case r.Namespace != m.cfg.Namespace:
 		m.note(NoteForeign, r.Holder.Owner, 0, 0)
+		return
+	case r.Term > m.term+maxTermJump:
+		m.note(NoteBadMessage, r.Holder.Owner, uint64(r.Term), uint64(m.term))
 		return
 	case r.Term > m.term:
 		m.deposed(r.Term)
@@ -29,12 +37,13 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 		m.goodbye(now, r)
 		return
 	}
-	p := m.session(r.Holder)
+	p, refusal := m.session(r.Holder)
 	if p == nil {
-		m.refuse(now, r, leasehold.Limit)
+		m.refuse(now, r, refusal)
 		return
 	}
 	if m.accept(now, p, r) {
+		m.seatGhost(p)
 		m.hear(p, r)
 		p.until = max(p.until, now.Add(m.patience(p)))
 		m.wakeAt(p.until)
@@ -42,30 +51,51 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 	}
 }
 
-// session returns the peer of a holder, making one if there is none and nil
-// if there are too many.
-func (m *Machine) session(h *table.Holder) *peer {
+// session returns the peer of a holder, making one if there is none, or why
+// there can be none.
+func (m *Machine) session(h *table.Holder) (*peer, leasehold.Kind) {
 	if p := m.sessions[h.Session]; p != nil {
-		return p
+		return p, leasehold.Other
 	}
-	i, known := m.findSeat(h.Owner)
-	if known && m.seats[i].contender != nil {
+	if i, known := m.findSeat(h.Owner); known && m.seats[i].contender != nil {
+		if len(m.seats[i].contender.leases) > 0 {
+			return nil, leasehold.NameTaken // it must be waited for
+		}
 		m.forget(m.seats[i].contender) // one at a time waits; the newest is the likeliest to live
 	}
 	if m.heard >= m.cfg.MaxOwners {
 		m.note(NoteFull, h.Owner, uint64(m.heard), 0)
-		return nil
+		return nil, leasehold.Limit
 	}
 	p := &peer{holder: h, seat: m.seat(h.Owner), resendAt: mono.Never}
 	m.sessions[h.Session] = p
 	if p.seat.incumbent == nil {
 		p.seat.incumbent = p
 		m.note(NoteHello, h.Owner, 0, 0)
-		return p
+		return p, leasehold.Other
 	}
 	p.seat.contender = p
 	m.note(NoteNameTaken, h.Owner, 0, 0)
-	return p
+	return p, leasehold.Other
+}
+
+// seatGhost gives a ghost that turns out to live a place: its name, if nobody
+// has it any more, or the place of one who waits for it.
+func (m *Machine) seatGhost(p *peer) {
+	if p.seat != nil {
+		return
+	}
+	s := m.seat(p.holder.Owner)
+	switch {
+	case s.incumbent == nil:
+		s.incumbent = p
+		m.replan = true
+	case s.contender == nil:
+		s.contender = p
+	default:
+		return
+	}
+	p.seat = s
 }
 
 // accept applies the protocol's filter. The first request of a session in our
@@ -209,21 +239,12 @@ func (m *Machine) tell(now mono.Instant, p *peer) {
 		reply.Offers = m.offersTo(p)
 		p.unacked = p.unacked || m.news(p)
 	}
-	for g, first := range p.fresh {
-		if first == 0 && offered(reply.Offers, g) {
-			p.fresh[g] = m.seq
+	for _, o := range reply.Offers {
+		if first, fresh := p.fresh[o.Generation]; fresh && first == 0 {
+			p.fresh[o.Generation] = m.seq
 		}
 	}
 	m.emit(Send{reply})
-}
-
-func offered(offers []protocol.Offer, g leasehold.Generation) bool {
-	for i := range offers {
-		if offers[i].Generation == g {
-			return true
-		}
-	}
-	return false
 }
 
 // offersTo returns the peer's leases as far as the plan leaves them to it.

@@ -135,12 +135,13 @@ func (m *Machine) unchanged(offers []protocol.Offer) bool {
 // exchange installs the offers in place of what we hold.
 func (m *Machine) exchange(offers []protocol.Offer, until mono.Instant) bool {
 	held := m.view.Leases
+	walk := merger{held}
 	next := make([]leasehold.Lease, 0, len(offers))
 	var granted []leasehold.Lease
 	refused, newest := false, m.newest
 	for _, o := range offers {
 		kept := len(next)
-		next = appendHeld(next, held, o.Lease)
+		next = walk.appendHeld(next, o.Lease)
 		whole := len(next) == kept+1 && next[kept].Range == o.Range
 		switch {
 		case whole: // we have it: fresh or not, it goes on
@@ -177,13 +178,25 @@ func anyFresh(offers []protocol.Offer) bool {
 	return false
 }
 
+// A merger walks sorted leases once, while offers are compared with them in
+// order.
+type merger struct {
+	held []leasehold.Lease
+}
+
 // appendHeld appends the parts of l that are held under its generation. Held
 // parts that touch become one.
-func appendHeld(to, held []leasehold.Lease, l leasehold.Lease) []leasehold.Lease {
+func (w *merger) appendHeld(to []leasehold.Lease, l leasehold.Lease) []leasehold.Lease {
+	for len(w.held) > 0 && w.held[0].Range.Last() < l.Range.Start {
+		w.held = w.held[1:] // no later offer can reach it
+	}
 	from := len(to)
-	for _, h := range held {
+	for _, h := range w.held {
 		part, ok := h.Range.Intersect(l.Range)
-		if !ok || h.Generation != l.Generation {
+		if !ok {
+			break
+		}
+		if h.Generation != l.Generation {
 			continue
 		}
 		if n := len(to); n > from && to[n-1].Range.Limit == part.Start {
