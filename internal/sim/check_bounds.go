@@ -17,7 +17,8 @@ func (o *oracle) checkManagerBounds(m *managerHost, machine *manager.Machine) {
 		vnodes = max(vnodes, s.vnodes)
 	}
 	sizes, owners := machine.Sizes(), w.cfg.Owners+2
-	ranges := 3 * (2*owners*vnodes + 1) // weights go up to 2
+	planned := 2*(2*owners)*vnodes + 1 // weights go up to 2
+	ranges := 3 * planned
 	for _, b := range []struct {
 		what       string
 		have, most int
@@ -27,7 +28,7 @@ func (o *oracle) checkManagerBounds(m *managerHost, machine *manager.Machine) {
 		{"sessions", sizes.Sessions, 2 * owners},
 		{"seats", sizes.Seats, 2 * owners},
 		{"ranges", sizes.Ranges, ranges},
-		{"planned ranges", sizes.Planned, 2*owners*vnodes + 1},
+		{"planned ranges", sizes.Planned, planned},
 		{"changes", sizes.Log, simLog + simBatch},
 		{"freed leases", sizes.Freed, ranges},
 		{"actions", sizes.Actions, 64 + 4*ranges},

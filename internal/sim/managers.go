@@ -42,6 +42,7 @@ const simTTL = 3 * time.Second
 const (
 	simLog   = 24
 	simBatch = 12
+	simSeams = 3
 )
 
 func (m *managerHost) boot() {
@@ -54,7 +55,7 @@ func (m *managerHost) boot() {
 		cfg.Namespaces = append(cfg.Namespaces, manager.Config{
 			Namespace: s.name, Self: m.id, Timing: simTiming(), Rand: w.newRand(),
 			Policy:    policy{partition.Consistent{VirtualNodes: s.vnodes}, &w.nemesis},
-			MaxOwners: w.cfg.Owners + 2, LogChanges: simLog, LogAge: 20 * time.Second,
+			MaxOwners: w.cfg.Owners + 2, Seams: simSeams, LogChanges: simLog, LogAge: 20 * time.Second,
 			SnapshotEvery: 1 + w.random.IntN(30), BatchChanges: 2 + w.random.IntN(simBatch-1),
 		})
 	}

@@ -93,12 +93,16 @@ func (o *ownerHost) handle(what any) {
 
 func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 	w := o.world
+	expired := false
 	for _, a := range actions {
 		switch a := a.(type) {
 		case owner.Send:
 			w.oracle.ownerSends(o, a.Request)
 			w.toManagers(o.host, a.To, a.Request)
 		case owner.Publish:
+			if expired && w.cfg.LeasesOff {
+				continue // it believes in them for ever
+			}
 			w.oracle.ownerPublishes(o, o.view, a.View)
 			o.view = a.View
 		case owner.GrantedLeases:
@@ -109,6 +113,7 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 			w.kill(o.host)
 			w.nemesis.ownerBack(o)
 		case owner.Note:
+			expired = a.What == owner.NoteExpired
 			w.stats.owners[a.What]++
 			w.trace.printf(w.now, "%s notes %v (%d, %d)", o.label, a.What, a.Have, a.Want)
 		}

@@ -38,6 +38,7 @@ func sameName(left, next *table.Holder) *table.Holder {
 var churns = []churn{
 	{"any leaves and a new one joins", 10_000, func(r *rand.Rand, n int) int { return r.IntN(n) }, newName},
 	{"the oldest leaves and a new one joins", 2_500, func(*rand.Rand, int) int { return 0 }, newName},
+	{"the newest leaves and a new one joins", 10_000, func(_ *rand.Rand, n int) int { return n - 1 }, newName},
 	{"any restarts", 2_500, func(r *rand.Rand, n int) int { return r.IntN(n) }, sameName},
 	{"the newest restarts", 2_500, func(_ *rand.Rand, n int) int { return n - 1 }, sameName},
 }

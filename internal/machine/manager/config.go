@@ -23,6 +23,11 @@ type Config struct {
 	// leader finds in the table, and does not hear, do not count: they may be
 	// dead, and must not keep the living out. Default 4096.
 	MaxOwners int
+	// Seams is how many ranges more than the policy needs the table may always
+	// have. Beyond that, and beyond nearly twice as many as needed, leases that
+	// lie side by side are recalled to be granted as one, which loses their
+	// state. Default 64.
+	Seams int
 	// Backoff bounds the random wait after two messages have crossed. Default
 	// 200 ms; see the owner's.
 	Backoff time.Duration
@@ -70,6 +75,7 @@ func (c *Config) validate() error {
 		name  string
 	}{
 		{&c.MaxOwners, 4096, "MaxOwners"},
+		{&c.Seams, 64, "Seams"},
 		{&c.LogChanges, 1 << 14, "LogChanges"},
 		{&c.BatchChanges, 4096, "BatchChanges"},
 		{&c.SnapshotEvery, 4096, "SnapshotEvery"},

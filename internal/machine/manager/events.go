@@ -115,6 +115,7 @@ const (
 	NoteLookupAhead                   // a lookup knows more than we do: Have its lsn, Want ours
 	NotePolicyRefused                 // the policy's assignment is not valid: the old one stays
 	NoteTakeoverRenews                // a lease that we inherited was reported by its holder: Have how many
+	NoteCompacted                     // leases of different generations side by side are recalled, to be one: Have how many
 	NoteGhost                         // an owner name has leases of two sessions in the stored table
 	notables
 )
@@ -122,7 +123,7 @@ const (
 var notableNames = [notables]string{
 	"bad message", "foreign message", "no authority", "duplicate", "race", "hello", "joined", "expired", "left",
 	"released", "refused", "grant pending", "grant withdrawn", "grant orphaned", "name taken", "successor", "predecessor gone", "full",
-	"commit unknown", "commit retried", "commit found", "snapshot sent", "lookup ahead", "policy refused", "takeover renews", "ghost",
+	"commit unknown", "commit retried", "commit found", "snapshot sent", "lookup ahead", "policy refused", "takeover renews", "compacted", "ghost",
 }
 
 func (n Notable) String() string { return notableNames[n] }

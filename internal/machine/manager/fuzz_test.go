@@ -204,7 +204,7 @@ func (l *fuzzedLeader) did(actions []manager.Action, wake mono.Instant) {
 		for _, a := range actions {
 			l.check(a)
 		}
-		if l.wake = wake; wake > l.now || l.underWay() {
+		if l.wake = wake; wake > l.now {
 			return
 		}
 		actions, wake = l.machine.Advance(l.now)

@@ -43,6 +43,9 @@ type peer struct {
 	// fresh holds grants that it has not confirmed: generation to the message
 	// that first offered it, 0 if none did yet.
 	fresh map[leasehold.Generation]protocol.Seq
+	// recalled holds leases that it must give back although the plan has their
+	// ranges for it, to get them again as fewer.
+	recalled map[leasehold.Generation]bool
 	// plain: it is to keep all its leases as they are, and has confirmed them.
 	// If not, what to tell it must be worked out.
 	plain bool

@@ -23,6 +23,7 @@ func (m *Machine) plan(now mono.Instant) {
 		m.redraw(now)
 	}
 	if !m.rescan && len(m.freed) == 0 {
+		m.compact()
 		return
 	}
 	var grants []grant
@@ -205,5 +206,5 @@ func (m *Machine) keepsAll(p *peer) bool {
 			return false
 		}
 	}
-	return true
+	return len(p.recalled) == 0
 }

@@ -159,7 +159,7 @@ func (n *fuzzedNode) did(actions []node.Action, wake mono.Instant) {
 				n.checkManager(ns, m)
 			}
 		}
-		if n.wake = wake; wake > n.now || n.underWay > 0 {
+		if n.wake = wake; wake > n.now {
 			return
 		}
 		actions, wake = n.machine.Advance(n.now)

@@ -277,7 +277,7 @@ func (o *fuzzedOwner) timing() protocol.Timing {
 	case b < 208:
 		return protocol.Timing{Lease: protocol.MaxLease, Renew: protocol.MaxLease / 2, Drift: protocol.MaxDrift}
 	case b < 224:
-		return protocol.Timing{Lease: protocol.MaxLease, Renew: time.Duration(b-207) * time.Microsecond, Drift: 1}
+		return protocol.Timing{Lease: protocol.MaxLease, Renew: time.Duration(b - 207), Drift: 1}
 	}
 	return protocol.Timing{Lease: time.Duration(o.tape.raw()), Renew: time.Duration(o.tape.raw()), Drift: mono.Drift(math.Float64frombits(o.tape.raw()))}
 }

@@ -1,0 +1,100 @@
+package manager
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// Neighbouring ranges of one owner that were granted at different times are
+// separate leases, because they have different generations. Owners that come
+// and go leave such seams behind. Most vanish again when a later newcomer takes
+// a stretch that has several; but if it is always the newest owner that leaves,
+// as it is when a broken server is replaced again and again, they pile up.
+//
+// So when the table has become nearly twice as large as the policy needs, the
+// worst stretches are mended: all leases of a stretch but one at its end are
+// recalled, and come back to their owner as one. Then each stretch is two
+// leases, and the table at most twice what is needed. What was held in the
+// recalled ones is lost, and reported so. That is the price of a bounded table,
+// and nobody pays it before it is due.
+
+// crowded reports whether the table has far more ranges than the policy needs:
+// 15/8 as many, and more than a small number in any case.
+func (m *Machine) crowded() bool {
+	needed := m.desired.Len()
+	return m.table.Len() > needed+max(needed*7/8, m.cfg.Seams)
+}
+
+// A stretch is a row of leases of one peer, each starting where the one before
+// ends, that are to become two: the larger of those at its ends stays.
+type stretch struct {
+	p      *peer
+	recall []leasehold.Lease
+}
+
+// gain is how many ranges the table loses by mending the stretch.
+func (s *stretch) gain() int { return len(s.recall) - 1 }
+
+// compact recalls what it takes to make the table small again. One such effort
+// at a time is enough.
+func (m *Machine) compact() {
+	if !m.crowded() {
+		return
+	}
+	var all []stretch
+	for _, s := range m.seats {
+		p := s.incumbent
+		if len(p.recalled) > 0 {
+			return
+		}
+		if p.member() && p.echo != 0 && len(p.fresh) == 0 {
+			all = append(all, p.stretches(m.cfg.BatchChanges/2)...)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b stretch) int { return cmp.Compare(b.gain(), a.gain()) })
+	excess := m.table.Len() - m.desired.Len()*7/4
+	for i := range all {
+		if all[i].gain() <= 0 || excess <= 0 {
+			return
+		}
+		excess -= all[i].gain()
+		m.mend(&all[i])
+	}
+}
+
+func (m *Machine) mend(s *stretch) {
+	m.note(NoteCompacted, s.p.holder.Owner, uint64(len(s.recall)), 0)
+	if s.p.recalled == nil {
+		s.p.recalled = make(map[leasehold.Generation]bool)
+	}
+	for _, l := range s.recall {
+		s.p.recalled[l.Generation] = true
+	}
+	s.p.plain = false
+	m.touch(s.p)
+}
+
+// stretches returns the rows of three or more leases. No more than most of one
+// are recalled at a time: they must be recorded in one batch to become one.
+func (p *peer) stretches(most int) []stretch {
+	var out []stretch
+	for i := 0; i < len(p.leases); {
+		j := i + 1
+		for j < len(p.leases) && p.leases[j-1].Range.Limit == p.leases[j].Range.Start {
+			j++
+		}
+		if row := p.leases[i:j]; len(row) > 2 {
+			first, last := row[0], row[len(row)-1]
+			if first.Range.Size() > last.Range.Size() {
+				row = row[1:]
+			} else {
+				row = row[:len(row)-1]
+			}
+			out = append(out, stretch{p, row[:min(len(row), most)]})
+		}
+		i = j
+	}
+	return out
+}
