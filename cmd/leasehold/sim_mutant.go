@@ -67,12 +67,7 @@ func plantedArgs(flags *pflag.FlagSet, m mutant.Mutant) []string {
 	if !flags.Changed("seeds") {
 		args = append(args, fmt.Sprintf("--seeds=%d", m.Seeds))
 	}
-	if m.Faults != "" && !flags.Changed("faults") {
-		args = append(args, "--faults="+m.Faults)
-	}
-	if m.Namespaces != 0 && !flags.Changed("namespaces") {
-		args = append(args, fmt.Sprintf("--namespaces=%d", m.Namespaces))
-	}
+	args = append(args, strings.Fields(m.World)...) // what the user said comes later, and wins
 	if !flags.Changed("stop-after") {
 		args = append(args, "--stop-after=1")
 	}

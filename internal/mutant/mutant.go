@@ -36,11 +36,9 @@ type Mutant struct {
 	New  string // what stands there instead
 	// Seeds is how many seeds from 1 on are certain to catch it.
 	Seeds int
-	// Faults, if set, is the mix of faults in which it shows: some bugs need
-	// several things to go wrong at once.
-	Faults string
-	// Namespaces, if set, is how many there must be.
-	Namespaces int
+	// World is the flags of the worlds in which it shows, if the usual ones do
+	// not: some bugs need several things to go wrong at once.
+	World string
 }
 
 // All returns every mutant, sorted by name.

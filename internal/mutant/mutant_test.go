@@ -110,12 +110,7 @@ func build(t *testing.T, m Mutant) string {
 // how many it found.
 func search(t *testing.T, program string, m Mutant, more ...string) int {
 	args := []string{"sim", "--json", "--parallel=1", "--stop-after=1", fmt.Sprintf("--seeds=%d", m.Seeds), "--planted=" + m.Name}
-	if m.Faults != "" {
-		args = append(args, "--faults="+m.Faults)
-	}
-	if m.Namespaces != 0 {
-		args = append(args, fmt.Sprintf("--namespaces=%d", m.Namespaces))
-	}
+	args = append(args, strings.Fields(m.World)...)
 	out, err := run(t.Context(), program, append(args, more...))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

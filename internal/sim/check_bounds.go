@@ -25,7 +25,8 @@ func (o *oracle) checkManagerBounds(m *managerHost, machine *manager.Machine) {
 	}{
 		// A new leader finds sessions in the table that the old one had given
 		// up and replaced without having recorded all of it yet.
-		{"sessions", sizes.Sessions, 2 * owners},
+		{"sessions", sizes.Sessions, owners + sizes.Inherited},
+		{"sessions that speak", sizes.Heard, owners + sizes.Inherited},
 		{"seats", sizes.Seats, 2 * owners},
 		{"ranges", sizes.Ranges, ranges},
 		{"planned ranges", sizes.Planned, planned},

@@ -36,6 +36,8 @@ type Machine struct {
 	sessions map[leasehold.Session]*peer
 	seats    []*seat // sorted by owner
 	heard    int     // sessions that have spoken to us, not only to our predecessors
+	// inherited is how many sessions we found in the table.
+	inherited int
 
 	current partition.Assignment
 	desired *keyrange.Map[*seat] // current, by seat; nil means nobody
@@ -117,6 +119,7 @@ func (m *Machine) inherit(now mono.Instant) {
 		if p == nil {
 			p = &peer{holder: e.Holder, until: until, proven: true, resendAt: mono.Never}
 			m.sessions[e.Holder.Session] = p
+			m.inherited++
 		}
 		p.leases = append(p.leases, leasehold.Lease{Range: r, Generation: e.Generation})
 	}
@@ -158,11 +161,24 @@ func (m *Machine) Term() leasehold.Term { return m.term }
 func (m *Machine) Table() *table.Table { return m.table }
 
 // Sizes says how much the machine holds: everything in it that can grow.
-type Sizes struct{ Sessions, Seats, Ranges, Planned, Log, Freed, Actions int }
+type Sizes struct {
+	Sessions  int // known
+	Inherited int // of which were found in the table at takeover
+	Heard     int // of which have spoken to us
+	Seats     int
+	Ranges    int // of the table
+	Planned   int // of the assignment worked towards
+	Log       int // changes kept for lookups
+	Freed     int // leases that have ended, not recorded yet
+	Actions   int // room for them
+}
 
 // Sizes returns the current sizes.
 func (m *Machine) Sizes() Sizes {
-	return Sizes{len(m.sessions), len(m.seats), m.table.Len(), m.desired.Len(), len(m.log.changes), len(m.freed), cap(m.out)}
+	return Sizes{
+		Sessions: len(m.sessions), Inherited: m.inherited, Heard: m.heard, Seats: len(m.seats),
+		Ranges: m.table.Len(), Planned: m.desired.Len(), Log: len(m.log.changes), Freed: len(m.freed), Actions: cap(m.out),
+	}
 }
 
 // Step handles an event that happened at now, and all time that has passed.
