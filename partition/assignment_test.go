@@ -33,10 +33,15 @@ func TestOwnerAt(t *testing.T) {
 		key  leasehold.Key
 		want leasehold.OwnerID
 	}{
-		{0, "a"}, {1, "a"}, {quarter - 1, "a"},
-		{quarter, "b"}, {half - 1, "b"},
-		{half, "a"}, {threeQuarter - 1, "a"},
-		{threeQuarter, ""}, {lastKey, ""},
+		{0, "a"},
+		{1, "a"},
+		{quarter - 1, "a"},
+		{quarter, "b"},
+		{half - 1, "b"},
+		{half, "a"},
+		{threeQuarter - 1, "a"},
+		{threeQuarter, ""},
+		{lastKey, ""},
 	} {
 		if got := quarters.OwnerAt(test.key); got != test.want {
 			t.Errorf("OwnerAt(%v) = %q, want %q", test.key, got, test.want)

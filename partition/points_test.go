@@ -20,7 +20,7 @@ func TestPointVectors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	vectors := 0
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		if strings.HasPrefix(lines.Text(), "# ") {

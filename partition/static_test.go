@@ -30,16 +30,30 @@ func TestNewStaticErrors(t *testing.T) {
 		slots []partition.Slot
 		want  string
 	}{
-		{"empty", nil,
-			`new static policy: validate assignment: it is empty: the least is one slot from 0 on`},
-		{"gap at the front", []partition.Slot{{7, "a"}},
-			`new static policy: validate assignment "slot 0": it starts at 0000000000000007, and the first slot starts at 0`},
-		{"out of order", []partition.Slot{{0, "a"}, {9, "b"}, {7, "a"}},
-			`new static policy: validate assignment "slot 2": it starts at 0000000000000007, not after slot 1, which starts at 0000000000000009`},
-		{"out of order where slots merge", []partition.Slot{{0, "a"}, {9, "a"}, {7, "b"}},
-			`new static policy: validate assignment "slot 2": it starts at 0000000000000007, not after slot 1, which starts at 0000000000000009`},
-		{"bad name", []partition.Slot{{0, long}},
-			`new static policy: validate assignment "slot 0": ` + long.Validate().Error()},
+		{
+			"empty", nil,
+			`new static policy: validate assignment: it is empty: the least is one slot from 0 on`,
+		},
+		{
+			"gap at the front",
+			[]partition.Slot{{7, "a"}},
+			`new static policy: validate assignment "slot 0": it starts at 0000000000000007, and the first slot starts at 0`,
+		},
+		{
+			"out of order",
+			[]partition.Slot{{0, "a"}, {9, "b"}, {7, "a"}},
+			`new static policy: validate assignment "slot 2": it starts at 0000000000000007, not after slot 1, which starts at 0000000000000009`,
+		},
+		{
+			"out of order where slots merge",
+			[]partition.Slot{{0, "a"}, {9, "a"}, {7, "b"}},
+			`new static policy: validate assignment "slot 2": it starts at 0000000000000007, not after slot 1, which starts at 0000000000000009`,
+		},
+		{
+			"bad name",
+			[]partition.Slot{{0, long}},
+			`new static policy: validate assignment "slot 0": ` + long.Validate().Error(),
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := partition.NewStatic(test.slots)

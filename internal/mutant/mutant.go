@@ -78,7 +78,7 @@ func Build(ctx context.Context, m Mutant, out string) error {
 	if err != nil {
 		return &leasehold.Error{Op: op, Subject: m.Name, Err: err}
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }() // it is in the system's temporary directory
 	overlay, err := m.lay(root, dir)
 	if err != nil {
 		return &leasehold.Error{Op: op, Kind: leasehold.Internal, Subject: m.Name, Err: err}

@@ -62,16 +62,16 @@ func (o *oracle) checkReported(l *lookupHost, step *lookupStep, reported []lease
 	if to < from || t.losses[to] == t.losses[from] && len(reported) == 0 {
 		return
 	}
-	var said, real []leasehold.Range
+	var said, lost []leasehold.Range
 	for _, loss := range reported {
 		said = append(said, loss.Range)
 	}
 	for i := from; i < to; i++ {
-		if loss, lost := t.history[i].Loss(); lost {
-			real = append(real, loss.Range)
+		if loss, is := t.history[i].Loss(); is {
+			lost = append(lost, loss.Range)
 		}
 	}
-	s, r := keyrange.NewSet(said...), keyrange.NewSet(real...)
+	s, r := keyrange.NewSet(said...), keyrange.NewSet(lost...)
 	if silent := r.Subtract(s); len(silent) > 0 {
 		o.violated(I4Losses, "%s went from lsn %d to %d and did not report the loss of %v", l.label, from, to, silent)
 	}

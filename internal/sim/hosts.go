@@ -56,6 +56,7 @@ func (w *world) start(h *host) mono.Instant {
 	h.stopped, h.asleep, h.inbox = 0, false, nil
 	h.alarm = 0
 	h.clock = clock{since: w.now, base: mono.Instant(w.random.Int64N(int64(1000 * time.Hour))), rate: w.nemesis.drawRate()}
+	w.trace.printf(w.now, "%s starts, its clock at %.3f of true time", h.label, float64(h.clock.rate)/float64(trueRate))
 	return h.clock.at(w.now)
 }
 
@@ -101,18 +102,22 @@ func (w *world) ring(h *host) {
 }
 
 // arrive is a message reaching a host.
-func (w *world) arrive(h *host, what any) {
+func (w *world) arrive(h *host, e *event) {
 	if h.stopped != 0 {
 		if len(h.inbox) < inboxLimit {
-			h.inbox = append(h.inbox, what)
+			h.inbox = append(h.inbox, e.what)
 		}
 		return
 	}
 	w.trace.mix(uint64(w.now), uint64(h.endpoint)|1<<32)
 	if w.trace.text != nil {
-		w.trace.printf(w.now, "%s <- %s", h.label, describe(what))
+		from := ""
+		if e.from != none {
+			from = w.hosts[e.from].label + ": "
+		}
+		w.trace.printf(w.now, "%s <- %s%s", h.label, from, describe(e.what))
 	}
-	h.deliver(what)
+	h.deliver(e.what)
 }
 
 // stop halts a host for a while.

@@ -27,8 +27,9 @@ type nemesis struct {
 	misled   bool // the partition policy returns nonsense
 	beyond   bool // some owner's clock has been made too slow
 
-	kinds []Fault // as often as the mix says
-	mean  time.Duration
+	kinds  []Fault // as often as the mix says
+	detail string  // of the fault being inflicted, for the trace
+	mean   time.Duration
 }
 
 // drawRate returns the rate of a clock within the bound: mostly at one of the
@@ -69,10 +70,11 @@ func (n *nemesis) strike() {
 		return
 	}
 	f := n.kinds[w.random.IntN(len(n.kinds))]
+	n.detail = ""
 	if n.inflict(f) {
 		w.stats.faults[f]++
 		w.trace.mix(uint64(w.now), 1<<40|uint64(f))
-		w.trace.printf(w.now, "*** %v", f)
+		w.trace.printf(w.now, "*** %v%s", f, n.detail)
 	}
 	w.later(n.pause(), none, 0, strike{})
 }
@@ -110,6 +112,20 @@ func (n *nemesis) bootLater(h *host, boot func()) {
 	})
 }
 
+// tell notes whom a fault hits and how, for whoever reads the trace.
+func (n *nemesis) tell(format string, args ...any) {
+	if n.world.trace.text != nil {
+		n.detail += " " + fmt.Sprintf(format, args...)
+	}
+}
+
+// stop halts a process for a while.
+func (n *nemesis) stop(h *host, most time.Duration, asleep bool) {
+	d := n.span(100*time.Millisecond, most)
+	n.tell("%s for %v", h.label, d)
+	n.world.stop(h, d, asleep)
+}
+
 // span draws a duration between two, the short ones as likely as the long.
 func (n *nemesis) span(least, most time.Duration) time.Duration {
 	d := most
@@ -144,6 +160,7 @@ func (n *nemesis) inflict(f Fault) bool {
 			return false
 		}
 		h.clock.run(w.now, n.drawRate())
+		n.tell("%s at %.3f", h.label, float64(h.clock.rate)/float64(trueRate))
 		w.arm(h, h.wake)
 		return true
 	case Starve:
@@ -154,8 +171,9 @@ func (n *nemesis) inflict(f Fault) bool {
 		n.misled = true
 		n.after(n.span(time.Second, 20*time.Second), func() { n.misled = false })
 		return true
+	default:
+		panic("unknown fault " + f.String())
 	}
-	panic("unknown fault " + f.String())
 }
 
 func (n *nemesis) isBeyond(h *host) bool {
@@ -177,21 +195,24 @@ func (n *nemesis) hurtOwner(f Fault, o *ownerHost) bool {
 	}
 	switch f {
 	case OwnerCrash:
+		n.tell("%s", o.label)
 		w.kill(o.host)
 		n.ownerBack(o)
 	case OwnerPause:
-		w.stop(o.host, n.span(100*time.Millisecond, 30*time.Second), false)
+		n.stop(o.host, 30*time.Second, false)
 	case OwnerSuspend:
-		w.stop(o.host, n.span(100*time.Millisecond, 30*time.Second), true)
+		n.stop(o.host, 30*time.Second, true)
 	case OwnerLeave:
+		n.tell("%s", o.label)
 		o.leaving = true
 		o.handle(owner.Leave{})
-	case ClockBeyond:
+	default: // ClockBeyond
 		if w.cfg.EqualClocks {
 			return false
 		}
 		o.beyond, n.beyond = true, true
 		o.clock.run(w.now, rate(400_000+w.random.Int64N(400_000)))
+		n.tell("%s at %.3f", o.label, float64(o.clock.rate)/float64(trueRate))
 		w.arm(o.host, o.wake)
 	}
 	return true
@@ -213,6 +234,7 @@ func (n *nemesis) twin(o *ownerHost) bool {
 	w := n.world
 	for _, other := range w.owners {
 		if other != o && other.space == o.space && other.alive && other.holder.Owner != holderName(o) {
+			n.tell("%s as %s of %s", o.label, other.holder.Owner, other.label)
 			w.kill(o.host)
 			o.boot(other.holder.Owner)
 			return true
@@ -235,13 +257,15 @@ func (n *nemesis) hurtManager(f Fault, m *managerHost) bool {
 	}
 	switch f {
 	case ManagerCrash:
+		n.tell("%s", m.label)
 		w.kill(m.host)
 		n.bootLater(m.host, m.boot)
 	case ManagerPause:
-		w.stop(m.host, n.span(100*time.Millisecond, 20*time.Second), false)
+		n.stop(m.host, 20*time.Second, false)
 	case ManagerSuspend:
-		w.stop(m.host, n.span(100*time.Millisecond, 20*time.Second), true)
-	case ManagerResign:
+		n.stop(m.host, 20*time.Second, true)
+	default: // ManagerResign
+		n.tell("%s", m.label)
 		m.resigning = true
 		m.handle(node.Election{Event: election.Resign{}})
 	}
@@ -254,11 +278,12 @@ func (n *nemesis) hurtLookup(f Fault, l *lookupHost) bool {
 		return false
 	}
 	if f == LookupCrash {
+		n.tell("%s", l.label)
 		w.kill(l.host)
 		n.bootLater(l.host, l.boot)
 		return true
 	}
-	w.stop(l.host, n.span(100*time.Millisecond, 20*time.Second), f == LookupSuspend)
+	n.stop(l.host, 20*time.Second, f == LookupSuspend)
 	return true
 }
 
@@ -290,15 +315,19 @@ func (n *nemesis) hurtNetwork(f Fault) bool {
 		}
 	case Loss:
 		net.loss = []int{1, 5, 20, 50}[w.random.IntN(4)]
+		n.tell("of %d %% for %v", net.loss, d)
 		n.after(d, func() { net.loss = 0 })
 	case Duplicate:
 		net.duplicate = 5 + w.random.IntN(50)
+		n.tell("of %d %% for %v", net.duplicate, d)
 		n.after(d, func() { net.duplicate = 0 })
 	case Delay:
 		net.delay = n.span(10*time.Millisecond, 4*time.Second)
+		n.tell("of up to %v for %v", net.delay, d)
 		n.after(d, func() { net.delay = 0 })
-	case Misroute:
+	default: // Misroute
 		net.misroute = 1 + w.random.IntN(30)
+		n.tell("of %d %% for %v", net.misroute, d)
 		n.after(d, func() { net.misroute = 0 })
 	}
 	return true
@@ -306,6 +335,7 @@ func (n *nemesis) hurtNetwork(f Fault) bool {
 
 func (n *nemesis) cutFor(d time.Duration, from, to *host) {
 	net := &n.world.net
+	n.tell("%s -> %s for %v", from.label, to.label, d)
 	net.setCut(from.endpoint, to.endpoint, true)
 	n.after(d, func() { net.setCut(from.endpoint, to.endpoint, false) })
 }
@@ -313,9 +343,11 @@ func (n *nemesis) cutFor(d time.Duration, from, to *host) {
 func (n *nemesis) hurtStore(f Fault) bool {
 	w, s := n.world, n.world.store
 	d := n.span(200*time.Millisecond, 20*time.Second)
+	n.tell("for %v", d)
 	switch f {
 	case StoreSlow:
 		s.slow = n.span(50*time.Millisecond, 30*time.Second)
+		n.tell("by up to %v", s.slow)
 		n.after(d, func() { s.slow = 0 })
 	case StoreUnknown:
 		s.unknown = 10 + w.random.IntN(80)
@@ -326,8 +358,9 @@ func (n *nemesis) hurtStore(f Fault) bool {
 	case StoreCut:
 		m := w.managers[w.random.IntN(len(w.managers))]
 		m.storeCut = true
+		n.tell("from %s", m.label)
 		n.after(d, func() { m.storeCut = false })
-	case StoreStale:
+	default: // StoreStale
 		s.stale = true
 		n.after(d, func() { s.stale = false })
 	}

@@ -40,9 +40,9 @@ func (n *network) send(from, to int32, what any) {
 	if n.misroute > 0 && w.random.IntN(100) < n.misroute {
 		to = n.astray(to)
 	}
-	w.later(n.latency(), to, 0, what)
+	w.post(n.latency(), from, to, what)
 	if n.duplicate > 0 && w.random.IntN(100) < n.duplicate {
-		w.later(n.latency()+w.nemesis.span(0, 12*time.Second), to, 0, what)
+		w.post(n.latency()+w.nemesis.span(0, 12*time.Second), from, to, what)
 	}
 }
 

@@ -54,7 +54,7 @@ func (o *ownerHost) boot(name leasehold.OwnerID) {
 	o.beyond, o.leaving, o.ops = false, false, nil
 	o.machine = must(owner.New(now, owner.Config{Namespace: o.space.name, Holder: o.holder, Rand: w.newRand()}))
 	o.view = o.machine.View()
-	w.trace.printf(w.now, "%s starts %v", o.label, o.holder)
+	w.trace.printf(w.now, "%s is owner %v", o.label, o.holder)
 	w.oracle.ownerStarted(o)
 	o.do(o.machine.Advance(now))
 }
@@ -105,6 +105,7 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 			}
 			w.oracle.ownerPublishes(o, o.view, a.View)
 			o.view = a.View
+			o.tellView()
 		case owner.GrantedLeases:
 			w.oracle.ownerGranted(o, a.Leases)
 		case owner.FindPredecessor:
@@ -123,6 +124,13 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 	}
 	w.arm(o.host, wake)
 	w.oracle.ownerStepped(o)
+}
+
+// tellView writes what the owner believes to the trace.
+func (o *ownerHost) tellView() {
+	if w := o.world; w.trace.text != nil {
+		w.trace.printf(w.now, "%s holds %v for %v on its clock", o.label, o.view.Leases, o.view.Until.Sub(o.clock.at(w.now)))
+	}
 }
 
 // findPredecessor is what a shell does with the process table of its machine:

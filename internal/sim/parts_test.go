@@ -102,8 +102,17 @@ func TestParseMix(t *testing.T) {
 
 func TestConfigRefusesNonsense(t *testing.T) {
 	for _, cfg := range []Config{
-		{Managers: -1}, {Owners: -2}, {Lookups: -1}, {Owners: 1000}, {Namespaces: 3}, {Namespaces: -1},
-		{Owners: 1, Namespaces: 2}, {Duration: time.Millisecond}, {Duration: -1}, {Duration: 1000 * time.Hour}, {Faults: Mix{Loss: -1}},
+		{Managers: -1},
+		{Owners: -2},
+		{Lookups: -1},
+		{Owners: 1000},
+		{Namespaces: 3},
+		{Namespaces: -1},
+		{Owners: 1, Namespaces: 2},
+		{Duration: time.Millisecond},
+		{Duration: -1},
+		{Duration: 1000 * time.Hour},
+		{Faults: Mix{Loss: -1}},
 	} {
 		if err := cfg.Validate(); leasehold.KindOf(err) != leasehold.Invalid {
 			t.Errorf("%+v: %v", cfg, err)

@@ -5,6 +5,7 @@ package sim
 type event struct {
 	at    int64  // true time, in nanoseconds
 	seq   uint64 // events of one instant happen in the order they were made
+	from  int32  // the endpoint that sent it, or none
 	to    int32  // the endpoint, or none
 	epoch uint32 // for timers: the process that set it must still be the same
 	what  any

@@ -125,7 +125,13 @@ func (w *world) chance(n int) bool { return w.random.IntN(n) == 0 }
 // later puts an event into the queue.
 func (w *world) later(d time.Duration, to int32, epoch uint32, what any) {
 	w.seq++
-	w.queue.push(event{at: w.now + int64(d), seq: w.seq, to: to, epoch: epoch, what: what})
+	w.queue.push(event{at: w.now + int64(d), seq: w.seq, from: none, to: to, epoch: epoch, what: what})
+}
+
+// post puts a message into the queue.
+func (w *world) post(d time.Duration, from, to int32, what any) {
+	w.seq++
+	w.queue.push(event{at: w.now + int64(d), seq: w.seq, from: from, to: to, what: what})
 }
 
 // run lets the world happen until it ends or something is violated.
@@ -173,11 +179,11 @@ func (w *world) happen(e *event) {
 	case *storeAnswer:
 		if e.epoch == h.epoch && h.alive && !what.request.done {
 			what.request.done = true
-			w.arrive(h, what)
+			w.arrive(h, e)
 		}
 	default:
 		if h.alive {
-			w.arrive(h, what)
+			w.arrive(h, e)
 		}
 	}
 }

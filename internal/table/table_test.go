@@ -90,40 +90,76 @@ func TestApplyRefuses(t *testing.T) {
 		change table.Change
 		want   string
 	}{
-		{"a change that it has", grant(3, span(0, 5), 8, ann),
-			`apply change "lsn 3: 0000000000000000-0000000000000005@8 goes to ann/a1000000": table is at lsn 3`},
-		{"a change too far", grant(5, span(0, 5), 8, ann),
-			`apply change "lsn 5: 0000000000000000-0000000000000005@8 goes to ann/a1000000": table is at lsn 3`},
-		{"a grant of no key", grant(4, span(5, 5), 8, ann),
-			`apply change "lsn 4: 0000000000000005-0000000000000005@8 goes to ann/a1000000": change is incomplete`},
-		{"a grant to nobody", grant(4, span(0, 5), 8, nil),
-			`apply change "lsn 4: 0000000000000000-0000000000000005@8 goes to <nil>": change is incomplete`},
-		{"a grant of no generation", grant(4, span(0, 5), 0, ann),
-			`apply change "lsn 4: 0000000000000000-0000000000000005@0 goes to ann/a1000000": change is incomplete`},
-		{"the newest generation again", grant(4, span(0, 5), 7, ann),
-			`apply change "lsn 4: 0000000000000000-0000000000000005@7 goes to ann/a1000000": generation 7 is not newer than 7`},
-		{"a generation that was skipped", grant(4, span(0, 5), 6, ann),
-			`apply change "lsn 4: 0000000000000000-0000000000000005@6 goes to ann/a1000000": generation 6 is not newer than 7`},
-		{"a range that is held", grant(4, span(10, 20), 8, bob),
-			`apply change "lsn 4: 000000000000000a-0000000000000014@8 goes to bob/b2000000": 000000000000000a-0000000000000014 is held by ann/a1000000 at generation 5`},
-		{"a range that is held at its end", grant(4, span(0, 11), 8, bob),
-			`apply change "lsn 4: 0000000000000000-000000000000000b@8 goes to bob/b2000000": 000000000000000a-000000000000000b is held by ann/a1000000 at generation 5`},
-		{"a range that its own holder holds", grant(4, span(19, 0), 8, ann),
-			`apply change "lsn 4: 0000000000000013-end@8 goes to ann/a1000000": 0000000000000013-0000000000000014 is held by ann/a1000000 at generation 5`},
-		{"to vacate what is vacant", vacate(4, span(20, 30), 7, bob),
-			`apply change "lsn 4: 0000000000000014-000000000000001e@7 leaves bob/b2000000 (expired)": 0000000000000014-000000000000001e is at generation 0`},
-		{"to vacate another generation", vacate(4, span(10, 20), 6, ann),
-			`apply change "lsn 4: 000000000000000a-0000000000000014@6 leaves ann/a1000000 (expired)": 000000000000000a-0000000000000014 is at generation 5`},
-		{"to vacate more than is held", vacate(4, span(10, 21), 5, ann),
-			`apply change "lsn 4: 000000000000000a-0000000000000015@5 leaves ann/a1000000 (expired)": 000000000000000a-0000000000000014 is at generation 5`},
-		{"to vacate from before what is held", vacate(4, span(9, 20), 5, ann),
-			`apply change "lsn 4: 0000000000000009-0000000000000014@5 leaves ann/a1000000 (expired)": 0000000000000000-000000000000000a is at generation 0`},
-		{"to vacate up to the end", vacate(4, span(10, 0), 5, ann),
-			`apply change "lsn 4: 000000000000000a-end@5 leaves ann/a1000000 (expired)": 000000000000000a-0000000000000014 is at generation 5`},
-		{"what it does not know", table.Change{LSN: 4, Kind: 9, Range: span(0, 5), Generation: 8, Holder: ann},
-			`apply change "lsn 4: 0000000000000000-0000000000000005@8 goes to ann/a1000000": unknown kind 9`},
-		{"nothing at all", table.Change{LSN: 4},
-			`apply change "lsn 4: 0000000000000000-end@0 goes to <nil>": change is incomplete`},
+		{
+			"a change that it has", grant(3, span(0, 5), 8, ann),
+			`apply change "lsn 3: 0000000000000000-0000000000000005@8 goes to ann/a1000000": table is at lsn 3`,
+		},
+		{
+			"a change too far", grant(5, span(0, 5), 8, ann),
+			`apply change "lsn 5: 0000000000000000-0000000000000005@8 goes to ann/a1000000": table is at lsn 3`,
+		},
+		{
+			"a grant of no key", grant(4, span(5, 5), 8, ann),
+			`apply change "lsn 4: 0000000000000005-0000000000000005@8 goes to ann/a1000000": change is incomplete`,
+		},
+		{
+			"a grant to nobody", grant(4, span(0, 5), 8, nil),
+			`apply change "lsn 4: 0000000000000000-0000000000000005@8 goes to <nil>": change is incomplete`,
+		},
+		{
+			"a grant of no generation", grant(4, span(0, 5), 0, ann),
+			`apply change "lsn 4: 0000000000000000-0000000000000005@0 goes to ann/a1000000": change is incomplete`,
+		},
+		{
+			"the newest generation again", grant(4, span(0, 5), 7, ann),
+			`apply change "lsn 4: 0000000000000000-0000000000000005@7 goes to ann/a1000000": generation 7 is not newer than 7`,
+		},
+		{
+			"a generation that was skipped", grant(4, span(0, 5), 6, ann),
+			`apply change "lsn 4: 0000000000000000-0000000000000005@6 goes to ann/a1000000": generation 6 is not newer than 7`,
+		},
+		{
+			"a range that is held", grant(4, span(10, 20), 8, bob),
+			`apply change "lsn 4: 000000000000000a-0000000000000014@8 goes to bob/b2000000": 000000000000000a-0000000000000014 is held by ann/a1000000 at generation 5`,
+		},
+		{
+			"a range that is held at its end", grant(4, span(0, 11), 8, bob),
+			`apply change "lsn 4: 0000000000000000-000000000000000b@8 goes to bob/b2000000": 000000000000000a-000000000000000b is held by ann/a1000000 at generation 5`,
+		},
+		{
+			"a range that its own holder holds", grant(4, span(19, 0), 8, ann),
+			`apply change "lsn 4: 0000000000000013-end@8 goes to ann/a1000000": 0000000000000013-0000000000000014 is held by ann/a1000000 at generation 5`,
+		},
+		{
+			"to vacate what is vacant", vacate(4, span(20, 30), 7, bob),
+			`apply change "lsn 4: 0000000000000014-000000000000001e@7 leaves bob/b2000000 (expired)": 0000000000000014-000000000000001e is at generation 0`,
+		},
+		{
+			"to vacate another generation", vacate(4, span(10, 20), 6, ann),
+			`apply change "lsn 4: 000000000000000a-0000000000000014@6 leaves ann/a1000000 (expired)": 000000000000000a-0000000000000014 is at generation 5`,
+		},
+		{
+			"to vacate more than is held", vacate(4, span(10, 21), 5, ann),
+			`apply change "lsn 4: 000000000000000a-0000000000000015@5 leaves ann/a1000000 (expired)": 000000000000000a-0000000000000014 is at generation 5`,
+		},
+		{
+			"to vacate from before what is held", vacate(4, span(9, 20), 5, ann),
+			`apply change "lsn 4: 0000000000000009-0000000000000014@5 leaves ann/a1000000 (expired)": 0000000000000000-000000000000000a is at generation 0`,
+		},
+		{
+			"to vacate up to the end", vacate(4, span(10, 0), 5, ann),
+			`apply change "lsn 4: 000000000000000a-end@5 leaves ann/a1000000 (expired)": 000000000000000a-0000000000000014 is at generation 5`,
+		},
+		{
+			"what it does not know",
+			table.Change{LSN: 4, Kind: 9, Range: span(0, 5), Generation: 8, Holder: ann},
+			`apply change "lsn 4: 0000000000000000-0000000000000005@8 goes to ann/a1000000": unknown kind 9`,
+		},
+		{
+			"nothing at all",
+			table.Change{LSN: 4},
+			`apply change "lsn 4: 0000000000000000-end@0 goes to <nil>": change is incomplete`,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tab := held(t)
@@ -280,14 +316,26 @@ func TestRestoreRefuses(t *testing.T) {
 		entry table.Entry
 		want  string
 	}{
-		{"a holder without a generation", table.Entry{Holder: ann},
-			`restore table "000000000000000a-end": generation 0 (newest 5), holder ann/a1000000, lost at lsn 0 (table at 3) do not fit together`},
-		{"a generation without a holder", table.Entry{Generation: 2},
-			`restore table "000000000000000a-end": generation 2 (newest 5), holder <nil>, lost at lsn 0 (table at 3) do not fit together`},
-		{"a generation that is still to come", table.Entry{Generation: 6, Holder: ann},
-			`restore table "000000000000000a-end": generation 6 (newest 5), holder ann/a1000000, lost at lsn 0 (table at 3) do not fit together`},
-		{"a loss that is still to come", table.Entry{Lost: 4},
-			`restore table "000000000000000a-end": generation 0 (newest 5), holder <nil>, lost at lsn 4 (table at 3) do not fit together`},
+		{
+			"a holder without a generation",
+			table.Entry{Holder: ann},
+			`restore table "000000000000000a-end": generation 0 (newest 5), holder ann/a1000000, lost at lsn 0 (table at 3) do not fit together`,
+		},
+		{
+			"a generation without a holder",
+			table.Entry{Generation: 2},
+			`restore table "000000000000000a-end": generation 2 (newest 5), holder <nil>, lost at lsn 0 (table at 3) do not fit together`,
+		},
+		{
+			"a generation that is still to come",
+			table.Entry{Generation: 6, Holder: ann},
+			`restore table "000000000000000a-end": generation 6 (newest 5), holder ann/a1000000, lost at lsn 0 (table at 3) do not fit together`,
+		},
+		{
+			"a loss that is still to come",
+			table.Entry{Lost: 4},
+			`restore table "000000000000000a-end": generation 0 (newest 5), holder <nil>, lost at lsn 4 (table at 3) do not fit together`,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := table.Restore(3, 5, entries(table.Entry{Generation: 5, Holder: bob, Lost: 3}, c.entry))

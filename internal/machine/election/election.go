@@ -407,7 +407,7 @@ func (m *Machine) won(now mono.Instant, v storage.Version) {
 		// said in it is forgotten, and its numbers must not be used again.
 	case m.leading:
 		if m.lapsed && now < m.until {
-			m.note(NoteRegained, uint64(rec.Beat), 0)
+			m.note(NoteRegained, rec.Beat, 0)
 		}
 		m.lapsed = now >= m.until
 		m.emit(Extend{m.until})

@@ -249,17 +249,32 @@ func TestCallerFollows(t *testing.T) {
 		want []string
 		lsn  int
 	}{
-		{"one change", 2, func(c *caller) *protocol.LookupReply { return unasked(c.changes(2, 3)) },
-			[]string{"publish 3", `losses: "a" 0-50@1 released 3`}, 3},
-		{"many changes", 2, func(c *caller) *protocol.LookupReply { return unasked(c.changes(2, 6)) },
-			[]string{"publish 6", `losses: "a" 0-50@1 released 3 "b" 100-0@2 expired 5`}, 6},
-		{"changes that lose nothing", 3, func(c *caller) *protocol.LookupReply { return unasked(c.changes(3, 4)) },
-			[]string{"publish 4"}, 4},
-		{"an overlap", 4, func(c *caller) *protocol.LookupReply { return unasked(c.changes(2, 6)) },
-			[]string{"overlap", "publish 6", `losses: "b" 100-0@2 expired 5`}, 6},
+		{
+			"one change", 2, func(c *caller) *protocol.LookupReply { return unasked(c.changes(2, 3)) },
+			[]string{"publish 3", `losses: "a" 0-50@1 released 3`},
+			3,
+		},
+		{
+			"many changes", 2, func(c *caller) *protocol.LookupReply { return unasked(c.changes(2, 6)) },
+			[]string{"publish 6", `losses: "a" 0-50@1 released 3 "b" 100-0@2 expired 5`},
+			6,
+		},
+		{
+			"changes that lose nothing", 3, func(c *caller) *protocol.LookupReply { return unasked(c.changes(3, 4)) },
+			[]string{"publish 4"},
+			4,
+		},
+		{
+			"an overlap", 4, func(c *caller) *protocol.LookupReply { return unasked(c.changes(2, 6)) },
+			[]string{"overlap", "publish 6", `losses: "b" 100-0@2 expired 5`},
+			6,
+		},
 		{"what it knows", 4, func(c *caller) *protocol.LookupReply { return unasked(c.changes(2, 4)) }, nil, 4},
-		{"a gap", 2, func(c *caller) *protocol.LookupReply { return unasked(c.changes(4, 6)) },
-			[]string{"gap", "ask m from 2"}, 2},
+		{
+			"a gap", 2, func(c *caller) *protocol.LookupReply { return unasked(c.changes(4, 6)) },
+			[]string{"gap", "ask m from 2"},
+			2,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := callerAt(t, c.from)

@@ -55,10 +55,10 @@ func (t *tape) near(usual uint64) uint64 {
 }
 
 const (
-	fuzzNamespace leasehold.Namespace = "fuzz"
-	fuzzOwners                        = 5 // at most, at a time
-	fuzzLog                           = 16
-	fuzzSlots                         = 48 // that the policy may use
+	fuzzNamespace = leasehold.Namespace("fuzz")
+	fuzzOwners    = 5 // at most, at a time
+	fuzzLog       = 16
+	fuzzSlots     = 48 // that the policy may use
 )
 
 // A fuzzedLeader is a leader to whom anything may happen, and what is known

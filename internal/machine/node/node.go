@@ -182,7 +182,7 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 		if n := m.serving(e.Namespace); n != nil {
 			m.manage(now, n, manager.Lookup{LookupRequest: e.LookupRequest})
 		} else {
-			m.out = append(m.out, RedirectLookup{e.LookupRequest.Lookup, m.notLeader()})
+			m.out = append(m.out, RedirectLookup{e.Lookup, m.notLeader()})
 		}
 	case Election:
 		m.elect(now, e.Event)

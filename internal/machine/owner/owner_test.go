@@ -185,30 +185,54 @@ func TestExchange(t *testing.T) {
 		before, offers []protocol.Offer
 		want           []leasehold.Lease
 	}{
-		{"parts of one lease that touch become one",
-			[]protocol.Offer{offer(0, 5, 1, true), offer(5, 9, 1, true)}, []protocol.Offer{offer(0, 9, 1, false)},
-			[]leasehold.Lease{lease(0, 9, 1)}},
-		{"parts that do not touch stay parts",
-			[]protocol.Offer{offer(0, 4, 1, true), offer(5, 9, 1, true)}, []protocol.Offer{offer(0, 9, 1, false)},
-			[]leasehold.Lease{lease(0, 4, 1), lease(5, 9, 1)}},
-		{"a renewal gives nothing that is not held",
-			[]protocol.Offer{offer(0, 5, 1, true)}, []protocol.Offer{offer(0, 5, 1, false), offer(5, 9, 2, false)},
-			[]leasehold.Lease{lease(0, 5, 1)}},
-		{"a renewal gives no more than is held",
-			[]protocol.Offer{offer(2, 5, 1, true)}, []protocol.Offer{offer(0, 9, 1, false)},
-			[]leasehold.Lease{lease(2, 5, 1)}},
-		{"a grant gives what is newer than all",
-			[]protocol.Offer{offer(0, 5, 3, true)}, []protocol.Offer{offer(0, 5, 3, false), offer(5, 7, 2, true), offer(7, 9, 4, true)},
-			[]leasehold.Lease{lease(0, 5, 3), lease(7, 9, 4)}},
-		{"grants in one reply need not be in order",
-			nil, []protocol.Offer{offer(0, 5, 9, true), offer(5, 7, 2, true)},
-			[]leasehold.Lease{lease(0, 5, 9), lease(5, 7, 2)}},
-		{"a grant that is held goes on",
-			[]protocol.Offer{offer(0, 5, 1, true)}, []protocol.Offer{offer(0, 5, 1, true)},
-			[]leasehold.Lease{lease(0, 5, 1)}},
-		{"what is not offered is gone",
-			[]protocol.Offer{offer(0, 5, 1, true), offer(5, 0, 2, true)}, []protocol.Offer{offer(8, 0, 2, false)},
-			[]leasehold.Lease{lease(8, 0, 2)}},
+		{
+			"parts of one lease that touch become one",
+			[]protocol.Offer{offer(0, 5, 1, true), offer(5, 9, 1, true)},
+			[]protocol.Offer{offer(0, 9, 1, false)},
+			[]leasehold.Lease{lease(0, 9, 1)},
+		},
+		{
+			"parts that do not touch stay parts",
+			[]protocol.Offer{offer(0, 4, 1, true), offer(5, 9, 1, true)},
+			[]protocol.Offer{offer(0, 9, 1, false)},
+			[]leasehold.Lease{lease(0, 4, 1), lease(5, 9, 1)},
+		},
+		{
+			"a renewal gives nothing that is not held",
+			[]protocol.Offer{offer(0, 5, 1, true)},
+			[]protocol.Offer{offer(0, 5, 1, false), offer(5, 9, 2, false)},
+			[]leasehold.Lease{lease(0, 5, 1)},
+		},
+		{
+			"a renewal gives no more than is held",
+			[]protocol.Offer{offer(2, 5, 1, true)},
+			[]protocol.Offer{offer(0, 9, 1, false)},
+			[]leasehold.Lease{lease(2, 5, 1)},
+		},
+		{
+			"a grant gives what is newer than all",
+			[]protocol.Offer{offer(0, 5, 3, true)},
+			[]protocol.Offer{offer(0, 5, 3, false), offer(5, 7, 2, true), offer(7, 9, 4, true)},
+			[]leasehold.Lease{lease(0, 5, 3), lease(7, 9, 4)},
+		},
+		{
+			"grants in one reply need not be in order",
+			nil,
+			[]protocol.Offer{offer(0, 5, 9, true), offer(5, 7, 2, true)},
+			[]leasehold.Lease{lease(0, 5, 9), lease(5, 7, 2)},
+		},
+		{
+			"a grant that is held goes on",
+			[]protocol.Offer{offer(0, 5, 1, true)},
+			[]protocol.Offer{offer(0, 5, 1, true)},
+			[]leasehold.Lease{lease(0, 5, 1)},
+		},
+		{
+			"what is not offered is gone",
+			[]protocol.Offer{offer(0, 5, 1, true), offer(5, 0, 2, true)},
+			[]protocol.Offer{offer(8, 0, 2, false)},
+			[]leasehold.Lease{lease(8, 0, 2)},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newServer(t)
