@@ -121,11 +121,11 @@
 //
 // The reason is short. For a lease time D, the owner's lease ends D after it
 // sent the message that the manager answered, on the owner's clock. The manager
-// keeps the range from everybody else for D times the drift bound after it sent
-// that answer, on its own clock. The answer was sent after the message, and the
-// manager's clock is not faster than the owner's by more than the bound: so the
-// owner has stopped before another can start. That asks nothing of how long
-// messages take, or of whether they arrive.
+// keeps the range from everybody else for D times the drift bound after it
+// accepted that message, on its own clock. A message is accepted after it was
+// sent, and the manager's clock is not faster than the owner's by more than the
+// bound: so the owner has stopped before another can start. That asks nothing of
+// how long messages take, or of whether they arrive.
 //
 // What a lease cannot see is a pause: a process that is stopped, swapped out or
 // suspended between Check and the effect of step 3 acts late without knowing.

@@ -34,7 +34,7 @@ func (o *simOptions) runTrace(ctx context.Context, out io.Writer) error {
 // traceVerdict is what the trace ends with.
 func (o *simOptions) traceVerdict(r *sim.Result) string {
 	numbers := fmt.Sprintf("%v simulated, %s events, %s messages, trace hash %s\n",
-		r.Simulated, grouped(r.Events), grouped(r.Messages), hashText(r.Hash))
+		r.Simulated, grouped(r.Events), grouped(r.Messages), hashText(r.Digest()))
 	switch {
 	case r.Violation != nil:
 		return "\n" + o.failure(r.Seed, r.Violation).text() + numbers

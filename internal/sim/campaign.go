@@ -137,14 +137,20 @@ func (c Campaign) work(ctx context.Context) <-chan *Result {
 	return results
 }
 
+// Digest is the result's part of a campaign's hash; the hash of a campaign of
+// one world.
+func (r *Result) Digest() uint64 {
+	h := trace{hash: r.Seed}
+	h.mix(r.Hash, r.Events)
+	return h.hash
+}
+
 func (s *Summary) add(r *Result) {
 	s.Seeds++
 	s.Simulated += r.Simulated
 	s.Events += r.Events
 	s.Messages += r.Messages
-	h := trace{hash: r.Seed}
-	h.mix(r.Hash, r.Events)
-	s.Hash += h.hash
+	s.Hash += r.Digest()
 	for _, sum := range []struct{ into, from map[string]uint64 }{
 		{s.Checks, r.Checks}, {s.Faults, r.Faults}, {s.Branches, r.Branches},
 	} {

@@ -8,7 +8,7 @@ import (
 // A Fault is a kind of trouble that the simulator makes.
 type Fault uint8
 
-// The faults. See the project's list of what may happen to us.
+// The faults.
 const (
 	OwnerCrash     Fault = iota // an owner dies; it may come back under its name, at once or later, or under another
 	OwnerPause                  // an owner is stopped, while its clock runs on
