@@ -55,7 +55,7 @@ fuzz: ## run each fuzz target for FUZZTIME, 10s unless told
 
 .PHONY: bench-sim
 bench-sim: ## run the benchmarks of the simulator and the manager machine
-	$(GO) test -run '^$$' -bench . -benchmem ./internal/sim ./internal/machine/manager
+	$(GO) test -run '^$$' -bench . -benchmem -cpu 1 ./internal/sim ./internal/machine/manager
 
 .PHONY: cover
 cover: ## say which share of the code all tests together run, in total and by function

@@ -38,6 +38,13 @@ var managers = []Mutant{
 		New:  "generation := leasehold.Generation(m.table.Len())",
 	},
 	{
+		Name: "seams-never-mended",
+		Why:  "leases of different generations pile up side by side, and the table with them",
+		File: "internal/machine/manager/compact.go",
+		Old:  "	if !m.crowded() {\n",
+		New:  "	if m.crowded() || true {\n",
+	},
+	{
 		Name: "takeover-without-waiting",
 		Why:  "a new leader gives away what the old one's owners still hold",
 		File: managerFile,

@@ -40,6 +40,23 @@ func (o *oracle) checkManagerBounds(m *managerHost, machine *manager.Machine) {
 	}
 }
 
+// checkSeams is I8 for the table: once everything is quiet it has at most twice
+// the ranges that the policy needs, or a few more where that is few.
+func (o *oracle) checkSeams() {
+	for _, m := range o.world.managers {
+		for _, s := range o.world.spaces {
+			machine := m.node.Manager(s.name)
+			if machine == nil || !m.alive {
+				continue
+			}
+			o.checks[I8Bounds]++
+			if sizes := machine.Sizes(); sizes.Ranges > sizes.Planned+max(sizes.Planned, simSeams) {
+				o.violated(I8Bounds, "the table of %s has %d ranges, the policy needs %d", s.name, sizes.Ranges, sizes.Planned)
+			}
+		}
+	}
+}
+
 // checkOwnerBounds is I8 at an owner: it never holds more leases than the
 // leader's table can have ranges.
 func (o *oracle) checkOwnerBounds(h *ownerHost) {

@@ -56,7 +56,7 @@ func (m *managerHost) boot() {
 			Namespace: s.name, Self: m.id, Timing: simTiming(), Rand: w.newRand(),
 			Policy:    policy{partition.Consistent{VirtualNodes: s.vnodes}, &w.nemesis},
 			MaxOwners: w.cfg.Owners + 2, Seams: simSeams, LogChanges: simLog, LogAge: 20 * time.Second,
-			SnapshotEvery: 1 + w.random.IntN(30), BatchChanges: 2 + w.random.IntN(simBatch-1),
+			SnapshotEvery: 1 + w.random.IntN(30), BatchChanges: 4 + w.random.IntN(simBatch-3),
 		})
 	}
 	m.node = must(node.New(now, cfg))

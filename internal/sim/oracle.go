@@ -172,5 +172,6 @@ func (o *oracle) finish() {
 	if o.world.failed == nil {
 		o.recovered()
 		o.checkSettled()
+		o.checkSeams()
 	}
 }
