@@ -14,9 +14,13 @@ import (
 type Config struct {
 	Namespace leasehold.Namespace
 	Self      storage.ManagerID
-	Timing    protocol.Timing  // default [protocol.DefaultTiming]
-	Policy    partition.Policy // default consistent hashing, 64 virtual nodes
-	Limits    protocol.Limits  // default [protocol.DefaultLimits]
+	// Timing must not be shorter than what any earlier leader of the namespace
+	// promised its owners: a new leader waits for inherited leases by its own.
+	// So it is part of what is stored, and whoever shortens it must let the
+	// longer one run out first. Default [protocol.DefaultTiming].
+	Timing protocol.Timing
+	Policy partition.Policy // default consistent hashing, 64 virtual nodes
+	Limits protocol.Limits  // default [protocol.DefaultLimits]
 
 	// MaxOwners bounds how many sessions are heard at a time: members, those
 	// who have said hello, and those who wait for a name. Sessions that a new
