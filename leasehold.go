@@ -10,7 +10,7 @@ import (
 )
 
 // A Generation numbers grants. Within one namespace generations strictly rise
-// and are never reused, across crashes, failovers and restores, so that a
+// and are never reused, across crashes and failovers, so that a
 // generation names one grant to one owner for ever. It is also the fencing
 // token: a store that remembers the highest generation it has seen for a key,
 // and refuses lower ones, is safe even from an owner whose clock is broken.

@@ -14,8 +14,8 @@ var managers = []Mutant{
 	{
 		Name:  "hello-gives-back",
 		Why:   "a new leader believes that an owner lacks a lease before the owner has stopped listening to the old leader",
-		Seeds: 2000,
-		World: "--faults=delay=20,manager-resign=10,owner-leave=6",
+		Seeds: 8000,
+		World: "--faults=delay=20,manager-resign=15,owner-leave=6,owner-crash=3 --managers=3 --namespaces=1",
 		File:  requestFile,
 		Old: `		// It has not heard us. What it lacks, a message of our predecessor that
 		// is still under way may yet give it.

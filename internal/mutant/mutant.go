@@ -34,7 +34,8 @@ type Mutant struct {
 	File string // relative to the module
 	Old  string // the source, exactly once in File
 	New  string // what stands there instead
-	// Seeds is how many seeds from 1 on are certain to catch it.
+	// Seeds is how many seeds from 1 on are searched for it: several times as
+	// many as it took when it was planted.
 	Seeds int
 	// World is the flags of the worlds in which it shows, if the usual ones do
 	// not: some bugs need several things to go wrong at once.

@@ -88,7 +88,7 @@ type LeaseReply struct {
 	// Contender is set when another session wants this owner's name.
 	Contender *table.Holder
 
-	Goodbye bool           // answers Leaving: nothing is left behind
+	Goodbye bool           // answers Leaving: what the owner held will go to others
 	Refusal leasehold.Kind // why the owner cannot be served; Other if it can
 }
 

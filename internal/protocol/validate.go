@@ -95,6 +95,17 @@ func (r *LeaseReply) Validate(l Limits) error {
 	if err := r.Timing.Validate(); err != nil {
 		return err
 	}
+	if len(r.Leader) > leasehold.MaxOwnerIDLen {
+		return bad("its leader's name has %d bytes, want at most %d", len(r.Leader), leasehold.MaxOwnerIDLen)
+	}
+	for _, h := range []*table.Holder{r.Incumbent, r.Contender} {
+		if h == nil {
+			continue
+		}
+		if err := ValidateHolder(h); err != nil {
+			return err
+		}
+	}
 	return validateLeases(op, r.Offers, func(o Offer) leasehold.Lease { return o.Lease })
 }
 
@@ -109,6 +120,18 @@ func validateLeases[T any](op string, items []T, lease func(T) leasehold.Lease) 
 				return leasehold.Errorf(op, leasehold.Invalid, l.String(), "leases overlap or are not sorted: %v comes before", before)
 			}
 		}
+	}
+	return nil
+}
+
+// Validate reports what is wrong with the hint.
+func (n *NotLeader) Validate() error {
+	const op = "not leader"
+	switch {
+	case n.Term > MaxTerm:
+		return leasehold.Errorf(op, leasehold.Invalid, "", "term %d is out of all proportion", n.Term)
+	case len(n.Leader) > leasehold.MaxOwnerIDLen:
+		return leasehold.Errorf(op, leasehold.Invalid, "", "the leader's name has %d bytes, want at most %d", len(n.Leader), leasehold.MaxOwnerIDLen)
 	}
 	return nil
 }
@@ -149,7 +172,13 @@ func (r *LookupReply) Validate(l Limits) error {
 	case len(r.Changes) > 0 && r.From+leasehold.LSN(len(r.Changes)) != r.LSN:
 		return bad("%d changes from lsn %d do not lead to %d", len(r.Changes), r.From, r.LSN)
 	}
+	if len(r.Leader) > leasehold.MaxOwnerIDLen {
+		return bad("its leader's name has %d bytes, want at most %d", len(r.Leader), leasehold.MaxOwnerIDLen)
+	}
 	for i := range r.Changes {
+		if h := r.Changes[i].Holder; h != nil && ValidateHolder(h) != nil {
+			return ValidateHolder(h)
+		}
 		if r.Changes[i].LSN != r.From+leasehold.LSN(i)+1 {
 			return bad("change %d has lsn %d, want %d", i, r.Changes[i].LSN, r.From+leasehold.LSN(i)+1)
 		}

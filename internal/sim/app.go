@@ -22,6 +22,9 @@ type operation struct {
 func (o *ownerHost) operate() {
 	w := o.world
 	key := leasehold.Key(w.random.Uint64())
+	if w.chance(2) {
+		key = fencedKey(w.random.IntN(fencedKeys))
+	}
 	lease, ok := o.view.Check(o.clock.at(w.now), key)
 	if !ok || len(o.ops) >= 8 {
 		return
@@ -42,8 +45,9 @@ func (o *ownerHost) finishOperation(op *operation) {
 			break
 		}
 	}
-	if o.view.Held(o.clock.at(w.now), op.key, op.lease.Generation) {
+	held := o.view.Held(o.clock.at(w.now), op.key, op.lease.Generation)
+	if held {
 		w.oracle.held(o, op)
 	}
-	w.oracle.write(o, op)
+	w.oracle.write(o, op, held)
 }

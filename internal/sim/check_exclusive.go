@@ -26,6 +26,14 @@ func (o *oracle) checkExclusive(a *ownerHost) {
 	}
 }
 
+// checkQuarantine is what is left of I1 for an owner whose clock breaks the
+// bound: once it has found that out, it holds nothing until it may try again.
+func (o *oracle) checkQuarantine(h *ownerHost) {
+	if len(h.view.Leases) > 0 && h.machine.Quarantined(h.clock.at(o.world.now)) {
+		o.violated(I1Exclusive, "%s holds %v, although it knows that its clock is too slow", h.label, h.view.Leases[0])
+	}
+}
+
 // overlap finds two leases that share a key. Both lists are sorted.
 func overlap(a, b []leasehold.Lease) (la, lb leasehold.Lease, found bool) {
 	for i, j := 0, 0; i < len(a) && j < len(b); {

@@ -30,18 +30,16 @@ func (o *oracle) held(h *ownerHost, op *operation) {
 		o.violated(I3Held, "%s says that it held %v all along, but it had ended", h.label, op.lease)
 		return
 	}
+	// Where an owner's clock was ever broken, it may have been the one that took
+	// hold, and nothing is promised.
 	t := o.truth(h.space)
 	for i := len(t.taken) - 1; i >= 0 && t.taken[i].at > op.checked; i-- {
-		if k := t.taken[i]; k.session != h.holder.Session && k.r.Contains(op.key) && !o.isBeyond(k) {
+		if k := t.taken[i]; k.session != h.holder.Session && k.r.Contains(op.key) && !o.world.nemesis.beyond {
 			o.violated(I3Held, "%s says that it held %v all along, but session %s took hold of %v", h.label, op.lease, k.session.Short(), k.r)
 			return
 		}
 	}
 }
-
-// isBeyond reports whether an owner with a broken clock may have been part of
-// what happened, in which case nothing is promised.
-func (o *oracle) isBeyond(taken) bool { return o.world.nemesis.beyond }
 
 // checkConfession looks at what an owner says it holds: it must say everything
 // that a check could still succeed on, or the leader gives it to others.

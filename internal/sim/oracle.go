@@ -136,8 +136,6 @@ func (o *oracle) leads(m *managerHost, l election.Lead) {
 	o.checkOneLeader(m)
 }
 
-func (o *oracle) ownerStarted(*ownerHost) {}
-
 // ownerSends is an owner's message leaving it.
 func (o *oracle) ownerSends(h *ownerHost, r *protocol.LeaseRequest) { o.checkConfession(h, r) }
 
@@ -154,6 +152,7 @@ func (o *oracle) ownerGranted(h *ownerHost, leases []leasehold.Lease) {
 // ownerStepped is an owner having done something.
 func (o *oracle) ownerStepped(h *ownerHost) {
 	o.checkExclusive(h)
+	o.checkQuarantine(h)
 	o.checkOwnerBounds(h)
 }
 

@@ -55,7 +55,6 @@ func (o *ownerHost) boot(name leasehold.OwnerID) {
 	o.machine = must(owner.New(now, owner.Config{Namespace: o.space.name, Holder: o.holder, Rand: w.newRand()}))
 	o.view = o.machine.View()
 	w.trace.printf(w.now, "%s is owner %v", o.label, o.holder)
-	w.oracle.ownerStarted(o)
 	o.do(o.machine.Advance(now))
 }
 

@@ -33,8 +33,9 @@ type Entry struct {
 	Generation leasehold.Generation // 0: nobody holds the range
 	Holder     *Holder              // nil: nobody holds the range
 	// Lost is the change at which state in this range was last lost, 0 if it
-	// never was. A lookup that skips from LSN n to a later table missed a loss
-	// in exactly those ranges where Lost > n.
+	// never was. A lookup that skips from LSN n to a later table missed no loss
+	// but in ranges where Lost > n. Where ranges that were lost at different
+	// times have become one, it is the latest.
 	Lost leasehold.LSN
 }
 

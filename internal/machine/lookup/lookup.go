@@ -212,6 +212,10 @@ func (m *Machine) soon(now mono.Instant) {
 // redirect follows a hint, once for every time that nobody answered: managers
 // may point at each other, or at one that has just been silent.
 func (m *Machine) redirect(now mono.Instant, n protocol.NotLeader) {
+	if n.Validate() != nil {
+		m.note(NoteBadMessage, uint64(n.Term), 0)
+		return
+	}
 	served := !m.awaiting || m.misses == 0
 	news := n.Leader != "" && n.Leader != m.leader && n.Leader != m.silent && n.Term >= m.term
 	if served || !news || m.redirected {

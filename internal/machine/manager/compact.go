@@ -43,7 +43,11 @@ func (m *Machine) compact() {
 	if !m.crowded() {
 		return
 	}
+	if m.table.LSN() == m.compacted {
+		return // there was nothing to gain, and nothing has changed since
+	}
 	var all []stretch
+	complete := true
 	for _, s := range m.seats {
 		p := s.incumbent
 		if len(p.recalled) > 0 {
@@ -51,9 +55,14 @@ func (m *Machine) compact() {
 		}
 		if p.member() && p.echo != 0 && len(p.fresh) == 0 {
 			all = append(all, p.stretches(m.cfg.BatchChanges/2)...)
+		} else {
+			complete = false // it may have something later
 		}
 	}
 	slices.SortStableFunc(all, func(a, b stretch) int { return cmp.Compare(b.gain(), a.gain()) })
+	if complete && (len(all) == 0 || all[0].gain() <= 0) {
+		m.compacted = m.table.LSN()
+	}
 	excess := m.table.Len() - m.desired.Len()*7/4
 	for i := range all {
 		if all[i].gain() <= 0 || excess <= 0 {
@@ -67,10 +76,10 @@ func (m *Machine) compact() {
 func (m *Machine) mend(s *stretch) {
 	m.note(NoteCompacted, s.p.holder.Owner, uint64(len(s.recall)), 0)
 	if s.p.recalled == nil {
-		s.p.recalled = make(map[leasehold.Generation]bool)
+		s.p.recalled = make(map[leasehold.Lease]bool)
 	}
 	for _, l := range s.recall {
-		s.p.recalled[l.Generation] = true
+		s.p.recalled[l] = true
 	}
 	s.p.plain = false
 	m.touch(s.p)

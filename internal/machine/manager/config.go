@@ -16,8 +16,8 @@ type Config struct {
 	Self      storage.ManagerID
 	// Timing must not be shorter than what any earlier leader of the namespace
 	// promised its owners: a new leader waits for inherited leases by its own.
-	// So it is part of what is stored, and whoever shortens it must let the
-	// longer one run out first. Default [protocol.DefaultTiming].
+	// Whoever stores a namespace's configuration must see to that: a shorter
+	// lease may be used only once the longer ones have run out. Default [protocol.DefaultTiming].
 	Timing protocol.Timing
 	Policy partition.Policy // default consistent hashing, 64 virtual nodes
 	Limits protocol.Limits  // default [protocol.DefaultLimits]
@@ -91,8 +91,8 @@ func (c *Config) validate() error {
 			return bad("%s is %d, want more than 0", d.name, *d.field)
 		}
 	}
-	if c.BatchChanges < 2 {
-		return bad("BatchChanges is %d, want at least 2: a lease that moves is two changes", c.BatchChanges)
+	if c.BatchChanges < 4 {
+		return bad("BatchChanges is %d, want at least 4: two leases that become one are three changes", c.BatchChanges)
 	}
 	if c.Backoff == 0 {
 		c.Backoff = 200 * time.Millisecond

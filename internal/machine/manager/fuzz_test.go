@@ -132,7 +132,7 @@ func (l *fuzzedLeader) takeOver() {
 		Namespace: fuzzNamespace, Self: "m", Policy: fuzzedPolicy{partition.Consistent{VirtualNodes: 1 + l.tape.below(4)}, l},
 		Limits:    protocol.Limits{Leases: 1 << 12, Changes: 1 << 12, Ranges: fuzzSlots},
 		MaxOwners: fuzzOwners, LogChanges: fuzzLog, LogAge: time.Minute,
-		BatchChanges: 2 + l.tape.below(8), SnapshotEvery: 1 + l.tape.below(8), Rand: rand.New(rand.NewPCG(1, 2)),
+		BatchChanges: 4 + l.tape.below(8), SnapshotEvery: 1 + l.tape.below(8), Rand: rand.New(rand.NewPCG(1, 2)),
 	}
 	l.authority = l.now.Add(time.Minute)
 	m, err := manager.New(l.now, cfg, l.term, l.authority, state)

@@ -50,6 +50,8 @@ type Machine struct {
 	// touched are peers that may have to be told something.
 	touched []*peer
 
+	compacted leasehold.LSN // the table that we last tried to make smaller
+
 	freed  []freed        // to be recorded, and then granted anew
 	batch  *storage.Batch // under way; nil if none is
 	sentAt mono.Instant   // when it was first sent

@@ -45,7 +45,7 @@ type peer struct {
 	fresh map[leasehold.Generation]protocol.Seq
 	// recalled holds leases that it must give back although the plan has their
 	// ranges for it, to get them again as fewer.
-	recalled map[leasehold.Generation]bool
+	recalled map[leasehold.Lease]bool
 	// plain: it is to keep all its leases as they are, and has confirmed them.
 	// If not, what to tell it must be worked out.
 	plain bool
@@ -75,4 +75,14 @@ func (p *peer) add(l leasehold.Lease) {
 func (p *peer) setLeases(leases []leasehold.Lease) {
 	p.leases = leases
 	p.plain = false
+	if len(p.recalled) == 0 {
+		return
+	}
+	left := make(map[leasehold.Lease]bool, len(p.recalled))
+	for _, l := range leases {
+		if p.recalled[l] {
+			left[l] = true
+		}
+	}
+	p.recalled = left
 }

@@ -177,7 +177,6 @@ func (m *Machine) settle(p *peer, r *protocol.LeaseRequest) {
 			given = append(given, lease)
 			m.free(lease, p.holder, m.whyGiven(p, lease, s))
 		}
-		delete(p.recalled, l.Generation)
 	}
 	p.fresh = pending
 	p.drop(given)
@@ -186,7 +185,7 @@ func (m *Machine) settle(p *peer, r *protocol.LeaseRequest) {
 // whyGiven tells a lease that came back because we asked from one that the
 // holder did not know.
 func (m *Machine) whyGiven(p *peer, l leasehold.Lease, wanted *seat) leasehold.Cause {
-	if wanted != p.seat || p.recalled[l.Generation] {
+	if wanted != p.seat || p.recalled[l] {
 		m.note(NoteReleased, p.holder.Owner, uint64(l.Generation), 0)
 		return leasehold.CauseReleased
 	}
@@ -261,7 +260,7 @@ func (m *Machine) offersTo(p *peer) []protocol.Offer {
 		return offers
 	}
 	for _, l := range p.leases {
-		if p.recalled[l.Generation] {
+		if p.recalled[l] {
 			continue
 		}
 		_, fresh := p.fresh[l.Generation]

@@ -239,6 +239,9 @@ func (m *Machine) serving(ns leasehold.Namespace) *namespace {
 
 func (m *Machine) notLeader() protocol.NotLeader {
 	leader, term := m.election.Leader()
+	if leader == m.cfg.Election.Self {
+		leader = "" // ours, from before we were started, or not loaded yet
+	}
 	return protocol.NotLeader{Term: term, Leader: leader}
 }
 

@@ -237,12 +237,12 @@ func TestRedirectsWhileItDoesNotLead(t *testing.T) {
 // A namespace answers as soon as its own table is there.
 func TestNamespacesLoadOnTheirOwn(t *testing.T) {
 	p := elected(t)
-	p.step(0, p.request("y", "ann", 1), `redirect owner 61000000 to "me" in 1`)
+	p.step(0, p.request("y", "ann", 1), `redirect owner 61000000 to "" in 1`)
 	p.loads(10*ms, "y", 1, &storage.State{Term: 1})
 	p.step(20*ms, p.request("y", "ann", 2), "y in 1: tell 61000000 0")
-	p.step(20*ms, p.request("x", "bob", 1), `redirect owner 62000000 to "me" in 1`)
+	p.step(20*ms, p.request("x", "bob", 1), `redirect owner 62000000 to "" in 1`)
 	p.step(20*ms, lookupRequest("y"), "y in 1: answer lookup 7 at 0")
-	p.step(20*ms, lookupRequest("x"), `redirect lookup 7 to "me" in 1`)
+	p.step(20*ms, lookupRequest("x"), `redirect lookup 7 to "" in 1`)
 	if p.machine.Manager("x") != nil || p.machine.Manager("y") == nil || p.machine.Manager("nowhere") != nil {
 		t.Error("not y alone is led")
 	}

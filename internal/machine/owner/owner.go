@@ -80,6 +80,7 @@ type Machine struct {
 
 	rate        rateGuard
 	quarantines int               // how often the clock was found too slow
+	muteUntil   mono.Instant      // because it was
 	gone        leasehold.Session // predecessor, proven dead
 	// asked is the incumbent whose process we have asked the shell about.
 	asked leasehold.Session
@@ -131,6 +132,9 @@ func (m *Machine) Advance(now mono.Instant) ([]Action, mono.Instant) {
 func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
 	if m.left {
 		return m.out, mono.Never
+	}
+	if m.Quarantined(now) {
+		return m.out, m.muteUntil // it holds nothing
 	}
 	if now >= m.nextSend {
 		m.send(now)
@@ -214,6 +218,10 @@ func (m *Machine) speakSoon(now mono.Instant) {
 // redirect follows a hint, once for every time that nobody answered: managers
 // may point at each other, or at one that has just been silent.
 func (m *Machine) redirect(now mono.Instant, n protocol.NotLeader) {
+	if n.Validate() != nil {
+		m.note(NoteBadMessage, uint64(n.Term), 0)
+		return
+	}
 	served := !m.awaiting || m.misses == 0
 	news := n.Leader != "" && n.Leader != m.leader && n.Leader != m.silent && n.Term >= m.term
 	if served || !news || m.redirected {
@@ -249,6 +257,7 @@ func (m *Machine) leave(now mono.Instant) {
 		return
 	}
 	m.leaving = true
+	m.muteUntil = now // it has nothing to hide any more
 	m.dropAll(leasehold.CauseLeft)
 	m.nextSend = now
 	m.awaiting = false

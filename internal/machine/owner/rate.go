@@ -21,12 +21,16 @@ type rateGuard struct {
 	set  bool
 }
 
-// quarantine drops all leases and falls silent, so that the leader gives them
-// to owners with better clocks. Each time it lasts twice as long.
+// Quarantined reports whether the owner has found its clock too slow to hold
+// leases at now.
+func (m *Machine) Quarantined(now mono.Instant) bool { return now < m.muteUntil }
+
+// quarantine drops all leases and falls silent and deaf, so that the leader
+// gives them to owners with better clocks. Each time it lasts twice as long.
 func (m *Machine) quarantine(now mono.Instant) {
 	m.dropAll(leasehold.CauseExpired)
 	m.rate = rateGuard{}
-	m.nextSend = now.Add(2 * m.timing.Lease << min(m.quarantines, 8))
+	m.muteUntil = now.Add(2 * m.timing.Lease << min(m.quarantines, 8))
 	m.quarantines++
 }
 

@@ -8,7 +8,7 @@ import (
 
 // reply handles a leader's message: first whether it counts, then what it says.
 func (m *Machine) reply(now mono.Instant, r *protocol.LeaseReply) {
-	if m.left || !m.relevant(now, r) {
+	if m.left || m.Quarantined(now) || !m.relevant(now, r) {
 		return
 	}
 	first := m.applied == 0 // the leader waits for proof that we hear it
