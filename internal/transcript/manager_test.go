@@ -136,6 +136,8 @@ func (m *manager) manage(a node.Manage) {
 	case machine.Commit, machine.ReadEnd, machine.SaveSnapshot:
 		r := storeRequest{term: a.Term, what: act}
 		m.send(&message{from: m.name, to: storeName, what: r, vain: storeAnswer{event: r.unanswered()}})
+	case machine.Outranked:
+		m.then("%s hears of term %d, and asks the store", m.name, act.By)
 	case machine.Deposed:
 		m.then("%s learns that term %d has begun", m.name, act.By)
 	case machine.Note:

@@ -23,8 +23,11 @@ type (
 		Outcome storage.Outcome
 		Version storage.Version
 	}
-	// Superseded says that someone with a higher term has been heard of.
-	Superseded struct{ By leasehold.Term }
+	// Outranked says that a peer has heard of someone with a higher term. It
+	// is a hint to look: what a peer says must not end a leadership.
+	Outranked struct{ By leasehold.Term }
+	// Deposed says that the store has a leader with a higher term.
+	Deposed struct{ By leasehold.Term }
 	// Slept says that our clock may have stood still while others ran on: the
 	// computer was suspended.
 	Slept struct{}
@@ -35,7 +38,8 @@ type (
 func (Seen) electionEvent()       {}
 func (ReadFailed) electionEvent() {}
 func (Swapped) electionEvent()    {}
-func (Superseded) electionEvent() {}
+func (Outranked) electionEvent()  {}
+func (Deposed) electionEvent()    {}
 func (Slept) electionEvent()      {}
 func (Resign) electionEvent()     {}
 
@@ -184,6 +188,7 @@ type Machine struct {
 	until     mono.Instant   // our authority
 	lapsed    bool
 	nextRenew mono.Instant
+	checked   mono.Instant // when our leadership was last confirmed
 	resigning bool
 	resigned  bool
 }
@@ -217,8 +222,14 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 	case ReadFailed:
 	case Swapped:
 		m.swapped(now, e)
-	case Superseded:
-		m.superseded(now, e.By)
+	case Outranked:
+		m.outranked(now, e.By)
+	case Deposed:
+		m.nextRead = now
+		m.floor = max(m.floor, e.By)
+		if m.leading && e.By > m.record.Term {
+			m.stepDown(e.By)
+		}
 	case Slept:
 		m.slept(now)
 	case Resign:
@@ -395,6 +406,7 @@ func (m *Machine) won(now mono.Instant, v storage.Version) {
 	rec.Version = v
 	m.observe(now, rec)
 	m.until = try.sent.Add(m.cfg.TTL)
+	m.checked = now
 	m.nextRenew = max(try.sent.Add(m.cfg.Renew), m.nextRenewFloor(now))
 	switch {
 	case rec.Resigned:
@@ -460,17 +472,19 @@ func (m *Machine) resign(now mono.Instant) {
 	}
 }
 
-// superseded gives way to a leader whom others have heard of. If it turns out
-// that there is none, because the store forgot it, the next term is above it.
-func (m *Machine) superseded(now mono.Instant, by leasehold.Term) {
+// outranked asks the store whether someone else leads: a leader by renewing at
+// once, which fails if so. If there is nobody, because the store forgot them,
+// our next term is above theirs.
+func (m *Machine) outranked(now mono.Instant, by leasehold.Term) {
 	if by <= m.record.Term {
 		return
 	}
 	m.floor = max(m.floor, by)
-	m.nextRead = now
 	if m.leading {
-		m.stepDown(by)
+		m.nextRenew = min(m.nextRenew, max(now, m.checked.Add(m.cfg.Renew/8)))
+		return
 	}
+	m.nextRead = now
 }
 
 // slept ends whatever counts from an instant before our clock stood still: our

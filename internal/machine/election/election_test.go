@@ -471,41 +471,42 @@ func TestResignationUnknown(t *testing.T) {
 	}
 }
 
-func TestSupersededSetsTheFloor(t *testing.T) {
+func TestOutrankedSetsTheFloor(t *testing.T) {
 	t.Run("of a leader", func(t *testing.T) {
 		c := leader(t)
-		c.step(500*ms, election.Superseded{By: 7}, "deposed", "step down", "own record", "swap 1 for term 8 beat 1")
-		c.wantLeads(500*ms, false)
-		c.step(600*ms, done(2), "elected", "lead in term 8 until 3.500s")
+		c.step(500*ms, election.Outranked{By: 7}, "swap 1 for term 1 beat 2") // is it so?
+		c.wantLeads(500*ms, true)
+		c.step(600*ms, done(2), "go on until 3.500s")
+		c.step(700*ms, election.Slept{}, "slept", "deposed", "step down", "own record", "swap 2 for term 8 beat 1")
 	})
 	t.Run("of a standby", func(t *testing.T) {
 		c := standby(t)
 		c.step(100*ms, seen(theirs(5, 2, 9)))
-		c.step(200*ms, election.Superseded{By: 7}, "read")
+		c.step(200*ms, election.Outranked{By: 7}, "read")
 		c.advance(3699*ms, "read")
 		c.advance(3700*ms, "takeover", "swap 5 for term 8 beat 1")
 	})
 	t.Run("unless the record is higher", func(t *testing.T) {
 		c := standby(t)
-		c.step(100*ms, election.Superseded{By: 7}, "read")
+		c.step(100*ms, election.Outranked{By: 7}, "read")
 		c.step(200*ms, seen(theirs(5, 9, 1)))
 		c.advance(3799*ms, "read")
 		c.advance(3800*ms, "takeover", "swap 5 for term 10 beat 1")
 	})
 	t.Run("unless it is no news", func(t *testing.T) {
 		c := leader(t)
-		c.step(500*ms, election.Superseded{By: 1})
-		c.step(500*ms, election.Superseded{By: 0})
+		c.step(500*ms, election.Outranked{By: 1})
+		c.step(500*ms, election.Outranked{By: 0})
 		c.wantLeads(500*ms, true)
 	})
 }
 
 // A term is led once: a renewal that comes through after the leader stepped
 // down does not make it the leader of that term again.
-func TestSupersededWhileRenewing(t *testing.T) {
+func TestDeposedWhileRenewing(t *testing.T) {
 	c := leader(t)
 	c.advance(1000*ms, "swap 1 for term 1 beat 2")
-	c.step(1100*ms, election.Superseded{By: 7}, "deposed", "step down")
+	c.step(1100*ms, election.Deposed{By: 7}, "deposed", "step down")
 	c.step(1200*ms, done(2), "own record", "swap 2 for term 8 beat 1")
 	c.wantLeads(1200*ms, false)
 	c.step(1300*ms, done(3), "elected", "lead in term 8 until 4.200s")

@@ -216,7 +216,7 @@ func (c *fuzzedCandidate) supersede() {
 		by = protocol.MaxTerm
 	}
 	c.floor = max(c.floor, by)
-	c.step(election.Superseded{By: by})
+	c.step(election.Outranked{By: by})
 }
 
 // did checks what the candidate did, and that it does not spin.

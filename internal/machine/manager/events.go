@@ -64,6 +64,9 @@ type (
 	// SaveSnapshot lets the store shorten its log. Nobody waits for it.
 	SaveSnapshot struct{ Snapshot *storage.Snapshot }
 
+	// Outranked says that an owner has heard of a leader with a higher term.
+	Outranked struct{ By leasehold.Term }
+
 	// Deposed says that another leader has taken over. The machine is over.
 	Deposed struct{ By leasehold.Term }
 
@@ -82,6 +85,7 @@ func (Broadcast) managerAction()    {}
 func (Commit) managerAction()       {}
 func (ReadEnd) managerAction()      {}
 func (SaveSnapshot) managerAction() {}
+func (Outranked) managerAction()    {}
 func (Deposed) managerAction()      {}
 func (Note) managerAction()         {}
 

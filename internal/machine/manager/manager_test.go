@@ -55,12 +55,15 @@ func TestNewRefusesABrokenLog(t *testing.T) {
 // Who was deposed does nothing more.
 func TestDeposedIsOver(t *testing.T) {
 	p := newPool(t, &storage.State{})
-	r := &protocol.LeaseRequest{Namespace: poolNamespace, Holder: poolHolder(1), Seq: 1, Term: 2}
-	actions, wake := p.machine.Step(p.now, manager.Request{LeaseRequest: r})
+	r := &protocol.LeaseRequest{Namespace: poolNamespace, Holder: poolHolder(1), Seq: 1}
+	p.machine.Step(p.now, manager.Request{LeaseRequest: r})
+	r = &protocol.LeaseRequest{Namespace: poolNamespace, Holder: poolHolder(1), Seq: 2, Term: 1, Heard: 1, Applied: 1}
+	p.machine.Step(p.now, manager.Request{LeaseRequest: r}) // its grant is under way
+	p.machine.Step(p.now, manager.Committed{Outcome: storage.Unknown})
+	actions, wake := p.machine.Step(p.now, manager.LogEnd{Term: 2})
 	if diff := cmp.Diff([]manager.Action{manager.Deposed{By: 2}}, actions); diff != "" || wake != mono.Never {
 		t.Errorf("woken at %v (-want +got):\n%s", wake, diff)
 	}
-	r.Term = 1
 	for name, f := range map[string]func() ([]manager.Action, mono.Instant){
 		"a request": func() ([]manager.Action, mono.Instant) {
 			return p.machine.Step(p.now, manager.Request{LeaseRequest: r})

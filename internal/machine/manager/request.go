@@ -28,7 +28,7 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 		m.note(NoteBadMessage, r.Holder.Owner, uint64(r.Term), uint64(m.term))
 		return
 	case r.Term > m.term:
-		m.deposed(r.Term)
+		m.emit(Outranked{r.Term}) // only the store can say whether it is so
 		return
 	case !m.leads(now):
 		m.note(NoteNoAuthority, r.Holder.Owner, uint64(now), uint64(m.authority))

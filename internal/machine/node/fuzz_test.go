@@ -386,7 +386,7 @@ func (n *fuzzedNode) meddle() {
 	case 4:
 		n.step(node.Election{Event: election.Slept{}})
 	case 5:
-		n.step(node.Election{Event: election.Superseded{By: n.record.Term + leasehold.Term(n.tape.below(3))}})
+		n.step(node.Election{Event: election.Outranked{By: n.record.Term + leasehold.Term(n.tape.below(3))}})
 	case 6:
 		n.step(node.Election{}) // time passes
 	default:

@@ -302,7 +302,7 @@ func (m *Machine) loaded(now mono.Instant, e Loaded) {
 		return
 	}
 	if e.State.Term > m.term {
-		m.elect(now, election.Superseded{By: e.State.Term})
+		m.elect(now, election.Deposed{By: e.State.Term})
 		return
 	}
 	machine, err := manager.New(now, n.cfg, m.term, m.until, e.State)
@@ -322,8 +322,11 @@ func (m *Machine) manage(now mono.Instant, n *namespace, e manager.Event) {
 	}
 	for _, a := range actions {
 		m.out = append(m.out, Manage{n.cfg.Namespace, m.term, a})
-		if d, ok := a.(manager.Deposed); ok {
-			m.elect(now, election.Superseded{By: d.By})
+		switch a := a.(type) {
+		case manager.Outranked:
+			m.elect(now, election.Outranked{By: a.By})
+		case manager.Deposed:
+			m.elect(now, election.Deposed{By: a.By})
 			return
 		}
 	}

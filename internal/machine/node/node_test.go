@@ -171,6 +171,8 @@ func describeManager(a node.Manage) string {
 		return prefix + fmt.Sprintf("commit %d to %d", act.Batch.Prev, act.Batch.Last())
 	case manager.ReadEnd:
 		return prefix + "read end"
+	case manager.Outranked:
+		return prefix + fmt.Sprintf("outranked by %d", act.By)
 	case manager.Deposed:
 		return prefix + fmt.Sprintf("deposed by %d", act.By)
 	}
@@ -355,18 +357,21 @@ func TestStepsDownForAll(t *testing.T) {
 	p.advance(1*second, "read")
 }
 
-// An owner that has heard of a later leader deposes this one, in every
-// namespace.
-func TestDeposedByAnOwner(t *testing.T) {
+// An owner that has heard of a later leader makes this one look, and what the
+// store says deposes it, in every namespace.
+func TestOutrankedByAnOwner(t *testing.T) {
 	p := leader(t)
 	r := p.request("x", "ann", 1)
 	r.Term, r.Heard = 6, 1
-	p.step(500*ms, r, "x in 1: deposed by 6", "step down", "swap for term 7")
-	if p.machine.Manager("y") != nil || p.machine.Leads(500*ms) {
-		t.Error("y is still led")
+	p.step(500*ms, r, "x in 1: outranked by 6", "swap for term 1")
+	if p.machine.Manager("y") == nil || !p.machine.Leads(500*ms) {
+		t.Error("an owner's word ends the leadership")
 	}
 	p.elects(600*ms, election.Swapped{Outcome: storage.Conflict}, "read")
-	p.elects(700*ms, election.Seen{Record: storage.Record{Version: 2, Term: 6, Leader: "other", Session: leasehold.Session{2}}})
+	p.elects(700*ms, election.Seen{Record: storage.Record{Version: 2, Term: 6, Leader: "other", Session: leasehold.Session{2}}}, "step down")
+	if p.machine.Manager("y") != nil || p.machine.Leads(700*ms) {
+		t.Error("y is still led")
+	}
 	p.step(800*ms, p.request("x", "ann", 2), `redirect owner 61000000 to "other" in 6`)
 }
 
