@@ -8,7 +8,7 @@ var elections = []Mutant{
 		Name: "takeover-ignores-drift",
 		Why:  "a standby waits for the leader's time on its own clock only",
 		File: electionFile,
-		Old:  "	wait := m.cfg.Drift.Stretch(m.cfg.TTL)\n	if",
+		Old:  "	wait := m.wait()\n	if",
 		New:  "	wait := m.cfg.TTL\n	if",
 	},
 	{

@@ -7,6 +7,8 @@
 package storage
 
 import (
+	"time"
+
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/table"
 )
@@ -26,8 +28,12 @@ type Record struct {
 	Leader  ManagerID
 	// Session names the leader's process. Without it a manager that was killed
 	// and started again could take its predecessor's record for its own.
-	Session  leasehold.Session
-	Beat     uint64
+	Session leasehold.Session
+	Beat    uint64
+	// Wait is how long the record must stand still before anyone else may take
+	// over: the leader's own word, which holds whatever others are configured
+	// to believe.
+	Wait     time.Duration
 	Resigned bool // the leader has stopped acting: anyone may take over at once
 }
 

@@ -277,7 +277,7 @@ func (m *Machine) alarm() mono.Instant {
 	case m.leading || m.resigning:
 		return m.nextRenew
 	case m.known:
-		return min(m.nextRead, m.seenAt.Add(m.cfg.Drift.Stretch(m.cfg.TTL)))
+		return min(m.nextRead, m.seenAt.Add(m.wait()))
 	}
 	return m.nextRead
 }
@@ -304,7 +304,7 @@ func (m *Machine) renew(now mono.Instant) {
 // stand watches the leader, and takes over when it has stood still.
 func (m *Machine) stand(now mono.Instant) {
 	if m.known && m.vacant(now) {
-		m.swap(now, storage.Record{Term: max(m.record.Term, m.floor) + 1, Leader: m.cfg.Self, Session: m.cfg.Session, Beat: 1})
+		m.swap(now, storage.Record{Term: max(m.record.Term, m.floor) + 1, Leader: m.cfg.Self, Session: m.cfg.Session, Beat: 1, Wait: m.cfg.Drift.Stretch(m.cfg.TTL)})
 		return
 	}
 	if now >= m.nextRead {
@@ -325,12 +325,18 @@ func (m *Machine) vacant(now mono.Instant) bool {
 		m.note(NoteOwnRecord, uint64(m.record.Term), 0)
 		return true // it is ours, and we have stepped down
 	}
-	wait := m.cfg.Drift.Stretch(m.cfg.TTL)
+	wait := m.wait()
 	if now < m.seenAt.Add(wait) {
 		return false
 	}
 	m.note(NoteTakeover, uint64(now.Sub(m.seenAt)), uint64(wait))
 	return true
+}
+
+// wait is how long the record must stand still: as long as we think, and no
+// less than its leader says.
+func (m *Machine) wait() time.Duration {
+	return max(m.cfg.Drift.Stretch(m.cfg.TTL), m.record.Wait)
 }
 
 func (m *Machine) swap(now mono.Instant, rec storage.Record) {

@@ -135,7 +135,7 @@ func theirs(v storage.Version, term leasehold.Term, beat uint64) storage.Record 
 }
 
 func ours(v storage.Version, term leasehold.Term, beat uint64) storage.Record {
-	return storage.Record{Version: v, Term: term, Leader: "me", Session: ownSession, Beat: beat}
+	return storage.Record{Version: v, Term: term, Leader: "me", Session: ownSession, Beat: beat, Wait: 3600 * time.Millisecond}
 }
 
 func seen(r storage.Record) election.Event { return election.Seen{Record: r} }
@@ -468,6 +468,22 @@ func TestResignationUnknown(t *testing.T) {
 			m.step(600*ms, unknown(), "swap unknown", "read afresh")
 			c.then(m)
 		})
+	}
+}
+
+// A standby that is configured to be more impatient than the leader counts on
+// must not be.
+func TestLeaderSaysHowLongToWait(t *testing.T) {
+	c := standby(t)
+	record := theirs(5, 2, 9)
+	record.Wait = 10 * time.Second
+	c.step(100*ms, seen(record))
+	for at := 3600 * ms; at < 10_100*ms; at += 100 * ms {
+		c.machine.Advance(at)
+		c.wantLeads(at, false)
+	}
+	if actions, _ := c.machine.Advance(10_101 * ms); len(actions) < 2 {
+		t.Errorf("after the leader's wait it does %v, and not take over", actions)
 	}
 }
 
