@@ -40,6 +40,11 @@ test: ## check formatting, vet, and run all tests: what must pass before a commi
 test-race: ## run all tests under the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -shuffle=on -timeout=$(RACE_TIMEOUT) ./...
 
+.PHONY: generate
+generate: ## write the Go code of proto/ again (the first build of buf takes minutes)
+	$(GO) tool -modfile=tools/buf/go.mod buf lint
+	$(GO) tool -modfile=tools/buf/go.mod buf generate
+
 .PHONY: lint
 lint: ## run golangci-lint as tools/go.mod pins it (its first build takes minutes)
 	$(GO) tool -modfile=tools/go.mod golangci-lint run ./...

@@ -81,6 +81,12 @@ type Snapshot struct {
 	Table     *table.Table // immutable
 }
 
+// An End is where a namespace's log ends.
+type End struct {
+	Term leasehold.Term // of the leader record at that instant
+	LSN  leasehold.LSN
+}
+
 // A State is everything stored about a namespace, read at one instant.
 type State struct {
 	Term    leasehold.Term // of the leader record at that instant

@@ -1,0 +1,86 @@
+package storage
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+)
+
+// MaxNamespaces bounds a catalog, which is written as a whole.
+const MaxNamespaces = 4096
+
+// A Catalog is the configuration of all namespaces. It is immutable.
+type Catalog struct {
+	// Version numbers the writes of the catalog; 0 means that there was none.
+	Version Version
+	// Term is the leader record's when the catalog was read, and the writer's
+	// when it is written.
+	Term       leasehold.Term
+	Namespaces []Namespace // sorted by name
+}
+
+// A Namespace is what is stored about one namespace besides its table.
+type Namespace struct {
+	Name leasehold.Namespace
+
+	// How long a lease lasts, how often it is renewed, and by how much clocks
+	// may differ in rate.
+	Lease time.Duration
+	Renew time.Duration
+	Drift mono.Drift
+
+	// Policy names how keys are divided: "consistent", "even", "static".
+	Policy       string
+	VirtualNodes int          // per owner, for policies that have them; 0: the default
+	Static       []StaticSlot // for the static policy: sorted by start, from 0 on
+	MaxOwners    int          // how many owners may be connected; 0: the default
+
+	// Promised is how long an owner may still believe in a lease that it was
+	// given under an earlier configuration, on any manager's clock. A new
+	// leader waits as long for the leases that it finds. It is 0 once the
+	// present configuration's own time is enough.
+	Promised time.Duration
+}
+
+// A StaticSlot gives the keys from Start on to an owner, or to nobody if it
+// has no name.
+type StaticSlot struct {
+	Start leasehold.Key
+	Owner leasehold.OwnerID
+}
+
+// Find returns the namespace with a name, nil if there is none.
+func (c *Catalog) Find(name leasehold.Namespace) *Namespace {
+	if i, ok := c.search(name); ok {
+		return &c.Namespaces[i]
+	}
+	return nil
+}
+
+// With returns the catalog with a namespace added or replaced.
+func (c *Catalog) With(n Namespace) *Catalog {
+	next := *c
+	next.Namespaces = slices.Clone(c.Namespaces)
+	if i, ok := c.search(n.Name); ok {
+		next.Namespaces[i] = n
+	} else {
+		next.Namespaces = slices.Insert(next.Namespaces, i, n)
+	}
+	return &next
+}
+
+// Without returns the catalog without a namespace.
+func (c *Catalog) Without(name leasehold.Namespace) *Catalog {
+	next := *c
+	next.Namespaces = slices.DeleteFunc(slices.Clone(c.Namespaces), func(n Namespace) bool { return n.Name == name })
+	return &next
+}
+
+func (c *Catalog) search(name leasehold.Namespace) (int, bool) {
+	return slices.BinarySearchFunc(c.Namespaces, name, func(n Namespace, name leasehold.Namespace) int {
+		return strings.Compare(string(n.Name), string(name))
+	})
+}

@@ -1,0 +1,80 @@
+// Package store is what a manager group asks of the place where it keeps its
+// leader record, the configuration of its namespaces and their lease tables.
+//
+// The group asks for linearizable compare-and-swap and linearizable reads, and
+// for nothing that involves time: no lease, no TTL and no clock of a store is
+// trusted. A watch is a hint. store/mem keeps everything in memory, for tests;
+// store/etcd keeps it in etcd, embedded in the process or a cluster of its own.
+// store/storetest is the suite that all of them pass.
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/table"
+)
+
+// A Store keeps what a manager group must not forget. Its methods may be
+// called from many goroutines at once. Every method returns soon after its
+// context ends.
+//
+// A write has an outcome: [storage.Done], [storage.Conflict] or
+// [storage.Unknown]. Unknown comes with the error that explains it, and means
+// that the write may have happened or may yet happen. Conflict is final.
+type Store interface {
+	// Record returns the leader record, with Version 0 if there is none yet. A
+	// fresh read is linearizable; another may be old, but never made up.
+	Record(ctx context.Context, fresh bool) (storage.Record, error)
+
+	// Swap writes the leader record if the stored one has version prev, and
+	// returns the new version, which is higher than any before.
+	Swap(ctx context.Context, prev storage.Version, next storage.Record) (storage.Version, storage.Outcome, error)
+
+	// WatchRecord calls seen with records as they are written, as far as it
+	// notices, until the context ends. It is a hint: records may be missing.
+	WatchRecord(ctx context.Context, seen func(storage.Record))
+
+	// Catalog returns the configuration of all namespaces and the term of the
+	// leader record, both as of one instant, linearizably.
+	Catalog(ctx context.Context) (*storage.Catalog, error)
+
+	// SaveCatalog writes the catalog if the leader record has the catalog's
+	// Term and the stored catalog has its Version.
+	SaveCatalog(ctx context.Context, next *storage.Catalog) (storage.Outcome, error)
+
+	// Append writes a batch if the leader record has its Term and the log of
+	// its namespace ends at its Prev. Its size is bounded only by memory: an
+	// implementation on a store with limits must cope.
+	Append(ctx context.Context, b *storage.Batch) (storage.Outcome, error)
+
+	// End returns where a namespace's log ends and the term of the leader
+	// record, both as of one instant, linearizably.
+	End(ctx context.Context, ns leasehold.Namespace) (storage.End, error)
+
+	// Load returns everything stored about a namespace's table as of one
+	// instant, linearizably. A namespace that was never written is empty.
+	Load(ctx context.Context, ns leasehold.Namespace) (*storage.State, error)
+
+	// SaveSnapshot lets the store load faster. It never changes what Load
+	// describes. It is refused, without an error, if the leader record has
+	// another term or a newer snapshot is there.
+	SaveSnapshot(ctx context.Context, s *storage.Snapshot) error
+
+	// History returns changes of a namespace, newest first, before an LSN (0:
+	// from the end), at most as many as told. Changes older than what is kept
+	// are not there.
+	History(ctx context.Context, ns leasehold.Namespace, before leasehold.LSN, most int) ([]Past, error)
+
+	// Close ends the store. It waits for what it started.
+	Close() error
+}
+
+// A Past is a change and when it was written, on the wall clock of whoever
+// wrote it: for people to read, never to decide by.
+type Past struct {
+	At     time.Time
+	Change table.Change
+}
