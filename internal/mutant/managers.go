@@ -6,7 +6,8 @@ const (
 	planFile    = "internal/machine/manager/plan.go"
 	commitFile  = "internal/machine/manager/commit.go"
 	tableFile   = "internal/table/table.go"
-	nodeFile    = "internal/machine/node/node.go"
+	logFile     = "internal/changelog/changelog.go"
+	leadFile    = "internal/machine/node/lead.go"
 )
 
 // managers are bugs of the leader, of the table, and of the process around it.
@@ -14,8 +15,8 @@ var managers = []Mutant{
 	{
 		Name:  "hello-gives-back",
 		Why:   "a new leader believes that an owner lacks a lease before the owner has stopped listening to the old leader",
-		Seeds: 8000,
-		World: "--faults=delay=20,manager-resign=15,owner-leave=6,owner-crash=3 --managers=3 --namespaces=1",
+		Seeds: 5000,
+		World: "--faults=delay=15,manager-resign=15,owner-leave=10,duplicate=5 --managers=3 --namespaces=1 --owners=6",
 		File:  requestFile,
 		Old: `		// It has not heard us. What it lacks, a message of our predecessor that
 		// is still under way may yet give it.
@@ -48,7 +49,7 @@ var managers = []Mutant{
 		Name: "takeover-without-waiting",
 		Why:  "a new leader gives away what the old one's owners still hold",
 		File: managerFile,
-		Old:  "until := now.Add(m.cfg.Timing.Hold())",
+		Old:  "until := now.Add(max(m.cfg.Timing.Hold(), m.cfg.Promised))",
 		New:  "until := now",
 	},
 	{
@@ -87,8 +88,8 @@ var managers = []Mutant{
 		Name: "renewal-does-not-hold",
 		Why:  "the leader renews a lease and forgets to wait for it",
 		File: requestFile,
-		Old:  "	if p.proven {\n		return m.cfg.Timing.Hold()\n	}\n",
-		New:  "",
+		Old:  "	if p.proven && !waits {\n",
+		New:  "	if p.proven && waits {\n",
 	},
 	{
 		Name: "same-name-not-waited-out",
@@ -137,21 +138,21 @@ var managers = []Mutant{
 		Name: "stale-snapshot-served",
 		Why:  "lookups get a copy of the table from before the last change",
 		File: commitFile,
-		Old:  "	m.batch = nil\n	m.snapshot = nil\n",
-		New:  "	m.batch = nil\n",
+		Old:  "	m.snapshot = nil\n	for i",
+		New:  "	for i",
 	},
 	{
 		Name: "log-skips-a-change",
 		Why:  "a lookup that is behind misses the first change",
-		File: "internal/machine/manager/changelog.go",
+		File: logFile,
 		Old:  "tail := l.changes[lsn-l.base:]",
 		New:  "tail := l.changes[min(lsn-l.base+1, leasehold.LSN(len(l.changes))):]",
 	},
 	{
 		Name: "log-never-truncated",
 		Why:  "the changes kept for lookups grow without bound",
-		File: "internal/machine/manager/changelog.go",
-		Old:  "for len(l.batches) > 0 && (len(l.changes) > most || now.Sub(l.batches[0].at) > age) {",
+		File: logFile,
+		Old:  "for len(l.batches) > 0 && (len(l.changes) > l.most || now.Sub(l.batches[0].at) > l.age) {",
 		New:  "for false {",
 	},
 	{
@@ -196,9 +197,9 @@ var managers = []Mutant{
 	{
 		Name: "authority-never-extended",
 		Why:  "the namespaces do not hear that their leader goes on leading",
-		File: nodeFile,
-		Old:  "				m.manage(now, &m.led[i], manager.Authority{Until: a.Until})\n",
-		New:  "				_ = i\n",
+		File: leadFile,
+		Old:  "					m.manage(now, n, manager.Authority{Until: a.Until})\n",
+		New:  "",
 	},
 	{
 		Name:  "broken-policy-not-asked-again",
@@ -214,6 +215,14 @@ var managers = []Mutant{
 		World: "--faults=policy-broken=5,owner-crash=5",
 		File:  planFile,
 		Old:   "		err = partition.Validate(in, want)\n",
+		New:   "",
+	},
+	{
+		Name:  "successor-on-short-notice",
+		Why:   "a session that waited for its name gets leases, and is taken for dead after the patience that one has with those who wait",
+		World: "--faults=owner-twin=10,owner-leave=6,isolate=10 --namespaces=1",
+		File:  managerFile,
+		Old:   "	s.incumbent.until = max(s.incumbent.until, s.incumbent.heard.Add(m.patience(s.incumbent)))\n",
 		New:   "",
 	},
 }

@@ -5,7 +5,8 @@
 // A mutant is a change of a line or two of the real source. It lives here as
 // text, and not behind a hook in the machines: what we ship has no switch that
 // turns safety off. To run one, the command is built anew with the changed
-// file laid over the real one (go build -overlay), which takes seconds.
+// file laid over the real one (go build -overlay), which takes seconds. Tests,
+// which run all of them, build a smaller program.
 //
 // The old text must occur exactly once in its file. A test checks that, so
 // that a mutant cannot silently stop being one when the code moves on.
@@ -45,7 +46,7 @@ type Mutant struct {
 // All returns every mutant, sorted by name.
 func All() []Mutant {
 	var all []Mutant
-	for _, list := range [][]Mutant{owners, managers, lookups, elections} {
+	for _, list := range [][]Mutant{owners, managers, promises, lookups, standbys, elections} {
 		all = append(all, list...)
 	}
 	for i := range all {
@@ -70,6 +71,10 @@ func Find(name string) (Mutant, bool) {
 // Build builds the command with the bug in it, from the checkout that the
 // working directory is in, into the file out.
 func Build(ctx context.Context, m Mutant, out string) error {
+	return m.build(ctx, "./cmd/leasehold", out)
+}
+
+func (m Mutant) build(ctx context.Context, program, out string) error {
 	const op = "build mutant"
 	root, err := checkout()
 	if err != nil {
@@ -84,7 +89,7 @@ func Build(ctx context.Context, m Mutant, out string) error {
 	if err != nil {
 		return &leasehold.Error{Op: op, Kind: leasehold.Internal, Subject: m.Name, Err: err}
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", out, "./cmd/leasehold")
+	cmd := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", out, program)
 	cmd.Dir = root
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return leasehold.Errorf(op, leasehold.Internal, m.Name, "%v\n%s", err, text)

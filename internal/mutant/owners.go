@@ -102,7 +102,7 @@ func (m *Machine) predecessorGone`,
 	{
 		Name:  "race-number-forgotten",
 		Why:   "an owner does not remember the number of a message that it dropped, and so never reflects it",
-		Seeds: 4000,
+		Seeds: 6000,
 		World: "--faults=loss=5,delay=5,link-one-way=5",
 		File:  replyFile,
 		Old:   "	m.heard = r.Seq\n",

@@ -88,7 +88,7 @@ type LeaseReply struct {
 	// Contender is set when another session wants this owner's name.
 	Contender *table.Holder
 
-	Goodbye bool           // answers Leaving: what the owner held will go to others
+	Goodbye bool           // answers Leaving: the table says that the owner holds nothing
 	Refusal leasehold.Kind // why the owner cannot be served; Other if it can
 }
 
@@ -110,13 +110,13 @@ type LookupRequest struct {
 // later, or by Snapshot. A reply with neither says that LSN is current.
 type LookupReply struct {
 	Namespace leasehold.Namespace
-	Leader    storage.ManagerID
-	Term      leasehold.Term
-	Echo      Seq // the request answered; 0 if the manager speaks unasked
+	Leader    storage.ManagerID // who speaks, and should be asked the next time; it need not lead
+	Term      leasehold.Term    // of the leader whose table this is
+	Echo      Seq               // the request answered; 0 if the manager speaks unasked
 	LSN       leasehold.LSN
-	// Age is how old the leader's own knowledge may be, on any clock: since
-	// then it has a commit under way, of which it does not know whether it has
-	// happened. 0 if there is none.
+	// Age is how old the manager's own knowledge may be, on any clock: a leader
+	// has a commit under way since then, of which it does not know whether it
+	// has happened; a standby was last told then. 0 if it knows everything.
 	Age      time.Duration
 	From     leasehold.LSN  // Changes[0] follows on it
 	Changes  []table.Change // immutable

@@ -20,7 +20,11 @@ func describe(what any) string {
 	case *protocol.LookupRequest:
 		return fmt.Sprintf("lookup request #%d at lsn %d", m.Seq, m.LSN)
 	case *protocol.LookupReply:
-		return fmt.Sprintf("lookup reply t%d echo #%d lsn %d from %d, %d changes, snapshot %v", m.Term, m.Echo, m.LSN, m.From, len(m.Changes), m.Snapshot != nil)
+		return fmt.Sprintf("lookup reply t%d echo #%d lsn %d age %v from %d, %d changes, snapshot %v", m.Term, m.Echo, m.LSN, m.Age, m.From, len(m.Changes), m.Snapshot != nil)
+	case followRequest:
+		return fmt.Sprintf("follow request #%d at lsn %d", m.request.Seq, m.request.LSN)
+	case followReply:
+		return "to follow: " + describe(m.reply)
 	case protocol.NotLeader:
 		return fmt.Sprintf("not the leader, ask %q of term %d", m.Leader, m.Term)
 	case *storeAnswer:

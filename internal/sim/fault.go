@@ -39,6 +39,7 @@ const (
 	ClockBeyond                 // an owner's clock runs more slowly than the bound allows
 	Starve                      // timers fire late
 	PolicyBroken                // the partition policy returns nonsense
+	Reconfigure                 // an operator gives a namespace shorter or longer leases
 	faults
 )
 
@@ -46,7 +47,7 @@ var faultNames = [faults]string{
 	"owner-crash", "owner-pause", "owner-suspend", "owner-leave", "owner-twin",
 	"manager-crash", "manager-pause", "manager-resign", "manager-suspend", "lookup-crash", "lookup-pause", "lookup-suspend",
 	"link-cut", "link-one-way", "isolate", "loss", "duplicate", "delay", "misroute", "hostile",
-	"store-slow", "store-unknown", "store-down", "store-cut", "store-stale", "clock-rate", "clock-beyond", "starve", "policy-broken",
+	"store-slow", "store-unknown", "store-down", "store-cut", "store-stale", "clock-rate", "clock-beyond", "starve", "policy-broken", "reconfigure",
 }
 
 func (f Fault) String() string {

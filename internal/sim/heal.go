@@ -79,7 +79,7 @@ func (n *nemesis) settleTraffic() {
 			return true
 		}
 		switch what := e.what.(type) {
-		case *protocol.LeaseRequest, *protocol.LeaseReply, *protocol.LookupRequest, *protocol.LookupReply, protocol.NotLeader:
+		case *protocol.LeaseRequest, *protocol.LeaseReply, *protocol.LookupRequest, *protocol.LookupReply, protocol.NotLeader, followRequest, followReply, refused:
 			return false
 		case *storeRequest:
 			dropped = append(dropped, what)

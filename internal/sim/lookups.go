@@ -51,6 +51,8 @@ func (l *lookupHost) handle(what any) {
 		l.do(l.machine.Step(now, lookup.Reply{LookupReply: what}))
 	case protocol.NotLeader:
 		l.do(l.machine.Step(now, lookup.Redirect{NotLeader: what}))
+	case refused:
+		l.do(l.machine.Step(now, lookup.Refused{Kind: what.kind}))
 	case slept:
 		l.do(l.machine.Step(now, lookup.Slept{}))
 	case lookup.Event:

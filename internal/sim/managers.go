@@ -6,6 +6,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
+	"github.com/leasehold-dev/leasehold/internal/machine/lookup"
 	"github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
 	"github.com/leasehold-dev/leasehold/internal/mono"
@@ -18,22 +19,29 @@ import (
 type managerHost struct {
 	*host
 	world *world
+	index int
 	id    storage.ManagerID
 	node  *node.Machine
 	// resigning: it has been told to, and will end.
 	resigning bool
-	storeCut  bool    // what it asks of the store gets lost
-	heard     []int64 // by lookup: true time at which it last spoke to us, 0 if never
+	storeCut  bool // what it asks of the store gets lost
+	// heard is when a lookup last spoke to us, in true time, 0 if never: first
+	// the lookups, then the managers that follow us.
+	heard []int64
+	// followers says, by manager, which process of it follows us.
+	followers []uint32
 }
 
 func (w *world) addManager(i int) {
-	m := &managerHost{host: w.addHost(fmt.Sprintf("manager%d", i)), world: w, id: storage.ManagerID(fmt.Sprintf("m%d", i))}
+	m := &managerHost{host: w.addHost(fmt.Sprintf("manager%d", i)), world: w, index: i, id: storage.ManagerID(fmt.Sprintf("m%d", i))}
 	m.deliver = m.handle
-	m.heard = make([]int64, w.cfg.Lookups)
+	m.heard = make([]int64, w.cfg.Lookups+w.cfg.Managers)
+	m.followers = make([]uint32, w.cfg.Managers)
 	w.managers = append(w.managers, m)
 }
 
-// timing of every simulated namespace: the defaults.
+// timing of every simulated namespace to begin with, and the longest that it
+// is ever given: the defaults.
 func simTiming() protocol.Timing { return protocol.DefaultTiming() }
 
 const simTTL = 3 * time.Second
@@ -45,21 +53,38 @@ const (
 	simSeams = 3
 )
 
+// simGather is the longest that a simulated leader waits for others to join.
+const simGather = 500 * time.Millisecond
+
+// Times of the simulated standbys: a few polls fit into a lookup's patience,
+// and they forget what nobody asks for.
+const (
+	simRelayPoll = 2 * time.Second
+	simRelayIdle = 15 * time.Second
+)
+
 func (m *managerHost) boot() {
 	w := m.world
 	now := w.start(m.host)
 	clear(m.heard)
 	m.resigning = false
-	cfg := node.Config{Election: election.Config{Self: m.id, Session: must(leasehold.NewSession(randomBytes{w.random})), TTL: simTTL, Drift: simTiming().Drift, Rand: w.newRand()}}
-	for _, s := range w.spaces {
-		cfg.Namespaces = append(cfg.Namespaces, manager.Config{
-			Namespace: s.name, Self: m.id, Timing: simTiming(), Rand: w.newRand(),
-			Policy:    policy{partition.Consistent{VirtualNodes: s.vnodes}, &w.nemesis},
-			MaxOwners: w.cfg.Owners + 2, Seams: simSeams, LogChanges: simLog, LogAge: 20 * time.Second,
-			SnapshotEvery: 1 + w.random.IntN(30), BatchChanges: 4 + w.random.IntN(simBatch-3),
-		})
-	}
-	m.node = must(node.New(now, cfg))
+	snapshotEvery, batch := 1+w.random.IntN(30), 4+w.random.IntN(simBatch-3)
+	gather := w.nemesis.span(0, simGather)
+	m.node = must(node.New(now, node.Config{
+		Election: election.Config{
+			Self: m.id, Session: must(leasehold.NewSession(randomBytes{w.random})),
+			TTL: simTTL, Drift: simTiming().Drift, Rand: w.newRand(),
+		},
+		RelayPoll: simRelayPoll, RelayIdle: simRelayIdle, Rand: w.newRand(),
+		Configure: func(n storage.Namespace) (manager.Config, error) {
+			return manager.Config{
+				Timing:    protocol.Timing{Lease: n.Lease, Renew: n.Renew, Drift: n.Drift},
+				Policy:    policy{partition.Consistent{VirtualNodes: n.VirtualNodes}, &w.nemesis},
+				MaxOwners: n.MaxOwners, Seams: simSeams, LogChanges: simLog, LogAge: 20 * time.Second,
+				Gather: gather, SnapshotEvery: snapshotEvery, BatchChanges: batch,
+			}, nil
+		},
+	}))
 	m.do(m.node.Advance(now))
 }
 
@@ -77,8 +102,14 @@ func (m *managerHost) handle(what any) {
 		m.do(m.node.Step(now, node.Lookup{LookupRequest: what}))
 	case *storeAnswer:
 		m.do(m.node.Step(now, what.event))
+	case followRequest:
+		m.handleFollow(now, what)
+	case followReply:
+		if what.to == m && what.epoch == m.epoch {
+			m.do(m.node.Step(now, node.Followed{Namespace: what.reply.Namespace, Event: lookup.Reply{LookupReply: what.reply}}))
+		}
 	case slept:
-		m.do(m.node.Step(now, node.Election{Event: election.Slept{}}))
+		m.do(m.node.Step(now, node.Slept{}))
 	case node.Event:
 		m.do(m.node.Step(now, what))
 	}
@@ -94,22 +125,59 @@ func (m *managerHost) do(actions []node.Action, wake mono.Instant) {
 			m.manage(a)
 		case node.Load:
 			w.store.ask(m, a.Namespace, a.Term, a)
+		case node.LoadCatalog:
+			w.store.ask(m, "", a.Term, a)
+		case node.Settle:
+			w.stats.settles++
+			w.store.ask(m, a.Entry.Name, a.Term, a)
+		case node.Follow:
+			if i := w.managerIndex(a.To); i >= 0 {
+				w.net.send(m.endpoint, w.managers[i].endpoint, followRequest{m.index, m.epoch, a.Request})
+			}
+		case node.Answer:
+			m.answer(a.Lookup, a.Reply)
+			w.stats.relayed++
+		case node.Relay:
+			m.broadcast(a.Namespace, a.Reply)
+		case node.Note:
+			w.trace.printf(w.now, "%s, following %s, notes %v (%d, %d)", m.label, a.Namespace, a.What, a.Have, a.Want)
+		case node.Parked:
+			w.oracle.violated(Crash, "%s cannot lead %s: %v", m.label, a.Namespace, a.Why)
+		case node.RefuseOwner:
+			m.tellOwner(a.Session, refused{leasehold.KindOf(a.Why)})
+		case node.RefuseLookup:
+			m.answer(a.Lookup, refused{leasehold.KindOf(a.Why)})
 		case node.RedirectOwner:
-			for _, s := range w.spaces {
-				if o := s.home[a.Session]; o != nil {
-					w.net.send(m.endpoint, o.endpoint, a.NotLeader)
-				}
-			}
+			m.tellOwner(a.Session, a.NotLeader)
 		case node.RedirectLookup:
-			if a.Lookup < uint64(len(w.lookups)) {
-				w.net.send(m.endpoint, w.lookups[a.Lookup].endpoint, a.NotLeader)
-			}
+			m.answer(a.Lookup, a.NotLeader)
 		}
 		if !m.alive {
 			return
 		}
 	}
 	w.arm(m.host, wake)
+}
+
+// announce tells some owners who leads.
+func (m *managerHost) announce(term leasehold.Term) {
+	for _, o := range m.world.owners {
+		if m.world.chance(2) {
+			m.world.net.send(m.endpoint, o.endpoint, protocol.NotLeader{Term: term, Leader: m.id})
+		}
+	}
+}
+
+// refused says that there is no such namespace.
+type refused struct{ kind leasehold.Kind }
+
+// tellOwner sends something to an owner, in whatever namespace its session is.
+func (m *managerHost) tellOwner(session leasehold.Session, what any) {
+	for _, s := range m.world.spaces {
+		if o := s.home[session]; o != nil {
+			m.world.net.send(m.endpoint, o.endpoint, what)
+		}
+	}
 }
 
 func (m *managerHost) elect(a election.Action) {
@@ -122,6 +190,7 @@ func (m *managerHost) elect(a election.Action) {
 		w.trace.printf(w.now, "%s notes %v (%d, %d)", m.label, a.What, a.Have, a.Want)
 	case election.Lead:
 		w.oracle.leads(m, a)
+		m.announce(a.Term)
 	case election.Extend:
 		w.oracle.checkOneLeader(m)
 	case election.Resigned:
@@ -139,15 +208,9 @@ func (m *managerHost) manage(a node.Manage) {
 			w.net.send(m.endpoint, o.endpoint, act.Reply)
 		}
 	case manager.Answer:
-		if act.Lookup < uint64(len(w.lookups)) {
-			w.net.send(m.endpoint, w.lookups[act.Lookup].endpoint, act.Reply)
-		}
+		m.answer(act.Lookup, act.Reply)
 	case manager.Broadcast:
-		for i, l := range w.lookups {
-			if m.heard[i] != 0 && l.space.name == a.Namespace {
-				w.net.send(m.endpoint, l.endpoint, act.Reply)
-			}
-		}
+		m.broadcast(a.Namespace, act.Reply)
 		w.oracle.recorded(m, a.Namespace)
 	case manager.Commit, manager.ReadEnd, manager.SaveSnapshot:
 		w.store.ask(m, a.Namespace, a.Term, act)

@@ -141,7 +141,7 @@ func (n *nemesis) inflict(f Fault) bool {
 	switch f {
 	case OwnerCrash, OwnerPause, OwnerSuspend, OwnerLeave, OwnerTwin, ClockBeyond:
 		return n.hurtOwner(f, w.owners[w.random.IntN(len(w.owners))])
-	case ManagerCrash, ManagerPause, ManagerResign, ManagerSuspend:
+	case ManagerCrash, ManagerPause, ManagerResign, ManagerSuspend, Reconfigure:
 		return n.hurtManager(f, w.managers[w.random.IntN(len(w.managers))])
 	case LookupCrash, LookupPause, LookupSuspend:
 		if len(w.lookups) == 0 {
@@ -259,17 +259,39 @@ func (n *nemesis) hurtManager(f Fault, m *managerHost) bool {
 	case ManagerCrash:
 		n.tell("%s", m.label)
 		w.kill(m.host)
+		n.hangUp(m)
 		n.bootLater(m.host, m.boot)
 	case ManagerPause:
 		n.stop(m.host, 20*time.Second, false)
 	case ManagerSuspend:
 		n.stop(m.host, 20*time.Second, true)
+	case Reconfigure:
+		term := m.node.Term()
+		if term == 0 {
+			return false
+		}
+		t := simTiming()
+		t.Lease /= time.Duration(1 + w.random.IntN(4))
+		t.Renew = t.Lease / 4
+		s := w.spaces[w.random.IntN(len(w.spaces))]
+		n.tell("%s to leases of %v", s.name, t.Lease)
+		w.store.ask(m, s.name, term, configure{t})
 	default: // ManagerResign
 		n.tell("%s", m.label)
 		m.resigning = true
 		m.handle(node.Election{Event: election.Resign{}})
 	}
 	return true
+}
+
+// hangUp lets some owners notice that their connection to a manager has broken.
+func (n *nemesis) hangUp(m *managerHost) {
+	w := n.world
+	for _, o := range w.owners {
+		if w.chance(2) {
+			w.later(n.span(0, time.Second), o.endpoint, 0, owner.HungUp{Manager: m.id})
+		}
+	}
 }
 
 func (n *nemesis) hurtLookup(f Fault, l *lookupHost) bool {

@@ -77,6 +77,8 @@ func (o *ownerHost) handle(what any) {
 		o.do(o.machine.Step(now, owner.Reply{LeaseReply: what}))
 	case protocol.NotLeader:
 		o.do(o.machine.Step(now, owner.Redirect{NotLeader: what}))
+	case refused:
+		o.do(o.machine.Step(now, owner.Refused{Kind: what.kind}))
 	case slept:
 		o.do(o.machine.Step(now, owner.Slept{}))
 	case owner.Event:

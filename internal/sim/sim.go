@@ -14,14 +14,14 @@ import (
 
 // stats is what a world counts.
 type stats struct {
-	events, messages, dropped, storeOps uint64
-	changes, takeovers, fenced          uint64
-	slowClocks, fastClocks              uint64
-	faults                              [faults]uint64
-	owners                              []uint64 // by owner.Notable
-	managers                            []uint64
-	lookups                             []uint64
-	elections                           []uint64
+	events, messages, dropped, storeOps          uint64
+	changes, takeovers, fenced, relayed, settles uint64
+	slowClocks, fastClocks                       uint64
+	faults                                       [faults]uint64
+	owners                                       []uint64 // by owner.Notable
+	managers                                     []uint64
+	lookups                                      []uint64
+	elections                                    []uint64
 }
 
 func newStats() stats {
@@ -86,6 +86,8 @@ func (w *world) result(simulated time.Duration) *Result {
 	branches(r.Branches, "lookup", w.stats.lookups, lookup.Notable.String)
 	branches(r.Branches, "election", w.stats.elections, election.Notable.String)
 	r.Branches["store: write fenced"] = w.stats.fenced
+	r.Branches["node: standby answers a lookup"] = w.stats.relayed
+	r.Branches["node: promise settled"] = w.stats.settles
 	r.Branches["clock: at the slow end"] = w.stats.slowClocks
 	r.Branches["clock: at the fast end"] = w.stats.fastClocks
 	return r

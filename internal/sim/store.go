@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
 	"github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/internal/table"
 )
@@ -19,6 +20,7 @@ type store struct {
 	world   *world
 	record  storage.Record
 	history []storage.Record // earlier records, newest last, for stale reads
+	catalog *storage.Catalog
 	logs    map[leasehold.Namespace]*stored
 
 	down    bool
@@ -46,7 +48,7 @@ type storeRequest struct {
 	lost  bool // the answer will not arrive
 	ns    leasehold.Namespace
 	term  leasehold.Term
-	what  any // election.Read, election.Swap, manager.Commit, manager.ReadEnd, manager.SaveSnapshot, node.Load
+	what  any // election.Read, election.Swap, manager.Commit, manager.ReadEnd, manager.SaveSnapshot, node.Load, node.LoadCatalog, node.Settle, configure
 }
 
 // A storeAnswer is a storeRequest's answer on its way to the process.
@@ -56,7 +58,7 @@ type storeAnswer struct {
 }
 
 func newStore(w *world) *store {
-	return &store{world: w, logs: make(map[leasehold.Namespace]*stored)}
+	return &store{world: w, catalog: &storage.Catalog{}, logs: make(map[leasehold.Namespace]*stored)}
 }
 
 func (s *store) log(ns leasehold.Namespace) *stored {
@@ -147,6 +149,10 @@ func (s *store) unanswered(r *storeRequest) node.Event {
 		return node.Manager{Namespace: r.ns, Term: r.term, Event: manager.LogEnd{Err: true}}
 	case node.Load:
 		return node.Loaded{Namespace: r.ns, Term: r.term}
+	case node.LoadCatalog:
+		return node.Catalogued{Term: r.term}
+	case node.Settle, configure:
+		return node.Catalogued{Term: r.term} // it reads what has become of it
 	}
 	return nil
 }
@@ -171,8 +177,39 @@ func (s *store) apply(r *storeRequest) node.Event {
 		return nil
 	case node.Load:
 		return node.Loaded{Namespace: r.ns, Term: r.term, State: s.log(r.ns).state(s.record.Term)}
+	case node.LoadCatalog:
+		return node.Catalogued{Term: r.term, Catalog: s.readCatalog()}
+	case node.Settle:
+		if next := s.catalog.Settled(what.Entry); next != nil && r.term == s.record.Term {
+			s.replaceCatalog(next)
+		}
+		return node.Catalogued{Term: r.term, Catalog: s.readCatalog()}
+	case configure:
+		if n := s.catalog.Find(r.ns); n != nil && r.term == s.record.Term {
+			s.writeCatalog(n.Promising(what.timing.Lease, what.timing.Renew, what.timing.Drift))
+		}
+		return node.Catalogued{Term: r.term, Catalog: s.readCatalog()}
 	}
 	panic(fmt.Sprintf("store asked for %T", r.what))
+}
+
+// configure is an operator asking a leader to give a namespace another timing.
+type configure struct{ timing protocol.Timing }
+
+// readCatalog returns the catalog as of now.
+func (s *store) readCatalog() *storage.Catalog {
+	c := *s.catalog
+	c.Term = s.record.Term
+	return &c
+}
+
+func (s *store) writeCatalog(n storage.Namespace) {
+	s.replaceCatalog(s.catalog.With(n))
+}
+
+func (s *store) replaceCatalog(next *storage.Catalog) {
+	next.Version++
+	s.catalog = next
 }
 
 func (s *store) swap(swap election.Swap) election.Swapped {

@@ -98,6 +98,10 @@ func (w *world) build() {
 			home: make(map[leasehold.Session]*ownerHost),
 		})
 		w.oracle.addSpace()
+		t := simTiming()
+		w.store.writeCatalog(storage.Namespace{
+			Name: w.spaces[i].name, Lease: t.Lease, Renew: t.Renew, Drift: t.Drift, VirtualNodes: vnodes, MaxOwners: w.cfg.Owners + 2,
+		})
 	}
 	for i := range w.cfg.Managers {
 		w.addManager(i)

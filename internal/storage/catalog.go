@@ -43,6 +43,11 @@ type Namespace struct {
 	// leader waits as long for the leases that it finds. It is 0 once the
 	// present configuration's own time is enough.
 	Promised time.Duration
+
+	// Deleted means that nobody is served any more. The entry stays until all
+	// leases have run out and the table says so: were it gone at once, a
+	// namespace of the same name with shorter leases would not wait for them.
+	Deleted bool
 }
 
 // A StaticSlot gives the keys from Start on to an owner, or to nobody if it
@@ -52,12 +57,36 @@ type StaticSlot struct {
 	Owner leasehold.OwnerID
 }
 
-// Find returns the namespace with a name, nil if there is none.
+// Find returns the namespace with a name, nil if there is none or it was
+// deleted.
 func (c *Catalog) Find(name leasehold.Namespace) *Namespace {
+	if n := c.Entry(name); n != nil && !n.Deleted {
+		return n
+	}
+	return nil
+}
+
+// Entry returns the entry with a name, deleted or not, nil if there is none.
+func (c *Catalog) Entry(name leasehold.Namespace) *Namespace {
 	if i, ok := c.search(name); ok {
 		return &c.Namespaces[i]
 	}
 	return nil
+}
+
+// Settled returns the catalog after the past of an entry is over: without what
+// the entry promised, or without the entry if it was deleted. It returns nil if
+// the entry is no longer as it was.
+func (c *Catalog) Settled(was Namespace) *Catalog {
+	n := c.Entry(was.Name)
+	if n == nil || !n.Equal(was) {
+		return nil
+	}
+	if was.Deleted {
+		return c.Without(was.Name)
+	}
+	was.Promised = 0
+	return c.With(was)
 }
 
 // With returns the catalog with a namespace added or replaced.
@@ -83,4 +112,21 @@ func (c *Catalog) search(name leasehold.Namespace) (int, bool) {
 	return slices.BinarySearchFunc(c.Namespaces, name, func(n Namespace, name leasehold.Namespace) int {
 		return strings.Compare(string(n.Name), string(name))
 	})
+}
+
+// Equal reports whether two namespaces are configured alike.
+func (n Namespace) Equal(o Namespace) bool {
+	return slices.Equal(n.Static, o.Static) && n.Name == o.Name && n.Lease == o.Lease && n.Renew == o.Renew && n.Drift == o.Drift &&
+		n.Policy == o.Policy && n.VirtualNodes == o.VirtualNodes && n.MaxOwners == o.MaxOwners && n.Promised == o.Promised && n.Deleted == o.Deleted
+}
+
+// Promising returns the namespace with another timing, and with the promise to
+// wait for leases that were given under the one it has.
+func (n Namespace) Promising(lease, renew time.Duration, drift mono.Drift) Namespace {
+	before := max(n.Drift.Stretch(n.Lease), n.Promised)
+	n.Lease, n.Renew, n.Drift, n.Promised = lease, renew, drift, 0
+	if before > drift.Stretch(lease) {
+		n.Promised = before
+	}
+	return n
 }

@@ -19,11 +19,12 @@ const machines = "internal/machine"
 
 // requiredMachines must be among what the walk finds, lest a renamed directory
 // turn this test into one that judges nothing.
-var requiredMachines = []string{"owner", "manager", "lookup", "election"}
+var requiredMachines = []string{"owner", "manager", "lookup", "relay", "election", "node"}
 
 // purePackages are what the machines are built on, and the vocabulary.
 var purePackages = []string{
 	".",
+	"internal/changelog",
 	"internal/keyrange",
 	"internal/mono",
 	"internal/protocol",

@@ -25,7 +25,7 @@ func (w *world) command(words []string) error {
 		return nil
 	case "keys", "timing", "plan", "generations", "draws", "clock", "without":
 		return w.setting(verb, args)
-	case "manager", "owner", "lookup", "crash", "restart", "sleep", "leave", "prove", "resign", "rethink":
+	case "manager", "owner", "lookup", "crash", "restart", "sleep", "leave", "prove", "resign", "rethink", "configure":
 		return w.processCommand(verb, args)
 	case "advance", "run", "settle":
 		return w.timeCommand(verb, args)
@@ -148,6 +148,9 @@ func (w *world) processCommand(verb string, args []string) error {
 	}
 	switch p := p.(type) {
 	case *manager:
+		if verb == "configure" {
+			return p.configure(args[1:])
+		}
 		return p.managerCommand(verb)
 	case *owner:
 		return p.ownerCommand(verb)
@@ -164,6 +167,23 @@ func (m *manager) managerCommand(verb string) error {
 	default:
 		return errUsage
 	}
+	return nil
+}
+
+// configure changes the timing in the store, if the manager leads, and then
+// shows the manager what is there.
+func (m *manager) configure(args []string) error {
+	term := m.node.Term()
+	if err := m.setTiming(args); err != nil || term == 0 {
+		return errors.Join(err, errUsage)
+	}
+	m.store.configure(m.timing)
+	n := m.store.catalog.Find(namespace)
+	m.say("leases are to last %s; the store has it", seconds(n.Lease))
+	if n.Promised > 0 {
+		m.then("with the promise to wait %s for those that last longer", seconds(n.Promised))
+	}
+	m.step(m.store.atOnce(m.name, storeRequest{term: term, what: node.LoadCatalog{Term: term}}))
 	return nil
 }
 

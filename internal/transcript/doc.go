@@ -63,7 +63,8 @@
 //
 // Store requests are messages too, from M to store and back; one that is
 // dropped on either way leaves M with an unknown outcome. A manager's election
-// and its loading of tables go through at once, unless M->store is cut.
+// and its loading of tables and of the configuration go through at once, unless
+// M->store is cut.
 //
 // Processes:
 //
@@ -72,6 +73,8 @@
 //	leave A                   it closes gracefully
 //	prove A2                  its host finds that its predecessor is gone
 //	resign M                  it gives up leadership
+//	configure M lease=4s renew=1s
+//	                          an operator asks it, who leads, for other leases
 //	rethink M                 it asks for the plan again, as if owners had
 //	                          come or gone
 //	clock A 1.1               its clock runs at that rate from now on

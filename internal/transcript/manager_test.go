@@ -2,11 +2,13 @@ package transcript
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
+	lookupmachine "github.com/leasehold-dev/leasehold/internal/machine/lookup"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
 	"github.com/leasehold-dev/leasehold/internal/mono"
@@ -31,9 +33,7 @@ func (m *manager) boot(options map[string]string) error {
 	if err := setRate(&m.host, options); err != nil {
 		return err
 	}
-	cfg := machine.Config{
-		Namespace: namespace, Self: storage.ManagerID(m.name), Timing: m.timing, Policy: &m.policy, Rand: m.rand(),
-	}
+	cfg := machine.Config{Policy: &m.policy, Rand: m.rand()}
 	if err := setInt(&cfg.LogChanges, options["log"]); err != nil {
 		return err
 	}
@@ -43,17 +43,22 @@ func (m *manager) boot(options map[string]string) error {
 	m.sent = map[leasehold.Session]protocol.Seq{}
 	m.told = map[leasehold.Session][]leasehold.Lease{}
 	m.lookups = map[uint64]bool{}
+	m.store.create(m.timing)
 	var err error
 	m.node, err = node.New(m.local(), node.Config{
 		Election: election.Config{
 			Self: storage.ManagerID(m.name), Session: m.drawSession(), Drift: m.timing.Drift, Rand: m.rand(),
 		},
-		Namespaces: []machine.Config{cfg},
+		Configure: func(n storage.Namespace) (machine.Config, error) {
+			cfg.Timing = protocol.Timing{Lease: n.Lease, Renew: n.Renew, Drift: n.Drift}
+			return cfg, nil
+		},
+		Rand: m.rand(),
 	})
 	return err
 }
 
-func (m *manager) slept() { m.step(node.Election{Event: election.Slept{}}) }
+func (m *manager) slept() { m.step(node.Slept{}) }
 
 func (m *manager) wake() { m.do(m.node.Advance(m.local())) }
 
@@ -65,6 +70,8 @@ func (m *manager) receive(_ string, what any) {
 	case *protocol.LookupRequest:
 		m.lookups[what.Lookup] = true
 		m.step(node.Lookup{LookupRequest: what})
+	case *protocol.LookupReply:
+		m.step(node.Followed{Namespace: namespace, Event: lookupmachine.Reply{LookupReply: what}})
 	case storeAnswer:
 		m.step(what.event)
 	}
@@ -84,16 +91,55 @@ func (m *manager) do(actions []node.Action, wake mono.Instant) {
 			answers = append(answers, m.elect(a.Action)...)
 		case node.Load:
 			answers = append(answers, m.store.atOnce(m.name, storeRequest{term: a.Term, what: a}))
+		case node.LoadCatalog:
+			answers = append(answers, m.store.atOnce(m.name, storeRequest{term: a.Term, what: a}))
+		case node.Settle:
+			m.then("%s knows that nobody believes in the longer leases any more", m.name)
+			answers = append(answers, m.store.atOnce(m.name, storeRequest{term: a.Term, what: a}))
 		case node.Manage:
 			m.manage(a)
 		case node.RedirectOwner:
 			m.send(&message{from: m.name, to: m.sessions[a.Session].place, what: a.NotLeader})
-		case node.RedirectLookup:
-			m.send(&message{from: m.name, to: m.lookupName(a.Lookup), what: a.NotLeader})
+		default:
+			m.relay(a)
 		}
 	}
 	for _, e := range answers {
 		m.step(e)
+	}
+}
+
+// relay carries out what a standby does for its lookups. To the leader it is a
+// lookup like any other.
+func (m *manager) relay(a node.Action) {
+	switch a := a.(type) {
+	case node.Follow:
+		asked := *a.Request
+		asked.Lookup = uint64(slices.Index(m.processes, process(m)))
+		m.send(&message{from: m.name, to: string(a.To), what: &asked})
+	case node.Answer:
+		m.send(&message{from: m.name, to: m.lookupName(a.Lookup), what: a.Reply})
+	case node.Relay:
+		m.broadcast(a.Reply)
+	case node.RedirectLookup:
+		if _, follows := m.processes[a.Lookup].(*manager); !follows { // who follows knows better
+			m.send(&message{from: m.name, to: m.lookupName(a.Lookup), what: a.NotLeader})
+		}
+	case node.Note:
+		if a.What != lookupmachine.NoteLeaderSilent { // it asks whoever leads, answered or not
+			m.then("%s, which follows, %s", m.name, lookupNote(a.Note))
+		}
+	default:
+		panic(fmt.Sprintf("%s does %T", m.name, a))
+	}
+}
+
+// broadcast sends news to all who have asked for any.
+func (m *manager) broadcast(r *protocol.LookupReply) {
+	for i := range m.processes {
+		if m.lookups[uint64(i)] {
+			m.send(&message{from: m.name, to: m.lookupName(uint64(i)), what: r})
+		}
 	}
 }
 
@@ -128,11 +174,7 @@ func (m *manager) manage(a node.Manage) {
 	case machine.Answer:
 		m.send(&message{from: m.name, to: m.lookupName(act.Lookup), what: act.Reply})
 	case machine.Broadcast:
-		for i := range m.processes {
-			if m.lookups[uint64(i)] {
-				m.send(&message{from: m.name, to: m.lookupName(uint64(i)), what: act.Reply})
-			}
-		}
+		m.broadcast(act.Reply)
 	case machine.Commit, machine.ReadEnd, machine.SaveSnapshot:
 		r := storeRequest{term: a.Term, what: act}
 		m.send(&message{from: m.name, to: storeName, what: r, vain: storeAnswer{event: r.unanswered()}})
@@ -175,6 +217,9 @@ func (m *manager) show() {
 		return
 	}
 	m.say("%s does not lead", m.name)
+	if followed := m.node.Followed(namespace); followed != nil {
+		m.printTable(followed)
+	}
 }
 
 func (m *manager) quote(to string, what any) string {
@@ -183,6 +228,8 @@ func (m *manager) quote(to string, what any) string {
 		return m.quoteLease(r)
 	case *protocol.LookupReply:
 		return m.quoteLookup(r)
+	case *protocol.LookupRequest:
+		return fmt.Sprintf("for those who ask me: I am at LSN %d", r.LSN)
 	case protocol.NotLeader:
 		if r.Leader == "" {
 			return "I do not lead, and know of nobody who does"
@@ -238,6 +285,8 @@ func (m *manager) quoteLookup(r *protocol.LookupReply) string {
 		text = fmt.Sprintf("snapshot at LSN %d: %s", r.LSN, strings.Join(m.rows(r.Snapshot), " "))
 	case len(r.Changes) > 0:
 		text = fmt.Sprintf("LSN %d->%d: %s", r.From, r.LSN, m.changes(r.Changes))
+	case r.Echo == 0:
+		text = fmt.Sprintf("there is news, up to LSN %d", r.LSN)
 	default:
 		text = fmt.Sprintf("LSN %d is current", r.LSN)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/internal/table"
 )
@@ -18,8 +19,34 @@ const storeName = "store"
 type store struct {
 	world   *world
 	record  storage.Record
+	catalog *storage.Catalog
 	table   *table.Table
 	changes []table.Change
+}
+
+// create makes the namespace what the first manager of a script finds.
+func (s *store) create(t protocol.Timing) {
+	if s.catalog == nil {
+		s.catalog = &storage.Catalog{}
+		s.write(s.catalog.With(storage.Namespace{Name: namespace, Lease: t.Lease, Renew: t.Renew, Drift: t.Drift}))
+	}
+}
+
+// configure is an operator giving the namespace another timing, by way of the
+// leader.
+func (s *store) configure(t protocol.Timing) {
+	s.write(s.catalog.With(s.catalog.Find(namespace).Promising(t.Lease, t.Renew, t.Drift)))
+}
+
+func (s *store) write(next *storage.Catalog) {
+	next.Version = s.catalog.Version + 1
+	s.catalog = next
+}
+
+func (s *store) readCatalog() *storage.Catalog {
+	c := *s.catalog
+	c.Term = s.record.Term
+	return &c
 }
 
 // startFrom makes g the first generation to be granted.
@@ -36,7 +63,7 @@ func (s *store) state() *storage.State {
 // A storeRequest is something that a manager asks, in a term.
 type storeRequest struct {
 	term leasehold.Term
-	what any // election.Read, election.Swap, node.Load, or a manager's action
+	what any // election.Read, election.Swap, node.Load, node.LoadCatalog, node.Settle, or a manager's action
 }
 
 // A storeAnswer is what the manager is told.
@@ -78,6 +105,13 @@ func (s *store) apply(r storeRequest) storeAnswer {
 		return storeAnswer{event: node.Election{Event: s.swap(what)}}
 	case node.Load:
 		return storeAnswer{event: node.Loaded{Namespace: namespace, Term: r.term, State: s.state()}}
+	case node.LoadCatalog:
+		return storeAnswer{event: node.Catalogued{Term: r.term, Catalog: s.readCatalog()}}
+	case node.Settle:
+		if next := s.catalog.Settled(what.Entry); next != nil && r.term == s.record.Term {
+			s.write(next)
+		}
+		return storeAnswer{event: node.Catalogued{Term: r.term, Catalog: s.readCatalog()}}
 	case machine.Commit:
 		o := s.commit(what.Batch)
 		return storeAnswer{inNamespace(machine.Committed{Outcome: o}), o.String()}
@@ -117,6 +151,8 @@ func (r storeRequest) unanswered() node.Event {
 		return node.Election{Event: election.Swapped{Outcome: storage.Unknown}}
 	case node.Load:
 		return node.Loaded{Namespace: namespace, Term: r.term}
+	case node.LoadCatalog, node.Settle:
+		return node.Catalogued{Term: r.term}
 	case machine.Commit:
 		return node.Manager{Namespace: namespace, Term: r.term, Event: machine.Committed{Outcome: storage.Unknown}}
 	case machine.ReadEnd:

@@ -209,6 +209,9 @@ func (m *Machine) Leader() (storage.ManagerID, leasehold.Term) {
 	return m.record.Leader, m.record.Term
 }
 
+// Drift returns the bound on how clocks differ in rate.
+func (m *Machine) Drift() mono.Drift { return m.cfg.Drift }
+
 // Leads reports whether we act as leader at now.
 func (m *Machine) Leads(now mono.Instant) bool { return m.leading && now < m.until }
 
@@ -508,6 +511,9 @@ func (m *Machine) slept(now mono.Instant) {
 }
 
 func (m *Machine) retire() {
+	if m.resigned {
+		return
+	}
 	m.resigned = true
 	m.emit(Resigned{})
 }

@@ -17,6 +17,10 @@ type (
 	// Redirect is a message from a manager that does not lead.
 	Redirect struct{ protocol.NotLeader }
 
+	// Refused says that a leader will not serve us: there is no such namespace,
+	// for instance. It may change its mind.
+	Refused struct{ Kind leasehold.Kind }
+
 	// Slept says that our clock may have stood still while others ran on: the
 	// computer was suspended.
 	Slept struct{}
@@ -28,6 +32,7 @@ type (
 
 func (Reply) lookupEvent()    {}
 func (Redirect) lookupEvent() {}
+func (Refused) lookupEvent()  {}
 func (Slept) lookupEvent()    {}
 func (Refresh) lookupEvent()  {}
 
@@ -41,8 +46,13 @@ type (
 		Request *protocol.LookupRequest
 	}
 
-	// Publish makes the table the one that keys are found in. It is immutable.
-	Publish struct{ Table *table.Table }
+	// Publish makes the table the one that keys are found in. Changes led to it
+	// from the one before; there are none if it was taken over as a whole. Both
+	// are immutable.
+	Publish struct {
+		Table   *table.Table
+		Changes []table.Change
+	}
 
 	// Losses tells the application what state is gone, in order.
 	Losses struct{ Losses []leasehold.Loss }
@@ -75,13 +85,14 @@ const (
 	NoteContactLost                 // no manager has answered for too long: everything counts as lost
 	NoteContactBack                 // a manager answers again
 	NoteLeaderSilent                // no answer in time: all managers are asked
+	NoteRefused                     // a leader will not serve us: Have the kind of error
 	NoteSlept                       // our clock stood still: we cannot tell how old our knowledge is
 	notables
 )
 
 var notableNames = [notables]string{
 	"bad message", "foreign message", "stale term", "gap", "overlap", "snapshot", "old snapshot", "mixed history",
-	"contact lost", "contact back", "leader silent", "slept",
+	"contact lost", "contact back", "leader silent", "refused", "slept",
 }
 
 func (n Notable) String() string { return notableNames[n] }

@@ -112,6 +112,10 @@ func (l *fuzzedLookup) run() {
 		case b < 12:
 			l.step(lookup.Refresh{})
 		case b < 13:
+			if l.tape.below(2) == 0 {
+				l.step(lookup.Refused{Kind: leasehold.Kind(l.tape.below(8))})
+				break
+			}
 			l.step(lookup.Slept{})
 		case b < 15:
 			if n := len(l.replies); n > 0 {

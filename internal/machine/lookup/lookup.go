@@ -84,6 +84,8 @@ type Machine struct {
 	// despaired is when we last reported everything as lost; only if lost.
 	despaired mono.Instant
 	lost      bool
+	// unsure: nobody has answered yet, or not since our clock stood still.
+	unsure bool
 }
 
 // New returns a lookup that knows nothing and asks at once.
@@ -91,7 +93,7 @@ func New(now mono.Instant, cfg Config) (*Machine, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Machine{cfg: cfg, nextSend: now, fresh: now}, nil
+	return &Machine{cfg: cfg, nextSend: now, fresh: now, unsure: true}, nil
 }
 
 // Table returns the table last published; nil if there is none yet.
@@ -105,6 +107,15 @@ func (m *Machine) LSN() leasehold.LSN {
 	return m.table.LSN()
 }
 
+// Term returns the newest term of a leader that the lookup has heard of.
+func (m *Machine) Term() leasehold.Term { return m.term }
+
+// Age returns how long ago, on our clock, the table had everything that had
+// been committed. It reports false if there is no table or no way to tell.
+func (m *Machine) Age(now mono.Instant) (time.Duration, bool) {
+	return now.Sub(m.fresh), m.table != nil && !m.unsure
+}
+
 // Step handles an event that happened at now, and all time that has passed.
 // It returns what to do, in order, and when to call Advance at the latest.
 func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
@@ -115,6 +126,8 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 		m.reply(now, e.LookupReply)
 	case Redirect:
 		m.redirect(now, e.NotLeader)
+	case Refused:
+		m.refused(now, e.Kind)
 	case Slept:
 		m.slept(now)
 	case Refresh:
@@ -168,10 +181,20 @@ func (m *Machine) despair(now mono.Instant) {
 // stood still, and asks anew: an answer under way may be arbitrarily old.
 func (m *Machine) slept(now mono.Instant) {
 	m.note(NoteSlept, 0, 0)
+	m.unsure = true
 	m.fresh, m.lost = now.Add(-m.cfg.Stale), false
 	m.despair(now)
 	m.nextSend = now
 	m.awaiting = false
+}
+
+// refused waits before it asks again: whoever refuses has heard us.
+func (m *Machine) refused(now mono.Instant, why leasehold.Kind) {
+	m.note(NoteRefused, uint64(why), 0)
+	m.awaiting, m.redirected = false, false
+	m.misses = 0
+	m.leader = ""
+	m.nextSend = now.Add(m.jitter(m.cfg.Poll))
 }
 
 func (m *Machine) send(now mono.Instant) {
@@ -245,6 +268,8 @@ func (m *Machine) reply(now mono.Instant, r *protocol.LookupReply) {
 		m.replace(r.Snapshot)
 	case len(r.Changes) > 0:
 		m.follow(now, r)
+	case r.Echo == 0 && r.LSN > m.LSN():
+		m.soon(now) // there is more to know than the manager wants to say unasked
 	}
 	if r.Echo == m.seq {
 		m.answered(now, r)
@@ -269,7 +294,10 @@ func (m *Machine) answered(now mono.Instant, r *protocol.LookupReply) {
 		m.nextSend = now
 		return
 	}
-	m.fresh = max(m.fresh, m.sentAt.Add(-r.Age))
+	known := m.sentAt.Add(-r.Age)
+	if m.unsure || known > m.fresh {
+		m.fresh, m.unsure = known, false
+	}
 	if m.lost && now < m.fresh.Add(m.cfg.Stale) {
 		m.lost = false
 		m.note(NoteContactBack, 0, 0)
@@ -310,13 +338,13 @@ func (m *Machine) follow(now mono.Instant, r *protocol.LookupReply) {
 			losses = append(losses, loss)
 		}
 	}
-	m.publish(next, losses)
+	m.publish(next, r.Changes[at-r.From:], losses)
 }
 
 // replace takes over a snapshot, and finds what was lost since our table.
 func (m *Machine) replace(s *table.Table) {
 	if m.table == nil {
-		m.publish(s, nil)
+		m.publish(s, nil, nil)
 		return
 	}
 	if m.mixed && s.LSN() == m.table.LSN() {
@@ -329,7 +357,7 @@ func (m *Machine) replace(s *table.Table) {
 	}
 	m.note(NoteSnapshot, uint64(s.LSN()), uint64(m.table.LSN()))
 	m.mixed = false
-	m.publish(s, missed(m.table, s))
+	m.publish(s, nil, missed(m.table, s))
 }
 
 // missed returns the losses that happened after old and up to s.
@@ -348,9 +376,9 @@ func missed(old, s *table.Table) []leasehold.Loss {
 	return losses
 }
 
-func (m *Machine) publish(t *table.Table, losses []leasehold.Loss) {
+func (m *Machine) publish(t *table.Table, changes []table.Change, losses []leasehold.Loss) {
 	m.table = t
-	m.emit(Publish{t})
+	m.emit(Publish{t, changes})
 	if len(losses) > 0 {
 		m.emit(Losses{losses})
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/machine/lookup"
 	"github.com/leasehold-dev/leasehold/internal/mono"
@@ -530,4 +531,108 @@ func TestCallerSlept(t *testing.T) {
 	c.hear(4200*ms, old) // it may be arbitrarily old
 	c.hear(4300*ms, c.reply(2), "contact back")
 	c.step(4400*ms, lookup.Slept{}, "slept", "contact lost", `losses: "" 0-0@0 contact lost 2`, "ask m from 2")
+}
+
+// Age is how old the knowledge is, from when the question was sent, and with
+// what the manager itself did not know.
+func TestCallerKnowsItsAge(t *testing.T) {
+	age := func(c *caller, now mono.Instant, want time.Duration, known bool) {
+		t.Helper()
+		if got, ok := c.machine.Age(now); ok != known || known && got != want {
+			t.Errorf("at %v the age is %v, known: %t; want %v, %t", now, got, ok, want, known)
+		}
+	}
+	c := newCaller(t)
+	age(c, 0, 0, false) // nobody has answered
+	r := c.snapshot(2)
+	r.Age = 20 * time.Second
+	c.hear(100*ms, r, "publish 2")
+	age(c, second, 21*time.Second, true)
+	if c.wake > 10*second {
+		t.Errorf("it wants to be woken at %v, and gives up hope at 10 s", c.wake)
+	}
+	asked := c.untilAsked("ask m from 2")
+	c.hear(asked+10*ms, c.reply(2))
+	age(c, asked+second, time.Second, true)
+	c.step(asked+2*second, lookup.Slept{}, "slept", "contact lost", `losses: "" 0-0@0 contact lost 2`, "ask m from 2")
+	age(c, asked+2*second, 0, false) // for how long, nobody knows
+	c.hear(asked+3*second, c.reply(2), "contact back")
+	age(c, asked+3*second, time.Second, true)
+	if got := c.machine.Term(); got != 1 {
+		t.Errorf("the leader's term is %d, want 1", got)
+	}
+}
+
+// Old knowledge does not make what is known older, unless nothing is known.
+func TestCallerAgeNeverGrowsByAnAnswer(t *testing.T) {
+	c := callerAt(t, 2)
+	asked := c.untilAsked("ask m from 2")
+	r := c.reply(2)
+	r.Age = time.Hour
+	c.hear(asked, r)
+	if got, known := c.machine.Age(asked); !known || got != asked.Sub(0) {
+		t.Errorf("the age is %v, known: %t", got, known)
+	}
+}
+
+// A manager that only says that there is more makes the lookup ask for it.
+func TestCallerIsNudged(t *testing.T) {
+	c := callerAt(t, 2)
+	c.hear(second, unasked(c.reply(2))) // nothing new
+	c.hear(second, unasked(c.reply(1)))
+	c.hear(second, unasked(c.reply(3)), "ask m from 2")
+	c.hear(1100*ms, unasked(c.reply(4))) // it has asked already, but may have asked too early
+	c.hear(1200*ms, c.changes(2, 3), "publish 3", `losses: "a" 0-50@1 released 3`, "ask m from 3")
+}
+
+// Changes that led to a table are published with it, as far as they were new.
+func TestCallerPublishesChanges(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		hear     func(*caller) *protocol.LookupReply
+		from, to int
+	}{
+		{"what follows", func(c *caller) *protocol.LookupReply { return unasked(c.changes(2, 4)) }, 2, 4},
+		{"what overlaps", func(c *caller) *protocol.LookupReply { return unasked(c.changes(0, 4)) }, 2, 4},
+		{"a snapshot", func(c *caller) *protocol.LookupReply { return c.snapshot(4) }, 4, 4},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			caller := callerAt(t, 2)
+			caller.untilAsked("ask m from 2")
+			actions, _ := caller.machine.Step(6*second, lookup.Reply{LookupReply: c.hear(caller)})
+			for _, a := range actions {
+				if p, ok := a.(lookup.Publish); ok {
+					if diff := cmp.Diff(story[c.from:c.to], p.Changes, cmpopts.EquateEmpty()); diff != "" {
+						t.Errorf("changes (-want +got):\n%s", diff)
+					}
+					return
+				}
+			}
+			t.Error("nothing is published")
+		})
+	}
+}
+
+// Whoever is refused keeps what it has, waits, and asks everyone.
+func TestCallerRefused(t *testing.T) {
+	c := callerAt(t, 2)
+	asked := c.untilAsked("ask m from 2")
+	c.step(asked+10*ms, lookup.Refused{Kind: leasehold.NotFound}, "refused")
+	c.wantTable(2)
+	if c.wake < asked+4*second || c.wake > asked+5010*ms {
+		t.Errorf("refused at %v it asks again at %v, and polls every 5 s", asked, c.wake)
+	}
+	c.untilAsked("ask everyone from 2")
+	for now := c.wake; now < 31*second; now = c.wake { // it goes on, and despairs in time
+		actions, wake := c.machine.Step(now, lookup.Refused{Kind: leasehold.NotFound})
+		for _, a := range actions {
+			if _, ok := a.(lookup.Losses); ok && now < 30*second {
+				t.Errorf("everything is lost at %v", now)
+			} else if ok {
+				return
+			}
+		}
+		c.wake = max(wake, now+ms)
+	}
+	t.Error("it was refused for 30 s, and nothing is lost")
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/changelog"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/storage"
@@ -53,6 +54,7 @@ func (m *Machine) logEnd(now mono.Instant, e LogEnd) {
 func (m *Machine) record(now mono.Instant) {
 	changes := m.batch.Changes
 	m.batch = nil
+	m.recorded += m.batchFreed
 	m.snapshot = nil
 	for i := range changes {
 		if err := m.table.Apply(&changes[i]); err != nil {
@@ -60,8 +62,7 @@ func (m *Machine) record(now mono.Instant) {
 		}
 		m.hand(&changes[i])
 	}
-	m.log.append(now, changes)
-	m.log.truncate(now, m.cfg.LogChanges, m.cfg.LogAge)
+	m.log.Append(now, changes)
 	m.emit(Broadcast{&protocol.LookupReply{
 		Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Term: m.term,
 		LSN: m.table.LSN(), From: changes[0].LSN - 1, Changes: changes,
@@ -96,8 +97,7 @@ func (m *Machine) frozen() *table.Table {
 	return m.snapshot
 }
 
-// lookup tells a lookup what it has missed: the changes, or the whole table
-// where that is smaller or the changes are forgotten (Centrifuge 2.2.1).
+// lookup tells a lookup what it has missed.
 func (m *Machine) lookup(now mono.Instant, r *protocol.LookupRequest) {
 	switch {
 	case r.Validate() != nil:
@@ -110,25 +110,16 @@ func (m *Machine) lookup(now mono.Instant, r *protocol.LookupRequest) {
 		m.note(NoteNoAuthority, "", uint64(now), uint64(m.authority))
 		return
 	}
-	reply := &protocol.LookupReply{
-		Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Term: m.term,
-		Echo: r.Seq, LSN: m.table.LSN(), From: r.LSN,
-	}
+	reply := &protocol.LookupReply{Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Term: m.term}
 	if m.batch != nil {
 		reply.Age = m.cfg.Timing.Drift.Stretch(now.Sub(m.sentAt))
 	}
-	m.log.truncate(now, m.cfg.LogChanges, m.cfg.LogAge)
-	changes, known := m.log.since(r.LSN)
-	switch {
-	case r.LSN > m.table.LSN():
+	switch m.log.Tell(now, r, m.table, m.frozen, reply) {
+	case changelog.Ahead:
 		m.note(NoteLookupAhead, "", uint64(r.LSN), uint64(m.table.LSN()))
 		return
-	case r.LSN == m.table.LSN():
-	case known && len(changes) <= m.table.Len() && r.LSN != 0:
-		reply.Changes = changes
-	default:
+	case changelog.Snapshot:
 		m.note(NoteSnapshot, "", uint64(r.LSN), uint64(m.table.LSN()))
-		reply.Snapshot = m.frozen()
 	}
 	m.emit(Answer{r.Lookup, reply})
 }

@@ -14,13 +14,14 @@ import (
 type Config struct {
 	Namespace leasehold.Namespace
 	Self      storage.ManagerID
-	// Timing must not be shorter than what any earlier leader of the namespace
-	// promised its owners: a new leader waits for inherited leases by its own.
-	// Whoever stores a namespace's configuration must see to that: a shorter
-	// lease may be used only once the longer ones have run out. Default [protocol.DefaultTiming].
+	// Timing is what owners are told. Default [protocol.DefaultTiming].
 	Timing protocol.Timing
-	Policy partition.Policy // default consistent hashing, 64 virtual nodes
-	Limits protocol.Limits  // default [protocol.DefaultLimits]
+	// Promised is how long owners may believe in what an earlier leader told
+	// them, if that is longer than Timing says: the namespace was configured
+	// otherwise. A new leader waits as long for the leases that it finds.
+	Promised time.Duration
+	Policy   partition.Policy // default consistent hashing, 64 virtual nodes
+	Limits   protocol.Limits  // default [protocol.DefaultLimits]
 
 	// MaxOwners bounds how many sessions are heard at a time: members, those
 	// who have said hello, and those who wait for a name. Sessions that a new
@@ -32,6 +33,9 @@ type Config struct {
 	// lie side by side are recalled to be granted as one, which loses their
 	// state. Default 64.
 	Seams int
+	// Gather is how long an owner that joins waits for others to join before
+	// ranges are moved. Default 0: not at all.
+	Gather time.Duration
 	// Backoff bounds the random wait after two messages have crossed. Default
 	// 200 ms; see the owner's.
 	Backoff time.Duration
@@ -47,9 +51,16 @@ type Config struct {
 	// fewer makes takeovers faster, more makes commits cheaper. Default 4096.
 	SnapshotEvery int
 
+	// FirstSeq is the newest message that was sent in the leader's term before
+	// the machine was made: 0, unless the namespace was led in it before.
+	FirstSeq protocol.Seq
+
 	// Rand draws backoffs.
 	Rand *rand.Rand
 }
+
+// Check reports what is wrong with the configuration.
+func (c Config) Check() error { return c.validate() }
 
 func (c *Config) validate() error {
 	if err := c.Namespace.Validate(); err != nil {
@@ -100,8 +111,8 @@ func (c *Config) validate() error {
 	if c.LogAge == 0 {
 		c.LogAge = 5 * time.Minute
 	}
-	if c.Backoff < 0 || c.LogAge < 0 {
-		return bad("backoff %v and log age %v must not be negative", c.Backoff, c.LogAge)
+	if c.Backoff < 0 || c.LogAge < 0 || c.Promised < 0 || c.Gather < 0 {
+		return bad("backoff %v, log age %v and promise %v must not be negative", c.Backoff, c.LogAge, c.Promised)
 	}
 	return nil
 }

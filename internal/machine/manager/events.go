@@ -29,13 +29,19 @@ type (
 		LSN  leasehold.LSN
 		Err  bool
 	}
+
+	// Reconfigured says that the store has another configuration for the
+	// namespace, which has been checked. Its Namespace, Self and Rand do not
+	// matter.
+	Reconfigured struct{ Config Config }
 )
 
-func (Request) managerEvent()   {}
-func (Lookup) managerEvent()    {}
-func (Authority) managerEvent() {}
-func (Committed) managerEvent() {}
-func (LogEnd) managerEvent()    {}
+func (Request) managerEvent()      {}
+func (Lookup) managerEvent()       {}
+func (Authority) managerEvent()    {}
+func (Committed) managerEvent()    {}
+func (LogEnd) managerEvent()       {}
+func (Reconfigured) managerEvent() {}
 
 // An Action is something that the shell must do. Actions are done in order.
 type Action interface{ managerAction() }

@@ -73,6 +73,7 @@ type fuzzedLeader struct {
 
 	term      leasehold.Term
 	authority mono.Instant
+	cfg       manager.Config
 	seq       protocol.Seq // of its newest message
 	inherited int          // changes and sessions that it found in the store
 	over      bool
@@ -86,8 +87,9 @@ type fuzzedLeader struct {
 	misled bool // the policy is
 
 	peers []*fuzzedPeer
-	// renewed is from when on the holder of a generation may count.
-	renewed map[leasehold.Generation]mono.Instant
+	// believed is until when the holder of a generation may believe in it, on
+	// the leader's clock.
+	believed map[leasehold.Generation]mono.Instant
 }
 
 // A fuzzedPolicy can be out of its mind.
@@ -112,6 +114,9 @@ type fuzzedPeer struct {
 	seq    protocol.Seq
 	heard  *protocol.LeaseReply // read last, never nil
 	unread *protocol.LeaseReply
+
+	echo     protocol.Seq // its newest message that was accepted
+	accepted mono.Instant // when that was
 }
 
 func newFuzzedLeader(t *testing.T, data []byte) *fuzzedLeader {
@@ -130,19 +135,24 @@ func (l *fuzzedLeader) takeOver() {
 	state.Term = l.term
 	cfg := manager.Config{
 		Namespace: fuzzNamespace, Self: "m", Policy: fuzzedPolicy{partition.Consistent{VirtualNodes: 1 + l.tape.below(4)}, l},
+		Timing: l.timing(), Promised: protocol.DefaultTiming().Hold(),
 		Limits:    protocol.Limits{Leases: 1 << 12, Changes: 1 << 12, Ranges: fuzzSlots},
 		MaxOwners: fuzzOwners, LogChanges: fuzzLog, LogAge: time.Minute,
 		BatchChanges: 4 + l.tape.below(8), SnapshotEvery: 1 + l.tape.below(8), Rand: rand.New(rand.NewPCG(1, 2)),
 	}
+	l.cfg = cfg
 	l.authority = l.now.Add(time.Minute)
 	m, err := manager.New(l.now, cfg, l.term, l.authority, state)
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	l.machine, l.seq, l.asked, l.batch, l.reading, l.over = m, 0, nil, nil, false, false
-	l.renewed = make(map[leasehold.Generation]mono.Instant)
+	l.believed = make(map[leasehold.Generation]mono.Instant)
 	for _, e := range l.stored.All() {
-		l.renewed[e.Generation] = l.now
+		l.believed[e.Generation] = l.now.Add(cfg.Promised)
+	}
+	for _, p := range l.peers {
+		p.echo = 0
 	}
 	l.inherited = len(state.Changes) + l.stored.Len()
 	l.did(m.Advance(l.now))
@@ -173,11 +183,22 @@ func (l *fuzzedLeader) run() {
 			l.addPeer()
 		case b < 12:
 			l.misled = l.tape.below(4) == 0
+		case b < 13:
+			l.cfg.Timing = l.timing()
+			l.step(manager.Reconfigured{Config: l.cfg})
 		default:
 			l.hear(b)
 		}
 		l.checkSizes()
 	}
+}
+
+// timing is as long as usual, or shorter.
+func (l *fuzzedLeader) timing() protocol.Timing {
+	t := protocol.DefaultTiming()
+	t.Lease /= time.Duration(1 + l.tape.below(4))
+	t.Renew = t.Lease / 4
+	return t
 }
 
 // pass lets time pass: none, a little, up to the wake, or much.
@@ -273,7 +294,19 @@ func (l *fuzzedLeader) sent(r *protocol.LeaseReply) {
 	for _, p := range l.peers {
 		if p.holder.Session == r.Session {
 			p.unread = r
+			l.believe(p, r)
 		}
+	}
+}
+
+// believe notes until when the owner may count on what it is offered: from when
+// it sent what the message answers, and so not after that was accepted.
+func (l *fuzzedLeader) believe(p *fuzzedPeer, r *protocol.LeaseReply) {
+	if p.echo == 0 || r.Echo != p.echo {
+		return
+	}
+	for _, o := range r.Offers {
+		l.believed[o.Generation] = max(l.believed[o.Generation], p.accepted.Add(r.Timing.Hold()))
 	}
 }
 
@@ -318,9 +351,8 @@ func (l *fuzzedLeader) committing(b *storage.Batch) {
 		if err := trial.Apply(c); err != nil {
 			l.t.Fatal(err)
 		}
-		since, counts := l.renewed[c.Generation]
-		if c.Cause == leasehold.CauseExpired && counts && l.now < since.Add(protocol.DefaultTiming().Hold()) {
-			l.t.Fatalf("at %v, %v, which was renewed at %v", l.now, c.String(), since)
+		if until := l.believed[c.Generation]; c.Cause == leasehold.CauseExpired && l.now < until {
+			l.t.Fatalf("at %v, %v, which its holder may believe in until %v", l.now, c.String(), until)
 		}
 	}
 }
@@ -429,10 +461,8 @@ func (l *fuzzedLeader) hear(how int) {
 	}
 	actions, wake := l.machine.Step(l.now, manager.Request{LeaseRequest: r})
 	for _, a := range actions {
-		if s, ok := a.(manager.Send); ok && s.Reply.Session == p.holder.Session && s.Reply.Echo == r.Seq {
-			for _, o := range s.Reply.Offers {
-				l.renewed[o.Generation] = l.now
-			}
+		if s, ok := a.(manager.Send); ok && s.Reply.Session == p.holder.Session && s.Reply.Echo == r.Seq && r.Seq > p.echo {
+			p.echo, p.accepted = r.Seq, l.now
 		}
 	}
 	l.did(actions, wake)

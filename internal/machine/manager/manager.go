@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/changelog"
 	"github.com/leasehold-dev/leasehold/internal/keyrange"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
@@ -27,7 +28,7 @@ type Machine struct {
 	seq       protocol.Seq // our newest message to anyone
 
 	table *table.Table // committed
-	log   changelog
+	log   *changelog.Log
 	// snapshot is the table as lookups get it; nil if it must be copied again.
 	snapshot *table.Table
 	// unsaved counts changes since the store's last snapshot.
@@ -45,6 +46,9 @@ type Machine struct {
 	replan bool
 	// replanAt is not earlier than when the policy may be asked again.
 	replanAt mono.Instant
+	// gatherUntil is for how long those who join are waited for, in the hope
+	// that more do; 0 if nobody is.
+	gatherUntil mono.Instant
 	// rescan: the table has not been compared with desired yet.
 	rescan bool
 	// touched are peers that may have to be told something.
@@ -52,11 +56,18 @@ type Machine struct {
 
 	compacted leasehold.LSN // the table that we last tried to make smaller
 
-	freed  []freed        // to be recorded, and then granted anew
-	batch  *storage.Batch // under way; nil if none is
-	sentAt mono.Instant   // when it was first sent
-	doubt  bool           // its outcome is unknown
-	reread mono.Instant   // when to read the log's end again
+	freed []freed // to be recorded, and then granted anew
+	// everFreed and recorded count leases that have ended: all of them, and
+	// those of which the table says so. They are recorded in order.
+	everFreed, recorded uint64
+	goodbyes            []goodbye
+
+	batch *storage.Batch // under way; nil if none is
+	// batchFreed is how many of freed the batch records.
+	batchFreed uint64
+	sentAt     mono.Instant // when it was first sent
+	doubt      bool         // its outcome is unknown
+	reread     mono.Instant // when to read the log's end again
 
 	wake mono.Instant // no deadline is earlier
 }
@@ -88,11 +99,9 @@ func New(now mono.Instant, cfg Config, term leasehold.Term, authority mono.Insta
 		desired:  keyrange.NewMap[*seat](nil),
 		reread:   mono.Never, wake: mono.Never, replan: true, unsaved: len(state.Changes),
 	}
-	m.log.base = t.LSN()
-	if n := len(state.Changes); n > 0 {
-		m.log.base = state.Changes[0].LSN - 1
-		m.log.append(now, state.Changes)
-	}
+	m.seq = cfg.FirstSeq
+	m.log = changelog.New(t.LSN()-leasehold.LSN(len(state.Changes)), cfg.LogChanges, cfg.LogAge)
+	m.log.Append(now, state.Changes)
 	return m, nil
 }
 
@@ -111,7 +120,7 @@ func (m *Machine) begin(now mono.Instant) {
 // inherit makes a peer of every session that the table names, and takes the
 // table for the assignment in force.
 func (m *Machine) inherit(now mono.Instant) {
-	until := now.Add(m.cfg.Timing.Hold())
+	until := now.Add(max(m.cfg.Timing.Hold(), m.cfg.Promised))
 	m.wakeAt(until)
 	for r, e := range m.table.All() {
 		if e.Vacant() {
@@ -155,6 +164,49 @@ func newestOf(p *peer) leasehold.Generation {
 	return g
 }
 
+// reconfigure goes on with another configuration of the same namespace. What
+// was promised to whoever is heard stays promised: no deadline is moved up. If
+// leases become longer, deadlines are moved out, because what we say from now on
+// promises the longer time from a request that we accepted before.
+func (m *Machine) reconfigure(now mono.Instant, cfg Config) {
+	cfg.Namespace, cfg.Self, cfg.Rand = m.cfg.Namespace, m.cfg.Self, m.cfg.Rand
+	if err := cfg.validate(); err != nil {
+		panic(err) // whoever stores a configuration has it checked
+	}
+	longer := cfg.Timing.Hold() > m.cfg.Timing.Hold()
+	m.cfg = cfg
+	if longer {
+		for _, p := range m.sessions {
+			p.until = max(p.until, now.Add(m.patience(p)))
+		}
+	}
+	m.log.Limit(now, cfg.LogChanges, cfg.LogAge)
+	m.replan = true
+	m.wake = now
+}
+
+// Empty reports whether nobody holds anything, and the store knows it.
+func (m *Machine) Empty() bool {
+	return m.begun && len(m.sessions) == 0 && len(m.freed) == 0 && m.batch == nil
+}
+
+// Frozen returns the committed table as a value that stays as it is.
+func (m *Machine) Frozen() *table.Table { return m.frozen() }
+
+// Members returns how many owners take part.
+func (m *Machine) Members() int {
+	n := 0
+	for _, s := range m.seats {
+		if s.incumbent.member() && s.incumbent.echo != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// Seq returns the number of our newest message to anyone.
+func (m *Machine) Seq() protocol.Seq { return m.seq }
+
 // Term returns the leader's term.
 func (m *Machine) Term() leasehold.Term { return m.term }
 
@@ -179,7 +231,7 @@ type Sizes struct {
 func (m *Machine) Sizes() Sizes {
 	return Sizes{
 		Sessions: len(m.sessions), Inherited: m.inherited, Heard: m.heard, Seats: len(m.seats),
-		Ranges: m.table.Len(), Planned: m.desired.Len(), Log: len(m.log.changes), Freed: len(m.freed), Actions: cap(m.out),
+		Ranges: m.table.Len(), Planned: m.desired.Len(), Log: m.log.Len(), Freed: len(m.freed), Actions: cap(m.out),
 	}
 }
 
@@ -202,6 +254,8 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 		m.committed(now, e.Outcome)
 	case LogEnd:
 		m.logEnd(now, e)
+	case Reconfigured:
+		m.reconfigure(now, e.Config)
 	}
 	return m.finish(now)
 }
@@ -239,6 +293,7 @@ func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
 	}
 	m.plan(now)
 	m.tellTouched(now)
+	m.sayGoodbyes(now)
 	return m.out, min(m.wake, m.reread)
 }
 
@@ -308,7 +363,7 @@ func (m *Machine) expire(now mono.Instant) {
 		m.wakeAt(p.until)
 	}
 	if m.replan && m.batch == nil {
-		m.wakeAt(m.replanAt) // otherwise the end of the batch is the time
+		m.wakeAt(max(m.replanAt, m.gatherUntil)) // otherwise the end of the batch is the time
 	}
 }
 
@@ -358,7 +413,7 @@ func (m *Machine) remove(p *peer, cause leasehold.Cause) {
 	wasMember := p.member()
 	m.forget(p)
 	if s := p.seat; s != nil && wasMember {
-		m.replan = true
+		m.lostMember()
 	}
 }
 
@@ -384,6 +439,8 @@ func (m *Machine) forget(p *peer) {
 		return
 	}
 	m.note(NoteSuccessor, s.owner, 0, 0)
+	// What it is given now counts from the request that it spoke last.
+	s.incumbent.until = max(s.incumbent.until, s.incumbent.heard.Add(m.patience(s.incumbent)))
 	if s.incumbent.proven {
 		m.replan = true
 		m.touch(s.incumbent)
@@ -392,6 +449,7 @@ func (m *Machine) forget(p *peer) {
 
 func (m *Machine) free(l leasehold.Lease, h *table.Holder, cause leasehold.Cause) {
 	m.freed = append(m.freed, freed{l, h, cause})
+	m.everFreed++
 }
 
 // touch remembers to look whether p must be told something.

@@ -28,8 +28,8 @@ func TestConfigRefuses(t *testing.T) {
 		{"less than no log", func(c *manager.Config) { c.LogChanges = -1 }, `manager "pool": LogChanges is -1, want more than 0`},
 		{"less than no batch", func(c *manager.Config) { c.BatchChanges = -1 }, `manager "pool": BatchChanges is -1, want more than 0`},
 		{"less than no snapshots", func(c *manager.Config) { c.SnapshotEvery = -1 }, `manager "pool": SnapshotEvery is -1, want more than 0`},
-		{"a backoff into the past", func(c *manager.Config) { c.Backoff = -1 }, `manager "pool": backoff -1ns and log age 5m0s must not be negative`},
-		{"a log of the future", func(c *manager.Config) { c.LogAge = -1 }, `manager "pool": backoff 200ms and log age -1ns must not be negative`},
+		{"a backoff into the past", func(c *manager.Config) { c.Backoff = -1 }, `manager "pool": backoff -1ns, log age 5m0s and promise 0s must not be negative`},
+		{"a log of the future", func(c *manager.Config) { c.LogAge = -1 }, `manager "pool": backoff 200ms, log age -1ns and promise 0s must not be negative`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := poolConfig()

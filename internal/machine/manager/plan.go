@@ -19,7 +19,7 @@ func (m *Machine) plan(now mono.Instant) {
 	if m.batch != nil {
 		return // one at a time
 	}
-	if m.replan && now >= m.replanAt {
+	if m.replan && now >= max(m.replanAt, m.gatherUntil) {
 		m.redraw(now)
 	}
 	if !m.rescan && len(m.freed) == 0 {
@@ -40,9 +40,28 @@ func (m *Machine) plan(now mono.Instant) {
 	}
 }
 
+// joined makes the policy be asked soon. Servers are started together, and every
+// plan moves ranges of everyone: so it waits a moment for others to join. All
+// keys are owned meanwhile, unless this one is the first.
+func (m *Machine) joined(now mono.Instant) {
+	alone := len(m.current) == 0 || len(m.current) == 1 && m.current[0].Owner == ""
+	if !m.replan && !alone {
+		m.gatherUntil = now.Add(m.cfg.Gather)
+		m.wakeAt(m.gatherUntil)
+	}
+	m.replan = true
+}
+
+// lostMember makes the policy be asked at once: someone's keys have no owner.
+func (m *Machine) lostMember() {
+	m.replan = true
+	m.gatherUntil = 0
+}
+
 // redraw asks the policy what it wants, now that the members have changed.
 func (m *Machine) redraw(now mono.Instant) {
 	m.replan = false
+	m.gatherUntil = 0
 	in := partition.Input{Current: m.current, Limits: partition.Limits{MaxRanges: m.cfg.Limits.Ranges}}
 	for _, s := range m.seats {
 		if s.incumbent.member() {
@@ -129,6 +148,7 @@ func (m *Machine) recall(p *peer, l leasehold.Lease) {
 // their place. What is too much for one batch waits for the next.
 func (m *Machine) settleFreed(grants *[]grant) (changes []table.Change) {
 	n := min(len(m.freed), m.cfg.BatchChanges/2)
+	m.batchFreed = uint64(n)
 	for _, f := range m.freed[:n] {
 		changes = append(changes, table.Change{
 			Kind: table.Vacated, Range: f.Range, Generation: f.Generation, Holder: f.holder, Cause: f.cause,

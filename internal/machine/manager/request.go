@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -37,6 +38,12 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 		m.goodbye(now, r)
 		return
 	}
+	if first := m.firstInLine(r.Holder); first != nil && !m.overtakes(r, first) {
+		reply := m.reply(now, r.Holder.Session, r.Seq)
+		reply.Incumbent = first.holder
+		m.emit(Send{reply})
+		return
+	}
 	p, refusal := m.session(r.Holder)
 	if p == nil {
 		m.refuse(now, r, refusal)
@@ -44,11 +51,32 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 	}
 	if m.accept(now, p, r) {
 		m.seatGhost(p)
-		m.hear(p, r)
+		m.hear(now, p, r)
+		p.heard = now
 		p.until = max(p.until, now.Add(m.patience(p)))
 		m.wakeAt(p.until)
 		m.tell(now, p)
 	}
+}
+
+// firstInLine returns who waits already for the name of a session that we do
+// not know; nil if nobody does. One at a time waits, for as long as it speaks.
+func (m *Machine) firstInLine(h *table.Holder) *peer {
+	i, known := m.findSeat(h.Owner)
+	if !known || m.sessions[h.Session] != nil {
+		return nil
+	}
+	return m.seats[i].contender
+}
+
+// overtakes reports whether a request proves that whoever waits is gone, and
+// forgets that one. If it has leases, they must be waited for.
+func (m *Machine) overtakes(r *protocol.LeaseRequest, first *peer) bool {
+	if r.Gone != first.holder.Session || len(first.leases) > 0 {
+		return false
+	}
+	m.forget(first)
+	return true
 }
 
 // session returns the peer of a holder, making one if there is none, or why
@@ -56,12 +84,6 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 func (m *Machine) session(h *table.Holder) (*peer, leasehold.Kind) {
 	if p := m.sessions[h.Session]; p != nil {
 		return p, leasehold.Other
-	}
-	if i, known := m.findSeat(h.Owner); known && m.seats[i].contender != nil {
-		if len(m.seats[i].contender.leases) > 0 {
-			return nil, leasehold.NameTaken // it must be waited for
-		}
-		m.forget(m.seats[i].contender) // one at a time waits; the newest is the likeliest to live
 	}
 	if m.heard >= m.cfg.MaxOwners {
 		m.note(NoteFull, h.Owner, uint64(m.heard), 0)
@@ -120,18 +142,20 @@ func (m *Machine) accept(now mono.Instant, p *peer, r *protocol.LeaseRequest) bo
 	return true
 }
 
-// patience is how long a peer that has just spoken may be silent. One that has
-// not proved that it hears us has been given nothing: its hello may be a late
-// message of a session that is long gone, and must not block the name for long.
+// patience is how long a peer that has just spoken may be silent. One that
+// waits for its name, or has not proved that it hears us, has been given
+// nothing. It must not block the name for long: it may be gone, or its hello may
+// be a late message of a session that was gone long ago.
 func (m *Machine) patience(p *peer) time.Duration {
-	if p.proven {
+	waits := p.seat != nil && p.seat.contender == p && len(p.leases) == 0
+	if p.proven && !waits {
 		return m.cfg.Timing.Hold()
 	}
 	return m.cfg.Timing.Drift.Stretch(2 * m.cfg.Timing.Renew)
 }
 
 // hear takes in what an accepted request says.
-func (m *Machine) hear(p *peer, r *protocol.LeaseRequest) {
+func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	if s := p.seat; s != nil && s.contender == p && !r.Gone.IsZero() && r.Gone == s.incumbent.holder.Session {
 		m.note(NotePredecessor, s.owner, uint64(len(s.incumbent.leases)), 0)
 		m.remove(s.incumbent, leasehold.CauseRestarted)
@@ -149,7 +173,7 @@ func (m *Machine) hear(p *peer, r *protocol.LeaseRequest) {
 		p.proven = true
 		if p.member() {
 			m.note(NoteJoined, p.holder.Owner, 0, 0)
-			m.replan = true
+			m.joined(now)
 		}
 	}
 	m.settle(p, r)
@@ -200,9 +224,30 @@ func (m *Machine) goodbye(now mono.Instant, r *protocol.LeaseRequest) {
 		m.note(NoteLeft, r.Holder.Owner, uint64(len(p.leases)), 0)
 		m.remove(p, leasehold.CauseLeft)
 	}
-	reply := m.reply(now, r.Holder.Session, r.Seq)
-	reply.Goodbye = true
-	m.emit(Send{reply})
+	if len(m.goodbyes) < m.cfg.MaxOwners {
+		m.goodbyes = append(m.goodbyes, goodbye{r.Holder.Session, r.Seq, m.everFreed})
+	}
+}
+
+// A goodbye is owed to a session that has left. It is said when the table says
+// that the session has nothing: were we to die before that, a successor would
+// wait for leases that nobody holds.
+type goodbye struct {
+	session leasehold.Session
+	echo    protocol.Seq
+	due     uint64 // when so many leases are recorded as ended
+}
+
+func (m *Machine) sayGoodbyes(now mono.Instant) {
+	n := 0
+	for ; n < len(m.goodbyes) && m.goodbyes[n].due <= m.recorded; n++ {
+		reply := m.reply(now, m.goodbyes[n].session, m.goodbyes[n].echo)
+		reply.Goodbye = true
+		m.emit(Send{reply})
+	}
+	if m.goodbyes = slices.Delete(m.goodbyes, 0, n); len(m.goodbyes) == 0 {
+		m.goodbyes = nil
+	}
 }
 
 // refuse answers an owner that cannot be served. Nothing of it is remembered.

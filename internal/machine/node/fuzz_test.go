@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/keyrange"
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
+	"github.com/leasehold-dev/leasehold/internal/machine/lookup"
 	"github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
 	"github.com/leasehold-dev/leasehold/internal/mono"
@@ -63,9 +64,12 @@ type fuzzedNode struct {
 	record   storage.Record
 	logs     map[leasehold.Namespace][]table.Change
 	tables   map[leasehold.Namespace]*table.Table // what the logs make
-	asked    []node.Action                        // of the store, not done
-	answers  []node.Event                         // of the store, under way
-	underWay int                                  // commits whose outcome the node does not know
+	catalog  *storage.Catalog
+	asked    []node.Action // of the store, not done
+	answers  []node.Event  // of the store, under way
+	underWay int           // commits whose outcome the node does not know
+
+	questions []node.Follow // to the rival, not answered
 
 	peers []*fuzzedPeer
 }
@@ -80,13 +84,14 @@ type fuzzedPeer struct {
 
 func newFuzzedNode(t *testing.T, data []byte) *fuzzedNode {
 	n := &fuzzedNode{t: t, tape: tape{data}, now: mono.Instant(time.Hour), logs: make(map[leasehold.Namespace][]table.Change), tables: make(map[leasehold.Namespace]*table.Table)}
-	cfg := node.Config{Election: election.Config{Self: "me", Session: leasehold.Session{1}, Rand: rand.New(rand.NewPCG(1, 2))}}
+	cfg := node.Config{
+		Election:  election.Config{Self: "me", Session: leasehold.Session{1}, Rand: rand.New(rand.NewPCG(1, 2))},
+		Configure: fuzzConfigure, MaxRelays: fuzzRelays, RelayIdle: 20 * time.Second, Rand: rand.New(rand.NewPCG(3, 4)),
+	}
+	n.catalog = &storage.Catalog{Version: 1}
 	for _, ns := range fuzzNamespaces {
 		n.tables[ns] = table.New()
-		cfg.Namespaces = append(cfg.Namespaces, manager.Config{
-			Namespace: ns, Self: "me", Policy: partition.Consistent{VirtualNodes: 2}, MaxOwners: 4,
-			LogChanges: 8, BatchChanges: 4, SnapshotEvery: 4, Rand: rand.New(rand.NewPCG(3, 4)),
-		})
+		n.catalog = n.catalog.With(entry(ns))
 	}
 	for i := range 6 {
 		n.peers = append(n.peers, &fuzzedPeer{
@@ -101,6 +106,19 @@ func newFuzzedNode(t *testing.T, data []byte) *fuzzedNode {
 	n.machine = m
 	n.did(m.Advance(n.now))
 	return n
+}
+
+// fuzzRelays is how many namespaces a standby follows: fewer than there are
+// names to ask for.
+const fuzzRelays = 2
+
+// fuzzConfigure refuses some configurations itself, and leaves others that
+// make no sense to the namespace.
+func fuzzConfigure(e storage.Namespace) (manager.Config, error) {
+	cfg, err := configure(e)
+	cfg.Policy, cfg.MaxOwners = partition.Consistent{VirtualNodes: 2}, 4
+	cfg.LogChanges, cfg.BatchChanges, cfg.SnapshotEvery = 8, 4, 4
+	return cfg, err
 }
 
 // run lets happen what is on the tape.
@@ -118,7 +136,11 @@ func (n *fuzzedNode) run() {
 			n.step(node.Election{Event: election.Seen{Record: n.record}})
 		case b < 17:
 			n.meddle()
+		case b < 18:
+			n.operate()
 		case b < 19:
+			n.lead()
+		case b < 21:
 			n.step(node.Lookup{LookupRequest: &protocol.LookupRequest{
 				Namespace: []leasehold.Namespace{"x", "y", "unknown", ""}[n.tape.below(4)], Lookup: n.tape.near(1),
 				Seq: protocol.Seq(n.tape.near(1)), LSN: leasehold.LSN(n.tape.near(2)),
@@ -193,14 +215,52 @@ func (n *fuzzedNode) check(a node.Action) {
 		n.elects(a)
 	case node.Manage:
 		n.manages(a)
-	case node.Load:
+	case node.Load, node.LoadCatalog, node.Settle:
 		n.asked = append(n.asked, a)
 	case node.RedirectOwner:
 		n.redirects(a.NotLeader)
 	case node.RedirectLookup:
 		n.redirects(a.NotLeader)
+	case node.RefuseOwner:
+		n.refuses(a.Why)
+	case node.RefuseLookup:
+		n.refuses(a.Why)
+	case node.Parked:
+		if n.term == 0 || a.Why == nil {
+			n.t.Fatalf("in term %d it parks %q: %v", n.term, a.Namespace, a.Why)
+		}
+	case node.Follow, node.Answer, node.Relay, node.Note:
+		n.relays(a)
 	default:
 		n.t.Fatalf("it wants %T", a)
+	}
+}
+
+// relays: only a standby passes on what others know.
+func (n *fuzzedNode) relays(a node.Action) {
+	n.t.Helper()
+	if n.term != 0 {
+		n.t.Fatalf("it leads in term %d, and does %T", n.term, a)
+	}
+	switch a := a.(type) {
+	case node.Follow:
+		if a.To == "me" || a.To == "" {
+			n.t.Fatalf("it follows %q", a.To)
+		}
+		n.questions = append(n.questions, a)
+		n.questions = n.questions[max(0, len(n.questions)-8):]
+	case node.Answer:
+		if followed := n.machine.Followed(a.Reply.Namespace); followed == nil || a.Reply.LSN != followed.LSN() || a.Reply.Age < 0 {
+			n.t.Fatalf("it answers %+v, and follows %v", a.Reply, followed)
+		}
+	}
+}
+
+// refuses: what a standby says it has from the leader, and a leader knows why.
+func (n *fuzzedNode) refuses(why error) {
+	n.t.Helper()
+	if why == nil || n.term != 0 && leasehold.KindOf(why) == leasehold.NotFound && !n.machine.Leads(n.now) {
+		n.t.Fatalf("it leads in term %d, with authority: %t, and refuses: %v", n.term, n.machine.Leads(n.now), why)
 	}
 }
 
@@ -291,6 +351,17 @@ func (n *fuzzedNode) serve() {
 			loaded.State = &storage.State{Term: n.record.Term, Changes: n.logs[a.Namespace]}
 		}
 		n.answers = append(n.answers, loaded)
+	case node.LoadCatalog:
+		read := node.Catalogued{Term: a.Term}
+		if !fails {
+			read.Catalog = n.readCatalog()
+		}
+		n.answers = append(n.answers, read)
+	case node.Settle:
+		if next := n.catalog.Settled(a.Entry); next != nil && a.Term == n.record.Term {
+			n.writeCatalog(next)
+		}
+		n.answers = append(n.answers, node.Catalogued{Term: a.Term, Catalog: n.readCatalog()})
 	case node.Manage:
 		n.answers = append(n.answers, node.Manager{Namespace: a.Namespace, Term: a.Term, Event: n.serveManager(a, fails)})
 	}
@@ -350,6 +421,75 @@ func (n *fuzzedNode) serveManager(a node.Manage, fails bool) manager.Event {
 	return manager.Committed{Outcome: storage.Conflict}
 }
 
+func (n *fuzzedNode) readCatalog() *storage.Catalog {
+	c := *n.catalog
+	c.Term = n.record.Term
+	return &c
+}
+
+func (n *fuzzedNode) writeCatalog(c *storage.Catalog) {
+	c.Version = n.catalog.Version + 1
+	n.catalog = c
+}
+
+// operate changes the configuration of a namespace, for better or worse, and
+// mostly lets the node know.
+func (n *fuzzedNode) operate() {
+	ns := fuzzNamespaces[n.tape.below(2)]
+	before := entry(ns)
+	if e := n.catalog.Entry(ns); e != nil {
+		before = *e
+	}
+	next := before
+	next.Deleted = false
+	switch n.tape.below(8) {
+	case 0:
+		next.Deleted = true
+	case 1: // nobody should, but it must not matter
+		n.writeCatalog(n.catalog.Without(ns))
+		n.step(node.Catalogued{Term: n.term, Catalog: n.readCatalog()})
+	case 2:
+		next.Policy = "unheard of"
+	case 3:
+		next.Renew = 2 * next.Lease
+	case 4, 5:
+		next = next.Promising(time.Second, 250*time.Millisecond, 1.2)
+		next.Policy = "even"
+	default:
+		next = next.Promising(10*time.Second, 2500*time.Millisecond, 1.2)
+		next.Policy = "even"
+	}
+	n.writeCatalog(n.catalog.With(next))
+	if n.tape.below(4) > 0 {
+		n.step(node.Catalogued{Term: n.term, Catalog: n.readCatalog()})
+	}
+}
+
+// lead lets the rival answer a question, or speak unasked.
+func (n *fuzzedNode) lead() {
+	if len(n.questions) == 0 {
+		return
+	}
+	q := n.questions[n.tape.below(len(n.questions))]
+	r := &protocol.LookupReply{Namespace: q.Namespace, Leader: "rival", Term: max(1, n.record.Term), Echo: q.Request.Seq}
+	if t := n.tables[q.Namespace]; t != nil {
+		r.LSN = t.LSN()
+		r.Snapshot = t.Clone()
+	}
+	var e lookup.Event = lookup.Reply{LookupReply: r}
+	switch n.tape.below(8) {
+	case 0:
+		e = lookup.Refused{Kind: leasehold.NotFound}
+	case 1:
+		e = lookup.Slept{}
+	case 2:
+		r.Echo, r.Snapshot, r.LSN = 0, nil, r.LSN+1
+	case 3:
+		r.Age = time.Duration(n.tape.byte()) * time.Second
+	}
+	n.step(node.Followed{Namespace: q.Namespace, Event: e})
+}
+
 func (n *fuzzedNode) append(ns leasehold.Namespace, changes []table.Change) {
 	n.t.Helper()
 	for i := range changes {
@@ -374,7 +514,7 @@ func (n *fuzzedNode) rival() {
 func (n *fuzzedNode) meddle() {
 	ns := []leasehold.Namespace{"x", "y", "unknown"}[n.tape.below(3)]
 	wrong := n.term + 1 + leasehold.Term(n.tape.below(3))
-	switch n.tape.below(8) {
+	switch n.tape.below(9) {
 	case 0:
 		n.step(node.Manager{Namespace: ns, Term: wrong, Event: manager.Committed{Outcome: storage.Done}})
 	case 1:
@@ -389,6 +529,8 @@ func (n *fuzzedNode) meddle() {
 		n.step(node.Election{Event: election.Outranked{By: n.record.Term + leasehold.Term(n.tape.below(3))}})
 	case 6:
 		n.step(node.Election{}) // time passes
+	case 7:
+		n.step(node.Slept{})
 	default:
 		if n.tape.below(16) == 0 {
 			n.step(node.Election{Event: election.Resign{}})

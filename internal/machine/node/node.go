@@ -1,18 +1,30 @@
 // Package node is the machine of one manager process: its part in the
-// election, and while it leads, one manager machine for each namespace.
+// election; while it leads, one manager machine for each namespace; and while
+// it does not, one relay for each namespace that its lookups ask for.
 //
 // # DESIGN
 //
-// Leadership is won once for all namespaces, and then each loads its table and
-// leads on its own. They share nothing but the term and the authority, so that
-// what happens in one cannot change another; a namespace whose table cannot be
-// read is tried again, and the others do not wait for it.
+// Leadership is won once for all namespaces. The new leader reads the catalog,
+// which says what namespaces there are and how they are configured, and then
+// each loads its table and leads on its own. They share nothing but the term
+// and the authority, so that what happens in one cannot change another; a
+// namespace whose table cannot be read is tried again, one whose stored table
+// makes no sense is parked, and the others do not wait for either.
+//
+// A configuration is applied only as it is stored: whoever wants to change one
+// writes the catalog, under guard of the term, and then shows us what is there.
+// So a successor never knows less than what owners were promised. A shorter
+// lease comes with a promise to wait for the longer ones; the promise is taken
+// out of the catalog when that time has passed on the clock of a leader that
+// has lived through all of it.
 //
 // Answers of the store are marked with the term that asked, because a process
 // may lose leadership and win it again while an answer is under way.
 package node
 
 import (
+	"cmp"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -24,79 +36,53 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/storage"
 )
 
-// An Event is something that happens to a manager process.
-type Event interface{ nodeEvent() }
-
-type (
-	// Request is a message from an owner.
-	Request struct{ *protocol.LeaseRequest }
-	// Lookup is a message from a lookup.
-	Lookup struct{ *protocol.LookupRequest }
-	// Election is something that happens to our candidacy.
-	Election struct{ election.Event }
-	// Manager is something that happens to a namespace that we lead. It is
-	// dropped if we lead in another term by now.
-	Manager struct {
-		Namespace leasehold.Namespace
-		Term      leasehold.Term
-		manager.Event
-	}
-	// Loaded answers [Load]. State is nil if the store did not answer.
-	Loaded struct {
-		Namespace leasehold.Namespace
-		Term      leasehold.Term
-		State     *storage.State
-	}
-)
-
-func (Request) nodeEvent()  {}
-func (Lookup) nodeEvent()   {}
-func (Election) nodeEvent() {}
-func (Manager) nodeEvent()  {}
-func (Loaded) nodeEvent()   {}
-
-// An Action is something that the shell must do. Actions are done in order.
-type Action interface{ nodeAction() }
-
-type (
-	// Elect is an action of the election.
-	Elect struct{ election.Action }
-	// Manage is an action of a namespace; its answer must carry the term.
-	Manage struct {
-		Namespace leasehold.Namespace
-		Term      leasehold.Term
-		manager.Action
-	}
-	// Load reads all that is stored about a namespace, linearizably; the shell
-	// answers with [Loaded].
-	Load struct {
-		Namespace leasehold.Namespace
-		Term      leasehold.Term
-	}
-	// RedirectOwner tells an owner that we do not lead.
-	RedirectOwner struct {
-		Session leasehold.Session
-		protocol.NotLeader
-	}
-	// RedirectLookup tells a lookup that we do not lead.
-	RedirectLookup struct {
-		Lookup uint64
-		protocol.NotLeader
-	}
-)
-
-func (Elect) nodeAction()          {}
-func (Manage) nodeAction()         {}
-func (Load) nodeAction()           {}
-func (RedirectOwner) nodeAction()  {}
-func (RedirectLookup) nodeAction() {}
-
 // Config is what a manager process is told when it starts.
 type Config struct {
-	Election   election.Config
-	Namespaces []manager.Config // sorted or not; names are unique
-	// Retry is how long to wait before reading a table again. Default 200 ms.
+	Election election.Config
+	// Configure makes of a stored configuration what the namespace's machine
+	// is told, or says why it cannot. It must be a pure function.
+	Configure func(storage.Namespace) (manager.Config, error)
+	// Retry is how long to wait before asking the store again. Default 200 ms.
 	Retry time.Duration
+	// RelayPoll is how often a standby asks the leader on behalf of its
+	// lookups. Default 1 s.
+	RelayPoll time.Duration
+	// MaxRelays bounds how many namespaces a standby follows at a time, known
+	// or made up by a lookup. Default [storage.MaxNamespaces].
+	MaxRelays int
+	// RelayIdle is after how long a namespace is no longer followed that no
+	// lookup has asked for. Default 1 minute.
+	RelayIdle time.Duration
+	Limits    protocol.Limits // default [protocol.DefaultLimits]
+
+	// Rand seeds the machines' own.
+	Rand *rand.Rand
+}
+
+func (c *Config) validate() error {
+	if c.Configure == nil || c.Rand == nil {
+		return leasehold.Errorf("node", leasehold.Invalid, string(c.Election.Self), "Configure and Rand must be set")
+	}
+	if c.Retry == 0 {
+		c.Retry = 200 * time.Millisecond
+	}
+	if c.RelayPoll == 0 {
+		c.RelayPoll = time.Second
+	}
+	if c.MaxRelays == 0 {
+		c.MaxRelays = storage.MaxNamespaces
+	}
+	if c.RelayIdle == 0 {
+		c.RelayIdle = time.Minute
+	}
+	if c.Limits == (protocol.Limits{}) {
+		c.Limits = protocol.DefaultLimits
+	}
+	if c.Retry < 0 || c.RelayPoll < 0 || c.MaxRelays < 0 || c.RelayIdle < 0 {
+		return leasehold.Errorf("node", leasehold.Invalid, string(c.Election.Self),
+			"retry %v, poll %v, relays %d and idle time %v must not be negative", c.Retry, c.RelayPoll, c.MaxRelays, c.RelayIdle)
+	}
+	return nil
 }
 
 // A Machine is one manager process. It is not safe for concurrent use. The
@@ -109,51 +95,28 @@ type Machine struct {
 
 	term  leasehold.Term // 0 while we do not lead
 	until mono.Instant
-	led   []namespace // sorted by name
-}
+	// catalog is what we lead by; nil if it has not been read in this term.
+	catalog   *storage.Catalog
+	catalogAt mono.Instant // when to read it again
+	led       []*namespace // sorted by name
+	// retired are machines that ended in this term and still have a batch under
+	// way; past is what all that ended have done.
+	retired []*retired
+	past    map[leasehold.Namespace]past
 
-// namespace is one that we lead, or are about to.
-type namespace struct {
-	cfg     manager.Config
-	machine *manager.Machine // nil until its table is loaded
-	wake    mono.Instant
+	relays []*follower // sorted by name; none while we lead
 }
 
 // New returns a manager process that does not lead yet.
 func New(now mono.Instant, cfg Config) (*Machine, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
 	e, err := election.New(now, cfg.Election)
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Retry == 0 {
-		cfg.Retry = 200 * time.Millisecond
-	}
-	m := &Machine{cfg: cfg, election: e, wake: now}
-	for _, ns := range cfg.Namespaces {
-		// A trial run finds what is wrong with a configuration now, and not at
-		// the first takeover.
-		if _, err := manager.New(now, ns, 1, now, &storage.State{}); err != nil {
-			return nil, err
-		}
-		m.led = append(m.led, namespace{cfg: ns, wake: mono.Never})
-	}
-	slices.SortFunc(m.led, func(a, b namespace) int { return compare(a.cfg.Namespace, b.cfg.Namespace) })
-	for i := 1; i < len(m.led); i++ {
-		if m.led[i].cfg.Namespace == m.led[i-1].cfg.Namespace {
-			return nil, leasehold.Errorf("manager", leasehold.Invalid, string(m.led[i].cfg.Namespace), "namespace is there twice")
-		}
-	}
-	return m, nil
-}
-
-func compare(a, b leasehold.Namespace) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
+	return &Machine{cfg: cfg, election: e, wake: now, catalogAt: mono.Never}, nil
 }
 
 // Manager returns the machine that leads a namespace, nil if we do not.
@@ -164,8 +127,26 @@ func (m *Machine) Manager(ns leasehold.Namespace) *manager.Machine {
 	return nil
 }
 
+// Problem returns why a namespace that we lead cannot be served; nil if it is,
+// or will be soon.
+func (m *Machine) Problem(ns leasehold.Namespace) error {
+	if n := m.find(ns); n != nil {
+		return n.parked
+	}
+	return nil
+}
+
+// Catalog returns what we lead by; nil if we do not lead, or not yet.
+func (m *Machine) Catalog() *storage.Catalog { return m.catalog }
+
+// Term returns the term in which we lead, 0 if we do not.
+func (m *Machine) Term() leasehold.Term { return m.term }
+
 // Leads reports whether we act as leader at now.
 func (m *Machine) Leads(now mono.Instant) bool { return m.election.Leads(now) }
+
+// Leader returns who leads and in which term, as far as we know.
+func (m *Machine) Leader() (storage.ManagerID, leasehold.Term) { return m.election.Leader() }
 
 // Step handles an event that happened at now, and all time that has passed.
 // It returns what to do, in order, and when to call Advance at the latest.
@@ -173,25 +154,22 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 	m.out = m.out[:0]
 	switch e := e.(type) {
 	case Request:
-		if n := m.serving(e.Namespace); n != nil {
-			m.manage(now, n, manager.Request{LeaseRequest: e.LeaseRequest})
-		} else if e.Holder != nil {
-			m.out = append(m.out, RedirectOwner{e.Holder.Session, m.notLeader()})
-		}
+		m.request(now, e)
 	case Lookup:
-		if n := m.serving(e.Namespace); n != nil {
-			m.manage(now, n, manager.Lookup{LookupRequest: e.LookupRequest})
-		} else {
-			m.out = append(m.out, RedirectLookup{e.Lookup, m.notLeader()})
-		}
+		m.ask(now, e)
 	case Election:
 		m.elect(now, e.Event)
 	case Manager:
-		if n := m.find(e.Namespace); n != nil && n.machine != nil && e.Term == m.term {
-			m.manage(now, n, e.Event)
-		}
+		m.managed(now, e)
+	case Followed:
+		m.followed(now, e)
+	case Catalogued:
+		m.catalogued(now, e)
 	case Loaded:
 		m.loaded(now, e)
+	case Slept:
+		m.elect(now, election.Slept{})
+		m.sleptRelays(now)
 	}
 	return m.finish(now)
 }
@@ -206,35 +184,43 @@ func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
 	if now >= m.wake {
 		m.elect(now, nil)
 	}
-	wake := m.wake
-	for i := range m.led {
-		n := &m.led[i]
-		if now >= n.wake {
-			if n.machine != nil {
-				m.manage(now, n, nil)
-			} else {
-				m.load(n)
-			}
+	if now >= m.catalogAt {
+		m.readCatalog()
+	}
+	wake := min(m.wake, m.catalogAt)
+	for _, r := range slices.Clone(m.retired) {
+		if now >= r.wake {
+			m.conclude(now, r, nil)
 		}
-		wake = min(wake, n.wake)
+		wake = min(wake, r.wake)
 	}
-	return m.out, wake
+	for _, n := range m.led {
+		m.rouse(now, n)
+		wake = min(wake, n.wake, n.settleAt)
+	}
+	return m.out, min(wake, m.advanceRelays(now))
 }
 
-func (m *Machine) find(ns leasehold.Namespace) *namespace {
-	i, ok := slices.BinarySearchFunc(m.led, ns, func(n namespace, ns leasehold.Namespace) int { return compare(n.cfg.Namespace, ns) })
-	if !ok {
-		return nil
+// rouse does for a namespace what time demands.
+func (m *Machine) rouse(now mono.Instant, n *namespace) {
+	if now >= n.wake {
+		if n.machine != nil {
+			m.manage(now, n, nil)
+		} else {
+			m.load(n)
+		}
 	}
-	return &m.led[i]
+	if now >= n.settleAt {
+		n.settleAt = now.Add(max(10*m.cfg.Retry, n.entry.Promised)) // if it is not done by then
+		m.emit(Settle{m.term, n.entry})
+	}
 }
 
-// serving returns the namespace if we lead it and its table is loaded.
-func (m *Machine) serving(ns leasehold.Namespace) *namespace {
-	if n := m.find(ns); n != nil && n.machine != nil {
-		return n
-	}
-	return nil
+func (m *Machine) emit(a Action) { m.out = append(m.out, a) }
+
+// newRand gives a machine randomness of its own.
+func (m *Machine) newRand() *rand.Rand {
+	return rand.New(rand.NewPCG(m.cfg.Rand.Uint64(), m.cfg.Rand.Uint64()))
 }
 
 func (m *Machine) notLeader() protocol.NotLeader {
@@ -245,89 +231,7 @@ func (m *Machine) notLeader() protocol.NotLeader {
 	return protocol.NotLeader{Term: term, Leader: leader}
 }
 
-// elect steps the election; a nil event is the passing of time.
-func (m *Machine) elect(now mono.Instant, e election.Event) {
-	var actions []election.Action
-	if e == nil {
-		actions, m.wake = m.election.Advance(now)
-	} else {
-		actions, m.wake = m.election.Step(now, e)
-	}
-	for _, a := range actions {
-		switch a := a.(type) {
-		case election.Lead:
-			m.takeOver(a)
-		case election.Extend:
-			m.until = a.Until
-			for i := range m.led {
-				if m.led[i].machine != nil {
-					m.manage(now, &m.led[i], manager.Authority{Until: a.Until})
-				}
-			}
-		case election.StepDown:
-			m.stepDown()
-		}
-		m.out = append(m.out, Elect{a})
-	}
-}
-
-func (m *Machine) takeOver(l election.Lead) {
-	m.stepDown()
-	m.term, m.until = l.Term, l.Until
-	for i := range m.led {
-		m.load(&m.led[i])
-	}
-}
-
-func (m *Machine) load(n *namespace) {
-	n.wake = mono.Never
-	m.out = append(m.out, Load{n.cfg.Namespace, m.term})
-}
-
-func (m *Machine) stepDown() {
-	m.term = 0
-	for i := range m.led {
-		m.led[i].machine, m.led[i].wake = nil, mono.Never
-	}
-}
-
-// loaded starts to lead a namespace.
-func (m *Machine) loaded(now mono.Instant, e Loaded) {
-	n := m.find(e.Namespace)
-	if n == nil || m.term == 0 || e.Term != m.term || n.machine != nil {
-		return
-	}
-	if e.State == nil || e.State.Term < m.term {
-		n.wake = now.Add(m.cfg.Retry) // no answer, or one from before we were elected
-		return
-	}
-	if e.State.Term > m.term {
-		m.elect(now, election.Deposed{By: e.State.Term})
-		return
-	}
-	machine, err := manager.New(now, n.cfg, m.term, m.until, e.State)
-	if err != nil {
-		panic(err) // the configuration was tried; the stored log does not replay
-	}
-	n.machine, n.wake = machine, now
-}
-
-// manage steps a namespace's machine; a nil event is the passing of time.
-func (m *Machine) manage(now mono.Instant, n *namespace, e manager.Event) {
-	var actions []manager.Action
-	if e == nil {
-		actions, n.wake = n.machine.Advance(now)
-	} else {
-		actions, n.wake = n.machine.Step(now, e)
-	}
-	for _, a := range actions {
-		m.out = append(m.out, Manage{n.cfg.Namespace, m.term, a})
-		switch a := a.(type) {
-		case manager.Outranked:
-			m.elect(now, election.Outranked{By: a.By})
-		case manager.Deposed:
-			m.elect(now, election.Deposed{By: a.By})
-			return
-		}
-	}
+// search finds something by its namespace in a sorted slice.
+func search[T any](sorted []T, name func(T) leasehold.Namespace, ns leasehold.Namespace) (int, bool) {
+	return slices.BinarySearchFunc(sorted, ns, func(t T, ns leasehold.Namespace) int { return cmp.Compare(name(t), ns) })
 }

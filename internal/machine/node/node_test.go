@@ -2,202 +2,16 @@ package node_test
 
 import (
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
 	"github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
-	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/storage"
-	"github.com/leasehold-dev/leasehold/internal/table"
-	"github.com/leasehold-dev/leasehold/partition"
 )
-
-// Every process here leads for 3 s at a time, renews every second, and leads
-// the namespaces x and y.
-const (
-	second = mono.Instant(time.Second)
-	ms     = mono.Instant(time.Millisecond)
-)
-
-func managerConfig(ns leasehold.Namespace) manager.Config {
-	return manager.Config{Namespace: ns, Self: "me", Policy: partition.Even{}, Rand: rand.New(rand.NewPCG(3, 4))}
-}
-
-func processConfig() node.Config {
-	return node.Config{
-		Election:   election.Config{Self: "me", Session: leasehold.Session{1}, TTL: 3 * time.Second, Rand: rand.New(rand.NewPCG(1, 2))},
-		Namespaces: []manager.Config{managerConfig("y"), managerConfig("x")},
-	}
-}
-
-// A process is a manager process that the test plays by hand.
-type process struct {
-	t       *testing.T
-	machine *node.Machine
-	wake    mono.Instant
-	replies map[leasehold.Session]*protocol.LeaseReply // the newest to each owner
-}
-
-// standby returns a process that has asked who leads.
-func standby(t *testing.T) *process {
-	t.Helper()
-	m, err := node.New(0, processConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &process{t: t, machine: m, replies: make(map[leasehold.Session]*protocol.LeaseReply)}
-	p.advance(0, "read")
-	return p
-}
-
-// elected returns a process that leads in term 1 until 3 s, and has loaded
-// nothing yet.
-func elected(t *testing.T) *process {
-	t.Helper()
-	p := standby(t)
-	p.elects(0, election.Seen{}, "swap for term 1")
-	p.elects(0, election.Swapped{Outcome: storage.Done, Version: 1}, "load x in 1", "load y in 1", "lead in 1")
-	return p
-}
-
-// leader returns one that has loaded both namespaces, which are empty.
-func leader(t *testing.T) *process {
-	t.Helper()
-	p := elected(t)
-	p.loads(0, "x", 1, &storage.State{Term: 1})
-	p.loads(0, "y", 1, &storage.State{Term: 1})
-	return p
-}
-
-func (p *process) step(now mono.Instant, e node.Event, want ...string) {
-	p.t.Helper()
-	actions, wake := p.machine.Step(now, e)
-	p.compare(now, fmt.Sprintf("%T", e), actions, wake, want)
-}
-
-func (p *process) advance(now mono.Instant, want ...string) {
-	p.t.Helper()
-	actions, wake := p.machine.Advance(now)
-	p.compare(now, "time", actions, wake, want)
-}
-
-func (p *process) elects(now mono.Instant, e election.Event, want ...string) {
-	p.t.Helper()
-	p.step(now, node.Election{Event: e}, want...)
-}
-
-func (p *process) loads(now mono.Instant, ns leasehold.Namespace, term leasehold.Term, s *storage.State, want ...string) {
-	p.t.Helper()
-	p.step(now, node.Loaded{Namespace: ns, Term: term, State: s}, want...)
-}
-
-func (p *process) manages(now mono.Instant, ns leasehold.Namespace, term leasehold.Term, e manager.Event, want ...string) {
-	p.t.Helper()
-	p.step(now, node.Manager{Namespace: ns, Term: term, Event: e}, want...)
-}
-
-// compare leaves notes out: they are the business of the machines within.
-func (p *process) compare(now mono.Instant, what string, actions []node.Action, wake mono.Instant, want []string) {
-	p.t.Helper()
-	p.wake = wake
-	var got []string
-	for _, a := range actions {
-		if text := p.describe(a); text != "" {
-			got = append(got, text)
-		}
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		p.t.Fatalf("at %v, %s (-want +got):\n%s", now, what, diff)
-	}
-}
-
-// describe writes an action as the tests do.
-func (p *process) describe(a node.Action) string {
-	switch a := a.(type) {
-	case node.Elect:
-		return describeElection(a.Action)
-	case node.Manage:
-		if s, ok := a.Action.(manager.Send); ok {
-			p.replies[s.Reply.Session] = s.Reply
-		}
-		return describeManager(a)
-	case node.Load:
-		return fmt.Sprintf("load %s in %d", a.Namespace, a.Term)
-	case node.RedirectOwner:
-		return fmt.Sprintf("redirect owner %s to %q in %d", a.Session.Short(), a.Leader, a.Term)
-	case node.RedirectLookup:
-		return fmt.Sprintf("redirect lookup %d to %q in %d", a.Lookup, a.Leader, a.Term)
-	}
-	return fmt.Sprintf("%T", a)
-}
-
-func describeElection(a election.Action) string {
-	switch a := a.(type) {
-	case election.Note:
-		return ""
-	case election.Read:
-		return "read"
-	case election.Swap:
-		return fmt.Sprintf("swap for term %d", a.New.Term)
-	case election.Lead:
-		return fmt.Sprintf("lead in %d", a.Term)
-	case election.Extend:
-		return "go on until " + a.Until.String()
-	case election.StepDown:
-		return "step down"
-	}
-	return fmt.Sprintf("%T", a)
-}
-
-func describeManager(a node.Manage) string {
-	prefix := fmt.Sprintf("%s in %d: ", a.Namespace, a.Term)
-	switch act := a.Action.(type) {
-	case manager.Note:
-		return ""
-	case manager.Send:
-		return prefix + fmt.Sprintf("tell %s %d", act.Reply.Session.Short(), len(act.Reply.Offers))
-	case manager.Answer:
-		return prefix + fmt.Sprintf("answer lookup %d at %d", act.Lookup, act.Reply.LSN)
-	case manager.Broadcast:
-		return prefix + fmt.Sprintf("broadcast %d", act.Reply.LSN)
-	case manager.Commit:
-		return prefix + fmt.Sprintf("commit %d to %d", act.Batch.Prev, act.Batch.Last())
-	case manager.ReadEnd:
-		return prefix + "read end"
-	case manager.Outranked:
-		return prefix + fmt.Sprintf("outranked by %d", act.By)
-	case manager.Deposed:
-		return prefix + fmt.Sprintf("deposed by %d", act.By)
-	}
-	return prefix + fmt.Sprintf("%T", a.Action)
-}
-
-func holder(name leasehold.OwnerID) *table.Holder {
-	return &table.Holder{Owner: name, Session: leasehold.Session{name[0]}, Addr: "o", Weight: 1}
-}
-
-// request is the next word of an owner that has done all that it was told.
-func (p *process) request(ns leasehold.Namespace, name leasehold.OwnerID, seq protocol.Seq) node.Request {
-	r := &protocol.LeaseRequest{Namespace: ns, Holder: holder(name), Seq: seq}
-	if heard := p.replies[r.Holder.Session]; heard != nil {
-		r.Term, r.Heard, r.Applied = heard.Term, heard.Seq, heard.Seq
-		for _, o := range heard.Offers {
-			r.Leases = append(r.Leases, o.Lease)
-		}
-	}
-	return node.Request{LeaseRequest: r}
-}
-
-func lookupRequest(ns leasehold.Namespace) node.Lookup {
-	return node.Lookup{LookupRequest: &protocol.LookupRequest{Namespace: ns, Lookup: 7, Seq: 1}}
-}
 
 func TestConfigRefuses(t *testing.T) {
 	for _, c := range []struct {
@@ -206,8 +20,12 @@ func TestConfigRefuses(t *testing.T) {
 		want  string
 	}{
 		{"a bad election", func(c *node.Config) { c.Election.Self = "" }, `election: Self, Session and Rand must be set`},
-		{"a bad namespace", func(c *node.Config) { c.Namespaces[1].Rand = nil }, `manager "x": Self and Rand must be set`},
-		{"a namespace twice", func(c *node.Config) { c.Namespaces = append(c.Namespaces, managerConfig("y")) }, `manager "y": namespace is there twice`},
+		{"no way to configure", func(c *node.Config) { c.Configure = nil }, `node "me": Configure and Rand must be set`},
+		{"no randomness", func(c *node.Config) { c.Rand = nil }, `node "me": Configure and Rand must be set`},
+		{"asking before it is asked", func(c *node.Config) { c.Retry = -1 }, `node "me": retry -1ns, poll 1s, relays 4096 and idle time 1m0s must not be negative`},
+		{"following from before", func(c *node.Config) { c.RelayPoll = -1 }, `node "me": retry 200ms, poll -1ns, relays 4096 and idle time 1m0s must not be negative`},
+		{"fewer than none", func(c *node.Config) { c.MaxRelays = -1 }, `node "me": retry 200ms, poll 1s, relays -1 and idle time 1m0s must not be negative`},
+		{"idle before it began", func(c *node.Config) { c.RelayIdle = -1 }, `node "me": retry 200ms, poll 1s, relays 4096 and idle time -1ns must not be negative`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := processConfig()
@@ -229,7 +47,6 @@ func TestRedirectsWhileItDoesNotLead(t *testing.T) {
 	p.elects(10*ms, election.Seen{Record: storage.Record{Version: 4, Term: 3, Leader: "other", Session: leasehold.Session{2}}})
 	p.step(20*ms, p.request("x", "ann", 2), `redirect owner 61000000 to "other" in 3`)
 	p.step(20*ms, p.request("nowhere", "ann", 3), `redirect owner 61000000 to "other" in 3`)
-	p.step(20*ms, lookupRequest("y"), `redirect lookup 7 to "other" in 3`)
 	p.step(20*ms, node.Request{LeaseRequest: &protocol.LeaseRequest{Namespace: "x"}}) // whom to tell?
 	if p.machine.Manager("x") != nil || p.machine.Leads(20*ms) {
 		t.Error("it leads")
@@ -238,7 +55,7 @@ func TestRedirectsWhileItDoesNotLead(t *testing.T) {
 
 // A namespace answers as soon as its own table is there.
 func TestNamespacesLoadOnTheirOwn(t *testing.T) {
-	p := elected(t)
+	p := informed(t)
 	p.step(0, p.request("y", "ann", 1), `redirect owner 61000000 to "" in 1`)
 	p.loads(10*ms, "y", 1, &storage.State{Term: 1})
 	p.step(20*ms, p.request("y", "ann", 2), "y in 1: tell 61000000 0")
@@ -287,7 +104,7 @@ func TestLoadIsRepeated(t *testing.T) {
 		{"an answer from before we were elected", &storage.State{Term: 0}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := elected(t)
+			p := informed(t)
 			p.loads(0, "y", 1, &storage.State{Term: 1})
 			p.loads(100*ms, "x", 1, c.state)
 			if p.wake > 300*ms {
@@ -316,7 +133,7 @@ func TestLoadedTwice(t *testing.T) {
 }
 
 func TestLoadFindsALaterLeader(t *testing.T) {
-	p := elected(t)
+	p := informed(t)
 	p.loads(10*ms, "x", 1, &storage.State{Term: 4}, "step down", "swap for term 5")
 	p.loads(20*ms, "y", 1, &storage.State{Term: 1}) // too late
 	if p.machine.Manager("x") != nil || p.machine.Manager("y") != nil {
@@ -332,7 +149,8 @@ func TestLateAnswersAreDropped(t *testing.T) {
 	p.step(20*ms, p.request("x", "ann", 2), "x in 1: tell 61000000 0", "x in 1: commit 0 to 1")
 	p.elects(30*ms, election.Slept{}, "step down", "swap for term 2")
 	p.manages(40*ms, "x", 1, manager.Committed{Outcome: storage.Done}) // nobody leads
-	p.elects(50*ms, election.Swapped{Outcome: storage.Done, Version: 2}, "load x in 2", "load y in 2", "lead in 2")
+	p.elects(50*ms, election.Swapped{Outcome: storage.Done, Version: 2}, "read catalog in 2", "lead in 2")
+	p.step(50*ms, node.Catalogued{Term: 2, Catalog: &storage.Catalog{Version: 1, Term: 2, Namespaces: []storage.Namespace{entry("x")}}}, "load x in 2")
 	p.loads(60*ms, "x", 1, &storage.State{Term: 1}) // for the earlier term
 	p.loads(60*ms, "x", 1, &storage.State{Term: 2}) // the same, read late
 	if p.machine.Manager("x") != nil {
@@ -353,7 +171,7 @@ func TestStepsDownForAll(t *testing.T) {
 	p := leader(t)
 	p.elects(500*ms, election.Seen{Record: storage.Record{Version: 2, Term: 2, Leader: "other", Session: leasehold.Session{2}}}, "step down", "read")
 	p.step(600*ms, p.request("x", "ann", 1), `redirect owner 61000000 to "other" in 2`)
-	p.step(600*ms, lookupRequest("y"), `redirect lookup 7 to "other" in 2`)
+	p.step(600*ms, lookupRequest("y"), `follow y at "other": #1 from 0`)
 	p.advance(1*second, "read")
 }
 
@@ -395,16 +213,4 @@ func TestWakesNamespaces(t *testing.T) {
 		t.Errorf("it wants to be woken at %v, and reads again within 0.2 s", p.wake)
 	}
 	p.advance(p.wake, "x in 1: read end")
-}
-
-// The stored log is ours alone: one that does not replay is no reason to go
-// on.
-func TestPanicsOnBrokenLog(t *testing.T) {
-	p := elected(t)
-	defer func() {
-		if recover() == nil {
-			t.Error("it leads from a log that does not replay")
-		}
-	}()
-	p.machine.Step(0, node.Loaded{Namespace: "x", Term: 1, State: &storage.State{Term: 1, Changes: []table.Change{{LSN: 5}}}})
 }

@@ -17,6 +17,14 @@ type (
 	// Redirect is a message from a manager that does not lead.
 	Redirect struct{ protocol.NotLeader }
 
+	// HungUp says that the connection to a manager has broken. It is a hint: if
+	// that was the leader, there is no use in waiting for its answer.
+	HungUp struct{ Manager storage.ManagerID }
+
+	// Refused says that a leader will not serve us: there is no such namespace,
+	// for instance. It may change its mind. What we hold is not touched by it.
+	Refused struct{ Kind leasehold.Kind }
+
 	// Slept says that the machine's clock may have stood still while others
 	// ran on: the computer was suspended.
 	Slept struct{}
@@ -30,6 +38,8 @@ type (
 
 func (Reply) ownerEvent()           {}
 func (Redirect) ownerEvent()        {}
+func (HungUp) ownerEvent()          {}
+func (Refused) ownerEvent()         {}
 func (Slept) ownerEvent()           {}
 func (PredecessorGone) ownerEvent() {}
 func (Leave) ownerEvent()           {}

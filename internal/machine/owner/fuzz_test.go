@@ -97,6 +97,10 @@ func (o *fuzzedOwner) run() {
 		case 0:
 			o.step(owner.Redirect{NotLeader: protocol.NotLeader{Term: leasehold.Term(o.tape.near(uint64(o.term))), Leader: o.leader()}})
 		case 1:
+			if o.tape.below(2) == 0 {
+				o.step(owner.Refused{Kind: leasehold.Kind(o.tape.below(8))})
+				break
+			}
 			o.step(owner.Slept{})
 		case 2:
 			o.step(owner.PredecessorGone{Session: o.session()})

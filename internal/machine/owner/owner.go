@@ -67,6 +67,7 @@ type Machine struct {
 	misses   int  // how many in a row were not
 	// redirected: since the last miss a hint has been followed.
 	redirected bool
+	hinted     leasehold.Term // the newest term that a hint was about
 
 	term    leasehold.Term
 	heard   protocol.Seq
@@ -112,6 +113,10 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 		m.reply(now, e.LeaseReply)
 	case Redirect:
 		m.redirect(now, e.NotLeader)
+	case HungUp:
+		m.hungUp(now, e.Manager)
+	case Refused:
+		m.refused(now, e.Kind)
 	case Slept:
 		m.slept(now)
 	case PredecessorGone:
@@ -215,21 +220,48 @@ func (m *Machine) speakSoon(now mono.Instant) {
 	m.awaiting = false // what we wait for has been dropped; that is no silence
 }
 
+// hungUp asks everyone, soon, if the leader can no longer be heard.
+func (m *Machine) hungUp(now mono.Instant, manager storage.ManagerID) {
+	if m.leader == "" || manager != m.leader {
+		return
+	}
+	m.silent, m.leader = m.leader, ""
+	m.redirected = false
+	m.misses = max(m.misses, 1)
+	m.speakSoon(now)
+}
+
 // redirect follows a hint, once for every time that nobody answered: managers
-// may point at each other, or at one that has just been silent.
+// may point at each other, or at one that has just been silent. A leader that
+// is newer than any that we know of is worth a message whatever was before.
 func (m *Machine) redirect(now mono.Instant, n protocol.NotLeader) {
 	if n.Validate() != nil {
 		m.note(NoteBadMessage, uint64(n.Term), 0)
 		return
 	}
+	newer := n.Leader != "" && n.Term > m.term && n.Term > m.hinted
 	served := !m.awaiting || m.misses == 0
 	news := n.Leader != "" && n.Leader != m.leader && n.Leader != m.silent && n.Term >= m.term
-	if served || !news || m.redirected {
+	if !newer && (served || !news || m.redirected) {
 		return
 	}
 	m.redirected = true
+	m.hinted = max(m.hinted, n.Term)
 	m.leader = n.Leader
 	m.speakSoon(now)
+}
+
+// refused waits before it speaks again: whoever refuses has heard us.
+func (m *Machine) refused(now mono.Instant, why leasehold.Kind) {
+	m.note(NoteServerRefuse, uint64(why), 0)
+	m.awaiting, m.redirected = false, false
+	m.misses = 0
+	m.leader = ""
+	wait := 4 * m.cfg.Retry
+	if m.timing.Renew > 0 {
+		wait = m.timing.Renew
+	}
+	m.nextSend = now.Add(m.jitter(wait))
 }
 
 func (m *Machine) slept(now mono.Instant) {

@@ -245,3 +245,101 @@ func TestExchange(t *testing.T) {
 		})
 	}
 }
+
+// Whoever is refused keeps what it holds, for as long as it may, and speaks
+// again when it would anyhow, to everyone.
+func TestRefused(t *testing.T) {
+	s := newServer(t)
+	for _, a := range s.step(mono.Instant(100*time.Millisecond), owner.Refused{Kind: leasehold.NotFound}) {
+		if _, ok := a.(owner.Send); ok {
+			t.Error("it speaks at once")
+		}
+	}
+	if s.wake < mono.Instant(1800*time.Millisecond) || s.wake > mono.Instant(2100*time.Millisecond) {
+		t.Errorf("who has no lease speaks again at %v, want 2 s after it was refused", s.wake)
+	}
+	now := s.wake
+	s.did(s.machine.Advance(now))
+	s.hear(now, s.reply())
+	s.hear(now, s.reply(offer(0, 10, 1, true)))
+	s.hear(now, s.reply(offer(0, 10, 1, false)))
+	held := offer(0, 10, 1, false).Lease
+	until := s.machine.View().Until
+	for s.wake < until {
+		now = s.wake
+		s.did(s.machine.Advance(now))
+		if now < until {
+			s.wantLeases(held)
+			s.step(now, owner.Refused{Kind: leasehold.NotFound})
+		}
+	}
+	s.did(s.machine.Advance(until))
+	s.wantLeases()
+}
+
+// The first refusal is told to the operator, with its kind.
+func TestRefusedIsNoted(t *testing.T) {
+	s := newServer(t)
+	for _, a := range s.step(mono.Instant(100*time.Millisecond), owner.Refused{Kind: leasehold.Limit}) {
+		if n, ok := a.(owner.Note); ok && n.What == owner.NoteServerRefuse && n.Have == uint64(leasehold.Limit) {
+			return
+		}
+	}
+	t.Error("nobody is told")
+}
+
+// sent returns whom the owner spoke to: nobody, one manager, or "everyone".
+func sent(actions []owner.Action) string {
+	for _, a := range actions {
+		if s, ok := a.(owner.Send); ok {
+			if s.To == "" {
+				return "everyone"
+			}
+			return string(s.To)
+		}
+	}
+	return "nobody"
+}
+
+// When the connection to the leader breaks there is no use in waiting for it;
+// other connections do not matter.
+func TestHungUp(t *testing.T) {
+	s := newServer(t)
+	s.hear(0, s.reply())
+	s.hear(0, s.reply(offer(0, 10, 1, true)))
+	s.hear(0, s.reply(offer(0, 10, 1, false)))
+	calm := s.wake
+	s.step(1, owner.HungUp{Manager: "other"})
+	if s.wake != calm {
+		t.Errorf("it wants to be woken at %v, and not at %v, for a manager that does not lead", s.wake, calm)
+	}
+	s.step(1, owner.HungUp{Manager: "m"})
+	if s.wake > mono.Instant(time.Second) {
+		t.Errorf("the leader has hung up, and it waits until %v", s.wake)
+	}
+	if to := sent(s.did(s.machine.Advance(s.wake))); to != "everyone" {
+		t.Errorf("the leader has hung up, and it speaks to %s", to)
+	}
+	s.wantLeases(offer(0, 10, 1, false).Lease)
+}
+
+// A hint to a leader that is newer than any is followed, whatever was before;
+// others are not, while the leader answers.
+func TestHintToANewerLeader(t *testing.T) {
+	s := newServer(t)
+	s.hear(0, s.reply())
+	s.hear(0, s.reply(offer(0, 10, 1, true)))
+	s.hear(0, s.reply(offer(0, 10, 1, false)))
+	calm := s.wake
+	s.step(1, owner.Redirect{NotLeader: protocol.NotLeader{Term: 1, Leader: "n"}})
+	if s.wake != calm {
+		t.Errorf("a hint of its own leader's term wakes it at %v", s.wake)
+	}
+	told := s.step(1, owner.Redirect{NotLeader: protocol.NotLeader{Term: 2, Leader: "n"}})
+	if to := sent(told); to == "nobody" {
+		told = s.did(s.machine.Advance(s.wake))
+	}
+	if to := sent(told); to != "n" || s.wake > mono.Instant(4*time.Second) {
+		t.Errorf("a hint to a newer leader makes it speak to %s", to)
+	}
+}

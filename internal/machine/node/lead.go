@@ -1,0 +1,286 @@
+package node
+
+import (
+	"slices"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/machine/election"
+	"github.com/leasehold-dev/leasehold/internal/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+)
+
+// namespace is one that we lead, or are about to.
+type namespace struct {
+	entry   storage.Namespace
+	cfg     manager.Config
+	machine *manager.Machine // nil until its table is loaded
+	wake    mono.Instant     // the machine's, or when to load
+	parked  error            // why it cannot be led
+	// committing: the machine has a batch under way.
+	committing bool
+	// settleAt is when nobody believes in an earlier configuration any more.
+	settleAt mono.Instant
+}
+
+func (n *namespace) name() leasehold.Namespace { return n.entry.Name }
+
+func (m *Machine) find(ns leasehold.Namespace) *namespace {
+	if i, ok := search(m.led, (*namespace).name, ns); ok {
+		return m.led[i]
+	}
+	return nil
+}
+
+// elect steps the election; a nil event is the passing of time.
+func (m *Machine) elect(now mono.Instant, e election.Event) {
+	var actions []election.Action
+	if e == nil {
+		actions, m.wake = m.election.Advance(now)
+	} else {
+		actions, m.wake = m.election.Step(now, e)
+	}
+	for _, a := range actions {
+		switch a := a.(type) {
+		case election.Lead:
+			m.takeOver(a)
+		case election.Extend:
+			m.until = a.Until
+			for _, n := range m.led {
+				if n.machine != nil {
+					m.manage(now, n, manager.Authority{Until: a.Until})
+				}
+			}
+		case election.StepDown:
+			m.stepDown()
+		}
+		m.emit(Elect{a})
+	}
+}
+
+func (m *Machine) takeOver(l election.Lead) {
+	m.stepDown()
+	m.relays = nil
+	m.term, m.until = l.Term, l.Until
+	m.readCatalog()
+}
+
+func (m *Machine) stepDown() {
+	for _, n := range m.led {
+		n.machine, n.wake, n.settleAt = nil, mono.Never, mono.Never // whoever walks the list finds it ended
+	}
+	m.term = 0
+	m.catalog, m.catalogAt = nil, mono.Never
+	m.led, m.retired, m.past = nil, nil, nil
+}
+
+func (m *Machine) readCatalog() {
+	m.catalogAt = mono.Never
+	m.emit(LoadCatalog{m.term})
+}
+
+// current reports whether what was read in a term, when the leader record had
+// the term stored, can be used. If not, it is read again, or we are deposed.
+func (m *Machine) current(now mono.Instant, stored leasehold.Term) bool {
+	if stored > m.term {
+		m.elect(now, election.Deposed{By: stored})
+	}
+	return stored == m.term
+}
+
+// catalogued makes the namespaces that we lead those of the catalog.
+func (m *Machine) catalogued(now mono.Instant, e Catalogued) {
+	if m.term == 0 || e.Term != m.term {
+		return
+	}
+	if e.Catalog == nil || !m.current(now, e.Catalog.Term) {
+		if m.term != 0 {
+			m.catalogAt = now.Add(m.cfg.Retry)
+		}
+		return
+	}
+	if m.catalog != nil && e.Catalog.Version <= m.catalog.Version {
+		return
+	}
+	m.catalog = e.Catalog
+	m.led = slices.DeleteFunc(m.led, func(n *namespace) bool {
+		gone := e.Catalog.Entry(n.name()) == nil
+		if gone {
+			m.retire(n)
+		}
+		return gone
+	})
+	for _, entry := range e.Catalog.Namespaces {
+		if m.term == 0 {
+			return // a namespace has found out that we no longer lead
+		}
+		if n := m.find(entry.Name); n == nil {
+			m.add(entry)
+		} else if !entry.Equal(n.entry) {
+			m.reconfigure(now, n, entry)
+		}
+	}
+}
+
+// add starts to lead a namespace.
+func (m *Machine) add(entry storage.Namespace) {
+	n := &namespace{entry: entry, wake: mono.Never, settleAt: mono.Never}
+	i, _ := search(m.led, (*namespace).name, entry.Name)
+	m.led = slices.Insert(m.led, i, n)
+	if m.configure(n, entry) {
+		m.load(n)
+	}
+}
+
+// configure works out what the namespace's machine is to be told, and reports
+// whether it can be told anything.
+func (m *Machine) configure(n *namespace, entry storage.Namespace) bool {
+	cfg, err := m.cfg.Configure(entry)
+	if err == nil {
+		cfg.Namespace, cfg.Self, cfg.Promised = entry.Name, m.cfg.Election.Self, entry.Promised
+		if cfg.Rand == nil {
+			cfg.Rand = m.newRand()
+		}
+		err = cfg.Check()
+	}
+	if err != nil {
+		m.park(n, err)
+		return false
+	}
+	n.cfg = cfg
+	return true
+}
+
+// park gives up on a namespace until its configuration changes or someone else
+// leads.
+func (m *Machine) park(n *namespace, why error) {
+	m.retire(n)
+	n.parked, n.wake, n.settleAt = why, mono.Never, mono.Never
+	m.emit(Parked{n.name(), why})
+}
+
+// reconfigure goes on with another configuration.
+func (m *Machine) reconfigure(now mono.Instant, n *namespace, entry storage.Namespace) {
+	n.entry = entry
+	wasParked := n.parked != nil
+	if !m.configure(n, entry) {
+		return
+	}
+	n.parked = nil
+	m.awaitSettling(now, n)
+	switch {
+	case n.machine != nil:
+		m.manage(now, n, manager.Reconfigured{Config: n.cfg})
+	case wasParked:
+		m.load(n)
+	}
+}
+
+// awaitSettling sets the time at which what an earlier configuration promised
+// is over: counted from when we began to tell owners otherwise.
+func (m *Machine) awaitSettling(now mono.Instant, n *namespace) {
+	n.settleAt = mono.Never
+	if n.entry.Promised > 0 && !n.entry.Deleted {
+		n.settleAt = now.Add(n.entry.Promised)
+	}
+}
+
+// load reads the namespace's table, as soon as nobody can change it but us.
+func (m *Machine) load(n *namespace) {
+	n.wake = mono.Never
+	if m.findRetired(n.name()) == nil {
+		m.emit(Load{n.name(), m.term})
+	}
+}
+
+// loaded starts to lead a namespace.
+func (m *Machine) loaded(now mono.Instant, e Loaded) {
+	n := m.find(e.Namespace)
+	if n == nil || m.term == 0 || e.Term != m.term || n.machine != nil || n.parked != nil {
+		return
+	}
+	if m.findRetired(e.Namespace) != nil {
+		return // it was read too early, and will be read again
+	}
+	past := m.past[e.Namespace]
+	if e.State == nil || !m.current(now, e.State.Term) || e.State.End() < past.lsn {
+		n.wake = now.Add(m.cfg.Retry) // no answer, or one from before we led it
+		return
+	}
+	n.cfg.FirstSeq = past.seq
+	machine, err := manager.New(now, n.cfg, m.term, m.until, e.State)
+	if err != nil {
+		m.park(n, err)
+		return
+	}
+	n.machine, n.wake = machine, now
+	m.awaitSettling(now, n)
+}
+
+// request is an owner's message.
+func (m *Machine) request(now mono.Instant, r Request) {
+	if r.Holder == nil {
+		return
+	}
+	n := m.find(r.Namespace)
+	switch {
+	case m.unknown(now, n):
+		m.emit(RefuseOwner{r.Holder.Session, noSuchNamespace(r.Namespace)})
+	case n != nil && n.machine != nil:
+		m.manage(now, n, manager.Request{LeaseRequest: r.LeaseRequest})
+	case n != nil && n.parked != nil:
+		m.emit(RefuseOwner{r.Holder.Session, n.parked})
+	default:
+		m.emit(RedirectOwner{r.Holder.Session, m.notLeader()})
+	}
+}
+
+// unknown reports whether we know, as the leader, that a namespace is not to be
+// served.
+func (m *Machine) unknown(now mono.Instant, n *namespace) bool {
+	return m.catalog != nil && m.Leads(now) && (n == nil || n.entry.Deleted)
+}
+
+func noSuchNamespace(ns leasehold.Namespace) error {
+	return leasehold.Errorf("find namespace", leasehold.NotFound, string(ns),
+		"there is no such namespace; create it with: leasehold namespace create %s", ns)
+}
+
+// managed is something that happens to a namespace's machine.
+func (m *Machine) managed(now mono.Instant, e Manager) {
+	if m.term == 0 || e.Term != m.term {
+		return
+	}
+	if r := m.findRetired(e.Namespace); r != nil {
+		m.conclude(now, r, e.Event)
+	} else if n := m.find(e.Namespace); n != nil && n.machine != nil {
+		m.manage(now, n, e.Event)
+	}
+}
+
+// manage steps a namespace's machine; a nil event is the passing of time.
+func (m *Machine) manage(now mono.Instant, n *namespace, e manager.Event) {
+	var actions []manager.Action
+	if e == nil {
+		actions, n.wake = n.machine.Advance(now)
+	} else {
+		actions, n.wake = n.machine.Step(now, e)
+	}
+	for _, a := range actions {
+		m.emit(Manage{n.name(), m.term, a})
+		switch a := a.(type) {
+		case manager.Commit:
+			n.committing = true
+		case manager.Broadcast:
+			n.committing = false
+		case manager.Outranked:
+			m.elect(now, election.Outranked{By: a.By})
+		case manager.Deposed:
+			m.elect(now, election.Deposed{By: a.By})
+			return
+		}
+	}
+	if n.entry.Deleted && n.settleAt == mono.Never && n.machine != nil && n.machine.Empty() {
+		n.settleAt = now
+	}
+}

@@ -1,0 +1,49 @@
+// Search runs simulated worlds until the first violation, and prints what it
+// found as JSON. It is what the tests build each mutant into: nothing but the
+// simulator, which links in a moment where the command with its stores and
+// servers takes seconds.
+//
+// Its flags are those of leasehold sim that a mutant's World may name.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+
+	"github.com/leasehold-dev/leasehold/internal/sim"
+)
+
+func main() {
+	if err := search(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func search(args []string) error {
+	c := sim.Campaign{First: 1, Parallel: 1, StopAfter: 1}
+	flags := flag.NewFlagSet("search", flag.ContinueOnError)
+	faults := flags.String("faults", "default", "the fault mix")
+	flags.IntVar(&c.Seeds, "seeds", 1000, "how many worlds to run")
+	flags.IntVar(&c.Config.Managers, "managers", 0, "managers in each world")
+	flags.IntVar(&c.Config.Owners, "owners", 0, "owners in each world")
+	flags.IntVar(&c.Config.Lookups, "lookups", 0, "lookups in each world")
+	flags.IntVar(&c.Config.Namespaces, "namespaces", 0, "namespaces in each world")
+	flags.BoolVar(&c.Config.EqualClocks, "equal-clocks", false, "let all clocks run at the same rate")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	mix, err := sim.ParseMix(*faults)
+	if err != nil {
+		return err
+	}
+	c.Config.Faults = mix
+	found, err := c.Run(context.Background())
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(found.Failures)
+}

@@ -1,0 +1,66 @@
+package sim
+
+import (
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/machine/node"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+)
+
+// Managers that follow each other: a standby asks the leader on behalf of its
+// own lookups. To the leader it is a lookup like any other, with a number
+// behind those of the real ones.
+
+type (
+	// followRequest is a standby's question, with the standby's number and
+	// which of its processes asks.
+	followRequest struct {
+		from    int
+		epoch   uint32
+		request *protocol.LookupRequest
+	}
+	// followReply is what a manager says to a standby that follows it. As on a
+	// stream, it reaches the process that asked or nobody.
+	followReply struct {
+		to    *managerHost
+		epoch uint32
+		reply *protocol.LookupReply
+	}
+)
+
+// handleFollow is a question of another manager.
+func (m *managerHost) handleFollow(now mono.Instant, f followRequest) {
+	asked := *f.request
+	asked.Lookup = uint64(len(m.world.lookups) + f.from)
+	m.followers[f.from] = f.epoch
+	m.heard[asked.Lookup] = m.world.now
+	m.do(m.node.Step(now, node.Lookup{LookupRequest: &asked}))
+}
+
+// answer sends something to a lookup, or to a standby that follows us.
+func (m *managerHost) answer(to uint64, what any) {
+	w := m.world
+	lookups := uint64(len(w.lookups))
+	switch {
+	case to < lookups:
+		w.net.send(m.endpoint, w.lookups[to].endpoint, what)
+	case to < lookups+uint64(len(w.managers)):
+		// A standby is told a hint too, but knows better: it follows whoever leads.
+		if reply, ok := what.(*protocol.LookupReply); ok {
+			i := to - lookups
+			w.net.send(m.endpoint, w.managers[i].endpoint, followReply{w.managers[i], m.followers[i], reply})
+		}
+	}
+}
+
+// broadcast sends news to everyone who has asked about a namespace.
+func (m *managerHost) broadcast(ns leasehold.Namespace, reply *protocol.LookupReply) {
+	for i, heard := range m.heard {
+		if heard == 0 {
+			continue
+		}
+		if i >= len(m.world.lookups) || m.world.lookups[i].space.name == ns {
+			m.answer(uint64(i), reply)
+		}
+	}
+}
