@@ -84,6 +84,20 @@ func BenchmarkMapClone(b *testing.B) {
 	}
 }
 
+// A table that readers have is followed by another with one more change.
+func BenchmarkMapCloneSet(b *testing.B) {
+	m, keys := benchMap(), benchKeys()
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		m = m.Clone()
+		r, v := m.At(keys[i%len(keys)])
+		v.generation += benchRanges
+		m.Set(r, v)
+		i++
+	}
+}
+
 func BenchmarkDiff(b *testing.B) {
 	m, o := benchMap(), benchMap()
 	for i, k := range benchKeys()[:100] {
