@@ -23,7 +23,8 @@ import (
 //
 // A write has an outcome: [storage.Done], [storage.Conflict] or
 // [storage.Unknown]. Unknown comes with the error that explains it, and means
-// that the write may have happened or may yet happen. Conflict is final.
+// that the write may have happened or may yet happen. Conflict is final; it
+// comes with an error if the same request can never succeed.
 type Store interface {
 	// Record returns the leader record, with Version 0 if there is none yet. A
 	// fresh read is linearizable; another may be old, but never made up.
@@ -34,7 +35,8 @@ type Store interface {
 	Swap(ctx context.Context, prev storage.Version, next storage.Record) (storage.Version, storage.Outcome, error)
 
 	// WatchRecord calls seen with records as they are written, as far as it
-	// notices, until the context ends. It is a hint: records may be missing.
+	// notices, until the context ends or the store is closed. It is a hint:
+	// records may be missing.
 	WatchRecord(ctx context.Context, seen func(storage.Record))
 
 	// Catalog returns the configuration of all namespaces and the term of the
@@ -77,4 +79,13 @@ type Store interface {
 type Past struct {
 	At     time.Time
 	Change table.Change
+}
+
+// A Member is one process of a store that managers keep among themselves.
+type Member struct {
+	ID       uint64
+	Name     string
+	PeerURLs []string
+	Learner  bool // it has joined but not yet caught up; it does not vote
+	Healthy  bool // it has answered just now
 }

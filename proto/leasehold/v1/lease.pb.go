@@ -61,8 +61,8 @@ type HoldRequest struct {
 	// the owner's. applied <= heard. A grant that was first sent in a later
 	// message was never installed, and may be sent again.
 	Applied uint64 `protobuf:"varint,7,opt,name=applied,proto3" json:"applied,omitempty"`
-	// All leases held, sorted by start, without overlap.
-	Leases []*Lease `protobuf:"bytes,8,rep,name=leases,proto3" json:"leases,omitempty"`
+	// All leases held.
+	Leases *LeaseSet `protobuf:"bytes,8,opt,name=leases,proto3" json:"leases,omitempty"`
 	// The owner closes: it has no leases and will accept none.
 	Leaving bool `protobuf:"varint,9,opt,name=leaving,proto3" json:"leaving,omitempty"`
 	// The session that had this owner's name before, if the sender has made sure
@@ -151,7 +151,7 @@ func (x *HoldRequest) GetApplied() uint64 {
 	return 0
 }
 
-func (x *HoldRequest) GetLeases() []*Lease {
+func (x *HoldRequest) GetLeases() *LeaseSet {
 	if x != nil {
 		return x.Leases
 	}
@@ -301,8 +301,11 @@ type Grant struct {
 	// speaks again after a random backoff.
 	Echo   uint64  `protobuf:"varint,6,opt,name=echo,proto3" json:"echo,omitempty"`
 	Timing *Timing `protobuf:"bytes,7,opt,name=timing,proto3" json:"timing,omitempty"`
-	// Sorted by start, without overlap.
-	Offers []*Offer `protobuf:"bytes,8,rep,name=offers,proto3" json:"offers,omitempty"`
+	// All leases that the owner is to have. One that it holds goes on. One that it
+	// does not hold is new to it if fresh says so; otherwise it is a renewal of
+	// something that it does not know, which it refuses by lacking it in its next
+	// request. The difference is what makes a restarted owner start from nothing.
+	Offers *LeaseSet `protobuf:"bytes,8,opt,name=offers,proto3" json:"offers,omitempty"`
 	// The leader's monotonic clock, in nanoseconds, for comparing the rates of the
 	// two clocks. Its origin means nothing.
 	Clock int64 `protobuf:"varint,9,opt,name=clock,proto3" json:"clock,omitempty"`
@@ -314,7 +317,9 @@ type Grant struct {
 	// Answers a leaving owner: what it held is free, and recorded so.
 	Goodbye bool `protobuf:"varint,12,opt,name=goodbye,proto3" json:"goodbye,omitempty"`
 	// Why the owner is not given anything: an error kind, 0 if it may be.
-	Refusal       uint32 `protobuf:"varint,13,opt,name=refusal,proto3" json:"refusal,omitempty"`
+	Refusal uint32 `protobuf:"varint,13,opt,name=refusal,proto3" json:"refusal,omitempty"`
+	// Which of the offers are fresh: their places in it, rising.
+	Fresh         []uint32 `protobuf:"varint,14,rep,packed,name=fresh,proto3" json:"fresh,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -398,7 +403,7 @@ func (x *Grant) GetTiming() *Timing {
 	return nil
 }
 
-func (x *Grant) GetOffers() []*Offer {
+func (x *Grant) GetOffers() *LeaseSet {
 	if x != nil {
 		return x.Offers
 	}
@@ -440,31 +445,40 @@ func (x *Grant) GetRefusal() uint32 {
 	return 0
 }
 
-// An Offer is one lease in a Grant. A renewal (not fresh) extends what the owner
-// holds; an owner that does not hold it refuses, by lacking it in its next
-// request. Only a fresh offer gives it something new.
-type Offer struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Lease         *Lease                 `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
-	Fresh         bool                   `protobuf:"varint,2,opt,name=fresh,proto3" json:"fresh,omitempty"`
+func (x *Grant) GetFresh() []uint32 {
+	if x != nil {
+		return x.Fresh
+	}
+	return nil
+}
+
+// A LeaseSet is leases in columns of equal length, sorted by start and without
+// overlap. It is written and read with every renewal: columns take a tenth of
+// the time of as many messages.
+type LeaseSet struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Starts []uint64               `protobuf:"fixed64,1,rep,packed,name=starts,proto3" json:"starts,omitempty"`
+	// The first key behind each range; 0 means the end of the key space.
+	Limits        []uint64 `protobuf:"fixed64,2,rep,packed,name=limits,proto3" json:"limits,omitempty"`
+	Generations   []uint64 `protobuf:"varint,3,rep,packed,name=generations,proto3" json:"generations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Offer) Reset() {
-	*x = Offer{}
+func (x *LeaseSet) Reset() {
+	*x = LeaseSet{}
 	mi := &file_leasehold_v1_lease_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Offer) String() string {
+func (x *LeaseSet) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Offer) ProtoMessage() {}
+func (*LeaseSet) ProtoMessage() {}
 
-func (x *Offer) ProtoReflect() protoreflect.Message {
+func (x *LeaseSet) ProtoReflect() protoreflect.Message {
 	mi := &file_leasehold_v1_lease_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -476,23 +490,30 @@ func (x *Offer) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Offer.ProtoReflect.Descriptor instead.
-func (*Offer) Descriptor() ([]byte, []int) {
+// Deprecated: Use LeaseSet.ProtoReflect.Descriptor instead.
+func (*LeaseSet) Descriptor() ([]byte, []int) {
 	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{3}
 }
 
-func (x *Offer) GetLease() *Lease {
+func (x *LeaseSet) GetStarts() []uint64 {
 	if x != nil {
-		return x.Lease
+		return x.Starts
 	}
 	return nil
 }
 
-func (x *Offer) GetFresh() bool {
+func (x *LeaseSet) GetLimits() []uint64 {
 	if x != nil {
-		return x.Fresh
+		return x.Limits
 	}
-	return false
+	return nil
+}
+
+func (x *LeaseSet) GetGenerations() []uint64 {
+	if x != nil {
+		return x.Generations
+	}
+	return nil
 }
 
 // A Lease is the right to the keys of a range. Its generation rises with every
@@ -752,7 +773,7 @@ var File_leasehold_v1_lease_proto protoreflect.FileDescriptor
 
 const file_leasehold_v1_lease_proto_rawDesc = "" +
 	"\n" +
-	"\x18leasehold/v1/lease.proto\x12\fleasehold.v1\x1a\x18leasehold/v1/table.proto\"\xa4\x02\n" +
+	"\x18leasehold/v1/lease.proto\x12\fleasehold.v1\x1a\x18leasehold/v1/table.proto\"\xa7\x02\n" +
 	"\vHoldRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12,\n" +
@@ -760,8 +781,8 @@ const file_leasehold_v1_lease_proto_rawDesc = "" +
 	"\x03seq\x18\x04 \x01(\x04R\x03seq\x12\x12\n" +
 	"\x04term\x18\x05 \x01(\x04R\x04term\x12\x14\n" +
 	"\x05heard\x18\x06 \x01(\x04R\x05heard\x12\x18\n" +
-	"\aapplied\x18\a \x01(\x04R\aapplied\x12+\n" +
-	"\x06leases\x18\b \x03(\v2\x13.leasehold.v1.LeaseR\x06leases\x12\x18\n" +
+	"\aapplied\x18\a \x01(\x04R\aapplied\x12.\n" +
+	"\x06leases\x18\b \x01(\v2\x16.leasehold.v1.LeaseSetR\x06leases\x12\x18\n" +
 	"\aleaving\x18\t \x01(\bR\aleaving\x12\x12\n" +
 	"\x04gone\x18\n" +
 	" \x01(\fR\x04gone\"\xc8\x01\n" +
@@ -771,7 +792,7 @@ const file_leasehold_v1_lease_proto_rawDesc = "" +
 	"\n" +
 	"not_leader\x18\x03 \x01(\v2\x17.leasehold.v1.NotLeaderH\x00R\tnotLeader\x12/\n" +
 	"\arefusal\x18\x04 \x01(\v2\x13.leasehold.v1.ErrorH\x00R\arefusalB\x06\n" +
-	"\x04kind\"\x9e\x03\n" +
+	"\x04kind\"\xb7\x03\n" +
 	"\x05Grant\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x18\n" +
 	"\asession\x18\x02 \x01(\fR\asession\x12\x16\n" +
@@ -779,17 +800,19 @@ const file_leasehold_v1_lease_proto_rawDesc = "" +
 	"\x04term\x18\x04 \x01(\x04R\x04term\x12\x10\n" +
 	"\x03seq\x18\x05 \x01(\x04R\x03seq\x12\x12\n" +
 	"\x04echo\x18\x06 \x01(\x04R\x04echo\x12,\n" +
-	"\x06timing\x18\a \x01(\v2\x14.leasehold.v1.TimingR\x06timing\x12+\n" +
-	"\x06offers\x18\b \x03(\v2\x13.leasehold.v1.OfferR\x06offers\x12\x14\n" +
+	"\x06timing\x18\a \x01(\v2\x14.leasehold.v1.TimingR\x06timing\x12.\n" +
+	"\x06offers\x18\b \x01(\v2\x16.leasehold.v1.LeaseSetR\x06offers\x12\x14\n" +
 	"\x05clock\x18\t \x01(\x03R\x05clock\x122\n" +
 	"\tincumbent\x18\n" +
 	" \x01(\v2\x14.leasehold.v1.HolderR\tincumbent\x122\n" +
 	"\tcontender\x18\v \x01(\v2\x14.leasehold.v1.HolderR\tcontender\x12\x18\n" +
 	"\agoodbye\x18\f \x01(\bR\agoodbye\x12\x18\n" +
-	"\arefusal\x18\r \x01(\rR\arefusal\"H\n" +
-	"\x05Offer\x12)\n" +
-	"\x05lease\x18\x01 \x01(\v2\x13.leasehold.v1.LeaseR\x05lease\x12\x14\n" +
-	"\x05fresh\x18\x02 \x01(\bR\x05fresh\"S\n" +
+	"\arefusal\x18\r \x01(\rR\arefusal\x12\x14\n" +
+	"\x05fresh\x18\x0e \x03(\rR\x05fresh\"\\\n" +
+	"\bLeaseSet\x12\x16\n" +
+	"\x06starts\x18\x01 \x03(\x06R\x06starts\x12\x16\n" +
+	"\x06limits\x18\x02 \x03(\x06R\x06limits\x12 \n" +
+	"\vgenerations\x18\x03 \x03(\x04R\vgenerations\"S\n" +
 	"\x05Lease\x12\x14\n" +
 	"\x05start\x18\x01 \x01(\x06R\x05start\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x06R\x05limit\x12\x1e\n" +
@@ -828,7 +851,7 @@ var file_leasehold_v1_lease_proto_goTypes = []any{
 	(*HoldRequest)(nil),  // 0: leasehold.v1.HoldRequest
 	(*HoldResponse)(nil), // 1: leasehold.v1.HoldResponse
 	(*Grant)(nil),        // 2: leasehold.v1.Grant
-	(*Offer)(nil),        // 3: leasehold.v1.Offer
+	(*LeaseSet)(nil),     // 3: leasehold.v1.LeaseSet
 	(*Lease)(nil),        // 4: leasehold.v1.Lease
 	(*Timing)(nil),       // 5: leasehold.v1.Timing
 	(*NotLeader)(nil),    // 6: leasehold.v1.NotLeader
@@ -837,22 +860,21 @@ var file_leasehold_v1_lease_proto_goTypes = []any{
 }
 var file_leasehold_v1_lease_proto_depIdxs = []int32{
 	8,  // 0: leasehold.v1.HoldRequest.holder:type_name -> leasehold.v1.Holder
-	4,  // 1: leasehold.v1.HoldRequest.leases:type_name -> leasehold.v1.Lease
+	3,  // 1: leasehold.v1.HoldRequest.leases:type_name -> leasehold.v1.LeaseSet
 	2,  // 2: leasehold.v1.HoldResponse.grant:type_name -> leasehold.v1.Grant
 	6,  // 3: leasehold.v1.HoldResponse.not_leader:type_name -> leasehold.v1.NotLeader
 	7,  // 4: leasehold.v1.HoldResponse.refusal:type_name -> leasehold.v1.Error
 	5,  // 5: leasehold.v1.Grant.timing:type_name -> leasehold.v1.Timing
-	3,  // 6: leasehold.v1.Grant.offers:type_name -> leasehold.v1.Offer
+	3,  // 6: leasehold.v1.Grant.offers:type_name -> leasehold.v1.LeaseSet
 	8,  // 7: leasehold.v1.Grant.incumbent:type_name -> leasehold.v1.Holder
 	8,  // 8: leasehold.v1.Grant.contender:type_name -> leasehold.v1.Holder
-	4,  // 9: leasehold.v1.Offer.lease:type_name -> leasehold.v1.Lease
-	0,  // 10: leasehold.v1.OwnerService.Hold:input_type -> leasehold.v1.HoldRequest
-	1,  // 11: leasehold.v1.OwnerService.Hold:output_type -> leasehold.v1.HoldResponse
-	11, // [11:12] is the sub-list for method output_type
-	10, // [10:11] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	0,  // 9: leasehold.v1.OwnerService.Hold:input_type -> leasehold.v1.HoldRequest
+	1,  // 10: leasehold.v1.OwnerService.Hold:output_type -> leasehold.v1.HoldResponse
+	10, // [10:11] is the sub-list for method output_type
+	9,  // [9:10] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_leasehold_v1_lease_proto_init() }

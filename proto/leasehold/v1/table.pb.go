@@ -326,12 +326,22 @@ func (x *Table) GetLost() []uint64 {
 	return nil
 }
 
-// Changes are consecutive changes of a lease table. The first has LSN from + 1.
+// Changes are consecutive changes of a lease table, each a step of its history,
+// in columns of equal length. The first has LSN from + 1.
 type Changes struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	From          uint64                 `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"`
-	Holders       []*Holder              `protobuf:"bytes,2,rep,name=holders,proto3" json:"holders,omitempty"`
-	Changes       []*Change              `protobuf:"bytes,3,rep,name=changes,proto3" json:"changes,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	From  uint64                 `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"`
+	// Every holder that the changes refer to, once.
+	Holders []*Holder    `protobuf:"bytes,2,rep,name=holders,proto3" json:"holders,omitempty"`
+	Kinds   []ChangeKind `protobuf:"varint,3,rep,packed,name=kinds,proto3,enum=leasehold.v1.ChangeKind" json:"kinds,omitempty"`
+	Starts  []uint64     `protobuf:"fixed64,4,rep,packed,name=starts,proto3" json:"starts,omitempty"`
+	// 0 means the end of the key space.
+	Limits      []uint64 `protobuf:"fixed64,5,rep,packed,name=limits,proto3" json:"limits,omitempty"`
+	Generations []uint64 `protobuf:"varint,6,rep,packed,name=generations,proto3" json:"generations,omitempty"`
+	// Indexes into holders.
+	HeldBy []uint32 `protobuf:"varint,7,rep,packed,name=held_by,json=heldBy,proto3" json:"held_by,omitempty"`
+	// Of changes that vacate a range; 0 of the others.
+	Causes        []Cause `protobuf:"varint,8,rep,packed,name=causes,proto3,enum=leasehold.v1.Cause" json:"causes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -380,99 +390,46 @@ func (x *Changes) GetHolders() []*Holder {
 	return nil
 }
 
-func (x *Changes) GetChanges() []*Change {
+func (x *Changes) GetKinds() []ChangeKind {
 	if x != nil {
-		return x.Changes
+		return x.Kinds
 	}
 	return nil
 }
 
-// A Change is one step of a table's history.
-type Change struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	Kind  ChangeKind             `protobuf:"varint,1,opt,name=kind,proto3,enum=leasehold.v1.ChangeKind" json:"kind,omitempty"`
-	Start uint64                 `protobuf:"fixed64,2,opt,name=start,proto3" json:"start,omitempty"`
-	// 0 means the end of the key space.
-	Limit      uint64 `protobuf:"fixed64,3,opt,name=limit,proto3" json:"limit,omitempty"`
-	Generation uint64 `protobuf:"varint,4,opt,name=generation,proto3" json:"generation,omitempty"`
-	// An index into the holders that come with the change.
-	Holder uint32 `protobuf:"varint,5,opt,name=holder,proto3" json:"holder,omitempty"`
-	// Of a change that vacates a range.
-	Cause         Cause `protobuf:"varint,6,opt,name=cause,proto3,enum=leasehold.v1.Cause" json:"cause,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Change) Reset() {
-	*x = Change{}
-	mi := &file_leasehold_v1_table_proto_msgTypes[3]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Change) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Change) ProtoMessage() {}
-
-func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_table_proto_msgTypes[3]
+func (x *Changes) GetStarts() []uint64 {
 	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
+		return x.Starts
 	}
-	return mi.MessageOf(x)
+	return nil
 }
 
-// Deprecated: Use Change.ProtoReflect.Descriptor instead.
-func (*Change) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_table_proto_rawDescGZIP(), []int{3}
-}
-
-func (x *Change) GetKind() ChangeKind {
+func (x *Changes) GetLimits() []uint64 {
 	if x != nil {
-		return x.Kind
+		return x.Limits
 	}
-	return ChangeKind_CHANGE_KIND_UNSPECIFIED
+	return nil
 }
 
-func (x *Change) GetStart() uint64 {
+func (x *Changes) GetGenerations() []uint64 {
 	if x != nil {
-		return x.Start
+		return x.Generations
 	}
-	return 0
+	return nil
 }
 
-func (x *Change) GetLimit() uint64 {
+func (x *Changes) GetHeldBy() []uint32 {
 	if x != nil {
-		return x.Limit
+		return x.HeldBy
 	}
-	return 0
+	return nil
 }
 
-func (x *Change) GetGeneration() uint64 {
+func (x *Changes) GetCauses() []Cause {
 	if x != nil {
-		return x.Generation
+		return x.Causes
 	}
-	return 0
-}
-
-func (x *Change) GetHolder() uint32 {
-	if x != nil {
-		return x.Holder
-	}
-	return 0
-}
-
-func (x *Change) GetCause() Cause {
-	if x != nil {
-		return x.Cause
-	}
-	return Cause_CAUSE_UNSPECIFIED
+	return nil
 }
 
 var File_leasehold_v1_table_proto protoreflect.FileDescriptor
@@ -493,20 +450,16 @@ const file_leasehold_v1_table_proto_rawDesc = "" +
 	"\x06starts\x18\x04 \x03(\x06R\x06starts\x12 \n" +
 	"\vgenerations\x18\x05 \x03(\x04R\vgenerations\x12\x17\n" +
 	"\aheld_by\x18\x06 \x03(\rR\x06heldBy\x12\x12\n" +
-	"\x04lost\x18\a \x03(\x04R\x04lost\"}\n" +
+	"\x04lost\x18\a \x03(\x04R\x04lost\"\x95\x02\n" +
 	"\aChanges\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x04R\x04from\x12.\n" +
 	"\aholders\x18\x02 \x03(\v2\x14.leasehold.v1.HolderR\aholders\x12.\n" +
-	"\achanges\x18\x03 \x03(\v2\x14.leasehold.v1.ChangeR\achanges\"\xc5\x01\n" +
-	"\x06Change\x12,\n" +
-	"\x04kind\x18\x01 \x01(\x0e2\x18.leasehold.v1.ChangeKindR\x04kind\x12\x14\n" +
-	"\x05start\x18\x02 \x01(\x06R\x05start\x12\x14\n" +
-	"\x05limit\x18\x03 \x01(\x06R\x05limit\x12\x1e\n" +
-	"\n" +
-	"generation\x18\x04 \x01(\x04R\n" +
-	"generation\x12\x16\n" +
-	"\x06holder\x18\x05 \x01(\rR\x06holder\x12)\n" +
-	"\x05cause\x18\x06 \x01(\x0e2\x13.leasehold.v1.CauseR\x05cause*[\n" +
+	"\x05kinds\x18\x03 \x03(\x0e2\x18.leasehold.v1.ChangeKindR\x05kinds\x12\x16\n" +
+	"\x06starts\x18\x04 \x03(\x06R\x06starts\x12\x16\n" +
+	"\x06limits\x18\x05 \x03(\x06R\x06limits\x12 \n" +
+	"\vgenerations\x18\x06 \x03(\x04R\vgenerations\x12\x17\n" +
+	"\aheld_by\x18\a \x03(\rR\x06heldBy\x12+\n" +
+	"\x06causes\x18\b \x03(\x0e2\x13.leasehold.v1.CauseR\x06causes*[\n" +
 	"\n" +
 	"ChangeKind\x12\x1b\n" +
 	"\x17CHANGE_KIND_UNSPECIFIED\x10\x00\x12\x17\n" +
@@ -535,26 +488,24 @@ func file_leasehold_v1_table_proto_rawDescGZIP() []byte {
 }
 
 var file_leasehold_v1_table_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_leasehold_v1_table_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_leasehold_v1_table_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_leasehold_v1_table_proto_goTypes = []any{
 	(ChangeKind)(0), // 0: leasehold.v1.ChangeKind
 	(Cause)(0),      // 1: leasehold.v1.Cause
 	(*Holder)(nil),  // 2: leasehold.v1.Holder
 	(*Table)(nil),   // 3: leasehold.v1.Table
 	(*Changes)(nil), // 4: leasehold.v1.Changes
-	(*Change)(nil),  // 5: leasehold.v1.Change
 }
 var file_leasehold_v1_table_proto_depIdxs = []int32{
 	2, // 0: leasehold.v1.Table.holders:type_name -> leasehold.v1.Holder
 	2, // 1: leasehold.v1.Changes.holders:type_name -> leasehold.v1.Holder
-	5, // 2: leasehold.v1.Changes.changes:type_name -> leasehold.v1.Change
-	0, // 3: leasehold.v1.Change.kind:type_name -> leasehold.v1.ChangeKind
-	1, // 4: leasehold.v1.Change.cause:type_name -> leasehold.v1.Cause
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	0, // 2: leasehold.v1.Changes.kinds:type_name -> leasehold.v1.ChangeKind
+	1, // 3: leasehold.v1.Changes.causes:type_name -> leasehold.v1.Cause
+	4, // [4:4] is the sub-list for method output_type
+	4, // [4:4] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_leasehold_v1_table_proto_init() }
@@ -568,7 +519,7 @@ func file_leasehold_v1_table_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_leasehold_v1_table_proto_rawDesc), len(file_leasehold_v1_table_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   4,
+			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

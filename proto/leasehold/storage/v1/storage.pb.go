@@ -168,7 +168,9 @@ type Namespace struct {
 	MaxOwners    uint32                 `protobuf:"varint,6,opt,name=max_owners,json=maxOwners,proto3" json:"max_owners,omitempty"`
 	// How long an owner may believe in a lease given under an earlier
 	// configuration, in nanoseconds.
-	Promised      int64 `protobuf:"varint,7,opt,name=promised,proto3" json:"promised,omitempty"`
+	Promised int64 `protobuf:"varint,7,opt,name=promised,proto3" json:"promised,omitempty"`
+	// Nobody is served any more; the entry goes when all leases have run out.
+	Deleted       bool `protobuf:"varint,8,opt,name=deleted,proto3" json:"deleted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -250,6 +252,13 @@ func (x *Namespace) GetPromised() int64 {
 		return x.Promised
 	}
 	return 0
+}
+
+func (x *Namespace) GetDeleted() bool {
+	if x != nil {
+		return x.Deleted
+	}
+	return false
 }
 
 type StaticSlot struct {
@@ -499,7 +508,7 @@ const file_leasehold_storage_v1_storage_proto_rawDesc = "" +
 	"\aCatalog\x12?\n" +
 	"\n" +
 	"namespaces\x18\x01 \x03(\v2\x1f.leasehold.storage.v1.NamespaceR\n" +
-	"namespaces\"\xff\x01\n" +
+	"namespaces\"\x99\x02\n" +
 	"\tNamespace\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12,\n" +
 	"\x06timing\x18\x02 \x01(\v2\x14.leasehold.v1.TimingR\x06timing\x12\x16\n" +
@@ -508,7 +517,8 @@ const file_leasehold_storage_v1_storage_proto_rawDesc = "" +
 	"\x06static\x18\x05 \x03(\v2 .leasehold.storage.v1.StaticSlotR\x06static\x12\x1d\n" +
 	"\n" +
 	"max_owners\x18\x06 \x01(\rR\tmaxOwners\x12\x1a\n" +
-	"\bpromised\x18\a \x01(\x03R\bpromised\"8\n" +
+	"\bpromised\x18\a \x01(\x03R\bpromised\x12\x18\n" +
+	"\adeleted\x18\b \x01(\bR\adeleted\"8\n" +
 	"\n" +
 	"StaticSlot\x12\x14\n" +
 	"\x05start\x18\x01 \x01(\x06R\x05start\x12\x14\n" +

@@ -1,0 +1,189 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/leasehold-dev/leasehold"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// codeOf says how a kind looks to whoever knows gRPC but not Leasehold.
+// Generic clients retry a call that is Unavailable; one that is Aborted has to
+// be begun anew, here by looking up the key again.
+func codeOf(k leasehold.Kind) codes.Code {
+	switch k {
+	case leasehold.Invalid:
+		return codes.InvalidArgument
+	case leasehold.NotOwner:
+		return codes.Aborted
+	case leasehold.NoOwner, leasehold.NotLeader, leasehold.Unavailable:
+		return codes.Unavailable
+	case leasehold.NameTaken, leasehold.Exists:
+		return codes.AlreadyExists
+	case leasehold.NotFound:
+		return codes.NotFound
+	case leasehold.Limit:
+		return codes.ResourceExhausted
+	case leasehold.Stale:
+		return codes.FailedPrecondition
+	case leasehold.Closed:
+		return codes.Canceled
+	case leasehold.Internal:
+		return codes.Internal
+	default:
+		return codes.Unknown
+	}
+}
+
+// kindOf is the kind of a status that says nothing more: it comes from gRPC
+// itself, a proxy, or a server that is not ours.
+func kindOf(c codes.Code) leasehold.Kind {
+	switch c {
+	case codes.InvalidArgument, codes.OutOfRange, codes.Unimplemented, codes.PermissionDenied, codes.Unauthenticated:
+		return leasehold.Invalid
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Aborted:
+		return leasehold.Unavailable
+	case codes.NotFound:
+		return leasehold.NotFound
+	case codes.AlreadyExists:
+		return leasehold.Exists
+	case codes.ResourceExhausted:
+		return leasehold.Limit
+	case codes.Internal, codes.DataLoss:
+		return leasehold.Internal
+	default:
+		return leasehold.Other
+	}
+}
+
+// FromError returns err as a gRPC status for a handler to return. It has an
+// Error as its detail, so that [ToError] gives the peer what we have here. What
+// is a status without a kind, and nil, is returned as it is.
+func FromError(err error) error {
+	if err == nil {
+		return nil
+	}
+	kind := leasehold.KindOf(err)
+	if _, ok := status.FromError(err); ok && kind == leasehold.Other {
+		return err
+	}
+	code := codeOf(kind)
+	if given := status.FromContextError(contextError(err)).Code(); given != codes.OK {
+		code = given
+	}
+	s := status.New(code, clip(err.Error()))
+	if detailed, failed := s.WithDetails(FromRefusal(err)); failed == nil {
+		s = detailed
+	}
+	return s.Err()
+}
+
+// ToError returns what a gRPC call failed with as a *[leasehold.Error]. What has
+// one in it already, and nil, is returned as it is. The status remains within reach of errors.As and status.FromError,
+// and a deadline or a cancellation within that of errors.Is.
+func ToError(err error) error {
+	if err == nil {
+		return nil
+	}
+	var ours *leasehold.Error
+	if errors.As(err, &ours) {
+		return err
+	}
+	s, ok := status.FromError(err)
+	if !ok {
+		return &leasehold.Error{Kind: kindOf(status.FromContextError(err).Code()), Err: err}
+	}
+	for _, detail := range s.Details() {
+		if e, ok := detail.(*leaseholdv1.Error); ok {
+			out := toError(e)
+			if out.Err != nil {
+				out.Err = &remote{text: out.Err.Error(), status: s}
+			}
+			return out
+		}
+	}
+	return &leasehold.Error{Kind: kindOf(s.Code()), Err: &remote{text: s.Message(), status: s}}
+}
+
+// FromRefusal returns err as a message, for a stream that goes on or a status's
+// detail.
+func FromRefusal(err error) *leaseholdv1.Error {
+	out := &leaseholdv1.Error{Kind: uint32(leasehold.KindOf(err))}
+	if out.Kind == uint32(leasehold.Other) && contextError(err) != nil {
+		out.Kind = uint32(leasehold.Unavailable) // whoever was asked could not answer in time
+	}
+	ours, ok := err.(*leasehold.Error) //nolint:errorlint // what is around ours belongs to the message
+	switch {
+	case !ok && err != nil:
+		out.Message = clip(err.Error())
+	case ok:
+		out.Op, out.Subject = clip(ours.Op), clip(ours.Subject)
+		if ours.Err != nil {
+			out.Message = clip(ours.Err.Error())
+		}
+	}
+	return out
+}
+
+// contextError returns the error of a context that err is about, nil if it is
+// about none.
+func contextError(err error) error {
+	for _, ended := range []error{context.DeadlineExceeded, context.Canceled} {
+		if errors.Is(err, ended) {
+			return ended
+		}
+	}
+	return nil
+}
+
+// ToRefusal returns the error that a message describes, as a
+// *[leasehold.Error].
+func ToRefusal(e *leaseholdv1.Error) error { return toError(e) }
+
+func toError(e *leaseholdv1.Error) *leasehold.Error {
+	out := &leasehold.Error{Op: clip(e.GetOp()), Subject: clip(e.GetSubject())}
+	if e.GetKind() <= math.MaxUint8 {
+		out.Kind = leasehold.Kind(e.GetKind())
+	}
+	if e.GetMessage() != "" {
+		out.Err = errors.New(clip(e.GetMessage()))
+	}
+	return out
+}
+
+// A remote is the cause of an error that happened at the peer.
+type remote struct {
+	text   string
+	status *status.Status
+}
+
+func (r *remote) Error() string { return r.text }
+
+// GRPCStatus is what status.FromError looks for.
+func (r *remote) GRPCStatus() *status.Status { return r.status }
+
+// Is makes an expired or cancelled call look the same whoever noticed first.
+func (r *remote) Is(target error) bool {
+	return target == context.DeadlineExceeded && r.status.Code() == codes.DeadlineExceeded ||
+		target == context.Canceled && r.status.Code() == codes.Canceled
+}
+
+// clip bounds a text of an error, which ends up in logs and in HTTP headers,
+// and makes it the UTF-8 that protobuf asks for.
+func clip(s string) string {
+	const most = 1024
+	if len(s) > most {
+		cut := most
+		for cut > most-utf8.UTFMax && !utf8.RuneStart(s[cut]) {
+			cut--
+		}
+		s = s[:cut] + "..."
+	}
+	return strings.ToValidUTF8(s, string(utf8.RuneError))
+}

@@ -1,0 +1,68 @@
+package wire
+
+import (
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+)
+
+// Limits on messages. A longer one is refused when its length is announced,
+// before there is memory for it, and ends its stream.
+const (
+	// MaxRequest is what managers accept: as many leases as an owner may have,
+	// at 25 bytes each, and as much again.
+	MaxRequest = 4 << 20
+	// MaxResponse is what owners and lookups accept: a table of a million
+	// ranges, at up to 33 bytes each, and its holders.
+	MaxResponse = 64 << 20
+)
+
+// What keeps a connection alive. Leases do not depend on it: it is how long
+// the memory of a connection outlives a peer that is gone without a word.
+const (
+	pingAfter   = 15 * time.Second // of silence, by either side
+	pingTimeout = 10 * time.Second
+	// pingMin is how often a peer may ping at most. gRPC's clients keep to 10 s
+	// whatever they are told; less than that is not one of ours.
+	pingMin = 5 * time.Second
+)
+
+// maxStreams bounds the streams of one connection: one for each namespace that
+// a process takes part in, with room for those who share a connection.
+const maxStreams = 1024
+
+// maxHeaders bounds the headers and trailers of a call, error details included.
+const maxHeaders = 32 << 10
+
+// ServerOptions is what a manager's gRPC server needs to understand owners,
+// lookups and tools, to send frames, and to be safe from peers that send too
+// much, ping too often, or never finish shaking hands.
+func ServerOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.ForceServerCodecV2(newCodec(maxRequestParts)),
+		grpc.MaxRecvMsgSize(MaxRequest),
+		grpc.MaxSendMsgSize(MaxResponse),
+		grpc.MaxHeaderListSize(maxHeaders),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.ConnectionTimeout(10 * time.Second),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingMin, PermitWithoutStream: true}),
+	}
+}
+
+// DialOptions is what a client of a manager needs, but for credentials. Calls
+// are not retried by gRPC: the libraries decide when to speak again.
+func DialOptions() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithDefaultCallOptions(
+			grpc.ForceCodecV2(newCodec(maxResponseParts)),
+			grpc.MaxCallRecvMsgSize(MaxResponse),
+			grpc.MaxCallSendMsgSize(MaxRequest),
+		),
+		grpc.WithMaxHeaderListSize(maxHeaders),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: pingTimeout}),
+		grpc.WithDisableRetry(),
+		grpc.WithDisableServiceConfig(),
+	}
+}

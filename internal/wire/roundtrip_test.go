@@ -1,0 +1,149 @@
+package wire_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/table"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	"pgregory.net/rapid"
+)
+
+// compareTables makes cmp look into tables.
+var compareTables = cmp.Transformer("contents", func(t *table.Table) any { return contents(t) })
+
+// sameAfter reports an error unless got, which was written and read, is what
+// was written.
+func sameAfter[M any](t *rapid.T, want, got M, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, compareTables); diff != "" {
+		t.Fatalf("after the wire (-sent +received):\n%s", diff)
+	}
+}
+
+func TestHolderRoundTrip(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		want := drawer{r}.holder()
+		got, err := wire.ToHolder(through(t, wire.FromHolder(want)))
+		sameAfter(r, want, got, err)
+	})
+}
+
+func TestTableRoundTrip(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		want := tableAfter(r, drawer{r}.history(rapid.IntRange(0, 20).Draw(r, "changes")))
+		got, err := wire.ToTable(through(t, wire.FromTable(want)), limits)
+		sameAfter(r, want, got, err)
+	})
+}
+
+func TestChangesRoundTrip(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		all := drawer{r}.history(20)
+		from := rapid.IntRange(0, len(all)).Draw(r, "from")
+		got, err := wire.ToChanges(through(t, wire.FromChanges(leasehold.LSN(from), all[from:])), limits)
+		sameAfter(r, all[from:], got, err)
+	})
+}
+
+func TestLeaseRequestRoundTrip(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		d := drawer{r}
+		want := &protocol.LeaseRequest{
+			Namespace: d.namespace(), Holder: d.holder(), Seq: protocol.Seq(d.number("seq") | 1),
+			Term: leasehold.Term(rapid.Uint64Range(0, protocol.MaxTerm).Draw(r, "term")), Leases: d.leases(),
+		}
+		if want.Term > 0 {
+			want.Heard = protocol.Seq(d.number("heard"))
+			want.Applied = protocol.Seq(rapid.Uint64Range(0, uint64(want.Heard)).Draw(r, "applied"))
+		}
+		want.Leaving = len(want.Leases) == 0 && d.bool("leaving")
+		if d.bool("gone?") {
+			want.Gone = d.session()
+		}
+		got, err := wire.ToLeaseRequest(through(t, wire.FromLeaseRequest(want)), limits)
+		sameAfter(r, want, got, err)
+	})
+}
+
+func TestLeaseReplyRoundTrip(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		d := drawer{r}
+		want := &protocol.LeaseReply{
+			Namespace: d.namespace(), Session: d.session(), Leader: d.manager(),
+			Term: leasehold.Term(rapid.Uint64Range(1, protocol.MaxTerm).Draw(r, "term")),
+			Seq:  protocol.Seq(d.number("seq") | 1), Echo: protocol.Seq(d.number("echo")), Timing: d.timing(),
+			Offers: []protocol.Offer{}, Clock: mono.Instant(rapid.Int64().Draw(r, "clock")),
+			Incumbent: d.optionalHolder(), Contender: d.optionalHolder(), Goodbye: d.bool("goodbye"),
+			Refusal: leasehold.Kind(rapid.Uint8().Draw(r, "refusal")),
+		}
+		for _, l := range d.leases() {
+			want.Offers = append(want.Offers, protocol.Offer{Lease: l, Fresh: d.bool("fresh")})
+		}
+		sent := through(t, wire.FromLeaseReply(want))
+		got, err := wire.ToLeaseReply(sent.GetGrant(), limits)
+		sameAfter(r, want, got, err)
+		if sent.GetVersion() != wire.Version {
+			t.Errorf("version %d, want %d", sent.GetVersion(), wire.Version)
+		}
+	})
+}
+
+func TestNotLeaderRoundTrip(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		want := protocol.NotLeader{
+			Term:   leasehold.Term(rapid.Uint64Range(0, protocol.MaxTerm).Draw(r, "term")),
+			Leader: drawer{r}.manager(),
+		}
+		got, err := wire.ToNotLeader(through(t, wire.FromNotLeader(want)))
+		sameAfter(r, want, got, err)
+	})
+}
+
+func TestLookupRequestRoundTrip(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		d := drawer{r}
+		want := &protocol.LookupRequest{
+			Namespace: d.namespace(), Lookup: d.number("lookup"),
+			Seq: protocol.Seq(d.number("seq") | 1), LSN: leasehold.LSN(d.number("lsn")),
+		}
+		got, err := wire.ToLookupRequest(through(t, wire.FromLookupRequest(want)), want.Lookup)
+		sameAfter(r, want, got, err)
+	})
+}
+
+// drawLookupReply draws a reply that brings a table, changes or no news.
+func drawLookupReply(r *rapid.T) *protocol.LookupReply {
+	d := drawer{r}
+	out := &protocol.LookupReply{
+		Namespace: d.namespace(), Leader: d.manager(),
+		Term: leasehold.Term(rapid.Uint64Range(1, protocol.MaxTerm).Draw(r, "term")),
+		Echo: protocol.Seq(d.number("echo")), LSN: leasehold.LSN(d.number("lsn")),
+		Age: time.Duration(rapid.Int64Range(0, 1<<63-1).Draw(r, "age")),
+	}
+	all := d.history(rapid.IntRange(1, 20).Draw(r, "changes"))
+	switch rapid.SampledFrom([]string{"table", "changes", "no news"}).Draw(r, "news") {
+	case "table":
+		out.Snapshot = tableAfter(r, all)
+		out.LSN = out.Snapshot.LSN()
+	case "changes":
+		from := rapid.IntRange(0, len(all)-1).Draw(r, "from")
+		out.From, out.Changes, out.LSN = leasehold.LSN(from), all[from:], leasehold.LSN(len(all))
+	}
+	return out
+}
+
+func TestLookupReplyRoundTrip(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		want := drawLookupReply(r)
+		got, err := wire.ToLookupReply(through(t, wire.FromLookupReply(want)).GetUpdate(), limits)
+		sameAfter(r, want, got, err)
+	})
+}

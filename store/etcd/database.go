@@ -1,0 +1,123 @@
+package etcd
+
+import (
+	"context"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store/internal/kv"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// A database is an etcd cluster as [kv.Store] needs it.
+type database struct {
+	client  *clientv3.Client
+	prefix  string
+	timeout time.Duration // of each request
+	ended   func() error  // why nothing works any more; nil function or nil error: it does
+	close   func() error
+}
+
+var _ kv.DB = (*database)(nil)
+
+// request bounds one request. Each has a context of its own, so that one that
+// times out leaves the others alone.
+func (d *database) request(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, d.timeout)
+}
+
+// failed explains the error of a request.
+func (d *database) failed(err error) error {
+	if err != nil && d.ended != nil {
+		if why := d.ended(); why != nil {
+			return why
+		}
+	}
+	return translate(err)
+}
+
+func (d *database) entry(key string, kvs []*mvccpb.KeyValue) kv.Entry {
+	e := kv.Entry{Key: key}
+	if len(kvs) > 0 {
+		e.Value, e.Revision = kvs[0].Value, kv.Revision(kvs[0].ModRevision)
+	}
+	return e
+}
+
+func (d *database) Peek(ctx context.Context, key string) (kv.Entry, error) {
+	ctx, cancel := d.request(ctx)
+	defer cancel()
+	resp, err := d.client.Get(ctx, d.prefix+key, clientv3.WithSerializable())
+	if err != nil {
+		return kv.Entry{}, d.failed(err)
+	}
+	return d.entry(key, resp.Kvs), nil
+}
+
+func (d *database) Commit(ctx context.Context, t kv.Txn) (kv.Result, error) {
+	ctx, cancel := d.request(ctx)
+	defer cancel()
+	guards := make([]clientv3.Cmp, len(t.Guards))
+	for i, g := range t.Guards {
+		if key := d.prefix + g.Key; g.Value != nil {
+			guards[i] = clientv3.Compare(clientv3.Value(key), "=", string(g.Value))
+		} else {
+			guards[i] = clientv3.Compare(clientv3.ModRevision(key), "=", int64(g.Revision))
+		}
+	}
+	var writes []clientv3.Op
+	for _, span := range t.Deletes {
+		writes = append(writes, clientv3.OpDelete(d.prefix+span.From, clientv3.WithRange(d.prefix+span.To)))
+	}
+	for _, e := range t.Puts {
+		writes = append(writes, clientv3.OpPut(d.prefix+e.Key, string(e.Value)))
+	}
+	resp, err := d.client.Txn(ctx).If(guards...).Then(writes...).Else(d.gets(t.Else)...).Commit()
+	if err != nil {
+		return kv.Result{}, d.failed(err)
+	}
+	if resp.Succeeded {
+		return kv.Result{Held: true, Revision: kv.Revision(resp.Header.Revision)}, nil
+	}
+	return kv.Result{Else: d.entries(t.Else, resp.Responses)}, nil
+}
+
+func (d *database) gets(keys []string, opts ...clientv3.OpOption) []clientv3.Op {
+	ops := make([]clientv3.Op, len(keys))
+	for i, key := range keys {
+		ops[i] = clientv3.OpGet(d.prefix+key, opts...)
+	}
+	return ops
+}
+
+func (d *database) entries(keys []string, responses []*pb.ResponseOp) []kv.Entry {
+	out := make([]kv.Entry, len(keys))
+	for i, key := range keys {
+		out[i] = d.entry(key, responses[i].GetResponseRange().GetKvs())
+	}
+	return out
+}
+
+// rewatch is how long to wait before a watch that broke is begun again. Until
+// then the readers poll.
+const rewatch = time.Second
+
+func (d *database) Watch(ctx context.Context, key string, seen func(kv.Entry)) {
+	for {
+		watching, stop := context.WithCancel(ctx)
+		for resp := range d.client.Watch(watching, d.prefix+key, clientv3.WithFilterDelete()) {
+			for _, event := range resp.Events {
+				seen(d.entry(key, []*mvccpb.KeyValue{event.Kv}))
+			}
+		}
+		stop()
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(rewatch):
+		}
+	}
+}
+
+func (d *database) Close() error { return d.close() }

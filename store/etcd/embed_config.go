@@ -1,0 +1,179 @@
+package etcd
+
+import (
+	"cmp"
+	"log/slog"
+	"maps"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	"go.etcd.io/etcd/server/v3/embed"
+)
+
+// DefaultQuota is how large an embedded store may grow, in bytes.
+const DefaultQuota = 2 << 30
+
+const opEmbed = "embed etcd"
+
+// An EmbedConfig describes a member inside this process.
+type EmbedConfig struct {
+	// Dir is the data directory: one that does not exist yet, an empty one, or
+	// the one that this member has used before. It belongs to the member
+	// alone.
+	Dir string
+
+	// Name is the member's name in its group; "leasehold" if empty.
+	Name string
+
+	// PeerURL is where the other members reach this one, such as
+	// "http://10.0.0.1:2380". Without it the member is alone and listens
+	// nowhere.
+	PeerURL string
+	// ListenPeer is the URL to listen on, with an IP address for its host. If
+	// it is empty it follows from PeerURL: the same if that has an IP address,
+	// and otherwise its port on all addresses.
+	ListenPeer string
+
+	// Members are the peer URLs of all members by name, this one among them,
+	// when the group is formed or joined. Later, the data directory knows
+	// better and Members is ignored. Without it the member is alone.
+	Members map[string]string
+	// Existing says that the member joins a group that runs already, to which
+	// [Embedded.AddMember] has added it.
+	Existing bool
+	// Cluster is the group that the member must belong to, as
+	// [Embedded.Cluster] names it. If it is empty any will do.
+	Cluster string
+
+	PeerTLS PeerTLS
+
+	// Quota bounds the store's file, in bytes; [DefaultQuota] if 0. Beyond it
+	// writes fail until compaction has made room.
+	Quota int64
+
+	RequestTimeout time.Duration // see [Config]
+	History        int           // see [Config]
+	Logger         *slog.Logger  // nil: the default logger
+}
+
+// PeerTLS are the files, in PEM, by which members prove to each other who they
+// are. With them, peer URLs begin with https.
+type PeerTLS struct {
+	CertFile, KeyFile string
+	// CAFile has the authorities that a peer's certificate must come from.
+	CAFile string
+}
+
+func (p PeerTLS) info() transport.TLSInfo {
+	return transport.TLSInfo{CertFile: p.CertFile, KeyFile: p.KeyFile, TrustedCAFile: p.CAFile, ClientCertAuth: p.CAFile != ""}
+}
+
+// validate fills in defaults and says what is wrong.
+func (c *EmbedConfig) validate() error {
+	bad := func(format string, args ...any) error {
+		return leasehold.Errorf(opEmbed, leasehold.Invalid, c.Name, format, args...)
+	}
+	c.Name = cmp.Or(c.Name, "leasehold")
+	c.Quota = cmp.Or(c.Quota, DefaultQuota)
+	c.RequestTimeout = cmp.Or(c.RequestTimeout, DefaultRequestTimeout)
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	switch {
+	case c.Dir == "":
+		return bad("there is no data directory")
+	case strings.ContainsAny(c.Name, "=,"):
+		return bad("a member's name has neither = nor ,")
+	case c.PeerURL == "" && (len(c.Members) > 0 || c.Existing || c.ListenPeer != ""):
+		return bad("a member of a group needs a peer URL at which the others reach it")
+	case len(c.Members) > 0 && c.Members[c.Name] != c.PeerURL:
+		return bad("the members say that it is at %q, and its peer URL is %q: make them the same", c.Members[c.Name], c.PeerURL)
+	case c.Existing && len(c.Members) < 2:
+		return bad("whoever joins a group needs the URLs of all its members")
+	case (c.PeerTLS.CertFile == "") != (c.PeerTLS.KeyFile == ""):
+		return bad("a certificate and its key go together")
+	}
+	for name, peer := range c.Members {
+		if err := checkPeerURL(name, peer); err != nil {
+			return err
+		}
+	}
+	if c.PeerURL == "" {
+		return nil
+	}
+	return checkPeerURL(c.Name, c.PeerURL)
+}
+
+func checkPeerURL(name, peer string) error {
+	u, err := url.Parse(peer)
+	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Port() != "" && u.Hostname() != "" && u.Path == "" {
+		return nil
+	}
+	return leasehold.Errorf(opEmbed, leasehold.Invalid, name, "peer URL is %q, want something like http://10.0.0.1:2380", peer)
+}
+
+// listen returns the URL to listen on for peers.
+func (c *EmbedConfig) listen() (*url.URL, error) {
+	if c.ListenPeer != "" {
+		u, err := url.Parse(c.ListenPeer)
+		if err != nil || net.ParseIP(u.Hostname()) == nil {
+			return nil, leasehold.Errorf(opEmbed, leasehold.Invalid, c.Name, "it is to listen on %q, want a URL with an IP address, such as http://0.0.0.0:2380", c.ListenPeer)
+		}
+		return u, nil
+	}
+	u, err := url.Parse(c.PeerURL)
+	if err != nil {
+		return nil, leasehold.Errorf(opEmbed, leasehold.Invalid, c.Name, "peer URL: %w", err)
+	}
+	if net.ParseIP(u.Hostname()) == nil {
+		u.Host = net.JoinHostPort("0.0.0.0", u.Port())
+	}
+	return u, nil
+}
+
+// etcd returns the configuration of the etcd server.
+func (c *EmbedConfig) etcd(dir, token string) (*embed.Config, error) {
+	ec := embed.NewConfig()
+	ec.Name, ec.Dir = c.Name, dir
+	ec.InitialClusterToken = token
+	ec.ListenPeerUrls, ec.ListenClientUrls, ec.AdvertiseClientUrls = nil, nil, nil
+	ec.QuotaBackendBytes = c.Quota
+	ec.PeerTLSInfo = c.PeerTLS.info()
+	ec.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zapLogger(c.Logger, slog.LevelWarn))
+	// What is older than a minute is of no use: a table is read in less.
+	ec.AutoCompactionMode, ec.AutoCompactionRetention = embed.CompactorModePeriodic, "1m"
+	ec.BootstrapDefragThresholdMegabytes = defragLeast >> 20
+	if c.PeerURL != "" {
+		advertised, err := url.Parse(c.PeerURL)
+		if err != nil {
+			return nil, leasehold.Errorf(opEmbed, leasehold.Invalid, c.Name, "peer URL: %w", err)
+		}
+		listen, err := c.listen()
+		if err != nil {
+			return nil, err
+		}
+		ec.AdvertisePeerUrls, ec.ListenPeerUrls = []url.URL{*advertised}, []url.URL{*listen}
+	}
+	ec.InitialCluster = ec.InitialClusterFromName(c.Name)
+	if len(c.Members) > 0 {
+		ec.InitialCluster = c.initialCluster()
+	}
+	if c.Existing {
+		ec.ClusterState = embed.ClusterStateFlagExisting
+	}
+	return ec, nil
+}
+
+// initialCluster writes Members as etcd reads them.
+func (c *EmbedConfig) initialCluster() string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(c.Members)) {
+		parts = append(parts, name+"="+c.Members[name])
+	}
+	return strings.Join(parts, ",")
+}

@@ -1,0 +1,36 @@
+package etcd
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"testing"
+
+	"go.uber.org/zap"
+)
+
+// What etcd says at warning level and above arrives in our log, with its
+// fields; the rest does not.
+func TestLogBridge(t *testing.T) {
+	var out bytes.Buffer
+	to := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{
+		Level: slog.LevelDebug,
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
+	lg := zapLogger(to, slog.LevelWarn).With(zap.String("member", "a"))
+	lg.Debug("not this")
+	lg.Info("nor this")
+	lg.Warn("slow", zap.Int("took", 3))
+	lg.Warn(pointless[0])
+	lg.Error("broken", zap.Error(errors.New("disk")))
+	want := "level=WARN msg=slow component=etcd member=a took=3\n" +
+		"level=ERROR msg=broken component=etcd error=disk member=a\n"
+	if got := out.String(); got != want {
+		t.Errorf("the log has\n%s\nwant\n%s", got, want)
+	}
+}

@@ -1,0 +1,61 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/table"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// History implements [store.Store]. It returns at most [DefaultHistory]
+// changes at a time.
+func (s *Store) History(ctx context.Context, ns leasehold.Namespace, before leasehold.LSN, most int) ([]store.Past, error) {
+	const op = "read history"
+	ctx, leave, err := s.enter(ctx, op)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	k, err := keysOf(ns)
+	if err != nil {
+		return nil, err
+	}
+	for range maxViews {
+		var past []store.Past
+		if past, err = history(ctx, s.db.View(), k, before, most); err == nil {
+			return past, nil
+		}
+		if !errors.Is(err, ErrViewLost) {
+			break
+		}
+	}
+	return nil, failed(op, string(ns), err)
+}
+
+func history(ctx context.Context, v View, k keys, before leasehold.LSN, most int) ([]store.Past, error) {
+	_, h, err := readHead(ctx, v, k)
+	if err != nil {
+		return nil, err
+	}
+	last := h.end
+	if before > 0 {
+		last = min(last, before-1)
+	}
+	n := min(last, leasehold.LSN(max(0, min(most, DefaultHistory))))
+	after := max(last-n, h.forgotten)
+	var past []store.Past
+	err = readLog(ctx, v, k, after, last, func(at time.Time, changes []table.Change) {
+		for i := range changes {
+			past = append(past, store.Past{At: at, Change: changes[i]})
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(past)
+	return past, nil
+}

@@ -1,0 +1,66 @@
+package kv
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+const (
+	recordKey  = "record"
+	termKey    = "term"
+	catalogKey = "catalog"
+)
+
+// keys are the keys of one namespace.
+type keys string
+
+// keysOf refuses names that could reach into another namespace's keys.
+func keysOf(ns leasehold.Namespace) (keys, error) {
+	if err := ns.Validate(); err != nil {
+		return "", err
+	}
+	return keys("ns/" + string(ns) + "/"), nil
+}
+
+func (k keys) head() string { return string(k) + "head" }
+
+// log is the key of the piece of the log that starts with a change. Numbers
+// have a fixed width, so that keys sort as they do.
+func (k keys) log(first leasehold.LSN) string { return fmt.Sprintf("%slog/%020d", string(k), first) }
+
+// logEnd is behind every piece of the log.
+func (k keys) logEnd() string { return string(k) + "log0" }
+
+func (k keys) piece(at leasehold.LSN, i int) string {
+	return fmt.Sprintf("%s%06d", k.snapshot(at), i)
+}
+
+// snapshot is the prefix of a snapshot's pieces, and sorts behind the pieces
+// of all older ones.
+func (k keys) snapshot(at leasehold.LSN) string {
+	return fmt.Sprintf("%ssnapshot/%020d/", string(k), at)
+}
+
+// snapshotEnd is behind every piece of a snapshot.
+func (k keys) snapshotEnd(at leasehold.LSN) string {
+	return fmt.Sprintf("%ssnapshot/%020d0", string(k), at)
+}
+
+func encodeTerm(t leasehold.Term) []byte { return strconv.AppendUint(nil, uint64(t), 10) }
+
+// decodeTerm reads the term's key. Where there is none there is no leader yet.
+func decodeTerm(e Entry) (leasehold.Term, error) {
+	if e.Revision == 0 {
+		return 0, nil
+	}
+	t, err := strconv.ParseUint(string(e.Value), 10, 64)
+	if err != nil {
+		return 0, corrupt(e.Key, err)
+	}
+	return leasehold.Term(t), nil
+}
+
+// termGuard holds while the leader record has this term.
+func termGuard(t leasehold.Term) Guard { return Guard{Key: termKey, Value: encodeTerm(t)} }

@@ -1,0 +1,139 @@
+package storetest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/table"
+	"github.com/leasehold-dev/leasehold/store"
+	"pgregory.net/rapid"
+)
+
+func appendGuards(t *testing.T, s store.Store) {
+	try := func(what string, want storage.Outcome, b storage.Batch) {
+		t.Helper()
+		outcome, err := s.Append(t.Context(), &b)
+		wantOutcome(t, what, want, outcome, err)
+	}
+	p := newPen(t, 2)
+	b := *p.next(3)
+	try("without a leader", storage.Conflict, b)
+	lead(t, s, 2)
+	other := b
+	other.Term = 1
+	try("an older term", storage.Conflict, other)
+	other.Term = 3
+	try("a term to come", storage.Conflict, other)
+	other = b
+	other.Prev = 5
+	try("a gap", storage.Conflict, other)
+	try("the first", storage.Done, b)
+	other = *p.next(2)
+	other.Prev--
+	try("an overlap", storage.Conflict, other)
+	other.Prev++
+	lead(t, s, 3)
+	try("a leader of the past", storage.Conflict, other)
+	other.Term = 3
+	try("its successor", storage.Done, other)
+	p.term = 3
+	checkLoad(t, s, p)
+}
+
+// appendAgain: whoever does not know how a batch fared sends it again, and
+// finds out.
+func appendAgain(t *testing.T, s store.Store) {
+	lead(t, s, 1)
+	p := newPen(t, 1)
+	b := p.next(5)
+	mustAppend(t, s, b)
+	for range 2 {
+		outcome, err := s.Append(t.Context(), b)
+		wantOutcome(t, "the same batch again", storage.Conflict, outcome, err)
+		end, err := s.End(t.Context(), ns)
+		if want := (storage.End{Term: 1, LSN: b.Last()}); err != nil || end != want {
+			t.Fatalf("the end is %v (%v), want %v", end, err, want)
+		}
+	}
+	checkLoad(t, s, p)
+}
+
+func namespacesAreApart(t *testing.T, s store.Store) {
+	lead(t, s, 1)
+	var pens []*pen
+	for i, name := range []leasehold.Namespace{"a", "a.b", "a-b", "a0"} { // names that sort around a separator
+		p := newPen(t, 1)
+		p.ns = name
+		mustAppend(t, s, p.next(i+1))
+		pens = append(pens, p)
+	}
+	if err := s.SaveSnapshot(t.Context(), pens[0].snapshot()); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pens {
+		checkLoad(t, s, p)
+	}
+	empty := newPen(t, 1)
+	empty.ns = "b"
+	checkLoad(t, s, empty)
+}
+
+// randomHistories: whatever is appended, under whatever leaders, and however
+// often snapshots are taken, what is loaded is what was appended.
+func randomHistories(t *testing.T, s store.Store) {
+	term := leasehold.Term(1)
+	lead(t, s, term)
+	run := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		run++
+		p := newPen(t, term)
+		p.ns = leasehold.Namespace(fmt.Sprintf("run-%d", run))
+		var log []table.Change
+		for range rapid.IntRange(1, 8).Draw(rt, "steps") {
+			switch rapid.IntRange(0, 5).Draw(rt, "step") {
+			case 0:
+				if err := s.SaveSnapshot(t.Context(), p.snapshot()); err != nil {
+					rt.Fatalf("save snapshot: %v", err)
+				}
+			case 1:
+				term++
+				lead(t, s, term)
+				p.term = term
+			default:
+				b := p.next(rapid.IntRange(1, 40).Draw(rt, "changes"))
+				mustAppend(t, s, b)
+				log = append(log, b.Changes...)
+			}
+		}
+		loadAndCompare(rt, t, s, p)
+		checkHistory(rt, t, s, p.ns, log)
+	})
+}
+
+// checkHistory reads a log that was not trimmed, newest first, in two parts.
+func checkHistory(t fataler, tb testing.TB, s store.Store, name leasehold.Namespace, log []table.Change) {
+	t.Helper()
+	half := len(log) / 2
+	newer, err := s.History(tb.Context(), name, 0, len(log)-half)
+	if err != nil {
+		t.Fatalf("history: %v", err)
+	}
+	var older []store.Past
+	if half > 0 { // before lsn 1 there is nothing, and 0 means the end
+		if older, err = s.History(tb.Context(), name, leasehold.LSN(half+1), len(log)); err != nil {
+			t.Fatalf("history: %v", err)
+		}
+	}
+	past := append(newer, older...)
+	if len(past) != len(log) {
+		t.Fatalf("%d changes are remembered, want %d", len(past), len(log))
+	}
+	for i := range past {
+		want, got := log[len(log)-1-i], past[i].Change
+		if got.String() != want.String() || past[i].At.IsZero() {
+			t.Fatalf("change %d from the end, at %v, is %v, want %v", i, past[i].At, got.String(), want.String())
+		}
+	}
+}
