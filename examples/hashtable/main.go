@@ -1,0 +1,145 @@
+// Hashtable is a hashtable in memory that is spread over servers, after figure 4
+// of the PRS paper. Every key has one server at a time; a server that dies takes
+// its entries with it, and the others take over its keys.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/url"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/lookup"
+	"github.com/leasehold-dev/leasehold/owner"
+)
+
+// table is one server's part of the hashtable.
+type table struct {
+	owner   *owner.Owner
+	mu      sync.Mutex
+	entries map[string]entry
+}
+
+// entry is stamped with the generation of the lease under which it was stored.
+type entry struct {
+	value      string
+	generation leasehold.Generation
+}
+
+// do runs an operation on the entry of a key. It reports false if this server
+// does not own the key, or lost it meanwhile.
+func (t *table) do(key string, operation func(*entry)) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	lease, ok := t.owner.Check(leasehold.KeyOf(key)) // (1) is this the right server?
+	if !ok {
+		return false
+	}
+	e := t.entries[key]
+	if e.generation != lease.Generation { // (2) is what is stored still true?
+		e = entry{generation: lease.Generation}
+	}
+	operation(&e) // (3) operate, and store the result with its stamp
+	t.entries[key] = e
+	return t.owner.Held(lease) // (4) was the lease held throughout?
+}
+
+// ServeHTTP answers GET /key and PUT /key.
+func (t *table) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
+	var value string
+	switch {
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusBadRequest)
+	case !t.do(r.URL.Path, func(e *entry) {
+		if r.Method == http.MethodPut {
+			e.value = string(body)
+		}
+		value = e.value
+	}):
+		http.Error(w, "not the owner", http.StatusMisdirectedRequest)
+	default:
+		fmt.Fprint(w, value) // (5) only now does anyone see it
+	}
+}
+
+// serve is one server, until it is interrupted.
+func serve(ctx context.Context, addr string) error {
+	o, err := owner.Join(ctx, owner.Config{Namespace: "hashtable", Managers: managers(), Addr: addr})
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Addr: addr, Handler: &table{owner: o, entries: map[string]entry{}}, ReadTimeout: 10 * time.Second}
+	go func() {
+		<-ctx.Done()
+		closing, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = o.Close(closing) // gives the keys back: others need not wait for them
+		_ = server.Close()
+	}()
+	if err := server.ListenAndServe(); ctx.Err() == nil {
+		return err
+	}
+	<-o.Done()
+	return nil
+}
+
+// call asks the server that owns the key, wherever that is.
+func call(ctx context.Context, method, key, value string) error {
+	l, err := lookup.Open(ctx, lookup.Config{Namespace: "hashtable", Managers: managers()})
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	return l.Do(ctx, leasehold.KeyOf("/"+key), func(ctx context.Context, addr string) error {
+		r, err := http.NewRequestWithContext(ctx, method, "http://"+addr+"/"+url.PathEscape(key), strings.NewReader(value))
+		if err != nil {
+			return err
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return leasehold.Errorf("call", leasehold.Unavailable, addr, "%w", err) // Do tries again
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		if answer.StatusCode == http.StatusMisdirectedRequest {
+			return leasehold.Errorf("call", leasehold.NotOwner, addr, "%s", body) // Do looks again
+		}
+		fmt.Printf("%s = %s (at %s)\n", key, body, addr)
+		return err
+	}, lookup.Idempotent())
+}
+
+// managers are where MANAGERS says, or on this computer.
+func managers() []string {
+	if list := os.Getenv("MANAGERS"); list != "" {
+		return strings.Split(list, ",")
+	}
+	return []string{"127.0.0.1:7400"}
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := fmt.Errorf("usage: hashtable serve HOST:PORT | put KEY VALUE | get KEY")
+	switch args := os.Args[1:]; {
+	case len(args) == 2 && args[0] == "serve":
+		err = serve(ctx, args[1])
+	case len(args) == 3 && args[0] == "put":
+		err = call(ctx, http.MethodPut, args[1], args[2])
+	case len(args) == 2 && args[0] == "get":
+		err = call(ctx, http.MethodGet, args[1], "")
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/lookup"
+	"github.com/leasehold-dev/leasehold/manager"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/store/mem"
+)
+
+// The README shows this very program.
+func TestReadmeShowsIt(t *testing.T) {
+	program, err := os.ReadFile("main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(readme), "```go\n"+string(program)+"```\n") {
+		t.Error("README.md shows another program: copy main.go into it")
+	}
+}
+
+// It works, and goes on working when one of its servers leaves.
+func TestHashtable(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := manager.Start(manager.Config{Store: mem.New(), Listener: listener, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(t.Context()) //nolint:errcheck // nobody takes over
+	t.Setenv("MANAGERS", m.Addr())
+	create(t, m.Addr())
+
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	stops := map[string]context.CancelFunc{}
+	for range 2 {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		addr := freeAddr(t)
+		stops[addr] = stop
+		serving.Go(func() {
+			if err := serve(ctx, addr); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if err := call(t.Context(), http.MethodPut, "colour", "green"); err != nil {
+		t.Fatal(err)
+	}
+	if got := ask(t, "colour"); got != "green" {
+		t.Errorf("the colour is %q", got)
+	}
+	for _, stop := range stops {
+		stop() // one of the two
+		break
+	}
+	if err := call(t.Context(), http.MethodPut, "colour", "blue"); err != nil {
+		t.Fatal(err)
+	}
+	if got := ask(t, "colour"); got != "blue" {
+		t.Errorf("the colour is %q", got)
+	}
+}
+
+// ask reads a key's value from the server that owns it.
+func ask(t *testing.T, key string) string {
+	t.Helper()
+	l, err := lookup.Open(t.Context(), lookup.Config{Namespace: "hashtable", Managers: managers()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // it never fails
+	var body []byte
+	err = l.Do(t.Context(), leasehold.KeyOf("/"+key), func(_ context.Context, addr string) error {
+		answer, err := http.Get("http://" + addr + "/" + key)
+		if err != nil {
+			return leasehold.Errorf("ask", leasehold.Unavailable, addr, "%w", err)
+		}
+		defer answer.Body.Close() //nolint:errcheck // it was only read
+		if answer.StatusCode != http.StatusOK {
+			return leasehold.NotOwner
+		}
+		body, err = io.ReadAll(answer.Body)
+		return err
+	}, lookup.Idempotent())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+func create(t *testing.T, addr string) {
+	t.Helper()
+	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close() //nolint:errcheck // nothing is under way
+	request := &leaseholdv1.CreateNamespaceRequest{Version: 1, Namespace: &leaseholdv1.NamespaceConfig{Name: "hashtable"}}
+	for { // until it leads
+		_, err := leaseholdv1.NewAdminServiceClient(conn).CreateNamespace(t.Context(), request)
+		if err == nil {
+			return
+		}
+		if t.Context().Err() != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// freeAddr returns an address that nobody listens on.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // it was never used
+	return l.Addr().String()
+}

@@ -1,0 +1,22 @@
+// Package clock reads this process's monotonic clock, for the shells around
+// the machines, and finds out that the computer was suspended.
+package clock
+
+import (
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/mono"
+)
+
+// A Clock gives the instants of one process. Instants of different clocks must
+// not be mixed. It may be used from many goroutines at once.
+type Clock struct {
+	base time.Time
+}
+
+// New returns a clock that starts near zero.
+func New() *Clock { return &Clock{base: time.Now()} }
+
+// Now returns the present instant. It stands still while the computer is
+// suspended: see [Detector].
+func (c *Clock) Now() mono.Instant { return mono.Instant(time.Since(c.base)) }

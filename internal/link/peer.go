@@ -1,0 +1,184 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// A peer is one manager that is spoken to: a goroutine, a connection, and
+// while there is a conversation a second goroutine that listens.
+type peer[Req, Resp any] struct {
+	link    *Link[Req, Resp]
+	addr    string
+	ctx     context.Context // ends when the link is closed or the peer replaced
+	cancel  context.CancelFunc
+	mailbox chan *Req // holds the newest message that has not left
+	used    uint64    // when it was last spoken to; guarded by the link's lock
+
+	conn *grpc.ClientConn // nil until the first message
+	talk *talk[Req, Resp] // nil while there is no conversation
+}
+
+// talk is one conversation.
+type talk[Req, Resp any] struct {
+	stream Stream[Req, Resp]
+	cancel context.CancelFunc
+	ended  chan error // gets the reason, once
+}
+
+func newPeer[Req, Resp any](l *Link[Req, Resp], addr string) *peer[Req, Resp] {
+	p := &peer[Req, Resp]{link: l, addr: addr, mailbox: make(chan *Req, 1)}
+	p.ctx, p.cancel = context.WithCancel(l.ctx)
+	return p
+}
+
+// leave puts a message into the mailbox, in place of one that is still there.
+// The caller holds the link's lock, so that nobody else puts one in.
+func (p *peer[Req, Resp]) leave(message *Req) {
+	select {
+	case <-p.mailbox:
+	default:
+	}
+	p.mailbox <- message
+}
+
+// run sends what is left in the mailbox until the peer is no longer needed.
+func (p *peer[Req, Resp]) run() {
+	defer p.cancel()
+	defer p.hangUp()
+	idle := time.NewTimer(p.link.cfg.Idle)
+	defer idle.Stop()
+	for {
+		select {
+		case <-p.ctx.Done():
+			return
+		case message := <-p.mailbox:
+			p.say(message)
+			idle.Reset(p.link.cfg.Idle)
+		case why := <-p.talkEnded():
+			p.over(why)
+		case <-idle.C:
+			if p.link.retire(p) {
+				return
+			}
+			idle.Reset(p.link.cfg.Idle)
+		}
+	}
+}
+
+// say sends a message, and begins a conversation if there is none.
+func (p *peer[Req, Resp]) say(message *Req) {
+	if p.talk == nil {
+		if err := p.begin(); err != nil {
+			p.report(err)
+			return
+		}
+	}
+	if err := p.talk.stream.Send(message); err != nil {
+		p.talk.cancel()
+		why := <-p.talk.ended
+		if !errors.Is(err, io.EOF) {
+			why = err // the message itself; otherwise the listener knows more
+		}
+		p.over(why)
+	}
+}
+
+// begin opens a conversation. It waits for the connection, or for gRPC to say
+// that there is none to be had.
+func (p *peer[Req, Resp]) begin() error {
+	if p.conn == nil {
+		conn, err := dial(p.addr, p.link.cfg.DialOptions)
+		if err != nil {
+			return err
+		}
+		p.conn = conn
+	}
+	ctx, cancel := context.WithCancel(p.ctx)
+	stream, err := p.link.cfg.Open(ctx, p.conn)
+	if err != nil {
+		cancel()
+		return err
+	}
+	t := &talk[Req, Resp]{stream: stream, cancel: cancel, ended: make(chan error, 1)}
+	p.talk = t
+	p.link.ended.Go(func() { t.ended <- p.listen(stream) })
+	return nil
+}
+
+// listen receives until the conversation ends, and returns why it did.
+func (p *peer[Req, Resp]) listen(stream Stream[Req, Resp]) error {
+	for {
+		message, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		p.link.cfg.Receive(p.addr, message)
+	}
+}
+
+// talkEnded is the channel that says why the conversation ended; nil, on which
+// nothing ever comes, if there is none.
+func (p *peer[Req, Resp]) talkEnded() <-chan error {
+	if p.talk == nil {
+		return nil
+	}
+	return p.talk.ended
+}
+
+// over clears away a conversation that has ended.
+func (p *peer[Req, Resp]) over(why error) {
+	p.talk.cancel()
+	p.talk = nil
+	p.report(why)
+}
+
+// report says why there is no conversation, unless we have ended it ourselves.
+func (p *peer[Req, Resp]) report(why error) {
+	if p.ctx.Err() != nil {
+		return
+	}
+	if errors.Is(why, io.EOF) {
+		why = leasehold.Errorf("link", leasehold.Unavailable, p.addr, "the manager ended the conversation")
+	}
+	p.link.down(p.addr, why)
+}
+
+// hangUp ends the conversation and the connection. The listener returns
+// because its stream's context ends with the peer's.
+func (p *peer[Req, Resp]) hangUp() {
+	p.cancel()
+	if p.talk != nil {
+		p.talk.cancel()
+		<-p.talk.ended
+	}
+	if p.conn != nil {
+		_ = p.conn.Close() // it fails only if it is closed already
+	}
+}
+
+// dial returns a connection that is made when it is first used.
+//
+// The address goes to the dialer as it is, which resolves it at every attempt:
+// gRPC's own resolver would look a moved manager up again only after half a
+// minute. Attempts that fail are repeated soon, because leases run out in
+// seconds.
+func dial(addr string, options []grpc.DialOption) (*grpc.ClientConn, error) {
+	retry := backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second}
+	own := []grpc.DialOption{
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: retry, MinConnectTimeout: 3 * time.Second}),
+		grpc.WithIdleTimeout(0), // we close what is idle ourselves
+	}
+	conn, err := grpc.NewClient("passthrough:///"+addr, append(own, options...)...)
+	if err != nil {
+		return nil, &leasehold.Error{Op: "dial", Kind: leasehold.Invalid, Subject: addr, Err: err}
+	}
+	return conn, nil
+}

@@ -1,0 +1,105 @@
+package lookup
+
+import (
+	"log/slog"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// Config says which table to follow, and how.
+type Config struct {
+	// Namespace and Managers are required. Managers are the addresses of the
+	// manager group, host:port; any of them will do, and one that has moved or
+	// is down costs a moment.
+	Namespace leasehold.Namespace
+	Managers  []string
+
+	// OnLoss, if set, is called with the losses that happen after Open, in
+	// order. It runs on a goroutine of its own, one call at a time. It may take
+	// its time: what it does not keep up with is told as [Lookup.Losses] says.
+	// It must not call Close, which waits for it.
+	OnLoss func([]leasehold.Loss)
+
+	// Poll is how often to ask whether the table is complete. Changes arrive
+	// unasked; asking proves that none was missed. Default 5 s.
+	Poll time.Duration
+	// Stale is how old that proof may become before the whole key space is
+	// reported as lost. A short one tells callers soon that they may have
+	// missed something; a long one rides out more trouble with the network
+	// before they recreate everything. At least three polls. Default 30 s.
+	Stale time.Duration
+	// KeepLosses is how many losses are kept with all they say, for readers
+	// that lag or resume. Each takes about 60 bytes. Default 8192.
+	KeepLosses int
+
+	// Credentials secure the connections to the managers. Default: none, in
+	// plain text.
+	Credentials credentials.TransportCredentials
+	// DialOptions are added to our own, and prevail.
+	DialOptions []grpc.DialOption
+	// Logger hears what happens, and why. Default: nobody does.
+	Logger *slog.Logger
+}
+
+// maxManagers bounds the list: a group has three or five.
+const maxManagers = 64
+
+// Bounds on Poll. More often would be a flood, and the upper one keeps sums far
+// from overflow.
+const (
+	minPoll = 10 * time.Millisecond
+	maxPoll = 24 * time.Hour
+)
+
+// usualRetry is how long to wait for an answer at first. See the machine.
+const usualRetry = 500 * time.Millisecond
+
+// validate fills in defaults.
+func (c *Config) validate() error {
+	if err := c.Namespace.Validate(); err != nil {
+		return err
+	}
+	bad := func(format string, args ...any) error {
+		return leasehold.Errorf(opOpen, leasehold.Invalid, string(c.Namespace), format, args...)
+	}
+	if n := len(c.Managers); n == 0 || n > maxManagers {
+		return bad("%d managers: want the addresses, host:port, of 1 to %d", n, maxManagers)
+	}
+	for i, addr := range c.Managers {
+		if addr == "" || len(addr) > leasehold.MaxAddrLen {
+			return bad("manager %d: its address has %d bytes, want 1 to %d", i, len(addr), leasehold.MaxAddrLen)
+		}
+	}
+	c.Managers = slices.Clone(c.Managers)
+	if c.Poll == 0 {
+		c.Poll = 5 * time.Second
+	}
+	if c.Poll < minPoll || c.Poll > maxPoll {
+		return bad("poll %v: want %v to %v", c.Poll, minPoll, maxPoll)
+	}
+	if c.Stale == 0 {
+		c.Stale = max(30*time.Second, 3*c.Poll)
+	}
+	if c.Stale < 3*c.Poll {
+		return bad("poll %v and stale %v: want at least three polls in stale", c.Poll, c.Stale)
+	}
+	if c.KeepLosses == 0 {
+		c.KeepLosses = 8192
+	}
+	if c.KeepLosses < 0 {
+		return bad("keep %d losses: want at least one", c.KeepLosses)
+	}
+	if c.Credentials == nil {
+		c.Credentials = insecure.NewCredentials()
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package lookup
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+)
+
+// How Do waits between attempts: twice as long each time, less up to a half at
+// random so that callers do not come back together. The attempts last 25 s on
+// average: longer than it takes until the keys of a server that died have a new
+// owner, about 16 s if lease and leader have the usual times.
+const (
+	firstWait     = 10 * time.Millisecond
+	longestWait   = time.Second
+	usualAttempts = 40
+)
+
+// A DoOption changes how [Lookup.Do] tries.
+type DoOption func(*policy)
+
+type policy struct {
+	attempts   int
+	idempotent bool
+}
+
+// Idempotent says that it does no harm if the request is carried out twice. Then
+// Do also tries again if a server was not reached or did not answer in time.
+func Idempotent() DoOption { return func(p *policy) { p.idempotent = true } }
+
+// Attempts bounds how often f is called or, while the key has no owner, would
+// have been. Less than 1 counts as 1. The default is 40, which takes about 25
+// seconds.
+func Attempts(n int) DoOption { return func(p *policy) { p.attempts = max(1, n) } }
+
+// Do calls f with the address of the server that owns the key, and again, after
+// a backoff, for as long as it was not the owner: if f returns an error of kind
+// [leasehold.NotOwner] or [leasehold.NoOwner], be it in a gRPC status, or if
+// nobody owns the key for now. It tries again early when the table gives the key
+// to another owner.
+//
+// A server that was [leasehold.NotOwner] may have begun to carry the request
+// out, on state that will be discarded: see the obligations in package
+// leasehold. One that was [leasehold.Unavailable] may have carried it out in
+// full; Do tries again only with [Idempotent].
+//
+// Any other error is returned as f returned it. When Do gives up, because the
+// context ended or after as many attempts as [Attempts] says, its error has the
+// kind of the last one, and wraps that one and the context's.
+//
+// It takes no lock, and nothing is kept between calls: f may be called by many
+// goroutines at once.
+func (l *Lookup) Do(ctx context.Context, key leasehold.Key, f func(ctx context.Context, addr string) error, options ...DoOption) error {
+	p := policy{attempts: usualAttempts}
+	for _, option := range options {
+		option(&p)
+	}
+	wait := firstWait
+	for attempt := 1; ; attempt++ {
+		if l.ctx.Err() != nil {
+			return &leasehold.Error{Op: opDo, Kind: leasehold.Closed, Subject: key.String()}
+		}
+		before := l.current.Load()
+		err := l.try(ctx, before, key, f)
+		if err == nil {
+			return nil
+		}
+		kind := kindOf(err)
+		switch kind {
+		case leasehold.NotOwner, leasehold.NoOwner:
+			l.Refresh()
+		case leasehold.Unavailable:
+			l.Refresh() // its server may be gone
+			if !p.idempotent {
+				return err
+			}
+		default:
+			return err
+		}
+		if attempt == p.attempts {
+			return leasehold.Errorf(opDo, kind, key.String(), "gave up after %d attempts: %w", attempt, err)
+		}
+		l.wait(ctx, before, key, wait)
+		if ended := ctx.Err(); ended != nil {
+			return leasehold.Errorf(opDo, kind, key.String(), "gave up after %d attempts: %w: %w", attempt, ended, err)
+		}
+		wait = min(2*wait, longestWait)
+	}
+}
+
+const opDo = "do"
+
+// try calls f once, if the key has an owner.
+func (l *Lookup) try(ctx context.Context, s *snapshot, key leasehold.Key, f func(context.Context, string) error) error {
+	addr, ok := s.find(key)
+	if !ok {
+		return leasehold.Errorf("find", leasehold.NoOwner, key.String(), "nobody owns the key at lsn %d", s.table.LSN())
+	}
+	return f(ctx, addr)
+}
+
+// kindOf is the kind of an error of f, which may be a gRPC status.
+func kindOf(err error) leasehold.Kind {
+	if kind := leasehold.KindOf(err); kind != leasehold.Other {
+		return kind
+	}
+	return leasehold.KindOf(wire.ToError(err))
+}
+
+// wait waits for about d, or until the key has another owner than before, or
+// until there is no point in going on.
+func (l *Lookup) wait(ctx context.Context, before *snapshot, key leasehold.Key, d time.Duration) {
+	timer := time.NewTimer(d - rand.N(d/2))
+	defer timer.Stop()
+	tried, _ := place(before.table, key)
+	for s := before; ; s = l.current.Load() {
+		if now, owned := place(s.table, key); owned && now.Generation != tried.Generation {
+			return
+		}
+		select {
+		case <-s.superseded:
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		case <-l.ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,204 @@
+package lookup_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/lookup"
+)
+
+// A server answers as often as its script says, and then is content.
+type server struct {
+	script []error
+	calls  []string
+}
+
+func (s *server) call(_ context.Context, addr string) error {
+	s.calls = append(s.calls, addr)
+	if len(s.script) == 0 {
+		return nil
+	}
+	err := s.script[0]
+	s.script = s.script[1:]
+	return err
+}
+
+func TestDo(t *testing.T) {
+	mine := errors.New("the application's own")
+	notOwner := leasehold.Errorf("add", leasehold.NotOwner, "7", "lease is gone")
+	down := status.Error(codes.Unavailable, "connection refused")
+	for _, c := range []struct {
+		name    string
+		script  []error
+		options []lookup.DoOption
+		calls   int
+		want    error // nil: done
+	}{
+		{"well", nil, nil, 1, nil},
+		{"not the owner", []error{notOwner, notOwner}, nil, 3, nil},
+		{"not the owner, as a kind", []error{leasehold.NotOwner}, nil, 2, nil},
+		{"not the owner, over gRPC", []error{wire.FromError(notOwner)}, nil, 2, nil},
+		{"no owner, over gRPC", []error{wire.FromError(leasehold.NoOwner)}, nil, 2, nil},
+		{"the application's error", []error{mine}, nil, 1, mine},
+		{"invalid", []error{leasehold.Invalid}, []lookup.DoOption{lookup.Idempotent()}, 1, leasehold.Invalid},
+		{"not there", []error{leasehold.Unavailable}, nil, 1, leasehold.Unavailable},
+		{"not there, over gRPC", []error{down}, nil, 1, down},
+		{"not there, and that is no harm", []error{down, leasehold.Unavailable}, []lookup.DoOption{lookup.Idempotent()}, 3, nil},
+		{"too often", []error{notOwner, notOwner, notOwner}, []lookup.DoOption{lookup.Attempts(3)}, 3, notOwner},
+		{"at least once", []error{notOwner}, []lookup.DoOption{lookup.Attempts(0)}, 1, notOwner},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newGroup(t)
+				g.start("m", 1)
+				l := g.open(g.config("m"))
+				s := &server{script: c.script}
+				err := l.Do(t.Context(), 7, s.call, c.options...)
+				if !errors.Is(err, c.want) || len(s.calls) != c.calls {
+					t.Errorf("after %d calls: %v; want %d and %v", len(s.calls), err, c.calls, c.want)
+				}
+			})
+		})
+	}
+}
+
+// What is not about ownership is the caller's own, and stays as it is.
+func TestDoReturnsErrorsUnchanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		g.start("m", 1)
+		l := g.open(g.config("m"))
+		mine := status.Error(codes.FailedPrecondition, "the application's own")
+		if err := l.Do(t.Context(), 7, (&server{script: []error{mine}}).call); err != mine { //nolint:errorlint // it must be the same
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestDoGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		g.start("m", 1)
+		l := g.open(g.config("m"))
+		began := time.Now()
+		calls := 0
+		err := l.Do(t.Context(), 7, func(context.Context, string) error {
+			calls++
+			return leasehold.NotOwner
+		})
+		const want = `do "0000000000000007": gave up after 40 attempts: not the owner`
+		if calls != 40 || !errors.Is(err, leasehold.NotOwner) || err.Error() != want {
+			t.Errorf("after %d calls: %v", calls, err)
+		}
+		// Forty attempts have 39 waits: 1.27 s, then 32 times 1 s, and up to a
+		// half less.
+		if took := time.Since(began); took < 16*time.Second || took > 34*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+func TestDoEndsWithContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		g.start("m", 2) // nobody owns key 7
+		l := g.open(g.config("m"))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		err := l.Do(ctx, 7, func(context.Context, string) error {
+			t.Error("called without an owner")
+			return nil
+		})
+		if time.Since(began) != time.Second {
+			t.Errorf("it took %v", time.Since(began))
+		}
+		if !errors.Is(err, leasehold.NoOwner) || leasehold.KindOf(err) != leasehold.NoOwner || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("kind %v: %v", leasehold.KindOf(err), err)
+		}
+		if !strings.Contains(err.Error(), "nobody owns the key at lsn 2") {
+			t.Errorf("it does not say why: %v", err)
+		}
+	})
+}
+
+// A new owner is tried as soon as it is known, not when the backoff is over.
+func TestDoHearsOfNewOwner(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		opened int
+	}{{"after another", 1}, {"after nobody", 2}} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newGroup(t)
+				m := g.start("m", c.opened)
+				l := g.open(g.config("m"))
+				began := time.Now()
+				var doneAt time.Duration
+				done := make(chan error, 1)
+				go func() {
+					done <- l.Do(t.Context(), 7, func(_ context.Context, addr string) error {
+						if addr == "a:1" {
+							return leasehold.NotOwner
+						}
+						doneAt = time.Since(began)
+						return nil
+					})
+				}()
+				const moment = 8*time.Second + 1
+				elapse(moment)
+				m.push(t, c.opened, 3)
+				if err := <-done; err != nil || doneAt != moment {
+					t.Errorf("at %v: %v", doneAt, err)
+				}
+			})
+		})
+	}
+}
+
+// A server that is not the owner is a reason to look whether the table is
+// complete.
+func TestDoRefreshes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		m := g.start("m", 1)
+		l := g.open(g.config("m"))
+		elapse(time.Second)
+		m.lead(3) // and the push is lost
+		err := l.Do(t.Context(), 7, func(_ context.Context, addr string) error {
+			if addr == "a:1" {
+				return leasehold.NotOwner
+			}
+			return nil
+		}, lookup.Attempts(2))
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestDoEndsWithLookup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		g.start("m", 2)
+		l := g.open(g.config("m"))
+		done := make(chan error, 1)
+		go func() { done <- l.Do(t.Context(), 7, (&server{}).call) }()
+		elapse(100 * time.Millisecond)
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-done; !errors.Is(err, leasehold.Closed) {
+			t.Errorf("got %v", err)
+		}
+	})
+}

@@ -1,0 +1,49 @@
+// Package lookup is a caller's copy of a lease table: it answers where a key
+// is, and reports which keys lost their state.
+//
+//	l, err := lookup.Open(ctx, lookup.Config{Namespace: "presence", Managers: addrs})
+//	if err != nil {
+//		return err
+//	}
+//	defer l.Close()
+//	addr, ok := l.Find(leasehold.KeyOf("user-4711"))
+//
+// One Lookup serves a whole process, from as many goroutines as there are.
+//
+// # What a caller must do
+//
+// The obligations are those numbered 7 to 9 in the documentation of package
+// leasehold: take an address for a hint, expect to repeat requests, and recreate
+// what is lost. [Lookup.Do] sees to the first two for most programs.
+//
+// # What it costs
+//
+// Find takes a few memory accesses, the same at a hundred ranges and at a
+// hundred thousand, takes no lock and allocates nothing. The whole table is
+// kept, 100 to 200 bytes for each range. A change of the table costs time
+// linear in its ranges, a millisecond or two at 64,000 of them, on a goroutine
+// of its own; changes that come faster than that are taken up together.
+//
+// # When managers are out of reach
+//
+// Find goes on answering from the last table: servers find out at once whether
+// they still own a key, so an old answer costs a round trip and not safety.
+// [Lookup.Age] says how old the table may be. Once that is more than
+// Config.Stale, losses may have gone unheard, and the whole key space is
+// reported as lost, with leasehold.CauseContact, and again as often while it
+// lasts.
+//
+// # DESIGN
+//
+// The machine in internal/machine/lookup decides; this package is its shell.
+// One goroutine runs the machine. A second one turns each table into an index
+// that can be read without a lock, and swaps it in; only then are the losses of
+// that step let out, so that whoever hears of a loss finds the new owner.
+//
+// Losses are kept in a log of bounded length, which each reader follows at its
+// own pace. A reader that falls behind it, or resumes from before it, misses
+// nothing: every range of the table knows when state in it was last lost, so
+// the reader gets those instead, without who had the state and why. It costs
+// memory for nobody, and is exact where a report that everything is lost would
+// have callers recreate all of it.
+package lookup

@@ -1,0 +1,91 @@
+package lookup_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/lookup"
+)
+
+func Example() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	l, err := lookup.Open(ctx, lookup.Config{
+		Namespace: "presence",
+		Managers:  []string{"manager-1:7400", "manager-2:7400", "manager-3:7400"},
+		Logger:    slog.Default(),
+	})
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer func() { _ = l.Close() }() // it never fails
+
+	if addr, ok := l.Find(leasehold.KeyOf("user-4711")); ok {
+		fmt.Println("user-4711 is at", addr)
+	}
+}
+
+// A request that may safely arrive twice is tried until a server that owns the
+// key has answered.
+func ExampleLookup_Do() {
+	var l *lookup.Lookup // from lookup.Open
+
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	err := l.Do(ctx, leasehold.KeyOf("user-4711"), func(ctx context.Context, addr string) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://"+addr+"/status/user-4711", http.NoBody)
+		if err != nil {
+			return err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return leasehold.Errorf("put status", leasehold.Unavailable, addr, "%w", err)
+		}
+		defer func() { _ = response.Body.Close() }()
+		if response.StatusCode == http.StatusMisdirectedRequest { // as the server says it
+			return leasehold.NotOwner
+		}
+		return nil
+	}, lookup.Idempotent())
+	if err != nil {
+		log.Print(err)
+	}
+}
+
+// A program that publishes state to servers publishes it again when they have
+// lost it.
+func ExampleLookup_Losses() {
+	var l *lookup.Lookup // from lookup.Open
+	mine := []string{"user-4711", "user-4712"}
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	for loss := range l.Losses(ctx) {
+		for _, name := range mine {
+			if loss.Range.Contains(leasehold.KeyOf(name)) {
+				fmt.Println("publish again:", name)
+			}
+		}
+	}
+}
+
+// A program that keeps in a file how far it has come misses nothing while it
+// does not run.
+func ExampleLookup_LossesSince() {
+	var l *lookup.Lookup // from lookup.Open
+	const last = leasehold.LSN(4711)
+	save := func(leasehold.LSN) {}
+
+	for loss := range l.LossesSince(context.Background(), last) {
+		fmt.Println("recreate what was in", loss.Range)
+		save(loss.LSN)
+	}
+}

@@ -1,0 +1,171 @@
+package lookup
+
+import (
+	"context"
+	"math/rand/v2"
+
+	"google.golang.org/grpc"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/driver"
+	"github.com/leasehold-dev/leasehold/internal/link"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/lookup"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/table"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+type (
+	question = leaseholdv1.FollowRequest
+	answer   = leaseholdv1.FollowResponse
+)
+
+// A follower joins the machine with the managers: it carries its questions to
+// them and their answers to it, and does what it decides.
+type follower struct {
+	lookup  *Lookup
+	machine *machine.Machine // only the driver's goroutine may use it
+	driver  *driver.Driver[machine.Event, machine.Action]
+	link    *link.Link[question, answer]
+	asker   *asker
+	said    *sayings
+}
+
+// queue bounds the messages that wait for the machine; then their streams do.
+const queue = 16
+
+func newFollower(l *Lookup) (*follower, error) {
+	f := &follower{lookup: l, said: newSayings(l.cfg.Managers)}
+	var err error
+	f.machine, err = machine.New(l.clock.Now(), machine.Config{
+		Namespace: l.cfg.Namespace,
+		Limits:    protocol.DefaultLimits,
+		Poll:      l.cfg.Poll,
+		Stale:     l.cfg.Stale,
+		Retry:     min(usualRetry, l.cfg.Poll),
+		Rand:      rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
+	})
+	if err != nil {
+		return nil, err
+	}
+	f.driver = driver.New(l.clock, f.machine, queue, f.act)
+	dial := append(wire.DialOptions(), grpc.WithTransportCredentials(l.cfg.Credentials))
+	f.link = link.New(link.Config[question, answer]{
+		Managers:    l.cfg.Managers,
+		DialOptions: append(dial, l.cfg.DialOptions...),
+		Open: func(ctx context.Context, conn grpc.ClientConnInterface) (link.Stream[question, answer], error) {
+			return leaseholdv1.NewLookupServiceClient(conn).Follow(ctx)
+		},
+		Receive: f.receive,
+		Down:    f.down,
+		Logger:  l.cfg.Logger,
+	})
+	f.asker = newAsker(l.cfg.Managers, l.cfg.Stale/3, f.link.Send)
+	return f, nil
+}
+
+// run follows until the context ends.
+func (f *follower) run(ctx context.Context) {
+	defer f.link.Close()
+	f.driver.Run(ctx)
+}
+
+// act does what the machine decided. A table and the losses on the way to it
+// leave together.
+func (f *follower) act(now mono.Instant, actions []machine.Action) {
+	var (
+		newest *table.Table
+		losses []leasehold.Loss
+	)
+	for _, a := range actions {
+		switch a := a.(type) {
+		case machine.Send:
+			f.asker.ask(string(a.To), wire.FromLookupRequest(a.Request))
+		case machine.Publish:
+			newest = a.Table
+		case machine.Losses:
+			losses = append(losses, inOrder(a.Losses)...)
+		case machine.Note:
+			f.log(a)
+		}
+	}
+	age, _ := f.machine.Age(now)
+	f.lookup.fresh.Store(int64(now.Add(-age)))
+	if newest != nil || len(losses) > 0 {
+		f.lookup.outbox.put(newest, losses)
+	}
+}
+
+// receive hands a manager's message to the machine. It waits if the machine is
+// busy, and the manager with it.
+func (f *follower) receive(from string, a *answer) {
+	if version := a.GetVersion(); version != 0 { // after the first message it may be left out
+		if err := wire.CheckVersion(version); err != nil {
+			f.failed(from, err)
+			return
+		}
+	}
+	switch kind := a.GetKind().(type) {
+	case *leaseholdv1.FollowResponse_Update:
+		reply, err := wire.ToLookupReply(kind.Update, protocol.DefaultLimits)
+		if err != nil {
+			f.failed(from, err)
+			return
+		}
+		f.asker.answered(reply)
+		f.driver.Post(f.lookup.ctx, machine.Reply{LookupReply: reply})
+	case *leaseholdv1.FollowResponse_NotLeader:
+		hint, err := wire.ToNotLeader(kind.NotLeader)
+		if err == nil {
+			err = leasehold.Errorf("follow", leasehold.NotLeader, from, "it does not lead, and does not know the table")
+			f.driver.Post(f.lookup.ctx, machine.Redirect{NotLeader: hint})
+		}
+		f.failed(from, err)
+	case *leaseholdv1.FollowResponse_Refusal:
+		f.refused(from, wire.ToRefusal(kind.Refusal))
+	default:
+		f.failed(from, leasehold.Errorf("follow", leasehold.Invalid, from,
+			"it says something that we do not understand: is it newer by more than one version?"))
+	}
+}
+
+// down hears that there is no conversation with a manager any more. If it was
+// the one that we listen to, changes do not arrive until we speak to another:
+// so we ask at once.
+func (f *follower) down(from string, why error) {
+	f.failed(from, wire.ToError(why))
+	f.lookup.Refresh()
+}
+
+// refused hears that a manager will not serve us. If no other is left to be
+// asked, the machine waits before it asks again: who refuses has heard us.
+func (f *follower) refused(from string, why error) {
+	if !f.failed(from, why) {
+		f.driver.Post(f.lookup.ctx, machine.Refused{Kind: leasehold.KindOf(why)})
+	}
+}
+
+// failed notes why a manager does not answer, and asks another if there is one
+// left. It reports whether the question is still under way. If the namespace
+// does not exist, no other knows it either.
+func (f *follower) failed(from string, why error) bool {
+	l := f.lookup
+	if leasehold.KindOf(why) == leasehold.NotFound {
+		select {
+		case l.refused <- noSuchNamespace(l.cfg.Namespace, from):
+		default: // said already
+		}
+	}
+	l.cfg.Logger.Debug("manager does not answer", "namespace", l.cfg.Namespace, "manager", from, "why", why)
+	f.said.note(from, why.Error())
+	return f.asker.failed(from)
+}
+
+// slept tells the machine that the clock stood still.
+func (f *follower) slept() { f.driver.Post(f.lookup.ctx, machine.Slept{}) }
+
+// refresh tells the machine to ask. If its queue is full, it is hearing from
+// managers as it is.
+func (f *follower) refresh() { f.driver.Offer(machine.Refresh{}) }

@@ -1,0 +1,162 @@
+package lookup
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/table"
+)
+
+const opOpen = "open lookup"
+
+// A Lookup follows the lease table of one namespace. Its methods may be called
+// from many goroutines at once. Those that read the table, from Find to
+// Changed, go on answering from the last one after Close.
+type Lookup struct {
+	cfg   Config
+	clock *clock.Clock
+
+	current atomic.Pointer[snapshot] // not nil once Open has returned
+	fresh   atomic.Int64             // the mono.Instant at which the table was last known to be complete
+	hinted  atomic.Int64             // the mono.Instant of the last Refresh that was passed on
+
+	outbox   *outbox
+	losses   *lossLog
+	follower *follower
+
+	ready   chan struct{} // closed when there is a table
+	refused chan error    // holds why there will never be one
+
+	ctx     context.Context // ends when the Lookup is closed
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+}
+
+// Open follows a table, and returns when it is there. The context bounds only
+// that.
+//
+// It fails with [leasehold.NotFound] as soon as a manager says that there is no
+// such namespace, and with [leasehold.Unavailable] if the context ends first,
+// saying what was heard from each manager.
+func Open(ctx context.Context, cfg Config) (*Lookup, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	l := &Lookup{
+		cfg:     cfg,
+		clock:   clock.New(),
+		outbox:  newOutbox(cfg.KeepLosses),
+		losses:  newLossLog(cfg.KeepLosses),
+		ready:   make(chan struct{}),
+		refused: make(chan error, 1),
+	}
+	l.hinted.Store(int64(mono.Instant(0).Add(-refreshEvery)))
+	var err error
+	if l.follower, err = newFollower(l); err != nil {
+		return nil, err
+	}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	l.running.Go(func() { l.follower.run(l.ctx) })
+	l.running.Go(func() { l.publish(l.ctx) })
+	l.running.Go(func() { clock.NewDetector(l.clock).Watch(l.ctx, l.follower.slept) })
+
+	select {
+	case <-l.ready:
+	case err = <-l.refused:
+	case <-ctx.Done():
+		err = leasehold.Errorf(opOpen, leasehold.Unavailable, string(cfg.Namespace),
+			"no manager sent the table: %s: %w", l.follower.said, ctx.Err())
+	}
+	if err != nil {
+		_ = l.Close() // it never fails
+		return nil, err
+	}
+	if cfg.OnLoss != nil {
+		at := l.losses.beginning()
+		l.running.Go(func() { l.tellLosses(l.ctx, at, cfg.OnLoss) })
+	}
+	return l, nil
+}
+
+// Close ends what Open began, and waits until nothing of it runs any more, a
+// call of OnLoss included. Iterators over losses end, and so do waiting calls of
+// Do. It may be called more than once and always returns nil.
+func (l *Lookup) Close() error {
+	l.cancel()
+	l.running.Wait()
+	return nil
+}
+
+// Find returns the address of the server that owns the key, as far as is known
+// here. It reports false if nobody does. It never waits, takes no lock and does
+// not allocate.
+//
+// An address is a hint: the server itself knows whether it owns the key, and
+// refuses with [leasehold.NotOwner] if not. [Lookup.Do] looks again then.
+func (l *Lookup) Find(key leasehold.Key) (addr string, ok bool) {
+	return l.current.Load().find(key)
+}
+
+// A Placement is all that the table says about a key.
+type Placement struct {
+	// Range is the keys around this one that share what follows.
+	Range leasehold.Range
+	// Generation, Owner, Session and Addr are zero if nobody owns the key.
+	Generation leasehold.Generation
+	Owner      leasehold.OwnerID
+	Session    leasehold.Session
+	Addr       string
+	// LSN is that of the table.
+	LSN leasehold.LSN
+}
+
+// At returns what the table says about a key, and whether anybody owns it. Like
+// Find it never waits and does not allocate, but takes logarithmic time.
+func (l *Lookup) At(key leasehold.Key) (Placement, bool) {
+	return place(l.current.Load().table, key)
+}
+
+func place(t *table.Table, key leasehold.Key) (Placement, bool) {
+	r, e := t.At(key)
+	p := Placement{Range: r, LSN: t.LSN()}
+	if e.Vacant() {
+		return p, false
+	}
+	p.Generation, p.Owner, p.Session, p.Addr = e.Generation, e.Holder.Owner, e.Holder.Session, e.Holder.Addr
+	return p, true
+}
+
+// LSN returns the number of the last change that is in the table. It never goes
+// back.
+func (l *Lookup) LSN() leasehold.LSN { return l.current.Load().table.LSN() }
+
+// Age returns how old the table may be: for how long it has not been known to
+// be complete. While a manager answers that stays below a poll and a bit; a
+// health check may compare it with Config.Stale.
+func (l *Lookup) Age() time.Duration {
+	return max(0, l.clock.Now().Sub(mono.Instant(l.fresh.Load())))
+}
+
+// Changed returns a channel that is closed when the table changes. Get the
+// channel first and then look at the table, or a change between the two goes
+// unnoticed.
+func (l *Lookup) Changed() <-chan struct{} { return l.current.Load().superseded }
+
+// refreshEvery bounds how often hints are passed on. A server that dies under
+// load brings hints from thousands of callers, and one question answers all.
+const refreshEvery = 100 * time.Millisecond
+
+// Refresh hints that the table is out of date, because a server that it names
+// was not the owner, or not there. It does not wait. Changes arrive without it,
+// so that a hint is only of use if one was missed. Do calls it by itself.
+func (l *Lookup) Refresh() {
+	now, last := l.clock.Now(), l.hinted.Load()
+	if now.Sub(mono.Instant(last)) >= refreshEvery && l.hinted.CompareAndSwap(last, int64(now)) {
+		l.follower.refresh()
+	}
+}

@@ -1,0 +1,427 @@
+package lookup_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/table"
+	"github.com/leasehold-dev/leasehold/lookup"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+func TestFollowsTable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		m := g.start("m", 1)
+		l := g.open(g.config("m"))
+		wantOwner(t, l, 7, "a:1")
+
+		changed := l.Changed()
+		m.push(t, 1, 2)
+		wantOwner(t, l, 7, "")
+		wantOwner(t, l, half, "a:1")
+		select {
+		case <-changed:
+		default:
+			t.Error("nobody was told of the change")
+		}
+		m.push(t, 2, 5)
+		wantOwner(t, l, 7, "b:1")
+		wantOwner(t, l, ^leasehold.Key(0), "b:1")
+		if diff := cmp.Diff([]leasehold.LSN{0}, m.questions()); diff != "" {
+			t.Errorf("asked from (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		g.start("m", 4)
+		l := g.open(g.config("m"))
+		for _, c := range []struct {
+			key   leasehold.Key
+			want  lookup.Placement
+			owned bool
+		}{
+			{7, lookup.Placement{Range: lower, Generation: 2, Owner: "b", Session: holderB.Session, Addr: "b:1", LSN: 4}, true},
+			{half, lookup.Placement{Range: upper, LSN: 4}, false},
+		} {
+			got, owned := l.At(c.key)
+			if diff := cmp.Diff(c.want, got); diff != "" || owned != c.owned {
+				t.Errorf("at %v, owned %v (-want +got):\n%s", c.key, owned, diff)
+			}
+		}
+	})
+}
+
+func TestAsksAboutGap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		m := g.start("m", 1)
+		l := g.open(g.config("m"))
+		m.push(t, 3, 5) // 2 and 3 got lost
+		wantOwner(t, l, 7, "b:1")
+		if diff := cmp.Diff([]leasehold.LSN{0, 1}, m.questions()); diff != "" {
+			t.Errorf("asked from (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// Managers that cannot answer cost no time: the next one is asked at once.
+func TestOpenPassesOver(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		spoil func(*group, *manager)
+	}{
+		{"one that is down", func(g *group, m *manager) { g.stop(m) }},
+		{"one that does not know the table", func(_ *group, m *manager) { m.standBy() }},
+		{"one that has too many lookups", func(_ *group, m *manager) { m.refuse(leasehold.Limit) }},
+		{"one that talks nonsense", func(_ *group, m *manager) {
+			m.says(func(*leaseholdv1.FollowRequest) *leaseholdv1.FollowResponse { return &leaseholdv1.FollowResponse{} })
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newGroup(t)
+				c.spoil(g, g.start("m1", 0))
+				c.spoil(g, g.start("m2", 0))
+				g.start("m3", 1)
+				began := time.Now()
+				l := g.open(g.config("m1", "m2", "m3"))
+				if took := time.Since(began); took != 0 {
+					t.Errorf("it took %v", took)
+				}
+				wantOwner(t, l, 7, "a:1")
+			})
+		})
+	}
+}
+
+// One that says nothing at all is given up after a while.
+func TestOpenGivesSilentManagersTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		g.start("m1", 0).fallSilent()
+		g.start("m2", 0).fallSilent()
+		g.start("m3", 1)
+		began := time.Now()
+		g.open(g.config("m1", "m2", "m3"))
+		if took := time.Since(began); took > 1500*time.Millisecond {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+func TestOpenRefuses(t *testing.T) {
+	g := newGroup(t)
+	const open = `open lookup "n": `
+	for _, c := range []struct {
+		name  string
+		spoil func(*lookup.Config)
+		want  string
+	}{
+		{"no namespace", func(c *lookup.Config) { c.Namespace = "" }, `namespace: want 1 to 64 characters, have 0 bytes`},
+		{"no managers", func(c *lookup.Config) { c.Managers = nil }, open + `0 managers: want the addresses, host:port, of 1 to 64`},
+		{"empty address", func(c *lookup.Config) { c.Managers = []string{"m", ""} }, open + `manager 1: its address has 0 bytes, want 1 to 256`},
+		{"stale too soon", func(c *lookup.Config) { c.Stale = 14 * time.Second }, open + `poll 5s and stale 14s: want at least three polls in stale`},
+		{"polls without end", func(c *lookup.Config) { c.Poll = -1 }, open + `poll -1ns: want 10ms to 24h0m0s`},
+		{"hardly polls", func(c *lookup.Config) { c.Poll = 1 << 62 }, open + `poll 1281023h53m38.427387904s: want 10ms to 24h0m0s`},
+		{"keeps less than nothing", func(c *lookup.Config) { c.KeepLosses = -1 }, open + `keep -1 losses: want at least one`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := g.config("m")
+			c.spoil(&cfg)
+			_, err := lookup.Open(t.Context(), cfg)
+			if diff := cmp.Diff(c.want, fmt.Sprint(err)); diff != "" || !errors.Is(err, leasehold.Invalid) {
+				t.Errorf("kind %v (-want +got):\n%s", leasehold.KindOf(err), diff)
+			}
+		})
+	}
+}
+
+func TestOpenOfNoNamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		g.start("m", 0).refuse(leasehold.Errorf("follow", leasehold.NotFound, "n", "no such namespace"))
+		_, err := lookup.Open(t.Context(), g.config("m"))
+		if !errors.Is(err, leasehold.NotFound) || !strings.Contains(err.Error(), "`leasehold namespace create n`") {
+			t.Errorf("kind %v: %v", leasehold.KindOf(err), err)
+		}
+	})
+}
+
+func TestOpenSaysWhoSaidWhat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		g.start("m1", 0).fallSilent()
+		g.start("m2", 0).standBy()
+		g.start("m4", 0).refuse(leasehold.Errorf("follow", leasehold.Limit, "n", "10000 lookups are connected"))
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		_, err := lookup.Open(ctx, g.config("m1", "m2", "m3", "m4"))
+		if !errors.Is(err, leasehold.Unavailable) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("kind %v: %v", leasehold.KindOf(err), err)
+		}
+		for _, want := range []string{
+			`open lookup "n": no manager sent the table: `,
+			`m1: no answer`,
+			`m2: follow "m2": it does not lead, and does not know the table`,
+			`m3: `, errNobodyThere.Error(),
+			`m4: follow "n": 10000 lookups are connected`,
+		} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("it does not say %q: %v", want, err)
+			}
+		}
+	})
+}
+
+// When the manager that it listens to goes away, a lookup turns to another at
+// once: until then it would hear of no change.
+func TestTurnsToAnotherManager(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		m1 := g.start("m1", 1)
+		l := g.open(g.config("m1", "m2", "m3"))
+		m3 := g.start("m3", 5) // m2 is down
+		elapse(time.Second)
+		m1.questions()
+
+		began := time.Now()
+		g.stop(m1)
+		wantOwner(t, l, half, "b:1")
+		if len(m3.questions()) == 0 || time.Since(began) != 0 {
+			t.Errorf("it was not asked at once")
+		}
+	})
+}
+
+// A standby that has lost the leader goes on answering. It must not keep its
+// lookups from those who know more.
+func TestLeavesManagerThatIsOutOfDate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		m1 := g.start("m1", 1)
+		l := g.open(g.config("m1", "m2"))
+		m1.says(func(r *leaseholdv1.FollowRequest) *leaseholdv1.FollowResponse {
+			a := m1.reply(r.GetSeq(), int(r.GetLsn()), 1)
+			a.GetUpdate().Age = int64(15 * time.Second)
+			return a
+		})
+		m2 := g.start("m2", 3)
+		elapse(16 * time.Second)
+		wantOwner(t, l, 7, "b:1")
+		m1.questions()
+		m2.questions()
+		elapse(time.Minute)
+		if one, two := len(m1.questions()), len(m2.questions()); one != 0 || two == 0 {
+			t.Errorf("asked %d times and %d times", one, two)
+		}
+	})
+}
+
+func TestLosesContact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		m := g.start("m", 1)
+		cfg := g.config("m")
+		var told []leasehold.Loss
+		cfg.OnLoss = func(losses []leasehold.Loss) { told = append(told, losses...) }
+		l := g.open(cfg)
+		everything := leasehold.Loss{Range: leasehold.All, Cause: leasehold.CauseContact, LSN: 1}
+
+		elapse(time.Minute)
+		if len(told) > 0 || l.Age() > cfg.Poll+5*time.Second {
+			t.Fatalf("while the manager answers: age %v, lost %v", l.Age(), told)
+		}
+		m.fallSilent()
+		elapse(36 * time.Second)
+		if diff := cmp.Diff([]leasehold.Loss{everything}, told); diff != "" {
+			t.Fatalf("losses (-want +got):\n%s", diff)
+		}
+		if l.Age() < 30*time.Second {
+			t.Errorf("age is %v", l.Age())
+		}
+		wantOwner(t, l, 7, "a:1") // it goes on answering
+
+		m.lead(3)
+		elapse(6 * time.Second)
+		if diff := cmp.Diff([]leasehold.Loss{everything, lossOfLower}, told); diff != "" {
+			t.Fatalf("losses (-want +got):\n%s", diff)
+		}
+		wantOwner(t, l, 7, "b:1")
+		if l.Age() > 6*time.Second {
+			t.Errorf("age is %v", l.Age())
+		}
+	})
+}
+
+// Many read while the table changes under them. At every LSN it is the
+// manager's, and it never goes back.
+func TestReadsWhileFollowing(t *testing.T) {
+	g := newGroup(t)
+	m := g.start("m", 0)
+	m.changes = longStory(400)
+	var truth []*table.Table
+	for n := range len(m.changes) + 1 {
+		truth = append(truth, after(m.changes, n))
+	}
+	l := g.open(g.config("m"))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var reading sync.WaitGroup
+	for i := range 3 {
+		reading.Go(func() {
+			last := leasehold.LSN(0)
+			for key := leasehold.Key(i); int(last) < len(m.changes) && ctx.Err() == nil; key += 0x9e3779b97f4a7c15 {
+				p, _ := l.At(key)
+				r, e := truth[p.LSN].At(key)
+				if p.LSN < last || p.Range != r || p.Generation != e.Generation {
+					t.Errorf("%v after lsn %d: %+v, want %v %+v", key, last, p, r, e)
+					return
+				}
+				last = p.LSN
+			}
+		})
+	}
+	for n := range m.changes {
+		m.push(t, n, n+1)
+	}
+	reading.Wait()
+	if ctx.Err() != nil {
+		t.Errorf("after a minute it is at lsn %d", l.LSN())
+	}
+}
+
+// longStory is n changes of many small ranges: each is granted if nobody has
+// it, and otherwise lost.
+func longStory(n int) []table.Change {
+	const parts = 64
+	holders := []*table.Holder{holderA, holderB}
+	now := table.New()
+	var changes []table.Change
+	for i := range n {
+		start := leasehold.Key(i*i%parts) << 58
+		c := table.Change{
+			LSN: now.LSN() + 1, Kind: table.Granted, Range: leasehold.Range{Start: start, Limit: start + 1<<58},
+			Generation: now.Newest() + 1, Holder: holders[i%2],
+		}
+		if _, e := now.At(start); !e.Vacant() {
+			c.Kind, c.Generation, c.Holder, c.Cause = table.Vacated, e.Generation, e.Holder, leasehold.CauseReleased
+		}
+		if err := now.Apply(&c); err != nil {
+			panic(err)
+		}
+		changes = append(changes, c)
+	}
+	return changes
+}
+
+// A computer that was suspended cannot tell for how long: everything is
+// reported as lost, and a manager is asked at once.
+func TestSlept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		m := g.start("m", 1)
+		l := g.open(g.config("m"))
+		r := read(l.Losses(t.Context()))
+		elapse(time.Second)
+		m.fallSilent()
+		l.WakeUp()
+		r.want(t, leasehold.Loss{Range: leasehold.All, Cause: leasehold.CauseContact, LSN: 1})
+		if l.Age() < 30*time.Second {
+			t.Errorf("age is %v", l.Age())
+		}
+		m.lead(1)
+		elapse(time.Second)
+		if l.Age() > time.Second {
+			t.Errorf("once a manager answers, age is %v", l.Age())
+		}
+	})
+}
+
+// Managers that refuse have heard the question: they are not asked again and
+// again.
+func TestWaitsWhenRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		m1, m2 := g.start("m1", 0), g.start("m2", 0)
+		m1.refuse(leasehold.Limit)
+		m2.refuse(leasehold.Limit)
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+		defer cancel()
+		if _, err := lookup.Open(ctx, g.config("m1", "m2")); !errors.Is(err, leasehold.Unavailable) {
+			t.Error(err)
+		}
+		if one, two := len(m1.questions()), len(m2.questions()); one != 1 || two != 1 {
+			t.Errorf("they were asked %d and %d times", one, two)
+		}
+	})
+}
+
+// Hints from many callers become one question, and another one later.
+func TestRefreshIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		m := g.start("m", 1)
+		l := g.open(g.config("m"))
+		elapse(time.Second)
+		m.questions()
+		for range 1000 {
+			l.Refresh()
+		}
+		synctest.Wait()
+		if n := len(m.questions()); n != 1 {
+			t.Errorf("%d questions, want 1", n)
+		}
+		elapse(100 * time.Millisecond)
+		l.Refresh()
+		synctest.Wait()
+		if n := len(m.questions()); n != 1 {
+			t.Errorf("later: %d questions, want 1", n)
+		}
+	})
+}
+
+func TestCloseEndsEverything(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		g.start("m", 1)
+		cfg := g.config("m")
+		cfg.OnLoss = func([]leasehold.Loss) {}
+		l := g.open(cfg)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for range l.Losses(context.Background()) {
+			}
+		}()
+		synctest.Wait()
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		<-ended
+		if err := l.Close(); err != nil {
+			t.Errorf("for the second time: %v", err)
+		}
+		wantOwner(t, l, 7, "a:1") // the last table is still there
+		l.Refresh()
+		err := l.Do(t.Context(), 7, func(context.Context, string) error { return nil })
+		if !errors.Is(err, leasehold.Closed) {
+			t.Errorf("do: %v", err)
+		}
+	})
+	goleak.VerifyNone(t, before)
+}

@@ -1,0 +1,58 @@
+package lookup
+
+import (
+	"context"
+	"iter"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// Losses yields the losses that happen from now on, in order. It waits for the
+// next one and ends when the context does or the Lookup is closed. When a loss
+// is yielded, [Lookup.Find] already knows what came after it.
+//
+// Each loss has a higher LSN than the one before, so that the LSN of the last
+// one handled is the place from which [Lookup.LossesSince] resumes. Only losses
+// with [leasehold.CauseContact] are different: they are not in the table, and
+// have its LSN.
+//
+// Nothing is left out silently. A reader that is so slow that losses were
+// dropped which it has not seen is told about each range in which state was
+// lost meanwhile: without owner and generation, with [leasehold.CauseUnknown],
+// and only once if it was lost more than once.
+func (l *Lookup) Losses(ctx context.Context) iter.Seq[leasehold.Loss] {
+	return l.LossesSince(ctx, l.LSN())
+}
+
+// LossesSince is like [Lookup.Losses], but begins after an LSN: one that an
+// earlier loss had, or [Lookup.LSN] had when all state was known to be there.
+// It does not matter which Lookup that was, if the namespace is the same. What
+// happened before this Lookup was opened is told as to a reader that is too
+// slow.
+//
+// That contact was lost is not told again to one who resumes; it is repeated
+// soon enough while that lasts.
+func (l *Lookup) LossesSince(ctx context.Context, lsn leasehold.LSN) iter.Seq[leasehold.Loss] {
+	start := l.losses.since(lsn)
+	return func(yield func(leasehold.Loss) bool) {
+		at := start // a sequence can be gone through more than once
+		for {
+			batch, more := l.losses.read(&at)
+			for _, loss := range batch {
+				if ctx.Err() != nil || l.ctx.Err() != nil || !yield(loss) {
+					return
+				}
+			}
+			if len(batch) > 0 {
+				continue
+			}
+			select {
+			case <-more:
+			case <-ctx.Done():
+				return
+			case <-l.ctx.Done():
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package lookup
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/lookup"
+)
+
+// log writes what the machine noted as a line that says why.
+func (f *follower) log(n machine.Note) {
+	level, text, attrs := describe(n)
+	logger := f.lookup.cfg.Logger
+	attrs = append([]any{"namespace", f.lookup.cfg.Namespace}, attrs...)
+	logger.Log(context.Background(), level, text, attrs...)
+}
+
+// describe says what a note means. Warnings are for what an operator may have
+// to look into; what mends itself is debug.
+func describe(n machine.Note) (slog.Level, string, []any) {
+	switch n.What {
+	case machine.NoteBadMessage:
+		return slog.LevelWarn, "message dropped: it makes no sense", []any{"lsn", n.Have}
+	case machine.NoteForeign:
+		return slog.LevelWarn, "message dropped: it is for another namespace", nil
+	case machine.NoteStaleTerm:
+		return slog.LevelDebug, "message dropped: its leader has been superseded", []any{"term", n.Have, "newest", n.Want}
+	case machine.NoteGap:
+		return slog.LevelDebug, "changes are missing: asking for them", []any{"from", n.Have, "lsn", n.Want}
+	case machine.NoteOverlap:
+		return slog.LevelDebug, "changes came again", []any{"from", n.Have, "lsn", n.Want}
+	case machine.NoteSnapshot:
+		return slog.LevelDebug, "the table came as a whole", []any{"from", n.Want, "lsn", n.Have}
+	case machine.NoteOldSnapshot:
+		return slog.LevelDebug, "table dropped: it is not newer than ours", []any{"its", n.Have, "lsn", n.Want}
+	case machine.NoteMixed:
+		return slog.LevelWarn, "changes do not follow on our table: asking for the whole", []any{"change", n.Have, "lsn", n.Want}
+	case machine.NoteContactLost:
+		return slog.LevelWarn, "no manager has answered for too long: everything is reported as lost",
+			[]any{"silent", time.Duration(n.Have), "stale", time.Duration(n.Want)}
+	case machine.NoteContactBack:
+		return slog.LevelInfo, "a manager answers again", nil
+	case machine.NoteLeaderSilent:
+		return slog.LevelDebug, "the manager does not answer: asking the others", []any{"misses", n.Have}
+	case machine.NoteRefused:
+		return slog.LevelWarn, "no manager will serve us", []any{"why", leasehold.Kind(n.Have)}
+	case machine.NoteSlept:
+		return slog.LevelWarn, "this computer was suspended: how old the table is cannot be told", nil
+	default:
+		return slog.LevelDebug, n.What.String(), []any{"have", n.Have, "want", n.Want}
+	}
+}

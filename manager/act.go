@@ -1,0 +1,90 @@
+package manager
+
+import (
+	"github.com/leasehold-dev/leasehold/internal/machine/election"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/machine/node"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// act carries out what the machine decided. It runs on the driver's goroutine
+// and waits for nothing.
+func (m *Manager) act(now mono.Instant, actions []node.Action) {
+	for _, a := range actions {
+		switch a := a.(type) {
+		case node.Elect:
+			m.elect(now, a.Action)
+		case node.Manage:
+			m.manage(a)
+		case node.LoadCatalog:
+			m.store.loadCatalog(a)
+		case node.Load:
+			m.store.load(a)
+		case node.Settle:
+			m.store.settle(a)
+		case node.Follow:
+			m.feeds.ask(a)
+		case node.RedirectOwner:
+			m.owners.send(a.Session, notLeader{a.NotLeader})
+		case node.RefuseOwner:
+			m.owners.send(a.Session, refusal{a.Why})
+		case node.RedirectLookup:
+			m.lookups.send(a.Lookup, &leaseholdv1.FollowResponse{
+				Version: wire.Version, Kind: &leaseholdv1.FollowResponse_NotLeader{NotLeader: wire.FromNotLeader(a.NotLeader)},
+			})
+		case node.RefuseLookup:
+			m.lookups.send(a.Lookup, &leaseholdv1.FollowResponse{
+				Version: wire.Version, Kind: &leaseholdv1.FollowResponse_Refusal{Refusal: wire.FromRefusal(a.Why)},
+			})
+		case node.Answer:
+			m.lookups.answer(a.Lookup, a.Reply)
+		case node.Relay:
+			m.lookups.broadcast(a.Reply)
+		case node.Parked:
+			m.log.Error("a namespace cannot be led; the others go on", "namespace", a.Namespace, "why", a.Why)
+		case node.Note:
+			m.logFollowing(a)
+		}
+	}
+	m.leading.check(m, now)
+}
+
+// elect carries out what the election decided.
+func (m *Manager) elect(now mono.Instant, a election.Action) {
+	switch a := a.(type) {
+	case election.Read:
+		m.store.readRecord(a)
+	case election.Swap:
+		m.store.swap(a)
+	case election.Lead:
+		m.leading.begin(now)
+		m.feeds.drop()
+	case election.Resigned:
+		close(m.resigned)
+	case election.Note:
+		m.logElection(a)
+	}
+}
+
+// manage carries out what a namespace's machine decided.
+func (m *Manager) manage(a node.Manage) {
+	switch act := a.Action.(type) {
+	case machine.Send:
+		m.owners.send(act.Reply.Session, leaseReply{act.Reply})
+	case machine.Answer:
+		m.lookups.answer(act.Lookup, act.Reply)
+	case machine.Broadcast:
+		m.lookups.broadcast(act.Reply)
+		m.events.changed(act.Reply)
+	case machine.Commit:
+		m.store.commit(a.Namespace, a.Term, act.Batch)
+	case machine.ReadEnd:
+		m.store.readEnd(a.Namespace, a.Term)
+	case machine.SaveSnapshot:
+		m.store.saveSnapshot(act.Snapshot)
+	case machine.Note:
+		m.logNamespace(a, act)
+	}
+}

@@ -1,0 +1,225 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/lookup"
+	"github.com/leasehold-dev/leasehold/manager"
+	"github.com/leasehold-dev/leasehold/owner"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/store/mem"
+)
+
+// A cluster is managers, owners and lookups in one process, on virtual time and
+// a network in memory: the real parts but for the wires.
+type cluster struct {
+	t    *testing.T
+	disk *mem.Disk
+
+	mu       sync.Mutex
+	at       map[string]*bufconn.Listener
+	managers map[string]*running
+}
+
+type running struct {
+	*manager.Manager
+	store *mem.Store
+}
+
+// inBubble runs a test on virtual time, with a cluster of its own.
+func inBubble(t *testing.T, test func(t *testing.T, c *cluster)) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{t: t, disk: mem.NewDisk(), at: map[string]*bufconn.Listener{}, managers: map[string]*running{}}
+		t.Cleanup(func() {
+			for name := range c.managers {
+				c.stop(name)
+			}
+		})
+		test(t, c)
+	})
+}
+
+// addr is where a manager is.
+func addr(name string) string { return name + ":7400" }
+
+// start starts a manager. Its first moment is over when it returns.
+func (c *cluster) start(name string) *manager.Manager {
+	c.t.Helper()
+	listener := bufconn.Listen(1 << 20)
+	c.mu.Lock()
+	c.at[addr(name)] = listener
+	c.mu.Unlock()
+	s := c.disk.Open()
+	m, err := manager.Start(manager.Config{
+		Store: s, StoreName: "memory", Listener: listener, Advertise: addr(name),
+		DialOptions: []grpc.DialOption{grpc.WithContextDialer(c.dial)},
+		Logger:      slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.managers[name] = &running{m, s}
+	synctest.Wait()
+	return m
+}
+
+// stop ends a manager properly.
+func (c *cluster) stop(name string) {
+	c.t.Helper()
+	m := c.managers[name]
+	if m == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := m.Close(ctx); err != nil {
+		c.t.Errorf("closing %s: %v", name, err)
+	}
+	c.forget(name)
+}
+
+// crash ends a manager without a chance to hand over.
+func (c *cluster) crash(name string) {
+	c.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	m := c.managers[name]
+	_ = m.store.Close() // from here on nothing of it is written
+	if err := m.Close(ctx); err == nil {
+		c.t.Errorf("%s was to crash, and handed over", name)
+	}
+	c.forget(name)
+}
+
+func (c *cluster) forget(name string) {
+	c.mu.Lock()
+	delete(c.at, addr(name))
+	c.mu.Unlock()
+	delete(c.managers, name)
+}
+
+func (c *cluster) dial(ctx context.Context, addr string) (net.Conn, error) {
+	c.mu.Lock()
+	l := c.at[addr]
+	c.mu.Unlock()
+	if l == nil {
+		return nil, errors.New("nobody listens at " + addr)
+	}
+	return l.DialContext(ctx)
+}
+
+func (c *cluster) dialOptions() []grpc.DialOption {
+	return []grpc.DialOption{grpc.WithContextDialer(c.dial), grpc.WithTransportCredentials(insecure.NewCredentials())}
+}
+
+// admin returns a client of one manager.
+func (c *cluster) admin(name string) leaseholdv1.AdminServiceClient {
+	c.t.Helper()
+	conn, err := grpc.NewClient("passthrough:///"+addr(name), append(wire.DialOptions(), c.dialOptions()...)...)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { _ = conn.Close() })
+	return leaseholdv1.NewAdminServiceClient(conn)
+}
+
+// create makes a namespace.
+func (c *cluster) create(name string, config *leaseholdv1.NamespaceConfig) {
+	c.t.Helper()
+	_, err := c.admin(name).CreateNamespace(c.t.Context(), &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: config})
+	if err != nil {
+		c.t.Fatal(wire.ToError(err))
+	}
+}
+
+// status asks one manager.
+func (c *cluster) status(name string) *leaseholdv1.GetStatusResponse {
+	c.t.Helper()
+	s, err := c.admin(name).GetStatus(c.t.Context(), &leaseholdv1.GetStatusRequest{Version: wire.Version})
+	if err != nil {
+		c.t.Fatal(wire.ToError(err))
+	}
+	return s
+}
+
+func (c *cluster) names() []string {
+	var all []string
+	for i := 1; i <= 5; i++ {
+		all = append(all, addr(fmt.Sprintf("m%d", i)))
+	}
+	return all
+}
+
+// join adds an owner of the namespace "pool".
+func (c *cluster) join(name string) *owner.Owner {
+	c.t.Helper()
+	o, err := owner.Join(c.t.Context(), c.ownerConfig(name))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { c.leave(o) })
+	return o
+}
+
+func (c *cluster) ownerConfig(name string) owner.Config {
+	return owner.Config{
+		Namespace: "pool", Managers: c.names(), Name: leasehold.OwnerID(name), Addr: name + ":80",
+		DialOptions: c.dialOptions(),
+	}
+}
+
+// leave closes an owner, whether or not there is a manager to hear of it.
+func (c *cluster) leave(o *owner.Owner) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = o.Close(ctx)
+}
+
+// open adds a lookup of the namespace "pool".
+func (c *cluster) open(managers ...string) *lookup.Lookup {
+	c.t.Helper()
+	if managers == nil {
+		managers = c.names()
+	}
+	l, err := lookup.Open(c.t.Context(), lookup.Config{Namespace: "pool", Managers: managers, DialOptions: c.dialOptions()})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// eventually waits, on virtual time, until a condition holds.
+func eventually(t *testing.T, within time.Duration, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(within); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("after %v it is still not so: %s", within, what)
+		}
+	}
+}
+
+// complete reports whether the owners hold the whole key space together.
+func complete(owners ...*owner.Owner) bool {
+	share := 0.0
+	for _, o := range owners {
+		for _, l := range o.Leases() {
+			share += float64(l.Range.Last()-l.Range.Start) + 1
+		}
+	}
+	return share > (1<<64)*0.9999999
+}

@@ -1,0 +1,208 @@
+package manager
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"net"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/leasehold-dev/leasehold"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/partition"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Config is what a manager is told when it starts.
+type Config struct {
+	// Store keeps what the group must not forget. It is the same store for all
+	// managers of a group, and belongs to the caller, who closes it after the
+	// manager.
+	Store store.Store
+
+	// Listener is where owners, lookups, tools and other managers connect. The
+	// manager closes it.
+	Listener net.Listener
+	// Advertise is the address at which all of them reach this manager; it is
+	// also its name in the group. Default: the listener's address, which must
+	// then be one that others can connect to.
+	Advertise string
+	// Health is where /healthz and /readyz are served. Nil for nowhere. The
+	// manager closes it.
+	Health net.Listener
+
+	// TTL is for how long a leader acts without renewing its leadership, and so
+	// how long it takes to replace one that dies: TTL x Drift. Shorter means
+	// faster failover; longer means that a slow store does not end a
+	// leadership. Default 2 s.
+	TTL time.Duration
+	// Drift bounds how much faster one manager's clock may run than another's.
+	// Default 1.20.
+	Drift float64
+
+	// Policy, if set, replaces the policy that a namespace is configured with.
+	// It is asked once for each configuration; nil means the usual one. All
+	// managers of a group must have the same.
+	Policy func(namespace leasehold.Namespace, configured string) partition.Policy
+
+	// Members is set if the managers keep the store among themselves.
+	Members Members
+	// StoreName says in a few words where the table is kept, for people.
+	StoreName string
+	// Build says what this process runs, for people.
+	Build string
+
+	// ServerCredentials and ClientCredentials are how connections to this
+	// manager, and from it to the others, are secured. Default: not at all.
+	ServerCredentials credentials.TransportCredentials
+	ClientCredentials credentials.TransportCredentials
+	// DialOptions are for connections to other managers, and come last.
+	DialOptions []grpc.DialOption
+	// MaxStreams bounds the owners and lookups connected. Default 65,536.
+	MaxStreams int
+	// MaxConnections bounds the connections, which each take a file descriptor.
+	// Those beyond wait until one ends. Default 16,384.
+	MaxConnections int
+
+	// Logger gets what happens and why. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// Members is what managers that keep the store among themselves can do about
+// their number.
+type Members interface {
+	Members(ctx context.Context) ([]store.Member, error)
+	AddMember(ctx context.Context, name, peerURL string) (store.Member, error)
+	RemoveMember(ctx context.Context, nameOrID string) error
+	Cluster() string
+}
+
+const opStart = "start manager"
+
+func (c *Config) validate() error {
+	bad := func(format string, args ...any) error {
+		return leasehold.Errorf(opStart, leasehold.Invalid, c.Advertise, format, args...)
+	}
+	if c.Store == nil || c.Listener == nil {
+		return bad("Store and Listener must be set")
+	}
+	if c.Advertise == "" {
+		c.Advertise = c.Listener.Addr().String()
+	}
+	if err := ValidateAdvertise(c.Advertise); err != nil {
+		return err
+	}
+	if c.TTL == 0 {
+		c.TTL = 2 * time.Second
+	}
+	if c.Drift == 0 {
+		c.Drift = 1.20
+	}
+	if c.TTL < 100*time.Millisecond || c.TTL > time.Hour {
+		return bad("the leader's time is %v, want 100ms to 1h", c.TTL)
+	}
+	if !(c.Drift >= 1 && c.Drift <= protocol.MaxDrift) {
+		return bad("drift is %v, want 1 to %d", c.Drift, protocol.MaxDrift)
+	}
+	if c.MaxStreams == 0 {
+		c.MaxStreams = 1 << 16
+	}
+	if c.MaxConnections == 0 {
+		c.MaxConnections = 1 << 14
+	}
+	if c.MaxStreams < 1 || c.MaxConnections < 1 {
+		return bad("MaxStreams is %d and MaxConnections %d, want more than 0", c.MaxStreams, c.MaxConnections)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.ClientCredentials == nil {
+		c.ClientCredentials = insecure.NewCredentials()
+	}
+	if c.ServerCredentials == nil {
+		c.ServerCredentials = insecure.NewCredentials()
+	}
+	return nil
+}
+
+// ValidateAdvertise reports what is wrong with an address at which others are
+// to reach a manager.
+func ValidateAdvertise(addr string) error {
+	bad := func(format string, args ...any) error {
+		return leasehold.Errorf("advertise", leasehold.Invalid, addr, format, args...)
+	}
+	host, port, err := net.SplitHostPort(addr)
+	switch {
+	case err != nil:
+		return bad("want host:port: %w", err)
+	case port == "" || port == "0":
+		return bad("names no port that others can connect to")
+	case host == "" || net.ParseIP(host).IsUnspecified():
+		return bad("means every address of this computer, and others cannot connect to that; name one, such as 10.0.0.1:%s", port)
+	case len(addr) > leasehold.MaxOwnerIDLen || strings.ContainsAny(addr, " \t\r\n"):
+		return bad("is longer than %d bytes or has spaces in it", leasehold.MaxOwnerIDLen)
+	}
+	return nil
+}
+
+func (c *Config) serverOptions(own []grpc.ServerOption) []grpc.ServerOption {
+	return append(own, grpc.Creds(c.ServerCredentials), grpc.WaitForHandlers(true))
+}
+
+// seams is how many ranges more than it needs a table may always have. To make
+// it smaller costs state, and a small table need not be smaller: when one of two
+// owners leaves, the other is to keep what it has.
+const seams = 2048
+
+// gather is how long an owner that joins waits for others: long enough for a
+// deployment that starts many at once to be one change, and not a hundred.
+const gather = 250 * time.Millisecond
+
+// configure makes of a stored configuration what a namespace's machine is told.
+func (c *Config) configure(n storage.Namespace) (machine.Config, error) {
+	cfg := machine.Config{
+		Timing:    protocol.Timing{Lease: n.Lease, Renew: n.Renew, Drift: n.Drift},
+		MaxOwners: n.MaxOwners,
+		Gather:    min(gather, n.Renew/4),
+		Seams:     seams,
+	}
+	if err := cfg.Timing.Validate(); err != nil {
+		return machine.Config{}, err
+	}
+	policy, err := c.policy(n)
+	cfg.Policy = policy
+	return cfg, err
+}
+
+func (c *Config) policy(n storage.Namespace) (partition.Policy, error) {
+	if c.Policy != nil {
+		if p := c.Policy(n.Name, n.Policy); p != nil {
+			return p, nil
+		}
+	}
+	switch n.Policy {
+	case "", partition.Consistent{}.Name():
+		return partition.Consistent{VirtualNodes: n.VirtualNodes}, nil
+	case partition.Even{}.Name():
+		return partition.Even{}, nil
+	case partition.Static{}.Name():
+		slots := make([]partition.Slot, len(n.Static))
+		for i, s := range n.Static {
+			slots[i] = partition.Slot{Start: s.Start, Owner: s.Owner}
+		}
+		return partition.NewStatic(slots)
+	}
+	return nil, leasehold.Errorf("configure namespace", leasehold.Invalid, string(n.Name),
+		"this manager knows no policy %q; it may have been configured by a newer one: upgrade this one", n.Policy)
+}
+
+// drift is the configured bound as the machines want it.
+func (c *Config) drift() mono.Drift { return mono.Drift(math.Max(1, c.Drift)) }

@@ -1,0 +1,57 @@
+package manager
+
+import (
+	"errors"
+	"io"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+)
+
+// A conversation is a stream with a peer: one goroutine listens, and the
+// handler's own speaks.
+type conversation[Req, Out any] struct {
+	recv    func() (*Req, error)
+	hear    func(*Req) error // an error ends the conversation
+	mailbox <-chan Out
+	send    func(Out) error
+	stop    <-chan struct{} // ends the conversation
+}
+
+// converse speaks until the peer hangs up, something is wrong, or the manager
+// ends. The listener cannot be made to stop while it waits for the peer: it
+// ends when the handler has returned, because gRPC then ends the stream. The
+// manager waits for it.
+func converse[Req, Out any](m *Manager, c conversation[Req, Out]) error {
+	ended := make(chan error, 1)
+	m.running.Go(func() { ended <- listen(c) })
+	for {
+		select {
+		case why := <-ended:
+			if errors.Is(why, io.EOF) {
+				return nil
+			}
+			return wire.FromError(why)
+		case <-c.stop:
+			return wire.FromError(leasehold.Errorf("serve", leasehold.Closed, m.cfg.Advertise, "another stream has taken the place of this one"))
+		case <-m.ctx.Done():
+			return wire.FromError(leasehold.Errorf("serve", leasehold.Unavailable, m.cfg.Advertise, "this manager is shutting down"))
+		case out := <-c.mailbox:
+			if err := c.send(out); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func listen[Req, Out any](c conversation[Req, Out]) error {
+	for {
+		message, err := c.recv()
+		if err != nil {
+			return err
+		}
+		if err := c.hear(message); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package manager
+
+import (
+	"context"
+	"sync"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/machine/lookup"
+	"github.com/leasehold-dev/leasehold/internal/machine/node"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// feeds are the streams on which a standby follows the leader's tables for its
+// own lookups: one for each namespace, over one connection.
+type feeds struct {
+	m       *Manager
+	running sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+	open   map[leasehold.Namespace]*feed
+}
+
+// A feed is one such stream.
+type feed struct {
+	to     string
+	cancel context.CancelFunc
+	// mailbox holds the newest question that has not left.
+	mailbox chan *leaseholdv1.FollowRequest
+}
+
+func newFeeds(m *Manager) *feeds { return &feeds{m: m, open: make(map[leasehold.Namespace]*feed)} }
+
+// ask sends a question to the leader, over the stream that there is or a new
+// one. Only the driver's goroutine asks.
+func (f *feeds) ask(a node.Follow) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return
+	}
+	to := string(a.To)
+	at := f.open[a.Namespace]
+	if at == nil || at.to != to {
+		if at != nil {
+			at.cancel()
+		}
+		ctx, cancel := context.WithCancel(f.m.ctx)
+		at = &feed{to: to, cancel: cancel, mailbox: make(chan *leaseholdv1.FollowRequest, 1)}
+		f.open[a.Namespace] = at
+		f.running.Go(func() {
+			defer f.forget(a.Namespace, at)
+			f.run(ctx, a.Namespace, at)
+		})
+	}
+	select {
+	case <-at.mailbox:
+	default:
+	}
+	at.mailbox <- wire.FromLookupRequest(a.Request)
+}
+
+func (f *feeds) forget(ns leasehold.Namespace, at *feed) {
+	at.cancel()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.open[ns] == at {
+		delete(f.open, ns)
+	}
+}
+
+// run follows one namespace until the stream breaks. The machine asks again if
+// it is not answered, and that opens another.
+func (f *feeds) run(ctx context.Context, ns leasehold.Namespace, at *feed) {
+	conn, err := f.m.leader.to(at.to)
+	if err != nil {
+		f.m.log.Debug("cannot follow the leader", "leader", at.to, "why", err)
+		return
+	}
+	stream, err := leaseholdv1.NewLookupServiceClient(conn).Follow(ctx)
+	if err != nil {
+		f.m.log.Debug("cannot follow the leader", "leader", at.to, "namespace", ns, "why", wire.ToError(err))
+		return
+	}
+	f.running.Go(func() {
+		defer at.cancel()
+		for {
+			message, err := stream.Recv()
+			if err != nil {
+				return
+			}
+			if event := readFeed(message); event != nil {
+				f.m.driver.Post(ctx, node.Followed{Namespace: ns, Event: event})
+			}
+		}
+	})
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case question := <-at.mailbox:
+			if stream.Send(question) != nil {
+				return
+			}
+		}
+	}
+}
+
+// readFeed returns what a message means to our own lookup, nil if nothing.
+func readFeed(message *leaseholdv1.FollowResponse) lookup.Event {
+	switch kind := message.GetKind().(type) {
+	case *leaseholdv1.FollowResponse_Update:
+		if reply, err := wire.ToLookupReply(kind.Update, protocol.DefaultLimits); err == nil {
+			return lookup.Reply{LookupReply: reply}
+		}
+	case *leaseholdv1.FollowResponse_NotLeader:
+		if hint, err := wire.ToNotLeader(kind.NotLeader); err == nil {
+			return lookup.Redirect{NotLeader: hint}
+		}
+	case *leaseholdv1.FollowResponse_Refusal:
+		return lookup.Refused{Kind: leasehold.KindOf(wire.ToRefusal(kind.Refusal))}
+	}
+	return nil
+}
+
+// drop ends all streams: we lead, and follow nobody.
+func (f *feeds) drop() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, at := range f.open {
+		at.cancel()
+	}
+}
+
+func (f *feeds) close() {
+	f.mu.Lock()
+	f.closed = true
+	f.mu.Unlock()
+	f.drop()
+	f.running.Wait()
+}

@@ -1,0 +1,102 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// forwardedHeader marks a call that comes from another manager. It is not
+// forwarded again: two managers that take each other for the leader must not
+// play ball.
+const forwardedHeader = "leasehold-forwarded"
+
+// elsewhere returns a connection to the leader if that is another manager, nil
+// if the call is to be answered here.
+func (m *Manager) elsewhere(ctx context.Context) (*grpc.ClientConn, error) {
+	if len(metadata.ValueFromIncomingContext(ctx, forwardedHeader)) > 0 {
+		return nil, nil
+	}
+	var leader string
+	err := m.driver.Do(ctx, func(now mono.Instant) {
+		if !m.node.Leads(now) {
+			id, _ := m.node.Leader()
+			leader = string(id)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if leader == "" || leader == m.cfg.Advertise {
+		return nil, nil
+	}
+	return m.leader.to(leader)
+}
+
+func outgoingContext(ctx context.Context) context.Context {
+	return metadata.AppendToOutgoingContext(ctx, forwardedHeader, "1")
+}
+
+// forward lets the leader answer a call, and reports whether it did.
+func forward[Req, Resp any](ctx context.Context, m *Manager, r *Req,
+	call func(leaseholdv1.AdminServiceClient, context.Context, *Req, ...grpc.CallOption) (*Resp, error),
+) (*Resp, error, bool) {
+	conn, err := m.elsewhere(ctx)
+	if err != nil {
+		return nil, wire.FromError(err), true
+	}
+	if conn == nil {
+		return nil, nil, false
+	}
+	answer, err := call(leaseholdv1.NewAdminServiceClient(conn), outgoingContext(ctx), r)
+	return answer, explain(m, conn, err), true
+}
+
+// forwardStream is forward for calls that are answered in pieces.
+func forwardStream[Req, Resp any](ctx context.Context, m *Manager, r *Req,
+	call func(leaseholdv1.AdminServiceClient, context.Context, *Req, ...grpc.CallOption) (grpc.ServerStreamingClient[Resp], error),
+	send func(*Resp) error,
+) (error, bool) {
+	conn, err := m.elsewhere(ctx)
+	if err != nil {
+		return wire.FromError(err), true
+	}
+	if conn == nil {
+		return nil, false
+	}
+	pieces, err := call(leaseholdv1.NewAdminServiceClient(conn), outgoingContext(ctx), r)
+	if err != nil {
+		return explain(m, conn, err), true
+	}
+	for {
+		piece, err := pieces.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil, true
+		}
+		if err != nil {
+			return explain(m, conn, err), true
+		}
+		if err := send(piece); err != nil {
+			return err, true
+		}
+	}
+}
+
+// explain says on whose behalf a call failed, if the leader could not be
+// reached: the caller knows only us.
+func explain(m *Manager, conn *grpc.ClientConn, err error) error {
+	ours := wire.ToError(err)
+	if leasehold.KindOf(ours) != leasehold.Unavailable {
+		return err
+	}
+	return wire.FromError(leasehold.Errorf("ask the leader", leasehold.Unavailable, conn.Target()[len("passthrough:///"):],
+		"%s stands by, and the leader does not answer: %w", m.cfg.Advertise, ours))
+}

@@ -1,0 +1,58 @@
+package manager
+
+import (
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+)
+
+// leaderConn is a standby's connection to the leader, for following tables and
+// forwarding what only the leader can do.
+type leaderConn struct {
+	m *Manager
+
+	mu   sync.Mutex
+	addr string
+	conn *grpc.ClientConn
+}
+
+func newLeaderConn(m *Manager) *leaderConn { return &leaderConn{m: m} }
+
+// to returns the connection to a leader, a new one if that is another than the
+// last time.
+func (l *leaderConn) to(addr string) (*grpc.ClientConn, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conn != nil && l.addr == addr {
+		return l.conn, nil
+	}
+	options := append(wire.DialOptions(),
+		grpc.WithTransportCredentials(l.m.cfg.ClientCredentials),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+			MinConnectTimeout: 2 * time.Second,
+		}))
+	conn, err := grpc.NewClient("passthrough:///"+addr, append(options, l.m.cfg.DialOptions...)...)
+	if err != nil {
+		return nil, &leasehold.Error{Op: "connect to the leader", Kind: leasehold.Unavailable, Subject: addr, Err: err}
+	}
+	if l.conn != nil {
+		_ = l.conn.Close() // to one who no longer leads
+	}
+	l.addr, l.conn = addr, conn
+	return conn, nil
+}
+
+func (l *leaderConn) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conn != nil {
+		_ = l.conn.Close()
+		l.conn = nil
+	}
+}

@@ -1,0 +1,93 @@
+package manager
+
+import (
+	"sync"
+	"time"
+
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+)
+
+// leading follows who leads, for people, health checks and those who watch.
+// Nothing is decided by it.
+type leading struct {
+	begun mono.Instant // when we last began to lead; the driver's goroutine alone
+
+	mu    sync.Mutex
+	ours  bool
+	id    storage.ManagerID
+	term  uint64
+	ready bool
+	ended chan struct{} // closed when we cease to lead; nil while nobody asks
+}
+
+func (l *leading) begin(now mono.Instant) { l.begun = now }
+
+func (l *leading) since(now mono.Instant) time.Duration { return now.Sub(l.begun) }
+
+// check compares what the machine knows with what was last known. It runs
+// after every step, on the driver's goroutine.
+func (l *leading) check(m *Manager, now mono.Instant) {
+	ours := m.node.Leads(now)
+	id, term := m.node.Leader()
+	if id == storage.ManagerID(m.cfg.Advertise) && !ours {
+		id = ""
+	}
+	ready := id != "" && (!ours || m.node.Catalog() != nil)
+	l.mu.Lock()
+	changed := ours != l.ours || id != l.id || uint64(term) != l.term
+	readiness := ready != l.ready
+	l.ours, l.id, l.term, l.ready = ours, id, uint64(term), ready
+	if !ours && l.ended != nil {
+		close(l.ended)
+		l.ended = nil
+	}
+	l.mu.Unlock()
+	if changed {
+		l.log(m, ours, id, uint64(term))
+		m.events.led(protocol.NotLeader{Term: term, Leader: id})
+	}
+	if readiness && ready && ours {
+		// They ask again and again while nobody leads. This spares them the
+		// rest of their patience.
+		m.owners.announce(notLeader{protocol.NotLeader{Term: term, Leader: id}})
+	}
+	if readiness {
+		status := healthpb.HealthCheckResponse_NOT_SERVING
+		if ready {
+			status = healthpb.HealthCheckResponse_SERVING
+		}
+		m.health.SetServingStatus("", status)
+	}
+}
+
+func (l *leading) log(m *Manager, ours bool, id storage.ManagerID, term uint64) {
+	switch {
+	case ours:
+		m.log.Info("this manager leads", "term", term)
+	case id != "":
+		m.log.Info("this manager stands by", "leader", id, "term", term)
+	default:
+		m.log.Info("no manager leads", "term", term)
+	}
+}
+
+// lost is closed when we cease to lead; if we do not lead now, the next time.
+func (l *leading) lost() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended == nil {
+		l.ended = make(chan struct{})
+	}
+	return l.ended
+}
+
+// readiness returns whether we can serve, and who leads.
+func (l *leading) readiness() (bool, storage.ManagerID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ready, l.id
+}

@@ -1,0 +1,253 @@
+package manager
+
+import (
+	"sync"
+
+	"google.golang.org/grpc"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/machine/node"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// lookups knows the streams of lookups, and of standbys that follow us.
+type lookups struct {
+	most int
+
+	mu      sync.Mutex
+	closed  bool
+	newest  uint64
+	streams map[uint64]*lookupStream
+	spaces  map[leasehold.Namespace]map[uint64]*lookupStream
+
+	// snapshots remembers, for each namespace, the newest table that was sent
+	// as a whole, encoded. Thousands may ask for it at once.
+	snapshots map[leasehold.Namespace]*encoded
+}
+
+func newLookups(most int) *lookups {
+	return &lookups{
+		most: most, streams: make(map[uint64]*lookupStream),
+		spaces:    make(map[leasehold.Namespace]map[uint64]*lookupStream),
+		snapshots: make(map[leasehold.Namespace]*encoded),
+	}
+}
+
+// lookupQueue is how many messages may wait for a lookup that reads slowly.
+// Beyond that they are dropped: it finds that some are missing, and asks.
+const lookupQueue = 32
+
+// A lookupStream is one conversation with one lookup.
+type lookupStream struct {
+	id        uint64
+	namespace leasehold.Namespace // once it is known; guarded by the lookups' lock
+	mailbox   chan outgoing
+}
+
+// outgoing is a message to a lookup: one of its own, or an encoded update that
+// others get too, marked as an answer to it.
+type outgoing struct {
+	message *leaseholdv1.FollowResponse
+	update  *encoded
+	answer  *protocol.LookupReply // nil if the update was not asked for
+}
+
+// An encoded update is encoded by whoever sends it first, and by nobody twice.
+type encoded struct {
+	reply *protocol.LookupReply
+	once  sync.Once
+	frame *wire.Frame
+	err   error
+}
+
+func (e *encoded) bytes() (*wire.Frame, error) {
+	e.once.Do(func() { e.frame, e.err = wire.EncodeUpdate(e.reply) })
+	return e.frame, e.err
+}
+
+// admit numbers a stream, unless there are too many.
+func (l *lookups) admit() (*lookupStream, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, &leasehold.Error{Op: "follow", Kind: leasehold.Closed}
+	}
+	if len(l.streams) >= l.most {
+		return nil, leasehold.Errorf("follow", leasehold.Limit, "", "this manager has %d lookups connected, and that is its limit: connect to another manager of the group", len(l.streams))
+	}
+	l.newest++
+	s := &lookupStream{id: l.newest, mailbox: make(chan outgoing, lookupQueue)}
+	l.streams[s.id] = s
+	return s, nil
+}
+
+// subscribe makes a stream hear of a namespace.
+func (l *lookups) subscribe(s *lookupStream, ns leasehold.Namespace) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.namespace = ns
+	if l.spaces[ns] == nil {
+		l.spaces[ns] = make(map[uint64]*lookupStream)
+	}
+	l.spaces[ns][s.id] = s
+}
+
+func (l *lookups) leave(s *lookupStream) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.streams, s.id)
+	if in := l.spaces[s.namespace]; in != nil {
+		delete(in, s.id)
+		if len(in) == 0 {
+			delete(l.spaces, s.namespace)
+			delete(l.snapshots, s.namespace)
+		}
+	}
+}
+
+// put leaves a message for a lookup. If it reads too slowly, everything that
+// waits is dropped: what comes next tells it that something is missing.
+func (s *lookupStream) put(out outgoing) {
+	select {
+	case s.mailbox <- out:
+		return
+	default:
+	}
+	for range lookupQueue {
+		select {
+		case <-s.mailbox:
+		default:
+		}
+	}
+	select {
+	case s.mailbox <- out:
+	default: // the lock is held: nobody else puts anything in
+	}
+}
+
+// send sends a message to one lookup.
+func (l *lookups) send(to uint64, message *leaseholdv1.FollowResponse) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := l.streams[to]; s != nil {
+		s.put(outgoing{message: message})
+	}
+}
+
+// answer sends a reply to the lookup that asked for it.
+func (l *lookups) answer(to uint64, reply *protocol.LookupReply) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.streams[to]
+	switch {
+	case s == nil:
+	case reply.Snapshot == nil:
+		s.put(outgoing{update: &encoded{reply: reply}})
+	default:
+		s.put(outgoing{update: l.snapshot(reply), answer: reply})
+	}
+}
+
+// snapshot returns the encoded form of the table in a reply, shared by all who
+// get the same.
+func (l *lookups) snapshot(reply *protocol.LookupReply) *encoded {
+	if e := l.snapshots[reply.Namespace]; e != nil && sameTable(e.reply, reply) {
+		return e
+	}
+	e := &encoded{reply: reply}
+	l.snapshots[reply.Namespace] = e
+	return e
+}
+
+func sameTable(a, b *protocol.LookupReply) bool {
+	return a.Snapshot == b.Snapshot && a.Term == b.Term && a.Leader == b.Leader
+}
+
+// broadcast sends news to all lookups of a namespace.
+func (l *lookups) broadcast(reply *protocol.LookupReply) {
+	news := &encoded{reply: reply}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.spaces[reply.Namespace] {
+		s.put(outgoing{update: news})
+	}
+}
+
+// connected returns how many lookups of a namespace there are.
+func (l *lookups) connected(ns leasehold.Namespace) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.spaces[ns])
+}
+
+// close admits nobody any more. Those who are there end with the manager.
+func (l *lookups) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+}
+
+// lookupService is the wire's end of it.
+type lookupService struct {
+	leaseholdv1.UnimplementedLookupServiceServer
+	m *Manager
+}
+
+// Follow is a conversation with a lookup.
+func (s *lookupService) Follow(stream grpc.BidiStreamingServer[leaseholdv1.FollowRequest, leaseholdv1.FollowResponse]) error {
+	out, err := s.m.lookups.admit()
+	if err != nil {
+		return wire.FromError(err)
+	}
+	defer s.m.lookups.leave(out)
+	hearing := lookupHearing{m: s.m, stream: out}
+	return converse(s.m, conversation[leaseholdv1.FollowRequest, outgoing]{
+		recv: stream.Recv, hear: hearing.hear, mailbox: out.mailbox,
+		send: func(o outgoing) error { return sendOutgoing(stream, o) },
+	})
+}
+
+func sendOutgoing(stream grpc.ServerStream, o outgoing) error {
+	if o.message != nil {
+		return stream.SendMsg(o.message)
+	}
+	frame, err := o.update.bytes()
+	if err != nil {
+		return wire.FromError(err)
+	}
+	if o.answer != nil {
+		frame = frame.Answer(o.answer.Echo, o.answer.Age)
+	}
+	return stream.SendMsg(frame)
+}
+
+// lookupHearing is the listening half of a conversation with a lookup.
+type lookupHearing struct {
+	m         *Manager
+	stream    *lookupStream
+	namespace leasehold.Namespace // of the first message, and all others
+}
+
+func (h *lookupHearing) hear(r *leaseholdv1.FollowRequest) error {
+	first := h.namespace == ""
+	if first {
+		if err := wire.CheckVersion(r.GetVersion()); err != nil {
+			return err
+		}
+	}
+	request, err := wire.ToLookupRequest(r, h.stream.id)
+	if err != nil {
+		return err
+	}
+	if first {
+		h.namespace = request.Namespace
+		h.m.lookups.subscribe(h.stream, h.namespace)
+	}
+	if request.Namespace != h.namespace {
+		return leasehold.Errorf("follow", leasehold.Invalid, string(request.Namespace), "a stream is for one namespace, this one is for %q", h.namespace)
+	}
+	h.m.driver.Post(h.m.ctx, node.Lookup{LookupRequest: request})
+	return nil
+}

@@ -1,0 +1,71 @@
+package manager
+
+import (
+	"testing"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/table"
+)
+
+// A lookup that does not read costs a bounded amount of memory, and what it
+// finds at last tells it that something is missing.
+func TestSlowLookup(t *testing.T) {
+	l := newLookups(8)
+	s, err := l.admit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.subscribe(s, "pool")
+	const news = 10*lookupQueue + 7
+	for i := range news {
+		l.broadcast(&protocol.LookupReply{Namespace: "pool", Term: 1, LSN: leasehold.LSN(i + 1), From: leasehold.LSN(i)})
+	}
+	waiting := len(s.mailbox)
+	if waiting == 0 || waiting > lookupQueue {
+		t.Fatalf("%d messages wait, want 1 to %d", waiting, lookupQueue)
+	}
+	first := (<-s.mailbox).update.reply
+	var last *protocol.LookupReply
+	for range waiting - 1 {
+		last = (<-s.mailbox).update.reply
+	}
+	if first.From == 0 || last.LSN != news {
+		t.Errorf("what is left goes from %d to %d, want a gap before it and the newest at its end", first.From, last.LSN)
+	}
+}
+
+// However many ask for the table, it is encoded once, until it changes.
+func TestSnapshotIsEncodedOnce(t *testing.T) {
+	l := newLookups(100)
+	frozen, changed := table.New(), table.New()
+	reply := func(t *table.Table, echo protocol.Seq) *protocol.LookupReply {
+		return &protocol.LookupReply{Namespace: "pool", Term: 1, Echo: echo, Snapshot: t}
+	}
+	var updates []*encoded
+	for i := range 10 {
+		s, err := l.admit()
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.subscribe(s, "pool")
+		l.answer(s.id, reply(frozen, protocol.Seq(i+1)))
+		out := <-s.mailbox
+		if out.answer.Echo != protocol.Seq(i+1) {
+			t.Errorf("lookup %d gets the answer to question %d", i, out.answer.Echo)
+		}
+		updates = append(updates, out.update)
+	}
+	for _, u := range updates {
+		a, err := u.bytes()
+		b, _ := updates[0].bytes()
+		if u != updates[0] || a != b || err != nil {
+			t.Fatal("the same table was encoded twice")
+		}
+	}
+	s, _ := l.admit()
+	l.answer(s.id, reply(changed, 1))
+	if out := <-s.mailbox; out.update == updates[0] {
+		t.Error("another table was taken for the same")
+	}
+}

@@ -1,0 +1,202 @@
+package manager
+
+import (
+	"context"
+	cryptorand "crypto/rand"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/net/netutil"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/reflection"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/driver"
+	"github.com/leasehold-dev/leasehold/internal/machine/election"
+	"github.com/leasehold-dev/leasehold/internal/machine/node"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// A Manager is one manager of a group. Its methods may be called from many
+// goroutines at once.
+type Manager struct {
+	cfg    Config
+	log    *slog.Logger
+	clock  *clock.Clock
+	node   *node.Machine // only the driver's goroutine touches it
+	driver *driver.Driver[node.Event, node.Action]
+	store  *storeIO
+
+	owners  *owners
+	lookups *lookups
+	feeds   *feeds // for the namespaces that we follow
+	leader  *leaderConn
+	events  *events
+
+	server *grpc.Server
+	health *health.Server
+	http   *http.Server
+
+	ctx      context.Context // ends when everything must
+	cancel   context.CancelFunc
+	running  sync.WaitGroup
+	resigned chan struct{} // closed when the store knows that we do not lead
+	ended    chan struct{} // closed when nothing runs any more
+	failure  error         // why, if nobody asked for it; read after ended
+
+	closing   sync.Once
+	resigning sync.Once
+	leading   leading
+}
+
+// Start starts a manager and returns when it listens. Whether it leads is found
+// out in the background; with a store that does not answer it waits, and says
+// so in the log.
+func Start(cfg Config) (*Manager, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	session, err := leasehold.NewSession(cryptorand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	m := &Manager{
+		cfg: cfg, clock: clock.New(), resigned: make(chan struct{}), ended: make(chan struct{}),
+		log: cfg.Logger.With("manager", cfg.Advertise),
+	}
+	m.ctx, m.cancel = context.WithCancel(context.Background())
+	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	m.node, err = node.New(m.clock.Now(), node.Config{
+		Election: election.Config{
+			Self: storage.ManagerID(cfg.Advertise), Session: session, TTL: cfg.TTL, Drift: cfg.drift(),
+			Rand: rand.New(rand.NewPCG(random.Uint64(), random.Uint64())),
+		},
+		Configure: cfg.configure,
+		Rand:      random,
+	})
+	if err != nil {
+		return nil, err
+	}
+	awake := driver.Woken[node.Event, node.Action](m.node, clock.NewDetector(m.clock), node.Slept{})
+	m.driver = driver.New(m.clock, awake, queueLength, m.act)
+	m.owners = newOwners(cfg.MaxStreams)
+	m.lookups = newLookups(cfg.MaxStreams)
+	m.leader = newLeaderConn(m)
+	m.feeds = newFeeds(m)
+	m.events = newEvents()
+	m.store = newStoreIO(m)
+	m.serve()
+	return m, nil
+}
+
+// queueLength is how many events may wait for the machine before whoever brings
+// them has to.
+const queueLength = 4096
+
+// serve starts everything that runs.
+func (m *Manager) serve() {
+	m.server = grpc.NewServer(m.cfg.serverOptions(wire.ServerOptions())...)
+	leaseholdv1.RegisterOwnerServiceServer(m.server, &ownerService{m: m})
+	leaseholdv1.RegisterLookupServiceServer(m.server, &lookupService{m: m})
+	leaseholdv1.RegisterAdminServiceServer(m.server, &adminService{m: m})
+	m.health = health.NewServer()
+	m.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
+	healthpb.RegisterHealthServer(m.server, m.health)
+	reflection.Register(m.server)
+
+	m.running.Go(func() { m.driver.Run(m.ctx) })
+	m.running.Go(func() { m.cfg.Store.WatchRecord(m.ctx, m.store.recordSeen) })
+	m.running.Go(func() {
+		if err := m.server.Serve(netutil.LimitListener(m.cfg.Listener, m.cfg.MaxConnections)); err != nil && m.ctx.Err() == nil {
+			m.fail(&leasehold.Error{Op: "serve", Kind: leasehold.Unavailable, Subject: m.cfg.Advertise, Err: err})
+		}
+	})
+	m.serveHealth()
+}
+
+// Addr returns the address at which others reach the manager.
+func (m *Manager) Addr() string { return m.cfg.Advertise }
+
+// Done is closed when the manager has ended, by Close or because it could not
+// go on: then Err says why.
+func (m *Manager) Done() <-chan struct{} { return m.ended }
+
+// Err returns why the manager ended, nil if it has not or was closed.
+func (m *Manager) Err() error {
+	select {
+	case <-m.ended:
+		return m.failure
+	default:
+		return nil
+	}
+}
+
+// fail ends the manager because it cannot go on.
+func (m *Manager) fail(why error) {
+	m.log.Error("the manager ends: " + why.Error())
+	go m.end(why)
+}
+
+// Close hands leadership over, if this manager has it, and ends everything. If
+// the context ends first, whoever takes over has to wait for the leader's time
+// to run out; nothing is lost. It waits for what it started.
+func (m *Manager) Close(ctx context.Context) error {
+	m.health.Shutdown()
+	m.resign()
+	var err error
+	select {
+	case <-m.resigned:
+	case <-m.ended:
+	case <-ctx.Done():
+		err = &leasehold.Error{Op: "close manager", Kind: leasehold.Unavailable, Subject: m.cfg.Advertise, Err: errors.New("leadership was not handed over in time")}
+	}
+	m.end(nil)
+	<-m.ended
+	return err
+}
+
+// resign asks the machine to hand leadership over. It does not wait.
+func (m *Manager) resign() {
+	m.resigning.Do(func() {
+		m.running.Go(func() { m.driver.PostUrgent(m.ctx, node.Election{Event: election.Resign{}}) })
+	})
+}
+
+func (m *Manager) end(why error) {
+	m.closing.Do(func() {
+		m.failure = why
+		m.cancel()
+		m.owners.close()
+		m.lookups.close()
+		m.server.Stop() // waits for the handlers
+		if m.http != nil {
+			_ = m.http.Close() // what it answers is over in an instant
+		}
+		m.feeds.close()
+		m.leader.close()
+		m.running.Wait()
+		m.store.wait()
+		close(m.ended)
+	})
+}
+
+// storePatience is how long a question to the store may take before the machine
+// is told that nobody knows.
+func (m *Manager) storePatience() time.Duration { return max(m.cfg.TTL, 2*time.Second) }
+
+// recordPatience is that for the leader record. It is short because etcd drops a
+// write that meets it without a leader of its own, and says nothing until the
+// time is up: whoever waits for long then is late to take over. To give up too
+// early costs a read.
+func (m *Manager) recordPatience() time.Duration {
+	return min(max(m.cfg.TTL/2, time.Second), 2*time.Second)
+}

@@ -1,0 +1,159 @@
+package manager_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/owner"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+func pool() *leaseholdv1.NamespaceConfig { return &leaseholdv1.NamespaceConfig{Name: "pool"} }
+
+// One manager, two owners, one lookup: every key has an owner, the lookup knows
+// which, and a key moves when an owner leaves.
+func TestOneManager(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		c.start("m1")
+		c.create("m1", pool())
+		a, b := c.join("a"), c.join("b")
+		l := c.open()
+		eventually(t, 5*time.Second, "all keys are owned", func() bool { return complete(a, b) && len(a.Leases()) > 0 && len(b.Leases()) > 0 })
+		synctest.Wait()
+		for _, word := range []string{"x", "y", "z", "alice", "bob"} {
+			key := leasehold.KeyOf(word)
+			at, ok := l.Find(key)
+			_, byA := a.Check(key)
+			_, byB := b.Check(key)
+			if !ok || byA == byB || byA != (at == "a:80") || byB != (at == "b:80") {
+				t.Errorf("%s: the lookup says %q, a holds it: %v, b holds it: %v", word, at, byA, byB)
+			}
+		}
+		c.leave(b)
+		eventually(t, 5*time.Second, "a has everything", func() bool { return complete(a) })
+		synctest.Wait()
+		if at, ok := l.Find(leasehold.KeyOf("x")); !ok || at != "a:80" {
+			t.Errorf("after b has left, x is at %q", at)
+		}
+	})
+}
+
+// The leader dies: nobody loses a lease, and generations stay as they were
+// (Centrifuge 2.1.1).
+func TestFailoverKeepsLeases(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		c.start("m1")
+		c.start("m2")
+		c.create("m1", pool())
+		a, b := c.join("a"), c.join("b")
+		l := c.open()
+		eventually(t, 5*time.Second, "all keys are owned", func() bool { return complete(a, b) && len(b.Leases()) > 0 })
+		before := [][]leasehold.Lease{a.Leases(), b.Leases()}
+		lsn := l.LSN()
+
+		c.crash("m1")
+		begun, held := time.Now(), true
+		eventually(t, 10*time.Second, "m2 leads and both owners have spoken to it", func() bool {
+			held = held && complete(a, b)
+			return c.status("m2").GetLeader() == addr("m2") && members(t, c, "m2") == 2
+		})
+		// TTL is 2 s, and a standby waits for TTL x drift from the last renewal.
+		if took := time.Since(begun); took > 3*time.Second {
+			t.Errorf("renewals resumed after %v, want at most 1.5 x TTL", took)
+		}
+		time.Sleep(15 * time.Second) // longer than any lease from before
+		if after := [][]leasehold.Lease{a.Leases(), b.Leases()}; !held || cmp.Diff(before, after) != "" {
+			t.Errorf("leases were lost (%v) or have changed:\n%s", !held, cmp.Diff(before, after))
+		}
+		if l.LSN() != lsn {
+			t.Errorf("the table has changed from %d to %d", lsn, l.LSN())
+		}
+	})
+}
+
+// members counts who takes part, as a manager sees it.
+func members(t *testing.T, c *cluster, name string) int {
+	t.Helper()
+	answer, err := c.admin(name).ListOwners(t.Context(), &leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: "pool"})
+	if err != nil {
+		return 0
+	}
+	n := 0
+	for _, o := range answer.GetOwners() {
+		if o.GetState() == leaseholdv1.OwnerState_OWNER_STATE_MEMBER {
+			n++
+		}
+	}
+	return n
+}
+
+// A manager that is closed hands over at once, and does not make the others
+// wait for its time to run out.
+func TestHandOver(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		c.start("m1")
+		c.start("m2")
+		c.create("m1", pool())
+		begun := time.Now()
+		c.stop("m1")
+		eventually(t, 5*time.Second, "m2 leads", func() bool { return c.status("m2").GetLeader() == addr("m2") })
+		if took := time.Since(begun); took > 500*time.Millisecond {
+			t.Errorf("the hand-over took %v", took)
+		}
+	})
+}
+
+// A standby serves lookups from what it follows, and says the same as the
+// leader; what people ask it, it lets the leader answer.
+func TestStandby(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		c.start("m1")
+		c.start("m2")
+		c.create("m2", pool()) // through the standby
+		a := c.join("a")
+		l := c.open(addr("m2"))
+		eventually(t, 5*time.Second, "the lookup knows a", func() bool {
+			at, ok := l.Find(0)
+			return ok && at == "a:80" && complete(a)
+		})
+		if n := c.status("m2").GetNamespaces()[0].GetLookups(); n != 1 {
+			t.Errorf("m2 serves %d lookups, want 1", n)
+		}
+		b := c.join("b")
+		eventually(t, time.Second, "the lookup hears of b at once", func() bool {
+			for _, lease := range b.Leases() {
+				if at, _ := l.Find(lease.Range.Start); at == "b:80" {
+					return true
+				}
+			}
+			return false
+		})
+		leader, standby := c.status("m1"), c.status("m2")
+		if leader.GetLeader() != standby.GetLeader() || leader.GetTerm() != standby.GetTerm() {
+			t.Errorf("m1 says %s leads, m2 says %s", leader.GetLeader(), standby.GetLeader())
+		}
+	})
+}
+
+// Without a namespace there is nothing to join, and the error says what to do.
+func TestNoSuchNamespace(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		c.start("m1")
+		c.start("m2")
+		const want = `leasehold namespace create pool`
+		_, err := owner.Join(t.Context(), c.ownerConfig("a"))
+		if !errors.Is(err, leasehold.NotFound) || !contains(err.Error(), want) {
+			t.Errorf("an owner is told: %v", err)
+		}
+		_, err = c.admin("m2").ListOwners(t.Context(), &leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: "pool"})
+		if err = wire.ToError(err); !errors.Is(err, leasehold.NotFound) || !contains(err.Error(), want) {
+			t.Errorf("a person is told: %v", err)
+		}
+	})
+}

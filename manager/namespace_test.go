@@ -1,0 +1,133 @@
+package manager_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+func contains(text, part string) bool { return strings.Contains(text, part) }
+
+// A namespace is created once, changed while it is used, deleted, and created
+// again: generations go on where they ended.
+func TestNamespaceLife(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		c.start("m1")
+		c.create("m1", pool())
+		admin, ctx := c.admin("m1"), t.Context()
+		_, err := admin.CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: pool()})
+		if err = wire.ToError(err); !errors.Is(err, leasehold.Exists) {
+			t.Errorf("a second one: %v", err)
+		}
+		a := c.join("a")
+		eventually(t, 5*time.Second, "a has everything", func() bool { return complete(a) })
+
+		longer := pool()
+		longer.Timing = &leaseholdv1.Timing{Lease: int64(20 * time.Second)}
+		if _, err := admin.UpdateNamespace(ctx, &leaseholdv1.UpdateNamespaceRequest{Version: wire.Version, Namespace: longer}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Second)
+		if !complete(a) {
+			t.Error("a lost something to a new configuration")
+		}
+		generation := c.status("m1").GetNamespaces()[0].GetNewestGeneration()
+
+		if _, err := admin.DeleteNamespace(ctx, &leaseholdv1.DeleteNamespaceRequest{Version: wire.Version, Name: "pool"}); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(c.status("m1").GetNamespaces()); n != 0 {
+			t.Errorf("%d namespaces are left", n)
+		}
+		c.create("m1", pool())
+		eventually(t, time.Minute, "a has everything again", func() bool { return complete(a) })
+		if newest := c.status("m1").GetNamespaces()[0].GetNewestGeneration(); newest < generation {
+			t.Errorf("generation %d comes after %d", newest, generation)
+		}
+	})
+}
+
+// Nobody but the store knows how a namespace is configured: a new leader knows
+// it too.
+func TestConfigurationSurvives(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		c.start("m1")
+		config := pool()
+		config.Policy, config.MaxOwners = "even", 7
+		c.create("m1", config)
+		c.stop("m1")
+		c.start("m2")
+		eventually(t, 5*time.Second, "m2 leads", func() bool { return c.status("m2").GetLeader() == addr("m2") })
+		answer, err := c.admin("m2").ListNamespaces(t.Context(), &leaseholdv1.ListNamespacesRequest{Version: wire.Version})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := answer.GetNamespaces()[0]; got.GetPolicy() != "even" || got.GetMaxOwners() != 7 {
+			t.Errorf("m2 knows %v", got)
+		}
+	})
+}
+
+// What was, can be read: who held a key, since when, and why that ended.
+func TestHistory(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		c.start("m1")
+		c.create("m1", pool())
+		a := c.join("a")
+		eventually(t, 5*time.Second, "a has everything", func() bool { return complete(a) })
+		c.leave(a)
+		b := c.join("b")
+		eventually(t, 5*time.Second, "b has everything", func() bool { return complete(b) })
+		answer, err := c.admin("m1").ListHistory(t.Context(), &leaseholdv1.ListHistoryRequest{Version: wire.Version, Namespace: "pool", Key: 42})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var story []string
+		for _, e := range answer.GetEntries() {
+			story = append(story, e.GetKind().String()+" "+e.GetHolder().GetOwner()+" "+e.GetCause().String())
+		}
+		want := "CHANGE_KIND_GRANTED b CAUSE_UNSPECIFIED, CHANGE_KIND_VACATED a CAUSE_LEFT, CHANGE_KIND_GRANTED a CAUSE_UNSPECIFIED"
+		if got := strings.Join(story, ", "); got != want || answer.GetTruncated() {
+			t.Errorf("the history of a key, newest first:\n%s\nwant\n%s", got, want)
+		}
+	})
+}
+
+// Whoever watches hears of it, through a standby too.
+func TestWatch(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		c.start("m1")
+		c.start("m2")
+		c.create("m1", pool())
+		watch, err := c.admin("m2").Watch(t.Context(), &leaseholdv1.WatchRequest{Version: wire.Version, Namespace: "pool"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		c.join("a")
+		var notes []string
+		for {
+			event, err := watch.Recv()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := event.GetNote(); n != nil {
+				notes = append(notes, n.GetWhat()+" "+n.GetOwner())
+			}
+			if change := event.GetChange(); change != nil {
+				if change.GetHolder().GetOwner() != "a" || change.GetLsn() != 1 {
+					t.Errorf("the first change is %v", change)
+				}
+				break
+			}
+		}
+		if got := strings.Join(notes, ", "); got != "hello a, joined a" {
+			t.Errorf("notes: %s", got)
+		}
+	})
+}

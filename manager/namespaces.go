@@ -1,0 +1,115 @@
+package manager
+
+import (
+	"context"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/machine/node"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// CreateNamespace adds a namespace to the catalog.
+func (s *adminService) CreateNamespace(ctx context.Context, r *leaseholdv1.CreateNamespaceRequest) (*leaseholdv1.CreateNamespaceResponse, error) {
+	n, err := readNamespace(r.GetVersion(), r.GetNamespace())
+	if err != nil {
+		return nil, wire.FromError(err)
+	}
+	if answer, err, done := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.CreateNamespace); done {
+		return answer, err
+	}
+	err = s.rewrite(ctx, func(c *storage.Catalog) (*storage.Catalog, error) {
+		const op = "create namespace"
+		switch {
+		case c.Find(n.Name) != nil:
+			return nil, leasehold.Errorf(op, leasehold.Exists, string(n.Name), "there is one already; change it with: leasehold namespace update %s", n.Name)
+		case len(c.Namespaces) >= storage.MaxNamespaces:
+			return nil, leasehold.Errorf(op, leasehold.Limit, string(n.Name), "there are %d namespaces, and that is the limit", len(c.Namespaces))
+		}
+		next := n
+		if before := c.Entry(n.Name); before != nil {
+			// It was deleted not long ago, and its owners may still be there.
+			next.Promised = before.Promising(n.Lease, n.Renew, n.Drift).Promised
+		}
+		return c.With(next), nil
+	})
+	return &leaseholdv1.CreateNamespaceResponse{Namespace: wire.FromNamespace(n)}, wire.FromError(err)
+}
+
+// UpdateNamespace replaces a namespace's configuration.
+func (s *adminService) UpdateNamespace(ctx context.Context, r *leaseholdv1.UpdateNamespaceRequest) (*leaseholdv1.UpdateNamespaceResponse, error) {
+	n, err := readNamespace(r.GetVersion(), r.GetNamespace())
+	if err != nil {
+		return nil, wire.FromError(err)
+	}
+	if answer, err, done := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.UpdateNamespace); done {
+		return answer, err
+	}
+	err = s.rewrite(ctx, func(c *storage.Catalog) (*storage.Catalog, error) {
+		before := c.Find(n.Name)
+		if before == nil {
+			return nil, noSuchNamespace(n.Name)
+		}
+		next := n
+		next.Promised = before.Promising(n.Lease, n.Renew, n.Drift).Promised
+		return c.With(next), nil
+	})
+	return &leaseholdv1.UpdateNamespaceResponse{Namespace: wire.FromNamespace(n)}, wire.FromError(err)
+}
+
+// DeleteNamespace marks a namespace as deleted; the machine does the rest. Its
+// table stays in the store, so that generations go on if there is ever another
+// of the same name.
+func (s *adminService) DeleteNamespace(ctx context.Context, r *leaseholdv1.DeleteNamespaceRequest) (*leaseholdv1.DeleteNamespaceResponse, error) {
+	if err := wire.CheckVersion(r.GetVersion()); err != nil {
+		return nil, wire.FromError(err)
+	}
+	if answer, err, done := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.DeleteNamespace); done {
+		return answer, err
+	}
+	name := leasehold.Namespace(r.GetName())
+	err := s.rewrite(ctx, func(c *storage.Catalog) (*storage.Catalog, error) {
+		n := c.Find(name)
+		if n == nil {
+			return nil, noSuchNamespace(name)
+		}
+		deleted := *n
+		deleted.Deleted = true
+		return c.With(deleted), nil
+	})
+	return &leaseholdv1.DeleteNamespaceResponse{}, wire.FromError(err)
+}
+
+func readNamespace(version uint32, c *leaseholdv1.NamespaceConfig) (storage.Namespace, error) {
+	if err := wire.CheckVersion(version); err != nil {
+		return storage.Namespace{}, err
+	}
+	return wire.ToNamespace(c)
+}
+
+// rewrite changes the catalog as the leader, shows the machine what is stored
+// then, and waits until the machine has seen it.
+func (s *adminService) rewrite(ctx context.Context, change func(*storage.Catalog) (*storage.Catalog, error)) error {
+	var term leasehold.Term
+	err := s.m.driver.Do(ctx, func(now mono.Instant) {
+		if s.m.node.Leads(now) {
+			term = s.m.node.Term()
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if term == 0 {
+		return leasehold.Errorf("write namespaces", leasehold.NotLeader, s.m.cfg.Advertise, "this manager does not lead, and knows of none that does; try again in a few seconds")
+	}
+	catalog, err := s.m.store.rewrite(ctx, term, change)
+	// Even if it failed, something may have changed: a nil catalog makes the
+	// machine read it.
+	s.m.driver.Post(ctx, node.Catalogued{Term: term, Catalog: catalog})
+	if err != nil {
+		return err
+	}
+	return s.m.driver.Do(ctx, func(mono.Instant) {})
+}

@@ -1,0 +1,124 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/machine/election"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/machine/node"
+)
+
+// logElection says what happens to our candidacy, and why.
+func (m *Manager) logElection(n election.Note) {
+	level, text := slog.LevelDebug, ""
+	switch n.What {
+	case election.NoteTakeover:
+		level, text = slog.LevelInfo, fmt.Sprintf("the leader is taken for dead: its record stood still for %v, %v is enough", time.Duration(n.Have), time.Duration(n.Want))
+	case election.NoteResignedSeen:
+		level, text = slog.LevelInfo, fmt.Sprintf("the leader of term %d has resigned", n.Have)
+	case election.NoteElected:
+		text = fmt.Sprintf("elected in term %d", n.Have)
+	case election.NoteBeaten:
+		text = fmt.Sprintf("another manager was faster: it has term %d, we wanted %d", n.Have, n.Want)
+	case election.NoteSwapUnknown:
+		level, text = slog.LevelWarn, "the store did not confirm the leader record; it is read again before anything is decided"
+	case election.NoteSwapFound:
+		level, text = slog.LevelInfo, "the leader record had been written after all"
+	case election.NoteSwapRetry:
+		text = "the leader record had not been written; it is written again"
+	case election.NoteLapsed:
+		level, text = slog.LevelWarn, "leadership could not be renewed in time: nothing is granted or renewed until it is"
+	case election.NoteRegained:
+		level, text = slog.LevelInfo, "leadership is renewed, nobody had taken over"
+	case election.NoteDeposed:
+		level, text = slog.LevelWarn, fmt.Sprintf("another manager leads in term %d; ours was %d", n.Have, n.Want)
+	case election.NoteResigning:
+		level, text = slog.LevelInfo, "handing leadership over"
+	case election.NoteOldRecord:
+		text = fmt.Sprintf("a leader record of version %d is older than %d and ignored", n.Have, n.Want)
+	case election.NoteSlept:
+		level, text = slog.LevelWarn, "this computer was suspended: leadership is given up, since nobody knows how long it still lasts"
+	case election.NoteOwnRecord:
+		text = "the leader record is our own, from before we stepped down"
+	default:
+		text = n.What.String()
+	}
+	m.log.Log(context.Background(), level, text)
+}
+
+// logNamespace says what happens in a namespace, and why.
+func (m *Manager) logNamespace(a node.Manage, n machine.Note) {
+	level, text := describe(n)
+	if level > slog.LevelDebug {
+		m.events.noted(a.Namespace, n.Owner, n.What.String(), text)
+	}
+	if !m.log.Enabled(context.Background(), level) {
+		return
+	}
+	attrs := []slog.Attr{slog.String("namespace", string(a.Namespace))}
+	if n.Owner != "" {
+		attrs = append(attrs, slog.String("owner", string(n.Owner)))
+	}
+	m.log.LogAttrs(context.Background(), level, text, attrs...)
+}
+
+// describe puts a note of a namespace's machine into words.
+func describe(n machine.Note) (slog.Level, string) {
+	const debug, info, warn = slog.LevelDebug, slog.LevelInfo, slog.LevelWarn
+	switch n.What {
+	case machine.NoteBadMessage:
+		return warn, fmt.Sprintf("a message that makes no sense was dropped (%d, %d)", n.Have, n.Want)
+	case machine.NoteNoAuthority:
+		return debug, "a message came while our time as leader had run out"
+	case machine.NoteDuplicate:
+		return debug, fmt.Sprintf("request %d was heard before: want one newer than %d", n.Have, n.Want)
+	case machine.NoteRace:
+		return debug, fmt.Sprintf("a request crossed one of our messages: it reflects %d, our newest is %d", n.Have, n.Want)
+	case machine.NoteHello:
+		return info, "an owner says hello"
+	case machine.NoteJoined:
+		return info, "an owner joined"
+	case machine.NoteExpired:
+		return warn, fmt.Sprintf("an owner was silent for longer than its lease: its %d leases have expired", n.Have)
+	case machine.NoteLeft:
+		return info, fmt.Sprintf("an owner left and gave back %d leases", n.Have)
+	case machine.NoteReleased:
+		return debug, fmt.Sprintf("a recalled lease came back: generation %d", n.Have)
+	case machine.NoteRefused:
+		return info, fmt.Sprintf("an owner does not know its lease of generation %d: it goes to someone under a new one", n.Have)
+	case machine.NoteNameTaken:
+		return warn, "a second process uses this owner's name: it waits until the first is gone"
+	case machine.NoteSuccessor:
+		return info, "a waiting process got its name"
+	case machine.NotePredecessor:
+		return info, fmt.Sprintf("a waiting process proved that the one before it is gone: its %d leases end", n.Have)
+	case machine.NoteFull:
+		return warn, fmt.Sprintf("an owner was refused: %d are connected, and that is the limit", n.Have)
+	case machine.NoteCommitUnknown:
+		return warn, fmt.Sprintf("the store did not confirm changes %d to %d; the log is read before anything is decided", n.Have+1, n.Want)
+	case machine.NoteCommitRetry:
+		return info, fmt.Sprintf("the changes had not been written; the log ends at %d and they are written again", n.Have)
+	case machine.NoteCommitFound:
+		return info, fmt.Sprintf("the changes had been written after all: the log ends at %d", n.Have)
+	case machine.NoteSnapshot:
+		return debug, fmt.Sprintf("a lookup at change %d gets the whole table at %d", n.Have, n.Want)
+	case machine.NoteLookupAhead:
+		return warn, fmt.Sprintf("a lookup knows change %d, and our table ends at %d: was the store restored from a backup?", n.Have, n.Want)
+	case machine.NotePolicyRefused:
+		return warn, "the policy's assignment is not valid: the old one stays"
+	case machine.NoteTakeoverRenews:
+		return info, fmt.Sprintf("an owner goes on with %d leases under a new leader", n.Have)
+	case machine.NoteCompacted:
+		return info, fmt.Sprintf("%d leases side by side are recalled, to be one", n.Have)
+	default:
+		return debug, n.What.String()
+	}
+}
+
+// logFollowing says what happens to a table that we follow.
+func (m *Manager) logFollowing(n node.Note) {
+	m.log.Debug("following a table: "+n.What.String(), "namespace", n.Namespace, "have", n.Have, "want", n.Want)
+}

@@ -1,0 +1,190 @@
+package manager
+
+import (
+	"sync"
+
+	"google.golang.org/grpc"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/machine/node"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// owners knows on which stream each session can be reached.
+type owners struct {
+	most int
+
+	mu      sync.Mutex
+	closed  bool
+	count   int // streams, known by a session or not
+	streams map[leasehold.Session]*ownerStream
+}
+
+func newOwners(most int) *owners {
+	return &owners{most: most, streams: make(map[leasehold.Session]*ownerStream)}
+}
+
+// An ownerStream is one conversation with one session.
+type ownerStream struct {
+	session  leasehold.Session // once it is known; guarded by the owners' lock
+	replaced chan struct{}     // closed when another stream takes its place
+	// mailbox holds the newest message that has not left. An older one is
+	// replaced: each is complete in itself, and the owner would drop it.
+	mailbox chan holdMessage
+}
+
+// A holdMessage becomes what is sent on the goroutine that sends it: a
+// thousand owners that are told something at once must not keep the machine
+// from its work.
+type holdMessage interface {
+	response() *leaseholdv1.HoldResponse
+}
+
+type (
+	leaseReply struct{ *protocol.LeaseReply }
+	notLeader  struct{ protocol.NotLeader }
+	refusal    struct{ why error }
+)
+
+func (r leaseReply) response() *leaseholdv1.HoldResponse { return wire.FromLeaseReply(r.LeaseReply) }
+
+func (n notLeader) response() *leaseholdv1.HoldResponse {
+	return &leaseholdv1.HoldResponse{
+		Version: wire.Version, Kind: &leaseholdv1.HoldResponse_NotLeader{NotLeader: wire.FromNotLeader(n.NotLeader)},
+	}
+}
+
+func (r refusal) response() *leaseholdv1.HoldResponse {
+	return &leaseholdv1.HoldResponse{
+		Version: wire.Version, Kind: &leaseholdv1.HoldResponse_Refusal{Refusal: wire.FromRefusal(r.why)},
+	}
+}
+
+// admit counts a stream, unless there are too many.
+func (o *owners) admit() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return &leasehold.Error{Op: "hold leases", Kind: leasehold.Closed}
+	}
+	if o.count >= o.most {
+		return leasehold.Errorf("hold leases", leasehold.Limit, "", "this manager has %d owners connected, and that is its limit", o.count)
+	}
+	o.count++
+	return nil
+}
+
+// register makes a stream the one on which a session is reached. The one
+// before it ends: a session is one process, and that has moved on.
+func (o *owners) register(session leasehold.Session, s *ownerStream) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if before := o.streams[session]; before != nil {
+		close(before.replaced)
+	}
+	s.session = session
+	o.streams[session] = s
+}
+
+func (o *owners) leave(s *ownerStream) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.count--
+	if o.streams[s.session] == s {
+		delete(o.streams, s.session)
+	}
+}
+
+// send leaves a message for a session, if it is connected. Only the driver's
+// goroutine sends.
+func (o *owners) send(session leasehold.Session, message holdMessage) {
+	o.mu.Lock()
+	s := o.streams[session]
+	o.mu.Unlock()
+	if s == nil {
+		return
+	}
+	select {
+	case <-s.mailbox:
+	default:
+	}
+	s.mailbox <- message
+}
+
+// announce tells all owners that are connected who leads, unless there is
+// something else to say to them. Only the driver's goroutine announces.
+func (o *owners) announce(n notLeader) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, s := range o.streams {
+		select {
+		case s.mailbox <- n:
+		default:
+		}
+	}
+}
+
+func (o *owners) connected() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.count
+}
+
+// close admits nobody any more. Those who are there end with the manager.
+func (o *owners) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
+}
+
+// ownerService is the wire's end of it.
+type ownerService struct {
+	leaseholdv1.UnimplementedOwnerServiceServer
+	m *Manager
+}
+
+// Hold is a conversation with an owner.
+func (s *ownerService) Hold(stream grpc.BidiStreamingServer[leaseholdv1.HoldRequest, leaseholdv1.HoldResponse]) error {
+	owners := s.m.owners
+	if err := owners.admit(); err != nil {
+		return wire.FromError(err)
+	}
+	out := &ownerStream{mailbox: make(chan holdMessage, 1), replaced: make(chan struct{})}
+	hearing := ownerHearing{m: s.m, stream: out}
+	defer func() { owners.leave(out) }()
+	return converse(s.m, conversation[leaseholdv1.HoldRequest, holdMessage]{
+		recv: stream.Recv, hear: hearing.hear, mailbox: out.mailbox, stop: out.replaced,
+		send: func(message holdMessage) error { return stream.Send(message.response()) },
+	})
+}
+
+// ownerHearing is the listening half of a conversation with an owner.
+type ownerHearing struct {
+	m       *Manager
+	stream  *ownerStream
+	session leasehold.Session // of the first message, and all others
+}
+
+func (h *ownerHearing) hear(r *leaseholdv1.HoldRequest) error {
+	first := h.session.IsZero()
+	if first {
+		if err := wire.CheckVersion(r.GetVersion()); err != nil {
+			return err
+		}
+	}
+	request, err := wire.ToLeaseRequest(r, protocol.DefaultLimits)
+	if err != nil {
+		return err
+	}
+	if first {
+		h.session = request.Holder.Session
+		h.m.owners.register(h.session, h.stream)
+	}
+	if request.Holder.Session != h.session {
+		return leasehold.Errorf("hold leases", leasehold.Invalid, string(request.Holder.Owner), "a stream is for one session")
+	}
+	h.m.driver.Post(h.m.ctx, node.Request{LeaseRequest: request})
+	return nil
+}

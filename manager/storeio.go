@@ -1,0 +1,184 @@
+package manager
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/machine/election"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/machine/node"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+)
+
+// storeIO asks the store what the machine wants to know, each question on a
+// goroutine of its own with a deadline, and brings the answers back. The
+// machine must hear of each question how it ended, or it waits for ever: so an
+// answer is posted even if it is only that there was none.
+//
+// What is under way is bounded by the machine: one read or swap of the record,
+// one read of the catalog, and for each namespace one load, one commit or one
+// read of the log's end; here, one snapshot.
+type storeIO struct {
+	m       *Manager
+	running sync.WaitGroup
+
+	mu     sync.Mutex
+	saving map[leasehold.Namespace]bool
+	failed map[string]bool // kinds of questions whose last attempt failed
+}
+
+func newStoreIO(m *Manager) *storeIO {
+	return &storeIO{m: m, saving: make(map[leasehold.Namespace]bool), failed: make(map[string]bool)}
+}
+
+func (s *storeIO) wait() { s.running.Wait() }
+
+// do asks in the background, and posts the event that ask returns.
+func (s *storeIO) do(patience time.Duration, ask func(context.Context) node.Event) {
+	s.running.Go(func() {
+		ctx, cancel := context.WithTimeout(s.m.ctx, patience)
+		defer cancel()
+		s.m.driver.PostUrgent(s.m.ctx, ask(ctx))
+	})
+}
+
+// note logs that a kind of question fails, and that it works again: once each.
+func (s *storeIO) note(what string, err error) {
+	s.mu.Lock()
+	before := s.failed[what]
+	s.failed[what] = err != nil
+	s.mu.Unlock()
+	switch {
+	case s.m.ctx.Err() != nil:
+	case err != nil && !before:
+		s.m.log.Warn("the store does not answer: "+what+" failed, and is tried again", "why", err)
+	case err == nil && before:
+		s.m.log.Info("the store answers again: " + what)
+	}
+}
+
+func (s *storeIO) readRecord(a election.Read) {
+	s.do(s.m.recordPatience(), func(ctx context.Context) node.Event {
+		r, err := s.m.cfg.Store.Record(ctx, a.Fresh)
+		s.note("reading the leader record", err)
+		if err != nil {
+			return node.Election{Event: election.ReadFailed{}}
+		}
+		return node.Election{Event: election.Seen{Record: r}}
+	})
+}
+
+func (s *storeIO) recordSeen(r storage.Record) {
+	s.m.driver.PostUrgent(s.m.ctx, node.Election{Event: election.Seen{Record: r}})
+}
+
+func (s *storeIO) swap(a election.Swap) {
+	s.do(s.m.recordPatience(), func(ctx context.Context) node.Event {
+		v, outcome, err := s.m.cfg.Store.Swap(ctx, a.Prev, a.New)
+		s.note("writing the leader record", err)
+		return node.Election{Event: election.Swapped{Outcome: outcome, Version: v}}
+	})
+}
+
+// tablePatience is for questions whose answers may be large.
+const tablePatience = 30 * time.Second
+
+func (s *storeIO) loadCatalog(a node.LoadCatalog) {
+	s.do(s.m.storePatience(), func(ctx context.Context) node.Event {
+		c, err := s.m.cfg.Store.Catalog(ctx)
+		s.note("reading the namespaces", err)
+		if err != nil {
+			c = nil
+		}
+		return node.Catalogued{Term: a.Term, Catalog: c}
+	})
+}
+
+func (s *storeIO) load(a node.Load) {
+	s.do(tablePatience, func(ctx context.Context) node.Event {
+		begun := time.Now()
+		state, err := s.m.cfg.Store.Load(ctx, a.Namespace)
+		s.note("reading the table of "+string(a.Namespace), err)
+		if err != nil {
+			return node.Loaded{Namespace: a.Namespace, Term: a.Term}
+		}
+		s.m.log.Debug("read a table", "namespace", a.Namespace, "lsn", state.End(), "took", time.Since(begun))
+		return node.Loaded{Namespace: a.Namespace, Term: a.Term, State: state}
+	})
+}
+
+func (s *storeIO) commit(ns leasehold.Namespace, term leasehold.Term, b *storage.Batch) {
+	s.do(max(s.m.storePatience(), 5*time.Second), func(ctx context.Context) node.Event {
+		outcome, err := s.m.cfg.Store.Append(ctx, b)
+		s.note("writing the table of "+string(ns), err)
+		return node.Manager{Namespace: ns, Term: term, Event: machine.Committed{Outcome: outcome}}
+	})
+}
+
+func (s *storeIO) readEnd(ns leasehold.Namespace, term leasehold.Term) {
+	s.do(s.m.storePatience(), func(ctx context.Context) node.Event {
+		end, err := s.m.cfg.Store.End(ctx, ns)
+		s.note("reading the end of the log of "+string(ns), err)
+		return node.Manager{Namespace: ns, Term: term, Event: machine.LogEnd{Term: end.Term, LSN: end.LSN, Err: err != nil}}
+	})
+}
+
+// saveSnapshot saves a snapshot unless one is being saved: the next will do.
+func (s *storeIO) saveSnapshot(snapshot *storage.Snapshot) {
+	s.mu.Lock()
+	busy := s.saving[snapshot.Namespace]
+	s.saving[snapshot.Namespace] = true
+	s.mu.Unlock()
+	if busy {
+		return
+	}
+	s.running.Go(func() {
+		ctx, cancel := context.WithTimeout(s.m.ctx, tablePatience)
+		defer cancel()
+		s.note("saving a snapshot of "+string(snapshot.Namespace), s.m.cfg.Store.SaveSnapshot(ctx, snapshot))
+		s.mu.Lock()
+		delete(s.saving, snapshot.Namespace)
+		s.mu.Unlock()
+	})
+}
+
+// settle takes a promise that is kept out of the catalog.
+func (s *storeIO) settle(a node.Settle) {
+	s.do(s.m.storePatience(), func(ctx context.Context) node.Event {
+		c, err := s.rewrite(ctx, a.Term, func(c *storage.Catalog) (*storage.Catalog, error) {
+			return c.Settled(a.Entry), nil
+		})
+		s.note("writing the namespaces", err)
+		return node.Catalogued{Term: a.Term, Catalog: c}
+	})
+}
+
+// rewrite changes the catalog in a term of ours, and returns what is stored
+// then; nil if that is not known. Change returns nil if there is nothing to do.
+// Someone else's write in between makes it start again.
+func (s *storeIO) rewrite(ctx context.Context, term leasehold.Term, change func(*storage.Catalog) (*storage.Catalog, error)) (*storage.Catalog, error) {
+	const attempts = 8
+	for range attempts {
+		c, err := s.m.cfg.Store.Catalog(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if c.Term != term {
+			return nil, leasehold.Errorf("write namespaces", leasehold.NotLeader, s.m.cfg.Advertise, "another manager has taken over in term %d", c.Term)
+		}
+		next, err := change(c)
+		if next == nil || err != nil {
+			return c, err
+		}
+		outcome, err := s.m.cfg.Store.SaveCatalog(ctx, next)
+		switch outcome {
+		case storage.Done:
+			return s.m.cfg.Store.Catalog(ctx)
+		case storage.Unknown:
+			return nil, err
+		}
+	}
+	return nil, leasehold.Errorf("write namespaces", leasehold.Unavailable, "", "others changed them %d times in between; try again", attempts)
+}

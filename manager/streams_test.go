@@ -1,0 +1,259 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/manager"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/store/mem"
+)
+
+// alone starts a manager on loopback, on real time, and returns a connection.
+func alone(t *testing.T, change func(*manager.Config)) (*manager.Manager, *grpc.ClientConn) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := manager.Config{Store: mem.New(), Listener: listener, Logger: slog.New(slog.DiscardHandler)}
+	change(&cfg)
+	m, err := manager.Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := m.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	conn, err := grpc.NewClient("passthrough:///"+m.Addr(), append(wire.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return m, conn
+}
+
+func holdRequest(session byte) *leaseholdv1.HoldRequest {
+	return &leaseholdv1.HoldRequest{
+		Version: wire.Version, Namespace: "pool", Seq: 1,
+		Holder: &leaseholdv1.Holder{Owner: "a", Session: append(make([]byte, 15), session), Addr: "a:80", Weight: 1},
+	}
+}
+
+// A stream that does not keep to the protocol ends, with a reason, and nothing
+// else happens.
+func TestOwnerStreamRefuses(t *testing.T) {
+	_, conn := alone(t, func(*manager.Config) {})
+	other := holdRequest(2)
+	for _, c := range []struct {
+		name     string
+		messages []*leaseholdv1.HoldRequest
+		kind     leasehold.Kind
+		want     string
+	}{
+		{"no version", []*leaseholdv1.HoldRequest{{}}, leasehold.Invalid, "must name one"},
+		{"a far version", []*leaseholdv1.HoldRequest{{Version: 9}}, leasehold.Stale, "we speak 1"},
+		{"nonsense", []*leaseholdv1.HoldRequest{{Version: wire.Version}}, leasehold.Invalid, "holder"},
+		{"two sessions", []*leaseholdv1.HoldRequest{holdRequest(1), other}, leasehold.Invalid, "a stream is for one session"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			stream, err := leaseholdv1.NewOwnerServiceClient(conn).Hold(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range c.messages {
+				if err := stream.Send(m); err != nil && !errors.Is(err, io.EOF) {
+					t.Fatal(err)
+				}
+			}
+			for err == nil {
+				_, err = stream.Recv()
+			}
+			if err = wire.ToError(err); !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("it ends with %v, want %v: %s", err, c.kind, c.want)
+			}
+		})
+	}
+}
+
+func TestLookupStreamRefuses(t *testing.T) {
+	_, conn := alone(t, func(*manager.Config) {})
+	stream, err := leaseholdv1.NewLookupServiceClient(conn).Follow(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ns := range []string{"pool", "pond"} {
+		if err := stream.Send(&leaseholdv1.FollowRequest{Version: wire.Version, Namespace: ns, Seq: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for err == nil {
+		_, err = stream.Recv()
+	}
+	if err = wire.ToError(err); !errors.Is(err, leasehold.Invalid) || !strings.Contains(err.Error(), `this one is for "pool"`) {
+		t.Errorf("it ends with %v", err)
+	}
+}
+
+// One process has one stream: a new one ends the one before it.
+func TestSessionMovesToNewStream(t *testing.T) {
+	_, conn := alone(t, func(*manager.Config) {})
+	client := leaseholdv1.NewOwnerServiceClient(conn)
+	var streams [2]grpc.BidiStreamingClient[leaseholdv1.HoldRequest, leaseholdv1.HoldResponse]
+	for i := range streams {
+		var err error
+		if streams[i], err = client.Hold(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := streams[i].Send(holdRequest(1)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := streams[i].Recv(); err != nil { // so that they come in order
+			t.Fatal(err)
+		}
+	}
+	var err error
+	for err == nil {
+		_, err = streams[0].Recv()
+	}
+	if !errors.Is(wire.ToError(err), leasehold.Closed) {
+		t.Errorf("the first stream ends with %v", err)
+	}
+}
+
+// More than is allowed are refused, and told why.
+func TestStreamLimit(t *testing.T) {
+	_, conn := alone(t, func(c *manager.Config) { c.MaxStreams = 1 })
+	client := leaseholdv1.NewOwnerServiceClient(conn)
+	first, err := client.Hold(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Send(holdRequest(1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	second, err := client.Hold(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := second.Recv(); !errors.Is(wire.ToError(err), leasehold.Limit) {
+		t.Errorf("the second is told %v", err)
+	}
+}
+
+func TestHealth(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, conn := alone(t, func(c *manager.Config) { c.Health = listener })
+	watch, err := healthpb.NewHealthClient(conn).Watch(t.Context(), &healthpb.HealthCheckRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		answer, err := watch.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer.GetStatus() == healthpb.HealthCheckResponse_SERVING {
+			break // it leads
+		}
+	}
+	for path, want := range map[string]string{"/healthz": "ok\n", "/readyz": "ok, led by "} {
+		answer, err := http.Get("http://" + listener.Addr().String() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		if answer.StatusCode != http.StatusOK || !strings.HasPrefix(string(body), want) {
+			t.Errorf("%s answers %s: %s", path, answer.Status, body)
+		}
+	}
+}
+
+// A manager whose store does not answer is alive and not ready, and says why.
+func TestNotReady(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := mem.New()
+	if err := gone.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m := startUnready(t, gone, listener)
+	for path, want := range map[string]int{"/healthz": http.StatusOK, "/readyz": http.StatusServiceUnavailable} {
+		answer, err := http.Get("http://" + listener.Addr().String() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != want {
+			t.Errorf("%s answers %s, want %d", path, answer.Status, want)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_ = m.Close(ctx) // it never led
+}
+
+func startUnready(t *testing.T, s *mem.Store, health net.Listener) *manager.Manager {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := manager.Start(manager.Config{Store: s, Listener: listener, Health: health, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestConfigRefuses(t *testing.T) {
+	for want, advertise := range map[string]string{
+		"want host:port":        "nowhere",
+		"names no port":         "host:0",
+		"means every address":   "0.0.0.0:7400",
+		"others cannot connect": ":7400",
+		"longer than 128 bytes": strings.Repeat("x", 130) + ":1",
+		"has spaces in it":      "a b:1",
+		"Listener must be set":  "",
+	} {
+		_, err := manager.Start(manager.Config{Store: mem.New(), Advertise: advertise, Listener: unusable(advertise)})
+		if !errors.Is(err, leasehold.Invalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", advertise, err, want)
+		}
+	}
+}
+
+// unusable is a listener that is never listened on; none if there is nothing to
+// advertise.
+func unusable(advertise string) net.Listener {
+	if advertise == "" {
+		return nil
+	}
+	return struct{ net.Listener }{}
+}

@@ -1,0 +1,131 @@
+package owner
+
+import (
+	"context"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/table"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+)
+
+// act carries out what the machine has decided, on the driver's goroutine.
+func (o *Owner) act(now mono.Instant, actions []machine.Action) {
+	changes := false
+	for _, a := range actions {
+		switch a := a.(type) {
+		case machine.Publish:
+			o.publish(a.View)
+			changes = true
+		case machine.Send:
+			o.settle(a.Request)
+			o.link.Send(string(a.To), wire.FromLeaseRequest(a.Request))
+		case machine.RevokedLeases:
+			o.callbacks.because(a.Leases, a.Cause)
+		case machine.GrantedLeases: // the callbacks see it by what is published
+		case machine.FindPredecessor:
+			o.findPredecessor(a.Incumbent)
+		case machine.Left:
+			close(o.left)
+		case machine.Note:
+			o.note(now, a)
+		}
+	}
+	if changes {
+		o.callbacks.tell(o.holding.Load().areas.held)
+	}
+}
+
+// publish makes a view the one that checks are made against. A renewal, which
+// changes no lease, costs nothing but the new deadline.
+func (o *Owner) publish(v *machine.View) {
+	a := o.holding.Load().areas
+	if !protocol.SameLeases(a.held, v.Leases) {
+		a = newAreas(v.Leases)
+	}
+	o.holding.Store(&holding{until: v.Until, epoch: o.machine.Epoch(), areas: a})
+}
+
+// settle notices that the leader has accepted us.
+func (o *Owner) settle(r *protocol.LeaseRequest) {
+	if !o.machine.accepted(r) {
+		return
+	}
+	if o.unsettled != nil {
+		o.unsettled()
+		o.unsettled = nil
+	}
+	select {
+	case <-o.joined:
+	default:
+		o.notes.logger.Info("joined: the leader has accepted this owner", "term", r.Term)
+		close(o.joined)
+	}
+}
+
+func (o *Owner) note(now mono.Instant, n machine.Note) {
+	o.notes.write(now, n)
+	if n.What == machine.NoteServerRefuse {
+		o.refuse(leasehold.Kind(n.Have), nil)
+	}
+}
+
+// refuse ends Join if the leader will not change its mind. Later refusals end
+// nothing: the leases run out if they last, and a leader that has recovered
+// finds us still there.
+func (o *Owner) refuse(kind leasehold.Kind, why error) {
+	ns := string(o.cfg.Namespace)
+	var err error
+	switch kind {
+	case leasehold.NotFound:
+		err = leasehold.Errorf(opJoin, kind, ns, "there is no such namespace: create it with \"leasehold namespace create %s\"", ns)
+	case leasehold.Limit:
+		err = leasehold.Errorf(opJoin, kind, ns, "the namespace has as many owners as it may: raise its limit, or stop one that is not needed")
+	case leasehold.Invalid:
+		err = &leasehold.Error{Op: opJoin, Kind: kind, Subject: ns, Err: why}
+	default:
+		return
+	}
+	select {
+	case o.refused <- err:
+	default: // Join has its answer, or has returned long ago
+	}
+}
+
+// findPredecessor finds out whether the process of another session with our
+// name is gone. It may be about to go, so it asks again until it is, or until
+// that is of no interest any more.
+func (o *Owner) findPredecessor(incumbent *table.Holder) {
+	if o.unsettled != nil {
+		o.unsettled()
+	}
+	ctx, cancel := context.WithCancel(o.ctx)
+	o.unsettled = cancel
+	o.running.Go(func() {
+		defer cancel()
+		if awaitGone(ctx, incumbent.Process) {
+			o.notes.logger.Info("the process that had this owner's name before is gone: its leases need not be waited for", "predecessor", incumbent.Session.Short())
+			o.driver.Post(ctx, machine.PredecessorGone{Session: incumbent.Session})
+		}
+	})
+}
+
+// awaitGone waits until a process is gone, and reports false if the context
+// ends first or it cannot be known.
+func awaitGone(ctx context.Context, process string) bool {
+	const usual, most = 50 * time.Millisecond, time.Second
+	for wait := usual; ; wait = min(2*wait, most) {
+		gone, knowable := processGone(process)
+		if gone || !knowable {
+			return gone
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(wait):
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package owner
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+)
+
+// hangs is after how long a callback that has not returned is named in the log.
+const hangs = 10 * time.Second
+
+// callbacks tell the application what it has and no longer has, on a goroutine
+// of their own.
+//
+// What waits to be told is not a queue of events but the difference between
+// what the application was told last and what is held now. So it is bounded
+// however slow the application is, and nothing is missing from it: a lease that
+// came and went meanwhile is one that the application never knew of.
+type callbacks struct {
+	onGrant  func([]leasehold.Lease)
+	onRevoke func([]leasehold.Lease, leasehold.Cause)
+	logger   *slog.Logger
+	changed  chan struct{} // has room for one
+	ended    chan struct{}
+
+	mu     sync.Mutex
+	held   []leasehold.Lease // immutable
+	told   []leasehold.Lease // immutable
+	causes map[leasehold.Generation]leasehold.Cause
+	last   bool   // nothing will change any more
+	now    string // the callback that is being called
+}
+
+func newCallbacks(cfg *Config, logger *slog.Logger) *callbacks {
+	c := &callbacks{
+		onGrant: cfg.OnGrant, onRevoke: cfg.OnRevoke, logger: logger,
+		changed: make(chan struct{}, 1), ended: make(chan struct{}),
+		causes: make(map[leasehold.Generation]leasehold.Cause),
+	}
+	if c.onGrant == nil {
+		c.onGrant = func([]leasehold.Lease) {}
+	}
+	if c.onRevoke == nil {
+		c.onRevoke = func([]leasehold.Lease, leasehold.Cause) {}
+	}
+	return c
+}
+
+func (c *callbacks) start() { go c.run() }
+
+// because remembers why leases end. If parts of a lease end for different
+// reasons before the application has been told, the last one is told. It comes
+// before tell, so that the reason is there when it is needed.
+func (c *callbacks) because(leases []leasehold.Lease, cause leasehold.Cause) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range leases {
+		c.causes[l.Generation] = cause
+	}
+	if len(c.causes) > 2*len(c.told)+len(leases) {
+		c.prune()
+	}
+}
+
+// prune forgets why leases ended that the application does not know of.
+func (c *callbacks) prune() {
+	known := make(map[leasehold.Generation]leasehold.Cause, len(c.told))
+	for _, l := range c.told {
+		if cause, ok := c.causes[l.Generation]; ok {
+			known[l.Generation] = cause
+		}
+	}
+	c.causes = known
+}
+
+// tell says what is held now. It does not wait.
+func (c *callbacks) tell(held []leasehold.Lease) {
+	c.mu.Lock()
+	c.held = held
+	c.mu.Unlock()
+	c.nudge()
+}
+
+func (c *callbacks) nudge() {
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+}
+
+// stop lets the application hear the rest, and waits for it as long as the
+// context allows.
+func (c *callbacks) stop(ctx context.Context) error {
+	c.mu.Lock()
+	c.last = true
+	c.mu.Unlock()
+	c.nudge()
+	select {
+	case <-c.ended:
+		return nil
+	default:
+	}
+	select {
+	case <-c.ended:
+		return nil
+	case <-ctx.Done():
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return leasehold.Errorf(opClose, leasehold.Unavailable, c.now, "the callback has not returned: %w", ctx.Err())
+}
+
+func (c *callbacks) run() {
+	defer close(c.ended)
+	for range c.changed {
+		d := c.difference()
+		for _, r := range d.revoked {
+			c.call("OnRevoke", func() { c.onRevoke(r.leases, r.cause) })
+		}
+		if len(d.granted) > 0 {
+			c.call("OnGrant", func() { c.onGrant(d.granted) })
+		}
+		if d.last {
+			return
+		}
+	}
+}
+
+// A difference is what the application has yet to be told, ends first.
+type difference struct {
+	revoked []revocation
+	granted []leasehold.Lease
+	last    bool
+}
+
+type revocation struct {
+	leases []leasehold.Lease
+	cause  leasehold.Cause
+}
+
+// difference returns what is to be told, and takes it for told.
+func (c *callbacks) difference() difference {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := difference{granted: protocol.Missing(c.held, c.told), last: c.last}
+	for _, l := range protocol.Missing(c.told, c.held) {
+		d.revoke(l, c.causes[l.Generation])
+	}
+	c.told = c.held
+	clear(c.causes)
+	return d
+}
+
+// revoke adds a lease to those that end for the same reason.
+func (d *difference) revoke(l leasehold.Lease, cause leasehold.Cause) {
+	for i := range d.revoked {
+		if d.revoked[i].cause == cause {
+			d.revoked[i].leases = append(d.revoked[i].leases, l)
+			return
+		}
+	}
+	d.revoked = append(d.revoked, revocation{[]leasehold.Lease{l}, cause})
+}
+
+// call calls a callback, and names it if it hangs. Nothing of ours waits for
+// it, so that it can do no harm but to the application.
+func (c *callbacks) call(name string, callback func()) {
+	c.mu.Lock()
+	c.now = name
+	c.mu.Unlock()
+	begun := time.Now()
+	watch := time.AfterFunc(hangs, func() {
+		c.logger.Warn("a callback of the application hangs: it learns of no further leases until it returns", "callback", name, "for", hangs)
+	})
+	callback()
+	if !watch.Stop() {
+		c.logger.Warn("a callback of the application has returned at last", "callback", name, "after", time.Since(begun))
+	}
+}

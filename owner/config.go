@@ -1,0 +1,143 @@
+package owner
+
+import (
+	"crypto/rand"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/table"
+)
+
+// Config says what to join, and as whom.
+type Config struct {
+	// Namespace and Managers are required. Managers are the addresses of the
+	// manager group, host:port. One is enough to find the leader; with all of
+	// them it is found while some are down.
+	Namespace leasehold.Namespace
+	Managers  []string
+
+	// Addr is where callers reach this server, host:port. Lookups hand it out
+	// as it is. Required.
+	Addr string
+
+	// Name is the owner's name: the same across restarts, so that a server that
+	// comes back gets its keys back, and different from that of every other
+	// live process of the namespace. A second process with the name waits until
+	// the first has gone. Default: Addr, which has both properties as long as
+	// the address stays.
+	Name leasehold.OwnerID
+
+	// Weight is this server's share of the keys relative to the others, more
+	// than 0 and at most 1000. Default 1.
+	Weight float64
+
+	// OnGrant, if set, is called with leases that this process now has. Check
+	// knows of them already.
+	OnGrant func([]leasehold.Lease)
+	// OnRevoke, if set, is called with leases, or parts of leases, that have
+	// ended, and why. They have ended for Check already, and others may act on
+	// their keys: it is for clearing away, not for last words.
+	//
+	// Neither callback may call Close, which waits for them. One that panics
+	// takes the process with it.
+	OnRevoke func([]leasehold.Lease, leasehold.Cause)
+
+	// Credentials secure the connections to the managers. Default: none, in
+	// plain text.
+	Credentials credentials.TransportCredentials
+	// DialOptions are added to our own, and prevail.
+	DialOptions []grpc.DialOption
+	// Logger hears what happens, and why. Default: nobody does.
+	Logger *slog.Logger
+}
+
+const opJoin = "join"
+
+// maxManagers bounds the list: a group has three or five.
+const maxManagers = 64
+
+// validate fills in defaults.
+func (c *Config) validate() error {
+	if err := c.Namespace.Validate(); err != nil {
+		return &leasehold.Error{Op: opJoin, Kind: leasehold.Invalid, Err: err}
+	}
+	if n := len(c.Managers); n == 0 || n > maxManagers {
+		return c.bad("Managers has %d addresses, want 1 to %d, each host:port", n, maxManagers)
+	}
+	c.Managers = slices.Clone(c.Managers)
+	for _, addr := range c.Managers {
+		if err := c.validateAddr("Managers", addr); err != nil {
+			return err
+		}
+	}
+	if err := c.validateAddr("Addr", c.Addr); err != nil {
+		return err
+	}
+	if host, _, _ := net.SplitHostPort(c.Addr); unspecified(host) {
+		return c.bad("Addr %q is no address that callers can reach: name this server's host or IP address", c.Addr)
+	}
+	if c.Name == "" {
+		c.Name = leasehold.OwnerID(c.Addr)
+	}
+	if c.Weight == 0 {
+		c.Weight = 1
+	}
+	if c.Credentials == nil {
+		c.Credentials = insecure.NewCredentials()
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}
+
+func (c *Config) bad(format string, args ...any) error {
+	return leasehold.Errorf(opJoin, leasehold.Invalid, string(c.Namespace), format, args...)
+}
+
+// validateAddr takes what could be dialled: names of services are not, because
+// the other side may not know them.
+func (c *Config) validateAddr(field, addr string) error {
+	if addr == "" {
+		return c.bad("%s: an address is missing: want host:port", field)
+	}
+	if len(addr) > leasehold.MaxAddrLen {
+		return c.bad("%s: an address has %d bytes, want at most %d", field, len(addr), leasehold.MaxAddrLen)
+	}
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return c.bad("%s: want host:port: %w", field, err)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return c.bad("%s %q: the port is %q, want a number from 1 to 65535", field, addr, port)
+	}
+	return nil
+}
+
+// unspecified reports whether the host is one to listen on, but not to call.
+func unspecified(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "" || err == nil && ip.IsUnspecified()
+}
+
+// holder draws a session: who this process is from now on.
+func (c *Config) holder() (*table.Holder, error) {
+	session, err := leasehold.NewSession(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	h := &table.Holder{Owner: c.Name, Session: session, Addr: c.Addr, Weight: c.Weight, Process: thisProcess()}
+	if err := protocol.ValidateHolder(h); err != nil {
+		return nil, &leasehold.Error{Op: opJoin, Kind: leasehold.Invalid, Subject: string(c.Namespace), Err: err}
+	}
+	return h, nil
+}

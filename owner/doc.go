@@ -1,0 +1,65 @@
+// Package owner is the library of a server that holds leases: it joins a
+// namespace, keeps its leases renewed, and answers from memory whether this
+// process owns a key.
+//
+//	o, err := owner.Join(ctx, owner.Config{
+//		Namespace: "presence",
+//		Managers:  []string{"10.0.0.1:7420", "10.0.0.2:7420", "10.0.0.3:7420"},
+//		Addr:      "10.0.1.7:8080",
+//	})
+//	...
+//	lease, ok := o.Check(key) // do I own the key?
+//	...                       // operate on state stamped with lease.Generation
+//	if !o.Held(lease) {       // have I owned it all along?
+//		return leasehold.NotOwner
+//	}
+//	...
+//	err = o.Close(ctx) // gives everything back
+//
+// # What a server must do
+//
+// The obligations of a server, in full and with the reasons, are in the
+// documentation of package leasehold. In short, for each request:
+//
+//  1. Check before touching the state of a key; refuse with
+//     [leasehold.NotOwner] if it fails.
+//  2. Discard state that is stamped with a lower generation than the lease's.
+//  3. Stamp what is created or changed with the generation, and send it along
+//     as fencing token with every effect outside of the process.
+//  4. Call Held with that lease before a result leaves the process; if it
+//     fails the result is worth nothing.
+//  5. Run steps 1 to 3 on one key under a lock of the application.
+//
+// And once for the process:
+//
+//  6. Use an owner name in one live process only. See [Config.Name].
+//  7. Call Close, and let it finish, so that the keys have a new owner at once.
+//     The keys of a server that dies without it wait until its leases have run
+//     out.
+//
+// # Concurrency and cost
+//
+// All methods of an [Owner] may be called from many goroutines at once. Check
+// and Held take no lock, do not allocate and do no input or output. They cost
+// about one and a half times a bare time.Since, 60 ns against 42, whether there
+// are few leases or many. The first in 10 microseconds also looks whether the
+// computer has slept, which makes it some 100 ns slower.
+//
+// OnGrant and OnRevoke are called one at a time, in order, on a goroutine of
+// their own. A lease ends for Check before OnRevoke is told of it, and nothing
+// waits for the callbacks: neither renewals nor the end of a lease. One that is
+// slow is told the net result of what happened meanwhile.
+//
+// An owner has a goroutine each for its machine, its callbacks and the sleep
+// detector, and two for each manager that it talks to.
+//
+// # Time
+//
+// A lease runs on this process's monotonic clock, from the sending of the
+// request that the leader answered. It ends by itself when no answer comes. A
+// computer that was suspended finds its leases gone with its first Check,
+// although its monotonic clock stood still. What cannot be found out from
+// within is a virtual machine that its host stopped with all of its clocks: for
+// that, and for whatever has left the process already, there is the fencing
+// token.
+package owner

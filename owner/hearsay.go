@@ -1,0 +1,91 @@
+package owner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+)
+
+// hearsay is what each manager last said, or why it said nothing: what an error
+// needs to explain why no leader could be found. It may be used from many
+// goroutines at once.
+type hearsay struct {
+	mu   sync.Mutex
+	said map[string]string
+	// taken: the last leader's word was that another process has our name.
+	taken bool
+}
+
+// maxHearsay bounds how many managers are remembered; leaders that we were
+// pointed to may come and go.
+const maxHearsay = maxManagers + 16
+
+// expect notes whom we will ask, so that those who never say a word are named
+// too.
+func (h *hearsay) expect(managers []string) {
+	for _, addr := range managers {
+		h.put(addr, "has not answered")
+	}
+}
+
+// add reports whether that is news.
+func (h *hearsay) add(from string, why error) bool { return h.put(from, why.Error()) }
+
+func (h *hearsay) redirect(from string, n protocol.NotLeader) {
+	if n.Leader == "" {
+		h.put(from, "does not lead and knows of no leader")
+		return
+	}
+	h.put(from, fmt.Sprintf("does not lead, says that %s does", n.Leader))
+}
+
+func (h *hearsay) hear(from string, r *protocol.LeaseReply) {
+	switch {
+	case r.Refusal != leasehold.Other:
+		h.put(from, fmt.Sprintf("leads, and refuses: %v", r.Refusal))
+	case r.Incumbent != nil:
+		h.put(from, fmt.Sprintf("leads, and says that session %s at %s has the name %q", r.Incumbent.Session.Short(), r.Incumbent.Addr, r.Incumbent.Owner))
+	default:
+		h.put(from, "leads")
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.taken = r.Incumbent != nil
+}
+
+func (h *hearsay) put(from, what string) (news bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.said == nil || len(h.said) >= maxHearsay {
+		h.said = make(map[string]string)
+	}
+	news = h.said[from] != what
+	h.said[from] = what
+	return news
+}
+
+// kind is that of the error in which the hearsay ends up.
+func (h *hearsay) kind() leasehold.Kind {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.taken {
+		return leasehold.NameTaken
+	}
+	return leasehold.Unavailable
+}
+
+// String lists the managers that were asked, sorted, with their words.
+func (h *hearsay) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	lines := make([]string, 0, len(h.said))
+	for from, what := range h.said {
+		lines = append(lines, from+": "+what)
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "; ")
+}

@@ -1,0 +1,158 @@
+package owner
+
+import (
+	"context"
+	"math/rand/v2"
+
+	"google.golang.org/grpc"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/driver"
+	"github.com/leasehold-dev/leasehold/internal/link"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// inbox is how many messages may wait for the machine; more than a manager
+// sends in a burst.
+const inbox = 64
+
+// Join makes this process an owner of a namespace. It returns once the leader
+// has accepted it, which is before it has leases: those arrive when the manager
+// sees fit.
+//
+// It fails at once if the configuration is wrong ([leasehold.Invalid]), if
+// there is no such namespace ([leasehold.NotFound]), or if the namespace takes
+// no more owners ([leasehold.Limit]). Otherwise it tries until the context
+// ends, and then says what each manager last said: [leasehold.Unavailable], or
+// [leasehold.NameTaken] if another process has the name.
+//
+// The context bounds Join, not the owner, which lives until Close.
+func Join(ctx context.Context, cfg Config) (*Owner, error) {
+	c := clock.New()
+	o, err := newOwner(cfg, c, clock.NewDetector(c))
+	if err != nil {
+		return nil, err
+	}
+	return o.join(ctx)
+}
+
+// join starts an owner and waits until the leader has decided about it.
+func (o *Owner) join(ctx context.Context) (*Owner, error) {
+	o.start()
+	var err error
+	select {
+	case <-o.joined:
+		return o, nil
+	case err = <-o.refused:
+	case <-ctx.Done():
+		err = leasehold.Errorf(opJoin, o.hearsay.kind(), string(o.cfg.Namespace),
+			"no leader has accepted this owner (%s): %w", o.hearsay.String(), ctx.Err())
+	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	_ = o.Close(ended) // says goodbye if it can without waiting; what matters is the first error
+	return nil, err
+}
+
+func newOwner(cfg Config, c *clock.Clock, d *clock.Detector) (*Owner, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	holder, err := cfg.holder()
+	if err != nil {
+		return nil, err
+	}
+	logger := cfg.Logger.With("namespace", cfg.Namespace, "owner", cfg.Name, "session", holder.Session.Short())
+	o := &Owner{
+		cfg: cfg, id: holder.Session, clock: c, detector: d,
+		callbacks: newCallbacks(&cfg, logger), notes: notes{logger: logger},
+		joined: make(chan struct{}), refused: make(chan error, 1),
+		left: make(chan struct{}), done: make(chan struct{}),
+	}
+	o.hearsay.expect(cfg.Managers)
+	m, err := machine.New(o.clock.Now(), machine.Config{Namespace: cfg.Namespace, Holder: holder, Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))})
+	if err != nil {
+		return nil, err
+	}
+	o.machine = newSession(m, o.detector)
+	o.holding.Store(&holding{until: mono.Instant(0), areas: newAreas(nil)})
+	o.ctx, o.cancel = context.WithCancel(context.Background())
+	o.driver = driver.New[machine.Event, machine.Action](o.clock, o.machine, inbox, o.act)
+	o.link = link.New(link.Config[leaseholdv1.HoldRequest, leaseholdv1.HoldResponse]{
+		Managers:    cfg.Managers,
+		DialOptions: append(append(wire.DialOptions(), grpc.WithTransportCredentials(cfg.Credentials)), cfg.DialOptions...),
+		Open:        hold,
+		Receive:     o.receive,
+		Down:        o.down,
+		Logger:      logger,
+	})
+	return o, nil
+}
+
+// hold opens a conversation with a manager.
+func hold(ctx context.Context, conn grpc.ClientConnInterface) (link.Stream[leaseholdv1.HoldRequest, leaseholdv1.HoldResponse], error) {
+	return leaseholdv1.NewOwnerServiceClient(conn).Hold(ctx)
+}
+
+func (o *Owner) start() {
+	o.callbacks.start()
+	o.running.Go(func() { o.driver.Run(o.ctx) })
+	o.running.Go(func() {
+		// Any step of the machine looks at the detector first.
+		o.detector.Watch(o.ctx, func() { _ = o.driver.Do(o.ctx, nothing) })
+	})
+}
+
+func nothing(mono.Instant) {}
+
+// down remembers why a manager cannot be spoken to, and hints at it: there is no
+// use in waiting for an answer of a leader whose connection broke.
+func (o *Owner) down(from string, why error) {
+	o.hearsay.add(from, wire.ToError(why))
+	o.driver.Offer(machine.HungUp{Manager: storage.ManagerID(from)})
+}
+
+// receive turns what a manager says into an event.
+func (o *Owner) receive(from string, r *leaseholdv1.HoldResponse) {
+	if err := o.event(from, r); err != nil {
+		o.hearsay.add(from, err)
+		o.notes.logger.Debug("message dropped", "manager", from, "why", err)
+	}
+}
+
+func (o *Owner) event(from string, r *leaseholdv1.HoldResponse) error {
+	if v := r.GetVersion(); v != 0 { // required only of the first message
+		if err := wire.CheckVersion(v); err != nil {
+			return err
+		}
+	}
+	switch kind := r.GetKind().(type) {
+	case *leaseholdv1.HoldResponse_Grant:
+		reply, err := wire.ToLeaseReply(kind.Grant, protocol.DefaultLimits)
+		if err != nil {
+			return err
+		}
+		o.hearsay.hear(from, reply)
+		o.driver.Post(o.ctx, machine.Reply{LeaseReply: reply})
+	case *leaseholdv1.HoldResponse_NotLeader:
+		hint, err := wire.ToNotLeader(kind.NotLeader)
+		if err != nil {
+			return err
+		}
+		o.hearsay.redirect(from, hint)
+		o.driver.Post(o.ctx, machine.Redirect{NotLeader: hint})
+	case *leaseholdv1.HoldResponse_Refusal:
+		err := wire.ToRefusal(kind.Refusal)
+		if o.hearsay.add(from, err) {
+			o.notes.logger.Warn("the manager refuses to serve this owner", "manager", from, "why", err)
+		}
+		o.refuse(leasehold.KindOf(err), err)
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package owner
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+)
+
+// notes write what the machine notes into the log. What happens over and over,
+// such as another process having our name, is said once a minute, and in
+// between at debug. They belong to the driver's goroutine.
+type notes struct {
+	logger *slog.Logger
+	last   map[machine.Notable]mono.Instant
+}
+
+const repeatAfter = time.Minute
+
+func (n *notes) write(now mono.Instant, note machine.Note) {
+	level := levelOf(note.What)
+	if last, said := n.last[note.What]; said && level > slog.LevelDebug && now.Sub(last) < repeatAfter {
+		level = slog.LevelDebug
+	} else {
+		if n.last == nil {
+			n.last = make(map[machine.Notable]mono.Instant)
+		}
+		n.last[note.What] = now
+	}
+	if ctx := context.Background(); n.logger.Enabled(ctx, level) {
+		n.logger.Log(ctx, level, explain(note))
+	}
+}
+
+func levelOf(what machine.Notable) slog.Level {
+	switch what {
+	case machine.NoteNewTerm:
+		return slog.LevelInfo
+	case machine.NoteExpired, machine.NoteSlept, machine.NoteClockSlow, machine.NoteNameTaken,
+		machine.NoteContender, machine.NoteServerRefuse, machine.NoteBadMessage:
+		return slog.LevelWarn
+	default:
+		return slog.LevelDebug
+	}
+}
+
+// explain says what happened and why.
+func explain(n machine.Note) string {
+	have, want := n.Have, n.Want
+	switch n.What {
+	case machine.NoteBadMessage:
+		return fmt.Sprintf("message dropped: it makes no sense (term %d, number %d)", have, want)
+	case machine.NoteForeign:
+		return fmt.Sprintf("message dropped: it is for another session or namespace (term %d, number %d)", have, want)
+	case machine.NoteStaleTerm:
+		return fmt.Sprintf("message dropped: its leader's term %d is older than %d", have, want)
+	case machine.NoteDuplicate:
+		return fmt.Sprintf("message dropped: number %d is not newer than %d", have, want)
+	case machine.NoteRace:
+		return fmt.Sprintf("message dropped: it answers our message %d and has crossed our message %d", have, want)
+	case machine.NoteNewTerm:
+		return fmt.Sprintf("new leader: term %d follows %d", have, want)
+	case machine.NoteLate:
+		return fmt.Sprintf("renewal came too late: it is %v, and the leases would have ended at %v", mono.Instant(have), mono.Instant(want))
+	case machine.NoteRefused:
+		return fmt.Sprintf("renewal refused: generation %d is not held here", have)
+	case machine.NoteOldGrant:
+		return fmt.Sprintf("grant refused: generation %d is not newer than %d", have, want)
+	case machine.NoteExpired:
+		return fmt.Sprintf("%d leases expired: no leader has answered in time", have)
+	case machine.NoteSlept:
+		return fmt.Sprintf("%d leases dropped: the computer was suspended, and its clock stood still", have)
+	case machine.NoteClockSlow:
+		return fmt.Sprintf("leases dropped: this computer's clock is too slow, it advanced by %v while the leader's advanced by %v", time.Duration(want), time.Duration(have))
+	case machine.NoteNameTaken:
+		return "waiting: another process has this owner's name; stop it, or give this one another name"
+	case machine.NoteContender:
+		return "another process wants this owner's name; it waits as long as this one lives"
+	case machine.NoteLeaderSilent:
+		return fmt.Sprintf("the leader has not answered %d times in a row: asking all managers", have)
+	case machine.NoteServerRefuse:
+		return fmt.Sprintf("the leader does not serve this owner: %v", leasehold.Kind(have))
+	}
+	return n.What.String()
+}

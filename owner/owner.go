@@ -1,0 +1,161 @@
+package owner
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/driver"
+	"github.com/leasehold-dev/leasehold/internal/link"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// An Owner is one membership of this process in a namespace, from Join to
+// Close. Its methods may be called from many goroutines at once.
+type Owner struct {
+	// What checks read comes first.
+	holding  atomic.Pointer[holding]
+	clock    *clock.Clock
+	detector *clock.Detector
+
+	cfg       Config
+	id        leasehold.Session
+	machine   *session
+	driver    *driver.Driver[machine.Event, machine.Action]
+	link      *link.Link[leaseholdv1.HoldRequest, leaseholdv1.HoldResponse]
+	callbacks *callbacks
+	notes     notes
+	hearsay   hearsay
+	unsettled context.CancelFunc // ends the search for our predecessor; nil if there is none
+
+	ctx     context.Context // ends when the owner does
+	cancel  context.CancelFunc
+	running sync.WaitGroup // the driver, the detector, the search for a predecessor
+
+	joined  chan struct{} // closed when the leader has accepted us
+	refused chan error    // gets why it never will
+	left    chan struct{} // closed when the leader has said goodbye
+	closing atomic.Bool
+	done    chan struct{} // closed when Close is through
+	failure error         // what Close returns; set before done is closed
+}
+
+// Check returns the lease that covers key, and whether this process holds one
+// now (CheckLeaseNow of Centrifuge). It never waits and never asks for a lease:
+// the manager decides who owns what.
+//
+// The answer is about the moment of the call. To know that the key was held
+// throughout an operation, ask [Owner.Held] at its end.
+//
+// Check takes no lock and does not allocate. It reads the clock, which is most
+// of what it costs, and searches an index.
+func (o *Owner) Check(key leasehold.Key) (Lease, bool) {
+	if l := o.find(key); l != nil && l.Generation != 0 {
+		return Lease{Lease: *l, Key: key}, true
+	}
+	return Lease{}, false
+}
+
+// Held reports whether the lease, as Check returned it, has been held on its
+// key without a gap ever since (CheckLeaseContinuous of Centrifuge). Once it is
+// false it stays false. It costs what Check costs.
+func (o *Owner) Held(lease Lease) bool {
+	l := o.find(lease.Key)
+	return l != nil && l.Generation == lease.Generation && l.Generation != 0
+}
+
+// find returns the area around key, nil if nothing is held.
+//
+// The order matters. What is held is read first: if its time has not come when
+// the clock is read after that, it had not come before. The detector is asked
+// last: if it has noticed no sleep until then, there was none before.
+func (o *Owner) find(key leasehold.Key) *leasehold.Lease {
+	h := o.holding.Load()
+	now := o.clock.Now()
+	if now >= h.until || o.detector.Epoch(now) != h.epoch {
+		return nil
+	}
+	return h.areas.find(key)
+}
+
+// Leases returns all leases that are held now, sorted by range. It copies them.
+func (o *Owner) Leases() []leasehold.Lease {
+	h := o.holding.Load()
+	now := o.clock.Now()
+	if now >= h.until || o.detector.Epoch(now) != h.epoch {
+		return nil
+	}
+	return slices.Clone(h.areas.held)
+}
+
+// Name returns the owner's name in its namespace.
+func (o *Owner) Name() leasehold.OwnerID { return o.cfg.Name }
+
+// Session returns what tells this run of the owner from others of its name.
+func (o *Owner) Session() leasehold.Session { return o.id }
+
+// Done is closed when the owner has been closed: it holds nothing and never
+// will again.
+func (o *Owner) Done() <-chan struct{} { return o.done }
+
+// Close gives all leases back, waits until the leader has said goodbye, and
+// ends everything that Join started. From its beginning on no check succeeds.
+// It waits for the callbacks to learn that all is over, so they must not call
+// it.
+//
+// If the context ends first, Close ends everything all the same and returns an
+// error: the keys then wait until the leases would have run out. A second call
+// waits for the first and returns the same.
+func (o *Owner) Close(ctx context.Context) error {
+	if o.closing.CompareAndSwap(false, true) {
+		o.failure = o.shutDown(ctx)
+		close(o.done)
+	}
+	select {
+	case <-o.done:
+		return o.failure
+	default:
+	}
+	select {
+	case <-o.done:
+		return o.failure
+	case <-ctx.Done():
+		return &leasehold.Error{Op: opClose, Kind: leasehold.Unavailable, Subject: string(o.cfg.Namespace), Err: ctx.Err()}
+	}
+}
+
+const opClose = "close"
+
+func (o *Owner) shutDown(ctx context.Context) error {
+	o.driver.PostUrgent(o.ctx, machine.Leave{})
+	err := o.awaitGoodbye(ctx)
+	o.cancel()
+	o.running.Wait()
+	o.link.Close()
+	if slow := o.callbacks.stop(ctx); err == nil {
+		err = slow
+	}
+	return err
+}
+
+// awaitGoodbye waits until the leader knows that we are gone. Whatever becomes
+// of that, when it returns the machine has let go of everything.
+func (o *Owner) awaitGoodbye(ctx context.Context) error {
+	_ = o.driver.Do(o.ctx, nothing) // behind Leave, which is as urgent; it cannot fail before we cancel
+	select {
+	case <-o.left:
+		return nil
+	default:
+	}
+	select {
+	case <-o.left:
+		return nil
+	case <-ctx.Done():
+		return leasehold.Errorf(opClose, leasehold.Unavailable, string(o.cfg.Namespace),
+			"no leader has confirmed that the leases are back (%s); they will run out: %w", o.hearsay.String(), ctx.Err())
+	}
+}

@@ -1,0 +1,214 @@
+package owner
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+)
+
+// mustJoin joins and lets the leader grant what it will.
+func mustJoin(t *testing.T, cfg Config) *Owner {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	o, err := Join(ctx, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = o.Close(ctx) }) // for tests that fail before they close
+	time.Sleep(time.Second)
+	synctest.Wait()
+	return o
+}
+
+func TestLifeOfAnOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		leader, _ := n.lead(manager.Config{})
+		cfg := n.config("10.0.0.1:8080")
+		var told diary
+		cfg.OnGrant = func(l []leasehold.Lease) { told.add("granted") }
+		cfg.OnRevoke = func(l []leasehold.Lease, c leasehold.Cause) { told.add("revoked: " + c.String()) }
+		o := mustJoin(t, cfg)
+
+		if o.Name() != "10.0.0.1:8080" || o.Session().IsZero() {
+			t.Errorf("name %q, session %v", o.Name(), o.Session())
+		}
+		if got := holds(o); got != 256 {
+			t.Fatalf("the only owner holds %d of 256 keys", got)
+		}
+		lease, ok := o.Check(42)
+		if !ok || !lease.Range.Contains(42) || lease.Generation == 0 || lease.Key != 42 {
+			t.Errorf("Check: %v, %t", lease, ok)
+		}
+		if len(o.Leases()) == 0 || told.count("granted") != 1 {
+			t.Errorf("%d leases, told %q", len(o.Leases()), told.lines)
+		}
+		time.Sleep(time.Minute) // six lease times
+		if !o.Held(lease) {
+			t.Error("the lease was not renewed")
+		}
+		other := lease
+		other.Generation++
+		if o.Held(other) || o.Held(Lease{Key: 42}) {
+			t.Error("a lease that never was is held")
+		}
+
+		if err := o.Close(t.Context()); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		if holds(o) != 0 || o.Held(lease) || o.Leases() != nil {
+			t.Error("leases outlive Close")
+		}
+		if told.count("revoked: left") != 1 || len(told.lines) != 2 {
+			t.Errorf("told %q", told.lines)
+		}
+		if leader.committed("(left)") == 0 {
+			t.Errorf("the leader has not recorded the end: %q", leader.changes)
+		}
+		if err := o.Close(t.Context()); err != nil {
+			t.Errorf("second Close: %v", err)
+		}
+		select {
+		case <-o.Done():
+		default:
+			t.Error("Done is open after Close")
+		}
+	})
+}
+
+// Every key has one owner, whoever joins and leaves, and leases on keys that
+// stay are held through it all.
+func TestOwnersShareTheKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		n.lead(manager.Config{})
+		a := mustJoin(t, n.config("10.0.0.1:8080"))
+		before := make(map[leasehold.Key]Lease)
+		for _, k := range keys() {
+			before[k], _ = a.Check(k)
+		}
+		b := mustJoin(t, n.config("10.0.0.2:8080"))
+		kept := 0
+		for _, k := range keys() {
+			_, byA := a.Check(k)
+			_, byB := b.Check(k)
+			if byA == byB {
+				t.Fatalf("key %v: held by the one %t, by the other %t", k, byA, byB)
+			}
+			if a.Held(before[k]) != byA {
+				t.Fatalf("key %v: held %t, checked %t: what stays keeps its generation", k, !byA, byA)
+			}
+			if byA {
+				kept++
+			}
+		}
+		if kept == 0 || kept == 256 {
+			t.Errorf("the first owner keeps %d of 256 keys", kept)
+		}
+		if err := a.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if got := holds(b); got != 256 {
+			t.Errorf("the last owner holds %d of 256 keys a second after the other has left", got)
+		}
+		if err := b.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// Without a leader, leases end in time, and come back with it, under other
+// generations.
+func TestLeasesExpireWithoutALeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		leader, stop := n.lead(manager.Config{})
+		cfg := n.config("10.0.0.1:8080")
+		var told diary
+		cfg.OnRevoke = func(l []leasehold.Lease, c leasehold.Cause) { told.add("revoked: " + c.String()) }
+		cfg.Logger = told.logger()
+		o := mustJoin(t, cfg)
+		lease, _ := o.Check(42)
+		stop()
+		time.Sleep(7 * time.Second)
+		if !o.Held(lease) {
+			t.Error("the lease ended before its time: it is renewed every 2.5 s and lasts for 10")
+		}
+		time.Sleep(3 * time.Second)
+		if o.Held(lease) || holds(o) != 0 {
+			t.Error("the lease outlives its time")
+		}
+		synctest.Wait()
+		if told.count("revoked: expired") != 1 || told.count("leases expired: no leader has answered in time") != 1 {
+			t.Errorf("told %q", told.lines)
+		}
+
+		n.serve(leaderAddr, leader)
+		time.Sleep(15 * time.Second)
+		again, ok := o.Check(42)
+		if !ok || again.Generation <= lease.Generation || o.Held(lease) {
+			t.Errorf("after the leader came back: %v, %t; before: %v", again, ok, lease)
+		}
+		if err := o.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// Close does not need a leader to end everything, only to do it cleanly.
+func TestCloseWithoutALeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		_, stop := n.lead(manager.Config{})
+		o := mustJoin(t, n.config("10.0.0.1:8080"))
+		stop()
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		err := o.Close(ctx)
+		if !errors.Is(err, leasehold.Unavailable) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), leaderAddr) {
+			t.Errorf("Close: %v", err)
+		}
+		if holds(o) != 0 {
+			t.Error("leases outlive Close")
+		}
+		if again := o.Close(t.Context()); !errors.Is(again, leasehold.Unavailable) {
+			t.Errorf("second Close: %v, want what the first said", again)
+		}
+	})
+}
+
+// With a context that has ended already, Close still lets go of everything.
+func TestCloseAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		n.lead(manager.Config{})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 16 { // whichever of the ends the goroutines see first
+			o := mustJoin(t, n.config("10.0.0.1:8080"))
+			calm := make(chan struct{})
+			go func() { _ = o.driver.Do(t.Context(), func(mono.Instant) { <-calm }) }()
+			synctest.Wait() // the machine is busy
+			go func() { _ = o.Close(ctx) }()
+			synctest.Wait()
+			close(calm)
+			<-o.Done()
+			if err := o.Close(ctx); err != nil && !errors.Is(err, context.Canceled) {
+				t.Errorf("Close: %v", err)
+			}
+			if holds(o) != 0 {
+				t.Error("leases outlive Close")
+			}
+			time.Sleep(time.Minute) // until the leader has forgotten it
+		}
+	})
+}

@@ -1,0 +1,44 @@
+package owner
+
+import (
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/driver"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+)
+
+// A session is the machine, which is told of a sleep before it hears of
+// anything else. What it publishes is marked with the epoch that it knows of:
+// should the computer have slept again, checks see another epoch and fail,
+// whatever the machine may publish before it is told.
+//
+// It also remembers what the machine does not: whether the leader has accepted
+// us.
+type session struct {
+	*driver.Wakeful[machine.Event, machine.Action]
+
+	// The newest reply that is not a refusal. The machine may have dropped it;
+	// a request that says that it was applied proves that it has not.
+	term leasehold.Term
+	seq  protocol.Seq
+}
+
+func newSession(m *machine.Machine, d *clock.Detector) *session {
+	return &session{Wakeful: driver.Woken[machine.Event, machine.Action](m, d, machine.Slept{})}
+}
+
+// Step is the machine's.
+func (s *session) Step(now mono.Instant, e machine.Event) ([]machine.Action, mono.Instant) {
+	if r, ok := e.(machine.Reply); ok && r.Refusal == leasehold.Other && r.Incumbent == nil {
+		s.term, s.seq = r.Term, r.Seq
+	}
+	return s.Wakeful.Step(now, e)
+}
+
+// accepted reports whether a request tells the leader that its offer has
+// arrived: the session is then its member.
+func (s *session) accepted(r *protocol.LeaseRequest) bool {
+	return s.seq != 0 && r.Term == s.term && r.Applied == s.seq && !r.Leaving
+}
