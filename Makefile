@@ -58,6 +58,12 @@ fuzz: ## run each fuzz target for FUZZTIME, 10s unless told
 			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir" </dev/null || exit 1; \
 		done
 
+.PHONY: bench
+bench: ## measure what the libraries, a manager and a failover cost, against floors and peers (minutes)
+	cd bench && $(GO) run ./ratios
+	$(GO) run ./internal/scale
+	$(GO) run ./cmd/leasehold demo --for 60s --json
+
 .PHONY: bench-sim
 bench-sim: ## run the benchmarks of the simulator and the manager machine
 	$(GO) test -run '^$$' -bench . -benchmem -cpu 1 ./internal/sim ./internal/machine/manager

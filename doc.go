@@ -73,7 +73,7 @@
 //     neither stored nor copied: a session that two processes share makes them
 //     one owner in the manager's eyes.
 //
-// In code, with o the owner library to come:
+// In code, with o the Owner of package owner:
 //
 //	s.mu.Lock() // 5
 //	defer s.mu.Unlock()

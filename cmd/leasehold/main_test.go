@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,17 +25,45 @@ func TestMain(m *testing.M) {
 //	status N command...   runs a command, and wants it to exit with status N
 //	jsonhas FIELD...      wants stdout to be one JSON object with these fields
 //	jsonsave FIELD FILE   does the same, and writes a field's value to a file
+//
+// $MANAGER is the address of a fake manager of the script's own, $MUTE that of
+// something that accepts connections and never says a word, and $DEAD one where
+// nobody listens.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
-		Setup:               letScriptsBuild,
+		Setup:               setUpScript,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"status":   scriptStatus,
 			"jsonhas":  scriptJSONHas,
 			"jsonsave": scriptJSONSave,
 		},
 	})
+}
+
+func setUpScript(env *testscript.Env) error {
+	env.Setenv("TZ", "UTC")
+	manager, err := (&fakeManager{}).start(env.Defer)
+	if err != nil {
+		return err
+	}
+	env.Setenv("MANAGER", manager.addr)
+	mute, err := net.Listen("tcp", "127.0.0.1:0") // its queue accepts
+	if err != nil {
+		return err
+	}
+	env.Defer(func() { _ = mute.Close() })
+	env.Setenv("MUTE", mute.Addr().String())
+	// The near end of a connection has a port that nobody else is given, and
+	// where nobody listens.
+	dead, err := net.Dial("tcp", mute.Addr().String())
+	if err != nil {
+		return err
+	}
+	env.Defer(func() { _ = dead.Close() })
+	env.Setenv("DEAD", dead.LocalAddr().String())
+	return letScriptsBuild(env)
 }
 
 // letScriptsBuild gives scripts, which have no home directory, the caches of

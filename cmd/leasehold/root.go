@@ -71,13 +71,23 @@ const rootHelp = `Leasehold gives every key of an in-memory service to exactly o
 time, tells callers where that server is, and tells them which keys lost their
 state when a server dies.
 
-What exists today is the protocol, written as pure state machines, and the
-simulator that tries to break it. The managers, libraries and tools that run
-the protocol between real computers are not here yet.`
+A manager grants the leases ("leasehold manager"). Servers hold them through the
+owner library, callers find servers through the lookup library. These commands
+run a manager, look after what it manages, and try to break the protocol in
+simulation.
 
-const rootExample = `  leasehold sim                 # 1000 simulated clusters, everything that can go wrong
-  leasehold sim --leases-off    # the same without leases, to see what they are for
-  leasehold help sim`
+Commands that ask a manager find it with --managers, LEASEHOLD_MANAGERS or the
+key managers of the YAML file that --config or LEASEHOLD_CONFIG names, and
+otherwise at 127.0.0.1:7400. With --json they print for programs.
+
+Exit status: 0 it was done; 2 it could not be done as asked, or no manager
+answered; 130 interrupted. "leasehold help sim" has those of the simulator.`
+
+const rootExample = `  leasehold manager                      # run a manager, alone, on this computer
+  leasehold namespace create presence    # in another terminal
+  leasehold status
+  leasehold lookup alice -n presence     # who holds the key of this name?
+  leasehold sim                          # 1000 simulated clusters, everything that can go wrong`
 
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
@@ -93,8 +103,35 @@ func newRootCommand() *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(explainFlagError)
 	root.SetHelpCommand(newHelpCommand())
-	root.AddCommand(newSimCommand(), newVersionCommand())
+	addGroup(root, "run", "Run", newDemoCommand(), newManagerCommand(), newSimCommand())
+	addGroup(root, "see", "See what is going on", newStatusCommand(), newOwnersCommand(), newRangesCommand(),
+		newLookupCommand(), newHistoryCommand(), newWatchCommand())
+	addGroup(root, "change", "Change things", newNamespaceCommand(), newMemberCommand())
+	addGroup(root, "other", "Other", newVersionCommand())
+	root.AddCommand(newDemoManagerCommand(), newDemoOwnerCommand())
+	root.SetCompletionCommandGroupID("other")
+	root.SetHelpCommandGroupID("other")
+	addCompletion(root)
 	return root
+}
+
+// addGroup adds commands that the help lists together.
+func addGroup(root *cobra.Command, id, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: id, Title: title + ":"})
+	for _, c := range commands {
+		c.GroupID = id
+		root.AddCommand(c)
+	}
+}
+
+// addCompletion adds cobra's own command, in our words.
+func addCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd("completion") // cobra adds it only where it may be meant
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			c.Short = "Print a script that completes commands in your shell"
+		}
+	}
 }
 
 // newHelpCommand is cobra's own, but for a wrong name, which is an error here.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold-dev/leasehold/internal/mutant"
+	"github.com/leasehold-dev/leasehold/internal/settings"
 )
 
 // A mutant is a bug that is planted on purpose, to see that the simulator
@@ -57,7 +58,7 @@ func unknownMutant(name string) error {
 		names = append(names, m.Name)
 	}
 	return fmt.Errorf("--mutant %q: there is no such mutant; the closest are %s; --list-mutants lists all",
-		name, strings.Join(nearest(name, names, 3), ", "))
+		name, strings.Join(settings.Nearest(name, names, 3), ", "))
 }
 
 // plantedArgs are the arguments of the mutant's own search: what the user

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"slices"
@@ -37,7 +37,7 @@ func TestNearest(t *testing.T) {
 		{"drift", 2, []string{"drift-ignored", "takeover-ignores-drift"}}, // both contain it
 		{"x", 10, nil}, // never more than there are
 	} {
-		got := nearest(test.mistyped, names, test.n)
+		got := Nearest(test.mistyped, names, test.n)
 		if test.want == nil {
 			if len(got) != len(names) {
 				t.Errorf("%q: got %q", test.mistyped, got)
@@ -48,7 +48,7 @@ func TestNearest(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", test.mistyped, got, test.want)
 		}
 	}
-	if got := nearest("x", nil, 3); len(got) != 0 {
+	if got := Nearest("x", nil, 3); len(got) != 0 {
 		t.Errorf("of no names, got %q", got)
 	}
 }

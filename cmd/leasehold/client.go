@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/settings"
+)
+
+const (
+	defaultManager = "127.0.0.1:7400"
+	defaultTimeout = 5 * time.Second
+	// maxManagers bounds how many managers are tried in turn.
+	maxManagers = 64
+)
+
+// A client is what the commands share that ask a running manager: where it is,
+// how long to wait, and how to show the answer.
+type client struct {
+	settings  *pflag.FlagSet
+	file      string
+	managers  []string
+	namespace string
+	timeout   time.Duration
+	json      bool
+
+	out, errs screen
+}
+
+// newClient adds the flags that all such commands have.
+func newClient(cmd *cobra.Command) *client {
+	c := &client{settings: pflag.NewFlagSet("client", pflag.ContinueOnError)}
+	c.settings.StringSliceVar(&c.managers, "managers", []string{defaultManager}, "`addresses` of managers, with commas between; they are tried in turn")
+	c.settings.DurationVar(&c.timeout, "timeout", defaultTimeout, "how long to wait for an answer")
+	c.settings.BoolVar(&c.json, "json", false, "print JSON, and nothing else")
+	addSettings(cmd, c.settings, &c.file)
+	return c
+}
+
+// inNamespace adds the flag of commands that are about one namespace.
+func (c *client) inNamespace(cmd *cobra.Command, usage string) *client {
+	flags := pflag.NewFlagSet("namespace", pflag.ContinueOnError)
+	flags.StringVarP(&c.namespace, "namespace", "n", "", usage)
+	c.settings.AddFlagSet(flags)
+	cmd.Flags().AddFlagSet(flags)
+	// The name is that of a flag just added, the only thing that can go wrong.
+	_ = cmd.RegisterFlagCompletionFunc("namespace", c.completeNamespaces)
+	return c
+}
+
+const usualNamespace = "the `name` of the namespace; not needed if there is only one"
+
+// addSettings gives a command flags that can also be set by the environment
+// and by a file, and the flag that names the file.
+func addSettings(cmd *cobra.Command, flags *pflag.FlagSet, file *string) {
+	cmd.Flags().AddFlagSet(flags)
+	cmd.Flags().StringVar(file, settings.FileFlag, "", "a YAML `file` with settings; keys are the names of flags")
+}
+
+// knownSettings are the settings of all commands. One environment and one file
+// serve all of them, so each must know what the others take.
+func knownSettings() []string {
+	var asks, runs cobra.Command
+	c, m := newClient(&asks).inNamespace(&asks, usualNamespace), &managerSettings{}
+	m.addFlags(&runs)
+	var names []string
+	for _, flags := range []*pflag.FlagSet{c.settings, m.flags} {
+		flags.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	}
+	return names
+}
+
+// fill completes flags from the environment and a file.
+func fill(flags *pflag.FlagSet, file string) error {
+	return settings.Fill(flags, settings.Source{File: file, Environ: os.Environ(), Known: knownSettings()})
+}
+
+// run makes a function the body of a command: it is called with all settings
+// in place.
+func (c *client) run(do func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		c.out, c.errs = newScreen(cmd.OutOrStdout()), newScreen(cmd.ErrOrStderr())
+		if err := fill(c.settings, c.file); err != nil {
+			return err
+		}
+		if err := c.validate(); err != nil {
+			return err
+		}
+		return do(cmd.Context(), args)
+	}
+}
+
+func (c *client) validate() error {
+	if len(c.managers) == 0 || len(c.managers) > maxManagers {
+		return fmt.Errorf("%s: want 1 to %d addresses, have %d", c.origin("managers"), maxManagers, len(c.managers))
+	}
+	for i, addr := range c.managers {
+		c.managers[i] = strings.TrimSpace(addr)
+		if err := checkAddr(c.managers[i]); err != nil {
+			return fmt.Errorf("%s: %w", c.origin("managers"), err)
+		}
+	}
+	if c.timeout <= 0 {
+		return fmt.Errorf("%s %v: want a time above 0", c.origin("timeout"), c.timeout)
+	}
+	if c.namespace != "" {
+		return leasehold.Namespace(c.namespace).Validate()
+	}
+	return nil
+}
+
+func (c *client) origin(flag string) string { return settings.Origin(c.settings.Lookup(flag)) }
+
+// checkAddr reports what keeps addr from being dialled or listened on.
+func checkAddr(addr string) error {
+	if len(addr) > leasehold.MaxAddrLen {
+		return fmt.Errorf("an address of %d bytes: want at most %d", len(addr), leasehold.MaxAddrLen)
+	}
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf("%q: want host:port, such as %s", addr, defaultManager)
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return fmt.Errorf("%q: want a port from 0 to 65535 after the last colon", addr)
+	}
+	return nil
+}
+
+// print writes the answer: as JSON, or as text for people.
+func (c *client) print(document any, text func() string) error {
+	if c.json {
+		return write(c.out, jsonText(document))
+	}
+	return write(c.out, text())
+}
+
+// oneArgument refuses anything but one argument, and says what it would be.
+func oneArgument(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return fmt.Errorf("%s needs %s", cmd.CommandPath(), what)
+		case len(args) > 1:
+			return fmt.Errorf("%s takes one argument, %s, and has %d; quote what belongs together", cmd.CommandPath(), what, len(args))
+		case args[0] == "":
+			return errors.New("want " + what + `, have ""`)
+		}
+		return nil
+	}
+}

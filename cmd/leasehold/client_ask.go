@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// admin is what commands ask.
+type admin = leaseholdv1.AdminServiceClient
+
+// ask lets call speak to a manager: to the first that answers, within the
+// timeout. The managers share the time that is left evenly, so that one that
+// accepts connections and then says nothing does not use up that of the
+// others. The connection lives until call returns.
+//
+// If call fails because a manager is out of reach or has no leader, the next
+// one is tried. So call must only read, or see to it that nothing is done
+// twice: see [done].
+func (c *client) ask(ctx context.Context, call func(context.Context, admin) error) error {
+	end := time.Now().Add(c.timeout)
+	var silent []string
+	for i, addr := range c.managers {
+		share := time.Until(end) / time.Duration(len(c.managers)-i)
+		err := askOne(ctx, addr, share, call)
+		var final done
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return statusInterrupted
+		case errors.As(err, &final) || !elsewhere(err):
+			return c.explain(err)
+		}
+		silent = append(silent, fmt.Sprintf("%s: %v", addr, err))
+	}
+	return c.unanswered(silent)
+}
+
+// done is an error that no other manager is to be asked about: what was asked
+// for is no question.
+type done struct{ error }
+
+func (d done) Unwrap() error { return d.error }
+
+// change asks for something to be done, once. That a manager is there at all
+// is found out before, with a question: a change that got no answer may have
+// been made, and is not asked for again.
+func (c *client) change(ctx context.Context, call func(context.Context, admin) error) error {
+	return c.ask(ctx, func(ctx context.Context, to admin) error {
+		if _, err := to.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version}); err != nil {
+			return err
+		}
+		return onlyOnce(call(ctx, to))
+	})
+}
+
+func onlyOnce(err error) error {
+	if err == nil {
+		return nil
+	}
+	err = wire.ToError(err)
+	if leasehold.KindOf(err) == leasehold.Unavailable {
+		err = advised(err, "It may have been done all the same: look before you try again.")
+	}
+	return done{err}
+}
+
+// elsewhere reports whether another manager might do better.
+func elsewhere(err error) bool {
+	kind := leasehold.KindOf(err)
+	return kind == leasehold.Unavailable || kind == leasehold.NotLeader
+}
+
+// askOne lets call speak to one manager for as long as its share of the time
+// lasts, and returns its error as one of ours.
+func askOne(ctx context.Context, addr string, share time.Duration, call func(context.Context, admin) error) error {
+	within, cancel := context.WithTimeout(ctx, share)
+	defer cancel()
+	var d dialer
+	conn, err := grpc.NewClient("passthrough:///"+addr, append(wire.DialOptions(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(d.dial))...)
+	if err != nil {
+		return wire.ToError(err)
+	}
+	defer func() { _ = conn.Close() }() // whatever was on it has ended
+	err = wire.ToError(call(within, leaseholdv1.NewAdminServiceClient(conn)))
+	var final done
+	switch {
+	case err == nil || errors.As(err, &final) || leasehold.KindOf(err) != leasehold.Unavailable:
+		return err
+	case d.why() != nil:
+		return &leasehold.Error{Kind: leasehold.Unavailable, Err: d.why()}
+	case within.Err() != nil:
+		return leasehold.Errorf("", leasehold.Unavailable, "", "no answer within %v", share.Round(time.Millisecond))
+	}
+	return err
+}
+
+// A dialer dials, and remembers why it could not: gRPC's own account of it is
+// hard to read.
+type dialer struct {
+	mu     sync.Mutex
+	failed error // of the last attempt
+}
+
+func (d *dialer) dial(ctx context.Context, addr string) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.failed = err
+	return conn, err
+}
+
+// why says in few words why the last attempt failed, nil if it did not.
+func (d *dialer) why() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var op *net.OpError
+	if errors.As(d.failed, &op) {
+		return errors.New(strings.TrimPrefix(op.Err.Error(), "connect: "))
+	}
+	return d.failed
+}

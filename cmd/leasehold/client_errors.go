@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// unanswered says that no manager could be asked, and what to do about it.
+func (c *client) unanswered(reasons []string) error {
+	return failed{leasehold.Errorf("", leasehold.Unavailable, "", "no manager answers\n  %s\n%s",
+		strings.Join(reasons, "\n  "), c.whereToLook())}
+}
+
+func (c *client) whereToLook() string {
+	if from := c.origin("managers"); from != "default" {
+		return fmt.Sprintf("The addresses are from %s. Is that where managers listen, and can they be reached from here?", from)
+	}
+	return "Start one with 'leasehold manager', or say with --managers or LEASEHOLD_MANAGERS where they are."
+}
+
+// explain adds to a manager's refusal what to do about it.
+func (c *client) explain(err error) error {
+	switch {
+	case leasehold.KindOf(err) == leasehold.NotFound && c.namespace != "" && !strings.Contains(err.Error(), "namespace create"):
+		err = advised(err, createIt(c.namespace))
+	case grpcstatus.Code(err) == codes.Unimplemented:
+		err = advised(err, "What answers there is no manager of this version. Managers listen on port 7400 unless told otherwise.")
+	}
+	return failed{err}
+}
+
+// advised is an error with a sentence below it that says what to do.
+func advised(err error, advice string) error { return fmt.Errorf("%w\n%s", err, advice) }
+
+func createIt(namespace string) string {
+	return fmt.Sprintf("Create it with 'leasehold namespace create %s', or see with 'leasehold namespace list' which there are.", namespace)
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// askWithin is ask for questions about one namespace. If none was named, it is
+// the only one that there is.
+func (c *client) askWithin(ctx context.Context, call func(context.Context, admin) error) error {
+	return c.ask(ctx, func(ctx context.Context, to admin) error {
+		if err := c.chooseNamespace(ctx, to); err != nil {
+			return err
+		}
+		return call(ctx, to)
+	})
+}
+
+func (c *client) chooseNamespace(ctx context.Context, to admin) error {
+	if c.namespace != "" {
+		return nil
+	}
+	names, err := namespaceNames(ctx, to)
+	switch {
+	case err != nil:
+		return err
+	case len(names) == 1:
+		c.namespace = names[0]
+		return nil
+	case len(names) == 0:
+		return leasehold.Errorf("", leasehold.Invalid, "", "there is no namespace yet; create one with 'leasehold namespace create NAME'")
+	}
+	const most = 10 // to list; more do not help
+	if len(names) > most {
+		names = append(names[:most], "...")
+	}
+	return leasehold.Errorf("", leasehold.Invalid, "", "say with --namespace which one you mean: %s", strings.Join(names, ", "))
+}
+
+func namespaceNames(ctx context.Context, to admin) ([]string, error) {
+	all, err := namespaces(ctx, to)
+	var names []string
+	for _, n := range all {
+		names = append(names, shown(n.GetName()))
+	}
+	return names, err
+}
+
+// completionTime is how long somebody who pressed the tabulator key waits, if
+// nobody has said how long to wait.
+const completionTime = time.Second
+
+// complete asks a manager for names that begin as what was typed. It never
+// fails: without an answer there is nothing to offer.
+func (c *client) complete(cmd *cobra.Command, typed string, names func(context.Context, admin) ([]string, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
+	const directive = cobra.ShellCompDirectiveNoFileComp
+	if fill(c.settings, c.file) != nil || c.validate() != nil {
+		return nil, directive
+	}
+	if !c.settings.Changed("timeout") {
+		c.timeout = completionTime
+	}
+	var offered []cobra.Completion
+	ctx := cmd.Context()
+	if ctx == nil {
+		ctx = context.Background() // cobra completes flags without one
+	}
+	err := c.ask(ctx, func(ctx context.Context, to admin) error {
+		all, err := names(ctx, to)
+		for _, name := range all {
+			if strings.HasPrefix(name, typed) {
+				offered = append(offered, name)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, directive
+	}
+	return offered, directive
+}
+
+func (c *client) completeNamespaces(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return c.complete(cmd, typed, namespaceNames)
+}
+
+// completeNamespace is completeNamespaces for a command's one argument.
+func (c *client) completeNamespace(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return c.completeNamespaces(cmd, args, typed)
+}
+
+func (c *client) completeOwners(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return c.complete(cmd, typed, func(ctx context.Context, to admin) ([]string, error) {
+		if err := c.chooseNamespace(ctx, to); err != nil {
+			return nil, err
+		}
+		answer, err := to.ListOwners(ctx, &leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: c.namespace})
+		var names []string
+		for _, o := range answer.GetOwners() {
+			names = append(names, shown(o.GetHolder().GetOwner()))
+		}
+		return names, err
+	})
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/internal/demo"
+)
+
+const demoHelp = `Starts three managers and five servers of a small presence service, each a process
+of its own on this computer, and 2,000 users who set and ask for a status. Then it
+kills the leader and the servers, one after the other, with kill -9, and starts
+them again, while the users go on. It shows who leads, who owns which share of the
+keys, how requests fare, and what the users were told.
+
+Whether two servers ever owned a key at the same time is not left to the managers
+to say: every server reports each of its checks, with the time on the clock that
+all processes of a computer share, and the reports are compared.
+
+On a terminal it goes on until q or Ctrl-C, elsewhere for 30 s; --for sets another
+time. Nothing is left behind, neither processes nor files; with --keep the data and
+the logs are.
+
+Exit status: 0 all went well; 1 two servers owned a key at the same time, or an
+answer was out of date; 2 it could not be done, or something else went wrong, which
+is said; 130 interrupted before the time that --for set.`
+
+const demoExample = `  leasehold demo
+  leasehold demo --for 30s --json
+  leasehold demo --owners 20 --rate 5000 --kill-every 3s --for 5m`
+
+// unattended is how long a demo goes on that nobody watches.
+const unattended = 30 * time.Second
+
+type demoOptions struct {
+	config demo.Config
+	json   bool
+}
+
+func newDemoCommand() *cobra.Command {
+	o := &demoOptions{config: demo.DefaultConfig()}
+	cmd := &cobra.Command{
+		Use:     "demo",
+		Short:   "Run a whole cluster on this computer, and break it",
+		Long:    demoHelp,
+		Example: demoExample,
+		Args:    noArguments,
+	}
+	flags, c := cmd.Flags(), &o.config
+	flags.SortFlags = false
+	flags.DurationVar(&c.For, "for", 0, "how long users go on (default until q or Ctrl-C on a terminal, else 30s)")
+	flags.BoolVar(&o.json, "json", false, "print what came of it as one JSON object, and nothing else")
+	flags.IntVar(&c.Managers, "managers", c.Managers, "how many managers")
+	flags.IntVar(&c.Owners, "owners", c.Owners, "how many servers of the presence service")
+	flags.IntVar(&c.Users, "users", c.Users, "how many users; each has one request under way at a time")
+	flags.IntVar(&c.Rate, "rate", c.Rate, "how many requests they make in a second, all together")
+	flags.DurationVar(&c.Lease, "lease", c.Lease, "how long leases last; users of a server that was killed wait for 1.2 times as long")
+	flags.DurationVar(&c.KillEvery, "kill-every", c.KillEvery, "how much time there is between two kills of a leader, and of a server, on average")
+	flags.Uint64Var(&c.Seed, "seed", 0, "who is killed when (default another each time)")
+	flags.BoolVar(&c.Keep, "keep", false, "keep data and logs, and say where they are")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		program, err := os.Executable()
+		if err != nil {
+			return failed{err}
+		}
+		c.Program = program
+		if !flags.Changed("seed") {
+			c.Seed = uint64(time.Now().UnixNano())
+		}
+		return o.run(cmd)
+	}
+	return cmd
+}
+
+// run runs the demo, shows it, and judges it.
+func (o *demoOptions) run(cmd *cobra.Command) error {
+	out, errs := newScreen(cmd.OutOrStdout()), newScreen(cmd.ErrOrStderr())
+	live := out.terminal && !o.json
+	if !live && !cmd.Flags().Changed("for") {
+		o.config.For = unattended
+	}
+	if err := o.config.Validate(); err != nil {
+		return err
+	}
+	var (
+		r   demo.Report
+		err error
+	)
+	if live {
+		r, err = o.draw(cmd.Context(), cmd.OutOrStdout())
+	} else {
+		n := narrator{out: errs, silent: o.json && !errs.terminal}
+		r, err = demo.Run(cmd.Context(), o.config, n.tell)
+	}
+	if err != nil {
+		return failed{fmt.Errorf("%w%s", err, o.hint(r))}
+	}
+	text := demoText(&r)
+	if o.json {
+		text = jsonText(r)
+	}
+	if err := write(out, text); err != nil {
+		return err
+	}
+	return o.judge(errs, &r)
+}
+
+// hint says where the logs are, or how to have them next time.
+func (o *demoOptions) hint(r demo.Report) string {
+	if r.Kept != "" {
+		return "\nData and logs are in " + r.Kept
+	}
+	return "\nWith --keep the data and the logs stay."
+}
+
+// judge turns a report into the exit status, with a sentence why.
+func (o *demoOptions) judge(errs screen, r *demo.Report) error {
+	if why := r.Violation(); why != "" {
+		errs.say("leasehold: %s: %s\n", bad("VIOLATION"), why)
+		return statusViolated
+	}
+	if why := r.Shortfall(); why != "" {
+		return failed{errors.New(why)}
+	}
+	if r.Interrupted && o.config.For > 0 {
+		return statusInterrupted
+	}
+	return nil
+}

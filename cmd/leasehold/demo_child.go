@@ -1,0 +1,58 @@
+package main
+
+import (
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/demo"
+)
+
+// newDemoManagerCommand is the manager command for a child of the demo: it ends
+// with its parent, whatever becomes of that.
+func newDemoManagerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:                "demo-manager",
+		Short:              "Run a manager of the demo",
+		Hidden:             true,
+		DisableFlagParsing: true, // they are those of manager
+		RunE: func(cmd *cobra.Command, args []string) error {
+			go demo.EndWithParent(cmd.InOrStdin())
+			ended := status(run(cmd.Context(), append([]string{"manager"}, args...), cmd.OutOrStdout(), cmd.ErrOrStderr()))
+			if ended != statusOK {
+				return ended
+			}
+			return nil
+		},
+	}
+}
+
+// newDemoOwnerCommand is one server of the demo's presence service. Its standard
+// output is for its parent.
+func newDemoOwnerCommand() *cobra.Command {
+	var (
+		name     string
+		managers []string
+	)
+	cmd := &cobra.Command{
+		Use:    "demo-owner",
+		Short:  "Run an owner of the demo",
+		Hidden: true,
+		Args:   noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			go demo.EndWithParent(cmd.InOrStdin())
+			err := demo.RunOwner(cmd.Context(), demo.OwnerConfig{
+				Name: leasehold.OwnerID(name), Managers: managers,
+				Records: cmd.OutOrStdout(), Logger: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)),
+			})
+			if err != nil {
+				return failed{err}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&name, "name", "", "the owner's name")
+	cmd.Flags().StringSliceVar(&managers, "managers", nil, "where managers listen")
+	return cmd
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold/internal/demo"
+)
+
+// demoText is what came of a demo, for people.
+func demoText(r *demo.Report) string {
+	lines := []entry{
+		{"requests", fmt.Sprintf("%s in %.1f s, %s at the first try; half within %.1f ms, 99 %% within %.1f ms",
+			grouped(r.Requests), r.Seconds, percent(r.FirstTry), r.MedianMillis, r.P99Millis)},
+		{"availability", fmt.Sprintf("%s: %s, %s, %s refused by a server that was not the owner",
+			percent(r.Availability), counted(int(r.Failures), "failure"), retriesText(r.Retries), grouped(r.Misroutes))},
+		{"killed", fmt.Sprintf("%s, %s", counted(r.LeadersKilled, "leader"), counted(r.OwnersKilled, "owner"))},
+		{"failover", fmt.Sprintf("%s; %s", failoversText(r.FailoverMillis), counted(r.LeasesLostInFailover, "lease")+" lost in it")},
+		{"losses", fmt.Sprintf("users were told of %s%s, and set %s again",
+			counted(int(r.Losses), "lost range"), causesText(r.LossesFor), statusesText(r.Republished))},
+		{"ownership", fmt.Sprintf("%s in %s", dualText(r.DualOwnership), counted(int(r.Checked), "operation"))},
+	}
+	if r.Kept != "" {
+		lines = append(lines, entry{"kept", r.Kept})
+	}
+	return heading("Demo") + "\n" + facts(lines)
+}
+
+func retriesText(n uint64) string {
+	if n == 1 {
+		return "1 retry"
+	}
+	return grouped(n) + " retries"
+}
+
+func statusesText(n uint64) string {
+	if n == 1 {
+		return "1 status"
+	}
+	return grouped(n) + " statuses"
+}
+
+func failoversText(millis []int64) string {
+	if len(millis) == 0 {
+		return "none"
+	}
+	var out []string
+	for _, m := range millis {
+		out = append(out, fmt.Sprintf("%.1f s", float64(m)/1000))
+	}
+	return strings.Join(out, ", ")
+}
+
+func causesText(causes map[string]uint64) string {
+	var out []string
+	for _, cause := range slices.Sorted(maps.Keys(causes)) {
+		out = append(out, fmt.Sprintf("%s %s", grouped(causes[cause]), cause))
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(out, ", ") + ")"
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leasehold-dev/leasehold/internal/demo"
+)
+
+func someSnapshot() demo.Snapshot {
+	return demo.Snapshot{
+		Elapsed: 12340 * time.Millisecond, Of: 30 * time.Second,
+		Leader: "m2", Term: 3,
+		Managers:  []demo.Participant{{Name: "m1"}, {Name: "m2", Alive: true}, {Name: "m3", Alive: true}},
+		Owners:    []demo.Participant{{Name: "owner-1", Alive: true, Share: 0.75}, {Name: "owner-2", Share: 0.25}},
+		PerSecond: 998.7, Median: 1200 * time.Microsecond, Slow: 30 * time.Millisecond,
+		Report: demo.Report{
+			Seconds: 12.34, Requests: 12000, Misroutes: 1, Retries: 1, Losses: 14, LossesFor: map[string]uint64{"expired": 2, "restarted": 12},
+			Republished: 1, Checked: 12001, OwnersKilled: 1, LeadersKilled: 2, FailoverMillis: []int64{2840, 2400},
+			Availability: 1, FirstTry: 0.98, MedianMillis: 1.25, P99Millis: 31,
+		},
+		Events: []demo.Event{{Number: 1, At: time.Second, Text: "m1 leads"}, {Number: 2, At: 8 * time.Second, Text: "killed m1, the leader"}},
+	}
+}
+
+func TestDemoScreen(t *testing.T) {
+	s := someSnapshot()
+	const want = `Leasehold demo  12s of 30s  (q ends it)
+
+managers   ✗ m1  ★ m2  · m3    m2 leads, in term 3
+
+  owner-1   75.0 %  ████████████████████████████████████████
+✗ owner-2   25.0 %  █████████████
+
+requests   999/s, half within 1.2 ms, 99 % within 30.0 ms
+so far     12,000 requests, 0 failures, 1 refused by a server that was not the owner
+killed     2 leaders (failover 2.8 s, 2.4 s), 1 owner
+losses     14 lost ranges told to users (2 expired, 12 restarted); 1 status set again
+ownership  0 dual ownerships in 12,001 operations
+
+What happened
+   1.0s m1 leads
+   8.0s killed m1, the leader
+`
+	if diff := cmp.Diff(trimmed(want), trimmed(plain(demoScreen(&s, 100, 40, false)))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// trimmed takes away the spaces that fill up lines.
+func trimmed(text string) string {
+	lines := strings.Split(strings.TrimRight(text, " \n"), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestDemoScreenFits(t *testing.T) {
+	s := someSnapshot()
+	for i := range 60 {
+		s.Events = append(s.Events, demo.Event{Number: i + 3, Text: strings.Repeat("long ", 40)})
+	}
+	for _, width := range []int{1, 20, 30, 80, 200} {
+		if got := lipgloss.Width(demoScreen(&s, width, 24, false)); got > width {
+			t.Errorf("%d columns wide, want at most %d", got, width)
+		}
+	}
+	if got := lipgloss.Height(demoScreen(&s, 80, 24, false)); got > 24 {
+		t.Errorf("%d lines, want at most 24", got)
+	}
+}
+
+func TestDemoTitles(t *testing.T) {
+	for _, test := range []struct {
+		s      demo.Snapshot
+		ending bool
+		want   string
+	}{
+		{demo.Snapshot{}, false, "starting"},
+		{demo.Snapshot{Elapsed: time.Minute}, false, "1m"},
+		{demo.Snapshot{Elapsed: time.Minute}, true, "ending"},
+	} {
+		if got := plain(demoTitle(&test.s, test.ending)); !strings.Contains(got, "  "+test.want+"  ") {
+			t.Errorf("got %q, want %q", got, test.want)
+		}
+	}
+	if got := plain(managersLine(&demo.Snapshot{})); !strings.Contains(got, "nobody leads") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestDemoModel(t *testing.T) {
+	stopped := 0
+	var m tea.Model = demoModel{stop: func() { stopped++ }}
+	m, _ = m.Update(tea.WindowSizeMsg{Width: 70, Height: 20})
+	m, _ = m.Update(someSnapshot())
+	m, _ = m.Update(tea.KeyPressMsg{Code: 'x', Text: "x"})
+	if stopped != 0 {
+		t.Error("any key ends it")
+	}
+	if got := m.View(); !got.AltScreen || !strings.Contains(plain(got.Content), "12s of 30s") {
+		t.Errorf("got %+v", got)
+	}
+	m, _ = m.Update(tea.KeyPressMsg{Code: 'q', Text: "q"})
+	m, _ = m.Update(tea.KeyPressMsg{Code: 'c', Mod: tea.ModCtrl})
+	if stopped != 2 || !strings.Contains(plain(m.View().Content), "ending") {
+		t.Errorf("stopped %d times", stopped)
+	}
+}
+
+func TestNarratorTellsEachEventOnce(t *testing.T) {
+	var out bytes.Buffer
+	n := narrator{out: newScreen(&out)}
+	s := someSnapshot()
+	n.tell(s)
+	n.tell(s)
+	s.Events = append(s.Events[1:], demo.Event{Number: 3, At: 9 * time.Second, Text: "m1 is back"})
+	n.tell(s)
+	const want = `   1.0s m1 leads
+   8.0s killed m1, the leader
+        999 requests/s, 12,000 requests, 0 failures, 14 loss notices, 0 dual ownerships
+   9.0s m1 is back
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDemoText(t *testing.T) {
+	s := someSnapshot()
+	s.Report.Kept = "/tmp/x"
+	const want = `Demo
+requests      12,000 in 12.3 s, 98.00 % at the first try; half within 1.2 ms, 99 % within 31.0 ms
+availability  100.00 %: 0 failures, 1 retry, 1 refused by a server that was not the owner
+killed        2 leaders, 1 owner
+failover      2.8 s, 2.4 s; 0 leases lost in it
+losses        users were told of 14 lost ranges (2 expired, 12 restarted), and set 1 status again
+ownership     0 dual ownerships in 12,001 operations
+kept          /tmp/x
+`
+	if diff := cmp.Diff(want, plain(demoText(&s.Report))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDemoExitStatus(t *testing.T) {
+	good := demo.Report{Requests: 1, Checked: 1, OwnersKilled: 1, LeadersKilled: 1}
+	for _, test := range []struct {
+		name   string
+		change func(*demo.Report)
+		forSet bool
+		want   string
+	}{
+		{"fine", func(*demo.Report) {}, true, ""},
+		{"violated", func(r *demo.Report) { r.DualOwnership = 1 }, true, "exit status 1"},
+		{"violated and short", func(r *demo.Report) { r.DualOwnership, r.Failures = 1, 1 }, true, "exit status 1"},
+		{"short", func(r *demo.Report) { r.OwnersKilled = 0 }, true, "0 owners and 1 leaders were killed, want at least one of each"},
+		{"interrupted", func(r *demo.Report) { r.Interrupted = true }, true, "exit status 130"},
+		{"ended as it is meant to", func(r *demo.Report) { r.Interrupted = true }, false, ""},
+	} {
+		r := good
+		test.change(&r)
+		o := &demoOptions{}
+		if test.forSet {
+			o.config.For = time.Minute
+		}
+		var errs bytes.Buffer
+		err := o.judge(newScreen(&errs), &r)
+		if got := text(err); got != test.want {
+			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
+		}
+		if says := strings.Contains(errs.String(), "VIOLATION"); says != (r.DualOwnership > 0) {
+			t.Errorf("%s: stderr has %q", test.name, errs.String())
+		}
+	}
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/demo"
+)
+
+// demoCommand is the real command, with a directory for its files that no other
+// process has.
+func demoCommand(t *testing.T, args ...string) (*exec.Cmd, string) {
+	t.Helper()
+	dir := t.TempDir()
+	cmd := exec.Command("leasehold", append([]string{"demo"}, args...)...) // TestMain has put it on the path
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "LEASEHOLD_LISTEN=nonsense", "NO_COLOR=1")
+	return cmd, dir
+}
+
+// TestDemo runs a demo from beginning to end.
+func TestDemo(t *testing.T) {
+	cmd, dir := demoCommand(t, "--for", "10s", "--json", "--seed", "1")
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, errs.String(), out.String())
+	}
+	var r demo.Report
+	d := json.NewDecoder(&out)
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil {
+		t.Fatal(err)
+	}
+	switch {
+	case r.DualOwnership != 0 || r.GenerationReversals != 0 || r.StaleAnswers != 0 || r.LeasesLostInFailover != 0:
+		t.Errorf("not safe: %+v", r)
+	case r.OwnersKilled < 1 || r.LeadersKilled < 1 || len(r.FailoverMillis) != r.LeadersKilled:
+		t.Errorf("too few died, or were replaced: %+v", r)
+	case r.Requests < 100 || r.Checked < r.Requests || r.Availability != 1 || r.Failures != 0:
+		t.Errorf("requests went wrong: %+v", r)
+	case r.Losses == 0 || r.Republished == 0:
+		t.Errorf("an owner died and nobody was told: %+v", r)
+	}
+	if errs.Len() > 0 {
+		t.Errorf("stderr has %s", errs.String())
+	}
+	nothingLeft(t, dir)
+	noFiles(t, dir)
+}
+
+// TestDemoThatIsEnded leaves no process behind, and no file if it had a chance
+// to remove them.
+func TestDemoThatIsEnded(t *testing.T) {
+	for _, test := range []struct {
+		signal syscall.Signal
+		status int // -1: killed
+		files  bool
+	}{
+		{syscall.SIGINT, int(statusInterrupted), false},
+		{syscall.SIGKILL, -1, true},
+	} {
+		t.Run(test.signal.String(), func(t *testing.T) {
+			t.Parallel()
+			cmd, dir := demoCommand(t, "--for", "5m")
+			stderr, err := cmd.StderrPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			lines := bufio.NewScanner(stderr)
+			for lines.Scan() && !strings.Contains(lines.Text(), "users begin to call") {
+			}
+			if processesIn(t, dir) < 9 && runtime.GOOS == "linux" {
+				t.Error("there are no processes to end")
+			}
+			if err := cmd.Process.Signal(test.signal); err != nil {
+				t.Fatal(err)
+			}
+			var ended *exec.ExitError
+			if err := cmd.Wait(); !errors.As(err, &ended) || ended.ExitCode() != test.status {
+				t.Errorf("it ended with %v, want %d", err, test.status)
+			}
+			nothingLeft(t, dir)
+			if !test.files {
+				noFiles(t, dir)
+			}
+		})
+	}
+}
+
+// nothingLeft waits until no process of a demo is there any more, which is to
+// happen by itself.
+func nothingLeft(t *testing.T, dir string) {
+	t.Helper()
+	const patience = 10 * time.Second
+	late := time.After(patience)
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for n := processesIn(t, dir); n > 0; n = processesIn(t, dir) {
+		select {
+		case <-again.C:
+		case <-late:
+			t.Fatalf("%d processes are left after %v", n, patience)
+		}
+	}
+}
+
+func noFiles(t *testing.T, dir string) {
+	t.Helper()
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// processesIn counts the processes whose directory for temporary files is dir.
+// Where there is no /proc it finds none.
+func processesIn(t *testing.T, dir string) int {
+	t.Helper()
+	environs, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, path := range environs {
+		if filepath.Base(filepath.Dir(path)) == strconv.Itoa(os.Getpid()) {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if err == nil && bytes.Contains(text, []byte("TMPDIR="+dir)) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,262 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// A fakeManager answers as a manager would whose namespaces all have the same
+// two owners and the same past. Its namespaces can be changed.
+type fakeManager struct {
+	leaseholdv1.UnimplementedAdminServiceServer
+	addr string
+	// events is what Watch sends; then the stream ends with failure, or if that
+	// is nil, with the caller.
+	events  []*leaseholdv1.WatchResponse
+	failure error
+
+	mu         sync.Mutex
+	namespaces []*leaseholdv1.NamespaceConfig
+	requests   []string // the methods that were called
+}
+
+// start serves the fake on a port of its own until the test ends.
+func (f *fakeManager) start(atEnd func(func())) (*fakeManager, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	f.addr = listener.Addr().String()
+	server := grpc.NewServer(append(wire.ServerOptions(), grpc.UnaryInterceptor(f.remember))...)
+	leaseholdv1.RegisterAdminServiceServer(server, f)
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(listener) // it ends with Stop
+	}()
+	atEnd(func() { server.Stop(); <-served })
+	return f, nil
+}
+
+// startFake starts a fake for a test in Go.
+func startFake(t *testing.T, f *fakeManager) *fakeManager {
+	t.Helper()
+	f, err := f.start(t.Cleanup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func (f *fakeManager) remember(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	f.mu.Lock()
+	f.requests = append(f.requests, info.FullMethod[strings.LastIndex(info.FullMethod, "/")+1:])
+	f.mu.Unlock()
+	if versioned, ok := request.(interface{ GetVersion() uint32 }); !ok || wire.CheckVersion(versioned.GetVersion()) != nil {
+		return nil, wire.FromError(leasehold.Errorf("fake", leasehold.Invalid, "", "no version"))
+	}
+	answer, err := next(ctx, request)
+	return answer, wire.FromError(err)
+}
+
+func (f *fakeManager) called() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.requests)
+}
+
+// index is where a namespace is; the lock is held.
+func (f *fakeManager) index(name string) (int, error) {
+	i := slices.IndexFunc(f.namespaces, func(n *leaseholdv1.NamespaceConfig) bool { return n.GetName() == name })
+	if i < 0 {
+		return i, leasehold.Errorf("namespace", leasehold.NotFound, name, "there is no such namespace")
+	}
+	return i, nil
+}
+
+func (f *fakeManager) check(name string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, err := f.index(name)
+	return err
+}
+
+func (f *fakeManager) GetStatus(context.Context, *leaseholdv1.GetStatusRequest) (*leaseholdv1.GetStatusResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	answer := &leaseholdv1.GetStatusResponse{
+		Leader: "10.0.0.1:7400", Term: 3, LedFor: int64(2*time.Hour + 13*time.Minute + 5*time.Second),
+		Manager: "10.0.0.2:7400", Build: "leasehold v1.2.3", Store: "etcd, embedded, 3 members",
+	}
+	for i, n := range f.namespaces {
+		s := &leaseholdv1.NamespaceStatus{
+			Name: n.GetName(), Ready: true, Lsn: 1234, NewestGeneration: 1 << 60, Owners: 2, Ranges: 128, Vacant: 1, Lookups: 7,
+		}
+		if i > 0 {
+			s = &leaseholdv1.NamespaceStatus{Name: n.GetName(), Problem: "loading its table"}
+		}
+		answer.Namespaces = append(answer.Namespaces, s)
+	}
+	return answer, nil
+}
+
+func (f *fakeManager) ListNamespaces(context.Context, *leaseholdv1.ListNamespacesRequest) (*leaseholdv1.ListNamespacesResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return &leaseholdv1.ListNamespacesResponse{Namespaces: slices.Clone(f.namespaces)}, nil
+}
+
+func (f *fakeManager) CreateNamespace(_ context.Context, r *leaseholdv1.CreateNamespaceRequest) (*leaseholdv1.CreateNamespaceResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	stored, err := wire.ToNamespace(r.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	if _, err := f.index(string(stored.Name)); err == nil {
+		return nil, leasehold.Errorf("create namespace", leasehold.Exists, string(stored.Name), "it exists already")
+	}
+	f.namespaces = append(f.namespaces, wire.FromNamespace(stored))
+	return &leaseholdv1.CreateNamespaceResponse{Namespace: wire.FromNamespace(stored)}, nil
+}
+
+func (f *fakeManager) UpdateNamespace(_ context.Context, r *leaseholdv1.UpdateNamespaceRequest) (*leaseholdv1.UpdateNamespaceResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	stored, err := wire.ToNamespace(r.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	i, err := f.index(string(stored.Name))
+	if err != nil {
+		return nil, err
+	}
+	f.namespaces[i] = wire.FromNamespace(stored)
+	return &leaseholdv1.UpdateNamespaceResponse{Namespace: f.namespaces[i]}, nil
+}
+
+func (f *fakeManager) DeleteNamespace(_ context.Context, r *leaseholdv1.DeleteNamespaceRequest) (*leaseholdv1.DeleteNamespaceResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i, err := f.index(r.GetName())
+	if err != nil {
+		return nil, err
+	}
+	f.namespaces = slices.Delete(f.namespaces, i, i+1)
+	return &leaseholdv1.DeleteNamespaceResponse{}, nil
+}
+
+func holder(name string) *leaseholdv1.Holder {
+	session := make([]byte, 16)
+	copy(session, name)
+	return &leaseholdv1.Holder{Owner: name, Session: session, Addr: name + ":8080", Weight: 1}
+}
+
+func (f *fakeManager) ListOwners(_ context.Context, r *leaseholdv1.ListOwnersRequest) (*leaseholdv1.ListOwnersResponse, error) {
+	return &leaseholdv1.ListOwnersResponse{Lsn: 1234, Owners: []*leaseholdv1.OwnerStatus{
+		{Holder: holder("server-2"), State: leaseholdv1.OwnerState_OWNER_STATE_SILENT, Leases: 63, Share: 0.495, Patience: int64(4200 * time.Millisecond)},
+		{Holder: holder("server-1"), State: leaseholdv1.OwnerState_OWNER_STATE_MEMBER, Leases: 64, Share: 0.5, Patience: int64(11 * time.Second)},
+	}}, f.check(r.GetNamespace())
+}
+
+// heldRanges is the table: server-1 has the lower half, server-2 a quarter, and
+// nobody the rest.
+func heldRanges() []*leaseholdv1.HeldRange {
+	return []*leaseholdv1.HeldRange{
+		{Lease: &leaseholdv1.Lease{Start: 0, Limit: 1 << 63, Generation: 41}, Owner: "server-1", Addr: "server-1:8080"},
+		{Lease: &leaseholdv1.Lease{Start: 1 << 63, Limit: 3 << 62, Generation: 42}, Owner: "server-2", Addr: "server-2:8080", Lost: 1200},
+		{Lease: &leaseholdv1.Lease{Start: 3 << 62}, Lost: 1234},
+	}
+}
+
+func (f *fakeManager) ListRanges(r *leaseholdv1.ListRangesRequest, stream grpc.ServerStreamingServer[leaseholdv1.ListRangesResponse]) error {
+	if err := f.check(r.GetNamespace()); err != nil {
+		return wire.FromError(err)
+	}
+	for _, held := range heldRanges() { // one in each piece
+		if r.GetOwner() != "" && held.GetOwner() != r.GetOwner() {
+			continue
+		}
+		if err := stream.Send(&leaseholdv1.ListRangesResponse{Lsn: 1234, Ranges: []*leaseholdv1.HeldRange{held}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *fakeManager) LookupKey(_ context.Context, r *leaseholdv1.LookupKeyRequest) (*leaseholdv1.LookupKeyResponse, error) {
+	answer := &leaseholdv1.LookupKeyResponse{Lsn: 1234}
+	for _, held := range heldRanges() {
+		if rangeOf(held.GetLease()).Contains(leasehold.Key(r.GetKey())) {
+			answer.Range = held
+		}
+	}
+	return answer, f.check(r.GetNamespace())
+}
+
+// past is what happened to the keys of server-2.
+func past() []*leaseholdv1.HistoryEntry {
+	lease := &leaseholdv1.Lease{Start: 1 << 63, Limit: 3 << 62, Generation: 42}
+	before := &leaseholdv1.Lease{Start: 1 << 63, Generation: 17}
+	at := func(second int) *timestamppb.Timestamp {
+		return timestamppb.New(time.Date(2026, 11, 15, 10, 20, second, 5e8, time.UTC))
+	}
+	return []*leaseholdv1.HistoryEntry{
+		{Lsn: 1201, At: at(31), Kind: leaseholdv1.ChangeKind_CHANGE_KIND_GRANTED, Lease: lease, Holder: holder("server-2")},
+		{Lsn: 1200, At: at(30), Kind: leaseholdv1.ChangeKind_CHANGE_KIND_VACATED, Lease: before, Holder: holder("server-1"), Cause: leaseholdv1.Cause_CAUSE_EXPIRED},
+	}
+}
+
+func (f *fakeManager) ListHistory(_ context.Context, r *leaseholdv1.ListHistoryRequest) (*leaseholdv1.ListHistoryResponse, error) {
+	answer := &leaseholdv1.ListHistoryResponse{Truncated: true}
+	if r.GetKey() >= 1<<63 {
+		entries := past()
+		answer.Entries = entries[:min(int(r.GetMost()), len(entries))]
+	}
+	return answer, f.check(r.GetNamespace())
+}
+
+func (f *fakeManager) Watch(r *leaseholdv1.WatchRequest, stream grpc.ServerStreamingServer[leaseholdv1.WatchResponse]) error {
+	if r.GetNamespace() != "" {
+		if err := f.check(r.GetNamespace()); err != nil {
+			return wire.FromError(err)
+		}
+	}
+	for _, event := range f.events {
+		if err := stream.Send(event); err != nil {
+			return err
+		}
+	}
+	if f.failure != nil {
+		return wire.FromError(f.failure)
+	}
+	<-stream.Context().Done()
+	return errors.New("the caller went away")
+}
+
+func (f *fakeManager) ListMembers(context.Context, *leaseholdv1.ListMembersRequest) (*leaseholdv1.ListMembersResponse, error) {
+	return &leaseholdv1.ListMembersResponse{Members: []*leaseholdv1.Member{
+		{Id: 0xab, Name: "m1", PeerUrls: []string{"http://10.0.0.1:7402"}, Healthy: true},
+		{Id: 0xcd, Name: "m2", PeerUrls: []string{"http://10.0.0.2:7402"}, Learner: true},
+	}}, nil
+}
+
+func (f *fakeManager) RemoveMember(_ context.Context, r *leaseholdv1.RemoveMemberRequest) (*leaseholdv1.RemoveMemberResponse, error) {
+	if r.GetMember() != "m2" {
+		return nil, leasehold.Errorf("remove member", leasehold.NotFound, r.GetMember(), "there is no member of this name or id")
+	}
+	return &leaseholdv1.RemoveMemberResponse{}, nil
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+const historyHelp = `Says who held a key, since when, and why that ended, newest first, as far back as
+the store remembers. Times are those of the wall clocks of the managers.
+
+` + keyHelp
+
+func newHistoryCommand() *cobra.Command {
+	var most uint32
+	cmd := &cobra.Command{
+		Use:   "history KEY",
+		Short: "Say who held a key, and why that ended",
+		Long:  historyHelp,
+		Example: `  leasehold history alice -n presence
+  leasehold history alice -n presence --most 1000 --json`,
+		Args: oneArgument("a key"),
+	}
+	c := newClient(cmd).inNamespace(cmd, usualNamespace)
+	k := addKeyFlag(cmd)
+	cmd.Flags().Uint32Var(&most, "most", 100, "at most so many changes")
+	cmd.RunE = c.run(func(ctx context.Context, args []string) error {
+		key, err := k.parse(args[0])
+		if err != nil {
+			return err
+		}
+		return c.history(ctx, key, most)
+	})
+	return cmd
+}
+
+func (c *client) history(ctx context.Context, key *keyArgument, most uint32) error {
+	var answer *leaseholdv1.ListHistoryResponse
+	if err := c.askWithin(ctx, func(ctx context.Context, to admin) (err error) {
+		answer, err = to.ListHistory(ctx, &leaseholdv1.ListHistoryRequest{
+			Version: wire.Version, Namespace: c.namespace, Key: uint64(key.key), Most: most,
+		})
+		return err
+	}); err != nil {
+		return err
+	}
+	document := historyDocument{
+		Namespace: c.namespace, Key: key.key.String(), Name: key.name,
+		Truncated: answer.GetTruncated(), Entries: []changeDocument{},
+	}
+	for _, e := range answer.GetEntries() {
+		document.Entries = append(document.Entries, changeJSON(e))
+	}
+	return c.print(document, func() string { return document.text(key) })
+}
+
+// A historyDocument is what "history --json" prints, newest first.
+type historyDocument struct {
+	Namespace string           `json:"namespace"`
+	Key       string           `json:"key"`
+	Name      string           `json:"name,omitempty"`
+	Truncated bool             `json:"truncated"` // there was more before
+	Entries   []changeDocument `json:"entries"`
+}
+
+// A changeDocument is one change of the lease table.
+type changeDocument struct {
+	LSN        uint64 `json:"lsn"`
+	At         string `json:"at,omitempty"` // RFC 3339
+	Kind       string `json:"kind"`         // granted or vacated
+	Start      string `json:"start"`
+	Limit      string `json:"limit"` // 0000000000000000: the end of the key space
+	Generation string `json:"generation"`
+	Owner      string `json:"owner"`
+	Session    string `json:"session"`
+	Addr       string `json:"addr"`
+	Cause      string `json:"cause,omitempty"` // of a change that vacates
+
+	at   time.Time
+	keys leasehold.Range
+}
+
+func changeJSON(e *leaseholdv1.HistoryEntry) changeDocument {
+	keys, h := rangeOf(e.GetLease()), e.GetHolder()
+	d := changeDocument{
+		LSN: e.GetLsn(), Kind: enumText(e.GetKind(), "CHANGE_KIND_"),
+		Start: keys.Start.String(), Limit: keys.Limit.String(), Generation: decimal(e.GetLease().GetGeneration()),
+		Owner: h.GetOwner(), Session: hex.EncodeToString(h.GetSession()), Addr: h.GetAddr(), keys: keys,
+	}
+	if e.GetAt() != nil {
+		d.at = e.GetAt().AsTime()
+		d.At = d.at.Format(time.RFC3339Nano)
+	}
+	if e.GetCause() != leaseholdv1.Cause_CAUSE_UNSPECIFIED {
+		d.Cause = enumText(e.GetCause(), "CAUSE_")
+	}
+	return d
+}
+
+func (d historyDocument) text(key *keyArgument) string {
+	text := facts([]entry{{"key", key.text()}, {"namespace", shown(d.Namespace)}}) + "\n"
+	if len(d.Entries) == 0 {
+		return text + "Nobody has held it, as far as the store remembers.\n"
+	}
+	var rows [][]string
+	for _, e := range d.Entries {
+		rows = append(rows, []string{
+			timeText(e.at), grouped(e.LSN), e.what(), orDash(e.Owner), orDash(e.Addr), e.Generation, e.keys.String(),
+		})
+	}
+	text += tableText([]column{
+		left("TIME"), number("LSN"), left("CHANGE"), left("OWNER"), left("ADDRESS"), number("GENERATION"), left("RANGE"),
+	}, rows)
+	if d.Truncated {
+		text += "There was more before, which the store has forgotten.\n"
+	}
+	return text
+}
+
+// what says what a change did, and why.
+func (d changeDocument) what() string {
+	switch {
+	case d.Cause != "":
+		return fmt.Sprintf("%s: %s", bad(d.Kind), d.Cause)
+	case d.Kind == "granted":
+		return good(d.Kind)
+	}
+	return d.Kind
+}
+
+// timeText writes a time in the reader's own time zone.
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Local().Format("2006-01-02 15:04:05.000")
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/internal/settings"
+)
+
+const managerHelp = `Runs a manager: the process that grants leases and tells owners and lookups about
+them. With no flags it keeps its tables itself, in a directory, and is alone: good
+for trying things out, and for a service that can wait for one restart.
+
+Three managers that name each other with --members form a group that survives the
+loss of one; a further one joins a running group with --join. With --etcd the
+tables are in an etcd cluster that you already run, and any number of managers
+can stand in front of it.
+
+Every flag can also be set by a variable, --data-dir by LEASEHOLD_DATA_DIR, and by
+a YAML file that --config or LEASEHOLD_CONFIG names, with the key data-dir. Flags
+prevail over variables, variables over the file.
+
+It stops on Ctrl-C or SIGTERM. Owners keep their leases while another manager
+takes over.`
+
+const managerExample = `  leasehold manager                                   # alone, in ./leasehold.data
+  leasehold manager --listen :7400 --advertise m1.example.com:7400 --name m1 \
+    --members m1=http://m1.example.com:7402,m2=http://m2.example.com:7402,m3=http://m3.example.com:7402
+  leasehold manager --listen :7400 --advertise m4.example.com:7400 --name m4 \
+    --peer-listen :7402 --join m1.example.com:7400
+  leasehold manager --etcd 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379`
+
+func newManagerCommand() *cobra.Command {
+	cfg := &managerSettings{}
+	var printConfig bool
+	cmd := &cobra.Command{
+		Use:     "manager",
+		Short:   "Run a manager",
+		Long:    managerHelp,
+		Example: managerExample,
+		Args:    noArguments,
+	}
+	cfg.addFlags(cmd)
+	cmd.Flags().BoolVar(&printConfig, "print-config", false, "print all settings and where each is from, as a file for --config, and stop")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := fill(cfg.flags, cfg.file); err != nil {
+			return err
+		}
+		if err := cfg.validate(); err != nil {
+			return err
+		}
+		out := newScreen(cmd.OutOrStdout())
+		if printConfig {
+			text, err := settings.Describe(cfg.flags, passwordFlag)
+			if err != nil {
+				return failed{err}
+			}
+			return write(out, text)
+		}
+		if err := runManager(cmd.Context(), *cfg, out, cfg.logger(cmd.ErrOrStderr())); err != nil {
+			return failed{err}
+		}
+		return nil
+	}
+	return cmd
+}
+
+// logger is where a manager says what happens. Its settings are valid.
+func (m *managerSettings) logger(to io.Writer) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(m.LogLevel)); err != nil {
+		panic(err) // validate has seen it
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if m.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(to, options))
+	}
+	return slog.New(slog.NewTextHandler(to, options))
+}

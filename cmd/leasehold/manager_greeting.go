@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// greeting is what a manager tells people once it listens: where, on what
+// data, and what to try next. The addresses are the real ones, whatever the
+// settings asked for; health is empty if it is not served.
+func (m *managerSettings) greeting(listening, health string) string {
+	lines := []entry{{"manager", heading(listening)}}
+	if m.Advertise != "" && m.Advertise != listening {
+		lines = append(lines, entry{"reached at", m.Advertise})
+	}
+	if health != "" {
+		lines = append(lines, entry{"health", fmt.Sprintf("http://%s/readyz", health)})
+	}
+	lines = append(lines, m.where())
+	at := listening
+	if m.Advertise != "" {
+		at = m.Advertise
+	}
+	command := func(rest string) string {
+		if at == defaultManager {
+			return "  leasehold " + rest
+		}
+		return "  leasehold " + rest + " --managers " + at
+	}
+	next := []string{
+		"", "To try next, in another terminal:", "",
+		command("namespace create presence"),
+		command("status"),
+		command("watch"),
+	}
+	return facts(lines) + strings.Join(next, "\n") + "\n"
+}
+
+// where says where the tables are.
+func (m *managerSettings) where() entry {
+	switch {
+	case len(m.Etcd.Endpoints) > 0:
+		return entry{"tables", fmt.Sprintf("in etcd at %s, under %s", strings.Join(m.Etcd.Endpoints, ", "), m.Etcd.Prefix)}
+	case len(m.Members) > 1:
+		return entry{"tables", fmt.Sprintf("in %s, and with %s", m.DataDir, counted(len(m.Members)-1, "other manager"))}
+	case m.Join != "":
+		return entry{"tables", fmt.Sprintf("in %s, and with the group of %s", m.DataDir, m.Join)}
+	}
+	return entry{"tables", "in " + m.DataDir}
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/manager"
+)
+
+// handOverPatience is how long a manager that stops waits for the store to
+// learn that it no longer leads.
+const handOverPatience = 10 * time.Second
+
+// runManager runs a manager until ctx ends.
+func runManager(ctx context.Context, cfg managerSettings, out io.Writer, log *slog.Logger) error {
+	// What is wrong with an address is found out before any data is touched.
+	listener, err := listenOn("listen", cfg.Listen)
+	if err != nil {
+		return err
+	}
+	defer listener.Close() //nolint:errcheck // the manager has closed it
+	health, err := listenOn("http", cfg.HTTP)
+	if err != nil {
+		return err
+	}
+	if health != nil {
+		defer health.Close() //nolint:errcheck // the manager has closed it
+	}
+	kept, err := openStore(ctx, &cfg, log)
+	if err != nil {
+		return err
+	}
+	m, err := manager.Start(manager.Config{
+		Store: kept.store, StoreName: kept.name, Members: kept.members, Build: buildVersion(),
+		Listener: listener, Advertise: cfg.Advertise, Health: health,
+		TTL: cfg.TTL, Drift: cfg.Drift, Logger: log,
+	})
+	if err != nil {
+		return errors.Join(err, kept.store.Close())
+	}
+	if err := write(out, cfg.greeting(listener.Addr().String(), addrOf(health))); err != nil {
+		return errors.Join(err, stopManager(m, kept))
+	}
+	select {
+	case <-ctx.Done():
+	case <-m.Done():
+		err = m.Err()
+	case <-kept.done:
+		err = kept.err()
+	}
+	return errors.Join(err, stopManager(m, kept))
+}
+
+// stopManager hands over and ends everything, in that order.
+func stopManager(m *manager.Manager, kept *keptStore) error {
+	ctx, cancel := context.WithTimeout(context.Background(), handOverPatience)
+	defer cancel()
+	return errors.Join(m.Close(ctx), kept.store.Close())
+}
+
+// listenOn listens on the address of a flag; an empty one is nowhere.
+func listenOn(flag, addr string) (net.Listener, error) {
+	if addr == "" {
+		return nil, nil
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		hint := "choose another with --" + flag
+		if errors.Is(err, os.ErrPermission) {
+			hint = "ports below 1024 are for root; " + hint
+		}
+		return nil, leasehold.Errorf("listen", leasehold.Unavailable, addr, "%w; %s", err, hint)
+	}
+	return l, nil
+}
+
+func addrOf(l net.Listener) string {
+	if l == nil {
+		return ""
+	}
+	return l.Addr().String()
+}

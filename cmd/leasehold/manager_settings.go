@@ -1,0 +1,108 @@
+package main
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/leasehold-dev/leasehold/internal/settings"
+)
+
+// managerSettings is what flags, the environment and a file say about how to
+// run a manager. Once validated, it is consistent, and what can be derived is
+// filled in.
+type managerSettings struct {
+	flags *pflag.FlagSet
+	file  string
+
+	Listen    string // where owners, lookups, tools and managers connect
+	Advertise string // how they reach it; empty if that is wherever it listens, whose port is 0
+	HTTP      string // where health is served; empty for nowhere
+
+	// The embedded store. It is not used if Etcd has endpoints.
+	DataDir    string
+	Name       string        // of this manager in the group
+	PeerListen string        // where the stores of the group connect; empty if it stays alone
+	PeerURL    string        // how they reach it; empty if it stays alone
+	Members    []groupMember // the group that is founded, this manager included; nil if it is alone, or joins
+	Join       string        // a manager of the group to join
+
+	Etcd etcdSettings
+
+	TTL   time.Duration // for how long a leader acts without renewing
+	Drift float64       // by how much the rates of the managers' clocks may differ
+
+	LogFormat string // text or json
+	LogLevel  string // debug, info, warn or error
+
+	members []string // as they were written
+}
+
+// A groupMember is a manager of a group that keeps the tables itself.
+type groupMember struct {
+	Name    string
+	PeerURL string
+}
+
+// etcdSettings is how to reach an etcd cluster.
+type etcdSettings struct {
+	Endpoints     []string // none: the store is embedded
+	Prefix        string
+	CA, Cert, Key string // files
+	User          string
+	Password      string
+	passwordFile  string
+}
+
+// passwordFlag is the one setting that is a secret.
+const passwordFlag = "etcd-password"
+
+// addFlags is in the order in which the help lists them.
+func (m *managerSettings) addFlags(cmd *cobra.Command) {
+	cmd.Flags().SortFlags = false
+	f := pflag.NewFlagSet("manager", pflag.ContinueOnError)
+	f.SortFlags = false
+	m.flags = f
+	f.StringVar(&m.Listen, "listen", defaultManager, "the `address` to listen on")
+	f.StringVar(&m.Advertise, "advertise", "", "the `address` at which others reach this manager (default the one it listens on)")
+	f.StringVar(&m.HTTP, "http", "127.0.0.1:7401", "the `address` for health checks; \"\" for none")
+
+	f.StringVar(&m.DataDir, "data-dir", "leasehold.data", "the `directory` for the tables")
+	f.StringVar(&m.Name, "name", "", "this manager's `name` in its group (default the host's name)")
+	f.StringVar(&m.PeerListen, "peer-listen", "", "the `address` where the stores of the group connect\n(default that of this manager in --members; without a group, none)")
+	f.StringSliceVar(&m.members, "members", nil, "found a group of these managers: `name=url` of each one's store, this one included")
+	f.StringVar(&m.Join, "join", "", "join the group of the manager at this `address`")
+
+	f.StringSliceVar(&m.Etcd.Endpoints, "etcd", nil, "keep the tables in the etcd cluster at these `endpoints`, not in --data-dir")
+	f.StringVar(&m.Etcd.Prefix, "etcd-prefix", "/leasehold/", "what all our keys in that cluster begin with; other for each group")
+	f.StringVar(&m.Etcd.CA, "etcd-ca", "", "a `file` with the certificates to trust (default the system's, if an endpoint is https)")
+	f.StringVar(&m.Etcd.Cert, "etcd-cert", "", "a `file` with our certificate")
+	f.StringVar(&m.Etcd.Key, "etcd-key", "", "a `file` with its key")
+	f.StringVar(&m.Etcd.User, "etcd-user", "", "the `name` to log in with")
+	f.StringVar(&m.Etcd.Password, passwordFlag, "", "the `password`; other users of this computer can see a flag, so better use\nLEASEHOLD_ETCD_PASSWORD or a file")
+	f.StringVar(&m.Etcd.passwordFile, "etcd-password-file", "", "a `file` with the password")
+
+	f.DurationVar(&m.TTL, "ttl", 2*time.Second, "for how long a leader acts without renewing its leadership; another takes over after\nthat times --drift. All managers of a group should have the same")
+	f.Float64Var(&m.Drift, "drift", 1.20, "by how much the rates of two managers' clocks may differ; the same for all of a group")
+	f.StringVar(&m.LogFormat, "log-format", "text", "how to log to stderr: text or json")
+	f.StringVar(&m.LogLevel, "log-level", "info", "how much: debug, info, warn or error")
+	addSettings(cmd, f, &m.file)
+	for name, values := range map[string][]string{
+		"log-format": {"text", "json"}, "log-level": {"debug", "info", "warn", "error"},
+	} {
+		// The names are those of flags just added, the only thing that can go wrong.
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
+}
+
+// given reports whether anybody has set a flag.
+func (m *managerSettings) given(flag string) bool { return m.flags.Changed(flag) }
+
+// origin names a setting as whoever made it did.
+func (m *managerSettings) origin(flag string) string {
+	if m.given(flag) {
+		return settings.Origin(m.flags.Lookup(flag))
+	}
+	return "--" + flag
+}

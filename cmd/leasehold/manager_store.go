@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/manager"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/etcd"
+)
+
+// A keptStore is where a manager keeps its tables, and what is known about it.
+type keptStore struct {
+	store   store.Store
+	name    string          // in a few words
+	members manager.Members // nil if the managers do not keep it themselves
+	done    <-chan struct{} // closed if it ends by itself; nil if it does not
+	err     func() error    // then says why
+}
+
+// openStore opens the store that the settings name.
+func openStore(ctx context.Context, cfg *managerSettings, log *slog.Logger) (*keptStore, error) {
+	if len(cfg.Etcd.Endpoints) > 0 {
+		return openCluster(ctx, cfg, log)
+	}
+	return embedStore(ctx, cfg, log)
+}
+
+func openCluster(ctx context.Context, cfg *managerSettings, log *slog.Logger) (*keptStore, error) {
+	secured, err := cfg.Etcd.tls()
+	if err != nil {
+		return nil, err
+	}
+	s, err := etcd.Open(ctx, etcd.Config{
+		Endpoints: cfg.Etcd.Endpoints, Prefix: cfg.Etcd.Prefix, TLS: secured,
+		Username: cfg.Etcd.User, Password: cfg.Etcd.Password, Logger: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &keptStore{store: s, name: "etcd at " + strings.Join(cfg.Etcd.Endpoints, ", ")}, nil
+}
+
+// tls reads the files by which an etcd cluster is secured; nil if there are
+// none.
+func (e *etcdSettings) tls() (*tls.Config, error) {
+	if e.CA == "" && e.Cert == "" {
+		return nil, nil
+	}
+	out := &tls.Config{MinVersion: tls.VersionTLS12}
+	if e.CA != "" {
+		text, err := os.ReadFile(e.CA)
+		if err != nil {
+			return nil, err
+		}
+		out.RootCAs = x509.NewCertPool()
+		if !out.RootCAs.AppendCertsFromPEM(text) {
+			return nil, leasehold.Errorf("read certificates", leasehold.Invalid, e.CA, "there is none in PEM in it")
+		}
+	}
+	if e.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(e.Cert, e.Key)
+		if err != nil {
+			return nil, leasehold.Errorf("read certificate", leasehold.Invalid, e.Cert, "%w", err)
+		}
+		out.Certificates = []tls.Certificate{pair}
+	}
+	return out, nil
+}
+
+func embedStore(ctx context.Context, cfg *managerSettings, log *slog.Logger) (*keptStore, error) {
+	embed := etcd.EmbedConfig{Dir: cfg.DataDir, Name: cfg.Name, PeerURL: cfg.PeerURL, Logger: log}
+	if cfg.PeerListen != "" {
+		embed.ListenPeer = cfg.listenPeerURL()
+	}
+	for _, m := range cfg.Members {
+		if embed.Members == nil {
+			embed.Members = make(map[string]string)
+		}
+		embed.Members[m.Name] = m.PeerURL
+	}
+	if cfg.Join != "" {
+		if err := enterGroup(ctx, cfg, &embed, log); err != nil {
+			return nil, err
+		}
+	}
+	if len(embed.Members) > 1 {
+		log.Info("waiting for a majority of the group", "members", len(embed.Members))
+	}
+	e, err := etcd.Embed(ctx, embed)
+	if err != nil {
+		return nil, err
+	}
+	name := "embedded in the manager, in " + cfg.DataDir
+	if len(embed.Members) > 1 || cfg.Join != "" {
+		name = "embedded in the managers of the group, here in " + cfg.DataDir
+	}
+	return &keptStore{store: e, name: name, members: groupOf{e}, done: e.Done(), err: e.Err}, nil
+}
+
+// isFresh reports whether a data directory has not been used yet.
+func isFresh(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	return errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0
+}
+
+// enterGroup talks to a manager of the group that is joined: to become a member
+// of it or, if the data directory says that this manager is one of some group
+// already, to make sure that it is this one.
+func enterGroup(ctx context.Context, cfg *managerSettings, embed *etcd.EmbedConfig, log *slog.Logger) error {
+	conn, err := grpc.NewClient("passthrough:///"+cfg.Join,
+		append(wire.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	if err != nil {
+		return err
+	}
+	defer conn.Close() //nolint:errcheck // nothing is under way
+	group := leaseholdv1.NewAdminServiceClient(conn)
+	if isFresh(cfg.DataDir) {
+		return joinGroup(ctx, cfg, embed, group)
+	}
+	return checkGroup(ctx, cfg, group, log)
+}
+
+// checkGroup refuses a data directory of another group than the one to join: on
+// it this manager would serve that other group, perhaps all alone. If nobody can
+// be asked it goes on, because a group that was shut down must be able to start
+// again.
+func checkGroup(ctx context.Context, cfg *managerSettings, group admin, log *slog.Logger) error {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	answer, err := group.ListMembers(ctx, &leaseholdv1.ListMembersRequest{Version: wire.Version})
+	if err != nil {
+		log.Info("the manager to join does not answer: going on with the group that the data directory knows", "join", cfg.Join, "why", wire.ToError(err))
+		return nil
+	}
+	for _, m := range answer.GetMembers() {
+		if m.GetName() == cfg.Name || slices.Contains(m.GetPeerUrls(), cfg.PeerURL) {
+			return nil
+		}
+	}
+	return leasehold.Errorf("join", leasehold.Invalid, cfg.DataDir,
+		"the data directory is that of a member of some group, and the group of %s has no member %q: to join that group use an empty directory, and to go on with the other leave out --join",
+		cfg.Join, cfg.Name)
+}
+
+// joinGroup asks a manager of a running group to make room for this one.
+func joinGroup(ctx context.Context, cfg *managerSettings, embed *etcd.EmbedConfig, group admin) error {
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	answer, err := group.AddMember(ctx, &leaseholdv1.AddMemberRequest{
+		Version: wire.Version, Name: cfg.Name, PeerUrl: cfg.PeerURL,
+	})
+	if err != nil {
+		return fmt.Errorf("joining the group of %s: %w", cfg.Join, wire.ToError(err))
+	}
+	embed.Existing, embed.Cluster = true, answer.GetCluster()
+	embed.Members = make(map[string]string)
+	for _, m := range answer.GetMembers() {
+		if urls := m.GetPeerUrls(); len(urls) > 0 {
+			embed.Members[m.GetName()] = urls[0]
+		}
+	}
+	embed.Members[cfg.Name] = cfg.PeerURL
+	delete(embed.Members, "") // ourselves, not started yet
+	return nil
+}
+
+// groupOf lets an embedded store's group grow and shrink on behalf of a
+// manager.
+type groupOf struct{ *etcd.Embedded }
+
+func (g groupOf) AddMember(ctx context.Context, name, peerURL string) (store.Member, error) {
+	m, _, err := g.Embedded.AddMember(ctx, name, peerURL)
+	return m, err
+}

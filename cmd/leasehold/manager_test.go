@@ -1,0 +1,197 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+)
+
+// managerFrom returns the settings that arguments of manager amount to.
+func managerFrom(t *testing.T, args ...string) (*managerSettings, error) {
+	t.Helper()
+	m := &managerSettings{}
+	cmd := &cobra.Command{}
+	m.addFlags(cmd)
+	if err := cmd.ParseFlags(args); err != nil {
+		t.Fatal(err)
+	}
+	err := m.validate()
+	return m, err
+}
+
+func TestManagerSettingsAreDerived(t *testing.T) {
+	host := hostname()
+	const three = "--members=a=http://10.0.0.1:7402,b=b.example.com:7402,c=https://[::1]:7402"
+	members := []groupMember{{"a", "http://10.0.0.1:7402"}, {"b", "http://b.example.com:7402"}, {"c", "https://[::1]:7402"}}
+	type derived struct {
+		Advertise, DataDir, Name, PeerListen, PeerURL string
+		Members                                       []groupMember
+	}
+	for _, test := range []struct {
+		name string
+		args []string
+		want derived
+	}{
+		{"alone", nil, derived{"127.0.0.1:7400", "leasehold.data", host, "", "", nil}},
+		{"on any port", []string{"--listen=127.0.0.1:0"}, derived{"", "leasehold.data", host, "", "", nil}},
+		{"reached elsewhere", []string{"--listen=:7400", "--advertise=m1:7400"}, derived{"m1:7400", "leasehold.data", host, "", "", nil}},
+		{"an address in a group", []string{three, "--name=a"}, derived{"127.0.0.1:7400", "leasehold.data", "a", "10.0.0.1:7402", "http://10.0.0.1:7402", members}},
+		{"a name in a group", []string{three, "--name=b"}, derived{"127.0.0.1:7400", "leasehold.data", "b", ":7402", "http://b.example.com:7402", members}},
+		{"told where to listen", []string{three, "--name=c", "--peer-listen=[::]:1"}, derived{"127.0.0.1:7400", "leasehold.data", "c", "[::]:1", "https://[::1]:7402", members}},
+		{"joining", strings.Fields("--listen=:7400 --advertise=m4:7400 --name=d --peer-listen=:7402 --join=m1:7400"), derived{"m4:7400", "leasehold.data", "d", ":7402", "http://m4:7402", nil}},
+		{"to be joined", []string{"--name=a", "--peer-listen=:7402"}, derived{"127.0.0.1:7400", "leasehold.data", "a", ":7402", "http://127.0.0.1:7402", nil}},
+		{"in front of etcd", []string{"--etcd=https://e1:2379,e2:2379"}, derived{"127.0.0.1:7400", "", "", "", "", nil}},
+	} {
+		m, err := managerFrom(t, test.args...)
+		if err != nil {
+			t.Errorf("%s: %v", test.name, err)
+			continue
+		}
+		got := derived{m.Advertise, m.DataDir, m.Name, m.PeerListen, m.PeerURL, m.Members}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s:\n%s", test.name, diff)
+		}
+	}
+}
+
+func TestManagerSettingsThatContradict(t *testing.T) {
+	password := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(password, []byte("one\ntwo\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		args, want string
+	}{
+		{"--listen=7400", `--listen: "7400": want host:port`},
+		{"--listen=", `--listen: "": want host:port`},
+		{"--listen=0.0.0.0:7400", "--listen 0.0.0.0:7400 means every address of this computer, and others cannot connect to that: say with --advertise how they reach it"},
+		{"--advertise=0.0.0.0:7400", "--advertise 0.0.0.0:7400: others cannot connect to every address of this computer; name one"},
+		{"--advertise=:7400", "--advertise :7400: others cannot connect to every address"},
+		{"--advertise=m1:0", "--advertise m1:0: others need to know the port"},
+		{"--http=127.0.0.1:7400", "--http 127.0.0.1:7400: that is where it listens already"},
+		{"--ttl=1ms", "--ttl 1ms: want 100ms to 1h"},
+		{"--drift=0.9", "--drift 0.9: want 1 to 10"},
+		{"--drift=NaN", "--drift NaN: want 1 to 10"},
+		{"--log-format=xml", `--log-format "xml": want text or json`},
+		{"--log-level=loud", `--log-level "loud": want debug, info, warn or error`},
+		{"--data-dir=", "--data-dir: the tables need a directory"},
+		{"--name=a=b", `--name: "a=b": the name of a manager has no space, comma or equals sign`},
+		{"--etcd=e:2379 --data-dir=x", "--data-dir is for tables that managers keep themselves, and with --etcd they are in that cluster: leave out one of the two"},
+		{"--etcd=e:2379 --join=m:7400", "--join is for tables that managers keep themselves"},
+		{"--etcd=e:2379 --members=a=m:1", "--members is for tables that managers keep themselves"},
+		{"--etcd=e", `--etcd: "e": want host:port or a URL with a port`},
+		{"--etcd-user=u", "--etcd-user says how to use an etcd cluster: say with --etcd where that is"},
+		{"--etcd-prefix=/x/", "--etcd-prefix says how to use an etcd cluster"},
+		{"--etcd=e:2379 --etcd-cert=x", "--etcd-cert and --etcd-key go together: one is missing"},
+		{"--etcd=e:2379 --etcd-user=u", "--etcd-user and its password go together: one is missing"},
+		{"--etcd=e:2379 --etcd-password=p", "--etcd-user and its password go together: one is missing"},
+		{"--etcd=e:2379 --etcd-user=u --etcd-password=p --etcd-password-file=f", "--etcd-password and --etcd-password-file both say the password"},
+		{"--etcd=e:2379 --etcd-user=u --etcd-password-file=/nosuch", "--etcd-password-file: stat /nosuch: no such file"},
+		{"--etcd=e:2379 --etcd-user=u --etcd-password-file=" + password, "want one line with the password"},
+		{"--members=a=m:1 --name=a --join=m:7400", "--members founds a group and --join joins one: leave out one of the two"},
+		{"--members=a=m:1 --name=b", `--members: "b", the name of this manager, is not among them: say with --name which one it is`},
+		{"--members=a=m:1,a=m:2 --name=a", "--members: a=m:2: this name or URL is there twice"},
+		{"--members=a=m:1,b=m:1 --name=a", "--members: b=m:1: this name or URL is there twice"},
+		{"--members=m:1 --name=a", `--members: "m:1": want name=url`},
+		{"--members=a=ftp://m:1 --name=a", "want a URL of host and port"},
+		{"--members=a=http://m:1/x --name=a", "want a URL of host and port"},
+		{"--members=a=http://m --name=a", "want a URL of host and port"},
+		{"--members=a=0.0.0.0:1 --name=a", "the others cannot connect to that"},
+		{"--members=" + strings.Repeat("a=m:1,", 9) + "a=m:1 --name=a", "--members: 10 members, want at most 9"},
+		{"--join=m:7400", "--join: say with --peer-listen where the other managers' stores reach this one's"},
+		{"--peer-listen=:0", "--peer-listen :0: the others need to know the port"},
+	} {
+		_, err := managerFrom(t, strings.Fields(test.args)...)
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s:\n got %v\nwant %s", test.args, err, test.want)
+		}
+	}
+}
+
+func TestPasswordFromAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(path, []byte("secret \n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m, err := managerFrom(t, "--etcd=e:2379", "--etcd-user=u", "--etcd-password-file="+path)
+	if err != nil || m.Etcd.Password != "secret " {
+		t.Errorf("got %q, %v", m.Etcd.Password, err)
+	}
+}
+
+func TestGreeting(t *testing.T) {
+	for _, test := range []struct {
+		args              []string
+		listening, health string
+		want              string
+	}{
+		{nil, "127.0.0.1:7400", "127.0.0.1:7401", `manager  127.0.0.1:7400
+health   http://127.0.0.1:7401/readyz
+tables   in leasehold.data
+
+To try next, in another terminal:
+
+  leasehold namespace create presence
+  leasehold status
+  leasehold watch
+`},
+		{[]string{"--listen=:9000", "--advertise=m1:9000", "--http=", "--etcd=e1:2379,e2:2379"}, "[::]:9000", "", `manager     [::]:9000
+reached at  m1:9000
+tables      in etcd at e1:2379, e2:2379, under /leasehold/
+
+To try next, in another terminal:
+
+  leasehold namespace create presence --managers m1:9000
+  leasehold status --managers m1:9000
+  leasehold watch --managers m1:9000
+`},
+	} {
+		m, err := managerFrom(t, test.args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(test.want, plain(m.greeting(test.listening, test.health))); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+// TestCommandsThatTextsNameExist: what people are told to try can be tried.
+func TestCommandsThatTextsNameExist(t *testing.T) {
+	m, err := managerFrom(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := []string{plain(m.greeting(defaultManager, "")), rootExample, managerExample, createExample, simExample}
+	for _, text := range texts {
+		for line := range strings.Lines(text) {
+			command, ok := strings.CutPrefix(strings.TrimSpace(line), "leasehold ")
+			if !ok {
+				continue
+			}
+			found, _, err := newRootCommand().Find(strings.Fields(command))
+			if err != nil || !found.HasParent() {
+				t.Errorf("there is no %q: %v", line, err)
+			}
+		}
+	}
+}
+
+func TestManagerLogger(t *testing.T) {
+	m, err := managerFrom(t, "--log-format=json", "--log-level=warn")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	log := m.logger(&out)
+	log.Info("hidden")
+	log.Warn("shown")
+	if got := out.String(); !strings.HasPrefix(got, `{"time":`) || strings.Contains(got, "hidden") {
+		t.Errorf("got %s", got)
+	}
+}

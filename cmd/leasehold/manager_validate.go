@@ -1,0 +1,195 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+)
+
+// Bounds on what a group may be configured to.
+const (
+	minTTL     = 100 * time.Millisecond
+	maxTTL     = time.Hour
+	maxMembers = 9 // each more makes every commit slower, and there is nothing left to gain
+)
+
+// validate says what is wrong with the settings, in terms of settings, and
+// fills in what can be derived.
+func (m *managerSettings) validate() error {
+	for _, check := range []func() error{
+		m.validateAddresses, m.validateTimes, m.validateLog, m.validateStore,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	if len(m.Etcd.Endpoints) > 0 {
+		return m.validateEtcd()
+	}
+	return m.validateGroup()
+}
+
+func (m *managerSettings) validateAddresses() error {
+	for flag, addr := range map[string]string{"listen": m.Listen, "advertise": m.Advertise, "http": m.HTTP, "peer-listen": m.PeerListen, "join": m.Join} {
+		if addr == "" && flag != "listen" {
+			continue
+		}
+		if err := checkAddr(addr); err != nil {
+			return fmt.Errorf("%s: %w", m.origin(flag), err)
+		}
+	}
+	_, port, err := net.SplitHostPort(m.Listen)
+	if err != nil {
+		return err
+	}
+	switch {
+	case m.HTTP == m.Listen && port != "0":
+		return fmt.Errorf("%s %s: that is where it listens already; give it a port of its own", m.origin("http"), m.HTTP)
+	case m.Advertise == "" && everywhere(m.Listen):
+		return fmt.Errorf("%s %s means every address of this computer, and others cannot connect to that: say with --advertise how they reach it, such as --advertise %s",
+			m.origin("listen"), m.Listen, net.JoinHostPort(hostname(), port))
+	case m.Advertise == "" && port != "0":
+		m.Advertise = m.Listen
+	case m.Advertise != "":
+		return m.validateAdvertise()
+	}
+	return nil
+}
+
+func (m *managerSettings) validateAdvertise() error {
+	_, port, err := net.SplitHostPort(m.Advertise)
+	switch {
+	case err != nil:
+		return err
+	case everywhere(m.Advertise):
+		return fmt.Errorf("%s %s: others cannot connect to every address of this computer; name one, such as %s",
+			m.origin("advertise"), m.Advertise, net.JoinHostPort(hostname(), port))
+	case port == "0":
+		return fmt.Errorf("%s %s: others need to know the port", m.origin("advertise"), m.Advertise)
+	}
+	return nil
+}
+
+// everywhere reports whether an address is one to listen on but not to dial.
+func everywhere(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	return err == nil && (host == "" || net.ParseIP(host).IsUnspecified())
+}
+
+func hostname() string {
+	name, err := os.Hostname()
+	if err != nil || name == "" {
+		return "localhost"
+	}
+	return name
+}
+
+func (m *managerSettings) validateTimes() error {
+	switch {
+	case m.TTL < minTTL || m.TTL > maxTTL:
+		return fmt.Errorf("%s %v: want %v to %v", m.origin("ttl"), m.TTL, minTTL, maxTTL)
+	case !(m.Drift >= 1 && m.Drift <= protocol.MaxDrift):
+		return fmt.Errorf("%s %v: want 1 to %d", m.origin("drift"), m.Drift, protocol.MaxDrift)
+	}
+	return nil
+}
+
+func (m *managerSettings) validateLog() error {
+	if !slices.Contains([]string{"text", "json"}, m.LogFormat) {
+		return fmt.Errorf("%s %q: want text or json", m.origin("log-format"), m.LogFormat)
+	}
+	if !slices.Contains([]string{"debug", "info", "warn", "error"}, m.LogLevel) {
+		return fmt.Errorf("%s %q: want debug, info, warn or error", m.origin("log-level"), m.LogLevel)
+	}
+	return nil
+}
+
+// validateStore refuses settings of the store that is not used: whoever made
+// them expects something of them.
+func (m *managerSettings) validateStore() error {
+	if len(m.Etcd.Endpoints) > 0 {
+		for _, flag := range []string{"data-dir", "name", "peer-listen", "members", "join"} {
+			if m.given(flag) {
+				return fmt.Errorf("%s is for tables that managers keep themselves, and with %s they are in that cluster: leave out one of the two",
+					m.origin(flag), m.origin("etcd"))
+			}
+		}
+		m.DataDir = ""
+		return nil
+	}
+	for _, flag := range []string{"etcd-prefix", "etcd-ca", "etcd-cert", "etcd-key", "etcd-user", passwordFlag, "etcd-password-file"} {
+		if m.given(flag) {
+			return fmt.Errorf("%s says how to use an etcd cluster: say with --etcd where that is", m.origin(flag))
+		}
+	}
+	m.Etcd.Prefix = ""
+	return nil
+}
+
+func (m *managerSettings) validateEtcd() error {
+	e := &m.Etcd
+	for i, endpoint := range e.Endpoints {
+		e.Endpoints[i] = strings.TrimSpace(endpoint)
+		if err := checkEndpoint(e.Endpoints[i]); err != nil {
+			return fmt.Errorf("%s: %w", m.origin("etcd"), err)
+		}
+	}
+	switch {
+	case (e.Cert == "") != (e.Key == ""):
+		return errors.New("--etcd-cert and --etcd-key go together: one is missing")
+	case e.Password != "" && e.passwordFile != "":
+		return fmt.Errorf("%s and %s both say the password: leave out one of the two", m.origin(passwordFlag), m.origin("etcd-password-file"))
+	}
+	if e.passwordFile != "" {
+		password, err := readSecret(e.passwordFile)
+		if err != nil {
+			return failed{fmt.Errorf("%s: %w", m.origin("etcd-password-file"), err)}
+		}
+		e.Password = password
+	}
+	if (e.User == "") != (e.Password == "") {
+		return errors.New("--etcd-user and its password go together: one is missing")
+	}
+	return nil
+}
+
+// checkEndpoint accepts host:port, and URLs of it.
+func checkEndpoint(endpoint string) error {
+	addr := endpoint
+	if u, err := url.Parse(endpoint); err == nil && (u.Scheme == "http" || u.Scheme == "https") {
+		addr = u.Host
+	}
+	if err := checkAddr(addr); err != nil {
+		return fmt.Errorf("%q: want host:port or a URL with a port, such as https://10.0.0.1:2379", endpoint)
+	}
+	return nil
+}
+
+// readSecret reads a file of one line.
+func readSecret(path string) (string, error) {
+	const most = 4096
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if info.Size() > most {
+		return "", fmt.Errorf("it has %d bytes, and no password is longer than %d", info.Size(), most)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	secret := strings.TrimRight(string(text), "\r\n")
+	if secret == "" || strings.ContainsAny(secret, "\r\n") {
+		return "", leasehold.Errorf("", leasehold.Invalid, "", "want one line with the password")
+	}
+	return secret, nil
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+const memberHelp = `Managers that keep the lease tables themselves form a group. It works while more
+than half of its members do. A new one joins with "leasehold manager --join";
+one that is gone for good is removed here, so that it no longer counts.`
+
+func newMemberCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "member",
+		Short: "List and remove managers of a group",
+		Long:  memberHelp,
+		Args:  aSubcommand,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newMemberListCommand(), newMemberRemoveCommand())
+	return cmd
+}
+
+func newMemberListCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the managers whose stores form the group",
+		Args:  noArguments,
+	}
+	c := newClient(cmd)
+	cmd.RunE = c.run(func(ctx context.Context, _ []string) error {
+		var answer *leaseholdv1.ListMembersResponse
+		if err := c.ask(ctx, func(ctx context.Context, to admin) (err error) {
+			answer, err = to.ListMembers(ctx, &leaseholdv1.ListMembersRequest{Version: wire.Version})
+			return err
+		}); err != nil {
+			return err
+		}
+		document := membersDocument{Members: []memberDocument{}}
+		for _, m := range answer.GetMembers() {
+			document.Members = append(document.Members, memberDocument{
+				ID: keyText(m.GetId()), Name: m.GetName(), PeerURLs: append([]string{}, m.GetPeerUrls()...),
+				Learner: m.GetLearner(), Healthy: m.GetHealthy(),
+			})
+		}
+		return c.print(document, document.text)
+	})
+	return cmd
+}
+
+// A membersDocument is what "member list --json" prints.
+type membersDocument struct {
+	Members []memberDocument `json:"members"`
+}
+
+type memberDocument struct {
+	ID       string   `json:"id"` // hexadecimal
+	Name     string   `json:"name"`
+	PeerURLs []string `json:"peerUrls"`
+	Learner  bool     `json:"learner"` // it has not caught up yet and does not vote
+	Healthy  bool     `json:"healthy"`
+}
+
+func (d membersDocument) text() string {
+	if len(d.Members) == 0 {
+		return "The tables are kept in a store of their own: there is no group of managers to list.\n"
+	}
+	var rows [][]string
+	for _, m := range d.Members {
+		health, role := good("yes"), "voter"
+		if !m.Healthy {
+			health = bad("no")
+		}
+		if m.Learner {
+			role = "learner"
+		}
+		rows = append(rows, []string{orDash(m.Name), m.ID, role, health, orDash(strings.Join(m.PeerURLs, " "))})
+	}
+	return tableText([]column{left("NAME"), left("ID"), left("ROLE"), left("ANSWERS"), left("PEER URL")}, rows)
+}
+
+const removeHelp = `Makes the group smaller by one manager, dead or alive. Its data is of no use any
+more: it can come back only as a new member, with an empty data directory.`
+
+func newMemberRemoveCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "remove NAME",
+		Short:   "Remove a manager from the group",
+		Long:    removeHelp,
+		Example: "  leasehold member remove manager-3",
+		Args:    oneArgument("the name of a member, or its id"),
+	}
+	c := newClient(cmd)
+	cmd.RunE = c.run(func(ctx context.Context, args []string) error {
+		if err := c.change(ctx, func(ctx context.Context, to admin) error {
+			_, err := to.RemoveMember(ctx, &leaseholdv1.RemoveMemberRequest{Version: wire.Version, Member: args[0]})
+			return err
+		}); err != nil {
+			return err
+		}
+		return c.print(removedDocument{Removed: args[0]}, func() string { return fmt.Sprintf("%s %s\n", good("removed"), shown(args[0])) })
+	})
+	return cmd
+}
+
+// A removedDocument is what "member remove --json" prints.
+type removedDocument struct {
+	Removed string `json:"removed"`
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+const createHelp = `Creates a namespace. What no flag says gets its default: leases of 10 s, renewed
+every quarter of that, a drift bound of 1.20, consistent hashing with 64 virtual
+nodes per owner, and at most 4,096 owners.
+
+A shorter lease means that the keys of a server that dies are unavailable for a
+shorter time, and more messages. The drift bound is by how much the rates of two
+clocks may differ; too low a bound is unsafe.
+
+A namespace that existed before goes on with its generations where they ended,
+so that tokens of its former life are never valid again.`
+
+const createExample = `  leasehold namespace create presence
+  leasehold namespace create presence --lease 5s --virtual-nodes 128
+  leasehold namespace create presence --preset paper    # 60 s leases, as in Centrifuge`
+
+func newNamespaceCreateCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "create NAME",
+		Short:   "Create a namespace",
+		Long:    createHelp,
+		Example: createExample,
+		Args:    oneArgument("a name for the namespace"),
+	}
+	o := addNamespaceFlags(cmd)
+	c := newClient(cmd)
+	cmd.RunE = c.run(func(ctx context.Context, args []string) error {
+		wanted := &leaseholdv1.NamespaceConfig{Name: args[0]}
+		if err := leasehold.Namespace(args[0]).Validate(); err != nil {
+			return err
+		}
+		if err := o.apply(wanted); err != nil {
+			return err
+		}
+		return c.edit(ctx, "created", func(ctx context.Context, to admin) (*leaseholdv1.NamespaceConfig, error) {
+			answer, err := to.CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: wanted})
+			return answer.GetNamespace(), err
+		})
+	})
+	return cmd
+}
+
+const updateHelp = `Changes what flags say, and leaves the rest as it is. Leases that are held keep
+what they were promised; a shorter lease takes full effect when the longer ones
+have run out.
+
+If --lease is given without --renew, renewals come every quarter of the new
+lease.`
+
+func newNamespaceUpdateCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "update NAME",
+		Short:   "Change how a namespace is configured",
+		Long:    updateHelp,
+		Example: "  leasehold namespace update presence --lease 20s",
+		Args:    oneArgument("the name of a namespace"),
+	}
+	o := addNamespaceFlags(cmd)
+	c := newClient(cmd)
+	cmd.ValidArgsFunction = c.completeNamespace
+	cmd.RunE = c.run(func(ctx context.Context, args []string) error {
+		if err := o.something(); err != nil {
+			return err
+		}
+		c.namespace = args[0]
+		return c.edit(ctx, "updated", func(ctx context.Context, to admin) (*leaseholdv1.NamespaceConfig, error) {
+			now, err := find(ctx, to, args[0])
+			if err != nil {
+				return nil, err
+			}
+			wanted := proto.CloneOf(now)
+			if err := o.apply(wanted); err != nil {
+				return nil, err
+			}
+			answer, err := to.UpdateNamespace(ctx, &leaseholdv1.UpdateNamespaceRequest{Version: wire.Version, Namespace: wanted})
+			return answer.GetNamespace(), err
+		})
+	})
+	return cmd
+}
+
+// edit carries out a change of a namespace and shows what came of it.
+func (c *client) edit(ctx context.Context, did string, call func(context.Context, admin) (*leaseholdv1.NamespaceConfig, error)) error {
+	var now namespaceShown
+	if err := c.change(ctx, func(ctx context.Context, to admin) error {
+		n, err := call(ctx, to)
+		now.namespaceDocument = namespaceJSON(n)
+		return err
+	}); err != nil {
+		return err
+	}
+	return c.print(now, func() string { return fmt.Sprintf("%s %s\n\n%s", good(did), shown(now.Name), now.text()) })
+}
+
+const deleteHelp = `Deletes a namespace and its lease table. Its owners' leases run out, and callers
+no longer find anyone. There is no way back: a namespace that is created with
+the same name is empty. Say --yes to show that you mean it.`
+
+func newNamespaceDeleteCommand() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:     "delete NAME --yes",
+		Short:   "Delete a namespace, its leases and its configuration",
+		Long:    deleteHelp,
+		Example: "  leasehold namespace delete presence --yes",
+		Args:    oneArgument("the name of a namespace"),
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "yes, really")
+	c := newClient(cmd)
+	cmd.ValidArgsFunction = c.completeNamespace
+	cmd.RunE = c.run(func(ctx context.Context, args []string) error {
+		if !yes {
+			return failed{fmt.Errorf("this would end all leases in %q, for good; add --yes if you mean it", args[0])}
+		}
+		if err := c.change(ctx, func(ctx context.Context, to admin) error {
+			// Whoever mistyped the name is not to be told that it is gone.
+			if _, err := find(ctx, to, args[0]); err != nil {
+				return err
+			}
+			_, err := to.DeleteNamespace(ctx, &leaseholdv1.DeleteNamespaceRequest{Version: wire.Version, Name: args[0]})
+			return err
+		}); err != nil {
+			return err
+		}
+		return c.print(deletedDocument{Deleted: args[0]}, func() string { return fmt.Sprintf("%s %s\n", good("deleted"), args[0]) })
+	})
+	return cmd
+}
+
+// A deletedDocument is what "namespace delete --json" prints.
+type deletedDocument struct {
+	Deleted string `json:"deleted"`
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+func newNamespaceShowCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "show NAME",
+		Short:   "Show how a namespace is configured and how it fares",
+		Example: "  leasehold namespace show presence",
+		Args:    oneArgument("the name of a namespace"),
+	}
+	c := newClient(cmd)
+	cmd.ValidArgsFunction = c.completeNamespace
+	cmd.RunE = c.run(func(ctx context.Context, args []string) error { return c.showNamespace(ctx, args[0]) })
+	return cmd
+}
+
+// A namespaceShown is what "namespace show --json" prints. Its status is left
+// out if no leader could tell it.
+type namespaceShown struct {
+	namespaceDocument
+	Status *namespaceStatusDocument `json:"status,omitempty"`
+}
+
+func (c *client) showNamespace(ctx context.Context, name string) error {
+	c.namespace = name
+	var shown namespaceShown
+	if err := c.ask(ctx, func(ctx context.Context, to admin) error {
+		n, err := find(ctx, to, name)
+		if err != nil {
+			return err
+		}
+		status, err := to.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
+		if err != nil {
+			return err
+		}
+		shown.namespaceDocument = namespaceJSON(n)
+		for _, s := range status.GetNamespaces() {
+			if s.GetName() == name {
+				document := namespaceStatusJSON(s)
+				shown.Status = &document
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return c.print(shown, shown.text)
+}
+
+func (n namespaceShown) text() string {
+	lines := []entry{{"namespace", heading(shown(n.Name))}}
+	if s := n.Status; s != nil {
+		lines = append(lines,
+			entry{"ready", s.readyText()},
+			entry{"owners", grouped(uint64(s.Owners))},
+			entry{"ranges", s.rangesText()},
+			entry{"lookups", fmt.Sprintf("%s at the manager asked", grouped(uint64(s.Lookups)))},
+			entry{"lsn", grouped(s.LSN)},
+			entry{"generation", s.NewestGeneration + " is the newest"})
+	}
+	lines = append(lines,
+		entry{"lease", fmt.Sprintf("%s, renewed every %s", seconds(n.LeaseSeconds), seconds(n.RenewSeconds))},
+		entry{"drift", fmt.Sprintf("clocks may differ in rate by a factor of %.4g", n.Drift)},
+		entry{"policy", n.policyText()},
+		entry{"max owners", grouped(uint64(n.MaxOwners))})
+	text := facts(lines)
+	if len(n.Static) == 0 {
+		return text
+	}
+	var rows [][]string
+	for _, s := range n.Static {
+		rows = append(rows, []string{s.Start, orNobody(s.Owner)})
+	}
+	return text + "\n" + tableText([]column{left("FROM KEY"), left("OWNER")}, rows)
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+const ownersHelp = `Lists the owners of a namespace: the servers that hold its keys, that want to, or
+that are waited for. The states are:
+
+  member   it takes part
+  greeted  it has spoken, but has not shown yet that it hears
+  waiting  another session has its name: it gets nothing until that one is gone
+  silent   it holds leases and has not spoken to this leader: it is waited for
+
+Patience is for how long an owner may still be silent before its keys go to
+others.`
+
+func newOwnersCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "owners",
+		Short:   "List the servers of a namespace and their shares",
+		Long:    ownersHelp,
+		Example: "  leasehold owners -n presence",
+		Args:    noArguments,
+	}
+	c := newClient(cmd).inNamespace(cmd, usualNamespace)
+	cmd.RunE = c.run(func(ctx context.Context, _ []string) error { return c.owners(ctx) })
+	return cmd
+}
+
+func (c *client) owners(ctx context.Context) error {
+	var answer *leaseholdv1.ListOwnersResponse
+	if err := c.askWithin(ctx, func(ctx context.Context, to admin) (err error) {
+		answer, err = to.ListOwners(ctx, &leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: c.namespace})
+		return err
+	}); err != nil {
+		return err
+	}
+	document := ownersDocument{Namespace: c.namespace, LSN: answer.GetLsn(), Owners: []ownerDocument{}}
+	for _, o := range answer.GetOwners() {
+		document.Owners = append(document.Owners, ownerJSON(o))
+	}
+	slices.SortStableFunc(document.Owners, func(a, b ownerDocument) int { return strings.Compare(a.Owner, b.Owner) })
+	return c.print(document, document.text)
+}
+
+// An ownersDocument is what "owners --json" prints.
+type ownersDocument struct {
+	Namespace string          `json:"namespace"`
+	LSN       uint64          `json:"lsn"`
+	Owners    []ownerDocument `json:"owners"`
+}
+
+type ownerDocument struct {
+	Owner    string  `json:"owner"`
+	Session  string  `json:"session"`
+	Addr     string  `json:"addr"`
+	Weight   float64 `json:"weight"`
+	State    string  `json:"state"`
+	Leases   uint32  `json:"leases"`
+	Share    float64 `json:"share"` // of the key space, 0 to 1
+	Patience float64 `json:"patienceSeconds"`
+}
+
+func ownerJSON(o *leaseholdv1.OwnerStatus) ownerDocument {
+	h := o.GetHolder()
+	return ownerDocument{
+		Owner: h.GetOwner(), Session: hex.EncodeToString(h.GetSession()), Addr: h.GetAddr(), Weight: h.GetWeight(),
+		State: enumText(o.GetState(), "OWNER_STATE_"), Leases: o.GetLeases(), Share: o.GetShare(),
+		Patience: time.Duration(o.GetPatience()).Seconds(),
+	}
+}
+
+func (d ownersDocument) text() string {
+	if len(d.Owners) == 0 {
+		return "Nobody has joined " + shown(d.Namespace) + " yet: all its keys are vacant.\n"
+	}
+	var rows [][]string
+	for _, o := range d.Owners {
+		state := o.State
+		switch state {
+		case "member":
+			state = good(state)
+		case "silent", "waiting":
+			state = bad(state)
+		}
+		rows = append(rows, []string{
+			shown(o.Owner), orDash(o.Addr), state, grouped(uint64(o.Leases)), percent(o.Share), seconds(o.Patience), shortSession(o.Session),
+		})
+	}
+	return tableText([]column{
+		left("OWNER"), left("ADDRESS"), left("STATE"), number("LEASES"), number("SHARE"), number("PATIENCE"), left("SESSION"),
+	}, rows)
+}
+
+// shortSession is enough to tell sessions apart.
+func shortSession(session string) string { return session[:min(8, len(session))] }
+
+// enumText is a name of the protocol in words: what is after its prefix. A
+// value of a newer peer is its number.
+func enumText(value interface{ String() string }, prefix string) string {
+	return strings.ToLower(strings.TrimPrefix(value.String(), prefix))
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/leasehold-dev/leasehold"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+func events() []*leaseholdv1.WatchResponse {
+	at := timestamppb.New(time.Date(2026, 11, 15, 10, 20, 31, 0, time.UTC))
+	return []*leaseholdv1.WatchResponse{
+		{At: at, Event: &leaseholdv1.WatchResponse_Leader{Leader: &leaseholdv1.NotLeader{Term: 3, Leader: "10.0.0.1:7400"}}},
+		{At: at, Namespace: "presence", Event: &leaseholdv1.WatchResponse_Note{Note: &leaseholdv1.Note{What: "joined", Owner: "server-1", Text: "from 10.0.0.9\x1b[31m"}}},
+		{At: at, Namespace: "presence", Missed: 2, Event: &leaseholdv1.WatchResponse_Change{Change: past()[1]}},
+	}
+}
+
+// lineCounter interrupts the command when it has said so many lines.
+type lineCounter struct {
+	said   bytes.Buffer
+	left   int
+	cancel context.CancelFunc
+}
+
+func (l *lineCounter) Write(p []byte) (int, error) {
+	if l.left -= bytes.Count(p, []byte("\n")); l.left <= 0 {
+		l.cancel()
+	}
+	return l.said.Write(p)
+}
+
+// watchLines runs watch until it has printed so many lines.
+func watchLines(t *testing.T, lines int, args ...string) string {
+	t.Helper()
+	t.Setenv("TZ", "UTC")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	out := &lineCounter{left: lines, cancel: cancel}
+	var errs bytes.Buffer
+	if got := run(ctx, append([]string{"watch"}, args...), out, &errs); got != int(statusOK) {
+		t.Errorf("exit status %d: %s", got, errs.String())
+	}
+	return out.said.String()
+}
+
+func TestWatchPrintsAsItHappens(t *testing.T) {
+	f := startFake(t, &fakeManager{events: events()})
+	local := func(text string) string {
+		return strings.ReplaceAll(text, "TIME", timeText(time.Date(2026, 11, 15, 10, 20, 31, 0, time.UTC)))
+	}
+	want := local(`TIME  -  10.0.0.1:7400 leads  in term 3
+TIME  presence  joined  server-1  from 10.0.0.9` + "\uFFFD" + `[31m
+... 2 events missed: they came faster than they were read
+TIME  presence  lsn 1200  vacated: expired  server-1  8000000000000000-end@17
+`)
+	if diff := cmp.Diff(want, watchLines(t, 4, "--managers", f.addr)); diff != "" {
+		t.Error(diff)
+	}
+	want = `{"at":"2026-11-15T10:20:31Z","type":"leader","leader":{"term":"3","leader":"10.0.0.1:7400"}}
+{"at":"2026-11-15T10:20:31Z","namespace":"presence","type":"note","note":{"what":"joined","owner":"server-1","text":"from 10.0.0.9\u001b[31m"}}
+{"at":"2026-11-15T10:20:31Z","namespace":"presence","missed":2,"type":"change","change":{"lsn":1200,"at":"2026-11-15T10:20:30.5Z","kind":"vacated","start":"8000000000000000","limit":"0000000000000000","generation":"17","owner":"server-1","session":"7365727665722d310000000000000000","addr":"server-1:8080","cause":"expired"}}
+`
+	if diff := cmp.Diff(want, watchLines(t, 3, "--managers", f.addr, "--json")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestWatchGoesOnElsewhere: a manager that stops serving is not the end, but
+// that something may be missing is said.
+func TestWatchGoesOnElsewhere(t *testing.T) {
+	f := startFake(t, &fakeManager{events: events()[:1], failure: leasehold.Errorf("watch", leasehold.Unavailable, "", "shutting down")})
+	got := watchLines(t, 3, "--managers", f.addr, "--json")
+	lines := strings.Split(got, "\n")
+	if len(lines) < 3 || lines[0] != lines[2] {
+		t.Errorf("it does not go on:\n%s", got)
+	}
+	if want := `{"type":"gap","text":"the manager went away, and events may be missing: watch: shutting down"}`; lines[1] != want {
+		t.Errorf("got %s\nwant %s", lines[1], want)
+	}
+}
+
+// TestWatchEndsWhenRefused: no other manager would say anything else.
+func TestWatchEndsWhenRefused(t *testing.T) {
+	f := startFake(t, &fakeManager{failure: leasehold.Errorf("watch", leasehold.Limit, "", "there are 100 watchers already")})
+	var errs bytes.Buffer
+	got := run(t.Context(), []string{"watch", "--managers", f.addr}, io.Discard, &errs)
+	if got != int(statusTrouble) || !strings.Contains(errs.String(), "there are 100 watchers already") {
+		t.Errorf("exit status %d: %s", got, errs.String())
+	}
+}

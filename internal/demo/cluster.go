@@ -1,0 +1,230 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// A cluster is the processes of a demo and what they leave on disk.
+type cluster struct {
+	cfg      Config
+	dir      string
+	addrs    []string // of the managers
+	managers []*member
+	owners   []*member
+	admin    *admin
+	oracle   *oracle
+	journal  *journal
+	failed   chan error // gets the first of the troubles that end a demo
+}
+
+// Patience with processes that start. They compete for few processors.
+const (
+	managersPatience = 60 * time.Second
+	ownersPatience   = 60 * time.Second
+)
+
+// newCluster prepares a cluster that has no process yet.
+func newCluster(cfg Config) (*cluster, error) {
+	addrs, err := freePorts(2 * cfg.Managers)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "leasehold-demo-")
+	if err != nil {
+		return nil, err
+	}
+	c := &cluster{
+		cfg: cfg, dir: dir, addrs: addrs[:cfg.Managers],
+		oracle: newOracle(cfg.Users), journal: newJournal(), failed: make(chan error, 1),
+	}
+	c.nameManagers(addrs[cfg.Managers:])
+	for i := range cfg.Owners {
+		name := fmt.Sprintf("owner-%d", i+1)
+		c.owners = append(c.owners, c.member(name, "", c.observe, "demo-owner",
+			"--name", name, "--managers", strings.Join(c.addrs, ",")))
+	}
+	c.admin, err = newAdmin(c.addrs)
+	return c, err
+}
+
+func (c *cluster) nameManagers(peers []string) {
+	var group []string
+	for i, addr := range peers {
+		group = append(group, fmt.Sprintf("m%d=http://%s", i+1, addr))
+	}
+	for i, addr := range c.addrs {
+		name := fmt.Sprintf("m%d", i+1)
+		c.managers = append(c.managers, c.member(name, addr, nil, "demo-manager",
+			"--name", name, "--listen", addr, "--http", "", "--members", strings.Join(group, ","),
+			"--data-dir", filepath.Join(c.dir, name)))
+	}
+}
+
+func (c *cluster) member(name, addr string, output func(io.Reader) error, args ...string) *member {
+	return &member{
+		name: name, addr: addr, ended: c.fail,
+		launch: launch{program: c.cfg.Program, args: args, log: filepath.Join(c.dir, name+".log"), output: output},
+	}
+}
+
+func (c *cluster) observe(from io.Reader) error { return readRecords(from, c.oracle.observe) }
+
+// fail ends the demo, if nothing else has.
+func (c *cluster) fail(err error) {
+	select {
+	case c.failed <- err:
+	default:
+	}
+}
+
+// failure returns what has failed since it was last asked, nil if nothing has.
+func (c *cluster) failure() error {
+	select {
+	case err := <-c.failed:
+		return err
+	default:
+		return nil
+	}
+}
+
+// start starts all processes and returns when every key has an owner.
+func (c *cluster) start(ctx context.Context) error {
+	c.journal.add("starting %d managers and %d owners in %s", len(c.managers), len(c.owners), c.dir)
+	if err := startAll(c.managers); err != nil {
+		return err
+	}
+	if err := c.awaitStart(ctx, "a leader", managersPatience, c.ready); err != nil {
+		return err
+	}
+	if err := startAll(c.owners); err != nil {
+		return err
+	}
+	return c.awaitStart(ctx, "an owner for every key", ownersPatience, c.settled)
+}
+
+func startAll(members []*member) error {
+	for _, m := range members {
+		if err := m.start(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitStart is await, but does not go on waiting for a process that is gone.
+func (c *cluster) awaitStart(ctx context.Context, what string, patience time.Duration, yes func(context.Context) (bool, error)) error {
+	var failed error
+	err := await(ctx, "waiting for "+what, patience, func(ctx context.Context) (bool, error) {
+		failed = c.failure()
+		if failed != nil {
+			return true, nil //nolint:nilerr // there is nothing to wait for any more
+		}
+		return yes(ctx)
+	})
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("%w; %s", err, tail(c.managers[0].launch.log))
+	}
+	return errors.Join(err, failed)
+}
+
+// ready says whether somebody leads and has the namespace.
+func (c *cluster) ready(ctx context.Context) (bool, error) {
+	led, err := c.admin.leader(ctx, 0)
+	if err != nil {
+		return false, err
+	}
+	if err := c.admin.create(ctx, &c.cfg); err != nil {
+		return false, err
+	}
+	c.journal.add("%s leads", c.nameOf(led.leader))
+	return true, nil
+}
+
+// settled says whether every owner takes part and has leases, and every key has
+// an owner.
+func (c *cluster) settled(ctx context.Context) (bool, error) {
+	all, err := c.admin.owners(ctx)
+	if err != nil {
+		return false, err
+	}
+	settled := make(map[string]bool)
+	for _, o := range all {
+		if takesPart(o) && o.GetLeases() > 0 {
+			settled[o.GetHolder().GetOwner()] = true
+		}
+	}
+	for _, o := range c.owners {
+		if !settled[o.name] {
+			return false, fmt.Errorf("%s has no leases yet", o.name)
+		}
+	}
+	return c.allOwned(ctx)
+}
+
+func takesPart(o *leaseholdv1.OwnerStatus) bool {
+	return o.GetState() == leaseholdv1.OwnerState_OWNER_STATE_MEMBER
+}
+
+// members returns the names of the owners that take part.
+func (c *cluster) members(ctx context.Context) (map[string]bool, error) {
+	owners, err := c.admin.owners(ctx)
+	found := make(map[string]bool)
+	for _, o := range owners {
+		if takesPart(o) {
+			found[o.GetHolder().GetOwner()] = true
+		}
+	}
+	return found, err
+}
+
+func (c *cluster) allOwned(ctx context.Context) (bool, error) {
+	ranges, err := c.admin.ranges(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, r := range ranges {
+		if r.GetOwner() == "" {
+			return false, leasehold.Errorf("demo", leasehold.NoOwner, "", "there are keys without an owner")
+		}
+	}
+	return true, nil
+}
+
+// nameOf names the manager with an address.
+func (c *cluster) nameOf(addr string) string {
+	for _, m := range c.managers {
+		if m.addr == addr {
+			return m.name
+		}
+	}
+	return addr
+}
+
+// close kills all processes, waits until they are gone, and removes what they
+// left behind, unless it is to be kept.
+func (c *cluster) close() error {
+	var closing sync.WaitGroup
+	for _, m := range slices.Concat(c.owners, c.managers) {
+		closing.Go(m.close)
+	}
+	closing.Wait()
+	if c.admin != nil {
+		c.admin.close()
+	}
+	if c.cfg.Keep {
+		return nil
+	}
+	return os.RemoveAll(c.dir)
+}

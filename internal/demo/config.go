@@ -1,0 +1,93 @@
+package demo
+
+import (
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// Config says what to run and how hard to treat it. All fields but For, Seed
+// and Keep must be set; [DefaultConfig] does.
+type Config struct {
+	// Program is the leasehold command, which managers and owners are started
+	// with.
+	Program string
+
+	// For is how long callers go on; 0 is until the context ends. A failover
+	// that is under way at the end is waited for.
+	For time.Duration
+
+	Managers int // an odd number, or one more manager brings no safety
+	Owners   int
+	Users    int // each has at most one request under way
+	Rate     int // requests in a second, of all users together
+
+	// Lease is how long leases last. The keys of a server that is killed wait
+	// for 1.2 times as long, unless it is back sooner and proves that the one
+	// before it is gone. It must be longer than a failover, which takes 2 to 3
+	// s, and 4 to 6 s if the store loses its own leader with ours: or else
+	// leases run out while nobody can renew them.
+	Lease time.Duration
+
+	// KillEvery is the mean time between two kills of an owner, and between two
+	// of a leader, after the first of each.
+	KillEvery time.Duration
+	// Seed says who is killed when, as far as that is not up to the processes.
+	Seed uint64
+
+	// Keep leaves the data and the logs behind.
+	Keep bool
+}
+
+// Bounds on a Config.
+const (
+	minFor   = 10 * time.Second // a leader and an owner are killed and replaced in that time
+	minLease = 6 * time.Second
+	maxLease = time.Minute
+	maxUsers = 100_000
+	maxRate  = 100_000
+	maxProcs = 64
+)
+
+// DefaultConfig is for a computer with two processors.
+func DefaultConfig() Config {
+	return Config{
+		Managers: 3, Owners: 5, Users: 2000, Rate: 1000,
+		Lease: 10 * time.Second, KillEvery: 12 * time.Second,
+	}
+}
+
+// Validate reports what is wrong, in the words of the command's flags.
+func (c *Config) Validate() error {
+	bad := func(format string, args ...any) error {
+		return leasehold.Errorf("", leasehold.Invalid, "", format, args...)
+	}
+	for _, n := range []struct {
+		flag              string
+		value, from, upTo int
+	}{
+		{"managers", c.Managers, 3, 9},
+		{"owners", c.Owners, 2, maxProcs},
+		{"users", c.Users, 1, maxUsers},
+		{"rate", c.Rate, 1, maxRate},
+	} {
+		if n.value < n.from || n.value > n.upTo {
+			return bad("--%s %d: want %d to %d", n.flag, n.value, n.from, n.upTo)
+		}
+	}
+	switch {
+	case c.Program == "":
+		return bad("no program to start managers and owners with")
+	case c.For != 0 && c.For < minFor:
+		return bad("--for %v: want at least %v, in which a leader and an owner are killed and replaced", c.For, minFor)
+	case c.Lease < minLease || c.Lease > maxLease:
+		return bad("--lease %v: want %v to %v; it must outlast a failover", c.Lease, minLease, maxLease)
+	case c.KillEvery < time.Second:
+		return bad("--kill-every %v: want at least 1s", c.KillEvery)
+	}
+	return nil
+}
+
+// renew is how often owners speak. It is often, so that little of the lease has
+// passed when the leader dies.
+func (c *Config) renew() time.Duration { return c.Lease / 10 }

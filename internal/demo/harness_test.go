@@ -1,0 +1,237 @@
+package demo
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/manager"
+	"github.com/leasehold-dev/leasehold/owner"
+	"github.com/leasehold-dev/leasehold/store/mem"
+)
+
+// TestMain lets the test binary be the processes that tests start, by their
+// first argument.
+func TestMain(m *testing.M) {
+	children := map[string]func(args []string) error{
+		"honest-owner": func(args []string) error {
+			return RunOwner(context.Background(), OwnerConfig{
+				Name: leasehold.OwnerID(args[0]), Managers: args[1:], Records: os.Stdout, Logger: slog.New(slog.DiscardHandler),
+			})
+		},
+		"careless-owner": func(args []string) error { return runCareless(args[0]) },
+		"demo-manager":   func([]string) error { return fmt.Errorf("the disk is full of toys") },
+	}
+	if len(os.Args) > 1 {
+		if child, ok := children[os.Args[1]]; ok {
+			go EndWithParent(os.Stdin)
+			fmt.Fprintln(os.Stderr, child(os.Args[2:]))
+			os.Exit(3)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// careless believes that it holds every key, always.
+type careless struct{}
+
+func (careless) Check(key leasehold.Key) (owner.Lease, bool) {
+	return owner.Lease{Lease: leasehold.Lease{Range: leasehold.All, Generation: 1}, Key: key}, true
+}
+
+func (careless) Held(owner.Lease) bool { return true }
+
+// runCareless is an owner as RunOwner's, but without a lease.
+func runCareless(addr string) error {
+	session, err := leasehold.NewSession(rand.Reader)
+	if err != nil {
+		return err
+	}
+	cfg := OwnerConfig{Records: os.Stdout}
+	return http.ListenAndServe(addr, newPresence(careless{}, session, cfg.write).handler())
+}
+
+// TestDualOwnershipIsSeen runs real owners against a real manager, and asks all
+// of them about the same users. As long as they are honest nothing is to be
+// seen. Then one joins them that ignores leases, and the oracle notices.
+func TestDualOwnershipIsSeen(t *testing.T) {
+	addr := startManager(t)
+	a, err := newAdmin([]string{addr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.close)
+	cfg := DefaultConfig()
+	yes := func(err error) (bool, error) { return err == nil, err }
+	wait(t, func(ctx context.Context) (bool, error) { return yes(a.create(ctx, &cfg)) })
+
+	c := &cluster{admin: a, oracle: newOracle(cfg.Users), failed: make(chan error, 1)}
+	for _, name := range []string{"ann", "bob"} {
+		c.owners = append(c.owners, startOwner(t, c, name, "honest-owner", name, addr))
+	}
+	wait(t, c.settled)
+	owners, err := a.owners(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var addrs []string
+	for _, o := range owners {
+		addrs = append(addrs, o.GetHolder().GetAddr())
+	}
+	const users = 50
+	if accepted := askEverybody(t, addrs, users); accepted != 3*users {
+		t.Errorf("honest owners accepted %d requests, want %d: each user's, three times", accepted, 3*users)
+	}
+	wait(t, func(context.Context) (bool, error) { return c.oracle.judge().records == 3*users, nil })
+	if v := c.oracle.judge(); v.first != "" {
+		t.Error(v.first)
+	}
+
+	ports, err := freePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	startOwner(t, c, "eve", "careless-owner", ports[0])
+	wait(t, func(ctx context.Context) (bool, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", ports[0])
+		if err != nil {
+			return false, err
+		}
+		return true, conn.Close()
+	})
+	if accepted := askEverybody(t, append(addrs, ports[0]), users); accepted != 6*users {
+		t.Errorf("%d requests accepted, want %d", accepted, 6*users)
+	}
+	wait(t, func(context.Context) (bool, error) { return c.oracle.judge().records == 9*users, nil })
+	if v := c.oracle.judge(); v.duals != users || v.first == "" {
+		t.Errorf("the oracle saw %+v, want %d dual ownerships", v, users)
+	}
+	if err := c.failure(); err != nil {
+		t.Error(err)
+	}
+}
+
+// askEverybody asks each server about each user, three times, and returns how
+// often one answered that it owns the user.
+func askEverybody(t *testing.T, addrs []string, n int) int {
+	t.Helper()
+	l := &load{client: &http.Client{}}
+	defer l.client.CloseIdleConnections()
+	accepted := 0
+	for range 3 {
+		for i := range n {
+			for _, addr := range addrs {
+				_, err := l.attempt(t.Context(), addr, fmt.Sprintf("user-%d", i), 0)
+				switch {
+				case err == nil:
+					accepted++
+				case leasehold.KindOf(err) != leasehold.NotOwner:
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	return accepted
+}
+
+// startManager runs a manager in this process.
+func startManager(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := manager.Start(manager.Config{Store: mem.New(), Listener: listener, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := m.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return listener.Addr().String()
+}
+
+// startOwner runs this very binary as an owner whose records the cluster's
+// oracle reads.
+func startOwner(t *testing.T, c *cluster, name string, args ...string) *member {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &member{
+		name: name, ended: c.fail,
+		launch: launch{program: program, args: args, log: filepath.Join(t.TempDir(), name), output: c.observe},
+	}
+	if err := m.start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.close)
+	return m
+}
+
+func wait(t *testing.T, yes func(context.Context) (bool, error)) {
+	t.Helper()
+	if err := await(t.Context(), t.Name(), 30*time.Second, yes); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAProcessThatFailsIsExplained with what it said, and nothing is left.
+func TestAProcessThatFailsIsExplained(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := DefaultConfig()
+	cfg.Program = program
+	_, err = Run(t.Context(), cfg, func(Snapshot) {})
+	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "the disk is full of toys") {
+		t.Errorf("got %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestConfigIsValidated(t *testing.T) {
+	for _, test := range []struct {
+		change func(*Config)
+		want   string
+	}{
+		{func(*Config) {}, ""},
+		{func(c *Config) { c.For = 10 * time.Second }, ""},
+		{func(c *Config) { c.For = 9 * time.Second }, "--for 9s: want at least 10s"},
+		{func(c *Config) { c.For = -1 }, "--for -1ns: want at least 10s"},
+		{func(c *Config) { c.Managers = 2 }, "--managers 2: want 3 to 9"},
+		{func(c *Config) { c.Owners = 1 }, "--owners 1: want 2 to 64"},
+		{func(c *Config) { c.Users = 0 }, "--users 0: want 1 to 100000"},
+		{func(c *Config) { c.Rate = 1 << 20 }, "--rate 1048576: want 1 to 100000"},
+		{func(c *Config) { c.Lease = time.Second }, "--lease 1s: want 6s to 1m0s; it must outlast a failover"},
+		{func(c *Config) { c.KillEvery = 0 }, "--kill-every 0s: want at least 1s"},
+		{func(c *Config) { c.Program = "" }, "no program"},
+	} {
+		cfg := DefaultConfig()
+		cfg.Program = "x"
+		test.change(&cfg)
+		err := cfg.Validate()
+		if (test.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("got %v, want %q", err, test.want)
+		}
+	}
+}

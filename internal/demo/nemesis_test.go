@@ -1,0 +1,86 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// strikeTimes runs the schedule of a nemesis in virtual time, and returns when
+// it struck. Each victim is replaced in three seconds.
+func strikeTimes(t *testing.T, whole time.Duration, first time.Duration, fails error) (struck []time.Duration, failure error) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		n := &nemesis{
+			cluster: &cluster{cfg: Config{For: whole, KillEvery: 4 * time.Second, Seed: 1}, failed: make(chan error, 1)},
+			begin:   time.Now(),
+		}
+		n.repeat(ctx, 1, first, func(ctx context.Context, _ *rand.Rand) error {
+			struck = append(struck, time.Since(n.begin))
+			pause(ctx, 3*time.Second)
+			return fails
+		})
+		failure = n.cluster.failure()
+	})
+	return struck, failure
+}
+
+func TestNemesisLeavesTimeToRecover(t *testing.T) {
+	struck, _ := strikeTimes(t, time.Minute, 5*time.Second, nil)
+	if len(struck) < 5 || struck[0] != 5*time.Second {
+		t.Errorf("struck at %v", struck)
+	}
+	if last := struck[len(struck)-1]; last > time.Minute-reserve {
+		t.Errorf("struck at %v, which leaves less than %v", last, reserve)
+	}
+}
+
+// TestNemesisStrikesOnceAtLeast, however short the demo is.
+func TestNemesisStrikesOnceAtLeast(t *testing.T) {
+	if struck, _ := strikeTimes(t, 10*time.Second, 5*time.Second, nil); len(struck) != 1 {
+		t.Errorf("struck at %v", struck)
+	}
+}
+
+func TestNemesisGoesOnForEver(t *testing.T) {
+	if struck, err := strikeTimes(t, 0, time.Second, nil); len(struck) < 60 || err != nil {
+		t.Errorf("struck %d times in ten minutes, %v", len(struck), err)
+	}
+}
+
+func TestNemesisReportsWhatFails(t *testing.T) {
+	wrong := errors.New("nobody leads")
+	if struck, err := strikeTimes(t, 0, time.Second, wrong); len(struck) != 1 || !errors.Is(err, wrong) {
+		t.Errorf("struck %d times, %v", len(struck), err)
+	}
+}
+
+// TestOwnersStayAwayForLongOnlyIfThereIsTime.
+func TestOwnersStayAwayForLongOnlyIfThereIsTime(t *testing.T) {
+	for _, test := range []struct {
+		whole time.Duration
+		long  bool
+	}{{0, true}, {10 * time.Second, false}} {
+		n := &nemesis{cluster: &cluster{cfg: Config{For: test.whole, Lease: 10 * time.Second}}, begin: time.Now()}
+		random := rand.New(rand.NewPCG(1, 1))
+		short, long := 0, 0
+		for range 100 {
+			switch d := n.absence(random); {
+			case d >= time.Second && d < 3*time.Second:
+				short++
+			case d > 12*time.Second:
+				long++
+			default:
+				t.Errorf("away for %v", d)
+			}
+		}
+		if short == 0 || (long > 0) != test.long {
+			t.Errorf("a demo of %v: %d short and %d long absences", test.whole, short, long)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package demo
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/owner"
+)
+
+// fakeLeases holds every key under one generation, none if that is 0.
+type fakeLeases struct {
+	generation leasehold.Generation
+	unheld     bool // leases end before Held
+}
+
+func (f *fakeLeases) Check(key leasehold.Key) (owner.Lease, bool) {
+	return owner.Lease{Lease: leasehold.Lease{Range: leasehold.All, Generation: f.generation}, Key: key}, f.generation != 0
+}
+
+func (f *fakeLeases) Held(l owner.Lease) bool { return !f.unheld && l.Generation == f.generation }
+
+func startPresence() (*presence, *fakeLeases, *[]record) {
+	leases := &fakeLeases{generation: 1}
+	var records []record
+	p := newPresence(leases, leasehold.Session{1}, func(r record) error {
+		records = append(records, r)
+		return nil
+	})
+	return p, leases, &records
+}
+
+func TestPresenceRemembers(t *testing.T) {
+	p, _, records := startPresence()
+	mustSet(t, p, 5, "away")
+	mustSet(t, p, 4, "late") // has no effect
+	if s, err := p.get(someKey); err != nil || s.number != 5 || s.text != "away" {
+		t.Errorf("got %+v, %v", s, err)
+	}
+	if len(*records) != 3 {
+		t.Fatalf("%d records, want 3", len(*records))
+	}
+	for _, r := range *records {
+		if r.key != someKey || r.generation != 1 || r.session != (leasehold.Session{1}) ||
+			r.check.before > r.check.after || r.check.after > r.held.before || r.held.before > r.held.after || r.check.before == 0 {
+			t.Errorf("record %+v", r)
+		}
+	}
+}
+
+func mustSet(t *testing.T, p *presence, number uint64, text string) {
+	t.Helper()
+	if _, err := p.set(someKey, number, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPresenceForgetsEarlierTenures is obligation 2.
+func TestPresenceForgetsEarlierTenures(t *testing.T) {
+	p, leases, _ := startPresence()
+	mustSet(t, p, 5, "away")
+	leases.generation = 2
+	if s, err := p.get(someKey); err != nil || s.number != 0 || s.text != "" {
+		t.Errorf("got %+v, %v", s, err)
+	}
+	leases.generation = 1 // a request that is late
+	if _, err := p.get(someKey); !errors.Is(err, leasehold.NotOwner) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestPresenceRefuses is obligations 1 and 4.
+func TestPresenceRefuses(t *testing.T) {
+	p, leases, records := startPresence()
+	leases.unheld = true
+	if _, err := p.set(someKey, 1, "away"); !errors.Is(err, leasehold.NotOwner) {
+		t.Errorf("not held: got %v", err)
+	}
+	if r := (*records)[0]; r.held != (span{}) || r.check == (span{}) {
+		t.Errorf("only the check succeeded, and the record is %+v", r)
+	}
+	leases.generation = 0
+	if _, err := p.set(someKey, 1, "away"); !errors.Is(err, leasehold.NotOwner) {
+		t.Errorf("no lease: got %v", err)
+	}
+	if len(*records) != 1 {
+		t.Errorf("a check that failed was recorded: %+v", (*records)[1:])
+	}
+}
+
+func TestPresenceClears(t *testing.T) {
+	p, leases, _ := startPresence()
+	mustSet(t, p, 5, "away")
+	p.clear([]leasehold.Lease{{Range: leasehold.Range{Start: someKey + 1}, Generation: 1}})
+	leases.generation = 2
+	if _, err := p.set(someKey+1, 1, "here"); err != nil {
+		t.Fatal(err)
+	}
+	p.clear([]leasehold.Lease{{Range: leasehold.All, Generation: 1}})
+	if _, has := p.statuses[someKey]; has || len(p.statuses) != 1 {
+		t.Errorf("left are %+v", p.statuses)
+	}
+}
+
+func TestPresenceOverHTTP(t *testing.T) {
+	p, leases, _ := startPresence()
+	handler := p.handler()
+	for _, test := range []struct {
+		method, path, body string
+		generation         leasehold.Generation
+		code               int
+		want               statusDocument
+	}{
+		{"GET", "/presence/ann", "", 1, 200, statusDocument{User: "ann"}},
+		{"PUT", "/presence/ann", `{"status":"away","number":3}`, 1, 200, statusDocument{User: "ann", Status: "away", Number: 3}},
+		{"GET", "/presence/ann", "", 1, 200, statusDocument{User: "ann", Status: "away", Number: 3}},
+		{"GET", "/presence/bob", "", 1, 200, statusDocument{User: "bob"}},
+		{"GET", "/presence/ann", "", 0, 421, statusDocument{User: "ann"}},
+		{"PUT", "/presence/ann", `{"status":"away","number":4}`, 0, 421, statusDocument{User: "ann"}},
+		{"PUT", "/presence/ann", `{"status":"away"}`, 1, 400, statusDocument{}},
+		{"PUT", "/presence/ann", `{"status":"` + strings.Repeat("x", maxBodySize) + `","number":4}`, 1, 400, statusDocument{}},
+		{"GET", "/presence/" + strings.Repeat("x", maxUserLen+1), "", 1, 400, statusDocument{}},
+	} {
+		leases.generation = test.generation
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(test.method, test.path, strings.NewReader(test.body)))
+		var got statusDocument
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+			t.Fatal(err)
+		}
+		if wrong := test.code != http.StatusOK; wrong != (got.Error != "") {
+			t.Errorf("%s %.30s: error %q", test.method, test.path, got.Error)
+		}
+		got.Error = ""
+		if w.Code != test.code || got != test.want {
+			t.Errorf("%s %.30s: %d %+v, want %d %+v", test.method, test.path, w.Code, got, test.code, test.want)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package demo
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+)
+
+// A process is a child of this one. It cannot outlive us: its standard input is
+// a pipe whose other end only we have, and it ends when that closes (see
+// [EndWithParent]); on Linux the kernel kills it as well.
+type process struct {
+	cmd    *exec.Cmd
+	stdin  io.Closer
+	killed atomic.Bool
+	done   chan struct{} // closed when it is gone and all that it wrote is read
+	err    error         // how it ended, or what went wrong with its output; read after done
+}
+
+// EndWithParent returns when standard input closes, that is when the parent
+// that holds the other end has died, and ends the process.
+func EndWithParent(stdin io.Reader) {
+	_, _ = io.Copy(io.Discard, stdin)
+	os.Exit(1)
+}
+
+// A launch says what to start.
+type launch struct {
+	program string
+	args    []string
+	log     string                // the file for what it says; it is added to
+	output  func(io.Reader) error // reads its standard output to the end; nil if that goes to the log too
+}
+
+// start starts a process.
+func (l launch) start() (*process, error) {
+	log, err := os.OpenFile(l.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close() //nolint:errcheck // the child has its own
+	cmd := exec.Command(l.program, l.args...)
+	cmd.SysProcAttr, cmd.Stderr, cmd.Stdout, cmd.Env = attributes(), log, log, environment(os.Environ())
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	var stdout io.Reader
+	if l.output != nil {
+		cmd.Stdout = nil
+		if stdout, err = cmd.StdoutPipe(); err != nil {
+			return nil, errors.Join(err, stdin.Close())
+		}
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(err, stdin.Close())
+	}
+	p := &process{cmd: cmd, stdin: stdin, done: make(chan struct{})}
+	go p.reap(l.output, stdout)
+	return p, nil
+}
+
+// environment is ours without what would tell a child to be configured in some
+// other way than its arguments say.
+func environment(ours []string) []string {
+	var kept []string
+	for _, v := range ours {
+		if !strings.HasPrefix(v, "LEASEHOLD_") {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}
+
+func (p *process) reap(output func(io.Reader) error, stdout io.Reader) {
+	defer close(p.done)
+	var err error
+	if output != nil {
+		err = output(stdout) // until the last writer is gone
+	}
+	ended := p.cmd.Wait()
+	if !p.killed.Load() && ended == nil {
+		ended = errors.New("it ended by itself")
+	}
+	if p.killed.Load() {
+		ended = nil
+	}
+	p.err = errors.Join(err, ended)
+}
+
+// kill is kill -9. It returns when the process is gone.
+func (p *process) kill() {
+	p.killed.Store(true)
+	_ = p.cmd.Process.Kill() // an error means that it is gone already
+	<-p.done
+}
+
+// tail returns the last lines of a log, for an error.
+func tail(path string) string {
+	const most = 2000
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	if end, err := f.Seek(0, io.SeekEnd); err == nil {
+		_, _ = f.Seek(max(0, end-most), io.SeekStart)
+	}
+	text, _ := io.ReadAll(io.LimitReader(f, most))
+	return fmt.Sprintf("the last lines of %s:\n%s", path, strings.ToValidUTF8(string(text), "?"))
+}

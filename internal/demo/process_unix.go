@@ -1,0 +1,9 @@
+//go:build unix && !linux
+
+package demo
+
+import "syscall"
+
+// attributes keeps the terminal's Ctrl-C from a child: the parent decides when
+// children end.
+func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -1,0 +1,103 @@
+package demo
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// A Report is what a demo found out. Its JSON form is read by programs: fields
+// may be added, none is renamed or removed.
+type Report struct {
+	Seconds float64 `json:"seconds"` // for which callers went on
+
+	Requests     uint64  `json:"requests"`     // that have ended, each however often it was tried
+	Retries      uint64  `json:"retries"`      // attempts after the first
+	Failures     uint64  `json:"failures"`     // requests that were given up
+	Misroutes    uint64  `json:"misroutes"`    // attempts that a server refused because it did not own the key
+	Availability float64 `json:"availability"` // share of requests that succeeded, 0 to 1
+	FirstTry     float64 `json:"firstTry"`     // share that succeeded at the first attempt
+	MedianMillis float64 `json:"medianMillis"`
+	P99Millis    float64 `json:"p99Millis"`
+
+	Losses       uint64            `json:"losses"` // that callers were notified of
+	LossesFor    map[string]uint64 `json:"lossesByCause"`
+	Republished  uint64            `json:"republished"`  // statuses set again because of them
+	StaleAnswers uint64            `json:"staleAnswers"` // from before what had been acknowledged
+
+	Checked             uint64 `json:"checked"` // operations whose checks were compared
+	DualOwnership       uint64 `json:"dualOwnership"`
+	GenerationReversals uint64 `json:"generationReversals"` // a key's generation did not rise
+
+	OwnersKilled         int     `json:"ownersKilled"`
+	LeadersKilled        int     `json:"leadersKilled"`
+	FailoverMillis       []int64 `json:"failoverMillis"` // of each leader killed
+	LeasesLostInFailover int     `json:"leasesLostInFailover"`
+
+	Interrupted bool   `json:"interrupted"` // it was ended before its time
+	Kept        string `json:"kept,omitempty"`
+
+	violation string // what the oracle saw first
+	unjudged  uint64
+}
+
+// fill takes up what callers, nemesis and oracle have counted.
+func (r *Report) fill(c counts, p pace, d deeds, v verdict) {
+	r.Requests, r.Retries, r.Failures, r.Misroutes = c.requests, c.retries, c.failures, c.misroutes
+	if c.requests > 0 {
+		r.Availability = float64(c.requests-c.failures) / float64(c.requests)
+		r.FirstTry = float64(c.firstTry) / float64(c.requests)
+	}
+	r.MedianMillis, r.P99Millis = millis(p.median), millis(p.slow)
+	r.Losses, r.Republished, r.StaleAnswers = c.losses, c.republished, c.stale
+	r.LossesFor = make(map[string]uint64)
+	for cause, n := range c.byCause {
+		r.LossesFor[cause.String()] = n
+	}
+	r.Checked, r.DualOwnership, r.GenerationReversals = v.records, v.duals, v.reversals
+	r.violation, r.unjudged = v.first, v.unjudged
+	r.OwnersKilled, r.LeadersKilled, r.LeasesLostInFailover = d.owners, d.leaders, d.leasesLost
+	r.FailoverMillis = []int64{}
+	for _, f := range d.failovers {
+		r.FailoverMillis = append(r.FailoverMillis, f.Milliseconds())
+	}
+}
+
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// Violation says in which way safety was violated, and is empty if it was not.
+func (r *Report) Violation() string {
+	var what []string
+	say := func(n uint64, text string) {
+		if n > 0 {
+			what = append(what, fmt.Sprintf(text, n))
+		}
+	}
+	say(r.DualOwnership, "%d times two owners held a key at the same time")
+	say(r.GenerationReversals, "%d times the generation of a key did not rise")
+	say(r.StaleAnswers, "%d answers were older than what had been acknowledged")
+	if r.violation != "" {
+		what = append(what, r.violation)
+	}
+	return strings.Join(what, "; ")
+}
+
+// Shortfall says what else went wrong or was not shown, and is empty if nothing
+// was. A demo that was interrupted need not have shown anything.
+func (r *Report) Shortfall() string {
+	switch {
+	case r.Failures > 0:
+		return fmt.Sprintf("%d of %d requests were given up", r.Failures, r.Requests)
+	case r.LeasesLostInFailover > 0:
+		return fmt.Sprintf("%d leases were lost because the leader was replaced; a longer --lease, or a computer with less to do, survives that", r.LeasesLostInFailover)
+	case r.unjudged > 0:
+		return fmt.Sprintf("%d operations were on keys that the oracle had no room for", r.unjudged)
+	case r.Interrupted:
+		return ""
+	case r.OwnersKilled == 0 || r.LeadersKilled == 0:
+		return fmt.Sprintf("%d owners and %d leaders were killed, want at least one of each", r.OwnersKilled, r.LeadersKilled)
+	case r.Requests == 0 || r.Checked == 0:
+		return "there were no requests"
+	}
+	return ""
+}

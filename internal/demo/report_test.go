@@ -1,0 +1,49 @@
+package demo
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+func TestReport(t *testing.T) {
+	fine := func() (counts, deeds, verdict) {
+		return counts{requests: 10, firstTry: 9, byCause: map[leasehold.Cause]uint64{leasehold.CauseExpired: 2}},
+			deeds{owners: 1, leaders: 1, failovers: []time.Duration{2 * time.Second}}, verdict{records: 10}
+	}
+	for _, test := range []struct {
+		name                 string
+		change               func(*counts, *deeds, *verdict, *Report)
+		violation, shortfall string
+	}{
+		{"fine", func(*counts, *deeds, *verdict, *Report) {}, "", ""},
+		{"dual", func(_ *counts, _ *deeds, v *verdict, _ *Report) { v.duals, v.first = 3, "key 7" }, "3 times two owners held a key at the same time; key 7", ""},
+		{"reversal", func(_ *counts, _ *deeds, v *verdict, _ *Report) { v.reversals = 1 }, "1 times the generation", ""},
+		{"stale", func(c *counts, _ *deeds, _ *verdict, _ *Report) { c.stale = 1 }, "1 answers were older", ""},
+		{"failures", func(c *counts, _ *deeds, _ *verdict, _ *Report) { c.failures = 1 }, "", "1 of 10 requests were given up"},
+		{"leases", func(_ *counts, d *deeds, _ *verdict, _ *Report) { d.leasesLost = 4 }, "", "4 leases were lost"},
+		{"unjudged", func(_ *counts, _ *deeds, v *verdict, _ *Report) { v.unjudged = 1 }, "", "no room"},
+		{"nobody killed", func(_ *counts, d *deeds, _ *verdict, _ *Report) { d.owners = 0 }, "", "0 owners and 1 leaders were killed"},
+		{"nothing asked", func(c *counts, _ *deeds, _ *verdict, _ *Report) { c.requests = 0 }, "", "there were no requests"},
+		{"interrupted", func(c *counts, d *deeds, _ *verdict, r *Report) { c.requests, d.owners, r.Interrupted = 0, 0, true }, "", ""},
+		{"failures, then interrupted", func(c *counts, _ *deeds, _ *verdict, r *Report) { c.failures, r.Interrupted = 1, true }, "", "given up"},
+	} {
+		c, d, v := fine()
+		var r Report
+		test.change(&c, &d, &v, &r)
+		r.fill(c, pace{median: 1500 * time.Microsecond}, d, v)
+		is := func(got, want string) bool { return (got == "") == (want == "") && strings.Contains(got, want) }
+		if !is(r.Violation(), test.violation) || !is(r.Shortfall(), test.shortfall) {
+			t.Errorf("%s: violation %q, shortfall %q", test.name, r.Violation(), r.Shortfall())
+		}
+	}
+	c, d, v := fine()
+	c.failures = 1
+	var r Report
+	r.fill(c, pace{median: 1500 * time.Microsecond}, d, v)
+	if r.Availability != 0.9 || r.FirstTry != 0.9 || r.MedianMillis != 1.5 || r.FailoverMillis[0] != 2000 || r.LossesFor["expired"] != 2 {
+		t.Errorf("got %+v", r)
+	}
+}

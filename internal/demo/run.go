@@ -1,0 +1,173 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Run runs a demo until its time is over or the context ends, and says what
+// came of it. An error means that it could not be carried out; then the report
+// is not complete. Whatever it started and wrote is gone when it returns,
+// unless the configuration says to keep the files.
+//
+// Watch is called a few times a second with how it stands, never twice at a
+// time.
+func Run(ctx context.Context, cfg Config, watch func(Snapshot)) (Report, error) {
+	if err := cfg.Validate(); err != nil {
+		return Report{}, err
+	}
+	c, err := newCluster(cfg)
+	if c == nil {
+		return Report{}, err
+	}
+	d := &demo{cluster: c, nemesis: &nemesis{cluster: c}, observer: &observer{cluster: c}, watch: watch}
+	if err == nil {
+		err = d.run(ctx)
+	}
+	err = errors.Join(err, c.close(), c.failure()) // now all records have been read
+	r := d.report()
+	r.Interrupted = ctx.Err() != nil && (cfg.For == 0 || d.lasted < cfg.For)
+	if cfg.Keep {
+		r.Kept = c.dir
+	}
+	return r, err
+}
+
+// A demo is the parts of one run.
+type demo struct {
+	cluster  *cluster
+	nemesis  *nemesis
+	observer *observer
+	watch    func(Snapshot)
+
+	mu     sync.Mutex
+	load   *load     // nil while the cluster starts
+	begin  time.Time // of the load
+	lasted time.Duration
+}
+
+// run returns when everything that it started has ended, but for the processes.
+func (d *demo) run(ctx context.Context) error {
+	watching, stop := context.WithCancel(ctx)
+	var watchers sync.WaitGroup
+	watchers.Go(func() { d.observer.run(watching) })
+	watchers.Go(func() { d.show(watching) })
+	err := d.perform(ctx)
+	stop()
+	watchers.Wait()
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = nil // it was interrupted while something was waited for
+	}
+	d.watch(d.snapshot())
+	return err
+}
+
+// perform starts the cluster, then lets callers and nemesis at it.
+func (d *demo) perform(ctx context.Context) error {
+	c := d.cluster
+	if err := c.start(ctx); err != nil {
+		return err
+	}
+	l, err := newLoad(ctx, &c.cfg, c.addrs)
+	if err != nil {
+		return fmt.Errorf("%w; %s", err, tail(c.managers[0].launch.log))
+	}
+	defer l.close()
+	c.journal.add("every key has an owner; %d users begin to call", c.cfg.Users)
+	d.beginLoad(l)
+	loading, stopLoad := context.WithCancel(ctx)
+	var callers sync.WaitGroup
+	callers.Go(func() { l.run(loading, ctx) })
+	err = d.strike(ctx)
+	stopLoad()
+	callers.Wait()
+	d.endLoad()
+	return err
+}
+
+// strike lets the nemesis work until it is done and the time is over, or
+// something fails.
+func (d *demo) strike(ctx context.Context) error {
+	c := d.cluster
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		var both sync.WaitGroup
+		both.Go(func() { d.nemesis.run(ctx) })
+		if c.cfg.For > 0 {
+			both.Go(func() { pause(ctx, c.cfg.For) })
+		}
+		both.Wait()
+	}()
+	var err error
+	select {
+	case <-done:
+	case err = <-c.failed:
+		cancel()
+		<-done
+	}
+	return err
+}
+
+func (d *demo) beginLoad(l *load) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.load, d.begin = l, time.Now()
+}
+
+func (d *demo) endLoad() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lasted = time.Since(d.begin)
+}
+
+// elapsed is for how long callers have gone on.
+func (d *demo) elapsed() time.Duration {
+	switch {
+	case d.load == nil:
+		return 0
+	case d.lasted > 0:
+		return d.lasted
+	}
+	return time.Since(d.begin)
+}
+
+// report is what is known so far.
+func (d *demo) report() Report {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var r Report
+	var c counts
+	var p pace
+	if d.load != nil {
+		c, p = d.load.tally.sum(), d.load.tally.overall(d.elapsed())
+	}
+	r.Seconds = d.elapsed().Seconds()
+	r.fill(c, p, d.nemesis.done(), d.cluster.oracle.judge())
+	return r
+}
+
+// show tells the watcher, until the context ends.
+func (d *demo) show(ctx context.Context) {
+	for pause(ctx, observeEvery) {
+		d.watch(d.snapshot())
+	}
+}
+
+func (d *demo) snapshot() Snapshot {
+	s := Snapshot{Of: d.cluster.cfg.For, Report: d.report()}
+	d.observer.fill(&s)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s.Elapsed = d.elapsed()
+	if d.load != nil {
+		p := d.load.tally.lately()
+		s.PerSecond, s.Median, s.Slow = p.perSecond, p.median, p.slow
+	}
+	return s
+}

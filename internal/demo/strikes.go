@@ -1,0 +1,155 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// recoveryPatience is how long a process that was killed may take to be part of
+// the cluster again, and the keys of an owner to have another one.
+const recoveryPatience = 60 * time.Second
+
+// killLeader kills the leader, measures how long it takes to replace it and
+// what that cost, and brings it back as a standby.
+func (n *nemesis) killLeader(ctx context.Context, random *rand.Rand) error {
+	c := n.cluster
+	var led leadership
+	var before photograph
+	err := await(ctx, "looking for the leader", recoveryPatience, func(ctx context.Context) (bool, error) {
+		var err error
+		if led, err = c.admin.leader(ctx, 0); err == nil {
+			before, err = c.photograph(ctx)
+		}
+		return err == nil, err
+	})
+	if err != nil {
+		return err
+	}
+	victim := c.managerAt(led.leader)
+	if victim == nil {
+		return fmt.Errorf("the leader is at %s, where none of our managers is", led.leader)
+	}
+	begin := time.Now()
+	victim.kill()
+	n.count(func(d *deeds) { d.leaders++ })
+	c.journal.add("killed %s, the leader", victim.name)
+	next, err := c.awaitFailover(ctx, led.term, before)
+	if err != nil {
+		return err
+	}
+	took := time.Since(begin)
+	c.journal.add("%s leads, and every owner has spoken to it, %d ms after the kill", c.nameOf(next.leader), took.Milliseconds())
+	if err := n.judgeFailover(ctx, took, before); err != nil {
+		return err
+	}
+	return n.restartManager(ctx, random, victim)
+}
+
+// judgeFailover counts what a failover cost. Owners get two more turns to say
+// what they do not hold any more.
+func (n *nemesis) judgeFailover(ctx context.Context, took time.Duration, before photograph) error {
+	c := n.cluster
+	pause(ctx, 2*c.cfg.renew())
+	var lost int
+	err := await(ctx, "comparing the leases", recoveryPatience, func(ctx context.Context) (bool, error) {
+		var err error
+		lost, err = c.lostSince(ctx, before)
+		return err == nil, err
+	})
+	if err != nil {
+		return err
+	}
+	n.count(func(d *deeds) {
+		d.failovers = append(d.failovers, took)
+		d.leasesLost += lost
+	})
+	if lost > 0 {
+		c.journal.add("%d leases were lost because there was no leader", lost)
+	}
+	return nil
+}
+
+func (n *nemesis) restartManager(ctx context.Context, random *rand.Rand, m *member) error {
+	c := n.cluster
+	pause(ctx, between(random, 500*time.Millisecond, 1500*time.Millisecond))
+	if err := m.start(); err != nil {
+		return err
+	}
+	err := await(ctx, "waiting for the return of "+m.name, recoveryPatience, func(ctx context.Context) (bool, error) {
+		return c.knowsLeader(ctx, m)
+	})
+	if err != nil {
+		return err
+	}
+	c.journal.add("%s is back", m.name)
+	return nil
+}
+
+// killOwner kills some owner and brings it back.
+func (n *nemesis) killOwner(ctx context.Context, random *rand.Rand) error {
+	c := n.cluster
+	victim := c.owners[random.IntN(len(c.owners))]
+	victim.kill()
+	n.count(func(d *deeds) { d.owners++ })
+	c.journal.add("killed %s", victim.name)
+	pause(ctx, n.absence(random))
+	if err := victim.start(); err != nil {
+		return err
+	}
+	if err := await(ctx, "waiting for the return of "+victim.name, recoveryPatience, c.settled); err != nil {
+		return fmt.Errorf("%w; %s", err, tail(victim.launch.log))
+	}
+	c.journal.add("%s is back, and every key has an owner", victim.name)
+	return nil
+}
+
+// absence is how long an owner stays dead: mostly not for long, so that it proves
+// itself that its predecessor is gone, but now and then until its leases have
+// run out.
+func (n *nemesis) absence(random *rand.Rand) time.Duration {
+	short, long := between(random, time.Second, 3*time.Second), random.IntN(3) == 0
+	runOut := n.cluster.cfg.Lease*6/5 + 2*time.Second // longer than the manager waits, if that is not replaced
+	if long && n.left() > runOut+reserve {
+		return runOut
+	}
+	return short
+}
+
+func (n *nemesis) count(do func(*deeds)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	do(&n.deeds)
+}
+
+func (c *cluster) managerAt(addr string) *member {
+	for _, m := range c.managers {
+		if m.addr == addr {
+			return m
+		}
+	}
+	return nil
+}
+
+// knowsLeader says whether a manager answers and knows who leads.
+func (c *cluster) knowsLeader(ctx context.Context, m *member) (bool, error) {
+	var known bool
+	for i, addr := range c.addrs {
+		if addr != m.addr {
+			continue
+		}
+		err := c.admin.askOne(ctx, i, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
+			s, err := to.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version}, grpc.WaitForReady(true))
+			known = s.GetLeader() != ""
+			return err
+		})
+		return known, err
+	}
+	return false, nil
+}

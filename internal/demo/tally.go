@@ -1,0 +1,125 @@
+package demo
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// counts is what callers experienced.
+type counts struct {
+	requests    uint64 // that have ended
+	failures    uint64 // that did not succeed in the end
+	firstTry    uint64 // that succeeded at the first attempt
+	retries     uint64 // attempts after the first
+	misroutes   uint64 // attempts refused because the server did not own the key
+	stale       uint64 // answers from before what was acknowledged
+	losses      uint64 // that callers were notified of
+	byCause     map[leasehold.Cause]uint64
+	republished uint64 // statuses set again because of a loss
+}
+
+// A tally counts. It may be used from many goroutines at once.
+type tally struct {
+	mu     sync.Mutex
+	counts counts
+	total  *hdrhistogram.Histogram // microseconds from the beginning of a request to its success
+	recent *hdrhistogram.Histogram // the same, since it was last asked
+	asked  time.Time
+}
+
+// Latencies from a microsecond to a minute are kept to two digits.
+const longestLatency = time.Minute
+
+func newTally() *tally {
+	histogram := func() *hdrhistogram.Histogram { return hdrhistogram.New(1, longestLatency.Microseconds(), 2) }
+	return &tally{
+		counts: counts{byCause: make(map[leasehold.Cause]uint64)},
+		total:  histogram(), recent: histogram(), asked: time.Now(),
+	}
+}
+
+// An outcome is how a request went.
+type outcome struct {
+	took        time.Duration
+	attempts    int  // that reached for a server
+	waited      bool // the key had no owner at first
+	misroutes   int
+	stale       bool
+	republished bool
+	err         error
+}
+
+func (t *tally) add(o outcome) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := &t.counts
+	c.requests++
+	c.retries += uint64(max(0, o.attempts-1))
+	c.misroutes += uint64(o.misroutes)
+	if o.err != nil {
+		c.failures++
+		return
+	}
+	if o.attempts == 1 && !o.waited {
+		c.firstTry++
+	}
+	if o.stale {
+		c.stale++
+	}
+	if o.republished {
+		c.republished++
+	}
+	micros := min(max(1, o.took.Microseconds()), longestLatency.Microseconds())
+	_ = t.total.RecordValue(micros) // it is within bounds
+	_ = t.recent.RecordValue(micros)
+}
+
+func (t *tally) addLoss(l leasehold.Loss) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.counts.losses++
+	t.counts.byCause[l.Cause]++
+}
+
+// sum returns everything so far.
+func (t *tally) sum() counts {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.counts
+	c.byCause = maps.Clone(t.counts.byCause)
+	return c
+}
+
+// A pace is how fast requests succeed.
+type pace struct {
+	perSecond    float64
+	median, slow time.Duration // slow is what 99 of 100 requests do not exceed
+}
+
+// lately returns the pace since it was last asked.
+func (t *tally) lately() pace {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	p := paceOf(t.recent, now.Sub(t.asked))
+	t.recent.Reset()
+	t.asked = now
+	return p
+}
+
+// overall returns the pace of all requests, which took so long together.
+func (t *tally) overall(took time.Duration) pace {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return paceOf(t.total, took)
+}
+
+func paceOf(h *hdrhistogram.Histogram, took time.Duration) pace {
+	at := func(q float64) time.Duration { return time.Duration(h.ValueAtQuantile(q)) * time.Microsecond }
+	return pace{perSecond: float64(h.TotalCount()) / max(took.Seconds(), 1e-3), median: at(50), slow: at(99)}
+}

@@ -1,0 +1,59 @@
+package demo
+
+import (
+	"testing"
+
+	"github.com/leasehold-dev/leasehold"
+	"pgregory.net/rapid"
+)
+
+func TestUsersWithinARange(t *testing.T) {
+	us := newUsers(100)
+	rapid.Check(t, func(t *rapid.T) {
+		edge := rapid.OneOf(rapid.Uint64(), rapid.Map(rapid.IntRange(0, 99), func(i int) uint64 { return uint64(us[i].key) }))
+		r := leasehold.Range{Start: leasehold.Key(edge.Draw(t, "start")), Limit: leasehold.Key(edge.Draw(t, "limit"))}
+		if !r.Valid() {
+			t.Skip()
+		}
+		found := make(map[*user]bool)
+		for _, u := range us.within(r) {
+			found[u] = true
+		}
+		for _, u := range us {
+			if found[u] != r.Contains(u.key) {
+				t.Fatalf("%v, key %v: found %t", r, u.key, found[u])
+			}
+		}
+	})
+}
+
+// TestUserJudgesAnswers walks through a user's life.
+func TestUserJudgesAnswers(t *testing.T) {
+	u := &user{}
+	ask := func(set bool, answer func(number uint64) uint64, stale, republished bool) {
+		t.Helper()
+		number, again := u.next(set)
+		if got := u.judge(number, answer(number)); got != stale || again != republished {
+			t.Errorf("stale %t, republished %t, want %t, %t", got, again, stale, republished)
+		}
+	}
+	is := func(n uint64) func(uint64) uint64 { return func(uint64) uint64 { return n } }
+	stored := func(number uint64) uint64 { return number }
+
+	ask(false, is(0), false, false) // nothing is known
+	ask(true, stored, false, false)
+	ask(true, stored, false, false)
+	ask(false, is(2), false, false)
+	ask(false, is(1), true, false)  // the first, although the second was acknowledged
+	ask(false, is(0), false, false) // lost, and the notice is on its way
+	u.lost.Store(true)
+	ask(false, stored, false, true) // sets it again, with a number of its own
+	ask(false, is(3), false, false)
+	ask(false, is(2), true, false)
+	u.lost.Store(true)
+	number, _ := u.next(false)
+	u.lost.Store(true) // once more, meanwhile
+	if u.judge(number, 1) {
+		t.Error("a user who was told of a loss complained")
+	}
+}
