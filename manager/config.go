@@ -83,6 +83,10 @@ type Members interface {
 	AddMember(ctx context.Context, name, peerURL string) (store.Member, error)
 	RemoveMember(ctx context.Context, nameOrID string) error
 	Cluster() string
+	// StepAside lets another member lead the store itself, if this one does: the
+	// manager that leads asks for it, so that its death costs one election and
+	// not two.
+	StepAside(ctx context.Context) error
 }
 
 const opStart = "start manager"

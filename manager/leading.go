@@ -85,6 +85,13 @@ func (l *leading) lost() <-chan struct{} {
 	return l.ended
 }
 
+// are reports whether we lead.
+func (l *leading) are() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ours
+}
+
 // readiness returns whether we can serve, and who leads.
 func (l *leading) readiness() (bool, storage.ManagerID) {
 	l.mu.Lock()

@@ -120,7 +120,31 @@ func (m *Manager) serve() {
 			m.fail(&leasehold.Error{Op: "serve", Kind: leasehold.Unavailable, Subject: m.cfg.Advertise, Err: err})
 		}
 	})
+	if m.cfg.Members != nil {
+		m.running.Go(m.stepAside)
+	}
 	m.serveHealth()
+}
+
+// stepAside sees to it that the store has another leader than the managers.
+func (m *Manager) stepAside() {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-m.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if !m.leading.are() {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(m.ctx, m.storePatience())
+		if err := m.cfg.Members.StepAside(ctx); err != nil {
+			m.log.Debug("the store keeps its leader", "why", err)
+		}
+		cancel()
+	}
 }
 
 // Addr returns the address at which others reach the manager.

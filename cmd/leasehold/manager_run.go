@@ -14,8 +14,9 @@ import (
 )
 
 // handOverPatience is how long a manager that stops waits for the store to
-// learn that it no longer leads.
-const handOverPatience = 10 * time.Second
+// learn that it no longer leads. With longer than a leader's time there is
+// nothing to be gained: the others take over without a word from it.
+func (m *managerSettings) handOverPatience() time.Duration { return m.TTL + time.Second }
 
 // runManager runs a manager until ctx ends.
 func runManager(ctx context.Context, cfg managerSettings, out io.Writer, log *slog.Logger) error {
@@ -44,8 +45,16 @@ func runManager(ctx context.Context, cfg managerSettings, out io.Writer, log *sl
 	if err != nil {
 		return errors.Join(err, kept.store.Close())
 	}
+	stop := func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), cfg.handOverPatience())
+		defer cancel()
+		if err := m.Close(ctx); err != nil {
+			log.Warn("the others have to wait until the time of this leader is over", "why", err)
+		}
+		return kept.store.Close()
+	}
 	if err := write(out, cfg.greeting(listener.Addr().String(), addrOf(health))); err != nil {
-		return errors.Join(err, stopManager(m, kept))
+		return errors.Join(err, stop())
 	}
 	select {
 	case <-ctx.Done():
@@ -54,14 +63,7 @@ func runManager(ctx context.Context, cfg managerSettings, out io.Writer, log *sl
 	case <-kept.done:
 		err = kept.err()
 	}
-	return errors.Join(err, stopManager(m, kept))
-}
-
-// stopManager hands over and ends everything, in that order.
-func stopManager(m *manager.Manager, kept *keptStore) error {
-	ctx, cancel := context.WithTimeout(context.Background(), handOverPatience)
-	defer cancel()
-	return errors.Join(m.Close(ctx), kept.store.Close())
+	return errors.Join(err, stop())
 }
 
 // listenOn listens on the address of a flag; an empty one is nowhere.

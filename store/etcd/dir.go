@@ -29,7 +29,8 @@ type marker struct {
 	Format  int    `json:"format"`
 	Member  string `json:"member"`
 	Cluster string `json:"cluster,omitempty"` // empty until the first start has succeeded
-	// Group has the names of the members, this one's too, when it last started.
+	// Group has the names of the members that this one has met, its own too.
+	// Those that were removed since are among them.
 	Group []string `json:"group,omitempty"`
 
 	// How the first start was meant, until it has succeeded. Without it a
@@ -146,9 +147,9 @@ func (d *dataDir) joining(cfg *EmbedConfig) error {
 	return d.save()
 }
 
-// checkGroup refuses members none of whom, but for this one, is known here. The
-// group may have changed, and a URL may have; but a member that was alone, or
-// with others, must not lead alone what the rest founds without it.
+// checkGroup refuses members none of whom, but for this one, was ever in its
+// group. Who is in it may have changed, and where they are may have; but a member
+// that goes on with a group of its own must not be taken for one of another.
 func (d *dataDir) checkGroup(members map[string]string) error {
 	m := &d.marker
 	others := slices.DeleteFunc(slices.Sorted(maps.Keys(members)), func(name string) bool { return name == m.Member })
@@ -156,16 +157,21 @@ func (d *dataDir) checkGroup(members map[string]string) error {
 	if len(others) == 0 || slices.ContainsFunc(others, known) {
 		return nil
 	}
-	return dirError(d.path, leasehold.Invalid, "its group has the members %q, and this start names the others %q: name the members of its group, or none; a new group begins with an empty directory", m.Group, others)
+	return dirError(d.path, leasehold.Invalid, "its group is that of the members %q, and this start names the others %q: name the members of its group, or none; a new group begins with an empty directory", m.Group, others)
 }
+
+// maxGroup bounds how many names are kept of a group whose members come and go.
+const maxGroup = 64
 
 // joined notes the cluster that the member belongs to, and who else does.
 func (d *dataDir) joined(cluster string, group []string) error {
 	m := &d.marker
-	if m.Cluster == cluster && slices.Equal(m.Group, group) {
+	met := slices.DeleteFunc(slices.Clone(group), func(name string) bool { return slices.Contains(m.Group, name) })
+	if m.Cluster == cluster && len(met) == 0 {
 		return nil
 	}
-	m.Cluster, m.Group, m.Members, m.Existing = cluster, group, nil, false
+	names := slices.Concat(m.Group, met)
+	m.Cluster, m.Group, m.Members, m.Existing = cluster, names[max(0, len(names)-maxGroup):], nil, false
 	return d.save()
 }
 
