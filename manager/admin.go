@@ -34,7 +34,7 @@ func (s *adminService) GetStatus(ctx context.Context, r *leaseholdv1.GetStatusRe
 	}
 	asking, cancel := context.WithTimeout(ctx, statusPatience)
 	defer cancel()
-	if answer, err, done := forward(asking, s.m, r, leaseholdv1.AdminServiceClient.GetStatus); done && err == nil {
+	if answer, done, err := forward(asking, s.m, r, leaseholdv1.AdminServiceClient.GetStatus); done && err == nil {
 		answer.Manager, answer.Build, answer.Store = s.m.cfg.Advertise, s.m.cfg.Build, s.m.cfg.StoreName
 		for _, n := range answer.GetNamespaces() {
 			n.Lookups = uint32(s.m.lookups.connected(leasehold.Namespace(n.GetName())))
@@ -142,7 +142,7 @@ func (s *adminService) ListOwners(ctx context.Context, r *leaseholdv1.ListOwners
 	if err := wire.CheckVersion(r.GetVersion()); err != nil {
 		return nil, wire.FromError(err)
 	}
-	if answer, err, done := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.ListOwners); done {
+	if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.ListOwners); done {
 		return answer, err
 	}
 	answer := &leaseholdv1.ListOwnersResponse{}
@@ -166,7 +166,7 @@ func (s *adminService) ListRanges(r *leaseholdv1.ListRangesRequest, stream lease
 	if err := wire.CheckVersion(r.GetVersion()); err != nil {
 		return wire.FromError(err)
 	}
-	if err, done := forwardStream(stream.Context(), s.m, r, leaseholdv1.AdminServiceClient.ListRanges, stream.Send); done {
+	if done, err := forwardStream(stream.Context(), s.m, r, leaseholdv1.AdminServiceClient.ListRanges, stream.Send); done {
 		return err
 	}
 	var frozen *table.Table
@@ -204,7 +204,7 @@ func (s *adminService) LookupKey(ctx context.Context, r *leaseholdv1.LookupKeyRe
 	if err := wire.CheckVersion(r.GetVersion()); err != nil {
 		return nil, wire.FromError(err)
 	}
-	if answer, err, done := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.LookupKey); done {
+	if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.LookupKey); done {
 		return answer, err
 	}
 	answer := &leaseholdv1.LookupKeyResponse{}

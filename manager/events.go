@@ -50,15 +50,15 @@ func (e *events) leave(w *watcher) {
 	delete(e.watchers, w)
 }
 
-// tell lets all watchers of a namespace know. Make is called for each.
-func (e *events) tell(ns leasehold.Namespace, make func() *leaseholdv1.WatchResponse) {
+// tell lets all watchers of a namespace know. Draw is called for each.
+func (e *events) tell(ns leasehold.Namespace, draw func() *leaseholdv1.WatchResponse) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for w := range e.watchers {
 		if w.namespace != "" && ns != "" && w.namespace != ns {
 			continue
 		}
-		event := make()
+		event := draw()
 		event.Namespace, event.Missed = string(ns), w.missed
 		select {
 		case w.queue <- event:
@@ -113,7 +113,7 @@ func (s *adminService) Watch(r *leaseholdv1.WatchRequest, stream leaseholdv1.Adm
 			return wire.FromError(err)
 		}
 	}
-	if err, done := forwardStream(ctx, s.m, r, leaseholdv1.AdminServiceClient.Watch, stream.Send); done {
+	if done, err := forwardStream(ctx, s.m, r, leaseholdv1.AdminServiceClient.Watch, stream.Send); done {
 		return err
 	}
 	w, err := s.m.events.watch(ns)

@@ -45,47 +45,41 @@ func outgoingContext(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, forwardedHeader, "1")
 }
 
-// forward lets the leader answer a call, and reports whether it did.
+// forward lets the leader answer a call, and reports whether it was asked.
 func forward[Req, Resp any](ctx context.Context, m *Manager, r *Req,
 	call func(leaseholdv1.AdminServiceClient, context.Context, *Req, ...grpc.CallOption) (*Resp, error),
-) (*Resp, error, bool) {
+) (*Resp, bool, error) {
 	conn, err := m.elsewhere(ctx)
-	if err != nil {
-		return nil, wire.FromError(err), true
-	}
-	if conn == nil {
-		return nil, nil, false
+	if conn == nil || err != nil {
+		return nil, err != nil, wire.FromError(err)
 	}
 	answer, err := call(leaseholdv1.NewAdminServiceClient(conn), outgoingContext(ctx), r)
-	return answer, explain(m, conn, err), true
+	return answer, true, explain(m, conn, err)
 }
 
 // forwardStream is forward for calls that are answered in pieces.
 func forwardStream[Req, Resp any](ctx context.Context, m *Manager, r *Req,
 	call func(leaseholdv1.AdminServiceClient, context.Context, *Req, ...grpc.CallOption) (grpc.ServerStreamingClient[Resp], error),
 	send func(*Resp) error,
-) (error, bool) {
+) (bool, error) {
 	conn, err := m.elsewhere(ctx)
-	if err != nil {
-		return wire.FromError(err), true
-	}
-	if conn == nil {
-		return nil, false
+	if conn == nil || err != nil {
+		return err != nil, wire.FromError(err)
 	}
 	pieces, err := call(leaseholdv1.NewAdminServiceClient(conn), outgoingContext(ctx), r)
 	if err != nil {
-		return explain(m, conn, err), true
+		return true, explain(m, conn, err)
 	}
 	for {
 		piece, err := pieces.Recv()
 		if errors.Is(err, io.EOF) {
-			return nil, true
+			return true, nil
 		}
 		if err != nil {
-			return explain(m, conn, err), true
+			return true, explain(m, conn, err)
 		}
 		if err := send(piece); err != nil {
-			return err, true
+			return true, err
 		}
 	}
 }

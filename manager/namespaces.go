@@ -17,7 +17,7 @@ func (s *adminService) CreateNamespace(ctx context.Context, r *leaseholdv1.Creat
 	if err != nil {
 		return nil, wire.FromError(err)
 	}
-	if answer, err, done := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.CreateNamespace); done {
+	if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.CreateNamespace); done {
 		return answer, err
 	}
 	err = s.rewrite(ctx, func(c *storage.Catalog) (*storage.Catalog, error) {
@@ -44,7 +44,7 @@ func (s *adminService) UpdateNamespace(ctx context.Context, r *leaseholdv1.Updat
 	if err != nil {
 		return nil, wire.FromError(err)
 	}
-	if answer, err, done := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.UpdateNamespace); done {
+	if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.UpdateNamespace); done {
 		return answer, err
 	}
 	err = s.rewrite(ctx, func(c *storage.Catalog) (*storage.Catalog, error) {
@@ -66,7 +66,7 @@ func (s *adminService) DeleteNamespace(ctx context.Context, r *leaseholdv1.Delet
 	if err := wire.CheckVersion(r.GetVersion()); err != nil {
 		return nil, wire.FromError(err)
 	}
-	if answer, err, done := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.DeleteNamespace); done {
+	if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.DeleteNamespace); done {
 		return answer, err
 	}
 	name := leasehold.Namespace(r.GetName())

@@ -126,12 +126,6 @@ func (o *owners) announce(n notLeader) {
 	}
 }
 
-func (o *owners) connected() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.count
-}
-
 // close admits nobody any more. Those who are there end with the manager.
 func (o *owners) close() {
 	o.mu.Lock()

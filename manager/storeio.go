@@ -178,6 +178,10 @@ func (s *storeIO) rewrite(ctx context.Context, term leasehold.Term, change func(
 			return s.m.cfg.Store.Catalog(ctx)
 		case storage.Unknown:
 			return nil, err
+		case storage.Conflict:
+			if err != nil {
+				return nil, err // it will never fit
+			}
 		}
 	}
 	return nil, leasehold.Errorf("write namespaces", leasehold.Unavailable, "", "others changed them %d times in between; try again", attempts)

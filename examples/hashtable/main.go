@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -68,7 +69,7 @@ func (t *table) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}):
 		http.Error(w, "not the owner", http.StatusMisdirectedRequest)
 	default:
-		fmt.Fprint(w, value) // (5) only now does anyone see it
+		_, _ = io.WriteString(w, value) // (5) only now does anyone see it
 	}
 }
 
@@ -99,7 +100,7 @@ func call(ctx context.Context, method, key, value string) error {
 	if err != nil {
 		return err
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	return l.Do(ctx, leasehold.KeyOf("/"+key), func(ctx context.Context, addr string) error {
 		r, err := http.NewRequestWithContext(ctx, method, "http://"+addr+"/"+url.PathEscape(key), strings.NewReader(value))
 		if err != nil {
@@ -109,7 +110,7 @@ func call(ctx context.Context, method, key, value string) error {
 		if err != nil {
 			return leasehold.Errorf("call", leasehold.Unavailable, addr, "%w", err) // Do tries again
 		}
-		defer answer.Body.Close()
+		defer func() { _ = answer.Body.Close() }()
 		body, err := io.ReadAll(answer.Body)
 		if answer.StatusCode == http.StatusMisdirectedRequest {
 			return leasehold.Errorf("call", leasehold.NotOwner, addr, "%s", body) // Do looks again
@@ -128,9 +129,8 @@ func managers() []string {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := fmt.Errorf("usage: hashtable serve HOST:PORT | put KEY VALUE | get KEY")
+	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := errors.New("usage: hashtable serve HOST:PORT | put KEY VALUE | get KEY")
 	switch args := os.Args[1:]; {
 	case len(args) == 2 && args[0] == "serve":
 		err = serve(ctx, args[1])

@@ -51,11 +51,15 @@ func TestHashtable(t *testing.T) {
 	create(t, m.Addr())
 
 	var serving sync.WaitGroup
-	defer serving.Wait()
 	stops := map[string]context.CancelFunc{}
+	defer func() {
+		for _, stop := range stops {
+			stop()
+		}
+		serving.Wait()
+	}()
 	for range 2 {
 		ctx, stop := context.WithCancel(t.Context())
-		defer stop()
 		addr := freeAddr(t)
 		stops[addr] = stop
 		serving.Go(func() {

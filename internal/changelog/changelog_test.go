@@ -163,7 +163,7 @@ func TestToldStaysAsItIs(t *testing.T) {
 	reply := &protocol.LookupReply{}
 	k.log.Tell(0, &protocol.LookupRequest{Seq: 1, LSN: 11}, k.table, k.table.Clone, reply)
 	told := append([]table.Change(nil), reply.Changes...)
-	mine := append(reply.Changes, table.Change{LSN: 99}) // whoever appends gets a copy
+	mine := append(reply.Changes, table.Change{LSN: 99}) //nolint:gocritic // whoever appends gets a copy
 	for range 10 {
 		k.append(0, 1)
 	}

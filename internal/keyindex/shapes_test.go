@@ -42,7 +42,7 @@ func clusters(r *rand.Rand, n int) []leasehold.Key {
 		customer := leasehold.Key(r.Uint64N(uint64(n)/200 + 1))
 		keys[i] = customer<<48 | leasehold.Key(r.Uint64N(1<<20))
 	}
-	return sorted(append(keys, 1<<64-1))
+	return sorted(slices.Concat(keys, []leasehold.Key{1<<64 - 1}))
 }
 
 // nested starts crowd within crowds: half of them in the first 2^-8 of the key

@@ -48,7 +48,15 @@ func fanOut(ctx context.Context, s *system, lookups, conns int) error {
 	if err != nil {
 		return err
 	}
-	var all []time.Duration
+	var (
+		all    []time.Duration
+		joined []*owner.Owner
+	)
+	defer func() {
+		for _, o := range joined {
+			closeNow(ctx, o)
+		}
+	}()
 	for round := 1; round <= 10; round++ {
 		runtime.GC()
 		o, err := join(ctx, s, round)
@@ -60,7 +68,7 @@ func fanOut(ctx context.Context, s *system, lookups, conns int) error {
 			return err
 		}
 		all = append(all, times...)
-		defer closeNow(ctx, o)
+		joined = append(joined, o)
 	}
 	slices.Sort(all)
 	at := func(p float64) time.Duration { return all[int(p*float64(len(all)-1))].Round(time.Millisecond / 10) }

@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -20,17 +21,27 @@ func main() {
 	conns := flag.Int("conns", 100, "over how many connections")
 	profile := flag.String("cpuprofile", "", "where to write a profile")
 	flag.Parse()
-	if *profile != "" {
-		f, err := os.Create(*profile)
-		if err == nil {
-			_ = pprof.StartCPUProfile(f)
-			defer pprof.StopCPUProfile()
-		}
-	}
-	if err := run(*owners, *lookups, *conns); err != nil {
+	if err := profiled(*profile, func() error { return run(*owners, *lookups, *conns) }); err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)
 		os.Exit(1)
 	}
+}
+
+// profiled writes a profile of what f does, if it is told where.
+func profiled(path string, f func() error) error {
+	if path == "" {
+		return f()
+	}
+	out, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if err := pprof.StartCPUProfile(out); err != nil {
+		return err
+	}
+	err = f()
+	pprof.StopCPUProfile()
+	return errors.Join(err, out.Close())
 }
 
 func run(owners, lookups, conns int) error {

@@ -23,9 +23,9 @@ const (
 const (
 	pingAfter   = 15 * time.Second // of silence, by either side
 	pingTimeout = 10 * time.Second
-	// pingMin is how often a peer may ping at most. gRPC's clients keep to 10 s
+	// pingLeast is how often a peer may ping at most. gRPC's clients keep to 10 s
 	// whatever they are told; less than that is not one of ours.
-	pingMin = 5 * time.Second
+	pingLeast = 5 * time.Second
 )
 
 // maxStreams bounds the streams of one connection: one for each namespace that
@@ -47,7 +47,7 @@ func ServerOptions() []grpc.ServerOption {
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.ConnectionTimeout(10 * time.Second),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingMin, PermitWithoutStream: true}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingLeast, PermitWithoutStream: true}),
 	}
 }
 

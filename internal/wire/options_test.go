@@ -148,7 +148,7 @@ func rawCall(t *testing.T, listener *bufconn.Listener, announced uint32, body []
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	if _, err := io.Copy(io.Discard, response.Body); err != nil {
 		t.Fatal(err)
 	}

@@ -8,13 +8,12 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
-	"github.com/leasehold-dev/leasehold/internal/table"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	"pgregory.net/rapid"
 )
 
 // compareTables makes cmp look into tables.
-var compareTables = cmp.Transformer("contents", func(t *table.Table) any { return contents(t) })
+var compareTables = cmp.Transformer("contents", contents)
 
 // sameAfter reports an error unless got, which was written and read, is what
 // was written.

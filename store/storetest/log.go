@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/leasehold-dev/leasehold"
@@ -126,7 +127,7 @@ func checkHistory(t fataler, tb testing.TB, s store.Store, name leasehold.Namesp
 			t.Fatalf("history: %v", err)
 		}
 	}
-	past := append(newer, older...)
+	past := slices.Concat(newer, older)
 	if len(past) != len(log) {
 		t.Fatalf("%d changes are remembered, want %d", len(past), len(log))
 	}

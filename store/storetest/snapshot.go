@@ -94,8 +94,14 @@ func history(t *testing.T, s store.Store) {
 		most, n     int
 		first, last leasehold.LSN
 	}{
-		{0, 3, 3, 55, 53}, {56, 3, 3, 55, 53}, {1000, 3, 3, 55, 53},
-		{55, 1, 1, 54, 54}, {3, 10, 2, 2, 1}, {1, 10, 0, 0, 0}, {0, 0, 0, 0, 0}, {0, -1, 0, 0, 0},
+		{0, 3, 3, 55, 53},
+		{56, 3, 3, 55, 53},
+		{1000, 3, 3, 55, 53},
+		{55, 1, 1, 54, 54},
+		{3, 10, 2, 2, 1},
+		{1, 10, 0, 0, 0},
+		{0, 0, 0, 0, 0},
+		{0, -1, 0, 0, 0},
 	} {
 		past, err := s.History(t.Context(), ns, c.before, c.most)
 		if err != nil || len(past) != c.n || c.n > 0 && (past[0].Change.LSN != c.first || past[c.n-1].Change.LSN != c.last) {

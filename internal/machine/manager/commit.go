@@ -120,6 +120,7 @@ func (m *Machine) lookup(now mono.Instant, r *protocol.LookupRequest) {
 		return
 	case changelog.Snapshot:
 		m.note(NoteSnapshot, "", uint64(r.LSN), uint64(m.table.LSN()))
+	case changelog.Current, changelog.Changes:
 	}
 	m.emit(Answer{r.Lookup, reply})
 }
