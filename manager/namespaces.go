@@ -28,12 +28,7 @@ func (s *adminService) CreateNamespace(ctx context.Context, r *leaseholdv1.Creat
 		case len(c.Namespaces) >= storage.MaxNamespaces:
 			return nil, leasehold.Errorf(op, leasehold.Limit, string(n.Name), "there are %d namespaces, and that is the limit", len(c.Namespaces))
 		}
-		next := n
-		if before := c.Entry(n.Name); before != nil {
-			// It was deleted not long ago, and its owners may still be there.
-			next.Promised = before.Promising(n.Lease, n.Renew, n.Drift).Promised
-		}
-		return c.With(next), nil
+		return c.Configured(n), nil
 	})
 	return &leaseholdv1.CreateNamespaceResponse{Namespace: wire.FromNamespace(n)}, wire.FromError(err)
 }
@@ -48,13 +43,10 @@ func (s *adminService) UpdateNamespace(ctx context.Context, r *leaseholdv1.Updat
 		return answer, err
 	}
 	err = s.rewrite(ctx, func(c *storage.Catalog) (*storage.Catalog, error) {
-		before := c.Find(n.Name)
-		if before == nil {
+		if c.Find(n.Name) == nil {
 			return nil, noSuchNamespace(n.Name)
 		}
-		next := n
-		next.Promised = before.Promising(n.Lease, n.Renew, n.Drift).Promised
-		return c.With(next), nil
+		return c.Configured(n), nil
 	})
 	return &leaseholdv1.UpdateNamespaceResponse{Namespace: wire.FromNamespace(n)}, wire.FromError(err)
 }
@@ -71,13 +63,10 @@ func (s *adminService) DeleteNamespace(ctx context.Context, r *leaseholdv1.Delet
 	}
 	name := leasehold.Namespace(r.GetName())
 	err := s.rewrite(ctx, func(c *storage.Catalog) (*storage.Catalog, error) {
-		n := c.Find(name)
-		if n == nil {
-			return nil, noSuchNamespace(name)
+		if next := c.Deleted(name); next != nil {
+			return next, nil
 		}
-		deleted := *n
-		deleted.Deleted = true
-		return c.With(deleted), nil
+		return nil, noSuchNamespace(name)
 	})
 	return &leaseholdv1.DeleteNamespaceResponse{}, wire.FromError(err)
 }

@@ -40,6 +40,7 @@ const (
 	Starve                      // timers fire late
 	PolicyBroken                // the partition policy returns nonsense
 	Reconfigure                 // an operator gives a namespace shorter or longer leases
+	Delete                      // an operator deletes a namespace, and creates it again
 	faults
 )
 
@@ -47,7 +48,7 @@ var faultNames = [faults]string{
 	"owner-crash", "owner-pause", "owner-suspend", "owner-leave", "owner-twin",
 	"manager-crash", "manager-pause", "manager-resign", "manager-suspend", "lookup-crash", "lookup-pause", "lookup-suspend",
 	"link-cut", "link-one-way", "isolate", "loss", "duplicate", "delay", "misroute", "hostile",
-	"store-slow", "store-unknown", "store-down", "store-cut", "store-stale", "clock-rate", "clock-beyond", "starve", "policy-broken", "reconfigure",
+	"store-slow", "store-unknown", "store-down", "store-cut", "store-stale", "clock-rate", "clock-beyond", "starve", "policy-broken", "reconfigure", "delete",
 }
 
 func (f Fault) String() string {

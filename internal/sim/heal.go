@@ -3,6 +3,7 @@ package sim
 import (
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/machine/node"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 )
 
@@ -36,7 +37,22 @@ func (n *nemesis) heal() {
 		}
 	}
 	for _, s := range w.spaces {
+		n.healNamespace(s)
 		n.healOwners(s)
+	}
+}
+
+// healNamespace creates a namespace again that was deleted, and shows it to
+// whoever leads.
+func (n *nemesis) healNamespace(s *space) {
+	w := n.world
+	if w.store.catalog.Find(s.name) == nil {
+		w.store.configure(s.name, configure{timing: simTiming()})
+	}
+	for _, m := range w.managers {
+		if m.alive {
+			w.later(time.Millisecond, m.endpoint, 0, node.Catalogued{Term: m.node.Term(), Catalog: w.store.readCatalog()})
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
 	"github.com/leasehold-dev/leasehold/internal/machine/owner"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
 )
 
 // The slowest and the fastest clock, in millionths: as far apart as the drift
@@ -141,7 +142,7 @@ func (n *nemesis) inflict(f Fault) bool {
 	switch f {
 	case OwnerCrash, OwnerPause, OwnerSuspend, OwnerLeave, OwnerTwin, ClockBeyond:
 		return n.hurtOwner(f, w.owners[w.random.IntN(len(w.owners))])
-	case ManagerCrash, ManagerPause, ManagerResign, ManagerSuspend, Reconfigure:
+	case ManagerCrash, ManagerPause, ManagerResign, ManagerSuspend, Reconfigure, Delete:
 		return n.hurtManager(f, w.managers[w.random.IntN(len(w.managers))])
 	case LookupCrash, LookupPause, LookupSuspend:
 		if len(w.lookups) == 0 {
@@ -265,23 +266,52 @@ func (n *nemesis) hurtManager(f Fault, m *managerHost) bool {
 		n.stop(m.host, 20*time.Second, false)
 	case ManagerSuspend:
 		n.stop(m.host, 20*time.Second, true)
-	case Reconfigure:
-		term := m.node.Term()
-		if term == 0 {
-			return false
-		}
-		t := simTiming()
-		t.Lease /= time.Duration(1 + w.random.IntN(4))
-		t.Renew = t.Lease / 4
-		s := w.spaces[w.random.IntN(len(w.spaces))]
-		n.tell("%s to leases of %v", s.name, t.Lease)
-		w.store.ask(m, s.name, term, configure{t})
+	case Reconfigure, Delete:
+		return n.operate(f, m, w.spaces[w.random.IntN(len(w.spaces))])
 	default: // ManagerResign
 		n.tell("%s", m.label)
 		m.resigning = true
 		m.handle(node.Election{Event: election.Resign{}})
 	}
 	return true
+}
+
+// operate is an operator at work, through a manager that leads.
+func (n *nemesis) operate(f Fault, m *managerHost, s *space) bool {
+	w := n.world
+	term := m.node.Term()
+	if term == 0 {
+		return false
+	}
+	if f == Delete {
+		n.tell("%s", s.name)
+		w.store.ask(m, s.name, term, configure{remove: true})
+		n.after(n.span(10*time.Millisecond, 30*time.Second), func() { n.create(s) })
+		return true
+	}
+	t := n.drawTiming()
+	n.tell("%s to leases of %v", s.name, t.Lease)
+	w.store.ask(m, s.name, term, configure{timing: t})
+	return true
+}
+
+// create creates a namespace, through whoever leads, as soon as someone does.
+func (n *nemesis) create(s *space) {
+	w := n.world
+	for _, m := range w.managers {
+		if term := m.node.Term(); m.alive && m.stopped == 0 && term != 0 {
+			w.store.ask(m, s.name, term, configure{timing: n.drawTiming()})
+			return
+		}
+	}
+	n.after(time.Second, func() { n.create(s) })
+}
+
+func (n *nemesis) drawTiming() protocol.Timing {
+	t := simTiming()
+	t.Lease /= time.Duration(1 + n.world.random.IntN(4))
+	t.Renew = t.Lease / 4
+	return t
 }
 
 // hangUp lets some owners notice that their connection to a manager has broken.

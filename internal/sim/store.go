@@ -185,26 +185,35 @@ func (s *store) apply(r *storeRequest) node.Event {
 		}
 		return node.Catalogued{Term: r.term, Catalog: s.readCatalog()}
 	case configure:
-		if n := s.catalog.Find(r.ns); n != nil && r.term == s.record.Term {
-			s.writeCatalog(n.Promising(what.timing.Lease, what.timing.Renew, what.timing.Drift))
+		if r.term == s.record.Term {
+			s.configure(r.ns, what)
 		}
 		return node.Catalogued{Term: r.term, Catalog: s.readCatalog()}
 	}
 	panic(fmt.Sprintf("store asked for %T", r.what))
 }
 
-// configure is an operator asking a leader to give a namespace another timing.
-type configure struct{ timing protocol.Timing }
+// configure is an operator asking a leader to give a namespace another timing,
+// which creates it if it was deleted, or to delete it.
+type configure struct {
+	timing protocol.Timing
+	remove bool
+}
+
+// configure writes what the operator wants.
+func (s *store) configure(ns leasehold.Namespace, c configure) {
+	if !c.remove {
+		s.replaceCatalog(s.catalog.Configured(s.world.space(ns).configured(c.timing)))
+	} else if next := s.catalog.Deleted(ns); next != nil {
+		s.replaceCatalog(next)
+	}
+}
 
 // readCatalog returns the catalog as of now.
 func (s *store) readCatalog() *storage.Catalog {
 	c := *s.catalog
 	c.Term = s.record.Term
 	return &c
-}
-
-func (s *store) writeCatalog(n storage.Namespace) {
-	s.replaceCatalog(s.catalog.With(n))
 }
 
 func (s *store) replaceCatalog(next *storage.Catalog) {

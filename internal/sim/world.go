@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 )
 
@@ -40,9 +41,17 @@ type space struct {
 	index int
 	name  leasehold.Namespace
 	// vnodes keeps tables small: what matters is how ranges meet, not how many.
-	vnodes int
+	vnodes    int
+	maxOwners int
 	// home is where a session lives or lived.
 	home map[leasehold.Session]*ownerHost
+}
+
+// configured is the namespace as an operator creates it.
+func (s *space) configured(t protocol.Timing) storage.Namespace {
+	return storage.Namespace{
+		Name: s.name, Lease: t.Lease, Renew: t.Renew, Drift: t.Drift, VirtualNodes: s.vnodes, MaxOwners: s.maxOwners,
+	}
 }
 
 // worldStart is the true time at which every world begins: not 0, which means
@@ -98,10 +107,8 @@ func (w *world) build() {
 			home: make(map[leasehold.Session]*ownerHost),
 		})
 		w.oracle.addSpace()
-		t := simTiming()
-		w.store.writeCatalog(storage.Namespace{
-			Name: w.spaces[i].name, Lease: t.Lease, Renew: t.Renew, Drift: t.Drift, VirtualNodes: vnodes, MaxOwners: w.cfg.Owners + 2,
-		})
+		w.spaces[i].maxOwners = w.cfg.Owners + 2
+		w.store.configure(w.spaces[i].name, configure{timing: simTiming()})
 	}
 	for i := range w.cfg.Managers {
 		w.addManager(i)

@@ -74,6 +74,28 @@ func (c *Catalog) Entry(name leasehold.Namespace) *Namespace {
 	return nil
 }
 
+// Configured returns the catalog with a namespace created or configured anew.
+// If there is an entry of its name, deleted or not, owners may still believe in
+// leases that they were given under that one, and it promises to wait for them.
+func (c *Catalog) Configured(n Namespace) *Catalog {
+	n.Promised, n.Deleted = 0, false
+	if before := c.Entry(n.Name); before != nil {
+		n.Promised = before.Promising(n.Lease, n.Renew, n.Drift).Promised
+	}
+	return c.With(n)
+}
+
+// Deleted returns the catalog with a namespace deleted, nil if there is none.
+func (c *Catalog) Deleted(name leasehold.Namespace) *Catalog {
+	n := c.Find(name)
+	if n == nil {
+		return nil
+	}
+	deleted := *n
+	deleted.Deleted = true
+	return c.With(deleted)
+}
+
 // Settled returns the catalog after the past of an entry is over: without what
 // the entry promised, or without the entry if it was deleted. It returns nil if
 // the entry is no longer as it was.
