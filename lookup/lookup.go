@@ -142,6 +142,11 @@ func (l *Lookup) Age() time.Duration {
 	return max(0, l.clock.Now().Sub(mono.Instant(l.fresh.Load())))
 }
 
+// Ready reports whether the table is as good as can be: known to be complete
+// not longer than Config.Stale ago. A caller that is not ready goes on with the
+// table it has, and does well to say so in its own health check.
+func (l *Lookup) Ready() bool { return l.Age() < l.cfg.Stale }
+
 // Changed returns a channel that is closed when the table changes. Get the
 // channel first and then look at the table, or a change between the two goes
 // unnoticed.

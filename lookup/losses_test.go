@@ -142,8 +142,14 @@ func TestSlowReaderMissesNothing(t *testing.T) {
 		}
 		m.push(t, 3, 4)
 		synctest.Wait()
+		if !l.Ready() {
+			t.Error("it is not ready, although it knows everything")
+		}
 		m.fallSilent()
 		elapse(40 * time.Second) // contact is lost, and is kept instead
+		if l.Ready() {
+			t.Error("it is ready, although nobody has answered for longer than Stale")
+		}
 		began := time.Now()
 		for _, want := range []leasehold.Loss{
 			{Range: upper, LSN: 4},

@@ -151,7 +151,7 @@ func (s *adminService) ListOwners(ctx context.Context, r *leaseholdv1.ListOwners
 		for _, o := range led.Owners(now) {
 			answer.Owners = append(answer.Owners, &leaseholdv1.OwnerStatus{
 				Holder: wire.FromHolder(o.Holder), State: leaseholdv1.OwnerState(o.Standing),
-				Leases: uint32(o.Leases), Share: o.Share, Patience: int64(o.Patience),
+				Leases: uint32(o.Leases), Share: o.Share, Patience: int64(o.Patience), Load: o.Load,
 			})
 		}
 	})

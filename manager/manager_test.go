@@ -77,6 +77,27 @@ func TestFailoverKeepsLeases(t *testing.T) {
 	})
 }
 
+// What an owner counts, people see per second.
+func TestLoad(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		c.start("m1")
+		c.create("m1", pool())
+		a := c.join("a")
+		for range 400 { // 40 s at 100 in a second
+			a.Count(5)
+			a.Count(5)
+			time.Sleep(100 * time.Millisecond)
+		}
+		answer, err := c.admin("m1").ListOwners(t.Context(), &leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: "pool"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if load := answer.GetOwners()[0].GetLoad(); load < 90 || load > 110 {
+			t.Errorf("its load is %v, want about 100", load)
+		}
+	})
+}
+
 // members counts who takes part, as a manager sees it.
 func members(t *testing.T, c *cluster, name string) int {
 	t.Helper()

@@ -9,7 +9,6 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/table"
-	"github.com/leasehold-dev/leasehold/internal/wire"
 )
 
 // act carries out what the machine has decided, on the driver's goroutine.
@@ -22,7 +21,7 @@ func (o *Owner) act(now mono.Instant, actions []machine.Action) {
 			changes = true
 		case machine.Send:
 			o.settle(a.Request)
-			o.link.Send(string(a.To), wire.FromLeaseRequest(a.Request))
+			o.link.Send(string(a.To), o.request(now, a.Request))
 		case machine.RevokedLeases:
 			o.callbacks.because(a.Leases, a.Cause)
 		case machine.GrantedLeases: // the callbacks see it by what is published

@@ -29,6 +29,7 @@ type Owner struct {
 	link      *link.Link[leaseholdv1.HoldRequest, leaseholdv1.HoldResponse]
 	callbacks *callbacks
 	notes     notes
+	meter     meter
 	hearsay   hearsay
 	unsettled context.CancelFunc // ends the search for our predecessor; nil if there is none
 

@@ -168,7 +168,7 @@ func holder(name string) *leaseholdv1.Holder {
 func (f *fakeManager) ListOwners(_ context.Context, r *leaseholdv1.ListOwnersRequest) (*leaseholdv1.ListOwnersResponse, error) {
 	return &leaseholdv1.ListOwnersResponse{Lsn: 1234, Owners: []*leaseholdv1.OwnerStatus{
 		{Holder: holder("server-2"), State: leaseholdv1.OwnerState_OWNER_STATE_SILENT, Leases: 63, Share: 0.495, Patience: int64(4200 * time.Millisecond)},
-		{Holder: holder("server-1"), State: leaseholdv1.OwnerState_OWNER_STATE_MEMBER, Leases: 64, Share: 0.5, Patience: int64(11 * time.Second)},
+		{Holder: holder("server-1"), State: leaseholdv1.OwnerState_OWNER_STATE_MEMBER, Leases: 64, Share: 0.5, Load: 1234.5, Patience: int64(11 * time.Second)},
 	}}, f.check(r.GetNamespace())
 }
 

@@ -21,7 +21,7 @@ that are waited for. The states are:
   waiting  another session has its name: it gets nothing until that one is gone
   silent   it holds leases and has not spoken to this leader: it is waited for
 
-Patience is for how long an owner may still be silent before its keys go to
+Load is what the owner counts per second, if it counts anything. Patience is for how long an owner may still be silent before its keys go to
 others.`
 
 func newOwnersCommand() *cobra.Command {
@@ -68,6 +68,7 @@ type ownerDocument struct {
 	State    string  `json:"state"`
 	Leases   uint32  `json:"leases"`
 	Share    float64 `json:"share"` // of the key space, 0 to 1
+	Load     float64 `json:"load"`  // work per second, as the owner counts it
 	Patience float64 `json:"patienceSeconds"`
 }
 
@@ -75,7 +76,7 @@ func ownerJSON(o *leaseholdv1.OwnerStatus) ownerDocument {
 	h := o.GetHolder()
 	return ownerDocument{
 		Owner: h.GetOwner(), Session: hex.EncodeToString(h.GetSession()), Addr: h.GetAddr(), Weight: h.GetWeight(),
-		State: enumText(o.GetState(), "OWNER_STATE_"), Leases: o.GetLeases(), Share: o.GetShare(),
+		State: enumText(o.GetState(), "OWNER_STATE_"), Leases: o.GetLeases(), Share: o.GetShare(), Load: o.GetLoad(),
 		Patience: time.Duration(o.GetPatience()).Seconds(),
 	}
 }
@@ -94,12 +95,20 @@ func (d ownersDocument) text() string {
 			state = bad(state)
 		}
 		rows = append(rows, []string{
-			shown(o.Owner), orDash(o.Addr), state, grouped(uint64(o.Leases)), percent(o.Share), seconds(o.Patience), shortSession(o.Session),
+			shown(o.Owner), orDash(o.Addr), state, grouped(uint64(o.Leases)), percent(o.Share), load(o.Load), seconds(o.Patience), shortSession(o.Session),
 		})
 	}
 	return tableText([]column{
-		left("OWNER"), left("ADDRESS"), left("STATE"), number("LEASES"), number("SHARE"), number("PATIENCE"), left("SESSION"),
+		left("OWNER"), left("ADDRESS"), left("STATE"), number("LEASES"), number("SHARE"), number("LOAD"), number("PATIENCE"), left("SESSION"),
 	}, rows)
+}
+
+// load is what an owner counts per second; nothing if it does not.
+func load(perSecond float64) string {
+	if perSecond == 0 {
+		return "-"
+	}
+	return grouped(uint64(perSecond)) + "/s"
 }
 
 // shortSession is enough to tell sessions apart.

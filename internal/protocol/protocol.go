@@ -52,6 +52,10 @@ type LeaseRequest struct {
 	Leases  []leasehold.Lease // everything held, sorted by range; immutable
 	Leaving bool              // the owner closes: Leases is empty and stays so
 
+	// Load is how much work per second the owner does, in a unit of its
+	// application's choosing; 0 if it does not count.
+	Load float64
+
 	// Gone names the session that held this owner's name before, if the
 	// sender has made sure that its process no longer exists.
 	Gone leasehold.Session

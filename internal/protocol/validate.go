@@ -1,6 +1,8 @@
 package protocol
 
 import (
+	"math"
+
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/table"
 )
@@ -42,6 +44,8 @@ func (r *LeaseRequest) Validate(l Limits) error {
 		return bad("leaves with %d leases in its hands", len(r.Leases))
 	case len(r.Leases) > l.Leases:
 		return leasehold.Errorf(op, leasehold.Limit, string(r.Holder.Owner), "%d leases, at most %d are allowed", len(r.Leases), l.Leases)
+	case !(r.Load >= 0 && r.Load <= math.MaxFloat64): // so written, NaN is refused
+		return bad("load is %v, want a number that is not negative", r.Load)
 	case r.Gone == r.Holder.Session && !r.Gone.IsZero():
 		return bad("says that it is itself gone")
 	}

@@ -23,6 +23,7 @@ func FromLeaseRequest(r *protocol.LeaseRequest) *leaseholdv1.HoldRequest {
 		Leases:    fromLeases(len(r.Leases), func(i int) leasehold.Lease { return r.Leases[i] }),
 		Leaving:   r.Leaving,
 		Gone:      fromSession(r.Gone),
+		Load:      r.Load,
 	}
 	return out
 }
@@ -52,6 +53,7 @@ func ToLeaseRequest(r *leaseholdv1.HoldRequest, l protocol.Limits) (*protocol.Le
 		Leases:    make([]leasehold.Lease, n),
 		Leaving:   r.GetLeaving(),
 		Gone:      gone,
+		Load:      r.GetLoad(),
 	}
 	for i := range out.Leases {
 		if out.Leases[i], err = leaseAt(r.GetLeases(), i); err != nil {

@@ -64,6 +64,7 @@ func TestLeaseRequestRoundTrip(t *testing.T) {
 			want.Applied = protocol.Seq(rapid.Uint64Range(0, uint64(want.Heard)).Draw(r, "applied"))
 		}
 		want.Leaving = len(want.Leases) == 0 && d.bool("leaving")
+		want.Load = rapid.Float64Range(0, 1e300).Draw(r, "load")
 		if d.bool("gone?") {
 			want.Gone = d.session()
 		}

@@ -22,6 +22,8 @@ type peer struct {
 	// a later session has its name. It is only waited for.
 	seat *seat
 
+	load float64 // as it last said
+
 	// heard is when its newest request was accepted.
 	heard mono.Instant
 	// until is when the leases of a silent peer have certainly ended.

@@ -52,7 +52,7 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 	if m.accept(now, p, r) {
 		m.seatGhost(p)
 		m.hear(now, p, r)
-		p.heard = now
+		p.heard, p.load = now, r.Load
 		p.until = max(p.until, now.Add(m.patience(p)))
 		m.wakeAt(p.until)
 		m.tell(now, p)

@@ -23,6 +23,7 @@ type Owner struct {
 	Holder   *table.Holder
 	Standing Standing
 	Leases   int
+	Load     float64       // work per second, as it last said
 	Share    float64       // of the key space, 0 to 1
 	Patience time.Duration // how long it may still be silent
 }
@@ -44,7 +45,7 @@ func (m *Machine) Owners(now mono.Instant) []Owner {
 }
 
 func (p *peer) status(now mono.Instant) Owner {
-	o := Owner{Holder: p.holder, Leases: len(p.leases), Patience: max(0, p.until.Sub(now))}
+	o := Owner{Holder: p.holder, Leases: len(p.leases), Load: p.load, Patience: max(0, p.until.Sub(now))}
 	switch {
 	case p.echo == 0:
 		o.Standing = Silent

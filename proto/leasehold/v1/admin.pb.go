@@ -967,7 +967,9 @@ type OwnerStatus struct {
 	// The share of the key space that it holds, 0 to 1.
 	Share float64 `protobuf:"fixed64,4,opt,name=share,proto3" json:"share,omitempty"`
 	// For how long it may still be silent, in nanoseconds.
-	Patience      int64 `protobuf:"varint,5,opt,name=patience,proto3" json:"patience,omitempty"`
+	Patience int64 `protobuf:"varint,5,opt,name=patience,proto3" json:"patience,omitempty"`
+	// How much work per second it last reported.
+	Load          float64 `protobuf:"fixed64,6,opt,name=load,proto3" json:"load,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1033,6 +1035,13 @@ func (x *OwnerStatus) GetShare() float64 {
 func (x *OwnerStatus) GetPatience() int64 {
 	if x != nil {
 		return x.Patience
+	}
+	return 0
+}
+
+func (x *OwnerStatus) GetLoad() float64 {
+	if x != nil {
+		return x.Load
 	}
 	return 0
 }
@@ -2223,13 +2232,14 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\"Y\n" +
 	"\x12ListOwnersResponse\x121\n" +
 	"\x06owners\x18\x01 \x03(\v2\x19.leasehold.v1.OwnerStatusR\x06owners\x12\x10\n" +
-	"\x03lsn\x18\x02 \x01(\x04R\x03lsn\"\xb5\x01\n" +
+	"\x03lsn\x18\x02 \x01(\x04R\x03lsn\"\xc9\x01\n" +
 	"\vOwnerStatus\x12,\n" +
 	"\x06holder\x18\x01 \x01(\v2\x14.leasehold.v1.HolderR\x06holder\x12.\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x18.leasehold.v1.OwnerStateR\x05state\x12\x16\n" +
 	"\x06leases\x18\x03 \x01(\rR\x06leases\x12\x14\n" +
 	"\x05share\x18\x04 \x01(\x01R\x05share\x12\x1a\n" +
-	"\bpatience\x18\x05 \x01(\x03R\bpatience\"a\n" +
+	"\bpatience\x18\x05 \x01(\x03R\bpatience\x12\x12\n" +
+	"\x04load\x18\x06 \x01(\x01R\x04load\"a\n" +
 	"\x11ListRangesRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x14\n" +

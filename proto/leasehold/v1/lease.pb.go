@@ -67,7 +67,10 @@ type HoldRequest struct {
 	Leaving bool `protobuf:"varint,9,opt,name=leaving,proto3" json:"leaving,omitempty"`
 	// The session that had this owner's name before, if the sender has made sure
 	// that its process no longer exists. 16 bytes or empty.
-	Gone          []byte `protobuf:"bytes,10,opt,name=gone,proto3" json:"gone,omitempty"`
+	Gone []byte `protobuf:"bytes,10,opt,name=gone,proto3" json:"gone,omitempty"`
+	// How much work the owner has done per second since its last request, in a
+	// unit of its application's choosing; not negative. 0 if it does not count.
+	Load          float64 `protobuf:"fixed64,11,opt,name=load,proto3" json:"load,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -170,6 +173,13 @@ func (x *HoldRequest) GetGone() []byte {
 		return x.Gone
 	}
 	return nil
+}
+
+func (x *HoldRequest) GetLoad() float64 {
+	if x != nil {
+		return x.Load
+	}
+	return 0
 }
 
 // A HoldResponse is what a manager says to one session of an owner.
@@ -773,7 +783,7 @@ var File_leasehold_v1_lease_proto protoreflect.FileDescriptor
 
 const file_leasehold_v1_lease_proto_rawDesc = "" +
 	"\n" +
-	"\x18leasehold/v1/lease.proto\x12\fleasehold.v1\x1a\x18leasehold/v1/table.proto\"\xa7\x02\n" +
+	"\x18leasehold/v1/lease.proto\x12\fleasehold.v1\x1a\x18leasehold/v1/table.proto\"\xbb\x02\n" +
 	"\vHoldRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12,\n" +
@@ -785,7 +795,8 @@ const file_leasehold_v1_lease_proto_rawDesc = "" +
 	"\x06leases\x18\b \x01(\v2\x16.leasehold.v1.LeaseSetR\x06leases\x12\x18\n" +
 	"\aleaving\x18\t \x01(\bR\aleaving\x12\x12\n" +
 	"\x04gone\x18\n" +
-	" \x01(\fR\x04gone\"\xc8\x01\n" +
+	" \x01(\fR\x04gone\x12\x12\n" +
+	"\x04load\x18\v \x01(\x01R\x04load\"\xc8\x01\n" +
 	"\fHoldResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12+\n" +
 	"\x05grant\x18\x02 \x01(\v2\x13.leasehold.v1.GrantH\x00R\x05grant\x128\n" +
