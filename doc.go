@@ -6,16 +6,9 @@
 // their state when a server died. It follows Centrifuge (Adya, Dunagan and
 // Wolman, NSDI 2010). This package has the words and no machinery.
 //
-// # What is here yet, and what is not
-//
-// The state machines that decide (owner, manager, lookup, leader election),
-// the partitioning policies, and a simulator that runs the machines against
-// drifting clocks and failing networks are here. The libraries that a service
-// would link are not: there is no package owner and no package lookup yet, nor
-// a manager that speaks to a network. The calls named Check, Held, Find and
-// Losses below are those of the libraries to come. The manual is written now
-// because the machines already keep their half of it, and because a caller's
-// half does not depend on a transport.
+// A server links package owner, a caller package lookup, and both speak to the
+// managers, which the leasehold command runs. The calls named Check, Held, Find
+// and Losses below are those of the two packages.
 //
 // # Words
 //

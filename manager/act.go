@@ -26,6 +26,8 @@ func (m *Manager) act(now mono.Instant, actions []node.Action) {
 			m.store.settle(a)
 		case node.Follow:
 			m.feeds.ask(a)
+		case node.Unfollow:
+			m.feeds.end(a.Namespace)
 		case node.RedirectOwner:
 			m.owners.send(a.Session, notLeader{a.NotLeader})
 		case node.RefuseOwner:

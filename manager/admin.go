@@ -34,15 +34,19 @@ func (s *adminService) GetStatus(ctx context.Context, r *leaseholdv1.GetStatusRe
 	}
 	asking, cancel := context.WithTimeout(ctx, statusPatience)
 	defer cancel()
-	if answer, done, err := forward(asking, s.m, r, leaseholdv1.AdminServiceClient.GetStatus); done && err == nil {
+	answer, forwarded, failed := forward(asking, s.m, r, leaseholdv1.AdminServiceClient.GetStatus)
+	if forwarded && failed == nil {
 		answer.Manager, answer.Build, answer.Store = s.m.cfg.Advertise, s.m.cfg.Build, s.m.cfg.StoreName
 		for _, n := range answer.GetNamespaces() {
 			n.Lookups = uint32(s.m.lookups.connected(leasehold.Namespace(n.GetName())))
 		}
 		return answer, nil
 	}
-	answer := &leaseholdv1.GetStatusResponse{
+	answer = &leaseholdv1.GetStatusResponse{
 		Version: wire.Version, Manager: s.m.cfg.Advertise, Build: s.m.cfg.Build, Store: s.m.cfg.StoreName,
+	}
+	if failed != nil {
+		answer.Problem = wire.ToError(failed).Error()
 	}
 	err := s.m.driver.Do(ctx, func(now mono.Instant) { s.m.status(now, answer) })
 	return answer, wire.FromError(err)
@@ -50,15 +54,19 @@ func (s *adminService) GetStatus(ctx context.Context, r *leaseholdv1.GetStatusRe
 
 // status fills in what the machine knows. It runs on the driver's goroutine.
 func (m *Manager) status(now mono.Instant, answer *leaseholdv1.GetStatusResponse) {
-	leader, term := m.node.Leader()
-	answer.Term = uint64(term)
+	_, term := m.node.Leader()
+	answer.Leader, answer.Term = string(m.node.Living(now)), uint64(term)
 	if m.node.Leads(now) {
-		answer.Leader, answer.LedFor = m.cfg.Advertise, int64(m.leading.since(now))
-	} else if string(leader) != m.cfg.Advertise {
-		answer.Leader = string(leader)
+		answer.LedFor = int64(m.leading.since(now))
 	}
 	catalog := m.node.Catalog()
-	if catalog == nil {
+	switch {
+	case answer.GetLeader() == "" && answer.GetProblem() == "":
+		answer.Problem = "no manager leads: an election is under way, or the store has lost its majority"
+	case catalog == nil && answer.GetProblem() == "":
+		answer.Problem = "this manager has just taken over, and is reading its namespaces"
+	}
+	if catalog == nil || !m.node.Leads(now) {
 		return
 	}
 	for _, n := range catalog.Namespaces {
@@ -248,6 +256,7 @@ func (s *adminService) ListHistory(ctx context.Context, r *leaseholdv1.ListHisto
 				continue
 			}
 			if len(answer.GetEntries()) == most {
+				answer.More = true
 				return answer, nil
 			}
 			answer.Entries = append(answer.Entries, historyEntry(p))

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,11 +17,13 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	"github.com/leasehold-dev/leasehold/lookup"
 	"github.com/leasehold-dev/leasehold/manager"
 	"github.com/leasehold-dev/leasehold/owner"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
 
@@ -29,6 +32,7 @@ import (
 type cluster struct {
 	t    *testing.T
 	disk *mem.Disk
+	wrap func(store.Store) store.Store // what managers see of it; nil: as it is
 
 	mu       sync.Mutex
 	at       map[string]*bufconn.Listener
@@ -38,6 +42,29 @@ type cluster struct {
 type running struct {
 	*manager.Manager
 	store *mem.Store
+	down  *atomic.Bool // its store does not answer
+}
+
+// A mute store does not answer while it is down.
+type muteStore struct {
+	store.Store
+	down atomic.Bool
+}
+
+var errMute = errors.New("the store does not answer")
+
+func (s *muteStore) Record(ctx context.Context, fresh bool) (storage.Record, error) {
+	if s.down.Load() {
+		return storage.Record{}, errMute
+	}
+	return s.Store.Record(ctx, fresh)
+}
+
+func (s *muteStore) Swap(ctx context.Context, prev storage.Version, next storage.Record) (storage.Version, storage.Outcome, error) {
+	if s.down.Load() {
+		return 0, storage.Unknown, errMute
+	}
+	return s.Store.Swap(ctx, prev, next)
 }
 
 // inBubble runs a test on virtual time, with a cluster of its own.
@@ -64,15 +91,20 @@ func (c *cluster) start(name string) *manager.Manager {
 	c.at[addr(name)] = listener
 	c.mu.Unlock()
 	s := c.disk.Open()
+	mute := &muteStore{Store: s}
+	var seen store.Store = mute
+	if c.wrap != nil {
+		seen = c.wrap(mute)
+	}
 	m, err := manager.Start(manager.Config{
-		Store: s, StoreName: "memory", Listener: listener, Advertise: addr(name),
+		Store: seen, StoreName: "memory", Listener: listener, Advertise: addr(name),
 		DialOptions: []grpc.DialOption{grpc.WithContextDialer(c.dial)},
 		Logger:      slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.managers[name] = &running{m, s}
+	c.managers[name] = &running{m, s, &mute.down}
 	synctest.Wait()
 	return m
 }

@@ -35,9 +35,6 @@ type Config struct {
 	// also its name in the group. Default: the listener's address, which must
 	// then be one that others can connect to.
 	Advertise string
-	// Health is where /healthz and /readyz are served. Nil for nowhere. The
-	// manager closes it.
-	Health net.Listener
 
 	// TTL is for how long a leader acts without renewing its leadership, and so
 	// how long it takes to replace one that dies: TTL x Drift. Shorter means

@@ -121,6 +121,9 @@ func (s *adminService) Watch(r *leaseholdv1.WatchRequest, stream leaseholdv1.Adm
 		return wire.FromError(err)
 	}
 	defer s.m.events.leave(w)
+	if err := stream.Send(s.m.leading.event()); err != nil { // so that whoever watches again knows who it is now
+		return err
+	}
 	for {
 		select {
 		case <-ctx.Done():

@@ -16,6 +16,7 @@ import (
 // own lookups: one for each namespace, over one connection.
 type feeds struct {
 	m       *Manager
+	conn    *leaderConn // of their own: many of them must not hold up other calls
 	running sync.WaitGroup
 
 	mu     sync.Mutex
@@ -31,7 +32,9 @@ type feed struct {
 	mailbox chan *leaseholdv1.FollowRequest
 }
 
-func newFeeds(m *Manager) *feeds { return &feeds{m: m, open: make(map[leasehold.Namespace]*feed)} }
+func newFeeds(m *Manager) *feeds {
+	return &feeds{m: m, conn: newLeaderConn(m), open: make(map[leasehold.Namespace]*feed)}
+}
 
 // ask sends a question to the leader, over the stream that there is or a new
 // one. Only the driver's goroutine asks.
@@ -74,7 +77,7 @@ func (f *feeds) forget(ns leasehold.Namespace, at *feed) {
 // run follows one namespace until the stream breaks. The machine asks again if
 // it is not answered, and that opens another.
 func (f *feeds) run(ctx context.Context, ns leasehold.Namespace, at *feed) {
-	conn, err := f.m.leader.to(at.to)
+	conn, err := f.conn.to(at.to)
 	if err != nil {
 		f.m.log.Debug("cannot follow the leader", "leader", at.to, "why", err)
 		return
@@ -125,6 +128,15 @@ func readFeed(message *leaseholdv1.FollowResponse) lookup.Event {
 	return nil
 }
 
+// end ends the stream of one namespace: nobody asks for it any more.
+func (f *feeds) end(ns leasehold.Namespace) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if at := f.open[ns]; at != nil {
+		at.cancel()
+	}
+}
+
 // drop ends all streams: we lead, and follow nobody.
 func (f *feeds) drop() {
 	f.mu.Lock()
@@ -140,4 +152,5 @@ func (f *feeds) close() {
 	f.mu.Unlock()
 	f.drop()
 	f.running.Wait()
+	f.conn.close()
 }

@@ -28,8 +28,7 @@ func (m *Manager) elsewhere(ctx context.Context) (*grpc.ClientConn, error) {
 	var leader string
 	err := m.driver.Do(ctx, func(now mono.Instant) {
 		if !m.node.Leads(now) {
-			id, _ := m.node.Leader()
-			leader = string(id)
+			leader = string(m.node.Living(now))
 		}
 	})
 	if err != nil {

@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -10,24 +9,13 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/mono"
 )
 
-// serveHealth answers those who ask by HTTP whether this manager lives and
-// whether it can serve.
-func (m *Manager) serveHealth() {
-	if m.cfg.Health == nil {
-		return
-	}
+// HealthHandler answers those who ask by HTTP whether the manager lives, at
+// /healthz, and whether it can serve, at /readyz.
+func (m *Manager) HealthHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", m.healthz)
 	mux.HandleFunc("GET /readyz", m.readyz)
-	m.http = &http.Server{
-		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
-		WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
-	}
-	m.running.Go(func() {
-		if err := m.http.Serve(m.cfg.Health); !errors.Is(err, http.ErrServerClosed) && m.ctx.Err() == nil {
-			m.log.Warn("health checks are no longer answered", "why", err)
-		}
-	})
+	return mux
 }
 
 // healthz: the machine runs. If it does not answer within a second the process

@@ -5,10 +5,14 @@ import (
 	"time"
 
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
 // leading follows who leads, for people, health checks and those who watch.
@@ -32,10 +36,8 @@ func (l *leading) since(now mono.Instant) time.Duration { return now.Sub(l.begun
 // after every step, on the driver's goroutine.
 func (l *leading) check(m *Manager, now mono.Instant) {
 	ours := m.node.Leads(now)
-	id, term := m.node.Leader()
-	if id == storage.ManagerID(m.cfg.Advertise) && !ours {
-		id = ""
-	}
+	id := m.node.Living(now)
+	_, term := m.node.Leader()
 	ready := id != "" && (!ours || m.node.Catalog() != nil)
 	l.mu.Lock()
 	changed := ours != l.ours || id != l.id || uint64(term) != l.term
@@ -83,6 +85,16 @@ func (l *leading) lost() <-chan struct{} {
 		l.ended = make(chan struct{})
 	}
 	return l.ended
+}
+
+// event says who leads.
+func (l *leading) event() *leaseholdv1.WatchResponse {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := protocol.NotLeader{Term: leasehold.Term(l.term), Leader: l.id}
+	return &leaseholdv1.WatchResponse{
+		At: timestamppb.Now(), Event: &leaseholdv1.WatchResponse_Leader{Leader: wire.FromNotLeader(n)},
+	}
 }
 
 // are reports whether we lead.

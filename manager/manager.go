@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
-	"net/http"
 	"sync"
 	"time"
 
@@ -44,7 +43,6 @@ type Manager struct {
 
 	server *grpc.Server
 	health *health.Server
-	http   *http.Server
 
 	ctx      context.Context // ends when everything must
 	cancel   context.CancelFunc
@@ -123,7 +121,6 @@ func (m *Manager) serve() {
 	if m.cfg.Members != nil {
 		m.running.Go(m.stepAside)
 	}
-	m.serveHealth()
 }
 
 // stepAside sees to it that the store has another leader than the managers.
@@ -202,9 +199,6 @@ func (m *Manager) end(why error) {
 		m.owners.close()
 		m.lookups.close()
 		m.server.Stop() // waits for the handlers
-		if m.http != nil {
-			_ = m.http.Close() // what it answers is over in an instant
-		}
 		m.feeds.close()
 		m.leader.close()
 		m.running.Wait()

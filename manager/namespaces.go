@@ -25,7 +25,7 @@ func (s *adminService) CreateNamespace(ctx context.Context, r *leaseholdv1.Creat
 		switch {
 		case c.Find(n.Name) != nil:
 			return nil, leasehold.Errorf(op, leasehold.Exists, string(n.Name), "there is one already; change it with: leasehold namespace update %s", n.Name)
-		case len(c.Namespaces) >= storage.MaxNamespaces:
+		case len(c.Namespaces) >= storage.MaxNamespaces && c.Entry(n.Name) == nil:
 			return nil, leasehold.Errorf(op, leasehold.Limit, string(n.Name), "there are %d namespaces, and that is the limit", len(c.Namespaces))
 		}
 		return c.Configured(n), nil
@@ -94,11 +94,11 @@ func (s *adminService) rewrite(ctx context.Context, change func(*storage.Catalog
 		return leasehold.Errorf("write namespaces", leasehold.NotLeader, s.m.cfg.Advertise, "this manager does not lead, and knows of none that does; try again in a few seconds")
 	}
 	catalog, err := s.m.store.rewrite(ctx, term, change)
-	// Even if it failed, something may have changed: a nil catalog makes the
-	// machine read it.
-	s.m.driver.Post(ctx, node.Catalogued{Term: term, Catalog: catalog})
+	// Even if it failed, or the caller has gone, something may have changed: a
+	// nil catalog makes the machine read it. It must hear of it in any case.
+	s.m.driver.PostUrgent(s.m.ctx, node.Catalogued{Term: term, Catalog: catalog})
 	if err != nil {
 		return err
 	}
-	return s.m.driver.Do(ctx, func(mono.Instant) {})
+	return s.m.driver.Do(ctx, func(mono.Instant) {}) // comes after it
 }

@@ -82,7 +82,7 @@ func describe(n machine.Note) (slog.Level, string) {
 	case machine.NoteJoined:
 		return info, "an owner joined"
 	case machine.NoteExpired:
-		return warn, fmt.Sprintf("an owner was silent for longer than its lease: its %d leases have expired", n.Have)
+		return warn, fmt.Sprintf("an owner was not heard for longer than its lease, because it died, was cut off, or nobody led: its %d leases have expired", n.Have)
 	case machine.NoteLeft:
 		return info, fmt.Sprintf("an owner left and gave back %d leases", n.Have)
 	case machine.NoteReleased:

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -162,11 +163,7 @@ func TestStreamLimit(t *testing.T) {
 }
 
 func TestHealth(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, conn := alone(t, func(c *manager.Config) { c.Health = listener })
+	m, conn := alone(t, func(*manager.Config) {})
 	watch, err := healthpb.NewHealthClient(conn).Watch(t.Context(), &healthpb.HealthCheckRequest{})
 	if err != nil {
 		t.Fatal(err)
@@ -181,37 +178,36 @@ func TestHealth(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{"/healthz": "ok\n", "/readyz": "ok, led by "} {
-		answer, err := http.Get("http://" + listener.Addr().String() + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, _ := io.ReadAll(answer.Body)
-		_ = answer.Body.Close()
-		if answer.StatusCode != http.StatusOK || !strings.HasPrefix(string(body), want) {
-			t.Errorf("%s answers %s: %s", path, answer.Status, body)
+		if code, body := get(m, path); code != http.StatusOK || !strings.HasPrefix(body, want) {
+			t.Errorf("%s answers %d: %s", path, code, body)
 		}
 	}
 }
 
+// get asks a manager how it is.
+func get(m *manager.Manager, path string) (int, string) {
+	answer := httptest.NewRecorder()
+	m.HealthHandler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, path, nil))
+	return answer.Code, answer.Body.String()
+}
+
 // A manager whose store does not answer is alive and not ready, and says why.
 func TestNotReady(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	gone := mem.New()
 	if err := gone.Close(); err != nil {
 		t.Fatal(err)
 	}
-	m := startUnready(t, gone, listener)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := manager.Start(manager.Config{Store: gone, Listener: listener, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for path, want := range map[string]int{"/healthz": http.StatusOK, "/readyz": http.StatusServiceUnavailable} {
-		answer, err := http.Get("http://" + listener.Addr().String() + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = answer.Body.Close()
-		if answer.StatusCode != want {
-			t.Errorf("%s answers %s, want %d", path, answer.Status, want)
+		if code, body := get(m, path); code != want {
+			t.Errorf("%s answers %d, want %d: %s", path, code, want, body)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -219,17 +215,25 @@ func TestNotReady(t *testing.T) {
 	_ = m.Close(ctx) // it never led
 }
 
-func startUnready(t *testing.T, s *mem.Store, health net.Listener) *manager.Manager {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := manager.Start(manager.Config{Store: s, Listener: listener, Health: health, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+// A standby is ready while someone leads, and no longer.
+func TestStandbyIsNotReadyWithoutLeader(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		c.start("m1")
+		standby := c.start("m2")
+		eventually(t, 5*time.Second, "m2 is ready", func() bool { code, _ := get(standby, "/readyz"); return code == http.StatusOK })
+		c.managers["m2"].down.Store(true) // its store answers nothing: it cannot take over
+		c.crash("m1")
+		eventually(t, 10*time.Second, "m2 is not ready", func() bool {
+			code, _ := get(standby, "/readyz")
+			return code == http.StatusServiceUnavailable
+		})
+		status := c.status("m2")
+		if status.GetLeader() != "" || status.GetProblem() == "" {
+			t.Errorf("m2 says that %q leads, and that the problem is %q", status.GetLeader(), status.GetProblem())
+		}
+		c.managers["m2"].down.Store(false)
+		eventually(t, 10*time.Second, "m2 leads", func() bool { return c.status("m2").GetLeader() == addr("m2") })
+	})
 }
 
 func TestConfigRefuses(t *testing.T) {

@@ -70,7 +70,7 @@ func (c Consistent) counts(in Input) ([]int, error) {
 	}
 	counts, total := make([]int, len(in.Members)), 0
 	for i, m := range in.Members {
-		counts[i] = max(1, int(math.Round(float64(nodes)*m.Weight)))
+		counts[i] = in.Limits.perOwner(max(1, int(math.Round(float64(nodes)*m.Weight))))
 		total += counts[i]
 	}
 	// The arc that goes round is two slots, so that n points make up to n+1;

@@ -37,6 +37,17 @@ type Limits struct {
 	// lookup holds all of them, and every one may become a lease. 0 means
 	// DefaultMaxRanges.
 	MaxRanges int
+	// MaxPerOwner is the greatest number of slots of one owner, whatever its
+	// weight: all its leases must fit into one message. 0 means no limit.
+	MaxPerOwner int
+}
+
+// perOwner lowers a number of slots of one owner to the limit.
+func (l Limits) perOwner(n int) int {
+	if l.MaxPerOwner == 0 {
+		return n
+	}
+	return min(n, l.MaxPerOwner)
 }
 
 func (l Limits) maxRanges() int {
@@ -67,8 +78,8 @@ func ValidateInput(in Input) error {
 	if err := validateMembers(in.Members); err != nil {
 		return err
 	}
-	if in.Limits.MaxRanges < 0 {
-		return invalidInput("limits", "max ranges is %d, and must not be negative", in.Limits.MaxRanges)
+	if in.Limits.MaxRanges < 0 || in.Limits.MaxPerOwner < 0 {
+		return invalidInput("limits", "max ranges is %d, and %d per owner: they must not be negative", in.Limits.MaxRanges, in.Limits.MaxPerOwner)
 	}
 	if in.Current == nil {
 		return nil

@@ -23,9 +23,14 @@ func Validate(in Input, a Assignment) error {
 		return err
 	}
 	known := memberSet(in.Members)
+	slots := make(map[leasehold.OwnerID]int, len(in.Members))
 	for i := range a {
-		if _, ok := known[a[i].Owner]; !ok {
-			return badSlot(i, "owner %q is not a member", a[i].Owner)
+		owner := a[i].Owner
+		if _, ok := known[owner]; !ok {
+			return badSlot(i, "owner %q is not a member", owner)
+		}
+		if slots[owner]++; owner != "" && in.Limits.perOwner(slots[owner]) < slots[owner] {
+			return leasehold.Errorf(opAssignment, leasehold.Limit, string(owner), "it has more than %d slots, and that is the limit", in.Limits.MaxPerOwner)
 		}
 	}
 	return nil

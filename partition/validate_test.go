@@ -158,7 +158,7 @@ func TestValidateInput(t *testing.T) {
 		{
 			"negative limit",
 			partition.Input{Limits: partition.Limits{MaxRanges: -1}},
-			`validate partition input "limits": max ranges is -1, and must not be negative`,
+			`validate partition input "limits": max ranges is -1, and 0 per owner: they must not be negative`,
 		},
 		{
 			"empty current",

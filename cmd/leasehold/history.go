@@ -53,7 +53,7 @@ func (c *client) history(ctx context.Context, key *keyArgument, most uint32) err
 	}
 	document := historyDocument{
 		Namespace: c.namespace, Key: key.key.String(), Name: key.name,
-		Truncated: answer.GetTruncated(), Entries: []changeDocument{},
+		Truncated: answer.GetTruncated(), More: answer.GetMore(), Entries: []changeDocument{},
 	}
 	for _, e := range answer.GetEntries() {
 		document.Entries = append(document.Entries, changeJSON(e))
@@ -66,7 +66,8 @@ type historyDocument struct {
 	Namespace string           `json:"namespace"`
 	Key       string           `json:"key"`
 	Name      string           `json:"name,omitempty"`
-	Truncated bool             `json:"truncated"` // there was more before
+	Truncated bool             `json:"truncated"` // there was more before, which is forgotten
+	More      bool             `json:"more"`      // there is more than was asked for
 	Entries   []changeDocument `json:"entries"`
 }
 
@@ -118,6 +119,9 @@ func (d historyDocument) text(key *keyArgument) string {
 	text += tableText([]column{
 		left("TIME"), number("LSN"), left("CHANGE"), left("OWNER"), left("ADDRESS"), number("GENERATION"), left("RANGE"),
 	}, rows)
+	if d.More {
+		text += "There is more: ask for it with --most.\n"
+	}
 	if d.Truncated {
 		text += "There was more before, which the store has forgotten.\n"
 	}

@@ -33,18 +33,21 @@ func runManager(ctx context.Context, cfg managerSettings, out io.Writer, log *sl
 	if health != nil {
 		defer health.Close() //nolint:errcheck // the manager has closed it
 	}
+	probes := serveHealth(health, log)
+	defer probes.stop()
 	kept, err := openStore(ctx, &cfg, log)
 	if err != nil {
 		return err
 	}
 	m, err := manager.Start(manager.Config{
 		Store: kept.store, StoreName: kept.name, Members: kept.members, Build: buildVersion(),
-		Listener: listener, Advertise: cfg.Advertise, Health: health,
+		Listener: listener, Advertise: cfg.Advertise,
 		TTL: cfg.TTL, Drift: cfg.Drift, Logger: log,
 	})
 	if err != nil {
 		return errors.Join(err, kept.store.Close())
 	}
+	probes.ask(m.HealthHandler())
 	stop := func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), cfg.handOverPatience())
 		defer cancel()

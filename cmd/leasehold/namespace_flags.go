@@ -88,6 +88,11 @@ func (o *namespaceOptions) applyTiming(n *leaseholdv1.NamespaceConfig) error {
 	default:
 		return fmt.Errorf("--preset %q: want paper or default", o.preset)
 	}
+	for flag, value := range map[string]float64{"lease": float64(o.lease), "renew": float64(o.renew), "drift": o.drift, "virtual-nodes": float64(o.virtualNodes)} {
+		if o.flags.Changed(flag) && value <= 0 {
+			return fmt.Errorf("--%s: want more than 0; leave it out for what is usual", flag)
+		}
+	}
 	if o.flags.Changed("lease") {
 		n.Timing.Lease, n.Timing.Renew = int64(o.lease), 0
 	}

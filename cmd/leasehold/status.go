@@ -39,7 +39,7 @@ func (c *client) status(ctx context.Context) error {
 	document := statusDocument{
 		Leader: answer.GetLeader(), Term: decimal(answer.GetTerm()), LedFor: time.Duration(answer.GetLedFor()).Seconds(),
 		Manager: answer.GetManager(), Build: answer.GetBuild(), Store: answer.GetStore(),
-		Namespaces: []namespaceStatusDocument{},
+		Problem: answer.GetProblem(), Namespaces: []namespaceStatusDocument{},
 	}
 	for _, n := range answer.GetNamespaces() {
 		document.Namespaces = append(document.Namespaces, namespaceStatusJSON(n))
@@ -56,6 +56,7 @@ type statusDocument struct {
 	Manager    string                    `json:"manager"` // the one that was asked
 	Build      string                    `json:"build"`
 	Store      string                    `json:"store"`
+	Problem    string                    `json:"problem,omitempty"` // why this is not all
 	Namespaces []namespaceStatusDocument `json:"namespaces"`
 }
 
@@ -91,6 +92,12 @@ func (d statusDocument) text() string {
 		{"build", shown(d.Build)},
 		{"store", shown(d.Store)},
 	}) + "\n"
+	if d.Problem != "" {
+		text += bad("Not all is known: ") + d.Problem + ".\n"
+	}
+	if len(d.Namespaces) == 0 && d.Problem != "" {
+		return text
+	}
 	if len(d.Namespaces) == 0 {
 		return text + namespacesDocument{}.text()
 	}

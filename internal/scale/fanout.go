@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -21,7 +20,7 @@ import (
 // A follower is a lookup reduced to its stream: it notes when it hears of a
 // change. Ten thousand whole lookups would measure themselves.
 type follower struct {
-	stream grpc.BidiStreamingClient[leaseholdv1.FollowRequest, leaseholdv1.FollowResponse]
+	stream grpc.ClientStream
 	heard  chan arrival
 }
 
@@ -58,7 +57,6 @@ func fanOut(ctx context.Context, s *system, lookups, conns int) error {
 		}
 	}()
 	for round := 1; round <= 10; round++ {
-		runtime.GC()
 		o, err := join(ctx, s, round)
 		if err != nil {
 			return err
@@ -101,12 +99,13 @@ func follow(ctx context.Context, s *system, lookups, conns int, running *sync.Wa
 			_ = conn.Close()
 		})
 		for range lookups / conns {
-			stream, err := leaseholdv1.NewLookupServiceClient(conn).Follow(ctx)
+			stream, err := conn.NewStream(ctx, &leaseholdv1.LookupService_ServiceDesc.Streams[0],
+				leaseholdv1.LookupService_Follow_FullMethodName, grpc.ForceCodecV2(newLean()))
 			if err != nil {
 				return nil, err
 			}
 			f := &follower{stream: stream, heard: make(chan arrival, 64)}
-			if err := stream.Send(&leaseholdv1.FollowRequest{Version: wire.Version, Namespace: "fanout", Seq: 1}); err != nil {
+			if err := stream.SendMsg(&leaseholdv1.FollowRequest{Version: wire.Version, Namespace: "fanout", Seq: 1}); err != nil {
 				return nil, err
 			}
 			running.Go(f.listen)
@@ -125,15 +124,13 @@ func follow(ctx context.Context, s *system, lookups, conns int, running *sync.Wa
 
 func (f *follower) listen() {
 	for {
-		message, err := f.stream.Recv()
-		if err != nil {
+		var message heardOf
+		if f.stream.RecvMsg(&message) != nil {
 			return
 		}
-		if u := message.GetUpdate(); u != nil {
-			select {
-			case f.heard <- arrival{u.GetLsn(), time.Now()}:
-			default:
-			}
+		select {
+		case f.heard <- arrival{message.lsn, time.Now()}:
+		default:
 		}
 	}
 }

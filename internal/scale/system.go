@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -54,13 +55,14 @@ func startSystem(ctx context.Context) (*system, error) {
 
 func (s *system) create(ctx context.Context, name string) error {
 	var err error
-	for range 100 { // until it leads
+	for range 500 { // until it leads
 		_, err = s.admin.CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{
 			Version: wire.Version, Namespace: &leaseholdv1.NamespaceConfig{Name: name},
 		})
 		if err == nil {
 			return nil
 		}
+		time.Sleep(10 * time.Millisecond)
 	}
 	return wire.ToError(err)
 }

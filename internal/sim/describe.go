@@ -24,7 +24,7 @@ func describe(what any) string {
 	case followRequest:
 		return fmt.Sprintf("follow request #%d at lsn %d", m.request.Seq, m.request.LSN)
 	case followReply:
-		return "to follow: " + describe(m.reply)
+		return fmt.Sprintf("to follow %s: %T", m.ns, m.event)
 	case protocol.NotLeader:
 		return fmt.Sprintf("not the leader, ask %q of term %d", m.Leader, m.Term)
 	case *storeAnswer:

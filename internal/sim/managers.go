@@ -6,7 +6,6 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
-	"github.com/leasehold-dev/leasehold/internal/machine/lookup"
 	"github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
 	"github.com/leasehold-dev/leasehold/internal/mono"
@@ -29,14 +28,14 @@ type managerHost struct {
 	// the lookups, then the managers that follow us.
 	heard []int64
 	// followers says, by manager, which process of it follows us.
-	followers []uint32
+	followers []followed
 }
 
 func (w *world) addManager(i int) {
 	m := &managerHost{host: w.addHost(fmt.Sprintf("manager%d", i)), world: w, index: i, id: storage.ManagerID(fmt.Sprintf("m%d", i))}
 	m.deliver = m.handle
 	m.heard = make([]int64, w.cfg.Lookups+w.cfg.Managers)
-	m.followers = make([]uint32, w.cfg.Managers)
+	m.followers = make([]followed, w.cfg.Managers)
 	w.managers = append(w.managers, m)
 }
 
@@ -106,7 +105,7 @@ func (m *managerHost) handle(what any) {
 		m.handleFollow(now, what)
 	case followReply:
 		if what.to == m && what.epoch == m.epoch {
-			m.do(m.node.Step(now, node.Followed{Namespace: what.reply.Namespace, Event: lookup.Reply{LookupReply: what.reply}}))
+			m.do(m.node.Step(now, node.Followed{Namespace: what.ns, Event: what.event}))
 		}
 	case slept:
 		m.do(m.node.Step(now, node.Slept{}))

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/machine/lookup"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
@@ -24,15 +25,22 @@ type (
 	followReply struct {
 		to    *managerHost
 		epoch uint32
-		reply *protocol.LookupReply
+		ns    leasehold.Namespace
+		event lookup.Event
 	}
 )
+
+// followed is who follows us, and what it last asked for.
+type followed struct {
+	epoch uint32
+	ns    leasehold.Namespace
+}
 
 // handleFollow is a question of another manager.
 func (m *managerHost) handleFollow(now mono.Instant, f followRequest) {
 	asked := *f.request
 	asked.Lookup = uint64(len(m.world.lookups) + f.from)
-	m.followers[f.from] = f.epoch
+	m.followers[f.from] = followed{f.epoch, f.request.Namespace}
 	m.heard[asked.Lookup] = m.world.now
 	m.do(m.node.Step(now, node.Lookup{LookupRequest: &asked}))
 }
@@ -45,11 +53,17 @@ func (m *managerHost) answer(to uint64, what any) {
 	case to < lookups:
 		w.net.send(m.endpoint, w.lookups[to].endpoint, what)
 	case to < lookups+uint64(len(w.managers)):
-		// A standby is told a hint too, but knows better: it follows whoever leads.
-		if reply, ok := what.(*protocol.LookupReply); ok {
-			i := to - lookups
-			w.net.send(m.endpoint, w.managers[i].endpoint, followReply{w.managers[i], m.followers[i], reply})
+		i := to - lookups
+		reply := followReply{to: w.managers[i], epoch: m.followers[i].epoch, ns: m.followers[i].ns}
+		switch what := what.(type) {
+		case *protocol.LookupReply:
+			reply.ns, reply.event = what.Namespace, lookup.Reply{LookupReply: what}
+		case protocol.NotLeader:
+			reply.event = lookup.Redirect{NotLeader: what}
+		case refused:
+			reply.event = lookup.Refused{Kind: what.kind}
 		}
+		w.net.send(m.endpoint, w.managers[i].endpoint, reply)
 	}
 }
 

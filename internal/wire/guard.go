@@ -28,11 +28,19 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	}
 	buf := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer buf.Free()
-	d := m.ProtoReflect().Descriptor()
-	if parts := countParts(buf.ReadOnlyData(), d, c.maxParts); parts > c.maxParts {
-		return leasehold.Errorf("decode", leasehold.Limit, string(d.Name()), "it has more than %d parts", c.maxParts)
+	if err := c.guard(buf.ReadOnlyData(), m.ProtoReflect().Descriptor()); err != nil {
+		return err
 	}
 	return proto.Unmarshal(buf.ReadOnlyData(), m)
+}
+
+// guard refuses a message with too many parts. Each takes two bytes at least,
+// so that a short message, which nearly all are, need not be counted.
+func (c codec) guard(b []byte, d protoreflect.MessageDescriptor) error {
+	if len(b)/2 > c.maxParts && countParts(b, d, c.maxParts) > c.maxParts {
+		return leasehold.Errorf("decode", leasehold.Limit, string(d.Name()), "it has more than %d parts", c.maxParts)
+	}
+	return nil
 }
 
 // countParts returns how many messages are in an encoded one of type d, at any

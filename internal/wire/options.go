@@ -29,8 +29,9 @@ const (
 )
 
 // maxStreams bounds the streams of one connection: one for each namespace that
-// a process takes part in, with room for those who share a connection.
-const maxStreams = 1024
+// a process takes part in, or that a standby follows, with room for those who
+// share a connection.
+const maxStreams = 8192
 
 // maxHeaders bounds the headers and trailers of a call, error details included.
 const maxHeaders = 32 << 10

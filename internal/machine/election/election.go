@@ -166,6 +166,7 @@ type attempt struct {
 	// sent is when it was first sent: authority counts from there.
 	sent  mono.Instant
 	doubt bool // its outcome is unknown: read
+	fails int  // how often it was
 }
 
 // A Machine is one manager's part in the election. It is not safe for
@@ -207,6 +208,15 @@ func (m *Machine) Leader() (storage.ManagerID, leasehold.Term) {
 		return "", m.record.Term
 	}
 	return m.record.Leader, m.record.Term
+}
+
+// Stale reports whether the leader, whoever it is, has not been seen to live for
+// as long as it may act.
+func (m *Machine) Stale(now mono.Instant) bool {
+	if m.leading {
+		return now >= m.until
+	}
+	return !m.known || m.record.Resigned || now >= m.seenAt.Add(m.wait())
 }
 
 // Drift returns the bound on how clocks differ in rate.
@@ -404,7 +414,18 @@ func (m *Machine) swapped(now mono.Instant, e Swapped) {
 	}
 	m.note(NoteSwapUnknown, uint64(e.Outcome), 0)
 	m.try.doubt = true
-	m.nextRead = now
+	m.nextRead = now.Add(m.forbearance(m.try.fails))
+	m.try.fails++
+}
+
+// forbearance is how long to wait before a swap that failed so often is looked
+// into: not at all the first time, and longer each time after that. A store that
+// refuses everything at once is not to be asked a thousand times a second.
+func (m *Machine) forbearance(fails int) time.Duration {
+	if fails == 0 {
+		return 0
+	}
+	return min(m.cfg.Poll, m.cfg.Poll/16<<min(fails-1, 4))
 }
 
 // won makes our swap count, from when it was first sent.

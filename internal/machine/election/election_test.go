@@ -290,7 +290,9 @@ func TestUnknownSwap(t *testing.T) {
 		}},
 		{"happens only when it is sent again", func(c *candidate) {
 			c.step(900*ms, election.Seen{}, "swap retried", "swap 0 for term 1 beat 1")
-			c.step(950*ms, conflict(), "swap unknown", "read afresh")
+			c.step(950*ms, conflict(), "swap unknown")
+			c.advance(980 * ms)
+			c.advance(982*ms, "read afresh") // a while later, for it is the second time
 			c.step(990*ms, seen(ours(1, 1, 1)), "swap found", "elected", "lead in term 1 until 3.000s")
 		}},
 		{"was beaten", func(c *candidate) {

@@ -24,7 +24,13 @@ func (m *Machine) committed(now mono.Instant, o storage.Outcome) {
 	// through. Only the log knows.
 	m.note(NoteCommitUnknown, "", uint64(m.batch.Prev), uint64(m.batch.Last()))
 	m.doubt = true
-	m.emit(ReadEnd{})
+	if m.fails++; m.fails == 1 {
+		m.emit(ReadEnd{})
+		return
+	}
+	// A store that refuses everything at once is not to be asked a thousand
+	// times a second.
+	m.reread = now.Add(min(m.cfg.Backoff/8<<min(m.fails-2, 3), m.cfg.Backoff))
 }
 
 // logEnd resolves a doubt about the batch under way.
@@ -53,7 +59,7 @@ func (m *Machine) logEnd(now mono.Instant, e LogEnd) {
 // record makes the committed batch part of the table and lets it be known.
 func (m *Machine) record(now mono.Instant) {
 	changes := m.batch.Changes
-	m.batch = nil
+	m.batch, m.fails = nil, 0
 	m.recorded += m.batchFreed
 	m.snapshot = nil
 	for i := range changes {

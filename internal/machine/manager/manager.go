@@ -67,6 +67,7 @@ type Machine struct {
 	batchFreed uint64
 	sentAt     mono.Instant // when it was first sent
 	doubt      bool         // its outcome is unknown
+	fails      int          // how often it was unknown
 	reread     mono.Instant // when to read the log's end again
 
 	wake mono.Instant // no deadline is earlier

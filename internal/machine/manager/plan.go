@@ -22,6 +22,9 @@ func (m *Machine) plan(now mono.Instant) {
 	if m.replan && now >= max(m.replanAt, m.gatherUntil) {
 		m.redraw(now)
 	}
+	if m.replan {
+		m.wakeAt(max(m.replanAt, m.gatherUntil))
+	}
 	if !m.rescan && len(m.freed) == 0 {
 		m.compact()
 		return
@@ -58,11 +61,17 @@ func (m *Machine) lostMember() {
 	m.gatherUntil = 0
 }
 
+// limits is what an assignment must keep to. An owner may hold more leases than
+// the plan has ranges for it, of different generations side by side.
+func (m *Machine) limits() partition.Limits {
+	return partition.Limits{MaxRanges: m.cfg.Limits.Ranges, MaxPerOwner: max(1, m.cfg.Limits.Leases/2)}
+}
+
 // redraw asks the policy what it wants, now that the members have changed.
 func (m *Machine) redraw(now mono.Instant) {
 	m.replan = false
 	m.gatherUntil = 0
-	in := partition.Input{Current: m.current, Limits: partition.Limits{MaxRanges: m.cfg.Limits.Ranges}}
+	in := partition.Input{Current: m.current, Limits: m.limits()}
 	for _, s := range m.seats {
 		if s.incumbent.member() {
 			in.Members = append(in.Members, partition.Member{Owner: s.owner, Weight: s.incumbent.holder.Weight})

@@ -93,6 +93,9 @@ type (
 		To        storage.ManagerID
 		Request   *protocol.LookupRequest
 	}
+	// Unfollow says that nobody asks for a namespace any more: what [Follow] has
+	// opened for it can be closed.
+	Unfollow struct{ Namespace leasehold.Namespace }
 	// RedirectOwner tells an owner that we do not lead.
 	RedirectOwner struct {
 		Session leasehold.Session
@@ -143,6 +146,7 @@ func (LoadCatalog) nodeAction()    {}
 func (Load) nodeAction()           {}
 func (Settle) nodeAction()         {}
 func (Follow) nodeAction()         {}
+func (Unfollow) nodeAction()       {}
 func (RedirectOwner) nodeAction()  {}
 func (RedirectLookup) nodeAction() {}
 func (RefuseOwner) nodeAction()    {}

@@ -229,7 +229,7 @@ func (n *fuzzedNode) check(a node.Action) {
 		if n.term == 0 || a.Why == nil {
 			n.t.Fatalf("in term %d it parks %q: %v", n.term, a.Namespace, a.Why)
 		}
-	case node.Follow, node.Answer, node.Relay, node.Note:
+	case node.Follow, node.Unfollow, node.Answer, node.Relay, node.Note:
 		n.relays(a)
 	default:
 		n.t.Fatalf("it wants %T", a)

@@ -148,6 +148,16 @@ func (m *Machine) Leads(now mono.Instant) bool { return m.election.Leads(now) }
 // Leader returns who leads and in which term, as far as we know.
 func (m *Machine) Leader() (storage.ManagerID, leasehold.Term) { return m.election.Leader() }
 
+// Living returns who leads, as far as we know, and "" if that one has not been
+// seen to live for as long as it may act.
+func (m *Machine) Living(now mono.Instant) storage.ManagerID {
+	id, _ := m.election.Leader()
+	if m.election.Stale(now) || id == m.cfg.Election.Self && !m.election.Leads(now) {
+		return ""
+	}
+	return id
+}
+
 // Step handles an event that happened at now, and all time that has passed.
 // It returns what to do, in order, and when to call Advance at the latest.
 func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {

@@ -78,6 +78,16 @@ func (m *Machine) relay(now mono.Instant, l Lookup) {
 	m.stepRelay(now, f, relay.Ask{LookupRequest: l.LookupRequest})
 }
 
+// turn tells a lookup that we cannot answer it: because the leader will not
+// serve the namespace, or because too many wait already.
+func (m *Machine) turn(f *follower, lookup uint64) {
+	if f.refused != nil {
+		m.emit(RefuseLookup{lookup, f.refused})
+		return
+	}
+	m.emit(RedirectLookup{lookup, m.notLeader()})
+}
+
 // followed is what the leader says to us as one who follows.
 func (m *Machine) followed(now mono.Instant, e Followed) {
 	i, ok := search(m.relays, (*follower).name, e.Namespace)
@@ -106,7 +116,13 @@ func (m *Machine) sleptRelays(now mono.Instant) {
 // advanceRelays lets time pass for those we follow, and forgets those that
 // nobody asks for.
 func (m *Machine) advanceRelays(now mono.Instant) mono.Instant {
-	m.relays = slices.DeleteFunc(m.relays, func(f *follower) bool { return now.Sub(f.asked) > m.cfg.RelayIdle })
+	m.relays = slices.DeleteFunc(m.relays, func(f *follower) bool {
+		idle := now.Sub(f.asked) > m.cfg.RelayIdle
+		if idle {
+			m.emit(Unfollow{f.ns})
+		}
+		return idle
+	})
 	wake := mono.Never
 	for _, f := range m.relays {
 		if now >= f.wake {
@@ -134,7 +150,7 @@ func (m *Machine) stepRelay(now mono.Instant, f *follower, e relay.Event) {
 		case relay.Answer:
 			m.emit(Answer{a.Lookup, a.Reply})
 		case relay.Turned:
-			m.emit(RedirectLookup{a.Lookup, m.notLeader()})
+			m.turn(f, a.Lookup)
 		case relay.Broadcast:
 			m.emit(Relay{f.ns, a.Reply})
 		case relay.Note:

@@ -165,6 +165,9 @@ func (m *Machine) follow(now mono.Instant, e lookup.Event) ([]Action, mono.Insta
 			m.emit(Note{a})
 		}
 	}
+	if _, refused := e.(lookup.Refused); refused && m.table == nil {
+		m.turnWaiting()
+	}
 	if e != nil {
 		m.answerWaiting(now)
 	}
@@ -227,6 +230,14 @@ func (m *Machine) answer(now mono.Instant, r *protocol.LookupRequest) bool {
 	}
 	m.emit(Answer{r.Lookup, reply})
 	return true
+}
+
+// turnWaiting turns away those who wait for a table that there will not be.
+func (m *Machine) turnWaiting() {
+	for _, r := range m.waiting {
+		m.emit(Turned{r.Lookup})
+	}
+	m.waiting = nil
 }
 
 // answerWaiting answers those whom we have kept waiting.

@@ -139,7 +139,10 @@ type GetStatusResponse struct {
 	LedFor     int64              `protobuf:"varint,6,opt,name=led_for,json=ledFor,proto3" json:"led_for,omitempty"`
 	Namespaces []*NamespaceStatus `protobuf:"bytes,7,rep,name=namespaces,proto3" json:"namespaces,omitempty"`
 	// Where the table is kept, in words: "etcd, embedded, 3 members".
-	Store         string `protobuf:"bytes,8,opt,name=store,proto3" json:"store,omitempty"`
+	Store string `protobuf:"bytes,8,opt,name=store,proto3" json:"store,omitempty"`
+	// Why this is not the whole truth, in words: there is no leader, or it does not
+	// answer. The namespaces are then not known.
+	Problem       string `protobuf:"bytes,9,opt,name=problem,proto3" json:"problem,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -226,6 +229,13 @@ func (x *GetStatusResponse) GetNamespaces() []*NamespaceStatus {
 func (x *GetStatusResponse) GetStore() string {
 	if x != nil {
 		return x.Store
+	}
+	return ""
+}
+
+func (x *GetStatusResponse) GetProblem() string {
+	if x != nil {
+		return x.Problem
 	}
 	return ""
 }
@@ -1414,7 +1424,9 @@ type ListHistoryResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Entries []*HistoryEntry        `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
 	// The store has forgotten what was before the last entry.
-	Truncated     bool `protobuf:"varint,2,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	Truncated bool `protobuf:"varint,2,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	// There are more entries than were asked for.
+	More          bool `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1459,6 +1471,13 @@ func (x *ListHistoryResponse) GetEntries() []*HistoryEntry {
 func (x *ListHistoryResponse) GetTruncated() bool {
 	if x != nil {
 		return x.Truncated
+	}
+	return false
+}
+
+func (x *ListHistoryResponse) GetMore() bool {
+	if x != nil {
+		return x.More
 	}
 	return false
 }
@@ -2173,7 +2192,7 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"\x18leasehold/v1/admin.proto\x12\fleasehold.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18leasehold/v1/lease.proto\x1a\x18leasehold/v1/table.proto\",\n" +
 	"\x10GetStatusRequest\x12\x18\n" +
-	"\aversion\x18\x01 \x01(\rR\aversion\"\xf7\x01\n" +
+	"\aversion\x18\x01 \x01(\rR\aversion\"\x91\x02\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x12\n" +
@@ -2184,7 +2203,8 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"namespaces\x18\a \x03(\v2\x1d.leasehold.v1.NamespaceStatusR\n" +
 	"namespaces\x12\x14\n" +
-	"\x05store\x18\b \x01(\tR\x05store\"\xf6\x01\n" +
+	"\x05store\x18\b \x01(\tR\x05store\x12\x18\n" +
+	"\aproblem\x18\t \x01(\tR\aproblem\"\xf6\x01\n" +
 	"\x0fNamespaceStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05ready\x18\x02 \x01(\bR\x05ready\x12\x18\n" +
@@ -2263,10 +2283,11 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x10\n" +
 	"\x03key\x18\x03 \x01(\x06R\x03key\x12\x12\n" +
-	"\x04most\x18\x04 \x01(\rR\x04most\"i\n" +
+	"\x04most\x18\x04 \x01(\rR\x04most\"}\n" +
 	"\x13ListHistoryResponse\x124\n" +
 	"\aentries\x18\x01 \x03(\v2\x1a.leasehold.v1.HistoryEntryR\aentries\x12\x1c\n" +
-	"\ttruncated\x18\x02 \x01(\bR\ttruncated\"\xfe\x01\n" +
+	"\ttruncated\x18\x02 \x01(\bR\ttruncated\x12\x12\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\"\xfe\x01\n" +
 	"\fHistoryEntry\x12\x10\n" +
 	"\x03lsn\x18\x01 \x01(\x04R\x03lsn\x12*\n" +
 	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12,\n" +

@@ -205,20 +205,57 @@ func (*FollowResponse_Refusal) isFollowResponse_Kind() {}
 
 // An Update brings a lookup up to lsn: by changes, if it is at changes.from or
 // later, or by a table. With neither, it says that lsn is the newest.
+//
+// On the wire a FollowResponse may have its update twice, in two parts of one
+// message, the second with echo and age alone. That is ordinary protobuf: a
+// parser merges the two, and what comes later replaces what came before.
+//
+// A lookup
+//
+//  1. MUST number its questions from 1, rising, and remember when it sent the
+//     newest one, read on a monotonic clock before sending;
+//  2. MUST drop an Update if namespace is not its own, or if its term is lower
+//     than the highest heard;
+//  3. MUST NOT go back: it drops a table whose lsn is not above that of its own,
+//     and skips changes up to its own. If it has no table, it takes any. An
+//     answer without a table, at lsn 0, means that the table is empty;
+//  4. MUST apply changes one by one, in order and without gaps. If changes.from
+//     is above its own lsn, some are missing: it applies none, and asks. If one
+//     does not fit the table, because a range is granted that is held, or
+//     vacated under a generation that does not hold it, or because a generation
+//     that is granted is not above all before it, it applies none of the
+//     message, nor any later one, and asks with lsn 0 for a table;
+//  5. MUST report a loss for each change that it applies and that vacates a
+//     range; and, when a table replaces its own, for each range whose lost is
+//     above the lsn of the table before;
+//  6. MUST take for proof that it knows everything only an Update whose echo is
+//     the seq of its newest question, and only once it has reached lsn. Then it
+//     knows all that was committed until age before it sent that question, on
+//     its own clock. An older proof replaces none;
+//  7. MUST report all keys as lost when the newest proof is older than the bound
+//     that it keeps (30 s by default), and again each time the bound has passed
+//     while that is so: some losses may have gone unheard;
+//  8. MUST do the same at once when its computer was suspended, or its clock may
+//     have stood still for another reason; and MUST then take no answer to a
+//     question that it sent before that for proof, which a new question sees to.
 type Update struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// The manager that speaks: the address at which it can be reached.
 	Manager string `protobuf:"bytes,2,opt,name=manager,proto3" json:"manager,omitempty"`
-	// The term of the leader whose table this is.
+	// The term of the leader whose table this is, from 1. Rule 2.
 	Term uint64 `protobuf:"varint,3,opt,name=term,proto3" json:"term,omitempty"`
-	// The question answered; 0 if the manager speaks unasked.
+	// The question answered; 0 if the manager speaks unasked. Rule 6.
 	Echo uint64 `protobuf:"varint,4,opt,name=echo,proto3" json:"echo,omitempty"`
-	Lsn  uint64 `protobuf:"varint,5,opt,name=lsn,proto3" json:"lsn,omitempty"`
+	// The last change that the lookup has when it has taken up this message:
+	// table.lsn, or changes.from plus the number of changes. Rules 3 and 4.
+	Lsn uint64 `protobuf:"varint,5,opt,name=lsn,proto3" json:"lsn,omitempty"`
 	// How old the manager's own knowledge may be when it answers, in nanoseconds
 	// on any clock: a leader may have a commit under way of which it does not know
 	// whether it has happened, and a standby knows what the leader last told it.
-	Age           int64    `protobuf:"varint,6,opt,name=age,proto3" json:"age,omitempty"`
+	// Not negative. Rule 6.
+	Age int64 `protobuf:"varint,6,opt,name=age,proto3" json:"age,omitempty"`
+	// At most one of the two.
 	Changes       *Changes `protobuf:"bytes,7,opt,name=changes,proto3" json:"changes,omitempty"`
 	Table         *Table   `protobuf:"bytes,8,opt,name=table,proto3" json:"table,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -1,0 +1,172 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// A fullStore refuses to write, and does so at once, as a full etcd does.
+type fullStore struct {
+	store.Store
+	full   atomic.Bool
+	writes atomic.Int64
+}
+
+func (s *fullStore) refuses() bool {
+	if !s.full.Load() {
+		return false
+	}
+	s.writes.Add(1)
+	return true
+}
+
+func (s *fullStore) Swap(ctx context.Context, prev storage.Version, next storage.Record) (storage.Version, storage.Outcome, error) {
+	if s.refuses() {
+		return 0, storage.Unknown, errors.New("no space")
+	}
+	return s.Store.Swap(ctx, prev, next)
+}
+
+func (s *fullStore) Append(ctx context.Context, b *storage.Batch) (storage.Outcome, error) {
+	if s.refuses() {
+		return storage.Unknown, errors.New("no space")
+	}
+	return s.Store.Append(ctx, b)
+}
+
+// A store that refuses everything at once is asked again and again, but not in
+// a frenzy, and once it takes writes again everything goes on.
+func TestFullStore(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		full := &fullStore{}
+		c.wrap = func(s store.Store) store.Store {
+			full.Store = s
+			return full
+		}
+		c.start("m1")
+		c.create("m1", pool())
+		a := c.join("a")
+		eventually(t, 5*time.Second, "a has everything", func() bool { return complete(a) })
+		full.full.Store(true)
+		c.leave(a) // something to write
+		full.writes.Store(0)
+		time.Sleep(10 * time.Second)
+		if n := full.writes.Load(); n == 0 || n > 300 {
+			t.Errorf("in 10 s it was asked to write %d times, want a few times a second", n)
+		}
+		full.full.Store(false)
+		b := c.join("b")
+		eventually(t, 30*time.Second, "b has everything", func() bool { return complete(b) })
+	})
+}
+
+// Whoever creates a namespace and goes away before the answer has created it
+// all the same, and the leader knows.
+func TestCallerGoesAway(t *testing.T) {
+	for attempt := range 8 {
+		t.Run(fmt.Sprint(attempt), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, c *cluster) {
+				slow := &slowCatalog{}
+				c.wrap = func(s store.Store) store.Store {
+					slow.Store = s
+					return slow
+				}
+				c.start("m1")
+				eventually(t, 5*time.Second, "m1 leads", func() bool { return c.status("m1").GetLeader() == addr("m1") })
+				ctx, cancel := context.WithCancel(t.Context())
+				slow.saved = cancel
+				_, err := c.admin("m1").CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: pool()})
+				if err == nil {
+					t.Fatal("it was to go away before the answer")
+				}
+				eventually(t, 5*time.Second, "the leader leads the namespace", func() bool { return len(c.status("m1").GetNamespaces()) == 1 })
+			})
+		})
+	}
+}
+
+// A slowCatalog lets the caller go away when its write is done.
+type slowCatalog struct {
+	store.Store
+	saved func()
+}
+
+func (s *slowCatalog) SaveCatalog(ctx context.Context, next *storage.Catalog) (storage.Outcome, error) {
+	outcome, err := s.Store.SaveCatalog(ctx, next)
+	s.saved()
+	synctest.Wait()
+	return outcome, err
+}
+
+// When a namespace was created, the leader knows it, whatever else it has to do.
+func TestCreatedMeansKnown(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		c.start("m1")
+		for i := range 50 {
+			name := fmt.Sprintf("ns%d", i)
+			for range 20 { // what must not come between
+				go c.follow(addr("m1"), "made-up")
+			}
+			c.create("m1", &leaseholdv1.NamespaceConfig{Name: name})
+			if found := len(c.status("m1").GetNamespaces()); found != i+1 {
+				t.Fatalf("after %d were created, the leader knows %d", i+1, found)
+			}
+		}
+	})
+}
+
+// follow asks a manager for a table once.
+func (c *cluster) follow(at string, ns leasehold.Namespace) {
+	conn, err := grpc.NewClient("passthrough:///"+at, append(wire.DialOptions(), c.dialOptions()...)...)
+	if err != nil {
+		return
+	}
+	defer conn.Close() //nolint:errcheck // nothing is under way
+	ctx, cancel := context.WithTimeout(c.t.Context(), time.Second)
+	defer cancel()
+	stream, err := leaseholdv1.NewLookupServiceClient(conn).Follow(ctx)
+	if err == nil && stream.Send(&leaseholdv1.FollowRequest{Version: wire.Version, Namespace: string(ns), Seq: 1}) == nil {
+		_, _ = stream.Recv()
+	}
+}
+
+// A standby follows what its lookups ask for, and no longer than they do:
+// whatever names they make up.
+func TestStandbyForgets(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		c.start("m1")
+		c.start("m2")
+		c.create("m1", pool())
+		for i := range 100 {
+			c.follow(addr("m2"), leasehold.Namespace(fmt.Sprintf("made-up-%d", i)))
+		}
+		if n := feeds(); n == 0 {
+			t.Error("nothing is followed: the test has lost its sense")
+		}
+		time.Sleep(5 * time.Minute)
+		if n := feeds(); n != 0 {
+			t.Errorf("%d tables are still followed, although nobody asks for them", n)
+		}
+	})
+}
+
+// feeds counts the streams on which standbys follow leaders.
+func feeds() int {
+	buf := make([]byte, 16<<20)
+	return strings.Count(string(buf[:runtime.Stack(buf, true)]), "(*feeds).run(")
+}
