@@ -38,9 +38,11 @@ func Attempts(n int) DoOption { return func(p *policy) { p.attempts = max(1, n) 
 
 // Do calls f with the address of the server that owns the key, and again, after
 // a backoff, for as long as it was not the owner: if f returns an error of kind
-// [leasehold.NotOwner] or [leasehold.NoOwner], be it in a gRPC status, or if
-// nobody owns the key for now. It tries again early when the table gives the key
-// to another owner.
+// [leasehold.NotOwner] or [leasehold.NoOwner], or if nobody owns the key for now.
+// It tries again early when the table gives the key to another owner.
+//
+// How a server says over the wire that it is not the owner is the application's
+// choice; f makes the error from it, with [leasehold.Errorf] or as the bare kind.
 //
 // A server that was [leasehold.NotOwner] may have begun to carry the request
 // out, on state that will be discarded: see the obligations in package
@@ -102,7 +104,8 @@ func (l *Lookup) try(ctx context.Context, s *snapshot, key leasehold.Key, f func
 	return f(ctx, addr)
 }
 
-// kindOf is the kind of an error of f, which may be a gRPC status.
+// kindOf is the kind of an error of f. A gRPC status may have one in its details,
+// as the managers' have; otherwise its code says whether its server was there.
 func kindOf(err error) leasehold.Kind {
 	if kind := leasehold.KindOf(err); kind != leasehold.Other {
 		return kind

@@ -1,4 +1,13 @@
 package lookup
 
-// WakeUp is what happens after the computer was suspended.
-func (l *Lookup) WakeUp() { l.follower.slept() }
+import (
+	"context"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
+
+// OpenOn is Open on a computer that sleeps as s says.
+func OpenOn(ctx context.Context, cfg Config, s clock.Source) (*Lookup, error) {
+	c := clock.New()
+	return open(ctx, cfg, c, clock.NewDetectorOf(c, s))
+}

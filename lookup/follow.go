@@ -26,18 +26,20 @@ type (
 // them and their answers to it, and does what it decides.
 type follower struct {
 	lookup  *Lookup
-	machine *machine.Machine // only the driver's goroutine may use it
+	machine *machine.Machine                               // only the driver's goroutine may use it
+	woken   *driver.Wakeful[machine.Event, machine.Action] // the same, which hears of a sleep first
 	driver  *driver.Driver[machine.Event, machine.Action]
 	link    *link.Link[question, answer]
 	asker   *asker
 	said    *sayings
+	broken  hints // that a connection broke: these do not fade
 }
 
 // queue bounds the messages that wait for the machine; then their streams do.
 const queue = 16
 
 func newFollower(l *Lookup) (*follower, error) {
-	f := &follower{lookup: l, said: newSayings(l.cfg.Managers)}
+	f := &follower{lookup: l, said: newSayings(l.cfg.Managers), broken: hints{longest: shortestHint}}
 	var err error
 	f.machine, err = machine.New(l.clock.Now(), machine.Config{
 		Namespace: l.cfg.Namespace,
@@ -50,7 +52,8 @@ func newFollower(l *Lookup) (*follower, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.driver = driver.New(l.clock, f.machine, queue, f.act)
+	f.woken = driver.Woken[machine.Event, machine.Action](f.machine, l.detector, machine.Slept{})
+	f.driver = driver.New[machine.Event, machine.Action](l.clock, f.woken, queue, f.act)
 	dial := append(wire.DialOptions(), grpc.WithTransportCredentials(l.cfg.Credentials))
 	f.link = link.New(link.Config[question, answer]{
 		Managers:    l.cfg.Managers,
@@ -91,10 +94,18 @@ func (f *follower) act(now mono.Instant, actions []machine.Action) {
 			f.log(a)
 		}
 	}
-	age, _ := f.machine.Age(now)
-	f.lookup.fresh.Store(int64(now.Add(-age)))
+	f.publishAge(now)
 	if newest != nil || len(losses) > 0 {
 		f.lookup.outbox.put(newest, losses)
+	}
+}
+
+// publishAge makes known how old the table may be.
+func (f *follower) publishAge(now mono.Instant) {
+	age, _ := f.machine.Age(now)
+	k := known{at: now.Add(-age), epoch: f.woken.Epoch()}
+	if k != *f.lookup.known.Load() {
+		f.lookup.known.Store(&k)
 	}
 }
 
@@ -136,7 +147,9 @@ func (f *follower) receive(from string, a *answer) {
 // so we ask at once.
 func (f *follower) down(from string, why error) {
 	f.failed(from, wire.ToError(why))
-	f.lookup.Refresh()
+	if f.broken.take(f.lookup.clock.Now(), 0) {
+		f.refresh()
+	}
 }
 
 // refused hears that a manager will not serve us. If no other is left to be
@@ -163,8 +176,8 @@ func (f *follower) failed(from string, why error) bool {
 	return f.asker.failed(from)
 }
 
-// slept tells the machine that the clock stood still.
-func (f *follower) slept() { f.driver.Post(f.lookup.ctx, machine.Slept{}) }
+// slept wakes the machine, which looks at the detector before anything else.
+func (f *follower) slept() { _ = f.driver.Do(f.lookup.ctx, func(mono.Instant) {}) }
 
 // refresh tells the machine to ask. If its queue is full, it is hearing from
 // managers as it is.

@@ -18,12 +18,13 @@ const opOpen = "open lookup"
 // from many goroutines at once. Those that read the table, from Find to
 // Changed, go on answering from the last one after Close.
 type Lookup struct {
-	cfg   Config
-	clock *clock.Clock
+	cfg      Config
+	clock    *clock.Clock
+	detector *clock.Detector
 
 	current atomic.Pointer[snapshot] // not nil once Open has returned
-	fresh   atomic.Int64             // the mono.Instant at which the table was last known to be complete
-	hinted  atomic.Int64             // the mono.Instant of the last Refresh that was passed on
+	known   atomic.Pointer[known]
+	hints   hints
 
 	outbox   *outbox
 	losses   *lossLog
@@ -44,18 +45,23 @@ type Lookup struct {
 // such namespace, and with [leasehold.Unavailable] if the context ends first,
 // saying what was heard from each manager.
 func Open(ctx context.Context, cfg Config) (*Lookup, error) {
+	c := clock.New()
+	return open(ctx, cfg, c, clock.NewDetector(c))
+}
+
+func open(ctx context.Context, cfg Config, c *clock.Clock, d *clock.Detector) (*Lookup, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
 	l := &Lookup{
-		cfg:     cfg,
-		clock:   clock.New(),
+		cfg: cfg, clock: c, detector: d,
+		hints:   hints{longest: cfg.Poll},
 		outbox:  newOutbox(cfg.KeepLosses),
 		losses:  newLossLog(cfg.KeepLosses),
 		ready:   make(chan struct{}),
 		refused: make(chan error, 1),
 	}
-	l.hinted.Store(int64(mono.Instant(0).Add(-refreshEvery)))
+	l.known.Store(&known{})
 	var err error
 	if l.follower, err = newFollower(l); err != nil {
 		return nil, err
@@ -63,7 +69,7 @@ func Open(ctx context.Context, cfg Config) (*Lookup, error) {
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.running.Go(func() { l.follower.run(l.ctx) })
 	l.running.Go(func() { l.publish(l.ctx) })
-	l.running.Go(func() { clock.NewDetector(l.clock).Watch(l.ctx, l.follower.slept) })
+	l.running.Go(func() { d.Watch(l.ctx, l.follower.slept) })
 
 	select {
 	case <-l.ready:
@@ -137,9 +143,22 @@ func (l *Lookup) LSN() leasehold.LSN { return l.current.Load().table.LSN() }
 
 // Age returns how old the table may be: for how long it has not been known to
 // be complete. While a manager answers that stays below a poll and a bit; a
-// health check may compare it with Config.Stale.
+// health check may compare it with Config.Stale. After the computer was suspended
+// it is at least that, until a manager has answered: for how long the clock
+// stood still cannot be told.
 func (l *Lookup) Age() time.Duration {
-	return max(0, l.clock.Now().Sub(mono.Instant(l.fresh.Load())))
+	k, now := l.known.Load(), l.clock.Now()
+	age := max(0, now.Sub(k.at))
+	if l.detector.Epoch(now) != k.epoch {
+		return max(age, l.cfg.Stale)
+	}
+	return age
+}
+
+// known is when the table was last known to be complete. It is immutable.
+type known struct {
+	at    mono.Instant
+	epoch uint64 // of the sleep detector: a sleep makes it worthless
 }
 
 // Ready reports whether the table is as good as can be: known to be complete
@@ -152,16 +171,15 @@ func (l *Lookup) Ready() bool { return l.Age() < l.cfg.Stale }
 // unnoticed.
 func (l *Lookup) Changed() <-chan struct{} { return l.current.Load().superseded }
 
-// refreshEvery bounds how often hints are passed on. A server that dies under
-// load brings hints from thousands of callers, and one question answers all.
-const refreshEvery = 100 * time.Millisecond
-
 // Refresh hints that the table is out of date, because a server that it names
 // was not the owner, or not there. It does not wait. Changes arrive without it,
 // so that a hint is only of use if one was missed. Do calls it by itself.
+//
+// It may be called as often as callers like: a manager is asked at most ten times
+// a second because of it, and as long as the table does not change less and less
+// often, down to once in Config.Poll.
 func (l *Lookup) Refresh() {
-	now, last := l.clock.Now(), l.hinted.Load()
-	if now.Sub(mono.Instant(last)) >= refreshEvery && l.hinted.CompareAndSwap(last, int64(now)) {
+	if l.hints.take(l.clock.Now(), l.LSN()) {
 		l.follower.refresh()
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -328,25 +329,45 @@ func longStory(n int) []table.Change {
 	return changes
 }
 
-// A computer that was suspended cannot tell for how long: everything is
-// reported as lost, and a manager is asked at once.
+// laptop is a computer that can be suspended.
+type laptop struct{ slept atomic.Int64 }
+
+func (l *laptop) Offset() time.Duration            { return time.Duration(l.slept.Load()) }
+func (l *laptop) Suspended() (time.Duration, bool) { return time.Duration(l.slept.Load()), true }
+func (l *laptop) Tolerance() time.Duration         { return time.Millisecond }
+
+// A computer that was suspended cannot tell for how long. The first question
+// after that says so; everything is reported as lost, and a manager is asked at
+// once.
 func TestSlept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
 		m := g.start("m", 1)
-		l := g.open(g.config("m"))
+		computer := &laptop{}
+		l, err := lookup.OpenOn(t.Context(), g.config("m"), computer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close() //nolint:errcheck // it never fails
 		r := read(l.Losses(t.Context()))
 		elapse(time.Second)
+		if l.Age() > 2*time.Second || !l.Ready() {
+			t.Fatalf("before: age %v, ready %t", l.Age(), l.Ready())
+		}
 		m.fallSilent()
-		l.WakeUp()
+		computer.slept.Store(int64(time.Hour))
+		time.Sleep(20 * time.Microsecond) // waking up takes longer
+		if l.Age() < 30*time.Second || l.Ready() {
+			t.Errorf("at once: age %v, ready %t", l.Age(), l.Ready())
+		}
 		r.want(t, leasehold.Loss{Range: leasehold.All, Cause: leasehold.CauseContact, LSN: 1})
-		if l.Age() < 30*time.Second {
-			t.Errorf("age is %v", l.Age())
+		if l.Age() < 30*time.Second || l.Ready() {
+			t.Errorf("when the machine knows: age %v, ready %t", l.Age(), l.Ready())
 		}
 		m.lead(1)
 		elapse(time.Second)
-		if l.Age() > time.Second {
-			t.Errorf("once a manager answers, age is %v", l.Age())
+		if l.Age() > time.Second || !l.Ready() {
+			t.Errorf("once a manager answers: age %v, ready %t", l.Age(), l.Ready())
 		}
 	})
 }

@@ -61,6 +61,8 @@ type group struct {
 	t  *testing.T
 	mu sync.Mutex
 	at map[string]*manager
+	// conns are all that were made, for forgetConns.
+	conns []*fadingConn
 }
 
 func newGroup(t *testing.T) *group { return &group{t: t, at: make(map[string]*manager)} }
@@ -74,7 +76,15 @@ func (g *group) dial(ctx context.Context, addr string) (net.Conn, error) {
 	if m == nil {
 		return nil, errNobodyThere
 	}
-	return m.listener.DialContext(ctx)
+	conn, err := m.listener.DialContext(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &fadingConn{Conn: conn}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.conns = append(g.conns, c)
+	return c, nil
 }
 
 // config is that of a lookup which knows the managers by these addresses.

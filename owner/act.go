@@ -14,6 +14,7 @@ import (
 // act carries out what the machine has decided, on the driver's goroutine.
 func (o *Owner) act(now mono.Instant, actions []machine.Action) {
 	changes := false
+	var ended []revocation
 	for _, a := range actions {
 		switch a := a.(type) {
 		case machine.Publish:
@@ -23,7 +24,7 @@ func (o *Owner) act(now mono.Instant, actions []machine.Action) {
 			o.settle(a.Request)
 			o.link.Send(string(a.To), o.request(now, a.Request))
 		case machine.RevokedLeases:
-			o.callbacks.because(a.Leases, a.Cause)
+			ended = append(ended, revocation{a.Leases, a.Cause})
 		case machine.GrantedLeases: // the callbacks see it by what is published
 		case machine.FindPredecessor:
 			o.findPredecessor(a.Incumbent)
@@ -34,7 +35,7 @@ func (o *Owner) act(now mono.Instant, actions []machine.Action) {
 		}
 	}
 	if changes {
-		o.callbacks.tell(o.holding.Load().areas.held)
+		o.callbacks.change(o.holding.Load().areas.held, ended)
 	}
 }
 
@@ -100,6 +101,10 @@ func (o *Owner) refuse(kind leasehold.Kind, why error) {
 func (o *Owner) findPredecessor(incumbent *table.Holder) {
 	if o.unsettled != nil {
 		o.unsettled()
+		o.unsettled = nil
+	}
+	if o.cfg.WaitForPredecessor || !sameHost(incumbent.Addr, o.cfg.Addr) {
+		return
 	}
 	ctx, cancel := context.WithCancel(o.ctx)
 	o.unsettled = cancel

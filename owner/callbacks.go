@@ -16,10 +16,11 @@ const hangs = 10 * time.Second
 // callbacks tell the application what it has and no longer has, on a goroutine
 // of their own.
 //
-// What waits to be told is not a queue of events but the difference between
-// what the application was told last and what is held now. So it is bounded
-// however slow the application is, and nothing is missing from it: a lease that
-// came and went meanwhile is one that the application never knew of.
+// What waits to be told is not a queue of events. It is the difference between
+// what the application was told last and what is held now, and besides that the
+// leases that came and went meanwhile: the application was never told of those,
+// but may have found them with Check. So nothing is missing from it, and it is
+// bounded however slow the application is: see passing.
 type callbacks struct {
 	onGrant  func([]leasehold.Lease)
 	onRevoke func([]leasehold.Lease, leasehold.Cause)
@@ -28,9 +29,10 @@ type callbacks struct {
 	ended    chan struct{}
 
 	mu     sync.Mutex
-	held   []leasehold.Lease // immutable
-	told   []leasehold.Lease // immutable
-	causes map[leasehold.Generation]leasehold.Cause
+	held   []leasehold.Lease                        // immutable
+	told   []leasehold.Lease                        // immutable
+	causes map[leasehold.Generation]leasehold.Cause // of leases in told
+	passed passing
 	last   bool   // nothing will change any more
 	now    string // the callback that is being called
 }
@@ -52,35 +54,22 @@ func newCallbacks(cfg *Config, logger *slog.Logger) *callbacks {
 
 func (c *callbacks) start() { go c.run() }
 
-// because remembers why leases end. If parts of a lease end for different
-// reasons before the application has been told, the last one is told. It comes
-// before tell, so that the reason is there when it is needed.
-func (c *callbacks) because(leases []leasehold.Lease, cause leasehold.Cause) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, l := range leases {
-		c.causes[l.Generation] = cause
-	}
-	if len(c.causes) > 2*len(c.told)+len(leases) {
-		c.prune()
-	}
-}
-
-// prune forgets why leases ended that the application does not know of.
-func (c *callbacks) prune() {
-	known := make(map[leasehold.Generation]leasehold.Cause, len(c.told))
-	for _, l := range c.told {
-		if cause, ok := c.causes[l.Generation]; ok {
-			known[l.Generation] = cause
-		}
-	}
-	c.causes = known
-}
-
-// tell says what is held now. It does not wait.
-func (c *callbacks) tell(held []leasehold.Lease) {
+// change says what is held now, and what has ended on the way to it, as one: who
+// sees that a lease is gone also sees why. It does not wait.
+//
+// If parts of a lease end for different reasons before the application has been
+// told, the last one is told.
+func (c *callbacks) change(held []leasehold.Lease, ended []revocation) {
 	c.mu.Lock()
 	c.held = held
+	for _, e := range ended {
+		unknown := protocol.Missing(e.leases, c.told)
+		for _, l := range protocol.Missing(e.leases, unknown) {
+			c.causes[l.Generation] = e.cause
+		}
+		c.passed.add(unknown, e.cause)
+	}
+	c.passed.bound(held)
 	c.mu.Unlock()
 	c.nudge()
 }
@@ -137,6 +126,7 @@ type difference struct {
 	last    bool
 }
 
+// A revocation is leases that have ended for one reason.
 type revocation struct {
 	leases []leasehold.Lease
 	cause  leasehold.Cause
@@ -150,7 +140,10 @@ func (c *callbacks) difference() difference {
 	for _, l := range protocol.Missing(c.told, c.held) {
 		d.revoke(l, c.causes[l.Generation])
 	}
-	c.told = c.held
+	for _, p := range c.passed {
+		d.revoke(p.Lease, p.cause)
+	}
+	c.told, c.passed = c.held, nil
 	clear(c.causes)
 	return d
 }

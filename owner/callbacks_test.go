@@ -17,23 +17,20 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 )
 
-// Whatever is held in between, an application that adds what is granted and
-// removes what is revoked has what is held, and is never told of an end without
-// a reason or of one that it did not know the beginning of.
+// Whatever is held in between: an application that adds what is granted and
+// removes what is revoked has what is held. Every lease that has ended is told,
+// with a reason, also one that the application was not told the beginning of,
+// because it may have found it with Check. Nothing that is held is told as ended.
 func TestCallbacksLeaveNothingOut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var app []leasehold.Lease
+		var app, owed []leasehold.Lease // what the application has, and ends that it has not been told
 		c := newCallbacks(&Config{}, nil)
 		hear := func() {
 			d := c.difference()
+			checkRevocations(t, d.revoked, owed, c.held)
+			owed = nil
 			for _, r := range d.revoked {
-				if r.cause == leasehold.CauseUnknown {
-					t.Fatalf("%v ended for no reason", r.leases)
-				}
 				for _, l := range r.leases {
-					if rest := protocol.Missing([]leasehold.Lease{l}, app); len(rest) > 0 {
-						t.Fatalf("%v ended, and had never begun", rest)
-					}
 					app = protocol.Missing(app, []leasehold.Lease{l})
 				}
 			}
@@ -42,24 +39,18 @@ func TestCallbacksLeaveNothingOut(t *testing.T) {
 		}
 		newest := leasehold.Generation(0)
 		for range rapid.IntRange(1, 10).Draw(t, "steps") {
-			next := drawLeases(t)
-			for i := range next { // as in life, a generation is granted once
-				next[i].Generation += newest
-			}
+			next := drawNext(t, c.held, newest)
 			newest += 20
-			// Some leases go on, as far as nothing new is in their place.
-			for _, l := range c.held {
-				if rapid.Bool().Draw(t, "stays") && !slices.ContainsFunc(next, func(n leasehold.Lease) bool { return n.Range.Overlaps(l.Range) }) {
-					next = append(next, l)
-				}
+			ended := protocol.Missing(c.held, next)
+			owed = append(owed, ended...)
+			c.change(next, []revocation{{ended, leasehold.CauseReleased}})
+			if rapid.Bool().Draw(t, "many") {
+				c.passed.merge(c.held)
 			}
-			slices.SortFunc(next, byStart)
-			c.because(protocol.Missing(c.held, next), leasehold.CauseReleased)
-			c.tell(next)
 			if rapid.Bool().Draw(t, "fast") {
 				hear()
 			}
-			if most := 2*len(c.told) + 20; len(c.causes) > most {
+			if len(c.causes) > len(c.told) {
 				t.Fatalf("%d reasons are kept for %d leases", len(c.causes), len(c.told))
 			}
 		}
@@ -70,26 +61,72 @@ func TestCallbacksLeaveNothingOut(t *testing.T) {
 	})
 }
 
+// drawNext draws leases to follow on those that are held: some go on, as far as
+// nothing new is in their place, and as in life a generation is granted once.
+func drawNext(t *rapid.T, held []leasehold.Lease, newest leasehold.Generation) []leasehold.Lease {
+	next := drawLeases(t)
+	for i := range next {
+		next[i].Generation += newest
+	}
+	for _, l := range held {
+		if rapid.Bool().Draw(t, "stays") && !slices.ContainsFunc(next, func(n leasehold.Lease) bool { return n.Range.Overlaps(l.Range) }) {
+			next = append(next, l)
+		}
+	}
+	slices.SortFunc(next, byStart)
+	return next
+}
+
+// checkRevocations checks that they have reasons, cover all that is owed, and
+// nothing that is held.
+func checkRevocations(t *rapid.T, revoked []revocation, owed, held []leasehold.Lease) {
+	for _, o := range owed {
+		rest := []leasehold.Lease{{Range: o.Range}}
+		for _, r := range revoked {
+			for _, l := range r.leases {
+				if l.Generation >= o.Generation {
+					rest = protocol.Missing(rest, []leasehold.Lease{{Range: l.Range}})
+				}
+			}
+		}
+		if len(rest) > 0 {
+			t.Fatalf("%v ended, and nobody was told of %v", o, rest)
+		}
+	}
+	for _, r := range revoked {
+		if r.cause == leasehold.CauseUnknown {
+			t.Fatalf("%v ended for no reason", r.leases)
+		}
+		for _, l := range r.leases {
+			if i := slices.IndexFunc(held, func(h leasehold.Lease) bool { return h.Generation <= l.Generation && h.Range.Overlaps(l.Range) }); i >= 0 {
+				t.Fatalf("%v is told to have ended, and %v is held", l, held[i])
+			}
+		}
+	}
+}
+
 func byStart(a, b leasehold.Lease) int { return cmp.Compare(a.Range.Start, b.Range.Start) }
 
-// Ends are told before beginnings, each with its reason.
+func lease(start leasehold.Key, g leasehold.Generation) leasehold.Lease {
+	return leasehold.Lease{Range: leasehold.Range{Start: start, Limit: start + 10}, Generation: g}
+}
+
+// Ends are told before beginnings, each with its reason, and those of leases
+// that came and went as well.
 func TestCallbacksOrder(t *testing.T) {
-	lease := func(start leasehold.Key, g leasehold.Generation) leasehold.Lease {
-		return leasehold.Lease{Range: leasehold.Range{Start: start, Limit: start + 10}, Generation: g}
-	}
 	c := newCallbacks(&Config{}, nil)
-	c.tell([]leasehold.Lease{lease(0, 1), lease(10, 2), lease(20, 3), lease(30, 4)})
+	c.change([]leasehold.Lease{lease(0, 1), lease(10, 2), lease(20, 3), lease(30, 4)}, nil)
 	c.difference()
-	c.because([]leasehold.Lease{lease(0, 1), lease(20, 3)}, leasehold.CauseReleased)
-	c.tell([]leasehold.Lease{lease(10, 2), lease(20, 5), lease(30, 4)})
-	c.because([]leasehold.Lease{lease(10, 2), lease(20, 5)}, leasehold.CauseExpired)
-	c.tell([]leasehold.Lease{lease(20, 6), lease(30, 4)})
+	c.change([]leasehold.Lease{lease(10, 2), lease(20, 5), lease(30, 4)},
+		[]revocation{{[]leasehold.Lease{lease(0, 1), lease(20, 3)}, leasehold.CauseReleased}})
+	c.change([]leasehold.Lease{lease(20, 6), lease(30, 4)},
+		[]revocation{{[]leasehold.Lease{lease(10, 2), lease(20, 5)}, leasehold.CauseExpired}})
 	want := difference{
 		revoked: []revocation{
 			{[]leasehold.Lease{lease(0, 1), lease(20, 3)}, leasehold.CauseReleased},
-			{[]leasehold.Lease{lease(10, 2)}, leasehold.CauseExpired},
+			{[]leasehold.Lease{lease(10, 2), lease(20, 5)}, leasehold.CauseExpired},
 		},
-		granted: []leasehold.Lease{lease(20, 6)}, // generation 5 came and went
+		granted: []leasehold.Lease{lease(20, 6)},
 	}
 	if diff := gocmp.Diff(want, c.difference(), gocmp.AllowUnexported(difference{}, revocation{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -99,16 +136,67 @@ func TestCallbacksOrder(t *testing.T) {
 	}
 }
 
-// An application that hangs for ever costs a bounded amount of memory.
-func TestCausesAreBounded(t *testing.T) {
-	c := newCallbacks(&Config{}, nil)
-	for g := range leasehold.Generation(1000) {
-		held := []leasehold.Lease{{Generation: g + 1}}
-		c.because(c.held, leasehold.CauseReleased)
-		c.tell(held)
-		if len(c.causes) > 4 {
-			t.Fatalf("%d reasons are kept for one lease", len(c.causes))
+// Whoever sees that a lease is gone sees why, however the two goroutines
+// interleave.
+func TestCausesAreNotLost(t *testing.T) {
+	var unexplained int
+	c := newCallbacks(&Config{OnRevoke: func(leases []leasehold.Lease, cause leasehold.Cause) {
+		if cause != leasehold.CauseExpired {
+			unexplained += len(leases)
 		}
+	}}, nil)
+	c.start()
+	for g := range leasehold.Generation(2000) {
+		held := []leasehold.Lease{lease(0, g+1)}
+		c.change(held, nil)
+		c.change(nil, []revocation{{held, leasehold.CauseExpired}})
+	}
+	if err := c.stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if unexplained > 0 {
+		t.Errorf("%d leases ended for no reason", unexplained)
+	}
+}
+
+// An application that hangs for ever costs a bounded amount of memory, and is
+// told of one lease on each part of the key space for all that came and went.
+func TestWhatPassesIsBounded(t *testing.T) {
+	c := newCallbacks(&Config{}, nil)
+	stays := leasehold.Lease{Range: leasehold.Range{Start: 100, Limit: 200}, Generation: 1}
+	for g := range leasehold.Generation(1000) {
+		before, after := lease(0, 2*g+2), lease(500+10*leasehold.Key(g), 2*g+3)
+		c.change([]leasehold.Lease{before, stays, after}, nil)
+		c.change([]leasehold.Lease{stays}, []revocation{{[]leasehold.Lease{before, after}, leasehold.CauseReleased}})
+		if len(c.passed) > manyPassed+4 || len(c.causes) > 0 {
+			t.Fatalf("%d leases and %d reasons are kept", len(c.passed), len(c.causes))
+		}
+	}
+	c.passed.merge(c.held)
+	want := passing{
+		{lease(0, 2000), leasehold.CauseReleased},
+		{leasehold.Lease{Range: leasehold.Range{Start: 500, Limit: 10500}, Generation: 2001}, leasehold.CauseReleased},
+	}
+	if diff := gocmp.Diff(want, c.passed, gocmp.AllowUnexported(passed{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// What is merged does not reach into what is held: here generation 5 ended on
+// both halves, and 8 on the lower one, while 7 is held on the upper one.
+func TestMergingSparesWhatIsHeld(t *testing.T) {
+	lower, upper := leasehold.Range{Limit: 50}, leasehold.Range{Start: 50, Limit: 100}
+	p := passing{
+		{leasehold.Lease{Range: leasehold.Range{Limit: 100}, Generation: 5}, leasehold.CauseReleased},
+		{leasehold.Lease{Range: lower, Generation: 8}, leasehold.CauseExpired},
+	}
+	p.merge([]leasehold.Lease{{Range: upper, Generation: 7}})
+	want := passing{
+		{leasehold.Lease{Range: lower, Generation: 8}, leasehold.CauseExpired},
+		{leasehold.Lease{Range: upper, Generation: 5}, leasehold.CauseReleased},
+	}
+	if diff := gocmp.Diff(want, p, gocmp.AllowUnexported(passed{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -47,9 +47,28 @@ type Config struct {
 	// ended, and why. They have ended for Check already, and others may act on
 	// their keys: it is for clearing away, not for last words.
 	//
+	// It is told of every lease that Check may have found, also of one that came
+	// and went while a callback ran, so that OnGrant was never told. If those are
+	// many, they are told as fewer that cover more: take a lease that has ended
+	// to mean that its generation, and every older one, has ended on all of its
+	// keys. What is held is never covered.
+	//
 	// Neither callback may call Close, which waits for them. One that panics
 	// takes the process with it.
 	OnRevoke func([]leasehold.Lease, leasehold.Cause)
+
+	// WaitForPredecessor makes a restarted server wait until the leases of the
+	// process that had its name before have run out, on any system. Without it,
+	// on Linux, a server whose Addr has the same host as its predecessor's takes
+	// them over at once if it can see that the predecessor's process is gone.
+	//
+	// It sees that by the number and the start of the process, the id of the
+	// boot and the namespaces. Virtual machines that were resumed from one
+	// snapshot of their memory have all of that in common, so that one would
+	// take a live process of the other for gone, and there would be two owners.
+	// Set it where machines are cloned in that way and may run servers that have
+	// both name and host in common.
+	WaitForPredecessor bool
 
 	// Credentials secure the connections to the managers. Default: none, in
 	// plain text.
@@ -123,6 +142,13 @@ func (c *Config) validateAddr(field, addr string) error {
 	return nil
 }
 
+// sameHost reports whether two addresses differ by their ports at most.
+func sameHost(a, b string) bool {
+	hostA, _, errA := net.SplitHostPort(a)
+	hostB, _, errB := net.SplitHostPort(b)
+	return errA == nil && errB == nil && hostA == hostB
+}
+
 // unspecified reports whether the host is one to listen on, but not to call.
 func unspecified(host string) bool {
 	ip, err := netip.ParseAddr(host)
@@ -135,7 +161,10 @@ func (c *Config) holder() (*table.Holder, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &table.Holder{Owner: c.Name, Session: session, Addr: c.Addr, Weight: c.Weight, Process: thisProcess()}
+	h := &table.Holder{Owner: c.Name, Session: session, Addr: c.Addr, Weight: c.Weight}
+	if !c.WaitForPredecessor { // whoever does not say who it is is waited for, too
+		h.Process = thisProcess()
+	}
 	if err := protocol.ValidateHolder(h); err != nil {
 		return nil, &leasehold.Error{Op: opJoin, Kind: leasehold.Invalid, Subject: string(c.Namespace), Err: err}
 	}

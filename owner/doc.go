@@ -4,7 +4,7 @@
 //
 //	o, err := owner.Join(ctx, owner.Config{
 //		Namespace: "presence",
-//		Managers:  []string{"10.0.0.1:7420", "10.0.0.2:7420", "10.0.0.3:7420"},
+//		Managers:  []string{"10.0.0.1:7400", "10.0.0.2:7400", "10.0.0.3:7400"},
 //		Addr:      "10.0.1.7:8080",
 //	})
 //	...
@@ -48,7 +48,8 @@
 // OnGrant and OnRevoke are called one at a time, in order, on a goroutine of
 // their own. A lease ends for Check before OnRevoke is told of it, and nothing
 // waits for the callbacks: neither renewals nor the end of a lease. One that is
-// slow is told the net result of what happened meanwhile.
+// slow is told the net result of what happened meanwhile, and the end of every
+// lease: also of one that came and went, which Check may have found.
 //
 // An owner has a goroutine each for its machine, its callbacks and the sleep
 // detector, and two for each manager that it talks to.

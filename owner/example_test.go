@@ -18,7 +18,7 @@ func Example() {
 	s := &server{users: make(map[leasehold.Key]user)}
 	o, err := owner.Join(ctx, owner.Config{
 		Namespace: "presence",
-		Managers:  []string{"10.0.0.1:7420", "10.0.0.2:7420", "10.0.0.3:7420"},
+		Managers:  []string{"10.0.0.1:7400", "10.0.0.2:7400", "10.0.0.3:7400"},
 		Addr:      "10.0.1.7:8080",
 		OnRevoke:  s.clear,
 	})

@@ -189,6 +189,7 @@ func TestNameTaken(t *testing.T) {
 			t.Error("the incumbent lost its leases")
 		}
 
+		time.Sleep(20 * time.Second) // until the leader has forgotten the one that gave up
 		time.AfterFunc(5*time.Second, func() { _ = a.Close(context.Background()) })
 		b, took, err := joinFor(t, time.Minute, cfg)
 		if err != nil || took < 5*time.Second || took > 10*time.Second {

@@ -12,6 +12,10 @@ import (
 // A process names one process of all that ever were: pid numbers are reused,
 // but not within the same boot, the same pid namespace and the same clock tick.
 // The time namespace is in it because the start is counted on its clock.
+//
+// That holds unless a virtual machine is resumed twice from one snapshot of its
+// memory: both copies have the same boot, and nothing in them tells which of the
+// two they are. See Config.WaitForPredecessor.
 type process struct {
 	boot, pidSpace, timeSpace string
 	pid                       int

@@ -74,13 +74,31 @@ func TestProcessGone(t *testing.T) {
 	}
 }
 
-// A restarted server proves that its predecessor is dead, as soon as it is.
+// A restarted server proves that its predecessor is dead, as soon as it is,
+// unless it was told not to or its predecessor may have been elsewhere.
 func TestPredecessorIsProvenGone(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*Config)
+		proves bool
+	}{
+		"usually":           {func(*Config) {}, true},
+		"at another port":   {func(c *Config) { c.Addr = "10.0.0.1:8081" }, true},
+		"at another host":   {func(c *Config) { c.Addr = "10.0.0.2:8080" }, false},
+		"when told to wait": {func(c *Config) { c.WaitForPredecessor = true }, false},
+	} {
+		t.Run(name, func(t *testing.T) { testProof(t, test.change, test.proves) })
+	}
+}
+
+func testProof(t *testing.T, change func(*Config), proves bool) {
 	p, end := child(t)
 	synctest.Test(t, func(t *testing.T) {
 		incumbent := &table.Holder{Owner: "server-1", Session: leasehold.Session{1}, Addr: "10.0.0.1:8080", Weight: 1, Process: p.String()}
-		gone := make(chan []byte, 1)
 		n := newNetwork(t)
+		cfg := n.config("10.0.0.1:8080")
+		cfg.Name = "server-1"
+		change(&cfg)
+		gone := make(chan []byte, 1)
 		seq := protocol.Seq(0)
 		n.serve(leaderAddr, script{answer: func(r *leaseholdv1.HoldRequest) *leaseholdv1.HoldResponse {
 			if len(r.GetGone()) > 0 {
@@ -95,24 +113,27 @@ func TestPredecessorIsProvenGone(t *testing.T) {
 				t.Error(err)
 				return nil
 			}
+			if said := in.Holder.Process != ""; said == cfg.WaitForPredecessor {
+				t.Errorf("says which process it is: %t", said)
+			}
 			return wire.FromLeaseReply(&protocol.LeaseReply{
 				Namespace: in.Namespace, Session: in.Holder.Session, Leader: leaderAddr, Term: 1,
 				Seq: seq, Echo: in.Seq, Timing: protocol.DefaultTiming(), Incumbent: incumbent,
 			})
 		}})
 		time.AfterFunc(5*time.Second, end)
-		cfg := n.config("10.0.0.1:8080")
-		cfg.Name = "server-1"
 		begun := time.Now()
 		_, _, err := joinFor(t, 10*time.Second, cfg)
 		wantError(t, err, leasehold.NameTaken)
 		select {
 		case session := <-gone:
-			if leasehold.Session(session) != incumbent.Session {
+			if !proves || leasehold.Session(session) != incumbent.Session {
 				t.Errorf("proves that %x is gone", session)
 			}
 		default:
-			t.Errorf("no proof in %v", time.Since(begun))
+			if proves {
+				t.Errorf("no proof in %v", time.Since(begun))
+			}
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -54,6 +55,19 @@ func (t *table) do(key string, operation func(*entry)) bool {
 	return t.owner.Held(lease) // (4) was the lease held throughout?
 }
 
+// forget frees the memory of entries whose lease has ended, and of older ones.
+func (t *table) forget(ended []leasehold.Lease, _ leasehold.Cause) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for key, e := range t.entries {
+		for _, l := range ended {
+			if l.Range.Contains(leasehold.KeyOf(key)) && e.generation <= l.Generation {
+				delete(t.entries, key)
+			}
+		}
+	}
+}
+
 // ServeHTTP answers GET /key and PUT /key.
 func (t *table) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
@@ -75,27 +89,35 @@ func (t *table) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serve is one server, until it is interrupted.
 func serve(ctx context.Context, addr string) error {
-	o, err := owner.Join(ctx, owner.Config{Namespace: "hashtable", Managers: managers(), Addr: addr})
+	listener, err := net.Listen("tcp", addr) // first: keys are for servers that can serve
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Addr: addr, Handler: &table{owner: o, entries: map[string]entry{}}, ReadTimeout: 10 * time.Second}
-	go func() {
-		<-ctx.Done()
-		closing, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		_ = o.Close(closing) // gives the keys back: others need not wait for them
-		_ = server.Close()
-	}()
-	if err := server.ListenAndServe(); ctx.Err() == nil {
+	t := &table{entries: map[string]entry{}}
+	joining, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	t.owner, err = owner.Join(joining, owner.Config{Namespace: "hashtable", Managers: managers(), Addr: addr, OnRevoke: t.forget})
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	server := &http.Server{Handler: t, ReadTimeout: 10 * time.Second}
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	err = server.Serve(listener)
+	closing, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if err := t.owner.Close(closing); err != nil { // gives the keys back: others need not wait for them
 		return err
 	}
-	<-o.Done()
-	return nil
+	if ctx.Err() != nil {
+		return nil // it was told to end
+	}
+	return err
 }
 
 // call asks the server that owns the key, wherever that is.
 func call(ctx context.Context, method, key, value string) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
 	l, err := lookup.Open(ctx, lookup.Config{Namespace: "hashtable", Managers: managers()})
 	if err != nil {
 		return err
@@ -112,11 +134,16 @@ func call(ctx context.Context, method, key, value string) error {
 		}
 		defer func() { _ = answer.Body.Close() }()
 		body, err := io.ReadAll(answer.Body)
-		if answer.StatusCode == http.StatusMisdirectedRequest {
+		switch {
+		case answer.StatusCode == http.StatusMisdirectedRequest:
 			return leasehold.Errorf("call", leasehold.NotOwner, addr, "%s", body) // Do looks again
+		case answer.StatusCode != http.StatusOK:
+			return fmt.Errorf("%s answers %s: %s", addr, answer.Status, body)
+		case err != nil:
+			return leasehold.Errorf("call", leasehold.Unavailable, addr, "%w", err)
 		}
 		fmt.Printf("%s = %s (at %s)\n", key, body, addr)
-		return err
+		return nil
 	}, lookup.Idempotent())
 }
 

@@ -74,6 +74,10 @@ func TestHashtable(t *testing.T) {
 	if got := ask(t, "colour"); got != "green" {
 		t.Errorf("the colour is %q", got)
 	}
+	long := strings.Repeat("x", 1<<20+1) // one byte too many, so that all of it is read
+	if err := call(t.Context(), http.MethodPut, "colour", long); err == nil || !strings.Contains(err.Error(), "400") {
+		t.Errorf("a value that is too long: %v", err)
+	}
 	for _, stop := range stops {
 		stop() // one of the two
 		break
@@ -83,6 +87,29 @@ func TestHashtable(t *testing.T) {
 	}
 	if got := ask(t, "colour"); got != "blue" {
 		t.Errorf("the colour is %q", got)
+	}
+}
+
+// A lease that has ended takes its entries with it, and older ones, but not what
+// was stored since.
+func TestForget(t *testing.T) {
+	key := leasehold.KeyOf("/colour")
+	for name, test := range map[string]struct {
+		ended leasehold.Lease
+		kept  bool
+	}{
+		"its lease":             {leasehold.Lease{Range: leasehold.All, Generation: 7}, false},
+		"a newer lease":         {leasehold.Lease{Range: leasehold.All, Generation: 8}, false},
+		"an older lease":        {leasehold.Lease{Range: leasehold.All, Generation: 6}, true},
+		"a lease on other keys": {leasehold.Lease{Range: leasehold.Range{Start: key + 1}, Generation: 7}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			part := table{entries: map[string]entry{"/colour": {"green", 7}}}
+			part.forget([]leasehold.Lease{test.ended}, leasehold.CauseReleased)
+			if _, kept := part.entries["/colour"]; kept != test.kept {
+				t.Errorf("kept: %t", kept)
+			}
+		})
 	}
 }
 

@@ -36,12 +36,22 @@ import (
 // asked: there a wall clock that was set forward counts as a sleep, which costs
 // leases but is safe, and one that was set back does not.
 //
-// What this does not find: a virtual machine that its host stops with all of
-// its clocks, or copies; a computer that has no clock at all that runs while it
-// sleeps; a wall clock that is set back, by chance, by just as long as the
-// computer slept; and a sleep shorter than the tolerance, which is within the
-// drift bound. Against the first two nothing inside the machine helps. The
-// fencing token does.
+// What this does not find:
+//
+//   - a virtual machine that its host stops with all of its clocks, or copies;
+//   - a process that is checkpointed and restored, if a time namespace makes its
+//     clocks go on where they were, CLOCK_BOOTTIME among them;
+//   - a computer that has no clock at all that runs while it sleeps, and a
+//     sandbox that gives out CLOCK_MONOTONIC for CLOCK_BOOTTIME, so that a sleep
+//     looks like a wall clock that was set;
+//   - a sleep of less than about a second where the kernel knows how long it
+//     slept only from a battery-backed clock that counts whole seconds;
+//   - a wall clock that is set back, by chance, by just as long as the computer
+//     slept;
+//   - a sleep shorter than the tolerance, which is within the drift bound.
+//
+// Against the first three nothing inside the machine helps. The fencing token
+// does.
 type Detector struct {
 	clock  *Clock
 	source Source

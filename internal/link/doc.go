@@ -14,8 +14,9 @@
 //   - A stream is never the truth about anything. That it broke is reported, to
 //     be logged and to explain why nobody answers, and decides nothing.
 //
-// Connections and streams are made when something is sent and closed when
-// nothing has been for long. How often a connection is tried is bounded by
+// Connections and streams are made when something is sent, and closed when
+// nothing has been for long or when nothing is heard in answer: a connection may
+// die without a word, and a new one may work (see silence.go). How often a connection is tried is bounded by
 // gRPC's own backoff, which is jittered; how often a stream is, by how often
 // the machine speaks.
 package link

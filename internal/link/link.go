@@ -73,7 +73,7 @@ type Link[Req, Resp any] struct {
 	cfg    Config[Req, Resp]
 	ctx    context.Context // ends when the link is closed
 	cancel context.CancelFunc
-	ended  sync.WaitGroup // counts peers
+	ended  sync.WaitGroup // counts peers, and whatever they start
 
 	mu      sync.Mutex // never held while anything waits
 	closed  bool

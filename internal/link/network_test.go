@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -26,6 +27,8 @@ type network struct {
 	at map[string]*manager
 	// hold, if set, keeps all dialling from getting anywhere until it is closed.
 	hold chan struct{}
+	// conns are all that were made, for forgetConns.
+	conns []*fadingConn
 }
 
 // A manager writes down what it hears, and answers each message with its own
@@ -72,7 +75,46 @@ func (n *network) dial(ctx context.Context, addr string) (net.Conn, error) {
 	if m == nil {
 		return nil, errors.New("nobody listens at " + addr)
 	}
-	return m.listener.DialContext(ctx)
+	conn, err := m.listener.DialContext(ctx)
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.conns = append(n.conns, &fadingConn{Conn: conn})
+	return n.conns[len(n.conns)-1], nil
+}
+
+// forgetConns makes all connections that there are swallow what is sent, as if
+// a firewall had forgotten them.
+func (n *network) forgetConns() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range n.conns {
+		c.faded.Store(true)
+	}
+}
+
+// A fadingConn is a connection that may die without a word.
+type fadingConn struct {
+	net.Conn
+	faded atomic.Bool
+}
+
+func (c *fadingConn) Write(b []byte) (int, error) {
+	if c.faded.Load() {
+		return len(b), nil
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *fadingConn) Read(b []byte) (int, error) {
+	for {
+		n, err := c.Conn.Read(b)
+		if err != nil || !c.faded.Load() {
+			return n, err
+		}
+	}
 }
 
 func (m *manager) Hold(stream grpc.BidiStreamingServer[request, response]) error {

@@ -21,6 +21,7 @@ type peer[Req, Resp any] struct {
 	cancel  context.CancelFunc
 	mailbox chan *Req // holds the newest message that has not left
 	used    uint64    // when it was last spoken to; guarded by the link's lock
+	silence silence
 
 	conn *grpc.ClientConn // nil until the first message
 	talk *talk[Req, Resp] // nil while there is no conversation
@@ -40,8 +41,11 @@ func newPeer[Req, Resp any](l *Link[Req, Resp], addr string) *peer[Req, Resp] {
 }
 
 // leave puts a message into the mailbox, in place of one that is still there.
-// The caller holds the link's lock, so that nobody else puts one in.
+// The caller holds the link's lock, so that nobody else puts one in. A
+// conversation that this message finds to be dead is cut off before it is there
+// to be sent.
 func (p *peer[Req, Resp]) leave(message *Req) {
+	p.silence.say()
 	select {
 	case <-p.mailbox:
 	default:
@@ -75,6 +79,9 @@ func (p *peer[Req, Resp]) run() {
 
 // say sends a message, and begins a conversation if there is none.
 func (p *peer[Req, Resp]) say(message *Req) {
+	if p.talk != nil && p.silence.broken() {
+		p.over(<-p.talk.ended)
+	}
 	if p.talk == nil {
 		if err := p.begin(); err != nil {
 			p.report(err)
@@ -109,6 +116,7 @@ func (p *peer[Req, Resp]) begin() error {
 	}
 	t := &talk[Req, Resp]{stream: stream, cancel: cancel, ended: make(chan error, 1)}
 	p.talk = t
+	p.silence.begin(cancel)
 	p.link.ended.Go(func() { t.ended <- p.listen(stream) })
 	return nil
 }
@@ -120,6 +128,7 @@ func (p *peer[Req, Resp]) listen(stream Stream[Req, Resp]) error {
 		if err != nil {
 			return err
 		}
+		p.silence.hear()
 		p.link.cfg.Receive(p.addr, message)
 	}
 }
@@ -133,11 +142,26 @@ func (p *peer[Req, Resp]) talkEnded() <-chan error {
 	return p.talk.ended
 }
 
-// over clears away a conversation that has ended.
+// over clears away a conversation that has ended, and with one that was cut off
+// its connection.
 func (p *peer[Req, Resp]) over(why error) {
 	p.talk.cancel()
 	p.talk = nil
+	if p.silence.end() {
+		p.dropConn()
+		return
+	}
 	p.report(why)
+}
+
+// dropConn closes the connection, so that the next message makes a new one. It
+// does not wait: gRPC tries to say goodbye first, which takes seconds if nothing
+// gets through.
+func (p *peer[Req, Resp]) dropConn() {
+	p.link.cfg.Logger.Debug("connection to manager dropped: it has not answered", "manager", p.addr)
+	conn := p.conn
+	p.conn = nil
+	p.link.ended.Go(func() { _ = conn.Close() }) // it fails only if it is closed already
 }
 
 // report says why there is no conversation, unless we have ended it ourselves.

@@ -123,8 +123,8 @@ var managers = []Mutant{
 		Name: "unknown-commit-taken-for-failed",
 		Why:  "a batch whose outcome is unknown is forgotten, although it may be stored",
 		File: commitFile,
-		Old:  "	m.doubt = true\n	m.emit(ReadEnd{})",
-		New:  "	m.batch, m.rescan = nil, true",
+		Old:  "	m.doubt = true\n	if m.fails++; m.fails == 1 {\n",
+		New:  "	m.batch, m.rescan = nil, true\n	if m.fails++; m.fails == 1 {\n		return\n	}\n	if m.batch == nil {\n		return\n",
 	},
 	{
 		Name:  "orphaned-grant-forgotten",

@@ -19,8 +19,16 @@ func main() {
 	owners := flag.Int("owners", 1000, "how many owners join")
 	lookups := flag.Int("lookups", 10_000, "how many lookups follow")
 	conns := flag.Int("conns", 100, "over how many connections")
+	following := flag.String("follow", "", "be the process of the lookups, which follow this manager")
 	profile := flag.String("cpuprofile", "", "where to write a profile")
 	flag.Parse()
+	if *following != "" {
+		if err := followAll(*following, *lookups, *conns); err != nil {
+			fmt.Fprintln(os.Stderr, "scale:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := profiled(*profile, func() error { return run(*owners, *lookups, *conns) }); err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)
 		os.Exit(1)

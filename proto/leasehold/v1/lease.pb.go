@@ -346,11 +346,12 @@ func (*HoldResponse_Refusal) isHoldResponse_Kind() {}
 //     may have stood still for another reason, before it acts on any of them;
 //     and MUST then accept no answer to a request that it sent before that,
 //     which a new request sees to (5);
-//  13. MUST let go of all leases, and be silent for two of timing.lease, if its
-//     clock is too slow: if between two Grants of one term clock has advanced
-//     by more than timing.drift times what the owner's clock has from sending
-//     the first one's request to hearing the second;
-//  14. MUST accept nothing once it has said that it leaves.
+//  13. MUST let go of all leases, and neither speak nor listen for at least twice
+//     timing.lease, if its own clock is too slow: if between two Grants of one
+//     term the leader's clock has advanced by more than timing.drift times what
+//     the owner's has, from sending the first one's request to hearing the
+//     second;
+//  14. MUST accept no lease once it has said that it leaves.
 type Grant struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`

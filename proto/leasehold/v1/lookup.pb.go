@@ -223,8 +223,9 @@ func (*FollowResponse_Refusal) isFollowResponse_Kind() {}
 //     is above its own lsn, some are missing: it applies none, and asks. If one
 //     does not fit the table, because a range is granted that is held, or
 //     vacated under a generation that does not hold it, or because a generation
-//     that is granted is not above all before it, it applies none of the
-//     message, nor any later one, and asks with lsn 0 for a table;
+//     that is granted is not above all before it, it applies nothing of that
+//     message, nor of a later one until a table has come, for which it asks with
+//     lsn 0;
 //  5. MUST report a loss for each change that it applies and that vacates a
 //     range; and, when a table replaces its own, for each range whose lost is
 //     above the lsn of the table before;

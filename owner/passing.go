@@ -1,0 +1,71 @@
+package owner
+
+import (
+	"slices"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// passing is leases that have ended before the application was told that they
+// had begun.
+//
+// While a callback does not return they may be without number, so they are
+// merged when they are many: within each lease that is held, and within each gap
+// between two such, all become one, from the first key to the last and with the
+// newest generation. That one stands for every older generation on its keys. It
+// never covers what is held: the leases that have ended on a key are older than
+// the one that is held there. So what is left is bounded by what is held.
+type passing []passed
+
+type passed struct {
+	leasehold.Lease
+	cause leasehold.Cause
+}
+
+// manyPassed is how many are kept as they were, at least.
+const manyPassed = 256
+
+func (p *passing) add(leases []leasehold.Lease, cause leasehold.Cause) {
+	for _, l := range leases {
+		*p = append(*p, passed{l, cause})
+	}
+}
+
+// bound merges if there are many. Held is what is held now, sorted and free of
+// overlaps.
+func (p *passing) bound(held []leasehold.Lease) {
+	if len(*p) > manyPassed+4*len(held) {
+		p.merge(held)
+	}
+}
+
+// merge leaves at most one for each lease that is held, and one for each gap.
+func (p *passing) merge(held []leasehold.Lease) {
+	places := newAreas(held)
+	merged := make([]passed, len(places.leases)) // without a generation: none has ended there
+	for _, one := range *p {
+		for i := places.index.Find(one.Range.Start); i < len(merged); i++ {
+			part, ok := one.Range.Intersect(places.leases[i].Range)
+			if !ok {
+				break
+			}
+			merged[i].include(part, one)
+		}
+	}
+	*p = slices.DeleteFunc(merged, func(m passed) bool { return m.Generation == 0 })
+}
+
+// include makes m cover a part of another lease as well.
+func (m *passed) include(part leasehold.Range, other passed) {
+	if m.Generation == 0 {
+		*m = passed{leasehold.Lease{Range: part, Generation: other.Generation}, other.cause}
+		return
+	}
+	m.Range.Start = min(m.Range.Start, part.Start)
+	if part.Last() > m.Range.Last() {
+		m.Range.Limit = part.Limit
+	}
+	if other.Generation > m.Generation {
+		m.Generation, m.cause = other.Generation, other.cause
+	}
+}
