@@ -15,6 +15,9 @@ func (m *managerSettings) validateGroup() error {
 	if m.DataDir == "" {
 		return fmt.Errorf("%s: the tables need a directory", m.origin("data-dir"))
 	}
+	if err := m.validateQuota(); err != nil {
+		return err
+	}
 	if m.Name == "" {
 		m.Name = hostname()
 	}

@@ -27,6 +27,7 @@ type managerSettings struct {
 	PeerURL    string        // how they reach it; empty if it stays alone
 	Members    []groupMember // the group that is founded, this manager included; nil if it is alone, or joins
 	Join       string        // a manager of the group to join
+	Quota      int64         // how large the store may grow, in bytes
 
 	Etcd etcdSettings
 
@@ -37,6 +38,7 @@ type managerSettings struct {
 	LogLevel  string // debug, info, warn or error
 
 	members []string // as they were written
+	quota   string
 }
 
 // A groupMember is a manager of a group that keeps the tables itself.
@@ -73,8 +75,9 @@ func (m *managerSettings) addFlags(cmd *cobra.Command) {
 	f.StringVar(&m.PeerListen, "peer-listen", "", "the `address` where the stores of the group connect\n(default that of this manager in --members; without a group, none)")
 	f.StringSliceVar(&m.members, "members", nil, "found a group of these managers: `name=url` of each one's store, this one included")
 	f.StringVar(&m.Join, "join", "", "join the group of the manager at this `address`")
+	f.StringVar(&m.quota, "quota", "2GiB", "how large the tables and their history may grow, in `bytes`, MiB or GiB")
 
-	f.StringSliceVar(&m.Etcd.Endpoints, "etcd", nil, "keep the tables in the etcd cluster at these `endpoints`, not in --data-dir")
+	f.StringSliceVar(&m.Etcd.Endpoints, "etcd", nil, "keep the tables in the etcd cluster at these `endpoints`, not in --data-dir. The cluster\nmust compact by itself: start it with --auto-compaction-retention=10m or the like")
 	f.StringVar(&m.Etcd.Prefix, "etcd-prefix", "/leasehold/", "what all our keys in that cluster begin with; other for each group")
 	f.StringVar(&m.Etcd.CA, "etcd-ca", "", "a `file` with the certificates to trust (default the system's, if an endpoint is https)")
 	f.StringVar(&m.Etcd.Cert, "etcd-cert", "", "a `file` with our certificate")

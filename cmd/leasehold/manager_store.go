@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -83,7 +82,7 @@ func (e *etcdSettings) tls() (*tls.Config, error) {
 }
 
 func embedStore(ctx context.Context, cfg *managerSettings, log *slog.Logger) (*keptStore, error) {
-	embed := etcd.EmbedConfig{Dir: cfg.DataDir, Name: cfg.Name, PeerURL: cfg.PeerURL, Logger: log}
+	embed := etcd.EmbedConfig{Dir: cfg.DataDir, Name: cfg.Name, PeerURL: cfg.PeerURL, Quota: cfg.Quota, Logger: log}
 	if cfg.PeerListen != "" {
 		embed.ListenPeer = cfg.listenPeerURL()
 	}
@@ -112,16 +111,16 @@ func embedStore(ctx context.Context, cfg *managerSettings, log *slog.Logger) (*k
 	return &keptStore{store: e, name: name, members: groupOf{e}, done: e.Done(), err: e.Err}, nil
 }
 
-// isFresh reports whether a data directory has not been used yet.
-func isFresh(dir string) bool {
-	entries, err := os.ReadDir(dir)
-	return errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0
-}
-
 // enterGroup talks to a manager of the group that is joined: to become a member
 // of it or, if the data directory says that this manager is one of some group
-// already, to make sure that it is this one.
+// already, to make sure that it is this one. Whatever comes of that, this
+// manager founds no group.
 func enterGroup(ctx context.Context, cfg *managerSettings, embed *etcd.EmbedConfig, log *slog.Logger) error {
+	embed.MustJoin = true
+	fresh, err := etcd.Fresh(cfg.DataDir)
+	if err != nil {
+		return err
+	}
 	conn, err := grpc.NewClient("passthrough:///"+cfg.Join,
 		append(wire.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
@@ -129,7 +128,7 @@ func enterGroup(ctx context.Context, cfg *managerSettings, embed *etcd.EmbedConf
 	}
 	defer conn.Close() //nolint:errcheck // nothing is under way
 	group := leaseholdv1.NewAdminServiceClient(conn)
-	if isFresh(cfg.DataDir) {
+	if fresh {
 		return joinGroup(ctx, cfg, embed, group)
 	}
 	return checkGroup(ctx, cfg, group, log)

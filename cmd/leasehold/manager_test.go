@@ -93,6 +93,12 @@ func TestManagerSettingsThatContradict(t *testing.T) {
 		{"--etcd=e:2379 --etcd-user=u --etcd-password=p --etcd-password-file=f", "--etcd-password and --etcd-password-file both say the password"},
 		{"--etcd=e:2379 --etcd-user=u --etcd-password-file=/nosuch", "--etcd-password-file: stat /nosuch: no such file"},
 		{"--etcd=e:2379 --etcd-user=u --etcd-password-file=" + password, "want one line with the password"},
+		{"--etcd=e:2379 --quota=1GiB", "--quota is for tables that managers keep themselves"},
+		{"--quota=8GB", `--quota: "8GB": want a number of bytes such as 512MiB or 8GiB`},
+		{"--quota=-1", `--quota: "-1": want a number of bytes`},
+		{"--quota=9999999999999GiB", `want a number of bytes`},
+		{"--quota=1MiB", "--quota 1MiB: want 16MiB to 64GiB"},
+		{"--quota=65GiB", "--quota 65GiB: want 16MiB to 64GiB"},
 		{"--members=a=m:1 --name=a --join=m:7400", "--members founds a group and --join joins one: leave out one of the two"},
 		{"--members=a=m:1 --name=b", `--members: "b", the name of this manager, is not among them: say with --name which one it is`},
 		{"--members=a=m:1,a=m:2 --name=a", "--members: a=m:2: this name or URL is there twice"},
@@ -109,6 +115,15 @@ func TestManagerSettingsThatContradict(t *testing.T) {
 		_, err := managerFrom(t, strings.Fields(test.args)...)
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s:\n got %v\nwant %s", test.args, err, test.want)
+		}
+	}
+}
+
+func TestQuota(t *testing.T) {
+	for text, want := range map[string]int64{"2GiB": 2 << 30, "512MiB": 512 << 20, "20000KiB": 20000 << 10, "16777216": 16 << 20} {
+		m, err := managerFrom(t, "--quota="+text)
+		if err != nil || m.Quota != want {
+			t.Errorf("--quota=%s is %d (%v), want %d", text, m.Quota, err, want)
 		}
 	}
 }

@@ -116,13 +116,13 @@ func (m *managerSettings) validateLog() error {
 // them expects something of them.
 func (m *managerSettings) validateStore() error {
 	if len(m.Etcd.Endpoints) > 0 {
-		for _, flag := range []string{"data-dir", "name", "peer-listen", "members", "join"} {
+		for _, flag := range []string{"data-dir", "name", "peer-listen", "members", "join", "quota"} {
 			if m.given(flag) {
 				return fmt.Errorf("%s is for tables that managers keep themselves, and with %s they are in that cluster: leave out one of the two",
 					m.origin(flag), m.origin("etcd"))
 			}
 		}
-		m.DataDir = ""
+		m.DataDir, m.quota = "", ""
 		return nil
 	}
 	for _, flag := range []string{"etcd-prefix", "etcd-ca", "etcd-cert", "etcd-key", "etcd-user", passwordFlag, "etcd-password-file"} {

@@ -15,6 +15,7 @@ type database struct {
 	client  *clientv3.Client
 	prefix  string
 	timeout time.Duration // of each request
+	room    *room         // nil: whoever runs the cluster sees to it
 	ended   func() error  // why nothing works any more; nil function or nil error: it does
 	close   func() error
 }
@@ -55,7 +56,24 @@ func (d *database) Peek(ctx context.Context, key string) (kv.Entry, error) {
 	return d.entry(key, resp.Kvs), nil
 }
 
+// uncompacted is how many revisions the cluster has kept, if it has kept them
+// all; otherwise, or if it does not say, 0. It costs a read of one key.
+func (d *database) uncompacted(ctx context.Context) int64 {
+	ctx, cancel := d.request(ctx)
+	defer cancel()
+	resp, err := d.client.Get(ctx, d.prefix+"record", clientv3.WithRev(1), clientv3.WithCountOnly())
+	if err != nil {
+		return 0
+	}
+	return resp.Header.GetRevision()
+}
+
 func (d *database) Commit(ctx context.Context, t kv.Txn) (kv.Result, error) {
+	if t.Grows && d.room != nil {
+		if err := d.room.admit(size(t.Puts)); err != nil {
+			return kv.Result{}, err
+		}
+	}
 	ctx, cancel := d.request(ctx)
 	defer cancel()
 	guards := make([]clientv3.Cmp, len(t.Guards))
@@ -81,6 +99,13 @@ func (d *database) Commit(ctx context.Context, t kv.Txn) (kv.Result, error) {
 		return kv.Result{Held: true, Revision: kv.Revision(resp.Header.Revision)}, nil
 	}
 	return kv.Result{Else: d.entries(t.Else, resp.Responses)}, nil
+}
+
+func size(entries []kv.Entry) (bytes int) {
+	for _, e := range entries {
+		bytes += len(e.Key) + len(e.Value)
+	}
+	return bytes
 }
 
 func (d *database) gets(keys []string, opts ...clientv3.OpOption) []clientv3.Op {

@@ -15,9 +15,10 @@ import (
 
 // What is in a data directory.
 const (
-	markerName = "leasehold.json" // says whose it is
-	lockName   = "leasehold.lock" // held by the process that uses it
-	etcdName   = "etcd"           // etcd's own
+	markerName = "leasehold.json"    // says whose it is
+	tempName   = markerName + ".tmp" // what it will say next
+	lockName   = "leasehold.lock"    // held by the process that uses it
+	etcdName   = "etcd"              // etcd's own
 )
 
 // format is the version of the directory's layout that this code writes and
@@ -49,8 +50,11 @@ type dataDir struct {
 }
 
 // openDir takes a directory into use, or says why it cannot. In a directory
-// that is not this member's it changes nothing.
-func openDir(path, member, cluster string) (*dataDir, error) {
+// that is not this member's it changes nothing. If the directory knows how an
+// earlier first start was meant, and this start does not say, it is added to the
+// configuration.
+func openDir(cfg *EmbedConfig) (*dataDir, error) {
+	path := cfg.Dir
 	if err := checkOurs(path); err != nil {
 		return nil, err
 	}
@@ -65,10 +69,25 @@ func openDir(path, member, cluster string) (*dataDir, error) {
 		return nil, dirError(path, leasehold.Unavailable, "cannot be locked: %w", err)
 	}
 	d := &dataDir{path: path, lock: lock}
-	if err := d.open(member, cluster); err != nil {
+	if err := d.open(cfg); err != nil {
 		return nil, errors.Join(err, d.close())
 	}
 	return d, nil
+}
+
+// Fresh reports whether a data directory says nothing about a group yet:
+// nobody has founded or joined one on it, or begun to. What else may be on a new
+// disk does not count. It is an error if the directory has something in it that
+// is not ours, or cannot be read.
+func Fresh(dir string) (bool, error) {
+	if err := checkOurs(dir); err != nil {
+		return false, err
+	}
+	d := &dataDir{path: dir}
+	if _, err := d.read(); err != nil {
+		return false, err
+	}
+	return d.marker.Cluster == "" && len(d.marker.Members) == 0, nil
 }
 
 // checkOurs refuses a directory that has something else in it.
@@ -80,7 +99,7 @@ func checkOurs(path string) error {
 	if err != nil {
 		return dirError(path, leasehold.Invalid, "cannot be read as a directory: %w", err)
 	}
-	known := []string{lockName, "lost+found"} // what may be there before the marker is
+	known := []string{lockName, tempName, "lost+found"} // what may be there before the marker is
 	foreign := ""
 	for _, f := range files {
 		if f.Name() == markerName {
@@ -96,54 +115,89 @@ func checkOurs(path string) error {
 	return nil
 }
 
-// open reads the marker, or writes the first.
-func (d *dataDir) open(member, cluster string) error {
+// read reads the marker, if there is one.
+func (d *dataDir) read() (found bool, err error) {
 	text, err := os.ReadFile(filepath.Join(d.path, markerName))
 	if errors.Is(err, fs.ErrNotExist) {
-		d.marker = marker{Format: format, Member: member}
-		return d.save()
+		return false, nil
 	}
 	if err != nil {
-		return dirError(d.path, leasehold.Unavailable, "%w", err)
+		return false, dirError(d.path, leasehold.Unavailable, "%w", err)
 	}
+	if err := json.Unmarshal(text, &d.marker); err != nil {
+		return false, dirError(d.path, leasehold.Invalid, "%s makes no sense: %w; restore it, or start with an empty directory", markerName, err)
+	}
+	return true, nil
+}
+
+func (d *dataDir) open(cfg *EmbedConfig) error {
+	found, err := d.read()
+	if err != nil {
+		return err
+	}
+	if found {
+		if err := d.check(cfg); err != nil {
+			return err
+		}
+	}
+	if d.marker.Cluster == "" {
+		return d.begin(cfg)
+	}
+	// Without its data etcd would begin anew, as another cluster or as an
+	// amnesiac of the same.
+	if err := d.hasData(); err != nil {
+		return dirError(d.path, leasehold.Invalid, "its data is gone (%w): restore it from a backup or, in a group, remove the member and add it again with an empty directory", err)
+	}
+	return d.checkGroup(cfg.Members)
+}
+
+// check refuses a marker that is not this member's.
+func (d *dataDir) check(cfg *EmbedConfig) error {
 	m := &d.marker
-	if err := json.Unmarshal(text, m); err != nil {
-		return dirError(d.path, leasehold.Invalid, "%s makes no sense: %w; restore it, or start with an empty directory", markerName, err)
-	}
 	switch {
 	case m.Format > format:
 		return dirError(d.path, leasehold.Invalid, "it has format %d, and this program knows %d at most: use the newer program that wrote it", m.Format, format)
 	case m.Format < 1 || m.Member == "":
 		return dirError(d.path, leasehold.Invalid, "%s has no format or no member: restore it, or start with an empty directory", markerName)
-	case m.Member != member:
-		return dirError(d.path, leasehold.Invalid, "it belongs to member %q, and this is %q: use that name, or another directory", m.Member, member)
-	case cluster != "" && m.Cluster != "" && m.Cluster != cluster:
-		return dirError(d.path, leasehold.Invalid, "it belongs to cluster %s, and not to %s: use another directory", m.Cluster, cluster)
-	}
-	if m.Cluster == "" {
-		return nil
-	}
-	// Without its data etcd would begin anew, as another cluster or as an
-	// amnesiac of the same.
-	if _, err := os.Stat(filepath.Join(d.etcd(), "member", "wal")); err != nil {
-		return dirError(d.path, leasehold.Invalid, "its data is gone (%w): restore it from a backup or, in a group, remove the member and add it again with an empty directory", err)
+	case m.Member != cfg.Name:
+		return dirError(d.path, leasehold.Invalid, "it belongs to member %q, and this is %q: use that name, or another directory", m.Member, cfg.Name)
+	case cfg.Cluster != "" && m.Cluster != "" && m.Cluster != cfg.Cluster:
+		return dirError(d.path, leasehold.Invalid, "it belongs to cluster %s, and not to %s: use another directory", m.Cluster, cfg.Cluster)
 	}
 	return nil
 }
 
-// joining notes how the first start is meant, or, if this start does not say,
-// reminds it of what an earlier one said. Later starts go on with the group that
-// the data knows, whatever they say: one that speaks of another is refused.
-func (d *dataDir) joining(cfg *EmbedConfig) error {
+// hasData says why etcd would find nothing to go on with.
+func (d *dataDir) hasData() error {
+	_, err := os.Stat(filepath.Join(d.etcd(), "member", "wal"))
+	return err
+}
+
+// begin notes how the first start is meant or, if this start does not say,
+// reminds it of what an earlier one said. The note is one write, and is there
+// before etcd has anything: whenever the process dies, the next start either
+// finds a directory that nobody has begun with, or goes on as the first was
+// meant. It refuses to join where a group was founded, and the other way round.
+//
+// Later starts go on with the group that the data knows, whatever they say: one
+// that speaks of another is refused.
+func (d *dataDir) begin(cfg *EmbedConfig) error {
 	m := &d.marker
-	if m.Cluster != "" {
-		return d.checkGroup(cfg.Members)
-	}
 	if len(cfg.Members) == 0 {
 		cfg.Members, cfg.Existing = m.Members, m.Existing
-		return cfg.validate()
+		if err := cfg.validate(); err != nil {
+			return err
+		}
 	}
-	m.Members, m.Existing = cfg.Members, cfg.Existing
+	switch {
+	case m.Existing && !cfg.Existing:
+		return dirError(d.path, leasehold.Invalid, "its member has begun to join a group, and this start founds one: go on joining, or start with an empty directory")
+	case cfg.Existing && !m.Existing && d.hasData() == nil:
+		return dirError(d.path, leasehold.Invalid, "its member has begun to found a group, and this start joins one: join with an empty directory")
+	case cfg.MustJoin && !cfg.Existing:
+		return dirError(d.path, leasehold.Invalid, "it belongs to no group that could be joined, and this start must not found one: join with an empty directory")
+	}
+	d.marker = marker{Format: format, Member: cfg.Name, Members: cfg.Members, Existing: cfg.Existing}
 	return d.save()
 }
 
@@ -182,11 +236,11 @@ func (d *dataDir) save() error {
 	if err != nil {
 		return dirError(d.path, leasehold.Internal, "%w", err)
 	}
-	name := filepath.Join(d.path, markerName)
-	if err := writeSynced(name+".tmp", append(text, '\n')); err != nil {
+	name, temp := filepath.Join(d.path, markerName), filepath.Join(d.path, tempName)
+	if err := writeSynced(temp, append(text, '\n')); err != nil {
 		return dirError(d.path, leasehold.Unavailable, "%w", err)
 	}
-	if err := os.Rename(name+".tmp", name); err != nil {
+	if err := os.Rename(temp, name); err != nil {
 		return dirError(d.path, leasehold.Unavailable, "%w", err)
 	}
 	dir, err := os.Open(d.path)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,10 +30,13 @@ type Embedded struct {
 	server *embed.Etcd
 	db     *database
 
+	aside aside
+
 	stop context.CancelFunc // ends the goroutines
 	work sync.WaitGroup
 
-	complained time.Time // of too little room; upkeep's own
+	// upkeep's own: when it last made room, and complained that there is none.
+	tidied, complained time.Time
 
 	done    chan struct{} // closed when the member has ended
 	failure error         // why, if it ended by itself; set before done is closed
@@ -45,12 +49,9 @@ func Embed(ctx context.Context, cfg EmbedConfig) (*Embedded, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	dir, err := openDir(cfg.Dir, cfg.Name, cfg.Cluster)
+	dir, err := openDir(&cfg)
 	if err != nil {
 		return nil, err
-	}
-	if err := dir.joining(&cfg); err != nil {
-		return nil, errors.Join(err, dir.close())
 	}
 	m := &Embedded{cfg: cfg, dir: dir, done: make(chan struct{})}
 	if err := m.start(ctx); err != nil {
@@ -70,7 +71,7 @@ func (m *Embedded) start(ctx context.Context) error {
 		return err
 	}
 	if m.server, err = startServer(ec); err != nil {
-		return leasehold.Errorf(opEmbed, leasehold.Unavailable, m.cfg.Name, "%w", err)
+		return m.cannotStart(err)
 	}
 	select {
 	case <-m.server.Server.ReadyNotify():
@@ -87,7 +88,10 @@ func (m *Embedded) start(ctx context.Context) error {
 		return err
 	}
 	client := v3client.New(m.server.Server)
-	m.db = &database{client: client, prefix: DefaultPrefix, timeout: m.cfg.RequestTimeout, ended: m.ended, close: m.shutdown}
+	m.db = &database{
+		client: client, prefix: DefaultPrefix, timeout: m.cfg.RequestTimeout, ended: m.ended, close: m.shutdown,
+		room: &room{file: m.server.Server.Backend, quota: m.cfg.Quota},
+	}
 	return m.moveTo(ctx, m.cfg.PeerURL)
 }
 
@@ -100,6 +104,18 @@ func startServer(ec *embed.Config) (e *embed.Etcd, err error) {
 		}
 	}()
 	return embed.StartEtcd(ec)
+}
+
+// cannotStart explains why etcd does not start. The group refuses a member that
+// it knows and that has forgotten everything: such a member would vote as if
+// nothing had been committed, and what was would be lost.
+func (m *Embedded) cannotStart(err error) error {
+	if strings.Contains(err.Error(), "already been bootstrapped") { // etcd has no value for it
+		return leasehold.Errorf(opEmbed, leasehold.Invalid, m.cfg.Name,
+			"the group has a member of this name already, whose data is not in %s (%w): if it is lost, remove the member from the group, and then join the group anew with an empty directory",
+			m.cfg.Dir, err)
+	}
+	return leasehold.Errorf(opEmbed, leasehold.Unavailable, m.cfg.Name, "%w", err)
 }
 
 // token makes the cluster's name. Members that form a group together must come

@@ -15,8 +15,11 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// DefaultQuota is how large an embedded store may grow, in bytes.
-const DefaultQuota = 2 << 30
+// How large an embedded store may grow, in bytes.
+const (
+	DefaultQuota = 2 << 30
+	MinQuota     = 16 << 20 // less has no room for a reserve
+)
 
 const opEmbed = "embed etcd"
 
@@ -46,14 +49,20 @@ type EmbedConfig struct {
 	// Existing says that the member joins a group that runs already, to which
 	// [Embedded.AddMember] has added it.
 	Existing bool
+	// MustJoin says that the member must not found a group, not even one of
+	// its own: on a directory that belongs to none yet it starts only if it is
+	// Existing, now or when its first start was interrupted.
+	MustJoin bool
 	// Cluster is the group that the member must belong to, as
 	// [Embedded.Cluster] names it. If it is empty any will do.
 	Cluster string
 
 	PeerTLS PeerTLS
 
-	// Quota bounds the store's file, in bytes; [DefaultQuota] if 0. Beyond it
-	// writes fail until compaction has made room.
+	// Quota bounds the store's file, in bytes; [DefaultQuota] if 0, and
+	// [MinQuota] at least. When about nine tenths are in use, what would make
+	// the store grow is refused, with an error of kind Limit. The rest is kept
+	// for what lets a leader go on: its record, and the end of leases.
 	Quota int64
 
 	RequestTimeout time.Duration // see [Config]
@@ -85,6 +94,8 @@ func (c *EmbedConfig) validate() error {
 		c.Logger = slog.Default()
 	}
 	switch {
+	case c.Quota < MinQuota:
+		return bad("its quota is %d bytes, want %d at least", c.Quota, int64(MinQuota))
 	case c.Dir == "":
 		return bad("there is no data directory")
 	case strings.ContainsAny(c.Name, "=,"):
@@ -158,6 +169,10 @@ func (c *EmbedConfig) etcd(dir, token string) (*embed.Config, error) {
 			return nil, err
 		}
 		ec.AdvertisePeerUrls, ec.ListenPeerUrls = []url.URL{*advertised}, []url.URL{*listen}
+		// No client connects, but it is by a member's client URLs that etcd knows
+		// that the member was started before, and refuses it if it has lost its
+		// data since.
+		ec.AdvertiseClientUrls = []url.URL{*advertised}
 	}
 	ec.InitialCluster = ec.InitialClusterFromName(c.Name)
 	if len(c.Members) > 0 {

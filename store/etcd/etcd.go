@@ -25,6 +25,9 @@ const (
 	DefaultRequestTimeout = 5 * time.Second
 	// dialTimeout bounds Open if its context does not.
 	dialTimeout = 5 * time.Second
+	// manyRevisions is what a leader writes in a day or two: renewing its record
+	// every two thirds of a second makes 130,000.
+	manyRevisions = 200_000
 )
 
 // A Config says how to reach a cluster.
@@ -104,6 +107,10 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if _, err := db.View().Get(ctx, "record"); err != nil {
 		_ = client.Close() // the error that matters is the other
 		return nil, unreachable(op, subject, err)
+	}
+	if revisions := db.uncompacted(ctx); revisions > manyRevisions {
+		cfg.Logger.Warn("this etcd cluster was never compacted, and fills up: start its members with --auto-compaction-retention=10m or the like",
+			"endpoints", subject, "revisions", revisions)
 	}
 	return &Store{kv.New(db, kv.Config{History: cfg.History})}, nil
 }

@@ -2,7 +2,9 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"net"
 	"slices"
 	"strings"
 
@@ -45,7 +47,21 @@ func (b *bridge) Check(e zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.Check
 	return to
 }
 
+// served is what etcd says when it no longer listens, as an error even if it
+// was closed.
+const served = "setting up serving from embedded etcd failed."
+
+func closed(message string, fields []zapcore.Field) bool {
+	return message == served && slices.ContainsFunc(fields, func(f zapcore.Field) bool {
+		err, ok := f.Interface.(error)
+		return ok && errors.Is(err, net.ErrClosed)
+	})
+}
+
 func (b *bridge) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	if closed(e.Message, fields) {
+		return nil
+	}
 	m := zapcore.NewMapObjectEncoder()
 	for _, f := range slices.Concat(b.fields, fields) {
 		f.AddTo(m)

@@ -54,3 +54,20 @@ func TestQuota(t *testing.T) {
 	})
 	takeOver(t, m, "m2")
 }
+
+// A cluster that was never compacted is known by its having all revisions.
+func TestUncompacted(t *testing.T) {
+	m := embed(t, etcd.EmbedConfig{Dir: t.TempDir()})
+	takeOver(t, m, "m1")
+	before := m.Uncompacted(t.Context())
+	takeOver(t, m, "m2")
+	if after := m.Uncompacted(t.Context()); before == 0 || after != before+1 {
+		t.Errorf("it has %d revisions, and %d after a write", before, after)
+	}
+	if err := m.Compact(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := m.Uncompacted(t.Context()); n != 0 {
+		t.Errorf("compacted it has %d revisions", n)
+	}
+}

@@ -14,6 +14,9 @@ const (
 	// upkeepEvery is how often a member looks after itself. A look that finds
 	// nothing to do costs microseconds.
 	upkeepEvery = time.Second
+	// tidyEvery is how often old revisions are removed while there is hardly
+	// any room. More often, tables could not be read meanwhile.
+	tidyEvery = 5 * time.Second
 	// complainEvery is how often the log says that there is no room.
 	complainEvery = time.Minute
 
@@ -40,7 +43,7 @@ func (m *Embedded) upkeep(ctx context.Context) {
 		case <-tick.C:
 		}
 		m.promoteLearners(ctx)
-		m.leaveNoSpace(ctx)
+		m.keepRoom(ctx)
 		if time.Now().After(next) {
 			m.defragment()
 			next = time.Now().Add(someTime(defragEvery))
@@ -72,20 +75,24 @@ func (m *Embedded) promoteLearners(ctx context.Context) {
 	}
 }
 
-// leaveNoSpace ends the state in which etcd refuses writes because its quota
-// was used up, once there is room again. It makes room itself if old revisions
-// or holes in the file take it.
-func (m *Embedded) leaveNoSpace(ctx context.Context) {
-	s := m.server.Server
-	for _, alarm := range s.Alarms() {
-		if alarm.GetAlarm() != pb.AlarmType_NOSPACE || alarm.GetMemberID() != uint64(s.MemberID()) {
-			continue
-		}
-		err := m.makeRoom(ctx)
-		if size := s.Backend().Size(); err != nil || !roomy(size, m.cfg.Quota) {
-			m.complain(size, err)
-			return
-		}
+// keepRoom makes room when there is hardly any, if old revisions or holes in
+// the file take it. It also ends the state in which etcd refuses all writes
+// because its quota was used up.
+func (m *Embedded) keepRoom(ctx context.Context) {
+	alarm := m.noSpace()
+	if alarm == nil && !m.db.room.tight() {
+		return
+	}
+	var err error
+	if time.Since(m.tidied) >= tidyEvery {
+		m.tidied = time.Now()
+		err = m.makeRoom(ctx)
+	}
+	if m.db.room.tight() {
+		m.complain(err)
+		return
+	}
+	if alarm != nil {
 		asking, cancel := m.db.request(ctx)
 		_, err = m.db.client.AlarmDisarm(asking, (*clientv3.AlarmMember)(alarm))
 		cancel()
@@ -93,22 +100,32 @@ func (m *Embedded) leaveNoSpace(ctx context.Context) {
 	}
 }
 
+// noSpace returns this member's alarm that its quota is used up, if it has
+// raised it.
+func (m *Embedded) noSpace() *pb.AlarmMember {
+	s := m.server.Server
+	for _, alarm := range s.Alarms() {
+		if alarm.GetAlarm() == pb.AlarmType_NOSPACE && alarm.GetMemberID() == uint64(s.MemberID()) {
+			return alarm
+		}
+	}
+	return nil
+}
+
 // complain says now and then that there is no room.
-func (m *Embedded) complain(size int64, err error) {
+func (m *Embedded) complain(err error) {
 	if time.Since(m.complained) < complainEvery {
 		return
 	}
 	m.complained = time.Now()
-	m.cfg.Logger.Error("etcd has used up its quota and refuses to write: start it with a larger one",
-		slog.Int64("bytes", size), slog.Int64("quota", m.cfg.Quota), slog.Any("error", err))
+	b := m.server.Server.Backend()
+	m.cfg.Logger.Error("the store is full, and nothing new is granted: delete namespaces, or start with a larger quota",
+		slog.Int64("used", b.SizeInUse()), slog.Int64("file", b.Size()), slog.Int64("quota", m.cfg.Quota), slog.Any("error", err))
 }
 
 // makeRoom removes old revisions and, if that helps, the holes they leave.
 func (m *Embedded) makeRoom(ctx context.Context) error {
 	s := m.server.Server
-	if roomy(s.Backend().Size(), m.cfg.Quota) {
-		return nil
-	}
 	asking, cancel := m.db.request(ctx)
 	defer cancel()
 	if rev := s.KV().Rev(); rev > s.KV().FirstRev() {
@@ -117,14 +134,12 @@ func (m *Embedded) makeRoom(ctx context.Context) error {
 		}
 	}
 	s.KV().Commit() // so that the sizes are those after the compaction
-	if used := s.Backend().SizeInUse(); !roomy(used+used/10, m.cfg.Quota) {
-		return nil // there is too little to gain
+	used := s.Backend().SizeInUse()
+	if s.Backend().Size() <= m.db.room.mostSize() || used+used/20 > m.db.room.mostUsed() {
+		return nil // there is no need, or too little to gain
 	}
 	return s.Defragment()
 }
-
-// roomy reports whether a size is far enough below the quota to go on.
-func roomy(size, quota int64) bool { return size < quota/10*9 }
 
 // defragment rewrites the file if that is worthwhile.
 func (m *Embedded) defragment() {

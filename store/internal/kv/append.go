@@ -2,6 +2,7 @@ package kv
 
 import (
 	"context"
+	"slices"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/storage"
@@ -24,7 +25,7 @@ func (s *Store) Append(ctx context.Context, b *storage.Batch) (storage.Outcome, 
 	if err != nil {
 		return storage.Conflict, err
 	}
-	a := appending{db: s.db, k: k, batch: b}
+	a := appending{db: s.db, k: k, batch: b, grows: grows(b)}
 	if a.pieces, err = s.cutBatch(k, b); err != nil {
 		return storage.Conflict, err
 	}
@@ -49,6 +50,13 @@ func (s *Store) cutBatch(k keys, b *storage.Batch) ([]Entry, error) {
 		from, rest = from+leasehold.LSN(n), rest[n:]
 	}
 	return pieces, nil
+}
+
+// grows reports whether a batch has more than ends of leases. Those are written
+// even when there is hardly any room: there are no more of them than there were
+// grants.
+func grows(b *storage.Batch) bool {
+	return slices.ContainsFunc(b.Changes, func(c table.Change) bool { return c.Kind != table.Vacated })
 }
 
 // fitting returns how many of the changes fit into a piece of so many bytes: at
@@ -77,6 +85,7 @@ type appending struct {
 	k      keys
 	batch  *storage.Batch
 	pieces []Entry
+	grows  bool
 }
 
 // run tries until the batch is in or a guard has failed. It returns the head
@@ -146,5 +155,6 @@ func (a *appending) commit(ctx context.Context, h *head, puts []Entry, deletes .
 		Puts:    puts,
 		Deletes: deletes,
 		Else:    []string{termKey, a.k.head()},
+		Grows:   a.grows,
 	})
 }

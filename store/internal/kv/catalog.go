@@ -33,7 +33,8 @@ func (s *Store) Catalog(ctx context.Context) (*storage.Catalog, error) {
 }
 
 // SaveCatalog implements [store.Store]. A catalog of more than a megabyte is
-// refused, for good: it comes as a conflict with an error of kind Limit.
+// refused, for good: it comes as a conflict with an error of kind Limit. The
+// history of namespaces that it no longer has is removed.
 func (s *Store) SaveCatalog(ctx context.Context, next *storage.Catalog) (storage.Outcome, error) {
 	const op = "write catalog"
 	ctx, leave, err := s.enter(ctx, op)
@@ -49,9 +50,14 @@ func (s *Store) SaveCatalog(ctx context.Context, next *storage.Catalog) (storage
 		return storage.Conflict, leasehold.Errorf(op, leasehold.Limit, "",
 			"%d namespaces take %d bytes, at most %d can be stored: use fewer static slots", len(next.Namespaces), n, maxCatalog)
 	}
+	before, err := s.retireDeleted(ctx, next)
+	if err != nil {
+		return storage.Unknown, failed(op, "", err)
+	}
 	res, err := s.db.Commit(ctx, Txn{
 		Guards: []Guard{termGuard(next.Term), {Key: catalogKey, Revision: next.Version}},
 		Puts:   []Entry{put},
+		Grows:  live(next) > live(before), // to delete some is what makes room
 	})
 	switch {
 	case err != nil:
@@ -60,6 +66,16 @@ func (s *Store) SaveCatalog(ctx context.Context, next *storage.Catalog) (storage
 		return storage.Conflict, nil
 	}
 	return storage.Done, nil
+}
+
+// live is how many namespaces are served.
+func live(c *storage.Catalog) (n int) {
+	for i := range c.Namespaces {
+		if !c.Namespaces[i].Deleted {
+			n++
+		}
+	}
+	return n
 }
 
 func encodeCatalog(c *storage.Catalog) (Entry, error) {

@@ -73,6 +73,9 @@ type Txn struct {
 	Puts    []Entry // Key and Value
 	Deletes []Span
 	Else    []string // the keys to read, at the same instant, if a guard fails
+	// Grows means that the database may refuse it to keep room for what does
+	// not: it certainly has not happened then.
+	Grows bool
 }
 
 // A Result is how a transaction ended.

@@ -48,7 +48,7 @@ func (s *Store) saveSnapshot(ctx context.Context, k keys, snap *storage.Snapshot
 		return err
 	}
 	for _, piece := range pieces {
-		res, err := s.db.Commit(ctx, Txn{Guards: []Guard{termGuard(snap.Term)}, Puts: []Entry{piece}})
+		res, err := s.db.Commit(ctx, Txn{Guards: []Guard{termGuard(snap.Term)}, Puts: []Entry{piece}, Grows: true})
 		if err != nil || !res.Held {
 			return err
 		}
