@@ -42,7 +42,7 @@ func followAll(addr string, lookups, conns int) error {
 	}
 	ready.Wait()
 	out := bufio.NewWriter(os.Stdout)
-	fmt.Fprintln(out, "ready")
+	_, _ = fmt.Fprintln(out, "ready") // Flush says what went wrong
 	for {
 		if len(heard) == 0 {
 			if err := out.Flush(); err != nil {
@@ -51,7 +51,7 @@ func followAll(addr string, lookups, conns int) error {
 		}
 		select {
 		case a := <-heard:
-			fmt.Fprintln(out, a.lsn, a.at.UnixNano())
+			_, _ = fmt.Fprintln(out, a.lsn, a.at.UnixNano())
 		case <-ctx.Done():
 			return nil
 		}

@@ -15,7 +15,8 @@ func TestKilledWhileItJoins(t *testing.T) {
 	members := map[string]string{"a": a, "b": b}
 	start := func(cfg EmbedConfig) (EmbedConfig, error) {
 		cfg.Dir, cfg.Name, cfg.PeerURL = t.TempDir(), "a", a
-		return cfg, cfg.validate()
+		err := cfg.validate() // fills in defaults
+		return cfg, err
 	}
 	joining, err := start(EmbedConfig{Members: members, Existing: true, MustJoin: true})
 	if err != nil {
