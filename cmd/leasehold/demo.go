@@ -14,20 +14,30 @@ import (
 const demoHelp = `Starts three managers and five servers of a small presence service, each a process
 of its own on this computer, and 2,000 users who set and ask for a status. Then it
 kills the leader and the servers, one after the other, with kill -9, and starts
-them again, while the users go on. It shows who leads, who owns which share of the
-keys, how requests fare, and what the users were told.
+them again, while the users go on. If there is time it also stops a server
+(SIGSTOP) for longer than its leases last, and lets it go on. It shows who leads,
+who owns which share of the keys, how requests fare, and what the users were told.
 
 Whether two servers ever owned a key at the same time is not left to the managers
-to say: every server reports each of its checks, with the time on the clock that
-all processes of a computer share, and the reports are compared.
+to say: every server checks the keys of all users every 15 ms or so, asked or not,
+and reports what it found and each of its requests' checks, with the time on the
+clock that all processes of a computer share. The reports are compared.
+
+Requests are due at a steady rate. Whose turn it is is drawn first; a user who is
+still busy makes the request later, and its time counts from when it was due.
+Availability is the share that succeeded within 1 s of that. Requests are repeated
+until they succeed; those that never do are failures. While a server is dead or
+stopped its users wait, so that the availability says what the chosen kills and
+leases cost, and it does not decide the exit status.
 
 On a terminal it goes on until q or Ctrl-C, elsewhere for 30 s; --for sets another
 time. Nothing is left behind, neither processes nor files; with --keep the data and
 the logs are.
 
-Exit status: 0 all went well; 1 two servers owned a key at the same time, or an
-answer was out of date; 2 it could not be done, or something else went wrong, which
-is said; 130 interrupted before the time that --for set.`
+Exit status: 0 all went well; 1 two servers owned a key at the same time, an answer
+was out of date, or a status was lost and nobody was told; 2 it could not be done,
+or something else went wrong, which is said; 130 interrupted before the time that
+--for set.`
 
 const demoExample = `  leasehold demo
   leasehold demo --for 30s --json
@@ -56,10 +66,10 @@ func newDemoCommand() *cobra.Command {
 	flags.BoolVar(&o.json, "json", false, "print what came of it as one JSON object, and nothing else")
 	flags.IntVar(&c.Managers, "managers", c.Managers, "how many managers")
 	flags.IntVar(&c.Owners, "owners", c.Owners, "how many servers of the presence service")
-	flags.IntVar(&c.Users, "users", c.Users, "how many users; each has one request under way at a time")
+	flags.IntVar(&c.Users, "users", c.Users, "how many users; each makes one request at a time, and others that are due wait")
 	flags.IntVar(&c.Rate, "rate", c.Rate, "how many requests they make in a second, all together")
 	flags.DurationVar(&c.Lease, "lease", c.Lease, "how long leases last; users of a server that was killed wait for 1.2 times as long")
-	flags.DurationVar(&c.KillEvery, "kill-every", c.KillEvery, "how much time there is between two kills of a leader, and of a server, on average")
+	flags.DurationVar(&c.KillEvery, "kill-every", c.KillEvery, "how much time there is between two kills of a leader, and two of a server, on average")
 	flags.Uint64Var(&c.Seed, "seed", 0, "who is killed when (default another each time)")
 	flags.BoolVar(&c.Keep, "keep", false, "keep data and logs, and say where they are")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

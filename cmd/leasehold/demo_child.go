@@ -34,6 +34,7 @@ func newDemoOwnerCommand() *cobra.Command {
 	var (
 		name     string
 		managers []string
+		users    int
 	)
 	cmd := &cobra.Command{
 		Use:    "demo-owner",
@@ -43,7 +44,7 @@ func newDemoOwnerCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			go demo.EndWithParent(cmd.InOrStdin())
 			err := demo.RunOwner(cmd.Context(), demo.OwnerConfig{
-				Name: leasehold.OwnerID(name), Managers: managers,
+				Name: leasehold.OwnerID(name), Managers: managers, Users: users,
 				Records: cmd.OutOrStdout(), Logger: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)),
 			})
 			if err != nil {
@@ -54,5 +55,6 @@ func newDemoOwnerCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&name, "name", "", "the owner's name")
 	cmd.Flags().StringSliceVar(&managers, "managers", nil, "where managers listen")
+	cmd.Flags().IntVar(&users, "users", 0, "how many users there are")
 	return cmd
 }

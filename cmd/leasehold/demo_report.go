@@ -12,20 +12,42 @@ import (
 // demoText is what came of a demo, for people.
 func demoText(r *demo.Report) string {
 	lines := []entry{
-		{"requests", fmt.Sprintf("%s in %.1f s, %s at the first try; half within %.1f ms, 99 %% within %.1f ms",
+		{"requests", fmt.Sprintf("%s in %.1f s, %s at the first try; half within %.1f ms, 99 %% within %.1f ms of when they were due",
 			grouped(r.Requests), r.Seconds, percent(r.FirstTry), r.MedianMillis, r.P99Millis)},
-		{"availability", fmt.Sprintf("%s: %s, %s, %s refused by a server that was not the owner",
-			percent(r.Availability), counted(int(r.Failures), "failure"), retriesText(r.Retries), grouped(r.Misroutes))},
-		{"killed", fmt.Sprintf("%s, %s", counted(r.LeadersKilled, "leader"), counted(r.OwnersKilled, "owner"))},
+		{"availability", fmt.Sprintf("%s succeeded within 1 s, %s in the end: %s, %s, %s refused by a server that was not the owner",
+			percent(r.Availability), percent(r.Eventually), counted(int(r.Failures), "failure"), retriesText(r.Retries), grouped(r.Misroutes))},
+		{"killed", killedText(r)},
 		{"failover", fmt.Sprintf("%s; %s", failoversText(r.FailoverMillis), counted(r.LeasesLostInFailover, "lease")+" lost in it")},
-		{"losses", fmt.Sprintf("users were told of %s%s, and set %s again",
-			counted(int(r.Losses), "lost range"), causesText(r.LossesFor), statusesText(r.Republished))},
-		{"ownership", fmt.Sprintf("%s in %s", dualText(r.DualOwnership), counted(int(r.Checked), "operation"))},
+		{"losses", fmt.Sprintf("users were told of %s%s, and set %s again; %s",
+			counted(int(r.Losses), "lost range"), causesText(r.LossesFor), statusesText(r.Republished), silentText(r.SilentLosses))},
+		{"ownership", ownershipText(r)},
 	}
 	if r.Kept != "" {
 		lines = append(lines, entry{"kept", r.Kept})
 	}
 	return heading("Demo") + "\n" + facts(lines)
+}
+
+func killedText(r *demo.Report) string {
+	text := fmt.Sprintf("%s, %s", counted(r.LeadersKilled, "leader"), counted(r.OwnersKilled, "owner"))
+	if r.OwnersStopped > 0 {
+		text += fmt.Sprintf("; %s stopped for longer than its leases last", counted(r.OwnersStopped, "owner"))
+	}
+	return text
+}
+
+// ownershipText is the verdict on what the servers believed.
+func ownershipText(r *demo.Report) string {
+	return fmt.Sprintf("%s in %s and %s",
+		dualText(r.DualOwnership), counted(int(r.Tenures), "tenure"), counted(int(r.Checked), "operation"))
+}
+
+func silentText(n uint64) string {
+	text := grouped(n) + " silent"
+	if n == 0 {
+		return good(text)
+	}
+	return bad(text)
 }
 
 func retriesText(n uint64) string {

@@ -89,11 +89,12 @@ func requestsText(s *demo.Snapshot) string {
 		{"requests", fmt.Sprintf("%.0f/s, half within %s, 99 %% within %s", s.PerSecond, millisText(s.Median), millisText(s.Slow))},
 		{"so far", fmt.Sprintf("%s, %s, %s refused by a server that was not the owner",
 			counted(int(r.Requests), "request"), counted(int(r.Failures), "failure"), grouped(r.Misroutes))},
-		{"killed", fmt.Sprintf("%s (failover %s), %s",
-			counted(r.LeadersKilled, "leader"), failoversText(lastFew(r.FailoverMillis)), counted(r.OwnersKilled, "owner"))},
-		{"losses", fmt.Sprintf("%s told to users%s; %s set again",
-			counted(int(r.Losses), "lost range"), causesText(r.LossesFor), statusesText(r.Republished))},
-		{"ownership", fmt.Sprintf("%s in %s", dualText(r.DualOwnership), counted(int(r.Checked), "operation"))},
+		{"killed", fmt.Sprintf("%s (failover %s), %s; %s stopped for a while",
+			counted(r.LeadersKilled, "leader"), failoversText(lastFew(r.FailoverMillis)), counted(r.OwnersKilled, "owner"),
+			counted(r.OwnersStopped, "owner"))},
+		{"losses", fmt.Sprintf("%s told to users%s; %s set again; %s",
+			counted(int(r.Losses), "lost range"), causesText(r.LossesFor), statusesText(r.Republished), silentText(r.SilentLosses))},
+		{"ownership", ownershipText(r)},
 	}), "\n")
 }
 

@@ -22,8 +22,8 @@ func someSnapshot() demo.Snapshot {
 		PerSecond: 998.7, Median: 1200 * time.Microsecond, Slow: 30 * time.Millisecond,
 		Report: demo.Report{
 			Seconds: 12.34, Requests: 12000, Misroutes: 1, Retries: 1, Losses: 14, LossesFor: map[string]uint64{"expired": 2, "restarted": 12},
-			Republished: 1, Checked: 12001, OwnersKilled: 1, LeadersKilled: 2, FailoverMillis: []int64{2840, 2400},
-			Availability: 1, FirstTry: 0.98, MedianMillis: 1.25, P99Millis: 31,
+			Republished: 1, Checked: 12001, Tenures: 3000, OwnersKilled: 1, OwnersStopped: 1, LeadersKilled: 2, FailoverMillis: []int64{2840, 2400},
+			Availability: 0.95, Eventually: 1, FirstTry: 0.98, MedianMillis: 1.25, P99Millis: 31,
 		},
 		Events: []demo.Event{{Number: 1, At: time.Second, Text: "m1 leads"}, {Number: 2, At: 8 * time.Second, Text: "killed m1, the leader"}},
 	}
@@ -40,9 +40,9 @@ managers   ✗ m1  ★ m2  · m3    m2 leads, in term 3
 
 requests   999/s, half within 1.2 ms, 99 % within 30.0 ms
 so far     12,000 requests, 0 failures, 1 refused by a server that was not the owner
-killed     2 leaders (failover 2.8 s, 2.4 s), 1 owner
-losses     14 lost ranges told to users (2 expired, 12 restarted); 1 status set again
-ownership  0 dual ownerships in 12,001 operations
+killed     2 leaders (failover 2.8 s, 2.4 s), 1 owner; 1 owner stopped for a while
+losses     14 lost ranges told to users (2 expired, 12 restarted); 1 status set again; 0 silent
+ownership  0 dual ownerships in 3,000 tenures and 12,001 operations
 
 What happened
    1.0s m1 leads
@@ -137,12 +137,12 @@ func TestDemoText(t *testing.T) {
 	s := someSnapshot()
 	s.Report.Kept = "/tmp/x"
 	const want = `Demo
-requests      12,000 in 12.3 s, 98.00 % at the first try; half within 1.2 ms, 99 % within 31.0 ms
-availability  100.00 %: 0 failures, 1 retry, 1 refused by a server that was not the owner
-killed        2 leaders, 1 owner
+requests      12,000 in 12.3 s, 98.00 % at the first try; half within 1.2 ms, 99 % within 31.0 ms of when they were due
+availability  95.00 % succeeded within 1 s, 100.00 % in the end: 0 failures, 1 retry, 1 refused by a server that was not the owner
+killed        2 leaders, 1 owner; 1 owner stopped for longer than its leases last
 failover      2.8 s, 2.4 s; 0 leases lost in it
-losses        users were told of 14 lost ranges (2 expired, 12 restarted), and set 1 status again
-ownership     0 dual ownerships in 12,001 operations
+losses        users were told of 14 lost ranges (2 expired, 12 restarted), and set 1 status again; 0 silent
+ownership     0 dual ownerships in 3,000 tenures and 12,001 operations
 kept          /tmp/x
 `
 	if diff := cmp.Diff(want, plain(demoText(&s.Report))); diff != "" {
@@ -151,7 +151,7 @@ kept          /tmp/x
 }
 
 func TestDemoExitStatus(t *testing.T) {
-	good := demo.Report{Requests: 1, Checked: 1, OwnersKilled: 1, LeadersKilled: 1}
+	good := demo.Report{Requests: 1, Checked: 1, Tenures: 1, Losses: 1, OwnersKilled: 1, LeadersKilled: 1}
 	for _, test := range []struct {
 		name   string
 		change func(*demo.Report)
@@ -160,6 +160,7 @@ func TestDemoExitStatus(t *testing.T) {
 	}{
 		{"fine", func(*demo.Report) {}, true, ""},
 		{"violated", func(r *demo.Report) { r.DualOwnership = 1 }, true, "exit status 1"},
+		{"not available, which is no fault", func(r *demo.Report) { r.Availability = 0.1 }, true, ""},
 		{"violated and short", func(r *demo.Report) { r.DualOwnership, r.Failures = 1, 1 }, true, "exit status 1"},
 		{"short", func(r *demo.Report) { r.OwnersKilled = 0 }, true, "0 owners and 1 leaders were killed, want at least one of each"},
 		{"interrupted", func(r *demo.Report) { r.Interrupted = true }, true, "exit status 130"},

@@ -43,12 +43,16 @@ func TestDemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	switch {
-	case r.DualOwnership != 0 || r.GenerationReversals != 0 || r.StaleAnswers != 0 || r.LeasesLostInFailover != 0:
+	case r.DualOwnership != 0 || r.GenerationReversals != 0 || r.StaleAnswers != 0 || r.SilentLosses != 0 || r.LeasesLostInFailover != 0:
 		t.Errorf("not safe: %+v", r)
 	case r.OwnersKilled < 1 || r.LeadersKilled < 1 || len(r.FailoverMillis) != r.LeadersKilled:
 		t.Errorf("too few died, or were replaced: %+v", r)
-	case r.Requests < 100 || r.Checked < r.Requests || r.Availability != 1 || r.Failures != 0:
+	case r.Requests < 100 || r.Checked < r.Requests || r.Eventually != 1 || r.Failures != 0:
 		t.Errorf("requests went wrong: %+v", r)
+	case r.Availability <= 0 || r.Availability >= 1 || r.WithoutOwnerSeconds == 0:
+		t.Errorf("an owner died and nobody had to wait: %+v", r)
+	case r.Tenures < 2000:
+		t.Errorf("not all keys of 2,000 users were watched: %+v", r)
 	case r.Losses == 0 || r.Republished == 0:
 		t.Errorf("an owner died and nobody was told: %+v", r)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -53,7 +54,7 @@ func newCluster(cfg Config) (*cluster, error) {
 	for i := range cfg.Owners {
 		name := fmt.Sprintf("owner-%d", i+1)
 		c.owners = append(c.owners, c.member(name, "", c.observe, "demo-owner",
-			"--name", name, "--managers", strings.Join(c.addrs, ",")))
+			"--name", name, "--managers", strings.Join(c.addrs, ","), "--users", strconv.Itoa(cfg.Users)))
 	}
 	c.admin, err = newAdmin(c.addrs)
 	return c, err

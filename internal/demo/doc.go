@@ -8,13 +8,29 @@
 //
 // # How dual ownership is judged
 //
-// Not by the managers' word. Every owner tells the parent, through a pipe,
-// about each Check and each Held that succeeded, with the time on the clock
-// that all processes of a computer share (record.go). An oracle in the parent
-// compares what the owners believed about each key (oracle.go). If two of them
-// believed in the same instant that they owned a key, it finds out, whatever
-// the lease table says.
+// Not by the managers' word, and not by what callers happen to ask. Every owner
+// checks the keys of all users again and again (sentinel.go), and tells the
+// parent, through a pipe, about the checks that succeeded, and about those of
+// each request, with the time on the clock that all processes of a computer
+// share (record.go). An oracle in the parent compares what the owners believed
+// about each key (oracle.go). If two of them believed for longer than a round of
+// checks that they owned a key, it finds out, whatever the lease table says.
 //
-// Besides, callers number what they store and remember what was acknowledged.
-// An answer from before that is counted as stale (users.go).
+// The dead believe nothing. So owners are not only killed, but also stopped for
+// longer than their leases last, and then let go on with all that they believed
+// (nemesis.go).
+//
+// # How lost state is judged
+//
+// Callers number what they store and remember what was acknowledged. An answer
+// from before that is counted as stale (users.go). An answer that knows nothing
+// of it is right only if callers are told of a loss that covers the key, soon;
+// or else the loss was silent (suspicions.go).
+//
+// # How availability is judged
+//
+// Requests are due at a steady rate, whatever has become of earlier ones, and
+// count from when they were due (load.go). A request that succeeds within a
+// second counts as served. All are repeated until they succeed, so that nearly
+// all do in the end; that is another figure (report.go).
 package demo

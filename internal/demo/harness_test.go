@@ -25,10 +25,11 @@ func TestMain(m *testing.M) {
 	children := map[string]func(args []string) error{
 		"honest-owner": func(args []string) error {
 			return RunOwner(context.Background(), OwnerConfig{
-				Name: leasehold.OwnerID(args[0]), Managers: args[1:], Records: os.Stdout, Logger: slog.New(slog.DiscardHandler),
+				Name: leasehold.OwnerID(args[0]), Managers: args[1:], Users: watchedUsers, Records: os.Stdout, Logger: slog.New(slog.DiscardHandler),
 			})
 		},
-		"careless-owner": func(args []string) error { return runCareless(args[0]) },
+		"careless-owner": func([]string) error { return runCareless() },
+		"sleeper":        func([]string) error { select {} },
 		"demo-manager":   func([]string) error { return fmt.Errorf("the disk is full of toys") },
 	}
 	if len(os.Args) > 1 {
@@ -50,19 +51,24 @@ func (careless) Check(key leasehold.Key) (owner.Lease, bool) {
 
 func (careless) Held(owner.Lease) bool { return true }
 
-// runCareless is an owner as RunOwner's, but without a lease.
-func runCareless(addr string) error {
+// watchedUsers is how many users owners of tests watch.
+const watchedUsers = 50
+
+// runCareless is an owner as RunOwner's, but without a lease, and nobody can ask
+// it anything.
+func runCareless() error {
 	session, err := leasehold.NewSession(rand.Reader)
 	if err != nil {
 		return err
 	}
 	cfg := OwnerConfig{Records: os.Stdout}
-	return http.ListenAndServe(addr, newPresence(careless{}, session, cfg.write).handler())
+	return newSentinel(careless{}, session, newUsers(watchedUsers).keys(), cfg.write).run(context.Background())
 }
 
 // TestDualOwnershipIsSeen runs real owners against a real manager, and asks all
 // of them about the same users. As long as they are honest nothing is to be
-// seen. Then one joins them that ignores leases, and the oracle notices.
+// seen. Then one joins them that ignores leases, and the oracle notices though
+// nobody asks that one.
 func TestDualOwnershipIsSeen(t *testing.T) {
 	addr := startManager(t)
 	a, err := newAdmin([]string{addr})
@@ -87,34 +93,21 @@ func TestDualOwnershipIsSeen(t *testing.T) {
 	for _, o := range owners {
 		addrs = append(addrs, o.GetHolder().GetAddr())
 	}
-	const users = 50
-	if accepted := askEverybody(t, addrs, users); accepted != 3*users {
-		t.Errorf("honest owners accepted %d requests, want %d: each user's, three times", accepted, 3*users)
+	const users = watchedUsers
+	accepted := askEverybody(t, addrs, users) // of each user about three, unless its key moves meanwhile
+	if accepted < 2*users {
+		t.Errorf("honest owners accepted %d requests about %d users", accepted, users)
 	}
-	wait(t, func(context.Context) (bool, error) { return c.oracle.judge().records == 3*users, nil })
+	wait(t, func(context.Context) (bool, error) {
+		v := c.oracle.judge()
+		return v.checked >= uint64(accepted) && v.tenures >= users, nil
+	})
 	if v := c.oracle.judge(); v.first != "" {
 		t.Error(v.first)
 	}
 
-	ports, err := freePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	startOwner(t, c, "eve", "careless-owner", ports[0])
-	wait(t, func(ctx context.Context) (bool, error) {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", ports[0])
-		if err != nil {
-			return false, err
-		}
-		return true, conn.Close()
-	})
-	if accepted := askEverybody(t, append(addrs, ports[0]), users); accepted != 6*users {
-		t.Errorf("%d requests accepted, want %d", accepted, 6*users)
-	}
-	wait(t, func(context.Context) (bool, error) { return c.oracle.judge().records == 9*users, nil })
-	if v := c.oracle.judge(); v.duals != users || v.first == "" {
-		t.Errorf("the oracle saw %+v, want %d dual ownerships", v, users)
-	}
+	startOwner(t, c, "eve", "careless-owner")
+	wait(t, func(context.Context) (bool, error) { return c.oracle.judge().duals >= users, nil })
 	if err := c.failure(); err != nil {
 		t.Error(err)
 	}

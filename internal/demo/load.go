@@ -2,10 +2,11 @@ package demo
 
 import (
 	"context"
-	"errors"
+	"iter"
 	"math/rand/v2"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -14,141 +15,153 @@ import (
 
 // A load is the callers: users of the presence service who find its servers
 // through the lookup library.
+//
+// Requests are due at times that depend on nothing: not on how long earlier ones
+// take, nor on whose servers are there. Whose turn it is is drawn first. If that
+// user has a request under way the new one waits, and its latency counts from
+// when it was due.
 type load struct {
 	rate   int
 	users  users
-	lookup *lookup.Lookup
+	lookup table
 	client *http.Client
 	tally  *tally
+	gone   *suspicions
 	rand   *rand.Rand
 	// attempts is how often a request is tried: for as long as an owner that was
 	// killed stays away, and then some.
 	attempts int
-	lost     chan *user // who is to set their status again; each at most once
+	lost     chan *user // who is to set their status again
 
+	waiting atomic.Int64   // requests that are due and have not ended; maxWaiting at most
 	running sync.WaitGroup // one goroutine for each user at most
+}
+
+// table is what callers ask of the lookup library.
+type table interface {
+	Find(key leasehold.Key) (addr string, ok bool)
+	Do(ctx context.Context, key leasehold.Key, f func(ctx context.Context, addr string) error, options ...lookup.DoOption) error
+	Losses(ctx context.Context) iter.Seq[leasehold.Loss]
+	Close() error
 }
 
 const lookupPatience = 20 * time.Second
 
-func newLoad(ctx context.Context, cfg *Config, managers []string) (*load, error) {
+func openLoad(ctx context.Context, cfg *Config, managers []string) (*load, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupPatience)
 	defer cancel()
 	l, err := lookup.Open(ctx, lookup.Config{Namespace: namespace, Managers: managers})
 	if err != nil {
 		return nil, err
 	}
+	return newLoad(cfg, l, &http.Transport{
+		MaxConnsPerHost: 64, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute,
+	}), nil
+}
+
+func newLoad(cfg *Config, t table, servers http.RoundTripper) *load {
 	return &load{
-		rate: cfg.Rate, users: newUsers(cfg.Users), lookup: l, tally: newTally(),
-		client: &http.Client{Transport: &http.Transport{
-			MaxConnsPerHost: 64, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute,
-		}},
-		rand: rand.New(rand.NewPCG(cfg.Seed, 2)), attempts: attemptsFor(cfg.Lease),
+		rate: cfg.Rate, users: newUsers(cfg.Users), lookup: t, tally: newTally(), gone: newSuspicions(),
+		client: &http.Client{Transport: servers},
+		rand:   rand.New(rand.NewPCG(cfg.Seed, 2)), attempts: attemptsFor(cfg.Lease),
 		lost: make(chan *user, cfg.Users),
-	}, nil
+	}
 }
 
 // attemptsFor is enough attempts for three leases, at the half second at least
 // that is between two of them once the first few have failed.
 func attemptsFor(lease time.Duration) int { return 20 + int(3*lease/(500*time.Millisecond)) }
 
-// beat is how often requests are sent off; as many as are due.
+// beat is how often requests become due; as many at a time as the rate wants.
 const beat = 10 * time.Millisecond
 
 // lastRequests is how long requests may take that are under way at the end, when
 // every key has an owner again.
 const lastRequests = 15 * time.Second
 
-// run sends requests at the rate until sending ends, and returns when all have
-// been answered or given up. Requests that are under way when the whole ends
+// maxWaiting bounds the requests that wait. Those for which there is no room
+// have failed.
+const maxWaiting = 1 << 18
+
+// run lets requests become due at the rate until sending ends, and returns when
+// all have been answered or given up, and it is known what became of answers
+// that had forgotten something. Requests that are under way when the whole ends
 // are dropped and do not count.
 func (l *load) run(sending, whole context.Context) {
+	hearing, deaf := context.WithCancel(whole)
+	var listener sync.WaitGroup
+	listener.Go(func() { l.hearLosses(hearing) })
+	defer listener.Wait()
+	defer deaf()
 	requests, cancel := context.WithCancel(whole)
 	defer cancel()
-	l.running.Go(func() { l.hearLosses(sending) })
-	ticker := time.NewTicker(beat)
-	defer ticker.Stop()
-	begin, sent := time.Now(), 0
-	for sending.Err() == nil {
-		select {
-		case <-sending.Done():
-		case <-ticker.C:
-			due := int(time.Since(begin).Seconds() * float64(l.rate))
-			// What could not be sent when it was due is not made up for.
-			for sent = max(sent, due-l.rate/10-1); sent < due; sent++ {
-				l.send(requests, whole)
-			}
-		}
-	}
+	l.send(sending, requests, whole)
 	patient := time.AfterFunc(lastRequests, cancel)
 	defer patient.Stop()
 	l.running.Wait()
+	for l.gone.open(time.Now()) > 0 && pause(whole, poll) {
+	}
+}
+
+// send makes requests until sending ends. One that could not be sent at its beat,
+// because we were not running, is sent later and counts from its beat.
+func (l *load) send(sending, requests, whole context.Context) {
+	ticker := time.NewTicker(beat)
+	defer ticker.Stop()
+	sent, begin := 0, time.Now()
+	for at := begin; ; {
+		select {
+		case <-sending.Done():
+			return
+		case <-ticker.C:
+		}
+		for ; time.Since(at) >= 0 && sending.Err() == nil; at = at.Add(beat) {
+			due := int(at.Sub(begin).Seconds() * float64(l.rate))
+			for ; sent < due; sent++ {
+				l.enqueue(requests, whole, l.users[l.rand.IntN(len(l.users))], drawDue(at, l.rand))
+			}
+			l.republish(requests, whole)
+		}
+	}
+}
+
+// republish has users who lost their status make a request now, besides those
+// that are due, and at their rate: a loss may hit all users at once.
+func (l *load) republish(requests, whole context.Context) {
+	for range 1 + int(beat.Seconds()*float64(l.rate)) {
+		select {
+		case u := <-l.lost:
+			l.enqueue(requests, whole, u, due{at: time.Now()})
+		default:
+			return
+		}
+	}
+}
+
+// enqueue adds a request to those of a user.
+func (l *load) enqueue(ctx, whole context.Context, u *user, d due) {
+	if l.waiting.Add(1) > maxWaiting {
+		l.waiting.Add(-1)
+		l.tally.add(outcome{err: leasehold.Errorf("demo", leasehold.Limit, u.name, "%d requests wait already", maxWaiting)})
+		return
+	}
+	if !u.add(d) {
+		return // whoever is at it gets to this one
+	}
+	l.running.Go(func() {
+		for d, ok := u.take(); ok; d, ok = u.take() {
+			out, complete := l.request(ctx, whole, u, d)
+			if complete {
+				l.tally.add(out)
+			}
+			l.waiting.Add(-1)
+		}
+	})
 }
 
 func (l *load) close() {
 	_ = l.lookup.Close() // it always returns nil
 	l.client.CloseIdleConnections()
-}
-
-// send lets some user make a request: one who has lost a status, or anybody who
-// is not busy. If nobody is found, there is no request.
-func (l *load) send(ctx, whole context.Context) {
-	u := l.choose()
-	if u == nil {
-		return
-	}
-	set := l.rand.IntN(10) < 3
-	l.running.Go(func() {
-		defer u.busy.Store(false)
-		if out := l.request(ctx, u, set); out.err == nil || whole.Err() == nil {
-			l.tally.add(out)
-		}
-	})
-}
-
-func (l *load) choose() *user {
-	select {
-	case u := <-l.lost:
-		if u.busy.CompareAndSwap(false, true) {
-			return u
-		}
-		// Its next request, whenever that is, sets the status again.
-	default:
-	}
-	const attempts = 8
-	for range attempts {
-		if u := l.users[l.rand.IntN(len(l.users))]; u.busy.CompareAndSwap(false, true) {
-			return u
-		}
-	}
-	return nil
-}
-
-// request makes one request and repeats it until it succeeds.
-func (l *load) request(ctx context.Context, u *user, set bool) outcome {
-	var out outcome
-	number, republish := u.next(set)
-	out.republished = republish
-	_, owned := l.lookup.Find(u.key)
-	out.waited = !owned
-	var answer statusDocument
-	begin := time.Now()
-	out.err = l.lookup.Do(ctx, u.key, func(ctx context.Context, addr string) error {
-		out.attempts++
-		var err error
-		answer, err = l.attempt(ctx, addr, u.name, number)
-		if errors.Is(err, leasehold.NotOwner) {
-			out.misroutes++
-		}
-		return err
-	}, lookup.Idempotent(), lookup.Attempts(l.attempts))
-	out.took = time.Since(begin)
-	if out.err == nil {
-		out.stale = u.judge(number, answer.Number)
-	} else if republish {
-		u.lost.Store(true) // it is still to be done
-	}
-	return out
 }
 
 // hearLosses has whoever lost a status set it again: a loss is an invitation to
@@ -157,12 +170,21 @@ func (l *load) hearLosses(ctx context.Context) {
 	for loss := range l.lookup.Losses(ctx) {
 		l.tally.addLoss(loss)
 		for _, u := range l.users.within(loss.Range) {
-			if !u.lost.Swap(true) {
+			told := u.lost.Swap(true)
+			l.gone.explain(u)
+			if !told {
 				select {
 				case l.lost <- u:
-				default: // all are in it already
+				default: // its next request sees to it
 				}
 			}
 		}
 	}
+}
+
+// counts is what callers have experienced so far.
+func (l *load) counts() counts {
+	c := l.tally.sum()
+	c.silent = l.gone.silent(time.Now())
+	return c
 }

@@ -15,7 +15,8 @@ type member struct {
 
 	mu       sync.Mutex
 	process  *process // nil while it is dead
-	lives    int      // how often it was started
+	stopped  bool     // its process does not run for now
+	lives    int      // how often it was started, or went on
 	watching sync.WaitGroup
 }
 
@@ -27,7 +28,7 @@ func (m *member) start() error {
 	if err != nil {
 		return fmt.Errorf("starting %s: %w", m.name, err)
 	}
-	m.process = p
+	m.process, m.stopped = p, false
 	m.lives++
 	m.watching.Go(func() {
 		<-p.done
@@ -56,11 +57,30 @@ func (m *member) close() {
 	m.watching.Wait()
 }
 
-// life returns which of its lives it is in, 0 if it is dead.
+// stop halts its process with SIGSTOP: it does nothing any more, and does not
+// know. For all others that is as if it had died, until it goes on.
+func (m *member) stop() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stopped = true
+	return suspend(m.process.cmd.Process)
+}
+
+// goOn lets a process that was stopped go on where it was. That begins another
+// life: it may have lost what it held.
+func (m *member) goOn() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stopped = false
+	m.lives++
+	return resume(m.process.cmd.Process)
+}
+
+// life returns which of its lives it is in, 0 if it is dead or stopped.
 func (m *member) life() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.process == nil {
+	if m.process == nil || m.stopped {
 		return 0
 	}
 	return m.lives

@@ -9,8 +9,10 @@ import (
 	"time"
 )
 
-// A nemesis kills leaders and owners, and brings them back. Leaders die one at a
-// time, and so do owners, but an owner may die while there is no leader.
+// A nemesis kills leaders and owners, and brings them back. It also stops owners
+// for longer than their leases last: unlike the dead they come back with all that
+// they believed. Leaders die one at a time, and so owners are struck, but an owner
+// may be struck while there is no leader.
 type nemesis struct {
 	cluster *cluster
 	begin   time.Time // set by run
@@ -21,8 +23,9 @@ type nemesis struct {
 
 // deeds is what a nemesis has done, and what came of it.
 type deeds struct {
-	owners     int
-	leaders    int
+	owners     int             // killed
+	stopped    int             // owners
+	leaders    int             // killed
 	failovers  []time.Duration // of each leader killed that was replaced
 	leasesLost int             // in all failovers together
 }
@@ -35,11 +38,13 @@ func (n *nemesis) done() deeds {
 	return d
 }
 
-// When the first leader and the first owner die, at the latest: a short demo has
-// less time.
+// When the first owner is stopped, and how long after that the first leader and
+// the first owner die, at the latest: a short demo has less time, and one that is
+// too short has no time for the first.
 const (
-	firstLeaderDies = 8 * time.Second
-	firstOwnerDies  = 16 * time.Second
+	firstOwnerStops = time.Second
+	firstLeaderDies = 4 * time.Second
+	firstOwnerDies  = 8 * time.Second
 )
 
 // reserve is enough time for a failover, and for a victim to return.
@@ -49,27 +54,42 @@ const reserve = 8 * time.Second
 // the last victim to be replaced before it, or else when the context ends.
 func (n *nemesis) run(ctx context.Context) {
 	n.begin = time.Now()
-	cfg := &n.cluster.cfg
-	leader, owner := firstLeaderDies, firstOwnerDies
-	if cfg.For > 0 {
-		leader, owner = min(leader, cfg.For/4), min(owner, cfg.For/2)
+	leaders, owners := n.random(3), n.random(4)
+	if n.mayStop(firstOwnerStops + minFor) {
+		// Alone, so that nothing but the time gives its keys to others.
+		if !pause(ctx, firstOwnerStops) || !n.try(ctx, owners, n.stopOwner) {
+			return
+		}
 	}
+	left := n.left()
+	leader, owner := min(firstLeaderDies, left/4), min(firstOwnerDies, left/2)
 	var both sync.WaitGroup
-	both.Go(func() { n.repeat(ctx, 3, leader, n.killLeader) })
-	both.Go(func() { n.repeat(ctx, 4, owner, n.killOwner) })
+	both.Go(func() { n.repeat(ctx, leaders, leader, n.killLeader) })
+	both.Go(func() {
+		first := n.killOwner
+		n.repeat(ctx, owners, owner, func(ctx context.Context, random *rand.Rand) error {
+			strike := first
+			first = n.strikeOwner
+			return strike(ctx, random)
+		})
+	})
 	both.Wait()
 }
 
+// random draws what the seed says, from a stream of its own.
+func (n *nemesis) random(stream uint64) *rand.Rand {
+	return rand.New(rand.NewPCG(n.cluster.cfg.Seed, stream))
+}
+
+// A strike kills or stops somebody and waits for the recovery.
+type strike func(context.Context, *rand.Rand) error
+
 // repeat strikes at its time, and then again for as long as there is time left
 // to replace the victim.
-func (n *nemesis) repeat(ctx context.Context, stream uint64, first time.Duration, strike func(context.Context, *rand.Rand) error) {
+func (n *nemesis) repeat(ctx context.Context, random *rand.Rand, first time.Duration, s strike) {
 	cfg := &n.cluster.cfg
-	random := rand.New(rand.NewPCG(cfg.Seed, stream))
 	for wait := first; pause(ctx, wait); {
-		if err := strike(ctx, random); err != nil {
-			if ctx.Err() == nil {
-				n.cluster.fail(err)
-			}
+		if !n.try(ctx, random, s) {
 			return
 		}
 		wait = cfg.KillEvery/2 + between(random, 0, cfg.KillEvery)
@@ -77,6 +97,16 @@ func (n *nemesis) repeat(ctx context.Context, stream uint64, first time.Duration
 			return
 		}
 	}
+}
+
+// try strikes, and reports whether to go on. A failure ends the demo, unless it
+// is over anyway.
+func (n *nemesis) try(ctx context.Context, random *rand.Rand, s strike) bool {
+	err := s(ctx, random)
+	if err != nil && ctx.Err() == nil {
+		n.cluster.fail(err)
+	}
+	return err == nil
 }
 
 // left is how much time there is until the demo ends.

@@ -20,7 +20,7 @@ func strikeTimes(t *testing.T, whole time.Duration, first time.Duration, fails e
 			cluster: &cluster{cfg: Config{For: whole, KillEvery: 4 * time.Second, Seed: 1}, failed: make(chan error, 1)},
 			begin:   time.Now(),
 		}
-		n.repeat(ctx, 1, first, func(ctx context.Context, _ *rand.Rand) error {
+		n.repeat(ctx, n.random(1), first, func(ctx context.Context, _ *rand.Rand) error {
 			struck = append(struck, time.Since(n.begin))
 			pause(ctx, 3*time.Second)
 			return fails
@@ -82,5 +82,53 @@ func TestOwnersStayAwayForLongOnlyIfThereIsTime(t *testing.T) {
 		if short == 0 || (long > 0) != test.long {
 			t.Errorf("a demo of %v: %d short and %d long absences", test.whole, short, long)
 		}
+	}
+}
+
+// TestOwnersAreStoppedOnlyIfThereIsTime for the leases to run out, and for the
+// others that are to be struck.
+func TestOwnersAreStoppedOnlyIfThereIsTime(t *testing.T) {
+	for _, test := range []struct {
+		whole, lease time.Duration
+		want         bool
+	}{
+		{0, 10 * time.Second, true},
+		{30 * time.Second, 10 * time.Second, true},
+		{20 * time.Second, 10 * time.Second, false},
+		{minFor, minLease, false},
+	} {
+		n := &nemesis{cluster: &cluster{cfg: Config{For: test.whole, Lease: test.lease}}, begin: time.Now()}
+		if got := n.mayStop(firstOwnerStops + minFor); got != (test.want && canSuspend) {
+			t.Errorf("a demo of %v with leases of %v: %t", test.whole, test.lease, got)
+		}
+	}
+}
+
+// TestAStoppedMemberCountsAsDead until it goes on, and then has another life.
+func TestAStoppedMemberCountsAsDead(t *testing.T) {
+	if !canSuspend {
+		t.Skip("processes cannot be stopped on this system")
+	}
+	c := &cluster{failed: make(chan error, 1)}
+	m := startOwner(t, c, "sleeper", "sleeper")
+	before := m.life()
+	if err := m.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if m.life() != 0 {
+		t.Error("a member that is stopped lives")
+	}
+	if err := m.goOn(); err != nil {
+		t.Fatal(err)
+	}
+	if m.life() <= before {
+		t.Errorf("life %d after %d", m.life(), before)
+	}
+	if err := m.stop(); err != nil { // it can be killed all the same
+		t.Fatal(err)
+	}
+	m.close()
+	if err := c.failure(); err != nil {
+		t.Error(err)
 	}
 }

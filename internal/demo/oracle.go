@@ -30,7 +30,8 @@ type oracle struct {
 
 // A verdict is what an oracle has found out so far.
 type verdict struct {
-	records   uint64
+	checked   uint64 // records of operations
+	tenures   uint64 // that were found
 	duals     uint64 // tenures found to overlap with one of another session
 	reversals uint64 // tenures found to go on after one with a higher generation began, or to have the same
 	unjudged  uint64 // records of keys that there was no room for
@@ -58,7 +59,9 @@ func newOracle(maxKeys int) *oracle {
 func (o *oracle) observe(r record) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.records++
+	if r.about == aboutOperation {
+		o.checked++
+	}
 	known, ok := o.keys[r.key]
 	if !ok && len(o.keys) == o.maxKeys {
 		o.unjudged++
@@ -68,6 +71,7 @@ func (o *oracle) observe(r record) {
 	if at < 0 {
 		known = append(known, tenure{session: r.session, generation: r.generation, began: r.check.after, ended: r.check.before})
 		at = len(known) - 1
+		o.tenures++
 	}
 	known[at].extend(r.check)
 	if r.held != (span{}) {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -20,6 +21,7 @@ const namespace leasehold.Namespace = "presence"
 type OwnerConfig struct {
 	Name     leasehold.OwnerID
 	Managers []string
+	Users    int       // how many there are; the owner watches their keys
 	Records  io.Writer // gets what the oracle wants to know
 	Logger   *slog.Logger
 }
@@ -43,15 +45,22 @@ func RunOwner(ctx context.Context, cfg OwnerConfig) error {
 		return err
 	}
 	server := &http.Server{Handler: service.handler(), ReadHeaderTimeout: headerTime}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	watch := newSentinel(o, o.Session(), newUsers(cfg.Users).keys(), cfg.write)
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	ended := make(chan error, 2)
+	running.Go(func() { ended <- server.Serve(listener) })
+	running.Go(func() { ended <- watch.run(watching) }) // to the end: it must see that nothing is left
 	select {
 	case <-ctx.Done():
-	case err = <-served:
+	case err = <-ended:
 	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closePatience)
 	defer cancel()
-	return errors.Join(err, o.Close(closing), server.Shutdown(closing))
+	err = errors.Join(err, o.Close(closing), server.Shutdown(closing))
+	stop()
+	running.Wait()
+	return err
 }
 
 func join(ctx context.Context, cfg OwnerConfig, addr string) (*owner.Owner, *presence, error) {
@@ -69,9 +78,14 @@ func join(ctx context.Context, cfg OwnerConfig, addr string) (*owner.Owner, *pre
 	return o, service, nil
 }
 
-// write tells the parent. If it cannot, the parent is gone.
-func (cfg *OwnerConfig) write(r record) error {
-	b := r.encode()
-	_, err := cfg.Records.Write(b[:])
+// write tells the parent, in one piece; maxBatch records at most. If it cannot,
+// the parent is gone. It waits if the parent does not keep up with reading.
+func (cfg *OwnerConfig) write(records ...record) error {
+	piece := make([]byte, 0, maxBatch*recordSize)
+	for i := range records {
+		b := records[i].encode()
+		piece = append(piece, b[:]...)
+	}
+	_, err := cfg.Records.Write(piece)
 	return err
 }

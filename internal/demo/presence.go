@@ -19,7 +19,7 @@ type leases interface {
 type presence struct {
 	leases  leases
 	session leasehold.Session
-	witness func(record) error
+	witness func(...record) error
 
 	mu       sync.Mutex
 	statuses map[leasehold.Key]status // of maxStatuses users at most
@@ -36,7 +36,7 @@ type status struct {
 	text       string
 }
 
-func newPresence(l leases, session leasehold.Session, witness func(record) error) *presence {
+func newPresence(l leases, session leasehold.Session, witness func(...record) error) *presence {
 	return &presence{leases: l, session: session, witness: witness, statuses: make(map[leasehold.Key]status)}
 }
 
@@ -58,32 +58,41 @@ func (p *presence) get(key leasehold.Key) (status, error) {
 // those of a server's obligations in package leasehold.
 func (p *presence) operate(key leasehold.Key, do func(*status)) (status, error) {
 	seen := record{key: key, session: p.session}
-	s, lease, err := p.checked(key, do, &seen)
-	if err != nil {
-		return status{}, err
+	s, lease, refused := p.checked(key, do, &seen)
+	if lease.Generation == 0 {
+		return status{}, refused
 	}
 	var held bool
 	if call := timed(func() { held = p.leases.Held(lease) }); held { // 4
 		seen.held = call
 	}
+	// A Check that succeeded is told, whatever it was good for.
 	if err := p.witness(seen); err != nil {
 		return status{}, err
 	}
-	if !held {
+	switch {
+	case refused != nil:
+		return status{}, refused
+	case !held:
 		return status{}, notOwner(key)
 	}
 	return s, nil
 }
 
-// checked does what must be done under the lock.
+// checked does what must be done under the lock. The lease is zero if there is
+// none.
 func (p *presence) checked(key leasehold.Key, do func(*status), seen *record) (status, owner.Lease, error) {
 	p.mu.Lock() // 5
 	defer p.mu.Unlock()
 	var lease owner.Lease
 	var ok bool
 	seen.check = timed(func() { lease, ok = p.leases.Check(key) }) // 1
+	if !ok {
+		return status{}, owner.Lease{}, notOwner(key)
+	}
+	seen.generation = lease.Generation
 	s, known := p.statuses[key]
-	if !ok || s.generation > lease.Generation {
+	if s.generation > lease.Generation {
 		return status{}, lease, notOwner(key)
 	}
 	if !known && len(p.statuses) >= maxStatuses {
@@ -94,7 +103,6 @@ func (p *presence) checked(key leasehold.Key, do func(*status), seen *record) (s
 	}
 	do(&s) // 3
 	s.generation = lease.Generation
-	seen.generation = lease.Generation
 	p.statuses[key] = s
 	return s, lease, nil
 }

@@ -27,8 +27,8 @@ func (f *fakeLeases) Held(l owner.Lease) bool { return !f.unheld && l.Generation
 func startPresence() (*presence, *fakeLeases, *[]record) {
 	leases := &fakeLeases{generation: 1}
 	var records []record
-	p := newPresence(leases, leasehold.Session{1}, func(r record) error {
-		records = append(records, r)
+	p := newPresence(leases, leasehold.Session{1}, func(r ...record) error {
+		records = append(records, r...)
 		return nil
 	})
 	return p, leases, &records
@@ -61,7 +61,7 @@ func mustSet(t *testing.T, p *presence, number uint64, text string) {
 
 // TestPresenceForgetsEarlierTenures is obligation 2.
 func TestPresenceForgetsEarlierTenures(t *testing.T) {
-	p, leases, _ := startPresence()
+	p, leases, records := startPresence()
 	mustSet(t, p, 5, "away")
 	leases.generation = 2
 	if s, err := p.get(someKey); err != nil || s.number != 0 || s.text != "" {
@@ -70,6 +70,14 @@ func TestPresenceForgetsEarlierTenures(t *testing.T) {
 	leases.generation = 1 // a request that is late
 	if _, err := p.get(someKey); !errors.Is(err, leasehold.NotOwner) {
 		t.Errorf("got %v", err)
+	}
+	// That a lower generation was held later is for the oracle to know.
+	o := newOracle(1)
+	for _, r := range *records {
+		o.observe(r)
+	}
+	if v := o.judge(); v.checked != 3 || v.reversals != 1 {
+		t.Errorf("the oracle saw %+v", v)
 	}
 }
 

@@ -10,19 +10,32 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A record is what an owner says about one operation on a key. It is written at
-// once, in one piece that is short enough for a pipe to take it whole: a process
-// that is killed has either written a record or has not.
+// A record is what an owner says about a key that it held. It is written in one
+// piece with a few others at most, short enough for a pipe to take it whole: a
+// process that is killed has either written a record or has not.
 type record struct {
+	about      subject
 	key        leasehold.Key
 	generation leasehold.Generation
 	session    leasehold.Session
 	check      span // of a Check that succeeded
-	held       span // of a Held that succeeded; zero if it did not
+	held       span // of a Held that succeeded, or of a later Check; zero if none did
 }
 
-// recordSize is far below the 512 bytes that every system's pipes take whole.
-const recordSize = 64
+// A subject is what a record is about.
+type subject byte
+
+const (
+	aboutOperation subject = iota // that somebody asked for
+	aboutBelief                   // that the key was held, from the first Check to the last
+)
+
+// maxBatch is how many records are written at once: every system's pipes take
+// 512 bytes whole.
+const (
+	recordSize = 65
+	maxBatch   = 512 / recordSize
+)
 
 func (r *record) encode() [recordSize]byte {
 	var b [recordSize]byte
@@ -32,12 +45,14 @@ func (r *record) encode() [recordSize]byte {
 	for i, t := range []hostTime{r.check.before, r.check.after, r.held.before, r.held.after} {
 		binary.LittleEndian.PutUint64(b[32+8*i:], uint64(t))
 	}
+	b[64] = byte(r.about)
 	return b
 }
 
 func decode(b *[recordSize]byte) record {
 	at := func(i int) hostTime { return hostTime(binary.LittleEndian.Uint64(b[32+8*i:])) }
 	return record{
+		about:      subject(b[64]),
 		key:        leasehold.Key(binary.LittleEndian.Uint64(b[0:])),
 		generation: leasehold.Generation(binary.LittleEndian.Uint64(b[8:])),
 		session:    leasehold.Session(b[16:32]),

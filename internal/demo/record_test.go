@@ -11,7 +11,7 @@ import (
 func TestRecordsArriveAsTheyWereWritten(t *testing.T) {
 	want := []record{
 		{key: 1, generation: 2, session: leasehold.Session{3, 15: 4}, check: span{5, 6}, held: span{7, 8}},
-		{key: 1 << 63, generation: 1<<63 - 1, check: span{1 << 62, 1<<62 + 1}},
+		{about: aboutBelief, key: 1 << 63, generation: 1<<63 - 1, check: span{1 << 62, 1<<62 + 1}},
 	}
 	var pipe bytes.Buffer
 	for _, r := range want {

@@ -11,25 +11,33 @@ import (
 type Report struct {
 	Seconds float64 `json:"seconds"` // for which callers went on
 
-	Requests     uint64  `json:"requests"`     // that have ended, each however often it was tried
-	Retries      uint64  `json:"retries"`      // attempts after the first
-	Failures     uint64  `json:"failures"`     // requests that were given up
-	Misroutes    uint64  `json:"misroutes"`    // attempts that a server refused because it did not own the key
-	Availability float64 `json:"availability"` // share of requests that succeeded, 0 to 1
-	FirstTry     float64 `json:"firstTry"`     // share that succeeded at the first attempt
-	MedianMillis float64 `json:"medianMillis"`
-	P99Millis    float64 `json:"p99Millis"`
+	Requests  uint64 `json:"requests"`  // that have ended, each however often it was tried
+	Retries   uint64 `json:"retries"`   // attempts after the first
+	Failures  uint64 `json:"failures"`  // requests that were given up: never answered
+	Misroutes uint64 `json:"misroutes"` // attempts that a server refused because it did not own the key
+
+	// Requests are due at a steady rate, of users drawn at random, whatever has
+	// become of earlier ones. Times count from when they were due.
+	Availability        float64 `json:"availability"` // share of requests that succeeded within 1 s, 0 to 1
+	Eventually          float64 `json:"eventually"`   // share that succeeded at all
+	FirstTry            float64 `json:"firstTry"`     // share that succeeded at the first attempt, made when they were due
+	MedianMillis        float64 `json:"medianMillis"`
+	P99Millis           float64 `json:"p99Millis"`
+	WithoutOwnerSeconds float64 `json:"withoutOwnerSeconds"` // for which users tried whose first attempt did not reach an owner, all together
 
 	Losses       uint64            `json:"losses"` // that callers were notified of
 	LossesFor    map[string]uint64 `json:"lossesByCause"`
 	Republished  uint64            `json:"republished"`  // statuses set again because of them
 	StaleAnswers uint64            `json:"staleAnswers"` // from before what had been acknowledged
+	SilentLosses uint64            `json:"silentLosses"` // answers that knew nothing of it, and no loss was told
 
+	Tenures             uint64 `json:"tenures"` // times for which one server held one key, which were compared
 	Checked             uint64 `json:"checked"` // operations whose checks were compared
 	DualOwnership       uint64 `json:"dualOwnership"`
 	GenerationReversals uint64 `json:"generationReversals"` // a key's generation did not rise
 
 	OwnersKilled         int     `json:"ownersKilled"`
+	OwnersStopped        int     `json:"ownersStopped"` // for longer than their leases lasted, and let go on
 	LeadersKilled        int     `json:"leadersKilled"`
 	FailoverMillis       []int64 `json:"failoverMillis"` // of each leader killed
 	LeasesLostInFailover int     `json:"leasesLostInFailover"`
@@ -45,18 +53,18 @@ type Report struct {
 func (r *Report) fill(c counts, p pace, d deeds, v verdict) {
 	r.Requests, r.Retries, r.Failures, r.Misroutes = c.requests, c.retries, c.failures, c.misroutes
 	if c.requests > 0 {
-		r.Availability = float64(c.requests-c.failures) / float64(c.requests)
-		r.FirstTry = float64(c.firstTry) / float64(c.requests)
+		of := func(n uint64) float64 { return float64(n) / float64(c.requests) }
+		r.Availability, r.Eventually, r.FirstTry = of(c.prompt), of(c.requests-c.failures), of(c.firstTry)
 	}
-	r.MedianMillis, r.P99Millis = millis(p.median), millis(p.slow)
-	r.Losses, r.Republished, r.StaleAnswers = c.losses, c.republished, c.stale
+	r.MedianMillis, r.P99Millis, r.WithoutOwnerSeconds = millis(p.median), millis(p.slow), c.unowned.Seconds()
+	r.Losses, r.Republished, r.StaleAnswers, r.SilentLosses = c.losses, c.republished, c.stale, c.silent
 	r.LossesFor = make(map[string]uint64)
 	for cause, n := range c.byCause {
 		r.LossesFor[cause.String()] = n
 	}
-	r.Checked, r.DualOwnership, r.GenerationReversals = v.records, v.duals, v.reversals
+	r.Tenures, r.Checked, r.DualOwnership, r.GenerationReversals = v.tenures, v.checked, v.duals, v.reversals
 	r.violation, r.unjudged = v.first, v.unjudged
-	r.OwnersKilled, r.LeadersKilled, r.LeasesLostInFailover = d.owners, d.leaders, d.leasesLost
+	r.OwnersKilled, r.OwnersStopped, r.LeadersKilled, r.LeasesLostInFailover = d.owners, d.stopped, d.leaders, d.leasesLost
 	r.FailoverMillis = []int64{}
 	for _, f := range d.failovers {
 		r.FailoverMillis = append(r.FailoverMillis, f.Milliseconds())
@@ -76,6 +84,7 @@ func (r *Report) Violation() string {
 	say(r.DualOwnership, "%d times two owners held a key at the same time")
 	say(r.GenerationReversals, "%d times the generation of a key did not rise")
 	say(r.StaleAnswers, "%d answers were older than what had been acknowledged")
+	say(r.SilentLosses, "%d statuses that had been acknowledged were gone, and nobody was told of a loss")
 	if r.violation != "" {
 		what = append(what, r.violation)
 	}
@@ -98,6 +107,10 @@ func (r *Report) Shortfall() string {
 		return fmt.Sprintf("%d owners and %d leaders were killed, want at least one of each", r.OwnersKilled, r.LeadersKilled)
 	case r.Requests == 0 || r.Checked == 0:
 		return "there were no requests"
+	case r.Tenures == 0:
+		return "no owner said what it held"
+	case r.Losses == 0:
+		return fmt.Sprintf("%d owners were killed, and nobody was told of a loss", r.OwnersKilled)
 	}
 	return ""
 }

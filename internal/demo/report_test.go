@@ -10,8 +10,8 @@ import (
 
 func TestReport(t *testing.T) {
 	fine := func() (counts, deeds, verdict) {
-		return counts{requests: 10, firstTry: 9, byCause: map[leasehold.Cause]uint64{leasehold.CauseExpired: 2}},
-			deeds{owners: 1, leaders: 1, failovers: []time.Duration{2 * time.Second}}, verdict{records: 10}
+		return counts{requests: 10, firstTry: 9, prompt: 8, losses: 2, unowned: 3 * time.Second, byCause: map[leasehold.Cause]uint64{leasehold.CauseExpired: 2}},
+			deeds{owners: 1, stopped: 2, leaders: 1, failovers: []time.Duration{2 * time.Second}}, verdict{checked: 10, tenures: 5}
 	}
 	for _, test := range []struct {
 		name                 string
@@ -27,6 +27,10 @@ func TestReport(t *testing.T) {
 		{"unjudged", func(_ *counts, _ *deeds, v *verdict, _ *Report) { v.unjudged = 1 }, "", "no room"},
 		{"nobody killed", func(_ *counts, d *deeds, _ *verdict, _ *Report) { d.owners = 0 }, "", "0 owners and 1 leaders were killed"},
 		{"nothing asked", func(c *counts, _ *deeds, _ *verdict, _ *Report) { c.requests = 0 }, "", "there were no requests"},
+		{"nobody watched", func(_ *counts, _ *deeds, v *verdict, _ *Report) { v.tenures = 0 }, "", "no owner said what it held"},
+		{"silent", func(c *counts, _ *deeds, _ *verdict, _ *Report) { c.silent = 2 }, "2 statuses that had been acknowledged were gone, and nobody was told", ""},
+		{"killed for nothing", func(c *counts, _ *deeds, _ *verdict, _ *Report) { c.losses = 0 }, "", "1 owners were killed, and nobody was told of a loss"},
+		{"slow", func(c *counts, _ *deeds, _ *verdict, _ *Report) { c.prompt = 0 }, "", ""},
 		{"interrupted", func(c *counts, d *deeds, _ *verdict, r *Report) { c.requests, d.owners, r.Interrupted = 0, 0, true }, "", ""},
 		{"failures, then interrupted", func(c *counts, _ *deeds, _ *verdict, r *Report) { c.failures, r.Interrupted = 1, true }, "", "given up"},
 	} {
@@ -43,7 +47,7 @@ func TestReport(t *testing.T) {
 	c.failures = 1
 	var r Report
 	r.fill(c, pace{median: 1500 * time.Microsecond}, d, v)
-	if r.Availability != 0.9 || r.FirstTry != 0.9 || r.MedianMillis != 1.5 || r.FailoverMillis[0] != 2000 || r.LossesFor["expired"] != 2 {
+	if r.Availability != 0.8 || r.Eventually != 0.9 || r.WithoutOwnerSeconds != 3 || r.OwnersStopped != 2 || r.FirstTry != 0.9 || r.MedianMillis != 1.5 || r.FailoverMillis[0] != 2000 || r.LossesFor["expired"] != 2 {
 		t.Errorf("got %+v", r)
 	}
 }

@@ -71,7 +71,7 @@ func (d *demo) perform(ctx context.Context) error {
 	if err := c.start(ctx); err != nil {
 		return err
 	}
-	l, err := newLoad(ctx, &c.cfg, c.addrs)
+	l, err := openLoad(ctx, &c.cfg, c.addrs)
 	if err != nil {
 		return fmt.Errorf("%w; %s", err, tail(c.managers[0].launch.log))
 	}
@@ -145,7 +145,7 @@ func (d *demo) report() Report {
 	var c counts
 	var p pace
 	if d.load != nil {
-		c, p = d.load.tally.sum(), d.load.tally.overall(d.elapsed())
+		c, p = d.load.counts(), d.load.tally.overall(d.elapsed())
 	}
 	r.Seconds = d.elapsed().Seconds()
 	r.fill(c, p, d.nemesis.done(), d.cluster.oracle.judge())

@@ -92,36 +92,6 @@ func (n *nemesis) restartManager(ctx context.Context, random *rand.Rand, m *memb
 	return nil
 }
 
-// killOwner kills some owner and brings it back.
-func (n *nemesis) killOwner(ctx context.Context, random *rand.Rand) error {
-	c := n.cluster
-	victim := c.owners[random.IntN(len(c.owners))]
-	victim.kill()
-	n.count(func(d *deeds) { d.owners++ })
-	c.journal.add("killed %s", victim.name)
-	pause(ctx, n.absence(random))
-	if err := victim.start(); err != nil {
-		return err
-	}
-	if err := await(ctx, "waiting for the return of "+victim.name, recoveryPatience, c.settled); err != nil {
-		return fmt.Errorf("%w; %s", err, tail(victim.launch.log))
-	}
-	c.journal.add("%s is back, and every key has an owner", victim.name)
-	return nil
-}
-
-// absence is how long an owner stays dead: mostly not for long, so that it proves
-// itself that its predecessor is gone, but now and then until its leases have
-// run out.
-func (n *nemesis) absence(random *rand.Rand) time.Duration {
-	short, long := between(random, time.Second, 3*time.Second), random.IntN(3) == 0
-	runOut := n.cluster.cfg.Lease*6/5 + 2*time.Second // longer than the manager waits, if that is not replaced
-	if long && n.left() > runOut+reserve {
-		return runOut
-	}
-	return short
-}
-
 func (n *nemesis) count(do func(*deeds)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

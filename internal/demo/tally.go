@@ -14,21 +14,27 @@ import (
 type counts struct {
 	requests    uint64 // that have ended
 	failures    uint64 // that did not succeed in the end
-	firstTry    uint64 // that succeeded at the first attempt
+	prompt      uint64 // that succeeded within promptly of when they were due
+	firstTry    uint64 // that succeeded at the first attempt, made when they were due
 	retries     uint64 // attempts after the first
 	misroutes   uint64 // attempts refused because the server did not own the key
 	stale       uint64 // answers from before what was acknowledged
+	silent      uint64 // answers that had forgotten it, and nobody was told of a loss
 	losses      uint64 // that callers were notified of
 	byCause     map[leasehold.Cause]uint64
-	republished uint64 // statuses set again because of a loss
+	republished uint64        // statuses set again because of a loss
+	unowned     time.Duration // that users tried for, who did not find the owner of their key at once, all together
 }
+
+// promptly is how soon a request must succeed to count as served when it was due.
+const promptly = time.Second
 
 // A tally counts. It may be used from many goroutines at once.
 type tally struct {
 	mu     sync.Mutex
 	counts counts
-	total  *hdrhistogram.Histogram // microseconds from the beginning of a request to its success
-	recent *hdrhistogram.Histogram // the same, since it was last asked
+	total  *hdrhistogram.Histogram // microseconds from when a request was due to its end
+	recent *hdrhistogram.Histogram // the same of those that succeeded, since it was last asked
 	asked  time.Time
 }
 
@@ -45,9 +51,11 @@ func newTally() *tally {
 
 // An outcome is how a request went.
 type outcome struct {
-	took        time.Duration
-	attempts    int  // that reached for a server
-	waited      bool // the key had no owner at first
+	took        time.Duration // since it was due
+	tried       time.Duration // since it was begun
+	attempts    int           // that reached for a server
+	waited      bool          // the key had no owner at first
+	queued      bool          // behind another request of its user
 	misroutes   int
 	stale       bool
 	republished bool
@@ -61,12 +69,21 @@ func (t *tally) add(o outcome) {
 	c.requests++
 	c.retries += uint64(max(0, o.attempts-1))
 	c.misroutes += uint64(o.misroutes)
+	micros := min(max(1, o.took.Microseconds()), longestLatency.Microseconds())
+	_ = t.total.RecordValue(micros) // it is within bounds
+	atOnce := o.attempts == 1 && !o.waited
+	if !atOnce {
+		c.unowned += o.tried
+	}
 	if o.err != nil {
 		c.failures++
 		return
 	}
-	if o.attempts == 1 && !o.waited {
+	if atOnce && !o.queued {
 		c.firstTry++
+	}
+	if o.took <= promptly {
+		c.prompt++
 	}
 	if o.stale {
 		c.stale++
@@ -74,8 +91,6 @@ func (t *tally) add(o outcome) {
 	if o.republished {
 		c.republished++
 	}
-	micros := min(max(1, o.took.Microseconds()), longestLatency.Microseconds())
-	_ = t.total.RecordValue(micros) // it is within bounds
 	_ = t.recent.RecordValue(micros)
 }
 

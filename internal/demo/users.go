@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/leasehold-dev/leasehold"
@@ -15,8 +16,11 @@ type user struct {
 	name string
 	key  leasehold.Key
 
-	busy atomic.Bool // has a request under way
 	lost atomic.Bool // a loss covers the key, and the status has not been set again
+
+	mu      sync.Mutex
+	waiting []due // requests, in the order in which they are made
+	busy    bool  // somebody makes them
 
 	// Only the request under way touches these.
 	number uint64 // of the last status
@@ -36,6 +40,15 @@ func newUsers(n int) users {
 	return us
 }
 
+// keys returns the keys of all.
+func (us users) keys() []leasehold.Key {
+	keys := make([]leasehold.Key, len(us))
+	for i, u := range us {
+		keys[i] = u.key
+	}
+	return keys
+}
+
 // within returns the users whose keys are in a range.
 func (us users) within(r leasehold.Range) users {
 	first, _ := slices.BinarySearchFunc(us, r.Start, func(u *user, k leasehold.Key) int { return cmp.Compare(u.key, k) })
@@ -44,6 +57,31 @@ func (us users) within(r leasehold.Range) users {
 		after, _ = slices.BinarySearchFunc(us, r.Limit, func(u *user, k leasehold.Key) int { return cmp.Compare(u.key, k) })
 	}
 	return us[first:max(first, after)]
+}
+
+// add puts a request behind those that wait, and reports whether nobody makes
+// them: then the caller has to.
+func (u *user) add(d due) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	d.queued = u.busy
+	u.waiting = append(u.waiting, d)
+	u.busy = true
+	return !d.queued
+}
+
+// take returns the request that is to be made next. If there is none, whoever
+// asks is done.
+func (u *user) take() (due, bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.waiting) == 0 {
+		u.waiting, u.busy = nil, false
+		return due{}, false
+	}
+	d := u.waiting[0]
+	u.waiting = u.waiting[1:]
+	return d, true
 }
 
 // next decides what the user does next: set the status, or ask for it. After a
@@ -60,12 +98,29 @@ func (u *user) next(set bool) (number uint64, republish bool) {
 	return u.number, republish
 }
 
-// judge compares an answer with what was acknowledged, and reports whether it
-// is older. A user who has been told of a loss meanwhile expects nothing.
-func (u *user) judge(set uint64, answered uint64) (stale bool) {
-	stale = answered != 0 && answered < max(u.acked, set) && !u.lost.Load()
+// A judgement is what an answer is worth.
+type judgement int
+
+const (
+	current   judgement = iota // all that was acknowledged is in it
+	stale                      // it is older than that
+	forgotten                  // it knows nothing, though something was acknowledged
+)
+
+// judge compares an answer with what was acknowledged. A user who has been told
+// of a loss meanwhile expects nothing, and nor does one whose status is
+// forgotten, from then on.
+func (u *user) judge(set, answered uint64) judgement {
+	expected := max(u.acked, set)
 	if set != 0 {
 		u.acked = set
+	}
+	switch {
+	case answered >= expected || u.lost.Load():
+		return current
+	case answered == 0:
+		u.acked = 0
+		return forgotten
 	}
 	return stale
 }

@@ -30,30 +30,31 @@ func TestUsersWithinARange(t *testing.T) {
 // TestUserJudgesAnswers walks through a user's life.
 func TestUserJudgesAnswers(t *testing.T) {
 	u := &user{}
-	ask := func(set bool, answer func(number uint64) uint64, stale, republished bool) {
+	ask := func(set bool, answer func(number uint64) uint64, want judgement, republished bool) {
 		t.Helper()
 		number, again := u.next(set)
-		if got := u.judge(number, answer(number)); got != stale || again != republished {
-			t.Errorf("stale %t, republished %t, want %t, %t", got, again, stale, republished)
+		if got := u.judge(number, answer(number)); got != want || again != republished {
+			t.Errorf("judgement %d, republished %t, want %d, %t", got, again, want, republished)
 		}
 	}
 	is := func(n uint64) func(uint64) uint64 { return func(uint64) uint64 { return n } }
 	stored := func(number uint64) uint64 { return number }
 
-	ask(false, is(0), false, false) // nothing is known
-	ask(true, stored, false, false)
-	ask(true, stored, false, false)
-	ask(false, is(2), false, false)
-	ask(false, is(1), true, false)  // the first, although the second was acknowledged
-	ask(false, is(0), false, false) // lost, and the notice is on its way
+	ask(false, is(0), current, false) // nothing is known
+	ask(true, stored, current, false)
+	ask(true, stored, current, false)
+	ask(false, is(2), current, false)
+	ask(false, is(1), stale, false)     // the first, although the second was acknowledged
+	ask(false, is(0), forgotten, false) // perhaps the notice is on its way
+	ask(false, is(0), current, false)   // that has been said
 	u.lost.Store(true)
-	ask(false, stored, false, true) // sets it again, with a number of its own
-	ask(false, is(3), false, false)
-	ask(false, is(2), true, false)
+	ask(false, stored, current, true) // sets it again, with a number of its own
+	ask(false, is(3), current, false)
+	ask(false, is(2), stale, false)
 	u.lost.Store(true)
 	number, _ := u.next(false)
 	u.lost.Store(true) // once more, meanwhile
-	if u.judge(number, 1) {
+	if u.judge(number, 1) != current || u.judge(0, 0) != current {
 		t.Error("a user who was told of a loss complained")
 	}
 }

@@ -18,8 +18,9 @@ const (
 	MaxResponse = 64 << 20
 )
 
-// What keeps a connection alive. Leases do not depend on it: it is how long
-// the memory of a connection outlives a peer that is gone without a word.
+// What keeps a connection alive. Leases do not depend on it, since clients dial
+// anew long before that if nobody answers: it is how long the memory of a
+// connection outlives a peer that is gone without a word.
 const (
 	pingAfter   = 15 * time.Second // of silence, by either side
 	pingTimeout = 10 * time.Second

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/demo"
+	"github.com/leasehold-dev/leasehold/internal/mutant"
+)
+
+// TestDemoSeesWhatIsWrong plants bugs in the libraries, each of which breaks one
+// promise without a trace in the requests, and has the demo find them.
+func TestDemoSeesWhatIsWrong(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs three commands with bugs in them")
+	}
+	const publish = `	if !protocol.SameLeases(a.held, v.Leases) {
+		a = newAreas(v.Leases)
+	}
+	o.holding.Store(&holding{until: v.Until, `
+	dual := func(r *demo.Report) uint64 { return r.DualOwnership }
+	for _, test := range []struct {
+		bug  mutant.Mutant
+		time string // that it takes: for a stop, or only for a kill
+		seen func(*demo.Report) uint64
+	}{
+		{mutant.Mutant{
+			Name: "leases-never-end",
+			Why:  "an owner that was stopped goes on to believe in leases that are over",
+			File: "owner/act.go",
+			Old:  publish,
+			New: `	if len(v.Leases) > 0 && !protocol.SameLeases(a.held, v.Leases) {
+		a = newAreas(v.Leases)
+	}
+	o.holding.Store(&holding{until: mono.Never, `,
+		}, "22s", dual},
+		{mutant.Mutant{
+			Name: "recalls-ignored",
+			Why:  "an owner tells the leader that it has given leases back, and goes on to believe in them",
+			File: "owner/act.go",
+			Old:  publish,
+			New: `	if len(protocol.Missing(a.held, v.Leases)) == 0 {
+		a = newAreas(v.Leases)
+	}
+	o.holding.Store(&holding{until: v.Until, `,
+		}, "22s", dual},
+		{mutant.Mutant{
+			Name: "losses-dropped",
+			Why:  "callers are told where keys are now, and not that their state is gone",
+			File: "lookup/publish.go",
+			Old:  "l.losses.append(now.table, losses, dropped)",
+			New:  "l.losses.append(now.table, losses[:0], dropped)",
+		}, "12s", func(r *demo.Report) uint64 { return r.SilentLosses }},
+	} {
+		t.Run(test.bug.Name, func(t *testing.T) {
+			t.Parallel()
+			r := runWith(t, test.bug, test.time)
+			if test.seen(&r) == 0 {
+				t.Errorf("the demo did not see that %s: %+v", test.bug.Why, r)
+			}
+		})
+	}
+}
+
+// runWith runs a demo of a command with a bug in it, which must end with the
+// status for a violation.
+func runWith(t *testing.T, bug mutant.Mutant, time string) demo.Report {
+	t.Helper()
+	dir := t.TempDir()
+	program := filepath.Join(dir, "mutant")
+	if err := mutant.Build(t.Context(), bug, program); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, "demo", "--json", "--for", time, "--lease", "6s", "--seed", "7",
+		"--owners", "3", "--users", "300", "--rate", "200")
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	var ended *exec.ExitError
+	if err := cmd.Run(); !errors.As(err, &ended) || ended.ExitCode() != int(statusViolated) {
+		t.Errorf("it ended with %v, want exit status %d\n%s", err, statusViolated, errs.String())
+	}
+	var r demo.Report
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		t.Fatalf("%v\n%s", err, errs.String())
+	}
+	return r
+}

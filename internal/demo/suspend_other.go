@@ -1,0 +1,14 @@
+//go:build !unix
+
+package demo
+
+import (
+	"errors"
+	"os"
+)
+
+const canSuspend = false
+
+func suspend(*os.Process) error { return errors.ErrUnsupported }
+
+func resume(*os.Process) error { return errors.ErrUnsupported }

@@ -1,0 +1,17 @@
+//go:build unix
+
+package demo
+
+import (
+	"os"
+	"syscall"
+)
+
+// canSuspend says whether processes can be stopped. One that is stopped when we
+// die goes on, and ends: the system sees to that for a process group that nobody
+// is left to look after.
+const canSuspend = true
+
+func suspend(p *os.Process) error { return p.Signal(syscall.SIGSTOP) }
+
+func resume(p *os.Process) error { return p.Signal(syscall.SIGCONT) }
