@@ -221,7 +221,7 @@ func past() []*leaseholdv1.HistoryEntry {
 }
 
 func (f *fakeManager) ListHistory(_ context.Context, r *leaseholdv1.ListHistoryRequest) (*leaseholdv1.ListHistoryResponse, error) {
-	answer := &leaseholdv1.ListHistoryResponse{Truncated: true}
+	answer := &leaseholdv1.ListHistoryResponse{Truncated: true, More: r.GetMost() == 1}
 	if r.GetKey() >= 1<<63 {
 		entries := past()
 		answer.Entries = entries[:min(int(r.GetMost()), len(entries))]
