@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -20,6 +21,10 @@ import (
 // noting when it hears of a change: ten thousand whole ones, on the computer of
 // the manager, would measure themselves. It ends when its input does.
 func followAll(addr string, lookups, conns int) error {
+	// What is one process here are hundreds in life, whose collections of garbage
+	// are short and do not fall together. The manager's own are part of the figure.
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(2 << 30)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
