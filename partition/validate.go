@@ -22,14 +22,18 @@ func Validate(in Input, a Assignment) error {
 	if err := a.checkCanonical(); err != nil {
 		return err
 	}
-	known := memberSet(in.Members)
-	slots := make(map[leasehold.OwnerID]int, len(in.Members))
+	slots := make(map[leasehold.OwnerID]*int, len(in.Members)+1) // pointers: one search for each slot
+	slots[""] = new(int)
+	for _, m := range in.Members {
+		slots[m.Owner] = new(int)
+	}
 	for i := range a {
 		owner := a[i].Owner
-		if _, ok := known[owner]; !ok {
+		n, ok := slots[owner]
+		if !ok {
 			return badSlot(i, "owner %q is not a member", owner)
 		}
-		if slots[owner]++; owner != "" && in.Limits.perOwner(slots[owner]) < slots[owner] {
+		if *n++; owner != "" && in.Limits.perOwner(*n) < *n {
 			return leasehold.Errorf(opAssignment, leasehold.Limit, string(owner), "it has more than %d slots, and that is the limit", in.Limits.MaxPerOwner)
 		}
 	}
