@@ -70,7 +70,10 @@ func (c Consistent) counts(in Input) ([]int, error) {
 	}
 	counts, total := make([]int, len(in.Members)), 0
 	for i, m := range in.Members {
-		counts[i] = in.Limits.perOwner(max(1, int(math.Round(float64(nodes)*m.Weight))))
+		counts[i] = max(1, int(math.Round(float64(nodes)*m.Weight)))
+		if most := in.Limits.MaxPerOwner; most > 0 {
+			counts[i] = min(counts[i], max(1, most-1)) // the arc that goes round is two slots
+		}
 		total += counts[i]
 	}
 	// The arc that goes round is two slots, so that n points make up to n+1;

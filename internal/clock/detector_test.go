@@ -218,8 +218,11 @@ func TestSystem(t *testing.T) {
 		}
 	}
 	first, known := d.source.Suspended()
-	if known != (runtime.GOOS == "linux") {
-		t.Skipf("the system says %v, %t", first, known)
+	if runtime.GOOS == "linux" && !known {
+		t.Skip("this sandbox does not let a process read CLOCK_BOOTTIME, without which there is nothing to compare")
+	}
+	if runtime.GOOS != "linux" && known {
+		t.Errorf("the system says that it was suspended for %v, although we do not ask it there", first)
 	}
 	second, _ := d.source.Suspended()
 	if diff := (second - first).Abs(); known && diff > d.source.Tolerance() {
