@@ -5,7 +5,8 @@ import "fmt"
 // A Cause says why the state of a range was lost.
 type Cause uint8
 
-// The causes. They cross the wire and are never renumbered.
+// The causes. They cross the wire and are never renumbered. No [Loss] has
+// CauseMoved: it is why a lease ended at the owner that its state has left.
 const (
 	CauseUnknown   Cause = 0
 	CauseExpired   Cause = 1 // the holder was silent for longer than its lease
@@ -14,6 +15,7 @@ const (
 	CauseRefused   Cause = 4 // the holder did not know the lease: it had restarted or had let it expire
 	CauseRestarted Cause = 5 // the holder's successor proved that its process is gone
 	CauseContact   Cause = 6 // the lookup heard from no manager for too long to know
+	CauseMoved     Cause = 7 // nothing was lost: the state has gone to another owner
 )
 
 var causeNames = [...]string{
@@ -24,6 +26,7 @@ var causeNames = [...]string{
 	CauseRefused:   "refused",
 	CauseRestarted: "restarted",
 	CauseContact:   "contact lost",
+	CauseMoved:     "moved",
 }
 
 // String names the cause; one from a newer peer is written as its number.

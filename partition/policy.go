@@ -68,18 +68,33 @@ type Input struct {
 	// is nil if nothing has been assigned yet.
 	Current Assignment
 
+	// Loads is what the keys cost, as far as it is known.
+	Loads Loads
+
+	// Budget is the share of all keys, 0 to 1, that may change their owner for
+	// the sake of balance. What must find a new owner, because its own is no
+	// member any more, and what a member without keys needs to begin with, does
+	// not count.
+	Budget float64
+
 	Limits Limits
 }
 
 // ValidateInput reports what is wrong with in: members that are out of order
 // or twice there, a bad name or weight, a negative limit, a current assignment
-// that is not canonical. Every policy of this package calls it first.
+// that is not canonical, loads or a budget out of bounds. Every policy of this package calls it first.
 func ValidateInput(in Input) error {
 	if err := validateMembers(in.Members); err != nil {
 		return err
 	}
 	if in.Limits.MaxRanges < 0 || in.Limits.MaxPerOwner < 0 {
 		return invalidInput("limits", "max ranges is %d, and %d per owner: they must not be negative", in.Limits.MaxRanges, in.Limits.MaxPerOwner)
+	}
+	if !(in.Budget >= 0 && in.Budget <= 1) { // so written, NaN fails
+		return invalidInput("budget", "is %v, want 0 to 1: a share of all keys", in.Budget)
+	}
+	if err := in.Loads.Validate(); err != nil {
+		return err
 	}
 	if in.Current == nil {
 		return nil

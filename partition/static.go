@@ -60,3 +60,6 @@ func (s Static) Assign(in Input) (Assignment, error) {
 	}
 	return a, nil
 }
+
+// Partial reports that the slots of owners that are away are nobody's.
+func (Static) Partial() bool { return true }

@@ -29,6 +29,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/internal/table"
+	"github.com/leasehold-dev/leasehold/partition"
 )
 
 // A Seq numbers the messages of one sender, from 1.
@@ -55,6 +56,20 @@ type LeaseRequest struct {
 	// Load is how much work per second the owner does, in a unit of its
 	// application's choosing; 0 if it does not count.
 	Load float64
+	// Loads is how that divides among the keys held, and which keys cost most;
+	// nil if there is nothing new to say. Immutable.
+	Loads *partition.Loads
+
+	// Mover is where this owner takes in the state of ranges that move to it;
+	// empty if it can neither take nor give any.
+	Mover string
+	// Moves is how far this owner is with sending state to others.
+	Moves []MoveReport
+	// Parting: it wants to leave, and asks for its ranges to be moved away first.
+	Parting bool
+	// Draining repeats what the leader before may have said (see LeaseReply), so
+	// that the one after knows.
+	Draining bool
 
 	// Gone names the session that held this owner's name before, if the
 	// sender has made sure that its process no longer exists.
@@ -67,6 +82,9 @@ type LeaseRequest struct {
 type Offer struct {
 	leasehold.Lease
 	Fresh bool
+	// Ticket says that the state has been moved to the owner. If it does not
+	// have what came under the ticket, it refuses. Only of fresh offers.
+	Ticket Ticket
 }
 
 // A LeaseReply is what the leader says to one session of an owner: the
@@ -91,6 +109,13 @@ type LeaseReply struct {
 	Incumbent *table.Holder
 	// Contender is set when another session wants this owner's name.
 	Contender *table.Holder
+
+	Departures []Departure // all state that it is to send; immutable
+	Arrivals   []Arrival   // all state that it is to take in; immutable
+	// Draining: an operator wants the owner to hold nothing. It stays a member.
+	Draining bool
+	// Idle answers Parting: there is nothing that could still be moved.
+	Idle bool
 
 	Goodbye bool           // answers Leaving: the table says that the owner holds nothing
 	Refusal leasehold.Kind // why the owner cannot be served; Other if it can

@@ -1,10 +1,9 @@
 package protocol
 
 import (
-	"math"
-
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/table"
+	"github.com/leasehold-dev/leasehold/partition"
 )
 
 // Limits bounds what one message may carry.
@@ -44,10 +43,13 @@ func (r *LeaseRequest) Validate(l Limits) error {
 		return bad("leaves with %d leases in its hands", len(r.Leases))
 	case len(r.Leases) > l.Leases:
 		return leasehold.Errorf(op, leasehold.Limit, string(r.Holder.Owner), "%d leases, at most %d are allowed", len(r.Leases), l.Leases)
-	case !(r.Load >= 0 && r.Load <= math.MaxFloat64): // so written, NaN is refused
-		return bad("load is %v, want a number that is not negative", r.Load)
+	case !(r.Load >= 0 && r.Load <= partition.MaxRate): // so written, NaN is refused
+		return bad("load is %v, want 0 to %g", r.Load, float64(partition.MaxRate))
 	case r.Gone == r.Holder.Session && !r.Gone.IsZero():
 		return bad("says that it is itself gone")
+	}
+	if err := validateMoves(r); err != nil {
+		return err
 	}
 	return validateLeases(op, r.Leases, func(l leasehold.Lease) leasehold.Lease { return l })
 }
@@ -109,6 +111,9 @@ func (r *LeaseReply) Validate(l Limits) error {
 		if err := ValidateHolder(h); err != nil {
 			return err
 		}
+	}
+	if err := validateOrders(r); err != nil {
+		return err
 	}
 	return validateLeases(op, r.Offers, func(o Offer) leasehold.Lease { return o.Lease })
 }

@@ -42,6 +42,14 @@ type Entry struct {
 // Vacant reports whether nobody holds the range.
 func (e Entry) Vacant() bool { return e.Holder == nil }
 
+// heldBy reports whether h is who holds the range: nobody, if h is nil.
+func (e Entry) heldBy(h *Holder) bool {
+	if e.Holder == nil || h == nil {
+		return e.Holder == h
+	}
+	return e.Holder.Session == h.Session
+}
+
 // A Kind says what a change does.
 type Kind uint8
 
@@ -49,6 +57,7 @@ type Kind uint8
 const (
 	Granted Kind = 1 // a vacant range goes to Holder under a new Generation
 	Vacated Kind = 2 // Holder's lease with this Generation ends on this range; its state is lost
+	Moved   Kind = 3 // From's leases on this range end, and it goes, with its state, to Holder under a new Generation
 )
 
 // A Change is one step of a table's history.
@@ -59,6 +68,7 @@ type Change struct {
 	Generation leasehold.Generation
 	Holder     *Holder
 	Cause      leasehold.Cause // of a Vacated
+	From       *Holder         // of a Moved
 }
 
 // Loss returns the loss that the change records, if it records one.
@@ -72,10 +82,14 @@ func (c *Change) Loss() (leasehold.Loss, bool) {
 }
 
 func (c *Change) String() string {
-	if c.Kind == Vacated {
+	switch c.Kind {
+	case Vacated:
 		return fmt.Sprintf("lsn %d: %v@%d leaves %v (%v)", c.LSN, c.Range, c.Generation, c.Holder, c.Cause)
+	case Moved:
+		return fmt.Sprintf("lsn %d: %v@%d moves from %v to %v", c.LSN, c.Range, c.Generation, c.From, c.Holder)
+	default:
+		return fmt.Sprintf("lsn %d: %v@%d goes to %v", c.LSN, c.Range, c.Generation, c.Holder)
 	}
-	return fmt.Sprintf("lsn %d: %v@%d goes to %v", c.LSN, c.Range, c.Generation, c.Holder)
 }
 
 // A Table is the lease table of one namespace at one LSN. It is not safe for
@@ -146,13 +160,16 @@ func (t *Table) Apply(c *Change) error {
 	}
 	next := Entry{}
 	switch c.Kind {
-	case Granted:
+	case Granted, Moved:
+		if (c.Kind == Moved) != (c.From != nil) {
+			return t.refuse(c, "only what is moved comes from someone")
+		}
 		if c.Generation <= t.newest {
 			return t.refuse(c, "generation %d is not newer than %d", c.Generation, t.newest)
 		}
 		next = Entry{Generation: c.Generation, Holder: c.Holder}
 		for r, e := range t.entries.Within(c.Range) {
-			if !e.Vacant() {
+			if !e.heldBy(c.From) {
 				return t.refuse(c, "%v is held by %v at generation %d", r, e.Holder, e.Generation)
 			}
 			next.Lost = max(next.Lost, e.Lost)

@@ -68,6 +68,7 @@ func (m *Machine) record(now mono.Instant) {
 		}
 		m.hand(&changes[i])
 	}
+	m.batchTickets = nil
 	m.log.Append(now, changes)
 	m.emit(Broadcast{&protocol.LookupReply{
 		Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Term: m.term,
@@ -81,17 +82,23 @@ func (m *Machine) record(now mono.Instant) {
 
 // hand gives a granted lease to its peer, if that is still there.
 func (m *Machine) hand(c *table.Change) {
-	if c.Kind != table.Granted {
+	if c.Kind == table.Vacated {
 		return
 	}
 	l := leasehold.Lease{Range: c.Range, Generation: c.Generation}
 	p := m.sessions[c.Holder.Session]
 	if p == nil || !p.member() {
 		m.note(NoteGrantOrphaned, c.Holder.Owner, uint64(c.Generation), 0)
-		m.free(l, c.Holder, leasehold.CauseExpired)
+		m.free(freed{Lease: l, holder: c.Holder, cause: leasehold.CauseExpired})
 		return
 	}
 	p.add(l)
+	if t, moved := m.batchTickets[c.Generation]; moved {
+		if p.tickets == nil {
+			p.tickets = make(map[leasehold.Generation]protocol.Ticket)
+		}
+		p.tickets[c.Generation] = t
+	}
 	m.touch(p)
 }
 

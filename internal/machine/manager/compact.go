@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/mono"
 )
 
 // Neighbouring ranges of one owner that were granted at different times are
@@ -19,6 +20,9 @@ import (
 // leases, and the table at most twice what is needed. What was held in the
 // recalled ones is lost, and reported so. That is the price of a bounded table,
 // and nobody pays it before it is due.
+//
+// An owner that can move state pays nothing: its stretches are moved from itself
+// to itself, and come out as one lease each.
 
 // crowded reports whether the table has far more ranges than the policy needs:
 // 15/8 as many, and more than a small number in any case.
@@ -28,7 +32,8 @@ func (m *Machine) crowded() bool {
 }
 
 // A stretch is a row of leases of one peer, each starting where the one before
-// ends, that are to become two: the larger of those at its ends stays.
+// ends, that are to become two: the larger of those at its ends stays. All of
+// them become one if their state can be moved.
 type stretch struct {
 	p      *peer
 	recall []leasehold.Lease
@@ -37,14 +42,21 @@ type stretch struct {
 // gain is how many ranges the table loses by mending the stretch.
 func (s *stretch) gain() int { return len(s.recall) - 1 }
 
+func (s *stretch) whole() leasehold.Range {
+	return leasehold.Range{Start: s.recall[0].Range.Start, Limit: s.recall[len(s.recall)-1].Range.Limit}
+}
+
 // compact recalls what it takes to make the table small again. One such effort
 // at a time is enough.
-func (m *Machine) compact() {
+func (m *Machine) compact(now mono.Instant) {
 	if !m.crowded() {
 		return
 	}
 	if m.table.LSN() == m.compacted {
 		return // there was nothing to gain, and nothing has changed since
+	}
+	if slices.ContainsFunc(m.moves, func(mv *move) bool { return mv.from == mv.to }) {
+		return
 	}
 	var all []stretch
 	complete := true
@@ -52,6 +64,10 @@ func (m *Machine) compact() {
 		p := s.incumbent
 		if len(p.recalled) > 0 {
 			return
+		}
+		if p.retires() || len(p.out) > 0 {
+			complete = false
+			continue
 		}
 		if p.member() && p.echo != 0 && len(p.fresh) == 0 {
 			all = append(all, p.stretches(m.cfg.BatchChanges/2)...)
@@ -69,11 +85,17 @@ func (m *Machine) compact() {
 			return
 		}
 		excess -= all[i].gain()
-		m.mend(&all[i])
+		m.mend(now, &all[i])
 	}
 }
 
-func (m *Machine) mend(s *stretch) {
+func (m *Machine) mend(now mono.Instant, s *stretch) {
+	if s.p.mover != "" {
+		if len(s.p.out) < m.cfg.Moves {
+			m.start(now, s.p, s.p, s.whole())
+		}
+		return
+	}
 	m.note(NoteCompacted, s.p.holder.Owner, uint64(len(s.recall)), 0)
 	if s.p.recalled == nil {
 		s.p.recalled = make(map[leasehold.Lease]bool)
@@ -96,9 +118,11 @@ func (p *peer) stretches(most int) []stretch {
 		}
 		if row := p.leases[i:j]; len(row) > 2 {
 			first, last := row[0], row[len(row)-1]
-			if first.Range.Size() > last.Range.Size() {
+			switch {
+			case p.mover != "":
+			case first.Range.Size() > last.Range.Size():
 				row = row[1:]
-			} else {
+			default:
 				row = row[:len(row)-1]
 			}
 			out = append(out, stretch{p, row[:min(len(row), most)]})

@@ -40,6 +40,17 @@ type Config struct {
 	// 200 ms; see the owner's.
 	Backoff time.Duration
 
+	// Moves is how much state an owner sends, and takes in, at a time, in
+	// ranges. Default 4.
+	Moves int
+	// MoveTimeout is how long a move may make no progress. Default 1 minute.
+	MoveTimeout time.Duration
+	// Rebalance is how often the policy is asked because of loads. Default 10 s.
+	Rebalance time.Duration
+	// Churn is the share of all keys that may be moved in a minute for the sake
+	// of balance. Default 0.09.
+	Churn float64
+
 	// LogAge and LogChanges bound the changes kept for lookups. Longer serves
 	// more of them without a snapshot, and costs about 80 bytes a change.
 	// Defaults 5 minutes (Centrifuge 2.1.2) and 16,384.
@@ -92,6 +103,7 @@ func (c *Config) validate() error {
 		{&c.MaxOwners, 4096, "MaxOwners"},
 		{&c.Seams, 64, "Seams"},
 		{&c.LogChanges, 1 << 14, "LogChanges"},
+		{&c.Moves, 4, "Moves"},
 		{&c.BatchChanges, 4096, "BatchChanges"},
 		{&c.SnapshotEvery, 4096, "SnapshotEvery"},
 	} {
@@ -111,8 +123,23 @@ func (c *Config) validate() error {
 	if c.LogAge == 0 {
 		c.LogAge = 5 * time.Minute
 	}
+	if c.MoveTimeout == 0 {
+		c.MoveTimeout = time.Minute
+	}
+	if c.Rebalance == 0 {
+		c.Rebalance = 10 * time.Second
+	}
+	if c.Churn == 0 {
+		c.Churn = 0.09
+	}
 	if c.Backoff < 0 || c.LogAge < 0 || c.Promised < 0 || c.Gather < 0 {
 		return bad("backoff %v, log age %v and promise %v must not be negative", c.Backoff, c.LogAge, c.Promised)
+	}
+	if c.MoveTimeout < 0 || c.Rebalance < 0 || !(c.Churn >= 0 && c.Churn <= 1) { // so written, NaN is refused
+		return bad("move timeout %v and rebalance %v must not be negative, churn %v must be 0 to 1", c.MoveTimeout, c.Rebalance, c.Churn)
+	}
+	if c.Moves > protocol.MaxMoves {
+		return bad("Moves is %d, want at most %d", c.Moves, protocol.MaxMoves)
 	}
 	return nil
 }

@@ -82,6 +82,7 @@ type (
 		Owner leasehold.OwnerID
 		// Have and Want say what was compared, where that explains it.
 		Have, Want uint64
+		Why        error // of NotePolicyRefused
 	}
 )
 
@@ -126,6 +127,14 @@ const (
 	NotePolicyRefused                 // the policy's assignment is not valid: the old one stays
 	NoteTakeoverRenews                // a lease that we inherited was reported by its holder: Have how many
 	NoteCompacted                     // leases of different generations side by side are recalled, to be one: Have how many
+	NoteMoveBegun                     // an owner is to send state to another
+	NoteMoved                         // state has gone to another owner with its lease: Have the old generation
+	NoteMoveFailed                    // the source has given up a move: Have records sent, Want bytes
+	NoteMoveTimeout                   // a move made no progress for too long: Have records sent, Want bytes
+	NoteMoveCancelled                 // the plan no longer wants a move
+	NoteTargetGone                    // the owner that the state was sent to is gone: it is lost
+	NoteParting                       // an owner wants to leave: Have its leases
+	NoteDraining                      // an operator wants an owner drained, or no longer: Have its leases
 	NoteGhost                         // an owner name has leases of two sessions in the stored table
 	notables
 )
@@ -133,7 +142,8 @@ const (
 var notableNames = [notables]string{
 	"bad message", "foreign message", "no authority", "duplicate", "race", "hello", "joined", "expired", "left",
 	"released", "refused", "grant pending", "grant withdrawn", "grant orphaned", "name taken", "successor", "predecessor gone", "full",
-	"commit unknown", "commit retried", "commit found", "snapshot sent", "lookup ahead", "policy refused", "takeover renews", "compacted", "ghost",
+	"commit unknown", "commit retried", "commit found", "snapshot sent", "lookup ahead", "policy refused", "takeover renews", "compacted",
+	"move begun", "moved", "move failed", "move timed out", "move cancelled", "target gone", "parting", "draining", "ghost",
 }
 
 func (n Notable) String() string { return notableNames[n] }

@@ -54,6 +54,19 @@ type Machine struct {
 	// touched are peers that may have to be told something.
 	touched []*peer
 
+	moves []*move
+	// backlog is the moves that the plan asks for and that have not begun.
+	backlog []wanted
+	// amended: desired differs from current, because a move has failed or an
+	// operator has asked for one.
+	amended bool
+	// rescanAt is when to compare the table with the plan again.
+	rescanAt mono.Instant
+	churn    churn
+	// unlimited: an operator wants the next plan to be made without regard to
+	// the churn budget.
+	unlimited bool
+
 	compacted leasehold.LSN // the table that we last tried to make smaller
 
 	freed []freed // to be recorded, and then granted anew
@@ -65,10 +78,12 @@ type Machine struct {
 	batch *storage.Batch // under way; nil if none is
 	// batchFreed is how many of freed the batch records.
 	batchFreed uint64
-	sentAt     mono.Instant // when it was first sent
-	doubt      bool         // its outcome is unknown
-	fails      int          // how often it was unknown
-	reread     mono.Instant // when to read the log's end again
+	// batchTickets are the tickets of the leases that the batch moves.
+	batchTickets map[leasehold.Generation]protocol.Ticket
+	sentAt       mono.Instant // when it was first sent
+	doubt        bool         // its outcome is unknown
+	fails        int          // how often it was unknown
+	reread       mono.Instant // when to read the log's end again
 
 	wake mono.Instant // no deadline is earlier
 }
@@ -78,6 +93,7 @@ type freed struct {
 	leasehold.Lease
 	holder *table.Holder
 	cause  leasehold.Cause
+	moved  *transfer // where its state is; nil if it is lost
 }
 
 // New returns the machine of a leader that took over before now, in term, and
@@ -98,7 +114,7 @@ func New(now mono.Instant, cfg Config, term leasehold.Term, authority mono.Insta
 		cfg: cfg, term: term, authority: authority, table: t,
 		sessions: make(map[leasehold.Session]*peer),
 		desired:  keyrange.NewMap[*seat](nil),
-		reread:   mono.Never, wake: mono.Never, replan: true, unsaved: len(state.Changes),
+		reread:   mono.Never, wake: mono.Never, rescanAt: mono.Never, replan: true, unsaved: len(state.Changes),
 	}
 	m.seq = cfg.FirstSeq
 	m.log = changelog.New(t.LSN()-leasehold.LSN(len(state.Changes)), cfg.LogChanges, cfg.LogAge)
@@ -112,6 +128,7 @@ func (m *Machine) begin(now mono.Instant) {
 	m.out = emptied(m.out)
 	if !m.begun {
 		m.begun = true
+		m.churn.begin(now)
 		m.inherit(now)
 		m.redraw(now)
 	}
@@ -225,6 +242,8 @@ type Sizes struct {
 	Planned   int // of the assignment worked towards
 	Log       int // changes kept for lookups
 	Freed     int // leases that have ended, not recorded yet
+	Moves     int // under way
+	Backlog   int // moves that have not begun
 	Actions   int // room for them
 }
 
@@ -232,7 +251,8 @@ type Sizes struct {
 func (m *Machine) Sizes() Sizes {
 	return Sizes{
 		Sessions: len(m.sessions), Inherited: m.inherited, Heard: m.heard, Seats: len(m.seats),
-		Ranges: m.table.Len(), Planned: m.desired.Len(), Log: m.log.Len(), Freed: len(m.freed), Actions: cap(m.out),
+		Ranges: m.table.Len(), Planned: m.desired.Len(), Log: m.log.Len(), Freed: len(m.freed),
+		Moves: len(m.moves), Backlog: len(m.backlog), Actions: cap(m.out),
 	}
 }
 
@@ -257,6 +277,8 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 		m.logEnd(now, e)
 	case Reconfigured:
 		m.reconfigure(now, e.Config)
+	case Order:
+		m.order(now, e)
 	}
 	return m.finish(now)
 }
@@ -301,7 +323,7 @@ func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
 func (m *Machine) emit(a Action) { m.out = append(m.out, a) }
 
 func (m *Machine) note(what Notable, owner leasehold.OwnerID, have, want uint64) {
-	m.emit(Note{what, owner, have, want})
+	m.emit(Note{What: what, Owner: owner, Have: have, Want: want})
 }
 
 // deposed ends the machine.
@@ -363,6 +385,9 @@ func (m *Machine) expire(now mono.Instant) {
 	for _, p := range m.ghosts() {
 		m.wakeAt(p.until)
 	}
+	m.overdueMoves(now)
+	m.wakeAt(m.rescanAt)
+	m.wakeAt(m.churn.next)
 	if m.replan && m.batch == nil {
 		m.wakeAt(max(m.replanAt, m.gatherUntil)) // otherwise the end of the batch is the time
 	}
@@ -408,9 +433,10 @@ func (m *Machine) ghosts() []*peer {
 // remove ends a peer and all its leases, and seats whoever waits for its name.
 func (m *Machine) remove(p *peer, cause leasehold.Cause) {
 	for _, l := range p.leases {
-		m.free(l, p.holder, cause)
+		m.free(freed{Lease: l, holder: p.holder, cause: cause})
 	}
 	p.setLeases(nil)
+	m.endMoves(p)
 	wasMember := p.member()
 	m.forget(p)
 	if s := p.seat; s != nil && wasMember {
@@ -448,8 +474,8 @@ func (m *Machine) forget(p *peer) {
 	}
 }
 
-func (m *Machine) free(l leasehold.Lease, h *table.Holder, cause leasehold.Cause) {
-	m.freed = append(m.freed, freed{l, h, cause})
+func (m *Machine) free(f freed) {
+	m.freed = append(m.freed, f)
 	m.everFreed++
 }
 

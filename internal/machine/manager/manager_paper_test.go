@@ -483,6 +483,9 @@ type whim struct{ answer partition.Assignment }
 
 func (*whim) Name() string { return "whim" }
 
+// Partial: it may leave everything to nobody.
+func (*whim) Partial() bool { return true }
+
 func (w *whim) Assign(in partition.Input) (partition.Assignment, error) {
 	for _, m := range in.Members {
 		if m.Owner == w.answer[0].Owner || w.answer[0].Owner == "stranger" {

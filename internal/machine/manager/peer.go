@@ -5,6 +5,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/table"
+	"github.com/leasehold-dev/leasehold/partition"
 )
 
 // A seat is an owner's name and who has it.
@@ -22,7 +23,20 @@ type peer struct {
 	// a later session has its name. It is only waited for.
 	seat *seat
 
-	load float64 // as it last said
+	load  float64          // as it last said
+	loads *partition.Loads // how that divides; nil if it has not said
+
+	// mover is where it takes in state; empty if it cannot move any.
+	mover string
+	// parting: it wants to leave. draining: an operator wants it empty.
+	parting, draining bool
+	// out and in are the moves from it and to it.
+	out, in []*move
+	// orders: what it was last told about moves, or about draining, is not so
+	// any more.
+	orders bool
+	// tickets says which grants in fresh have state that was moved to it.
+	tickets map[leasehold.Generation]protocol.Ticket
 
 	// heard is when its newest request was accepted.
 	heard mono.Instant
@@ -57,6 +71,9 @@ type peer struct {
 
 // member reports whether the peer takes part in the partitioning.
 func (p *peer) member() bool { return p.seat != nil && p.seat.incumbent == p && p.proven }
+
+// retires reports whether the peer is to hold nothing in the end.
+func (p *peer) retires() bool { return p.parting || p.draining }
 
 // drop takes parts away from the peer's leases. They are sorted.
 func (p *peer) drop(parts []leasehold.Lease) { p.setLeases(protocol.Missing(p.leases, parts)) }

@@ -19,14 +19,22 @@ func (m *Machine) plan(now mono.Instant) {
 	if m.batch != nil {
 		return // one at a time
 	}
+	if m.churn.due(now) {
+		m.replan = true
+	}
 	if m.replan && now >= max(m.replanAt, m.gatherUntil) {
 		m.redraw(now)
 	}
 	if m.replan {
 		m.wakeAt(max(m.replanAt, m.gatherUntil))
 	}
+	if now >= m.rescanAt {
+		m.rescanAt = mono.Never
+		m.rescan = true
+	}
 	if !m.rescan && len(m.freed) == 0 {
-		m.compact()
+		m.startMoves(now)
+		m.compact(now)
 		return
 	}
 	var grants []grant
@@ -36,6 +44,7 @@ func (m *Machine) plan(now mono.Instant) {
 	changes := m.settleFreed(&grants)
 	changes, rest := m.grantAll(changes, grants)
 	m.rescan = rest
+	m.startMoves(now)
 	if len(changes) > 0 {
 		m.batch = &storage.Batch{Namespace: m.cfg.Namespace, Term: m.term, Prev: m.table.LSN(), Changes: changes}
 		m.sentAt = now
@@ -71,23 +80,20 @@ func (m *Machine) limits() partition.Limits {
 func (m *Machine) redraw(now mono.Instant) {
 	m.replan = false
 	m.gatherUntil = 0
-	in := partition.Input{Current: m.current, Limits: m.limits()}
-	for _, s := range m.seats {
-		if s.incumbent.member() {
-			in.Members = append(in.Members, partition.Member{Owner: s.owner, Weight: s.incumbent.holder.Weight})
-		}
+	m.amend()
+	in := m.input(now, nil)
+	if m.unlimited {
+		m.unlimited, in.Budget = false, 1
 	}
-	want, err := m.cfg.Policy.Assign(in)
-	if err == nil {
-		err = partition.Validate(in, want)
-	}
+	want, err := partition.Apply(m.cfg.Policy, in)
 	if err != nil {
-		m.note(NotePolicyRefused, "", 0, 0)
+		m.emit(Note{What: NotePolicyRefused, Why: err})
 		want = m.current
 		m.replan = true
 		m.replanAt = now.Add(m.cfg.Timing.Renew)
 		m.wakeAt(m.replanAt)
 	}
+	m.churn.spend(in, want)
 	m.adopt(want)
 }
 
@@ -111,6 +117,7 @@ func (m *Machine) adopt(want partition.Assignment) {
 		m.desired = keyrange.NewMap[*seat](nil)
 	}
 	m.rescan = true
+	m.reviewMoves()
 }
 
 // A grant is a vacant range that someone is to get.
@@ -123,6 +130,7 @@ type grant struct {
 // and what is vacant and wanted.
 func (m *Machine) scan() []grant {
 	var grants []grant
+	var moves []wanted
 	for r, pair := range keyrange.Zip(m.table.Entries(), m.desired) {
 		if pair.A.Vacant() {
 			if pair.B != nil {
@@ -130,26 +138,38 @@ func (m *Machine) scan() []grant {
 			}
 			continue
 		}
-		if p := m.sessions[pair.A.Holder.Session]; p != nil && p.seat != pair.B {
+		p := m.sessions[pair.A.Holder.Session]
+		switch {
+		case p == nil || p.seat == pair.B:
+		case !m.stays(p, pair.B):
 			m.recall(p, leasehold.Lease{Range: r, Generation: pair.A.Generation})
+		case pair.B != nil:
+			if n := len(moves); n > 0 && moves[n-1].from == p.holder.Session && moves[n-1].to == pair.B && moves[n-1].Limit == r.Start {
+				moves[n-1].Limit = r.Limit
+				continue
+			}
+			moves = append(moves, wanted{r, p.holder.Session, pair.B})
 		}
 	}
+	m.setBacklog(moves)
 	return grants
 }
 
 // recall sees to it that p gives a lease back, or a part of one. What it was
 // never offered is free at once.
 func (m *Machine) recall(p *peer, l leasehold.Lease) {
-	if first, fresh := p.fresh[l.Generation]; fresh && first == 0 {
+	_, moved := p.tickets[l.Generation]
+	if first, fresh := p.fresh[l.Generation]; fresh && first == 0 && !moved {
 		m.note(NoteWithdrawn, p.holder.Owner, uint64(l.Generation), 0)
 		whole := []leasehold.Lease{l}
 		still := protocol.Missing(whole, protocol.Missing(whole, p.leases)) // a part may be free already
 		for _, part := range still {
-			m.free(part, p.holder, leasehold.CauseReleased)
+			m.free(freed{Lease: part, holder: p.holder, cause: leasehold.CauseReleased})
 		}
 		p.drop(still)
 		return
 	}
+	p.plain = false
 	m.touch(p)
 }
 
@@ -158,7 +178,12 @@ func (m *Machine) recall(p *peer, l leasehold.Lease) {
 func (m *Machine) settleFreed(grants *[]grant) (changes []table.Change) {
 	n := min(len(m.freed), m.cfg.BatchChanges/2)
 	m.batchFreed = uint64(n)
+	m.batchTickets = make(map[leasehold.Generation]protocol.Ticket)
 	for _, f := range m.freed[:n] {
+		if f.moved != nil && m.sessions[f.moved.to.holder.Session] == f.moved.to && f.moved.to.member() {
+			changes = append(changes, m.transfer(&f))
+			continue
+		}
 		changes = append(changes, table.Change{
 			Kind: table.Vacated, Range: f.Range, Generation: f.Generation, Holder: f.holder, Cause: f.cause,
 		})
@@ -174,11 +199,18 @@ func (m *Machine) settleFreed(grants *[]grant) (changes []table.Change) {
 	return changes
 }
 
+// transfer is the change by which a lease goes to where its state is.
+func (m *Machine) transfer(f *freed) table.Change {
+	generation := m.table.Newest() + leasehold.Generation(len(m.batchTickets)) + 1
+	m.batchTickets[generation] = f.moved.ticket
+	return table.Change{Kind: table.Moved, Range: f.Range, Generation: generation, Holder: f.moved.to.holder, From: f.holder}
+}
+
 // grantAll numbers the changes and adds the grants, neighbours as one: each
 // becomes one lease with one generation. It reports whether some had to wait.
 func (m *Machine) grantAll(changes []table.Change, grants []grant) ([]table.Change, bool) {
 	slices.SortFunc(grants, func(a, b grant) int { return cmp.Compare(a.Start, b.Start) })
-	generation := m.table.Newest()
+	generation := m.table.Newest() + leasehold.Generation(len(m.batchTickets))
 	wait := false
 	for i := 0; i < len(grants); {
 		g := grants[i]
@@ -225,14 +257,20 @@ func (m *Machine) news(p *peer) bool {
 	if !p.plain {
 		p.plain = len(p.fresh) == 0 && m.keepsAll(p)
 	}
-	return !p.plain
+	return !p.plain || p.orders
 }
 
 // keepsAll reports whether the plan leaves p all its leases.
 func (m *Machine) keepsAll(p *peer) bool {
 	for _, l := range p.leases {
-		if r, s := m.desired.At(l.Range.Start); s != p.seat || !r.Covers(l.Range) {
-			return false
+		r, s := m.desired.At(l.Range.Start)
+		if s == p.seat && r.Covers(l.Range) {
+			continue
+		}
+		for _, s := range m.desired.Within(l.Range) {
+			if !m.stays(p, s) {
+				return false
+			}
 		}
 	}
 	return len(p.recalled) == 0

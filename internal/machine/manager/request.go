@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -156,6 +157,7 @@ func (m *Machine) patience(p *peer) time.Duration {
 
 // hear takes in what an accepted request says.
 func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
+	m.learn(now, p, r)
 	if s := p.seat; s != nil && s.contender == p && !r.Gone.IsZero() && r.Gone == s.incumbent.holder.Session {
 		m.note(NotePredecessor, s.owner, uint64(len(s.incumbent.leases)), 0)
 		m.remove(s.incumbent, leasehold.CauseRestarted)
@@ -176,7 +178,41 @@ func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 			m.joined(now)
 		}
 	}
+	m.reported(now, p, r.Moves)
 	m.settle(p, r)
+}
+
+// learn takes in what a peer says about itself.
+func (m *Machine) learn(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
+	if p.mover != r.Mover {
+		p.mover, p.plain = r.Mover, false
+		m.rescan = true // what was to be recalled may be moved
+	}
+	if p.sent == 0 && len(m.backlog) > 0 {
+		m.rescan = true // someone may have waited to know whether it moves state
+	}
+	if r.Loads != nil {
+		p.loads = r.Loads
+		m.churn.heard(now, m.cfg.Rebalance)
+		m.wakeAt(m.churn.next)
+	}
+	if p.sent == 0 && r.Draining && !p.draining { // our predecessor has asked for it
+		p.draining = true
+		m.retire(p)
+	}
+	if r.Parting && !p.parting {
+		p.parting = true
+		m.note(NoteParting, p.holder.Owner, uint64(len(p.leases)), 0)
+		m.retire(p)
+	}
+}
+
+// retire plans anew without a peer.
+func (m *Machine) retire(p *peer) {
+	m.ordered(p)
+	if p.member() {
+		m.lostMember()
+	}
 }
 
 // settle compares what the peer should have with what it says it has: it
@@ -186,24 +222,61 @@ func (m *Machine) settle(p *peer, r *protocol.LeaseRequest) {
 	if len(gone) == 0 && len(p.fresh) == 0 {
 		return
 	}
-	var given []leasehold.Lease
+	var given []freed
 	pending := map[leasehold.Generation]protocol.Seq{}
 	for _, l := range gone {
 		first, fresh := p.fresh[l.Generation]
 		neverHad := fresh && (first == 0 || first > r.Applied)
+		_, moved := p.tickets[l.Generation]
 		for part, s := range m.desired.Within(l.Range) {
-			if neverHad && s == p.seat {
+			if neverHad && (s == p.seat || moved) {
 				m.note(NoteGrantPending, p.holder.Owner, uint64(l.Generation), 0)
 				pending[l.Generation] = first
 				continue
 			}
 			lease := leasehold.Lease{Range: part, Generation: l.Generation}
-			given = append(given, lease)
-			m.free(lease, p.holder, m.whyGiven(p, lease, s))
+			given = append(given, freed{Lease: lease, holder: p.holder, cause: m.whyGiven(p, lease, s)})
 		}
 	}
+	m.confirm(p, pending)
+	p.drop(leasesOf(given))
+	m.release(p, given, r.Moves)
+}
+
+// confirm remembers which grants are still not confirmed. What had to be given
+// to a peer because its state was there may now be moved on.
+func (m *Machine) confirm(p *peer, pending map[leasehold.Generation]protocol.Seq) {
 	p.fresh = pending
-	p.drop(given)
+	for g := range p.tickets {
+		if _, still := pending[g]; !still {
+			delete(p.tickets, g)
+			p.plain = false
+			m.rescan = m.rescan || !m.planned(p, g)
+		}
+	}
+}
+
+// planned reports whether the plan has for p what it holds under a generation.
+func (m *Machine) planned(p *peer, g leasehold.Generation) bool {
+	for _, l := range p.leases {
+		if l.Generation != g {
+			continue
+		}
+		for _, s := range m.desired.Within(l.Range) {
+			if s != p.seat {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func leasesOf(all []freed) []leasehold.Lease {
+	out := make([]leasehold.Lease, len(all))
+	for i := range all {
+		out[i] = all[i].Lease
+	}
+	return out
 }
 
 // whyGiven tells a lease that came back because we asked from one that the
@@ -222,11 +295,30 @@ func (m *Machine) whyGiven(p *peer, l leasehold.Lease, wanted *seat) leasehold.C
 func (m *Machine) goodbye(now mono.Instant, r *protocol.LeaseRequest) {
 	if p := m.sessions[r.Holder.Session]; p != nil {
 		m.note(NoteLeft, r.Holder.Owner, uint64(len(p.leases)), 0)
+		m.bequeath(p, r.Moves)
 		m.remove(p, leasehold.CauseLeft)
 	}
 	if len(m.goodbyes) < m.cfg.MaxOwners {
 		m.goodbyes = append(m.goodbyes, goodbye{r.Holder.Session, r.Seq, m.everFreed})
 	}
+}
+
+// bequeath lets go of what a peer that leaves has handed over just before.
+func (m *Machine) bequeath(p *peer, reports []protocol.MoveReport) {
+	var given []freed
+	for _, rep := range reports {
+		if rep.State != protocol.MoveDone {
+			continue
+		}
+		for _, l := range p.leases {
+			if part, ok := l.Range.Intersect(rep.Range); ok {
+				given = append(given, freed{Lease: leasehold.Lease{Range: part, Generation: l.Generation}, holder: p.holder, cause: leasehold.CauseLeft})
+			}
+		}
+	}
+	slices.SortFunc(given, func(a, b freed) int { return cmp.Compare(a.Range.Start, b.Range.Start) })
+	p.drop(leasesOf(given))
+	m.release(p, given, reports)
 }
 
 // A goodbye is owed to a session that has left. It is said when the table says
@@ -282,7 +374,10 @@ func (m *Machine) tell(now mono.Instant, p *peer) {
 			reply.Contender = s.contender.holder
 		}
 		reply.Offers = m.offersTo(p)
+		reply.Departures, reply.Arrivals = p.departures(), p.arrivals()
+		reply.Draining, reply.Idle = p.draining, m.idle(p)
 		p.unacked = p.unacked || m.news(p)
+		p.orders = false
 	}
 	for _, o := range reply.Offers {
 		if first, fresh := p.fresh[o.Generation]; fresh && first == 0 {
@@ -309,10 +404,22 @@ func (m *Machine) offersTo(p *peer) []protocol.Offer {
 			continue
 		}
 		_, fresh := p.fresh[l.Generation]
+		ticket, moved := p.tickets[l.Generation]
+		if moved {
+			// Its state is there: it is given all of it, whatever the plan is now.
+			offers = append(offers, protocol.Offer{Lease: l, Fresh: true, Ticket: ticket})
+			continue
+		}
+		from := len(offers)
 		for r, s := range m.desired.Within(l.Range) {
-			if s == p.seat {
-				offers = append(offers, protocol.Offer{Lease: leasehold.Lease{Range: r, Generation: l.Generation}, Fresh: fresh})
+			if !m.stays(p, s) {
+				continue
 			}
+			if n := len(offers); n > from && offers[n-1].Range.Limit == r.Start {
+				offers[n-1].Range.Limit = r.Limit
+				continue
+			}
+			offers = append(offers, protocol.Offer{Lease: leasehold.Lease{Range: r, Generation: l.Generation}, Fresh: fresh})
 		}
 	}
 	return offers

@@ -32,8 +32,34 @@ type (
 	// PredecessorGone answers [FindPredecessor]: its process no longer exists.
 	PredecessorGone struct{ Session leasehold.Session }
 
+	// Part asks for all leases to be moved away, as the step before Leave.
+	// [Parted] says when nothing is left that could be.
+	Part struct{}
+
 	// Leave asks for all leases to be given back.
 	Leave struct{}
+
+	// Copied says that the state of a departing range has been sent, but for
+	// what changes from now on. [Stop] answers, or [EndMove].
+	Copied struct{ Ticket protocol.Ticket }
+
+	// Confirmed says that the target of a move has all of the state.
+	Confirmed struct{ Ticket protocol.Ticket }
+
+	// GaveUp says that a move has failed at the source: the target was not
+	// reached or refuses, or the application failed, or took too long.
+	GaveUp struct{ Ticket protocol.Ticket }
+
+	// Imported says that all state of an arriving range is here. [Confirm]
+	// answers, or [Discard].
+	Imported struct{ Ticket protocol.Ticket }
+
+	// Installed answers [Install]: the application has put the state in its
+	// place or, if Failed, it has not and never will.
+	Installed struct {
+		Ticket protocol.Ticket
+		Failed bool
+	}
 )
 
 func (Reply) ownerEvent()           {}
@@ -42,7 +68,13 @@ func (HungUp) ownerEvent()          {}
 func (Refused) ownerEvent()         {}
 func (Slept) ownerEvent()           {}
 func (PredecessorGone) ownerEvent() {}
+func (Part) ownerEvent()            {}
 func (Leave) ownerEvent()           {}
+func (Copied) ownerEvent()          {}
+func (Confirmed) ownerEvent()       {}
+func (GaveUp) ownerEvent()          {}
+func (Imported) ownerEvent()        {}
+func (Installed) ownerEvent()       {}
 
 // An Action is something that the shell must do. Actions are done in order.
 type Action interface{ ownerAction() }
@@ -70,6 +102,40 @@ type (
 	// name still exists on this machine.
 	FindPredecessor struct{ Incumbent *table.Holder }
 
+	// StartMove begins to send the state of a range, while it is still served.
+	// The shell answers with [Copied] or [GaveUp].
+	StartMove struct{ protocol.Departure }
+
+	// Stop says that no check of the departing range succeeds any more: what is
+	// read from now on is the last. The shell answers with [Confirmed] or
+	// [GaveUp].
+	Stop struct{ Ticket protocol.Ticket }
+
+	// EndMove says that nobody cares for a departure any more: it is done, or
+	// was given up by one of the three.
+	EndMove struct{ Ticket protocol.Ticket }
+
+	// Expect lets the state of a range in, from whoever has the ticket. The
+	// shell answers with [Imported]; if it cannot, it lets the source know.
+	Expect struct{ protocol.Arrival }
+
+	// Confirm tells the source that all of the state is here.
+	Confirm struct{ Ticket protocol.Ticket }
+
+	// Install makes the application put the state that came under the ticket in
+	// its place: it has the lease, and checks will succeed as soon as the shell
+	// has answered with [Installed].
+	Install struct {
+		Ticket protocol.Ticket
+		Lease  leasehold.Lease
+	}
+
+	// Discard says that what came, or is to come, under the ticket is of no use.
+	Discard struct{ Ticket protocol.Ticket }
+
+	// Parted answers Part: nothing is held that could still be moved away.
+	Parted struct{}
+
 	// Left says that the leader knows that we are gone.
 	Left struct{}
 
@@ -86,6 +152,14 @@ func (Publish) ownerAction()         {}
 func (GrantedLeases) ownerAction()   {}
 func (RevokedLeases) ownerAction()   {}
 func (FindPredecessor) ownerAction() {}
+func (StartMove) ownerAction()       {}
+func (Stop) ownerAction()            {}
+func (EndMove) ownerAction()         {}
+func (Expect) ownerAction()          {}
+func (Confirm) ownerAction()         {}
+func (Install) ownerAction()         {}
+func (Discard) ownerAction()         {}
+func (Parted) ownerAction()          {}
 func (Left) ownerAction()            {}
 func (Note) ownerAction()            {}
 
@@ -94,28 +168,34 @@ type Notable uint8
 
 // What an owner may note.
 const (
-	NoteBadMessage   Notable = iota // a message that makes no sense was dropped
-	NoteForeign                     // a message for another session or namespace was dropped
-	NoteStaleTerm                   // a message of a deposed leader was dropped: Have its term, Want ours
-	NoteDuplicate                   // a message heard before was dropped: Have its number, Want a newer one than that
-	NoteRace                        // a message crossed one of ours and was dropped: Have its echo, Want our newest
-	NoteNewTerm                     // a new leader was heard: Have its term
-	NoteLate                        // a reply came after the leases it renews had ended
-	NoteRefused                     // a renewal of a lease that we do not hold was refused: Have its generation
-	NoteOldGrant                    // a fresh offer of a generation that is not new was refused: Have it, Want newer than that
-	NoteExpired                     // leases ended because no reply came in time
-	NoteSlept                       // leases were dropped because the clock stood still
-	NoteClockSlow                   // leases were dropped because our clock runs too slowly: Have the leader's time, Want ours, in ns
-	NoteNameTaken                   // another session has our name: we wait
-	NoteContender                   // another session wants our name
-	NoteLeaderSilent                // no answer in time: all managers are asked
-	NoteServerRefuse                // the leader cannot serve us: Have the kind of error
+	NoteBadMessage     Notable = iota // a message that makes no sense was dropped
+	NoteForeign                       // a message for another session or namespace was dropped
+	NoteStaleTerm                     // a message of a deposed leader was dropped: Have its term, Want ours
+	NoteDuplicate                     // a message heard before was dropped: Have its number, Want a newer one than that
+	NoteRace                          // a message crossed one of ours and was dropped: Have its echo, Want our newest
+	NoteNewTerm                       // a new leader was heard: Have its term
+	NoteLate                          // a reply came after the leases it renews had ended
+	NoteRefused                       // a renewal of a lease that we do not hold was refused: Have its generation
+	NoteOldGrant                      // a fresh offer of a generation that is not new was refused: Have it, Want newer than that
+	NoteExpired                       // leases ended because no reply came in time
+	NoteSlept                         // leases were dropped because the clock stood still
+	NoteClockSlow                     // leases were dropped because our clock runs too slowly: Have the leader's time, Want ours, in ns
+	NoteNameTaken                     // another session has our name: we wait
+	NoteContender                     // another session wants our name
+	NoteLeaderSilent                  // no answer in time: all managers are asked
+	NoteServerRefuse                  // the leader cannot serve us: Have the kind of error
+	NoteMoveImpossible                // the leader wants state moved that we cannot move
+	NoteMoveCancelled                 // the leader no longer wants a move: Have how far it was
+	NoteMoveFailed                    // a move was given up: the range is served here as before
+	NoteNoState                       // a lease was refused because its state is not here: Have its generation
+	NoteImportFailed                  // a lease was let go because its state could not be put in its place: Have its generation
 	notables
 )
 
 var notableNames = [notables]string{
 	"bad message", "foreign message", "stale term", "duplicate", "race", "new term", "late reply", "renewal refused",
 	"old grant refused", "expired", "slept", "clock too slow", "name taken", "contender", "leader silent", "refused by leader",
+	"move impossible", "move cancelled", "move failed", "state missing", "import failed",
 }
 
 func (n Notable) String() string { return notableNames[n] }

@@ -16,6 +16,9 @@ type Config struct {
 	Namespace leasehold.Namespace
 	Holder    *table.Holder // who we are; immutable
 	Limits    protocol.Limits
+	// Mover is where we take in state that moves to us; empty if we cannot move
+	// any, in or out.
+	Mover string
 
 	// Retry is how long to wait for an answer before asking all managers, as
 	// long as no leader has told us its timing. Default 500 ms.
@@ -76,6 +79,9 @@ type Machine struct {
 	silent  storage.ManagerID // the last that did not answer
 	timing  protocol.Timing   // zero until a leader told us
 
+	// held is what we have as the leader sees it. The view has it less what may
+	// not be served for a moment, because its state is about to go or to come.
+	held   []leasehold.Lease
 	view   *View
 	newest leasehold.Generation // newest generation ever installed
 
@@ -86,7 +92,17 @@ type Machine struct {
 	// asked is the incumbent whose process we have asked the shell about.
 	asked leasehold.Session
 
-	leaving, left bool
+	departures []*departure
+	arrivals   []*arrival
+	draining   bool // an operator wants us to hold nothing
+
+	// eager: there is something to say as soon as our newest message is answered.
+	// To speak before that would make the answer cross it.
+	eager bool
+	rtt   time.Duration // how long answers take, smoothed; 0 if unknown
+
+	parting, parted bool
+	leaving, left   bool
 }
 
 // New returns an owner that holds nothing and speaks at once.
@@ -121,8 +137,20 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 		m.slept(now)
 	case PredecessorGone:
 		m.predecessorGone(now, e.Session)
+	case Part:
+		m.part(now)
 	case Leave:
 		m.leave(now)
+	case Copied:
+		m.copied(e.Ticket)
+	case Confirmed:
+		m.confirmed(now, e.Ticket)
+	case GaveUp:
+		m.gaveUp(now, e.Ticket)
+	case Imported:
+		m.imported(e.Ticket)
+	case Installed:
+		m.installed(now, e)
 	}
 	return m.finish(now)
 }
@@ -145,8 +173,11 @@ func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
 		m.send(now)
 	}
 	wake := m.nextSend
-	if len(m.view.Leases) > 0 {
+	if len(m.held) > 0 {
 		wake = min(wake, m.view.Until)
+	}
+	for _, a := range m.arrivals {
+		wake = min(wake, a.until)
 	}
 	return m.out, wake
 }
@@ -157,22 +188,35 @@ func (m *Machine) note(what Notable, have, want uint64) { m.emit(Note{what, have
 
 // expire drops the leases whose time is over.
 func (m *Machine) expire(now mono.Instant) {
-	if len(m.view.Leases) > 0 && now >= m.view.Until {
-		m.note(NoteExpired, uint64(len(m.view.Leases)), 0)
+	if len(m.held) > 0 && now >= m.view.Until {
+		m.note(NoteExpired, uint64(len(m.held)), 0)
 		m.dropAll(leasehold.CauseExpired)
 	}
+	m.forget(now)
 }
 
 // dropAll lets go of everything, on our own account.
 func (m *Machine) dropAll(cause leasehold.Cause) {
-	if dropped := m.view.Leases; len(dropped) > 0 {
-		m.publish(nil, m.view.Until)
-		m.emit(RevokedLeases{dropped, cause})
+	if len(m.held) == 0 {
+		return
+	}
+	kept := m.view.Kept
+	m.publish(nil, m.view.Until)
+	if len(kept) > 0 {
+		m.emit(RevokedLeases{kept, cause})
 	}
 }
 
-func (m *Machine) publish(leases []leasehold.Lease, until mono.Instant) {
-	m.view = &View{Leases: leases, Until: until}
+// publish makes what we hold known to those who check.
+func (m *Machine) publish(held []leasehold.Lease, until mono.Instant) {
+	m.held = held
+	m.view = &View{Leases: held, Kept: held, Until: until}
+	if len(m.departures)+len(m.arrivals) > 0 {
+		m.prune()
+		m.lapse()
+		m.view.Kept = protocol.Missing(held, m.installing())
+		m.view.Leases = protocol.Missing(m.view.Kept, m.stopped())
+	}
 	m.emit(Publish{m.view})
 }
 
@@ -188,12 +232,13 @@ func (m *Machine) send(now mono.Instant) {
 	}
 	m.seq++
 	m.sentAt = now
-	m.awaiting = true
+	m.awaiting, m.eager = true, false
 	m.nextSend = now.Add(m.patience())
 	m.emit(Send{m.leader, &protocol.LeaseRequest{
 		Namespace: m.cfg.Namespace, Holder: m.cfg.Holder, Seq: m.seq,
 		Term: m.term, Heard: m.heard, Applied: m.applied,
-		Leases: m.view.Leases, Leaving: m.leaving, Gone: m.gone,
+		Leases: m.held, Leaving: m.leaving, Gone: m.gone,
+		Mover: m.cfg.Mover, Moves: m.reports(), Parting: m.parting, Draining: m.draining,
 	}})
 }
 
@@ -213,9 +258,36 @@ func (m *Machine) jitter(d time.Duration) time.Duration {
 	return d - time.Duration(m.cfg.Rand.Int64N(int64(d/8)+1))
 }
 
+// speak sends at once, or as soon as our newest message is answered.
+func (m *Machine) speak(now mono.Instant) {
+	if m.awaiting {
+		m.eager = true
+		return
+	}
+	m.nextSend = now
+}
+
+// backoff is how long to wait at most after two messages have crossed: a few
+// times as long as answers take, so that the next two hardly ever cross again.
+func (m *Machine) backoff() time.Duration {
+	if m.rtt == 0 {
+		return m.cfg.Backoff
+	}
+	return min(m.cfg.Backoff, 4*m.rtt+time.Millisecond)
+}
+
+// answered learns how long answers take.
+func (m *Machine) answered(now mono.Instant) {
+	took := now.Sub(m.sentAt)
+	if m.rtt == 0 {
+		m.rtt = took
+	}
+	m.rtt += (took - m.rtt) / 8
+}
+
 // speakSoon sends within the backoff.
 func (m *Machine) speakSoon(now mono.Instant) {
-	at := now.Add(time.Duration(m.cfg.Rand.Int64N(int64(m.cfg.Backoff) + 1)))
+	at := now.Add(time.Duration(m.cfg.Rand.Int64N(int64(m.backoff()) + 1)))
 	m.nextSend = min(m.nextSend, at)
 	m.awaiting = false // what we wait for has been dropped; that is no silence
 }
@@ -265,7 +337,7 @@ func (m *Machine) refused(now mono.Instant, why leasehold.Kind) {
 }
 
 func (m *Machine) slept(now mono.Instant) {
-	m.note(NoteSlept, uint64(len(m.view.Leases)), 0)
+	m.note(NoteSlept, uint64(len(m.held)), 0)
 	m.dropAll(leasehold.CauseExpired)
 	m.rate = rateGuard{}
 	// The answer to what we sent before may be arbitrarily old: its leases
@@ -282,6 +354,20 @@ func (m *Machine) predecessorGone(now mono.Instant, s leasehold.Session) {
 	m.gone = s
 	m.nextSend = now
 	m.awaiting = false
+}
+
+// part asks for everything to be moved away, if that is possible at all.
+func (m *Machine) part(now mono.Instant) {
+	if m.parting || m.leaving {
+		return
+	}
+	m.parting = true
+	if m.cfg.Mover == "" || len(m.held) == 0 {
+		m.parted = true
+		m.emit(Parted{})
+		return
+	}
+	m.speak(now)
 }
 
 func (m *Machine) leave(now mono.Instant) {

@@ -13,6 +13,9 @@ func (m *Machine) reply(now mono.Instant, r *protocol.LeaseReply) {
 	}
 	first := m.applied == 0 // the leader waits for proof that we hear it
 	m.applied = r.Seq
+	if m.awaiting {
+		m.answered(now)
+	}
 	m.awaiting, m.redirected = false, false
 	m.misses = 0
 	m.timing = r.Timing
@@ -21,8 +24,26 @@ func (m *Machine) reply(now mono.Instant, r *protocol.LeaseReply) {
 	}
 	m.nextSend = m.sentAt.Add(m.jitter(m.timing.Renew))
 	changed := m.adopt(now, r)
-	if changed || first {
+	if !m.Quarantined(now) {
+		m.orders(now, r)
+	}
+	if changed || first || m.eager {
 		m.nextSend = min(m.nextSend, now) // say at once what we have now
+	}
+}
+
+// orders follows what the reply says about moving state.
+func (m *Machine) orders(now mono.Instant, r *protocol.LeaseReply) {
+	m.draining = r.Draining
+	stopped := len(m.stopped())
+	m.depart(r.Departures)
+	if len(m.stopped()) != stopped {
+		m.publish(m.held, m.view.Until) // what was cancelled is served again
+	}
+	m.arrive(now, r.Arrivals)
+	if m.parting && !m.parted && r.Idle {
+		m.parted = true
+		m.emit(Parted{})
 	}
 }
 
@@ -112,7 +133,7 @@ func (m *Machine) adopt(now mono.Instant, r *protocol.LeaseReply) bool {
 	}
 	if m.unchanged(r.Offers) {
 		if until != m.view.Until {
-			m.publish(m.view.Leases, until)
+			m.publish(m.held, until)
 		}
 		return false
 	}
@@ -121,11 +142,11 @@ func (m *Machine) adopt(now mono.Instant, r *protocol.LeaseReply) bool {
 
 // unchanged reports whether the offers are exactly what we hold.
 func (m *Machine) unchanged(offers []protocol.Offer) bool {
-	if len(offers) != len(m.view.Leases) {
+	if len(offers) != len(m.held) {
 		return false
 	}
 	for i := range offers {
-		if offers[i].Lease != m.view.Leases[i] || offers[i].Fresh {
+		if offers[i].Lease != m.held[i] || offers[i].Fresh {
 			return false
 		}
 	}
@@ -134,7 +155,7 @@ func (m *Machine) unchanged(offers []protocol.Offer) bool {
 
 // exchange installs the offers in place of what we hold.
 func (m *Machine) exchange(offers []protocol.Offer, until mono.Instant) bool {
-	held := m.view.Leases
+	held := m.held
 	walk := merger{held}
 	next := make([]leasehold.Lease, 0, len(offers))
 	var granted []leasehold.Lease
@@ -151,6 +172,12 @@ func (m *Machine) exchange(offers []protocol.Offer, until mono.Instant) bool {
 		case o.Generation <= m.newest:
 			m.note(NoteOldGrant, uint64(o.Generation), uint64(m.newest))
 			refused = true
+		case !o.Ticket.IsZero() && !m.welcome(&o):
+			m.note(NoteNoState, uint64(o.Generation), 0)
+			refused = true
+		case !o.Ticket.IsZero():
+			next = append(next[:kept], o.Lease) // the application is told when it has the state
+			newest = max(newest, o.Generation)
 		default:
 			next = append(next[:kept], o.Lease)
 			granted = append(granted, o.Lease)
@@ -158,7 +185,7 @@ func (m *Machine) exchange(offers []protocol.Offer, until mono.Instant) bool {
 		}
 	}
 	m.newest = newest
-	revoked := protocol.Missing(held, next)
+	revoked := protocol.Missing(m.view.Kept, next)
 	m.publish(next, until)
 	if len(revoked) > 0 {
 		m.emit(RevokedLeases{revoked, leasehold.CauseReleased})
@@ -166,7 +193,7 @@ func (m *Machine) exchange(offers []protocol.Offer, until mono.Instant) bool {
 	if len(granted) > 0 {
 		m.emit(GrantedLeases{granted})
 	}
-	return refused || len(revoked) > 0 || len(granted) > 0 || anyFresh(offers)
+	return refused || len(protocol.Missing(held, next)) > 0 || len(granted) > 0 || anyFresh(offers)
 }
 
 func anyFresh(offers []protocol.Offer) bool {

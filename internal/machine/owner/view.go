@@ -10,8 +10,12 @@ import (
 // A View is what an owner holds, as of the machine's last step. It is
 // immutable, so that any number of goroutines may check against it.
 type View struct {
-	Leases []leasehold.Lease // sorted by range
+	Leases []leasehold.Lease // what checks find, sorted by range
 	Until  mono.Instant      // all of them end here
+	// Kept is what the application has the state of: Leases, and besides those
+	// the ranges that it must not touch for a moment because they are about to
+	// move away. They may yet come back as they were.
+	Kept []leasehold.Lease
 }
 
 // Check returns the lease that covers k, if it is held at now

@@ -1,0 +1,144 @@
+package manager
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/partition"
+)
+
+// input is what the policy decides on. Without, if set, names owners that are to
+// be left out although they take part.
+func (m *Machine) input(now mono.Instant, without func(leasehold.OwnerID) bool) partition.Input {
+	in := partition.Input{Current: m.current, Limits: m.limits(), Loads: m.loads(), Budget: m.churn.budget(now, &m.cfg)}
+	for _, s := range m.seats {
+		p := s.incumbent
+		if p.member() && !p.retires() && (without == nil || !without(s.owner)) {
+			in.Members = append(in.Members, partition.Member{Owner: s.owner, Weight: p.holder.Weight})
+		}
+	}
+	return in
+}
+
+// amend makes the assignment what is worked towards, where that was changed
+// without asking the policy.
+func (m *Machine) amend() {
+	if !m.amended {
+		return
+	}
+	m.amended = false
+	var a partition.Assignment
+	for r, s := range m.desired.All() {
+		owner := leasehold.OwnerID("")
+		if s != nil {
+			owner = s.owner
+		}
+		a = a.Append(r.Start, owner)
+	}
+	m.current = a
+}
+
+// loads puts together what the owners have said, as far as they still hold the
+// keys.
+func (m *Machine) loads() partition.Loads {
+	var all partition.Loads
+	for _, s := range m.seats {
+		if p := s.incumbent; p.loads != nil {
+			all.Cells = p.appendCells(all.Cells)
+			all.Hot = p.appendHot(all.Hot)
+		}
+	}
+	slices.SortFunc(all.Cells, func(a, b partition.Cell) int { return cmp.Compare(a.Range.Start, b.Range.Start) })
+	slices.SortFunc(all.Hot, func(a, b partition.HotKey) int { return cmp.Compare(a.Key, b.Key) })
+	return all
+}
+
+// appendCells appends the peer's cells. What it no longer holds of one takes its
+// share of the load with it.
+func (p *peer) appendCells(to []partition.Cell) []partition.Cell {
+	leases := p.leases
+	for _, c := range p.loads.Cells {
+		for len(leases) > 0 && leases[0].Range.Last() < c.Range.Start {
+			leases = leases[1:]
+		}
+		for _, l := range leases {
+			part, ok := l.Range.Intersect(c.Range)
+			if !ok {
+				break
+			}
+			to = append(to, partition.Cell{Range: part, Rate: c.Rate * sizeOf(part) / sizeOf(c.Range)})
+		}
+	}
+	return to
+}
+
+func (p *peer) appendHot(to []partition.HotKey) []partition.HotKey {
+	leases := p.leases
+	for _, h := range p.loads.Hot {
+		for len(leases) > 0 && leases[0].Range.Last() < h.Key {
+			leases = leases[1:]
+		}
+		if len(leases) > 0 && leases[0].Range.Contains(h.Key) {
+			to = append(to, h)
+		}
+	}
+	return to
+}
+
+// sizeOf is how many keys a range has.
+func sizeOf(r leasehold.Range) float64 { return float64(r.Size()) }
+
+// churn says when the policy is asked because of loads, and how much it may
+// move for the sake of balance.
+type churn struct {
+	bucket partition.Bucket
+	at     mono.Instant // when it was last filled
+	next   mono.Instant // when the policy is to be asked; Never if there are no news
+}
+
+func (c *churn) begin(now mono.Instant) { *c = churn{at: now, next: mono.Never} }
+
+// heard makes the policy be asked within a period.
+func (c *churn) heard(now mono.Instant, every time.Duration) {
+	if c.next == mono.Never {
+		c.next = now.Add(every)
+	}
+}
+
+// due reports whether it is time to ask.
+func (c *churn) due(now mono.Instant) bool {
+	if now < c.next {
+		return false
+	}
+	c.next = mono.Never
+	return true
+}
+
+// budget is the share of all keys that may be moved now.
+func (c *churn) budget(now mono.Instant, cfg *Config) float64 {
+	c.bucket.Churn, c.bucket.Every = cfg.Churn, cfg.Rebalance
+	c.bucket = c.bucket.After(now.Sub(c.at))
+	c.at = now
+	return c.bucket.Level()
+}
+
+// spend takes what a decision moves between members out of the bucket.
+func (c *churn) spend(in partition.Input, want partition.Assignment) {
+	if in.Current == nil {
+		return
+	}
+	stays := make(map[leasehold.OwnerID]bool, len(in.Members))
+	for _, m := range in.Members {
+		stays[m.Owner] = true
+	}
+	var moved float64
+	for _, r := range partition.Diff(in.Current, want) {
+		if stays[r.From] {
+			moved += sizeOf(r.Range)
+		}
+	}
+	c.bucket = c.bucket.Spend(moved / (1 << 64))
+}

@@ -1,0 +1,303 @@
+package manager
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+)
+
+// Where the plan wants a range to go from one owner to another, and both can
+// move state, nothing is recalled. The source keeps the lease, is told to send
+// the state, and lets go when the target has it all (see package protocol). The
+// leader only starts moves, a few at a time, and hears how they end.
+//
+// A move is nothing that must survive the leader. What makes a range change
+// hands is what the source says when it lets go, and that is believed whether or
+// not this leader has ever heard of the move: the target takes the lease only if
+// it has the state.
+
+// A move is state on its way from one owner to another, or to itself: then it
+// joins leases that lie side by side.
+type move struct {
+	ticket protocol.Ticket
+	leasehold.Range
+	from, to *peer
+	report   protocol.MoveReport // what the source last said
+	began    mono.Instant
+	deadline mono.Instant // if nothing moves until then it has failed
+}
+
+// A transfer is a range whose state is with another owner already.
+type transfer struct {
+	to     *peer
+	ticket protocol.Ticket
+}
+
+// movable reports whether p can move state to whoever has the seat. It assumes
+// so of an owner that this leader has not heard yet.
+func (m *Machine) movable(p *peer, to *seat) bool {
+	if p.mover == "" || to == nil || to.gone || !to.incumbent.member() {
+		return false
+	}
+	return to.incumbent.mover != "" || to.incumbent.echo == 0
+}
+
+// stays reports whether p keeps, for now, what the plan has for whoever has the
+// seat: because that is p, because its state is moved there first, or because p
+// is about to go and there is nobody to take it.
+func (m *Machine) stays(p *peer, planned *seat) bool {
+	return planned == p.seat || m.movable(p, planned) || planned == nil && p.retires()
+}
+
+// startMoves begins as many of the moves that the plan asks for as may be under
+// way at a time. Those of owners that want to go come first.
+func (m *Machine) startMoves(now mono.Instant) {
+	if len(m.backlog) == 0 {
+		return
+	}
+	waiting := m.backlog[:0]
+	for _, w := range m.backlog {
+		from := m.sessions[w.from]
+		switch {
+		case from == nil || w.to.gone || !m.movable(from, w.to):
+		case m.moving(from, w.Range): // it has begun before
+		case len(from.out) >= m.cfg.Moves || len(w.to.incumbent.in) >= m.cfg.Moves || w.to.incumbent.echo == 0:
+			waiting = append(waiting, w)
+		default:
+			m.start(now, from, w.to.incumbent, w.Range)
+		}
+	}
+	clear(m.backlog[len(waiting):])
+	m.backlog = waiting
+}
+
+// wanted is a move that the plan asks for.
+type wanted struct {
+	leasehold.Range
+	from leasehold.Session
+	to   *seat
+}
+
+// setBacklog takes what a scan has found, those who retire first.
+func (m *Machine) setBacklog(all []wanted) {
+	slices.SortStableFunc(all, func(a, b wanted) int { return cmp.Compare(m.rank(a), m.rank(b)) })
+	m.backlog = all
+}
+
+func (m *Machine) rank(w wanted) int {
+	if p := m.sessions[w.from]; p != nil && p.retires() {
+		return 0
+	}
+	return 1
+}
+
+func (m *Machine) moving(p *peer, r leasehold.Range) bool {
+	return slices.ContainsFunc(p.out, func(mv *move) bool { return mv.Overlaps(r) })
+}
+
+func (m *Machine) start(now mono.Instant, from, to *peer, r leasehold.Range) {
+	mv := &move{ticket: m.newTicket(), Range: r, from: from, to: to, began: now, deadline: now.Add(m.cfg.MoveTimeout)}
+	m.note(NoteMoveBegun, from.holder.Owner, 0, 0)
+	m.moves = append(m.moves, mv)
+	from.out = append(from.out, mv)
+	to.in = append(to.in, mv)
+	m.ordered(from)
+	m.ordered(to)
+	m.wakeAt(mv.deadline)
+}
+
+func (m *Machine) newTicket() (t protocol.Ticket) {
+	for t.IsZero() {
+		binary.LittleEndian.PutUint64(t[:8], m.cfg.Rand.Uint64())
+		binary.LittleEndian.PutUint64(t[8:], m.cfg.Rand.Uint64())
+	}
+	return t
+}
+
+// ordered remembers that p must hear about its moves.
+func (m *Machine) ordered(p *peer) {
+	p.orders, p.plain = true, false
+	m.touch(p)
+}
+
+// end forgets a move. Both sides learn of it by its absence.
+func (m *Machine) end(mv *move) {
+	is := func(other *move) bool { return other == mv }
+	m.moves = slices.DeleteFunc(m.moves, is)
+	mv.from.out = slices.DeleteFunc(mv.from.out, is)
+	mv.to.in = slices.DeleteFunc(mv.to.in, is)
+	m.ordered(mv.from)
+	m.ordered(mv.to)
+}
+
+// fail ends a move that has come to nothing. The range stays where it is, until
+// the policy is asked again; of an owner that wants to go it is tried again.
+func (m *Machine) fail(now mono.Instant, mv *move, why Notable) {
+	m.note(why, mv.from.holder.Owner, mv.report.Records, mv.report.Bytes)
+	m.end(mv)
+	if mv.from.retires() {
+		m.retryMoves(now)
+		return
+	}
+	if mv.from == mv.to {
+		m.compacted = m.table.LSN() // it will do until something changes
+		return
+	}
+	if mv.from.member() {
+		m.desired.Set(mv.Range, mv.from.seat)
+		m.amended = true
+	}
+}
+
+// retryMoves compares the table with the plan again, but not at once.
+func (m *Machine) retryMoves(now mono.Instant) {
+	m.rescanAt = min(m.rescanAt, now.Add(m.cfg.Timing.Renew))
+	m.wakeAt(m.rescanAt)
+}
+
+// endMoves ends all moves of a peer that is gone.
+func (m *Machine) endMoves(p *peer) {
+	for _, mv := range slices.Concat(p.out, p.in) {
+		m.end(mv)
+	}
+}
+
+// reviewMoves cancels what the plan no longer wants.
+func (m *Machine) reviewMoves() {
+	for _, mv := range slices.Clone(m.moves) {
+		if !m.stillWanted(mv) {
+			m.note(NoteMoveCancelled, mv.from.holder.Owner, 0, 0)
+			m.end(mv)
+		}
+	}
+}
+
+// stillWanted reports whether the plan has the range for the target, and the
+// source holds it.
+func (m *Machine) stillWanted(mv *move) bool {
+	for _, s := range m.desired.Within(mv.Range) {
+		if s != mv.to.seat {
+			return false
+		}
+	}
+	for _, e := range m.table.Within(mv.Range) {
+		if e.Vacant() || e.Holder.Session != mv.from.holder.Session {
+			return false
+		}
+	}
+	return true
+}
+
+// overdueMoves fails those that have made no progress for too long.
+func (m *Machine) overdueMoves(now mono.Instant) {
+	for _, mv := range slices.Clone(m.moves) {
+		if now >= mv.deadline {
+			m.fail(now, mv, NoteMoveTimeout)
+			continue
+		}
+		m.wakeAt(mv.deadline)
+	}
+}
+
+// reported hears how far a source is with its moves. Which of them are done is
+// seen when the leases are missing.
+func (m *Machine) reported(now mono.Instant, p *peer, reports []protocol.MoveReport) {
+	for _, r := range reports {
+		i := slices.IndexFunc(p.out, func(mv *move) bool { return mv.ticket == r.Ticket })
+		if i < 0 {
+			continue
+		}
+		mv := p.out[i]
+		if r != mv.report {
+			mv.deadline = now.Add(m.cfg.MoveTimeout)
+			m.wakeAt(mv.deadline)
+		}
+		mv.report = r
+		switch r.State {
+		case protocol.MoveFailed:
+			m.fail(now, mv, NoteMoveFailed)
+		case protocol.MoveDone:
+			m.end(mv)
+		case protocol.MoveCopying, protocol.MoveStopped:
+		}
+	}
+}
+
+// handedOver returns where the state of a lease is that p has let go of, and
+// how much of the lease that is true of; nil if the state is lost. A target
+// that has not been heard in this term may have it all the same: the table
+// names it.
+func (m *Machine) handedOver(p *peer, r leasehold.Range, reports []protocol.MoveReport) *transfer {
+	for i := range reports {
+		rep := &reports[i]
+		if rep.State != protocol.MoveDone || !rep.Range.Covers(r) {
+			continue
+		}
+		if to := m.sessions[rep.To]; to != nil && to.member() {
+			return &transfer{to, rep.Ticket}
+		}
+		m.note(NoteTargetGone, p.holder.Owner, 0, 0)
+	}
+	return nil
+}
+
+// release frees leases that p has let go of: what it has handed over goes to its
+// target with the state, neighbours as one; the rest is lost.
+func (m *Machine) release(p *peer, given []freed, reports []protocol.MoveReport) {
+	for _, f := range given {
+		f.moved = m.handedOver(p, f.Range, reports)
+		if f.moved == nil {
+			m.free(f)
+			continue
+		}
+		m.note(NoteMoved, p.holder.Owner, uint64(f.Generation), 0)
+		n := len(m.freed)
+		if n > 0 && m.freed[n-1].joins(&f) {
+			m.freed[n-1].Range.Limit = f.Range.Limit
+			continue
+		}
+		m.free(f)
+	}
+}
+
+// joins reports whether f and next, which follows it, went under one ticket.
+func (f *freed) joins(next *freed) bool {
+	return f.moved != nil && next.moved != nil && f.moved.ticket == next.moved.ticket && f.Range.Limit == next.Range.Start && next.Range.Start != 0
+}
+
+// departures and arrivals are what p is told about moves.
+func (p *peer) departures() []protocol.Departure {
+	var out []protocol.Departure
+	for _, mv := range p.out {
+		out = append(out, protocol.Departure{Ticket: mv.ticket, Range: mv.Range, To: mv.to.holder, Mover: mv.to.mover})
+	}
+	return out
+}
+
+func (p *peer) arrivals() []protocol.Arrival {
+	var out []protocol.Arrival
+	for _, mv := range p.in {
+		out = append(out, protocol.Arrival{Ticket: mv.ticket, Range: mv.Range, From: mv.from.holder})
+	}
+	return out
+}
+
+// idle reports whether there is nothing that p, which wants to leave, should
+// still wait for.
+func (m *Machine) idle(p *peer) bool {
+	if !p.parting || m.replan || m.rescan || len(p.out) > 0 {
+		return false
+	}
+	for _, l := range p.leases {
+		for _, s := range m.desired.Within(l.Range) {
+			if s != nil {
+				return false
+			}
+		}
+	}
+	return true
+}

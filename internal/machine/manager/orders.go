@@ -1,0 +1,178 @@
+package manager
+
+import (
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/partition"
+)
+
+// An OrderKind says what an operator wants.
+type OrderKind uint8
+
+// The kinds of orders.
+const (
+	OrderDrain     OrderKind = 1 // an owner is to hold nothing
+	OrderUndrain   OrderKind = 2 // it takes part again
+	OrderMove      OrderKind = 3 // an owner is to have a range, for now
+	OrderRebalance OrderKind = 4 // the policy is to be asked, without regard to the churn budget
+)
+
+// An Order is what an operator wants. [Ordered] answers.
+type Order struct {
+	ID    uint64 // of the asker's choosing
+	Kind  OrderKind
+	Owner leasehold.OwnerID
+	Range leasehold.Range // of OrderMove
+}
+
+// Ordered answers an [Order]: what is wanted has been begun, or why not.
+type Ordered struct {
+	ID  uint64
+	Err error
+}
+
+func (Order) managerEvent()    {}
+func (Ordered) managerAction() {}
+
+// order carries out what an operator wants, as far as it can be begun.
+func (m *Machine) order(now mono.Instant, o Order) {
+	err := m.check(now, &o)
+	if err == nil {
+		switch o.Kind {
+		case OrderDrain, OrderUndrain:
+			m.drain(o.Owner, o.Kind == OrderDrain)
+		case OrderMove:
+			i, _ := m.findSeat(o.Owner)
+			m.desired.Set(o.Range, m.seats[i])
+			m.amended, m.rescan = true, true
+			m.reviewMoves()
+		case OrderRebalance:
+			m.unlimited = true
+			m.replan = true
+			m.gatherUntil = 0
+		}
+	}
+	m.emit(Ordered{o.ID, err})
+}
+
+func (m *Machine) drain(owner leasehold.OwnerID, on bool) {
+	i, _ := m.findSeat(owner)
+	p := m.seats[i].incumbent
+	if p.draining == on {
+		return
+	}
+	p.draining = on
+	m.note(NoteDraining, owner, uint64(len(p.leases)), 0)
+	m.retire(p)
+}
+
+// check reports why an order cannot be carried out.
+func (m *Machine) check(now mono.Instant, o *Order) error {
+	bad := func(kind leasehold.Kind, subject, format string, args ...any) error {
+		return leasehold.Errorf("order", kind, subject, format, args...)
+	}
+	if !m.leads(now) {
+		return bad(leasehold.Unavailable, string(m.cfg.Namespace), "this manager's time as leader has run out: try again")
+	}
+	switch o.Kind {
+	case OrderRebalance:
+		return nil
+	case OrderDrain, OrderUndrain, OrderMove:
+	default:
+		return bad(leasehold.Invalid, string(m.cfg.Namespace), "there is no order of kind %d", o.Kind)
+	}
+	i, known := m.findSeat(o.Owner)
+	if !known || !m.seats[i].incumbent.member() {
+		return bad(leasehold.NotFound, string(o.Owner), "no owner with this name takes part: \"leasehold owners\" lists those who do")
+	}
+	if o.Kind != OrderMove {
+		return nil
+	}
+	if !o.Range.Valid() {
+		return bad(leasehold.Invalid, o.Range.String(), "is not a range")
+	}
+	if m.seats[i].incumbent.retires() {
+		return bad(leasehold.Invalid, string(o.Owner), "the owner is being drained: it takes nothing")
+	}
+	return nil
+}
+
+// A Planned is a range that would change its owner.
+type Planned struct {
+	Range    leasehold.Range
+	From, To leasehold.OwnerID // "" is nobody
+	// WithState: it would be moved with its state. Otherwise that is lost.
+	WithState bool
+	Load      float64 // work per second that its keys cost, as far as it is known
+}
+
+// Preview returns what an order would move where, and changes nothing. What is
+// under way already is part of it.
+func (m *Machine) Preview(now mono.Instant, o Order) ([]Planned, error) {
+	if err := m.check(now, &o); err != nil {
+		return nil, err
+	}
+	want, err := m.would(now, o)
+	if err != nil {
+		return nil, err
+	}
+	loads := m.loads()
+	var out []Planned
+	for _, r := range partition.Diff(m.held(), want) {
+		if r.From == "" {
+			continue
+		}
+		p := Planned{Range: r.Range, From: r.From, To: r.To, Load: loadWithin(loads, r.Range)}
+		if i, known := m.findSeat(r.From); known {
+			if j, taken := m.findSeat(r.To); taken {
+				p.WithState = m.movable(m.seats[i].incumbent, m.seats[j])
+			}
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// would is the assignment that an order leads to.
+func (m *Machine) would(now mono.Instant, o Order) (partition.Assignment, error) {
+	fill := m.churn // the bucket is only looked at
+	defer func() { m.churn = fill }()
+	m.amend()
+	switch o.Kind {
+	case OrderMove:
+		return m.current.With(o.Range, o.Owner), nil
+	case OrderDrain:
+		in := m.input(now, func(owner leasehold.OwnerID) bool { return owner == o.Owner })
+		return partition.Apply(m.cfg.Policy, in)
+	case OrderRebalance:
+		in := m.input(now, nil)
+		in.Budget = 1
+		return partition.Apply(m.cfg.Policy, in)
+	default:
+		return partition.Apply(m.cfg.Policy, m.input(now, nil))
+	}
+}
+
+// held is the table as an assignment: who has what now.
+func (m *Machine) held() partition.Assignment {
+	var a partition.Assignment
+	for r, e := range m.table.All() {
+		if e.Vacant() {
+			a = a.Append(r.Start, "")
+			continue
+		}
+		a = a.Append(r.Start, e.Holder.Owner)
+	}
+	return a
+}
+
+// loadWithin is what is known of the load of a range.
+func loadWithin(loads partition.Loads, r leasehold.Range) float64 {
+	var sum float64
+	for _, c := range loads.Cells {
+		if part, ok := c.Range.Intersect(r); ok {
+			sum += c.Rate * sizeOf(part) / sizeOf(c.Range)
+		}
+	}
+	return sum
+}

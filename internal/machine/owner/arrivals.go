@@ -1,0 +1,138 @@
+package owner
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+)
+
+// An arrival is a range whose state another owner sends us. Until the leader
+// grants us the lease, with the ticket, it is of no use.
+type arrival struct {
+	protocol.Arrival
+	confirmed bool // all of it is here, and the source may know it
+	// until is for how long we keep what we have confirmed although the leader
+	// does not speak of it: it may be a new one, who will hear of it from the
+	// source.
+	until mono.Instant
+	// lease is what we were granted, while the application puts the state in its
+	// place; it has no generation before that.
+	lease leasehold.Lease
+}
+
+// arrive brings our arrivals in line with what the leader wants.
+func (m *Machine) arrive(now mono.Instant, wanted []protocol.Arrival) {
+	m.arrivals = slices.DeleteFunc(m.arrivals, func(a *arrival) bool {
+		switch {
+		case a.lease.Generation != 0:
+			return false
+		case slices.ContainsFunc(wanted, func(w protocol.Arrival) bool { return w.Ticket == a.Ticket }):
+			a.until = mono.Never
+			return false
+		case a.confirmed:
+			a.until = min(a.until, now.Add(2*m.timing.Drift.Stretch(m.timing.Lease)))
+			return false
+		}
+		m.emit(Discard{a.Ticket})
+		return true
+	})
+	for _, w := range wanted {
+		known := slices.ContainsFunc(m.arrivals, func(a *arrival) bool { return a.Ticket == w.Ticket })
+		if known || m.cfg.Mover == "" || m.leaving || len(m.arrivals) >= protocol.MaxMoves {
+			continue // a source that nobody lets in will give up
+		}
+		m.arrivals = append(m.arrivals, &arrival{Arrival: w, until: mono.Never})
+		m.emit(Expect{w})
+	}
+}
+
+// forget discards what nobody has spoken of for long enough.
+func (m *Machine) forget(now mono.Instant) {
+	m.arrivals = slices.DeleteFunc(m.arrivals, func(a *arrival) bool {
+		if now < a.until {
+			return false
+		}
+		m.emit(Discard{a.Ticket})
+		return true
+	})
+}
+
+func (m *Machine) arrival(t protocol.Ticket) *arrival {
+	for _, a := range m.arrivals {
+		if a.Ticket == t {
+			return a
+		}
+	}
+	return nil
+}
+
+// imported confirms that all state is here, if it is still wanted.
+func (m *Machine) imported(t protocol.Ticket) {
+	a := m.arrival(t)
+	if a == nil {
+		m.emit(Discard{t})
+		return
+	}
+	a.confirmed = true
+	m.emit(Confirm{t})
+}
+
+// welcome takes a lease whose state has been moved here, if that is so.
+func (m *Machine) welcome(o *protocol.Offer) bool {
+	a := m.arrival(o.Ticket)
+	if a == nil || !a.confirmed || a.lease.Generation != 0 || !a.Range.Covers(o.Range) {
+		return false
+	}
+	a.lease = o.Lease
+	a.until = mono.Never
+	m.emit(Install{a.Ticket, a.lease})
+	return true
+}
+
+// installed serves a lease whose state is in its place, or lets go of it.
+func (m *Machine) installed(now mono.Instant, e Installed) {
+	a := m.arrival(e.Ticket)
+	if a == nil || a.lease.Generation == 0 {
+		return // it has ended meanwhile
+	}
+	m.arrivals = slices.DeleteFunc(m.arrivals, func(other *arrival) bool { return other == a })
+	if e.Failed {
+		m.note(NoteImportFailed, uint64(a.lease.Generation), 0)
+		m.publish(protocol.Missing(m.held, []leasehold.Lease{a.lease}), m.view.Until)
+		m.speak(now)
+		return
+	}
+	m.publish(m.held, m.view.Until)
+	m.emit(GrantedLeases{part(m.view.Leases, a.lease.Range)})
+}
+
+// lapse ends arrivals whose lease we no longer have.
+func (m *Machine) lapse() {
+	m.arrivals = slices.DeleteFunc(m.arrivals, func(a *arrival) bool {
+		if a.lease.Generation == 0 || len(protocol.Missing([]leasehold.Lease{a.lease}, m.held)) == 0 {
+			return false
+		}
+		m.emit(Discard{a.Ticket})
+		return true
+	})
+}
+
+// installing returns the leases that we hold and whose state is not in its
+// place yet, sorted.
+func (m *Machine) installing() []leasehold.Lease {
+	var out []leasehold.Lease
+	for _, a := range m.arrivals {
+		if a.lease.Generation != 0 {
+			out = append(out, a.lease)
+		}
+	}
+	sortLeases(out)
+	return out
+}
+
+func sortLeases(leases []leasehold.Lease) {
+	slices.SortFunc(leases, func(a, b leasehold.Lease) int { return cmp.Compare(a.Range.Start, b.Range.Start) })
+}

@@ -1,0 +1,171 @@
+package owner
+
+import (
+	"slices"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+)
+
+// A departure is a range whose state we send to another owner. We hold its
+// leases until the target has confirmed. From then on we never serve them
+// again, whatever the leader makes of it.
+type departure struct {
+	protocol.Departure
+	leases []leasehold.Lease // what the range was when it began
+	state  protocol.MoveState
+	// saidIn is the term of the leader that our newest message says it to, 0 if
+	// it was sent before that leader was heard: such a message proves nothing.
+	saidIn leasehold.Term
+}
+
+// ended reports whether nothing is left to do but to let the leader know.
+func (d *departure) ended() bool {
+	return d.state == protocol.MoveDone || d.state == protocol.MoveFailed
+}
+
+// depart brings our departures in line with what the leader wants.
+func (m *Machine) depart(wanted []protocol.Departure) {
+	m.departures = slices.DeleteFunc(m.departures, func(d *departure) bool {
+		if d.ended() {
+			return d.saidIn == m.term // the leader has acted on it, because it has answered
+		}
+		if slices.ContainsFunc(wanted, func(w protocol.Departure) bool { return w.Ticket == d.Ticket }) {
+			return false
+		}
+		m.note(NoteMoveCancelled, uint64(d.state), 0)
+		m.emit(EndMove{d.Ticket})
+		return true
+	})
+	for _, w := range wanted {
+		known := slices.ContainsFunc(m.departures, func(d *departure) bool { return d.Ticket == w.Ticket })
+		if known || len(m.departures) >= protocol.MaxMoves {
+			continue
+		}
+		d := &departure{Departure: w, leases: part(m.view.Leases, w.Range), state: protocol.MoveCopying}
+		if m.cfg.Mover == "" || m.leaving || !covers(d.leases, w.Range) || m.departs(w.Range) {
+			m.note(NoteMoveImpossible, 0, 0)
+			d.state = protocol.MoveFailed
+			m.eager = true
+		} else {
+			m.emit(StartMove{w})
+		}
+		m.departures = append(m.departures, d)
+	}
+}
+
+// departs reports whether a part of r is being sent away already.
+func (m *Machine) departs(r leasehold.Range) bool {
+	return slices.ContainsFunc(m.departures, func(d *departure) bool { return !d.ended() && d.Range.Overlaps(r) })
+}
+
+// departure returns the one with the ticket that is still under way.
+func (m *Machine) departure(t protocol.Ticket) *departure {
+	for _, d := range m.departures {
+		if d.Ticket == t && !d.ended() {
+			return d
+		}
+	}
+	m.emit(EndMove{t})
+	return nil
+}
+
+// copied stops serving a range. Whoever sends the rest does so after this.
+func (m *Machine) copied(t protocol.Ticket) {
+	d := m.departure(t)
+	if d == nil || d.state != protocol.MoveCopying {
+		return
+	}
+	d.state = protocol.MoveStopped
+	m.publish(m.held, m.view.Until)
+	m.emit(Stop{t})
+}
+
+// confirmed lets go of a range whose state is with its target.
+func (m *Machine) confirmed(now mono.Instant, t protocol.Ticket) {
+	d := m.departure(t)
+	if d == nil || d.state != protocol.MoveStopped {
+		return
+	}
+	d.state = protocol.MoveDone
+	m.publish(protocol.Missing(m.held, d.leases), m.view.Until)
+	m.emit(RevokedLeases{d.leases, leasehold.CauseMoved})
+	m.emit(EndMove{t})
+	m.speak(now)
+}
+
+// gaveUp serves a range again whose state could not be sent.
+func (m *Machine) gaveUp(now mono.Instant, t protocol.Ticket) {
+	d := m.departure(t)
+	if d == nil {
+		return
+	}
+	d.state = protocol.MoveFailed
+	m.note(NoteMoveFailed, 0, 0)
+	m.publish(m.held, m.view.Until)
+	m.emit(EndMove{t})
+	m.speak(now)
+}
+
+// prune ends departures of leases that we no longer have as they were.
+func (m *Machine) prune() {
+	m.departures = slices.DeleteFunc(m.departures, func(d *departure) bool {
+		if d.ended() || len(protocol.Missing(d.leases, m.held)) == 0 {
+			return false
+		}
+		m.emit(EndMove{d.Ticket})
+		return true
+	})
+}
+
+// stopped returns the leases that we hold and must not serve, sorted.
+func (m *Machine) stopped() []leasehold.Lease {
+	var out []leasehold.Lease
+	for _, d := range m.departures {
+		if d.state == protocol.MoveStopped {
+			out = append(out, d.leases...)
+		}
+	}
+	sortLeases(out)
+	return out
+}
+
+// reports says how far all departures are.
+func (m *Machine) reports() []protocol.MoveReport {
+	if len(m.departures) == 0 {
+		return nil
+	}
+	out := make([]protocol.MoveReport, 0, len(m.departures))
+	for _, d := range m.departures {
+		if d.saidIn = 0; m.heard != 0 {
+			d.saidIn = m.term
+		}
+		out = append(out, protocol.MoveReport{Ticket: d.Ticket, Range: d.Range, To: d.To.Session, State: d.state})
+	}
+	return out
+}
+
+// part returns what of sorted leases lies in r.
+func part(leases []leasehold.Lease, r leasehold.Range) []leasehold.Lease {
+	var out []leasehold.Lease
+	for _, l := range leases {
+		if in, ok := l.Range.Intersect(r); ok {
+			out = append(out, leasehold.Lease{Range: in, Generation: l.Generation})
+		}
+	}
+	return out
+}
+
+// covers reports whether sorted leases that lie in r leave no gap in it.
+func covers(leases []leasehold.Lease, r leasehold.Range) bool {
+	if len(leases) == 0 || leases[0].Range.Start != r.Start || leases[len(leases)-1].Range.Limit != r.Limit {
+		return false
+	}
+	for i := 1; i < len(leases); i++ {
+		if leases[i-1].Range.Limit != leases[i].Range.Start {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,133 @@
+package protocol
+
+import (
+	"encoding/hex"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/table"
+)
+
+// # Migration
+//
+// When the leader wants a range to go from one owner to another, and both can
+// move state, it does not recall the lease. It tells the source about a
+// [Departure] and the target about an [Arrival], under one ticket, and goes on
+// renewing. The source copies the state while it serves. Then it stops serving
+// the range, sends the rest, and waits until the target has confirmed that it
+// has everything. Only then does it lack the lease in its requests, and says
+// with a [MoveReport] in the same request that the state is with the target.
+// The leader records that the lease has gone from the one to the other, which
+// is no loss, and offers it to the target with the ticket. The target takes an
+// offer with a ticket only if it has what came under that ticket.
+//
+// Whatever fails before the source has lacked the lease costs nothing: the
+// source, which still has all the state, serves the range again. No ticket needs
+// to outlive its leader. A move that the leader no longer speaks of is over; but
+// a source that has let go of a range says so to whoever leads, and a target
+// keeps for a while what it has confirmed.
+
+// A Ticket names one move. Only the leader, the source and the target know it,
+// so that it also proves to the target that its peer is the source.
+type Ticket [16]byte
+
+// IsZero reports whether t names no move.
+func (t Ticket) IsZero() bool { return t == Ticket{} }
+
+// Short is a prefix, for logs. It does not give the ticket away.
+func (t Ticket) Short() string { return hex.EncodeToString(t[:4]) }
+
+// A Departure tells an owner to send the state of a range to another.
+type Departure struct {
+	Ticket Ticket
+	Range  leasehold.Range
+	To     *table.Holder
+	Mover  string // where To takes state in
+}
+
+// An Arrival tells an owner that another will send it the state of a range.
+type Arrival struct {
+	Ticket Ticket
+	Range  leasehold.Range
+	From   *table.Holder
+}
+
+// A MoveState says how far a source has come with a move.
+type MoveState uint8
+
+// The states.
+const (
+	MoveCopying MoveState = 1 // it serves the range, and copies
+	MoveStopped MoveState = 2 // it has stopped serving it, and sends the rest
+	MoveDone    MoveState = 3 // the target has confirmed; the source has let go of the lease
+	MoveFailed  MoveState = 4 // it has given up, and serves the range again
+)
+
+// A MoveReport is what a source says about a move, in every request until the
+// leader has heard how it ended.
+type MoveReport struct {
+	Ticket Ticket
+	Range  leasehold.Range
+	To     leasehold.Session
+	State  MoveState
+
+	Records, Bytes uint64 // sent so far
+}
+
+// Bounds on what one message says about moves and loads.
+const (
+	MaxMoves   = 256
+	MaxCells   = 4096
+	MaxHotKeys = 64
+)
+
+func validateMoves(r *LeaseRequest) error {
+	bad := func(format string, args ...any) error {
+		return leasehold.Errorf("lease request", leasehold.Invalid, string(r.Holder.Owner), format, args...)
+	}
+	switch {
+	case len(r.Mover) > leasehold.MaxAddrLen:
+		return bad("the mover's address has %d bytes, want at most %d", len(r.Mover), leasehold.MaxAddrLen)
+	case len(r.Moves) > MaxMoves:
+		return leasehold.Errorf("lease request", leasehold.Limit, string(r.Holder.Owner), "%d moves, at most %d are allowed", len(r.Moves), MaxMoves)
+	}
+	for i := range r.Moves {
+		m := &r.Moves[i]
+		if m.Ticket.IsZero() || !m.Range.Valid() || m.To.IsZero() || m.State < MoveCopying || m.State > MoveFailed {
+			return bad("move %d of %v in state %d makes no sense", i, m.Range, m.State)
+		}
+	}
+	if r.Loads == nil {
+		return nil
+	}
+	return validateLoads(r)
+}
+
+func validateLoads(r *LeaseRequest) error {
+	if c, h := len(r.Loads.Cells), len(r.Loads.Hot); c > MaxCells || h > MaxHotKeys {
+		return leasehold.Errorf("lease request", leasehold.Limit, string(r.Holder.Owner),
+			"loads of %d cells and %d hot keys, at most %d and %d are allowed", c, h, MaxCells, MaxHotKeys)
+	}
+	return r.Loads.Validate()
+}
+
+func validateOrders(r *LeaseReply) error {
+	bad := func(what string, i int) error {
+		return leasehold.Errorf("lease reply", leasehold.Invalid, string(r.Leader), "%s %d makes no sense", what, i)
+	}
+	if n := len(r.Departures) + len(r.Arrivals); n > 2*MaxMoves {
+		return leasehold.Errorf("lease reply", leasehold.Limit, string(r.Leader), "%d moves, at most %d are allowed", n, 2*MaxMoves)
+	}
+	for i := range r.Departures {
+		d := &r.Departures[i]
+		if d.Ticket.IsZero() || !d.Range.Valid() || d.To == nil || d.Mover == "" || len(d.Mover) > leasehold.MaxAddrLen || ValidateHolder(d.To) != nil {
+			return bad("departure", i)
+		}
+	}
+	for i := range r.Arrivals {
+		a := &r.Arrivals[i]
+		if a.Ticket.IsZero() || !a.Range.Valid() || a.From == nil || ValidateHolder(a.From) != nil {
+			return bad("arrival", i)
+		}
+	}
+	return nil
+}
