@@ -16,6 +16,7 @@ type operation struct {
 	lease   leasehold.Lease
 	checked int64 // true time
 	broken  bool  // the oracle has seen the lease end
+	version uint64
 }
 
 // operate starts an operation on some key, if it is ours.
@@ -30,8 +31,25 @@ func (o *ownerHost) operate() {
 		return
 	}
 	op := &operation{epoch: o.epoch, key: key, lease: lease, checked: w.now}
+	if key == fencedKey(int(key>>60)) {
+		o.write(op)
+	}
 	o.ops = append(o.ops, op)
 	w.later(w.below(6*time.Second), o.endpoint, 0, op)
+}
+
+// write reads the state of a key and writes it anew. What was written under an
+// older generation is worth nothing.
+func (o *ownerHost) write(op *operation) {
+	found := o.state[op.key]
+	if found.generation < op.lease.Generation {
+		found = record{}
+	}
+	o.world.oracle.read(o, op.key, found.version)
+	t := o.world.oracle.truth(o.space)
+	t.version++
+	op.version = t.version
+	o.state[op.key] = record{op.version, op.lease.Generation}
 }
 
 func (o *ownerHost) finishOperation(op *operation) {
@@ -48,6 +66,9 @@ func (o *ownerHost) finishOperation(op *operation) {
 	held := o.view.Held(o.clock.at(w.now), op.key, op.lease.Generation)
 	if held {
 		w.oracle.held(o, op)
+		if op.version > 0 {
+			w.oracle.acknowledged(o, op)
+		}
 	}
 	w.oracle.write(o, op, held)
 }

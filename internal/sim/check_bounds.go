@@ -32,6 +32,8 @@ func (o *oracle) checkManagerBounds(m *managerHost, machine *manager.Machine) {
 		{"planned ranges", sizes.Planned, planned},
 		{"changes", sizes.Log, simLog + simBatch},
 		{"freed leases", sizes.Freed, ranges},
+		{"moves", sizes.Moves, simMoves * owners},
+		{"moves that wait", sizes.Backlog, ranges},
 		{"actions", sizes.Actions, 64 + 4*ranges},
 	} {
 		if b.have > b.most {

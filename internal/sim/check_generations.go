@@ -30,7 +30,8 @@ func (o *oracle) checkChange(s *space, t *truth, c *table.Change) {
 		return
 	}
 	o.checkHome(s, c)
-	if c.Kind == table.Granted {
+	o.checkMoved(s, t, c)
+	if c.Kind != table.Vacated {
 		t.grants[c.Generation] = &tenure{session: c.Holder.Session, granted: c.Range}
 	}
 }

@@ -21,7 +21,7 @@ func (o *oracle) bound() time.Duration {
 }
 
 // recovered is I6: by now every key must be owned, in every namespace that has
-// a living owner.
+// a living owner, or be on its way from one owner to the next.
 func (o *oracle) recovered() {
 	for _, s := range o.world.spaces {
 		o.checks[I6Progress]++
@@ -33,15 +33,46 @@ func (o *oracle) recovered() {
 			}
 			living++
 			if h.valid() {
-				for _, l := range h.view.Leases {
+				for _, l := range h.view.Kept {
 					owned = append(owned, l.Range)
 				}
 			}
 		}
+		owned = append(owned, o.truth(s).underway(o.world.now)...)
 		if gaps := keyrange.NewSet(owned...).Gaps(); len(gaps) > 0 && living > 0 {
 			o.violated(I6Progress, "%v after faults stopped nobody owns %v of %s, although %d owners live", o.bound(), gaps, s.name, living)
 		}
 	}
+}
+
+// transit is the longest that a range may be without an owner while it moves and
+// nothing is wrong: one exchange for the source and the leader, one for the
+// leader and the target, and the application's time to put the state in place.
+const transit = 2*exchange + simInstall
+
+// letGo is an owner having handed a range over to another.
+func (o *oracle) letGo(h *ownerHost, leases []leasehold.Lease) {
+	t := o.truth(h.space)
+	for _, l := range leases {
+		t.transits = append(t.transits, passage{l.Range, o.world.now})
+	}
+}
+
+// passage is a range that no owner has because it moves, and since when.
+type passage struct {
+	r     leasehold.Range
+	since int64
+}
+
+// underway returns the ranges that move, and have not for too long.
+func (t *truth) underway(now int64) []leasehold.Range {
+	var out []leasehold.Range
+	for _, p := range t.transits {
+		if time.Duration(now-p.since) < transit {
+			out = append(out, p.r)
+		}
+	}
+	return out
 }
 
 // checkSettled is I6 for lookups: at the end of the world they know the table.

@@ -41,6 +41,10 @@ const (
 	PolicyBroken                // the partition policy returns nonsense
 	Reconfigure                 // an operator gives a namespace shorter or longer leases
 	Delete                      // an operator deletes a namespace, and creates it again
+	Drain                       // an operator drains an owner, and may change their mind
+	MoveRange                   // an operator moves a range
+	MoveCrash                   // the source or the target of a move dies in the middle of it, or the leader
+	Upcalls                     // an application's exporters and importers fail or hang
 	faults
 )
 
@@ -49,6 +53,7 @@ var faultNames = [faults]string{
 	"manager-crash", "manager-pause", "manager-resign", "manager-suspend", "lookup-crash", "lookup-pause", "lookup-suspend",
 	"link-cut", "link-one-way", "isolate", "loss", "duplicate", "delay", "misroute", "hostile",
 	"store-slow", "store-unknown", "store-down", "store-cut", "store-stale", "clock-rate", "clock-beyond", "starve", "policy-broken", "reconfigure", "delete",
+	"drain", "move-range", "move-crash", "upcalls",
 }
 
 func (f Fault) String() string {

@@ -14,7 +14,7 @@ func (n *nemesis) heal() {
 	w := n.world
 	w.trace.printf(w.now, "*** healed")
 	n.healed = true
-	n.starving, n.misled = false, false
+	n.starving, n.misled, n.upcalls = false, false, false
 	w.net.loss, w.net.duplicate, w.net.misroute, w.net.delay = 0, 0, 0, 0
 	clear(w.net.cut)
 	w.store.slow, w.store.unknown, w.store.stale = 0, 0, false
@@ -66,7 +66,7 @@ func (n *nemesis) healOwners(s *space) {
 		if o.space != s {
 			continue
 		}
-		if o.alive && (o.beyond || o.leaving) {
+		if o.alive && (o.beyond || o.leaving || o.parting) {
 			w.kill(o.host)
 		}
 		if o.alive {
@@ -95,7 +95,7 @@ func (n *nemesis) settleTraffic() {
 			return true
 		}
 		switch what := e.what.(type) {
-		case *protocol.LeaseRequest, *protocol.LeaseReply, *protocol.LookupRequest, *protocol.LookupReply, protocol.NotLeader, followRequest, followReply, refused:
+		case *protocol.LeaseRequest, *protocol.LeaseReply, *protocol.LookupRequest, *protocol.LookupReply, protocol.NotLeader, followRequest, followReply, refused, rest, verdict:
 			return false
 		case *storeRequest:
 			dropped = append(dropped, what)

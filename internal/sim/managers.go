@@ -52,6 +52,13 @@ const (
 	simSeams = 3
 )
 
+// simMoves is how many moves an owner may have under way, at most, and
+// simMoveTimeout how long one may stand still.
+const (
+	simMoves       = 4
+	simMoveTimeout = 8 * time.Second
+)
+
 // simGather is the longest that a simulated leader waits for others to join.
 const simGather = 500 * time.Millisecond
 
@@ -68,7 +75,7 @@ func (m *managerHost) boot() {
 	clear(m.heard)
 	m.resigning = false
 	snapshotEvery, batch := 1+w.random.IntN(30), 4+w.random.IntN(simBatch-3)
-	gather := w.nemesis.span(0, simGather)
+	gather, moves := w.nemesis.span(0, simGather), 1+w.random.IntN(simMoves)
 	m.node = must(node.New(now, node.Config{
 		Election: election.Config{
 			Self: m.id, Session: must(leasehold.NewSession(randomBytes{w.random})),
@@ -81,6 +88,7 @@ func (m *managerHost) boot() {
 				Policy:    policy{partition.Consistent{VirtualNodes: n.VirtualNodes}, &w.nemesis},
 				MaxOwners: n.MaxOwners, Seams: simSeams, LogChanges: simLog, LogAge: 20 * time.Second,
 				Gather: gather, SnapshotEvery: snapshotEvery, BatchChanges: batch,
+				Moves: moves, MoveTimeout: simMoveTimeout,
 			}, nil
 		},
 	}))

@@ -26,6 +26,7 @@ type nemesis struct {
 	healed   bool
 	starving bool
 	misled   bool // the partition policy returns nonsense
+	upcalls  bool // functions of applications fail
 	beyond   bool // some owner's clock has been made too slow
 
 	kinds  []Fault // as often as the mix says
@@ -153,6 +154,14 @@ func (n *nemesis) inflict(f Fault) bool {
 		return n.hurtNetwork(f)
 	case StoreSlow, StoreUnknown, StoreDown, StoreCut, StoreStale:
 		return n.hurtStore(f)
+	case Drain, MoveRange:
+		return n.order(f)
+	case MoveCrash:
+		return n.crashMove()
+	case Upcalls:
+		n.upcalls = true
+		n.after(n.span(time.Second, 20*time.Second), func() { n.upcalls = false })
+		return true
 	case Hostile:
 		return n.slander()
 	case ClockRate:
@@ -205,6 +214,12 @@ func (n *nemesis) hurtOwner(f Fault, o *ownerHost) bool {
 		n.stop(o.host, 30*time.Second, true)
 	case OwnerLeave:
 		n.tell("%s", o.label)
+		if w.chance(2) && !o.parting {
+			o.parting = true
+			o.handle(owner.Part{})
+			w.later(n.span(time.Second, 20*time.Second), o.endpoint, 0, weary{o.epoch})
+			break
+		}
 		o.leaving = true
 		o.handle(owner.Leave{})
 	default: // ClockBeyond

@@ -23,6 +23,7 @@ const (
 	I4Losses                       // every loss reaches every lookup
 	I5Tables                       // a lookup at LSN n has the table of LSN n
 	I6Progress                     // after faults stop, every key is owned within the bound
+	I7Moved                        // what is said to have moved has arrived, and no write is lost silently
 	I8Bounds                       // everything is bounded
 	I9Fencing                      // a fenced store accepts no older token after a newer one
 	I10Isolation                   // namespaces do not touch
@@ -32,7 +33,7 @@ const (
 )
 
 var invariantNames = [invariants]string{
-	"I1 exclusive", "I2 generations", "I3 held", "I4 losses", "I5 tables", "I6 progress", "I8 bounds", "I9 fencing", "I10 isolation", "one leader", "crash",
+	"I1 exclusive", "I2 generations", "I3 held", "I4 losses", "I5 tables", "I6 progress", "I7 moved", "I8 bounds", "I9 fencing", "I10 isolation", "one leader", "crash",
 }
 
 func (i Invariant) String() string { return invariantNames[i] }
@@ -68,6 +69,11 @@ type truth struct {
 	grants map[leasehold.Generation]*tenure
 	taken  []taken // what owners have taken hold of, in order
 	fence  fence
+
+	version   uint64 // of the newest write
+	written   [fencedKeys]written
+	confirmed []confirmed
+	transits  []passage
 }
 
 // happened is a change and when it was committed.

@@ -22,7 +22,12 @@ type ownerHost struct {
 	view    *owner.View
 	beyond  bool // its clock is slower than the bound allows
 	leaving bool // it has been told to, and will end
+	parting bool // it has been told to, and will leave
 	ops     []*operation
+
+	state    map[leasehold.Key]record
+	outgoing map[protocol.Ticket]*outgoing
+	incoming map[protocol.Ticket]*incoming
 }
 
 func (w *world) addOwner(i int, s *space) {
@@ -51,8 +56,14 @@ func (o *ownerHost) boot(name leasehold.OwnerID) {
 		Weight: []float64{1, 1, 1, 0.5, 2}[w.random.IntN(5)], Process: fmt.Sprintf("%s/%d", o.label, o.epoch),
 	}
 	o.space.home[session] = o
-	o.beyond, o.leaving, o.ops = false, false, nil
-	o.machine = must(owner.New(now, owner.Config{Namespace: o.space.name, Holder: o.holder, Rand: w.newRand()}))
+	o.beyond, o.leaving, o.parting, o.ops = false, false, false, nil
+	o.state = make(map[leasehold.Key]record)
+	o.outgoing, o.incoming = make(map[protocol.Ticket]*outgoing), make(map[protocol.Ticket]*incoming)
+	mover := o.label
+	if !o.space.moves || w.chance(6) {
+		mover = "" // an application that cannot move its state
+	}
+	o.machine = must(owner.New(now, owner.Config{Namespace: o.space.name, Holder: o.holder, Mover: mover, Rand: w.newRand()}))
 	o.view = o.machine.View()
 	w.trace.printf(w.now, "%s is owner %v", o.label, o.holder)
 	o.do(o.machine.Advance(now))
@@ -86,6 +97,8 @@ func (o *ownerHost) handle(what any) {
 	case *operation:
 		o.finishOperation(what)
 		return
+	case copied, impatient, rest, imported, verdict, installed, weary:
+		o.handleMove(what)
 	}
 	if o.alive && w.chance(4) {
 		o.operate()
@@ -99,7 +112,7 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 		switch a := a.(type) {
 		case owner.Send:
 			w.oracle.ownerSends(o, a.Request)
-			w.toManagers(o.host, a.To, a.Request)
+			w.toManagers(o.host, a.To, o.loaded(a.Request))
 		case owner.Publish:
 			if expired && w.cfg.LeasesOff {
 				continue // it believes in them for ever
@@ -109,11 +122,17 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 			o.tellView()
 		case owner.GrantedLeases:
 			w.oracle.ownerGranted(o, a.Leases)
+		case owner.RevokedLeases:
+			if a.Cause == leasehold.CauseMoved {
+				w.oracle.letGo(o, a.Leases)
+			}
 		case owner.FindPredecessor:
 			o.findPredecessor(a.Incumbent)
 		case owner.Left:
 			w.kill(o.host)
 			w.nemesis.ownerBack(o)
+		case owner.StartMove, owner.Stop, owner.EndMove, owner.Expect, owner.Confirm, owner.Discard, owner.Install, owner.Parted:
+			o.carry(a)
 		case owner.Note:
 			expired = a.What == owner.NoteExpired
 			w.stats.owners[a.What]++
@@ -147,7 +166,7 @@ func (o *ownerHost) findPredecessor(h *table.Holder) {
 
 // valid reports whether the owner's checks can succeed now.
 func (o *ownerHost) valid() bool {
-	if !o.alive || o.asleep || len(o.view.Leases) == 0 {
+	if !o.alive || o.asleep || len(o.view.Kept) == 0 {
 		return false
 	}
 	return o.world.cfg.LeasesOff || o.clock.at(o.world.now) < o.view.Until

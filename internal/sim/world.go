@@ -43,6 +43,8 @@ type space struct {
 	// vnodes keeps tables small: what matters is how ranges meet, not how many.
 	vnodes    int
 	maxOwners int
+	moves     bool // its application can move state
+	balances  bool // its policy looks at loads
 	// home is where a session lives or lived.
 	home map[leasehold.Session]*ownerHost
 }
@@ -108,6 +110,7 @@ func (w *world) build() {
 		})
 		w.oracle.addSpace()
 		w.spaces[i].maxOwners = w.cfg.Owners + 2
+		w.spaces[i].moves = w.random.IntN(4) > 0
 		w.store.configure(w.spaces[i].name, configure{timing: simTiming()})
 	}
 	for i := range w.cfg.Managers {

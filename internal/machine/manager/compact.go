@@ -49,7 +49,7 @@ func (s *stretch) whole() leasehold.Range {
 // compact recalls what it takes to make the table small again. One such effort
 // at a time is enough.
 func (m *Machine) compact(now mono.Instant) {
-	if !m.crowded() {
+	if !m.crowded() || now < m.mendAt {
 		return
 	}
 	if m.table.LSN() == m.compacted {
@@ -65,12 +65,12 @@ func (m *Machine) compact(now mono.Instant) {
 		if len(p.recalled) > 0 {
 			return
 		}
-		if p.retires() || len(p.out) > 0 {
+		if p.parting || len(p.out) > 0 {
 			complete = false
 			continue
 		}
 		if p.member() && p.echo != 0 && len(p.fresh) == 0 {
-			all = append(all, p.stretches(m.cfg.BatchChanges/2)...)
+			all = append(all, m.stretches(p, m.cfg.BatchChanges/2)...)
 		} else {
 			complete = false // it may have something later
 		}
@@ -107,19 +107,23 @@ func (m *Machine) mend(now mono.Instant, s *stretch) {
 	m.touch(s.p)
 }
 
-// stretches returns the rows of three or more leases. No more than most of one
-// are recalled at a time: they must be recorded in one batch to become one.
-func (p *peer) stretches(most int) []stretch {
+// stretches returns the rows of three or more leases that p is to keep. No more
+// than most of one are recalled at a time: they must be recorded in one batch to
+// become one.
+func (m *Machine) stretches(p *peer, most int) []stretch {
 	var out []stretch
 	for i := 0; i < len(p.leases); {
 		j := i + 1
-		for j < len(p.leases) && p.leases[j-1].Range.Limit == p.leases[j].Range.Start {
+		for j < len(p.leases) && p.leases[j-1].Range.Limit == p.leases[j].Range.Start && m.plannedFor(p, p.leases[j].Range) {
 			j++
 		}
-		if row := p.leases[i:j]; len(row) > 2 {
+		if row := p.leases[i:j]; len(row) > 2 && m.plannedFor(p, row[0].Range) {
 			first, last := row[0], row[len(row)-1]
 			switch {
 			case p.mover != "":
+				out = append(out, stretch{p, row})
+				i = j
+				continue
 			case first.Range.Size() > last.Range.Size():
 				row = row[1:]
 			default:

@@ -12,13 +12,25 @@ import (
 
 // input is what the policy decides on. Without, if set, names owners that are to
 // be left out although they take part.
+//
+// Owners that retire are left out. If nobody else is there, those that are only
+// drained take part all the same: no operator wants keys without an owner.
 func (m *Machine) input(now mono.Instant, without func(leasehold.OwnerID) bool) partition.Input {
 	in := partition.Input{Current: m.current, Limits: m.limits(), Loads: m.loads(), Budget: m.churn.budget(now, &m.cfg)}
+	var drained []partition.Member
 	for _, s := range m.seats {
 		p := s.incumbent
-		if p.member() && !p.retires() && (without == nil || !without(s.owner)) {
-			in.Members = append(in.Members, partition.Member{Owner: s.owner, Weight: p.holder.Weight})
+		member := partition.Member{Owner: s.owner, Weight: p.holder.Weight}
+		switch {
+		case !p.member() || p.parting:
+		case p.draining || without != nil && without(s.owner):
+			drained = append(drained, member)
+		default:
+			in.Members = append(in.Members, member)
 		}
+	}
+	if len(in.Members) == 0 {
+		in.Members = drained
 	}
 	return in
 }

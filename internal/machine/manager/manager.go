@@ -68,6 +68,7 @@ type Machine struct {
 	unlimited bool
 
 	compacted leasehold.LSN // the table that we last tried to make smaller
+	mendAt    mono.Instant  // not earlier than when to try again
 
 	freed []freed // to be recorded, and then granted anew
 	// everFreed and recorded count leases that have ended: all of them, and
@@ -387,6 +388,9 @@ func (m *Machine) expire(now mono.Instant) {
 	}
 	m.overdueMoves(now)
 	m.wakeAt(m.rescanAt)
+	if now < m.mendAt {
+		m.wakeAt(m.mendAt)
+	}
 	m.wakeAt(m.churn.next)
 	if m.replan && m.batch == nil {
 		m.wakeAt(max(m.replanAt, m.gatherUntil)) // otherwise the end of the batch is the time

@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/table"
 )
 
 // Where the plan wants a range to go from one owner to another, and both can
@@ -64,8 +65,8 @@ func (m *Machine) startMoves(now mono.Instant) {
 		from := m.sessions[w.from]
 		switch {
 		case from == nil || w.to.gone || !m.movable(from, w.to):
-		case m.moving(from, w.Range): // it has begun before
-		case len(from.out) >= m.cfg.Moves || len(w.to.incumbent.in) >= m.cfg.Moves || w.to.incumbent.echo == 0:
+		case !m.stillWanted(w.Range, from, w.to) || m.moving(from, w.Range): // it has begun before
+		case len(from.out) >= m.cfg.Moves || len(w.to.incumbent.in) >= m.cfg.Moves || w.to.incumbent.echo == 0 || from.unsure(w.Range):
 			waiting = append(waiting, w)
 		default:
 			m.start(now, from, w.to.incumbent, w.Range)
@@ -80,6 +81,15 @@ type wanted struct {
 	leasehold.Range
 	from leasehold.Session
 	to   *seat
+}
+
+// extend makes the move include the next row of the table, if it can.
+func (w *wanted) extend(r leasehold.Range, from leasehold.Session, to *seat) bool {
+	if w.from != from || w.to != to || w.Limit != r.Start {
+		return false
+	}
+	w.Limit = r.Limit
+	return true
 }
 
 // setBacklog takes what a scan has found, those who retire first.
@@ -144,10 +154,11 @@ func (m *Machine) fail(now mono.Instant, mv *move, why Notable) {
 		return
 	}
 	if mv.from == mv.to {
-		m.compacted = m.table.LSN() // it will do until something changes
+		m.mendAt = now.Add(m.cfg.Timing.Renew)
+		m.wakeAt(m.mendAt)
 		return
 	}
-	if mv.from.member() {
+	if mv.from.member() && m.stillWanted(mv.Range, mv.from, mv.to.seat) {
 		m.desired.Set(mv.Range, mv.from.seat)
 		m.amended = true
 	}
@@ -169,7 +180,7 @@ func (m *Machine) endMoves(p *peer) {
 // reviewMoves cancels what the plan no longer wants.
 func (m *Machine) reviewMoves() {
 	for _, mv := range slices.Clone(m.moves) {
-		if !m.stillWanted(mv) {
+		if !m.stillWanted(mv.Range, mv.from, mv.to.seat) || !m.movable(mv.from, mv.to.seat) {
 			m.note(NoteMoveCancelled, mv.from.holder.Owner, 0, 0)
 			m.end(mv)
 		}
@@ -178,18 +189,51 @@ func (m *Machine) reviewMoves() {
 
 // stillWanted reports whether the plan has the range for the target, and the
 // source holds it.
-func (m *Machine) stillWanted(mv *move) bool {
-	for _, s := range m.desired.Within(mv.Range) {
-		if s != mv.to.seat {
+func (m *Machine) stillWanted(r leasehold.Range, from *peer, to *seat) bool {
+	for _, s := range m.desired.Within(r) {
+		if s != to {
 			return false
 		}
 	}
-	for _, e := range m.table.Within(mv.Range) {
-		if e.Vacant() || e.Holder.Session != mv.from.holder.Session {
+	return from.holds(r)
+}
+
+// holds reports whether a peer has all of a range.
+func (p *peer) holds(r leasehold.Range) bool {
+	i, _ := slices.BinarySearchFunc(p.leases, r.Start, func(l leasehold.Lease, k leasehold.Key) int {
+		if l.Range.Last() < k {
+			return -1
+		}
+		return 1
+	})
+	for next := r.Start; i < len(p.leases); i++ {
+		l := p.leases[i].Range
+		if l.Start > next {
 			return false
 		}
+		if l.Last() >= r.Last() {
+			return true
+		}
+		next = l.Limit
 	}
-	return true
+	return false
+}
+
+// unsure reports whether a peer has not confirmed yet that it has all of a range.
+func (p *peer) unsure(r leasehold.Range) bool {
+	return len(p.fresh) > 0 && slices.ContainsFunc(p.leases, func(l leasehold.Lease) bool {
+		_, fresh := p.fresh[l.Generation]
+		return fresh && l.Range.Overlaps(r)
+	})
+}
+
+// pruneMoves ends moves of what a peer no longer has.
+func (m *Machine) pruneMoves(p *peer) {
+	for _, mv := range slices.Clone(p.out) {
+		if !p.holds(mv.Range) {
+			m.end(mv)
+		}
+	}
 }
 
 // overdueMoves fails those that have made no progress for too long.
@@ -246,19 +290,17 @@ func (m *Machine) handedOver(p *peer, r leasehold.Range, reports []protocol.Move
 }
 
 // release frees leases that p has let go of: what it has handed over goes to its
-// target with the state, neighbours as one; the rest is lost.
+// target with the state; the rest is lost.
 func (m *Machine) release(p *peer, given []freed, reports []protocol.MoveReport) {
 	for _, f := range given {
 		f.moved = m.handedOver(p, f.Range, reports)
-		if f.moved == nil {
-			m.free(f)
-			continue
-		}
-		m.note(NoteMoved, p.holder.Owner, uint64(f.Generation), 0)
-		n := len(m.freed)
-		if n > 0 && m.freed[n-1].joins(&f) {
-			m.freed[n-1].Range.Limit = f.Range.Limit
-			continue
+		switch {
+		case f.moved != nil:
+			m.note(NoteMoved, p.holder.Owner, uint64(f.Generation), 0)
+		case f.cause == leasehold.CauseRefused:
+			m.note(NoteRefused, p.holder.Owner, uint64(f.Generation), 0)
+		case f.cause == leasehold.CauseReleased:
+			m.note(NoteReleased, p.holder.Owner, uint64(f.Generation), 0)
 		}
 		m.free(f)
 	}
@@ -267,6 +309,25 @@ func (m *Machine) release(p *peer, given []freed, reports []protocol.MoveReport)
 // joins reports whether f and next, which follows it, went under one ticket.
 func (f *freed) joins(next *freed) bool {
 	return f.moved != nil && next.moved != nil && f.moved.ticket == next.moved.ticket && f.Range.Limit == next.Range.Start && next.Range.Start != 0
+}
+
+// arrives reports whether a lease goes to where its state is. If that owner is
+// gone by now, the state is lost after all.
+func (m *Machine) arrives(f *freed) bool {
+	if f.moved == nil {
+		return false
+	}
+	to := f.moved.to
+	return m.sessions[to.holder.Session] == to && to.member()
+}
+
+// transfer is the change by which leases that lie side by side, and went under
+// one ticket, go to where their state is, as one.
+func (m *Machine) transfer(row []freed) table.Change {
+	generation := m.table.Newest() + leasehold.Generation(len(m.batchTickets)) + 1
+	m.batchTickets[generation] = row[0].moved.ticket
+	r := leasehold.Range{Start: row[0].Range.Start, Limit: row[len(row)-1].Range.Limit}
+	return table.Change{Kind: table.Moved, Range: r, Generation: generation, Holder: row[0].moved.to.holder, From: row[0].holder}
 }
 
 // departures and arrivals are what p is told about moves.

@@ -45,7 +45,6 @@ func (m *Machine) order(now mono.Instant, o Order) {
 			i, _ := m.findSeat(o.Owner)
 			m.desired.Set(o.Range, m.seats[i])
 			m.amended, m.rescan = true, true
-			m.reviewMoves()
 		case OrderRebalance:
 			m.unlimited = true
 			m.replan = true

@@ -117,7 +117,6 @@ func (m *Machine) adopt(want partition.Assignment) {
 		m.desired = keyrange.NewMap[*seat](nil)
 	}
 	m.rescan = true
-	m.reviewMoves()
 }
 
 // A grant is a vacant range that someone is to get.
@@ -144,13 +143,13 @@ func (m *Machine) scan() []grant {
 		case !m.stays(p, pair.B):
 			m.recall(p, leasehold.Lease{Range: r, Generation: pair.A.Generation})
 		case pair.B != nil:
-			if n := len(moves); n > 0 && moves[n-1].from == p.holder.Session && moves[n-1].to == pair.B && moves[n-1].Limit == r.Start {
-				moves[n-1].Limit = r.Limit
-				continue
+			n := len(moves)
+			if n == 0 || !moves[n-1].extend(r, p.holder.Session, pair.B) {
+				moves = append(moves, wanted{r, p.holder.Session, pair.B})
 			}
-			moves = append(moves, wanted{r, p.holder.Session, pair.B})
 		}
 	}
+	m.reviewMoves()
 	m.setBacklog(moves)
 	return grants
 }
@@ -176,12 +175,16 @@ func (m *Machine) recall(p *peer, l leasehold.Lease) {
 // settleFreed records leases that have ended, and adds what can be granted in
 // their place. What is too much for one batch waits for the next.
 func (m *Machine) settleFreed(grants *[]grant) (changes []table.Change) {
-	n := min(len(m.freed), m.cfg.BatchChanges/2)
-	m.batchFreed = uint64(n)
 	m.batchTickets = make(map[leasehold.Generation]protocol.Ticket)
-	for _, f := range m.freed[:n] {
-		if f.moved != nil && m.sessions[f.moved.to.holder.Session] == f.moved.to && f.moved.to.member() {
-			changes = append(changes, m.transfer(&f))
+	n := 0
+	for n < len(m.freed) && len(changes) < m.cfg.BatchChanges/2 {
+		f, first := m.freed[n], n
+		n++
+		if m.arrives(&f) {
+			for n < len(m.freed) && m.freed[n-1].joins(&m.freed[n]) {
+				n++
+			}
+			changes = append(changes, m.transfer(m.freed[first:n]))
 			continue
 		}
 		changes = append(changes, table.Change{
@@ -193,17 +196,11 @@ func (m *Machine) settleFreed(grants *[]grant) (changes []table.Change) {
 			}
 		}
 	}
+	m.batchFreed = uint64(n)
 	if m.freed = slices.Delete(m.freed, 0, n); len(m.freed) == 0 {
 		m.freed = emptied(m.freed)
 	}
 	return changes
-}
-
-// transfer is the change by which a lease goes to where its state is.
-func (m *Machine) transfer(f *freed) table.Change {
-	generation := m.table.Newest() + leasehold.Generation(len(m.batchTickets)) + 1
-	m.batchTickets[generation] = f.moved.ticket
-	return table.Change{Kind: table.Moved, Range: f.Range, Generation: generation, Holder: f.moved.to.holder, From: f.holder}
 }
 
 // grantAll numbers the changes and adds the grants, neighbours as one: each
@@ -253,11 +250,15 @@ func (m *Machine) tellTouched(now mono.Instant) {
 }
 
 // news reports whether there is anything in what we would tell p but renewals.
-func (m *Machine) news(p *peer) bool {
+func (m *Machine) news(p *peer) bool { return p.orders || !m.keepsAsIs(p) }
+
+// keepsAsIs reports whether p is to keep the leases that it has, all of them
+// and no others, and knows it. If not, it will say at once what it has then.
+func (m *Machine) keepsAsIs(p *peer) bool {
 	if !p.plain {
 		p.plain = len(p.fresh) == 0 && m.keepsAll(p)
 	}
-	return !p.plain || p.orders
+	return p.plain
 }
 
 // keepsAll reports whether the plan leaves p all its leases.

@@ -240,6 +240,7 @@ func (m *Machine) settle(p *peer, r *protocol.LeaseRequest) {
 	}
 	m.confirm(p, pending)
 	p.drop(leasesOf(given))
+	m.pruneMoves(p)
 	m.release(p, given, r.Moves)
 }
 
@@ -259,13 +260,18 @@ func (m *Machine) confirm(p *peer, pending map[leasehold.Generation]protocol.Seq
 // planned reports whether the plan has for p what it holds under a generation.
 func (m *Machine) planned(p *peer, g leasehold.Generation) bool {
 	for _, l := range p.leases {
-		if l.Generation != g {
-			continue
+		if l.Generation == g && !m.plannedFor(p, l.Range) {
+			return false
 		}
-		for _, s := range m.desired.Within(l.Range) {
-			if s != p.seat {
-				return false
-			}
+	}
+	return true
+}
+
+// plannedFor reports whether the plan has all of a range for p.
+func (m *Machine) plannedFor(p *peer, r leasehold.Range) bool {
+	for _, s := range m.desired.Within(r) {
+		if s != p.seat {
+			return false
 		}
 	}
 	return true
@@ -283,10 +289,8 @@ func leasesOf(all []freed) []leasehold.Lease {
 // holder did not know.
 func (m *Machine) whyGiven(p *peer, l leasehold.Lease, wanted *seat) leasehold.Cause {
 	if wanted != p.seat || p.recalled[l] {
-		m.note(NoteReleased, p.holder.Owner, uint64(l.Generation), 0)
 		return leasehold.CauseReleased
 	}
-	m.note(NoteRefused, p.holder.Owner, uint64(l.Generation), 0)
 	return leasehold.CauseRefused
 }
 
@@ -376,7 +380,7 @@ func (m *Machine) tell(now mono.Instant, p *peer) {
 		reply.Offers = m.offersTo(p)
 		reply.Departures, reply.Arrivals = p.departures(), p.arrivals()
 		reply.Draining, reply.Idle = p.draining, m.idle(p)
-		p.unacked = p.unacked || m.news(p)
+		p.unacked = p.unacked || !m.keepsAsIs(p)
 		p.orders = false
 	}
 	for _, o := range reply.Offers {
@@ -393,7 +397,7 @@ func (m *Machine) offersTo(p *peer) []protocol.Offer {
 		return nil
 	}
 	offers := make([]protocol.Offer, 0, len(p.leases))
-	if !m.news(p) {
+	if m.keepsAsIs(p) {
 		for _, l := range p.leases {
 			offers = append(offers, protocol.Offer{Lease: l})
 		}

@@ -106,18 +106,25 @@ func (m *Machine) installed(now mono.Instant, e Installed) {
 		return
 	}
 	m.publish(m.held, m.view.Until)
-	m.emit(GrantedLeases{part(m.view.Leases, a.lease.Range)})
+	m.emit(GrantedLeases{m.remains(a)})
+	m.startDepartures()
 }
 
-// lapse ends arrivals whose lease we no longer have.
+// lapse ends arrivals of whose lease we no longer have any part.
 func (m *Machine) lapse() {
 	m.arrivals = slices.DeleteFunc(m.arrivals, func(a *arrival) bool {
-		if a.lease.Generation == 0 || len(protocol.Missing([]leasehold.Lease{a.lease}, m.held)) == 0 {
+		if a.lease.Generation == 0 || len(m.remains(a)) > 0 {
 			return false
 		}
 		m.emit(Discard{a.Ticket})
 		return true
 	})
+}
+
+// remains returns what we have of an arrival's lease. It may have been split since
+// we got it.
+func (m *Machine) remains(a *arrival) []leasehold.Lease {
+	return slices.DeleteFunc(part(m.held, a.lease.Range), func(l leasehold.Lease) bool { return l.Generation != a.lease.Generation })
 }
 
 // installing returns the leases that we hold and whose state is not in its

@@ -15,6 +15,9 @@ type departure struct {
 	protocol.Departure
 	leases []leasehold.Lease // what the range was when it began
 	state  protocol.MoveState
+	// begun: its state is being sent. It is not while it has yet to be put in
+	// its place here.
+	begun bool
 	// saidIn is the term of the leader that our newest message says it to, 0 if
 	// it was sent before that leader was heard: such a message proves nothing.
 	saidIn leasehold.Term
@@ -43,15 +46,25 @@ func (m *Machine) depart(wanted []protocol.Departure) {
 		if known || len(m.departures) >= protocol.MaxMoves {
 			continue
 		}
-		d := &departure{Departure: w, leases: part(m.view.Leases, w.Range), state: protocol.MoveCopying}
+		d := &departure{Departure: w, leases: part(m.held, w.Range), state: protocol.MoveCopying}
 		if m.cfg.Mover == "" || m.leaving || !covers(d.leases, w.Range) || m.departs(w.Range) {
 			m.note(NoteMoveImpossible, 0, 0)
 			d.state = protocol.MoveFailed
 			m.eager = true
-		} else {
-			m.emit(StartMove{w})
 		}
 		m.departures = append(m.departures, d)
+	}
+	m.startDepartures()
+}
+
+// startDepartures begins those whose state is in its place.
+func (m *Machine) startDepartures() {
+	for _, d := range m.departures {
+		if d.ended() || d.begun || len(protocol.Missing(d.leases, m.view.Leases)) > 0 {
+			continue
+		}
+		d.begun = true
+		m.emit(StartMove{d.Departure})
 	}
 }
 
