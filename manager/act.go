@@ -17,7 +17,7 @@ func (m *Manager) act(now mono.Instant, actions []node.Action) {
 		case node.Elect:
 			m.elect(now, a.Action)
 		case node.Manage:
-			m.manage(a)
+			m.manage(now, a)
 		case node.LoadCatalog:
 			m.store.loadCatalog(a)
 		case node.Load:
@@ -71,7 +71,7 @@ func (m *Manager) elect(now mono.Instant, a election.Action) {
 }
 
 // manage carries out what a namespace's machine decided.
-func (m *Manager) manage(a node.Manage) {
+func (m *Manager) manage(now mono.Instant, a node.Manage) {
 	switch act := a.Action.(type) {
 	case machine.Send:
 		m.owners.send(act.Reply.Session, leaseReply{act.Reply})
@@ -86,7 +86,9 @@ func (m *Manager) manage(a node.Manage) {
 		m.store.readEnd(a.Namespace, a.Term)
 	case machine.SaveSnapshot:
 		m.store.saveSnapshot(act.Snapshot)
+	case machine.Ordered:
+		m.orders.answered(act)
 	case machine.Note:
-		m.logNamespace(a, act)
+		m.logNamespace(now, a, act)
 	}
 }

@@ -86,7 +86,8 @@ func (m *Manager) status(now mono.Instant, answer *leaseholdv1.GetStatusResponse
 		status.Ready = true
 		t := led.Table()
 		status.Lsn, status.NewestGeneration, status.Ranges = uint64(t.LSN()), uint64(t.Newest()), uint32(t.Len())
-		status.Owners = uint32(led.Members())
+		status.Owners, status.Moves = uint32(led.Members()), uint32(led.Sizes().Moves)
+		status.Problem = m.repeats.since(now, topic{n.Name, "", machine.NotePolicyRefused}, 2*n.Renew+time.Second)
 		for _, e := range t.All() {
 			if e.Vacant() {
 				status.Vacant++
@@ -160,6 +161,8 @@ func (s *adminService) ListOwners(ctx context.Context, r *leaseholdv1.ListOwners
 			answer.Owners = append(answer.Owners, &leaseholdv1.OwnerStatus{
 				Holder: wire.FromHolder(o.Holder), State: leaseholdv1.OwnerState(o.Standing),
 				Leases: uint32(o.Leases), Share: o.Share, Patience: int64(o.Patience), Load: o.Load,
+				Parting: o.Parting, Draining: o.Draining, MovesState: o.Mover,
+				MovesIn: uint32(o.MovesIn), MovesOut: uint32(o.MovesOut),
 			})
 		}
 	})
@@ -277,9 +280,13 @@ func (s *adminService) exists(ctx context.Context, ns leasehold.Namespace) error
 }
 
 func historyEntry(p store.Past) *leaseholdv1.HistoryEntry {
-	return &leaseholdv1.HistoryEntry{
+	entry := &leaseholdv1.HistoryEntry{
 		Lsn: uint64(p.Change.LSN), At: timestamppb.New(p.At), Kind: leaseholdv1.ChangeKind(p.Change.Kind),
 		Lease:  wire.FromLease(leasehold.Lease{Range: p.Change.Range, Generation: p.Change.Generation}),
 		Holder: wire.FromHolder(p.Change.Holder), Cause: leaseholdv1.Cause(p.Change.Cause),
 	}
+	if p.Change.From != nil {
+		entry.From = wire.FromHolder(p.Change.From)
+	}
+	return entry
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lookup"
 	"github.com/leasehold-dev/leasehold/manager"
 	"github.com/leasehold-dev/leasehold/owner"
+	"github.com/leasehold-dev/leasehold/partition"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/mem"
@@ -33,6 +34,9 @@ type cluster struct {
 	t    *testing.T
 	disk *mem.Disk
 	wrap func(store.Store) store.Store // what managers see of it; nil: as it is
+
+	policy func(leasehold.Namespace, string) partition.Policy // of the managers; nil: as configured
+	logs   slog.Handler                                       // of the managers; nil: nowhere
 
 	mu       sync.Mutex
 	at       map[string]*bufconn.Listener
@@ -96,10 +100,14 @@ func (c *cluster) start(name string) *manager.Manager {
 	if c.wrap != nil {
 		seen = c.wrap(mute)
 	}
+	logs := c.logs
+	if logs == nil {
+		logs = slog.DiscardHandler
+	}
 	m, err := manager.Start(manager.Config{
-		Store: seen, StoreName: "memory", Listener: listener, Advertise: addr(name),
+		Store: seen, StoreName: "memory", Listener: listener, Advertise: addr(name), Policy: c.policy,
 		DialOptions: []grpc.DialOption{grpc.WithContextDialer(c.dial)},
-		Logger:      slog.New(slog.DiscardHandler),
+		Logger:      slog.New(logs),
 	})
 	if err != nil {
 		c.t.Fatal(err)

@@ -1,10 +1,14 @@
 package manager
 
 import (
+	"cmp"
 	"context"
+	cryptorand "crypto/rand"
 	"log/slog"
 	"math"
+	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +21,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/wire"
 	"github.com/leasehold-dev/leasehold/partition"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -47,7 +52,9 @@ type Config struct {
 
 	// Policy, if set, replaces the policy that a namespace is configured with.
 	// It is asked once for each configuration; nil means the usual one. All
-	// managers of a group must have the same.
+	// managers of a group must have the same. A policy that errs, panics or makes
+	// no sense changes nothing: the assignment stays, the log and the status say
+	// what is wrong, and it is asked again.
 	Policy func(namespace leasehold.Namespace, configured string) partition.Policy
 
 	// Members is set if the managers keep the store among themselves.
@@ -174,6 +181,8 @@ func (c *Config) configure(n storage.Namespace) (machine.Config, error) {
 		MaxOwners: n.MaxOwners,
 		Gather:    min(gather, n.Renew/4),
 		Seams:     seams,
+
+		Moves: n.Moves, MoveTimeout: n.MoveTimeout, Rebalance: n.Rebalance, Churn: n.Churn,
 	}
 	if err := cfg.Timing.Validate(); err != nil {
 		return machine.Config{}, err
@@ -189,20 +198,24 @@ func (c *Config) policy(n storage.Namespace) (partition.Policy, error) {
 			return p, nil
 		}
 	}
-	switch n.Policy {
-	case "", partition.Consistent{}.Name():
-		return partition.Consistent{VirtualNodes: n.VirtualNodes}, nil
-	case partition.Even{}.Name():
-		return partition.Even{}, nil
-	case partition.Static{}.Name():
-		slots := make([]partition.Slot, len(n.Static))
-		for i, s := range n.Static {
-			slots[i] = partition.Slot{Start: s.Start, Owner: s.Owner}
-		}
-		return partition.NewStatic(slots)
+	name := cmp.Or(n.Policy, wire.UnnamedPolicy())
+	if !slices.Contains(partition.Names(), name) {
+		return nil, leasehold.Errorf("configure namespace", leasehold.Invalid, string(n.Name),
+			"this manager knows no policy %q; it may have been configured by a newer one: upgrade this one", name)
 	}
-	return nil, leasehold.Errorf("configure namespace", leasehold.Invalid, string(n.Name),
-		"this manager knows no policy %q; it may have been configured by a newer one: upgrade this one", n.Policy)
+	slots := make([]partition.Slot, len(n.Static))
+	for i, s := range n.Static {
+		slots[i] = partition.Slot{Start: s.Start, Owner: s.Owner}
+	}
+	return partition.ByName(name, partition.Options{VirtualNodes: n.VirtualNodes, Slots: slots})
+}
+
+// secret returns a generator whose past and future nobody can guess from what it
+// has drawn: the tickets of moves come from it, and who knows one is trusted.
+func secret() *rand.Rand {
+	var seed [32]byte
+	_, _ = cryptorand.Read(seed[:]) // it never fails
+	return rand.New(rand.NewChaCha8(seed))
 }
 
 // drift is the configured bound as the machines want it.

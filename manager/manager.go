@@ -5,7 +5,6 @@ import (
 	cryptorand "crypto/rand"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/driver"
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/internal/wire"
@@ -40,6 +40,8 @@ type Manager struct {
 	feeds   *feeds // for the namespaces that we follow
 	leader  *leaderConn
 	events  *events
+	orders  *orders
+	repeats repeats // only the driver's goroutine touches it
 
 	server *grpc.Server
 	health *health.Server
@@ -72,14 +74,17 @@ func Start(cfg Config) (*Manager, error) {
 		log: cfg.Logger.With("manager", cfg.Advertise),
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
-	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	m.node, err = node.New(m.clock.Now(), node.Config{
 		Election: election.Config{
 			Self: storage.ManagerID(cfg.Advertise), Session: session, TTL: cfg.TTL, Drift: cfg.drift(),
-			Rand: rand.New(rand.NewPCG(random.Uint64(), random.Uint64())),
+			Rand: secret(),
 		},
-		Configure: cfg.configure,
-		Rand:      random,
+		Configure: func(n storage.Namespace) (machine.Config, error) {
+			namespace, err := cfg.configure(n)
+			namespace.Rand = secret()
+			return namespace, err
+		},
+		Rand: secret(),
 	})
 	if err != nil {
 		return nil, err
@@ -91,6 +96,7 @@ func Start(cfg Config) (*Manager, error) {
 	m.leader = newLeaderConn(m)
 	m.feeds = newFeeds(m)
 	m.events = newEvents()
+	m.orders = newOrders()
 	m.store = newStoreIO(m)
 	m.serve()
 	return m, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
+	"github.com/leasehold-dev/leasehold/internal/mono"
 )
 
 // logElection says what happens to our candidacy, and why.
@@ -50,8 +51,11 @@ func (m *Manager) logElection(n election.Note) {
 }
 
 // logNamespace says what happens in a namespace, and why.
-func (m *Manager) logNamespace(a node.Manage, n machine.Note) {
+func (m *Manager) logNamespace(now mono.Instant, a node.Manage, n machine.Note) {
 	level, text := describe(n)
+	if lasts(n.What) && !m.repeats.news(now, topic{a.Namespace, n.Owner, n.What}, text) {
+		level = slog.LevelDebug
+	}
 	if level > slog.LevelDebug {
 		m.events.noted(a.Namespace, n.Owner, n.What.String(), text)
 	}
@@ -108,11 +112,25 @@ func describe(n machine.Note) (slog.Level, string) {
 	case machine.NoteLookupAhead:
 		return warn, fmt.Sprintf("a lookup knows change %d, and our table ends at %d: was the store restored from a backup?", n.Have, n.Want)
 	case machine.NotePolicyRefused:
-		return warn, "the policy's assignment is not valid: the old one stays"
+		return warn, fmt.Sprintf("the policy failed, and what it has decided before stays: %v", n.Why)
 	case machine.NoteTakeoverRenews:
 		return info, fmt.Sprintf("an owner goes on with %d leases under a new leader", n.Have)
 	case machine.NoteCompacted:
 		return info, fmt.Sprintf("%d leases side by side are recalled, to be one", n.Have)
+	case machine.NoteMoveBegun:
+		return debug, "an owner is to send state to another"
+	case machine.NoteMoved:
+		return debug, fmt.Sprintf("state has gone to another owner: generation %d ended", n.Have)
+	case machine.NoteMoveFailed:
+		return warn, fmt.Sprintf("state could not be moved: the source gave up after %d records, %d bytes, and goes on with the range; its log says why", n.Have, n.Want)
+	case machine.NoteMoveTimeout:
+		return warn, fmt.Sprintf("state could not be moved: there was no progress for too long, after %d records, %d bytes, and the source goes on with the range", n.Have, n.Want)
+	case machine.NoteMoveCancelled:
+		return debug, "a move is no longer wanted"
+	case machine.NoteTargetGone:
+		return warn, "an owner has handed state over to another that is gone by now: it is lost"
+	case machine.NoteParting:
+		return info, fmt.Sprintf("an owner wants to leave: its %d leases are moved away first", n.Have)
 	default:
 		return debug, n.What.String()
 	}

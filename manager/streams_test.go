@@ -3,6 +3,7 @@ package manager_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -70,7 +71,7 @@ func TestOwnerStreamRefuses(t *testing.T) {
 		want     string
 	}{
 		{"no version", []*leaseholdv1.HoldRequest{{}}, leasehold.Invalid, "must name one"},
-		{"a far version", []*leaseholdv1.HoldRequest{{Version: 9}}, leasehold.Stale, "we speak 1"},
+		{"a far version", []*leaseholdv1.HoldRequest{{Version: 9}}, leasehold.Stale, fmt.Sprintf("we speak %d", wire.Version)},
 		{"nonsense", []*leaseholdv1.HoldRequest{{Version: wire.Version}}, leasehold.Invalid, "holder"},
 		{"two sessions", []*leaseholdv1.HoldRequest{holdRequest(1), other}, leasehold.Invalid, "a stream is for one session"},
 	} {

@@ -13,30 +13,44 @@ import (
 
 // act carries out what the machine has decided, on the driver's goroutine.
 func (o *Owner) act(now mono.Instant, actions []machine.Action) {
-	changes := false
+	var view *machine.View
 	var ended []revocation
 	for _, a := range actions {
 		switch a := a.(type) {
 		case machine.Publish:
 			o.publish(a.View)
-			changes = true
+			view = a.View
 		case machine.Send:
 			o.settle(a.Request)
-			o.link.Send(string(a.To), o.request(now, a.Request))
+			o.link.Send(string(a.To), o.request(now, o.moving(a.Request)))
 		case machine.RevokedLeases:
 			ended = append(ended, revocation{a.Leases, a.Cause})
 		case machine.GrantedLeases: // the callbacks see it by what is published
 		case machine.FindPredecessor:
 			o.findPredecessor(a.Incumbent)
+		case machine.StartMove, machine.Stop, machine.EndMove, machine.Expect, machine.Confirm, machine.Install, machine.Discard:
+			if o.moves != nil {
+				o.moves.act(a)
+			}
+		case machine.Parted:
+			close(o.parted)
 		case machine.Left:
 			close(o.left)
 		case machine.Note:
 			o.note(now, a)
 		}
 	}
-	if changes {
-		o.callbacks.change(o.holding.Load().areas.held, ended)
+	if view != nil {
+		o.callbacks.change(view.Kept, ended)
 	}
+}
+
+// moving adds to a request how far the moves are.
+func (o *Owner) moving(r *protocol.LeaseRequest) *protocol.LeaseRequest {
+	if o.moves == nil {
+		return r
+	}
+	return o.moves.progress(r)
 }
 
 // publish makes a view the one that checks are made against. A renewal, which

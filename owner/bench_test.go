@@ -1,11 +1,13 @@
 package owner
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/load"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 )
 
@@ -28,6 +30,63 @@ func BenchmarkCheck(b *testing.B) {
 	for b.Loop() {
 		i++
 		o.Check(leases[i%len(leases)].Key)
+	}
+}
+
+// BenchmarkCounting is what counting adds to a check: checks that count and
+// checks that do not take turns, and the medians of the turns are compared, so
+// that a busy machine does not matter.
+func BenchmarkCounting(b *testing.B) {
+	o := holder64()
+	leases := checked(o)
+	const turn = 4096
+	var with, without []float64 // nanoseconds of a check, in each turn
+	i := 0
+	for b.Loop() {
+		begin := time.Now()
+		for range turn {
+			i++
+			o.Check(leases[i%len(leases)].Key)
+		}
+		middle := time.Now()
+		for range turn {
+			i++
+			o.checkUncounted(leases[i%len(leases)].Key)
+		}
+		without = append(without, float64(time.Since(middle))/turn)
+		with = append(with, float64(middle.Sub(begin))/turn)
+		if now := o.clock.Now(); now.Sub(o.loads.at) > reportEvery {
+			o.loads.measure(now, o.meter)
+		}
+	}
+	slices.Sort(with)
+	slices.Sort(without)
+	bare := without[len(without)/2]
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(bare, "ns/check")
+	b.ReportMetric(with[len(with)/2]-bare, "ns/count")
+}
+
+// checkUncounted is Check as it would be if it did not count.
+//
+//go:noinline
+func (o *Owner) checkUncounted(key leasehold.Key) (Lease, bool) {
+	l, _ := o.find(key)
+	if l == nil || l.Generation == 0 {
+		return Lease{}, false
+	}
+	return Lease{Lease: *l, Key: key}, true
+}
+
+func BenchmarkReport(b *testing.B) {
+	o := holder64()
+	o.meter = load.New(o.clock.Now(), false)
+	leases := checked(o)
+	i := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		i++
+		o.Report(leases[i%len(leases)].Key, 1)
 	}
 }
 
@@ -62,6 +121,10 @@ func TestChecksDoNotAllocate(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, func() { o.Held(lease) }); n != 0 {
 		t.Errorf("Held allocates %v times", n)
 	}
+	o.meter = load.New(o.clock.Now(), false)
+	if n := testing.AllocsPerRun(10_000, func() { o.Report(1, 1) }); n != 0 {
+		t.Errorf("Report allocates %v times", n)
+	}
 }
 
 // checked returns leases on keys that are scattered over what the owner holds,
@@ -81,11 +144,13 @@ func checked(o *Owner) []Lease {
 func holder64() *Owner {
 	o := &Owner{clock: clock.New()}
 	o.detector = clock.NewDetector(o.clock)
+	o.meter = load.New(o.clock.Now(), true)
 	leases := make([]leasehold.Lease, 64)
 	for i := range leases {
 		start := leasehold.Key(i) << 58
 		leases[i] = leasehold.Lease{Range: leasehold.Range{Start: start, Limit: start + 1<<57}, Generation: leasehold.Generation(i + 1)}
 	}
 	o.holding.Store(&holding{until: mono.Never, areas: newAreas(leases)})
+	o.meter.Hold(o.clock.Now(), leases)
 	return o
 }

@@ -57,6 +57,15 @@ type Config struct {
 	// takes the process with it.
 	OnRevoke func([]leasehold.Lease, leasehold.Cause)
 
+	// Load says what counts as this server's work, which the manager hears of per
+	// range and for the hottest keys. Default: LoadChecks, its successful checks.
+	Load LoadSource
+
+	// Mover, if set, moves the state of ranges between this owner and others that
+	// have one. Without it the state of a range is lost when the range goes to
+	// another owner.
+	Mover *Mover
+
 	// WaitForPredecessor makes a restarted server wait until the leases of the
 	// process that had its name before have run out, on any system. Without it,
 	// on Linux, a server whose Addr has the same host as its predecessor's takes
@@ -109,6 +118,12 @@ func (c *Config) validate() error {
 	}
 	if c.Weight == 0 {
 		c.Weight = 1
+	}
+	if c.Load != LoadChecks && c.Load != LoadReported {
+		return c.bad("Load is %d, want LoadChecks or LoadReported", c.Load)
+	}
+	if err := c.validateMover(c.Credentials != nil); err != nil {
+		return err
 	}
 	if c.Credentials == nil {
 		c.Credentials = insecure.NewCredentials()

@@ -1,8 +1,14 @@
 package owner
 
 import (
+	"context"
+	"net"
 	"strings"
 	"testing"
+	"time"
+
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/leasehold-dev/leasehold"
 )
@@ -28,6 +34,15 @@ func TestConfigSaysWhatIsWrong(t *testing.T) {
 		{"long addr", func(c *Config) { c.Addr = strings.Repeat("a", 300) + ":1" }, "want at most 256"},
 		{"name for nobody", func(c *Config) { c.Name = "a\nb" }, "not printable"},
 		{"long name by default", func(c *Config) { c.Addr = strings.Repeat("a", 200) + ":1" }, "owner id"},
+		{"mover without Import", func(c *Config) { c.Mover = &Mover{Export: noExport} }, "both Export and Import"},
+		{"mover without Export", func(c *Config) { c.Mover = &Mover{Import: noImport} }, "both Export and Import"},
+		{"mover in plain text", func(c *Config) {
+			c.Mover, c.Credentials = noMover(), insecure.NewCredentials()
+		}, "Mover: Credentials and ServerCredentials are needed"},
+		{"mover at no address", func(c *Config) { c.Mover = noMover(); c.Mover.Advertise = "here" }, "Mover.Advertise: want host:port"},
+		{"mover where it is not", func(c *Config) { c.Mover = noMover(); c.Mover.Listen = "192.0.2.1:1" }, "Mover cannot listen: set Listen"},
+		{"mover with less than no time", func(c *Config) { c.Mover = noMover(); c.Mover.StopTimeout = -1 }, "StopTimeout is -1ns"},
+		{"mover on a strange listener", func(c *Config) { c.Mover = noMover(); c.Mover.Listener = bufconn.Listen(1) }, "Mover: set Advertise"},
 		{"no weight", func(c *Config) { c.Weight = -1 }, "weight"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -36,6 +51,39 @@ func TestConfigSaysWhatIsWrong(t *testing.T) {
 			_, err := Join(t.Context(), cfg)
 			wantError(t, err, leasehold.Invalid, test.says)
 		})
+	}
+}
+
+func noExport(context.Context, *Export) error { return nil }
+
+func noImport(context.Context, *Import) (func(leasehold.Lease), error) { return nil, nil }
+
+func noMover() *Mover { return &Mover{Export: noExport, Import: noImport} }
+
+// Others are told of an address that they can reach.
+func TestMoverAdvertises(t *testing.T) {
+	for listen, host := range map[string]string{"": "127.0.0.2", "0.0.0.0:0": "127.0.0.2", "127.0.0.1:0": "127.0.0.1"} {
+		given := noMover()
+		given.Listen = listen
+		cfg := Config{Namespace: testNamespace, Managers: []string{"manager:1"}, Addr: "127.0.0.2:8080", Mover: given}
+		if err := cfg.validate(); err != nil {
+			t.Fatal(err)
+		}
+		if err := cfg.listen(); err != nil {
+			t.Fatal(err)
+		}
+		if got, port, err := net.SplitHostPort(cfg.Mover.Advertise); err != nil || got != host || port == "0" {
+			t.Errorf("listens on %q and advertises %q: %v", listen, cfg.Mover.Advertise, err)
+		}
+		if cfg.Mover.IdleTimeout != 30*time.Second || cfg.Mover.StopTimeout != 5*time.Second || cfg.Mover.InstallTimeout != 5*time.Second {
+			t.Errorf("timeouts: %+v", cfg.Mover)
+		}
+		if given.Listener != nil || given.Advertise != "" {
+			t.Error("the caller's Mover was changed")
+		}
+		if err := cfg.Mover.Listener.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -35,7 +35,58 @@
 //  6. Use an owner name in one live process only. See [Config.Name].
 //  7. Call Close, and let it finish, so that the keys have a new owner at once.
 //     The keys of a server that dies without it wait until its leases have run
-//     out.
+//     out. Call it first and stop serving afterwards: with a [Mover] the server
+//     goes on serving each range until it has gone, with its state, to another.
+//
+// # Moving state
+//
+// Without more, the state of a range is lost when the range goes to another
+// owner: when one joins or leaves, or to balance the load. An owner with a [Mover]
+// hands it over to another that has one. The application writes two functions,
+// and the library moves the bytes.
+//
+//	func (s *server) export(ctx context.Context, out *owner.Export) error {
+//		... // out.Send everything in out.Range(), while requests go on
+//		if err := out.Stop(); err != nil { // from here on Check fails in the range
+//			return err
+//		}
+//		... // out.Send what has changed since it was sent
+//		return nil
+//	}
+//
+//	func (s *server) take(ctx context.Context, in *owner.Import) (func(leasehold.Lease), error) {
+//		for record, err := range in.Records() {
+//			... // set it aside
+//		}
+//		return func(lease leasehold.Lease) {
+//			... // put it in its place, stamped with lease.Generation
+//		}, nil
+//	}
+//
+// The range is served by its owner until Stop and by the next one after install,
+// and by nobody for the time in between: some round trips, and what the
+// application takes to send and install the rest. Until the next owner has
+// confirmed that it has all of the state, any failure leaves everything as it was,
+// and the leases with their generations too.
+//
+// What an application must do, besides the above:
+//
+//  8. Export only state that is stamped with the generation of the lease, see
+//     [Export.Generation]: what is older is from an earlier tenure.
+//  9. Read what it exports under the lock that requests hold from Check on (5),
+//     and after Stop send everything that has changed since it was sent. A server
+//     with little state may call Stop first and send all of it then.
+//  10. Keep imported state aside until install is called, and stamp it then.
+//
+// Both functions may be called for several ranges at once. One that fails, panics
+// or hangs fails its own move and nothing else; the log has the reason, on both
+// sides. Nothing of the library waits for them but Close, as long as its context
+// allows.
+//
+// State travels over gRPC connections between the owners, in plain text unless
+// [Mover.Credentials] say otherwise. A target lets in only what the leader has
+// announced. At most 64 ranges move to an owner at a time, and as many from it;
+// each has about 1 MiB under way at most.
 //
 // # Concurrency and cost
 //
@@ -52,7 +103,8 @@
 // lease: also of one that came and went, which Check may have found.
 //
 // An owner has a goroutine each for its machine, its callbacks and the sleep
-// detector, and two for each manager that it talks to.
+// detector, and two for each manager that it talks to. With a Mover it has a few
+// more, and some for each range that moves.
 //
 // # Time
 //

@@ -2,6 +2,7 @@ package owner_test
 
 import (
 	"context"
+	"encoding/binary"
 	"log"
 	"sync"
 	"time"
@@ -21,6 +22,7 @@ func Example() {
 		Managers:  []string{"10.0.0.1:7400", "10.0.0.2:7400", "10.0.0.3:7400"},
 		Addr:      "10.0.1.7:8080",
 		OnRevoke:  s.clear,
+		Mover:     &owner.Mover{Export: s.export, Import: s.take},
 	})
 	if err != nil {
 		log.Print(err)
@@ -30,6 +32,8 @@ func Example() {
 	if err := s.setOnline(leasehold.KeyOf("ann"), true); err != nil {
 		log.Print(err) // a caller would look for the owner again
 	}
+	// The ranges move to other servers, with who is online. Requests go on being
+	// served until Close has returned.
 	if err := o.Close(ctx); err != nil {
 		log.Print(err)
 	}
@@ -63,6 +67,54 @@ func (s *server) setOnline(key leasehold.Key, online bool) error {
 		return leasehold.NotOwner
 	}
 	return nil
+}
+
+// export sends who is online in a range to its next owner. It is little, so that
+// it need not be copied before the range is stopped.
+func (s *server) export(_ context.Context, out *owner.Export) error {
+	if err := out.Stop(); err != nil {
+		return err
+	}
+	for _, key := range s.online(out) {
+		if err := out.Send(binary.BigEndian.AppendUint64(nil, uint64(key))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// online returns who is, of those that are to be exported. Send may wait, so that
+// it is not called under the lock.
+func (s *server) online(out *owner.Export) []leasehold.Key {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var keys []leasehold.Key
+	for key, u := range s.users {
+		if u.online && out.Range().Contains(key) && u.generation == out.Generation(key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// take sets aside who is online in a range that comes, until it is ours.
+func (s *server) take(_ context.Context, in *owner.Import) (install func(leasehold.Lease), err error) {
+	var online []leasehold.Key
+	for record, err := range in.Records() {
+		if err != nil {
+			return nil, err
+		}
+		online = append(online, leasehold.Key(binary.BigEndian.Uint64(record)))
+	}
+	return func(lease leasehold.Lease) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, key := range online {
+			if lease.Range.Contains(key) {
+				s.users[key] = user{online: true, generation: lease.Generation}
+			}
+		}
+	}, nil
 }
 
 // clear frees the memory of what has ended. That is all it is for: generations

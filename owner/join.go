@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/driver"
 	"github.com/leasehold-dev/leasehold/internal/link"
+	"github.com/leasehold-dev/leasehold/internal/load"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
@@ -71,18 +72,33 @@ func newOwner(cfg Config, c *clock.Clock, d *clock.Detector) (*Owner, error) {
 	logger := cfg.Logger.With("namespace", cfg.Namespace, "owner", cfg.Name, "session", holder.Session.Short())
 	o := &Owner{
 		cfg: cfg, id: holder.Session, clock: c, detector: d,
-		callbacks: newCallbacks(&cfg, logger), notes: notes{logger: logger},
+		callbacks: newCallbacks(&cfg, logger), notes: notes{logger: logger}, meter: load.New(c.Now(), cfg.Load == LoadChecks),
 		joined: make(chan struct{}), refused: make(chan error, 1),
-		left: make(chan struct{}), done: make(chan struct{}),
+		parted: make(chan struct{}), left: make(chan struct{}), done: make(chan struct{}),
 	}
 	o.hearsay.expect(cfg.Managers)
-	m, err := machine.New(o.clock.Now(), machine.Config{Namespace: cfg.Namespace, Holder: holder, Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))})
+	mc := machine.Config{Namespace: cfg.Namespace, Holder: holder, Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))}
+	if cfg.Mover != nil {
+		if err := cfg.listen(); err != nil {
+			return nil, err
+		}
+		mc.Mover = cfg.Mover.Advertise
+	}
+	m, err := machine.New(o.clock.Now(), mc)
 	if err != nil {
+		if cfg.Mover != nil {
+			_ = cfg.Mover.Listener.Close() // nobody has heard of it
+		}
 		return nil, err
 	}
 	o.machine = newSession(m, o.detector)
 	o.holding.Store(&holding{until: mono.Instant(0), areas: newAreas(nil)})
 	o.ctx, o.cancel = context.WithCancel(context.Background())
+	if cfg.Mover != nil {
+		o.moves = newMigration(&cfg, o.id, logger,
+			func(e machine.Event) bool { return o.driver.Post(o.ctx, e) },
+			func() []leasehold.Lease { return o.holding.Load().areas.held })
+	}
 	o.driver = driver.New[machine.Event, machine.Action](o.clock, o.machine, inbox, o.act)
 	o.link = link.New(link.Config[leaseholdv1.HoldRequest, leaseholdv1.HoldResponse]{
 		Managers:    cfg.Managers,

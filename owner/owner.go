@@ -5,12 +5,15 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/driver"
 	"github.com/leasehold-dev/leasehold/internal/link"
+	"github.com/leasehold-dev/leasehold/internal/load"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
+	"github.com/leasehold-dev/leasehold/internal/mono"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -21,6 +24,7 @@ type Owner struct {
 	holding  atomic.Pointer[holding]
 	clock    *clock.Clock
 	detector *clock.Detector
+	meter    *load.Meter
 
 	cfg       Config
 	id        leasehold.Session
@@ -28,8 +32,10 @@ type Owner struct {
 	driver    *driver.Driver[machine.Event, machine.Action]
 	link      *link.Link[leaseholdv1.HoldRequest, leaseholdv1.HoldResponse]
 	callbacks *callbacks
+	moves     *migration // nil without a Mover
 	notes     notes
-	meter     meter
+	loads     loads
+	nonsense  complaints
 	hearsay   hearsay
 	unsettled context.CancelFunc // ends the search for our predecessor; nil if there is none
 
@@ -39,6 +45,7 @@ type Owner struct {
 
 	joined  chan struct{} // closed when the leader has accepted us
 	refused chan error    // gets why it never will
+	parted  chan struct{} // closed when there is nothing to move away any more
 	left    chan struct{} // closed when the leader has said goodbye
 	closing atomic.Bool
 	done    chan struct{} // closed when Close is through
@@ -52,35 +59,39 @@ type Owner struct {
 // The answer is about the moment of the call. To know that the key was held
 // throughout an operation, ask [Owner.Held] at its end.
 //
+// A check that succeeds counts as work, unless Config.Load says otherwise.
+//
 // Check takes no lock and does not allocate. It reads the clock, which is most
 // of what it costs, and searches an index.
 func (o *Owner) Check(key leasehold.Key) (Lease, bool) {
-	if l := o.find(key); l != nil && l.Generation != 0 {
-		return Lease{Lease: *l, Key: key}, true
+	l, now := o.find(key)
+	if l == nil || l.Generation == 0 {
+		return Lease{}, false
 	}
-	return Lease{}, false
+	o.meter.Count(now, key)
+	return Lease{Lease: *l, Key: key}, true
 }
 
 // Held reports whether the lease, as Check returned it, has been held on its
 // key without a gap ever since (CheckLeaseContinuous of Centrifuge). Once it is
 // false it stays false. It costs what Check costs.
 func (o *Owner) Held(lease Lease) bool {
-	l := o.find(lease.Key)
+	l, _ := o.find(lease.Key)
 	return l != nil && l.Generation == lease.Generation && l.Generation != 0
 }
 
-// find returns the area around key, nil if nothing is held.
+// find returns the area around key, nil if nothing is held, and the time.
 //
 // The order matters. What is held is read first: if its time has not come when
 // the clock is read after that, it had not come before. The detector is asked
 // last: if it has noticed no sleep until then, there was none before.
-func (o *Owner) find(key leasehold.Key) *leasehold.Lease {
+func (o *Owner) find(key leasehold.Key) (*leasehold.Lease, mono.Instant) {
 	h := o.holding.Load()
 	now := o.clock.Now()
 	if now >= h.until || o.detector.Epoch(now) != h.epoch {
-		return nil
+		return nil, now
 	}
-	return h.areas.find(key)
+	return h.areas.find(key), now
 }
 
 // Leases returns all leases that are held now, sorted by range. It copies them.
@@ -104,9 +115,14 @@ func (o *Owner) Session() leasehold.Session { return o.id }
 func (o *Owner) Done() <-chan struct{} { return o.done }
 
 // Close gives all leases back, waits until the leader has said goodbye, and
-// ends everything that Join started. From its beginning on no check succeeds.
-// It waits for the callbacks to learn that all is over, so they must not call
-// it.
+// ends everything that Join started. It waits for the callbacks to learn that
+// all is over, so they must not call it.
+//
+// With a Mover it first has all ranges moved to other owners, with their state.
+// Checks go on succeeding until each range has moved, and the server must go on
+// serving until Close has returned. Ranges that cannot be moved, or not before
+// the context is nearly over, are given back without their state. Without a
+// Mover, no check succeeds from the beginning on.
 //
 // If the context ends first, Close ends everything all the same and returns an
 // error: the keys then wait until the leases would have run out. A second call
@@ -132,15 +148,42 @@ func (o *Owner) Close(ctx context.Context) error {
 const opClose = "close"
 
 func (o *Owner) shutDown(ctx context.Context) error {
+	o.part(ctx)
 	o.driver.PostUrgent(o.ctx, machine.Leave{})
 	err := o.awaitGoodbye(ctx)
 	o.cancel()
 	o.running.Wait()
 	o.link.Close()
+	if o.moves != nil {
+		o.moves.close()
+		if slow := o.moves.await(ctx); err == nil {
+			err = slow
+		}
+	}
 	if slow := o.callbacks.stop(ctx); err == nil {
 		err = slow
 	}
 	return err
+}
+
+// part has everything moved away, and leaves some of the context's time for the
+// goodbye: a tenth, but not more than a second.
+func (o *Owner) part(ctx context.Context) {
+	if o.moves == nil || ctx.Err() != nil {
+		return
+	}
+	if end, bounded := ctx.Deadline(); bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, end.Add(-min(time.Second, time.Until(end)/10)))
+		defer cancel()
+	}
+	o.moves.part()
+	o.driver.PostUrgent(o.ctx, machine.Part{})
+	select {
+	case <-o.parted:
+	case <-ctx.Done():
+		o.notes.logger.Warn("not all ranges have been moved away in time: the state of the rest is lost", "leases", len(o.Leases()))
+	}
 }
 
 // awaitGoodbye waits until the leader knows that we are gone. Whatever becomes

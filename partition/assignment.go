@@ -36,6 +36,14 @@ func (a Assignment) Append(start leasehold.Key, owner leasehold.OwnerID) Assignm
 // OwnerAt returns the owner of k, "" if it is nobody's. It takes logarithmic
 // time.
 func (a Assignment) OwnerAt(k leasehold.Key) leasehold.OwnerID {
+	if i := a.index(k); i >= 0 {
+		return a[i].Owner
+	}
+	return ""
+}
+
+// index returns which slot k is in, or -1 if a is nil.
+func (a Assignment) index(k leasehold.Key) int {
 	lo, hi := 0, len(a) // the slot of k is before hi, and not before lo-1
 	for lo < hi {
 		mid := int(uint(lo+hi) / 2)
@@ -45,10 +53,7 @@ func (a Assignment) OwnerAt(k leasehold.Key) leasehold.OwnerID {
 			hi = mid
 		}
 	}
-	if lo == 0 {
-		return ""
-	}
-	return a[lo-1].Owner
+	return lo - 1
 }
 
 // All yields the slots in order, as ranges with their owners.

@@ -51,41 +51,60 @@ func (c Consistent) Assign(in Input) (Assignment, error) {
 	if err := ValidateInput(in); err != nil {
 		return nil, err
 	}
-	counts, err := c.counts(in)
+	counts, err := nodeCounts(c.Name(), c.VirtualNodes, in)
 	if err != nil {
 		return nil, err
 	}
 	return circle(in.Members, sortPoints(appendPoints(in.Members, counts))), nil
 }
 
-// counts returns the number of points of each member.
-func (c Consistent) counts(in Input) ([]int, error) {
-	if c.VirtualNodes < 0 || c.VirtualNodes > MaxVirtualNodes {
-		return nil, leasehold.Errorf("assign", leasehold.Invalid, c.Name(),
-			"%d virtual nodes, want 1 to %d, or 0 for %d", c.VirtualNodes, MaxVirtualNodes, DefaultVirtualNodes)
+// nodeCounts returns the number of points of each member on a circle, for a
+// policy with so many virtual nodes.
+func nodeCounts(policy string, nodes int, in Input) ([]int, error) {
+	if err := validateNodes(policy, nodes); err != nil {
+		return nil, err
 	}
-	nodes := c.VirtualNodes
 	if nodes == 0 {
 		nodes = DefaultVirtualNodes
-	}
-	counts, total := make([]int, len(in.Members)), 0
-	for i, m := range in.Members {
-		counts[i] = max(1, int(math.Round(float64(nodes)*m.Weight)))
-		if most := in.Limits.MaxPerOwner; most > 0 {
-			counts[i] = min(counts[i], max(1, most-1)) // the arc that goes round is two slots
-		}
-		total += counts[i]
 	}
 	// The arc that goes round is two slots, so that n points make up to n+1;
 	// but a single member has one slot however many points it has.
 	budget := max(1, in.Limits.maxRanges()-1)
-	if len(counts) > budget {
-		return nil, tooFewRanges(c.Name(), in, len(counts)+1)
+	if len(in.Members) > budget {
+		return nil, tooFewRanges(policy, in, len(in.Members)+1)
+	}
+	counts := make([]int, len(in.Members))
+	for i, m := range in.Members {
+		counts[i] = pieces(nodes, m)
+	}
+	limitCounts(counts, in.Limits.MaxPerOwner-1, budget)
+	return counts, nil
+}
+
+func validateNodes(policy string, nodes int) error {
+	if nodes < 0 || nodes > MaxVirtualNodes {
+		return leasehold.Errorf("assign", leasehold.Invalid, policy,
+			"%d virtual nodes, want 1 to %d, or 0 for %d", nodes, MaxVirtualNodes, DefaultVirtualNodes)
+	}
+	return nil
+}
+
+// pieces returns how many of something a member has, if one of weight 1 has n.
+func pieces(n int, m Member) int { return max(1, int(math.Round(float64(n)*m.Weight))) }
+
+// limitCounts lowers counts to at most perOwner each, unless that is negative,
+// and to a sum of at most budget. At least 1 of each remains.
+func limitCounts(counts []int, perOwner, budget int) {
+	total := 0
+	for i := range counts {
+		if perOwner >= 0 {
+			counts[i] = min(counts[i], max(1, perOwner))
+		}
+		total += counts[i]
 	}
 	if total > budget {
 		scale(counts, total, budget)
 	}
-	return counts, nil
 }
 
 // scale lowers counts, whose sum is total, to a sum of at most budget. One
@@ -114,11 +133,16 @@ func appendPoints(members []Member, counts []int) []point {
 	for m := range members {
 		prefix := append(append(text[:0], members[m].Owner...), '#')
 		for i := range counts[m] {
-			name := strconv.AppendInt(prefix, int64(i), 10)
-			points = append(points, point{leasehold.Key(xxhash.Sum64(name)), int32(m)})
+			points = append(points, point{pointKey(prefix, i), int32(m)})
 		}
 	}
 	return points
+}
+
+// pointKey is point i of the member whose name and "#" are prefix. It may write
+// behind prefix.
+func pointKey(prefix []byte, i int) leasehold.Key {
+	return leasehold.Key(xxhash.Sum64(strconv.AppendInt(prefix, int64(i), 10)))
 }
 
 // circle turns sorted points into slots. The slot of a point begins behind

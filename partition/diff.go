@@ -1,99 +1,75 @@
 package partition
 
 import (
+	"iter"
+	"math"
+	"math/bits"
+
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A Reassigned is a range that two assignments give to different owners.
+// Reassigned is a run of keys that two assignments give to different owners.
 type Reassigned struct {
 	leasehold.Range
 	From, To leasehold.OwnerID // "" is nobody
 }
 
-// Diff returns where two assignments differ, in order of the keys. Neighbours
-// that go the same way are one.
+// Diff returns what changes hands between two assignments, in the order of
+// keys. Neighbours that go from the same owner to the same owner are one. It
+// takes linear time.
 func Diff(from, to Assignment) []Reassigned {
 	var out []Reassigned
-	for start, i, j := leasehold.Key(0), 0, 0; ; {
-		i, j = from.at(start, i), to.at(start, j)
-		r := leasehold.Range{Start: start, Limit: firstLimit(from.limit(i), to.limit(j))}
-		if a, b := from.owner(i), to.owner(j); a != b {
-			if n := len(out); n > 0 && out[n-1].Limit == start && out[n-1].From == a && out[n-1].To == b {
-				out[n-1].Limit = r.Limit
-			} else {
-				out = append(out, Reassigned{r, a, b})
+	for r := range changes(from, to) {
+		if n := len(out); n > 0 {
+			if l := &out[n-1]; l.Range.Limit == r.Range.Start && l.From == r.From && l.To == r.To {
+				l.Range.Limit = r.Range.Limit
+				continue
 			}
 		}
-		if start = r.Limit; start == 0 {
-			return out
-		}
-	}
-}
-
-// Moved returns the share of all keys, 0 to 1, that have an owner in from and
-// another, or none, in to.
-func Moved(from, to Assignment) float64 {
-	var keys float64
-	for _, r := range Diff(from, to) {
-		if r.From != "" {
-			keys += float64(r.Size())
-		}
-	}
-	return keys / spaceSize
-}
-
-// With returns the assignment that gives r to owner and everything else to whom
-// a gives it.
-func (a Assignment) With(r leasehold.Range, owner leasehold.OwnerID) Assignment {
-	out := make(Assignment, 0, len(a)+2)
-	for i := range max(1, len(a)) {
-		part := leasehold.Range{Start: 0, Limit: a.limit(i)}
-		if len(a) > 0 {
-			part.Start = a[i].Start
-		}
-		in, overlaps := part.Intersect(r)
-		if !overlaps || in.Start > part.Start {
-			out = out.Append(part.Start, a.owner(i))
-		}
-		if overlaps {
-			out = out.Append(in.Start, owner)
-			if in.Limit != part.Limit {
-				out = out.Append(in.Limit, a.owner(i))
-			}
-		}
+		out = append(out, r)
 	}
 	return out
 }
 
-// at returns the slot of k, which is i or a later one.
-func (a Assignment) at(k leasehold.Key, i int) int {
-	for i+1 < len(a) && a[i+1].Start <= k {
-		i++
+// Moved returns the share of all keys, 0 to 1, that have an owner in from and
+// another one, or none, in to: whose state must move, or is lost.
+func Moved(from, to Assignment) float64 {
+	keys, more := uint64(0), uint64(0)
+	for r := range changes(from, to) {
+		if r.From == "" {
+			continue
+		}
+		if keys, more = bits.Add64(keys, r.Range.Size(), 0); more > 0 {
+			return 1 // all keys are one more than fit
+		}
 	}
-	return i
+	return math.Ldexp(float64(keys), -64)
 }
 
-func (a Assignment) owner(i int) leasehold.OwnerID {
-	if i >= len(a) {
-		return ""
+// changes yields what changes hands, cut at the bounds of either assignment.
+func changes(from, to Assignment) iter.Seq[Reassigned] {
+	from, to = from.orNobody(), to.orNobody()
+	return func(yield func(Reassigned) bool) {
+		for i, j := 0, 0; i < len(from) && j < len(to); {
+			a, b := from.rangeAt(i), to.rangeAt(j)
+			both, _ := a.Intersect(b)
+			if from[i].Owner != to[j].Owner && !yield(Reassigned{both, from[i].Owner, to[j].Owner}) {
+				return
+			}
+			if a.Last() == both.Last() {
+				i++
+			}
+			if b.Last() == both.Last() {
+				j++
+			}
+		}
 	}
-	return a[i].Owner
 }
 
-func (a Assignment) limit(i int) leasehold.Key {
-	if i+1 >= len(a) {
-		return 0
+// orNobody returns a, or for nil what it stands for.
+func (a Assignment) orNobody() Assignment {
+	if len(a) == 0 {
+		return Assignment{{}}
 	}
-	return a[i+1].Start
-}
-
-// firstLimit is the lower one of two limits; 0 is the end of the key space.
-func firstLimit(a, b leasehold.Key) leasehold.Key {
-	switch {
-	case a == 0:
-		return b
-	case b == 0:
-		return a
-	}
-	return min(a, b)
+	return a
 }

@@ -1,18 +1,31 @@
 // Package partition decides which owner should have which keys.
 //
 // A [Policy] is a pure function from an [Input] (who the owners are, what they
-// have now, what limits hold) to an [Assignment] of the whole key space. It
-// only says what is wanted. The manager recalls and grants leases until the
-// table matches, and a range is never granted before it is free, so a policy
-// can make a service slow or unbalanced but never unsafe.
+// have now, what the keys cost, what limits hold) to an [Assignment] of the
+// whole key space. It only says what is wanted. The manager recalls and grants
+// leases until the table matches, and a range is never granted before it is
+// free, so a policy can make a service slow or unbalanced but never unsafe.
 //
-// The policies here:
+// The policies here, which [ByName] finds by their names:
 //
-//   - [Consistent]: consistent hashing with virtual nodes (Centrifuge 2).
-//     It moves the fewest keys when owners come and go.
-//   - [Even]: equal slices in the order of the owners' names. It is easy to
-//     predict and moves most keys when owners come and go.
-//   - [Static]: an assignment that was fixed by hand.
+//	name        what it is good for                  when owners come and go     ranges per owner   by load
+//	balanced    everything; the default              only what must move         16, up to 64       yes, in few keys
+//	adaptive    the papers' rule, to compare with    only what must move         64                 yes, in small steps
+//	consistent  who has what follows from the        only what must move         64                 no
+//	            names alone, in any language
+//	even        tests: one can tell who has what     most keys move              1                  no
+//	static      fixed by hand                        keys wait for their owner   as given           no
+//
+// [Balanced] evens out load by the measured [Loads], with splits and merges,
+// within a budget of keys. [Adaptive] gives and takes virtual nodes (Centrifuge
+// 2.1.2). [Consistent] is consistent hashing with virtual nodes, and [Even]
+// equal slices (PRS 4.1). [Static] is an assignment fixed beforehand. For 1,000
+// owners, Consistent takes about 4 ms, Adaptive 20, and Balanced 15 with a
+// quarter of a million cells; each comment says more.
+//
+// On keys whose popularity is Zipf's with alpha 0.8, as in PRS 7.3, and 250
+// owners whose highest load is 1.77 times the mean, Balanced comes to 1.10 times
+// the mean in one decision that moves 0.9 % of the keys.
 //
 // To write another:
 //
@@ -22,7 +35,9 @@
 //  2. Assign must neither change nor keep its input.
 //  3. Build the result with [Assignment.Append], which keeps it canonical.
 //  4. Assign must give every key to a member, if there is one, unless leaving
-//     keys to nobody is the purpose.
+//     keys to nobody is the purpose; then it is [Partial].
+//  5. What moves for the sake of balance is no more than Input.Budget, and loads
+//     that differ by chance from one measurement to the next move nothing.
 //
-// Whoever calls a policy passes the result through [Validate] before use.
+// Whoever calls a policy does so through [Apply], which checks the result.
 package partition

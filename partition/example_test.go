@@ -7,6 +7,43 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
+// One key costs its owner as much as all others together. The owner keeps it,
+// and the others take what is beside it.
+func ExampleBalanced() {
+	in := partition.Input{
+		Members: []partition.Member{
+			{Owner: "alpha", Weight: 1},
+			{Owner: "beta", Weight: 1},
+			{Owner: "gamma", Weight: 1},
+		},
+		Current: partition.Assignment{
+			{Start: 0x0000000000000000, Owner: "alpha"},
+			{Start: 0x4000000000000000, Owner: "beta"},
+			{Start: 0x8000000000000000, Owner: "gamma"},
+		},
+		Loads: partition.Loads{
+			Cells: []partition.Cell{{Range: leasehold.All, Rate: 2000}},
+			Hot:   []partition.HotKey{{Key: 0x6000000000000000, Rate: 1000}},
+		},
+		Budget: 1,
+	}
+	wanted, err := partition.Apply(partition.Balanced{Ranges: 1}, in)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, r := range partition.Diff(in.Current, wanted) {
+		fmt.Printf("%v goes from %s to %s\n", r.Range, r.From, r.To)
+	}
+	for r := range wanted.Ranges("beta") {
+		fmt.Println("beta keeps", r)
+	}
+	// Output:
+	// 4000000000000000-6000000000000000 goes from beta to alpha
+	// 6000000000000001-8000000000000000 goes from beta to alpha
+	// beta keeps 6000000000000000-6000000000000001
+}
+
 func ExampleConsistent() {
 	in := partition.Input{Members: []partition.Member{
 		{Owner: "alpha", Weight: 1},

@@ -82,7 +82,8 @@ type Input struct {
 
 // ValidateInput reports what is wrong with in: members that are out of order
 // or twice there, a bad name or weight, a negative limit, a current assignment
-// that is not canonical, loads or a budget out of bounds. Every policy of this package calls it first.
+// that is not canonical, loads or a budget out of bounds. Every policy of this
+// package calls it first.
 func ValidateInput(in Input) error {
 	if err := validateMembers(in.Members); err != nil {
 		return err

@@ -183,7 +183,9 @@ func TestValidateInput(t *testing.T) {
 
 // allPolicies returns one of each, none of which fails on a small input.
 func allPolicies() []partition.Policy {
-	return []partition.Policy{partition.Consistent{}, partition.Even{}, partition.Static{Slots: quarters}}
+	return []partition.Policy{
+		partition.Adaptive{}, partition.Balanced{}, partition.Consistent{}, partition.Even{}, partition.Static{Slots: quarters},
+	}
 }
 
 func TestPolicyNames(t *testing.T) {
@@ -191,7 +193,7 @@ func TestPolicyNames(t *testing.T) {
 	for _, p := range allPolicies() {
 		names = append(names, p.Name())
 	}
-	if got := strings.Join(names, " "); got != "consistent even static" {
+	if got := strings.Join(names, " "); got != "adaptive balanced consistent even static" {
 		t.Errorf("names are %q; configurations refer to them", got)
 	}
 }

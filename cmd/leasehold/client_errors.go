@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -25,8 +26,10 @@ func (c *client) whereToLook() string {
 
 // explain adds to a manager's refusal what to do about it.
 func (c *client) explain(err error) error {
+	var ours *leasehold.Error
 	switch {
-	case leasehold.KindOf(err) == leasehold.NotFound && c.namespace != "" && !strings.Contains(err.Error(), "namespace create"):
+	case errors.As(err, &ours) && ours.Kind == leasehold.NotFound && ours.Subject == c.namespace && c.namespace != "" &&
+		!strings.Contains(err.Error(), "namespace create"):
 		err = advised(err, createIt(c.namespace))
 	case grpcstatus.Code(err) == codes.Unimplemented:
 		err = advised(err, "What answers there is no manager of this version. Managers listen on port 7400 unless told otherwise.")

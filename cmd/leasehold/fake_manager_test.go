@@ -19,7 +19,7 @@ import (
 )
 
 // A fakeManager answers as a manager would whose namespaces all have the same
-// two owners and the same past. Its namespaces can be changed.
+// owners and the same past. Its namespaces can be changed.
 type fakeManager struct {
 	leaseholdv1.UnimplementedAdminServiceServer
 	addr string
@@ -27,8 +27,10 @@ type fakeManager struct {
 	// is nil, with the caller.
 	events  []*leaseholdv1.WatchResponse
 	failure error
+	alone   bool // nobody can take anything, and nothing is on its way
 
 	mu         sync.Mutex
+	orders     fakeOrders
 	namespaces []*leaseholdv1.NamespaceConfig
 	requests   []string // the methods that were called
 }
@@ -103,7 +105,7 @@ func (f *fakeManager) GetStatus(context.Context, *leaseholdv1.GetStatusRequest) 
 	}
 	for i, n := range f.namespaces {
 		s := &leaseholdv1.NamespaceStatus{
-			Name: n.GetName(), Ready: true, Lsn: 1234, NewestGeneration: 1 << 60, Owners: 2, Ranges: 128, Vacant: 1, Lookups: 7,
+			Name: n.GetName(), Ready: true, Lsn: 1234, NewestGeneration: 1 << 60, Owners: 2, Ranges: 128, Vacant: 1, Lookups: 7, Moves: 2,
 		}
 		if i > 0 {
 			s = &leaseholdv1.NamespaceStatus{Name: n.GetName(), Problem: "loading its table"}
@@ -165,13 +167,6 @@ func holder(name string) *leaseholdv1.Holder {
 	return &leaseholdv1.Holder{Owner: name, Session: session, Addr: name + ":8080", Weight: 1}
 }
 
-func (f *fakeManager) ListOwners(_ context.Context, r *leaseholdv1.ListOwnersRequest) (*leaseholdv1.ListOwnersResponse, error) {
-	return &leaseholdv1.ListOwnersResponse{Lsn: 1234, Owners: []*leaseholdv1.OwnerStatus{
-		{Holder: holder("server-2"), State: leaseholdv1.OwnerState_OWNER_STATE_SILENT, Leases: 63, Share: 0.495, Patience: int64(4200 * time.Millisecond)},
-		{Holder: holder("server-1"), State: leaseholdv1.OwnerState_OWNER_STATE_MEMBER, Leases: 64, Share: 0.5, Load: 1234.5, Patience: int64(11 * time.Second)},
-	}}, f.check(r.GetNamespace())
-}
-
 // heldRanges is the table: server-1 has the lower half, server-2 a quarter, and
 // nobody the rest.
 func heldRanges() []*leaseholdv1.HeldRange {
@@ -210,11 +205,13 @@ func (f *fakeManager) LookupKey(_ context.Context, r *leaseholdv1.LookupKeyReque
 // past is what happened to the keys of server-2.
 func past() []*leaseholdv1.HistoryEntry {
 	lease := &leaseholdv1.Lease{Start: 1 << 63, Limit: 3 << 62, Generation: 42}
+	moved := &leaseholdv1.Lease{Start: 1 << 63, Limit: 3 << 62, Generation: 43}
 	before := &leaseholdv1.Lease{Start: 1 << 63, Generation: 17}
 	at := func(second int) *timestamppb.Timestamp {
 		return timestamppb.New(time.Date(2026, 11, 15, 10, 20, second, 5e8, time.UTC))
 	}
 	return []*leaseholdv1.HistoryEntry{
+		{Lsn: 1202, At: at(32), Kind: leaseholdv1.ChangeKind_CHANGE_KIND_MOVED, Lease: moved, Holder: holder("server-3"), From: holder("server-2")},
 		{Lsn: 1201, At: at(31), Kind: leaseholdv1.ChangeKind_CHANGE_KIND_GRANTED, Lease: lease, Holder: holder("server-2")},
 		{Lsn: 1200, At: at(30), Kind: leaseholdv1.ChangeKind_CHANGE_KIND_VACATED, Lease: before, Holder: holder("server-1"), Cause: leaseholdv1.Cause_CAUSE_EXPIRED},
 	}

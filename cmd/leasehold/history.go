@@ -75,7 +75,7 @@ type historyDocument struct {
 type changeDocument struct {
 	LSN        uint64 `json:"lsn"`
 	At         string `json:"at,omitempty"` // RFC 3339
-	Kind       string `json:"kind"`         // granted or vacated
+	Kind       string `json:"kind"`         // granted, vacated or moved
 	Start      string `json:"start"`
 	Limit      string `json:"limit"` // 0000000000000000: the end of the key space
 	Generation string `json:"generation"`
@@ -83,6 +83,7 @@ type changeDocument struct {
 	Session    string `json:"session"`
 	Addr       string `json:"addr"`
 	Cause      string `json:"cause,omitempty"` // of a change that vacates
+	From       string `json:"from,omitempty"`  // of a change that moves: who had it
 
 	at   time.Time
 	keys leasehold.Range
@@ -93,7 +94,7 @@ func changeJSON(e *leaseholdv1.HistoryEntry) changeDocument {
 	d := changeDocument{
 		LSN: e.GetLsn(), Kind: enumText(e.GetKind(), "CHANGE_KIND_"),
 		Start: keys.Start.String(), Limit: keys.Limit.String(), Generation: decimal(e.GetLease().GetGeneration()),
-		Owner: h.GetOwner(), Session: hex.EncodeToString(h.GetSession()), Addr: h.GetAddr(), keys: keys,
+		Owner: h.GetOwner(), Session: hex.EncodeToString(h.GetSession()), Addr: h.GetAddr(), From: e.GetFrom().GetOwner(), keys: keys,
 	}
 	if e.GetAt() != nil {
 		d.at = e.GetAt().AsTime()
@@ -135,8 +136,20 @@ func (d changeDocument) what() string {
 		return fmt.Sprintf("%s: %s", bad(d.Kind), d.Cause)
 	case d.Kind == "granted":
 		return good(d.Kind)
+	case d.Kind == "moved" && d.From == d.Owner:
+		return good(d.Kind) + " into one lease"
+	case d.Kind == "moved":
+		return good(d.Kind) + " from " + orDash(d.From)
 	}
 	return d.Kind
+}
+
+// ownerText names whose change it is; of a move, whom the range has gone to.
+func (d changeDocument) ownerText() string {
+	if d.Kind == "moved" && d.From != d.Owner {
+		return "to " + orDash(d.Owner)
+	}
+	return orDash(d.Owner)
 }
 
 // timeText writes a time in the reader's own time zone.

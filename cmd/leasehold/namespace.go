@@ -106,6 +106,11 @@ type namespaceDocument struct {
 	VirtualNodes uint32         `json:"virtualNodes,omitempty"`
 	Static       []slotDocument `json:"static,omitempty"`
 	MaxOwners    uint32         `json:"maxOwners"`
+
+	Churn            float64 `json:"churn"` // the share of the keys that may move in a minute for the sake of balance
+	RebalanceSeconds float64 `json:"rebalanceSeconds"`
+	Moves            uint32  `json:"moves"` // of an owner at a time
+	MoveTimeout      float64 `json:"moveTimeoutSeconds"`
 }
 
 // A slotDocument gives the keys from start on to an owner; "" is nobody.
@@ -123,6 +128,11 @@ func namespaceJSON(n *leaseholdv1.NamespaceConfig) namespaceDocument {
 		Policy:       n.GetPolicy(),
 		VirtualNodes: n.GetVirtualNodes(),
 		MaxOwners:    n.GetMaxOwners(),
+
+		Churn:            n.GetChurn(),
+		RebalanceSeconds: time.Duration(n.GetRebalance()).Seconds(),
+		Moves:            n.GetMoves(),
+		MoveTimeout:      time.Duration(n.GetMoveTimeout()).Seconds(),
 	}
 	for _, s := range n.GetStatic() {
 		d.Static = append(d.Static, slotDocument{Start: keyText(s.GetStart()), Owner: s.GetOwner()})

@@ -13,18 +13,23 @@ import (
 )
 
 const createHelp = `Creates a namespace. What no flag says gets its default: leases of 10 s, renewed
-every quarter of that, a drift bound of 1.20, consistent hashing with 64 virtual
-nodes per owner, and at most 4,096 owners.
+every quarter of that, a drift bound of 1.20, the policy balanced, which moves at
+most 9 % of the keys in a minute, and at most 4,096 owners.
 
 A shorter lease means that the keys of a server that dies are unavailable for a
 shorter time, and more messages. The drift bound is by how much the rates of two
 clocks may differ; too low a bound is unsafe.
 
+The policy decides who gets which keys: "leasehold policy list" says what there is.
+For the sake of balance it moves at most --churn of the keys in a minute; keys
+whose owner has gone are not counted.
+
 A namespace that existed before goes on with its generations where they ended,
 so that tokens of its former life are never valid again.`
 
 const createExample = `  leasehold namespace create presence
-  leasehold namespace create presence --lease 5s --virtual-nodes 128
+  leasehold namespace create presence --lease 5s --churn 0.02
+  leasehold namespace create presence --policy consistent --virtual-nodes 128
   leasehold namespace create presence --preset paper    # 60 s leases, as in Centrifuge`
 
 func newNamespaceCreateCommand() *cobra.Command {

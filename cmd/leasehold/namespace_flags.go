@@ -31,6 +31,10 @@ type namespaceOptions struct {
 	virtualNodes uint32
 	static       string
 	maxOwners    uint32
+	churn        float64
+	rebalance    time.Duration
+	moves        uint32
+	moveTimeout  time.Duration
 }
 
 func addNamespaceFlags(cmd *cobra.Command) *namespaceOptions {
@@ -40,14 +44,18 @@ func addNamespaceFlags(cmd *cobra.Command) *namespaceOptions {
 	f.DurationVar(&o.lease, "lease", 0, "how long a lease lasts (default 10s)")
 	f.DurationVar(&o.renew, "renew", 0, "how often owners renew (default a quarter of the lease)")
 	f.Float64Var(&o.drift, "drift", 0, "by how much the rates of two clocks may differ (default 1.2)")
-	f.StringVar(&o.policy, "policy", "", "how keys are divided: consistent, even or static (default consistent)")
-	f.Uint32Var(&o.virtualNodes, "virtual-nodes", 0, "for consistent: points per owner of weight 1 (default 64)")
+	f.StringVar(&o.policy, "policy", "", fmt.Sprintf("how keys are divided: %s (default %s)", strings.Join(partition.Names(), ", "), partition.DefaultName))
+	f.Uint32Var(&o.virtualNodes, "virtual-nodes", 0, "for consistent and adaptive: points per owner of weight 1 (default 64)")
 	f.StringVar(&o.static, "static", "", "for static: a `file` with lines START OWNER, START a key of 16 hexadecimal digits,\nsorted, from 0000000000000000 on; without an owner nobody gets the keys")
 	f.Uint32Var(&o.maxOwners, "max-owners", 0, "how many owners may be connected (default 4096)")
+	f.Float64Var(&o.churn, "churn", 0, "the `share` of the keys that may move in a minute for the sake of balance, up to 1 (default 0.09)")
+	f.DurationVar(&o.rebalance, "rebalance", 0, "how often the policy looks at the loads (default 10s)")
+	f.Uint32Var(&o.moves, "moves", 0, "how many ranges an owner sends, and takes in, at a time (default 4)")
+	f.DurationVar(&o.moveTimeout, "move-timeout", 0, "how long a move may make no progress (default 1m)")
 	cmd.Flags().AddFlagSet(f)
 	// The names are those of flags just added, the only thing that can go wrong.
 	_ = cmd.RegisterFlagCompletionFunc("preset", cobra.FixedCompletions([]string{"paper", "default"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions([]string{"consistent", "even", "static"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(partition.Names(), cobra.ShellCompDirectiveNoFileComp))
 	return o
 }
 
@@ -63,13 +71,55 @@ func (o *namespaceOptions) something() error {
 
 // apply changes a configuration to what the flags say.
 func (o *namespaceOptions) apply(n *leaseholdv1.NamespaceConfig) error {
+	if err := o.positive(); err != nil {
+		return err
+	}
 	if err := o.applyTiming(n); err != nil {
 		return err
 	}
 	if o.flags.Changed("max-owners") {
 		n.MaxOwners = o.maxOwners
 	}
+	o.applyMoving(n)
 	return o.applyPolicy(n)
+}
+
+// positive refuses zeros, which would be taken for what is usual.
+func (o *namespaceOptions) positive() error {
+	for _, f := range []struct {
+		flag  string
+		value float64
+	}{
+		{"lease", float64(o.lease)},
+		{"renew", float64(o.renew)},
+		{"drift", o.drift},
+		{"virtual-nodes", float64(o.virtualNodes)},
+		{"churn", o.churn},
+		{"rebalance", float64(o.rebalance)},
+		{"moves", float64(o.moves)},
+		{"move-timeout", float64(o.moveTimeout)},
+	} {
+		if o.flags.Changed(f.flag) && !(f.value > 0) {
+			return fmt.Errorf("--%s: want more than 0; leave it out for what is usual", f.flag)
+		}
+	}
+	return nil
+}
+
+// applyMoving changes how much is moved, and how.
+func (o *namespaceOptions) applyMoving(n *leaseholdv1.NamespaceConfig) {
+	if o.flags.Changed("churn") {
+		n.Churn = o.churn
+	}
+	if o.flags.Changed("rebalance") {
+		n.Rebalance = int64(o.rebalance)
+	}
+	if o.flags.Changed("moves") {
+		n.Moves = o.moves
+	}
+	if o.flags.Changed("move-timeout") {
+		n.MoveTimeout = int64(o.moveTimeout)
+	}
 }
 
 func (o *namespaceOptions) applyTiming(n *leaseholdv1.NamespaceConfig) error {
@@ -87,11 +137,6 @@ func (o *namespaceOptions) applyTiming(n *leaseholdv1.NamespaceConfig) error {
 		preset(protocol.PaperTiming())
 	default:
 		return fmt.Errorf("--preset %q: want paper or default", o.preset)
-	}
-	for flag, value := range map[string]float64{"lease": float64(o.lease), "renew": float64(o.renew), "drift": o.drift, "virtual-nodes": float64(o.virtualNodes)} {
-		if o.flags.Changed(flag) && value <= 0 {
-			return fmt.Errorf("--%s: want more than 0; leave it out for what is usual", flag)
-		}
 	}
 	if o.flags.Changed("lease") {
 		n.Timing.Lease, n.Timing.Renew = int64(o.lease), 0

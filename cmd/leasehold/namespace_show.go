@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/partition"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -56,6 +57,11 @@ func (c *client) showNamespace(ctx context.Context, name string) error {
 	return c.print(shown, shown.text)
 }
 
+// looksAtLoad reports whether the policy goes by what owners report.
+func (d namespaceDocument) looksAtLoad() bool {
+	return d.Policy == partition.Balanced{}.Name() || d.Policy == partition.Adaptive{}.Name()
+}
+
 func (n namespaceShown) text() string {
 	lines := []entry{{"namespace", heading(shown(n.Name))}}
 	if s := n.Status; s != nil {
@@ -70,7 +76,12 @@ func (n namespaceShown) text() string {
 	lines = append(lines,
 		entry{"lease", fmt.Sprintf("%s, renewed every %s", seconds(n.LeaseSeconds), seconds(n.RenewSeconds))},
 		entry{"drift", fmt.Sprintf("clocks may differ in rate by a factor of %.4g", n.Drift)},
-		entry{"policy", n.policyText()},
+		entry{"policy", n.policyText()})
+	if n.looksAtLoad() {
+		lines = append(lines, entry{"balance", fmt.Sprintf("at most %s of the keys move in a minute, looked at every %s", percent(n.Churn), seconds(n.RebalanceSeconds))})
+	}
+	lines = append(lines,
+		entry{"moves", fmt.Sprintf("%d of an owner at a time, given up after %s without progress", n.Moves, seconds(n.MoveTimeout))},
 		entry{"max owners", grouped(uint64(n.MaxOwners))})
 	text := facts(lines)
 	if len(n.Static) == 0 {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -21,8 +22,12 @@ that are waited for. The states are:
   waiting  another session has its name: it gets nothing until that one is gone
   silent   it holds leases and has not spoken to this leader: it is waited for
 
-Load is what the owner counts per second, if it counts anything. Patience is for how long an owner may still be silent before its keys go to
-others.`
+A member that is draining gets no keys, because an operator wants it so; one that
+is leaving wants it so itself, and ends when its keys have moved.
+
+Load is the work per second that the owner last reported. Moves are under way to
+it (in) and from it (out), if it can move state at all. Patience is for
+how long it may still be silent before its keys go to others.`
 
 func newOwnersCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -70,6 +75,12 @@ type ownerDocument struct {
 	Share    float64 `json:"share"` // of the key space, 0 to 1
 	Load     float64 `json:"load"`  // work per second, as the owner counts it
 	Patience float64 `json:"patienceSeconds"`
+
+	Draining   bool   `json:"draining"`   // an operator wants it to hold nothing
+	Leaving    bool   `json:"leaving"`    // it wants to leave, when its keys have moved
+	MovesState bool   `json:"movesState"` // it can move state
+	MovesIn    uint32 `json:"movesIn"`    // under way
+	MovesOut   uint32 `json:"movesOut"`
 }
 
 func ownerJSON(o *leaseholdv1.OwnerStatus) ownerDocument {
@@ -78,6 +89,8 @@ func ownerJSON(o *leaseholdv1.OwnerStatus) ownerDocument {
 		Owner: h.GetOwner(), Session: hex.EncodeToString(h.GetSession()), Addr: h.GetAddr(), Weight: h.GetWeight(),
 		State: enumText(o.GetState(), "OWNER_STATE_"), Leases: o.GetLeases(), Share: o.GetShare(), Load: o.GetLoad(),
 		Patience: time.Duration(o.GetPatience()).Seconds(),
+		Draining: o.GetDraining(), Leaving: o.GetParting(), MovesState: o.GetMovesState(),
+		MovesIn: o.GetMovesIn(), MovesOut: o.GetMovesOut(),
 	}
 }
 
@@ -87,20 +100,39 @@ func (d ownersDocument) text() string {
 	}
 	var rows [][]string
 	for _, o := range d.Owners {
-		state := o.State
-		switch state {
-		case "member":
-			state = good(state)
-		case "silent", "waiting":
-			state = bad(state)
-		}
 		rows = append(rows, []string{
-			shown(o.Owner), orDash(o.Addr), state, grouped(uint64(o.Leases)), percent(o.Share), load(o.Load), seconds(o.Patience), shortSession(o.Session),
+			shown(o.Owner), orDash(o.Addr), o.stateText(), fmt.Sprintf("%g", o.Weight), grouped(uint64(o.Leases)), percent(o.Share), load(o.Load),
+			o.movesText(), seconds(o.Patience), shortSession(o.Session),
 		})
 	}
 	return tableText([]column{
-		left("OWNER"), left("ADDRESS"), left("STATE"), number("LEASES"), number("SHARE"), number("LOAD"), number("PATIENCE"), left("SESSION"),
+		left("OWNER"), left("ADDRESS"), left("STATE"), number("WEIGHT"), number("LEASES"), number("SHARE"), number("LOAD"),
+		left("MOVES"), number("PATIENCE"), left("SESSION"),
 	}, rows)
+}
+
+func (o ownerDocument) stateText() string {
+	switch {
+	case o.State == "silent" || o.State == "waiting":
+		return bad(o.State)
+	case o.Leaving:
+		return "leaving"
+	case o.Draining:
+		return "draining"
+	case o.State == "member":
+		return good(o.State)
+	}
+	return o.State
+}
+
+func (o ownerDocument) movesText() string {
+	switch {
+	case !o.MovesState:
+		return "cannot"
+	case o.MovesIn == 0 && o.MovesOut == 0:
+		return "-"
+	}
+	return fmt.Sprintf("%d in, %d out", o.MovesIn, o.MovesOut)
 }
 
 // load is what an owner counts per second; nothing if it does not.

@@ -103,10 +103,10 @@ func newRootCommand() *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(explainFlagError)
 	root.SetHelpCommand(newHelpCommand())
-	addGroup(root, "run", "Run", newDemoCommand(), newManagerCommand(), newSimCommand())
+	addGroup(root, "run", "Run", newDemoCommand(), newManagerCommand(), newSimCommand(), newPolicyCommand())
 	addGroup(root, "see", "See what is going on", newStatusCommand(), newOwnersCommand(), newRangesCommand(),
-		newLookupCommand(), newHistoryCommand(), newWatchCommand())
-	addGroup(root, "change", "Change things", newNamespaceCommand(), newMemberCommand())
+		newLookupCommand(), newHistoryCommand(), newMovesCommand(), newWatchCommand())
+	addGroup(root, "change", "Change things", newNamespaceCommand(), newDrainCommand(), newMoveCommand(), newRebalanceCommand(), newMemberCommand())
 	addGroup(root, "other", "Other", newVersionCommand())
 	root.AddCommand(newDemoManagerCommand(), newDemoOwnerCommand())
 	root.SetCompletionCommandGroupID("other")

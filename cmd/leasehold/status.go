@@ -64,20 +64,21 @@ type statusDocument struct {
 type namespaceStatusDocument struct {
 	Name             string `json:"name"`
 	Ready            bool   `json:"ready"`
-	Problem          string `json:"problem,omitempty"`
+	Problem          string `json:"problem,omitempty"` // why it is not ready, or what is wrong all the same
 	LSN              uint64 `json:"lsn"`
 	NewestGeneration string `json:"newestGeneration"`
 	Owners           uint32 `json:"owners"`
 	Ranges           uint32 `json:"ranges"`
 	Vacant           uint32 `json:"vacant"`
 	Lookups          uint32 `json:"lookups"`
+	Moves            uint32 `json:"moves"` // of state, under way
 }
 
 func namespaceStatusJSON(n *leaseholdv1.NamespaceStatus) namespaceStatusDocument {
 	return namespaceStatusDocument{
 		Name: n.GetName(), Ready: n.GetReady(), Problem: n.GetProblem(), LSN: n.GetLsn(),
 		NewestGeneration: decimal(n.GetNewestGeneration()), Owners: n.GetOwners(), Ranges: n.GetRanges(),
-		Vacant: n.GetVacant(), Lookups: n.GetLookups(),
+		Vacant: n.GetVacant(), Lookups: n.GetLookups(), Moves: n.GetMoves(),
 	}
 }
 
@@ -105,17 +106,20 @@ func (d statusDocument) text() string {
 	for _, n := range d.Namespaces {
 		rows = append(rows, []string{
 			shown(n.Name), grouped(uint64(n.Owners)), grouped(uint64(n.Ranges)), grouped(uint64(n.Vacant)),
-			grouped(uint64(n.Lookups)), grouped(n.LSN), n.NewestGeneration, n.readyText(),
+			grouped(uint64(n.Moves)), grouped(uint64(n.Lookups)), grouped(n.LSN), n.NewestGeneration, n.readyText(),
 		})
 	}
 	return text + tableText([]column{
-		left("NAMESPACE"), number("OWNERS"), number("RANGES"), number("VACANT"), number("LOOKUPS"),
+		left("NAMESPACE"), number("OWNERS"), number("RANGES"), number("VACANT"), number("MOVES"), number("LOOKUPS"),
 		number("LSN"), number("GENERATION"), left("READY"),
 	}, rows)
 }
 
 func (d namespaceStatusDocument) readyText() string {
-	if d.Ready {
+	switch {
+	case d.Ready && d.Problem != "":
+		return good("yes") + ", but " + bad(shown(d.Problem))
+	case d.Ready:
 		return good("yes")
 	}
 	return bad("no") + ": " + orDash(d.Problem)

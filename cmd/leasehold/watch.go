@@ -17,8 +17,8 @@ import (
 )
 
 const watchHelp = `Prints what happens, as it happens, one event on a line, until it is interrupted
-with Ctrl-C: leases that are granted and that end, owners that join, leaders that
-change. It begins now; "leasehold history" tells what was before.
+with Ctrl-C: leases that are granted, that end and that move, owners that join,
+leaders that change. It begins now; "leasehold history" tells what was before.
 
 If the manager that is asked goes away, another one is asked. What happened in
 between is not shown: with --json, and on the terminal, a line says so.`
@@ -163,7 +163,7 @@ func (e eventDocument) text() string {
 	switch {
 	case e.Change != nil:
 		c := e.Change
-		words = append(words, fmt.Sprintf("lsn %d", c.LSN), c.what(), orDash(c.Owner), c.keys.String()+"@"+c.Generation)
+		words = append(words, fmt.Sprintf("lsn %d", c.LSN), c.what(), c.ownerText(), c.keys.String()+"@"+c.Generation)
 	case e.Note != nil:
 		words = append(words, shown(e.Note.What), orDash(e.Note.Owner), shown(e.Note.Text))
 	case e.Leader != nil && e.Leader.Leader == "":

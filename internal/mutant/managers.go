@@ -42,7 +42,7 @@ var managers = []Mutant{
 		Name: "seams-never-mended",
 		Why:  "leases of different generations pile up side by side, and the table with them",
 		File: "internal/machine/manager/compact.go",
-		Old:  "	if !m.crowded() {\n",
+		Old:  "	if !m.crowded() || now < m.mendAt {\n",
 		New:  "	if m.crowded() || true {\n",
 	},
 	{
@@ -74,14 +74,14 @@ var managers = []Mutant{
 		Name: "recall-not-waited-for",
 		Why:  "a recalled range is granted to the next owner before it has come back",
 		File: planFile,
-		Old:  "if first, fresh := p.fresh[l.Generation]; fresh && first == 0 {\n		m.note(NoteWithdrawn",
-		New:  "if true {\n		m.touch(p)\n		m.note(NoteWithdrawn",
+		Old:  "if first, fresh := p.fresh[l.Generation]; fresh && first == 0 && !moved {\n		m.note(NoteWithdrawn",
+		New:  "if !moved {\n		m.touch(p)\n		m.note(NoteWithdrawn",
 	},
 	{
 		Name: "released-lease-offered-again",
 		Why:  "the leader still counts a lease that came back as its former holder's",
 		File: requestFile,
-		Old:  "	p.drop(given)\n",
+		Old:  "	p.drop(leasesOf(given))\n	m.pruneMoves(p)\n",
 		New:  "",
 	},
 	{
@@ -109,7 +109,7 @@ var managers = []Mutant{
 		Name: "expired-leases-kept",
 		Why:  "what a dead owner held is never granted again",
 		File: managerFile,
-		Old:  "		m.free(l, p.holder, cause)\n	}\n	p.setLeases(nil)",
+		Old:  "		m.free(freed{Lease: l, holder: p.holder, cause: cause})\n	}\n	p.setLeases(nil)",
 		New:  "		_ = l\n	}\n	p.setLeases(nil)",
 	},
 	{
@@ -131,7 +131,7 @@ var managers = []Mutant{
 		Why:   "a range granted to an owner that died meanwhile belongs to nobody for ever",
 		World: "--faults=store-slow=5,owner-crash=5,owner-leave=5",
 		File:  commitFile,
-		Old:   "		m.free(l, c.Holder, leasehold.CauseExpired)\n",
+		Old:   "		m.free(freed{Lease: l, holder: c.Holder, cause: leasehold.CauseExpired})\n",
 		New:   "",
 	},
 	{
@@ -214,8 +214,8 @@ var managers = []Mutant{
 		Why:   "an assignment to someone who does not exist is followed",
 		World: "--faults=policy-broken=5,owner-crash=5",
 		File:  planFile,
-		Old:   "		err = partition.Validate(in, want)\n",
-		New:   "",
+		Old:   "want, err := partition.Apply(m.cfg.Policy, in)",
+		New:   "want, err := m.cfg.Policy.Assign(in)",
 	},
 	{
 		Name:  "successor-on-short-notice",

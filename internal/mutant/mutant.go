@@ -46,7 +46,7 @@ type Mutant struct {
 // All returns every mutant, sorted by name.
 func All() []Mutant {
 	var all []Mutant
-	for _, list := range [][]Mutant{owners, managers, promises, lookups, standbys, elections} {
+	for _, list := range [][]Mutant{owners, managers, promises, moves, lookups, standbys, elections} {
 		all = append(all, list...)
 	}
 	for i := range all {

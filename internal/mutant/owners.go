@@ -19,7 +19,7 @@ var owners = []Mutant{
 		Name: "expiry-not-noticed",
 		Why:  "the owner does not drop leases whose time is over, so that a late renewal brings them back",
 		File: ownerFile,
-		Old:  "if len(m.view.Leases) > 0 && now >= m.view.Until {",
+		Old:  "if len(m.held) > 0 && now >= m.view.Until {",
 		New:  "if false {",
 	},
 	{

@@ -22,9 +22,12 @@ import (
 //
 // Whatever fails before the source has lacked the lease costs nothing: the
 // source, which still has all the state, serves the range again. No ticket needs
-// to outlive its leader. A move that the leader no longer speaks of is over; but
-// a source that has let go of a range says so to whoever leads, and a target
-// keeps for a while what it has confirmed.
+// to outlive its leader. A move that the leader no longer speaks of is over. But
+// a source that has let go of a range says so to whoever leads, until that is
+// recorded; and a target keeps for a while what it has confirmed, and says that
+// it has it: a leader that finds in the table that the target holds the range,
+// and that nothing was lost there since the move began, offers it the lease with
+// the ticket.
 
 // A Ticket names one move. Only the leader, the source and the target know it,
 // so that it also proves to the target that its peer is the source.
@@ -41,7 +44,7 @@ type Departure struct {
 	Ticket Ticket
 	Range  leasehold.Range
 	To     *table.Holder
-	Mover  string // where To takes state in
+	Mover  string // where To takes state in; empty if the source has sent it already
 }
 
 // An Arrival tells an owner that another will send it the state of a range.
@@ -49,6 +52,14 @@ type Arrival struct {
 	Ticket Ticket
 	Range  leasehold.Range
 	From   *table.Holder
+	Since  Since
+}
+
+// Since is the table when a move began: its newest change, and the newest
+// generation ever granted.
+type Since struct {
+	LSN    leasehold.LSN
+	Newest leasehold.Generation
 }
 
 // A MoveState says how far a source has come with a move.
@@ -67,10 +78,17 @@ const (
 type MoveReport struct {
 	Ticket Ticket
 	Range  leasehold.Range
-	To     leasehold.Session
+	To     *table.Holder
 	State  MoveState
 
 	Records, Bytes uint64 // sent so far
+}
+
+// An Import is state that a target has confirmed, and has no lease for yet.
+type Import struct {
+	Ticket Ticket
+	Range  leasehold.Range
+	Since  Since // as the leader said
 }
 
 // Bounds on what one message says about moves and loads.
@@ -87,13 +105,18 @@ func validateMoves(r *LeaseRequest) error {
 	switch {
 	case len(r.Mover) > leasehold.MaxAddrLen:
 		return bad("the mover's address has %d bytes, want at most %d", len(r.Mover), leasehold.MaxAddrLen)
-	case len(r.Moves) > MaxMoves:
-		return leasehold.Errorf("lease request", leasehold.Limit, string(r.Holder.Owner), "%d moves, at most %d are allowed", len(r.Moves), MaxMoves)
+	case len(r.Moves) > MaxMoves || len(r.Imports) > MaxMoves:
+		return leasehold.Errorf("lease request", leasehold.Limit, string(r.Holder.Owner), "%d moves and %d imports, at most %d of each are allowed", len(r.Moves), len(r.Imports), MaxMoves)
 	}
 	for i := range r.Moves {
 		m := &r.Moves[i]
-		if m.Ticket.IsZero() || !m.Range.Valid() || m.To.IsZero() || m.State < MoveCopying || m.State > MoveFailed {
+		if m.Ticket.IsZero() || !m.Range.Valid() || m.To == nil || ValidateHolder(m.To) != nil || m.State < MoveCopying || m.State > MoveFailed {
 			return bad("move %d of %v in state %d makes no sense", i, m.Range, m.State)
+		}
+	}
+	for i := range r.Imports {
+		if m := &r.Imports[i]; m.Ticket.IsZero() || !m.Range.Valid() {
+			return bad("import %d of %v makes no sense", i, m.Range)
 		}
 	}
 	if r.Loads == nil {
@@ -119,7 +142,7 @@ func validateOrders(r *LeaseReply) error {
 	}
 	for i := range r.Departures {
 		d := &r.Departures[i]
-		if d.Ticket.IsZero() || !d.Range.Valid() || d.To == nil || d.Mover == "" || len(d.Mover) > leasehold.MaxAddrLen || ValidateHolder(d.To) != nil {
+		if d.Ticket.IsZero() || !d.Range.Valid() || d.To == nil || len(d.Mover) > leasehold.MaxAddrLen || ValidateHolder(d.To) != nil {
 			return bad("departure", i)
 		}
 	}

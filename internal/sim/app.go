@@ -35,7 +35,7 @@ func (o *ownerHost) operate() {
 		o.write(op)
 	}
 	o.ops = append(o.ops, op)
-	w.later(w.below(6*time.Second), o.endpoint, 0, op)
+	w.later(w.nemesis.span(0, 6*time.Second), o.endpoint, 0, op)
 }
 
 // write reads the state of a key and writes it anew. What was written under an

@@ -20,6 +20,10 @@ type Config struct {
 	Duration   time.Duration // of the time with faults; default 2 minutes
 	Faults     Mix           // default [DefaultMix]
 
+	// Graceful lets owners leave only after everything has been moved away, and
+	// gives each an application that can. Then nothing is lost but by crashes.
+	Graceful bool
+
 	// The two switches below break the world on purpose, to see that the
 	// checks notice.
 

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
@@ -14,9 +15,9 @@ func describe(what any) string {
 	case nil:
 		return "time"
 	case *protocol.LeaseRequest:
-		return fmt.Sprintf("request %v #%d heard t%d#%d applied #%d leaving=%v leases %v", m.Holder, m.Seq, m.Term, m.Heard, m.Applied, m.Leaving, m.Leases)
+		return fmt.Sprintf("request %v #%d heard t%d#%d applied #%d leaving=%v leases %v%s", m.Holder, m.Seq, m.Term, m.Heard, m.Applied, m.Leaving, m.Leases, describeMoves(m))
 	case *protocol.LeaseReply:
-		return fmt.Sprintf("reply t%d#%d to %s echo #%d offers %v", m.Term, m.Seq, m.Session.Short(), m.Echo, m.Offers)
+		return fmt.Sprintf("reply t%d#%d to %s echo #%d offers %v%s", m.Term, m.Seq, m.Session.Short(), m.Echo, m.Offers, describeOrders(m))
 	case *protocol.LookupRequest:
 		return fmt.Sprintf("lookup request #%d at lsn %d", m.Seq, m.LSN)
 	case *protocol.LookupReply:
@@ -35,6 +36,33 @@ func describe(what any) string {
 		return fmt.Sprintf("operation on %v under %v ends", m.key, m.lease)
 	}
 	return fmt.Sprintf("%T", what)
+}
+
+// describeMoves writes what an owner says about moves.
+func describeMoves(r *protocol.LeaseRequest) string {
+	var b strings.Builder
+	for _, m := range r.Moves {
+		fmt.Fprintf(&b, "; %s %v to %v in state %d", m.Ticket.Short(), m.Range, m.To, m.State)
+	}
+	for _, m := range r.Imports {
+		fmt.Fprintf(&b, "; has %s %v", m.Ticket.Short(), m.Range)
+	}
+	if r.Parting {
+		b.WriteString("; parting")
+	}
+	return b.String()
+}
+
+// describeOrders writes what a leader says about moves.
+func describeOrders(r *protocol.LeaseReply) string {
+	var b strings.Builder
+	for _, d := range r.Departures {
+		fmt.Fprintf(&b, "; send %s %v to %v", d.Ticket.Short(), d.Range, d.To)
+	}
+	for _, a := range r.Arrivals {
+		fmt.Fprintf(&b, "; expect %s %v from %v", a.Ticket.Short(), a.Range, a.From)
+	}
+	return b.String()
 }
 
 // describeAnswer writes what the store says.

@@ -214,6 +214,9 @@ func (n *nemesis) hurtOwner(f Fault, o *ownerHost) bool {
 		n.stop(o.host, 30*time.Second, true)
 	case OwnerLeave:
 		n.tell("%s", o.label)
+		if w.cfg.Graceful {
+			return n.partGracefully(o)
+		}
 		if w.chance(2) && !o.parting {
 			o.parting = true
 			o.handle(owner.Part{})

@@ -6,6 +6,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
+	"github.com/leasehold-dev/leasehold/internal/machine/owner"
 )
 
 // order is an operator who drains an owner or moves a range, through whoever
@@ -69,4 +70,21 @@ func (n *nemesis) crashMove() bool {
 		}
 	}
 	return n.hurtOwner(OwnerCrash, out[w.random.IntN(len(out))])
+}
+
+// partGracefully lets an owner part, if enough others stay to take what it has,
+// and waits for as long as it takes.
+func (n *nemesis) partGracefully(o *ownerHost) bool {
+	staying := 0
+	for _, other := range n.world.owners {
+		if other != o && other.space == o.space && other.alive && !other.parting {
+			staying++
+		}
+	}
+	if staying < 2 || o.parting {
+		return false
+	}
+	o.parting = true
+	o.handle(owner.Part{})
+	return true
 }

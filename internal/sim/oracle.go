@@ -123,6 +123,9 @@ func (o *oracle) committed(b *storage.Batch) {
 		n := t.losses[len(t.losses)-1]
 		if c.Kind == table.Vacated {
 			n++
+			if !w.nemesis.healed {
+				w.stats.lost++
+			}
 		}
 		t.losses = append(t.losses, n)
 	}

@@ -60,7 +60,7 @@ func (o *ownerHost) boot(name leasehold.OwnerID) {
 	o.state = make(map[leasehold.Key]record)
 	o.outgoing, o.incoming = make(map[protocol.Ticket]*outgoing), make(map[protocol.Ticket]*incoming)
 	mover := o.label
-	if !o.space.moves || w.chance(6) {
+	if !w.cfg.Graceful && (!o.space.moves || w.chance(6)) {
 		mover = "" // an application that cannot move its state
 	}
 	o.machine = must(owner.New(now, owner.Config{Namespace: o.space.name, Holder: o.holder, Mover: mover, Rand: w.newRand()}))

@@ -16,7 +16,7 @@ import (
 type stats struct {
 	events, messages, dropped, storeOps          uint64
 	changes, takeovers, fenced, relayed, settles uint64
-	slowClocks, fastClocks, moved                uint64
+	slowClocks, fastClocks, moved, lost          uint64
 	faults                                       [faults]uint64
 	owners                                       []uint64 // by owner.Notable
 	managers                                     []uint64
@@ -89,6 +89,7 @@ func (w *world) result(simulated time.Duration) *Result {
 	r.Branches["node: standby answers a lookup"] = w.stats.relayed
 	r.Branches["node: promise settled"] = w.stats.settles
 	r.Branches["store: state moved"] = w.stats.moved
+	r.Branches["store: state lost"] = w.stats.lost
 	r.Branches["clock: at the slow end"] = w.stats.slowClocks
 	r.Branches["clock: at the fast end"] = w.stats.fastClocks
 	return r

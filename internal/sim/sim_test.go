@@ -50,6 +50,36 @@ func TestLargerWorlds(t *testing.T) {
 	}
 }
 
+// Where every application can move its state and nobody but managers crashes,
+// nothing is ever lost, however often owners are restarted, drained and
+// rebalanced in between.
+func TestRollingRestartsLoseNothing(t *testing.T) {
+	mix, err := ParseMix("owner-leave=20,drain=5,move-range=5,manager-crash=3,manager-resign=3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := valid(t, Config{Managers: 4, Owners: 5, Namespaces: 1, Faults: mix, Graceful: true})
+	worlds, moved := 0, uint64(0)
+	for seed := uint64(1); seed <= 300; seed++ {
+		r := Run(cfg, seed, nil)
+		if r.Violation != nil {
+			t.Fatalf("seed %d: %v", seed, r.Violation)
+		}
+		if r.Branches["owner: expired"] > 0 {
+			continue // there was no leader for longer than a lease: that costs state
+		}
+		worlds++
+		moved += r.Branches["store: state moved"]
+		if lost := r.Branches["store: state lost"]; lost > 0 {
+			t.Errorf("seed %d: %d ranges have lost their state", seed, lost)
+		}
+	}
+	if worlds < 100 || moved < 10000 {
+		t.Errorf("only %d ranges have moved in %d worlds: that proves little", moved, worlds)
+	}
+	t.Logf("%d ranges have moved in %d worlds", moved, worlds)
+}
+
 func TestSameSeedSameWorld(t *testing.T) {
 	cfg := valid(t, Config{Duration: 30 * time.Second})
 	for seed := uint64(1); seed <= 20; seed++ {

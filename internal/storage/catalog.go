@@ -32,11 +32,21 @@ type Namespace struct {
 	Renew time.Duration
 	Drift mono.Drift
 
-	// Policy names how keys are divided: "consistent", "even", "static".
+	// Policy names how keys are divided: see package partition. Empty, as a
+	// catalog from before there was a choice may have it, is "consistent".
 	Policy       string
 	VirtualNodes int          // per owner, for policies that have them; 0: the default
 	Static       []StaticSlot // for the static policy: sorted by start, from 0 on
 	MaxOwners    int          // how many owners may be connected; 0: the default
+
+	// Churn is the share of all keys that may change their owner in a minute for
+	// the sake of balance; Rebalance is how often the policy looks at the loads;
+	// Moves is how many ranges an owner sends, and takes in, at a time; and
+	// MoveTimeout is how long one of them may make no progress. 0: the default.
+	Churn       float64
+	Rebalance   time.Duration
+	Moves       int
+	MoveTimeout time.Duration
 
 	// Promised is how long an owner may still believe in a lease that it was
 	// given under an earlier configuration, on any manager's clock. A new
@@ -139,7 +149,8 @@ func (c *Catalog) search(name leasehold.Namespace) (int, bool) {
 // Equal reports whether two namespaces are configured alike.
 func (n Namespace) Equal(o Namespace) bool {
 	return slices.Equal(n.Static, o.Static) && n.Name == o.Name && n.Lease == o.Lease && n.Renew == o.Renew && n.Drift == o.Drift &&
-		n.Policy == o.Policy && n.VirtualNodes == o.VirtualNodes && n.MaxOwners == o.MaxOwners && n.Promised == o.Promised && n.Deleted == o.Deleted
+		n.Policy == o.Policy && n.VirtualNodes == o.VirtualNodes && n.MaxOwners == o.MaxOwners && n.Promised == o.Promised && n.Deleted == o.Deleted &&
+		n.Churn == o.Churn && n.Rebalance == o.Rebalance && n.Moves == o.Moves && n.MoveTimeout == o.MoveTimeout
 }
 
 // Promising returns the namespace with another timing, and with the promise to

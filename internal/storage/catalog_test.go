@@ -123,6 +123,10 @@ func TestEqualMinds(t *testing.T) {
 		"owners":        func(n *storage.Namespace) { n.MaxOwners++ },
 		"promised":      func(n *storage.Namespace) { n.Promised++ },
 		"deletion":      func(n *storage.Namespace) { n.Deleted = true },
+		"churn":         func(n *storage.Namespace) { n.Churn++ },
+		"rebalance":     func(n *storage.Namespace) { n.Rebalance++ },
+		"moves":         func(n *storage.Namespace) { n.Moves++ },
+		"move timeout":  func(n *storage.Namespace) { n.MoveTimeout++ },
 	}
 	if n := reflect.TypeFor[storage.Namespace]().NumField(); n != len(changes) {
 		t.Errorf("a namespace has %d fields, and %d are changed here", n, len(changes))

@@ -34,6 +34,13 @@ func FromChanges(from leasehold.LSN, cs []table.Change) *leaseholdv1.Changes {
 		out.Generations[i] = uint64(c.Generation)
 		out.HeldBy[i] = holders.index(c.Holder)
 		out.Causes[i] = leaseholdv1.Cause(c.Cause)
+		if c.From == nil {
+			continue
+		}
+		if out.MovedFrom == nil {
+			out.MovedFrom = make([]uint32, n) // most messages need none
+		}
+		out.MovedFrom[i] = holders.index(c.From) + 1
 	}
 	out.Holders = holders.list
 	return out
@@ -54,7 +61,9 @@ func ToChanges(cs *leaseholdv1.Changes, l protocol.Limits) ([]table.Change, erro
 	case len(cs.GetStarts()) != n || len(cs.GetLimits()) != n || len(cs.GetGenerations()) != n || len(cs.GetHeldBy()) != n || len(cs.GetCauses()) != n:
 		return nil, badChanges("columns of %d kinds, %d starts, %d limits, %d generations, %d holders and %d causes: want as many of each",
 			n, len(cs.GetStarts()), len(cs.GetLimits()), len(cs.GetGenerations()), len(cs.GetHeldBy()), len(cs.GetCauses()))
-	case len(cs.GetHolders()) > n:
+	case len(cs.GetMovedFrom()) != 0 && len(cs.GetMovedFrom()) != n:
+		return nil, badChanges("%d changes say from whom, of %d: want none, or all", len(cs.GetMovedFrom()), n)
+	case len(cs.GetHolders()) > n+len(cs.GetMovedFrom()):
 		return nil, badChanges("%d holders of %d changes", len(cs.GetHolders()), n)
 	case cs.GetFrom() > math.MaxUint64-uint64(n):
 		return nil, badChanges("%d changes from lsn %d are beyond the last", n, cs.GetFrom())
@@ -75,18 +84,22 @@ func ToChanges(cs *leaseholdv1.Changes, l protocol.Limits) ([]table.Change, erro
 
 // toChange reads one row of columns that have been counted.
 func toChange(cs *leaseholdv1.Changes, i int, holders []*table.Holder) (table.Change, error) {
-	r := leasehold.Range{Start: leasehold.Key(cs.GetStarts()[i]), Limit: leasehold.Key(cs.GetLimits()[i])}
+	r := toRange(cs.GetStarts()[i], cs.GetLimits()[i])
 	given, holder, generation, cause := cs.GetKinds()[i], cs.GetHeldBy()[i], cs.GetGenerations()[i], cs.GetCauses()[i]
 	kind := table.Kind(given)
 	switch {
 	case int64(holder) >= int64(len(holders)):
 		return table.Change{}, badChanges("holder %d of %d", holder, len(holders))
-	case leaseholdv1.ChangeKind(kind) != given || kind != table.Granted && kind != table.Vacated:
+	case leaseholdv1.ChangeKind(kind) != given || kind < table.Granted || kind > table.Moved:
 		return table.Change{}, badChanges("unknown kind %d", given)
 	case cause < 0 || cause > math.MaxUint8:
 		return table.Change{}, badChanges("unknown cause %d", cause)
 	case !r.Valid() || generation == 0 || generation > maxGeneration:
 		return table.Change{}, badChanges("%v at generation %d is not a lease", r, generation)
+	}
+	from, err := movedFrom(cs, i, holders)
+	if err != nil {
+		return table.Change{}, err
 	}
 	return table.Change{
 		Kind:       kind,
@@ -94,7 +107,26 @@ func toChange(cs *leaseholdv1.Changes, i int, holders []*table.Holder) (table.Ch
 		Generation: leasehold.Generation(generation),
 		Holder:     holders[holder],
 		Cause:      leasehold.Cause(cause),
+		From:       from,
 	}, nil
+}
+
+// movedFrom reads who had what a change moves. Changes written before there were
+// moves lack the column.
+func movedFrom(cs *leaseholdv1.Changes, i int, holders []*table.Holder) (*table.Holder, error) {
+	place := uint32(0)
+	if column := cs.GetMovedFrom(); len(column) > 0 {
+		place = column[i]
+	}
+	switch moves := cs.GetKinds()[i] == leaseholdv1.ChangeKind_CHANGE_KIND_MOVED; {
+	case moves != (place != 0):
+		return nil, badChanges("change %d is of kind %d: what is moved, and only that, comes from someone", i, cs.GetKinds()[i])
+	case place == 0:
+		return nil, nil
+	case int64(place) > int64(len(holders)):
+		return nil, badChanges("change %d comes from holder %d of %d", i, place, len(holders))
+	}
+	return holders[place-1], nil
 }
 
 func badChanges(format string, args ...any) error {

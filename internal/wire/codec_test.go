@@ -159,12 +159,16 @@ func TestCodecCountsParts(t *testing.T) {
 // The limits of the protocol fit into those of the codec and of gRPC.
 func TestLimitsAreInTune(t *testing.T) {
 	most := protocol.DefaultLimits
-	if most.Changes >= maxResponseParts {
+	if 2*most.Changes >= maxResponseParts || protocol.MaxMoves >= maxRequestParts/2 {
 		t.Error("the codec refuses what the protocol allows")
 	}
 	const largest = 8 + 8 + 9 // of a lease: start, limit and generation
 	if size := most.Leases * largest; size > MaxRequest/2 {
 		t.Errorf("the leases of a request may take %d bytes", size)
+	}
+	const report = 2*18 + 2*9 + 2 + 2*11 + 4 // of a move, at most
+	if size := protocol.MaxCells*(3*8) + protocol.MaxHotKeys*(2*8) + protocol.MaxMoves*report; size > MaxRequest/2 {
+		t.Errorf("the loads and moves of a request may take %d bytes", size)
 	}
 	if size := most.Ranges * (8 + 9 + 5 + 10); size > MaxResponse*2/3 {
 		t.Errorf("the ranges of a table may take %d bytes", size)

@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/internal/table"
+	"github.com/leasehold-dev/leasehold/partition"
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 )
@@ -96,6 +97,91 @@ func (d drawer) leases() []leasehold.Lease {
 	return out
 }
 
+func (d drawer) ticket() protocol.Ticket { return protocol.Ticket(d.session()) }
+
+func (d drawer) keyRange() leasehold.Range {
+	i := rapid.IntRange(0, len(bounds)-1).Draw(d.T, "start")
+	r := leasehold.Range{Start: bounds[i]}
+	if j := rapid.IntRange(i+1, len(bounds)).Draw(d.T, "limit"); j < len(bounds) {
+		r.Limit = bounds[j]
+	}
+	return r
+}
+
+func (d drawer) rate() float64 { return rapid.Float64Range(0, partition.MaxRate).Draw(d.T, "rate") }
+
+func (d drawer) loads() *partition.Loads {
+	if !d.bool("loads?") {
+		return nil
+	}
+	out := &partition.Loads{Cells: []partition.Cell{}, Hot: []partition.HotKey{}}
+	for _, l := range d.leases() {
+		out.Cells = append(out.Cells, partition.Cell{Range: l.Range, Rate: d.rate()})
+	}
+	for _, key := range bounds {
+		if d.bool("hot?") {
+			out.Hot = append(out.Hot, partition.HotKey{Key: key, Rate: d.rate()})
+		}
+	}
+	return out
+}
+
+func (d drawer) moves() []protocol.MoveReport {
+	var out []protocol.MoveReport
+	for range rapid.IntRange(0, 3).Draw(d.T, "moves") {
+		out = append(out, protocol.MoveReport{
+			Ticket: d.ticket(), Range: d.keyRange(), To: d.holder(),
+			State:   protocol.MoveState(rapid.Uint8Range(uint8(protocol.MoveCopying), uint8(protocol.MoveFailed)).Draw(d.T, "state")),
+			Records: d.number("records"), Bytes: d.number("bytes"),
+		})
+	}
+	return out
+}
+
+func (d drawer) since() protocol.Since {
+	return protocol.Since{
+		LSN:    leasehold.LSN(rapid.Uint64().Draw(d.T, "lsn")),
+		Newest: leasehold.Generation(rapid.Uint64().Draw(d.T, "newest")),
+	}
+}
+
+func (d drawer) imports() []protocol.Import {
+	var out []protocol.Import
+	for range rapid.IntRange(0, 3).Draw(d.T, "imports") {
+		out = append(out, protocol.Import{Ticket: d.ticket(), Range: d.keyRange(), Since: d.since()})
+	}
+	return out
+}
+
+func (d drawer) departures() []protocol.Departure {
+	var out []protocol.Departure
+	for range rapid.IntRange(0, 3).Draw(d.T, "departures") {
+		out = append(out, protocol.Departure{Ticket: d.ticket(), Range: d.keyRange(), To: d.holder(), Mover: "m:1"})
+	}
+	return out
+}
+
+func (d drawer) arrivals() []protocol.Arrival {
+	var out []protocol.Arrival
+	for range rapid.IntRange(0, 3).Draw(d.T, "arrivals") {
+		out = append(out, protocol.Arrival{Ticket: d.ticket(), Range: d.keyRange(), From: d.holder(), Since: d.since()})
+	}
+	return out
+}
+
+// offers draws leases, some of which are new and came with their state.
+func (d drawer) offers() []protocol.Offer {
+	out := []protocol.Offer{}
+	for _, l := range d.leases() {
+		o := protocol.Offer{Lease: l, Fresh: d.bool("fresh")}
+		if o.Fresh && d.bool("ticket?") {
+			o.Ticket = d.ticket()
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
 func (d drawer) timing() protocol.Timing {
 	lease := rapid.Int64Range(int64(protocol.MinLease), int64(protocol.MaxLease)).Draw(d.T, "lease")
 	return protocol.Timing{
@@ -110,18 +196,17 @@ func (d drawer) history(n int) []table.Change {
 	t, holders := table.New(), d.holders()
 	var out []table.Change
 	for range n {
-		c := table.Change{LSN: t.LSN() + 1}
-		i := rapid.IntRange(0, len(bounds)-1).Draw(d.T, "from")
-		c.Range.Start = bounds[i]
-		if j := rapid.IntRange(i+1, len(bounds)).Draw(d.T, "to"); j < len(bounds) {
-			c.Range.Limit = bounds[j]
-		}
+		c := table.Change{LSN: t.LSN() + 1, Range: d.keyRange()}
 		around, e := t.At(c.Range.Start)
 		c.Range, _ = c.Range.Intersect(around)
-		if e.Vacant() {
+		switch {
+		case e.Vacant():
 			c.Kind, c.Generation = table.Granted, t.Newest()+1
 			c.Holder = rapid.SampledFrom(holders).Draw(d.T, "holder")
-		} else {
+		case d.bool("move?"):
+			c.Kind, c.Generation, c.From = table.Moved, t.Newest()+1, e.Holder
+			c.Holder = rapid.SampledFrom(holders).Draw(d.T, "holder")
+		default:
 			c.Kind, c.Generation, c.Holder = table.Vacated, e.Generation, e.Holder
 			c.Cause = leasehold.Cause(rapid.Uint8().Draw(d.T, "cause"))
 		}

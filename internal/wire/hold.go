@@ -10,9 +10,11 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
+const opReply = "lease reply"
+
 // FromLeaseRequest writes what an owner says to the leader.
 func FromLeaseRequest(r *protocol.LeaseRequest) *leaseholdv1.HoldRequest {
-	out := &leaseholdv1.HoldRequest{
+	return &leaseholdv1.HoldRequest{
 		Version:   Version,
 		Namespace: string(r.Namespace),
 		Holder:    FromHolder(r.Holder),
@@ -24,8 +26,13 @@ func FromLeaseRequest(r *protocol.LeaseRequest) *leaseholdv1.HoldRequest {
 		Leaving:   r.Leaving,
 		Gone:      fromSession(r.Gone),
 		Load:      r.Load,
+		Loads:     FromLoads(r.Loads),
+		Mover:     r.Mover,
+		Moves:     fromMoveReports(r.Moves),
+		Imports:   fromImports(r.Imports),
+		Parting:   r.Parting,
+		Draining:  r.Draining,
 	}
-	return out
 }
 
 // ToLeaseRequest reads what an owner says to the leader. It does not look at
@@ -54,6 +61,18 @@ func ToLeaseRequest(r *leaseholdv1.HoldRequest, l protocol.Limits) (*protocol.Le
 		Leaving:   r.GetLeaving(),
 		Gone:      gone,
 		Load:      r.GetLoad(),
+		Mover:     r.GetMover(),
+		Parting:   r.GetParting(),
+		Draining:  r.GetDraining(),
+	}
+	if out.Loads, err = ToLoads(r.GetLoads()); err != nil {
+		return nil, err
+	}
+	if out.Imports, err = toImports(r.GetImports()); err != nil {
+		return nil, err
+	}
+	if out.Moves, err = toMoveReports(r.GetMoves()); err != nil {
+		return nil, err
 	}
 	for i := range out.Leases {
 		if out.Leases[i], err = leaseAt(r.GetLeases(), i); err != nil {
@@ -69,33 +88,35 @@ func ToLeaseRequest(r *leaseholdv1.HoldRequest, l protocol.Limits) (*protocol.Le
 // FromLeaseReply writes what the leader says to an owner.
 func FromLeaseReply(r *protocol.LeaseReply) *leaseholdv1.HoldResponse {
 	grant := &leaseholdv1.Grant{
-		Namespace: string(r.Namespace),
-		Session:   fromSession(r.Session),
-		Leader:    string(r.Leader),
-		Term:      uint64(r.Term),
-		Seq:       uint64(r.Seq),
-		Echo:      uint64(r.Echo),
-		Timing:    fromTiming(r.Timing),
-		Offers:    fromLeases(len(r.Offers), func(i int) leasehold.Lease { return r.Offers[i].Lease }),
-		Clock:     int64(r.Clock),
-		Incumbent: FromHolder(r.Incumbent),
-		Contender: FromHolder(r.Contender),
-		Goodbye:   r.Goodbye,
-		Refusal:   uint32(r.Refusal),
+		Namespace:  string(r.Namespace),
+		Session:    fromSession(r.Session),
+		Leader:     string(r.Leader),
+		Term:       uint64(r.Term),
+		Seq:        uint64(r.Seq),
+		Echo:       uint64(r.Echo),
+		Timing:     fromTiming(r.Timing),
+		Offers:     fromLeases(len(r.Offers), func(i int) leasehold.Lease { return r.Offers[i].Lease }),
+		Clock:      int64(r.Clock),
+		Incumbent:  FromHolder(r.Incumbent),
+		Contender:  FromHolder(r.Contender),
+		Departures: fromDepartures(r.Departures),
+		Arrivals:   fromArrivals(r.Arrivals),
+		Draining:   r.Draining,
+		Idle:       r.Idle,
+		Goodbye:    r.Goodbye,
+		Refusal:    uint32(r.Refusal),
 	}
-	for i := range r.Offers {
-		if r.Offers[i].Fresh {
-			grant.Fresh = append(grant.Fresh, uint32(i))
-		}
-	}
+	grant.Fresh, grant.Tickets = fromOffers(r.Offers)
 	return &leaseholdv1.HoldResponse{Version: Version, Kind: &leaseholdv1.HoldResponse_Grant{Grant: grant}}
 }
 
 // ToLeaseReply reads what the leader says to an owner.
 func ToLeaseReply(g *leaseholdv1.Grant, l protocol.Limits) (*protocol.LeaseReply, error) {
-	const op = "lease reply"
 	if g.GetRefusal() > math.MaxUint8 {
-		return nil, leasehold.Errorf(op, leasehold.Invalid, "", "refusal %d is no kind of error", g.GetRefusal())
+		return nil, leasehold.Errorf(opReply, leasehold.Invalid, "", "refusal %d is no kind of error", g.GetRefusal())
+	}
+	if err := tooMany("departures and arrivals", len(g.GetDepartures())+len(g.GetArrivals()), 2*protocol.MaxMoves); err != nil {
+		return nil, err
 	}
 	n, err := countLeases(g.GetOffers(), l)
 	if err != nil {
@@ -115,6 +136,8 @@ func ToLeaseReply(g *leaseholdv1.Grant, l protocol.Limits) (*protocol.LeaseReply
 		Timing:    toTiming(g.GetTiming()),
 		Offers:    make([]protocol.Offer, n),
 		Clock:     mono.Instant(g.GetClock()),
+		Draining:  g.GetDraining(),
+		Idle:      g.GetIdle(),
 		Goodbye:   g.GetGoodbye(),
 		Refusal:   leasehold.Kind(g.GetRefusal()),
 	}
@@ -124,16 +147,19 @@ func ToLeaseReply(g *leaseholdv1.Grant, l protocol.Limits) (*protocol.LeaseReply
 	if out.Contender, err = toOptionalHolder(g.GetContender()); err != nil {
 		return nil, err
 	}
+	if out.Departures, err = each(g.GetDepartures(), toDeparture); err != nil {
+		return nil, err
+	}
+	if out.Arrivals, err = each(g.GetArrivals(), toArrival); err != nil {
+		return nil, err
+	}
 	for i := range out.Offers {
 		if out.Offers[i].Lease, err = leaseAt(g.GetOffers(), i); err != nil {
 			return nil, err
 		}
 	}
-	for i, place := range g.GetFresh() {
-		if int64(place) >= int64(n) || i > 0 && place <= g.GetFresh()[i-1] {
-			return nil, leasehold.Errorf(op, leasehold.Invalid, "", "fresh offer %d of %d: want places that rise", place, n)
-		}
-		out.Offers[place].Fresh = true
+	if err := markFresh(out.Offers, g.GetFresh(), g.GetTickets()); err != nil {
+		return nil, err
 	}
 	if err := out.Validate(l); err != nil {
 		return nil, err

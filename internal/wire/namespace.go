@@ -4,7 +4,6 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/storage"
-	"github.com/leasehold-dev/leasehold/partition"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -21,15 +20,21 @@ const (
 const opNamespace = "namespace configuration"
 
 // FromNamespace writes a namespace's configuration. What was promised under an
-// earlier one is the managers' own business and not part of it.
+// earlier one is the managers' own business and not part of it. A namespace that
+// was stored before a setting existed has the setting's default; so whoever reads
+// a configuration and writes it back changes nothing.
 func FromNamespace(n storage.Namespace) *leaseholdv1.NamespaceConfig {
 	out := &leaseholdv1.NamespaceConfig{
 		Name:         string(n.Name),
 		Timing:       fromTiming(protocol.Timing{Lease: n.Lease, Renew: n.Renew, Drift: n.Drift}),
-		Policy:       n.Policy,
+		Policy:       orUsual(n.Policy, UnnamedPolicy()),
 		VirtualNodes: uint32(n.VirtualNodes),
 		Static:       make([]*leaseholdv1.StaticSlot, len(n.Static)),
 		MaxOwners:    uint32(n.MaxOwners),
+		Churn:        orUsual(n.Churn, DefaultChurn),
+		Rebalance:    int64(orUsual(n.Rebalance, DefaultRebalance)),
+		Moves:        uint32(orUsual(n.Moves, DefaultMoves)),
+		MoveTimeout:  int64(orUsual(n.MoveTimeout, DefaultMoveTimeout)),
 	}
 	for i, s := range n.Static {
 		out.Static[i] = &leaseholdv1.StaticSlot{Start: uint64(s.Start), Owner: string(s.Owner)}
@@ -65,6 +70,9 @@ func ToNamespace(c *leaseholdv1.NamespaceConfig) (storage.Namespace, error) {
 	if err := readPolicy(&out, c); err != nil {
 		return fail(err)
 	}
+	if err := readMoving(&out, c); err != nil {
+		return fail(err)
+	}
 	return out, nil
 }
 
@@ -82,56 +90,4 @@ func defaultedTiming(t *leaseholdv1.Timing) protocol.Timing {
 		out.Drift = usual.Drift
 	}
 	return out
-}
-
-// readPolicy reads how keys are divided. A setting that the policy does not
-// have is an error, since whoever made it expects something of it.
-func readPolicy(out *storage.Namespace, c *leaseholdv1.NamespaceConfig) error {
-	bad := func(format string, args ...any) error {
-		return leasehold.Errorf(opNamespace, leasehold.Invalid, string(out.Name), format, args...)
-	}
-	consistent, even, static := partition.Consistent{}.Name(), partition.Even{}.Name(), partition.Static{}.Name()
-	out.Policy = c.GetPolicy()
-	if out.Policy == "" {
-		out.Policy = consistent
-	}
-	nodes := c.GetVirtualNodes()
-	switch {
-	case out.Policy != consistent && out.Policy != even && out.Policy != static:
-		return bad("policy is %q, want %s, %s or %s", clip(out.Policy), consistent, even, static)
-	case out.Policy != consistent && nodes != 0:
-		return bad("policy %s has no virtual nodes: leave them out or use %s", out.Policy, consistent)
-	case nodes > partition.MaxVirtualNodes:
-		return bad("%d virtual nodes, want at most %d", nodes, partition.MaxVirtualNodes)
-	case out.Policy != static && len(c.GetStatic()) > 0:
-		return bad("policy %s has no static slots: leave them out or use %s", out.Policy, static)
-	case out.Policy == static:
-		return readStatic(out, c.GetStatic())
-	}
-	if out.Policy == consistent {
-		out.VirtualNodes = partition.DefaultVirtualNodes
-		if nodes > 0 {
-			out.VirtualNodes = int(nodes)
-		}
-	}
-	return nil
-}
-
-func readStatic(out *storage.Namespace, list []*leaseholdv1.StaticSlot) error {
-	if len(list) > MaxStaticSlots {
-		return leasehold.Errorf(opNamespace, leasehold.Limit, string(out.Name), "%d static slots, at most %d are allowed", len(list), MaxStaticSlots)
-	}
-	slots := make([]partition.Slot, len(list))
-	for i, s := range list {
-		slots[i] = partition.Slot{Start: leasehold.Key(s.GetStart()), Owner: leasehold.OwnerID(s.GetOwner())}
-	}
-	policy, err := partition.NewStatic(slots)
-	if err != nil {
-		return &leasehold.Error{Op: opNamespace, Kind: leasehold.Invalid, Subject: string(out.Name), Err: err}
-	}
-	out.Static = make([]storage.StaticSlot, len(policy.Slots))
-	for i, s := range policy.Slots {
-		out.Static[i] = storage.StaticSlot{Start: s.Start, Owner: s.Owner}
-	}
-	return nil
 }

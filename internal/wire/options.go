@@ -11,7 +11,7 @@ import (
 // before there is memory for it, and ends its stream.
 const (
 	// MaxRequest is what managers accept: as many leases as an owner may have,
-	// at 25 bytes each, and as much again.
+	// at 25 bytes each, and more than as much again for loads and moves.
 	MaxRequest = 4 << 20
 	// MaxResponse is what owners and lookups accept: a table of a million
 	// ranges, at up to 33 bytes each, and its holders.

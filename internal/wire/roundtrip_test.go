@@ -64,7 +64,9 @@ func TestLeaseRequestRoundTrip(t *testing.T) {
 			want.Applied = protocol.Seq(rapid.Uint64Range(0, uint64(want.Heard)).Draw(r, "applied"))
 		}
 		want.Leaving = len(want.Leases) == 0 && d.bool("leaving")
-		want.Load = rapid.Float64Range(0, 1e300).Draw(r, "load")
+		want.Load, want.Loads = d.rate(), d.loads()
+		want.Mover, want.Moves, want.Imports = rapid.SampledFrom([]string{"", "m:1"}).Draw(r, "mover"), d.moves(), d.imports()
+		want.Parting, want.Draining = d.bool("parting"), d.bool("draining")
 		if d.bool("gone?") {
 			want.Gone = d.session()
 		}
@@ -80,12 +82,10 @@ func TestLeaseReplyRoundTrip(t *testing.T) {
 			Namespace: d.namespace(), Session: d.session(), Leader: d.manager(),
 			Term: leasehold.Term(rapid.Uint64Range(1, protocol.MaxTerm).Draw(r, "term")),
 			Seq:  protocol.Seq(d.number("seq") | 1), Echo: protocol.Seq(d.number("echo")), Timing: d.timing(),
-			Offers: []protocol.Offer{}, Clock: mono.Instant(rapid.Int64().Draw(r, "clock")),
+			Offers: d.offers(), Clock: mono.Instant(rapid.Int64().Draw(r, "clock")),
 			Incumbent: d.optionalHolder(), Contender: d.optionalHolder(), Goodbye: d.bool("goodbye"),
+			Departures: d.departures(), Arrivals: d.arrivals(), Draining: d.bool("draining"), Idle: d.bool("idle"),
 			Refusal: leasehold.Kind(rapid.Uint8().Draw(r, "refusal")),
-		}
-		for _, l := range d.leases() {
-			want.Offers = append(want.Offers, protocol.Offer{Lease: l, Fresh: d.bool("fresh")})
 		}
 		sent := through(t, wire.FromLeaseReply(want))
 		got, err := wire.ToLeaseReply(sent.GetGrant(), limits)

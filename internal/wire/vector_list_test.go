@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/internal/table"
 	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/partition"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -48,12 +49,22 @@ func readAny(m proto.Message) error {
 // those that are refused for a reason that an implementation could overlook.
 func allVectors(t *testing.T) []vector {
 	ann, bob := walk()[0].Holder, walk()[1].Holder
+	ticket := protocol.Ticket{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
 	request := wire.FromLeaseRequest(&protocol.LeaseRequest{
 		Namespace: "presence", Holder: ann, Seq: 12, Term: 3, Heard: 300, Applied: 299, Gone: leasehold.Session{9, 8, 7},
 		Leases: []leasehold.Lease{
 			{Range: leasehold.Range{Limit: 1 << 63}, Generation: 1},
 			{Range: leasehold.Range{Start: 1 << 63}, Generation: 1<<63 - 1},
 		},
+		Load: 60.5, Mover: "a:2", Parting: true, Draining: true,
+		Loads: &partition.Loads{
+			Cells: []partition.Cell{{Range: leasehold.Range{Limit: 1 << 63}, Rate: 50.5}, {Range: leasehold.Range{Start: 1 << 63}, Rate: 10}},
+			Hot:   []partition.HotKey{{Key: 7, Rate: 40}},
+		},
+		Moves: []protocol.MoveReport{
+			{Ticket: ticket, Range: leasehold.Range{Start: 1 << 63}, To: bob, State: protocol.MoveStopped, Records: 1000, Bytes: 1 << 20},
+		},
+		Imports: []protocol.Import{{Ticket: protocol.Ticket{3}, Range: leasehold.Range{Limit: 7}, Since: protocol.Since{LSN: 2, Newest: 9}}},
 	})
 	reply := &protocol.LeaseReply{
 		Namespace: "presence", Session: ann.Session, Leader: "m1:7400", Term: 3, Seq: 301, Echo: 12, Timing: protocol.DefaultTiming(),
@@ -63,6 +74,14 @@ func allVectors(t *testing.T) []vector {
 		},
 		Clock: 123456789, Contender: bob,
 	}
+	onTheMove := *reply
+	onTheMove.Draining, onTheMove.Idle = true, true
+	onTheMove.Offers = []protocol.Offer{
+		{Lease: leasehold.Lease{Range: leasehold.Range{Limit: 7}, Generation: 301}, Fresh: true},
+		{Lease: leasehold.Lease{Range: leasehold.Range{Start: 7, Limit: 9}, Generation: 302}, Fresh: true, Ticket: ticket},
+	}
+	onTheMove.Departures = []protocol.Departure{{Ticket: protocol.Ticket{1}, Range: leasehold.Range{Limit: 7}, To: bob, Mover: "b:2"}}
+	onTheMove.Arrivals = []protocol.Arrival{{Ticket: protocol.Ticket{2}, Range: leasehold.Range{Start: 1 << 63}, From: bob, Since: protocol.Since{LSN: 2, Newest: 9}}}
 	turnedAway := &protocol.LeaseReply{
 		Namespace: "presence", Session: bob.Session, Leader: "m1:7400", Term: 3, Seq: 302, Echo: 1, Timing: protocol.PaperTiming(),
 		Clock: -1, Incumbent: ann, Refusal: leasehold.NameTaken,
@@ -76,6 +95,7 @@ func allVectors(t *testing.T) []vector {
 		newVector(t, "a request with everything", request, nil),
 		newVector(t, "an owner that leaves", wire.FromLeaseRequest(&protocol.LeaseRequest{Namespace: "presence", Holder: ann, Seq: 13, Term: 3, Leaving: true}), nil),
 		newVector(t, "a grant", wire.FromLeaseReply(reply), nil),
+		newVector(t, "a grant with moves", wire.FromLeaseReply(&onTheMove), nil),
 		newVector(t, "a grant of nothing, because the name is taken", wire.FromLeaseReply(turnedAway), nil),
 		newVector(t, "a manager that does not lead", &leaseholdv1.HoldResponse{
 			Version: wire.Version, Kind: &leaseholdv1.HoldResponse_NotLeader{NotLeader: wire.FromNotLeader(protocol.NotLeader{Term: 3, Leader: "m1:7400"})},
@@ -87,6 +107,9 @@ func allVectors(t *testing.T) []vector {
 		newVector(t, "a lookup that has one", wire.FromLookupRequest(&protocol.LookupRequest{Namespace: "presence", Seq: 2, LSN: 1 << 40}), nil),
 		newVector(t, "no news", wire.FromLookupReply(&protocol.LookupReply{Namespace: "presence", Leader: "m1:7400", Term: 3, Echo: 2, LSN: 1 << 40}), nil),
 		newVector(t, "changes", wire.FromLookupReply(news), nil),
+		newVector(t, "changes, one of which moves a range", wire.FromLookupReply(&protocol.LookupReply{
+			Namespace: "presence", Leader: "m1:7400", Term: 3, LSN: 4, Changes: walkOn(),
+		}), nil),
 		newVector(t, "a table", wire.FromLookupReply(snapshot), nil),
 		newVector(t, "the empty table", wire.FromLookupReply(&protocol.LookupReply{Namespace: "presence", Leader: "m1:7400", Term: 3, Snapshot: table.New()}), nil),
 		newVector(t, "a namespace with all defaults", &leaseholdv1.NamespaceConfig{Name: "presence"}, nil),
@@ -118,14 +141,18 @@ func trickyVectors(t *testing.T, request *leaseholdv1.HoldRequest, snapshot *pro
 			append(marshal(t, wire.FromLookupReply(snapshot)), 0x12, 0x04, 0x20, 0x08, 0x30, 0x00)),
 		newVector(t, "fields of a later version are ignored", request,
 			protowire.AppendBytes(protowire.AppendTag(marshal(t, request), 1000, protowire.BytesType), []byte("later"))),
-		spoiled("a peer that is one version ahead", func(m *leaseholdv1.HoldRequest) { m.Version = 2 }),
-		spoiled("a peer that is two versions ahead", func(m *leaseholdv1.HoldRequest) { m.Version = 3 }),
+		spoiled("a peer that is one version ahead", func(m *leaseholdv1.HoldRequest) { m.Version = wire.Version + 1 }),
+		spoiled("a peer that is two versions ahead", func(m *leaseholdv1.HoldRequest) { m.Version = wire.Version + 2 }),
+		spoiled("a peer that is one version behind", func(m *leaseholdv1.HoldRequest) { m.Version = wire.Version - 1 }),
 		spoiled("a peer that names no version", func(m *leaseholdv1.HoldRequest) { m.Version = 0 }),
 		spoiled("a session of 15 bytes", func(m *leaseholdv1.HoldRequest) { m.Holder.Session = m.Holder.Session[:15] }),
 		spoiled("a lease that wraps around", func(m *leaseholdv1.HoldRequest) { m.Leases.Limits[1] = 5 }),
 		spoiled("leases that overlap", func(m *leaseholdv1.HoldRequest) { m.Leases.Starts[1] = 5 }),
 		spoiled("a generation of 2^63", func(m *leaseholdv1.HoldRequest) { m.Leases.Generations[1] = 1 << 63 }),
 		spoiled("an owner that leaves with leases", func(m *leaseholdv1.HoldRequest) { m.Leaving = true }),
+		spoiled("a move in a state of a later version", func(m *leaseholdv1.HoldRequest) { m.Moves[0].State = 5 }),
+		spoiled("loads with a short column", func(m *leaseholdv1.HoldRequest) { m.Loads.Rates = m.Loads.Rates[1:] }),
+		spoiled("loads with a rate below 0", func(m *leaseholdv1.HoldRequest) { m.Loads.Rates[0] = -1 }),
 		spoiledTable("a table that does not start at 0", func(m *leaseholdv1.Table) { m.Starts[0] = 1 }),
 		spoiledTable("a table with a short column", func(m *leaseholdv1.Table) { m.Lost = m.Lost[1:] }),
 		spoiledTable("a table with a holder that is not there", func(m *leaseholdv1.Table) { m.HeldBy[0] = 9 }),

@@ -7,7 +7,7 @@ import (
 )
 
 // Version is the version of the protocol that this package speaks.
-const Version = 1
+const Version = 2
 
 // CheckVersion reports whether we understand a peer that speaks the version
 // peer: ours, the one before or the one after. A peer that names none is not

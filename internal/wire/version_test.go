@@ -24,7 +24,8 @@ func TestCheckVersion(t *testing.T) {
 		{0, leasehold.Invalid, codes.InvalidArgument}, // it names none
 		{1, leasehold.Other, codes.OK},
 		{2, leasehold.Other, codes.OK},
-		{3, leasehold.Stale, codes.FailedPrecondition},
+		{3, leasehold.Other, codes.OK},
+		{4, leasehold.Stale, codes.FailedPrecondition},
 		{math.MaxUint32, leasehold.Stale, codes.FailedPrecondition},
 	} {
 		err := wire.CheckVersion(c.peer)

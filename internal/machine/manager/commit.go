@@ -60,7 +60,11 @@ func (m *Machine) logEnd(now mono.Instant, e LogEnd) {
 func (m *Machine) record(now mono.Instant) {
 	changes := m.batch.Changes
 	m.batch, m.fails = nil, 0
-	m.recorded += m.batchFreed
+	m.recorded += uint64(len(m.batchFreed))
+	for i := range m.batchFreed {
+		m.recordedMove(&m.batchFreed[i])
+	}
+	m.batchFreed = nil
 	m.snapshot = nil
 	for i := range changes {
 		if err := m.table.Apply(&changes[i]); err != nil {
@@ -69,6 +73,7 @@ func (m *Machine) record(now mono.Instant) {
 		m.hand(&changes[i])
 	}
 	m.batchTickets = nil
+	m.lookAgain()
 	m.log.Append(now, changes)
 	m.emit(Broadcast{&protocol.LookupReply{
 		Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Term: m.term,
@@ -94,10 +99,7 @@ func (m *Machine) hand(c *table.Change) {
 	}
 	p.add(l)
 	if t, moved := m.batchTickets[c.Generation]; moved {
-		if p.tickets == nil {
-			p.tickets = make(map[leasehold.Generation]protocol.Ticket)
-		}
-		p.tickets[c.Generation] = t
+		p.expect(c.Generation, t)
 	}
 	m.touch(p)
 }

@@ -39,6 +39,9 @@ type Machine struct {
 	heard    int     // sessions that have spoken to us, not only to our predecessors
 	// inherited is how many sessions we found in the table.
 	inherited int
+	// inheritUntil is until when leases that we found may be held by owners that
+	// we have not heard.
+	inheritUntil mono.Instant
 
 	current partition.Assignment
 	desired *keyrange.Map[*seat] // current, by seat; nil means nobody
@@ -57,6 +60,8 @@ type Machine struct {
 	moves []*move
 	// backlog is the moves that the plan asks for and that have not begun.
 	backlog []wanted
+	// again: what is left of a move has to be looked at when something has ended.
+	again bool
 	// amended: desired differs from current, because a move has failed or an
 	// operator has asked for one.
 	amended bool
@@ -77,8 +82,8 @@ type Machine struct {
 	goodbyes            []goodbye
 
 	batch *storage.Batch // under way; nil if none is
-	// batchFreed is how many of freed the batch records.
-	batchFreed uint64
+	// batchFreed is what of freed the batch records.
+	batchFreed []freed
 	// batchTickets are the tickets of the leases that the batch moves.
 	batchTickets map[leasehold.Generation]protocol.Ticket
 	sentAt       mono.Instant // when it was first sent
@@ -140,6 +145,7 @@ func (m *Machine) begin(now mono.Instant) {
 // table for the assignment in force.
 func (m *Machine) inherit(now mono.Instant) {
 	until := now.Add(max(m.cfg.Timing.Hold(), m.cfg.Promised))
+	m.inheritUntil = until
 	m.wakeAt(until)
 	for r, e := range m.table.All() {
 		if e.Vacant() {

@@ -25,6 +25,7 @@ import (
 // joins leases that lie side by side.
 type move struct {
 	ticket protocol.Ticket
+	since  protocol.Since
 	leasehold.Range
 	from, to *peer
 	report   protocol.MoveReport // what the source last said
@@ -51,7 +52,15 @@ func (m *Machine) movable(p *peer, to *seat) bool {
 // seat: because that is p, because its state is moved there first, or because p
 // is about to go and there is nobody to take it.
 func (m *Machine) stays(p *peer, planned *seat) bool {
-	return planned == p.seat || m.movable(p, planned) || planned == nil && p.retires()
+	switch {
+	case planned == p.seat:
+		return true
+	case planned == nil:
+		return p.retires()
+	case planned.gone || !planned.incumbent.member():
+		return true // there will be another plan
+	}
+	return m.movable(p, planned)
 }
 
 // startMoves begins as many of the moves that the plan asks for as may be under
@@ -65,8 +74,10 @@ func (m *Machine) startMoves(now mono.Instant) {
 		from := m.sessions[w.from]
 		switch {
 		case from == nil || w.to.gone || !m.movable(from, w.to):
-		case !m.stillWanted(w.Range, from, w.to) || m.moving(from, w.Range): // it has begun before
+		case !m.stillWanted(w.Range, from, w.to) || m.moving(from, w.Range):
+			m.again = true // a part of it is on its way: the rest is for later
 		case len(from.out) >= m.cfg.Moves || len(w.to.incumbent.in) >= m.cfg.Moves || w.to.incumbent.echo == 0 || from.unsure(w.Range):
+			// Nobody is asked to send what it may not have.
 			waiting = append(waiting, w)
 		default:
 			m.start(now, from, w.to.incumbent, w.Range)
@@ -110,7 +121,7 @@ func (m *Machine) moving(p *peer, r leasehold.Range) bool {
 }
 
 func (m *Machine) start(now mono.Instant, from, to *peer, r leasehold.Range) {
-	mv := &move{ticket: m.newTicket(), Range: r, from: from, to: to, began: now, deadline: now.Add(m.cfg.MoveTimeout)}
+	mv := &move{ticket: m.newTicket(), since: protocol.Since{LSN: m.table.LSN(), Newest: m.table.Newest()}, Range: r, from: from, to: to, began: now, deadline: now.Add(m.cfg.MoveTimeout)}
 	m.note(NoteMoveBegun, from.holder.Owner, 0, 0)
 	m.moves = append(m.moves, mv)
 	from.out = append(from.out, mv)
@@ -142,6 +153,14 @@ func (m *Machine) end(mv *move) {
 	mv.to.in = slices.DeleteFunc(mv.to.in, is)
 	m.ordered(mv.from)
 	m.ordered(mv.to)
+	m.lookAgain()
+}
+
+// lookAgain compares the table with the plan once more, if something was left
+// for later.
+func (m *Machine) lookAgain() {
+	m.rescan = m.rescan || m.again
+	m.again = false
 }
 
 // fail ends a move that has come to nothing. The range stays where it is, until
@@ -221,7 +240,7 @@ func (p *peer) holds(r leasehold.Range) bool {
 
 // unsure reports whether a peer has not confirmed yet that it has all of a range.
 func (p *peer) unsure(r leasehold.Range) bool {
-	return len(p.fresh) > 0 && slices.ContainsFunc(p.leases, func(l leasehold.Lease) bool {
+	return !p.settled || len(p.fresh) > 0 && slices.ContainsFunc(p.leases, func(l leasehold.Lease) bool {
 		_, fresh := p.fresh[l.Generation]
 		return fresh && l.Range.Overlaps(r)
 	})
@@ -231,6 +250,7 @@ func (p *peer) unsure(r leasehold.Range) bool {
 func (m *Machine) pruneMoves(p *peer) {
 	for _, mv := range slices.Clone(p.out) {
 		if !p.holds(mv.Range) {
+			m.again = true // the rest of it
 			m.end(mv)
 		}
 	}
@@ -271,39 +291,114 @@ func (m *Machine) reported(now mono.Instant, p *peer, reports []protocol.MoveRep
 	}
 }
 
-// handedOver returns where the state of a lease is that p has let go of, and
-// how much of the lease that is true of; nil if the state is lost. A target
-// that has not been heard in this term may have it all the same: the table
-// names it.
-func (m *Machine) handedOver(p *peer, r leasehold.Range, reports []protocol.MoveReport) *transfer {
+// target returns the peer that state was sent to; nil if it is gone. Of one that
+// had nothing before, a new leader may not have heard yet: it is taken for alive
+// for as long as those that the table names.
+func (m *Machine) target(now mono.Instant, h *table.Holder) *peer {
+	p := m.sessions[h.Session]
+	if p != nil && !p.proven && p.seat != nil && p.seat.incumbent == p && now < m.inheritUntil {
+		// It has said hello. That it hears us it need not prove: our predecessor
+		// has had its word.
+		p.proven = true
+		p.until = max(p.until, m.inheritUntil)
+		m.replan = true
+	}
+	if p != nil || now >= m.inheritUntil {
+		return p
+	}
+	if i, known := m.findSeat(h.Owner); known && m.seats[i].incumbent != nil {
+		return nil // a later process has its name
+	}
+	p = &peer{holder: h, until: m.inheritUntil, proven: true, resendAt: mono.Never, seat: m.seat(h.Owner)}
+	p.seat.incumbent = p
+	m.sessions[h.Session] = p
+	m.inherited++
+	m.wakeAt(p.until)
+	m.replan = true
+	return p
+}
+
+// handedOver cuts a lease that p has let go of into what was handed over to
+// another owner and what is lost.
+func (m *Machine) handedOver(now mono.Instant, p *peer, f freed, reports []protocol.MoveReport) []freed {
+	parts := []freed{f}
 	for i := range reports {
 		rep := &reports[i]
-		if rep.State != protocol.MoveDone || !rep.Range.Covers(r) {
+		if rep.State != protocol.MoveDone || !rep.Range.Overlaps(f.Range) {
 			continue
 		}
-		if to := m.sessions[rep.To]; to != nil && to.member() {
-			return &transfer{to, rep.Ticket}
+		to := m.target(now, rep.To)
+		if to == nil || !to.member() {
+			m.note(NoteTargetGone, p.holder.Owner, 0, 0)
+			continue
 		}
-		m.note(NoteTargetGone, p.holder.Owner, 0, 0)
+		parts = mark(parts, rep.Range, &transfer{to, rep.Ticket})
 	}
-	return nil
+	return parts
+}
+
+// mark says of what lies in r that its state is elsewhere.
+func mark(parts []freed, r leasehold.Range, moved *transfer) []freed {
+	var out []freed
+	for _, f := range parts {
+		in, overlaps := f.Range.Intersect(r)
+		if !overlaps || f.moved != nil {
+			out = append(out, f)
+			continue
+		}
+		piece := func(r leasehold.Range, moved *transfer) {
+			part := f
+			part.Range, part.moved = r, moved
+			out = append(out, part)
+		}
+		if in.Start > f.Range.Start {
+			piece(leasehold.Range{Start: f.Range.Start, Limit: in.Start}, nil)
+		}
+		piece(in, moved)
+		if in.Limit != f.Range.Limit {
+			piece(leasehold.Range{Start: in.Limit, Limit: f.Range.Limit}, nil)
+		}
+	}
+	return out
 }
 
 // release frees leases that p has let go of: what it has handed over goes to its
 // target with the state; the rest is lost.
-func (m *Machine) release(p *peer, given []freed, reports []protocol.MoveReport) {
-	for _, f := range given {
-		f.moved = m.handedOver(p, f.Range, reports)
-		switch {
-		case f.moved != nil:
-			m.note(NoteMoved, p.holder.Owner, uint64(f.Generation), 0)
-		case f.cause == leasehold.CauseRefused:
-			m.note(NoteRefused, p.holder.Owner, uint64(f.Generation), 0)
-		case f.cause == leasehold.CauseReleased:
-			m.note(NoteReleased, p.holder.Owner, uint64(f.Generation), 0)
+func (m *Machine) release(now mono.Instant, p *peer, given []freed, reports []protocol.MoveReport) {
+	for _, whole := range given {
+		for _, f := range m.handedOver(now, p, whole, reports) {
+			switch {
+			case f.moved != nil:
+				m.note(NoteMoved, p.holder.Owner, uint64(f.Generation), 0)
+				p.handed = append(p.handed, protocol.Departure{Ticket: f.moved.ticket, Range: f.Range, To: f.moved.to.holder, Mover: f.moved.to.mover})
+			case f.cause == leasehold.CauseRefused:
+				m.note(NoteRefused, p.holder.Owner, uint64(f.Generation), 0)
+			case f.cause == leasehold.CauseReleased:
+				m.note(NoteReleased, p.holder.Owner, uint64(f.Generation), 0)
+			}
+			m.free(f)
 		}
-		m.free(f)
 	}
+}
+
+// arrived returns the ticket of a lease that the table gives to p, although p has
+// never held it, if p has the state: our predecessor recorded that it had moved,
+// and did not live to say so. It has if p's newest import of the range began
+// before the lease was granted, and nothing was lost there since: for the table
+// to name p without a loss, the state must have come to it last.
+func (m *Machine) arrived(p *peer, l leasehold.Lease, imports []protocol.Import) (protocol.Ticket, bool) {
+	for _, in := range slices.Backward(imports) {
+		if !in.Range.Covers(l.Range) {
+			continue
+		}
+		for _, e := range m.table.Within(l.Range) {
+			if e.Generation != l.Generation || e.Generation <= in.Since.Newest || e.Lost > in.Since.LSN {
+				return protocol.Ticket{}, false
+			}
+		}
+		return in.Ticket, true
+	}
+	return protocol.Ticket{}, false
 }
 
 // joins reports whether f and next, which follows it, went under one ticket.
@@ -321,6 +416,15 @@ func (m *Machine) arrives(f *freed) bool {
 	return m.sessions[to.holder.Session] == to && to.member()
 }
 
+// recordedMove lets a source know, in what it is told next, that the table has
+// what it handed over.
+func (m *Machine) recordedMove(f *freed) {
+	if p := m.sessions[f.holder.Session]; p != nil && f.moved != nil {
+		p.handed = slices.DeleteFunc(p.handed, func(d protocol.Departure) bool { return d.Ticket == f.moved.ticket })
+		m.ordered(p)
+	}
+}
+
 // transfer is the change by which leases that lie side by side, and went under
 // one ticket, go to where their state is, as one.
 func (m *Machine) transfer(row []freed) table.Change {
@@ -330,9 +434,11 @@ func (m *Machine) transfer(row []freed) table.Change {
 	return table.Change{Kind: table.Moved, Range: r, Generation: generation, Holder: row[0].moved.to.holder, From: row[0].holder}
 }
 
-// departures and arrivals are what p is told about moves.
+// departures and arrivals are what p is told about moves. What it has handed
+// over is among them until the table says so: for as long it repeats that it
+// has, and should we not live to record it, it will tell our successor.
 func (p *peer) departures() []protocol.Departure {
-	var out []protocol.Departure
+	out := slices.Clone(p.handed)
 	for _, mv := range p.out {
 		out = append(out, protocol.Departure{Ticket: mv.ticket, Range: mv.Range, To: mv.to.holder, Mover: mv.to.mover})
 	}
@@ -342,16 +448,35 @@ func (p *peer) departures() []protocol.Departure {
 func (p *peer) arrivals() []protocol.Arrival {
 	var out []protocol.Arrival
 	for _, mv := range p.in {
-		out = append(out, protocol.Arrival{Ticket: mv.ticket, Range: mv.Range, From: mv.from.holder})
+		out = append(out, protocol.Arrival{Ticket: mv.ticket, Range: mv.Range, From: mv.from.holder, Since: mv.since})
 	}
 	return out
+}
+
+// claimed reports whether a source may yet say that it has let go of what went
+// under the ticket.
+func (m *Machine) claimed(t protocol.Ticket) bool {
+	for _, p := range m.sessions {
+		if !p.settled && len(p.leases) > 0 {
+			return true // we do not know what it has to say
+		}
+		if slices.ContainsFunc(p.reports, func(r protocol.MoveReport) bool { return r.Ticket == t && r.State != protocol.MoveFailed }) {
+			return true
+		}
+	}
+	return false
 }
 
 // idle reports whether there is nothing that p, which wants to leave, should
 // still wait for.
 func (m *Machine) idle(p *peer) bool {
-	if !p.parting || m.replan || m.rescan || len(p.out) > 0 {
+	if !p.parting || m.replan || m.rescan || len(p.out)+len(p.in)+len(p.handed) > 0 {
 		return false
+	}
+	for i := range p.imports {
+		if m.claimed(p.imports[i].Ticket) {
+			return false
+		}
 	}
 	for _, l := range p.leases {
 		for _, s := range m.desired.Within(l.Range) {

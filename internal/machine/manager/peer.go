@@ -32,6 +32,13 @@ type peer struct {
 	parting, draining bool
 	// out and in are the moves from it and to it.
 	out, in []*move
+	// handed is what it has let go of with its state, while that is not recorded.
+	handed []protocol.Departure
+	// reports and imports are what it last said about moves from it and to it.
+	reports []protocol.MoveReport
+	imports []protocol.Import
+	// settled: it has said to us what it has.
+	settled bool
 	// orders: what it was last told about moves, or about draining, is not so
 	// any more.
 	orders bool
@@ -91,6 +98,15 @@ func (p *peer) add(l leasehold.Lease) {
 		p.fresh = make(map[leasehold.Generation]protocol.Seq)
 	}
 	p.fresh[l.Generation] = 0
+}
+
+// expect remembers under which ticket the state of a lease has come to the peer.
+func (p *peer) expect(g leasehold.Generation, t protocol.Ticket) {
+	if p.tickets == nil {
+		p.tickets = make(map[leasehold.Generation]protocol.Ticket)
+	}
+	p.tickets[g] = t
+	p.plain = false
 }
 
 func (p *peer) setLeases(leases []leasehold.Lease) {

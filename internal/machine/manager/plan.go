@@ -196,7 +196,7 @@ func (m *Machine) settleFreed(grants *[]grant) (changes []table.Change) {
 			}
 		}
 	}
-	m.batchFreed = uint64(n)
+	m.batchFreed = slices.Clone(m.freed[:n])
 	if m.freed = slices.Delete(m.freed, 0, n); len(m.freed) == 0 {
 		m.freed = emptied(m.freed)
 	}

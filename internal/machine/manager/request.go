@@ -179,7 +179,8 @@ func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 		}
 	}
 	m.reported(now, p, r.Moves)
-	m.settle(p, r)
+	p.settled = true
+	m.settle(now, p, r)
 }
 
 // learn takes in what a peer says about itself.
@@ -191,6 +192,7 @@ func (m *Machine) learn(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	if p.sent == 0 && len(m.backlog) > 0 {
 		m.rescan = true // someone may have waited to know whether it moves state
 	}
+	p.reports, p.imports = r.Moves, r.Imports
 	if r.Loads != nil {
 		p.loads = r.Loads
 		m.churn.heard(now, m.cfg.Rebalance)
@@ -217,7 +219,7 @@ func (m *Machine) retire(p *peer) {
 
 // settle compares what the peer should have with what it says it has: it
 // confirms grants and takes back what the peer does not have.
-func (m *Machine) settle(p *peer, r *protocol.LeaseRequest) {
+func (m *Machine) settle(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	gone := protocol.Missing(p.leases, r.Leases)
 	if len(gone) == 0 && len(p.fresh) == 0 {
 		return
@@ -228,6 +230,12 @@ func (m *Machine) settle(p *peer, r *protocol.LeaseRequest) {
 		first, fresh := p.fresh[l.Generation]
 		neverHad := fresh && (first == 0 || first > r.Applied)
 		_, moved := p.tickets[l.Generation]
+		if ticket, here := m.arrived(p, l, r.Imports); here && !fresh {
+			p.expect(l.Generation, ticket)
+			pending[l.Generation] = 0
+			m.note(NoteGrantPending, p.holder.Owner, uint64(l.Generation), 0)
+			continue
+		}
 		for part, s := range m.desired.Within(l.Range) {
 			if neverHad && (s == p.seat || moved) {
 				m.note(NoteGrantPending, p.holder.Owner, uint64(l.Generation), 0)
@@ -241,7 +249,7 @@ func (m *Machine) settle(p *peer, r *protocol.LeaseRequest) {
 	m.confirm(p, pending)
 	p.drop(leasesOf(given))
 	m.pruneMoves(p)
-	m.release(p, given, r.Moves)
+	m.release(now, p, given, r.Moves)
 }
 
 // confirm remembers which grants are still not confirmed. What had to be given
@@ -299,7 +307,7 @@ func (m *Machine) whyGiven(p *peer, l leasehold.Lease, wanted *seat) leasehold.C
 func (m *Machine) goodbye(now mono.Instant, r *protocol.LeaseRequest) {
 	if p := m.sessions[r.Holder.Session]; p != nil {
 		m.note(NoteLeft, r.Holder.Owner, uint64(len(p.leases)), 0)
-		m.bequeath(p, r.Moves)
+		m.bequeath(now, p, r.Moves)
 		m.remove(p, leasehold.CauseLeft)
 	}
 	if len(m.goodbyes) < m.cfg.MaxOwners {
@@ -308,7 +316,7 @@ func (m *Machine) goodbye(now mono.Instant, r *protocol.LeaseRequest) {
 }
 
 // bequeath lets go of what a peer that leaves has handed over just before.
-func (m *Machine) bequeath(p *peer, reports []protocol.MoveReport) {
+func (m *Machine) bequeath(now mono.Instant, p *peer, reports []protocol.MoveReport) {
 	var given []freed
 	for _, rep := range reports {
 		if rep.State != protocol.MoveDone {
@@ -322,7 +330,7 @@ func (m *Machine) bequeath(p *peer, reports []protocol.MoveReport) {
 	}
 	slices.SortFunc(given, func(a, b freed) int { return cmp.Compare(a.Range.Start, b.Range.Start) })
 	p.drop(leasesOf(given))
-	m.release(p, given, reports)
+	m.release(now, p, given, reports)
 }
 
 // A goodbye is owed to a session that has left. It is said when the table says

@@ -3,7 +3,9 @@ package manager
 import (
 	"time"
 
+	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/table"
 )
 
@@ -26,6 +28,12 @@ type Owner struct {
 	Load     float64       // work per second, as it last said
 	Share    float64       // of the key space, 0 to 1
 	Patience time.Duration // how long it may still be silent
+
+	Parting  bool // it wants to leave
+	Draining bool // an operator wants it to hold nothing
+	Mover    bool // it can move state
+	MovesIn  int  // under way to it
+	MovesOut int  // under way from it
 }
 
 // Owners returns all sessions, sorted by name; of one name, who has it first.
@@ -45,7 +53,10 @@ func (m *Machine) Owners(now mono.Instant) []Owner {
 }
 
 func (p *peer) status(now mono.Instant) Owner {
-	o := Owner{Holder: p.holder, Leases: len(p.leases), Load: p.load, Patience: max(0, p.until.Sub(now))}
+	o := Owner{
+		Holder: p.holder, Leases: len(p.leases), Load: p.load, Patience: max(0, p.until.Sub(now)),
+		Parting: p.parting, Draining: p.draining, Mover: p.mover != "", MovesIn: len(p.in), MovesOut: len(p.out),
+	}
 	switch {
 	case p.echo == 0:
 		o.Standing = Silent
@@ -60,4 +71,40 @@ func (p *peer) status(now mono.Instant) Owner {
 		o.Share += (float64(l.Range.Last()-l.Range.Start) + 1) / (1 << 64)
 	}
 	return o
+}
+
+// A Move is state on its way from one owner to another, or to the same one if
+// leases that lie side by side are made one.
+type Move struct {
+	ID       string // tells it from others, and gives its ticket not away; "" if it has not begun
+	Range    leasehold.Range
+	From, To leasehold.OwnerID
+	State    protocol.MoveState // as the source last said; 0 if it has not spoken of it, or it has not begun
+
+	Records, Bytes uint64        // sent
+	Age            time.Duration // since it began
+	Patience       time.Duration // how long it may still make no progress
+}
+
+// Moves returns the moves under way, the oldest first, and then those that wait
+// for their turn, in the order in which they get it: at most so many of both.
+// What waits may turn out not to be wanted any more.
+func (m *Machine) Moves(now mono.Instant, most int) []Move {
+	out := make([]Move, 0, min(most, len(m.moves)+len(m.backlog)))
+	for _, mv := range m.moves[:min(most, len(m.moves))] {
+		out = append(out, Move{
+			ID: mv.ticket.Short(), Range: mv.Range, From: mv.from.holder.Owner, To: mv.to.holder.Owner,
+			State: mv.report.State, Records: mv.report.Records, Bytes: mv.report.Bytes,
+			Age: now.Sub(mv.began), Patience: max(0, mv.deadline.Sub(now)),
+		})
+	}
+	for _, w := range m.backlog {
+		if len(out) >= most {
+			break
+		}
+		if from := m.sessions[w.from]; from != nil && !w.to.gone {
+			out = append(out, Move{Range: w.Range, From: from.holder.Owner, To: w.to.owner})
+		}
+	}
+	return out
 }

@@ -76,8 +76,22 @@ func (m *Machine) imported(t protocol.Ticket) {
 		m.emit(Discard{t})
 		return
 	}
-	a.confirmed = true
+	if !a.confirmed { // the newest last
+		a.confirmed = true
+		m.arrivals = append(slices.DeleteFunc(m.arrivals, func(other *arrival) bool { return other == a }), a)
+	}
 	m.emit(Confirm{t})
+}
+
+// imports says what we have confirmed and have no lease for.
+func (m *Machine) imports() []protocol.Import {
+	var out []protocol.Import
+	for _, a := range m.arrivals {
+		if a.confirmed && a.lease.Generation == 0 {
+			out = append(out, protocol.Import{Ticket: a.Ticket, Range: a.Range, Since: a.Since})
+		}
+	}
+	return out
 }
 
 // welcome takes a lease whose state has been moved here, if that is so.
@@ -88,8 +102,22 @@ func (m *Machine) welcome(o *protocol.Offer) bool {
 	}
 	a.lease = o.Lease
 	a.until = mono.Never
+	m.supersede(o.Range)
 	m.emit(Install{a.Ticket, a.lease})
 	return true
+}
+
+// supersede discards state for a range that we have been given another way:
+// what did not come into use then must never be taken for the state of a later
+// lease.
+func (m *Machine) supersede(r leasehold.Range) {
+	m.arrivals = slices.DeleteFunc(m.arrivals, func(a *arrival) bool {
+		if !a.confirmed || a.lease.Generation != 0 || !a.Range.Overlaps(r) {
+			return false
+		}
+		m.emit(Discard{a.Ticket})
+		return true
+	})
 }
 
 // installed serves a lease whose state is in its place, or lets go of it.

@@ -31,11 +31,11 @@ func (d *departure) ended() bool {
 // depart brings our departures in line with what the leader wants.
 func (m *Machine) depart(wanted []protocol.Departure) {
 	m.departures = slices.DeleteFunc(m.departures, func(d *departure) bool {
+		if slices.ContainsFunc(wanted, func(w protocol.Departure) bool { return w.Ticket == d.Ticket }) {
+			return false // it goes on, or the leader has not recorded yet how it ended
+		}
 		if d.ended() {
 			return d.saidIn == m.term // the leader has acted on it, because it has answered
-		}
-		if slices.ContainsFunc(wanted, func(w protocol.Departure) bool { return w.Ticket == d.Ticket }) {
-			return false
 		}
 		m.note(NoteMoveCancelled, uint64(d.state), 0)
 		m.emit(EndMove{d.Ticket})
@@ -47,7 +47,7 @@ func (m *Machine) depart(wanted []protocol.Departure) {
 			continue
 		}
 		d := &departure{Departure: w, leases: part(m.held, w.Range), state: protocol.MoveCopying}
-		if m.cfg.Mover == "" || m.leaving || !covers(d.leases, w.Range) || m.departs(w.Range) {
+		if m.cfg.Mover == "" || w.Mover == "" || m.leaving || !covers(d.leases, w.Range) || m.departs(w.Range) {
 			m.note(NoteMoveImpossible, 0, 0)
 			d.state = protocol.MoveFailed
 			m.eager = true
@@ -154,7 +154,7 @@ func (m *Machine) reports() []protocol.MoveReport {
 		if d.saidIn = 0; m.heard != 0 {
 			d.saidIn = m.term
 		}
-		out = append(out, protocol.MoveReport{Ticket: d.Ticket, Range: d.Range, To: d.To.Session, State: d.state})
+		out = append(out, protocol.MoveReport{Ticket: d.Ticket, Range: d.Range, To: d.To, State: d.state})
 	}
 	return out
 }

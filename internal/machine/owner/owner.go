@@ -238,7 +238,7 @@ func (m *Machine) send(now mono.Instant) {
 		Namespace: m.cfg.Namespace, Holder: m.cfg.Holder, Seq: m.seq,
 		Term: m.term, Heard: m.heard, Applied: m.applied,
 		Leases: m.held, Leaving: m.leaving, Gone: m.gone,
-		Mover: m.cfg.Mover, Moves: m.reports(), Parting: m.parting, Draining: m.draining,
+		Mover: m.cfg.Mover, Moves: m.reports(), Imports: m.imports(), Parting: m.parting, Draining: m.draining,
 	}})
 }
 
@@ -362,7 +362,7 @@ func (m *Machine) part(now mono.Instant) {
 		return
 	}
 	m.parting = true
-	if m.cfg.Mover == "" || len(m.held) == 0 {
+	if m.cfg.Mover == "" || len(m.held)+len(m.arrivals) == 0 {
 		m.parted = true
 		m.emit(Parted{})
 		return

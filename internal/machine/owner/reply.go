@@ -169,7 +169,7 @@ func (m *Machine) exchange(offers []protocol.Offer, until mono.Instant) bool {
 		case !o.Fresh:
 			m.note(NoteRefused, uint64(o.Generation), 0)
 			refused = true
-		case o.Generation <= m.newest:
+		case o.Generation <= m.newest && o.Ticket.IsZero(): // a ticket is good for one time
 			m.note(NoteOldGrant, uint64(o.Generation), uint64(m.newest))
 			refused = true
 		case !o.Ticket.IsZero() && !m.welcome(&o):
@@ -181,6 +181,7 @@ func (m *Machine) exchange(offers []protocol.Offer, until mono.Instant) bool {
 		default:
 			next = append(next[:kept], o.Lease)
 			granted = append(granted, o.Lease)
+			m.supersede(o.Range)
 			newest = max(newest, o.Generation)
 		}
 	}

@@ -244,7 +244,8 @@ func (x *GetStatusResponse) GetProblem() string {
 type NamespaceStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// The table is loaded and served. If not, problem says why.
+	// The table is loaded and served. If not, problem says why. If it is, problem
+	// says what is wrong all the same: the policy fails.
 	Ready            bool   `protobuf:"varint,2,opt,name=ready,proto3" json:"ready,omitempty"`
 	Problem          string `protobuf:"bytes,3,opt,name=problem,proto3" json:"problem,omitempty"`
 	Lsn              uint64 `protobuf:"varint,4,opt,name=lsn,proto3" json:"lsn,omitempty"`
@@ -254,7 +255,9 @@ type NamespaceStatus struct {
 	// Ranges that nobody holds.
 	Vacant uint32 `protobuf:"varint,8,opt,name=vacant,proto3" json:"vacant,omitempty"`
 	// Lookups connected to the manager that was asked.
-	Lookups       uint32 `protobuf:"varint,9,opt,name=lookups,proto3" json:"lookups,omitempty"`
+	Lookups uint32 `protobuf:"varint,9,opt,name=lookups,proto3" json:"lookups,omitempty"`
+	// Moves of state under way.
+	Moves         uint32 `protobuf:"varint,10,opt,name=moves,proto3" json:"moves,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -352,20 +355,36 @@ func (x *NamespaceStatus) GetLookups() uint32 {
 	return 0
 }
 
+func (x *NamespaceStatus) GetMoves() uint32 {
+	if x != nil {
+		return x.Moves
+	}
+	return 0
+}
+
 // A NamespaceConfig is how a namespace is configured. Zero means the default.
 type NamespaceConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Default 10 s, a quarter of the lease, and 1.20.
 	Timing *Timing `protobuf:"bytes,2,opt,name=timing,proto3" json:"timing,omitempty"`
-	// "consistent" (the default), "even" or "static".
+	// "balanced" (the default), "adaptive", "consistent", "even" or "static".
 	Policy string `protobuf:"bytes,3,opt,name=policy,proto3" json:"policy,omitempty"`
-	// Virtual nodes per owner of weight 1; default 64.
+	// Of consistent and adaptive: virtual nodes per owner of weight 1; default 64.
 	VirtualNodes uint32 `protobuf:"varint,4,opt,name=virtual_nodes,json=virtualNodes,proto3" json:"virtual_nodes,omitempty"`
 	// For the static policy: sorted by start, from 0 on.
 	Static []*StaticSlot `protobuf:"bytes,5,rep,name=static,proto3" json:"static,omitempty"`
 	// How many owners may be connected; default 4096.
-	MaxOwners     uint32 `protobuf:"varint,6,opt,name=max_owners,json=maxOwners,proto3" json:"max_owners,omitempty"`
+	MaxOwners uint32 `protobuf:"varint,6,opt,name=max_owners,json=maxOwners,proto3" json:"max_owners,omitempty"`
+	// The share of all keys that may change their owner in a minute for the sake of
+	// balance, up to 1; default 0.09.
+	Churn float64 `protobuf:"fixed64,7,opt,name=churn,proto3" json:"churn,omitempty"`
+	// How often the policy looks at the loads, in nanoseconds; default 10 s.
+	Rebalance int64 `protobuf:"varint,8,opt,name=rebalance,proto3" json:"rebalance,omitempty"`
+	// How many ranges an owner sends, and takes in, at a time; default 4.
+	Moves uint32 `protobuf:"varint,9,opt,name=moves,proto3" json:"moves,omitempty"`
+	// How long a move may make no progress, in nanoseconds; default 1 minute.
+	MoveTimeout   int64 `protobuf:"varint,10,opt,name=move_timeout,json=moveTimeout,proto3" json:"move_timeout,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -438,6 +457,34 @@ func (x *NamespaceConfig) GetStatic() []*StaticSlot {
 func (x *NamespaceConfig) GetMaxOwners() uint32 {
 	if x != nil {
 		return x.MaxOwners
+	}
+	return 0
+}
+
+func (x *NamespaceConfig) GetChurn() float64 {
+	if x != nil {
+		return x.Churn
+	}
+	return 0
+}
+
+func (x *NamespaceConfig) GetRebalance() int64 {
+	if x != nil {
+		return x.Rebalance
+	}
+	return 0
+}
+
+func (x *NamespaceConfig) GetMoves() uint32 {
+	if x != nil {
+		return x.Moves
+	}
+	return 0
+}
+
+func (x *NamespaceConfig) GetMoveTimeout() int64 {
+	if x != nil {
+		return x.MoveTimeout
 	}
 	return 0
 }
@@ -979,7 +1026,16 @@ type OwnerStatus struct {
 	// For how long it may still be silent, in nanoseconds.
 	Patience int64 `protobuf:"varint,5,opt,name=patience,proto3" json:"patience,omitempty"`
 	// How much work per second it last reported.
-	Load          float64 `protobuf:"fixed64,6,opt,name=load,proto3" json:"load,omitempty"`
+	Load float64 `protobuf:"fixed64,6,opt,name=load,proto3" json:"load,omitempty"`
+	// It wants to leave, and waits until its state is with others.
+	Parting bool `protobuf:"varint,7,opt,name=parting,proto3" json:"parting,omitempty"`
+	// An operator wants it to hold nothing.
+	Draining bool `protobuf:"varint,8,opt,name=draining,proto3" json:"draining,omitempty"`
+	// Moves under way to it and from it.
+	MovesIn  uint32 `protobuf:"varint,9,opt,name=moves_in,json=movesIn,proto3" json:"moves_in,omitempty"`
+	MovesOut uint32 `protobuf:"varint,10,opt,name=moves_out,json=movesOut,proto3" json:"moves_out,omitempty"`
+	// It can move state. If not, that is lost when its ranges go elsewhere.
+	MovesState    bool `protobuf:"varint,11,opt,name=moves_state,json=movesState,proto3" json:"moves_state,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1056,6 +1112,859 @@ func (x *OwnerStatus) GetLoad() float64 {
 	return 0
 }
 
+func (x *OwnerStatus) GetParting() bool {
+	if x != nil {
+		return x.Parting
+	}
+	return false
+}
+
+func (x *OwnerStatus) GetDraining() bool {
+	if x != nil {
+		return x.Draining
+	}
+	return false
+}
+
+func (x *OwnerStatus) GetMovesIn() uint32 {
+	if x != nil {
+		return x.MovesIn
+	}
+	return 0
+}
+
+func (x *OwnerStatus) GetMovesOut() uint32 {
+	if x != nil {
+		return x.MovesOut
+	}
+	return 0
+}
+
+func (x *OwnerStatus) GetMovesState() bool {
+	if x != nil {
+		return x.MovesState
+	}
+	return false
+}
+
+// A PlannedMove is a range that is to change its owner.
+type PlannedMove struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Start uint64                 `protobuf:"fixed64,1,opt,name=start,proto3" json:"start,omitempty"`
+	// 0 means the end of the key space.
+	Limit uint64 `protobuf:"fixed64,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	From  string `protobuf:"bytes,3,opt,name=from,proto3" json:"from,omitempty"`
+	// Empty: nobody is to have it.
+	To string `protobuf:"bytes,4,opt,name=to,proto3" json:"to,omitempty"`
+	// Its state goes with it. If not, that is lost.
+	WithState bool `protobuf:"varint,5,opt,name=with_state,json=withState,proto3" json:"with_state,omitempty"`
+	// The share of the key space that it is, 0 to 1.
+	Share float64 `protobuf:"fixed64,6,opt,name=share,proto3" json:"share,omitempty"`
+	// The work per second that it costs, as far as that is known.
+	Load          float64 `protobuf:"fixed64,7,opt,name=load,proto3" json:"load,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlannedMove) Reset() {
+	*x = PlannedMove{}
+	mi := &file_leasehold_v1_admin_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlannedMove) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlannedMove) ProtoMessage() {}
+
+func (x *PlannedMove) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_admin_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlannedMove.ProtoReflect.Descriptor instead.
+func (*PlannedMove) Descriptor() ([]byte, []int) {
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *PlannedMove) GetStart() uint64 {
+	if x != nil {
+		return x.Start
+	}
+	return 0
+}
+
+func (x *PlannedMove) GetLimit() uint64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *PlannedMove) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *PlannedMove) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *PlannedMove) GetWithState() bool {
+	if x != nil {
+		return x.WithState
+	}
+	return false
+}
+
+func (x *PlannedMove) GetShare() float64 {
+	if x != nil {
+		return x.Share
+	}
+	return 0
+}
+
+func (x *PlannedMove) GetLoad() float64 {
+	if x != nil {
+		return x.Load
+	}
+	return 0
+}
+
+// A Plan is what an order moves, together with what is under way already.
+type Plan struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In the order of keys; only the first 4096.
+	Moves []*PlannedMove `protobuf:"bytes,1,rep,name=moves,proto3" json:"moves,omitempty"`
+	// Of all of them: how many, and the share of the key space that changes its
+	// owner, and that loses its state.
+	Total         uint32  `protobuf:"varint,2,opt,name=total,proto3" json:"total,omitempty"`
+	Share         float64 `protobuf:"fixed64,3,opt,name=share,proto3" json:"share,omitempty"`
+	ShareLost     float64 `protobuf:"fixed64,4,opt,name=share_lost,json=shareLost,proto3" json:"share_lost,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Plan) Reset() {
+	*x = Plan{}
+	mi := &file_leasehold_v1_admin_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Plan) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Plan) ProtoMessage() {}
+
+func (x *Plan) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_admin_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Plan.ProtoReflect.Descriptor instead.
+func (*Plan) Descriptor() ([]byte, []int) {
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Plan) GetMoves() []*PlannedMove {
+	if x != nil {
+		return x.Moves
+	}
+	return nil
+}
+
+func (x *Plan) GetTotal() uint32 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *Plan) GetShare() float64 {
+	if x != nil {
+		return x.Share
+	}
+	return 0
+}
+
+func (x *Plan) GetShareLost() float64 {
+	if x != nil {
+		return x.ShareLost
+	}
+	return 0
+}
+
+type DrainOwnerRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Version   uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	Namespace string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Owner     string                 `protobuf:"bytes,3,opt,name=owner,proto3" json:"owner,omitempty"`
+	// The owner takes part again. What has not moved yet stays.
+	Cancel bool `protobuf:"varint,4,opt,name=cancel,proto3" json:"cancel,omitempty"`
+	// Nothing is done; the answer says what would be.
+	DryRun bool `protobuf:"varint,5,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// State may be lost. Without it, an order that would lose some is refused with
+	// the kind Invalid.
+	LoseState     bool `protobuf:"varint,6,opt,name=lose_state,json=loseState,proto3" json:"lose_state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainOwnerRequest) Reset() {
+	*x = DrainOwnerRequest{}
+	mi := &file_leasehold_v1_admin_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainOwnerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainOwnerRequest) ProtoMessage() {}
+
+func (x *DrainOwnerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_admin_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainOwnerRequest.ProtoReflect.Descriptor instead.
+func (*DrainOwnerRequest) Descriptor() ([]byte, []int) {
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *DrainOwnerRequest) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *DrainOwnerRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *DrainOwnerRequest) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *DrainOwnerRequest) GetCancel() bool {
+	if x != nil {
+		return x.Cancel
+	}
+	return false
+}
+
+func (x *DrainOwnerRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *DrainOwnerRequest) GetLoseState() bool {
+	if x != nil {
+		return x.LoseState
+	}
+	return false
+}
+
+type DrainOwnerResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Plan          *Plan                  `protobuf:"bytes,1,opt,name=plan,proto3" json:"plan,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainOwnerResponse) Reset() {
+	*x = DrainOwnerResponse{}
+	mi := &file_leasehold_v1_admin_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainOwnerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainOwnerResponse) ProtoMessage() {}
+
+func (x *DrainOwnerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_admin_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainOwnerResponse.ProtoReflect.Descriptor instead.
+func (*DrainOwnerResponse) Descriptor() ([]byte, []int) {
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *DrainOwnerResponse) GetPlan() *Plan {
+	if x != nil {
+		return x.Plan
+	}
+	return nil
+}
+
+type MoveRangeRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Version   uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	Namespace string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Who is to have it.
+	Owner string `protobuf:"bytes,3,opt,name=owner,proto3" json:"owner,omitempty"`
+	// The range is start to limit, of which 0 is the end of the key space; or, if
+	// by_key is set, the range of the table in which start is.
+	Start         uint64 `protobuf:"fixed64,4,opt,name=start,proto3" json:"start,omitempty"`
+	Limit         uint64 `protobuf:"fixed64,5,opt,name=limit,proto3" json:"limit,omitempty"`
+	ByKey         bool   `protobuf:"varint,6,opt,name=by_key,json=byKey,proto3" json:"by_key,omitempty"`
+	DryRun        bool   `protobuf:"varint,7,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	LoseState     bool   `protobuf:"varint,8,opt,name=lose_state,json=loseState,proto3" json:"lose_state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveRangeRequest) Reset() {
+	*x = MoveRangeRequest{}
+	mi := &file_leasehold_v1_admin_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveRangeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveRangeRequest) ProtoMessage() {}
+
+func (x *MoveRangeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_admin_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveRangeRequest.ProtoReflect.Descriptor instead.
+func (*MoveRangeRequest) Descriptor() ([]byte, []int) {
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *MoveRangeRequest) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *MoveRangeRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *MoveRangeRequest) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *MoveRangeRequest) GetStart() uint64 {
+	if x != nil {
+		return x.Start
+	}
+	return 0
+}
+
+func (x *MoveRangeRequest) GetLimit() uint64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *MoveRangeRequest) GetByKey() bool {
+	if x != nil {
+		return x.ByKey
+	}
+	return false
+}
+
+func (x *MoveRangeRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *MoveRangeRequest) GetLoseState() bool {
+	if x != nil {
+		return x.LoseState
+	}
+	return false
+}
+
+type MoveRangeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of this range alone. It is empty if the owner has all of it.
+	Plan *Plan `protobuf:"bytes,1,opt,name=plan,proto3" json:"plan,omitempty"`
+	// The range: the one that was asked for, or that of the key.
+	Start         uint64 `protobuf:"fixed64,2,opt,name=start,proto3" json:"start,omitempty"`
+	Limit         uint64 `protobuf:"fixed64,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveRangeResponse) Reset() {
+	*x = MoveRangeResponse{}
+	mi := &file_leasehold_v1_admin_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveRangeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveRangeResponse) ProtoMessage() {}
+
+func (x *MoveRangeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_admin_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveRangeResponse.ProtoReflect.Descriptor instead.
+func (*MoveRangeResponse) Descriptor() ([]byte, []int) {
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *MoveRangeResponse) GetPlan() *Plan {
+	if x != nil {
+		return x.Plan
+	}
+	return nil
+}
+
+func (x *MoveRangeResponse) GetStart() uint64 {
+	if x != nil {
+		return x.Start
+	}
+	return 0
+}
+
+func (x *MoveRangeResponse) GetLimit() uint64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+type RebalanceRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	Namespace     string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	DryRun        bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	LoseState     bool                   `protobuf:"varint,4,opt,name=lose_state,json=loseState,proto3" json:"lose_state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RebalanceRequest) Reset() {
+	*x = RebalanceRequest{}
+	mi := &file_leasehold_v1_admin_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RebalanceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RebalanceRequest) ProtoMessage() {}
+
+func (x *RebalanceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_admin_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RebalanceRequest.ProtoReflect.Descriptor instead.
+func (*RebalanceRequest) Descriptor() ([]byte, []int) {
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *RebalanceRequest) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *RebalanceRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *RebalanceRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *RebalanceRequest) GetLoseState() bool {
+	if x != nil {
+		return x.LoseState
+	}
+	return false
+}
+
+type RebalanceResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Plan          *Plan                  `protobuf:"bytes,1,opt,name=plan,proto3" json:"plan,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RebalanceResponse) Reset() {
+	*x = RebalanceResponse{}
+	mi := &file_leasehold_v1_admin_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RebalanceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RebalanceResponse) ProtoMessage() {}
+
+func (x *RebalanceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_admin_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RebalanceResponse.ProtoReflect.Descriptor instead.
+func (*RebalanceResponse) Descriptor() ([]byte, []int) {
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *RebalanceResponse) GetPlan() *Plan {
+	if x != nil {
+		return x.Plan
+	}
+	return nil
+}
+
+type ListMovesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	Namespace     string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListMovesRequest) Reset() {
+	*x = ListMovesRequest{}
+	mi := &file_leasehold_v1_admin_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListMovesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListMovesRequest) ProtoMessage() {}
+
+func (x *ListMovesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_admin_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListMovesRequest.ProtoReflect.Descriptor instead.
+func (*ListMovesRequest) Descriptor() ([]byte, []int) {
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ListMovesRequest) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *ListMovesRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+type ListMovesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Those under way first, the oldest before the others; at most 4096.
+	Moves []*MoveStatus `protobuf:"bytes,1,rep,name=moves,proto3" json:"moves,omitempty"`
+	// How many there are.
+	UnderWay      uint32 `protobuf:"varint,2,opt,name=under_way,json=underWay,proto3" json:"under_way,omitempty"`
+	Waiting       uint32 `protobuf:"varint,3,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListMovesResponse) Reset() {
+	*x = ListMovesResponse{}
+	mi := &file_leasehold_v1_admin_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListMovesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListMovesResponse) ProtoMessage() {}
+
+func (x *ListMovesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_admin_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListMovesResponse.ProtoReflect.Descriptor instead.
+func (*ListMovesResponse) Descriptor() ([]byte, []int) {
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *ListMovesResponse) GetMoves() []*MoveStatus {
+	if x != nil {
+		return x.Moves
+	}
+	return nil
+}
+
+func (x *ListMovesResponse) GetUnderWay() uint32 {
+	if x != nil {
+		return x.UnderWay
+	}
+	return 0
+}
+
+func (x *ListMovesResponse) GetWaiting() uint32 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
+// A MoveStatus is a move of state, as the source has last reported it.
+type MoveStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Tells it from others. Empty while it waits, because its source or its target
+	// has enough to do.
+	Id    string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Start uint64 `protobuf:"fixed64,2,opt,name=start,proto3" json:"start,omitempty"`
+	// 0 means the end of the key space.
+	Limit uint64 `protobuf:"fixed64,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	From  string `protobuf:"bytes,4,opt,name=from,proto3" json:"from,omitempty"`
+	// The same as from if leases that lie side by side are made one.
+	To string `protobuf:"bytes,5,opt,name=to,proto3" json:"to,omitempty"`
+	// Unspecified while it waits, or the source has not spoken of it yet.
+	State MoveState `protobuf:"varint,6,opt,name=state,proto3,enum=leasehold.v1.MoveState" json:"state,omitempty"`
+	// What has been sent.
+	Records uint64 `protobuf:"varint,7,opt,name=records,proto3" json:"records,omitempty"`
+	Bytes   uint64 `protobuf:"varint,8,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// For how long it has been under way, in nanoseconds.
+	Age int64 `protobuf:"varint,9,opt,name=age,proto3" json:"age,omitempty"`
+	// Without news from the source it fails after so long, in nanoseconds.
+	Patience      int64 `protobuf:"varint,10,opt,name=patience,proto3" json:"patience,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveStatus) Reset() {
+	*x = MoveStatus{}
+	mi := &file_leasehold_v1_admin_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveStatus) ProtoMessage() {}
+
+func (x *MoveStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_admin_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveStatus.ProtoReflect.Descriptor instead.
+func (*MoveStatus) Descriptor() ([]byte, []int) {
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *MoveStatus) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *MoveStatus) GetStart() uint64 {
+	if x != nil {
+		return x.Start
+	}
+	return 0
+}
+
+func (x *MoveStatus) GetLimit() uint64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *MoveStatus) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *MoveStatus) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *MoveStatus) GetState() MoveState {
+	if x != nil {
+		return x.State
+	}
+	return MoveState_MOVE_STATE_UNSPECIFIED
+}
+
+func (x *MoveStatus) GetRecords() uint64 {
+	if x != nil {
+		return x.Records
+	}
+	return 0
+}
+
+func (x *MoveStatus) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *MoveStatus) GetAge() int64 {
+	if x != nil {
+		return x.Age
+	}
+	return 0
+}
+
+func (x *MoveStatus) GetPatience() int64 {
+	if x != nil {
+		return x.Patience
+	}
+	return 0
+}
+
 type ListRangesRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Version   uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
@@ -1068,7 +1977,7 @@ type ListRangesRequest struct {
 
 func (x *ListRangesRequest) Reset() {
 	*x = ListRangesRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[16]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1080,7 +1989,7 @@ func (x *ListRangesRequest) String() string {
 func (*ListRangesRequest) ProtoMessage() {}
 
 func (x *ListRangesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[16]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1093,7 +2002,7 @@ func (x *ListRangesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRangesRequest.ProtoReflect.Descriptor instead.
 func (*ListRangesRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{16}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListRangesRequest) GetVersion() uint32 {
@@ -1127,7 +2036,7 @@ type ListRangesResponse struct {
 
 func (x *ListRangesResponse) Reset() {
 	*x = ListRangesResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[17]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1139,7 +2048,7 @@ func (x *ListRangesResponse) String() string {
 func (*ListRangesResponse) ProtoMessage() {}
 
 func (x *ListRangesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[17]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1152,7 +2061,7 @@ func (x *ListRangesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRangesResponse.ProtoReflect.Descriptor instead.
 func (*ListRangesResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{17}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListRangesResponse) GetLsn() uint64 {
@@ -1183,7 +2092,7 @@ type HeldRange struct {
 
 func (x *HeldRange) Reset() {
 	*x = HeldRange{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[18]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1195,7 +2104,7 @@ func (x *HeldRange) String() string {
 func (*HeldRange) ProtoMessage() {}
 
 func (x *HeldRange) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[18]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1208,7 +2117,7 @@ func (x *HeldRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldRange.ProtoReflect.Descriptor instead.
 func (*HeldRange) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *HeldRange) GetLease() *Lease {
@@ -1250,7 +2159,7 @@ type LookupKeyRequest struct {
 
 func (x *LookupKeyRequest) Reset() {
 	*x = LookupKeyRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[19]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1262,7 +2171,7 @@ func (x *LookupKeyRequest) String() string {
 func (*LookupKeyRequest) ProtoMessage() {}
 
 func (x *LookupKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[19]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1275,7 +2184,7 @@ func (x *LookupKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookupKeyRequest.ProtoReflect.Descriptor instead.
 func (*LookupKeyRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *LookupKeyRequest) GetVersion() uint32 {
@@ -1309,7 +2218,7 @@ type LookupKeyResponse struct {
 
 func (x *LookupKeyResponse) Reset() {
 	*x = LookupKeyResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[20]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1321,7 +2230,7 @@ func (x *LookupKeyResponse) String() string {
 func (*LookupKeyResponse) ProtoMessage() {}
 
 func (x *LookupKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[20]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1334,7 +2243,7 @@ func (x *LookupKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookupKeyResponse.ProtoReflect.Descriptor instead.
 func (*LookupKeyResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{20}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *LookupKeyResponse) GetRange() *HeldRange {
@@ -1364,7 +2273,7 @@ type ListHistoryRequest struct {
 
 func (x *ListHistoryRequest) Reset() {
 	*x = ListHistoryRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[21]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1376,7 +2285,7 @@ func (x *ListHistoryRequest) String() string {
 func (*ListHistoryRequest) ProtoMessage() {}
 
 func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[21]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1389,7 +2298,7 @@ func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryRequest.ProtoReflect.Descriptor instead.
 func (*ListHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{21}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListHistoryRequest) GetVersion() uint32 {
@@ -1433,7 +2342,7 @@ type ListHistoryResponse struct {
 
 func (x *ListHistoryResponse) Reset() {
 	*x = ListHistoryResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[22]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1445,7 +2354,7 @@ func (x *ListHistoryResponse) String() string {
 func (*ListHistoryResponse) ProtoMessage() {}
 
 func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[22]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1458,7 +2367,7 @@ func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryResponse.ProtoReflect.Descriptor instead.
 func (*ListHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{22}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListHistoryResponse) GetEntries() []*HistoryEntry {
@@ -1487,18 +2396,21 @@ type HistoryEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Lsn   uint64                 `protobuf:"varint,1,opt,name=lsn,proto3" json:"lsn,omitempty"`
 	// On the wall clock of the manager that wrote it.
-	At            *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=at,proto3" json:"at,omitempty"`
-	Kind          ChangeKind             `protobuf:"varint,3,opt,name=kind,proto3,enum=leasehold.v1.ChangeKind" json:"kind,omitempty"`
-	Lease         *Lease                 `protobuf:"bytes,4,opt,name=lease,proto3" json:"lease,omitempty"`
-	Holder        *Holder                `protobuf:"bytes,5,opt,name=holder,proto3" json:"holder,omitempty"`
-	Cause         Cause                  `protobuf:"varint,6,opt,name=cause,proto3,enum=leasehold.v1.Cause" json:"cause,omitempty"`
+	At    *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=at,proto3" json:"at,omitempty"`
+	Kind  ChangeKind             `protobuf:"varint,3,opt,name=kind,proto3,enum=leasehold.v1.ChangeKind" json:"kind,omitempty"`
+	Lease *Lease                 `protobuf:"bytes,4,opt,name=lease,proto3" json:"lease,omitempty"`
+	// Who has it then; of a change that vacates it, who had it.
+	Holder *Holder `protobuf:"bytes,5,opt,name=holder,proto3" json:"holder,omitempty"`
+	Cause  Cause   `protobuf:"varint,6,opt,name=cause,proto3,enum=leasehold.v1.Cause" json:"cause,omitempty"`
+	// Of a change that moves it, who had it before.
+	From          *Holder `protobuf:"bytes,7,opt,name=from,proto3" json:"from,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HistoryEntry) Reset() {
 	*x = HistoryEntry{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[23]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1510,7 +2422,7 @@ func (x *HistoryEntry) String() string {
 func (*HistoryEntry) ProtoMessage() {}
 
 func (x *HistoryEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[23]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1523,7 +2435,7 @@ func (x *HistoryEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryEntry.ProtoReflect.Descriptor instead.
 func (*HistoryEntry) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{23}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *HistoryEntry) GetLsn() uint64 {
@@ -1568,6 +2480,13 @@ func (x *HistoryEntry) GetCause() Cause {
 	return Cause_CAUSE_UNSPECIFIED
 }
 
+func (x *HistoryEntry) GetFrom() *Holder {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
 type WatchRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Version uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
@@ -1579,7 +2498,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[24]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1591,7 +2510,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[24]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1604,7 +2523,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{24}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *WatchRequest) GetVersion() uint32 {
@@ -1639,7 +2558,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[25]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1651,7 +2570,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[25]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1664,7 +2583,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{25}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *WatchResponse) GetAt() *timestamppb.Timestamp {
@@ -1759,7 +2678,7 @@ type Note struct {
 
 func (x *Note) Reset() {
 	*x = Note{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[26]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1771,7 +2690,7 @@ func (x *Note) String() string {
 func (*Note) ProtoMessage() {}
 
 func (x *Note) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[26]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1784,7 +2703,7 @@ func (x *Note) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Note.ProtoReflect.Descriptor instead.
 func (*Note) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{26}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Note) GetWhat() string {
@@ -1817,7 +2736,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[27]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1829,7 +2748,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[27]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1842,7 +2761,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{27}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListMembersRequest) GetVersion() uint32 {
@@ -1861,7 +2780,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[28]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1873,7 +2792,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[28]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1886,7 +2805,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{28}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListMembersResponse) GetMembers() []*Member {
@@ -1912,7 +2831,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[29]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1924,7 +2843,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[29]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1937,7 +2856,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{29}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Member) GetId() uint64 {
@@ -1986,7 +2905,7 @@ type AddMemberRequest struct {
 
 func (x *AddMemberRequest) Reset() {
 	*x = AddMemberRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[30]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1998,7 +2917,7 @@ func (x *AddMemberRequest) String() string {
 func (*AddMemberRequest) ProtoMessage() {}
 
 func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[30]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2011,7 +2930,7 @@ func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberRequest.ProtoReflect.Descriptor instead.
 func (*AddMemberRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{30}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *AddMemberRequest) GetVersion() uint32 {
@@ -2048,7 +2967,7 @@ type AddMemberResponse struct {
 
 func (x *AddMemberResponse) Reset() {
 	*x = AddMemberResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[31]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2060,7 +2979,7 @@ func (x *AddMemberResponse) String() string {
 func (*AddMemberResponse) ProtoMessage() {}
 
 func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[31]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2073,7 +2992,7 @@ func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberResponse.ProtoReflect.Descriptor instead.
 func (*AddMemberResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{31}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *AddMemberResponse) GetMember() *Member {
@@ -2108,7 +3027,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[32]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2120,7 +3039,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[32]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2133,7 +3052,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{32}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *RemoveMemberRequest) GetVersion() uint32 {
@@ -2158,7 +3077,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[33]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2170,7 +3089,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[33]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2183,7 +3102,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{33}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{44}
 }
 
 var File_leasehold_v1_admin_proto protoreflect.FileDescriptor
@@ -2204,7 +3123,7 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"namespaces\x18\a \x03(\v2\x1d.leasehold.v1.NamespaceStatusR\n" +
 	"namespaces\x12\x14\n" +
 	"\x05store\x18\b \x01(\tR\x05store\x12\x18\n" +
-	"\aproblem\x18\t \x01(\tR\aproblem\"\xf6\x01\n" +
+	"\aproblem\x18\t \x01(\tR\aproblem\"\x8c\x02\n" +
 	"\x0fNamespaceStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05ready\x18\x02 \x01(\bR\x05ready\x12\x18\n" +
@@ -2214,7 +3133,9 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\x06owners\x18\x06 \x01(\rR\x06owners\x12\x16\n" +
 	"\x06ranges\x18\a \x01(\rR\x06ranges\x12\x16\n" +
 	"\x06vacant\x18\b \x01(\rR\x06vacant\x12\x18\n" +
-	"\alookups\x18\t \x01(\rR\alookups\"\xe1\x01\n" +
+	"\alookups\x18\t \x01(\rR\alookups\x12\x14\n" +
+	"\x05moves\x18\n" +
+	" \x01(\rR\x05moves\"\xce\x02\n" +
 	"\x0fNamespaceConfig\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12,\n" +
 	"\x06timing\x18\x02 \x01(\v2\x14.leasehold.v1.TimingR\x06timing\x12\x16\n" +
@@ -2222,7 +3143,12 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\rvirtual_nodes\x18\x04 \x01(\rR\fvirtualNodes\x120\n" +
 	"\x06static\x18\x05 \x03(\v2\x18.leasehold.v1.StaticSlotR\x06static\x12\x1d\n" +
 	"\n" +
-	"max_owners\x18\x06 \x01(\rR\tmaxOwners\"8\n" +
+	"max_owners\x18\x06 \x01(\rR\tmaxOwners\x12\x14\n" +
+	"\x05churn\x18\a \x01(\x01R\x05churn\x12\x1c\n" +
+	"\trebalance\x18\b \x01(\x03R\trebalance\x12\x14\n" +
+	"\x05moves\x18\t \x01(\rR\x05moves\x12!\n" +
+	"\fmove_timeout\x18\n" +
+	" \x01(\x03R\vmoveTimeout\"8\n" +
 	"\n" +
 	"StaticSlot\x12\x14\n" +
 	"\x05start\x18\x01 \x01(\x06R\x05start\x12\x14\n" +
@@ -2252,14 +3178,88 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\"Y\n" +
 	"\x12ListOwnersResponse\x121\n" +
 	"\x06owners\x18\x01 \x03(\v2\x19.leasehold.v1.OwnerStatusR\x06owners\x12\x10\n" +
-	"\x03lsn\x18\x02 \x01(\x04R\x03lsn\"\xc9\x01\n" +
+	"\x03lsn\x18\x02 \x01(\x04R\x03lsn\"\xd8\x02\n" +
 	"\vOwnerStatus\x12,\n" +
 	"\x06holder\x18\x01 \x01(\v2\x14.leasehold.v1.HolderR\x06holder\x12.\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x18.leasehold.v1.OwnerStateR\x05state\x12\x16\n" +
 	"\x06leases\x18\x03 \x01(\rR\x06leases\x12\x14\n" +
 	"\x05share\x18\x04 \x01(\x01R\x05share\x12\x1a\n" +
 	"\bpatience\x18\x05 \x01(\x03R\bpatience\x12\x12\n" +
-	"\x04load\x18\x06 \x01(\x01R\x04load\"a\n" +
+	"\x04load\x18\x06 \x01(\x01R\x04load\x12\x18\n" +
+	"\aparting\x18\a \x01(\bR\aparting\x12\x1a\n" +
+	"\bdraining\x18\b \x01(\bR\bdraining\x12\x19\n" +
+	"\bmoves_in\x18\t \x01(\rR\amovesIn\x12\x1b\n" +
+	"\tmoves_out\x18\n" +
+	" \x01(\rR\bmovesOut\x12\x1f\n" +
+	"\vmoves_state\x18\v \x01(\bR\n" +
+	"movesState\"\xa6\x01\n" +
+	"\vPlannedMove\x12\x14\n" +
+	"\x05start\x18\x01 \x01(\x06R\x05start\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\x06R\x05limit\x12\x12\n" +
+	"\x04from\x18\x03 \x01(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x04 \x01(\tR\x02to\x12\x1d\n" +
+	"\n" +
+	"with_state\x18\x05 \x01(\bR\twithState\x12\x14\n" +
+	"\x05share\x18\x06 \x01(\x01R\x05share\x12\x12\n" +
+	"\x04load\x18\a \x01(\x01R\x04load\"\x82\x01\n" +
+	"\x04Plan\x12/\n" +
+	"\x05moves\x18\x01 \x03(\v2\x19.leasehold.v1.PlannedMoveR\x05moves\x12\x14\n" +
+	"\x05total\x18\x02 \x01(\rR\x05total\x12\x14\n" +
+	"\x05share\x18\x03 \x01(\x01R\x05share\x12\x1d\n" +
+	"\n" +
+	"share_lost\x18\x04 \x01(\x01R\tshareLost\"\xb1\x01\n" +
+	"\x11DrainOwnerRequest\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
+	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x14\n" +
+	"\x05owner\x18\x03 \x01(\tR\x05owner\x12\x16\n" +
+	"\x06cancel\x18\x04 \x01(\bR\x06cancel\x12\x17\n" +
+	"\adry_run\x18\x05 \x01(\bR\x06dryRun\x12\x1d\n" +
+	"\n" +
+	"lose_state\x18\x06 \x01(\bR\tloseState\"<\n" +
+	"\x12DrainOwnerResponse\x12&\n" +
+	"\x04plan\x18\x01 \x01(\v2\x12.leasehold.v1.PlanR\x04plan\"\xdb\x01\n" +
+	"\x10MoveRangeRequest\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
+	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x14\n" +
+	"\x05owner\x18\x03 \x01(\tR\x05owner\x12\x14\n" +
+	"\x05start\x18\x04 \x01(\x06R\x05start\x12\x14\n" +
+	"\x05limit\x18\x05 \x01(\x06R\x05limit\x12\x15\n" +
+	"\x06by_key\x18\x06 \x01(\bR\x05byKey\x12\x17\n" +
+	"\adry_run\x18\a \x01(\bR\x06dryRun\x12\x1d\n" +
+	"\n" +
+	"lose_state\x18\b \x01(\bR\tloseState\"g\n" +
+	"\x11MoveRangeResponse\x12&\n" +
+	"\x04plan\x18\x01 \x01(\v2\x12.leasehold.v1.PlanR\x04plan\x12\x14\n" +
+	"\x05start\x18\x02 \x01(\x06R\x05start\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\x06R\x05limit\"\x82\x01\n" +
+	"\x10RebalanceRequest\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
+	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x17\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRun\x12\x1d\n" +
+	"\n" +
+	"lose_state\x18\x04 \x01(\bR\tloseState\";\n" +
+	"\x11RebalanceResponse\x12&\n" +
+	"\x04plan\x18\x01 \x01(\v2\x12.leasehold.v1.PlanR\x04plan\"J\n" +
+	"\x10ListMovesRequest\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
+	"\tnamespace\x18\x02 \x01(\tR\tnamespace\"z\n" +
+	"\x11ListMovesResponse\x12.\n" +
+	"\x05moves\x18\x01 \x03(\v2\x18.leasehold.v1.MoveStatusR\x05moves\x12\x1b\n" +
+	"\tunder_way\x18\x02 \x01(\rR\bunderWay\x12\x18\n" +
+	"\awaiting\x18\x03 \x01(\rR\awaiting\"\xf9\x01\n" +
+	"\n" +
+	"MoveStatus\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05start\x18\x02 \x01(\x06R\x05start\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\x06R\x05limit\x12\x12\n" +
+	"\x04from\x18\x04 \x01(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x05 \x01(\tR\x02to\x12-\n" +
+	"\x05state\x18\x06 \x01(\x0e2\x17.leasehold.v1.MoveStateR\x05state\x12\x18\n" +
+	"\arecords\x18\a \x01(\x04R\arecords\x12\x14\n" +
+	"\x05bytes\x18\b \x01(\x04R\x05bytes\x12\x10\n" +
+	"\x03age\x18\t \x01(\x03R\x03age\x12\x1a\n" +
+	"\bpatience\x18\n" +
+	" \x01(\x03R\bpatience\"a\n" +
 	"\x11ListRangesRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x14\n" +
@@ -2287,14 +3287,15 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\x13ListHistoryResponse\x124\n" +
 	"\aentries\x18\x01 \x03(\v2\x1a.leasehold.v1.HistoryEntryR\aentries\x12\x1c\n" +
 	"\ttruncated\x18\x02 \x01(\bR\ttruncated\x12\x12\n" +
-	"\x04more\x18\x03 \x01(\bR\x04more\"\xfe\x01\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\"\xa8\x02\n" +
 	"\fHistoryEntry\x12\x10\n" +
 	"\x03lsn\x18\x01 \x01(\x04R\x03lsn\x12*\n" +
 	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12,\n" +
 	"\x04kind\x18\x03 \x01(\x0e2\x18.leasehold.v1.ChangeKindR\x04kind\x12)\n" +
 	"\x05lease\x18\x04 \x01(\v2\x13.leasehold.v1.LeaseR\x05lease\x12,\n" +
 	"\x06holder\x18\x05 \x01(\v2\x14.leasehold.v1.HolderR\x06holder\x12)\n" +
-	"\x05cause\x18\x06 \x01(\x0e2\x13.leasehold.v1.CauseR\x05cause\"F\n" +
+	"\x05cause\x18\x06 \x01(\x0e2\x13.leasehold.v1.CauseR\x05cause\x12(\n" +
+	"\x04from\x18\a \x01(\v2\x14.leasehold.v1.HolderR\x04from\"F\n" +
 	"\fWatchRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\"\x8d\x02\n" +
@@ -2338,7 +3339,7 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\x12OWNER_STATE_MEMBER\x10\x01\x12\x17\n" +
 	"\x13OWNER_STATE_GREETED\x10\x02\x12\x17\n" +
 	"\x13OWNER_STATE_WAITING\x10\x03\x12\x16\n" +
-	"\x12OWNER_STATE_SILENT\x10\x042\xdc\b\n" +
+	"\x12OWNER_STATE_SILENT\x10\x042\x97\v\n" +
 	"\fAdminService\x12L\n" +
 	"\tGetStatus\x12\x1e.leasehold.v1.GetStatusRequest\x1a\x1f.leasehold.v1.GetStatusResponse\x12[\n" +
 	"\x0eListNamespaces\x12#.leasehold.v1.ListNamespacesRequest\x1a$.leasehold.v1.ListNamespacesResponse\x12^\n" +
@@ -2351,7 +3352,12 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"ListRanges\x12\x1f.leasehold.v1.ListRangesRequest\x1a .leasehold.v1.ListRangesResponse0\x01\x12L\n" +
 	"\tLookupKey\x12\x1e.leasehold.v1.LookupKeyRequest\x1a\x1f.leasehold.v1.LookupKeyResponse\x12R\n" +
 	"\vListHistory\x12 .leasehold.v1.ListHistoryRequest\x1a!.leasehold.v1.ListHistoryResponse\x12B\n" +
-	"\x05Watch\x12\x1a.leasehold.v1.WatchRequest\x1a\x1b.leasehold.v1.WatchResponse0\x01\x12R\n" +
+	"\x05Watch\x12\x1a.leasehold.v1.WatchRequest\x1a\x1b.leasehold.v1.WatchResponse0\x01\x12O\n" +
+	"\n" +
+	"DrainOwner\x12\x1f.leasehold.v1.DrainOwnerRequest\x1a .leasehold.v1.DrainOwnerResponse\x12L\n" +
+	"\tMoveRange\x12\x1e.leasehold.v1.MoveRangeRequest\x1a\x1f.leasehold.v1.MoveRangeResponse\x12L\n" +
+	"\tRebalance\x12\x1e.leasehold.v1.RebalanceRequest\x1a\x1f.leasehold.v1.RebalanceResponse\x12L\n" +
+	"\tListMoves\x12\x1e.leasehold.v1.ListMovesRequest\x1a\x1f.leasehold.v1.ListMovesResponse\x12R\n" +
 	"\vListMembers\x12 .leasehold.v1.ListMembersRequest\x1a!.leasehold.v1.ListMembersResponse\x12L\n" +
 	"\tAddMember\x12\x1e.leasehold.v1.AddMemberRequest\x1a\x1f.leasehold.v1.AddMemberResponse\x12U\n" +
 	"\fRemoveMember\x12!.leasehold.v1.RemoveMemberRequest\x1a\".leasehold.v1.RemoveMemberResponseBCZAgithub.com/leasehold-dev/leasehold/proto/leasehold/v1;leaseholdv1b\x06proto3"
@@ -2369,7 +3375,7 @@ func file_leasehold_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_leasehold_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_leasehold_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_leasehold_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_leasehold_v1_admin_proto_goTypes = []any{
 	(OwnerState)(0),                 // 0: leasehold.v1.OwnerState
 	(*GetStatusRequest)(nil),        // 1: leasehold.v1.GetStatusRequest
@@ -2388,35 +3394,47 @@ var file_leasehold_v1_admin_proto_goTypes = []any{
 	(*ListOwnersRequest)(nil),       // 14: leasehold.v1.ListOwnersRequest
 	(*ListOwnersResponse)(nil),      // 15: leasehold.v1.ListOwnersResponse
 	(*OwnerStatus)(nil),             // 16: leasehold.v1.OwnerStatus
-	(*ListRangesRequest)(nil),       // 17: leasehold.v1.ListRangesRequest
-	(*ListRangesResponse)(nil),      // 18: leasehold.v1.ListRangesResponse
-	(*HeldRange)(nil),               // 19: leasehold.v1.HeldRange
-	(*LookupKeyRequest)(nil),        // 20: leasehold.v1.LookupKeyRequest
-	(*LookupKeyResponse)(nil),       // 21: leasehold.v1.LookupKeyResponse
-	(*ListHistoryRequest)(nil),      // 22: leasehold.v1.ListHistoryRequest
-	(*ListHistoryResponse)(nil),     // 23: leasehold.v1.ListHistoryResponse
-	(*HistoryEntry)(nil),            // 24: leasehold.v1.HistoryEntry
-	(*WatchRequest)(nil),            // 25: leasehold.v1.WatchRequest
-	(*WatchResponse)(nil),           // 26: leasehold.v1.WatchResponse
-	(*Note)(nil),                    // 27: leasehold.v1.Note
-	(*ListMembersRequest)(nil),      // 28: leasehold.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),     // 29: leasehold.v1.ListMembersResponse
-	(*Member)(nil),                  // 30: leasehold.v1.Member
-	(*AddMemberRequest)(nil),        // 31: leasehold.v1.AddMemberRequest
-	(*AddMemberResponse)(nil),       // 32: leasehold.v1.AddMemberResponse
-	(*RemoveMemberRequest)(nil),     // 33: leasehold.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),    // 34: leasehold.v1.RemoveMemberResponse
-	(*Timing)(nil),                  // 35: leasehold.v1.Timing
-	(*Holder)(nil),                  // 36: leasehold.v1.Holder
-	(*Lease)(nil),                   // 37: leasehold.v1.Lease
-	(*timestamppb.Timestamp)(nil),   // 38: google.protobuf.Timestamp
-	(ChangeKind)(0),                 // 39: leasehold.v1.ChangeKind
-	(Cause)(0),                      // 40: leasehold.v1.Cause
-	(*NotLeader)(nil),               // 41: leasehold.v1.NotLeader
+	(*PlannedMove)(nil),             // 17: leasehold.v1.PlannedMove
+	(*Plan)(nil),                    // 18: leasehold.v1.Plan
+	(*DrainOwnerRequest)(nil),       // 19: leasehold.v1.DrainOwnerRequest
+	(*DrainOwnerResponse)(nil),      // 20: leasehold.v1.DrainOwnerResponse
+	(*MoveRangeRequest)(nil),        // 21: leasehold.v1.MoveRangeRequest
+	(*MoveRangeResponse)(nil),       // 22: leasehold.v1.MoveRangeResponse
+	(*RebalanceRequest)(nil),        // 23: leasehold.v1.RebalanceRequest
+	(*RebalanceResponse)(nil),       // 24: leasehold.v1.RebalanceResponse
+	(*ListMovesRequest)(nil),        // 25: leasehold.v1.ListMovesRequest
+	(*ListMovesResponse)(nil),       // 26: leasehold.v1.ListMovesResponse
+	(*MoveStatus)(nil),              // 27: leasehold.v1.MoveStatus
+	(*ListRangesRequest)(nil),       // 28: leasehold.v1.ListRangesRequest
+	(*ListRangesResponse)(nil),      // 29: leasehold.v1.ListRangesResponse
+	(*HeldRange)(nil),               // 30: leasehold.v1.HeldRange
+	(*LookupKeyRequest)(nil),        // 31: leasehold.v1.LookupKeyRequest
+	(*LookupKeyResponse)(nil),       // 32: leasehold.v1.LookupKeyResponse
+	(*ListHistoryRequest)(nil),      // 33: leasehold.v1.ListHistoryRequest
+	(*ListHistoryResponse)(nil),     // 34: leasehold.v1.ListHistoryResponse
+	(*HistoryEntry)(nil),            // 35: leasehold.v1.HistoryEntry
+	(*WatchRequest)(nil),            // 36: leasehold.v1.WatchRequest
+	(*WatchResponse)(nil),           // 37: leasehold.v1.WatchResponse
+	(*Note)(nil),                    // 38: leasehold.v1.Note
+	(*ListMembersRequest)(nil),      // 39: leasehold.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),     // 40: leasehold.v1.ListMembersResponse
+	(*Member)(nil),                  // 41: leasehold.v1.Member
+	(*AddMemberRequest)(nil),        // 42: leasehold.v1.AddMemberRequest
+	(*AddMemberResponse)(nil),       // 43: leasehold.v1.AddMemberResponse
+	(*RemoveMemberRequest)(nil),     // 44: leasehold.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),    // 45: leasehold.v1.RemoveMemberResponse
+	(*Timing)(nil),                  // 46: leasehold.v1.Timing
+	(*Holder)(nil),                  // 47: leasehold.v1.Holder
+	(MoveState)(0),                  // 48: leasehold.v1.MoveState
+	(*Lease)(nil),                   // 49: leasehold.v1.Lease
+	(*timestamppb.Timestamp)(nil),   // 50: google.protobuf.Timestamp
+	(ChangeKind)(0),                 // 51: leasehold.v1.ChangeKind
+	(Cause)(0),                      // 52: leasehold.v1.Cause
+	(*NotLeader)(nil),               // 53: leasehold.v1.NotLeader
 }
 var file_leasehold_v1_admin_proto_depIdxs = []int32{
 	3,  // 0: leasehold.v1.GetStatusResponse.namespaces:type_name -> leasehold.v1.NamespaceStatus
-	35, // 1: leasehold.v1.NamespaceConfig.timing:type_name -> leasehold.v1.Timing
+	46, // 1: leasehold.v1.NamespaceConfig.timing:type_name -> leasehold.v1.Timing
 	5,  // 2: leasehold.v1.NamespaceConfig.static:type_name -> leasehold.v1.StaticSlot
 	4,  // 3: leasehold.v1.ListNamespacesResponse.namespaces:type_name -> leasehold.v1.NamespaceConfig
 	4,  // 4: leasehold.v1.CreateNamespaceRequest.namespace:type_name -> leasehold.v1.NamespaceConfig
@@ -2424,55 +3442,70 @@ var file_leasehold_v1_admin_proto_depIdxs = []int32{
 	4,  // 6: leasehold.v1.UpdateNamespaceRequest.namespace:type_name -> leasehold.v1.NamespaceConfig
 	4,  // 7: leasehold.v1.UpdateNamespaceResponse.namespace:type_name -> leasehold.v1.NamespaceConfig
 	16, // 8: leasehold.v1.ListOwnersResponse.owners:type_name -> leasehold.v1.OwnerStatus
-	36, // 9: leasehold.v1.OwnerStatus.holder:type_name -> leasehold.v1.Holder
+	47, // 9: leasehold.v1.OwnerStatus.holder:type_name -> leasehold.v1.Holder
 	0,  // 10: leasehold.v1.OwnerStatus.state:type_name -> leasehold.v1.OwnerState
-	19, // 11: leasehold.v1.ListRangesResponse.ranges:type_name -> leasehold.v1.HeldRange
-	37, // 12: leasehold.v1.HeldRange.lease:type_name -> leasehold.v1.Lease
-	19, // 13: leasehold.v1.LookupKeyResponse.range:type_name -> leasehold.v1.HeldRange
-	24, // 14: leasehold.v1.ListHistoryResponse.entries:type_name -> leasehold.v1.HistoryEntry
-	38, // 15: leasehold.v1.HistoryEntry.at:type_name -> google.protobuf.Timestamp
-	39, // 16: leasehold.v1.HistoryEntry.kind:type_name -> leasehold.v1.ChangeKind
-	37, // 17: leasehold.v1.HistoryEntry.lease:type_name -> leasehold.v1.Lease
-	36, // 18: leasehold.v1.HistoryEntry.holder:type_name -> leasehold.v1.Holder
-	40, // 19: leasehold.v1.HistoryEntry.cause:type_name -> leasehold.v1.Cause
-	38, // 20: leasehold.v1.WatchResponse.at:type_name -> google.protobuf.Timestamp
-	24, // 21: leasehold.v1.WatchResponse.change:type_name -> leasehold.v1.HistoryEntry
-	27, // 22: leasehold.v1.WatchResponse.note:type_name -> leasehold.v1.Note
-	41, // 23: leasehold.v1.WatchResponse.leader:type_name -> leasehold.v1.NotLeader
-	30, // 24: leasehold.v1.ListMembersResponse.members:type_name -> leasehold.v1.Member
-	30, // 25: leasehold.v1.AddMemberResponse.member:type_name -> leasehold.v1.Member
-	30, // 26: leasehold.v1.AddMemberResponse.members:type_name -> leasehold.v1.Member
-	1,  // 27: leasehold.v1.AdminService.GetStatus:input_type -> leasehold.v1.GetStatusRequest
-	6,  // 28: leasehold.v1.AdminService.ListNamespaces:input_type -> leasehold.v1.ListNamespacesRequest
-	8,  // 29: leasehold.v1.AdminService.CreateNamespace:input_type -> leasehold.v1.CreateNamespaceRequest
-	10, // 30: leasehold.v1.AdminService.UpdateNamespace:input_type -> leasehold.v1.UpdateNamespaceRequest
-	12, // 31: leasehold.v1.AdminService.DeleteNamespace:input_type -> leasehold.v1.DeleteNamespaceRequest
-	14, // 32: leasehold.v1.AdminService.ListOwners:input_type -> leasehold.v1.ListOwnersRequest
-	17, // 33: leasehold.v1.AdminService.ListRanges:input_type -> leasehold.v1.ListRangesRequest
-	20, // 34: leasehold.v1.AdminService.LookupKey:input_type -> leasehold.v1.LookupKeyRequest
-	22, // 35: leasehold.v1.AdminService.ListHistory:input_type -> leasehold.v1.ListHistoryRequest
-	25, // 36: leasehold.v1.AdminService.Watch:input_type -> leasehold.v1.WatchRequest
-	28, // 37: leasehold.v1.AdminService.ListMembers:input_type -> leasehold.v1.ListMembersRequest
-	31, // 38: leasehold.v1.AdminService.AddMember:input_type -> leasehold.v1.AddMemberRequest
-	33, // 39: leasehold.v1.AdminService.RemoveMember:input_type -> leasehold.v1.RemoveMemberRequest
-	2,  // 40: leasehold.v1.AdminService.GetStatus:output_type -> leasehold.v1.GetStatusResponse
-	7,  // 41: leasehold.v1.AdminService.ListNamespaces:output_type -> leasehold.v1.ListNamespacesResponse
-	9,  // 42: leasehold.v1.AdminService.CreateNamespace:output_type -> leasehold.v1.CreateNamespaceResponse
-	11, // 43: leasehold.v1.AdminService.UpdateNamespace:output_type -> leasehold.v1.UpdateNamespaceResponse
-	13, // 44: leasehold.v1.AdminService.DeleteNamespace:output_type -> leasehold.v1.DeleteNamespaceResponse
-	15, // 45: leasehold.v1.AdminService.ListOwners:output_type -> leasehold.v1.ListOwnersResponse
-	18, // 46: leasehold.v1.AdminService.ListRanges:output_type -> leasehold.v1.ListRangesResponse
-	21, // 47: leasehold.v1.AdminService.LookupKey:output_type -> leasehold.v1.LookupKeyResponse
-	23, // 48: leasehold.v1.AdminService.ListHistory:output_type -> leasehold.v1.ListHistoryResponse
-	26, // 49: leasehold.v1.AdminService.Watch:output_type -> leasehold.v1.WatchResponse
-	29, // 50: leasehold.v1.AdminService.ListMembers:output_type -> leasehold.v1.ListMembersResponse
-	32, // 51: leasehold.v1.AdminService.AddMember:output_type -> leasehold.v1.AddMemberResponse
-	34, // 52: leasehold.v1.AdminService.RemoveMember:output_type -> leasehold.v1.RemoveMemberResponse
-	40, // [40:53] is the sub-list for method output_type
-	27, // [27:40] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	17, // 11: leasehold.v1.Plan.moves:type_name -> leasehold.v1.PlannedMove
+	18, // 12: leasehold.v1.DrainOwnerResponse.plan:type_name -> leasehold.v1.Plan
+	18, // 13: leasehold.v1.MoveRangeResponse.plan:type_name -> leasehold.v1.Plan
+	18, // 14: leasehold.v1.RebalanceResponse.plan:type_name -> leasehold.v1.Plan
+	27, // 15: leasehold.v1.ListMovesResponse.moves:type_name -> leasehold.v1.MoveStatus
+	48, // 16: leasehold.v1.MoveStatus.state:type_name -> leasehold.v1.MoveState
+	30, // 17: leasehold.v1.ListRangesResponse.ranges:type_name -> leasehold.v1.HeldRange
+	49, // 18: leasehold.v1.HeldRange.lease:type_name -> leasehold.v1.Lease
+	30, // 19: leasehold.v1.LookupKeyResponse.range:type_name -> leasehold.v1.HeldRange
+	35, // 20: leasehold.v1.ListHistoryResponse.entries:type_name -> leasehold.v1.HistoryEntry
+	50, // 21: leasehold.v1.HistoryEntry.at:type_name -> google.protobuf.Timestamp
+	51, // 22: leasehold.v1.HistoryEntry.kind:type_name -> leasehold.v1.ChangeKind
+	49, // 23: leasehold.v1.HistoryEntry.lease:type_name -> leasehold.v1.Lease
+	47, // 24: leasehold.v1.HistoryEntry.holder:type_name -> leasehold.v1.Holder
+	52, // 25: leasehold.v1.HistoryEntry.cause:type_name -> leasehold.v1.Cause
+	47, // 26: leasehold.v1.HistoryEntry.from:type_name -> leasehold.v1.Holder
+	50, // 27: leasehold.v1.WatchResponse.at:type_name -> google.protobuf.Timestamp
+	35, // 28: leasehold.v1.WatchResponse.change:type_name -> leasehold.v1.HistoryEntry
+	38, // 29: leasehold.v1.WatchResponse.note:type_name -> leasehold.v1.Note
+	53, // 30: leasehold.v1.WatchResponse.leader:type_name -> leasehold.v1.NotLeader
+	41, // 31: leasehold.v1.ListMembersResponse.members:type_name -> leasehold.v1.Member
+	41, // 32: leasehold.v1.AddMemberResponse.member:type_name -> leasehold.v1.Member
+	41, // 33: leasehold.v1.AddMemberResponse.members:type_name -> leasehold.v1.Member
+	1,  // 34: leasehold.v1.AdminService.GetStatus:input_type -> leasehold.v1.GetStatusRequest
+	6,  // 35: leasehold.v1.AdminService.ListNamespaces:input_type -> leasehold.v1.ListNamespacesRequest
+	8,  // 36: leasehold.v1.AdminService.CreateNamespace:input_type -> leasehold.v1.CreateNamespaceRequest
+	10, // 37: leasehold.v1.AdminService.UpdateNamespace:input_type -> leasehold.v1.UpdateNamespaceRequest
+	12, // 38: leasehold.v1.AdminService.DeleteNamespace:input_type -> leasehold.v1.DeleteNamespaceRequest
+	14, // 39: leasehold.v1.AdminService.ListOwners:input_type -> leasehold.v1.ListOwnersRequest
+	28, // 40: leasehold.v1.AdminService.ListRanges:input_type -> leasehold.v1.ListRangesRequest
+	31, // 41: leasehold.v1.AdminService.LookupKey:input_type -> leasehold.v1.LookupKeyRequest
+	33, // 42: leasehold.v1.AdminService.ListHistory:input_type -> leasehold.v1.ListHistoryRequest
+	36, // 43: leasehold.v1.AdminService.Watch:input_type -> leasehold.v1.WatchRequest
+	19, // 44: leasehold.v1.AdminService.DrainOwner:input_type -> leasehold.v1.DrainOwnerRequest
+	21, // 45: leasehold.v1.AdminService.MoveRange:input_type -> leasehold.v1.MoveRangeRequest
+	23, // 46: leasehold.v1.AdminService.Rebalance:input_type -> leasehold.v1.RebalanceRequest
+	25, // 47: leasehold.v1.AdminService.ListMoves:input_type -> leasehold.v1.ListMovesRequest
+	39, // 48: leasehold.v1.AdminService.ListMembers:input_type -> leasehold.v1.ListMembersRequest
+	42, // 49: leasehold.v1.AdminService.AddMember:input_type -> leasehold.v1.AddMemberRequest
+	44, // 50: leasehold.v1.AdminService.RemoveMember:input_type -> leasehold.v1.RemoveMemberRequest
+	2,  // 51: leasehold.v1.AdminService.GetStatus:output_type -> leasehold.v1.GetStatusResponse
+	7,  // 52: leasehold.v1.AdminService.ListNamespaces:output_type -> leasehold.v1.ListNamespacesResponse
+	9,  // 53: leasehold.v1.AdminService.CreateNamespace:output_type -> leasehold.v1.CreateNamespaceResponse
+	11, // 54: leasehold.v1.AdminService.UpdateNamespace:output_type -> leasehold.v1.UpdateNamespaceResponse
+	13, // 55: leasehold.v1.AdminService.DeleteNamespace:output_type -> leasehold.v1.DeleteNamespaceResponse
+	15, // 56: leasehold.v1.AdminService.ListOwners:output_type -> leasehold.v1.ListOwnersResponse
+	29, // 57: leasehold.v1.AdminService.ListRanges:output_type -> leasehold.v1.ListRangesResponse
+	32, // 58: leasehold.v1.AdminService.LookupKey:output_type -> leasehold.v1.LookupKeyResponse
+	34, // 59: leasehold.v1.AdminService.ListHistory:output_type -> leasehold.v1.ListHistoryResponse
+	37, // 60: leasehold.v1.AdminService.Watch:output_type -> leasehold.v1.WatchResponse
+	20, // 61: leasehold.v1.AdminService.DrainOwner:output_type -> leasehold.v1.DrainOwnerResponse
+	22, // 62: leasehold.v1.AdminService.MoveRange:output_type -> leasehold.v1.MoveRangeResponse
+	24, // 63: leasehold.v1.AdminService.Rebalance:output_type -> leasehold.v1.RebalanceResponse
+	26, // 64: leasehold.v1.AdminService.ListMoves:output_type -> leasehold.v1.ListMovesResponse
+	40, // 65: leasehold.v1.AdminService.ListMembers:output_type -> leasehold.v1.ListMembersResponse
+	43, // 66: leasehold.v1.AdminService.AddMember:output_type -> leasehold.v1.AddMemberResponse
+	45, // 67: leasehold.v1.AdminService.RemoveMember:output_type -> leasehold.v1.RemoveMemberResponse
+	51, // [51:68] is the sub-list for method output_type
+	34, // [34:51] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_leasehold_v1_admin_proto_init() }
@@ -2482,7 +3515,7 @@ func file_leasehold_v1_admin_proto_init() {
 	}
 	file_leasehold_v1_lease_proto_init()
 	file_leasehold_v1_table_proto_init()
-	file_leasehold_v1_admin_proto_msgTypes[25].OneofWrappers = []any{
+	file_leasehold_v1_admin_proto_msgTypes[36].OneofWrappers = []any{
 		(*WatchResponse_Change)(nil),
 		(*WatchResponse_Note)(nil),
 		(*WatchResponse_Leader)(nil),
@@ -2493,7 +3526,7 @@ func file_leasehold_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_leasehold_v1_admin_proto_rawDesc), len(file_leasehold_v1_admin_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   34,
+			NumMessages:   45,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

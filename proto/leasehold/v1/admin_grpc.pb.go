@@ -29,6 +29,10 @@ const (
 	AdminService_LookupKey_FullMethodName       = "/leasehold.v1.AdminService/LookupKey"
 	AdminService_ListHistory_FullMethodName     = "/leasehold.v1.AdminService/ListHistory"
 	AdminService_Watch_FullMethodName           = "/leasehold.v1.AdminService/Watch"
+	AdminService_DrainOwner_FullMethodName      = "/leasehold.v1.AdminService/DrainOwner"
+	AdminService_MoveRange_FullMethodName       = "/leasehold.v1.AdminService/MoveRange"
+	AdminService_Rebalance_FullMethodName       = "/leasehold.v1.AdminService/Rebalance"
+	AdminService_ListMoves_FullMethodName       = "/leasehold.v1.AdminService/ListMoves"
 	AdminService_ListMembers_FullMethodName     = "/leasehold.v1.AdminService/ListMembers"
 	AdminService_AddMember_FullMethodName       = "/leasehold.v1.AdminService/AddMember"
 	AdminService_RemoveMember_FullMethodName    = "/leasehold.v1.AdminService/RemoveMember"
@@ -67,6 +71,19 @@ type AdminServiceClient interface {
 	// Watch sends what happens, as it happens, until the caller goes away. A
 	// caller that reads too slowly misses events, and is told how many.
 	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchResponse], error)
+	// DrainOwner has all keys of an owner moved to others, and gives it no more of
+	// them until the drain is cancelled or its process ends. It answers when that
+	// has begun. If nobody else takes part, the owner keeps its keys.
+	DrainOwner(ctx context.Context, in *DrainOwnerRequest, opts ...grpc.CallOption) (*DrainOwnerResponse, error)
+	// MoveRange has a range moved to an owner. It answers when that has begun. The
+	// policy goes on from there, and may move it on another time.
+	MoveRange(ctx context.Context, in *MoveRangeRequest, opts ...grpc.CallOption) (*MoveRangeResponse, error)
+	// Rebalance has the policy asked now, without regard to how much it may move in
+	// a minute.
+	Rebalance(ctx context.Context, in *RebalanceRequest, opts ...grpc.CallOption) (*RebalanceResponse, error)
+	// ListMoves returns the state that is on its way from one owner to another, and
+	// what waits for its turn.
+	ListMoves(ctx context.Context, in *ListMovesRequest, opts ...grpc.CallOption) (*ListMovesResponse, error)
 	// ListMembers returns the managers whose embedded stores form the group.
 	ListMembers(ctx context.Context, in *ListMembersRequest, opts ...grpc.CallOption) (*ListMembersResponse, error)
 	// AddMember prepares the group for one more manager, which then starts with
@@ -202,6 +219,46 @@ func (c *adminServiceClient) Watch(ctx context.Context, in *WatchRequest, opts .
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type AdminService_WatchClient = grpc.ServerStreamingClient[WatchResponse]
 
+func (c *adminServiceClient) DrainOwner(ctx context.Context, in *DrainOwnerRequest, opts ...grpc.CallOption) (*DrainOwnerResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DrainOwnerResponse)
+	err := c.cc.Invoke(ctx, AdminService_DrainOwner_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) MoveRange(ctx context.Context, in *MoveRangeRequest, opts ...grpc.CallOption) (*MoveRangeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(MoveRangeResponse)
+	err := c.cc.Invoke(ctx, AdminService_MoveRange_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) Rebalance(ctx context.Context, in *RebalanceRequest, opts ...grpc.CallOption) (*RebalanceResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RebalanceResponse)
+	err := c.cc.Invoke(ctx, AdminService_Rebalance_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) ListMoves(ctx context.Context, in *ListMovesRequest, opts ...grpc.CallOption) (*ListMovesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListMovesResponse)
+	err := c.cc.Invoke(ctx, AdminService_ListMoves_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *adminServiceClient) ListMembers(ctx context.Context, in *ListMembersRequest, opts ...grpc.CallOption) (*ListMembersResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListMembersResponse)
@@ -265,6 +322,19 @@ type AdminServiceServer interface {
 	// Watch sends what happens, as it happens, until the caller goes away. A
 	// caller that reads too slowly misses events, and is told how many.
 	Watch(*WatchRequest, grpc.ServerStreamingServer[WatchResponse]) error
+	// DrainOwner has all keys of an owner moved to others, and gives it no more of
+	// them until the drain is cancelled or its process ends. It answers when that
+	// has begun. If nobody else takes part, the owner keeps its keys.
+	DrainOwner(context.Context, *DrainOwnerRequest) (*DrainOwnerResponse, error)
+	// MoveRange has a range moved to an owner. It answers when that has begun. The
+	// policy goes on from there, and may move it on another time.
+	MoveRange(context.Context, *MoveRangeRequest) (*MoveRangeResponse, error)
+	// Rebalance has the policy asked now, without regard to how much it may move in
+	// a minute.
+	Rebalance(context.Context, *RebalanceRequest) (*RebalanceResponse, error)
+	// ListMoves returns the state that is on its way from one owner to another, and
+	// what waits for its turn.
+	ListMoves(context.Context, *ListMovesRequest) (*ListMovesResponse, error)
 	// ListMembers returns the managers whose embedded stores form the group.
 	ListMembers(context.Context, *ListMembersRequest) (*ListMembersResponse, error)
 	// AddMember prepares the group for one more manager, which then starts with
@@ -311,6 +381,18 @@ func (UnimplementedAdminServiceServer) ListHistory(context.Context, *ListHistory
 }
 func (UnimplementedAdminServiceServer) Watch(*WatchRequest, grpc.ServerStreamingServer[WatchResponse]) error {
 	return status.Error(codes.Unimplemented, "method Watch not implemented")
+}
+func (UnimplementedAdminServiceServer) DrainOwner(context.Context, *DrainOwnerRequest) (*DrainOwnerResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DrainOwner not implemented")
+}
+func (UnimplementedAdminServiceServer) MoveRange(context.Context, *MoveRangeRequest) (*MoveRangeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method MoveRange not implemented")
+}
+func (UnimplementedAdminServiceServer) Rebalance(context.Context, *RebalanceRequest) (*RebalanceResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Rebalance not implemented")
+}
+func (UnimplementedAdminServiceServer) ListMoves(context.Context, *ListMovesRequest) (*ListMovesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListMoves not implemented")
 }
 func (UnimplementedAdminServiceServer) ListMembers(context.Context, *ListMembersRequest) (*ListMembersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListMembers not implemented")
@@ -508,6 +590,78 @@ func _AdminService_Watch_Handler(srv interface{}, stream grpc.ServerStream) erro
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type AdminService_WatchServer = grpc.ServerStreamingServer[WatchResponse]
 
+func _AdminService_DrainOwner_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DrainOwnerRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).DrainOwner(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_DrainOwner_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).DrainOwner(ctx, req.(*DrainOwnerRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdminService_MoveRange_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(MoveRangeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).MoveRange(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_MoveRange_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).MoveRange(ctx, req.(*MoveRangeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdminService_Rebalance_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RebalanceRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).Rebalance(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_Rebalance_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).Rebalance(ctx, req.(*RebalanceRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdminService_ListMoves_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListMovesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).ListMoves(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_ListMoves_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).ListMoves(ctx, req.(*ListMovesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _AdminService_ListMembers_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListMembersRequest)
 	if err := dec(in); err != nil {
@@ -600,6 +754,22 @@ var AdminService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListHistory",
 			Handler:    _AdminService_ListHistory_Handler,
+		},
+		{
+			MethodName: "DrainOwner",
+			Handler:    _AdminService_DrainOwner_Handler,
+		},
+		{
+			MethodName: "MoveRange",
+			Handler:    _AdminService_MoveRange_Handler,
+		},
+		{
+			MethodName: "Rebalance",
+			Handler:    _AdminService_Rebalance_Handler,
+		},
+		{
+			MethodName: "ListMoves",
+			Handler:    _AdminService_ListMoves_Handler,
 		},
 		{
 			MethodName: "ListMembers",

@@ -14,6 +14,11 @@
 // are further apart refuse each other with FAILED_PRECONDITION. A number, once
 // given to a field, an enum value or an error kind, is never given to another.
 //
+// Version 2 has loads and moves. A leader moves state only between owners that
+// have named a mover. A lookup or a standby of version 1 cannot read a change of
+// the kind MOVED: it drops the message, falls behind, and reports everything as
+// lost. So managers and lookups come first, then owners that name a mover.
+//
 // Limits. A receiver refuses a message that is larger than its limit before it
 // is read into memory (RESOURCE_EXHAUSTED), which ends the stream. A message that
 // makes no sense, because a field is missing or out of bounds, a manager answers
@@ -48,6 +53,67 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// A MoveState says how far the source of a move is.
+type MoveState int32
+
+const (
+	MoveState_MOVE_STATE_UNSPECIFIED MoveState = 0
+	// It serves the range, and copies its state.
+	MoveState_MOVE_STATE_COPYING MoveState = 1
+	// It has stopped serving the range, and sends the rest.
+	MoveState_MOVE_STATE_STOPPED MoveState = 2
+	// The target has confirmed that it has everything; the source has let go of
+	// its leases on the range.
+	MoveState_MOVE_STATE_DONE MoveState = 3
+	// It has given up, and serves the range again.
+	MoveState_MOVE_STATE_FAILED MoveState = 4
+)
+
+// Enum value maps for MoveState.
+var (
+	MoveState_name = map[int32]string{
+		0: "MOVE_STATE_UNSPECIFIED",
+		1: "MOVE_STATE_COPYING",
+		2: "MOVE_STATE_STOPPED",
+		3: "MOVE_STATE_DONE",
+		4: "MOVE_STATE_FAILED",
+	}
+	MoveState_value = map[string]int32{
+		"MOVE_STATE_UNSPECIFIED": 0,
+		"MOVE_STATE_COPYING":     1,
+		"MOVE_STATE_STOPPED":     2,
+		"MOVE_STATE_DONE":        3,
+		"MOVE_STATE_FAILED":      4,
+	}
+)
+
+func (x MoveState) Enum() *MoveState {
+	p := new(MoveState)
+	*p = x
+	return p
+}
+
+func (x MoveState) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (MoveState) Descriptor() protoreflect.EnumDescriptor {
+	return file_leasehold_v1_lease_proto_enumTypes[0].Descriptor()
+}
+
+func (MoveState) Type() protoreflect.EnumType {
+	return &file_leasehold_v1_lease_proto_enumTypes[0]
+}
+
+func (x MoveState) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use MoveState.Descriptor instead.
+func (MoveState) EnumDescriptor() ([]byte, []int) {
+	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{0}
+}
+
 // A HoldRequest says that an owner is alive and what it holds. It never asks
 // for a range: the manager decides who owns what.
 //
@@ -60,7 +126,18 @@ const (
 //  3. MUST have stopped acting on a key before it sends a request that lacks the
 //     key's lease: the manager may give the key to another at once;
 //  4. MUST NOT name a predecessor in gone unless it has made sure that the
-//     predecessor's process no longer exists.
+//     predecessor's process no longer exists;
+//  5. MUST NOT report a move as DONE unless the target has confirmed, after the
+//     owner had stopped acting on the range, that it has all of its state; and
+//     unless this request, and every later one, lacks the leases on it;
+//  6. MUST NOT act on the range again once it has sent such a request, and MUST
+//     say DONE in every request, to whoever leads, until a Grant that answers one,
+//     sent after that leader was heard, names the departure no more: then it is
+//     recorded;
+//  7. MUST NOT report a move as DONE under whose ticket it has acted on the range
+//     again after it had stopped: the target's copy is old. It reports FAILED;
+//  8. MUST name in imports all state that it has confirmed and could still put in
+//     place, in the order in which it was confirmed, and no other.
 type HoldRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The sender's protocol version. Required in the first message of a stream.
@@ -86,9 +163,23 @@ type HoldRequest struct {
 	// The session that had this owner's name before, if the sender has made sure
 	// that its process no longer exists. 16 bytes or empty.
 	Gone []byte `protobuf:"bytes,10,opt,name=gone,proto3" json:"gone,omitempty"`
-	// How much work the owner has done per second since its last request, in a
-	// unit of its application's choosing; not negative. 0 if it does not count.
-	Load          float64 `protobuf:"fixed64,11,opt,name=load,proto3" json:"load,omitempty"`
+	// How much work per second the owner does, in a unit of its application's
+	// choosing; 0 to 10^15. 0 if it does not count.
+	Load float64 `protobuf:"fixed64,11,opt,name=load,proto3" json:"load,omitempty"`
+	// How that divides among the keys held. Missing if there is nothing new to say:
+	// what was said last still stands.
+	Loads *Loads `protobuf:"bytes,12,opt,name=loads,proto3" json:"loads,omitempty"`
+	// Where this owner takes in the state of ranges that move to it: at most 256
+	// bytes. Empty if it can neither take nor give any; then it is never asked to.
+	Mover string `protobuf:"bytes,13,opt,name=mover,proto3" json:"mover,omitempty"`
+	// How far the owner is with what it sends to others; at most 256. Rules 5 to 7.
+	Moves []*MoveReport `protobuf:"bytes,14,rep,name=moves,proto3" json:"moves,omitempty"`
+	// The owner wants to leave, and asks for its ranges to be moved away first.
+	Parting bool `protobuf:"varint,15,opt,name=parting,proto3" json:"parting,omitempty"`
+	// What the newest Grant has said about draining, so that the next leader knows.
+	Draining bool `protobuf:"varint,16,opt,name=draining,proto3" json:"draining,omitempty"`
+	// All state that has been confirmed and has no lease yet, the newest last.
+	Imports       []*Import `protobuf:"bytes,17,rep,name=imports,proto3" json:"imports,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -200,6 +291,311 @@ func (x *HoldRequest) GetLoad() float64 {
 	return 0
 }
 
+func (x *HoldRequest) GetLoads() *Loads {
+	if x != nil {
+		return x.Loads
+	}
+	return nil
+}
+
+func (x *HoldRequest) GetMover() string {
+	if x != nil {
+		return x.Mover
+	}
+	return ""
+}
+
+func (x *HoldRequest) GetMoves() []*MoveReport {
+	if x != nil {
+		return x.Moves
+	}
+	return nil
+}
+
+func (x *HoldRequest) GetParting() bool {
+	if x != nil {
+		return x.Parting
+	}
+	return false
+}
+
+func (x *HoldRequest) GetDraining() bool {
+	if x != nil {
+		return x.Draining
+	}
+	return false
+}
+
+func (x *HoldRequest) GetImports() []*Import {
+	if x != nil {
+		return x.Imports
+	}
+	return nil
+}
+
+// Loads say how much work per second keys cost, in two tables of columns. The
+// unit is the application's: requests, unless it counts something else. Rates are
+// numbers from 0 to 10^15.
+type Loads struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Ranges of keys and what they cost together, sorted and without overlap; at
+	// most 4096. Of keys outside of them nothing is known.
+	Starts []uint64 `protobuf:"fixed64,1,rep,packed,name=starts,proto3" json:"starts,omitempty"`
+	// The first key behind each range; 0 means the end of the key space.
+	Limits []uint64  `protobuf:"fixed64,2,rep,packed,name=limits,proto3" json:"limits,omitempty"`
+	Rates  []float64 `protobuf:"fixed64,3,rep,packed,name=rates,proto3" json:"rates,omitempty"`
+	// Single keys that cost much, sorted, each once; at most 64. Their cost is part
+	// of their range's rate.
+	HotKeys       []uint64  `protobuf:"fixed64,4,rep,packed,name=hot_keys,json=hotKeys,proto3" json:"hot_keys,omitempty"`
+	HotRates      []float64 `protobuf:"fixed64,5,rep,packed,name=hot_rates,json=hotRates,proto3" json:"hot_rates,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Loads) Reset() {
+	*x = Loads{}
+	mi := &file_leasehold_v1_lease_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Loads) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Loads) ProtoMessage() {}
+
+func (x *Loads) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_lease_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Loads.ProtoReflect.Descriptor instead.
+func (*Loads) Descriptor() ([]byte, []int) {
+	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Loads) GetStarts() []uint64 {
+	if x != nil {
+		return x.Starts
+	}
+	return nil
+}
+
+func (x *Loads) GetLimits() []uint64 {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+func (x *Loads) GetRates() []float64 {
+	if x != nil {
+		return x.Rates
+	}
+	return nil
+}
+
+func (x *Loads) GetHotKeys() []uint64 {
+	if x != nil {
+		return x.HotKeys
+	}
+	return nil
+}
+
+func (x *Loads) GetHotRates() []float64 {
+	if x != nil {
+		return x.HotRates
+	}
+	return nil
+}
+
+// A MoveReport is what the source of a move says about it, in every request
+// until the leader has heard how it ended.
+type MoveReport struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Names the move, as the Departure did.
+	Ticket []byte `protobuf:"bytes,1,opt,name=ticket,proto3" json:"ticket,omitempty"`
+	Start  uint64 `protobuf:"fixed64,2,opt,name=start,proto3" json:"start,omitempty"`
+	// 0 means the end of the key space.
+	Limit uint64 `protobuf:"fixed64,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	// The owner that the state goes to.
+	To    *Holder   `protobuf:"bytes,4,opt,name=to,proto3" json:"to,omitempty"`
+	State MoveState `protobuf:"varint,5,opt,name=state,proto3,enum=leasehold.v1.MoveState" json:"state,omitempty"`
+	// What has been sent so far.
+	Records       uint64 `protobuf:"varint,6,opt,name=records,proto3" json:"records,omitempty"`
+	Bytes         uint64 `protobuf:"varint,7,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveReport) Reset() {
+	*x = MoveReport{}
+	mi := &file_leasehold_v1_lease_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveReport) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveReport) ProtoMessage() {}
+
+func (x *MoveReport) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_lease_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveReport.ProtoReflect.Descriptor instead.
+func (*MoveReport) Descriptor() ([]byte, []int) {
+	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *MoveReport) GetTicket() []byte {
+	if x != nil {
+		return x.Ticket
+	}
+	return nil
+}
+
+func (x *MoveReport) GetStart() uint64 {
+	if x != nil {
+		return x.Start
+	}
+	return 0
+}
+
+func (x *MoveReport) GetLimit() uint64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *MoveReport) GetTo() *Holder {
+	if x != nil {
+		return x.To
+	}
+	return nil
+}
+
+func (x *MoveReport) GetState() MoveState {
+	if x != nil {
+		return x.State
+	}
+	return MoveState_MOVE_STATE_UNSPECIFIED
+}
+
+func (x *MoveReport) GetRecords() uint64 {
+	if x != nil {
+		return x.Records
+	}
+	return 0
+}
+
+func (x *MoveReport) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+// An Import is state that the target of a move has confirmed, and has no lease
+// for yet. A leader that took over between the record of the move and the word to
+// the target learns from it that the target has the state.
+type Import struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Names the move, as the Arrival did; so do the fields below.
+	Ticket []byte `protobuf:"bytes,1,opt,name=ticket,proto3" json:"ticket,omitempty"`
+	Start  uint64 `protobuf:"fixed64,2,opt,name=start,proto3" json:"start,omitempty"`
+	// 0 means the end of the key space.
+	Limit         uint64 `protobuf:"fixed64,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	Lsn           uint64 `protobuf:"varint,4,opt,name=lsn,proto3" json:"lsn,omitempty"`
+	Newest        uint64 `protobuf:"varint,5,opt,name=newest,proto3" json:"newest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Import) Reset() {
+	*x = Import{}
+	mi := &file_leasehold_v1_lease_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Import) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Import) ProtoMessage() {}
+
+func (x *Import) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_lease_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Import.ProtoReflect.Descriptor instead.
+func (*Import) Descriptor() ([]byte, []int) {
+	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Import) GetTicket() []byte {
+	if x != nil {
+		return x.Ticket
+	}
+	return nil
+}
+
+func (x *Import) GetStart() uint64 {
+	if x != nil {
+		return x.Start
+	}
+	return 0
+}
+
+func (x *Import) GetLimit() uint64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *Import) GetLsn() uint64 {
+	if x != nil {
+		return x.Lsn
+	}
+	return 0
+}
+
+func (x *Import) GetNewest() uint64 {
+	if x != nil {
+		return x.Newest
+	}
+	return 0
+}
+
 // A HoldResponse is what a manager says to one session of an owner.
 type HoldResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -216,7 +612,7 @@ type HoldResponse struct {
 
 func (x *HoldResponse) Reset() {
 	*x = HoldResponse{}
-	mi := &file_leasehold_v1_lease_proto_msgTypes[1]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -228,7 +624,7 @@ func (x *HoldResponse) String() string {
 func (*HoldResponse) ProtoMessage() {}
 
 func (x *HoldResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_lease_proto_msgTypes[1]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -241,7 +637,7 @@ func (x *HoldResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldResponse.ProtoReflect.Descriptor instead.
 func (*HoldResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{1}
+	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *HoldResponse) GetVersion() uint32 {
@@ -336,8 +732,8 @@ func (*HoldResponse_Refusal) isHoldResponse_Kind() {}
 //     on the keys that the owner holds under the same generation, and on no
 //     others. The rest it refuses, by lacking it in its next request;
 //  9. MUST refuse a fresh offer whose generation is not above the newest that it
-//     ever installed, unless it holds just that lease. So a lease that has ended
-//     never comes back;
+//     ever installed, unless it holds just that lease or the offer has a ticket
+//     (18). So a lease that has ended never comes back;
 //  10. MUST let go of everything that is not offered;
 //  11. MUST say what it holds in a new request at once if that has changed, if
 //     anything was offered as fresh, or if it has refused anything, and after
@@ -352,6 +748,34 @@ func (*HoldResponse_Refusal) isHoldResponse_Kind() {}
 //     the owner's has, from sending the first one's request to hearing the
 //     second;
 //  14. MUST accept no lease once it has said that it leaves.
+//
+// A range moves with its state like this. The leader names it to the source as a
+// departure and to the target as an arrival, under one ticket, and goes on
+// renewing. The source copies while it serves; it stops, sends the rest, and
+// waits for the target to confirm. Then it lacks the lease, and reports the move
+// as DONE. The leader records that the range has moved, which is no loss, and
+// offers it to the target with the ticket. Whatever fails before the source has
+// lacked the lease costs nothing. An owner that has named a mover
+//
+//  15. MUST NOT send the state of a departure to anyone but its target, and MUST
+//     have stopped acting on the range before it reads the last of the state;
+//  16. MUST give up a departure that an applied Grant names no more. If its leases
+//     still hold and it has not sent a request that lacks them, it serves the
+//     range again; if it has, it MUST NOT;
+//  17. MUST let in the state of an arrival only from who shows its ticket, and
+//     MUST NOT show, or tell, a ticket to anyone but the other side of the move;
+//  18. MUST refuse a fresh offer that has a ticket if it does not have all that
+//     came under that ticket, confirmed, or if that is the state of another
+//     range. Otherwise it MUST put the state in place before it acts on a key of
+//     the range;
+//  19. MUST begin with nothing on a fresh offer that has no ticket, whatever
+//     state has come for it: that state may be old;
+//  20. MUST keep what it has confirmed for as long as applied Grants name the
+//     arrival, and SHOULD keep it for another twice timing.lease: the leader may
+//     have changed, and the next one hears of the move from its source;
+//  21. MUST discard all state that it has confirmed for keys of a fresh offer when
+//     it takes the offer, but for what came under the offer's own ticket. So what
+//     did not come into use is never taken for the state of a later lease.
 type Grant struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -387,14 +811,26 @@ type Grant struct {
 	// Why the owner is not given anything: an error kind, 0 if it may be. Rule 6.
 	Refusal uint32 `protobuf:"varint,13,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	// Which of the offers are fresh: their places in it, rising.
-	Fresh         []uint32 `protobuf:"varint,14,rep,packed,name=fresh,proto3" json:"fresh,omitempty"`
+	Fresh []uint32 `protobuf:"varint,14,rep,packed,name=fresh,proto3" json:"fresh,omitempty"`
+	// All state that the owner is to send. Rules 15 and 16.
+	Departures []*Departure `protobuf:"bytes,15,rep,name=departures,proto3" json:"departures,omitempty"`
+	// All state that the owner is to take in; with the departures at most 512.
+	// Rules 17 and 20.
+	Arrivals []*Arrival `protobuf:"bytes,16,rep,name=arrivals,proto3" json:"arrivals,omitempty"`
+	// An operator wants the owner to hold nothing. It stays a member.
+	Draining bool `protobuf:"varint,17,opt,name=draining,proto3" json:"draining,omitempty"`
+	// Answers an owner that parts: nothing is left that could still be moved.
+	Idle bool `protobuf:"varint,18,opt,name=idle,proto3" json:"idle,omitempty"`
+	// For each fresh offer the ticket under which its state has been moved here;
+	// no bytes if none has been. Empty if that is so of all. Rules 18 and 19.
+	Tickets       [][]byte `protobuf:"bytes,19,rep,name=tickets,proto3" json:"tickets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_leasehold_v1_lease_proto_msgTypes[2]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -406,7 +842,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_lease_proto_msgTypes[2]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -419,7 +855,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{2}
+	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Grant) GetNamespace() string {
@@ -520,6 +956,211 @@ func (x *Grant) GetFresh() []uint32 {
 	return nil
 }
 
+func (x *Grant) GetDepartures() []*Departure {
+	if x != nil {
+		return x.Departures
+	}
+	return nil
+}
+
+func (x *Grant) GetArrivals() []*Arrival {
+	if x != nil {
+		return x.Arrivals
+	}
+	return nil
+}
+
+func (x *Grant) GetDraining() bool {
+	if x != nil {
+		return x.Draining
+	}
+	return false
+}
+
+func (x *Grant) GetIdle() bool {
+	if x != nil {
+		return x.Idle
+	}
+	return false
+}
+
+func (x *Grant) GetTickets() [][]byte {
+	if x != nil {
+		return x.Tickets
+	}
+	return nil
+}
+
+// A Departure tells an owner to send the state of a range to another.
+type Departure struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Names the move: 16 random bytes. Only the leader, the source and the target
+	// know them, so that they also prove to the target who the source is.
+	Ticket []byte `protobuf:"bytes,1,opt,name=ticket,proto3" json:"ticket,omitempty"`
+	Start  uint64 `protobuf:"fixed64,2,opt,name=start,proto3" json:"start,omitempty"`
+	// 0 means the end of the key space.
+	Limit uint64  `protobuf:"fixed64,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	To    *Holder `protobuf:"bytes,4,opt,name=to,proto3" json:"to,omitempty"`
+	// Where to takes state in. Empty if the source has sent it already, and only
+	// waits for the move to be recorded.
+	Mover         string `protobuf:"bytes,5,opt,name=mover,proto3" json:"mover,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Departure) Reset() {
+	*x = Departure{}
+	mi := &file_leasehold_v1_lease_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Departure) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Departure) ProtoMessage() {}
+
+func (x *Departure) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_lease_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Departure.ProtoReflect.Descriptor instead.
+func (*Departure) Descriptor() ([]byte, []int) {
+	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Departure) GetTicket() []byte {
+	if x != nil {
+		return x.Ticket
+	}
+	return nil
+}
+
+func (x *Departure) GetStart() uint64 {
+	if x != nil {
+		return x.Start
+	}
+	return 0
+}
+
+func (x *Departure) GetLimit() uint64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *Departure) GetTo() *Holder {
+	if x != nil {
+		return x.To
+	}
+	return nil
+}
+
+func (x *Departure) GetMover() string {
+	if x != nil {
+		return x.Mover
+	}
+	return ""
+}
+
+// An Arrival tells an owner that another will send it the state of a range.
+type Arrival struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Ticket []byte                 `protobuf:"bytes,1,opt,name=ticket,proto3" json:"ticket,omitempty"`
+	Start  uint64                 `protobuf:"fixed64,2,opt,name=start,proto3" json:"start,omitempty"`
+	// 0 means the end of the key space.
+	Limit uint64  `protobuf:"fixed64,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	From  *Holder `protobuf:"bytes,4,opt,name=from,proto3" json:"from,omitempty"`
+	// The last change of the leader's table when the move began, and the newest
+	// generation ever granted then.
+	Lsn           uint64 `protobuf:"varint,5,opt,name=lsn,proto3" json:"lsn,omitempty"`
+	Newest        uint64 `protobuf:"varint,6,opt,name=newest,proto3" json:"newest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Arrival) Reset() {
+	*x = Arrival{}
+	mi := &file_leasehold_v1_lease_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Arrival) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Arrival) ProtoMessage() {}
+
+func (x *Arrival) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_lease_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Arrival.ProtoReflect.Descriptor instead.
+func (*Arrival) Descriptor() ([]byte, []int) {
+	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Arrival) GetTicket() []byte {
+	if x != nil {
+		return x.Ticket
+	}
+	return nil
+}
+
+func (x *Arrival) GetStart() uint64 {
+	if x != nil {
+		return x.Start
+	}
+	return 0
+}
+
+func (x *Arrival) GetLimit() uint64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *Arrival) GetFrom() *Holder {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+func (x *Arrival) GetLsn() uint64 {
+	if x != nil {
+		return x.Lsn
+	}
+	return 0
+}
+
+func (x *Arrival) GetNewest() uint64 {
+	if x != nil {
+		return x.Newest
+	}
+	return 0
+}
+
 // A LeaseSet is leases in columns of equal length, sorted by start and without
 // overlap. It is written and read with every renewal: columns take a tenth of
 // the time of as many messages.
@@ -535,7 +1176,7 @@ type LeaseSet struct {
 
 func (x *LeaseSet) Reset() {
 	*x = LeaseSet{}
-	mi := &file_leasehold_v1_lease_proto_msgTypes[3]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -547,7 +1188,7 @@ func (x *LeaseSet) String() string {
 func (*LeaseSet) ProtoMessage() {}
 
 func (x *LeaseSet) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_lease_proto_msgTypes[3]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -560,7 +1201,7 @@ func (x *LeaseSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseSet.ProtoReflect.Descriptor instead.
 func (*LeaseSet) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{3}
+	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *LeaseSet) GetStarts() []uint64 {
@@ -598,7 +1239,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_leasehold_v1_lease_proto_msgTypes[4]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -610,7 +1251,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_lease_proto_msgTypes[4]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -623,7 +1264,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{4}
+	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Lease) GetStart() uint64 {
@@ -662,7 +1303,7 @@ type Timing struct {
 
 func (x *Timing) Reset() {
 	*x = Timing{}
-	mi := &file_leasehold_v1_lease_proto_msgTypes[5]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -674,7 +1315,7 @@ func (x *Timing) String() string {
 func (*Timing) ProtoMessage() {}
 
 func (x *Timing) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_lease_proto_msgTypes[5]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -687,7 +1328,7 @@ func (x *Timing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Timing.ProtoReflect.Descriptor instead.
 func (*Timing) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{5}
+	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Timing) GetLease() int64 {
@@ -724,7 +1365,7 @@ type NotLeader struct {
 
 func (x *NotLeader) Reset() {
 	*x = NotLeader{}
-	mi := &file_leasehold_v1_lease_proto_msgTypes[6]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -736,7 +1377,7 @@ func (x *NotLeader) String() string {
 func (*NotLeader) ProtoMessage() {}
 
 func (x *NotLeader) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_lease_proto_msgTypes[6]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -749,7 +1390,7 @@ func (x *NotLeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotLeader.ProtoReflect.Descriptor instead.
 func (*NotLeader) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{6}
+	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *NotLeader) GetTerm() uint64 {
@@ -781,7 +1422,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_leasehold_v1_lease_proto_msgTypes[7]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -793,7 +1434,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_lease_proto_msgTypes[7]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -806,7 +1447,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{7}
+	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Error) GetOp() string {
@@ -841,7 +1482,7 @@ var File_leasehold_v1_lease_proto protoreflect.FileDescriptor
 
 const file_leasehold_v1_lease_proto_rawDesc = "" +
 	"\n" +
-	"\x18leasehold/v1/lease.proto\x12\fleasehold.v1\x1a\x18leasehold/v1/table.proto\"\xbb\x02\n" +
+	"\x18leasehold/v1/lease.proto\x12\fleasehold.v1\x1a\x18leasehold/v1/table.proto\"\x92\x04\n" +
 	"\vHoldRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12,\n" +
@@ -854,14 +1495,41 @@ const file_leasehold_v1_lease_proto_rawDesc = "" +
 	"\aleaving\x18\t \x01(\bR\aleaving\x12\x12\n" +
 	"\x04gone\x18\n" +
 	" \x01(\fR\x04gone\x12\x12\n" +
-	"\x04load\x18\v \x01(\x01R\x04load\"\xc8\x01\n" +
+	"\x04load\x18\v \x01(\x01R\x04load\x12)\n" +
+	"\x05loads\x18\f \x01(\v2\x13.leasehold.v1.LoadsR\x05loads\x12\x14\n" +
+	"\x05mover\x18\r \x01(\tR\x05mover\x12.\n" +
+	"\x05moves\x18\x0e \x03(\v2\x18.leasehold.v1.MoveReportR\x05moves\x12\x18\n" +
+	"\aparting\x18\x0f \x01(\bR\aparting\x12\x1a\n" +
+	"\bdraining\x18\x10 \x01(\bR\bdraining\x12.\n" +
+	"\aimports\x18\x11 \x03(\v2\x14.leasehold.v1.ImportR\aimports\"\x85\x01\n" +
+	"\x05Loads\x12\x16\n" +
+	"\x06starts\x18\x01 \x03(\x06R\x06starts\x12\x16\n" +
+	"\x06limits\x18\x02 \x03(\x06R\x06limits\x12\x14\n" +
+	"\x05rates\x18\x03 \x03(\x01R\x05rates\x12\x19\n" +
+	"\bhot_keys\x18\x04 \x03(\x06R\ahotKeys\x12\x1b\n" +
+	"\thot_rates\x18\x05 \x03(\x01R\bhotRates\"\xd5\x01\n" +
+	"\n" +
+	"MoveReport\x12\x16\n" +
+	"\x06ticket\x18\x01 \x01(\fR\x06ticket\x12\x14\n" +
+	"\x05start\x18\x02 \x01(\x06R\x05start\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\x06R\x05limit\x12$\n" +
+	"\x02to\x18\x04 \x01(\v2\x14.leasehold.v1.HolderR\x02to\x12-\n" +
+	"\x05state\x18\x05 \x01(\x0e2\x17.leasehold.v1.MoveStateR\x05state\x12\x18\n" +
+	"\arecords\x18\x06 \x01(\x04R\arecords\x12\x14\n" +
+	"\x05bytes\x18\a \x01(\x04R\x05bytes\"v\n" +
+	"\x06Import\x12\x16\n" +
+	"\x06ticket\x18\x01 \x01(\fR\x06ticket\x12\x14\n" +
+	"\x05start\x18\x02 \x01(\x06R\x05start\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\x06R\x05limit\x12\x10\n" +
+	"\x03lsn\x18\x04 \x01(\x04R\x03lsn\x12\x16\n" +
+	"\x06newest\x18\x05 \x01(\x04R\x06newest\"\xc8\x01\n" +
 	"\fHoldResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12+\n" +
 	"\x05grant\x18\x02 \x01(\v2\x13.leasehold.v1.GrantH\x00R\x05grant\x128\n" +
 	"\n" +
 	"not_leader\x18\x03 \x01(\v2\x17.leasehold.v1.NotLeaderH\x00R\tnotLeader\x12/\n" +
 	"\arefusal\x18\x04 \x01(\v2\x13.leasehold.v1.ErrorH\x00R\arefusalB\x06\n" +
-	"\x04kind\"\xb7\x03\n" +
+	"\x04kind\"\xed\x04\n" +
 	"\x05Grant\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x18\n" +
 	"\asession\x18\x02 \x01(\fR\asession\x12\x16\n" +
@@ -877,7 +1545,27 @@ const file_leasehold_v1_lease_proto_rawDesc = "" +
 	"\tcontender\x18\v \x01(\v2\x14.leasehold.v1.HolderR\tcontender\x12\x18\n" +
 	"\agoodbye\x18\f \x01(\bR\agoodbye\x12\x18\n" +
 	"\arefusal\x18\r \x01(\rR\arefusal\x12\x14\n" +
-	"\x05fresh\x18\x0e \x03(\rR\x05fresh\"\\\n" +
+	"\x05fresh\x18\x0e \x03(\rR\x05fresh\x127\n" +
+	"\n" +
+	"departures\x18\x0f \x03(\v2\x17.leasehold.v1.DepartureR\n" +
+	"departures\x121\n" +
+	"\barrivals\x18\x10 \x03(\v2\x15.leasehold.v1.ArrivalR\barrivals\x12\x1a\n" +
+	"\bdraining\x18\x11 \x01(\bR\bdraining\x12\x12\n" +
+	"\x04idle\x18\x12 \x01(\bR\x04idle\x12\x18\n" +
+	"\atickets\x18\x13 \x03(\fR\atickets\"\x8b\x01\n" +
+	"\tDeparture\x12\x16\n" +
+	"\x06ticket\x18\x01 \x01(\fR\x06ticket\x12\x14\n" +
+	"\x05start\x18\x02 \x01(\x06R\x05start\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\x06R\x05limit\x12$\n" +
+	"\x02to\x18\x04 \x01(\v2\x14.leasehold.v1.HolderR\x02to\x12\x14\n" +
+	"\x05mover\x18\x05 \x01(\tR\x05mover\"\xa1\x01\n" +
+	"\aArrival\x12\x16\n" +
+	"\x06ticket\x18\x01 \x01(\fR\x06ticket\x12\x14\n" +
+	"\x05start\x18\x02 \x01(\x06R\x05start\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\x06R\x05limit\x12(\n" +
+	"\x04from\x18\x04 \x01(\v2\x14.leasehold.v1.HolderR\x04from\x12\x10\n" +
+	"\x03lsn\x18\x05 \x01(\x04R\x03lsn\x12\x16\n" +
+	"\x06newest\x18\x06 \x01(\x04R\x06newest\"\\\n" +
 	"\bLeaseSet\x12\x16\n" +
 	"\x06starts\x18\x01 \x03(\x06R\x06starts\x12\x16\n" +
 	"\x06limits\x18\x02 \x03(\x06R\x06limits\x12 \n" +
@@ -899,7 +1587,13 @@ const file_leasehold_v1_lease_proto_rawDesc = "" +
 	"\x02op\x18\x01 \x01(\tR\x02op\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\rR\x04kind\x12\x18\n" +
 	"\asubject\x18\x03 \x01(\tR\asubject\x12\x18\n" +
-	"\amessage\x18\x04 \x01(\tR\amessage2Q\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage*\x83\x01\n" +
+	"\tMoveState\x12\x1a\n" +
+	"\x16MOVE_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12MOVE_STATE_COPYING\x10\x01\x12\x16\n" +
+	"\x12MOVE_STATE_STOPPED\x10\x02\x12\x13\n" +
+	"\x0fMOVE_STATE_DONE\x10\x03\x12\x15\n" +
+	"\x11MOVE_STATE_FAILED\x10\x042Q\n" +
 	"\fOwnerService\x12A\n" +
 	"\x04Hold\x12\x19.leasehold.v1.HoldRequest\x1a\x1a.leasehold.v1.HoldResponse(\x010\x01BCZAgithub.com/leasehold-dev/leasehold/proto/leasehold/v1;leaseholdv1b\x06proto3"
 
@@ -915,35 +1609,51 @@ func file_leasehold_v1_lease_proto_rawDescGZIP() []byte {
 	return file_leasehold_v1_lease_proto_rawDescData
 }
 
-var file_leasehold_v1_lease_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_leasehold_v1_lease_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_leasehold_v1_lease_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_leasehold_v1_lease_proto_goTypes = []any{
-	(*HoldRequest)(nil),  // 0: leasehold.v1.HoldRequest
-	(*HoldResponse)(nil), // 1: leasehold.v1.HoldResponse
-	(*Grant)(nil),        // 2: leasehold.v1.Grant
-	(*LeaseSet)(nil),     // 3: leasehold.v1.LeaseSet
-	(*Lease)(nil),        // 4: leasehold.v1.Lease
-	(*Timing)(nil),       // 5: leasehold.v1.Timing
-	(*NotLeader)(nil),    // 6: leasehold.v1.NotLeader
-	(*Error)(nil),        // 7: leasehold.v1.Error
-	(*Holder)(nil),       // 8: leasehold.v1.Holder
+	(MoveState)(0),       // 0: leasehold.v1.MoveState
+	(*HoldRequest)(nil),  // 1: leasehold.v1.HoldRequest
+	(*Loads)(nil),        // 2: leasehold.v1.Loads
+	(*MoveReport)(nil),   // 3: leasehold.v1.MoveReport
+	(*Import)(nil),       // 4: leasehold.v1.Import
+	(*HoldResponse)(nil), // 5: leasehold.v1.HoldResponse
+	(*Grant)(nil),        // 6: leasehold.v1.Grant
+	(*Departure)(nil),    // 7: leasehold.v1.Departure
+	(*Arrival)(nil),      // 8: leasehold.v1.Arrival
+	(*LeaseSet)(nil),     // 9: leasehold.v1.LeaseSet
+	(*Lease)(nil),        // 10: leasehold.v1.Lease
+	(*Timing)(nil),       // 11: leasehold.v1.Timing
+	(*NotLeader)(nil),    // 12: leasehold.v1.NotLeader
+	(*Error)(nil),        // 13: leasehold.v1.Error
+	(*Holder)(nil),       // 14: leasehold.v1.Holder
 }
 var file_leasehold_v1_lease_proto_depIdxs = []int32{
-	8,  // 0: leasehold.v1.HoldRequest.holder:type_name -> leasehold.v1.Holder
-	3,  // 1: leasehold.v1.HoldRequest.leases:type_name -> leasehold.v1.LeaseSet
-	2,  // 2: leasehold.v1.HoldResponse.grant:type_name -> leasehold.v1.Grant
-	6,  // 3: leasehold.v1.HoldResponse.not_leader:type_name -> leasehold.v1.NotLeader
-	7,  // 4: leasehold.v1.HoldResponse.refusal:type_name -> leasehold.v1.Error
-	5,  // 5: leasehold.v1.Grant.timing:type_name -> leasehold.v1.Timing
-	3,  // 6: leasehold.v1.Grant.offers:type_name -> leasehold.v1.LeaseSet
-	8,  // 7: leasehold.v1.Grant.incumbent:type_name -> leasehold.v1.Holder
-	8,  // 8: leasehold.v1.Grant.contender:type_name -> leasehold.v1.Holder
-	0,  // 9: leasehold.v1.OwnerService.Hold:input_type -> leasehold.v1.HoldRequest
-	1,  // 10: leasehold.v1.OwnerService.Hold:output_type -> leasehold.v1.HoldResponse
-	10, // [10:11] is the sub-list for method output_type
-	9,  // [9:10] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	14, // 0: leasehold.v1.HoldRequest.holder:type_name -> leasehold.v1.Holder
+	9,  // 1: leasehold.v1.HoldRequest.leases:type_name -> leasehold.v1.LeaseSet
+	2,  // 2: leasehold.v1.HoldRequest.loads:type_name -> leasehold.v1.Loads
+	3,  // 3: leasehold.v1.HoldRequest.moves:type_name -> leasehold.v1.MoveReport
+	4,  // 4: leasehold.v1.HoldRequest.imports:type_name -> leasehold.v1.Import
+	14, // 5: leasehold.v1.MoveReport.to:type_name -> leasehold.v1.Holder
+	0,  // 6: leasehold.v1.MoveReport.state:type_name -> leasehold.v1.MoveState
+	6,  // 7: leasehold.v1.HoldResponse.grant:type_name -> leasehold.v1.Grant
+	12, // 8: leasehold.v1.HoldResponse.not_leader:type_name -> leasehold.v1.NotLeader
+	13, // 9: leasehold.v1.HoldResponse.refusal:type_name -> leasehold.v1.Error
+	11, // 10: leasehold.v1.Grant.timing:type_name -> leasehold.v1.Timing
+	9,  // 11: leasehold.v1.Grant.offers:type_name -> leasehold.v1.LeaseSet
+	14, // 12: leasehold.v1.Grant.incumbent:type_name -> leasehold.v1.Holder
+	14, // 13: leasehold.v1.Grant.contender:type_name -> leasehold.v1.Holder
+	7,  // 14: leasehold.v1.Grant.departures:type_name -> leasehold.v1.Departure
+	8,  // 15: leasehold.v1.Grant.arrivals:type_name -> leasehold.v1.Arrival
+	14, // 16: leasehold.v1.Departure.to:type_name -> leasehold.v1.Holder
+	14, // 17: leasehold.v1.Arrival.from:type_name -> leasehold.v1.Holder
+	1,  // 18: leasehold.v1.OwnerService.Hold:input_type -> leasehold.v1.HoldRequest
+	5,  // 19: leasehold.v1.OwnerService.Hold:output_type -> leasehold.v1.HoldResponse
+	19, // [19:20] is the sub-list for method output_type
+	18, // [18:19] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_leasehold_v1_lease_proto_init() }
@@ -952,7 +1662,7 @@ func file_leasehold_v1_lease_proto_init() {
 		return
 	}
 	file_leasehold_v1_table_proto_init()
-	file_leasehold_v1_lease_proto_msgTypes[1].OneofWrappers = []any{
+	file_leasehold_v1_lease_proto_msgTypes[4].OneofWrappers = []any{
 		(*HoldResponse_Grant)(nil),
 		(*HoldResponse_NotLeader)(nil),
 		(*HoldResponse_Refusal)(nil),
@@ -962,13 +1672,14 @@ func file_leasehold_v1_lease_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_leasehold_v1_lease_proto_rawDesc), len(file_leasehold_v1_lease_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   8,
+			NumEnums:      1,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_leasehold_v1_lease_proto_goTypes,
 		DependencyIndexes: file_leasehold_v1_lease_proto_depIdxs,
+		EnumInfos:         file_leasehold_v1_lease_proto_enumTypes,
 		MessageInfos:      file_leasehold_v1_lease_proto_msgTypes,
 	}.Build()
 	File_leasehold_v1_lease_proto = out.File

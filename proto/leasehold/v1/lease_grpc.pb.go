@@ -14,6 +14,11 @@
 // are further apart refuse each other with FAILED_PRECONDITION. A number, once
 // given to a field, an enum value or an error kind, is never given to another.
 //
+// Version 2 has loads and moves. A leader moves state only between owners that
+// have named a mover. A lookup or a standby of version 1 cannot read a change of
+// the kind MOVED: it drops the message, falls behind, and reports everything as
+// lost. So managers and lookups come first, then owners that name a mover.
+//
 // Limits. A receiver refuses a message that is larger than its limit before it
 // is read into memory (RESOURCE_EXHAUSTED), which ends the stream. A message that
 // makes no sense, because a field is missing or out of bounds, a manager answers

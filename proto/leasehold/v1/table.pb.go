@@ -30,6 +30,9 @@ const (
 	ChangeKind_CHANGE_KIND_GRANTED ChangeKind = 1
 	// The holder's lease ends on the range; the state held under it is lost.
 	ChangeKind_CHANGE_KIND_VACATED ChangeKind = 2
+	// The leases of the holder in moved_from end on the range, and it goes, with
+	// its state, to the holder under a new generation. Nothing is lost.
+	ChangeKind_CHANGE_KIND_MOVED ChangeKind = 3
 )
 
 // Enum value maps for ChangeKind.
@@ -38,11 +41,13 @@ var (
 		0: "CHANGE_KIND_UNSPECIFIED",
 		1: "CHANGE_KIND_GRANTED",
 		2: "CHANGE_KIND_VACATED",
+		3: "CHANGE_KIND_MOVED",
 	}
 	ChangeKind_value = map[string]int32{
 		"CHANGE_KIND_UNSPECIFIED": 0,
 		"CHANGE_KIND_GRANTED":     1,
 		"CHANGE_KIND_VACATED":     2,
+		"CHANGE_KIND_MOVED":       3,
 	}
 )
 
@@ -73,7 +78,7 @@ func (ChangeKind) EnumDescriptor() ([]byte, []int) {
 	return file_leasehold_v1_table_proto_rawDescGZIP(), []int{0}
 }
 
-// A Cause says why state was lost.
+// A Cause says why a lease ended; but for MOVED, its state was lost.
 type Cause int32
 
 const (
@@ -90,6 +95,9 @@ const (
 	Cause_CAUSE_RESTARTED Cause = 5
 	// The lookup heard from no manager for too long to know.
 	Cause_CAUSE_CONTACT Cause = 6
+	// Nothing was lost: the state has gone to another holder. No change has this
+	// cause.
+	Cause_CAUSE_MOVED Cause = 7
 )
 
 // Enum value maps for Cause.
@@ -102,6 +110,7 @@ var (
 		4: "CAUSE_REFUSED",
 		5: "CAUSE_RESTARTED",
 		6: "CAUSE_CONTACT",
+		7: "CAUSE_MOVED",
 	}
 	Cause_value = map[string]int32{
 		"CAUSE_UNSPECIFIED": 0,
@@ -111,6 +120,7 @@ var (
 		"CAUSE_REFUSED":     4,
 		"CAUSE_RESTARTED":   5,
 		"CAUSE_CONTACT":     6,
+		"CAUSE_MOVED":       7,
 	}
 )
 
@@ -327,7 +337,7 @@ func (x *Table) GetLost() []uint64 {
 }
 
 // Changes are consecutive changes of a lease table, each a step of its history,
-// in columns of equal length. The first has LSN from + 1.
+// in columns of equal length, but for the last. The first has LSN from + 1.
 type Changes struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	From  uint64                 `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"`
@@ -341,7 +351,10 @@ type Changes struct {
 	// Indexes into holders.
 	HeldBy []uint32 `protobuf:"varint,7,rep,packed,name=held_by,json=heldBy,proto3" json:"held_by,omitempty"`
 	// Of changes that vacate a range; 0 of the others.
-	Causes        []Cause `protobuf:"varint,8,rep,packed,name=causes,proto3,enum=leasehold.v1.Cause" json:"causes,omitempty"`
+	Causes []Cause `protobuf:"varint,8,rep,packed,name=causes,proto3,enum=leasehold.v1.Cause" json:"causes,omitempty"`
+	// Of changes that move a range, who had it: 1 + an index into holders; 0 of the
+	// others. Empty if no change moves anything.
+	MovedFrom     []uint32 `protobuf:"varint,9,rep,packed,name=moved_from,json=movedFrom,proto3" json:"moved_from,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -432,6 +445,13 @@ func (x *Changes) GetCauses() []Cause {
 	return nil
 }
 
+func (x *Changes) GetMovedFrom() []uint32 {
+	if x != nil {
+		return x.MovedFrom
+	}
+	return nil
+}
+
 var File_leasehold_v1_table_proto protoreflect.FileDescriptor
 
 const file_leasehold_v1_table_proto_rawDesc = "" +
@@ -450,7 +470,7 @@ const file_leasehold_v1_table_proto_rawDesc = "" +
 	"\x06starts\x18\x04 \x03(\x06R\x06starts\x12 \n" +
 	"\vgenerations\x18\x05 \x03(\x04R\vgenerations\x12\x17\n" +
 	"\aheld_by\x18\x06 \x03(\rR\x06heldBy\x12\x12\n" +
-	"\x04lost\x18\a \x03(\x04R\x04lost\"\x95\x02\n" +
+	"\x04lost\x18\a \x03(\x04R\x04lost\"\xb4\x02\n" +
 	"\aChanges\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x04R\x04from\x12.\n" +
 	"\aholders\x18\x02 \x03(\v2\x14.leasehold.v1.HolderR\aholders\x12.\n" +
@@ -459,12 +479,15 @@ const file_leasehold_v1_table_proto_rawDesc = "" +
 	"\x06limits\x18\x05 \x03(\x06R\x06limits\x12 \n" +
 	"\vgenerations\x18\x06 \x03(\x04R\vgenerations\x12\x17\n" +
 	"\aheld_by\x18\a \x03(\rR\x06heldBy\x12+\n" +
-	"\x06causes\x18\b \x03(\x0e2\x13.leasehold.v1.CauseR\x06causes*[\n" +
+	"\x06causes\x18\b \x03(\x0e2\x13.leasehold.v1.CauseR\x06causes\x12\x1d\n" +
+	"\n" +
+	"moved_from\x18\t \x03(\rR\tmovedFrom*r\n" +
 	"\n" +
 	"ChangeKind\x12\x1b\n" +
 	"\x17CHANGE_KIND_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13CHANGE_KIND_GRANTED\x10\x01\x12\x17\n" +
-	"\x13CHANGE_KIND_VACATED\x10\x02*\x90\x01\n" +
+	"\x13CHANGE_KIND_VACATED\x10\x02\x12\x15\n" +
+	"\x11CHANGE_KIND_MOVED\x10\x03*\xa1\x01\n" +
 	"\x05Cause\x12\x15\n" +
 	"\x11CAUSE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rCAUSE_EXPIRED\x10\x01\x12\x12\n" +
@@ -473,7 +496,8 @@ const file_leasehold_v1_table_proto_rawDesc = "" +
 	"CAUSE_LEFT\x10\x03\x12\x11\n" +
 	"\rCAUSE_REFUSED\x10\x04\x12\x13\n" +
 	"\x0fCAUSE_RESTARTED\x10\x05\x12\x11\n" +
-	"\rCAUSE_CONTACT\x10\x06BCZAgithub.com/leasehold-dev/leasehold/proto/leasehold/v1;leaseholdv1b\x06proto3"
+	"\rCAUSE_CONTACT\x10\x06\x12\x0f\n" +
+	"\vCAUSE_MOVED\x10\aBCZAgithub.com/leasehold-dev/leasehold/proto/leasehold/v1;leaseholdv1b\x06proto3"
 
 var (
 	file_leasehold_v1_table_proto_rawDescOnce sync.Once

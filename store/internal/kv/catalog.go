@@ -90,6 +90,10 @@ func encodeCatalog(c *storage.Catalog) (Entry, error) {
 			MaxOwners:    uint32(n.MaxOwners),
 			Promised:     int64(n.Promised),
 			Deleted:      n.Deleted,
+			Churn:        n.Churn,
+			Rebalance:    int64(n.Rebalance),
+			Moves:        uint32(n.Moves),
+			MoveTimeout:  int64(n.MoveTimeout),
 		}
 		for _, slot := range n.Static {
 			row.Static = append(row.Static, &storagev1.StaticSlot{Start: uint64(slot.Start), Owner: string(slot.Owner)})
@@ -116,6 +120,10 @@ func decodeCatalog(e Entry) (*storage.Catalog, error) {
 			MaxOwners:    int(row.GetMaxOwners()),
 			Promised:     time.Duration(row.GetPromised()),
 			Deleted:      row.GetDeleted(),
+			Churn:        row.GetChurn(),
+			Rebalance:    time.Duration(row.GetRebalance()),
+			Moves:        int(row.GetMoves()),
+			MoveTimeout:  time.Duration(row.GetMoveTimeout()),
 		}
 		for _, slot := range row.GetStatic() {
 			n.Static = append(n.Static, storage.StaticSlot{Start: leasehold.Key(slot.GetStart()), Owner: leasehold.OwnerID(slot.GetOwner())})

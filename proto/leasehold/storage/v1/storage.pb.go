@@ -159,18 +159,24 @@ func (x *Catalog) GetNamespaces() []*Namespace {
 }
 
 type Namespace struct {
-	state        protoimpl.MessageState `protogen:"open.v1"`
-	Name         string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Timing       *v1.Timing             `protobuf:"bytes,2,opt,name=timing,proto3" json:"timing,omitempty"`
-	Policy       string                 `protobuf:"bytes,3,opt,name=policy,proto3" json:"policy,omitempty"`
-	VirtualNodes uint32                 `protobuf:"varint,4,opt,name=virtual_nodes,json=virtualNodes,proto3" json:"virtual_nodes,omitempty"`
-	Static       []*StaticSlot          `protobuf:"bytes,5,rep,name=static,proto3" json:"static,omitempty"`
-	MaxOwners    uint32                 `protobuf:"varint,6,opt,name=max_owners,json=maxOwners,proto3" json:"max_owners,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Name   string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Timing *v1.Timing             `protobuf:"bytes,2,opt,name=timing,proto3" json:"timing,omitempty"`
+	// Empty, as versions before there was a choice may have left it: consistent.
+	Policy       string        `protobuf:"bytes,3,opt,name=policy,proto3" json:"policy,omitempty"`
+	VirtualNodes uint32        `protobuf:"varint,4,opt,name=virtual_nodes,json=virtualNodes,proto3" json:"virtual_nodes,omitempty"`
+	Static       []*StaticSlot `protobuf:"bytes,5,rep,name=static,proto3" json:"static,omitempty"`
+	MaxOwners    uint32        `protobuf:"varint,6,opt,name=max_owners,json=maxOwners,proto3" json:"max_owners,omitempty"`
 	// How long an owner may believe in a lease given under an earlier
 	// configuration, in nanoseconds.
 	Promised int64 `protobuf:"varint,7,opt,name=promised,proto3" json:"promised,omitempty"`
 	// Nobody is served any more; the entry goes when all leases have run out.
-	Deleted       bool `protobuf:"varint,8,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	Deleted bool `protobuf:"varint,8,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	// How much may be moved, and how; 0 is the default. Times are in nanoseconds.
+	Churn         float64 `protobuf:"fixed64,9,opt,name=churn,proto3" json:"churn,omitempty"`
+	Rebalance     int64   `protobuf:"varint,10,opt,name=rebalance,proto3" json:"rebalance,omitempty"`
+	Moves         uint32  `protobuf:"varint,11,opt,name=moves,proto3" json:"moves,omitempty"`
+	MoveTimeout   int64   `protobuf:"varint,12,opt,name=move_timeout,json=moveTimeout,proto3" json:"move_timeout,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -259,6 +265,34 @@ func (x *Namespace) GetDeleted() bool {
 		return x.Deleted
 	}
 	return false
+}
+
+func (x *Namespace) GetChurn() float64 {
+	if x != nil {
+		return x.Churn
+	}
+	return 0
+}
+
+func (x *Namespace) GetRebalance() int64 {
+	if x != nil {
+		return x.Rebalance
+	}
+	return 0
+}
+
+func (x *Namespace) GetMoves() uint32 {
+	if x != nil {
+		return x.Moves
+	}
+	return 0
+}
+
+func (x *Namespace) GetMoveTimeout() int64 {
+	if x != nil {
+		return x.MoveTimeout
+	}
+	return 0
 }
 
 type StaticSlot struct {
@@ -508,7 +542,7 @@ const file_leasehold_storage_v1_storage_proto_rawDesc = "" +
 	"\aCatalog\x12?\n" +
 	"\n" +
 	"namespaces\x18\x01 \x03(\v2\x1f.leasehold.storage.v1.NamespaceR\n" +
-	"namespaces\"\x99\x02\n" +
+	"namespaces\"\x86\x03\n" +
 	"\tNamespace\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12,\n" +
 	"\x06timing\x18\x02 \x01(\v2\x14.leasehold.v1.TimingR\x06timing\x12\x16\n" +
@@ -518,7 +552,12 @@ const file_leasehold_storage_v1_storage_proto_rawDesc = "" +
 	"\n" +
 	"max_owners\x18\x06 \x01(\rR\tmaxOwners\x12\x1a\n" +
 	"\bpromised\x18\a \x01(\x03R\bpromised\x12\x18\n" +
-	"\adeleted\x18\b \x01(\bR\adeleted\"8\n" +
+	"\adeleted\x18\b \x01(\bR\adeleted\x12\x14\n" +
+	"\x05churn\x18\t \x01(\x01R\x05churn\x12\x1c\n" +
+	"\trebalance\x18\n" +
+	" \x01(\x03R\trebalance\x12\x14\n" +
+	"\x05moves\x18\v \x01(\rR\x05moves\x12!\n" +
+	"\fmove_timeout\x18\f \x01(\x03R\vmoveTimeout\"8\n" +
 	"\n" +
 	"StaticSlot\x12\x14\n" +
 	"\x05start\x18\x01 \x01(\x06R\x05start\x12\x14\n" +

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// The owners of a fake manager: server-1 can move its state to server-3, and
+// server-2 cannot move any. A drain of server-1 is done after two looks, and so
+// is a move to server-3.
+
+// fakeOrders is what a fake manager was told to do.
+type fakeOrders struct {
+	drained map[string]int // how often owners were listed since
+	forget  bool           // a drain is lost with the leader
+	moved   int            // how often a move was looked at since; 0: there was none
+}
+
+func (f *fakeManager) ListOwners(_ context.Context, r *leaseholdv1.ListOwnersRequest) (*leaseholdv1.ListOwnersResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	const member = leaseholdv1.OwnerState_OWNER_STATE_MEMBER
+	one := &leaseholdv1.OwnerStatus{
+		Holder: holder("server-1"), State: member, Leases: 64, Share: 0.5, Load: 1234.5,
+		Patience: int64(11 * time.Second), MovesState: true, MovesOut: 1,
+	}
+	if looks, drained := f.orders.drained["server-1"]; drained {
+		one.Draining = !f.orders.forget
+		one.Leases >>= min(looks*6, 7) // after the first look half a lease is none
+		one.Share *= float64(one.GetLeases()) / 64
+		f.orders.drained["server-1"]++
+	}
+	three := &leaseholdv1.OwnerStatus{Holder: holder("server-3"), State: member, Patience: int64(11 * time.Second), MovesState: true, MovesIn: 1}
+	three.Holder.Weight = 2.5
+	_, err := f.index(r.GetNamespace())
+	return &leaseholdv1.ListOwnersResponse{Lsn: 1234, Owners: []*leaseholdv1.OwnerStatus{
+		{Holder: holder("server-2"), State: leaseholdv1.OwnerState_OWNER_STATE_SILENT, Leases: 63, Share: 0.495, Patience: int64(4200 * time.Millisecond)},
+		one, three,
+	}}, err
+}
+
+// planned is the range of a holder of the table, on its way to another owner.
+func planned(from, to string, withState bool) *leaseholdv1.Plan {
+	plan := &leaseholdv1.Plan{}
+	for _, held := range heldRanges() {
+		if held.GetOwner() != from {
+			continue
+		}
+		share := shareOf(rangeOf(held.GetLease()))
+		plan.Moves = append(plan.Moves, &leaseholdv1.PlannedMove{
+			Start: held.GetLease().GetStart(), Limit: held.GetLease().GetLimit(), From: from, To: to, WithState: withState, Share: share, Load: 500,
+		})
+		plan.Total++
+		plan.Share += share
+		if !withState {
+			plan.ShareLost += share
+		}
+	}
+	return plan
+}
+
+func refuseLoss(plan *leaseholdv1.Plan, dryRun, allowed bool) error {
+	if plan.GetShareLost() > 0 && !dryRun && !allowed {
+		return leasehold.Errorf("order", leasehold.Invalid, "", "this would lose state")
+	}
+	return nil
+}
+
+func (f *fakeManager) DrainOwner(_ context.Context, r *leaseholdv1.DrainOwnerRequest) (*leaseholdv1.DrainOwnerResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	plan := &leaseholdv1.Plan{}
+	switch r.GetOwner() {
+	case "server-1":
+		plan = planned("server-1", "server-3", true)
+	case "server-2":
+		plan = planned("server-2", "server-1", false)
+	}
+	if f.alone {
+		plan = &leaseholdv1.Plan{}
+	}
+	switch {
+	case r.GetCancel():
+		delete(f.orders.drained, r.GetOwner())
+	case !r.GetDryRun():
+		if f.orders.drained == nil {
+			f.orders.drained = map[string]int{}
+		}
+		f.orders.drained[r.GetOwner()] = 0
+	}
+	return &leaseholdv1.DrainOwnerResponse{Plan: plan}, refuseLoss(plan, r.GetDryRun(), r.GetLoseState())
+}
+
+func (f *fakeManager) MoveRange(_ context.Context, r *leaseholdv1.MoveRangeRequest) (*leaseholdv1.MoveRangeResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	answer := &leaseholdv1.MoveRangeResponse{Plan: &leaseholdv1.Plan{}, Start: r.GetStart(), Limit: r.GetLimit()}
+	for _, held := range heldRanges() {
+		keys := rangeOf(held.GetLease())
+		if !keys.Contains(leasehold.Key(r.GetStart())) {
+			continue
+		}
+		if r.GetByKey() {
+			answer.Start, answer.Limit = uint64(keys.Start), uint64(keys.Limit)
+		}
+		if held.GetOwner() != r.GetOwner() && f.orders.moved < 3 {
+			answer.Plan = planned(held.GetOwner(), r.GetOwner(), held.GetOwner() == "server-1" && r.GetOwner() == "server-3")
+		}
+	}
+	if !r.GetDryRun() || f.orders.moved > 0 {
+		f.orders.moved++
+	}
+	return answer, refuseLoss(answer.GetPlan(), r.GetDryRun(), r.GetLoseState())
+}
+
+func (f *fakeManager) Rebalance(_ context.Context, r *leaseholdv1.RebalanceRequest) (*leaseholdv1.RebalanceResponse, error) {
+	plan := planned("server-1", "server-3", true)
+	if f.alone {
+		plan = &leaseholdv1.Plan{}
+	}
+	return &leaseholdv1.RebalanceResponse{Plan: plan}, f.check(r.GetNamespace())
+}
+
+func (f *fakeManager) ListMoves(_ context.Context, r *leaseholdv1.ListMovesRequest) (*leaseholdv1.ListMovesResponse, error) {
+	if f.alone {
+		return &leaseholdv1.ListMovesResponse{}, f.check(r.GetNamespace())
+	}
+	return &leaseholdv1.ListMovesResponse{UnderWay: 2, Waiting: 9, Moves: []*leaseholdv1.MoveStatus{
+		{
+			Id: "0badcafe", Limit: 1 << 62, From: "server-1", To: "server-3", State: leaseholdv1.MoveState_MOVE_STATE_COPYING,
+			Records: 1234, Bytes: 5 << 20, Age: int64(1500 * time.Millisecond), Patience: int64(time.Minute),
+		},
+		{Id: "1badcafe", Start: 3 << 62, From: "server-3", To: "server-3"},
+		{Start: 1 << 62, Limit: 1 << 63, From: "server-1", To: "server-3"},
+	}}, f.check(r.GetNamespace())
+}

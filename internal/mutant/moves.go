@@ -1,0 +1,110 @@
+package mutant
+
+const (
+	departuresFile = "internal/machine/owner/departures.go"
+	arrivalsFile   = "internal/machine/owner/arrivals.go"
+	movesFile      = "internal/machine/manager/moves.go"
+)
+
+// moves are bugs in how state follows its lease.
+var moves = []Mutant{
+	{
+		Name: "failed-move-said-done",
+		Why:  "a source that has heard nothing from the target lets go of the range as if it had been confirmed",
+		File: departuresFile,
+		Old: `	d.state = protocol.MoveFailed
+	m.note(NoteMoveFailed, 0, 0)`,
+		New: `	m.confirmed(now, t)
+	m.note(NoteMoveFailed, 0, 0)`,
+	},
+	{
+		Name: "failed-move-believed",
+		Why:  "the leader takes any report about a range for the news that its state has arrived",
+		File: movesFile,
+		Old:  "if rep.State != protocol.MoveDone || !rep.Range.Covers(r) {",
+		New:  "if !rep.Range.Covers(r) {",
+	},
+	{
+		Name:  "never-stops-serving",
+		World: "--faults=move-range=10,drain=5",
+		Seeds: 4000,
+		Why:   "a source sends the last of the state while it goes on serving the range",
+		File:  departuresFile,
+		Old:   "if d.state == protocol.MoveStopped {",
+		New:   "if false {",
+	},
+	{
+		Name: "stopped-range-given-back",
+		Why:  "while a source sends the last of the state it says that it has no lease, and may then serve again",
+		File: ownerFile,
+		Old:  "Leases: m.held, Leaving: m.leaving",
+		New:  "Leases: m.view.Leases, Leaving: m.leaving",
+	},
+	{
+		Name:  "lease-taken-without-its-state",
+		World: "--faults=move-range=10,drain=5,manager-crash=5,link-cut=10,move-crash=5",
+		Seeds: 4000,
+		Why:   "a target takes a lease that comes with state which it does not have",
+		File:  replyFile,
+		Old:   "case !o.Ticket.IsZero() && !m.welcome(&o):",
+		New:   "case !o.Ticket.IsZero() && !m.welcome(&o) && o.Generation == 0:",
+	},
+	{
+		Name: "any-state-will-do",
+		Why:  "a target puts in place what came for the range at some time, and not what came under the ticket",
+		File: arrivalsFile,
+		Old:  "a := m.arrival(o.Ticket)",
+		New: `var a *arrival
+	for _, other := range m.arrivals {
+		if a == nil && other.confirmed && other.Range.Covers(o.Range) {
+			a = other
+		}
+	}`,
+	},
+	{
+		Name: "served-before-installed",
+		Why:  "a target serves a range before the application has put the state in its place",
+		File: arrivalsFile,
+		Old:  "		if a.lease.Generation != 0 {",
+		New:  "		if false {",
+	},
+	{
+		Name: "install-forgotten",
+		Why:  "a target forgets that the state is not in its place yet when the leader speaks of the move no more",
+		File: arrivalsFile,
+		Old: `		case a.lease.Generation != 0:
+			return false`,
+		New: `		case a.lease.Generation != 0:
+			return true`,
+	},
+	{
+		Name:  "install-lapses-with-a-part",
+		World: "--faults=move-range=20,drain=5,policy-broken=5,owner-leave=5",
+		Seeds: 4000,
+		Why:   "when a part of a lease is recalled whose state is not in its place yet, the rest is served without it",
+		File:  arrivalsFile,
+		Old:   "if a.lease.Generation == 0 || len(m.remains(a)) > 0 {",
+		New:   "if a.lease.Generation == 0 || len(protocol.Missing([]leasehold.Lease{a.lease}, m.held)) == 0 {",
+	},
+	{
+		Name: "moved-under-an-old-generation",
+		Why:  "a lease keeps its generation when it moves to another owner",
+		File: movesFile,
+		Old:  "generation := m.table.Newest() + leasehold.Generation(len(m.batchTickets)) + 1",
+		New:  "generation := m.table.Newest() + leasehold.Generation(len(m.batchTickets))",
+	},
+	{
+		Name: "moved-to-two-owners",
+		Why:  "what has moved is also granted to whoever the plan has it for",
+		File: "internal/machine/manager/plan.go",
+		Old:  "			changes = append(changes, m.transfer(m.freed[first:n]))\n			continue",
+		New:  "			changes = append(changes, m.transfer(m.freed[first:n]))",
+	},
+	{
+		Name: "move-forgets-losses",
+		Why:  "a range that moves is taken for one that has never lost anything, which a lookup learns from a snapshot",
+		File: "internal/table/table.go",
+		Old:  "			next.Lost = max(next.Lost, e.Lost)",
+		New:  "			if c.Kind == Granted {\n				next.Lost = max(next.Lost, e.Lost)\n			}",
+	},
+}

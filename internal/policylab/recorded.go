@@ -1,0 +1,176 @@
+package policylab
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// Limits of a recorded workload. What is longer is not read to its end.
+const (
+	maxRecords = 4_000_000
+	maxLine    = 4096
+)
+
+// maxRecordedRate keeps sums of all records far from overflow.
+const maxRecordedRate = 1e15
+
+// A record is what a line of a recorded workload says.
+type record struct {
+	period int
+	keys   leasehold.Range
+	single bool // it was written as a key
+	rate   float64
+}
+
+// ReadRecorded reads a workload from lines of JSON or CSV: it is CSV if the
+// first line is the header
+//
+//	period,keys,rate
+//
+// and JSON otherwise, one object on a line, with either a key or a range:
+//
+//	{"period": 0, "key": "4f21c3aa00000000", "rate": 130.5}
+//	{"period": 0, "range": "8000000000000000-end", "rate": 2000}
+//
+// Keys are 16 hexadecimal digits and ranges start-limit, as leasehold prints
+// them; in CSV, keys is the one or the other. A rate is what the keys cost
+// together per second, in any unit, and spread evenly over a range. Periods
+// count from 0 and do not fall from line to line; one that is not there is like
+// the one before, and so is all that comes after the last. What is not listed
+// in a period costs nothing in it. Within a period ranges do not overlap, and a
+// key is there once; a key in a range adds to it. Empty lines, and those that
+// begin with #, are skipped.
+//
+// It reads at most 4,000,000 records, and needs about 64 bytes for each. An
+// error says in which line it is.
+func ReadRecorded(from io.Reader) (Workload, error) {
+	r := &recordReader{}
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, maxLine)
+	number := 0
+	for lines.Scan() {
+		number++
+		if err := r.line(strings.TrimSpace(lines.Text())); err != nil {
+			return nil, badLine(number, err)
+		}
+	}
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return nil, badLine(number+1, fmt.Errorf("it is longer than %d bytes: is this a file of loads?", maxLine))
+	case err != nil:
+		return nil, &leasehold.Error{Op: opRecorded, Kind: leasehold.Unavailable, Err: err}
+	}
+	if err := r.endPeriod(); err != nil {
+		return nil, badLine(number, err)
+	}
+	if len(r.done) == 0 {
+		return nil, leasehold.Errorf(opRecorded, leasehold.Invalid, "", "there is no record in it")
+	}
+	return r.done, nil
+}
+
+const opRecorded = "read recorded loads"
+
+func badLine(number int, err error) error {
+	return &leasehold.Error{Op: opRecorded, Kind: leasehold.Invalid, Subject: fmt.Sprintf("line %d", number), Err: err}
+}
+
+// recorded is a workload of which some periods are known, sorted.
+type recorded []recordedLoad
+
+type recordedLoad struct {
+	period int
+	load   *Load
+}
+
+// At returns the last load that is not of a later period. Before the first,
+// nothing costs anything.
+func (w recorded) At(period int) *Load {
+	i, _ := slices.BinarySearchFunc(w, period+1, func(r recordedLoad, p int) int { return cmp.Compare(r.period, p) })
+	if i == 0 {
+		return newLoad(nil, nil)
+	}
+	return w[i-1].load
+}
+
+// A recordReader gathers the records of one period after the other.
+type recordReader struct {
+	csv     bool
+	begun   bool // the header, if there is one, has been read
+	records int
+	period  int
+	keys    []KeyCost
+	ranges  []RangeCost
+	done    recorded
+}
+
+const csvHeader = "period,keys,rate"
+
+func (r *recordReader) line(text string) error {
+	if text == "" || text[0] == '#' {
+		return nil
+	}
+	if !r.begun {
+		r.begun = true
+		if r.csv = strings.ReplaceAll(text, " ", "") == csvHeader; r.csv {
+			return nil
+		}
+	}
+	parse := parseJSON
+	if r.csv {
+		parse = parseCSV
+	}
+	rec, err := parse(text)
+	if err != nil {
+		return err
+	}
+	return r.add(rec)
+}
+
+func (r *recordReader) add(rec record) error {
+	if r.records++; r.records > maxRecords {
+		return fmt.Errorf("there are more than %d records: keep the hottest keys, and ranges for the rest", maxRecords)
+	}
+	if rec.period < r.period {
+		return fmt.Errorf("period %d comes after period %d: sort the lines by period", rec.period, r.period)
+	}
+	if rec.period > r.period {
+		if err := r.endPeriod(); err != nil {
+			return err
+		}
+		r.period = rec.period
+	}
+	if rec.single {
+		r.keys = append(r.keys, KeyCost{rec.keys.Start, rec.rate})
+	} else {
+		r.ranges = append(r.ranges, RangeCost{rec.keys, rec.rate})
+	}
+	return nil
+}
+
+// endPeriod makes a load of what was gathered for a period.
+func (r *recordReader) endPeriod() error {
+	if len(r.keys)+len(r.ranges) == 0 {
+		return nil
+	}
+	slices.SortFunc(r.ranges, func(a, b RangeCost) int { return cmp.Compare(a.Range.Start, b.Range.Start) })
+	for i := 1; i < len(r.ranges); i++ {
+		if a, b := r.ranges[i-1].Range, r.ranges[i].Range; a.Overlaps(b) {
+			return fmt.Errorf("up to here, ranges of period %d overlap: %v and %v", r.period, a, b)
+		}
+	}
+	load := newLoad(r.keys, r.ranges)
+	if len(load.keys) < len(r.keys) {
+		return fmt.Errorf("up to here, a key of period %d is there twice", r.period)
+	}
+	r.done = append(r.done, recordedLoad{r.period, load})
+	r.keys, r.ranges = nil, nil
+	return nil
+}

@@ -1,0 +1,32 @@
+package manager
+
+import (
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+)
+
+// What is stored means what it meant: a namespace from before there was a choice
+// of policies goes on with consistent hashing.
+func TestStoredPolicy(t *testing.T) {
+	for stored, want := range map[string]string{
+		"": "consistent", "consistent": "consistent", "adaptive": "adaptive", "balanced": "balanced", "even": "even", "static": "static",
+	} {
+		cfg, err := (&Config{}).configure(storage.Namespace{
+			Name: "pool", Lease: 10 * time.Second, Renew: time.Second, Drift: 1.2, Policy: stored, Static: []storage.StaticSlot{{Owner: "a"}},
+			Churn: 0.5, Rebalance: 3 * time.Second, Moves: 2, MoveTimeout: time.Hour,
+		})
+		if err != nil || cfg.Policy.Name() != want {
+			t.Errorf("%q is led as %v (%v), want %s", stored, cfg.Policy, err, want)
+		}
+		if cfg.Churn != 0.5 || cfg.Rebalance != 3*time.Second || cfg.Moves != 2 || cfg.MoveTimeout != time.Hour {
+			t.Errorf("%q is led with %v, %v, %v and %v", stored, cfg.Churn, cfg.Rebalance, cfg.Moves, cfg.MoveTimeout)
+		}
+	}
+	_, err := (&Config{}).configure(storage.Namespace{Name: "pool", Lease: 10 * time.Second, Renew: time.Second, Drift: 1.2, Policy: "psychic"})
+	if leasehold.KindOf(err) != leasehold.Invalid {
+		t.Errorf("a policy that nobody knows: %v", err)
+	}
+}

@@ -1,0 +1,125 @@
+package manager_test
+
+import (
+	"context"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/owner"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// recordSize is that of the one record that an owner with a mover sends.
+const recordSize = 1000
+
+// joinMoving adds an owner that can move its state, which is one record for each
+// range. Before it stops serving one, it waits until hold is closed, if it is set.
+func (c *cluster) joinMoving(name string, hold <-chan struct{}) *owner.Owner {
+	c.t.Helper()
+	at := name + ":81"
+	listener := bufconn.Listen(1 << 16)
+	c.mu.Lock()
+	c.at[at] = listener
+	c.mu.Unlock()
+	cfg := c.ownerConfig(name)
+	cfg.Mover = &owner.Mover{
+		Listener: listener, Advertise: at, DialOptions: []grpc.DialOption{grpc.WithContextDialer(c.dial)},
+		Export: func(ctx context.Context, out *owner.Export) error {
+			if err := out.Send(make([]byte, recordSize)); err != nil {
+				return err
+			}
+			if hold != nil {
+				select {
+				case <-hold:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+			return out.Stop()
+		},
+		Import: func(_ context.Context, in *owner.Import) (func(leasehold.Lease), error) {
+			for _, err := range in.Records() {
+				if err != nil {
+					return nil, err
+				}
+			}
+			return nil, nil
+		},
+	}
+	o, err := owner.Join(c.t.Context(), cfg)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { c.leave(o) })
+	return o
+}
+
+// drain orders a drain, or cancels one, of one manager.
+func (c *cluster) drain(at string, r *leaseholdv1.DrainOwnerRequest) (*leaseholdv1.Plan, error) {
+	r.Version, r.Namespace = wire.Version, "pool"
+	answer, err := c.admin(at).DrainOwner(c.t.Context(), r)
+	return answer.GetPlan(), wire.ToError(err)
+}
+
+// listed is an owner as a manager sees it; nil if it does not.
+func (c *cluster) listed(at, name string) *leaseholdv1.OwnerStatus {
+	c.t.Helper()
+	answer, err := c.admin(at).ListOwners(c.t.Context(), &leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: "pool"})
+	if err != nil {
+		c.t.Fatal(wire.ToError(err))
+	}
+	for _, o := range answer.GetOwners() {
+		if o.GetHolder().GetOwner() == name {
+			return o
+		}
+	}
+	return nil
+}
+
+// moves is what a manager says about moves.
+func (c *cluster) moves(at string) *leaseholdv1.ListMovesResponse {
+	c.t.Helper()
+	answer, err := c.admin(at).ListMoves(c.t.Context(), &leaseholdv1.ListMovesRequest{Version: wire.Version, Namespace: "pool"})
+	if err != nil {
+		c.t.Fatal(wire.ToError(err))
+	}
+	return answer
+}
+
+// kinds counts the changes around a key by what they are.
+func (c *cluster) kinds(at string, key leasehold.Key) map[leaseholdv1.ChangeKind]int {
+	c.t.Helper()
+	answer, err := c.admin(at).ListHistory(c.t.Context(), &leaseholdv1.ListHistoryRequest{Version: wire.Version, Namespace: "pool", Key: uint64(key)})
+	if err != nil {
+		c.t.Fatal(wire.ToError(err))
+	}
+	out := map[leaseholdv1.ChangeKind]int{}
+	for _, e := range answer.GetEntries() {
+		out[e.GetKind()]++
+		if moved := e.GetKind() == leaseholdv1.ChangeKind_CHANGE_KIND_MOVED; moved != (e.GetFrom() != nil) {
+			c.t.Errorf("change %d is a %v, and comes from %v", e.GetLsn(), e.GetKind(), e.GetFrom())
+		}
+	}
+	return out
+}
+
+// wantPlan checks what a plan comes to.
+func wantPlan(t *testing.T, p *leaseholdv1.Plan, from, to string, share, lost float64) {
+	t.Helper()
+	sum := 0.0
+	for _, m := range p.GetMoves() {
+		sum += m.GetShare()
+		if m.GetFrom() != from || m.GetTo() != to || m.GetWithState() != (lost == 0) {
+			t.Errorf("planned from %s to %s, with state: %t", m.GetFrom(), m.GetTo(), m.GetWithState())
+		}
+	}
+	if !near(sum, share) || !near(p.GetShare(), share) || !near(p.GetShareLost(), lost) || int(p.GetTotal()) != len(p.GetMoves()) {
+		t.Errorf("the plan is %v, of which are listed %v, want %v and %v lost", p, sum, share, lost)
+	}
+}
+
+func near(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 }

@@ -1,0 +1,178 @@
+package manager
+
+import (
+	"context"
+	"sync"
+
+	"github.com/leasehold-dev/leasehold"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/machine/node"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// orders knows who waits for the machine's answer to an order.
+type orders struct {
+	mu      sync.Mutex
+	newest  uint64
+	answers map[uint64]*answer
+}
+
+// An answer is what the machine has said to an order.
+type answer struct {
+	given bool
+	err   error
+}
+
+func newOrders() *orders { return &orders{answers: make(map[uint64]*answer)} }
+
+// begin returns the number of a new order.
+func (o *orders) begin() uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.newest++
+	o.answers[o.newest] = &answer{}
+	return o.newest
+}
+
+// answered takes what the machine says. It runs on the driver's goroutine.
+func (o *orders) answered(a machine.Ordered) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if waiting := o.answers[a.ID]; waiting != nil {
+		*waiting = answer{given: true, err: a.Err}
+	}
+}
+
+// end returns the answer to an order, and forgets it.
+func (o *orders) end(id uint64) answer {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	a := *o.answers[id]
+	delete(o.answers, id)
+	return a
+}
+
+// A command is an order, and how it is meant.
+type command struct {
+	namespace string
+	order     machine.Order
+	byKey     bool // the order is about the range around its Range.Start
+	dryRun    bool
+	loseState bool
+}
+
+// carryOut works out what a command moves and, unless it is only asked for that,
+// has the machine begin with it. It returns when the machine has.
+//
+// Between the two, something else may happen, and the machine goes by what is
+// so then. That state may be lost is found out for people who do not expect it;
+// what they allow, or what happens to owners later, nobody can know.
+func (s *adminService) carryOut(ctx context.Context, c *command) (*leaseholdv1.Plan, error) {
+	var (
+		plan   []machine.Planned
+		failed error
+		term   leasehold.Term
+	)
+	err := s.led(ctx, c.namespace, func(now mono.Instant, led *machine.Machine) {
+		if c.byKey {
+			c.order.Range, _ = led.Table().At(c.order.Range.Start)
+		}
+		term = s.m.node.Term()
+		if c.order.Kind != machine.OrderUndrain {
+			plan, failed = led.Preview(now, c.order)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if failed != nil {
+		return nil, wire.FromError(failed)
+	}
+	if c.order.Kind == machine.OrderMove {
+		plan = within(plan, c.order.Range)
+	}
+	answer := fromPlan(plan)
+	switch {
+	case c.dryRun:
+		return answer, nil
+	case answer.GetShareLost() > 0 && !c.loseState:
+		return nil, wire.FromError(leasehold.Errorf("order", leasehold.Invalid, c.namespace,
+			"this would lose the state of %.2f %% of the keys, because not everyone concerned can move state: allow it if that is meant", 100*answer.GetShareLost()))
+	}
+	return answer, wire.FromError(s.order(ctx, leasehold.Namespace(c.namespace), term, c.order))
+}
+
+// order gives the machine an order and waits for its answer.
+func (s *adminService) order(ctx context.Context, ns leasehold.Namespace, term leasehold.Term, o machine.Order) error {
+	o.ID = s.m.orders.begin()
+	s.m.driver.PostUrgent(ctx, node.Manager{Namespace: ns, Term: term, Event: o})
+	err := s.m.driver.Do(ctx, func(mono.Instant) {}) // comes after it, and after the machine's answer
+	switch a := s.m.orders.end(o.ID); {
+	case a.given:
+		if a.err == nil {
+			s.announce(ns, o)
+		}
+		return a.err
+	case err != nil:
+		return err
+	}
+	return leasehold.Errorf("order", leasehold.NotLeader, s.m.cfg.Advertise, "this manager has ceased to lead; try again in a few seconds")
+}
+
+// announce lets it be known that an operator has given an order.
+func (s *adminService) announce(ns leasehold.Namespace, o machine.Order) {
+	var text string
+	switch o.Kind {
+	case machine.OrderDrain:
+		text = "an operator wants the owner drained"
+	case machine.OrderUndrain:
+		text = "an operator wants the owner to take part again"
+	case machine.OrderMove:
+		text = "an operator wants the owner to have " + o.Range.String()
+	case machine.OrderRebalance:
+		text = "an operator wants the keys rebalanced"
+	}
+	s.m.events.noted(ns, o.Owner, "ordered", text)
+	s.m.log.Info(text, "namespace", ns, "owner", o.Owner)
+}
+
+// within returns the parts of a plan that are about a range.
+func within(plan []machine.Planned, r leasehold.Range) []machine.Planned {
+	var out []machine.Planned
+	for _, p := range plan {
+		part, ok := p.Range.Intersect(r)
+		if !ok {
+			continue
+		}
+		p.Load *= shareOf(part) / shareOf(p.Range)
+		p.Range = part
+		out = append(out, p)
+	}
+	return out
+}
+
+// shareOf is the share of the key space that a range has.
+func shareOf(r leasehold.Range) float64 { return float64(r.Size()) / (1 << 64) }
+
+// mostListed bounds the lists of moves in one answer.
+const mostListed = 4096
+
+func fromPlan(plan []machine.Planned) *leaseholdv1.Plan {
+	out := &leaseholdv1.Plan{Total: uint32(len(plan))}
+	for i, p := range plan {
+		share := shareOf(p.Range)
+		out.Share += share
+		if !p.WithState {
+			out.ShareLost += share
+		}
+		if i < mostListed {
+			out.Moves = append(out.Moves, &leaseholdv1.PlannedMove{
+				Start: uint64(p.Range.Start), Limit: uint64(p.Range.Limit), From: string(p.From), To: string(p.To),
+				WithState: p.WithState, Share: share, Load: p.Load,
+			})
+		}
+	}
+	return out
+}

@@ -1,0 +1,158 @@
+package owner
+
+import (
+	"context"
+	"iter"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
+	"github.com/leasehold-dev/leasehold/internal/mover"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+)
+
+// An Import is a range whose state [Mover.Import] takes in.
+type Import struct {
+	arrival protocol.Arrival
+	in      *mover.Incoming
+}
+
+// Range returns the keys whose state comes.
+func (i *Import) Range() leasehold.Range { return i.arrival.Range }
+
+// From returns the owner that the state comes from, and where its callers reach
+// it.
+func (i *Import) From() (name leasehold.OwnerID, addr string) {
+	return i.arrival.From.Owner, i.arrival.From.Addr
+}
+
+// Records are what Export has sent, in order. They wait for more until there is
+// no more, and end with an error if the move fails. They must be read to their
+// end, once, by one goroutine; how fast they are read is how fast they are sent.
+//
+// A record may be kept, but may be a part of something larger, up to 64 KiB,
+// which then stays in memory with it. Copy what is kept for long.
+func (i *Import) Records() iter.Seq2[[]byte, error] { return i.in.Records() }
+
+// An arrival is one move of state to here.
+type arrival struct {
+	protocol.Arrival
+	granted chan leasehold.Lease // has room for the one
+
+	// Under the migration's lock:
+	in        *mover.Incoming
+	confirmed bool
+}
+
+// expect lets the state of a range in.
+func (m *migration) expect(p protocol.Arrival) {
+	a := &arrival{Arrival: p, granted: make(chan leasehold.Lease, 1)}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a.in = m.server.Expect(p.Ticket, func(in *mover.Incoming) { m.running.Go(func() { m.arrive(a, in) }) })
+	if m.parting {
+		a.in.Refuse(m.leaving())
+	}
+	m.arrivals[p.Ticket] = a
+}
+
+// confirm tells the source that its state is here.
+func (m *migration) confirm(t protocol.Ticket) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if a := m.arrivals[t]; a != nil {
+		a.confirmed = true
+		a.in.Confirm()
+	}
+}
+
+// install has the application put the state in its place. From here on the
+// arrival sees to its own end.
+func (m *migration) install(t protocol.Ticket, l leasehold.Lease) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a := m.arrivals[t]
+	if a == nil || !a.confirmed {
+		m.running.Go(func() { m.post(machine.Installed{Ticket: t, Failed: true}) })
+		return
+	}
+	delete(m.arrivals, t)
+	a.granted <- l
+}
+
+// discard gives up what has come, or has not.
+func (m *migration) discard(t protocol.Ticket) {
+	m.mu.Lock()
+	a := m.arrivals[t]
+	delete(m.arrivals, t)
+	m.mu.Unlock()
+	if a != nil {
+		a.in.Close(leasehold.Errorf(opMove, leasehold.Closed, a.Range.String(), "the move is over or was called off"))
+	}
+}
+
+// arrive takes the state in, and puts it in its place when the lease is here.
+func (m *migration) arrive(a *arrival, in *mover.Incoming) {
+	defer in.Release()
+	put, err := m.take(a, in)
+	if err != nil {
+		m.logger.Warn("the state of a range could not be taken in", "range", a.Range, "from", a.From.Owner, "move", a.Ticket.Short(), "why", err)
+		in.Refuse(err)
+		return
+	}
+	m.post(machine.Imported{Ticket: a.Ticket})
+	select {
+	case lease := <-a.granted:
+		m.put(a, lease, put)
+		in.Close(leasehold.Errorf(opMove, leasehold.Closed, a.Range.String(), "the move is over"))
+	case <-in.Context().Done():
+	}
+}
+
+// take calls the application's Import.
+func (m *migration) take(a *arrival, in *mover.Incoming) (put func(leasehold.Lease), err error) {
+	ctx := in.Context()
+	err = m.call(ctx, "Import", a.Range, func() (err error) {
+		put, err = m.Import(ctx, &Import{a.Arrival, in})
+		return err
+	})
+	if err == nil {
+		err = in.Complete()
+	}
+	if err != nil {
+		return nil, leasehold.Errorf(opMove, leasehold.KindOf(err), a.Range.String(), "Import has failed: %w", err)
+	}
+	return put, nil
+}
+
+// put calls the function that Import has returned, and tells the machine how
+// that went, or that it takes too long.
+func (m *migration) put(a *arrival, lease leasehold.Lease, put func(leasehold.Lease)) {
+	var told atomic.Bool
+	tell := func(failed bool, why string) {
+		if !told.CompareAndSwap(false, true) {
+			return
+		}
+		if failed {
+			m.logger.Error("the state of a range is lost: it has come, and was not put in its place", "range", lease.Range, "generation", lease.Generation, "move", a.Ticket.Short(), "why", why)
+		}
+		m.post(machine.Installed{Ticket: a.Ticket, Failed: failed})
+	}
+	ctx, cancel := context.WithTimeout(m.ctx, m.InstallTimeout)
+	defer cancel()
+	m.running.Go(func() {
+		<-ctx.Done()
+		tell(true, "install has not returned in time")
+	})
+	begun := time.Now()
+	err := m.call(ctx, "install", a.Range, func() error {
+		if put != nil {
+			put(lease)
+		}
+		return nil
+	})
+	if tell(err != nil, "install has panicked"); err == nil {
+		m.logger.Info("the state of a range has been taken in", "range", lease.Range, "generation", lease.Generation, "from", a.From.Owner, "move", a.Ticket.Short(), "installed in", time.Since(begun))
+	}
+}

@@ -1,0 +1,187 @@
+package owner
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/machine/manager"
+)
+
+// until makes requests until something is so, and fails if that takes too long.
+func (c *crowd) until(most time.Duration, so func() bool) {
+	c.t.Helper()
+	for begun := time.Now(); !so(); time.Sleep(20 * time.Millisecond) {
+		c.ask()
+		if time.Since(begun) > most {
+			c.t.Fatalf("it has not come about in %v", most)
+		}
+	}
+}
+
+// close closes a server while requests go on.
+func (c *crowd) close(s *counting, most time.Duration) (err error) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), most)
+	defer cancel()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		err = s.owner.Close(ctx)
+	}()
+	c.until(most+time.Second, func() bool {
+		select {
+		case <-ended:
+			return true
+		default:
+			return false
+		}
+	})
+	return err
+}
+
+// A range that goes to an owner that joins takes its state along, while requests
+// change it, and nobody hears of a loss.
+func TestStateMovesToANewOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		leader, _ := n.lead(manager.Config{})
+		a := n.counts("10.0.0.1:8080", asConfigured)
+		crowd := newCrowd(t, a)
+		crowd.until(10*time.Second, func() bool { return len(a.has()) == 256 })
+		crowd.ask()
+
+		b := n.counts("10.0.0.2:8080", asConfigured)
+		crowd.servers = append(crowd.servers, b)
+		crowd.until(time.Minute, func() bool { return len(b.has()) > 80 && len(a.has())+len(b.has()) == 256 })
+		crowd.ask()
+		if got := leader.committed(" leaves "); got != 0 {
+			t.Errorf("%d losses: %q", got, leader.changes)
+		}
+		if leader.committed(" moves from ") == 0 || a.told.count("revoked: moved") == 0 || b.told.count("granted") == 0 {
+			t.Errorf("told %q and %q", a.told.lines, b.told.lines)
+		}
+		if a.told.count("revoked: released") > 0 {
+			t.Errorf("told %q", a.told.lines)
+		}
+		for _, s := range crowd.servers {
+			if err := s.owner.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// All servers are restarted, one after the other, under load, and no state is
+// lost.
+func TestRollingRestartLosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		leader, _ := n.lead(manager.Config{})
+		addrs := []string{"10.0.0.1:8080", "10.0.0.2:8080", "10.0.0.3:8080"}
+		crowd := newCrowd(t)
+		total := func() int {
+			held := 0
+			for _, s := range crowd.servers {
+				held += len(s.has())
+			}
+			return held
+		}
+		for _, addr := range addrs {
+			crowd.servers = append(crowd.servers, n.counts(addr, asConfigured))
+			crowd.until(time.Minute, func() bool { return total() == 256 })
+		}
+		for i, addr := range addrs {
+			if err := crowd.close(crowd.servers[i], time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			crowd.until(time.Minute, func() bool { return total() == 256 })
+			crowd.servers[i] = n.counts(addr, asConfigured)
+			fresh := crowd.servers[i]
+			crowd.until(time.Minute, func() bool { return len(fresh.has()) > 40 && total() == 256 })
+		}
+		if got := leader.committed(" leaves "); got != 0 {
+			t.Errorf("%d losses: %q", got, leader.changes)
+		}
+		for _, s := range crowd.servers[1:] {
+			if err := crowd.close(s, time.Minute); err != nil {
+				t.Error(err)
+			}
+		}
+		last := crowd.servers[0]
+		crowd.until(10*time.Second, func() bool { return len(last.has()) == 256 })
+		begun := time.Now() // nobody is there to take its keys: it does not wait for one
+		if err := last.owner.Close(t.Context()); err != nil || time.Since(begun) > 5*time.Second {
+			t.Errorf("the last owner closes after %v: %v", time.Since(begun), err)
+		}
+	})
+}
+
+// An owner without a mover, among others that have one, gets ranges without
+// their state, and Close gives them back at once.
+func TestOwnersWithoutAMover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		leader, _ := n.lead(manager.Config{})
+		a := n.counts("10.0.0.1:8080", asConfigured)
+		time.Sleep(time.Second)
+		b := mustJoin(t, n.config("10.0.0.2:8080"))
+		time.Sleep(10 * time.Second)
+		if holds(b) == 0 || holds(b)+holds(a.owner) != 256 {
+			t.Errorf("the one holds %d, the other %d", holds(a.owner), holds(b))
+		}
+		if leader.committed("(released)") == 0 || leader.committed(" moves from ") > 0 {
+			t.Errorf("changes: %q", leader.changes)
+		}
+		if err := b.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := a.owner.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// State of an earlier tenure is not taken for that of the present one.
+func TestGenerationOfAnExport(t *testing.T) {
+	e := &Export{departure: &departure{leases: []leasehold.Lease{lease(10, 3), lease(30, 7)}}}
+	for key, want := range map[leasehold.Key]leasehold.Generation{0: 0, 9: 0, 10: 3, 19: 3, 20: 0, 29: 0, 30: 7, 39: 7, 40: 0, 1 << 63: 0} {
+		if got := e.Generation(key); got != want {
+			t.Errorf("key %v: generation %d, want %d", key, got, want)
+		}
+	}
+}
+
+// An owner that is about to leave takes nothing in.
+func TestPartingOwnerTakesNothingIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		leader, _ := n.lead(manager.Config{})
+		a := n.counts("10.0.0.1:8080", asConfigured)
+		crowd := newCrowd(t, a)
+		crowd.until(10*time.Second, func() bool { return len(a.has()) == 256 })
+		begun := make(chan struct{}, 1000)
+		b := n.counts("10.0.0.2:8080", func(c *Config) {
+			whole := c.Mover.Import
+			c.Mover.Import = func(ctx context.Context, in *Import) (func(leasehold.Lease), error) {
+				begun <- struct{}{}
+				time.Sleep(3 * time.Second)
+				return whole(ctx, in)
+			}
+		})
+		crowd.servers = append(crowd.servers, b)
+		<-begun
+		if err := crowd.close(b, time.Minute); err != nil {
+			t.Error(err)
+		}
+		if a.told.count("this owner is about to leave") == 0 {
+			t.Errorf("told %q", a.told.lines)
+		}
+		crowd.until(10*time.Second, func() bool { return len(a.has()) == 256 })
+		if leader.committed(" leaves ") > 0 {
+			t.Errorf("changes %q", leader.changes)
+		}
+	})
+}

@@ -1,0 +1,88 @@
+package partition
+
+import (
+	"cmp"
+	"slices"
+)
+
+// sliver is the most that a range costs which is merged for a shorter table, as
+// a part of what a range costs in the beginning.
+const sliver = 0.25
+
+// mergeSlivers makes a table short again that moves have made three times as
+// long as it was in the beginning. Ranges that cost little go to the owner of a
+// neighbour, the smallest first, as long as that owner has room.
+func (r *relief) mergeSlivers() {
+	if r.live <= 3*r.normal {
+		return
+	}
+	most := sliver * r.chunk(r.plan)
+	for _, i := range r.inOrder(func(x *part) float64 { return x.share() }) {
+		if r.live <= 2*r.normal {
+			return
+		}
+		x := &r.parts[i]
+		if x.gone || x.cost > most || r.slots[x.owner] < 2 || x.keys() > r.budget {
+			continue
+		}
+		c := candidate{part: i, span: x.span, cost: x.cost}
+		for _, n := range []int32{x.prev, x.next} {
+			// A key that was put into a range of its own stays alone.
+			if n != none && r.parts[n].start != r.parts[n].last && r.takes(n, &c) {
+				r.move(&c)
+				break
+			}
+		}
+	}
+}
+
+// inOrder returns the parts that are not gone, those of the lowest value first.
+func (p *plan) inOrder(value func(*part) float64) []int32 {
+	order := make([]int32, 0, p.live)
+	for i := int32(0); i != none; i = p.parts[i].next {
+		order = append(order, i)
+	}
+	slices.SortStableFunc(order, func(i, j int32) int {
+		return cmp.Compare(value(&p.parts[i]), value(&p.parts[j]))
+	})
+	return order
+}
+
+// keepToLimits merges ranges until the table has no more than the limits allow,
+// the cheapest first, whatever that does to balance. Limits may have become
+// lower, or members too many for what each has.
+func (d *decision) keepToLimits(p *plan) {
+	most := d.in.Limits.maxRanges()
+	tooMany := func(o int32) bool {
+		return p.slots[o] > 1 && (p.live > most || d.in.Limits.perOwner(p.slots[o]) < p.slots[o])
+	}
+	over := false
+	for m := range p.members {
+		over = over || tooMany(int32(m))
+	}
+	for over {
+		over = false
+		for _, i := range p.inOrder(func(x *part) float64 { return x.cost }) {
+			if x := &p.parts[i]; !x.gone && tooMany(x.owner) {
+				p.give(i, x.span, p.lessLoaded(x.prev, x.next))
+				over = true
+			}
+		}
+	}
+}
+
+// lessLoaded returns which of two neighbouring parts' owners has less for its
+// weight. One of the parts may be none.
+func (p *plan) lessLoaded(i, j int32) int32 {
+	switch {
+	case i == none:
+		return p.parts[j].owner
+	case j == none:
+		return p.parts[i].owner
+	}
+	a, b := p.parts[i].owner, p.parts[j].owner
+	if p.load[b]/p.weight[b] < p.load[a]/p.weight[a] {
+		return b
+	}
+	return a
+}
