@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// This file is about owners that come and go. The fair load of a member is its
-// weight times fair: then all have the same load for their weight.
+// This file is about owners that come and go. A member's fair load is its part
+// of all weights: then all have the same load for their weight.
 
 // chunk is what one of a member's ranges costs in the beginning, and so the
 // grain in which members that come and go take and leave load.
@@ -31,40 +31,45 @@ func (d *decision) replaceLost(p *plan) {
 	for m := range p.members {
 		all = append(all, int32(m))
 	}
-	room := func(m int32) float64 { return p.weight[m]/p.weights - p.load[m] }
-	rooms := newRanking(room, all...)
+	rooms := newRanking(p.spare, all...)
 	for _, i := range lost {
-		for {
-			to, _ := rooms.top()
-			next, ok := p.neighbourWith(i, room)
-			if ok {
-				to = next
+		for more := true; more; {
+			to, ok := p.neighbourWithRoom(i)
+			if !ok {
+				to, _ = rooms.top()
 			}
-			s := p.parts[i].span
-			fits := room(to) + d.Tolerance/2*p.weight[to]/p.weights
-			if p.parts[i].cost > fits && room(to) > d.chunk(p)/8 {
-				atoms := p.atoms(s)
-				if s, ok = edge(atoms, room(to), allKeys, fromStart); !ok {
-					s = atoms[0].span // one key, and more than anybody has room for
-				}
+			_, rest := p.give(i, d.fitting(p, i, to), to)
+			if more = len(rest) > 0; more {
+				i = rest[0]
 			}
-			_, rest := p.give(i, s, to)
-			if len(rest) == 0 {
-				break
-			}
-			i = rest[0]
 		}
 	}
 }
 
-// neighbourWith returns an owner beside part i that has room for all of it.
-func (p *plan) neighbourWith(i int32, room func(int32) float64) (int32, bool) {
+// spare is how much member m is below its fair load.
+func (p *plan) spare(m int32) float64 { return p.weight[m]/p.weights - p.load[m] }
+
+// fitting returns how much of lost part i member m takes, from its start on.
+func (d *decision) fitting(p *plan, i, m int32) span {
+	s, spare := p.parts[i].span, p.spare(m)
+	if p.parts[i].cost <= spare+d.Tolerance/2*p.weight[m]/p.weights || spare < d.chunk(p)/8 {
+		return s
+	}
+	atoms := p.atoms(s)
+	if cut, ok := edge(atoms, spare, allKeys, fromStart); ok {
+		return cut
+	}
+	return atoms[0].span // one key, and more than anybody has room for
+}
+
+// neighbourWithRoom returns an owner beside part i that can take all of it.
+func (p *plan) neighbourWithRoom(i int32) (int32, bool) {
 	x := &p.parts[i]
 	for _, n := range []int32{x.prev, x.next} {
 		if n == none || p.parts[n].owner == nobody {
 			continue
 		}
-		if o := p.parts[n].owner; room(o) >= x.cost {
+		if o := p.parts[n].owner; p.spare(o) >= x.cost {
 			return o, true
 		}
 	}
@@ -108,6 +113,9 @@ type welcome struct {
 
 // member gives member m its fair load, in about n parts.
 func (w *welcome) member(m int32, n int) {
+	if w.walked > maxWalked {
+		n = 1 // thousands join few: a range each must do
+	}
 	fair := w.weight[m] / w.weights
 	for range 8 * n {
 		need := fair - w.load[m]

@@ -31,7 +31,7 @@ const (
 	low       = 2.0 / 3  // no donor falls further below the level than this part of the tolerance
 	enough    = 0.01     // an excess that is not worth a move, as a part of the fair load
 	hotShare  = 0.5      // a donor's key that costs this part of the fair load is put into a range of its own
-	maxWalked = 32 << 20 // atoms looked at in a round, after which a decision is left unfinished
+	maxWalked = 32 << 20 // atoms looked at in a round, after which a decision is left coarse or unfinished
 )
 
 func newRelief(d *decision, p *plan) *relief {

@@ -21,8 +21,8 @@ func Diff(from, to Assignment) []Reassigned {
 	var out []Reassigned
 	for r := range changes(from, to) {
 		if n := len(out); n > 0 {
-			if l := &out[n-1]; l.Range.Limit == r.Range.Start && l.From == r.From && l.To == r.To {
-				l.Range.Limit = r.Range.Limit
+			if l := &out[n-1]; l.Limit == r.Start && l.From == r.From && l.To == r.To {
+				l.Limit = r.Limit
 				continue
 			}
 		}
@@ -39,7 +39,7 @@ func Moved(from, to Assignment) float64 {
 		if r.From == "" {
 			continue
 		}
-		if keys, more = bits.Add64(keys, r.Range.Size(), 0); more > 0 {
+		if keys, more = bits.Add64(keys, r.Size(), 0); more > 0 {
 			return 1 // all keys are one more than fit
 		}
 	}

@@ -20,7 +20,8 @@ func TestDiff(t *testing.T) {
 		{"equal", quarters, quarters, nil, 0},
 		{"nothing yet", nil, nil, nil, 0},
 		{
-			"the first", nil, partition.Assignment{{0, "a"}, {half, "b"}},
+			"the first", nil,
+			partition.Assignment{{0, "a"}, {half, "b"}},
 			[]partition.Reassigned{{leasehold.Range{Limit: half}, "", "a"}, {leasehold.Range{Start: half}, "", "b"}},
 			0,
 		},
@@ -37,12 +38,18 @@ func TestDiff(t *testing.T) {
 			1,
 		},
 		{
-			"to nobody", partition.Assignment{{0, "a"}}, nil,
-			[]partition.Reassigned{{leasehold.All, "a", ""}}, 1,
+			"to nobody",
+			partition.Assignment{{0, "a"}},
+			nil,
+			[]partition.Reassigned{{leasehold.All, "a", ""}},
+			1,
 		},
 		{
-			"one key", partition.Assignment{{0, "a"}}, partition.Assignment{{0, "a"}, {5, "b"}, {6, "a"}},
-			[]partition.Reassigned{{leasehold.Range{Start: 5, Limit: 6}, "a", "b"}}, math.Ldexp(1, -64),
+			"one key",
+			partition.Assignment{{0, "a"}},
+			partition.Assignment{{0, "a"}, {5, "b"}, {6, "a"}},
+			[]partition.Reassigned{{leasehold.Range{Start: 5, Limit: 6}, "a", "b"}},
+			math.Ldexp(1, -64),
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -66,7 +73,7 @@ func TestDiffIsComplete(t *testing.T) {
 			for _, k := range []leasehold.Key{slot.Start, slot.Start - 1} {
 				got := from.OwnerAt(k)
 				for _, r := range changes {
-					if r.Range.Contains(k) {
+					if r.Contains(k) {
 						if r.From != got {
 							t.Errorf("%v is said to come from %q, and is with %q", k, r.From, got)
 						}

@@ -85,10 +85,10 @@ func (m *managerHost) boot() {
 		Configure: func(n storage.Namespace) (manager.Config, error) {
 			return manager.Config{
 				Timing:    protocol.Timing{Lease: n.Lease, Renew: n.Renew, Drift: n.Drift},
-				Policy:    policy{partition.Consistent{VirtualNodes: n.VirtualNodes}, &w.nemesis},
+				Policy:    policy{w.space(n.Name).policy, &w.nemesis},
 				MaxOwners: n.MaxOwners, Seams: simSeams, LogChanges: simLog, LogAge: 20 * time.Second,
 				Gather: gather, SnapshotEvery: snapshotEvery, BatchChanges: batch,
-				Moves: moves, MoveTimeout: simMoveTimeout,
+				Moves: moves, MoveTimeout: simMoveTimeout, Churn: 1,
 			}, nil
 		},
 	}))
@@ -236,18 +236,23 @@ func (w *world) space(name leasehold.Namespace) *space {
 	panic("no such namespace: " + name)
 }
 
-// policy is consistent hashing that can be made to fail.
+// policy is one that can be made to fail.
 type policy struct {
-	partition.Consistent
+	partition.Policy
 	nemesis *nemesis
 }
 
 func (p policy) Assign(in partition.Input) (partition.Assignment, error) {
 	if !p.nemesis.misled {
-		return p.Consistent.Assign(in)
+		return p.Policy.Assign(in)
 	}
 	if p.nemesis.world.chance(2) {
 		return nil, leasehold.Errorf("policy", leasehold.Internal, "", "out of its mind")
 	}
-	return partition.Assignment{{Start: 0, Owner: "nobody-knows"}}, nil
+	return []partition.Assignment{
+		{{Start: 0, Owner: "nobody-knows"}},
+		{{Start: 0}}, // nobody, although there are owners
+		{{Start: 7}},
+		nil,
+	}[p.nemesis.world.random.IntN(4)], nil
 }

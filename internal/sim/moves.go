@@ -206,10 +206,11 @@ func (o *ownerHost) takeIn(r rest) {
 }
 
 // loaded adds what an owner has measured to its request, now and then. It is
-// drawn, not measured: what matters is what a policy makes of it.
+// drawn, not measured: what matters is what a policy makes of it. When faults
+// stop, loads do no longer change either, so that ranges come to rest.
 func (o *ownerHost) loaded(r *protocol.LeaseRequest) *protocol.LeaseRequest {
 	w := o.world
-	if !o.space.balances || w.chance(2) {
+	if !o.space.balances || w.nemesis.healed || w.chance(2) {
 		return r
 	}
 	said := *r

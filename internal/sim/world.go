@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/partition"
 )
 
 // A world is one run of the simulator: processes, a network, a store, a
@@ -44,7 +45,8 @@ type space struct {
 	vnodes    int
 	maxOwners int
 	moves     bool // its application can move state
-	balances  bool // its policy looks at loads
+	balances  bool // its owners measure loads
+	policy    partition.Policy
 	// home is where a session lives or lived.
 	home map[leasehold.Session]*ownerHost
 }
@@ -111,6 +113,10 @@ func (w *world) build() {
 		w.oracle.addSpace()
 		w.spaces[i].maxOwners = w.cfg.Owners + 2
 		w.spaces[i].moves = w.random.IntN(4) > 0
+		w.spaces[i].balances = w.chance(2)
+		w.spaces[i].policy = []partition.Policy{
+			partition.Consistent{VirtualNodes: vnodes}, partition.Balanced{Ranges: vnodes}, partition.Adaptive{VirtualNodes: vnodes},
+		}[w.random.IntN(3)]
 		w.store.configure(w.spaces[i].name, configure{timing: simTiming()})
 	}
 	for i := range w.cfg.Managers {
