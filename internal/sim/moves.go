@@ -216,7 +216,7 @@ func (o *ownerHost) loaded(r *protocol.LeaseRequest) *protocol.LeaseRequest {
 	said := *r
 	said.Loads = &partition.Loads{}
 	for _, l := range r.Leases {
-		rate := float64(w.random.IntN(100))
+		rate := float64(100 + w.random.IntN(100))
 		if w.chance(6) {
 			rate *= 50
 		}

@@ -77,7 +77,7 @@ func (n *nemesis) crashMove() bool {
 func (n *nemesis) partGracefully(o *ownerHost) bool {
 	staying := 0
 	for _, other := range n.world.owners {
-		if other != o && other.space == o.space && other.alive && !other.parting {
+		if other != o && other.space == o.space && other.alive && !other.parting && len(other.view.Kept) > 0 {
 			staying++
 		}
 	}

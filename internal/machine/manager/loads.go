@@ -53,6 +53,10 @@ func (m *Machine) amend() {
 	m.current = a
 }
 
+// quiet is the mean load below which there is nothing to balance: so few
+// requests a second are mostly chance, and no server feels them.
+const quiet = 50
+
 // loads puts together what the owners have said, as far as they still hold the
 // keys.
 func (m *Machine) loads() partition.Loads {
@@ -62,6 +66,13 @@ func (m *Machine) loads() partition.Loads {
 			all.Cells = p.appendCells(all.Cells)
 			all.Hot = p.appendHot(all.Hot)
 		}
+	}
+	var sum float64
+	for _, c := range all.Cells {
+		sum += c.Rate
+	}
+	if sum < quiet*float64(len(m.seats)) {
+		return partition.Loads{}
 	}
 	slices.SortFunc(all.Cells, func(a, b partition.Cell) int { return cmp.Compare(a.Range.Start, b.Range.Start) })
 	slices.SortFunc(all.Hot, func(a, b partition.HotKey) int { return cmp.Compare(a.Key, b.Key) })

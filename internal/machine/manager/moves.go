@@ -151,6 +151,10 @@ func (m *Machine) end(mv *move) {
 	m.moves = slices.DeleteFunc(m.moves, is)
 	mv.from.out = slices.DeleteFunc(mv.from.out, is)
 	mv.to.in = slices.DeleteFunc(mv.to.in, is)
+	if mv.from.ended == nil {
+		mv.from.ended = make(map[protocol.Ticket]protocol.Seq)
+	}
+	mv.from.ended[mv.ticket] = 0
 	m.ordered(mv.from)
 	m.ordered(mv.to)
 	m.lookAgain()
@@ -264,6 +268,24 @@ func (m *Machine) overdueMoves(now mono.Instant) {
 			continue
 		}
 		m.wakeAt(mv.deadline)
+	}
+}
+
+// toldEnds remembers which message tells a source first that moves are over.
+func (m *Machine) toldEnds(p *peer) {
+	for t, first := range p.ended {
+		if first == 0 {
+			p.ended[t] = m.seq
+		}
+	}
+}
+
+// heardEnds forgets the moves of which a source knows that they are over.
+func (p *peer) heardEnds(applied protocol.Seq) {
+	for t, first := range p.ended {
+		if first != 0 && first <= applied {
+			delete(p.ended, t)
+		}
 	}
 }
 
@@ -457,7 +479,7 @@ func (p *peer) arrivals() []protocol.Arrival {
 // under the ticket.
 func (m *Machine) claimed(t protocol.Ticket) bool {
 	for _, p := range m.sessions {
-		if !p.settled && len(p.leases) > 0 {
+		if _, open := p.ended[t]; open || !p.settled && len(p.leases) > 0 {
 			return true // we do not know what it has to say
 		}
 		if slices.ContainsFunc(p.reports, func(r protocol.MoveReport) bool { return r.Ticket == t && r.State != protocol.MoveFailed }) {

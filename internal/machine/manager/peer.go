@@ -37,6 +37,9 @@ type peer struct {
 	// reports and imports are what it last said about moves from it and to it.
 	reports []protocol.MoveReport
 	imports []protocol.Import
+	// ended holds moves from it that are over for us, until it has shown that it
+	// knows: ticket to the message that told it first, 0 if none did yet.
+	ended map[protocol.Ticket]protocol.Seq
 	// settled: it has said to us what it has.
 	settled bool
 	// orders: what it was last told about moves, or about draining, is not so

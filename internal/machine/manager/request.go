@@ -178,6 +178,7 @@ func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 			m.joined(now)
 		}
 	}
+	p.heardEnds(r.Applied)
 	m.reported(now, p, r.Moves)
 	p.settled = true
 	m.settle(now, p, r)
@@ -390,6 +391,7 @@ func (m *Machine) tell(now mono.Instant, p *peer) {
 		reply.Draining, reply.Idle = p.draining, m.idle(p)
 		p.unacked = p.unacked || !m.keepsAsIs(p)
 		p.orders = false
+		m.toldEnds(p)
 	}
 	for _, o := range reply.Offers {
 		if first, fresh := p.fresh[o.Generation]; fresh && first == 0 {

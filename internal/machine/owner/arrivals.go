@@ -14,6 +14,7 @@ import (
 type arrival struct {
 	protocol.Arrival
 	confirmed bool // all of it is here, and the source may know it
+	said      bool // our newest message says so
 	// until is for how long we keep what we have confirmed although the leader
 	// does not speak of it: it may be a new one, who will hear of it from the
 	// source.
@@ -88,6 +89,7 @@ func (m *Machine) imports() []protocol.Import {
 	var out []protocol.Import
 	for _, a := range m.arrivals {
 		if a.confirmed && a.lease.Generation == 0 {
+			a.said = true
 			out = append(out, protocol.Import{Ticket: a.Ticket, Range: a.Range, Since: a.Since})
 		}
 	}

@@ -101,7 +101,7 @@ func (m *Machine) confirmed(now mono.Instant, t protocol.Ticket) {
 	if d == nil || d.state != protocol.MoveStopped {
 		return
 	}
-	d.state = protocol.MoveDone
+	d.state, d.saidIn = protocol.MoveDone, 0
 	m.publish(protocol.Missing(m.held, d.leases), m.view.Until)
 	m.emit(RevokedLeases{d.leases, leasehold.CauseMoved})
 	m.emit(EndMove{t})
@@ -114,7 +114,7 @@ func (m *Machine) gaveUp(now mono.Instant, t protocol.Ticket) {
 	if d == nil {
 		return
 	}
-	d.state = protocol.MoveFailed
+	d.state, d.saidIn = protocol.MoveFailed, 0
 	m.note(NoteMoveFailed, 0, 0)
 	m.publish(m.held, m.view.Until)
 	m.emit(EndMove{t})

@@ -1,6 +1,8 @@
 package owner
 
 import (
+	"slices"
+
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
@@ -41,10 +43,15 @@ func (m *Machine) orders(now mono.Instant, r *protocol.LeaseReply) {
 		m.publish(m.held, m.view.Until) // what was cancelled is served again
 	}
 	m.arrive(now, r.Arrivals)
-	if m.parting && !m.parted && r.Idle {
-		m.parted = true
-		m.emit(Parted{})
+	if !m.parting || m.parted || !r.Idle {
+		return
 	}
+	if slices.ContainsFunc(m.arrivals, func(a *arrival) bool { return a.confirmed && !a.said }) {
+		m.eager = true // the leader does not know of it, and the source counts on us
+		return
+	}
+	m.parted = true
+	m.emit(Parted{})
 }
 
 // relevant applies the protocol's filter. It remembers the number of a message
