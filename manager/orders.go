@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 
 	"github.com/leasehold-dev/leasehold"
@@ -135,7 +136,11 @@ func (s *adminService) announce(ns leasehold.Namespace, o machine.Order) {
 		text = "an operator wants the keys rebalanced"
 	}
 	s.m.events.noted(ns, o.Owner, "ordered", text)
-	s.m.log.Info(text, "namespace", ns, "owner", o.Owner)
+	attrs := []slog.Attr{slog.String("namespace", string(ns))}
+	if o.Owner != "" {
+		attrs = append(attrs, slog.String("owner", string(o.Owner)))
+	}
+	s.m.log.LogAttrs(context.Background(), slog.LevelInfo, text, attrs...)
 }
 
 // within returns the parts of a plan that are about a range.

@@ -2,7 +2,6 @@ package owner
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"testing"
 
@@ -14,13 +13,49 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/table"
 )
 
-// An owner moves a range to itself, which is how leases are joined, over a real
-// connection: with a listener where it is by default, and a leader and a machine
-// that agree to everything.
+// A recluse is an owner that knows of no other, over real connections: with a
+// listener where it is by default, and without a machine.
+type recluse struct {
+	*migration
+	self   *table.Holder
+	events chan machine.Event // what the machine would hear
+}
+
+func newRecluse(t *testing.T, log *diary, m *Mover) *recluse {
+	t.Helper()
+	r := &recluse{self: &table.Holder{Owner: "server-1", Session: leasehold.Session{1}, Addr: "127.0.0.1:1"}, events: make(chan machine.Event, 16)}
+	cfg := Config{Namespace: testNamespace, Managers: []string{"manager:1"}, Addr: r.self.Addr, Mover: m}
+	if err := cfg.validate(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cfg.listen(); err != nil {
+		t.Fatal(err)
+	}
+	post := func(e machine.Event) bool { r.events <- e; return true }
+	r.migration = newMigration(&cfg, r.self.Session, log.logger(), post, func() []leasehold.Lease { return nil })
+	return r
+}
+
+// move begins a move of the recluse to itself.
+func (r *recluse) move(ticket protocol.Ticket, keys leasehold.Range) {
+	r.act(machine.StartMove{Departure: protocol.Departure{Ticket: ticket, Range: keys, To: r.self, Mover: r.Advertise}})
+	r.act(machine.Expect{Arrival: protocol.Arrival{Ticket: ticket, Range: keys, From: r.self}})
+}
+
+func (r *recluse) close(t *testing.T) {
+	t.Helper()
+	r.migration.close()
+	if err := r.await(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// An owner moves a range to itself, which is how leases are joined, with a leader
+// and a machine that agree to everything.
 func TestMoveToItself(t *testing.T) {
 	joined := leasehold.Lease{Range: leasehold.Range{Start: 10, Limit: 40}, Generation: 8}
 	var got []string
-	cfg := Config{Namespace: testNamespace, Managers: []string{"manager:1"}, Addr: "127.0.0.1:1", Mover: &Mover{
+	alone := newRecluse(t, &diary{}, &Mover{
 		Export: func(_ context.Context, out *Export) error {
 			if to, addr := out.To(); to != "server-1" || addr != "127.0.0.1:1" {
 				t.Errorf("goes to %s at %s", to, addr)
@@ -46,20 +81,9 @@ func TestMoveToItself(t *testing.T) {
 			}
 			return func(l leasehold.Lease) { got = slices.Concat(aside, []string{l.String()}) }, nil
 		},
-	}}
-	if err := cfg.validate(); err != nil {
-		t.Fatal(err)
-	}
-	if err := cfg.listen(); err != nil {
-		t.Fatal(err)
-	}
-	session, ticket := leasehold.Session{1}, protocol.Ticket{2}
-	events := make(chan machine.Event, 16)
-	post := func(e machine.Event) bool { events <- e; return true }
-	m := newMigration(&cfg, session, slog.New(slog.DiscardHandler), post, func() []leasehold.Lease { return nil })
-	self := &table.Holder{Owner: "server-1", Session: session, Addr: "127.0.0.1:1"}
-	m.act(machine.StartMove{Departure: protocol.Departure{Ticket: ticket, Range: joined.Range, To: self, Mover: cfg.Mover.Advertise}})
-	m.act(machine.Expect{Arrival: protocol.Arrival{Ticket: ticket, Range: joined.Range, From: self}})
+	})
+	m, ticket := alone.migration, protocol.Ticket{2}
+	alone.move(ticket, joined.Range)
 	answers := map[machine.Event][]machine.Action{
 		machine.Copied{Ticket: ticket}:    {machine.Stop{Ticket: ticket}},
 		machine.Imported{Ticket: ticket}:  {machine.Confirm{Ticket: ticket}},
@@ -67,7 +91,7 @@ func TestMoveToItself(t *testing.T) {
 		machine.Installed{Ticket: ticket}: nil,
 	}
 	for len(answers) > 0 {
-		event := <-events
+		event := <-alone.events
 		actions, expected := answers[event]
 		if !expected {
 			t.Fatalf("%T comes, or comes twice", event)
@@ -81,11 +105,41 @@ func TestMoveToItself(t *testing.T) {
 			m.act(a)
 		}
 	}
-	m.close()
-	if err := m.await(t.Context()); err != nil {
-		t.Error(err)
-	}
+	alone.close(t)
 	if diff := cmp.Diff([]string{"before", "after", joined.String()}, got); diff != "" {
 		t.Errorf("installed (-want +got):\n%s", diff)
+	}
+}
+
+// State that comes to an owner that is about to leave is refused, and its source
+// hears why.
+func TestPartingRefusesState(t *testing.T) {
+	for _, early := range []bool{true, false} {
+		var log diary
+		alone := newRecluse(t, &log, &Mover{
+			Export: func(_ context.Context, out *Export) error { return out.Stop() },
+			Import: func(ctx context.Context, _ *Import) (func(leasehold.Lease), error) {
+				<-ctx.Done()
+				return nil, context.Cause(ctx)
+			},
+		})
+		if early {
+			alone.part()
+		}
+		ticket := protocol.Ticket{2}
+		alone.move(ticket, leasehold.All)
+		if !early {
+			if event := <-alone.events; event != (machine.Copied{Ticket: ticket}) { // it has begun
+				t.Errorf("%T comes first", event)
+			}
+			alone.part()
+		}
+		if event := <-alone.events; event != (machine.GaveUp{Ticket: ticket}) {
+			t.Errorf("%T comes", event)
+		}
+		alone.close(t)
+		if log.count("this owner is about to leave") == 0 {
+			t.Errorf("told %q", log.lines)
+		}
 	}
 }

@@ -32,8 +32,9 @@ import (
 // differences take many decisions; and a hot key goes where its virtual node
 // goes. It is here to be compared with: [Balanced] does better.
 //
-// Assign takes about twice the time of Consistent, and once more for every
-// halving that the budget asks for.
+// Assign takes linear time in the points and the cells, about six times that of
+// Consistent, and once more that of Consistent for every halving that the budget
+// asks for.
 type Adaptive struct {
 	// VirtualNodes is the number of points that a member of weight 1 begins
 	// with, and the mean of what such members have, up to MaxVirtualNodes; 0

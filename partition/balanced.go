@@ -46,8 +46,9 @@ const (
 // loads.
 //
 // Assign takes linear time in the ranges and the cells, and for each piece that
-// moves, in the cells of its range: about 3 ms for 250 owners with 64,000 cells,
-// and 0.3 s for 10,000 owners with 160,000 ranges and 2.5 million cells.
+// moves, in the cells of its range: on a busy computer, 3 to 5 ms for 250 owners
+// with 64,000 cells, and 0.3 s for 10,000 owners with 160,000 ranges and 2.5
+// million cells; twice that if much moves.
 type Balanced struct {
 	// Ranges is the number of ranges that a member of weight 1 begins with, up
 	// to MaxVirtualNodes; 0 means DefaultRanges. More make the steps finer in

@@ -16,6 +16,8 @@ import (
 type fakeOrders struct {
 	drained map[string]int // how often owners were listed since
 	forget  bool           // a drain is lost with the leader
+	stuck   bool           // nothing moves
+	gone    bool           // who is drained is gone then
 	moved   int            // how often a move was looked at since; 0: there was none
 }
 
@@ -29,17 +31,22 @@ func (f *fakeManager) ListOwners(_ context.Context, r *leaseholdv1.ListOwnersReq
 	}
 	if looks, drained := f.orders.drained["server-1"]; drained {
 		one.Draining = !f.orders.forget
-		one.Leases >>= min(looks*6, 7) // after the first look half a lease is none
-		one.Share *= float64(one.GetLeases()) / 64
+		if looks > 0 && !f.orders.stuck {
+			one.Leases, one.Share = 0, 0
+		}
 		f.orders.drained["server-1"]++
 	}
 	three := &leaseholdv1.OwnerStatus{Holder: holder("server-3"), State: member, Patience: int64(11 * time.Second), MovesState: true, MovesIn: 1}
 	three.Holder.Weight = 2.5
 	_, err := f.index(r.GetNamespace())
-	return &leaseholdv1.ListOwnersResponse{Lsn: 1234, Owners: []*leaseholdv1.OwnerStatus{
-		{Holder: holder("server-2"), State: leaseholdv1.OwnerState_OWNER_STATE_SILENT, Leases: 63, Share: 0.495, Patience: int64(4200 * time.Millisecond)},
-		one, three,
-	}}, err
+	two := &leaseholdv1.OwnerStatus{
+		Holder: holder("server-2"), State: leaseholdv1.OwnerState_OWNER_STATE_SILENT, Leases: 63, Share: 0.495, Patience: int64(4200 * time.Millisecond),
+	}
+	answer := &leaseholdv1.ListOwnersResponse{Lsn: 1234, Owners: []*leaseholdv1.OwnerStatus{two, one, three}}
+	if one.GetDraining() && f.orders.gone {
+		answer.Owners = answer.GetOwners()[:1]
+	}
+	return answer, err
 }
 
 // planned is the range of a holder of the table, on its way to another owner.

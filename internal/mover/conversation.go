@@ -54,6 +54,9 @@ func (c *conversation) admit() error {
 	if err != nil {
 		return err
 	}
+	if now, _ := c.report(); now.refusal != nil {
+		return nil // serve says so
+	}
 	accepted := &leaseholdv1.TransferAccepted{Version: wire.Version, Next: next}
 	return c.stream.Send(&leaseholdv1.TransferResponse{Kind: &leaseholdv1.TransferResponse_Accepted{Accepted: accepted}})
 }

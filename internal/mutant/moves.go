@@ -12,7 +12,7 @@ var moves = []Mutant{
 		Name: "failed-move-said-done",
 		Why:  "a source that has heard nothing from the target lets go of the range as if it had been confirmed",
 		File: departuresFile,
-		Old: `	d.state = protocol.MoveFailed
+		Old: `	d.state, d.saidIn = protocol.MoveFailed, 0
 	m.note(NoteMoveFailed, 0, 0)`,
 		New: `	m.confirmed(now, t)
 	m.note(NoteMoveFailed, 0, 0)`,
@@ -21,8 +21,8 @@ var moves = []Mutant{
 		Name: "failed-move-believed",
 		Why:  "the leader takes any report about a range for the news that its state has arrived",
 		File: movesFile,
-		Old:  "if rep.State != protocol.MoveDone || !rep.Range.Covers(r) {",
-		New:  "if !rep.Range.Covers(r) {",
+		Old:  "if rep.State != protocol.MoveDone || !rep.Range.Overlaps(f.Range) {",
+		New:  "if !rep.Range.Overlaps(f.Range) {",
 	},
 	{
 		Name:  "never-stops-serving",
@@ -41,19 +41,11 @@ var moves = []Mutant{
 		New:  "Leases: m.view.Leases, Leaving: m.leaving",
 	},
 	{
-		Name:  "lease-taken-without-its-state",
-		World: "--faults=move-range=10,drain=5,manager-crash=5,link-cut=10,move-crash=5",
-		Seeds: 4000,
-		Why:   "a target takes a lease that comes with state which it does not have",
-		File:  replyFile,
-		Old:   "case !o.Ticket.IsZero() && !m.welcome(&o):",
-		New:   "case !o.Ticket.IsZero() && !m.welcome(&o) && o.Generation == 0:",
-	},
-	{
-		Name: "any-state-will-do",
-		Why:  "a target puts in place what came for the range at some time, and not what came under the ticket",
-		File: arrivalsFile,
-		Old:  "a := m.arrival(o.Ticket)",
+		Name:  "any-state-will-do",
+		World: "--faults=move-range=20,loss=10",
+		Why:   "a target puts in place what came for the range at some time, and not what came under the ticket",
+		File:  arrivalsFile,
+		Old:   "a := m.arrival(o.Ticket)",
 		New: `var a *arrival
 	for _, other := range m.arrivals {
 		if a == nil && other.confirmed && other.Range.Covers(o.Range) {
@@ -79,7 +71,7 @@ var moves = []Mutant{
 	},
 	{
 		Name:  "install-lapses-with-a-part",
-		World: "--faults=move-range=20,drain=5,policy-broken=5,owner-leave=5",
+		World: "--faults=move-range=20,drain=10,owner-leave=10,upcalls=5",
 		Seeds: 4000,
 		Why:   "when a part of a lease is recalled whose state is not in its place yet, the rest is served without it",
 		File:  arrivalsFile,
@@ -106,5 +98,21 @@ var moves = []Mutant{
 		File: "internal/table/table.go",
 		Old:  "			next.Lost = max(next.Lost, e.Lost)",
 		New:  "			if c.Kind == Granted {\n				next.Lost = max(next.Lost, e.Lost)\n			}",
+	},
+	{
+		Name:  "old-import-used",
+		Why:   "a leader that has just taken over offers a lease with state that came for the range before something was lost there",
+		World: "--faults=move-range=10,upcalls=5,manager-crash=5,owner-crash=10,link-cut=5,loss=5",
+		Seeds: 4000,
+		File:  movesFile,
+		Old:   "if e.Generation != l.Generation || e.Generation <= in.Since.Newest || e.Lost > in.Since.LSN {",
+		New:   "if e.Generation != l.Generation {",
+	},
+	{
+		Name: "superseded-import-kept",
+		Why:  "a target keeps state that did not come into use when it gets the range another way, and may take it for the state of a later lease",
+		File: arrivalsFile,
+		Old:  "	m.supersede(o.Range)\n",
+		New:  "",
 	},
 }

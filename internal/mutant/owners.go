@@ -52,8 +52,8 @@ var owners = []Mutant{
 		Old: `		case !o.Fresh:
 			m.note(NoteRefused, uint64(o.Generation), 0)
 			refused = true
-		case o.Generation <= m.newest:`,
-		New: `		case o.Fresh && o.Generation <= m.newest:`,
+		case o.Generation <= m.newest && o.Ticket.IsZero():`,
+		New: `		case o.Fresh && o.Generation <= m.newest && o.Ticket.IsZero():`,
 	},
 	{
 		Name: "recall-acknowledged-before-the-drop",

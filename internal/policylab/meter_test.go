@@ -65,11 +65,15 @@ func TestMeterIsSilentAtFirst(t *testing.T) {
 	}
 }
 
-// TestMeterSmooths: an estimate follows a change as an exponential does.
+// TestMeterSmooths: estimates, of a hot key too, follow a change as an
+// exponential does.
 func TestMeterSmooths(t *testing.T) {
 	m := exactMeter(1)
 	m.assign([]span{{0, 0}}, 1, 0, ignoreMoves)
-	quiet, busy := newLoad(nil, []RangeCost{{leasehold.All, 1}}), newLoad(nil, []RangeCost{{leasehold.All, 2}})
+	costs := func(all float64) *Load {
+		return newLoad([]KeyCost{{half, all / 2}}, []RangeCost{{leasehold.All, all / 2}})
+	}
+	quiet, busy := costs(1), costs(2)
 	const before = 50
 	for period := range before {
 		m.observe(quiet, 1, period)
@@ -77,8 +81,12 @@ func TestMeterSmooths(t *testing.T) {
 	for n := 1; n < 5; n++ {
 		m.observe(busy, 1, before+n-1)
 		want := 20 - 10*math.Exp(-float64(n)*10/15)
-		if got := m.loads(1, before+n-1).Cells[0].Rate; math.Abs(got-want) > 1e-6 {
-			t.Errorf("after %d periods the estimate is %v, want %v", n, got, want)
+		got := m.loads(1, before+n-1)
+		if all := got.Cells[0].Rate; math.Abs(all-want) > 1e-6 {
+			t.Errorf("after %d periods the estimate is %v, want %v", n, all, want)
+		}
+		if len(got.Hot) != 1 || math.Abs(got.Hot[0].Rate-want/2) > 1e-6 {
+			t.Errorf("after %d periods the hot keys are %v, want one of %v", n, got.Hot, want/2)
 		}
 	}
 }

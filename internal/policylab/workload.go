@@ -58,8 +58,8 @@ func Hot(hot float64, rest Zipf) (Workload, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys := append(load.keys, KeyCost{rest.place(0), hot})
-	return steady{newLoad(keys, load.spread())}, nil
+	load.keys = append(load.keys, KeyCost{rest.place(0), hot}) // ours: nobody else has seen it
+	return steady{newLoad(load.keys, load.spread())}, nil
 }
 
 // spread returns what is not the cost of single keys.

@@ -54,8 +54,15 @@ func TestZipfOfABillion(t *testing.T) {
 
 func TestZipfRefuses(t *testing.T) {
 	for _, z := range []Zipf{
-		{math.NaN(), 10, 1}, {-1, 10, 1}, {math.Inf(1), 10, 1}, {11, 10, 1},
-		{1, 0, 1}, {1, 0.5, 1}, {1, math.NaN(), 1}, {1, math.Inf(1), 1}, {1, 1e19, 1},
+		{math.NaN(), 10, 1},
+		{-1, 10, 1},
+		{math.Inf(1), 10, 1},
+		{11, 10, 1},
+		{1, 0, 1},
+		{1, 0.5, 1},
+		{1, math.NaN(), 1},
+		{1, math.Inf(1), 1},
+		{1, 1e19, 1},
 	} {
 		if _, err := z.Workload(); leasehold.KindOf(err) != leasehold.Invalid {
 			t.Errorf("%+v: %v", z, err)

@@ -1,0 +1,40 @@
+package manager
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leasehold-dev/leasehold"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
+)
+
+// Of a plan, an order to move a range is about that range, whatever else is under
+// way: what is only partly in it has its part of the load.
+func TestWithin(t *testing.T) {
+	r := func(start, limit leasehold.Key) leasehold.Range { return leasehold.Range{Start: start, Limit: limit} }
+	plan := []machine.Planned{
+		{Range: r(0, 100), From: "a", To: "b", Load: 7},
+		{Range: r(100, 200), From: "a", To: "c", Load: 10, WithState: true},
+		{Range: r(300, 0), From: "b", To: "c"},
+	}
+	want := []machine.Planned{{Range: r(150, 200), From: "a", To: "c", Load: 5, WithState: true}}
+	if diff := cmp.Diff(want, within(plan, r(150, 300))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// However much is planned, an answer lists a bounded part of it, and says what it
+// comes to.
+func TestPlanIsBounded(t *testing.T) {
+	plan := make([]machine.Planned, mostListed+5)
+	for i := range plan {
+		start := leasehold.Key(i) << 50
+		plan[i] = machine.Planned{Range: leasehold.Range{Start: start, Limit: start + 1<<50}, WithState: i%2 == 0}
+	}
+	got := fromPlan(plan)
+	total := float64(len(plan)) / (1 << 14)
+	if len(got.GetMoves()) != mostListed || int(got.GetTotal()) != len(plan) || got.GetShare() != total || got.GetShareLost() != 2050.0/(1<<14) {
+		t.Errorf("%d are listed of %d, with shares of %v and %v", len(got.GetMoves()), got.GetTotal(), got.GetShare(), got.GetShareLost())
+	}
+}
