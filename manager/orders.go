@@ -67,9 +67,9 @@ type command struct {
 // carryOut works out what a command moves and, unless it is only asked for that,
 // has the machine begin with it. It returns when the machine has.
 //
-// Between the two, something else may happen, and the machine goes by what is
-// so then. That state may be lost is found out for people who do not expect it;
-// what they allow, or what happens to owners later, nobody can know.
+// Between the two something else may happen, and the machine goes by what is so
+// then. That a command would lose state is found out for the sake of people who do
+// not expect it; it is no promise that none is lost.
 func (s *adminService) carryOut(ctx context.Context, c *command) (*leaseholdv1.Plan, error) {
 	var (
 		plan   []machine.Planned

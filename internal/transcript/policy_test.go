@@ -20,6 +20,9 @@ type planned struct {
 
 func (*scriptedPolicy) Name() string { return "scripted" }
 
+// Partial says that a plan may leave units to nobody.
+func (*scriptedPolicy) Partial() bool { return true }
+
 func (p *scriptedPolicy) Assign(in partition.Input) (partition.Assignment, error) {
 	if p.plan == nil {
 		return partition.Even{}.Assign(in)
