@@ -25,13 +25,17 @@ func (w *world) command(words []string) error {
 		return nil
 	case "keys", "timing", "plan", "generations", "draws", "clock", "without":
 		return w.setting(verb, args)
-	case "manager", "owner", "lookup", "crash", "restart", "sleep", "leave", "prove", "resign", "rethink", "configure":
+	case "manager", "owner", "lookup", "crash", "restart", "sleep", "leave", "part", "prove", "resign", "rethink", "configure":
 		return w.processCommand(verb, args)
+	case "drain", "undrain", "move":
+		return w.order(verb, args)
+	case "copied", "installed", "fails", "gives":
+		return w.moveCommand(verb, args)
 	case "advance", "run", "settle":
 		return w.timeCommand(verb, args)
 	case "deliver", "drop", "hold", "release", "cut", "heal", "commit", "timeout":
 		return w.messageCommand(verb, args)
-	case "check", "held", "find", "show":
+	case "check", "held", "find", "show", "write", "read":
 		return w.question(verb, args)
 	}
 	return errUsage
@@ -191,6 +195,8 @@ func (o *owner) ownerCommand(verb string) error {
 	switch {
 	case verb == "leave":
 		o.step(ownermachine.Leave{})
+	case verb == "part":
+		o.step(ownermachine.Part{})
 	case verb == "prove" && o.asked != nil:
 		o.step(ownermachine.PredecessorGone{Session: o.asked.Session})
 	default:

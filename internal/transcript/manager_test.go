@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -33,11 +34,17 @@ func (m *manager) boot(options map[string]string) error {
 	if err := setRate(&m.host, options); err != nil {
 		return err
 	}
-	cfg := machine.Config{Policy: &m.policy, Rand: m.rand()}
+	cfg := machine.Config{Policy: &m.policy, Rand: rand.New(marked{m.dice, uint64(len(m.processes))})}
 	if err := setInt(&cfg.LogChanges, options["log"]); err != nil {
 		return err
 	}
 	if err := setDuration(&cfg.LogAge, options["age"]); err != nil {
+		return err
+	}
+	if err := setInt(&cfg.Seams, options["seams"]); err != nil {
+		return err
+	}
+	if err := setInt(&cfg.Moves, options["moves"]); err != nil {
 		return err
 	}
 	m.sent = map[leasehold.Session]protocol.Seq{}
@@ -182,6 +189,10 @@ func (m *manager) manage(a node.Manage) {
 		m.then("%s hears of term %d, and asks the store", m.name, act.By)
 	case machine.Deposed:
 		m.then("%s learns that term %d has begun", m.name, act.By)
+	case machine.Ordered:
+		if act.Err != nil {
+			m.then("%s will not: %v", m.name, act.Err)
+		}
 	case machine.Note:
 		if act.Owner != extra.Owner {
 			m.then("%s %s", m.name, managerNote(act))
@@ -243,13 +254,17 @@ func (m *manager) quote(to string, what any) string {
 
 func (m *manager) quoteLease(r *protocol.LeaseReply) string {
 	text := m.numbers(r.Term, r.Echo, r.Seq)
-	var renewed, granted, all []leasehold.Lease
+	var renewed, all []leasehold.Lease
+	var granted []string
 	for _, o := range r.Offers {
 		all = append(all, o.Lease)
-		if o.Fresh {
-			granted = append(granted, o.Lease)
-		} else {
+		switch {
+		case !o.Fresh:
 			renewed = append(renewed, o.Lease)
+		case o.Ticket.IsZero():
+			granted = append(granted, m.lease(o.Lease))
+		default:
+			granted = append(granted, fmt.Sprintf("%s with its state (%s)", m.lease(o.Lease), m.ticket(o.Ticket)))
 		}
 	}
 	recalled := protocol.Missing(m.told[r.Session], all)
@@ -258,7 +273,7 @@ func (m *manager) quoteLease(r *protocol.LeaseReply) string {
 		parts = append(parts, "renews "+m.leases(renewed))
 	}
 	if len(granted) > 0 {
-		parts = append(parts, "grants "+m.leases(granted))
+		parts = append(parts, "grants "+strings.Join(granted, " "))
 	}
 	switch {
 	case r.Goodbye:
@@ -275,7 +290,7 @@ func (m *manager) quoteLease(r *protocol.LeaseReply) string {
 	if r.Contender != nil {
 		parts = append(parts, m.holderName(r.Contender)+" wants the name")
 	}
-	return text + " " + strings.Join(parts, ", ")
+	return text + " " + strings.Join(append(parts, m.orders(r)...), ", ")
 }
 
 func (m *manager) quoteLookup(r *protocol.LookupReply) string {

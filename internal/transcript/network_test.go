@@ -62,6 +62,10 @@ func (w *world) deliver(m *message) {
 		w.store.serve(m)
 		return
 	}
+	if m.to == appName {
+		w.find(m.from).(*owner).served(m)
+		return
+	}
 	p := w.find(m.to)
 	if m.abandoned {
 		w.say("%s no longer waits for %s", m.to, w.quote(m))
@@ -82,6 +86,10 @@ func (w *world) deliver(m *message) {
 
 // lose drops a message. Whoever waits for the store is left in the dark.
 func (w *world) lose(m *message) {
+	if m.to == appName {
+		w.find(m.from).(*owner).failed(m)
+		return
+	}
 	w.say("lost: %s %s", m.link(), w.quote(m))
 	asker := m.from
 	if asker == storeName {

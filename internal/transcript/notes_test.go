@@ -42,6 +42,16 @@ func ownerNote(n ownermachine.Note) string {
 		return "notes that another session wants its name"
 	case ownermachine.NoteLeaderSilent:
 		return "has no answer, and asks all managers"
+	case ownermachine.NoteMoveImpossible:
+		return "cannot send that"
+	case ownermachine.NoteMoveCancelled:
+		return "need not send it any more: what it has stopped it serves again"
+	case ownermachine.NoteMoveFailed:
+		return "gives up, and serves the range as before"
+	case ownermachine.NoteNoState:
+		return fmt.Sprintf("refuses generation %d: its state is not here", n.Have)
+	case ownermachine.NoteImportFailed:
+		return fmt.Sprintf("lets go of generation %d: its state is not in its place, and never will be", n.Have)
 	default:
 		return named(n.What, n.Have, n.Want)
 	}
@@ -87,6 +97,22 @@ func managerNote(n machine.Note) string {
 		return fmt.Sprintf("answers LSN %d with a snapshot", n.Have)
 	case machine.NoteTakeoverRenews:
 		return fmt.Sprintf("renews what it inherited of %s (%d)", n.Owner, n.Have)
+	case machine.NoteMoveBegun:
+		return fmt.Sprintf("wants %s to send state", n.Owner)
+	case machine.NoteMoved:
+		return fmt.Sprintf("learns that %s has let go of generation %d, whose state is with another", n.Owner, n.Have)
+	case machine.NoteMoveFailed:
+		return fmt.Sprintf("learns that %s has given up a move", n.Owner)
+	case machine.NoteMoveTimeout:
+		return fmt.Sprintf("has waited long enough for %s to get on with a move", n.Owner)
+	case machine.NoteMoveCancelled:
+		return fmt.Sprintf("no longer wants %s to send state", n.Owner)
+	case machine.NoteTargetGone:
+		return fmt.Sprintf("knows that whoever has the state of %s is gone", n.Owner)
+	case machine.NoteParting:
+		return fmt.Sprintf("hears that %s wants to leave (%d)", n.Owner, n.Have)
+	case machine.NoteDraining:
+		return fmt.Sprintf("does to %s as the operator wants (%d)", n.Owner, n.Have)
 	default:
 		return named(n.What, n.Have, n.Want)
 	}

@@ -20,6 +20,11 @@ type owner struct {
 	view    *machine.View
 	seq     protocol.Seq  // of its newest message
 	asked   *table.Holder // whose process it wants to know about
+
+	mover    string // empty if it cannot move state
+	outgoing map[protocol.Ticket]protocol.Departure
+	incoming map[protocol.Ticket]*incoming
+	state    values
 }
 
 func (o *owner) boot(options map[string]string) error {
@@ -28,17 +33,21 @@ func (o *owner) boot(options map[string]string) error {
 	} else if o.id == "" {
 		o.id = leasehold.OwnerID(o.name)
 	}
+	if _, moves := options["mover"]; moves {
+		o.mover = o.name
+	}
 	if err := setRate(&o.host, options); err != nil {
 		return err
 	}
 	m, err := machine.New(o.local(), machine.Config{
-		Namespace: namespace, Rand: o.rand(),
+		Namespace: namespace, Rand: o.rand(), Mover: o.mover,
 		Holder: &table.Holder{Owner: o.id, Session: o.newSession(o.id, o.name), Addr: o.name, Weight: 1},
 	})
 	if err != nil {
 		return err
 	}
 	o.machine, o.view, o.seq, o.asked = m, m.View(), 0, nil
+	o.outgoing, o.incoming, o.state = map[protocol.Ticket]protocol.Departure{}, map[protocol.Ticket]*incoming{}, values{}
 	return nil
 }
 
@@ -46,8 +55,12 @@ func (o *owner) slept() { o.step(machine.Slept{}) }
 
 func (o *owner) wake() { o.do(o.machine.Advance(o.local())) }
 
-func (o *owner) receive(_ string, what any) {
+func (o *owner) receive(from string, what any) {
 	switch what := what.(type) {
+	case rest:
+		o.takeIn(from, what)
+	case verdict:
+		o.learn(what)
 	case *protocol.LeaseReply:
 		o.step(machine.Reply{LeaseReply: what})
 	case protocol.NotLeader:
@@ -64,7 +77,7 @@ func (o *owner) do(actions []machine.Action, wake mono.Instant) {
 			o.seq = a.Request.Seq
 			o.sendToManagers(o.name, a.To, a.Request)
 		case machine.Publish:
-			if len(o.view.Leases)+len(a.View.Leases) > 0 {
+			if len(o.view.Kept)+len(a.View.Kept) > 0 {
 				o.then("%s", o.holds(a.View))
 			}
 			o.view = a.View
@@ -80,6 +93,8 @@ func (o *owner) do(actions []machine.Action, wake mono.Instant) {
 			o.alive = false
 		case machine.Note:
 			o.then("%s %s", o.name, ownerNote(a))
+		default:
+			o.carry(a)
 		}
 	}
 	o.alarm = wake
@@ -99,16 +114,27 @@ func (w *world) sendToManagers(from string, to storage.ManagerID, what any) {
 func (o *owner) valid() bool { return o.alive && !o.asleep && o.local() < o.view.Until }
 
 func (o *owner) holds(v *machine.View) string {
-	if len(v.Leases) == 0 || o.local() >= v.Until {
+	if len(v.Kept) == 0 || o.local() >= v.Until {
 		return o.name + " holds nothing"
 	}
-	return fmt.Sprintf("%s holds %s for %s", o.name, o.leases(v.Leases), seconds(v.Until.Sub(o.local())))
+	left := seconds(v.Until.Sub(o.local()))
+	silent := protocol.Missing(v.Kept, v.Leases)
+	switch {
+	case len(silent) == 0:
+		return fmt.Sprintf("%s holds %s for %s", o.name, o.leases(v.Leases), left)
+	case len(v.Leases) == 0:
+		return fmt.Sprintf("%s keeps %s for %s, and does not serve it", o.name, o.leases(silent), left)
+	}
+	return fmt.Sprintf("%s holds %s for %s, and keeps %s, which it does not serve", o.name, o.leases(v.Leases), left, o.leases(silent))
 }
 
 func (o *owner) show() { o.say("%s", o.holds(o.view)) }
 
 func (o *owner) quote(_ string, what any) string {
-	r := what.(*protocol.LeaseRequest)
+	r, ok := what.(*protocol.LeaseRequest)
+	if !ok {
+		return o.quoteMove(what)
+	}
 	var b strings.Builder
 	b.WriteString(o.numbers(r.Term, r.Seq, r.Heard))
 	switch {
@@ -125,5 +151,5 @@ func (o *owner) quote(_ string, what any) string {
 	if !r.Gone.IsZero() {
 		fmt.Fprintf(&b, "; %s is gone", o.sessions[r.Gone].name)
 	}
-	return b.String()
+	return b.String() + o.reports(r)
 }

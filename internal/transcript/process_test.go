@@ -78,3 +78,12 @@ func (d *dice) Uint64() uint64 {
 }
 
 func (h *host) rand() *rand.Rand { return rand.New(h.dice) }
+
+// marked dice never draw the number of another process: tickets are drawn, and
+// no two may be the same.
+type marked struct {
+	*dice
+	mark uint64
+}
+
+func (m marked) Uint64() uint64 { return m.dice.Uint64() | m.mark }

@@ -16,6 +16,8 @@ func (w *world) question(verb string, args []string) error {
 		return w.show(args)
 	case verb == "check" && len(args) == 1:
 		return w.checkAll(args[0])
+	case verb == "write" && len(args) == 2 || verb == "read" && len(args) == 1:
+		return w.call(verb, args)
 	case len(args) < 2:
 		return errUsage
 	}
@@ -101,5 +103,37 @@ func (w *world) show(args []string) error {
 		}
 		p.show()
 	}
+	return nil
+}
+
+// call is a caller writing or reading the first key of a unit, wherever it is
+// served.
+func (w *world) call(verb string, args []string) error {
+	k, err := w.keyOf(args[0])
+	if err != nil {
+		return err
+	}
+	for _, p := range w.processes {
+		o, ok := p.(*owner)
+		if !ok || !o.valid() {
+			continue
+		}
+		l, ok := o.view.Check(o.local(), k)
+		if !ok {
+			continue
+		}
+		if verb == "write" {
+			o.state[k] = value{args[1], l.Generation}
+			w.say("%s writes %s under generation %d", o.name, args[1], l.Generation)
+			return nil
+		}
+		if v := o.state[k]; v.generation == l.Generation {
+			w.say("%s has %s", o.name, v.text)
+		} else {
+			w.say("%s has nothing", o.name)
+		}
+		return nil
+	}
+	w.say("nobody serves it")
 	return nil
 }

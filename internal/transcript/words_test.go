@@ -74,6 +74,9 @@ func (w *world) change(c *table.Change) string {
 	if c.Kind == table.Vacated {
 		return fmt.Sprintf("%d. %s leaves %s (%v)", c.LSN, l, w.holderName(c.Holder), c.Cause)
 	}
+	if c.Kind == table.Moved {
+		return fmt.Sprintf("%d. %s moves from %s to %s", c.LSN, l, w.holderName(c.From), w.holderName(c.Holder))
+	}
 	return fmt.Sprintf("%d. %s goes to %s", c.LSN, l, w.holderName(c.Holder))
 }
 

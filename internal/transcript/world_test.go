@@ -32,6 +32,7 @@ type world struct {
 	sessions map[leasehold.Session]*session
 	started  map[leasehold.OwnerID]int // sessions by name
 	starts   byte
+	tickets  []protocol.Ticket // of moves, in the order of their appearance
 
 	unfiltered bool // messages that crossed others pass for ones that did not
 	violated   bool // a key had two holders

@@ -134,7 +134,7 @@ const (
 	NoteMoveCancelled                 // the plan no longer wants a move
 	NoteTargetGone                    // the owner that the state was sent to is gone: it is lost
 	NoteParting                       // an owner wants to leave: Have its leases
-	NoteDraining                      // an operator wants an owner drained, or no longer: Have its leases
+	NoteDraining                      // an operator wants an owner drained, Want 1, or no longer: Have its leases
 	NoteGhost                         // an owner name has leases of two sessions in the stored table
 	notables
 )

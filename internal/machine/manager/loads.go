@@ -10,27 +10,29 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// input is what the policy decides on. Without, if set, names owners that are to
-// be left out although they take part.
+// drained tells who is to hold nothing, as operators want it.
+func drained(p *peer) bool { return p.draining }
+
+// input is what the policy decides on, if drained are drained.
 //
 // Owners that retire are left out. If nobody else is there, those that are only
 // drained take part all the same: no operator wants keys without an owner.
-func (m *Machine) input(now mono.Instant, without func(leasehold.OwnerID) bool) partition.Input {
+func (m *Machine) input(now mono.Instant, drained func(*peer) bool) partition.Input {
 	in := partition.Input{Current: m.current, Limits: m.limits(), Loads: m.loads(), Budget: m.churn.budget(now, &m.cfg)}
-	var drained []partition.Member
+	var spare []partition.Member
 	for _, s := range m.seats {
 		p := s.incumbent
 		member := partition.Member{Owner: s.owner, Weight: p.holder.Weight}
 		switch {
 		case !p.member() || p.parting:
-		case p.draining || without != nil && without(s.owner):
-			drained = append(drained, member)
+		case drained(p):
+			spare = append(spare, member)
 		default:
 			in.Members = append(in.Members, member)
 		}
 	}
 	if len(in.Members) == 0 {
-		in.Members = drained
+		in.Members = spare
 	}
 	return in
 }

@@ -61,7 +61,11 @@ func (m *Machine) drain(owner leasehold.OwnerID, on bool) {
 		return
 	}
 	p.draining = on
-	m.note(NoteDraining, owner, uint64(len(p.leases)), 0)
+	want := uint64(0)
+	if on {
+		want = 1
+	}
+	m.note(NoteDraining, owner, uint64(len(p.leases)), want)
 	m.retire(p)
 }
 
@@ -140,15 +144,17 @@ func (m *Machine) would(now mono.Instant, o Order) (partition.Assignment, error)
 	switch o.Kind {
 	case OrderMove:
 		return m.current.With(o.Range, o.Owner), nil
-	case OrderDrain:
-		in := m.input(now, func(owner leasehold.OwnerID) bool { return owner == o.Owner })
-		return partition.Apply(m.cfg.Policy, in)
-	case OrderRebalance:
-		in := m.input(now, nil)
+	case OrderDrain, OrderUndrain:
+		return partition.Apply(m.cfg.Policy, m.input(now, func(p *peer) bool {
+			if p.holder.Owner == o.Owner {
+				return o.Kind == OrderDrain
+			}
+			return drained(p)
+		}))
+	default: // OrderRebalance
+		in := m.input(now, drained)
 		in.Budget = 1
 		return partition.Apply(m.cfg.Policy, in)
-	default:
-		return partition.Apply(m.cfg.Policy, m.input(now, nil))
 	}
 }
 

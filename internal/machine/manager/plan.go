@@ -81,7 +81,7 @@ func (m *Machine) redraw(now mono.Instant) {
 	m.replan = false
 	m.gatherUntil = 0
 	m.amend()
-	in := m.input(now, nil)
+	in := m.input(now, drained)
 	if m.unlimited {
 		m.unlimited, in.Budget = false, 1
 	}
