@@ -41,7 +41,8 @@ func levelOf(what machine.Notable) slog.Level {
 	case machine.NoteNewTerm:
 		return slog.LevelInfo
 	case machine.NoteExpired, machine.NoteSlept, machine.NoteClockSlow, machine.NoteNameTaken,
-		machine.NoteContender, machine.NoteServerRefuse, machine.NoteBadMessage:
+		machine.NoteContender, machine.NoteServerRefuse, machine.NoteBadMessage,
+		machine.NoteNoState, machine.NoteImportFailed:
 		return slog.LevelWarn
 	default:
 		return slog.LevelDebug
@@ -84,6 +85,16 @@ func explain(n machine.Note) string {
 		return fmt.Sprintf("the leader has not answered %d times in a row: asking all managers", have)
 	case machine.NoteServerRefuse:
 		return fmt.Sprintf("the leader does not serve this owner: %v", leasehold.Kind(have))
+	case machine.NoteMoveImpossible:
+		return "a move is not possible: the range is not held here, or moves already"
+	case machine.NoteMoveCancelled:
+		return "a move was cancelled by the leader: the range stays here"
+	case machine.NoteMoveFailed:
+		return "a move has failed: the range is served here as before"
+	case machine.NoteNoState:
+		return fmt.Sprintf("grant refused: the state that generation %d comes with is not here", have)
+	case machine.NoteImportFailed:
+		return fmt.Sprintf("lease given back: the state of generation %d could not be put in its place", have)
 	}
 	return n.What.String()
 }

@@ -21,19 +21,27 @@ const namespace leasehold.Namespace = "presence"
 type OwnerConfig struct {
 	Name     leasehold.OwnerID
 	Managers []string
-	Users    int       // how many there are; the owner watches their keys
+	Users    int       // how many there are; the owner watches the keys of the first maxWatched
 	Records  io.Writer // gets what the oracle wants to know
 	Logger   *slog.Logger
 }
 
 const (
-	joinPatience  = 30 * time.Second
-	closePatience = 5 * time.Second
-	headerTime    = 5 * time.Second
+	joinPatience = 30 * time.Second
+	headerTime   = 5 * time.Second
+	// drainPatience is how long a server may take to have its statuses moved to
+	// others before it ends, and lastWords for what comes after that.
+	drainPatience = 2 * time.Minute
+	lastWords     = 5 * time.Second
 )
 
+// maxWatched is how many keys every owner looks at again and again. More would
+// leave the processors little time for anything else.
+const maxWatched = 2000
+
 // RunOwner runs a server of the presence service on a port of loopback, until
-// the context ends.
+// the context ends. Then it has its statuses moved to other servers, and goes on
+// serving meanwhile.
 func RunOwner(ctx context.Context, cfg OwnerConfig) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -45,7 +53,7 @@ func RunOwner(ctx context.Context, cfg OwnerConfig) error {
 		return err
 	}
 	server := &http.Server{Handler: service.handler(), ReadHeaderTimeout: headerTime}
-	watch := newSentinel(o, o.Session(), newUsers(cfg.Users).keys(), cfg.write)
+	watch := newSentinel(o, o.Session(), newUsers(min(cfg.Users, maxWatched)).keys(), cfg.write)
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	ended := make(chan error, 2)
@@ -55,9 +63,12 @@ func RunOwner(ctx context.Context, cfg OwnerConfig) error {
 	case <-ctx.Done():
 	case err = <-ended:
 	}
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closePatience)
+	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainPatience)
 	defer cancel()
-	err = errors.Join(err, o.Close(closing), server.Shutdown(closing))
+	err = errors.Join(err, o.Close(draining))
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	defer cancel()
+	err = errors.Join(err, server.Shutdown(closing))
 	stop()
 	running.Wait()
 	return err
@@ -70,11 +81,13 @@ func join(ctx context.Context, cfg OwnerConfig, addr string) (*owner.Owner, *pre
 	o, err := owner.Join(ctx, owner.Config{
 		Namespace: namespace, Managers: cfg.Managers, Addr: addr, Name: cfg.Name, Logger: cfg.Logger,
 		OnRevoke: func(ended []leasehold.Lease, _ leasehold.Cause) { service.clear(ended) },
+		Mover:    service.mover(), Load: owner.LoadReported, // the looks of the sentinel are no work
 	})
 	if err != nil {
 		return nil, nil, err
 	}
 	service.leases, service.session = o, o.Session() // before anybody is served
+	service.worked = func(key leasehold.Key) { o.Report(key, 1) }
 	return o, service, nil
 }
 

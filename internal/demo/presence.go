@@ -1,9 +1,6 @@
 package demo
 
 import (
-	"maps"
-	"sync"
-
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/owner"
 )
@@ -20,70 +17,80 @@ type presence struct {
 	leases  leases
 	session leasehold.Session
 	witness func(...record) error
+	worked  func(leasehold.Key) // is told of each operation that was carried out
 
-	mu       sync.Mutex
-	statuses map[leasehold.Key]status // of maxStatuses users at most
-}
-
-// maxStatuses bounds the memory of a service.
-const maxStatuses = 1 << 17
-
-// A status is what is known about a user. The number rises with each status
-// that the user sets: a request that was delayed does not undo a later one.
-type status struct {
-	generation leasehold.Generation // of the lease under which it was stored
-	number     uint64               // 0 if nothing is known
-	text       string
+	statuses statuses
 }
 
 func newPresence(l leases, session leasehold.Session, witness func(...record) error) *presence {
-	return &presence{leases: l, session: session, witness: witness, statuses: make(map[leasehold.Key]status)}
+	return &presence{leases: l, session: session, witness: witness, worked: func(leasehold.Key) {}}
 }
 
 // set stores a status unless a later one is stored already, and returns what is
 // stored.
 func (p *presence) set(key leasehold.Key, number uint64, text string) (status, error) {
-	return p.operate(key, func(s *status) {
-		if number > s.number {
+	return p.operate(key, setting(number, text))
+}
+
+func (p *presence) get(key leasehold.Key) (status, error) { return p.operate(key, getting) }
+
+// An operation acts on a status, and reports whether it has changed it.
+type operation func(*status) bool
+
+func getting(*status) bool { return false }
+
+func setting(number uint64, text string) operation {
+	return func(s *status) bool {
+		later := number > s.number
+		if later {
 			s.number, s.text = number, text
 		}
-	})
+		return later
+	}
 }
 
-func (p *presence) get(key leasehold.Key) (status, error) {
-	return p.operate(key, func(*status) {})
+// operate carries out one operation, and tells the witness.
+func (p *presence) operate(key leasehold.Key, do operation) (status, error) {
+	s, seen, err := p.carryOut(key, do)
+	if seen.generation == 0 {
+		return status{}, err
+	}
+	// A Check that succeeded is told, whatever it was good for.
+	if untold := p.witness(seen); untold != nil {
+		return status{}, untold
+	}
+	return s, err
 }
 
-// operate carries out one operation on the status of a key. The numbers are
-// those of a server's obligations in package leasehold.
-func (p *presence) operate(key leasehold.Key, do func(*status)) (status, error) {
+// carryOut carries out one operation on the status of a key, and returns what
+// the witness should know. The numbers are those of a server's obligations in
+// package leasehold.
+func (p *presence) carryOut(key leasehold.Key, do operation) (status, record, error) {
 	seen := record{key: key, session: p.session}
-	s, lease, refused := p.checked(key, do, &seen)
+	s, lease, err := p.checked(key, do, &seen)
 	if lease.Generation == 0 {
-		return status{}, refused
+		return status{}, seen, err
 	}
 	var held bool
 	if call := timed(func() { held = p.leases.Held(lease) }); held { // 4
 		seen.held = call
 	}
-	// A Check that succeeded is told, whatever it was good for.
-	if err := p.witness(seen); err != nil {
-		return status{}, err
-	}
 	switch {
-	case refused != nil:
-		return status{}, refused
+	case err != nil:
+		return status{}, seen, err
 	case !held:
-		return status{}, notOwner(key)
+		return status{}, seen, notOwner(key)
 	}
-	return s, nil
+	p.worked(key)
+	return s, seen, nil
 }
 
 // checked does what must be done under the lock. The lease is zero if there is
 // none.
-func (p *presence) checked(key leasehold.Key, do func(*status), seen *record) (status, owner.Lease, error) {
-	p.mu.Lock() // 5
-	defer p.mu.Unlock()
+func (p *presence) checked(key leasehold.Key, do operation, seen *record) (status, owner.Lease, error) {
+	b := p.statuses.of(key)
+	b.mu.Lock() // 5
+	defer b.mu.Unlock()
 	var lease owner.Lease
 	var ok bool
 	seen.check = timed(func() { lease, ok = p.leases.Check(key) }) // 1
@@ -91,19 +98,23 @@ func (p *presence) checked(key leasehold.Key, do func(*status), seen *record) (s
 		return status{}, owner.Lease{}, notOwner(key)
 	}
 	seen.generation = lease.Generation
-	s, known := p.statuses[key]
+	s, known := b.known[key]
 	if s.generation > lease.Generation {
 		return status{}, lease, notOwner(key)
 	}
-	if !known && len(p.statuses) >= maxStatuses {
-		return status{}, lease, leasehold.Errorf("presence", leasehold.Limit, key.String(), "%d users are all that fit in", maxStatuses)
+	discarded := s.generation < lease.Generation
+	if discarded { // 2
+		s = status{generation: lease.Generation}
 	}
-	if s.generation < lease.Generation { // 2
-		s = status{}
+	if changed := do(&s); !changed && !(known && discarded) { // 3
+		return s, lease, nil
 	}
-	do(&s) // 3
-	s.generation = lease.Generation
-	p.statuses[key] = s
+	if !known {
+		if err := p.statuses.room(1); err != nil {
+			return status{}, lease, err
+		}
+	}
+	p.statuses.put(b, key, s)
 	return s, lease, nil
 }
 
@@ -114,14 +125,7 @@ func notOwner(key leasehold.Key) error {
 // clear forgets what was stored under leases that have ended. It saves memory
 // and nothing else: operate discards such state by itself.
 func (p *presence) clear(ended []leasehold.Lease) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	maps.DeleteFunc(p.statuses, func(key leasehold.Key, s status) bool {
-		for _, l := range ended {
-			if l.Range.Contains(key) && s.generation <= l.Generation {
-				return true
-			}
-		}
-		return false
-	})
+	for _, l := range ended {
+		p.statuses.clear(l)
+	}
 }

@@ -21,7 +21,7 @@ var managers = []Mutant{
 		Old: `		// It has not heard us. What it lacks, a message of our predecessor that
 		// is still under way may yet give it.
 		return`,
-		New: `		m.settle(p, r)
+		New: `		m.settle(now, p, r)
 		return`,
 	},
 	{

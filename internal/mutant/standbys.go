@@ -19,7 +19,7 @@ var standbys = []Mutant{
 		Name:  "standby-age-not-stretched",
 		Why:   "a standby whose clock is slow says that its knowledge is younger than it is",
 		Seeds: 5000,
-		World: "--faults=isolate=10,owner-leave=10,manager-pause=6 --managers=2 --lookups=6 --namespaces=1",
+		World: "--faults=isolate=10,owner-leave=10,owner-crash=10 --managers=2 --lookups=6 --namespaces=1",
 		File:  relayFile,
 		Old:   "Age: m.cfg.Drift.Stretch(age),",
 		New:   "Age: age,",

@@ -290,7 +290,7 @@ func (m *manager) quoteLease(r *protocol.LeaseReply) string {
 	if r.Contender != nil {
 		parts = append(parts, m.holderName(r.Contender)+" wants the name")
 	}
-	return text + " " + strings.Join(append(parts, m.orders(r)...), ", ")
+	return text + " " + strings.Join(append(parts, m.orders(r, m.told[r.Session])...), ", ")
 }
 
 func (m *manager) quoteLookup(r *protocol.LookupReply) string {

@@ -41,11 +41,12 @@ type (
 		protocol.Ticket
 		confirmed bool
 	}
-	// An upcall is the application copying state, or putting it in its place.
+	// An upcall is the application copying state, or putting what has come in
+	// its place.
 	upcall struct {
 		protocol.Ticket
 		of    *machine.Machine
-		what  string
+		r     leasehold.Range
 		lease leasehold.Lease // of what is put in its place
 		state values
 	}
@@ -66,7 +67,7 @@ func (o *owner) carry(a machine.Action) {
 	switch a := a.(type) {
 	case machine.StartMove:
 		o.outgoing[a.Ticket] = a.Departure
-		o.call(upcall{Ticket: a.Ticket, what: fmt.Sprintf("copy %s to %s", o.span(a.Range), o.holderName(a.To))})
+		o.call(upcall{Ticket: a.Ticket, r: a.Range})
 	case machine.Stop:
 		d := o.outgoing[a.Ticket]
 		o.send(&message{from: o.name, to: o.sessions[d.To.Session].place, what: rest{a.Ticket, d.Range, o.stateOf(d.Range)}})
@@ -86,7 +87,7 @@ func (o *owner) carry(a machine.Action) {
 	case machine.Install:
 		in := o.incoming[a.Ticket]
 		delete(o.incoming, a.Ticket)
-		o.call(upcall{Ticket: a.Ticket, what: fmt.Sprintf("put the state of %s in its place", o.lease(a.Lease)), lease: a.Lease, state: in.state})
+		o.call(upcall{Ticket: a.Ticket, r: a.Lease.Range, lease: a.Lease, state: in.state})
 	case machine.Parted:
 		o.then("%s has nothing left that could be moved away", o.name)
 	}
@@ -140,10 +141,11 @@ func (o *owner) served(m *message) {
 	if !o.alive || u.of != o.machine {
 		return
 	}
-	o.say("%s's application does it: %s (%s)", o.name, u.what, o.ticket(u.Ticket))
 	if u.state == nil {
+		o.say("%s's application has copied %s (%s)", o.name, o.span(u.r), o.ticket(u.Ticket))
 		o.step(machine.Copied{Ticket: u.Ticket})
 	} else {
+		o.say("%s's application has put %s in its place (%s)", o.name, o.span(u.r), o.ticket(u.Ticket))
 		for k, v := range u.state {
 			o.state[k] = value{v.text, u.lease.Generation}
 		}
@@ -155,7 +157,7 @@ func (o *owner) served(m *message) {
 // failed is the application failing to do it.
 func (o *owner) failed(m *message) {
 	u := m.what.(upcall)
-	o.say("%s's application fails: %s (%s)", o.name, u.what, o.ticket(u.Ticket))
+	o.say("%s's application fails to %s", o.name, o.quoteMove(u))
 	if u.state == nil {
 		o.step(machine.GaveUp{Ticket: u.Ticket})
 	} else {
@@ -195,7 +197,10 @@ func (o *owner) quoteMove(what any) string {
 		}
 		return fmt.Sprintf("%s is not wanted here", o.ticket(m.Ticket))
 	case upcall:
-		return fmt.Sprintf("%s (%s)", m.what, o.ticket(m.Ticket))
+		if m.state == nil {
+			return fmt.Sprintf("copy %s to %s (%s)", o.span(m.r), o.holderName(o.outgoing[m.Ticket].To), o.ticket(m.Ticket))
+		}
+		return fmt.Sprintf("put %s in its place (%s)", o.span(m.r), o.ticket(m.Ticket))
 	}
 	panic(fmt.Sprintf("%s sends %T", o.name, what))
 }
@@ -222,10 +227,14 @@ func (w *world) reports(r *protocol.LeaseRequest) string {
 	return b.String()
 }
 
-// orders writes what a reply says about moves.
-func (w *world) orders(r *protocol.LeaseReply) []string {
+// orders writes what a reply says about moves, to an owner that holds so much.
+func (w *world) orders(r *protocol.LeaseReply, held []leasehold.Lease) []string {
 	var parts []string
 	for _, d := range r.Departures {
+		if !slices.ContainsFunc(held, func(l leasehold.Lease) bool { return l.Range.Overlaps(d.Range) }) {
+			parts = append(parts, fmt.Sprintf("has not recorded %s yet", w.ticket(d.Ticket)))
+			continue
+		}
 		parts = append(parts, fmt.Sprintf("send %s to %s (%s)", w.span(d.Range), w.holderName(d.To), w.ticket(d.Ticket)))
 	}
 	for _, a := range r.Arrivals {

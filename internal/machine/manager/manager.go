@@ -60,6 +60,7 @@ type Machine struct {
 	moves []*move
 	// backlog is the moves that the plan asks for and that have not begun.
 	backlog []wanted
+	parting []*peer // those who want to leave
 	// again: what is left of a move has to be looked at when something has ended.
 	again bool
 	// amended: desired differs from current, because a move has failed or an
@@ -322,6 +323,7 @@ func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
 		return m.out, m.reread // nothing else to do until we lead again
 	}
 	m.plan(now)
+	m.noticeIdle()
 	m.tellTouched(now)
 	m.sayGoodbyes(now)
 	return m.out, min(m.wake, m.reread)

@@ -475,6 +475,17 @@ func (p *peer) arrivals() []protocol.Arrival {
 	return out
 }
 
+// noticeIdle remembers to tell those who wait for it that there is nothing left
+// to wait for.
+func (m *Machine) noticeIdle() {
+	m.parting = slices.DeleteFunc(m.parting, func(p *peer) bool { return m.sessions[p.holder.Session] != p })
+	for _, p := range m.parting {
+		if !p.idleSaid && m.idle(p) {
+			m.ordered(p)
+		}
+	}
+}
+
 // claimed reports whether a source may yet say that it has let go of what went
 // under the ticket.
 func (m *Machine) claimed(t protocol.Ticket) bool {

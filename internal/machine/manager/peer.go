@@ -30,6 +30,7 @@ type peer struct {
 	mover string
 	// parting: it wants to leave. draining: an operator wants it empty.
 	parting, draining bool
+	idleSaid          bool // it was told last that nothing is left to wait for
 	// out and in are the moves from it and to it.
 	out, in []*move
 	// handed is what it has let go of with its state, while that is not recorded.

@@ -205,6 +205,7 @@ func (m *Machine) learn(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	}
 	if r.Parting && !p.parting {
 		p.parting = true
+		m.parting = append(m.parting, p)
 		m.note(NoteParting, p.holder.Owner, uint64(len(p.leases)), 0)
 		m.retire(p)
 	}
@@ -388,7 +389,8 @@ func (m *Machine) tell(now mono.Instant, p *peer) {
 		}
 		reply.Offers = m.offersTo(p)
 		reply.Departures, reply.Arrivals = p.departures(), p.arrivals()
-		reply.Draining, reply.Idle = p.draining, m.idle(p)
+		p.idleSaid = m.idle(p)
+		reply.Draining, reply.Idle = p.draining, p.idleSaid
 		p.unacked = p.unacked || !m.keepsAsIs(p)
 		p.orders = false
 		m.toldEnds(p)
