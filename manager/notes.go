@@ -14,7 +14,7 @@ import (
 
 // logElection says what happens to our candidacy, and why.
 func (m *Manager) logElection(n election.Note) {
-	level, text := slog.LevelDebug, ""
+	level, text := slog.LevelDebug, n.What.String()
 	switch n.What {
 	case election.NoteTakeover:
 		level, text = slog.LevelInfo, fmt.Sprintf("the leader is taken for dead: its record stood still for %v, %v is enough", time.Duration(n.Have), time.Duration(n.Want))
@@ -44,8 +44,6 @@ func (m *Manager) logElection(n election.Note) {
 		level, text = slog.LevelWarn, "this computer was suspended: leadership is given up, since nobody knows how long it still lasts"
 	case election.NoteOwnRecord:
 		text = "the leader record is our own, from before we stepped down"
-	default:
-		text = n.What.String()
 	}
 	m.log.Log(context.Background(), level, text)
 }

@@ -131,7 +131,7 @@ func (c *client) beginDrain(ctx context.Context, to admin, d *drainDocument, o *
 	case o.dryRun:
 		return before, nil
 	case before.GetLeases() > 0 && plan.Total == 0 && !o.noWait:
-		return nil, failed{fmt.Errorf("nobody else can take the keys of %s: start another owner first\nWith --no-wait it is drained all the same, as soon as there is one.", shown(d.Owner))}
+		return nil, failed{fmt.Errorf("nobody else can take the keys of %s: start another owner first\nWith --no-wait it is drained all the same, as soon as there is one", shown(d.Owner))}
 	case !o.loseState:
 		if err := plan.lossy("draining "+shown(d.Owner), owners); err != nil {
 			return nil, err
@@ -181,7 +181,7 @@ func (c *client) lookAtDrain(ctx context.Context, to admin, d *drainDocument, be
 	if err != nil {
 		return sight{}, err
 	}
-	count := 0
+	var count int
 	count, d.Sent = sent.add(moves.GetMoves(), func(m *leaseholdv1.MoveStatus) bool { return m.GetFrom() == d.Owner && m.GetTo() != d.Owner })
 	now := ownerNamed(owners, d.Owner)
 	d.Leases, d.Share = now.GetLeases(), now.GetShare()
@@ -190,7 +190,7 @@ func (c *client) lookAtDrain(ctx context.Context, to admin, d *drainDocument, be
 		d.Outcome = "left"
 		return sight{done: true}, nil
 	case now.GetState() == leaseholdv1.OwnerState_OWNER_STATE_MEMBER && !now.GetDraining():
-		return sight{}, failed{fmt.Errorf("%s is no longer drained: somebody has cancelled it, or a manager died before the owner heard of it\nLook with 'leasehold owners', and drain it again if that is meant.", shown(d.Owner))}
+		return sight{}, failed{fmt.Errorf("%s is no longer drained: somebody has cancelled it, or a manager died before the owner heard of it\nLook with 'leasehold owners', and drain it again if that is meant", shown(d.Owner))}
 	case now.GetDraining() && now.GetLeases() == 0:
 		d.Outcome = "drained"
 		return sight{done: true}, nil

@@ -213,7 +213,7 @@ func (w *moveWaiter) look(ctx context.Context, to admin) (sight, error) {
 		return sight{}, err
 	}
 	d := w.document
-	count := 0
+	var count int
 	count, d.Sent = w.sent.add(answer.GetMoves(), func(m *leaseholdv1.MoveStatus) bool {
 		keys := leasehold.Range{Start: leasehold.Key(m.GetStart()), Limit: leasehold.Key(m.GetLimit())}
 		return m.GetTo() == d.Owner && m.GetFrom() != d.Owner && keys.Overlaps(d.keys)
@@ -222,7 +222,7 @@ func (w *moveWaiter) look(ctx context.Context, to admin) (sight, error) {
 	case count > 0:
 		w.seen = time.Now()
 	case !w.seen.IsZero() && time.Since(w.seen) > comesToNothing:
-		return sight{}, failed{fmt.Errorf("%s of the keys were not moved: the move failed, or was overruled by the policy\n'leasehold history' says what became of them, and the logs of the managers and of the owners say why.",
+		return sight{}, failed{fmt.Errorf("%s of the keys were not moved: the move failed, or was overruled by the policy\n'leasehold history' says what became of them, and the logs of the managers and of the owners say why",
 			percent(left.GetPlan().GetShare()))}
 	}
 	return sight{

@@ -124,6 +124,17 @@ func (a *admin) ranges(ctx context.Context) ([]*leaseholdv1.HeldRange, error) {
 	return found, err
 }
 
+// moves returns how many moves of state are under way, or wait for their turn.
+func (a *admin) moves(ctx context.Context) (int, error) {
+	var found uint32
+	err := a.ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
+		answer, err := to.ListMoves(ctx, &leaseholdv1.ListMovesRequest{Version: wire.Version, Namespace: string(namespace)})
+		found = answer.GetUnderWay() + answer.GetWaiting()
+		return err
+	})
+	return int(found), err
+}
+
 // history returns what became of a key, newest first.
 func (a *admin) history(ctx context.Context, key leasehold.Key) ([]*leaseholdv1.HistoryEntry, error) {
 	var found []*leaseholdv1.HistoryEntry

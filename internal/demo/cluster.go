@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -27,7 +28,11 @@ type cluster struct {
 	admin    *admin
 	oracle   *oracle
 	journal  *journal
-	failed   chan error // gets the first of the troubles that end a demo
+	moved    movedCount
+	// restarting is the owner that is being restarted; nil or empty if none is.
+	restarting atomic.Pointer[string]
+
+	failed chan error // gets the first of the troubles that end a demo
 }
 
 // Patience with processes that start. They compete for few processors.

@@ -19,8 +19,17 @@ type Config struct {
 
 	Managers int // an odd number, or one more manager brings no safety
 	Owners   int
-	Users    int // each has at most one request under way
+	Users    int // each has one key, and at most one request under way
 	Rate     int // requests in a second, of all users together
+	// ValueSize is how many bytes the status of a user has.
+	ValueSize int
+
+	// Rolling has all owners restarted, one after the other and again and again,
+	// and nobody killed. Every user has a status before that, and all are looked
+	// through at the end. Rounds is how often each owner is restarted; 0 is as
+	// often as there is time for it.
+	Rolling bool
+	Rounds  int
 
 	// Lease is how long leases last. The keys of a server that is killed wait
 	// for 1.2 times as long, unless it is back sooner and proves that the one
@@ -44,15 +53,18 @@ const (
 	minFor   = 10 * time.Second // a leader and an owner are killed and replaced in that time
 	minLease = 6 * time.Second
 	maxLease = time.Minute
-	maxUsers = 100_000
+	maxUsers = 2_000_000
+	maxValue = maxText
 	maxRate  = 100_000
 	maxProcs = 64
+	// maxRounds is more than anybody has time for.
+	maxRounds = 1_000_000
 )
 
 // DefaultConfig is for a computer with two processors.
 func DefaultConfig() Config {
 	return Config{
-		Managers: 3, Owners: 5, Users: 2000, Rate: 1000,
+		Managers: 3, Owners: 5, Users: 2000, Rate: 1000, ValueSize: 40,
 		Lease: 10 * time.Second, KillEvery: 12 * time.Second,
 	}
 }
@@ -70,6 +82,8 @@ func (c *Config) Validate() error {
 		{"owners", c.Owners, 2, maxProcs},
 		{"users", c.Users, 1, maxUsers},
 		{"rate", c.Rate, 1, maxRate},
+		{"value-size", c.ValueSize, 1, maxValue},
+		{"rounds", c.Rounds, 0, maxRounds},
 	} {
 		if n.value < n.from || n.value > n.upTo {
 			return bad("--%s %d: want %d to %d", n.flag, n.value, n.from, n.upTo)
@@ -78,6 +92,10 @@ func (c *Config) Validate() error {
 	switch {
 	case c.Program == "":
 		return bad("no program to start managers and owners with")
+	case c.Rounds > 0 && !c.Rolling:
+		return bad("--rounds %d: it is for --rolling-restart", c.Rounds)
+	case c.Rolling && !canSuspend:
+		return bad("--rolling-restart: this system has no signal that asks a process to end")
 	case c.For != 0 && c.For < minFor:
 		return bad("--for %v: want at least %v, in which a leader and an owner are killed and replaced", c.For, minFor)
 	case c.Lease < minLease || c.Lease > maxLease:

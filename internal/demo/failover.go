@@ -86,7 +86,7 @@ func (c *cluster) lostSince(ctx context.Context, before photograph) (int, error)
 		if err != nil {
 			return 0, err
 		}
-		if cause != leaseholdv1.Cause_CAUSE_RELEASED {
+		if cause != leaseholdv1.Cause_CAUSE_RELEASED && cause != leaseholdv1.Cause_CAUSE_MOVED {
 			lost++
 		}
 	}
@@ -109,10 +109,26 @@ func endedWithin(l *leaseholdv1.Lease, after []*leaseholdv1.HeldRange) (leasehol
 // whyEnded returns why the lease with a generation ended on a key.
 func (c *cluster) whyEnded(ctx context.Context, key leasehold.Key, generation uint64) (leaseholdv1.Cause, error) {
 	entries, err := c.admin.history(ctx, key)
+	return causeOf(entries, generation), err
+}
+
+// causeOf finds in the history of a key, newest first, why the lease with a
+// generation ended. A change that moves it away has the next generation.
+func causeOf(entries []*leaseholdv1.HistoryEntry, generation uint64) leaseholdv1.Cause {
+	cause := leaseholdv1.Cause_CAUSE_UNSPECIFIED
 	for _, e := range entries {
-		if e.GetKind() == leaseholdv1.ChangeKind_CHANGE_KIND_VACATED && e.GetLease().GetGeneration() == generation {
-			return e.GetCause(), nil
+		g := e.GetLease().GetGeneration()
+		if g < generation || g == generation && e.GetKind() != leaseholdv1.ChangeKind_CHANGE_KIND_VACATED {
+			break // that is how it began
+		}
+		switch {
+		case g == generation:
+			return e.GetCause()
+		case e.GetKind() == leaseholdv1.ChangeKind_CHANGE_KIND_MOVED:
+			cause = leaseholdv1.Cause_CAUSE_MOVED
+		default:
+			cause = leaseholdv1.Cause_CAUSE_UNSPECIFIED
 		}
 	}
-	return leaseholdv1.Cause_CAUSE_UNSPECIFIED, err
+	return cause
 }

@@ -21,8 +21,13 @@ import (
 // user has a request under way the new one waits, and its latency counts from
 // when it was due.
 type load struct {
-	rate   int
-	users  users
+	rate  int
+	users users
+	// valueSize is how long a status is, and byRestart says of a loss whether a
+	// restart is to blame for it.
+	valueSize int
+	byRestart func(leasehold.Loss) bool
+
 	lookup table
 	client *http.Client
 	tally  *tally
@@ -47,21 +52,24 @@ type table interface {
 
 const lookupPatience = 20 * time.Second
 
-func openLoad(ctx context.Context, cfg *Config, managers []string) (*load, error) {
+// openLoad lets users find the servers of a cluster.
+func openLoad(ctx context.Context, c *cluster) (*load, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupPatience)
 	defer cancel()
-	l, err := lookup.Open(ctx, lookup.Config{Namespace: namespace, Managers: managers})
+	t, err := lookup.Open(ctx, lookup.Config{Namespace: namespace, Managers: c.addrs})
 	if err != nil {
 		return nil, err
 	}
-	return newLoad(cfg, l, &http.Transport{
+	l := newLoad(&c.cfg, t, &http.Transport{
 		MaxConnsPerHost: 64, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute,
-	}), nil
+	})
+	l.byRestart = c.byRestart
+	return l, nil
 }
 
 func newLoad(cfg *Config, t table, servers http.RoundTripper) *load {
 	return &load{
-		rate: cfg.Rate, users: newUsers(cfg.Users), lookup: t, tally: newTally(), gone: newSuspicions(),
+		rate: cfg.Rate, valueSize: cfg.ValueSize, byRestart: func(leasehold.Loss) bool { return false }, users: newUsers(cfg.Users), lookup: t, tally: newTally(), gone: newSuspicions(),
 		client: &http.Client{Transport: servers},
 		rand:   rand.New(rand.NewPCG(cfg.Seed, 2)), attempts: attemptsFor(cfg.Lease),
 		lost: make(chan *user, cfg.Users),
@@ -168,7 +176,7 @@ func (l *load) close() {
 // recreate what only callers know.
 func (l *load) hearLosses(ctx context.Context) {
 	for loss := range l.lookup.Losses(ctx) {
-		l.tally.addLoss(loss)
+		l.tally.addLoss(loss, l.byRestart(loss))
 		for _, u := range l.users.within(loss.Range) {
 			told := u.lost.Swap(true)
 			l.gone.explain(u)

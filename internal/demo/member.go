@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"context"
 	"fmt"
 	"sync"
 )
@@ -49,6 +50,23 @@ func (m *member) kill() {
 	if p != nil {
 		p.kill()
 	}
+}
+
+// finish asks its process to end by itself, and waits for that as long as the
+// context allows. An error leaves it without a process all the same.
+func (m *member) finish(ctx context.Context) error {
+	m.mu.Lock()
+	p := m.process
+	m.mu.Unlock()
+	if p == nil {
+		return nil
+	}
+	err := p.finish(ctx)
+	if err != nil {
+		err = fmt.Errorf("ending %s: %w; %s", m.name, err, tail(m.launch.log))
+	}
+	m.kill()
+	return err
 }
 
 // close is kill for good.

@@ -11,8 +11,9 @@ import (
 
 // A nemesis kills leaders and owners, and brings them back. It also stops owners
 // for longer than their leases last: unlike the dead they come back with all that
-// they believed. Leaders die one at a time, and so owners are struck, but an owner
-// may be struck while there is no leader.
+// they believed. And it restarts owners as one does for an upgrade, or does
+// nothing but that. Leaders die one at a time, and so owners are struck, but an
+// owner may be struck while there is no leader.
 type nemesis struct {
 	cluster *cluster
 	begin   time.Time // set by run
@@ -25,6 +26,8 @@ type nemesis struct {
 type deeds struct {
 	owners     int             // killed
 	stopped    int             // owners
+	restarts   int             // of owners, that were asked to end and have come back
+	rounds     int             // in which all owners were restarted
 	leaders    int             // killed
 	failovers  []time.Duration // of each leader killed that was replaced
 	leasesLost int             // in all failovers together
@@ -37,6 +40,9 @@ func (n *nemesis) done() deeds {
 	d.failovers = slices.Clone(d.failovers)
 	return d
 }
+
+// restartTime is how long the restart of an owner takes, on a slow computer.
+const restartTime = 4 * time.Second
 
 // When the first owner is stopped, and how long after that the first leader and
 // the first owner die, at the latest: a short demo has less time, and one that is
@@ -54,7 +60,16 @@ const reserve = 8 * time.Second
 // the last victim to be replaced before it, or else when the context ends.
 func (n *nemesis) run(ctx context.Context) {
 	n.begin = time.Now()
+	if n.cluster.cfg.Rolling {
+		n.roll(ctx)
+		return
+	}
 	leaders, owners := n.random(3), n.random(4)
+	if n.mayStop(firstOwnerStops + minFor + restartTime) {
+		if !n.try(ctx, owners, n.restartOwner) {
+			return
+		}
+	}
 	if n.mayStop(firstOwnerStops + minFor) {
 		// Alone, so that nothing but the time gives its keys to others.
 		if !pause(ctx, firstOwnerStops) || !n.try(ctx, owners, n.stopOwner) {

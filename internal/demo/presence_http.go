@@ -26,8 +26,9 @@ const (
 //
 //	GET /presence/{user}
 //	PUT /presence/{user}   {"status": "away", "number": 7}
+//	POST /presence         many questions in one, see batch.go
 //
-// Both answer with what is known now. A user that another server has is
+// The first two answer with what is known now. A user that another server has is
 // answered with 421, "misdirected request".
 func (p *presence) handler() http.Handler {
 	mux := http.NewServeMux()
@@ -37,29 +38,30 @@ func (p *presence) handler() http.Handler {
 	mux.HandleFunc("PUT /presence/{user}", func(w http.ResponseWriter, r *http.Request) {
 		var d statusDocument
 		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBodySize)).Decode(&d); err != nil || d.Number == 0 {
-			reply(w, http.StatusBadRequest, statusDocument{Error: `want {"status": "...", "number": 1 or more}`})
+			respond(w, http.StatusBadRequest, statusDocument{Error: `want {"status": "...", "number": 1 or more}`})
 			return
 		}
 		p.answer(w, r, func(key leasehold.Key) (status, error) { return p.set(key, d.Number, d.Status) })
 	})
+	mux.HandleFunc("POST /presence", p.answerMany)
 	return mux
 }
 
 func (p *presence) answer(w http.ResponseWriter, r *http.Request, do func(leasehold.Key) (status, error)) {
 	user := r.PathValue("user")
 	if len(user) > maxUserLen {
-		reply(w, http.StatusBadRequest, statusDocument{Error: "the name of the user is too long"})
+		respond(w, http.StatusBadRequest, statusDocument{Error: "the name of the user is too long"})
 		return
 	}
 	d := statusDocument{User: user}
 	s, err := do(leasehold.KeyOf(user))
 	if err != nil {
 		d.Error = err.Error()
-		reply(w, codeOf(err), d)
+		respond(w, codeOf(err), d)
 		return
 	}
 	d.Status, d.Number = s.text, s.number
-	reply(w, http.StatusOK, d)
+	respond(w, http.StatusOK, d)
 }
 
 func codeOf(err error) int {
@@ -73,7 +75,7 @@ func codeOf(err error) int {
 	}
 }
 
-func reply(w http.ResponseWriter, code int, d statusDocument) {
+func respond(w http.ResponseWriter, code int, d statusDocument) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(d) // a caller that has gone needs no answer

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ type process struct {
 	cmd    *exec.Cmd
 	stdin  io.Closer
 	killed atomic.Bool
+	asked  atomic.Bool   // to end
 	done   chan struct{} // closed when it is gone and all that it wrote is read
 	err    error         // how it ended, or what went wrong with its output; read after done
 }
@@ -83,11 +85,11 @@ func (p *process) reap(output func(io.Reader) error, stdout io.Reader) {
 		err = output(stdout) // until the last writer is gone
 	}
 	ended := p.cmd.Wait()
-	if !p.killed.Load() && ended == nil {
-		ended = errors.New("it ended by itself")
-	}
-	if p.killed.Load() {
+	switch {
+	case p.killed.Load():
 		ended = nil
+	case ended == nil && !p.asked.Load():
+		ended = errors.New("it ended by itself")
 	}
 	p.err = errors.Join(err, ended)
 }
@@ -97,6 +99,21 @@ func (p *process) kill() {
 	p.killed.Store(true)
 	_ = p.cmd.Process.Kill() // an error means that it is gone already
 	<-p.done
+}
+
+// finish asks the process to end, and waits until it is gone or the context
+// ends.
+func (p *process) finish(ctx context.Context) error {
+	p.asked.Store(true)
+	if err := terminate(p.cmd.Process); err != nil {
+		return err
+	}
+	select {
+	case <-p.done:
+		return p.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // tail returns the last lines of a log, for an error.

@@ -36,7 +36,7 @@ func (l *load) request(ctx, whole context.Context, u *user, d due) (out outcome,
 	out.err = l.lookup.Do(ctx, u.key, func(ctx context.Context, addr string) error {
 		out.attempts++
 		var err error
-		answer, err = l.attempt(ctx, addr, u.name, number)
+		answer, err = l.attempt(ctx, addr, u, number)
 		if errors.Is(err, leasehold.NotOwner) {
 			out.misroutes++
 		}
@@ -56,6 +56,7 @@ func (l *load) request(ctx, whole context.Context, u *user, d due) (out outcome,
 	case forgotten:
 		l.gone.suspect(u, now)
 	case current:
+		out.garbled = answer.Number != 0 && answer.Status != u.text(answer.Number, l.valueSize)
 	}
 	return out, true
 }

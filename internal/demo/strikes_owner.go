@@ -7,10 +7,18 @@ import (
 	"time"
 )
 
-// strikeOwner kills an owner, or stops one if there is time for that.
+// strikeOwner kills an owner, or restarts one, or stops one if there is time for
+// that.
 func (n *nemesis) strikeOwner(ctx context.Context, random *rand.Rand) error {
-	if stop := random.IntN(3) == 0; stop && n.mayStop(reserve) {
-		return n.stopOwner(ctx, random)
+	switch random.IntN(4) {
+	case 0:
+		if n.mayStop(reserve) {
+			return n.stopOwner(ctx, random)
+		}
+	case 1:
+		if canSuspend {
+			return n.restartOwner(ctx, random)
+		}
 	}
 	return n.killOwner(ctx, random)
 }

@@ -12,6 +12,9 @@ import (
 // is left to look after.
 const canSuspend = true
 
+// terminate asks a process to end.
+func terminate(p *os.Process) error { return p.Signal(syscall.SIGTERM) }
+
 func suspend(p *os.Process) error { return p.Signal(syscall.SIGSTOP) }
 
 func resume(p *os.Process) error { return p.Signal(syscall.SIGCONT) }

@@ -19,8 +19,10 @@ type counts struct {
 	retries     uint64 // attempts after the first
 	misroutes   uint64 // attempts refused because the server did not own the key
 	stale       uint64 // answers from before what was acknowledged
+	garbled     uint64 // answers with another text than the user had set
 	silent      uint64 // answers that had forgotten it, and nobody was told of a loss
 	losses      uint64 // that callers were notified of
+	byRestart   uint64 // of these, for which a restart is to blame
 	byCause     map[leasehold.Cause]uint64
 	republished uint64        // statuses set again because of a loss
 	unowned     time.Duration // that users tried for, who did not find the owner of their key at once, all together
@@ -42,11 +44,18 @@ type tally struct {
 const longestLatency = time.Minute
 
 func newTally() *tally {
-	histogram := func() *hdrhistogram.Histogram { return hdrhistogram.New(1, longestLatency.Microseconds(), 2) }
 	return &tally{
 		counts: counts{byCause: make(map[leasehold.Cause]uint64)},
-		total:  histogram(), recent: histogram(), asked: time.Now(),
+		total:  newHistogram(), recent: newHistogram(), asked: time.Now(),
 	}
+}
+
+func newHistogram() *hdrhistogram.Histogram {
+	return hdrhistogram.New(1, longestLatency.Microseconds(), 2)
+}
+
+func measure(h *hdrhistogram.Histogram, d time.Duration) {
+	_ = h.RecordValue(min(max(1, d.Microseconds()), longestLatency.Microseconds())) // it is within bounds
 }
 
 // An outcome is how a request went.
@@ -58,6 +67,7 @@ type outcome struct {
 	queued      bool          // behind another request of its user
 	misroutes   int
 	stale       bool
+	garbled     bool
 	republished bool
 	err         error
 }
@@ -69,8 +79,7 @@ func (t *tally) add(o outcome) {
 	c.requests++
 	c.retries += uint64(max(0, o.attempts-1))
 	c.misroutes += uint64(o.misroutes)
-	micros := min(max(1, o.took.Microseconds()), longestLatency.Microseconds())
-	_ = t.total.RecordValue(micros) // it is within bounds
+	measure(t.total, o.took)
 	atOnce := o.attempts == 1 && !o.waited
 	if !atOnce {
 		c.unowned += o.tried
@@ -88,16 +97,29 @@ func (t *tally) add(o outcome) {
 	if o.stale {
 		c.stale++
 	}
+	if o.garbled {
+		c.garbled++
+	}
 	if o.republished {
 		c.republished++
 	}
-	_ = t.recent.RecordValue(micros)
+	measure(t.recent, o.took)
 }
 
-func (t *tally) addLoss(l leasehold.Loss) {
+// count changes what is counted.
+func (t *tally) count(do func(*counts)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	do(&t.counts)
+}
+
+func (t *tally) addLoss(l leasehold.Loss, byRestart bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.counts.losses++
+	if byRestart {
+		t.counts.byRestart++
+	}
 	t.counts.byCause[l.Cause]++
 }
 

@@ -59,6 +59,17 @@ func (us users) within(r leasehold.Range) users {
 	return us[first:max(first, after)]
 }
 
+// text is the status of a user with a number: one that nobody else has, nor has
+// had, if it is long enough.
+func (u *user) text(number uint64, size int) string {
+	word := fmt.Appendf(nil, "%s is here for the %d. time; ", u.name, number)
+	text := make([]byte, 0, size+len(word))
+	for len(text) < size {
+		text = append(text, word...)
+	}
+	return string(text[:size])
+}
+
 // add puts a request behind those that wait, and reports whether nobody makes
 // them: then the caller has to.
 func (u *user) add(d due) bool {

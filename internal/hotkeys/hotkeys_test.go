@@ -11,14 +11,6 @@ import (
 // An exact count is what a summary is compared with.
 type exact map[leasehold.Key]float64
 
-func (e exact) total() float64 {
-	sum := 0.0
-	for _, w := range e {
-		sum += w
-	}
-	return sum
-}
-
 // slack is by how much rounding may move a sum of so much.
 func slack(sum float64) float64 { return 1e-9 * (sum + 1e-300) }
 

@@ -21,9 +21,6 @@ func (m *Meter) buffered() (n int, weight float64) {
 	return n, weight
 }
 
-// A schedule says when the i-th request comes, and for which key.
-type schedule func(i int) (mono.Instant, leasehold.Key)
-
 // Whatever the rhythm of requests, and however coarse the clock, sums are right
 // and only some requests are looked at.
 func TestSamplingIsFair(t *testing.T) {

@@ -41,9 +41,11 @@
 //	timing paper              60 s leases; also: lease=4s renew=1s drift=65/60
 //	plan A=0-1 B=1-3,4-9      who is to have what, of those that are there
 //	generations from 14       the first generation to be granted
-//	manager M log=2 age=5m    start a manager process; it leads if nobody does
+//	manager M log=2 age=5m    start a manager process; it leads if nobody does.
+//	                          Also: seams=1 and moves=1, see its machine's Config
 //	owner A clock=0.9         start an owner, whose clock runs at that rate
 //	owner A2 named A          another process with A's name
+//	owner A mover             one that can move state; "named" comes first
 //	lookup L poll=5s stale=30s
 //	draws A 0.5               what A's random numbers come to, of 0 to 1
 //	begin again               forget everything
@@ -71,6 +73,7 @@
 //	crash A, restart A        the same name and address, a new session
 //	sleep A 5s                its clock stands still meanwhile
 //	leave A                   it closes gracefully
+//	part A                    it wants to leave, when nothing is left to move
 //	prove A2                  its host finds that its predecessor is gone
 //	resign M                  it gives up leadership
 //	configure M lease=4s renew=1s
@@ -80,11 +83,25 @@
 //	clock A 1.1               its clock runs at that rate from now on
 //	without filter            messages pass for ones that crossed no other
 //
+// Moves of state are called t1, t2 and so on, in the order in which they appear:
+//
+//	drain M A, undrain M A    an operator wants A to hold nothing, or no longer
+//	move M 1-2 B              an operator wants B to have unit 1
+//	copied A t1               A's application has copied, while it served
+//	installed B t1            B's application has put what came in its place
+//	fails A t1                the application fails to do so
+//	gives up A t1             A has waited long enough for its target
+//
+// What an application is asked to do is a message from A to app: settle and run
+// let it do everything at once, unless A->app is held. What owners say to each
+// other are messages too: the rest of the state, and that it has arrived.
+//
 // Questions:
 //
 //	check 3, check A 3        who may act on the first key of unit 3
 //	held A 3 @7               has A held it under generation 7 all along
 //	find L 3                  where L sends requests for it
+//	write 3 blue, read 3      a caller does so, wherever it is served
 //	show table                the leader's; also: show M2, L, A, store, messages
 //
 // After every step the harness makes sure that no key has two holders, and

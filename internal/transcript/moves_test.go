@@ -218,7 +218,7 @@ func (w *world) reports(r *protocol.LeaseRequest) string {
 	for _, in := range r.Imports {
 		fmt.Fprintf(&b, "; has the state of %s (%s)", w.span(in.Range), w.ticket(in.Ticket))
 	}
-	if r.Parting {
+	if r.Parting && !r.Leaving {
 		b.WriteString("; wants to leave")
 	}
 	if r.Draining {

@@ -112,7 +112,10 @@ func managerNote(n machine.Note) string {
 	case machine.NoteParting:
 		return fmt.Sprintf("hears that %s wants to leave (%d)", n.Owner, n.Have)
 	case machine.NoteDraining:
-		return fmt.Sprintf("does to %s as the operator wants (%d)", n.Owner, n.Have)
+		if n.Want == 0 {
+			return fmt.Sprintf("lets %s take part again", n.Owner)
+		}
+		return fmt.Sprintf("is to drain %s (%d)", n.Owner, n.Have)
 	default:
 		return named(n.What, n.Have, n.Want)
 	}

@@ -156,8 +156,8 @@ func TestToLeaseRequestRefuses(t *testing.T) {
 				Cells: []partition.Cell{{Range: leasehold.Range{Limit: 5}, Rate: 7}},
 				Hot:   []partition.HotKey{{Key: 3, Rate: 6}},
 			},
-			Mover: "m:1",
-			Moves: []protocol.MoveReport{{Ticket: protocol.Ticket{1}, Range: leasehold.Range{Limit: 5}, To: walk()[0].Holder, State: protocol.MoveDone}},
+			Mover:   "m:1",
+			Moves:   []protocol.MoveReport{{Ticket: protocol.Ticket{1}, Range: leasehold.Range{Limit: 5}, To: walk()[0].Holder, State: protocol.MoveDone}},
 			Imports: []protocol.Import{{Ticket: protocol.Ticket{3}, Range: leasehold.Range{Limit: 5}}},
 		})
 	}
