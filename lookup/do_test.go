@@ -99,9 +99,9 @@ func TestDoGivesUp(t *testing.T) {
 		if calls != 40 || !errors.Is(err, leasehold.NotOwner) || err.Error() != want {
 			t.Errorf("after %d calls: %v", calls, err)
 		}
-		// Forty attempts have 39 waits: 1.27 s, then 32 times 1 s, and up to a
+		// Forty attempts have 39 waits: 1.02 s, then 30 times 1 s, and up to a
 		// half less.
-		if took := time.Since(began); took < 16*time.Second || took > 34*time.Second {
+		if took := time.Since(began); took < 15*time.Second || took > 34*time.Second {
 			t.Errorf("it took %v", took)
 		}
 	})
@@ -163,6 +163,37 @@ func TestDoHearsOfNewOwner(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A new owner that is not ready yet is tried again soon, however long the waits
+// for the one before it had become.
+func TestDoBeginsAnewWithNewOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		m := g.start("m", 1)
+		l := g.open(g.config("m"))
+		const moment = 8 * time.Second
+		began := time.Now()
+		done := make(chan error, 1)
+		tries := 0 // of the new owner, which is ready at the second
+		go func() {
+			done <- l.Do(t.Context(), 7, func(_ context.Context, addr string) error {
+				if addr != "a:1" {
+					tries++
+				}
+				if tries < 2 {
+					return leasehold.NotOwner
+				}
+				return nil
+			})
+		}()
+		elapse(moment)
+		m.push(t, 1, 3)
+		err := <-done
+		if took := time.Since(began); err != nil || took > moment+2*time.Millisecond {
+			t.Errorf("after %v: %v", took, err)
+		}
+	})
 }
 
 // A server that is not the owner is a reason to look whether the table is

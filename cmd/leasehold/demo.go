@@ -15,13 +15,22 @@ const demoHelp = `Starts three managers and five servers of a small presence ser
 of its own on this computer, and 2,000 users who set and ask for a status. Then it
 kills the leader and the servers, one after the other, with kill -9, and starts
 them again, while the users go on. If there is time it also stops a server
-(SIGSTOP) for longer than its leases last, and lets it go on. It shows who leads,
-who owns which share of the keys, how requests fare, and what the users were told.
+(SIGSTOP) for longer than its leases last, and lets it go on; and it restarts one
+as for an upgrade (SIGTERM), which moves its statuses to the others first. It shows
+who leads, who owns which share of the keys, how requests fare, and what the users
+were told.
+
+With --rolling-restart nobody is killed. Every user sets a status, and then all
+servers are restarted, one after the other and again and again, while the users go
+on. No status may be lost, and no request may fail. Callers who keep asking for some
+keys, every 5 ms, measure for how long a key has no answer while it moves. At the
+end the status of every user is looked at.
 
 Whether two servers ever owned a key at the same time is not left to the managers
-to say: every server checks the keys of all users every 15 ms or so, asked or not,
-and reports what it found and each of its requests' checks, with the time on the
-clock that all processes of a computer share. The reports are compared.
+to say: every server checks the keys of all users (2,000 of them, if there are more)
+every 15 ms or so, asked or not, and reports what it found and each of its requests'
+checks, with the time on the clock that all processes of a computer share. The
+reports are compared.
 
 Requests are due at a steady rate. Whose turn it is is drawn first; a user who is
 still busy makes the request later, and its time counts from when it was due.
@@ -36,12 +45,14 @@ the logs are.
 
 Exit status: 0 all went well; 1 two servers owned a key at the same time, an answer
 was out of date, or a status was lost and nobody was told; 2 it could not be done,
-or something else went wrong, which is said; 130 interrupted before the time that
---for set.`
+or something else went wrong, which is said, such as a loss for which a restart is
+to blame; 130 interrupted before the time that --for set.`
 
 const demoExample = `  leasehold demo
   leasehold demo --for 30s --json
-  leasehold demo --owners 20 --rate 5000 --kill-every 3s --for 5m`
+  leasehold demo --owners 20 --rate 5000 --kill-every 3s --for 5m
+  leasehold demo --rolling-restart --for 60s
+  leasehold demo --rolling-restart --rounds 1 --owners 10 --keys 1000000 --value-size 200 --json`
 
 // unattended is how long a demo goes on that nobody watches.
 const unattended = 30 * time.Second
@@ -67,7 +78,11 @@ func newDemoCommand() *cobra.Command {
 	flags.IntVar(&c.Managers, "managers", c.Managers, "how many managers")
 	flags.IntVar(&c.Owners, "owners", c.Owners, "how many servers of the presence service")
 	flags.IntVar(&c.Users, "users", c.Users, "how many users; each makes one request at a time, and others that are due wait")
+	flags.IntVar(&c.Users, "keys", c.Users, "the same as --users: each has one key")
+	flags.IntVar(&c.ValueSize, "value-size", c.ValueSize, "how many bytes a status has")
 	flags.IntVar(&c.Rate, "rate", c.Rate, "how many requests they make in a second, all together")
+	flags.BoolVar(&c.Rolling, "rolling-restart", false, "restart all servers, one after the other, and kill nobody")
+	flags.IntVar(&c.Rounds, "rounds", 0, "how often each server is restarted (default as often as there is time for it)")
 	flags.DurationVar(&c.Lease, "lease", c.Lease, "how long leases last; users of a server that was killed wait for 1.2 times as long")
 	flags.DurationVar(&c.KillEvery, "kill-every", c.KillEvery, "how much time there is between two kills of a leader, and two of a server, on average")
 	flags.Uint64Var(&c.Seed, "seed", 0, "who is killed when (default another each time)")
@@ -90,7 +105,7 @@ func newDemoCommand() *cobra.Command {
 func (o *demoOptions) run(cmd *cobra.Command) error {
 	out, errs := newScreen(cmd.OutOrStdout()), newScreen(cmd.ErrOrStderr())
 	live := out.terminal && !o.json
-	if !live && !cmd.Flags().Changed("for") {
+	if !live && !cmd.Flags().Changed("for") && o.config.Rounds == 0 {
 		o.config.For = unattended
 	}
 	if err := o.config.Validate(); err != nil {

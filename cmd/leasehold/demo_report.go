@@ -16,16 +16,23 @@ func demoText(r *demo.Report) string {
 			grouped(r.Requests), r.Seconds, percent(r.FirstTry), r.MedianMillis, r.P99Millis)},
 		{"availability", fmt.Sprintf("%s succeeded within 1 s, %s in the end: %s, %s, %s refused by a server that was not the owner",
 			percent(r.Availability), percent(r.Eventually), counted(int(r.Failures), "failure"), retriesText(r.Retries), grouped(r.Misroutes))},
-		{"killed", killedText(r)},
-		{"failover", fmt.Sprintf("%s; %s", failoversText(r.FailoverMillis), counted(r.LeasesLostInFailover, "lease")+" lost in it")},
-		{"losses", fmt.Sprintf("users were told of %s%s, and set %s again; %s",
-			counted(int(r.Losses), "lost range"), causesText(r.LossesFor), statusesText(r.Republished), silentText(r.SilentLosses))},
-		{"ownership", ownershipText(r)},
 	}
+	title := "Demo"
+	if r.Rolling {
+		title = "Rolling restart"
+		lines = append(lines, rollingFacts(r)...)
+	} else {
+		lines = append(lines,
+			entry{"killed", killedText(r)},
+			entry{"failover", fmt.Sprintf("%s; %s", failoversText(r.FailoverMillis), counted(r.LeasesLostInFailover, "lease")+" lost in it")})
+	}
+	lines = append(lines,
+		entry{"losses", lossesText(r)},
+		entry{"ownership", ownershipText(r)})
 	if r.Kept != "" {
 		lines = append(lines, entry{"kept", r.Kept})
 	}
-	return heading("Demo") + "\n" + facts(lines)
+	return heading(title) + "\n" + facts(lines)
 }
 
 func killedText(r *demo.Report) string {
@@ -33,7 +40,34 @@ func killedText(r *demo.Report) string {
 	if r.OwnersStopped > 0 {
 		text += fmt.Sprintf("; %s stopped for longer than its leases last", counted(r.OwnersStopped, "owner"))
 	}
+	if r.Restarts > 0 {
+		text += fmt.Sprintf("; %s restarted, for which %s lost", counted(r.Restarts, "owner"), counted(int(r.ByRestart), "range"))
+	}
 	return text
+}
+
+// rollingFacts is what a rolling restart is about.
+func rollingFacts(r *demo.Report) []entry {
+	return []entry{
+		{"restarted", fmt.Sprintf("%s, in %s; %s moved, which makes each key move %.1f times",
+			counted(r.Restarts, "owner"), counted(r.Rounds, "whole round"), counted(int(r.MovedRanges), "range"), r.MovedShare)},
+		{"unavailable", unavailableText(&r.Unavailable)},
+		{"keys", fmt.Sprintf("%s of %s; %s looked through at the end", grouped(uint64(r.Keys)), counted(r.ValueSize, "byte"), grouped(uint64(r.LookedUp)))},
+	}
+}
+
+// unavailableText says for how long keys had no answer.
+func unavailableText(u *demo.Unavailability) string {
+	if u.Times == 0 {
+		return "no key, as far as was noticed"
+	}
+	return fmt.Sprintf("a key that moved: half within %.1f ms, 99 %% within %.1f ms, %.1f ms at most; seen %s times on %s",
+		u.Median, u.P99, u.Max, grouped(u.Times), counted(u.Keys, "key"))
+}
+
+func lossesText(r *demo.Report) string {
+	return fmt.Sprintf("users were told of %s%s, and set %s again; %s",
+		counted(int(r.Losses), "lost range"), causesText(r.LossesFor), statusesText(r.Republished), silentText(r.SilentLosses))
 }
 
 // ownershipText is the verdict on what the servers believed.

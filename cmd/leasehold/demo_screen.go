@@ -89,13 +89,22 @@ func requestsText(s *demo.Snapshot) string {
 		{"requests", fmt.Sprintf("%.0f/s, half within %s, 99 %% within %s", s.PerSecond, millisText(s.Median), millisText(s.Slow))},
 		{"so far", fmt.Sprintf("%s, %s, %s refused by a server that was not the owner",
 			counted(int(r.Requests), "request"), counted(int(r.Failures), "failure"), grouped(r.Misroutes))},
-		{"killed", fmt.Sprintf("%s (failover %s), %s; %s stopped for a while",
-			counted(r.LeadersKilled, "leader"), failoversText(lastFew(r.FailoverMillis)), counted(r.OwnersKilled, "owner"),
-			counted(r.OwnersStopped, "owner"))},
+		troubleLine(r),
 		{"losses", fmt.Sprintf("%s told to users%s; %s set again; %s",
 			counted(int(r.Losses), "lost range"), causesText(r.LossesFor), statusesText(r.Republished), silentText(r.SilentLosses))},
 		{"ownership", ownershipText(r)},
 	}), "\n")
+}
+
+// troubleLine is what was done to the processes.
+func troubleLine(r *demo.Report) entry {
+	if r.Rolling {
+		return entry{"restarted", fmt.Sprintf("%s, in %s; a key that moves has no answer for %.0f ms in half of the cases, %.0f ms in 99 %%",
+			counted(r.Restarts, "owner"), counted(r.Rounds, "whole round"), r.Unavailable.Median, r.Unavailable.P99)}
+	}
+	return entry{"killed", fmt.Sprintf("%s (failover %s), %s; %d stopped for a while, %d restarted",
+		counted(r.LeadersKilled, "leader"), failoversText(lastFew(r.FailoverMillis)), counted(r.OwnersKilled, "owner"),
+		r.OwnersStopped, r.Restarts)}
 }
 
 func millisText(d time.Duration) string {

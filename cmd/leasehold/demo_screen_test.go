@@ -22,7 +22,7 @@ func someSnapshot() demo.Snapshot {
 		PerSecond: 998.7, Median: 1200 * time.Microsecond, Slow: 30 * time.Millisecond,
 		Report: demo.Report{
 			Seconds: 12.34, Requests: 12000, Misroutes: 1, Retries: 1, Losses: 14, LossesFor: map[string]uint64{"expired": 2, "restarted": 12},
-			Republished: 1, Checked: 12001, Tenures: 3000, OwnersKilled: 1, OwnersStopped: 1, LeadersKilled: 2, FailoverMillis: []int64{2840, 2400},
+			Republished: 1, Checked: 12001, Tenures: 3000, OwnersKilled: 1, OwnersStopped: 1, Restarts: 3, LeadersKilled: 2, FailoverMillis: []int64{2840, 2400},
 			Availability: 0.95, Eventually: 1, FirstTry: 0.98, MedianMillis: 1.25, P99Millis: 31,
 		},
 		Events: []demo.Event{{Number: 1, At: time.Second, Text: "m1 leads"}, {Number: 2, At: 8 * time.Second, Text: "killed m1, the leader"}},
@@ -40,7 +40,7 @@ managers   ✗ m1  ★ m2  · m3    m2 leads, in term 3
 
 requests   999/s, half within 1.2 ms, 99 % within 30.0 ms
 so far     12,000 requests, 0 failures, 1 refused by a server that was not the owner
-killed     2 leaders (failover 2.8 s, 2.4 s), 1 owner; 1 owner stopped for a while
+killed     2 leaders (failover 2.8 s, 2.4 s), 1 owner; 1 stopped for a while, 3 restarted
 losses     14 lost ranges told to users (2 expired, 12 restarted); 1 status set again; 0 silent
 ownership  0 dual ownerships in 3,000 tenures and 12,001 operations
 
@@ -139,7 +139,7 @@ func TestDemoText(t *testing.T) {
 	const want = `Demo
 requests      12,000 in 12.3 s, 98.00 % at the first try; half within 1.2 ms, 99 % within 31.0 ms of when they were due
 availability  95.00 % succeeded within 1 s, 100.00 % in the end: 0 failures, 1 retry, 1 refused by a server that was not the owner
-killed        2 leaders, 1 owner; 1 owner stopped for longer than its leases last
+killed        2 leaders, 1 owner; 1 owner stopped for longer than its leases last; 3 owners restarted, for which 0 ranges lost
 failover      2.8 s, 2.4 s; 0 leases lost in it
 losses        users were told of 14 lost ranges (2 expired, 12 restarted), and set 1 status again; 0 silent
 ownership     0 dual ownerships in 3,000 tenures and 12,001 operations
@@ -147,6 +147,36 @@ kept          /tmp/x
 `
 	if diff := cmp.Diff(want, plain(demoText(&s.Report))); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func rollingReport() demo.Report {
+	r := someSnapshot().Report
+	r.Losses, r.LossesFor, r.Republished, r.FailoverMillis = 0, nil, 0, nil
+	r.Rolling, r.Restarts, r.Rounds, r.MovedRanges, r.MovedShare = true, 10, 1, 182, 1.94
+	r.Keys, r.ValueSize, r.LookedUp = 1000000, 200, 1000000
+	r.Unavailable = demo.Unavailability{Keys: 500, Times: 972, Median: 12.25, P99: 41, Max: 60.5}
+	return r
+}
+
+func TestDemoRollingText(t *testing.T) {
+	r := rollingReport()
+	const want = `Rolling restart
+requests      12,000 in 12.3 s, 98.00 % at the first try; half within 1.2 ms, 99 % within 31.0 ms of when they were due
+availability  95.00 % succeeded within 1 s, 100.00 % in the end: 0 failures, 1 retry, 1 refused by a server that was not the owner
+restarted     10 owners, in 1 whole round; 182 ranges moved, which makes each key move 1.9 times
+unavailable   a key that moved: half within 12.2 ms, 99 % within 41.0 ms, 60.5 ms at most; seen 972 times on 500 keys
+keys          1,000,000 of 200 bytes; 1,000,000 looked through at the end
+losses        users were told of 0 lost ranges, and set 0 statuses again; 0 silent
+ownership     0 dual ownerships in 3,000 tenures and 12,001 operations
+`
+	if diff := cmp.Diff(want, plain(demoText(&r))); diff != "" {
+		t.Error(diff)
+	}
+	s := someSnapshot()
+	s.Report = r
+	if got := plain(demoScreen(&s, 120, 40, false)); !strings.Contains(got, "restarted  10 owners, in 1 whole round; a key that moves has no answer for 12 ms in half of the cases, 41 ms in 99 %") {
+		t.Error(got)
 	}
 }
 

@@ -31,17 +31,7 @@ func demoCommand(t *testing.T, args ...string) (*exec.Cmd, string) {
 // TestDemo runs a demo from beginning to end.
 func TestDemo(t *testing.T) {
 	cmd, dir := demoCommand(t, "--for", "10s", "--json", "--seed", "1")
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%v\n%s\n%s", err, errs.String(), out.String())
-	}
-	var r demo.Report
-	d := json.NewDecoder(&out)
-	d.DisallowUnknownFields()
-	if err := d.Decode(&r); err != nil {
-		t.Fatal(err)
-	}
+	r := reportOf(t, cmd)
 	switch {
 	case r.DualOwnership != 0 || r.GenerationReversals != 0 || r.StaleAnswers != 0 || r.SilentLosses != 0 || r.LeasesLostInFailover != 0:
 		t.Errorf("not safe: %+v", r)
@@ -56,11 +46,53 @@ func TestDemo(t *testing.T) {
 	case r.Losses == 0 || r.Republished == 0:
 		t.Errorf("an owner died and nobody was told: %+v", r)
 	}
-	if errs.Len() > 0 {
-		t.Errorf("stderr has %s", errs.String())
+	nothingLeft(t, dir)
+	noFiles(t, dir)
+}
+
+// TestDemoRollingRestart restarts all owners once. Nobody loses anything, and
+// every request succeeds.
+func TestDemoRollingRestart(t *testing.T) {
+	const keys, owners = 2000, 3
+	cmd, dir := demoCommand(t, "--rolling-restart", "--rounds", "1", "--owners", strconv.Itoa(owners),
+		"--keys", strconv.Itoa(keys), "--value-size", "200", "--rate", "300", "--json")
+	r := reportOf(t, cmd)
+	switch {
+	case r.DualOwnership != 0 || r.GenerationReversals != 0 || r.StaleAnswers != 0 || r.SilentLosses != 0 || r.Garbled != 0:
+		t.Errorf("not safe: %+v", r)
+	case r.Losses != 0 || r.ByRestart != 0 || r.Republished != 0 || r.LookedUp != keys:
+		t.Errorf("something was lost: %+v", r)
+	case r.Restarts != owners || r.Rounds != 1 || r.OwnersKilled != 0 || r.LeadersKilled != 0:
+		t.Errorf("not everybody was restarted: %+v", r)
+	case r.Requests == 0 || r.Failed != 0 || r.Success != 1 || r.Tenures < keys:
+		t.Errorf("requests went wrong: %+v", r)
+	case r.MovedRanges == 0 || r.MovedShare < 1 || r.Keys != keys || r.ValueSize != 200:
+		t.Errorf("too little has moved: %+v", r)
+	case r.Unavailable.Keys == 0 || r.Unavailable.Times == 0 || r.Unavailable.P99 < r.Unavailable.Median || r.Unavailable.Max < r.Unavailable.P99:
+		t.Errorf("nobody has noticed that keys moved: %+v", r)
 	}
 	nothingLeft(t, dir)
 	noFiles(t, dir)
+}
+
+// reportOf runs a demo that must end well and say nothing but its report.
+func reportOf(t *testing.T, cmd *exec.Cmd) demo.Report {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, errs.String(), out.String())
+	}
+	if errs.Len() > 0 {
+		t.Errorf("stderr has %s", errs.String())
+	}
+	var r demo.Report
+	d := json.NewDecoder(&out)
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 // TestDemoThatIsEnded leaves no process behind, and no file if it had a chance

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/changelog"
+	"github.com/leasehold-dev/leasehold/internal/keyrange"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/table"
@@ -16,7 +17,10 @@ import (
 
 const second = mono.Instant(time.Second)
 
-var ann = &table.Holder{Owner: "ann", Session: leasehold.Session{1}, Addr: "a", Weight: 1}
+var (
+	ann = &table.Holder{Owner: "ann", Session: leasehold.Session{1}, Addr: "a", Weight: 1}
+	bob = &table.Holder{Owner: "bob", Session: leasehold.Session{2}, Addr: "b", Weight: 1}
+)
 
 // A keeper is a table with its log.
 type keeper struct {
@@ -47,6 +51,28 @@ func (k *keeper) grant(n int) []table.Change {
 		changes = append(changes, c)
 	}
 	return changes
+}
+
+// move hands the range of every change so far to someone else, n of them.
+func (k *keeper) move(now mono.Instant, n int) {
+	var changes []table.Change
+	for i := range n {
+		at := leasehold.Key(10 * i)
+		_, e := k.table.At(at)
+		to := ann
+		if e.Holder == ann {
+			to = bob
+		}
+		c := table.Change{
+			LSN: k.table.LSN() + 1, Kind: table.Moved, Generation: k.table.Newest() + 1, Holder: to, From: e.Holder,
+			Range: leasehold.Range{Start: at, Limit: at + 10},
+		}
+		if err := k.table.Apply(&c); err != nil {
+			panic(err)
+		}
+		changes = append(changes, c)
+	}
+	k.log.Append(now, changes)
 }
 
 func (k *keeper) append(now mono.Instant, n int) { k.log.Append(now, k.grant(n)) }
@@ -93,6 +119,21 @@ func TestTellWhoHasNothing(t *testing.T) {
 	k.append(0, 3)
 	if got := k.tell(0, 0); got != "snapshot" {
 		t.Errorf("a lookup that has nothing is told %q", got)
+	}
+}
+
+// Moves are told like all other changes, from whom and to whom.
+func TestTellsMoves(t *testing.T) {
+	k := newKeeper(100, time.Minute)
+	k.move(0, 3)
+	if got := k.tell(0, 11); got != "12 to 13" {
+		t.Errorf("a lookup that has missed two moves is told %q", got)
+	}
+	reply := &protocol.LookupReply{}
+	k.log.Tell(0, &protocol.LookupRequest{Seq: 1, LSN: 12}, k.table, k.table.Clone, reply)
+	want := []table.Change{{LSN: 13, Kind: table.Moved, Range: leasehold.Range{Start: 20, Limit: 30}, Generation: 13, Holder: bob, From: ann}}
+	if diff := cmp.Diff(want, reply.Changes); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -188,6 +229,10 @@ func TestFollowersCatchUp(t *testing.T) {
 		now := mono.Instant(0)
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 4000).Draw(t, "ms")) * time.Millisecond)
+			if rapid.IntRange(0, 3).Draw(t, "move") == 0 {
+				k.move(now, rapid.IntRange(0, 6).Draw(t, "n"))
+				continue
+			}
 			if rapid.Bool().Draw(t, "append") {
 				k.append(now, rapid.IntRange(0, 6).Draw(t, "n"))
 				if k.log.Len() > most {
@@ -204,6 +249,9 @@ func TestFollowersCatchUp(t *testing.T) {
 			}
 			if news == changelog.Snapshot {
 				follower = reply.Snapshot
+			}
+			for r, pair := range keyrange.Diff(follower.Entries(), k.table.Entries()) {
+				t.Fatalf("a follower has %+v at %v, want %+v", pair[0], r, pair[1])
 			}
 			if news == changelog.Ahead || follower.LSN() != k.table.LSN() || follower.Len() != k.table.Len() {
 				t.Fatalf("news %d: a follower is at lsn %d with %d ranges, want %d and %d", news, follower.LSN(), follower.Len(), k.table.LSN(), k.table.Len())

@@ -122,7 +122,7 @@ func (p *presence) replyTo(q *question) (reply, error) {
 	if q.number != 0 {
 		do = setting(q.number, q.text)
 	}
-	s, _, err := p.carryOut(q.key, do)
+	s, _, err := p.carryOut(q.key, do, untimed)
 	switch {
 	case leasehold.KindOf(err) == leasehold.NotOwner:
 		return reply{number: declined}, nil

@@ -26,7 +26,7 @@ func (l *load) fill(ctx context.Context, progress func(done int)) error {
 	return l.everyone(ctx, "filling the servers", progress, func(u *user) question {
 		u.number = 1
 		return question{u.key, u.number, u.text(u.number, l.valueSize)}
-	}, func(u *user, r reply) { u.acked = 1 })
+	}, func(u *user, _ reply) { u.acked = 1 })
 }
 
 // lookThrough asks for the status of every user, and judges each as one that the
@@ -35,6 +35,7 @@ func (l *load) lookThrough(ctx context.Context, progress func(done int)) error {
 	return l.everyone(ctx, "looking all keys through", progress, func(u *user) question {
 		return question{key: u.key}
 	}, func(u *user, r reply) {
+		l.tally.count(func(c *counts) { c.lookedThrough++ })
 		switch u.judge(0, r.number) {
 		case stale:
 			l.tally.count(func(c *counts) { c.stale++ })

@@ -121,9 +121,9 @@ func askEverybody(t *testing.T, addrs []string, n int) int {
 	defer l.client.CloseIdleConnections()
 	accepted := 0
 	for range 3 {
-		for i := range n {
+		for _, u := range newUsers(n) {
 			for _, addr := range addrs {
-				_, err := l.attempt(t.Context(), addr, fmt.Sprintf("user-%d", i), 0)
+				_, err := l.attempt(t.Context(), addr, u, 0)
 				switch {
 				case err == nil:
 					accepted++
@@ -213,7 +213,11 @@ func TestConfigIsValidated(t *testing.T) {
 		{func(c *Config) { c.For = -1 }, "--for -1ns: want at least 10s"},
 		{func(c *Config) { c.Managers = 2 }, "--managers 2: want 3 to 9"},
 		{func(c *Config) { c.Owners = 1 }, "--owners 1: want 2 to 64"},
-		{func(c *Config) { c.Users = 0 }, "--users 0: want 1 to 100000"},
+		{func(c *Config) { c.Users = 0 }, "--users 0: want 1 to 2000000"},
+		{func(c *Config) { c.ValueSize = 0 }, "--value-size 0: want 1 to 2000"},
+		{func(c *Config) { c.Rounds = 1 }, "--rounds 1: it is for --rolling-restart"},
+		{func(c *Config) { c.Rolling, c.Rounds = true, 1 }, ""},
+		{func(c *Config) { c.Rolling, c.Rounds = true, -1 }, "--rounds -1: want 0 to"},
 		{func(c *Config) { c.Rate = 1 << 20 }, "--rate 1048576: want 1 to 100000"},
 		{func(c *Config) { c.Lease = time.Second }, "--lease 1s: want 6s to 1m0s; it must outlast a failover"},
 		{func(c *Config) { c.KillEvery = 0 }, "--kill-every 0s: want at least 1s"},

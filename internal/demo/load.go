@@ -93,9 +93,10 @@ const maxWaiting = 1 << 18
 
 // run lets requests become due at the rate until sending ends, and returns when
 // all have been answered or given up, and it is known what became of answers
-// that had forgotten something. Requests that are under way when the whole ends
-// are dropped and do not count.
-func (l *load) run(sending, whole context.Context) {
+// that had forgotten something. Before that it does what is to be done at the
+// end. Requests that are under way when the whole ends are dropped and do not
+// count.
+func (l *load) run(sending, whole context.Context, last func(context.Context) error) error {
 	hearing, deaf := context.WithCancel(whole)
 	var listener sync.WaitGroup
 	listener.Go(func() { l.hearLosses(hearing) })
@@ -107,8 +108,10 @@ func (l *load) run(sending, whole context.Context) {
 	patient := time.AfterFunc(lastRequests, cancel)
 	defer patient.Stop()
 	l.running.Wait()
+	err := last(whole)
 	for l.gone.open(time.Now()) > 0 && pause(whole, poll) {
 	}
+	return err
 }
 
 // send makes requests until sending ends. One that could not be sent at its beat,

@@ -17,20 +17,34 @@ import (
 // aTable sends all callers to one server, and tells them of the losses that it is
 // given. For one key it has no owner until a time.
 type aTable struct {
-	losses  chan leasehold.Loss
+	losses chan leasehold.Loss
+
+	mu      sync.Mutex
 	unowned leasehold.Key
 	until   time.Time
 }
 
-func (a *aTable) Find(key leasehold.Key) (string, bool) {
-	return "server", key != a.unowned || !time.Now().Before(a.until)
+// takeAway leaves a key without an owner for a while.
+func (a *aTable) takeAway(key leasehold.Key, d time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.unowned, a.until = key, time.Now().Add(d)
+}
+
+func (a *aTable) Find(key leasehold.Key) (string, bool) { return "server", a.away(key) <= 0 }
+
+// away is for how long a key will have no owner.
+func (a *aTable) away(key leasehold.Key) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if key != a.unowned {
+		return 0
+	}
+	return time.Until(a.until)
 }
 
 func (a *aTable) Do(ctx context.Context, key leasehold.Key, f func(context.Context, string) error, _ ...lookup.DoOption) error {
-	if addr, ok := a.Find(key); ok {
-		return f(ctx, addr)
-	}
-	if !pause(ctx, time.Until(a.until)) {
+	if !pause(ctx, a.away(key)) {
 		return ctx.Err()
 	}
 	return f(ctx, "server")
@@ -95,7 +109,9 @@ func runLoad(t *testing.T, cfg Config, a *aTable, happens func(*aServer)) (count
 		pause(t.Context(), 5*time.Second+time.Millisecond)
 		happens(server)
 	})
-	l.run(sending, t.Context())
+	if err := l.run(sending, t.Context(), func(context.Context) error { return nil }); err != nil {
+		t.Error(err)
+	}
 	other.Wait()
 	return l.counts(), l.tally.overall(10 * time.Second)
 }

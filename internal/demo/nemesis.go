@@ -41,13 +41,13 @@ func (n *nemesis) done() deeds {
 	return d
 }
 
-// restartTime is how long the restart of an owner takes, on a slow computer.
-const restartTime = 4 * time.Second
-
-// When the first owner is stopped, and how long after that the first leader and
-// the first owner die, at the latest: a short demo has less time, and one that is
-// too short has no time for the first.
+// When the first owner is restarted and how long that takes, how long after that
+// the first one is stopped, and after that the first leader and the first owner
+// die, at the latest: a short demo has less time, and one that is too short has no
+// time for the first two.
 const (
+	firstRestart    = time.Second
+	restartTime     = 2 * time.Second
 	firstOwnerStops = time.Second
 	firstLeaderDies = 4 * time.Second
 	firstOwnerDies  = 8 * time.Second
@@ -65,8 +65,8 @@ func (n *nemesis) run(ctx context.Context) {
 		return
 	}
 	leaders, owners := n.random(3), n.random(4)
-	if n.mayStop(firstOwnerStops + minFor + restartTime) {
-		if !n.try(ctx, owners, n.restartOwner) {
+	if n.mayStop(firstRestart + restartTime + firstOwnerStops + minFor) {
+		if !pause(ctx, firstRestart) || !n.try(ctx, owners, n.restartOwner) {
 			return
 		}
 	}

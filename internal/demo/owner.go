@@ -32,7 +32,7 @@ const (
 	// drainPatience is how long a server may take to have its statuses moved to
 	// others before it ends, and lastWords for what comes after that.
 	drainPatience = 2 * time.Minute
-	lastWords     = 5 * time.Second
+	lastWords     = time.Second
 )
 
 // maxWatched is how many keys every owner looks at again and again. More would
@@ -68,7 +68,11 @@ func RunOwner(ctx context.Context, cfg OwnerConfig) error {
 	err = errors.Join(err, o.Close(draining))
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()
-	err = errors.Join(err, server.Shutdown(closing))
+	if server.Shutdown(closing) != nil {
+		// Some have connected and ask nothing. It owns nothing that they could ask
+		// for.
+		err = errors.Join(err, server.Close())
+	}
 	stop()
 	running.Wait()
 	return err

@@ -51,7 +51,7 @@ func setting(number uint64, text string) operation {
 
 // operate carries out one operation, and tells the witness.
 func (p *presence) operate(key leasehold.Key, do operation) (status, error) {
-	s, seen, err := p.carryOut(key, do)
+	s, seen, err := p.carryOut(key, do, timed)
 	if seen.generation == 0 {
 		return status{}, err
 	}
@@ -65,15 +65,15 @@ func (p *presence) operate(key leasehold.Key, do operation) (status, error) {
 // carryOut carries out one operation on the status of a key, and returns what
 // the witness should know. The numbers are those of a server's obligations in
 // package leasehold.
-func (p *presence) carryOut(key leasehold.Key, do operation) (status, record, error) {
+func (p *presence) carryOut(key leasehold.Key, do operation, call caller) (status, record, error) {
 	seen := record{key: key, session: p.session}
-	s, lease, err := p.checked(key, do, &seen)
+	s, lease, err := p.checked(key, do, call, &seen)
 	if lease.Generation == 0 {
 		return status{}, seen, err
 	}
 	var held bool
-	if call := timed(func() { held = p.leases.Held(lease) }); held { // 4
-		seen.held = call
+	if when := call(func() { held = p.leases.Held(lease) }); held { // 4
+		seen.held = when
 	}
 	switch {
 	case err != nil:
@@ -87,24 +87,24 @@ func (p *presence) carryOut(key leasehold.Key, do operation) (status, record, er
 
 // checked does what must be done under the lock. The lease is zero if there is
 // none.
-func (p *presence) checked(key leasehold.Key, do operation, seen *record) (status, owner.Lease, error) {
+func (p *presence) checked(key leasehold.Key, do operation, call caller, seen *record) (status, owner.Lease, error) {
 	b := p.statuses.of(key)
 	b.mu.Lock() // 5
 	defer b.mu.Unlock()
 	var lease owner.Lease
 	var ok bool
-	seen.check = timed(func() { lease, ok = p.leases.Check(key) }) // 1
+	seen.check = call(func() { lease, ok = p.leases.Check(key) }) // 1
 	if !ok {
 		return status{}, owner.Lease{}, notOwner(key)
 	}
 	seen.generation = lease.Generation
 	s, known := b.known[key]
-	if s.generation > lease.Generation {
+	if s.generation() > lease.Generation {
 		return status{}, lease, notOwner(key)
 	}
-	discarded := s.generation < lease.Generation
+	discarded := s.generation() < lease.Generation
 	if discarded { // 2
-		s = status{generation: lease.Generation}
+		s = status{stamp: b.stampOf(lease.Generation)}
 	}
 	if changed := do(&s); !changed && !(known && discarded) { // 3
 		return s, lease, nil

@@ -3,7 +3,6 @@ package demo
 import (
 	"context"
 	"encoding/binary"
-	"iter"
 	"slices"
 
 	"github.com/leasehold-dev/leasehold"
@@ -116,7 +115,7 @@ const headSize = 16
 func send(out outgoing, entries []entry) error {
 	var record []byte
 	for _, e := range entries {
-		if e.generation != out.Generation(e.key) {
+		if e.generation() != out.Generation(e.key) {
 			continue
 		}
 		record = binary.LittleEndian.AppendUint64(record[:0], uint64(e.key))
@@ -126,43 +125,4 @@ func send(out outgoing, entries []entry) error {
 		}
 	}
 	return nil
-}
-
-// An incoming is a range whose statuses come: what is used of [owner.Import].
-type incoming interface {
-	Records() iter.Seq2[[]byte, error]
-}
-
-// take sets statuses aside until the lease is here. Of two records of a user the
-// later one counts.
-func (p *presence) take(in incoming) (install func(leasehold.Lease), err error) {
-	aside := make(map[leasehold.Key]status)
-	for record, err := range in.Records() {
-		switch {
-		case err != nil:
-			return nil, err
-		case len(record) < headSize:
-			return nil, leasehold.Errorf("presence", leasehold.Invalid, "", "a record has %d bytes, want at least %d", len(record), headSize)
-		}
-		key := leasehold.Key(binary.LittleEndian.Uint64(record))
-		aside[key] = status{number: binary.LittleEndian.Uint64(record[8:]), text: string(record[headSize:])}
-		if err := p.statuses.room(len(aside)); err != nil {
-			return nil, err
-		}
-	}
-	return func(l leasehold.Lease) {
-		for key, s := range aside {
-			if l.Range.Contains(key) {
-				s.generation = l.Generation
-				p.statuses.install(key, s)
-			}
-		}
-	}, nil
-}
-
-func (s *statuses) install(key leasehold.Key, v status) {
-	b := s.of(key)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s.put(b, key, v)
 }

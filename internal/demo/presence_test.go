@@ -109,8 +109,8 @@ func TestPresenceClears(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.clear([]leasehold.Lease{{Range: leasehold.All, Generation: 1}})
-	if _, has := p.statuses[someKey]; has || len(p.statuses) != 1 {
-		t.Errorf("left are %+v", p.statuses)
+	if _, has := p.statuses.of(someKey).known[someKey]; has || p.statuses.count.Load() != 1 {
+		t.Errorf("%d are left", p.statuses.count.Load())
 	}
 }
 

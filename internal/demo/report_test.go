@@ -32,12 +32,24 @@ func TestReport(t *testing.T) {
 		{"killed for nothing", func(c *counts, _ *deeds, _ *verdict, _ *Report) { c.losses = 0 }, "", "1 owners were killed, and nobody was told of a loss"},
 		{"slow", func(c *counts, _ *deeds, _ *verdict, _ *Report) { c.prompt = 0 }, "", ""},
 		{"interrupted", func(c *counts, d *deeds, _ *verdict, r *Report) { c.requests, d.owners, r.Interrupted = 0, 0, true }, "", ""},
+		{"garbled", func(c *counts, _ *deeds, _ *verdict, _ *Report) { c.garbled = 1 }, "1 answers were not what the user had set", ""},
+		{"lost by a restart", func(c *counts, _ *deeds, _ *verdict, _ *Report) { c.byRestart = 1 }, "", "1 ranges lost their state because owners were restarted"},
+		{"rolling", func(c *counts, d *deeds, _ *verdict, r *Report) {
+			*d, r.Rolling, r.Keys = deeds{restarts: 3}, true, 7
+			c.lookedThrough, c.losses = 7, 0
+		}, "", ""},
+		{"rolling, nobody restarted", func(c *counts, d *deeds, _ *verdict, r *Report) { *d, r.Rolling = deeds{}, true }, "", "no owner was restarted"},
+		{"rolling, not looked through", func(c *counts, d *deeds, _ *verdict, r *Report) {
+			*d, r.Rolling, r.Keys = deeds{restarts: 3}, true, 8
+			c.lookedThrough = 7
+		}, "", "only 7 of 8 keys were looked through"},
 		{"failures, then interrupted", func(c *counts, _ *deeds, _ *verdict, r *Report) { c.failures, r.Interrupted = 1, true }, "", "given up"},
 	} {
 		c, d, v := fine()
 		var r Report
 		test.change(&c, &d, &v, &r)
 		r.fill(c, pace{median: 1500 * time.Microsecond}, d, v)
+		r.fillMoves(1, 0.5, absence{})
 		is := func(got, want string) bool { return (got == "") == (want == "") && strings.Contains(got, want) }
 		if !is(r.Violation(), test.violation) || !is(r.Shortfall(), test.shortfall) {
 			t.Errorf("%s: violation %q, shortfall %q", test.name, r.Violation(), r.Shortfall())

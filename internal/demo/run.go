@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -45,6 +46,7 @@ type demo struct {
 
 	mu     sync.Mutex
 	load   *load     // nil while the cluster starts
+	prober *prober   // nil if nobody keeps asking
 	begin  time.Time // of the load
 	lasted time.Duration
 }
@@ -71,21 +73,61 @@ func (d *demo) perform(ctx context.Context) error {
 	if err := c.start(ctx); err != nil {
 		return err
 	}
-	l, err := openLoad(ctx, &c.cfg, c.addrs)
+	l, err := openLoad(ctx, c)
 	if err != nil {
 		return fmt.Errorf("%w; %s", err, tail(c.managers[0].launch.log))
 	}
 	defer l.close()
+	var p *prober
+	if c.cfg.Rolling {
+		c.journal.add("every key has an owner; %d users set a status of %d bytes each", c.cfg.Users, c.cfg.ValueSize)
+		if err := l.fill(ctx, d.progress("statuses are set")); err != nil {
+			return err
+		}
+		p = newProber(l)
+	}
 	c.journal.add("every key has an owner; %d users begin to call", c.cfg.Users)
-	d.beginLoad(l)
+	d.beginLoad(l, p)
+	return d.trouble(ctx, l, p)
+}
+
+// trouble lets callers call until the nemesis is done.
+func (d *demo) trouble(ctx context.Context, l *load, p *prober) error {
 	loading, stopLoad := context.WithCancel(ctx)
+	defer stopLoad()
 	var callers sync.WaitGroup
-	callers.Go(func() { l.run(loading, ctx) })
-	err = d.strike(ctx)
+	var last error
+	callers.Go(func() { last = l.run(loading, ctx, d.inspect) })
+	callers.Go(func() { d.cluster.moved.follow(loading, d.cluster.admin) })
+	if p != nil {
+		callers.Go(func() { p.run(loading, ctx) })
+	}
+	err := d.strike(ctx)
+	d.endLoad()
 	stopLoad()
 	callers.Wait()
-	d.endLoad()
-	return err
+	return errors.Join(err, last)
+}
+
+// inspect looks all keys through, if none can have lost its status.
+func (d *demo) inspect(ctx context.Context) error {
+	if !d.cluster.cfg.Rolling {
+		return nil
+	}
+	d.cluster.journal.add("looking all keys through")
+	return d.load.lookThrough(ctx, d.progress("keys have been looked through"))
+}
+
+// progress returns what tells people, now and then, how far something is.
+func (d *demo) progress(what string) func(done int) {
+	var told atomic.Int64
+	all := d.cluster.cfg.Users
+	return func(done int) {
+		tenth := int64(10 * done / all)
+		if before := told.Load(); tenth > before && told.CompareAndSwap(before, tenth) {
+			d.cluster.journal.add("%d of %d %s", done, all, what)
+		}
+	}
 }
 
 // strike lets the nemesis work until it is done and the time is over, or
@@ -99,7 +141,7 @@ func (d *demo) strike(ctx context.Context) error {
 		defer close(done)
 		var both sync.WaitGroup
 		both.Go(func() { d.nemesis.run(ctx) })
-		if c.cfg.For > 0 {
+		if c.cfg.For > 0 && c.cfg.Rounds == 0 {
 			both.Go(func() { pause(ctx, c.cfg.For) })
 		}
 		both.Wait()
@@ -114,10 +156,10 @@ func (d *demo) strike(ctx context.Context) error {
 	return err
 }
 
-func (d *demo) beginLoad(l *load) {
+func (d *demo) beginLoad(l *load, p *prober) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.load, d.begin = l, time.Now()
+	d.load, d.prober, d.begin = l, p, time.Now()
 }
 
 func (d *demo) endLoad() {
@@ -144,11 +186,18 @@ func (d *demo) report() Report {
 	var r Report
 	var c counts
 	var p pace
+	var a absence
+	if d.prober != nil {
+		a = d.prober.absence()
+	}
 	if d.load != nil {
 		c, p = d.load.counts(), d.load.tally.overall(d.elapsed())
 	}
 	r.Seconds = d.elapsed().Seconds()
+	r.Keys, r.ValueSize, r.Rolling = d.cluster.cfg.Users, d.cluster.cfg.ValueSize, d.cluster.cfg.Rolling
 	r.fill(c, p, d.nemesis.done(), d.cluster.oracle.judge())
+	ranges, share := d.cluster.moved.so()
+	r.fillMoves(ranges, share, a)
 	return r
 }
 

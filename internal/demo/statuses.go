@@ -11,9 +11,21 @@ import (
 // A status is what is known about a user. The number rises with each status
 // that the user sets: a request that was delayed does not undo a later one.
 type status struct {
-	generation leasehold.Generation // of the lease under which it was stored
-	number     uint64               // 0 if nothing is known
-	text       string
+	stamp  *stamp // of the lease under which it was stored
+	number uint64 // 0 if nothing is known
+	text   string
+}
+
+// A stamp is the generation of a lease. Statuses share it, so that a hundred
+// thousand that have been set aside are stamped at once.
+type stamp struct{ generation leasehold.Generation }
+
+// generation is 0 of what was never stored.
+func (s *status) generation() leasehold.Generation {
+	if s.stamp == nil {
+		return 0
+	}
+	return s.stamp.generation
 }
 
 // statuses are what a server knows, in buckets of neighbouring keys. Each has a
@@ -36,14 +48,31 @@ type bucket struct {
 	mu     sync.Mutex
 	known  map[leasehold.Key]status // nil if nothing is
 	copies []*copied                // of ranges that reach into the bucket
+	stamp  *stamp                   // the last that was used
 }
 
-func (s *statuses) of(key leasehold.Key) *bucket { return &s.buckets[key>>(64-bucketBits)] }
+// stampOf returns a stamp with a generation. The bucket is locked.
+func (b *bucket) stampOf(g leasehold.Generation) *stamp {
+	if b.stamp == nil || b.stamp.generation != g {
+		b.stamp = &stamp{g}
+	}
+	return b.stamp
+}
+
+// numberOf returns the number of the bucket that a key is in.
+func numberOf(key leasehold.Key) int { return int(key >> (64 - bucketBits)) }
+
+// keysOf returns the keys of a bucket.
+func keysOf(number int) leasehold.Range {
+	return leasehold.Range{Start: leasehold.Key(number) << (64 - bucketBits), Limit: leasehold.Key(number+1) << (64 - bucketBits)}
+}
+
+func (s *statuses) of(key leasehold.Key) *bucket { return &s.buckets[numberOf(key)] }
 
 // within returns the buckets that a range reaches into.
 func (s *statuses) within(r leasehold.Range) iter.Seq[*bucket] {
 	return func(yield func(*bucket) bool) {
-		for i := r.Start >> (64 - bucketBits); i <= r.Last()>>(64-bucketBits); i++ {
+		for i := numberOf(r.Start); i <= numberOf(r.Last()); i++ {
 			if !yield(&s.buckets[i]) {
 				return
 			}
@@ -78,7 +107,7 @@ func (s *statuses) clear(l leasehold.Lease) {
 		b.mu.Lock()
 		before := len(b.known)
 		for key, v := range b.known {
-			if l.Range.Contains(key) && v.generation <= l.Generation {
+			if l.Range.Contains(key) && v.generation() <= l.Generation {
 				delete(b.known, key)
 			}
 		}

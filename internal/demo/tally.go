@@ -12,20 +12,21 @@ import (
 
 // counts is what callers experienced.
 type counts struct {
-	requests    uint64 // that have ended
-	failures    uint64 // that did not succeed in the end
-	prompt      uint64 // that succeeded within promptly of when they were due
-	firstTry    uint64 // that succeeded at the first attempt, made when they were due
-	retries     uint64 // attempts after the first
-	misroutes   uint64 // attempts refused because the server did not own the key
-	stale       uint64 // answers from before what was acknowledged
-	garbled     uint64 // answers with another text than the user had set
-	silent      uint64 // answers that had forgotten it, and nobody was told of a loss
-	losses      uint64 // that callers were notified of
-	byRestart   uint64 // of these, for which a restart is to blame
-	byCause     map[leasehold.Cause]uint64
-	republished uint64        // statuses set again because of a loss
-	unowned     time.Duration // that users tried for, who did not find the owner of their key at once, all together
+	requests      uint64 // that have ended
+	failures      uint64 // that did not succeed in the end
+	prompt        uint64 // that succeeded within promptly of when they were due
+	firstTry      uint64 // that succeeded at the first attempt, made when they were due
+	retries       uint64 // attempts after the first
+	misroutes     uint64 // attempts refused because the server did not own the key
+	stale         uint64 // answers from before what was acknowledged
+	garbled       uint64 // answers with another text than the user had set
+	silent        uint64 // answers that had forgotten it, and nobody was told of a loss
+	losses        uint64 // that callers were notified of
+	byRestart     uint64 // of these, for which a restart is to blame
+	byCause       map[leasehold.Cause]uint64
+	lookedThrough int           // keys, when all was over
+	republished   uint64        // statuses set again because of a loss
+	unowned       time.Duration // that users tried for, who did not find the owner of their key at once, all together
 }
 
 // promptly is how soon a request must succeed to count as served when it was due.

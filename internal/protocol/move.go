@@ -80,6 +80,9 @@ type MoveReport struct {
 	Range  leasehold.Range
 	To     *table.Holder
 	State  MoveState
+	// Newest is the highest generation of the leases that it began with: what the
+	// source may have got since is not meant.
+	Newest leasehold.Generation
 
 	Records, Bytes uint64 // sent so far
 }
@@ -112,6 +115,13 @@ func validateMoves(r *LeaseRequest) error {
 		m := &r.Moves[i]
 		if m.Ticket.IsZero() || !m.Range.Valid() || m.To == nil || ValidateHolder(m.To) != nil || m.State < MoveCopying || m.State > MoveFailed {
 			return bad("move %d of %v in state %d makes no sense", i, m.Range, m.State)
+		}
+	}
+	for i := range r.Moves {
+		for j := range i {
+			if a, b := &r.Moves[i], &r.Moves[j]; a.State == MoveDone && b.State == MoveDone && a.Range.Overlaps(b.Range) {
+				return bad("it has let go of %v and of %v, which overlap", b.Range, a.Range)
+			}
 		}
 	}
 	for i := range r.Imports {

@@ -46,10 +46,11 @@ func (o *ownerHost) write(op *operation) {
 		found = record{}
 	}
 	o.world.oracle.read(o, op.key, found.version)
+	o.world.oracle.risen(o, op.key, found)
 	t := o.world.oracle.truth(o.space)
 	t.version++
 	op.version = t.version
-	o.state[op.key] = record{op.version, op.lease.Generation}
+	o.state[op.key] = record{op.version, op.lease.Generation, len(t.history)}
 }
 
 func (o *ownerHost) finishOperation(op *operation) {

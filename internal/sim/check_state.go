@@ -1,7 +1,10 @@
 package sim
 
 import (
+	"slices"
+
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/table"
 )
 
@@ -15,13 +18,20 @@ type written struct {
 // confirmed is an owner having said that it has all the state of a range.
 type confirmed struct {
 	session leasehold.Session
+	ticket  protocol.Ticket
 	r       leasehold.Range
 }
 
 // confirms is a target of a move letting the source know.
-func (o *oracle) confirms(h *ownerHost, r leasehold.Range) {
+func (o *oracle) confirms(h *ownerHost, ticket protocol.Ticket, r leasehold.Range) {
 	t := o.truth(h.space)
-	t.confirmed = append(t.confirmed, confirmed{h.holder.Session, r})
+	t.confirmed = append(t.confirmed, confirmed{h.holder.Session, ticket, r})
+}
+
+// resumes is a source serving a range again: what the target has is old.
+func (o *oracle) resumes(h *ownerHost, ticket protocol.Ticket) {
+	t := o.truth(h.space)
+	t.confirmed = slices.DeleteFunc(t.confirmed, func(c confirmed) bool { return c.ticket == ticket })
 }
 
 // checkMoved is I7 at the store: what is recorded as moved has been confirmed by
@@ -67,6 +77,20 @@ func (o *oracle) read(h *ownerHost, key leasehold.Key, found uint64) {
 		}
 	}
 	o.violated(I7Moved, "%s has version %d of key %v, version %d was acknowledged, and no loss was recorded", h.label, found, key, known.version)
+}
+
+// risen is the other side of it: what was written before a recorded loss is never
+// served after it.
+func (o *oracle) risen(h *ownerHost, key leasehold.Key, found record) {
+	if found.version == 0 || o.world.nemesis.beyond {
+		return
+	}
+	for _, c := range o.truth(h.space).history[found.at:] {
+		if c.Kind == table.Vacated && c.Range.Contains(key) {
+			o.violated(I7Moved, "%s serves version %d of key %v, which was lost at lsn %d", h.label, found.version, key, c.LSN)
+			return
+		}
+	}
 }
 
 // acknowledged is a caller learning that its write has happened.

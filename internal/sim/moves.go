@@ -14,6 +14,7 @@ import (
 type record struct {
 	version    uint64
 	generation leasehold.Generation
+	at         int // how many changes of the table there were when it was written
 }
 
 // outgoing is a move at its source, incoming one at its target.
@@ -101,7 +102,7 @@ func (o *ownerHost) carry(a owner.Action) {
 		o.incoming[a.Ticket] = &incoming{Arrival: a.Arrival}
 	case owner.Confirm:
 		in := o.incoming[a.Ticket]
-		w.oracle.confirms(o, in.Range)
+		w.oracle.confirms(o, a.Ticket, in.Range)
 		o.answerMove(in, true)
 	case owner.Discard:
 		if in := o.incoming[a.Ticket]; in != nil {
@@ -124,7 +125,7 @@ func (o *ownerHost) sendRest(t protocol.Ticket) {
 	out := o.outgoing[t]
 	records := make(map[leasehold.Key]record)
 	for key, r := range o.state {
-		if out.Range.Contains(key) {
+		if out.Range.Contains(key) && keeps(o.view, key, r.generation) { // what is older is from an earlier tenure
 			records[key] = r
 		}
 	}
@@ -142,7 +143,8 @@ func (o *ownerHost) answerMove(in *incoming, confirmed bool) {
 
 // handleMove is something happening to a move.
 func (o *ownerHost) handleMove(what any) {
-	now := o.clock.at(o.world.now)
+	w := o.world
+	now := o.clock.at(w.now)
 	step := func(e owner.Event) { o.do(o.machine.Step(now, e)) }
 	switch what := what.(type) {
 	case copied:
@@ -155,6 +157,7 @@ func (o *ownerHost) handleMove(what any) {
 		}
 	case impatient:
 		if what.epoch == o.epoch && o.outgoing[what.ticket] != nil {
+			w.oracle.resumes(o, what.ticket)
 			step(owner.GaveUp{Ticket: what.ticket})
 		}
 	case rest:
@@ -181,7 +184,7 @@ func (o *ownerHost) handleMove(what any) {
 		}
 		if !what.failed {
 			for key, r := range what.records {
-				o.state[key] = record{r.version, max(what.lease.Generation, o.state[key].generation)}
+				o.state[key] = record{r.version, max(what.lease.Generation, o.state[key].generation), r.at}
 			}
 		}
 		step(owner.Installed{Ticket: what.ticket, Failed: what.failed})

@@ -36,6 +36,11 @@ func (m *model) apply(c *table.Change, i, j int, newest leasehold.Generation) bo
 				return false
 			}
 			next = table.Entry{Generation: c.Generation, Holder: c.Holder, Lost: max(next.Lost, e.Lost)}
+		case table.Moved:
+			if e.Holder != c.From || c.Generation <= newest {
+				return false
+			}
+			next = table.Entry{Generation: c.Generation, Holder: c.Holder, Lost: max(next.Lost, e.Lost)}
 		case table.Vacated:
 			if e.Generation != c.Generation {
 				return false
@@ -78,14 +83,19 @@ func TestTableAgainstModel(t *testing.T) {
 			j := rapid.IntRange(i+1, cells).Draw(t, "to")
 			c := table.Change{LSN: tab.LSN() + 1, Kind: table.Granted, Range: cellRange(i, j), Holder: rapid.SampledFrom([]*table.Holder{ann, bob}).Draw(t, "holder")}
 			c.Generation = newest + leasehold.Generation(rapid.IntRange(0, 2).Draw(t, "newer"))
-			if rapid.Bool().Draw(t, "vacate") {
+			switch rapid.SampledFrom([]table.Kind{table.Granted, table.Vacated, table.Moved}).Draw(t, "kind") {
+			case table.Granted:
+			case table.Vacated:
 				c.Kind, c.Generation = table.Vacated, m[i].Generation
+			case table.Moved:
+				c.Kind, c.From = table.Moved, rapid.SampledFrom([]*table.Holder{ann, bob, m[i].Holder}).Draw(t, "from whom")
 			}
-			possible := c.Generation != 0 && m.apply(&c, i, j, newest)
+			complete := c.Generation != 0 && (c.Kind == table.Moved) == (c.From != nil)
+			possible := complete && m.apply(&c, i, j, newest)
 			if err := tab.Apply(&c); (err == nil) != possible {
 				t.Fatalf("%v: %v, want it to be possible: %t", c.String(), err, possible)
 			}
-			if possible && c.Kind == table.Granted {
+			if possible && c.Kind != table.Vacated {
 				newest = c.Generation
 			}
 			if diff := cmp.Diff(m.rows(), rows(tab)); diff != "" {
@@ -106,7 +116,8 @@ func TestTableAgainstModel(t *testing.T) {
 }
 
 // TestLostCoversWhatWasMissed: whoever skips from one table to a later one
-// finds by Lost every range that was vacated in between, and none if none was.
+// finds by Lost every range that was vacated in between, and none if none was,
+// however often ranges have moved.
 func TestLostCoversWhatWasMissed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tab, old := table.New(), table.New()
@@ -118,6 +129,9 @@ func TestLostCoversWhatWasMissed(t *testing.T) {
 			c := grant(tab.LSN()+1, cellRange(i, j), tab.Newest()+1, ann)
 			if !e.Vacant() {
 				c = vacate(tab.LSN()+1, cellRange(i, j), e.Generation, e.Holder)
+				if rapid.Bool().Draw(t, "moves") {
+					c = move(tab.LSN()+1, cellRange(i, j), tab.Newest()+1, e.Holder, bob)
+				}
 			}
 			if tab.Apply(&c) != nil {
 				continue

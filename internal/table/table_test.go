@@ -28,6 +28,10 @@ func vacate(lsn leasehold.LSN, r leasehold.Range, g leasehold.Generation, from *
 	return table.Change{LSN: lsn, Kind: table.Vacated, Range: r, Generation: g, Holder: from, Cause: leasehold.CauseExpired}
 }
 
+func move(lsn leasehold.LSN, r leasehold.Range, g leasehold.Generation, from, to *table.Holder) table.Change {
+	return table.Change{LSN: lsn, Kind: table.Moved, Range: r, Generation: g, Holder: to, From: from}
+}
+
 // A row is an entry of a table, with its range, as a test writes it.
 type row struct {
 	Range leasehold.Range
@@ -151,6 +155,26 @@ func TestApplyRefuses(t *testing.T) {
 			`apply change "lsn 4: 000000000000000a-end@5 leaves ann/a1000000 (expired)": 000000000000000a-0000000000000014 is at generation 5`,
 		},
 		{
+			"to move what another holds", move(4, span(10, 20), 8, bob, ann),
+			`apply change "lsn 4: 000000000000000a-0000000000000014@8 moves from bob/b2000000 to ann/a1000000": 000000000000000a-0000000000000014 is held by ann/a1000000 at generation 5`,
+		},
+		{
+			"to move what nobody holds", move(4, span(10, 21), 8, ann, bob),
+			`apply change "lsn 4: 000000000000000a-0000000000000015@8 moves from ann/a1000000 to bob/b2000000": 0000000000000014-0000000000000015 is held by <nil> at generation 0`,
+		},
+		{
+			"to move under the same generation", move(4, span(10, 20), 5, ann, bob),
+			`apply change "lsn 4: 000000000000000a-0000000000000014@5 moves from ann/a1000000 to bob/b2000000": generation 5 is not newer than 7`,
+		},
+		{
+			"to move from nobody", move(4, span(0, 5), 8, nil, bob),
+			`apply change "lsn 4: 0000000000000000-0000000000000005@8 moves from <nil> to bob/b2000000": only what is moved comes from someone`,
+		},
+		{
+			"a grant that comes from someone", table.Change{LSN: 4, Kind: table.Granted, Range: span(0, 5), Generation: 8, Holder: bob, From: ann},
+			`apply change "lsn 4: 0000000000000000-0000000000000005@8 goes to bob/b2000000": only what is moved comes from someone`,
+		},
+		{
 			"what it does not know",
 			table.Change{LSN: 4, Kind: 9, Range: span(0, 5), Generation: 8, Holder: ann},
 			`apply change "lsn 4: 0000000000000000-0000000000000005@8 goes to ann/a1000000": unknown kind 9`,
@@ -216,6 +240,24 @@ func TestApplySplitsAndMerges(t *testing.T) {
 			[]row{{Range: span(0, 10), Lost: 2}, {Range: span(10, 0), Lost: 3}},
 		},
 		{
+			"what moves away leaves the rest as it was",
+			[]table.Change{grant(1, leasehold.All, 1, ann), move(2, span(10, 20), 2, ann, bob)},
+			[]row{{span(0, 10), 1, "ann", 0}, {span(10, 20), 2, "bob", 0}, {span(20, 0), 1, "ann", 0}},
+		},
+		{
+			"leases that move together are one, and have lost what each has lost",
+			[]table.Change{
+				grant(1, span(0, 10), 1, ann), grant(2, span(10, 20), 2, ann), vacate(3, span(0, 5), 1, ann),
+				grant(4, span(0, 5), 3, ann), move(5, span(0, 20), 4, ann, bob),
+			},
+			[]row{{span(0, 20), 4, "bob", 3}, {Range: span(20, 0)}},
+		},
+		{
+			"leases that move to their own holder are one",
+			[]table.Change{grant(1, span(0, 10), 1, ann), grant(2, span(10, 0), 2, ann), move(3, leasehold.All, 3, ann, ann)},
+			[]row{{leasehold.All, 3, "ann", 0}},
+		},
+		{
 			"the ends of the key space",
 			[]table.Change{grant(1, span(math.MaxUint64, 0), 1, ann), grant(2, span(0, 1), 2, ann)},
 			[]row{{span(0, 1), 2, "ann", 0}, {Range: span(1, math.MaxUint64)}, {span(math.MaxUint64, 0), 1, "ann", 0}},
@@ -255,6 +297,10 @@ func TestChangeLoss(t *testing.T) {
 	}
 	if loss, ok := g.Loss(); ok {
 		t.Errorf("a grant lost %v", loss)
+	}
+	m := move(4, span(1, 2), 3, ann, bob)
+	if loss, ok := m.Loss(); ok {
+		t.Errorf("a move lost %v", loss)
 	}
 }
 
@@ -350,4 +396,17 @@ func TestRestoreRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Who holds a range is told by the session: what is read from a store or a wire
+// has holders of its own.
+func TestMoveKnowsTheSession(t *testing.T) {
+	same, restarted := *ann, *ann
+	restarted.Session = leasehold.Session{0xa2}
+	tab := held(t)
+	c := move(4, span(10, 20), 8, &restarted, bob)
+	if err := tab.Apply(&c); err == nil {
+		t.Error("it moves from another session with the same name")
+	}
+	apply(t, tab, move(4, span(10, 20), 8, &same, bob))
 }

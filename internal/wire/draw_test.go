@@ -128,12 +128,14 @@ func (d drawer) loads() *partition.Loads {
 
 func (d drawer) moves() []protocol.MoveReport {
 	var out []protocol.MoveReport
+	last := uint8(protocol.MoveFailed)
 	for range rapid.IntRange(0, 3).Draw(d.T, "moves") {
 		out = append(out, protocol.MoveReport{
 			Ticket: d.ticket(), Range: d.keyRange(), To: d.holder(),
-			State:   protocol.MoveState(rapid.Uint8Range(uint8(protocol.MoveCopying), uint8(protocol.MoveFailed)).Draw(d.T, "state")),
-			Records: d.number("records"), Bytes: d.number("bytes"),
+			State:   protocol.MoveState(rapid.Uint8Range(uint8(protocol.MoveCopying), last).Draw(d.T, "state")),
+			Records: d.number("records"), Bytes: d.number("bytes"), Newest: leasehold.Generation(d.number("newest")),
 		})
+		last = uint8(protocol.MoveStopped) // those that are done must not overlap
 	}
 	return out
 }

@@ -62,6 +62,7 @@ func fromMoveReports(moves []protocol.MoveReport) []*leaseholdv1.MoveReport {
 			Limit:   uint64(m.Range.Limit),
 			To:      FromHolder(m.To),
 			State:   leaseholdv1.MoveState(m.State),
+			Newest:  uint64(m.Newest),
 			Records: m.Records,
 			Bytes:   m.Bytes,
 		})
@@ -93,6 +94,7 @@ func toMoveReport(m *leaseholdv1.MoveReport) (protocol.MoveReport, error) {
 		Range:   toRange(m.GetStart(), m.GetLimit()),
 		To:      to,
 		State:   protocol.MoveState(m.GetState()),
+		Newest:  leasehold.Generation(m.GetNewest()),
 		Records: m.GetRecords(),
 		Bytes:   m.GetBytes(),
 	}, nil

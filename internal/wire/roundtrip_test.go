@@ -69,6 +69,7 @@ func TestLeaseRequestRoundTrip(t *testing.T) {
 		want.Parting, want.Draining = d.bool("parting"), d.bool("draining")
 		if d.bool("gone?") {
 			want.Gone = d.session()
+			want.Gone[1] = want.Holder.Session[1] ^ 1 // somebody else
 		}
 		got, err := wire.ToLeaseRequest(through(t, wire.FromLeaseRequest(want)), limits)
 		sameAfter(r, want, got, err)

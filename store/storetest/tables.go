@@ -41,6 +41,15 @@ func (p *pen) batch(changes ...func(*table.Change)) *storage.Batch {
 	return b
 }
 
+// pass moves a cell from its holder to another.
+func (p *pen) pass(cell, cells int, to *table.Holder) func(*table.Change) {
+	return func(c *table.Change) {
+		c.Range = cellRange(cell, cells)
+		_, e := p.table.At(c.Range.Start)
+		c.Kind, c.Holder, c.From = table.Moved, to, e.Holder
+	}
+}
+
 // toggle grants the range of a cell if it is vacant, and vacates it if not.
 func (p *pen) toggle(cell, cells int, to *table.Holder) func(*table.Change) {
 	return func(c *table.Change) {
@@ -52,14 +61,22 @@ func (p *pen) toggle(cell, cells int, to *table.Holder) func(*table.Change) {
 	}
 }
 
-// next is a batch of n changes, in cells that follow one another.
+// next is a batch of n changes, in cells that follow one another. Every third
+// cell moves from owner to owner; the others are granted and vacated in turn.
 func (p *pen) next(n int) *storage.Batch {
 	p.t.Helper()
 	const cells = 64
 	var changes []func(*table.Change)
 	for i := range n {
-		at := (int(p.table.LSN()) + i) % cells
-		changes = append(changes, p.toggle(at, cells, holder(at%5)))
+		lsn := int(p.table.LSN()) + i
+		at := lsn % cells
+		changes = append(changes, func(c *table.Change) {
+			if _, e := p.table.At(cellRange(at, cells).Start); at%3 == 0 && !e.Vacant() {
+				p.pass(at, cells, holder((lsn/cells+at)%5))(c)
+				return
+			}
+			p.toggle(at, cells, holder(at%5))(c)
+		})
 	}
 	return p.batch(changes...)
 }

@@ -271,7 +271,7 @@ func (l *fuzzedLookup) sent(r *protocol.LookupRequest) {
 }
 
 // change makes history: something vacant is granted, or something held is
-// vacated in part.
+// vacated or moved, in part.
 func (l *fuzzedLookup) change() {
 	now := l.truth[len(l.truth)-1]
 	r, e := now.At(leasehold.Key(l.tape.byte()) << 56)
@@ -284,6 +284,8 @@ func (l *fuzzedLookup) change() {
 	c := table.Change{LSN: now.LSN() + 1, Kind: table.Vacated, Range: r, Generation: e.Generation, Holder: e.Holder, Cause: leasehold.CauseExpired}
 	if e.Vacant() {
 		c = table.Change{LSN: now.LSN() + 1, Kind: table.Granted, Range: r, Generation: now.Newest() + 1, Holder: fuzzHolder(l.tape.below(4))}
+	} else if l.tape.below(3) == 0 {
+		c = table.Change{LSN: now.LSN() + 1, Kind: table.Moved, Range: r, Generation: now.Newest() + 1, Holder: fuzzHolder(l.tape.below(4)), From: e.Holder}
 	}
 	next := now.Clone()
 	if err := next.Apply(&c); err != nil {

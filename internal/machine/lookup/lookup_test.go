@@ -33,6 +33,9 @@ var story = []table.Change{
 	{LSN: 4, Kind: table.Granted, Range: leasehold.Range{Limit: 50}, Generation: 3, Holder: fuzzHolder(1)},
 	{LSN: 5, Kind: table.Vacated, Range: leasehold.Range{Start: 100}, Generation: 2, Holder: fuzzHolder(1), Cause: leasehold.CauseExpired},
 	{LSN: 6, Kind: table.Granted, Range: leasehold.Range{Start: 100}, Generation: 4, Holder: fuzzHolder(2)},
+	{LSN: 7, Kind: table.Moved, Range: leasehold.Range{Limit: 50}, Generation: 5, Holder: fuzzHolder(2), From: fuzzHolder(1)},
+	{LSN: 8, Kind: table.Moved, Range: leasehold.Range{Start: 100, Limit: 200}, Generation: 6, Holder: fuzzHolder(0), From: fuzzHolder(2)},
+	{LSN: 9, Kind: table.Vacated, Range: leasehold.Range{Start: 100, Limit: 200}, Generation: 6, Holder: fuzzHolder(0), Cause: leasehold.CauseExpired},
 }
 
 // after returns the table once the first n changes have happened.
@@ -266,6 +269,16 @@ func TestCallerFollows(t *testing.T) {
 			4,
 		},
 		{
+			"moves, which lose nothing", 6, func(c *caller) *protocol.LookupReply { return unasked(c.changes(6, 8)) },
+			[]string{"publish 8"},
+			8,
+		},
+		{
+			"a move, and then a loss where it went", 7, func(c *caller) *protocol.LookupReply { return unasked(c.changes(7, 9)) },
+			[]string{"publish 9", `losses: "a" 100-200@6 expired 9`},
+			9,
+		},
+		{
 			"an overlap", 4, func(c *caller) *protocol.LookupReply { return unasked(c.changes(2, 6)) },
 			[]string{"overlap", "publish 6", `losses: "b" 100-0@2 expired 5`},
 			6,
@@ -353,6 +366,9 @@ func TestCallerSnapshots(t *testing.T) {
 		{"much newer", 2, 6, []string{"snapshot", "publish 6", `losses: "a" 0-50@1 unknown 3 "b" 100-0@2 unknown 5`}, 6},
 		{"newer and nothing lost", 3, 4, []string{"snapshot", "publish 4"}, 4},
 		{"newer, and what was lost was vacant before", 5, 6, []string{"snapshot", "publish 6"}, 6},
+		{"newer, and ranges have moved", 6, 8, []string{"snapshot", "publish 8"}, 8},
+		{"newer, and what was lost has moved", 4, 8, []string{"snapshot", "publish 8", `losses: "b" 100-200@2 unknown 5 "b" 200-0@2 unknown 5`}, 8},
+		{"newer, and what has moved is lost", 7, 9, []string{"snapshot", "publish 9", `losses: "c" 100-200@4 unknown 9`}, 9},
 		{"the same", 4, 4, []string{"old snapshot"}, 4},
 		{"older", 4, 3, []string{"old snapshot"}, 4},
 	} {

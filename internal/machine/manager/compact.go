@@ -75,6 +75,10 @@ func (m *Machine) compact(now mono.Instant) {
 			complete = false // it may have something later
 		}
 	}
+	if !complete {
+		m.mendAt = now.Add(m.cfg.Timing.Renew) // whoever was left out will not be heard at once
+		m.wakeAt(m.mendAt)
+	}
 	slices.SortStableFunc(all, func(a, b stretch) int { return cmp.Compare(b.gain(), a.gain()) })
 	if complete && (len(all) == 0 || all[0].gain() <= 0) {
 		m.compacted = m.table.LSN()

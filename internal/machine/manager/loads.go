@@ -59,16 +59,22 @@ func (m *Machine) amend() {
 // requests a second are mostly chance, and no server feels them.
 const quiet = 50
 
+// mostCells bounds how finely the load of all owners together is known: the
+// policy is asked while the leader can do nothing else.
+const mostCells = 1 << 16
+
 // loads puts together what the owners have said, as far as they still hold the
 // keys.
 func (m *Machine) loads() partition.Loads {
+	lists := make([][]partition.Cell, 0, len(m.seats))
 	var all partition.Loads
 	for _, s := range m.seats {
 		if p := s.incumbent; p.loads != nil {
-			all.Cells = p.appendCells(all.Cells)
+			lists = append(lists, p.cells(max(16, mostCells/len(m.seats))))
 			all.Hot = p.appendHot(all.Hot)
 		}
 	}
+	all.Cells = merged(lists)
 	var sum float64
 	for _, c := range all.Cells {
 		sum += c.Rate
@@ -76,28 +82,69 @@ func (m *Machine) loads() partition.Loads {
 	if sum < quiet*float64(len(m.seats)) {
 		return partition.Loads{}
 	}
-	slices.SortFunc(all.Cells, func(a, b partition.Cell) int { return cmp.Compare(a.Range.Start, b.Range.Start) })
 	slices.SortFunc(all.Hot, func(a, b partition.HotKey) int { return cmp.Compare(a.Key, b.Key) })
 	return all
 }
 
-// appendCells appends the peer's cells. What it no longer holds of one takes its
-// share of the load with it.
-func (p *peer) appendCells(to []partition.Cell) []partition.Cell {
-	leases := p.leases
+// merged returns sorted cells as one sorted list, by joining lists in pairs.
+func merged(lists [][]partition.Cell) []partition.Cell {
+	for len(lists) > 1 {
+		half := lists[:0]
+		for i := 0; i < len(lists); i += 2 {
+			if i+1 == len(lists) {
+				half = append(half, lists[i])
+				break
+			}
+			half = append(half, mergeTwo(lists[i], lists[i+1]))
+		}
+		lists = half
+	}
+	if len(lists) == 0 {
+		return nil
+	}
+	return lists[0]
+}
+
+func mergeTwo(a, b []partition.Cell) []partition.Cell {
+	out := make([]partition.Cell, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		if a[0].Range.Start <= b[0].Range.Start {
+			out, a = append(out, a[0]), a[1:]
+		} else {
+			out, b = append(out, b[0]), b[1:]
+		}
+	}
+	return append(append(out, a...), b...)
+}
+
+// cells returns the peer's cells as far as it still holds them, about as many as
+// it may have at most: neighbours in one lease are taken together. What it no
+// longer holds of a cell takes its share of the load with it.
+func (p *peer) cells(most int) []partition.Cell {
+	together := (len(p.loads.Cells) + most - 1) / most
+	out := make([]partition.Cell, 0, min(len(p.loads.Cells), most)+len(p.leases))
+	leases, joined := p.leases, 0
 	for _, c := range p.loads.Cells {
 		for len(leases) > 0 && leases[0].Range.Last() < c.Range.Start {
-			leases = leases[1:]
+			leases, joined = leases[1:], 0
 		}
-		for _, l := range leases {
+		for i, l := range leases {
 			part, ok := l.Range.Intersect(c.Range)
 			if !ok {
 				break
 			}
-			to = append(to, partition.Cell{Range: part, Rate: c.Rate * sizeOf(part) / sizeOf(c.Range)})
+			rate := c.Rate * sizeOf(part) / sizeOf(c.Range)
+			if n := len(out); i == 0 && joined > 0 && joined < together && out[n-1].Range.Limit == part.Start {
+				out[n-1].Range.Limit = part.Limit
+				out[n-1].Rate += rate
+				joined++
+				continue
+			}
+			out = append(out, partition.Cell{Range: part, Rate: rate})
+			joined = 1
 		}
 	}
-	return to
+	return out
 }
 
 func (p *peer) appendHot(to []partition.HotKey) []partition.HotKey {

@@ -39,6 +39,8 @@ type Machine struct {
 	heard    int     // sessions that have spoken to us, not only to our predecessors
 	// inherited is how many sessions we found in the table.
 	inherited int
+	// found is how many of them the table named.
+	found int
 	// inheritUntil is until when leases that we found may be held by owners that
 	// we have not heard.
 	inheritUntil mono.Instant
@@ -58,8 +60,8 @@ type Machine struct {
 	touched []*peer
 
 	moves []*move
-	// backlog is the moves that the plan asks for and that have not begun.
-	backlog []wanted
+	// ready are sources of which a move may be able to begin.
+	ready   []*peer
 	parting []*peer // those who want to leave
 	// again: what is left of a move has to be looked at when something has ended.
 	again bool
@@ -180,6 +182,7 @@ func (m *Machine) inherit(now mono.Instant) {
 		}
 		s.incumbent, p.seat = p, s
 	}
+	m.found = m.inherited
 }
 
 func newestOf(p *peer) leasehold.Generation {
@@ -260,8 +263,17 @@ func (m *Machine) Sizes() Sizes {
 	return Sizes{
 		Sessions: len(m.sessions), Inherited: m.inherited, Heard: m.heard, Seats: len(m.seats),
 		Ranges: m.table.Len(), Planned: m.desired.Len(), Log: m.log.Len(), Freed: len(m.freed),
-		Moves: len(m.moves), Backlog: len(m.backlog), Actions: cap(m.out),
+		Moves: len(m.moves), Backlog: m.waiting(), Actions: cap(m.out),
 	}
+}
+
+// waiting is how many moves have not begun.
+func (m *Machine) waiting() int {
+	n := 0
+	for _, s := range m.seats {
+		n += len(s.incumbent.backlog)
+	}
+	return n
 }
 
 // Step handles an event that happened at now, and all time that has passed.

@@ -44,6 +44,8 @@ type paperLeader struct {
 	holdUp  bool           // commits wait until the test lets them happen
 	answer  *protocol.LookupReply
 	notes   []manager.Notable
+	ordered []manager.Ordered // answers to orders
+	refused []error           // why policies were
 }
 
 func newPaperLeader(t *testing.T, options ...func(*manager.Config)) *paperLeader {
@@ -78,6 +80,9 @@ func (l *paperLeader) did(actions []manager.Action, wake mono.Instant) {
 	for _, a := range actions {
 		switch a := a.(type) {
 		case manager.Send:
+			if err := a.Reply.Validate(protocol.DefaultLimits); err != nil {
+				l.t.Errorf("it says what nobody accepts: %v", err)
+			}
 			for _, o := range l.owners {
 				if o.holder.Session == a.Reply.Session {
 					o.unread = append(o.unread, a.Reply)
@@ -89,6 +94,11 @@ func (l *paperLeader) did(actions []manager.Action, wake mono.Instant) {
 			l.pending = a.Batch
 		case manager.Note:
 			l.notes = append(l.notes, a.What)
+			if a.Why != nil {
+				l.refused = append(l.refused, a.Why)
+			}
+		case manager.Ordered:
+			l.ordered = append(l.ordered, a)
 		}
 	}
 	if l.pending != nil && !l.holdUp {
@@ -183,6 +193,7 @@ type paperOwner struct {
 	leases []leasehold.Lease
 	told   []leasehold.Lease // what it last said that it holds
 	unread []*protocol.LeaseReply
+	moving *moving // nil if it cannot move state
 }
 
 // say sends what the owner holds, reflecting what it has read.
@@ -191,10 +202,10 @@ func (o *paperOwner) say() { o.leader.step(manager.Request{LeaseRequest: o.reque
 func (o *paperOwner) request() *protocol.LeaseRequest {
 	o.seq++
 	o.told = o.leases
-	return &protocol.LeaseRequest{
+	return o.moving.say(&protocol.LeaseRequest{
 		Namespace: paperNamespace, Holder: o.holder, Seq: o.seq,
 		Term: o.term, Heard: o.heard, Applied: o.heard, Leases: o.leases,
-	}
+	})
 }
 
 // read takes in all that the leader has sent, and returns the last of it.
@@ -206,6 +217,7 @@ func (o *paperOwner) read() *protocol.LeaseReply {
 	last := o.unread[len(o.unread)-1]
 	o.unread = nil
 	o.heard, o.term, o.leases = last.Seq, last.Term, nil
+	o.moving.hear(last)
 	for _, offer := range last.Offers {
 		o.leases = append(o.leases, offer.Lease)
 	}

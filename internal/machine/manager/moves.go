@@ -1,14 +1,12 @@
 package manager
 
 import (
-	"cmp"
 	"encoding/binary"
 	"slices"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
-	"github.com/leasehold-dev/leasehold/internal/table"
 )
 
 // Where the plan wants a range to go from one owner to another, and both can
@@ -33,15 +31,9 @@ type move struct {
 	deadline mono.Instant // if nothing moves until then it has failed
 }
 
-// A transfer is a range whose state is with another owner already.
-type transfer struct {
-	to     *peer
-	ticket protocol.Ticket
-}
-
 // movable reports whether p can move state to whoever has the seat. It assumes
 // so of an owner that this leader has not heard yet.
-func (m *Machine) movable(p *peer, to *seat) bool {
+func (p *peer) movable(to *seat) bool {
 	if p.mover == "" || to == nil || to.gone || !to.incumbent.member() {
 		return false
 	}
@@ -60,63 +52,11 @@ func (m *Machine) stays(p *peer, planned *seat) bool {
 	case planned.gone || !planned.incumbent.member():
 		return true // there will be another plan
 	}
-	return m.movable(p, planned)
+	return p.movable(planned)
 }
 
-// startMoves begins as many of the moves that the plan asks for as may be under
-// way at a time. Those of owners that want to go come first.
-func (m *Machine) startMoves(now mono.Instant) {
-	if len(m.backlog) == 0 {
-		return
-	}
-	waiting := m.backlog[:0]
-	for _, w := range m.backlog {
-		from := m.sessions[w.from]
-		switch {
-		case from == nil || w.to.gone || !m.movable(from, w.to):
-		case !m.stillWanted(w.Range, from, w.to) || m.moving(from, w.Range):
-			m.again = true // a part of it is on its way: the rest is for later
-		case len(from.out) >= m.cfg.Moves || len(w.to.incumbent.in) >= m.cfg.Moves || w.to.incumbent.echo == 0 || from.unsure(w.Range):
-			// Nobody is asked to send what it may not have.
-			waiting = append(waiting, w)
-		default:
-			m.start(now, from, w.to.incumbent, w.Range)
-		}
-	}
-	clear(m.backlog[len(waiting):])
-	m.backlog = waiting
-}
-
-// wanted is a move that the plan asks for.
-type wanted struct {
-	leasehold.Range
-	from leasehold.Session
-	to   *seat
-}
-
-// extend makes the move include the next row of the table, if it can.
-func (w *wanted) extend(r leasehold.Range, from leasehold.Session, to *seat) bool {
-	if w.from != from || w.to != to || w.Limit != r.Start {
-		return false
-	}
-	w.Limit = r.Limit
-	return true
-}
-
-// setBacklog takes what a scan has found, those who retire first.
-func (m *Machine) setBacklog(all []wanted) {
-	slices.SortStableFunc(all, func(a, b wanted) int { return cmp.Compare(m.rank(a), m.rank(b)) })
-	m.backlog = all
-}
-
-func (m *Machine) rank(w wanted) int {
-	if p := m.sessions[w.from]; p != nil && p.retires() {
-		return 0
-	}
-	return 1
-}
-
-func (m *Machine) moving(p *peer, r leasehold.Range) bool {
+// moving reports whether a part of a range is on its way from p.
+func (p *peer) moving(r leasehold.Range) bool {
 	return slices.ContainsFunc(p.out, func(mv *move) bool { return mv.Overlaps(r) })
 }
 
@@ -157,6 +97,9 @@ func (m *Machine) end(mv *move) {
 	mv.from.ended[mv.ticket] = 0
 	m.ordered(mv.from)
 	m.ordered(mv.to)
+	m.getReady(mv.from)
+	m.unblock(mv.to)
+	m.mendAt = 0 // what it has may be joined now
 	m.lookAgain()
 }
 
@@ -172,24 +115,42 @@ func (m *Machine) lookAgain() {
 func (m *Machine) fail(now mono.Instant, mv *move, why Notable) {
 	m.note(why, mv.from.holder.Owner, mv.report.Records, mv.report.Bytes)
 	m.end(mv)
-	if mv.from.retires() {
-		m.retryMoves(now)
-		return
-	}
-	if mv.from == mv.to {
+	switch {
+	case mv.from == mv.to:
 		m.mendAt = now.Add(m.cfg.Timing.Renew)
 		m.wakeAt(m.mendAt)
-		return
-	}
-	if mv.from.member() && m.stillWanted(mv.Range, mv.from, mv.to.seat) {
+	case !mv.from.member() || !m.stillWanted(mv.Range, mv.from, mv.to.seat):
+	case mv.from.retires():
+		m.desired.Set(mv.Range, m.another(mv))
+		m.amended = true
+		m.retryMoves(now, mv.from)
+	default:
 		m.desired.Set(mv.Range, mv.from.seat)
 		m.amended = true
 	}
 }
 
-// retryMoves compares the table with the plan again, but not at once.
-func (m *Machine) retryMoves(now mono.Instant) {
-	m.rescanAt = min(m.rescanAt, now.Add(m.cfg.Timing.Renew))
+// another is who is to have a range that its target could not take: whoever else
+// can, and has the least to do.
+func (m *Machine) another(mv *move) *seat {
+	best := mv.to.seat
+	for _, s := range m.seats {
+		p := s.incumbent
+		if s == mv.to.seat || p == mv.from || p.retires() || !mv.from.movable(s) {
+			continue
+		}
+		if best == mv.to.seat || len(p.in) < len(best.incumbent.in) || len(p.in) == len(best.incumbent.in) && len(p.leases) < len(best.incumbent.leases) {
+			best = s
+		}
+	}
+	return best
+}
+
+// retryMoves compares the table with the plan again, but not at once. Until then
+// no move of p begins.
+func (m *Machine) retryMoves(now mono.Instant, p *peer) {
+	p.retryAt = now.Add(m.cfg.Timing.Renew)
+	m.rescanAt = min(m.rescanAt, p.retryAt)
 	m.wakeAt(m.rescanAt)
 }
 
@@ -203,7 +164,7 @@ func (m *Machine) endMoves(p *peer) {
 // reviewMoves cancels what the plan no longer wants.
 func (m *Machine) reviewMoves() {
 	for _, mv := range slices.Clone(m.moves) {
-		if !m.stillWanted(mv.Range, mv.from, mv.to.seat) || !m.movable(mv.from, mv.to.seat) {
+		if !m.stillWanted(mv.Range, mv.from, mv.to.seat) || !mv.from.movable(mv.to.seat) {
 			m.note(NoteMoveCancelled, mv.from.holder.Owner, 0, 0)
 			m.end(mv)
 		}
@@ -298,7 +259,7 @@ func (m *Machine) reported(now mono.Instant, p *peer, reports []protocol.MoveRep
 			continue
 		}
 		mv := p.out[i]
-		if r != mv.report {
+		if r.State != mv.report.State || r.Records != mv.report.Records || r.Bytes != mv.report.Bytes {
 			mv.deadline = now.Add(m.cfg.MoveTimeout)
 			m.wakeAt(mv.deadline)
 		}
@@ -313,154 +274,19 @@ func (m *Machine) reported(now mono.Instant, p *peer, reports []protocol.MoveRep
 	}
 }
 
-// target returns the peer that state was sent to; nil if it is gone. Of one that
-// had nothing before, a new leader may not have heard yet: it is taken for alive
-// for as long as those that the table names.
-func (m *Machine) target(now mono.Instant, h *table.Holder) *peer {
-	p := m.sessions[h.Session]
-	if p != nil && !p.proven && p.seat != nil && p.seat.incumbent == p && now < m.inheritUntil {
-		// It has said hello. That it hears us it need not prove: our predecessor
-		// has had its word.
-		p.proven = true
-		p.until = max(p.until, m.inheritUntil)
-		m.replan = true
-	}
-	if p != nil || now >= m.inheritUntil {
-		return p
-	}
-	if i, known := m.findSeat(h.Owner); known && m.seats[i].incumbent != nil {
-		return nil // a later process has its name
-	}
-	p = &peer{holder: h, until: m.inheritUntil, proven: true, resendAt: mono.Never, seat: m.seat(h.Owner)}
-	p.seat.incumbent = p
-	m.sessions[h.Session] = p
-	m.inherited++
-	m.wakeAt(p.until)
-	m.replan = true
-	return p
-}
-
-// handedOver cuts a lease that p has let go of into what was handed over to
-// another owner and what is lost.
-func (m *Machine) handedOver(now mono.Instant, p *peer, f freed, reports []protocol.MoveReport) []freed {
-	parts := []freed{f}
-	for i := range reports {
-		rep := &reports[i]
-		if rep.State != protocol.MoveDone || !rep.Range.Overlaps(f.Range) {
-			continue
-		}
-		to := m.target(now, rep.To)
-		if to == nil || !to.member() {
-			m.note(NoteTargetGone, p.holder.Owner, 0, 0)
-			continue
-		}
-		parts = mark(parts, rep.Range, &transfer{to, rep.Ticket})
-	}
-	return parts
-}
-
-// mark says of what lies in r that its state is elsewhere.
-func mark(parts []freed, r leasehold.Range, moved *transfer) []freed {
-	var out []freed
-	for _, f := range parts {
-		in, overlaps := f.Range.Intersect(r)
-		if !overlaps || f.moved != nil {
-			out = append(out, f)
-			continue
-		}
-		piece := func(r leasehold.Range, moved *transfer) {
-			part := f
-			part.Range, part.moved = r, moved
-			out = append(out, part)
-		}
-		if in.Start > f.Range.Start {
-			piece(leasehold.Range{Start: f.Range.Start, Limit: in.Start}, nil)
-		}
-		piece(in, moved)
-		if in.Limit != f.Range.Limit {
-			piece(leasehold.Range{Start: in.Limit, Limit: f.Range.Limit}, nil)
-		}
-	}
-	return out
-}
-
-// release frees leases that p has let go of: what it has handed over goes to its
-// target with the state; the rest is lost.
-func (m *Machine) release(now mono.Instant, p *peer, given []freed, reports []protocol.MoveReport) {
-	for _, whole := range given {
-		for _, f := range m.handedOver(now, p, whole, reports) {
-			switch {
-			case f.moved != nil:
-				m.note(NoteMoved, p.holder.Owner, uint64(f.Generation), 0)
-				p.handed = append(p.handed, protocol.Departure{Ticket: f.moved.ticket, Range: f.Range, To: f.moved.to.holder, Mover: f.moved.to.mover})
-			case f.cause == leasehold.CauseRefused:
-				m.note(NoteRefused, p.holder.Owner, uint64(f.Generation), 0)
-			case f.cause == leasehold.CauseReleased:
-				m.note(NoteReleased, p.holder.Owner, uint64(f.Generation), 0)
-			}
-			m.free(f)
-		}
-	}
-}
-
-// arrived returns the ticket of a lease that the table gives to p, although p has
-// never held it, if p has the state: our predecessor recorded that it had moved,
-// and did not live to say so. It has if p's newest import of the range began
-// before the lease was granted, and nothing was lost there since: for the table
-// to name p without a loss, the state must have come to it last.
-func (m *Machine) arrived(p *peer, l leasehold.Lease, imports []protocol.Import) (protocol.Ticket, bool) {
-	for _, in := range slices.Backward(imports) {
-		if !in.Range.Covers(l.Range) {
-			continue
-		}
-		for _, e := range m.table.Within(l.Range) {
-			if e.Generation != l.Generation || e.Generation <= in.Since.Newest || e.Lost > in.Since.LSN {
-				return protocol.Ticket{}, false
-			}
-		}
-		return in.Ticket, true
-	}
-	return protocol.Ticket{}, false
-}
-
-// joins reports whether f and next, which follows it, went under one ticket.
-func (f *freed) joins(next *freed) bool {
-	return f.moved != nil && next.moved != nil && f.moved.ticket == next.moved.ticket && f.Range.Limit == next.Range.Start && next.Range.Start != 0
-}
-
-// arrives reports whether a lease goes to where its state is. If that owner is
-// gone by now, the state is lost after all.
-func (m *Machine) arrives(f *freed) bool {
-	if f.moved == nil {
-		return false
-	}
-	to := f.moved.to
-	return m.sessions[to.holder.Session] == to && to.member()
-}
-
-// recordedMove lets a source know, in what it is told next, that the table has
-// what it handed over.
-func (m *Machine) recordedMove(f *freed) {
-	if p := m.sessions[f.holder.Session]; p != nil && f.moved != nil {
-		p.handed = slices.DeleteFunc(p.handed, func(d protocol.Departure) bool { return d.Ticket == f.moved.ticket })
-		m.ordered(p)
-	}
-}
-
-// transfer is the change by which leases that lie side by side, and went under
-// one ticket, go to where their state is, as one.
-func (m *Machine) transfer(row []freed) table.Change {
-	generation := m.table.Newest() + leasehold.Generation(len(m.batchTickets)) + 1
-	m.batchTickets[generation] = row[0].moved.ticket
-	r := leasehold.Range{Start: row[0].Range.Start, Limit: row[len(row)-1].Range.Limit}
-	return table.Change{Kind: table.Moved, Range: r, Generation: generation, Holder: row[0].moved.to.holder, From: row[0].holder}
-}
-
 // departures and arrivals are what p is told about moves. What it has handed
-// over is among them until the table says so: for as long it repeats that it
-// has, and should we not live to record it, it will tell our successor.
+// over, or what was handed over to it, is among them until the table says so: for
+// as long the source repeats that it has let go, and should we not live to record
+// it, it will tell our successor; and the target keeps the state.
 func (p *peer) departures() []protocol.Departure {
 	out := slices.Clone(p.handed)
+	if !p.settled {
+		for _, r := range p.reports { // not acted on yet: it must not stop saying it
+			if r.State == protocol.MoveDone {
+				out = append(out, protocol.Departure{Ticket: r.Ticket, Range: r.Range, To: r.To})
+			}
+		}
+	}
 	for _, mv := range p.out {
 		out = append(out, protocol.Departure{Ticket: mv.ticket, Range: mv.Range, To: mv.to.holder, Mover: mv.to.mover})
 	}
@@ -468,7 +294,7 @@ func (p *peer) departures() []protocol.Departure {
 }
 
 func (p *peer) arrivals() []protocol.Arrival {
-	var out []protocol.Arrival
+	out := slices.Clone(p.arriving)
 	for _, mv := range p.in {
 		out = append(out, protocol.Arrival{Ticket: mv.ticket, Range: mv.Range, From: mv.from.holder, Since: mv.since})
 	}

@@ -97,6 +97,20 @@ func (m *Machine) check(now mono.Instant, o *Order) error {
 	if m.seats[i].incumbent.retires() {
 		return bad(leasehold.Invalid, string(o.Owner), "the owner is being drained: it takes nothing")
 	}
+	return m.checkLimits(o)
+}
+
+// checkLimits reports whether a move by hand would make too many ranges.
+func (m *Machine) checkLimits(o *Order) error {
+	m.amend()
+	want, limits, own := m.current.With(o.Range, o.Owner), m.limits(), 0
+	for range want.Ranges(o.Owner) {
+		own++
+	}
+	if len(want) > limits.MaxRanges || own > limits.MaxPerOwner {
+		return leasehold.Errorf("order", leasehold.Limit, o.Range.String(),
+			"there would be %d ranges, %d of them of %q: at most %d and %d are allowed", len(want), own, string(o.Owner), limits.MaxRanges, limits.MaxPerOwner)
+	}
 	return nil
 }
 
@@ -119,16 +133,17 @@ func (m *Machine) Preview(now mono.Instant, o Order) ([]Planned, error) {
 	if err != nil {
 		return nil, err
 	}
-	loads := m.loads()
+	cells := m.loads().Cells
 	var out []Planned
 	for _, r := range partition.Diff(m.held(), want) {
 		if r.From == "" {
 			continue
 		}
-		p := Planned{Range: r.Range, From: r.From, To: r.To, Load: loadWithin(loads, r.Range)}
+		p := Planned{Range: r.Range, From: r.From, To: r.To}
+		p.Load, cells = loadWithin(cells, r.Range)
 		if i, known := m.findSeat(r.From); known {
 			if j, taken := m.findSeat(r.To); taken {
-				p.WithState = m.movable(m.seats[i].incumbent, m.seats[j])
+				p.WithState = m.seats[i].incumbent.movable(m.seats[j])
 			}
 		}
 		out = append(out, p)
@@ -171,13 +186,19 @@ func (m *Machine) held() partition.Assignment {
 	return a
 }
 
-// loadWithin is what is known of the load of a range.
-func loadWithin(loads partition.Loads, r leasehold.Range) float64 {
-	var sum float64
-	for _, c := range loads.Cells {
-		if part, ok := c.Range.Intersect(r); ok {
-			sum += c.Rate * sizeOf(part) / sizeOf(c.Range)
-		}
+// loadWithin is what is known of the load of a range, and the cells that a later
+// range may have a part in. Cells and ranges are sorted.
+func loadWithin(cells []partition.Cell, r leasehold.Range) (float64, []partition.Cell) {
+	for len(cells) > 0 && cells[0].Range.Last() < r.Start {
+		cells = cells[1:]
 	}
-	return sum
+	var sum float64
+	for _, c := range cells {
+		part, ok := c.Range.Intersect(r)
+		if !ok {
+			break
+		}
+		sum += c.Rate * sizeOf(part) / sizeOf(c.Range)
+	}
+	return sum, cells
 }

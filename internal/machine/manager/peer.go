@@ -33,8 +33,16 @@ type peer struct {
 	idleSaid          bool // it was told last that nothing is left to wait for
 	// out and in are the moves from it and to it.
 	out, in []*move
+	// backlog is the moves from it that the plan asks for and that have not begun,
+	// and blocked who waits to move something to it.
+	backlog []wanted
+	blocked []*peer
+	ready   bool         // it is among those of which a move may be able to begin
+	retryAt mono.Instant // no move from it begins before
 	// handed is what it has let go of with its state, while that is not recorded.
 	handed []protocol.Departure
+	// arriving is what others have handed over to it, as long.
+	arriving []protocol.Arrival
 	// reports and imports are what it last said about moves from it and to it.
 	reports []protocol.MoveReport
 	imports []protocol.Import

@@ -19,8 +19,8 @@ func (m *Machine) plan(now mono.Instant) {
 	if m.batch != nil {
 		return // one at a time
 	}
-	if m.churn.due(now) {
-		m.replan = true
+	if m.churn.due(now) && !m.replan {
+		m.rebalance(now)
 	}
 	if m.replan && now >= max(m.replanAt, m.gatherUntil) {
 		m.redraw(now)
@@ -76,6 +76,21 @@ func (m *Machine) limits() partition.Limits {
 	return partition.Limits{MaxRanges: m.cfg.Limits.Ranges, MaxPerOwner: max(1, m.cfg.Limits.Leases/2)}
 }
 
+// rebalance asks the policy what it wants now that loads have changed. Most of
+// the time it wants what it wanted before.
+func (m *Machine) rebalance(now mono.Instant) {
+	m.amend()
+	in := m.input(now, drained)
+	want, err := partition.Apply(m.cfg.Policy, in)
+	switch {
+	case err != nil:
+		m.emit(Note{What: NotePolicyRefused, Why: err})
+	case !slices.Equal(want, m.current):
+		m.churn.spend(in, want)
+		m.adopt(want)
+	}
+}
+
 // redraw asks the policy what it wants, now that the members have changed.
 func (m *Machine) redraw(now mono.Instant) {
 	m.replan = false
@@ -88,13 +103,41 @@ func (m *Machine) redraw(now mono.Instant) {
 	want, err := partition.Apply(m.cfg.Policy, in)
 	if err != nil {
 		m.emit(Note{What: NotePolicyRefused, Why: err})
-		want = m.current
+		want = m.asItIs()
 		m.replan = true
 		m.replanAt = now.Add(m.cfg.Timing.Renew)
 		m.wakeAt(m.replanAt)
 	}
 	m.churn.spend(in, want)
 	m.adopt(want)
+}
+
+// asItIs is the assignment in force, but that what it has for owners that are no
+// members any more stays with whoever holds it.
+func (m *Machine) asItIs() partition.Assignment {
+	var a partition.Assignment
+	for r, pair := range keyrange.Zip(m.table.Entries(), m.desired) {
+		s := pair.B
+		if s == nil || s.gone || !s.incumbent.member() {
+			s = nil
+			if p := m.holderOf(pair.A); p != nil && p.member() {
+				s = p.seat
+			}
+		}
+		owner := leasehold.OwnerID("")
+		if s != nil {
+			owner = s.owner
+		}
+		a = a.Append(r.Start, owner)
+	}
+	return a
+}
+
+func (m *Machine) holderOf(e table.Entry) *peer {
+	if e.Vacant() {
+		return nil
+	}
+	return m.sessions[e.Holder.Session]
 }
 
 // adopt makes the assignment the one that we work towards.
@@ -129,7 +172,8 @@ type grant struct {
 // and what is vacant and wanted.
 func (m *Machine) scan() []grant {
 	var grants []grant
-	var moves []wanted
+	m.reviewMoves()
+	m.clearBacklog()
 	for r, pair := range keyrange.Zip(m.table.Entries(), m.desired) {
 		if pair.A.Vacant() {
 			if pair.B != nil {
@@ -143,14 +187,10 @@ func (m *Machine) scan() []grant {
 		case !m.stays(p, pair.B):
 			m.recall(p, leasehold.Lease{Range: r, Generation: pair.A.Generation})
 		case pair.B != nil:
-			n := len(moves)
-			if n == 0 || !moves[n-1].extend(r, p.holder.Session, pair.B) {
-				moves = append(moves, wanted{r, p.holder.Session, pair.B})
-			}
+			m.want(p, r, pair.B)
 		}
 	}
-	m.reviewMoves()
-	m.setBacklog(moves)
+	m.readyAll()
 	return grants
 }
 

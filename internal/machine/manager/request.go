@@ -1,7 +1,6 @@
 package manager
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/table"
+	"github.com/leasehold-dev/leasehold/partition"
 )
 
 // maxTermJump is by how much an owner's term may be ahead of ours and still be
@@ -182,24 +182,30 @@ func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	m.reported(now, p, r.Moves)
 	p.settled = true
 	m.settle(now, p, r)
+	m.getReady(p)
 }
 
 // learn takes in what a peer says about itself.
 func (m *Machine) learn(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
+	first := p.sent == 0
 	if p.mover != r.Mover {
 		p.mover, p.plain = r.Mover, false
-		m.rescan = true // what was to be recalled may be moved
+		// What was to be recalled may be moved, or the other way round.
+		m.rescan = m.rescan || !first || !m.keepsAllAsPlanned(p)
 	}
-	if p.sent == 0 && len(m.backlog) > 0 {
-		m.rescan = true // someone may have waited to know whether it moves state
+	if first && r.Mover == "" && len(p.blocked) > 0 {
+		m.rescan = true // it was taken for one that moves state
+	}
+	if first {
+		m.unblock(p)
 	}
 	p.reports, p.imports = r.Moves, r.Imports
-	if r.Loads != nil {
+	if r.Loads != nil && partition.UsesLoads(m.cfg.Policy) {
 		p.loads = r.Loads
 		m.churn.heard(now, m.cfg.Rebalance)
 		m.wakeAt(m.churn.next)
 	}
-	if p.sent == 0 && r.Draining && !p.draining { // our predecessor has asked for it
+	if first && r.Draining && !p.draining { // our predecessor has asked for it
 		p.draining = true
 		m.retire(p)
 	}
@@ -257,6 +263,9 @@ func (m *Machine) settle(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 // confirm remembers which grants are still not confirmed. What had to be given
 // to a peer because its state was there may now be moved on.
 func (m *Machine) confirm(p *peer, pending map[leasehold.Generation]protocol.Seq) {
+	if len(pending) == 0 && len(p.fresh) > 0 {
+		m.mendAt = 0 // what it has may be joined now
+	}
 	p.fresh = pending
 	for g := range p.tickets {
 		if _, still := pending[g]; !still {
@@ -275,6 +284,11 @@ func (m *Machine) planned(p *peer, g leasehold.Generation) bool {
 		}
 	}
 	return true
+}
+
+// keepsAllAsPlanned reports whether the plan has for p all that it has.
+func (m *Machine) keepsAllAsPlanned(p *peer) bool {
+	return !slices.ContainsFunc(p.leases, func(l leasehold.Lease) bool { return !m.plannedFor(p, l.Range) })
 }
 
 // plannedFor reports whether the plan has all of a range for p.
@@ -319,20 +333,19 @@ func (m *Machine) goodbye(now mono.Instant, r *protocol.LeaseRequest) {
 
 // bequeath lets go of what a peer that leaves has handed over just before.
 func (m *Machine) bequeath(now mono.Instant, p *peer, reports []protocol.MoveReport) {
-	var given []freed
 	for _, rep := range reports {
 		if rep.State != protocol.MoveDone {
 			continue
 		}
+		var given []freed
 		for _, l := range p.leases {
 			if part, ok := l.Range.Intersect(rep.Range); ok {
 				given = append(given, freed{Lease: leasehold.Lease{Range: part, Generation: l.Generation}, holder: p.holder, cause: leasehold.CauseLeft})
 			}
 		}
+		p.drop(leasesOf(given))
+		m.release(now, p, given, reports)
 	}
-	slices.SortFunc(given, func(a, b freed) int { return cmp.Compare(a.Range.Start, b.Range.Start) })
-	p.drop(leasesOf(given))
-	m.release(now, p, given, reports)
 }
 
 // A goodbye is owed to a session that has left. It is said when the table says

@@ -87,10 +87,10 @@ type Move struct {
 }
 
 // Moves returns the moves under way, the oldest first, and then those that wait
-// for their turn, in the order in which they get it: at most so many of both.
+// for their turn, by source: at most so many of both.
 // What waits may turn out not to be wanted any more.
 func (m *Machine) Moves(now mono.Instant, most int) []Move {
-	out := make([]Move, 0, min(most, len(m.moves)+len(m.backlog)))
+	out := make([]Move, 0, min(most, len(m.moves)+m.waiting()))
 	for _, mv := range m.moves[:min(most, len(m.moves))] {
 		out = append(out, Move{
 			ID: mv.ticket.Short(), Range: mv.Range, From: mv.from.holder.Owner, To: mv.to.holder.Owner,
@@ -98,12 +98,14 @@ func (m *Machine) Moves(now mono.Instant, most int) []Move {
 			Age: now.Sub(mv.began), Patience: max(0, mv.deadline.Sub(now)),
 		})
 	}
-	for _, w := range m.backlog {
-		if len(out) >= most {
-			break
-		}
-		if from := m.sessions[w.from]; from != nil && !w.to.gone {
-			out = append(out, Move{Range: w.Range, From: from.holder.Owner, To: w.to.owner})
+	for _, s := range m.seats {
+		for _, w := range s.incumbent.backlog {
+			if len(out) >= most {
+				return out
+			}
+			if !w.to.gone {
+				out = append(out, Move{Range: w.Range, From: s.owner, To: w.to.owner})
+			}
 		}
 	}
 	return out

@@ -3,6 +3,7 @@ package owner
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/mono"
@@ -15,9 +16,8 @@ type arrival struct {
 	protocol.Arrival
 	confirmed bool // all of it is here, and the source may know it
 	said      bool // our newest message says so
-	// until is for how long we keep what we have confirmed although the leader
-	// does not speak of it: it may be a new one, who will hear of it from the
-	// source.
+	// until is for how long we keep what we have confirmed although no leader
+	// speaks of it: a new one will hear of it from the source.
 	until mono.Instant
 	// lease is what we were granted, while the application puts the state in its
 	// place; it has no generation before that.
@@ -31,10 +31,11 @@ func (m *Machine) arrive(now mono.Instant, wanted []protocol.Arrival) {
 		case a.lease.Generation != 0:
 			return false
 		case slices.ContainsFunc(wanted, func(w protocol.Arrival) bool { return w.Ticket == a.Ticket }):
-			a.until = mono.Never
+			if a.confirmed {
+				a.until = now.Add(m.keep())
+			}
 			return false
 		case a.confirmed:
-			a.until = min(a.until, now.Add(2*m.timing.Drift.Stretch(m.timing.Lease)))
 			return false
 		}
 		m.emit(Discard{a.Ticket})
@@ -49,6 +50,9 @@ func (m *Machine) arrive(now mono.Instant, wanted []protocol.Arrival) {
 		m.emit(Expect{w})
 	}
 }
+
+// keep is how long we keep what we have confirmed after we last heard of it.
+func (m *Machine) keep() time.Duration { return 2 * m.timing.Hold() }
 
 // forget discards what nobody has spoken of for long enough.
 func (m *Machine) forget(now mono.Instant) {
@@ -71,15 +75,16 @@ func (m *Machine) arrival(t protocol.Ticket) *arrival {
 }
 
 // imported confirms that all state is here, if it is still wanted.
-func (m *Machine) imported(t protocol.Ticket) {
+func (m *Machine) imported(now mono.Instant, t protocol.Ticket) {
 	a := m.arrival(t)
 	if a == nil {
 		m.emit(Discard{t})
 		return
 	}
-	if !a.confirmed { // the newest last
+	if !a.confirmed {
+		m.supersede(a.Range) // what came before for these keys is older
 		a.confirmed = true
-		m.arrivals = append(slices.DeleteFunc(m.arrivals, func(other *arrival) bool { return other == a }), a)
+		a.until = now.Add(m.keep())
 	}
 	m.emit(Confirm{t})
 }

@@ -18,9 +18,16 @@ type departure struct {
 	// begun: its state is being sent. It is not while it has yet to be put in
 	// its place here.
 	begun bool
-	// saidIn is the term of the leader that our newest message says it to, 0 if
-	// it was sent before that leader was heard: such a message proves nothing.
-	saidIn leasehold.Term
+	said  bool // our newest message says how it ended
+}
+
+// newest is the highest generation of the leases that it began with.
+func (d *departure) newest() leasehold.Generation {
+	var g leasehold.Generation
+	for _, l := range d.leases {
+		g = max(g, l.Generation)
+	}
+	return g
 }
 
 // ended reports whether nothing is left to do but to let the leader know.
@@ -35,7 +42,7 @@ func (m *Machine) depart(wanted []protocol.Departure) {
 			return false // it goes on, or the leader has not recorded yet how it ended
 		}
 		if d.ended() {
-			return d.saidIn == m.term // the leader has acted on it, because it has answered
+			return d.said // it is recorded, or the leader does not care
 		}
 		m.note(NoteMoveCancelled, uint64(d.state), 0)
 		m.emit(EndMove{d.Ticket})
@@ -101,7 +108,7 @@ func (m *Machine) confirmed(now mono.Instant, t protocol.Ticket) {
 	if d == nil || d.state != protocol.MoveStopped {
 		return
 	}
-	d.state, d.saidIn = protocol.MoveDone, 0
+	d.state, d.said = protocol.MoveDone, false
 	m.publish(protocol.Missing(m.held, d.leases), m.view.Until)
 	m.emit(RevokedLeases{d.leases, leasehold.CauseMoved})
 	m.emit(EndMove{t})
@@ -114,7 +121,7 @@ func (m *Machine) gaveUp(now mono.Instant, t protocol.Ticket) {
 	if d == nil {
 		return
 	}
-	d.state, d.saidIn = protocol.MoveFailed, 0
+	d.state, d.said = protocol.MoveFailed, false
 	m.note(NoteMoveFailed, 0, 0)
 	m.publish(m.held, m.view.Until)
 	m.emit(EndMove{t})
@@ -151,10 +158,8 @@ func (m *Machine) reports() []protocol.MoveReport {
 	}
 	out := make([]protocol.MoveReport, 0, len(m.departures))
 	for _, d := range m.departures {
-		if d.saidIn = 0; m.heard != 0 {
-			d.saidIn = m.term
-		}
-		out = append(out, protocol.MoveReport{Ticket: d.Ticket, Range: d.Range, To: d.To, State: d.state})
+		d.said = true
+		out = append(out, protocol.MoveReport{Ticket: d.Ticket, Range: d.Range, To: d.To, State: d.state, Newest: d.newest()})
 	}
 	return out
 }

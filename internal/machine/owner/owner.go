@@ -148,7 +148,7 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 	case GaveUp:
 		m.gaveUp(now, e.Ticket)
 	case Imported:
-		m.imported(e.Ticket)
+		m.imported(now, e.Ticket)
 	case Installed:
 		m.installed(now, e)
 	}

@@ -23,15 +23,19 @@ const (
 	ms     = mono.Instant(time.Millisecond)
 )
 
-var ann = &table.Holder{Owner: "ann", Session: leasehold.Session{1}, Addr: "a", Weight: 1}
+var (
+	ann = &table.Holder{Owner: "ann", Session: leasehold.Session{1}, Addr: "a", Weight: 1}
+	bob = &table.Holder{Owner: "bob", Session: leasehold.Session{2}, Addr: "b", Weight: 1}
+)
 
 // story is the history of the leader's table: one half, the other half, and
-// the first one again.
+// the first one again, which then moves.
 var story = []table.Change{
 	{LSN: 1, Kind: table.Granted, Range: leasehold.Range{Limit: 100}, Generation: 1, Holder: ann},
 	{LSN: 2, Kind: table.Granted, Range: leasehold.Range{Start: 100}, Generation: 2, Holder: ann},
 	{LSN: 3, Kind: table.Vacated, Range: leasehold.Range{Limit: 100}, Generation: 1, Holder: ann},
 	{LSN: 4, Kind: table.Granted, Range: leasehold.Range{Limit: 100}, Generation: 3, Holder: ann},
+	{LSN: 5, Kind: table.Moved, Range: leasehold.Range{Limit: 100}, Generation: 4, Holder: bob, From: ann},
 }
 
 // after returns the table once the first n changes have happened.
@@ -307,4 +311,15 @@ func TestOldLeaderIsNotHeard(t *testing.T) {
 	if lsn := s.machine.Table().LSN(); lsn != 1 {
 		t.Errorf("it is at lsn %d", lsn)
 	}
+}
+
+// A range that has moved is passed on as that: whoever follows the relay hears
+// of no loss, by changes or by the table.
+func TestPassesMovesOn(t *testing.T) {
+	s := standbyAt(t, 4)
+	s.hear(100*ms, s.news(4, 5), "tell all: changes 4 to 5")
+	if _, e := s.machine.Table().At(0); e.Holder != bob || e.Generation != 4 || e.Lost != 3 {
+		t.Errorf("its table has %+v", e)
+	}
+	s.asks(100*ms, 7, 4, "answer 7: #9, changes 4 to 5, 120ms old")
 }

@@ -131,9 +131,8 @@ func (MoveState) EnumDescriptor() ([]byte, []int) {
 //     owner had stopped acting on the range, that it has all of its state; and
 //     unless this request, and every later one, lacks the leases on it;
 //  6. MUST NOT act on the range again once it has sent such a request, and MUST
-//     say DONE in every request, to whoever leads, until a Grant that answers one,
-//     sent after that leader was heard, names the departure no more: then it is
-//     recorded;
+//     say DONE in every request, to whoever leads, until a Grant that answers one
+//     names the departure no more: then it is recorded;
 //  7. MUST NOT report a move as DONE under whose ticket it has acted on the range
 //     again after it had stopped: the target's copy is old. It reports FAILED;
 //  8. MUST name in imports all state that it has confirmed and could still put in
@@ -430,8 +429,11 @@ type MoveReport struct {
 	To    *Holder   `protobuf:"bytes,4,opt,name=to,proto3" json:"to,omitempty"`
 	State MoveState `protobuf:"varint,5,opt,name=state,proto3,enum=leasehold.v1.MoveState" json:"state,omitempty"`
 	// What has been sent so far.
-	Records       uint64 `protobuf:"varint,6,opt,name=records,proto3" json:"records,omitempty"`
-	Bytes         uint64 `protobuf:"varint,7,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Records uint64 `protobuf:"varint,6,opt,name=records,proto3" json:"records,omitempty"`
+	Bytes   uint64 `protobuf:"varint,7,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// The highest generation of the leases that the source began with. What it may
+	// have got since is not meant.
+	Newest        uint64 `protobuf:"varint,8,opt,name=newest,proto3" json:"newest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -511,6 +513,13 @@ func (x *MoveReport) GetRecords() uint64 {
 func (x *MoveReport) GetBytes() uint64 {
 	if x != nil {
 		return x.Bytes
+	}
+	return 0
+}
+
+func (x *MoveReport) GetNewest() uint64 {
+	if x != nil {
+		return x.Newest
 	}
 	return 0
 }
@@ -1507,7 +1516,7 @@ const file_leasehold_v1_lease_proto_rawDesc = "" +
 	"\x06limits\x18\x02 \x03(\x06R\x06limits\x12\x14\n" +
 	"\x05rates\x18\x03 \x03(\x01R\x05rates\x12\x19\n" +
 	"\bhot_keys\x18\x04 \x03(\x06R\ahotKeys\x12\x1b\n" +
-	"\thot_rates\x18\x05 \x03(\x01R\bhotRates\"\xd5\x01\n" +
+	"\thot_rates\x18\x05 \x03(\x01R\bhotRates\"\xed\x01\n" +
 	"\n" +
 	"MoveReport\x12\x16\n" +
 	"\x06ticket\x18\x01 \x01(\fR\x06ticket\x12\x14\n" +
@@ -1516,7 +1525,8 @@ const file_leasehold_v1_lease_proto_rawDesc = "" +
 	"\x02to\x18\x04 \x01(\v2\x14.leasehold.v1.HolderR\x02to\x12-\n" +
 	"\x05state\x18\x05 \x01(\x0e2\x17.leasehold.v1.MoveStateR\x05state\x12\x18\n" +
 	"\arecords\x18\x06 \x01(\x04R\arecords\x12\x14\n" +
-	"\x05bytes\x18\a \x01(\x04R\x05bytes\"v\n" +
+	"\x05bytes\x18\a \x01(\x04R\x05bytes\x12\x16\n" +
+	"\x06newest\x18\b \x01(\x04R\x06newest\"v\n" +
 	"\x06Import\x12\x16\n" +
 	"\x06ticket\x18\x01 \x01(\fR\x06ticket\x12\x14\n" +
 	"\x05start\x18\x02 \x01(\x06R\x05start\x12\x14\n" +

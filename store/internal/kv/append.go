@@ -68,9 +68,11 @@ func fitting(changes []table.Change, piece int) int {
 	holders := make(map[*table.Holder]bool)
 	for i := range changes {
 		size += changeSize
-		if h := changes[i].Holder; h != nil && !holders[h] {
-			holders[h] = true
-			size += holderSize + len(h.Owner) + len(h.Addr) + len(h.Process)
+		for _, h := range [...]*table.Holder{changes[i].Holder, changes[i].From} {
+			if h != nil && !holders[h] {
+				holders[h] = true
+				size += holderSize + len(h.Owner) + len(h.Addr) + len(h.Process)
+			}
 		}
 		if i > 0 && (size > piece || i == MaxPieceChanges) {
 			return i

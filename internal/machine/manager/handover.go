@@ -1,0 +1,184 @@
+package manager
+
+import (
+	"slices"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/table"
+)
+
+// What a source has let go of is with its target, if the target says so when it
+// is offered the lease. This is how a leader, whichever it is, gets a range from
+// the one to the other.
+
+// A transfer is a range whose state is with another owner already.
+type transfer struct {
+	to     *peer
+	ticket protocol.Ticket
+}
+
+// target returns the peer that state was sent to; nil if it is gone. Of one that
+// had nothing before, a new leader may not have heard yet: it is taken for alive
+// for as long as those that the table names.
+func (m *Machine) target(now mono.Instant, h *table.Holder) *peer {
+	p := m.sessions[h.Session]
+	if p != nil && !p.proven && p.seat != nil && p.seat.incumbent == p && now < m.inheritUntil {
+		// It has said hello. That it hears us it need not prove: our predecessor
+		// has had its word.
+		p.proven = true
+		p.until = max(p.until, m.inheritUntil)
+		m.replan = true
+	}
+	if p != nil || now >= m.inheritUntil || len(m.sessions) >= m.cfg.MaxOwners+m.found {
+		return p
+	}
+	if i, known := m.findSeat(h.Owner); known && m.seats[i].incumbent != nil {
+		return nil // a later process has its name
+	}
+	p = &peer{holder: h, until: m.inheritUntil, proven: true, resendAt: mono.Never, seat: m.seat(h.Owner)}
+	p.seat.incumbent = p
+	m.sessions[h.Session] = p
+	m.inherited++
+	m.wakeAt(p.until)
+	m.replan = true
+	return p
+}
+
+// handedOver cuts a lease that p has let go of into what was handed over to
+// another owner and what is lost.
+func (m *Machine) handedOver(now mono.Instant, p *peer, f freed, reports []protocol.MoveReport) []freed {
+	parts := []freed{f}
+	for i := range reports {
+		rep := &reports[i]
+		if rep.State != protocol.MoveDone || f.Generation > rep.Newest || !unmarked(parts, rep.Range) {
+			continue
+		}
+		to := m.target(now, rep.To)
+		if to == nil || !to.member() {
+			m.note(NoteTargetGone, p.holder.Owner, 0, 0)
+			continue
+		}
+		parts = mark(parts, rep.Range, &transfer{to, rep.Ticket})
+	}
+	return parts
+}
+
+// unmarked reports whether a part of r is not known to be elsewhere.
+func unmarked(parts []freed, r leasehold.Range) bool {
+	return slices.ContainsFunc(parts, func(f freed) bool { return f.moved == nil && f.Range.Overlaps(r) })
+}
+
+// mark says of what lies in r that its state is elsewhere.
+func mark(parts []freed, r leasehold.Range, moved *transfer) []freed {
+	var out []freed
+	for _, f := range parts {
+		in, overlaps := f.Range.Intersect(r)
+		if !overlaps || f.moved != nil {
+			out = append(out, f)
+			continue
+		}
+		piece := func(r leasehold.Range, moved *transfer) {
+			part := f
+			part.Range, part.moved = r, moved
+			out = append(out, part)
+		}
+		if in.Start > f.Range.Start {
+			piece(leasehold.Range{Start: f.Range.Start, Limit: in.Start}, nil)
+		}
+		piece(in, moved)
+		if in.Limit != f.Range.Limit {
+			piece(leasehold.Range{Start: in.Limit, Limit: f.Range.Limit}, nil)
+		}
+	}
+	return out
+}
+
+// release frees leases that p has let go of: what it has handed over goes to its
+// target with the state; the rest is lost.
+func (m *Machine) release(now mono.Instant, p *peer, given []freed, reports []protocol.MoveReport) {
+	for _, whole := range given {
+		for _, f := range m.handedOver(now, p, whole, reports) {
+			switch {
+			case f.moved != nil:
+				m.note(NoteMoved, p.holder.Owner, uint64(f.Generation), 0)
+				p.handOver(&f)
+			case f.cause == leasehold.CauseRefused:
+				m.note(NoteRefused, p.holder.Owner, uint64(f.Generation), 0)
+			case f.cause == leasehold.CauseReleased:
+				m.note(NoteReleased, p.holder.Owner, uint64(f.Generation), 0)
+			}
+			m.free(f)
+		}
+	}
+}
+
+// handOver remembers what p has handed over and to whom, until it is recorded.
+func (p *peer) handOver(f *freed) {
+	if slices.ContainsFunc(p.handed, func(d protocol.Departure) bool { return d.Ticket == f.moved.ticket }) {
+		return // one of several leases
+	}
+	to := f.moved.to
+	p.handed = append(p.handed, protocol.Departure{Ticket: f.moved.ticket, Range: f.Range, To: to.holder})
+	to.arriving = append(to.arriving, protocol.Arrival{Ticket: f.moved.ticket, Range: f.Range, From: p.holder})
+}
+
+// arrived returns the ticket of a lease that the table gives to p, although p has
+// never held it, if p has the state: our predecessor recorded that it had moved,
+// and did not live to say so. It has if p's newest import of the range began
+// before the lease was granted, and nothing was lost there since: for the table
+// to name p without a loss, the state must have come to it last.
+func (m *Machine) arrived(p *peer, l leasehold.Lease, imports []protocol.Import) (protocol.Ticket, bool) {
+	for _, in := range slices.Backward(imports) {
+		if !in.Range.Covers(l.Range) {
+			continue
+		}
+		for _, e := range m.table.Within(l.Range) {
+			if e.Generation != l.Generation || e.Generation <= in.Since.Newest || e.Lost > in.Since.LSN {
+				return protocol.Ticket{}, false
+			}
+		}
+		return in.Ticket, true
+	}
+	return protocol.Ticket{}, false
+}
+
+// joins reports whether f and next, which follows it, went under one ticket.
+func (f *freed) joins(next *freed) bool {
+	return f.moved != nil && next.moved != nil && f.moved.ticket == next.moved.ticket && f.holder == next.holder && f.Range.Limit == next.Range.Start && next.Range.Start != 0
+}
+
+// arrives reports whether a lease goes to where its state is. If that owner is
+// gone by now, the state is lost after all.
+func (m *Machine) arrives(f *freed) bool {
+	if f.moved == nil {
+		return false
+	}
+	to := f.moved.to
+	return m.sessions[to.holder.Session] == to && to.member()
+}
+
+// recordedMove lets a source know, in what it is told next, that the table has
+// what it handed over.
+func (m *Machine) recordedMove(f *freed) {
+	if f.moved == nil {
+		return
+	}
+	to := f.moved.to
+	to.arriving = slices.DeleteFunc(to.arriving, func(a protocol.Arrival) bool { return a.Ticket == f.moved.ticket })
+	m.ordered(to)
+	if p := m.sessions[f.holder.Session]; p != nil {
+		p.handed = slices.DeleteFunc(p.handed, func(d protocol.Departure) bool { return d.Ticket == f.moved.ticket })
+		m.ordered(p)
+	}
+}
+
+// transfer is the change by which leases that lie side by side, and went under
+// one ticket, go to where their state is, as one.
+func (m *Machine) transfer(row []freed) table.Change {
+	generation := m.table.Newest() + leasehold.Generation(len(m.batchTickets)) + 1
+	m.batchTickets[generation] = row[0].moved.ticket
+	r := leasehold.Range{Start: row[0].Range.Start, Limit: row[len(row)-1].Range.Limit}
+	return table.Change{Kind: table.Moved, Range: r, Generation: generation, Holder: row[0].moved.to.holder, From: row[0].holder}
+}
