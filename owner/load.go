@@ -48,7 +48,7 @@ func (o *Owner) Report(key leasehold.Key, cost float64) {
 
 // reportEvery is how often the leader is told how the load divides, at most. In
 // between it is told the sum.
-const reportEvery = 2 * time.Second
+const reportEvery = 5 * time.Second
 
 // loads is what the leader has been told of the load. It belongs to the driver's
 // goroutine.

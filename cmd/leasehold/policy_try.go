@@ -105,7 +105,7 @@ func (o *tryOptions) addFlags(cmd *cobra.Command) {
 	f.BoolVar(&c.Noise, "noise", c.Noise, "what owners count is random, as of --requests")
 	f.Float64Var(&c.Requests, "requests", c.Requests, "requests that an owner counts in a period, in the mean")
 	f.Uint64Var(&c.Seed, "seed", c.Seed, "of all that is random: places of keys, noise, who leaves")
-	f.IntVar(&c.Cells, "cells", 0, "cells that an owner reports (default 1024, fewer for more than 2048 owners)")
+	f.IntVar(&c.Cells, "cells", 0, "cells that an owner reports (default 512, fewer for more than 256 owners)")
 	f.IntVar(&c.MaxRanges, "max-ranges", partition.DefaultMaxRanges, "ranges that an assignment may have")
 	f.Float64Var(&c.MeanLoad, "mean-load", c.MeanLoad, "how busy an owner is in the mean, 0 to 1; for the plot")
 	f.StringVar(&o.plot, "plot", "", "draw to this `file`, which ends in .png or .svg")

@@ -9,7 +9,7 @@ import (
 
 // mostCells is how many cells leases are cut into together, at most, unless
 // there are more leases than that; and more than half of it at least.
-const mostCells = 1024
+const mostCells = 512
 
 // A plot is the range of a lease, cut into cells of equal size. Both of its ends
 // are in it, so that nothing needs to be said about the end of the key space.

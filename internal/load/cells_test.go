@@ -34,16 +34,16 @@ func TestHowManyCells(t *testing.T) {
 		want   int
 	}{
 		{"nothing is held", nil, 0},
-		{"everything", everything(), 1024},
-		{"two", evenly(2), 1024},
-		{"three", evenly(3), 3 * 256},
-		{"64, as is usual", evenly(64), 1024},
+		{"everything", everything(), 512},
+		{"two", evenly(2), 512},
+		{"three", evenly(3), 3 * 128},
+		{"64, as is usual", evenly(64), 512},
 		{"600", evenly(600), 600},
 		{"more than cells are wanted", evenly(5000), 5000},
 		{"a single key", []leasehold.Lease{lease(7, 8)}, 1},
 		{"the last key", []leasehold.Lease{lease(1<<64-1, 0)}, 1},
 		{"five keys", []leasehold.Lease{lease(7, 12)}, 5},
-		{"a number of keys that cannot be halved", []leasehold.Lease{lease(0, 1025)}, 513},
+		{"a number of keys that cannot be halved", []leasehold.Lease{lease(0, 1025)}, 342},
 	} {
 		if got := cut(test.leases).cells(); got != test.want {
 			t.Errorf("%s: %d cells, want %d", test.name, got, test.want)

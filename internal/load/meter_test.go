@@ -213,7 +213,7 @@ func TestLargestCosts(t *testing.T) {
 	}
 	l := m.Loads(second + second/10)
 	wantValid(t, l)
-	if len(l.Cells) < 900 {
+	if len(l.Cells) < 450 {
 		t.Errorf("%d cells", len(l.Cells))
 	}
 }

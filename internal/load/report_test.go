@@ -105,7 +105,7 @@ func TestOnlySoManyCells(t *testing.T) {
 func TestQuietCellsAreOne(t *testing.T) {
 	b := newBook(evenly(2))
 	b.pass(2*time.Second, 10, 1<<60) // the start of a cell
-	step := leasehold.Key(1) << 54
+	step := leasehold.Key(1) << 55
 	want := []partition.Cell{
 		{Range: leasehold.Range{Limit: 1 << 60}},
 		{Range: leasehold.Range{Start: 1 << 60, Limit: 1<<60 + step}, Rate: 5},

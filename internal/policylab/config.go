@@ -65,13 +65,13 @@ func Usual() Config {
 // usualCells is how many cells an owner reports, as long as all together have
 // no more than usualTotal: a manager has to bound them, too.
 const (
-	usualCells = 1024
-	usualTotal = 1 << 21
+	usualCells = 512
+	usualTotal = 1 << 17
 )
 
 // CellsFor returns how many cells each of so many owners reports, unless it is
 // said otherwise.
-func CellsFor(owners int) int { return min(usualCells, max(1, usualTotal/owners)) }
+func CellsFor(owners int) int { return min(usualCells, max(16, usualTotal/owners)) }
 
 // Validate reports what is wrong with c, and fills in defaults.
 func (c *Config) Validate() error {

@@ -61,7 +61,7 @@ const quiet = 50
 
 // mostCells bounds how finely the load of all owners together is known: the
 // policy is asked while the leader can do nothing else.
-const mostCells = 1 << 16
+const mostCells = 1 << 17
 
 // loads puts together what the owners have said, as far as they still hold the
 // keys.

@@ -1,6 +1,7 @@
 package manager_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -165,6 +166,31 @@ func TestRetiringRetries(t *testing.T) {
 			l.settle()
 			l.wantHolder(0, "b", "in the end")
 		})
+	}
+}
+
+// What one owner cannot take from who wants to go, another can.
+func TestRetiringGoesElsewhere(t *testing.T) {
+	l, p := newMovingLeader(t, "a")
+	a := l.mover("a")
+	l.mover("b")
+	l.mover("c")
+	p.give("b")
+	a.moving.parting = true
+	a.say()
+	l.settle()
+	var to []leasehold.OwnerID
+	for range 3 {
+		d := a.departures()[0]
+		to = append(to, d.To.Owner)
+		a.reports(d, protocol.MoveFailed)
+		a.say()
+		a.read()
+		a.forgets()
+		l.renew(15*time.Second, l.owners...)
+	}
+	if !slices.Equal(to, []leasehold.OwnerID{"b", "c", "b"}) {
+		t.Errorf("it is asked to send its range to %v", to)
 	}
 }
 
