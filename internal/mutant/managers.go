@@ -214,8 +214,8 @@ var managers = []Mutant{
 		Why:   "an assignment to someone who does not exist is followed",
 		World: "--faults=policy-broken=5,owner-crash=5",
 		File:  planFile,
-		Old:   "want, err := partition.Apply(m.cfg.Policy, in)",
-		New:   "want, err := m.cfg.Policy.Assign(in)",
+		Old:   "want, err := partition.Apply(m.cfg.Policy, in)\n	if err != nil {",
+		New:   "want, err := m.cfg.Policy.Assign(in)\n	if err != nil {",
 	},
 	{
 		Name:  "successor-on-short-notice",

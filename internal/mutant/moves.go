@@ -3,7 +3,7 @@ package mutant
 const (
 	departuresFile = "internal/machine/owner/departures.go"
 	arrivalsFile   = "internal/machine/owner/arrivals.go"
-	movesFile      = "internal/machine/manager/moves.go"
+	handoverFile   = "internal/machine/manager/handover.go"
 )
 
 // moves are bugs in how state follows its lease.
@@ -12,7 +12,7 @@ var moves = []Mutant{
 		Name: "failed-move-said-done",
 		Why:  "a source that has heard nothing from the target lets go of the range as if it had been confirmed",
 		File: departuresFile,
-		Old: `	d.state, d.saidIn = protocol.MoveFailed, 0
+		Old: `	d.state, d.said = protocol.MoveFailed, false
 	m.note(NoteMoveFailed, 0, 0)`,
 		New: `	m.confirmed(now, t)
 	m.note(NoteMoveFailed, 0, 0)`,
@@ -20,9 +20,9 @@ var moves = []Mutant{
 	{
 		Name: "failed-move-believed",
 		Why:  "the leader takes any report about a range for the news that its state has arrived",
-		File: movesFile,
-		Old:  "if rep.State != protocol.MoveDone || !rep.Range.Overlaps(f.Range) {",
-		New:  "if !rep.Range.Overlaps(f.Range) {",
+		File: handoverFile,
+		Old:  "if rep.State != protocol.MoveDone || f.Generation > rep.Newest || !unmarked(parts, rep.Range) {",
+		New:  "if f.Generation > rep.Newest || !unmarked(parts, rep.Range) {",
 	},
 	{
 		Name:  "never-stops-serving",
@@ -39,19 +39,6 @@ var moves = []Mutant{
 		File: ownerFile,
 		Old:  "Leases: m.held, Leaving: m.leaving",
 		New:  "Leases: m.view.Leases, Leaving: m.leaving",
-	},
-	{
-		Name:  "any-state-will-do",
-		World: "--faults=move-range=20,loss=10",
-		Why:   "a target puts in place what came for the range at some time, and not what came under the ticket",
-		File:  arrivalsFile,
-		Old:   "a := m.arrival(o.Ticket)",
-		New: `var a *arrival
-	for _, other := range m.arrivals {
-		if a == nil && other.confirmed && other.Range.Covers(o.Range) {
-			a = other
-		}
-	}`,
 	},
 	{
 		Name: "served-before-installed",
@@ -81,7 +68,7 @@ var moves = []Mutant{
 	{
 		Name: "moved-under-an-old-generation",
 		Why:  "a lease keeps its generation when it moves to another owner",
-		File: movesFile,
+		File: handoverFile,
 		Old:  "generation := m.table.Newest() + leasehold.Generation(len(m.batchTickets)) + 1",
 		New:  "generation := m.table.Newest() + leasehold.Generation(len(m.batchTickets))",
 	},
@@ -104,15 +91,25 @@ var moves = []Mutant{
 		Why:   "a leader that has just taken over offers a lease with state that came for the range before something was lost there",
 		World: "--faults=move-range=10,upcalls=5,manager-crash=5,owner-crash=10,link-cut=5,loss=5",
 		Seeds: 4000,
-		File:  movesFile,
+		File:  handoverFile,
 		Old:   "if e.Generation != l.Generation || e.Generation <= in.Since.Newest || e.Lost > in.Since.LSN {",
 		New:   "if e.Generation != l.Generation {",
 	},
 	{
-		Name: "superseded-import-kept",
-		Why:  "a target keeps state that did not come into use when it gets the range another way, and may take it for the state of a later lease",
-		File: arrivalsFile,
-		Old:  "	m.supersede(o.Range)\n",
-		New:  "",
+		Name:  "superseded-import-kept",
+		Why:   "a target keeps state that did not come into use, and may take it for the state of a later lease",
+		World: "--faults=move-range=20,loss=10,upcalls=3,manager-crash=5",
+		Seeds: 4000,
+		File:  arrivalsFile,
+		Old:   "		if !a.confirmed || a.lease.Generation != 0 || !a.Range.Overlaps(r) {",
+		New:   "		if true {",
+	},
+	{
+		Name:  "backlog-forgotten",
+		Why:   "moves that the plan asks for are never begun, and a drain never ends",
+		World: "--faults=drain=20,owner-crash=5",
+		File:  "internal/machine/manager/backlog.go",
+		Old:   "	ready := m.ready\n",
+		New:   "	ready := m.ready[:0]\n",
 	},
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/keyrange"
+	"github.com/leasehold-dev/leasehold/internal/machine/manager"
 )
 
 // exchange is one round trip of I6, with all that belongs to it: the message
@@ -41,6 +42,41 @@ func (o *oracle) recovered() {
 		owned = append(owned, o.truth(s).underway(o.world.now)...)
 		if gaps := keyrange.NewSet(owned...).Gaps(); len(gaps) > 0 && living > 0 {
 			o.violated(I6Progress, "%v after faults stopped nobody owns %v of %s, although %d owners live", o.bound(), gaps, s.name, living)
+		}
+	}
+}
+
+// checkDrained is I6 for operators: at the end of the world an owner that is to
+// hold nothing holds nothing, if anyone else can, and no move has stood still.
+func (o *oracle) checkDrained() {
+	for _, m := range o.world.managers {
+		for _, s := range o.world.spaces {
+			machine := m.node.Manager(s.name)
+			if machine == nil || !m.alive || m.stopped != 0 {
+				continue
+			}
+			o.checks[I6Progress]++
+			now := m.clock.at(o.world.now)
+			for _, mv := range machine.Moves(now, 1<<10) {
+				if mv.Age > simMoveTimeout+2*time.Second {
+					o.violated(I6Progress, "the state of %v in %s has been on its way from %s to %s for %v", mv.Range, s.name, mv.From, mv.To, mv.Age)
+				}
+			}
+			o.checkHoldsNothing(s, machine.Owners(now))
+		}
+	}
+}
+
+func (o *oracle) checkHoldsNothing(s *space, owners []manager.Owner) {
+	takers := 0
+	for _, h := range owners {
+		if h.Standing == manager.Member && !h.Draining && !h.Parting {
+			takers++
+		}
+	}
+	for _, h := range owners {
+		if h.Standing == manager.Member && h.Draining && h.Leases > 0 && takers > 0 {
+			o.violated(I6Progress, "%s of %s is drained and still holds %d leases, although %d others could take them", h.Holder, s.name, h.Leases, takers)
 		}
 	}
 }

@@ -180,6 +180,7 @@ func (o *oracle) finish() {
 	if o.world.failed == nil {
 		o.recovered()
 		o.checkSettled()
+		o.checkDrained()
 		o.checkSeams()
 	}
 }
