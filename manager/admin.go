@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -87,13 +88,26 @@ func (m *Manager) status(now mono.Instant, answer *leaseholdv1.GetStatusResponse
 		t := led.Table()
 		status.Lsn, status.NewestGeneration, status.Ranges = uint64(t.LSN()), uint64(t.Newest()), uint32(t.Len())
 		status.Owners, status.Moves = uint32(led.Members()), uint32(led.Sizes().Moves)
-		status.Problem = m.repeats.since(now, topic{n.Name, "", machine.NotePolicyRefused}, 2*n.Renew+time.Second)
+		status.Problem = m.repeats.since(now, topic{namespace: n.Name, what: machine.NotePolicyRefused}, 2*n.Renew+time.Second)
+		status.Lull = lullText(led.Lull())
 		for _, e := range t.All() {
 			if e.Vacant() {
 				status.Vacant++
 			}
 		}
 	}
+}
+
+// lullText says why nothing is moved for the sake of balance.
+func lullText(why machine.Lull, have, want float64) string {
+	switch why {
+	case machine.LullQuiet:
+		return fmt.Sprintf("there are %.3g requests per second and owner in the mean, and below %g there is nothing to balance", have, want)
+	case machine.LullUnknown:
+		return fmt.Sprintf("the loads of %.3g %% of the keys are known, and it takes %g %%", 100*have, 100*want)
+	case machine.NoLull:
+	}
+	return ""
 }
 
 // ListNamespaces returns all namespaces with their configuration.
@@ -154,7 +168,7 @@ func (s *adminService) ListOwners(ctx context.Context, r *leaseholdv1.ListOwners
 	if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.ListOwners); done {
 		return answer, err
 	}
-	answer := &leaseholdv1.ListOwnersResponse{}
+	answer := &leaseholdv1.ListOwnersResponse{Version: wire.Version}
 	err := s.led(ctx, r.GetNamespace(), func(now mono.Instant, led *machine.Machine) {
 		answer.Lsn = uint64(led.Table().LSN())
 		for _, o := range led.Owners(now) {

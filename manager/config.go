@@ -182,7 +182,7 @@ func (c *Config) configure(n storage.Namespace) (machine.Config, error) {
 		Gather:    min(gather, n.Renew/4),
 		Seams:     seams,
 
-		Moves: n.Moves, MoveTimeout: n.MoveTimeout, Rebalance: n.Rebalance, Churn: n.Churn,
+		Moves: min(n.Moves, protocol.MaxAtATime), MoveTimeout: n.MoveTimeout, Rebalance: n.Rebalance, Churn: n.Churn,
 	}
 	if err := cfg.Timing.Validate(); err != nil {
 		return machine.Config{}, err

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 )
 
@@ -28,5 +29,14 @@ func TestStoredPolicy(t *testing.T) {
 	_, err := (&Config{}).configure(storage.Namespace{Name: "pool", Lease: 10 * time.Second, Renew: time.Second, Drift: 1.2, Policy: "psychic"})
 	if leasehold.KindOf(err) != leasehold.Invalid {
 		t.Errorf("a policy that nobody knows: %v", err)
+	}
+}
+
+// A namespace that was stored when more moves at a time were allowed is led, with
+// as many as owners can do.
+func TestStoredMoves(t *testing.T) {
+	cfg, err := (&Config{}).configure(storage.Namespace{Name: "pool", Lease: 10 * time.Second, Renew: time.Second, Drift: 1.2, Moves: 256})
+	if err != nil || cfg.Moves != protocol.MaxAtATime {
+		t.Errorf("it is led with %d moves at a time (%v), want %d", cfg.Moves, err, protocol.MaxAtATime)
 	}
 }

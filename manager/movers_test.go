@@ -3,6 +3,7 @@ package manager_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/test/bufconn"
@@ -123,3 +124,45 @@ func wantPlan(t *testing.T, p *leaseholdv1.Plan, from, to string, share, lost fl
 }
 
 func near(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 }
+
+// What cannot be moved, and to whom, is in the log: once, however often it is
+// tried.
+func TestFailedMovesAreNamed(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		log := &diary{}
+		c.logs = log
+		c.start("m1")
+		ns := pool()
+		ns.MoveTimeout = int64(time.Second)
+		c.create("m1", ns)
+		hold := make(chan struct{})
+		a := c.joinMoving("a", hold)
+		eventually(t, time.Minute, "a has everything", func() bool { return complete(a) })
+		c.joinMoving("b", nil)
+		if _, err := c.drain("m1", &leaseholdv1.DrainOwnerRequest{Owner: "a"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Minute) // and tried again all the time
+		close(hold)
+		if n := log.count("could not be moved to b: there was no progress for too long"); n != 1 {
+			t.Errorf("that nothing moves is said %d times, want 1", n)
+		}
+		if n := log.count("the state of 0000000000000000-"); n != 1 {
+			t.Errorf("which range it was is said %d times, want 1: %q", n, log.lines)
+		}
+	})
+}
+
+// Why nothing is balanced is part of the status.
+func TestLullIsSaid(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		c.start("m1")
+		c.create("m1", pool())
+		a := c.join("a")
+		eventually(t, time.Minute, "a has everything", func() bool { return complete(a) })
+		const want = "the loads of 0 % of the keys are known, and it takes 90 %"
+		if got := c.status("m1").GetNamespaces()[0].GetLull(); got != want {
+			t.Errorf("it is %q, want %q", got, want)
+		}
+	})
+}

@@ -51,7 +51,7 @@ func (m *Manager) logElection(n election.Note) {
 // logNamespace says what happens in a namespace, and why.
 func (m *Manager) logNamespace(now mono.Instant, a node.Manage, n machine.Note) {
 	level, text := describe(n)
-	if lasts(n.What) && !m.repeats.news(now, topic{a.Namespace, n.Owner, n.What}, text) {
+	if lasts(n.What) && !m.repeats.news(now, topicOf(a.Namespace, n), text) {
 		level = slog.LevelDebug
 	}
 	if level > slog.LevelDebug {
@@ -63,6 +63,9 @@ func (m *Manager) logNamespace(now mono.Instant, a node.Manage, n machine.Note) 
 	attrs := []slog.Attr{slog.String("namespace", string(a.Namespace))}
 	if n.Owner != "" {
 		attrs = append(attrs, slog.String("owner", string(n.Owner)))
+	}
+	if n.To != "" {
+		attrs = append(attrs, slog.String("to", string(n.To)))
 	}
 	m.log.LogAttrs(context.Background(), level, text, attrs...)
 }
@@ -120,9 +123,9 @@ func describe(n machine.Note) (slog.Level, string) {
 	case machine.NoteMoved:
 		return debug, fmt.Sprintf("state has gone to another owner: generation %d ended", n.Have)
 	case machine.NoteMoveFailed:
-		return warn, fmt.Sprintf("state could not be moved: the source gave up after %d records, %d bytes, and goes on with the range; its log says why", n.Have, n.Want)
+		return warn, fmt.Sprintf("the state of %v could not be moved to %s: the source gave up after %d records, %d bytes, and goes on with the range; its log says why", n.Range, n.To, n.Have, n.Want)
 	case machine.NoteMoveTimeout:
-		return warn, fmt.Sprintf("state could not be moved: there was no progress for too long, after %d records, %d bytes, and the source goes on with the range", n.Have, n.Want)
+		return warn, fmt.Sprintf("the state of %v could not be moved to %s: there was no progress for too long, after %d records, %d bytes, and the source goes on with the range", n.Range, n.To, n.Have, n.Want)
 	case machine.NoteMoveCancelled:
 		return debug, "a move is no longer wanted"
 	case machine.NoteTargetGone:

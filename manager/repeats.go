@@ -12,7 +12,9 @@ import (
 // every few seconds, and an owner whose state cannot be moved is tried as often.
 // A log that says so every time hides everything else. So a warning is said when
 // it is new or has another text, the latter not too often, and then again after a
-// while, in case nobody has read it.
+// while, in case nobody has read it. Of two owners between which state cannot be
+// moved one range is as good as another: they differ in text with each attempt,
+// and are said once.
 const (
 	sayOthersAfter = 10 * time.Second
 	sayAgainAfter  = 10 * time.Minute
@@ -33,7 +35,10 @@ type topic struct {
 	namespace leasehold.Namespace
 	owner     leasehold.OwnerID
 	what      machine.Notable
+	to        leasehold.OwnerID // of a move
 }
+
+func topicOf(ns leasehold.Namespace, n machine.Note) topic { return topic{ns, n.Owner, n.What, n.To} }
 
 // repeats remembers what has been said. The zero repeats has heard nothing.
 type repeats struct{ of map[topic]*said }
@@ -57,7 +62,8 @@ func (r *repeats) news(now mono.Instant, t topic, text string) bool {
 	}
 	before.text, before.last = text, now
 	silent := now.Sub(before.at)
-	if silent < sayAgainAfter && (text == before.spoken || silent < sayOthersAfter) {
+	same := text == before.spoken || t.to != ""
+	if silent < sayAgainAfter && (same || silent < sayOthersAfter) {
 		return false
 	}
 	before.at, before.spoken = now, text

@@ -12,7 +12,8 @@ import (
 
 func TestRepeats(t *testing.T) {
 	var r repeats
-	one, other := topic{"pool", "", machine.NotePolicyRefused}, topic{"pool", "a", machine.NoteMoveFailed}
+	one, other := topic{"pool", "", machine.NotePolicyRefused, ""}, topic{"pool", "a", machine.NoteMoveFailed, "b"}
+	third := topic{"pool", "a", machine.NoteMoveFailed, "c"}
 	for _, step := range []struct {
 		at    time.Duration
 		topic topic
@@ -22,10 +23,13 @@ func TestRepeats(t *testing.T) {
 		{0, one, "x", true},
 		{time.Second, one, "x", false},
 		{time.Second, other, "x", true},
+		{time.Second, third, "x", true},    // to somebody else
 		{2 * time.Second, one, "y", false}, // too soon for other words
 		{11 * time.Second, one, "y", true},
 		{12 * time.Second, one, "x", false},
-		{22 * time.Second, one, "y", false}, // as it was said
+		{12 * time.Second, other, "y", false}, // of another range
+		{22 * time.Second, one, "y", false},   // as it was said
+		{10*time.Minute + 2*time.Second, other, "z", true},
 		{10*time.Minute + 11*time.Second, one, "y", true},
 		{10*time.Minute + 12*time.Second, one, "y", false},
 	} {
@@ -40,7 +44,7 @@ func TestRepeats(t *testing.T) {
 	if got := r.since(now, one, time.Second); got != "" {
 		t.Errorf("a second ago %q was found, want nothing", got)
 	}
-	if got := r.since(now, topic{"other", "", machine.NotePolicyRefused}, time.Hour); got != "" {
+	if got := r.since(now, topic{"other", "", machine.NotePolicyRefused, ""}, time.Hour); got != "" {
 		t.Errorf("elsewhere %q was found, want nothing", got)
 	}
 }
@@ -48,7 +52,7 @@ func TestRepeats(t *testing.T) {
 func TestRepeatsAreBounded(t *testing.T) {
 	var r repeats
 	for i := range 3 * maxTopics {
-		r.news(0, topic{"pool", leasehold.OwnerID(fmt.Sprint(i)), machine.NoteMoveFailed}, "")
+		r.news(0, topic{"pool", leasehold.OwnerID(fmt.Sprint(i)), machine.NoteMoveFailed, "b"}, "")
 		if len(r.of) > maxTopics {
 			t.Fatalf("%d topics are remembered, want at most %d", len(r.of), maxTopics)
 		}

@@ -85,6 +85,9 @@ type leader struct {
 	t      *testing.T
 	driver *driver.Driver[manager.Event, manager.Action]
 
+	// revise, if set, changes what is said to owners.
+	revise func(*leaseholdv1.HoldResponse)
+
 	mu      sync.Mutex
 	streams map[leasehold.Session]grpc.BidiStreamingServer[leaseholdv1.HoldRequest, leaseholdv1.HoldResponse]
 	changes []string
@@ -130,7 +133,11 @@ func (l *leader) act(_ mono.Instant, actions []manager.Action) {
 		switch a := a.(type) {
 		case manager.Send:
 			if stream := l.streams[a.Reply.Session]; stream != nil {
-				_ = stream.Send(wire.FromLeaseReply(a.Reply)) // a broken stream loses messages
+				reply := wire.FromLeaseReply(a.Reply)
+				if l.revise != nil {
+					l.revise(reply)
+				}
+				_ = stream.Send(reply) // a broken stream loses messages
 			}
 		case manager.Commit:
 			for i := range a.Batch.Changes {

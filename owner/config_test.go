@@ -41,6 +41,14 @@ func TestConfigSaysWhatIsWrong(t *testing.T) {
 		}, "Mover: Credentials and ServerCredentials are needed"},
 		{"mover at no address", func(c *Config) { c.Mover = noMover(); c.Mover.Advertise = "here" }, "Mover.Advertise: want host:port"},
 		{"mover where it is not", func(c *Config) { c.Mover = noMover(); c.Mover.Listen = "192.0.2.1:1" }, "Mover cannot listen: set Listen"},
+		{"mover that only this computer reaches", func(c *Config) {
+			c.Mover = noMover()
+			c.Mover.Listen = "127.0.0.1:0"
+		}, "Mover: it listens on 127.0.0.1:"},
+		{"mover that says how to reach it", func(c *Config) {
+			c.Mover = noMover()
+			c.Mover.Listener = onLoopback{bufconn.Listen(1)}
+		}, `set Listen to ":7000", or Advertise`},
 		{"mover with less than no time", func(c *Config) { c.Mover = noMover(); c.Mover.StopTimeout = -1 }, "StopTimeout is -1ns"},
 		{"mover on a strange listener", func(c *Config) { c.Mover = noMover(); c.Mover.Listener = bufconn.Listen(1) }, "Mover: set Advertise"},
 		{"no weight", func(c *Config) { c.Weight = -1 }, "weight"},
@@ -62,18 +70,30 @@ func noMover() *Mover { return &Mover{Export: noExport, Import: noImport} }
 
 // Others are told of an address that they can reach.
 func TestMoverAdvertises(t *testing.T) {
-	for listen, host := range map[string]string{"": "127.0.0.2", "0.0.0.0:0": "127.0.0.2", "127.0.0.1:0": "127.0.0.1"} {
+	for _, test := range []struct {
+		addr, listen string
+		everywhere   bool
+		advertises   string
+	}{
+		{"127.0.0.2:8080", "", false, "127.0.0.2"},
+		{"127.0.0.2:8080", "0.0.0.0:0", true, "127.0.0.2"},
+		{"127.0.0.2:8080", "127.0.0.1:0", false, "127.0.0.1"},
+		{"localhost:8080", "", false, "127.0.0.1"},
+		{"server-1:8080", "", true, "server-1"}, // whatever this computer takes that name for
+		{"10.0.0.1:8080", ":0", true, "10.0.0.1"},
+	} {
 		given := noMover()
-		given.Listen = listen
-		cfg := Config{Namespace: testNamespace, Managers: []string{"manager:1"}, Addr: "127.0.0.2:8080", Mover: given}
+		given.Listen = test.listen
+		cfg := Config{Namespace: testNamespace, Managers: []string{"manager:1"}, Addr: test.addr, Mover: given}
 		if err := cfg.validate(); err != nil {
 			t.Fatal(err)
 		}
 		if err := cfg.listen(); err != nil {
 			t.Fatal(err)
 		}
-		if got, port, err := net.SplitHostPort(cfg.Mover.Advertise); err != nil || got != host || port == "0" {
-			t.Errorf("listens on %q and advertises %q: %v", listen, cfg.Mover.Advertise, err)
+		on, port, err := net.SplitHostPort(cfg.Mover.Listener.Addr().String())
+		if err != nil || unspecified(on) != test.everywhere || cfg.Mover.Advertise != net.JoinHostPort(test.advertises, port) {
+			t.Errorf("%+v: listens on %v and advertises %s", test, cfg.Mover.Listener.Addr(), cfg.Mover.Advertise)
 		}
 		if cfg.Mover.IdleTimeout != 30*time.Second || cfg.Mover.StopTimeout != 5*time.Second || cfg.Mover.InstallTimeout != 5*time.Second {
 			t.Errorf("timeouts: %+v", cfg.Mover)
@@ -86,6 +106,33 @@ func TestMoverAdvertises(t *testing.T) {
 		}
 	}
 }
+
+// A Join that fails leaves no listener open.
+func TestFailedJoinClosesTheListener(t *testing.T) {
+	for name, spoil := range map[string]func(*Config){
+		"because nobody can be told of it":      func(*Config) {},
+		"because only this computer reaches it": func(c *Config) { c.Mover.Listener = onLoopback{c.Mover.Listener} },
+		"because the namespace is bad":          func(c *Config) { c.Namespace = "Presence" },
+		"because the name is bad":               func(c *Config) { c.Name = "a\nb" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			listener := bufconn.Listen(1)
+			cfg := Config{Namespace: testNamespace, Managers: []string{"manager:1"}, Addr: "10.0.0.1:8080", Mover: noMover()}
+			cfg.Mover.Listener = listener
+			spoil(&cfg)
+			_, err := Join(t.Context(), cfg)
+			wantError(t, err, leasehold.Invalid)
+			if conn, err := listener.Dial(); err == nil {
+				_ = conn.Close()
+				t.Error("the listener is still open")
+			}
+		})
+	}
+}
+
+type onLoopback struct{ net.Listener }
+
+func (onLoopback) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 1, 1), Port: 7000} }
 
 func TestConfigDefaults(t *testing.T) {
 	managers := []string{"manager:1"}

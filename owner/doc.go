@@ -85,8 +85,12 @@
 //
 // State travels over gRPC connections between the owners, in plain text unless
 // [Mover.Credentials] say otherwise. A target lets in only what the leader has
-// announced. At most 64 ranges move to an owner at a time, and as many from it;
-// each has about 1 MiB under way at most.
+// announced, which it knows by a ticket that the leader has given to both owners.
+// But nobody has to prove to a leader who it is: whoever reaches the managers can
+// join as an owner, and be sent state. The network must be one that can be trusted.
+//
+// At most 64 ranges move to an owner at a time, and as many from it. Each has up
+// to 1 MiB under way or, if it has long records, one of them: up to 4 MiB.
 //
 // # Concurrency and cost
 //

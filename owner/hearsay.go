@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/wire"
 )
 
 // hearsay is what each manager last said, or why it said nothing: what an error
@@ -16,6 +17,8 @@ import (
 type hearsay struct {
 	mu   sync.Mutex
 	said map[string]string
+	// versions are those of the protocol that the managers speak.
+	versions map[string]uint32
 	// taken: the last leader's word was that another process has our name.
 	taken bool
 }
@@ -66,6 +69,26 @@ func (h *hearsay) put(from, what string) (news bool) {
 	news = h.said[from] != what
 	h.said[from] = what
 	return news
+}
+
+// speaks notes which version a manager speaks: it may say so only once.
+func (h *hearsay) speaks(from string, version uint32) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.versions == nil || len(h.versions) >= maxHearsay {
+		h.versions = make(map[string]uint32)
+	}
+	h.versions[from] = version
+}
+
+// version returns the one that a manager speaks, our own if it has not said so.
+func (h *hearsay) version(from string) uint32 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if v, said := h.versions[from]; said {
+		return v
+	}
+	return wire.Version
 }
 
 // kind is that of the error in which the hearsay ends up.

@@ -61,7 +61,12 @@ func (o *Owner) join(ctx context.Context) (*Owner, error) {
 	return nil, err
 }
 
-func newOwner(cfg Config, c *clock.Clock, d *clock.Detector) (*Owner, error) {
+func newOwner(cfg Config, c *clock.Clock, d *clock.Detector) (_ *Owner, err error) {
+	defer func() {
+		if err != nil {
+			cfg.discard()
+		}
+	}()
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
@@ -86,9 +91,6 @@ func newOwner(cfg Config, c *clock.Clock, d *clock.Detector) (*Owner, error) {
 	}
 	m, err := machine.New(o.clock.Now(), mc)
 	if err != nil {
-		if cfg.Mover != nil {
-			_ = cfg.Mover.Listener.Close() // nobody has heard of it
-		}
 		return nil, err
 	}
 	o.machine = newSession(m, o.detector)
@@ -134,6 +136,10 @@ func (o *Owner) down(from string, why error) {
 	o.driver.Offer(machine.HungUp{Manager: storage.ManagerID(from)})
 }
 
+// versionOfMoves is the version of the protocol in which leaders learned to move
+// state.
+const versionOfMoves = 2
+
 // receive turns what a manager says into an event.
 func (o *Owner) receive(from string, r *leaseholdv1.HoldResponse) {
 	if err := o.event(from, r); err != nil {
@@ -147,12 +153,16 @@ func (o *Owner) event(from string, r *leaseholdv1.HoldResponse) error {
 		if err := wire.CheckVersion(v); err != nil {
 			return err
 		}
+		o.hearsay.speaks(from, v)
 	}
 	switch kind := r.GetKind().(type) {
 	case *leaseholdv1.HoldResponse_Grant:
 		reply, err := wire.ToLeaseReply(kind.Grant, protocol.DefaultLimits)
 		if err != nil {
 			return err
+		}
+		if o.hearsay.version(from) < versionOfMoves {
+			reply.Idle = true // it does not know the word, and moves nothing
 		}
 		o.hearsay.hear(from, reply)
 		o.driver.Post(o.ctx, machine.Reply{LeaseReply: reply})

@@ -58,7 +58,7 @@ func newMigration(cfg *Config, session leasehold.Session, logger *slog.Logger, p
 	}
 	m.ctx, m.cancel = context.WithCancelCause(context.Background())
 	m.server = mover.Serve(m.Listener, mover.ServerConfig{
-		Namespace: cfg.Namespace, Session: session, Idle: m.IdleTimeout,
+		Namespace: cfg.Namespace, Session: session, Idle: m.IdleTimeout, Logger: logger,
 		Options: []grpc.ServerOption{grpc.Creds(m.ServerCredentials)},
 	})
 	return m

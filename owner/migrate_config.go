@@ -3,6 +3,7 @@ package owner
 import (
 	"context"
 	"net"
+	"net/netip"
 	"time"
 
 	"google.golang.org/grpc"
@@ -42,13 +43,16 @@ type Mover struct {
 	// install has nothing to do.
 	Import func(ctx context.Context, in *Import) (install func(leasehold.Lease), err error)
 
-	// Listen is where state is taken in, host:port. Default: any port of Addr's
-	// host.
+	// Listen is where state is taken in, host:port. Default: any port, of Addr's
+	// host if that is an IP address or localhost, and of all interfaces otherwise.
 	Listen string
-	// Listener, if set, is used instead. Close closes it.
+	// Listener, if set, is used instead. Close closes it, and so does a Join that
+	// fails.
 	Listener net.Listener
 	// Advertise is where other owners reach that, host:port. Default: the address
-	// that is listened on, with Addr's host if it has none.
+	// that is listened on, with Addr's host if that is all interfaces. It is
+	// required if only this computer reaches that address, unless Addr is such an
+	// address, too.
 	Advertise string
 
 	// Credentials and ServerCredentials secure the connections to other owners,
@@ -115,14 +119,12 @@ func (c *Config) validateMover(secured bool) error {
 }
 
 // listen opens the mover's listener, and finds out what others are told of it.
+// Whatever becomes of that, the listener is closed by whoever owns the Config.
 func (c *Config) listen() error {
 	m := c.Mover
 	host, _, _ := net.SplitHostPort(c.Addr) // it has been validated
 	if m.Listener == nil {
-		if m.Listen == "" {
-			m.Listen = net.JoinHostPort(host, "0")
-		}
-		listener, err := net.Listen("tcp", m.Listen)
+		listener, err := net.Listen("tcp", m.listenOn(host))
 		if err != nil {
 			return c.bad("Mover cannot listen: set Listen to an address of this computer, and Advertise to how others reach it: %w", err)
 		}
@@ -135,9 +137,37 @@ func (c *Config) listen() error {
 	if err != nil {
 		return c.bad("Mover: set Advertise: the listener's address %q is none that others can reach: %w", m.Listener.Addr(), err)
 	}
-	if unspecified(own) {
+	switch {
+	case unspecified(own):
 		own = host
+	case loopback(own) && !loopback(host):
+		return c.bad("Mover: it listens on %s, where only this computer reaches it, but Addr is %s: set Listen to %q, or Advertise to how others reach it", m.Listener.Addr(), c.Addr, net.JoinHostPort("", port))
 	}
 	m.Advertise = net.JoinHostPort(own, port)
 	return c.validateAddr("Mover.Advertise", m.Advertise)
+}
+
+// listenOn returns what to listen on. The name of a host may well be one of the
+// loopback to the host itself, so that it is not asked where it leads to.
+func (m *Mover) listenOn(host string) string {
+	if m.Listen != "" {
+		return m.Listen
+	}
+	if _, err := netip.ParseAddr(host); err != nil && host != "localhost" {
+		host = ""
+	}
+	return net.JoinHostPort(host, "0")
+}
+
+// loopback reports whether a host is the computer itself, to whoever calls it.
+func loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
+
+// discard closes a listener that nobody has heard of.
+func (c *Config) discard() {
+	if c.Mover != nil && c.Mover.Listener != nil {
+		_ = c.Mover.Listener.Close()
+	}
 }

@@ -42,7 +42,7 @@ type arrival struct {
 
 	// Under the migration's lock:
 	in        *mover.Incoming
-	confirmed bool
+	confirmed bool // the source counts on us, and somebody waits for the lease
 }
 
 // expect lets the state of a range in.
@@ -62,8 +62,7 @@ func (m *migration) confirm(t protocol.Ticket) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if a := m.arrivals[t]; a != nil {
-		a.confirmed = true
-		a.in.Confirm()
+		a.confirmed = a.in.Confirm()
 	}
 }
 
@@ -73,12 +72,28 @@ func (m *migration) install(t protocol.Ticket, l leasehold.Lease) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	a := m.arrivals[t]
-	if a == nil || !a.confirmed {
-		m.running.Go(func() { m.post(machine.Installed{Ticket: t, Failed: true}) })
+	delete(m.arrivals, t)
+	if a != nil && a.confirmed {
+		a.granted <- l
 		return
 	}
-	delete(m.arrivals, t)
-	a.granted <- l
+	if a != nil {
+		a.in.Close(m.over(a))
+	}
+	m.running.Go(func() {
+		m.lose(t, l, leasehold.Errorf(opMove, leasehold.NotFound, l.Range.String(), "it is not here any more"))
+	})
+}
+
+// lose tells the machine that a lease has come whose state is not in its place
+// and never will be.
+func (m *migration) lose(t protocol.Ticket, l leasehold.Lease, why error) {
+	m.logger.Error("the state of a range is lost: it has come, and was not put in its place", "range", l.Range, "generation", l.Generation, "move", t.Short(), "why", why)
+	m.post(machine.Installed{Ticket: t, Failed: true})
+}
+
+func (m *migration) over(a *arrival) error {
+	return leasehold.Errorf(opMove, leasehold.Closed, a.Range.String(), "the move is over or was called off")
 }
 
 // discard gives up what has come, or has not.
@@ -88,7 +103,7 @@ func (m *migration) discard(t protocol.Ticket) {
 	delete(m.arrivals, t)
 	m.mu.Unlock()
 	if a != nil {
-		a.in.Close(leasehold.Errorf(opMove, leasehold.Closed, a.Range.String(), "the move is over or was called off"))
+		a.in.Close(m.over(a))
 	}
 }
 
@@ -105,8 +120,22 @@ func (m *migration) arrive(a *arrival, in *mover.Incoming) {
 	select {
 	case lease := <-a.granted:
 		m.put(a, lease, put)
-		in.Close(leasehold.Errorf(opMove, leasehold.Closed, a.Range.String(), "the move is over"))
+		in.Close(m.over(a))
 	case <-in.Context().Done():
+		m.abandon(a, context.Cause(in.Context()))
+	}
+}
+
+// abandon stops waiting for a lease. One that has come meanwhile is not left
+// without an answer, nor is one that comes later: install sees to that.
+func (m *migration) abandon(a *arrival, why error) {
+	m.mu.Lock()
+	a.confirmed = false
+	m.mu.Unlock()
+	select {
+	case lease := <-a.granted:
+		m.lose(a.Ticket, lease, why)
+	default:
 	}
 }
 
@@ -129,30 +158,29 @@ func (m *migration) take(a *arrival, in *mover.Incoming) (put func(leasehold.Lea
 // put calls the function that Import has returned, and tells the machine how
 // that went, or that it takes too long.
 func (m *migration) put(a *arrival, lease leasehold.Lease, put func(leasehold.Lease)) {
+	begun := time.Now()
 	var told atomic.Bool
-	tell := func(failed bool, why string) {
-		if !told.CompareAndSwap(false, true) {
-			return
+	tell := func(err error) {
+		switch {
+		case !told.CompareAndSwap(false, true):
+		case err != nil:
+			m.lose(a.Ticket, lease, err)
+		default:
+			m.logger.Info("the state of a range has been taken in", "range", lease.Range, "generation", lease.Generation, "from", a.From.Owner, "move", a.Ticket.Short(), "installed in", time.Since(begun))
+			m.post(machine.Installed{Ticket: a.Ticket})
 		}
-		if failed {
-			m.logger.Error("the state of a range is lost: it has come, and was not put in its place", "range", lease.Range, "generation", lease.Generation, "move", a.Ticket.Short(), "why", why)
-		}
-		m.post(machine.Installed{Ticket: a.Ticket, Failed: failed})
 	}
-	ctx, cancel := context.WithTimeout(m.ctx, m.InstallTimeout)
+	late := leasehold.Errorf(opMove, leasehold.Unavailable, a.Range.String(), "install has not returned in %v", m.InstallTimeout)
+	ctx, cancel := context.WithTimeoutCause(m.ctx, m.InstallTimeout, late)
 	defer cancel()
 	m.running.Go(func() {
 		<-ctx.Done()
-		tell(true, "install has not returned in time")
+		tell(context.Cause(ctx))
 	})
-	begun := time.Now()
-	err := m.call(ctx, "install", a.Range, func() error {
+	tell(m.call(ctx, "install", a.Range, func() error {
 		if put != nil {
 			put(lease)
 		}
 		return nil
-	})
-	if tell(err != nil, "install has panicked"); err == nil {
-		m.logger.Info("the state of a range has been taken in", "range", lease.Range, "generation", lease.Generation, "from", a.From.Owner, "move", a.Ticket.Short(), "installed in", time.Since(begun))
-	}
+	}))
 }

@@ -19,6 +19,9 @@ type recluse struct {
 	*migration
 	self   *table.Holder
 	events chan machine.Event // what the machine would hear
+	// before, if set, is called before the machine would hear of an event, by
+	// whoever tells it.
+	before func(machine.Event)
 }
 
 func newRecluse(t *testing.T, log *diary, m *Mover) *recluse {
@@ -31,7 +34,13 @@ func newRecluse(t *testing.T, log *diary, m *Mover) *recluse {
 	if err := cfg.listen(); err != nil {
 		t.Fatal(err)
 	}
-	post := func(e machine.Event) bool { r.events <- e; return true }
+	post := func(e machine.Event) bool {
+		if r.before != nil {
+			r.before(e)
+		}
+		r.events <- e
+		return true
+	}
 	r.migration = newMigration(&cfg, r.self.Session, log.logger(), post, func() []leasehold.Lease { return nil })
 	return r
 }

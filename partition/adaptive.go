@@ -112,7 +112,7 @@ func (n *nodes) rank(in Input, usual []int) int {
 		return 0
 	}
 	p := newPlan(in.Members, in.Current, c)
-	if p.coverage() < enoughKnown {
+	if p.coverage() < EnoughKnown {
 		return 0
 	}
 	over := func(m int32) float64 { return p.load[m] / p.weight[m] * p.weights } // 1 is the mean

@@ -182,7 +182,7 @@ func (d *decision) counts() []int {
 // round does what a asks for, in the order of need.
 func (d *decision) round(a Assignment) Assignment {
 	p := newPlan(d.in.Members, a, d.costs)
-	balance := p.coverage() >= enoughKnown
+	balance := p.coverage() >= EnoughKnown
 	d.replaceLost(p)
 	d.welcome(p)
 	if balance {
@@ -194,9 +194,9 @@ func (d *decision) round(a Assignment) Assignment {
 	return p.assignment()
 }
 
-// enoughKnown is the share of the members' keys whose loads must be known
-// before any move for balance.
-const enoughKnown = 0.9
+// EnoughKnown is the share of the members' keys whose loads must be known
+// before Balanced or Adaptive move anything for balance.
+const EnoughKnown = 0.9
 
 // coverage is the share of the members' keys whose loads are known.
 func (p *plan) coverage() float64 {

@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	// lookEvery is how often whoever waits looks.
-	lookEvery = 250 * time.Millisecond
+	// lookEvery is how often whoever waits looks: what it asks for costs the
+	// leader a moment each time.
+	lookEvery = 500 * time.Millisecond
 	// silence is for how long managers may not answer before nobody waits any
 	// more: a new leader takes seconds.
 	silence = time.Minute

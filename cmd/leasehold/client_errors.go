@@ -31,6 +31,8 @@ func (c *client) explain(err error) error {
 	case errors.As(err, &ours) && ours.Kind == leasehold.NotFound && ours.Subject == c.namespace && c.namespace != "" &&
 		!strings.Contains(err.Error(), "namespace create"):
 		err = advised(err, createIt(c.namespace))
+	case grpcstatus.Code(err) == codes.Unimplemented && strings.Contains(err.Error(), "AdminService"):
+		err = failed{errors.New("this manager is older than this command, or the one that leads is, and cannot do that: upgrade the managers")}
 	case grpcstatus.Code(err) == codes.Unimplemented:
 		err = advised(err, "What answers there is no manager of this version. Managers listen on port 7400 unless told otherwise.")
 	}

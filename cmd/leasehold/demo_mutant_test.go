@@ -17,16 +17,18 @@ import (
 // promise without a trace in the requests, and has the demo find them.
 func TestDemoSeesWhatIsWrong(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds and runs three commands with bugs in them")
+		t.Skip("builds and runs four commands with bugs in them")
 	}
 	const publish = `	if !protocol.SameLeases(a.held, v.Leases) {
 		a = newAreas(v.Leases)
 	}
 	o.holding.Store(&holding{until: v.Until, `
 	dual := func(r *demo.Report) uint64 { return r.DualOwnership }
+	silent := func(r *demo.Report) uint64 { return r.SilentLosses }
+	stopped, killed := []string{"--for", "22s"}, []string{"--for", "12s"} // the time that it takes
 	for _, test := range []struct {
 		bug  mutant.Mutant
-		time string // that it takes: for a stop, or only for a kill
+		args []string
 		seen func(*demo.Report) uint64
 	}{
 		{mutant.Mutant{
@@ -38,7 +40,7 @@ func TestDemoSeesWhatIsWrong(t *testing.T) {
 		a = newAreas(v.Leases)
 	}
 	o.holding.Store(&holding{until: mono.Never, `,
-		}, "22s", dual},
+		}, stopped, dual},
 		{mutant.Mutant{
 			Name: "recalls-ignored",
 			Why:  "an owner tells the leader that it has given leases back, and goes on to believe in them",
@@ -48,18 +50,25 @@ func TestDemoSeesWhatIsWrong(t *testing.T) {
 		a = newAreas(v.Leases)
 	}
 	o.holding.Store(&holding{until: v.Until, `,
-		}, "22s", dual},
+		}, stopped, dual},
 		{mutant.Mutant{
 			Name: "losses-dropped",
 			Why:  "callers are told where keys are now, and not that their state is gone",
 			File: "lookup/publish.go",
 			Old:  "l.losses.append(now.table, losses, dropped)",
 			New:  "l.losses.append(now.table, losses[:0], dropped)",
-		}, "12s", func(r *demo.Report) uint64 { return r.SilentLosses }},
+		}, killed, silent},
+		{mutant.Mutant{
+			Name: "state-not-installed",
+			Why:  "the state of a range that moves arrives, and is thrown away",
+			File: "owner/migrate_in.go",
+			Old:  "			put(lease)",
+			New:  "			_ = put",
+		}, []string{"--rolling-restart", "--rounds", "1"}, silent},
 	} {
 		t.Run(test.bug.Name, func(t *testing.T) {
 			t.Parallel()
-			r := runWith(t, test.bug, test.time)
+			r := runWith(t, test.bug, test.args...)
 			if test.seen(&r) == 0 {
 				t.Errorf("the demo did not see that %s: %+v", test.bug.Why, r)
 			}
@@ -69,15 +78,16 @@ func TestDemoSeesWhatIsWrong(t *testing.T) {
 
 // runWith runs a demo of a command with a bug in it, which must end with the
 // status for a violation.
-func runWith(t *testing.T, bug mutant.Mutant, time string) demo.Report {
+func runWith(t *testing.T, bug mutant.Mutant, args ...string) demo.Report {
 	t.Helper()
 	dir := t.TempDir()
 	program := filepath.Join(dir, "mutant")
 	if err := mutant.Build(t.Context(), bug, program); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program, "demo", "--json", "--for", time, "--lease", "6s", "--seed", "7",
-		"--owners", "3", "--users", "300", "--rate", "200")
+	cmd := exec.Command(program, append([]string{
+		"demo", "--json", "--lease", "6s", "--seed", "7", "--owners", "3", "--users", "300", "--rate", "200",
+	}, args...)...)
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -58,10 +56,12 @@ type drainDocument struct {
 	Namespace string `json:"namespace"`
 	Owner     string `json:"owner"`
 	// Outcome is planned (with --dry-run), begun (with --no-wait), drained, left
-	// (its process has ended), cancelled, or if the waiting ended first, unfinished.
+	// (its process has ended), lost (it has, and state with it), cancelled, or if the
+	// waiting ended first, unfinished.
 	Outcome string        `json:"outcome"`
-	Leases  uint32        `json:"leases"` // that it has
-	Share   float64       `json:"share"`  // of the key space that it has
+	Leases  uint32        `json:"leases"`              // that it has, or had when it was last seen
+	Share   float64       `json:"share"`               // of the key space that these are
+	Lost    float64       `json:"shareLost,omitempty"` // of the key space, whose state went with its process
 	Sent    uint64        `json:"sentBytes"`
 	Seconds float64       `json:"seconds"`
 	Plan    *planDocument `json:"plan,omitempty"`
@@ -109,8 +109,8 @@ func (c *client) drain(ctx context.Context, owner string, o *orderOptions) error
 	return c.awaitDrain(ctx, d, before, o)
 }
 
-// beginDrain works out what a drain moves, sees whether that is what people want,
-// and begins. It returns how the owner was before.
+// beginDrain has a drain begun, or says what it would move. It returns how the
+// owner was before. It is one question to the leader, unless that refuses.
 func (c *client) beginDrain(ctx context.Context, to admin, d *drainDocument, o *orderOptions) (*leaseholdv1.OwnerStatus, error) {
 	owners, err := c.listOwners(ctx, to)
 	if err != nil {
@@ -120,86 +120,21 @@ func (c *client) beginDrain(ctx context.Context, to admin, d *drainDocument, o *
 	if err != nil {
 		return nil, err
 	}
-	request := &leaseholdv1.DrainOwnerRequest{Version: wire.Version, Namespace: c.namespace, Owner: d.Owner, DryRun: true}
+	if before.GetLeases() > 0 && !othersTake(owners, d.Owner) && !o.noWait && !o.dryRun {
+		return nil, failed{fmt.Errorf("nobody else can take the keys of %s: start another owner first\nWith --no-wait it is drained all the same, as soon as there is one", shown(d.Owner))}
+	}
+	request := &leaseholdv1.DrainOwnerRequest{Version: wire.Version, Namespace: c.namespace, Owner: d.Owner, DryRun: o.dryRun, LoseState: o.loseState}
 	answer, err := to.DrainOwner(ctx, request)
 	if err != nil {
-		return nil, err
+		return nil, whyRefused(err, "draining "+shown(d.Owner), owners, func() (*leaseholdv1.Plan, error) {
+			request.DryRun = true
+			answer, err := to.DrainOwner(ctx, request)
+			return answer.GetPlan(), err
+		})
 	}
 	plan := planJSON(answer.GetPlan())
 	d.Plan = &plan
-	switch {
-	case o.dryRun:
-		return before, nil
-	case before.GetLeases() > 0 && plan.Total == 0 && !o.noWait:
-		return nil, failed{fmt.Errorf("nobody else can take the keys of %s: start another owner first\nWith --no-wait it is drained all the same, as soon as there is one", shown(d.Owner))}
-	case !o.loseState:
-		if err := plan.lossy("draining "+shown(d.Owner), owners); err != nil {
-			return nil, err
-		}
-	}
-	request.DryRun, request.LoseState = false, o.loseState
-	_, err = to.DrainOwner(ctx, request)
-	return before, err
-}
-
-// awaitDrain waits until the owner has nothing any more.
-func (c *client) awaitDrain(ctx context.Context, d *drainDocument, before *leaseholdv1.OwnerStatus, o *orderOptions) error {
-	begun := time.Now()
-	var sent sentTally
-	_, err := c.await(ctx, o.within, func(ctx context.Context, to admin) (sight, error) {
-		return c.lookAtDrain(ctx, to, d, before, &sent)
-	})
-	d.Seconds = time.Since(begun).Round(time.Millisecond).Seconds()
-	if err == nil {
-		return c.print(d, d.text)
-	}
-	d.Outcome = "unfinished"
-	goesOn := fmt.Sprintf("%s still has %s, %s of the keys. The drain goes on; see 'leasehold moves', or end it with 'leasehold drain %s --cancel'.",
-		shown(d.Owner), counted(int(d.Leases), "lease"), percent(d.Share), shown(d.Owner))
-	if c.json {
-		if err := write(c.out, jsonText(d)); err != nil {
-			return err
-		}
-	}
-	switch {
-	case errors.Is(err, statusInterrupted):
-		c.errs.say("%s\n", goesOn)
-		return err
-	case errors.Is(err, timeUp{}):
-		return failed{fmt.Errorf("it was not done within %v\n%s", o.within, goesOn)}
-	}
-	return err
-}
-
-// lookAtDrain says how far a drain is, and keeps it in the document.
-func (c *client) lookAtDrain(ctx context.Context, to admin, d *drainDocument, before *leaseholdv1.OwnerStatus, sent *sentTally) (sight, error) {
-	owners, err := c.listOwners(ctx, to)
-	if err != nil {
-		return sight{}, err
-	}
-	moves, err := to.ListMoves(ctx, &leaseholdv1.ListMovesRequest{Version: wire.Version, Namespace: c.namespace})
-	if err != nil {
-		return sight{}, err
-	}
-	var count int
-	count, d.Sent = sent.add(moves.GetMoves(), func(m *leaseholdv1.MoveStatus) bool { return m.GetFrom() == d.Owner && m.GetTo() != d.Owner })
-	now := ownerNamed(owners, d.Owner)
-	d.Leases, d.Share = now.GetLeases(), now.GetShare()
-	switch {
-	case now == nil || string(now.GetHolder().GetSession()) != string(before.GetHolder().GetSession()):
-		d.Outcome = "left"
-		return sight{done: true}, nil
-	case now.GetState() == leaseholdv1.OwnerState_OWNER_STATE_MEMBER && !now.GetDraining():
-		return sight{}, failed{fmt.Errorf("%s is no longer drained: somebody has cancelled it, or a manager died before the owner heard of it\nLook with 'leasehold owners', and drain it again if that is meant", shown(d.Owner))}
-	case now.GetDraining() && now.GetLeases() == 0:
-		d.Outcome = "drained"
-		return sight{done: true}, nil
-	}
-	return sight{
-		share: 1 - now.GetShare()/max(before.GetShare(), now.GetShare(), 1e-18),
-		text: fmt.Sprintf("%s has %s, %s of the keys; %s, %s sent",
-			shown(d.Owner), counted(int(now.GetLeases()), "lease"), percent(now.GetShare()), counted(count, "move"), byteText(d.Sent)),
-	}, nil
+	return before, nil
 }
 
 func (d *drainDocument) text() string {

@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/leasehold-dev/leasehold"
@@ -27,7 +30,10 @@ type fakeManager struct {
 	// is nil, with the caller.
 	events  []*leaseholdv1.WatchResponse
 	failure error
-	alone   bool // nobody can take anything, and nothing is on its way
+	alone   bool   // nobody can take anything, and nothing is on its way
+	idle    bool   // nothing is on its way
+	lull    string // why nothing is balanced
+	old     bool   // it is of version 1, before there were moves
 
 	mu         sync.Mutex
 	orders     fakeOrders
@@ -67,6 +73,9 @@ func (f *fakeManager) remember(ctx context.Context, request any, info *grpc.Unar
 	f.mu.Lock()
 	f.requests = append(f.requests, info.FullMethod[strings.LastIndex(info.FullMethod, "/")+1:])
 	f.mu.Unlock()
+	if method := info.FullMethod; f.old && (strings.HasSuffix(method, "ListMoves") || strings.HasSuffix(method, "DrainOwner")) {
+		return nil, grpcstatus.Errorf(codes.Unimplemented, "unknown method %s for service leasehold.v1.AdminService", method[strings.LastIndex(method, "/")+1:])
+	}
 	if versioned, ok := request.(interface{ GetVersion() uint32 }); !ok || wire.CheckVersion(versioned.GetVersion()) != nil {
 		return nil, wire.FromError(leasehold.Errorf("fake", leasehold.Invalid, "", "no version"))
 	}
@@ -105,7 +114,7 @@ func (f *fakeManager) GetStatus(context.Context, *leaseholdv1.GetStatusRequest) 
 	}
 	for i, n := range f.namespaces {
 		s := &leaseholdv1.NamespaceStatus{
-			Name: n.GetName(), Ready: true, Lsn: 1234, NewestGeneration: 1 << 60, Owners: 2, Ranges: 128, Vacant: 1, Lookups: 7, Moves: 2,
+			Name: n.GetName(), Ready: true, Lsn: 1234, NewestGeneration: 1 << 60, Owners: 2, Ranges: 128, Vacant: 1, Lookups: 7, Moves: 2, Lull: f.lull,
 		}
 		if i > 0 {
 			s = &leaseholdv1.NamespaceStatus{Name: n.GetName(), Problem: "loading its table"}
@@ -118,7 +127,15 @@ func (f *fakeManager) GetStatus(context.Context, *leaseholdv1.GetStatusRequest) 
 func (f *fakeManager) ListNamespaces(context.Context, *leaseholdv1.ListNamespacesRequest) (*leaseholdv1.ListNamespacesResponse, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return &leaseholdv1.ListNamespacesResponse{Namespaces: slices.Clone(f.namespaces)}, nil
+	answer := &leaseholdv1.ListNamespacesResponse{}
+	for _, n := range f.namespaces {
+		n = proto.CloneOf(n)
+		if f.old {
+			n.Churn, n.Rebalance, n.Moves, n.MoveTimeout = 0, 0, 0, 0
+		}
+		answer.Namespaces = append(answer.Namespaces, n)
+	}
+	return answer, nil
 }
 
 func (f *fakeManager) CreateNamespace(_ context.Context, r *leaseholdv1.CreateNamespaceRequest) (*leaseholdv1.CreateNamespaceResponse, error) {
@@ -181,7 +198,10 @@ func (f *fakeManager) ListRanges(r *leaseholdv1.ListRangesRequest, stream grpc.S
 	if err := f.check(r.GetNamespace()); err != nil {
 		return wire.FromError(err)
 	}
-	for _, held := range heldRanges() { // one in each piece
+	f.mu.Lock()
+	table := f.table(r.GetOwner())
+	f.mu.Unlock()
+	for _, held := range table { // one in each piece
 		if r.GetOwner() != "" && held.GetOwner() != r.GetOwner() {
 			continue
 		}

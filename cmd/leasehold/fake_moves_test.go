@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
 // The owners of a fake manager: server-1 can move its state to server-3, and
 // server-2 cannot move any. A drain of server-1 is done after two looks, and so
-// is a move to server-3.
+// is a move of its range to server-3.
 
 // fakeOrders is what a fake manager was told to do.
 type fakeOrders struct {
@@ -18,7 +19,28 @@ type fakeOrders struct {
 	forget  bool           // a drain is lost with the leader
 	stuck   bool           // nothing moves
 	gone    bool           // who is drained is gone then
-	moved   int            // how often a move was looked at since; 0: there was none
+	crashed bool           // and its state is lost, which the table says a look later
+	looks   int            // at the table, since the owner was gone
+	moved   int            // how often a move was looked at since, and 1; 0: there was none
+}
+
+// table is what there is at a look at the ranges of an owner, or at all; the lock
+// is held.
+func (f *fakeManager) table(owner string) []*leaseholdv1.HeldRange {
+	all := heldRanges()
+	if _, drained := f.orders.drained["server-1"]; drained && f.orders.gone && owner == "" {
+		if f.orders.looks++; !f.orders.crashed {
+			all[0].Owner, all[0].Lease.Generation = "server-3", 50
+		} else if f.orders.looks > 1 {
+			all[0].Owner, all[0].Lease.Generation, all[0].Lost = "server-3", 50, 1235
+		}
+	}
+	if f.orders.moved > 0 && owner == "server-3" {
+		if f.orders.moved++; f.orders.moved > 2 && !f.orders.stuck {
+			all[0].Owner = owner
+		}
+	}
+	return all
 }
 
 func (f *fakeManager) ListOwners(_ context.Context, r *leaseholdv1.ListOwnersRequest) (*leaseholdv1.ListOwnersResponse, error) {
@@ -31,7 +53,7 @@ func (f *fakeManager) ListOwners(_ context.Context, r *leaseholdv1.ListOwnersReq
 	}
 	if looks, drained := f.orders.drained["server-1"]; drained {
 		one.Draining = !f.orders.forget
-		if looks > 0 && !f.orders.stuck {
+		if looks > 0 && !f.orders.stuck && !f.orders.gone {
 			one.Leases, one.Share = 0, 0
 		}
 		f.orders.drained["server-1"]++
@@ -42,9 +64,15 @@ func (f *fakeManager) ListOwners(_ context.Context, r *leaseholdv1.ListOwnersReq
 	two := &leaseholdv1.OwnerStatus{
 		Holder: holder("server-2"), State: leaseholdv1.OwnerState_OWNER_STATE_SILENT, Leases: 63, Share: 0.495, Patience: int64(4200 * time.Millisecond),
 	}
-	answer := &leaseholdv1.ListOwnersResponse{Lsn: 1234, Owners: []*leaseholdv1.OwnerStatus{two, one, three}}
-	if one.GetDraining() && f.orders.gone {
+	answer := &leaseholdv1.ListOwnersResponse{Lsn: 1234, Version: wire.Version, Owners: []*leaseholdv1.OwnerStatus{two, one, three}}
+	switch {
+	case one.GetDraining() && f.orders.gone && f.orders.drained["server-1"] > 1:
 		answer.Owners = answer.GetOwners()[:1]
+	case f.alone:
+		answer.Owners = answer.GetOwners()[1:2]
+	}
+	if f.old {
+		answer.Version = 0
 	}
 	return answer, err
 }
@@ -92,7 +120,7 @@ func (f *fakeManager) DrainOwner(_ context.Context, r *leaseholdv1.DrainOwnerReq
 	switch {
 	case r.GetCancel():
 		delete(f.orders.drained, r.GetOwner())
-	case !r.GetDryRun():
+	case !r.GetDryRun() && (r.GetLoseState() || plan.GetShareLost() == 0):
 		if f.orders.drained == nil {
 			f.orders.drained = map[string]int{}
 		}
@@ -113,14 +141,15 @@ func (f *fakeManager) MoveRange(_ context.Context, r *leaseholdv1.MoveRangeReque
 		if r.GetByKey() {
 			answer.Start, answer.Limit = uint64(keys.Start), uint64(keys.Limit)
 		}
-		if held.GetOwner() != r.GetOwner() && f.orders.moved < 3 {
+		if held.GetOwner() != r.GetOwner() && f.orders.moved == 0 {
 			answer.Plan = planned(held.GetOwner(), r.GetOwner(), held.GetOwner() == "server-1" && r.GetOwner() == "server-3")
 		}
 	}
-	if !r.GetDryRun() || f.orders.moved > 0 {
-		f.orders.moved++
+	refused := refuseLoss(answer.GetPlan(), r.GetDryRun(), r.GetLoseState())
+	if !r.GetDryRun() && refused == nil && answer.GetPlan().GetTotal() > 0 {
+		f.orders.moved = 1
 	}
-	return answer, refuseLoss(answer.GetPlan(), r.GetDryRun(), r.GetLoseState())
+	return answer, refused
 }
 
 func (f *fakeManager) Rebalance(_ context.Context, r *leaseholdv1.RebalanceRequest) (*leaseholdv1.RebalanceResponse, error) {
@@ -132,7 +161,7 @@ func (f *fakeManager) Rebalance(_ context.Context, r *leaseholdv1.RebalanceReque
 }
 
 func (f *fakeManager) ListMoves(_ context.Context, r *leaseholdv1.ListMovesRequest) (*leaseholdv1.ListMovesResponse, error) {
-	if f.alone {
+	if f.alone || f.idle {
 		return &leaseholdv1.ListMovesResponse{}, f.check(r.GetNamespace())
 	}
 	return &leaseholdv1.ListMovesResponse{UnderWay: 2, Waiting: 9, Moves: []*leaseholdv1.MoveStatus{

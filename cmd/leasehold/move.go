@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -104,7 +103,8 @@ type moveDocument struct {
 	Seconds float64      `json:"seconds"`
 	Plan    planDocument `json:"plan"` // empty if the owner had it already
 
-	keys leasehold.Range
+	keys     leasehold.Range
+	patience time.Duration // see comesToNothing
 }
 
 func (c *client) move(ctx context.Context, r *leaseholdv1.MoveRangeRequest, o *orderOptions) error {
@@ -126,11 +126,11 @@ func (c *client) move(ctx context.Context, r *leaseholdv1.MoveRangeRequest, o *o
 		d.Outcome = "begun"
 		return c.print(d, func() string { return fmt.Sprintf("moving %v to %s: %s\n", d.keys, shown(d.Owner), d.Plan.sum()) })
 	}
-	return c.awaitMove(ctx, r, d, o)
+	return c.awaitMove(ctx, d, o)
 }
 
-// beginMove works out what a move moves, sees whether that is what people want,
-// and begins. From then on the range is named by its bounds.
+// beginMove has a move begun, or says what it would move. From then on the range
+// is named by its bounds. It is one question to the leader, unless that refuses.
 func (c *client) beginMove(ctx context.Context, to admin, r *leaseholdv1.MoveRangeRequest, d *moveDocument, o *orderOptions) error {
 	owners, err := c.listOwners(ctx, to)
 	if err != nil {
@@ -139,94 +139,20 @@ func (c *client) beginMove(ctx context.Context, to admin, r *leaseholdv1.MoveRan
 	if _, err := c.knownOwner(owners, d.Owner); err != nil {
 		return err
 	}
-	r.DryRun = true
+	r.DryRun = o.dryRun
 	answer, err := to.MoveRange(ctx, r)
 	if err != nil {
-		return err
+		return whyRefused(err, "this move", owners, func() (*leaseholdv1.Plan, error) {
+			r.DryRun = true
+			answer, err := to.MoveRange(ctx, r)
+			return answer.GetPlan(), err
+		})
 	}
 	d.keys = leasehold.Range{Start: leasehold.Key(answer.GetStart()), Limit: leasehold.Key(answer.GetLimit())}
 	d.Start, d.Limit, d.Plan = d.keys.Start.String(), d.keys.Limit.String(), planJSON(answer.GetPlan())
-	r.Start, r.Limit, r.ByKey = answer.GetStart(), answer.GetLimit(), false
-	if o.dryRun || d.Plan.Total == 0 {
-		return nil
+	d.patience = comesToNothing
+	if d.Plan.ShareLost > 0 {
+		d.patience += longestPatience(owners) // what is not moved is recalled, and nobody sees it under way
 	}
-	if !o.loseState {
-		if err := d.Plan.lossy("this move", owners); err != nil {
-			return err
-		}
-	}
-	r.DryRun = false
-	_, err = to.MoveRange(ctx, r)
-	return err
-}
-
-// comesToNothing is for how long a move may be neither done nor under way before
-// it is taken to have failed: what is done is first written by the leader.
-const comesToNothing = 3 * time.Second
-
-// awaitMove waits until the owner has the range.
-func (c *client) awaitMove(ctx context.Context, r *leaseholdv1.MoveRangeRequest, d *moveDocument, o *orderOptions) error {
-	begun := time.Now()
-	w := &moveWaiter{c: c, request: r, document: d}
-	_, err := c.await(ctx, o.within, w.look)
-	d.Seconds = time.Since(begun).Round(time.Millisecond).Seconds()
-	if err == nil {
-		d.Outcome = "moved"
-		return c.print(d, func() string {
-			return fmt.Sprintf("%s %v to %s in %s\n", good("moved"), d.keys, shown(d.Owner), seconds(d.Seconds))
-		})
-	}
-	d.Outcome = "unfinished"
-	if c.json {
-		if err := write(c.out, jsonText(d)); err != nil {
-			return err
-		}
-	}
-	const goesOn = "It goes on: see 'leasehold moves'."
-	switch {
-	case errors.Is(err, statusInterrupted):
-		c.errs.say("%s\n", goesOn)
-		return err
-	case errors.Is(err, timeUp{}):
-		return failed{fmt.Errorf("it was not done within %v\n%s", o.within, goesOn)}
-	}
-	return err
-}
-
-// A moveWaiter looks whether a range has moved.
-type moveWaiter struct {
-	c        *client
-	request  *leaseholdv1.MoveRangeRequest
-	document *moveDocument
-	sent     sentTally
-	seen     time.Time // when state was last on its way
-}
-
-func (w *moveWaiter) look(ctx context.Context, to admin) (sight, error) {
-	w.request.DryRun = true // what is left to do
-	left, err := to.MoveRange(ctx, w.request)
-	if err != nil || left.GetPlan().GetTotal() == 0 {
-		return sight{done: err == nil}, err
-	}
-	answer, err := to.ListMoves(ctx, &leaseholdv1.ListMovesRequest{Version: wire.Version, Namespace: w.c.namespace})
-	if err != nil {
-		return sight{}, err
-	}
-	d := w.document
-	var count int
-	count, d.Sent = w.sent.add(answer.GetMoves(), func(m *leaseholdv1.MoveStatus) bool {
-		keys := leasehold.Range{Start: leasehold.Key(m.GetStart()), Limit: leasehold.Key(m.GetLimit())}
-		return m.GetTo() == d.Owner && m.GetFrom() != d.Owner && keys.Overlaps(d.keys)
-	})
-	switch {
-	case count > 0:
-		w.seen = time.Now()
-	case !w.seen.IsZero() && time.Since(w.seen) > comesToNothing:
-		return sight{}, failed{fmt.Errorf("%s of the keys were not moved: the move failed, or was overruled by the policy\n'leasehold history' says what became of them, and the logs of the managers and of the owners say why",
-			percent(left.GetPlan().GetShare()))}
-	}
-	return sight{
-		share: 1 - left.GetPlan().GetShare()/max(d.Plan.Share, left.GetPlan().GetShare(), 1e-18),
-		text:  fmt.Sprintf("%s of the keys left; %s, %s sent", percent(left.GetPlan().GetShare()), counted(count, "move"), byteText(d.Sent)),
-	}, nil
+	return nil
 }

@@ -107,10 +107,11 @@ type namespaceDocument struct {
 	Static       []slotDocument `json:"static,omitempty"`
 	MaxOwners    uint32         `json:"maxOwners"`
 
-	Churn            float64 `json:"churn"` // the share of the keys that may move in a minute for the sake of balance
-	RebalanceSeconds float64 `json:"rebalanceSeconds"`
-	Moves            uint32  `json:"moves"` // of an owner at a time
-	MoveTimeout      float64 `json:"moveTimeoutSeconds"`
+	// A manager that is older than moves does not know these; a newer one has no zeros.
+	Churn            float64 `json:"churn,omitempty"` // the share of the keys that may move in a minute for the sake of balance
+	RebalanceSeconds float64 `json:"rebalanceSeconds,omitempty"`
+	Moves            uint32  `json:"moves,omitempty"` // of an owner at a time
+	MoveTimeout      float64 `json:"moveTimeoutSeconds,omitempty"`
 }
 
 // A slotDocument gives the keys from start on to an owner; "" is nobody.

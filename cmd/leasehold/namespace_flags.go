@@ -50,7 +50,7 @@ func addNamespaceFlags(cmd *cobra.Command) *namespaceOptions {
 	f.Uint32Var(&o.maxOwners, "max-owners", 0, "how many owners may be connected (default 4096)")
 	f.Float64Var(&o.churn, "churn", 0, "the `share` of the keys that may move in a minute for the sake of balance, up to 1 (default 0.09)")
 	f.DurationVar(&o.rebalance, "rebalance", 0, "how often the policy looks at the loads (default 10s)")
-	f.Uint32Var(&o.moves, "moves", 0, "how many ranges an owner sends, and takes in, at a time (default 4)")
+	f.Uint32Var(&o.moves, "moves", 0, "how many ranges an owner sends, and takes in, at a time, up to 64 (default 4)")
 	f.DurationVar(&o.moveTimeout, "move-timeout", 0, "how long a move may make no progress (default 1m)")
 	cmd.Flags().AddFlagSet(f)
 	// The names are those of flags just added, the only thing that can go wrong.

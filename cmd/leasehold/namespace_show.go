@@ -77,11 +77,16 @@ func (n namespaceShown) text() string {
 		entry{"lease", fmt.Sprintf("%s, renewed every %s", seconds(n.LeaseSeconds), seconds(n.RenewSeconds))},
 		entry{"drift", fmt.Sprintf("clocks may differ in rate by a factor of %.4g", n.Drift)},
 		entry{"policy", n.policyText()})
-	if n.looksAtLoad() {
+	if n.looksAtLoad() && n.Churn > 0 {
 		lines = append(lines, entry{"balance", fmt.Sprintf("at most %s of the keys move in a minute, looked at every %s", percent(n.Churn), seconds(n.RebalanceSeconds))})
 	}
+	if n.Status != nil && n.Status.Lull != "" {
+		lines = append(lines, entry{"not now", n.Status.Lull})
+	}
+	if n.Moves > 0 {
+		lines = append(lines, entry{"moves", fmt.Sprintf("%d of an owner at a time, given up after %s without progress", n.Moves, seconds(n.MoveTimeout))})
+	}
 	lines = append(lines,
-		entry{"moves", fmt.Sprintf("%d of an owner at a time, given up after %s without progress", n.Moves, seconds(n.MoveTimeout))},
 		entry{"max owners", grouped(uint64(n.MaxOwners))})
 	text := facts(lines)
 	if len(n.Static) == 0 {

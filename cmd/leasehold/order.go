@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -81,6 +82,41 @@ func (c *client) knownOwner(owners []*leaseholdv1.OwnerStatus, name string) (*le
 	const most = 3 // to propose
 	return nil, leasehold.Errorf("", leasehold.NotFound, name, "no owner in %s has this name; the closest: %s",
 		c.namespace, strings.Join(settings.Nearest(name, names, most), ", "))
+}
+
+// longestPatience is for how long the leader may have to wait for an owner that
+// says nothing.
+func longestPatience(owners []*leaseholdv1.OwnerStatus) (longest time.Duration) {
+	for _, o := range owners {
+		longest = max(longest, time.Duration(o.GetPatience()))
+	}
+	return longest
+}
+
+// othersTake reports whether somebody else takes part, and can be given the keys
+// of an owner.
+func othersTake(owners []*leaseholdv1.OwnerStatus, name string) bool {
+	return slices.ContainsFunc(owners, func(o *leaseholdv1.OwnerStatus) bool {
+		takesPart := o.GetState() == leaseholdv1.OwnerState_OWNER_STATE_MEMBER || o.GetState() == leaseholdv1.OwnerState_OWNER_STATE_SILENT
+		return takesPart && o.GetHolder().GetOwner() != name && !o.GetDraining() && !o.GetParting()
+	})
+}
+
+// whyRefused says who is to blame for a refusal, if that was for state that would
+// be lost. The leader works out what an order moves while it does nothing else:
+// so it is asked for that a second time only if it has refused.
+func whyRefused(refusal error, what string, owners []*leaseholdv1.OwnerStatus, preview func() (*leaseholdv1.Plan, error)) error {
+	if leasehold.KindOf(wire.ToError(refusal)) != leasehold.Invalid {
+		return refusal
+	}
+	plan, err := preview()
+	if err != nil {
+		return refusal
+	}
+	if loss := planJSON(plan).lossy(what, owners); loss != nil {
+		return loss
+	}
+	return refusal
 }
 
 // A sentTally adds up what moves have sent, for as long as somebody looks: what came

@@ -32,6 +32,10 @@ func TestDrainThatDoesNotEndWell(t *testing.T) {
 			"server-1 has left after", "",
 		},
 		{
+			"its process dies", &fakeManager{orders: fakeOrders{gone: true, crashed: true}}, statusTrouble,
+			"", "server-1 left with 64 leases: the state of up to 50.00 % of the keys is lost",
+		},
+		{
 			"nobody can take over", &fakeManager{alone: true}, statusTrouble,
 			"", "nobody else can take the keys of server-1: start another owner first",
 		},
@@ -71,27 +75,97 @@ func TestInterruptedDrainGoesOn(t *testing.T) {
 	}
 }
 
-// A move that is no longer on its way, and not done after a while, has failed.
+// A move that is not on its way, and not done after a while, has failed: whether
+// it was ever seen or not.
 func TestMoveThatComesToNothing(t *testing.T) {
 	f := startFake(t, inPresence(&fakeManager{alone: true}))
 	c := &client{managers: []string{f.addr}, timeout: defaultTimeout, namespace: "presence"}
 	w := &moveWaiter{
-		c: c, request: &leaseholdv1.MoveRangeRequest{Version: 2, Namespace: "presence", Owner: "server-3", Limit: 1 << 63},
-		document: &moveDocument{Owner: "server-3", keys: leasehold.Range{Limit: 1 << 63}},
+		c: c, document: &moveDocument{Owner: "server-3", keys: leasehold.Range{Limit: 1 << 63}, patience: comesToNothing},
+		seen: time.Now(),
 	}
 	look := func() error {
 		return c.ask(t.Context(), func(ctx context.Context, to admin) error { _, err := w.look(ctx, to); return err })
 	}
 	if err := look(); err != nil {
-		t.Errorf("before it has begun: %v", err)
-	}
-	w.seen = time.Now()
-	if err := look(); err != nil {
-		t.Errorf("just after it was last seen: %v", err)
+		t.Errorf("just after it began: %v", err)
 	}
 	w.seen = time.Now().Add(-time.Minute)
 	if err := look(); err == nil || !strings.Contains(err.Error(), "50.00 % of the keys were not moved: the move failed") {
-		t.Errorf("a minute after it was last seen: %v", err)
+		t.Errorf("a minute after it began: %v", err)
+	}
+	if got := w.prospects(); !strings.HasPrefix(got, "Nothing of it was on its way") {
+		t.Errorf("whoever ceases to wait hears %q", got)
+	}
+	for _, method := range f.called() {
+		if method == "MoveRange" {
+			t.Error("whoever waits has the leader work out plans")
+		}
+	}
+}
+
+// The command itself: it waits from when it began.
+func TestMoveThatFailsAtOnce(t *testing.T) {
+	f := startFake(t, inPresence(&fakeManager{idle: true, orders: fakeOrders{stuck: true}}))
+	var out, errs bytes.Buffer
+	got := run(t.Context(), []string{"move", "--key", "hello", "server-3", "--managers", f.addr}, &out, &errs)
+	if got != int(statusTrouble) || !strings.Contains(errs.String(), "the move failed, or was overruled") || out.String() != "" {
+		t.Errorf("exit status %d\n%s%s", got, out.String(), errs.String())
+	}
+}
+
+// What an order moves is worked out once, by a leader that can do nothing else
+// meanwhile; a second time only to explain a refusal.
+func TestOrdersAskOnce(t *testing.T) {
+	for _, test := range []struct {
+		args   string
+		method string
+		want   int
+	}{
+		{"drain server-1", "DrainOwner", 1},
+		{"drain server-2", "DrainOwner", 2},
+		{"rebalance", "Rebalance", 1},
+		{"move --key hello server-3", "MoveRange", 1},
+	} {
+		t.Run(test.args, func(t *testing.T) {
+			f := startFake(t, inPresence(&fakeManager{}))
+			var out, errs bytes.Buffer
+			run(t.Context(), append(strings.Fields(test.args), "--managers", f.addr), &out, &errs)
+			got := 0
+			for _, method := range f.called() {
+				if method == test.method {
+					got++
+				}
+			}
+			if got != test.want {
+				t.Errorf("it was asked %d times, want %d\n%s%s", got, test.want, out.String(), errs.String())
+			}
+		})
+	}
+}
+
+func TestMissing(t *testing.T) {
+	r := func(start, limit leasehold.Key) rangeDocument {
+		return rangeDocument{keys: leasehold.Range{Start: start << 60, Limit: limit << 60}}
+	}
+	for _, test := range []struct {
+		name  string
+		keys  rangeDocument
+		in    []rangeDocument
+		share float64
+		some  bool
+	}{
+		{"nothing", r(4, 8), nil, 0.25, true},
+		{"elsewhere", r(4, 8), []rangeDocument{r(0, 4), r(8, 0)}, 0.25, true},
+		{"all", r(4, 8), []rangeDocument{r(2, 6), r(6, 9)}, 0, false},
+		{"a gap", r(4, 8), []rangeDocument{r(2, 5), r(6, 9)}, 1.0 / 16, true},
+		{"all but the end", r(4, 8), []rangeDocument{r(2, 7)}, 1.0 / 16, true},
+		{"all but the beginning", r(4, 8), []rangeDocument{r(5, 0)}, 1.0 / 16, true},
+		{"everything", r(0, 0), []rangeDocument{r(0, 8), r(8, 0)}, 0, false},
+	} {
+		if share, some := missing(test.keys.keys, test.in); share != test.share || some != test.some {
+			t.Errorf("%s: %v is missing (%t), want %v (%t)", test.name, share, some, test.share, test.some)
+		}
 	}
 }
 

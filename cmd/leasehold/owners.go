@@ -26,8 +26,9 @@ A member that is draining gets no keys, because an operator wants it so; one tha
 is leaving wants it so itself, and ends when its keys have moved.
 
 Load is the work per second that the owner last reported. Moves are under way to
-it (in) and from it (out), if it can move state at all. Patience is for
-how long it may still be silent before its keys go to others.`
+it (in) and from it (out), if it can move state at all; whether it can, a leader
+that is older than this command does not know. Patience is for how long it may still be silent before its keys
+go to others.`
 
 func newOwnersCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -52,7 +53,7 @@ func (c *client) owners(ctx context.Context) error {
 	}
 	document := ownersDocument{Namespace: c.namespace, LSN: answer.GetLsn(), Owners: []ownerDocument{}}
 	for _, o := range answer.GetOwners() {
-		document.Owners = append(document.Owners, ownerJSON(o))
+		document.Owners = append(document.Owners, ownerJSON(o, answer.GetVersion() >= movesSince))
 	}
 	slices.SortStableFunc(document.Owners, func(a, b ownerDocument) int { return strings.Compare(a.Owner, b.Owner) })
 	return c.print(document, document.text)
@@ -76,22 +77,30 @@ type ownerDocument struct {
 	Load     float64 `json:"load"`  // work per second, as the owner counts it
 	Patience float64 `json:"patienceSeconds"`
 
-	Draining   bool   `json:"draining"`   // an operator wants it to hold nothing
-	Leaving    bool   `json:"leaving"`    // it wants to leave, when its keys have moved
-	MovesState bool   `json:"movesState"` // it can move state
-	MovesIn    uint32 `json:"movesIn"`    // under way
+	Draining   bool   `json:"draining"`             // an operator wants it to hold nothing
+	Leaving    bool   `json:"leaving"`              // it wants to leave, when its keys have moved
+	MovesState *bool  `json:"movesState,omitempty"` // it can move state; left out if the leader is too old to know
+	MovesIn    uint32 `json:"movesIn"`              // under way
 	MovesOut   uint32 `json:"movesOut"`
 }
 
-func ownerJSON(o *leaseholdv1.OwnerStatus) ownerDocument {
+// movesSince is the first version of the protocol in which there are moves. Owner
+// lists of managers before that have no version.
+const movesSince = 2
+
+func ownerJSON(o *leaseholdv1.OwnerStatus, knowsMoves bool) ownerDocument {
 	h := o.GetHolder()
-	return ownerDocument{
+	d := ownerDocument{
 		Owner: h.GetOwner(), Session: hex.EncodeToString(h.GetSession()), Addr: h.GetAddr(), Weight: h.GetWeight(),
 		State: enumText(o.GetState(), "OWNER_STATE_"), Leases: o.GetLeases(), Share: o.GetShare(), Load: o.GetLoad(),
 		Patience: time.Duration(o.GetPatience()).Seconds(),
-		Draining: o.GetDraining(), Leaving: o.GetParting(), MovesState: o.GetMovesState(),
+		Draining: o.GetDraining(), Leaving: o.GetParting(),
 		MovesIn: o.GetMovesIn(), MovesOut: o.GetMovesOut(),
 	}
+	if knowsMoves {
+		d.MovesState = new(o.GetMovesState())
+	}
+	return d
 }
 
 func (d ownersDocument) text() string {
@@ -127,7 +136,9 @@ func (o ownerDocument) stateText() string {
 
 func (o ownerDocument) movesText() string {
 	switch {
-	case !o.MovesState:
+	case o.MovesState == nil:
+		return "unknown" // to a leader that is older than moves
+	case !*o.MovesState:
 		return "cannot"
 	case o.MovesIn == 0 && o.MovesOut == 0:
 		return "-"

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -9,10 +10,14 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/policylab"
 )
 
-// A tryDocument is what "policy try --json" prints: the one run, or an object
-// with all of them if there are several.
-type tryDocument struct {
-	Runs []runDocument `json:"runs"`
+// A tryDocument is how all policies did, in the order in which they were named.
+type tryDocument struct{ Runs []runDocument }
+
+// A tryJSON is what "policy try --json" prints: the first run, which is the only
+// one if one policy is tried. Then runs is left out, and else it has all of them.
+type tryJSON struct {
+	runDocument
+	Runs []runDocument `json:"runs,omitempty"`
 }
 
 // A runDocument is how one policy did. Loads are against the mean, per weight,
@@ -46,7 +51,7 @@ type runDocument struct {
 	MovesAfterStable int     `json:"movesAfterStable"` // in the last 10 minutes
 	Elapsed          float64 `json:"elapsedSeconds"`
 
-	Series []sampleDocument `json:"series"`
+	Series []sampleDocument `json:"series,omitempty"` // with --series
 }
 
 // A sampleDocument is one period.
@@ -82,11 +87,18 @@ func (o *tryOptions) document(r *policylab.Result, elapsed time.Duration) runDoc
 	return d
 }
 
-func (d tryDocument) json() string {
-	if len(d.Runs) == 1 {
-		return jsonText(d.Runs[0])
+func (d tryDocument) json(series bool) string {
+	runs := slices.Clone(d.Runs)
+	if !series {
+		for i := range runs {
+			runs[i].Series = nil
+		}
 	}
-	return jsonText(d)
+	out := tryJSON{runDocument: runs[0]}
+	if len(runs) > 1 {
+		out.Runs = runs
+	}
+	return jsonText(out)
 }
 
 // text writes the periods of each run, and what came of all of them last.

@@ -28,8 +28,9 @@ type tryOptions struct {
 	leaves   []string
 	workload workloadOptions
 
-	json bool
-	plot string
+	json   bool
+	series bool // in what is printed for programs
+	plot   string
 }
 
 const tryHelp = `Tries policies against a workload, offline: as many owners and as much time as
@@ -60,6 +61,11 @@ The workload recorded reads --file, with one record on a line, as JSON:
 or as CSV, with the header period,keys,rate. Lines are sorted by period, and a
 period that is missing is like the one before. "leasehold policy list" lists
 policies and workloads.
+
+With --json it prints an object with what came of it: maxOverMean,
+periodsToTarget, keysMovedShare, movesAfterStable, ranges and others, of the first
+policy. If several were tried, "runs" has the same of each of them, the first
+included. With --series each has what happened in each period.
 
 Several policies, with commas between them, are compared. --plot draws what
 happens over time, and the load of all servers that are ever above twice the
@@ -109,7 +115,8 @@ func (o *tryOptions) addFlags(cmd *cobra.Command) {
 	f.IntVar(&c.MaxRanges, "max-ranges", partition.DefaultMaxRanges, "ranges that an assignment may have")
 	f.Float64Var(&c.MeanLoad, "mean-load", c.MeanLoad, "how busy an owner is in the mean, 0 to 1; for the plot")
 	f.StringVar(&o.plot, "plot", "", "draw to this `file`, which ends in .png or .svg")
-	f.BoolVar(&o.json, "json", false, "print for programs")
+	f.BoolVar(&o.json, "json", false, "print for programs: an object, of the first policy, with all in \"runs\" if there are several")
+	f.BoolVar(&o.series, "series", false, "with --json: all periods too, in \"series\"")
 	// The names are those of flags just added, the only thing that can go wrong.
 	for _, flag := range []string{"policy", "start"} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(triedPolicies(), cobra.ShellCompDirectiveNoFileComp))
@@ -142,13 +149,16 @@ func (o *tryOptions) run(cmd *cobra.Command) error {
 	}
 	text := document.text()
 	if o.json {
-		text = document.json()
+		text = document.json(o.series)
 	}
 	return write(out, text)
 }
 
 // complete makes a configuration of the flags, but for the policy.
 func (o *tryOptions) complete() (policies []partition.Policy, err error) {
+	if o.series && !o.json {
+		return nil, errors.New("--series is for programs: give --json with it")
+	}
 	if len(o.policies) == 0 || len(o.policies) > maxTried {
 		return nil, fmt.Errorf("--policy has %d names, want 1 to %d", len(o.policies), maxTried)
 	}

@@ -42,27 +42,13 @@ func (c *client) rebalance(ctx context.Context, o *orderOptions) error {
 	d := rebalanceDocument{Outcome: "planned"}
 	if err := c.askWithin(ctx, func(ctx context.Context, to admin) error {
 		d.Namespace = c.namespace
-		request := &leaseholdv1.RebalanceRequest{Version: wire.Version, Namespace: c.namespace, DryRun: true, LoseState: o.loseState}
+		request := &leaseholdv1.RebalanceRequest{Version: wire.Version, Namespace: c.namespace, DryRun: o.dryRun, LoseState: o.loseState}
 		answer, err := to.Rebalance(ctx, request)
 		if err != nil {
-			return err
+			return c.whyNotRebalanced(ctx, to, err)
 		}
 		d.Plan = planJSON(answer.GetPlan())
-		if o.dryRun {
-			return nil
-		}
-		owners, err := c.listOwners(ctx, to)
-		if err != nil {
-			return err
-		}
-		if !o.loseState {
-			if err := d.Plan.lossy("rebalancing", owners); err != nil {
-				return err
-			}
-		}
-		request.DryRun = false
-		_, err = to.Rebalance(ctx, request)
-		return err
+		return nil
 	}); err != nil {
 		return err
 	}
@@ -75,5 +61,17 @@ func (c *client) rebalance(ctx context.Context, o *orderOptions) error {
 			return "The policy has nothing to move.\n"
 		}
 		return fmt.Sprintf("%s%s: see 'leasehold moves'\n", d.Plan.text(), good("begun"))
+	})
+}
+
+// whyNotRebalanced says who is to blame for a refusal, where it can.
+func (c *client) whyNotRebalanced(ctx context.Context, to admin, refusal error) error {
+	owners, err := c.listOwners(ctx, to)
+	if err != nil {
+		return refusal
+	}
+	return whyRefused(refusal, "rebalancing", owners, func() (*leaseholdv1.Plan, error) {
+		answer, err := to.Rebalance(ctx, &leaseholdv1.RebalanceRequest{Version: wire.Version, Namespace: c.namespace, DryRun: true})
+		return answer.GetPlan(), err
 	})
 }

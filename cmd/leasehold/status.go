@@ -12,7 +12,9 @@ import (
 )
 
 const statusHelp = `Says which manager leads, since when, where the lease tables are kept, and how
-each namespace fares. Any manager can be asked.`
+each namespace fares. Any manager can be asked. Of a namespace whose policy goes by
+loads it says why nothing is balanced, if so: there is too little load to tell, or
+too little is known of it yet.`
 
 func newStatusCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -72,13 +74,16 @@ type namespaceStatusDocument struct {
 	Vacant           uint32 `json:"vacant"`
 	Lookups          uint32 `json:"lookups"`
 	Moves            uint32 `json:"moves"` // of state, under way
+	// Lull is why the policy, which goes by loads, moves nothing for the sake of
+	// balance; left out if it does, or never does.
+	Lull string `json:"lull,omitempty"`
 }
 
 func namespaceStatusJSON(n *leaseholdv1.NamespaceStatus) namespaceStatusDocument {
 	return namespaceStatusDocument{
 		Name: n.GetName(), Ready: n.GetReady(), Problem: n.GetProblem(), LSN: n.GetLsn(),
 		NewestGeneration: decimal(n.GetNewestGeneration()), Owners: n.GetOwners(), Ranges: n.GetRanges(),
-		Vacant: n.GetVacant(), Lookups: n.GetLookups(), Moves: n.GetMoves(),
+		Vacant: n.GetVacant(), Lookups: n.GetLookups(), Moves: n.GetMoves(), Lull: n.GetLull(),
 	}
 }
 
@@ -112,7 +117,18 @@ func (d statusDocument) text() string {
 	return text + tableText([]column{
 		left("NAMESPACE"), number("OWNERS"), number("RANGES"), number("VACANT"), number("MOVES"), number("LOOKUPS"),
 		number("LSN"), number("GENERATION"), left("READY"),
-	}, rows)
+	}, rows) + d.lulls()
+}
+
+// lulls says where nothing is balanced, and why.
+func (d statusDocument) lulls() string {
+	text := ""
+	for _, n := range d.Namespaces {
+		if n.Lull != "" {
+			text += fmt.Sprintf("%s is not balanced by load now: %s.\n", shown(n.Name), n.Lull)
+		}
+	}
+	return text
 }
 
 func (d namespaceStatusDocument) readyText() string {

@@ -154,6 +154,10 @@ func (a *admin) create(ctx context.Context, cfg *Config) error {
 			Namespace: &leaseholdv1.NamespaceConfig{
 				Name:   string(namespace),
 				Timing: &leaseholdv1.Timing{Lease: int64(cfg.Lease), Renew: int64(cfg.renew())},
+				// All servers share the processors of this computer. Several moves at a
+				// time would not be over sooner, but each would wait for the others in
+				// the moments that count, when nobody serves its keys.
+				Moves: 1,
 			},
 		})
 		return err

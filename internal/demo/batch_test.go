@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,9 +78,9 @@ func TestEveryoneIsFilledAndLookedThrough(t *testing.T) {
 				server := newServer()
 				l := newLoad(&Config{Users: n, ValueSize: 200}, a, server)
 				defer l.close()
-				last := 0
-				if err := l.fill(t.Context(), func(done int) { last = done }); err != nil || last != n {
-					t.Fatalf("%d filled: %v", last, err)
+				var last atomic.Int64
+				if err := l.fill(t.Context(), func(done int) { last.Store(int64(done)) }); err != nil || last.Load() != n {
+					t.Fatalf("%d filled: %v", last.Load(), err)
 				}
 				test.spoil(server, l)
 				if err := l.lookThrough(t.Context(), func(int) {}); err != nil {
@@ -98,8 +99,7 @@ func TestEveryoneIsFilledAndLookedThrough(t *testing.T) {
 func TestEveryoneIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newServer()
-		leases := &fakeLeases{}
-		server.presence.leases = leases
+		server.presence.leases = &fakeLeases{} // it owns nothing
 		l := newLoad(&Config{Users: 10, ValueSize: 1}, &aTable{}, server)
 		defer l.close()
 		filled := make(chan error, 1)
@@ -109,7 +109,7 @@ func TestEveryoneIsAskedAgain(t *testing.T) {
 		if n := server.presence.statuses.count.Load(); n != 0 || len(filled) > 0 {
 			t.Errorf("a server that owns nothing has %d statuses", n)
 		}
-		leases.generation = 1
+		server.forget() // now it owns everything
 		if err := <-filled; err != nil || server.presence.statuses.count.Load() != 10 {
 			t.Errorf("%d are filled: %v", server.presence.statuses.count.Load(), err)
 		}

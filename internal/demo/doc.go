@@ -1,9 +1,11 @@
 // Package demo runs a whole Leasehold on one computer and breaks it: managers,
 // owners of a small presence service, callers, and somebody who kills the
-// leader and the owners while the callers go on.
+// leader and the owners while the callers go on. Or who restarts all owners, one
+// after the other, which nobody is to notice.
 //
 // Managers and owners are processes of their own, so that a kill is the real
-// thing: kill -9, no last words. Callers and the one who kills are goroutines of
+// thing: kill -9, no last words. So is a restart: SIGTERM, and the owner's state
+// goes to the others over their own connections before it ends. Callers and the one who kills are goroutines of
 // the parent. Nothing outlives the parent: see process.go.
 //
 // # How dual ownership is judged
@@ -25,7 +27,12 @@
 // Callers number what they store and remember what was acknowledged. An answer
 // from before that is counted as stale (users.go). An answer that knows nothing
 // of it is right only if callers are told of a loss that covers the key, soon;
-// or else the loss was silent (suspicions.go).
+// or else the loss was silent (suspicions.go). Each status has a text that no other
+// has, so that one is not taken for another.
+//
+// Before owners are restarted one after the other every user sets a status, and
+// after it every one is looked at (everyone.go). Nothing else is done to owners
+// then: so restarts are to blame for each loss that callers are told of.
 //
 // # How availability is judged
 //
@@ -33,4 +40,7 @@
 // count from when they were due (load.go). A request that succeeds within a
 // second counts as served. All are repeated until they succeed, so that nearly
 // all do in the end; that is another figure (report.go).
+//
+// For how long a key has no answer while it moves is measured by callers who keep
+// asking (probe.go).
 package demo

@@ -21,7 +21,7 @@ const (
 const everyonePatience = 30 * time.Second
 
 // fill has every user set a status for the first time. Nobody else may use them
-// meanwhile.
+// meanwhile. How many are done is told from several goroutines at once.
 func (l *load) fill(ctx context.Context, progress func(done int)) error {
 	return l.everyone(ctx, "filling the servers", progress, func(u *user) question {
 		u.number = 1

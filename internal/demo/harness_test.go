@@ -30,6 +30,7 @@ func TestMain(m *testing.M) {
 		},
 		"careless-owner": func([]string) error { return runCareless() },
 		"sleeper":        func([]string) error { select {} },
+		"asked":          runAsked,
 		"demo-manager":   func([]string) error { return fmt.Errorf("the disk is full of toys") },
 	}
 	if len(os.Args) > 1 {

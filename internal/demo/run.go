@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -78,35 +77,44 @@ func (d *demo) perform(ctx context.Context) error {
 		return fmt.Errorf("%w; %s", err, tail(c.managers[0].launch.log))
 	}
 	defer l.close()
+	c.journal.add("every key has an owner")
 	var p *prober
 	if c.cfg.Rolling {
-		c.journal.add("every key has an owner; %d users set a status of %d bytes each", c.cfg.Users, c.cfg.ValueSize)
-		if err := l.fill(ctx, d.progress("statuses are set")); err != nil {
+		if err := l.fill(ctx, d.progress("users have set a status")); err != nil {
 			return err
 		}
+		c.journal.add("all users have set a status of %d bytes", c.cfg.ValueSize)
 		p = newProber(l)
 	}
-	c.journal.add("every key has an owner; %d users begin to call", c.cfg.Users)
+	c.journal.add("%d users begin to call", c.cfg.Users)
 	d.beginLoad(l, p)
 	return d.trouble(ctx, l, p)
 }
 
-// trouble lets callers call until the nemesis is done.
+// trouble lets callers call until the nemesis is done. If that fails, they do not
+// finish what they are at.
 func (d *demo) trouble(ctx context.Context, l *load, p *prober) error {
-	loading, stopLoad := context.WithCancel(ctx)
-	defer stopLoad()
+	whole, drop := context.WithCancel(ctx)
+	defer drop()
+	loading, stopLoad := context.WithCancel(whole)
 	var callers sync.WaitGroup
 	var last error
-	callers.Go(func() { last = l.run(loading, ctx, d.inspect) })
+	callers.Go(func() { last = l.run(loading, whole, d.inspect) })
 	callers.Go(func() { d.cluster.moved.follow(loading, d.cluster.admin) })
 	if p != nil {
-		callers.Go(func() { p.run(loading, ctx) })
+		callers.Go(func() { p.run(loading, whole) })
 	}
 	err := d.strike(ctx)
 	d.endLoad()
+	if err != nil {
+		drop()
+	}
 	stopLoad()
 	callers.Wait()
-	return errors.Join(err, last)
+	if err != nil {
+		return err
+	}
+	return last
 }
 
 // inspect looks all keys through, if none can have lost its status.
@@ -114,18 +122,24 @@ func (d *demo) inspect(ctx context.Context) error {
 	if !d.cluster.cfg.Rolling {
 		return nil
 	}
-	d.cluster.journal.add("looking all keys through")
-	return d.load.lookThrough(ctx, d.progress("keys have been looked through"))
+	err := d.load.lookThrough(ctx, d.progress("keys have been looked through"))
+	if err == nil {
+		d.cluster.journal.add("all keys have been looked through")
+	}
+	return err
 }
 
-// progress returns what tells people, now and then, how far something is.
+// progress returns what tells people, once a second, how far something is. It may
+// be used from many goroutines at once.
 func (d *demo) progress(what string) func(done int) {
-	var told atomic.Int64
-	all := d.cluster.cfg.Users
+	var mu sync.Mutex
+	said := time.Now()
 	return func(done int) {
-		tenth := int64(10 * done / all)
-		if before := told.Load(); tenth > before && told.CompareAndSwap(before, tenth) {
-			d.cluster.journal.add("%d of %d %s", done, all, what)
+		mu.Lock()
+		defer mu.Unlock()
+		if now := time.Now(); now.Sub(said) >= time.Second {
+			said = now
+			d.cluster.journal.add("%d of %d %s", done, d.cluster.cfg.Users, what)
 		}
 	}
 }

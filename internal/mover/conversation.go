@@ -29,6 +29,7 @@ type conversation struct {
 }
 
 // admit lets a source in that is expected, as soon as it is and there is room.
+// No message is read before that.
 func (c *conversation) admit() error {
 	s := c.server
 	select {
@@ -37,8 +38,7 @@ func (c *conversation) admit() error {
 	default:
 		return status.Errorf(codes.ResourceExhausted, "%d streams are waiting to be let in", maxStrangers)
 	}
-	s.running.Go(c.listen)
-	opening, err := c.opening()
+	opening, err := openingOf(c.stream.Context())
 	if err != nil {
 		return err
 	}
@@ -57,6 +57,7 @@ func (c *conversation) admit() error {
 	if now, _ := c.report(); now.refusal != nil {
 		return nil // serve says so
 	}
+	s.running.Go(c.listen)
 	accepted := &leaseholdv1.TransferAccepted{Version: wire.Version, Next: next}
 	return c.stream.Send(&leaseholdv1.TransferResponse{Kind: &leaseholdv1.TransferResponse_Accepted{Accepted: accepted}})
 }
@@ -73,23 +74,6 @@ func (c *conversation) listen() {
 		case <-c.stream.Context().Done():
 			return
 		}
-	}
-}
-
-// opening is the first message.
-func (c *conversation) opening() (*leaseholdv1.TransferOpening, error) {
-	select {
-	case message := <-c.heard:
-		if o := message.GetOpening(); o != nil {
-			return o, nil
-		}
-		return nil, status.Error(codes.InvalidArgument, "the first message of a stream must be an opening")
-	case err := <-c.ended:
-		return nil, err
-	case <-time.After(openingWait):
-		return nil, status.Errorf(codes.DeadlineExceeded, "no opening has come in %v", openingWait)
-	case <-c.server.ctx.Done():
-		return nil, errClosing
 	}
 }
 
@@ -190,5 +174,3 @@ func (c *conversation) tell(told, now report) (done bool, err error) {
 	}
 	return false, err
 }
-
-var errClosing = status.Error(codes.Unavailable, "this owner is shutting down")

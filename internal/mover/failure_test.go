@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
 // fails waits for a transfer to fail, and returns how long it took and why.
@@ -109,6 +110,42 @@ func TestRefusal(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The source counts on what was confirmed: whatever it or anybody says after that,
+// and whatever the clock says, it stays confirmed until the owner is done with it.
+func TestConfirmedIsNotRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRoad()
+		i := expect(r.serve(t), testTicket, nil)
+		stream := r.stream(opened(t, asIs), t, end(1))
+		<-i.done
+		for _, nonsense := range []*leaseholdv1.TransferRequest{{}, chunk(7, "a", 1), end(1)} {
+			if err := stream.Send(nonsense); err != nil {
+				t.Fatal(err)
+			}
+		}
+		i.in.Refuse(errors.New("too late"))
+		time.Sleep(2 * testIdle)
+		if err := i.in.Context().Err(); err != nil {
+			t.Fatalf("it has ended: %v", context.Cause(i.in.Context()))
+		}
+		again := r.stream(opened(t, asIs), t)
+		for _, what := range []string{"accepted", "confirmed"} {
+			answer, err := again.Recv()
+			if err != nil || what == "accepted" && answer.GetAccepted() == nil || what == "confirmed" && answer.GetConfirmed() == nil {
+				t.Fatalf("hears %v, %v, want %s", answer, err, what)
+			}
+		}
+		over := leasehold.Errorf("move", leasehold.Closed, "", "the move is over")
+		i.in.Close(over)
+		if err := context.Cause(i.in.Context()); !errors.Is(err, over) {
+			t.Errorf("closed, and ended with %v", err)
+		}
+		if i.in.Confirm() {
+			t.Error("confirmed after it has ended")
+		}
+	})
 }
 
 // Whoever hangs, both sides give up in the end, and say who it was.

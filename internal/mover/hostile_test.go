@@ -1,12 +1,14 @@
 package mover
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/leasehold-dev/leasehold"
@@ -15,13 +17,21 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-func opening(change func(*leaseholdv1.TransferOpening)) *leaseholdv1.TransferRequest {
+// opened is the context of a call that opens a transfer.
+func opened(t *testing.T, change func(*leaseholdv1.TransferOpening)) context.Context {
+	t.Helper()
 	o := &leaseholdv1.TransferOpening{Version: wire.Version, Namespace: "presence", Ticket: testTicket[:], Session: testSession[:]}
 	change(o)
-	return &leaseholdv1.TransferRequest{Kind: &leaseholdv1.TransferRequest_Opening{Opening: o}}
+	ctx, err := withOpening(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ctx
 }
 
 func asIs(*leaseholdv1.TransferOpening) {}
+
+func withoutTicket(o *leaseholdv1.TransferOpening) { o.Ticket = nil }
 
 func chunk(number uint64, data string, sizes ...uint32) *leaseholdv1.TransferRequest {
 	c := &leaseholdv1.TransferChunk{Number: number, Data: []byte(data), Sizes: sizes}
@@ -34,14 +44,14 @@ func end(number uint64) *leaseholdv1.TransferRequest {
 }
 
 // stream opens one along the road and says some things.
-func (r *road) stream(t *testing.T, says ...*leaseholdv1.TransferRequest) client {
+func (r *road) stream(ctx context.Context, t *testing.T, says ...*leaseholdv1.TransferRequest) client {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///target:1", append(dialOptions(), r.options()...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	stream, err := leaseholdv1.NewMoverServiceClient(conn).Transfer(t.Context())
+	stream, err := leaseholdv1.NewMoverServiceClient(conn).Transfer(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,27 +71,26 @@ func TestHostileSource(t *testing.T) {
 		says []*leaseholdv1.TransferRequest
 		want leasehold.Kind
 	}{
-		"a chunk out of order":        {[]*leaseholdv1.TransferRequest{chunk(2, "a", 1)}, leasehold.Invalid},
-		"a chunk again":               {[]*leaseholdv1.TransferRequest{chunk(1, "a", 1), chunk(1, "a", 1)}, leasehold.Invalid},
-		"a chunk of nothing":          {[]*leaseholdv1.TransferRequest{chunk(1, "")}, leasehold.Limit},
-		"a chunk with too much":       {[]*leaseholdv1.TransferRequest{chunk(1, big, maxChunk-1, 1)}, leasehold.Limit},
-		"a chunk with too many":       {[]*leaseholdv1.TransferRequest{chunk(1, "", many...)}, leasehold.Limit},
-		"sizes that are too small":    {[]*leaseholdv1.TransferRequest{chunk(1, "abc", 1, 1)}, leasehold.Invalid},
-		"sizes that are too large":    {[]*leaseholdv1.TransferRequest{chunk(1, "abc", 1, 1<<32-1)}, leasehold.Invalid},
-		"more than the window":        {overflow(), leasehold.Limit},
-		"an end out of order":         {[]*leaseholdv1.TransferRequest{end(2)}, leasehold.Invalid},
-		"an end of something else":    {[]*leaseholdv1.TransferRequest{chunk(1, "a", 1), end(2)}, leasehold.Internal},
-		"a chunk after the end":       {[]*leaseholdv1.TransferRequest{end(1), chunk(2, "a", 1)}, leasehold.Invalid},
-		"an end after the end":        {[]*leaseholdv1.TransferRequest{end(1), end(2)}, leasehold.Invalid},
-		"an opening after an opening": {[]*leaseholdv1.TransferRequest{opening(asIs)}, leasehold.Invalid},
-		"nothing":                     {[]*leaseholdv1.TransferRequest{{}}, leasehold.Invalid},
+		"a chunk out of order":     {[]*leaseholdv1.TransferRequest{chunk(2, "a", 1)}, leasehold.Invalid},
+		"a chunk again":            {[]*leaseholdv1.TransferRequest{chunk(1, "a", 1), chunk(1, "a", 1)}, leasehold.Invalid},
+		"a chunk of nothing":       {[]*leaseholdv1.TransferRequest{chunk(1, "")}, leasehold.Limit},
+		"a chunk with too much":    {[]*leaseholdv1.TransferRequest{chunk(1, big, maxChunk-1, 1)}, leasehold.Limit},
+		"a chunk with too many":    {[]*leaseholdv1.TransferRequest{chunk(1, "", many...)}, leasehold.Limit},
+		"sizes that are too small": {[]*leaseholdv1.TransferRequest{chunk(1, "abc", 1, 1)}, leasehold.Invalid},
+		"sizes that are too large": {[]*leaseholdv1.TransferRequest{chunk(1, "abc", 1, 1<<32-1)}, leasehold.Invalid},
+		"more than the window":     {overflow(), leasehold.Limit},
+		"an end out of order":      {[]*leaseholdv1.TransferRequest{end(2)}, leasehold.Invalid},
+		"an end of something else": {[]*leaseholdv1.TransferRequest{chunk(1, "a", 1), end(2)}, leasehold.Internal},
+		"a chunk after the end":    {[]*leaseholdv1.TransferRequest{end(1), chunk(2, "a", 1)}, leasehold.Invalid},
+		"an end after the end":     {[]*leaseholdv1.TransferRequest{end(1), end(2)}, leasehold.Invalid},
+		"nothing":                  {[]*leaseholdv1.TransferRequest{{}}, leasehold.Invalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRoad()
 				s := r.serve(t)
 				s.Expect(testTicket, func(in *Incoming) { t.Cleanup(in.Release) }) // reads nothing
-				stream := r.stream(t, append([]*leaseholdv1.TransferRequest{opening(asIs)}, test.says...)...)
+				stream := r.stream(opened(t, asIs), t, test.says...)
 				for {
 					answer, err := stream.Recv()
 					if err != nil {
@@ -118,27 +127,43 @@ func overflow() []*leaseholdv1.TransferRequest {
 // A stream that does not say who it is does not stay.
 func TestStreamsThatDoNotOpen(t *testing.T) {
 	for name, test := range map[string]struct {
-		says []*leaseholdv1.TransferRequest
-		code codes.Code
+		change func(*leaseholdv1.TransferOpening)
+		code   codes.Code
 	}{
-		"silence":        {nil, codes.DeadlineExceeded},
-		"a chunk":        {[]*leaseholdv1.TransferRequest{chunk(1, "a", 1)}, codes.InvalidArgument},
-		"no version":     {[]*leaseholdv1.TransferRequest{opening(func(o *leaseholdv1.TransferOpening) { o.Version = 0 })}, codes.InvalidArgument},
-		"far version":    {[]*leaseholdv1.TransferRequest{opening(func(o *leaseholdv1.TransferOpening) { o.Version += 2 })}, codes.FailedPrecondition},
-		"short ticket":   {[]*leaseholdv1.TransferRequest{opening(func(o *leaseholdv1.TransferOpening) { o.Ticket = o.Ticket[:3] })}, codes.PermissionDenied},
-		"long ticket":    {[]*leaseholdv1.TransferRequest{opening(func(o *leaseholdv1.TransferOpening) { o.Ticket = append(o.Ticket, 1) })}, codes.PermissionDenied},
-		"short session":  {[]*leaseholdv1.TransferRequest{opening(func(o *leaseholdv1.TransferOpening) { o.Session = o.Session[:3] })}, codes.FailedPrecondition},
-		"missing fields": {[]*leaseholdv1.TransferRequest{opening(func(o *leaseholdv1.TransferOpening) { o.Ticket, o.Session = nil, nil })}, codes.FailedPrecondition},
+		"no version":     {func(o *leaseholdv1.TransferOpening) { o.Version = 0 }, codes.InvalidArgument},
+		"far version":    {func(o *leaseholdv1.TransferOpening) { o.Version += 2 }, codes.FailedPrecondition},
+		"short ticket":   {func(o *leaseholdv1.TransferOpening) { o.Ticket = o.Ticket[:3] }, codes.PermissionDenied},
+		"long ticket":    {func(o *leaseholdv1.TransferOpening) { o.Ticket = append(o.Ticket, 1) }, codes.PermissionDenied},
+		"short session":  {func(o *leaseholdv1.TransferOpening) { o.Session = o.Session[:3] }, codes.FailedPrecondition},
+		"missing fields": {func(o *leaseholdv1.TransferOpening) { o.Ticket, o.Session = nil, nil }, codes.FailedPrecondition},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { wantTurnedAway(opened(t, test.change), t, test.code) })
+		})
+	}
+	for name, openings := range map[string][]string{
+		"none":     nil,
+		"nonsense": {"\xff"},
+		"two":      {"", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRoad()
-				expect(r.serve(t), testTicket, nil)
-				if _, err := r.stream(t, test.says...).Recv(); status.Code(err) != test.code {
-					t.Errorf("the stream ends with %v, want %v", err, test.code)
+				ctx := t.Context()
+				for _, o := range openings {
+					ctx = metadata.AppendToOutgoingContext(ctx, openingKey, o)
 				}
+				wantTurnedAway(ctx, t, codes.InvalidArgument)
 			})
 		})
+	}
+}
+
+func wantTurnedAway(ctx context.Context, t *testing.T, code codes.Code) {
+	t.Helper()
+	r := newRoad()
+	expect(r.serve(t), testTicket, nil)
+	if _, err := r.stream(ctx, t).Recv(); status.Code(err) != code {
+		t.Errorf("the stream ends with %v, want %v", err, code)
 	}
 }
 
@@ -148,10 +173,10 @@ func TestStrangersAreBounded(t *testing.T) {
 		r := newRoad()
 		s := r.serve(t)
 		for range maxStrangers {
-			r.stream(t)
+			r.stream(opened(t, withoutTicket), t)
 		}
 		synctest.Wait()
-		if _, err := r.stream(t).Recv(); status.Code(err) != codes.ResourceExhausted {
+		if _, err := r.stream(opened(t, withoutTicket), t).Recv(); status.Code(err) != codes.ResourceExhausted {
 			t.Errorf("one more stranger hears %v", err)
 		}
 		o := r.transfer(t) // one that is expected has to wait, and is let in
@@ -168,9 +193,9 @@ func TestNewerStreamReplacesOlder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoad()
 		i := expect(r.serve(t), testTicket, nil)
-		old := r.stream(t, opening(asIs), chunk(1, "a", 1))
+		old := r.stream(opened(t, asIs), t, chunk(1, "a", 1))
 		synctest.Wait()
-		next := r.stream(t, opening(asIs))
+		next := r.stream(opened(t, asIs), t)
 		answer, err := next.Recv()
 		if err != nil || answer.GetAccepted().GetNext() != 2 {
 			t.Errorf("the newer stream hears %v, %v", answer, err)
@@ -204,8 +229,8 @@ func TestStreamsOfOneSourceTakeOnePlace(t *testing.T) {
 			s.slots <- struct{}{}
 		}
 		i := expect(s, testTicket, make(chan struct{}))
-		r.stream(t, opening(asIs))
-		r.stream(t, opening(asIs))
+		r.stream(opened(t, asIs), t)
+		r.stream(opened(t, asIs), t)
 		synctest.Wait()
 		if i.in.begun {
 			t.Error("it has begun before its turn")

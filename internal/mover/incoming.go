@@ -82,20 +82,39 @@ func (in *Incoming) Complete() error {
 	return nil
 }
 
-// Confirm tells the source that all of its state is here.
-func (in *Incoming) Confirm() {
+// Confirm tells the source that all of its state is here. From here on the
+// source counts on us, so that only Close can still end the transfer. Confirm
+// reports false if it has ended before.
+func (in *Incoming) Confirm() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	if in.refusal != nil {
+		return false
+	}
 	in.confirmed = true
 	in.quiet()
 	in.news.spread()
+	return true
 }
 
 // Refuse tells the source that its state is not wanted, and why. It ends the
-// context. The first reason counts.
+// context. The first reason counts, and none does after Confirm.
 func (in *Incoming) Refuse(why error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	if !in.confirmed {
+		in.refuse(why)
+	}
+}
+
+// fail is Refuse, also of what has been confirmed.
+func (in *Incoming) fail(why error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.refuse(why)
+}
+
+func (in *Incoming) refuse(why error) {
 	if in.refusal != nil {
 		return
 	}
@@ -106,9 +125,9 @@ func (in *Incoming) Refuse(why error) {
 	in.news.spread()
 }
 
-// Close refuses what is not here yet, and forgets the ticket.
+// Close ends the transfer, confirmed or not, and forgets the ticket.
 func (in *Incoming) Close(why error) {
-	in.Refuse(why)
+	in.fail(why)
 	in.server.forget(in.ticket)
 }
 
@@ -189,8 +208,8 @@ func (in *Incoming) drop() {
 func (in *Incoming) put(stream uint64, r *leaseholdv1.TransferRequest) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if stream != in.stream || in.refusal != nil {
-		return nil // nobody listens to this one any more
+	if stream != in.stream || in.refusal != nil || in.confirmed {
+		return nil // nobody listens to this one any more, or all has been said
 	}
 	switch kind := r.GetKind().(type) {
 	case *leaseholdv1.TransferRequest_Chunk:

@@ -5,7 +5,9 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/keepalive"
 
+	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 )
 
@@ -30,15 +32,37 @@ const (
 const (
 	// MaxTransfers is how many moves a server takes in at a time. It is also a
 	// good bound for how many an owner should send.
-	MaxTransfers = 64
+	MaxTransfers = protocol.MaxAtATime
 	// maxStrangers is how many streams may be waiting to be let in.
 	maxStrangers = 2 * MaxTransfers
+	// maxConnections is how many peers are heard at a time: those of all transfers
+	// and all strangers, and some that come and go. More wait to be accepted.
+	maxConnections = MaxTransfers + 2*maxStrangers
+	// maxStreams is how many streams a connection may have: a source has one, and
+	// some of before that have not ended yet.
+	maxStreams = 8
+
+	// streamWindow is how many bytes of a stream gRPC takes before we read any,
+	// which is as much as a stranger can have us keep. It must not grow with the
+	// traffic, as it does unless it is set.
+	streamWindow = 128 << 10
+	// connWindow is how many bytes of a connection may be on the wire.
+	connWindow = 1 << 20
 )
 
-// How long a server waits before it turns a stream away.
+// ticketWait is how long a server waits for the leader's word that a source is
+// expected, and for the source's turn, before it turns the source away.
+const ticketWait = 2 * time.Second
+
+// longestLinger is how long a record may wait for others to travel with.
+const longestLinger = time.Second
+
+// What keeps a connection open: streams, and a peer that answers. One that has no
+// stream takes the place of another.
 const (
-	openingWait = 5 * time.Second // for its first message
-	ticketWait  = 2 * time.Second // for the leader's word that it is expected, and for its turn
+	closeAfter  = 10 * time.Second // without a stream; a source comes again in less
+	pingAfter   = 15 * time.Second // of silence
+	pingTimeout = 10 * time.Second
 )
 
 // How soon a source dials again.
@@ -51,7 +75,10 @@ const (
 func serverOptions() []grpc.ServerOption {
 	return append(wire.ServerOptions(),
 		grpc.MaxRecvMsgSize(maxMessage),
-		grpc.MaxConcurrentStreams(MaxTransfers+maxStrangers),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.StaticStreamWindowSize(streamWindow),
+		grpc.StaticConnWindowSize(connWindow),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: closeAfter, Time: pingAfter, Timeout: pingTimeout}),
 		grpc.WaitForHandlers(true),
 	)
 }

@@ -3,6 +3,7 @@ package mover
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -99,7 +100,7 @@ func (r *road) departure() Departure {
 
 // serve is a target at the end of the road.
 func (r *road) serve(t *testing.T) *Server {
-	s := Serve(r.listener, ServerConfig{Namespace: "presence", Session: testSession, Idle: testIdle})
+	s := Serve(r.listener, ServerConfig{Namespace: "presence", Session: testSession, Idle: testIdle, Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(s.Close)
 	return s
 }

@@ -35,13 +35,15 @@ type Outgoing struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	idle   *time.Timer
+	linger *time.Timer    // while there is a batch
 	ended  sync.WaitGroup // the goroutine that speaks to the target
 
-	batch batch // belongs to whoever sends
-	sum   tally // the same
+	sum tally // belongs to whoever sends
 
 	mu       sync.Mutex
 	news     news
+	batch    batch                          // what has been gathered
+	overdue  bool                           // batch has waited for long enough
 	kept     []*leaseholdv1.TransferRequest // what the target has not taken, in order
 	first    uint64                         // the number of kept[0]; or of what comes next
 	weight   int                            // of kept
@@ -59,6 +61,8 @@ func Open(ctx context.Context, d Departure) *Outgoing {
 	o := &Outgoing{Departure: d, sum: newTally(), news: make(news), first: 1}
 	o.ctx, o.cancel = context.WithCancelCause(ctx)
 	o.idle = time.AfterFunc(d.Idle, func() { o.cancel(o.stuck()) })
+	o.linger = time.AfterFunc(d.Idle, o.hurry)
+	o.linger.Stop() // there is nothing yet
 	o.ended.Go(o.run)
 	return o
 }
@@ -82,24 +86,39 @@ func (o *Outgoing) Send(record []byte) error {
 	if o.ctx.Err() != nil {
 		return context.Cause(o.ctx)
 	}
-	if !o.batch.room(record) {
-		if err := o.flush(); err != nil {
-			return err
-		}
+	if err := o.await(func() bool { return o.gather(record) }); err != nil {
+		return err
+	}
+	o.progress()
+	return nil
+}
+
+// gather adds a record to the batch, and reports false if there is no room.
+func (o *Outgoing) gather(record []byte) bool {
+	if !o.batch.room(record) && !o.flush() {
+		return false
+	}
+	if o.batch.empty() {
+		o.linger.Reset(min(longestLinger, o.Idle/4))
 	}
 	o.batch.add(record)
 	o.sum.add(record)
-	o.mu.Lock()
 	o.records, o.bytes = o.sum.records, o.sum.bytes
-	o.mu.Unlock()
-	o.progress()
-	return nil
+	return true
+}
+
+// hurry sends a batch that has waited for long: the target takes a source that
+// sends nothing for one that hangs.
+func (o *Outgoing) hurry() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.overdue = !o.flush()
 }
 
 // Settle waits until the target's application has taken everything that was
 // sent, or has at least begun if nothing was.
 func (o *Outgoing) Settle() error {
-	if err := o.flush(); err != nil {
+	if err := o.await(o.flush); err != nil {
 		return err
 	}
 	return o.await(func() bool { return o.accepted && len(o.kept) == 0 })
@@ -108,7 +127,7 @@ func (o *Outgoing) Settle() error {
 // Finish says that there is no more, and waits until the target has confirmed
 // that it has everything.
 func (o *Outgoing) Finish() error {
-	if err := o.flush(); err != nil {
+	if err := o.await(o.flush); err != nil {
 		return err
 	}
 	o.mu.Lock()
@@ -125,28 +144,29 @@ func (o *Outgoing) Close() {
 	o.cancel(leasehold.Errorf(opSend, leasehold.Closed, o.Addr, "the transfer was closed"))
 	o.ended.Wait()
 	o.idle.Stop()
+	o.linger.Stop()
 }
 
-// flush queues what has been gathered, as soon as there is room.
-func (o *Outgoing) flush() error {
+// flush queues what has been gathered, and reports false if there is no room.
+func (o *Outgoing) flush() bool {
 	if o.batch.empty() {
-		return nil
+		return true
 	}
 	weight := o.batch.weight()
-	if err := o.await(func() bool { return len(o.kept) == 0 || o.weight+weight <= Window }); err != nil {
-		return err
+	if len(o.kept) > 0 && o.weight+weight > Window {
+		return false
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	chunk := &leaseholdv1.TransferChunk{Number: o.first + uint64(len(o.kept)), Data: o.batch.data, Sizes: o.batch.sizes}
 	o.kept = append(o.kept, &leaseholdv1.TransferRequest{Kind: &leaseholdv1.TransferRequest_Chunk{Chunk: chunk}})
 	o.weight += weight
-	o.batch = batch{}
+	o.batch, o.overdue = batch{}, false
+	o.linger.Stop()
 	o.news.spread()
-	return nil
+	return true
 }
 
-// await waits until something is so. It is asked under the lock.
+// await waits until something is so, or could be done. It is asked under the
+// lock.
 func (o *Outgoing) await(so func() bool) error {
 	for {
 		o.mu.Lock()

@@ -3,10 +3,12 @@ package mover
 import (
 	"context"
 	"crypto/subtle"
+	"log/slog"
 	"net"
 	"sync"
 	"time"
 
+	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -25,6 +27,8 @@ type ServerConfig struct {
 	Options []grpc.ServerOption
 	// Idle is after how long without progress a transfer fails.
 	Idle time.Duration
+	// Logger hears that the listener has failed.
+	Logger *slog.Logger
 }
 
 // A Server takes in the state that an owner was told to expect. Its methods may
@@ -53,8 +57,16 @@ func Serve(listener net.Listener, cfg ServerConfig) *Server {
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	leaseholdv1.RegisterMoverServiceServer(s.grpc, s)
-	s.running.Go(func() { _ = s.grpc.Serve(listener) }) // a listener that fails is one that nobody reaches: moves fail
+	s.running.Go(func() { s.serve(listener) })
 	return s
+}
+
+// serve lets peers in until the server is closed or nobody can come any more.
+// The owner lives on with that: moves to it fail, and its ranges stay.
+func (s *Server) serve(listener net.Listener) {
+	if err := s.grpc.Serve(netutil.LimitListener(listener, maxConnections)); err != nil && s.ctx.Err() == nil {
+		s.Logger.Error("no more state can be taken in: the listener has failed", "address", listener.Addr(), "why", err)
+	}
 }
 
 // Expect lets a source in that has the ticket. Begin is called when it has come,
@@ -84,7 +96,7 @@ func (s *Server) Close() {
 	s.expected = make(map[protocol.Ticket]*Incoming)
 	s.mu.Unlock()
 	for _, in := range expected {
-		in.Refuse(leasehold.Errorf(opReceive, leasehold.Closed, "", "this owner is shutting down"))
+		in.fail(leasehold.Errorf(opReceive, leasehold.Closed, "", "this owner is shutting down"))
 	}
 	// Sources hear of it if they listen.
 	const patience = time.Second

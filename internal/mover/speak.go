@@ -3,7 +3,6 @@ package mover
 import (
 	"context"
 	"errors"
-	"io"
 	"time"
 
 	"google.golang.org/grpc"
@@ -74,11 +73,7 @@ func final(err error) bool {
 func (o *Outgoing) converse(service leaseholdv1.MoverServiceClient) (spoke bool, err error) {
 	ctx, cancel := context.WithCancel(o.ctx)
 	defer cancel()
-	stream, err := service.Transfer(ctx)
-	if err != nil {
-		return false, err
-	}
-	next, err := o.open(stream)
+	stream, next, err := o.open(ctx, service)
 	if err != nil {
 		return false, err
 	}
@@ -92,29 +87,31 @@ func (o *Outgoing) converse(service leaseholdv1.MoverServiceClient) (spoke bool,
 	return true, <-listened
 }
 
-// open shakes hands, and returns the number to go on with.
-func (o *Outgoing) open(stream client) (next uint64, err error) {
-	opening := &leaseholdv1.TransferOpening{
+// open opens a stream and shakes hands. It returns the number to go on with.
+func (o *Outgoing) open(ctx context.Context, service leaseholdv1.MoverServiceClient) (stream client, next uint64, err error) {
+	ctx, err = withOpening(ctx, &leaseholdv1.TransferOpening{
 		Version: wire.Version, Namespace: string(o.Namespace), Ticket: o.Ticket[:], Session: o.Session[:],
+	})
+	if err != nil {
+		return nil, 0, verdict{err}
 	}
-	// If the stream has ended, Recv says why.
-	if err := stream.Send(&leaseholdv1.TransferRequest{Kind: &leaseholdv1.TransferRequest_Opening{Opening: opening}}); err != nil && !errors.Is(err, io.EOF) {
-		return 0, err
+	if stream, err = service.Transfer(ctx); err != nil {
+		return nil, 0, err
 	}
 	answer, err := stream.Recv()
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
 	switch kind := answer.GetKind().(type) {
 	case *leaseholdv1.TransferResponse_Refused:
-		return 0, verdict{wire.ToRefusal(kind.Refused)}
+		return nil, 0, verdict{wire.ToRefusal(kind.Refused)}
 	case *leaseholdv1.TransferResponse_Accepted:
 		if err := wire.CheckVersion(kind.Accepted.GetVersion()); err != nil {
-			return 0, verdict{err}
+			return nil, 0, verdict{err}
 		}
-		return kind.Accepted.GetNext(), o.resume(kind.Accepted.GetNext())
+		return stream, kind.Accepted.GetNext(), o.resume(kind.Accepted.GetNext())
 	}
-	return 0, verdict{o.nonsense("it has not answered the opening")}
+	return nil, 0, verdict{o.nonsense("it has not answered the opening")}
 }
 
 // resume goes on where the target wants us to, which has everything before that.
@@ -124,8 +121,10 @@ func (o *Outgoing) resume(next uint64) error {
 	if next < o.first || next > o.first+uint64(len(o.kept)) {
 		return verdict{o.nonsense("it wants to go on with a chunk that it has taken, or that was never sent")}
 	}
+	if !o.accepted { // again is no progress: what breaks the stream may last
+		o.progress()
+	}
 	o.accepted, o.broken = true, nil
-	o.progress()
 	o.news.spread()
 	return nil
 }
@@ -184,6 +183,9 @@ func (o *Outgoing) taken(number uint64) error {
 	for ; o.first <= number; o.first++ {
 		o.weight -= weight(o.kept[0].GetChunk())
 		o.kept[0], o.kept = nil, o.kept[1:]
+	}
+	if o.overdue {
+		o.flush()
 	}
 	o.progress()
 	o.news.spread()

@@ -101,6 +101,10 @@ const (
 	MaxHotKeys = 64
 )
 
+// MaxAtATime bounds how much state an owner sends, and takes in, at a time, in
+// ranges. It leaves room in a message for moves that are over and not recorded.
+const MaxAtATime = 64
+
 func validateMoves(r *LeaseRequest) error {
 	bad := func(format string, args ...any) error {
 		return leasehold.Errorf("lease request", leasehold.Invalid, string(r.Holder.Owner), format, args...)

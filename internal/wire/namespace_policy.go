@@ -100,8 +100,8 @@ func readMoving(out *storage.Namespace, c *leaseholdv1.NamespaceConfig) error {
 		return bad("the loads are to be looked at every %v, want %v to %v", out.Rebalance, leastPeriod, mostPeriod)
 	case out.MoveTimeout < leastPeriod || out.MoveTimeout > mostPeriod:
 		return bad("a move may make no progress for %v, want %v to %v", out.MoveTimeout, leastPeriod, mostPeriod)
-	case moves > protocol.MaxMoves:
-		return bad("%d moves of an owner at a time, want at most %d", moves, protocol.MaxMoves)
+	case moves > protocol.MaxAtATime:
+		return bad("%d moves of an owner at a time, want at most %d", moves, protocol.MaxAtATime)
 	default:
 		out.Moves = orUsual(int(moves), DefaultMoves)
 	}

@@ -42,11 +42,11 @@ func TestToNamespaceFillsDefaults(t *testing.T) {
 			"nothing to fill in",
 			&config{
 				Name: "n", Timing: &leaseholdv1.Timing{Lease: 1e9, Renew: 1e8, Drift: 1.5}, Policy: "consistent", VirtualNodes: 7, MaxOwners: 9,
-				Churn: 1, Rebalance: 3e9, Moves: 256, MoveTimeout: 4e9,
+				Churn: 1, Rebalance: 3e9, Moves: 64, MoveTimeout: 4e9,
 			},
 			storage.Namespace{
 				Name: "n", Lease: time.Second, Renew: 100 * time.Millisecond, Drift: 1.5, Policy: "consistent", VirtualNodes: 7, MaxOwners: 9,
-				Churn: 1, Rebalance: 3 * time.Second, Moves: 256, MoveTimeout: 4 * time.Second,
+				Churn: 1, Rebalance: 3 * time.Second, Moves: 64, MoveTimeout: 4 * time.Second,
 			},
 		},
 		{
@@ -110,7 +110,7 @@ func TestToNamespaceRefuses(t *testing.T) {
 		{"a negative period", func(c config) { c.Rebalance = -1 }, invalid, "looked at every -1ns"},
 		{"no patience", func(c config) { c.MoveTimeout = 1 }, invalid, "may make no progress for 1ns, want 1s to 24h0m0s"},
 		{"endless patience", func(c config) { c.MoveTimeout = math.MaxInt64 }, invalid, "want 1s to 24h0m0s"},
-		{"too many moves", func(c config) { c.Moves = 257 }, invalid, "257 moves of an owner at a time, want at most 256"},
+		{"too many moves", func(c config) { c.Moves = 65 }, invalid, "65 moves of an owner at a time, want at most 64"},
 	})
 }
 
@@ -124,7 +124,7 @@ func TestNamespaceRoundTrip(t *testing.T) {
 			MaxOwners:   rapid.IntRange(1, wire.MaxMaxOwners).Draw(r, "owners"),
 			Churn:       rapid.Float64Range(1e-9, 1).Draw(r, "churn"),
 			Rebalance:   time.Duration(rapid.Int64Range(1e9, 3600e9).Draw(r, "rebalance")),
-			Moves:       rapid.IntRange(1, 256).Draw(r, "moves"),
+			Moves:       rapid.IntRange(1, 64).Draw(r, "moves"),
 			MoveTimeout: time.Duration(rapid.Int64Range(1e9, 3600e9).Draw(r, "move timeout")),
 		}
 		switch want.Policy {

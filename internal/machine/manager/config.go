@@ -138,8 +138,8 @@ func (c *Config) validate() error {
 	if c.MoveTimeout < 0 || c.Rebalance < 0 || !(c.Churn >= 0 && c.Churn <= 1) { // so written, NaN is refused
 		return bad("move timeout %v and rebalance %v must not be negative, churn %v must be 0 to 1", c.MoveTimeout, c.Rebalance, c.Churn)
 	}
-	if c.Moves > protocol.MaxMoves/2 { // those that are recorded come on top
-		return bad("Moves is %d, want at most %d", c.Moves, protocol.MaxMoves/2)
+	if c.Moves > protocol.MaxAtATime {
+		return bad("Moves is %d, want at most %d", c.Moves, protocol.MaxAtATime)
 	}
 	return nil
 }

@@ -83,6 +83,10 @@ type (
 		// Have and Want say what was compared, where that explains it.
 		Have, Want uint64
 		Why        error // of NotePolicyRefused
+
+		// Of a move that has failed: what was to go where, from Owner.
+		To    leasehold.OwnerID
+		Range leasehold.Range
 	}
 )
 

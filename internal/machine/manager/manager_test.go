@@ -30,7 +30,7 @@ func TestConfigRefuses(t *testing.T) {
 		{"less than no batch", func(c *manager.Config) { c.BatchChanges = -1 }, `manager "pool": BatchChanges is -1, want more than 0`},
 		{"less than no snapshots", func(c *manager.Config) { c.SnapshotEvery = -1 }, `manager "pool": SnapshotEvery is -1, want more than 0`},
 		{"a backoff into the past", func(c *manager.Config) { c.Backoff = -1 }, `manager "pool": backoff -1ns, log age 5m0s and promise 0s must not be negative`},
-		{"too many moves", func(c *manager.Config) { c.Moves = 129 }, `manager "pool": Moves is 129, want at most 128`},
+		{"too many moves", func(c *manager.Config) { c.Moves = 65 }, `manager "pool": Moves is 65, want at most 64`},
 		{"less than no moves", func(c *manager.Config) { c.Moves = -1 }, `manager "pool": Moves is -1, want more than 0`},
 		{"moves that cannot begin", func(c *manager.Config) { c.MoveTimeout = -1 }, `manager "pool": move timeout -1ns and rebalance 10s must not be negative, churn 0.09 must be 0 to 1`},
 		{"more than all keys", func(c *manager.Config) { c.Churn = 1.5 }, `manager "pool": move timeout 1m0s and rebalance 10s must not be negative, churn 1.5 must be 0 to 1`},

@@ -113,7 +113,10 @@ func (m *Machine) lookAgain() {
 // fail ends a move that has come to nothing. The range stays where it is, until
 // the policy is asked again; of an owner that wants to go it is tried again.
 func (m *Machine) fail(now mono.Instant, mv *move, why Notable) {
-	m.note(why, mv.from.holder.Owner, mv.report.Records, mv.report.Bytes)
+	m.emit(Note{
+		What: why, Owner: mv.from.holder.Owner, Have: mv.report.Records, Want: mv.report.Bytes,
+		To: mv.to.holder.Owner, Range: mv.Range,
+	})
 	m.end(mv)
 	switch {
 	case mv.from == mv.to:

@@ -7,6 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/table"
+	"github.com/leasehold-dev/leasehold/partition"
 )
 
 // A Standing says what a leader makes of a session.
@@ -109,4 +110,46 @@ func (m *Machine) Moves(now mono.Instant, most int) []Move {
 		}
 	}
 	return out
+}
+
+// A Lull is why a policy that goes by loads does not.
+type Lull uint8
+
+// The lulls.
+const (
+	NoLull      Lull = 0 // it does, or it is one that never does
+	LullQuiet   Lull = 1 // there is too little to do: Have per second and owner, Want at least
+	LullUnknown Lull = 2 // too little is known: Have of the keys that are held, 0 to 1, Want at least
+)
+
+// Lull returns why nothing is moved for the sake of balance, with what was
+// compared. It costs about as much as it costs the policy to be told the loads.
+func (m *Machine) Lull() (why Lull, have, want float64) {
+	switch m.cfg.Policy.Name() {
+	case partition.Balanced{}.Name(), partition.Adaptive{}.Name():
+	default:
+		return NoLull, 0, 0
+	}
+	var rate, known, held float64
+	for _, s := range m.seats {
+		for _, l := range s.incumbent.leases {
+			held += sizeOf(l.Range)
+		}
+		if s.incumbent.loads == nil {
+			continue
+		}
+		for _, c := range s.incumbent.cells(1) {
+			rate += c.Rate
+			known += sizeOf(c.Range)
+		}
+	}
+	switch {
+	case held == 0:
+		return NoLull, 0, 0 // there is nothing to balance
+	case known < partition.EnoughKnown*held:
+		return LullUnknown, known / held, partition.EnoughKnown
+	case rate < quiet*float64(len(m.seats)):
+		return LullQuiet, rate / float64(len(m.seats)), quiet
+	}
+	return NoLull, 0, 0
 }

@@ -50,17 +50,33 @@ func TestArrival(t *testing.T) {
 }
 
 // HoldRequest, rule 8: imports are what has been confirmed and could still be
-// put in place, in the order of confirmation.
-func TestImportsAreInOrder(t *testing.T) {
+// put in place, and no other.
+func TestImportsAreWhatIsConfirmed(t *testing.T) {
 	s := newMover(t)
 	s.hear(1, s.orders(nil, arrival(1, 0, 10), arrival(2, 10, 20), arrival(3, 20, 30), arrival(4, 30, 40)))
-	for _, n := range []byte{3, 1, 2, 3} {
+	for _, n := range []byte{1, 3, 3} {
 		s.step(1, owner.Imported{Ticket: ticket(n)})
 	}
 	s.speak()
-	s.wantReports("has 3", "has 1", "has 2")
-	if in := s.request.Imports[1]; in.Range != span(0, 10) || in.Since != (protocol.Since{LSN: 4, Newest: 3}) {
+	s.wantReports("has 1", "has 3")
+	if in := s.request.Imports[0]; in.Range != span(0, 10) || in.Since != (protocol.Since{LSN: 4, Newest: 3}) {
 		t.Errorf("it says %+v, which is not what the leader said", in)
+	}
+}
+
+// Of what has come for a key the newest counts: the rest is discarded when that
+// is confirmed, and cannot come into use any more.
+func TestNewerStateSupersedesOlder(t *testing.T) {
+	s := newMover(t)
+	s.hear(1, s.orders(nil, arrival(1, 0, 10), arrival(2, 5, 20), arrival(3, 20, 30)))
+	s.step(1, owner.Imported{Ticket: ticket(3)})
+	s.want(s.step(1, owner.Imported{Ticket: ticket(2)}), "confirm 2")
+	s.want(s.step(1, owner.Imported{Ticket: ticket(1)}), "discard 2", "confirm 1")
+	s.speak()
+	s.wantReports("has 1", "has 3")
+	actions := s.hear(s.wake-1, s.orders([]protocol.Offer{withState(2, lease(5, 20, 5))}))
+	if !does(actions, "state missing") {
+		t.Errorf("it does %v", actions)
 	}
 }
 
@@ -199,18 +215,24 @@ func TestFreshOfferSupersedesState(t *testing.T) {
 		want  []string
 	}{
 		{"without a ticket", offer(15, 25, 7, true), []string{"discard 1", "discard 2", "serve 15-25@7", "granted 15-25@7", "send 15-25@7"}},
-		{"with another ticket", withState(2, lease(15, 20, 7)), []string{"discard 1", "install 15-20@7 under 2", "serve nothing", "send 15-20@7"}},
+		{"with a ticket", withState(2, lease(20, 25, 7)), []string{"install 20-25@7 under 2", "serve nothing", "send 20-25@7"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newMover(t)
-			named := []any{arrival(1, 10, 20), arrival(2, 15, 30), arrival(3, 40, 50), arrival(4, 12, 18)}
+			named := []any{arrival(1, 10, 20), arrival(2, 20, 30), arrival(3, 40, 50), arrival(4, 12, 18)}
 			s.hear(1, s.orders(nil, named...))
 			for _, n := range []byte{1, 2, 3} {
 				s.step(1, owner.Imported{Ticket: ticket(n)})
 			}
 			s.want(s.hear(1, s.orders([]protocol.Offer{c.offer}, arrival(3, 40, 50), arrival(4, 12, 18))), c.want...)
-			s.wantReports("has 3")
-			s.want(s.step(1, owner.Imported{Ticket: ticket(4)}), "confirm 4")
+			for _, in := range s.request.Imports {
+				if in.Range.Overlaps(c.offer.Range) {
+					t.Errorf("it still has %+v", in)
+				}
+			}
+			if actions := s.step(1, owner.Imported{Ticket: ticket(4)}); !does(actions, "confirm 4") {
+				t.Errorf("when the rest has come it does %v", actions)
+			}
 		})
 	}
 }
@@ -232,13 +254,14 @@ func TestRenewalSupersedesNothing(t *testing.T) {
 func TestConfirmedStateIsKept(t *testing.T) {
 	s := has(t, span(10, 20))
 	now := mono.Instant(1)
+	var end mono.Instant
 	for now < mono.Instant(time.Minute) {
 		s.hear(now, s.orders(nil, arrival(1, 10, 20)))
+		end = now.Add(24 * time.Second)
 		now = s.speak()
 		s.wantReports("has 1")
 	}
 	s.hear(now, s.orders(nil)) // not named any more
-	end := now.Add(24 * time.Second)
 	for now = s.speak(); now < end; now = s.speak() {
 		s.wantReports("has 1")
 		s.hear(now, s.orders(nil))

@@ -70,22 +70,52 @@ func TestDoneIsSaidUntilRecorded(t *testing.T) {
 	s.wantReports()
 }
 
-// Rule 6: an answer to what was said before the leader of the term was heard
-// proves nothing. That leader may not have had a reason to act on it.
+// Rule 6, to whoever leads: the next leader names the departure for as long as it
+// has not recorded it, and so it is said to that one too.
 func TestDoneIsSaidToTheNextLeader(t *testing.T) {
 	s := left(t)
 	rest := renewals(lease(0, 5, 1), lease(10, 20, 1))
-	next := func() *protocol.LeaseReply {
-		r := s.orders(rest)
+	next := func(what ...any) *protocol.LeaseReply {
+		r := s.orders(rest, what...)
 		r.Term = 2
 		return r
 	}
 	s.said = 0
-	s.hear(2, next()) // answers what was sent when term 1 was all that it knew
+	handed := departure(1, 5, 10)
+	handed.Mover = ""
+	s.hear(2, next(handed))
 	s.wantReports("1 done")
-	s.hear(3, next()) // answers what was sent to it
+	s.hear(3, next(handed))
+	s.speak()
+	s.wantReports("1 done")
+	s.hear(s.wake-1, next())
 	s.speak()
 	s.wantReports()
+}
+
+// A request that was sent before the target had confirmed says nothing of it: an
+// answer to that one, which names the departure no more, is no proof.
+func TestDoneIsSaidOnce(t *testing.T) {
+	s := newMover(t, lease(0, 20, 1))
+	s.hear(1, s.orders(renewals(lease(0, 20, 1)), departure(1, 5, 10)))
+	now := s.speak()
+	s.step(now, owner.Copied{Ticket: ticket(1)})
+	s.step(now, owner.Confirmed{Ticket: ticket(1)})
+	s.hear(now, s.orders(renewals(lease(0, 20, 1)))) // it has been cancelled meanwhile
+	s.wantReports("1 done")
+	s.wantSaid(lease(0, 5, 1), lease(10, 20, 1))
+}
+
+// What it says is of the leases that it began with, and not of what it may get
+// later.
+func TestReportNamesItsGenerations(t *testing.T) {
+	s := newMover(t, lease(0, 10, 3), lease(10, 20, 2))
+	s.hear(1, s.orders(renewals(lease(0, 10, 3), lease(10, 20, 2)), departure(1, 5, 15)))
+	s.step(1, owner.Copied{Ticket: ticket(1)})
+	s.step(1, owner.Confirmed{Ticket: ticket(1)})
+	if got := s.request.Moves[0].Newest; got != 3 {
+		t.Errorf("the newest of what it let go of is %d, want 3", got)
+	}
 }
 
 // Rule 6, when the first message of the next leader is dropped for a race: its
@@ -123,7 +153,6 @@ func TestDoneIsNeverServedAgain(t *testing.T) {
 					t.Errorf("it serves %v", l)
 				}
 			}
-			s.wantReports("1 done")
 		})
 	}
 }

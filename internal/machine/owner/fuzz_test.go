@@ -73,18 +73,19 @@ type fuzzedOwner struct {
 	term    leasehold.Term
 	left    bool
 	replies []*protocol.LeaseReply // to be repeated
+	moves   fuzzedMoves
 }
 
 func newFuzzedOwner(t *testing.T, data []byte) *fuzzedOwner {
 	o := &fuzzedOwner{t: t, tape: tape{data}, now: mono.Instant(time.Hour), term: 1}
 	m, err := owner.New(o.now, owner.Config{
-		Namespace: fuzzNamespace, Rand: rand.New(rand.NewPCG(1, uint64(len(data)))),
+		Namespace: fuzzNamespace, Rand: rand.New(rand.NewPCG(1, uint64(len(data)))), Mover: []string{"a", ""}[len(data)%8/7],
 		Holder: &table.Holder{Owner: "o", Session: fuzzSession, Addr: "a", Weight: 1},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.machine, o.view = m, m.View()
+	o.machine, o.view, o.moves = m, m.View(), newFuzzedMoves()
 	o.did(m.Advance(o.now))
 	return o
 }
@@ -93,7 +94,7 @@ func newFuzzedOwner(t *testing.T, data []byte) *fuzzedOwner {
 func (o *fuzzedOwner) run() {
 	for len(o.tape.data) > 0 {
 		o.pass()
-		switch o.tape.below(16) {
+		switch o.tape.below(24) {
 		case 0:
 			o.step(owner.Redirect{NotLeader: protocol.NotLeader{Term: leasehold.Term(o.tape.near(uint64(o.term))), Leader: o.leader()}})
 		case 1:
@@ -107,7 +108,11 @@ func (o *fuzzedOwner) run() {
 		case 3:
 			if o.tape.below(8) == 0 {
 				o.step(owner.Leave{})
+			} else if o.tape.below(4) == 0 {
+				o.step(owner.Part{})
 			}
+		case 6, 7, 8, 9, 10, 11:
+			o.getOn()
 		case 4, 5:
 			if n := len(o.replies); n > 0 {
 				o.step(owner.Reply{LeaseReply: o.replies[o.tape.below(n)]})
@@ -152,6 +157,7 @@ func (o *fuzzedOwner) did(actions []owner.Action, wake mono.Instant) {
 func (o *fuzzedOwner) check(actions []owner.Action) {
 	o.t.Helper()
 	for _, a := range actions {
+		o.checkMove(a)
 		switch a := a.(type) {
 		case owner.Publish:
 			o.published(a.View)
@@ -180,6 +186,7 @@ func (o *fuzzedOwner) check(actions []owner.Action) {
 			}
 		}
 	}
+	o.checkView()
 	if o.machine.View() != o.view {
 		o.t.Fatal("its view is not the one that it published")
 	}
@@ -193,20 +200,23 @@ func (o *fuzzedOwner) check(actions []owner.Action) {
 func (o *fuzzedOwner) published(v *owner.View) {
 	o.t.Helper()
 	newest := o.newest
-	for i, l := range v.Leases {
+	for i, l := range v.Kept {
 		if !l.Range.Valid() || l.Generation == 0 {
 			o.t.Fatalf("it holds %v", l)
 		}
-		if i > 0 && (v.Leases[i-1].Range.Limit == 0 || v.Leases[i-1].Range.Limit > l.Range.Start) {
-			o.t.Fatalf("it holds %v after %v", l, v.Leases[i-1])
+		if i > 0 && (v.Kept[i-1].Range.Limit == 0 || v.Kept[i-1].Range.Limit > l.Range.Start) {
+			o.t.Fatalf("it holds %v after %v", l, v.Kept[i-1])
 		}
 		newest = max(newest, l.Generation)
 	}
 	if len(v.Leases) > 0 && v.Until > o.sentAt.Add(protocol.MaxLease) {
 		o.t.Fatalf("its leases last until %v, and it spoke at %v", v.Until, o.sentAt)
 	}
-	for _, l := range protocol.Missing(v.Leases, o.view.Leases) {
-		if l.Generation <= o.newest {
+	for _, l := range protocol.Missing(v.Leases, v.Kept) {
+		o.t.Fatalf("it serves %v, and does not keep it", l)
+	}
+	for _, l := range protocol.Missing(v.Kept, o.view.Kept) {
+		if l.Generation <= o.newest && !o.moves.installed(l) {
 			o.t.Fatalf("%v came back: it has had %d", l, o.newest)
 		}
 	}
@@ -220,9 +230,15 @@ func (o *fuzzedOwner) sent(r *protocol.LeaseRequest) {
 	if err := r.Validate(protocol.DefaultLimits); err != nil {
 		o.t.Fatalf("it sends what nobody accepts: %v", err)
 	}
-	if r.Seq != o.seq+1 || !slices.Equal(r.Leases, o.view.Leases) {
-		o.t.Fatalf("message %d with leases %v after %d and %v", r.Seq, r.Leases, o.seq, o.view.Leases)
+	if r.Seq != o.seq+1 || len(protocol.Missing(o.view.Kept, r.Leases)) > 0 {
+		o.t.Fatalf("message %d with leases %v after %d and %v", r.Seq, r.Leases, o.seq, o.view.Kept)
 	}
+	for _, l := range protocol.Missing(r.Leases, o.view.Kept) {
+		if !o.moves.installing(l) {
+			o.t.Fatalf("it says that it has %v, and it keeps %v", l, o.view.Kept)
+		}
+	}
+	o.checkReports(r)
 	o.seq, o.sentAt = r.Seq, o.now
 }
 
@@ -232,6 +248,7 @@ func (o *fuzzedOwner) reply() *protocol.LeaseReply {
 		Namespace: fuzzNamespace, Session: fuzzSession, Leader: o.leader(),
 		Term: leasehold.Term(o.tape.near(uint64(o.term))), Seq: protocol.Seq(o.tape.near(uint64(o.said) + 1)), Echo: protocol.Seq(o.tape.near(uint64(o.seq))),
 		Timing: o.timing(), Clock: o.clock(), Offers: o.offers(),
+		Departures: o.departures(), Arrivals: o.arrivals(), Draining: o.tape.below(4) == 0, Idle: o.tape.below(4) == 0,
 	}
 	if r.Term >= o.term && r.Term <= protocol.MaxTerm {
 		if r.Term > o.term {
@@ -298,7 +315,7 @@ func (o *fuzzedOwner) clock() mono.Instant {
 // nonsense.
 func (o *fuzzedOwner) offers() []protocol.Offer {
 	var out []protocol.Offer
-	for _, l := range o.view.Leases {
+	for _, l := range o.held() {
 		switch b := o.tape.byte(); {
 		case b < 160:
 			out = append(out, protocol.Offer{Lease: l, Fresh: b%8 == 0})
@@ -318,6 +335,7 @@ func (o *fuzzedOwner) offers() []protocol.Offer {
 		l.Range.Limit = l.Range.Start + leasehold.Key(o.tape.byte())<<54
 		out = append(out, protocol.Offer{Lease: l, Fresh: o.tape.below(8) != 0})
 	}
+	out = append(out, o.withState()...)
 	if o.tape.below(8) != 0 {
 		out = tidy(out)
 	}

@@ -257,7 +257,10 @@ type NamespaceStatus struct {
 	// Lookups connected to the manager that was asked.
 	Lookups uint32 `protobuf:"varint,9,opt,name=lookups,proto3" json:"lookups,omitempty"`
 	// Moves of state under way.
-	Moves         uint32 `protobuf:"varint,10,opt,name=moves,proto3" json:"moves,omitempty"`
+	Moves uint32 `protobuf:"varint,10,opt,name=moves,proto3" json:"moves,omitempty"`
+	// Why the policy, which goes by loads, moves nothing for the sake of balance, in
+	// words. Empty if it does, or if it never does.
+	Lull          string `protobuf:"bytes,11,opt,name=lull,proto3" json:"lull,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -362,6 +365,13 @@ func (x *NamespaceStatus) GetMoves() uint32 {
 	return 0
 }
 
+func (x *NamespaceStatus) GetLull() string {
+	if x != nil {
+		return x.Lull
+	}
+	return ""
+}
+
 // A NamespaceConfig is how a namespace is configured. Zero means the default.
 type NamespaceConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -381,7 +391,7 @@ type NamespaceConfig struct {
 	Churn float64 `protobuf:"fixed64,7,opt,name=churn,proto3" json:"churn,omitempty"`
 	// How often the policy looks at the loads, in nanoseconds; default 10 s.
 	Rebalance int64 `protobuf:"varint,8,opt,name=rebalance,proto3" json:"rebalance,omitempty"`
-	// How many ranges an owner sends, and takes in, at a time; default 4.
+	// How many ranges an owner sends, and takes in, at a time, up to 64; default 4.
 	Moves uint32 `protobuf:"varint,9,opt,name=moves,proto3" json:"moves,omitempty"`
 	// How long a move may make no progress, in nanoseconds; default 1 minute.
 	MoveTimeout   int64 `protobuf:"varint,10,opt,name=move_timeout,json=moveTimeout,proto3" json:"move_timeout,omitempty"`
@@ -965,9 +975,12 @@ func (x *ListOwnersRequest) GetNamespace() string {
 }
 
 type ListOwnersResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Owners        []*OwnerStatus         `protobuf:"bytes,1,rep,name=owners,proto3" json:"owners,omitempty"`
-	Lsn           uint64                 `protobuf:"varint,2,opt,name=lsn,proto3" json:"lsn,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Owners []*OwnerStatus         `protobuf:"bytes,1,rep,name=owners,proto3" json:"owners,omitempty"`
+	Lsn    uint64                 `protobuf:"varint,2,opt,name=lsn,proto3" json:"lsn,omitempty"`
+	// The version that the leader speaks; 0 if that is 1. It knows nothing of moves
+	// then.
+	Version       uint32 `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1012,6 +1025,13 @@ func (x *ListOwnersResponse) GetOwners() []*OwnerStatus {
 func (x *ListOwnersResponse) GetLsn() uint64 {
 	if x != nil {
 		return x.Lsn
+	}
+	return 0
+}
+
+func (x *ListOwnersResponse) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
 	}
 	return 0
 }
@@ -3123,7 +3143,7 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"namespaces\x18\a \x03(\v2\x1d.leasehold.v1.NamespaceStatusR\n" +
 	"namespaces\x12\x14\n" +
 	"\x05store\x18\b \x01(\tR\x05store\x12\x18\n" +
-	"\aproblem\x18\t \x01(\tR\aproblem\"\x8c\x02\n" +
+	"\aproblem\x18\t \x01(\tR\aproblem\"\xa0\x02\n" +
 	"\x0fNamespaceStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05ready\x18\x02 \x01(\bR\x05ready\x12\x18\n" +
@@ -3135,7 +3155,8 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\x06vacant\x18\b \x01(\rR\x06vacant\x12\x18\n" +
 	"\alookups\x18\t \x01(\rR\alookups\x12\x14\n" +
 	"\x05moves\x18\n" +
-	" \x01(\rR\x05moves\"\xce\x02\n" +
+	" \x01(\rR\x05moves\x12\x12\n" +
+	"\x04lull\x18\v \x01(\tR\x04lull\"\xce\x02\n" +
 	"\x0fNamespaceConfig\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12,\n" +
 	"\x06timing\x18\x02 \x01(\v2\x14.leasehold.v1.TimingR\x06timing\x12\x16\n" +
@@ -3175,10 +3196,11 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\x17DeleteNamespaceResponse\"K\n" +
 	"\x11ListOwnersRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
-	"\tnamespace\x18\x02 \x01(\tR\tnamespace\"Y\n" +
+	"\tnamespace\x18\x02 \x01(\tR\tnamespace\"s\n" +
 	"\x12ListOwnersResponse\x121\n" +
 	"\x06owners\x18\x01 \x03(\v2\x19.leasehold.v1.OwnerStatusR\x06owners\x12\x10\n" +
-	"\x03lsn\x18\x02 \x01(\x04R\x03lsn\"\xd8\x02\n" +
+	"\x03lsn\x18\x02 \x01(\x04R\x03lsn\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\rR\aversion\"\xd8\x02\n" +
 	"\vOwnerStatus\x12,\n" +
 	"\x06holder\x18\x01 \x01(\v2\x14.leasehold.v1.HolderR\x06holder\x12.\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x18.leasehold.v1.OwnerStateR\x05state\x12\x16\n" +

@@ -30,7 +30,6 @@ type TransferRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Kind:
 	//
-	//	*TransferRequest_Opening
 	//	*TransferRequest_Chunk
 	//	*TransferRequest_End
 	Kind          isTransferRequest_Kind `protobuf_oneof:"kind"`
@@ -75,15 +74,6 @@ func (x *TransferRequest) GetKind() isTransferRequest_Kind {
 	return nil
 }
 
-func (x *TransferRequest) GetOpening() *TransferOpening {
-	if x != nil {
-		if x, ok := x.Kind.(*TransferRequest_Opening); ok {
-			return x.Opening
-		}
-	}
-	return nil
-}
-
 func (x *TransferRequest) GetChunk() *TransferChunk {
 	if x != nil {
 		if x, ok := x.Kind.(*TransferRequest_Chunk); ok {
@@ -106,10 +96,6 @@ type isTransferRequest_Kind interface {
 	isTransferRequest_Kind()
 }
 
-type TransferRequest_Opening struct {
-	Opening *TransferOpening `protobuf:"bytes,1,opt,name=opening,proto3,oneof"`
-}
-
 type TransferRequest_Chunk struct {
 	Chunk *TransferChunk `protobuf:"bytes,2,opt,name=chunk,proto3,oneof"`
 }
@@ -118,13 +104,12 @@ type TransferRequest_End struct {
 	End *TransferEnd `protobuf:"bytes,3,opt,name=end,proto3,oneof"`
 }
 
-func (*TransferRequest_Opening) isTransferRequest_Kind() {}
-
 func (*TransferRequest_Chunk) isTransferRequest_Kind() {}
 
 func (*TransferRequest_End) isTransferRequest_Kind() {}
 
-// A TransferOpening is the first message of a stream.
+// A TransferOpening says who opens a stream, and for what. It travels as
+// metadata.
 type TransferOpening struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The sender's protocol version.
@@ -602,12 +587,11 @@ var File_leasehold_v1_move_proto protoreflect.FileDescriptor
 
 const file_leasehold_v1_move_proto_rawDesc = "" +
 	"\n" +
-	"\x17leasehold/v1/move.proto\x12\fleasehold.v1\x1a\x18leasehold/v1/lease.proto\"\xb8\x01\n" +
-	"\x0fTransferRequest\x129\n" +
-	"\aopening\x18\x01 \x01(\v2\x1d.leasehold.v1.TransferOpeningH\x00R\aopening\x123\n" +
+	"\x17leasehold/v1/move.proto\x12\fleasehold.v1\x1a\x18leasehold/v1/lease.proto\"\x8c\x01\n" +
+	"\x0fTransferRequest\x123\n" +
 	"\x05chunk\x18\x02 \x01(\v2\x1b.leasehold.v1.TransferChunkH\x00R\x05chunk\x12-\n" +
 	"\x03end\x18\x03 \x01(\v2\x19.leasehold.v1.TransferEndH\x00R\x03endB\x06\n" +
-	"\x04kind\"{\n" +
+	"\x04kindJ\x04\b\x01\x10\x02R\aopening\"{\n" +
 	"\x0fTransferOpening\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x16\n" +
@@ -662,20 +646,19 @@ var file_leasehold_v1_move_proto_goTypes = []any{
 	(*Error)(nil),             // 8: leasehold.v1.Error
 }
 var file_leasehold_v1_move_proto_depIdxs = []int32{
-	1, // 0: leasehold.v1.TransferRequest.opening:type_name -> leasehold.v1.TransferOpening
-	2, // 1: leasehold.v1.TransferRequest.chunk:type_name -> leasehold.v1.TransferChunk
-	3, // 2: leasehold.v1.TransferRequest.end:type_name -> leasehold.v1.TransferEnd
-	5, // 3: leasehold.v1.TransferResponse.accepted:type_name -> leasehold.v1.TransferAccepted
-	6, // 4: leasehold.v1.TransferResponse.taken:type_name -> leasehold.v1.TransferTaken
-	7, // 5: leasehold.v1.TransferResponse.confirmed:type_name -> leasehold.v1.TransferConfirmed
-	8, // 6: leasehold.v1.TransferResponse.refused:type_name -> leasehold.v1.Error
-	0, // 7: leasehold.v1.MoverService.Transfer:input_type -> leasehold.v1.TransferRequest
-	4, // 8: leasehold.v1.MoverService.Transfer:output_type -> leasehold.v1.TransferResponse
-	8, // [8:9] is the sub-list for method output_type
-	7, // [7:8] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	2, // 0: leasehold.v1.TransferRequest.chunk:type_name -> leasehold.v1.TransferChunk
+	3, // 1: leasehold.v1.TransferRequest.end:type_name -> leasehold.v1.TransferEnd
+	5, // 2: leasehold.v1.TransferResponse.accepted:type_name -> leasehold.v1.TransferAccepted
+	6, // 3: leasehold.v1.TransferResponse.taken:type_name -> leasehold.v1.TransferTaken
+	7, // 4: leasehold.v1.TransferResponse.confirmed:type_name -> leasehold.v1.TransferConfirmed
+	8, // 5: leasehold.v1.TransferResponse.refused:type_name -> leasehold.v1.Error
+	0, // 6: leasehold.v1.MoverService.Transfer:input_type -> leasehold.v1.TransferRequest
+	4, // 7: leasehold.v1.MoverService.Transfer:output_type -> leasehold.v1.TransferResponse
+	7, // [7:8] is the sub-list for method output_type
+	6, // [6:7] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_leasehold_v1_move_proto_init() }
@@ -685,7 +668,6 @@ func file_leasehold_v1_move_proto_init() {
 	}
 	file_leasehold_v1_lease_proto_init()
 	file_leasehold_v1_move_proto_msgTypes[0].OneofWrappers = []any{
-		(*TransferRequest_Opening)(nil),
 		(*TransferRequest_Chunk)(nil),
 		(*TransferRequest_End)(nil),
 	}

@@ -34,11 +34,13 @@ const (
 // that it names as its mover.
 type MoverServiceClient interface {
 	// Transfer takes in the state that one move brings. The source opens it, with
-	// an Opening, and the target answers with an Accepted, with PERMISSION_DENIED
-	// if the leader has told it of no such move, or with FAILED_PRECONDITION if it
-	// is not the session that is meant. Of the move it may be told yet. When it has
-	// accepted, the source sends chunks and, at last, an end. The target says how much of it its
-	// application has taken, and how the transfer ends: confirmed, or refused.
+	// the encoded TransferOpening as the call's metadata leasehold-opening-bin, so
+	// that a target need not read any message of a stranger. The target answers
+	// with an Accepted, with PERMISSION_DENIED if the leader has told it of no such
+	// move, or with FAILED_PRECONDITION if it is not the session that is meant. Of
+	// the move it may be told yet. When it has accepted, the source sends chunks
+	// and, at last, an end. The target says how much of it its application has
+	// taken, and how the transfer ends: confirmed, or refused.
 	//
 	// If the stream breaks before that, the source MAY open another with the same
 	// ticket, which takes the place of the one before. Chunks are numbered, and
@@ -76,11 +78,13 @@ type MoverService_TransferClient = grpc.BidiStreamingClient[TransferRequest, Tra
 // that it names as its mover.
 type MoverServiceServer interface {
 	// Transfer takes in the state that one move brings. The source opens it, with
-	// an Opening, and the target answers with an Accepted, with PERMISSION_DENIED
-	// if the leader has told it of no such move, or with FAILED_PRECONDITION if it
-	// is not the session that is meant. Of the move it may be told yet. When it has
-	// accepted, the source sends chunks and, at last, an end. The target says how much of it its
-	// application has taken, and how the transfer ends: confirmed, or refused.
+	// the encoded TransferOpening as the call's metadata leasehold-opening-bin, so
+	// that a target need not read any message of a stranger. The target answers
+	// with an Accepted, with PERMISSION_DENIED if the leader has told it of no such
+	// move, or with FAILED_PRECONDITION if it is not the session that is meant. Of
+	// the move it may be told yet. When it has accepted, the source sends chunks
+	// and, at last, an end. The target says how much of it its application has
+	// taken, and how the transfer ends: confirmed, or refused.
 	//
 	// If the stream breaks before that, the source MAY open another with the same
 	// ticket, which takes the place of the one before. Chunks are numbered, and

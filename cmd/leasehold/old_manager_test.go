@@ -1,0 +1,53 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// A manager that is older than moves does not know what it is asked about them. It
+// is not taken to say that there are none.
+func TestOldManager(t *testing.T) {
+	for _, test := range []struct {
+		args      string
+		status    status
+		says, not string
+	}{
+		{"moves", statusTrouble, "this manager is older than this command, or the one that leads is, and cannot do that: upgrade the managers", "7400"},
+		{"drain server-1", statusTrouble, "upgrade the managers", "cannot move any"},
+		{"namespace show presence", statusOK, "max owners", "given up after"},
+		{"namespace show presence --json", statusOK, "maxOwners", "moveTimeoutSeconds"},
+		{"owners", statusOK, "unknown", "cannot"},
+		{"owners --json", statusOK, "server-1", "movesState"},
+	} {
+		t.Run(test.args, func(t *testing.T) {
+			f := startFake(t, &fakeManager{old: true, namespaces: []*leaseholdv1.NamespaceConfig{{Name: "presence", Policy: "consistent", MaxOwners: 7, Moves: 4, MoveTimeout: 1e9}}})
+			var out, errs bytes.Buffer
+			got := run(t.Context(), append(strings.Fields(test.args), "--managers", f.addr), &out, &errs)
+			said := out.String() + errs.String()
+			if got != int(test.status) || !strings.Contains(said, test.says) || strings.Contains(said, test.not) {
+				t.Errorf("exit status %d, want %d, and %q without %q:\n%s", got, test.status, test.says, test.not, said)
+			}
+		})
+	}
+}
+
+// That nothing is balanced is said with the reason.
+func TestStatusSaysWhyNothingIsBalanced(t *testing.T) {
+	const why = "the loads of 12 % of the keys are known, and it takes 90 %"
+	f := startFake(t, inPresence(&fakeManager{lull: why}))
+	for args, want := range map[string]string{
+		"status":                  "\npresence is not balanced by load now: " + why + ".\n",
+		"status --json":           `"lull": "` + why + `"`,
+		"namespace show presence": why,
+	} {
+		var out, errs bytes.Buffer
+		got := run(t.Context(), append(strings.Fields(args), "--managers", f.addr), &out, &errs)
+		if got != 0 || !strings.Contains(out.String(), want) {
+			t.Errorf("%s: exit status %d\n%s%s", args, got, out.String(), errs.String())
+		}
+	}
+}

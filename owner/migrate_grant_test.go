@@ -1,0 +1,130 @@
+package owner
+
+import (
+	"context"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+)
+
+var (
+	movedTicket = protocol.Ticket{2}
+	movedLease  = leasehold.Lease{Range: leasehold.Range{Start: 10, Limit: 40}, Generation: 8}
+)
+
+// empty moves a range that has no state.
+func empty(install func(leasehold.Lease)) *Mover {
+	return &Mover{
+		Export: func(_ context.Context, out *Export) error { return out.Stop() },
+		Import: func(_ context.Context, in *Import) (func(leasehold.Lease), error) {
+			for _, err := range in.Records() {
+				if err != nil {
+					return nil, err
+				}
+			}
+			return install, nil
+		},
+	}
+}
+
+// until answers what the machine hears, up to an event.
+func (r *recluse) until(t *testing.T, last machine.Event) {
+	t.Helper()
+	for {
+		switch event := <-r.events; event {
+		case last:
+			return
+		case machine.Copied{Ticket: movedTicket}:
+			r.act(machine.Stop{Ticket: movedTicket})
+		case machine.Imported{Ticket: movedTicket}, machine.GaveUp{Ticket: movedTicket}:
+		default:
+			t.Fatalf("%#v comes", event)
+		}
+	}
+}
+
+// A lease whose state was refused after it had come, and before that was
+// confirmed, is answered: otherwise nobody would ever serve its range.
+func TestInstallAfterARefusal(t *testing.T) {
+	for _, over := range []bool{true, false} { // nobody waits for it any more; or still
+		var log diary
+		alone := newRecluse(t, &log, empty(func(leasehold.Lease) { t.Error("installed") }))
+		alone.move(movedTicket, movedLease.Range)
+		alone.until(t, machine.Imported{Ticket: movedTicket})
+		alone.part() // it is not confirmed yet
+		if over {
+			alone.running.Wait()
+		}
+		alone.act(machine.Confirm{Ticket: movedTicket})
+		alone.act(machine.Install{Ticket: movedTicket, Lease: movedLease})
+		alone.until(t, machine.Installed{Ticket: movedTicket, Failed: true})
+		alone.close(t)
+		if log.count("the state of a range is lost") != 1 {
+			t.Errorf("told %q", log.lines)
+		}
+	}
+}
+
+// A lease that nobody waits for any more is answered.
+func TestInstallAfterTheEnd(t *testing.T) {
+	alone := newRecluse(t, &diary{}, empty(func(leasehold.Lease) { t.Error("installed") }))
+	alone.move(movedTicket, movedLease.Range)
+	alone.until(t, machine.Imported{Ticket: movedTicket})
+	alone.act(machine.Confirm{Ticket: movedTicket})
+	alone.until(t, machine.Confirmed{Ticket: movedTicket})
+	alone.act(machine.EndMove{Ticket: movedTicket})
+	alone.server.Close()
+	alone.running.Wait()
+	alone.act(machine.Install{Ticket: movedTicket, Lease: movedLease})
+	alone.until(t, machine.Installed{Ticket: movedTicket, Failed: true})
+	alone.close(t)
+}
+
+// A lease that comes at the moment of the end is answered, with either of the two.
+func TestInstallAtTheEnd(t *testing.T) {
+	for range 8 {
+		alone := newRecluse(t, &diary{}, empty(nil))
+		alone.before = func(e machine.Event) {
+			if e == (machine.Imported{Ticket: movedTicket}) {
+				alone.act(machine.Confirm{Ticket: movedTicket})
+				alone.act(machine.Install{Ticket: movedTicket, Lease: movedLease})
+				alone.server.Close()
+			}
+		}
+		alone.move(movedTicket, movedLease.Range)
+		for answered := false; !answered; {
+			switch (<-alone.events).(type) {
+			case machine.Copied:
+				alone.act(machine.Stop{Ticket: movedTicket})
+			case machine.Installed:
+				answered = true
+			}
+		}
+		alone.close(t)
+	}
+}
+
+// An install that Close does not wait for is not said to be slow.
+func TestCloseWhileInstalling(t *testing.T) {
+	var log diary
+	begun, calm := make(chan struct{}), make(chan struct{})
+	alone := newRecluse(t, &log, empty(func(leasehold.Lease) { close(begun); <-calm }))
+	alone.move(movedTicket, movedLease.Range)
+	alone.until(t, machine.Imported{Ticket: movedTicket})
+	alone.act(machine.Confirm{Ticket: movedTicket})
+	alone.until(t, machine.Confirmed{Ticket: movedTicket})
+	alone.act(machine.EndMove{Ticket: movedTicket})
+	alone.act(machine.Install{Ticket: movedTicket, Lease: movedLease})
+	<-begun
+	alone.migration.close()
+	alone.until(t, machine.Installed{Ticket: movedTicket, Failed: true})
+	close(calm)
+	if err := alone.await(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if log.count("this owner was closed") != 1 || log.count("has not returned") > 0 || log.count("has been taken in") > 0 {
+		t.Errorf("told %q", log.lines)
+	}
+}
