@@ -22,12 +22,12 @@ func (l *load) attempt(ctx context.Context, addr string, u *user, number uint64)
 	if number != 0 {
 		method = http.MethodPut
 		var err error
-		if body, err = json.Marshal(statusDocument{User: u.name, Status: u.text(number, l.valueSize), Number: number}); err != nil {
+		if body, err = json.Marshal(statusDocument{User: u.name(), Status: u.text(number, l.valueSize), Number: number}); err != nil {
 			return statusDocument{}, err
 		}
 	}
 	var answer statusDocument
-	text, err := l.exchange(ctx, method, addr, "/presence/"+u.name, body, maxBodySize)
+	text, err := l.exchange(ctx, method, addr, "/presence/"+u.name(), body, maxBodySize)
 	if err == nil {
 		if err = json.Unmarshal(text, &answer); err != nil { // it died while it answered
 			err = &leasehold.Error{Op: "ask", Kind: leasehold.Unavailable, Subject: addr, Err: err}

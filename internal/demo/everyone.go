@@ -24,8 +24,8 @@ const everyonePatience = 30 * time.Second
 // meanwhile. How many are done is told from several goroutines at once.
 func (l *load) fill(ctx context.Context, progress func(done int)) error {
 	return l.everyone(ctx, "filling the servers", progress, func(u *user) question {
-		u.number = 1
-		return question{u.key, u.number, u.text(u.number, l.valueSize)}
+		u.last = 1
+		return question{u.key, u.last, u.text(u.last, l.valueSize)}
 	}, func(u *user, _ reply) { u.acked = 1 })
 }
 

@@ -31,6 +31,7 @@ type load struct {
 	lookup table
 	client *http.Client
 	tally  *tally
+	queues *queues
 	gone   *suspicions
 	rand   *rand.Rand
 	// attempts is how often a request is tried: for as long as an owner that was
@@ -69,7 +70,7 @@ func openLoad(ctx context.Context, c *cluster) (*load, error) {
 
 func newLoad(cfg *Config, t table, servers http.RoundTripper) *load {
 	return &load{
-		rate: cfg.Rate, valueSize: cfg.ValueSize, byRestart: func(leasehold.Loss) bool { return false }, users: newUsers(cfg.Users), lookup: t, tally: newTally(), gone: newSuspicions(),
+		rate: cfg.Rate, valueSize: cfg.ValueSize, byRestart: func(leasehold.Loss) bool { return false }, users: newUsers(cfg.Users), lookup: t, tally: newTally(), queues: newQueues(), gone: newSuspicions(),
 		client: &http.Client{Transport: servers},
 		rand:   rand.New(rand.NewPCG(cfg.Seed, 2)), attempts: attemptsFor(cfg.Lease),
 		lost: make(chan *user, cfg.Users),
@@ -153,14 +154,14 @@ func (l *load) republish(requests, whole context.Context) {
 func (l *load) enqueue(ctx, whole context.Context, u *user, d due) {
 	if l.waiting.Add(1) > maxWaiting {
 		l.waiting.Add(-1)
-		l.tally.add(outcome{err: leasehold.Errorf("demo", leasehold.Limit, u.name, "%d requests wait already", maxWaiting)})
+		l.tally.add(outcome{err: leasehold.Errorf("demo", leasehold.Limit, u.name(), "%d requests wait already", maxWaiting)})
 		return
 	}
-	if !u.add(d) {
+	if !l.queues.add(u, d) {
 		return // whoever is at it gets to this one
 	}
 	l.running.Go(func() {
-		for d, ok := u.take(); ok; d, ok = u.take() {
+		for d, ok := l.queues.take(u); ok; d, ok = l.queues.take(u) {
 			out, complete := l.request(ctx, whole, u, d)
 			if complete {
 				l.tally.add(out)

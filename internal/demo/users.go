@@ -4,37 +4,38 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"sync"
+	"strconv"
 	"sync/atomic"
 
 	"github.com/leasehold-dev/leasehold"
 )
 
 // A user sets a status and asks for it, one request at a time, and sets it again
-// when told that it was lost.
+// when told that it was lost. There may be a million: so there are no pointers in
+// it, which the garbage collector would have to follow.
 type user struct {
-	name string
-	key  leasehold.Key
+	number int // among all; the name says it
+	key    leasehold.Key
 
 	lost atomic.Bool // a loss covers the key, and the status has not been set again
 
-	mu      sync.Mutex
-	waiting []due // requests, in the order in which they are made
-	busy    bool  // somebody makes them
-
 	// Only the request under way touches these.
-	number uint64 // of the last status
-	acked  uint64 // a server has said that it has a status with this number, or a later one
+	last  uint64 // the number of the last status
+	acked uint64 // a server has said that it has a status with this number, or a later one
 }
+
+func (u *user) name() string { return userName(u.number) }
+
+func userName(number int) string { return "user-" + strconv.Itoa(number) }
 
 // users are sorted by key, so that those of a range are next to each other.
 type users []*user
 
 func newUsers(n int) users {
-	us := make(users, n)
+	all, us := make([]user, n), make(users, n)
 	for i := range us {
-		name := fmt.Sprintf("user-%d", i)
-		us[i] = &user{name: name, key: leasehold.KeyOf(name)}
+		us[i] = &all[i]
+		us[i].number, us[i].key = i, leasehold.KeyOf(userName(i))
 	}
 	slices.SortFunc(us, func(a, b *user) int { return cmp.Compare(a.key, b.key) })
 	return us
@@ -62,37 +63,12 @@ func (us users) within(r leasehold.Range) users {
 // text is the status of a user with a number: one that nobody else has, nor has
 // had, if it is long enough.
 func (u *user) text(number uint64, size int) string {
-	word := fmt.Appendf(nil, "%s is here for the %d. time; ", u.name, number)
+	word := fmt.Appendf(nil, "%s is here for the %d. time; ", u.name(), number)
 	text := make([]byte, 0, size+len(word))
 	for len(text) < size {
 		text = append(text, word...)
 	}
 	return string(text[:size])
-}
-
-// add puts a request behind those that wait, and reports whether nobody makes
-// them: then the caller has to.
-func (u *user) add(d due) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	d.queued = u.busy
-	u.waiting = append(u.waiting, d)
-	u.busy = true
-	return !d.queued
-}
-
-// take returns the request that is to be made next. If there is none, whoever
-// asks is done.
-func (u *user) take() (due, bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if len(u.waiting) == 0 {
-		u.waiting, u.busy = nil, false
-		return due{}, false
-	}
-	d := u.waiting[0]
-	u.waiting = u.waiting[1:]
-	return d, true
 }
 
 // next decides what the user does next: set the status, or ask for it. After a
@@ -105,8 +81,8 @@ func (u *user) next(set bool) (number uint64, republish bool) {
 	if !set && !republish {
 		return 0, false
 	}
-	u.number++
-	return u.number, republish
+	u.last++
+	return u.last, republish
 }
 
 // A judgement is what an answer is worth.

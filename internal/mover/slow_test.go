@@ -2,6 +2,7 @@ package mover
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -73,11 +74,7 @@ func TestOverdueRecordsGoWhenThereIsRoom(t *testing.T) {
 		i := expect(r.serve(t), testTicket, gate)
 		o := r.transfer(t)
 		const size = maxChunk - perRecord
-		want := make([]string, Window/maxChunk)
-		for n := range want {
-			want[n] = strings.Repeat("x", size)
-		}
-		want = append(want, "the last")
+		want := append(slices.Repeat([]string{strings.Repeat("x", size)}, Window/maxChunk), "the last")
 		for _, record := range want {
 			if err := o.Send([]byte(record)); err != nil {
 				t.Fatal(err)

@@ -85,6 +85,8 @@ type fuzzedLeader struct {
 	reading bool           // the end of the log is asked for
 
 	misled bool // the policy is
+	orders int  // that operators have given
+	done   []doneReport
 
 	peers []*fuzzedPeer
 	// believed is until when the holder of a generation may believe in it, on
@@ -117,6 +119,10 @@ type fuzzedPeer struct {
 
 	echo     protocol.Seq // its newest message that was accepted
 	accepted mono.Instant // when that was
+
+	reports []protocol.MoveReport
+	imports []protocol.Import
+	parting bool
 }
 
 func newFuzzedLeader(t *testing.T, data []byte) *fuzzedLeader {
@@ -138,6 +144,7 @@ func (l *fuzzedLeader) takeOver() {
 		Timing: l.timing(), Promised: protocol.DefaultTiming().Hold(),
 		Limits:    protocol.Limits{Leases: 1 << 12, Changes: 1 << 12, Ranges: fuzzSlots},
 		MaxOwners: fuzzOwners, LogChanges: fuzzLog, LogAge: time.Minute,
+		Moves: 1 + l.tape.below(fuzzMoves), MoveTimeout: time.Duration(1+l.tape.below(60)) * time.Second, Seams: 1 + l.tape.below(8),
 		BatchChanges: 4 + l.tape.below(8), SnapshotEvery: 1 + l.tape.below(8), Rand: rand.New(rand.NewPCG(1, 2)),
 	}
 	l.cfg = cfg
@@ -183,6 +190,7 @@ func (l *fuzzedLeader) run() {
 			l.addPeer()
 		case b < 12:
 			l.misled = l.tape.below(4) == 0
+			l.order()
 		case b < 13:
 			l.cfg.Timing = l.timing()
 			l.step(manager.Reconfigured{Config: l.cfg})
@@ -284,6 +292,7 @@ func (l *fuzzedLeader) sent(r *protocol.LeaseReply) {
 		l.t.Fatalf("message %d of term %d after %d of term %d", r.Seq, r.Term, l.seq, l.term)
 	}
 	l.seq = r.Seq
+	l.checkOrders(r)
 	for _, o := range r.Offers {
 		for part, e := range l.stored.Within(o.Range) {
 			if e.Vacant() || e.Generation != o.Generation || e.Holder.Session != r.Session {
@@ -351,6 +360,7 @@ func (l *fuzzedLeader) committing(b *storage.Batch) {
 		if err := trial.Apply(c); err != nil {
 			l.t.Fatal(err)
 		}
+		l.checkMoved(c)
 		if until := l.believed[c.Generation]; c.Cause == leasehold.CauseExpired && l.now < until {
 			l.t.Fatalf("at %v, %v, which its holder may believe in until %v", l.now, c.String(), until)
 		}
@@ -437,10 +447,11 @@ func (l *fuzzedLeader) hear(how int) {
 	}
 	p.seq = protocol.Seq(l.tape.near(uint64(p.seq) + 1))
 	r := &protocol.LeaseRequest{
-		Namespace: fuzzNamespace, Holder: p.holder, Seq: p.seq, Term: p.heard.Term,
+		Namespace: fuzzNamespace, Holder: p.holder, Seq: p.seq, Term: p.heard.Term, Mover: l.mover(p),
 		Heard: protocol.Seq(l.tape.near(uint64(p.heard.Seq))), Leases: l.leases(p.heard.Offers),
 	}
 	r.Applied = r.Heard
+	l.move(p, r)
 	switch l.tape.below(32) {
 	case 0:
 		r.Leaving, r.Leases = true, nil
@@ -500,7 +511,9 @@ func (l *fuzzedLeader) checkSizes() {
 	}{
 		{"sessions", s.Sessions, fuzzOwners + l.inherited},
 		{"seats", s.Seats, s.Sessions},
-		{"planned ranges", s.Planned, fuzzSlots},
+		{"planned ranges", s.Planned, fuzzSlots + 2*s.Ranges + 2*l.orders},
+		{"moves", s.Moves, s.Sessions * fuzzMoves},
+		{"moves that wait", s.Backlog, 4 * (s.Ranges + fuzzSlots)},
 		{"changes", s.Log, max(fuzzLog, l.inherited)},
 		{"freed leases", s.Freed, 4 * (s.Ranges + fuzzSlots)},
 	} {

@@ -87,6 +87,24 @@ func clone(o *paperOwner) *paperOwner {
 	return &c
 }
 
+// A new leader does not act on the first word of an owner, which a message of the
+// old leader may yet overtake. Until it does, the source must go on saying it.
+func TestSuccessorNamesWhatItHasNotActedOn(t *testing.T) {
+	l, p, a, b, d := begunMove(t)
+	a.reports(d, protocol.MoveDone)
+	a.letsGo(d.Range)
+	next := l.inherit(p, a, b)
+	b.returns()
+	recorded := len(next.log)
+	a.say()
+	next.wantChanges(recorded)
+	a.read()
+	a.wantDepartures(d.Range)
+	if a.departures()[0].Ticket != d.Ticket {
+		t.Errorf("it is to repeat itself about %+v", a.departures()[0])
+	}
+}
+
 // If the target never comes, it is waited for as long as for those whom the table
 // names; then what it had is lost, once.
 func TestSuccessorWaitsForTheTarget(t *testing.T) {
@@ -201,6 +219,7 @@ func TestSuccessorFindsAMoveInTheTable(t *testing.T) {
 func TestSuccessorStartsNoMoveBlindly(t *testing.T) {
 	l, p, a, b, _ := begunMove(t)
 	next := l.inherit(p, a, b)
+	b.returns()
 	a.say()
 	if r := a.read(); len(r.Departures) != 0 {
 		t.Errorf("it is to send %v", r.Departures)
@@ -208,7 +227,6 @@ func TestSuccessorStartsNoMoveBlindly(t *testing.T) {
 	if s := next.machine.Sizes(); s.Moves != 0 {
 		t.Errorf("%d moves are under way", s.Moves)
 	}
-	b.returns()
 	a.say()
 	next.settle()
 	a.wantDepartures(cell(1, 2))

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
@@ -209,6 +210,45 @@ func TestPolicyOutOfItsMind(t *testing.T) {
 			l.wantChanges(since)
 			if len(l.refused) != 1 || leasehold.KindOf(l.refused[0]) == leasehold.Other {
 				t.Errorf("what is said is %v", l.refused)
+			}
+		})
+	}
+}
+
+// What is due while a batch is under way waits for its end, and does not make the
+// leader turn round and round.
+func TestNothingIsDueDuringACommit(t *testing.T) {
+	for name, due := range map[string]func(*plan, *paperOwner){
+		"loads": func(_ *plan, a *paperOwner) {
+			a.loaded(nil, partition.Cell{Range: cell(0, 2), Rate: 900})
+		},
+		"a move that is to be tried again": func(p *plan, a *paperOwner) {
+			p.give("bbbb.")
+			a.parts()
+			a.reports(a.departures()[0], protocol.MoveFailed)
+			a.say()
+			a.read()
+			a.forgets()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, p := newMovingLeader(t, "aabb.")
+			a := l.mover("a")
+			l.mover("b")
+			due(p, a)
+			l.holdUp = true
+			p.give("bbbbb")
+			l.orders(manager.OrderRebalance, "", leasehold.Range{})
+			if l.pending == nil {
+				t.Fatal("nothing is under way")
+			}
+			for end := l.now.Add(20 * time.Second); l.now < end; {
+				before := l.now
+				l.now = min(max(l.wake, l.now), end)
+				l.did(l.machine.Advance(l.now))
+				if l.wake <= l.now {
+					t.Fatalf("at %v it wants to be woken at %v, having been woken at %v", l.now, l.wake, before)
+				}
 			}
 		})
 	}

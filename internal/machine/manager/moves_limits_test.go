@@ -117,6 +117,21 @@ func TestMoveTimesOut(t *testing.T) {
 	l.wantHolder(1<<56, "a", "after it has failed")
 }
 
+// What waits for its turn begins when another has failed, and not only when its
+// source is heard again.
+func TestTimeoutMakesRoom(t *testing.T) {
+	l, p := newMovingLeader(t, "aaaa", func(c *manager.Config) { c.Moves = 1 })
+	a := l.mover("a")
+	l.mover("b")
+	p.give("abab")
+	l.rethink()
+	a.wantDepartures(cell(1, 2))
+	l.renew(55*time.Second, l.owners...)
+	l.advance(6 * time.Second)
+	a.read()
+	a.wantDepartures(cell(3, 0))
+}
+
 // What came too late is believed all the same, since the source has let go.
 func TestTimedOutMoveIsDone(t *testing.T) {
 	l, _, a, _, d := begunMove(t)

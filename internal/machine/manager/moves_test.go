@@ -174,6 +174,40 @@ func TestTargetIsGone(t *testing.T) {
 	}
 }
 
+// Whoever has only said hello cannot have been sent anything by this leader's
+// leave, and is given nothing.
+func TestTargetIsNoMember(t *testing.T) {
+	l, _, a, _, d := begunMove(t)
+	c := l.newcomer("c")
+	c.moving = &moving{}
+	c.say()
+	d.To = c.holder
+	since := len(l.log)
+	a.completes(d)
+	if got := l.changesSince(since); l.noted(manager.NoteTargetGone) != 1 || slices.Contains(got, "moved") || got[0] != "lost" {
+		t.Errorf("what is recorded is %v", got)
+	}
+}
+
+// What a source says about a move is about the leases that it began with. What it
+// has got since, and does not have, is lost.
+func TestDoneIsNotAboutLaterLeases(t *testing.T) {
+	l, p, a, b, d := begunMove(t)
+	a.completes(d)
+	l.settle()
+	p.give("aaa")
+	l.rethink()
+	b.completes(b.departures()[0]) // and back again
+	b.forgets()
+	since := len(l.log)
+	a.read()
+	a.letsGo(d.Range) // it does not have what came back, and still repeats itself
+	a.say()
+	if got := l.changesSince(since); slices.Contains(got, "moved") || len(got) == 0 || got[0] != "lost" {
+		t.Errorf("what is recorded is %v", got)
+	}
+}
+
 // If it goes while that is being recorded, it has moved, and is lost then.
 func TestTargetGoesWhileItIsRecorded(t *testing.T) {
 	l, _, a, b, d := begunMove(t)

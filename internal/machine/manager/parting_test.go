@@ -126,6 +126,30 @@ func TestIdleWaitsForWhoCountsOnAnImport(t *testing.T) {
 	}
 }
 
+// A source that a new leader has heard may still be about to let go: it gives up
+// what that one does not speak of when it hears it.
+func TestIdleWaitsForSourcesToGiveUp(t *testing.T) {
+	l, p, a, b, d := begunMove(t)
+	b.moving.imports = []protocol.Import{importOf(d, b.moving.last.Arrivals[0].Since)}
+	b.moving.parting = true
+	a.reports(d, protocol.MoveStopped)
+	p.give("aaa")
+	next := l.inherit(p, a, b)
+	a.returns() // it has not heard an answer to its second word yet
+	b.returns()
+	b.say()
+	if b.read().Idle {
+		t.Error("it need not wait, and a may have let go by now")
+	}
+	next.settle()
+	a.forgets()
+	a.say()
+	next.settle()
+	if !b.moving.last.Idle {
+		t.Error("a has given up, and b still waits")
+	}
+}
+
 // A new leader does not know what sources have to say before they have said it.
 func TestIdleWaitsForSourcesToReturn(t *testing.T) {
 	l, p, a, b, d := begunMove(t)

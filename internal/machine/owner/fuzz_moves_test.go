@@ -15,6 +15,9 @@ import (
 // from what happened to it.
 type fuzzedMoves struct {
 	said []leasehold.Lease // what it last said that it holds
+	// departures and arrivals are what the leader has named last.
+	departures []protocol.Departure
+	arrivals   []protocol.Arrival
 	// begun and expected are the ranges of moves, by ticket; stopped are those
 	// that it has stopped serving, and not served since.
 	begun, expected, stopped map[protocol.Ticket]leasehold.Range
@@ -53,7 +56,7 @@ func (m *fuzzedMoves) installed(l leasehold.Lease) bool {
 
 // ticket is one of a few, or of none.
 func (o *fuzzedOwner) ticket() protocol.Ticket {
-	if b := o.tape.byte(); b < 240 {
+	if b := o.tape.byte(); b < 250 {
 		return protocol.Ticket{1 + b%8}
 	}
 	return protocol.Ticket{}
@@ -80,25 +83,39 @@ func (o *fuzzedOwner) somewhere() leasehold.Range {
 // neighbour is another owner: as it should be, or not.
 func (o *fuzzedOwner) neighbour() *table.Holder {
 	switch b := o.tape.byte(); {
-	case b < 240:
+	case b < 252:
 		return &table.Holder{Owner: "p", Session: leasehold.Session{9}, Addr: "b", Weight: 1}
-	case b < 248:
+	case b < 254:
 		return &table.Holder{Owner: "p", Weight: math.NaN()}
 	}
 	return nil
 }
 
+// departures are those that the leader has named before, but for a few, and some
+// new ones. So are arrivals.
 func (o *fuzzedOwner) departures() (out []protocol.Departure) {
-	for range o.tape.below(3) {
-		out = append(out, protocol.Departure{Ticket: o.ticket(), Range: o.somewhere(), To: o.neighbour(), Mover: []string{"b", "b", ""}[o.tape.below(3)]})
+	for _, d := range o.moves.departures {
+		if o.tape.below(16) > 0 {
+			out = append(out, d)
+		}
 	}
+	for range o.tape.below(8) / 6 {
+		out = append(out, protocol.Departure{Ticket: o.ticket(), Range: o.somewhere(), To: o.neighbour(), Mover: []string{"b", "b", "b", ""}[o.tape.below(4)]})
+	}
+	o.moves.departures = out[:min(len(out), 8)]
 	return out
 }
 
 func (o *fuzzedOwner) arrivals() (out []protocol.Arrival) {
-	for range o.tape.below(3) {
+	for _, a := range o.moves.arrivals {
+		if o.tape.below(16) > 0 {
+			out = append(out, a)
+		}
+	}
+	for range o.tape.below(8) / 6 {
 		out = append(out, protocol.Arrival{Ticket: o.ticket(), Range: o.somewhere(), From: o.neighbour(), Since: protocol.Since{LSN: leasehold.LSN(o.tape.byte())}})
 	}
+	o.moves.arrivals = out[:min(len(out), 8)]
 	return out
 }
 
@@ -124,27 +141,41 @@ func (o *fuzzedOwner) sortedImports() []protocol.Ticket {
 // getOn lets something happen to a move: what the owner waits for, or what it no
 // longer waits for.
 func (o *fuzzedOwner) getOn() {
+	m := &o.moves
 	t := o.ticket()
-	switch o.tape.below(8) {
-	case 0, 1:
-		if _, begun := o.moves.begun[t]; begun {
-			o.step(owner.Copied{Ticket: t})
+	for range 8 { // the next one that something is known of
+		if _, waits := m.expected[t]; waits || m.begun[t] != (leasehold.Range{}) {
+			break
 		}
-	case 2, 3:
-		o.confirm(t)
-	case 4:
-		o.step(owner.GaveUp{Ticket: t})
-	case 5, 6:
-		o.step(owner.Imported{Ticket: t})
-	default:
-		l, known := o.moves.installs[t]
-		failed := o.tape.below(4) == 0
-		if known && !failed {
-			o.moves.ready = append(o.moves.ready, l)
-		}
-		delete(o.moves.installs, t)
-		o.step(owner.Installed{Ticket: t, Failed: failed})
+		t = protocol.Ticket{1 + t[0]%8}
 	}
+	_, begun := m.begun[t]
+	_, stopped := m.stopped[t]
+	_, expected := m.expected[t]
+	_, installs := m.installs[t]
+	switch b := o.tape.below(16); {
+	case b == 0:
+		o.step(owner.GaveUp{Ticket: t})
+	case stopped || b == 1:
+		o.confirm(t)
+	case installs || b == 2:
+		o.install(t)
+	case begun && b%2 == 0:
+		o.step(owner.Copied{Ticket: t})
+	case expected || b == 3:
+		o.step(owner.Imported{Ticket: t})
+	}
+}
+
+// install is the application having put state in its place, or not.
+func (o *fuzzedOwner) install(t protocol.Ticket) {
+	l, known := o.moves.installs[t]
+	failed := o.tape.below(4) == 0
+	if known && !failed {
+		o.moves.ready = append(o.moves.ready, l)
+	}
+	delete(o.moves.installs, t)
+	o.step(owner.Installed{Ticket: t, Failed: failed})
 }
 
 // confirm is the target of a move saying that it has everything: rules 5 and 7.
