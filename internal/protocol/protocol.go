@@ -65,7 +65,7 @@ type LeaseRequest struct {
 	Mover string
 	// Moves is how far this owner is with sending state to others.
 	Moves []MoveReport
-	// Imports is state that has come, and waits for its lease; the newest last.
+	// Imports is state that has come, and waits for its lease.
 	Imports []Import
 	// Parting: it wants to leave, and asks for its ranges to be moved away first.
 	Parting bool

@@ -131,20 +131,10 @@ func TestChurnBudget(t *testing.T) {
 	l.renew(5*time.Minute, a, b)
 	near("after five minutes", ask(), most)
 	near("when nothing was moved", ask(), most)
-	p.give("abbb") // one 256th of the keys
-	near("for the decision that moves", ask(), most)
-	p.give("abbb")
-	a.completes(a.departures()[0])
-	l.settle()
-	a.forgets()
-	before := l.now
-	spent := most - 1.0/256
-	got := ask()
-	near("after that", got, min(most, spent+churn*l.now.Sub(before).Minutes()))
-	if got <= spent || got > most {
-		t.Errorf("the budget is %v, after %v", got, spent)
-	}
-	l.mover("c") // what a newcomer gets is another matter
+	p.give("aaaa") // more than the budget
+	near("for a decision that moves everything", ask(), most)
+	near("ten seconds after that", ask(), most/2)
+	near("when that was not spent", ask(), most)
 }
 
 // What an owner leaves behind, and what nobody had, costs no budget.
@@ -252,4 +242,22 @@ func TestNothingIsDueDuringACommit(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A policy that cannot make up its mind about loads changes nothing, and it is
+// said why. It is asked again when there are news.
+func TestPolicyFailsAboutLoads(t *testing.T) {
+	l, p := newMovingLeader(t, "aabb")
+	a := l.mover("a")
+	l.mover("b")
+	since, broken := len(l.log), errors.New("out of ideas")
+	p.want = func(partition.Input) (partition.Assignment, error) { return nil, broken }
+	for n := range 2 {
+		a.loaded(nil, partition.Cell{Range: cell(0, 2), Rate: 900})
+		l.untilAsked(p)
+		if len(l.refused) != n+1 || !errors.Is(l.refused[n], broken) {
+			t.Fatalf("what is said is %v", l.refused)
+		}
+	}
+	l.wantChanges(since)
 }

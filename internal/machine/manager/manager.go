@@ -407,13 +407,16 @@ func (m *Machine) expire(now mono.Instant) {
 		m.wakeAt(p.until)
 	}
 	m.overdueMoves(now)
+	if m.batch != nil {
+		return // the end of the batch is the time for everything else
+	}
 	m.wakeAt(m.rescanAt)
+	m.wakeAt(m.churn.next)
 	if now < m.mendAt {
 		m.wakeAt(m.mendAt)
 	}
-	m.wakeAt(m.churn.next)
-	if m.replan && m.batch == nil {
-		m.wakeAt(max(m.replanAt, m.gatherUntil)) // otherwise the end of the batch is the time
+	if m.replan {
+		m.wakeAt(max(m.replanAt, m.gatherUntil))
 	}
 }
 

@@ -174,6 +174,9 @@ func TestRetiringRetries(t *testing.T) {
 				a.say()
 				a.read()
 				a.wantDepartures() // not at once
+				if a.moving.last.Idle {
+					t.Error("it need not wait, and it holds what could be moved")
+				}
 				l.renew(15*time.Second, l.owners...)
 			}
 			a.wantDepartures(leasehold.All)

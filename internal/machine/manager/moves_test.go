@@ -208,6 +208,25 @@ func TestDoneIsNotAboutLaterLeases(t *testing.T) {
 	}
 }
 
+// If it goes before that can be recorded, it is lost, and was never moved.
+func TestTargetGoesBeforeItIsRecorded(t *testing.T) {
+	l, p, a, b, d := begunMove(t)
+	since := len(l.log)
+	l.holdUp = true
+	p.give("ab.")
+	l.rethink() // a gives cell 2 back: a batch is under way
+	if l.pending == nil {
+		t.Fatal("nothing is under way")
+	}
+	a.completes(d)
+	b.leave()
+	p.give("aa.")
+	l.holdUp = false
+	l.commit()
+	l.settle()
+	l.wantChanges(since, "lost", "lost", "granted")
+}
+
 // If it goes while that is being recorded, it has moved, and is lost then.
 func TestTargetGoesWhileItIsRecorded(t *testing.T) {
 	l, _, a, b, d := begunMove(t)

@@ -95,7 +95,7 @@ func TestDoneIsSaidToTheNextLeader(t *testing.T) {
 
 // A request that was sent before the target had confirmed says nothing of it: an
 // answer to that one, which names the departure no more, is no proof.
-func TestDoneIsSaidOnce(t *testing.T) {
+func TestAnswerToAnEarlierRequestProvesNothing(t *testing.T) {
 	s := newMover(t, lease(0, 20, 1))
 	s.hear(1, s.orders(renewals(lease(0, 20, 1)), departure(1, 5, 10)))
 	now := s.speak()

@@ -136,7 +136,7 @@ func (MoveState) EnumDescriptor() ([]byte, []int) {
 //  7. MUST NOT report a move as DONE under whose ticket it has acted on the range
 //     again after it had stopped: the target's copy is old. It reports FAILED;
 //  8. MUST name in imports all state that it has confirmed and could still put in
-//     place, in the order in which it was confirmed, and no other.
+//     place, and no other.
 type HoldRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The sender's protocol version. Required in the first message of a stream.
@@ -177,7 +177,7 @@ type HoldRequest struct {
 	Parting bool `protobuf:"varint,15,opt,name=parting,proto3" json:"parting,omitempty"`
 	// What the newest Grant has said about draining, so that the next leader knows.
 	Draining bool `protobuf:"varint,16,opt,name=draining,proto3" json:"draining,omitempty"`
-	// All state that has been confirmed and has no lease yet, the newest last.
+	// All state that has been confirmed and has no lease yet.
 	Imports       []*Import `protobuf:"bytes,17,rep,name=imports,proto3" json:"imports,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -783,8 +783,9 @@ func (*HoldResponse_Refusal) isHoldResponse_Kind() {}
 //     arrival, and SHOULD keep it for another twice timing.lease: the leader may
 //     have changed, and the next one hears of the move from its source;
 //  21. MUST discard all state that it has confirmed for keys of a fresh offer when
-//     it takes the offer, but for what came under the offer's own ticket. So what
-//     did not come into use is never taken for the state of a later lease.
+//     it takes the offer, but for what came under the offer's own ticket; and for
+//     keys of an arrival when it confirms that. So what did not come into use is
+//     never taken for the state of a later lease.
 type Grant struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
