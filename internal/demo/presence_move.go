@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"slices"
+	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/owner"
@@ -12,10 +13,14 @@ import (
 // mover has statuses go with their leases.
 func (p *presence) mover() *owner.Mover {
 	return &owner.Mover{
-		Export: func(_ context.Context, out *owner.Export) error { return p.export(out) },
+		Export: func(ctx context.Context, out *owner.Export) error { return p.export(ctx, out) },
 		Import: func(_ context.Context, in *owner.Import) (func(leasehold.Lease), error) { return p.take(in) },
 	}
 }
+
+// copyTime is how long statuses are copied before there is a rest, which is as
+// long.
+const copyTime = time.Millisecond
 
 // An outgoing is a range whose statuses go to another server: what is used of
 // [owner.Export].
@@ -45,19 +50,25 @@ func (c *copied) note(key leasehold.Key) {
 }
 
 // export sends all statuses of a range, one bucket after the other, and when the
-// range has been stopped those again that have changed since.
-func (p *presence) export(out outgoing) error {
+// range has been stopped those again that have changed since. It takes its time
+// before that: the range is served, and so are others, by the same processors.
+func (p *presence) export(ctx context.Context, out outgoing) error {
 	var copies []*copied
 	defer func() {
 		for _, c := range copies {
 			c.end()
 		}
 	}()
+	begun := time.Now()
 	for b := range p.statuses.within(out.Range()) {
 		c, all := b.copy(out.Range())
 		copies = append(copies, c)
 		if err := send(out, all); err != nil {
 			return err
+		}
+		if worked := time.Since(begun); worked >= copyTime {
+			pause(ctx, worked)
+			begun = time.Now()
 		}
 	}
 	if err := out.Stop(); err != nil {

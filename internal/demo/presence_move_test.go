@@ -98,7 +98,7 @@ func TestStatusesMove(t *testing.T) {
 		setAll(t, from, 2, "second", keyC, outside)
 		setAll(t, from, 1, "new", keyD)
 	}
-	if err := from.export(outgoingOf{w}); err != nil {
+	if err := from.export(t.Context(), outgoingOf{w}); err != nil {
 		t.Fatal(err)
 	}
 	if len(w.records) != 4 {
@@ -130,7 +130,7 @@ func TestNothingIsNotedAfterAnExport(t *testing.T) {
 		p, _, _ := startPresence()
 		setAll(t, p, 1, "first", keyA, keyC)
 		w := &way{Range: moving, generation: 1, meanwhile: func() {}, stopped: func() {}, broken: broken}
-		if err := p.export(outgoingOf{w}); (broken > 0) != errors.Is(err, errBroken) {
+		if err := p.export(t.Context(), outgoingOf{w}); (broken > 0) != errors.Is(err, errBroken) {
 			t.Errorf("got %v", err)
 		}
 		for i := range p.statuses.buckets {
@@ -147,7 +147,7 @@ func TestInstallKeepsToTheLease(t *testing.T) {
 	from, _, _ := startPresence()
 	setAll(t, from, 5, "moved", keyA, keyB, keyC, keyD)
 	w := &way{Range: moving, generation: 1, meanwhile: func() {}, stopped: func() {}}
-	if err := from.export(outgoingOf{w}); err != nil {
+	if err := from.export(t.Context(), outgoingOf{w}); err != nil {
 		t.Fatal(err)
 	}
 	to, leases, _ := startPresence()

@@ -171,7 +171,8 @@ func TestApplyRefuses(t *testing.T) {
 			`apply change "lsn 4: 0000000000000000-0000000000000005@8 moves from <nil> to bob/b2000000": only what is moved comes from someone`,
 		},
 		{
-			"a grant that comes from someone", table.Change{LSN: 4, Kind: table.Granted, Range: span(0, 5), Generation: 8, Holder: bob, From: ann},
+			"a grant that comes from someone",
+			table.Change{LSN: 4, Kind: table.Granted, Range: span(0, 5), Generation: 8, Holder: bob, From: ann},
 			`apply change "lsn 4: 0000000000000000-0000000000000005@8 goes to bob/b2000000": only what is moved comes from someone`,
 		},
 		{

@@ -235,7 +235,7 @@ func TestSuccessorStartsNoMoveBlindly(t *testing.T) {
 // What an operator wanted of the old leader, the new one hears from the owner.
 func TestSuccessorHearsOfDraining(t *testing.T) {
 	l, p, a, b, _ := begunMove(t)
-	l.orders(manager.OrderDrain, "a", leasehold.Range{})
+	l.must(manager.OrderDrain, "a", leasehold.Range{})
 	a.moving.draining = true
 	p.give("bbb")
 	next := l.inherit(p, a, b)
@@ -246,7 +246,7 @@ func TestSuccessorHearsOfDraining(t *testing.T) {
 		t.Error("the new leader does not know")
 	}
 	a.wantDepartures(leasehold.All)
-	next.orders(manager.OrderUndrain, "a", leasehold.Range{})
+	next.must(manager.OrderUndrain, "a", leasehold.Range{})
 	a.say() // it has not heard yet that it is not
 	if next.machine.Owners(next.now)[0].Draining {
 		t.Error("what the owner repeats overrules the operator")

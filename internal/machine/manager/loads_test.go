@@ -228,7 +228,7 @@ func TestNothingIsDueDuringACommit(t *testing.T) {
 			due(p, a)
 			l.holdUp = true
 			p.give("bbbbb")
-			l.orders(manager.OrderRebalance, "", leasehold.Range{})
+			l.must(manager.OrderRebalance, "", leasehold.Range{})
 			if l.pending == nil {
 				t.Fatal("nothing is under way")
 			}

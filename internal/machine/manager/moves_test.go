@@ -277,11 +277,11 @@ func TestMoveIsCancelled(t *testing.T) {
 
 // A source that loses a part of what it sends need not go on with it.
 func TestMoveEndsWithItsLease(t *testing.T) {
-	l, _, a, b, d := begunMove(t)
+	l, _, a, b, _ := begunMove(t)
 	b.leave()
 	l.settle()
 	a.wantDepartures()
-	l, _, a, _, d = begunMove(t)
+	_, _, a, _, d := begunMove(t)
 	a.letsGo(leasehold.Range{Start: d.Range.Start, Limit: d.Range.Start + 5})
 	a.say()
 	a.read()

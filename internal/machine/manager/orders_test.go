@@ -13,6 +13,14 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
+// must gives an order that has to be carried out.
+func (l *paperLeader) must(kind manager.OrderKind, owner leasehold.OwnerID, r leasehold.Range) {
+	l.t.Helper()
+	if err := l.orders(kind, owner, r); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
 // orders gives an order, and returns what is answered.
 func (l *paperLeader) orders(kind manager.OrderKind, owner leasehold.OwnerID, r leasehold.Range) error {
 	l.t.Helper()

@@ -31,15 +31,27 @@ func TestPreview(t *testing.T) {
 		order manager.Order
 		want  []manager.Planned
 	}{
-		{"a move", "aabb", manager.Order{Kind: manager.OrderMove, Owner: "b", Range: cell(1, 3)},
-			[]manager.Planned{{Range: cell(1, 2), From: "a", To: "b", WithState: true, Load: 500}}},
-		{"a move without state", "aabb", manager.Order{Kind: manager.OrderMove, Owner: "c", Range: cell(0, 1)},
-			[]manager.Planned{{Range: cell(0, 1), From: "a", To: "c", Load: 500}}},
+		{
+			"a move", "aabb",
+			manager.Order{Kind: manager.OrderMove, Owner: "b", Range: cell(1, 3)},
+			[]manager.Planned{{Range: cell(1, 2), From: "a", To: "b", WithState: true, Load: 500}},
+		},
+		{
+			"a move without state", "aabb",
+			manager.Order{Kind: manager.OrderMove, Owner: "c", Range: cell(0, 1)},
+			[]manager.Planned{{Range: cell(0, 1), From: "a", To: "c", Load: 500}},
+		},
 		{"nothing", "aabb", manager.Order{Kind: manager.OrderRebalance}, nil},
-		{"a rebalance", "bbbb", manager.Order{Kind: manager.OrderRebalance},
-			[]manager.Planned{{Range: cell(0, 2), From: "a", To: "b", WithState: true, Load: 1000}}},
-		{"a drain", "aabb", manager.Order{Kind: manager.OrderDrain, Owner: "b"},
-			[]manager.Planned{{Range: cell(2, 0), From: "b"}}},
+		{
+			"a rebalance", "bbbb",
+			manager.Order{Kind: manager.OrderRebalance},
+			[]manager.Planned{{Range: cell(0, 2), From: "a", To: "b", WithState: true, Load: 1000}},
+		},
+		{
+			"a drain", "aabb",
+			manager.Order{Kind: manager.OrderDrain, Owner: "b"},
+			[]manager.Planned{{Range: cell(2, 0), From: "b"}},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p.give(c.plan)

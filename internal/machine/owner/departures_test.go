@@ -264,10 +264,14 @@ func TestDepartureEndsWithItsLease(t *testing.T) {
 		{"expired", func(s *server) []owner.Action {
 			return s.did(s.machine.Advance(mono.Instant(20 * time.Second)))
 		}, []string{"expired", "end 1", "serve nothing", "revoked 0-20@1: expired", "send nothing"}},
-		{"slept", func(s *server) []owner.Action { return s.step(2, owner.Slept{}) },
-			[]string{"slept", "end 1", "serve nothing", "revoked 0-20@1: expired", "send nothing"}},
-		{"left", func(s *server) []owner.Action { return s.step(2, owner.Leave{}) },
-			[]string{"end 1", "serve nothing", "revoked 0-20@1: left", "send nothing"}},
+		{
+			"slept", func(s *server) []owner.Action { return s.step(2, owner.Slept{}) },
+			[]string{"slept", "end 1", "serve nothing", "revoked 0-20@1: expired", "send nothing"},
+		},
+		{
+			"left", func(s *server) []owner.Action { return s.step(2, owner.Leave{}) },
+			[]string{"end 1", "serve nothing", "revoked 0-20@1: left", "send nothing"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newMover(t, lease(0, 20, 1))
