@@ -307,7 +307,7 @@ func TestCloseWithAnExportThatHangs(t *testing.T) {
 		if took := time.Since(begun); took != 20*time.Second {
 			t.Errorf("it took %v", took)
 		}
-		if leader.committed("(left)") == 0 || a.told.count("not all ranges have been moved away in time") != 1 {
+		if leader.committed("(left)") == 0 || a.told.count("there was no time to move it") != 1 {
 			t.Errorf("told %q, changes %q", a.told.lines, leader.changes)
 		}
 		close(calm)

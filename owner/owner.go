@@ -120,9 +120,10 @@ func (o *Owner) Done() <-chan struct{} { return o.done }
 //
 // With a Mover it first has all ranges moved to other owners, with their state.
 // Checks go on succeeding until each range has moved, and the server must go on
-// serving until Close has returned. Ranges that cannot be moved, or not before
-// the context is nearly over, are given back without their state. Without a
-// Mover, no check succeeds from the beginning on.
+// serving until Close has returned. Ranges that cannot be moved, because no other
+// owner can take them or not before the context is nearly over, are given back
+// without their state; then Close returns an error that says so. Without a Mover,
+// no check succeeds from the beginning on.
 //
 // If the context ends first, Close ends everything all the same and returns an
 // error: the keys then wait until the leases would have run out. A second call
@@ -148,7 +149,7 @@ func (o *Owner) Close(ctx context.Context) error {
 const opClose = "close"
 
 func (o *Owner) shutDown(ctx context.Context) error {
-	o.part(ctx)
+	lost := o.part(ctx)
 	o.driver.PostUrgent(o.ctx, machine.Leave{})
 	err := o.awaitGoodbye(ctx)
 	o.cancel()
@@ -163,14 +164,21 @@ func (o *Owner) shutDown(ctx context.Context) error {
 	if slow := o.callbacks.stop(ctx); err == nil {
 		err = slow
 	}
+	if lost != nil && err != nil {
+		return leasehold.Errorf(opClose, leasehold.Unavailable, string(o.cfg.Namespace), "%w; and %w", err, lost)
+	}
+	if err == nil {
+		err = lost
+	}
 	return err
 }
 
 // part has everything moved away, and leaves some of the context's time for the
-// goodbye: a tenth, but not more than a second.
-func (o *Owner) part(ctx context.Context) {
+// goodbye: a tenth, but not more than a second. It reports what could not be
+// moved.
+func (o *Owner) part(ctx context.Context) error {
 	if o.moves == nil || ctx.Err() != nil {
-		return
+		return nil
 	}
 	if end, bounded := ctx.Deadline(); bounded {
 		var cancel context.CancelFunc
@@ -179,11 +187,18 @@ func (o *Owner) part(ctx context.Context) {
 	}
 	o.moves.part()
 	o.driver.PostUrgent(o.ctx, machine.Part{})
+	why := "no other owner can take it"
 	select {
 	case <-o.parted:
 	case <-ctx.Done():
-		o.notes.logger.Warn("not all ranges have been moved away in time: the state of the rest is lost", "leases", len(o.Leases()))
+		why = "there was no time to move it"
 	}
+	left := len(o.Leases())
+	if left == 0 {
+		return nil
+	}
+	o.notes.logger.Warn("state is lost with this owner", "ranges", left, "why", why)
+	return leasehold.Errorf(opClose, leasehold.Unavailable, string(o.cfg.Namespace), "the state of %d ranges is lost: %s", left, why)
 }
 
 // awaitGoodbye waits until the leader knows that we are gone. Whatever becomes

@@ -149,6 +149,39 @@ func (m *Machine) another(mv *move) *seat {
 	return best
 }
 
+// spareState sees to it that what an owner that retires has goes to others that
+// can take its state, if there are any. Policies do not know who can.
+func (m *Machine) spareState() {
+	for _, s := range m.seats {
+		if p := s.incumbent; p.retires() && p.mover != "" {
+			m.spareStateOf(p)
+		}
+	}
+}
+
+func (m *Machine) spareStateOf(p *peer) {
+	var takers []*seat
+	for _, s := range m.seats {
+		if s != p.seat && !s.incumbent.retires() && p.movable(s) {
+			takers = append(takers, s)
+		}
+	}
+	var lost []leasehold.Range
+	for _, l := range p.leases {
+		for r, planned := range m.desired.Within(l.Range) {
+			if planned != nil && planned != p.seat && !p.movable(planned) {
+				lost = append(lost, r)
+			}
+		}
+	}
+	for i, r := range lost {
+		if len(takers) > 0 {
+			m.desired.Set(r, takers[i%len(takers)])
+			m.amended = true
+		}
+	}
+}
+
 // retryMoves compares the table with the plan again, but not at once. Until then
 // no move of p begins.
 func (m *Machine) retryMoves(now mono.Instant, p *peer) {

@@ -66,7 +66,24 @@ func (m *Machine) drain(owner leasehold.OwnerID, on bool) {
 		want = 1
 	}
 	m.note(NoteDraining, owner, uint64(len(p.leases)), want)
+	if !on {
+		m.planFromHere()
+	}
 	m.retire(p)
+}
+
+// planFromHere makes the assignment what is so, and what is on its way. The plan
+// before may be far from it: whoever is no longer drained has more than that.
+func (m *Machine) planFromHere() {
+	for r, e := range m.table.All() {
+		if p := m.holderOf(e); p != nil && p.member() {
+			m.desired.Set(r, p.seat)
+		}
+	}
+	for _, mv := range m.moves {
+		m.desired.Set(mv.Range, mv.to.seat)
+	}
+	m.amended = true
 }
 
 // check reports why an order cannot be carried out.

@@ -159,6 +159,7 @@ func (m *Machine) adopt(want partition.Assignment) {
 	if m.desired == nil {
 		m.desired = keyrange.NewMap[*seat](nil)
 	}
+	m.spareState()
 	m.rescan = true
 }
 
