@@ -74,9 +74,11 @@
 //  8. Export only state that is stamped with the generation of the lease, see
 //     [Export.Generation]: what is older is from an earlier tenure.
 //  9. Read what it exports under the lock that requests hold from Check on (5),
-//     and after Stop send everything that has changed since it was sent. A server
-//     with little state may call Stop first and send all of it then.
-//  10. Keep imported state aside until install is called, and stamp it then.
+//     and after Stop send everything that has changed since it was sent; what was
+//     deleted since has changed, too. A server with little state may call Stop
+//     first and send all of it then.
+//  10. Keep imported state aside until install is called, and then put in its place
+//     what lies in the lease's range, stamped with its generation.
 //
 // Both functions may be called for several ranges at once. One that fails, panics
 // or hangs fails its own move and nothing else; the log has the reason, on both
