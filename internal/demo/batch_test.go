@@ -136,7 +136,7 @@ func TestEveryoneGivesUp(t *testing.T) {
 }
 
 func TestTextsAreOfTheirUser(t *testing.T) {
-	us := newUsers(2)
+	us := newUsers(2).each()
 	seen := make(map[string]bool)
 	for _, u := range us {
 		for number := range uint64(20) {

@@ -52,7 +52,7 @@ func (l *load) lookThrough(ctx context.Context, progress func(done int)) error {
 // everyone asks one question of each user, of whoever owns its key, until all
 // have been answered.
 func (l *load) everyone(ctx context.Context, what string, progress func(int), ask func(*user) question, heard func(*user, reply)) error {
-	left, since := l.users, time.Now()
+	left, since := l.users.each(), time.Now()
 	for len(left) > 0 {
 		progress(len(l.users) - len(left))
 		remain, err := l.round(ctx, left, ask, heard, func(n int) { progress(len(l.users) - len(left) + n) })
@@ -74,14 +74,14 @@ func (l *load) everyone(ctx context.Context, what string, progress func(int), as
 
 // round asks about each user once, and returns those who got no answer, with the
 // last reason.
-func (l *load) round(ctx context.Context, us users, ask func(*user) question, heard func(*user, reply), progress func(int)) (users, error) {
+func (l *load) round(ctx context.Context, us []*user, ask func(*user) question, heard func(*user, reply), progress func(int)) ([]*user, error) {
 	var (
 		mu     sync.Mutex
-		remain users
+		remain []*user
 		failed error
 		done   atomic.Int64
 	)
-	again := func(some users, err error) {
+	again := func(some []*user, err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		remain, failed = append(remain, some...), err
@@ -111,13 +111,13 @@ func (l *load) round(ctx context.Context, us users, ask func(*user) question, he
 // A batch is users whose keys have the same server.
 type batch struct {
 	addr  string
-	users users
+	users []*user
 }
 
 // byServer gathers users by who owns their keys, perQuestion at most, and returns
 // those whose keys nobody owns.
-func (l *load) byServer(us users, ready func(batch)) (unowned users) {
-	gathered := make(map[string]users)
+func (l *load) byServer(us []*user, ready func(batch)) (unowned []*user) {
+	gathered := make(map[string][]*user)
 	for _, u := range us {
 		addr, ok := l.lookup.Find(u.key)
 		if !ok {
@@ -137,7 +137,7 @@ func (l *load) byServer(us users, ready func(batch)) (unowned users) {
 
 // askBatch asks one server, and returns how many users it has answered for, and
 // the others with the reason.
-func (l *load) askBatch(ctx context.Context, b batch, ask func(*user) question, heard func(*user, reply)) (answered int, refused users, err error) {
+func (l *load) askBatch(ctx context.Context, b batch, ask func(*user) question, heard func(*user, reply)) (answered int, refused []*user, err error) {
 	questions := make([]question, len(b.users))
 	for i, u := range b.users {
 		questions[i] = ask(u)

@@ -122,7 +122,7 @@ func askEverybody(t *testing.T, addrs []string, n int) int {
 	defer l.client.CloseIdleConnections()
 	accepted := 0
 	for range 3 {
-		for _, u := range newUsers(n) {
+		for _, u := range newUsers(n).each() {
 			for _, addr := range addrs {
 				_, err := l.attempt(t.Context(), addr, u, 0)
 				switch {

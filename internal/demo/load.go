@@ -130,7 +130,7 @@ func (l *load) send(sending, requests, whole context.Context) {
 		for ; time.Since(at) >= 0 && sending.Err() == nil; at = at.Add(beat) {
 			due := int(at.Sub(begin).Seconds() * float64(l.rate))
 			for ; sent < due; sent++ {
-				l.enqueue(requests, whole, l.users[l.rand.IntN(len(l.users))], drawDue(at, l.rand))
+				l.enqueue(requests, whole, &l.users[l.rand.IntN(len(l.users))], drawDue(at, l.rand))
 			}
 			l.republish(requests, whole)
 		}
@@ -181,7 +181,7 @@ func (l *load) close() {
 func (l *load) hearLosses(ctx context.Context) {
 	for loss := range l.lookup.Losses(ctx) {
 		l.tally.addLoss(loss, l.byRestart(loss))
-		for _, u := range l.users.within(loss.Range) {
+		for _, u := range l.users.within(loss.Range).each() {
 			told := u.lost.Swap(true)
 			l.gone.explain(u)
 			if !told {

@@ -44,7 +44,7 @@ func (a *aTable) away(key leasehold.Key) time.Duration {
 }
 
 func (a *aTable) Do(ctx context.Context, key leasehold.Key, f func(context.Context, string) error, _ ...lookup.DoOption) error {
-	if !pause(ctx, a.away(key)) {
+	if d := a.away(key); d > 0 && !pause(ctx, d) {
 		return ctx.Err()
 	}
 	return f(ctx, "server")

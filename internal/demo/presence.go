@@ -106,7 +106,8 @@ func (p *presence) checked(key leasehold.Key, do operation, call caller, seen *r
 	if discarded { // 2
 		s = status{stamp: b.stampOf(lease.Generation)}
 	}
-	if changed := do(&s); !changed && !(known && discarded) { // 3
+	changed := do(&s) || known && discarded // 3
+	if !changed {
 		return s, lease, nil
 	}
 	if !known {

@@ -52,7 +52,7 @@ func newProber(l *load) *prober {
 	p := &prober{load: l, busy: make(map[string]bool), gaps: newHistogram()}
 	n := min(maxProbed, len(l.users))
 	for i := range n { // spread over all keys: users are sorted by them
-		p.keys = append(p.keys, &probed{user: l.users[i*len(l.users)/n]})
+		p.keys = append(p.keys, &probed{user: &l.users[i*len(l.users)/n]})
 	}
 	return p
 }
@@ -149,9 +149,9 @@ func (p *prober) found(k *probed, err error, over bool) {
 
 // An absence is for how long keys had no answer.
 type absence struct {
-	keys                  int // that are asked about
-	times                 uint64
-	failures              int
+	keys                  int    // that are asked about
+	times                 uint64 // that one had none
+	failures              int    // requests that were given up
 	median, slow, longest time.Duration
 }
 

@@ -62,8 +62,9 @@ type Report struct {
 	Interrupted bool   `json:"interrupted"` // it was ended before its time
 	Kept        string `json:"kept,omitempty"`
 
-	violation string // what the oracle saw first
-	unjudged  uint64
+	violation  string // what the oracle saw first
+	unjudged   uint64
+	unanswered int // requests of those who keep asking, given up
 }
 
 // An Unavailability is for how long keys had no answer: from the last one before
@@ -102,7 +103,7 @@ func (r *Report) fill(c counts, p pace, d deeds, v verdict) {
 
 // fillMoves takes up what became of keys that moved.
 func (r *Report) fillMoves(ranges uint64, share float64, a absence) {
-	r.MovedRanges, r.MovedShare = ranges, share
+	r.MovedRanges, r.MovedShare, r.unanswered = ranges, share, a.failures
 	r.Unavailable = Unavailability{a.keys, a.times, millis(a.median), millis(a.slow), millis(a.longest)}
 }
 
@@ -133,6 +134,8 @@ func (r *Report) Shortfall() string {
 	switch {
 	case r.Failures > 0:
 		return fmt.Sprintf("%d of %d requests were given up", r.Failures, r.Requests)
+	case r.unanswered > 0:
+		return fmt.Sprintf("%d requests of callers who kept asking were given up", r.unanswered)
 	case r.LeasesLostInFailover > 0:
 		return fmt.Sprintf("%d leases were lost because the leader was replaced; a longer --lease, or a computer with less to do, survives that", r.LeasesLostInFailover)
 	case r.unjudged > 0:

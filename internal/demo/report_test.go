@@ -55,6 +55,10 @@ func TestReport(t *testing.T) {
 			t.Errorf("%s: violation %q, shortfall %q", test.name, r.Violation(), r.Shortfall())
 		}
 	}
+	var kept Report
+	if kept.fillMoves(1, 0.5, absence{failures: 2}); !strings.Contains(kept.Shortfall(), "2 requests of callers who kept asking") {
+		t.Errorf("got %q", kept.Shortfall())
+	}
 	c, d, v := fine()
 	c.failures = 1
 	var r Report

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 	"sync/atomic"
 
@@ -29,33 +30,45 @@ func (u *user) name() string { return userName(u.number) }
 func userName(number int) string { return "user-" + strconv.Itoa(number) }
 
 // users are sorted by key, so that those of a range are next to each other.
-type users []*user
+type users []user
 
 func newUsers(n int) users {
-	all, us := make([]user, n), make(users, n)
-	for i := range us {
-		us[i] = &all[i]
-		us[i].number, us[i].key = i, leasehold.KeyOf(userName(i))
+	keys, order := make([]leasehold.Key, n), make([]int, n)
+	for i := range n {
+		keys[i], order[i] = leasehold.KeyOf(userName(i)), i
 	}
-	slices.SortFunc(us, func(a, b *user) int { return cmp.Compare(a.key, b.key) })
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(keys[a], keys[b]) })
+	us := make(users, n)
+	for i, number := range order {
+		us[i].number, us[i].key = number, keys[number]
+	}
 	return us
 }
 
 // keys returns the keys of all.
 func (us users) keys() []leasehold.Key {
 	keys := make([]leasehold.Key, len(us))
-	for i, u := range us {
-		keys[i] = u.key
+	for i := range us {
+		keys[i] = us[i].key
 	}
 	return keys
 }
 
+// each returns a pointer to each.
+func (us users) each() []*user {
+	all := make([]*user, len(us))
+	for i := range us {
+		all[i] = &us[i]
+	}
+	return all
+}
+
 // within returns the users whose keys are in a range.
 func (us users) within(r leasehold.Range) users {
-	first, _ := slices.BinarySearchFunc(us, r.Start, func(u *user, k leasehold.Key) int { return cmp.Compare(u.key, k) })
-	after := len(us)
+	from := func(key leasehold.Key) int { return sort.Search(len(us), func(i int) bool { return us[i].key >= key }) }
+	first, after := from(r.Start), len(us)
 	if r.Limit != 0 {
-		after, _ = slices.BinarySearchFunc(us, r.Limit, func(u *user, k leasehold.Key) int { return cmp.Compare(u.key, k) })
+		after = from(r.Limit)
 	}
 	return us[first:max(first, after)]
 }
