@@ -203,6 +203,9 @@ func (o *ownerHost) takeIn(r rest) {
 		w.net.send(o.endpoint, r.from, verdict{r.ticket, false})
 		return
 	}
+	if in.records != nil {
+		return // it came twice
+	}
 	in.records = r.records
 	d, failed := o.upcall(500 * time.Millisecond)
 	w.later(d, o.endpoint, 0, imported{o.epoch, r.ticket, failed})

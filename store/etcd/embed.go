@@ -32,8 +32,9 @@ type Embedded struct {
 
 	aside aside
 
-	stop context.CancelFunc // ends the goroutines
-	work sync.WaitGroup
+	stop   context.CancelFunc // ends the goroutines
+	work   sync.WaitGroup
+	chores sync.WaitGroup // what must end before the member does
 
 	// upkeep's own: when it last made room, and complained that there is none.
 	tidied, complained time.Time
@@ -60,7 +61,7 @@ func Embed(ctx context.Context, cfg EmbedConfig) (*Embedded, error) {
 	running, stop := context.WithCancel(context.Background())
 	m.stop = stop
 	m.work.Go(m.follow)
-	m.work.Go(func() { m.upkeep(running) })
+	m.chores.Go(func() { m.upkeep(running) })
 	m.Store = kv.New(m.db, kv.Config{History: cfg.History})
 	return m, nil
 }
@@ -178,6 +179,7 @@ func (m *Embedded) group() []string {
 // shutdown ends the member. The store has no call under way.
 func (m *Embedded) shutdown() error {
 	m.stop()
+	m.chores.Wait() // a compaction that etcd is closed under writes to a closed file
 	err := m.db.client.Close()
 	m.server.Close()
 	m.work.Wait()
