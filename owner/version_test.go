@@ -1,11 +1,11 @@
 package owner
 
 import (
-	"github.com/leasehold-dev/leasehold"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/machine/manager"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
