@@ -202,6 +202,9 @@ const maxTried = 6
 // known to make sense.
 func (o *tryOptions) completeWorkload(first partition.Policy) error {
 	c := &o.config
+	if err := o.workload.checkFlags(o.flags); err != nil {
+		return err
+	}
 	if o.workload.name == policylab.NameDiurnal && !o.flags.Changed("periods") && c.Period > 0 {
 		c.Periods = max(c.Periods, int(min(o.workload.day/c.Period+1, policylab.MaxPeriods)))
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,6 +34,30 @@ func (o *workloadOptions) addFlags(f *pflag.FlagSet) {
 	f.Float64Var(&o.swell, "swell", 0.5, "for diurnal: by how much keys cost more in their evening, and less 12 hours later")
 	f.Float64Var(&o.tide, "tide", 0.3, "for diurnal: by how much the total rises and falls")
 	f.StringVar(&o.file, "file", "", "for recorded: the `file` with the loads")
+}
+
+// meantFor says which workloads a flag is for. One that means nothing would be
+// taken for tried.
+func (o *workloadOptions) meantFor() map[string][]string {
+	uneven := []string{policylab.NameZipf, policylab.NameHot, policylab.NameDiurnal}
+	return map[string][]string{
+		"alpha": uneven, "keys": uneven, "hot": {policylab.NameHot}, "file": {policylab.NameRecorded},
+		"day": {policylab.NameDiurnal}, "swell": {policylab.NameDiurnal}, "tide": {policylab.NameDiurnal},
+	}
+}
+
+// checkFlags reports a flag that is for other workloads.
+func (o *workloadOptions) checkFlags(flags *pflag.FlagSet) (err error) {
+	if !slices.Contains(workloadNames(), o.name) {
+		return nil // which is said elsewhere
+	}
+	meant := o.meantFor()
+	flags.Visit(func(f *pflag.Flag) {
+		if names, limited := meant[f.Name]; limited && !slices.Contains(names, o.name) && err == nil {
+			err = fmt.Errorf("--%s is for --workload %s, not for %s", f.Name, strings.Join(names, ", "), o.name)
+		}
+	})
+	return err
 }
 
 // make makes the workload.

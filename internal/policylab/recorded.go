@@ -122,6 +122,9 @@ func (r *recordReader) line(text string) error {
 		if r.csv = strings.ReplaceAll(text, " ", "") == csvHeader; r.csv {
 			return nil
 		}
+		if text[0] != '{' {
+			return fmt.Errorf("want the header %s, or an object such as %s", csvHeader, `{"period": 0, "key": "4f21c3aa00000000", "rate": 130.5}`)
+		}
 	}
 	parse := parseJSON
 	if r.csv {

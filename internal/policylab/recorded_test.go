@@ -43,7 +43,7 @@ func TestRecordedRoundTrip(t *testing.T) {
 		for range rapid.IntRange(1, 4).Draw(t, "periods") {
 			l := drawLoad(t)
 			if len(l.keys)+len(l.spread()) == 0 {
-				t.Skip("a period of which nothing is said is like the one before")
+				l = newLoad([]KeyCost{{7, 1}}, nil) // of a period something must be said
 			}
 			loads = append(loads, l)
 		}
@@ -106,7 +106,7 @@ func TestReadRecordedRefuses(t *testing.T) {
 		{"CSV, no period", "period,keys,rate\nx,4f21c3aa00000000,1\n", `"line 2": period is "x"`},
 		{"CSV, no rate", "period,keys,rate\n0,4f21c3aa00000000,many\n", `"line 2": rate is "many"`},
 		{"CSV, rate NaN", "period,keys,rate\n0,4f21c3aa00000000,NaN\n", `"line 2": rate is NaN`},
-		{"CSV, other header", "time,keys,rate\n", `"line 1": want an object`},
+		{"CSV, other header", "time,keys,rate\n", `"line 1": want the header period,keys,rate, or an object`},
 		{"a long line", good + strings.Repeat("x", maxLine+1), `"line 2": it is longer than 4096 bytes`},
 	} {
 		_, err := ReadRecorded(strings.NewReader(test.text))
