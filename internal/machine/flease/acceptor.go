@@ -1,0 +1,215 @@
+package flease
+
+import (
+	"encoding/binary"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+)
+
+// A group is the members of some resources.
+type group struct {
+	members  []Process
+	peers    []*peer // of each member; nil for ourselves
+	majority int
+}
+
+// index returns the place of a member, -1 if it is none.
+func (g *group) index(p Process) int { return slices.Index(g.members, p) }
+
+// A cell is what we know about one resource.
+type cell struct {
+	name  string
+	group *group
+	self  int // our place in the group; -1 if we are not in it
+
+	// What an acceptor knows.
+	promised Ballot
+	promisee uint64 // the incarnation that it was promised to
+	written  Ballot
+	value    Value
+	deadline mono.Instant // until then the owner may believe in it, on our clock
+	fence    uint64       // the highest that was seen
+	touched  mono.Instant // when it was last promised or written
+
+	bid     *bid // what we want with it; nil if nothing
+	watched bool
+}
+
+// cell returns what is known about a resource, or begins to.
+func (m *Machine) cell(now Time, name string) (*cell, error) {
+	if c := m.cells[name]; c != nil {
+		return c, nil
+	}
+	if name == "" || len(name) > MaxName {
+		return nil, leasehold.Errorf(op, leasehold.Invalid, name, "a name of %d bytes: want 1 to %d", len(name), MaxName)
+	}
+	if len(m.cells) >= m.cfg.Max {
+		m.counts.Full++
+		return nil, leasehold.Errorf(op, leasehold.Limit, name, "%d resources are all that there is room for", m.cfg.Max)
+	}
+	g, err := m.groupOf(name)
+	if err != nil {
+		return nil, err
+	}
+	c := &cell{name: strings.Clone(name), group: g, self: g.index(m.cfg.Self), promised: m.floor, fence: m.fence, touched: now.Mono}
+	m.cells[c.name] = c
+	m.visits.push(visit{now.Mono.Add(m.linger()), c})
+	return c, nil
+}
+
+// groupOf returns the group of a resource. Equal groups are one.
+func (m *Machine) groupOf(name string) (*group, error) {
+	members := m.cfg.Peers
+	if m.cfg.Group != nil {
+		members = m.cfg.Group(name)
+	}
+	var room [4 * 16]byte
+	key := room[:0]
+	for _, p := range members {
+		key = binary.LittleEndian.AppendUint32(key, uint32(p))
+	}
+	if g := m.groups[string(key)]; g != nil {
+		return g, nil
+	}
+	if err := checkMembers("the group of "+name, members, true); err != nil {
+		return nil, err
+	}
+	g := &group{members: slices.Clone(members), majority: len(members)/2 + 1}
+	for _, p := range members {
+		if p != m.cfg.Self && m.peers[p] == nil {
+			return nil, leasehold.Errorf(op, leasehold.Invalid, name, "process %d of its group is not known: name it among the peers", p)
+		}
+		g.peers = append(g.peers, m.peers[p])
+	}
+	m.groups[string(key)] = g
+	return g, nil
+}
+
+// acceptorOf returns the cell that a read is about, nil if it is not for us.
+func (m *Machine) acceptorOf(now Time, p *peer, msg *Message) *cell {
+	c, err := m.cell(now, msg.Name)
+	if err != nil || c.self < 0 || c.group.index(p.id) < 0 {
+		m.counts.Foreign++
+		return nil
+	}
+	return c
+}
+
+// read promises a round, unless a later one was promised. A read that was sent
+// again is answered again; but not to another process that uses the same ballot.
+func (m *Machine) read(now Time, c *cell, k Ballot, incarnation uint64) Message {
+	order := k.Compare(c.promised)
+	if order < 0 || order == 0 && incarnation != c.promisee {
+		return Message{Kind: KindReject, Name: c.name, Ballot: k, Written: c.promised}
+	}
+	c.promised, c.promisee, c.touched = k, incarnation, now.Mono
+	m.top = later(m.top, k)
+	v := c.value
+	v.Left = m.left(now, c)
+	return Message{Kind: KindPromise, Name: c.name, Ballot: k, Written: c.written, Value: v, Fence: c.fence}
+}
+
+// store stores a value in the round that was promised last, and in no other: a
+// promise that we no longer know of, we do not keep. It answers nothing to what
+// is older than what is stored in the same round.
+func (m *Machine) store(now Time, c *cell, msg *Message, incarnation uint64) (Message, bool) {
+	if msg.Ballot != c.promised || incarnation != c.promisee {
+		return Message{Kind: KindReject, Name: c.name, Ballot: msg.Ballot, Written: c.promised}, true
+	}
+	v := &msg.Value
+	if v.Until.Sub(now.Wall) > m.cfg.Lease+2*m.cfg.Epsilon {
+		m.counts.BadTime++ // we would wait for it for too long
+		return Message{}, false
+	}
+	if c.written == msg.Ballot && v.Serial < c.value.Serial {
+		return Message{}, false
+	}
+	deadline := now.Mono.Add(m.cfg.Drift.Stretch(v.Left))
+	if v.same(&c.value) {
+		deadline = min(deadline, c.deadline) // it was written for someone else: what we knew holds
+	}
+	changed := c.value.Owner != v.Owner || c.value.Fence != v.Fence || c.value.Released != v.Released
+	c.written, c.value, c.deadline, c.touched = msg.Ballot, *v, deadline, now.Mono
+	c.fence = max(c.fence, v.Fence)
+	if changed && c.watched {
+		m.notice(m.seen(now, c))
+	}
+	if v.Released && c.bid != nil && c.bid.phase == waiting {
+		m.at(c.bid, now.Mono.Add(m.jitter(m.cfg.Backoff)))
+	}
+	return Message{Kind: KindAccept, Name: c.name, Ballot: msg.Ballot, Value: Value{Serial: v.Serial}}, true
+}
+
+// left is for how long the owner of a value may still believe in it, on the
+// owner's clock: at least as much less than our deadline as that was stretched.
+// So it may be handed on, from acceptor to acceptor, without growing.
+func (m *Machine) left(now Time, c *cell) time.Duration {
+	d := c.deadline.Sub(now.Mono)
+	if d <= 0 {
+		return 0
+	}
+	return time.Duration(float64(d)/float64(m.cfg.Drift)) + 1
+}
+
+// over reports whether nobody believes in a value any more, on either clock.
+func (m *Machine) over(now Time, v *Value, left mono.Instant) bool {
+	return now.passed(Time{left, v.Until.Add(m.cfg.Epsilon)})
+}
+
+// linger is how long a cell is kept that nobody asks for.
+func (m *Machine) linger() time.Duration { return m.cfg.Drift.Stretch(m.cfg.Lease) + m.cfg.Epsilon }
+
+// visit forgets a cell that is of no importance. Of what it promised, and of its
+// fence, the machine keeps the highest.
+func (m *Machine) visit(now Time, c *cell) {
+	empty := c.value.Owner == 0 || c.value.Released || m.over(now, &c.value, c.deadline)
+	if !empty || c.bid != nil || c.watched || now.Mono < c.touched.Add(m.linger()) {
+		m.visits.push(visit{now.Mono.Add(m.linger()), c})
+		return
+	}
+	m.floor = later(m.floor, c.promised)
+	m.fence = max(m.fence, c.fence)
+	delete(m.cells, c.name)
+}
+
+// Watch asks for notices when a resource seems to change hands, or for none.
+func (m *Machine) Watch(now Time, name string, on bool) error {
+	m.observe(now)
+	c, err := m.cell(now, name)
+	if err != nil {
+		return err
+	}
+	if c.self < 0 {
+		return leasehold.Errorf(op, leasehold.Invalid, name, "process %d is not a member of its group %v", m.cfg.Self, c.group.members)
+	}
+	c.watched = on
+	return nil
+}
+
+// Look returns what we, as an acceptor, know about a resource, in a [Changed]
+// notice. It is a hint: what we know may be old, or never have been agreed upon.
+func (m *Machine) Look(now Time, name string) Notice {
+	if c := m.cells[name]; c != nil {
+		return m.seen(now, c)
+	}
+	return Notice{What: Changed, Name: name}
+}
+
+func (m *Machine) seen(now Time, c *cell) Notice {
+	n := Notice{What: Changed, Name: c.name, Fence: c.fence}
+	if v := &c.value; v.Owner != 0 && !v.Released && !m.over(now, v, c.deadline) {
+		n.Holder, n.Fence, n.Until = v.Owner, v.Fence, v.Until
+	}
+	return n
+}
+
+func later(a, b Ballot) Ballot {
+	if a.Less(b) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,295 @@
+package flease
+
+import (
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/mono"
+)
+
+// A wish is what a bid is for.
+type wish uint8
+
+const (
+	wishNone wish = iota
+	wishTry
+	wishHold
+)
+
+// A phase is what a bid waits for.
+type phase uint8
+
+const (
+	resting phase = iota // nothing to be done, if it is held, before it is renewed
+	waiting              // a time at which to begin again
+	reading              // promises
+	writing              // accepts
+)
+
+// A purpose is what a value is written for.
+type purpose uint8
+
+const (
+	toHold    purpose = iota // it is ours
+	toRelease                // it was ours
+	toTell                   // it is someone else's, and a majority must know
+)
+
+// A bid is what a proposer does for one resource: get it, keep it, release it.
+type bid struct {
+	cell   *cell
+	place  int // in the machine's list
+	wish   wish
+	phase  phase
+	at     mono.Instant // when to look at it again
+	queued mono.Instant // when the heap will bring it up; Never if it will not
+
+	// The round.
+	ballot   Ballot
+	promises uint64 // by whom, in the bits of their places: what they said was considered
+	accepts  uint64 // by whom
+	rejects  uint64 // by whom
+	best     Value  // of the promises: what was written last
+	bestAt   Ballot
+	fence    uint64 // the highest that they know of
+	sends    int    // how often the present messages were sent
+	losses   int    // rounds that were rejected, one after the other
+
+	value   Value // that is being written
+	purpose purpose
+	decided Time // when it was decided: a lease counts from there
+
+	held  bool
+	lease Lease
+}
+
+const maxSends = 6 // of the same messages, for a try or a release
+
+func (m *Machine) newBid(c *cell) *bid {
+	b := &bid{cell: c, place: len(m.bids), at: mono.Never, queued: mono.Never}
+	c.bid = b
+	m.bids = append(m.bids, b)
+	return b
+}
+
+// finish ends a bid.
+func (m *Machine) finish(b *bid) {
+	last := m.bids[len(m.bids)-1]
+	m.bids[b.place], last.place = last, b.place
+	m.bids[len(m.bids)-1] = nil
+	m.bids = m.bids[:len(m.bids)-1]
+	b.cell.bid = nil
+	b.at, b.queued = mono.Never, mono.Never
+}
+
+// at sets when a bid is looked at again.
+func (m *Machine) at(b *bid, at mono.Instant) {
+	b.at = at
+	m.queue(b)
+}
+
+func (m *Machine) queue(b *bid) {
+	if b.at < b.queued {
+		b.queued = b.at
+		m.alarms.push(alarm{b.at, b})
+	}
+}
+
+func (m *Machine) jitter(d time.Duration) time.Duration {
+	return time.Duration(m.cfg.Rand.Int64N(int64(max(d, 1)))) + 1
+}
+
+// begin begins a round.
+func (m *Machine) begin(now Time, b *bid) {
+	if !m.ready {
+		b.phase = waiting
+		m.at(b, m.joins(now))
+		return
+	}
+	b.ballot = m.nextBallot(now)
+	b.phase, b.sends = reading, 0
+	b.promises, b.accepts, b.rejects = 0, 0, 0
+	b.best, b.bestAt, b.fence = Value{}, Ballot{}, 0
+	m.send(now, b)
+}
+
+// nextBallot returns one that is higher than all we know of, in the interval of
+// the present time or a later one.
+func (m *Machine) nextBallot(now Time) Ballot {
+	k := Ballot{Interval: m.cfg.interval(now.Wall), Round: 1, Process: m.cfg.Self}
+	if k.Interval <= m.top.Interval {
+		k.Interval, k.Round = m.top.Interval, m.top.Round+1
+		if k.Round == 0 {
+			k.Interval++
+		}
+	}
+	m.top = k
+	return k
+}
+
+// send sends what the phase calls for to all who have not answered.
+func (m *Machine) send(now Time, b *bid) {
+	b.sends++
+	wait := m.cfg.Resend << min(b.sends-1, 3)
+	if b.held {
+		wait = min(wait, m.remaining(now, b))
+	}
+	m.at(b, now.Mono.Add(wait))
+	for i, p := range b.cell.group.peers {
+		if p != nil {
+			m.sendTo(b, i, p)
+		}
+	}
+	if self := b.cell.self; b.asks(self) {
+		m.answerSelf(now, b, self)
+	}
+}
+
+// asks reports whether the member at a place is to be sent a message.
+func (b *bid) asks(place int) bool {
+	bit := uint64(1) << place
+	switch b.phase {
+	case reading:
+		return (b.promises|b.rejects)&bit == 0
+	case writing:
+		return b.promises&^(b.accepts|b.rejects)&bit != 0
+	case resting, waiting:
+	}
+	return false
+}
+
+func (m *Machine) sendTo(b *bid, place int, p *peer) {
+	if b.asks(place) {
+		p.out = append(p.out, b.message())
+	}
+}
+
+func (b *bid) message() Message {
+	if b.phase == reading {
+		return Message{Kind: KindRead, Name: b.cell.name, Ballot: b.ballot}
+	}
+	return Message{Kind: KindWrite, Name: b.cell.name, Ballot: b.ballot, Value: b.value}
+}
+
+// answerSelf is our own acceptor's answer.
+func (m *Machine) answerSelf(now Time, b *bid, self int) {
+	msg := b.message()
+	if b.phase == reading {
+		answer := m.read(now, b.cell, msg.Ballot, m.cfg.Incarnation)
+		m.answer(now, b, self, &answer)
+		return
+	}
+	if answer, ok := m.store(now, b.cell, &msg, m.cfg.Incarnation); ok {
+		m.answer(now, b, self, &answer)
+	}
+}
+
+// answer handles what an acceptor says about the present round. Each is counted
+// once.
+func (m *Machine) answer(now Time, b *bid, place int, msg *Message) {
+	bit := uint64(1) << place
+	switch {
+	case msg.Kind == KindReject:
+		m.rejected(now, b, bit, msg.Written)
+	case msg.Kind == KindPromise && b.phase == reading && (b.promises|b.rejects)&bit == 0:
+		b.promises |= bit
+		b.consider(msg)
+		if bits.OnesCount64(b.promises) >= b.cell.group.majority {
+			m.decide(now, b)
+		}
+	case msg.Kind == KindPromise && (b.phase == writing || b.phase == resting) && (b.promises|b.rejects)&bit == 0 && b.agrees(msg):
+		b.promises |= bit
+		if p := b.cell.group.peers[place]; p != nil {
+			m.sendTo(b, place, p)
+		}
+	case msg.Kind == KindAccept && b.phase == writing && msg.Value.Serial == b.value.Serial && b.promises&^b.accepts&bit != 0:
+		b.accepts |= bit
+		if bits.OnesCount64(b.accepts) >= b.cell.group.majority {
+			m.committed(now, b)
+		}
+	}
+}
+
+// consider keeps the value that was written last.
+func (b *bid) consider(msg *Message) {
+	b.fence = max(b.fence, msg.Fence, msg.Value.Fence)
+	v := &msg.Value
+	if v.Owner == 0 {
+		return
+	}
+	order := msg.Written.Compare(b.bestAt)
+	switch {
+	case b.best.Owner == 0 || order > 0 || order == 0 && v.Serial > b.best.Serial:
+		b.best, b.bestAt = *v, msg.Written
+	case order == 0 && v.Serial == b.best.Serial:
+		b.best.Left = min(b.best.Left, v.Left)
+	}
+}
+
+// agrees reports whether what a member says that answered late would have made no
+// difference to what was decided: then it may be asked to accept it, too.
+func (b *bid) agrees(msg *Message) bool {
+	order := msg.Written.Compare(b.bestAt)
+	return msg.Fence <= b.value.Fence && (order < 0 || order == 0 && msg.Value.Serial <= b.best.Serial)
+}
+
+// rejected counts those who have promised a later round to someone. If too few
+// are left, another round is needed.
+func (m *Machine) rejected(now Time, b *bid, bit uint64, by Ballot) {
+	if b.phase != reading && b.phase != writing {
+		return
+	}
+	b.rejects |= bit
+	m.top = later(m.top, by)
+	left := len(b.cell.group.members) - bits.OnesCount64(b.rejects)
+	if b.phase == writing {
+		left = bits.OnesCount64(b.promises&^b.rejects | b.accepts)
+	}
+	if left >= b.cell.group.majority {
+		return
+	}
+	b.losses++
+	if b.losses == 1 {
+		m.begin(now, b) // we did not know how high ballots are by now
+		return
+	}
+	b.phase = waiting
+	wait := m.jitter(m.cfg.Backoff << min(b.losses-2, 5))
+	if b.held {
+		wait = min(wait, m.remaining(now, b))
+	}
+	m.at(b, now.Mono.Add(wait))
+}
+
+// forgot hears that a member has started anew: its promises are void, and it has
+// to be asked again.
+func (m *Machine) forgot(now Time, b *bid, p *peer) {
+	place := b.cell.group.index(p.id)
+	if place < 0 {
+		return
+	}
+	bit := uint64(1) << place
+	b.promises &^= bit
+	b.accepts &^= bit
+	b.rejects &^= bit
+	if b.phase == writing && bits.OnesCount64(b.promises) < b.cell.group.majority {
+		m.begin(now, b)
+		return
+	}
+	m.sendTo(b, place, p)
+}
+
+// dropAll ends all leases, and all rounds: the clock that they count by is wrong.
+func (m *Machine) dropAll(now Time) {
+	for _, b := range slices.Clone(m.bids) {
+		if b.held {
+			m.lost(b)
+			continue
+		}
+		if b.phase == reading || b.phase == writing {
+			b.phase = waiting
+			m.at(b, now.Mono.Add(m.jitter(m.cfg.Backoff)))
+		}
+	}
+}

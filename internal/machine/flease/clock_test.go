@@ -1,0 +1,115 @@
+package flease_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/machine/flease"
+)
+
+func (w *world) heard(id flease.Process, what flease.Notable) (flease.Notice, bool) {
+	for _, n := range w.members[id].notices {
+		if n.What == what {
+			return n, true
+		}
+	}
+	return flease.Notice{}, false
+}
+
+func TestClockStepDropsLeases(t *testing.T) {
+	for _, by := range []time.Duration{2 * epsilon, -2 * epsilon} {
+		w := newWorld(t, 3)
+		w.acquire(1, "r")
+		w.settle()
+		w.members[1].off += by
+		w.pass(100 * time.Millisecond)
+		w.want(1, "r", flease.Lost)
+		if n, ok := w.heard(1, flease.ClockStep); !ok || n.By != by {
+			t.Errorf("set by %v: it says %+v, %t", by, n, ok)
+		}
+	}
+}
+
+func TestSlewingIsNoStep(t *testing.T) {
+	w := newWorld(t, 3)
+	w.acquire(1, "r")
+	w.settle()
+	for range 100 {
+		w.members[1].off += epsilon / 200
+		w.members[2].off -= epsilon / 200
+		w.run(time.Second)
+		w.wantHolder("r", 1)
+	}
+}
+
+// Drift is what no process notices by itself. Peers do.
+func (w *world) driftApart(id flease.Process, by time.Duration) {
+	for range 10 {
+		w.members[id].off += by / 10
+		w.members[id].m.Advance(w.time(id))
+		w.collect(id)
+	}
+}
+
+func TestPeerWithAWrongClockIsIgnored(t *testing.T) {
+	for _, by := range []time.Duration{3 * epsilon, -3 * epsilon} {
+		w := newWorld(t, 3)
+		w.driftApart(3, by)
+		w.acquire(3, "r")
+		w.run(5 * time.Second)
+		w.wantHolder("r")
+		for _, id := range []flease.Process{1, 2} {
+			if n, ok := w.heard(id, flease.PeerClock); !ok || n.Peer != 3 || n.By.Abs() <= epsilon {
+				t.Errorf("%v off: process %d says %+v, %t", by, id, n, ok)
+			}
+		}
+		if _, ok := w.heard(3, flease.OwnClock); !ok {
+			t.Errorf("%v off: process 3 does not find out that its clock is wrong", by)
+		}
+		w.acquire(1, "other")
+		w.settle()
+		w.wantHolder("other", 1)
+		w.driftApart(3, -by)
+		w.run(10 * time.Second)
+		w.wantHolder("r", 3)
+	}
+}
+
+// The holder's own clock turns out to be wrong: it drops what it has.
+func TestHolderWithAWrongClock(t *testing.T) {
+	w := newWorld(t, 3)
+	w.acquire(3, "r")
+	w.settle()
+	w.driftApart(3, 3*epsilon)
+	w.run(5 * time.Second)
+	w.want(3, "r", flease.Lost)
+}
+
+// Two members' clocks run ahead together, as with one bad source of time, while
+// the owner is cut off. Their wall clocks say that the lease is over; their
+// monotonic clocks know better.
+func TestWallClocksThatAgreeAndAreWrong(t *testing.T) {
+	w := newWorld(t, 3)
+	w.acquire(1, "r")
+	w.settle()
+	w.acquire(2, "r")
+	for w.believes(1, "r") {
+		w.driftApart(2, 2*epsilon)
+		w.driftApart(3, 2*epsilon)
+		w.pass(100 * time.Millisecond)
+		var rest []letter
+		for _, l := range w.mail {
+			if l.to != 1 && l.e.From != 1 {
+				rest = append(rest, l)
+			}
+		}
+		w.mail = rest
+		w.settle()
+		if w.believes(1, "r") && w.believes(2, "r") {
+			t.Fatal("two believe in it")
+		}
+	}
+	if w.members[2].off < 10*epsilon {
+		t.Fatalf("the clocks have run ahead by %v only: this shows nothing", w.members[2].off)
+	}
+}

@@ -1,0 +1,182 @@
+package flease
+
+import (
+	"math/bits"
+	"time"
+)
+
+// decide decides what to write, now that a majority has promised the round and
+// said what was written before.
+func (m *Machine) decide(now Time, b *bid) {
+	v := &b.best
+	ours := v.Owner == m.cfg.Self && v.Incarnation == m.cfg.Incarnation
+	if b.held && !(ours && v.Fence == b.lease.Fence) {
+		m.lost(b)
+		return
+	}
+	switch free := v.Owner == 0 || v.Released || ours || m.over(now, v, now.Mono.Add(v.Left)); {
+	case b.held:
+		m.claim(now, b, b.lease.Fence)
+	case b.wish == wishNone && ours && !v.Released:
+		m.giveUp(now, b, v.Fence)
+	case b.wish == wishNone:
+		m.unclaimed(b)
+	case free:
+		m.claim(now, b, max(b.fence+1, uint64(max(0, now.Wall)/Wall(time.Millisecond))))
+	case b.wish == wishTry:
+		b.purpose, b.value = toTell, *v
+		m.write(now, b)
+	default:
+		m.await(now, b)
+	}
+}
+
+// claim writes a lease of ours, that counts from now.
+func (m *Machine) claim(now Time, b *bid, fence uint64) {
+	m.serial++
+	b.purpose, b.decided = toHold, now
+	b.value = Value{
+		Owner: m.cfg.Self, Incarnation: m.cfg.Incarnation, Serial: m.serial, Fence: fence,
+		Until: now.Wall.Add(m.cfg.Lease), Left: m.cfg.Lease,
+	}
+	m.write(now, b)
+}
+
+// giveUp writes that we have released a lease of ours.
+func (m *Machine) giveUp(now Time, b *bid, fence uint64) {
+	m.serial++
+	b.purpose = toRelease
+	b.value = Value{Owner: m.cfg.Self, Incarnation: m.cfg.Incarnation, Serial: m.serial, Fence: fence, Until: now.Wall, Released: true}
+	m.write(now, b)
+}
+
+// write begins the second half of a round, or a renewal in the same round. Only
+// those are asked whose promise was considered.
+func (m *Machine) write(now Time, b *bid) {
+	b.phase, b.sends = writing, 0
+	b.accepts, b.rejects = 0, 0
+	m.send(now, b)
+}
+
+// await waits until someone else's lease is over on both clocks.
+func (m *Machine) await(now Time, b *bid) {
+	b.phase = waiting
+	wall := b.best.Until.Add(m.cfg.Epsilon).Sub(now.Wall) + 1
+	monotonic := m.cfg.Drift.Stretch(b.best.Left)
+	m.at(b, now.Mono.Add(max(wall, monotonic)+m.jitter(m.cfg.Backoff)))
+}
+
+// committed learns that a majority has accepted.
+func (m *Machine) committed(now Time, b *bid) {
+	b.losses = 0
+	switch b.purpose {
+	case toTell:
+		m.notice(Notice{What: Refused, Name: b.cell.name, Holder: b.value.Owner, Fence: b.value.Fence, Until: b.value.Until})
+		m.after(now, b)
+	case toRelease:
+		m.notice(Notice{What: Released, Name: b.cell.name, Fence: b.value.Fence})
+		m.after(now, b)
+	case toHold:
+		m.granted(now, b)
+	}
+}
+
+// after goes on with what was wished for meanwhile, if anything was.
+func (m *Machine) after(now Time, b *bid) {
+	if b.wish == wishHold || b.wish == wishTry && b.purpose == toRelease {
+		m.begin(now, b)
+		return
+	}
+	m.finish(b)
+}
+
+// unclaimed ends a bid that has nothing to release.
+func (m *Machine) unclaimed(b *bid) {
+	m.notice(Notice{What: Released, Name: b.cell.name})
+	m.finish(b)
+}
+
+// granted has the lease, unless it took so long that it is over again.
+func (m *Machine) granted(now Time, b *bid) {
+	until := Time{b.decided.Mono.Add(m.cfg.Lease), b.decided.Wall.Add(m.cfg.Lease)}
+	if now.reached(until) {
+		if b.held {
+			m.lost(b)
+			return
+		}
+		m.begin(now, b)
+		return
+	}
+	what := Acquired
+	if b.held {
+		what = Renewed
+	}
+	b.held, b.lease = true, Lease{b.value.Fence, until}
+	b.wish = wishHold
+	b.phase = resting
+	m.at(b, b.decided.Mono.Add(min(m.cfg.Renew, m.remaining(now, b))))
+	m.notice(Notice{What: what, Name: b.cell.name, Lease: b.lease})
+}
+
+// remaining is how long a lease lasts, on the clock by which it ends first.
+func (m *Machine) remaining(now Time, b *bid) time.Duration {
+	return max(0, min(b.lease.Until.Mono.Sub(now.Mono), b.lease.Until.Wall.Sub(now.Wall)+1))
+}
+
+// lost ends a bid whose lease is over.
+func (m *Machine) lost(b *bid) {
+	m.notice(Notice{What: Lost, Name: b.cell.name, Lease: b.lease})
+	m.finish(b)
+}
+
+// fire does what a bid has waited for.
+func (m *Machine) fire(now Time, b *bid) {
+	if b.held && now.reached(b.lease.Until) {
+		m.lost(b)
+		return
+	}
+	switch b.phase {
+	case waiting:
+		m.begin(now, b)
+	case resting:
+		if bits.OnesCount64(b.promises) < b.cell.group.majority {
+			m.begin(now, b)
+			return
+		}
+		m.claim(now, b, b.lease.Fence) // in the same round: one message there and one back
+	case reading, writing:
+		if b.sends >= maxSends && !b.held && b.wish != wishHold {
+			m.notice(Notice{What: Unreachable, Name: b.cell.name})
+			m.finish(b)
+			return
+		}
+		if b.phase == writing && b.purpose == toHold && (b.held && b.sends > 1 || now.Mono >= b.decided.Mono.Add(m.cfg.Renew)) {
+			m.begin(now, b) // other members may answer; or what it asks for has become too short
+			return
+		}
+		m.send(now, b)
+	}
+}
+
+// Release gives up a lease, or the wish for one. The lease is over for us at
+// once: whoever calls this has seen to it that nobody relies on it any more.
+func (m *Machine) Release(now Time, name string) {
+	m.observe(now)
+	c := m.cells[name]
+	if c == nil || c.bid == nil {
+		return
+	}
+	b := c.bid
+	b.wish, b.held = wishNone, false
+	switch b.phase {
+	case resting:
+		m.giveUp(now, b, b.lease.Fence)
+	case writing:
+		if b.purpose == toHold {
+			m.giveUp(now, b, b.value.Fence)
+		}
+	case reading: // when it is known what was written, what is ours is released
+	case waiting:
+		m.unclaimed(b)
+	}
+}

@@ -1,0 +1,278 @@
+package flease
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+)
+
+// Time is what both clocks of a process show at a moment.
+type Time struct {
+	Mono mono.Instant
+	Wall Wall
+}
+
+// reached reports whether one of t's clocks has reached its part of end.
+func (t Time) reached(end Time) bool { return t.Mono >= end.Mono || t.Wall > end.Wall }
+
+// passed reports whether both have.
+func (t Time) passed(end Time) bool { return t.Mono >= end.Mono && t.Wall > end.Wall }
+
+// A Machine is one process's part in all leases: acceptor for the groups that it
+// is a member of, and proposer for what it wants. It is not safe for concurrent
+// use.
+type Machine struct {
+	cfg   Config
+	join  Time // until both are reached it is silent
+	ready bool
+
+	cells  map[string]*cell
+	groups map[string]*group
+	peers  map[Process]*peer
+	order  []*peer // sorted: what is done for all is done in this order
+
+	bids   []*bid
+	alarms alarms
+	visits visits
+
+	top   Ballot // the highest that we know of
+	floor Ballot // at least as high as any promise that was forgotten
+	fence uint64 // at least as high as any fence that was forgotten
+
+	serial uint64 // of the last value that we wrote
+
+	offset  time.Duration // of the wall clock from the monotonic one, when last looked at
+	steady  Wall          // the wall clock when it was last seen to have been set
+	ownOff  bool          // most others find our clock wrong
+	notices []Notice
+	told    []Notice
+	counts  Counters
+}
+
+// Counters count what was received and is of no use.
+type Counters struct {
+	Foreign uint64 // from a process, or about a resource, that we know nothing of
+	Void    uint64 // meant for an earlier incarnation, or from one
+	BadTime uint64 // from a process whose clock is off
+	Full    uint64 // there was no room for the resource
+}
+
+// A peer is another process.
+type peer struct {
+	id          Process
+	incarnation uint64    // 0 if we have never heard it
+	past        [4]uint64 // earlier ones
+	echo        Wall      // its clock when it sent what came last
+	off         bool      // its clock differs from ours by more than it may
+	greet       bool      // it must learn our incarnation
+	out         []Message // still to be sent
+}
+
+// New returns a machine that knows nothing and is silent until what it may have
+// known before is of no importance any more.
+func New(now Time, cfg Config) (*Machine, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	m := &Machine{
+		cfg: cfg, cells: make(map[string]*cell), groups: make(map[string]*group), peers: make(map[Process]*peer),
+		offset: offset(now), steady: now.Wall,
+	}
+	m.recover(now)
+	for _, id := range slices.Sorted(slices.Values(cfg.Peers)) {
+		if id != cfg.Self {
+			p := &peer{id: id}
+			m.peers[id] = p
+			m.order = append(m.order, p)
+		}
+	}
+	if cfg.Group == nil {
+		if err := checkMembers("the group of all peers", cfg.Peers, true); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// recover begins the time in which the machine is silent.
+func (m *Machine) recover(now Time) {
+	monotonic, wall := m.cfg.recovery()
+	m.join = Time{now.Mono.Add(monotonic), now.Wall.Add(wall)}
+}
+
+// Ready reports whether the machine takes part. It does not for a while after it
+// was started.
+func (m *Machine) Ready() bool { return m.ready }
+
+// Counters returns what was of no use so far.
+func (m *Machine) Counters() Counters { return m.counts }
+
+// Size returns how many resources are known.
+func (m *Machine) Size() int { return len(m.cells) }
+
+// observe is called first with every new time.
+func (m *Machine) observe(now Time) {
+	m.watchClock(now)
+	if !m.ready && now.Mono >= m.join.Mono && now.Wall >= m.join.Wall {
+		m.ready = true
+		m.notice(Notice{What: Ready})
+	}
+}
+
+// Advance handles the passing of time.
+func (m *Machine) Advance(now Time) {
+	m.observe(now)
+	for m.alarms.next() <= now.Mono {
+		a := m.alarms.pop()
+		b := a.bid
+		if b.queued != a.at {
+			continue
+		}
+		b.queued = mono.Never
+		if b.at <= now.Mono {
+			m.fire(now, b)
+		} else {
+			m.queue(b)
+		}
+	}
+	for m.visits.next() <= now.Mono {
+		m.visit(now, m.visits.pop())
+	}
+}
+
+// Wake returns when Advance must be called at the latest.
+func (m *Machine) Wake(now Time) mono.Instant {
+	at := min(m.alarms.next(), m.visits.next())
+	if m.ready {
+		return at
+	}
+	return min(at, m.joins(now))
+}
+
+// joins returns when the machine takes part, if its clocks go on as they do.
+func (m *Machine) joins(now Time) mono.Instant {
+	return max(m.join.Mono, now.Mono.Add(m.join.Wall.Sub(now.Wall)))
+}
+
+// Receive handles the messages of an envelope. What it keeps of them it copies.
+func (m *Machine) Receive(now Time, e *Envelope, msgs []Message) {
+	m.observe(now)
+	p := m.peers[e.From]
+	switch {
+	case e.From == m.cfg.Self && e.Incarnation != m.cfg.Incarnation:
+		m.notice(Notice{What: EqualIDs, Peer: e.From})
+		return
+	case p == nil:
+		m.counts.Foreign++
+		return
+	case !m.ready:
+		return
+	case !m.meet(now, p, e):
+		m.counts.Void++
+		return
+	case !m.compareClocks(now, p, e):
+		m.counts.BadTime++
+		p.greet = p.greet || len(msgs) > 0 // that it may find out
+		return
+	case e.To != m.cfg.Incarnation:
+		m.counts.Void++
+		p.greet = true
+		return
+	}
+	for i := range msgs {
+		m.take(now, p, &msgs[i])
+	}
+}
+
+// meet learns a peer's incarnation. It reports false for one that is over.
+func (m *Machine) meet(now Time, p *peer, e *Envelope) bool {
+	if e.Incarnation == p.incarnation {
+		return true
+	}
+	if e.Incarnation == 0 || slices.Contains(p.past[:], e.Incarnation) {
+		return false
+	}
+	if p.incarnation != 0 {
+		copy(p.past[1:], p.past[:])
+		p.past[0] = p.incarnation
+	}
+	p.incarnation, p.echo, p.off = e.Incarnation, 0, false
+	for _, b := range slices.Clone(m.bids) {
+		m.forgot(now, b, p)
+	}
+	return true
+}
+
+func (m *Machine) take(now Time, p *peer, msg *Message) {
+	switch msg.Kind {
+	case KindRead:
+		if c := m.acceptorOf(now, p, msg); c != nil {
+			p.out = append(p.out, m.read(now, c, msg.Ballot, p.incarnation))
+		}
+	case KindWrite:
+		c := m.cells[msg.Name]
+		if c == nil || c.self < 0 {
+			// It was forgotten, or never promised.
+			p.out = append(p.out, Message{Kind: KindReject, Name: strings.Clone(msg.Name), Ballot: msg.Ballot, Written: m.floor})
+			return
+		}
+		if answer, ok := m.store(now, c, msg, p.incarnation); ok {
+			p.out = append(p.out, answer)
+		}
+	case KindPromise, KindAccept, KindReject:
+		c := m.cells[msg.Name]
+		if c == nil || c.bid == nil || c.bid.ballot != msg.Ballot {
+			return // an answer to what is over
+		}
+		if i := c.group.index(p.id); i >= 0 {
+			m.answer(now, c.bid, i, msg)
+		}
+	default:
+		m.counts.Foreign++
+	}
+}
+
+// Flush hands over what is to be sent, peer by peer.
+func (m *Machine) Flush(now Time, send func(to Process, e *Envelope, msgs []Message)) {
+	for _, p := range m.order {
+		if len(p.out) == 0 && !p.greet {
+			continue
+		}
+		e := Envelope{From: m.cfg.Self, Incarnation: m.cfg.Incarnation, To: p.incarnation, Sent: now.Wall, Echo: p.echo}
+		send(p.id, &e, p.out)
+		clear(p.out)
+		p.out, p.greet = p.out[:0], false
+	}
+}
+
+// Acquire wants a lease until it is released, or lost.
+func (m *Machine) Acquire(now Time, name string) error { return m.bid(now, name, wishHold) }
+
+// Try wants a lease if it is to be had now.
+func (m *Machine) Try(now Time, name string) error { return m.bid(now, name, wishTry) }
+
+func (m *Machine) bid(now Time, name string, w wish) error {
+	m.observe(now)
+	c, err := m.cell(now, name)
+	switch {
+	case err != nil:
+		return err
+	case c.self < 0:
+		return leasehold.Errorf(op, leasehold.Invalid, name, "process %d is not a member of its group %v", m.cfg.Self, c.group.members)
+	}
+	b := c.bid
+	if b == nil {
+		b = m.newBid(c)
+		b.wish = w
+		m.begin(now, b)
+		return nil
+	}
+	b.wish = max(b.wish, w)
+	if b.phase == waiting && w == wishTry {
+		m.begin(now, b)
+	}
+	return nil
+}
