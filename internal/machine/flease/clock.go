@@ -20,7 +20,7 @@ func (m *Machine) watchClock(now Time) {
 	m.steady = now.Wall
 	m.notice(Notice{What: ClockStep, By: by})
 	for _, p := range m.order {
-		p.echo, p.off = 0, false
+		p.echo, p.since, p.off = 0, now.Wall, false
 	}
 	m.ownOff = false
 	if !m.ready {

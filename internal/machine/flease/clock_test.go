@@ -92,11 +92,11 @@ func TestWallClocksThatAgreeAndAreWrong(t *testing.T) {
 	w := newWorld(t, 3)
 	w.acquire(1, "r")
 	w.settle()
-	w.acquire(2, "r")
 	for w.believes(1, "r") {
 		w.driftApart(2, 2*epsilon)
 		w.driftApart(3, 2*epsilon)
 		w.pass(100 * time.Millisecond)
+		w.try(2, "r")
 		var rest []letter
 		for _, l := range w.mail {
 			if l.to != 1 && l.e.From != 1 {

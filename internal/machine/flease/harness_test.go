@@ -29,6 +29,8 @@ type member struct {
 	m   *flease.Machine
 	off time.Duration // of its wall clock from true time
 
+	fast time.Duration // of its monotonic clock
+
 	inc     uint64
 	notices []flease.Notice
 }
@@ -86,7 +88,7 @@ func (w *world) start(id flease.Process) *member {
 	w.incs++
 	mb := &member{id: id, inc: w.incs}
 	if before := w.members[id]; before != nil {
-		mb.off = before.off
+		mb.off, mb.fast = before.off, before.fast
 	}
 	w.members[id] = mb
 	cfg := w.cfg
@@ -100,7 +102,7 @@ func (w *world) start(id flease.Process) *member {
 }
 
 func (w *world) time(id flease.Process) flease.Time {
-	return flease.Time{Mono: mono.Instant(w.now), Wall: flease.Wall(w.now + w.members[id].off)}
+	return flease.Time{Mono: mono.Instant(w.now + w.members[id].fast), Wall: flease.Wall(w.now + w.members[id].off)}
 }
 
 // pass lets time pass, in steps of 100 ms, without any mail.

@@ -10,7 +10,7 @@ import (
 func (m *Machine) decide(now Time, b *bid) {
 	v := &b.best
 	ours := v.Owner == m.cfg.Self && v.Incarnation == m.cfg.Incarnation
-	if b.held && !(ours && v.Fence == b.lease.Fence) {
+	if b.held && (!ours || v.Fence != b.lease.Fence) {
 		m.lost(b)
 		return
 	}

@@ -64,7 +64,9 @@ type Counters struct {
 type peer struct {
 	id          Process
 	incarnation uint64    // 0 if we have never heard it
+	since       Wall      // our clock when we began to take it for that one
 	past        [4]uint64 // earlier ones
+	stranger    uint64    // another one that has spoken, and must prove that it lives; 0 if none
 	echo        Wall      // its clock when it sent what came last
 	off         bool      // its clock differs from ours by more than it may
 	greet       bool      // it must learn our incarnation
@@ -116,7 +118,7 @@ func (m *Machine) Size() int { return len(m.cells) }
 // observe is called first with every new time.
 func (m *Machine) observe(now Time) {
 	m.watchClock(now)
-	if !m.ready && now.Mono >= m.join.Mono && now.Wall >= m.join.Wall {
+	if !m.ready && now.passed(m.join) {
 		m.ready = true
 		m.notice(Notice{What: Ready})
 	}
@@ -154,7 +156,7 @@ func (m *Machine) Wake(now Time) mono.Instant {
 
 // joins returns when the machine takes part, if its clocks go on as they do.
 func (m *Machine) joins(now Time) mono.Instant {
-	return max(m.join.Mono, now.Mono.Add(m.join.Wall.Sub(now.Wall)))
+	return max(m.join.Mono, now.Mono.Add(m.join.Wall.Sub(now.Wall)+1))
 }
 
 // Receive handles the messages of an envelope. What it keeps of them it copies.
@@ -187,19 +189,27 @@ func (m *Machine) Receive(now Time, e *Envelope, msgs []Message) {
 	}
 }
 
-// meet learns a peer's incarnation. It reports false for one that is over.
+// meet learns a peer's incarnation. It reports false for one that may be over:
+// what comes late from an earlier one must not make us forget the present one. So
+// another is greeted, and believed when it echoes something that we have said
+// since we met the last.
 func (m *Machine) meet(now Time, p *peer, e *Envelope) bool {
-	if e.Incarnation == p.incarnation {
+	switch {
+	case e.Incarnation == p.incarnation:
 		return true
-	}
-	if e.Incarnation == 0 || slices.Contains(p.past[:], e.Incarnation) {
+	case e.Incarnation == 0:
 		return false
+	case p.incarnation != 0 && (e.To != m.cfg.Incarnation || e.Echo <= p.since):
+		p.stranger = e.Incarnation
+		return false
+	case slices.Contains(p.past[:], e.Incarnation):
+		m.notice(Notice{What: EqualIDs, Peer: p.id})
 	}
 	if p.incarnation != 0 {
 		copy(p.past[1:], p.past[:])
 		p.past[0] = p.incarnation
 	}
-	p.incarnation, p.echo, p.off = e.Incarnation, 0, false
+	p.incarnation, p.since, p.echo, p.off = e.Incarnation, now.Wall, 0, false
 	for _, b := range slices.Clone(m.bids) {
 		m.forgot(now, b, p)
 	}
@@ -238,10 +248,15 @@ func (m *Machine) take(now Time, p *peer, msg *Message) {
 // Flush hands over what is to be sent, peer by peer.
 func (m *Machine) Flush(now Time, send func(to Process, e *Envelope, msgs []Message)) {
 	for _, p := range m.order {
+		e := Envelope{From: m.cfg.Self, Incarnation: m.cfg.Incarnation, To: p.incarnation, Sent: now.Wall, Echo: p.echo}
+		if p.stranger != 0 {
+			greeting := e
+			greeting.To, greeting.Echo, p.stranger = p.stranger, 0, 0
+			send(p.id, &greeting, nil)
+		}
 		if len(p.out) == 0 && !p.greet {
 			continue
 		}
-		e := Envelope{From: m.cfg.Self, Incarnation: m.cfg.Incarnation, To: p.incarnation, Sent: now.Wall, Echo: p.echo}
 		send(p.id, &e, p.out)
 		clear(p.out)
 		p.out, p.greet = p.out[:0], false

@@ -26,7 +26,7 @@ const (
 	OwnClock                       // most others find our clock wrong: all leases are dropped
 	PeerClock                      // a peer's clock is wrong: it is ignored
 	PeerClockOK                    // it is right again
-	EqualIDs                       // another process has our id
+	EqualIDs                       // two processes with the same id are alive
 	notables
 )
 
