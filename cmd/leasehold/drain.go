@@ -120,7 +120,7 @@ func (c *client) beginDrain(ctx context.Context, to admin, d *drainDocument, o *
 	if err != nil {
 		return nil, err
 	}
-	if before.GetLeases() > 0 && !othersTake(owners, d.Owner) && !o.noWait && !o.dryRun {
+	if before.GetLeases() > 0 && !othersTake(owners, d.Owner) && !o.noWait {
 		return nil, failed{fmt.Errorf("nobody else can take the keys of %s: start another owner first\nWith --no-wait it is drained all the same, as soon as there is one", shown(d.Owner))}
 	}
 	request := &leaseholdv1.DrainOwnerRequest{Version: wire.Version, Namespace: c.namespace, Owner: d.Owner, DryRun: o.dryRun, LoseState: o.loseState}

@@ -55,6 +55,16 @@ func TestDrainThatDoesNotEndWell(t *testing.T) {
 	}
 }
 
+// A dry run says so, too, rather than that there is nothing to move.
+func TestDryRunOfTheLastOwner(t *testing.T) {
+	f := startFake(t, inPresence(&fakeManager{alone: true}))
+	var out, errs bytes.Buffer
+	got := run(t.Context(), []string{"drain", "server-1", "--dry-run", "--managers", f.addr}, &out, &errs)
+	if got != int(statusTrouble) || out.Len() > 0 || !strings.Contains(errs.String(), "nobody else can take the keys of server-1") {
+		t.Errorf("exit status %d\n%s%s", got, out.String(), errs.String())
+	}
+}
+
 // Whoever does not want to wait any longer learns that the drain goes on.
 func TestInterruptedDrainGoesOn(t *testing.T) {
 	f := startFake(t, inPresence(&fakeManager{orders: fakeOrders{stuck: true}}))
