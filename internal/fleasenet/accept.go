@@ -1,0 +1,121 @@
+package fleasenet
+
+import (
+	"bufio"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"net"
+	"time"
+)
+
+// accept takes in connections, up to a bound, until the listener is closed.
+func (s *streams) accept() {
+	for {
+		conn, err := s.listener.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil:
+			if !pause(s.ctx, readPause) {
+				return
+			}
+		case !s.admit(conn):
+			_ = conn.Close()
+		default:
+			s.running.Go(func() { s.serve(conn) })
+		}
+	}
+}
+
+// admit notes a connection, so that Close finds it. There may be too many
+// already, and it may be too late.
+func (s *streams) admit(conn net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		return false
+	}
+	if len(s.incoming) >= 2*len(s.lines)+strangers {
+		s.refused.Add(1)
+		return false
+	}
+	s.incoming[conn] = true
+	return true
+}
+
+// serve reads packets from a connection until it ends, is idle for too long, or
+// sends what no peer would send.
+func (s *streams) serve(conn net.Conn) {
+	defer func() {
+		_ = conn.Close()
+		s.mu.Lock()
+		delete(s.incoming, conn)
+		s.mu.Unlock()
+	}()
+	_ = conn.SetDeadline(time.Now().Add(helloWait))
+	if s.config.TLS != nil {
+		conn := tls.Server(conn, s.config.TLS)
+		if err := conn.HandshakeContext(s.ctx); err != nil {
+			s.config.Logger.Info("refused a connection", "from", conn.RemoteAddr(), "err", err)
+			return
+		}
+		s.read(conn)
+		return
+	}
+	s.read(conn)
+}
+
+func (s *streams) read(conn net.Conn) {
+	in := bufio.NewReaderSize(conn, 2*(MaxPacket+lengthSize))
+	r := &reader{inbox: s.inbox}
+	defer r.drain()
+	for {
+		packet := s.next(in, r)
+		if packet == nil {
+			return
+		}
+		switch r.packet(packet) {
+		case delivered:
+			_ = conn.SetReadDeadline(time.Now().Add(closeAfter))
+		case replayed: // by an old connection and a new one
+		default:
+			return
+		}
+		_, _ = in.Discard(lengthSize + len(packet))
+	}
+}
+
+// next returns the next packet, where it was buffered, and nil if there is none.
+func (s *streams) next(in *bufio.Reader, r *reader) []byte {
+	length := s.peek(in, lengthSize, r)
+	if length == nil {
+		return nil
+	}
+	n := binary.LittleEndian.Uint32(length)
+	if n > MaxPacket {
+		s.drop(oversized, 1)
+		return nil
+	}
+	frame := s.peek(in, lengthSize+int(n), r)
+	if frame == nil {
+		return nil
+	}
+	return frame[lengthSize:]
+}
+
+// peek returns the next n bytes. If it must wait for them, the receiver is told
+// first. A connection that ends within a packet has lost it.
+func (s *streams) peek(in *bufio.Reader, n int, r *reader) []byte {
+	if in.Buffered() < n {
+		r.drain()
+	}
+	b, err := in.Peek(n)
+	if err != nil {
+		if len(b) > 0 {
+			s.drop(malformed, 1)
+		}
+		return nil
+	}
+	return b
+}

@@ -1,0 +1,77 @@
+package fleasenet
+
+import (
+	"errors"
+	"net"
+
+	"golang.org/x/net/ipv4"
+	"golang.org/x/sys/unix"
+)
+
+// A batch reads and writes many datagrams in one system call, recvmmsg and
+// sendmmsg. Reading and writing may be done by two goroutines.
+type batch struct {
+	// What is used of it is the same for both versions of IP.
+	conn    *ipv4.PacketConn
+	in, out []ipv4.Message
+	packets [][]byte // the newest that were read
+}
+
+func newBatch(conn *net.UDPConn) *batch {
+	b := &batch{
+		conn: ipv4.NewPacketConn(conn), packets: make([][]byte, 0, atATime),
+		in: make([]ipv4.Message, atATime), out: make([]ipv4.Message, atATime),
+	}
+	for i := range b.in {
+		// A byte more than we take, to tell what was too large.
+		b.in[i].Buffers = [][]byte{make([]byte, MaxPacket+1)}
+		b.out[i].Buffers = make([][]byte, 1)
+	}
+	return b
+}
+
+// read waits for datagrams. They are valid until the next call.
+func (b *batch) read() ([][]byte, error) {
+	n, err := b.conn.ReadBatch(b.in, 0)
+	b.packets = b.packets[:0]
+	for i := range max(n, 0) {
+		b.packets = append(b.packets, b.in[i].Buffers[0][:b.in[i].N])
+	}
+	return b.packets, err
+}
+
+// write sends datagrams, atATime at most, and returns how many of them are sent;
+// all, unless there is an error. It does not wait for room.
+func (b *batch) write(ds []datagram) (int, error) {
+	for i, d := range ds {
+		b.out[i].Buffers[0], b.out[i].Addr = d.packet, d.to
+	}
+	sent := 0
+	for sent < len(ds) {
+		n, err := b.conn.WriteBatch(b.out[sent:len(ds)], unix.MSG_DONTWAIT)
+		if err != nil {
+			return sent, err
+		}
+		sent += n
+	}
+	return sent, nil
+}
+
+func wouldBlock(err error) bool {
+	return errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.ENOBUFS)
+}
+
+// enlarge asks for large buffers, also for more than the system usually lets a
+// process have, in case that we are privileged.
+func enlarge(conn *net.UDPConn) {
+	_ = conn.SetReadBuffer(socketBuffer)
+	_ = conn.SetWriteBuffer(socketBuffer)
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Control(func(fd uintptr) {
+		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, socketBuffer)
+		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, socketBuffer)
+	})
+}

@@ -1,0 +1,59 @@
+//go:build !linux
+
+package fleasenet
+
+import (
+	"errors"
+	"net"
+	"os"
+	"time"
+)
+
+// A batch reads and writes datagrams one by one, where the system knows no other
+// way. Reading and writing may be done by two goroutines.
+type batch struct {
+	conn    *net.UDPConn
+	buffer  []byte
+	packets [1][]byte
+}
+
+// writeWait bounds how long a write can take that finds no room. Few systems ever
+// let a datagram wait.
+const writeWait = 5 * time.Millisecond
+
+func newBatch(conn *net.UDPConn) *batch {
+	// A byte more than we take, to tell what was too large.
+	return &batch{conn: conn, buffer: make([]byte, MaxPacket+1)}
+}
+
+// read waits for datagrams. They are valid until the next call.
+func (b *batch) read() ([][]byte, error) {
+	n, _, err := b.conn.ReadFromUDPAddrPort(b.buffer)
+	if err != nil {
+		return nil, err
+	}
+	b.packets[0] = b.buffer[:n]
+	return b.packets[:], nil
+}
+
+// write sends datagrams and returns how many of them are sent; all, unless there
+// is an error.
+func (b *batch) write(ds []datagram) (int, error) {
+	if err := b.conn.SetWriteDeadline(time.Now().Add(writeWait)); err != nil {
+		return 0, err
+	}
+	for i, d := range ds {
+		if _, err := b.conn.WriteToUDP(d.packet, d.to); err != nil {
+			return i, err
+		}
+	}
+	return len(ds), nil
+}
+
+func wouldBlock(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
+
+// enlarge asks for large buffers.
+func enlarge(conn *net.UDPConn) {
+	_ = conn.SetReadBuffer(socketBuffer)
+	_ = conn.SetWriteBuffer(socketBuffer)
+}

@@ -1,0 +1,104 @@
+package fleasenet
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strconv"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/machine/flease"
+)
+
+const op = "flease network"
+
+func invalid(subject, format string, args ...any) error {
+	return leasehold.Errorf(op, leasehold.Invalid, subject, format, args...)
+}
+
+// checkMembers fills in defaults, and says what is wrong with who speaks to whom.
+func (c *Config) checkMembers() error {
+	switch {
+	case c.Self == 0 || c.Incarnation == 0:
+		return invalid("", "Self and Incarnation must be set, and not be 0")
+	case c.Receive == nil:
+		return invalid("", "Receive must be set")
+	case len(c.Peers) > MaxPeers:
+		return invalid("", "%d peers, %d are possible", len(c.Peers), MaxPeers)
+	case c.MaxPacket != 0 && (c.MaxPacket < MinPacket || c.MaxPacket > MaxPacket):
+		return invalid("", "packets of %d bytes: want %d to %d", c.MaxPacket, MinPacket, MaxPacket)
+	case len(c.Key) != 0 && len(c.Key) < MinKey:
+		return invalid("", "a key of %d bytes: use %d random ones at least", len(c.Key), MinKey)
+	}
+	seen := make(map[flease.Process]bool)
+	for _, p := range c.Peers {
+		switch {
+		case p.Process == 0:
+			return invalid(p.Addr, "a peer is process 0: processes number from 1")
+		case seen[p.Process]:
+			return invalid(p.Addr, "process %d is a peer twice: process ids must be unique", p.Process)
+		}
+		seen[p.Process] = true
+	}
+	if c.Drained == nil {
+		c.Drained = func() {}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}
+
+// checkAddresses says what is wrong with the addresses, and whether packets that
+// are not sealed may travel between them.
+func (c *Config) checkAddresses() error {
+	if err := checkAddr(c.Listen, true); err != nil {
+		return err
+	}
+	exposed := ""
+	if !onLoopback(c.Listen) {
+		exposed = c.Listen
+	}
+	for _, p := range c.Peers {
+		if err := checkAddr(p.Addr, false); err != nil {
+			return err
+		}
+		if !onLoopback(p.Addr) {
+			exposed = p.Addr
+		}
+	}
+	if exposed != "" && len(c.Key) == 0 && !mutual(c.TLS) {
+		return invalid(exposed, "not a loopback address, and there is no key: set the same secret key on all processes")
+	}
+	return nil
+}
+
+func checkAddr(addr string, anyPort bool) error {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return invalid(addr, "want host:port: %w", err)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 && !anyPort {
+		return invalid(addr, "port %q: want 1 to 65535", port)
+	}
+	if host == "" && !anyPort {
+		return invalid(addr, "a peer needs a host")
+	}
+	return nil
+}
+
+// onLoopback reports whether an address is on the loopback for certain.
+func onLoopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
+
+// mutual reports whether both ends of a connection prove that they belong to us.
+func mutual(c *tls.Config) bool {
+	return c != nil && c.ClientAuth == tls.RequireAndVerifyClientCert && !c.InsecureSkipVerify
+}

@@ -1,0 +1,162 @@
+package fleasenet
+
+import (
+	"sync"
+
+	"github.com/leasehold-dev/leasehold/internal/machine/flease"
+)
+
+// An inbox knows whose packets are welcome. It is safe for concurrent use.
+type inbox struct {
+	self    flease.Process
+	secret  secret
+	mark    byte // what headers of our packets say about their seal
+	trailer int
+	senders map[flease.Process]*sender
+	tally   *tally
+	receive func(*flease.Envelope, []flease.Message)
+	drained func()
+}
+
+func newInbox(c *Config, s seal, t *tally) *inbox {
+	in := &inbox{
+		self: c.Self, secret: secret(c.Key), mark: s.mark(), trailer: s.trailer(), tally: t,
+		receive: c.Receive, drained: c.Drained, senders: make(map[flease.Process]*sender),
+	}
+	for _, p := range c.Peers {
+		if p.Process != c.Self {
+			in.senders[p.Process] = new(sender)
+		}
+	}
+	return in
+}
+
+// maxIncarnations is how many incarnations of a process are remembered: the
+// present one, those whose packets may still be under way, and one or two that
+// somebody replays.
+const maxIncarnations = 4
+
+// A sender is what is known about a peer from its packets.
+type sender struct {
+	mu           sync.Mutex
+	incarnations []*incarnation // the one heard last is first
+}
+
+type incarnation struct {
+	id     uint64
+	seal   seal
+	nonce  nonce
+	window window
+}
+
+// open decrypts a packet, and says whether it is good. An incarnation is
+// remembered only when a packet has proved that it was there, so that nobody
+// without the key can make us forget one.
+func (s *sender) open(packet []byte, h *header, key secret) fate {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known, err := s.find(h, key)
+	switch {
+	case err != nil:
+		return unauthentic
+	case !known.window.fresh(h.number):
+		return replayed
+	case !known.seal.open(packet, h, &known.nonce):
+		return unauthentic
+	}
+	known.window.mark(h.number)
+	s.heard(known)
+	return delivered
+}
+
+// find returns the incarnation of a packet, a new one if it is not known.
+func (s *sender) find(h *header, key secret) (*incarnation, error) {
+	for _, known := range s.incarnations {
+		if known.id == h.incarnation {
+			return known, nil
+		}
+	}
+	seal, err := key.seal(h.from, h.incarnation)
+	return &incarnation{id: h.incarnation, seal: seal}, err
+}
+
+// heard moves an incarnation to the front. If it is new, the one that was silent
+// for longest makes room.
+func (s *sender) heard(k *incarnation) {
+	if len(s.incarnations) > 0 && s.incarnations[0] == k {
+		return
+	}
+	list := append(make([]*incarnation, 0, maxIncarnations+1), k)
+	for _, other := range s.incarnations {
+		if other != k && len(list) < maxIncarnations {
+			list = append(list, other)
+		}
+	}
+	s.incarnations = list
+}
+
+// A reader hands packets over. Each goroutine that reads has its own.
+type reader struct {
+	*inbox
+	envelope flease.Envelope
+	messages []flease.Message
+	decoder  decoder
+	waiting  bool // something was handed over since drained was called
+}
+
+// packet hands a packet over, or drops and counts it. It writes over the packet.
+func (r *reader) packet(b []byte) fate {
+	why := r.open(b)
+	if why != delivered {
+		r.tally.drop(why, 1)
+		return why
+	}
+	r.tally.received(len(b), len(r.messages))
+	r.waiting = true
+	r.receive(&r.envelope, r.messages)
+	return delivered
+}
+
+// open reads a packet into the envelope and the messages. What is cheap to check
+// is checked first.
+func (r *reader) open(b []byte) fate {
+	var h header
+	if len(b) > MaxPacket {
+		return oversized
+	}
+	if !h.parse(b) {
+		return malformed
+	}
+	s := r.senders[h.from]
+	if s == nil || h.to != r.self || h.incarnation == 0 {
+		return foreign
+	}
+	if h.sealed != r.mark {
+		return unauthentic
+	}
+	end := len(b) - r.trailer
+	if end < headerSize+envelopeSize {
+		return malformed
+	}
+	if why := s.open(b, &h, r.secret); why != delivered {
+		return why
+	}
+	r.envelope = parseEnvelope(b[headerSize:], &h)
+	d := &r.decoder
+	d.begin(h.from, h.to, &r.envelope)
+	d.b, d.at, d.end = b, headerSize+envelopeSize, end
+	var ok bool
+	if r.messages, ok = d.messages(r.messages[:0]); !ok {
+		return malformed
+	}
+	return delivered
+}
+
+// drain tells the receiver, if it was given anything, that there is no more for
+// now.
+func (r *reader) drain() {
+	if r.waiting {
+		r.waiting = false
+		r.drained()
+	}
+}

@@ -1,0 +1,113 @@
+package fleasenet
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/machine/flease"
+)
+
+// A Memory is a network within one process, for tests: the same packets, carried
+// by goroutines, channels and timers alone, so that it also works in the virtual
+// time of testing/synctest. It is as bad a network as it is told to be. All its
+// methods may be called at any time.
+type Memory struct {
+	mu      sync.Mutex
+	rand    *rand.Rand
+	weather Weather
+	cut     map[way]bool
+	members map[flease.Process]*member
+}
+
+// Weather is what befalls packets.
+type Weather struct {
+	Loss      float64       // the part of packets that is lost
+	Duplicate float64       // the part that arrives twice
+	Delay     time.Duration // of every packet
+	Jitter    time.Duration // up to so much more, so that packets overtake others
+}
+
+// A way is from one process to another.
+type way struct{ from, to flease.Process }
+
+// NewMemory returns a network without members or faults. The seed decides which
+// packets are lost and delayed, as far as the order in which they are sent does
+// not.
+func NewMemory(seed uint64) *Memory {
+	return &Memory{
+		rand: rand.New(rand.NewPCG(seed, 0)),
+		cut:  make(map[way]bool), members: make(map[flease.Process]*member),
+	}
+}
+
+// Join adds a process. Addresses are not needed. A process may join again when
+// it has closed what it had.
+func (m *Memory) Join(c Config) (Net, error) {
+	if err := c.checkMembers(); err != nil {
+		return nil, err
+	}
+	n := &member{network: m, self: c.Self, limit: cmp.Or(c.MaxPacket, MaxPacket), wake: make(chan struct{}, 1)}
+	var err error
+	if n.packer, err = newPacker(&c, &n.tally); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.members[c.Self] != nil {
+		return nil, leasehold.Errorf(op, leasehold.Exists, n.Addr(), "this process is in the network already")
+	}
+	m.members[c.Self] = n
+	ctx, stop := context.WithCancel(context.Background())
+	n.stop = stop
+	in := newInbox(&c, n.packer.seal, &n.tally)
+	n.running.Go(func() { n.read(ctx, &reader{inbox: in}) })
+	return n, nil
+}
+
+// SetWeather changes what befalls packets from now on.
+func (m *Memory) SetWeather(w Weather) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.weather = w
+}
+
+// Cut loses all packets from one process to another from now on, those under way
+// not. Packets the other way are not concerned.
+func (m *Memory) Cut(from, to flease.Process) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cut[way{from, to}] = true
+}
+
+// Mend undoes Cut.
+func (m *Memory) Mend(from, to flease.Process) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.cut, way{from, to})
+}
+
+// carry takes a packet on its way. What is lost is nobody's fault, and not
+// counted.
+func (m *Memory) carry(w way, packet []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	to := m.members[w.to]
+	if to == nil || m.cut[w] || m.rand.Float64() < m.weather.Loss {
+		return
+	}
+	copies := 1
+	if m.rand.Float64() < m.weather.Duplicate {
+		copies = 2
+	}
+	for range copies {
+		delay := m.weather.Delay
+		if m.weather.Jitter > 0 {
+			delay += time.Duration(m.rand.Int64N(int64(m.weather.Jitter)))
+		}
+		to.arrive(packet, time.Now().Add(delay))
+	}
+}
