@@ -11,9 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// Many statuses are set or asked for with one request, to fill servers, to look
-// all keys through, and to keep asking about some without pause. The witness is
-// not told of these.
+// Many statuses are set or asked for with one request, to fill servers and to look
+// all keys through. The witness is not told of these.
 
 // A question is about one status: set it, or ask for it if the number is 0.
 type question struct {

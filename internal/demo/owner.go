@@ -73,6 +73,7 @@ func RunOwner(ctx context.Context, cfg OwnerConfig) error {
 		// for.
 		err = errors.Join(err, server.Close())
 	}
+	service.lines.close()
 	stop()
 	running.Wait()
 	return err

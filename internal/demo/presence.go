@@ -20,6 +20,7 @@ type presence struct {
 	worked  func(leasehold.Key) // is told of each operation that was carried out
 
 	statuses statuses
+	lines    switchboard
 }
 
 func newPresence(l leases, session leasehold.Session, witness func(...record) error) *presence {
@@ -33,6 +34,28 @@ func (p *presence) set(key leasehold.Key, number uint64, text string) (status, e
 }
 
 func (p *presence) get(key leasehold.Key) (status, error) { return p.operate(key, getting) }
+
+// look returns the number of a status, for those who ask again and again: it is
+// get with nobody told, and allocates nothing. The numbers are those of a server's
+// obligations in package leasehold.
+func (p *presence) look(key leasehold.Key) (number uint64, owned bool) {
+	b := p.statuses.of(key)
+	b.mu.Lock()                         // 5
+	lease, owned := p.leases.Check(key) // 1
+	s := b.known[key]
+	b.mu.Unlock()
+	switch {
+	case !owned || s.generation() > lease.Generation:
+		return 0, false
+	case s.generation() < lease.Generation: // 2
+		s.number = 0
+	}
+	if !p.leases.Held(lease) { // 4
+		return 0, false
+	}
+	p.worked(key)
+	return s.number, true
+}
 
 // An operation acts on a status, and reports whether it has changed it.
 type operation func(*status) bool

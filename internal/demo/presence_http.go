@@ -27,6 +27,7 @@ const (
 //	GET /presence/{user}
 //	PUT /presence/{user}   {"status": "away", "number": 7}
 //	POST /presence         many questions in one, see batch.go
+//	GET /presence          a line for short questions, see line_serve.go
 //
 // The first two answer with what is known now. A user that another server has is
 // answered with 421, "misdirected request".
@@ -44,6 +45,7 @@ func (p *presence) handler() http.Handler {
 		p.answer(w, r, func(key leasehold.Key) (status, error) { return p.set(key, d.Number, d.Status) })
 	})
 	mux.HandleFunc("POST /presence", p.answerMany)
+	mux.HandleFunc("GET /presence", p.answerLine)
 	return mux
 }
 

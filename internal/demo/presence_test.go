@@ -100,6 +100,35 @@ func TestPresenceRefuses(t *testing.T) {
 	}
 }
 
+// TestPresenceIsLookedAt: what is looked at is what get says, whatever the lease.
+func TestPresenceIsLookedAt(t *testing.T) {
+	for _, test := range []struct {
+		name       string
+		generation leasehold.Generation
+		unheld     bool
+	}{
+		{"as it was set", 2, false},
+		{"a later tenure", 3, false},
+		{"an earlier tenure", 1, false},
+		{"no lease", 0, false},
+		{"not held", 2, true},
+	} {
+		p, leases, records := startPresence()
+		leases.generation = 2
+		mustSet(t, p, 5, "away")
+		told := len(*records)
+		leases.generation, leases.unheld = test.generation, test.unheld
+		number, owned := p.look(someKey)
+		if len(*records) != told {
+			t.Errorf("%s: the witness was told", test.name)
+		}
+		s, err := p.get(someKey)
+		if number != s.number || owned != (err == nil) {
+			t.Errorf("%s: looked at %d, %t; got %d, %v", test.name, number, owned, s.number, err)
+		}
+	}
+}
+
 func TestPresenceClears(t *testing.T) {
 	p, leases, _ := startPresence()
 	mustSet(t, p, 5, "away")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -19,6 +20,7 @@ func Run(ctx context.Context, cfg Config, watch func(Snapshot)) (Report, error) 
 	if err := cfg.Validate(); err != nil {
 		return Report{}, err
 	}
+	defer letGarbageWait()()
 	c, err := newCluster(cfg)
 	if c == nil {
 		return Report{}, err
@@ -84,7 +86,8 @@ func (d *demo) perform(ctx context.Context) error {
 			return err
 		}
 		c.journal.add("all users have set a status of %d bytes", c.cfg.ValueSize)
-		p = newProber(l)
+		runtime.GC() // of what filling has left behind, and not while they measure
+		p = newProber(l, dialTCP)
 	}
 	c.journal.add("%d users begin to call", c.cfg.Users)
 	d.beginLoad(l, p)
