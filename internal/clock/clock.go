@@ -20,3 +20,9 @@ func New() *Clock { return &Clock{base: time.Now()} }
 // Now returns the present instant. It stands still while the computer is
 // suspended: see [Detector].
 func (c *Clock) Now() mono.Instant { return mono.Instant(time.Since(c.base)) }
+
+// Both returns the present instant and the wall clock's time, from one reading.
+func (c *Clock) Both() (mono.Instant, time.Time) {
+	now := time.Now()
+	return mono.Instant(now.Sub(c.base)), now
+}

@@ -119,6 +119,7 @@ func upgrade(conn net.Conn, addr string) error {
 	if err != nil {
 		return err
 	}
+	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusSwitchingProtocols || response.Header.Get("Upgrade") != lineProtocol || in.Buffered() > 0 {
 		return fmt.Errorf("it was asked for a line and answered %s", response.Status)
 	}

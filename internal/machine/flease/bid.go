@@ -47,14 +47,13 @@ type bid struct {
 
 	// The round.
 	ballot   Ballot
-	promises uint64 // by whom, in the bits of their places: what they said was considered
-	accepts  uint64 // by whom
-	rejects  uint64 // by whom
-	best     Value  // of the promises: what was written last
-	bestAt   Ballot
-	fence    uint64 // the highest that they know of
-	sends    int    // how often the present messages were sent
-	losses   int    // rounds that were rejected, one after the other
+	promises uint64     // by whom, in the bits of their places: what they said was considered
+	accepts  uint64     // by whom
+	rejects  uint64     // by whom
+	seen     []sighting // in the promises: of each owner what it wrote last
+	fence    uint64     // the highest that they know of
+	sends    int        // how often the present messages were sent
+	losses   int        // rounds that were rejected, one after the other
 
 	value   Value // that is being written
 	purpose purpose
@@ -110,7 +109,7 @@ func (m *Machine) begin(now Time, b *bid) {
 	b.ballot = m.nextBallot(now)
 	b.phase, b.sends = reading, 0
 	b.promises, b.accepts, b.rejects = 0, 0, 0
-	b.best, b.bestAt, b.fence = Value{}, Ballot{}, 0
+	b.seen, b.fence = b.seen[:0], 0
 	m.send(now, b)
 }
 
@@ -160,9 +159,19 @@ func (b *bid) asks(place int) bool {
 }
 
 func (m *Machine) sendTo(b *bid, place int, p *peer) {
-	if b.asks(place) {
+	switch {
+	case b.asks(place):
 		p.out = append(p.out, b.message())
+	case b.missed(place):
+		p.out = append(p.out, Message{Kind: KindRead, Name: b.cell.name, Ballot: b.ballot})
 	}
+}
+
+// missed reports whether a member has not heard of the round that a lease is being
+// renewed in. If it promises it late, it accepts the next renewal; otherwise it
+// would know nothing of the lease for as long as that lasts.
+func (b *bid) missed(place int) bool {
+	return b.phase == writing && b.held && (b.promises|b.rejects)&(1<<place) == 0
 }
 
 func (b *bid) message() Message {
@@ -198,7 +207,7 @@ func (m *Machine) answer(now Time, b *bid, place int, msg *Message) {
 		if bits.OnesCount64(b.promises) >= b.cell.group.majority {
 			m.decide(now, b)
 		}
-	case msg.Kind == KindPromise && (b.phase == writing || b.phase == resting) && (b.promises|b.rejects)&bit == 0 && b.agrees(msg):
+	case msg.Kind == KindPromise && (b.phase == writing || b.phase == resting) && (b.promises|b.rejects)&bit == 0 && m.agrees(now, b, msg):
 		b.promises |= bit
 		if p := b.cell.group.peers[place]; p != nil {
 			m.sendTo(b, place, p)
@@ -211,27 +220,51 @@ func (m *Machine) answer(now Time, b *bid, place int, msg *Message) {
 	}
 }
 
-// consider keeps the value that was written last.
+// A sighting is a value that acceptors have reported, and the latest round in
+// which it was written.
+type sighting struct {
+	Value
+	at Ballot
+}
+
+// consider keeps what an acceptor says was written: of each owner the value that
+// it wrote last, which counts for all that it wrote before.
+//
+// It is not enough to keep what was written in the latest round. An acceptor that
+// has forgotten its promise of that round may have accepted a lease since, in an
+// earlier one; and what was written in the latest may be long over.
 func (b *bid) consider(msg *Message) {
 	b.fence = max(b.fence, msg.Fence, msg.Value.Fence)
 	v := &msg.Value
 	if v.Owner == 0 {
 		return
 	}
-	order := msg.Written.Compare(b.bestAt)
-	switch {
-	case b.best.Owner == 0 || order > 0 || order == 0 && v.Serial > b.best.Serial:
-		b.best, b.bestAt = *v, msg.Written
-	case order == 0 && v.Serial == b.best.Serial:
-		b.best.Left = min(b.best.Left, v.Left)
+	for i := range b.seen {
+		s := &b.seen[i]
+		switch {
+		case !s.sameOwner(v):
+			continue
+		case v.Serial > s.Serial:
+			*s = sighting{*v, msg.Written}
+		case v.Serial == s.Serial:
+			s.Left, s.at = min(s.Left, v.Left), later(s.at, msg.Written)
+		}
+		return
 	}
+	b.seen = append(b.seen, sighting{*v, msg.Written})
 }
 
 // agrees reports whether what a member says that answered late would have made no
 // difference to what was decided: then it may be asked to accept it, too.
-func (b *bid) agrees(msg *Message) bool {
-	order := msg.Written.Compare(b.bestAt)
-	return msg.Fence <= b.value.Fence && (order < 0 || order == 0 && msg.Value.Serial <= b.best.Serial)
+func (m *Machine) agrees(now Time, b *bid, msg *Message) bool {
+	v := &msg.Value
+	if msg.Fence > b.value.Fence {
+		return false
+	}
+	if v.sameOwner(&b.value) {
+		return v.Serial <= b.value.Serial
+	}
+	return !m.binds(now, v) || slices.ContainsFunc(b.seen, func(s sighting) bool { return s.sameOwner(v) && s.Serial > v.Serial })
 }
 
 // rejected counts those who have promised a later round to someone. If too few

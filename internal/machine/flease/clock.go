@@ -6,15 +6,14 @@ import "time"
 // possible: a jump of our own, against our monotonic clock; and a difference from
 // a peer's that no delay of messages can explain.
 
-func offset(now Time) time.Duration { return time.Duration(now.Wall) - time.Duration(now.Mono) }
-
 // watchClock finds out that our wall clock was set since we last looked. That it
-// goes a little faster or slower is not noticed here.
+// goes a little faster or slower than the monotonic one is not noticed here: by
+// as much as the drift bound allows the two come apart while we do not look.
 func (m *Machine) watchClock(now Time) {
-	before := m.offset
-	m.offset = offset(now)
-	by := m.offset - before
-	if by.Abs() <= m.cfg.Epsilon {
+	passed := now.Mono.Sub(m.looked.Mono)
+	by := now.Wall.Sub(m.looked.Wall) - passed
+	m.looked = now
+	if by.Abs() <= m.cfg.Epsilon+m.cfg.Drift.Stretch(passed)-passed {
 		return
 	}
 	m.steady = now.Wall
@@ -26,6 +25,14 @@ func (m *Machine) watchClock(now Time) {
 	if !m.ready {
 		m.recover(now)
 	}
+	m.dropAll(now)
+}
+
+// Slept hears that the computer was suspended, and its monotonic clock with it:
+// what counts from before ends too late on that clock. What we keep for others
+// only lasts longer by that.
+func (m *Machine) Slept(now Time) {
+	m.observe(now)
 	m.dropAll(now)
 }
 

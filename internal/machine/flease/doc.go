@@ -18,25 +18,39 @@
 // less than m+Lease. It does so once a majority has accepted it. Each acceptor
 // did so after that moment.
 //
-// Rounds are ordered by their ballots. A commit counts an acceptor only if its
-// promise was considered when the value was chosen, and if it has accepted that
-// value in the same incarnation. Let X and Y be commits, with X's ballot the
-// lower. Their majorities share an acceptor.
+// A commit counts an acceptor only if its promise was considered when the value
+// was chosen, and if it has accepted that value in the same incarnation. Whoever
+// chooses a value looks at all that the acceptors report, and takes the lease for
+// itself only if nothing of that binds: everything was released, or is over on
+// both clocks, or is its own and not believed in. An acceptor writes only in the
+// round that it promised last. So whatever replaces a value at an acceptor was
+// chosen by someone who knew that value.
 //
-// If it was the same incarnation of it that took part in both: it accepted X
-// before it promised Y, because it accepts nothing below its promise. So X, or
-// what replaced it in a later round, was reported to whoever decided Y. That one
-// took over only if it saw the value released, or over on both clocks: the wall
-// clock beyond the value's end by more than epsilon, which proves by the first
-// assumption that the owner has stopped; and the acceptor's own deadline, Lease
-// times the drift bound after acceptance, which proves it by the second.
+// Let X and Y be commits for different owners. Their majorities share an acceptor.
 //
-// If it was not: the acceptor lost its memory in between, and then was silent
-// until its clocks had advanced by Lease times the drift bound, and by Lease and
-// twice epsilon: again each proves by one of the assumptions that whatever it
-// had accepted was over. That it has forgotten promises too does no harm: a
-// write is accepted only in the round that this incarnation promised, and void
-// if it is addressed to another.
+// If it was the same incarnation of it that took part in both, it accepted one of
+// them first, say X. All that it stored after that, up to Y, was chosen by
+// proposers that had seen what it stored before. So one of them saw X, or the same
+// owner's later renewal or an earlier tale of it, and replaced it by something of
+// another owner. It did so because it saw a release; or the wall clock beyond the
+// value's end by more than epsilon, which proves by the first assumption that the
+// owner has stopped; and the acceptor's own deadline passed, which lasts for Lease
+// times the drift bound from acceptance, and proves it by the second. What if that
+// owner was renewing in the round that it had got before? It was rejected here,
+// where a later one is promised; and it needs a majority, which meets the later
+// round's majority somewhere.
+//
+// If it was not the same incarnation, the acceptor lost its memory in between,
+// and then was silent until its clocks had advanced by Lease times the drift
+// bound, and by more than Lease and twice epsilon: again each proves by one of the
+// assumptions that whatever it had accepted was over. That it has forgotten
+// promises too does no harm: a write is accepted only in a round that this
+// incarnation promised, and void if it is addressed to another.
+//
+// The paper lets a proposer look at the value of the highest ballot alone. With
+// acceptors that forget promises that is not enough: one of them may accept a
+// lease in a round below one that it has promised, and another may still report
+// what was written there, long over. The simulator found it.
 //
 // A proposer that finds someone else's valid lease and wants to tell its caller
 // so writes it again, as the paper has it: an answer is given only of what a

@@ -2,33 +2,73 @@ package flease
 
 import (
 	"math/bits"
+	"slices"
 	"time"
 )
 
 // decide decides what to write, now that a majority has promised the round and
-// said what was written before.
+// said what was written before. What is written replaces all of that, so it must
+// do no harm to any of it.
 func (m *Machine) decide(now Time, b *bid) {
-	v := &b.best
-	ours := v.Owner == m.cfg.Self && v.Incarnation == m.cfg.Incarnation
-	if b.held && (!ours || v.Fence != b.lease.Fence) {
+	own, other, others := m.sift(now, b)
+	switch {
+	case b.held && (own == nil || own.Released || own.Fence != b.lease.Fence || now.reached(b.lease.Until)):
 		m.lost(b)
-		return
-	}
-	switch free := v.Owner == 0 || v.Released || ours || m.over(now, v, now.Mono.Add(v.Left)); {
 	case b.held:
-		m.claim(now, b, b.lease.Fence)
-	case b.wish == wishNone && ours && !v.Released:
-		m.giveUp(now, b, v.Fence)
+		m.claim(now, b, b.lease.Fence) // while we have it, nothing else that was seen can come to count
+	case b.wish == wishNone && own != nil && !own.Released && others == 0:
+		m.giveUp(now, b, own.Fence)
 	case b.wish == wishNone:
 		m.unclaimed(b)
-	case free:
+	case others == 0:
 		m.claim(now, b, max(b.fence+1, uint64(max(0, now.Wall)/Wall(time.Millisecond))))
-	case b.wish == wishTry:
-		b.purpose, b.value = toTell, *v
+	case b.wish == wishHold:
+		m.await(now, b, &other.Value)
+	case others == 1 && !slices.ContainsFunc(b.seen, func(s sighting) bool { return other.at.Less(s.at) }):
+		b.purpose, b.value = toTell, other.Value
 		m.write(now, b)
 	default:
-		m.await(now, b)
+		m.doubt(now, b)
 	}
+}
+
+// sift finds what we wrote ourselves among what was seen, and what keeps us from
+// the lease: how much, and of that what lasts longest.
+func (m *Machine) sift(now Time, b *bid) (own, other *sighting, others int) {
+	for i := range b.seen {
+		switch s := &b.seen[i]; {
+		case m.ours(&s.Value):
+			own = s
+		case m.binds(now, &s.Value):
+			others++
+			if other == nil || other.Left < s.Left {
+				other = s
+			}
+		}
+	}
+	return own, other, others
+}
+
+// doubt handles what a member says that has missed a release; or is it the others
+// who have forgotten a lease that they accepted? To wait is safe, but a try wants
+// an answer: perhaps other members answer first the next time.
+func (m *Machine) doubt(now Time, b *bid) {
+	if b.losses++; b.losses > maxSends {
+		m.notice(Notice{What: Unreachable, Name: b.cell.name})
+		m.finish(b)
+		return
+	}
+	b.phase = waiting
+	m.at(b, now.Mono.Add(m.jitter(m.cfg.Backoff<<min(b.losses-1, 5))))
+}
+
+func (m *Machine) ours(v *Value) bool {
+	return v.Owner == m.cfg.Self && v.Incarnation == m.cfg.Incarnation
+}
+
+// binds reports whether a value keeps others from the lease.
+func (m *Machine) binds(now Time, v *Value) bool {
+	return v.Owner != 0 && !v.Released && !m.ours(v) && !m.over(now, v, now.Mono.Add(v.Left))
 }
 
 // claim writes a lease of ours, that counts from now.
@@ -59,10 +99,10 @@ func (m *Machine) write(now Time, b *bid) {
 }
 
 // await waits until someone else's lease is over on both clocks.
-func (m *Machine) await(now Time, b *bid) {
+func (m *Machine) await(now Time, b *bid, v *Value) {
 	b.phase = waiting
-	wall := b.best.Until.Add(m.cfg.Epsilon).Sub(now.Wall) + 1
-	monotonic := m.cfg.Drift.Stretch(b.best.Left)
+	wall := v.Until.Add(m.cfg.Epsilon).Sub(now.Wall) + 1
+	monotonic := m.cfg.Drift.Stretch(v.Left)
 	m.at(b, now.Mono.Add(max(wall, monotonic)+m.jitter(m.cfg.Backoff)))
 }
 
@@ -96,14 +136,15 @@ func (m *Machine) unclaimed(b *bid) {
 	m.finish(b)
 }
 
-// granted has the lease, unless it took so long that it is over again.
+// granted has the lease, unless it took so long that it is over again; or that
+// the one which was to be renewed is: what was over is not brought back.
 func (m *Machine) granted(now Time, b *bid) {
 	until := Time{b.decided.Mono.Add(m.cfg.Lease), b.decided.Wall.Add(m.cfg.Lease)}
+	if b.held && now.reached(b.lease.Until) {
+		m.lost(b)
+		return
+	}
 	if now.reached(until) {
-		if b.held {
-			m.lost(b)
-			return
-		}
 		m.begin(now, b)
 		return
 	}
@@ -114,7 +155,8 @@ func (m *Machine) granted(now Time, b *bid) {
 	b.held, b.lease = true, Lease{b.value.Fence, until}
 	b.wish = wishHold
 	b.phase = resting
-	m.at(b, b.decided.Mono.Add(min(m.cfg.Renew, m.remaining(now, b))))
+	early := m.jitter(m.cfg.Renew / 8) // leases that were acquired together are not renewed together
+	m.at(b, b.decided.Mono.Add(min(m.cfg.Renew-early, m.remaining(now, b))))
 	m.notice(Notice{What: what, Name: b.cell.name, Lease: b.lease})
 }
 
@@ -145,17 +187,27 @@ func (m *Machine) fire(now Time, b *bid) {
 		}
 		m.claim(now, b, b.lease.Fence) // in the same round: one message there and one back
 	case reading, writing:
-		if b.sends >= maxSends && !b.held && b.wish != wishHold {
+		if max(b.sends, b.losses) >= maxSends && !b.held && b.wish != wishHold {
 			m.notice(Notice{What: Unreachable, Name: b.cell.name})
 			m.finish(b)
 			return
 		}
-		if b.phase == writing && b.purpose == toHold && (b.held && b.sends > 1 || now.Mono >= b.decided.Mono.Add(m.cfg.Renew)) {
-			m.begin(now, b) // other members may answer; or what it asks for has become too short
+		if b.rejects != 0 || b.phase == writing && m.tired(now, b) {
+			b.losses++
+			m.begin(now, b)
 			return
 		}
 		m.send(now, b)
 	}
+}
+
+// tired reports whether a write was asked for often enough: others than those who
+// promised may answer by now, or what it asks for has become too short.
+func (m *Machine) tired(now Time, b *bid) bool {
+	if b.purpose == toHold && !b.held {
+		return now.Mono >= b.decided.Mono.Add(m.cfg.Renew)
+	}
+	return b.sends > 1
 }
 
 // Release gives up a lease, or the wish for one. The lease is over for us at
@@ -167,6 +219,7 @@ func (m *Machine) Release(now Time, name string) {
 		return
 	}
 	b := c.bid
+	held := b.held
 	b.wish, b.held = wishNone, false
 	switch b.phase {
 	case resting:
@@ -177,6 +230,10 @@ func (m *Machine) Release(now Time, name string) {
 		}
 	case reading: // when it is known what was written, what is ours is released
 	case waiting:
+		if held {
+			m.begin(now, b) // to find out in which round it can be released
+			return
+		}
 		m.unclaimed(b)
 	}
 }

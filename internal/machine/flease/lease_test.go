@@ -45,7 +45,9 @@ func TestRenewalIsOneRoundTrip(t *testing.T) {
 	w := newWorld(t, 3)
 	w.acquire(1, "r")
 	w.settle()
-	w.pass(3400 * time.Millisecond)
+	for len(w.mail) == 0 {
+		w.pass(10 * time.Millisecond)
+	}
 	writes := w.take(flease.KindWrite, 2, 3)
 	if len(writes) != 2 || len(w.mail) != 0 {
 		t.Fatalf("%d writes and %d other letters, want 2 and none", len(writes), len(w.mail))
@@ -93,6 +95,35 @@ func TestReleaseHandsOverAtOnce(t *testing.T) {
 	if second := w.want(2, "r", flease.Acquired).Lease.Fence; second <= first {
 		t.Errorf("fence %d after %d: want a higher one", second, first)
 	}
+}
+
+// Others have begun later rounds, so that the owner waits before it tries again to
+// renew. What it releases then, is released.
+func TestReleaseBetweenTwoRounds(t *testing.T) {
+	w := newWorld(t, 3)
+	w.acquire(1, "r")
+	w.settle()
+	for len(w.mail) == 0 {
+		w.pass(10 * time.Millisecond)
+	}
+	for range 2 { // the renewal, and the whole round that follows
+		mail := w.mail
+		w.mail = nil
+		for _, l := range mail {
+			asked := l.msgs[0].Ballot
+			w.deliver(letter{1, flease.Envelope{From: l.to, Incarnation: l.e.To, To: l.e.Incarnation, Sent: w.time(l.to).Wall},
+				[]flease.Message{{Kind: flease.KindReject, Name: "r", Ballot: asked, Written: asked}}})
+		}
+	}
+	if len(w.mail) > 0 {
+		t.Fatalf("it does not wait: %+v", w.mail)
+	}
+	w.release(1, "r")
+	w.settle()
+	w.want(1, "r", flease.Released)
+	w.try(3, "r")
+	w.settle()
+	w.want(3, "r", flease.Acquired)
 }
 
 // What an owner sent before it released does not undo the release.

@@ -3,7 +3,6 @@ package flease
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/mono"
@@ -44,9 +43,9 @@ type Machine struct {
 
 	serial uint64 // of the last value that we wrote
 
-	offset  time.Duration // of the wall clock from the monotonic one, when last looked at
-	steady  Wall          // the wall clock when it was last seen to have been set
-	ownOff  bool          // most others find our clock wrong
+	looked  Time // when we last looked at our clocks
+	steady  Wall // the wall clock when it was last seen to have been set
+	ownOff  bool // most others find our clock wrong
 	notices []Notice
 	told    []Notice
 	counts  Counters
@@ -67,6 +66,7 @@ type peer struct {
 	since       Wall      // our clock when we began to take it for that one
 	past        [4]uint64 // earlier ones
 	stranger    uint64    // another one that has spoken, and must prove that it lives; 0 if none
+	spoke       Wall      // its clock when it did
 	echo        Wall      // its clock when it sent what came last
 	off         bool      // its clock differs from ours by more than it may
 	greet       bool      // it must learn our incarnation
@@ -81,7 +81,7 @@ func New(now Time, cfg Config) (*Machine, error) {
 	}
 	m := &Machine{
 		cfg: cfg, cells: make(map[string]*cell), groups: make(map[string]*group), peers: make(map[Process]*peer),
-		offset: offset(now), steady: now.Wall,
+		looked: now, steady: now.Wall,
 	}
 	m.recover(now)
 	for _, id := range slices.Sorted(slices.Values(cfg.Peers)) {
@@ -200,7 +200,7 @@ func (m *Machine) meet(now Time, p *peer, e *Envelope) bool {
 	case e.Incarnation == 0:
 		return false
 	case p.incarnation != 0 && (e.To != m.cfg.Incarnation || e.Echo <= p.since):
-		p.stranger = e.Incarnation
+		p.stranger, p.spoke = e.Incarnation, e.Sent
 		return false
 	case slices.Contains(p.past[:], e.Incarnation):
 		m.notice(Notice{What: EqualIDs, Peer: p.id})
@@ -251,7 +251,7 @@ func (m *Machine) Flush(now Time, send func(to Process, e *Envelope, msgs []Mess
 		e := Envelope{From: m.cfg.Self, Incarnation: m.cfg.Incarnation, To: p.incarnation, Sent: now.Wall, Echo: p.echo}
 		if p.stranger != 0 {
 			greeting := e
-			greeting.To, greeting.Echo, p.stranger = p.stranger, 0, 0
+			greeting.To, greeting.Echo, p.stranger = p.stranger, p.spoke, 0 // it may have to believe us, too
 			send(p.id, &greeting, nil)
 		}
 		if len(p.out) == 0 && !p.greet {

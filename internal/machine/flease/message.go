@@ -59,6 +59,11 @@ func (v *Value) same(o *Value) bool {
 	return v.Owner == o.Owner && v.Incarnation == o.Incarnation && v.Fence == o.Fence && v.Serial == o.Serial
 }
 
+// sameOwner reports whether v and o were written for one incarnation of one process.
+func (v *Value) sameOwner(o *Value) bool {
+	return v.Owner == o.Owner && v.Incarnation == o.Incarnation
+}
+
 // A Kind says what a message is for.
 type Kind uint8
 

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+const fleaseAcquireHelp = `Acquires the lease of a resource through a running member, prints its fence, and
+holds it until it is interrupted. With a command behind --, it runs that command
+while it holds the lease, and releases it when the command ends, like flock(1).
+
+The command finds the fence in FLEASE_FENCE, and should send it along with
+whatever it changes elsewhere: fences rise from holder to holder, so that a late
+change can be refused. If the lease is lost, the command is killed; what it has
+started itself is not. An interrupt is passed on to it as SIGTERM.
+
+Exit status: that of the command; 0 it was held until interrupted; 2 it could not be
+had, or was lost.`
+
+type fleaseAcquire struct {
+	member  string
+	wait    time.Duration
+	try     bool
+	json    bool
+	command []string
+	out     io.Writer
+	errs    io.Writer
+	in      io.Reader
+}
+
+func newFleaseAcquireCommand() *cobra.Command {
+	o := &fleaseAcquire{}
+	cmd := &cobra.Command{
+		Use:   "acquire RESOURCE [-- COMMAND ARGUMENTS...]",
+		Short: "Hold a lease, or run a command while holding it",
+		Long:  fleaseAcquireHelp,
+		Example: `  leasehold flease acquire nightly --member 127.0.0.1:7001
+  leasehold flease acquire nightly --wait 1m -- ./report.sh`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if dash := cmd.ArgsLenAtDash(); len(args) == 0 || dash >= 0 && dash != 1 || dash < 0 && len(args) > 1 {
+				return errors.New("want the name of one resource, and a command behind -- if there is one")
+			}
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&o.member, "member", defaultMember, "the control `address` of a member")
+	flags.DurationVar(&o.wait, "wait", 0, "how long to wait for it (default for ever)")
+	flags.BoolVar(&o.try, "try", false, "do not wait if another has it")
+	flags.BoolVar(&o.json, "json", false, "print what is known of the lease as one JSON object on a line")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := onlyLoopback("member", o.member); err != nil {
+			return err
+		}
+		o.command, o.in, o.out, o.errs = args[1:], cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+		err := o.run(cmd.Context(), args[0])
+		var ended status
+		if err == nil || errors.As(err, &ended) {
+			return err
+		}
+		return failed{err}
+	}
+	return cmd
+}
+
+func (o *fleaseAcquire) run(ctx context.Context, resource string) error {
+	asking, hangUp := context.WithCancel(context.WithoutCancel(ctx)) // a command may have to be waited for
+	answers := make(chan fleaseAnswer)
+	go func() {
+		defer close(answers)
+		o.listen(asking, resource, answers)
+	}()
+	defer func() {
+		hangUp() // the member releases it
+		for range answers {
+			continue
+		}
+	}()
+	var late <-chan time.Time
+	if o.wait > 0 {
+		timer := time.NewTimer(o.wait)
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case <-ctx.Done():
+		return statusInterrupted
+	case <-late:
+		return fmt.Errorf("%s was not to be had within %v", resource, o.wait)
+	case first := <-answers:
+		if first.State != "held" {
+			return errors.New(first.Why)
+		}
+		if err := write(o.out, o.text(first)); err != nil {
+			return err
+		}
+		return o.hold(ctx, first, answers)
+	}
+}
+
+func (o *fleaseAcquire) text(a fleaseAnswer) string {
+	if o.json {
+		line, err := json.Marshal(a)
+		if err != nil {
+			panic(err) // numbers, strings and a time
+		}
+		return string(line) + "\n"
+	}
+	return fmt.Sprintf("%s is held by member %d, fence %s\n", shown(a.Resource), a.Member, a.Fence)
+}
+
+// listen asks a member, and passes on what it answers until that ends. The last
+// answer says why it does.
+func (o *fleaseAcquire) listen(ctx context.Context, resource string, answers chan<- fleaseAnswer) {
+	pass := func(a fleaseAnswer) bool {
+		select {
+		case answers <- a:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	broken := o.ask(ctx, resource, pass)
+	pass(fleaseAnswer{State: "over", Resource: resource, Why: broken.Error()})
+}
+
+// ask passes on what a member answers, and returns why there is no more.
+func (o *fleaseAcquire) ask(ctx context.Context, resource string, pass func(fleaseAnswer) bool) error {
+	body, err := json.Marshal(fleaseRequest{Resource: resource, Try: o.try})
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+o.member+"/v1/acquire", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return fmt.Errorf("no member answers at %s: %w; \"leasehold flease run\" says where its control is", o.member, err)
+	}
+	defer response.Body.Close() //nolint:errcheck // it is of no use any more
+	if response.Header.Get("Content-Type") != fleaseAnswerType {
+		text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<10))
+		return fmt.Errorf("%s answers %s: %s", o.member, response.Status, shown(string(bytes.TrimSpace(text))))
+	}
+	for lines := json.NewDecoder(response.Body); ; {
+		var a fleaseAnswer
+		if err := lines.Decode(&a); err != nil {
+			return fmt.Errorf("the member at %s went away: %w", o.member, err)
+		}
+		if !pass(a) {
+			return ctx.Err()
+		}
+	}
+}
+
+// hold keeps the lease while the command runs, or until it is interrupted. The
+// member tells when it ends; if the member is silent, the clock does, which it
+// shares with us.
+func (o *fleaseAcquire) hold(ctx context.Context, held fleaseAnswer, answers <-chan fleaseAnswer) error {
+	command, err := o.start(held)
+	if err != nil {
+		return err
+	}
+	end := time.NewTimer(time.Until(held.Until))
+	defer end.Stop()
+	interrupted := ctx.Done()
+	for {
+		why := "the member has not renewed it"
+		select {
+		case err := <-command.ended:
+			return err
+		case <-interrupted:
+			if command.process == nil {
+				return nil
+			}
+			_ = command.process.Signal(syscall.SIGTERM) // or it has ended already
+			interrupted = nil
+			continue
+		case a := <-answers:
+			if a.State == "held" {
+				end.Reset(time.Until(a.Until))
+				continue
+			}
+			why = a.Why
+		case <-end.C:
+		}
+		command.kill()
+		return fmt.Errorf("%s: the lease is over: %s", held.Resource, why)
+	}
+}
+
+// A fleaseCommand is what runs while a lease is held; nothing, if it is zero.
+type fleaseCommand struct {
+	process *os.Process
+	ended   chan error // has how it ended
+}
+
+// start starts the command, if there is one.
+func (o *fleaseAcquire) start(held fleaseAnswer) (fleaseCommand, error) {
+	if len(o.command) == 0 {
+		return fleaseCommand{}, nil
+	}
+	c := exec.Command(o.command[0], o.command[1:]...)
+	c.Stdin, c.Stdout, c.Stderr = o.in, o.out, o.errs
+	c.Env = append(os.Environ(), "FLEASE_RESOURCE="+held.Resource, "FLEASE_FENCE="+held.Fence)
+	c.WaitDelay = time.Second
+	if err := c.Start(); err != nil {
+		return fleaseCommand{}, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- exitStatus(c.Wait()) }()
+	return fleaseCommand{c.Process, ended}, nil
+}
+
+// kill ends the command, and waits until it has ended.
+func (c fleaseCommand) kill() {
+	if c.process != nil {
+		_ = c.process.Kill() // or it has ended already
+		<-c.ended
+	}
+}
+
+// exitStatus is how a command ended.
+func exitStatus(err error) error {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() > 0 {
+		return status(exit.ExitCode())
+	}
+	return err
+}

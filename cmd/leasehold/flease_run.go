@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/flease"
+)
+
+const fleaseRunHelp = `Runs a member of a group. All members are started with the same --members, --lease,
+--epsilon, --drift and key, and each with an --id of its own.
+
+A member takes part when whatever it may have promised before it was started is
+over: 1.2 times the lease. A majority of the members must be there. When a holder
+dies, its leases are free after as long.
+
+On the loopback no key is needed. Elsewhere --key-file names a file with a secret
+that all members share:  head -c 32 /dev/urandom | base64 > key
+
+"leasehold flease acquire" and "status" ask a member through --control, an address
+on the loopback: by default the member's port, on which it otherwise has datagrams
+only. Every user of the computer can reach it.
+
+It stops on Ctrl-C or SIGTERM, and releases what it holds.`
+
+type fleaseRun struct {
+	id      uint32
+	members []string
+	keyFile string
+	control string
+	tcp     bool
+	config  flease.Config
+}
+
+func newFleaseRunCommand() *cobra.Command {
+	o := &fleaseRun{}
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Run a member",
+		Long:  fleaseRunHelp,
+		Example: `  leasehold flease run --id 1 --members 1=127.0.0.1:7001,2=127.0.0.1:7002,3=127.0.0.1:7003
+  leasehold flease run --id 2 --members 1=10.0.0.1:7001,2=10.0.0.2:7001,3=10.0.0.3:7001 --key-file key`,
+		Args: noArguments,
+	}
+	flags, c := cmd.Flags(), &o.config
+	flags.SortFlags = false
+	flags.Uint32Var(&o.id, "id", 0, "which of the members this is")
+	flags.StringSliceVar(&o.members, "members", nil, "all members, `id=host:port`, with commas between")
+	flags.DurationVar(&c.Lease, "lease", flease.DefaultLease, "how long a lease lasts if it is not renewed")
+	flags.DurationVar(&c.Epsilon, "epsilon", flease.DefaultEpsilon, "by how much the wall clocks of two members may differ")
+	flags.Float64Var(&c.Drift, "drift", flease.DefaultDrift, "how much faster one monotonic clock may run than another")
+	flags.StringVar(&o.keyFile, "key-file", "", "a `file` with the secret that all members share")
+	flags.StringVar(&c.Listen, "listen", "", "where to listen, `host:port` (default this member's address)")
+	flags.BoolVar(&o.tcp, "tcp", false, "connections instead of datagrams")
+	flags.StringVar(&o.control, "control", "", "where to answer the other commands, `host:port` on the loopback (default this member's port; with --tcp nowhere)")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := o.complete(); err != nil {
+			return err
+		}
+		c.Logger = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+		if err := o.run(cmd.Context(), newScreen(cmd.OutOrStdout())); err != nil {
+			return failed{err}
+		}
+		return nil
+	}
+	return cmd
+}
+
+// complete turns flags into a configuration.
+func (o *fleaseRun) complete() error {
+	var err error
+	if o.config.Members, err = parseMembers(o.members); err != nil {
+		return err
+	}
+	addr, err := memberOf(o.config.Members, o.id)
+	if err != nil {
+		return err
+	}
+	o.config.Self = flease.ID(o.id)
+	if o.config.Key, err = readKey(o.keyFile); err != nil {
+		return err
+	}
+	if o.tcp {
+		o.config.Transport = flease.TCP{}
+	} else if o.control == "" {
+		_, port, _ := net.SplitHostPort(addr)
+		o.control = net.JoinHostPort("127.0.0.1", port)
+	}
+	if o.control == "" {
+		return nil
+	}
+	return onlyLoopback("control", o.control)
+}
+
+// farewell is how long a member that stops waits for the others to hear of it.
+const farewell = 5 * time.Second
+
+// run runs a member until ctx ends.
+func (o *fleaseRun) run(ctx context.Context, out screen) error {
+	listener, err := listenOn("control", o.control)
+	if err != nil {
+		return err
+	}
+	node, err := flease.Start(o.config)
+	if err != nil {
+		if listener != nil {
+			err = errors.Join(err, listener.Close())
+		}
+		return err
+	}
+	c := serveFlease(node, &o.config, listener)
+	stop := func() error {
+		ended, cancel := context.WithTimeout(context.Background(), farewell)
+		defer cancel()
+		err := node.Close(ended) // those who hold something hear of it
+		return errors.Join(err, c.stop(ended))
+	}
+	if err := write(out, o.greeting(node, addrOf(listener))); err != nil {
+		return errors.Join(err, stop())
+	}
+	if node.Ready(ctx) == nil {
+		out.say("ready\n")
+		<-ctx.Done()
+	}
+	return stop()
+}
+
+func (o *fleaseRun) greeting(node *flease.Node, control string) string {
+	wait := max(time.Duration(float64(o.config.Lease)*o.config.Drift), o.config.Lease+2*o.config.Epsilon)
+	lines := []entry{{"member", heading(fmt.Sprintf("%d of %d", o.id, len(o.config.Members)))}, {"listens", node.Addr()}}
+	if control != "" {
+		lines = append(lines, entry{"control", control})
+	}
+	lines = append(lines, entry{"takes part", "in " + brief(wait)})
+	text := facts(lines)
+	if control != "" {
+		text += "\nTo try next, in another terminal:\n\n  leasehold flease acquire nightly --member " + control + "\n"
+	}
+	return text
+}

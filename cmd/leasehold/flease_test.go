@@ -1,0 +1,302 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A terminal runs a command, as a user would who can interrupt it.
+type terminal struct {
+	interrupt context.CancelFunc
+	ended     chan int // has its exit status
+
+	mu        sync.Mutex
+	out, errs bytes.Buffer
+	changed   chan struct{} // has one when something was written
+}
+
+type side struct {
+	of *terminal
+	to *bytes.Buffer
+}
+
+func (s side) Write(text []byte) (int, error) {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	select {
+	case s.of.changed <- struct{}{}:
+	default:
+	}
+	return s.to.Write(text)
+}
+
+func inTerminal(t *testing.T, args ...string) *terminal {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	term := &terminal{interrupt: cancel, ended: make(chan int, 1), changed: make(chan struct{}, 1)}
+	go func() { term.ended <- run(ctx, args, side{term, &term.out}, side{term, &term.errs}) }()
+	return term
+}
+
+func (term *terminal) text() (out, errs string) {
+	term.mu.Lock()
+	defer term.mu.Unlock()
+	return term.out.String(), term.errs.String()
+}
+
+// await waits until the command has printed something.
+func (term *terminal) await(t *testing.T, what string) {
+	t.Helper()
+	patience := time.After(time.Minute)
+	for {
+		out, errs := term.text()
+		if strings.Contains(out, what) {
+			return
+		}
+		select {
+		case code := <-term.ended:
+			t.Fatalf("ended with status %d and not %q: %s%s", code, what, out, errs)
+		case <-patience:
+			t.Fatalf("it says %q and %q, want %q", out, errs, what)
+		case <-term.changed:
+		}
+	}
+}
+
+// end waits for the command to end with a status.
+func (term *terminal) end(t *testing.T, want int) {
+	t.Helper()
+	select {
+	case code := <-term.ended:
+		if out, errs := term.text(); code != want {
+			t.Fatalf("status %d, want %d: %s%s", code, want, out, errs)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("it does not end")
+	}
+}
+
+// ports are free on the loopback.
+func ports(t *testing.T, n int) []string {
+	t.Helper()
+	free, err := freeAddrs(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, addr := range free {
+		_, free[i], _ = net.SplitHostPort(addr)
+	}
+	return free
+}
+
+// group runs three members, and returns their control addresses.
+func group(t *testing.T) (members []*terminal, controls []string) {
+	t.Helper()
+	var list []string
+	for i, p := range ports(t, 3) {
+		controls = append(controls, "127.0.0.1:"+p)
+		list = append(list, fmt.Sprintf("%d=127.0.0.1:%s", i+1, p))
+	}
+	for i := range controls {
+		members = append(members, inTerminal(t, "flease", "run", "--id", fmt.Sprint(i+1), "--members", strings.Join(list, ","), "--lease", "2s", "--epsilon", "100ms"))
+	}
+	for _, m := range members {
+		m.await(t, "ready\n")
+	}
+	return members, controls
+}
+
+// fence returns the fence that a command has printed.
+func (term *terminal) fence(t *testing.T) string {
+	t.Helper()
+	term.await(t, "fence ")
+	term.await(t, "\n")
+	out, _ := term.text()
+	return strings.Fields(out[strings.Index(out, "fence ")+len("fence "):])[0]
+}
+
+func TestFleaseCommands(t *testing.T) {
+	members, at := group(t)
+	acquire := func(member int, args ...string) *terminal {
+		return inTerminal(t, append([]string{"flease", "acquire", "nightly", "--member", at[member]}, args...)...)
+	}
+
+	holder := acquire(0)
+	first := holder.fence(t)
+	refused := acquire(1, "--try")
+	refused.end(t, 2)
+	if _, errs := refused.text(); !strings.Contains(errs, "member 1 holds it until") {
+		t.Errorf("a try: %s", errs)
+	}
+	impatient := acquire(1, "--wait", "200ms")
+	impatient.end(t, 2)
+	interrupted := acquire(1)
+	interrupted.interrupt()
+	interrupted.end(t, 130)
+	var s fleaseStatus
+	status := inTerminal(t, "flease", "status", "--member", at[0], "--json")
+	status.end(t, 0)
+	out, _ := status.text()
+	if err := json.Unmarshal([]byte(out), &s); err != nil {
+		t.Fatal(err)
+	}
+	if !s.Ready || s.Member != 1 || s.Held != 1 || len(s.Members) != 2 || len(s.Leases) != 1 || s.Leases[0].Fence != first || s.Leases[0].Resource != "nightly" {
+		t.Errorf("status %+v", s)
+	}
+
+	next := acquire(1, "--", "sh", "-c", "echo $FLEASE_RESOURCE has $FLEASE_FENCE; exit 7")
+	holder.interrupt() // hands it over
+	holder.end(t, 0)
+	next.end(t, 7)
+	if fence, out := next.fence(t), next.out.String(); fence <= first || !strings.Contains(out, "nightly has "+fence+"\n") {
+		t.Errorf("fence %s after %s: %s", fence, first, out)
+	}
+
+	killed := acquire(2, "--", "sleep", "600")
+	killed.fence(t)
+	members[2].interrupt()
+	members[2].end(t, 0)
+	killed.end(t, 2)
+	if _, errs := killed.text(); !strings.Contains(errs, "the lease is over: lease \"nightly\": the node was closed") {
+		t.Errorf("its member has ended: %s", errs)
+	}
+	stopped := acquire(1, "--json", "--", "sleep", "600")
+	stopped.await(t, `"state":"held","resource":"nightly","member":2,"fence":"`)
+	stopped.interrupt() // passed on
+	stopped.end(t, 2)
+	for _, m := range members[:2] {
+		m.interrupt()
+	}
+}
+
+func TestFleaseBadFlags(t *testing.T) {
+	empty := t.TempDir() + "/key"
+	if err := os.WriteFile(empty, []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	one := "1=127.0.0.1:7001"
+	for _, test := range []struct {
+		args string
+		want string
+	}{
+		{"run", "--id 0: there is no such member"},
+		{"run --id 2 --members " + one, "--id 2: there is no such member"},
+		{"run --id 1 --members 127.0.0.1:7001", "want an id from 1 on and an address"},
+		{"run --id 1 --members 1=7001", "want host:port"},
+		{"run --id 1 --members " + one + " --control 0.0.0.0:7001", "want an address on the loopback"},
+		{"run --id 1 --members " + one + " --key-file " + empty, "is empty"},
+		{"run --id 1 --members " + one + " --key-file /nowhere", "no such file"},
+		{"run --id 1 --members " + one + " --lease 1s --epsilon 2s", "not less than the lease"},
+		{"run --id 1 --members 1=10.0.0.1:7001 --control 127.0.0.1:0", "there is no key"},
+		{"run 1", "takes flags only"},
+		{"nosuch", "there is no command"},
+		{"acquire", "want the name of one resource"},
+		{"acquire a b", "want the name of one resource"},
+		{"acquire a --member 10.0.0.1:7001", "want an address on the loopback"},
+		{"acquire a --member 127.0.0.1:1", "no member answers"},
+		{"status --member 127.0.0.1:1", "no member answers"},
+		{"bench --members 0", "1 to 9 members"},
+	} {
+		term := inTerminal(t, append([]string{"flease"}, strings.Fields(test.args)...)...)
+		term.end(t, 2)
+		if _, errs := term.text(); !strings.Contains(errs, test.want) {
+			t.Errorf("%s: %s, want %s", test.args, errs, test.want)
+		}
+	}
+}
+
+// The control is for programs of this computer, and no browser's.
+func TestFleaseControlIsLocal(t *testing.T) {
+	free := ports(t, 1)[0]
+	member := inTerminal(t, "flease", "run", "--id", "1", "--members", "1=127.0.0.1:"+free, "--lease", "100ms", "--epsilon", "10ms")
+	member.await(t, "ready\n")
+	for name, test := range map[string]struct {
+		method, path, host, origin, body string
+		want                             int
+	}{
+		"status":         {"GET", "/v1/status", "", "", "", 200},
+		"another host":   {"GET", "/v1/status", "evil.example:80", "", "", 403},
+		"another origin": {"POST", "/v1/acquire", "", "https://evil.example", `{"resource":"r"}`, 403},
+		"no JSON":        {"POST", "/v1/acquire", "", "", "r", 400},
+		"no name":        {"POST", "/v1/acquire", "", "", "{}", 400},
+		"too long":       {"POST", "/v1/acquire", "", "", `{"resource":"` + strings.Repeat("r", 5000) + `"}`, 400},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), test.method, "http://127.0.0.1:"+free+test.path, strings.NewReader(test.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = test.host
+		if test.origin != "" {
+			r.Header.Set("Origin", test.origin)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, answer.Body)
+		_ = answer.Body.Close()
+		if answer.StatusCode != test.want {
+			t.Errorf("%s: %s, want %d", name, answer.Status, test.want)
+		}
+	}
+	member.interrupt()
+	member.end(t, 0)
+}
+
+// The lines of the README do what it says, on other ports.
+func TestReadmeFlease(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(readme), "\n## Flease")
+	if !found {
+		t.Fatal("README.md has no section Flease")
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	free := ports(t, 3)
+	section = strings.NewReplacer("7001", free[0], "7002", free[1], "7003", free[2]).Replace(section)
+	var lines [][]string
+	for line := range strings.Lines(section) {
+		if command, found := strings.CutPrefix(line, "    go run ./cmd/leasehold "); found {
+			command, _, _ = strings.Cut(command, "#")
+			lines = append(lines, strings.Fields(command))
+		}
+	}
+	if len(lines) != 6 {
+		t.Fatalf("README.md has %d lines to run, want 6", len(lines))
+	}
+	var members []*terminal
+	for _, line := range lines[:3] {
+		members = append(members, inTerminal(t, line...))
+	}
+	for _, m := range members {
+		m.await(t, "control")
+	}
+	once := inTerminal(t, lines[3]...)
+	first := once.fence(t)
+	once.end(t, 0)
+	holder := inTerminal(t, lines[4]...)
+	if second := holder.fence(t); second <= first {
+		t.Errorf("fence %s after %s", second, first)
+	}
+	status := inTerminal(t, lines[5]...)
+	status.end(t, 0)
+	if out, _ := status.text(); !strings.Contains(out, "1 held") || !strings.Contains(out, "nightly") {
+		t.Errorf("the status says %s", out)
+	}
+	for _, term := range append(members, holder) {
+		term.interrupt()
+	}
+	holder.end(t, 0)
+}

@@ -1,0 +1,147 @@
+package flease
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/leasehold-dev/leasehold"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
+)
+
+// Acquire returns a lease of a resource. It waits for as long as another has it,
+// for as long as too few members answer, for as long as the node is not ready,
+// and for as long as ctx allows. If this process has a lease of the resource
+// already, it waits until that is over: calls for one resource are served in
+// their order.
+func (n *Node) Acquire(ctx context.Context, resource string) (*Lease, error) {
+	r := n.claim(ctx, toHold, []string{resource})[0]
+	return r.Lease, r.Err
+}
+
+// TryAcquire returns a lease of a resource if nobody has it, and otherwise a
+// [*HeldError], which says who has it. It waits until the node is ready and for
+// the answers of the members; if too few answer for some seconds, the error is of
+// kind [leasehold.Unavailable]. If this process has a lease of the resource, or
+// another call waits for one, that is a HeldError too.
+func (n *Node) TryAcquire(ctx context.Context, resource string) (*Lease, error) {
+	r := n.claim(ctx, toTry, []string{resource})[0]
+	return r.Lease, r.Err
+}
+
+// AcquireAll returns leases of all the resources, in their order, or none and an
+// error. It waits as [Node.Acquire] does. It acquires them in any order: two such
+// calls whose resources overlap can each have what the other waits for, until
+// their contexts end.
+func (n *Node) AcquireAll(ctx context.Context, resources []string) ([]*Lease, error) {
+	results := n.claim(ctx, toHold, resources)
+	leases := make([]*Lease, 0, len(results))
+	var failed error
+	for _, r := range results {
+		if r.Err == nil {
+			leases = append(leases, r.Lease)
+		} else {
+			failed = cmp.Or(failed, r.Err)
+		}
+	}
+	if failed != nil {
+		n.release(leases) // nobody has to wait for it
+		return nil, failed
+	}
+	return leases, nil
+}
+
+// TryAcquireAll tries to acquire each of the resources, as [Node.TryAcquire] does,
+// and returns what became of each, in their order. It costs a few microseconds
+// for a resource, where one by one costs two round trips.
+func (n *Node) TryAcquireAll(ctx context.Context, resources []string) []Result {
+	return n.claim(ctx, toTry, resources)
+}
+
+// claim wants resources, and returns what became of each.
+func (n *Node) claim(ctx context.Context, what task, names []string) []Result {
+	b := &batch{task: what, names: names, results: make([]Result, len(names)), done: make(chan struct{})}
+	if len(names) == 0 {
+		return b.results
+	}
+	n.begin(b)
+	select {
+	case <-b.done:
+	case <-ctx.Done():
+		n.step(func(now machine.Time) {
+			n.cancel(now, b, func(name string) error { return n.gaveUp(now, name, context.Cause(ctx)) })
+		})
+		<-b.done // whatever was left has ended now
+	}
+	return b.results
+}
+
+// begin begins a batch.
+func (n *Node) begin(b *batch) {
+	n.step(func(now machine.Time) {
+		n.batches++
+		b.number = n.batches
+		n.advance(now, b)
+	})
+}
+
+// gaveUp says what a claim was waiting for when its context ended.
+func (n *Node) gaveUp(now machine.Time, name string, cause error) error {
+	note := n.machine.Look(now, name)
+	switch e := n.entries[name]; {
+	case e != nil && e.lease != nil:
+		return leasehold.Errorf(opAcquire, leasehold.Unavailable, name, "another call of this process has it: %w", cause)
+	case !n.machine.Ready():
+		return leasehold.Errorf(opAcquire, leasehold.Unavailable, name, "this member has started too short a time ago: %w", cause)
+	case note.Holder != 0:
+		return leasehold.Errorf(opAcquire, leasehold.Unavailable, name, "member %d seems to have it: %w", note.Holder, cause)
+	}
+	return leasehold.Errorf(opAcquire, leasehold.Unavailable, name, "there was not enough time: %w", cause)
+}
+
+// ReleaseAll releases leases of this node, as [Lease.Release] does, many in a
+// packet. None of them is valid from the beginning of the call on. It returns the
+// first error.
+func (n *Node) ReleaseAll(ctx context.Context, leases []*Lease) error {
+	for _, l := range leases {
+		if l.node != n {
+			return leasehold.Errorf(opRelease, leasehold.Invalid, l.Resource(), "a lease of another node")
+		}
+	}
+	if len(leases) == 0 {
+		return nil
+	}
+	b := n.release(leases)
+	select {
+	case <-b.done:
+	case <-n.over:
+	case <-ctx.Done():
+	}
+	switch {
+	case b.finished(): // whatever else has ended, too
+	case ctx.Err() != nil:
+		return leasehold.Errorf(opRelease, leasehold.Unavailable, leases[0].Resource(),
+			"the members have not confirmed it: %w", context.Cause(ctx))
+	default:
+		return errClosed(opRelease, leases[0].Resource())
+	}
+	for _, r := range b.results {
+		if r.Err != nil {
+			return r.Err
+		}
+	}
+	return nil
+}
+
+// release begins to release leases, and does not wait. It may go on after the call
+// that it is done for.
+func (n *Node) release(leases []*Lease) *batch {
+	b := &batch{task: toRelease, leases: slices.Clone(leases), results: make([]Result, len(leases)), done: make(chan struct{})}
+	n.step(func(now machine.Time) {
+		for _, l := range leases {
+			l.end(released)
+		}
+		n.advance(now, b)
+	})
+	return b
+}

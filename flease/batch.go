@@ -1,0 +1,109 @@
+package flease
+
+import (
+	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
+)
+
+// A Result is what became of one resource of a [Node.TryAcquireAll].
+type Result struct {
+	Lease *Lease // nil if there was an error
+	Err   error  // a [*HeldError] if another has it
+}
+
+// window is how many resources of a batch are under way at a time. More would not
+// be faster, and might be more than the receivers have room for: what is lost is
+// sent again only after a while.
+const window = 2048
+
+// A task is what a batch wants of each of its resources.
+type task uint8
+
+const (
+	toHold task = iota
+	toTry
+	toRelease
+)
+
+// A batch is what one call wants, of one resource or of many. All but done is
+// guarded by the node's lock until done is closed.
+type batch struct {
+	task    task
+	number  uint64 // of the batch, in the node
+	names   []string
+	leases  []*Lease // that are to be released; else nil
+	results []Result
+
+	failed error // of the first of a toHold that cannot be had
+	begun  int   // so many of the names
+	ended  int
+	queued bool          // is in the node's list of those that may go on
+	done   chan struct{} // closed when all have ended
+}
+
+func (b *batch) over() bool { return b.ended == len(b.results) }
+
+// finished reports whether done is closed.
+func (b *batch) finished() bool {
+	select {
+	case <-b.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// A claim is one resource of a batch.
+type claim struct {
+	batch *batch
+	place int
+}
+
+// end records what became of a claim.
+func (n *Node) end(c claim, r Result) {
+	b := c.batch
+	b.results[c.place] = r
+	b.ended++
+	if r.Err != nil && b.task == toHold && b.failed == nil {
+		b.failed = r.Err
+	}
+	switch {
+	case b.over():
+		n.after.wake = append(n.after.wake, b)
+	case !b.queued:
+		b.queued = true
+		n.pending = append(n.pending, b)
+	}
+}
+
+// advance begins as much of a batch as may be under way. If one of all that are
+// wanted cannot be had, the others are of no use.
+func (n *Node) advance(now machine.Time, b *batch) {
+	b.queued = false
+	if b.failed != nil {
+		n.cancel(now, b, func(string) error { return b.failed })
+		return
+	}
+	for b.begun < len(b.results) && b.begun-b.ended < window {
+		c := claim{b, b.begun}
+		b.begun++
+		if b.task == toRelease {
+			n.giveUp(now, c)
+		} else {
+			n.enter(now, c)
+		}
+	}
+}
+
+// cancel ends what is left of a batch.
+func (n *Node) cancel(now machine.Time, b *batch, why func(name string) error) {
+	for i := range b.begun {
+		if r := &b.results[i]; r.Lease == nil && r.Err == nil {
+			n.withdraw(now, claim{b, i}, why)
+		}
+	}
+	for b.begun < len(b.results) {
+		c := claim{b, b.begun}
+		b.begun++
+		n.end(c, Result{Err: why(b.names[c.place])})
+	}
+}

@@ -1,0 +1,89 @@
+// Package flease is leases that a group of processes agree upon among
+// themselves: no lock server, no disk, no leader. Any process of the group can
+// hold the lease of a resource, a name of the application's choosing; at any time
+// at most one does, and when it dies another can take over.
+//
+//	node, err := flease.Start(flease.Config{
+//		Self: 1,
+//		Members: []flease.Member{
+//			{ID: 1, Addr: "10.0.0.1:7001"},
+//			{ID: 2, Addr: "10.0.0.2:7001"},
+//			{ID: 3, Addr: "10.0.0.3:7001"},
+//		},
+//		Key: secret, // the same on all of them
+//	})
+//	...
+//	lease, err := node.Acquire(ctx, "reports/nightly") // waits until it has it
+//	...
+//	if !lease.Valid() { // before each act
+//		return
+//	}
+//	write(row, lease.Fence()) // what goes elsewhere carries the fence
+//	...
+//	err = lease.Release(ctx) // others can have it at once
+//
+// It follows Flease (Kolbeck, Högqvist, Stender and Hupfeld, "Flease - Lease
+// Coordination without a Lock Server"). A lease is agreed upon in two round trips
+// and renewed in one, with a majority of the group; many travel in one packet.
+//
+// # What a caller must do
+//
+//  1. Call [Lease.Valid] before each act that only the holder may do. It is local,
+//     and costs a fifth more than time.Now. A lease is renewed by itself until it
+//     is released, but it is lost when too few members answer, and then Valid says
+//     so in time, whether or not anybody was told.
+//
+//  2. Fence what goes elsewhere. A process may pause between Valid and the act,
+//     for longer than the lease lasts. Whatever has an effect outside, a write to
+//     a store or a request to a service, carries [Lease.Fence], and is refused
+//     there if a higher one was seen for the resource. Fences rise from holder to
+//     holder.
+//
+//  3. Keep its own goroutines apart. There is one [Lease] of a resource in a
+//     process at a time: a second Acquire waits for the first to be released,
+//     like a mutex. Those who share a Lease need a lock of their own.
+//
+//  4. Give every member an ID of its own, and start each once. Members, lease
+//     time, epsilon, drift bound and key must be the same everywhere. To change
+//     them, stop all members, wait for a lease time, and start all.
+//
+// # What it is good for, and what not
+//
+// A group is as available as its majority: three members survive the loss of
+// one, five of two. All state is in memory. A member that starts is silent until
+// whatever it may have promised in its former life is over: about 1.2 leases.
+// [Node.Ready] waits for it. If all members restart at once, nobody has a lease
+// for as long, and none is held twice.
+//
+// After a holder has died its leases are free when they have run out on all
+// clocks: within the lease time and epsilon, times the drift bound. Shorter
+// leases are free sooner, and renewed more often.
+//
+// # What is assumed of clocks
+//
+// That two members' wall clocks differ by no more than [Config.Epsilon], or that
+// their monotonic clocks run at the same rate within [Config.Drift]. One of the two is
+// enough. A holder believes in a lease only while both of its clocks allow it,
+// and nobody takes over before both of his say that it is over.
+//
+// A wall clock that is found to be wrong, because it jumps or because the others
+// disagree, costs its process all leases, and the log says so. So does a suspended
+// computer, whose monotonic clock stood still. What cannot be found out from
+// within is a virtual machine that its host stopped with all of its clocks: for
+// that there is the fence.
+//
+// # Concurrency and cost
+//
+// All methods of a [Node] and of a [Lease] may be called from many goroutines at
+// once. A node has one lock around all that it knows; Valid, Fence and Until do
+// not take it. Acquiring many resources one by one costs a round trip each;
+// [Node.AcquireAll] and [Node.TryAcquireAll] put many into one packet and take
+// a few microseconds each. A node has a goroutine for time, one that notices
+// sleep, and those of its transport; none for a resource.
+//
+// # Security
+//
+// Packets are encrypted and authenticated with the shared key. Whoever has the
+// key can take or break any lease. Without a key all addresses must be on the
+// loopback, or the transport [TCP] with certificates on both sides.
+package flease

@@ -1,0 +1,200 @@
+package flease
+
+import (
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
+)
+
+// An entry is what this process has to do with a resource: it has a lease of it,
+// or somebody wants one, or the members are being told that it has been released.
+// The machine has a bid for the resource as long as there is an entry, on behalf
+// of the first claim.
+type entry struct {
+	name   string
+	lease  *Lease
+	by     uint64  // the number of the batch that got the lease
+	claims []claim // who wants it next, in order
+	gone   []claim // who waits for the members to know of a release
+
+	room [1]claim // for claims, which are rarely more
+}
+
+// enter wants a resource for a claim, after those who are there already. A try
+// does not wait for them.
+func (n *Node) enter(now machine.Time, c claim) {
+	b, name := c.batch, c.batch.names[c.place]
+	e := n.entries[name]
+	switch {
+	case n.closing:
+		n.end(c, Result{Err: errClosed(opAcquire, name)})
+		return
+	case e == nil:
+		e = &entry{name: name}
+		e.claims = e.room[:0]
+		n.entries[name] = e
+	case e.named(b):
+		n.end(c, Result{Err: leasehold.Errorf(opAcquire, leasehold.Invalid, name, "named twice in one call, which would wait for itself")})
+		return
+	case b.task == toTry && (e.lease != nil || len(e.claims) > 0):
+		n.end(c, Result{Err: n.ourOwn(e)})
+		return
+	}
+	e.claims = append(e.claims, c)
+	if e.lease == nil && len(e.claims) == 1 {
+		n.ask(now, e)
+	}
+}
+
+// named reports whether a batch has had the resource before.
+func (e *entry) named(b *batch) bool {
+	return e.lease != nil && e.by == b.number || slices.ContainsFunc(e.claims, func(c claim) bool { return c.batch == b })
+}
+
+// ourOwn says that this very process is in the way.
+func (n *Node) ourOwn(e *entry) error {
+	held := &HeldError{Resource: e.name, Holder: n.cfg.Self}
+	if e.lease != nil {
+		held.Fence, held.Until = e.lease.fence, e.lease.Until()
+	}
+	return held
+}
+
+// ask has the machine work for the first claim of an entry. An entry without any
+// is dropped when the machine has no more to do for it either.
+func (n *Node) ask(now machine.Time, e *entry) {
+	for len(e.claims) > 0 {
+		bid := n.machine.Acquire
+		if e.claims[0].batch.task == toTry {
+			bid = n.machine.Try
+		}
+		err := bid(now, e.name)
+		if err == nil {
+			return
+		}
+		n.end(e.shift(), Result{Err: err})
+	}
+	delete(n.entries, e.name)
+}
+
+// shift takes the first claim from the queue.
+func (e *entry) shift() claim {
+	first := e.claims[0]
+	e.claims = slices.Delete(e.claims, 0, 1)
+	return first
+}
+
+// withdraw ends a claim that has not come to its turn, or not to its end.
+func (n *Node) withdraw(now machine.Time, c claim, why func(name string) error) {
+	name := c.batch.names[c.place]
+	e := n.entries[name]
+	place := slices.Index(e.claims, c)
+	e.claims = slices.Delete(e.claims, place, place+1)
+	n.end(c, Result{Err: why(name)})
+	switch {
+	case place > 0 || e.lease != nil:
+	case len(e.claims) > 0:
+		n.ask(now, e) // the machine may have tried only
+	default:
+		n.machine.Release(now, name)
+	}
+}
+
+// giveUp tells the members that a lease is over, unless it was lost already.
+func (n *Node) giveUp(now machine.Time, c claim) {
+	l := c.batch.leases[c.place]
+	e := l.entry
+	if e.lease != l {
+		n.end(c, Result{})
+		return
+	}
+	e.lease = nil
+	e.gone = append(e.gone, c)
+	n.machine.Release(now, e.name)
+	if len(e.claims) > 0 {
+		n.ask(now, e)
+	}
+}
+
+// acquired gives a lease to the first claim.
+func (n *Node) acquired(now machine.Time, note *machine.Notice) {
+	e := n.entries[note.Name]
+	if e == nil || len(e.claims) == 0 {
+		n.machine.Release(now, note.Name) // nobody wants it any more
+		return
+	}
+	n.told(e, nil)
+	l := &Lease{node: n, entry: e, fence: note.Lease.Fence, sleeps: n.sleeps, first: note.Lease.Until}
+	l.until.Store(&l.first)
+	first := e.shift()
+	e.lease, e.by = l, first.batch.number
+	n.counts.Acquired++
+	n.end(first, Result{Lease: l})
+}
+
+// lost ends a lease that nobody has released. One that was being released when the
+// machine dropped it is over for everybody here, but the members do not know.
+func (n *Node) lost(now machine.Time, note *machine.Notice, why ending) {
+	e := n.entries[note.Name]
+	if e == nil {
+		return
+	}
+	if e.lease == nil {
+		n.told(e, untold(e.name))
+		if len(e.claims) == 0 {
+			delete(n.entries, e.name)
+		}
+		return
+	}
+	n.counts.Lost++
+	n.after.lost(e.name, why)
+	e.lease.end(why)
+	e.lease = nil
+	n.ask(now, e)
+}
+
+// answered handles the end of a try or of a release.
+func (n *Node) answered(now machine.Time, note *machine.Notice) {
+	e := n.entries[note.Name]
+	if e == nil || e.lease != nil {
+		return
+	}
+	if note.What == machine.Unreachable {
+		n.told(e, untold(e.name))
+	} else {
+		n.told(e, nil)
+	}
+	if len(e.claims) == 0 {
+		delete(n.entries, e.name)
+		return
+	}
+	if note.What == machine.Released || e.claims[0].batch.task != toTry {
+		return // the machine goes on
+	}
+	err := leasehold.Errorf(opAcquire, leasehold.Unavailable, e.name, "too few members of its group answer")
+	if note.What == machine.Refused {
+		err = held(note)
+	}
+	n.end(e.shift(), Result{Err: err})
+	n.ask(now, e)
+}
+
+// told ends the waiting of those who have released the resource.
+func (n *Node) told(e *entry, err error) {
+	for _, c := range e.gone {
+		n.end(c, Result{Err: err})
+	}
+	e.gone = nil
+}
+
+func untold(name string) error {
+	return leasehold.Errorf(opRelease, leasehold.Unavailable, name, "too few members were told: it is free when the lease has run out")
+}
+
+func held(note *machine.Notice) error {
+	return &HeldError{
+		Resource: note.Name, Holder: ID(note.Holder), Fence: note.Fence, Until: time.Unix(0, int64(note.Until)),
+	}
+}

@@ -1,0 +1,281 @@
+package flease
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+func TestClose(t *testing.T) {
+	within(t, func(t *testing.T) {
+		s := newSystem(t, 3, nil)
+		l := s.acquire(1, "r")
+		theirs := s.acquire(2, "theirs")
+		waiting := make(chan error, 3)
+		go func() {
+			_, err := s.nodes[1].Acquire(t.Context(), "theirs")
+			waiting <- err
+		}()
+		go func() {
+			_, err := s.nodes[1].AcquireAll(t.Context(), append(numbered(5), "theirs"))
+			waiting <- err
+		}()
+		go func() {
+			for range s.nodes[1].Watch(t.Context(), "theirs") {
+				continue
+			}
+			waiting <- leasehold.Closed
+		}()
+		time.Sleep(time.Second)
+		began := time.Now()
+		if err := s.nodes[1].Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for range cap(waiting) {
+			if err := <-waiting; !errors.Is(err, leasehold.Closed) {
+				t.Errorf("whoever waited got %v", err)
+			}
+		}
+		if l.Valid() || !isOver(l) || leasehold.KindOf(l.Err()) != leasehold.Closed {
+			t.Errorf("valid %t, %v", l.Valid(), l.Err())
+		}
+		s.acquire(2, "r") // at once
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("free after %v", took)
+		}
+		if !theirs.Valid() {
+			t.Error("another member lost a lease by it")
+		}
+		if _, err := s.nodes[1].Acquire(t.Context(), "r"); !errors.Is(err, leasehold.Closed) {
+			t.Errorf("acquire on a closed node: %v", err)
+		}
+		for _, err := range s.nodes[1].Watch(t.Context(), "r") {
+			if !errors.Is(err, leasehold.Closed) {
+				t.Errorf("watch on a closed node: %v", err)
+			}
+		}
+		if err := errors.Join(l.Release(t.Context()), s.nodes[1].Close(t.Context())); err != nil {
+			t.Errorf("again: %v", err)
+		}
+	})
+}
+
+// Close gives up after a while if nobody answers, and says so.
+func TestCloseAlone(t *testing.T) {
+	within(t, func(t *testing.T) {
+		s := newSystem(t, 3, nil)
+		l := s.acquire(1, "r")
+		s.network.Cut(1, 2)
+		s.network.Cut(1, 3)
+		began := time.Now()
+		err := s.nodes[1].Close(t.Context())
+		if !errors.Is(err, leasehold.Unavailable) || l.Valid() {
+			t.Errorf("%v, valid %t", err, l.Valid())
+		}
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("closed after %v", took)
+		}
+	})
+}
+
+// Someone who waits for the end of a release is not left behind.
+func TestCloseWhileReleasing(t *testing.T) {
+	within(t, func(t *testing.T) {
+		s := newSystem(t, 3, nil)
+		l := s.acquire(1, "r")
+		s.network.Cut(1, 2)
+		s.network.Cut(1, 3)
+		releasing := make(chan error, 1)
+		go func() { releasing <- l.Release(context.WithoutCancel(t.Context())) }()
+		synctest.Wait()
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		_ = s.nodes[1].Close(ended)
+		if err := <-releasing; !errors.Is(err, leasehold.Closed) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func TestAlone(t *testing.T) {
+	within(t, func(t *testing.T) {
+		s := newSystem(t, 1, nil)
+		first := s.acquire(1, "r")
+		if err := first.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * lease)
+		if l := s.acquire(1, "r"); l.Fence() <= first.Fence() {
+			t.Errorf("fence %d after %d", l.Fence(), first.Fence())
+		}
+	})
+}
+
+func TestWatch(t *testing.T) {
+	within(t, func(t *testing.T) {
+		s := newSystem(t, 3, nil)
+		seen := make(chan Holder, 100)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for h, err := range s.nodes[3].Watch(ctx, "r") {
+				if err != nil {
+					t.Error(err)
+				}
+				seen <- h
+			}
+		}()
+		want := func(id ID) Holder {
+			t.Helper()
+			h := <-seen
+			if h.ID != id || (id != 0) != (h.Fence != 0) || (id != 0) != !h.Until.IsZero() {
+				t.Fatalf("seems to be held as %+v, want by %d", h, id)
+			}
+			return h
+		}
+		want(0)
+		first := s.acquire(1, "r")
+		if h := want(1); h.Fence != first.Fence() {
+			t.Errorf("fence %d, want %d", h.Fence, first.Fence())
+		}
+		time.Sleep(3 * lease) // renewals are no change
+		if err := first.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want(0)
+		s.acquire(2, "r")
+		want(2)
+		died := time.Now()
+		s.kill(2)
+		want(0) // nobody says so: the lease ends
+		if took := time.Since(died); took < lease/2 || took > takeover {
+			t.Errorf("nobody after %v", took)
+		}
+		cancel()
+		<-ended
+		if len(seen) != 0 {
+			t.Errorf("saw more: %+v", <-seen)
+		}
+		if got := len(s.nodes[3].watches); got != 0 {
+			t.Errorf("%d watches are left", got)
+		}
+	})
+}
+
+// Who does not look for a while sees the last state, and has kept nobody waiting.
+func TestWatchCoalesces(t *testing.T) {
+	within(t, func(t *testing.T) {
+		s := newSystem(t, 3, nil)
+		var last *Lease
+		seen := 0
+		for h := range s.nodes[2].Watch(t.Context(), "r") {
+			if seen++; seen == 1 {
+				for range 10 {
+					l := s.acquire(1, "r")
+					if err := l.Release(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				last = s.acquire(1, "r")
+			}
+			if h.Fence == last.Fence() {
+				break // within a third of a lease, if this member was not asked at once
+			}
+		}
+		if seen > 3 {
+			t.Errorf("saw %d holders, one after the other", seen)
+		}
+		for _, err := range s.nodes[2].Watch(t.Context(), "") {
+			if leasehold.KindOf(err) != leasehold.Invalid {
+				t.Errorf("%v", err)
+			}
+		}
+	})
+}
+
+func TestBadConfigs(t *testing.T) {
+	three := []Member{{1, "127.0.0.1:7001"}, {2, "127.0.0.1:7002"}, {3, "127.0.0.1:7003"}}
+	taken, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close() //nolint:errcheck // nothing was sent
+	for name, test := range map[string]struct {
+		cfg  Config
+		kind leasehold.Kind
+		want string
+	}{
+		"nobody":             {Config{Members: three}, leasehold.Invalid, "Self must be set"},
+		"not a member":       {Config{Self: 4, Members: three}, leasehold.Invalid, "member 4, which is this process, is not among"},
+		"no members":         {Config{Self: 1}, leasehold.Invalid, "not among the 0 members"},
+		"equal ids":          {Config{Self: 1, Members: append(three[:2:2], Member{2, "127.0.0.1:7009"})}, leasehold.Invalid, "twice"},
+		"member 0":           {Config{Self: 1, Members: append(three[:2:2], Member{0, "127.0.0.1:7009"})}, leasehold.Invalid, "number from 1"},
+		"epsilon too large":  {Config{Self: 1, Members: three, Lease: time.Second, Epsilon: time.Second}, leasehold.Invalid, "not less than the lease"},
+		"epsilon negative":   {Config{Self: 1, Members: three, Epsilon: -1}, leasehold.Invalid, "epsilon"},
+		"lease too short":    {Config{Self: 1, Members: three, Lease: time.Millisecond, Epsilon: 1}, leasehold.Invalid, "want 10 ms"},
+		"drift below 1":      {Config{Self: 1, Members: three, Drift: 0.5}, leasehold.Invalid, "drift"},
+		"no key":             {Config{Self: 1, Members: append(three[:2:2], Member{3, "10.0.0.3:7001"})}, leasehold.Invalid, "there is no key"},
+		"listens everywhere": {Config{Self: 1, Members: three, Listen: ":7001"}, leasehold.Invalid, "there is no key"},
+		"short key":          {Config{Self: 1, Members: three, Key: []byte("secret")}, leasehold.Invalid, "key of 6 bytes"},
+		"no address":         {Config{Self: 1, Members: []Member{{ID: 1}}}, leasehold.Invalid, "host:port"},
+		"address in use":     {Config{Self: 1, Members: three, Listen: taken.LocalAddr().String()}, leasehold.Unavailable, "in use"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n, err := Start(test.cfg)
+			if err == nil {
+				_ = n.Close(t.Context())
+				t.Fatal("started")
+			}
+			if leasehold.KindOf(err) != test.kind || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%v: %v, want %v with %q", leasehold.KindOf(err), err, test.kind, test.want)
+			}
+		})
+	}
+}
+
+// Three members on real sockets.
+func TestRealNetworks(t *testing.T) {
+	for name, transport := range map[string]Transport{"UDP": UDP{}, "TCP": TCP{}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			nodes := onLoopback(t, transport)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			l, err := nodes[0].Acquire(ctx, "r")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var held *HeldError
+			if _, err := nodes[1].TryAcquire(ctx, "r"); !errors.As(err, &held) || held.Holder != 1 {
+				t.Errorf("a second one: %v", err)
+			}
+			all, err := nodes[2].AcquireAll(ctx, numbered(3000))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(l.Release(ctx), nodes[2].ReleaseAll(ctx, all)); err != nil {
+				t.Fatal(err)
+			}
+			next, err := nodes[1].Acquire(ctx, "r")
+			if err != nil || next.Fence() <= l.Fence() {
+				t.Errorf("%v, %v", next, err)
+			}
+			status := nodes[0].Status()
+			if !status.Ready || status.Held != 0 || status.Counts.Acquired != 1 || status.Traffic.PacketsIn == 0 {
+				t.Errorf("status %+v", status)
+			}
+			for _, m := range status.Members {
+				if m.Heard.IsZero() {
+					t.Errorf("member %d was never heard", m.ID)
+				}
+			}
+		})
+	}
+}

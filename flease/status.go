@@ -1,0 +1,135 @@
+package flease
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/fleasenet"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
+)
+
+// A Status is how a node does, at one moment.
+type Status struct {
+	Self  ID
+	Addr  string // where it listens
+	Ready bool   // whether it takes part
+
+	Members []MemberStatus // the others
+	Clock   ClockStatus
+
+	Held      int // leases
+	Waiting   int // resources that calls of this process wait for
+	Resources int // that it knows of, as a member of their groups
+	Counts    Counts
+	Traffic   Traffic
+}
+
+// A MemberStatus is what a node knows about another member.
+type MemberStatus struct {
+	Member
+	Heard time.Time // when something came from it last; zero if never
+	// ClockOff is by how much its clock was found to be ahead of ours, or behind
+	// if it is negative, at least. While it is not 0 the member is ignored.
+	ClockOff time.Duration
+}
+
+// A ClockStatus is what a node knows about its own wall clock.
+type ClockStatus struct {
+	Wrong   bool          // most other members find it wrong
+	Steps   uint64        // how often it was seen to have been set
+	Stepped time.Time     // when, the last time, by the clock itself
+	By      time.Duration // and by how much
+}
+
+// Counts count what has happened since the start.
+type Counts struct {
+	Acquired uint64 // leases
+	Lost     uint64 // of them, that were not released
+	Void     uint64 // packets meant for an earlier start of a member, or from one
+	BadTime  uint64 // messages of members whose clocks are off
+	Foreign  uint64 // messages about resources that are not ours to decide
+	Full     uint64 // resources for which there was no room
+}
+
+// Traffic counts packets since the start.
+type Traffic struct {
+	PacketsIn, PacketsOut   uint64
+	MessagesIn, MessagesOut uint64
+	BytesIn, BytesOut       uint64
+	Refused                 uint64 // that were malformed, foreign, not authentic or replayed
+	Lost                    uint64 // for which there was no room here, or no way out
+}
+
+// A member is another process.
+type member struct {
+	Member
+	heard machine.Wall // 0 if never
+	off   time.Duration
+}
+
+// heard notes that something came from a member.
+func (n *Node) heard(now machine.Time, id ID) {
+	if m := n.member(id); m != nil {
+		m.heard = now.Wall
+	}
+}
+
+// member returns a member, nil if it is none or ourselves.
+func (n *Node) member(id ID) *member {
+	place, found := slices.BinarySearchFunc(n.members, id, func(m *member, id ID) int { return cmp.Compare(m.ID, id) })
+	if !found {
+		return nil
+	}
+	return n.members[place]
+}
+
+// Status returns how the node does. It takes the lock for as long as it takes to
+// count what is held.
+func (n *Node) Status() Status {
+	s := Status{Self: n.cfg.Self, Addr: n.Addr(), Traffic: traffic(n.net.Counters())}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	void := n.machine.Counters()
+	s.Ready, s.Resources, s.Clock, s.Counts = n.machine.Ready(), n.machine.Size(), n.clock, n.counts
+	s.Counts.Void, s.Counts.BadTime, s.Counts.Foreign, s.Counts.Full = void.Void, void.BadTime, void.Foreign, void.Full
+	for _, m := range n.members {
+		status := MemberStatus{Member: m.Member, ClockOff: m.off}
+		if m.heard != 0 {
+			status.Heard = time.Unix(0, int64(m.heard))
+		}
+		s.Members = append(s.Members, status)
+	}
+	for _, e := range n.entries {
+		if e.lease != nil {
+			s.Held++
+		} else if len(e.claims) > 0 {
+			s.Waiting++
+		}
+	}
+	return s
+}
+
+func traffic(c fleasenet.Counters) Traffic {
+	return Traffic{
+		PacketsIn: c.PacketsIn, PacketsOut: c.PacketsOut,
+		MessagesIn: c.MessagesIn, MessagesOut: c.MessagesOut,
+		BytesIn: c.BytesIn, BytesOut: c.BytesOut,
+		Refused: c.Malformed + c.Oversized + c.Foreign + c.Unauthentic + c.Replayed + c.Refused,
+		Lost:    c.Full + c.Failed,
+	}
+}
+
+// Leases returns the leases that this node has, in the order of their resources.
+func (n *Node) Leases() []*Lease {
+	var leases []*Lease
+	n.mu.Lock()
+	for _, e := range n.entries {
+		if e.lease != nil {
+			leases = append(leases, e.lease)
+		}
+	}
+	n.mu.Unlock()
+	slices.SortFunc(leases, func(a, b *Lease) int { return cmp.Compare(a.entry.name, b.entry.name) })
+	return leases
+}

@@ -1,0 +1,143 @@
+package flease
+
+import (
+	"context"
+	"time"
+
+	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
+)
+
+// A node does everything under one lock, in steps: something is told to the
+// machine, what the machine has to say is carried over to leases and claims, and
+// what it has to send is sent. What wakes others, or may take long, is left for
+// after the lock.
+
+// step takes a step of its own, and sends what comes of it.
+func (n *Node) step(do func(now machine.Time)) {
+	n.mu.Lock()
+	now := n.look()
+	do(now)
+	n.settle(now)
+	n.machine.Flush(now, n.net.Send)
+	n.net.Flush()
+	n.unlock(now)
+}
+
+// receive takes the step of a packet. What comes of it is sent when no more
+// packets are there: the transport calls flush then.
+func (n *Node) receive(e *machine.Envelope, msgs []machine.Message) {
+	n.mu.Lock()
+	now := n.look()
+	n.heard(now, ID(e.From))
+	n.machine.Receive(now, e, msgs)
+	n.settle(now)
+	n.unlock(now)
+}
+
+func (n *Node) flush() {
+	n.mu.Lock()
+	now := n.look()
+	n.settle(now)
+	n.machine.Flush(now, n.net.Send)
+	n.net.Flush()
+	n.unlock(now)
+}
+
+// unlock ends a step.
+func (n *Node) unlock(now machine.Time) {
+	if at := n.machine.Wake(now); at < n.wake {
+		n.wake = at
+		select {
+		case n.rouse <- struct{}{}:
+		default:
+		}
+	}
+	after := n.after
+	n.after = aftermath{}
+	lines := n.journal.write(now, &after)
+	n.mu.Unlock()
+	for _, b := range after.wake {
+		close(b.done)
+	}
+	for _, l := range lines {
+		n.journal.log.Log(context.Background(), l.level, l.text, l.args...)
+	}
+}
+
+// look reads the clocks. The machine must hear of a sleep before anything else.
+func (n *Node) look() machine.Time {
+	now, sleeps := n.time.read()
+	if sleeps != n.sleeps {
+		n.sleeps = sleeps
+		n.after.note(remark{subject: subject{what: sleeping}})
+		n.machine.Slept(now)
+		n.carry(now, slept)
+	}
+	return now
+}
+
+// settle carries over what the machine has to say, until neither it nor a batch
+// has more.
+func (n *Node) settle(now machine.Time) {
+	for n.carry(now, notRenewed) {
+		pending := n.pending
+		n.pending = nil
+		for _, b := range pending {
+			n.advance(now, b)
+		}
+	}
+}
+
+// carry carries over what the machine has to say, and reports whether there may be
+// more. Why is the reason for leases that are lost, unless a clock is to blame.
+func (n *Node) carry(now machine.Time, why ending) bool {
+	notes := n.machine.Notices()
+	for i := range notes {
+		n.handle(now, &notes[i], &why)
+	}
+	return len(notes) > 0 || len(n.pending) > 0
+}
+
+// handle handles one notice. Why is the reason for losses that follow it.
+func (n *Node) handle(now machine.Time, note *machine.Notice, why *ending) {
+	switch note.What {
+	case machine.Acquired:
+		n.acquired(now, note)
+	case machine.Renewed:
+		if e := n.entries[note.Name]; e != nil && e.lease != nil {
+			e.lease.extend(note.Lease.Until)
+		}
+	case machine.Lost:
+		n.lost(now, note, *why)
+	case machine.Refused, machine.Unreachable, machine.Released:
+		n.answered(now, note)
+	case machine.Changed:
+		n.changed(note.Name)
+	case machine.Ready:
+		close(n.ready)
+	default:
+		*why = n.trouble(note)
+	}
+}
+
+// keepTime wakes the machine when it asks for it, and now and then.
+func (n *Node) keepTime(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-n.rouse:
+		}
+		var wait time.Duration
+		n.step(func(now machine.Time) {
+			n.machine.Advance(now)
+			n.settle(now)
+			wait = min(tick, max(0, n.machine.Wake(now).Sub(now.Mono)))
+			n.wake = now.Mono.Add(wait)
+		})
+		timer.Reset(wait)
+	}
+}

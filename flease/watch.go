@@ -1,0 +1,115 @@
+package flease
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"time"
+
+	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
+)
+
+// A Holder is who seems to have a resource.
+type Holder struct {
+	ID    ID // 0: nobody; the rest is zero, too
+	Fence uint64
+	Until time.Time // when it ends unless it is renewed, by the holder's clock
+}
+
+// Watch yields who seems to have a resource: at once, and then whenever that
+// changes, until ctx ends or the node is closed. It is a hint. This member may not
+// have been told, or been told of what was never agreed upon; it may be late. Who
+// takes longer for one than until the next sees the last of them. Nothing waits
+// for the one who watches, and no goroutine is started.
+//
+// The error is not nil in the last pair only, if the resource cannot be watched:
+// if this member is not in its group, or there is no room.
+func (n *Node) Watch(ctx context.Context, resource string) iter.Seq2[Holder, error] {
+	return func(yield func(Holder, error) bool) {
+		signal, err := n.watch(resource)
+		if err != nil {
+			yield(Holder{}, err)
+			return
+		}
+		defer n.unwatch(resource, signal)
+		var last Holder
+		for first := true; ; first = false {
+			holder, wait := n.holder(resource)
+			if first || holder.ID != last.ID || holder.Fence != last.Fence {
+				last = holder
+				if !yield(holder, nil) {
+					return
+				}
+			}
+			if !n.await(ctx, signal, wait) {
+				return
+			}
+		}
+	}
+}
+
+// watch begins to signal when a resource changes hands.
+func (n *Node) watch(resource string) (signal chan struct{}, err error) {
+	n.step(func(now machine.Time) {
+		if n.closing {
+			err = errClosed(opWatch, resource)
+			return
+		}
+		if err = n.machine.Watch(now, resource, true); err == nil {
+			signal = make(chan struct{}, 1)
+			n.watches[resource] = append(n.watches[resource], signal)
+		}
+	})
+	return signal, err
+}
+
+func (n *Node) unwatch(resource string, signal chan struct{}) {
+	n.step(func(now machine.Time) {
+		left := slices.DeleteFunc(n.watches[resource], func(c chan struct{}) bool { return c == signal })
+		if len(left) > 0 {
+			n.watches[resource] = left
+			return
+		}
+		delete(n.watches, resource)
+		_ = n.machine.Watch(now, resource, false) // it was possible before
+	})
+}
+
+// changed signals those who watch a resource. It is called with the lock held.
+func (n *Node) changed(resource string) {
+	for _, signal := range n.watches[resource] {
+		select {
+		case signal <- struct{}{}:
+		default: // has one that has not been seen
+		}
+	}
+}
+
+// holder returns who seems to have a resource, and when to look again although
+// nobody has signalled: when a lease ends, nobody does.
+func (n *Node) holder(resource string) (Holder, time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now, _ := n.time.read()
+	note := n.machine.Look(now, resource)
+	if note.Holder == 0 {
+		return Holder{}, time.Hour
+	}
+	h := Holder{ID: ID(note.Holder), Fence: note.Fence, Until: time.Unix(0, int64(note.Until))}
+	return h, max(note.Until.Sub(now.Wall)+n.cfg.Epsilon+1, n.cfg.Lease/20)
+}
+
+// await waits for a signal or for the time to pass, and reports whether to go on.
+func (n *Node) await(ctx context.Context, signal <-chan struct{}, wait time.Duration) bool {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-n.over:
+		return false
+	case <-signal:
+	case <-timer.C:
+	}
+	return true
+}

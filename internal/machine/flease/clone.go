@@ -1,0 +1,162 @@
+package flease
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+)
+
+// Clone returns a machine that is in the same state and shares nothing with m but
+// what never changes, and its source of randomness. It is for those who want to
+// know what would happen. What m has to say or to send must have been taken from
+// it before.
+func (m *Machine) Clone() *Machine {
+	c := *m
+	c.notices, c.told = nil, nil
+	c.peers, c.order = make(map[Process]*peer, len(m.peers)), make([]*peer, len(m.order))
+	for i, p := range m.order {
+		twin := *p
+		twin.out = nil
+		c.order[i], c.peers[p.id] = &twin, &twin
+	}
+	c.groups = make(map[string]*group, len(m.groups))
+	groups := make(map[*group]*group, len(m.groups))
+	for key, g := range m.groups {
+		twin := &group{members: g.members, majority: g.majority}
+		for _, id := range g.members {
+			twin.peers = append(twin.peers, c.peers[id])
+		}
+		c.groups[key], groups[g] = twin, twin
+	}
+	cells := make(map[*cell]*cell, len(m.cells))
+	bids := make(map[*bid]*bid, len(m.bids))
+	c.cells = make(map[string]*cell, len(m.cells))
+	c.bids = make([]*bid, len(m.bids))
+	for name, old := range m.cells {
+		twin := *old
+		twin.group = groups[old.group]
+		c.cells[name], cells[old] = &twin, &twin
+		if old.bid != nil {
+			twin.bid = old.bid.clone(&twin)
+			c.bids[old.bid.place], bids[old.bid] = twin.bid, twin.bid
+		}
+	}
+	c.alarms = m.alarms.clone(bids)
+	c.visits = m.visits.clone(func(old *cell) *cell { return cells[old] })
+	return &c
+}
+
+func (b *bid) clone(c *cell) *bid {
+	twin := *b
+	twin.cell, twin.seen = c, slices.Clone(b.seen)
+	return &twin
+}
+
+// clone leaves out what is out of date.
+func (a alarms) clone(bids map[*bid]*bid) alarms {
+	var out alarms
+	for _, e := range a {
+		if b := bids[e.bid]; b != nil && b.queued == e.at {
+			out.push(alarm{e.at, b})
+		}
+	}
+	return out
+}
+
+// AppendState appends an encoding of all that decides what the machine will do.
+// Machines with equal configurations and encodings do the same.
+func (m *Machine) AppendState(b []byte) []byte {
+	w := encoder(b)
+	w.flags(m.ready, m.ownOff)
+	w.time(m.join)
+	w.time(m.looked)
+	w.numbers(uint64(m.steady), m.fence, m.serial)
+	w.ballot(m.top)
+	w.ballot(m.floor)
+	for _, p := range m.order {
+		w.numbers(p.incarnation, uint64(p.since), p.stranger, uint64(p.spoke), uint64(p.echo))
+		w.numbers(p.past[:]...)
+		w.flags(p.off, p.greet)
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.cells)) {
+		w.cell(m.cells[name])
+	}
+	for _, bid := range m.bids {
+		w.text(bid.cell.name)
+		w.bid(bid)
+	}
+	for i := range m.visits.n {
+		v := m.visits.ring[(m.visits.first+i)&(len(m.visits.ring)-1)]
+		w.text(v.cell.name)
+		w.numbers(uint64(v.at))
+	}
+	return w
+}
+
+// An encoder is what was encoded so far.
+type encoder []byte
+
+func (w *encoder) numbers(ns ...uint64) {
+	for _, n := range ns {
+		*w = binary.AppendUvarint(*w, n)
+	}
+}
+
+func (w *encoder) flags(fs ...bool) {
+	for _, f := range fs {
+		if f {
+			*w = append(*w, 1)
+		} else {
+			*w = append(*w, 0)
+		}
+	}
+}
+
+func (w *encoder) text(s string) {
+	w.numbers(uint64(len(s)))
+	*w = append(*w, s...)
+}
+
+func (w *encoder) time(t Time) { w.numbers(uint64(t.Mono), uint64(t.Wall)) }
+
+func (w *encoder) ballot(k Ballot) { w.numbers(k.Interval, uint64(k.Round), uint64(k.Process)) }
+
+func (w *encoder) value(v *Value) {
+	w.numbers(uint64(v.Owner), v.Incarnation, v.Serial, v.Fence, uint64(v.Until), uint64(v.Left))
+	w.flags(v.Released)
+}
+
+func (w *encoder) cell(c *cell) {
+	w.text(c.name)
+	w.ballot(c.promised)
+	w.ballot(c.written)
+	w.value(&c.value)
+	w.numbers(c.promisee, uint64(c.deadline), c.fence, uint64(c.touched))
+	w.flags(c.watched)
+}
+
+func (w *encoder) bid(b *bid) {
+	w.numbers(uint64(b.wish), uint64(b.phase), uint64(b.at), uint64(b.queued), uint64(b.purpose))
+	w.ballot(b.ballot)
+	w.numbers(b.promises, b.accepts, b.rejects, b.fence, uint64(b.sends), uint64(b.losses), uint64(len(b.seen)))
+	for i := range b.seen {
+		w.value(&b.seen[i].Value)
+		w.ballot(b.seen[i].at)
+	}
+	w.value(&b.value)
+	w.time(b.decided)
+	w.flags(b.held)
+	w.numbers(b.lease.Fence)
+	w.time(b.lease.Until)
+}
+
+// AppendState appends an encoding of the message.
+func (msg *Message) AppendState(b []byte) []byte {
+	w := encoder(b)
+	w.numbers(uint64(msg.Kind), msg.Fence)
+	w.text(msg.Name)
+	w.ballot(msg.Ballot)
+	w.ballot(msg.Written)
+	w.value(&msg.Value)
+	return w
+}
