@@ -35,6 +35,7 @@ test: ## check formatting, vet, and run all tests: what must pass before a commi
 	fi
 	$(GO) vet ./...
 	$(GO) test -shuffle=on -timeout=$(TIMEOUT) ./...
+	cd bench/flease && $(GO) vet ./... && $(GO) test -shuffle=on -timeout=$(TIMEOUT) ./...
 
 .PHONY: test-race
 test-race: ## run all tests under the race detector (needs a C compiler)
@@ -63,6 +64,10 @@ bench: ## measure what the libraries, a manager and a failover cost, against flo
 	cd bench && $(GO) run ./ratios
 	$(GO) run ./internal/scale
 	$(GO) run ./cmd/leasehold demo --for 60s --json
+
+.PHONY: bench-flease
+bench-flease: ## compare flease with etcd and ZooKeeper (minutes); FLAGS="-docs ../../docs" writes docs/flease.md
+	cd bench/flease && $(GO) run . $(FLAGS)
 
 .PHONY: bench-sim
 bench-sim: ## run the benchmarks of the simulator and the manager machine

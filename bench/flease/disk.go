@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+)
+
+// A strain is how one did while the disk was idle, and while another process
+// kept it busy.
+type strain struct {
+	Name   string  `json:"name"`
+	Idle   summary `json:"idleLeasesPerSecond"`
+	Busy   summary `json:"busyLeasesPerSecond"`
+	Change float64 `json:"change"` // the median over pairs of turns; -0.1 is a tenth less
+}
+
+// A load is what the disk's writer did.
+type load struct {
+	BytesPerSecond float64 `json:"bytesPerSecond"`
+	SyncsPerSecond float64 `json:"syncsPerSecond"`
+	CPUs           float64 `json:"cpus"` // of all that there are
+}
+
+// diskFigure is figure 4: what does it cost that somebody else uses the disk?
+func (r *referee) diskFigure(ctx context.Context, a *arena, dir string, rounds int) ([]strain, load, error) {
+	all := a.named(nameFlease, nameEtcd, nameEtcdSync, nameZooKeeper, nameZooKeeperSync)
+	w, err := begin(ctx, "disk-writer", "-file", filepath.Join(dir, "written"))
+	if err != nil {
+		return nil, load{}, err
+	}
+	defer w.close()
+	if err := w.await(); err != nil {
+		return nil, load{}, err
+	}
+	idle, busy := make([][]turn, len(all)), make([][]turn, len(all))
+	var written answer
+	for round := range rounds {
+		r.progress("figure 4, idle and busy disk, round %d of %d", round+1, rounds)
+		for i, e := range all {
+			// Whoever comes second may find what the first left behind: they
+			// take turns at that, too.
+			p, err := r.pair(ctx, e, w, round%2 == 1)
+			if err != nil {
+				return nil, load{}, err
+			}
+			idle[i], busy[i] = append(idle[i], p.idle), append(busy[i], p.busy)
+			written = addAnswers(written, p.written)
+		}
+	}
+	var strains []strain
+	for i, e := range all {
+		strains = append(strains, strain{e.name, summarise(idle[i]), summarise(busy[i]), pairedChange(idle[i], busy[i])})
+	}
+	return strains, loadOf(written), nil
+}
+
+// A pair is two turns that follow each other, and what was written in one of them.
+type pair struct {
+	idle, busy turn
+	written    answer
+}
+
+// pair lets one have a turn with an idle disk and one with a busy disk.
+func (r *referee) pair(ctx context.Context, e entry, w *process, busyFirst bool) (p pair, err error) {
+	if busyFirst {
+		if p.busy, p.written, err = r.turnWhileWriting(ctx, e, w); err != nil {
+			return pair{}, err
+		}
+	}
+	if p.idle, err = r.turn(ctx, e, usualBatch); err != nil {
+		return pair{}, err
+	}
+	if !busyFirst {
+		p.busy, p.written, err = r.turnWhileWriting(ctx, e, w)
+	}
+	return p, err
+}
+
+// turnWhileWriting lets one have a turn while the disk is busy.
+func (r *referee) turnWhileWriting(ctx context.Context, e entry, w *process) (turn, answer, error) {
+	if _, err := w.ask(order{Do: orderWrite}); err != nil {
+		return turn{}, answer{}, err
+	}
+	t, err := r.turn(ctx, e, usualBatch)
+	if err != nil {
+		return turn{}, answer{}, err
+	}
+	wrote, err := w.ask(order{Do: orderRest})
+	return t, wrote, err
+}
+
+// addAnswers adds what was written at different times.
+func addAnswers(a, b answer) answer {
+	return answer{Bytes: a.Bytes + b.Bytes, Syncs: a.Syncs + b.Syncs, CPU: a.CPU + b.CPU, End: a.End - a.Begin + b.End - b.Begin}
+}
+
+func loadOf(a answer) load {
+	seconds := time.Duration(a.End - a.Begin).Seconds()
+	if seconds <= 0 {
+		return load{}
+	}
+	return load{float64(a.Bytes) / seconds, float64(a.Syncs) / seconds, time.Duration(a.CPU).Seconds() / seconds}
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"slices"
+	"time"
+)
+
+// A turn is what happened in one: how many leases were acquired, and how long it
+// took from the first request to the last answer.
+type turn struct {
+	Leases int           `json:"leases"`
+	Took   time.Duration `json:"tookNanoseconds"`
+	CPU    time.Duration `json:"cpuNanoseconds"` // of all processes that took part, clients too
+}
+
+// rate returns leases per second.
+func (t turn) rate() float64 {
+	if t.Took <= 0 {
+		return 0
+	}
+	return float64(t.Leases) / t.Took.Seconds()
+}
+
+// effort returns the time of processors per lease.
+func (t turn) effort() time.Duration {
+	if t.Leases == 0 {
+		return 0
+	}
+	return t.CPU / time.Duration(t.Leases)
+}
+
+// plus returns both turns, one after the other.
+func (t turn) plus(o turn) turn {
+	return turn{t.Leases + o.Leases, t.Took + o.Took, t.CPU + o.CPU}
+}
+
+// A summary is what several turns came to, in leases per second.
+type summary struct {
+	Median float64 `json:"median"`
+	Low    float64 `json:"low"`                     // the slowest turn
+	High   float64 `json:"high"`                    // the fastest
+	Effort float64 `json:"cpuMicrosecondsPerLease"` // the median
+	Turns  int     `json:"turns"`
+}
+
+// summarise returns the summary of turns; of none, zeros.
+func summarise(turns []turn) summary {
+	if len(turns) == 0 {
+		return summary{}
+	}
+	var rates, efforts []float64
+	for _, t := range turns {
+		rates = append(rates, t.rate())
+		efforts = append(efforts, float64(t.effort())/float64(time.Microsecond))
+	}
+	slices.Sort(rates)
+	slices.Sort(efforts)
+	return summary{Median: median(rates), Low: rates[0], High: rates[len(rates)-1], Effort: median(efforts), Turns: len(turns)}
+}
+
+// median returns the middle of sorted values, of which there is at least one.
+func median(sorted []float64) float64 {
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// change returns by which share b differs from a: -0.1 if it is a tenth less.
+func change(a, b float64) float64 {
+	if a == 0 {
+		return 0
+	}
+	return b/a - 1
+}
+
+// pairedChange returns the median change from each turn to the one beside it.
+// Turns that ran one after the other met the same machine; a slow minute then
+// changes both, and not the result.
+func pairedChange(before, after []turn) float64 {
+	n := min(len(before), len(after))
+	if n == 0 {
+		return 0
+	}
+	changes := make([]float64, 0, n)
+	for i := range n {
+		changes = append(changes, change(before[i].rate(), after[i].rate()))
+	}
+	slices.Sort(changes)
+	return median(changes)
+}

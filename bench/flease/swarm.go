@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// clients is how many ask a lock service at a time.
+const clients = 256
+
+// A swarm is the clients of a lock service. They share a batch: whoever is free
+// takes the next name.
+type swarm struct {
+	servers group
+	limit   time.Duration // nobody begins anything new after that
+}
+
+// run lets clients acquire leases on name-0, name-1 and so on until there are n,
+// or until time is up. A turn that time ended has fewer leases and is as good.
+func (s swarm) run(ctx context.Context, n int, name string, acquire func(ctx context.Context, client int, resource string) error) (turn, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.limit+orderLimit, fmt.Errorf("a client got no answer in %v", orderLimit))
+	defer cancel()
+	before, err := s.servers.cpu()
+	if err != nil {
+		return turn{}, err
+	}
+	before += cpuTime()
+	var next, done atomic.Int64
+	begin := time.Now()
+	err = each(clients, func(client int) error {
+		for time.Since(begin) < s.limit {
+			i := next.Add(1) - 1
+			if i >= int64(n) {
+				return nil
+			}
+			if err := acquire(ctx, client, fmt.Sprintf("%s-%06d", name, i)); err != nil {
+				return err
+			}
+			done.Add(1)
+		}
+		return nil
+	})
+	took := time.Since(begin)
+	if err != nil {
+		return turn{}, err
+	}
+	after, err := s.servers.cpu()
+	return turn{Leases: int(done.Load()), Took: took, CPU: after + cpuTime() - before}, err
+}
+
+// each calls do for 0 to n-1, all at the same time, and returns the first error.
+func each(n int, do func(i int) error) error {
+	var all sync.WaitGroup
+	var once sync.Once
+	var first error
+	for i := range n {
+		all.Go(func() {
+			if err := do(i); err != nil {
+				once.Do(func() { first = err })
+			}
+		})
+	}
+	all.Wait()
+	return first
+}

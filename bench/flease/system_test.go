@@ -1,0 +1,78 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParseStat(t *testing.T) {
+	const text = "71 (a (b) c) S 1 71 71 0 -1 4194560 1 2 3 4 250 75 9 9 20 0 11 0 100"
+	if got, err := parseStat(text); err != nil || got != 3250*time.Millisecond {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, text := range []string{"", "71", "71 (x)", "71 (x) S 1 2", strings.Replace(text, "250", "x", 1)} {
+		if got, err := parseStat(text); err == nil {
+			t.Errorf("%q: %v, and no error", text, got)
+		}
+	}
+}
+
+func TestCPUModel(t *testing.T) {
+	if got := cpuModel(strings.NewReader("processor\t: 0\nmodel name\t: Some: CPU \nmodel name\t: Other\n")); got != "Some: CPU" {
+		t.Errorf("got %q", got)
+	}
+	if got := cpuModel(strings.NewReader("processor\t: 0\n")); got != "unknown" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestParseZooKeeperStatus(t *testing.T) {
+	const serving = "Zookeeper version: 3.8.0-0, built on 2022-11-21\nLatency min/avg/max: 0/0.5/3\nMode: leader\nNode count: 5\n"
+	for text, want := range map[string]zooKeeperStatus{
+		serving: {"3.8.0", "leader"},
+		"This ZooKeeper instance is not currently serving requests\n": {},
+		"": {},
+	} {
+		got, err := parseZooKeeperStatus(strings.NewReader(text))
+		if err != nil || got != want {
+			t.Errorf("%q: %+v, %v, want %+v", text, got, err, want)
+		}
+	}
+}
+
+func TestZooKeeperConfig(t *testing.T) {
+	peers := []string{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4"}
+	got, err := zooKeeperConfig("/data", peers, "127.0.0.1:9", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"dataDir=/data", "clientPort=9", "forceSync=no", "server.1=127.0.0.1:1:2", "server.2=127.0.0.1:3:4"} {
+		if !strings.Contains("\n"+got, "\n"+line+"\n") {
+			t.Errorf("no line %q in\n%s", line, got)
+		}
+	}
+	if got, err := zooKeeperConfig("/data", peers, "127.0.0.1:9", true); err != nil || strings.Contains(got, "forceSync") {
+		t.Errorf("with fsync: %v\n%s", err, got)
+	}
+	if _, err := zooKeeperConfig("/data", peers[:3], "127.0.0.1:9", true); err == nil {
+		t.Error("three addresses for two servers, and no error")
+	}
+}
+
+func TestEtcdConfig(t *testing.T) {
+	cfg, err := etcdConfig(1, "/data", []string{"127.0.0.1:1", "127.0.0.1:2"}, "127.0.0.1:9", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []string{cfg.InitialCluster, cfg.Name, cfg.ListenPeerUrls[0].Host, cfg.AdvertiseClientUrls[0].Host}
+	want := []string{"etcd-1=http://127.0.0.1:1,etcd-2=http://127.0.0.1:2", "etcd-2", "127.0.0.1:2", "127.0.0.1:9"}
+	if diff := cmp.Diff(want, got); diff != "" || !cfg.UnsafeNoFsync {
+		t.Errorf("no fsync: %v, (-want +got):\n%s", cfg.UnsafeNoFsync, diff)
+	}
+	if _, err := etcdConfig(2, "/data", []string{"127.0.0.1:1"}, "127.0.0.1:9", false); err == nil {
+		t.Error("a member that is not one, and no error")
+	}
+}
