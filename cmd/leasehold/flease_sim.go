@@ -86,6 +86,10 @@ func newFleaseSimCommand() *cobra.Command {
 }
 
 func (o *fleaseSimOptions) addFlags(flags *pflag.FlagSet) {
+	var usual fleasesim.Config
+	if err := usual.Validate(); err != nil {
+		panic(err) // the zero Config is valid
+	}
 	flags.SortFlags = false
 	c := &o.campaign
 	flags.IntVar(&c.Seeds, "seeds", 2000, "how many worlds to run, one for each seed")
@@ -96,7 +100,7 @@ func (o *fleaseSimOptions) addFlags(flags *pflag.FlagSet) {
 	o.world.StringVar(&o.faults, "faults", "default", "a `mix` of faults: what strikes, and how often")
 	o.world.IntVar(&c.Config.Processes, "processes", 0, "processes in each world, 3 to 7; 0 lets the seed choose")
 	o.world.IntVar(&c.Config.Resources, "resources", 0, "resources in each world, 1 to 4; 0 lets the seed choose")
-	o.world.DurationVar(&c.Config.Duration, "duration", 0, "how long faults go on in each world; 0s is 15s, as many leases")
+	o.world.DurationVar(&c.Config.Duration, "duration", usual.Duration, "how long faults go on in each world, in its own time; a lease lasts 1s")
 	flags.AddFlagSet(o.world)
 	flags.IntVar(&o.explore, "explore", 0, "try all that can happen in so many `steps`, instead of worlds")
 	flags.IntVar(&o.detours, "detours", 1, "with --explore: how often what is usual does not happen; -1 for no limit")

@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -137,6 +138,7 @@ func (o *simOptions) worldFlags() *pflag.FlagSet {
 	flags.IntVar(&c.Lookups, "lookups", usual.Lookups, "lookups in each world")
 	flags.IntVar(&c.Namespaces, "namespaces", usual.Namespaces, "namespaces in each world, 1 or 2; 0 lets the seed choose")
 	flags.Var(&mixFlag{mix: &c.Faults, text: usual.Faults.String()}, "faults", "a `mix` of faults: what strikes, and how often")
+	flags.BoolVar(&c.Diskless, "diskless", false, "managers without a store: they agree among themselves who leads, and ask the\nowners what there is; then --managers is 3, unless given")
 	flags.BoolVar(&c.LeasesOff, "leases-off", false, "break the world on purpose, to see that the checks notice:\nowners believe in their leases for ever")
 	flags.BoolVar(&c.EqualClocks, "equal-clocks", false, "break the world on purpose, to see that the checks notice:\nall clocks run at the same rate (which shows as branches never taken)")
 	return flags
@@ -166,6 +168,13 @@ func (*mixFlag) Type() string     { return "string" }
 
 // validate says what is wrong with the flags, in terms of flags.
 func (o *simOptions) validate() error {
+	if o.config.Diskless && !o.world.Changed("managers") {
+		o.config.Managers = 0 // its own default
+		if err := o.config.Validate(); err != nil {
+			return err
+		}
+		o.world.Lookup("managers").DefValue = strconv.Itoa(o.config.Managers)
+	}
 	for _, size := range []struct {
 		flag  string
 		value int

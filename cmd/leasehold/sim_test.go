@@ -44,6 +44,7 @@ func TestReplayRepeatsWhatShapesTheWorld(t *testing.T) {
 		{[]string{"--owners=3", "--duration=120s", "--faults=default", "--leases-off=false"}, base}, // as it is anyway
 		{[]string{"--lookups=1", "--managers=3", "--namespaces=1", "--duration=90s"}, base + " --duration 1m30s --managers 3 --lookups 1 --namespaces 1"},
 		{[]string{"--leases-off", "--equal-clocks"}, base + " --leases-off --equal-clocks"},
+		{[]string{"--diskless"}, base + " --diskless"},
 		{[]string{"--faults=none"}, base + " --faults none"},
 		{[]string{"--faults=default, loss=0"}, base + " --faults default,loss=0"},
 		{[]string{"--faults=loss=1,loss=2,delay=0"}, base + " --faults loss=2"},

@@ -43,12 +43,19 @@ type Mutant struct {
 	World string
 }
 
-// All returns every mutant, sorted by name.
+// All returns every mutant of the clusters, sorted by name.
 func All() []Mutant {
-	var all []Mutant
-	for _, list := range [][]Mutant{owners, managers, promises, moves, lookups, standbys, elections} {
-		all = append(all, list...)
-	}
+	return sorted(owners, managers, promises, moves, lookups, standbys, elections, diskless)
+}
+
+// Fleases returns every mutant of Flease, sorted by name: its simulator is
+// another one.
+func Fleases() []Mutant {
+	return sorted(fleaseRecovery, fleaseTimes, fleaseRounds, fleaseWishes)
+}
+
+func sorted(lists ...[]Mutant) []Mutant {
+	all := slices.Concat(lists...)
 	for i := range all {
 		if all[i].Seeds == 0 {
 			all[i].Seeds = 1000
@@ -58,9 +65,14 @@ func All() []Mutant {
 	return all
 }
 
-// Find returns the mutant of that name.
-func Find(name string) (Mutant, bool) {
-	for _, m := range All() {
+// Find returns the mutant of the clusters of that name.
+func Find(name string) (Mutant, bool) { return find(All(), name) }
+
+// FindFlease returns the mutant of Flease of that name.
+func FindFlease(name string) (Mutant, bool) { return find(Fleases(), name) }
+
+func find(all []Mutant, name string) (Mutant, bool) {
+	for _, m := range all {
 		if m.Name == name {
 			return m, true
 		}

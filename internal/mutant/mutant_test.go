@@ -17,24 +17,30 @@ func TestMutantsAreWellFormed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := All()
-	if len(all) < 30 {
-		t.Errorf("there are %d mutants, want at least 30", len(all))
+	if n := len(All()); n < 30 {
+		t.Errorf("there are %d mutants, want at least 30", n)
 	}
-	for i, m := range all {
-		if i > 0 && all[i-1].Name >= m.Name {
-			t.Errorf("%s comes after %s: names must be sorted and unique", m.Name, all[i-1].Name)
+	if n := len(Fleases()); n < 18 {
+		t.Errorf("there are %d mutants of Flease, want at least 18", n)
+	}
+	for _, all := range [][]Mutant{All(), Fleases()} {
+		for i, m := range all {
+			if i > 0 && all[i-1].Name >= m.Name {
+				t.Errorf("%s comes after %s: names must be sorted and unique", m.Name, all[i-1].Name)
+			}
+			if m.Name == "" || m.Why == "" || m.Old == m.New || m.Seeds < 1 {
+				t.Errorf("%q is incomplete", m.Name)
+			}
+			source, err := os.ReadFile(filepath.Join(root, m.File))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := m.plant(string(source)); err != nil {
+				t.Errorf("%s: %v", m.Name, err)
+			}
 		}
-		if m.Name == "" || m.Why == "" || m.Old == m.New || m.Seeds < 1 {
-			t.Errorf("%q is incomplete", m.Name)
-		}
-		source, err := os.ReadFile(filepath.Join(root, m.File))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := m.plant(string(source)); err != nil {
-			t.Errorf("%s: %v", m.Name, err)
-		}
+	}
+	for _, m := range All() {
 		if found, ok := Find(m.Name); !ok || found != m {
 			t.Errorf("%s is not found", m.Name)
 		}
@@ -76,6 +82,40 @@ func TestEveryMutantIsCaught(t *testing.T) {
 	}
 }
 
+// TestEveryFleaseMutantIsCaught is the same proof for Flease's simulator.
+func TestEveryFleaseMutantIsCaught(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a program for each mutant")
+	}
+	for _, m := range Fleases() {
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			if n := search(t, buildFlease(t, m), m); n == 0 {
+				t.Errorf("%d worlds did not notice: %s", m.Seeds, m.Why)
+			}
+		})
+	}
+}
+
+// Some bugs need no luck: whoever tries everything finds them.
+func TestExplorerFindsMutants(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a program for each mutant")
+	}
+	for _, name := range []string{"flease-one-accept-commits", "flease-value-not-reported"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, ok := FindFlease(name)
+			if !ok {
+				t.Fatal("no such mutant")
+			}
+			if n := search(t, buildFlease(t, m), m, "--explore=12"); n == 0 {
+				t.Errorf("the explorer did not notice: %s", m.Why)
+			}
+		})
+	}
+}
+
 // If all clocks ran at the same rate, bugs in how time is counted would go
 // unnoticed: what finds them is that clocks differ.
 func TestEqualClocksHideMutants(t *testing.T) {
@@ -96,9 +136,15 @@ func TestEqualClocksHideMutants(t *testing.T) {
 	}
 }
 
-func build(t *testing.T, m Mutant) string {
+func build(t *testing.T, m Mutant) string { return buildSearch(t, m, "./internal/mutant/search") }
+
+func buildFlease(t *testing.T, m Mutant) string {
+	return buildSearch(t, m, "./internal/mutant/search/flease")
+}
+
+func buildSearch(t *testing.T, m Mutant, source string) string {
 	program := filepath.Join(t.TempDir(), "search")
-	if err := m.build(t.Context(), "./internal/mutant/search", program); err != nil {
+	if err := m.build(t.Context(), source, program); err != nil {
 		t.Fatal(err)
 	}
 	return program

@@ -67,6 +67,7 @@ var owners = []Mutant{
 		Why:  "an owner whose clock stood still keeps its leases",
 		File: ownerFile,
 		Old: `	m.dropAll(leasehold.CauseExpired)
+	m.loseContact()
 	m.rate = rateGuard{}`,
 		New: `	m.rate = rateGuard{}`,
 	},
@@ -112,8 +113,8 @@ func (m *Machine) predecessorGone`,
 		Name: "slow-clock-keeps-leases",
 		Why:  "an owner that has found its clock too slow goes on holding leases",
 		File: "internal/machine/owner/rate.go",
-		Old:  "	m.dropAll(leasehold.CauseExpired)\n	m.rate",
-		New:  "	_ = leasehold.CauseExpired\n	m.rate",
+		Old:  "	m.dropAll(leasehold.CauseExpired)\n	m.loseContact()",
+		New:  "	_ = leasehold.CauseExpired\n	m.loseContact()",
 	},
 	{
 		Name:  "slow-clock-takes-leases",

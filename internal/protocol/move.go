@@ -28,6 +28,10 @@ import (
 // it has it: a leader that finds in the table that the target holds the range,
 // and that nothing was lost there since the move began, offers it the lease with
 // the ticket.
+//
+// A leader that has no table to read relies on the two of them alone. They say,
+// with their Backing, that every leader so far has counted on both of them; then
+// the range can have gone nowhere else.
 
 // A Ticket names one move. Only the leader, the source and the target know it,
 // so that it also proves to the target that its peer is the source.
@@ -83,6 +87,10 @@ type MoveReport struct {
 	// Newest is the highest generation of the leases that it began with: what the
 	// source may have got since is not meant.
 	Newest leasehold.Generation
+	// Backing is the term of the leader that last gave the source time, if since
+	// the source let go that time has never run out; 0 if it has. A leader that
+	// collects takes it for proof that no leader has given the source up.
+	Backing leasehold.Term
 
 	Records, Bytes uint64 // sent so far
 }
@@ -92,6 +100,10 @@ type Import struct {
 	Ticket Ticket
 	Range  leasehold.Range
 	Since  Since // as the leader said
+	// Backing is the term of the leader that last gave the target time, if its
+	// message named the move and that time has not run out; 0 otherwise. It is
+	// proof that the leader counted on the target, and that none has given it up.
+	Backing leasehold.Term
 }
 
 // Bounds on what one message says about moves and loads.

@@ -102,6 +102,11 @@ type LeaseReply struct {
 	Timing    Timing
 	Offers    []Offer // sorted by range; immutable
 
+	// Collecting: the leader has just taken over and knows nothing yet. It offers
+	// what the request named. What the owner knows about moves and draining stays
+	// as it is, and nothing about them follows from this message.
+	Collecting bool
+
 	// Clock is the leader's clock when it replied, for owners to compare the
 	// rates of the two clocks.
 	Clock mono.Instant

@@ -10,6 +10,7 @@ type tenure struct {
 	session   leasehold.Session
 	granted   leasehold.Range
 	installed bool
+	moved     bool  // it came with its state
 	at        int64 // when it was installed
 }
 
@@ -32,7 +33,7 @@ func (o *oracle) checkChange(s *space, t *truth, c *table.Change) {
 	o.checkHome(s, c)
 	o.checkMoved(s, t, c)
 	if c.Kind != table.Vacated {
-		t.grants[c.Generation] = &tenure{session: c.Holder.Session, granted: c.Range}
+		t.grants[c.Generation] = &tenure{session: c.Holder.Session, granted: c.Range, moved: c.Kind == table.Moved}
 	}
 }
 

@@ -15,9 +15,16 @@ const exchange = 4*calmDelay + 200*time.Millisecond + simTTL/6 + 4*lateTimers
 
 // bound is B of I6: (leader TTL + lease) x drift + 2 round trips, on the
 // slowest clock that there may be.
+//
+// Where there is no store, managers that were started are silent for a while
+// before they take part; if too many were, the leader waits for leases that nobody
+// remembers; and then it asks the owners what they have.
 func (o *oracle) bound() time.Duration {
 	t := simTiming()
 	b := t.Drift.Stretch(simTTL+t.Lease) + 2*exchange
+	if o.world.cfg.Diskless {
+		b += t.Drift.Stretch(simTTL+t.Lease) + 2*simEpsilon + 2*exchange
+	}
 	return time.Duration(float64(b) * float64(trueRate) / float64(slowest))
 }
 

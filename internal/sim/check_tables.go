@@ -19,11 +19,12 @@ func (o *oracle) checkFollows(l *lookupHost, t *table.Table) {
 func (o *oracle) checkTable(h *host, s *space, t *table.Table) {
 	o.checks[I5Tables]++
 	truth := o.truth(s)
-	if int(t.LSN()) >= len(truth.hashes) {
-		o.violated(I5Tables, "%s is at lsn %d of %s, but only %d are committed", h.label, t.LSN(), s.name, len(truth.history))
+	version, known := truth.at[t.LSN()]
+	if !known {
+		o.violated(I5Tables, "%s is at lsn %d of %s, which was never committed", h.label, t.LSN(), s.name)
 		return
 	}
-	if hashTable(t) != truth.hashes[t.LSN()] {
+	if hashTable(t) != version.hash {
 		o.violated(I5Tables, "%s has another table of %s at lsn %d than was committed", h.label, s.name, t.LSN())
 	}
 }
@@ -33,7 +34,7 @@ func hashTable(t *table.Table) uint64 {
 	h := trace{hash: uint64(t.LSN())}
 	for r, e := range t.All() {
 		h.mix(uint64(r.Start), uint64(e.Generation))
-		h.mix(uint64(e.Lost), 0)
+		h.mix(uint64(e.Lost), uint64(e.Adopted))
 		if !e.Vacant() {
 			h.mix(uint64(e.Holder.Session[0])<<8|uint64(e.Holder.Session[1]), uint64(len(e.Holder.Owner)))
 		}

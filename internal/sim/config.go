@@ -20,6 +20,10 @@ type Config struct {
 	Duration   time.Duration // of the time with faults; default 2 minutes
 	Faults     Mix           // default [DefaultMix]
 
+	// Diskless lets managers agree among themselves who leads, and keep all that
+	// they know in memory. There is no store, and its faults do not happen.
+	Diskless bool
+
 	// Graceful lets owners leave only after everything has been moved away, and
 	// gives each an application that can. Then nothing is lost but by crashes.
 	Graceful bool
@@ -41,10 +45,14 @@ const (
 
 // Validate fills in defaults and reports what is wrong.
 func (c *Config) Validate() error {
+	managers := 2
+	if c.Diskless {
+		managers = 3
+	}
 	for _, d := range []struct {
 		field *int
 		usual int
-	}{{&c.Managers, 2}, {&c.Owners, 3}, {&c.Lookups, 2}} {
+	}{{&c.Managers, managers}, {&c.Owners, 3}, {&c.Lookups, 2}} {
 		if *d.field == 0 {
 			*d.field = d.usual
 		}

@@ -42,10 +42,10 @@ func describe(what any) string {
 func describeMoves(r *protocol.LeaseRequest) string {
 	var b strings.Builder
 	for _, m := range r.Moves {
-		fmt.Fprintf(&b, "; %s %v to %v in state %d", m.Ticket.Short(), m.Range, m.To, m.State)
+		fmt.Fprintf(&b, "; %s %v to %v in state %d backed by t%d", m.Ticket.Short(), m.Range, m.To, m.State, m.Backing)
 	}
 	for _, m := range r.Imports {
-		fmt.Fprintf(&b, "; has %s %v", m.Ticket.Short(), m.Range)
+		fmt.Fprintf(&b, "; has %s %v backed by t%d", m.Ticket.Short(), m.Range, m.Backing)
 	}
 	if r.Parting {
 		b.WriteString("; parting")

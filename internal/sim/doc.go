@@ -22,6 +22,6 @@
 // than that; the machines do not rely on it.
 //
 // Reading order: world.go, hosts.go, managers.go, owners.go and lookups.go (the
-// processes), network.go, store.go,
+// processes), network.go, store.go, memory.go (managers without a store),
 // nemesis.go (the faults), oracle.go, check_*.go (one invariant each).
 package sim

@@ -46,6 +46,9 @@ func (n *nemesis) heal() {
 // whoever leads.
 func (n *nemesis) healNamespace(s *space) {
 	w := n.world
+	if w.cfg.Diskless {
+		return // see provide
+	}
 	if w.store.catalog.Find(s.name) == nil {
 		w.store.configure(s.name, configure{timing: simTiming()})
 	}
@@ -54,6 +57,26 @@ func (n *nemesis) healNamespace(s *space) {
 			w.later(time.Millisecond, m.endpoint, 0, node.Catalogued{Term: m.node.Term(), Catalog: w.store.readCatalog()})
 		}
 	}
+}
+
+// provide is the operator of a group without a store: it creates a namespace,
+// through whoever leads, when there is no trace of it. When faults have stopped it
+// does so too if it was deleted.
+func (n *nemesis) provide(s *space) {
+	w := n.world
+	for _, m := range w.managers {
+		c := m.node.Catalog()
+		if !m.alive || m.stopped != 0 || c == nil || c.Entry(s.name) != nil && (!n.healed || c.Find(s.name) != nil) {
+			continue
+		}
+		t := n.drawTiming()
+		if n.healed {
+			t = simTiming()
+		}
+		m.ask(s.name, m.node.Term(), configure{timing: t})
+		m.memory.converse()
+	}
+	w.later(500*time.Millisecond, none, 0, func() { n.provide(s) })
 }
 
 // healOwners makes sure that at least one owner of the namespace lives, and
@@ -95,7 +118,8 @@ func (n *nemesis) settleTraffic() {
 			return true
 		}
 		switch what := e.what.(type) {
-		case *protocol.LeaseRequest, *protocol.LeaseReply, *protocol.LookupRequest, *protocol.LookupReply, protocol.NotLeader, followRequest, followReply, refused, rest, verdict:
+		case *protocol.LeaseRequest, *protocol.LeaseReply, *protocol.LookupRequest, *protocol.LookupReply, protocol.NotLeader, followRequest, followReply, refused, rest, verdict,
+			letter, councilRequest, councilResponse:
 			return false
 		case *storeRequest:
 			dropped = append(dropped, what)

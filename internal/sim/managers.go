@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/machine/appointment"
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
 	"github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
@@ -23,7 +24,9 @@ type managerHost struct {
 	node  *node.Machine
 	// resigning: it has been told to, and will end.
 	resigning bool
-	storeCut  bool // what it asks of the store gets lost
+	storeCut  bool    // what it asks of the store gets lost
+	memory    *memory // what it has instead of a store; nil if there is one
+	nodeWake  mono.Instant
 	// heard is when a lookup last spoke to us, in true time, 0 if never: first
 	// the lookups, then the managers that follow us.
 	heard []int64
@@ -76,11 +79,7 @@ func (m *managerHost) boot() {
 	m.resigning = false
 	snapshotEvery, batch := 1+w.random.IntN(30), 4+w.random.IntN(simBatch-3)
 	gather, moves := w.nemesis.span(0, simGather), 1+w.random.IntN(simMoves)
-	m.node = must(node.New(now, node.Config{
-		Election: election.Config{
-			Self: m.id, Session: must(leasehold.NewSession(randomBytes{w.random})),
-			TTL: simTTL, Drift: simTiming().Drift, Rand: w.newRand(),
-		},
+	cfg := node.Config{
 		RelayPoll: simRelayPoll, RelayIdle: simRelayIdle, Rand: w.newRand(),
 		Configure: func(n storage.Namespace) (manager.Config, error) {
 			return manager.Config{
@@ -91,15 +90,45 @@ func (m *managerHost) boot() {
 				Moves: moves, MoveTimeout: simMoveTimeout, Churn: 1,
 			}, nil
 		},
-	}))
-	m.do(m.node.Advance(now))
+	}
+	if w.cfg.Diskless {
+		cfg.Appointment = &appointment.Config{Self: m.id, Drift: simTiming().Drift, Fade: simTTL}
+		m.memory = newMemory(m, now)
+	} else {
+		cfg.Election = election.Config{
+			Self: m.id, Session: must(leasehold.NewSession(randomBytes{w.random})),
+			TTL: simTTL, Drift: simTiming().Drift, Rand: w.newRand(),
+		}
+	}
+	m.node = must(node.New(now, cfg))
+	m.handle(nil)
 }
 
+// ask asks something of the store, or of what there is instead.
+func (m *managerHost) ask(ns leasehold.Namespace, term leasehold.Term, what any) {
+	if m.memory != nil {
+		m.memory.ask(ns, term, what)
+		return
+	}
+	m.world.store.ask(m, ns, term, what)
+}
+
+// handle is something happening to the process, and what its own parts have to
+// say to each other after that.
 func (m *managerHost) handle(what any) {
+	m.handleOne(what)
+	if m.memory != nil && m.alive {
+		m.memory.converse()
+	}
+}
+
+func (m *managerHost) handleOne(what any) {
 	now := m.clock.at(m.world.now)
 	switch what := what.(type) {
 	case nil:
 		m.do(m.node.Advance(now))
+	case letter, councilRequest, councilResponse:
+		m.memory.hear(what)
 	case *protocol.LeaseRequest:
 		m.do(m.node.Step(now, node.Request{LeaseRequest: what}))
 	case *protocol.LookupRequest:
@@ -131,12 +160,12 @@ func (m *managerHost) do(actions []node.Action, wake mono.Instant) {
 		case node.Manage:
 			m.manage(a)
 		case node.Load:
-			w.store.ask(m, a.Namespace, a.Term, a)
+			m.ask(a.Namespace, a.Term, a)
 		case node.LoadCatalog:
-			w.store.ask(m, "", a.Term, a)
+			m.ask("", a.Term, a)
 		case node.Settle:
 			w.stats.settles++
-			w.store.ask(m, a.Entry.Name, a.Term, a)
+			m.ask(a.Entry.Name, a.Term, a)
 		case node.Follow:
 			if i := w.managerIndex(a.To); i >= 0 {
 				w.net.send(m.endpoint, w.managers[i].endpoint, followRequest{m.index, m.epoch, a.Request})
@@ -163,7 +192,10 @@ func (m *managerHost) do(actions []node.Action, wake mono.Instant) {
 			return
 		}
 	}
-	w.arm(m.host, wake)
+	m.nodeWake = wake
+	if m.memory == nil {
+		w.arm(m.host, wake)
+	}
 }
 
 // announce tells some owners who leads.
@@ -198,6 +230,10 @@ func (m *managerHost) elect(a election.Action) {
 	case election.Lead:
 		w.oracle.leads(m, a)
 		m.announce(a.Term)
+	case election.StepDown:
+		if m.memory != nil {
+			m.memory.stepDown()
+		}
 	case election.Extend:
 		w.oracle.checkOneLeader(m)
 	case election.Resigned:
@@ -220,7 +256,7 @@ func (m *managerHost) manage(a node.Manage) {
 		m.broadcast(a.Namespace, act.Reply)
 		w.oracle.recorded(m, a.Namespace)
 	case manager.Commit, manager.ReadEnd, manager.SaveSnapshot:
-		w.store.ask(m, a.Namespace, a.Term, act)
+		m.ask(a.Namespace, a.Term, act)
 	case manager.Note:
 		w.stats.managers[act.What]++
 		w.trace.printf(w.now, "%s notes %v %v (%d, %d)", m.label, act.What, act.Owner, act.Have, act.Want)

@@ -296,20 +296,19 @@ func (n *nemesis) hurtManager(f Fault, m *managerHost) bool {
 
 // operate is an operator at work, through a manager that leads.
 func (n *nemesis) operate(f Fault, m *managerHost, s *space) bool {
-	w := n.world
 	term := m.node.Term()
 	if term == 0 {
 		return false
 	}
 	if f == Delete {
 		n.tell("%s", s.name)
-		w.store.ask(m, s.name, term, configure{remove: true})
+		m.ask(s.name, term, configure{remove: true})
 		n.after(n.span(10*time.Millisecond, 30*time.Second), func() { n.create(s) })
 		return true
 	}
 	t := n.drawTiming()
 	n.tell("%s to leases of %v", s.name, t.Lease)
-	w.store.ask(m, s.name, term, configure{timing: t})
+	m.ask(s.name, term, configure{timing: t})
 	return true
 }
 
@@ -318,7 +317,7 @@ func (n *nemesis) create(s *space) {
 	w := n.world
 	for _, m := range w.managers {
 		if term := m.node.Term(); m.alive && m.stopped == 0 && term != 0 {
-			w.store.ask(m, s.name, term, configure{timing: n.drawTiming()})
+			m.ask(s.name, term, configure{timing: n.drawTiming()})
 			return
 		}
 	}
@@ -412,6 +411,9 @@ func (n *nemesis) cutFor(d time.Duration, from, to *host) {
 
 func (n *nemesis) hurtStore(f Fault) bool {
 	w, s := n.world, n.world.store
+	if w.cfg.Diskless {
+		return false
+	}
 	d := n.span(200*time.Millisecond, 20*time.Second)
 	n.tell("for %v", d)
 	switch f {

@@ -28,12 +28,13 @@ const (
 	I9Fencing                      // a fenced store accepts no older token after a newer one
 	I10Isolation                   // namespaces do not touch
 	OneLeader                      // at most one manager acts as leader: I1 rests on it
+	Census                         // a leader without a store loses nothing of an owner that it hears
 	Crash                          // no machine panics
 	invariants
 )
 
 var invariantNames = [invariants]string{
-	"I1 exclusive", "I2 generations", "I3 held", "I4 losses", "I5 tables", "I6 progress", "I7 moved", "I8 bounds", "I9 fencing", "I10 isolation", "one leader", "crash",
+	"I1 exclusive", "I2 generations", "I3 held", "I4 losses", "I5 tables", "I6 progress", "I7 moved", "I8 bounds", "I9 fencing", "I10 isolation", "one leader", "census", "crash",
 }
 
 func (i Invariant) String() string { return invariantNames[i] }
@@ -55,15 +56,20 @@ type oracle struct {
 	world  *world
 	checks [invariants]uint64
 	spaces []*truth
+	// catalogs are, where there is no store, the one that an operator knows of and
+	// what was written since.
+	catalogs []*storage.Catalog
 }
 
 // truth is what is really so in one namespace: the history that the store has
 // linearized, and what followed from it.
 type truth struct {
 	table   *table.Table
-	history []happened // history[n-1] is the change with LSN n
-	// hashes[n] is the table's hash at LSN n, losses[n] the number of losses up to it.
-	hashes []uint64
+	history []happened // all changes, in order
+	// at is how many changes there were when the table was at an LSN, and what the
+	// table's hash was then. Numbers that were never given out are not in it.
+	at map[leasehold.LSN]version
+	// losses[n] is how many of the first n changes are losses.
 	losses []int
 
 	grants map[leasehold.Generation]*tenure
@@ -74,6 +80,12 @@ type truth struct {
 	written   [fencedKeys]written
 	confirmed []confirmed
 	transits  []passage
+}
+
+// version is a table that there was.
+type version struct {
+	changes int
+	hash    uint64
 }
 
 // happened is a change and when it was committed.
@@ -87,9 +99,22 @@ func newOracle(w *world) *oracle { return &oracle{world: w} }
 func (o *oracle) addSpace() {
 	t := table.New()
 	o.spaces = append(o.spaces, &truth{
-		table: t, hashes: []uint64{hashTable(t)}, losses: []int{0}, grants: make(map[leasehold.Generation]*tenure),
+		table: t, at: map[leasehold.LSN]version{0: {0, hashTable(t)}}, losses: []int{0}, grants: make(map[leasehold.Generation]*tenure),
 	})
 }
+
+// happen adds a change to the history.
+func (t *truth) happen(c table.Change, now int64) {
+	t.history = append(t.history, happened{c, now})
+	n := t.losses[len(t.losses)-1]
+	if c.Kind == table.Vacated {
+		n++
+	}
+	t.losses = append(t.losses, n)
+}
+
+// stands remembers the table as it is now.
+func (t *truth) stands() { t.at[t.table.LSN()] = version{len(t.history), hashTable(t.table)} }
 
 func (o *oracle) truth(s *space) *truth { return o.spaces[s.index] }
 
@@ -118,16 +143,11 @@ func (o *oracle) committed(b *storage.Batch) {
 		if w.failed != nil {
 			return
 		}
-		t.history = append(t.history, happened{*c, w.now})
-		t.hashes = append(t.hashes, hashTable(t.table))
-		n := t.losses[len(t.losses)-1]
-		if c.Kind == table.Vacated {
-			n++
-			if !w.nemesis.healed {
-				w.stats.lost++
-			}
+		t.happen(*c, w.now)
+		t.stands()
+		if c.Kind == table.Vacated && !w.nemesis.healed {
+			w.stats.lost++
 		}
-		t.losses = append(t.losses, n)
 	}
 	w.stats.changes += uint64(len(b.Changes))
 }

@@ -20,9 +20,10 @@ type ownerHost struct {
 	machine *owner.Machine
 	holder  *table.Holder
 	view    *owner.View
-	beyond  bool // its clock is slower than the bound allows
-	leaving bool // it has been told to, and will end
-	parting bool // it has been told to, and will leave
+	beyond  bool           // its clock is slower than the bound allows
+	renewed leasehold.Term // the leader that has last given it time
+	leaving bool           // it has been told to, and will end
+	parting bool           // it has been told to, and will leave
 	ops     []*operation
 
 	state    map[leasehold.Key]record
@@ -56,7 +57,7 @@ func (o *ownerHost) boot(name leasehold.OwnerID) {
 		Weight: []float64{1, 1, 1, 0.5, 2}[w.random.IntN(5)], Process: fmt.Sprintf("%s/%d", o.label, o.epoch),
 	}
 	o.space.home[session] = o
-	o.beyond, o.leaving, o.parting, o.ops = false, false, false, nil
+	o.beyond, o.leaving, o.parting, o.ops, o.renewed = false, false, false, nil, 0
 	o.state = make(map[leasehold.Key]record)
 	o.outgoing, o.incoming = make(map[protocol.Ticket]*outgoing), make(map[protocol.Ticket]*incoming)
 	mover := o.label
@@ -85,7 +86,11 @@ func (o *ownerHost) handle(what any) {
 	case nil:
 		o.do(o.machine.Advance(now))
 	case *protocol.LeaseReply:
+		before := o.view.Until
 		o.do(o.machine.Step(now, owner.Reply{LeaseReply: what}))
+		if o.view.Until != before {
+			o.renewed = what.Term
+		}
 	case protocol.NotLeader:
 		o.do(o.machine.Step(now, owner.Redirect{NotLeader: what}))
 	case refused:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
+	"github.com/leasehold-dev/leasehold/internal/machine/flease"
 	"github.com/leasehold-dev/leasehold/internal/machine/lookup"
 	"github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/machine/owner"
@@ -22,6 +23,8 @@ type stats struct {
 	managers                                     []uint64
 	lookups                                      []uint64
 	elections                                    []uint64
+	forgotten, censuses, hasty                   uint64
+	leases                                       [flease.EqualIDs + 1]uint64
 }
 
 func newStats() stats {
@@ -72,7 +75,7 @@ func (w *world) result(simulated time.Duration) *Result {
 		Checks: map[string]uint64{}, Faults: map[string]uint64{}, Branches: map[string]uint64{},
 	}
 	for i, n := range w.oracle.checks {
-		if Invariant(i) != Crash {
+		if Invariant(i) != Crash && (Invariant(i) != Census || w.cfg.Diskless) {
 			r.Checks[Invariant(i).String()] = n
 		}
 	}
@@ -84,7 +87,16 @@ func (w *world) result(simulated time.Duration) *Result {
 	branches(r.Branches, "owner", w.stats.owners, owner.Notable.String)
 	branches(r.Branches, "manager", w.stats.managers, manager.Notable.String)
 	branches(r.Branches, "lookup", w.stats.lookups, lookup.Notable.String)
-	branches(r.Branches, "election", w.stats.elections, election.Notable.String)
+	if w.cfg.Diskless {
+		for n := flease.Acquired; n <= flease.EqualIDs; n++ {
+			r.Branches["lease: "+n.String()] = w.stats.leases[n]
+		}
+		r.Branches["council: forgotten"] = w.stats.forgotten
+		r.Branches["node: census"] = w.stats.censuses
+		r.Branches["node: hasty takeover"] = w.stats.hasty
+	} else {
+		branches(r.Branches, "election", w.stats.elections, election.Notable.String)
+	}
 	r.Branches["store: write fenced"] = w.stats.fenced
 	r.Branches["node: standby answers a lookup"] = w.stats.relayed
 	r.Branches["node: promise settled"] = w.stats.settles

@@ -258,9 +258,15 @@ func (s *store) commit(b *storage.Batch) storage.Outcome {
 }
 
 func (s *store) save(p *storage.Snapshot) {
-	l := s.log(p.Namespace)
+	if p.Term == s.record.Term {
+		s.log(p.Namespace).save(p)
+	}
+}
+
+// save replaces what a snapshot has.
+func (l *stored) save(p *storage.Snapshot) {
 	end := l.state(0).End()
-	if p.Term != s.record.Term || p.Table.LSN() > end || l.table != nil && p.Table.LSN() <= l.table.LSN() {
+	if p.Table.LSN() > end || l.table != nil && p.Table.LSN() <= l.table.LSN() {
 		return
 	}
 	keep := int(end - p.Table.LSN())

@@ -35,6 +35,8 @@ type world struct {
 	stats   stats
 	trace   trace
 	failed  *Violation
+
+	lastLead int64 // when a manager last took over, where there is no store
 }
 
 // space is a namespace of the world.
@@ -117,7 +119,9 @@ func (w *world) build() {
 		w.spaces[i].policy = []partition.Policy{
 			partition.Consistent{VirtualNodes: vnodes}, partition.Balanced{Ranges: vnodes}, partition.Adaptive{VirtualNodes: vnodes},
 		}[w.random.IntN(3)]
-		w.store.configure(w.spaces[i].name, configure{timing: simTiming()})
+		if !w.cfg.Diskless {
+			w.store.configure(w.spaces[i].name, configure{timing: simTiming()})
+		}
 	}
 	for i := range w.cfg.Managers {
 		w.addManager(i)
@@ -166,6 +170,11 @@ func (w *world) run() {
 	}
 	for _, l := range w.lookups {
 		l.boot()
+	}
+	for _, s := range w.spaces {
+		if w.cfg.Diskless {
+			w.nemesis.provide(s)
+		}
 	}
 	w.later(w.nemesis.pause(), none, 0, strike{})
 	w.later(w.cfg.Duration, none, 0, healing{})

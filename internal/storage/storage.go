@@ -92,6 +92,11 @@ type State struct {
 	Term    leasehold.Term // of the leader record at that instant
 	Table   *table.Table   // the newest snapshot; nil if there is none
 	Changes []table.Change // what follows on it
+
+	// Unknown: nothing is stored, because the store is the memory of a leader
+	// that is gone. What there is only the owners know. The log goes on at
+	// [First] of the term.
+	Unknown bool
 }
 
 // Replay returns the table that the state describes.
@@ -99,6 +104,9 @@ func (s *State) Replay() (*table.Table, error) {
 	t := table.New()
 	if s.Table != nil {
 		t = s.Table.Clone()
+	}
+	if s.Unknown {
+		return nil, leasehold.Errorf("replay", leasehold.Internal, "", "nothing is known about the table: the owners must be asked")
 	}
 	for i := range s.Changes {
 		if err := t.Apply(&s.Changes[i]); err != nil {
@@ -111,7 +119,10 @@ func (s *State) Replay() (*table.Table, error) {
 // End returns the LSN at which the log ends.
 func (s *State) End() leasehold.LSN {
 	var end leasehold.LSN
-	if s.Table != nil {
+	switch {
+	case s.Unknown:
+		end, _ = First(s.Term)
+	case s.Table != nil:
 		end = s.Table.LSN()
 	}
 	return end + leasehold.LSN(len(s.Changes))

@@ -37,6 +37,18 @@ type Entry struct {
 	// but in ranges where Lost > n. Where ranges that were lost at different
 	// times have become one, it is the latest.
 	Lost leasehold.LSN
+	// Adopted is the generation under which a leader without a store found the
+	// range when it took over, 0 if it did not. Such a leader knows nothing about
+	// losses before that, and Lost is where its log begins. But a generation that
+	// is still held was held all along: a lookup that knew the range under this
+	// one missed no loss, whatever Lost says.
+	Adopted leasehold.Generation
+}
+
+// Missed reports whether a lookup that knew a range as before, in a table at
+// lsn, may have missed a loss in it if it is now as e.
+func (e Entry) Missed(before Entry, lsn leasehold.LSN) bool {
+	return e.Lost > lsn && (e.Adopted == 0 || e.Adopted != before.Generation)
 }
 
 // Vacant reports whether nobody holds the range.
@@ -108,7 +120,7 @@ func New() *Table { return &Table{entries: keyrange.NewMap(Entry{})} }
 func Restore(lsn leasehold.LSN, newest leasehold.Generation, entries *keyrange.Map[Entry]) (*Table, error) {
 	t := &Table{lsn: lsn, newest: newest, entries: entries}
 	for r, e := range entries.All() {
-		if e.Vacant() != (e.Generation == 0) || e.Generation > newest || e.Lost > lsn {
+		if e.Vacant() != (e.Generation == 0) || e.Generation > newest || e.Lost > lsn || e.Adopted > e.Generation {
 			return nil, leasehold.Errorf("restore table", leasehold.Invalid, r.String(),
 				"generation %d (newest %d), holder %v, lost at lsn %d (table at %d) do not fit together",
 				e.Generation, newest, e.Holder, e.Lost, lsn)
@@ -168,11 +180,16 @@ func (t *Table) Apply(c *Change) error {
 			return t.refuse(c, "generation %d is not newer than %d", c.Generation, t.newest)
 		}
 		next = Entry{Generation: c.Generation, Holder: c.Holder}
+		_, first := t.entries.At(c.Range.Start)
+		next.Adopted = first.Adopted
 		for r, e := range t.entries.Within(c.Range) {
 			if !e.heldBy(c.From) {
 				return t.refuse(c, "%v is held by %v at generation %d", r, e.Holder, e.Generation)
 			}
 			next.Lost = max(next.Lost, e.Lost)
+			if e.Adopted != next.Adopted {
+				next.Adopted = 0 // it was found in parts: none of them speaks for all
+			}
 		}
 		t.newest = c.Generation
 	case Vacated:

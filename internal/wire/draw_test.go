@@ -134,6 +134,7 @@ func (d drawer) moves() []protocol.MoveReport {
 			Ticket: d.ticket(), Range: d.keyRange(), To: d.holder(),
 			State:   protocol.MoveState(rapid.Uint8Range(uint8(protocol.MoveCopying), last).Draw(d.T, "state")),
 			Records: d.number("records"), Bytes: d.number("bytes"), Newest: leasehold.Generation(d.number("newest")),
+			Backing: leasehold.Term(d.number("backing")),
 		})
 		last = uint8(protocol.MoveStopped) // those that are done must not overlap
 	}
@@ -150,7 +151,7 @@ func (d drawer) since() protocol.Since {
 func (d drawer) imports() []protocol.Import {
 	var out []protocol.Import
 	for range rapid.IntRange(0, 3).Draw(d.T, "imports") {
-		out = append(out, protocol.Import{Ticket: d.ticket(), Range: d.keyRange(), Since: d.since()})
+		out = append(out, protocol.Import{Ticket: d.ticket(), Range: d.keyRange(), Since: d.since(), Backing: leasehold.Term(d.number("backing"))})
 	}
 	return out
 }
@@ -237,6 +238,7 @@ type row struct {
 	Gen   leasehold.Generation
 	By    table.Holder
 	Lost  leasehold.LSN
+	Kept  leasehold.Generation
 }
 
 // contents is all that a table says, in a form that can be compared.
@@ -246,7 +248,7 @@ func contents(t *table.Table) any {
 	}
 	var rows []row
 	for r, e := range t.All() {
-		line := row{Range: r, Gen: e.Generation, Lost: e.Lost}
+		line := row{Range: r, Gen: e.Generation, Lost: e.Lost, Kept: e.Adopted}
 		if !e.Vacant() {
 			line.By = *e.Holder
 		}

@@ -103,6 +103,7 @@ func FromLeaseReply(r *protocol.LeaseReply) *leaseholdv1.HoldResponse {
 		Arrivals:   fromArrivals(r.Arrivals),
 		Draining:   r.Draining,
 		Idle:       r.Idle,
+		Collecting: r.Collecting,
 		Goodbye:    r.Goodbye,
 		Refusal:    uint32(r.Refusal),
 	}
@@ -127,19 +128,20 @@ func ToLeaseReply(g *leaseholdv1.Grant, l protocol.Limits) (*protocol.LeaseReply
 		return nil, err
 	}
 	out := &protocol.LeaseReply{
-		Namespace: leasehold.Namespace(g.GetNamespace()),
-		Session:   session,
-		Leader:    storage.ManagerID(g.GetLeader()),
-		Term:      leasehold.Term(g.GetTerm()),
-		Seq:       protocol.Seq(g.GetSeq()),
-		Echo:      protocol.Seq(g.GetEcho()),
-		Timing:    toTiming(g.GetTiming()),
-		Offers:    make([]protocol.Offer, n),
-		Clock:     mono.Instant(g.GetClock()),
-		Draining:  g.GetDraining(),
-		Idle:      g.GetIdle(),
-		Goodbye:   g.GetGoodbye(),
-		Refusal:   leasehold.Kind(g.GetRefusal()),
+		Namespace:  leasehold.Namespace(g.GetNamespace()),
+		Session:    session,
+		Leader:     storage.ManagerID(g.GetLeader()),
+		Term:       leasehold.Term(g.GetTerm()),
+		Seq:        protocol.Seq(g.GetSeq()),
+		Echo:       protocol.Seq(g.GetEcho()),
+		Timing:     toTiming(g.GetTiming()),
+		Offers:     make([]protocol.Offer, n),
+		Clock:      mono.Instant(g.GetClock()),
+		Draining:   g.GetDraining(),
+		Idle:       g.GetIdle(),
+		Goodbye:    g.GetGoodbye(),
+		Collecting: g.GetCollecting(),
+		Refusal:    leasehold.Kind(g.GetRefusal()),
 	}
 	if out.Incumbent, err = toOptionalHolder(g.GetIncumbent()); err != nil {
 		return nil, err

@@ -63,6 +63,7 @@ func fromMoveReports(moves []protocol.MoveReport) []*leaseholdv1.MoveReport {
 			To:      FromHolder(m.To),
 			State:   leaseholdv1.MoveState(m.State),
 			Newest:  uint64(m.Newest),
+			Backing: uint64(m.Backing),
 			Records: m.Records,
 			Bytes:   m.Bytes,
 		})
@@ -95,6 +96,7 @@ func toMoveReport(m *leaseholdv1.MoveReport) (protocol.MoveReport, error) {
 		To:      to,
 		State:   protocol.MoveState(m.GetState()),
 		Newest:  leasehold.Generation(m.GetNewest()),
+		Backing: leasehold.Term(m.GetBacking()),
 		Records: m.GetRecords(),
 		Bytes:   m.GetBytes(),
 	}, nil
@@ -161,11 +163,12 @@ func fromImports(list []protocol.Import) []*leaseholdv1.Import {
 	for i := range list {
 		m := &list[i]
 		out = append(out, &leaseholdv1.Import{
-			Ticket: fromTicket(m.Ticket),
-			Start:  uint64(m.Range.Start),
-			Limit:  uint64(m.Range.Limit),
-			Lsn:    uint64(m.Since.LSN),
-			Newest: uint64(m.Since.Newest),
+			Ticket:  fromTicket(m.Ticket),
+			Start:   uint64(m.Range.Start),
+			Limit:   uint64(m.Range.Limit),
+			Lsn:     uint64(m.Since.LSN),
+			Newest:  uint64(m.Since.Newest),
+			Backing: uint64(m.Backing),
 		})
 	}
 	return out
@@ -184,7 +187,7 @@ func toImport(m *leaseholdv1.Import) (protocol.Import, error) {
 		return protocol.Import{}, err
 	}
 	since := protocol.Since{LSN: leasehold.LSN(m.GetLsn()), Newest: leasehold.Generation(m.GetNewest())}
-	return protocol.Import{Ticket: ticket, Range: toRange(m.GetStart(), m.GetLimit()), Since: since}, nil
+	return protocol.Import{Ticket: ticket, Range: toRange(m.GetStart(), m.GetLimit()), Since: since, Backing: leasehold.Term(m.GetBacking())}, nil
 }
 
 // fromOffers writes which offers are fresh, and the tickets of those.

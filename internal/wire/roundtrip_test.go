@@ -85,7 +85,7 @@ func TestLeaseReplyRoundTrip(t *testing.T) {
 			Seq:  protocol.Seq(d.number("seq") | 1), Echo: protocol.Seq(d.number("echo")), Timing: d.timing(),
 			Offers: d.offers(), Clock: mono.Instant(rapid.Int64().Draw(r, "clock")),
 			Incumbent: d.optionalHolder(), Contender: d.optionalHolder(), Goodbye: d.bool("goodbye"),
-			Departures: d.departures(), Arrivals: d.arrivals(), Draining: d.bool("draining"), Idle: d.bool("idle"),
+			Departures: d.departures(), Arrivals: d.arrivals(), Draining: d.bool("draining"), Idle: d.bool("idle"), Collecting: d.bool("collecting"),
 			Refusal: leasehold.Kind(rapid.Uint8().Draw(r, "refusal")),
 		}
 		sent := through(t, wire.FromLeaseReply(want))
@@ -147,4 +147,26 @@ func TestLookupReplyRoundTrip(t *testing.T) {
 		got, err := wire.ToLookupReply(through(t, wire.FromLookupReply(want)).GetUpdate(), limits)
 		sameAfter(r, want, got, err)
 	})
+}
+
+// What a leader without a store has found goes through the wire, and a table that
+// says it of some ranges only is refused.
+func TestFoundTable(t *testing.T) {
+	want := foundTable(t, walk()[0].Holder)
+	m := wire.FromTable(want)
+	got, err := wire.ToTable(through(t, m), limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(contents(want), contents(got)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	m.Adopted = m.Adopted[1:]
+	if _, err := wire.ToTable(m, limits); leasehold.KindOf(err) != leasehold.Invalid {
+		t.Errorf("a column that is too short: %v", err)
+	}
+	m.Adopted = []uint64{8, 0}
+	if _, err := wire.ToTable(m, limits); leasehold.KindOf(err) != leasehold.Invalid {
+		t.Errorf("a range that was found under a later generation than it has: %v", err)
+	}
 }

@@ -26,6 +26,7 @@ func FromTable(t *table.Table) *leaseholdv1.Table {
 		Lost:        make([]uint64, 0, n),
 	}
 	holders := newHolderList()
+	adopted, known := make([]uint64, 0, n), false
 	for r, e := range t.All() {
 		heldBy := uint32(0)
 		if !e.Vacant() {
@@ -35,8 +36,13 @@ func FromTable(t *table.Table) *leaseholdv1.Table {
 		out.Generations = append(out.Generations, uint64(e.Generation))
 		out.HeldBy = append(out.HeldBy, heldBy)
 		out.Lost = append(out.Lost, uint64(e.Lost))
+		adopted = append(adopted, uint64(e.Adopted))
+		known = known || e.Adopted != 0
 	}
 	out.Holders = holders.list
+	if known {
+		out.Adopted = adopted
+	}
 	return out
 }
 
@@ -56,6 +62,9 @@ func ToTable(t *leaseholdv1.Table, l protocol.Limits) (*table.Table, error) {
 		e := table.Entry{
 			Generation: leasehold.Generation(t.GetGenerations()[i]),
 			Lost:       leasehold.LSN(t.GetLost()[i]),
+		}
+		if column := t.GetAdopted(); len(column) > 0 {
+			e.Adopted = leasehold.Generation(column[i])
 		}
 		if by := t.GetHeldBy()[i]; by > 0 {
 			if int64(by) > int64(len(holders)) {
@@ -81,6 +90,8 @@ func checkColumns(t *leaseholdv1.Table, l protocol.Limits) error {
 	case len(t.GetGenerations()) != n || len(t.GetHeldBy()) != n || len(t.GetLost()) != n:
 		return badTable("its columns have %d starts, %d generations, %d holders and %d losses: want as many of each",
 			n, len(t.GetGenerations()), len(t.GetHeldBy()), len(t.GetLost()))
+	case len(t.GetAdopted()) != 0 && len(t.GetAdopted()) != n:
+		return badTable("%d ranges say how they were found, of %d: want none, or all", len(t.GetAdopted()), n)
 	case len(t.GetHolders()) > n:
 		return badTable("%d holders of %d ranges", len(t.GetHolders()), n)
 	case t.GetNewest() > maxGeneration:

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/keyrange"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/internal/table"
@@ -62,9 +63,9 @@ func allVectors(t *testing.T) []vector {
 			Hot:   []partition.HotKey{{Key: 7, Rate: 40}},
 		},
 		Moves: []protocol.MoveReport{
-			{Ticket: ticket, Range: leasehold.Range{Start: 1 << 63}, To: bob, State: protocol.MoveStopped, Records: 1000, Bytes: 1 << 20},
+			{Ticket: ticket, Range: leasehold.Range{Start: 1 << 63}, To: bob, State: protocol.MoveDone, Records: 1000, Bytes: 1 << 20, Backing: 3},
 		},
-		Imports: []protocol.Import{{Ticket: protocol.Ticket{3}, Range: leasehold.Range{Limit: 7}, Since: protocol.Since{LSN: 2, Newest: 9}}},
+		Imports: []protocol.Import{{Ticket: protocol.Ticket{3}, Range: leasehold.Range{Limit: 7}, Since: protocol.Since{LSN: 2, Newest: 9}, Backing: 2}},
 	})
 	reply := &protocol.LeaseReply{
 		Namespace: "presence", Session: ann.Session, Leader: "m1:7400", Term: 3, Seq: 301, Echo: 12, Timing: protocol.DefaultTiming(),
@@ -82,6 +83,9 @@ func allVectors(t *testing.T) []vector {
 	}
 	onTheMove.Departures = []protocol.Departure{{Ticket: protocol.Ticket{1}, Range: leasehold.Range{Limit: 7}, To: bob, Mover: "b:2"}}
 	onTheMove.Arrivals = []protocol.Arrival{{Ticket: protocol.Ticket{2}, Range: leasehold.Range{Start: 1 << 63}, From: bob, Since: protocol.Since{LSN: 2, Newest: 9}}}
+	collecting := *reply
+	collecting.Collecting, collecting.Contender = true, nil
+	collecting.Offers = reply.Offers[:1]
 	turnedAway := &protocol.LeaseReply{
 		Namespace: "presence", Session: bob.Session, Leader: "m1:7400", Term: 3, Seq: 302, Echo: 1, Timing: protocol.PaperTiming(),
 		Clock: -1, Incumbent: ann, Refusal: leasehold.NameTaken,
@@ -90,12 +94,16 @@ func allVectors(t *testing.T) []vector {
 	snapshot := &protocol.LookupReply{
 		Namespace: "presence", Leader: "m2:7400", Term: 3, Echo: 7, LSN: 3, Age: 5 * time.Millisecond, Snapshot: tableAfter(t, walk()),
 	}
+	found := &protocol.LookupReply{
+		Namespace: "presence", Leader: "m2:7400", Term: 4, Echo: 8, LSN: 4 << 20, Snapshot: foundTable(t, ann),
+	}
 	out := []vector{
 		newVector(t, "the first word of an owner", wire.FromLeaseRequest(&protocol.LeaseRequest{Namespace: "presence", Holder: bob, Seq: 1}), nil),
 		newVector(t, "a request with everything", request, nil),
 		newVector(t, "an owner that leaves", wire.FromLeaseRequest(&protocol.LeaseRequest{Namespace: "presence", Holder: ann, Seq: 13, Term: 3, Leaving: true}), nil),
 		newVector(t, "a grant", wire.FromLeaseReply(reply), nil),
 		newVector(t, "a grant with moves", wire.FromLeaseReply(&onTheMove), nil),
+		newVector(t, "a grant of a leader that collects", wire.FromLeaseReply(&collecting), nil),
 		newVector(t, "a grant of nothing, because the name is taken", wire.FromLeaseReply(turnedAway), nil),
 		newVector(t, "a manager that does not lead", &leaseholdv1.HoldResponse{
 			Version: wire.Version, Kind: &leaseholdv1.HoldResponse_NotLeader{NotLeader: wire.FromNotLeader(protocol.NotLeader{Term: 3, Leader: "m1:7400"})},
@@ -106,6 +114,7 @@ func allVectors(t *testing.T) []vector {
 		newVector(t, "a lookup that has no table", wire.FromLookupRequest(&protocol.LookupRequest{Namespace: "presence", Seq: 1}), nil),
 		newVector(t, "a lookup that has one", wire.FromLookupRequest(&protocol.LookupRequest{Namespace: "presence", Seq: 2, LSN: 1 << 40}), nil),
 		newVector(t, "no news", wire.FromLookupReply(&protocol.LookupReply{Namespace: "presence", Leader: "m1:7400", Term: 3, Echo: 2, LSN: 1 << 40}), nil),
+		newVector(t, "a table of a leader that has collected", wire.FromLookupReply(found), nil),
 		newVector(t, "changes", wire.FromLookupReply(news), nil),
 		newVector(t, "changes, one of which moves a range", wire.FromLookupReply(&protocol.LookupReply{
 			Namespace: "presence", Leader: "m1:7400", Term: 3, LSN: 4, Changes: walkOn(),
@@ -166,4 +175,17 @@ func marshal(t *testing.T, m proto.Message) []byte {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// foundTable is a table as a leader without a store finds it: one range is still
+// held, and what became of the other nobody knows.
+func foundTable(t testing.TB, by *table.Holder) *table.Table {
+	const term = 4 << 20
+	entries := keyrange.NewMap(table.Entry{Lost: term})
+	entries.Set(leasehold.Range{Limit: 1 << 63}, table.Entry{Generation: 7, Holder: by, Lost: term, Adopted: 7})
+	out, err := table.Restore(term, term, entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }

@@ -37,6 +37,7 @@ type cell struct {
 
 	bid     *bid // what we want with it; nil if nothing
 	watched bool
+	gone    bool // it was forgotten
 }
 
 // cell returns what is known about a resource, or begins to.
@@ -107,6 +108,7 @@ func (m *Machine) read(now Time, c *cell, k Ballot, incarnation uint64) Message 
 		return Message{Kind: KindReject, Name: c.name, Ballot: k, Written: c.promised}
 	}
 	c.promised, c.promisee, c.touched = k, incarnation, now.Mono
+	m.recent.add(k, c)
 	m.top = later(m.top, k)
 	v := c.value
 	v.Left = m.left(now, c)
@@ -174,6 +176,7 @@ func (m *Machine) visit(now Time, c *cell) {
 	m.floor = later(m.floor, c.promised)
 	m.fence = max(m.fence, c.fence)
 	delete(m.cells, c.name)
+	c.gone = true
 }
 
 // Watch asks for notices when a resource seems to change hands, or for none.

@@ -12,7 +12,7 @@ import (
 // it before.
 func (m *Machine) Clone() *Machine {
 	c := *m
-	c.notices, c.told = nil, nil
+	c.notices, c.told, c.recent = nil, nil, nil
 	c.peers, c.order = make(map[Process]*peer, len(m.peers)), make([]*peer, len(m.order))
 	for i, p := range m.order {
 		twin := *p

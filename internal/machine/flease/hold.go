@@ -24,7 +24,7 @@ func (m *Machine) decide(now Time, b *bid) {
 		m.claim(now, b, max(b.fence+1, uint64(max(0, now.Wall)/Wall(time.Millisecond))))
 	case b.wish == wishHold:
 		m.await(now, b, &other.Value)
-	case others == 1 && !slices.ContainsFunc(b.seen, func(s sighting) bool { return other.at.Less(s.at) }):
+	case others == 1 && m.latest(b, other):
 		b.purpose, b.value = toTell, other.Value
 		m.write(now, b)
 	default:
@@ -47,6 +47,12 @@ func (m *Machine) sift(now Time, b *bid) (own, other *sighting, others int) {
 		}
 	}
 	return own, other, others
+}
+
+// latest reports whether nothing was seen that was written after a value, nor the
+// fence of a later tenure.
+func (m *Machine) latest(b *bid, v *sighting) bool {
+	return v.Fence == b.fence && !slices.ContainsFunc(b.seen, func(s sighting) bool { return v.at.Less(s.at) })
 }
 
 // doubt handles what a member says that has missed a release; or is it the others
@@ -75,9 +81,15 @@ func (m *Machine) binds(now Time, v *Value) bool {
 func (m *Machine) claim(now Time, b *bid, fence uint64) {
 	m.serial++
 	b.purpose, b.decided = toHold, now
+	until := now.Wall.Add(m.cfg.Lease)
+	if b.held {
+		// Our clock may have been set back a little. What we believe in until this is
+		// accepted, and what others were told, must not end later than this.
+		until = max(until, b.value.Until)
+	}
 	b.value = Value{
 		Owner: m.cfg.Self, Incarnation: m.cfg.Incarnation, Serial: m.serial, Fence: fence,
-		Until: now.Wall.Add(m.cfg.Lease), Left: m.cfg.Lease,
+		Until: until, Left: m.cfg.Lease,
 	}
 	m.write(now, b)
 }

@@ -111,8 +111,8 @@ func TestReleaseBetweenTwoRounds(t *testing.T) {
 		w.mail = nil
 		for _, l := range mail {
 			asked := l.msgs[0].Ballot
-			w.deliver(letter{1, flease.Envelope{From: l.to, Incarnation: l.e.To, To: l.e.Incarnation, Sent: w.time(l.to).Wall},
-				[]flease.Message{{Kind: flease.KindReject, Name: "r", Ballot: asked, Written: asked}}})
+			e := flease.Envelope{From: l.to, Incarnation: l.e.To, To: l.e.Incarnation, Sent: w.time(l.to).Wall}
+			w.deliver(letter{1, e, []flease.Message{{Kind: flease.KindReject, Name: "r", Ballot: asked, Written: asked}}})
 		}
 	}
 	if len(w.mail) > 0 {

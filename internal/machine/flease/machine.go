@@ -32,6 +32,7 @@ type Machine struct {
 	groups map[string]*group
 	peers  map[Process]*peer
 	order  []*peer // sorted: what is done for all is done in this order
+	recent *recent
 
 	bids   []*bid
 	alarms alarms
@@ -80,7 +81,7 @@ func New(now Time, cfg Config) (*Machine, error) {
 		return nil, err
 	}
 	m := &Machine{
-		cfg: cfg, cells: make(map[string]*cell), groups: make(map[string]*group), peers: make(map[Process]*peer),
+		cfg: cfg, cells: make(map[string]*cell), groups: make(map[string]*group), peers: make(map[Process]*peer), recent: new(recent),
 		looked: now, steady: now.Wall,
 	}
 	m.recover(now)
@@ -223,7 +224,7 @@ func (m *Machine) take(now Time, p *peer, msg *Message) {
 			p.out = append(p.out, m.read(now, c, msg.Ballot, p.incarnation))
 		}
 	case KindWrite:
-		c := m.cells[msg.Name]
+		c := m.find(msg)
 		if c == nil || c.self < 0 {
 			// It was forgotten, or never promised.
 			p.out = append(p.out, Message{Kind: KindReject, Name: strings.Clone(msg.Name), Ballot: msg.Ballot, Written: m.floor})
@@ -233,7 +234,7 @@ func (m *Machine) take(now Time, p *peer, msg *Message) {
 			p.out = append(p.out, answer)
 		}
 	case KindPromise, KindAccept, KindReject:
-		c := m.cells[msg.Name]
+		c := m.find(msg)
 		if c == nil || c.bid == nil || c.bid.ballot != msg.Ballot {
 			return // an answer to what is over
 		}

@@ -99,7 +99,12 @@ func (m *Machine) startMoves(now mono.Instant) {
 
 // startOrWait begins a move if it can, and reports whether it must wait.
 func (m *Machine) startOrWait(now mono.Instant, p *peer, w wanted) bool {
-	if w.to.gone || !p.movable(w.to) {
+	if w.to.gone {
+		return false
+	}
+	if !p.movable(w.to) {
+		m.rescan = true // it was taken for one that moves state: it must be recalled
+		m.wakeAt(now)
 		return false
 	}
 	to := w.to.incumbent

@@ -94,6 +94,7 @@ func (m *Machine) hand(c *table.Change) {
 	p := m.sessions[c.Holder.Session]
 	if p == nil || !p.member() {
 		m.note(NoteGrantOrphaned, c.Holder.Owner, uint64(c.Generation), 0)
+		m.received(m.batchTickets[c.Generation])
 		m.free(freed{Lease: l, holder: c.Holder, cause: leasehold.CauseExpired})
 		return
 	}

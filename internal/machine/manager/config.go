@@ -62,6 +62,11 @@ type Config struct {
 	// fewer makes takeovers faster, more makes commits cheaper. Default 4096.
 	SnapshotEvery int
 
+	// Volatile: the table dies with the leader. Then owners must be able to tell
+	// the next one all that matters: a source of a move is kept until the target
+	// has its lease.
+	Volatile bool
+
 	// FirstSeq is the newest message that was sent in the leader's term before
 	// the machine was made: 0, unless the namespace was led in it before.
 	FirstSeq protocol.Seq

@@ -9,6 +9,10 @@
 // next leader starts a new one. There is no other way to become a leader and
 // no state that outlives a term but the table.
 //
+// Where there is no store, the table has died with the leader before. Then a
+// [Census] asks the owners what they have, and the machine starts from what that
+// has found.
+//
 // Three things are kept apart:
 //
 //   - The table is what has been committed. Nobody hears of anything else.

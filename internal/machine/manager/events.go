@@ -76,6 +76,10 @@ type (
 	// Deposed says that another leader has taken over. The machine is over.
 	Deposed struct{ By leasehold.Term }
 
+	// Spent says that the term has no more numbers to give out (see
+	// [storage.First]): nothing changes until there is another.
+	Spent struct{}
+
 	// Note tells the operator, and the counters, what happened and why.
 	Note struct {
 		What  Notable
@@ -98,6 +102,7 @@ func (ReadEnd) managerAction()      {}
 func (SaveSnapshot) managerAction() {}
 func (Outranked) managerAction()    {}
 func (Deposed) managerAction()      {}
+func (Spent) managerAction()        {}
 func (Note) managerAction()         {}
 
 // A Notable is something worth a line in a log.

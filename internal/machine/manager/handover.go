@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/leasehold-dev/leasehold"
@@ -168,10 +169,63 @@ func (m *Machine) recordedMove(f *freed) {
 	to := f.moved.to
 	to.arriving = slices.DeleteFunc(to.arriving, func(a protocol.Arrival) bool { return a.Ticket == f.moved.ticket })
 	m.ordered(to)
-	if p := m.sessions[f.holder.Session]; p != nil {
-		p.handed = slices.DeleteFunc(p.handed, func(d protocol.Departure) bool { return d.Ticket == f.moved.ticket })
+	if m.cfg.Volatile && m.carries(f.moved.ticket) {
+		if m.unconfirmed == nil {
+			m.unconfirmed = make(map[protocol.Ticket]leasehold.Session)
+		}
+		m.unconfirmed[f.moved.ticket] = f.holder.Session
+		return
+	}
+	m.dismiss(f.holder.Session, f.moved.ticket)
+}
+
+// carries reports whether the batch under way moves something under the ticket.
+func (m *Machine) carries(t protocol.Ticket) bool {
+	for _, other := range m.batchTickets {
+		if other == t {
+			return true
+		}
+	}
+	return false
+}
+
+// dismiss lets a source know, in what it is told next, that it need not speak of
+// a move any more.
+func (m *Machine) dismiss(source leasehold.Session, t protocol.Ticket) {
+	if p := m.sessions[source]; p != nil {
+		p.handed = slices.DeleteFunc(p.handed, func(d protocol.Departure) bool { return d.Ticket == t })
 		m.ordered(p)
 	}
+}
+
+// receivedBy ends, in order, all moves to a peer but those of generations that it
+// may still take.
+func (m *Machine) receivedBy(p *peer, pending map[leasehold.Generation]protocol.Seq) {
+	for _, g := range slices.Sorted(maps.Keys(p.tickets)) {
+		if _, still := pending[g]; !still {
+			m.received(p.tickets[g])
+		}
+	}
+}
+
+// received is the end of a move: the target has said that it has the lease, or
+// that it has not, or is gone.
+func (m *Machine) received(t protocol.Ticket) {
+	if source, waits := m.unconfirmed[t]; waits {
+		delete(m.unconfirmed, t)
+		m.dismiss(source, t)
+	}
+}
+
+// detained reports whether a session that has left must be there for a while,
+// should another leader ask what it has handed over.
+func (m *Machine) detained(s leasehold.Session) bool {
+	for _, source := range m.unconfirmed {
+		if source == s {
+			return true
+		}
+	}
+	return false
 }
 
 // transfer is the change by which leases that lie side by side, and went under

@@ -44,6 +44,9 @@ type Machine struct {
 	// inheritUntil is until when leases that we found may be held by owners that
 	// we have not heard.
 	inheritUntil mono.Instant
+	// census is where we come from, if we have asked the owners what there is; nil
+	// if we have not, and once it was made use of.
+	census *Census
 
 	current partition.Assignment
 	desired *keyrange.Map[*seat] // current, by seat; nil means nobody
@@ -83,6 +86,11 @@ type Machine struct {
 	// those of which the table says so. They are recorded in order.
 	everFreed, recorded uint64
 	goodbyes            []goodbye
+
+	// unconfirmed are moves that are recorded, while the target has not said that
+	// it has the lease: ticket to the source. Only of a leader whose table dies
+	// with it.
+	unconfirmed map[protocol.Ticket]leasehold.Session
 
 	batch *storage.Batch // under way; nil if none is
 	// batchFreed is what of freed the batch records.
@@ -157,6 +165,10 @@ func (m *Machine) inherit(now mono.Instant) {
 		p := m.sessions[e.Holder.Session]
 		if p == nil {
 			p = &peer{holder: e.Holder, until: until, proven: true, resendAt: mono.Never}
+			if m.census != nil {
+				p.until = m.census.until(e.Holder.Session)
+				m.wakeAt(p.until)
+			}
 			m.sessions[e.Holder.Session] = p
 			m.inherited++
 		}
@@ -183,6 +195,19 @@ func (m *Machine) inherit(now mono.Instant) {
 		s.incumbent, p.seat = p, s
 	}
 	m.found = m.inherited
+	if m.census != nil {
+		m.resume(now)
+	}
+}
+
+// resume goes on with what owners have handed over while nobody led.
+func (m *Machine) resume(now mono.Instant) {
+	for _, h := range m.census.handovers() {
+		if p := m.sessions[h.from.Session]; p != nil {
+			m.bequeath(now, p, []protocol.MoveReport{h.MoveReport}, leasehold.CauseReleased)
+		}
+	}
+	m.census = nil
 }
 
 func newestOf(p *peer) leasehold.Generation {
@@ -464,6 +489,7 @@ func (m *Machine) remove(p *peer, cause leasehold.Cause) {
 	}
 	p.setLeases(nil)
 	m.endMoves(p)
+	m.receivedBy(p, nil)
 	wasMember := p.member()
 	m.forget(p)
 	if s := p.seat; s != nil && wasMember {

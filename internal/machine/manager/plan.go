@@ -19,6 +19,10 @@ func (m *Machine) plan(now mono.Instant) {
 	if m.batch != nil {
 		return // one at a time
 	}
+	if m.cfg.Volatile && storage.Spent(m.term, m.table.LSN(), m.table.Newest(), m.cfg.BatchChanges) {
+		m.emit(Spent{})
+		return
+	}
 	if m.churn.due(now) && !m.replan {
 		m.rebalance(now)
 	}
@@ -161,6 +165,7 @@ func (m *Machine) adopt(want partition.Assignment) {
 	}
 	m.spareState()
 	m.rescan = true
+	m.compacted = 0 // another plan may leave more leases side by side
 }
 
 // A grant is a vacant range that someone is to get.

@@ -267,6 +267,7 @@ func (m *Machine) confirm(p *peer, pending map[leasehold.Generation]protocol.Seq
 		m.mendAt = 0 // what it has may be joined now
 	}
 	p.fresh = pending
+	m.receivedBy(p, pending)
 	for g := range p.tickets {
 		if _, still := pending[g]; !still {
 			delete(p.tickets, g)
@@ -323,7 +324,7 @@ func (m *Machine) whyGiven(p *peer, l leasehold.Lease, wanted *seat) leasehold.C
 func (m *Machine) goodbye(now mono.Instant, r *protocol.LeaseRequest) {
 	if p := m.sessions[r.Holder.Session]; p != nil {
 		m.note(NoteLeft, r.Holder.Owner, uint64(len(p.leases)), 0)
-		m.bequeath(now, p, r.Moves)
+		m.bequeath(now, p, r.Moves, leasehold.CauseLeft)
 		m.remove(p, leasehold.CauseLeft)
 	}
 	if len(m.goodbyes) < m.cfg.MaxOwners {
@@ -331,8 +332,8 @@ func (m *Machine) goodbye(now mono.Instant, r *protocol.LeaseRequest) {
 	}
 }
 
-// bequeath lets go of what a peer that leaves has handed over just before.
-func (m *Machine) bequeath(now mono.Instant, p *peer, reports []protocol.MoveReport) {
+// bequeath lets go of what a peer has handed over, as a whole.
+func (m *Machine) bequeath(now mono.Instant, p *peer, reports []protocol.MoveReport, cause leasehold.Cause) {
 	for _, rep := range reports {
 		if rep.State != protocol.MoveDone {
 			continue
@@ -340,7 +341,7 @@ func (m *Machine) bequeath(now mono.Instant, p *peer, reports []protocol.MoveRep
 		var given []freed
 		for _, l := range p.leases {
 			if part, ok := l.Range.Intersect(rep.Range); ok {
-				given = append(given, freed{Lease: leasehold.Lease{Range: part, Generation: l.Generation}, holder: p.holder, cause: leasehold.CauseLeft})
+				given = append(given, freed{Lease: leasehold.Lease{Range: part, Generation: l.Generation}, holder: p.holder, cause: cause})
 			}
 		}
 		p.drop(leasesOf(given))
@@ -359,7 +360,7 @@ type goodbye struct {
 
 func (m *Machine) sayGoodbyes(now mono.Instant) {
 	n := 0
-	for ; n < len(m.goodbyes) && m.goodbyes[n].due <= m.recorded; n++ {
+	for ; n < len(m.goodbyes) && m.goodbyes[n].due <= m.recorded && !m.detained(m.goodbyes[n].session); n++ {
 		reply := m.reply(now, m.goodbyes[n].session, m.goodbyes[n].echo)
 		reply.Goodbye = true
 		m.emit(Send{reply})

@@ -2,6 +2,7 @@ package node
 
 import (
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/machine/appointment"
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
 	"github.com/leasehold-dev/leasehold/internal/machine/lookup"
 	"github.com/leasehold-dev/leasehold/internal/machine/manager"
@@ -19,6 +20,8 @@ type (
 	Lookup struct{ *protocol.LookupRequest }
 	// Election is something that happens to our candidacy.
 	Election struct{ election.Event }
+	// Appointment is something that happens to the lease by which we may lead.
+	Appointment struct{ appointment.Event }
 	// Manager is something that happens to a namespace that we lead. It is
 	// dropped if we lead in another term by now.
 	Manager struct {
@@ -48,14 +51,15 @@ type (
 	Slept struct{}
 )
 
-func (Request) nodeEvent()    {}
-func (Lookup) nodeEvent()     {}
-func (Election) nodeEvent()   {}
-func (Manager) nodeEvent()    {}
-func (Followed) nodeEvent()   {}
-func (Catalogued) nodeEvent() {}
-func (Loaded) nodeEvent()     {}
-func (Slept) nodeEvent()      {}
+func (Request) nodeEvent()     {}
+func (Lookup) nodeEvent()      {}
+func (Election) nodeEvent()    {}
+func (Appointment) nodeEvent() {}
+func (Manager) nodeEvent()     {}
+func (Followed) nodeEvent()    {}
+func (Catalogued) nodeEvent()  {}
+func (Loaded) nodeEvent()      {}
+func (Slept) nodeEvent()       {}
 
 // An Action is something that the shell must do. Actions are done in order.
 type Action interface{ nodeAction() }

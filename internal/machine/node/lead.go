@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/machine/appointment"
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
 	"github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/mono"
@@ -15,7 +16,8 @@ type namespace struct {
 	entry   storage.Namespace
 	cfg     manager.Config
 	machine *manager.Machine // nil until its table is loaded
-	wake    mono.Instant     // the machine's, or when to load
+	census  *manager.Census  // how its table is found out; nil if it is not
+	wake    mono.Instant     // the machine's, the census's, or when to load
 	parked  error            // why it cannot be led
 	// committing: the machine has a batch under way.
 	committing bool
@@ -40,6 +42,21 @@ func (m *Machine) elect(now mono.Instant, e election.Event) {
 	} else {
 		actions, m.wake = m.election.Step(now, e)
 	}
+	m.follow(now, actions)
+}
+
+// appoint hears what has become of the lease by which we may lead.
+func (m *Machine) appoint(now mono.Instant, e appointment.Event) {
+	if m.appointment == nil {
+		return
+	}
+	var actions []election.Action
+	actions, m.wake = m.appointment.Hear(now, e)
+	m.follow(now, actions)
+}
+
+// follow does what follows from whether we lead.
+func (m *Machine) follow(now mono.Instant, actions []election.Action) {
 	for _, a := range actions {
 		switch a := a.(type) {
 		case election.Lead:
@@ -47,8 +64,11 @@ func (m *Machine) elect(now mono.Instant, e election.Event) {
 		case election.Extend:
 			m.until = a.Until
 			for _, n := range m.led {
-				if n.machine != nil {
+				switch {
+				case n.machine != nil:
 					m.manage(now, n, manager.Authority{Until: a.Until})
+				case n.census != nil:
+					m.survey(now, n, manager.Authority{Until: a.Until})
 				}
 			}
 		case election.StepDown:
@@ -67,7 +87,7 @@ func (m *Machine) takeOver(l election.Lead) {
 
 func (m *Machine) stepDown() {
 	for _, n := range m.led {
-		n.machine, n.wake, n.settleAt = nil, mono.Never, mono.Never // whoever walks the list finds it ended
+		n.machine, n.census, n.wake, n.settleAt = nil, nil, mono.Never, mono.Never // whoever walks the list finds it ended
 	}
 	m.term = 0
 	m.catalog, m.catalogAt = nil, mono.Never
@@ -137,7 +157,8 @@ func (m *Machine) add(entry storage.Namespace) {
 func (m *Machine) configure(n *namespace, entry storage.Namespace) bool {
 	cfg, err := m.cfg.Configure(entry)
 	if err == nil {
-		cfg.Namespace, cfg.Self, cfg.Promised = entry.Name, m.cfg.Election.Self, entry.Promised
+		cfg.Namespace, cfg.Self, cfg.Promised = entry.Name, m.cfg.self(), entry.Promised
+		cfg.Volatile = m.appointment != nil
 		if cfg.Rand == nil {
 			cfg.Rand = m.newRand()
 		}
@@ -171,6 +192,9 @@ func (m *Machine) reconfigure(now mono.Instant, n *namespace, entry storage.Name
 	switch {
 	case n.machine != nil:
 		m.manage(now, n, manager.Reconfigured{Config: n.cfg})
+	case n.census != nil:
+		m.dismissCensus(n) // what it promised may have changed
+		m.load(n)
 	case wasParked:
 		m.load(n)
 	}
@@ -196,7 +220,7 @@ func (m *Machine) load(n *namespace) {
 // loaded starts to lead a namespace.
 func (m *Machine) loaded(now mono.Instant, e Loaded) {
 	n := m.find(e.Namespace)
-	if n == nil || m.term == 0 || e.Term != m.term || n.machine != nil || n.parked != nil {
+	if n == nil || m.term == 0 || e.Term != m.term || n.machine != nil || n.census != nil || n.parked != nil {
 		return
 	}
 	if m.findRetired(e.Namespace) != nil {
@@ -208,11 +232,20 @@ func (m *Machine) loaded(now mono.Instant, e Loaded) {
 		return
 	}
 	n.cfg.FirstSeq = past.seq
+	if e.State.Unknown {
+		m.beginCensus(now, n)
+		return
+	}
 	machine, err := manager.New(now, n.cfg, m.term, m.until, e.State)
 	if err != nil {
 		m.park(n, err)
 		return
 	}
+	m.lead(now, n, machine)
+}
+
+// lead starts to lead a namespace whose table is known.
+func (m *Machine) lead(now mono.Instant, n *namespace, machine *manager.Machine) {
 	n.machine, n.wake = machine, now
 	m.awaitSettling(now, n)
 }
@@ -228,6 +261,8 @@ func (m *Machine) request(now mono.Instant, r Request) {
 		m.emit(RefuseOwner{r.Holder.Session, noSuchNamespace(r.Namespace)})
 	case n != nil && n.machine != nil:
 		m.manage(now, n, manager.Request{LeaseRequest: r.LeaseRequest})
+	case n != nil && n.census != nil:
+		m.survey(now, n, manager.Request{LeaseRequest: r.LeaseRequest})
 	case n != nil && n.parked != nil:
 		m.emit(RefuseOwner{r.Holder.Session, n.parked})
 	default:
@@ -277,6 +312,9 @@ func (m *Machine) manage(now mono.Instant, n *namespace, e manager.Event) {
 			m.elect(now, election.Outranked{By: a.By})
 		case manager.Deposed:
 			m.elect(now, election.Deposed{By: a.By})
+			return
+		case manager.Spent:
+			m.elect(now, election.Deposed{By: m.term + 1})
 			return
 		}
 	}

@@ -1,5 +1,5 @@
-// Package node is the machine of one manager process: its part in the
-// election; while it leads, one manager machine for each namespace; and while
+// Package node is the machine of one manager process: its part in finding out
+// who leads; while it leads, one manager machine for each namespace; and while
 // it does not, one relay for each namespace that its lookups ask for.
 //
 // # DESIGN
@@ -18,6 +18,12 @@
 // out of the catalog when that time has passed on the clock of a leader that
 // has lived through all of it.
 //
+// Who leads is decided by a record in the store (package election), or by a lease
+// that the managers agree upon (package appointment). A group of the second kind
+// has no store: tables live in the leader's memory. Where the answer to a load is
+// that nothing is known, a census of the owners comes before the namespace is led,
+// and what it finds becomes the first snapshot of the term's log.
+//
 // Answers of the store are marked with the term that asked, because a process
 // may lose leadership and win it again while an answer is under way.
 package node
@@ -29,6 +35,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/machine/appointment"
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
 	"github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/mono"
@@ -38,7 +45,10 @@ import (
 
 // Config is what a manager process is told when it starts.
 type Config struct {
-	Election election.Config
+	// Election is our part in electing a leader, unless Appointment is set: then
+	// one is appointed, and tables die with their leaders.
+	Election    election.Config
+	Appointment *appointment.Config
 	// Configure makes of a stored configuration what the namespace's machine
 	// is told, or says why it cannot. It must be a pure function.
 	Configure func(storage.Namespace) (manager.Config, error)
@@ -61,7 +71,7 @@ type Config struct {
 
 func (c *Config) validate() error {
 	if c.Configure == nil || c.Rand == nil {
-		return leasehold.Errorf("node", leasehold.Invalid, string(c.Election.Self), "Configure and Rand must be set")
+		return leasehold.Errorf("node", leasehold.Invalid, string(c.self()), "Configure and Rand must be set")
 	}
 	if c.Retry == 0 {
 		c.Retry = 200 * time.Millisecond
@@ -79,10 +89,28 @@ func (c *Config) validate() error {
 		c.Limits = protocol.DefaultLimits
 	}
 	if c.Retry < 0 || c.RelayPoll < 0 || c.MaxRelays < 0 || c.RelayIdle < 0 {
-		return leasehold.Errorf("node", leasehold.Invalid, string(c.Election.Self),
+		return leasehold.Errorf("node", leasehold.Invalid, string(c.self()),
 			"retry %v, poll %v, relays %d and idle time %v must not be negative", c.Retry, c.RelayPoll, c.MaxRelays, c.RelayIdle)
 	}
 	return nil
+}
+
+// self is our name.
+func (c *Config) self() storage.ManagerID {
+	if c.Appointment != nil {
+		return c.Appointment.Self
+	}
+	return c.Election.Self
+}
+
+// A candidate is our part in finding out who leads.
+type candidate interface {
+	Step(mono.Instant, election.Event) ([]election.Action, mono.Instant)
+	Advance(mono.Instant) ([]election.Action, mono.Instant)
+	Leader() (storage.ManagerID, leasehold.Term)
+	Leads(mono.Instant) bool
+	Stale(mono.Instant) bool
+	Drift() mono.Drift
 }
 
 // A Machine is one manager process. It is not safe for concurrent use. The
@@ -90,8 +118,10 @@ func (c *Config) validate() error {
 type Machine struct {
 	cfg      Config
 	out      []Action
-	election *election.Machine
-	wake     mono.Instant // the election's
+	election candidate
+	// appointment is the same if leaders are appointed; nil otherwise.
+	appointment *appointment.Machine
+	wake        mono.Instant // the election's
 
 	term  leasehold.Term // 0 while we do not lead
 	until mono.Instant
@@ -112,11 +142,27 @@ func New(now mono.Instant, cfg Config) (*Machine, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	e, err := election.New(now, cfg.Election)
+	m := &Machine{cfg: cfg, wake: now, catalogAt: mono.Never}
+	var err error
+	if cfg.Appointment != nil {
+		m.appointment, err = appointment.New(*cfg.Appointment)
+		m.election = m.appointment
+	} else {
+		m.election, err = election.New(now, cfg.Election)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return &Machine{cfg: cfg, election: e, wake: now, catalogAt: mono.Never}, nil
+	return m, nil
+}
+
+// Census returns the census that a namespace which we lead is in; nil if it is in
+// none.
+func (m *Machine) Census(ns leasehold.Namespace) *manager.Census {
+	if n := m.find(ns); n != nil {
+		return n.census
+	}
+	return nil
 }
 
 // Manager returns the machine that leads a namespace, nil if we do not.
@@ -152,7 +198,7 @@ func (m *Machine) Leader() (storage.ManagerID, leasehold.Term) { return m.electi
 // seen to live for as long as it may act.
 func (m *Machine) Living(now mono.Instant) storage.ManagerID {
 	id, _ := m.election.Leader()
-	if m.election.Stale(now) || id == m.cfg.Election.Self && !m.election.Leads(now) {
+	if m.election.Stale(now) || id == m.cfg.self() && !m.election.Leads(now) {
 		return ""
 	}
 	return id
@@ -169,6 +215,8 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 		m.ask(now, e)
 	case Election:
 		m.elect(now, e.Event)
+	case Appointment:
+		m.appoint(now, e.Event)
 	case Manager:
 		m.managed(now, e)
 	case Followed:
@@ -214,9 +262,12 @@ func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
 // rouse does for a namespace what time demands.
 func (m *Machine) rouse(now mono.Instant, n *namespace) {
 	if now >= n.wake {
-		if n.machine != nil {
+		switch {
+		case n.machine != nil:
 			m.manage(now, n, nil)
-		} else {
+		case n.census != nil:
+			m.survey(now, n, nil)
+		default:
 			m.load(n)
 		}
 	}
@@ -235,7 +286,7 @@ func (m *Machine) newRand() *rand.Rand {
 
 func (m *Machine) notLeader() protocol.NotLeader {
 	leader, term := m.election.Leader()
-	if leader == m.cfg.Election.Self {
+	if leader == m.cfg.self() {
 		leader = "" // ours, from before we were started, or not loaded yet
 	}
 	return protocol.NotLeader{Term: term, Leader: leader}

@@ -60,7 +60,7 @@ func (m *Machine) relay(now mono.Instant, l Lookup) {
 			return
 		}
 		machine, err := relay.New(now, relay.Config{
-			Namespace: l.Namespace, Self: m.cfg.Election.Self, Limits: m.cfg.Limits,
+			Namespace: l.Namespace, Self: m.cfg.self(), Limits: m.cfg.Limits,
 			Drift: m.election.Drift(), Poll: m.cfg.RelayPoll, Rand: m.newRand(),
 		})
 		if err != nil {

@@ -39,8 +39,9 @@ func (m *Machine) findRetired(ns leasehold.Namespace) *retired {
 	return nil
 }
 
-// retire ends a namespace's machine, if it has one.
+// retire ends a namespace's machine, or its census, if it has one.
 func (m *Machine) retire(n *namespace) {
+	m.dismissCensus(n)
 	if n.machine == nil {
 		return
 	}
@@ -52,10 +53,14 @@ func (m *Machine) retire(n *namespace) {
 }
 
 func (m *Machine) remember(ns leasehold.Namespace, machine *manager.Machine) {
+	m.setPast(ns, past{machine.Seq(), machine.Table().LSN()})
+}
+
+func (m *Machine) setPast(ns leasehold.Namespace, p past) {
 	if m.past == nil {
 		m.past = map[leasehold.Namespace]past{}
 	}
-	m.past[ns] = past{machine.Seq(), machine.Table().LSN()}
+	m.past[ns] = p
 }
 
 // conclude steps a retired machine; a nil event is the passing of time.

@@ -16,6 +16,8 @@ type arrival struct {
 	protocol.Arrival
 	confirmed bool // all of it is here, and the source may know it
 	said      bool // our newest message says so
+	// backing is the leader that last named it, and for how long that counts.
+	backing backing
 	// until is for how long we keep what we have confirmed although no leader
 	// speaks of it: a new one will hear of it from the source.
 	until mono.Instant
@@ -31,11 +33,13 @@ func (m *Machine) arrive(now mono.Instant, wanted []protocol.Arrival) {
 		case a.lease.Generation != 0:
 			return false
 		case slices.ContainsFunc(wanted, func(w protocol.Arrival) bool { return w.Ticket == a.Ticket }):
+			a.backing = m.contact
 			if a.confirmed {
 				a.until = now.Add(m.keep())
 			}
 			return false
 		case a.confirmed:
+			a.backing = backing{}
 			return false
 		}
 		m.emit(Discard{a.Ticket})
@@ -46,7 +50,7 @@ func (m *Machine) arrive(now mono.Instant, wanted []protocol.Arrival) {
 		if known || m.cfg.Mover == "" || m.leaving || len(m.arrivals) >= protocol.MaxMoves {
 			continue // a source that nobody lets in will give up
 		}
-		m.arrivals = append(m.arrivals, &arrival{Arrival: w, until: mono.Never})
+		m.arrivals = append(m.arrivals, &arrival{Arrival: w, until: mono.Never, backing: m.contact})
 		m.emit(Expect{w})
 	}
 }
@@ -90,12 +94,12 @@ func (m *Machine) imported(now mono.Instant, t protocol.Ticket) {
 }
 
 // imports says what we have confirmed and have no lease for.
-func (m *Machine) imports() []protocol.Import {
+func (m *Machine) imports(now mono.Instant) []protocol.Import {
 	var out []protocol.Import
 	for _, a := range m.arrivals {
 		if a.confirmed && a.lease.Generation == 0 {
 			a.said = true
-			out = append(out, protocol.Import{Ticket: a.Ticket, Range: a.Range, Since: a.Since})
+			out = append(out, protocol.Import{Ticket: a.Ticket, Range: a.Range, Since: a.Since, Backing: a.backing.at(now)})
 		}
 	}
 	return out

@@ -19,6 +19,9 @@ type departure struct {
 	// its place here.
 	begun bool
 	said  bool // our newest message says how it ended
+	// broken: our time has run out since we let go, and the leader may have given
+	// us up.
+	broken bool
 }
 
 // newest is the highest generation of the leases that it began with.
@@ -108,7 +111,7 @@ func (m *Machine) confirmed(now mono.Instant, t protocol.Ticket) {
 	if d == nil || d.state != protocol.MoveStopped {
 		return
 	}
-	d.state, d.said = protocol.MoveDone, false
+	d.state, d.said, d.broken = protocol.MoveDone, false, m.contact.at(now) == 0
 	m.publish(protocol.Missing(m.held, d.leases), m.view.Until)
 	m.emit(RevokedLeases{d.leases, leasehold.CauseMoved})
 	m.emit(EndMove{t})
@@ -152,14 +155,18 @@ func (m *Machine) stopped() []leasehold.Lease {
 }
 
 // reports says how far all departures are.
-func (m *Machine) reports() []protocol.MoveReport {
+func (m *Machine) reports(now mono.Instant) []protocol.MoveReport {
 	if len(m.departures) == 0 {
 		return nil
 	}
 	out := make([]protocol.MoveReport, 0, len(m.departures))
 	for _, d := range m.departures {
 		d.said = true
-		out = append(out, protocol.MoveReport{Ticket: d.Ticket, Range: d.Range, To: d.To, State: d.state, Newest: d.newest()})
+		r := protocol.MoveReport{Ticket: d.Ticket, Range: d.Range, To: d.To, State: d.state, Newest: d.newest()}
+		if d.state == protocol.MoveDone && !d.broken {
+			r.Backing = m.contact.at(now)
+		}
+		out = append(out, r)
 	}
 	return out
 }

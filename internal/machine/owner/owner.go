@@ -94,6 +94,7 @@ type Machine struct {
 
 	departures []*departure
 	arrivals   []*arrival
+	contact    backing
 	draining   bool // an operator wants us to hold nothing
 
 	// eager: there is something to say as soon as our newest message is answered.
@@ -192,6 +193,9 @@ func (m *Machine) expire(now mono.Instant) {
 		m.note(NoteExpired, uint64(len(m.held)), 0)
 		m.dropAll(leasehold.CauseExpired)
 	}
+	if m.contact.term != 0 && m.contact.at(now) == 0 {
+		m.loseContact()
+	}
 	m.forget(now)
 }
 
@@ -238,7 +242,7 @@ func (m *Machine) send(now mono.Instant) {
 		Namespace: m.cfg.Namespace, Holder: m.cfg.Holder, Seq: m.seq,
 		Term: m.term, Heard: m.heard, Applied: m.applied,
 		Leases: m.held, Leaving: m.leaving, Gone: m.gone,
-		Mover: m.cfg.Mover, Moves: m.reports(), Imports: m.imports(), Parting: m.parting, Draining: m.draining,
+		Mover: m.cfg.Mover, Moves: m.reports(now), Imports: m.imports(now), Parting: m.parting, Draining: m.draining,
 	}})
 }
 
@@ -339,6 +343,7 @@ func (m *Machine) refused(now mono.Instant, why leasehold.Kind) {
 func (m *Machine) slept(now mono.Instant) {
 	m.note(NoteSlept, uint64(len(m.held)), 0)
 	m.dropAll(leasehold.CauseExpired)
+	m.loseContact()
 	m.rate = rateGuard{}
 	// The answer to what we sent before may be arbitrarily old: its leases
 	// would count from a send time on a clock that has since stood still. A

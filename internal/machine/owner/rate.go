@@ -29,6 +29,7 @@ func (m *Machine) Quarantined(now mono.Instant) bool { return now < m.muteUntil 
 // gives them to owners with better clocks. Each time it lasts twice as long.
 func (m *Machine) quarantine(now mono.Instant) {
 	m.dropAll(leasehold.CauseExpired)
+	m.loseContact()
 	m.rate = rateGuard{}
 	m.muteUntil = now.Add(2 * m.timing.Lease << min(m.quarantines, 8))
 	m.quarantines++

@@ -26,7 +26,7 @@ func (m *Machine) reply(now mono.Instant, r *protocol.LeaseReply) {
 	}
 	m.nextSend = m.sentAt.Add(m.jitter(m.timing.Renew))
 	changed := m.adopt(now, r)
-	if !m.Quarantined(now) {
+	if !m.Quarantined(now) && !r.Collecting {
 		m.orders(now, r)
 	}
 	if changed || first || m.eager {
@@ -36,6 +36,7 @@ func (m *Machine) reply(now mono.Instant, r *protocol.LeaseReply) {
 
 // orders follows what the reply says about moving state.
 func (m *Machine) orders(now mono.Instant, r *protocol.LeaseReply) {
+	m.contact = backing{r.Term, m.sentAt.Add(r.Timing.Lease)}
 	m.draining = r.Draining
 	stopped := len(m.stopped())
 	m.depart(r.Departures)

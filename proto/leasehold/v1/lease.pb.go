@@ -433,7 +433,11 @@ type MoveReport struct {
 	Bytes   uint64 `protobuf:"varint,7,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	// The highest generation of the leases that the source began with. What it may
 	// have got since is not meant.
-	Newest        uint64 `protobuf:"varint,8,opt,name=newest,proto3" json:"newest,omitempty"`
+	Newest uint64 `protobuf:"varint,8,opt,name=newest,proto3" json:"newest,omitempty"`
+	// Of a move that is DONE: the term of the newest Grant that was not collecting
+	// and by which the source counts its time (Grant, rule 7), if since the source
+	// let go that time has never run out; 0 if it has, or the computer slept.
+	Backing       uint64 `protobuf:"varint,9,opt,name=backing,proto3" json:"backing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -524,6 +528,13 @@ func (x *MoveReport) GetNewest() uint64 {
 	return 0
 }
 
+func (x *MoveReport) GetBacking() uint64 {
+	if x != nil {
+		return x.Backing
+	}
+	return 0
+}
+
 // An Import is state that the target of a move has confirmed, and has no lease
 // for yet. A leader that took over between the record of the move and the word to
 // the target learns from it that the target has the state.
@@ -533,9 +544,13 @@ type Import struct {
 	Ticket []byte `protobuf:"bytes,1,opt,name=ticket,proto3" json:"ticket,omitempty"`
 	Start  uint64 `protobuf:"fixed64,2,opt,name=start,proto3" json:"start,omitempty"`
 	// 0 means the end of the key space.
-	Limit         uint64 `protobuf:"fixed64,3,opt,name=limit,proto3" json:"limit,omitempty"`
-	Lsn           uint64 `protobuf:"varint,4,opt,name=lsn,proto3" json:"lsn,omitempty"`
-	Newest        uint64 `protobuf:"varint,5,opt,name=newest,proto3" json:"newest,omitempty"`
+	Limit  uint64 `protobuf:"fixed64,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	Lsn    uint64 `protobuf:"varint,4,opt,name=lsn,proto3" json:"lsn,omitempty"`
+	Newest uint64 `protobuf:"varint,5,opt,name=newest,proto3" json:"newest,omitempty"`
+	// The term of the newest applied Grant that was not collecting, if that named
+	// the arrival and the time counted by it (Grant, rule 7) has not run out; 0
+	// otherwise.
+	Backing       uint64 `protobuf:"varint,6,opt,name=backing,proto3" json:"backing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -601,6 +616,13 @@ func (x *Import) GetLsn() uint64 {
 func (x *Import) GetNewest() uint64 {
 	if x != nil {
 		return x.Newest
+	}
+	return 0
+}
+
+func (x *Import) GetBacking() uint64 {
+	if x != nil {
+		return x.Backing
 	}
 	return 0
 }
@@ -833,7 +855,11 @@ type Grant struct {
 	Idle bool `protobuf:"varint,18,opt,name=idle,proto3" json:"idle,omitempty"`
 	// For each fresh offer the ticket under which its state has been moved here;
 	// no bytes if none has been. Empty if that is so of all. Rules 18 and 19.
-	Tickets       [][]byte `protobuf:"bytes,19,rep,name=tickets,proto3" json:"tickets,omitempty"`
+	Tickets [][]byte `protobuf:"bytes,19,rep,name=tickets,proto3" json:"tickets,omitempty"`
+	// The leader has just taken over and has no table: it asks what there is, and
+	// offers what the owner has named. What was said before about departures,
+	// arrivals and draining still stands, and rule 16 does not apply.
+	Collecting    bool `protobuf:"varint,20,opt,name=collecting,proto3" json:"collecting,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -999,6 +1025,13 @@ func (x *Grant) GetTickets() [][]byte {
 		return x.Tickets
 	}
 	return nil
+}
+
+func (x *Grant) GetCollecting() bool {
+	if x != nil {
+		return x.Collecting
+	}
+	return false
 }
 
 // A Departure tells an owner to send the state of a range to another.
@@ -1517,7 +1550,7 @@ const file_leasehold_v1_lease_proto_rawDesc = "" +
 	"\x06limits\x18\x02 \x03(\x06R\x06limits\x12\x14\n" +
 	"\x05rates\x18\x03 \x03(\x01R\x05rates\x12\x19\n" +
 	"\bhot_keys\x18\x04 \x03(\x06R\ahotKeys\x12\x1b\n" +
-	"\thot_rates\x18\x05 \x03(\x01R\bhotRates\"\xed\x01\n" +
+	"\thot_rates\x18\x05 \x03(\x01R\bhotRates\"\x87\x02\n" +
 	"\n" +
 	"MoveReport\x12\x16\n" +
 	"\x06ticket\x18\x01 \x01(\fR\x06ticket\x12\x14\n" +
@@ -1527,20 +1560,22 @@ const file_leasehold_v1_lease_proto_rawDesc = "" +
 	"\x05state\x18\x05 \x01(\x0e2\x17.leasehold.v1.MoveStateR\x05state\x12\x18\n" +
 	"\arecords\x18\x06 \x01(\x04R\arecords\x12\x14\n" +
 	"\x05bytes\x18\a \x01(\x04R\x05bytes\x12\x16\n" +
-	"\x06newest\x18\b \x01(\x04R\x06newest\"v\n" +
+	"\x06newest\x18\b \x01(\x04R\x06newest\x12\x18\n" +
+	"\abacking\x18\t \x01(\x04R\abacking\"\x90\x01\n" +
 	"\x06Import\x12\x16\n" +
 	"\x06ticket\x18\x01 \x01(\fR\x06ticket\x12\x14\n" +
 	"\x05start\x18\x02 \x01(\x06R\x05start\x12\x14\n" +
 	"\x05limit\x18\x03 \x01(\x06R\x05limit\x12\x10\n" +
 	"\x03lsn\x18\x04 \x01(\x04R\x03lsn\x12\x16\n" +
-	"\x06newest\x18\x05 \x01(\x04R\x06newest\"\xc8\x01\n" +
+	"\x06newest\x18\x05 \x01(\x04R\x06newest\x12\x18\n" +
+	"\abacking\x18\x06 \x01(\x04R\abacking\"\xc8\x01\n" +
 	"\fHoldResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12+\n" +
 	"\x05grant\x18\x02 \x01(\v2\x13.leasehold.v1.GrantH\x00R\x05grant\x128\n" +
 	"\n" +
 	"not_leader\x18\x03 \x01(\v2\x17.leasehold.v1.NotLeaderH\x00R\tnotLeader\x12/\n" +
 	"\arefusal\x18\x04 \x01(\v2\x13.leasehold.v1.ErrorH\x00R\arefusalB\x06\n" +
-	"\x04kind\"\xed\x04\n" +
+	"\x04kind\"\x8d\x05\n" +
 	"\x05Grant\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x18\n" +
 	"\asession\x18\x02 \x01(\fR\asession\x12\x16\n" +
@@ -1563,7 +1598,10 @@ const file_leasehold_v1_lease_proto_rawDesc = "" +
 	"\barrivals\x18\x10 \x03(\v2\x15.leasehold.v1.ArrivalR\barrivals\x12\x1a\n" +
 	"\bdraining\x18\x11 \x01(\bR\bdraining\x12\x12\n" +
 	"\x04idle\x18\x12 \x01(\bR\x04idle\x12\x18\n" +
-	"\atickets\x18\x13 \x03(\fR\atickets\"\x8b\x01\n" +
+	"\atickets\x18\x13 \x03(\fR\atickets\x12\x1e\n" +
+	"\n" +
+	"collecting\x18\x14 \x01(\bR\n" +
+	"collecting\"\x8b\x01\n" +
 	"\tDeparture\x12\x16\n" +
 	"\x06ticket\x18\x01 \x01(\fR\x06ticket\x12\x14\n" +
 	"\x05start\x18\x02 \x01(\x06R\x05start\x12\x14\n" +

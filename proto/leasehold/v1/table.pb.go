@@ -252,7 +252,12 @@ type Table struct {
 	// 1 + an index into holders; 0 where nobody holds the range.
 	HeldBy []uint32 `protobuf:"varint,6,rep,packed,name=held_by,json=heldBy,proto3" json:"held_by,omitempty"`
 	// The change at which state in the range was last lost; 0 if it never was.
-	Lost          []uint64 `protobuf:"varint,7,rep,packed,name=lost,proto3" json:"lost,omitempty"`
+	Lost []uint64 `protobuf:"varint,7,rep,packed,name=lost,proto3" json:"lost,omitempty"`
+	// The generation under which the leader of a group without a store found the
+	// range when it took over; 0 if it found nobody, or the state was lost since.
+	// Who knew the range under this generation has missed no loss there, whatever
+	// lost says. Empty if all are 0.
+	Adopted       []uint64 `protobuf:"varint,8,rep,packed,name=adopted,proto3" json:"adopted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -332,6 +337,13 @@ func (x *Table) GetHeldBy() []uint32 {
 func (x *Table) GetLost() []uint64 {
 	if x != nil {
 		return x.Lost
+	}
+	return nil
+}
+
+func (x *Table) GetAdopted() []uint64 {
+	if x != nil {
+		return x.Adopted
 	}
 	return nil
 }
@@ -462,7 +474,7 @@ const file_leasehold_v1_table_proto_rawDesc = "" +
 	"\asession\x18\x02 \x01(\fR\asession\x12\x12\n" +
 	"\x04addr\x18\x03 \x01(\tR\x04addr\x12\x16\n" +
 	"\x06weight\x18\x04 \x01(\x01R\x06weight\x12\x18\n" +
-	"\aprocess\x18\x05 \x01(\tR\aprocess\"\xc8\x01\n" +
+	"\aprocess\x18\x05 \x01(\tR\aprocess\"\xe2\x01\n" +
 	"\x05Table\x12\x10\n" +
 	"\x03lsn\x18\x01 \x01(\x04R\x03lsn\x12\x16\n" +
 	"\x06newest\x18\x02 \x01(\x04R\x06newest\x12.\n" +
@@ -470,7 +482,8 @@ const file_leasehold_v1_table_proto_rawDesc = "" +
 	"\x06starts\x18\x04 \x03(\x06R\x06starts\x12 \n" +
 	"\vgenerations\x18\x05 \x03(\x04R\vgenerations\x12\x17\n" +
 	"\aheld_by\x18\x06 \x03(\rR\x06heldBy\x12\x12\n" +
-	"\x04lost\x18\a \x03(\x04R\x04lost\"\xb4\x02\n" +
+	"\x04lost\x18\a \x03(\x04R\x04lost\x12\x18\n" +
+	"\aadopted\x18\b \x03(\x04R\aadopted\"\xb4\x02\n" +
 	"\aChanges\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x04R\x04from\x12.\n" +
 	"\aholders\x18\x02 \x03(\v2\x14.leasehold.v1.HolderR\aholders\x12.\n" +

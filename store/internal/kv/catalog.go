@@ -2,13 +2,11 @@ package kv
 
 import (
 	"context"
-	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/councilwire"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	storagev1 "github.com/leasehold-dev/leasehold/proto/leasehold/storage/v1"
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -79,28 +77,7 @@ func live(c *storage.Catalog) (n int) {
 }
 
 func encodeCatalog(c *storage.Catalog) (Entry, error) {
-	m := &storagev1.Catalog{Namespaces: make([]*storagev1.Namespace, len(c.Namespaces))}
-	for i := range c.Namespaces {
-		n := &c.Namespaces[i]
-		row := &storagev1.Namespace{
-			Name:         string(n.Name),
-			Timing:       &leaseholdv1.Timing{Lease: int64(n.Lease), Renew: int64(n.Renew), Drift: float64(n.Drift)},
-			Policy:       n.Policy,
-			VirtualNodes: uint32(n.VirtualNodes),
-			MaxOwners:    uint32(n.MaxOwners),
-			Promised:     int64(n.Promised),
-			Deleted:      n.Deleted,
-			Churn:        n.Churn,
-			Rebalance:    int64(n.Rebalance),
-			Moves:        uint32(n.Moves),
-			MoveTimeout:  int64(n.MoveTimeout),
-		}
-		for _, slot := range n.Static {
-			row.Static = append(row.Static, &storagev1.StaticSlot{Start: uint64(slot.Start), Owner: string(slot.Owner)})
-		}
-		m.Namespaces[i] = row
-	}
-	return encode(catalogKey, m)
+	return encode(catalogKey, councilwire.FromCatalog(c))
 }
 
 func decodeCatalog(e Entry) (*storage.Catalog, error) {
@@ -108,27 +85,7 @@ func decodeCatalog(e Entry) (*storage.Catalog, error) {
 	if err := proto.Unmarshal(e.Value, &m); err != nil {
 		return nil, corrupt(e.Key, err)
 	}
-	c := &storage.Catalog{Version: e.Revision}
-	for _, row := range m.GetNamespaces() {
-		n := storage.Namespace{
-			Name:         leasehold.Namespace(row.GetName()),
-			Lease:        time.Duration(row.GetTiming().GetLease()),
-			Renew:        time.Duration(row.GetTiming().GetRenew()),
-			Drift:        mono.Drift(row.GetTiming().GetDrift()),
-			Policy:       row.GetPolicy(),
-			VirtualNodes: int(row.GetVirtualNodes()),
-			MaxOwners:    int(row.GetMaxOwners()),
-			Promised:     time.Duration(row.GetPromised()),
-			Deleted:      row.GetDeleted(),
-			Churn:        row.GetChurn(),
-			Rebalance:    time.Duration(row.GetRebalance()),
-			Moves:        int(row.GetMoves()),
-			MoveTimeout:  time.Duration(row.GetMoveTimeout()),
-		}
-		for _, slot := range row.GetStatic() {
-			n.Static = append(n.Static, storage.StaticSlot{Start: leasehold.Key(slot.GetStart()), Owner: leasehold.OwnerID(slot.GetOwner())})
-		}
-		c.Namespaces = append(c.Namespaces, n)
-	}
+	c := councilwire.ToCatalog(&m)
+	c.Version = e.Revision
 	return c, nil
 }

@@ -1,0 +1,201 @@
+package fleasesim
+
+import (
+	"time"
+)
+
+// A phase is a part of a world's time.
+type phase uint8
+
+const (
+	faulty   phase = iota // the nemesis strikes
+	healed                // it does no more: everything that is wanted must be held
+	bereaved              // holders have died: others must take over
+	leaving               // all is released: all must be forgotten
+)
+
+// A role is what a process does with resources when the faults are over.
+type role uint8
+
+const (
+	wanter  role = iota // wants them
+	badger              // tries them, again and again
+	watcher             // does nothing with them
+)
+
+// An aftermath is what happens when faults have ended, and what must come of it.
+type aftermath struct {
+	world    *world
+	phase    phase
+	began    int64
+	deadline int64
+	dead     []*process // that were holders
+}
+
+// heal ends the faults. Who is dead comes back, or stays dead if a majority of
+// every group lives on.
+func (a *aftermath) heal() {
+	w := a.world
+	w.trace.printf(w.now, "=== all faults end")
+	a.enter(healed)
+	w.nemesis.heal()
+	for _, p := range w.processes {
+		p.role = []role{wanter, wanter, badger, watcher}[w.random.IntN(4)]
+		switch {
+		case p.machine != nil:
+		case w.chance(3) && w.affords(p):
+			p.gone = true
+		default:
+			p.boot()
+		}
+	}
+	if w.kind == Twins {
+		w.later(3*lease, func() { w.over = true })
+		return
+	}
+	a.deadline = w.now + int64(w.recovery()+w.takeover())
+	a.poll()
+}
+
+func (a *aftermath) enter(p phase) { a.phase, a.began = p, a.world.now }
+
+// affords reports whether all groups keep a majority without a process.
+func (w *world) affords(p *process) bool {
+	for _, r := range w.resources {
+		alive := 0
+		for _, id := range r.members {
+			if q := w.byID[id][0]; q != p && !q.gone {
+				alive++
+			}
+		}
+		if 2*alive <= len(r.members) {
+			return false
+		}
+	}
+	return true
+}
+
+// recovery is how long it takes until everyone takes part. A process that finds
+// that its clock is set while it waits begins to wait anew.
+func (w *world) recovery() time.Duration {
+	d := max(slow(drift.Stretch(lease)), lease+2*w.epsilon)
+	if w.kind == Mono {
+		d *= 2
+	}
+	return d
+}
+
+// takeover is how long it takes until a resource has another holder, after the
+// last one has died: its lease as acceptors count it; and some rounds, because
+// those who want it get in each other's way. Where wall clocks were ahead, so are
+// the ends of leases.
+func (w *world) takeover() time.Duration {
+	d := max(slow(drift.Stretch(lease)), lease+2*w.epsilon) + rounds
+	if w.kind == Mono {
+		d += time.Duration(w.nemesis.ahead)
+	}
+	return d
+}
+
+// rounds are many: packets take 20 ms at most, with a random wait in between.
+const rounds = 3 * lease
+
+// slow is how long a time is on the slowest clock.
+func slow(d time.Duration) time.Duration { return d * time.Duration(trueRate) / time.Duration(slowest) }
+
+// poll looks now and then whether what must happen has happened.
+func (a *aftermath) poll() {
+	w := a.world
+	waiting := a.unheld()
+	w.oracle.checks[L5Progress]++
+	switch {
+	case waiting == nil && a.phase == healed:
+		w.stats.healed = max(w.stats.healed, time.Duration(w.now-a.began))
+		a.bereave()
+	case waiting == nil:
+		if len(a.dead) > 0 {
+			w.stats.taken = max(w.stats.taken, time.Duration(w.now-a.began))
+		}
+		a.leave()
+		return
+	case w.now > a.deadline:
+		w.oracle.violated(L5Progress, "%s has had no holder for %v although it is wanted, most of its group %v live, and nothing is wrong (phase %d)",
+			waiting.name, time.Duration(w.now-a.began), waiting.members, a.phase)
+		return
+	}
+	w.later(lease/20, a.poll)
+}
+
+// unheld returns a resource that is wanted and that nobody has, nil if there is
+// none.
+func (a *aftermath) unheld() *resource {
+	for _, r := range a.world.resources {
+		wanted, held := false, false
+		for _, p := range a.world.processes {
+			wanted = wanted || p.machine != nil && p.role == wanter && p.member(r)
+			held = held || p.machine != nil && p.believes(r)
+		}
+		if wanted && !held {
+			return r
+		}
+	}
+	return nil
+}
+
+// bereave lets holders die for good, as far as a majority of every group lives on.
+func (a *aftermath) bereave() {
+	w := a.world
+	a.enter(bereaved)
+	a.deadline = w.now + int64(w.takeover())
+	for _, r := range w.resources {
+		for _, p := range w.processes {
+			if p.machine != nil && p.believes(r) && w.affords(p) {
+				p.gone = true
+				p.die()
+				a.dead = append(a.dead, p)
+				w.stats.bereavements++
+			}
+		}
+	}
+}
+
+// leave lets everyone release everything. What nobody asks for is looked at once
+// in a lingering time, and forgotten when it was not touched for one.
+func (a *aftermath) leave() {
+	w := a.world
+	w.trace.printf(w.now, "=== all is released")
+	a.enter(leaving)
+	for _, p := range w.processes {
+		if p.runs() {
+			for _, r := range w.resources {
+				if p.member(r) {
+					p.watch(r, false)
+					p.release(r)
+				}
+			}
+		}
+	}
+	linger := slow(drift.Stretch(lease) + w.epsilon)
+	ahead := time.Duration(0)
+	if w.kind == Mono {
+		ahead = time.Duration(w.nemesis.ahead)
+	}
+	w.later(w.takeover()+3*linger+ahead, func() {
+		w.oracle.checkForgotten()
+		w.over = true
+	})
+}
+
+// act is what an application does when the faults are over.
+func (a *aftermath) act(p *process) {
+	w := a.world
+	for _, r := range w.resources {
+		switch {
+		case !p.member(r) || a.phase == leaving:
+		case p.role == wanter && !p.believes(r):
+			p.ask(r, hold)
+		case p.role == badger && !p.believes(r):
+			p.ask(r, try)
+		}
+	}
+}

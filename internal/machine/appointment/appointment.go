@@ -1,0 +1,244 @@
+// Package appointment is the machine of a manager's leadership where managers
+// agree among themselves who leads: by a lease of package flease, and not by a
+// record in a store.
+//
+// # DESIGN
+//
+// It stands where package election stands, and says the same: that we lead, for
+// how long, and that we no longer do. The lease decides; what is left to do is to
+// see to it that a term is led once. A term is the fence of a lease, and rises
+// from lease to lease. What a leader said in a term it may have forgotten when it
+// has stepped down, and its numbers must not be used again. So whoever steps down
+// before the lease has ended does not come back under it: the shell gives it up,
+// and the next one has a higher term.
+package appointment
+
+import (
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/machine/election"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+)
+
+// An Event is something that happens to the lease that leadership is.
+type Event interface{ appointmentEvent() }
+
+type (
+	// Appointed says that we have the lease, with a new fence, until Until.
+	Appointed struct {
+		Term  leasehold.Term
+		Until mono.Instant
+	}
+	// Extended says that we have it for longer.
+	Extended struct {
+		Term  leasehold.Term
+		Until mono.Instant
+	}
+	// Dismissed says that we do not have the lease: it ended, or was given up.
+	Dismissed struct{}
+	// Leads says who seems to have it, "" if nobody does. It is a hint.
+	Leads struct {
+		Manager storage.ManagerID
+		Term    leasehold.Term
+	}
+)
+
+func (Appointed) appointmentEvent() {}
+func (Extended) appointmentEvent()  {}
+func (Dismissed) appointmentEvent() {}
+func (Leads) appointmentEvent()     {}
+
+// Config is what a manager knows about its group.
+type Config struct {
+	Self storage.ManagerID
+	// Drift bounds how clocks differ in rate. Default 1.20.
+	Drift mono.Drift
+	// Fade is for how long it is believed that someone leads who is not heard of
+	// again. Default 3 s.
+	Fade time.Duration
+}
+
+// A Machine is one manager's leadership. It is not safe for concurrent use. The
+// actions that Step, Hear and Advance return are valid until the next call. They
+// are those of package election: Lead, Extend, StepDown, Resigned and Note. The
+// shell gives the lease up when it has been told to step down.
+type Machine struct {
+	cfg Config
+	out []election.Action
+
+	term    leasehold.Term // the newest that we led in
+	leading bool
+	until   mono.Instant
+	lapsed  bool
+
+	leader     storage.ManagerID // as far as we know
+	leaderTerm leasehold.Term
+	heardAt    mono.Instant // of it, if that is not us
+
+	held                bool // we have the lease, whether or not we lead by it
+	resigning, resigned bool
+}
+
+// New returns a manager that does not lead.
+func New(cfg Config) (*Machine, error) {
+	if cfg.Drift == 0 {
+		cfg.Drift = 1.20
+	}
+	if cfg.Fade == 0 {
+		cfg.Fade = 3 * time.Second
+	}
+	switch {
+	case cfg.Self == "":
+		return nil, leasehold.Errorf("appointment", leasehold.Invalid, "", "Self must be set")
+	case !(cfg.Drift >= 1 && cfg.Drift <= 10) || cfg.Fade < 0:
+		return nil, leasehold.Errorf("appointment", leasehold.Invalid, string(cfg.Self),
+			"drift is %v and fade %v, want 1 to 10 and a positive time", float64(cfg.Drift), cfg.Fade)
+	}
+	return &Machine{cfg: cfg}, nil
+}
+
+// Leader returns who leads and in which term, as far as we know.
+func (m *Machine) Leader() (storage.ManagerID, leasehold.Term) { return m.leader, m.leaderTerm }
+
+// Stale reports whether nobody is known to lead.
+func (m *Machine) Stale(now mono.Instant) bool {
+	if m.leading {
+		return now >= m.until
+	}
+	return m.leader == "" || now >= m.heardAt.Add(m.cfg.Fade)
+}
+
+// Drift returns the bound on how clocks differ in rate.
+func (m *Machine) Drift() mono.Drift { return m.cfg.Drift }
+
+// Leads reports whether we act as leader at now.
+func (m *Machine) Leads(now mono.Instant) bool { return m.leading && now < m.until }
+
+// Hear handles something that happened to the lease at now. It returns what to
+// do, in order, and when to call Advance at the latest.
+func (m *Machine) Hear(now mono.Instant, e Event) ([]election.Action, mono.Instant) {
+	m.out = m.out[:0]
+	switch e := e.(type) {
+	case Appointed:
+		m.appointed(now, e)
+	case Extended:
+		m.extended(now, e)
+	case Dismissed:
+		m.dismissed()
+	case Leads:
+		m.leads(now, e)
+	}
+	return m.finish(now)
+}
+
+// Step handles those events of an election that concern us too: that our clock
+// stood still, that we are to resign, and that we are deposed. What a peer has
+// heard of another leader is nothing: the lease decides.
+func (m *Machine) Step(now mono.Instant, e election.Event) ([]election.Action, mono.Instant) {
+	m.out = m.out[:0]
+	switch e := e.(type) {
+	case election.Slept:
+		m.note(election.NoteSlept, uint64(m.term), 0)
+		m.stepDown()
+	case election.Deposed:
+		if e.By > m.term {
+			m.note(election.NoteDeposed, uint64(e.By), uint64(m.term))
+			m.stepDown()
+		}
+	case election.Resign:
+		m.resign()
+	}
+	return m.finish(now)
+}
+
+// Advance handles the passing of time.
+func (m *Machine) Advance(now mono.Instant) ([]election.Action, mono.Instant) {
+	m.out = m.out[:0]
+	return m.finish(now)
+}
+
+func (m *Machine) finish(now mono.Instant) ([]election.Action, mono.Instant) {
+	if m.leading && !m.lapsed && now >= m.until {
+		m.lapsed = true
+		m.note(election.NoteLapsed, uint64(now), uint64(m.until))
+	}
+	if m.resigning && !m.held && !m.resigned {
+		m.resigned = true
+		m.emit(election.Resigned{})
+	}
+	if m.leading && !m.lapsed {
+		return m.out, m.until
+	}
+	return m.out, mono.Never
+}
+
+func (m *Machine) emit(a election.Action) { m.out = append(m.out, a) }
+
+func (m *Machine) note(what election.Notable, have, want uint64) {
+	m.emit(election.Note{What: what, Have: have, Want: want})
+}
+
+// appointed begins a term, unless it is one that we have led in before.
+func (m *Machine) appointed(now mono.Instant, e Appointed) {
+	m.held = true
+	if e.Term <= m.term || m.resigning {
+		return
+	}
+	m.stepDown()
+	m.term, m.until, m.leading, m.lapsed = e.Term, e.Until, true, now >= e.Until
+	m.leader, m.leaderTerm = m.cfg.Self, e.Term
+	m.note(election.NoteElected, uint64(e.Term), 0)
+	m.emit(election.Lead{Term: e.Term, Until: e.Until})
+}
+
+func (m *Machine) extended(now mono.Instant, e Extended) {
+	if !m.leading || e.Term != m.term || e.Until <= m.until {
+		return
+	}
+	if m.lapsed && now < e.Until {
+		m.note(election.NoteRegained, 0, 0)
+	}
+	m.until, m.lapsed = e.Until, now >= e.Until
+	m.emit(election.Extend{Until: e.Until})
+}
+
+func (m *Machine) dismissed() {
+	m.held = false
+	if m.leading {
+		m.note(election.NoteDeposed, 0, uint64(m.term))
+		m.stepDown()
+	}
+}
+
+// leads remembers who leads. What is known about an older term is no news, and
+// about ourselves we know better.
+func (m *Machine) leads(now mono.Instant, e Leads) {
+	if e.Term < m.leaderTerm || m.leading {
+		return
+	}
+	m.leader, m.leaderTerm, m.heardAt = e.Manager, e.Term, now
+	if e.Manager == m.cfg.Self {
+		m.leader = ""
+	}
+}
+
+func (m *Machine) stepDown() {
+	if !m.leading {
+		return
+	}
+	m.leading, m.lapsed = false, false
+	m.leader = ""
+	m.emit(election.StepDown{})
+}
+
+// resign stops leading at once. It is done when the lease is given up.
+func (m *Machine) resign() {
+	if m.resigning {
+		return
+	}
+	m.resigning = true
+	m.note(election.NoteResigning, uint64(m.term), 0)
+	m.stepDown()
+}

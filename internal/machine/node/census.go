@@ -1,0 +1,54 @@
+package node
+
+import (
+	"github.com/leasehold-dev/leasehold/internal/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+)
+
+// beginCensus asks the owners of a namespace what they have.
+func (m *Machine) beginCensus(now mono.Instant, n *namespace) {
+	census, err := manager.NewCensus(now, n.cfg, m.term, m.until)
+	if err != nil {
+		m.park(n, err)
+		return
+	}
+	n.census, n.wake = census, now
+}
+
+// dismissCensus ends a census before it is over. Another will ask again, with
+// higher numbers.
+func (m *Machine) dismissCensus(n *namespace) {
+	if n.census == nil {
+		return
+	}
+	m.setPast(n.name(), past{seq: n.census.Seq(), lsn: m.past[n.name()].lsn})
+	n.census = nil
+}
+
+// survey steps a namespace's census; a nil event is the passing of time. When it
+// is over, what it has found is what we lead by, and what the store has.
+func (m *Machine) survey(now mono.Instant, n *namespace, e manager.Event) {
+	var actions []manager.Action
+	if e == nil {
+		actions, n.wake = n.census.Advance(now)
+	} else {
+		actions, n.wake = n.census.Step(now, e)
+	}
+	for _, a := range actions {
+		m.emit(Manage{n.name(), m.term, a})
+	}
+	if !n.census.Over() {
+		return
+	}
+	machine, err := n.census.Lead(now)
+	m.dismissCensus(n)
+	if err != nil {
+		m.park(n, err)
+		return
+	}
+	m.emit(Manage{n.name(), m.term, manager.SaveSnapshot{Snapshot: &storage.Snapshot{
+		Namespace: n.name(), Term: m.term, Table: machine.Frozen(),
+	}}})
+	m.lead(now, n, machine)
+}

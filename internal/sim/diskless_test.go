@@ -1,0 +1,85 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// Managers without a store are put through the same faults, but for those of the
+// store; when one crashes, it has forgotten everything.
+func TestDisklessSeeds(t *testing.T) {
+	const seeds = 800
+	s, err := Campaign{Config: Config{Diskless: true}, First: firstSeed, Seeds: seeds, Parallel: 2}.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range s.Failures {
+		t.Errorf("seed %d: %v\nreplay: go run ./cmd/leasehold sim --diskless --seed %d --seeds 1 --trace", f.Seed, f.Violation, f.Seed)
+	}
+	for name, n := range s.Checks {
+		if n == 0 {
+			t.Errorf("%s was never checked", name)
+		}
+	}
+	for _, name := range FaultNames() {
+		if happened := s.Faults[name] > 0; happened == strings.HasPrefix(name, "store-") {
+			t.Errorf("that the fault %s happened is %v", name, happened)
+		}
+	}
+	for _, name := range []string{
+		"node: census", "node: hasty takeover", "council: forgotten", "node: promise settled", "node: standby answers a lookup",
+		"lease: acquired", "lease: lost", "lease: released", "lease: clock step",
+		"store: state moved", "store: state lost", "manager: takeover renews", "manager: moved", "lookup: snapshot",
+	} {
+		if s.Branches[name] == 0 {
+			t.Errorf("never reached: %s", name)
+		}
+	}
+	t.Logf("%d worlds, %.0f simulated hours, %d censuses, %d checks", s.Seeds, s.Simulated.Hours(), s.Branches["node: census"], s.TotalChecks())
+}
+
+// Where every application can move its state and nobody but managers crashes,
+// nothing is lost without a store either, unless managers crash so fast one after
+// the other that nobody hears of what the one in between has done.
+func TestDisklessRollingRestartsLoseNothing(t *testing.T) {
+	mix, err := ParseMix("owner-leave=20,drain=5,move-range=5,manager-crash=2,manager-resign=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := valid(t, Config{Diskless: true, Managers: 5, Owners: 5, Namespaces: 1, Faults: mix, Graceful: true})
+	worlds, moved, censuses := 0, uint64(0), uint64(0)
+	for seed := uint64(1); seed <= 300; seed++ {
+		r := Run(cfg, seed, nil)
+		if r.Violation != nil {
+			t.Fatalf("seed %d: %v", seed, r.Violation)
+		}
+		if r.Branches["owner: expired"] > 0 || r.Branches["node: hasty takeover"] > 0 {
+			continue
+		}
+		worlds++
+		moved += r.Branches["store: state moved"]
+		censuses += r.Branches["node: census"]
+		if lost := r.Branches["store: state lost"]; lost > 0 {
+			t.Errorf("seed %d: %d ranges have lost their state", seed, lost)
+		}
+	}
+	if worlds < 100 || moved < 5000 || censuses < uint64(worlds+50) {
+		t.Errorf("only %d ranges have moved in %d worlds with %d censuses: that proves little", moved, worlds, censuses)
+	}
+	t.Logf("%d ranges have moved in %d worlds with %d censuses", moved, worlds, censuses)
+}
+
+func TestDisklessSameSeedSameWorld(t *testing.T) {
+	cfg := valid(t, Config{Diskless: true, Duration: time.Minute})
+	for seed := uint64(1); seed <= 20; seed++ {
+		var text strings.Builder
+		a, b := Run(cfg, seed, nil), Run(cfg, seed, &text)
+		if a.Hash != b.Hash || a.Events != b.Events {
+			t.Errorf("seed %d: hashes %x and %x: the same seed must give the same world, watched or not", seed, a.Hash, b.Hash)
+		}
+		if seed == 1 && !strings.Contains(text.String(), "has found what there is of ns0") {
+			t.Error("the trace does not tell of a census")
+		}
+	}
+}
