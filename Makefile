@@ -6,7 +6,7 @@ GO ?= go
 GOFMT ?= $(shell $(GO) env GOROOT)/bin/gofmt
 
 # How long a package's tests may take before they are taken to hang.
-TIMEOUT ?= 10m
+TIMEOUT ?= 15m
 # The race detector slows the simulator down by about ten.
 RACE_TIMEOUT ?= 30m
 # How long each fuzz target runs.
@@ -49,6 +49,13 @@ generate: ## write the Go code of proto/ again (the first build of buf takes min
 .PHONY: lint
 lint: ## run golangci-lint as tools/go.mod pins it (its first build takes minutes)
 	$(GO) tool -modfile=tools/go.mod golangci-lint run ./...
+
+.PHONY: verify
+verify: ## simulate ten thousand worlds of each kind, and try everything in small ones (minutes)
+	$(GO) run ./cmd/leasehold sim --seeds 10000
+	$(GO) run ./cmd/leasehold sim --seeds 10000 --diskless
+	$(GO) run ./cmd/leasehold flease sim --seeds 10000
+	$(GO) run ./cmd/leasehold flease sim --explore 14 --detours 2
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME, 10s unless told

@@ -31,7 +31,7 @@ func (n *network) init(w *world) {
 	n.world = w
 	n.n = int32(len(w.processes))
 	n.cuts = make([]int, n.n*n.n)
-	n.usual = []time.Duration{1, 5, 20}[w.random.IntN(3)] * time.Millisecond
+	n.usual = milliseconds(w.random, 1, 5, 20)
 }
 
 // cut makes a link worse by one fault, or better again.

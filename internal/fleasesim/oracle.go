@@ -108,6 +108,7 @@ func (o *oracle) noticed(p *process, n *flease.Notice) {
 		if s.asked == nothing {
 			s.tried = 0
 		}
+	default: // the others are about no wish
 	}
 }
 
@@ -155,6 +156,7 @@ func details(n *flease.Notice) string {
 		return fmt.Sprintf("p%d fence %d until %.3f", n.Holder, n.Fence, seconds(int64(n.Until)))
 	case flease.Released:
 		return fmt.Sprintf("fence %d", n.Fence)
+	default: // the others are about clocks and peers
 	}
 	if n.Peer != 0 {
 		return fmt.Sprintf("p%d by %v", n.Peer, n.By)

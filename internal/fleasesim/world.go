@@ -62,8 +62,8 @@ func newWorld(cfg Config, seed uint64, tr trace) *world {
 	if w.kind == Any {
 		w.kind = []Kind{Wall, Wall, Wall, Wall, Mono, Mono, Mono, Mono, Both, Both, Both, Twins}[w.random.IntN(12)]
 	}
-	w.epsilon = []time.Duration{10, 50, 100, 300, 600}[w.random.IntN(5)] * time.Millisecond
-	w.pace = []time.Duration{100, 300, 1000}[w.random.IntN(3)] * time.Millisecond
+	w.epsilon = milliseconds(w.random, 10, 50, 100, 300, 600)
+	w.pace = milliseconds(w.random, 100, 300, 1000)
 	w.build()
 	w.net.init(w)
 	w.nemesis.init(w)
@@ -173,4 +173,9 @@ func (w *world) happen(e *event) {
 		w.push(event{at: w.now + int64(w.span(w.pace/10, 2*w.pace)), what: action, to: p.index})
 	case effect:
 	}
+}
+
+// milliseconds draws one of some lengths of time.
+func milliseconds(r *rand.Rand, choices ...int64) time.Duration {
+	return time.Duration(choices[r.IntN(len(choices))] * int64(time.Millisecond))
 }

@@ -216,6 +216,7 @@ func (d *memory) attend() {
 		case flease.Lost, flease.Released, flease.Unreachable:
 			d.step(node.Appointment{Event: appointment.Dismissed{}})
 			d.again = true
+		default: // the others change nothing about who leads
 		}
 	}
 	if d.again && !m.resigning {

@@ -264,14 +264,14 @@ func (s *store) save(p *storage.Snapshot) {
 }
 
 // save replaces what a snapshot has.
-func (l *stored) save(p *storage.Snapshot) {
-	end := l.state(0).End()
-	if p.Table.LSN() > end || l.table != nil && p.Table.LSN() <= l.table.LSN() {
+func (s *stored) save(p *storage.Snapshot) {
+	end := s.state(0).End()
+	if p.Table.LSN() > end || s.table != nil && p.Table.LSN() <= s.table.LSN() {
 		return
 	}
 	keep := int(end - p.Table.LSN())
-	l.changes = append([]table.Change(nil), l.changes[len(l.changes)-keep:]...)
-	l.table = p.Table
+	s.changes = append([]table.Change(nil), s.changes[len(s.changes)-keep:]...)
+	s.table = p.Table
 }
 
 // up ends an outage: what waited happens now.
