@@ -30,6 +30,17 @@ func TestClockStepDropsLeases(t *testing.T) {
 	}
 }
 
+// A computer that was suspended for less than epsilon has a wall clock that is
+// right and a monotonic clock that is not.
+func TestSleepDropsLeases(t *testing.T) {
+	w := newWorld(t, 3)
+	w.acquire(1, "r")
+	w.settle()
+	w.members[1].m.Slept(w.time(1))
+	w.collect(1)
+	w.want(1, "r", flease.Lost)
+}
+
 func TestSlewingIsNoStep(t *testing.T) {
 	w := newWorld(t, 3)
 	w.acquire(1, "r")
