@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
+	"github.com/leasehold-dev/leasehold/internal/seeds"
 )
 
 // A Campaign is many worlds: one for each seed from First on.
@@ -59,58 +59,16 @@ func (c Campaign) Run(ctx context.Context) (*Summary, error) {
 	if c.StopAfter == 0 {
 		c.StopAfter = 100
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	start := time.Now()
 	s := &Summary{Kinds: map[string]uint64{}, Checks: map[string]uint64{}, Faults: map[string]uint64{}, Notices: map[string]uint64{}}
-	// Results count in the order of their seeds, so that a campaign which stops
-	// early stops at the same place however many worlds run at a time.
-	early := map[uint64]*Result{}
-	for r := range c.work(ctx) {
-		early[r.Seed] = r
-		for len(s.Failures) < c.StopAfter {
-			next := early[c.First+uint64(s.Seeds)]
-			if next == nil {
-				break
-			}
-			delete(early, next.Seed)
-			s.add(next)
-		}
+	for r := range seeds.InOrder(ctx, c.First, c.Seeds, c.Parallel, func(seed uint64) *Result { return Run(c.Config, seed, nil) }) {
+		s.add(r)
 		if len(s.Failures) >= c.StopAfter {
-			cancel()
+			break
 		}
 	}
 	s.Elapsed = time.Since(start)
 	return s, nil
-}
-
-// work runs the worlds and closes the channel when all are done.
-func (c Campaign) work(ctx context.Context) <-chan *Result {
-	seeds := make(chan uint64)
-	results := make(chan *Result)
-	go func() {
-		defer close(seeds)
-		for i := range c.Seeds {
-			select {
-			case seeds <- c.First + uint64(i):
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	var workers sync.WaitGroup
-	for range max(c.Parallel, 1) {
-		workers.Go(func() {
-			for seed := range seeds {
-				results <- Run(c.Config, seed, nil)
-			}
-		})
-	}
-	go func() {
-		workers.Wait()
-		close(results)
-	}()
-	return results
 }
 
 func (s *Summary) add(r *Result) {

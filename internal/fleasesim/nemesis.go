@@ -279,9 +279,10 @@ func (n *nemesis) heal() {
 			p.goOn()
 		}
 	}
-	w.queue.revise(func(e *event) {
+	w.queue.Revise(func(at int64, e *event) (int64, bool) {
 		if e.what == arrival {
-			e.at = min(e.at, w.now+int64(w.below(w.net.usual)))
+			at = min(at, w.now+int64(w.below(w.net.usual)))
 		}
+		return at, true
 	})
 }

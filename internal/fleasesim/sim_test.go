@@ -17,18 +17,18 @@ func valid(t testing.TB, cfg Config) Config {
 }
 
 // The seeds of every test run. More are run by the command: leasehold flease sim.
-const seeds = 2000
+const manySeeds = 2000
 
 func TestSeeds(t *testing.T) {
-	s, err := Campaign{First: 1, Seeds: seeds, Parallel: 2}.Run(t.Context())
+	s, err := Campaign{First: 1, Seeds: manySeeds, Parallel: 2}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range s.Failures {
 		t.Errorf("seed %d: %v\nreplay: go run ./cmd/leasehold flease sim --seed %d --seeds 1 --trace", f.Seed, f.Violation, f.Seed)
 	}
-	if s.Seeds != seeds {
-		t.Errorf("ran %d worlds, want %d", s.Seeds, seeds)
+	if s.Seeds != manySeeds {
+		t.Errorf("ran %d worlds, want %d", s.Seeds, manySeeds)
 	}
 	if err := s.Convincing(); err != nil {
 		t.Errorf("the worlds are not rich enough: %v", err)
@@ -113,23 +113,6 @@ func TestClock(t *testing.T) {
 	still := clock{since: worldStart, base: 7}
 	if still.at(worldStart+1e9) != 7 || still.when(8) < worldStart+int64(time.Hour) {
 		t.Error("a clock that stands still moves")
-	}
-}
-
-func TestQueueIsInOrder(t *testing.T) {
-	var q queue
-	w := newWorld(valid(t, Config{}), 1, trace{})
-	for i := range 1000 {
-		q.push(event{at: w.random.Int64N(100), seq: uint64(i)})
-	}
-	q.revise(func(e *event) { e.at = 100 - e.at })
-	last := q.pop()
-	for q.len() > 0 {
-		next := q.pop()
-		if next.at < last.at || next.at == last.at && next.seq < last.seq {
-			t.Fatalf("%d, %d comes after %d, %d", next.at, next.seq, last.at, last.seq)
-		}
-		last = next
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
 	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/timeline"
 )
 
 // Times that are the same in every world. What matters is how they relate to
@@ -26,8 +27,7 @@ type world struct {
 	kind   Kind
 	random *rand.Rand
 	now    int64 // true time
-	seq    uint64
-	queue  queue
+	queue  timeline.Timeline[event]
 	over   bool
 
 	epsilon   time.Duration
@@ -120,11 +120,7 @@ func (w *world) span(low, high time.Duration) time.Duration { return low + w.bel
 func (w *world) chance(n int) bool { return w.random.IntN(n) == 0 }
 
 // push puts an event into the queue.
-func (w *world) push(e event) {
-	w.seq++
-	e.seq = w.seq
-	w.queue.push(e)
-}
+func (w *world) push(e event) { w.queue.Add(e.at, e) }
 
 // later does something after a while, whatever happens meanwhile.
 func (w *world) later(d time.Duration, do func()) {
@@ -139,9 +135,9 @@ func (w *world) run() {
 	}
 	w.nemesis.begin()
 	w.later(w.cfg.Duration, w.after.heal)
-	for w.queue.len() > 0 && w.failed == nil && !w.over {
-		e := w.queue.pop()
-		w.now = e.at
+	for w.queue.Len() > 0 && w.failed == nil && !w.over {
+		at, e := w.queue.Next()
+		w.now, e.at = at, at
 		w.stats.events++
 		w.trace.mix(uint64(e.at), uint64(e.what)<<32|uint64(e.to))
 		w.happen(&e)

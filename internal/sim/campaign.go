@@ -6,10 +6,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/seeds"
 )
 
 // A Campaign is many worlds: one for each seed from First on.
@@ -77,64 +77,21 @@ func (c Campaign) Run(ctx context.Context) (*Summary, error) {
 	if c.StopAfter == 0 {
 		c.StopAfter = 100
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	start := time.Now()
-	results := c.work(ctx)
 	s := &Summary{Checks: map[string]uint64{}, Faults: map[string]uint64{}, Branches: map[string]uint64{}}
 	reported := start
-	// Results count in the order of their seeds, so that a campaign which stops
-	// early stops at the same place however many worlds run at a time.
-	early := map[uint64]*Result{}
-	for r := range results {
-		early[r.Seed] = r
-		for len(s.Failures) < c.StopAfter {
-			next := early[c.First+uint64(s.Seeds)]
-			if next == nil {
-				break
-			}
-			delete(early, next.Seed)
-			s.add(next)
-		}
+	for r := range seeds.InOrder(ctx, c.First, c.Seeds, c.Parallel, func(seed uint64) *Result { return Run(c.Config, seed, nil) }) {
+		s.add(r)
 		if now := time.Now(); c.Progress != nil && now.Sub(reported) > 100*time.Millisecond {
 			reported, s.Elapsed = now, now.Sub(start)
 			c.Progress(s)
 		}
 		if len(s.Failures) >= c.StopAfter {
-			cancel()
+			break
 		}
 	}
 	s.Elapsed = time.Since(start)
 	return s, nil
-}
-
-// work runs the worlds and closes the channel when all are done.
-func (c Campaign) work(ctx context.Context) <-chan *Result {
-	seeds := make(chan uint64)
-	results := make(chan *Result)
-	go func() {
-		defer close(seeds)
-		for i := range c.Seeds {
-			select {
-			case seeds <- c.First + uint64(i):
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	var workers sync.WaitGroup
-	for range max(c.Parallel, 1) {
-		workers.Go(func() {
-			for seed := range seeds {
-				results <- Run(c.Config, seed, nil)
-			}
-		})
-	}
-	go func() {
-		workers.Wait()
-		close(results)
-	}()
-	return results
 }
 
 // Digest is the result's part of a campaign's hash; the hash of a campaign of

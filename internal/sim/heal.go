@@ -113,23 +113,23 @@ func (n *nemesis) settleTraffic() {
 	w := n.world
 	latest := w.now + int64(calmDelay)
 	var dropped []*storeRequest
-	w.queue.filter(func(e *event) bool {
-		if e.at <= latest {
-			return true
+	w.queue.Revise(func(at int64, e *event) (int64, bool) {
+		if at <= latest {
+			return at, true
 		}
 		switch what := e.what.(type) {
 		case *protocol.LeaseRequest, *protocol.LeaseReply, *protocol.LookupRequest, *protocol.LookupReply, protocol.NotLeader, followRequest, followReply, refused, rest, verdict,
 			letter, councilRequest, councilResponse:
-			return false
+			return at, false
 		case *storeRequest:
 			dropped = append(dropped, what)
-			return false
+			return at, false
 		case *giveUp:
-			e.at = latest
+			return latest, true
 		case *storeAnswer:
-			e.at = latest
+			return latest, true
 		}
-		return true
+		return at, true
 	})
 	for _, r := range dropped {
 		w.later(time.Millisecond, none, 0, &giveUp{r})

@@ -2,8 +2,6 @@ package sim
 
 import (
 	"math"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,34 +9,6 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 )
-
-func TestQueueIsInOrder(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	var q queue
-	var want []event
-	for i := range 2000 {
-		e := event{at: r.Int64N(50), seq: uint64(i)}
-		q.push(e)
-		want = append(want, e)
-	}
-	odd := func(e *event) bool { return e.seq%2 == 1 }
-	q.filter(odd)
-	want = slices.DeleteFunc(want, func(e event) bool { return !odd(&e) })
-	slices.SortFunc(want, func(a, b event) int {
-		if a.at != b.at {
-			return int(a.at - b.at)
-		}
-		return int(a.seq) - int(b.seq)
-	})
-	for i := range want {
-		if got := q.pop(); got.at != want[i].at || got.seq != want[i].seq {
-			t.Fatalf("event %d is (%d, %d), want (%d, %d)", i, got.at, got.seq, want[i].at, want[i].seq)
-		}
-	}
-	if q.len() != 0 {
-		t.Errorf("%d events are left", q.len())
-	}
-}
 
 func TestClock(t *testing.T) {
 	for _, r := range []rate{slowest, trueRate, fastest, 400_001} {

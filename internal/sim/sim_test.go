@@ -19,19 +19,19 @@ func valid(t testing.TB, cfg Config) Config {
 // The seeds of every test run. More are run by the command: leasehold sim.
 const (
 	firstSeed = 1
-	seeds     = 2500
+	manySeeds = 2500
 )
 
 func TestSeeds(t *testing.T) {
-	s, err := Campaign{First: firstSeed, Seeds: seeds, Parallel: 2}.Run(t.Context())
+	s, err := Campaign{First: firstSeed, Seeds: manySeeds, Parallel: 2}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range s.Failures {
 		t.Errorf("seed %d: %v\nreplay: go run ./cmd/leasehold sim --seed %d --seeds 1 --trace", f.Seed, f.Violation, f.Seed)
 	}
-	if s.Seeds != seeds {
-		t.Errorf("ran %d worlds, want %d", s.Seeds, seeds)
+	if s.Seeds != manySeeds {
+		t.Errorf("ran %d worlds, want %d", s.Seeds, manySeeds)
 	}
 	if err := s.Convincing(); err != nil {
 		t.Errorf("the worlds are not rich enough: %v", err)

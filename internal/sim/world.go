@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/timeline"
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
@@ -19,8 +20,7 @@ type world struct {
 	random *rand.Rand
 	now    int64 // true time
 	end    int64
-	seq    uint64
-	queue  queue
+	queue  timeline.Timeline[event]
 
 	spaces   []*space
 	managers []*managerHost
@@ -148,14 +148,14 @@ func (w *world) chance(n int) bool { return w.random.IntN(n) == 0 }
 
 // later puts an event into the queue.
 func (w *world) later(d time.Duration, to int32, epoch uint32, what any) {
-	w.seq++
-	w.queue.push(event{at: w.now + int64(d), seq: w.seq, from: none, to: to, epoch: epoch, what: what})
+	w.push(event{at: w.now + int64(d), from: none, to: to, epoch: epoch, what: what})
 }
+
+func (w *world) push(e event) { w.queue.Add(e.at, e) }
 
 // post puts a message into the queue.
 func (w *world) post(d time.Duration, from, to int32, what any) {
-	w.seq++
-	w.queue.push(event{at: w.now + int64(d), seq: w.seq, from: from, to: to, what: what})
+	w.push(event{at: w.now + int64(d), from: from, to: to, what: what})
 }
 
 // run lets the world happen until it ends or something is violated.
@@ -178,12 +178,12 @@ func (w *world) run() {
 	}
 	w.later(w.nemesis.pause(), none, 0, strike{})
 	w.later(w.cfg.Duration, none, 0, healing{})
-	for w.queue.len() > 0 && w.failed == nil {
-		e := w.queue.pop()
-		if e.at > w.end {
+	for w.queue.Len() > 0 && w.failed == nil {
+		at, e := w.queue.Next()
+		if at > w.end {
 			break
 		}
-		w.now = e.at
+		w.now, e.at = at, at
 		w.stats.events++
 		w.happen(&e)
 	}
