@@ -200,6 +200,13 @@ func (c *council) write(next *storage.Catalog) (<-chan machine.Written, bool) {
 	return mine, true
 }
 
+// informed reports whether we know a catalog.
+func (c *council) informed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.machine.Catalog() != nil
+}
+
 // asked answers another manager; nil if that is none of the group.
 func (c *council) asked(from storage.ManagerID, r *machine.Request) *machine.Response {
 	c.mu.Lock()

@@ -38,6 +38,8 @@ type Group struct {
 	council *council
 	logs    logs
 
+	votes atomic.Bool // we take part in the agreement about who leads
+
 	// lease is what we have, if we do.
 	lease atomic.Pointer[flease.Lease]
 	// givenUp is the highest term whose lease is to be given up; more signals it.
@@ -71,6 +73,7 @@ func Start(cfg Config) (*Group, error) {
 	g.wanting, g.resign = context.WithCancel(g.ctx)
 	g.running.Go(g.campaign)
 	g.running.Go(func() { g.council.keepTime(g.ctx) })
+	g.running.Go(func() { g.votes.Store(g.node.Ready(g.ctx) == nil) })
 	return g, nil
 }
 
@@ -183,6 +186,11 @@ func (g *Group) leads() bool {
 
 // Status returns how the lease of leadership does.
 func (g *Group) Status() flease.Status { return g.node.Status() }
+
+// Informed reports whether the group can do without another of its managers as far as
+// this one is concerned: it takes part in the agreement about who leads, and knows the
+// namespaces. A manager that was restarted needs some seconds for both.
+func (g *Group) Informed() bool { return g.votes.Load() && g.council.informed() }
 
 // Longest is for how long an owner may believe in a lease at most.
 func (g *Group) Longest() time.Duration { return g.cfg.Longest }
