@@ -2,6 +2,7 @@ package manager_test
 
 import (
 	"hash/fnv"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -169,9 +170,12 @@ func TestWithoutDiskRollingRestart(t *testing.T) {
 			if took := time.Since(begun); took > time.Second {
 				t.Errorf("after %s was closed it took %v until another led", name, took)
 			}
-			c.start(name)
-			eventually(t, 10*time.Second, name+" takes part", func() bool { return c.status(name).GetLeader() != "" })
-			time.Sleep(5 * time.Second) // until it has promised nothing from before, and knows the namespaces
+			m := c.start(name)
+			eventually(t, 10*time.Second, name+" knows who leads", func() bool { return c.status(name).GetLeader() != "" })
+			if code, _ := get(m, "/readyz"); code == http.StatusOK {
+				t.Error("it is ready, and does not yet vote on who leads")
+			}
+			eventually(t, 5*time.Second, name+" is ready", func() bool { code, _ := get(m, "/readyz"); return code == http.StatusOK })
 		}
 		if !complete(a) || members(t, c, "m1") != 1 {
 			t.Error("a has lost leases")

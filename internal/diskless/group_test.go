@@ -291,9 +291,92 @@ func TestAuthority(t *testing.T) {
 			t.Error("it has given up the lease by which it still leads")
 		}
 		leader.stepDown()
-		next, _ := h.leader(seats...)
+		if _, err := leader.Catalog(t.Context()); leasehold.KindOf(err) != leasehold.NotLeader {
+			t.Errorf("who leads no more has a catalog: %v", err)
+		}
+		if _, err := leader.Load(t.Context(), "x"); leasehold.KindOf(err) != leasehold.NotLeader {
+			t.Errorf("who leads no more has a table: %v", err)
+		}
+		next, c := h.leader(seats...)
 		if next == leader {
 			t.Error("who has resigned leads again")
+		}
+		next.StepDown(term) // that of another, from before
+		time.Sleep(5 * time.Second)
+		if now, _ := next.leads(); now <= term {
+			t.Error("it has given up a lease that nobody wants it to")
+		}
+		c.Term = term
+		if o, err := next.SaveCatalog(t.Context(), with(c, "late")); o != storage.Conflict || err != nil {
+			t.Errorf("a write of an earlier term: %v, %v", o, err)
+		}
+	})
+}
+
+// A manager says when the group can do without another: not before it votes, and not
+// before it knows the namespaces.
+func TestInformed(t *testing.T) {
+	inHall(t, func(t *testing.T, h *hall) {
+		seats := []*seat{h.enter(0), h.enter(1), h.enter(2)}
+		leader, _ := h.leader(seats...)
+		i := slices.IndexFunc(seats, func(s *seat) bool { return s != leader })
+		seats[i].leave()
+		again := h.enter(i)
+		time.Sleep(2 * time.Second) // it has been told the namespaces, and still keeps silent
+		if again.Informed() {
+			t.Error("it does not vote, and says that it does")
+		}
+		time.Sleep(time.Second)
+		if !again.Informed() || !leader.Informed() {
+			t.Error("it votes, and knows the namespaces, and does not say so")
+		}
+	})
+	inHall(t, func(t *testing.T, h *hall) {
+		alone := h.enter(0)
+		time.Sleep(time.Minute)
+		if alone.Informed() {
+			t.Error("it knows no namespaces, and says that it does")
+		}
+	})
+}
+
+// Who waits for the catalog is told when it cannot be had any more. What is too large
+// to be sent is refused.
+func TestCatalogThatIsNotThere(t *testing.T) {
+	inHall(t, func(t *testing.T, h *hall) {
+		seats := []*seat{h.enter(0), h.enter(1)} // the third may know something
+		time.Sleep(30 * time.Second)
+		i := slices.IndexFunc(seats, func(s *seat) bool { term, _ := s.leads(); return term != 0 })
+		if i < 0 {
+			t.Fatal("nobody leads")
+		}
+		begun := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		if _, err := seats[i].Catalog(ctx); leasehold.KindOf(err) != leasehold.Unavailable || time.Since(begun) != 3*time.Second {
+			t.Errorf("after %v: %v", time.Since(begun), err)
+		}
+		failed := make(chan error, 1)
+		go func() {
+			_, err := seats[i].Catalog(t.Context())
+			failed <- err
+		}()
+		synctest.Wait()
+		seats[i].stepDown()
+		select {
+		case err := <-failed:
+			if leasehold.KindOf(err) != leasehold.NotLeader {
+				t.Error(err)
+			}
+		case <-time.After(time.Minute):
+			t.Error("it waits for what will not come")
+		}
+		large := &storage.Catalog{Namespaces: []storage.Namespace{{Name: "x", Static: make([]storage.StaticSlot, 1<<18)}}}
+		for j := range large.Namespaces[0].Static {
+			large.Namespaces[0].Static[j] = storage.StaticSlot{Start: leasehold.Key(j), Owner: "o"}
+		}
+		if o, err := seats[i].SaveCatalog(t.Context(), large); o != storage.Conflict || leasehold.KindOf(err) != leasehold.Limit {
+			t.Errorf("a catalog of megabytes: %v, %v", o, err)
 		}
 	})
 }
