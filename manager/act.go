@@ -61,8 +61,13 @@ func (m *Manager) elect(now mono.Instant, a election.Action) {
 	case election.Swap:
 		m.store.swap(a)
 	case election.Lead:
+		m.led = a.Term
 		m.leading.begin(now)
 		m.feeds.drop()
+	case election.StepDown:
+		if m.group != nil {
+			m.group.StepDown(m.led)
+		}
 	case election.Resigned:
 		close(m.resigned)
 	case election.Note:

@@ -2,8 +2,6 @@ package manager
 
 import (
 	"context"
-	"fmt"
-	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -23,99 +21,17 @@ type adminService struct {
 	m *Manager
 }
 
-// statusPatience is how long the leader has to say how it is before we say what
-// we know: one that hangs must not keep people from finding out.
-const statusPatience = time.Second
-
-// GetStatus is answered without a leader too: that there is none is what the
-// caller wants to know then.
-func (s *adminService) GetStatus(ctx context.Context, r *leaseholdv1.GetStatusRequest) (*leaseholdv1.GetStatusResponse, error) {
-	if err := wire.CheckVersion(r.GetVersion()); err != nil {
-		return nil, wire.FromError(err)
-	}
-	asking, cancel := context.WithTimeout(ctx, statusPatience)
-	defer cancel()
-	answer, forwarded, failed := forward(asking, s.m, r, leaseholdv1.AdminServiceClient.GetStatus)
-	if forwarded && failed == nil {
-		answer.Manager, answer.Build, answer.Store = s.m.cfg.Advertise, s.m.cfg.Build, s.m.cfg.StoreName
-		for _, n := range answer.GetNamespaces() {
-			n.Lookups = uint32(s.m.lookups.connected(leasehold.Namespace(n.GetName())))
-		}
-		return answer, nil
-	}
-	answer = &leaseholdv1.GetStatusResponse{
-		Version: wire.Version, Manager: s.m.cfg.Advertise, Build: s.m.cfg.Build, Store: s.m.cfg.StoreName,
-	}
-	if failed != nil {
-		answer.Problem = wire.ToError(failed).Error()
-	}
-	err := s.m.driver.Do(ctx, func(now mono.Instant) { s.m.status(now, answer) })
-	return answer, wire.FromError(err)
-}
-
-// status fills in what the machine knows. It runs on the driver's goroutine.
-func (m *Manager) status(now mono.Instant, answer *leaseholdv1.GetStatusResponse) {
-	_, term := m.node.Leader()
-	answer.Leader, answer.Term = string(m.node.Living(now)), uint64(term)
-	if m.node.Leads(now) {
-		answer.LedFor = int64(m.leading.since(now))
-	}
-	catalog := m.node.Catalog()
-	switch {
-	case answer.GetLeader() == "" && answer.GetProblem() == "":
-		answer.Problem = "no manager leads: an election is under way, or the store has lost its majority"
-	case catalog == nil && answer.GetProblem() == "":
-		answer.Problem = "this manager has just taken over, and is reading its namespaces"
-	}
-	if catalog == nil || !m.node.Leads(now) {
-		return
-	}
-	for _, n := range catalog.Namespaces {
-		if n.Deleted {
-			continue
-		}
-		status := &leaseholdv1.NamespaceStatus{Name: string(n.Name), Lookups: uint32(m.lookups.connected(n.Name))}
-		answer.Namespaces = append(answer.Namespaces, status)
-		led := m.node.Manager(n.Name)
-		if led == nil {
-			status.Problem = "its table is being read"
-			if why := m.node.Problem(n.Name); why != nil {
-				status.Problem = why.Error()
-			}
-			continue
-		}
-		status.Ready = true
-		t := led.Table()
-		status.Lsn, status.NewestGeneration, status.Ranges = uint64(t.LSN()), uint64(t.Newest()), uint32(t.Len())
-		status.Owners, status.Moves = uint32(led.Members()), uint32(led.Sizes().Moves)
-		status.Problem = m.repeats.since(now, topic{namespace: n.Name, what: machine.NotePolicyRefused}, 2*n.Renew+time.Second)
-		status.Lull = lullText(led.Lull())
-		for _, e := range t.All() {
-			if e.Vacant() {
-				status.Vacant++
-			}
-		}
-	}
-}
-
-// lullText says why nothing is moved for the sake of balance.
-func lullText(why machine.Lull, have, want float64) string {
-	switch why {
-	case machine.LullQuiet:
-		return fmt.Sprintf("there are %.3g requests per second and owner in the mean, and below %g there is nothing to balance", have, want)
-	case machine.LullUnknown:
-		return fmt.Sprintf("the loads of %.3g %% of the keys are known, and it takes %g %%", 100*have, 100*want)
-	case machine.NoLull:
-	}
-	return ""
-}
-
 // ListNamespaces returns all namespaces with their configuration.
 func (s *adminService) ListNamespaces(ctx context.Context, r *leaseholdv1.ListNamespacesRequest) (*leaseholdv1.ListNamespacesResponse, error) {
 	if err := wire.CheckVersion(r.GetVersion()); err != nil {
 		return nil, wire.FromError(err)
 	}
-	catalog, err := s.m.cfg.Store.Catalog(ctx)
+	if s.m.group != nil { // only the leader knows
+		if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.ListNamespaces); done {
+			return answer, err
+		}
+	}
+	catalog, err := s.m.tables.Catalog(ctx)
 	if err != nil {
 		return nil, wire.FromError(err)
 	}
@@ -146,7 +62,7 @@ func (s *adminService) led(ctx context.Context, ns string, f func(now mono.Insta
 		case s.m.node.Problem(name) != nil:
 			failed = s.m.node.Problem(name)
 		default:
-			failed = leasehold.Errorf("ask", leasehold.Unavailable, ns, "its table is being read; try again in a few seconds")
+			failed = leasehold.Errorf("ask", leasehold.Unavailable, ns, "%s; try again in a few seconds", s.m.unready(now, name))
 		}
 	})
 	if err == nil {
@@ -247,10 +163,16 @@ const (
 	historyAtATime = 4096
 )
 
-// ListHistory reads the log backwards. Any manager can: the store knows.
+// ListHistory reads the log backwards. Any manager can: the store knows. Where there
+// is none the leader does.
 func (s *adminService) ListHistory(ctx context.Context, r *leaseholdv1.ListHistoryRequest) (*leaseholdv1.ListHistoryResponse, error) {
 	if err := wire.CheckVersion(r.GetVersion()); err != nil {
 		return nil, wire.FromError(err)
+	}
+	if s.m.group != nil {
+		if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.ListHistory); done {
+			return answer, err
+		}
 	}
 	ns := leasehold.Namespace(r.GetNamespace())
 	if err := s.exists(ctx, ns); err != nil {
@@ -263,7 +185,7 @@ func (s *adminService) ListHistory(ctx context.Context, r *leaseholdv1.ListHisto
 	answer := &leaseholdv1.ListHistoryResponse{}
 	var before leasehold.LSN
 	for {
-		past, err := s.m.cfg.Store.History(ctx, ns, before, historyAtATime)
+		past, err := s.m.tables.History(ctx, ns, before, historyAtATime)
 		if err != nil {
 			return nil, wire.FromError(err)
 		}
@@ -286,7 +208,7 @@ func (s *adminService) ListHistory(ctx context.Context, r *leaseholdv1.ListHisto
 }
 
 func (s *adminService) exists(ctx context.Context, ns leasehold.Namespace) error {
-	catalog, err := s.m.cfg.Store.Catalog(ctx)
+	catalog, err := s.m.tables.Catalog(ctx)
 	if err == nil && catalog.Find(ns) == nil {
 		err = noSuchNamespace(ns)
 	}

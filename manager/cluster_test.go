@@ -37,10 +37,12 @@ type cluster struct {
 
 	policy func(leasehold.Namespace, string) partition.Policy // of the managers; nil: as configured
 	logs   slog.Handler                                       // of the managers; nil: nowhere
+	peers  *peers                                             // if the managers have no disk
 
 	mu       sync.Mutex
 	at       map[string]*bufconn.Listener
 	managers map[string]*running
+	admins   map[string]leaseholdv1.AdminServiceClient
 }
 
 type running struct {
@@ -74,7 +76,10 @@ func (s *muteStore) Swap(ctx context.Context, prev storage.Version, next storage
 // inBubble runs a test on virtual time, with a cluster of its own.
 func inBubble(t *testing.T, test func(t *testing.T, c *cluster)) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &cluster{t: t, disk: mem.NewDisk(), at: map[string]*bufconn.Listener{}, managers: map[string]*running{}}
+		c := &cluster{
+			t: t, disk: mem.NewDisk(), at: map[string]*bufconn.Listener{}, managers: map[string]*running{},
+			admins: map[string]leaseholdv1.AdminServiceClient{},
+		}
 		t.Cleanup(func() {
 			for name := range c.managers {
 				c.stop(name)
@@ -104,11 +109,15 @@ func (c *cluster) start(name string) *manager.Manager {
 	if logs == nil {
 		logs = slog.DiscardHandler
 	}
-	m, err := manager.Start(manager.Config{
+	cfg := manager.Config{
 		Store: seen, StoreName: "memory", Listener: listener, Advertise: addr(name), Policy: c.policy,
 		DialOptions: []grpc.DialOption{grpc.WithContextDialer(c.dial)},
 		Logger:      slog.New(logs),
-	})
+	}
+	if c.peers != nil {
+		cfg.Store, cfg.Peers = nil, c.peers.config()
+	}
+	m, err := manager.Start(cfg)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -139,6 +148,9 @@ func (c *cluster) crash(name string) {
 	cancel()
 	m := c.managers[name]
 	_ = m.store.Close() // from here on nothing of it is written
+	if c.peers != nil {
+		c.peers.cut(name)
+	}
 	if err := m.Close(ctx); err == nil {
 		c.t.Errorf("%s was to crash, and handed over", name)
 	}
@@ -150,6 +162,7 @@ func (c *cluster) forget(name string) {
 	delete(c.at, addr(name))
 	c.mu.Unlock()
 	delete(c.managers, name)
+	delete(c.admins, name) // what is dialled is the one that comes after it
 }
 
 func (c *cluster) dial(ctx context.Context, addr string) (net.Conn, error) {
@@ -169,12 +182,16 @@ func (c *cluster) dialOptions() []grpc.DialOption {
 // admin returns a client of one manager.
 func (c *cluster) admin(name string) leaseholdv1.AdminServiceClient {
 	c.t.Helper()
+	if client := c.admins[name]; client != nil {
+		return client
+	}
 	conn, err := grpc.NewClient("passthrough:///"+addr(name), append(wire.DialOptions(), c.dialOptions()...)...)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() { _ = conn.Close() })
-	return leaseholdv1.NewAdminServiceClient(conn)
+	c.admins[name] = leaseholdv1.NewAdminServiceClient(conn)
+	return c.admins[name]
 }
 
 // create makes a namespace.
@@ -246,7 +263,12 @@ func (c *cluster) open(managers ...string) *lookup.Lookup {
 // eventually waits, on virtual time, until a condition holds.
 func eventually(t *testing.T, within time.Duration, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(within); !holds(); time.Sleep(10 * time.Millisecond) {
+	eventuallyEvery(t, 10*time.Millisecond, within, what, holds)
+}
+
+func eventuallyEvery(t *testing.T, every, within time.Duration, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(within); !holds(); time.Sleep(every) {
 		if time.Now().After(deadline) {
 			t.Fatalf("after %v it is still not so: %s", within, what)
 		}

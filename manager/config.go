@@ -30,8 +30,10 @@ import (
 type Config struct {
 	// Store keeps what the group must not forget. It is the same store for all
 	// managers of a group, and belongs to the caller, who closes it after the
-	// manager.
+	// manager. Either Store or Peers must be set.
 	Store store.Store
+	// Peers, if set, are the managers of a group that keeps nothing on disk.
+	Peers *Peers
 
 	// Listener is where owners, lookups, tools and other managers connect. The
 	// manager closes it.
@@ -99,8 +101,8 @@ func (c *Config) validate() error {
 	bad := func(format string, args ...any) error {
 		return leasehold.Errorf(opStart, leasehold.Invalid, c.Advertise, format, args...)
 	}
-	if c.Store == nil || c.Listener == nil {
-		return bad("Store and Listener must be set")
+	if (c.Store == nil) == (c.Peers == nil) || c.Listener == nil {
+		return bad("Listener and either Store or Peers must be set")
 	}
 	if c.Advertise == "" {
 		c.Advertise = c.Listener.Addr().String()
@@ -137,6 +139,9 @@ func (c *Config) validate() error {
 	}
 	if c.ServerCredentials == nil {
 		c.ServerCredentials = insecure.NewCredentials()
+	}
+	if c.Peers != nil {
+		return c.Peers.validate(c)
 	}
 	return nil
 }
@@ -185,6 +190,9 @@ func (c *Config) configure(n storage.Namespace) (machine.Config, error) {
 		Moves: min(n.Moves, protocol.MaxAtATime), MoveTimeout: n.MoveTimeout, Rebalance: n.Rebalance, Churn: n.Churn,
 	}
 	if err := cfg.Timing.Validate(); err != nil {
+		return machine.Config{}, err
+	}
+	if err := c.tooLong(n); err != nil {
 		return machine.Config{}, err
 	}
 	policy, err := c.policy(n)

@@ -31,15 +31,9 @@ func (l *leaderConn) to(addr string) (*grpc.ClientConn, error) {
 	if l.conn != nil && l.addr == addr {
 		return l.conn, nil
 	}
-	options := append(wire.DialOptions(),
-		grpc.WithTransportCredentials(l.m.cfg.ClientCredentials),
-		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
-			MinConnectTimeout: 2 * time.Second,
-		}))
-	conn, err := grpc.NewClient("passthrough:///"+addr, append(options, l.m.cfg.DialOptions...)...)
+	conn, err := l.m.dial(addr)
 	if err != nil {
-		return nil, &leasehold.Error{Op: "connect to the leader", Kind: leasehold.Unavailable, Subject: addr, Err: err}
+		return nil, err
 	}
 	if l.conn != nil {
 		_ = l.conn.Close() // to one who no longer leads
@@ -55,4 +49,19 @@ func (l *leaderConn) close() {
 		_ = l.conn.Close()
 		l.conn = nil
 	}
+}
+
+// dial returns a connection to another manager, without waiting for it.
+func (m *Manager) dial(addr string) (*grpc.ClientConn, error) {
+	options := append(wire.DialOptions(),
+		grpc.WithTransportCredentials(m.cfg.ClientCredentials),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+			MinConnectTimeout: 2 * time.Second,
+		}))
+	conn, err := grpc.NewClient("passthrough:///"+addr, append(options, m.cfg.DialOptions...)...)
+	if err != nil {
+		return nil, &leasehold.Error{Op: "connect to another manager", Kind: leasehold.Unavailable, Subject: addr, Err: err}
+	}
+	return conn, nil
 }

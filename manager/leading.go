@@ -38,7 +38,7 @@ func (l *leading) check(m *Manager, now mono.Instant) {
 	ours := m.node.Leads(now)
 	id := m.node.Living(now)
 	_, term := m.node.Leader()
-	ready := id != "" && (!ours || m.node.Catalog() != nil)
+	ready := id != "" && (!ours || m.node.Catalog() != nil) && (m.group == nil || m.group.Informed())
 	l.mu.Lock()
 	changed := ours != l.ours || id != l.id || uint64(term) != l.term
 	readiness := ready != l.ready

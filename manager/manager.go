@@ -16,6 +16,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/diskless"
 	"github.com/leasehold-dev/leasehold/internal/driver"
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
@@ -23,6 +24,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 // A Manager is one manager of a group. Its methods may be called from many
@@ -34,6 +36,9 @@ type Manager struct {
 	node   *node.Machine // only the driver's goroutine touches it
 	driver *driver.Driver[node.Event, node.Action]
 	store  *storeIO
+	tables store.Tables    // what store asks
+	group  *diskless.Group // the same, if nothing is on disk; nil otherwise
+	led    leasehold.Term  // the newest that we led in; only the driver's goroutine touches it
 
 	owners  *owners
 	lookups *lookups
@@ -74,19 +79,24 @@ func Start(cfg Config) (*Manager, error) {
 		log: cfg.Logger.With("manager", cfg.Advertise),
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
-	m.node, err = node.New(m.clock.Now(), node.Config{
-		Election: election.Config{
-			Self: storage.ManagerID(cfg.Advertise), Session: session, TTL: cfg.TTL, Drift: cfg.drift(),
-			Rand: secret(),
-		},
+	process := node.Config{
 		Configure: func(n storage.Namespace) (machine.Config, error) {
 			namespace, err := cfg.configure(n)
 			namespace.Rand = secret()
 			return namespace, err
 		},
 		Rand: secret(),
-	})
-	if err != nil {
+	}
+	if cfg.Peers != nil {
+		group := cfg.group()
+		process.Appointment = group.Appointment()
+	} else {
+		process.Election = election.Config{
+			Self: storage.ManagerID(cfg.Advertise), Session: session, TTL: cfg.TTL, Drift: cfg.drift(),
+			Rand: secret(),
+		}
+	}
+	if m.node, err = node.New(m.clock.Now(), process); err != nil {
 		return nil, err
 	}
 	awake := driver.Woken[node.Event, node.Action](m.node, clock.NewDetector(m.clock), node.Slept{})
@@ -97,7 +107,12 @@ func Start(cfg Config) (*Manager, error) {
 	m.feeds = newFeeds(m)
 	m.events = newEvents()
 	m.orders = newOrders()
-	m.store = newStoreIO(m)
+	m.store, m.tables = newStoreIO(m), cfg.Store
+	if cfg.Peers != nil {
+		if err := m.joinGroup(); err != nil {
+			return nil, err
+		}
+	}
 	m.serve()
 	return m, nil
 }
@@ -112,13 +127,18 @@ func (m *Manager) serve() {
 	leaseholdv1.RegisterOwnerServiceServer(m.server, &ownerService{m: m})
 	leaseholdv1.RegisterLookupServiceServer(m.server, &lookupService{m: m})
 	leaseholdv1.RegisterAdminServiceServer(m.server, &adminService{m: m})
+	if m.group != nil {
+		m.group.Register(m.server)
+	}
 	m.health = health.NewServer()
 	m.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
 	healthpb.RegisterHealthServer(m.server, m.health)
 	reflection.Register(m.server)
 
 	m.running.Go(func() { m.driver.Run(m.ctx) })
-	m.running.Go(func() { m.cfg.Store.WatchRecord(m.ctx, m.store.recordSeen) })
+	if m.cfg.Store != nil {
+		m.running.Go(func() { m.cfg.Store.WatchRecord(m.ctx, m.store.recordSeen) })
+	}
 	m.running.Go(func() {
 		if err := m.server.Serve(netutil.LimitListener(m.cfg.Listener, m.cfg.MaxConnections)); err != nil && m.ctx.Err() == nil {
 			m.fail(&leasehold.Error{Op: "serve", Kind: leasehold.Unavailable, Subject: m.cfg.Advertise, Err: err})
@@ -194,6 +214,9 @@ func (m *Manager) Close(ctx context.Context) error {
 // resign asks the machine to hand leadership over. It does not wait.
 func (m *Manager) resign() {
 	m.resigning.Do(func() {
+		if m.group != nil {
+			m.group.Resign()
+		}
 		m.running.Go(func() { m.driver.PostUrgent(m.ctx, node.Election{Event: election.Resign{}}) })
 	})
 }
@@ -207,8 +230,9 @@ func (m *Manager) end(why error) {
 		m.server.Stop() // waits for the handlers
 		m.feeds.close()
 		m.leader.close()
-		m.running.Wait()
+		m.running.Wait() // for the driver too: nobody leads from here on
 		m.store.wait()
+		m.leaveGroup()
 		close(m.ended)
 	})
 }

@@ -14,6 +14,10 @@ func (s *adminService) members(version uint32) (Members, error) {
 	if err := wire.CheckVersion(version); err != nil {
 		return nil, err
 	}
+	if s.m.group != nil {
+		return nil, leasehold.Errorf("members", leasehold.Invalid, s.m.cfg.Advertise,
+			"these managers keep nothing on disk, and are the same for as long as the group lasts: stop all of them, and start them with other --peers")
+	}
 	if s.m.cfg.Members == nil {
 		return nil, leasehold.Errorf("members", leasehold.Invalid, s.m.cfg.Advertise,
 			"these managers do not keep the store themselves (it is %s): use its own tools", s.m.cfg.StoreName)

@@ -13,7 +13,7 @@ import (
 
 // CreateNamespace adds a namespace to the catalog.
 func (s *adminService) CreateNamespace(ctx context.Context, r *leaseholdv1.CreateNamespaceRequest) (*leaseholdv1.CreateNamespaceResponse, error) {
-	n, err := readNamespace(r.GetVersion(), r.GetNamespace())
+	n, err := s.readNamespace(r.GetVersion(), r.GetNamespace())
 	if err != nil {
 		return nil, wire.FromError(err)
 	}
@@ -35,7 +35,7 @@ func (s *adminService) CreateNamespace(ctx context.Context, r *leaseholdv1.Creat
 
 // UpdateNamespace replaces a namespace's configuration.
 func (s *adminService) UpdateNamespace(ctx context.Context, r *leaseholdv1.UpdateNamespaceRequest) (*leaseholdv1.UpdateNamespaceResponse, error) {
-	n, err := readNamespace(r.GetVersion(), r.GetNamespace())
+	n, err := s.readNamespace(r.GetVersion(), r.GetNamespace())
 	if err != nil {
 		return nil, wire.FromError(err)
 	}
@@ -71,11 +71,15 @@ func (s *adminService) DeleteNamespace(ctx context.Context, r *leaseholdv1.Delet
 	return &leaseholdv1.DeleteNamespaceResponse{}, wire.FromError(err)
 }
 
-func readNamespace(version uint32, c *leaseholdv1.NamespaceConfig) (storage.Namespace, error) {
+func (s *adminService) readNamespace(version uint32, c *leaseholdv1.NamespaceConfig) (storage.Namespace, error) {
 	if err := wire.CheckVersion(version); err != nil {
 		return storage.Namespace{}, err
 	}
-	return wire.ToNamespace(c)
+	n, err := wire.ToNamespace(c)
+	if err == nil {
+		err = s.m.cfg.tooLong(n)
+	}
+	return n, err
 }
 
 // rewrite changes the catalog as the leader, shows the machine what is stored

@@ -44,6 +44,18 @@ func (s *storeIO) do(patience time.Duration, ask func(context.Context) node.Even
 	})
 }
 
+// table asks about a table. Where tables are in memory that is done at once, because
+// there what comes first must be done first: nothing can be written to a log before
+// what it begins with.
+func (s *storeIO) table(patience time.Duration, ask func(context.Context) node.Event) {
+	if s.m.group == nil {
+		s.do(patience, ask)
+		return
+	}
+	answer := ask(s.m.ctx)
+	s.running.Go(func() { s.m.driver.PostUrgent(s.m.ctx, answer) })
+}
+
 // note logs that a kind of question fails, and that it works again: once each.
 func (s *storeIO) note(what string, err error) {
 	s.mu.Lock()
@@ -53,9 +65,9 @@ func (s *storeIO) note(what string, err error) {
 	switch {
 	case s.m.ctx.Err() != nil:
 	case err != nil && !before:
-		s.m.log.Warn("the store does not answer: "+what+" failed, and is tried again", "why", err)
+		s.m.log.Warn(what+" failed, and is tried again", "why", err)
 	case err == nil && before:
-		s.m.log.Info("the store answers again: " + what)
+		s.m.log.Info(what + " works again")
 	}
 }
 
@@ -87,7 +99,7 @@ const tablePatience = 30 * time.Second
 
 func (s *storeIO) loadCatalog(a node.LoadCatalog) {
 	s.do(s.m.storePatience(), func(ctx context.Context) node.Event {
-		c, err := s.m.cfg.Store.Catalog(ctx)
+		c, err := s.m.tables.Catalog(ctx)
 		s.note("reading the namespaces", err)
 		if err != nil {
 			c = nil
@@ -97,9 +109,9 @@ func (s *storeIO) loadCatalog(a node.LoadCatalog) {
 }
 
 func (s *storeIO) load(a node.Load) {
-	s.do(tablePatience, func(ctx context.Context) node.Event {
+	s.table(tablePatience, func(ctx context.Context) node.Event {
 		begun := time.Now()
-		state, err := s.m.cfg.Store.Load(ctx, a.Namespace)
+		state, err := s.m.tables.Load(ctx, a.Namespace)
 		s.note("reading the table of "+string(a.Namespace), err)
 		if err != nil {
 			return node.Loaded{Namespace: a.Namespace, Term: a.Term}
@@ -110,16 +122,16 @@ func (s *storeIO) load(a node.Load) {
 }
 
 func (s *storeIO) commit(ns leasehold.Namespace, term leasehold.Term, b *storage.Batch) {
-	s.do(max(s.m.storePatience(), 5*time.Second), func(ctx context.Context) node.Event {
-		outcome, err := s.m.cfg.Store.Append(ctx, b)
+	s.table(max(s.m.storePatience(), 5*time.Second), func(ctx context.Context) node.Event {
+		outcome, err := s.m.tables.Append(ctx, b)
 		s.note("writing the table of "+string(ns), err)
 		return node.Manager{Namespace: ns, Term: term, Event: machine.Committed{Outcome: outcome}}
 	})
 }
 
 func (s *storeIO) readEnd(ns leasehold.Namespace, term leasehold.Term) {
-	s.do(s.m.storePatience(), func(ctx context.Context) node.Event {
-		end, err := s.m.cfg.Store.End(ctx, ns)
+	s.table(s.m.storePatience(), func(ctx context.Context) node.Event {
+		end, err := s.m.tables.End(ctx, ns)
 		s.note("reading the end of the log of "+string(ns), err)
 		return node.Manager{Namespace: ns, Term: term, Event: machine.LogEnd{Term: end.Term, LSN: end.LSN, Err: err != nil}}
 	})
@@ -127,6 +139,10 @@ func (s *storeIO) readEnd(ns leasehold.Namespace, term leasehold.Term) {
 
 // saveSnapshot saves a snapshot unless one is being saved: the next will do.
 func (s *storeIO) saveSnapshot(snapshot *storage.Snapshot) {
+	if s.m.group != nil {
+		_ = s.m.group.SaveSnapshot(s.m.ctx, snapshot) // it is only refused if we no longer lead
+		return
+	}
 	s.mu.Lock()
 	busy := s.saving[snapshot.Namespace]
 	s.saving[snapshot.Namespace] = true
@@ -137,7 +153,7 @@ func (s *storeIO) saveSnapshot(snapshot *storage.Snapshot) {
 	s.running.Go(func() {
 		ctx, cancel := context.WithTimeout(s.m.ctx, tablePatience)
 		defer cancel()
-		s.note("saving a snapshot of "+string(snapshot.Namespace), s.m.cfg.Store.SaveSnapshot(ctx, snapshot))
+		s.note("saving a snapshot of "+string(snapshot.Namespace), s.m.tables.SaveSnapshot(ctx, snapshot))
 		s.mu.Lock()
 		delete(s.saving, snapshot.Namespace)
 		s.mu.Unlock()
@@ -161,7 +177,7 @@ func (s *storeIO) settle(a node.Settle) {
 func (s *storeIO) rewrite(ctx context.Context, term leasehold.Term, change func(*storage.Catalog) (*storage.Catalog, error)) (*storage.Catalog, error) {
 	const attempts = 8
 	for range attempts {
-		c, err := s.m.cfg.Store.Catalog(ctx)
+		c, err := s.m.tables.Catalog(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -172,10 +188,10 @@ func (s *storeIO) rewrite(ctx context.Context, term leasehold.Term, change func(
 		if next == nil || err != nil {
 			return c, err
 		}
-		outcome, err := s.m.cfg.Store.SaveCatalog(ctx, next)
+		outcome, err := s.m.tables.SaveCatalog(ctx, next)
 		switch outcome {
 		case storage.Done:
-			return s.m.cfg.Store.Catalog(ctx)
+			return s.m.tables.Catalog(ctx)
 		case storage.Unknown:
 			return nil, err
 		case storage.Conflict:

@@ -245,7 +245,7 @@ func TestConfigRefuses(t *testing.T) {
 		"others cannot connect": ":7400",
 		"longer than 128 bytes": strings.Repeat("x", 130) + ":1",
 		"has spaces in it":      "a b:1",
-		"Listener must be set":  "",
+		"Listener and either":   "",
 	} {
 		_, err := manager.Start(manager.Config{Store: mem.New(), Advertise: advertise, Listener: unusable(advertise)})
 		if !errors.Is(err, leasehold.Invalid) || !strings.Contains(err.Error(), want) {

@@ -17,9 +17,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/table"
 )
 
-// A Store keeps what a manager group must not forget. Its methods may be
-// called from many goroutines at once. Every method returns soon after its
-// context ends.
+// A Store keeps what a manager group must not forget, and by a record in it the
+// group finds out who leads. Its methods may be called from many goroutines at
+// once. Every method returns soon after its context ends.
 //
 // A write has an outcome: [storage.Done], [storage.Conflict] or
 // [storage.Unknown]. Unknown comes with the error that explains it, and means
@@ -39,6 +39,16 @@ type Store interface {
 	// records may be missing.
 	WatchRecord(ctx context.Context, seen func(storage.Record))
 
+	Tables
+
+	// Close ends the store. It waits for what it started.
+	Close() error
+}
+
+// Tables are what a group knows about its namespaces: how they are configured, and
+// their lease tables. Where they say "the leader record" and there is none, because
+// the managers agree otherwise who leads, that is the present leader's term.
+type Tables interface {
 	// Catalog returns the configuration of all namespaces and the term of the
 	// leader record, both as of one instant, linearizably.
 	Catalog(ctx context.Context) (*storage.Catalog, error)
@@ -69,9 +79,6 @@ type Store interface {
 	// from the end), at most as many as told. Changes older than what is kept
 	// are not there.
 	History(ctx context.Context, ns leasehold.Namespace, before leasehold.LSN, most int) ([]Past, error)
-
-	// Close ends the store. It waits for what it started.
-	Close() error
 }
 
 // A Past is a change and when it was written, on the wall clock of whoever

@@ -26,6 +26,9 @@ on. No status may be lost, and no request may fail. Callers who keep asking for 
 keys, every 5 ms, measure for how long a key has no answer while it moves. At the
 end the status of every user is looked at.
 
+With --store flease the managers keep nothing on disk: they agree among themselves
+who leads, and one that takes over asks the servers what they own.
+
 Whether two servers ever owned a key at the same time is not left to the managers
 to say: every server checks the keys of all users (2,000 of them, if there are more)
 every 15 ms or so, asked or not, and reports what it found and each of its requests'
@@ -50,6 +53,7 @@ to blame; 130 interrupted before the time that --for set.`
 
 const demoExample = `  leasehold demo
   leasehold demo --for 30s --json
+  leasehold demo --store flease
   leasehold demo --owners 20 --rate 5000 --kill-every 3s --for 5m
   leasehold demo --rolling-restart --for 60s
   leasehold demo --rolling-restart --rounds 1 --owners 10 --keys 1000000 --value-size 200 --json`
@@ -75,6 +79,7 @@ func newDemoCommand() *cobra.Command {
 	flags.SortFlags = false
 	flags.DurationVar(&c.For, "for", 0, "how long users go on (default until q or Ctrl-C on a terminal, else 30s)")
 	flags.BoolVar(&o.json, "json", false, "print what came of it as one JSON object, and nothing else")
+	flags.StringVar(&c.Store, "store", c.Store, "where managers have their tables: on disk, or with flease in memory only")
 	flags.IntVar(&c.Managers, "managers", c.Managers, "how many managers")
 	flags.IntVar(&c.Owners, "owners", c.Owners, "how many servers of the presence service")
 	flags.IntVar(&c.Users, "users", c.Users, "how many users; each makes one request at a time, and others that are due wait")

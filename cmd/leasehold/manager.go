@@ -18,6 +18,11 @@ loss of one; a further one joins a running group with --join. With --etcd the
 tables are in an etcd cluster that you already run, and any number of managers
 can stand in front of it.
 
+With --store flease nothing is kept anywhere: the managers that --peers names agree
+among themselves who leads, and a new leader asks the owners what they have. A
+majority of them must live, and remember the namespaces: do not restart more than
+one at a time. A new group begins when all of them are up.
+
 Every flag can also be set by a variable, --data-dir by LEASEHOLD_DATA_DIR, and by
 a YAML file that --config or LEASEHOLD_CONFIG names, with the key data-dir. Flags
 prevail over variables, variables over the file.
@@ -30,7 +35,9 @@ const managerExample = `  leasehold manager                                   # 
     --members m1=http://m1.example.com:7402,m2=http://m2.example.com:7402,m3=http://m3.example.com:7402
   leasehold manager --listen :7400 --advertise m4.example.com:7400 --name m4 \
     --peer-listen :7402 --join m1.example.com:7400
-  leasehold manager --etcd 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379`
+  leasehold manager --etcd 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379
+  leasehold manager --store flease --listen 127.0.0.1:7501 --http "" \
+    --peers 127.0.0.1:7501,127.0.0.1:7502,127.0.0.1:7503`
 
 func newManagerCommand() *cobra.Command {
 	cfg := &managerSettings{}

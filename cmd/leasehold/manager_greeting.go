@@ -39,7 +39,9 @@ func (m *managerSettings) greeting(listening, health string) string {
 // where says where the tables are.
 func (m *managerSettings) where() entry {
 	switch {
-	case len(m.Etcd.Endpoints) > 0:
+	case m.Store == inMemory:
+		return entry{"tables", fmt.Sprintf("in memory only, with %s", counted(len(m.Peers.Members)-1, "other manager"))}
+	case m.Store == inEtcd:
 		return entry{"tables", fmt.Sprintf("in etcd at %s, under %s", strings.Join(m.Etcd.Endpoints, ", "), m.Etcd.Prefix)}
 	case len(m.Members) > 1:
 		return entry{"tables", fmt.Sprintf("in %s, and with %s", m.DataDir, counted(len(m.Members)-1, "other manager"))}

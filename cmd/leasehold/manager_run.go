@@ -40,12 +40,12 @@ func runManager(ctx context.Context, cfg managerSettings, out io.Writer, log *sl
 		return err
 	}
 	m, err := manager.Start(manager.Config{
-		Store: kept.store, StoreName: kept.name, Members: kept.members, Build: buildVersion(),
+		Store: kept.store, Peers: cfg.peers(), StoreName: kept.name, Members: kept.members, Build: buildVersion(),
 		Listener: listener, Advertise: cfg.Advertise,
 		TTL: cfg.TTL, Drift: cfg.Drift, Logger: log,
 	})
 	if err != nil {
-		return errors.Join(err, kept.store.Close())
+		return errors.Join(err, kept.close())
 	}
 	probes.ask(m.HealthHandler())
 	stop := func() error {
@@ -54,7 +54,7 @@ func runManager(ctx context.Context, cfg managerSettings, out io.Writer, log *sl
 		if err := m.Close(ctx); err != nil {
 			log.Warn("the others have to wait until the time of this leader is over", "why", err)
 		}
-		return kept.store.Close()
+		return kept.close()
 	}
 	if err := write(out, cfg.greeting(listener.Addr().String(), addrOf(health))); err != nil {
 		return errors.Join(err, stop())

@@ -6,7 +6,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/settings"
+	"github.com/leasehold-dev/leasehold/manager"
 )
 
 // managerSettings is what flags, the environment and a file say about how to
@@ -31,6 +33,9 @@ type managerSettings struct {
 
 	Etcd etcdSettings
 
+	Store string       // disk, etcd or flease
+	Peers peerSettings // if it is flease
+
 	TTL   time.Duration // for how long a leader acts without renewing
 	Drift float64       // by how much the rates of the managers' clocks may differ
 
@@ -45,6 +50,17 @@ type managerSettings struct {
 type groupMember struct {
 	Name    string
 	PeerURL string
+}
+
+// peerSettings is what managers know of each other that keep nothing on disk.
+type peerSettings struct {
+	Members []manager.Peer
+	Key     []byte
+	Epsilon time.Duration // by how much their wall clocks may differ; 0: as usual
+	Longest time.Duration // the longest lease
+
+	members []string // as they were written
+	keyFile string
 }
 
 // etcdSettings is how to reach an etcd cluster.
@@ -70,9 +86,10 @@ func (m *managerSettings) addFlags(cmd *cobra.Command) {
 	f.StringVar(&m.Advertise, "advertise", "", "the `address` at which others reach this manager (default the one it listens on)")
 	f.StringVar(&m.HTTP, "http", "127.0.0.1:7401", "the `address` for health checks; \"\" for none")
 
+	f.StringVar(&m.Store, "store", "", "where the tables are: on disk, in etcd, or with flease nowhere but in memory\n(default disk, or etcd if --etcd is given)")
 	f.StringVar(&m.DataDir, "data-dir", "leasehold.data", "the `directory` for the tables")
 	f.StringVar(&m.Name, "name", "", "this manager's `name` in its group (default the host's name)")
-	f.StringVar(&m.PeerListen, "peer-listen", "", "the `address` where the stores of the group connect\n(default that of this manager in --members; without a group, none)")
+	f.StringVar(&m.PeerListen, "peer-listen", "", "the `address` where the stores of the group connect, or with flease where managers\nagree who leads (default that of this manager in --members or --peers)")
 	f.StringSliceVar(&m.members, "members", nil, "found a group of these managers: `name=url` of each one's store, this one included")
 	f.StringVar(&m.Join, "join", "", "join the group of the manager at this `address`")
 	f.StringVar(&m.quota, "quota", "2GiB", "how large the tables and their history may grow, in `bytes`, MiB or GiB")
@@ -86,13 +103,18 @@ func (m *managerSettings) addFlags(cmd *cobra.Command) {
 	f.StringVar(&m.Etcd.Password, passwordFlag, "", "the `password`; other users of this computer can see a flag, so better use\nLEASEHOLD_ETCD_PASSWORD or a file")
 	f.StringVar(&m.Etcd.passwordFile, "etcd-password-file", "", "a `file` with the password")
 
+	f.StringSliceVar(&m.Peers.members, "peers", nil, "with --store flease: the `address` of every manager of the group, this one included, as\neach advertises it. Who leads they agree on by datagrams to the same port, or to\nanother: address=address")
+	f.StringVar(&m.Peers.keyFile, "peer-key-file", "", "a `file` with a secret that these managers share; needed but on the loopback")
+	f.DurationVar(&m.Peers.Epsilon, "epsilon", 0, "by how much the wall clocks of two of them may differ (default a quarter of --ttl, 500ms at most)")
+	f.DurationVar(&m.Peers.Longest, "longest-lease", protocol.DefaultTiming().Hold(), "the longest that a namespace's lease times its drift may be. Too many managers that are\nrestarted at a time wait for it")
+
 	f.DurationVar(&m.TTL, "ttl", 2*time.Second, "for how long a leader acts without renewing its leadership; another takes over after\nthat times --drift. All managers of a group should have the same")
 	f.Float64Var(&m.Drift, "drift", 1.20, "by how much the rates of two managers' clocks may differ; the same for all of a group")
 	f.StringVar(&m.LogFormat, "log-format", "text", "how to log to stderr: text or json")
 	f.StringVar(&m.LogLevel, "log-level", "info", "how much: debug, info, warn or error")
 	addSettings(cmd, f, &m.file)
 	for name, values := range map[string][]string{
-		"log-format": {"text", "json"}, "log-level": {"debug", "info", "warn", "error"},
+		"store": storeNames, "log-format": {"text", "json"}, "log-level": {"debug", "info", "warn", "error"},
 	} {
 		// The names are those of flags just added, the only thing that can go wrong.
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))

@@ -24,7 +24,7 @@ import (
 
 // A keptStore is where a manager keeps its tables, and what is known about it.
 type keptStore struct {
-	store   store.Store
+	store   store.Store     // nil if nothing is kept
 	name    string          // in a few words
 	members manager.Members // nil if the managers do not keep it themselves
 	done    <-chan struct{} // closed if it ends by itself; nil if it does not
@@ -33,10 +33,21 @@ type keptStore struct {
 
 // openStore opens the store that the settings name.
 func openStore(ctx context.Context, cfg *managerSettings, log *slog.Logger) (*keptStore, error) {
-	if len(cfg.Etcd.Endpoints) > 0 {
+	switch cfg.Store {
+	case inEtcd:
 		return openCluster(ctx, cfg, log)
+	case inMemory:
+		return &keptStore{name: fmt.Sprintf("memory of %d managers", len(cfg.Peers.Members))}, nil
 	}
 	return embedStore(ctx, cfg, log)
+}
+
+// close ends the store, if there is one.
+func (k *keptStore) close() error {
+	if k.store == nil {
+		return nil
+	}
+	return k.store.Close()
 }
 
 func openCluster(ctx context.Context, cfg *managerSettings, log *slog.Logger) (*keptStore, error) {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
@@ -85,7 +86,7 @@ func TestManagerSettingsThatContradict(t *testing.T) {
 		{"--etcd=e:2379 --join=m:7400", "--join is for tables that managers keep themselves"},
 		{"--etcd=e:2379 --members=a=m:1", "--members is for tables that managers keep themselves"},
 		{"--etcd=e", `--etcd: "e": want host:port or a URL with a port`},
-		{"--etcd-user=u", "--etcd-user says how to use an etcd cluster: say with --etcd where that is"},
+		{"--etcd-user=u", "--etcd-user says how to use an etcd cluster, and these keep their tables on disk: say with --etcd where that is"},
 		{"--etcd-prefix=/x/", "--etcd-prefix says how to use an etcd cluster"},
 		{"--etcd=e:2379 --etcd-cert=x", "--etcd-cert and --etcd-key go together: one is missing"},
 		{"--etcd=e:2379 --etcd-user=u", "--etcd-user and its password go together: one is missing"},
@@ -111,11 +112,48 @@ func TestManagerSettingsThatContradict(t *testing.T) {
 		{"--members=" + strings.Repeat("a=m:1,", 9) + "a=m:1 --name=a", "--members: 10 members, want at most 9"},
 		{"--join=m:7400", "--join: say with --peer-listen where the other managers' stores reach this one's"},
 		{"--peer-listen=:0", "--peer-listen :0: the others need to know the port"},
+		{"--etcd=e:2379 --peer-listen=:1", "--peer-listen is for managers that speak to each other"},
+		{"--store=paper", `--store "paper": want disk, etcd, flease`},
+		{"--store=etcd", "--store is etcd: say with --etcd where that is"},
+		{"--store=disk --etcd=e:2379", "--etcd says how to use an etcd cluster, and --store is disk: leave out one of the two"},
+		{"--peers=a:1,b:1,c:1", "--peers is for managers that keep nothing on disk, and these keep their tables on disk: say with --store flease that they do not"},
+		{"--store=flease --data-dir=x", "--data-dir is for tables that managers keep themselves, and --store is flease: leave out one of the two"},
+		{"--store=flease", "--peers: want the addresses of 3 to 9 managers with commas between"},
+		{"--store=flease --peers=a:1,b:1", "there are 2"},
+		{"--store=flease --peers=a:1,b:1,c", `--peers: "c": want host:port`},
+		{"--store=flease --peers=a:1,b:1,c:0", "names no port that others can connect to"},
+		{"--store=flease --peers=a:1,b:1,a:1", "--peers: a:1: this address is there twice"},
+		{"--store=flease --peers=a:1,b:1,c:1=b:1", "--peers: c:1=b:1: this address is there twice"},
+		{"--store=flease --peers=a:1,b:1,c:1", `--peers: "127.0.0.1:7400", which is where the others reach this manager, is not among them: say with --advertise which one it is`},
+		{"--store=flease --advertise=a:1 --peers=a:1,b:1,c:1 --epsilon=2s", "--epsilon 2s: want more than 0 and less than --ttl, which is 2s"},
+		{"--store=flease --advertise=a:1 --peers=a:1,b:1,c:1 --longest-lease=1ms", "--longest-lease 1ms: want 100ms to 24h0m0s"},
+		{"--store=flease --advertise=a:1 --peers=a:1,b:1,c:1 --peer-key-file=/nosuch", "--peer-key-file: stat /nosuch: no such file"},
 	} {
 		_, err := managerFrom(t, strings.Fields(test.args)...)
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s:\n got %v\nwant %s", test.args, err, test.want)
 		}
+	}
+}
+
+// Managers without a disk listen for datagrams where the others send them.
+func TestManagerPeers(t *testing.T) {
+	for args, want := range map[string]string{
+		"--advertise=127.0.0.1:7 --peers=127.0.0.1:7,127.0.0.1:8,127.0.0.1:9":                       "127.0.0.1:7",
+		"--advertise=127.0.0.1:7 --peers=127.0.0.1:7=127.0.0.1:17,127.0.0.1:8,127.0.0.1:9":          "127.0.0.1:17",
+		"--listen=:7 --advertise=m1:7 --peers=m1:7,m2:7,m3:7":                                       ":7",
+		"--advertise=127.0.0.1:7 --peers=127.0.0.1:7,127.0.0.1:8,127.0.0.1:9 --peer-listen=[::1]:5": "[::1]:5",
+	} {
+		m, err := managerFrom(t, append(strings.Fields(args), "--store=flease")...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := m.peers(); p.Listen != want || len(p.Members) != 3 || p.Longest != 12*time.Second || p.Epsilon != 500*time.Millisecond {
+			t.Errorf("%s: %+v, want to listen at %s", args, p, want)
+		}
+	}
+	if m, err := managerFrom(t); err != nil || m.peers() != nil {
+		t.Errorf("a manager with a disk has peers, or fails: %v", err)
 	}
 }
 

@@ -31,8 +31,11 @@ func (m *managerSettings) validate() error {
 			return err
 		}
 	}
-	if len(m.Etcd.Endpoints) > 0 {
+	switch m.Store {
+	case inEtcd:
 		return m.validateEtcd()
+	case inMemory:
+		return m.validatePeers()
 	}
 	return m.validateGroup()
 }
@@ -112,30 +115,11 @@ func (m *managerSettings) validateLog() error {
 	return nil
 }
 
-// validateStore refuses settings of the store that is not used: whoever made
-// them expects something of them.
-func (m *managerSettings) validateStore() error {
-	if len(m.Etcd.Endpoints) > 0 {
-		for _, flag := range []string{"data-dir", "name", "peer-listen", "members", "join", "quota"} {
-			if m.given(flag) {
-				return fmt.Errorf("%s is for tables that managers keep themselves, and with %s they are in that cluster: leave out one of the two",
-					m.origin(flag), m.origin("etcd"))
-			}
-		}
-		m.DataDir, m.quota = "", ""
-		return nil
-	}
-	for _, flag := range []string{"etcd-prefix", "etcd-ca", "etcd-cert", "etcd-key", "etcd-user", passwordFlag, "etcd-password-file"} {
-		if m.given(flag) {
-			return fmt.Errorf("%s says how to use an etcd cluster: say with --etcd where that is", m.origin(flag))
-		}
-	}
-	m.Etcd.Prefix = ""
-	return nil
-}
-
 func (m *managerSettings) validateEtcd() error {
 	e := &m.Etcd
+	if len(e.Endpoints) == 0 {
+		return fmt.Errorf("%s is etcd: say with --etcd where that is", m.origin("store"))
+	}
 	for i, endpoint := range e.Endpoints {
 		e.Endpoints[i] = strings.TrimSpace(endpoint)
 		if err := checkEndpoint(e.Endpoints[i]); err != nil {

@@ -14,17 +14,19 @@ import (
 
 const opCouncil = "council"
 
-// FromRequest writes what the leader says to another manager.
-func FromRequest(from storage.ManagerID, r *council.Request) *storagev1.ShareRequest {
-	out := &storagev1.ShareRequest{Version: wire.Version, From: string(from), Term: uint64(r.Term), Seq: r.Seq, Full: r.Full}
+// FromRequest writes what the leader of a group says to another manager.
+func FromRequest(group uint64, from storage.ManagerID, r *council.Request) *storagev1.ShareRequest {
+	out := &storagev1.ShareRequest{
+		Version: wire.Version, Group: group, From: string(from), Term: uint64(r.Term), Seq: r.Seq, Full: r.Full,
+	}
 	if r.Catalog != nil {
 		out.Catalog, out.CatalogVersion = FromCatalog(r.Catalog), uint64(r.Catalog.Version)
 	}
 	return out
 }
 
-// ToRequest reads what the leader says, and who that is. It does not look
-// at the version: see [wire.CheckVersion].
+// ToRequest reads what the leader says, and who that is. It does not look at the
+// version, see [wire.CheckVersion], nor at the group.
 func ToRequest(m *storagev1.ShareRequest) (storage.ManagerID, *council.Request, error) {
 	from := storage.ManagerID(m.GetFrom())
 	out := &council.Request{Term: leasehold.Term(m.GetTerm()), Seq: m.GetSeq(), Full: m.GetFull()}

@@ -42,7 +42,7 @@ func through[M proto.Message](t *testing.T, m M) M {
 
 func TestRequestGoesThrough(t *testing.T) {
 	for _, want := range []*council.Request{{Term: 7, Seq: 1, Full: true}, {Term: 7, Seq: 2, Catalog: full()}} {
-		from, got, err := councilwire.ToRequest(through(t, councilwire.FromRequest("m1", want)))
+		from, got, err := councilwire.ToRequest(through(t, councilwire.FromRequest(5, "m1", want)))
 		if err != nil || from != "m1" {
 			t.Fatalf("from %q: %v", from, err)
 		}
@@ -68,7 +68,7 @@ func TestResponseGoesThrough(t *testing.T) {
 
 func TestRefusesNonsense(t *testing.T) {
 	request := func(change func(*storagev1.ShareRequest)) error {
-		m := councilwire.FromRequest("m1", &council.Request{Term: 7, Seq: 1, Catalog: full()})
+		m := councilwire.FromRequest(5, "m1", &council.Request{Term: 7, Seq: 1, Catalog: full()})
 		change(m)
 		_, _, err := councilwire.ToRequest(m)
 		return err

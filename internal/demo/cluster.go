@@ -66,6 +66,15 @@ func newCluster(cfg Config) (*cluster, error) {
 }
 
 func (c *cluster) nameManagers(peers []string) {
+	if c.cfg.Store == Flease {
+		for i, addr := range c.addrs {
+			name := fmt.Sprintf("m%d", i+1)
+			c.managers = append(c.managers, c.member(name, addr, nil, "demo-manager",
+				"--store", Flease, "--listen", addr, "--http", "", "--peers", strings.Join(c.addrs, ","),
+				"--longest-lease", (c.cfg.Lease*12/10).String()))
+		}
+		return
+	}
 	var group []string
 	for i, addr := range peers {
 		group = append(group, fmt.Sprintf("m%d=http://%s", i+1, addr))

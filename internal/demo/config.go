@@ -17,6 +17,10 @@ type Config struct {
 	// that is under way at the end is waited for.
 	For time.Duration
 
+	// Store is where managers have their tables: on [Disk], each with a part of a
+	// store that they share, or with [Flease] nowhere but in memory.
+	Store string
+
 	Managers int // an odd number, or one more manager brings no safety
 	Owners   int
 	Users    int // each has one key, and at most one request under way
@@ -48,6 +52,12 @@ type Config struct {
 	Keep bool
 }
 
+// The values of Config.Store.
+const (
+	Disk   = "disk"
+	Flease = "flease"
+)
+
 // Bounds on a Config.
 const (
 	minFor   = 10 * time.Second // a leader and an owner are killed and replaced in that time
@@ -64,7 +74,7 @@ const (
 // DefaultConfig is for a computer with two processors.
 func DefaultConfig() Config {
 	return Config{
-		Managers: 3, Owners: 5, Users: 2000, Rate: 1000, ValueSize: 40,
+		Store: Disk, Managers: 3, Owners: 5, Users: 2000, Rate: 1000, ValueSize: 40,
 		Lease: 10 * time.Second, KillEvery: 12 * time.Second,
 	}
 }
@@ -92,6 +102,8 @@ func (c *Config) Validate() error {
 	switch {
 	case c.Program == "":
 		return bad("no program to start managers and owners with")
+	case c.Store != Disk && c.Store != Flease:
+		return bad("--store %q: want %s or %s", c.Store, Disk, Flease)
 	case c.Rounds > 0 && !c.Rolling:
 		return bad("--rounds %d: it is for --rolling-restart", c.Rounds)
 	case c.Rolling && !canSuspend:

@@ -11,8 +11,9 @@ import (
 type Report struct {
 	Seconds float64 `json:"seconds"` // for which callers went on
 
-	Keys      int `json:"keys"`      // of all users, one each
-	ValueSize int `json:"valueSize"` // bytes of a status
+	Store     string `json:"store"`     // where managers have their tables: disk or flease
+	Keys      int    `json:"keys"`      // of all users, one each
+	ValueSize int    `json:"valueSize"` // bytes of a status
 
 	Requests  uint64 `json:"requests"`       // that have ended, each however often it was tried
 	Retries   uint64 `json:"retries"`        // attempts after the first

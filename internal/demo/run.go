@@ -211,7 +211,8 @@ func (d *demo) report() Report {
 		c, p = d.load.counts(), d.load.tally.overall(d.elapsed())
 	}
 	r.Seconds = d.elapsed().Seconds()
-	r.Keys, r.ValueSize, r.Rolling = d.cluster.cfg.Users, d.cluster.cfg.ValueSize, d.cluster.cfg.Rolling
+	cfg := &d.cluster.cfg
+	r.Store, r.Keys, r.ValueSize, r.Rolling = cfg.Store, cfg.Users, cfg.ValueSize, cfg.Rolling
 	r.fill(c, p, d.nemesis.done(), d.cluster.oracle.judge())
 	ranges, share := d.cluster.moved.so()
 	r.fillMoves(ranges, share, a)

@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
-
-	"github.com/leasehold-dev/leasehold/internal/wire"
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
 // recoveryPatience is how long a process that was killed may take to be part of
@@ -83,7 +82,7 @@ func (n *nemesis) restartManager(ctx context.Context, random *rand.Rand, m *memb
 		return err
 	}
 	err := await(ctx, "waiting for the return of "+m.name, recoveryPatience, func(ctx context.Context) (bool, error) {
-		return c.knowsLeader(ctx, m)
+		return c.isReady(ctx, m)
 	})
 	if err != nil {
 		return err
@@ -107,19 +106,11 @@ func (c *cluster) managerAt(addr string) *member {
 	return nil
 }
 
-// knowsLeader says whether a manager answers and knows who leads.
-func (c *cluster) knowsLeader(ctx context.Context, m *member) (bool, error) {
-	var known bool
-	for i, addr := range c.addrs {
-		if addr != m.addr {
-			continue
-		}
-		err := c.admin.askOne(ctx, i, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
-			s, err := to.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version}, grpc.WaitForReady(true))
-			known = s.GetLeader() != ""
-			return err
-		})
-		return known, err
-	}
-	return false, nil
+// isReady says whether a manager says of itself that it is: then another may die.
+func (c *cluster) isReady(ctx context.Context, m *member) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	conn := c.admin.conns[slices.Index(c.addrs, m.addr)]
+	answer, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{}, grpc.WaitForReady(true))
+	return answer.GetStatus() == healthpb.HealthCheckResponse_SERVING, err
 }

@@ -23,6 +23,7 @@ type manager struct {
 	dataDir  string
 	args     []string
 	log      string
+	diskless bool
 }
 
 func (m *manager) start(t *testing.T) {

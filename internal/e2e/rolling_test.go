@@ -72,8 +72,8 @@ func rolling(t *testing.T, g *group, end func(*manager)) {
 	}
 }
 
-// whole waits until every manager knows who leads and all stores answer, so that
-// the next one may go.
+// whole waits until every manager knows who leads and all stores answer, or where
+// there are none all are ready, so that the next one may go.
 func (g *group) whole(t *testing.T) {
 	t.Helper()
 	eventually(t, "all managers are there", func() error {
@@ -85,6 +85,15 @@ func (g *group) whole(t *testing.T) {
 			if err != nil {
 				return fmt.Errorf("%s: %w", m.name, err)
 			}
+			if !m.diskless {
+				continue
+			}
+			if err := m.ready(t); err != nil {
+				return err
+			}
+		}
+		if g.managers[0].diskless {
+			return nil
 		}
 		return g.healthy(t, len(g.managers))
 	})

@@ -20,6 +20,14 @@ var diskless = []Mutant{
 		New:   "end: now.Add(cfg.Timing.Lease/2),",
 	},
 	{
+		Name:  "nothing-is-asked-for",
+		Why:   "a new leader takes namespaces for new that it has found",
+		World: "--diskless",
+		File:  leadFile,
+		Old:   "	fresh := m.catalog != nil // what is new in it",
+		New:   "	fresh := true",
+	},
+	{
 		Name:  "census-ignores-drift",
 		Why:   "a new leader waits for as long as leases last on its own clock, which may be a fast one",
 		World: "--diskless --faults=manager-resign=10,owner-pause=15 --owners=8 --namespaces=1",

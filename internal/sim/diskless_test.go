@@ -49,7 +49,7 @@ func TestDisklessRollingRestartsLoseNothing(t *testing.T) {
 	}
 	cfg := valid(t, Config{Diskless: true, Managers: 5, Owners: 5, Namespaces: 1, Faults: mix, Graceful: true})
 	worlds, moved, censuses := 0, uint64(0), uint64(0)
-	for seed := uint64(1); seed <= 300; seed++ {
+	for seed := uint64(1); seed <= 360; seed++ {
 		r := Run(cfg, seed, nil)
 		if r.Violation != nil {
 			t.Fatalf("seed %d: %v", seed, r.Violation)

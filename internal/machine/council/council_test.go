@@ -199,6 +199,16 @@ func TestNextLeaderFindsIt(t *testing.T) {
 	}
 }
 
+// One that was restarted is given the catalog as soon as it says that it has none.
+func TestRestartedIsTold(t *testing.T) {
+	g := begun(t)
+	g.restart("b")
+	g.pass("a", 1100*time.Millisecond) // once until the leader asks all
+	if got := g.members["b"].Catalog(); got == nil || describe(got) != "1.2 x" {
+		t.Errorf("b has %v", got)
+	}
+}
+
 // Of those who know, a majority is needed: one that was restarted may have been the
 // only one of them to know of the newest.
 func TestBlankManagersDoNotCount(t *testing.T) {

@@ -94,7 +94,11 @@ func (m *Machine) answered(now mono.Instant, e Answered) {
 		}
 		return
 	}
+	had := l.kept[e.From]
 	l.kept[e.From] = r.Known && r.Wrote == l.term && r.At == l.catalog.Version
+	if had && !l.kept[e.From] {
+		m.ask(e.From) // it was restarted: the sooner it knows, the sooner another may be
+	}
 	m.settle()
 }
 
@@ -190,14 +194,19 @@ func (m *Machine) askAll(now mono.Instant) {
 		l.first = m.seq + 1
 	}
 	for _, id := range m.cfg.Peers {
-		if id == m.cfg.Self {
-			continue
+		if id != m.cfg.Self {
+			m.ask(id)
 		}
-		m.seq++
-		r := &Request{Term: l.term, Seq: m.seq, Full: l.catalog == nil}
-		if l.catalog != nil && !l.kept[id] {
-			r.Catalog = l.catalog
-		}
-		m.emit(Ask{id, r})
 	}
+}
+
+// ask asks another manager what it has.
+func (m *Machine) ask(id storage.ManagerID) {
+	l := m.lead
+	m.seq++
+	r := &Request{Term: l.term, Seq: m.seq, Full: l.catalog == nil}
+	if l.catalog != nil && !l.kept[id] {
+		r.Catalog = l.catalog
+	}
+	m.emit(Ask{id, r})
 }

@@ -63,6 +63,9 @@ func NewCensus(now mono.Instant, cfg Config, term leasehold.Term, authority mono
 	}, nil
 }
 
+// Conclude says that nobody has anything that an earlier leader has granted.
+func (c *Census) Conclude(now mono.Instant) { c.end = now }
+
 // Seq returns the number of our newest message to anyone.
 func (c *Census) Seq() protocol.Seq { return c.seq }
 

@@ -6,9 +6,14 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/storage"
 )
 
-// beginCensus asks the owners of a namespace what they have.
+// beginCensus asks the owners of a namespace what they have. If it was not there when
+// we took over, nobody has anything: who granted something had it in the catalog, and
+// it is taken out of that only when nobody has anything any more.
 func (m *Machine) beginCensus(now mono.Instant, n *namespace) {
 	census, err := manager.NewCensus(now, n.cfg, m.term, m.until)
+	if n.fresh && err == nil {
+		census.Conclude(now)
+	}
 	if err != nil {
 		m.park(n, err)
 		return

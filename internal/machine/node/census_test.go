@@ -78,6 +78,21 @@ func TestCensusComesBeforeLeading(t *testing.T) {
 	}
 }
 
+// Of a namespace that was not there when we took over nobody can have anything.
+func TestNoCensusOfWhatIsNew(t *testing.T) {
+	p := surveys(t)
+	c := catalog(2, entry("x"), entry("y"))
+	c.Term = 5
+	p.step(0, node.Catalogued{Term: 5, Catalog: c}, "load y in 5")
+	p.loads(10*ms, "y", 5, &storage.State{Term: 5, Unknown: true}, "y in 5: manager.SaveSnapshot")
+	if p.machine.Manager("y") == nil {
+		t.Error("y, which is new, is not led")
+	}
+	if p.machine.Census("x") == nil {
+		t.Error("the owners of x are not asked any more")
+	}
+}
+
 func TestCensusEndsWithTime(t *testing.T) {
 	p := surveys(t)
 	if p.wake > 12*second {

@@ -19,6 +19,7 @@ type namespace struct {
 	census  *manager.Census  // how its table is found out; nil if it is not
 	wake    mono.Instant     // the machine's, the census's, or when to load
 	parked  error            // why it cannot be led
+	fresh   bool             // it was created in this term: nobody can have anything of it
 	// committing: the machine has a batch under way.
 	committing bool
 	// settleAt is when nobody believes in an earlier configuration any more.
@@ -122,6 +123,7 @@ func (m *Machine) catalogued(now mono.Instant, e Catalogued) {
 	if m.catalog != nil && e.Catalog.Version <= m.catalog.Version {
 		return
 	}
+	fresh := m.catalog != nil // what is new in it
 	m.catalog = e.Catalog
 	m.led = slices.DeleteFunc(m.led, func(n *namespace) bool {
 		gone := e.Catalog.Entry(n.name()) == nil
@@ -135,7 +137,7 @@ func (m *Machine) catalogued(now mono.Instant, e Catalogued) {
 			return // a namespace has found out that we no longer lead
 		}
 		if n := m.find(entry.Name); n == nil {
-			m.add(entry)
+			m.add(entry, fresh)
 		} else if !entry.Equal(n.entry) {
 			m.reconfigure(now, n, entry)
 		}
@@ -143,8 +145,8 @@ func (m *Machine) catalogued(now mono.Instant, e Catalogued) {
 }
 
 // add starts to lead a namespace.
-func (m *Machine) add(entry storage.Namespace) {
-	n := &namespace{entry: entry, wake: mono.Never, settleAt: mono.Never}
+func (m *Machine) add(entry storage.Namespace, fresh bool) {
+	n := &namespace{entry: entry, fresh: fresh, wake: mono.Never, settleAt: mono.Never}
 	i, _ := search(m.led, (*namespace).name, entry.Name)
 	m.led = slices.Insert(m.led, i, n)
 	if m.configure(n, entry) {

@@ -36,7 +36,10 @@ type ShareRequest struct {
 	Catalog        *Catalog `protobuf:"bytes,5,opt,name=catalog,proto3" json:"catalog,omitempty"`
 	CatalogVersion uint64   `protobuf:"varint,6,opt,name=catalog_version,json=catalogVersion,proto3" json:"catalog_version,omitempty"`
 	// The answer is to have the catalog, not only its numbers.
-	Full          bool `protobuf:"varint,7,opt,name=full,proto3" json:"full,omitempty"`
+	Full bool `protobuf:"varint,7,opt,name=full,proto3" json:"full,omitempty"`
+	// A digest of what all managers of a group must be told alike: who they are, and
+	// how long leases last. Whoever was told otherwise refuses.
+	Group         uint64 `protobuf:"fixed64,8,opt,name=group,proto3" json:"group,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -118,6 +121,13 @@ func (x *ShareRequest) GetFull() bool {
 		return x.Full
 	}
 	return false
+}
+
+func (x *ShareRequest) GetGroup() uint64 {
+	if x != nil {
+		return x.Group
+	}
+	return 0
 }
 
 type ShareResponse struct {
@@ -221,7 +231,7 @@ var File_leasehold_storage_v1_council_proto protoreflect.FileDescriptor
 
 const file_leasehold_storage_v1_council_proto_rawDesc = "" +
 	"\n" +
-	"\"leasehold/storage/v1/council.proto\x12\x14leasehold.storage.v1\x1a\"leasehold/storage/v1/storage.proto\"\xd8\x01\n" +
+	"\"leasehold/storage/v1/council.proto\x12\x14leasehold.storage.v1\x1a\"leasehold/storage/v1/storage.proto\"\xee\x01\n" +
 	"\fShareRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x12\n" +
 	"\x04from\x18\x02 \x01(\tR\x04from\x12\x12\n" +
@@ -229,7 +239,8 @@ const file_leasehold_storage_v1_council_proto_rawDesc = "" +
 	"\x03seq\x18\x04 \x01(\x04R\x03seq\x127\n" +
 	"\acatalog\x18\x05 \x01(\v2\x1d.leasehold.storage.v1.CatalogR\acatalog\x12'\n" +
 	"\x0fcatalog_version\x18\x06 \x01(\x04R\x0ecatalogVersion\x12\x12\n" +
-	"\x04full\x18\a \x01(\bR\x04full\"\xea\x01\n" +
+	"\x04full\x18\a \x01(\bR\x04full\x12\x14\n" +
+	"\x05group\x18\b \x01(\x06R\x05group\"\xea\x01\n" +
 	"\rShareResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x10\n" +

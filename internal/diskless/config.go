@@ -1,0 +1,167 @@
+package diskless
+
+import (
+	"crypto/hkdf"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/flease"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/machine/appointment"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/council"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+)
+
+// A Peer is a manager of the group.
+type Peer struct {
+	Manager storage.ManagerID // its name, and where others reach it
+	Addr    string            // where it takes part in the lease of leadership
+}
+
+// Bounds on a group. Two managers are no better than one: either's death stops
+// both.
+const (
+	MinPeers = 3
+	MaxPeers = 9
+)
+
+// Config is what a manager knows about its group. Peers, Key, Lease, Epsilon, Drift
+// and Longest must be the same everywhere; who was told otherwise is not understood
+// by the others.
+type Config struct {
+	Self  storage.ManagerID
+	Peers []Peer // all of the group, Self among them
+
+	Key       []byte           // that the group shares; not needed on the loopback, or if Transport is secure
+	Listen    string           // if that is not our Addr
+	Transport flease.Transport // nil: UDP
+	Secure    bool             // Transport proves who everybody is
+
+	Lease   time.Duration // for how long a leader acts without renewing
+	Epsilon time.Duration // by how much wall clocks may differ
+	Drift   float64       // by how much clocks may differ in rate
+	// Longest is for how long an owner may believe in a lease, at most, on any
+	// clock: no namespace may be given a longer one.
+	Longest time.Duration
+
+	Clock  *clock.Clock // in whose instants Hear is told of time
+	Logger *slog.Logger
+	// Dial returns a connection to another manager, without waiting for it.
+	Dial func(storage.ManagerID) (*grpc.ClientConn, error)
+	// Hear is told what becomes of leadership, in order. It may wait, but not for
+	// the Group.
+	Hear func(appointment.Event)
+}
+
+const opJoin = "join the group of managers"
+
+func (c *Config) validate() error {
+	bad := func(format string, args ...any) error {
+		return leasehold.Errorf(opJoin, leasehold.Invalid, string(c.Self), format, args...)
+	}
+	if len(c.Peers) < MinPeers || len(c.Peers) > MaxPeers {
+		return bad("there are %d managers, want %d to %d: one that dies must leave a majority", len(c.Peers), MinPeers, MaxPeers)
+	}
+	c.Peers = slices.SortedFunc(slices.Values(c.Peers), func(a, b Peer) int { return strings.Compare(string(a.Manager), string(b.Manager)) })
+	names, ids := make(map[string]bool), make(map[flease.ID]storage.ManagerID)
+	for _, p := range c.Peers {
+		if names["manager "+string(p.Manager)] || names[p.Addr] {
+			return bad("%s is there twice", p.Manager)
+		}
+		names["manager "+string(p.Manager)], names[p.Addr] = true, true
+		if other := ids[p.id()]; other != "" {
+			return bad("%s and %s have the same number by chance: write one of them in another way", other, p.Manager)
+		}
+		ids[p.id()] = p.Manager
+		if len(c.Key) == 0 && !c.Secure && !onLoopback(p.Addr) {
+			return bad("%s is not on the loopback, so that managers need a key by which they know each other: give the same to all", p.Addr)
+		}
+	}
+	if !names["manager "+string(c.Self)] {
+		return bad("it is not one of its group: %v", c.managers())
+	}
+	if 0 < len(c.Key) && len(c.Key) < 16 {
+		return bad("the key has %d bytes, want 16 or more that nobody can guess", len(c.Key))
+	}
+	if c.Listen != "" && len(c.Key) == 0 && !c.Secure && !onLoopback(c.Listen) {
+		return bad("%s is not on the loopback, so that managers need a key by which they know each other: give the same to all", c.Listen)
+	}
+	return nil
+}
+
+// onLoopback reports whether an address is on the loopback for certain.
+func onLoopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
+}
+
+// id is the manager's number among those who agree on leases. It does not depend on
+// who else is there.
+func (p Peer) id() flease.ID {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(p.Manager)) // it never fails
+	return flease.ID(max(1, h.Sum32()))
+}
+
+func (c *Config) managers() (ids []storage.ManagerID) {
+	for _, p := range c.Peers {
+		ids = append(ids, p.Manager)
+	}
+	return ids
+}
+
+// description is what all managers of a group must have been told alike.
+func (c *Config) description() string {
+	return fmt.Sprintf("leasehold managers %q, lease %v, epsilon %v, drift %v, longest %v", c.managers(), c.Lease, c.Epsilon, c.Drift, c.Longest)
+}
+
+// digest is short for the description.
+func (c *Config) digest() uint64 {
+	sum := sha256.Sum256([]byte(c.description()))
+	return binary.LittleEndian.Uint64(sum[:])
+}
+
+// flease says how the group agrees on leases. The key is derived from what all must
+// have been told alike: majorities of different groups need not overlap, so those
+// who disagree about the group must not understand each other.
+func (c *Config) flease() flease.Config {
+	key, err := hkdf.Key(sha256.New, c.Key, nil, c.description(), 32)
+	if err != nil {
+		panic(err) // only for a key that is too long
+	}
+	out := flease.Config{
+		Lease: c.Lease, Epsilon: c.Epsilon, Drift: c.Drift, Key: key,
+		Listen: c.Listen, Transport: c.Transport, MaxResources: 64, Logger: c.Logger,
+	}
+	for _, p := range c.Peers {
+		if p.Manager == c.Self {
+			out.Self = p.id()
+		}
+		out.Members = append(out.Members, flease.Member{ID: p.id(), Addr: p.Addr})
+	}
+	return out
+}
+
+// council says how the group keeps the catalog.
+func (c *Config) council() machine.Config {
+	return machine.Config{Self: c.Self, Peers: c.managers(), Longest: c.Longest, Refresh: c.refresh()}
+}
+
+// refresh is how often the leader tells the others that it leads.
+func (c *Config) refresh() time.Duration { return min(time.Second, c.Lease/2) }
+
+// Appointment says how a manager of the group learns who leads.
+func (c *Config) Appointment() *appointment.Config {
+	return &appointment.Config{Self: c.Self, Drift: mono.Drift(c.Drift), Fade: 3 * c.refresh()}
+}

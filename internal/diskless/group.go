@@ -1,0 +1,210 @@
+// Package diskless is what managers have in place of a store. They agree among
+// themselves who leads, by a lease of package flease; the catalog of namespaces is
+// in the memory of all of them; and the lease tables are in the leader's, who finds
+// them out by asking the owners.
+//
+// It is a shell: machine/flease, machine/appointment and machine/council decide,
+// and docs/ARCHITECTURE.md, "Without a store", has the argument.
+package diskless
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/flease"
+	"github.com/leasehold-dev/leasehold/internal/machine/appointment"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+	storagev1 "github.com/leasehold-dev/leasehold/proto/leasehold/storage/v1"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// leadership is the resource whose lease leadership is.
+const leadership = "leader"
+
+// A Group is one manager's part in a group without a store. All its methods may be
+// called from many goroutines at once.
+type Group struct {
+	cfg     Config
+	log     *slog.Logger
+	digest  uint64
+	node    *flease.Node
+	council *council
+	logs    logs
+
+	votes atomic.Bool // we take part in the agreement about who leads
+
+	// lease is what we have, if we do.
+	lease atomic.Pointer[flease.Lease]
+	// givenUp is the highest term whose lease is to be given up; more signals it.
+	givenUp atomic.Uint64
+	more    chan struct{}
+
+	ctx     context.Context // ends when everything must
+	cancel  context.CancelFunc
+	wanting context.Context // ends when we no longer want to lead
+	resign  context.CancelFunc
+	running sync.WaitGroup
+}
+
+var _ store.Tables = (*Group)(nil)
+
+// Start joins a group. What becomes of leadership is told to Config.Hear from now
+// on.
+func Start(cfg Config) (*Group, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	g := &Group{cfg: cfg, log: cfg.Logger, digest: cfg.digest(), more: make(chan struct{}, 1)}
+	var err error
+	if g.council, err = newCouncil(g); err != nil {
+		return nil, err
+	}
+	if g.node, err = flease.Start(cfg.flease()); err != nil {
+		return nil, err
+	}
+	g.ctx, g.cancel = context.WithCancel(context.Background())
+	g.wanting, g.resign = context.WithCancel(g.ctx)
+	g.running.Go(g.campaign)
+	g.running.Go(func() { g.council.keepTime(g.ctx) })
+	g.running.Go(func() { g.votes.Store(g.node.Ready(g.ctx) == nil) })
+	return g, nil
+}
+
+// Register adds what other managers of the group call to a server.
+func (g *Group) Register(s grpc.ServiceRegistrar) {
+	storagev1.RegisterCouncilServiceServer(s, &councilService{g: g})
+}
+
+// StepDown gives up the lease of a term. Whoever led by it must have stopped, and
+// will not lead in that term again. It does not wait.
+func (g *Group) StepDown(term leasehold.Term) {
+	for {
+		before := g.givenUp.Load()
+		if before >= uint64(term) || g.givenUp.CompareAndSwap(before, uint64(term)) {
+			break
+		}
+	}
+	select {
+	case g.more <- struct{}{}:
+	default: // it has a signal that it has not seen
+	}
+}
+
+// Resign lets others lead: when the lease that we may have is given up, it is not
+// acquired again.
+func (g *Group) Resign() { g.resign() }
+
+// Close gives up the lease, if we have it, and ends everything. Whoever led by it
+// must have stopped.
+func (g *Group) Close(ctx context.Context) error {
+	g.cancel()
+	g.running.Wait()
+	return errors.Join(g.node.Close(ctx), g.council.close())
+}
+
+// campaign wants to lead, for as long as we are wanted to.
+func (g *Group) campaign() {
+	for g.wanting.Err() == nil {
+		lease, err := g.node.Acquire(g.wanting, leadership)
+		if err != nil {
+			if g.wanting.Err() == nil {
+				g.log.Warn("the lease of leadership cannot be asked for, and is asked for again later", "why", err)
+				pause(g.wanting, g.cfg.Lease)
+			}
+			continue
+		}
+		g.tenure(lease)
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// tenure has the lease, and tells what becomes of it until it has it no more.
+func (g *Group) tenure(lease *flease.Lease) {
+	term := leasehold.Term(lease.Fence())
+	g.lease.Store(lease)
+	g.logs.begin(term)
+	g.council.begin(term)
+	until := g.cfg.Clock.Now().Add(lease.Remaining())
+	g.cfg.Hear(appointment.Appointed{Term: term, Until: until})
+	// A lease is renewed after a third of its time, and nobody says so.
+	look := time.NewTicker(g.cfg.Lease / 12)
+	defer look.Stop()
+	for going := true; going; {
+		select {
+		case <-lease.Done():
+			going = false
+		case <-g.ctx.Done():
+			going = false // Close gives it up
+		case <-g.more:
+			going = g.givenUp.Load() < uint64(term)
+		case <-look.C:
+			// The clock is read first: what is left is counted from then on, or later.
+			if later := g.cfg.Clock.Now().Add(lease.Remaining()); lease.Valid() && later.Sub(until) > g.cfg.Lease/24 {
+				until = later
+				g.cfg.Hear(appointment.Extended{Term: term, Until: until})
+			}
+		}
+	}
+	g.council.stepDown()
+	g.logs.end()
+	if g.ctx.Err() == nil {
+		g.release(lease)
+	}
+	g.lease.Store(nil)
+	g.cfg.Hear(appointment.Dismissed{})
+}
+
+// release gives the lease up. If too few hear of it, it runs out.
+func (g *Group) release(lease *flease.Lease) {
+	ctx, cancel := context.WithTimeout(g.ctx, g.cfg.Lease)
+	defer cancel()
+	if err := lease.Release(ctx); err != nil {
+		g.log.Debug("the others have to wait until the lease of leadership has run out", "why", err)
+	}
+}
+
+// leads reports whether we have the lease of leadership.
+func (g *Group) leads() bool {
+	l := g.lease.Load()
+	return l != nil && l.Valid()
+}
+
+// Status returns how the lease of leadership does.
+func (g *Group) Status() flease.Status { return g.node.Status() }
+
+// Informed reports whether the group can do without another of its managers as far as
+// this one is concerned: it takes part in the agreement about who leads, and knows the
+// namespaces. A manager that was restarted needs some seconds for both.
+func (g *Group) Informed() bool { return g.votes.Load() && g.council.informed() }
+
+// Longest is for how long an owner may believe in a lease at most.
+func (g *Group) Longest() time.Duration { return g.cfg.Longest }
+
+// notLeader says that only the leader knows.
+func (g *Group) notLeader(op string) error {
+	return leasehold.Errorf(op, leasehold.NotLeader, string(g.cfg.Self), "this manager does not lead; try again in a few seconds")
+}
+
+// Catalog implements [store.Tables]. Only the leader knows.
+func (g *Group) Catalog(ctx context.Context) (*storage.Catalog, error) { return g.council.load(ctx) }
+
+// SaveCatalog implements [store.Tables]. It is done when a majority of the managers
+// has it, and nobody else can lead yet.
+func (g *Group) SaveCatalog(ctx context.Context, next *storage.Catalog) (storage.Outcome, error) {
+	return g.council.save(ctx, next)
+}

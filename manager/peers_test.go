@@ -1,0 +1,225 @@
+package manager_test
+
+import (
+	"hash/fnv"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/flease"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/manager"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// peers are what managers without a disk have between them.
+type peers struct {
+	net     flease.Memory
+	members []string
+}
+
+func (p *peers) config() *manager.Peers {
+	cfg := &manager.Peers{Transport: &p.net}
+	for _, name := range p.members {
+		cfg.Members = append(cfg.Members, manager.Peer{Manager: addr(name)})
+	}
+	return cfg
+}
+
+// fleaseID is the number by which the others know a manager.
+func fleaseID(name string) flease.ID {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(addr(name)))
+	return flease.ID(h.Sum32())
+}
+
+func (p *peers) each(name string, do func(from, to flease.ID)) {
+	for _, other := range p.members {
+		if other != name {
+			do(fleaseID(name), fleaseID(other))
+			do(fleaseID(other), fleaseID(name))
+		}
+	}
+}
+
+func (p *peers) cut(name string)  { p.each(name, p.net.Cut) }
+func (p *peers) mend(name string) { p.each(name, p.net.Mend) }
+
+// withoutDisk runs a test with a group of three managers that have none, of which
+// one leads.
+func withoutDisk(t *testing.T, test func(t *testing.T, c *cluster, leader string)) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		c.peers = &peers{members: []string{"m1", "m2", "m3"}}
+		for _, name := range c.peers.members {
+			c.start(name)
+		}
+		test(t, c, c.leads(30*time.Second))
+	})
+}
+
+// leads waits until somebody leads and knows the namespaces, and all that live know
+// who does. It returns the name.
+func (c *cluster) leads(within time.Duration) string {
+	c.t.Helper()
+	leader := ""
+	eventuallyEvery(c.t, 100*time.Millisecond, within, "somebody leads", func() bool {
+		leader = ""
+		for name := range c.managers {
+			s := c.status(name)
+			if s.GetLeader() == "" || s.GetProblem() != "" || leader != "" && s.GetLeader() != leader {
+				return false
+			}
+			leader = s.GetLeader()
+		}
+		return leader != ""
+	})
+	return strings.TrimSuffix(leader, ":7400")
+}
+
+func (c *cluster) standby(leader string) string {
+	for _, name := range c.peers.members {
+		if name != leader && c.managers[name] != nil {
+			return name
+		}
+	}
+	c.t.Fatal("no standby is left")
+	return ""
+}
+
+// A group without a disk serves as any other does. When its leader dies, nobody loses
+// a lease, generations stay as they were, and lookups hear of no loss.
+func TestWithoutDiskFailoverKeepsLeases(t *testing.T) {
+	withoutDisk(t, func(t *testing.T, c *cluster, leader string) {
+		c.create(c.standby(leader), pool()) // it is forwarded
+		a, b := c.join("a"), c.join("b")
+		l := c.open()
+		eventually(t, 20*time.Second, "all keys are owned", func() bool { return complete(a, b) && len(a.Leases()) > 0 && len(b.Leases()) > 0 })
+		var lost atomic.Int64
+		listening := make(chan struct{})
+		go func() {
+			defer close(listening)
+			for range l.LossesSince(t.Context(), l.LSN()) {
+				lost.Add(1)
+			}
+		}()
+		for round := range 3 {
+			before := [][]leasehold.Lease{a.Leases(), b.Leases()}
+			term := c.status(leader).GetTerm()
+			c.crash(leader)
+			next, held := "", true
+			eventually(t, 10*time.Second, "another leads, and both owners have spoken to it", func() bool {
+				held = held && complete(a, b)
+				for name := range c.managers {
+					if s := c.status(name); s.GetLeader() == addr(name) && members(t, c, name) == 2 {
+						next = name
+					}
+				}
+				return next != ""
+			})
+			if now := c.status(next).GetTerm(); now <= term {
+				t.Errorf("the term was %d and is %d: it must rise", term, now)
+			}
+			time.Sleep(15 * time.Second) // longer than any lease from before
+			if after := [][]leasehold.Lease{a.Leases(), b.Leases()}; !held || cmp.Diff(before, after) != "" {
+				t.Fatalf("round %d: leases were lost (%v) or have changed:\n%s", round, !held, cmp.Diff(before, after))
+			}
+			if n := lost.Load(); n > 0 {
+				t.Fatalf("round %d: the lookup was told of %d losses", round, n)
+			}
+			// The dead one comes back, and knows nothing.
+			c.peers.mend(leader)
+			c.start(leader)
+			leader = c.leads(30 * time.Second)
+			if leader != next {
+				t.Fatalf("round %d: %s leads, and %s did", round, leader, next)
+			}
+		}
+		// What is granted from now on has a higher generation than all before.
+		var newest leasehold.Generation
+		for _, held := range append(a.Leases(), b.Leases()...) {
+			newest = max(newest, held.Generation)
+		}
+		c.leave(b)
+		eventually(t, 5*time.Second, "a has everything", func() bool { return complete(a) })
+		rises := false
+		for _, held := range a.Leases() {
+			rises = rises || held.Generation > newest
+		}
+		if !rises {
+			t.Errorf("what b had was granted anew under generations below %d", newest)
+		}
+	})
+}
+
+// The namespaces outlive any restart, one after the other, of all managers; those
+// who are closed hand over at once.
+func TestWithoutDiskRollingRestart(t *testing.T) {
+	withoutDisk(t, func(t *testing.T, c *cluster, leader string) {
+		c.create(leader, pool())
+		a := c.join("a")
+		eventually(t, 20*time.Second, "all keys are owned", func() bool { return complete(a) })
+		for _, name := range c.peers.members {
+			begun := time.Now()
+			c.stop(name)
+			c.leads(5 * time.Second)
+			if took := time.Since(begun); took > time.Second {
+				t.Errorf("after %s was closed it took %v until another led", name, took)
+			}
+			m := c.start(name)
+			eventually(t, 10*time.Second, name+" knows who leads", func() bool { return c.status(name).GetLeader() != "" })
+			if code, _ := get(m, "/readyz"); code == http.StatusOK {
+				t.Error("it is ready, and does not yet vote on who leads")
+			}
+			eventually(t, 5*time.Second, name+" is ready", func() bool { code, _ := get(m, "/readyz"); return code == http.StatusOK })
+		}
+		if !complete(a) || members(t, c, "m1") != 1 {
+			t.Error("a has lost leases")
+		}
+		answer, err := c.admin("m1").ListNamespaces(t.Context(), &leaseholdv1.ListNamespacesRequest{Version: wire.Version})
+		if err != nil || len(answer.GetNamespaces()) != 1 {
+			t.Errorf("the namespaces are %v: %v", answer, err)
+		}
+	})
+}
+
+// A minority does not lead, and a leader that was cut off leads no more by the time
+// that another does.
+func TestWithoutDiskMinority(t *testing.T) {
+	withoutDisk(t, func(t *testing.T, c *cluster, leader string) {
+		c.peers.cut(leader)
+		eventually(t, 5*time.Second, "another leads", func() bool {
+			leading := 0
+			for name := range c.managers {
+				if s := c.status(name); s.GetLeader() == addr(name) && s.GetLedFor() > 0 {
+					leading++
+				}
+			}
+			if leading > 1 {
+				t.Fatal("two managers lead")
+			}
+			s := c.status(c.standby(leader))
+			return s.GetLeader() != "" && s.GetLeader() != addr(leader)
+		})
+	})
+}
+
+// What the group would have to forget is refused.
+func TestWithoutDiskRefusesLongLeases(t *testing.T) {
+	withoutDisk(t, func(t *testing.T, c *cluster, leader string) {
+		long := pool()
+		long.Timing = &leaseholdv1.Timing{Lease: int64(time.Minute)}
+		_, err := c.admin(leader).CreateNamespace(t.Context(), &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: long})
+		if err := wire.ToError(err); leasehold.KindOf(err) != leasehold.Invalid || !strings.Contains(err.Error(), "use a shorter lease") {
+			t.Errorf("a lease of a minute: %v", err)
+		}
+		_, err = c.admin(leader).ListMembers(t.Context(), &leaseholdv1.ListMembersRequest{Version: wire.Version})
+		if err := wire.ToError(err); !strings.Contains(err.Error(), "--peers") {
+			t.Errorf("members: %v", err)
+		}
+	})
+}

@@ -1,0 +1,120 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// statusPatience is how long the leader has to say how it is before we say what
+// we know: one that hangs must not keep people from finding out.
+const statusPatience = time.Second
+
+// GetStatus is answered without a leader too: that there is none is what the
+// caller wants to know then.
+func (s *adminService) GetStatus(ctx context.Context, r *leaseholdv1.GetStatusRequest) (*leaseholdv1.GetStatusResponse, error) {
+	if err := wire.CheckVersion(r.GetVersion()); err != nil {
+		return nil, wire.FromError(err)
+	}
+	asking, cancel := context.WithTimeout(ctx, statusPatience)
+	defer cancel()
+	answer, forwarded, failed := forward(asking, s.m, r, leaseholdv1.AdminServiceClient.GetStatus)
+	if forwarded && failed == nil {
+		answer.Manager, answer.Build, answer.Store = s.m.cfg.Advertise, s.m.cfg.Build, s.m.cfg.StoreName
+		for _, n := range answer.GetNamespaces() {
+			n.Lookups = uint32(s.m.lookups.connected(leasehold.Namespace(n.GetName())))
+		}
+		return answer, nil
+	}
+	answer = &leaseholdv1.GetStatusResponse{
+		Version: wire.Version, Manager: s.m.cfg.Advertise, Build: s.m.cfg.Build, Store: s.m.cfg.StoreName,
+	}
+	if failed != nil {
+		answer.Problem = wire.ToError(failed).Error()
+	}
+	err := s.m.driver.Do(ctx, func(now mono.Instant) { s.m.status(now, answer) })
+	return answer, wire.FromError(err)
+}
+
+// status fills in what the machine knows. It runs on the driver's goroutine.
+func (m *Manager) status(now mono.Instant, answer *leaseholdv1.GetStatusResponse) {
+	_, term := m.node.Leader()
+	answer.Leader, answer.Term = string(m.node.Living(now)), uint64(term)
+	if m.node.Leads(now) {
+		answer.LedFor = int64(m.leading.since(now))
+	}
+	catalog := m.node.Catalog()
+	switch {
+	case answer.GetLeader() == "" && answer.GetProblem() == "":
+		answer.Problem = m.leaderless()
+	case catalog == nil && answer.GetProblem() == "":
+		answer.Problem = "this manager has just taken over, and is reading its namespaces"
+	}
+	if catalog == nil || !m.node.Leads(now) {
+		return
+	}
+	for _, n := range catalog.Namespaces {
+		if n.Deleted {
+			continue
+		}
+		status := &leaseholdv1.NamespaceStatus{Name: string(n.Name), Lookups: uint32(m.lookups.connected(n.Name))}
+		answer.Namespaces = append(answer.Namespaces, status)
+		led := m.node.Manager(n.Name)
+		if led == nil {
+			status.Problem = m.unready(now, n.Name)
+			continue
+		}
+		status.Ready = true
+		t := led.Table()
+		status.Lsn, status.NewestGeneration, status.Ranges = uint64(t.LSN()), uint64(t.Newest()), uint32(t.Len())
+		status.Owners, status.Moves = uint32(led.Members()), uint32(led.Sizes().Moves)
+		status.Problem = m.repeats.since(now, topic{namespace: n.Name, what: machine.NotePolicyRefused}, 2*n.Renew+time.Second)
+		status.Lull = lullText(led.Lull())
+		for _, e := range t.All() {
+			if e.Vacant() {
+				status.Vacant++
+			}
+		}
+	}
+}
+
+// leaderless says why nobody may lead.
+func (m *Manager) leaderless() string {
+	if m.group == nil {
+		return "no manager leads: an election is under way, or the store has lost its majority"
+	}
+	if !m.group.Status().Ready {
+		return "no manager leads, as far as this one knows: it has just started, and waits until what it may have promised before is over"
+	}
+	return "no manager leads: they are about to agree on one, or a majority of them is out of reach"
+}
+
+// unready says what a namespace waits for whose table is not known.
+func (m *Manager) unready(now mono.Instant, ns leasehold.Namespace) string {
+	if why := m.node.Problem(ns); why != nil {
+		return why.Error()
+	}
+	if census := m.node.Census(ns); census != nil {
+		return fmt.Sprintf("its owners are being asked what they have; %d have answered, and it takes %v more at most",
+			census.Witnesses(), census.Left(now).Round(100*time.Millisecond))
+	}
+	return "its table is being read"
+}
+
+// lullText says why nothing is moved for the sake of balance.
+func lullText(why machine.Lull, have, want float64) string {
+	switch why {
+	case machine.LullQuiet:
+		return fmt.Sprintf("there are %.3g requests per second and owner in the mean, and below %g there is nothing to balance", have, want)
+	case machine.LullUnknown:
+		return fmt.Sprintf("the loads of %.3g %% of the keys are known, and it takes %g %%", 100*have, 100*want)
+	case machine.NoLull:
+	}
+	return ""
+}
