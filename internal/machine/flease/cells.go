@@ -47,7 +47,7 @@ func (s *cells) find(name string) (*cell, uint32) {
 		return nil, hash
 	}
 	for i := t.home(word(hash, 0)); t.words[i] != 0; i = t.after(i) {
-		if w := t.words[i]; uint32(w>>32) == hash {
+		if w := t.words[i]; w>>32 == uint64(hash) {
 			if c := s.slots[uint32(w)]; c.name == name {
 				return c, hash
 			}
