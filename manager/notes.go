@@ -38,6 +38,10 @@ func (m *Manager) logElection(n election.Note) {
 		level, text = slog.LevelWarn, fmt.Sprintf("another manager leads in term %d; ours was %d", n.Have, n.Want)
 	case election.NoteResigning:
 		level, text = slog.LevelInfo, "handing leadership over"
+	case election.NoteDismissed:
+		level, text = slog.LevelWarn, fmt.Sprintf("the lease of leadership, term %d, is over: it could not be renewed in time, or was given up", n.Have)
+	case election.NoteOutranked:
+		level, text = slog.LevelWarn, fmt.Sprintf("somebody has heard of term %d, and ours is %d: leadership is given up for a later one. Was the wall clock set back?", n.Have, n.Want)
 	case election.NoteOldRecord:
 		text = fmt.Sprintf("a leader record of version %d is older than %d and ignored", n.Have, n.Want)
 	case election.NoteSlept:

@@ -2,6 +2,7 @@ package diskless
 
 import (
 	"crypto/hkdf"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -59,9 +60,10 @@ type Config struct {
 	Logger *slog.Logger
 	// Dial returns a connection to another manager, without waiting for it.
 	Dial func(storage.ManagerID) (*grpc.ClientConn, error)
-	// Hear is told what becomes of leadership, in order. It may wait, but not for
-	// the Group.
-	Hear func(appointment.Event)
+	// Hear is told what becomes of leadership, in order, and Outranked of a higher term
+	// than ours that another manager has heard of. They may wait, but not for the Group.
+	Hear      func(appointment.Event)
+	Outranked func(leasehold.Term)
 }
 
 const opJoin = "join the group of managers"
@@ -155,7 +157,12 @@ func (c *Config) flease() flease.Config {
 
 // council says how the group keeps the catalog.
 func (c *Config) council() machine.Config {
-	return machine.Config{Self: c.Self, Peers: c.managers(), Longest: c.Longest, Refresh: c.refresh()}
+	var process [8]byte
+	_, _ = rand.Read(process[:]) // it never fails
+	return machine.Config{
+		Self: c.Self, Process: max(1, binary.LittleEndian.Uint64(process[:])),
+		Peers: c.managers(), Longest: c.Longest, Refresh: c.refresh(),
+	}
 }
 
 // refresh is how often the leader tells the others that it leads.
