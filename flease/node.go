@@ -43,11 +43,13 @@ type Node struct {
 	batches uint64   // so far
 	watches map[string][]chan struct{}
 
-	members []*member // in the order of IDs
-	counts  Counts
-	clock   ClockStatus
-	after   aftermath
-	journal journal
+	members   []*member // in the order of IDs
+	strangers map[ID]*stranger
+	greeted   mono.Instant // when the others were greeted last, before we took part
+	counts    Counts
+	clock     ClockStatus
+	after     aftermath
+	journal   journal
 }
 
 // Start starts a member. It begins to take part after a while: see [Node.Ready].
@@ -61,7 +63,7 @@ func start(cfg Config, t timepiece) (*Node, error) {
 	n := &Node{
 		cfg: cfg, time: t,
 		ready: make(chan struct{}), rouse: make(chan struct{}, 1), over: make(chan struct{}),
-		entries: make(map[string]*entry), watches: make(map[string][]chan struct{}),
+		entries: make(map[string]*entry), watches: make(map[string][]chan struct{}), strangers: make(map[ID]*stranger),
 		members: newMembers(&cfg), journal: journal{log: cfg.Logger.With("member", cfg.Self)},
 	}
 	decides := cfg.machine()
@@ -97,7 +99,8 @@ func draw() (uint64, *mrand.Rand) {
 func (n *Node) network(incarnation uint64) fleasenet.Config {
 	c := fleasenet.Config{
 		Self: machine.Process(n.cfg.Self), Incarnation: incarnation, Listen: n.cfg.Listen, Key: n.cfg.Key,
-		Receive: n.receive, Drained: n.flush, Logger: n.journal.log,
+		Fingerprint: n.cfg.fingerprint(),
+		Receive:     n.receive, Strange: n.strange, Drained: n.flush, Logger: n.journal.log,
 	}
 	for _, m := range n.cfg.Members {
 		c.Peers = append(c.Peers, fleasenet.Peer{Process: machine.Process(m.ID), Addr: m.Addr})
@@ -125,8 +128,9 @@ func (n *Node) Addr() string { return n.net.Addr() }
 
 // Ready returns when the node takes part: when whatever it may have promised
 // before it was started is over, which takes Lease times Drift, or Lease and twice
-// Epsilon if that is longer. It returns an error if ctx ends before, or the node
-// is closed.
+// Epsilon if that is longer; and when no member that was told otherwise has been
+// heard for as long: see Status.Strangers. It returns an error if ctx ends before,
+// or the node is closed.
 func (n *Node) Ready(ctx context.Context) error {
 	select {
 	case <-n.ready:
@@ -134,7 +138,7 @@ func (n *Node) Ready(ctx context.Context) error {
 	case <-n.over:
 		return errClosed("ready", "")
 	case <-ctx.Done():
-		return leasehold.Errorf("ready", leasehold.Unavailable, "", "this member has started too short a time ago: %w", context.Cause(ctx))
+		return leasehold.Errorf("ready", leasehold.Unavailable, "", "%s: %w", n.waits(), context.Cause(ctx))
 	}
 }
 

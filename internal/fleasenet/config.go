@@ -41,6 +41,9 @@ func (c *Config) checkMembers() error {
 		}
 		seen[p.Process] = true
 	}
+	if c.Strange == nil {
+		c.Strange = func(*flease.Envelope, uint64, func(*flease.Envelope)) {}
+	}
 	if c.Drained == nil {
 		c.Drained = func() {}
 	}

@@ -9,12 +9,17 @@
 //
 // All numbers are little-endian.
 //
-//	header    magic "LF", version 1, whether it is sealed           4 bytes
+//	header    magic "LF", version 2, marks                          4 bytes
 //	          from, to: processes                                   4 + 4
 //	          incarnation of the sender, number of the packet       8 + 8
+//	          fingerprint of what the sender was told               8
 //	body      incarnation of the addressee, Sent, Echo              8 + 8 + 8
 //	          messages, as many as fit
 //	trailer   tag of AES-256-GCM, or without a key the XXH64 of all 16 or 8
+//
+// The marks say whether it is sealed, 1, and whether the sender waits to take
+// part, 2. A packet of another fingerprint goes to Strange and not to Receive; its
+// messages are not read.
 //
 // A message is written as what is not known from the packet or from the message
 // before; messages.go has the layout. Most reads take 4 bytes and their names,

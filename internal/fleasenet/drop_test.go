@@ -36,7 +36,7 @@ func TestDrops(t *testing.T) {
 		{"empty", nil, func([]byte) []byte { return nil }, Counters{Malformed: 1}},
 		{"no packet", nil, change(0, 'X'), Counters{Malformed: 1}},
 		{"another version", aKey, change(2, version+1), Counters{Malformed: 1}},
-		{"a mark that nobody makes", aKey, change(3, 2), Counters{Malformed: 1}},
+		{"a mark that nobody makes", aKey, change(3, 4), Counters{Malformed: 1}},
 		{"too short", nil, func(p []byte) []byte { return p[:smallest-1] }, Counters{Malformed: 1}},
 		{"too short for a tag", aKey, func(p []byte) []byte { return p[:smallest] }, Counters{Malformed: 1}},
 		{"too large", nil, func(p []byte) []byte { return append(p, make([]byte, MaxPacket)...) }, Counters{Oversized: 1}},

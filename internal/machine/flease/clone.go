@@ -13,6 +13,7 @@ import (
 func (m *Machine) Clone() *Machine {
 	c := *m
 	c.notices, c.told, c.recent = nil, nil, nil
+	c.met = maps.Clone(m.met)
 	c.peers, c.order = make(map[Process]*peer, len(m.peers)), make([]*peer, len(m.order))
 	for i, p := range m.order {
 		twin := *p
