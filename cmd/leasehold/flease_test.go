@@ -179,6 +179,21 @@ func TestFleaseCommands(t *testing.T) {
 	}
 }
 
+func TestFleaseStatusShowsStrangers(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	s := fleaseStatus{Strangers: []fleaseStranger{{ID: 4, Heard: now.Add(-2 * time.Second), TakesPart: true}, {ID: 5, Heard: now}}}
+	text := s.text(now)
+	for _, want := range []string{"waits until strangers are gone", "started with other members", "4  2s ago  takes part", "5  0s ago  waits"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	s = fleaseStatus{Ready: true}
+	if text := s.text(now); strings.Contains(text, "STRANGER") {
+		t.Error(text)
+	}
+}
+
 func TestFleaseBadFlags(t *testing.T) {
 	empty := t.TempDir() + "/key"
 	if err := os.WriteFile(empty, []byte("\n"), 0o600); err != nil {
