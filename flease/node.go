@@ -27,6 +27,7 @@ type Node struct {
 	ready chan struct{} // closed when it takes part
 	rouse chan struct{} // has one when the timer is to be set anew
 	over  chan struct{} // closed when it is closed
+	ended error         // what became of that; not changed after over is closed
 
 	stop    context.CancelFunc
 	running sync.WaitGroup
@@ -145,22 +146,38 @@ func (n *Node) Ready(ctx context.Context) error {
 // Close releases all leases, lets those who wait for one go with an error, and
 // ends the node. No lease is valid from the beginning of the call on. It waits
 // for the members to know, as long as ctx allows and a few seconds at most; an
-// error means that they may not, and the node is closed all the same.
+// error means that they may not, and the node is closed all the same. A call that
+// is not the first waits for the first as long as its own ctx allows, and returns
+// the same.
 func (n *Node) Close(ctx context.Context) error {
 	leases, first := n.shut()
 	if !first {
-		<-n.over
-		return nil
+		return n.awaitClosed(ctx)
 	}
 	err := n.ReleaseAll(ctx, leases)
 	n.stop()
 	err = errors.Join(err, n.net.Close())
 	n.running.Wait()
-	close(n.over)
 	if err != nil {
-		return &leasehold.Error{Op: opClose, Kind: leasehold.Unavailable, Err: err}
+		n.ended = &leasehold.Error{Op: opClose, Kind: leasehold.Unavailable, Err: err}
 	}
-	return nil
+	close(n.over)
+	return n.ended
+}
+
+// awaitClosed waits for another call that closes the node.
+func (n *Node) awaitClosed(ctx context.Context) error {
+	select {
+	case <-n.over:
+		return n.ended
+	default: // now ctx counts
+	}
+	select {
+	case <-n.over:
+		return n.ended
+	case <-ctx.Done():
+		return leasehold.Errorf(opClose, leasehold.Unavailable, "", "another call is closing it: %w", context.Cause(ctx))
+	}
 }
 
 // shut ends everything that has been asked for, and returns what is held. It
