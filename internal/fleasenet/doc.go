@@ -32,8 +32,10 @@
 // The key of a sender is derived from the shared secret, its process and its
 // incarnation, which is random and new with every start. A nonce is the
 // addressee and the packet's number, and no number is used twice. A receiver
-// remembers, for the newest incarnations of each peer, which numbers it has had,
-// and drops those that it has had and those that are older than all it remembers.
+// remembers, for the newest incarnation of each peer and for three others that it
+// heard last, which numbers it has had, and drops those that it has had and those
+// that are older than all it remembers. The newest is the one with the highest
+// Sent, which no replay can change.
 //
 // An incarnation that a receiver has forgotten, or from before it started, can be
 // replayed to it. What it then hears is authentic but old; the machine voids it,

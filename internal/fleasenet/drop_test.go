@@ -151,6 +151,39 @@ func TestIncarnations(t *testing.T) {
 	}
 }
 
+// TestNewestIncarnation: the newest incarnation is not forgotten, however many of
+// the sender's earlier ones are replayed.
+func TestNewestIncarnation(t *testing.T) {
+	_, r, _ := endpoints(t, aKey)
+	send := func(incarnation uint64, sent flease.Wall) fate {
+		t.Helper()
+		p, err := newPacker(&Config{Self: 1, Incarnation: incarnation, Key: aKey, Peers: []Peer{{Process: 2}}}, new(tally))
+		if err != nil {
+			t.Fatal(err)
+		}
+		packet, _ := p.pack(nil, MinPacket, 2, &flease.Envelope{From: 1, Incarnation: incarnation, Sent: sent}, nil)
+		return r.packet(packet)
+	}
+	for i := range flease.Wall(10) {
+		send(uint64(100+i), someSent+i)
+	}
+	for i := range flease.Wall(9) { // most of them were forgotten
+		send(uint64(100+i), someSent+i)
+		if why := send(109, someSent+9); why != replayed {
+			t.Fatalf("after %d replays, the newest incarnation can be replayed, too: %v", i+1, why)
+		}
+	}
+	// A process whose clock was set back is the newest, and does not look like it.
+	for range maxIncarnations {
+		if why := send(200, someSent-1); why != delivered && why != replayed {
+			t.Errorf("a clock that was set back: %v", why)
+		}
+	}
+	if n := len(r.senders[1].incarnations); n != maxIncarnations {
+		t.Errorf("remembers %d incarnations", n)
+	}
+}
+
 // TestNoncesDiffer: the same packet to two peers, or twice to one, is never under
 // one nonce.
 func TestNoncesDiffer(t *testing.T) {

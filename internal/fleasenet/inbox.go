@@ -1,6 +1,7 @@
 package fleasenet
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
@@ -49,6 +50,7 @@ type sender struct {
 
 type incarnation struct {
 	id     uint64
+	sent   flease.Wall // the highest Sent that it has used
 	seal   seal
 	nonce  nonce
 	window window
@@ -70,6 +72,7 @@ func (s *sender) open(packet []byte, h *header, key secret) fate {
 		return unauthentic
 	}
 	known.window.mark(h.number)
+	known.sent = max(known.sent, parseEnvelope(packet[headerSize:], h).Sent)
 	s.heard(known)
 	return delivered
 }
@@ -86,16 +89,27 @@ func (s *sender) find(h *header, key secret) (*incarnation, error) {
 }
 
 // heard moves an incarnation to the front. If it is new, the one that was silent
-// for longest makes room.
+// for longest makes room, but not the one that is the newest by the sender's own
+// clock: whoever replays what he has recorded of many cannot make us forget it.
 func (s *sender) heard(k *incarnation) {
 	if len(s.incarnations) > 0 && s.incarnations[0] == k {
 		return
 	}
 	list := append(make([]*incarnation, 0, maxIncarnations+1), k)
+	newest := k
 	for _, other := range s.incarnations {
-		if other != k && len(list) < maxIncarnations {
+		if other != k {
 			list = append(list, other)
 		}
+		if other.sent > newest.sent {
+			newest = other
+		}
+	}
+	if last := len(list) - 1; last == maxIncarnations {
+		if list[last] == newest {
+			last--
+		}
+		list = slices.Delete(list, last, last+1)
 	}
 	s.incarnations = list
 }
