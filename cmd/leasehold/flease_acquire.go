@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/flease"
 )
 
 const fleaseAcquireHelp = `Acquires the lease of a resource through a running member, prints its fence, and
@@ -50,6 +52,9 @@ func newFleaseAcquireCommand() *cobra.Command {
 		Args: func(cmd *cobra.Command, args []string) error {
 			if dash := cmd.ArgsLenAtDash(); len(args) == 0 || dash >= 0 && dash != 1 || dash < 0 && len(args) > 1 {
 				return errors.New("want the name of one resource, and a command behind -- if there is one")
+			}
+			if n := len(args[0]); n == 0 || n > flease.MaxResource {
+				return fmt.Errorf("the name of a resource has 1 to %d bytes, this one %d", flease.MaxResource, n)
 			}
 			return nil
 		},
