@@ -47,6 +47,20 @@ func TestStrangers(t *testing.T) {
 		"one that takes part": {func(w *world) {
 			w.strange(flease.Envelope{From: 7, Sent: w.time(1).Wall})
 		}, silence},
+		"one that takes part, and two of us that wait, or do so, too": {func(w *world) {
+			w.friend(2, true)
+			w.friend(3, false)
+			w.strange(flease.Envelope{From: 7, Sent: w.time(1).Wall})
+		}, silence},
+		"three that wait, of which one was heard long ago, and three of us": {func(w *world) {
+			w.strange(flease.Envelope{From: 8, Sent: w.time(1).Wall, Waiting: true})
+			w.pass(11 * time.Second)
+			w.strange(flease.Envelope{From: 9, Sent: w.time(1).Wall, Waiting: true})
+			w.pass(2 * time.Second)
+			w.friend(2, true)
+			w.friend(3, true)
+			w.strange(flease.Envelope{From: 7, Sent: w.time(1).Wall, Waiting: true})
+		}, silence - 2*time.Second},
 		"one that waits": {func(w *world) {
 			w.strange(flease.Envelope{From: 7, Sent: w.time(1).Wall, Waiting: true})
 		}, silence},
