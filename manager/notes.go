@@ -132,6 +132,8 @@ func describe(n machine.Note) (slog.Level, string) {
 		return warn, "an owner has handed state over to another that is gone by now: it is lost"
 	case machine.NoteParting:
 		return info, fmt.Sprintf("an owner wants to leave: its %d leases are moved away first", n.Have)
+	case machine.NoteNoMover:
+		return warn, fmt.Sprintf("an owner joined without a Mover, and %d others have one: the state of ranges that go to it, or from it, is lost", n.Have)
 	default:
 		return debug, n.What.String()
 	}

@@ -175,6 +175,7 @@ func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 		p.proven = true
 		if p.member() {
 			m.note(NoteJoined, p.holder.Owner, 0, 0)
+			m.compareMovers(p)
 			m.joined(now)
 		}
 	}
