@@ -32,7 +32,7 @@ func TestContext(t *testing.T) {
 		}
 		s.network.Cut(1, 2)
 		s.network.Cut(1, 3)
-		<-ctx.Done()
+		await(t, ctx)
 		if l.Valid() || leasehold.KindOf(context.Cause(ctx)) != leasehold.NotOwner || context.Cause(ctx).Error() != l.Err().Error() {
 			t.Errorf("valid: %t, %v, %v", l.Valid(), context.Cause(ctx), l.Err())
 		}
@@ -49,7 +49,7 @@ func TestContext(t *testing.T) {
 		ctx, cancel = l.Context(t.Context())
 		defer cancel()
 		_ = l.Release(t.Context())
-		<-ctx.Done()
+		await(t, ctx)
 		if leasehold.KindOf(context.Cause(ctx)) != leasehold.Closed {
 			t.Errorf("of what was released: %v", context.Cause(ctx))
 		}
@@ -84,4 +84,14 @@ func TestHeldHere(t *testing.T) {
 			t.Errorf("another call has it: %+v", h)
 		}
 	})
+}
+
+// await waits for the end of a context, for longer than any lease lasts.
+func await(t *testing.T, ctx context.Context) {
+	t.Helper()
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Minute):
+		t.Fatal("the context does not end")
+	}
 }
