@@ -1,7 +1,6 @@
 package diskless
 
 import (
-	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
@@ -134,16 +133,12 @@ func (c *Config) digest() uint64 {
 	return binary.LittleEndian.Uint64(sum[:])
 }
 
-// flease says how the group agrees on leases. The key is derived from what all must
-// have been told alike: majorities of different groups need not overlap, so those
-// who disagree about the group must not understand each other.
+// flease says how the group agrees on leases. Majorities of different groups need
+// not overlap, so those who disagree about the group must not understand each
+// other, but know of each other: the label sees to that.
 func (c *Config) flease() flease.Config {
-	key, err := hkdf.Key(sha256.New, c.Key, nil, c.description(), 32)
-	if err != nil {
-		panic(err) // only for a key that is too long
-	}
 	out := flease.Config{
-		Lease: c.Lease, Epsilon: c.Epsilon, Drift: c.Drift, Key: key,
+		Lease: c.Lease, Epsilon: c.Epsilon, Drift: c.Drift, Key: c.Key, Label: c.description(),
 		Listen: c.Listen, Transport: c.Transport, MaxResources: 64, Logger: c.Logger,
 	}
 	for _, p := range c.Peers {
