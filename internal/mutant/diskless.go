@@ -129,8 +129,7 @@ var diskless = []Mutant{
 	{
 		Name:  "blank-takes-old-catalog",
 		Why:   "a manager that was restarted takes the catalog of a leader whose time is over, and counts among those who know",
-		World: "--diskless --managers=3 --owners=1 --lookups=1 --namespaces=1 --faults=manager-crash=20,manager-pause=6,link-cut=8,isolate=8,duplicate=20,delay=6,reconfigure=30",
-		Seeds: 8000,
+		World: "--diskless --managers=3 --faults=manager-relapse=5,reconfigure=10,delay=2",
 		File:  "internal/machine/council/council.go",
 		Old:   "		meant := m.have != nil || r.To == m.cfg.Process\n",
 		New:   "		meant := true\n",

@@ -85,7 +85,8 @@ func (c *Config) Validate() error {
 // kind that is not in it does not happen.
 type Mix map[Fault]int
 
-// DefaultMix has every kind of fault.
+// DefaultMix has every kind of fault but ManagerRelapse, which takes a world for
+// itself.
 func DefaultMix() Mix {
 	return Mix{
 		OwnerCrash: 10, OwnerPause: 8, OwnerSuspend: 3, OwnerLeave: 4, OwnerTwin: 3,

@@ -45,6 +45,7 @@ const (
 	MoveRange                   // an operator moves a range
 	MoveCrash                   // the source or the target of a move dies in the middle of it, or the leader
 	Upcalls                     // an application's exporters and importers fail or hang
+	ManagerRelapse              // managers without a store: an old leader meets one that was restarted
 	faults
 )
 
@@ -53,7 +54,7 @@ var faultNames = [faults]string{
 	"manager-crash", "manager-pause", "manager-resign", "manager-suspend", "lookup-crash", "lookup-pause", "lookup-suspend",
 	"link-cut", "link-one-way", "isolate", "loss", "duplicate", "delay", "misroute", "hostile",
 	"store-slow", "store-unknown", "store-down", "store-cut", "store-stale", "clock-rate", "clock-beyond", "starve", "policy-broken", "reconfigure", "delete",
-	"drain", "move-range", "move-crash", "upcalls",
+	"drain", "move-range", "move-crash", "upcalls", "manager-relapse",
 }
 
 func (f Fault) String() string {

@@ -156,6 +156,8 @@ func (n *nemesis) inflict(f Fault) bool {
 		return n.hurtStore(f)
 	case Drain, MoveRange:
 		return n.order(f)
+	case ManagerRelapse:
+		return n.relapse()
 	case MoveCrash:
 		return n.crashMove()
 	case Upcalls:
