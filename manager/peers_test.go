@@ -208,6 +208,24 @@ func TestWithoutDiskMinority(t *testing.T) {
 	})
 }
 
+// A standby finds out by itself that nobody leads any more.
+func TestWithoutDiskNotReadyWithoutLeader(t *testing.T) {
+	withoutDisk(t, func(t *testing.T, c *cluster, leader string) {
+		idle := c.standby(leader)
+		m := c.managers[idle].Manager
+		eventually(t, 5*time.Second, "it is ready", func() bool { code, _ := get(m, "/readyz"); return code == http.StatusOK })
+		for _, name := range c.peers.members {
+			if name != idle {
+				c.crash(name)
+			}
+		}
+		time.Sleep(5 * time.Second)
+		if code, body := get(m, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "no manager leads") {
+			t.Errorf("%d: %s", code, body)
+		}
+	})
+}
+
 // What the group would have to forget is refused.
 func TestWithoutDiskRefusesLongLeases(t *testing.T) {
 	withoutDisk(t, func(t *testing.T, c *cluster, leader string) {

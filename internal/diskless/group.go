@@ -132,6 +132,10 @@ func (g *Group) campaign() {
 			}
 			continue
 		}
+		if lease.Fence() <= g.above.Load() {
+			g.release(lease) // we were told while we waited for it
+			continue
+		}
 		g.tenure(lease)
 	}
 }
@@ -186,7 +190,7 @@ func (g *Group) tenure(lease *flease.Lease) {
 				g.cfg.Hear(appointment.Dismissed{}) // when it has stepped down we are told
 			}
 			// The clock is read first: what is left is counted from then on, or later.
-			if later := g.cfg.Clock.Now().Add(lease.Remaining()); lease.Valid() && later.Sub(until) > g.cfg.Lease/24 {
+			if later := g.cfg.Clock.Now().Add(lease.Remaining()); later.Sub(until) > g.cfg.Lease/24 {
 				until = later
 				g.cfg.Hear(appointment.Extended{Term: term, Until: until})
 			}

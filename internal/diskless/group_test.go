@@ -39,6 +39,7 @@ type hall struct {
 
 	mu   sync.Mutex
 	at   map[storage.ManagerID]*bufconn.Listener
+	deaf map[storage.ManagerID]bool // nobody answers its calls
 	logs strings.Builder
 }
 
@@ -59,7 +60,7 @@ type seat struct {
 
 func inHall(t *testing.T, test func(t *testing.T, h *hall)) {
 	synctest.Test(t, func(t *testing.T) {
-		test(t, &hall{t: t, at: map[storage.ManagerID]*bufconn.Listener{}})
+		test(t, &hall{t: t, at: map[storage.ManagerID]*bufconn.Listener{}, deaf: map[storage.ManagerID]bool{}})
 	})
 }
 
@@ -90,12 +91,13 @@ func (h *hall) enter(i int, change ...func(*diskless.Config)) *seat {
 	cfg := diskless.Config{
 		Self: ids(3)[i].Manager, Peers: ids(3), Transport: &h.net, Secure: true,
 		Lease: 2 * time.Second, Epsilon: 200 * time.Millisecond, Drift: 1.2, Longest: longest,
-		Clock: s.clock, Logger: slog.New(slog.NewTextHandler(h, nil)), Dial: h.dial, Hear: s.hear, Outranked: s.outranked,
+		Clock: s.clock, Logger: slog.New(slog.NewTextHandler(h, nil)), Hear: s.hear, Outranked: s.outranked,
 	}
 	for _, c := range change {
 		c(&cfg)
 	}
 	s.id = cfg.Self
+	cfg.Dial = func(to storage.ManagerID) (*grpc.ClientConn, error) { return h.dial(s.id, to) }
 	g, err := diskless.Start(cfg)
 	if err != nil {
 		h.t.Fatal(err)
@@ -112,14 +114,15 @@ func (h *hall) enter(i int, change ...func(*diskless.Config)) *seat {
 	return s
 }
 
-func (h *hall) dial(id storage.ManagerID) (*grpc.ClientConn, error) {
+func (h *hall) dial(from, id storage.ManagerID) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+string(id), append(wire.DialOptions(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
 			h.mu.Lock()
 			l := h.at[storage.ManagerID(addr)]
+			deaf := h.deaf[from]
 			h.mu.Unlock()
-			if l == nil {
+			if l == nil || deaf {
 				return nil, errors.New("nobody listens")
 			}
 			return l.DialContext(ctx)
@@ -135,6 +138,9 @@ func (s *seat) hear(e appointment.Event) {
 	case appointment.Extended:
 		s.until = e.Until
 	case appointment.Dismissed:
+		if s.term != 0 {
+			s.StepDown(s.term, 0) // as the machine has it done
+		}
 		s.term = 0
 	}
 	s.heard = append(s.heard, e)
@@ -186,7 +192,17 @@ func (s *seat) leave() {
 // leader waits until one of them leads, and knows the catalog.
 func (h *hall) leader(seats ...*seat) (*seat, *storage.Catalog) {
 	h.t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	s, c := h.leaderWithin(2*time.Minute, seats...)
+	if s == nil {
+		h.t.Fatal("nobody leads")
+	}
+	return s, c
+}
+
+// leaderWithin is leader for those who expect that there may be none.
+func (h *hall) leaderWithin(d time.Duration, seats ...*seat) (*seat, *storage.Catalog) {
+	h.t.Helper()
+	for deadline := time.Now().Add(d); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		var found []*seat
 		for _, s := range seats {
 			if term, _ := s.leads(); term != 0 {
@@ -206,7 +222,6 @@ func (h *hall) leader(seats ...*seat) (*seat, *storage.Catalog) {
 			return found[0], c
 		}
 	}
-	h.t.Fatal("nobody leads")
 	return nil, nil
 }
 
@@ -384,6 +399,122 @@ func TestCatalogThatIsNotThere(t *testing.T) {
 		}
 		if o, err := seats[i].SaveCatalog(t.Context(), large); o != storage.Conflict || leasehold.KindOf(err) != leasehold.Limit {
 			t.Errorf("a catalog of megabytes: %v, %v", o, err)
+		}
+	})
+}
+
+// A leader is never told that it leads for longer than its lease lasts, also when that is
+// not renewed any more; and it has stopped when another begins.
+func TestAuthorityEndsWithTheLease(t *testing.T) {
+	inHall(t, func(t *testing.T, h *hall) {
+		seats := []*seat{h.enter(0), h.enter(1), h.enter(2)}
+		old, _ := h.leader(seats...)
+		look := func() {
+			t.Helper()
+			term, left := old.leads()
+			if most := old.Remaining(); term != 0 && left > most {
+				t.Fatalf("it leads for another %v, and its lease lasts for %v", left, most)
+			}
+		}
+		for range 1000 {
+			time.Sleep(7 * time.Millisecond)
+			look()
+		}
+		for _, s := range seats {
+			if s != old {
+				h.net.Cut(old.ID(), s.ID())
+				h.net.Cut(s.ID(), old.ID())
+			}
+		}
+		for range 1000 {
+			time.Sleep(7 * time.Millisecond)
+			look()
+			for _, s := range seats {
+				if term, _ := s.leads(); s != old && term != 0 {
+					if before, left := old.leads(); before != 0 {
+						t.Fatalf("another leads, and it does for another %v", left)
+					}
+					return
+				}
+			}
+		}
+		t.Error("nobody else has taken over")
+	})
+}
+
+// A leader that reaches nobody gives way to one that does.
+func TestDeafLeaderGivesWay(t *testing.T) {
+	for i := range 3 {
+		inHall(t, func(t *testing.T, h *hall) {
+			h.deaf[ids(3)[i].Manager] = true
+			seats := []*seat{h.enter(0), h.enter(1), h.enter(2)}
+			deadline := time.Now().Add(2 * time.Minute)
+			for ; time.Now().Before(deadline); time.Sleep(time.Second) {
+				if leader, _ := h.leaderWithin(3*time.Second, seats...); leader != nil && leader != seats[i] {
+					return
+				}
+			}
+			t.Error("one that reaches nobody keeps the others from leading")
+		})
+	}
+}
+
+// A manager that does not hear the leader's datagrams does not vote, and says so.
+func TestSilence(t *testing.T) {
+	inHall(t, func(t *testing.T, h *hall) {
+		seats := []*seat{h.enter(0), h.enter(1), h.enter(2)}
+		leader, _ := h.leader(seats...)
+		time.Sleep(5 * time.Second)
+		i := slices.IndexFunc(seats, func(s *seat) bool { return s != leader })
+		if !seats[i].Informed() {
+			t.Fatal("it is not informed although all is well")
+		}
+		h.net.Cut(leader.ID(), seats[i].ID())
+		time.Sleep(10 * time.Second)
+		if seats[i].Informed() || !h.logged("datagrams do not arrive") {
+			t.Error("it says that it votes, and does not hear what about")
+		}
+		h.net.Mend(leader.ID(), seats[i].ID())
+		time.Sleep(5 * time.Second)
+		if !seats[i].Informed() {
+			t.Error("it hears again, and does not say so")
+		}
+	})
+}
+
+// A term that somebody has heard of is not led in again, nor one below it, whatever wall
+// clocks show.
+func TestTermsRiseAboveWhatWasHeard(t *testing.T) {
+	inHall(t, func(t *testing.T, h *hall) {
+		seats := []*seat{h.enter(0), h.enter(1), h.enter(2)}
+		leader, _ := h.leader(seats...)
+		term, _ := leader.leads()
+		heard := leasehold.Term(time.Now().UnixMilli()) + 30_000
+		begun := time.Now()
+		for _, s := range seats {
+			s.StepDown(0, heard)
+		}
+		leader.stepDown()
+		next, _ := h.leader(seats...)
+		if now, _ := next.leads(); now <= heard || now <= term || time.Since(begun) < 30*time.Second || !h.logged("Was it set back?") {
+			t.Errorf("after %v it leads in term %d; %d was heard of", time.Since(begun), now, heard)
+		}
+	})
+}
+
+// A manager that was not there at first, and was told otherwise, is noticed by both.
+func TestOtherGroupComesLate(t *testing.T) {
+	inHall(t, func(t *testing.T, h *hall) {
+		h.enter(0)
+		h.enter(1)
+		time.Sleep(20 * time.Second)
+		if !h.logged("does not answer") {
+			t.Fatal("nobody misses the third")
+		}
+		h.enter(2, func(c *diskless.Config) { c.Peers[0].Manager = "elsewhere:7400" })
+		time.Sleep(20 * time.Second)
+		if !h.logged("refuses to be led") || !h.logged("this one takes no part") {
+			t.Error("nobody says that it was told otherwise")
 		}
 	})
 }
