@@ -56,14 +56,38 @@ func (d done) Unwrap() error { return d.error }
 
 // change asks for something to be done, once. That a manager is there at all
 // is found out before, with a question: a change that got no answer may have
-// been made, and is not asked for again.
+// been made, and is not asked for again. One for which there was no leader has not:
+// there will be one soon, and it is waited for.
 func (c *client) change(ctx context.Context, call func(context.Context, admin) error) error {
 	return c.ask(ctx, func(ctx context.Context, to admin) error {
 		if _, err := to.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version}); err != nil {
 			return err
 		}
-		return onlyOnce(call(ctx, to))
+		for {
+			err := call(ctx, to)
+			if leasehold.KindOf(wire.ToError(err)) != leasehold.NotLeader || !pause(ctx, leaderlessPause) {
+				return onlyOnce(err)
+			}
+		}
 	})
+}
+
+// leaderlessPause is how long to wait before a leader is asked for again.
+const leaderlessPause = 200 * time.Millisecond
+
+// pause waits, and reports whether to go on: not if the time is up by then.
+func pause(ctx context.Context, d time.Duration) bool {
+	if deadline, set := ctx.Deadline(); set && time.Until(deadline) < 2*d {
+		return false
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
 }
 
 func onlyOnce(err error) error {

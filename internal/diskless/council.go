@@ -179,8 +179,7 @@ func (c *council) save(ctx context.Context, next *storage.Catalog) (storage.Outc
 	select {
 	case w := <-mine:
 		if w.Outcome == storage.Done && !c.g.leads(next.Term) {
-			// Another may lead already, and may not have found it.
-			return storage.Unknown, c.g.notLeader(op)
+			w.Outcome = storage.Unknown // another may lead already, and may not have found it
 		}
 		return w.Outcome, c.unknown(w.Outcome, op)
 	case <-ctx.Done():
@@ -191,7 +190,7 @@ func (c *council) save(ctx context.Context, next *storage.Catalog) (storage.Outc
 // unknown explains an outcome, if that is what it is.
 func (c *council) unknown(o storage.Outcome, op string) error {
 	if o == storage.Unknown {
-		return c.g.notLeader(op)
+		return leasehold.Errorf(op, leasehold.Unavailable, string(c.g.cfg.Self), "leadership ended meanwhile: it may have been written, or not")
 	}
 	return nil
 }
