@@ -109,7 +109,7 @@ func (n *Node) handle(now machine.Time, note *machine.Notice, why *ending) {
 		}
 	case machine.Lost:
 		n.lost(now, note, *why)
-	case machine.Refused, machine.Unreachable, machine.Released:
+	case machine.Refused, machine.Unreachable, machine.Disputed, machine.Released:
 		n.answered(now, note)
 	case machine.Changed:
 		n.changed(note.Name)

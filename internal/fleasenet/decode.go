@@ -75,7 +75,7 @@ func (r *decoder) message(m *flease.Message) bool {
 	}
 	m.Name = unsafe.String(unsafe.SliceData(r.b[r.at:]), length)
 	r.at += length
-	return ok && m.Kind >= flease.KindRead && m.Kind <= flease.KindReject
+	return ok && m.Kind >= flease.KindRead && m.Kind <= flease.KindInsist
 }
 
 // value reads a message's value and fence.

@@ -51,7 +51,7 @@ func drawValue(t *rapid.T) flease.Value {
 
 func drawMessage(t *rapid.T) flease.Message {
 	m := flease.Message{
-		Kind:   flease.Kind(rapid.IntRange(int(flease.KindRead), int(flease.KindReject)).Draw(t, "kind")),
+		Kind:   flease.Kind(rapid.IntRange(int(flease.KindRead), int(flease.KindInsist)).Draw(t, "kind")),
 		Name:   string(rapid.SliceOfN(rapid.Byte(), 0, rapid.SampledFrom([]int{0, 16, flease.MaxName}).Draw(t, "most")).Draw(t, "name")),
 		Ballot: drawBallot(t),
 	}

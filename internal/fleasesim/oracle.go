@@ -102,7 +102,7 @@ func (o *oracle) noticed(p *process, n *flease.Notice) {
 	case flease.Refused:
 		o.checkTold(p, r, n)
 		o.answered(s)
-	case flease.Unreachable:
+	case flease.Unreachable, flease.Disputed:
 		o.answered(s)
 	case flease.Released:
 		if s.asked == nothing {

@@ -141,7 +141,7 @@ func (st *state) collect(i int) {
 			st.acquired = st.acquired || n.What == flease.Acquired
 		case n.What == flease.Lost:
 			p.held, p.asked = false, false
-		case n.What == flease.Released || n.What == flease.Refused || n.What == flease.Unreachable:
+		case n.What == flease.Released || n.What == flease.Refused || n.What == flease.Unreachable || n.What == flease.Disputed:
 			p.asked = false
 		}
 	}

@@ -102,7 +102,15 @@ func (m *Machine) acceptorOf(now Time, p *peer, msg *Message) *cell {
 
 // read promises a round, unless a later one was promised. A read that was sent
 // again is answered again; but not to another process that uses the same ballot.
-func (m *Machine) read(now Time, c *cell, k Ballot, incarnation uint64) Message {
+//
+// A promise voids the round in which the owner of a lease renews it. So none is
+// made to others while the lease is in force, unless they insist: those who ask
+// time and again who has it would take it away.
+func (m *Machine) read(now Time, c *cell, msg *Message, incarnation uint64) Message {
+	k := msg.Ballot
+	if msg.Kind == KindRead && m.inForce(now, c) && !(c.value.Owner == k.Process && c.value.Incarnation == incarnation) {
+		return m.report(now, c, KindHeld, k)
+	}
 	order := k.Compare(c.promised)
 	if order < 0 || order == 0 && incarnation != c.promisee {
 		return Message{Kind: KindReject, Name: c.name, Ballot: k, Written: c.promised}
@@ -110,15 +118,31 @@ func (m *Machine) read(now Time, c *cell, k Ballot, incarnation uint64) Message 
 	c.promised, c.promisee, c.touched = k, incarnation, now.Mono
 	m.recent.add(k, c)
 	m.top = later(m.top, k)
+	return m.report(now, c, KindPromise, k)
+}
+
+// report answers a read with what we know.
+func (m *Machine) report(now Time, c *cell, kind Kind, k Ballot) Message {
 	v := c.value
 	v.Left = m.left(now, c)
-	return Message{Kind: KindPromise, Name: c.name, Ballot: k, Written: c.written, Value: v, Fence: c.fence}
+	return Message{Kind: kind, Name: c.name, Ballot: k, Written: c.written, Value: v, Fence: c.fence}
+}
+
+// inForce reports whether, as far as we know, someone has the lease: neither
+// clock says that it is over. That is less than what binds those who want it, so
+// that one of our clocks that is wrong keeps nobody from asking.
+func (m *Machine) inForce(now Time, c *cell) bool {
+	v := &c.value
+	return v.Owner != 0 && !v.Released && !now.reached(Time{c.deadline, v.Until.Add(m.cfg.Epsilon)})
 }
 
 // store stores a value in the round that was promised last, and in no other: a
 // promise that we no longer know of, we do not keep. It answers nothing to what
 // is older than what is stored in the same round.
 func (m *Machine) store(now Time, c *cell, msg *Message, incarnation uint64) (Message, bool) {
+	if msg.Value.Released && c.bid != nil && c.bid.phase == waiting {
+		m.at(c.bid, now.Mono.Add(m.jitter(m.cfg.Backoff))) // we have heard it, even if we cannot store it
+	}
 	if msg.Ballot != c.promised || incarnation != c.promisee {
 		return Message{Kind: KindReject, Name: c.name, Ballot: msg.Ballot, Written: c.promised}, true
 	}
@@ -139,9 +163,6 @@ func (m *Machine) store(now Time, c *cell, msg *Message, incarnation uint64) (Me
 	c.fence = max(c.fence, v.Fence)
 	if changed && c.watched {
 		m.notice(m.seen(now, c))
-	}
-	if v.Released && c.bid != nil && c.bid.phase == waiting {
-		m.at(c.bid, now.Mono.Add(m.jitter(m.cfg.Backoff)))
 	}
 	return Message{Kind: KindAccept, Name: c.name, Ballot: msg.Ballot, Value: Value{Serial: v.Serial}}, true
 }

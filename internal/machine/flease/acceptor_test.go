@@ -106,9 +106,9 @@ func TestTellingDoesNotProlong(t *testing.T) {
 	v := w.leaseOf(3, 1)
 	w.say(flease.Message{Kind: flease.KindWrite, Ballot: round(5), Value: v})
 	w.pass(4 * time.Second)
-	before := w.say(flease.Message{Kind: flease.KindRead, Ballot: round(6)}).Value.Left
+	before := w.say(flease.Message{Kind: flease.KindInsist, Ballot: round(6)}).Value.Left
 	w.wantKind("telling", w.say(flease.Message{Kind: flease.KindWrite, Ballot: round(6), Value: v}), flease.KindAccept) // its Left is as old as the lease
-	after := w.say(flease.Message{Kind: flease.KindRead, Ballot: round(7)}).Value.Left
+	after := w.say(flease.Message{Kind: flease.KindInsist, Ballot: round(7)}).Value.Left
 	if before >= lease || after > before {
 		t.Errorf("%v are left before it is told, and %v after", before, after)
 	}

@@ -49,7 +49,8 @@ type bid struct {
 	ballot   Ballot
 	promises uint64     // by whom, in the bits of their places: what they said was considered
 	accepts  uint64     // by whom
-	rejects  uint64     // by whom
+	rejects  uint64     // by whom: they will not promise or accept
+	insist   bool       // that they promise, although some say that someone has the lease
 	seen     []sighting // in the promises: of each owner what it wrote last
 	fence    uint64     // the highest that they know of
 	sends    int        // how often the present messages were sent
@@ -175,7 +176,11 @@ func (b *bid) missed(place int) bool {
 }
 
 func (b *bid) message() Message {
-	if b.phase == reading {
+	switch {
+	case b.phase == writing:
+	case b.insist:
+		return Message{Kind: KindInsist, Name: b.cell.name, Ballot: b.ballot}
+	default:
 		return Message{Kind: KindRead, Name: b.cell.name, Ballot: b.ballot}
 	}
 	return Message{Kind: KindWrite, Name: b.cell.name, Ballot: b.ballot, Value: b.value}
@@ -185,7 +190,7 @@ func (b *bid) message() Message {
 func (m *Machine) answerSelf(now Time, b *bid, self int) {
 	msg := b.message()
 	if b.phase == reading {
-		answer := m.read(now, b.cell, msg.Ballot, m.cfg.Incarnation)
+		answer := m.read(now, b.cell, &msg, m.cfg.Incarnation)
 		m.answer(now, b, self, &answer)
 		return
 	}
@@ -201,9 +206,11 @@ func (m *Machine) answer(now Time, b *bid, place int, msg *Message) {
 	switch {
 	case msg.Kind == KindReject:
 		m.rejected(now, b, bit, msg.Written)
+	case msg.Kind == KindHeld && b.phase == reading && (b.promises|b.rejects)&bit == 0:
+		m.heldBack(now, b, bit, msg)
 	case msg.Kind == KindPromise && b.phase == reading && (b.promises|b.rejects)&bit == 0:
 		b.promises |= bit
-		b.consider(msg)
+		b.consider(msg, 0)
 		if bits.OnesCount64(b.promises) >= b.cell.group.majority {
 			m.decide(now, b)
 		}
@@ -224,7 +231,9 @@ func (m *Machine) answer(now Time, b *bid, place int, msg *Message) {
 // which it was written.
 type sighting struct {
 	Value
-	at Ballot
+	at    Ballot
+	by    uint64 // who says that the lease is in force, be it with an earlier end
+	until Wall   // the earliest end that was reported
 }
 
 // consider keeps what an acceptor says was written: of each owner the value that
@@ -233,25 +242,55 @@ type sighting struct {
 // It is not enough to keep what was written in the latest round. An acceptor that
 // has forgotten its promise of that round may have accepted a lease since, in an
 // earlier one; and what was written in the latest may be long over.
-func (b *bid) consider(msg *Message) {
+//
+// It returns what it keeps for the owner; nil if nothing is written. Holds is the
+// bit of the acceptor if it says that the lease is in force.
+func (b *bid) consider(msg *Message, holds uint64) *sighting {
 	b.fence = max(b.fence, msg.Fence, msg.Value.Fence)
 	v := &msg.Value
 	if v.Owner == 0 {
-		return
+		return nil
 	}
-	for i := range b.seen {
-		s := &b.seen[i]
-		switch {
-		case !s.sameOwner(v):
-			continue
-		case v.Serial > s.Serial:
-			*s = sighting{*v, msg.Written}
-		case v.Serial == s.Serial:
-			s.Left, s.at = min(s.Left, v.Left), later(s.at, msg.Written)
-		}
-		return
+	i := slices.IndexFunc(b.seen, func(s sighting) bool { return s.sameOwner(v) })
+	if i < 0 {
+		b.seen = append(b.seen, sighting{*v, msg.Written, holds, v.Until})
+		return &b.seen[len(b.seen)-1]
 	}
-	b.seen = append(b.seen, sighting{*v, msg.Written})
+	s := &b.seen[i]
+	tenure := s.Fence == v.Fence && !s.Released && !v.Released
+	switch {
+	case tenure:
+		s.by, s.until = s.by|holds, min(s.until, v.Until)
+	case v.Serial > s.Serial:
+		s.by, s.until = holds, v.Until
+	}
+	switch {
+	case v.Serial > s.Serial:
+		s.Value, s.at = *v, msg.Written
+	case v.Serial == s.Serial:
+		s.Left, s.at = min(s.Left, v.Left), later(s.at, msg.Written)
+	}
+	return s
+}
+
+// heldBack hears that someone has the lease. Nothing has to be written if most
+// members say so of the same tenure: then whoever wants it now is told, or waits.
+// Until is what all of them know.
+func (m *Machine) heldBack(now Time, b *bid, bit uint64, msg *Message) {
+	b.rejects |= bit
+	m.top = later(m.top, msg.Written)
+	s := b.consider(msg, bit)
+	switch {
+	case s == nil || b.held || bits.OnesCount64(s.by) < b.cell.group.majority:
+		m.retryIfHopeless(now, b)
+	case b.wish == wishNone:
+		m.unclaimed(b)
+	case b.wish == wishHold:
+		m.await(now, b, &s.Value)
+	default:
+		m.notice(Notice{What: Refused, Name: b.cell.name, Holder: s.Owner, Fence: s.Fence, Until: s.until})
+		m.finish(b)
+	}
 }
 
 // agrees reports whether what a member says that answered late would have made no
@@ -270,21 +309,48 @@ func (m *Machine) agrees(now Time, b *bid, msg *Message) bool {
 // rejected counts those who have promised a later round to someone. If too few
 // are left, another round is needed.
 func (m *Machine) rejected(now Time, b *bid, bit uint64, by Ballot) {
-	if b.phase != reading && b.phase != writing {
+	if b.phase == waiting {
 		return
 	}
 	b.rejects |= bit
 	m.top = later(m.top, by)
-	left := len(b.cell.group.members) - bits.OnesCount64(b.rejects)
+	if b.phase != resting { // if it is, what was rejected is had all the same
+		m.retryIfHopeless(now, b)
+	}
+}
+
+// retryIfHopeless begins another round if neither enough can promise or accept
+// this one, nor enough agree on who has the lease.
+func (m *Machine) retryIfHopeless(now Time, b *bid) {
+	quiet := len(b.cell.group.members) - bits.OnesCount64(b.promises|b.rejects)
+	left := quiet + bits.OnesCount64(b.promises&^b.rejects)
 	if b.phase == writing {
 		left = bits.OnesCount64(b.promises&^b.rejects | b.accepts)
 	}
-	if left >= b.cell.group.majority {
+	if left >= b.cell.group.majority || b.phase == reading && quiet+b.agreed() >= b.cell.group.majority {
 		return
 	}
-	b.losses++
+	m.retry(now, b)
+}
+
+// agreed is by how many the same lease is said to be in force, at most.
+func (b *bid) agreed() int {
+	n := 0
+	for i := range b.seen {
+		n = max(n, bits.OnesCount64(b.seen[i].by))
+	}
+	return n
+}
+
+// retry begins another round, the first time at once: we did not know how high
+// ballots are by now, or who has the lease. A try, or a release, ends after some.
+func (m *Machine) retry(now Time, b *bid) {
+	if b.losses++; b.losses > maxSends && m.exhausted(b, Disputed) {
+		return
+	}
+	b.insist = b.insist || b.agreed() > 0
 	if b.losses == 1 {
-		m.begin(now, b) // we did not know how high ballots are by now
+		m.begin(now, b)
 		return
 	}
 	b.phase = waiting
@@ -293,6 +359,17 @@ func (m *Machine) rejected(now Time, b *bid, bit uint64, by Ballot) {
 		wait = min(wait, m.remaining(now, b))
 	}
 	m.at(b, now.Mono.Add(wait))
+}
+
+// exhausted ends a bid for which enough was done if it is a try or a release, and
+// reports whether it is.
+func (m *Machine) exhausted(b *bid, why Notable) bool {
+	if b.held || b.wish == wishHold {
+		return false
+	}
+	m.notice(Notice{What: why, Name: b.cell.name})
+	m.finish(b)
+	return true
 }
 
 // forgot hears that a member has started anew: its promises are void, and it has

@@ -142,10 +142,11 @@ func (w *encoder) bid(b *bid) {
 	for i := range b.seen {
 		w.value(&b.seen[i].Value)
 		w.ballot(b.seen[i].at)
+		w.numbers(b.seen[i].by, uint64(b.seen[i].until))
 	}
 	w.value(&b.value)
 	w.time(b.decided)
-	w.flags(b.held)
+	w.flags(b.held, b.insist)
 	w.numbers(b.lease.Fence)
 	w.time(b.lease.Until)
 }

@@ -28,7 +28,10 @@ func (m *Machine) decide(now Time, b *bid) {
 		b.purpose, b.value = toTell, other.Value
 		m.write(now, b)
 	default:
-		m.doubt(now, b)
+		// A member has missed a release; or is it the others who have forgotten a
+		// lease that they accepted? To wait is safe, but a try wants an answer:
+		// perhaps other members answer first the next time.
+		m.retry(now, b)
 	}
 }
 
@@ -53,19 +56,6 @@ func (m *Machine) sift(now Time, b *bid) (own, other *sighting, others int) {
 // fence of a later tenure.
 func (m *Machine) latest(b *bid, v *sighting) bool {
 	return v.Fence == b.fence && !slices.ContainsFunc(b.seen, func(s sighting) bool { return v.at.Less(s.at) })
-}
-
-// doubt handles what a member says that has missed a release; or is it the others
-// who have forgotten a lease that they accepted? To wait is safe, but a try wants
-// an answer: perhaps other members answer first the next time.
-func (m *Machine) doubt(now Time, b *bid) {
-	if b.losses++; b.losses > maxSends {
-		m.notice(Notice{What: Unreachable, Name: b.cell.name})
-		m.finish(b)
-		return
-	}
-	b.phase = waiting
-	m.at(b, now.Mono.Add(m.jitter(m.cfg.Backoff<<min(b.losses-1, 5))))
 }
 
 func (m *Machine) ours(v *Value) bool {
@@ -110,17 +100,22 @@ func (m *Machine) write(now Time, b *bid) {
 	m.send(now, b)
 }
 
-// await waits until someone else's lease is over on both clocks.
+// await waits until someone else's lease is over on both clocks. Who has it tells
+// those who know of it when it is released; if we do not, we ask again before.
 func (m *Machine) await(now Time, b *bid, v *Value) {
-	b.phase = waiting
+	b.phase, b.losses, b.insist = waiting, 0, false
 	wall := v.Until.Add(m.cfg.Epsilon).Sub(now.Wall) + 1
 	monotonic := m.cfg.Drift.Stretch(v.Left)
-	m.at(b, now.Mono.Add(max(wall, monotonic)+m.jitter(m.cfg.Backoff)))
+	wait := max(wall, monotonic) + m.jitter(m.cfg.Backoff)
+	if c := &b.cell.value; !c.sameOwner(v) || c.Fence != v.Fence {
+		wait = min(wait, m.cfg.Resend<<3)
+	}
+	m.at(b, now.Mono.Add(wait))
 }
 
 // committed learns that a majority has accepted.
 func (m *Machine) committed(now Time, b *bid) {
-	b.losses = 0
+	b.losses, b.insist = 0, false
 	switch b.purpose {
 	case toTell:
 		m.notice(Notice{What: Refused, Name: b.cell.name, Holder: b.value.Owner, Fence: b.value.Fence, Until: b.value.Until})
@@ -193,23 +188,25 @@ func (m *Machine) fire(now Time, b *bid) {
 	case waiting:
 		m.begin(now, b)
 	case resting:
-		if bits.OnesCount64(b.promises) < b.cell.group.majority {
-			m.begin(now, b)
+		if bits.OnesCount64(b.promises) < b.cell.group.majority || b.rejects != 0 {
+			m.begin(now, b) // or who has forgotten the round would never hear of the lease
 			return
 		}
 		m.claim(now, b, b.lease.Fence) // in the same round: one message there and one back
 	case reading, writing:
-		if max(b.sends, b.losses) >= maxSends && !b.held && b.wish != wishHold {
-			m.notice(Notice{What: Unreachable, Name: b.cell.name})
-			m.finish(b)
-			return
+		why := Unreachable
+		if b.rejects != 0 {
+			why = Disputed
 		}
-		if b.rejects != 0 || b.phase == writing && m.tired(now, b) {
+		switch {
+		case max(b.sends, b.losses) >= maxSends && m.exhausted(b, why):
+		case b.rejects != 0 || b.phase == writing && m.tired(now, b):
 			b.losses++
+			b.insist = b.insist || b.agreed() > 0
 			m.begin(now, b)
-			return
+		default:
+			m.send(now, b)
 		}
-		m.send(now, b)
 	}
 }
 

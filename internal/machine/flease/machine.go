@@ -219,9 +219,9 @@ func (m *Machine) meet(now Time, p *peer, e *Envelope) bool {
 
 func (m *Machine) take(now Time, p *peer, msg *Message) {
 	switch msg.Kind {
-	case KindRead:
+	case KindRead, KindInsist:
 		if c := m.acceptorOf(now, p, msg); c != nil {
-			p.out = append(p.out, m.read(now, c, msg.Ballot, p.incarnation))
+			p.out = append(p.out, m.read(now, c, msg, p.incarnation))
 		}
 	case KindWrite:
 		c := m.find(msg)
@@ -233,7 +233,7 @@ func (m *Machine) take(now Time, p *peer, msg *Message) {
 		if answer, ok := m.store(now, c, msg, p.incarnation); ok {
 			p.out = append(p.out, answer)
 		}
-	case KindPromise, KindAccept, KindReject:
+	case KindPromise, KindAccept, KindReject, KindHeld:
 		c := m.find(msg)
 		if c == nil || c.bid == nil || c.bid.ballot != msg.Ballot {
 			return // an answer to what is over

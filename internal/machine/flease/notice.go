@@ -19,6 +19,7 @@ const (
 	Lost                           // we have it no more, and did not release it
 	Refused                        // of a try: someone else has it, and most members know
 	Unreachable                    // of a try, or a release: too few members answer
+	Disputed                       // of a try, or a release: others got in the way, or members disagree, time and again
 	Released                       // most members know that we have released it
 	Changed                        // a watched resource seems to have another holder
 	Ready                          // we take part from now on
@@ -31,7 +32,7 @@ const (
 )
 
 var notableNames = [notables]string{
-	"", "acquired", "renewed", "lost", "refused", "unreachable", "released", "changed", "ready",
+	"", "acquired", "renewed", "lost", "refused", "unreachable", "disputed", "released", "changed", "ready",
 	"clock step", "own clock wrong", "peer's clock wrong", "peer's clock right", "equal ids",
 }
 
