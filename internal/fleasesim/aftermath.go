@@ -10,6 +10,7 @@ type phase uint8
 const (
 	faulty   phase = iota // the nemesis strikes
 	healed                // it does no more: everything that is wanted must be held
+	besieged              // all is well, and everyone asks who has what: nobody may lose anything
 	bereaved              // holders have died: others must take over
 	leaving               // all is released: all must be forgotten
 )
@@ -111,7 +112,8 @@ func (a *aftermath) poll() {
 	switch {
 	case waiting == nil && a.phase == healed:
 		w.stats.healed = max(w.stats.healed, time.Duration(w.now-a.began))
-		a.bereave()
+		a.calm()
+		return
 	case waiting == nil:
 		if len(a.dead) > 0 {
 			w.stats.taken = max(w.stats.taken, time.Duration(w.now-a.began))
@@ -140,6 +142,40 @@ func (a *aftermath) unheld() *resource {
 		}
 	}
 	return nil
+}
+
+// calm lets all that faults have left behind come to its end: processes that are
+// not ready, clocks that are taken for wrong, members that have forgotten.
+func (a *aftermath) calm() {
+	w := a.world
+	w.later(w.recovery()+2*lease, func() {
+		w.trace.printf(w.now, "=== everyone asks")
+		a.enter(besieged)
+		w.oracle.checkKnown()
+		pace := milliseconds(w.random, 10, 30, 100)
+		for _, p := range w.processes {
+			w.later(w.below(pace), func() { a.siege(p, pace) })
+		}
+		w.later(2*lease, func() {
+			w.oracle.checkUnanswered()
+			a.bereave()
+			a.poll()
+		})
+	})
+}
+
+// siege lets a process try everything that it has not, time and again.
+func (a *aftermath) siege(p *process, pace time.Duration) {
+	w := a.world
+	if a.phase != besieged || !p.runs() {
+		return
+	}
+	for _, r := range w.resources {
+		if p.member(r) && !p.believes(r) {
+			p.ask(r, try)
+		}
+	}
+	w.later(w.span(pace/2, pace), func() { a.siege(p, pace) })
 }
 
 // bereave lets holders die for good, as far as a majority of every group lives on.

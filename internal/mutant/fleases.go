@@ -243,6 +243,48 @@ var fleaseRounds = []Mutant{
 	},
 }
 
+// fleaseAsking are bugs of what those who ask do to those who have.
+var fleaseAsking = []Mutant{
+	{
+		Name: "flease-asking-takes-away",
+		Why:  "every question voids the round in which the holder renews, so that it loses the lease to those who only ask",
+		File: fleaseAcceptor,
+		Old:  "if msg.Kind == KindRead && m.inForce(now, c) && ",
+		New:  "if false && ",
+	},
+	{
+		Name: "flease-never-insists",
+		Why:  "a proposer that hears of a lease from some members, and nothing from others, asks in the same way for ever",
+		File: fleaseBid,
+		Old:  "	b.insist = b.insist || b.agreed() > 0\n	if b.losses == 1 {",
+		New:  "	if b.losses == 1 {",
+	},
+	{
+		Name:  "flease-told-by-few",
+		Why:   "a caller is told of a lease that one member knows of",
+		Seeds: 4000,
+		File:  fleaseBid,
+		Old:   "case s == nil || b.held || bits.OnesCount64(s.by) < b.cell.group.majority:",
+		New:   "case s == nil || b.held:",
+	},
+	{
+		Name:  "flease-told-the-latest-end",
+		Why:   "a caller is told that a lease lasts until an end that only one member knows of",
+		Seeds: 4000,
+		File:  fleaseBid,
+		Old:   "Fence: s.Fence, Until: s.until})",
+		New:   "Fence: s.Fence, Until: s.Until})",
+	},
+	{
+		Name:  "flease-forgetful-never-told",
+		Why:   "a holder goes on renewing in a round that a member has forgotten, which never hears of the lease",
+		Seeds: 4000,
+		File:  fleaseHold,
+		Old:   "< b.cell.group.majority || b.rejects != 0 {\n			m.begin",
+		New:   "< b.cell.group.majority {\n			m.begin",
+	},
+}
+
 // fleaseWishes are bugs of what callers are promised.
 var fleaseWishes = []Mutant{
 	{

@@ -124,7 +124,7 @@ func TestLatePromise(t *testing.T) {
 	}{
 		{"knows nothing", func(*world, *flease.Message) {}, true},
 		{"knows a lease", func(w *world, m *flease.Message) { m.Value, m.Written = w.leaseOf(2, 1), flease.Ballot{Round: 1} }, false},
-		{"knows a higher fence", func(_ *world, m *flease.Message) { m.Fence = 1 << 60 }, false},
+		{"knows a fence that nobody has had", func(_ *world, m *flease.Message) { m.Fence = 1 << 60 }, true},
 		{"knows a lease that is over", func(w *world, m *flease.Message) {
 			m.Value, m.Written = w.leaseOf(2, 1), flease.Ballot{Round: 1}
 			m.Value.Left, m.Value.Until = 0, m.Value.Until.Add(-2*lease)

@@ -1,6 +1,7 @@
 package flease
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 	"time"
@@ -107,22 +108,33 @@ func (m *Machine) begin(now Time, b *bid) {
 		m.at(b, m.joins(now))
 		return
 	}
-	b.ballot = m.nextBallot(now)
+	b.ballot = m.nextBallot(now, b.held)
 	b.phase, b.sends = reading, 0
 	b.promises, b.accepts, b.rejects = 0, 0, 0
 	b.seen, b.fence = b.seen[:0], 0
 	m.send(now, b)
 }
 
+// lead is by how much the holder of a lease exceeds the rounds that it knows of.
+// Those who ask a member that knows of no lease get its promise every time; so the
+// holder, which renews less often than they ask, would never be the later one
+// there, and the member would never hear of the lease. Its clock counts for as
+// much as theirs may be ahead.
+const lead = 1 << 12
+
 // nextBallot returns one that is higher than all we know of, in the interval of
 // the present time or a later one.
-func (m *Machine) nextBallot(now Time) Ballot {
+func (m *Machine) nextBallot(now Time, held bool) Ballot {
 	k := Ballot{Interval: m.cfg.interval(now.Wall), Round: 1, Process: m.cfg.Self}
-	if k.Interval <= m.top.Interval {
-		k.Interval, k.Round = m.top.Interval, m.top.Round+1
-		if k.Round == 0 {
-			k.Interval++
-		}
+	if held {
+		k.Interval, k.Round = m.cfg.interval(now.Wall.Add(m.cfg.Epsilon)), k.Round+lead
+	}
+	switch {
+	case k.Interval > m.top.Interval:
+	case m.top.Round > math.MaxUint32-k.Round:
+		k.Interval = m.top.Interval + 1
+	default:
+		k.Interval, k.Round = m.top.Interval, m.top.Round+k.Round
 	}
 	m.top = k
 	return k
@@ -141,7 +153,7 @@ func (m *Machine) send(now Time, b *bid) {
 			m.sendTo(b, i, p)
 		}
 	}
-	if self := b.cell.self; b.asks(self) {
+	if self := b.cell.self; b.asks(self) || b.missed(self) {
 		m.answerSelf(now, b, self)
 	}
 }
@@ -189,7 +201,10 @@ func (b *bid) message() Message {
 // answerSelf is our own acceptor's answer.
 func (m *Machine) answerSelf(now Time, b *bid, self int) {
 	msg := b.message()
-	if b.phase == reading {
+	if b.missed(self) {
+		msg = Message{Kind: KindRead, Name: b.cell.name, Ballot: b.ballot}
+	}
+	if msg.Kind != KindWrite {
 		answer := m.read(now, b.cell, &msg, m.cfg.Incarnation)
 		m.answer(now, b, self, &answer)
 		return
@@ -214,11 +229,8 @@ func (m *Machine) answer(now Time, b *bid, place int, msg *Message) {
 		if bits.OnesCount64(b.promises) >= b.cell.group.majority {
 			m.decide(now, b)
 		}
-	case msg.Kind == KindPromise && (b.phase == writing || b.phase == resting) && (b.promises|b.rejects)&bit == 0 && m.agrees(now, b, msg):
-		b.promises |= bit
-		if p := b.cell.group.peers[place]; p != nil {
-			m.sendTo(b, place, p)
-		}
+	case (msg.Kind == KindPromise || msg.Kind == KindHeld) && (b.phase == writing || b.phase == resting) && (b.promises|b.rejects)&bit == 0:
+		m.late(now, b, place, msg)
 	case msg.Kind == KindAccept && b.phase == writing && msg.Value.Serial == b.value.Serial && b.promises&^b.accepts&bit != 0:
 		b.accepts |= bit
 		if bits.OnesCount64(b.accepts) >= b.cell.group.majority {
@@ -293,13 +305,29 @@ func (m *Machine) heldBack(now Time, b *bid, bit uint64, msg *Message) {
 	}
 }
 
+// late handles what a member says after it was decided what to write. If that
+// keeps us from asking it to accept a renewal, the next one takes a whole round.
+func (m *Machine) late(now Time, b *bid, place int, msg *Message) {
+	bit := uint64(1) << place
+	switch p := b.cell.group.peers[place]; {
+	case msg.Kind == KindHeld || !m.agrees(now, b, msg):
+		if b.held {
+			b.rejects |= bit
+		}
+	case p != nil:
+		b.promises |= bit
+		m.sendTo(b, place, p)
+	default:
+		b.promises |= bit
+	}
+}
+
 // agrees reports whether what a member says that answered late would have made no
-// difference to what was decided: then it may be asked to accept it, too.
+// difference to what was decided: then it may be asked to accept it, too. What
+// fences it knows of does not matter: those of leases that someone has had, a
+// majority of those who were heard before knows, too.
 func (m *Machine) agrees(now Time, b *bid, msg *Message) bool {
 	v := &msg.Value
-	if msg.Fence > b.value.Fence {
-		return false
-	}
 	if v.sameOwner(&b.value) {
 		return v.Serial <= b.value.Serial
 	}

@@ -1,0 +1,71 @@
+package fleasesim
+
+import (
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/machine/flease"
+)
+
+// answer is how long a try may take while all is well: some rounds, if those who
+// try get in each other's way.
+const answer = lease / 2
+
+// checkKnown is L7 for those who do not ask: after a while all members know who
+// has a lease.
+func (o *oracle) checkKnown() {
+	for _, r := range o.world.resources {
+		for _, p := range o.world.processes {
+			if !p.believes(r) {
+				continue
+			}
+			for _, q := range o.world.processes {
+				if !q.runs() || !q.member(r) {
+					continue
+				}
+				o.checks[L7Kept]++
+				if n := q.machine.Look(q.time(), r.name); n.Holder != p.id {
+					o.violated(L7Kept, "%s has %s although nothing is wrong, and %s takes p%d for the holder", p.label, r.name, q.label, n.Holder)
+					return
+				}
+			}
+		}
+	}
+}
+
+// checkLost is L7: while all is well, nobody loses a lease, however often others
+// ask for it.
+func (o *oracle) checkLost(p *process, r *resource) {
+	if !o.calm() {
+		return
+	}
+	o.checks[L7Kept]++
+	o.violated(L7Kept, "%s loses %s although nothing is wrong", p.label, r.name)
+}
+
+// checkAnswer is L7 for those who ask: they are told, and soon.
+func (o *oracle) checkAnswer(p *process, r *resource, n *flease.Notice) {
+	s := &p.stakes[r.index]
+	if !o.calm() || s.tried <= o.world.after.began {
+		return
+	}
+	o.checks[L7Kept]++
+	switch took := time.Duration(o.world.now - s.tried); {
+	case took > answer:
+		o.violated(L7Kept, "%s has tried %s for %v although nothing is wrong", p.label, r.name, took)
+	case n.What != flease.Refused && n.What != flease.Acquired:
+		o.violated(L7Kept, "%s has tried %s, and is told %q although nothing is wrong", p.label, r.name, n.What)
+	}
+}
+
+// checkUnanswered is L7 for those who are still not told.
+func (o *oracle) checkUnanswered() {
+	for _, p := range o.world.processes {
+		for _, r := range o.world.resources {
+			if s := &p.stakes[r.index]; p.runs() && s.asked == try && s.tried != 0 {
+				o.checkAnswer(p, r, &flease.Notice{What: flease.Refused})
+			}
+		}
+	}
+}
+
+func (o *oracle) calm() bool { return o.safe && o.world.after.phase == besieged }
