@@ -64,6 +64,7 @@ func (n *Node) claim(ctx context.Context, what task, names []string) []Result {
 	if len(names) == 0 {
 		return b.results
 	}
+	b.entries = make([]*entry, len(names))
 	n.begin(b)
 	select {
 	case <-b.done:
@@ -88,7 +89,7 @@ func (n *Node) begin(b *batch) {
 // gaveUp says what a claim was waiting for when its context ended.
 func (n *Node) gaveUp(now machine.Time, name string, cause error) error {
 	note := n.machine.Look(now, name)
-	switch e := n.entries[name]; {
+	switch e := n.entry(name); {
 	case e != nil && e.lease != nil:
 		return leasehold.Errorf(opAcquire, leasehold.Unavailable, name, "another call of this process has it: %w", cause)
 	case !n.machine.Ready():

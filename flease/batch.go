@@ -10,10 +10,11 @@ type Result struct {
 	Err   error  // a [*HeldError] if another has it
 }
 
-// window is how many resources of a batch are under way at a time. More would not
-// be faster, and might be more than the receivers have room for: what is lost is
-// sent again only after a while.
-const window = 2048
+// window is how many questions of a batch are under way at a time, to all members
+// together. More would not be faster, and might be more than the receivers have
+// room for: what is lost is sent again only after a while. In larger groups there
+// are more who ask, so each has fewer resources under way.
+const window = 4096
 
 // A task is what a batch wants of each of its resources.
 type task uint8
@@ -30,17 +31,35 @@ type batch struct {
 	task    task
 	number  uint64 // of the batch, in the node
 	names   []string
+	entries []*entry // of the names that have begun
 	leases  []*Lease // that are to be released; else nil
 	results []Result
+	fresh   []entry // for the next names
 
 	failed error // of the first of a toHold that cannot be had
 	begun  int   // so many of the names
 	ended  int
+	load   int           // questions under way
 	queued bool          // is in the node's list of those that may go on
 	done   chan struct{} // closed when all have ended
 }
 
 func (b *batch) over() bool { return b.ended == len(b.results) }
+
+// weight is how many questions one of the resources takes. It is the same when it
+// ends as it was after it had begun.
+func (b *batch) weight(place int) int {
+	var e *entry
+	if b.task == toRelease {
+		e = b.leases[place].entry
+	} else {
+		e = b.entries[place]
+	}
+	if e == nil {
+		return 0
+	}
+	return max(1, e.stake.Peers)
+}
 
 // finished reports whether done is closed.
 func (b *batch) finished() bool {
@@ -63,6 +82,7 @@ func (n *Node) end(c claim, r Result) {
 	b := c.batch
 	b.results[c.place] = r
 	b.ended++
+	b.load -= b.weight(c.place)
 	if r.Err != nil && b.task == toHold && b.failed == nil {
 		b.failed = r.Err
 	}
@@ -83,7 +103,10 @@ func (n *Node) advance(now machine.Time, b *batch) {
 		n.cancel(now, b, func(string) error { return b.failed })
 		return
 	}
-	for b.begun < len(b.results) && b.begun-b.ended < window {
+	for b.begun < len(b.results) && b.load < window {
+		if b.task != toRelease && b.begun%machine.Ahead == 0 {
+			n.machine.Expect(b.names[b.begun:min(len(b.names), b.begun+machine.Ahead)])
+		}
 		c := claim{b, b.begun}
 		b.begun++
 		if b.task == toRelease {
@@ -91,6 +114,7 @@ func (n *Node) advance(now machine.Time, b *batch) {
 		} else {
 			n.enter(now, c)
 		}
+		b.load += b.weight(c.place)
 	}
 }
 

@@ -167,3 +167,33 @@ func TestBatchesSideBySide(t *testing.T) {
 		}
 	})
 }
+
+// TestWindow: a batch has fewer resources under way in a larger group, whose members
+// all have to be asked, and when they answer it goes on.
+func TestWindow(t *testing.T) {
+	for members, want := range map[int]int{3: window / 2, 5: window / 4} {
+		within(t, func(t *testing.T) {
+			s := newSystem(t, members, nil)
+			for id := range s.nodes {
+				s.network.Cut(id, 1)
+			}
+			var leases []*Lease
+			done := make(chan error, 1)
+			go func() {
+				var err error
+				leases, err = s.nodes[1].AcquireAll(t.Context(), numbered(2*window))
+				done <- err
+			}()
+			synctest.Wait()
+			if got := s.nodes[1].Status().Waiting; got != want {
+				t.Errorf("%d members: %d resources are under way, want %d", members, got, want)
+			}
+			for id := range s.nodes {
+				s.network.Mend(id, 1)
+			}
+			if err := <-done; err != nil || len(leases) != 2*window {
+				t.Errorf("%d members: %d leases, %v", members, len(leases), err)
+			}
+		})
+	}
+}

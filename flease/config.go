@@ -71,7 +71,9 @@ type Config struct {
 	Transport Transport
 
 	// MaxResources bounds how many resources a member knows of at a time, its own
-	// and those that it is asked about. One takes some 500 bytes. Default 4 million.
+	// and those that it is asked about, and those that were released less than
+	// Lease times Drift ago. One takes some 300 bytes, and 500 more while this
+	// process has or wants it; what was needed once is kept. Default 4 million.
 	MaxResources int
 	// Logger hears of clocks that are wrong, of members with equal IDs, and of
 	// leases that are lost. Default: nobody does.

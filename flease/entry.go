@@ -11,30 +11,64 @@ import (
 // An entry is what this process has to do with a resource: it has a lease of it,
 // or somebody wants one, or the members are being told that it has been released.
 // The machine has a bid for the resource as long as there is an entry, on behalf
-// of the first claim.
+// of the first claim, and the entry is the bid's tag.
 type entry struct {
 	name   string
+	place  int // in the node's list
+	stake  machine.Stake
 	lease  *Lease
 	by     uint64  // the number of the batch that got the lease
 	claims []claim // who wants it next, in order
 	gone   []claim // who waits for the members to know of a release
 
-	room [1]claim // for claims, which are rarely more
+	// Room for what is rarely more than one: an entry and its lease are one object.
+	room  [1]claim // of claims
+	first Lease
+}
+
+// entriesAtOnce is how many entries of a batch are made at a time, at most. Whoever
+// keeps a lease of one keeps them all in memory, some 200 bytes each.
+const entriesAtOnce = 32
+
+// newEntry makes an entry for the claim of a batch.
+func (n *Node) newEntry(b *batch, name string) *entry {
+	if len(b.fresh) == 0 {
+		b.fresh = make([]entry, min(entriesAtOnce, len(b.names)-b.begun+1))
+	}
+	e := &b.fresh[0]
+	b.fresh = b.fresh[1:]
+	e.name, e.place = name, len(n.entries)
+	e.claims = e.room[:0]
+	n.entries = append(n.entries, e)
+	return e
+}
+
+// drop ends an entry.
+func (n *Node) drop(e *entry) {
+	last := len(n.entries) - 1
+	n.entries[e.place] = n.entries[last]
+	n.entries[e.place].place = e.place
+	n.entries[last] = nil
+	n.entries = n.entries[:last]
+}
+
+// entry returns what we have to do with a resource; nil if nothing.
+func (n *Node) entry(name string) *entry {
+	e, _ := n.machine.Tag(name).(*entry)
+	return e
 }
 
 // enter wants a resource for a claim, after those who are there already. A try
 // does not wait for them.
 func (n *Node) enter(now machine.Time, c claim) {
 	b, name := c.batch, c.batch.names[c.place]
-	e := n.entries[name]
+	e := n.entry(name)
 	switch {
 	case n.closing:
 		n.end(c, Result{Err: errClosed(opAcquire, name)})
 		return
 	case e == nil:
-		e = &entry{name: name}
-		e.claims = e.room[:0]
-		n.entries[name] = e
+		e = n.newEntry(b, name)
 	case e.named(b):
 		n.end(c, Result{Err: leasehold.Errorf(opAcquire, leasehold.Invalid, name, "named twice in one call, which would wait for itself")})
 		return
@@ -42,6 +76,7 @@ func (n *Node) enter(now machine.Time, c claim) {
 		n.end(c, Result{Err: n.ourOwn(e)})
 		return
 	}
+	b.entries[c.place] = e
 	e.claims = append(e.claims, c)
 	if e.lease == nil && len(e.claims) == 1 {
 		n.ask(now, e)
@@ -66,17 +101,14 @@ func (n *Node) ourOwn(e *entry) error {
 // is dropped when the machine has no more to do for it either.
 func (n *Node) ask(now machine.Time, e *entry) {
 	for len(e.claims) > 0 {
-		bid := n.machine.Acquire
-		if e.claims[0].batch.task == toTry {
-			bid = n.machine.Try
-		}
-		err := bid(now, e.name)
+		stake, err := n.machine.Bid(now, e.name, e.claims[0].batch.task == toTry, e)
 		if err == nil {
+			e.stake = stake
 			return
 		}
 		n.end(e.shift(), Result{Err: err})
 	}
-	delete(n.entries, e.name)
+	n.drop(e)
 }
 
 // shift takes the first claim from the queue.
@@ -88,17 +120,16 @@ func (e *entry) shift() claim {
 
 // withdraw ends a claim that has not come to its turn, or not to its end.
 func (n *Node) withdraw(now machine.Time, c claim, why func(name string) error) {
-	name := c.batch.names[c.place]
-	e := n.entries[name]
+	e := c.batch.entries[c.place]
 	place := slices.Index(e.claims, c)
 	e.claims = slices.Delete(e.claims, place, place+1)
-	n.end(c, Result{Err: why(name)})
+	n.end(c, Result{Err: why(e.name)})
 	switch {
 	case place > 0 || e.lease != nil:
 	case len(e.claims) > 0:
 		n.ask(now, e) // the machine may have tried only
 	default:
-		n.machine.Release(now, name)
+		n.machine.Leave(now, e.stake.Ref, e)
 	}
 }
 
@@ -112,21 +143,24 @@ func (n *Node) giveUp(now machine.Time, c claim) {
 	}
 	e.lease = nil
 	e.gone = append(e.gone, c)
-	n.machine.Release(now, e.name)
+	n.machine.Leave(now, e.stake.Ref, e)
 	if len(e.claims) > 0 {
 		n.ask(now, e)
 	}
 }
 
 // acquired gives a lease to the first claim.
-func (n *Node) acquired(now machine.Time, note *machine.Notice) {
-	e := n.entries[note.Name]
-	if e == nil || len(e.claims) == 0 {
-		n.machine.Release(now, note.Name) // nobody wants it any more
+func (n *Node) acquired(now machine.Time, e *entry, note *machine.Notice) {
+	if len(e.claims) == 0 {
+		n.machine.Leave(now, e.stake.Ref, e) // nobody wants it any more
 		return
 	}
 	n.told(e, nil)
-	l := &Lease{node: n, entry: e, fence: note.Lease.Fence, sleeps: n.sleeps, first: note.Lease.Until}
+	l := &e.first
+	if l.node != nil {
+		l = new(Lease)
+	}
+	l.node, l.entry, l.fence, l.sleeps, l.first = n, e, note.Lease.Fence, n.sleeps, note.Lease.Until
 	l.until.Store(&l.first)
 	first := e.shift()
 	e.lease, e.by = l, first.batch.number
@@ -136,15 +170,11 @@ func (n *Node) acquired(now machine.Time, note *machine.Notice) {
 
 // lost ends a lease that nobody has released. One that was being released when the
 // machine dropped it is over for everybody here, but the members do not know.
-func (n *Node) lost(now machine.Time, note *machine.Notice, why ending) {
-	e := n.entries[note.Name]
-	if e == nil {
-		return
-	}
+func (n *Node) lost(now machine.Time, e *entry, why ending) {
 	if e.lease == nil {
 		n.told(e, untold(e.name))
 		if len(e.claims) == 0 {
-			delete(n.entries, e.name)
+			n.drop(e)
 		}
 		return
 	}
@@ -156,9 +186,8 @@ func (n *Node) lost(now machine.Time, note *machine.Notice, why ending) {
 }
 
 // answered handles the end of a try or of a release.
-func (n *Node) answered(now machine.Time, note *machine.Notice) {
-	e := n.entries[note.Name]
-	if e == nil || e.lease != nil {
+func (n *Node) answered(now machine.Time, e *entry, note *machine.Notice) {
+	if e.lease != nil {
 		return
 	}
 	if note.What == machine.Unreachable || note.What == machine.Disputed {
@@ -167,7 +196,7 @@ func (n *Node) answered(now machine.Time, note *machine.Notice) {
 		n.told(e, nil)
 	}
 	if len(e.claims) == 0 {
-		delete(n.entries, e.name)
+		n.drop(e)
 		return
 	}
 	if note.What == machine.Released || e.claims[0].batch.task != toTry {

@@ -38,8 +38,9 @@ type Node struct {
 	sleeps  uint64       // that the machine knows of
 	closing bool
 
-	entries map[string]*entry
+	entries []*entry // in no order
 	pending []*batch // may go on
+	spare   []*batch // room for the next of them
 	batches uint64   // so far
 	watches map[string][]chan struct{}
 
@@ -61,7 +62,7 @@ func start(cfg Config, t timepiece) (*Node, error) {
 	n := &Node{
 		cfg: cfg, time: t,
 		ready: make(chan struct{}), rouse: make(chan struct{}, 1), over: make(chan struct{}),
-		entries: make(map[string]*entry), watches: make(map[string][]chan struct{}),
+		watches: make(map[string][]chan struct{}),
 		members: newMembers(&cfg), journal: journal{log: cfg.Logger.With("member", cfg.Self)},
 	}
 	decides := cfg.machine()

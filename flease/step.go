@@ -72,6 +72,7 @@ func (n *Node) look() machine.Time {
 		n.after.note(remark{subject: subject{what: sleeping}})
 		n.machine.Slept(now)
 		n.carry(now, slept)
+		n.settle(now)
 	}
 	return now
 }
@@ -81,10 +82,12 @@ func (n *Node) look() machine.Time {
 func (n *Node) settle(now machine.Time) {
 	for n.carry(now, notRenewed) {
 		pending := n.pending
-		n.pending = nil
+		n.pending, n.spare = n.spare[:0], nil
 		for _, b := range pending {
 			n.advance(now, b)
 		}
+		clear(pending)
+		n.spare = pending
 	}
 }
 
@@ -100,17 +103,18 @@ func (n *Node) carry(now machine.Time, why ending) bool {
 
 // handle handles one notice. Why is the reason for losses that follow it.
 func (n *Node) handle(now machine.Time, note *machine.Notice, why *ending) {
+	e, _ := note.Tag.(*entry) // those about bids have one
 	switch note.What {
 	case machine.Acquired:
-		n.acquired(now, note)
+		n.acquired(now, e, note)
 	case machine.Renewed:
-		if e := n.entries[note.Name]; e != nil && e.lease != nil {
+		if e.lease != nil {
 			e.lease.extend(note.Lease.Until)
 		}
 	case machine.Lost:
-		n.lost(now, note, *why)
+		n.lost(now, e, *why)
 	case machine.Refused, machine.Unreachable, machine.Disputed, machine.Released:
-		n.answered(now, note)
+		n.answered(now, e, note)
 	case machine.Changed:
 		n.changed(note.Name)
 	case machine.Ready:

@@ -41,7 +41,8 @@ type fleaseBenchReport struct {
 	LeasesPerSecond float64 `json:"leasesPerSecond"`
 	BatchMillisP50  float64 `json:"batchMillisP50"`
 	BatchMillisMax  float64 `json:"batchMillisMax"`
-	Seconds         float64 `json:"seconds"` // of acquiring
+	Seconds         float64 `json:"seconds"`                     // of acquiring
+	CPUMicros       float64 `json:"cpuMicrosPerLease,omitempty"` // of all members together, for a lease
 }
 
 func newFleaseBenchCommand() *cobra.Command {
@@ -87,6 +88,7 @@ func (r *fleaseBenchReport) text() string {
 		{"members", fmt.Sprintf("%d, of which %d acquire", r.Members, r.Proposers)},
 		{"batches", fmt.Sprintf("%d of %d leases each", r.Batches, r.Leases)},
 		{"a batch takes", fmt.Sprintf("%.1f ms, %.1f ms at most", r.BatchMillisP50, r.BatchMillisMax)},
+		{"a lease takes", fmt.Sprintf("%.2f us of CPU, of all members together", r.CPUMicros)},
 		{"leases per second", heading(fmt.Sprintf("%.0f", r.LeasesPerSecond))},
 	})
 }
@@ -106,25 +108,35 @@ func (o *fleaseBench) run(ctx context.Context, errs io.Writer) (fleaseBenchRepor
 	if err != nil {
 		return report, err
 	}
-	if err := order(members, ""); err != nil { // each says that it is ready
+	if _, err := order(members, ""); err != nil { // each says that it is ready
 		return report, err
 	}
 	var took []time.Duration
-	var sum time.Duration
+	var sum, used time.Duration
 	for range o.Batches {
+		before, err := order(members, "cpu")
+		if err != nil {
+			return report, err
+		}
 		began := time.Now()
-		if err := order(members[:o.Proposers], "acquire"); err != nil {
+		if _, err := order(members[:o.Proposers], "acquire"); err != nil {
 			return report, err
 		}
 		took = append(took, time.Since(began))
 		sum += took[len(took)-1]
-		if err := order(members[:o.Proposers], "release"); err != nil {
+		after, err := order(members, "cpu")
+		if err != nil {
+			return report, err
+		}
+		used += after - before
+		if _, err := order(members[:o.Proposers], "release"); err != nil {
 			return report, err
 		}
 	}
 	slices.Sort(took)
-	report.Seconds = sum.Seconds()
-	report.LeasesPerSecond = float64(o.Proposers*o.Leases*o.Batches) / sum.Seconds()
+	leases := float64(o.Proposers * o.Leases * o.Batches)
+	report.Seconds, report.LeasesPerSecond = sum.Seconds(), leases/sum.Seconds()
+	report.CPUMicros = used.Seconds() * 1e6 / leases
 	report.BatchMillisP50, report.BatchMillisMax = millis(took[len(took)/2]), millis(took[len(took)-1])
 	return report, nil
 }
@@ -204,23 +216,26 @@ func freeAddrs(n int) ([]string, error) {
 }
 
 // order gives all members an order, if it is not empty, and waits until all have
-// answered that it is done.
-func order(members []*benchMember, what string) error {
+// answered that it is done. It returns the CPU time that they have used so far, all
+// together.
+func order(members []*benchMember, what string) (used time.Duration, _ error) {
 	for _, m := range members {
 		if what == "" {
 			continue
 		}
 		if _, err := io.WriteString(m.orders, what+"\n"); err != nil {
-			return fmt.Errorf("a member has ended: %w", err)
+			return 0, fmt.Errorf("a member has ended: %w", err)
 		}
 	}
 	for _, m := range members {
 		if !m.answers.Scan() {
-			return errors.New("a member has ended")
+			return 0, errors.New("a member has ended")
 		}
-		if text := m.answers.Text(); text != "done" {
-			return errors.New("a member says: " + shown(text))
+		var nanos int64
+		if _, err := fmt.Sscanf(m.answers.Text(), "done %d", &nanos); err != nil {
+			return 0, errors.New("a member says: " + shown(m.answers.Text()))
 		}
+		used += time.Duration(nanos)
 	}
-	return nil
+	return used, nil
 }

@@ -83,7 +83,7 @@ type benchWorker struct {
 
 func (m *benchWorker) work(ctx context.Context, orders io.Reader, answers io.Writer) error {
 	m.prepare()
-	if _, err := io.WriteString(answers, "done\n"); err != nil {
+	if _, err := fmt.Fprintf(answers, "done 0\n"); err != nil {
 		return err
 	}
 	for lines := bufio.NewScanner(orders); lines.Scan(); {
@@ -91,7 +91,7 @@ func (m *benchWorker) work(ctx context.Context, orders io.Reader, answers io.Wri
 		if err := m.do(ctx, lines.Text()); err != nil {
 			answer = err.Error()
 		}
-		if _, err := io.WriteString(answers, answer+"\n"); err != nil {
+		if _, err := fmt.Fprintf(answers, "%s %d\n", answer, cpuTime()); err != nil {
 			return err
 		}
 	}
@@ -100,6 +100,7 @@ func (m *benchWorker) work(ctx context.Context, orders io.Reader, answers io.Wri
 
 func (m *benchWorker) do(ctx context.Context, order string) (err error) {
 	switch order {
+	case "cpu": // the answer says it
 	case "acquire":
 		m.leases, err = m.node.AcquireAll(ctx, m.names)
 	case "release":

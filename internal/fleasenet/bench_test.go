@@ -13,9 +13,11 @@ import (
 func usual(kind flease.Kind, n int) []flease.Message {
 	msgs := make([]flease.Message, n)
 	for i := range msgs {
-		m := flease.Message{Kind: kind, Name: fmt.Sprintf("resource/%07d", i)}
+		m := flease.Message{Kind: kind, To: flease.Ref(i + 1), From: flease.Ref(i + 1)}
 		m.Ballot = flease.Ballot{Interval: 180_000_000, Round: 1, Process: 1}
 		switch kind {
+		case flease.KindRead:
+			m.To, m.Name = 0, fmt.Sprintf("resource/%07d", i)
 		case flease.KindWrite:
 			m.Value = flease.Value{
 				Owner: 1, Incarnation: 11, Serial: 1000 + uint64(i), Fence: uint64(someSent/millisecond) - 100,

@@ -104,13 +104,13 @@ func TestSizes(t *testing.T) {
 		m    flease.Message
 		want int
 	}{
-		{"read", flease.Message{Kind: flease.KindRead, Ballot: at}, 4},
-		{"write", flease.Message{Kind: flease.KindWrite, Ballot: at, Value: mine}, 4 + 2 + 1 + 4 + 5 + 5},
-		{"accept", flease.Message{Kind: flease.KindAccept, Ballot: at, Value: flease.Value{Serial: 1000}}, 4 + 2 + 1},
-		{"promise of nothing", flease.Message{Kind: flease.KindPromise, Ballot: at}, 4},
-		{"promise of a released value", flease.Message{Kind: flease.KindPromise, Ballot: at, Fence: mine.Fence}, 4 + 2 + 5},
-		{"promise of another's value", flease.Message{Kind: flease.KindPromise, Ballot: at, Written: at, Value: other, Fence: other.Fence}, 4 + 1 + 2 + 4 + 8 + 1 + 4 + 5 + 5},
-		{"reject", flease.Message{Kind: flease.KindReject, Ballot: at, Written: flease.Ballot{Interval: at.Interval, Round: 2, Process: 3}}, 4 + 4 + 1},
+		{"read", flease.Message{Kind: flease.KindRead, From: 9, Ballot: at}, 6},
+		{"write", flease.Message{Kind: flease.KindWrite, To: 9, From: 9, Ballot: at, Value: mine}, 6 + 2 + 1 + 4 + 5 + 5},
+		{"accept", flease.Message{Kind: flease.KindAccept, To: 9, Ballot: at, Value: flease.Value{Serial: 1000}}, 5 + 2 + 1},
+		{"promise of nothing", flease.Message{Kind: flease.KindPromise, To: 9, From: 9, Ballot: at}, 6},
+		{"promise of a released value", flease.Message{Kind: flease.KindPromise, To: 9, From: 9, Ballot: at, Fence: mine.Fence}, 6 + 2 + 5},
+		{"promise of another's value", flease.Message{Kind: flease.KindPromise, To: 9, From: 9, Ballot: at, Written: at, Value: other, Fence: other.Fence}, 6 + 1 + 2 + 4 + 8 + 1 + 4 + 5 + 5},
+		{"reject", flease.Message{Kind: flease.KindReject, To: 9, Ballot: at, Written: flease.Ballot{Interval: at.Interval, Round: 2, Process: 3}}, 5 + 4 + 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p, _, _ := endpoints(t, nil)
@@ -150,7 +150,7 @@ func TestLargestMessage(t *testing.T) {
 	const huge = 1<<64 - 1
 	b := flease.Ballot{Interval: huge, Round: 1<<32 - 1, Process: 1<<32 - 1}
 	m := flease.Message{
-		Kind: flease.KindReject, Name: strings.Repeat("x", flease.MaxName), Ballot: b,
+		Kind: flease.KindRead, To: 1 << 31, From: 1 << 31, Name: strings.Repeat("x", flease.MaxName), Ballot: b,
 		Written: flease.Ballot{Interval: 1 << 62, Round: b.Round, Process: b.Process},
 		Value:   flease.Value{Owner: b.Process, Incarnation: huge, Serial: 1 << 63, Fence: 1 << 63, Until: -1 << 62, Left: 1 << 62, Released: true},
 		Fence:   1 << 62,

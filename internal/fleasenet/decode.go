@@ -45,16 +45,18 @@ func (r *decoder) messages(into []flease.Message) ([]flease.Message, bool) {
 
 // message reads one message, over whatever m held.
 func (r *decoder) message(m *flease.Message) bool {
-	head := r.take(2)
-	length := int(r.take(1))
+	head := r.take(3)
+	tail := head >> 16
 	m.Kind = flease.Kind(head & headKind)
+	m.To = r.ref(tail>>tailTo, &r.to)
+	m.From = r.ref(tail>>tailFrom, &r.from)
 	if head&headInterval != 0 {
 		r.interval = r.take(8)
 	}
 	m.Ballot.Interval = r.interval
 	m.Ballot.Process = r.process(head >> headProcess)
 	m.Ballot.Round = r.round(head >> headRound)
-	ok := true
+	ok := tail&tailReserved == 0 && tail>>tailTo&formMask != 3 && tail>>tailFrom&formMask != 3
 	switch {
 	case head&headWritten != 0:
 		m.Written.Interval = m.Ballot.Interval + uint64(r.offset(head>>headWrittenSpan))
@@ -62,7 +64,7 @@ func (r *decoder) message(m *flease.Message) bool {
 		m.Written.Round = r.round(head >> headWrittenRound)
 	default:
 		m.Written = flease.Ballot{}
-		ok = head&(headValue-headWritten) == 0
+		ok = ok && head&(headValue-headWritten) == 0
 	}
 	switch {
 	case head&headValue != 0:
@@ -70,12 +72,22 @@ func (r *decoder) message(m *flease.Message) bool {
 	default:
 		m.Value, m.Fence = flease.Value{}, 0
 	}
-	if length > r.end-r.at {
-		return false
+	return ok && m.Kind >= flease.KindRead && m.Kind <= flease.KindInsist && r.name(m)
+}
+
+// name reads the name of a read, which lies in the buffer. It reports whether all
+// that was read is before the end.
+func (r *decoder) name(m *flease.Message) bool {
+	m.Name = ""
+	if named(m.Kind) {
+		length := int(r.take(1))
+		if length > r.end-r.at {
+			return false
+		}
+		m.Name = unsafe.String(unsafe.SliceData(r.b[r.at:]), length)
+		r.at += length
 	}
-	m.Name = unsafe.String(unsafe.SliceData(r.b[r.at:]), length)
-	r.at += length
-	return ok && m.Kind >= flease.KindRead && m.Kind <= flease.KindInsist
+	return r.at <= r.end
 }
 
 // value reads a message's value and fence.
@@ -110,6 +122,16 @@ func (r *decoder) value(m *flease.Message) bool {
 
 // The methods below read a field whose form is the lowest of the bits that they
 // are given.
+
+func (r *decoder) ref(bits uint64, last *flease.Ref) flease.Ref {
+	form := bits & formMask
+	if form == 0 {
+		return 0
+	}
+	n := width(refWidths, form)
+	*last += flease.Ref(extend(r.take(n), n))
+	return *last
+}
 
 func (r *decoder) process(bits uint64) flease.Process {
 	which := bits & formMask

@@ -49,11 +49,17 @@ func drawValue(t *rapid.T) flease.Value {
 	}
 }
 
+func drawRef(t *rapid.T) flease.Ref { return flease.Ref(drawUint64(1000, 1<<32-1).Draw(t, "ref")) }
+
 func drawMessage(t *rapid.T) flease.Message {
 	m := flease.Message{
 		Kind:   flease.Kind(rapid.IntRange(int(flease.KindRead), int(flease.KindInsist)).Draw(t, "kind")),
-		Name:   string(rapid.SliceOfN(rapid.Byte(), 0, rapid.SampledFrom([]int{0, 16, flease.MaxName}).Draw(t, "most")).Draw(t, "name")),
+		To:     drawRef(t),
+		From:   drawRef(t),
 		Ballot: drawBallot(t),
+	}
+	if named(m.Kind) {
+		m.Name = string(rapid.SliceOfN(rapid.Byte(), 0, rapid.SampledFrom([]int{0, 16, flease.MaxName}).Draw(t, "most")).Draw(t, "name"))
 	}
 	if rapid.Bool().Draw(t, "has written") {
 		m.Written = drawBallot(t)

@@ -11,16 +11,17 @@ import (
 type setting struct {
 	processes    [4]flease.Process // by form; the last is scratch
 	incarnations [4]uint64
-	sent         int64  // nanoseconds
-	interval     uint64 // of the message before
-	serial       uint64 // the newest that is not 0
+	sent         int64      // nanoseconds
+	to, from     flease.Ref // the newest that are not 0
+	interval     uint64     // of the message before
+	serial       uint64     // the newest that is not 0
 }
 
 func (s *setting) begin(from, to flease.Process, e *flease.Envelope) {
 	s.processes = [4]flease.Process{0, from, to}
 	s.incarnations = [4]uint64{0, e.Incarnation, e.To}
 	s.sent = int64(e.Sent)
-	s.interval, s.serial = 0, 0
+	s.to, s.from, s.interval, s.serial = 0, 0, 0, 0
 }
 
 // An encoder writes messages into a buffer that has room: at least the largest
@@ -41,8 +42,8 @@ func (w *encoder) put(n uint64, width int) {
 // message writes one message, whose name is not too long.
 func (w *encoder) message(m *flease.Message) {
 	start := w.at
-	w.at += 2 // the head comes last
-	w.put(uint64(len(m.Name)), 1)
+	w.at += 3 // head and tail come last
+	tail := w.ref(m.To, &w.to)<<tailTo | w.ref(m.From, &w.from)<<tailFrom
 	head := uint64(m.Kind) & headKind
 	if m.Ballot.Interval != w.interval {
 		head |= headInterval
@@ -58,8 +59,12 @@ func (w *encoder) message(m *flease.Message) {
 		head |= headValue
 		w.value(&m.Value, m.Fence)
 	}
-	w.at += copy(w.b[w.at:], m.Name)
+	if named(m.Kind) {
+		w.put(uint64(len(m.Name)), 1)
+		w.at += copy(w.b[w.at:], m.Name)
+	}
 	binary.LittleEndian.PutUint16(w.b[start:], uint16(head))
+	w.b[start+2] = byte(tail)
 }
 
 // written writes the second ballot, and returns its part of the head.
@@ -105,6 +110,17 @@ func (w *encoder) value(v *flease.Value, fence uint64) {
 }
 
 // The methods below write a field and return its form.
+
+func (w *encoder) ref(r flease.Ref, last *flease.Ref) uint64 {
+	if r == 0 {
+		return 0
+	}
+	n := int32(r - *last)
+	*last = r
+	form := refForm(n)
+	w.put(uint64(n), width(refWidths, form))
+	return form
+}
 
 func (w *encoder) process(p flease.Process) uint64 {
 	form := pick(&w.processes, p)

@@ -8,7 +8,7 @@ import (
 
 const (
 	magic0, magic1 = 'L', 'F'
-	version        = 1
+	version        = 2
 	unsealed       = 0
 	sealed         = 1
 )

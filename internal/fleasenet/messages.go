@@ -1,19 +1,24 @@
 package fleasenet
 
-// A message is a head of two bytes, the length of its name in one, and then
-// those of its fields that the head does not give away, in this order:
+import "github.com/leasehold-dev/leasehold/internal/machine/flease"
+
+// A message is a head of two bytes and a tail of one, and then those of its fields
+// that these do not give away, in this order:
 //
+//	refs      to, from
 //	ballot    interval, process, round
 //	written   interval, process, round; if it is not zero
 //	value     a head of its own, owner, incarnation, serial, fence, until, left,
 //	          and the message's fence; if they are not all zero
-//	name
+//	name      its length in one byte, and itself; in a read only
 //
-// A field has a form, two bits in a head, which says how wide it is or where else
+// A field has a form, two bits in a head or tail, which says how wide it is or where else
 // it is to be found:
 //
 //	process       0 none, 1 the sender, 2 the addressee, 3 in 4 bytes
 //	incarnation   0 none, 1 the sender's, 2 the addressee's, 3 in 8 bytes
+//	ref           0 zero, or in 1 or 4 bytes, with a sign, from the one before of
+//	              the same direction in the packet; 3 is not used
 //	round         0 zero, or in 1, 2 or 4 bytes
 //	offset        0 zero, or in 4, 5 or 8 bytes, with a sign: until and the fence
 //	              count from the packet's Sent, in nano- and in milliseconds,
@@ -30,8 +35,9 @@ package fleasenet
 // bytes of nanoseconds are 9 minutes, four of milliseconds 24 days, so that the
 // usual leases are short.
 //
-// Every message can be written, whatever its kind, and is read back as it was. A
-// kind that does not need a field leaves it zero, and it costs nothing.
+// Every message can be written, whatever its kind, and is read back as it was, but
+// for the names of those that are neither reads nor insist. A kind that does not need a field
+// leaves it zero, and it costs nothing.
 
 // The head of a message: single bits, and where forms begin.
 const (
@@ -44,6 +50,13 @@ const (
 	headWrittenBy    = 11
 	headWrittenRound = 13
 	headValue        = 1 << 15
+)
+
+// The tail of a message: where forms begin.
+const (
+	tailTo       = 0
+	tailFrom     = 2
+	tailReserved = 0xf0 // not used; zero
 )
 
 // The head of a value.
@@ -66,13 +79,14 @@ const (
 
 	widest = 8 // field
 	// largestMessage is one that has everything, in full.
-	largestMessage = 3 + 2*16 + 2 + 4 + 6*8 + 255
+	largestMessage = 3 + 2*4 + 2*16 + 2 + 4 + 6*8 + 1 + 255
 
 	millisecond = 1e6
 )
 
 // Widths of fields by form, four bits for each.
 const (
+	refWidths         = 0x0410
 	processWidths     = 0x4000
 	incarnationWidths = 0x8000
 	roundWidths       = 0x4210
@@ -80,6 +94,9 @@ const (
 	serialWidths      = 0x8410
 	fenceWidths       = 0x8500
 )
+
+// named reports whether messages of a kind need the name of their resource.
+func named(k flease.Kind) bool { return k == flease.KindRead || k == flease.KindInsist }
 
 // width returns how many bytes a field of a form takes.
 func width(widths, form uint64) int { return int(widths >> (4 * form) & 15) }
@@ -96,6 +113,15 @@ func pick[T comparable](known *[4]T, x T) uint64 {
 		return 2
 	}
 	return inFull
+}
+
+// refForm returns the form of a ref, which is not 0, by its difference to the one
+// before.
+func refForm(n int32) uint64 {
+	if n == int32(int8(n)) {
+		return 1
+	}
+	return 2
 }
 
 // roundForm returns the form of a round.

@@ -27,7 +27,7 @@ func (s secret) seal(p flease.Process, incarnation uint64) (seal, error) {
 	if len(s) == 0 {
 		return seal{}, nil
 	}
-	info := []byte("leasehold flease 1")
+	info := []byte("leasehold flease 2")
 	info = binary.LittleEndian.AppendUint32(info, uint32(p))
 	info = binary.LittleEndian.AppendUint64(info, incarnation)
 	key, err := hkdf.Key(sha256.New, s, nil, string(info), 32)

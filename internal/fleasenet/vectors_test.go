@@ -20,11 +20,11 @@ func TestVectors(t *testing.T) {
 		Until: someSent.Add(10 * time.Second), Left: 9 * time.Second,
 	}
 	msgs := []flease.Message{
-		{Kind: flease.KindRead, Name: "a", Ballot: at},
-		{Kind: flease.KindWrite, Name: "bc", Ballot: at, Value: flease.Value{Owner: 1, Incarnation: 11, Serial: 1, Released: true}},
-		{Kind: flease.KindPromise, Name: "def", Ballot: at, Written: flease.Ballot{Interval: 179_999_999, Process: 2}, Value: value, Fence: value.Fence + 1},
-		{Kind: flease.KindAccept, Ballot: at, Value: flease.Value{Serial: 1001}},
-		{Kind: flease.KindReject, Name: "ghij", Ballot: flease.Ballot{Interval: 1, Process: 9}, Written: at},
+		{Kind: flease.KindRead, From: 5, Name: "a", Ballot: at},
+		{Kind: flease.KindWrite, To: 1000, From: 6, Ballot: at, Value: flease.Value{Owner: 1, Incarnation: 11, Serial: 1, Released: true}},
+		{Kind: flease.KindPromise, To: 1001, From: 1 << 31, Ballot: at, Written: flease.Ballot{Interval: 179_999_999, Process: 2}, Value: value, Fence: value.Fence + 1},
+		{Kind: flease.KindAccept, To: 999, Ballot: at, Value: flease.Value{Serial: 1001}},
+		{Kind: flease.KindReject, To: 1 << 31, Ballot: flease.Ballot{Interval: 1, Process: 9}, Written: at},
 	}
 	e := &flease.Envelope{From: 1, Incarnation: 11, To: 22, Sent: someSent, Echo: someSent - 1}
 	var got strings.Builder

@@ -41,7 +41,7 @@ var fleaseRecovery = []Mutant{
 	{
 		Name:  "flease-recovery-by-mono-only",
 		Why:   "a process that has forgotten does not wait for its wall clock",
-		World: "--world=wall --faults=crash=10,isolate=5,rate=3",
+		World: "--world=wall --faults=orphan=10,crash=5,rate=6",
 		File:  fleaseConfig,
 		Old:   "return c.Drift.Stretch(c.Lease), c.Lease + 2*c.Epsilon",
 		New:   "return c.Drift.Stretch(c.Lease), 0",
@@ -143,7 +143,8 @@ var fleaseTimes = []Mutant{
 	{
 		Name:  "flease-renewal-ends-sooner",
 		Why:   "an owner whose clock was set back a little renews its lease for a shorter time than it and others believe in",
-		World: "--faults=isolate=5,link-cut=10",
+		World: "--world=wall --faults=link-cut=10,step=10",
+		Seeds: 4000,
 		File:  fleaseHold,
 		Old:   "		until = max(until, b.value.Until)\n",
 		New:   "		_ = until\n",
@@ -157,7 +158,9 @@ var fleaseTimes = []Mutant{
 	},
 }
 
-// fleaseRounds are bugs of the register.
+// fleaseRounds are bugs of the register. That an older renewal must not replace a
+// newer one is left to a test of the acceptor: in simulated worlds others ask so
+// often that hardly a round sees two renewals, and one world in 60,000 noticed.
 var fleaseRounds = []Mutant{
 	{
 		Name:  "flease-minority",
@@ -192,7 +195,7 @@ var fleaseRounds = []Mutant{
 	{
 		Name:  "flease-latest-round-only",
 		Why:   "of what acceptors report, only what was written in the latest round counts, which may be older than a lease that was accepted after a crash",
-		World: "--world=mono --faults=crash=10,isolate=10,slew=6,delay=8,pause=5,step=5,orphan=3 --processes=3 --resources=1",
+		World: "--world=mono --faults=crash=10,isolate=10,slew=10,link-cut=5 --processes=3 --resources=1",
 		Seeds: 4000,
 		File:  fleaseBid,
 		Old:   "	b.seen = append(b.seen, sighting{*v, msg.Written})\n",
@@ -207,18 +210,9 @@ var fleaseRounds = []Mutant{
 		New:   "if false {",
 	},
 	{
-		Name:  "flease-older-renewal-overwrites",
-		Why:   "a renewal that comes late replaces a newer one, and the lease seems to end sooner",
-		World: "--world=wall --faults=duplicate=20,isolate=10,delay=10,rate=5 --resources=1 --processes=3",
-		Seeds: 8000,
-		File:  fleaseAcceptor,
-		Old:   "if c.written == msg.Ballot && v.Serial < c.value.Serial {",
-		New:   "if false {",
-	},
-	{
 		Name:  "flease-old-accept-counts",
 		Why:   "an acceptor's answer to an earlier renewal counts for the present one, which it may never have heard of",
-		World: "--world=mono --faults=duplicate=20,isolate=20,loss=10 --resources=1 --processes=3",
+		World: "--world=mono --faults=duplicate=20,isolate=20,loss=20 --resources=1 --processes=3 --duration=60s",
 		Seeds: 5000,
 		File:  fleaseBid,
 		Old:   "msg.Value.Serial == b.value.Serial && ",

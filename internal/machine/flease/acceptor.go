@@ -3,7 +3,6 @@ package flease
 import (
 	"encoding/binary"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -15,6 +14,7 @@ type group struct {
 	members  []Process
 	peers    []*peer // of each member; nil for ourselves
 	majority int
+	self     int // our place; -1 if we are no member
 }
 
 // index returns the place of a member, -1 if it is none.
@@ -23,8 +23,9 @@ func (g *group) index(p Process) int { return slices.Index(g.members, p) }
 // A cell is what we know about one resource.
 type cell struct {
 	name  string
-	group *group
-	self  int // our place in the group; -1 if we are not in it
+	hash  uint32 // of the name
+	ref   Ref
+	group *group // nil if the cell is not in use
 
 	// What an acceptor knows.
 	promised Ballot
@@ -33,22 +34,24 @@ type cell struct {
 	value    Value
 	deadline mono.Instant // until then the owner may believe in it, on our clock
 	fence    uint64       // the highest that was seen
-	touched  mono.Instant // when it was last promised or written
 
 	bid     *bid // what we want with it; nil if nothing
 	watched bool
-	gone    bool // it was forgotten
+
+	touched      mono.Instant // when it was last promised or written, or a little before
+	older, newer *cell        // in the order of touched
 }
 
 // cell returns what is known about a resource, or begins to.
 func (m *Machine) cell(now Time, name string) (*cell, error) {
-	if c := m.cells[name]; c != nil {
+	c, hash := m.cells.find(name)
+	if c != nil {
 		return c, nil
 	}
 	if name == "" || len(name) > MaxName {
 		return nil, leasehold.Errorf(op, leasehold.Invalid, name, "a name of %d bytes: want 1 to %d", len(name), MaxName)
 	}
-	if len(m.cells) >= m.cfg.Max {
+	if m.cells.n >= m.cfg.Max {
 		m.counts.Full++
 		return nil, leasehold.Errorf(op, leasehold.Limit, name, "%d resources are all that there is room for", m.cfg.Max)
 	}
@@ -56,9 +59,8 @@ func (m *Machine) cell(now Time, name string) (*cell, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cell{name: strings.Clone(name), group: g, self: g.index(m.cfg.Self), promised: m.floor, fence: m.fence, touched: now.Mono}
-	m.cells[c.name] = c
-	m.visits.push(visit{now.Mono.Add(m.linger()), c})
+	c = m.cells.add(now.Mono, name, hash, g)
+	c.promised, c.fence = m.floor, m.fence
 	return c, nil
 }
 
@@ -80,6 +82,7 @@ func (m *Machine) groupOf(name string) (*group, error) {
 		return nil, err
 	}
 	g := &group{members: slices.Clone(members), majority: len(members)/2 + 1}
+	g.self = g.index(m.cfg.Self)
 	for _, p := range members {
 		if p != m.cfg.Self && m.peers[p] == nil {
 			return nil, leasehold.Errorf(op, leasehold.Invalid, name, "process %d of its group is not known: name it among the peers", p)
@@ -93,7 +96,7 @@ func (m *Machine) groupOf(name string) (*group, error) {
 // acceptorOf returns the cell that a read is about, nil if it is not for us.
 func (m *Machine) acceptorOf(now Time, p *peer, msg *Message) *cell {
 	c, err := m.cell(now, msg.Name)
-	if err != nil || c.self < 0 || c.group.index(p.id) < 0 {
+	if err != nil || c.group.self < 0 || c.group.index(p.id) < 0 {
 		m.counts.Foreign++
 		return nil
 	}
@@ -107,25 +110,24 @@ func (m *Machine) acceptorOf(now Time, p *peer, msg *Message) *cell {
 // made to others while the lease is in force, unless they insist: those who ask
 // time and again who has it would take it away.
 func (m *Machine) read(now Time, c *cell, msg *Message, incarnation uint64) Message {
-	k := msg.Ballot
-	if msg.Kind == KindRead && m.inForce(now, c) && !(c.value.Owner == k.Process && c.value.Incarnation == incarnation) {
-		return m.report(now, c, KindHeld, k)
+	if msg.Kind == KindRead && m.inForce(now, c) && !(c.value.Owner == msg.Ballot.Process && c.value.Incarnation == incarnation) {
+		return m.report(now, c, KindHeld, msg)
 	}
-	order := k.Compare(c.promised)
+	order := msg.Ballot.Compare(c.promised)
 	if order < 0 || order == 0 && incarnation != c.promisee {
-		return Message{Kind: KindReject, Name: c.name, Ballot: k, Written: c.promised}
+		return Message{Kind: KindReject, To: msg.From, Name: c.name, Ballot: msg.Ballot, Written: c.promised}
 	}
-	c.promised, c.promisee, c.touched = k, incarnation, now.Mono
-	m.recent.add(k, c)
-	m.top = later(m.top, k)
-	return m.report(now, c, KindPromise, k)
+	c.promised, c.promisee = msg.Ballot, incarnation
+	m.cells.touch(now.Mono, c, m.grain())
+	m.top = later(m.top, msg.Ballot)
+	return m.report(now, c, KindPromise, msg)
 }
 
 // report answers a read with what we know.
-func (m *Machine) report(now Time, c *cell, kind Kind, k Ballot) Message {
+func (m *Machine) report(now Time, c *cell, kind Kind, msg *Message) Message {
 	v := c.value
 	v.Left = m.left(now, c)
-	return Message{Kind: kind, Name: c.name, Ballot: k, Written: c.written, Value: v, Fence: c.fence}
+	return Message{Kind: kind, To: msg.From, From: c.ref, Name: c.name, Ballot: msg.Ballot, Written: c.written, Value: v, Fence: c.fence}
 }
 
 // inForce reports whether, as far as we know, someone has the lease: neither
@@ -144,7 +146,7 @@ func (m *Machine) store(now Time, c *cell, msg *Message, incarnation uint64) (Me
 		m.at(c.bid, now.Mono.Add(m.jitter(m.cfg.Backoff))) // we have heard it, even if we cannot store it
 	}
 	if msg.Ballot != c.promised || incarnation != c.promisee {
-		return Message{Kind: KindReject, Name: c.name, Ballot: msg.Ballot, Written: c.promised}, true
+		return m.unpromised(msg), true
 	}
 	v := &msg.Value
 	if v.Until.Sub(now.Wall) > m.cfg.Lease+2*m.cfg.Epsilon {
@@ -159,12 +161,20 @@ func (m *Machine) store(now Time, c *cell, msg *Message, incarnation uint64) (Me
 		deadline = min(deadline, c.deadline) // it was written for someone else: what we knew holds
 	}
 	changed := c.value.Owner != v.Owner || c.value.Fence != v.Fence || c.value.Released != v.Released
-	c.written, c.value, c.deadline, c.touched = msg.Ballot, *v, deadline, now.Mono
+	c.written, c.value, c.deadline = msg.Ballot, *v, deadline
+	m.cells.touch(now.Mono, c, m.grain())
 	c.fence = max(c.fence, v.Fence)
 	if changed && c.watched {
 		m.notice(m.seen(now, c))
 	}
-	return Message{Kind: KindAccept, Name: c.name, Ballot: msg.Ballot, Value: Value{Serial: v.Serial}}, true
+	return Message{Kind: KindAccept, To: msg.From, Name: c.name, Ballot: msg.Ballot, Value: Value{Serial: v.Serial}}, true
+}
+
+// unpromised rejects a write in a round that was not promised, or has been
+// forgotten. Which resource its sender means cannot be told, but a later ballot
+// than all that we know of will do.
+func (m *Machine) unpromised(msg *Message) Message {
+	return Message{Kind: KindReject, To: msg.From, Ballot: msg.Ballot, Written: m.top}
 }
 
 // left is for how long the owner of a value may still believe in it, on the
@@ -186,18 +196,28 @@ func (m *Machine) over(now Time, v *Value, left mono.Instant) bool {
 // linger is how long a cell is kept that nobody asks for.
 func (m *Machine) linger() time.Duration { return m.cfg.Drift.Stretch(m.cfg.Lease) + m.cfg.Epsilon }
 
+// grain is how exactly it is known since when nobody has asked.
+func (m *Machine) grain() time.Duration { return m.cfg.Lease / 16 }
+
+// visits returns when the cell that was touched longest ago is to be visited.
+func (m *Machine) visits() mono.Instant {
+	if c := m.cells.oldest; c != nil {
+		return c.touched.Add(m.linger() + m.grain())
+	}
+	return mono.Never
+}
+
 // visit forgets a cell that is of no importance. Of what it promised, and of its
 // fence, the machine keeps the highest.
 func (m *Machine) visit(now Time, c *cell) {
 	empty := c.value.Owner == 0 || c.value.Released || m.over(now, &c.value, c.deadline)
-	if !empty || c.bid != nil || c.watched || now.Mono < c.touched.Add(m.linger()) {
-		m.visits.push(visit{now.Mono.Add(m.linger()), c})
+	if !empty || c.bid != nil || c.watched {
+		m.cells.touch(now.Mono, c, 0)
 		return
 	}
 	m.floor = later(m.floor, c.promised)
 	m.fence = max(m.fence, c.fence)
-	delete(m.cells, c.name)
-	c.gone = true
+	m.cells.remove(c)
 }
 
 // Watch asks for notices when a resource seems to change hands, or for none.
@@ -207,7 +227,7 @@ func (m *Machine) Watch(now Time, name string, on bool) error {
 	if err != nil {
 		return err
 	}
-	if c.self < 0 {
+	if c.group.self < 0 {
 		return leasehold.Errorf(op, leasehold.Invalid, name, "process %d is not a member of its group %v", m.cfg.Self, c.group.members)
 	}
 	c.watched = on
@@ -217,7 +237,7 @@ func (m *Machine) Watch(now Time, name string, on bool) error {
 // Look returns what we, as an acceptor, know about a resource, in a [Changed]
 // notice. It is a hint: what we know may be old, or never have been agreed upon.
 func (m *Machine) Look(now Time, name string) Notice {
-	if c := m.cells[name]; c != nil {
+	if c, _ := m.cells.find(name); c != nil {
 		return m.seen(now, c)
 	}
 	return Notice{What: Changed, Name: name}

@@ -20,13 +20,20 @@ func (w *world) say(msg flease.Message, change ...func(*flease.Envelope)) flease
 	for _, c := range change {
 		c(&e)
 	}
-	msg.Name = "r"
+	if msg.Kind == flease.KindRead || msg.Kind == flease.KindInsist {
+		msg.Name = "r"
+	} else {
+		msg.To = w.ref
+	}
 	w.members[2].m.Receive(w.time(2), &e, []flease.Message{msg})
 	w.collect(2)
 	mail := w.mail
 	w.mail = nil
 	for _, l := range mail {
 		if len(l.msgs) > 0 {
+			if l.msgs[0].Kind == flease.KindPromise {
+				w.ref = l.msgs[0].From
+			}
 			return l.msgs[0]
 		}
 	}

@@ -15,28 +15,23 @@ func BenchmarkAcquire(b *testing.B) {
 	for i := range names {
 		names[i] = fmt.Sprintf("resource-%d", i)
 	}
-	type post struct {
-		to   flease.Process
-		e    flease.Envelope
-		msgs []flease.Message
-	}
 	b.ReportAllocs()
 	b.ResetTimer()
-	var box []post
+	box := make([]letter, 6) // one for each pair
 	pump := func() {
-		for {
+		for sent := 1; sent > 0; {
+			sent = 0
 			for _, id := range w.cfg.Peers {
 				w.members[id].m.Flush(w.time(id), func(to flease.Process, e *flease.Envelope, msgs []flease.Message) {
-					box = append(box, post{to, *e, append([]flease.Message(nil), msgs...)})
+					l := &box[sent]
+					l.to, l.e, l.msgs = to, *e, append(l.msgs[:0], msgs...)
+					sent++
 				})
 			}
-			if len(box) == 0 {
-				return
+			for i := range box[:sent] {
+				l := &box[i]
+				w.members[l.to].m.Receive(w.time(l.to), &l.e, l.msgs)
 			}
-			for _, p := range box {
-				w.members[p.to].m.Receive(w.time(p.to), &p.e, p.msgs)
-			}
-			box = box[:0]
 		}
 	}
 	for i, name := range names {

@@ -40,6 +40,7 @@ const (
 // A bid is what a proposer does for one resource: get it, keep it, release it.
 type bid struct {
 	cell   *cell
+	tag    any // the shell's
 	place  int // in the machine's list
 	wish   wish
 	phase  phase
@@ -52,6 +53,7 @@ type bid struct {
 	accepts  uint64     // by whom
 	rejects  uint64     // by whom: they will not promise or accept
 	insist   bool       // that they promise, although some say that someone has the lease
+	refs     []Ref      // where those who promised keep the resource
 	seen     []sighting // in the promises: of each owner what it wrote last
 	fence    uint64     // the highest that they know of
 	sends    int        // how often the present messages were sent
@@ -68,20 +70,32 @@ type bid struct {
 const maxSends = 6 // of the same messages, for a try or a release
 
 func (m *Machine) newBid(c *cell) *bid {
-	b := &bid{cell: c, place: len(m.bids), at: mono.Never, queued: mono.Never}
+	var b *bid
+	if last := len(m.spare) - 1; last >= 0 {
+		b, m.spare = m.spare[last], m.spare[:last]
+	} else {
+		b = new(bid)
+	}
+	members := len(c.group.members)
+	*b = bid{
+		cell: c, place: len(m.bids), at: mono.Never, queued: mono.Never,
+		refs: slices.Grow(b.refs[:0], members)[:members], seen: b.seen[:0],
+	}
+	clear(b.refs)
 	c.bid = b
 	m.bids = append(m.bids, b)
 	return b
 }
 
-// finish ends a bid.
+// finish ends a bid. It will be used again, as another.
 func (m *Machine) finish(b *bid) {
 	last := m.bids[len(m.bids)-1]
 	m.bids[b.place], last.place = last, b.place
 	m.bids[len(m.bids)-1] = nil
 	m.bids = m.bids[:len(m.bids)-1]
-	b.cell.bid = nil
+	b.cell.bid, b.tag = nil, nil
 	b.at, b.queued = mono.Never, mono.Never
+	m.spare = append(m.spare, b)
 }
 
 // at sets when a bid is looked at again.
@@ -93,7 +107,7 @@ func (m *Machine) at(b *bid, at mono.Instant) {
 func (m *Machine) queue(b *bid) {
 	if b.at < b.queued {
 		b.queued = b.at
-		m.alarms.push(alarm{b.at, b})
+		m.alarms.push(alarm{b.at, b}, m.soon())
 	}
 }
 
@@ -143,7 +157,7 @@ func (m *Machine) nextBallot(now Time, held bool) Ballot {
 // send sends what the phase calls for to all who have not answered.
 func (m *Machine) send(now Time, b *bid) {
 	b.sends++
-	wait := m.cfg.Resend << min(b.sends-1, 3)
+	wait := max(m.cfg.Resend<<min(b.sends-1, 3), m.patience())
 	if b.held {
 		wait = min(wait, m.remaining(now, b))
 	}
@@ -153,7 +167,7 @@ func (m *Machine) send(now Time, b *bid) {
 			m.sendTo(b, i, p)
 		}
 	}
-	if self := b.cell.self; b.asks(self) || b.missed(self) {
+	if self := b.cell.group.self; b.asks(self) || b.missed(self) {
 		m.answerSelf(now, b, self)
 	}
 }
@@ -174,9 +188,9 @@ func (b *bid) asks(place int) bool {
 func (m *Machine) sendTo(b *bid, place int, p *peer) {
 	switch {
 	case b.asks(place):
-		p.out = append(p.out, b.message())
+		p.out = append(p.out, b.message(place))
 	case b.missed(place):
-		p.out = append(p.out, Message{Kind: KindRead, Name: b.cell.name, Ballot: b.ballot})
+		p.out = append(p.out, b.read())
 	}
 }
 
@@ -187,22 +201,29 @@ func (b *bid) missed(place int) bool {
 	return b.phase == writing && b.held && (b.promises|b.rejects)&(1<<place) == 0
 }
 
-func (b *bid) message() Message {
+// message is what the phase calls for, for the member at a place.
+func (b *bid) message(place int) Message {
 	switch {
 	case b.phase == writing:
 	case b.insist:
-		return Message{Kind: KindInsist, Name: b.cell.name, Ballot: b.ballot}
+		msg := b.read()
+		msg.Kind = KindInsist
+		return msg
 	default:
-		return Message{Kind: KindRead, Name: b.cell.name, Ballot: b.ballot}
+		return b.read()
 	}
-	return Message{Kind: KindWrite, Name: b.cell.name, Ballot: b.ballot, Value: b.value}
+	return Message{Kind: KindWrite, To: b.refs[place], From: b.cell.ref, Name: b.cell.name, Ballot: b.ballot, Value: b.value}
+}
+
+func (b *bid) read() Message {
+	return Message{Kind: KindRead, Name: b.cell.name, From: b.cell.ref, Ballot: b.ballot}
 }
 
 // answerSelf is our own acceptor's answer.
 func (m *Machine) answerSelf(now Time, b *bid, self int) {
-	msg := b.message()
+	msg := b.message(self)
 	if b.missed(self) {
-		msg = Message{Kind: KindRead, Name: b.cell.name, Ballot: b.ballot}
+		msg = b.read()
 	}
 	if msg.Kind != KindWrite {
 		answer := m.read(now, b.cell, &msg, m.cfg.Incarnation)
@@ -225,6 +246,7 @@ func (m *Machine) answer(now Time, b *bid, place int, msg *Message) {
 		m.heldBack(now, b, bit, msg)
 	case msg.Kind == KindPromise && b.phase == reading && (b.promises|b.rejects)&bit == 0:
 		b.promises |= bit
+		b.refs[place] = msg.From
 		b.consider(msg, 0)
 		if bits.OnesCount64(b.promises) >= b.cell.group.majority {
 			m.decide(now, b)
@@ -300,7 +322,7 @@ func (m *Machine) heldBack(now Time, b *bid, bit uint64, msg *Message) {
 	case b.wish == wishHold:
 		m.await(now, b, &s.Value)
 	default:
-		m.notice(Notice{What: Refused, Name: b.cell.name, Holder: s.Owner, Fence: s.Fence, Until: s.until})
+		m.tell(b, Notice{What: Refused, Holder: s.Owner, Fence: s.Fence, Until: s.until})
 		m.finish(b)
 	}
 }
@@ -314,11 +336,12 @@ func (m *Machine) late(now Time, b *bid, place int, msg *Message) {
 		if b.held {
 			b.rejects |= bit
 		}
-	case p != nil:
-		b.promises |= bit
-		m.sendTo(b, place, p)
 	default:
 		b.promises |= bit
+		b.refs[place] = msg.From
+		if p != nil {
+			m.sendTo(b, place, p)
+		}
 	}
 }
 
@@ -395,7 +418,7 @@ func (m *Machine) exhausted(b *bid, why Notable) bool {
 	if b.held || b.wish == wishHold {
 		return false
 	}
-	m.notice(Notice{What: why, Name: b.cell.name})
+	m.tell(b, Notice{What: why})
 	m.finish(b)
 	return true
 }

@@ -2,7 +2,6 @@ package flease
 
 import (
 	"encoding/binary"
-	"maps"
 	"slices"
 )
 
@@ -12,7 +11,7 @@ import (
 // it before.
 func (m *Machine) Clone() *Machine {
 	c := *m
-	c.notices, c.told, c.recent = nil, nil, nil
+	c.notices, c.told, c.spare = nil, nil, nil
 	c.peers, c.order = make(map[Process]*peer, len(m.peers)), make([]*peer, len(m.order))
 	for i, p := range m.order {
 		twin := *p
@@ -22,45 +21,27 @@ func (m *Machine) Clone() *Machine {
 	c.groups = make(map[string]*group, len(m.groups))
 	groups := make(map[*group]*group, len(m.groups))
 	for key, g := range m.groups {
-		twin := &group{members: g.members, majority: g.majority}
+		twin := &group{members: g.members, majority: g.majority, self: g.self}
 		for _, id := range g.members {
 			twin.peers = append(twin.peers, c.peers[id])
 		}
 		c.groups[key], groups[g] = twin, twin
 	}
-	cells := make(map[*cell]*cell, len(m.cells))
+	c.cells = m.cells.twins(groups)
 	bids := make(map[*bid]*bid, len(m.bids))
-	c.cells = make(map[string]*cell, len(m.cells))
 	c.bids = make([]*bid, len(m.bids))
-	for name, old := range m.cells {
-		twin := *old
-		twin.group = groups[old.group]
-		c.cells[name], cells[old] = &twin, &twin
-		if old.bid != nil {
-			twin.bid = old.bid.clone(&twin)
-			c.bids[old.bid.place], bids[old.bid] = twin.bid, twin.bid
-		}
+	for i, old := range m.bids {
+		twin := old.clone(c.cells.slots[old.cell.ref])
+		twin.cell.bid, c.bids[i], bids[old] = twin, twin, twin
 	}
 	c.alarms = m.alarms.clone(bids)
-	c.visits = m.visits.clone(func(old *cell) *cell { return cells[old] })
 	return &c
 }
 
 func (b *bid) clone(c *cell) *bid {
 	twin := *b
-	twin.cell, twin.seen = c, slices.Clone(b.seen)
+	twin.cell, twin.refs, twin.seen = c, slices.Clone(b.refs), slices.Clone(b.seen)
 	return &twin
-}
-
-// clone leaves out what is out of date.
-func (a alarms) clone(bids map[*bid]*bid) alarms {
-	var out alarms
-	for _, e := range a {
-		if b := bids[e.bid]; b != nil && b.queued == e.at {
-			out.push(alarm{e.at, b})
-		}
-	}
-	return out
 }
 
 // AppendState appends an encoding of all that decides what the machine will do.
@@ -70,7 +51,7 @@ func (m *Machine) AppendState(b []byte) []byte {
 	w.flags(m.ready, m.ownOff)
 	w.time(m.join)
 	w.time(m.looked)
-	w.numbers(uint64(m.steady), m.fence, m.serial)
+	w.numbers(uint64(m.steady), m.fence, m.serial, uint64(m.trip))
 	w.ballot(m.top)
 	w.ballot(m.floor)
 	for _, p := range m.order {
@@ -78,17 +59,12 @@ func (m *Machine) AppendState(b []byte) []byte {
 		w.numbers(p.past[:]...)
 		w.flags(p.off, p.greet)
 	}
-	for _, name := range slices.Sorted(maps.Keys(m.cells)) {
-		w.cell(m.cells[name])
+	for c := m.cells.oldest; c != nil; c = c.newer {
+		w.cell(c)
 	}
 	for _, bid := range m.bids {
 		w.text(bid.cell.name)
 		w.bid(bid)
-	}
-	for i := range m.visits.n {
-		v := m.visits.ring[(m.visits.first+i)&(len(m.visits.ring)-1)]
-		w.text(v.cell.name)
-		w.numbers(uint64(v.at))
 	}
 	return w
 }
@@ -131,7 +107,7 @@ func (w *encoder) cell(c *cell) {
 	w.ballot(c.promised)
 	w.ballot(c.written)
 	w.value(&c.value)
-	w.numbers(c.promisee, uint64(c.deadline), c.fence, uint64(c.touched))
+	w.numbers(c.promisee, uint64(c.deadline), c.fence, uint64(c.touched), uint64(c.ref))
 	w.flags(c.watched)
 }
 
@@ -139,6 +115,9 @@ func (w *encoder) bid(b *bid) {
 	w.numbers(uint64(b.wish), uint64(b.phase), uint64(b.at), uint64(b.queued), uint64(b.purpose))
 	w.ballot(b.ballot)
 	w.numbers(b.promises, b.accepts, b.rejects, b.fence, uint64(b.sends), uint64(b.losses), uint64(len(b.seen)))
+	for _, r := range b.refs {
+		w.numbers(uint64(r))
+	}
 	for i := range b.seen {
 		w.value(&b.seen[i].Value)
 		w.ballot(b.seen[i].at)
@@ -154,7 +133,7 @@ func (w *encoder) bid(b *bid) {
 // AppendState appends an encoding of the message.
 func (msg *Message) AppendState(b []byte) []byte {
 	w := encoder(b)
-	w.numbers(uint64(msg.Kind), msg.Fence)
+	w.numbers(uint64(msg.Kind), uint64(msg.To), uint64(msg.From), msg.Fence)
 	w.text(msg.Name)
 	w.ballot(msg.Ballot)
 	w.ballot(msg.Written)

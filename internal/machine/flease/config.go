@@ -13,6 +13,7 @@ import (
 const (
 	MaxMembers = 64  // of a group: acceptors are counted in the bits of a word
 	MaxName    = 255 // bytes of a resource's name
+	maxCells   = 1 << 30
 )
 
 // Config is what a process knows about the system. All but Self, Incarnation,
@@ -30,8 +31,8 @@ type Config struct {
 	Epsilon time.Duration // the bound on the difference of two wall clocks
 	Drift   mono.Drift    // the bound on how monotonic clocks differ in rate
 	Renew   time.Duration // how often a holder renews. Default Lease/3
-	// Resend is when an unanswered message is sent again. Default Lease/20,
-	// 100 ms at most.
+	// Resend is when an unanswered message is sent again, at the earliest: later if
+	// answers are seen to take longer. Default Lease/20, 100 ms at most.
 	Resend time.Duration
 	// Backoff is how long a proposer waits at most, the first time that it is
 	// rejected. Default Resend/4.
@@ -79,8 +80,8 @@ func (c *Config) Validate() error {
 		return invalid("renewal every %v: want two in a lease of %v", c.Renew, c.Lease)
 	case c.Resend <= 0 || c.Resend > c.Lease/4 || c.Backoff <= 0 || c.Backoff > c.Lease/4:
 		return invalid("resending after %v and backing off for %v: want a quarter of the lease, %v, at most", c.Resend, c.Backoff, c.Lease)
-	case c.Max < 1:
-		return invalid("room for %d resources", c.Max)
+	case c.Max < 1 || c.Max > maxCells:
+		return invalid("room for %d resources: want 1 to %d", c.Max, maxCells)
 	}
 	return checkMembers("the system", c.Peers, false)
 }

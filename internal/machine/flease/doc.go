@@ -70,12 +70,31 @@
 // about a resource that is not known is never made at or below the first, so
 // that to forget is not to lose memory.
 //
+// # Names and refs
+//
+// Only a read names its resource. All other messages are about what the addressee
+// keeps at a ref, which it has told itself: an acceptor in its promise, a proposer
+// in what it asks. A ref may have come to mean another resource. But an acceptor
+// stores a value only where it has promised that very ballot to that very
+// incarnation, and a proposer counts an answer only where it has a bid with that
+// very ballot; and nobody uses a ballot for two resources, since each is higher
+// than all that were used before. So whatever a ref says, what is stored or counted
+// is about the resource that was meant.
+//
 // # Fences
 //
 // A tenure's fence is higher than those of all before it: one more than the
 // highest that a majority knows of, and at least the wall clock's milliseconds.
 // So it rises even when all processes have forgotten, if wall clocks are within
 // epsilon then.
+//
+// # What it costs
+//
+// A lease among three takes three lookups by name, one in each process: that of its
+// read. Names of resources that are new are not in the processor's caches, so that
+// lookups are most of the cost of anything that has one; they are done side by side,
+// as [Machine.Expect] says. Nothing is allocated for a resource or a bid if another
+// was forgotten before, but for its name, and names share their memory.
 //
 // # Trouble with wall clocks
 //

@@ -43,6 +43,7 @@ type world struct {
 	members map[flease.Process]*member
 	mail    []letter
 	incs    uint64
+	ref     flease.Ref // where process 2 keeps what it has promised last to say
 }
 
 // newWorld starts n processes, and lets the time pass in which they are silent.

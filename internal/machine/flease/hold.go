@@ -118,10 +118,10 @@ func (m *Machine) committed(now Time, b *bid) {
 	b.losses, b.insist = 0, false
 	switch b.purpose {
 	case toTell:
-		m.notice(Notice{What: Refused, Name: b.cell.name, Holder: b.value.Owner, Fence: b.value.Fence, Until: b.value.Until})
+		m.tell(b, Notice{What: Refused, Holder: b.value.Owner, Fence: b.value.Fence, Until: b.value.Until})
 		m.after(now, b)
 	case toRelease:
-		m.notice(Notice{What: Released, Name: b.cell.name, Fence: b.value.Fence})
+		m.tell(b, Notice{What: Released, Fence: b.value.Fence})
 		m.after(now, b)
 	case toHold:
 		m.granted(now, b)
@@ -139,7 +139,7 @@ func (m *Machine) after(now Time, b *bid) {
 
 // unclaimed ends a bid that has nothing to release.
 func (m *Machine) unclaimed(b *bid) {
-	m.notice(Notice{What: Released, Name: b.cell.name})
+	m.tell(b, Notice{What: Released})
 	m.finish(b)
 }
 
@@ -159,12 +159,13 @@ func (m *Machine) granted(now Time, b *bid) {
 	if b.held {
 		what = Renewed
 	}
+	m.took(now.Mono.Sub(b.decided.Mono))
 	b.held, b.lease = true, Lease{b.value.Fence, until}
 	b.wish = wishHold
 	b.phase = resting
 	early := m.jitter(m.cfg.Renew / 8) // leases that were acquired together are not renewed together
 	m.at(b, b.decided.Mono.Add(min(m.cfg.Renew-early, m.remaining(now, b))))
-	m.notice(Notice{What: what, Name: b.cell.name, Lease: b.lease})
+	m.tell(b, Notice{What: what, Lease: b.lease})
 }
 
 // remaining is how long a lease lasts, on the clock by which it ends first.
@@ -174,7 +175,7 @@ func (m *Machine) remaining(now Time, b *bid) time.Duration {
 
 // lost ends a bid whose lease is over.
 func (m *Machine) lost(b *bid) {
-	m.notice(Notice{What: Lost, Name: b.cell.name, Lease: b.lease})
+	m.tell(b, Notice{What: Lost, Lease: b.lease})
 	m.finish(b)
 }
 
@@ -223,11 +224,21 @@ func (m *Machine) tired(now Time, b *bid) bool {
 // once: whoever calls this has seen to it that nobody relies on it any more.
 func (m *Machine) Release(now Time, name string) {
 	m.observe(now)
-	c := m.cells[name]
-	if c == nil || c.bid == nil {
-		return
+	if c, _ := m.cells.find(name); c != nil && c.bid != nil {
+		m.release(now, c.bid)
 	}
-	b := c.bid
+}
+
+// Leave is Release for a shell that has a stake, with its tag. If that bid is over,
+// nothing happens.
+func (m *Machine) Leave(now Time, r Ref, tag any) {
+	m.observe(now)
+	if c := m.cells.at(r); c != nil && c.bid != nil && c.bid.tag == tag {
+		m.release(now, c.bid)
+	}
+}
+
+func (m *Machine) release(now Time, b *bid) {
 	held := b.held
 	b.wish, b.held = wishNone, false
 	switch b.phase {

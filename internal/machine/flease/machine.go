@@ -2,7 +2,7 @@ package flease
 
 import (
 	"slices"
-	"strings"
+	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/mono"
@@ -28,15 +28,15 @@ type Machine struct {
 	join  Time // until both are reached it is silent
 	ready bool
 
-	cells  map[string]*cell
+	cells  cells
 	groups map[string]*group
 	peers  map[Process]*peer
 	order  []*peer // sorted: what is done for all is done in this order
-	recent *recent
 
 	bids   []*bid
+	spare  []*bid // that have ended
 	alarms alarms
-	visits visits
+	trip   time.Duration // how long it takes to be answered, smoothed
 
 	top   Ballot // the highest that we know of
 	floor Ballot // at least as high as any promise that was forgotten
@@ -81,8 +81,8 @@ func New(now Time, cfg Config) (*Machine, error) {
 		return nil, err
 	}
 	m := &Machine{
-		cfg: cfg, cells: make(map[string]*cell), groups: make(map[string]*group), peers: make(map[Process]*peer), recent: new(recent),
-		looked: now, steady: now.Wall,
+		cfg: cfg, cells: newCells(), groups: make(map[string]*group), peers: make(map[Process]*peer),
+		trip: cfg.Resend / 4, looked: now, steady: now.Wall,
 	}
 	m.recover(now)
 	for _, id := range slices.Sorted(slices.Values(cfg.Peers)) {
@@ -114,7 +114,7 @@ func (m *Machine) Ready() bool { return m.ready }
 func (m *Machine) Counters() Counters { return m.counts }
 
 // Size returns how many resources are known.
-func (m *Machine) Size() int { return len(m.cells) }
+func (m *Machine) Size() int { return m.cells.n }
 
 // observe is called first with every new time.
 func (m *Machine) observe(now Time) {
@@ -141,14 +141,14 @@ func (m *Machine) Advance(now Time) {
 			m.queue(b)
 		}
 	}
-	for m.visits.next() <= now.Mono {
-		m.visit(now, m.visits.pop())
+	for m.visits() <= now.Mono {
+		m.visit(now, m.cells.oldest)
 	}
 }
 
 // Wake returns when Advance must be called at the latest.
 func (m *Machine) Wake(now Time) mono.Instant {
-	at := min(m.alarms.next(), m.visits.next())
+	at := min(m.alarms.next(), m.visits())
 	if m.ready {
 		return at
 	}
@@ -185,8 +185,17 @@ func (m *Machine) Receive(now Time, e *Envelope, msgs []Message) {
 		p.greet = true
 		return
 	}
-	for i := range msgs {
-		m.take(now, p, &msgs[i])
+	for len(msgs) > 0 {
+		few := msgs[:min(len(msgs), Ahead)]
+		msgs = msgs[len(few):]
+		for i := range few {
+			if few[i].Kind == KindRead || few[i].Kind == KindInsist {
+				m.cells.warm(few[i].Name)
+			}
+		}
+		for i := range few {
+			m.take(now, p, &few[i])
+		}
 	}
 }
 
@@ -211,6 +220,7 @@ func (m *Machine) meet(now Time, p *peer, e *Envelope) bool {
 		p.past[0] = p.incarnation
 	}
 	p.incarnation, p.since, p.echo, p.off = e.Incarnation, now.Wall, 0, false
+	p.out = p.out[:0] // it was meant for the one before
 	for _, b := range slices.Clone(m.bids) {
 		m.forgot(now, b, p)
 	}
@@ -224,17 +234,16 @@ func (m *Machine) take(now Time, p *peer, msg *Message) {
 			p.out = append(p.out, m.read(now, c, msg, p.incarnation))
 		}
 	case KindWrite:
-		c := m.find(msg)
-		if c == nil || c.self < 0 {
-			// It was forgotten, or never promised.
-			p.out = append(p.out, Message{Kind: KindReject, Name: strings.Clone(msg.Name), Ballot: msg.Ballot, Written: m.floor})
+		c := m.cells.at(msg.To)
+		if c == nil {
+			p.out = append(p.out, m.unpromised(msg))
 			return
 		}
 		if answer, ok := m.store(now, c, msg, p.incarnation); ok {
 			p.out = append(p.out, answer)
 		}
 	case KindPromise, KindAccept, KindReject, KindHeld:
-		c := m.find(msg)
+		c := m.cells.at(msg.To)
 		if c == nil || c.bid == nil || c.bid.ballot != msg.Ballot {
 			return // an answer to what is over
 		}
@@ -259,36 +268,72 @@ func (m *Machine) Flush(now Time, send func(to Process, e *Envelope, msgs []Mess
 			continue
 		}
 		send(p.id, &e, p.out)
-		clear(p.out)
 		p.out, p.greet = p.out[:0], false
 	}
 }
 
 // Acquire wants a lease until it is released, or lost.
-func (m *Machine) Acquire(now Time, name string) error { return m.bid(now, name, wishHold) }
+func (m *Machine) Acquire(now Time, name string) error {
+	_, err := m.Bid(now, name, false, nil)
+	return err
+}
 
 // Try wants a lease if it is to be had now.
-func (m *Machine) Try(now Time, name string) error { return m.bid(now, name, wishTry) }
+func (m *Machine) Try(now Time, name string) error {
+	_, err := m.Bid(now, name, true, nil)
+	return err
+}
 
-func (m *Machine) bid(now Time, name string, w wish) error {
+// Tag returns what the shell has tagged the present bid for a resource with; nil
+// if there is none.
+func (m *Machine) Tag(name string) any {
+	if c, _ := m.cells.find(name); c != nil && c.bid != nil {
+		return c.bid.tag
+	}
+	return nil
+}
+
+// Expect hears of names that Tag and Bid will be called with next. It changes
+// nothing, but saves them most of the time that it takes to find resources. A few
+// dozen at a time are best.
+func (m *Machine) Expect(names []string) {
+	for _, name := range names {
+		m.cells.warm(name)
+	}
+}
+
+// A Stake is a bid, as the shell knows it.
+type Stake struct {
+	Ref   Ref
+	Peers int // how many others are asked
+}
+
+// Bid is Acquire or Try. What there is to say about the bid comes with the tag: then
+// the shell need not look for what it knows about the resource.
+func (m *Machine) Bid(now Time, name string, try bool, tag any) (Stake, error) {
 	m.observe(now)
 	c, err := m.cell(now, name)
 	switch {
 	case err != nil:
-		return err
-	case c.self < 0:
-		return leasehold.Errorf(op, leasehold.Invalid, name, "process %d is not a member of its group %v", m.cfg.Self, c.group.members)
+		return Stake{}, err
+	case c.group.self < 0:
+		return Stake{}, leasehold.Errorf(op, leasehold.Invalid, name, "process %d is not a member of its group %v", m.cfg.Self, c.group.members)
 	}
+	w := wishHold
+	if try {
+		w = wishTry
+	}
+	stake := Stake{c.ref, len(c.group.members) - 1}
 	b := c.bid
 	if b == nil {
 		b = m.newBid(c)
-		b.wish = w
+		b.wish, b.tag = w, tag
 		m.begin(now, b)
-		return nil
+		return stake, nil
 	}
-	b.wish = max(b.wish, w)
-	if b.phase == waiting && w == wishTry {
+	b.wish, b.tag = max(b.wish, w), tag
+	if b.phase == waiting && try {
 		m.begin(now, b)
 	}
-	return nil
+	return stake, nil
 }

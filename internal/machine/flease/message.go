@@ -43,6 +43,7 @@ func (b Ballot) Less(o Ballot) bool { return b.Compare(o) < 0 }
 // Owner it is empty.
 type Value struct {
 	Owner       Process
+	Released    bool   // the owner has given it up
 	Incarnation uint64 // of the owner
 	Serial      uint64 // rises with each value that the owner writes
 	Fence       uint64 // rises with each tenure
@@ -50,8 +51,7 @@ type Value struct {
 	// Left is for how long the owner may still believe in it, on its own clock,
 	// when this is said. It counts no time that a message takes, so it is rather
 	// too long.
-	Left     time.Duration
-	Released bool // the owner has given it up
+	Left time.Duration
 }
 
 // same reports whether v and o were written as one by their owner.
@@ -81,8 +81,14 @@ const (
 
 // A Message is about one resource. Many travel together, in an [Envelope].
 type Message struct {
-	Kind   Kind
-	Name   string // of the resource
+	Kind Kind
+	// To is where the addressee keeps the resource, as it has said; 0 in a read.
+	To Ref
+	// From is where the sender keeps it; 0 in what is not answered.
+	From Ref
+	// Name is of the resource. Only a read needs it: others may have lost it on
+	// their way, and have it for those who want to see what is said.
+	Name   string
 	Ballot Ballot // of the round
 	// Written is the ballot at which a value that is reported was written, and in
 	// a rejection the ballot that must be exceeded.

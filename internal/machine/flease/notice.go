@@ -42,6 +42,7 @@ func (n Notable) String() string { return notableNames[n] }
 type Notice struct {
 	What   Notable
 	Name   string        // of the resource, where it is about one
+	Tag    any           // of the bid, where it is about one
 	Lease  Lease         // of Acquired, Renewed and Lost
 	Holder Process       // of Refused and Changed: who has it; 0 is nobody
 	Fence  uint64        // of Refused and Changed
@@ -51,6 +52,12 @@ type Notice struct {
 }
 
 func (m *Machine) notice(n Notice) { m.notices = append(m.notices, n) }
+
+// tell says something about a bid.
+func (m *Machine) tell(b *bid, n Notice) {
+	n.Name, n.Tag = b.cell.name, b.tag
+	m.notice(n)
+}
 
 // Notices returns what there is to say since the last call. It is valid until
 // the next.

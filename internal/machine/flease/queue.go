@@ -1,29 +1,92 @@
 package flease
 
-import (
-	"slices"
+import "github.com/leasehold-dev/leasehold/internal/mono"
 
-	"github.com/leasehold-dev/leasehold/internal/mono"
-)
-
-// alarms is a heap of bids by when they want to be looked at, four children to
-// a node. A bid is in it once at least if it has a time; entries that are out of
-// date are dropped when they come up.
-type alarms []alarm
+// alarms are bids by when they want to be looked at. A bid is in it once at least
+// if it has a time; entries that are out of date are dropped when they come up.
+//
+// Nearly all are set for when a question is asked again, a little later than the
+// one before, and most are out of date by then: these are a queue. The rest is a
+// heap.
+type alarms struct {
+	soon  ring
+	later heap
+}
 
 type alarm struct {
 	at  mono.Instant
 	bid *bid
 }
 
-func (a *alarms) next() mono.Instant {
+func (a *alarms) next() mono.Instant { return min(a.soon.next(), a.later.next()) }
+
+// push adds an alarm. It is soon if it is not later than within.
+func (a *alarms) push(e alarm, within mono.Instant) {
+	if e.at <= within && (a.soon.n == 0 || a.soon.last().at <= e.at) {
+		a.soon.push(e)
+		return
+	}
+	a.later.push(e)
+}
+
+func (a *alarms) pop() alarm {
+	if a.soon.next() <= a.later.next() {
+		return a.soon.pop()
+	}
+	return a.later.pop()
+}
+
+// soon is how far ahead alarms go into the queue.
+func (m *Machine) soon() mono.Instant { return m.looked.Mono.Add(2 * m.cfg.Resend) }
+
+// A ring is a queue.
+type ring struct {
+	alarms []alarm // as many as a power of two
+	first  int
+	n      int
+}
+
+func (q *ring) at(i int) *alarm { return &q.alarms[(q.first+i)&(len(q.alarms)-1)] }
+
+func (q *ring) last() *alarm { return q.at(q.n - 1) }
+
+func (q *ring) next() mono.Instant {
+	if q.n == 0 {
+		return mono.Never
+	}
+	return q.at(0).at
+}
+
+func (q *ring) push(e alarm) {
+	if q.n == len(q.alarms) {
+		grown := make([]alarm, max(16, 2*q.n))
+		for i := range q.n {
+			grown[i] = *q.at(i)
+		}
+		q.alarms, q.first = grown, 0
+	}
+	q.n++
+	*q.last() = e
+}
+
+func (q *ring) pop() alarm {
+	e := *q.at(0)
+	q.first = (q.first + 1) & (len(q.alarms) - 1)
+	q.n--
+	return e
+}
+
+// A heap has four children to a node.
+type heap []alarm
+
+func (a *heap) next() mono.Instant {
 	if len(*a) == 0 {
 		return mono.Never
 	}
 	return (*a)[0].at
 }
 
-func (a *alarms) push(e alarm) {
+func (a *heap) push(e alarm) {
 	h := append(*a, e)
 	i := len(h) - 1
 	for i > 0 {
@@ -38,7 +101,7 @@ func (a *alarms) push(e alarm) {
 	*a = h
 }
 
-func (a *alarms) pop() alarm {
+func (a *heap) pop() alarm {
 	h := *a
 	top, last := h[0], h[len(h)-1]
 	h[len(h)-1] = alarm{}
@@ -68,52 +131,19 @@ func (a *alarms) pop() alarm {
 	return top
 }
 
-// visits is a queue of cells, each with when it is to be looked at. All wait for
-// the same time, so that it is in order by itself.
-type visits struct {
-	ring  []visit // its length is a power of two
-	first int
-	n     int
-}
-
-type visit struct {
-	at   mono.Instant
-	cell *cell
-}
-
-func (q *visits) next() mono.Instant {
-	if q.n == 0 {
-		return mono.Never
-	}
-	return q.ring[q.first].at
-}
-
-func (q *visits) push(v visit) {
-	if q.n == len(q.ring) {
-		grown := make([]visit, max(64, 2*len(q.ring)))
-		for i := range q.n {
-			grown[i] = q.ring[(q.first+i)&(len(q.ring)-1)]
+// clone leaves out what is out of date.
+func (a *alarms) clone(bids map[*bid]*bid) alarms {
+	var out alarms
+	keep := func(e alarm) {
+		if b := bids[e.bid]; b != nil && b.queued == e.at {
+			out.later.push(alarm{e.at, b})
 		}
-		q.ring, q.first = grown, 0
 	}
-	q.ring[(q.first+q.n)&(len(q.ring)-1)] = v
-	q.n++
-}
-
-func (q *visits) pop() *cell {
-	c := q.ring[q.first].cell
-	q.ring[q.first] = visit{}
-	q.first = (q.first + 1) & (len(q.ring) - 1)
-	q.n--
-	return c
-}
-
-func (q *visits) clone(of func(*cell) *cell) visits {
-	out := visits{ring: slices.Clone(q.ring), first: q.first, n: q.n}
-	for i := range out.ring {
-		if out.ring[i].cell != nil {
-			out.ring[i].cell = of(out.ring[i].cell)
-		}
+	for i := range a.soon.n {
+		keep(*a.soon.at(i))
+	}
+	for _, e := range a.later {
+		keep(e)
 	}
 	return out
 }
