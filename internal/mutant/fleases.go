@@ -198,8 +198,8 @@ var fleaseRounds = []Mutant{
 		World: "--world=mono --faults=crash=10,isolate=10,slew=10,link-cut=5 --processes=3 --resources=1",
 		Seeds: 4000,
 		File:  fleaseBid,
-		Old:   "	b.seen = append(b.seen, sighting{*v, msg.Written})\n",
-		New:   "	if len(b.seen) == 0 || b.seen[0].at.Less(msg.Written) {\n		b.seen = append(b.seen[:0], sighting{*v, msg.Written})\n	}\n",
+		Old:   "		b.seen = append(b.seen, sighting{*v, msg.Written, holds, v.Until})\n",
+		New:   "		if len(b.seen) > 0 && !b.seen[0].at.Less(msg.Written) {\n			return nil\n		}\n		b.seen = append(b.seen[:0], sighting{*v, msg.Written, holds, v.Until})\n",
 	},
 	{
 		Name:  "flease-write-without-a-promise",
@@ -334,7 +334,7 @@ var fleaseWishes = []Mutant{
 		Why:   "a proposer that one member has rejected waits for another, which is dead, and never tries a later round",
 		Seeds: 3000,
 		File:  fleaseHold,
-		Old:   "if b.rejects != 0 || b.phase == writing",
-		New:   "if b.phase == writing",
+		Old:   "case b.rejects != 0 || b.phase == writing",
+		New:   "case b.phase == writing",
 	},
 }
