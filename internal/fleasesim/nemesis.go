@@ -107,7 +107,30 @@ func (n *nemesis) inflict(f Fault) {
 		n.slew()
 	case Starve:
 		n.worsen(&n.starved, 1)
+	case Sprint:
+		n.sprint(n.any())
 	case faults:
+	}
+}
+
+// sprint lets a process have more tenures of a resource than there are milliseconds
+// in the time that it is silent after a start. That is possible if it is alone in
+// the group: then it takes no time at all.
+func (n *nemesis) sprint(p *process) {
+	w := n.world
+	for _, r := range w.resources {
+		if len(r.members) > 1 || !p.member(r) || !p.runs() {
+			continue
+		}
+		for range 3 * (lease + 2*w.epsilon) / time.Millisecond {
+			if !p.stakes[r.index].held {
+				p.ask(r, hold)
+			}
+			if !p.stakes[r.index].held || w.failed != nil {
+				break // it has to wait
+			}
+			p.release(r)
+		}
 	}
 }
 

@@ -21,7 +21,7 @@ func (m *Machine) decide(now Time, b *bid) {
 	case b.wish == wishNone:
 		m.unclaimed(b)
 	case others == 0:
-		m.claim(now, b, max(b.fence+1, uint64(max(0, now.Wall)/Wall(time.Millisecond))))
+		m.claimNew(now, b)
 	case b.wish == wishHold:
 		m.await(now, b, &other.Value)
 	case others == 1 && m.latest(b, other):
@@ -66,6 +66,25 @@ func (m *Machine) ours(v *Value) bool {
 func (m *Machine) binds(now Time, v *Value) bool {
 	return v.Owner != 0 && !v.Released && !m.ours(v) && !m.over(now, v, now.Mono.Add(v.Left))
 }
+
+// claimNew claims a tenure. Its fence is at least the wall clock's milliseconds,
+// and more if there were more tenures than that. It must not run away from the
+// clock: then the first one after all have forgotten would be lower. So we wait
+// if it would be ahead by more than epsilon; but if it would be by more than twice
+// that, some clock was wrong, and to wait for who knows how long proves nothing.
+func (m *Machine) claimNew(now Time, b *bid) {
+	clock := millis(now.Wall)
+	fence := max(b.fence+1, clock)
+	ahead := fence - clock
+	if e := millis(Wall(m.cfg.Epsilon)); ahead > e && ahead <= 2*e+1 {
+		b.phase = waiting
+		m.at(b, now.Mono.Add(time.Duration(ahead-e)*time.Millisecond))
+		return
+	}
+	m.claim(now, b, fence)
+}
+
+func millis(w Wall) uint64 { return uint64(max(0, w) / Wall(time.Millisecond)) }
 
 // claim writes a lease of ours, that counts from now.
 func (m *Machine) claim(now Time, b *bid, fence uint64) {
