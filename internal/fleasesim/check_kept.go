@@ -1,6 +1,7 @@
 package fleasesim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
@@ -52,9 +53,15 @@ func (o *oracle) checkAnswer(p *process, r *resource, n *flease.Notice) {
 	switch took := time.Duration(o.world.now - s.tried); {
 	case took > answer:
 		o.violated(L7Kept, "%s has tried %s for %v although nothing is wrong", p.label, r.name, took)
-	case n.What != flease.Refused && n.What != flease.Acquired:
-		o.violated(L7Kept, "%s has tried %s, and is told %q although nothing is wrong", p.label, r.name, n.What)
+	case n.What != flease.Refused && o.heldSince(r, s.tried):
+		o.violated(L7Kept, "%s has tried %s, which another has, and is told %q although nothing is wrong", p.label, r.name, n.What)
 	}
+}
+
+// heldSince reports whether someone has had a resource since a time. If nobody
+// has, those who try may get in each other's way.
+func (o *oracle) heldSince(r *resource, at int64) bool {
+	return slices.ContainsFunc(o.world.processes, func(p *process) bool { return p.believes(r) && p.stakes[r.index].since < at })
 }
 
 // checkUnanswered is L7 for those who are still not told.

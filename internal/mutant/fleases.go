@@ -198,8 +198,8 @@ var fleaseRounds = []Mutant{
 		World: "--world=mono --faults=crash=10,isolate=10,slew=10,link-cut=5 --processes=3 --resources=1",
 		Seeds: 4000,
 		File:  fleaseBid,
-		Old:   "		b.seen = append(b.seen, sighting{*v, msg.Written, holds, v.Until})\n",
-		New:   "		if len(b.seen) > 0 && !b.seen[0].at.Less(msg.Written) {\n			return nil\n		}\n		b.seen = append(b.seen[:0], sighting{*v, msg.Written, holds, v.Until})\n",
+		Old:   "		b.seen = append(b.seen, sighting{*v, msg.Written, bit, v.Until})\n",
+		New:   "		if len(b.seen) > 0 && !b.seen[0].at.Less(msg.Written) {\n			return nil\n		}\n		b.seen = append(b.seen[:0], sighting{*v, msg.Written, bit, v.Until})\n",
 	},
 	{
 		Name:  "flease-write-without-a-promise",
@@ -250,7 +250,7 @@ var fleaseAsking = []Mutant{
 		Name: "flease-never-insists",
 		Why:  "a proposer that hears of a lease from some members, and nothing from others, asks in the same way for ever",
 		File: fleaseBid,
-		Old:  "	b.insist = b.insist || b.agreed() > 0\n	if b.losses == 1 {",
+		Old:  "	b.insist = b.insist || b.withheld\n	if b.losses == 1 {",
 		New:  "	if b.losses == 1 {",
 	},
 	{
@@ -258,8 +258,8 @@ var fleaseAsking = []Mutant{
 		Why:   "a caller is told of a lease that one member knows of",
 		Seeds: 4000,
 		File:  fleaseBid,
-		Old:   "case s == nil || b.held || bits.OnesCount64(s.by) < b.cell.group.majority:",
-		New:   "case s == nil || b.held:",
+		Old:   "return bits.OnesCount64(s.by) >= b.cell.group.majority",
+		New:   "return true",
 	},
 	{
 		Name:  "flease-told-the-latest-end",

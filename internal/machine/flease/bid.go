@@ -52,7 +52,8 @@ type bid struct {
 	promises uint64     // by whom, in the bits of their places: what they said was considered
 	accepts  uint64     // by whom
 	rejects  uint64     // by whom: they will not promise or accept
-	insist   bool       // that they promise, although some say that someone has the lease
+	withheld bool       // one of them says that someone has the lease
+	insist   bool       // that they promise all the same
 	refs     []Ref      // where those who promised keep the resource
 	seen     []sighting // in the promises: of each owner what it wrote last
 	fence    uint64     // the highest that they know of
@@ -124,7 +125,7 @@ func (m *Machine) begin(now Time, b *bid) {
 	}
 	b.ballot = m.nextBallot(now, b.held)
 	b.phase, b.sends = reading, 0
-	b.promises, b.accepts, b.rejects = 0, 0, 0
+	b.promises, b.accepts, b.rejects, b.withheld = 0, 0, 0, false
 	b.seen, b.fence = b.seen[:0], 0
 	m.send(now, b)
 }
@@ -247,7 +248,7 @@ func (m *Machine) answer(now Time, b *bid, place int, msg *Message) {
 	case msg.Kind == KindPromise && b.phase == reading && (b.promises|b.rejects)&bit == 0:
 		b.promises |= bit
 		b.refs[place] = msg.From
-		b.consider(msg, 0)
+		b.consider(msg, bit)
 		if bits.OnesCount64(b.promises) >= b.cell.group.majority {
 			m.decide(now, b)
 		}
@@ -266,7 +267,7 @@ func (m *Machine) answer(now Time, b *bid, place int, msg *Message) {
 type sighting struct {
 	Value
 	at    Ballot
-	by    uint64 // who says that the lease is in force, be it with an earlier end
+	by    uint64 // who knows of the same tenure, be it with an earlier end
 	until Wall   // the earliest end that was reported
 }
 
@@ -277,9 +278,9 @@ type sighting struct {
 // has forgotten its promise of that round may have accepted a lease since, in an
 // earlier one; and what was written in the latest may be long over.
 //
-// It returns what it keeps for the owner; nil if nothing is written. Holds is the
-// bit of the acceptor if it says that the lease is in force.
-func (b *bid) consider(msg *Message, holds uint64) *sighting {
+// It returns what it keeps for the owner; nil if nothing is written. The bit is the
+// acceptor's.
+func (b *bid) consider(msg *Message, bit uint64) *sighting {
 	b.fence = max(b.fence, msg.Fence, msg.Value.Fence)
 	v := &msg.Value
 	if v.Owner == 0 {
@@ -287,16 +288,16 @@ func (b *bid) consider(msg *Message, holds uint64) *sighting {
 	}
 	i := slices.IndexFunc(b.seen, func(s sighting) bool { return s.sameOwner(v) })
 	if i < 0 {
-		b.seen = append(b.seen, sighting{*v, msg.Written, holds, v.Until})
+		b.seen = append(b.seen, sighting{*v, msg.Written, bit, v.Until})
 		return &b.seen[len(b.seen)-1]
 	}
 	s := &b.seen[i]
 	tenure := s.Fence == v.Fence && !s.Released && !v.Released
 	switch {
 	case tenure:
-		s.by, s.until = s.by|holds, min(s.until, v.Until)
+		s.by, s.until = s.by|bit, min(s.until, v.Until)
 	case v.Serial > s.Serial:
-		s.by, s.until = holds, v.Until
+		s.by, s.until = bit, v.Until
 	}
 	switch {
 	case v.Serial > s.Serial:
@@ -307,24 +308,35 @@ func (b *bid) consider(msg *Message, holds uint64) *sighting {
 	return s
 }
 
-// heldBack hears that someone has the lease. Nothing has to be written if most
-// members say so of the same tenure: then whoever wants it now is told, or waits.
-// Until is what all of them know.
+// heldBack hears that someone has the lease, in place of a promise. If most members
+// know of that tenure, who wants it now is told, or waits.
 func (m *Machine) heldBack(now Time, b *bid, bit uint64, msg *Message) {
 	b.rejects |= bit
+	b.withheld = true
 	m.top = later(m.top, msg.Written)
 	s := b.consider(msg, bit)
 	switch {
-	case s == nil || b.held || bits.OnesCount64(s.by) < b.cell.group.majority:
+	case s == nil || b.held || !b.known(s):
 		m.retryIfHopeless(now, b)
 	case b.wish == wishNone:
 		m.unclaimed(b)
 	case b.wish == wishHold:
 		m.await(now, b, &s.Value)
 	default:
-		m.tell(b, Notice{What: Refused, Holder: s.Owner, Fence: s.Fence, Until: s.until})
-		m.finish(b)
+		m.refused(b, s)
 	}
+}
+
+// known reports whether a majority knows of a tenure.
+func (b *bid) known(s *sighting) bool {
+	return bits.OnesCount64(s.by) >= b.cell.group.majority
+}
+
+// refused ends a try for what another has, as a majority knows: until when is what
+// all of them know.
+func (m *Machine) refused(b *bid, s *sighting) {
+	m.tell(b, Notice{What: Refused, Holder: s.Owner, Fence: s.Fence, Until: s.until})
+	m.finish(b)
 }
 
 // late handles what a member says after it was decided what to write. If that
@@ -384,7 +396,7 @@ func (m *Machine) retryIfHopeless(now Time, b *bid) {
 	m.retry(now, b)
 }
 
-// agreed is by how many the same lease is said to be in force, at most.
+// agreed is how many know of the same tenure, at most.
 func (b *bid) agreed() int {
 	n := 0
 	for i := range b.seen {
@@ -399,7 +411,7 @@ func (m *Machine) retry(now Time, b *bid) {
 	if b.losses++; b.losses > maxSends && m.exhausted(b, Disputed) {
 		return
 	}
-	b.insist = b.insist || b.agreed() > 0
+	b.insist = b.insist || b.withheld
 	if b.losses == 1 {
 		m.begin(now, b)
 		return

@@ -125,7 +125,7 @@ func (w *encoder) bid(b *bid) {
 	}
 	w.value(&b.value)
 	w.time(b.decided)
-	w.flags(b.held, b.insist)
+	w.flags(b.held, b.insist, b.withheld)
 	w.numbers(b.lease.Fence)
 	w.time(b.lease.Until)
 }

@@ -24,6 +24,8 @@ func (m *Machine) decide(now Time, b *bid) {
 		m.claimNew(now, b)
 	case b.wish == wishHold:
 		m.await(now, b, &other.Value)
+	case others == 1 && b.known(other):
+		m.refused(b, other)
 	case others == 1 && m.latest(b, other):
 		b.purpose, b.value = toTell, other.Value
 		m.write(now, b)
@@ -222,7 +224,7 @@ func (m *Machine) fire(now Time, b *bid) {
 		case max(b.sends, b.losses) >= maxSends && m.exhausted(b, why):
 		case b.rejects != 0 || b.phase == writing && m.tired(now, b):
 			b.losses++
-			b.insist = b.insist || b.agreed() > 0
+			b.insist = b.insist || b.withheld
 			m.begin(now, b)
 		default:
 			m.send(now, b)
