@@ -213,6 +213,10 @@ func (b *bid) message(place int) Message {
 	default:
 		return b.read()
 	}
+	return b.write(place)
+}
+
+func (b *bid) write(place int) Message {
 	return Message{Kind: KindWrite, To: b.refs[place], From: b.cell.ref, Name: b.cell.name, Ballot: b.ballot, Value: b.value}
 }
 
@@ -351,9 +355,23 @@ func (m *Machine) late(now Time, b *bid, place int, msg *Message) {
 	default:
 		b.promises |= bit
 		b.refs[place] = msg.From
-		if p != nil {
-			m.sendTo(b, place, p)
-		}
+		m.catchUp(now, b, place, p)
+	}
+}
+
+// catchUp asks a member whose promise came late to accept, too. If we have the
+// lease by then nobody counts that, but the member should know: if it did not
+// before the next renewal, it would promise other rounds to all who ask.
+func (m *Machine) catchUp(now Time, b *bid, place int, p *peer) {
+	switch {
+	case b.phase == writing && p == nil:
+		m.answerSelf(now, b, place)
+	case b.phase == writing:
+		m.sendTo(b, place, p)
+	case p != nil:
+		msg := b.write(place)
+		msg.Value.Left = max(0, b.lease.Until.Mono.Sub(now.Mono))
+		p.out = append(p.out, msg)
 	}
 }
 
