@@ -10,6 +10,7 @@ type phase uint8
 const (
 	faulty   phase = iota // the nemesis strikes
 	healed                // it does no more: everything that is wanted must be held
+	calming               // what faults have left behind comes to its end, and nobody tries anything
 	besieged              // all is well, and everyone asks who has what: nobody may lose anything
 	bereaved              // holders have died: others must take over
 	leaving               // all is released: all must be forgotten
@@ -148,6 +149,7 @@ func (a *aftermath) unheld() *resource {
 // not ready, clocks that are taken for wrong, members that have forgotten.
 func (a *aftermath) calm() {
 	w := a.world
+	a.enter(calming)
 	w.later(w.recovery()+2*lease, func() {
 		w.trace.printf(w.now, "=== everyone asks")
 		a.enter(besieged)
@@ -230,7 +232,7 @@ func (a *aftermath) act(p *process) {
 		case !p.member(r) || a.phase == leaving:
 		case p.role == wanter && !p.believes(r):
 			p.ask(r, hold)
-		case p.role == badger && !p.believes(r):
+		case p.role == badger && !p.believes(r) && a.phase != calming:
 			p.ask(r, try)
 		}
 	}

@@ -11,12 +11,12 @@ import (
 // try get in each other's way.
 const answer = lease / 2
 
-// checkKnown is L7 for those who do not ask: after a while all members know who
-// has a lease.
+// checkKnown is L7 for those who do not ask: all members know who has had a lease
+// for a while, also those who had forgotten, or took it for theirs.
 func (o *oracle) checkKnown() {
 	for _, r := range o.world.resources {
 		for _, p := range o.world.processes {
-			if !p.believes(r) {
+			if !p.believes(r) || o.world.now-p.stakes[r.index].since < int64(2*lease) {
 				continue
 			}
 			for _, q := range o.world.processes {
