@@ -48,3 +48,52 @@ func TestPollersTakeNothingAway(t *testing.T) {
 		}
 	})
 }
+
+// A member that was cut off for so long that it has forgotten a lease, and has
+// seen later fences of others since, hears of it soon after the network is mended:
+// who asks there is told, and who waits there is woken by the release.
+func TestForgetfulMemberHearsOfALease(t *testing.T) {
+	within(t, func(t *testing.T) {
+		s := newSystem(t, 3, nil)
+		y := s.acquire(1, "y")
+		time.Sleep(lease)
+		s.network.Cut(1, 3)
+		s.network.Cut(3, 1)
+		time.Sleep(2 * lease)
+		if err := s.acquire(2, "z").Release(t.Context()); err != nil { // 2 and 3 decide
+			t.Fatal(err)
+		}
+		time.Sleep(6 * lease) // and forget
+		s.network.Mend(1, 3)
+		s.network.Mend(3, 1)
+		time.Sleep(lease)
+		if seen := looks(s, 3, "y"); seen != 1 {
+			t.Errorf("member 3 takes %d for the holder", seen)
+		}
+		s.kill(2) // so that what 3 says is needed
+		_, err := s.nodes[3].TryAcquire(t.Context(), "y")
+		var held *HeldError
+		if !errors.As(err, &held) || held.Holder != 1 {
+			t.Errorf("member 3 is told: %v", err)
+		}
+		got := make(chan *Lease, 1)
+		go func() { got <- s.acquire(3, "y") }()
+		time.Sleep(lease)
+		began := time.Now()
+		if err := y.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		<-got
+		if took := time.Since(began); took > lease/20 {
+			t.Errorf("handed over after %v", took)
+		}
+	})
+}
+
+// looks returns whom a member takes for the holder.
+func looks(s *system, id ID, name string) ID {
+	n := s.nodes[id]
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return ID(n.machine.Look(n.look(), name).Holder)
+}

@@ -247,13 +247,6 @@ var fleaseAsking = []Mutant{
 		New:  "if false && ",
 	},
 	{
-		Name: "flease-never-insists",
-		Why:  "a proposer that hears of a lease from some members, and nothing from others, asks in the same way for ever",
-		File: fleaseBid,
-		Old:  "	b.insist = b.insist || b.withheld\n	if b.losses == 1 {",
-		New:  "	if b.losses == 1 {",
-	},
-	{
 		Name:  "flease-told-by-few",
 		Why:   "a caller is told of a lease that one member knows of",
 		Seeds: 4000,
