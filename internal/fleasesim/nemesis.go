@@ -224,7 +224,7 @@ func (n *nemesis) changeRate(p *process) {
 	w := n.world
 	r := []rate{slowest, fastest, slowest + rate(w.random.Int64N(int64(fastest-slowest)))}[w.random.IntN(3)]
 	if w.kind == Wall && w.after.phase == faulty {
-		r = []rate{0, 300_000, 3_000_000, 300_000 + rate(w.random.Int64N(2_700_000)), r}[w.random.IntN(5)]
+		r = []rate{0, 300_000, 3_000_000, 20_000_000, 300_000 + rate(w.random.Int64N(2_700_000)), r}[w.random.IntN(6)]
 	}
 	w.trace.printf(w.now, "the monotonic clock of %s goes at %.2f", p.label, float64(r)/1e6)
 	p.mono.run(w.now, r)

@@ -101,6 +101,14 @@ var fleaseTimes = []Mutant{
 		New:   "		deadline = now.Mono.Add(m.cfg.Drift.Stretch(m.cfg.Lease))\n",
 	},
 	{
+		Name:  "flease-forgets-too-early",
+		Why:   "an acceptor whose monotonic clock races forgets a lease that is in force by the wall clock",
+		World: "--world=wall --faults=rate=10,link-cut=8,isolate=5",
+		File:  fleaseAcceptor,
+		Old:   "empty := c.value.Owner == 0 || c.value.Released || m.over(now, &c.value, c.deadline)",
+		New:   "empty := true",
+	},
+	{
 		Name:  "flease-believes-by-mono-only",
 		Why:   "an owner believes in its lease although its wall clock says that it is over",
 		World: "--world=wall",
