@@ -103,7 +103,7 @@ func TestWrongClock(t *testing.T) {
 		time.Sleep(2 * tick)
 		waits := make(chan *Lease, 1)
 		go func() { waits <- s.acquire(3, "s") }()
-		time.Sleep(lease)
+		time.Sleep(3 * lease) // at first it is silent, as after a start
 		for _, id := range []ID{1, 2} {
 			for _, m := range s.nodes[id].Status().Members {
 				if wrong := m.ClockOff != 0; wrong != (m.ID == 3) {

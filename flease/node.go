@@ -67,6 +67,7 @@ func start(cfg Config, t timepiece) (*Node, error) {
 	}
 	decides := cfg.machine()
 	decides.Incarnation, decides.Rand = draw()
+	decides.Fresh = func(uint64) uint64 { another, _ := draw(); return another }
 	if _, err := machine.New(machine.Time{}, decides); err != nil {
 		return nil, err // before anything is opened
 	}

@@ -118,9 +118,19 @@ func (n *Node) handle(now machine.Time, note *machine.Notice, why *ending) {
 	case machine.Changed:
 		n.changed(note.Name)
 	case machine.Ready:
-		close(n.ready)
+		n.takesPart()
 	default:
 		*why = n.trouble(note)
+	}
+}
+
+// takesPart lets those go on who wait for it. It may be for another time: a member
+// that has slept is silent for a while, and calls wait as after a start.
+func (n *Node) takesPart() {
+	select {
+	case <-n.ready:
+	default:
+		close(n.ready)
 	}
 }
 

@@ -1,6 +1,8 @@
 package fleasesim
 
 import (
+	"math"
+	"slices"
 	"time"
 )
 
@@ -107,10 +109,38 @@ func (n *nemesis) inflict(f Fault) {
 		n.slew()
 	case Starve:
 		n.worsen(&n.starved, 1)
+	case Rewind:
+		n.rewind(n.any())
 	case Sprint:
 		n.sprint(n.any())
 	case faults:
 	}
+}
+
+// rewind takes a process back to what it is now, after a while: a virtual machine
+// that is restored from a snapshot. It can find that out only if its wall clock can
+// be trusted; and what it believed in then, it believes in until it has looked at
+// its clocks, so that it must have nothing.
+func (n *nemesis) rewind(p *process) {
+	w := n.world
+	if w.kind != Wall && w.kind != Both || !p.runs() || slices.ContainsFunc(p.stakes, func(s stake) bool { return s.held }) {
+		return
+	}
+	snapshot, epoch, monotonic := p.machine.Clone(), p.epoch, p.mono.at(w.now)
+	wishes := slices.Clone(p.stakes)
+	w.later(2*w.epsilon+n.duration(), func() {
+		if epoch != p.epoch || !p.runs() || w.after.phase != faulty {
+			return
+		}
+		w.trace.printf(w.now, "%s is taken back", p.label)
+		p.machine = snapshot
+		p.mono.set(w.now, monotonic)
+		for i := range p.stakes {
+			p.stakes[i] = stake{asked: wishes[i].asked, watched: wishes[i].watched, given: max(p.stakes[i].given, wishes[i].given)}
+		}
+		p.alarm = math.MaxInt64
+		p.ring()
+	})
 }
 
 // sprint lets a process have more tenures of a resource than there are milliseconds

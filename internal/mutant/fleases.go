@@ -101,6 +101,15 @@ var fleaseTimes = []Mutant{
 		New:   "		deadline = now.Mono.Add(m.cfg.Drift.Stretch(m.cfg.Lease))\n",
 	},
 	{
+		Name:  "flease-copy-of-the-past-goes-on",
+		Why:   "a process that was taken back to a snapshot takes part as if it knew what it has accepted since",
+		World: "--world=both --faults=rewind=10,link-cut=8,isolate=8",
+		Seeds: 4000,
+		File:  fleaseClock,
+		Old:   "	case by > 0:\n		m.forget(now)\n",
+		New:   "",
+	},
+	{
 		Name:  "flease-forgets-too-early",
 		Why:   "an acceptor whose monotonic clock races forgets a lease that is in force by the wall clock",
 		World: "--world=wall --faults=rate=10,link-cut=8,isolate=5",

@@ -51,7 +51,7 @@ func (m *Machine) AppendState(b []byte) []byte {
 	w.flags(m.ready, m.ownOff)
 	w.time(m.join)
 	w.time(m.looked)
-	w.numbers(uint64(m.steady), m.fence, m.serial, uint64(m.trip))
+	w.numbers(m.cfg.Incarnation, uint64(m.steady), m.fence, m.serial, uint64(m.trip))
 	w.ballot(m.top)
 	w.ballot(m.floor)
 	for _, p := range m.order {

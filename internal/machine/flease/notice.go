@@ -22,8 +22,8 @@ const (
 	Disputed                       // of a try, or a release: others got in the way, or members disagree, time and again
 	Released                       // most members know that we have released it
 	Changed                        // a watched resource seems to have another holder
-	Ready                          // we take part from now on
-	ClockStep                      // our wall clock was set: all leases are dropped
+	Ready                          // we take part from now on, or again
+	ClockStep                      // our wall clock was set: all leases are dropped, and if it was set forward all else is forgotten
 	OwnClock                       // most others find our clock wrong: all leases are dropped
 	PeerClock                      // a peer's clock is wrong: it is ignored
 	PeerClockOK                    // it is right again
