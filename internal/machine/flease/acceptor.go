@@ -1,7 +1,9 @@
 package flease
 
 import (
+	"cmp"
 	"encoding/binary"
+	"maps"
 	"slices"
 	"time"
 
@@ -15,6 +17,7 @@ type group struct {
 	peers    []*peer // of each member; nil for ourselves
 	majority int
 	self     int // our place; -1 if we are no member
+	cells    int // how many resources of it are known
 }
 
 // index returns the place of a member, -1 if it is none.
@@ -42,11 +45,12 @@ type cell struct {
 	older, newer *cell        // in the order of touched
 }
 
-// cell returns what is known about a resource, or begins to.
-func (m *Machine) cell(now Time, name string) (*cell, error) {
+// cell returns what is known about a resource, or begins to, on behalf of a process.
+// Both that one and we must be members of its group.
+func (m *Machine) cell(now Time, name string, by Process) (*cell, error) {
 	c, hash := m.cells.find(name)
 	if c != nil {
-		return c, nil
+		return c, c.group.check(name, by)
 	}
 	if name == "" || len(name) > MaxName {
 		return nil, leasehold.Errorf(op, leasehold.Invalid, name, "a name of %d bytes: want 1 to %d", len(name), MaxName)
@@ -59,10 +63,32 @@ func (m *Machine) cell(now Time, name string) (*cell, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := cmp.Or(g.check(name, m.cfg.Self), g.check(name, by)); err != nil {
+		return nil, err
+	}
 	c = m.cells.add(now.Mono, name, hash, g)
+	g.cells++
 	c.promised, c.fence = m.floor, m.fence
 	return c, nil
 }
+
+// check says whether a process is a member.
+func (g *group) check(name string, p Process) error {
+	if g.index(p) < 0 {
+		return leasehold.Errorf(op, leasehold.Invalid, name, "process %d is not a member of its group %v", p, g.members)
+	}
+	return nil
+}
+
+// drop forgets a cell.
+func (m *Machine) drop(c *cell) {
+	c.group.cells--
+	m.cells.remove(c)
+}
+
+// maxGroups is how many groups are kept of which no resource is known, besides as
+// many as there are others.
+const maxGroups = 1024
 
 // groupOf returns the group of a resource. Equal groups are one.
 func (m *Machine) groupOf(name string) (*group, error) {
@@ -89,14 +115,18 @@ func (m *Machine) groupOf(name string) (*group, error) {
 		}
 		g.peers = append(g.peers, m.peers[p])
 	}
+	if len(m.groups) >= m.manyGroups {
+		maps.DeleteFunc(m.groups, func(_ string, g *group) bool { return g.cells == 0 })
+		m.manyGroups = 2*len(m.groups) + maxGroups
+	}
 	m.groups[string(key)] = g
 	return g, nil
 }
 
 // acceptorOf returns the cell that a read is about, nil if it is not for us.
 func (m *Machine) acceptorOf(now Time, p *peer, msg *Message) *cell {
-	c, err := m.cell(now, msg.Name)
-	if err != nil || c.group.self < 0 || c.group.index(p.id) < 0 {
+	c, err := m.cell(now, msg.Name, p.id)
+	if err != nil {
 		m.counts.Foreign++
 		return nil
 	}
@@ -217,18 +247,15 @@ func (m *Machine) visit(now Time, c *cell) {
 	}
 	m.floor = later(m.floor, c.promised)
 	m.fence = max(m.fence, c.fence)
-	m.cells.remove(c)
+	m.drop(c)
 }
 
 // Watch asks for notices when a resource seems to change hands, or for none.
 func (m *Machine) Watch(now Time, name string, on bool) error {
 	m.observe(now)
-	c, err := m.cell(now, name)
+	c, err := m.cell(now, name, m.cfg.Self)
 	if err != nil {
 		return err
-	}
-	if c.group.self < 0 {
-		return leasehold.Errorf(op, leasehold.Invalid, name, "process %d is not a member of its group %v", m.cfg.Self, c.group.members)
 	}
 	c.watched = on
 	return nil

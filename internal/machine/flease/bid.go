@@ -109,6 +109,9 @@ func (m *Machine) queue(b *bid) {
 	if b.at < b.queued {
 		b.queued = b.at
 		m.alarms.push(alarm{b.at, b}, m.soon())
+		if len(m.alarms.later) > 2*len(m.bids)+maxStale {
+			m.alarms.later.prune()
+		}
 	}
 }
 

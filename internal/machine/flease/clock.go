@@ -80,7 +80,7 @@ func (m *Machine) forget(now Time) {
 // blank makes a cell one of which nothing is known.
 func (m *Machine) blank(now Time, c *cell) {
 	if c.bid == nil && !c.watched {
-		m.cells.remove(c)
+		m.drop(c)
 		return
 	}
 	c.promised, c.promisee, c.written, c.value, c.deadline, c.fence = m.floor, 0, Ballot{}, Value{}, 0, m.fence

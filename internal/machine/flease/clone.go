@@ -21,7 +21,7 @@ func (m *Machine) Clone() *Machine {
 	c.groups = make(map[string]*group, len(m.groups))
 	groups := make(map[*group]*group, len(m.groups))
 	for key, g := range m.groups {
-		twin := &group{members: g.members, majority: g.majority, self: g.self}
+		twin := &group{members: g.members, majority: g.majority, self: g.self, cells: g.cells}
 		for _, id := range g.members {
 			twin.peers = append(twin.peers, c.peers[id])
 		}

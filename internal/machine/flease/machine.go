@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 )
 
@@ -30,6 +29,8 @@ type Machine struct {
 
 	cells  cells
 	groups map[string]*group
+	// Groups of which nothing is known are dropped when there are so many.
+	manyGroups int
 	peers  map[Process]*peer
 	order  []*peer // sorted: what is done for all is done in this order
 
@@ -82,7 +83,7 @@ func New(now Time, cfg Config) (*Machine, error) {
 	}
 	m := &Machine{
 		cfg: cfg, cells: newCells(), groups: make(map[string]*group), peers: make(map[Process]*peer),
-		trip: cfg.Resend / 4, looked: now, steady: now.Wall,
+		manyGroups: maxGroups, trip: cfg.Resend / 4, looked: now, steady: now.Wall,
 	}
 	m.recover(now)
 	for _, id := range slices.Sorted(slices.Values(cfg.Peers)) {
@@ -312,12 +313,9 @@ type Stake struct {
 // the shell need not look for what it knows about the resource.
 func (m *Machine) Bid(now Time, name string, try bool, tag any) (Stake, error) {
 	m.observe(now)
-	c, err := m.cell(now, name)
-	switch {
-	case err != nil:
+	c, err := m.cell(now, name, m.cfg.Self)
+	if err != nil {
 		return Stake{}, err
-	case c.group.self < 0:
-		return Stake{}, leasehold.Errorf(op, leasehold.Invalid, name, "process %d is not a member of its group %v", m.cfg.Self, c.group.members)
 	}
 	w := wishHold
 	if try {

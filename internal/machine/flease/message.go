@@ -105,5 +105,5 @@ type Envelope struct {
 	// has never heard it. A write that is meant for another is void.
 	To   uint64
 	Sent Wall // the sender's clock
-	Echo Wall // the newest Sent that the sender had from the addressee; 0 if none
+	Echo Wall // the Sent of what reached the sender last from the addressee; 0 if none
 }
