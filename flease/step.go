@@ -37,7 +37,7 @@ func (n *Node) receive(e *machine.Envelope, msgs []machine.Message) {
 func (n *Node) flush() {
 	n.mu.Lock()
 	now := n.look()
-	n.settle(now)
+	n.observe(now)
 	n.machine.Flush(now, n.net.Send)
 	n.net.Flush()
 	n.unlock(now)
@@ -75,6 +75,13 @@ func (n *Node) look() machine.Time {
 		n.settle(now)
 	}
 	return now
+}
+
+// observe lets the machine look at the clocks before it is asked for something: what
+// comes of that is about what it was asked for before.
+func (n *Node) observe(now machine.Time) {
+	n.machine.Observe(now)
+	n.settle(now)
 }
 
 // settle carries over what the machine has to say, until neither it nor a batch

@@ -150,6 +150,9 @@ func (a *aftermath) unheld() *resource {
 func (a *aftermath) calm() {
 	w := a.world
 	a.enter(calming)
+	for _, p := range w.processes {
+		p.ring() // or who has nothing to do would look at its clocks only later
+	}
 	w.later(w.recovery()+2*lease, func() {
 		w.trace.printf(w.now, "=== everyone asks")
 		a.enter(besieged)
