@@ -95,7 +95,7 @@ func (n *Node) gaveUp(now machine.Time, name string, cause error) error {
 	case e != nil && e.lease != nil:
 		return leasehold.Errorf(opAcquire, leasehold.Unavailable, name, "another call of this process has it: %w", cause)
 	case !n.machine.Ready():
-		return leasehold.Errorf(opAcquire, leasehold.Unavailable, name, "this member has started too short a time ago: %w", cause)
+		return leasehold.Errorf(opAcquire, leasehold.Unavailable, name, "%s: %w", n.whyNotReady(), cause)
 	case note.Holder != 0:
 		return leasehold.Errorf(opAcquire, leasehold.Unavailable, name, "member %d seems to have it: %w", note.Holder, cause)
 	}

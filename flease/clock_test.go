@@ -84,6 +84,7 @@ func TestReleaseAtClockStep(t *testing.T) {
 	within(t, func(t *testing.T) {
 		s := newSystem(t, 3, nil)
 		l := s.acquire(1, "r")
+		synctest.Wait() // nobody else looks at the clock first
 		s.clocks[1].ahead.Store(int64(-time.Minute))
 		if err := l.Release(t.Context()); !errors.Is(err, leasehold.Unavailable) || l.Valid() {
 			t.Errorf("%v, valid %t", err, l.Valid())

@@ -48,6 +48,11 @@ type Config struct {
 	// members, for every resource.
 	Groups func(resource string) []ID
 
+	// Label is whatever else all members must have been told alike. Members whose
+	// labels differ do not understand each other. Those who change what Groups
+	// returns change it, too.
+	Label string
+
 	// Lease is how long a lease lasts if it is not renewed, from 10 ms to 24 h. A
 	// holder renews it every third of that. A short one is free soon when its
 	// holder dies; a long one survives longer troubles of the network. Default 10 s.

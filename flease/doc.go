@@ -44,8 +44,8 @@
 //     like a mutex. Those who share a Lease need a lock of their own.
 //
 //  4. Give every member an ID of its own, and start each once. Members, lease
-//     time, epsilon, drift bound and key must be the same everywhere. To change
-//     them, stop all members, wait for a lease time, and start all.
+//     time, epsilon, drift bound, label and key must be the same everywhere: see
+//     "How to change the members".
 //
 // # What it is good for, and what not
 //
@@ -58,6 +58,46 @@
 // After a holder has died its leases are free when they have run out on all
 // clocks: within the lease time and epsilon, times the drift bound. Shorter
 // leases are free sooner, and renewed more often.
+//
+// # How to change the members
+//
+// Majorities of different sets of members need not overlap: two of three and three
+// of five can have a lease each. So the members of a system, and its times, are
+// changed by stopping all members before the first is started with what is new:
+//
+//  1. Stop all members. What they held is released, or runs out.
+//  2. Start them all with the new configuration. Nobody has a lease for as long as
+//     a member that starts is silent, 12 s with the default times; no other wait
+//     is needed, since that is longer than any lease.
+//
+// Addresses are not part of it, and can be changed one member at a time. The key
+// cannot: members with different keys do not hear each other at all, so that what
+// follows does not protect those who change it.
+//
+// Whoever forgets this is protected as far as members hear each other. Every packet
+// carries a fingerprint of the members' IDs, lease, epsilon, drift and
+// [Config.Label]. To a member, those with its key and another fingerprint are
+// strangers: it does not listen to them, logs an error for each, and shows them in
+// [Status]. While a member waits to take part, it greets all members that it was
+// told of, some twenty times, and strangers answer, also those that were not told
+// of it. While it hears a stranger that takes part it goes on waiting, until it has
+// heard none for as long as it waits after a start. A member that takes part goes
+// on: a newcomer that was told wrong stops nobody. So those who come last give way.
+// If all start at once, a member waits if it hears as many strangers as members of
+// its own kind, itself among them, or more, unless one of its kind takes part.
+//
+// Why two groups cannot both have a majority, if they hear each other: of two
+// members that are strangers and take part, one began later, and for some seconds
+// before that the other answered each of its greetings. If it had said that it
+// takes part, the later one would have waited; so they began at the same moment,
+// and so did all of both groups, each hearing more of its own kind than of the
+// other, which cannot be true of both. A change of members one by one is safe then:
+// the new ones wait until the last of the old ones is stopped.
+//
+// That is a net and not a way to go. It does not hold where the old and the new
+// members cannot hear each other, for a network that is cut between them, other
+// keys, or addresses that have changed hands; and one old member that was
+// forgotten keeps all new ones from taking part.
 //
 // # What is assumed of clocks
 //

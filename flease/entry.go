@@ -90,7 +90,7 @@ func (e *entry) named(b *batch) bool {
 
 // ourOwn says that this very process is in the way.
 func (n *Node) ourOwn(e *entry) error {
-	held := &HeldError{Resource: e.name, Holder: n.cfg.Self}
+	held := &HeldError{Resource: e.name, Holder: n.cfg.Self, Waiting: e.lease == nil}
 	if e.lease != nil {
 		held.Fence, held.Until = e.lease.fence, e.lease.Until()
 	}

@@ -21,14 +21,16 @@ type HeldError struct {
 	// Holder is who has it. It is this very member if another call of this
 	// process has it, or was first to ask for it.
 	Holder ID
-	Fence  uint64 // 0 if nobody has it yet
-	// Until is when it ends unless it is renewed, by the holder's clock; zero if
-	// nobody has it yet.
-	Until time.Time
+	// Waiting is true if another call of this process was first to ask for it, and
+	// has not been answered yet. Whether anybody has it is not known then, and
+	// Fence and Until are zero.
+	Waiting bool
+	Fence   uint64
+	Until   time.Time // when it ends unless it is renewed, by the holder's clock
 }
 
 func (e *HeldError) Error() string {
-	if e.Until.IsZero() {
+	if e.Waiting {
 		return fmt.Sprintf("acquire %q: another call of this process, member %d, waits for it", e.Resource, e.Holder)
 	}
 	return fmt.Sprintf("acquire %q: member %d holds it until %s, unless it is renewed", e.Resource, e.Holder,

@@ -31,6 +31,7 @@ const (
 	memberClockWrong
 	memberClockRight
 	equalIDs
+	otherGroup
 	losing
 )
 
@@ -41,6 +42,7 @@ type remark struct {
 	resource string // the first of
 	count    int    // so many
 	why      ending
+	args     []any // more to say
 }
 
 func (a *aftermath) note(r remark) { a.remarks = append(a.remarks, r) }
@@ -162,6 +164,8 @@ func (r *remark) line() line {
 		return line{slog.LevelInfo, "a member's wall clock is right again", []any{"of", r.id}}
 	case equalIDs:
 		return line{slog.LevelError, "two processes run as the same member: stop one of them", []any{"of", r.id}}
+	case otherGroup:
+		return line{slog.LevelError, otherGroupText, append([]any{"of", r.id}, r.args...)}
 	default:
 		return line{slog.LevelWarn, "leases lost: " + r.why.String(), []any{"count", r.count, "first", r.resource}}
 	}

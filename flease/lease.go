@@ -21,9 +21,10 @@ type Lease struct {
 	until atomic.Pointer[machine.Time] // nil when it is over
 	first machine.Time                 // where until points to at first
 
-	mu   sync.Mutex
-	over ending        // why
-	done chan struct{} // nil until somebody asks for it
+	mu     sync.Mutex
+	over   ending          // why
+	ctx    context.Context // ends with it; nil until somebody asks for it
+	cancel context.CancelCauseFunc
 }
 
 // Resource is what it is a lease of.
@@ -58,16 +59,39 @@ func (l *Lease) Until() time.Time {
 // Done returns a channel that is closed when the lease is over, for whatever
 // reason. It is closed after Valid has begun to return false: usually at once, and
 // up to a second later if a clock has jumped.
-func (l *Lease) Done() <-chan struct{} {
+func (l *Lease) Done() <-chan struct{} { return l.lasts().Done() }
+
+// Context returns a context that ends when the lease is over, or parent ends, or
+// cancel is called, as it must be when the context is no longer needed. If it was
+// the lease, context.Cause is what Err returns. It serves to stop what takes long,
+// such as a request to a store. It ends when Done is closed, which is after Valid
+// has begun to return false; so it replaces neither Valid nor the fence. No
+// goroutine waits for it.
+func (l *Lease) Context(parent context.Context) (ctx context.Context, cancel context.CancelFunc) {
+	ctx, end := context.WithCancelCause(parent)
+	lasts := l.lasts()
+	stop := context.AfterFunc(lasts, func() { end(context.Cause(lasts)) })
+	if lasts.Err() != nil {
+		end(context.Cause(lasts)) // at once
+	}
+	return ctx, func() {
+		stop()
+		end(nil)
+	}
+}
+
+// lasts is a context that ends when the lease is over, with the reason for its
+// cause.
+func (l *Lease) lasts() context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.done == nil {
-		l.done = make(chan struct{})
+	if l.ctx == nil {
+		l.ctx, l.cancel = context.WithCancelCause(context.Background())
 		if l.over != lasting {
-			close(l.done)
+			l.cancel(l.over.err(l.entry.name))
 		}
 	}
-	return l.done
+	return l.ctx
 }
 
 // Err returns nil until Done is closed, and then why the lease is over: its kind
@@ -106,7 +130,7 @@ func (l *Lease) end(why ending) {
 		return
 	}
 	l.over = why
-	if l.done != nil {
-		close(l.done)
+	if l.ctx != nil {
+		l.cancel(why.err(l.entry.name))
 	}
 }

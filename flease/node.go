@@ -27,6 +27,7 @@ type Node struct {
 	ready chan struct{} // closed when it takes part
 	rouse chan struct{} // has one when the timer is to be set anew
 	over  chan struct{} // closed when it is closed
+	ended error         // what became of that; not changed after over is closed
 
 	stop    context.CancelFunc
 	running sync.WaitGroup
@@ -44,11 +45,13 @@ type Node struct {
 	batches uint64   // so far
 	watches map[string][]chan struct{}
 
-	members []*member // in the order of IDs
-	counts  Counts
-	clock   ClockStatus
-	after   aftermath
-	journal journal
+	members   []*member // in the order of IDs
+	strangers map[ID]*stranger
+	greeted   mono.Instant // when the others were greeted last, before we took part
+	counts    Counts
+	clock     ClockStatus
+	after     aftermath
+	journal   journal
 }
 
 // Start starts a member. It begins to take part after a while: see [Node.Ready].
@@ -62,7 +65,7 @@ func start(cfg Config, t timepiece) (*Node, error) {
 	n := &Node{
 		cfg: cfg, time: t,
 		ready: make(chan struct{}), rouse: make(chan struct{}, 1), over: make(chan struct{}),
-		watches: make(map[string][]chan struct{}),
+		watches: make(map[string][]chan struct{}), strangers: make(map[ID]*stranger),
 		members: newMembers(&cfg), journal: journal{log: cfg.Logger.With("member", cfg.Self)},
 	}
 	decides := cfg.machine()
@@ -104,7 +107,8 @@ func draw() (uint64, *mrand.Rand) {
 func (n *Node) network(incarnation uint64) fleasenet.Config {
 	c := fleasenet.Config{
 		Self: machine.Process(n.cfg.Self), Incarnation: incarnation, Listen: n.cfg.Listen, Key: n.cfg.Key,
-		Receive: n.receive, Drained: n.flush, Logger: n.journal.log,
+		Fingerprint: n.cfg.fingerprint(),
+		Receive:     n.receive, Strange: n.strange, Drained: n.flush, Logger: n.journal.log,
 	}
 	for _, m := range n.cfg.Members {
 		c.Peers = append(c.Peers, fleasenet.Peer{Process: machine.Process(m.ID), Addr: m.Addr})
@@ -132,8 +136,9 @@ func (n *Node) Addr() string { return n.net.Addr() }
 
 // Ready returns when the node takes part: when whatever it may have promised
 // before it was started is over, which takes Lease times Drift, or Lease and twice
-// Epsilon if that is longer. It returns an error if ctx ends before, or the node
-// is closed.
+// Epsilon if that is longer; and when no member that was told otherwise has been
+// heard for as long: see Status.Strangers. It returns an error if ctx ends before,
+// or the node is closed.
 func (n *Node) Ready(ctx context.Context) error {
 	select {
 	case <-n.ready:
@@ -141,29 +146,45 @@ func (n *Node) Ready(ctx context.Context) error {
 	case <-n.over:
 		return errClosed("ready", "")
 	case <-ctx.Done():
-		return leasehold.Errorf("ready", leasehold.Unavailable, "", "this member has started too short a time ago: %w", context.Cause(ctx))
+		return leasehold.Errorf("ready", leasehold.Unavailable, "", "%s: %w", n.waits(), context.Cause(ctx))
 	}
 }
 
 // Close releases all leases, lets those who wait for one go with an error, and
 // ends the node. No lease is valid from the beginning of the call on. It waits
 // for the members to know, as long as ctx allows and a few seconds at most; an
-// error means that they may not, and the node is closed all the same.
+// error means that they may not, and the node is closed all the same. A call that
+// is not the first waits for the first as long as its own ctx allows, and returns
+// the same.
 func (n *Node) Close(ctx context.Context) error {
 	leases, first := n.shut()
 	if !first {
-		<-n.over
-		return nil
+		return n.awaitClosed(ctx)
 	}
 	err := n.ReleaseAll(ctx, leases)
 	n.stop()
 	err = errors.Join(err, n.net.Close())
 	n.running.Wait()
-	close(n.over)
 	if err != nil {
-		return &leasehold.Error{Op: opClose, Kind: leasehold.Unavailable, Err: err}
+		n.ended = &leasehold.Error{Op: opClose, Kind: leasehold.Unavailable, Err: err}
 	}
-	return nil
+	close(n.over)
+	return n.ended
+}
+
+// awaitClosed waits for another call that closes the node.
+func (n *Node) awaitClosed(ctx context.Context) error {
+	select {
+	case <-n.over:
+		return n.ended
+	default: // now ctx counts
+	}
+	select {
+	case <-n.over:
+		return n.ended
+	case <-ctx.Done():
+		return leasehold.Errorf(opClose, leasehold.Unavailable, "", "another call is closing it: %w", context.Cause(ctx))
+	}
 }
 
 // shut ends everything that has been asked for, and returns what is held. It

@@ -84,6 +84,33 @@ func TestCloseAlone(t *testing.T) {
 	})
 }
 
+// A second Close waits for the first for as long as its own context allows, and
+// returns what the first did.
+func TestCloseTwice(t *testing.T) {
+	within(t, func(t *testing.T) {
+		s := newSystem(t, 3, nil)
+		s.acquire(1, "r")
+		s.network.Cut(1, 2)
+		s.network.Cut(1, 3)
+		first := make(chan error, 1)
+		go func() { first <- s.nodes[1].Close(context.WithoutCancel(t.Context())) }()
+		synctest.Wait()
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := s.nodes[1].Close(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		err := <-first
+		if !errors.Is(err, leasehold.Unavailable) {
+			t.Errorf("the first: %v", err)
+		}
+		if again := s.nodes[1].Close(ctx); again != err {
+			t.Errorf("the next: %v", again)
+		}
+	})
+}
+
 // Someone who waits for the end of a release is not left behind.
 func TestCloseWhileReleasing(t *testing.T) {
 	within(t, func(t *testing.T) {

@@ -16,7 +16,10 @@ type Status struct {
 	Ready bool   // whether it takes part
 
 	Members []MemberStatus // the others
-	Clock   ClockStatus
+	// Fingerprint stands for what all members must have been told alike.
+	Fingerprint uint64
+	Strangers   []StrangerStatus // who was told otherwise, in the order of IDs
+	Clock       ClockStatus
 
 	Held      int // leases
 	Waiting   int // resources that calls of this process wait for
@@ -58,6 +61,7 @@ type Traffic struct {
 	MessagesIn, MessagesOut uint64
 	BytesIn, BytesOut       uint64
 	Refused                 uint64 // that were malformed, foreign, not authentic or replayed
+	Strange                 uint64 // of members that were told otherwise
 	Lost                    uint64 // for which there was no room here, or no way out
 }
 
@@ -72,6 +76,7 @@ type member struct {
 func (n *Node) heard(now machine.Time, id ID) {
 	if m := n.member(id); m != nil {
 		m.heard = now.Wall
+		delete(n.strangers, id) // it was told anew
 	}
 }
 
@@ -100,6 +105,7 @@ func (n *Node) Status() Status {
 		}
 		s.Members = append(s.Members, status)
 	}
+	s.Fingerprint, s.Strangers = n.cfg.fingerprint(), n.strangerStatus()
 	for _, e := range n.entries {
 		if e.lease != nil {
 			s.Held++
@@ -116,6 +122,7 @@ func traffic(c fleasenet.Counters) Traffic {
 		MessagesIn: c.MessagesIn, MessagesOut: c.MessagesOut,
 		BytesIn: c.BytesIn, BytesOut: c.BytesOut,
 		Refused: c.Malformed + c.Oversized + c.Foreign + c.Unauthentic + c.Replayed + c.Refused,
+		Strange: c.Strange,
 		Lost:    c.Full + c.Failed,
 	}
 }

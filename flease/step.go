@@ -156,7 +156,7 @@ func (n *Node) keepTime(ctx context.Context) {
 		n.step(func(now machine.Time) {
 			n.machine.Advance(now)
 			n.settle(now)
-			wait = min(tick, max(0, n.machine.Wake(now).Sub(now.Mono)))
+			wait = min(tick, max(0, n.machine.Wake(now).Sub(now.Mono)), n.greet(now))
 			n.wake = now.Mono.Add(wait)
 		})
 		timer.Reset(wait)

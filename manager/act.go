@@ -66,7 +66,7 @@ func (m *Manager) elect(now mono.Instant, a election.Action) {
 		m.feeds.drop()
 	case election.StepDown:
 		if m.group != nil {
-			m.group.StepDown(m.led)
+			m.group.StepDown(m.led, a.Above)
 		}
 	case election.Resigned:
 		close(m.resigned)

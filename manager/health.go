@@ -30,12 +30,18 @@ func (m *Manager) healthz(w http.ResponseWriter, r *http.Request) {
 	answerPlain(w, "ok")
 }
 
-// readyz: there is a leader, this manager or another, and so it can serve.
+// readyz: there is a leader, this manager or another, and so it can serve. Where
+// nothing is on disk it also means that another may be stopped: see
+// [diskless.Group.Informed].
 func (m *Manager) readyz(w http.ResponseWriter, _ *http.Request) {
 	ready, leader := m.leading.readiness()
 	switch {
-	case !ready && leader == "":
+	case !ready && leader == "" && m.group == nil:
 		http.Error(w, "no manager leads: the store may be out of reach, or an election is under way", http.StatusServiceUnavailable)
+	case !ready && leader == "":
+		http.Error(w, "no manager leads: a majority may be out of reach, or they are about to agree on one", http.StatusServiceUnavailable)
+	case !ready && string(leader) != m.cfg.Advertise:
+		http.Error(w, "this manager has just started: it does not vote yet, or has not been told the namespaces; do not stop another", http.StatusServiceUnavailable)
 	case !ready:
 		http.Error(w, "this manager leads and is reading its namespaces", http.StatusServiceUnavailable)
 	default:

@@ -38,6 +38,10 @@ func (m *Manager) logElection(n election.Note) {
 		level, text = slog.LevelWarn, fmt.Sprintf("another manager leads in term %d; ours was %d", n.Have, n.Want)
 	case election.NoteResigning:
 		level, text = slog.LevelInfo, "handing leadership over"
+	case election.NoteDismissed:
+		level, text = slog.LevelWarn, fmt.Sprintf("the lease of leadership, term %d, is over: it could not be renewed in time, or was given up", n.Have)
+	case election.NoteOutranked:
+		level, text = slog.LevelWarn, fmt.Sprintf("somebody has heard of term %d, and ours is %d: leadership is given up for a later one. Was the wall clock set back?", n.Have, n.Want)
 	case election.NoteOldRecord:
 		text = fmt.Sprintf("a leader record of version %d is older than %d and ignored", n.Have, n.Want)
 	case election.NoteSlept:
@@ -132,6 +136,8 @@ func describe(n machine.Note) (slog.Level, string) {
 		return warn, "an owner has handed state over to another that is gone by now: it is lost"
 	case machine.NoteParting:
 		return info, fmt.Sprintf("an owner wants to leave: its %d leases are moved away first", n.Have)
+	case machine.NoteNoMover:
+		return warn, fmt.Sprintf("an owner joined without a Mover, and %d others have one: the state of ranges that go to it, or from it, is lost", n.Have)
 	default:
 		return debug, n.What.String()
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/flease"
 	"github.com/leasehold-dev/leasehold/internal/diskless"
 	"github.com/leasehold-dev/leasehold/internal/machine/appointment"
+	"github.com/leasehold-dev/leasehold/internal/machine/election"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/storage"
@@ -119,6 +120,9 @@ func (m *Manager) joinGroup() error {
 	cfg.Clock, cfg.Logger = m.clock, m.log
 	cfg.Dial = func(id storage.ManagerID) (*grpc.ClientConn, error) { return m.dial(string(id)) }
 	cfg.Hear = func(e appointment.Event) { m.driver.PostUrgent(m.ctx, node.Appointment{Event: e}) }
+	cfg.Outranked = func(by leasehold.Term) {
+		m.driver.PostUrgent(m.ctx, node.Election{Event: election.Outranked{By: by}})
+	}
 	group, err := diskless.Start(cfg)
 	if err != nil {
 		return err

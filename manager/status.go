@@ -54,7 +54,7 @@ func (m *Manager) status(now mono.Instant, answer *leaseholdv1.GetStatusResponse
 	case answer.GetLeader() == "" && answer.GetProblem() == "":
 		answer.Problem = m.leaderless()
 	case catalog == nil && answer.GetProblem() == "":
-		answer.Problem = "this manager has just taken over, and is reading its namespaces"
+		answer.Problem = m.takingOver()
 	}
 	if catalog == nil || !m.node.Leads(now) {
 		return
@@ -93,6 +93,17 @@ func (m *Manager) leaderless() string {
 		return "no manager leads, as far as this one knows: it has just started, and waits until what it may have promised before is over"
 	}
 	return "no manager leads: they are about to agree on one, or a majority of them is out of reach"
+}
+
+// takingOver says what a leader waits for that does not know its namespaces.
+func (m *Manager) takingOver() string {
+	if m.group == nil {
+		return "this manager has just taken over, and is reading its namespaces"
+	}
+	if missing := m.group.Missing(); len(missing) > 0 {
+		return fmt.Sprintf("the leader has not yet heard what these managers remember: %v; a majority that remembers is enough, but a group that is new, or was restarted, begins when all are up", missing)
+	}
+	return fmt.Sprintf("the group is new, or too many of its managers were restarted: the leader waits until no lease from before can be left, for %v at most", m.group.Longest())
 }
 
 // unready says what a namespace waits for whose table is not known.

@@ -56,11 +56,13 @@ func (o *Owner) moving(r *protocol.LeaseRequest) *protocol.LeaseRequest {
 // publish makes a view the one that checks are made against. A renewal, which
 // changes no lease, costs nothing but the new deadline.
 func (o *Owner) publish(v *machine.View) {
-	a := o.holding.Load().areas
+	old := o.holding.Load()
+	a := old.areas
 	if !protocol.SameLeases(a.held, v.Leases) {
 		a = newAreas(v.Leases)
 	}
-	o.holding.Store(&holding{until: v.Until, epoch: o.machine.Epoch(), areas: a})
+	o.holding.Store(&holding{until: v.Until, epoch: o.machine.Epoch(), areas: a, coming: v.Coming, superseded: make(chan struct{})})
+	close(old.superseded)
 }
 
 // settle notices that the leader has accepted us.

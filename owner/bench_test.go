@@ -150,7 +150,7 @@ func holder64() *Owner {
 		start := leasehold.Key(i) << 58
 		leases[i] = leasehold.Lease{Range: leasehold.Range{Start: start, Limit: start + 1<<57}, Generation: leasehold.Generation(i + 1)}
 	}
-	o.holding.Store(&holding{until: mono.Never, areas: newAreas(leases)})
+	o.holding.Store(&holding{until: mono.Never, areas: newAreas(leases), superseded: make(chan struct{})})
 	o.meter.Hold(o.clock.Now(), leases)
 	return o
 }

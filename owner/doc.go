@@ -65,9 +65,11 @@
 //
 // The range is served by its owner until Stop and by the next one after install,
 // and by nobody for the time in between: some round trips, and what the
-// application takes to send and install the rest. Until the next owner has
-// confirmed that it has all of the state, any failure leaves everything as it was,
-// and the leases with their generations too.
+// application takes to send and install the rest. Callers may hear of the next
+// owner before that is over. They need not be refused: [Owner.Await] has them wait.
+//
+// Until the next owner has confirmed that it has all of the state, any failure
+// leaves everything as it was, and the leases with their generations too.
 //
 // What an application must do, besides the above:
 //

@@ -94,7 +94,7 @@ func newOwner(cfg Config, c *clock.Clock, d *clock.Detector) (_ *Owner, err erro
 		return nil, err
 	}
 	o.machine = newSession(m, o.detector)
-	o.holding.Store(&holding{until: mono.Instant(0), areas: newAreas(nil)})
+	o.holding.Store(&holding{until: mono.Instant(0), areas: newAreas(nil), superseded: make(chan struct{})})
 	o.ctx, o.cancel = context.WithCancel(context.Background())
 	if cfg.Mover != nil {
 		o.moves = newMigration(&cfg, o.id, logger,

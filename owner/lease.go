@@ -1,6 +1,8 @@
 package owner
 
 import (
+	"slices"
+
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/keyindex"
 	"github.com/leasehold-dev/leasehold/internal/mono"
@@ -23,6 +25,14 @@ type holding struct {
 	until mono.Instant
 	epoch uint64 // of the sleep detector: a sleep ends everything
 	areas *areas
+
+	coming     []leasehold.Range // what will be served in a moment
+	superseded chan struct{}     // closed when there is another
+}
+
+// comes reports whether a key that is not held will be in a moment.
+func (h *holding) comes(key leasehold.Key) bool {
+	return slices.ContainsFunc(h.coming, func(r leasehold.Range) bool { return r.Contains(key) })
 }
 
 // areas cover the whole key space, so that a search needs no second look: a

@@ -25,6 +25,7 @@ type Owner struct {
 	clock    *clock.Clock
 	detector *clock.Detector
 	meter    *load.Meter
+	awaiting atomic.Int64 // those who wait in Await
 
 	cfg       Config
 	id        leasehold.Session

@@ -2,6 +2,7 @@ package main
 
 import (
 	"log/slog"
+	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
@@ -48,9 +49,11 @@ func newDemoOwnerCommand() *cobra.Command {
 		Args:   noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			go demo.EndWithParent(cmd.InOrStdin())
-			// A collection keeps all processors busy, which ten servers share here that
-			// would each have its own elsewhere: it comes a quarter as often.
+			// Ten servers share the processors here, and would each have its own
+			// elsewhere. One that uses several at a time takes them from the others, and
+			// a collection keeps them all busy: it comes a quarter as often.
 			debug.SetGCPercent(gcPercent)
+			runtime.GOMAXPROCS(1)
 			err := demo.RunOwner(cmd.Context(), demo.OwnerConfig{
 				Name: leasehold.OwnerID(name), Managers: managers, Users: users,
 				Records: cmd.OutOrStdout(), Logger: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)),

@@ -29,10 +29,18 @@ func demoCommand(t *testing.T, args ...string) (*exec.Cmd, string) {
 }
 
 // TestDemo runs a demo from beginning to end.
-func TestDemo(t *testing.T) {
-	cmd, dir := demoCommand(t, "--for", "10s", "--json", "--seed", "1")
+func TestDemo(t *testing.T) { runDemo(t, demo.Disk) }
+
+// TestDemoDiskless does so with managers that keep nothing on disk.
+func TestDemoDiskless(t *testing.T) { runDemo(t, demo.Flease) }
+
+func runDemo(t *testing.T, store string) {
+	t.Helper()
+	cmd, dir := demoCommand(t, "--for", "10s", "--json", "--seed", "1", "--store", store)
 	r := reportOf(t, cmd)
 	switch {
+	case r.Store != store:
+		t.Errorf("the tables are with %q", r.Store)
 	case r.DualOwnership != 0 || r.GenerationReversals != 0 || r.StaleAnswers != 0 || r.SilentLosses != 0 || r.LeasesLostInFailover != 0:
 		t.Errorf("not safe: %+v", r)
 	case r.OwnersKilled < 1 || r.LeadersKilled < 1 || len(r.FailoverMillis) != r.LeadersKilled:

@@ -75,7 +75,7 @@ func memberOf(members []flease.Member, id uint32) (string, error) {
 			return m.Addr, nil
 		}
 	}
-	return "", fmt.Errorf("--id %d: there is no such member in --members", id)
+	return "", fmt.Errorf("--id %d: there is no such member in --members, which has %d", id, len(members))
 }
 
 // readKey reads the secret that members share. White space at its end is from

@@ -8,12 +8,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"os/exec"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/flease"
 )
 
 const fleaseAcquireHelp = `Acquires the lease of a resource through a running member, prints its fence, and
@@ -22,8 +21,11 @@ while it holds the lease, and releases it when the command ends, like flock(1).
 
 The command finds the fence in FLEASE_FENCE, and should send it along with
 whatever it changes elsewhere: fences rise from holder to holder, so that a late
-change can be refused. If the lease is lost, the command is killed; what it has
-started itself is not. An interrupt is passed on to it as SIGTERM.
+change can be refused. It has a process group of its own, in the background of a
+terminal. If the lease is lost, the whole group is killed, and so it is when this
+command is killed itself, whose lease is then free within moments. An interrupt is
+passed on to the group as SIGTERM. What leaves the group, such as a daemon, or
+outlives the command, is on its own.
 
 Exit status: that of the command; 0 it was held until interrupted; 2 it could not be
 had, or was lost.`
@@ -50,6 +52,9 @@ func newFleaseAcquireCommand() *cobra.Command {
 		Args: func(cmd *cobra.Command, args []string) error {
 			if dash := cmd.ArgsLenAtDash(); len(args) == 0 || dash >= 0 && dash != 1 || dash < 0 && len(args) > 1 {
 				return errors.New("want the name of one resource, and a command behind -- if there is one")
+			}
+			if n := len(args[0]); n == 0 || n > flease.MaxResource {
+				return fmt.Errorf("the name of a resource has 1 to %d bytes, this one %d", flease.MaxResource, n)
 			}
 			return nil
 		},
@@ -174,19 +179,20 @@ func (o *fleaseAcquire) hold(ctx context.Context, held fleaseAnswer, answers <-c
 	if err != nil {
 		return err
 	}
+	defer command.forget()
 	end := time.NewTimer(time.Until(held.Until))
 	defer end.Stop()
 	interrupted := ctx.Done()
 	for {
 		why := "the member has not renewed it"
 		select {
-		case err := <-command.ended:
+		case err := <-command.done():
 			return err
 		case <-interrupted:
-			if command.process == nil {
+			if command == nil {
 				return nil
 			}
-			_ = command.process.Signal(syscall.SIGTERM) // or it has ended already
+			command.terminate()
 			interrupted = nil
 			continue
 		case a := <-answers:
@@ -197,47 +203,18 @@ func (o *fleaseAcquire) hold(ctx context.Context, held fleaseAnswer, answers <-c
 			why = a.Why
 		case <-end.C:
 		}
-		command.kill()
+		if command != nil {
+			command.kill()
+		}
 		return fmt.Errorf("%s: the lease is over: %s", held.Resource, why)
 	}
 }
 
-// A fleaseCommand is what runs while a lease is held; nothing, if it is zero.
-type fleaseCommand struct {
-	process *os.Process
-	ended   chan error // has how it ended
-}
-
 // start starts the command, if there is one.
-func (o *fleaseAcquire) start(held fleaseAnswer) (fleaseCommand, error) {
+func (o *fleaseAcquire) start(held fleaseAnswer) (*fleaseCommand, error) {
 	if len(o.command) == 0 {
-		return fleaseCommand{}, nil
+		return nil, nil
 	}
-	c := exec.Command(o.command[0], o.command[1:]...)
-	c.Stdin, c.Stdout, c.Stderr = o.in, o.out, o.errs
-	c.Env = append(os.Environ(), "FLEASE_RESOURCE="+held.Resource, "FLEASE_FENCE="+held.Fence)
-	c.WaitDelay = time.Second
-	if err := c.Start(); err != nil {
-		return fleaseCommand{}, err
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- exitStatus(c.Wait()) }()
-	return fleaseCommand{c.Process, ended}, nil
-}
-
-// kill ends the command, and waits until it has ended.
-func (c fleaseCommand) kill() {
-	if c.process != nil {
-		_ = c.process.Kill() // or it has ended already
-		<-c.ended
-	}
-}
-
-// exitStatus is how a command ended.
-func exitStatus(err error) error {
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() > 0 {
-		return status(exit.ExitCode())
-	}
-	return err
+	env := []string{"FLEASE_RESOURCE=" + held.Resource, "FLEASE_FENCE=" + held.Fence}
+	return startFleaseCommand(o.command, env, o.in, o.out, o.errs)
 }

@@ -74,6 +74,14 @@ func newFleaseRunCommand() *cobra.Command {
 
 // complete turns flags into a configuration.
 func (o *fleaseRun) complete() error {
+	switch c := &o.config; {
+	case len(o.members) == 0:
+		return errors.New("--members is missing: say who all members are, such as 1=" + defaultMember + ",2=127.0.0.1:7002,3=127.0.0.1:7003")
+	case o.id == 0:
+		return errors.New("--id is missing: say which of the members this is, from 1 on")
+	case c.Lease <= 0 || c.Epsilon <= 0 || c.Drift <= 0: // package flease would take 0 for its defaults
+		return fmt.Errorf("--lease %v, --epsilon %v, --drift %v: want more than 0; leave out what is to be the default", c.Lease, c.Epsilon, c.Drift)
+	}
 	var err error
 	if o.config.Members, err = parseMembers(o.members); err != nil {
 		return err

@@ -24,17 +24,19 @@ const maxLeasesShown = 100
 
 // A fleaseStatus is what a member knows, for programs.
 type fleaseStatus struct {
-	Member    uint32         `json:"member"`
-	Addr      string         `json:"addr"`
-	Ready     bool           `json:"ready"`
-	Members   []fleaseMember `json:"members"`
-	Clock     fleaseClock    `json:"clock"`
-	Held      int            `json:"held"`
-	Waiting   int            `json:"waiting"`
-	Resources int            `json:"resources"`
-	Acquired  uint64         `json:"acquired"`
-	Lost      uint64         `json:"lost"`
-	Leases    []fleaseLease  `json:"leases"` // the first hundred
+	Member  uint32         `json:"member"`
+	Addr    string         `json:"addr"`
+	Ready   bool           `json:"ready"`
+	Members []fleaseMember `json:"members"`
+	// Strangers were told of other members, times or label.
+	Strangers []fleaseStranger `json:"strangers,omitempty"`
+	Clock     fleaseClock      `json:"clock"`
+	Held      int              `json:"held"`
+	Waiting   int              `json:"waiting"`
+	Resources int              `json:"resources"`
+	Acquired  uint64           `json:"acquired"`
+	Lost      uint64           `json:"lost"`
+	Leases    []fleaseLease    `json:"leases"` // the first hundred
 }
 
 type fleaseMember struct {
@@ -42,6 +44,12 @@ type fleaseMember struct {
 	Addr           string    `json:"addr"`
 	Heard          time.Time `json:"heard,omitzero"`
 	ClockOffMillis float64   `json:"clockOffMillis,omitempty"`
+}
+
+type fleaseStranger struct {
+	ID        uint32    `json:"id"`
+	Heard     time.Time `json:"heard"`
+	TakesPart bool      `json:"takesPart"`
 }
 
 type fleaseClock struct {
@@ -66,6 +74,9 @@ func fleaseStatusOf(node *flease.Node) fleaseStatus {
 	}
 	for _, m := range s.Members {
 		d.Members = append(d.Members, fleaseMember{ID: uint32(m.ID), Addr: m.Addr, Heard: m.Heard, ClockOffMillis: millis(m.ClockOff)})
+	}
+	for _, m := range s.Strangers {
+		d.Strangers = append(d.Strangers, fleaseStranger{ID: uint32(m.ID), Heard: m.Heard, TakesPart: !m.Waits})
 	}
 	for _, l := range node.Leases() {
 		if len(d.Leases) == maxLeasesShown {
@@ -133,7 +144,11 @@ func askFleaseStatus(ctx context.Context, member string) (fleaseStatus, error) {
 
 func (s *fleaseStatus) text(now time.Time) string {
 	state := good("takes part")
-	if !s.Ready {
+	switch {
+	case s.Ready:
+	case len(s.Strangers) > 0:
+		state = bad("waits until strangers are gone, or what it may have promised before is over")
+	default:
 		state = bad("waits until what it may have promised before is over")
 	}
 	lines := []entry{
@@ -149,6 +164,7 @@ func (s *fleaseStatus) text(now time.Time) string {
 		rows = append(rows, []string{fmt.Sprint(m.ID), shown(m.Addr), m.heardText(now), m.clockText()})
 	}
 	out.WriteString(tableText([]column{number("MEMBER"), left("ADDRESS"), left("HEARD"), left("CLOCK")}, rows))
+	out.WriteString(s.strangersText(now))
 	if len(s.Leases) == 0 {
 		return out.String()
 	}
@@ -161,6 +177,23 @@ func (s *fleaseStatus) text(now time.Time) string {
 		fmt.Fprintf(&out, "... and %d more\n", more)
 	}
 	return out.String()
+}
+
+// strangersText warns of those who were told otherwise.
+func (s *fleaseStatus) strangersText(now time.Time) string {
+	if len(s.Strangers) == 0 {
+		return ""
+	}
+	var rows [][]string
+	for _, m := range s.Strangers {
+		state := "waits"
+		if m.TakesPart {
+			state = "takes part"
+		}
+		rows = append(rows, []string{fmt.Sprint(m.ID), brief(now.Sub(m.Heard)) + " ago", state})
+	}
+	return "\n" + bad("These were started with other members, times or label:") + "\n" +
+		tableText([]column{number("STRANGER"), left("HEARD"), left("STATE")}, rows)
 }
 
 func (s *fleaseStatus) clockText(now time.Time) string {

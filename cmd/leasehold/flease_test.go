@@ -179,6 +179,21 @@ func TestFleaseCommands(t *testing.T) {
 	}
 }
 
+func TestFleaseStatusShowsStrangers(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	s := fleaseStatus{Strangers: []fleaseStranger{{ID: 4, Heard: now.Add(-2 * time.Second), TakesPart: true}, {ID: 5, Heard: now}}}
+	text := s.text(now)
+	for _, want := range []string{"waits until strangers are gone", "started with other members", "4  2s ago  takes part", "5  0s ago  waits"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	s = fleaseStatus{Ready: true}
+	if text := s.text(now); strings.Contains(text, "STRANGER") {
+		t.Error(text)
+	}
+}
+
 func TestFleaseBadFlags(t *testing.T) {
 	empty := t.TempDir() + "/key"
 	if err := os.WriteFile(empty, []byte("\n"), 0o600); err != nil {
@@ -189,8 +204,15 @@ func TestFleaseBadFlags(t *testing.T) {
 		args string
 		want string
 	}{
-		{"run", "--id 0: there is no such member"},
-		{"run --id 2 --members " + one, "--id 2: there is no such member"},
+		{"run", "--members is missing"},
+		{"run --id 1", "--members is missing"},
+		{"run --members " + one, "--id is missing"},
+		{"run --id 2 --members " + one, "--id 2: there is no such member in --members, which has 1"},
+		{"run --id 1 --members " + one + " --lease 0", "--lease 0s, --epsilon 500ms, --drift 1.2: want more than 0"},
+		{"run --id 1 --members " + one + " --epsilon 0", "want more than 0"},
+		{"run --id 1 --members " + one + " --drift 0", "want more than 0"},
+		{"run --id 1 --members " + one + ",1=127.0.0.1:7002 --control 127.0.0.1:0", "member 1 twice"},
+		{"run --id 1 --members " + one + ",2=127.0.0.1:7001 --control 127.0.0.1:0", "the address of both process 1 and process 2"},
 		{"run --id 1 --members 127.0.0.1:7001", "want an id from 1 on and an address"},
 		{"run --id 1 --members 1=7001", "want host:port"},
 		{"run --id 1 --members " + one + " --control 0.0.0.0:7001", "want an address on the loopback"},
@@ -202,12 +224,18 @@ func TestFleaseBadFlags(t *testing.T) {
 		{"nosuch", "there is no command"},
 		{"acquire", "want the name of one resource"},
 		{"acquire a b", "want the name of one resource"},
+		{`acquire ""`, "the name of a resource has 1 to 255 bytes, this one 0"},
+		{"acquire " + strings.Repeat("a", 256), "this one 256"},
 		{"acquire a --member 10.0.0.1:7001", "want an address on the loopback"},
 		{"acquire a --member 127.0.0.1:1", "no member answers"},
 		{"status --member 127.0.0.1:1", "no member answers"},
 		{"bench --members 0", "1 to 9 members"},
 	} {
-		term := inTerminal(t, append([]string{"flease"}, strings.Fields(test.args)...)...)
+		args := strings.Fields(test.args)
+		if args[len(args)-1] == `""` {
+			args[len(args)-1] = ""
+		}
+		term := inTerminal(t, append([]string{"flease"}, args...)...)
 		term.end(t, 2)
 		if _, errs := term.text(); !strings.Contains(errs, test.want) {
 			t.Errorf("%s: %s, want %s", test.args, errs, test.want)

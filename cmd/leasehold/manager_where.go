@@ -32,11 +32,18 @@ func (m *managerSettings) validateStore() error {
 		store, purpose, instead string
 		flags                   []string
 	}{
-		{onDisk, "is for tables that managers keep themselves", "", []string{"data-dir", "name", "members", "join", "quota"}},
-		{inEtcd, "says how to use an etcd cluster", ": say with --etcd where that is",
-			[]string{"etcd-prefix", "etcd-ca", "etcd-cert", "etcd-key", "etcd-user", passwordFlag, "etcd-password-file", "etcd"}},
-		{inMemory, "is for managers that keep nothing on disk", ": say with --store flease that they do not",
-			[]string{"peers", "peer-key-file", "epsilon", "longest-lease"}},
+		{
+			onDisk, "is for tables that managers keep themselves", "",
+			[]string{"data-dir", "name", "members", "join", "quota"},
+		},
+		{
+			inEtcd, "says how to use an etcd cluster", ": say with --etcd where that is",
+			[]string{"etcd-prefix", "etcd-ca", "etcd-cert", "etcd-key", "etcd-user", passwordFlag, "etcd-password-file", "etcd"},
+		},
+		{
+			inMemory, "is for managers that keep nothing on disk", ": say with --store flease that they do not",
+			[]string{"peers", "peer-key-file", "epsilon", "longest-lease"},
+		},
 	} {
 		if group.store == m.Store {
 			continue

@@ -1,6 +1,7 @@
 // Hashtable is a hashtable in memory that is spread over servers, after figure 4
-// of the PRS paper. Every key has one server at a time; a server that dies takes
-// its entries with it, and the others take over its keys.
+// of the PRS paper. Every key has one server at a time. A server that is stopped
+// hands its keys and entries over to the others (move.go); one that dies takes its
+// entries with it, and the others take over its keys.
 package main
 
 import (
@@ -71,6 +72,7 @@ func (t *table) forget(ended []leasehold.Lease, _ leasehold.Cause) {
 // ServeHTTP answers GET /key and PUT /key.
 func (t *table) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
+	t.owner.Await(r.Context(), leasehold.KeyOf(r.URL.Path)) // if the key is about to arrive, with its entry
 	var value string
 	switch {
 	case err != nil:
@@ -96,22 +98,24 @@ func serve(ctx context.Context, addr string) error {
 	t := &table{entries: map[string]entry{}}
 	joining, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	t.owner, err = owner.Join(joining, owner.Config{Namespace: "hashtable", Managers: managers(), Addr: addr, OnRevoke: t.forget})
+	t.owner, err = owner.Join(joining, owner.Config{
+		Namespace: "hashtable", Managers: managers(), Addr: addr,
+		OnRevoke: t.forget, Mover: t.mover(),
+	})
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	server := &http.Server{Handler: t, ReadTimeout: 10 * time.Second}
-	context.AfterFunc(ctx, func() { _ = server.Close() })
-	err = server.Serve(listener)
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	select {
+	case <-ctx.Done():
+	case err = <-ended:
+	}
 	closing, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	if err := t.owner.Close(closing); err != nil { // gives the keys back: others need not wait for them
-		return err
-	}
-	if ctx.Err() != nil {
-		return nil // it was told to end
-	}
-	return err
+	err = errors.Join(err, t.owner.Close(closing)) // the keys go to others, and are served until they have gone
+	return errors.Join(err, server.Close())
 }
 
 // call asks the server that owns the key, wherever that is.

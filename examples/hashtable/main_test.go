@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -36,7 +35,8 @@ func TestReadmeShowsIt(t *testing.T) {
 	}
 }
 
-// It works, and goes on working when one of its servers leaves.
+// It works, and goes on working, with what was stored, when one of its servers
+// leaves. What the last one has is lost with it, and it says so.
 func TestHashtable(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -50,24 +50,23 @@ func TestHashtable(t *testing.T) {
 	t.Setenv("MANAGERS", m.Addr())
 	create(t, m.Addr())
 
-	var serving sync.WaitGroup
-	stops := map[string]context.CancelFunc{}
+	stops := map[string]func() error{}
+	for range 2 {
+		ctx, cancel := context.WithCancel(t.Context())
+		addr, ended := freeAddr(t), make(chan error, 1)
+		stops[addr] = func() error {
+			cancel()
+			return <-ended
+		}
+		go func() { ended <- serve(ctx, addr) }()
+	}
 	defer func() {
 		for _, stop := range stops {
-			stop()
-		}
-		serving.Wait()
-	}()
-	for range 2 {
-		ctx, stop := context.WithCancel(t.Context())
-		addr := freeAddr(t)
-		stops[addr] = stop
-		serving.Go(func() {
-			if err := serve(ctx, addr); err != nil {
-				t.Error(err)
+			if err := stop(); err == nil || !strings.Contains(err.Error(), "no other owner can take it") {
+				t.Errorf("the last one ends with %v", err)
 			}
-		})
-	}
+		}
+	}()
 	if err := call(t.Context(), http.MethodPut, "colour", "green"); err != nil {
 		t.Fatal(err)
 	}
@@ -78,9 +77,13 @@ func TestHashtable(t *testing.T) {
 	if err := call(t.Context(), http.MethodPut, "colour", long); err == nil || !strings.Contains(err.Error(), "400") {
 		t.Errorf("a value that is too long: %v", err)
 	}
-	for _, stop := range stops {
-		stop() // one of the two
-		break
+	addr := find(t, "colour", len(stops))
+	if err := stops[addr](); err != nil {
+		t.Error(err)
+	}
+	delete(stops, addr)
+	if got := ask(t, "colour"); got != "green" {
+		t.Errorf("when its server has left, the colour is %q", got)
 	}
 	if err := call(t.Context(), http.MethodPut, "colour", "blue"); err != nil {
 		t.Fatal(err)
@@ -110,6 +113,32 @@ func TestForget(t *testing.T) {
 				t.Errorf("kept: %t", kept)
 			}
 		})
+	}
+}
+
+// find returns the server that owns a key, when all servers own something.
+func find(t *testing.T, key string, servers int) string {
+	t.Helper()
+	l, err := lookup.Open(t.Context(), lookup.Config{Namespace: "hashtable", Managers: managers()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // it never fails
+	for {
+		changed, found := l.Changed(), map[string]bool{}
+		for i := range leasehold.Key(256) {
+			if addr, owned := l.Find(i << 56); owned {
+				found[addr] = true
+			}
+		}
+		if addr, owned := l.Find(leasehold.KeyOf("/" + key)); owned && len(found) == servers {
+			return addr
+		}
+		select {
+		case <-changed:
+		case <-t.Context().Done():
+			t.Fatal("not all servers own something")
+		}
 	}
 }
 

@@ -17,7 +17,7 @@ const opCouncil = "council"
 // FromRequest writes what the leader of a group says to another manager.
 func FromRequest(group uint64, from storage.ManagerID, r *council.Request) *storagev1.ShareRequest {
 	out := &storagev1.ShareRequest{
-		Version: wire.Version, Group: group, From: string(from), Term: uint64(r.Term), Seq: r.Seq, Full: r.Full,
+		Version: wire.Version, Group: group, From: string(from), Term: uint64(r.Term), Seq: r.Seq, Full: r.Full, To: r.To,
 	}
 	if r.Catalog != nil {
 		out.Catalog, out.CatalogVersion = FromCatalog(r.Catalog), uint64(r.Catalog.Version)
@@ -29,7 +29,7 @@ func FromRequest(group uint64, from storage.ManagerID, r *council.Request) *stor
 // version, see [wire.CheckVersion], nor at the group.
 func ToRequest(m *storagev1.ShareRequest) (storage.ManagerID, *council.Request, error) {
 	from := storage.ManagerID(m.GetFrom())
-	out := &council.Request{Term: leasehold.Term(m.GetTerm()), Seq: m.GetSeq(), Full: m.GetFull()}
+	out := &council.Request{Term: leasehold.Term(m.GetTerm()), Seq: m.GetSeq(), Full: m.GetFull(), To: m.GetTo()}
 	if from == "" || len(from) > leasehold.MaxOwnerIDLen || out.Seq == 0 || out.Term == 0 || out.Term > protocol.MaxTerm {
 		return "", nil, leasehold.Errorf(opCouncil, leasehold.Invalid, string(from), "request %d of term %d makes no sense", out.Seq, out.Term)
 	}
@@ -44,7 +44,7 @@ func ToRequest(m *storagev1.ShareRequest) (storage.ManagerID, *council.Request, 
 // FromResponse writes what a manager answers.
 func FromResponse(r *council.Response) *storagev1.ShareResponse {
 	out := &storagev1.ShareResponse{
-		Version: wire.Version, Term: uint64(r.Term), Seq: r.Seq,
+		Version: wire.Version, Process: r.Process, Term: uint64(r.Term), Seq: r.Seq,
 		Known: r.Known, CatalogVersion: uint64(r.At), CatalogTerm: uint64(r.Wrote),
 	}
 	if r.Catalog != nil {
@@ -56,7 +56,7 @@ func FromResponse(r *council.Response) *storagev1.ShareResponse {
 // ToResponse reads what a manager answers.
 func ToResponse(m *storagev1.ShareResponse) (*council.Response, error) {
 	out := &council.Response{
-		Term: leasehold.Term(m.GetTerm()), Seq: m.GetSeq(),
+		Process: m.GetProcess(), Term: leasehold.Term(m.GetTerm()), Seq: m.GetSeq(),
 		Known: m.GetKnown(), At: storage.Version(m.GetCatalogVersion()), Wrote: leasehold.Term(m.GetCatalogTerm()),
 	}
 	if out.Term > protocol.MaxTerm || out.Wrote > out.Term || !out.Known && m.GetCatalog() != nil {

@@ -41,7 +41,7 @@ func through[M proto.Message](t *testing.T, m M) M {
 }
 
 func TestRequestGoesThrough(t *testing.T) {
-	for _, want := range []*council.Request{{Term: 7, Seq: 1, Full: true}, {Term: 7, Seq: 2, Catalog: full()}} {
+	for _, want := range []*council.Request{{Term: 7, Seq: 1, Full: true}, {Term: 7, Seq: 2, Catalog: full(), To: 99}} {
 		from, got, err := councilwire.ToRequest(through(t, councilwire.FromRequest(5, "m1", want)))
 		if err != nil || from != "m1" {
 			t.Fatalf("from %q: %v", from, err)
@@ -54,7 +54,7 @@ func TestRequestGoesThrough(t *testing.T) {
 
 func TestResponseGoesThrough(t *testing.T) {
 	for _, want := range []*council.Response{
-		{Term: 7, Seq: 1}, {Term: 9, Seq: 1, Known: true, Wrote: 7, At: 3}, {Term: 9, Seq: 1, Known: true, Wrote: 7, At: 3, Catalog: full()},
+		{Process: 3, Term: 7, Seq: 1}, {Term: 9, Seq: 1, Known: true, Wrote: 7, At: 3}, {Term: 9, Seq: 1, Known: true, Wrote: 7, At: 3, Catalog: full()},
 	} {
 		got, err := councilwire.ToResponse(through(t, councilwire.FromResponse(want)))
 		if err != nil {

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -53,23 +54,20 @@ func (p *presence) answerLine(w http.ResponseWriter, r *http.Request) {
 }
 
 // serveLine answers questions until the caller or the server has gone, or what
-// comes makes no sense. Answers to questions that came together go together.
+// comes makes no sense. A question about a single key waits for a moment, and so do
+// those after it, if the key is about to be served here.
 func (p *presence) serveLine(conn net.Conn) {
-	in, out := newFrameReader(conn), make([]byte, 0, 2*maxFrameSize)
+	in, out := newFrameReader(conn), make([]byte, 0, maxFrameSize)
 	for {
 		keys, err := readQuestion(conn, in)
 		if err != nil {
 			return
 		}
-		out = p.appendAnswer(out, keys)
-		if in.Buffered() > 0 && len(out) < maxFrameSize {
-			continue
-		}
+		out = p.appendAnswer(out[:0], keys)
 		_ = conn.SetWriteDeadline(time.Now().Add(frameTime)) // a connection that is closed needs none
 		if _, err := conn.Write(out); err != nil {
 			return
 		}
-		out = out[:0]
 	}
 }
 
@@ -89,6 +87,9 @@ func readQuestion(conn net.Conn, in *bufio.Reader) (keys []byte, err error) {
 func (p *presence) appendAnswer(out, keys []byte) []byte {
 	count := len(keys) / wordSize
 	out = appendHead(out, count)
+	if count == 1 { // many would wait for each other
+		p.await(context.Background(), leasehold.Key(wordAt(keys, 0)))
+	}
 	for i := range count {
 		number, owned := p.look(leasehold.Key(wordAt(keys, i)))
 		if !owned {

@@ -93,6 +93,7 @@ func join(ctx context.Context, cfg OwnerConfig, addr string) (*owner.Owner, *pre
 	}
 	service.leases, service.session = o, o.Session() // before anybody is served
 	service.worked = func(key leasehold.Key) { o.Report(key, 1) }
+	service.await = o.Await
 	return o, service, nil
 }
 

@@ -1,6 +1,8 @@
 package demo
 
 import (
+	"context"
+
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/owner"
 )
@@ -18,13 +20,18 @@ type presence struct {
 	session leasehold.Session
 	witness func(...record) error
 	worked  func(leasehold.Key) // is told of each operation that was carried out
+	// await waits if a key is about to be served here. Check says whether it is.
+	await func(context.Context, leasehold.Key) bool
 
 	statuses statuses
 	lines    switchboard
 }
 
 func newPresence(l leases, session leasehold.Session, witness func(...record) error) *presence {
-	return &presence{leases: l, session: session, witness: witness, worked: func(leasehold.Key) {}}
+	return &presence{
+		leases: l, session: session, witness: witness, worked: func(leasehold.Key) {},
+		await: func(context.Context, leasehold.Key) bool { return false },
+	}
 }
 
 // set stores a status unless a later one is stored already, and returns what is

@@ -56,7 +56,9 @@ func (p *presence) answer(w http.ResponseWriter, r *http.Request, do func(leaseh
 		return
 	}
 	d := statusDocument{User: user}
-	s, err := do(leasehold.KeyOf(user))
+	key := leasehold.KeyOf(user)
+	p.await(r.Context(), key)
+	s, err := do(key)
 	if err != nil {
 		d.Error = err.Error()
 		respond(w, codeOf(err), d)

@@ -18,9 +18,14 @@ func (p *presence) mover() *owner.Mover {
 	}
 }
 
-// copyTime is how long statuses are copied before there is a rest, which is as
-// long.
-const copyTime = time.Millisecond
+// copyTime is how long statuses are copied before there is a rest, and copyRest how
+// many times as long that is. Whoever takes them in has as much to do, and ranges
+// move several at a time: without a rest they would keep all processors busy, and
+// those that have stopped would wait the longest.
+const (
+	copyTime = time.Millisecond
+	copyRest = 3
+)
 
 // An outgoing is a range whose statuses go to another server: what is used of
 // [owner.Export].
@@ -67,7 +72,7 @@ func (p *presence) export(ctx context.Context, out outgoing) error {
 			return err
 		}
 		if worked := time.Since(begun); worked >= copyTime {
-			pause(ctx, worked)
+			pause(ctx, copyRest*worked)
 			begun = time.Now()
 		}
 	}

@@ -28,7 +28,8 @@ type prober struct {
 	dial dialer
 	keys []*probed
 
-	lines  *lines
+	lines  *lines         // for questions about many keys
+	chases *lines         // for those about one: they may have to wait, and the others must not
 	asking sync.WaitGroup // questions to servers, and those who chase
 
 	mu      sync.Mutex
@@ -57,9 +58,11 @@ type asked struct {
 
 const (
 	// probeEvery is how often keys are asked about, and maxProbed how many: that
-	// are 2,000 small questions a second if there are ten servers.
+	// are 2,000 small questions a second if there are ten servers, about some keys
+	// of every range that moves. More would be answered alike, and cost the
+	// processors more than all requests.
 	probeEvery = 5 * time.Millisecond
-	maxProbed  = 500
+	maxProbed  = 250
 )
 
 // A question has room for all keys.
@@ -77,8 +80,9 @@ func newProber(l *load, dial dialer) *prober {
 // run asks until the context ends, and returns when all have had their answers.
 // Those that have none when the whole ends do not count.
 func (p *prober) run(ctx, whole context.Context) {
-	p.lines = newLines(whole, p.dial)
+	p.lines, p.chases = newLines(whole, p.dial), newLines(whole, p.dial)
 	defer p.lines.close()
+	defer p.chases.close()
 	defer p.asking.Wait()
 	ticker := time.NewTicker(probeEvery)
 	defer ticker.Stop()
@@ -171,7 +175,7 @@ func (p *prober) chase(ctx context.Context, k *probed) {
 	k.chasing = true
 	p.asking.Go(func() {
 		err := p.load.lookup.Do(ctx, k.user.key, func(ctx context.Context, addr string) error {
-			to, err := p.lines.to(addr)
+			to, err := p.chases.to(addr)
 			if err != nil {
 				return err
 			}

@@ -1,7 +1,7 @@
 package diskless
 
 import (
-	"crypto/hkdf"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -59,9 +59,10 @@ type Config struct {
 	Logger *slog.Logger
 	// Dial returns a connection to another manager, without waiting for it.
 	Dial func(storage.ManagerID) (*grpc.ClientConn, error)
-	// Hear is told what becomes of leadership, in order. It may wait, but not for
-	// the Group.
-	Hear func(appointment.Event)
+	// Hear is told what becomes of leadership, in order, and Outranked of a higher term
+	// than ours that another manager has heard of. They may wait, but not for the Group.
+	Hear      func(appointment.Event)
+	Outranked func(leasehold.Term)
 }
 
 const opJoin = "join the group of managers"
@@ -132,16 +133,12 @@ func (c *Config) digest() uint64 {
 	return binary.LittleEndian.Uint64(sum[:])
 }
 
-// flease says how the group agrees on leases. The key is derived from what all must
-// have been told alike: majorities of different groups need not overlap, so those
-// who disagree about the group must not understand each other.
+// flease says how the group agrees on leases. Majorities of different groups need
+// not overlap, so those who disagree about the group must not understand each
+// other, but know of each other: the label sees to that.
 func (c *Config) flease() flease.Config {
-	key, err := hkdf.Key(sha256.New, c.Key, nil, c.description(), 32)
-	if err != nil {
-		panic(err) // only for a key that is too long
-	}
 	out := flease.Config{
-		Lease: c.Lease, Epsilon: c.Epsilon, Drift: c.Drift, Key: key,
+		Lease: c.Lease, Epsilon: c.Epsilon, Drift: c.Drift, Key: c.Key, Label: c.description(),
 		Listen: c.Listen, Transport: c.Transport, MaxResources: 64, Logger: c.Logger,
 	}
 	for _, p := range c.Peers {
@@ -155,7 +152,12 @@ func (c *Config) flease() flease.Config {
 
 // council says how the group keeps the catalog.
 func (c *Config) council() machine.Config {
-	return machine.Config{Self: c.Self, Peers: c.managers(), Longest: c.Longest, Refresh: c.refresh()}
+	var process [8]byte
+	_, _ = rand.Read(process[:]) // it never fails
+	return machine.Config{
+		Self: c.Self, Process: max(1, binary.LittleEndian.Uint64(process[:])),
+		Peers: c.managers(), Longest: c.Longest, Refresh: c.refresh(),
+	}
 }
 
 // refresh is how often the leader tells the others that it leads.

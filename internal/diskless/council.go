@@ -34,6 +34,8 @@ type council struct {
 	answer  *machine.Response       // what a step has answered
 	peers   map[storage.ManagerID]*peer
 	closed  bool
+
+	strangeAgain mono.Instant // when to say again that another was started otherwise
 }
 
 func newCouncil(g *Group) (*council, error) {
@@ -92,6 +94,8 @@ func (c *council) step(e machine.Event) {
 				c.writer <- a
 				c.writer = nil
 			}
+		case machine.Outranked:
+			c.running.Go(func() { c.g.cfg.Outranked(a.By) })
 		case machine.Forgotten:
 			c.g.log.Warn("too few managers remember the namespaces: the group is new, or too many were restarted at a time. "+
 				"What owners were promised may be forgotten, so that nothing is granted until no lease can be left", "wait", a.Wait)
@@ -118,6 +122,9 @@ func (c *council) begin(term leasehold.Term) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.term = term
+	for _, p := range c.peers {
+		p.answered = false
+	}
 	c.step(machine.Lead{Term: term})
 }
 
@@ -125,6 +132,9 @@ func (c *council) stepDown() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.term = 0
+	for _, p := range c.peers {
+		p.next = nil
+	}
 	c.step(machine.StepDown{})
 	c.loaded(nil)
 }
@@ -168,7 +178,7 @@ func (c *council) save(ctx context.Context, next *storage.Catalog) (storage.Outc
 	}
 	select {
 	case w := <-mine:
-		if w.Outcome == storage.Done && !c.g.leads() {
+		if w.Outcome == storage.Done && !c.g.leads(next.Term) {
 			// Another may lead already, and may not have found it.
 			return storage.Unknown, c.g.notLeader(op)
 		}
@@ -205,6 +215,29 @@ func (c *council) informed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.machine.Catalog() != nil
+}
+
+// deaf reports whether we do not know the namespaces, and too few of the others have
+// answered since we began to lead.
+func (c *council) deaf() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.term != 0 && c.machine.Missing() == nil {
+		return false
+	}
+	answered := 1
+	for _, p := range c.peers {
+		if p.answered {
+			answered++
+		}
+	}
+	return 2*answered <= len(c.peers)
+}
+
+func (c *council) missing() []storage.ManagerID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.machine.Missing()
 }
 
 // asked answers another manager; nil if that is none of the group.

@@ -38,7 +38,10 @@ type Group struct {
 	council *council
 	logs    logs
 
-	votes atomic.Bool // we take part in the agreement about who leads
+	votes  atomic.Bool   // we take part in the agreement about who leads
+	silent atomic.Bool   // we have not heard the leader's part in that for a while
+	leader atomic.Uint64 // its number, as it has told us; 0 if nobody has
+	above  atomic.Uint64 // a term that somebody has heard of: the next must be higher
 
 	// lease is what we have, if we do.
 	lease atomic.Pointer[flease.Lease]
@@ -73,7 +76,7 @@ func Start(cfg Config) (*Group, error) {
 	g.wanting, g.resign = context.WithCancel(g.ctx)
 	g.running.Go(g.campaign)
 	g.running.Go(func() { g.council.keepTime(g.ctx) })
-	g.running.Go(func() { g.votes.Store(g.node.Ready(g.ctx) == nil) })
+	g.running.Go(g.listen)
 	return g, nil
 }
 
@@ -83,17 +86,23 @@ func (g *Group) Register(s grpc.ServiceRegistrar) {
 }
 
 // StepDown gives up the lease of a term. Whoever led by it must have stopped, and
-// will not lead in that term again. It does not wait.
-func (g *Group) StepDown(term leasehold.Term) {
-	for {
-		before := g.givenUp.Load()
-		if before >= uint64(term) || g.givenUp.CompareAndSwap(before, uint64(term)) {
-			break
-		}
-	}
+// will not lead in that term again; the next one will be above a given one. It does not
+// wait.
+func (g *Group) StepDown(term, above leasehold.Term) {
+	raise(&g.givenUp, uint64(term))
+	raise(&g.above, uint64(above))
 	select {
 	case g.more <- struct{}{}:
 	default: // it has a signal that it has not seen
+	}
+}
+
+func raise(to *atomic.Uint64, least uint64) {
+	for {
+		before := to.Load()
+		if before >= least || to.CompareAndSwap(before, least) {
+			return
+		}
 	}
 }
 
@@ -112,6 +121,9 @@ func (g *Group) Close(ctx context.Context) error {
 // campaign wants to lead, for as long as we are wanted to.
 func (g *Group) campaign() {
 	for g.wanting.Err() == nil {
+		if !g.catchUp() {
+			continue
+		}
 		lease, err := g.node.Acquire(g.wanting, leadership)
 		if err != nil {
 			if g.wanting.Err() == nil {
@@ -122,6 +134,21 @@ func (g *Group) campaign() {
 		}
 		g.tenure(lease)
 	}
+}
+
+// catchUp reports whether the wall clock, of which terms are made, is beyond all terms
+// that anybody is known to have heard of. Otherwise it waits for a while.
+func (g *Group) catchUp() bool {
+	behind := time.UnixMilli(int64(g.above.Load())).Sub(time.Now())
+	if behind < 0 {
+		return true
+	}
+	if behind > g.cfg.Lease {
+		g.log.Error("servers have heard of a leader that is ahead of this computer's wall clock, and listen to no other: "+
+			"this manager does not lead until its clock has caught up. Was it set back? Set it right", "behind", behind)
+	}
+	pause(g.wanting, min(behind+1, time.Minute))
+	return false
 }
 
 func pause(ctx context.Context, d time.Duration) {
@@ -137,6 +164,7 @@ func pause(ctx context.Context, d time.Duration) {
 func (g *Group) tenure(lease *flease.Lease) {
 	term := leasehold.Term(lease.Fence())
 	g.lease.Store(lease)
+	begun := time.Now()
 	g.logs.begin(term)
 	g.council.begin(term)
 	until := g.cfg.Clock.Now().Add(lease.Remaining())
@@ -153,6 +181,10 @@ func (g *Group) tenure(lease *flease.Lease) {
 		case <-g.more:
 			going = g.givenUp.Load() < uint64(term)
 		case <-look.C:
+			if g.useless(begun) {
+				begun = time.Now()
+				g.cfg.Hear(appointment.Dismissed{}) // when it has stepped down we are told
+			}
 			// The clock is read first: what is left is counted from then on, or later.
 			if later := g.cfg.Clock.Now().Add(lease.Remaining()); lease.Valid() && later.Sub(until) > g.cfg.Lease/24 {
 				until = later
@@ -167,6 +199,45 @@ func (g *Group) tenure(lease *flease.Lease) {
 	}
 	g.lease.Store(nil)
 	g.cfg.Hear(appointment.Dismissed{})
+	if g.council.deaf() {
+		pause(g.wanting, 2*g.cfg.Lease) // another may have better luck
+	}
+}
+
+// useless reports whether we have led for a while, and are as far from knowing the
+// namespaces as at the beginning, because we reach too few of the others.
+func (g *Group) useless(since time.Time) bool {
+	return time.Since(since) > patience*g.cfg.Lease && g.council.deaf()
+}
+
+// patience is for how many leases a leader may be of no use.
+const patience = 5
+
+// listen finds out whether we hear what the leader says about leadership.
+func (g *Group) listen() {
+	g.votes.Store(g.node.Ready(g.ctx) == nil)
+	tick := time.NewTicker(g.cfg.Lease / 2)
+	defer tick.Stop()
+	for {
+		select {
+		case <-g.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		leader := flease.ID(g.leader.Load())
+		var heard time.Time
+		for _, m := range g.node.Status().Members {
+			if m.ID == leader {
+				heard = m.Heard
+			}
+		}
+		silent := g.lease.Load() == nil && leader != 0 && time.Since(heard) > 3*g.cfg.Lease
+		if silent && !g.silent.Load() {
+			g.log.Error("the leader's datagrams do not arrive here, or cannot be read: this manager does not vote. " +
+				"Look at the firewall, and that all managers have the same key")
+		}
+		g.silent.Store(silent)
+	}
 }
 
 // release gives the lease up. If too few hear of it, it runs out.
@@ -178,11 +249,14 @@ func (g *Group) release(lease *flease.Lease) {
 	}
 }
 
-// leads reports whether we have the lease of leadership.
-func (g *Group) leads() bool {
+// leads reports whether we have the lease of leadership, in a term.
+func (g *Group) leads(term leasehold.Term) bool {
 	l := g.lease.Load()
-	return l != nil && l.Valid()
+	return l != nil && l.Fence() == uint64(term) && l.Valid()
 }
+
+// Missing returns who has not answered since we lead, if we wait for that.
+func (g *Group) Missing() []storage.ManagerID { return g.council.missing() }
 
 // Status returns how the lease of leadership does.
 func (g *Group) Status() flease.Status { return g.node.Status() }
@@ -190,7 +264,7 @@ func (g *Group) Status() flease.Status { return g.node.Status() }
 // Informed reports whether the group can do without another of its managers as far as
 // this one is concerned: it takes part in the agreement about who leads, and knows the
 // namespaces. A manager that was restarted needs some seconds for both.
-func (g *Group) Informed() bool { return g.votes.Load() && g.council.informed() }
+func (g *Group) Informed() bool { return g.votes.Load() && !g.silent.Load() && g.council.informed() }
 
 // Longest is for how long an owner may believe in a lease at most.
 func (g *Group) Longest() time.Duration { return g.cfg.Longest }

@@ -54,6 +54,7 @@ type seat struct {
 	heard []appointment.Event
 	term  leasehold.Term // 0 while it does not lead
 	until mono.Instant
+	rank  leasehold.Term // that another has heard of
 }
 
 func inHall(t *testing.T, test func(t *testing.T, h *hall)) {
@@ -89,7 +90,7 @@ func (h *hall) enter(i int, change ...func(*diskless.Config)) *seat {
 	cfg := diskless.Config{
 		Self: ids(3)[i].Manager, Peers: ids(3), Transport: &h.net, Secure: true,
 		Lease: 2 * time.Second, Epsilon: 200 * time.Millisecond, Drift: 1.2, Longest: longest,
-		Clock: s.clock, Logger: slog.New(slog.NewTextHandler(h, nil)), Dial: h.dial, Hear: s.hear,
+		Clock: s.clock, Logger: slog.New(slog.NewTextHandler(h, nil)), Dial: h.dial, Hear: s.hear, Outranked: s.outranked,
 	}
 	for _, c := range change {
 		c(&cfg)
@@ -139,6 +140,12 @@ func (s *seat) hear(e appointment.Event) {
 	s.heard = append(s.heard, e)
 }
 
+func (s *seat) outranked(by leasehold.Term) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rank = by
+}
+
 // leads returns the term in which it leads, and for how much longer; 0 if it does not.
 func (s *seat) leads() (leasehold.Term, time.Duration) {
 	s.mu.Lock()
@@ -154,7 +161,7 @@ func (s *seat) leads() (leasehold.Term, time.Duration) {
 func (s *seat) stepDown() {
 	s.hall.t.Helper()
 	term, _ := s.leads()
-	s.StepDown(term)
+	s.StepDown(term, 0)
 	for range 1000 {
 		time.Sleep(time.Millisecond)
 		if now, _ := s.leads(); now != term {
@@ -301,7 +308,7 @@ func TestAuthority(t *testing.T) {
 		if next == leader {
 			t.Error("who has resigned leads again")
 		}
-		next.StepDown(term) // that of another, from before
+		next.StepDown(term, 0) // that of another, from before
 		time.Sleep(5 * time.Second)
 		if now, _ := next.leads(); now <= term {
 			t.Error("it has given up a lease that nobody wants it to")

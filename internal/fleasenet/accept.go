@@ -7,6 +7,8 @@ import (
 	"errors"
 	"net"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/machine/flease"
 )
 
 // accept takes in connections, up to a bound, until the listener is closed.
@@ -68,7 +70,7 @@ func (s *streams) serve(conn net.Conn) {
 
 func (s *streams) read(conn net.Conn) {
 	in := bufio.NewReaderSize(conn, 2*(MaxPacket+lengthSize))
-	r := &reader{inbox: s.inbox}
+	r := &reader{inbox: s.inbox, back: s.wayBack(conn)}
 	defer r.drain()
 	for {
 		packet := s.next(in, r)
@@ -76,10 +78,36 @@ func (s *streams) read(conn net.Conn) {
 			return
 		}
 		switch r.packet(packet) {
-		case delivered:
+		case delivered, strange:
 			_ = conn.SetReadDeadline(time.Now().Add(closeAfter))
 		case replayed: // by an old connection and a new one
 		default:
+			return
+		}
+		_, _ = in.Discard(lengthSize + len(packet))
+	}
+}
+
+// wayBack answers strangers on the connection that they have made.
+func (s *streams) wayBack(conn net.Conn) wayBack {
+	return func(_ flease.Process, packet []byte) {
+		frame := binary.LittleEndian.AppendUint32(nil, uint32(len(packet)))
+		_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout))
+		if _, err := conn.Write(append(frame, packet...)); err != nil {
+			s.drop(failed, 1)
+			_ = conn.Close()
+		}
+	}
+}
+
+// hear reads answers of strangers from a connection that we have made, until it
+// ends. Nothing else comes there.
+func (s *streams) hear(conn net.Conn) {
+	in := bufio.NewReaderSize(conn, MinPacket+lengthSize)
+	r := &reader{inbox: s.inbox, back: func(flease.Process, []byte) {}}
+	for {
+		packet := s.next(in, r)
+		if packet == nil || r.packet(packet) != strange {
 			return
 		}
 		_, _ = in.Discard(lengthSize + len(packet))

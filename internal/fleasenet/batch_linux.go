@@ -40,6 +40,12 @@ func (b *batch) read() ([][]byte, error) {
 	return b.packets, err
 }
 
+// from returns where a datagram of the newest came from.
+func (b *batch) from(i int) *net.UDPAddr {
+	from, _ := b.in[i].Addr.(*net.UDPAddr)
+	return from
+}
+
 // write sends datagrams, atATime at most, and returns how many of them are sent;
 // all, unless there is an error. It does not wait for room.
 func (b *batch) write(ds []datagram) (int, error) {

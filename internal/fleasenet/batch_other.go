@@ -5,6 +5,7 @@ package fleasenet
 import (
 	"errors"
 	"net"
+	"net/netip"
 	"os"
 	"time"
 )
@@ -15,6 +16,7 @@ type batch struct {
 	conn    *net.UDPConn
 	buffer  []byte
 	packets [1][]byte
+	sender  netip.AddrPort // of the newest
 }
 
 // writeWait bounds how long a write can take that finds no room. Few systems ever
@@ -28,13 +30,16 @@ func newBatch(conn *net.UDPConn) *batch {
 
 // read waits for datagrams. They are valid until the next call.
 func (b *batch) read() ([][]byte, error) {
-	n, _, err := b.conn.ReadFromUDPAddrPort(b.buffer)
+	n, from, err := b.conn.ReadFromUDPAddrPort(b.buffer)
 	if err != nil {
 		return nil, err
 	}
-	b.packets[0] = b.buffer[:n]
+	b.packets[0], b.sender = b.buffer[:n], from
 	return b.packets[:], nil
 }
+
+// from returns where a datagram of the newest came from.
+func (b *batch) from(int) *net.UDPAddr { return net.UDPAddrFromAddrPort(b.sender) }
 
 // write sends datagrams and returns how many of them are sent; all, unless there
 // is an error.

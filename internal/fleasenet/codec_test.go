@@ -43,7 +43,11 @@ func endpoints(t testing.TB, key []byte) (p *packer, r *reader, got *delivery) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p, &reader{inbox: newInbox(two, p.seal, new(tally))}, got
+	q, err := newPacker(two, new(tally))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, &reader{inbox: newInbox(two, q, new(tally))}, got
 }
 
 // TestPacketsKeepEverything: whatever is sent is received as it was, in order, in

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
@@ -41,6 +42,9 @@ func (c *Config) checkMembers() error {
 		}
 		seen[p.Process] = true
 	}
+	if c.Strange == nil {
+		c.Strange = func(*flease.Envelope, uint64, func(*flease.Envelope)) {}
+	}
 	if c.Drained == nil {
 		c.Drained = func() {}
 	}
@@ -60,10 +64,15 @@ func (c *Config) checkAddresses() error {
 	if !onLoopback(c.Listen) {
 		exposed = c.Listen
 	}
+	taken := make(map[string]flease.Process)
 	for _, p := range c.Peers {
 		if err := checkAddr(p.Addr, false); err != nil {
 			return err
 		}
+		if other := taken[plain(p.Addr)]; other != 0 {
+			return invalid(p.Addr, "the address of both process %d and process %d: each needs its own", other, p.Process)
+		}
+		taken[plain(p.Addr)] = p.Process
 		if !onLoopback(p.Addr) {
 			exposed = p.Addr
 		}
@@ -72,6 +81,15 @@ func (c *Config) checkAddresses() error {
 		return invalid(exposed, "not a loopback address, and there is no key: set the same secret key on all processes")
 	}
 	return nil
+}
+
+// plain returns the one way to write an address, as far as that can be told
+// without asking for names.
+func plain(addr string) string {
+	if at, err := netip.ParseAddrPort(addr); err == nil {
+		return netip.AddrPortFrom(at.Addr().Unmap(), at.Port()).String()
+	}
+	return strings.ToLower(addr)
 }
 
 func checkAddr(addr string, anyPort bool) error {

@@ -15,6 +15,7 @@ type Counters struct {
 	Foreign     uint64 // from a process that is not a peer, or for another process. Also to no peer
 	Unauthentic uint64 // not sealed with our key, or changed on the way
 	Replayed    uint64 // had before, or older than what is remembered
+	Strange     uint64 // from a process with another fingerprint
 	// Packets that were dropped on the way out.
 	Full   uint64 // no room in a queue, or in the system's buffer
 	Failed uint64 // the peer's address is unknown, or the system or the connection refused
@@ -32,6 +33,7 @@ const (
 	foreign
 	unauthentic
 	replayed
+	strange
 	full
 	failed
 	fates
@@ -73,6 +75,7 @@ func (t *tally) Counters() Counters {
 		Foreign:     t.dropped[foreign].Load(),
 		Unauthentic: t.dropped[unauthentic].Load(),
 		Replayed:    t.dropped[replayed].Load(),
+		Strange:     t.dropped[strange].Load(),
 		Full:        t.dropped[full].Load(),
 		Failed:      t.dropped[failed].Load(),
 		Refused:     t.refused.Load(),

@@ -9,12 +9,17 @@
 //
 // All numbers are little-endian.
 //
-//	header    magic "LF", version 2, whether it is sealed           4 bytes
+//	header    magic "LF", version 2, marks                          4 bytes
 //	          from, to: processes                                   4 + 4
 //	          incarnation of the sender, number of the packet       8 + 8
+//	          fingerprint of what the sender was told               8
 //	body      incarnation of the addressee, Sent, Echo              8 + 8 + 8
 //	          messages, as many as fit
 //	trailer   tag of AES-256-GCM, or without a key the XXH64 of all 16 or 8
+//
+// The marks say whether it is sealed, 1, and whether the sender waits to take
+// part, 2. A packet of another fingerprint goes to Strange and not to Receive; its
+// messages are not read.
 //
 // A message is written as what is not known from the packet or from the message
 // before; messages.go has the layout. Most reads take 6 bytes and their names,
@@ -27,8 +32,10 @@
 // The key of a sender is derived from the shared secret, its process and its
 // incarnation, which is random and new with every start. A nonce is the
 // addressee and the packet's number, and no number is used twice. A receiver
-// remembers, for the newest incarnations of each peer, which numbers it has had,
-// and drops those that it has had and those that are older than all it remembers.
+// remembers, for the newest incarnation of each peer and for three others that it
+// heard last, which numbers it has had, and drops those that it has had and those
+// that are older than all it remembers. The newest is the one with the highest
+// Sent, which no replay can change.
 //
 // An incarnation that a receiver has forgotten, or from before it started, can be
 // replayed to it. What it then hears is authentic but old; the machine voids it,

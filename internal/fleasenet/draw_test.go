@@ -76,8 +76,9 @@ func drawMessage(t *rapid.T) flease.Message {
 func drawEnvelope(t *rapid.T) flease.Envelope {
 	return flease.Envelope{
 		From: 1, Incarnation: 11,
-		To:   drawUint64(22).Draw(t, "to"),
-		Sent: flease.Wall(drawUint64(uint64(someSent)).Draw(t, "sent")),
-		Echo: flease.Wall(drawUint64(uint64(someSent)).Draw(t, "echo")),
+		Waiting: rapid.Bool().Draw(t, "waiting"),
+		To:      drawUint64(22).Draw(t, "to"),
+		Sent:    flease.Wall(drawUint64(uint64(someSent)).Draw(t, "sent")),
+		Echo:    flease.Wall(drawUint64(uint64(someSent)).Draw(t, "echo")),
 	}
 }

@@ -36,7 +36,7 @@ func TestDrops(t *testing.T) {
 		{"empty", nil, func([]byte) []byte { return nil }, Counters{Malformed: 1}},
 		{"no packet", nil, change(0, 'X'), Counters{Malformed: 1}},
 		{"another version", aKey, change(2, version+1), Counters{Malformed: 1}},
-		{"a mark that nobody makes", aKey, change(3, 2), Counters{Malformed: 1}},
+		{"a mark that nobody makes", aKey, change(3, 4), Counters{Malformed: 1}},
 		{"too short", nil, func(p []byte) []byte { return p[:smallest-1] }, Counters{Malformed: 1}},
 		{"too short for a tag", aKey, func(p []byte) []byte { return p[:smallest] }, Counters{Malformed: 1}},
 		{"too large", nil, func(p []byte) []byte { return append(p, make([]byte, MaxPacket)...) }, Counters{Oversized: 1}},
@@ -148,6 +148,39 @@ func TestIncarnations(t *testing.T) {
 	}
 	if why := send(100, aKey); why != delivered {
 		t.Errorf("the oldest is remembered: %v", why)
+	}
+}
+
+// TestNewestIncarnation: the newest incarnation is not forgotten, however many of
+// the sender's earlier ones are replayed.
+func TestNewestIncarnation(t *testing.T) {
+	_, r, _ := endpoints(t, aKey)
+	send := func(incarnation uint64, sent flease.Wall) fate {
+		t.Helper()
+		p, err := newPacker(&Config{Self: 1, Incarnation: incarnation, Key: aKey, Peers: []Peer{{Process: 2}}}, new(tally))
+		if err != nil {
+			t.Fatal(err)
+		}
+		packet, _ := p.pack(nil, MinPacket, 2, &flease.Envelope{From: 1, Incarnation: incarnation, Sent: sent}, nil)
+		return r.packet(packet)
+	}
+	for i := range flease.Wall(10) {
+		send(uint64(100+i), someSent+i)
+	}
+	for i := range flease.Wall(9) { // most of them were forgotten
+		send(uint64(100+i), someSent+i)
+		if why := send(109, someSent+9); why != replayed {
+			t.Fatalf("after %d replays, the newest incarnation can be replayed, too: %v", i+1, why)
+		}
+	}
+	// A process whose clock was set back is the newest, and does not look like it.
+	for range maxIncarnations {
+		if why := send(200, someSent-1); why != delivered && why != replayed {
+			t.Errorf("a clock that was set back: %v", why)
+		}
+	}
+	if n := len(r.senders[1].incarnations); n != maxIncarnations {
+		t.Errorf("remembers %d incarnations", n)
 	}
 }
 

@@ -1,6 +1,7 @@
 package fleasenet
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
@@ -8,20 +9,25 @@ import (
 
 // An inbox knows whose packets are welcome. It is safe for concurrent use.
 type inbox struct {
-	self    flease.Process
-	secret  secret
-	mark    byte // what headers of our packets say about their seal
-	trailer int
-	senders map[flease.Process]*sender
-	tally   *tally
-	receive func(*flease.Envelope, []flease.Message)
-	drained func()
+	self        flease.Process
+	secret      secret
+	fingerprint uint64
+	mark        byte // what headers of our packets say about their seal
+	trailer     int
+	senders     map[flease.Process]*sender
+	outsiders   outsiders
+	packer      *packer // for answers to strangers
+	tally       *tally
+	receive     func(*flease.Envelope, []flease.Message)
+	strange     func(*flease.Envelope, uint64, func(*flease.Envelope))
+	drained     func()
 }
 
-func newInbox(c *Config, s seal, t *tally) *inbox {
+func newInbox(c *Config, p *packer, t *tally) *inbox {
 	in := &inbox{
-		self: c.Self, secret: secret(c.Key), mark: s.mark(), trailer: s.trailer(), tally: t,
-		receive: c.Receive, drained: c.Drained, senders: make(map[flease.Process]*sender),
+		self: c.Self, secret: secret(c.Key), fingerprint: c.Fingerprint,
+		mark: p.seal.mark(), trailer: p.seal.trailer(), packer: p, tally: t,
+		receive: c.Receive, strange: c.Strange, drained: c.Drained, senders: make(map[flease.Process]*sender),
 	}
 	for _, p := range c.Peers {
 		if p.Process != c.Self {
@@ -44,6 +50,7 @@ type sender struct {
 
 type incarnation struct {
 	id     uint64
+	sent   flease.Wall // the highest Sent that it has used
 	seal   seal
 	nonce  nonce
 	window window
@@ -65,6 +72,7 @@ func (s *sender) open(packet []byte, h *header, key secret) fate {
 		return unauthentic
 	}
 	known.window.mark(h.number)
+	known.sent = max(known.sent, parseEnvelope(packet[headerSize:], h).Sent)
 	s.heard(known)
 	return delivered
 }
@@ -81,16 +89,27 @@ func (s *sender) find(h *header, key secret) (*incarnation, error) {
 }
 
 // heard moves an incarnation to the front. If it is new, the one that was silent
-// for longest makes room.
+// for longest makes room, but not the one that is the newest by the sender's own
+// clock: whoever replays what he has recorded of many cannot make us forget it.
 func (s *sender) heard(k *incarnation) {
 	if len(s.incarnations) > 0 && s.incarnations[0] == k {
 		return
 	}
 	list := append(make([]*incarnation, 0, maxIncarnations+1), k)
+	newest := k
 	for _, other := range s.incarnations {
-		if other != k && len(list) < maxIncarnations {
+		if other != k {
 			list = append(list, other)
 		}
+		if other.sent > newest.sent {
+			newest = other
+		}
+	}
+	if last := len(list) - 1; last == maxIncarnations {
+		if list[last] == newest {
+			last--
+		}
+		list = slices.Delete(list, last, last+1)
 	}
 	s.incarnations = list
 }
@@ -101,14 +120,18 @@ type reader struct {
 	envelope flease.Envelope
 	messages []flease.Message
 	decoder  decoder
+	back     wayBack
 	waiting  bool // something was handed over since drained was called
 }
 
 // packet hands a packet over, or drops and counts it. It writes over the packet.
 func (r *reader) packet(b []byte) fate {
-	why := r.open(b)
+	why, fingerprint := r.open(b)
 	if why != delivered {
 		r.tally.drop(why, 1)
+		if why == strange {
+			r.stranger(fingerprint)
+		}
 		return why
 	}
 	r.tally.received(len(b), len(r.messages))
@@ -117,39 +140,52 @@ func (r *reader) packet(b []byte) fate {
 	return delivered
 }
 
-// open reads a packet into the envelope and the messages. What is cheap to check
-// is checked first.
-func (r *reader) open(b []byte) fate {
+// open reads a packet into the envelope and the messages, or that of a stranger
+// into the envelope. What is cheap to check is checked first.
+func (r *reader) open(b []byte) (_ fate, fingerprint uint64) {
 	var h header
 	if len(b) > MaxPacket {
-		return oversized
+		return oversized, 0
 	}
 	if !h.parse(b) {
-		return malformed
+		return malformed, 0
 	}
-	s := r.senders[h.from]
-	if s == nil || h.to != r.self || h.incarnation == 0 {
-		return foreign
+	peer := r.senders[h.from]
+	if h.from == r.self || h.to != r.self || h.incarnation == 0 || peer == nil && h.fingerprint == r.fingerprint {
+		return foreign, 0
 	}
 	if h.sealed != r.mark {
-		return unauthentic
+		return unauthentic, 0
 	}
 	end := len(b) - r.trailer
 	if end < headerSize+envelopeSize {
-		return malformed
+		return malformed, 0
+	}
+	s := peer
+	if peer == nil {
+		s = r.outsiders.find(h.from)
+	}
+	if s == nil {
+		return foreign, 0
 	}
 	if why := s.open(b, &h, r.secret); why != delivered {
-		return why
+		return why, 0
+	}
+	if peer == nil {
+		r.outsiders.keep(h.from, s)
 	}
 	r.envelope = parseEnvelope(b[headerSize:], &h)
+	if h.fingerprint != r.fingerprint {
+		return strange, h.fingerprint
+	}
 	d := &r.decoder
 	d.begin(h.from, h.to, &r.envelope)
 	d.b, d.at, d.end = b, headerSize+envelopeSize, end
 	var ok bool
 	if r.messages, ok = d.messages(r.messages[:0]); !ok {
-		return malformed
+		return malformed, 0
 	}
-	return delivered
+	return delivered, 0
 }
 
 // drain tells the receiver, if it was given anything, that there is no more for

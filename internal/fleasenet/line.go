@@ -37,6 +37,7 @@ type line struct {
 	tls   *tls.Config // with the peer's name; nil without TLS
 	tally *tally
 	log   *slog.Logger
+	hear  func(net.Conn) // reads what comes back, until the connection ends
 
 	gathered load // the sender's, until it is flushed
 
@@ -51,14 +52,15 @@ type line struct {
 	backoff time.Duration
 }
 
-func newLine(p Peer, c *tls.Config, t *tally, log *slog.Logger) *line {
+func newLine(p Peer, cfg *Config, t *tally, hear func(net.Conn)) *line {
+	c := cfg.TLS
 	if c != nil && c.ServerName == "" {
 		c = c.Clone()
 		c.ServerName, _, _ = net.SplitHostPort(p.Addr)
 	}
 	return &line{
-		peer: p, tls: c, tally: t, queued: make(chan struct{}, 1), backoff: leastBackoff,
-		log: log.With("peer", p.Process, "addr", p.Addr),
+		peer: p, tls: c, tally: t, queued: make(chan struct{}, 1), backoff: leastBackoff, hear: hear,
+		log: cfg.Logger.With("peer", p.Process, "addr", p.Addr),
 	}
 }
 
@@ -172,7 +174,7 @@ func (l *line) dial(ctx context.Context) error {
 		conn = over
 	}
 	l.broken = make(chan struct{})
-	go watch(conn, l.broken)
+	go l.watch(conn, l.broken)
 	l.mu.Lock()
 	l.conn = conn
 	l.mu.Unlock()
@@ -190,11 +192,11 @@ func (l *line) interrupt() {
 	}
 }
 
-// watch reads from a connection on which nothing comes, to learn at once that it
-// has ended; a write would learn it too late. hangUp waits for it.
-func watch(conn net.Conn, broken chan<- struct{}) {
+// watch reads from a connection on which hardly anything comes, to learn at once
+// that it has ended; a write would learn it too late. hangUp waits for it.
+func (l *line) watch(conn net.Conn, broken chan<- struct{}) {
 	defer close(broken)
-	_, _ = conn.Read(make([]byte, 1))
+	l.hear(conn)
 }
 
 // hangUp closes the connection, if there is one, and waits until it is closed.

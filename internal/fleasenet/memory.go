@@ -63,8 +63,9 @@ func (m *Memory) Join(c Config) (Net, error) {
 	m.members[c.Self] = n
 	ctx, stop := context.WithCancel(context.Background())
 	n.stop = stop
-	in := newInbox(&c, n.packer.seal, &n.tally)
-	n.running.Go(func() { n.read(ctx, &reader{inbox: in}) })
+	in := newInbox(&c, n.packer, &n.tally)
+	back := func(to flease.Process, packet []byte) { m.carry(way{c.Self, to}, packet) }
+	n.running.Go(func() { n.read(ctx, &reader{inbox: in, back: back}) })
 	return n, nil
 }
 

@@ -27,10 +27,13 @@ type Peer struct {
 	Addr    string // host:port
 }
 
-// Config says who speaks to whom. Key must be the same everywhere.
+// Config says who speaks to whom. Key and Fingerprint must be the same everywhere.
 type Config struct {
 	Self        flease.Process
 	Incarnation uint64 // at first; random, new with every start: keys depend on it
+	// Fingerprint stands for what all processes must have been told alike. Those
+	// with another one are strangers: see Strange.
+	Fingerprint uint64
 
 	Listen string // host:port; port 0 is any
 	// Peers are those that are spoken and listened to. Self may be among them and
@@ -55,6 +58,12 @@ type Config struct {
 	// several goroutines at a time; those of one goroutine come one after another.
 	// It may call Send and Flush, under whatever lock guards them, and not Close.
 	Receive func(*flease.Envelope, []flease.Message)
+	// Strange, if set, is called like Receive, with each packet that has the right
+	// key and another fingerprint, from a peer or from a process that is none. What
+	// messages it has are not read. To answer it, call reply before returning,
+	// under the lock that guards Send: the answer takes the way that the packet
+	// came, since we may know no other.
+	Strange func(e *flease.Envelope, fingerprint uint64, reply func(*flease.Envelope))
 	// Drained, if set, is called after one or more calls of Receive, by the same
 	// goroutine, when it is about to wait for more: the time to flush. Answers to
 	// all that came together then go together.

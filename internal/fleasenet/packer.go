@@ -11,6 +11,7 @@ import (
 type packer struct {
 	self        flease.Process
 	incarnation uint64
+	fingerprint uint64
 	key         secret
 	seal        seal
 	numbers     map[flease.Process]*uint64 // of the newest packet to each peer
@@ -24,7 +25,10 @@ func newPacker(c *Config, t *tally) (*packer, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &packer{self: c.Self, incarnation: c.Incarnation, key: c.Key, seal: s, tally: t, numbers: make(map[flease.Process]*uint64)}
+	p := &packer{
+		self: c.Self, incarnation: c.Incarnation, fingerprint: c.Fingerprint, key: c.Key, seal: s, tally: t,
+		numbers: make(map[flease.Process]*uint64),
+	}
 	for _, peer := range c.Peers {
 		if peer.Process != c.Self {
 			p.numbers[peer.Process] = new(uint64)
@@ -46,7 +50,10 @@ func (p *packer) pack(b []byte, limit int, to flease.Process, e *flease.Envelope
 	}
 	number := p.numbers[to]
 	*number++
-	h := header{sealed: p.seal.mark(), from: p.self, to: to, incarnation: p.incarnation, number: *number}
+	h := header{
+		sealed: p.seal.mark(), waiting: e.Waiting, from: p.self, to: to,
+		incarnation: p.incarnation, number: *number, fingerprint: p.fingerprint,
+	}
 	start := len(b)
 	b = slices.Grow(b, limit+largestMessage+widest)
 	b = appendEnvelope(h.append(b), e)

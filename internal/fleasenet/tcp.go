@@ -12,7 +12,8 @@ import (
 )
 
 // A connection carries packets one way, each with its length in front, in four
-// bytes. Each process dials those that it has something to say to.
+// bytes. Each process dials those that it has something to say to. Only answers to
+// strangers come the other way.
 const lengthSize = 4
 
 // Bounds on what is done for a peer, and for whoever connects.
@@ -92,11 +93,11 @@ func newStreams(c Config, l net.Listener) (*streams, error) {
 	if s.packer, err = newPacker(&c, &s.tally); err != nil {
 		return nil, err
 	}
-	s.inbox = newInbox(&c, s.packer.seal, &s.tally)
+	s.inbox = newInbox(&c, s.packer, &s.tally)
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	for _, p := range c.Peers {
 		if p.Process != c.Self {
-			line := newLine(p, c.TLS, &s.tally, c.Logger)
+			line := newLine(p, &c, &s.tally, s.hear)
 			s.lines[p.Process] = line
 			s.running.Go(func() { line.run(s.ctx) })
 		}

@@ -89,7 +89,7 @@ func newDatagrams(c Config, conn *net.UDPConn) (*datagrams, error) {
 		return nil, err
 	}
 	enlarge(conn)
-	in := newInbox(&c, d.packer.seal, &d.tally)
+	in := newInbox(&c, d.packer, &d.tally)
 	d.running.Go(func() { d.read(ctx, &reader{inbox: in}) })
 	for _, name := range names {
 		d.running.Go(func() { name.follow(ctx, c.Logger) })
@@ -139,6 +139,12 @@ func (d *datagrams) Flush() {
 
 // read hands over what comes until the socket is closed.
 func (d *datagrams) read(ctx context.Context, r *reader) {
+	var from *net.UDPAddr
+	r.back = func(_ flease.Process, packet []byte) {
+		if _, err := d.conn.WriteToUDP(packet, from); err != nil {
+			d.drop(failed, 1)
+		}
+	}
 	for {
 		packets, err := d.batch.read()
 		if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
@@ -147,7 +153,8 @@ func (d *datagrams) read(ctx context.Context, r *reader) {
 		if err != nil && !pause(ctx, readPause) {
 			return
 		}
-		for _, p := range packets {
+		for i, p := range packets {
+			from = d.batch.from(i)
 			r.packet(p)
 		}
 		r.drain()

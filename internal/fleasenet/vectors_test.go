@@ -26,10 +26,11 @@ func TestVectors(t *testing.T) {
 		{Kind: flease.KindAccept, To: 999, Ballot: at, Value: flease.Value{Serial: 1001}},
 		{Kind: flease.KindReject, To: 1 << 31, Ballot: flease.Ballot{Interval: 1, Process: 9}, Written: at},
 	}
-	e := &flease.Envelope{From: 1, Incarnation: 11, To: 22, Sent: someSent, Echo: someSent - 1}
+	e := &flease.Envelope{From: 1, Incarnation: 11, Waiting: true, To: 22, Sent: someSent, Echo: someSent - 1}
 	var got strings.Builder
 	for _, key := range [][]byte{nil, aKey} {
 		p, _, _ := endpoints(t, key)
+		p.fingerprint = 0x0102030405060708
 		packet, _ := p.pack(nil, UsualPacket, 2, e, msgs)
 		name := string(key)
 		if name == "" {

@@ -53,7 +53,13 @@ type batch struct {
 
 // room reports whether a record may be added.
 func (b *batch) room(record []byte) bool {
-	return b.empty() || b.weight()+len(record)+perRecord <= maxChunk
+	return b.empty() || b.weight()+len(record)+perRecord <= fullChunk
+}
+
+// next returns an empty batch with room for as much as this one has: what comes
+// is mostly like what came before, and need not be copied as the batch grows.
+func (b *batch) next() batch {
+	return batch{make([]byte, 0, min(len(b.data), fullChunk)), make([]uint32, 0, len(b.sizes))}
 }
 
 func (b *batch) add(record []byte) {

@@ -23,6 +23,10 @@ const (
 	// perRecord is what a record weighs besides its bytes: empty ones should not
 	// be without number.
 	perRecord = 4
+	// fullChunk is how much a chunk weighs that we fill with records. gRPC keeps
+	// buffers of a few sizes, and clears one each time that it is used: what needs
+	// little more than 32 KiB is given a whole MiB.
+	fullChunk = 32<<10 - 128
 
 	// maxMessage: a record, or a chunk and the sizes of its records.
 	maxMessage = MaxRecord + maxChunk

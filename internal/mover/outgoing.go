@@ -159,7 +159,7 @@ func (o *Outgoing) flush() bool {
 	chunk := &leaseholdv1.TransferChunk{Number: o.first + uint64(len(o.kept)), Data: o.batch.data, Sizes: o.batch.sizes}
 	o.kept = append(o.kept, &leaseholdv1.TransferRequest{Kind: &leaseholdv1.TransferRequest_Chunk{Chunk: chunk}})
 	o.weight += weight
-	o.batch, o.overdue = batch{}, false
+	o.batch, o.overdue = o.batch.next(), false
 	o.linger.Stop()
 	o.news.spread()
 	return true

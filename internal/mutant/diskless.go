@@ -127,6 +127,15 @@ var diskless = []Mutant{
 		New:   "		informed++\n		if c == nil {\n			continue\n		}\n",
 	},
 	{
+		Name:  "blank-takes-old-catalog",
+		Why:   "a manager that was restarted takes the catalog of a leader whose time is over, and counts among those who know",
+		World: "--diskless --managers=3 --owners=1 --lookups=1 --namespaces=1 --faults=manager-crash=20,manager-pause=6,link-cut=8,isolate=8,duplicate=20,delay=6,reconfigure=30",
+		Seeds: 8000,
+		File:  "internal/machine/council/council.go",
+		Old:   "		meant := m.have != nil || r.To == m.cfg.Process\n",
+		New:   "		meant := true\n",
+	},
+	{
 		Name:  "forgotten-leases-not-waited-for",
 		Why:   "a group that has forgotten its catalog leads on while owners have leases that were longer",
 		World: "--diskless --faults=manager-crash=10,owner-pause=15 --managers=1 --owners=8 --namespaces=1",

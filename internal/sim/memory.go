@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/machine/appointment"
 	"github.com/leasehold-dev/leasehold/internal/machine/council"
+	"github.com/leasehold-dev/leasehold/internal/machine/election"
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
 	"github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
@@ -58,7 +59,7 @@ func newMemory(m *managerHost, now mono.Instant) *memory {
 		Self: flease.Process(m.index + 1), Incarnation: w.random.Uint64() | 1, Peers: peers,
 		Lease: simTTL, Epsilon: simEpsilon, Drift: simTiming().Drift, Rand: w.newRand(),
 	}))
-	d.council = must(council.New(council.Config{Self: m.id, Peers: ids, Longest: simTiming().Hold()}))
+	d.council = must(council.New(council.Config{Self: m.id, Process: w.random.Uint64() | 1, Peers: ids, Longest: simTiming().Hold()}))
 	d.acquire()
 	return d
 }
@@ -129,7 +130,7 @@ func (d *memory) hear(what any) {
 		d.asker = what.epoch
 		d.advise(council.Asked{From: managerID(what.from), Request: what.request})
 	case councilResponse:
-		if what.epoch == d.host.epoch {
+		if what.epoch == d.host.epoch && d.host.node.Leads(d.host.clock.at(d.world.now)) {
 			d.advise(council.Answered{From: managerID(what.from), Response: what.response})
 		}
 	}
@@ -168,6 +169,8 @@ func (d *memory) advise(e council.Event) {
 			if a.Catalog != nil {
 				d.step(node.Catalogued{Term: d.term, Catalog: a.Catalog})
 			}
+		case council.Outranked:
+			d.step(node.Election{Event: election.Outranked{By: a.By}})
 		case council.Forgotten:
 			w.stats.forgotten++
 			w.oracle.forgotten()

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/leasehold-dev/leasehold"
@@ -77,7 +78,7 @@ func (o *owner) do(actions []machine.Action, wake mono.Instant) {
 			o.seq = a.Request.Seq
 			o.sendToManagers(o.name, a.To, a.Request)
 		case machine.Publish:
-			if len(o.view.Kept)+len(a.View.Kept) > 0 {
+			if len(o.view.Kept)+len(a.View.Kept) > 0 && !onlyComing(o.view, a.View) {
 				o.then("%s", o.holds(a.View))
 			}
 			o.view = a.View
@@ -112,6 +113,11 @@ func (w *world) sendToManagers(from string, to storage.ManagerID, what any) {
 // valid reports whether checks can succeed. A process that sleeps checks
 // nothing.
 func (o *owner) valid() bool { return o.alive && !o.asleep && o.local() < o.view.Until }
+
+// onlyComing reports whether two views differ by what is coming, and nothing else.
+func onlyComing(a, b *machine.View) bool {
+	return !slices.Equal(a.Coming, b.Coming) && a.Until == b.Until && protocol.SameLeases(a.Kept, b.Kept) && protocol.SameLeases(a.Leases, b.Leases)
+}
 
 func (o *owner) holds(v *machine.View) string {
 	if len(v.Kept) == 0 || o.local() >= v.Until {

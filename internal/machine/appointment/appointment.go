@@ -134,18 +134,26 @@ func (m *Machine) Hear(now mono.Instant, e Event) ([]election.Action, mono.Insta
 }
 
 // Step handles those events of an election that concern us too: that our clock
-// stood still, that we are to resign, and that we are deposed. What a peer has
-// heard of another leader is nothing: the lease decides.
+// stood still, that we are to resign, that we are deposed, and that a peer has heard
+// of a higher term. The lease decides who leads, not what peers have heard; but who
+// has heard of a higher term does not listen to us. That happens when all managers
+// were restarted and their wall clocks are behind what they were: then the lease is
+// given up, for one with a higher fence.
 func (m *Machine) Step(now mono.Instant, e election.Event) ([]election.Action, mono.Instant) {
 	m.out = m.out[:0]
 	switch e := e.(type) {
 	case election.Slept:
 		m.note(election.NoteSlept, uint64(m.term), 0)
-		m.stepDown()
+		m.stepDown(0)
 	case election.Deposed:
 		if e.By > m.term {
 			m.note(election.NoteDeposed, uint64(e.By), uint64(m.term))
-			m.stepDown()
+			m.stepDown(0)
+		}
+	case election.Outranked:
+		if m.leading && e.By > m.term {
+			m.note(election.NoteOutranked, uint64(e.By), uint64(m.term))
+			m.stepDown(e.By)
 		}
 	case election.Resign:
 		m.resign()
@@ -168,8 +176,11 @@ func (m *Machine) finish(now mono.Instant) ([]election.Action, mono.Instant) {
 		m.resigned = true
 		m.emit(election.Resigned{})
 	}
-	if m.leading && !m.lapsed {
+	switch fades := m.heardAt.Add(m.cfg.Fade); {
+	case m.leading && !m.lapsed:
 		return m.out, m.until
+	case !m.leading && m.leader != "" && now < fades:
+		return m.out, fades // whoever asks whether somebody leads is to hear that
 	}
 	return m.out, mono.Never
 }
@@ -186,7 +197,7 @@ func (m *Machine) appointed(now mono.Instant, e Appointed) {
 	if e.Term <= m.term || m.resigning {
 		return
 	}
-	m.stepDown()
+	m.stepDown(0)
 	m.term, m.until, m.leading, m.lapsed = e.Term, e.Until, true, now >= e.Until
 	m.leader, m.leaderTerm = m.cfg.Self, e.Term
 	m.note(election.NoteElected, uint64(e.Term), 0)
@@ -207,8 +218,8 @@ func (m *Machine) extended(now mono.Instant, e Extended) {
 func (m *Machine) dismissed() {
 	m.held = false
 	if m.leading {
-		m.note(election.NoteDeposed, 0, uint64(m.term))
-		m.stepDown()
+		m.note(election.NoteDismissed, uint64(m.term), 0)
+		m.stepDown(0)
 	}
 }
 
@@ -224,13 +235,14 @@ func (m *Machine) leads(now mono.Instant, e Leads) {
 	}
 }
 
-func (m *Machine) stepDown() {
+// stepDown leads no more. The next term is to be above a given one.
+func (m *Machine) stepDown(above leasehold.Term) {
 	if !m.leading {
 		return
 	}
 	m.leading, m.lapsed = false, false
 	m.leader = ""
-	m.emit(election.StepDown{})
+	m.emit(election.StepDown{Above: above})
 }
 
 // resign stops leading at once. It is done when the lease is given up.
@@ -239,6 +251,8 @@ func (m *Machine) resign() {
 		return
 	}
 	m.resigning = true
-	m.note(election.NoteResigning, uint64(m.term), 0)
-	m.stepDown()
+	if m.leading {
+		m.note(election.NoteResigning, uint64(m.term), 0)
+	}
+	m.stepDown(0)
 }

@@ -17,12 +17,16 @@ type Request struct {
 	// Catalog is to be kept; nil if none is. Its Term is the leader's. Immutable.
 	Catalog *storage.Catalog
 	Full    bool // the answer is to have the catalog
+	// To is the process that it is for, by its own number, which the leader has heard
+	// since it leads; 0 if it has not.
+	To uint64
 }
 
 // A Response answers one.
 type Response struct {
-	Term leasehold.Term // the highest that the sender has heard of: what is asked in a lower one is refused
-	Seq  uint64         // of the request
+	Process uint64         // the sender's
+	Term    leasehold.Term // the highest that the sender has heard of: what is asked in a lower one is refused
+	Seq     uint64         // of the request
 	// Known: the sender has a catalog, written in At by the leader of Wrote.
 	Known   bool
 	Wrote   leasehold.Term
@@ -50,7 +54,8 @@ type (
 		From    storage.ManagerID
 		Request *Request
 	}
-	// Answered is another manager's response.
+	// Answered is another manager's response. The shell hands it over only if we
+	// have the authority to lead in the term of the [Lead] now.
 	Answered struct {
 		From     storage.ManagerID
 		Response *Response
@@ -86,6 +91,8 @@ type (
 		Outcome storage.Outcome
 		Catalog *storage.Catalog // the one in force
 	}
+	// Outranked says that another manager has heard of a higher term than ours.
+	Outranked struct{ By leasehold.Term }
 	// Forgotten says that too many managers know nothing: the group is new, or too
 	// many were restarted. For Wait nothing is done, because owners may have leases
 	// that nobody remembers.
@@ -96,13 +103,17 @@ func (Ask) councilAction()       {}
 func (Answer) councilAction()    {}
 func (Loaded) councilAction()    {}
 func (Written) councilAction()   {}
+func (Outranked) councilAction() {}
 func (Forgotten) councilAction() {}
 
-// Config is what a manager knows about its group. All but Self must be the same
-// everywhere.
+// Config is what a manager knows about its group. All but Self and Process must be
+// the same everywhere.
 type Config struct {
-	Self  storage.ManagerID
-	Peers []storage.ManagerID // all of the group, Self among them
+	Self storage.ManagerID
+	// Process is a number that no other process has ever had or will have, and
+	// nobody can guess.
+	Process uint64
+	Peers   []storage.ManagerID // all of the group, Self among them
 	// Longest is for how long an owner may believe in a lease, at most, on any
 	// clock: no namespace is given a longer one.
 	Longest time.Duration
@@ -124,6 +135,8 @@ func (c *Config) validate() error {
 		return leasehold.Errorf("council", leasehold.Invalid, string(c.Self), format, args...)
 	}
 	switch {
+	case c.Process == 0:
+		return bad("Process must be set")
 	case c.Self == "" || !slices.Contains(c.Peers, c.Self):
 		return bad("a manager must be one of its group %v", c.Peers)
 	case len(slices.Compact(slices.Sorted(slices.Values(c.Peers)))) != len(c.Peers):
@@ -160,6 +173,19 @@ func New(cfg Config) (*Machine, error) {
 // it, it may be old.
 func (m *Machine) Catalog() *storage.Catalog { return m.have }
 
+// Missing returns who has not answered since we lead, if we do and wait for that.
+func (m *Machine) Missing() (ids []storage.ManagerID) {
+	if m.lead == nil || m.lead.catalog != nil {
+		return nil
+	}
+	for _, id := range m.cfg.Peers {
+		if _, answered := m.lead.known[id]; !answered {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 // Step handles an event that happened at now, and all time that has passed.
 // It returns what to do, in order, and when to call Advance at the latest.
 func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
@@ -194,8 +220,9 @@ func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
 
 func (m *Machine) emit(a Action) { m.out = append(m.out, a) }
 
-// asked answers a leader, and keeps what it sends, unless we have heard of a
-// later one.
+// asked answers a leader, and keeps what it sends, unless we have heard of a later
+// one. What a leader sends to one who knows nothing must be meant for this process:
+// the one before may have confirmed what the leader does not know of.
 func (m *Machine) asked(e Asked) {
 	r := e.Request
 	if !slices.Contains(m.cfg.Peers, e.From) || e.From == m.cfg.Self {
@@ -203,7 +230,8 @@ func (m *Machine) asked(e Asked) {
 	}
 	if r.Term >= m.heard {
 		m.heard = r.Term
-		if r.Catalog != nil && (m.have == nil || newer(r.Catalog, m.have)) {
+		meant := m.have != nil || r.To == m.cfg.Process
+		if r.Catalog != nil && meant && (m.have == nil || newer(r.Catalog, m.have)) {
 			m.have = r.Catalog
 		}
 	}
@@ -211,7 +239,7 @@ func (m *Machine) asked(e Asked) {
 }
 
 func (m *Machine) response(r *Request) *Response {
-	out := &Response{Term: m.heard, Seq: r.Seq, Known: m.have != nil}
+	out := &Response{Process: m.cfg.Process, Term: m.heard, Seq: r.Seq, Known: m.have != nil}
 	if m.have != nil {
 		out.Wrote, out.At = m.have.Term, m.have.Version
 		if r.Full {

@@ -21,6 +21,9 @@ type group struct {
 	down    map[storage.ManagerID]bool
 	said    []string // what the machines tell their shells
 	asks    int
+	lapsed  map[storage.ManagerID]bool // leads without authority
+
+	processes uint64
 }
 
 func names(n int) (ids []storage.ManagerID) {
@@ -32,7 +35,7 @@ func names(n int) (ids []storage.ManagerID) {
 
 func newGroup(t *testing.T, n int) *group {
 	t.Helper()
-	g := &group{t: t, members: map[storage.ManagerID]*council.Machine{}, down: map[storage.ManagerID]bool{}}
+	g := &group{t: t, members: map[storage.ManagerID]*council.Machine{}, down: map[storage.ManagerID]bool{}, lapsed: map[storage.ManagerID]bool{}}
 	for _, id := range names(n) {
 		g.members[id] = nil
 	}
@@ -45,7 +48,8 @@ func newGroup(t *testing.T, n int) *group {
 // restart makes a manager forget everything.
 func (g *group) restart(id storage.ManagerID) {
 	g.t.Helper()
-	m, err := council.New(council.Config{Self: id, Peers: names(len(g.members)), Longest: longest})
+	g.processes++
+	m, err := council.New(council.Config{Self: id, Process: g.processes, Peers: names(len(g.members)), Longest: longest})
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -93,11 +97,15 @@ func (g *group) do(id storage.ManagerID, actions []council.Action) {
 				g.step(a.To, council.Asked{From: id, Request: a.Request})
 			}
 		case council.Answer:
-			g.step(a.To, council.Answered{From: id, Response: a.Response})
+			if !g.lapsed[a.To] {
+				g.step(a.To, council.Answered{From: id, Response: a.Response})
+			}
 		case council.Loaded:
 			g.said = append(g.said, fmt.Sprintf("%s: loaded %s", id, describe(a.Catalog)))
 		case council.Written:
 			g.said = append(g.said, fmt.Sprintf("%s: %v", id, a.Outcome))
+		case council.Outranked:
+			g.said = append(g.said, fmt.Sprintf("%s: outranked by %d", id, a.By))
 		case council.Forgotten:
 			g.said = append(g.said, fmt.Sprintf("%s: forgotten", id))
 		}
@@ -192,6 +200,7 @@ func TestNextLeaderFindsIt(t *testing.T) {
 	g.down["a"] = false
 	g.lead("a", 1) // its word counts no more
 	g.pass("a", time.Second)
+	g.said = nil
 	g.create("a", "z")
 	g.wants("a: conflict")
 	if got := describe(g.members["b"].Catalog()); got != "2.4 x y" {
@@ -206,6 +215,60 @@ func TestRestartedIsTold(t *testing.T) {
 	g.pass("a", 1100*time.Millisecond) // once until the leader asks all
 	if got := g.members["b"].Catalog(); got == nil || describe(got) != "1.2 x" {
 		t.Errorf("b has %v", got)
+	}
+}
+
+// A leader whose time is over does not make one who knows nothing count among those who
+// know: what that one confirmed before it was restarted may be newer.
+func TestStaleLeaderInformsNobody(t *testing.T) {
+	g := begun(t)
+	g.down["a"] = true // it stands still, and does not know that its time is over
+	g.lead("c", 2)
+	g.create("c", "y") // b and c have it
+	g.wants("c: loaded 2.3 x", "c: done")
+	g.restart("b")
+	g.down["a"], g.down["c"], g.lapsed["a"] = false, true, true
+	g.pass("a", longest)
+	if got := g.members["b"].Catalog(); got != nil {
+		t.Fatalf("b has %s, which is older than what it has confirmed", describe(got))
+	}
+	g.step("a", council.StepDown{})
+	g.lead("b", 3)
+	g.pass("b", longest)
+	g.wants() // it waits for c
+	g.down["c"] = false
+	g.step("c", council.StepDown{})
+	g.pass("b", time.Second)
+	g.wants("b: loaded 3.5 x y")
+}
+
+// A leader says that others have heard of a higher term: they will keep nothing of it.
+func TestOutranked(t *testing.T) {
+	g := begun(t)
+	g.lead("c", 9)
+	g.step("c", council.StepDown{})
+	g.restart("a")
+	g.said = nil
+	g.lead("a", 5)
+	if len(g.said) == 0 || g.said[0] != "a: outranked by 9" {
+		t.Errorf("they said %q", g.said)
+	}
+}
+
+func TestMissing(t *testing.T) {
+	g := newGroup(t, 3)
+	if missing := g.members["a"].Missing(); missing != nil {
+		t.Errorf("one who does not lead waits for %v", missing)
+	}
+	g.down["c"] = true
+	g.lead("a", 1)
+	if missing := g.members["a"].Missing(); fmt.Sprint(missing) != "[c]" {
+		t.Errorf("it waits for %v, want c", missing)
+	}
+	g.down["c"] = false
+	g.pass("a", longest+time.Second)
+	if missing := g.members["a"].Missing(); missing != nil {
+		t.Errorf("it waits for %v, and has the catalog", missing)
 	}
 }
 
@@ -289,17 +352,18 @@ func TestIgnores(t *testing.T) {
 		g.step("a", council.Answered{From: "c", Response: r})
 	}
 	g.pass("a", time.Minute)
-	g.wants()
+	g.wants("a: outranked by 2", "a: outranked by 2")
 }
 
 func TestConfigRefuses(t *testing.T) {
 	for _, cfg := range []council.Config{
-		{Peers: names(3), Longest: longest},
-		{Self: "z", Peers: names(3), Longest: longest},
-		{Self: "a", Peers: append(names(3), "a"), Longest: longest},
-		{Self: "a", Peers: names(3)},
-		{Self: "a", Peers: names(3), Longest: longest, Retry: -1},
-		{Self: "a", Peers: names(3), Longest: longest, Refresh: -1},
+		{Process: 1, Peers: names(3), Longest: longest},
+		{Process: 1, Self: "z", Peers: names(3), Longest: longest},
+		{Process: 1, Self: "a", Peers: append(names(3), "a"), Longest: longest},
+		{Process: 1, Self: "a", Peers: names(3)},
+		{Process: 1, Self: "a", Peers: names(3), Longest: longest, Retry: -1},
+		{Process: 1, Self: "a", Peers: names(3), Longest: longest, Refresh: -1},
+		{Self: "a", Peers: names(3), Longest: longest},
 	} {
 		if _, err := council.New(cfg); leasehold.KindOf(err) != leasehold.Invalid {
 			t.Errorf("%+v: %v", cfg, err)

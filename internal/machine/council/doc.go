@@ -24,4 +24,11 @@
 // yet. Those who have it keep it, and accept nothing of an earlier term. The next
 // leader hears of it from one of them, since two majorities of managers that
 // remember share one.
+//
+// For that, one who remembers something must remember whatever its earlier lives have
+// confirmed. So one who is blank takes a catalog only from a leader who has heard its
+// present process, by its number, while it had the authority to lead. What an earlier
+// process confirmed, it confirmed before that; so it was not of a later term, and of
+// this term the leader sends the newest. Without the number, the message of a leader
+// whose time was over long ago could make a blank manager count among those who know.
 package council

@@ -18,9 +18,10 @@ type leadership struct {
 
 	catalog *storage.Catalog // that a majority is to have; nil while it is being found out
 	kept    map[storage.ManagerID]bool
-	done    bool // a majority has it
-	loading bool // the leader waits for it
-	writing bool // whoever wanted it written waits for it
+	process map[storage.ManagerID]uint64 // of those who have answered
+	done    bool                         // a majority has it
+	loading bool                         // the leader waits for it
+	writing bool                         // whoever wanted it written waits for it
 
 	sentAt mono.Instant // when all were last asked
 	first  uint64       // what is answered with a lower number was asked before
@@ -31,7 +32,10 @@ func (m *Machine) begin(now mono.Instant, term leasehold.Term) {
 	if m.lead == nil || m.lead.term != term {
 		m.stepDown()
 		m.heard = max(m.heard, term)
-		m.lead = &leadership{term: term, known: map[storage.ManagerID]*storage.Catalog{m.cfg.Self: m.have}}
+		m.lead = &leadership{
+			term: term, known: map[storage.ManagerID]*storage.Catalog{m.cfg.Self: m.have},
+			process: make(map[storage.ManagerID]uint64),
+		}
 		m.lead.loading = true
 		m.askAll(now)
 		m.decide(now)
@@ -85,8 +89,11 @@ func (m *Machine) answered(now mono.Instant, e Answered) {
 	}
 	m.heard = max(m.heard, r.Term)
 	if r.Term > l.term {
-		return // another has led since: it will be known to us soon
+		m.emit(Outranked{r.Term})
+		return
 	}
+	met := l.process[e.From] != r.Process
+	l.process[e.From] = r.Process
 	if l.catalog == nil {
 		if r.Known == (r.Catalog != nil) {
 			l.known[e.From] = r.Catalog
@@ -94,9 +101,8 @@ func (m *Machine) answered(now mono.Instant, e Answered) {
 		}
 		return
 	}
-	had := l.kept[e.From]
 	l.kept[e.From] = r.Known && r.Wrote == l.term && r.At == l.catalog.Version
-	if had && !l.kept[e.From] {
+	if met && !l.kept[e.From] {
 		m.ask(e.From) // it was restarted: the sooner it knows, the sooner another may be
 	}
 	m.settle()
@@ -204,7 +210,7 @@ func (m *Machine) askAll(now mono.Instant) {
 func (m *Machine) ask(id storage.ManagerID) {
 	l := m.lead
 	m.seq++
-	r := &Request{Term: l.term, Seq: m.seq, Full: l.catalog == nil}
+	r := &Request{Term: l.term, Seq: m.seq, Full: l.catalog == nil, To: l.process[id]}
 	if l.catalog != nil && !l.kept[id] {
 		r.Catalog = l.catalog
 	}

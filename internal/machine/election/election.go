@@ -63,8 +63,9 @@ type (
 	}
 	// Extend says that we go on leading until Until.
 	Extend struct{ Until mono.Instant }
-	// StepDown says that we no longer lead.
-	StepDown struct{}
+	// StepDown says that we no longer lead. Where terms are not counted by a store,
+	// the next one must be above Above: somebody has heard of that.
+	StepDown struct{ Above leasehold.Term }
 	// Resigned says that the store knows that we no longer lead.
 	Resigned struct{}
 	// Note tells the operator, and the counters, what happened and why.
@@ -98,6 +99,8 @@ const (
 	NoteRegained                    // our authority had run out, and nobody had taken over
 	NoteDeposed                     // someone else leads: Have their term
 	NoteResigning                   // we give up leadership
+	NoteDismissed                   // the lease by which we led is over
+	NoteOutranked                   // somebody has heard of a higher term: Have
 	NoteOldRecord                   // a record older than one seen before was ignored
 	NoteSlept                       // our clock stood still: we can no longer tell how long we may act
 	NoteOwnRecord                   // the record is our own, from before we stepped down: we start a new term
@@ -106,7 +109,7 @@ const (
 
 var notableNames = [notables]string{
 	"takeover", "resignation seen", "elected", "beaten", "swap unknown", "swap found", "swap retried",
-	"authority lapsed", "authority regained", "deposed", "resigning", "old record", "slept", "own record",
+	"authority lapsed", "authority regained", "deposed", "resigning", "dismissed", "outranked", "old record", "slept", "own record",
 }
 
 func (n Notable) String() string { return notableNames[n] }

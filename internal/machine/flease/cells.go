@@ -2,8 +2,8 @@ package flease
 
 import (
 	"slices"
+	"strings"
 	"time"
-	"unsafe"
 
 	"github.com/leasehold-dev/leasehold/internal/mono"
 )
@@ -27,7 +27,6 @@ type cells struct {
 	free  []Ref   // slots that are not in use
 	n     int
 	fresh []cell // that never were in use
-	names []byte // where the next name goes
 
 	warmth uint64 // means nothing
 
@@ -35,11 +34,10 @@ type cells struct {
 }
 
 const (
-	cellsAtOnce = 64      // at most, when there is no room
-	namesAtOnce = 1 << 10 // bytes, which last for as long as one of the names does
+	cellsAtOnce = 64 // at most, when there is no room
 )
 
-func newCells() cells { return cells{index: newIndex(), slots: make([]*cell, 1)} }
+func newCells() cells { return cells{slots: make([]*cell, 1)} }
 
 // find returns the cell of a resource, or nil, and the name's hash.
 func (s *cells) find(name string) (*cell, uint32) {
@@ -49,7 +47,7 @@ func (s *cells) find(name string) (*cell, uint32) {
 		return nil, hash
 	}
 	for i := t.home(word(hash, 0)); t.words[i] != 0; i = t.after(i) {
-		if w := t.words[i]; uint32(w>>32) == hash {
+		if w := t.words[i]; w>>32 == uint64(hash) {
 			if c := s.slots[uint32(w)]; c.name == name {
 				return c, hash
 			}
@@ -83,7 +81,7 @@ func (s *cells) at(r Ref) *cell {
 // add makes a cell for a resource that has none.
 func (s *cells) add(now mono.Instant, name string, hash uint32, g *group) *cell {
 	c := s.room()
-	*c = cell{name: s.clone(name), hash: hash, ref: c.ref, group: g, touched: now}
+	*c = cell{name: strings.Clone(name), hash: hash, ref: c.ref, group: g, touched: now}
 	s.index.add(hash, uint32(c.ref))
 	s.append(c)
 	s.n++
@@ -120,16 +118,6 @@ func (s *cells) remove(c *cell) {
 	s.n--
 	s.free = append(s.free, c.ref)
 	*c = cell{ref: c.ref}
-}
-
-// clone copies a name, to where other names are.
-func (s *cells) clone(name string) string {
-	if len(s.names)+len(name) > cap(s.names) {
-		s.names = make([]byte, 0, namesAtOnce)
-	}
-	start := len(s.names)
-	s.names = append(s.names, name...)
-	return unsafe.String(&s.names[start], len(name))
 }
 
 // touch notes that a cell is of use. It may have been noted already, not longer

@@ -2,6 +2,7 @@ package flease
 
 import (
 	"encoding/binary"
+	"maps"
 	"slices"
 )
 
@@ -12,6 +13,7 @@ import (
 func (m *Machine) Clone() *Machine {
 	c := *m
 	c.notices, c.told, c.spare = nil, nil, nil
+	c.met = maps.Clone(m.met)
 	c.peers, c.order = make(map[Process]*peer, len(m.peers)), make([]*peer, len(m.order))
 	for i, p := range m.order {
 		twin := *p

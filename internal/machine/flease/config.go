@@ -105,8 +105,11 @@ func checkMembers(of string, members []Process, group bool) error {
 		return invalid("%s has %d members, %d are possible", of, len(members), MaxMembers)
 	case sorted[0] == 0:
 		return invalid("%s has a member 0: processes number from 1", of)
-	case len(slices.Compact(slices.Clone(sorted))) != len(sorted):
-		return invalid("%s has a member twice: process ids must be unique", of)
+	}
+	for i, id := range sorted[1:] {
+		if sorted[i] == id {
+			return invalid("%s has member %d twice: process ids must be unique", of, id)
+		}
 	}
 	return nil
 }

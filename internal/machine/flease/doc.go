@@ -123,7 +123,7 @@
 // read. Names of resources that are new are not in the processor's caches, so that
 // lookups are most of the cost of anything that has one; they are done side by side,
 // as [Machine.Expect] says. Nothing is allocated for a resource or a bid if another
-// was forgotten before, but for its name, and names share their memory.
+// was forgotten before, but for its name.
 //
 // # Trouble with wall clocks
 //

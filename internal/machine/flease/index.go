@@ -1,6 +1,6 @@
 package flease
 
-import "hash/maphash"
+import "github.com/cespare/xxhash/v2"
 
 // An index finds cells by the hashes of their names. Most resources that a busy
 // system asks about are new and soon forgotten, and there are more of them than
@@ -12,7 +12,6 @@ import "hash/maphash"
 // a cell, in a word; an empty one is 0. It is many tables by the upper bits of the
 // hash, so that none takes long to grow. It keeps the room that it once needed.
 type index struct {
-	seed   maphash.Seed
 	tables [16]table
 }
 
@@ -23,9 +22,9 @@ type table struct {
 
 const leastTable = 8
 
-func newIndex() index { return index{seed: maphash.MakeSeed()} }
-
-func (x *index) hash(name string) uint32 { return uint32(maphash.String(x.seed, name)) }
+// hash is the same everywhere: names come from members of the group, who have better
+// means to do harm than names that collide.
+func (x *index) hash(name string) uint32 { return uint32(xxhash.Sum64String(name)) }
 
 func (x *index) table(hash uint32) *table { return &x.tables[hash>>28] }
 

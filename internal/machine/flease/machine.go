@@ -26,6 +26,7 @@ type Machine struct {
 	cfg   Config
 	join  Time // until both are reached it is silent
 	ready bool
+	met   map[Process]encounter // while it is silent
 
 	cells  cells
 	groups map[string]*group
@@ -177,6 +178,7 @@ func (m *Machine) Receive(now Time, e *Envelope, msgs []Message) {
 		m.counts.Foreign++
 		return
 	case !m.ready:
+		m.saw(now, e, false)
 		return
 	case !m.meet(now, p, e):
 		m.counts.Void++
@@ -263,7 +265,7 @@ func (m *Machine) take(now Time, p *peer, msg *Message) {
 // Flush hands over what is to be sent, peer by peer.
 func (m *Machine) Flush(now Time, send func(to Process, e *Envelope, msgs []Message)) {
 	for _, p := range m.order {
-		e := Envelope{From: m.cfg.Self, Incarnation: m.cfg.Incarnation, To: p.incarnation, Sent: now.Wall, Echo: p.echo}
+		e := Envelope{From: m.cfg.Self, Incarnation: m.cfg.Incarnation, Waiting: !m.ready, To: p.incarnation, Sent: now.Wall, Echo: p.echo}
 		if p.stranger != 0 {
 			greeting := e
 			greeting.To, greeting.Echo, p.stranger = p.stranger, p.spoke, 0 // it may have to believe us, too

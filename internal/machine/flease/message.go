@@ -101,6 +101,7 @@ type Message struct {
 type Envelope struct {
 	From        Process
 	Incarnation uint64 // of the sender: random, new with every start
+	Waiting     bool   // the sender does not take part yet
 	// To is the incarnation that the sender takes the addressee to be, 0 if it
 	// has never heard it. A write that is meant for another is void.
 	To   uint64

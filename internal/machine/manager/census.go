@@ -120,6 +120,9 @@ func (c *Census) request(now mono.Instant, r *protocol.LeaseRequest) {
 	case r.Namespace != c.cfg.Namespace:
 		c.note(NoteForeign, r.Holder.Owner, 0, 0)
 		return
+	case r.Term > c.term+c.cfg.termJump():
+		c.note(NoteBadMessage, r.Holder.Owner, uint64(r.Term), uint64(c.term))
+		return
 	case r.Term > c.term:
 		c.out = append(c.out, Outranked{r.Term})
 		return

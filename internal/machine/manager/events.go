@@ -145,6 +145,7 @@ const (
 	NoteParting                       // an owner wants to leave: Have its leases
 	NoteDraining                      // an operator wants an owner drained, Want 1, or no longer: Have its leases
 	NoteGhost                         // an owner name has leases of two sessions in the stored table
+	NoteNoMover                       // a session that cannot move state became a member: Have how many can
 	notables
 )
 
@@ -152,7 +153,7 @@ var notableNames = [notables]string{
 	"bad message", "foreign message", "no authority", "duplicate", "race", "hello", "joined", "expired", "left",
 	"released", "refused", "grant pending", "grant withdrawn", "grant orphaned", "name taken", "successor", "predecessor gone", "full",
 	"commit unknown", "commit retried", "commit found", "snapshot sent", "lookup ahead", "policy refused", "takeover renews", "compacted",
-	"move begun", "moved", "move failed", "move timed out", "move cancelled", "target gone", "parting", "draining", "ghost",
+	"move begun", "moved", "move failed", "move timed out", "move cancelled", "target gone", "parting", "draining", "ghost", "no mover",
 }
 
 func (n Notable) String() string { return notableNames[n] }

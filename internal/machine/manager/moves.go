@@ -40,6 +40,23 @@ func (p *peer) movable(to *seat) bool {
 	return to.incumbent.mover != "" || to.incumbent.echo == 0
 }
 
+// compareMovers notes that a new member cannot move state, and others can: most
+// likely it was forgotten, and what goes there or comes from there is lost.
+func (m *Machine) compareMovers(p *peer) {
+	if p.mover != "" {
+		return
+	}
+	able := 0
+	for _, s := range m.seats {
+		if s.incumbent.mover != "" {
+			able++
+		}
+	}
+	if able > 0 {
+		m.note(NoteNoMover, p.holder.Owner, uint64(able), 0)
+	}
+}
+
 // stays reports whether p keeps, for now, what the plan has for whoever has the
 // seat: because that is p, because its state is moved there first, or because p
 // is about to go and there is nobody to take it.

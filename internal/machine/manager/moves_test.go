@@ -73,6 +73,24 @@ func TestRecallUnlessBothMoveState(t *testing.T) {
 	}
 }
 
+// An owner that cannot move state and joins others that can is worth a warning. One
+// among its like is not.
+func TestOwnerWithoutAMoverIsNoted(t *testing.T) {
+	l, _ := newMovingLeader(t, "aaa")
+	l.join("a")
+	l.join("b")
+	l.mover("c")
+	l.mover("d")
+	if n := l.noted(manager.NoteNoMover); n != 0 {
+		t.Errorf("it is noted %d times, want none", n)
+	}
+	e := l.join("e")
+	l.renew(20*time.Second, l.owners...)
+	if n := l.noted(manager.NoteNoMover); n != 1 {
+		t.Errorf("that %s cannot move state is noted %d times, want 1", e.holder.Owner, n)
+	}
+}
+
 // A move that goes well is one change of the table, which is no loss. The source
 // hears that it is not recorded until it is; the target gets the lease with the
 // ticket.

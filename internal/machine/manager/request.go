@@ -11,10 +11,21 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// maxTermJump is by how much an owner's term may be ahead of ours and still be
-// believed. Terms rise one by one: an owner that is far ahead is broken, and
-// must not use them up.
-const maxTermJump = 1 << 20
+// By how much an owner's term may be ahead of ours and still be believed. Terms of a
+// store rise one by one: an owner that is far ahead is broken, and must not use them
+// up. Where there is no store they are milliseconds, and an owner is ahead if our
+// wall clocks were set back; more than a day or so is not believed.
+const (
+	maxTermJump         = 1 << 20
+	maxVolatileTermJump = 1 << 27
+)
+
+func (c *Config) termJump() leasehold.Term {
+	if c.Volatile {
+		return maxVolatileTermJump
+	}
+	return maxTermJump
+}
 
 // request handles an owner's message: first whether it counts, then what it
 // says, then the answer.
@@ -26,7 +37,7 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 	case r.Namespace != m.cfg.Namespace:
 		m.note(NoteForeign, r.Holder.Owner, 0, 0)
 		return
-	case r.Term > m.term+maxTermJump:
+	case r.Term > m.term+m.cfg.termJump():
 		m.note(NoteBadMessage, r.Holder.Owner, uint64(r.Term), uint64(m.term))
 		return
 	case r.Term > m.term:
@@ -175,6 +186,7 @@ func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 		p.proven = true
 		if p.member() {
 			m.note(NoteJoined, p.holder.Owner, 0, 0)
+			m.compareMovers(p)
 			m.joined(now)
 		}
 	}

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"github.com/leasehold-dev/leasehold/internal/machine/election"
 	"github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/storage"
@@ -42,6 +43,10 @@ func (m *Machine) survey(now mono.Instant, n *namespace, e manager.Event) {
 	}
 	for _, a := range actions {
 		m.emit(Manage{n.name(), m.term, a})
+		if outranked, is := a.(manager.Outranked); is {
+			m.elect(now, election.Outranked{By: outranked.By})
+			return
+		}
 	}
 	if !n.census.Over() {
 		return

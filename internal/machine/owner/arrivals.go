@@ -60,6 +60,7 @@ func (m *Machine) keep() time.Duration { return 2 * m.timing.Hold() }
 
 // forget discards what nobody has spoken of for long enough.
 func (m *Machine) forget(now mono.Instant) {
+	before := len(m.arrivals)
 	m.arrivals = slices.DeleteFunc(m.arrivals, func(a *arrival) bool {
 		if now < a.until {
 			return false
@@ -67,6 +68,9 @@ func (m *Machine) forget(now mono.Instant) {
 		m.emit(Discard{a.Ticket})
 		return true
 	})
+	if len(m.arrivals) != before {
+		m.publish(m.held, m.view.Until) // it is not coming
+	}
 }
 
 func (m *Machine) arrival(t protocol.Ticket) *arrival {
@@ -89,6 +93,7 @@ func (m *Machine) imported(now mono.Instant, t protocol.Ticket) {
 		m.supersede(a.Range) // what came before for these keys is older
 		a.confirmed = true
 		a.until = now.Add(m.keep())
+		m.publish(m.held, m.view.Until) // it is coming
 	}
 	m.emit(Confirm{t})
 }
@@ -176,6 +181,20 @@ func (m *Machine) installing() []leasehold.Lease {
 		}
 	}
 	sortLeases(out)
+	return out
+}
+
+// coming returns the ranges whose state is here and that are not served yet.
+func (m *Machine) coming() []leasehold.Range {
+	var out []leasehold.Range
+	for _, a := range m.arrivals {
+		switch {
+		case a.lease.Generation != 0:
+			out = append(out, a.lease.Range)
+		case a.confirmed:
+			out = append(out, a.Range)
+		}
+	}
 	return out
 }
 

@@ -37,11 +37,11 @@ func TestArrival(t *testing.T) {
 	s := newMover(t, lease(0, 5, 1))
 	s.want(s.hear(1, s.orders(renewals(lease(0, 5, 1)), arrival(1, 10, 20))), "expect 1")
 	s.want(s.hear(1, s.orders(renewals(lease(0, 5, 1)), arrival(1, 10, 20))))
-	s.want(s.step(1, owner.Imported{Ticket: ticket(1)}), "confirm 1")
+	s.want(s.step(1, owner.Imported{Ticket: ticket(1)}), "serve 0-5@1, await 10-20", "confirm 1")
 	s.want(s.step(1, owner.Imported{Ticket: ticket(1)}), "confirm 1") // the first may have been lost
 
 	s.want(s.hear(1, s.orders([]protocol.Offer{offer(0, 5, 1, false), withState(1, lease(10, 20, 2))})),
-		"install 10-20@2 under 1", "serve 0-5@1", "send 0-5@1 10-20@2")
+		"install 10-20@2 under 1", "serve 0-5@1, await 10-20", "send 0-5@1 10-20@2")
 	s.wantLeases(lease(0, 5, 1))
 	s.wantReports() // it has a lease for it now
 	s.want(s.step(2, owner.Installed{Ticket: ticket(1)}), "serve 0-5@1 10-20@2", "granted 10-20@2")
@@ -70,8 +70,8 @@ func TestNewerStateSupersedesOlder(t *testing.T) {
 	s := newMover(t)
 	s.hear(1, s.orders(nil, arrival(1, 0, 10), arrival(2, 5, 20), arrival(3, 20, 30)))
 	s.step(1, owner.Imported{Ticket: ticket(3)})
-	s.want(s.step(1, owner.Imported{Ticket: ticket(2)}), "confirm 2")
-	s.want(s.step(1, owner.Imported{Ticket: ticket(1)}), "discard 2", "confirm 1")
+	s.want(s.step(1, owner.Imported{Ticket: ticket(2)}), "serve nothing, await 5-20, await 20-30", "confirm 2")
+	s.want(s.step(1, owner.Imported{Ticket: ticket(1)}), "discard 2", "serve nothing, await 0-10, await 20-30", "confirm 1")
 	s.speak()
 	s.wantReports("has 1", "has 3")
 	actions := s.hear(s.wake-1, s.orders([]protocol.Offer{withState(2, lease(5, 20, 5))}))
@@ -160,14 +160,14 @@ func TestTicketOfAnOlderGeneration(t *testing.T) {
 	s := has(t, span(10, 20))
 	s.hear(1, s.orders([]protocol.Offer{offer(30, 40, 9, true)}, arrival(1, 10, 20)))
 	s.want(s.hear(1, s.orders([]protocol.Offer{withState(1, lease(10, 20, 5)), offer(30, 40, 9, false)})),
-		"install 10-20@5 under 1", "serve 30-40@9", "send 10-20@5 30-40@9")
+		"install 10-20@5 under 1", "serve 30-40@9, await 10-20", "send 10-20@5 30-40@9")
 }
 
 // A ticket is good for one lease: what came under it cannot be the state of two.
 func TestTicketIsGoodForOneLease(t *testing.T) {
 	s := has(t, span(10, 20))
 	s.want(s.hear(1, s.orders([]protocol.Offer{withState(1, lease(10, 15, 5)), withState(1, lease(15, 20, 6))})),
-		"install 10-15@5 under 1", "state missing", "serve nothing", "send 10-15@5")
+		"install 10-15@5 under 1", "state missing", "serve nothing, await 10-15", "send 10-15@5")
 }
 
 // Whatever else is going on, a lease whose state is not in its place stays
@@ -176,10 +176,10 @@ func TestTicketIsGoodForOneLease(t *testing.T) {
 func TestHiddenWhileInstalling(t *testing.T) {
 	s := has(t, span(10, 20))
 	s.hear(1, s.orders([]protocol.Offer{withState(1, lease(10, 20, 5))}, arrival(1, 10, 20)))
-	s.want(s.hear(2, s.orders(renewals(lease(10, 20, 5)))), "serve nothing")
-	s.want(s.hear(2, s.orders(renewals(lease(10, 13, 5), lease(15, 20, 5)))), "serve nothing", "send 10-13@5 15-20@5")
+	s.want(s.hear(2, s.orders(renewals(lease(10, 20, 5)))), "serve nothing, await 10-20")
+	s.want(s.hear(2, s.orders(renewals(lease(10, 13, 5), lease(15, 20, 5)))), "serve nothing, await 10-20", "send 10-13@5 15-20@5")
 	s.want(s.hear(2, s.orders(append(renewals(lease(10, 13, 5), lease(15, 20, 5)), offer(20, 30, 6, true)))),
-		"serve 20-30@6", "granted 20-30@6", "send 10-13@5 15-20@5 20-30@6")
+		"serve 20-30@6, await 10-20", "granted 20-30@6", "send 10-13@5 15-20@5 20-30@6")
 	s.want(s.step(3, owner.Installed{Ticket: ticket(1)}), "serve 10-13@5 15-20@5 20-30@6", "granted 10-13@5 15-20@5")
 }
 
@@ -214,8 +214,8 @@ func TestFreshOfferSupersedesState(t *testing.T) {
 		offer protocol.Offer
 		want  []string
 	}{
-		{"without a ticket", offer(15, 25, 7, true), []string{"discard 1", "discard 2", "serve 15-25@7", "granted 15-25@7", "send 15-25@7"}},
-		{"with a ticket", withState(2, lease(20, 25, 7)), []string{"install 20-25@7 under 2", "serve nothing", "send 20-25@7"}},
+		{"without a ticket", offer(15, 25, 7, true), []string{"discard 1", "discard 2", "serve 15-25@7, await 40-50", "granted 15-25@7", "send 15-25@7"}},
+		{"with a ticket", withState(2, lease(20, 25, 7)), []string{"install 20-25@7 under 2", "serve nothing, await 10-20, await 20-25, await 40-50", "send 20-25@7"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newMover(t)
@@ -244,7 +244,7 @@ func TestRenewalSupersedesNothing(t *testing.T) {
 	s.hear(1, s.orders(renewals(lease(10, 20, 1)), arrival(1, 10, 20)))
 	s.step(1, owner.Imported{Ticket: ticket(1)})
 	s.want(s.hear(1, s.orders(renewals(lease(10, 15, 1)), arrival(1, 10, 20))),
-		"serve 10-15@1", "revoked 15-20@1: released", "send 10-15@1")
+		"serve 10-15@1, await 10-20", "revoked 15-20@1: released", "send 10-15@1")
 	s.wantReports("has 1")
 }
 
@@ -271,7 +271,7 @@ func TestConfirmedStateIsKept(t *testing.T) {
 		}
 		if s.wake == end {
 			s.want(s.did(s.machine.Advance(end - 1)))
-			s.want(s.did(s.machine.Advance(end)), "discard 1")
+			s.want(s.did(s.machine.Advance(end)), "discard 1", "serve nothing")
 		}
 	}
 	s.wantReports()
@@ -339,6 +339,6 @@ func TestArrivalsAreBounded(t *testing.T) {
 func TestDepartureWaitsForItsState(t *testing.T) {
 	s := has(t, span(10, 20))
 	s.hear(1, s.orders([]protocol.Offer{withState(1, lease(10, 20, 5))}))
-	s.want(s.hear(2, s.orders(renewals(lease(10, 20, 5)), departure(2, 10, 20))), "serve nothing")
+	s.want(s.hear(2, s.orders(renewals(lease(10, 20, 5)), departure(2, 10, 20))), "serve nothing, await 10-20")
 	s.want(s.step(3, owner.Installed{Ticket: ticket(1)}), "serve 10-20@5", "granted 10-20@5", "start 2")
 }

@@ -134,10 +134,14 @@ func describe(a owner.Action) string {
 	case owner.Send:
 		return "send " + leases(a.Request.Leases)
 	case owner.Publish:
+		out := "serve " + leases(a.View.Leases)
 		if idle := protocol.Missing(a.View.Kept, a.View.Leases); len(idle) > 0 {
-			return fmt.Sprintf("serve %s, keep %s", leases(a.View.Leases), leases(idle))
+			out += ", keep " + leases(idle)
 		}
-		return "serve " + leases(a.View.Leases)
+		for _, r := range a.View.Coming {
+			out += fmt.Sprintf(", await %d-%d", r.Start, r.Limit)
+		}
+		return out
 	case owner.GrantedLeases:
 		return "granted " + leases(a.Leases)
 	case owner.RevokedLeases:

@@ -220,6 +220,7 @@ func (m *Machine) publish(held []leasehold.Lease, until mono.Instant) {
 		m.lapse()
 		m.view.Kept = protocol.Missing(held, m.installing())
 		m.view.Leases = protocol.Missing(m.view.Kept, m.stopped())
+		m.view.Coming = m.coming()
 	}
 	m.emit(Publish{m.view})
 }

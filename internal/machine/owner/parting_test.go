@@ -56,7 +56,7 @@ func TestPartWaitsUntilItsImportsAreKnown(t *testing.T) {
 	s.hear(1, s.orders(renewals(lease(0, 5, 1)), arrival(1, 10, 20)))
 	s.step(1, owner.Part{})
 	s.step(1, owner.Imported{Ticket: ticket(1)}) // after the request that is under way
-	s.want(s.hear(1, idle(s.orders(renewals(lease(0, 5, 1))))), "serve 0-5@1", "send 0-5@1")
+	s.want(s.hear(1, idle(s.orders(renewals(lease(0, 5, 1))))), "serve 0-5@1, await 10-20", "send 0-5@1")
 	s.wantReports("has 1")
 	if actions := s.hear(1, idle(s.orders(renewals(lease(0, 5, 1))))); !does(actions, "parted") {
 		t.Errorf("now that the leader knows, it does %v", actions)

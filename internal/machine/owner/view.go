@@ -16,6 +16,9 @@ type View struct {
 	// the ranges that it must not touch for a moment because they are about to
 	// move away. They may yet come back as they were.
 	Kept []leasehold.Lease
+	// Coming is what will be served here in a moment, if all goes well: its state
+	// is here, its source has stopped, and the lease is granted or about to be.
+	Coming []leasehold.Range
 }
 
 // Check returns the lease that covers k, if it is held at now

@@ -39,7 +39,10 @@ type ShareRequest struct {
 	Full bool `protobuf:"varint,7,opt,name=full,proto3" json:"full,omitempty"`
 	// A digest of what all managers of a group must be told alike: who they are, and
 	// how long leases last. Whoever was told otherwise refuses.
-	Group         uint64 `protobuf:"fixed64,8,opt,name=group,proto3" json:"group,omitempty"`
+	Group uint64 `protobuf:"fixed64,8,opt,name=group,proto3" json:"group,omitempty"`
+	// The process of the manager that it is for, as that has answered since the sender
+	// leads; 0 if it has not. A manager without a catalog keeps none that is not for it.
+	To            uint64 `protobuf:"fixed64,9,opt,name=to,proto3" json:"to,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -130,6 +133,13 @@ func (x *ShareRequest) GetGroup() uint64 {
 	return 0
 }
 
+func (x *ShareRequest) GetTo() uint64 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
 type ShareResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Version uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
@@ -143,7 +153,9 @@ type ShareResponse struct {
 	CatalogVersion uint64 `protobuf:"varint,5,opt,name=catalog_version,json=catalogVersion,proto3" json:"catalog_version,omitempty"`
 	CatalogTerm    uint64 `protobuf:"varint,6,opt,name=catalog_term,json=catalogTerm,proto3" json:"catalog_term,omitempty"`
 	// The catalog, if it was asked for.
-	Catalog       *Catalog `protobuf:"bytes,7,opt,name=catalog,proto3" json:"catalog,omitempty"`
+	Catalog *Catalog `protobuf:"bytes,7,opt,name=catalog,proto3" json:"catalog,omitempty"`
+	// A number of the manager's process that no other has.
+	Process       uint64 `protobuf:"fixed64,8,opt,name=process,proto3" json:"process,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -227,11 +239,18 @@ func (x *ShareResponse) GetCatalog() *Catalog {
 	return nil
 }
 
+func (x *ShareResponse) GetProcess() uint64 {
+	if x != nil {
+		return x.Process
+	}
+	return 0
+}
+
 var File_leasehold_storage_v1_council_proto protoreflect.FileDescriptor
 
 const file_leasehold_storage_v1_council_proto_rawDesc = "" +
 	"\n" +
-	"\"leasehold/storage/v1/council.proto\x12\x14leasehold.storage.v1\x1a\"leasehold/storage/v1/storage.proto\"\xee\x01\n" +
+	"\"leasehold/storage/v1/council.proto\x12\x14leasehold.storage.v1\x1a\"leasehold/storage/v1/storage.proto\"\xfe\x01\n" +
 	"\fShareRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x12\n" +
 	"\x04from\x18\x02 \x01(\tR\x04from\x12\x12\n" +
@@ -240,7 +259,8 @@ const file_leasehold_storage_v1_council_proto_rawDesc = "" +
 	"\acatalog\x18\x05 \x01(\v2\x1d.leasehold.storage.v1.CatalogR\acatalog\x12'\n" +
 	"\x0fcatalog_version\x18\x06 \x01(\x04R\x0ecatalogVersion\x12\x12\n" +
 	"\x04full\x18\a \x01(\bR\x04full\x12\x14\n" +
-	"\x05group\x18\b \x01(\x06R\x05group\"\xea\x01\n" +
+	"\x05group\x18\b \x01(\x06R\x05group\x12\x0e\n" +
+	"\x02to\x18\t \x01(\x06R\x02to\"\x84\x02\n" +
 	"\rShareResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x10\n" +
@@ -248,7 +268,8 @@ const file_leasehold_storage_v1_council_proto_rawDesc = "" +
 	"\x05known\x18\x04 \x01(\bR\x05known\x12'\n" +
 	"\x0fcatalog_version\x18\x05 \x01(\x04R\x0ecatalogVersion\x12!\n" +
 	"\fcatalog_term\x18\x06 \x01(\x04R\vcatalogTerm\x127\n" +
-	"\acatalog\x18\a \x01(\v2\x1d.leasehold.storage.v1.CatalogR\acatalog2b\n" +
+	"\acatalog\x18\a \x01(\v2\x1d.leasehold.storage.v1.CatalogR\acatalog\x12\x18\n" +
+	"\aprocess\x18\b \x01(\x06R\aprocess2b\n" +
 	"\x0eCouncilService\x12P\n" +
 	"\x05Share\x12\".leasehold.storage.v1.ShareRequest\x1a#.leasehold.storage.v1.ShareResponseBIZGgithub.com/leasehold-dev/leasehold/proto/leasehold/storage/v1;storagev1b\x06proto3"
 

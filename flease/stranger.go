@@ -1,0 +1,139 @@
+package flease
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+)
+
+// fingerprint stands for what all members must have been told alike. It is in every
+// packet.
+func (c *Config) fingerprint() uint64 {
+	var ids []ID
+	for _, m := range c.Members {
+		ids = append(ids, m.ID)
+	}
+	slices.Sort(ids)
+	b := binary.LittleEndian.AppendUint64([]byte("leasehold flease group 1"), uint64(len(ids)))
+	for _, id := range ids {
+		b = binary.LittleEndian.AppendUint32(b, uint32(id))
+	}
+	b = binary.LittleEndian.AppendUint64(b, uint64(c.Lease))
+	b = binary.LittleEndian.AppendUint64(b, uint64(c.Epsilon))
+	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(c.Drift))
+	sum := sha256.Sum256(append(b, c.Label...))
+	return binary.LittleEndian.Uint64(sum[:])
+}
+
+// A StrangerStatus is what a node knows about a process that has the same key, and
+// was told of other members, times or label: see "How to change the members".
+type StrangerStatus struct {
+	ID          ID
+	Fingerprint uint64
+	Heard       time.Time // when something came from it last
+	Waits       bool      // it did not take part then
+}
+
+// A stranger is such a process.
+type stranger struct {
+	StrangerStatus
+	at       mono.Instant // when it was heard last
+	answered mono.Instant // when it was answered last
+}
+
+// maxStrangers is how many are remembered.
+const maxStrangers = 1024
+
+const otherGroupText = "a process with our key was told of other members, lease, epsilon, drift or label: it is not listened to, " +
+	"and of the two groups only the one that was there first takes part. Stop those who were told wrong; " +
+	"the documentation of package flease says how to change the members"
+
+// strange takes the step of a packet from a stranger.
+func (n *Node) strange(e *machine.Envelope, fingerprint uint64, reply func(*machine.Envelope)) {
+	n.mu.Lock()
+	now := n.look()
+	answer, wanted := n.machine.Strange(now, e)
+	s := n.strangers[ID(e.From)]
+	if s == nil && len(n.strangers) < maxStrangers {
+		s = &stranger{StrangerStatus: StrangerStatus{ID: ID(e.From)}}
+		n.strangers[s.ID] = s
+	}
+	if s != nil {
+		n.know(now, s, e, fingerprint)
+		if wanted && (s.answered == 0 || now.Mono.Sub(s.answered) >= n.machine.GreetEvery()/2) {
+			s.answered = now.Mono
+			reply(&answer)
+		}
+	}
+	n.settle(now)
+	n.unlock(now)
+}
+
+// know notes what was heard of a stranger. That it is one is logged once.
+func (n *Node) know(now machine.Time, s *stranger, e *machine.Envelope, fingerprint uint64) {
+	if s.Fingerprint != fingerprint {
+		s.Fingerprint = fingerprint
+		n.after.note(remark{subject: subject{otherGroup, s.ID}, args: []any{
+			"member", n.member(s.ID) != nil, "theirs", printed(fingerprint), "ours", printed(n.cfg.fingerprint()),
+			"takes_part", !e.Waiting, "we_take_part", n.machine.Ready(),
+		}})
+	}
+	s.at, s.Heard, s.Waits = now.Mono, time.Unix(0, int64(now.Wall)), e.Waiting
+}
+
+func printed(fingerprint uint64) string { return fmt.Sprintf("%016x", fingerprint) }
+
+// greet greets all members from time to time, until we take part, and returns when
+// it is to be called again. A stranger among them answers.
+func (n *Node) greet(now machine.Time) time.Duration {
+	if n.machine.Ready() {
+		return tick
+	}
+	every := n.machine.GreetEvery()
+	if since := now.Mono.Sub(n.greeted); n.greeted != 0 && since < every {
+		return every - since
+	}
+	n.greeted = now.Mono
+	n.machine.Greet()
+	return every
+}
+
+// waits says why we do not take part.
+func (n *Node) waits() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.whyNotReady()
+}
+
+func (n *Node) whyNotReady() string {
+	now, _ := n.time.read()
+	for _, s := range n.sortedStrangers() {
+		if now.Mono.Sub(s.at) <= 2*n.cfg.Lease {
+			return fmt.Sprintf("this member does not take part while process %d does, which was told of other members, times or label", s.ID)
+		}
+	}
+	return "this member has started too short a time ago"
+}
+
+func (n *Node) sortedStrangers() []*stranger {
+	var all []*stranger
+	for _, s := range n.strangers {
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b *stranger) int { return cmp.Compare(a.ID, b.ID) })
+	return all
+}
+
+func (n *Node) strangerStatus() (all []StrangerStatus) {
+	for _, s := range n.sortedStrangers() {
+		all = append(all, s.StrangerStatus)
+	}
+	return all
+}

@@ -1,0 +1,275 @@
+package flease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// silence is how long a member is silent after its start.
+const silence = 12 * time.Second
+
+// told changes how many members those who start from now on are told of.
+func (s *system) told(members int) {
+	s.config.Members = nil
+	for i := range members {
+		s.config.Members = append(s.config.Members, Member{ID: ID(i + 1)})
+	}
+}
+
+// ready returns who takes part.
+func (s *system) ready() (who []ID) {
+	for _, id := range []ID{1, 2, 3, 4, 5} {
+		if n := s.nodes[id]; n != nil && n.Status().Ready {
+			who = append(who, id)
+		}
+	}
+	return who
+}
+
+func (s *system) wantReady(ids ...ID) {
+	s.t.Helper()
+	if got := s.ready(); fmt.Sprint(got) != fmt.Sprint(ids) {
+		s.t.Fatalf("%v take part, want %v", got, ids)
+	}
+}
+
+// refused tries for a minute to acquire what another group has.
+func (s *system) refused(id ID) error {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
+	l, err := s.nodes[id].Acquire(ctx, "r")
+	if err == nil {
+		s.t.Fatalf("member %d has it, too: %t", id, l.Valid())
+	}
+	return err
+}
+
+// Three members are to become five, one after another: the majority of five that
+// comes about first must not have a lease besides that of the three.
+func TestChangeOfMembersOneByOne(t *testing.T) {
+	within(t, func(t *testing.T) {
+		s := newSystem(t, 3, nil)
+		held := s.acquire(1, "r")
+		s.told(5)
+		s.start(4)
+		s.start(5)
+		s.kill(3)
+		s.start(3)
+		err := s.refused(4)
+		if leasehold.KindOf(err) != leasehold.Unavailable || !strings.Contains(err.Error(), "while process 1 does") {
+			t.Errorf("the error is %v", err)
+		}
+		if !held.Valid() {
+			t.Error("the newcomers have cost the holder its lease")
+		}
+		s.wantReady(1, 2)
+		for _, pair := range [][2]ID{{1, 3}, {1, 4}, {1, 5}, {2, 3}, {2, 4}, {2, 5}, {3, 1}, {3, 2}, {4, 1}, {4, 2}, {5, 1}, {5, 2}} {
+			line := []string{"was told of other members", fmt.Sprintf("member=%d ", pair[0]), fmt.Sprintf("of=%d ", pair[1])}
+			if n := s.log.count(line...); n != 1 {
+				t.Errorf("member %d says %d times that %d is a stranger", pair[0], n, pair[1])
+			}
+		}
+		st := s.nodes[4].Status()
+		if n := len(st.Strangers); n != 2 || st.Strangers[0].ID != 1 || st.Strangers[0].Waits || st.Strangers[0].Fingerprint == st.Fingerprint || st.Traffic.Strange == 0 {
+			t.Errorf("status %+v", st)
+		}
+
+		s.kill(2) // the three have no majority any more, and still one that takes part
+		time.Sleep(2 * silence)
+		s.wantReady(1)
+		s.kill(1)
+		s.start(1)
+		s.start(2)
+		time.Sleep(silence - time.Second)
+		s.wantReady()
+		if held.Valid() {
+			t.Error("it is still held")
+		}
+		l := s.acquire(4, "r")
+		if l.Fence() <= held.Fence() {
+			t.Errorf("fence %d after %d", l.Fence(), held.Fence())
+		}
+		time.Sleep(2 * time.Second)
+		s.wantReady(1, 2, 3, 4, 5)
+		if st := s.nodes[4].Status(); len(st.Strangers) != 0 {
+			t.Errorf("those who were told anew are still strangers: %+v", st.Strangers)
+		}
+	})
+}
+
+// Who was told wrong does not stop those who take part, nor one of them that is
+// started again.
+func TestStrangerStopsNobody(t *testing.T) {
+	within(t, func(t *testing.T) {
+		s := newSystem(t, 3, nil)
+		right := s.config
+		s.told(5)
+		s.start(4)
+		s.start(5)
+		s.config.Lease += time.Second
+		s.kill(3)
+		s.start(3) // now there are two groups besides
+		held := s.acquire(1, "r")
+		time.Sleep(time.Minute)
+		s.kill(3)
+		s.config = right
+		s.start(3)
+		time.Sleep(silence + time.Second)
+		s.wantReady(1, 2, 3)
+		if !held.Valid() {
+			t.Error("the lease is lost")
+		}
+	})
+}
+
+// If all start at once, those who are more go on; if neither are, nobody does.
+func TestGroupsStartAtOnce(t *testing.T) {
+	for name, test := range map[string]struct {
+		five []ID // are told of five members, the others of three
+		want []ID
+	}{
+		"one is odd":         {[]ID{3}, []ID{1, 2}},
+		"three of five":      {[]ID{3, 4, 5}, []ID{3, 4, 5}},
+		"neither":            {[]ID{3, 4}, nil},
+		"of the same number": {[]ID{2, 3, 4, 5}, []ID{2, 3, 4, 5}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			within(t, func(t *testing.T) {
+				s := newSystem(t, 3, func(c *Config) { c.Members = nil })
+				s.told(5)
+				for _, id := range test.five {
+					s.start(id)
+				}
+				s.told(3)
+				for id := ID(1); id <= 3; id++ {
+					if s.nodes[id] == nil {
+						s.start(id)
+					}
+				}
+				time.Sleep(5 * silence)
+				s.wantReady(test.want...)
+			})
+		})
+	}
+}
+
+// Over real networks, those who are told of more members answer those who do not
+// know where they are, and are answered.
+func TestChangeOfMembersOverNetworks(t *testing.T) {
+	for name, transport := range map[string]Transport{"UDP": UDP{}, "TCP": TCP{}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var log diary
+			config := func(self ID, of []Member) Config {
+				return Config{
+					Self: self, Members: of, Lease: 500 * time.Millisecond, Epsilon: 50 * time.Millisecond,
+					Key: []byte("0123456789abcdef"), Transport: transport, Logger: log.logger(),
+				}
+			}
+			five := freeMembers(t, 5)
+			three := five[:3]
+			old := []*Node{launch(t, config(1, three)), launch(t, config(2, three))}
+			third := launch(t, config(3, three))
+			held, err := old[0].Acquire(t.Context(), "r")
+			if err != nil {
+				t.Fatal(err)
+			}
+			launch(t, config(4, five))
+			fifth := launch(t, config(5, five))
+			_ = third.Close(t.Context())
+			launch(t, config(3, five))
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			defer cancel()
+			if l, err := fifth.Acquire(ctx, "r"); err == nil {
+				t.Fatalf("two have it: %t and %t", held.Valid(), l.Valid())
+			} else if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "does not take part while process") {
+				t.Error(err)
+			}
+			if !held.Valid() {
+				t.Error("the lease is lost")
+			}
+			for _, n := range old {
+				_ = n.Close(t.Context())
+			}
+			if _, err := fifth.Acquire(t.Context(), "r"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// freeMembers are on ports of the loopback that nobody has.
+func freeMembers(t *testing.T, n int) (members []Member) {
+	t.Helper()
+	for i := range n {
+		for tries := 0; ; tries++ {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil || tries == 100 {
+				t.Fatal(err)
+			}
+			defer l.Close() //nolint:errcheck // nobody was there
+			p, err := net.ListenPacket("udp", l.Addr().String())
+			if err != nil {
+				continue
+			}
+			defer p.Close() //nolint:errcheck // as before
+			members = append(members, Member{ID: ID(i + 1), Addr: l.Addr().String()})
+			break
+		}
+	}
+	return members
+}
+
+func launch(t *testing.T, c Config) *Node {
+	t.Helper()
+	n, err := Start(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = n.Close(ended) // nobody is left to tell
+	})
+	return n
+}
+
+// All that must be alike is in the fingerprint, and nothing else is.
+func TestFingerprint(t *testing.T) {
+	base := func() Config {
+		return Config{
+			Self: 1, Members: []Member{{ID: 1, Addr: "a:1"}, {ID: 2, Addr: "b:1"}},
+			Lease: time.Second, Epsilon: time.Millisecond, Drift: 1.2, Label: "l",
+		}
+	}
+	alike := base()
+	alike.Self, alike.Members = 2, []Member{{ID: 2, Addr: "c:1"}, {ID: 1, Addr: "d:1"}}
+	alike.Listen, alike.MaxResources, alike.Key = "e:1", 7, []byte("key")
+	plain := base()
+	if alike.fingerprint() != plain.fingerprint() {
+		t.Error("what may differ is in it")
+	}
+	for name, change := range map[string]func(*Config){
+		"a member":  func(c *Config) { c.Members[1].ID = 3 },
+		"fewer":     func(c *Config) { c.Members = c.Members[:1] },
+		"lease":     func(c *Config) { c.Lease++ },
+		"epsilon":   func(c *Config) { c.Epsilon++ },
+		"drift":     func(c *Config) { c.Drift = 1.3 },
+		"label":     func(c *Config) { c.Label = "m" },
+		"no labels": func(c *Config) { c.Label = "" },
+	} {
+		other := base()
+		change(&other)
+		if other.fingerprint() == plain.fingerprint() {
+			t.Errorf("%s: the same fingerprint", name)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package fleasenet
+
+import (
+	"sync"
+
+	"github.com/leasehold-dev/leasehold/internal/machine/flease"
+)
+
+// outsiders are those who are no peers, and have proved that they have the key: as
+// a rule, processes of the group that is to take the place of ours, or of the one
+// whose place we are to take. They are not forgotten, and no more are heard than
+// a group can have.
+type outsiders struct {
+	mu      sync.Mutex
+	senders map[flease.Process]*sender
+}
+
+// find returns a stranger, a new one if it is not known, and nil if there is no
+// room for it.
+func (s *outsiders) find(p flease.Process) *sender {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.senders[p]; known != nil {
+		return known
+	}
+	if len(s.senders) >= MaxPeers {
+		return nil
+	}
+	return new(sender)
+}
+
+// keep remembers a stranger that is authentic.
+func (s *outsiders) keep(p flease.Process, who *sender) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.senders == nil {
+		s.senders = make(map[flease.Process]*sender)
+	}
+	if s.senders[p] == nil && len(s.senders) < MaxPeers {
+		s.senders[p] = who
+	}
+}
+
+// A wayBack sends a packet to where the one came from that is being read. It does
+// not wait for anybody.
+type wayBack func(to flease.Process, packet []byte)
+
+// stranger hands the envelope of a stranger over. An answer is written under the
+// caller's lock, and sent after that.
+func (r *reader) stranger(fingerprint uint64) {
+	to := r.envelope.From
+	var answer []byte
+	r.strange(&r.envelope, fingerprint, func(e *flease.Envelope) {
+		if r.packer.numbers[to] == nil {
+			r.packer.numbers[to] = new(uint64)
+		}
+		answer, _ = r.packer.pack(nil, MinPacket, to, e, nil)
+	})
+	if answer != nil {
+		r.back(to, answer)
+	}
+}

@@ -1,0 +1,85 @@
+package owner
+
+import (
+	"context"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// Bounds on those who wait for a key to be served.
+const (
+	// longestAwait is how long one waits. A range comes within milliseconds, or
+	// something has gone wrong; then callers should hear of it, and look again.
+	longestAwait = time.Second
+	// maxAwaiting is how many wait at a time.
+	maxAwaiting = 4096
+)
+
+// Await is for requests that come a moment too early. When a range moves, callers
+// may hear of its new owner before that has heard of the lease, or has put the
+// state in its place. A server that refuses them then has them come back after a
+// backoff, which takes longer than what is left to be done.
+//
+// If this process does not hold the key, but has all of its state and is about to,
+// Await waits until it does; for a second at most, and for as long as the context
+// allows. In all other cases it returns at once. It reports whether the key was
+// held when it returned, which is not worth more than any earlier Check: call
+// Await first, without a lock of the application, and Check after it, under the
+// lock, as always.
+//
+//	if !o.Await(ctx, key) {
+//		return leasehold.NotOwner
+//	}
+//	s.mu.Lock()
+//	defer s.mu.Unlock()
+//	lease, ok := o.Check(key)
+//	...
+//
+// Only ranges that come with their state are waited for, see [Mover]. At most 4096
+// calls wait at a time; more are not made to wait. Nothing is started for one that
+// waits, and one that need not wait costs what Check costs.
+func (o *Owner) Await(ctx context.Context, key leasehold.Key) bool {
+	if o.holds(key) {
+		return true
+	}
+	if !o.holding.Load().comes(key) {
+		return o.holds(key) // it may have come between the two
+	}
+	if o.awaiting.Add(1) > maxAwaiting {
+		o.awaiting.Add(-1)
+		return false
+	}
+	defer o.awaiting.Add(-1)
+	ctx, cancel := context.WithTimeout(ctx, longestAwait)
+	defer cancel()
+	return o.await(ctx, key)
+}
+
+// await waits as long as the key is about to be held, and the context allows.
+func (o *Owner) await(ctx context.Context, key leasehold.Key) bool {
+	for {
+		// In this order: if it is not held, it was not when h was read, and what
+		// makes it so supersedes h.
+		h := o.holding.Load()
+		switch {
+		case o.holds(key):
+			return true
+		case !h.comes(key):
+			return false
+		}
+		select {
+		case <-h.superseded:
+		case <-ctx.Done():
+			return false
+		case <-o.ctx.Done(): // it is closed
+			return false
+		}
+	}
+}
+
+// holds is Check for those who do not act on it.
+func (o *Owner) holds(key leasehold.Key) bool {
+	l, _ := o.find(key)
+	return l != nil && l.Generation != 0
+}

@@ -1,0 +1,162 @@
+package owner
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/machine/manager"
+)
+
+// An installation is a range that has come to b, from a, and whose state b's
+// application puts in its place only when it is told to.
+type installation struct {
+	a, b *counting
+	key  leasehold.Key // of the range
+	put  func()
+}
+
+// installing moves a range that far. What the application does instead of putting
+// the state in its place, if anything, is up to the test.
+func installing(t *testing.T, instead func()) *installation {
+	t.Helper()
+	n := newNetwork(t)
+	n.lead(manager.Config{Moves: 1})
+	i := &installation{a: n.counts("10.0.0.1:8080", asConfigured)}
+	crowd := newCrowd(t, i.a)
+	crowd.until(10*time.Second, func() bool { return len(i.a.has()) == 256 })
+	begun, calm := make(chan leasehold.Lease, 1), make(chan struct{})
+	i.put = func() { close(calm) }
+	i.b = n.counts("10.0.0.2:8080", func(cfg *Config) {
+		take := cfg.Mover.Import
+		cfg.Mover.Import = func(ctx context.Context, in *Import) (func(leasehold.Lease), error) {
+			put, err := take(ctx, in)
+			return func(l leasehold.Lease) {
+				select {
+				case begun <- l:
+				default: // a later one
+				}
+				<-calm
+				if instead != nil {
+					instead()
+				}
+				put(l)
+			}, err
+		}
+	})
+	i.key = (<-begun).Range.Start
+	synctest.Wait()
+	return i
+}
+
+// wantAwait fails unless a call of Await returns after so long.
+func wantAwait(ctx context.Context, t *testing.T, o *Owner, key leasehold.Key, want bool, after time.Duration) {
+	t.Helper()
+	begun := time.Now()
+	if got := o.Await(ctx, key); got != want || time.Since(begun) != after {
+		t.Errorf("Await reports %t after %v, want %t after %v", got, time.Since(begun), want, after)
+	}
+	if n := o.awaiting.Load(); n != 0 {
+		t.Errorf("%d still wait", n)
+	}
+}
+
+// Whoever asks for a key that has come, and is not served yet, waits until it is.
+func TestAwaitWaitsUntilTheStateIsInItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		move := installing(t, nil)
+		b := move.b.owner
+		const callers = 3
+		answers := make(chan bool, callers)
+		for range callers {
+			go func() { answers <- b.Await(t.Context(), move.key) }()
+		}
+		synctest.Wait()
+		if n := b.awaiting.Load(); n != callers || len(answers) > 0 {
+			t.Errorf("%d wait, and %d do not", n, len(answers))
+		}
+		if _, ok := b.Check(move.key); ok {
+			t.Error("Check does not wait, and finds a lease")
+		}
+		begun := time.Now()
+		move.put()
+		for range callers {
+			if !<-answers {
+				t.Error("it is in its place, and Await says no")
+			}
+		}
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("they were told after %v", took)
+		}
+		if _, ok := b.Check(move.key); !ok {
+			t.Error("Await says that it is held, and Check that it is not")
+		}
+		wantAwait(t.Context(), t, b, move.key, true, 0)
+		wantAwait(t.Context(), t, move.a.owner, move.key, false, 0) // it has gone from there
+	})
+}
+
+// Nobody waits for what does not come, nor for ever, nor in too large a crowd.
+func TestAwaitIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		move := installing(t, nil)
+		b := move.b.owner
+		other := move.a.has()[0] // stays where it is, for now
+		wantAwait(t.Context(), t, b, other, false, 0)
+		wantAwait(t.Context(), t, move.a.owner, other, true, 0)
+		wantAwait(t.Context(), t, b, move.key, false, longestAwait)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		wantAwait(ctx, t, b, move.key, false, time.Millisecond)
+
+		b.awaiting.Store(maxAwaiting)
+		begun := time.Now()
+		if b.Await(t.Context(), move.key) || time.Since(begun) != 0 || b.awaiting.Load() != maxAwaiting {
+			t.Errorf("one too many waits for %v, and %d are left", time.Since(begun), b.awaiting.Load())
+		}
+		b.awaiting.Store(0)
+		move.put()
+	})
+}
+
+// State that cannot be put in its place does not come: who waits hears of it.
+func TestAwaitEndsWithAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failed := false // the manager tries again; that is another story
+		move := installing(t, func() {
+			if !failed {
+				failed = true
+				panic("no room")
+			}
+		})
+		answer := make(chan bool, 1)
+		go func() { answer <- move.b.owner.Await(t.Context(), move.key) }()
+		synctest.Wait()
+		begun := time.Now()
+		move.put()
+		if <-answer || time.Since(begun) != 0 {
+			t.Errorf("Await reports that it is held, or does so after %v", time.Since(begun))
+		}
+	})
+}
+
+// An owner that is closed lets nobody wait.
+func TestAwaitEndsWithTheOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		move := installing(t, nil)
+		answer := make(chan bool, 1)
+		go func() { answer <- move.b.owner.Await(t.Context(), move.key) }()
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		begun := time.Now()
+		go func() { _ = move.b.owner.Close(ctx) }()
+		if <-answer || time.Since(begun) != 0 {
+			t.Errorf("Await reports that it is held, or does so after %v", time.Since(begun))
+		}
+		move.put()
+		<-move.b.owner.Done()
+	})
+}
