@@ -78,7 +78,8 @@ var fleaseTimes = []Mutant{
 	{
 		Name:  "flease-takeover-by-wall-only",
 		Why:   "a lease is taken over when the successor's wall clock says so, which may be wrong",
-		World: "--world=mono",
+		World: "--world=mono --faults=isolate=10,slew=10,link-cut=5",
+		Seeds: 6000,
 		File:  fleaseAcceptor,
 		Old:   "return now.passed(Time{left, v.Until.Add(m.cfg.Epsilon)})",
 		New:   "return now.passed(Time{now.Mono, v.Until.Add(m.cfg.Epsilon)})",
@@ -136,7 +137,8 @@ var fleaseTimes = []Mutant{
 	{
 		Name:  "flease-counts-from-the-commit",
 		Why:   "a lease counts from when the last acceptor's answer arrives, and so outlives what the acceptors wait for",
-		World: "--faults=delay=10,isolate=5,pause=5",
+		World: "--world=both --faults=delay=10,isolate=10,pause=5,link-cut=8",
+		Seeds: 1000,
 		File:  fleaseHold,
 		Old:   "until := Time{b.decided.Mono.Add(m.cfg.Lease), b.decided.Wall.Add(m.cfg.Lease)}",
 		New:   "until := Time{now.Mono.Add(m.cfg.Lease), now.Wall.Add(m.cfg.Lease)}",
