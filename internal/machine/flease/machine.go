@@ -335,8 +335,11 @@ func (m *Machine) Bid(now Time, name string, try bool, tag any) (Stake, error) {
 		m.begin(now, b)
 		return stake, nil
 	}
+	// What was heard in a round that was begun for a release is older than the
+	// question: an answer must not rest on it.
+	stale := b.wish == wishNone && b.phase == reading
 	b.wish, b.tag = max(b.wish, w), tag
-	if b.phase == waiting && try {
+	if try && (b.phase == waiting || stale) {
 		m.begin(now, b)
 	}
 	return stake, nil
