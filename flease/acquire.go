@@ -70,6 +70,7 @@ func (n *Node) claim(ctx context.Context, what task, names []string) []Result {
 	case <-b.done:
 	case <-ctx.Done():
 		n.step(func(now machine.Time) {
+			n.observe(now)
 			n.cancel(now, b, func(name string) error { return n.gaveUp(now, name, context.Cause(ctx)) })
 		})
 		<-b.done // whatever was left has ended now
@@ -80,6 +81,7 @@ func (n *Node) claim(ctx context.Context, what task, names []string) []Result {
 // begin begins a batch.
 func (n *Node) begin(b *batch) {
 	n.step(func(now machine.Time) {
+		n.observe(now)
 		n.batches++
 		b.number = n.batches
 		n.advance(now, b)

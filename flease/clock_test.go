@@ -84,6 +84,7 @@ func TestReleaseAtClockStep(t *testing.T) {
 	within(t, func(t *testing.T) {
 		s := newSystem(t, 3, nil)
 		l := s.acquire(1, "r")
+		synctest.Wait() // nobody else looks at the clock first
 		s.clocks[1].ahead.Store(int64(-time.Minute))
 		if err := l.Release(t.Context()); !errors.Is(err, leasehold.Unavailable) || l.Valid() {
 			t.Errorf("%v, valid %t", err, l.Valid())
@@ -103,7 +104,7 @@ func TestWrongClock(t *testing.T) {
 		time.Sleep(2 * tick)
 		waits := make(chan *Lease, 1)
 		go func() { waits <- s.acquire(3, "s") }()
-		time.Sleep(lease)
+		time.Sleep(3 * lease) // at first it is silent, as after a start
 		for _, id := range []ID{1, 2} {
 			for _, m := range s.nodes[id].Status().Members {
 				if wrong := m.ClockOff != 0; wrong != (m.ID == 3) {

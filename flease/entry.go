@@ -190,7 +190,7 @@ func (n *Node) answered(now machine.Time, e *entry, note *machine.Notice) {
 	if e.lease != nil {
 		return
 	}
-	if note.What == machine.Unreachable {
+	if note.What == machine.Unreachable || note.What == machine.Disputed {
 		n.told(e, untold(e.name))
 	} else {
 		n.told(e, nil)
@@ -202,9 +202,14 @@ func (n *Node) answered(now machine.Time, e *entry, note *machine.Notice) {
 	if note.What == machine.Released || e.claims[0].batch.task != toTry {
 		return // the machine goes on
 	}
-	err := leasehold.Errorf(opAcquire, leasehold.Unavailable, e.name, "too few members of its group answer")
-	if note.What == machine.Refused {
+	var err error
+	switch note.What {
+	case machine.Refused:
 		err = held(note)
+	case machine.Disputed:
+		err = leasehold.Errorf(opAcquire, leasehold.Unavailable, e.name, "members disagree on who has it, or others were faster time and again: try again")
+	default:
+		err = leasehold.Errorf(opAcquire, leasehold.Unavailable, e.name, "too few members of its group answer")
 	}
 	n.end(e.shift(), Result{Err: err})
 	n.ask(now, e)

@@ -70,15 +70,21 @@ func start(cfg Config, t timepiece) (*Node, error) {
 	}
 	decides := cfg.machine()
 	decides.Incarnation, decides.Rand = draw()
-	now, sleeps := t.read()
+	decides.Fresh = func(uint64) uint64 { another, _ := draw(); return another }
+	if _, err := machine.New(machine.Time{}, decides); err != nil {
+		return nil, err // before anything is opened
+	}
+	n.mu.Lock() // the net may have something for us before we have a machine
+	defer n.mu.Unlock()
 	var err error
-	if n.machine, err = machine.New(now, decides); err != nil {
+	if n.net, err = cfg.Transport.open(n.network(decides.Incarnation)); err != nil {
 		return nil, err
 	}
+	// Whoever had our address before has it no more. How long we are silent counts
+	// from here on: until now it may have promised and accepted in our name.
+	now, sleeps := t.read()
 	n.sleeps = sleeps
-	n.mu.Lock() // the net may have something for us before we have the net
-	defer n.mu.Unlock()
-	if n.net, err = cfg.Transport.open(n.network(decides.Incarnation)); err != nil {
+	if n.machine, err = machine.New(now, decides); err != nil {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())

@@ -37,7 +37,7 @@ func (n *Node) receive(e *machine.Envelope, msgs []machine.Message) {
 func (n *Node) flush() {
 	n.mu.Lock()
 	now := n.look()
-	n.settle(now)
+	n.observe(now)
 	n.machine.Flush(now, n.net.Send)
 	n.net.Flush()
 	n.unlock(now)
@@ -77,6 +77,13 @@ func (n *Node) look() machine.Time {
 	return now
 }
 
+// observe lets the machine look at the clocks before it is asked for something: what
+// comes of that is about what it was asked for before.
+func (n *Node) observe(now machine.Time) {
+	n.machine.Observe(now)
+	n.settle(now)
+}
+
 // settle carries over what the machine has to say, until neither it nor a batch
 // has more.
 func (n *Node) settle(now machine.Time) {
@@ -113,14 +120,24 @@ func (n *Node) handle(now machine.Time, note *machine.Notice, why *ending) {
 		}
 	case machine.Lost:
 		n.lost(now, e, *why)
-	case machine.Refused, machine.Unreachable, machine.Released:
+	case machine.Refused, machine.Unreachable, machine.Disputed, machine.Released:
 		n.answered(now, e, note)
 	case machine.Changed:
 		n.changed(note.Name)
 	case machine.Ready:
-		close(n.ready)
+		n.takesPart()
 	default:
 		*why = n.trouble(note)
+	}
+}
+
+// takesPart lets those go on who wait for it. It may be for another time: a member
+// that has slept is silent for a while, and calls wait as after a start.
+func (n *Node) takesPart() {
+	select {
+	case <-n.ready:
+	default:
+		close(n.ready)
 	}
 }
 

@@ -72,14 +72,14 @@ func (r *decoder) message(m *flease.Message) bool {
 	default:
 		m.Value, m.Fence = flease.Value{}, 0
 	}
-	return ok && m.Kind >= flease.KindRead && m.Kind <= flease.KindReject && r.name(m)
+	return ok && m.Kind >= flease.KindRead && m.Kind <= flease.KindInsist && r.name(m)
 }
 
 // name reads the name of a read, which lies in the buffer. It reports whether all
 // that was read is before the end.
 func (r *decoder) name(m *flease.Message) bool {
 	m.Name = ""
-	if m.Kind == flease.KindRead {
+	if named(m.Kind) {
 		length := int(r.take(1))
 		if length > r.end-r.at {
 			return false

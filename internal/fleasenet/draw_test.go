@@ -53,12 +53,12 @@ func drawRef(t *rapid.T) flease.Ref { return flease.Ref(drawUint64(1000, 1<<32-1
 
 func drawMessage(t *rapid.T) flease.Message {
 	m := flease.Message{
-		Kind:   flease.Kind(rapid.IntRange(int(flease.KindRead), int(flease.KindReject)).Draw(t, "kind")),
+		Kind:   flease.Kind(rapid.IntRange(int(flease.KindRead), int(flease.KindInsist)).Draw(t, "kind")),
 		To:     drawRef(t),
 		From:   drawRef(t),
 		Ballot: drawBallot(t),
 	}
-	if m.Kind == flease.KindRead {
+	if named(m.Kind) {
 		m.Name = string(rapid.SliceOfN(rapid.Byte(), 0, rapid.SampledFrom([]int{0, 16, flease.MaxName}).Draw(t, "most")).Draw(t, "name"))
 	}
 	if rapid.Bool().Draw(t, "has written") {

@@ -55,7 +55,7 @@ func TestDrops(t *testing.T) {
 		{"another checksum", nil, func(p []byte) []byte { p[len(p)-1] ^= 1; return p }, Counters{Unauthentic: 1}},
 		{"packet 0", nil, changeAndSum(20, 0), Counters{Replayed: 1}},
 		{"no kind", nil, changeAndSum(firstMessage, 0), Counters{Malformed: 1}},
-		{"an unknown kind", nil, changeAndSum(firstMessage, 6), Counters{Malformed: 1}},
+		{"an unknown kind", nil, changeAndSum(firstMessage, 0), Counters{Malformed: 1}},
 		{"a form without its field", nil, changeAndSum(firstMessage+1, 1<<(headWrittenBy-8)), Counters{Malformed: 1}},
 		{"a name beyond the end", nil, changeAndSum(firstMessage+2, 200), Counters{Malformed: 1}},
 		{"a head without its fields", nil, func(p []byte) []byte {
@@ -201,9 +201,26 @@ func TestNoncesDiffer(t *testing.T) {
 	}
 }
 
+// TestAnotherIncarnation: the packets of an incarnation that a process takes while
+// it runs are under another key, so that the same nonce does no harm.
+func TestAnotherIncarnation(t *testing.T) {
+	p, r, got := endpoints(t, aKey)
+	first, _ := p.pack(nil, MinPacket, 2, &flease.Envelope{From: 1, Incarnation: 11}, nil)
+	before := p.nonce
+	second, _ := p.pack(nil, MinPacket, 2, &flease.Envelope{From: 1, Incarnation: 12}, nil)
+	if p.nonce != before || slices.Equal(first[headerSize:], second[headerSize:]) {
+		t.Errorf("nonces %x and %x: want the same one under another key", before, p.nonce)
+	}
+	for i, packet := range [][]byte{first, second} {
+		if why := r.packet(packet); why != delivered || got.Envelope.Incarnation != uint64(11+i) {
+			t.Errorf("packet %d: %v, of incarnation %d", i, why, got.Envelope.Incarnation)
+		}
+	}
+}
+
 func TestForeignEnvelopePanics(t *testing.T) {
 	p, _, _ := endpoints(t, nil)
-	for _, e := range []flease.Envelope{{From: 2, Incarnation: 11}, {From: 1, Incarnation: 12}} {
+	for _, e := range []flease.Envelope{{From: 2, Incarnation: 11}, {From: 3, Incarnation: 11}} {
 		func() {
 			defer func() {
 				if recover() == nil {

@@ -59,7 +59,7 @@ func (w *encoder) message(m *flease.Message) {
 		head |= headValue
 		w.value(&m.Value, m.Fence)
 	}
-	if m.Kind == flease.KindRead {
+	if named(m.Kind) {
 		w.put(uint64(len(m.Name)), 1)
 		w.at += copy(w.b[w.at:], m.Name)
 	}

@@ -1,5 +1,7 @@
 package fleasenet
 
+import "github.com/leasehold-dev/leasehold/internal/machine/flease"
+
 // A message is a head of two bytes and a tail of one, and then those of its fields
 // that these do not give away, in this order:
 //
@@ -34,7 +36,7 @@ package fleasenet
 // usual leases are short.
 //
 // Every message can be written, whatever its kind, and is read back as it was, but
-// for the names of those that are not reads. A kind that does not need a field
+// for the names of those that are neither reads nor insist. A kind that does not need a field
 // leaves it zero, and it costs nothing.
 
 // The head of a message: single bits, and where forms begin.
@@ -92,6 +94,9 @@ const (
 	serialWidths      = 0x8410
 	fenceWidths       = 0x8500
 )
+
+// named reports whether messages of a kind need the name of their resource.
+func named(k flease.Kind) bool { return k == flease.KindRead || k == flease.KindInsist }
 
 // width returns how many bytes a field of a form takes.
 func width(widths, form uint64) int { return int(widths >> (4 * form) & 15) }

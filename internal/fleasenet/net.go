@@ -30,7 +30,7 @@ type Peer struct {
 // Config says who speaks to whom. Key and Fingerprint must be the same everywhere.
 type Config struct {
 	Self        flease.Process
-	Incarnation uint64 // random, new with every start: keys depend on it
+	Incarnation uint64 // at first; random, new with every start: keys depend on it
 	// Fingerprint stands for what all processes must have been told alike. Those
 	// with another one are strangers: see Strange.
 	Fingerprint uint64
@@ -79,7 +79,7 @@ type Config struct {
 type Net interface {
 	// Send writes the messages into packets for a process, and keeps these for
 	// Flush. No messages make one packet, a greeting. The envelope must be from
-	// the configured process and incarnation. It keeps nothing of what it is
+	// the configured process; another incarnation is ours from then on. It keeps nothing of what it is
 	// given. What finds no room is lost and counted.
 	Send(to flease.Process, e *flease.Envelope, msgs []flease.Message)
 	// Flush hands what was gathered to the system.

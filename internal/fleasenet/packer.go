@@ -12,6 +12,7 @@ type packer struct {
 	self        flease.Process
 	incarnation uint64
 	fingerprint uint64
+	key         secret
 	seal        seal
 	numbers     map[flease.Process]*uint64 // of the newest packet to each peer
 	tally       *tally
@@ -25,7 +26,7 @@ func newPacker(c *Config, t *tally) (*packer, error) {
 		return nil, err
 	}
 	p := &packer{
-		self: c.Self, incarnation: c.Incarnation, fingerprint: c.Fingerprint, seal: s, tally: t,
+		self: c.Self, incarnation: c.Incarnation, fingerprint: c.Fingerprint, key: c.Key, seal: s, tally: t,
 		numbers: make(map[flease.Process]*uint64),
 	}
 	for _, peer := range c.Peers {
@@ -39,11 +40,13 @@ func newPacker(c *Config, t *tally) (*packer, error) {
 // pack appends one packet of at most limit bytes to b, with as many of the
 // messages as fit, and returns the rest of them. The addressee must be a peer.
 // An envelope of someone else is a bug of the caller, which would have it
-// believed under our name.
+// believed under our name. One of another incarnation is ours from now on.
 func (p *packer) pack(b []byte, limit int, to flease.Process, e *flease.Envelope, msgs []flease.Message) ([]byte, []flease.Message) {
-	if e.From != p.self || e.Incarnation != p.incarnation {
-		panic(fmt.Sprintf("fleasenet: an envelope of process %d, incarnation %d, from process %d, incarnation %d",
-			e.From, e.Incarnation, p.self, p.incarnation))
+	if e.From != p.self {
+		panic(fmt.Sprintf("fleasenet: an envelope of process %d from process %d", e.From, p.self))
+	}
+	if e.Incarnation != p.incarnation {
+		p.become(e.Incarnation)
 	}
 	number := p.numbers[to]
 	*number++
@@ -58,6 +61,19 @@ func (p *packer) pack(b []byte, limit int, to flease.Process, e *flease.Envelope
 	packet := p.seal.close(b[start:], &h, &p.nonce)
 	p.tally.sent(len(packet), n-skipped)
 	return b[:start+len(packet)], msgs[n:]
+}
+
+// become takes another incarnation. Its packets have a key of their own, so that no
+// nonce is used twice even if numbers of the one before were.
+func (p *packer) become(incarnation uint64) {
+	s, err := p.key.seal(p.self, incarnation)
+	if err != nil {
+		panic(err) // the key was good for the one before
+	}
+	p.incarnation, p.seal = incarnation, s
+	for _, number := range p.numbers {
+		*number = 0
+	}
 }
 
 // messages appends messages up to a length of limit. It returns how many it is

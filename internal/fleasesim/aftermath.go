@@ -10,6 +10,8 @@ type phase uint8
 const (
 	faulty   phase = iota // the nemesis strikes
 	healed                // it does no more: everything that is wanted must be held
+	calming               // what faults have left behind comes to its end, and nobody tries anything
+	besieged              // all is well, and everyone asks who has what: nobody may lose anything
 	bereaved              // holders have died: others must take over
 	leaving               // all is released: all must be forgotten
 )
@@ -111,7 +113,8 @@ func (a *aftermath) poll() {
 	switch {
 	case waiting == nil && a.phase == healed:
 		w.stats.healed = max(w.stats.healed, time.Duration(w.now-a.began))
-		a.bereave()
+		a.calm()
+		return
 	case waiting == nil:
 		if len(a.dead) > 0 {
 			w.stats.taken = max(w.stats.taken, time.Duration(w.now-a.began))
@@ -140,6 +143,44 @@ func (a *aftermath) unheld() *resource {
 		}
 	}
 	return nil
+}
+
+// calm lets all that faults have left behind come to its end: processes that are
+// not ready, clocks that are taken for wrong, members that have forgotten.
+func (a *aftermath) calm() {
+	w := a.world
+	a.enter(calming)
+	for _, p := range w.processes {
+		p.ring() // or who has nothing to do would look at its clocks only later
+	}
+	w.later(w.recovery()+2*lease, func() {
+		w.trace.printf(w.now, "=== everyone asks")
+		a.enter(besieged)
+		w.oracle.checkKnown()
+		pace := milliseconds(w.random, 10, 30, 100)
+		for _, p := range w.processes {
+			w.later(w.below(pace), func() { a.siege(p, pace) })
+		}
+		w.later(2*lease, func() {
+			w.oracle.checkUnanswered()
+			a.bereave()
+			a.poll()
+		})
+	})
+}
+
+// siege lets a process try everything that it has not, time and again.
+func (a *aftermath) siege(p *process, pace time.Duration) {
+	w := a.world
+	if a.phase != besieged || !p.runs() {
+		return
+	}
+	for _, r := range w.resources {
+		if p.member(r) && !p.believes(r) {
+			p.ask(r, try)
+		}
+	}
+	w.later(w.span(pace/2, pace), func() { a.siege(p, pace) })
 }
 
 // bereave lets holders die for good, as far as a majority of every group lives on.
@@ -194,7 +235,7 @@ func (a *aftermath) act(p *process) {
 		case !p.member(r) || a.phase == leaving:
 		case p.role == wanter && !p.believes(r):
 			p.ask(r, hold)
-		case p.role == badger && !p.believes(r):
+		case p.role == badger && !p.believes(r) && a.phase != calming:
 			p.ask(r, try)
 		}
 	}

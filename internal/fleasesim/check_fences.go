@@ -6,11 +6,12 @@ func (o *oracle) checkRises(p *process, r *resource, fence uint64) {
 		return
 	}
 	o.checks[L4Fences]++
-	for _, t := range o.truths[r.index].tenures {
-		if t.fence >= fence {
-			o.violated(L4Fences, "%s gets %s with fence %d, but %s had it with %d at %.6f", p.label, r.name, fence, t.by.label, t.fence, seconds(t.began))
-			return
-		}
+	tenures := o.truths[r.index].tenures
+	if len(tenures) == 0 {
+		return
+	}
+	if t := tenures[len(tenures)-1]; t.fence >= fence { // which was higher than all before it
+		o.violated(L4Fences, "%s gets %s with fence %d, but %s had it with %d at %.6f", p.label, r.name, fence, t.by.label, t.fence, seconds(t.began))
 	}
 }
 

@@ -105,11 +105,13 @@ const (
 	Step                   // a wall clock is set, as far as the world allows
 	Slew                   // wall clocks drift, some of them together; only if the world allows it
 	Starve                 // alarms are late
+	Rewind                 // a process is taken back to what it was a while ago, and its monotonic clock with it
+	Sprint                 // a process takes and releases a resource of its own as fast as it can
 	faults
 )
 
 var faultNames = [faults]string{
-	"crash", "crash-all", "orphan", "pause", "link-cut", "one-way", "isolate", "loss", "duplicate", "delay", "rate", "step", "slew", "starve",
+	"crash", "crash-all", "orphan", "pause", "link-cut", "one-way", "isolate", "loss", "duplicate", "delay", "rate", "step", "slew", "starve", "rewind", "sprint",
 }
 
 func (f Fault) String() string { return faultNames[f] }
@@ -125,7 +127,7 @@ type Mix map[Fault]int
 func DefaultMix() Mix {
 	return Mix{
 		Crash: 10, CrashAll: 1, Orphan: 3, Pause: 8, LinkCut: 8, OneWay: 8, Isolate: 6, Loss: 5, Duplicate: 6, Delay: 8,
-		Rate: 8, Step: 6, Slew: 6, Starve: 3,
+		Rate: 8, Step: 6, Slew: 6, Starve: 3, Rewind: 3, Sprint: 2,
 	}
 }
 

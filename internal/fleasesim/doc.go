@@ -16,9 +16,10 @@
 // together. In a third kind both are as they should be, and in a fourth two
 // processes have the same id, which no lease survives, but every machine must.
 //
-// A world has four phases. The nemesis strikes at random; then it heals
+// A world has five phases. The nemesis strikes at random; then it heals
 // everything, and every resource that someone wants must get a holder within the
-// bound; then each holder dies for good, and its resources must find another
+// bound; then everyone asks who has what, time and again, and nobody may lose
+// anything, or wait for an answer; then each holder dies for good, and its resources must find another
 // one, although some keep asking who has it; then all is released, and must be
 // forgotten.
 //

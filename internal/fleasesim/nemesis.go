@@ -1,6 +1,8 @@
 package fleasesim
 
 import (
+	"math"
+	"slices"
 	"time"
 )
 
@@ -107,7 +109,58 @@ func (n *nemesis) inflict(f Fault) {
 		n.slew()
 	case Starve:
 		n.worsen(&n.starved, 1)
+	case Rewind:
+		n.rewind(n.any())
+	case Sprint:
+		n.sprint(n.any())
 	case faults:
+	}
+}
+
+// rewind takes a process back to what it is now, after a while: a virtual machine
+// that is restored from a snapshot. It can find that out only if its wall clock can
+// be trusted; and what it believed in then, it believes in until it has looked at
+// its clocks, so that it must have nothing.
+func (n *nemesis) rewind(p *process) {
+	w := n.world
+	if w.kind != Wall && w.kind != Both || !p.runs() || slices.ContainsFunc(p.stakes, func(s stake) bool { return s.held }) {
+		return
+	}
+	snapshot, epoch, monotonic := p.machine.Clone(), p.epoch, p.mono.at(w.now)
+	wishes := slices.Clone(p.stakes)
+	w.later(2*w.epsilon+n.duration(), func() {
+		if epoch != p.epoch || !p.runs() || w.after.phase != faulty {
+			return
+		}
+		w.trace.printf(w.now, "%s is taken back", p.label)
+		p.machine = snapshot
+		p.mono.set(w.now, monotonic)
+		for i := range p.stakes {
+			p.stakes[i] = stake{asked: wishes[i].asked, watched: wishes[i].watched, given: max(p.stakes[i].given, wishes[i].given)}
+		}
+		p.alarm = math.MaxInt64
+		p.ring()
+	})
+}
+
+// sprint lets a process have more tenures of a resource than there are milliseconds
+// in the time that it is silent after a start. That is possible if it is alone in
+// the group: then it takes no time at all.
+func (n *nemesis) sprint(p *process) {
+	w := n.world
+	for _, r := range w.resources {
+		if len(r.members) > 1 || !p.member(r) || !p.runs() {
+			continue
+		}
+		for range 3 * (lease + 2*w.epsilon) / time.Millisecond {
+			if !p.stakes[r.index].held {
+				p.ask(r, hold)
+			}
+			if !p.stakes[r.index].held || w.failed != nil {
+				break // it has to wait
+			}
+			p.release(r)
+		}
 	}
 }
 
@@ -201,7 +254,7 @@ func (n *nemesis) changeRate(p *process) {
 	w := n.world
 	r := []rate{slowest, fastest, slowest + rate(w.random.Int64N(int64(fastest-slowest)))}[w.random.IntN(3)]
 	if w.kind == Wall && w.after.phase == faulty {
-		r = []rate{0, 300_000, 3_000_000, 300_000 + rate(w.random.Int64N(2_700_000)), r}[w.random.IntN(5)]
+		r = []rate{0, 300_000, 3_000_000, 20_000_000, 300_000 + rate(w.random.Int64N(2_700_000)), r}[w.random.IntN(6)]
 	}
 	w.trace.printf(w.now, "the monotonic clock of %s goes at %.2f", p.label, float64(r)/1e6)
 	p.mono.run(w.now, r)

@@ -93,6 +93,10 @@ func describe(m *flease.Message) string {
 	switch m.Kind {
 	case flease.KindRead:
 		return fmt.Sprintf("read %s %s", m.Name, ballot(m.Ballot))
+	case flease.KindInsist:
+		return fmt.Sprintf("insist %s %s", m.Name, ballot(m.Ballot))
+	case flease.KindHeld:
+		return fmt.Sprintf("held %s %s, written %s: %s", m.Name, ballot(m.Ballot), ballot(m.Written), value(&m.Value))
 	case flease.KindWrite:
 		return fmt.Sprintf("write %s %s: %s", m.Name, ballot(m.Ballot), value(&m.Value))
 	case flease.KindPromise:

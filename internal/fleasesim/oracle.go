@@ -18,12 +18,13 @@ const (
 	L4Fences                     // fences rise
 	L5Progress                   // what is wanted is held, soon after faults end
 	L6Bounded                    // memory is bounded, and what is over is forgotten
+	L7Kept                       // while all is well, nothing is lost, and who asks is answered
 	NoCrash                      // no machine panics
 	invariants
 )
 
 var invariantNames = [invariants]string{
-	"L1 exclusive", "L2 told", "L3 released", "L4 fences", "L5 progress", "L6 bounded", "crash",
+	"L1 exclusive", "L2 told", "L3 released", "L4 fences", "L5 progress", "L6 bounded", "L7 kept", "crash",
 }
 
 func (i Invariant) String() string { return invariantNames[i] }
@@ -98,12 +99,13 @@ func (o *oracle) noticed(p *process, n *flease.Notice) {
 		o.checkReleased(p, r)
 		o.believed(p, r, n)
 	case flease.Lost:
+		o.checkLost(p, r)
 		s.held, s.asked, s.tried = false, s.asking, 0
 	case flease.Refused:
 		o.checkTold(p, r, n)
-		o.answered(s)
-	case flease.Unreachable:
-		o.answered(s)
+		o.answered(p, r, n)
+	case flease.Unreachable, flease.Disputed:
+		o.answered(p, r, n)
 	case flease.Released:
 		if s.asked == nothing {
 			s.tried = 0
@@ -113,7 +115,11 @@ func (o *oracle) noticed(p *process, n *flease.Notice) {
 }
 
 // answered is a try that has come to its end without a lease.
-func (o *oracle) answered(s *stake) {
+func (o *oracle) answered(p *process, r *resource, n *flease.Notice) {
+	s := &p.stakes[r.index]
+	if s.asked == try {
+		o.checkAnswer(p, r, n)
+	}
 	s.tried = 0
 	if s.asked == try {
 		s.asked = nothing

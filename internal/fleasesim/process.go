@@ -70,7 +70,7 @@ func (p *process) boot() {
 	m, err := flease.New(now, flease.Config{
 		Self: p.id, Incarnation: p.incarnation, Peers: p.peers, Group: p.group,
 		Lease: lease, Epsilon: w.epsilon, Drift: drift, Max: len(w.resources),
-		Rand: rand.New(rand.NewPCG(w.random.Uint64(), 1)),
+		Rand: rand.New(rand.NewPCG(w.random.Uint64(), 1)), Fresh: p.another,
 	})
 	if err != nil {
 		panic(err) // the configuration is ours
@@ -80,6 +80,12 @@ func (p *process) boot() {
 		w.trace.printf(w.now, "%s starts, incarnation %04x", p.label, p.incarnation>>48)
 	}
 	p.settle(now)
+}
+
+// another is the machine taking another incarnation.
+func (p *process) another(uint64) uint64 {
+	p.incarnation = p.world.random.Uint64() | 1
+	return p.incarnation
 }
 
 func (p *process) group(name string) []flease.Process {

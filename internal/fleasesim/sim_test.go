@@ -80,6 +80,9 @@ func TestCalmWorlds(t *testing.T) {
 		if r.Violation != nil {
 			t.Errorf("seed %d: %v", seed, r.Violation)
 		}
+		if n := r.Notices["lost"]; n > 0 {
+			t.Errorf("seed %d: leases were lost %d times", seed, n)
+		}
 		if r.Notices["acquired"] == 0 {
 			t.Errorf("seed %d: nobody got anything", seed)
 		}

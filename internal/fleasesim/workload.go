@@ -68,7 +68,7 @@ func (p *process) act() {
 
 // ask asks for a lease.
 func (p *process) ask(r *resource, what wish) {
-	w, s, now := p.world, &p.stakes[r.index], p.time()
+	w, s, now := p.world, &p.stakes[r.index], p.look()
 	call, name := p.machine.Acquire, "wants"
 	if what == try {
 		call, name = p.machine.Try, "tries"
@@ -86,9 +86,18 @@ func (p *process) ask(r *resource, what wish) {
 	p.settle(now)
 }
 
+// look looks at the clocks before something is asked for: what comes of that is
+// about what was asked for before.
+func (p *process) look() flease.Time {
+	now := p.time()
+	p.machine.Observe(now)
+	p.settle(now)
+	return now
+}
+
 // release gives up a lease, or the wish for one.
 func (p *process) release(r *resource) {
-	w, s, now := p.world, &p.stakes[r.index], p.time()
+	w, s, now := p.world, &p.stakes[r.index], p.look()
 	w.trace.printf(w.now, "%s releases %s", p.label, r.name)
 	if s.held {
 		s.given = max(s.given, s.lease.Fence)

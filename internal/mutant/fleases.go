@@ -78,7 +78,8 @@ var fleaseTimes = []Mutant{
 	{
 		Name:  "flease-takeover-by-wall-only",
 		Why:   "a lease is taken over when the successor's wall clock says so, which may be wrong",
-		World: "--world=mono",
+		World: "--world=mono --faults=isolate=10,slew=10,link-cut=5",
+		Seeds: 6000,
 		File:  fleaseAcceptor,
 		Old:   "return now.passed(Time{left, v.Until.Add(m.cfg.Epsilon)})",
 		New:   "return now.passed(Time{now.Mono, v.Until.Add(m.cfg.Epsilon)})",
@@ -101,6 +102,23 @@ var fleaseTimes = []Mutant{
 		New:   "		deadline = now.Mono.Add(m.cfg.Drift.Stretch(m.cfg.Lease))\n",
 	},
 	{
+		Name:  "flease-copy-of-the-past-goes-on",
+		Why:   "a process that was taken back to a snapshot takes part as if it knew what it has accepted since",
+		World: "--world=both --faults=rewind=10,link-cut=8,isolate=8",
+		Seeds: 4000,
+		File:  fleaseClock,
+		Old:   "	case by > 0:\n		m.forget(now)\n",
+		New:   "",
+	},
+	{
+		Name:  "flease-forgets-too-early",
+		Why:   "an acceptor whose monotonic clock races forgets a lease that is in force by the wall clock",
+		World: "--world=wall --faults=rate=10,link-cut=8,isolate=5",
+		File:  fleaseAcceptor,
+		Old:   "empty := c.value.Owner == 0 || c.value.Released || m.over(now, &c.value, c.deadline)",
+		New:   "empty := true",
+	},
+	{
 		Name:  "flease-believes-by-mono-only",
 		Why:   "an owner believes in its lease although its wall clock says that it is over",
 		World: "--world=wall",
@@ -119,7 +137,8 @@ var fleaseTimes = []Mutant{
 	{
 		Name:  "flease-counts-from-the-commit",
 		Why:   "a lease counts from when the last acceptor's answer arrives, and so outlives what the acceptors wait for",
-		World: "--faults=delay=10,isolate=5,pause=5",
+		World: "--world=both --faults=delay=10,isolate=10,pause=5,link-cut=8",
+		Seeds: 1000,
 		File:  fleaseHold,
 		Old:   "until := Time{b.decided.Mono.Add(m.cfg.Lease), b.decided.Wall.Add(m.cfg.Lease)}",
 		New:   "until := Time{now.Mono.Add(m.cfg.Lease), now.Wall.Add(m.cfg.Lease)}",
@@ -198,8 +217,8 @@ var fleaseRounds = []Mutant{
 		World: "--world=mono --faults=crash=10,isolate=10,slew=10,link-cut=5 --processes=3 --resources=1",
 		Seeds: 4000,
 		File:  fleaseBid,
-		Old:   "	b.seen = append(b.seen, sighting{*v, msg.Written})\n",
-		New:   "	if len(b.seen) == 0 || b.seen[0].at.Less(msg.Written) {\n		b.seen = append(b.seen[:0], sighting{*v, msg.Written})\n	}\n",
+		Old:   "		b.seen = append(b.seen, sighting{*v, msg.Written, bit, v.Until})\n",
+		New:   "		if len(b.seen) > 0 && !b.seen[0].at.Less(msg.Written) {\n			return nil\n		}\n		b.seen = append(b.seen[:0], sighting{*v, msg.Written, bit, v.Until})\n",
 	},
 	{
 		Name:  "flease-write-without-a-promise",
@@ -237,22 +256,65 @@ var fleaseRounds = []Mutant{
 	},
 }
 
+// fleaseAsking are bugs of what those who ask do to those who have.
+var fleaseAsking = []Mutant{
+	{
+		Name: "flease-asking-takes-away",
+		Why:  "every question voids the round in which the holder renews, so that it loses the lease to those who only ask",
+		File: fleaseAcceptor,
+		Old:  "if msg.Kind == KindRead && m.inForce(now, c) && ",
+		New:  "if false && ",
+	},
+	{
+		Name:  "flease-told-by-few",
+		Why:   "a caller is told of a lease that one member knows of",
+		Seeds: 4000,
+		File:  fleaseBid,
+		Old:   "return bits.OnesCount64(s.by) >= b.cell.group.majority",
+		New:   "return true",
+	},
+	{
+		Name:  "flease-told-the-latest-end",
+		Why:   "a caller is told that a lease lasts until an end that only one member knows of",
+		Seeds: 4000,
+		File:  fleaseBid,
+		Old:   "Fence: s.Fence, Until: s.until})",
+		New:   "Fence: s.Fence, Until: s.Until})",
+	},
+	{
+		Name:  "flease-forgetful-never-told",
+		Why:   "a holder goes on renewing in a round that a member has forgotten, which never hears of the lease",
+		Seeds: 4000,
+		File:  fleaseHold,
+		Old:   "< b.cell.group.majority || b.rejects != 0 {\n			m.begin",
+		New:   "< b.cell.group.majority {\n			m.begin",
+	},
+}
+
 // fleaseWishes are bugs of what callers are promised.
 var fleaseWishes = []Mutant{
 	{
 		Name: "flease-fence-not-raised",
 		Why:  "a new tenure has the fence of the one before",
 		File: fleaseHold,
-		Old:  "m.claim(now, b, max(b.fence+1, uint64(max(0, now.Wall)/Wall(time.Millisecond))))",
-		New:  "m.claim(now, b, max(b.fence, 1))",
+		Old:  "fence := max(b.fence+1, clock)",
+		New:  "fence := max(b.fence, 1)",
 	},
 	{
 		Name:  "flease-fence-without-clock",
 		Why:   "fences begin anew when all processes have forgotten",
 		World: "--faults=crash=5,crash-all=5",
 		File:  fleaseHold,
-		Old:   "m.claim(now, b, max(b.fence+1, uint64(max(0, now.Wall)/Wall(time.Millisecond))))",
-		New:   "m.claim(now, b, b.fence+1)",
+		Old:   "fence := max(b.fence+1, clock)",
+		New:   "fence := max(b.fence+1, clock-clock)",
+	},
+	{
+		Name:  "flease-fence-outruns-the-clock",
+		Why:   "tenures that follow each other faster than one in a millisecond have fences that all processes' clocks have yet to reach when they have forgotten",
+		World: "--world=wall --faults=sprint=10,crash-all=5",
+		File:  fleaseHold,
+		Old:   "ahead > e && ahead <= 2*e+1 {",
+		New:   "ahead > e && ahead < e {",
 	},
 	{
 		Name:  "flease-forgets-fences",
@@ -292,7 +354,7 @@ var fleaseWishes = []Mutant{
 		Why:   "a proposer that one member has rejected waits for another, which is dead, and never tries a later round",
 		Seeds: 3000,
 		File:  fleaseHold,
-		Old:   "if b.rejects != 0 || b.phase == writing",
-		New:   "if b.phase == writing",
+		Old:   "case b.rejects != 0 || b.phase == writing",
+		New:   "case b.phase == writing",
 	},
 }

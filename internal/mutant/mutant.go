@@ -51,7 +51,7 @@ func All() []Mutant {
 // Fleases returns every mutant of Flease, sorted by name: its simulator is
 // another one.
 func Fleases() []Mutant {
-	return sorted(fleaseRecovery, fleaseTimes, fleaseRounds, fleaseWishes)
+	return sorted(fleaseRecovery, fleaseTimes, fleaseRounds, fleaseAsking, fleaseWishes)
 }
 
 func sorted(lists ...[]Mutant) []Mutant {

@@ -216,7 +216,7 @@ func (d *memory) attend() {
 			d.step(node.Appointment{Event: appointment.Appointed{Term: term, Until: until}})
 		case flease.Renewed:
 			d.step(node.Appointment{Event: appointment.Extended{Term: term, Until: until}})
-		case flease.Lost, flease.Released, flease.Unreachable:
+		case flease.Lost, flease.Released, flease.Unreachable, flease.Disputed:
 			d.step(node.Appointment{Event: appointment.Dismissed{}})
 			d.again = true
 		default: // the others change nothing about who leads

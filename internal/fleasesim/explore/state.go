@@ -103,6 +103,7 @@ func (st *state) start(i int, incarnation uint64) error {
 	m, err := flease.New(st.time(i), flease.Config{
 		Self: flease.Process(i + 1), Incarnation: incarnation, Peers: []flease.Process{1, 2, 3},
 		Lease: lease, Epsilon: epsilon, Drift: drift, Rand: rand.New(always{}),
+		Fresh: func(present uint64) uint64 { return present + 1<<32 },
 	})
 	if err != nil {
 		return err
@@ -141,7 +142,7 @@ func (st *state) collect(i int) {
 			st.acquired = st.acquired || n.What == flease.Acquired
 		case n.What == flease.Lost:
 			p.held, p.asked = false, false
-		case n.What == flease.Released || n.What == flease.Refused || n.What == flease.Unreachable:
+		case n.What == flease.Released || n.What == flease.Refused || n.What == flease.Unreachable || n.What == flease.Disputed:
 			p.asked = false
 		}
 	}

@@ -148,7 +148,7 @@ func (st *state) eachPass(first int, visit func(*state, func() string) bool) boo
 }
 
 func (l *letter) String() string {
-	kinds := [...]string{"?", "read", "write", "promise", "accept", "reject"}
+	kinds := [...]string{"?", "read", "write", "promise", "accept", "reject", "held", "insist"}
 	text := fmt.Sprintf("%d to %d:", l.envelope.From, l.to+1)
 	for i := range l.messages {
 		m := &l.messages[i]

@@ -1,7 +1,9 @@
 package flease
 
 import (
+	"cmp"
 	"encoding/binary"
+	"maps"
 	"slices"
 	"time"
 
@@ -15,6 +17,7 @@ type group struct {
 	peers    []*peer // of each member; nil for ourselves
 	majority int
 	self     int // our place; -1 if we are no member
+	cells    int // how many resources of it are known
 }
 
 // index returns the place of a member, -1 if it is none.
@@ -42,11 +45,12 @@ type cell struct {
 	older, newer *cell        // in the order of touched
 }
 
-// cell returns what is known about a resource, or begins to.
-func (m *Machine) cell(now Time, name string) (*cell, error) {
+// cell returns what is known about a resource, or begins to, on behalf of a process.
+// Both that one and we must be members of its group.
+func (m *Machine) cell(now Time, name string, by Process) (*cell, error) {
 	c, hash := m.cells.find(name)
 	if c != nil {
-		return c, nil
+		return c, c.group.check(name, by)
 	}
 	if name == "" || len(name) > MaxName {
 		return nil, leasehold.Errorf(op, leasehold.Invalid, name, "a name of %d bytes: want 1 to %d", len(name), MaxName)
@@ -59,10 +63,32 @@ func (m *Machine) cell(now Time, name string) (*cell, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := cmp.Or(g.check(name, m.cfg.Self), g.check(name, by)); err != nil {
+		return nil, err
+	}
 	c = m.cells.add(now.Mono, name, hash, g)
+	g.cells++
 	c.promised, c.fence = m.floor, m.fence
 	return c, nil
 }
+
+// check says whether a process is a member.
+func (g *group) check(name string, p Process) error {
+	if g.index(p) < 0 {
+		return leasehold.Errorf(op, leasehold.Invalid, name, "process %d is not a member of its group %v", p, g.members)
+	}
+	return nil
+}
+
+// drop forgets a cell.
+func (m *Machine) drop(c *cell) {
+	c.group.cells--
+	m.cells.remove(c)
+}
+
+// maxGroups is how many groups are kept of which no resource is known, besides as
+// many as there are others.
+const maxGroups = 1024
 
 // groupOf returns the group of a resource. Equal groups are one.
 func (m *Machine) groupOf(name string) (*group, error) {
@@ -89,14 +115,18 @@ func (m *Machine) groupOf(name string) (*group, error) {
 		}
 		g.peers = append(g.peers, m.peers[p])
 	}
+	if len(m.groups) >= m.manyGroups {
+		maps.DeleteFunc(m.groups, func(_ string, g *group) bool { return g.cells == 0 })
+		m.manyGroups = 2*len(m.groups) + maxGroups
+	}
 	m.groups[string(key)] = g
 	return g, nil
 }
 
 // acceptorOf returns the cell that a read is about, nil if it is not for us.
 func (m *Machine) acceptorOf(now Time, p *peer, msg *Message) *cell {
-	c, err := m.cell(now, msg.Name)
-	if err != nil || c.group.self < 0 || c.group.index(p.id) < 0 {
+	c, err := m.cell(now, msg.Name, p.id)
+	if err != nil {
 		m.counts.Foreign++
 		return nil
 	}
@@ -105,7 +135,14 @@ func (m *Machine) acceptorOf(now Time, p *peer, msg *Message) *cell {
 
 // read promises a round, unless a later one was promised. A read that was sent
 // again is answered again; but not to another process that uses the same ballot.
+//
+// A promise voids the round in which the owner of a lease renews it. So none is
+// made to others while the lease is in force, unless they insist: those who ask
+// time and again who has it would take it away.
 func (m *Machine) read(now Time, c *cell, msg *Message, incarnation uint64) Message {
+	if msg.Kind == KindRead && m.inForce(now, c) && !(c.value.Owner == msg.Ballot.Process && c.value.Incarnation == incarnation) {
+		return m.report(now, c, KindHeld, msg)
+	}
 	order := msg.Ballot.Compare(c.promised)
 	if order < 0 || order == 0 && incarnation != c.promisee {
 		return Message{Kind: KindReject, To: msg.From, Name: c.name, Ballot: msg.Ballot, Written: c.promised}
@@ -113,15 +150,31 @@ func (m *Machine) read(now Time, c *cell, msg *Message, incarnation uint64) Mess
 	c.promised, c.promisee = msg.Ballot, incarnation
 	m.cells.touch(now.Mono, c, m.grain())
 	m.top = later(m.top, msg.Ballot)
+	return m.report(now, c, KindPromise, msg)
+}
+
+// report answers a read with what we know.
+func (m *Machine) report(now Time, c *cell, kind Kind, msg *Message) Message {
 	v := c.value
 	v.Left = m.left(now, c)
-	return Message{Kind: KindPromise, To: msg.From, From: c.ref, Name: c.name, Ballot: msg.Ballot, Written: c.written, Value: v, Fence: c.fence}
+	return Message{Kind: kind, To: msg.From, From: c.ref, Name: c.name, Ballot: msg.Ballot, Written: c.written, Value: v, Fence: c.fence}
+}
+
+// inForce reports whether, as far as we know, someone has the lease: neither
+// clock says that it is over. That is less than what binds those who want it, so
+// that one of our clocks that is wrong keeps nobody from asking.
+func (m *Machine) inForce(now Time, c *cell) bool {
+	v := &c.value
+	return v.Owner != 0 && !v.Released && !now.reached(Time{c.deadline, v.Until.Add(m.cfg.Epsilon)})
 }
 
 // store stores a value in the round that was promised last, and in no other: a
 // promise that we no longer know of, we do not keep. It answers nothing to what
 // is older than what is stored in the same round.
 func (m *Machine) store(now Time, c *cell, msg *Message, incarnation uint64) (Message, bool) {
+	if msg.Value.Released && c.bid != nil && c.bid.phase == waiting {
+		m.at(c.bid, now.Mono.Add(m.jitter(m.cfg.Backoff))) // we have heard it, even if we cannot store it
+	}
 	if msg.Ballot != c.promised || incarnation != c.promisee {
 		return m.unpromised(msg), true
 	}
@@ -143,9 +196,6 @@ func (m *Machine) store(now Time, c *cell, msg *Message, incarnation uint64) (Me
 	c.fence = max(c.fence, v.Fence)
 	if changed && c.watched {
 		m.notice(m.seen(now, c))
-	}
-	if v.Released && c.bid != nil && c.bid.phase == waiting {
-		m.at(c.bid, now.Mono.Add(m.jitter(m.cfg.Backoff)))
 	}
 	return Message{Kind: KindAccept, To: msg.From, Name: c.name, Ballot: msg.Ballot, Value: Value{Serial: v.Serial}}, true
 }
@@ -197,18 +247,15 @@ func (m *Machine) visit(now Time, c *cell) {
 	}
 	m.floor = later(m.floor, c.promised)
 	m.fence = max(m.fence, c.fence)
-	m.cells.remove(c)
+	m.drop(c)
 }
 
 // Watch asks for notices when a resource seems to change hands, or for none.
 func (m *Machine) Watch(now Time, name string, on bool) error {
 	m.observe(now)
-	c, err := m.cell(now, name)
+	c, err := m.cell(now, name, m.cfg.Self)
 	if err != nil {
 		return err
-	}
-	if c.group.self < 0 {
-		return leasehold.Errorf(op, leasehold.Invalid, name, "process %d is not a member of its group %v", m.cfg.Self, c.group.members)
 	}
 	c.watched = on
 	return nil

@@ -1,6 +1,7 @@
 package flease_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ func (w *world) say(msg flease.Message, change ...func(*flease.Envelope)) flease
 	for _, c := range change {
 		c(&e)
 	}
-	if msg.Kind == flease.KindRead {
+	if msg.Kind == flease.KindRead || msg.Kind == flease.KindInsist {
 		msg.Name = "r"
 	} else {
 		msg.To = w.ref
@@ -113,9 +114,9 @@ func TestTellingDoesNotProlong(t *testing.T) {
 	v := w.leaseOf(3, 1)
 	w.say(flease.Message{Kind: flease.KindWrite, Ballot: round(5), Value: v})
 	w.pass(4 * time.Second)
-	before := w.say(flease.Message{Kind: flease.KindRead, Ballot: round(6)}).Value.Left
+	before := w.say(flease.Message{Kind: flease.KindInsist, Ballot: round(6)}).Value.Left
 	w.wantKind("telling", w.say(flease.Message{Kind: flease.KindWrite, Ballot: round(6), Value: v}), flease.KindAccept) // its Left is as old as the lease
-	after := w.say(flease.Message{Kind: flease.KindRead, Ballot: round(7)}).Value.Left
+	after := w.say(flease.Message{Kind: flease.KindInsist, Ballot: round(7)}).Value.Left
 	if before >= lease || after > before {
 		t.Errorf("%v are left before it is told, and %v after", before, after)
 	}
@@ -131,7 +132,7 @@ func TestLatePromise(t *testing.T) {
 	}{
 		{"knows nothing", func(*world, *flease.Message) {}, true},
 		{"knows a lease", func(w *world, m *flease.Message) { m.Value, m.Written = w.leaseOf(2, 1), flease.Ballot{Round: 1} }, false},
-		{"knows a higher fence", func(_ *world, m *flease.Message) { m.Fence = 1 << 60 }, false},
+		{"knows a fence that nobody has had", func(_ *world, m *flease.Message) { m.Fence = 1 << 60 }, true},
 		{"knows a lease that is over", func(w *world, m *flease.Message) {
 			m.Value, m.Written = w.leaseOf(2, 1), flease.Ballot{Round: 1}
 			m.Value.Left, m.Value.Until = 0, m.Value.Until.Add(-2*lease)
@@ -156,4 +157,63 @@ func TestLatePromise(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What is over on a monotonic clock that races is not forgotten before it is over
+// on the wall clock too.
+func TestNothingIsForgottenTooEarly(t *testing.T) {
+	w := newWorld(t, 3)
+	w.acquire(1, "r")
+	w.take(flease.KindRead, 3)
+	w.settle()
+	w.wantHolder("r", 1)
+	cut := func() {
+		w.mail = slices.DeleteFunc(w.mail, func(l letter) bool { return l.to == 1 || l.e.From == 1 })
+	}
+	for range 40 {
+		w.members[2].fast += 1900 * time.Millisecond
+		w.pass(100 * time.Millisecond)
+		cut()
+		w.settle()
+	}
+	w.acquire(3, "r")
+	cut()
+	w.settle()
+	w.wantHolder("r", 1)
+}
+
+// No value is stored whose end is so far away that its owner's clock must be wrong:
+// all would wait for it.
+func TestFarEndsAreNotStored(t *testing.T) {
+	w := newWorld(t, 3)
+	w.say(flease.Message{Kind: flease.KindRead, Ballot: round(5)})
+	far := w.leaseOf(1, 1)
+	far.Until = far.Until.Add(2*epsilon + 1)
+	w.wantKind("too far", w.say(flease.Message{Kind: flease.KindWrite, Ballot: round(5), Value: far}), 0)
+	far.Until--
+	w.wantKind("just not too far", w.say(flease.Message{Kind: flease.KindWrite, Ballot: round(5), Value: far}), flease.KindAccept)
+}
+
+// A promise is to one incarnation of a process: what the one before has sent, and
+// the one after would not know of, is not accepted in its name.
+func TestPromiseIsToAnIncarnation(t *testing.T) {
+	w := newWorld(t, 3)
+	w.wantKind("a read", w.say(flease.Message{Kind: flease.KindRead, Ballot: round(5)}), flease.KindPromise)
+	write := flease.Message{Kind: flease.KindWrite, Ballot: round(5), Value: w.leaseOf(1, 1)}
+	w.now += time.Millisecond
+	next := func(e *flease.Envelope) { e.Incarnation, e.Echo = 4711, w.time(2).Wall }
+	w.wantKind("a write of its successor", w.say(write, next), flease.KindReject)
+}
+
+// What was promised and is forgotten is not promised again, to anyone.
+func TestForgettingKeepsAFloor(t *testing.T) {
+	w := newWorld(t, 3)
+	w.wantKind("a read", w.say(flease.Message{Kind: flease.KindRead, Ballot: round(5)}), flease.KindPromise)
+	w.run(time.Minute)
+	if n := w.members[2].m.Size(); n > 0 {
+		t.Fatalf("%d resources are known after a minute", n)
+	}
+	w.wantKind("the same read", w.say(flease.Message{Kind: flease.KindRead, Ballot: round(5)}), flease.KindReject)
+	w.wantKind("an earlier one", w.say(flease.Message{Kind: flease.KindRead, Ballot: round(4)}), flease.KindReject)
+	w.wantKind("a later one", w.say(flease.Message{Kind: flease.KindRead, Ballot: round(6)}), flease.KindPromise)
 }

@@ -1,6 +1,7 @@
 package flease
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 	"time"
@@ -50,7 +51,9 @@ type bid struct {
 	ballot   Ballot
 	promises uint64     // by whom, in the bits of their places: what they said was considered
 	accepts  uint64     // by whom
-	rejects  uint64     // by whom
+	rejects  uint64     // by whom: they will not promise or accept
+	withheld bool       // one of them says that someone has the lease
+	insist   bool       // that they promise all the same
 	refs     []Ref      // where those who promised keep the resource
 	seen     []sighting // in the promises: of each owner what it wrote last
 	fence    uint64     // the highest that they know of
@@ -106,6 +109,9 @@ func (m *Machine) queue(b *bid) {
 	if b.at < b.queued {
 		b.queued = b.at
 		m.alarms.push(alarm{b.at, b}, m.soon())
+		if len(m.alarms.later) > 2*len(m.bids)+maxStale {
+			m.alarms.later.prune()
+		}
 	}
 }
 
@@ -120,22 +126,33 @@ func (m *Machine) begin(now Time, b *bid) {
 		m.at(b, m.joins(now))
 		return
 	}
-	b.ballot = m.nextBallot(now)
+	b.ballot = m.nextBallot(now, b.held)
 	b.phase, b.sends = reading, 0
-	b.promises, b.accepts, b.rejects = 0, 0, 0
+	b.promises, b.accepts, b.rejects, b.withheld = 0, 0, 0, false
 	b.seen, b.fence = b.seen[:0], 0
 	m.send(now, b)
 }
 
+// lead is by how much the holder of a lease exceeds the rounds that it knows of.
+// Those who ask a member that knows of no lease get its promise every time; so the
+// holder, which renews less often than they ask, would never be the later one
+// there, and the member would never hear of the lease. Its clock counts for as
+// much as theirs may be ahead.
+const lead = 1 << 12
+
 // nextBallot returns one that is higher than all we know of, in the interval of
 // the present time or a later one.
-func (m *Machine) nextBallot(now Time) Ballot {
+func (m *Machine) nextBallot(now Time, held bool) Ballot {
 	k := Ballot{Interval: m.cfg.interval(now.Wall), Round: 1, Process: m.cfg.Self}
-	if k.Interval <= m.top.Interval {
-		k.Interval, k.Round = m.top.Interval, m.top.Round+1
-		if k.Round == 0 {
-			k.Interval++
-		}
+	if held {
+		k.Interval, k.Round = m.cfg.interval(now.Wall.Add(m.cfg.Epsilon)), k.Round+lead
+	}
+	switch {
+	case k.Interval > m.top.Interval:
+	case m.top.Round > math.MaxUint32-k.Round:
+		k.Interval = m.top.Interval + 1
+	default:
+		k.Interval, k.Round = m.top.Interval, m.top.Round+k.Round
 	}
 	m.top = k
 	return k
@@ -154,7 +171,7 @@ func (m *Machine) send(now Time, b *bid) {
 			m.sendTo(b, i, p)
 		}
 	}
-	if self := b.cell.group.self; b.asks(self) {
+	if self := b.cell.group.self; b.asks(self) || b.missed(self) {
 		m.answerSelf(now, b, self)
 	}
 }
@@ -190,9 +207,19 @@ func (b *bid) missed(place int) bool {
 
 // message is what the phase calls for, for the member at a place.
 func (b *bid) message(place int) Message {
-	if b.phase == reading {
+	switch {
+	case b.phase == writing:
+	case b.insist:
+		msg := b.read()
+		msg.Kind = KindInsist
+		return msg
+	default:
 		return b.read()
 	}
+	return b.write(place)
+}
+
+func (b *bid) write(place int) Message {
 	return Message{Kind: KindWrite, To: b.refs[place], From: b.cell.ref, Name: b.cell.name, Ballot: b.ballot, Value: b.value}
 }
 
@@ -203,7 +230,10 @@ func (b *bid) read() Message {
 // answerSelf is our own acceptor's answer.
 func (m *Machine) answerSelf(now Time, b *bid, self int) {
 	msg := b.message(self)
-	if b.phase == reading {
+	if b.missed(self) {
+		msg = b.read()
+	}
+	if msg.Kind != KindWrite {
 		answer := m.read(now, b.cell, &msg, m.cfg.Incarnation)
 		m.answer(now, b, self, &answer)
 		return
@@ -220,19 +250,17 @@ func (m *Machine) answer(now Time, b *bid, place int, msg *Message) {
 	switch {
 	case msg.Kind == KindReject:
 		m.rejected(now, b, bit, msg.Written)
+	case msg.Kind == KindHeld && b.phase == reading && (b.promises|b.rejects)&bit == 0:
+		m.heldBack(now, b, bit, msg)
 	case msg.Kind == KindPromise && b.phase == reading && (b.promises|b.rejects)&bit == 0:
 		b.promises |= bit
 		b.refs[place] = msg.From
-		b.consider(msg)
+		b.consider(msg, bit)
 		if bits.OnesCount64(b.promises) >= b.cell.group.majority {
 			m.decide(now, b)
 		}
-	case msg.Kind == KindPromise && (b.phase == writing || b.phase == resting) && (b.promises|b.rejects)&bit == 0 && m.agrees(now, b, msg):
-		b.promises |= bit
-		b.refs[place] = msg.From
-		if p := b.cell.group.peers[place]; p != nil {
-			m.sendTo(b, place, p)
-		}
+	case (msg.Kind == KindPromise || msg.Kind == KindHeld) && (b.phase == writing || b.phase == resting) && (b.promises|b.rejects)&bit == 0:
+		m.late(now, b, place, msg)
 	case msg.Kind == KindAccept && b.phase == writing && msg.Value.Serial == b.value.Serial && b.promises&^b.accepts&bit != 0:
 		b.accepts |= bit
 		if bits.OnesCount64(b.accepts) >= b.cell.group.majority {
@@ -245,7 +273,9 @@ func (m *Machine) answer(now Time, b *bid, place int, msg *Message) {
 // which it was written.
 type sighting struct {
 	Value
-	at Ballot
+	at    Ballot
+	by    uint64 // who knows of the same tenure, be it with an earlier end
+	until Wall   // the earliest end that was reported
 }
 
 // consider keeps what an acceptor says was written: of each owner the value that
@@ -254,34 +284,106 @@ type sighting struct {
 // It is not enough to keep what was written in the latest round. An acceptor that
 // has forgotten its promise of that round may have accepted a lease since, in an
 // earlier one; and what was written in the latest may be long over.
-func (b *bid) consider(msg *Message) {
+//
+// It returns what it keeps for the owner; nil if nothing is written. The bit is the
+// acceptor's.
+func (b *bid) consider(msg *Message, bit uint64) *sighting {
 	b.fence = max(b.fence, msg.Fence, msg.Value.Fence)
 	v := &msg.Value
 	if v.Owner == 0 {
-		return
+		return nil
 	}
-	for i := range b.seen {
-		s := &b.seen[i]
-		switch {
-		case !s.sameOwner(v):
-			continue
-		case v.Serial > s.Serial:
-			*s = sighting{*v, msg.Written}
-		case v.Serial == s.Serial:
-			s.Left, s.at = min(s.Left, v.Left), later(s.at, msg.Written)
+	i := slices.IndexFunc(b.seen, func(s sighting) bool { return s.sameOwner(v) })
+	if i < 0 {
+		b.seen = append(b.seen, sighting{*v, msg.Written, bit, v.Until})
+		return &b.seen[len(b.seen)-1]
+	}
+	s := &b.seen[i]
+	tenure := s.Fence == v.Fence && !s.Released && !v.Released
+	switch {
+	case tenure:
+		s.by, s.until = s.by|bit, min(s.until, v.Until)
+	case v.Serial > s.Serial:
+		s.by, s.until = bit, v.Until
+	}
+	switch {
+	case v.Serial > s.Serial:
+		s.Value, s.at = *v, msg.Written
+	case v.Serial == s.Serial:
+		s.Left, s.at = min(s.Left, v.Left), later(s.at, msg.Written)
+	}
+	return s
+}
+
+// heldBack hears that someone has the lease, in place of a promise. If most members
+// know of that tenure, who wants it now is told, or waits.
+func (m *Machine) heldBack(now Time, b *bid, bit uint64, msg *Message) {
+	b.rejects |= bit
+	b.withheld = true
+	m.top = later(m.top, msg.Written)
+	s := b.consider(msg, bit)
+	switch {
+	case s == nil || b.held || !b.known(s):
+		m.retryIfHopeless(now, b)
+	case b.wish == wishNone:
+		m.unclaimed(b)
+	case b.wish == wishHold:
+		m.await(now, b, &s.Value)
+	default:
+		m.refused(b, s)
+	}
+}
+
+// known reports whether a majority knows of a tenure.
+func (b *bid) known(s *sighting) bool {
+	return bits.OnesCount64(s.by) >= b.cell.group.majority
+}
+
+// refused ends a try for what another has, as a majority knows: until when is what
+// all of them know.
+func (m *Machine) refused(b *bid, s *sighting) {
+	m.tell(b, Notice{What: Refused, Holder: s.Owner, Fence: s.Fence, Until: s.until})
+	m.finish(b)
+}
+
+// late handles what a member says after it was decided what to write. If that
+// keeps us from asking it to accept a renewal, the next one takes a whole round.
+func (m *Machine) late(now Time, b *bid, place int, msg *Message) {
+	bit := uint64(1) << place
+	switch p := b.cell.group.peers[place]; {
+	case msg.Kind == KindHeld || !m.agrees(now, b, msg):
+		if b.held {
+			b.rejects |= bit
 		}
-		return
+	default:
+		b.promises |= bit
+		b.refs[place] = msg.From
+		m.catchUp(now, b, place, p)
 	}
-	b.seen = append(b.seen, sighting{*v, msg.Written})
+}
+
+// catchUp asks a member whose promise came late to accept, too. If we have the
+// lease by then nobody counts that, but the member should know: if it did not
+// before the next renewal, it would promise other rounds to all who ask.
+func (m *Machine) catchUp(now Time, b *bid, place int, p *peer) {
+	switch {
+	case b.phase == writing && p == nil:
+		m.answerSelf(now, b, place)
+	case b.phase == writing:
+		m.sendTo(b, place, p)
+	case p != nil:
+		msg := b.write(place)
+		msg.Value.Left = max(0, b.lease.Until.Mono.Sub(now.Mono))
+		p.out = append(p.out, msg)
+	}
 }
 
 // agrees reports whether what a member says that answered late would have made no
-// difference to what was decided: then it may be asked to accept it, too.
+// difference to what was decided: then it may be asked to accept it, too. What
+// fences it knows of does not matter: those of leases that someone has had, a
+// majority of those who were heard before knows, too.
 func (m *Machine) agrees(now Time, b *bid, msg *Message) bool {
 	v := &msg.Value
-	if msg.Fence > b.value.Fence {
-		return false
-	}
 	if v.sameOwner(&b.value) {
 		return v.Serial <= b.value.Serial
 	}
@@ -291,21 +393,48 @@ func (m *Machine) agrees(now Time, b *bid, msg *Message) bool {
 // rejected counts those who have promised a later round to someone. If too few
 // are left, another round is needed.
 func (m *Machine) rejected(now Time, b *bid, bit uint64, by Ballot) {
-	if b.phase != reading && b.phase != writing {
+	if b.phase == waiting {
 		return
 	}
 	b.rejects |= bit
 	m.top = later(m.top, by)
-	left := len(b.cell.group.members) - bits.OnesCount64(b.rejects)
+	if b.phase != resting { // if it is, what was rejected is had all the same
+		m.retryIfHopeless(now, b)
+	}
+}
+
+// retryIfHopeless begins another round if neither enough can promise or accept
+// this one, nor enough agree on who has the lease.
+func (m *Machine) retryIfHopeless(now Time, b *bid) {
+	quiet := len(b.cell.group.members) - bits.OnesCount64(b.promises|b.rejects)
+	left := quiet + bits.OnesCount64(b.promises&^b.rejects)
 	if b.phase == writing {
 		left = bits.OnesCount64(b.promises&^b.rejects | b.accepts)
 	}
-	if left >= b.cell.group.majority {
+	if left >= b.cell.group.majority || b.phase == reading && quiet+b.agreed() >= b.cell.group.majority {
 		return
 	}
-	b.losses++
+	m.retry(now, b)
+}
+
+// agreed is how many know of the same tenure, at most.
+func (b *bid) agreed() int {
+	n := 0
+	for i := range b.seen {
+		n = max(n, bits.OnesCount64(b.seen[i].by))
+	}
+	return n
+}
+
+// retry begins another round, the first time at once: we did not know how high
+// ballots are by now, or who has the lease. A try, or a release, ends after some.
+func (m *Machine) retry(now Time, b *bid) {
+	if b.losses++; b.losses > maxSends && m.exhausted(b, Disputed) {
+		return
+	}
+	b.insist = b.insist || b.withheld
 	if b.losses == 1 {
-		m.begin(now, b) // we did not know how high ballots are by now
+		m.begin(now, b)
 		return
 	}
 	b.phase = waiting
@@ -314,6 +443,17 @@ func (m *Machine) rejected(now Time, b *bid, bit uint64, by Ballot) {
 		wait = min(wait, m.remaining(now, b))
 	}
 	m.at(b, now.Mono.Add(wait))
+}
+
+// exhausted ends a bid for which enough was done if it is a try or a release, and
+// reports whether it is.
+func (m *Machine) exhausted(b *bid, why Notable) bool {
+	if b.held || b.wish == wishHold {
+		return false
+	}
+	m.tell(b, Notice{What: why})
+	m.finish(b)
+	return true
 }
 
 // forgot hears that a member has started anew: its promises are void, and it has

@@ -1,6 +1,9 @@
 package flease
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Wall clocks are trusted within epsilon, and watched as far as that is
 // possible: a jump of our own, against our monotonic clock; and a difference from
@@ -22,18 +25,68 @@ func (m *Machine) watchClock(now Time) {
 		p.echo, p.since, p.off = 0, now.Wall, false
 	}
 	m.ownOff = false
-	if !m.ready {
+	switch {
+	case by > 0:
+		m.forget(now)
+	case !m.ready:
 		m.recover(now)
+		m.dropAll(now)
+	default:
+		m.dropAll(now)
 	}
-	m.dropAll(now)
 }
 
 // Slept hears that the computer was suspended, and its monotonic clock with it:
-// what counts from before ends too late on that clock. What we keep for others
-// only lasts longer by that.
+// what counts from before ends too late on that clock. And what looks like a
+// suspension may have been one in the course of which a copy of us was made.
 func (m *Machine) Slept(now Time) {
 	m.observe(now)
-	m.dropAll(now)
+	m.forget(now)
+}
+
+// forget forgets everything, as if the process were started now. A monotonic clock
+// that was behind the wall clock all at once may mean that we are a copy of the
+// past, brought back from a snapshot: what we have promised and accepted since it
+// was made, we do not know, and what was sent then must not be sent in the same
+// name again. What we keep is what we want; and floors, which never do harm.
+func (m *Machine) forget(now Time) {
+	m.cfg.Incarnation = m.cfg.Fresh(m.cfg.Incarnation)
+	m.ready = false
+	m.recover(now)
+	for _, p := range m.order {
+		p.out, p.greet, p.stranger = p.out[:0], false, 0
+	}
+	for _, b := range slices.Clone(m.bids) {
+		switch {
+		case b.held:
+			m.lost(b)
+		case b.wish == wishNone:
+			m.exhausted(b, Unreachable)
+		default:
+			b.phase, b.losses, b.insist = waiting, 0, false
+			m.at(b, m.joins(now))
+		}
+	}
+	for c := m.cells.oldest; c != nil; c = c.newer {
+		m.floor, m.fence = later(m.floor, c.promised), max(m.fence, c.fence)
+	}
+	var next *cell
+	for c := m.cells.oldest; c != nil; c = next {
+		next = c.newer
+		m.blank(now, c)
+	}
+}
+
+// blank makes a cell one of which nothing is known.
+func (m *Machine) blank(now Time, c *cell) {
+	if c.bid == nil && !c.watched {
+		m.drop(c)
+		return
+	}
+	c.promised, c.promisee, c.written, c.value, c.deadline, c.fence = m.floor, 0, Ballot{}, Value{}, 0, m.fence
+	if c.watched {
+		m.notice(m.seen(now, c))
+	}
 }
 
 // compareClocks reports whether a peer's clock may be as far from ours as it may.

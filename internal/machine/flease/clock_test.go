@@ -1,6 +1,7 @@
 package flease_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -122,5 +123,69 @@ func TestWallClocksThatAgreeAndAreWrong(t *testing.T) {
 	}
 	if w.members[2].off < 10*epsilon {
 		t.Fatalf("the clocks have run ahead by %v only: this shows nothing", w.members[2].off)
+	}
+}
+
+// A virtual machine that is taken back to a snapshot does not know what it has
+// accepted since. Its monotonic clock goes on from then, and its wall clock is
+// right: so it forgets the rest, too, under another name, and is silent.
+func TestSnapshot(t *testing.T) {
+	w := newWorld(t, 3)
+	mb := w.members[2]
+	before, at := mb.m.Clone(), w.now
+	w.run(5 * time.Second)
+	w.acquire(1, "r")
+	w.take(flease.KindRead, 3) // 2 is the only other who knows
+	w.settle()
+	w.wantHolder("r", 1)
+	mb.m = before
+	mb.fast -= w.now - at
+	w.acquire(3, "r")
+	for range 400 {
+		w.mail = slices.DeleteFunc(w.mail, func(l letter) bool { return l.to == 1 || l.e.From == 1 })
+		w.settle()
+		if w.believes(1, "r") && w.believes(3, "r") {
+			t.Fatal("two believe in it")
+		}
+		w.pass(100 * time.Millisecond)
+	}
+	w.wantHolder("r", 3)
+	if _, ok := w.heard(2, flease.Ready); !ok {
+		t.Error("it does not take part again")
+	}
+	for _, l := range w.mail {
+		if l.e.From == 2 && l.e.Incarnation == mb.inc {
+			t.Error("it speaks in the name of the one before")
+		}
+	}
+}
+
+// Who is set forward, or has slept, is silent for as long as after a start. What
+// was wanted is still wanted, and what was being released is not confirmed.
+func TestForgettingEverything(t *testing.T) {
+	for name, strike := range map[string]func(*world){
+		"step":  func(w *world) { w.members[1].off += 2 * epsilon },
+		"sleep": func(w *world) { w.members[1].m.Slept(w.time(1)) },
+	} {
+		w := newWorld(t, 3)
+		w.acquire(1, "held")
+		w.acquire(1, "given up")
+		w.acquire(2, "another's")
+		w.settle()
+		w.acquire(1, "another's")
+		w.settle()
+		w.release(1, "given up")
+		w.mail = nil
+		strike(w)
+		w.pass(100 * time.Millisecond)
+		w.want(1, "held", flease.Lost)
+		w.want(1, "given up", flease.Unreachable)
+		if w.members[1].m.Ready() || len(w.mail) > 0 || w.members[1].m.Size() != 1 {
+			t.Errorf("%s: ready %t, it has sent %d letters and knows %d resources", name, w.members[1].m.Ready(), len(w.mail), w.members[1].m.Size())
+		}
+		w.members[1].off = 0
+		w.release(2, "another's")
+		w.run(30 * time.Second)
+		w.wantHolder("another's", 1)
 	}
 }

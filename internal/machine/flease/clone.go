@@ -23,7 +23,7 @@ func (m *Machine) Clone() *Machine {
 	c.groups = make(map[string]*group, len(m.groups))
 	groups := make(map[*group]*group, len(m.groups))
 	for key, g := range m.groups {
-		twin := &group{members: g.members, majority: g.majority, self: g.self}
+		twin := &group{members: g.members, majority: g.majority, self: g.self, cells: g.cells}
 		for _, id := range g.members {
 			twin.peers = append(twin.peers, c.peers[id])
 		}
@@ -53,7 +53,7 @@ func (m *Machine) AppendState(b []byte) []byte {
 	w.flags(m.ready, m.ownOff)
 	w.time(m.join)
 	w.time(m.looked)
-	w.numbers(uint64(m.steady), m.fence, m.serial, uint64(m.trip))
+	w.numbers(m.cfg.Incarnation, uint64(m.steady), m.fence, m.serial, uint64(m.trip))
 	w.ballot(m.top)
 	w.ballot(m.floor)
 	for _, p := range m.order {
@@ -123,10 +123,11 @@ func (w *encoder) bid(b *bid) {
 	for i := range b.seen {
 		w.value(&b.seen[i].Value)
 		w.ballot(b.seen[i].at)
+		w.numbers(b.seen[i].by, uint64(b.seen[i].until))
 	}
 	w.value(&b.value)
 	w.time(b.decided)
-	w.flags(b.held)
+	w.flags(b.held, b.insist, b.withheld)
 	w.numbers(b.lease.Fence)
 	w.time(b.lease.Until)
 }

@@ -17,10 +17,15 @@ const (
 )
 
 // Config is what a process knows about the system. All but Self, Incarnation,
-// Rand and Max must be the same everywhere.
+// Fresh, Rand and Max must be the same everywhere.
 type Config struct {
 	Self        Process
 	Incarnation uint64 // random, new with every start of the process, not 0
+	// Fresh returns another incarnation than the present one, random, not 0: the
+	// process takes it when it must forget everything. Its randomness should not
+	// come from this process alone, which may have been taken back to an earlier
+	// state. Default: from Rand.
+	Fresh func(present uint64) uint64
 	// Peers are all processes of the system, Self among them or not.
 	Peers []Process
 	// Group returns the members of a resource's group; nil if the resource is
@@ -61,6 +66,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Drift == 0 {
 		c.Drift = 1.20
+	}
+	if source := c.Rand; c.Fresh == nil && source != nil {
+		c.Fresh = func(uint64) uint64 { return max(1, source.Uint64()) }
 	}
 	if c.Max == 0 {
 		c.Max = 1 << 22

@@ -52,10 +52,30 @@
 // lease in a round below one that it has promised, and another may still report
 // what was written there, long over. The simulator found it.
 //
-// A proposer that finds someone else's valid lease and wants to tell its caller
-// so writes it again, as the paper has it: an answer is given only of what a
-// majority knows. Such a write does not prolong what acceptors knew of it, or a
-// dead owner's lease would live for as long as others ask.
+// # Those who ask, and those who have
+//
+// In the paper every question is a read that voids the round in which the owner
+// renews: members that ask often enough take the lease from an owner that is well.
+// Here an acceptor that knows of a lease in force promises nothing to others than
+// its owner. It says who has the lease instead. Not to promise is always safe.
+//
+// An answer is given only of what a majority knows. If a majority reports the same
+// tenure, be it with promises or in their place, a caller is told at once, with the
+// earliest end that was reported. It is true: all of them had accepted that tenure
+// when they said so, after the question; whoever takes the lease later reads one of
+// them, and finds the tenure binding until that end; and had someone taken it
+// before, one of them would have accepted that, and would only have come back to
+// the earlier tenure through a proposer who knew nothing of the later one, which no
+// majority allows. If too few know of it, the next round insists on promises, and
+// the proposer writes the lease again, as the paper has it. Such a write does not
+// prolong what acceptors knew of it, or a dead owner's lease would live for as long
+// as others ask.
+//
+// Who waits for a lease is woken by its release, which goes to all members that know
+// of the lease. So the owner sees to it that all do: if a member has rejected a
+// renewal, or has promised the round too late, the next renewal takes a whole
+// round, with a ballot that is well ahead of those that others use to ask there.
+// Until then a waiter that does not know of the lease asks now and then.
 //
 // A renewal is a write in the round that the owner has got already, of a value
 // with a higher serial number. It needs no read: had anyone begun a later round
@@ -85,8 +105,17 @@
 //
 // A tenure's fence is higher than those of all before it: one more than the
 // highest that a majority knows of, and at least the wall clock's milliseconds.
-// So it rises even when all processes have forgotten, if wall clocks are within
-// epsilon then.
+//
+// It rises even when all processes have forgotten, if wall clocks are within epsilon
+// of each other. For no claim is made whose fence is ahead of its maker's clock by
+// more than epsilon; if tenures follow each other so fast, the proposer waits. So
+// no fence is ever ahead of any clock by more than twice epsilon. A process that has
+// forgotten is silent for longer than that, and what it makes then is at least what
+// its clock shows.
+//
+// By the same argument a fence that is ahead by more than twice epsilon was made by
+// a clock that was wrong. Nobody waits for it to be reached, which might take years;
+// the next one is higher all the same, unless all forget before.
 //
 // # What it costs
 //
@@ -103,4 +132,18 @@
 // answer from before the question. Leases are dropped if it is our clock that
 // jumped, or that most others differ from. A peer whose clock is off is ignored
 // until it is right again.
+//
+// # Copies of the past
+//
+// A virtual machine may be taken back to a snapshot, or moved by one. Then its
+// processes do not know what they have promised and accepted since it was made. Their
+// monotonic clocks go on from there; so, if the wall clock is set right, it leaps
+// forward. That cannot be told from other reasons for a leap, and neither from a
+// suspension. In all these cases a process forgets everything, takes another
+// incarnation, and with it another key for its packets, and is silent as after a
+// start. What it costs is a recovery when a clock was behind, or a laptop wakes.
+//
+// What is not found out is a snapshot that is not older than epsilon, or one after
+// which the wall clock is left as it was, as tools do that restore processes
+// together with their view of time. Such a process must be ended, and started anew.
 package flease

@@ -21,14 +21,19 @@ func (m *Machine) decide(now Time, b *bid) {
 	case b.wish == wishNone:
 		m.unclaimed(b)
 	case others == 0:
-		m.claim(now, b, max(b.fence+1, uint64(max(0, now.Wall)/Wall(time.Millisecond))))
+		m.claimNew(now, b)
 	case b.wish == wishHold:
 		m.await(now, b, &other.Value)
+	case others == 1 && b.known(other):
+		m.refused(b, other)
 	case others == 1 && m.latest(b, other):
 		b.purpose, b.value = toTell, other.Value
 		m.write(now, b)
 	default:
-		m.doubt(now, b)
+		// A member has missed a release; or is it the others who have forgotten a
+		// lease that they accepted? To wait is safe, but a try wants an answer:
+		// perhaps other members answer first the next time.
+		m.retry(now, b)
 	}
 }
 
@@ -55,19 +60,6 @@ func (m *Machine) latest(b *bid, v *sighting) bool {
 	return v.Fence == b.fence && !slices.ContainsFunc(b.seen, func(s sighting) bool { return v.at.Less(s.at) })
 }
 
-// doubt handles what a member says that has missed a release; or is it the others
-// who have forgotten a lease that they accepted? To wait is safe, but a try wants
-// an answer: perhaps other members answer first the next time.
-func (m *Machine) doubt(now Time, b *bid) {
-	if b.losses++; b.losses > maxSends {
-		m.tell(b, Notice{What: Unreachable})
-		m.finish(b)
-		return
-	}
-	b.phase = waiting
-	m.at(b, now.Mono.Add(m.jitter(m.cfg.Backoff<<min(b.losses-1, 5))))
-}
-
 func (m *Machine) ours(v *Value) bool {
 	return v.Owner == m.cfg.Self && v.Incarnation == m.cfg.Incarnation
 }
@@ -76,6 +68,25 @@ func (m *Machine) ours(v *Value) bool {
 func (m *Machine) binds(now Time, v *Value) bool {
 	return v.Owner != 0 && !v.Released && !m.ours(v) && !m.over(now, v, now.Mono.Add(v.Left))
 }
+
+// claimNew claims a tenure. Its fence is at least the wall clock's milliseconds,
+// and more if there were more tenures than that. It must not run away from the
+// clock: then the first one after all have forgotten would be lower. So we wait
+// if it would be ahead by more than epsilon; but if it would be by more than twice
+// that, some clock was wrong, and to wait for who knows how long proves nothing.
+func (m *Machine) claimNew(now Time, b *bid) {
+	clock := millis(now.Wall)
+	fence := max(b.fence+1, clock)
+	ahead := fence - clock
+	if e := millis(Wall(m.cfg.Epsilon)); ahead > e && ahead <= 2*e+1 {
+		b.phase = waiting
+		m.at(b, now.Mono.Add(time.Duration(ahead-e)*time.Millisecond))
+		return
+	}
+	m.claim(now, b, fence)
+}
+
+func millis(w Wall) uint64 { return uint64(max(0, w) / Wall(time.Millisecond)) }
 
 // claim writes a lease of ours, that counts from now.
 func (m *Machine) claim(now Time, b *bid, fence uint64) {
@@ -110,17 +121,22 @@ func (m *Machine) write(now Time, b *bid) {
 	m.send(now, b)
 }
 
-// await waits until someone else's lease is over on both clocks.
+// await waits until someone else's lease is over on both clocks. Who has it tells
+// those who know of it when it is released; if we do not, we ask again before.
 func (m *Machine) await(now Time, b *bid, v *Value) {
-	b.phase = waiting
+	b.phase, b.losses, b.insist = waiting, 0, false
 	wall := v.Until.Add(m.cfg.Epsilon).Sub(now.Wall) + 1
 	monotonic := m.cfg.Drift.Stretch(v.Left)
-	m.at(b, now.Mono.Add(max(wall, monotonic)+m.jitter(m.cfg.Backoff)))
+	wait := max(wall, monotonic) + m.jitter(m.cfg.Backoff)
+	if c := &b.cell.value; !c.sameOwner(v) || c.Fence != v.Fence {
+		wait = min(wait, m.cfg.Resend<<3)
+	}
+	m.at(b, now.Mono.Add(wait))
 }
 
 // committed learns that a majority has accepted.
 func (m *Machine) committed(now Time, b *bid) {
-	b.losses = 0
+	b.losses, b.insist = 0, false
 	switch b.purpose {
 	case toTell:
 		m.tell(b, Notice{What: Refused, Holder: b.value.Owner, Fence: b.value.Fence, Until: b.value.Until})
@@ -194,23 +210,25 @@ func (m *Machine) fire(now Time, b *bid) {
 	case waiting:
 		m.begin(now, b)
 	case resting:
-		if bits.OnesCount64(b.promises) < b.cell.group.majority {
-			m.begin(now, b)
+		if bits.OnesCount64(b.promises) < b.cell.group.majority || b.rejects != 0 {
+			m.begin(now, b) // or who has forgotten the round would never hear of the lease
 			return
 		}
 		m.claim(now, b, b.lease.Fence) // in the same round: one message there and one back
 	case reading, writing:
-		if max(b.sends, b.losses) >= maxSends && !b.held && b.wish != wishHold {
-			m.tell(b, Notice{What: Unreachable})
-			m.finish(b)
-			return
+		why := Unreachable
+		if b.rejects != 0 {
+			why = Disputed
 		}
-		if b.rejects != 0 || b.phase == writing && m.tired(now, b) {
+		switch {
+		case max(b.sends, b.losses) >= maxSends && m.exhausted(b, why):
+		case b.rejects != 0 || b.phase == writing && m.tired(now, b):
 			b.losses++
+			b.insist = b.insist || b.withheld
 			m.begin(now, b)
-			return
+		default:
+			m.send(now, b)
 		}
-		m.send(now, b)
 	}
 }
 

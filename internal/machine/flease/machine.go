@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 )
 
@@ -31,8 +30,10 @@ type Machine struct {
 
 	cells  cells
 	groups map[string]*group
-	peers  map[Process]*peer
-	order  []*peer // sorted: what is done for all is done in this order
+	// Groups of which nothing is known are dropped when there are so many.
+	manyGroups int
+	peers      map[Process]*peer
+	order      []*peer // sorted: what is done for all is done in this order
 
 	bids   []*bid
 	spare  []*bid // that have ended
@@ -83,7 +84,7 @@ func New(now Time, cfg Config) (*Machine, error) {
 	}
 	m := &Machine{
 		cfg: cfg, cells: newCells(), groups: make(map[string]*group), peers: make(map[Process]*peer),
-		trip: cfg.Resend / 4, looked: now, steady: now.Wall,
+		manyGroups: maxGroups, trip: cfg.Resend / 4, looked: now, steady: now.Wall,
 	}
 	m.recover(now)
 	for _, id := range slices.Sorted(slices.Values(cfg.Peers)) {
@@ -116,6 +117,10 @@ func (m *Machine) Counters() Counters { return m.counts }
 
 // Size returns how many resources are known.
 func (m *Machine) Size() int { return m.cells.n }
+
+// Observe looks at the clocks. Every other call does so, too; but what comes of that
+// is better known before something new is asked for.
+func (m *Machine) Observe(now Time) { m.observe(now) }
 
 // observe is called first with every new time.
 func (m *Machine) observe(now Time) {
@@ -191,7 +196,7 @@ func (m *Machine) Receive(now Time, e *Envelope, msgs []Message) {
 		few := msgs[:min(len(msgs), Ahead)]
 		msgs = msgs[len(few):]
 		for i := range few {
-			if few[i].Kind == KindRead {
+			if few[i].Kind == KindRead || few[i].Kind == KindInsist {
 				m.cells.warm(few[i].Name)
 			}
 		}
@@ -231,7 +236,7 @@ func (m *Machine) meet(now Time, p *peer, e *Envelope) bool {
 
 func (m *Machine) take(now Time, p *peer, msg *Message) {
 	switch msg.Kind {
-	case KindRead:
+	case KindRead, KindInsist:
 		if c := m.acceptorOf(now, p, msg); c != nil {
 			p.out = append(p.out, m.read(now, c, msg, p.incarnation))
 		}
@@ -244,7 +249,7 @@ func (m *Machine) take(now Time, p *peer, msg *Message) {
 		if answer, ok := m.store(now, c, msg, p.incarnation); ok {
 			p.out = append(p.out, answer)
 		}
-	case KindPromise, KindAccept, KindReject:
+	case KindPromise, KindAccept, KindReject, KindHeld:
 		c := m.cells.at(msg.To)
 		if c == nil || c.bid == nil || c.bid.ballot != msg.Ballot {
 			return // an answer to what is over
@@ -314,12 +319,9 @@ type Stake struct {
 // the shell need not look for what it knows about the resource.
 func (m *Machine) Bid(now Time, name string, try bool, tag any) (Stake, error) {
 	m.observe(now)
-	c, err := m.cell(now, name)
-	switch {
-	case err != nil:
+	c, err := m.cell(now, name, m.cfg.Self)
+	if err != nil {
 		return Stake{}, err
-	case c.group.self < 0:
-		return Stake{}, leasehold.Errorf(op, leasehold.Invalid, name, "process %d is not a member of its group %v", m.cfg.Self, c.group.members)
 	}
 	w := wishHold
 	if try {
@@ -333,8 +335,11 @@ func (m *Machine) Bid(now Time, name string, try bool, tag any) (Stake, error) {
 		m.begin(now, b)
 		return stake, nil
 	}
+	// What was heard in a round that was begun for a release is older than the
+	// question: an answer must not rest on it.
+	stale := b.wish == wishNone && b.phase == reading
 	b.wish, b.tag = max(b.wish, w), tag
-	if b.phase == waiting && try {
+	if try && (b.phase == waiting || stale) {
 		m.begin(now, b)
 	}
 	return stake, nil

@@ -67,13 +67,16 @@ func (v *Value) sameOwner(o *Value) bool {
 // A Kind says what a message is for.
 type Kind uint8
 
-// The kinds of messages. The first three go from proposers to acceptors.
+// The kinds of messages. Reads, writes and insistence go from proposers to
+// acceptors, and the others are answers.
 const (
 	KindRead    Kind = iota + 1 // asks for the promise of a round, and for the value
 	KindWrite                   // asks to store a value
 	KindPromise                 // answers a read
 	KindAccept                  // answers a write
 	KindReject                  // answers either
+	KindHeld                    // answers a read: someone has the lease, and nothing is promised
+	KindInsist                  // is a read that is to be promised although someone may have the lease
 )
 
 // A Message is about one resource. Many travel together, in an [Envelope].
@@ -87,11 +90,11 @@ type Message struct {
 	// their way, and have it for those who want to see what is said.
 	Name   string
 	Ballot Ballot // of the round
-	// Written is the ballot at which the value of a promise was written, and in a
-	// rejection the ballot that must be exceeded.
+	// Written is the ballot at which a value that is reported was written, and in
+	// a rejection the ballot that must be exceeded.
 	Written Ballot
-	Value   Value  // in a promise and in a write; of an accept, only the Serial
-	Fence   uint64 // in a promise: the highest that is known
+	Value   Value  // in a promise, in a write, and of who has it; of an accept, only the Serial
+	Fence   uint64 // in a promise, and with who has it: the highest that is known
 }
 
 // An Envelope is what all messages that travel together have in common.
@@ -103,5 +106,5 @@ type Envelope struct {
 	// has never heard it. A write that is meant for another is void.
 	To   uint64
 	Sent Wall // the sender's clock
-	Echo Wall // the newest Sent that the sender had from the addressee; 0 if none
+	Echo Wall // the Sent of what reached the sender last from the addressee; 0 if none
 }

@@ -19,10 +19,11 @@ const (
 	Lost                           // we have it no more, and did not release it
 	Refused                        // of a try: someone else has it, and most members know
 	Unreachable                    // of a try, or a release: too few members answer
+	Disputed                       // of a try, or a release: others got in the way, or members disagree, time and again
 	Released                       // most members know that we have released it
 	Changed                        // a watched resource seems to have another holder
-	Ready                          // we take part from now on
-	ClockStep                      // our wall clock was set: all leases are dropped
+	Ready                          // we take part from now on, or again
+	ClockStep                      // our wall clock was set: all leases are dropped, and if it was set forward all else is forgotten
 	OwnClock                       // most others find our clock wrong: all leases are dropped
 	PeerClock                      // a peer's clock is wrong: it is ignored
 	PeerClockOK                    // it is right again
@@ -31,7 +32,7 @@ const (
 )
 
 var notableNames = [notables]string{
-	"", "acquired", "renewed", "lost", "refused", "unreachable", "released", "changed", "ready",
+	"", "acquired", "renewed", "lost", "refused", "unreachable", "disputed", "released", "changed", "ready",
 	"clock step", "own clock wrong", "peer's clock wrong", "peer's clock right", "equal ids",
 }
 

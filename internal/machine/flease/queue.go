@@ -131,6 +131,22 @@ func (a *heap) pop() alarm {
 	return top
 }
 
+// maxStale is how many alarms that are out of date are kept besides as many as there
+// are bids: who waits in vain for a long lease leaves one that would stay for long.
+const maxStale = 1024
+
+// prune drops what is out of date.
+func (a *heap) prune() {
+	all := *a
+	*a = all[:0]
+	for _, e := range all { // what was pushed is never ahead of what is read
+		if e.bid.queued == e.at {
+			a.push(e)
+		}
+	}
+	clear(all[len(*a):])
+}
+
 // clone leaves out what is out of date.
 func (a *alarms) clone(bids map[*bid]*bid) alarms {
 	var out alarms
