@@ -296,7 +296,7 @@ func TestReadmeFlease(t *testing.T) {
 	section = strings.NewReplacer("7001", free[0], "7002", free[1], "7003", free[2]).Replace(section)
 	var lines [][]string
 	for line := range strings.Lines(section) {
-		if command, found := strings.CutPrefix(line, "    go run ./cmd/leasehold "); found {
+		if command, found := strings.CutPrefix(line, "    go run ./cmd/leasehold "); found && strings.HasPrefix(command, "flease ") {
 			command, _, _ = strings.Cut(command, "#")
 			lines = append(lines, strings.Fields(command))
 		}

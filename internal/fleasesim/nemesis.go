@@ -126,6 +126,7 @@ func (n *nemesis) rewind(p *process) {
 	if w.kind != Wall && w.kind != Both || !p.runs() || slices.ContainsFunc(p.stakes, func(s stake) bool { return s.held }) {
 		return
 	}
+	p.ring() // a process looks at its clocks all the time: how long it had not is what hides a leap
 	snapshot, epoch, monotonic := p.machine.Clone(), p.epoch, p.mono.at(w.now)
 	wishes := slices.Clone(p.stakes)
 	w.later(2*w.epsilon+n.duration(), func() {

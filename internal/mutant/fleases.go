@@ -94,14 +94,6 @@ var fleaseTimes = []Mutant{
 		New:   "deadline := now.Mono.Add(v.Left)",
 	},
 	{
-		Name:  "flease-telling-prolongs",
-		Why:   "who asks for a dead owner's lease prolongs it",
-		Seeds: 1000,
-		File:  fleaseAcceptor,
-		Old:   "		deadline = min(deadline, c.deadline) // it was written for someone else: what we knew holds\n",
-		New:   "		deadline = now.Mono.Add(m.cfg.Drift.Stretch(m.cfg.Lease))\n",
-	},
-	{
 		Name:  "flease-copy-of-the-past-goes-on",
 		Why:   "a process that was taken back to a snapshot takes part as if it knew what it has accepted since",
 		World: "--world=both --faults=rewind=10,link-cut=8,isolate=8",
@@ -137,7 +129,7 @@ var fleaseTimes = []Mutant{
 	{
 		Name:  "flease-counts-from-the-commit",
 		Why:   "a lease counts from when the last acceptor's answer arrives, and so outlives what the acceptors wait for",
-		World: "--world=both --faults=delay=10,isolate=10,pause=5,link-cut=8",
+		World: "--world=both --faults=loss=20,pause=10,delay=10",
 		Seeds: 1000,
 		File:  fleaseHold,
 		Old:   "until := Time{b.decided.Mono.Add(m.cfg.Lease), b.decided.Wall.Add(m.cfg.Lease)}",
@@ -158,15 +150,6 @@ var fleaseTimes = []Mutant{
 		File:  fleaseHold,
 		Old:   "	if b.held && now.reached(b.lease.Until) {\n		m.lost(b)\n		return\n	}\n	if now.reached(until) {",
 		New:   "	if now.reached(until) {",
-	},
-	{
-		Name:  "flease-renewal-ends-sooner",
-		Why:   "an owner whose clock was set back a little renews its lease for a shorter time than it and others believe in",
-		World: "--world=wall --faults=link-cut=10,step=10",
-		Seeds: 4000,
-		File:  fleaseHold,
-		Old:   "		until = max(until, b.value.Until)\n",
-		New:   "		_ = until\n",
 	},
 	{
 		Name: "flease-drift-taken-for-a-step",

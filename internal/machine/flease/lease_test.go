@@ -57,6 +57,30 @@ func TestRenewalIsOneRoundTrip(t *testing.T) {
 	w.want(1, "r", flease.Renewed)
 }
 
+// A renewal never ends sooner than what it renews, although the owner's clock was set
+// back in between: others were told of that, and the owner believes in it.
+func TestRenewalDoesNotEndSooner(t *testing.T) {
+	w := newWorld(t, 3)
+	w.acquire(1, "r")
+	w.settle()
+	until := w.want(1, "r", flease.Acquired).Lease.Until.Wall
+	for range 5 {
+		w.members[1].off -= epsilon * 9 / 10 // too little to be noticed, each time
+		w.pass(100 * time.Millisecond)
+	}
+	for len(w.mail) == 0 {
+		w.pass(10 * time.Millisecond)
+		if w.time(1).Wall.Add(lease) > until {
+			t.Fatal("it renews so late that this shows nothing")
+		}
+	}
+	for _, l := range w.take(flease.KindWrite, 2, 3) {
+		if got := l.msgs[0].Value.Until; got < until {
+			t.Errorf("it is renewed until %v, and lasts until %v", got, until)
+		}
+	}
+}
+
 func TestTryIsToldWhoHasIt(t *testing.T) {
 	w := newWorld(t, 3)
 	w.acquire(1, "r")
