@@ -155,6 +155,7 @@ func (s *councilService) Share(_ context.Context, r *storagev1.ShareRequest) (*s
 	if answer == nil {
 		return nil, wire.FromError(leasehold.Errorf(opCouncil, leasehold.Invalid, string(s.g.cfg.Self), "%s is not another manager of its group", from))
 	}
+	s.g.told.Store(int64(s.g.cfg.Clock.Now()))
 	s.g.leader.Store(uint64(Peer{Manager: from}.id()))
 	s.g.cfg.Hear(appointment.Leads{Manager: from, Term: request.Term})
 	return councilwire.FromResponse(answer), nil

@@ -20,6 +20,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/flease"
 	"github.com/leasehold-dev/leasehold/internal/machine/appointment"
+	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	storagev1 "github.com/leasehold-dev/leasehold/proto/leasehold/storage/v1"
 	"github.com/leasehold-dev/leasehold/store"
@@ -41,6 +42,7 @@ type Group struct {
 	votes  atomic.Bool   // we take part in the agreement about who leads
 	silent atomic.Bool   // we have not heard the leader's part in that for a while
 	leader atomic.Uint64 // its number, as it has told us; 0 if nobody has
+	told   atomic.Int64  // when it has told us last, on the manager's clock
 	above  atomic.Uint64 // a term that somebody has heard of: the next must be higher
 
 	// lease is what we have, if we do.
@@ -235,7 +237,8 @@ func (g *Group) listen() {
 				heard = m.Heard
 			}
 		}
-		silent := g.lease.Load() == nil && leader != 0 && time.Since(heard) > 3*g.cfg.Lease
+		lives := leader != 0 && g.cfg.Clock.Now().Sub(mono.Instant(g.told.Load())) < 3*g.cfg.refresh()
+		silent := g.lease.Load() == nil && lives && time.Since(heard) > 3*g.cfg.Lease
 		if silent && !g.silent.Load() {
 			g.log.Error("the leader's datagrams do not arrive here, or cannot be read: this manager does not vote. " +
 				"Look at the firewall, and that all managers have the same key")

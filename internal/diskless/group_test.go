@@ -474,6 +474,9 @@ func TestSilence(t *testing.T) {
 		if seats[i].Informed() || !h.logged("datagrams do not arrive") {
 			t.Error("it says that it votes, and does not hear what about")
 		}
+		if n := strings.Count(h.logs.String(), "datagrams do not arrive"); n != 1 {
+			t.Errorf("it says so %d times", n)
+		}
 		h.net.Mend(leader.ID(), seats[i].ID())
 		time.Sleep(5 * time.Second)
 		if !seats[i].Informed() {
