@@ -17,7 +17,7 @@ import (
 // promise without a trace in the requests, and has the demo find them.
 func TestDemoSeesWhatIsWrong(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds and runs four commands with bugs in them")
+		t.Skip("takes a minute, because it builds and runs four commands with bugs in them: runs without -short")
 	}
 	const publish = `	if !protocol.SameLeases(a.held, v.Leases) {
 		a = newAreas(v.Leases)

@@ -69,7 +69,7 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 // TestEveryMutantIsCaught is the proof that the simulator's checks can fail.
 func TestEveryMutantIsCaught(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds a program for each mutant")
+		t.Skip("takes minutes, because it builds a program for each mutant: runs without -short")
 	}
 	for _, m := range All() {
 		t.Run(m.Name, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestEveryMutantIsCaught(t *testing.T) {
 // TestEveryFleaseMutantIsCaught is the same proof for Flease's simulator.
 func TestEveryFleaseMutantIsCaught(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds a program for each mutant")
+		t.Skip("takes minutes, because it builds a program for each mutant: runs without -short")
 	}
 	for _, m := range Fleases() {
 		t.Run(m.Name, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestEveryFleaseMutantIsCaught(t *testing.T) {
 // Some bugs need no luck: whoever tries everything finds them.
 func TestExplorerFindsMutants(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds a program for each mutant")
+		t.Skip("takes minutes, because it builds a program for each mutant: runs without -short")
 	}
 	for _, name := range []string{"flease-one-accept-commits"} {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestExplorerFindsMutants(t *testing.T) {
 // unnoticed: what finds them is that clocks differ.
 func TestEqualClocksHideMutants(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds a program for each mutant")
+		t.Skip("takes minutes, because it builds a program for each mutant: runs without -short")
 	}
 	for _, name := range []string{"drift-ignored", "takeover-ignores-drift"} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,147 @@
+package diskless
+
+import (
+	"context"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/flease"
+	"github.com/leasehold-dev/leasehold/internal/machine/appointment"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+)
+
+// campaign wants to lead, for as long as we are wanted to.
+func (g *Group) campaign() {
+	for g.wanting.Err() == nil {
+		if !g.catchUp() {
+			continue
+		}
+		lease, err := g.node.Acquire(g.wanting, leadership)
+		if err != nil {
+			if g.wanting.Err() == nil {
+				g.log.Warn("the lease of leadership cannot be asked for, and is asked for again later", "why", err)
+				pause(g.wanting, g.cfg.Lease)
+			}
+			continue
+		}
+		if lease.Fence() <= g.above.Load() {
+			g.release(lease) // we were told while we waited for it
+			continue
+		}
+		g.tenure(lease)
+	}
+}
+
+// catchUp reports whether the wall clock, of which terms are made, is beyond all terms
+// that anybody is known to have heard of. Otherwise it waits for a while.
+func (g *Group) catchUp() bool {
+	behind := time.UnixMilli(int64(g.above.Load())).Sub(time.Now())
+	if behind < 0 {
+		return true
+	}
+	if behind > g.cfg.Lease {
+		g.log.Error("servers have heard of a leader that is ahead of this computer's wall clock, and listen to no other: "+
+			"this manager does not lead until its clock has caught up. Was it set back? Set it right", "behind", behind)
+	}
+	pause(g.wanting, min(behind+1, time.Minute))
+	return false
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// tenure has the lease, and tells what becomes of it until it has it no more.
+func (g *Group) tenure(lease *flease.Lease) {
+	term := leasehold.Term(lease.Fence())
+	g.lease.Store(lease)
+	begun := time.Now()
+	g.logs.begin(term)
+	g.council.begin(term)
+	until := g.cfg.Clock.Now().Add(lease.Remaining())
+	g.cfg.Hear(appointment.Appointed{Term: term, Until: until})
+	// A lease is renewed after a third of its time, and nobody says so.
+	look := time.NewTicker(g.cfg.Lease / 12)
+	defer look.Stop()
+	for going := true; going; {
+		select {
+		case <-lease.Done():
+			going = false
+		case <-g.ctx.Done():
+			going = false // Close gives it up
+		case <-g.more:
+			going = g.givenUp.Load() < uint64(term)
+		case <-look.C:
+			if g.useless(begun) {
+				begun = time.Now()
+				g.cfg.Hear(appointment.Dismissed{}) // when it has stepped down we are told
+			}
+			// The clock is read first: what is left is counted from then on, or later.
+			if later := g.cfg.Clock.Now().Add(lease.Remaining()); later.Sub(until) > g.cfg.Lease/24 {
+				until = later
+				g.cfg.Hear(appointment.Extended{Term: term, Until: until})
+			}
+		}
+	}
+	g.council.stepDown()
+	g.logs.end()
+	if g.ctx.Err() == nil {
+		g.release(lease)
+	}
+	g.lease.Store(nil)
+	g.cfg.Hear(appointment.Dismissed{})
+	if g.council.deaf() {
+		pause(g.wanting, 2*g.cfg.Lease) // another may have better luck
+	}
+}
+
+// useless reports whether we have led for a while, and are as far from knowing the
+// namespaces as at the beginning, because we reach too few of the others.
+func (g *Group) useless(since time.Time) bool {
+	return time.Since(since) > patience*g.cfg.Lease && g.council.deaf()
+}
+
+// patience is for how many leases a leader may be of no use.
+const patience = 5
+
+// listen finds out whether we hear what the leader says about leadership.
+func (g *Group) listen() {
+	g.votes.Store(g.node.Ready(g.ctx) == nil)
+	tick := time.NewTicker(g.cfg.Lease / 2)
+	defer tick.Stop()
+	for {
+		select {
+		case <-g.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		leader := flease.ID(g.leader.Load())
+		var heard time.Time
+		for _, m := range g.node.Status().Members {
+			if m.ID == leader {
+				heard = m.Heard
+			}
+		}
+		lives := leader != 0 && g.cfg.Clock.Now().Sub(mono.Instant(g.told.Load())) < 3*g.cfg.refresh()
+		silent := g.lease.Load() == nil && lives && time.Since(heard) > 3*g.cfg.Lease
+		if silent && !g.silent.Load() {
+			g.log.Error("the leader's datagrams do not arrive here, or cannot be read: this manager does not vote. " +
+				"Look at the firewall, and that all managers have the same key")
+		}
+		g.silent.Store(silent)
+	}
+}
+
+// release gives the lease up. If too few hear of it, it runs out.
+func (g *Group) release(lease *flease.Lease) {
+	ctx, cancel := context.WithTimeout(g.ctx, g.cfg.Lease)
+	defer cancel()
+	if err := lease.Release(ctx); err != nil {
+		g.log.Debug("the others have to wait until the lease of leadership has run out", "why", err)
+	}
+}
