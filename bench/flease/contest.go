@@ -46,21 +46,30 @@ const mostBatches = 1000
 func (r *referee) turn(ctx context.Context, e entry, batch int) (turn, error) {
 	var sum turn
 	for i := 0; i < mostBatches && sum.Took < r.length; i++ {
-		r.batches++
-		t, err := e.acquire(ctx, batch, fmt.Sprintf("b%d", r.batches))
-		if err == nil {
-			err = e.release(ctx)
-		}
-		if ctx.Err() != nil {
-			return turn{}, context.Cause(ctx)
-		}
+		t, err := r.batch(ctx, e, batch)
 		if err != nil {
-			return turn{}, fmt.Errorf("%s: %w", e.name, err)
+			return turn{}, err
 		}
 		sum = sum.plus(t)
 	}
 	r.progress("  %-*s %10s/s in batches of %s", nameWidth, e.name, thousands(sum.rate()), thousands(float64(batch)))
 	return sum, nil
+}
+
+// batch lets one acquire a batch, and give it back.
+func (r *referee) batch(ctx context.Context, e entry, batch int) (turn, error) {
+	r.batches++
+	t, err := e.acquire(ctx, batch, fmt.Sprintf("b%d", r.batches))
+	if err == nil {
+		err = e.release(ctx)
+	}
+	if ctx.Err() != nil {
+		return turn{}, context.Cause(ctx)
+	}
+	if err != nil {
+		return turn{}, fmt.Errorf("%s: %w", e.name, err)
+	}
+	return t, nil
 }
 
 // javaTurns is how many turns more a Java process needs, for each that others do,

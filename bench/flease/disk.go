@@ -33,9 +33,8 @@ func (r *referee) diskFigure(ctx context.Context, a *arena, dir string, rounds i
 	if err := w.await(); err != nil {
 		return nil, load{}, err
 	}
-	// Flease's rates differ by a half from one turn to the next where other processes
-	// share two cores, and the question is whether they change by a tenth: so it has
-	// several pairs of turns in a round.
+	// The question is whether Flease's rate changes by a tenth: so it has several pairs
+	// of turns in a round.
 	places := []int{0, 1, 0, 2, 0, 3, 0, 4}
 	idle, busy := make([][]turn, len(all)), make([][]turn, len(all))
 	var written answer
@@ -59,34 +58,43 @@ func (r *referee) diskFigure(ctx context.Context, a *arena, dir string, rounds i
 	return strains, loadOf(written), nil
 }
 
-// A pair is two turns that follow each other, and what was written in one of them.
+// A pair is two turns, batch by batch beside each other, and what was written in one of
+// them.
 type pair struct {
 	idle, busy turn
 	written    answer
 }
 
-// pair lets one have a turn with an idle disk and one with a busy disk.
-func (r *referee) pair(ctx context.Context, e entry, w *process, busyFirst bool) (p pair, err error) {
-	if busyFirst {
-		if p.busy, p.written, err = r.turnWhileWriting(ctx, e, w); err != nil {
+// pair lets one acquire batch after batch, with the disk idle and busy by turns, until
+// it has had a turn of each. Where other computers share the processors, a second is
+// not like the one before it; neighbouring batches are more alike.
+func (r *referee) pair(ctx context.Context, e entry, w *process, busyFirst bool) (pair, error) {
+	var p pair
+	for i := 0; i < mostBatches && (p.idle.Took < r.length || p.busy.Took < r.length); i++ {
+		if (i%2 == 0) != busyFirst {
+			t, err := r.batch(ctx, e, usualBatch)
+			if err != nil {
+				return pair{}, err
+			}
+			p.idle = p.idle.plus(t)
+			continue
+		}
+		t, wrote, err := r.batchWhileWriting(ctx, e, w)
+		if err != nil {
 			return pair{}, err
 		}
+		p.busy, p.written = p.busy.plus(t), addAnswers(p.written, wrote)
 	}
-	if p.idle, err = r.turn(ctx, e, usualBatch); err != nil {
-		return pair{}, err
-	}
-	if !busyFirst {
-		p.busy, p.written, err = r.turnWhileWriting(ctx, e, w)
-	}
-	return p, err
+	r.progress("  %-*s %10s/s with an idle disk, %10s/s with a busy one", nameWidth, e.name, thousands(p.idle.rate()), thousands(p.busy.rate()))
+	return p, nil
 }
 
-// turnWhileWriting lets one have a turn while the disk is busy.
-func (r *referee) turnWhileWriting(ctx context.Context, e entry, w *process) (turn, answer, error) {
+// batchWhileWriting lets one acquire a batch while the disk is busy.
+func (r *referee) batchWhileWriting(ctx context.Context, e entry, w *process) (turn, answer, error) {
 	if _, err := w.ask(order{Do: orderWrite}); err != nil {
 		return turn{}, answer{}, err
 	}
-	t, err := r.turn(ctx, e, usualBatch)
+	t, err := r.batch(ctx, e, usualBatch)
 	if err != nil {
 		return turn{}, answer{}, err
 	}
