@@ -1,0 +1,15 @@
+// Package memnet is a network in memory: hosts that listen and dial, with
+// connections that can be cut, hosts that can be frozen, and hosts that die. It
+// works on virtual time, in bubbles of testing/synctest.
+//
+// A connection behaves like one of TCP. What is written arrives in order, after the
+// network's latency. A cut holds everything back, and lets it through when it is
+// healed; who dials across one waits. A host that dies resets its connections, unless
+// a cut keeps the others from hearing of it.
+//
+// A frozen host neither reads nor writes. Its goroutines run on as long as they do
+// neither: to everybody else it looks like a process that was stopped.
+//
+// Everything is under the one lock of its network. That is good enough for tests, and
+// makes it easy to see what happens first.
+package memnet

@@ -1,0 +1,185 @@
+package leaseholdtest
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/memnet"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/store/mem"
+)
+
+// Config says what a cluster is like. The zero Config is good.
+type Config struct {
+	// Managers is how many there are, m1 first. Default 1; with 3 the leader can be
+	// killed and another takes over.
+	Managers int
+	// Namespace is the one that is there. Default "test".
+	Namespace leasehold.Namespace
+	// Lease is how long a lease lasts. Default 10 s, as in production.
+	Lease time.Duration
+	// Policy is how keys are given to owners. Default "balanced", as in production;
+	// "even" gives each owner one piece.
+	Policy string
+	// Latency is how long a message is under way. Default 1 ms.
+	Latency time.Duration
+	// Logger hears what managers, owners and lookups have to say. Default: nobody does.
+	Logger *slog.Logger
+}
+
+// A Cluster is managers, and the nodes that a test adds. Its methods, and those of its
+// nodes, are for the goroutine of the test unless they say otherwise.
+type Cluster struct {
+	t    *testing.T
+	cfg  Config
+	net  *memnet.Net
+	disk *mem.Disk
+
+	managers map[string]*running
+	admins   map[string]leaseholdv1.AdminServiceClient
+	closers  []func() // of connections to managers
+
+	mu    sync.Mutex
+	nodes map[string]*Node
+	order []*Node // all there were
+}
+
+// Run runs a test with a cluster of its own, in a bubble of virtual time, and ends when
+// everything has. The namespace is there, and a manager leads, when test is called.
+func Run(t *testing.T, cfg Config, test func(t *testing.T, c *Cluster)) {
+	t.Helper()
+	cfg = cfg.complete()
+	synctest.Test(t, func(t *testing.T) {
+		c := &Cluster{
+			t: t, cfg: cfg, net: memnet.New(cfg.Latency), disk: mem.NewDisk(),
+			managers: make(map[string]*running), admins: make(map[string]leaseholdv1.AdminServiceClient),
+			nodes: make(map[string]*Node),
+		}
+		t.Cleanup(c.close)
+		for i := range cfg.Managers {
+			c.StartManager(managerName(i))
+		}
+		c.createNamespace()
+		test(t, c)
+	})
+}
+
+func (c Config) complete() Config {
+	if c.Managers == 0 {
+		c.Managers = 1
+	}
+	if c.Namespace == "" {
+		c.Namespace = "test"
+	}
+	if c.Lease == 0 {
+		c.Lease = 10 * time.Second
+	}
+	if c.Latency == 0 {
+		c.Latency = time.Millisecond
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Namespace returns the name of the namespace.
+func (c *Cluster) Namespace() leasehold.Namespace { return c.cfg.Namespace }
+
+// Managers returns the addresses of all managers that there were from the beginning.
+func (c *Cluster) Managers() []string {
+	var all []string
+	for i := range c.cfg.Managers {
+		all = append(all, managerAddr(managerName(i)))
+	}
+	return all
+}
+
+// Advance lets an amount of time pass, and everything happen that does in it.
+func (c *Cluster) Advance(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// patience is how long anything may take that a test waits for.
+const patience = 10 * time.Minute
+
+// Settle lets time pass until every key has an owner, nothing moves, and nothing has
+// changed for longer than a lease lasts: so that whoever was killed, paused or cut off
+// has been noticed, and whoever came back has got its share. A cluster that does not
+// come to rest fails the test.
+func (c *Cluster) Settle() {
+	c.t.Helper()
+	quiet := c.cfg.Lease*3/2 + 5*time.Second
+	lsn, since := uint64(0), time.Now()
+	for deadline := since.Add(patience + quiet); ; c.Advance(500 * time.Millisecond) {
+		s := c.namespaceStatus()
+		if !s.GetReady() || s.GetVacant() > 0 || s.GetMoves() > 0 || s.GetOwners() == 0 || s.GetLsn() != lsn {
+			lsn, since = s.GetLsn(), time.Now()
+		}
+		if time.Since(since) >= quiet {
+			return
+		}
+		if time.Now().After(deadline) {
+			c.t.Fatalf("the cluster does not settle: after %v its status is {%v}", patience+quiet, s)
+		}
+	}
+}
+
+// Owner returns the node that owns a key, as the managers have it. It reports false if
+// nobody does, or no manager answers.
+func (c *Cluster) Owner(key leasehold.Key) (node string, ok bool) {
+	r, err := c.lookup(key)
+	if err != nil || r.GetOwner() == "" {
+		return "", false
+	}
+	return r.GetOwner(), true
+}
+
+// Node returns the computer of a name; a new one if there is none or it was killed. It
+// may be called from many goroutines at once.
+func (c *Cluster) Node(name string) *Node {
+	c.t.Helper()
+	if strings.ContainsAny(name, ":/ ") || name == "" || c.isManager(name) {
+		c.t.Fatalf("%q cannot be the name of a node: want letters and digits, and not that of a manager", name)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.nodes[name]
+	if n == nil || n.killed {
+		n = &Node{cluster: c, host: c.net.Host(name)}
+		c.nodes[name] = n
+		c.order = append(c.order, n)
+	}
+	return n
+}
+
+// close ends what there is, the newest first, while managers can hear of it.
+func (c *Cluster) close() {
+	c.mu.Lock()
+	all := slices.Clone(c.order)
+	c.mu.Unlock()
+	for _, n := range slices.Backward(all) {
+		n.end()
+	}
+	for _, closeConn := range c.closers {
+		closeConn()
+	}
+	for name := range c.managers {
+		c.stopManager(name)
+	}
+}
+
+// within is how long a manager has for an answer, and a node to end.
+const within = 10 * time.Second
+
+func (c *Cluster) context() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), within)
+}

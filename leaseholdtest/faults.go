@@ -1,0 +1,57 @@
+package leaseholdtest
+
+import (
+	"context"
+	"time"
+)
+
+// Kill ends the node as kill -9 ends a process: its connections are reset, nobody hears
+// a word, and what it held is gone. A node of the same name may come after it, and
+// gets the name's leases when the old ones have run out.
+func (n *Node) Kill() {
+	n.cluster.mu.Lock()
+	n.killed = true
+	n.cluster.mu.Unlock()
+	n.host.Kill()
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	n.clean(ended)
+}
+
+// Pause stops the node, as a long garbage collection or kill -STOP does: it neither
+// hears nor says anything until Resume. Its goroutines run on if they do neither.
+func (n *Node) Pause() { n.host.Freeze() }
+
+// Resume lets a paused node go on.
+func (n *Node) Resume() { n.host.Thaw() }
+
+// Cut separates the node from others, named by their hosts: "b", "m1". Without names
+// it is separated from all managers, and keeps its connections to callers. Nothing is
+// told to either side, and what was under way arrives after Heal.
+func (n *Node) Cut(names ...string) {
+	if len(names) == 0 {
+		for i := range n.cluster.cfg.Managers {
+			names = append(names, managerName(i))
+		}
+	}
+	for _, name := range names {
+		n.cluster.net.Cut(n.Name(), name)
+	}
+}
+
+// Heal ends all cuts of the node.
+func (n *Node) Heal() { n.cluster.net.HealAll(n.Name()) }
+
+// Expire lets the leases of the node run out, because it does not reach the managers for
+// as long as that takes. When it returns, the managers have given its keys away, if
+// there is anybody to have them, and it reaches them again.
+func (n *Node) Expire() {
+	n.cluster.t.Helper()
+	n.Cut()
+	defer n.Heal()
+	for deadline := time.Now().Add(patience); n.cluster.leasesOf(n.Name()) > 0; n.cluster.Advance(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			n.cluster.t.Fatalf("the leases of %s do not run out", n.Name())
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package leaseholdtest_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/leaseholdtest"
+	"github.com/leasehold-dev/leasehold/owner"
+)
+
+var key = leasehold.KeyOf("alice")
+
+// two runs a test with two owners that have settled: the one that has the key, and the
+// other.
+func two(t *testing.T, test func(t *testing.T, c *leaseholdtest.Cluster, first, second *leaseholdtest.Node, has, hasNot *owner.Owner)) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		a, b := c.Node("a"), c.Node("b")
+		oa, ob := a.Join(owner.Config{}), b.Join(owner.Config{})
+		c.Settle()
+		if name, ok := c.Owner(key); !ok {
+			t.Fatal("nobody has the key")
+		} else if name == "b" {
+			a, b, oa, ob = b, a, ob, oa
+		}
+		test(t, c, a, b, oa, ob)
+	})
+}
+
+func owns(o *owner.Owner) bool {
+	_, ok := o.Check(key)
+	return ok
+}
+
+func TestKill(t *testing.T) {
+	two(t, func(t *testing.T, c *leaseholdtest.Cluster, a, b *leaseholdtest.Node, oa, ob *owner.Owner) {
+		l := c.Node("caller").Lookup()
+		losses := make(chan leasehold.Loss, 100)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for loss := range l.Losses(ctx) {
+				losses <- loss
+			}
+		}()
+		c.Advance(time.Second)
+		if !owns(oa) || owns(ob) {
+			t.Fatal("not the owner that the managers say")
+		}
+		a.Kill()
+		if owns(oa) {
+			t.Error("a killed owner has the key")
+		}
+		if addr, ok := l.Find(key); !ok || addr != a.Addr() {
+			t.Errorf("before anybody can know it: %q, %v", addr, ok)
+		}
+		c.Settle()
+		if !owns(ob) {
+			t.Error("the other has not got the key")
+		}
+		if addr, ok := l.Find(key); !ok || addr != b.Addr() {
+			t.Errorf("found %q, %v", addr, ok)
+		}
+		if name, ok := c.Owner(key); !ok || name != b.Name() {
+			t.Errorf("the managers say %q, %v", name, ok)
+		}
+		if len(losses) == 0 {
+			t.Error("nobody was told of the loss")
+		}
+		cancel()
+		<-done
+
+		again := c.Node(a.Name())
+		if again == a {
+			t.Fatal("the node is the one that was killed")
+		}
+		again.Join(owner.Config{})
+		c.Settle()
+		if got := c.Node(a.Name()); got != again {
+			t.Error("a node that lives was made anew")
+		}
+	})
+}
+
+func TestPause(t *testing.T) {
+	two(t, func(t *testing.T, c *leaseholdtest.Cluster, a, _ *leaseholdtest.Node, oa, ob *owner.Owner) {
+		lease, _ := oa.Check(key)
+		a.Pause()
+		c.Advance(time.Second)
+		if owns(ob) {
+			t.Fatal("the other has the key within the lease")
+		}
+		c.Advance(time.Minute)
+		if !owns(ob) || oa.Held(lease) {
+			t.Error("a paused owner keeps its lease")
+		}
+		a.Resume()
+		c.Settle()
+		if len(oa.Leases()) == 0 {
+			t.Error("an owner that goes on gets nothing")
+		}
+	})
+}
+
+// TestCut: an owner that does not reach the managers loses its leases, and callers
+// reach it on.
+func TestCut(t *testing.T) {
+	two(t, func(t *testing.T, c *leaseholdtest.Cluster, a, _ *leaseholdtest.Node, oa, ob *owner.Owner) {
+		server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if owns(oa) {
+				_, _ = io.WriteString(w, "mine")
+			}
+		})}
+		serving := make(chan error, 1)
+		listener := a.Listen(leaseholdtest.Port)
+		go func() { serving <- server.Serve(listener) }()
+		a.Cleanup(func(ctx context.Context) {
+			_ = server.Close()
+			if err := <-serving; !errors.Is(err, http.ErrServerClosed) {
+				t.Error(err)
+			}
+		})
+		transport := &http.Transport{DialContext: c.Node("caller").DialContext}
+		client := &http.Client{Transport: transport}
+		defer transport.CloseIdleConnections()
+		ask := func() string {
+			r, err := client.Get("http://" + a.Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Body.Close()
+			text, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(text)
+		}
+		if got := ask(); got != "mine" {
+			t.Errorf("got %q", got)
+		}
+		a.Cut()
+		c.Advance(time.Minute)
+		if got := ask(); got != "" || !owns(ob) {
+			t.Errorf("cut off, it says %q, and the other owns: %v", got, owns(ob))
+		}
+		a.Heal()
+		c.Settle()
+	})
+}
+
+func TestExpire(t *testing.T) {
+	two(t, func(t *testing.T, c *leaseholdtest.Cluster, a, _ *leaseholdtest.Node, oa, ob *owner.Owner) {
+		lease, _ := oa.Check(key)
+		began := time.Now()
+		a.Expire()
+		if passed := time.Since(began); passed < 10*time.Second || passed > 20*time.Second {
+			t.Errorf("a lease of 10 s ran out in %v", passed)
+		}
+		c.Advance(time.Second)
+		if oa.Held(lease) || !owns(ob) {
+			t.Error("the lease is still there, or the other has none")
+		}
+		c.Settle()
+		if len(oa.Leases()) == 0 {
+			t.Error("it is not back")
+		}
+	})
+}
+
+func TestManagers(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{Managers: 3, Namespace: "presence", Lease: 4 * time.Second, Policy: "even"}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		o := c.Node("a").Join(owner.Config{})
+		c.Settle()
+		lease, ok := o.Check(key)
+		if !ok || lease.Range != leasehold.All {
+			t.Fatalf("%v, %v", lease, ok)
+		}
+		old := c.KillLeader()
+		c.Settle()
+		if !o.Held(lease) {
+			t.Error("a failover lost a lease")
+		}
+		c.StartManager(old)
+		c.KillLeader()
+		c.Settle()
+		if !o.Held(lease) {
+			t.Error("the second failover lost a lease")
+		}
+		if c.Namespace() != "presence" || len(c.Managers()) != 3 {
+			t.Error(c.Namespace(), c.Managers())
+		}
+	})
+}
+
+func TestMove(t *testing.T) {
+	two(t, func(t *testing.T, c *leaseholdtest.Cluster, _, b *leaseholdtest.Node, oa, ob *owner.Owner) {
+		lease, _ := oa.Check(key)
+		c.Move(lease.Range, b.Name())
+		c.Advance(time.Second)
+		if owns(oa) || !owns(ob) {
+			t.Errorf("the first owns it: %v, the second: %v", owns(oa), owns(ob))
+		}
+	})
+}

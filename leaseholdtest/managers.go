@@ -1,0 +1,238 @@
+package leaseholdtest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/memnet"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/manager"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/store/mem"
+)
+
+// A running manager.
+type running struct {
+	*manager.Manager
+	host  *memnet.Host
+	store *mem.Store
+}
+
+const managerPort = 7400
+
+func managerName(i int) string       { return fmt.Sprintf("m%d", i+1) }
+func managerAddr(name string) string { return fmt.Sprintf("%s:%d", name, managerPort) }
+func nameOfManager(addr string) string {
+	return strings.TrimSuffix(addr, fmt.Sprintf(":%d", managerPort))
+}
+
+func (c *Cluster) isManager(name string) bool {
+	return slices.Contains(c.Managers(), managerAddr(name))
+}
+
+// StartManager starts a manager that was killed, m1 for instance.
+func (c *Cluster) StartManager(name string) {
+	c.t.Helper()
+	if !c.isManager(name) || c.managers[name] != nil {
+		c.t.Fatalf("%q is not a manager that could be started: there are %v, and those that run do so already", name, c.Managers())
+	}
+	host := c.net.Host(name)
+	listener, err := host.Listen(managerPort)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	store := c.disk.Open()
+	m, err := manager.Start(manager.Config{
+		Store: store, StoreName: "memory", Listener: listener, Advertise: managerAddr(name),
+		DialOptions: dialer(host), Logger: c.cfg.Logger.With("manager", name),
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.managers[name] = &running{m, host, store}
+}
+
+// KillManager ends a manager without a chance to say a word. What it has stored stays.
+func (c *Cluster) KillManager(name string) {
+	c.t.Helper()
+	m := c.managers[name]
+	if m == nil {
+		c.t.Fatalf("%q is not a manager that runs", name)
+	}
+	m.host.Kill()
+	_ = m.store.Close() // from here on nothing of it is written
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = m.Close(ended)
+	delete(c.managers, name)
+}
+
+// KillLeader kills the manager that leads, and returns its name.
+func (c *Cluster) KillLeader() string {
+	c.t.Helper()
+	name := nameOfManager(c.status().GetLeader())
+	c.KillManager(name)
+	return name
+}
+
+// stopManager ends a manager properly.
+func (c *Cluster) stopManager(name string) {
+	ctx, cancel := c.context()
+	defer cancel()
+	m := c.managers[name]
+	if err := m.Close(ctx); err != nil {
+		c.t.Errorf("closing manager %s: %v", name, err)
+	}
+	_ = m.store.Close()
+	m.host.Kill()
+	delete(c.managers, name)
+}
+
+// Move has a range go to a node, with its state if both can move it, and returns when
+// it is there. Without a Mover its state is lost, as it is in production.
+func (c *Cluster) Move(r leasehold.Range, to string) {
+	c.t.Helper()
+	_, err := ask(c, func(ctx context.Context, a leaseholdv1.AdminServiceClient) (*leaseholdv1.MoveRangeResponse, error) {
+		return a.MoveRange(ctx, &leaseholdv1.MoveRangeRequest{
+			Version: wire.Version, Namespace: string(c.cfg.Namespace), Owner: to,
+			Start: uint64(r.Start), Limit: uint64(r.Limit), LoseState: true,
+		})
+	})
+	if err != nil {
+		c.t.Fatalf("moving %v to %s: %v", r, to, err)
+	}
+	for deadline := time.Now().Add(patience); ; c.Advance(10 * time.Millisecond) {
+		if c.holds(to, r) {
+			return
+		}
+		if time.Now().After(deadline) {
+			c.t.Fatalf("%v is not with %s after %v", r, to, patience)
+		}
+	}
+}
+
+// holds reports whether a node has all of a range, as far as its ends tell.
+func (c *Cluster) holds(node string, r leasehold.Range) bool {
+	s := c.namespaceStatus()
+	first, _ := c.Owner(r.Start)
+	last, _ := c.Owner(r.Last())
+	return first == node && last == node && s.GetMoves() == 0
+}
+
+func (c *Cluster) createNamespace() {
+	c.t.Helper()
+	_, err := ask(c, func(ctx context.Context, a leaseholdv1.AdminServiceClient) (*leaseholdv1.CreateNamespaceResponse, error) {
+		return a.CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: &leaseholdv1.NamespaceConfig{
+			Name: string(c.cfg.Namespace), Policy: c.cfg.Policy, Timing: &leaseholdv1.Timing{Lease: int64(c.cfg.Lease)},
+		}})
+	})
+	if err != nil {
+		c.t.Fatalf("creating the namespace: %v", err)
+	}
+}
+
+// status is what the managers say of themselves.
+func (c *Cluster) status() *leaseholdv1.GetStatusResponse {
+	c.t.Helper()
+	s, err := ask(c, func(ctx context.Context, a leaseholdv1.AdminServiceClient) (*leaseholdv1.GetStatusResponse, error) {
+		s, err := a.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
+		if err == nil && s.GetProblem() != "" {
+			return nil, leasehold.Errorf("status", leasehold.Unavailable, s.GetManager(), "%s", s.GetProblem())
+		}
+		return s, err
+	})
+	if err != nil {
+		c.t.Fatalf("no manager knows the state of the cluster: %v", err)
+	}
+	return s
+}
+
+func (c *Cluster) namespaceStatus() *leaseholdv1.NamespaceStatus {
+	c.t.Helper()
+	for _, n := range c.status().GetNamespaces() {
+		if n.GetName() == string(c.cfg.Namespace) {
+			return n
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) lookup(key leasehold.Key) (*leaseholdv1.HeldRange, error) {
+	r, err := ask(c, func(ctx context.Context, a leaseholdv1.AdminServiceClient) (*leaseholdv1.LookupKeyResponse, error) {
+		return a.LookupKey(ctx, &leaseholdv1.LookupKeyRequest{Version: wire.Version, Namespace: string(c.cfg.Namespace), Key: uint64(key)})
+	})
+	return r.GetRange(), err
+}
+
+// leasesOf returns how many leases a node has, as the managers have it.
+func (c *Cluster) leasesOf(node string) uint32 {
+	c.t.Helper()
+	answer, err := ask(c, func(ctx context.Context, a leaseholdv1.AdminServiceClient) (*leaseholdv1.ListOwnersResponse, error) {
+		return a.ListOwners(ctx, &leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: string(c.cfg.Namespace)})
+	})
+	if err != nil {
+		c.t.Fatalf("listing the owners: %v", err)
+	}
+	for _, o := range answer.GetOwners() {
+		if o.GetHolder().GetOwner() == node {
+			return o.GetLeases()
+		}
+	}
+	return 0
+}
+
+// ask asks the managers that run, one after the other, until one answers, for as long
+// as it takes them to agree on a leader.
+func ask[R any](c *Cluster, question func(context.Context, leaseholdv1.AdminServiceClient) (R, error)) (R, error) {
+	var last R
+	var err error
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); c.Advance(100 * time.Millisecond) {
+		if len(c.managers) == 0 {
+			return last, leasehold.Errorf("ask", leasehold.Unavailable, "", "all managers were killed: start one")
+		}
+		for _, name := range slices.Sorted(maps.Keys(c.managers)) {
+			ctx, cancel := c.context()
+			last, err = question(ctx, c.admin(name))
+			cancel()
+			err = wire.ToError(err)
+			switch leasehold.KindOf(err) {
+			case leasehold.Unavailable, leasehold.NotLeader:
+				continue
+			}
+			return last, err
+		}
+	}
+	return last, err
+}
+
+// admin returns a client of a manager.
+func (c *Cluster) admin(name string) leaseholdv1.AdminServiceClient {
+	if a := c.admins[name]; a != nil {
+		return a
+	}
+	options := append(wire.DialOptions(), dialer(c.net.Host("operator"))...)
+	conn, err := grpc.NewClient("passthrough:///"+managerAddr(name), options...)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.closers = append(c.closers, func() { _ = conn.Close() })
+	c.admins[name] = leaseholdv1.NewAdminServiceClient(conn)
+	return c.admins[name]
+}
+
+// dialer makes gRPC dial from a host.
+func dialer(h *memnet.Host) []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) { return h.Dial(ctx, addr) }),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+	}
+}

@@ -1,0 +1,156 @@
+package leaseholdtest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+
+	"google.golang.org/grpc"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/memnet"
+	"github.com/leasehold-dev/leasehold/lookup"
+	"github.com/leasehold-dev/leasehold/owner"
+)
+
+// A Node is a computer in the cluster's network. Its methods may be called from many
+// goroutines at once, but for those that fail the test.
+type Node struct {
+	cluster *Cluster
+	host    *memnet.Host
+	killed  bool // under the cluster's lock
+
+	mu       sync.Mutex
+	cleanups []func(context.Context)
+}
+
+// Port is where the server of a node is expected: owners join with it as their address.
+const Port = 8080
+
+// Name returns the node's name, which is also its host name in the network.
+func (n *Node) Name() string { return n.host.Name() }
+
+// Addr returns where callers reach the node's server: "a:8080".
+func (n *Node) Addr() string { return fmt.Sprintf("%s:%d", n.Name(), Port) }
+
+// Listen listens on a port of the node; 0 is any that is free. The listener is closed
+// when the node is.
+func (n *Node) Listen(port int) net.Listener {
+	n.cluster.t.Helper()
+	l, err := n.host.Listen(port)
+	if err != nil {
+		n.cluster.t.Fatal(err)
+	}
+	return l
+}
+
+// Dial connects to an address in the cluster's network. It is made for
+// [grpc.WithContextDialer]; with target "passthrough:///b:8080" gRPC leaves the name
+// to it.
+func (n *Node) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	return n.host.Dial(ctx, addr)
+}
+
+// DialContext is Dial as an [net/http.Transport] wants it.
+func (n *Node) DialContext(ctx context.Context, _, addr string) (net.Conn, error) {
+	return n.host.Dial(ctx, addr)
+}
+
+// DialOptions make a gRPC connection start at this node.
+func (n *Node) DialOptions() []grpc.DialOption { return dialer(n.host) }
+
+// OwnerConfig returns what an owner on this node joins with: as a server with the
+// node's name and address. Whoever moves state sets Mover to n.Mover with its own
+// Export and Import; package leasemap has them.
+func (n *Node) OwnerConfig() owner.Config {
+	return owner.Config{
+		Namespace: n.cluster.cfg.Namespace, Managers: n.cluster.Managers(), Name: leasehold.OwnerID(n.Name()), Addr: n.Addr(),
+		DialOptions: n.DialOptions(), Logger: n.cluster.cfg.Logger.With("owner", n.Name()),
+	}
+}
+
+// Mover returns what an owner on this node needs to move state over the cluster's
+// network. Export and Import are not in it.
+func (n *Node) Mover() *owner.Mover {
+	n.cluster.t.Helper()
+	l := n.Listen(0)
+	return &owner.Mover{Listener: l, Advertise: l.Addr().String(), DialOptions: n.DialOptions()}
+}
+
+// LookupConfig returns what a caller on this node opens a lookup with.
+func (n *Node) LookupConfig() lookup.Config {
+	return lookup.Config{
+		Namespace: n.cluster.cfg.Namespace, Managers: n.cluster.Managers(),
+		DialOptions: n.DialOptions(), Logger: n.cluster.cfg.Logger.With("lookup", n.Name()),
+	}
+}
+
+// Join joins an owner on this node, and closes it with the node. What cfg leaves out is
+// as in OwnerConfig. It must be called by the test's goroutine.
+func (n *Node) Join(cfg owner.Config) *owner.Owner {
+	n.cluster.t.Helper()
+	usual := n.OwnerConfig()
+	cfg.Namespace, cfg.Managers, cfg.DialOptions = usual.Namespace, usual.Managers, append(usual.DialOptions, cfg.DialOptions...)
+	if cfg.Name == "" {
+		cfg.Name = usual.Name
+	}
+	if cfg.Addr == "" {
+		cfg.Addr = usual.Addr
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = usual.Logger
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	o, err := owner.Join(ctx, cfg)
+	if err != nil {
+		n.cluster.t.Fatal(err)
+	}
+	n.Cleanup(func(ctx context.Context) { _ = o.Close(ctx) })
+	return o
+}
+
+// Lookup opens a lookup on this node, and closes it with the node. It must be called by
+// the test's goroutine.
+func (n *Node) Lookup() *lookup.Lookup {
+	n.cluster.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	l, err := lookup.Open(ctx, n.LookupConfig())
+	if err != nil {
+		n.cluster.t.Fatal(err)
+	}
+	n.Cleanup(func(context.Context) { _ = l.Close() })
+	return l
+}
+
+// Cleanup has a function called when the node is killed, with a context that has ended,
+// or when the test is over, with one that lasts for ten seconds: to close what runs on
+// the node. The last comes first.
+func (n *Node) Cleanup(f func(ctx context.Context)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.cleanups = append(n.cleanups, f)
+}
+
+// end closes a node properly.
+func (n *Node) end() {
+	n.host.Thaw()
+	n.Heal()
+	ctx, cancel := n.cluster.context()
+	defer cancel()
+	n.clean(ctx)
+	n.host.Kill()
+}
+
+func (n *Node) clean(ctx context.Context) {
+	n.mu.Lock()
+	all := n.cleanups
+	n.cleanups = nil
+	n.mu.Unlock()
+	for _, f := range slices.Backward(all) {
+		f(ctx)
+	}
+}
