@@ -26,9 +26,8 @@ const (
 	Held  = "leasehold owner.Held"
 )
 
-// OwnerContestants returns a reading of the clock, and the two questions that an
-// owner of 64 leases asks itself.
-func OwnerContestants() ([]Contestant, error) {
+// startOwner returns an owner of 64 leases, and what ends it.
+func startOwner() (*owner.Owner, func(), error) {
 	listener := bufconn.Listen(1 << 20)
 	dial := []grpc.DialOption{
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
@@ -38,7 +37,7 @@ func OwnerContestants() ([]Contestant, error) {
 		Store: mem.New(), Listener: listener, Advertise: "manager:1", DialOptions: dial, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	stop := func() { _ = m.Close(context.Background()) }
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -46,6 +45,16 @@ func OwnerContestants() ([]Contestant, error) {
 	o, err := joinAlone(ctx, dial)
 	if err != nil {
 		stop()
+		return nil, nil, err
+	}
+	return o, func() { _ = o.Close(context.Background()); stop() }, nil
+}
+
+// OwnerContestants returns a reading of the clock, and the two questions that an
+// owner of 64 leases asks itself.
+func OwnerContestants() ([]Contestant, error) {
+	o, stop, err := startOwner()
+	if err != nil {
 		return nil, err
 	}
 	keys := heldKeys(o)
@@ -79,7 +88,7 @@ func OwnerContestants() ([]Contestant, error) {
 				}
 			}
 			return sum
-		}, func() { _ = o.Close(context.Background()); stop() }},
+		}, stop},
 	}, nil
 }
 

@@ -44,6 +44,31 @@ func noMoreThan(name string, times float64) func(map[string]result) (float64, bo
 	}
 }
 
+// mapGoals are what we want of leasemap.Map.
+var mapGoals = []goal{
+	{"Update less than 300 ns more than a map and a mutex", lessMoreThan(bench.Update, bench.Plain, 300)},
+	{"Get less than 300 ns more than that", lessMoreThan(bench.Get, bench.Plain, 300)},
+	{"Update gains from all cores at least 0.6 of what a reading of the clock does", gains(bench.Update, bench.UpdateAll, 0.6)},
+	{"(a map and a mutex gains)", gains(bench.Plain, bench.PlainAll, 0)},
+	{"no allocation in Update", noAllocation(bench.Update)},
+}
+
+// gains compares how much faster something is on all cores with how much faster the
+// clock is read there, for which cores share nothing.
+func gains(one, all string, atLeast float64) func(map[string]result) (float64, bool) {
+	return func(r map[string]result) (float64, bool) {
+		have := r[one].nanoseconds / r[all].nanoseconds / (r[bench.Since].nanoseconds / r[bench.SinceAll].nanoseconds)
+		return have, have >= atLeast
+	}
+}
+
+func lessMoreThan(name, than string, nanoseconds float64) func(map[string]result) (float64, bool) {
+	return func(r map[string]result) (float64, bool) {
+		have := r[name].nanoseconds - r[than].nanoseconds
+		return have, have < nanoseconds
+	}
+}
+
 func noAllocation(name string) func(map[string]result) (float64, bool) {
 	return func(r map[string]result) (float64, bool) {
 		have := r[name].allocations

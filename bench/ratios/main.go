@@ -1,5 +1,6 @@
 // Command ratios lets the contestants of package bench take turns, and says
-// whether finding a key and checking a lease are as fast as we want them to be.
+// whether finding a key, checking a lease and changing a value are as fast as we want
+// them to be.
 //
 // Turns are short and many, and everyone has one in each round: on a machine
 // that has other work, a slow moment then slows all of them down, and the median
@@ -45,7 +46,12 @@ func run(out io.Writer, rounds int, turn time.Duration) (met bool, err error) {
 	}
 	fmt.Fprintln(out)
 	checked, err := contest(out, "an owner of 64 leases", bench.OwnerContestants, checkGoals, rounds, turn)
-	return found && checked, err
+	if err != nil {
+		return false, err
+	}
+	fmt.Fprintln(out)
+	kept, err := contest(out, "a value of 8,000", bench.MapContestants, mapGoals, rounds, turn)
+	return found && checked && kept, err
 }
 
 // contest holds one contest, in which the first contestant is what the others

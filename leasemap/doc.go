@@ -1,0 +1,61 @@
+// Package leasemap is the state of a server: a map from names to values, each of
+// which only the server that owns the name reads and changes.
+//
+//	m, err := leasemap.Join(ctx, owner.Config{
+//		Namespace: "presence", Managers: managers, Addr: self,
+//	}, leasemap.Config[Status]{TTL: time.Hour})
+//	...
+//	version, err := m.Update(ctx, "alice", func(s *Status) error {
+//		s.Address = address
+//		return nil
+//	})
+//	...
+//	status, version, err := m.Get("alice")
+//
+// Every operation does what package leasehold obliges a server to do: it checks
+// that this process owns the name, discards what is left of an earlier tenure,
+// operates, stamps the result with the lease's generation, and confirms that the
+// lease was held throughout before it says so. When a name goes to another server
+// its value goes with it, and what has expired or was lost with a server is not
+// there.
+//
+// # What an operation's error means
+//
+//   - [leasehold.NotOwner]: this server does not own the name. Nothing was done.
+//     The caller looks again.
+//   - [leasehold.Unavailable]: the lease ended while the operation was under way. A
+//     change may have been carried out and have moved on with the name, or be lost.
+//   - [leasehold.Stale]: the value has another version than [If] wants. Nothing was
+//     done.
+//   - [leasehold.Limit]: there is no room for another name.
+//   - Whatever the function of an Update returns: nothing was done.
+//
+// # Values
+//
+// A function that changes a value gets a copy, which takes the value's place when
+// the function returns nil. So a value that has pointers, maps or slices in it must
+// not be changed through them, unless the function cannot fail after that: it makes
+// new ones. The same holds for what Get returns, which others read as well.
+//
+// Values are moved to other servers as JSON, unless Config says otherwise.
+//
+// # Availability instead
+//
+// A map with Config.Weak never refuses: whichever server is asked answers with what
+// it has, which may be old or nothing, and two servers may have different values of
+// one name. What it has of others is gone after the TTL. It is for caches and for
+// what people will forgive, as the PRS paper's feed processor has it.
+//
+// # Concurrency and cost
+//
+// All methods may be called from many goroutines at once. Operations on one name are
+// carried out one after the other; those on different names do not wait for each
+// other, whatever a function does. An operation costs two checks of the lease and two
+// locks that others rarely have, and does not allocate unless the name is new.
+//
+// Names are spread by their keys, which are hashes unless Config.Key says otherwise.
+// Keys that lie close together make operations wait for each other more often.
+//
+// A Map that [Join] has made has one goroutine, which removes what has expired, some
+// at a time.
+package leasemap

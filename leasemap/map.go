@@ -1,0 +1,223 @@
+package leasemap
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/owner"
+)
+
+// Leases is what a map asks of an [owner.Owner].
+type Leases interface {
+	Check(key leasehold.Key) (owner.Lease, bool)
+	Held(lease owner.Lease) bool
+}
+
+// A Map holds the values of the names that this server owns.
+type Map[V any] struct {
+	cfg    Config[V]
+	leases Leases
+	base   time.Time
+
+	shards [shardCount]shard[V]
+	count  atomic.Int64 // of entries
+	first  uint64       // what numbers of versions begin with
+	spare  sync.Pool    // of *Entry[V]
+
+	owner    *owner.Owner // nil unless Join has made it
+	stop     context.CancelFunc
+	sweeping sync.WaitGroup
+}
+
+// New returns a map for an owner that the application joins itself: it gives
+// [Map.Mover] and [Map.Revoked] to [owner.Config], and the owner to [Map.Use] before
+// the first operation. What has expired takes up room until [Map.Sweep] is called.
+func New[V any](cfg Config[V]) (*Map[V], error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	m := &Map[V]{cfg: cfg, base: time.Now(), leases: nobody{}}
+	if cfg.Weak {
+		m.first = rand.Uint64N(1 << 62) // without a lease, versions must differ from other servers'
+	}
+	return m, nil
+}
+
+// nobody owns nothing.
+type nobody struct{}
+
+func (nobody) Check(leasehold.Key) (owner.Lease, bool) { return owner.Lease{}, false }
+func (nobody) Held(owner.Lease) bool                   { return false }
+
+// Join joins a namespace with a map as the server's state. The Mover of the owner's
+// configuration is the map's, with the addresses and credentials of the one that is
+// given, if one is; OnRevoke is called after the map has been told.
+func Join[V any](ctx context.Context, as owner.Config, cfg Config[V]) (*Map[V], error) {
+	m, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	mover := m.Mover()
+	if given := as.Mover; given != nil {
+		if given.Export != nil || given.Import != nil {
+			return nil, leasehold.Errorf(opNew, leasehold.Invalid, string(as.Namespace), "the map exports and imports: leave both out of Mover, or use New")
+		}
+		export, take := mover.Export, mover.Import
+		copied := *given
+		mover = &copied
+		mover.Export, mover.Import = export, take
+	}
+	as.Mover = mover
+	revoked := as.OnRevoke
+	as.OnRevoke = func(ended []leasehold.Lease, why leasehold.Cause) {
+		m.Revoked(ended, why)
+		if revoked != nil {
+			revoked(ended, why)
+		}
+	}
+	o, err := owner.Join(ctx, as)
+	if err != nil {
+		return nil, err
+	}
+	m.owner = o
+	m.Use(o)
+	sweeping, stop := context.WithCancel(context.Background())
+	m.stop = stop
+	m.sweeping.Go(func() { m.sweepAlways(sweeping) })
+	return m, nil
+}
+
+// Use says whose leases decide. It is called once, before the first operation.
+func (m *Map[V]) Use(l Leases) { m.leases = l }
+
+// Owner returns what Join has joined.
+func (m *Map[V]) Owner() *owner.Owner { return m.owner }
+
+// Close gives all names back, with their values, as [owner.Owner.Close] does, and ends
+// the map's goroutine. It is for a map that Join has made. Call it before the server
+// stops serving.
+func (m *Map[V]) Close(ctx context.Context) error {
+	if m.owner == nil {
+		return leasehold.Errorf("close map", leasehold.Invalid, "", "it was made with New: close the owner that it was given")
+	}
+	err := m.owner.Close(ctx)
+	m.stop()
+	m.sweeping.Wait()
+	return err
+}
+
+// Len returns how many names there are, those among them that have expired or belong
+// to others by now and have not been removed yet.
+func (m *Map[V]) Len() int { return int(m.count.Load()) }
+
+// now is the time on the map's clock.
+func (m *Map[V]) now() time.Duration { return time.Since(m.base) }
+
+// A Version names a value of a name. Versions are not reused, not even by another
+// server. The zero Version is that of a name without a value.
+type Version struct {
+	Generation leasehold.Generation // of the lease under which the value was written
+	Number     uint64               // of the write, in its process and among names that lie close together
+}
+
+// Exists reports whether there is a value.
+func (v Version) Exists() bool { return v != Version{} }
+
+// An Entry is a name while an operation has it. It must not be used after that.
+type Entry[V any] struct {
+	// Value is a copy, which takes the value's place if the operation succeeds. It is
+	// the zero value if there is none.
+	Value V
+	// Version is that of the value before.
+	Version Version
+	// Lease is what the operation has checked. Whatever has an effect elsewhere
+	// carries its generation. It is zero if a weak map does not own the name.
+	Lease owner.Lease
+
+	deleted, kept bool
+	ttl           time.Duration
+}
+
+// Delete removes the value if the operation succeeds.
+func (e *Entry[V]) Delete() { e.deleted = true }
+
+// Keep leaves the value as it is, and as old as it is, whatever becomes of e.Value: the
+// operation was only reading.
+func (e *Entry[V]) Keep() { e.kept = true }
+
+// Expire sets for how long the value lasts, in place of Config.TTL; 0 is for ever.
+func (e *Entry[V]) Expire(after time.Duration) { e.ttl = after }
+
+// An Option changes an operation.
+type Option struct {
+	conditional bool
+	version     Version
+	limited     bool
+	ttl         time.Duration
+}
+
+// If makes an operation fail, with [leasehold.Stale], unless the value has a version; the
+// zero Version means that there must be none.
+func If(v Version) Option { return Option{conditional: true, version: v} }
+
+// TTL sets for how long the value lasts, in place of Config.TTL; 0 is for ever.
+func TTL(d time.Duration) Option { return Option{limited: true, ttl: d} }
+
+// Get returns a value and its version, which is zero if there is none.
+func (m *Map[V]) Get(name string) (V, Version, error) {
+	var value V
+	var version Version
+	err := m.read(name, func(e *entry[V]) { value, version = e.value, e.version })
+	if err != nil {
+		var zero V
+		return zero, Version{}, err
+	}
+	return value, version, nil
+}
+
+// Update changes a value, which is the zero value if there is none, and returns its new
+// version. If change returns an error nothing happens. While it runs, other operations
+// on the name wait.
+func (m *Map[V]) Update(ctx context.Context, name string, change func(*V) error, options ...Option) (Version, error) {
+	return m.Do(ctx, name, func(e *Entry[V]) error { return change(&e.Value) }, options...)
+}
+
+// Set replaces a value, and returns its new version.
+func (m *Map[V]) Set(ctx context.Context, name string, value V, options ...Option) (Version, error) {
+	return m.Do(ctx, name, func(e *Entry[V]) error { e.Value = value; return nil }, options...)
+}
+
+// Delete removes a value, if there is one.
+func (m *Map[V]) Delete(ctx context.Context, name string, options ...Option) error {
+	_, err := m.Do(ctx, name, func(e *Entry[V]) error { e.Delete(); return nil }, options...)
+	return err
+}
+
+// errAbsent ends an operation that has nothing to do.
+var errAbsent = errors.New("there is no value")
+
+// Touch lets a value last for another TTL, and reports whether there is one. Its version
+// stays.
+func (m *Map[V]) Touch(ctx context.Context, name string, options ...Option) (bool, error) {
+	_, err := m.operate(ctx, name, func(e *Entry[V]) error {
+		if !e.Version.Exists() {
+			return errAbsent
+		}
+		return nil
+	}, touching, options)
+	if errors.Is(err, errAbsent) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Do carries out an operation with all that there is to know. It is what the others are
+// made of. It returns the version of the value when it has ended.
+func (m *Map[V]) Do(ctx context.Context, name string, do func(*Entry[V]) error, options ...Option) (Version, error) {
+	return m.operate(ctx, name, do, changing, options)
+}

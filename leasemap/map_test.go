@@ -1,0 +1,300 @@
+package leasemap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+func wantKind(t *testing.T, err error, kind leasehold.Kind) {
+	t.Helper()
+	if leasehold.KindOf(err) != kind || err == nil {
+		t.Errorf("%v, want kind %q", err, kind)
+	}
+}
+
+func (s *server) mustSet(t *testing.T, name, value string, options ...Option) Version {
+	t.Helper()
+	v, err := s.Set(t.Context(), name, value, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// has wants a name to have a value; "" is none.
+func (s *server) has(t *testing.T, name, want string) Version {
+	t.Helper()
+	value, version, err := s.Get(name)
+	if err != nil || value != want || version.Exists() != (want != "") {
+		t.Errorf("%s is %q, version %v (%v), want %q", name, value, version, err, want)
+	}
+	return version
+}
+
+func TestOperations(t *testing.T) {
+	s := newRealm(t, 1, Config[string]{}).servers[0]
+	s.has(t, "alice", "")
+	first := s.mustSet(t, "alice", "home")
+	if got := s.has(t, "alice", "home"); got != first {
+		t.Errorf("version %v, and Set said %v", got, first)
+	}
+	second, err := s.Update(t.Context(), "alice", func(v *string) error { *v += "work"; return nil })
+	if err != nil || second == first {
+		t.Errorf("version %v after %v: %v", second, first, err)
+	}
+	s.has(t, "alice", "homework")
+	failure := errors.New("no")
+	if _, err := s.Update(t.Context(), "alice", func(v *string) error { *v = "lost"; return failure }); !errors.Is(err, failure) {
+		t.Errorf("%v", err)
+	}
+	s.has(t, "alice", "homework")
+	if v, err := s.Do(t.Context(), "alice", func(e *Entry[string]) error { e.Value = "lost"; e.Keep(); return nil }); err != nil || v != second {
+		t.Errorf("what was kept has version %v: %v", v, err)
+	}
+	s.has(t, "alice", "homework")
+	if err := s.Delete(t.Context(), "alice"); err != nil {
+		t.Error(err)
+	}
+	s.has(t, "alice", "")
+	if err := s.Delete(t.Context(), "nobody"); err != nil || s.Len() != 0 {
+		t.Errorf("%d names are left: %v", s.Len(), err)
+	}
+}
+
+func TestConditions(t *testing.T) {
+	s := newRealm(t, 1, Config[string]{}).servers[0]
+	first := s.mustSet(t, "x", "1", If(Version{}))
+	_, err := s.Set(t.Context(), "x", "2", If(Version{}))
+	wantKind(t, err, leasehold.Stale)
+	second := s.mustSet(t, "x", "2", If(first))
+	_, err = s.Set(t.Context(), "x", "3", If(first))
+	wantKind(t, err, leasehold.Stale)
+	wantKind(t, s.Delete(t.Context(), "x", If(first)), leasehold.Stale)
+	s.has(t, "x", "2")
+	if err := s.Delete(t.Context(), "x", If(second)); err != nil {
+		t.Error(err)
+	}
+	if again := s.mustSet(t, "x", "1"); again == first || again == second {
+		t.Errorf("version %v is used twice", again)
+	}
+	_, err = s.Set(t.Context(), "y", "1", If(first))
+	wantKind(t, err, leasehold.Stale)
+	if s.Len() != 1 {
+		t.Errorf("%d names: one that was refused has taken up room", s.Len())
+	}
+}
+
+// Who does not own a name says so, and nothing else happens.
+func TestNotOwner(t *testing.T) {
+	r := newRealm(t, 2, Config[string]{})
+	other := r.servers[1]
+	_, _, err := other.Get("x")
+	wantKind(t, err, leasehold.NotOwner)
+	_, err = other.Update(t.Context(), "x", func(*string) error { t.Error("it is called"); return nil })
+	wantKind(t, err, leasehold.NotOwner)
+	if other.Len() != 0 {
+		t.Error("a name of another takes up room")
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = r.servers[0].Set(ended, "x", "1")
+	wantKind(t, err, leasehold.Unavailable)
+	r.servers[0].has(t, "x", "")
+	unused, err := New(Config[string]{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = unused.Get("x")
+	wantKind(t, err, leasehold.NotOwner)
+}
+
+// What is left of an earlier tenure is not there (obligation 2), also if nobody was told
+// that it has ended.
+func TestEarlierTenure(t *testing.T) {
+	r := newRealm(t, 2, Config[string]{})
+	s := r.servers[0]
+	old := s.mustSet(t, "x", "1")
+	s.mustSet(t, "y", "1")
+	r.mu.Lock()
+	r.generation++ // it lost its lease and got another, and heard of neither
+	r.mu.Unlock()
+	s.has(t, "x", "")
+	_, err := s.Set(t.Context(), "x", "2", If(old))
+	wantKind(t, err, leasehold.Stale)
+	_, err = s.Update(t.Context(), "y", func(v *string) error { *v += "2"; return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.has(t, "y", "2")
+}
+
+// A lease that ends while an operation is under way: what was read is worth nothing, and
+// nobody knows what has become of a change.
+func TestLeaseEndsMeanwhile(t *testing.T) {
+	r := newRealm(t, 2, Config[string]{})
+	s := r.servers[0]
+	lose := func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.holder = 1
+	}
+	_, err := s.Update(t.Context(), "x", func(v *string) error { lose(); *v = "1"; return nil })
+	wantKind(t, err, leasehold.Unavailable)
+	r.grant(0, nil)
+	_, err = s.Do(t.Context(), "x", func(e *Entry[string]) error { lose(); e.Keep(); return nil })
+	wantKind(t, err, leasehold.NotOwner)
+	r.grant(0, nil)
+	s.mustSet(t, "x", "1")
+	err = s.read("x", func(*entry[string]) { lose() })
+	wantKind(t, err, leasehold.NotOwner)
+	r.grant(0, nil)
+	err = s.read("none", func(*entry[string]) { lose() })
+	wantKind(t, err, leasehold.NotOwner)
+}
+
+func TestExpiry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newRealm(t, 1, Config[string]{TTL: time.Minute}).servers[0]
+		s.mustSet(t, "usual", "1")
+		s.mustSet(t, "short", "1", TTL(time.Second))
+		s.mustSet(t, "forever", "1", TTL(0))
+		version := s.mustSet(t, "touched", "1")
+		time.Sleep(time.Second)
+		s.has(t, "short", "")
+		s.has(t, "usual", "1")
+		time.Sleep(58 * time.Second)
+		if there, err := s.Touch(t.Context(), "touched"); !there || err != nil {
+			t.Errorf("%v, %v", there, err)
+		}
+		if there, err := s.Touch(t.Context(), "nobody"); there || err != nil || s.Len() != 3 {
+			t.Errorf("%v, %v, %d names", there, err, s.Len())
+		}
+		time.Sleep(time.Second)
+		s.has(t, "usual", "")
+		s.has(t, "forever", "1")
+		if got := s.has(t, "touched", "1"); got != version {
+			t.Errorf("touching has changed the version: %v and %v", got, version)
+		}
+		_, err := s.Update(t.Context(), "usual", func(v *string) error { *v += "2"; return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.has(t, "usual", "2")
+		time.Sleep(time.Hour)
+		s.Sweep()
+		if s.Len() != 1 {
+			t.Errorf("%d names are left, want the one that lasts for ever", s.Len())
+		}
+	})
+}
+
+// Sweeping by itself removes what has expired, in time and without being asked.
+func TestSweeps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newRealm(t, 1, Config[string]{TTL: 10 * time.Second}).servers[0]
+		for i := range 1000 {
+			s.mustSet(t, fmt.Sprint(i), "x")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { s.sweepAlways(ctx); close(done) }()
+		time.Sleep(9 * time.Second)
+		if s.Len() != 1000 {
+			t.Errorf("%d names are left too early", s.Len())
+		}
+		time.Sleep(12 * time.Second)
+		if s.Len() != 0 {
+			t.Errorf("%d names are left", s.Len())
+		}
+		cancel()
+		<-done
+	})
+}
+
+func TestMax(t *testing.T) {
+	s := newRealm(t, 1, Config[string]{Max: 2}).servers[0]
+	s.mustSet(t, "a", "1")
+	s.mustSet(t, "b", "1")
+	_, err := s.Set(t.Context(), "c", "1")
+	wantKind(t, err, leasehold.Limit)
+	s.mustSet(t, "a", "2")
+	if err := s.Delete(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	s.mustSet(t, "c", "1")
+}
+
+// A function that panics leaves the name as it was, and usable.
+func TestPanic(t *testing.T) {
+	s := newRealm(t, 1, Config[string]{}).servers[0]
+	s.mustSet(t, "x", "1")
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = s.Update(t.Context(), "x", func(v *string) error { *v = "lost"; panic("no") })
+	}()
+	s.has(t, "x", "1")
+}
+
+// A function may take its time: operations on other names go on, and on its own wait.
+func TestNamesDoNotWait(t *testing.T) {
+	s := newRealm(t, 1, Config[string]{Key: func(string) leasehold.Key { return 7 }}).servers[0] // all in one shard
+	s.mustSet(t, "y", "1")
+	_, err := s.Update(t.Context(), "x", func(v *string) error {
+		s.has(t, "y", "1")
+		s.mustSet(t, "z", "1")
+		s.Sweep()
+		*v = "done"
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 500 {
+				if _, err := s.Update(t.Context(), "sum", func(v *string) error { *v += "1"; return nil }); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	s.has(t, "sum", strings.Repeat("1", 4000))
+}
+
+// A weak map refuses nobody and discards nothing.
+func TestWeak(t *testing.T) {
+	r := newRealm(t, 2, Config[string]{Weak: true, TTL: time.Minute})
+	a, b := r.servers[0], r.servers[1]
+	a.mustSet(t, "x", "1")
+	if version := b.mustSet(t, "x", "2"); version.Generation != 0 {
+		t.Errorf("one who does not own the name writes under generation %d", version.Generation)
+	}
+	r.grant(1, nil)
+	a.has(t, "x", "1")
+	b.has(t, "x", "2")
+	if _, err := New(Config[string]{Weak: true}); leasehold.KindOf(err) != leasehold.Invalid {
+		t.Errorf("a weak map for ever: %v", err)
+	}
+}
+
+func TestRefusesConfig(t *testing.T) {
+	for _, cfg := range []Config[string]{
+		{Max: -1}, {TTL: -1},
+		{Encode: func([]byte, *string) ([]byte, error) { return nil, nil }},
+		{Decode: func([]byte, *string) error { return nil }},
+	} {
+		if _, err := New(cfg); leasehold.KindOf(err) != leasehold.Invalid {
+			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
+}

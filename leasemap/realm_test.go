@@ -1,0 +1,155 @@
+package leasemap
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/owner"
+)
+
+// A realm is servers, one of which has the lease on all keys.
+type realm struct {
+	mu         sync.Mutex
+	holder     int // the server's number; -1: nobody
+	generation leasehold.Generation
+	stopped    bool
+	servers    []*server
+}
+
+// A server is one of them, and its map.
+type server struct {
+	*Map[string]
+	realm  *realm
+	number int
+}
+
+// newRealm returns one whose first server has the lease.
+func newRealm(t *testing.T, n int, cfg Config[string]) *realm {
+	t.Helper()
+	r := &realm{generation: 1}
+	for i := range n {
+		m, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &server{m, r, i}
+		m.Use(s)
+		r.servers = append(r.servers, s)
+	}
+	return r
+}
+
+// Check is that of the server's owner.
+func (s *server) Check(key leasehold.Key) (owner.Lease, bool) {
+	r := s.realm
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.holder != s.number || r.stopped {
+		return owner.Lease{}, false
+	}
+	return owner.Lease{Lease: r.lease(), Key: key}, true
+}
+
+// Held is that of the server's owner.
+func (s *server) Held(l owner.Lease) bool {
+	r := s.realm
+	for range 3 {
+		runtime.Gosched() // whatever can happen before it may
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.holder == s.number && !r.stopped && r.generation == l.Generation
+}
+
+// lease is the one that the holder has.
+func (r *realm) lease() leasehold.Lease {
+	return leasehold.Lease{Range: leasehold.All, Generation: r.generation}
+}
+
+// owner returns the server that has the lease.
+func (r *realm) owner() *server {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.servers[max(0, r.holder)]
+}
+
+// grant gives the lease to a server, with nothing else, and returns it.
+func (r *realm) grant(to int, install func(leasehold.Lease)) {
+	r.mu.Lock()
+	from, ended := r.holder, r.lease()
+	r.holder, r.generation = -1, r.generation+1
+	granted := r.lease()
+	r.mu.Unlock()
+	if install != nil {
+		install(granted)
+	}
+	r.mu.Lock()
+	r.holder, r.stopped = to, false
+	r.mu.Unlock()
+	if from >= 0 {
+		r.servers[from].Revoked([]leasehold.Lease{ended}, leasehold.CauseMoved)
+	}
+}
+
+// A passage is a range on its way from one server to another.
+type passage struct {
+	realm   *realm
+	records [][]byte
+	during  func() // is called when all was copied, before the stop
+}
+
+func (p *passage) Range() leasehold.Range { return leasehold.All }
+
+func (p *passage) Generation(leasehold.Key) leasehold.Generation {
+	p.realm.mu.Lock()
+	defer p.realm.mu.Unlock()
+	return p.realm.generation
+}
+
+func (p *passage) Send(record []byte) error {
+	p.records = append(p.records, append([]byte(nil), record...))
+	return nil
+}
+
+func (p *passage) Stop() error {
+	if p.during != nil {
+		p.during()
+	}
+	p.realm.mu.Lock()
+	defer p.realm.mu.Unlock()
+	p.realm.stopped = true
+	return nil
+}
+
+func (p *passage) Records() iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for _, r := range p.records {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// move moves the lease to another server, with all values.
+func (r *realm) move(ctx context.Context, to int, during func()) error {
+	from := r.owner()
+	if from.number == to {
+		return errors.New("it is there already")
+	}
+	p := &passage{realm: r, during: during}
+	if err := from.export(ctx, p); err != nil {
+		return err
+	}
+	install, err := r.servers[to].receive(p)
+	if err != nil {
+		return err
+	}
+	r.grant(to, install)
+	return nil
+}
