@@ -11,81 +11,29 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/registers"
 )
-
-// What clients ask of a register, and what the nemesis does to it.
-const (
-	opRead = iota
-	opWrite
-	opSwap // writes if the value is as expected
-	opLose // the server died
-)
-
-type asked struct {
-	what        int
-	name        string
-	value, want string
-}
-
-type answered struct {
-	value   string
-	swapped bool
-	unknown bool // whether it has happened nobody knows
-}
-
-// registers are values that begin as "", and are "" again when they are lost.
-var registers = porcupine.Model{
-	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
-		byName := make(map[string][]porcupine.Operation)
-		for _, o := range history {
-			name := o.Input.(asked).name
-			byName[name] = append(byName[name], o)
-		}
-		var out [][]porcupine.Operation
-		for _, part := range byName {
-			out = append(out, part)
-		}
-		return out
-	},
-	Init: func() any { return "" },
-	Step: func(state, input, output any) (bool, any) {
-		in, out := input.(asked), output.(answered)
-		switch in.what {
-		case opRead:
-			return out.value == state.(string), state
-		case opWrite:
-			return true, in.value
-		case opSwap:
-			if in.want != state.(string) {
-				return out.unknown || !out.swapped, state
-			}
-			return out.unknown || out.swapped, in.value
-		}
-		return true, ""
-	},
-	Equal: func(a, b any) bool { return a == b },
-}
 
 // Histories of clients, and of leases that move on and are lost, are those of registers
-// that are asked one request at a time.
+// that are registers.Request one request at a time.
 func TestLinearizable(t *testing.T) {
 	const histories = 600
 	read, swapped, unknown, lost := 0, 0, 0, 0
 	for seed := range uint64(histories) {
 		history := play(t, seed)
 		for _, o := range history {
-			switch out := o.Output.(answered); {
-			case out.unknown:
+			switch out := o.Output.(registers.Answer); {
+			case out.Unknown:
 				unknown++
-			case out.swapped:
+			case out.Swapped:
 				swapped++
-			case o.Input.(asked).what == opLose:
+			case o.Input.(registers.Request).Do == registers.Lose:
 				lost++
-			case out.value != "":
+			case out.Value != "":
 				read++
 			}
 		}
-		if result := porcupine.CheckOperationsTimeout(registers, history, 20*time.Second); result != porcupine.Ok {
+		if result := porcupine.CheckOperationsTimeout(registers.Model(), history, 20*time.Second); result != porcupine.Ok {
 			t.Fatalf("seed %d: %v: %+v", seed, result, history)
 		}
 	}
@@ -113,14 +61,14 @@ func play(t *testing.T, seed uint64) []porcupine.Operation {
 		random := rand.New(rand.NewPCG(seed, uint64(c)))
 		all.Go(func() {
 			for i := range each {
-				in := asked{what: random.IntN(3), name: fmt.Sprint(random.IntN(2)), value: fmt.Sprintf("%d.%d", c, i)}
+				in := registers.Request{Do: random.IntN(3), Name: fmt.Sprint(random.IntN(2)), Value: fmt.Sprintf("%d.%d", c, i)}
 				call := now()
 				out, done := request(t.Context(), r, random, &in)
 				if !done {
 					continue
 				}
 				end := now()
-				if out.unknown {
+				if out.Unknown {
 					end = 1 << 62
 				}
 				add(porcupine.Operation{ClientId: c, Input: in, Call: call, Output: out, Return: end})
@@ -140,7 +88,7 @@ func play(t *testing.T, seed uint64) []porcupine.Operation {
 			}
 			r.grant(to, nil)
 			for name := range 2 {
-				add(porcupine.Operation{ClientId: clients, Input: asked{what: opLose, name: fmt.Sprint(name)}, Call: call, Output: answered{}, Return: now()})
+				add(porcupine.Operation{ClientId: clients, Input: registers.Request{Do: registers.Lose, Name: fmt.Sprint(name)}, Call: call, Output: registers.Answer{}, Return: now()})
 			}
 		}
 	})
@@ -150,7 +98,7 @@ func play(t *testing.T, seed uint64) []porcupine.Operation {
 
 // request asks whoever owns the name, for a while. It reports false if nobody has carried
 // it out.
-func request(ctx context.Context, r *realm, random *rand.Rand, in *asked) (answered, bool) {
+func request(ctx context.Context, r *realm, random *rand.Rand, in *registers.Request) (registers.Answer, bool) {
 	for range 100 {
 		s := r.owner()
 		if random.IntN(4) == 0 {
@@ -161,30 +109,30 @@ func request(ctx context.Context, r *realm, random *rand.Rand, in *asked) (answe
 		case leasehold.NotOwner:
 			continue
 		case leasehold.Unavailable:
-			return answered{unknown: true}, true
+			return registers.Answer{Unknown: true}, true
 		}
 		return out, true
 	}
-	return answered{}, false
+	return registers.Answer{}, false
 }
 
-func attempt(ctx context.Context, s *server, in *asked) (answered, error) {
-	switch in.what {
-	case opRead:
-		value, _, err := s.Get(in.name)
-		return answered{value: value}, err
-	case opWrite:
-		_, err := s.Set(ctx, in.name, in.value)
-		return answered{}, err
+func attempt(ctx context.Context, s *server, in *registers.Request) (registers.Answer, error) {
+	switch in.Do {
+	case registers.Read:
+		value, _, err := s.Get(in.Name)
+		return registers.Answer{Value: value}, err
+	case registers.Write:
+		_, err := s.Set(ctx, in.Name, in.Value)
+		return registers.Answer{}, err
 	}
-	value, version, err := s.Get(in.name)
+	value, version, err := s.Get(in.Name)
 	if err != nil {
-		return answered{}, err
+		return registers.Answer{}, err
 	}
-	in.want = value
-	_, err = s.Set(ctx, in.name, in.value, If(version))
+	in.Want = value
+	_, err = s.Set(ctx, in.Name, in.Value, If(version))
 	if leasehold.KindOf(err) == leasehold.Stale {
-		return answered{}, nil
+		return registers.Answer{}, nil
 	}
-	return answered{swapped: true}, err
+	return registers.Answer{Swapped: true}, err
 }

@@ -1,0 +1,236 @@
+package leasemap_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/registers"
+	"github.com/leasehold-dev/leasehold/leaseholdtest"
+)
+
+// TestRollingRestart: while every server is restarted, one after the other, nothing that
+// was acknowledged is lost.
+func TestRollingRestart(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		names := []string{"a", "b", "c"}
+		leave := make(map[string]func(context.Context) error)
+		for _, name := range names {
+			leave[name] = serve(t, c.Node(name))
+		}
+		c.Settle()
+		asker := newClient(c.Node("caller"))
+		const users = 100
+		for i := range users {
+			mustSet(t, asker, fmt.Sprint("user-", i), "before")
+		}
+		for _, name := range names {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			if err := leave[name](ctx); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			cancel()
+			c.Node(name).Kill() // it is done
+			serve(t, c.Node(name))
+			c.Settle()
+		}
+		for i := range users {
+			name := fmt.Sprint("user-", i)
+			if got, err := asker.ask(t.Context(), http.MethodGet, name, reply{}, false); err != nil || got.Value != "before" {
+				t.Errorf("%s is %q after the restarts: %v", name, got.Value, err)
+			}
+		}
+	})
+}
+
+func mustSet(t *testing.T, c *client, name, value string) {
+	t.Helper()
+	if _, err := c.ask(t.Context(), http.MethodPut, name, reply{Value: value}, false); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A chronicle is a history of requests, and of losses.
+type chronicle struct {
+	begun time.Time
+	names []string
+
+	mu      sync.Mutex
+	fault   int64 // when the last fault began
+	history []porcupine.Operation
+}
+
+func (h *chronicle) now() int64 { return time.Since(h.begun).Nanoseconds() }
+
+func (h *chronicle) add(o porcupine.Operation) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.history = append(h.history, o)
+}
+
+// TestLinearizableUnderFaults: real servers, managers and callers are killed, paused,
+// cut off and restarted. What callers see is what registers do that are asked one
+// request at a time, and are lost when a lookup says so.
+func TestLinearizableUnderFaults(t *testing.T) {
+	const seeds = 40
+	lost, found, unknown := 0, 0, 0
+	for seed := range uint64(seeds) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			leaseholdtest.Run(t, leaseholdtest.Config{Managers: 3}, func(t *testing.T, c *leaseholdtest.Cluster) {
+				history := live(t, c, seed)
+				for _, o := range history {
+					switch out := o.Output.(registers.Answer); {
+					case o.Input.(registers.Request).Do == registers.Lose:
+						lost++
+					case out.Unknown:
+						unknown++
+					case out.Value != "":
+						found++
+					}
+				}
+				if result := porcupine.CheckOperations(registers.Model(), history); !result {
+					t.Errorf("this is not what registers do: %+v", history)
+				}
+			})
+		})
+	}
+	t.Logf("%d histories: %d reads found a value, of %d requests nobody knows, %d values were lost", seeds, found, unknown, lost)
+	if found < 10*seeds || unknown == 0 || lost == 0 {
+		t.Error("that proves little")
+	}
+}
+
+// live lets a cluster live for some minutes, and returns what happened.
+func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64) []porcupine.Operation {
+	h := &chronicle{begun: time.Now(), names: []string{"alice", "bob", "carol"}}
+	for _, name := range servers {
+		serve(t, c.Node(name))
+	}
+	c.Settle()
+	watching, stop := context.WithCancel(t.Context())
+	var all, clients sync.WaitGroup
+	watcher := c.Node("watcher").Lookup()
+	all.Go(func() {
+		for loss := range watcher.Losses(watching) {
+			h.lost(loss)
+		}
+	})
+	for i := range 3 {
+		asker := newClient(c.Node(fmt.Sprint("caller", i)))
+		random := rand.New(rand.NewPCG(seed, uint64(i)))
+		clients.Go(func() { h.ask(t.Context(), asker, i, random) })
+	}
+	h.hurt(t, c, rand.New(rand.NewPCG(seed, 99)))
+	clients.Wait()
+	c.Settle()
+	stop()
+	all.Wait()
+	return h.history
+}
+
+// lost notes that registers were lost, at some time since the last fault began.
+func (h *chronicle) lost(loss leasehold.Loss) {
+	for _, name := range h.names {
+		if loss.Range.Contains(leasehold.KeyOf(name)) {
+			h.mu.Lock()
+			since := h.fault
+			h.mu.Unlock()
+			h.add(porcupine.Operation{
+				ClientId: 9, Call: since, Return: h.now(),
+				Input: registers.Request{Do: registers.Lose, Name: name}, Output: registers.Answer{},
+			})
+		}
+	}
+}
+
+// ask asks about registers, some times a second.
+func (h *chronicle) ask(ctx context.Context, c *client, id int, random *rand.Rand) {
+	for i := range 60 {
+		time.Sleep(time.Duration(random.IntN(2000)) * time.Millisecond)
+		in := registers.Request{Do: random.IntN(3), Name: h.names[random.IntN(len(h.names))], Value: fmt.Sprintf("%d.%d", id, i)}
+		call := h.now()
+		out, err := c.request(ctx, &in)
+		o := porcupine.Operation{ClientId: id, Input: in, Call: call, Output: out, Return: h.now()}
+		switch {
+		case errors.Is(err, errUnknown) || errors.Is(err, leasehold.Unavailable):
+			o.Output, o.Return = registers.Answer{Unknown: true}, 1<<62
+			if in.Do == registers.Read {
+				continue
+			}
+		case err != nil:
+			continue // nothing was done
+		}
+		h.add(o)
+	}
+}
+
+// request carries out what is to be done to a register.
+func (c *client) request(ctx context.Context, in *registers.Request) (registers.Answer, error) {
+	if in.Do == registers.Write {
+		_, err := c.ask(ctx, http.MethodPut, in.Name, reply{Value: in.Value}, false)
+		return registers.Answer{}, err
+	}
+	was, err := c.ask(ctx, http.MethodGet, in.Name, reply{}, false)
+	if err != nil || in.Do == registers.Read {
+		if errors.Is(err, errUnknown) {
+			in.Do = registers.Read // no more than that was tried
+		}
+		return registers.Answer{Value: was.Value}, err
+	}
+	in.Want = was.Value
+	_, err = c.ask(ctx, http.MethodPut, in.Name, reply{Value: in.Value, Version: was.Version}, true)
+	if errors.Is(err, leasehold.Stale) {
+		return registers.Answer{}, nil
+	}
+	return registers.Answer{Swapped: true}, err
+}
+
+var servers = []string{"a", "b", "c"}
+
+// hurt does six things to a cluster that it must survive.
+func (h *chronicle) hurt(t *testing.T, c *leaseholdtest.Cluster, random *rand.Rand) {
+	for range 6 {
+		c.Advance(time.Duration(random.IntN(5000)) * time.Millisecond)
+		n := c.Node(servers[random.IntN(len(servers))])
+		h.mu.Lock()
+		h.fault = h.now()
+		h.mu.Unlock()
+		switch random.IntN(6) {
+		case 0:
+			n.Kill()
+			c.Advance(time.Duration(random.IntN(20)) * time.Second)
+			serve(t, c.Node(n.Name()))
+		case 1:
+			n.Pause()
+			c.Advance(time.Duration(random.IntN(30)) * time.Second)
+			n.Resume()
+		case 2:
+			n.Cut()
+			c.Advance(time.Duration(random.IntN(30)) * time.Second)
+			n.Heal()
+		case 3:
+			n.Cut(slices.DeleteFunc(slices.Clone(servers), func(s string) bool { return s == n.Name() })...) // moves fail
+			c.Advance(10 * time.Second)
+			n.Heal()
+		case 4:
+			c.StartManager(c.KillLeader())
+		case 5:
+			all := leasehold.Range{Start: leasehold.Key(random.Uint64()) >> 1 << 1}
+			all.Limit = all.Start + 1<<62
+			if all.Limit < all.Start {
+				all.Limit = 0
+			}
+			c.Move(all, n.Name())
+		}
+		c.Settle() // so that every loss is that of the last fault
+	}
+}

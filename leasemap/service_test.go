@@ -1,0 +1,127 @@
+package leasemap_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/leaseholdtest"
+	"github.com/leasehold-dev/leasehold/leasemap"
+	"github.com/leasehold-dev/leasehold/lookup"
+)
+
+// A reply is what a server says about a register.
+type reply struct {
+	Kind    leasehold.Kind
+	Value   string
+	Version leasemap.Version
+}
+
+// serve runs a server of registers on a node. What is returned closes it properly.
+func serve(t *testing.T, n *leaseholdtest.Node) (leave func(context.Context) error) {
+	t.Helper()
+	cfg := n.OwnerConfig()
+	cfg.Mover = n.Mover()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	m, err := leasemap.Join(ctx, cfg, leasemap.Config[string]{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{ReadHeaderTimeout: time.Hour, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = json.NewEncoder(w).Encode(answer(r, m))
+	})}
+	listener := n.Listen(leaseholdtest.Port)
+	serving := make(chan error, 1)
+	go func() { serving <- server.Serve(listener) }()
+	n.Cleanup(func(context.Context) {
+		_ = server.Close()
+		<-serving // the listener of a node that was killed has ended already
+	})
+	n.Cleanup(func(ctx context.Context) { _ = m.Close(ctx) })
+	return m.Close
+}
+
+// answer carries out a request: a GET, a PUT, or a PUT of what has a version.
+func answer(r *http.Request, m *leasemap.Map[string]) reply {
+	name := r.URL.Query().Get("name")
+	var out reply
+	var err error
+	if r.Method == http.MethodGet {
+		out.Value, out.Version, err = m.Get(name)
+	} else {
+		var in reply
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+			return reply{Kind: leasehold.Invalid}
+		}
+		var options []leasemap.Option
+		if r.URL.Query().Has("if") {
+			options = append(options, leasemap.If(in.Version))
+		}
+		out.Version, err = m.Set(r.Context(), name, in.Value, options...)
+	}
+	if err != nil {
+		out.Kind = leasehold.KindOf(err)
+	}
+	return out
+}
+
+// A client asks whoever owns a register.
+type client struct {
+	lookup *lookup.Lookup
+	http   http.Client
+}
+
+func newClient(n *leaseholdtest.Node) *client {
+	transport := &http.Transport{DialContext: n.DialContext}
+	n.Cleanup(func(context.Context) { transport.CloseIdleConnections() })
+	return &client{lookup: n.Lookup(), http: http.Client{Transport: transport, Timeout: 3 * time.Second}}
+}
+
+// errUnknown is that whether something was done is not known.
+var errUnknown = errors.New("no answer")
+
+// ask asks about a register. It fails with errUnknown if that may have been carried out.
+func (c *client) ask(ctx context.Context, method, name string, in reply, conditional bool) (reply, error) {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return reply{}, err
+	}
+	query := url.Values{"name": {name}}
+	if conditional {
+		query.Set("if", "")
+	}
+	var out reply
+	err = c.lookup.Do(ctx, leasehold.KeyOf(name), func(ctx context.Context, addr string) error {
+		out = reply{}
+		if err := c.send(ctx, method, "http://"+addr+"/?"+query.Encode(), body, &out); err != nil {
+			return fmt.Errorf("%w: %w", errUnknown, err)
+		}
+		if out.Kind != leasehold.Other {
+			return out.Kind
+		}
+		return nil
+	})
+	return out, err
+}
+
+func (c *client) send(ctx context.Context, method, to string, body []byte, out *reply) error {
+	r, err := http.NewRequestWithContext(ctx, method, to, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.GetBody = nil // or it would be sent twice
+	response, err := c.http.Do(r)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close() //nolint:errcheck // it was read
+	return json.NewDecoder(response.Body).Decode(out)
+}
