@@ -1,0 +1,93 @@
+package leasemap_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/leasemap"
+	"github.com/leasehold-dev/leasehold/owner"
+)
+
+// A Status is what a user has last said.
+type Status struct {
+	Text string
+	Said int // how often
+}
+
+// A server joins, and has a map of what it owns. Its requests go to whichever server
+// owns the name: packages leasegrpc and leasehttp see to that.
+func Example() {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	statuses, err := leasemap.Join(ctx, owner.Config{
+		Namespace: "presence",
+		Managers:  []string{"10.0.0.1:7400", "10.0.0.2:7400", "10.0.0.3:7400"},
+		Addr:      "10.0.1.7:8080",
+	}, leasemap.Config[Status]{TTL: time.Hour})
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	_, err = statuses.Set(ctx, "ann", Status{Text: "at lunch"})
+	switch {
+	case errors.Is(err, leasehold.NotOwner):
+		log.Print("ann is with another server: the caller looks again")
+	case err != nil:
+		log.Print(err)
+	}
+	// Everything moves to other servers. Requests go on being served meanwhile.
+	if err := statuses.Close(ctx); err != nil {
+		log.Print(err)
+	}
+}
+
+// all is the leases of a server that has them all, for as long as it likes.
+type all struct{}
+
+func (all) Check(key leasehold.Key) (owner.Lease, bool) {
+	return owner.Lease{Lease: leasehold.Lease{Range: leasehold.All, Generation: 1}, Key: key}, true
+}
+func (all) Held(owner.Lease) bool { return true }
+
+func alone[V any]() *leasemap.Map[V] {
+	m, err := leasemap.New(leasemap.Config[V]{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	m.Use(all{})
+	return m
+}
+
+func ExampleMap_Update() {
+	ctx, statuses := context.Background(), alone[Status]()
+	for _, text := range []string{"at home", "at work"} {
+		_, err := statuses.Update(ctx, "ann", func(s *Status) error {
+			s.Text, s.Said = text, s.Said+1
+			return nil
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+	status, _, err := statuses.Get("ann")
+	fmt.Println(status, err)
+	// Output: {at work 2} <nil>
+}
+
+// Of two who change what they have read, the second hears that it was changed.
+func ExampleIf() {
+	ctx, statuses := context.Background(), alone[string]()
+	read, err := statuses.Set(ctx, "ann", "at home")
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, first := statuses.Set(ctx, "ann", "at work", leasemap.If(read))
+	_, second := statuses.Set(ctx, "ann", "away", leasemap.If(read))
+	status, _, _ := statuses.Get("ann")
+	fmt.Println(first, errors.Is(second, leasehold.Stale), status)
+	// Output: <nil> true at work
+}
