@@ -2,7 +2,6 @@ package leaseholdtest_test
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"testing"
@@ -111,23 +110,12 @@ func TestPause(t *testing.T) {
 // reach it on.
 func TestCut(t *testing.T) {
 	two(t, func(t *testing.T, c *leaseholdtest.Cluster, a, _ *leaseholdtest.Node, oa, ob *owner.Owner) {
-		server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		a.Serve(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			if owns(oa) {
 				_, _ = io.WriteString(w, "mine")
 			}
-		})}
-		serving := make(chan error, 1)
-		listener := a.Listen(leaseholdtest.Port)
-		go func() { serving <- server.Serve(listener) }()
-		a.Cleanup(func(ctx context.Context) {
-			_ = server.Close()
-			if err := <-serving; !errors.Is(err, http.ErrServerClosed) {
-				t.Error(err)
-			}
-		})
-		transport := &http.Transport{DialContext: c.Node("caller").DialContext}
-		client := &http.Client{Transport: transport}
-		defer transport.CloseIdleConnections()
+		}))
+		client := c.Node("caller").Client()
 		ask := func() string {
 			r, err := client.Get("http://" + a.Addr())
 			if err != nil {

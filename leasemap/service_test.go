@@ -35,16 +35,9 @@ func serve(t *testing.T, n *leaseholdtest.Node) (leave func(context.Context) err
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{ReadHeaderTimeout: time.Hour, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	n.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(answer(r, m))
-	})}
-	listener := n.Listen(leaseholdtest.Port)
-	serving := make(chan error, 1)
-	go func() { serving <- server.Serve(listener) }()
-	n.Cleanup(func(context.Context) {
-		_ = server.Close()
-		<-serving // the listener of a node that was killed has ended already
-	})
+	}))
 	n.Cleanup(func(ctx context.Context) { _ = m.Close(ctx) })
 	return m.Close
 }
@@ -76,13 +69,11 @@ func answer(r *http.Request, m *leasemap.Map[string]) reply {
 // A client asks whoever owns a register.
 type client struct {
 	lookup *lookup.Lookup
-	http   http.Client
+	http   *http.Client
 }
 
 func newClient(n *leaseholdtest.Node) *client {
-	transport := &http.Transport{DialContext: n.DialContext}
-	n.Cleanup(func(context.Context) { transport.CloseIdleConnections() })
-	return &client{lookup: n.Lookup(), http: http.Client{Transport: transport, Timeout: 3 * time.Second}}
+	return &client{lookup: n.Lookup(), http: n.Client()}
 }
 
 // errUnknown is that whether something was done is not known.

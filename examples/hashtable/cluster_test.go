@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/leaseholdtest"
+	"github.com/leasehold-dev/leasehold/lookup"
+	"github.com/leasehold-dev/leasehold/owner"
+)
+
+// start runs a server of the hashtable on a node.
+func start(n *leaseholdtest.Node) *table {
+	t := &table{entries: map[string]entry{}}
+	mover := n.Mover()
+	mover.Export, mover.Import = t.export, t.take
+	t.owner = n.Join(owner.Config{OnRevoke: t.forget, Mover: mover})
+	n.Serve(t)
+	return t
+}
+
+// A caller asks whoever owns a key.
+type caller struct {
+	lookup *lookup.Lookup
+	http   *http.Client
+}
+
+func (c *caller) call(t *testing.T, method, path, value string) string {
+	t.Helper()
+	var body []byte
+	err := c.lookup.Do(t.Context(), leasehold.KeyOf(path), func(ctx context.Context, addr string) error {
+		r, err := http.NewRequestWithContext(ctx, method, "http://"+addr+path, strings.NewReader(value))
+		if err != nil {
+			return err
+		}
+		answer, err := c.http.Do(r)
+		if err != nil {
+			return leasehold.Errorf("call", leasehold.Unavailable, addr, "%w", err)
+		}
+		defer answer.Body.Close() //nolint:errcheck // it was only read
+		if answer.StatusCode == http.StatusMisdirectedRequest {
+			return leasehold.NotOwner
+		}
+		body, err = io.ReadAll(answer.Body)
+		return err
+	}, lookup.Idempotent())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// What is stored moves with its key when a server is drained, and is gone, for whoever
+// asks, when a server is killed, stopped for too long, or cut off.
+func TestUnderFaults(t *testing.T) {
+	for name, hurt := range map[string]struct {
+		do   func(*leaseholdtest.Cluster, *leaseholdtest.Node, *table)
+		kept bool
+	}{
+		"kill":  {func(_ *leaseholdtest.Cluster, n *leaseholdtest.Node, _ *table) { n.Kill() }, false},
+		"pause": {func(_ *leaseholdtest.Cluster, n *leaseholdtest.Node, _ *table) { n.Pause() }, false},
+		"cut":   {func(_ *leaseholdtest.Cluster, n *leaseholdtest.Node, _ *table) { n.Cut() }, false},
+		"a short pause": {func(c *leaseholdtest.Cluster, n *leaseholdtest.Node, _ *table) {
+			n.Pause()
+			c.Advance(2 * time.Second)
+			n.Resume()
+		}, true},
+		"close": {func(_ *leaseholdtest.Cluster, _ *leaseholdtest.Node, s *table) {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			if err := s.owner.Close(ctx); err != nil {
+				panic(err)
+			}
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+				servers := map[string]*table{"a": start(c.Node("a")), "b": start(c.Node("b"))}
+				c.Settle()
+				n := c.Node("caller")
+				callers := &caller{n.Lookup(), n.Client()}
+				callers.call(t, http.MethodPut, "/colour", "green")
+				has, _ := c.Owner(leasehold.KeyOf("/colour"))
+				hurt.do(c, c.Node(has), servers[has])
+				c.Settle()
+				want := ""
+				if hurt.kept {
+					want = "green"
+				}
+				if got := callers.call(t, http.MethodGet, "/colour", ""); got != want {
+					t.Errorf("the colour is %q, want %q", got, want)
+				}
+				callers.call(t, http.MethodPut, "/colour", "blue")
+				if got := callers.call(t, http.MethodGet, "/colour", ""); got != "blue" {
+					t.Errorf("the colour is %q, and blue was stored", got)
+				}
+			})
+		})
+	}
+}
