@@ -32,6 +32,8 @@ func (o *Owner) act(now mono.Instant, actions []machine.Action) {
 			if o.moves != nil {
 				o.moves.act(a)
 			}
+		case machine.Settle:
+			o.promises.settle(a.Number)
 		case machine.Parted:
 			close(o.parted)
 		case machine.Left:
@@ -61,7 +63,7 @@ func (o *Owner) publish(v *machine.View) {
 	if !protocol.SameLeases(a.held, v.Leases) {
 		a = newAreas(v.Leases)
 	}
-	o.holding.Store(&holding{until: v.Until, epoch: o.machine.Epoch(), areas: a, coming: v.Coming, superseded: make(chan struct{})})
+	o.holding.Store(&holding{until: v.Until, epoch: o.machine.Epoch(), areas: a, drift: v.Drift, coming: v.Coming, superseded: make(chan struct{})})
 	close(old.superseded)
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -66,6 +67,17 @@ type Config struct {
 	// another owner.
 	Mover *Mover
 
+	// MaxPromise is how long others may rely on what [Owner.Promise] returns. When
+	// a lease is called back or given back, its keys wait for as long before they
+	// have a new owner, if somebody may rely on it, and so does Close. Nothing
+	// else is renewed meanwhile, so that it should be short against the lease.
+	// Default 0: nothing is promised. It cannot be combined with a Mover: a state
+	// that others rely upon and change is not complete when it is sent.
+	//
+	// A process that makes promises to others may die, and they live on and rely
+	// on it. So its leases must be waited out: WaitForPredecessor is required.
+	MaxPromise time.Duration
+
 	// WaitForPredecessor makes a restarted server wait until the leases of the
 	// process that had its name before have run out, on any system. Without it,
 	// on Linux, a server whose Addr has the same host as its predecessor's takes
@@ -122,6 +134,9 @@ func (c *Config) validate() error {
 	if c.Load != LoadChecks && c.Load != LoadReported {
 		return c.bad("Load is %d, want LoadChecks or LoadReported", c.Load)
 	}
+	if err := c.validatePromise(); err != nil {
+		return err
+	}
 	if err := c.validateMover(c.Credentials != nil); err != nil {
 		return err
 	}
@@ -130,6 +145,18 @@ func (c *Config) validate() error {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}
+
+func (c *Config) validatePromise() error {
+	switch {
+	case c.MaxPromise < 0:
+		return c.bad("MaxPromise is %v, want 0 or more", c.MaxPromise)
+	case c.MaxPromise > 0 && c.Mover != nil:
+		return c.bad("MaxPromise and Mover are set: choose one, because state that others may still change cannot be moved")
+	case c.MaxPromise > 0 && !c.WaitForPredecessor:
+		return c.bad("MaxPromise needs WaitForPredecessor: others may rely on this process when it is gone")
 	}
 	return nil
 }

@@ -51,6 +51,9 @@ func TestConfigSaysWhatIsWrong(t *testing.T) {
 		}, `set Listen to ":7000", or Advertise`},
 		{"mover with less than no time", func(c *Config) { c.Mover = noMover(); c.Mover.StopTimeout = -1 }, "StopTimeout is -1ns"},
 		{"mover on a strange listener", func(c *Config) { c.Mover = noMover(); c.Mover.Listener = bufconn.Listen(1) }, "Mover: set Advertise"},
+		{"less than no promise", func(c *Config) { c.MaxPromise = -1 }, "MaxPromise is -1ns"},
+		{"promises of what moves", func(c *Config) { c.MaxPromise, c.WaitForPredecessor, c.Mover = 1, true, noMover() }, "MaxPromise and Mover are set"},
+		{"promises that die with it", func(c *Config) { c.MaxPromise = 1 }, "MaxPromise needs WaitForPredecessor"},
 		{"no weight", func(c *Config) { c.Weight = -1 }, "weight"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

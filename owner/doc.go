@@ -96,6 +96,14 @@
 // At most 64 ranges move to an owner at a time, and as many from it. Each has up
 // to 1 MiB under way or, if it has long records, one of them: up to 4 MiB.
 //
+// # Answers for others
+//
+// A process that answers for others, as "leasehold agent" does for programs in
+// other languages, cannot pass on what Check says: it may be out of date when it
+// arrives. [Owner.Promise] says how long it stays true, and the library keeps it:
+// a lease that ends before that, because the leader wants it back or Close is
+// called, is free for others only when the promise is over.
+//
 // # Concurrency and cost
 //
 // All methods of an [Owner] may be called from many goroutines at once. Check

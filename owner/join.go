@@ -80,9 +80,10 @@ func newOwner(cfg Config, c *clock.Clock, d *clock.Detector) (_ *Owner, err erro
 		callbacks: newCallbacks(&cfg, logger), notes: notes{logger: logger}, meter: load.New(c.Now(), cfg.Load == LoadChecks),
 		joined: make(chan struct{}), refused: make(chan error, 1),
 		parted: make(chan struct{}), left: make(chan struct{}), done: make(chan struct{}),
+		promises: promises{most: cfg.MaxPromise, nudge: make(chan struct{}, 1)},
 	}
 	o.hearsay.expect(cfg.Managers)
-	mc := machine.Config{Namespace: cfg.Namespace, Holder: holder, Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))}
+	mc := machine.Config{Namespace: cfg.Namespace, Holder: holder, Promises: cfg.MaxPromise > 0, Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))}
 	if cfg.Mover != nil {
 		if err := cfg.listen(); err != nil {
 			return nil, err
@@ -125,6 +126,9 @@ func (o *Owner) start() {
 		// Any step of the machine looks at the detector first.
 		o.detector.Watch(o.ctx, func() { _ = o.driver.Do(o.ctx, nothing) })
 	})
+	if o.promises.most > 0 {
+		o.running.Go(o.keepPromises)
+	}
 }
 
 func nothing(mono.Instant) {}

@@ -25,6 +25,7 @@ type holding struct {
 	until mono.Instant
 	epoch uint64 // of the sleep detector: a sleep ends everything
 	areas *areas
+	drift mono.Drift // by how much the clocks of others may be slower
 
 	coming     []leasehold.Range // what will be served in a moment
 	superseded chan struct{}     // closed when there is another

@@ -26,6 +26,7 @@ type Owner struct {
 	detector *clock.Detector
 	meter    *load.Meter
 	awaiting atomic.Int64 // those who wait in Await
+	promises promises
 
 	cfg       Config
 	id        leasehold.Session

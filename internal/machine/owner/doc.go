@@ -20,5 +20,9 @@
 //     Held relies on.
 //   - say that it does not have a lease while a check could still succeed. The
 //     action that publishes the smaller view comes before the one that sends.
+//   - say so while somebody relies on an answer that has left the process, if
+//     such answers are given: see [Settle]. A message that is held back is not
+//     stamped before it is sent, so that it costs some of the time of the leases
+//     that go on, and nothing else.
 //   - believe a leader of an older term, or a message that crossed its own.
 package owner

@@ -60,6 +60,10 @@ type (
 		Ticket protocol.Ticket
 		Failed bool
 	}
+
+	// Settled answers [Settle]: nobody relies any more on what was published
+	// before.
+	Settled struct{ Number uint64 }
 )
 
 func (Reply) ownerEvent()           {}
@@ -75,6 +79,7 @@ func (Confirmed) ownerEvent()       {}
 func (GaveUp) ownerEvent()          {}
 func (Imported) ownerEvent()        {}
 func (Installed) ownerEvent()       {}
+func (Settled) ownerEvent()         {}
 
 // An Action is something that the shell must do. Actions are done in order.
 type Action interface{ ownerAction() }
@@ -133,6 +138,11 @@ type (
 	// Discard says that what came, or is to come, under the ticket is of no use.
 	Discard struct{ Ticket protocol.Ticket }
 
+	// Settle asks to be told, with [Settled] and the number, when nobody relies
+	// any more on leases that the last view no longer has. Until then nothing is
+	// sent. It is only for owners that make promises.
+	Settle struct{ Number uint64 }
+
 	// Parted answers Part: nothing is held that could still be moved away.
 	Parted struct{}
 
@@ -159,6 +169,7 @@ func (Expect) ownerAction()          {}
 func (Confirm) ownerAction()         {}
 func (Install) ownerAction()         {}
 func (Discard) ownerAction()         {}
+func (Settle) ownerAction()          {}
 func (Parted) ownerAction()          {}
 func (Left) ownerAction()            {}
 func (Note) ownerAction()            {}

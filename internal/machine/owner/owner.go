@@ -19,6 +19,10 @@ type Config struct {
 	// Mover is where we take in state that moves to us; empty if we cannot move
 	// any, in or out.
 	Mover string
+	// Promises says that others rely for a time on what was published, so that
+	// a lease that has ended here must not be known to be free before they have
+	// stopped. See [Settle].
+	Promises bool
 
 	// Retry is how long to wait for an answer before asking all managers, as
 	// long as no leader has told us its timing. Default 500 ms.
@@ -102,6 +106,10 @@ type Machine struct {
 	eager bool
 	rtt   time.Duration // how long answers take, smoothed; 0 if unknown
 
+	// settling numbers the views that have lost a lease; settled is the newest
+	// of those on whose leases nobody relies any more.
+	settling, settled uint64
+
 	parting, parted bool
 	leaving, left   bool
 }
@@ -152,6 +160,8 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 		m.imported(now, e.Ticket)
 	case Installed:
 		m.installed(now, e)
+	case Settled:
+		m.settled = max(m.settled, min(e.Number, m.settling))
 	}
 	return m.finish(now)
 }
@@ -170,10 +180,13 @@ func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
 	if m.Quarantined(now) {
 		return m.out, m.muteUntil // it holds nothing
 	}
-	if now >= m.nextSend {
-		m.send(now)
+	wake := mono.Never
+	if m.settled == m.settling { // or somebody relies on what we would give back
+		if now >= m.nextSend {
+			m.send(now)
+		}
+		wake = m.nextSend
 	}
-	wake := m.nextSend
 	if len(m.held) > 0 {
 		wake = min(wake, m.view.Until)
 	}
@@ -213,8 +226,9 @@ func (m *Machine) dropAll(cause leasehold.Cause) {
 
 // publish makes what we hold known to those who check.
 func (m *Machine) publish(held []leasehold.Lease, until mono.Instant) {
+	before := m.view.Leases
 	m.held = held
-	m.view = &View{Leases: held, Kept: held, Until: until}
+	m.view = &View{Leases: held, Kept: held, Until: until, Drift: m.timing.Drift}
 	if len(m.departures)+len(m.arrivals) > 0 {
 		m.prune()
 		m.lapse()
@@ -223,6 +237,10 @@ func (m *Machine) publish(held []leasehold.Lease, until mono.Instant) {
 		m.view.Coming = m.coming()
 	}
 	m.emit(Publish{m.view})
+	if m.cfg.Promises && len(protocol.Missing(before, m.view.Leases)) > 0 {
+		m.settling++
+		m.emit(Settle{m.settling})
+	}
 }
 
 // send says what we hold, to the leader if there is one who answers.

@@ -19,6 +19,8 @@ type View struct {
 	// Coming is what will be served here in a moment, if all goes well: its state
 	// is here, its source has stopped, and the lease is granted or about to be.
 	Coming []leasehold.Range
+	// Drift is by how much the clocks of others may run more slowly than ours.
+	Drift mono.Drift
 }
 
 // Check returns the lease that covers k, if it is held at now

@@ -1,0 +1,162 @@
+package owner
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/machine/manager"
+)
+
+const testPromise = time.Second
+
+// promising is a configuration of an owner that makes promises.
+func (n *network) promising(addr string) Config {
+	cfg := n.config(addr)
+	cfg.MaxPromise, cfg.WaitForPredecessor = testPromise, true
+	return cfg
+}
+
+// A believer is a process that an owner has made a promise to. It asks as often as
+// it can, and counts on its own clock.
+type believer struct {
+	owner  *Owner
+	leases []leasehold.Lease
+	until  time.Time
+}
+
+func (b *believer) ask() {
+	sent := time.Now()
+	if leases, d := b.owner.Promise(); d > 0 {
+		b.leases, b.until = leases, sent.Add(d)
+	}
+}
+
+func (b *believer) owns(key leasehold.Key) bool {
+	if !time.Now().Before(b.until) {
+		return false
+	}
+	for _, l := range b.leases {
+		if l.Range.Contains(key) {
+			return true
+		}
+	}
+	return false
+}
+
+// both counts the keys that one believes in and another owns.
+func both(b *believer, o *Owner) (n int) {
+	for _, k := range keys() {
+		if _, ok := o.Check(k); ok && b.owns(k) {
+			n++
+		}
+	}
+	return n
+}
+
+// However a lease ends before its time: who was promised it is not lied to, and
+// the next owner has it soon after the promise is over.
+func TestPromisesAreKept(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, n *network, o *Owner, computer *laptop){
+		"recalled": func(*testing.T, *network, *Owner, *laptop) {}, // by whoever joins
+		"closed": func(t *testing.T, _ *network, o *Owner, _ *laptop) {
+			go func() {
+				if err := o.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}()
+		},
+		"slept": func(_ *testing.T, _ *network, _ *Owner, computer *laptop) { computer.suspend(50 * time.Millisecond) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNetwork(t)
+				n.lead(manager.Config{})
+				computer, c := &laptop{}, clock.New()
+				o, err := newOwner(n.promising("10.0.0.1:8080"), c, clock.NewDetectorOf(c, computer))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := o.join(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second)
+				b := &believer{owner: o}
+				b.ask()
+				if len(b.leases) == 0 {
+					t.Fatal("it is promised nothing")
+				}
+				asked := time.Now()
+				go func() { // it joins while the promise is in force
+					end(t, n, o, computer)
+				}()
+				next, err := Join(t.Context(), n.config("10.0.0.2:8080"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for holds(next) == 0 && time.Since(asked) < time.Minute {
+					time.Sleep(time.Millisecond)
+					if got := both(b, next); got > 0 {
+						t.Fatalf("%v after the promise another owner has %d keys that it is about", time.Since(asked), got)
+					}
+				}
+				took := time.Since(asked)
+				if took < testPromise*5/6 || took > testPromise+time.Second {
+					t.Errorf("another owner has keys %v after a promise of %v", took, testPromise)
+				}
+				if err := o.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if err := next.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// A promise is made of what is left of the leases, and allows for a clock that is
+// slower than ours. Nothing is promised of nothing.
+func TestPromiseIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		_, stop := n.lead(manager.Config{}) // drift 1.2, leases of 10 s
+		o := mustJoin(t, n.promising("10.0.0.1:8080"))
+		leases, d := o.Promise()
+		if want := testPromise * 5 / 6; len(leases) == 0 || d.Round(time.Microsecond) != want.Round(time.Microsecond) {
+			t.Errorf("promised %v of %d leases, want %v", d, len(leases), want)
+		}
+		stop()
+		until := time.Duration(o.holding.Load().until - o.clock.Now())
+		time.Sleep(until - 600*time.Millisecond)
+		if _, d := o.Promise(); d.Round(time.Microsecond) != 250*time.Millisecond {
+			t.Errorf("promised %v, want half of the 600ms that are left, less the drift", d)
+		}
+		time.Sleep(600 * time.Millisecond)
+		if leases, d := o.Promise(); d != 0 || leases != nil {
+			t.Errorf("promised %v of leases that have run out: %v", d, leases)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_ = o.Close(ctx) // nobody says goodbye
+	})
+}
+
+// Without a MaxPromise nothing is promised, and nobody waits.
+func TestNoPromises(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		n.lead(manager.Config{})
+		o := mustJoin(t, n.config("10.0.0.1:8080"))
+		if leases, d := o.Promise(); d != 0 || leases != nil {
+			t.Errorf("promised %v: %v", d, leases)
+		}
+		began := time.Now()
+		if err := o.Close(t.Context()); err != nil || time.Since(began) > 100*time.Millisecond {
+			t.Errorf("closed after %v: %v", time.Since(began), err)
+		}
+	})
+}
