@@ -54,6 +54,7 @@ lint: ## run golangci-lint as tools/go.mod pins it (its first build takes minute
 verify: ## simulate ten thousand worlds of each kind, and try everything in small ones (minutes)
 	$(GO) run ./cmd/leasehold sim --seeds 10000
 	$(GO) run ./cmd/leasehold sim --seeds 10000 --diskless
+	$(GO) run ./cmd/leasehold sim --seeds 10000 --agents
 	$(GO) run ./cmd/leasehold flease sim --seeds 10000
 	$(GO) run ./cmd/leasehold flease sim --explore 14 --detours 2
 

@@ -139,6 +139,7 @@ func (o *simOptions) worldFlags() *pflag.FlagSet {
 	flags.IntVar(&c.Namespaces, "namespaces", usual.Namespaces, "namespaces in each world, 1 or 2; 0 lets the seed choose")
 	flags.Var(&mixFlag{mix: &c.Faults, text: usual.Faults.String()}, "faults", "a `mix` of faults: what strikes, and how often")
 	flags.BoolVar(&c.Diskless, "diskless", false, "managers without a store: they agree among themselves who leads, and ask the\nowners what there is; then --managers is 3, unless given")
+	flags.BoolVar(&c.Agents, "agents", false, "owners answer for other processes, which rely for a time on what they were told,\nas \"leasehold agent\" does; no state is moved")
 	flags.BoolVar(&c.LeasesOff, "leases-off", false, "break the world on purpose, to see that the checks notice:\nowners believe in their leases for ever")
 	flags.BoolVar(&c.EqualClocks, "equal-clocks", false, "break the world on purpose, to see that the checks notice:\nall clocks run at the same rate (which shows as branches never taken)")
 	return flags

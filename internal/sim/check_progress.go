@@ -45,6 +45,9 @@ func (o *oracle) recovered() {
 					owned = append(owned, l.Range)
 				}
 			}
+			for _, l := range h.promises.dropped {
+				owned = append(owned, l.Range)
+			}
 		}
 		owned = append(owned, o.truth(s).underway(o.world.now)...)
 		if gaps := keyrange.NewSet(owned...).Gaps(); len(gaps) > 0 && living > 0 {

@@ -24,6 +24,10 @@ type Config struct {
 	// they know in memory. There is no store, and its faults do not happen.
 	Diskless bool
 
+	// Agents lets owners answer for other processes, which rely on what they were
+	// told for some time.
+	Agents bool
+
 	// Graceful lets owners leave only after everything has been moved away, and
 	// gives each an application that can. Then nothing is lost but by crashes.
 	Graceful bool

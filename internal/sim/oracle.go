@@ -181,6 +181,7 @@ func (o *oracle) ownerGranted(h *ownerHost, leases []leasehold.Lease) {
 // ownerStepped is an owner having done something.
 func (o *oracle) ownerStepped(h *ownerHost) {
 	o.checkExclusive(h)
+	o.checkReliance(h)
 	o.checkQuarantine(h)
 	o.checkOwnerBounds(h)
 }

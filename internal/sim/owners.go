@@ -26,6 +26,7 @@ type ownerHost struct {
 	parting bool           // it has been told to, and will leave
 	ops     []*operation
 
+	promises promises
 	state    map[leasehold.Key]record
 	outgoing map[protocol.Ticket]*outgoing
 	incoming map[protocol.Ticket]*incoming
@@ -61,10 +62,13 @@ func (o *ownerHost) boot(name leasehold.OwnerID) {
 	o.state = make(map[leasehold.Key]record)
 	o.outgoing, o.incoming = make(map[protocol.Ticket]*outgoing), make(map[protocol.Ticket]*incoming)
 	mover := o.label
-	if !w.cfg.Graceful && (!o.space.moves || w.chance(6)) {
+	if w.cfg.Agents || !w.cfg.Graceful && (!o.space.moves || w.chance(6)) {
 		mover = "" // an application that cannot move its state
 	}
-	o.machine = must(owner.New(now, owner.Config{Namespace: o.space.name, Holder: o.holder, Mover: mover, Rand: w.newRand()}))
+	o.promises.until, o.promises.dropped = 0, nil // those who rely on what the last process has said go on
+	o.machine = must(owner.New(now, owner.Config{
+		Namespace: o.space.name, Holder: o.holder, Mover: mover, Promises: w.cfg.Agents, Rand: w.newRand(),
+	}))
 	o.view = o.machine.View()
 	w.trace.printf(w.now, "%s is owner %v", o.label, o.holder)
 	o.do(o.machine.Advance(now))
@@ -96,17 +100,23 @@ func (o *ownerHost) handle(what any) {
 	case refused:
 		o.do(o.machine.Step(now, owner.Refused{Kind: what.kind}))
 	case slept:
+		o.promises.relying = nil // they have slept too, and know it
 		o.do(o.machine.Step(now, owner.Slept{}))
 	case owner.Event:
 		o.do(o.machine.Step(now, what))
 	case *operation:
 		o.finishOperation(what)
 		return
+	case settling:
+		o.settle(what)
 	case copied, impatient, rest, imported, verdict, installed, weary:
 		o.handleMove(what)
 	}
 	if o.alive && w.chance(4) {
 		o.operate()
+	}
+	if o.alive && w.cfg.Agents && w.chance(3) {
+		o.promise()
 	}
 }
 
@@ -123,6 +133,9 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 				continue // it believes in them for ever
 			}
 			w.oracle.ownerPublishes(o, o.view, a.View)
+			if w.cfg.Agents {
+				o.promises.dropped = append(o.promises.dropped, protocol.Missing(o.view.Leases, a.View.Leases)...)
+			}
 			o.view = a.View
 			o.tellView()
 		case owner.GrantedLeases:
@@ -133,6 +146,8 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 			}
 		case owner.FindPredecessor:
 			o.findPredecessor(a.Incumbent)
+		case owner.Settle:
+			w.later(0, o.endpoint, 0, settling{o.epoch, a.Number, o.promises.until})
 		case owner.Left:
 			w.kill(o.host)
 			w.nemesis.ownerBack(o)
@@ -162,7 +177,7 @@ func (o *ownerHost) tellView() {
 // it can see only processes on its own host.
 func (o *ownerHost) findPredecessor(h *table.Holder) {
 	w := o.world
-	if h.Process == o.holder.Process || h.Addr != o.label {
+	if h.Process == o.holder.Process || h.Addr != o.label || w.cfg.Agents {
 		return
 	}
 	// Every earlier process of this host is gone: hosts run one at a time.

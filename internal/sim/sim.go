@@ -24,6 +24,7 @@ type stats struct {
 	lookups                                      []uint64
 	elections                                    []uint64
 	forgotten, censuses, hasty                   uint64
+	promised, kept                               uint64 // by owners, to those who rely on it
 	leases                                       [flease.EqualIDs + 1]uint64
 }
 
@@ -96,6 +97,10 @@ func (w *world) result(simulated time.Duration) *Result {
 		r.Branches["node: hasty takeover"] = w.stats.hasty
 	} else {
 		branches(r.Branches, "election", w.stats.elections, election.Notable.String)
+	}
+	if w.cfg.Agents {
+		r.Branches["owner: promised"] = w.stats.promised
+		r.Branches["owner: held back for a promise"] = w.stats.kept
 	}
 	r.Branches["store: write fenced"] = w.stats.fenced
 	r.Branches["node: standby answers a lookup"] = w.stats.relayed

@@ -162,6 +162,9 @@ func (w *world) post(d time.Duration, from, to int32, what any) {
 func (w *world) run() {
 	heal := w.now + int64(w.cfg.Duration)
 	w.end = heal + int64(w.oracle.bound()) + int64(2*time.Second)
+	if w.cfg.Agents {
+		w.end += int64(time.Minute) // whatever is tidied up waits for promises, one step after the other
+	}
 	for _, m := range w.managers {
 		m.boot()
 	}

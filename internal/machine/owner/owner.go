@@ -181,7 +181,7 @@ func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
 		return m.out, m.muteUntil // it holds nothing
 	}
 	wake := mono.Never
-	if m.settled == m.settling { // or somebody relies on what we would give back
+	if !m.muted() {
 		if now >= m.nextSend {
 			m.send(now)
 		}
@@ -211,6 +211,10 @@ func (m *Machine) expire(now mono.Instant) {
 	}
 	m.forget(now)
 }
+
+// muted reports whether a message is held back: it would give back what somebody
+// relies on.
+func (m *Machine) muted() bool { return m.settled != m.settling }
 
 // dropAll lets go of everything, on our own account.
 func (m *Machine) dropAll(cause leasehold.Cause) {

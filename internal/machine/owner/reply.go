@@ -10,7 +10,9 @@ import (
 
 // reply handles a leader's message: first whether it counts, then what it says.
 func (m *Machine) reply(now mono.Instant, r *protocol.LeaseReply) {
-	if m.left || m.Quarantined(now) || !m.relevant(now, r) {
+	// While a message is held back, those that come answer an older one. After a sleep
+	// their time cannot be told.
+	if m.left || m.Quarantined(now) || m.muted() || !m.relevant(now, r) {
 		return
 	}
 	first := m.applied == 0 // the leader waits for proof that we hear it

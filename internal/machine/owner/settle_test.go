@@ -155,3 +155,16 @@ func TestNoMessageBetraysAPromise(t *testing.T) {
 		}
 	}
 }
+
+// An owner that has slept, and holds back what it has to say, must not believe the
+// answer to what it said before: the time of those leases counts from a clock that
+// stood still.
+func TestAnswersFromBeforeASleepAreNotBelieved(t *testing.T) {
+	s := newPromiser(t)
+	answer := s.reply(offer(0, 10, 1, false), offer(40, 50, 3, true))
+	s.step(1, owner.Slept{})
+	s.hear(2, answer)
+	if held := s.machine.View().Leases; len(held) > 0 {
+		t.Errorf("it holds %v again", held)
+	}
+}
