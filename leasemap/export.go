@@ -2,6 +2,7 @@ package leasemap
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -102,11 +103,7 @@ func (s *shard[V]) copy(r leasehold.Range) (*copied[V], []string) {
 	c := &copied[V]{Range: r, shard: s}
 	s.copies = append(s.copies, c)
 	s.exports.Store(int32(len(s.copies)))
-	names := make([]string, 0, len(s.entries))
-	for name := range s.entries {
-		names = append(names, name)
-	}
-	return c, names
+	return c, slices.Collect(maps.Keys(s.entries))
 }
 
 // end returns what may have changed, and notes no more. A second call returns nothing.

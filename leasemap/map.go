@@ -133,8 +133,9 @@ type Entry[V any] struct {
 	// Value is a copy, which takes the value's place if the operation succeeds. It is
 	// the zero value if there is none.
 	Value V
-	// Version is that of the value before.
-	Version Version
+	// Version is that of the value before, and Next the one that it will have if it is
+	// changed, to be stored in the value or sent elsewhere.
+	Version, Next Version
 	// Lease is what the operation has checked. Whatever has an effect elsewhere
 	// carries its generation. It is zero if a weak map does not own the name.
 	Lease owner.Lease

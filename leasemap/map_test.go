@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -60,6 +61,11 @@ func TestOperations(t *testing.T) {
 		t.Errorf("what was kept has version %v: %v", v, err)
 	}
 	s.has(t, "alice", "homework")
+	var next Version
+	third, err := s.Do(t.Context(), "alice", func(e *Entry[string]) error { e.Value, next = "x", e.Next; return nil })
+	if err != nil || third != next || s.has(t, "alice", "x") != next {
+		t.Errorf("version %v, and %v was to come: %v", third, next, err)
+	}
 	if err := s.Delete(t.Context(), "alice"); err != nil {
 		t.Error(err)
 	}
@@ -216,6 +222,33 @@ func TestSweeps(t *testing.T) {
 		}
 		cancel()
 		<-done
+	})
+}
+
+// Names are those that this server owns and that have a value.
+func TestNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRealm(t, 2, Config[string]{})
+		s := r.servers[0]
+		for _, name := range []string{"a", "b", "c", "d"} {
+			s.mustSet(t, name, "1")
+		}
+		s.mustSet(t, "short", "1", TTL(time.Second))
+		time.Sleep(time.Second)
+		if err := s.Delete(t.Context(), "d"); err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.Sorted(s.Names()); !slices.Equal(got, []string{"a", "b", "c"}) {
+			t.Errorf("%v", got)
+		}
+		for name := range s.Names() {
+			s.mustSet(t, name, "2") // it holds no lock
+			break
+		}
+		r.holder = 1
+		if got := slices.Collect(s.Names()); got != nil {
+			t.Errorf("%v, and another owns them", got)
+		}
 	})
 }
 

@@ -70,7 +70,10 @@ func (m *Map[V]) apply(s *shard[V], e *entry[V], key leasehold.Key, name string,
 	}
 	work := m.entry()
 	defer m.done(work)
-	*work = Entry[V]{Value: e.value, Version: e.version, Lease: lease, ttl: m.cfg.TTL}
+	*work = Entry[V]{
+		Value: e.value, Version: e.version, Next: Version{lease.Generation, m.first + s.writes.Add(1)}, Lease: lease, ttl: m.cfg.TTL,
+	}
+	next := work.Next
 	for _, o := range options {
 		if o.conditional && o.version != e.version {
 			return outcome{}, leasehold.Errorf(opUpdate, leasehold.Stale, name, "it has version %v, and not %v", e.version, o.version)
@@ -89,7 +92,7 @@ func (m *Map[V]) apply(s *shard[V], e *entry[V], key leasehold.Key, name string,
 	case how == touching:
 		m.last(e, work.ttl)
 	default:
-		e.value, e.version = work.Value, Version{lease.Generation, m.first + s.writes.Add(1)}
+		e.value, e.version = work.Value, next
 		m.last(e, work.ttl)
 	}
 	e.generation = lease.Generation
