@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -112,10 +111,11 @@ func TestLinearizableUnderFaults(t *testing.T) {
 // live lets a cluster live for some minutes, and returns what happened.
 func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64) []porcupine.Operation {
 	h := &chronicle{begun: time.Now(), names: []string{"alice", "bob", "carol"}}
-	for _, name := range servers {
-		serve(t, c.Node(name))
+	nemesis := &leaseholdtest.Nemesis{
+		Random: rand.New(rand.NewPCG(seed, 99)),
+		Start:  func(n *leaseholdtest.Node) func(context.Context) error { return serve(t, n) },
 	}
-	c.Settle()
+	nemesis.Begin(c, "a", "b", "c")
 	watching, stop := context.WithCancel(t.Context())
 	var all, clients sync.WaitGroup
 	watcher := c.Node("watcher").Lookup()
@@ -129,7 +129,12 @@ func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64) []porcupine.Opera
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
 		clients.Go(func() { h.ask(t.Context(), asker, i, random) })
 	}
-	h.hurt(t, c, rand.New(rand.NewPCG(seed, 99)))
+	for range 6 {
+		h.mu.Lock()
+		h.fault = h.now()
+		h.mu.Unlock()
+		t.Log(nemesis.Strike()) // it settles, so that every loss is that of the last one
+	}
 	clients.Wait()
 	c.Settle()
 	stop()
@@ -192,45 +197,4 @@ func (c *client) request(ctx context.Context, in *registers.Request) (registers.
 		return registers.Answer{}, nil
 	}
 	return registers.Answer{Swapped: true}, err
-}
-
-var servers = []string{"a", "b", "c"}
-
-// hurt does six things to a cluster that it must survive.
-func (h *chronicle) hurt(t *testing.T, c *leaseholdtest.Cluster, random *rand.Rand) {
-	for range 6 {
-		c.Advance(time.Duration(random.IntN(5000)) * time.Millisecond)
-		n := c.Node(servers[random.IntN(len(servers))])
-		h.mu.Lock()
-		h.fault = h.now()
-		h.mu.Unlock()
-		switch random.IntN(6) {
-		case 0:
-			n.Kill()
-			c.Advance(time.Duration(random.IntN(20)) * time.Second)
-			serve(t, c.Node(n.Name()))
-		case 1:
-			n.Pause()
-			c.Advance(time.Duration(random.IntN(30)) * time.Second)
-			n.Resume()
-		case 2:
-			n.Cut()
-			c.Advance(time.Duration(random.IntN(30)) * time.Second)
-			n.Heal()
-		case 3:
-			n.Cut(slices.DeleteFunc(slices.Clone(servers), func(s string) bool { return s == n.Name() })...) // moves fail
-			c.Advance(10 * time.Second)
-			n.Heal()
-		case 4:
-			c.StartManager(c.KillLeader())
-		case 5:
-			all := leasehold.Range{Start: leasehold.Key(random.Uint64()) >> 1 << 1}
-			all.Limit = all.Start + 1<<62
-			if all.Limit < all.Start {
-				all.Limit = 0
-			}
-			c.Move(all, n.Name())
-		}
-		c.Settle() // so that every loss is that of the last fault
-	}
 }

@@ -1,0 +1,127 @@
+package leaseholdtest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// A Nemesis hurts the servers and managers of a cluster in ways that an application must
+// survive: it kills, pauses, cuts off, restarts and moves, one thing at a time. It is for
+// the goroutine of the test.
+type Nemesis struct {
+	// Random decides. With the same seed the same things are done, but what comes of
+	// them also depends on the scheduler.
+	Random *rand.Rand
+	// Start starts the application's server on a node. It returns a function that stops
+	// it properly, with its state moved away; nil if it has none. All that runs on the
+	// node must end with it: see [Node.Cleanup].
+	Start func(n *Node) (leave func(context.Context) error)
+
+	cluster *Cluster
+	names   []string
+	leave   map[string]func(context.Context) error
+}
+
+// Begin starts a server on each of the nodes, and lets the cluster settle.
+func (e *Nemesis) Begin(c *Cluster, names ...string) {
+	c.t.Helper()
+	e.cluster, e.names, e.leave = c, names, make(map[string]func(context.Context) error)
+	for _, name := range names {
+		e.start(name)
+	}
+	c.Settle()
+}
+
+func (e *Nemesis) start(name string) {
+	e.leave[name] = e.Start(e.cluster.Node(name))
+}
+
+// Strike does one thing to one server, or to the leading manager if there are several,
+// and lets the cluster recover for as long as it takes to settle. It says what it has
+// done. State is lost by some of what it does; by what it calls "restart", "move" and
+// "failover" none is, if servers can move theirs.
+func (e *Nemesis) Strike() string {
+	e.cluster.t.Helper()
+	done := e.Hurt()
+	e.cluster.Settle()
+	return done
+}
+
+// Hurt is Strike without the settling: the next blow may come before the cluster has
+// recovered from this one.
+func (e *Nemesis) Hurt() string {
+	c := e.cluster
+	c.t.Helper()
+	name := e.names[e.Random.IntN(len(e.names))]
+	n := c.Node(name)
+	kinds := 7
+	if c.cfg.Managers < 2 {
+		kinds = 6 // without the failover
+	}
+	switch e.Random.IntN(kinds) {
+	case 0:
+		n.Kill()
+		down := e.wait(20 * time.Second)
+		e.start(name)
+		return fmt.Sprintf("kill %s for %v", name, down)
+	case 1:
+		n.Pause()
+		stopped := e.wait(30 * time.Second)
+		n.Resume()
+		return fmt.Sprintf("pause %s for %v", name, stopped)
+	case 2:
+		n.Cut()
+		away := e.wait(30 * time.Second)
+		n.Heal()
+		return fmt.Sprintf("cut %s off from the managers for %v", name, away)
+	case 3:
+		n.Cut(slices.DeleteFunc(slices.Clone(e.names), func(other string) bool { return other == name })...)
+		away := e.wait(10 * time.Second)
+		n.Heal()
+		return fmt.Sprintf("cut %s off from the other servers for %v", name, away)
+	case 4:
+		r := e.piece()
+		c.Move(r, name)
+		return fmt.Sprintf("move %v to %s", r, name)
+	case 5:
+		e.restart(name)
+		return "restart " + name
+	default:
+		leader := c.KillLeader()
+		c.StartManager(leader)
+		return "failover from " + leader
+	}
+}
+
+// wait lets some time pass, and says how much.
+func (e *Nemesis) wait(most time.Duration) time.Duration {
+	d := time.Duration(e.Random.Int64N(int64(most))).Truncate(time.Millisecond)
+	e.cluster.Advance(d)
+	return d
+}
+
+// piece is a quarter of all keys.
+func (e *Nemesis) piece() leasehold.Range {
+	quarter := leasehold.Key(e.Random.IntN(4))
+	return leasehold.Range{Start: quarter << 62, Limit: (quarter + 1) << 62} // the limit of the last is 0
+}
+
+// restart stops a server properly, and starts it again.
+func (e *Nemesis) restart(name string) {
+	c := e.cluster
+	c.t.Helper()
+	if leave := e.leave[name]; leave != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := leave(ctx); err != nil {
+			c.t.Errorf("%s does not leave properly: %v", name, err)
+		}
+	}
+	c.Node(name).Kill() // it is done
+	e.start(name)
+}

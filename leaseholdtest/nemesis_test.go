@@ -1,0 +1,81 @@
+package leaseholdtest_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/leaseholdtest"
+	"github.com/leasehold-dev/leasehold/leasemap"
+)
+
+// TestNemesis: everything that it can do happens, the cluster recovers from all of it,
+// and state is lost only by what may lose some.
+func TestNemesis(t *testing.T) {
+	struck := make(map[string]int)
+	for seed := range uint64(6) {
+		leaseholdtest.Run(t, leaseholdtest.Config{Managers: 3}, func(t *testing.T, c *leaseholdtest.Cluster) {
+			var losses atomic.Int64
+			watch(t, c, &losses)
+			e := &leaseholdtest.Nemesis{Random: rand.New(rand.NewPCG(seed, 1)), Start: func(n *leaseholdtest.Node) func(context.Context) error {
+				return start(t, n)
+			}}
+			e.Begin(c, "a", "b", "c")
+			for range 10 {
+				before := losses.Load()
+				done := e.Strike()
+				kind, _, _ := strings.Cut(done, " ")
+				struck[kind]++
+				lost := losses.Load() - before
+				switch kind {
+				case "restart", "move", "failover":
+					if lost > 0 {
+						t.Errorf("%s: %d losses", done, lost)
+					}
+				case "kill":
+					if lost == 0 {
+						t.Errorf("%s: nothing was lost", done)
+					}
+				}
+			}
+		})
+	}
+	for _, kind := range []string{"kill", "pause", "cut", "move", "restart", "failover"} {
+		if struck[kind] == 0 {
+			t.Errorf("there was no %s: %v", kind, struck)
+		}
+	}
+}
+
+// start runs a server whose state can be moved.
+func start(t *testing.T, n *leaseholdtest.Node) func(context.Context) error {
+	t.Helper()
+	cfg := n.OwnerConfig()
+	cfg.Mover = n.Mover()
+	m, err := leasemap.Join(t.Context(), cfg, leasemap.Config[string]{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Cleanup(func(ctx context.Context) { _ = m.Close(ctx) })
+	return m.Close
+}
+
+// watch counts losses.
+func watch(t *testing.T, c *leaseholdtest.Cluster, losses *atomic.Int64) {
+	n := c.Node("watcher")
+	l := n.Lookup()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range l.Losses(ctx) {
+			losses.Add(1)
+		}
+	}()
+	n.Cleanup(func(context.Context) {
+		cancel()
+		<-done
+	})
+}
