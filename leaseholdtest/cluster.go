@@ -34,9 +34,16 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// A Cluster is managers, and the nodes that a test adds. Its methods, and those of its
-// nodes, are for the goroutine of the test unless they say otherwise.
+// A Cluster is managers, and the nodes that a test adds, seen from one namespace. Its
+// methods, and those of its nodes, are for the goroutine of the test unless they say
+// otherwise.
 type Cluster struct {
+	*world
+	namespace leasehold.Namespace
+}
+
+// A world is what clusters of different namespaces share.
+type world struct {
 	t    *testing.T
 	cfg  Config
 	net  *memnet.Net
@@ -45,6 +52,7 @@ type Cluster struct {
 	managers map[string]*running
 	admins   map[string]leaseholdv1.AdminServiceClient
 	closers  []func() // of connections to managers
+	spaces   map[leasehold.Namespace]*Cluster
 
 	mu    sync.Mutex
 	nodes map[string]*Node
@@ -57,17 +65,17 @@ func Run(t *testing.T, cfg Config, test func(t *testing.T, c *Cluster)) {
 	t.Helper()
 	cfg = cfg.complete()
 	synctest.Test(t, func(t *testing.T) {
-		c := &Cluster{
+		w := &world{
 			t: t, cfg: cfg, net: memnet.New(cfg.Latency), disk: mem.NewDisk(),
 			managers: make(map[string]*running), admins: make(map[string]leaseholdv1.AdminServiceClient),
-			nodes: make(map[string]*Node),
+			spaces: make(map[leasehold.Namespace]*Cluster), nodes: make(map[string]*Node),
 		}
+		c := &Cluster{w, cfg.Namespace}
 		t.Cleanup(c.close)
 		for i := range cfg.Managers {
 			c.StartManager(managerName(i))
 		}
-		c.createNamespace()
-		test(t, c)
+		test(t, c.In(cfg.Namespace))
 	})
 }
 
@@ -91,7 +99,21 @@ func (c Config) complete() Config {
 }
 
 // Namespace returns the name of the namespace.
-func (c *Cluster) Namespace() leasehold.Namespace { return c.cfg.Namespace }
+func (c *Cluster) Namespace() leasehold.Namespace { return c.namespace }
+
+// In returns the cluster as it is seen from another namespace, which is made when it is
+// first asked for. An application of several services has one for each: their nodes
+// belong to the namespace in which they were first named, and share everything else.
+func (c *Cluster) In(namespace leasehold.Namespace) *Cluster {
+	c.t.Helper()
+	if known := c.spaces[namespace]; known != nil {
+		return known
+	}
+	in := &Cluster{c.world, namespace}
+	c.spaces[namespace] = in
+	in.createNamespace()
+	return in
+}
 
 // Managers returns the addresses of all managers that there were from the beginning.
 func (c *Cluster) Managers() []string {

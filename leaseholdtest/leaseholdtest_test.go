@@ -196,3 +196,26 @@ func TestMove(t *testing.T) {
 		}
 	})
 }
+
+// TestNamespaces: services of one application have namespaces of their own, on the same
+// managers and the same network.
+func TestNamespaces(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		other := c.In("other")
+		o, p := c.Node("a").Join(owner.Config{}), other.Node("b").Join(owner.Config{})
+		c.Settle()
+		other.Settle()
+		if !owns(o) || !owns(p) {
+			t.Error("each has all keys of its namespace")
+		}
+		if name, _ := c.Owner(key); name != "a" {
+			t.Error(name)
+		}
+		if name, _ := other.Owner(key); name != "b" || other.Namespace() != "other" || c.In("other") != other {
+			t.Error(name, other.Namespace())
+		}
+		if addr, ok := other.Node("caller").Lookup().Find(key); !ok || addr != "b:8080" {
+			t.Error(addr, ok)
+		}
+	})
+}

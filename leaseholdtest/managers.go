@@ -103,7 +103,7 @@ func (c *Cluster) Move(r leasehold.Range, to string) {
 	c.t.Helper()
 	_, err := ask(c, func(ctx context.Context, a leaseholdv1.AdminServiceClient) (*leaseholdv1.MoveRangeResponse, error) {
 		return a.MoveRange(ctx, &leaseholdv1.MoveRangeRequest{
-			Version: wire.Version, Namespace: string(c.cfg.Namespace), Owner: to,
+			Version: wire.Version, Namespace: string(c.namespace), Owner: to,
 			Start: uint64(r.Start), Limit: uint64(r.Limit), LoseState: true,
 		})
 	})
@@ -132,7 +132,7 @@ func (c *Cluster) createNamespace() {
 	c.t.Helper()
 	_, err := ask(c, func(ctx context.Context, a leaseholdv1.AdminServiceClient) (*leaseholdv1.CreateNamespaceResponse, error) {
 		return a.CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: &leaseholdv1.NamespaceConfig{
-			Name: string(c.cfg.Namespace), Policy: c.cfg.Policy, Timing: &leaseholdv1.Timing{Lease: int64(c.cfg.Lease)},
+			Name: string(c.namespace), Policy: c.cfg.Policy, Timing: &leaseholdv1.Timing{Lease: int64(c.cfg.Lease)},
 		}})
 	})
 	if err != nil {
@@ -159,7 +159,7 @@ func (c *Cluster) status() *leaseholdv1.GetStatusResponse {
 func (c *Cluster) namespaceStatus() *leaseholdv1.NamespaceStatus {
 	c.t.Helper()
 	for _, n := range c.status().GetNamespaces() {
-		if n.GetName() == string(c.cfg.Namespace) {
+		if n.GetName() == string(c.namespace) {
 			return n
 		}
 	}
@@ -168,7 +168,7 @@ func (c *Cluster) namespaceStatus() *leaseholdv1.NamespaceStatus {
 
 func (c *Cluster) lookup(key leasehold.Key) (*leaseholdv1.HeldRange, error) {
 	r, err := ask(c, func(ctx context.Context, a leaseholdv1.AdminServiceClient) (*leaseholdv1.LookupKeyResponse, error) {
-		return a.LookupKey(ctx, &leaseholdv1.LookupKeyRequest{Version: wire.Version, Namespace: string(c.cfg.Namespace), Key: uint64(key)})
+		return a.LookupKey(ctx, &leaseholdv1.LookupKeyRequest{Version: wire.Version, Namespace: string(c.namespace), Key: uint64(key)})
 	})
 	return r.GetRange(), err
 }
@@ -177,7 +177,7 @@ func (c *Cluster) lookup(key leasehold.Key) (*leaseholdv1.HeldRange, error) {
 func (c *Cluster) leasesOf(node string) uint32 {
 	c.t.Helper()
 	answer, err := ask(c, func(ctx context.Context, a leaseholdv1.AdminServiceClient) (*leaseholdv1.ListOwnersResponse, error) {
-		return a.ListOwners(ctx, &leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: string(c.cfg.Namespace)})
+		return a.ListOwners(ctx, &leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: string(c.namespace)})
 	})
 	if err != nil {
 		c.t.Fatalf("listing the owners: %v", err)

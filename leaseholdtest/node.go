@@ -66,7 +66,7 @@ func (n *Node) DialOptions() []grpc.DialOption { return dialer(n.host) }
 // Export and Import; package leasemap has them.
 func (n *Node) OwnerConfig() owner.Config {
 	return owner.Config{
-		Namespace: n.cluster.cfg.Namespace, Managers: n.cluster.Managers(), Name: leasehold.OwnerID(n.Name()), Addr: n.Addr(),
+		Namespace: n.cluster.namespace, Managers: n.cluster.Managers(), Name: leasehold.OwnerID(n.Name()), Addr: n.Addr(),
 		DialOptions: n.DialOptions(), Logger: n.cluster.cfg.Logger.With("owner", n.Name()),
 	}
 }
@@ -82,7 +82,7 @@ func (n *Node) Mover() *owner.Mover {
 // LookupConfig returns what a caller on this node opens a lookup with.
 func (n *Node) LookupConfig() lookup.Config {
 	return lookup.Config{
-		Namespace: n.cluster.cfg.Namespace, Managers: n.cluster.Managers(),
+		Namespace: n.cluster.namespace, Managers: n.cluster.Managers(),
 		DialOptions: n.DialOptions(), Logger: n.cluster.cfg.Logger.With("lookup", n.Name()),
 	}
 }
