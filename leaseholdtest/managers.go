@@ -98,26 +98,36 @@ func (c *Cluster) stopManager(name string) {
 }
 
 // Move has a range go to a node, with its state if both can move it, and returns when
-// it is there. Without a Mover its state is lost, as it is in production.
+// it is there. Without a Mover its state is lost, as it is in production. A node that does
+// not take part, because it was paused for instance, is waited for.
 func (c *Cluster) Move(r leasehold.Range, to string) {
 	c.t.Helper()
+	ordered := false
+	var err error
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); c.Advance(50 * time.Millisecond) {
+		if !ordered {
+			err = c.orderMove(r, to)
+			ordered = err == nil
+		}
+		switch {
+		case ordered && c.holds(to, r):
+			return
+		case err != nil && leasehold.KindOf(err) != leasehold.NotFound:
+			c.t.Fatalf("moving %v to %s: %v", r, to, err)
+		}
+	}
+	c.t.Fatalf("%v is not with %s after %v: %v", r, to, patience, err)
+}
+
+// orderMove asks for a move.
+func (c *Cluster) orderMove(r leasehold.Range, to string) error {
 	_, err := ask(c, func(ctx context.Context, a leaseholdv1.AdminServiceClient) (*leaseholdv1.MoveRangeResponse, error) {
 		return a.MoveRange(ctx, &leaseholdv1.MoveRangeRequest{
 			Version: wire.Version, Namespace: string(c.namespace), Owner: to,
 			Start: uint64(r.Start), Limit: uint64(r.Limit), LoseState: true,
 		})
 	})
-	if err != nil {
-		c.t.Fatalf("moving %v to %s: %v", r, to, err)
-	}
-	for deadline := time.Now().Add(patience); ; c.Advance(10 * time.Millisecond) {
-		if c.holds(to, r) {
-			return
-		}
-		if time.Now().After(deadline) {
-			c.t.Fatalf("%v is not with %s after %v", r, to, patience)
-		}
-	}
+	return err
 }
 
 // holds reports whether a node has all of a range, as far as its ends tell.
