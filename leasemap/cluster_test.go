@@ -58,24 +58,6 @@ func mustSet(t *testing.T, c *client, name, value string) {
 	}
 }
 
-// A chronicle is a history of requests, and of losses.
-type chronicle struct {
-	begun time.Time
-	names []string
-
-	mu      sync.Mutex
-	fault   int64 // when the last fault began
-	history []porcupine.Operation
-}
-
-func (h *chronicle) now() int64 { return time.Since(h.begun).Nanoseconds() }
-
-func (h *chronicle) add(o porcupine.Operation) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.history = append(h.history, o)
-}
-
 // TestLinearizableUnderFaults: real servers, managers and callers are killed, paused,
 // cut off and restarted. What callers see is what registers do that are asked one
 // request at a time, and are lost when a lookup says so.
@@ -110,72 +92,39 @@ func TestLinearizableUnderFaults(t *testing.T) {
 
 // live lets a cluster live for some minutes, and returns what happened.
 func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64) []porcupine.Operation {
-	h := &chronicle{begun: time.Now(), names: []string{"alice", "bob", "carol"}}
+	history := registers.NewChronicle("alice", "bob", "carol")
 	nemesis := &leaseholdtest.Nemesis{
 		Random: rand.New(rand.NewPCG(seed, 99)),
 		Start:  func(n *leaseholdtest.Node) func(context.Context) error { return serve(t, n) },
 	}
 	nemesis.Begin(c, "a", "b", "c")
 	watching, stop := context.WithCancel(t.Context())
-	var all, clients sync.WaitGroup
+	defer stop()
+	var watchers, clients sync.WaitGroup
 	watcher := c.Node("watcher").Lookup()
-	all.Go(func() {
+	watchers.Go(func() {
 		for loss := range watcher.Losses(watching) {
-			h.lost(loss)
+			history.Lost(loss)
 		}
 	})
 	for i := range 3 {
 		asker := newClient(c.Node(fmt.Sprint("caller", i)))
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
-		clients.Go(func() { h.ask(t.Context(), asker, i, random) })
+		clients.Go(func() {
+			history.Ask(i, 60, time.Second, random, func(in *registers.Request) (registers.Answer, error) {
+				return asker.request(t.Context(), in)
+			})
+		})
 	}
 	for range 6 {
-		h.mu.Lock()
-		h.fault = h.now()
-		h.mu.Unlock()
+		history.Fault()
 		t.Log(nemesis.Strike()) // it settles, so that every loss is that of the last one
 	}
 	clients.Wait()
 	c.Settle()
 	stop()
-	all.Wait()
-	return h.history
-}
-
-// lost notes that registers were lost, at some time since the last fault began.
-func (h *chronicle) lost(loss leasehold.Loss) {
-	for _, name := range h.names {
-		if loss.Range.Contains(leasehold.KeyOf(name)) {
-			h.mu.Lock()
-			since := h.fault
-			h.mu.Unlock()
-			h.add(porcupine.Operation{
-				ClientId: 9, Call: since, Return: h.now(),
-				Input: registers.Request{Do: registers.Lose, Name: name}, Output: registers.Answer{},
-			})
-		}
-	}
-}
-
-// ask asks about registers, some times a second.
-func (h *chronicle) ask(ctx context.Context, c *client, id int, random *rand.Rand) {
-	for i := range 60 {
-		time.Sleep(time.Duration(random.IntN(2000)) * time.Millisecond)
-		in := registers.Request{Do: random.IntN(3), Name: h.names[random.IntN(len(h.names))], Value: fmt.Sprintf("%d.%d", id, i)}
-		call := h.now()
-		out, err := c.request(ctx, &in)
-		o := porcupine.Operation{ClientId: id, Input: in, Call: call, Output: out, Return: h.now()}
-		switch {
-		case errors.Is(err, errUnknown) || errors.Is(err, leasehold.Unavailable):
-			o.Output, o.Return = registers.Answer{Unknown: true}, 1<<62
-			if in.Do == registers.Read {
-				continue
-			}
-		case err != nil:
-			continue // nothing was done
-		}
-		h.add(o)
-	}
+	watchers.Wait()
+	return history.History()
 }
 
 // request carries out what is to be done to a register.
@@ -186,9 +135,7 @@ func (c *client) request(ctx context.Context, in *registers.Request) (registers.
 	}
 	was, err := c.ask(ctx, http.MethodGet, in.Name, reply{}, false)
 	if err != nil || in.Do == registers.Read {
-		if errors.Is(err, errUnknown) {
-			in.Do = registers.Read // no more than that was tried
-		}
+		in.Do = registers.Read // no more than that was tried
 		return registers.Answer{Value: was.Value}, err
 	}
 	in.Want = was.Value

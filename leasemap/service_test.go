@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"testing"
@@ -76,10 +74,8 @@ func newClient(n *leaseholdtest.Node) *client {
 	return &client{lookup: n.Lookup(), http: n.Client()}
 }
 
-// errUnknown is that whether something was done is not known.
-var errUnknown = errors.New("no answer")
-
-// ask asks about a register. It fails with errUnknown if that may have been carried out.
+// ask asks about a register. It fails with [leasehold.Unavailable] if that may have been
+// carried out.
 func (c *client) ask(ctx context.Context, method, name string, in reply, conditional bool) (reply, error) {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -93,7 +89,7 @@ func (c *client) ask(ctx context.Context, method, name string, in reply, conditi
 	err = c.lookup.Do(ctx, leasehold.KeyOf(name), func(ctx context.Context, addr string) error {
 		out = reply{}
 		if err := c.send(ctx, method, "http://"+addr+"/?"+query.Encode(), body, &out); err != nil {
-			return fmt.Errorf("%w: %w", errUnknown, err)
+			return leasehold.Errorf("ask", leasehold.Unavailable, addr, "%w", err)
 		}
 		if out.Kind != leasehold.Other {
 			return out.Kind
