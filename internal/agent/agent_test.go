@@ -108,7 +108,7 @@ func TestBrokenStream(t *testing.T) {
 				t.Errorf("the first line is %v", first)
 			}
 			cancel()
-			for range lines { //nolint:revive // it ends
+			for range lines {
 			}
 			c.Advance(brokenPatience / 2)
 			if speaks {
@@ -166,7 +166,7 @@ func TestLosses(t *testing.T) {
 			t.Errorf("a dead owner: %v", loss)
 		}
 		cancel()
-		for range lines { //nolint:revive // it ends
+		for range lines {
 		}
 		ctx, cancel = context.WithCancel(t.Context())
 		lines = other.lines(ctx, "/v1/namespaces/test/losses?since="+begin["lsn"].(string))
@@ -175,7 +175,7 @@ func TestLosses(t *testing.T) {
 			t.Errorf("resumed: %v, before: %v", again, loss)
 		}
 		cancel()
-		for range lines { //nolint:revive // it ends
+		for range lines {
 		}
 	})
 }
@@ -215,7 +215,7 @@ func TestStop(t *testing.T) {
 		if last["why"] != "the agent stops" {
 			t.Errorf("the last line is %v", last)
 		}
-		for range losses { //nolint:revive // it ends
+		for range losses {
 		}
 		if _, ok := c.Owner(0); ok {
 			t.Error("its leases are not back")

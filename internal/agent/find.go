@@ -159,7 +159,7 @@ func follow(ctx context.Context, l *lookup.Lookup, since leasehold.LSN, out *str
 	}()
 	defer func() { // and wait for it
 		cancel()
-		for range heard { //nolint:revive // what comes now is for nobody
+		for range heard {
 		}
 	}()
 	pulse := time.NewTicker(aliveEvery)

@@ -129,7 +129,7 @@ func (p *program) lines(ctx context.Context, path string) <-chan map[string]any 
 	}
 	client := *p.http
 	client.Timeout = 0
-	w, err := client.Do(r)
+	w, err := client.Do(r) //nolint:bodyclose // the goroutine that reads it does
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func TestBadInput(t *testing.T) {
 			{"no body", "POST", owner + "/check", "", 400, "invalid: agent \"body\": want one JSON object"},
 			{"no object", "POST", owner + "/check", "[]", 400, "invalid"},
 			{"two objects", "POST", owner + "/check", `{"name":"x"}{}`, 400, "more than one JSON object"},
-			{"unknown field", "POST", owner + "/check", `{"nmae":"x"}`, 400, `unknown field "nmae"`},
+			{"unknown field", "POST", owner + "/check", `{"nome":"x"}`, 400, `unknown field "nome"`},
 			{"no key", "POST", owner + "/check", `{}`, 400, `want one of "key"`},
 			{"key and name", "POST", owner + "/check", `{"name":"x","key":"0000000000000000"}`, 400, `want one of "key"`},
 			{"a short key", "POST", owner + "/check", `{"key":"1"}`, 400, "want 16 hexadecimal digits"},
@@ -51,7 +51,7 @@ func TestBadInput(t *testing.T) {
 			{"a short life", "POST", "/v1/owners", `{"namespace":"test","addr":"a:1","ttl_ms":1}`, 400, "want 1000 to 60000"},
 			{"a long join", "POST", "/v1/owners", `{"namespace":"test","addr":"a:1","timeout_ms":60001}`, 400, "want 100 to 60000"},
 			{"find without a key", "GET", "/v1/namespaces/test/find", "", 400, `want one of "key"`},
-			{"find with something else", "GET", "/v1/namespaces/test/find?nmae=x", "", 400, `there is no parameter "nmae"`},
+			{"find with something else", "GET", "/v1/namespaces/test/find?nome=x", "", 400, `there is no parameter "nome"`},
 			{"find twice", "GET", "/v1/namespaces/test/find?name=x&name=y", "", 400, "name is there 2 times"},
 			{"find afresh, perhaps", "GET", "/v1/namespaces/test/find?name=x&refresh=1", "", 400, "want true or false"},
 			{"find what is not encoded", "GET", "/v1/namespaces/test/find?name=%", "", 400, "invalid URL escape"},
@@ -159,7 +159,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("a second stream: %d, %v", status, err)
 		}
 		p.must("DELETE", p.path(""), nil, new(struct{}))
-		for range lines { //nolint:revive // it ends
+		for range lines {
 		}
 		losses := p.lines(t.Context(), "/v1/namespaces/test/losses")
 		if status, err := p.call("GET", "/v1/namespaces/other/find?name=x", nil, nil); status != 429 || !strings.Contains(err.Error(), "--max-namespaces") {
@@ -167,7 +167,7 @@ func TestLimits(t *testing.T) {
 		}
 		p.must("POST", "/v1/owners", second, new(joinAnswer))
 		c.Node("a").Kill()
-		for range losses { //nolint:revive // it ends
+		for range losses {
 		}
 	})
 }
