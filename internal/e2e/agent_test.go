@@ -5,7 +5,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
-	"net/http"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -83,31 +83,52 @@ const agentNamespace = "kv"
 // An agentProcess is "leasehold agent", which can be killed and started again.
 type agentProcess struct {
 	*process
-	addr  string
-	group *group
-	log   string
+	listen string // what it is told to listen on
+	url    string // what programs are told of it
+	group  *group
+	log    string
 }
 
+// startAgent starts one on loopback.
 func (g *group) startAgent(t *testing.T) *agentProcess {
 	t.Helper()
-	a := &agentProcess{addr: freeAddr(t), group: g, log: filepath.Join(t.TempDir(), "agent.log")}
+	a := &agentProcess{listen: freeAddr(t), group: g, log: filepath.Join(t.TempDir(), "agent.log")}
+	a.url = "http://" + a.listen
 	a.start(t)
 	return a
 }
 
-// start returns when the agent answers.
+// startSocketAgent starts one on a socket.
+func (g *group) startSocketAgent(t *testing.T) *agentProcess {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "agent") // a test's own is too long for a socket on some systems
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	a := &agentProcess{listen: "unix:" + filepath.Join(dir, "s"), group: g, log: filepath.Join(t.TempDir(), "agent.log")}
+	a.url = a.listen
+	a.start(t)
+	return a
+}
+
+// start returns when the agent listens.
 func (a *agentProcess) start(t *testing.T) {
 	t.Helper()
 	a.process = launch{
 		program: leaseholdProgram, log: a.log,
-		args: []string{"agent", "--listen", a.addr, "--managers", strings.Join(a.group.addrs(), ",")},
+		args: []string{"agent", "--listen", a.listen, "--managers", strings.Join(a.group.addrs(), ",")},
 	}.start(t)
-	eventually(t, "the agent answers", func() error {
-		r, err := http.Get("http://" + a.addr + "/healthz")
+	eventually(t, "the agent listens", func() error {
+		network, addr := "tcp", a.listen
+		if path, ok := strings.CutPrefix(a.listen, "unix:"); ok {
+			network, addr = "unix", path
+		}
+		conn, err := net.Dial(network, addr)
 		if err != nil {
 			return err
 		}
-		return r.Body.Close()
+		return conn.Close()
 	})
 }
 
@@ -116,7 +137,7 @@ func (l language) start(t *testing.T, a *agentProcess, args ...string) *process 
 	t.Helper()
 	return launch{
 		program: l.interpreter, args: append([]string{l.example}, args...), dir: l.dir(t),
-		env: []string{"AGENT=http://" + a.addr, "NAMESPACE=" + agentNamespace, "PYTHONDONTWRITEBYTECODE=1"},
+		env: []string{"AGENT=" + a.url, "NAMESPACE=" + agentNamespace, "PYTHONDONTWRITEBYTECODE=1"},
 		log: filepath.Join(t.TempDir(), strings.Join(args[:1], "")+".log"),
 	}.start(t)
 }
@@ -152,7 +173,7 @@ func TestAgentExamples(t *testing.T) {
 	inEveryLanguage(t, func(t *testing.T, l language) {
 		g := startLone(t)
 		g.createNamespace(t, agentNamespace, lostLease)
-		first, second := g.startAgent(t), g.startAgent(t)
+		first, second := g.startAgent(t), g.startSocketAgent(t)
 		a, b := freeAddr(t), freeAddr(t)
 		serverA, serverB := l.serve(t, first, a), l.serve(t, second, b)
 		w := rivals(t, a, b)
