@@ -130,3 +130,26 @@ func (s *server) clear(leases []leasehold.Lease, _ leasehold.Cause) {
 		}
 	}
 }
+
+// A process that answers for others says how long the answer stays true, from the
+// moment at which they sent their question.
+func ExampleOwner_Promise() {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	o, err := owner.Join(ctx, owner.Config{
+		Namespace:          "presence",
+		Managers:           []string{"10.0.0.1:7400"},
+		Addr:               "10.0.1.7:8080",
+		MaxPromise:         time.Second,
+		WaitForPredecessor: true,
+	})
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	leases, validFor := o.Promise()
+	log.Printf("nobody else acts on the keys of %v for %v", leases, validFor)
+	if err := o.Close(ctx); err != nil { // waits for as long
+		log.Print(err)
+	}
+}

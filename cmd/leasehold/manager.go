@@ -1,9 +1,6 @@
 package main
 
 import (
-	"io"
-	"log/slog"
-
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/internal/settings"
@@ -66,23 +63,10 @@ func newManagerCommand() *cobra.Command {
 			}
 			return write(out, text)
 		}
-		if err := runManager(cmd.Context(), *cfg, out, cfg.logger(cmd.ErrOrStderr())); err != nil {
+		if err := runManager(cmd.Context(), *cfg, out, cfg.Log.logger(cmd.ErrOrStderr())); err != nil {
 			return failed{err}
 		}
 		return nil
 	}
 	return cmd
-}
-
-// logger is where a manager says what happens. Its settings are valid.
-func (m *managerSettings) logger(to io.Writer) *slog.Logger {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(m.LogLevel)); err != nil {
-		panic(err) // validate has seen it
-	}
-	options := &slog.HandlerOptions{Level: level}
-	if m.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(to, options))
-	}
-	return slog.New(slog.NewTextHandler(to, options))
 }

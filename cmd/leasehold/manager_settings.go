@@ -39,8 +39,7 @@ type managerSettings struct {
 	TTL   time.Duration // for how long a leader acts without renewing
 	Drift float64       // by how much the rates of the managers' clocks may differ
 
-	LogFormat string // text or json
-	LogLevel  string // debug, info, warn or error
+	Log logSettings
 
 	members []string // as they were written
 	quota   string
@@ -110,15 +109,11 @@ func (m *managerSettings) addFlags(cmd *cobra.Command) {
 
 	f.DurationVar(&m.TTL, "ttl", 2*time.Second, "for how long a leader acts without renewing its leadership; another takes over after\nthat times --drift. All managers of a group should have the same")
 	f.Float64Var(&m.Drift, "drift", 1.20, "by how much the rates of two managers' clocks may differ; the same for all of a group")
-	f.StringVar(&m.LogFormat, "log-format", "text", "how to log to stderr: text or json")
-	f.StringVar(&m.LogLevel, "log-level", "info", "how much: debug, info, warn or error")
+	m.Log.addFlags(f)
 	addSettings(cmd, f, &m.file)
-	for name, values := range map[string][]string{
-		"store": storeNames, "log-format": {"text", "json"}, "log-level": {"debug", "info", "warn", "error"},
-	} {
-		// The names are those of flags just added, the only thing that can go wrong.
-		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-	}
+	m.Log.complete(cmd)
+	// The name is that of a flag just added, the only thing that can go wrong.
+	_ = cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions(storeNames, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // given reports whether anybody has set a flag.

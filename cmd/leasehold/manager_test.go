@@ -241,7 +241,7 @@ func TestManagerLogger(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	log := m.logger(&out)
+	log := m.Log.logger(&out)
 	log.Info("hidden")
 	log.Warn("shown")
 	if got := out.String(); !strings.HasPrefix(got, `{"time":`) || strings.Contains(got, "hidden") {

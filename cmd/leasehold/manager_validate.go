@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -105,15 +104,7 @@ func (m *managerSettings) validateTimes() error {
 	return nil
 }
 
-func (m *managerSettings) validateLog() error {
-	if !slices.Contains([]string{"text", "json"}, m.LogFormat) {
-		return fmt.Errorf("%s %q: want text or json", m.origin("log-format"), m.LogFormat)
-	}
-	if !slices.Contains([]string{"debug", "info", "warn", "error"}, m.LogLevel) {
-		return fmt.Errorf("%s %q: want debug, info, warn or error", m.origin("log-level"), m.LogLevel)
-	}
-	return nil
-}
+func (m *managerSettings) validateLog() error { return m.Log.validate(m.origin) }
 
 func (m *managerSettings) validateEtcd() error {
 	e := &m.Etcd

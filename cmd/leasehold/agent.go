@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/agent"
+	"github.com/leasehold-dev/leasehold/internal/settings"
+)
+
+const agentHelp = `Runs an agent: a local HTTP/JSON API that gives programs in any language what the
+owner and the lookup library give programs in Go. A program joins a namespace, asks
+which keys it owns and for how long that stays true, and finds the owners of others.
+Run one on every computer that has such programs. docs/AGENT.md has the API;
+examples/agent has clients in Python and JavaScript.
+
+It asks nobody for a password, so that it listens on this computer only, unless
+--public says otherwise. On a unix: socket the permissions of the file say who may.
+
+It stops on Ctrl-C or SIGTERM, and gives back what its programs own. Programs whose
+agent is gone own nothing after --promise, and join again when it is back.`
+
+const agentExample = `  leasehold agent
+  leasehold agent --managers m1:7400,m2:7400,m3:7400 --listen unix:/run/leasehold/agent.sock --socket-mode 660
+  curl -s 'http://127.0.0.1:7404/v1/namespaces/presence/find?name=alice'
+  curl -s http://127.0.0.1:7404/v1/owners -H 'Content-Type: application/json' \
+    -d '{"namespace": "presence", "addr": "10.0.0.1:8080"}'`
+
+// agentSettings is what flags, the environment and a file say about an agent.
+type agentSettings struct {
+	flags *pflag.FlagSet
+	file  string
+
+	Listen   string
+	Managers []string
+	Promise  time.Duration
+	Public   bool
+	Hosts    []string
+
+	MaxOwners, MaxNamespaces, MaxStreams, MaxConns int
+
+	Log logSettings
+
+	socketMode string
+}
+
+func newAgentCommand() *cobra.Command {
+	cfg := &agentSettings{}
+	cmd := &cobra.Command{
+		Use:     "agent",
+		Short:   "Run an agent, for programs in other languages",
+		Long:    agentHelp,
+		Example: agentExample,
+		Args:    noArguments,
+	}
+	cfg.addFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := fill(cfg.flags, cfg.file); err != nil {
+			return err
+		}
+		mode, err := cfg.validate()
+		if err != nil {
+			return err
+		}
+		return cfg.run(cmd.Context(), mode, newScreen(cmd.OutOrStdout()), cmd.ErrOrStderr())
+	}
+	return cmd
+}
+
+// addFlags is in the order in which the help lists them.
+func (a *agentSettings) addFlags(cmd *cobra.Command) {
+	cmd.Flags().SortFlags = false
+	f := pflag.NewFlagSet("agent", pflag.ContinueOnError)
+	f.SortFlags = false
+	a.flags = f
+	f.StringVar(&a.Listen, "listen", "127.0.0.1:7404", "the `address` to listen on: host:port of this computer, or unix:/path")
+	f.StringSliceVar(&a.Managers, "managers", []string{defaultManager}, "`addresses` of managers, with commas between")
+	f.DurationVar(&a.Promise, "promise", time.Second, "for how long an answer may stay true: keys that go to another owner wait for as long")
+	f.StringVar(&a.socketMode, "socket-mode", "600", "the permissions of a unix: socket, in octal")
+	f.BoolVar(&a.Public, "public", false, "listen on an address that other computers reach; whoever reaches it can own keys")
+	f.StringSliceVar(&a.Hosts, "host", nil, "a `name` by which programs call the agent, besides localhost and addresses")
+	f.IntVar(&a.MaxOwners, "max-owners", 64, "how many programs may have joined at a time")
+	f.IntVar(&a.MaxNamespaces, "max-namespaces", 64, "how many namespaces may be looked up at a time")
+	f.IntVar(&a.MaxStreams, "max-streams", 256, "how many streams may be open at a time")
+	f.IntVar(&a.MaxConns, "max-conns", 1024, "how many connections may be open at a time")
+	a.Log.addFlags(f)
+	addSettings(cmd, f, &a.file)
+	a.Log.complete(cmd)
+}
+
+func (a *agentSettings) origin(flag string) string {
+	if f := a.flags.Lookup(flag); f.Changed {
+		return settings.Origin(f)
+	}
+	return "--" + flag
+}
+
+// validate says what is wrong in terms of settings; what the agent itself refuses, it
+// says as well as we could. It returns the permissions of a socket.
+func (a *agentSettings) validate() (os.FileMode, error) {
+	if n := len(a.Managers); n == 0 || n > maxManagers {
+		return 0, fmt.Errorf("%s: want 1 to %d addresses, have %d", a.origin("managers"), maxManagers, n)
+	}
+	for i, addr := range a.Managers {
+		a.Managers[i] = strings.TrimSpace(addr)
+		if err := checkAddr(a.Managers[i]); err != nil {
+			return 0, fmt.Errorf("%s: %w", a.origin("managers"), err)
+		}
+	}
+	for flag, n := range map[string]int{"max-owners": a.MaxOwners, "max-namespaces": a.MaxNamespaces, "max-streams": a.MaxStreams, "max-conns": a.MaxConns} {
+		if n < 1 {
+			return 0, fmt.Errorf("%s %d: want 1 or more", a.origin(flag), n)
+		}
+	}
+	if a.Promise <= 0 {
+		return 0, fmt.Errorf("%s %v: want a time above 0", a.origin("promise"), a.Promise)
+	}
+	mode, err := strconv.ParseUint(a.socketMode, 8, 32)
+	if err != nil || mode > 0o777 {
+		return 0, fmt.Errorf("%s %q: want permissions in octal, such as 600 or 660", a.origin("socket-mode"), a.socketMode)
+	}
+	return os.FileMode(mode), a.Log.validate(a.origin)
+}
+
+// run runs an agent until the context ends.
+func (a *agentSettings) run(ctx context.Context, mode os.FileMode, out screen, errs io.Writer) error {
+	served, err := agent.New(agent.Config{
+		Managers: a.Managers, MaxPromise: a.Promise, Hosts: a.Hosts,
+		MaxOwners: a.MaxOwners, MaxNamespaces: a.MaxNamespaces, MaxStreams: a.MaxStreams, MaxConns: a.MaxConns,
+		Build: buildVersion(), Logger: a.Log.logger(errs),
+	})
+	if err != nil {
+		return err
+	}
+	listener, err := agent.Listen(a.Listen, a.Public, mode)
+	if err != nil {
+		served.Close(ctx)
+		if leasehold.KindOf(err) == leasehold.Invalid {
+			return err
+		}
+		return failed{err}
+	}
+	at := listener.Addr().String()
+	if err := write(out, a.greeting(listener.Addr().Network(), at)); err != nil {
+		served.Close(ctx)
+		_ = listener.Close() // it was never used
+		return err
+	}
+	if err := served.Serve(ctx, listener); err != nil {
+		return failed{err}
+	}
+	return nil
+}
+
+// greeting says where the agent is, and what to try.
+func (a *agentSettings) greeting(network, at string) string {
+	curl := "curl -s 'http://" + at
+	if network == "unix" {
+		at, curl = "unix:"+at, "curl -s --unix-socket "+at+" 'http://localhost"
+	}
+	return facts([]entry{
+		{"agent", heading(at)},
+		{"managers", strings.Join(a.Managers, ", ")},
+		{"answers", fmt.Sprintf("stay true for up to %v, less the clocks' drift", a.Promise)},
+	}) + "\nTo try next, in another terminal:\n\n" +
+		"  " + curl + "/v1/status'\n" +
+		"  " + curl + "/v1/namespaces/presence/find?name=alice'\n"
+}

@@ -1,0 +1,112 @@
+// A hashtable in memory that is spread over servers, in JavaScript.
+//
+//   node kv.mjs serve HOST:PORT       one server
+//   node kv.mjs put KEY VALUE         stores an entry, wherever that is
+//   node kv.mjs get KEY
+//   node kv.mjs losses                prints what is lost, as it happens
+//
+// AGENT is the address of the agent, http://127.0.0.1:7404 unless set, and NAMESPACE that
+// of the servers, "kv" unless set. Every key has one server at a time. Entries die with
+// their server: its keys go to others, without them.
+
+import http from "node:http";
+import { Agent, keyOf } from "./leasehold.mjs";
+
+const agent = new Agent(process.env.AGENT ?? "http://127.0.0.1:7404");
+const namespace = process.env.NAMESPACE ?? "kv";
+const notOwner = 421;
+const maxValue = 1 << 20;
+
+// A Table is one server's part of the hashtable.
+class Table {
+  entries = new Map(); // name -> { generation, value }
+
+  // do runs an operation on the value of a name. It resolves with the generation of the
+  // lease and the value, or null if we do not own the key, or lost it meanwhile. From (1) to
+  // (4) nothing is awaited, so that no other request comes in between.
+  async do(name, operation) {
+    await this.owner.check(name); // asks the agent, if it must
+    const lease = this.owner.checkNow(name); // (1) is this the right server?
+    if (lease === null) return null;
+    const entry = this.entries.get(name);
+    const old = entry?.generation === lease.generation ? entry.value : ""; // (2) is what is stored still true?
+    const value = operation(old); // (3) operate, and stamp the result
+    this.entries.set(name, { generation: lease.generation, value });
+    if (!this.owner.heldNow(lease)) return null; // (4) was the lease held throughout?
+    return { generation: lease.generation, value }; // (5) only now does anyone see it
+  }
+
+  // forget frees the memory of what has ended.
+  forget(ended) {
+    for (const [name, { generation }] of this.entries) {
+      const key = keyOf(name);
+      if (ended.some((l) => l.covers(key) && generation <= l.generation)) this.entries.delete(name);
+    }
+  }
+}
+
+// body resolves with the body of a request, or null if it is too long.
+async function body(request) {
+  let text = "";
+  for await (const chunk of request.setEncoding("utf8")) {
+    text += chunk;
+    if (text.length > maxValue) return null;
+  }
+  return text;
+}
+
+async function serve(addr) {
+  const table = new Table();
+  const server = http.createServer({ requestTimeout: 10000 }, async (request, response) => {
+    try {
+      const value = await body(request);
+      if (value === null) return response.writeHead(413).end();
+      const name = decodeURIComponent(request.url.slice(1));
+      const done = await table.do(name, (old) => (request.method === "PUT" ? value : old));
+      response.writeHead(done ? 200 : notOwner, { Generation: String(done?.generation ?? 0) });
+      response.end(done ? done.value : "not the owner");
+    } catch {
+      response.writeHead(400).end();
+    }
+  });
+  const [host, port] = addr.split(/:(?=\d+$)/);
+  await new Promise((resolve, reject) => server.on("error", reject).listen(Number(port), host, resolve)); // first: keys are for servers that can serve
+  table.owner = await agent.join(namespace, { addr, ttl: 3000, onRevoke: (ended) => table.forget(ended) });
+  console.log("serving", addr);
+  process.on("SIGTERM", async () => {
+    await table.owner.close(); // first: callers are refused, and look elsewhere
+    server.close();
+    server.closeAllConnections?.();
+  });
+}
+
+// call asks the server that owns the key, wherever that is.
+async function call(method, name, value) {
+  const { addr, text } = await agent.lookup(namespace).do(name, async (addr) => {
+    let answer;
+    try {
+      answer = await fetch(`http://${addr}/${encodeURIComponent(name)}`, { method, body: value, signal: AbortSignal.timeout(5000) });
+      const text = await answer.text();
+      return answer.status === notOwner ? undefined : { addr, text };
+    } catch {
+      return undefined; // it is not there: look again
+    }
+  });
+  console.log(`${name} = ${text} (at ${addr})`);
+}
+
+const [command, ...args] = process.argv.slice(2);
+if (command === "serve" && args.length === 1) {
+  await serve(args[0]);
+} else if (command === "put" && args.length === 2) {
+  await call("PUT", args[0], args[1]);
+} else if (command === "get" && args.length === 1) {
+  await call("GET", args[0]);
+} else if (command === "losses" && args.length === 0) {
+  for await (const loss of agent.lookup(namespace).losses()) {
+    console.log("lost", loss.start, loss.limit, loss.owner, loss.cause);
+  }
+} else {
+  console.error("usage: node kv.mjs serve HOST:PORT | put KEY VALUE | get KEY | losses");
+  process.exitCode = 2;
+}

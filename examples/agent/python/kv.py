@@ -1,0 +1,144 @@
+"""A hashtable in memory that is spread over servers, in Python.
+
+    python3 kv.py serve HOST:PORT       one server
+    python3 kv.py put KEY VALUE         stores an entry, wherever that is
+    python3 kv.py get KEY
+    python3 kv.py losses                prints what is lost, as it happens
+
+AGENT is the address of the agent, http://127.0.0.1:7404 unless set, and NAMESPACE
+that of the servers, "kv" unless set. Every key has one server at a time. Entries die
+with their server: its keys go to others, without them.
+"""
+
+import http.client
+import os
+import signal
+import sys
+import threading
+import urllib.parse
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import leasehold
+
+AGENT = leasehold.Agent(os.environ.get("AGENT", "http://127.0.0.1:7404"))
+NAMESPACE = os.environ.get("NAMESPACE", "kv")
+NOT_OWNER = 421
+MAX_VALUE = 1 << 20
+
+
+class Table:
+    """One server's part of the hashtable."""
+
+    def __init__(self):
+        self.owner = None
+        self.lock = threading.Lock()
+        self.entries = {}  # name -> (generation, value)
+
+    def do(self, name, operation):
+        """Runs an operation on the value of a name. Returns the generation of the lease
+        and the value, or None if we do not own the key, or lost it meanwhile."""
+        with self.lock:
+            lease = self.owner.check(name)  # (1) is this the right server?
+            if lease is None:
+                return None
+            generation, value = self.entries.get(name, (0, b""))
+            if generation != lease.generation:  # (2) is what is stored still true?
+                value = b""
+            value = operation(value)  # (3) operate, and stamp the result
+            self.entries[name] = (lease.generation, value)
+            if not self.owner.held(lease):  # (4) was the lease held throughout?
+                return None
+        return lease.generation, value  # (5) only now does anyone see it
+
+    def forget(self, ended, _cause):
+        """Frees the memory of what has ended."""
+        with self.lock:
+            for name, (generation, _) in list(self.entries.items()):
+                key = leasehold.key_of(name)
+                if any(l.covers(key) and generation <= l.generation for l in ended):
+                    del self.entries[name]
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers GET /key and PUT /key."""
+
+    protocol_version = "HTTP/1.1"
+    timeout = 10
+    wbufsize = -1  # an answer is one packet
+
+    def do_GET(self):
+        self.answer(lambda value: value)
+
+    def do_PUT(self):
+        length = int(self.headers.get("Content-Length") or 0)
+        if length > MAX_VALUE:
+            self.send_error(413)
+            return
+        body = self.rfile.read(length)
+        self.answer(lambda _: body)
+
+    def answer(self, operation):
+        done = self.server.table.do(urllib.parse.unquote(self.path[1:]), operation)
+        generation, value = done or (0, b"not the owner")
+        self.send_response(200 if done else NOT_OWNER)
+        self.send_header("Content-Length", str(len(value)))
+        self.send_header("Generation", str(generation))
+        self.end_headers()
+        self.wfile.write(value)
+
+    def log_message(self, *_):
+        pass
+
+
+def serve(addr):
+    host, port = addr.rsplit(":", 1)
+    server = ThreadingHTTPServer((host, int(port)), Handler)  # first: keys are for servers that can serve
+    server.daemon_threads = True
+    server.table = table = Table()
+    table.owner = AGENT.join(NAMESPACE, addr, ttl=3, on_revoke=table.forget)
+    print("serving", addr, flush=True)
+
+    def stop():
+        table.owner.close()  # first: callers are refused, and look elsewhere
+        server.shutdown()
+
+    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=stop).start())
+    server.serve_forever()
+
+
+def call(method, name, value=b""):
+    """Asks the server that owns the key, wherever that is."""
+
+    def ask(addr):
+        host, port = addr.rsplit(":", 1)
+        connection = http.client.HTTPConnection(host, int(port), timeout=5)
+        try:
+            connection.request(method, "/" + urllib.parse.quote(name, safe=""), value)
+            answer = connection.getresponse()
+            body = answer.read()
+        except (OSError, http.client.HTTPException):
+            return None  # it is not there: look again
+        finally:
+            connection.close()
+        return None if answer.status == NOT_OWNER else (addr, body)
+
+    addr, body = AGENT.lookup(NAMESPACE).do(name, ask)
+    print(f"{name} = {body.decode()} (at {addr})", flush=True)
+
+
+def main(args):
+    if len(args) == 2 and args[0] == "serve":
+        serve(args[1])
+    elif len(args) == 3 and args[0] == "put":
+        call("PUT", args[1], args[2].encode())
+    elif len(args) == 2 and args[0] == "get":
+        call("GET", args[1])
+    elif args == ["losses"]:
+        for loss in AGENT.lookup(NAMESPACE).losses():
+            print("lost", loss["start"], loss["limit"], loss["owner"], loss["cause"], flush=True)
+    else:
+        sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,237 @@
+package agent
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/leaseholdtest"
+)
+
+// one runs a test with one agent and one program that has joined and has all keys.
+func one(t *testing.T, with object, test func(t *testing.T, c *leaseholdtest.Cluster, p *program)) {
+	t.Helper()
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		startAgent(t, c, "a")
+		p := newProgram(t, c, "a")
+		p.join(c, with)
+		var awaited awaitAnswer
+		p.must("POST", p.path("/await"), object{"name": "alice", "timeout_ms": 5000}, &awaited)
+		if !awaited.Held {
+			t.Fatal("the only owner does not get the key")
+		}
+		test(t, c, p)
+	})
+}
+
+func TestLifeOfAProgram(t *testing.T) {
+	one(t, nil, func(t *testing.T, c *leaseholdtest.Cluster, p *program) {
+		key := leasehold.KeyOf("alice")
+		var byName, byKey checkAnswer
+		p.must("POST", p.path("/check"), object{"name": "alice"}, &byName)
+		p.must("POST", p.path("/check"), object{"key": key.String()}, &byKey)
+		if !byName.Held || byName.Key != key.String() || *byName.Lease != *byKey.Lease || byName.ValidForMS != 833 {
+			t.Errorf("check: %+v, %+v", byName, byKey)
+		}
+		var held heldAnswer
+		p.must("POST", p.path("/held"), object{"name": "alice", "generation": byName.Lease.Generation}, &held)
+		if !held.Held || held.ValidForMS != 833 {
+			t.Errorf("held: %+v", held)
+		}
+		p.must("POST", p.path("/held"), object{"name": "alice", "generation": "999999999"}, &held)
+		if held.Held || held.ValidForMS != 0 {
+			t.Errorf("a lease that never was is held: %+v", held)
+		}
+		b, err := p.ask()
+		if err != nil || !b.owns(key) || len(b.leases) == 0 {
+			t.Errorf("leases: %+v, %v", b, err)
+		}
+		var found findAnswer
+		p.must("GET", "/v1/namespaces/test/find?name=alice&refresh=true", nil, &found)
+		if found.Addr != "a:8080" || found.Owner != "a" || found.Generation != byName.Lease.Generation || !found.Ready {
+			t.Errorf("found %+v", found)
+		}
+		var status statusDocument
+		p.must("GET", "/v1/status", nil, &status)
+		if len(status.Owners) != 1 || status.Owners[0].Leases == 0 || len(status.Lookups) != 1 || status.MaxPromiseMS != 1000 {
+			t.Errorf("status: %+v", status)
+		}
+
+		var nothing struct{}
+		p.must("DELETE", p.path(""), nil, &nothing)
+		if _, err := p.call("POST", p.path("/check"), object{"name": "alice"}, &byName); err == nil || !strings.HasPrefix(err.Error(), "not_found: ") {
+			t.Errorf("after leaving, a check says %v", err)
+		}
+		c.Advance(time.Second)
+		status2, err := p.call("GET", "/v1/namespaces/test/find?name=alice", nil, &found)
+		if status2 != http.StatusServiceUnavailable || !strings.HasPrefix(err.Error(), "no_owner: ") {
+			t.Errorf("when nobody has the key: %d, %v", status2, err)
+		}
+	})
+}
+
+// A program that is silent for longer than it said is an owner no more. One that
+// speaks is, however long.
+func TestSilence(t *testing.T) {
+	one(t, object{"ttl_ms": 2000}, func(t *testing.T, c *leaseholdtest.Cluster, p *program) {
+		for range 20 {
+			c.Advance(1900 * time.Millisecond)
+			if _, err := p.ask(); err != nil {
+				t.Fatalf("a program that speaks: %v", err)
+			}
+		}
+		c.Advance(2 * time.Second)
+		if status, err := p.call("POST", p.path("/leases"), object{}, new(leasesAnswer)); status != http.StatusGone {
+			t.Errorf("a program that was silent for too long: %d, %v", status, err)
+		}
+		c.Advance(2 * time.Second) // the promise, and a round trip
+		if status, _ := p.call("POST", p.path("/leases"), object{}, new(leasesAnswer)); status != http.StatusNotFound {
+			t.Errorf("and later: %d", status)
+		}
+		if node, ok := c.Owner(0); ok {
+			t.Errorf("%s still has keys", node)
+		}
+	})
+}
+
+// A program that dies breaks its stream. That ends its tenure sooner, unless it is
+// heard of.
+func TestBrokenStream(t *testing.T) {
+	one(t, object{"ttl_ms": 60000}, func(t *testing.T, c *leaseholdtest.Cluster, p *program) {
+		for _, speaks := range []bool{true, false} {
+			ctx, cancel := context.WithCancel(t.Context())
+			lines := p.lines(ctx, p.path("/events"))
+			if first := <-lines; first["type"] != "leases" || len(first["leases"].([]any)) == 0 {
+				t.Errorf("the first line is %v", first)
+			}
+			cancel()
+			for range lines {
+			}
+			c.Advance(brokenPatience / 2)
+			if speaks {
+				if _, err := p.ask(); err != nil {
+					t.Error(err)
+				}
+			}
+			c.Advance(5 * time.Second)
+			status, _ := p.call("POST", p.path("/leases"), object{}, new(leasesAnswer))
+			if want := map[bool]int{true: http.StatusOK, false: http.StatusNotFound}[speaks]; status != want {
+				t.Errorf("its stream broke, and it speaks: %t: status %d, want %d", speaks, status, want)
+			}
+		}
+	})
+}
+
+// Events tell what is granted and what ends, and why, and that all is over.
+func TestEvents(t *testing.T) {
+	one(t, nil, func(t *testing.T, c *leaseholdtest.Cluster, p *program) {
+		lines := p.lines(t.Context(), p.path("/events"))
+		<-lines
+		startAgent(t, c, "b")
+		other := newProgram(t, c, "b")
+		other.join(c, object{"ttl_ms": 60000})
+		line := <-lines
+		if line["type"] != "revoked" || line["cause"] != "released" || len(line["leases"].([]any)) == 0 {
+			t.Errorf("when another joins: %v", line)
+		}
+		var nothing struct{}
+		p.must("DELETE", p.path(""), nil, &nothing)
+		var last map[string]any
+		for line := range lines {
+			last = line
+		}
+		if last["type"] != "closed" || last["why"] != "the program leaves" {
+			t.Errorf("the last line is %v", last)
+		}
+	})
+}
+
+// Losses come as they happen, and again to who resumes.
+func TestLosses(t *testing.T) {
+	one(t, nil, func(t *testing.T, c *leaseholdtest.Cluster, p *program) {
+		startAgent(t, c, "b")
+		other := newProgram(t, c, "b")
+		ctx, cancel := context.WithCancel(t.Context())
+		lines := other.lines(ctx, "/v1/namespaces/test/losses")
+		begin := <-lines
+		if begin["type"] != "begin" || begin["lsn"] == "" {
+			t.Errorf("the first line is %v", begin)
+		}
+		c.Node("a").Kill()
+		loss := <-lines
+		if loss["type"] != "loss" || loss["owner"] != "a" || loss["cause"] != "expired" {
+			t.Errorf("a dead owner: %v", loss)
+		}
+		cancel()
+		for range lines {
+		}
+		ctx, cancel = context.WithCancel(t.Context())
+		lines = other.lines(ctx, "/v1/namespaces/test/losses?since="+begin["lsn"].(string))
+		<-lines
+		if again := <-lines; again["lsn"] != loss["lsn"] || again["start"] != loss["start"] {
+			t.Errorf("resumed: %v, before: %v", again, loss)
+		}
+		cancel()
+		for range lines {
+		}
+	})
+}
+
+func TestReport(t *testing.T) {
+	one(t, object{"load": "reported"}, func(t *testing.T, _ *leaseholdtest.Cluster, p *program) {
+		var heard reportAnswer
+		p.must("POST", p.path("/report"), object{"costs": []object{{"name": "alice", "cost": 12.5}, {"key": "00000000000000ff", "cost": 1}}}, &heard)
+		if heard.Reported != 2 {
+			t.Errorf("reported %d", heard.Reported)
+		}
+	})
+}
+
+// An agent that stops gives everything back, and says so.
+func TestStop(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		a := startAgent(t, c, "a")
+		p := newProgram(t, c, "a")
+		p.join(c, nil)
+		c.Advance(time.Second)
+		b, err := p.ask()
+		if err != nil || !b.owns(0) {
+			t.Fatal(b, err)
+		}
+		lines := p.lines(t.Context(), p.path("/events"))
+		losses := p.lines(t.Context(), "/v1/namespaces/test/losses")
+		began := time.Now()
+		a.Close(t.Context())
+		if took := time.Since(began); took < 833*time.Millisecond || took > 2*time.Second {
+			t.Errorf("it stopped after %v, and somebody relied on it for a second", took)
+		}
+		var last map[string]any
+		for line := range lines {
+			last = line
+		}
+		if last["why"] != "the agent stops" {
+			t.Errorf("the last line is %v", last)
+		}
+		for range losses {
+		}
+		if _, ok := c.Owner(0); ok {
+			t.Error("its leases are not back")
+		}
+		for _, path := range []string{"/v1/owners", "/v1/namespaces/test/find?name=x"} {
+			method, body := "GET", object(nil)
+			if path == "/v1/owners" {
+				method, body = "POST", object{"namespace": "test", "addr": "a:1"}
+			}
+			var in any = body
+			if body == nil {
+				in = nil
+			}
+			if status, err := p.call(method, path, in, new(struct{})); status != http.StatusGone {
+				t.Errorf("%s: %d, %v", path, status, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,112 @@
+package agent
+
+import (
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// Config says how an agent works. Managers are required.
+type Config struct {
+	// Managers are the addresses of the manager group, host:port.
+	Managers []string
+
+	// MaxPromise is for how long the end of a lease is held back because of an
+	// answer; what answers say is that, less the drift bound. Short: a range has
+	// a new owner sooner. Long: programs ask less often, and ride out longer
+	// pauses. At least 50 ms, at most 10 s. Default 1 s.
+	MaxPromise time.Duration
+	// MaxOwners is how many programs may be joined at a time. Default 64.
+	MaxOwners int
+	// MaxNamespaces is how many lease tables are followed at a time. Default 64.
+	MaxNamespaces int
+	// MaxStreams is how many streams may be open at a time, of events and of
+	// losses. Default 256.
+	MaxStreams int
+	// MaxConns is how many connections may be open at a time. Default 1024.
+	MaxConns int
+
+	// Hosts are the names by which callers may call the agent, besides localhost
+	// and any IP address. See guard.go.
+	Hosts []string
+
+	// Credentials secure the connections to the managers. Default: none.
+	Credentials credentials.TransportCredentials
+	// DialOptions are added to those of the libraries, and prevail.
+	DialOptions []grpc.DialOption
+	// Build is what the agent says it is.
+	Build string
+	// Logger hears what happens, and why. Default: nobody does.
+	Logger *slog.Logger
+}
+
+// The bounds on promises. Shorter ones are over before they are read, and longer
+// ones keep ranges from their next owners.
+const (
+	minPromise = 50 * time.Millisecond
+	maxPromise = 10 * time.Second
+)
+
+func (c *Config) validate() error {
+	if len(c.Managers) == 0 {
+		return bad("Managers", "at least one address is needed, host:port")
+	}
+	for _, n := range []struct {
+		name  string
+		field *int
+		usual int
+	}{
+		{"MaxOwners", &c.MaxOwners, 64},
+		{"MaxNamespaces", &c.MaxNamespaces, 64},
+		{"MaxStreams", &c.MaxStreams, 256},
+		{"MaxConns", &c.MaxConns, 1024},
+	} {
+		if *n.field < 0 {
+			return bad(n.name, "is %d, want more than 0", *n.field)
+		}
+		if *n.field == 0 {
+			*n.field = n.usual
+		}
+	}
+	if c.MaxPromise == 0 {
+		c.MaxPromise = time.Second
+	}
+	if c.MaxPromise < minPromise || c.MaxPromise > maxPromise {
+		return bad("MaxPromise", "is %v, want %v to %v", c.MaxPromise, minPromise, maxPromise)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c.validateHosts()
+}
+
+func (c *Config) validateHosts() error {
+	c.Hosts = slices.Clone(c.Hosts)
+	for i, host := range c.Hosts {
+		c.Hosts[i] = strings.ToLower(host)
+		if _, err := netip.ParseAddr(host); err == nil || host == "" || strings.ContainsAny(host, ":/ ") {
+			return bad("Hosts", "%q: want the name of a host, without a port; addresses are allowed anyway", host)
+		}
+	}
+	return nil
+}
+
+func bad(subject, format string, args ...any) error {
+	return leasehold.Errorf("agent", leasehold.Invalid, subject, format, args...)
+}
+
+// hostOf returns the host of an address that may have no port.
+func hostOf(addr string) string {
+	if host, _, err := net.SplitHostPort(addr); err == nil {
+		return host
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(addr, "["), "]")
+}

@@ -1,0 +1,144 @@
+package agent
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// A feed tells those who follow an owner what it is granted and what ends. Its zero
+// value is ready.
+type feed struct {
+	mu        sync.Mutex
+	followers map[*follower]struct{}
+}
+
+// A follower is what one of them has yet to be told. If that is too much, it is
+// told what is held now: what is not has ended.
+type follower struct {
+	news    chan struct{} // has room for one
+	pending []event
+	missed  bool
+}
+
+// maxPending is how many events wait for a follower.
+const maxPending = 256
+
+// An event is one line of the stream of events.
+type event struct {
+	Type   string          `json:"type"` // "leases", "granted", "revoked", "closed"
+	Leases []leaseDocument `json:"leases,omitzero"`
+	Cause  string          `json:"cause,omitempty"`
+	Why    string          `json:"why,omitempty"`
+}
+
+func (f *feed) open() *follower {
+	one := &follower{news: make(chan struct{}, 1)}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.followers == nil {
+		f.followers = make(map[*follower]struct{})
+	}
+	f.followers[one] = struct{}{}
+	return one
+}
+
+func (f *feed) close(one *follower) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.followers, one)
+}
+
+func (f *feed) granted(leases []leasehold.Lease) {
+	f.tell(event{Type: "granted", Leases: leasesJSON(leases)})
+}
+
+func (f *feed) revoked(leases []leasehold.Lease, why leasehold.Cause) {
+	f.tell(event{Type: "revoked", Leases: leasesJSON(leases), Cause: causeName(why)})
+}
+
+// tell does not wait for anybody.
+func (f *feed) tell(e event) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for one := range f.followers {
+		if one.pending = append(one.pending, e); len(one.pending) > maxPending {
+			one.pending, one.missed = nil, true
+		}
+		select {
+		case one.news <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// take returns what is to be told, and whether something is missing from it.
+func (f *feed) take(one *follower) (events []event, missed bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	events, missed = one.pending, one.missed
+	one.pending, one.missed = nil, false
+	return events, missed
+}
+
+// causeName is what a cause is called on the wire.
+func causeName(c leasehold.Cause) string { return strings.ReplaceAll(c.String(), " ", "_") }
+
+// events answers GET /v1/owners/{id}/events: first what is held, then what changes.
+func (a *Agent) events(w http.ResponseWriter, r *http.Request) {
+	s, err := a.session(r.PathValue("id"))
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	a.stream(w, func(out *stream) {
+		s.opened()
+		defer s.broke()
+		one := s.feed.open()
+		defer s.feed.close(one)
+		s.follow(r, out, one)
+	})
+}
+
+// follow writes events until the program hangs up or the session ends.
+func (s *session) follow(r *http.Request, out *stream, one *follower) {
+	pulse := time.NewTicker(aliveEvery)
+	defer pulse.Stop()
+	ok := out.send(s.all())
+	for ok {
+		select {
+		case <-one.news:
+			ok = s.tell(out, one)
+		case <-pulse.C:
+			ok = out.send(alive{"alive"})
+		case <-s.gone:
+			if s.tell(out, one) {
+				out.send(event{Type: "closed", Why: s.why})
+			}
+			return
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+func (s *session) tell(out *stream, one *follower) bool {
+	events, missed := s.feed.take(one)
+	if missed && !out.send(s.all()) {
+		return false
+	}
+	for _, e := range events {
+		if !out.send(e) {
+			return false
+		}
+	}
+	return true
+}
+
+// all is the event that stands for everything before it.
+func (s *session) all() event {
+	return event{Type: "leases", Leases: leasesJSON(s.owner.Leases())}
+}

@@ -1,0 +1,166 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/owner"
+)
+
+// The times that a program may choose when it joins.
+const (
+	usualJoin, leastJoin, mostJoin = 10 * time.Second, 100 * time.Millisecond, time.Minute
+	usualTTL, leastTTL, mostTTL    = 10 * time.Second, time.Second, time.Minute
+)
+
+// A joinRequest is the body of POST /v1/owners.
+type joinRequest struct {
+	Namespace string  `json:"namespace"`
+	Addr      string  `json:"addr"`
+	Name      string  `json:"name"`
+	Weight    float64 `json:"weight"`
+	// Load is "checks" or "reported".
+	Load string `json:"load"`
+	// TTLMS is for how long the program may be silent.
+	TTLMS *int64 `json:"ttl_ms"`
+	// TimeoutMS is for how long to try.
+	TimeoutMS *int64 `json:"timeout_ms"`
+}
+
+// A joinAnswer says who the program is from now on. The id is a secret between it
+// and the agent.
+type joinAnswer struct {
+	ID           string `json:"id"`
+	Name         string `json:"name"`
+	Session      string `json:"session"`
+	TTLMS        int64  `json:"ttl_ms"`
+	MaxPromiseMS int64  `json:"max_promise_ms"`
+}
+
+func (a *Agent) join(w http.ResponseWriter, r *http.Request) {
+	var in joinRequest
+	if err := read(w, r, &in); err != nil {
+		fail(w, err)
+		return
+	}
+	s, err := a.newSession(r.Context(), &in)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	answer(w, http.StatusCreated, joinAnswer{
+		ID: s.id, Name: string(s.owner.Name()), Session: s.owner.Session().String(),
+		TTLMS: s.ttl.Milliseconds(), MaxPromiseMS: a.cfg.MaxPromise.Milliseconds(),
+	})
+}
+
+// newSession joins an owner. If the program hangs up meanwhile, it does not.
+func (a *Agent) newSession(ctx context.Context, in *joinRequest) (_ *session, err error) {
+	s := &session{agent: a, namespace: leasehold.Namespace(in.Namespace), addr: in.Addr, over: make(chan struct{}), gone: make(chan struct{})}
+	if s.ttl, err = milliseconds("ttl_ms", in.TTLMS, usualTTL, leastTTL, mostTTL); err != nil {
+		return nil, err
+	}
+	patience, err := milliseconds("timeout_ms", in.TimeoutMS, usualJoin, leastJoin, mostJoin)
+	if err != nil {
+		return nil, err
+	}
+	load, err := parseLoad(in.Load)
+	if err != nil {
+		return nil, err
+	}
+	id, err := leasehold.NewSession(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	s.id, s.reported = id.String(), load == owner.LoadReported
+	if err := a.reserve(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	defer context.AfterFunc(a.accepting, cancel)()
+	s.owner, err = owner.Join(ctx, owner.Config{
+		Namespace: s.namespace, Managers: a.cfg.Managers, Addr: in.Addr, Name: leasehold.OwnerID(in.Name),
+		Weight: in.Weight, Load: load, OnGrant: s.feed.granted, OnRevoke: s.feed.revoked,
+		MaxPromise: a.cfg.MaxPromise, WaitForPredecessor: true,
+		Credentials: a.cfg.Credentials, DialOptions: a.cfg.DialOptions, Logger: a.cfg.Logger,
+	})
+	return a.admit(s, err)
+}
+
+func parseLoad(text string) (owner.LoadSource, error) {
+	switch text {
+	case "", "checks":
+		return owner.LoadChecks, nil
+	case "reported":
+		return owner.LoadReported, nil
+	}
+	return 0, bad("load", `is %q, want "checks" or "reported"`, clip(text))
+}
+
+// reserve takes a place among the owners.
+func (a *Agent) reserve() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return errClosed()
+	}
+	if len(a.sessions)+a.joining >= a.cfg.MaxOwners {
+		return leasehold.Errorf("join", leasehold.Limit, "owners", "%d have joined through this agent: close one, or raise --max-owners", a.cfg.MaxOwners)
+	}
+	a.joining++
+	a.running.Add(1)
+	return nil
+}
+
+// admit fills the place, or gives it back. An owner that has joined when the agent
+// is about to stop is closed with the others.
+func (a *Agent) admit(s *session, err error) (*session, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	defer a.running.Done()
+	a.joining--
+	if err != nil {
+		return nil, err
+	}
+	a.sessions[s.id] = s
+	s.begin()
+	if a.closed {
+		s.end("the agent stops")
+		return nil, errClosed()
+	}
+	a.cfg.Logger.Info("a program has joined", "namespace", s.namespace, "owner", s.owner.Name(), "addr", s.addr, "ttl", s.ttl)
+	return s, nil
+}
+
+// session returns the one with the id, having heard of its program.
+func (a *Agent) session(id string) (*session, error) {
+	a.mu.Lock()
+	s := a.sessions[id]
+	a.mu.Unlock()
+	if s == nil {
+		return nil, leasehold.Errorf("owner", leasehold.NotFound, clip(id), "no owner has this id: it has been closed, its program was silent for too long, or the agent has been restarted; join again")
+	}
+	if !s.touch() {
+		return nil, leasehold.Errorf("owner", leasehold.Closed, clip(id), "the owner is being closed; join again")
+	}
+	return s, nil
+}
+
+// forget removes a session whose owner has been closed.
+func (a *Agent) forget(s *session) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.sessions, s.id)
+}
+
+func sortOwners(owners []ownerDocument) {
+	slices.SortFunc(owners, func(x, y ownerDocument) int {
+		return cmp.Or(cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
+	})
+}

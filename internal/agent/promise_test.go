@@ -1,0 +1,217 @@
+package agent
+
+import (
+	"context"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/leaseholdtest"
+)
+
+// A server is a program that keeps itself joined and its belief fresh, until it is
+// told to stop.
+type server struct {
+	*program
+	stop context.CancelFunc // what it believes, it believes on
+
+	mu     sync.Mutex
+	belief belief
+}
+
+func startServer(t *testing.T, c *leaseholdtest.Cluster, node string, running *sync.WaitGroup) *server {
+	s := &server{program: newProgram(t, c, node)}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.stop = cancel
+	s.http.Timeout = 30 * time.Second // answers that come late are what this is about
+	running.Go(func() {
+		for ctx.Err() == nil {
+			s.live()
+			time.Sleep(100 * time.Millisecond)
+		}
+	})
+	return s
+}
+
+// live asks once, and joins if it must.
+func (s *server) live() {
+	if s.id != "" {
+		b, err := s.ask()
+		if err == nil {
+			s.mu.Lock()
+			if b.until.After(s.belief.until) {
+				s.belief = b
+			}
+			s.mu.Unlock()
+			return
+		}
+	}
+	var joined joinAnswer
+	_, err := s.call("POST", "/v1/owners", object{"namespace": "test", "addr": s.node.Addr(), "name": s.node.Name(), "ttl_ms": 2000}, &joined)
+	if err == nil {
+		s.id = joined.ID
+	}
+}
+
+func (s *server) owns(key leasehold.Key) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.belief.owns(key)
+}
+
+// A pool is three computers with an agent and a server each, and the servers that
+// were there before.
+type pool struct {
+	t       *testing.T
+	c       *leaseholdtest.Cluster
+	agents  map[string]*Agent
+	servers map[string]*server
+	before  []*server
+	running sync.WaitGroup
+	owned   int // how often somebody owned a key
+}
+
+func (p *pool) start(name string) {
+	p.agents[name] = startAgent(p.t, p.c, name)
+	p.servers[name] = startServer(p.t, p.c, name, &p.running)
+}
+
+// kill ends a computer's agent. Its server believes what it was told.
+func (p *pool) kill(name string) {
+	p.servers[name].stop()
+	p.before = append(p.before, p.servers[name])
+	delete(p.servers, name)
+	p.c.Node(name).Kill()
+}
+
+// watch looks at some keys for a time.
+func (p *pool) watch(d time.Duration) {
+	p.t.Helper()
+	for began := time.Now(); time.Since(began) < d; time.Sleep(20 * time.Millisecond) {
+		for i := range leasehold.Key(16) {
+			var owners []string
+			for _, s := range append(slices.Collect(maps.Values(p.servers)), p.before...) {
+				if s.owns(i << 60) {
+					owners = append(owners, s.node.Name())
+				}
+			}
+			p.owned += len(owners)
+			if len(owners) > 1 {
+				p.t.Fatalf("%v is owned by %v", i<<60, owners)
+			}
+		}
+	}
+}
+
+// Whatever happens to agents and to the network, no two programs believe at the same
+// time that they own a key.
+func TestNoTwoProgramsOwnAKey(t *testing.T) {
+	for seed := range uint64(6) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			leaseholdtest.Run(t, leaseholdtest.Config{Lease: 5 * time.Second}, func(t *testing.T, c *leaseholdtest.Cluster) {
+				torment(t, c, rand.New(rand.NewPCG(seed, 1)))
+			})
+		})
+	}
+}
+
+func torment(t *testing.T, c *leaseholdtest.Cluster, random *rand.Rand) {
+	p := &pool{t: t, c: c, agents: map[string]*Agent{}, servers: map[string]*server{}}
+	names := []string{"a", "b", "c"}
+	for _, name := range names {
+		p.start(name)
+	}
+	defer p.running.Wait()
+	defer func() {
+		for _, s := range p.servers {
+			s.stop()
+		}
+	}()
+	within := func(d time.Duration) time.Duration { return time.Duration(random.Int64N(int64(d))) }
+	for range 15 {
+		name := names[random.IntN(len(names))]
+		n := c.Node(name)
+		switch random.IntN(5) {
+		case 0: // what is under way arrives later
+			n.Pause()
+			p.watch(within(4 * time.Second))
+			n.Resume()
+		case 1:
+			n.Cut()
+			p.watch(within(8 * time.Second))
+			n.Heal()
+		case 2: // it gives everything back
+			closing := make(chan struct{})
+			go func() { defer close(closing); p.agents[name].Close(t.Context()) }()
+			p.watch(2 * time.Second)
+			<-closing
+			p.kill(name)
+			p.start(name)
+		default:
+			p.kill(name)
+			p.watch(within(8 * time.Second))
+			p.start(name)
+		}
+		p.watch(within(3 * time.Second))
+	}
+	c.Settle()
+	p.watch(time.Second)
+	if p.owned == 0 {
+		t.Error("nobody ever owned anything")
+	}
+}
+
+// An answer that was under way for long is worth nothing, however true it was when it
+// was given: what it says counts from the question.
+func TestLateAnswer(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{Latency: 10 * time.Millisecond}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		startAgent(t, c, "a")
+		p := newProgram(t, c, "p")
+		p.base = "http://a:7404"
+		p.join(c, object{"ttl_ms": 60000})
+		c.Advance(time.Second)
+		began := time.Now()
+		if b, err := p.ask(); err != nil || !b.owns(0) {
+			t.Fatalf("it does not own everything: %v, %v", b, err)
+		}
+		took := time.Since(began)
+		c.Advance(5 * time.Second)
+		answers := make(chan belief)
+		go func() {
+			b, err := p.ask()
+			if err != nil {
+				t.Error(err)
+			}
+			answers <- b
+		}()
+		time.Sleep(took - 5*time.Millisecond) // the answer is half way
+		c.Node("p").Cut("a")
+		startAgent(t, c, "b")
+		other := newProgram(t, c, "b")
+		other.join(c, nil)
+		owned := func() (theirs leasehold.Key) {
+			for ; ; time.Sleep(10 * time.Millisecond) {
+				b, err := other.ask()
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, key := range probes() {
+					if b.owns(key) {
+						return key
+					}
+				}
+			}
+		}()
+		c.Node("p").Heal()
+		if b := <-answers; len(b.leases) == 0 {
+			t.Error("the question was not answered before the network broke")
+		} else if b.owns(owned) {
+			t.Errorf("two programs own %v: the answer of one was under way for too long", owned)
+		}
+	})
+}

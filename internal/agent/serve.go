@@ -1,0 +1,95 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/net/netutil"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// unixPrefix marks the path of a socket among addresses.
+const unixPrefix = "unix:"
+
+// Listen listens on an address, host:port or unix:/path. An address that others
+// than this computer reach is refused unless public is set: whoever reaches an agent
+// can join as an owner. The socket is for those whom mode lets.
+func Listen(addr string, public bool, mode os.FileMode) (net.Listener, error) {
+	if path, ok := strings.CutPrefix(addr, unixPrefix); ok {
+		return listenUnix(path, mode)
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, leasehold.Errorf("listen", leasehold.Invalid, addr, "want host:port, or unix:/path")
+	}
+	if ip := net.ParseIP(host); !public && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return nil, leasehold.Errorf("listen", leasehold.Invalid, addr,
+			"others than this computer may reach that address, and the agent asks nobody for a password: listen on 127.0.0.1 or a unix: socket, or say --public if the network can be trusted")
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, leasehold.Errorf("listen", leasehold.Unavailable, addr, "%w; choose another with --listen", err)
+	}
+	return l, nil
+}
+
+// listenUnix takes the place of an agent that died: its socket is still there, and
+// nobody answers.
+func listenUnix(path string, mode os.FileMode) (net.Listener, error) {
+	if path == "" {
+		return nil, leasehold.Errorf("listen", leasehold.Invalid, unixPrefix, "want a path, such as unix:/run/leasehold/agent.sock")
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket != 0 {
+		conn, err := net.Dial("unix", path)
+		if err == nil {
+			_ = conn.Close() // nothing was said
+			return nil, leasehold.Errorf("listen", leasehold.Unavailable, path, "another process listens there")
+		}
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			_ = os.Remove(path) // or listening fails, and says why
+		}
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, leasehold.Errorf("listen", leasehold.Unavailable, path, "%w", err)
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		return nil, errors.Join(leasehold.Errorf("listen", leasehold.Unavailable, path, "%w", err), l.Close())
+	}
+	return l, nil
+}
+
+// Serve serves on a listener until the context ends. Then it closes the agent: all
+// leases are given back, which takes as long as somebody may rely on them, and a
+// round trip. It closes the listener.
+func (a *Agent) Serve(ctx context.Context, listener net.Listener) error {
+	// Streams have no end, so that only their parts have deadlines.
+	server := &http.Server{Handler: a, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(netutil.LimitListener(listener, a.cfg.MaxConns)) }()
+	select {
+	case <-ctx.Done():
+	case err := <-ended:
+		ended <- err
+	}
+	// Programs that ask now are told to come back, and find the next agent.
+	closing, cancel := context.WithTimeout(context.Background(), a.cfg.MaxPromise+closePatience)
+	defer cancel()
+	a.Close(closing)
+	stopping, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if server.Shutdown(stopping) != nil {
+		_ = server.Close() // what is still open hangs
+	}
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
