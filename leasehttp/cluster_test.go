@@ -2,7 +2,6 @@ package leasehttp_test
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -11,8 +10,8 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/leasehttp"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
+	"github.com/leasehold-dev/leasehold/leasehttp"
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
@@ -21,26 +20,11 @@ var user = leasehttp.Header("X-User")
 
 const alice = "alice"
 
-// serve serves on a node until it ends.
-func serve(t *testing.T, n *leaseholdtest.Node, port int, handler http.Handler) {
-	t.Helper()
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
-	listener := n.Listen(port)
-	done := make(chan error, 1)
-	go func() { done <- server.Serve(listener) }()
-	n.Cleanup(func(context.Context) {
-		_ = server.Close()
-		if err := <-done; !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
-			t.Error(err)
-		}
-	})
-}
-
 // join makes a node a server behind the middleware.
 func join(t *testing.T, n *leaseholdtest.Node, handler http.Handler) *owner.Owner {
 	t.Helper()
 	o := n.Join(owner.Config{})
-	serve(t, n, leaseholdtest.Port, leasehttp.Middleware(o, user)(handler))
+	n.Serve(leasehttp.Middleware(o, user)(handler))
 	return o
 }
 
@@ -77,9 +61,9 @@ func route(t *testing.T, n *leaseholdtest.Node, cfg leasehttp.TransportConfig) *
 	return transport
 }
 
-const gatewayAddr = "gateway:80"
+const gateway = "http://gateway:8080"
 
-// startGateway runs a Proxy at gatewayAddr.
+// startGateway runs a Proxy.
 func startGateway(t *testing.T, c *leaseholdtest.Cluster, cfg leasehttp.TransportConfig, proxy leasehttp.ProxyConfig) *leaseholdtest.Node {
 	t.Helper()
 	n := c.Node("gateway")
@@ -88,7 +72,7 @@ func startGateway(t *testing.T, c *leaseholdtest.Cluster, cfg leasehttp.Transpor
 	if err != nil {
 		t.Fatal(err)
 	}
-	serve(t, n, 80, p)
+	n.Serve(p)
 	return n
 }
 

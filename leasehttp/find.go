@@ -60,10 +60,7 @@ func segment(u *url.URL, n int) (string, absence) {
 		return "", why
 	}
 	name, err := url.PathUnescape(escaped)
-	switch {
-	case err != nil:
-		return "", malformed
-	case name == "." || name == "..":
+	if err != nil || name == "." || name == ".." {
 		return "", missing
 	}
 	return nonEmpty(name)

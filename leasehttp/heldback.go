@@ -179,7 +179,7 @@ func (h *heldBack) replace() {
 	header := h.to.Header()
 	clear(header)
 	maps.Copy(header, h.before)
-	refuseLost(h.to)
+	Error(h.to, errLost)
 }
 
 // finish is called when the handler has returned. It panics to have package

@@ -48,18 +48,18 @@ func HoldBack(bytes int) MiddlewareOption {
 // the lease's generation, to refuse if it is newer, to stamp what it stores, and
 // to do that under a lock. A lease that was checked before the lock was taken may
 // be over when it is, so a handler whose requests wait for each other checks again
-// under its lock, and calls [Refuse] if that fails.
+// under its lock, and calls [Error] with [leasehold.NotOwner] if that fails.
 //
 // # Long answers
 //
 // An answer can be called back only as long as nothing of it has left. So up to
 // 64 KiB are held back, see [HoldBack], until the handler returns, flushes, or
 // writes more. From then on each write asks for the lease before it leaves, and
-// fails with [leasehold.NotOwner] when it is gone; the connection is then cut, so
+// fails with [leasehold.Unavailable] when it is gone; the connection is then cut, so
 // that no caller takes a part for the whole.
 //
 // The context of a request ends when its lease does, about a second later at the
-// most, with a cause of kind [leasehold.NotOwner]; and so does a connection that
+// most, with a cause of kind [leasehold.Unavailable]; and so does a connection that
 // the handler has hijacked, a WebSocket for instance. Its caller connects again,
 // and reaches the next owner.
 //
@@ -107,7 +107,7 @@ func (g *guard) serve(w http.ResponseWriter, r *http.Request, next http.Handler)
 	g.holder.Await(r.Context(), key)
 	lease, ok := g.holder.Check(key)
 	if !ok {
-		Refuse(w)
+		Error(w, errNotOwner)
 		return
 	}
 	ctx, end := context.WithCancelCause(context.WithValue(r.Context(), leaseKey{}, lease))

@@ -26,16 +26,10 @@ type verdict struct {
 // addresses: that is in the log.
 func judge(err error) verdict {
 	var tooLong *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLong):
+	if errors.As(err, &tooLong) {
 		return verdict{
 			status: http.StatusRequestEntityTooLarge, kind: leasehold.Invalid,
 			text: fmt.Sprintf("the body of a request may have %d bytes: send less, or have the gateway's bound raised", tooLong.Limit),
-		}
-	case errors.Is(err, context.DeadlineExceeded):
-		return verdict{
-			status: http.StatusGatewayTimeout, kind: leasehold.Unavailable,
-			text: "the owner of the key did not answer in time, and may have carried the request out",
 		}
 	}
 	switch kind := leasehold.KindOf(err); kind {
@@ -62,10 +56,16 @@ func judge(err error) verdict {
 			text: "the gateway is stopping, and the request was not sent: send it again",
 		}
 	}
-	if errors.Is(err, context.Canceled) {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return verdict{
+			status: http.StatusGatewayTimeout, kind: leasehold.Unavailable,
+			text: "the owner of the key did not answer in time, and may have carried the request out",
+		}
+	case errors.Is(err, context.Canceled):
 		return verdict{
 			status: http.StatusServiceUnavailable, kind: leasehold.Closed,
-			text: "the request was given up, and may have been carried out",
+			text: "the gateway is stopping, and the request may have been carried out",
 		}
 	}
 	return verdict{

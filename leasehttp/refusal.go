@@ -55,21 +55,40 @@ func refused(r *http.Response) string {
 	return ""
 }
 
-// Refuse answers a request for a key that this server does not own, so that
-// whoever routed it looks again and sends it to another server. [Middleware] does
-// it by itself; it is for applications that check leases on their own. Nothing
-// may have been done about the request: what was begun could be done twice.
-func Refuse(w http.ResponseWriter) {
-	w.Header().Set(HeaderRefused, RefusedNotOwner)
-	explain(w, http.StatusMisdirectedRequest, leasehold.NotOwner,
-		"this server does not own the key of the request, and has done nothing: look the key up again")
-}
-
-// refuseLost answers a request whose lease ended under it.
-func refuseLost(w http.ResponseWriter) {
-	w.Header().Set(HeaderRefused, RefusedLost)
-	explain(w, http.StatusServiceUnavailable, leasehold.NotOwner,
-		"this server lost the key of the request while it worked on it, and what it did may be gone: repeat the request if it does no harm twice")
+// Error answers a request with an error of ours, such as package leasemap returns,
+// or an application that checks leases on its own:
+//
+//   - [leasehold.NotOwner] is 421, so that whoever routed the request looks again
+//     and sends it to another server. Nothing may have been done about it: what was
+//     begun could be done twice. [Middleware] answers so by itself.
+//   - [leasehold.Unavailable] is 503, and says that it may have been carried out.
+//     Only requests that do no harm twice are sent again.
+//   - [leasehold.Invalid] is 400, [leasehold.NotFound] 404, [leasehold.Exists] 409,
+//     [leasehold.Stale] 412, [leasehold.Limit] 503, and everything else 500.
+//
+// The caller sees the text of the error if its kind is one of those named here.
+func Error(w http.ResponseWriter, err error) {
+	kind := leasehold.KindOf(err)
+	switch kind {
+	case leasehold.NotOwner:
+		w.Header().Set(HeaderRefused, RefusedNotOwner)
+		explain(w, http.StatusMisdirectedRequest, kind, err.Error())
+	case leasehold.Unavailable:
+		w.Header().Set(HeaderRefused, RefusedLost)
+		explain(w, http.StatusServiceUnavailable, kind, err.Error())
+	case leasehold.Invalid:
+		explain(w, http.StatusBadRequest, kind, err.Error())
+	case leasehold.NotFound:
+		explain(w, http.StatusNotFound, kind, err.Error())
+	case leasehold.Exists:
+		explain(w, http.StatusConflict, kind, err.Error())
+	case leasehold.Stale:
+		explain(w, http.StatusPreconditionFailed, kind, err.Error())
+	case leasehold.Limit:
+		explain(w, http.StatusServiceUnavailable, kind, err.Error())
+	default:
+		explain(w, http.StatusInternalServerError, leasehold.Internal, "the server failed")
+	}
 }
 
 // An explanation is the body of an answer that is ours.
@@ -97,6 +116,12 @@ func kindName(k leasehold.Kind) string {
 		return "not-owner"
 	case leasehold.NoOwner:
 		return "no-owner"
+	case leasehold.NotFound:
+		return "not-found"
+	case leasehold.Exists:
+		return "exists"
+	case leasehold.Stale:
+		return "stale"
 	case leasehold.Unavailable:
 		return "unavailable"
 	case leasehold.Limit:

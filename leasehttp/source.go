@@ -28,7 +28,6 @@ const (
 	found     absence = ""
 	missing   absence = "missing"
 	ambiguous absence = "there more than once, with different values"
-	malformed absence = "malformed"
 )
 
 // maxSegment bounds how far into a path a key may be.
@@ -53,8 +52,8 @@ func Query(name string) Source { return must(newQuery(name)) }
 func Cookie(name string) Source { return must(newCookie(name)) }
 
 // First takes the first name that is found by one of the sources, in this order.
-// A request in which one of them is ambiguous or malformed is refused, whatever
-// comes after it. It panics if there are none, or if one of them is the zero
+// A request in which one of them is there twice, with different values, is
+// refused, whatever comes after it. It panics if there are none, or if one of them is the zero
 // Source.
 func First(sources ...Source) Source { return must(newFirst(sources)) }
 

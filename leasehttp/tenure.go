@@ -11,8 +11,13 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// errLost is why the context of a request ended, and why it can no longer answer.
-var errLost = leasehold.Errorf("answer", leasehold.NotOwner, "", "the lease on the key ended while the request was served")
+var (
+	errNotOwner = leasehold.Errorf("serve", leasehold.NotOwner, "", "this server does not own the key of the request, and has done nothing: look the key up again")
+
+	// errLost is why the context of a request ended, and why it can no longer answer.
+	errLost = leasehold.Errorf("serve", leasehold.Unavailable, "",
+		"this server lost the key while it worked on the request, and what it did may be gone: repeat the request if it does no harm twice")
+)
 
 // lookAgain is how often a request that takes long looks whether it still has its
 // lease. Nothing counts on it: whatever leaves is checked by itself.
