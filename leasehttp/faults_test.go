@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 	"github.com/leasehold-dev/leasehold/leasehttp"
 	"github.com/leasehold-dev/leasehold/leasemap"
+	"github.com/leasehold-dev/leasehold/lookup"
 )
 
 // counter runs a server on a node that counts for each user, and moves its counts when it
@@ -130,7 +131,7 @@ func counting(t *testing.T, test func(t *testing.T, c *leaseholdtest.Cluster, le
 		close(stop)
 		running.Wait()
 		for _, u := range users {
-			if reported := lossesOf(t, c, u.name, before); u.losses > reported {
+			if reported := lossesOf(t, watch, u.name, before); u.losses > reported {
 				t.Errorf("%s: it began anew %d times, and %d losses were reported", u.name, u.losses, reported)
 			}
 			if u.answers < 100 {
@@ -142,11 +143,11 @@ func counting(t *testing.T, test func(t *testing.T, c *leaseholdtest.Cluster, le
 }
 
 // lossesOf counts how often the key of a name was reported as lost since an LSN.
-func lossesOf(t *testing.T, c *leaseholdtest.Cluster, name string, since leasehold.LSN) int {
+func lossesOf(t *testing.T, watch *lookup.Lookup, name string, since leasehold.LSN) int {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	n := 0
-	for loss := range c.Node("caller").Lookup().LossesSince(ctx, since) {
+	for loss := range watch.LossesSince(ctx, since) {
 		if loss.Range.Contains(leasehold.KeyOf(name)) {
 			n++
 		}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"sync"
+	"time"
 
 	"github.com/leasehold-dev/leasehold"
 )
@@ -22,6 +23,12 @@ type ProxyConfig struct {
 	// refused with 413. Default 0: as long as callers like, since bodies are passed
 	// on as they come and not kept.
 	MaxBody int64
+
+	// Stall is how long a caller may keep its request waiting: while we want more of
+	// its body, or want it to take more of its answer, without a byte's progress.
+	// Then it is given up, so that callers who do nothing cannot use up
+	// MaxOutstanding of a server. Default 0: as long as they like.
+	Stall time.Duration
 
 	// TrustForwarded adds to the X-Forwarded-For of callers, and passes on their
 	// X-Forwarded-Host and X-Forwarded-Proto. Without it callers cannot say where
@@ -45,6 +52,9 @@ func (c *ProxyConfig) validate() error {
 	case "http", "https":
 	default:
 		return leasehold.Errorf(op, leasehold.Invalid, "Scheme", "%q: want http or https", clip(c.Scheme))
+	}
+	if c.Stall < 0 {
+		return leasehold.Errorf(op, leasehold.Invalid, "Stall", "%v: want a time, or 0 for no bound", c.Stall)
 	}
 	if c.MaxBody < 0 {
 		return leasehold.Errorf(op, leasehold.Invalid, "MaxBody", "%d: want a number of bytes, or 0 for no bound", c.MaxBody)
@@ -92,6 +102,11 @@ func NewProxy(cfg ProxyConfig) (*Proxy, error) {
 }
 
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if p.cfg.Stall > 0 {
+		var end func()
+		w, r, end = unstalled(w, r, p.cfg.Stall)
+		defer end()
+	}
 	if most := p.cfg.MaxBody; most > 0 && r.Body != nil && r.Body != http.NoBody {
 		if r.ContentLength > most {
 			p.fail(w, r, &http.MaxBytesError{Limit: most})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
@@ -34,6 +35,9 @@ func judge(err error) verdict {
 	}
 	switch kind := leasehold.KindOf(err); kind {
 	case leasehold.Invalid:
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return verdict{status: http.StatusRequestTimeout, kind: kind, text: "the body of the request did not come"}
+		}
 		return verdict{status: http.StatusBadRequest, kind: kind, text: err.Error()}
 	case leasehold.NoOwner:
 		return verdict{

@@ -166,6 +166,48 @@ func TestProxyLimits(t *testing.T) {
 	})
 }
 
+// TestStalledCallers make room for others; those who wait for a server do not count.
+func TestStalledCallers(t *testing.T) {
+	work := func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if r.Method == http.MethodGet {
+			long := make([]byte, 1<<20)
+			for range 100 {
+				if _, err := w.Write(long); err != nil {
+					return
+				}
+			}
+		}
+		time.Sleep(time.Minute)
+		_, _ = io.WriteString(w, "done")
+	}
+	cfg := leasehttp.TransportConfig{MaxOutstanding: 1}
+	behind(t, work, cfg, leasehttp.ProxyConfig{Stall: 10 * time.Second}, func(t *testing.T, c *leaseholdtest.Cluster, caller *http.Transport) {
+		from, to := io.Pipe()
+		silent := request(t, "POST", gateway, "")
+		silent.Body, silent.GetBody, silent.ContentLength = from, nil, -1
+		began := time.Now()
+		if got := do(t, caller, silent); got.status != http.StatusRequestTimeout || kindOf(t, got.body) != "invalid" || time.Since(began) > 11*time.Second {
+			t.Errorf("a caller that sends nothing: %v after %v", got, time.Since(began))
+		}
+		_ = to.Close()
+
+		deaf, err := caller.RoundTrip(request(t, "GET", gateway, "")) // and nobody reads it
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := do(t, caller, request(t, "POST", gateway, "x")); got.status != 503 {
+			t.Errorf("while another has all of the server: %v", got)
+		}
+		c.Advance(15 * time.Second)
+		if got := do(t, caller, request(t, "POST", gateway, "x")); got.body != "done" {
+			t.Errorf("a caller that only waits: %v", got)
+		}
+		_ = deaf.Body.Close()
+		c.Advance(time.Second) // servers linger when they end connections
+	})
+}
+
 // TestWebSocket: an echo through the gateway, which ends when its server loses the key.
 func TestWebSocket(t *testing.T) {
 	echo := func(name string) http.Handler {
