@@ -69,11 +69,12 @@ func addSettings(cmd *cobra.Command, flags *pflag.FlagSet, file *string) {
 // knownSettings are the settings of all commands. One environment and one file
 // serve all of them, so each must know what the others take.
 func knownSettings() []string {
-	var asks, runs cobra.Command
-	c, m := newClient(&asks).inNamespace(&asks, usualNamespace), &managerSettings{}
+	var asks, runs, forwards cobra.Command
+	c, m, g := newClient(&asks).inNamespace(&asks, usualNamespace), &managerSettings{}, &gatewaySettings{}
 	m.addFlags(&runs)
+	g.addFlags(&forwards)
 	var names []string
-	for _, flags := range []*pflag.FlagSet{c.settings, m.flags} {
+	for _, flags := range []*pflag.FlagSet{c.settings, m.flags, g.flags} {
 		flags.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	}
 	return names
