@@ -23,11 +23,9 @@ type front struct {
 	ended  chan struct{}
 	once   sync.Once
 
-	handler atomic.Pointer[http.Handler]
-	release func() // what forwarding leaves behind
-	// requests is held for reading by each request that is under way, those with a
-	// connection of their own included, and for writing when no more are taken.
-	requests sync.RWMutex
+	handler  atomic.Pointer[http.Handler]
+	release  func() // what forwarding leaves behind
+	requests underWay
 }
 
 // Bounds on callers. There is none on how long an answer takes: it may be a
@@ -76,11 +74,11 @@ func (f *front) serve(handler http.Handler, release func()) {
 }
 
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !f.requests.TryRLock() {
+	if !f.requests.begin() {
 		refuse(w, "closed", "the gateway is stopping, and the request was not sent: send it again")
 		return
 	}
-	defer f.requests.RUnlock()
+	defer f.requests.end()
 	(*f.handler.Load()).ServeHTTP(w, r)
 }
 
@@ -93,11 +91,7 @@ func (f *front) stop(drain time.Duration) {
 		// What it does not know of are connections that were taken over, WebSockets
 		// for instance. They are among the requests.
 		_ = f.server.Shutdown(patience) // it fails if time is up; they are ended below
-		over := make(chan struct{})
-		go func() {
-			defer close(over)
-			f.requests.Lock() // for ever
-		}()
+		over := f.requests.last()
 		select {
 		case <-over:
 		case <-patience.Done():
@@ -108,4 +102,41 @@ func (f *front) stop(drain time.Duration) {
 		<-f.ended
 		f.release()
 	})
+}
+
+// underWay counts requests, those that have taken their connections over included.
+type underWay struct {
+	mu   sync.Mutex
+	n    int
+	over chan struct{} // not nil if no more are taken; closed when there are none
+}
+
+// begin reports false if no more are taken.
+func (u *underWay) begin() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.over != nil {
+		return false
+	}
+	u.n++
+	return true
+}
+
+func (u *underWay) end() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.n--; u.n == 0 && u.over != nil {
+		close(u.over)
+	}
+}
+
+// last takes no more, and returns what is closed when there are none. It is called
+// once.
+func (u *underWay) last() <-chan struct{} {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.over = make(chan struct{}); u.n == 0 {
+		close(u.over)
+	}
+	return u.over
 }
