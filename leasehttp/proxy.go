@@ -149,7 +149,7 @@ func newBuffers() *buffers {
 }
 
 // Get is for [httputil.ReverseProxy].
-func (b *buffers) Get() []byte { return *b.pool.Get().(*[]byte) } //nolint:errcheck,forcetypeassert // nothing else is in it
+func (b *buffers) Get() []byte { return *b.pool.Get().(*[]byte) }
 
 // Put is for [httputil.ReverseProxy].
 func (b *buffers) Put(buffer []byte) { b.pool.Put(&buffer) }

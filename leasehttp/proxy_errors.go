@@ -59,7 +59,14 @@ func judge(err error) verdict {
 			status: http.StatusServiceUnavailable, kind: kind, again: true,
 			text: "the gateway is stopping, and the request was not sent: send it again",
 		}
+	default:
+		return unanswered(err)
 	}
+}
+
+// unanswered is the verdict on a request that was sent, and may have been carried
+// out.
+func unanswered(err error) verdict {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return verdict{

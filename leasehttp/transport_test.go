@@ -252,11 +252,11 @@ func TestOutstandingRequests(t *testing.T) {
 		transport := route(t, c.Node("caller"), leasehttp.TransportConfig{MaxOutstanding: 2})
 		var open []*http.Response
 		for range 2 {
-			a, err := transport.RoundTrip(request(t, "GET", "http://presence/", ""))
+			a, err := transport.RoundTrip(request(t, "GET", "http://presence/", "")) //nolint:bodyclose // below
 			if err != nil {
 				t.Fatal(err)
 			}
-			open = append(open, a)
+			open = append(open, a) //nolint:bodyclose // below
 		}
 		began := time.Now()
 		if _, err := try(transport, request(t, "GET", "http://presence/", "")); leasehold.KindOf(err) != leasehold.Limit || time.Since(began) > 0 {

@@ -75,7 +75,7 @@ func (g *gatewaySettings) open(ctx context.Context, log *slog.Logger) (*lookup.L
 		case err == nil:
 			return table, nil
 		case ctx.Err() != nil:
-			return nil, nil
+			return nil, nil //nolint:nilerr // whatever went wrong, it is to stop
 		case leasehold.KindOf(err) == leasehold.NotFound:
 			return nil, leasehold.Errorf("", leasehold.NotFound, "", "%w; create it with 'leasehold namespace create %s'", err, g.namespace)
 		case leasehold.KindOf(err) != leasehold.Unavailable:

@@ -184,9 +184,9 @@ func curlGets(t *testing.T, url, want string) {
 // openLine opens a line to a user's echo.
 func openLine(t *testing.T, w *gateway, user string) *websocket.Conn {
 	t.Helper()
-	line, answer, err := websocket.Dial(t.Context(), w.url(user)+"/echo", nil)
+	line, _, err := websocket.Dial(t.Context(), w.url(user)+"/echo", nil) //nolint:bodyclose // the line has it
 	if err != nil {
-		t.Fatal(answer, err)
+		t.Fatal(err)
 	}
 	return line
 }
