@@ -69,12 +69,14 @@ func addSettings(cmd *cobra.Command, flags *pflag.FlagSet, file *string) {
 // knownSettings are the settings of all commands. One environment and one file
 // serve all of them, so each must know what the others take.
 func knownSettings() []string {
-	var asks, manages, answers cobra.Command
-	c, m, a := newClient(&asks).inNamespace(&asks, usualNamespace), &managerSettings{}, &agentSettings{}
+	var asks, manages, answers, forwards cobra.Command
+	c, m := newClient(&asks).inNamespace(&asks, usualNamespace), &managerSettings{}
+	a, g := &agentSettings{}, &gatewaySettings{}
 	m.addFlags(&manages)
 	a.addFlags(&answers)
+	g.addFlags(&forwards)
 	var names []string
-	for _, flags := range []*pflag.FlagSet{c.settings, m.flags, a.flags} {
+	for _, flags := range []*pflag.FlagSet{c.settings, m.flags, a.flags, g.flags} {
 		flags.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	}
 	return names

@@ -103,7 +103,7 @@ func newRootCommand() *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(explainFlagError)
 	root.SetHelpCommand(newHelpCommand())
-	addGroup(root, "run", "Run", newDemoCommand(), newManagerCommand(), newAgentCommand(), newFleaseCommand(), newSimCommand(), newPolicyCommand())
+	addGroup(root, "run", "Run", newDemoCommand(), newManagerCommand(), newGatewayCommand(), newAgentCommand(), newFleaseCommand(), newSimCommand(), newPolicyCommand())
 	addGroup(root, "see", "See what is going on", newStatusCommand(), newOwnersCommand(), newRangesCommand(),
 		newLookupCommand(), newHistoryCommand(), newMovesCommand(), newWatchCommand())
 	addGroup(root, "change", "Change things", newNamespaceCommand(), newDrainCommand(), newMoveCommand(), newRebalanceCommand(), newMemberCommand())

@@ -24,6 +24,9 @@ func TestMain(m *testing.M) {
 	if text := os.Getenv(ownerVariable); text != "" {
 		os.Exit(beOwner(text, os.Stdin, os.Stdout))
 	}
+	if text := os.Getenv(httpServerVariable); text != "" {
+		os.Exit(beHTTPServer(text))
+	}
 	os.Exit(buildAndRun(m))
 }
 

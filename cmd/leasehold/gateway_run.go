@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/leasehttp"
+	"github.com/leasehold-dev/leasehold/lookup"
+)
+
+// runGateway runs a gateway until ctx ends.
+func runGateway(ctx context.Context, cfg *gatewaySettings, out io.Writer, log *slog.Logger) error {
+	// What is wrong with an address is found out before anybody is asked.
+	listener, err := listenOn("listen", cfg.listen)
+	if err != nil {
+		return err
+	}
+	defer listener.Close() //nolint:errcheck // the server has closed it
+	probes, err := listenOn("health-listen", cfg.health)
+	if err != nil {
+		return err
+	}
+	if probes != nil {
+		defer probes.Close() //nolint:errcheck // the server has closed it
+	}
+	health := &gatewayHealth{}
+	checks := serveHealth(probes, log)
+	checks.ask(health)
+	defer checks.stop()
+	front := startFront(listener, log)
+	defer front.stop(0)
+
+	table, err := cfg.open(ctx, log)
+	if err != nil || table == nil {
+		return err
+	}
+	defer table.Close() //nolint:errcheck // it never fails
+	if err := cfg.forward(front, table, log); err != nil {
+		return err
+	}
+	health.follow(table)
+	if err := write(out, cfg.greeting(listener.Addr().String(), addrOf(probes))); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		log.Info("stopping: requests that are under way may go on", "for", cfg.drain)
+		health.stop()
+		front.stop(cfg.drain)
+		return nil
+	case err := <-front.broken:
+		return leasehold.Errorf("serve", leasehold.Unavailable, cfg.listen, "%w", err)
+	}
+}
+
+// askAgain is how long managers have to send the table before the log says that
+// they have not.
+const askAgain = 10 * time.Second
+
+// open waits for the table. Managers that cannot be reached will be one day; a
+// namespace that does not exist is a mistake. It returns no table and no error if
+// ctx ends first.
+func (g *gatewaySettings) open(ctx context.Context, log *slog.Logger) (*lookup.Lookup, error) {
+	log.Info("asking for the table", "namespace", g.namespace, "managers", g.managers)
+	for {
+		within, cancel := context.WithTimeout(ctx, askAgain)
+		table, err := lookup.Open(within, lookup.Config{
+			Namespace: leasehold.Namespace(g.namespace), Managers: g.managers, Logger: log,
+		})
+		cancel()
+		switch {
+		case err == nil:
+			return table, nil
+		case ctx.Err() != nil:
+			return nil, nil //nolint:nilerr // whatever went wrong, it is to stop
+		case leasehold.KindOf(err) == leasehold.NotFound:
+			return nil, leasehold.Errorf("", leasehold.NotFound, "", "%w; create it with 'leasehold namespace create %s'", err, g.namespace)
+		case leasehold.KindOf(err) != leasehold.Unavailable:
+			return nil, err
+		}
+		log.Warn("waiting for a manager", "why", err)
+	}
+}
+
+// forward has the front forward by a table.
+func (g *gatewaySettings) forward(f *front, table *lookup.Lookup, log *slog.Logger) error {
+	transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{
+		Lookup: table, Key: g.key, MaxOutstanding: g.maxOutstanding, Attempts: g.attempts, Replay: int(g.replayBytes),
+	})
+	if err != nil {
+		return err
+	}
+	proxy, err := leasehttp.NewProxy(leasehttp.ProxyConfig{
+		Transport: transport, MaxBody: g.maxBytes, Stall: g.stall, TrustForwarded: g.trustForwarded, Logger: log,
+	})
+	if err != nil {
+		return err
+	}
+	f.serve(proxy, transport.CloseIdleConnections)
+	return nil
+}

@@ -1,0 +1,93 @@
+package leasehttp_test
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/leasehttp"
+	"github.com/leasehold-dev/leasehold/lookup"
+	"github.com/leasehold-dev/leasehold/owner"
+)
+
+// The place of the key can be given as text, in a configuration for instance.
+func ExampleParseSource() {
+	source, err := leasehttp.ParseSource("header:X-User,path:2")
+	if err != nil {
+		log.Fatal(err)
+	}
+	name, err := source.Name(httptest.NewRequest(http.MethodGet, "/users/alice/inbox", nil))
+	fmt.Println(name, err)
+
+	_, err = leasehttp.ParseSource("body:user")
+	fmt.Println(err)
+	// Output:
+	// alice <nil>
+	// key source "body:user": there is no source "body": want header:NAME, path:NUMBER, query:NAME or cookie:NAME
+}
+
+// A source of the application's own: the first label of the host.
+func ExampleFunc() {
+	tenant := leasehttp.Func("tenant", func(r *http.Request) (string, bool) {
+		name, _, ok := strings.Cut(r.Host, ".")
+		return name, ok
+	})
+	name, _ := tenant.Name(httptest.NewRequest(http.MethodGet, "http://acme.example.com/", nil))
+	fmt.Println(name)
+	// Output: acme
+}
+
+// A caller asks a service, and reaches the server that owns the key.
+func ExampleTransport() {
+	var l *lookup.Lookup // from lookup.Open
+
+	transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{Lookup: l, Key: leasehttp.PathSegment(2)})
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	client := &http.Client{Transport: transport, Timeout: 30 * time.Second}
+	answer, err := client.Get("http://presence/users/alice")
+	if err != nil {
+		log.Print(err, leasehold.KindOf(err))
+		return
+	}
+	defer func() { _ = answer.Body.Close() }()
+	_, _ = io.Copy(log.Writer(), answer.Body)
+}
+
+// A gateway of one's own; "leasehold gateway" is one that is ready.
+func ExampleProxy() {
+	var transport *leasehttp.Transport // from NewTransport
+
+	proxy, err := leasehttp.NewProxy(leasehttp.ProxyConfig{Transport: transport, MaxBody: 1 << 20, Stall: time.Minute})
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	server := &http.Server{
+		Addr: ":8080", Handler: proxy,
+		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+	}
+	log.Print(server.ListenAndServe())
+}
+
+// A server answers only for users that it owns.
+func ExampleMiddleware() {
+	var o *owner.Owner // from owner.Join
+
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /users/{name}", func(w http.ResponseWriter, r *http.Request) {
+		lease, _ := leasehttp.Lease(r.Context())
+		_, _ = fmt.Fprintf(w, "%s, under generation %d\n", r.PathValue("name"), lease.Generation)
+	})
+	server := &http.Server{
+		Addr: ":8080", Handler: leasehttp.Middleware(o, leasehttp.PathSegment(2))(mux), ReadHeaderTimeout: 10 * time.Second,
+	}
+	log.Print(server.ListenAndServe())
+}

@@ -1,0 +1,155 @@
+package leasehttp
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httputil"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// ProxyConfig says how a [Proxy] forwards.
+type ProxyConfig struct {
+	// Transport finds the servers. Required.
+	Transport *Transport
+
+	// Scheme is how servers are spoken to: "http", the default, or "https", which
+	// needs a Base of the Transport's that trusts their certificates.
+	Scheme string
+
+	// MaxBody is how long the body of a request may be, in bytes; longer ones are
+	// refused with 413. Default 0: as long as callers like, since bodies are passed
+	// on as they come and not kept.
+	MaxBody int64
+
+	// Stall is how long a caller may keep its request waiting: while we want more of
+	// its body, or want it to take more of its answer, without a byte's progress.
+	// Then it is given up, so that callers who do nothing cannot use up
+	// MaxOutstanding of a server. Default 0: as long as they like.
+	Stall time.Duration
+
+	// TrustForwarded adds to the X-Forwarded-For of callers, and passes on their
+	// X-Forwarded-Host and X-Forwarded-Proto. Without it callers cannot say where
+	// they are from: what they send is replaced. Set it if all of them are proxies
+	// that can be trusted.
+	TrustForwarded bool
+
+	// Logger hears of requests that failed, at most one a second, and why. Default:
+	// nobody does.
+	Logger *slog.Logger
+}
+
+func (c *ProxyConfig) validate() error {
+	const op = "new proxy"
+	if c.Transport == nil {
+		return leasehold.Errorf(op, leasehold.Invalid, "Transport", "it is required: make one with NewTransport")
+	}
+	switch c.Scheme {
+	case "":
+		c.Scheme = "http"
+	case "http", "https":
+	default:
+		return leasehold.Errorf(op, leasehold.Invalid, "Scheme", "%q: want http or https", clip(c.Scheme))
+	}
+	if c.Stall < 0 {
+		return leasehold.Errorf(op, leasehold.Invalid, "Stall", "%v: want a time, or 0 for no bound", c.Stall)
+	}
+	if c.MaxBody < 0 {
+		return leasehold.Errorf(op, leasehold.Invalid, "MaxBody", "%d: want a number of bytes, or 0 for no bound", c.MaxBody)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}
+
+// A Proxy is a [http.Handler] that forwards each request to the server that owns
+// its key: a [httputil.ReverseProxy] with a [Transport]. Bodies are passed on as
+// they come, in both directions; WebSockets, and whatever else switches protocols,
+// pass through. Servers see the Host header of the caller, and where the request
+// came from in X-Forwarded-For, X-Forwarded-Host and X-Forwarded-Proto. Headers
+// that begin with "Leasehold-" pass in neither direction.
+//
+// A request that cannot be forwarded is answered with a status and a body of
+// JSON that says what to do, and with the header [HeaderError]: see the section
+// "What callers of a gateway see" of the package's documentation.
+//
+// It may be used by many goroutines at once.
+type Proxy struct {
+	cfg     ProxyConfig
+	reverse httputil.ReverseProxy
+	quiet   quiet
+}
+
+// NewProxy fails with [leasehold.Invalid] if the configuration makes no sense.
+func NewProxy(cfg ProxyConfig) (*Proxy, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	p := &Proxy{cfg: cfg}
+	p.reverse = httputil.ReverseProxy{
+		Transport:      cfg.Transport,
+		Rewrite:        p.rewrite,
+		ModifyResponse: cleanResponse,
+		ErrorHandler:   p.fail,
+		ErrorLog:       slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug),
+		FlushInterval:  -1, // whatever a server sends, its caller gets at once
+		BufferPool:     newBuffers(),
+	}
+	return p, nil
+}
+
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if p.cfg.Stall > 0 {
+		var end func()
+		w, r, end = unstalled(w, r, p.cfg.Stall)
+		defer end()
+	}
+	if most := p.cfg.MaxBody; most > 0 && r.Body != nil && r.Body != http.NoBody {
+		if r.ContentLength > most {
+			p.fail(w, r, &http.MaxBytesError{Limit: most})
+			return
+		}
+		bounded := *r
+		bounded.Body = http.MaxBytesReader(w, r.Body, most)
+		r = &bounded
+	}
+	p.reverse.ServeHTTP(w, r)
+}
+
+func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
+	// The Transport puts the owner's address in the place of the host.
+	r.Out.URL.Scheme, r.Out.URL.Host = p.cfg.Scheme, r.In.Host
+	if !p.cfg.TrustForwarded {
+		r.SetXForwarded()
+		return
+	}
+	r.Out.Header["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
+	r.SetXForwarded()
+	for _, name := range []string{"X-Forwarded-Host", "X-Forwarded-Proto"} {
+		if said := r.In.Header[name]; len(said) > 0 {
+			r.Out.Header[name] = said
+		}
+	}
+}
+
+func cleanResponse(r *http.Response) error {
+	strip(r.Header)
+	return nil
+}
+
+// buffers are what bodies of answers are copied through.
+type buffers struct{ pool sync.Pool }
+
+func newBuffers() *buffers {
+	const size = 32 << 10
+	return &buffers{sync.Pool{New: func() any { b := make([]byte, size); return &b }}}
+}
+
+// Get is for [httputil.ReverseProxy].
+func (b *buffers) Get() []byte { return *b.pool.Get().(*[]byte) }
+
+// Put is for [httputil.ReverseProxy].
+func (b *buffers) Put(buffer []byte) { b.pool.Put(&buffer) }

@@ -1,0 +1,132 @@
+package leasehttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// A verdict is how a caller is told that its request was not forwarded, or has
+// no answer.
+type verdict struct {
+	status int
+	kind   leasehold.Kind
+	text   string
+	// again says that nothing was done about the request, and that it may be
+	// worth while to send it again soon.
+	again bool
+}
+
+// judge makes a verdict from an error. It says nothing about servers and their
+// addresses: that is in the log.
+func judge(err error) verdict {
+	var tooLong *http.MaxBytesError
+	if errors.As(err, &tooLong) {
+		return verdict{
+			status: http.StatusRequestEntityTooLarge, kind: leasehold.Invalid,
+			text: fmt.Sprintf("the body of a request may have %d bytes: send less, or have the gateway's bound raised", tooLong.Limit),
+		}
+	}
+	switch kind := leasehold.KindOf(err); kind {
+	case leasehold.Invalid:
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return verdict{status: http.StatusRequestTimeout, kind: kind, text: "the body of the request did not come"}
+		}
+		return verdict{status: http.StatusBadRequest, kind: kind, text: err.Error()}
+	case leasehold.NoOwner:
+		return verdict{
+			status: http.StatusServiceUnavailable, kind: kind, again: true,
+			text: "nobody owns the key for now, and the request was not carried out: send it again",
+		}
+	case leasehold.NotOwner:
+		return verdict{
+			status: http.StatusServiceUnavailable, kind: kind, again: true,
+			text: "no server that was asked owns the key, and the request was not carried out: send it again",
+		}
+	case leasehold.Limit:
+		return verdict{
+			status: http.StatusServiceUnavailable, kind: kind, again: true,
+			text: "too many requests are under way to the owner of the key, and this one was not sent: send fewer at a time",
+		}
+	case leasehold.Closed:
+		return verdict{
+			status: http.StatusServiceUnavailable, kind: kind, again: true,
+			text: "the gateway is stopping, and the request was not sent: send it again",
+		}
+	default:
+		return unanswered(err)
+	}
+}
+
+// unanswered is the verdict on a request that was sent, and may have been carried
+// out.
+func unanswered(err error) verdict {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return verdict{
+			status: http.StatusGatewayTimeout, kind: leasehold.Unavailable,
+			text: "the owner of the key did not answer in time, and may have carried the request out",
+		}
+	case errors.Is(err, context.Canceled):
+		return verdict{
+			status: http.StatusServiceUnavailable, kind: leasehold.Closed,
+			text: "the gateway is stopping, and the request may have been carried out",
+		}
+	}
+	return verdict{
+		status: http.StatusBadGateway, kind: leasehold.Unavailable,
+		text: "the owner of the key did not answer, or lost the key, and may have carried the request out: send it again if it does no harm twice",
+	}
+}
+
+// fail answers a request that was not forwarded, or has no answer.
+func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
+	v := judge(err)
+	if r.Context().Err() == nil { // a caller that has gone is no failure
+		p.note(r, v, err)
+	}
+	h := w.Header()
+	h.Set(HeaderError, kindName(v.kind))
+	if v.again {
+		h.Set("Retry-After", "1")
+	}
+	explain(w, v.status, v.kind, v.text)
+}
+
+// note logs a failure. One that is the caller's is of interest only to those who
+// look for it.
+func (p *Proxy) note(r *http.Request, v verdict, err error) {
+	if v.status < http.StatusInternalServerError {
+		p.cfg.Logger.Debug("a request was refused", "status", v.status, "why", err)
+		return
+	}
+	if more, ok := p.quiet.speak(time.Now()); ok {
+		p.cfg.Logger.Warn("a request failed", "status", v.status, "method", clip(r.Method), "why", err, "and more since the last line", more)
+	}
+}
+
+// quiet keeps a log readable when everything fails.
+type quiet struct {
+	mu   sync.Mutex
+	next time.Time
+	held int
+}
+
+// speak reports whether a line may be logged now, and how many were not since
+// the last one.
+func (q *quiet) speak(now time.Time) (held int, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if now.Before(q.next) {
+		q.held++
+		return 0, false
+	}
+	held, q.held, q.next = q.held, 0, now.Add(time.Second)
+	return held, true
+}

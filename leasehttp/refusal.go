@@ -1,0 +1,134 @@
+package leasehttp
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// What gateways and servers say to each other in headers. See the section "On
+// the wire" of the package's documentation.
+const (
+	headerPrefix = "Leasehold-"
+
+	// HeaderKey has the key by which a request was routed, in the form of
+	// [leasehold.Key.String].
+	HeaderKey = "Leasehold-Key"
+	// HeaderRefused is in an answer that comes from a server's lease and not from
+	// its application. Its value is [RefusedNotOwner] or [RefusedLost].
+	HeaderRefused = "Leasehold-Refused"
+	// HeaderError is in an answer that comes from a gateway and not from a server,
+	// and has the kind of error that the body explains.
+	HeaderError = "Leasehold-Error"
+
+	// RefusedNotOwner, with status 421, says that the server does not own the key
+	// and has done nothing: the request may be sent to another.
+	RefusedNotOwner = "not-owner"
+	// RefusedLost, with status 503, says that the server lost the key while it
+	// worked on the request. What it did may count or not: only a request that
+	// does no harm if it is carried out twice may be sent again.
+	RefusedLost = "lost"
+)
+
+// ours reports whether a header, in its canonical form, is one of ours.
+func ours(name string) bool { return strings.HasPrefix(name, headerPrefix) }
+
+// strip removes all headers of ours.
+func strip(h http.Header) {
+	for name := range h {
+		if ours(name) {
+			delete(h, name)
+		}
+	}
+}
+
+// refused returns how a server has refused a request, and "" if it has not. An
+// application's own 421 or 503 has no header of ours.
+func refused(r *http.Response) string {
+	switch said := r.Header.Get(HeaderRefused); {
+	case said == RefusedNotOwner && r.StatusCode == http.StatusMisdirectedRequest,
+		said == RefusedLost && r.StatusCode == http.StatusServiceUnavailable:
+		return said
+	}
+	return ""
+}
+
+// Error answers a request with an error of ours, such as package leasemap returns,
+// or an application that checks leases on its own:
+//
+//   - [leasehold.NotOwner] is 421, so that whoever routed the request looks again
+//     and sends it to another server. Nothing may have been done about it: what was
+//     begun could be done twice. [Middleware] answers so by itself.
+//   - [leasehold.Unavailable] is 503, and says that it may have been carried out.
+//     Only requests that do no harm twice are sent again.
+//   - [leasehold.Invalid] is 400, [leasehold.NotFound] 404, [leasehold.Exists] 409,
+//     [leasehold.Stale] 412, [leasehold.Limit] 503, and everything else 500.
+//
+// The caller sees the text of the error if its kind is one of those named here.
+func Error(w http.ResponseWriter, err error) {
+	kind := leasehold.KindOf(err)
+	switch kind {
+	case leasehold.NotOwner:
+		w.Header().Set(HeaderRefused, RefusedNotOwner)
+		explain(w, http.StatusMisdirectedRequest, kind, err.Error())
+	case leasehold.Unavailable:
+		w.Header().Set(HeaderRefused, RefusedLost)
+		explain(w, http.StatusServiceUnavailable, kind, err.Error())
+	case leasehold.Invalid:
+		explain(w, http.StatusBadRequest, kind, err.Error())
+	case leasehold.NotFound:
+		explain(w, http.StatusNotFound, kind, err.Error())
+	case leasehold.Exists:
+		explain(w, http.StatusConflict, kind, err.Error())
+	case leasehold.Stale:
+		explain(w, http.StatusPreconditionFailed, kind, err.Error())
+	case leasehold.Limit:
+		explain(w, http.StatusServiceUnavailable, kind, err.Error())
+	default:
+		explain(w, http.StatusInternalServerError, leasehold.Internal, "the server failed")
+	}
+}
+
+// An explanation is the body of an answer that is ours.
+type explanation struct {
+	Kind    string `json:"kind"`
+	Message string `json:"message"`
+}
+
+func explain(w http.ResponseWriter, status int, kind leasehold.Kind, message string) {
+	h := w.Header()
+	h.Del("Content-Length")
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(explanation{kindName(kind), message}) // a caller that has gone needs no answer
+}
+
+// kindName is how a kind is written for programs. It never changes.
+func kindName(k leasehold.Kind) string {
+	switch k {
+	case leasehold.Invalid:
+		return "invalid"
+	case leasehold.NotOwner:
+		return "not-owner"
+	case leasehold.NoOwner:
+		return "no-owner"
+	case leasehold.NotFound:
+		return "not-found"
+	case leasehold.Exists:
+		return "exists"
+	case leasehold.Stale:
+		return "stale"
+	case leasehold.Unavailable:
+		return "unavailable"
+	case leasehold.Limit:
+		return "limit"
+	case leasehold.Closed:
+		return "closed"
+	default:
+		return "internal"
+	}
+}

@@ -1,0 +1,102 @@
+package leasehttp
+
+import (
+	"net/http"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// A Source says where in a request the name is that the request is about; the
+// request's key is [leasehold.KeyOf] of it. Callers, gateways and servers of one
+// namespace must use the same.
+//
+// A name that is there twice with different values is refused: whoever routes
+// and whoever serves could each take another one. One that is empty counts as
+// missing.
+//
+// A Source is a value, made by the functions that return one, and may be used by
+// many goroutines at once. The zero Source is none, and is refused.
+type Source struct {
+	text string // as ParseSource reads it
+	find func(*http.Request) (name string, why absence)
+}
+
+// An absence is why a source finds no name.
+type absence string
+
+const (
+	found     absence = ""
+	missing   absence = "missing"
+	ambiguous absence = "there more than once, with different values"
+)
+
+// maxSegment bounds how far into a path a key may be.
+const maxSegment = 64
+
+// Header takes the value of a header. "Host" is the host that the request is for.
+// It panics if no request that is forwarded can have a header of that name: see
+// [ParseSource].
+func Header(name string) Source { return must(newHeader(name)) }
+
+// PathSegment takes a segment of the path, unescaped; the first has number 1. In
+// /users/alice/inbox number 2 is alice. A path in which one of the segments up to
+// it is empty, "." or ".." has none, because such paths mean different things to
+// different programs. It panics if n is not from 1 to 64.
+func PathSegment(n int) Source { return must(newPathSegment(n)) }
+
+// Query takes a parameter of the URL's query. It panics if the name is empty.
+func Query(name string) Source { return must(newQuery(name)) }
+
+// Cookie takes the value of a cookie. It panics if the name is not one that a
+// cookie can have.
+func Cookie(name string) Source { return must(newCookie(name)) }
+
+// First takes the first name that is found by one of the sources, in this order.
+// A request in which one of them is there twice, with different values, is
+// refused, whatever comes after it. It panics if there are none, or if one of them is the zero
+// Source.
+func First(sources ...Source) Source { return must(newFirst(sources)) }
+
+// Func takes what a function of the application's finds. It reports false if
+// there is no name. The text is what errors call the source. The function is
+// called from many goroutines at once, and must only read.
+func Func(text string, find func(*http.Request) (name string, ok bool)) Source {
+	return Source{text: text, find: func(r *http.Request) (string, absence) {
+		name, ok := find(r)
+		if !ok {
+			return "", missing
+		}
+		return nonEmpty(name)
+	}}
+}
+
+func must(s Source, err error) Source {
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// String writes the source as [ParseSource] reads it.
+func (s Source) String() string { return s.text }
+
+// Name returns the name that a request is about. Its error is of kind
+// [leasehold.Invalid], and says what is missing.
+func (s Source) Name(r *http.Request) (string, error) {
+	name, why := s.find(r)
+	if why != found {
+		return "", leasehold.Errorf("route", leasehold.Invalid, s.text, "the key of the request is %s", why)
+	}
+	return name, nil
+}
+
+// Key returns the key of a request: that of its name.
+func (s Source) Key(r *http.Request) (leasehold.Key, error) {
+	name, err := s.Name(r)
+	if err != nil {
+		return 0, err
+	}
+	return leasehold.KeyOf(name), nil
+}
+
+func (s Source) valid() bool { return s.find != nil }

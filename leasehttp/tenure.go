@@ -1,0 +1,109 @@
+package leasehttp
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/owner"
+)
+
+var (
+	errNotOwner = leasehold.Errorf("serve", leasehold.NotOwner, "", "this server does not own the key of the request, and has done nothing: look the key up again")
+
+	// errLost is why the context of a request ended, and why it can no longer answer.
+	errLost = leasehold.Errorf("serve", leasehold.Unavailable, "",
+		"this server lost the key while it worked on the request, and what it did may be gone: repeat the request if it does no harm twice")
+)
+
+// lookAgain is how often a request that takes long looks whether it still has its
+// lease. Nothing counts on it: whatever leaves is checked by itself.
+const lookAgain = time.Second
+
+// A tenure is the time for which a request has its lease.
+type tenure struct {
+	holder Holder
+	lease  owner.Lease
+	end    context.CancelCauseFunc // of the request's context
+
+	mu      sync.Mutex
+	timer   *time.Timer
+	stopped bool
+	conn    net.Conn // was hijacked
+}
+
+// held reports whether the lease has been held without a gap.
+func (t *tenure) held() bool { return t.holder.Held(t.lease) }
+
+// watch looks from time to time, until it is stopped.
+func (t *tenure) watch() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.timer = time.AfterFunc(lookAgain, t.look)
+}
+
+func (t *tenure) look() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stopped {
+		return
+	}
+	if t.held() {
+		t.timer.Reset(lookAgain)
+		return
+	}
+	t.stopped = true
+	t.end(errLost)
+	if t.conn != nil {
+		_ = t.conn.Close() // nobody is left who could be told
+	}
+}
+
+func (t *tenure) stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stopped = true
+	t.timer.Stop()
+}
+
+// release is called when the handler has returned. A connection that it has
+// hijacked may live on, and is watched until it is closed.
+func (t *tenure) release() {
+	t.mu.Lock()
+	bound := t.conn != nil
+	t.mu.Unlock()
+	if !bound {
+		t.stop()
+	}
+}
+
+// bind makes a hijacked connection end with the lease.
+func (t *tenure) bind(conn net.Conn) net.Conn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.conn = conn; t.stopped { // it ended this very moment
+		_ = conn.Close()
+	}
+	return &boundConn{conn, t}
+}
+
+type boundConn struct {
+	net.Conn
+	tenure *tenure
+}
+
+func (c *boundConn) Close() error {
+	c.tenure.stop()
+	return c.Conn.Close()
+}
+
+// CloseWrite says that no more will come, if the connection can.
+func (c *boundConn) CloseWrite() error {
+	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return w.CloseWrite()
+	}
+	return http.ErrNotSupported
+}

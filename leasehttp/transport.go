@@ -1,0 +1,225 @@
+package leasehttp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/lookup"
+)
+
+// Defaults of a [TransportConfig].
+const (
+	DefaultMaxOutstanding = 1024
+	DefaultReplay         = 64 << 10
+)
+
+// maxReplay bounds what a configuration can make us keep for each request.
+const maxReplay = 64 << 20
+
+// TransportConfig says how requests find their servers.
+type TransportConfig struct {
+	// Lookup and Key are required: the table, and where in a request its key is.
+	// The Lookup stays the caller's, to be closed after the last request.
+	Lookup *lookup.Lookup
+	Key    Source
+
+	// Base sends a request to the server that was found: its URL has the address.
+	// Default: a [http.Transport] that keeps as many idle connections to a server
+	// as MaxOutstanding, dials within 5 s, and takes no proxy from the environment.
+	// Do not give it a ResponseHeaderTimeout if there are requests that take long.
+	Base http.RoundTripper
+
+	// MaxOutstanding is how many requests may be under way to one server (PRS 3.3),
+	// each until the body of its answer is closed, a WebSocket until it ends. More
+	// fail at once, with [leasehold.Limit]. Default 1024.
+	MaxOutstanding int
+
+	// Replay is how much of a request's body is kept, in bytes, so that it can be
+	// sent to another server. Requests whose body is longer are sent again only if
+	// they have a GetBody, or if the server refused them before that much of it was
+	// read. Default 64 KiB; negative keeps nothing.
+	Replay int
+
+	// Attempts is how often a request is sent at most or, while its key has no
+	// owner, would have been: see [lookup.Attempts]. Default: as there, which takes
+	// about 23 seconds.
+	Attempts int
+}
+
+func (c *TransportConfig) validate() error {
+	const op = "new transport"
+	switch {
+	case c.Lookup == nil:
+		return leasehold.Errorf(op, leasehold.Invalid, "Lookup", "it is required: open one with lookup.Open")
+	case !c.Key.valid():
+		return leasehold.Errorf(op, leasehold.Invalid, "Key", "it is required: say where the key is, with Header for instance")
+	case c.MaxOutstanding < 0:
+		return leasehold.Errorf(op, leasehold.Invalid, "MaxOutstanding", "%d: want at least 1, or 0 for the default", c.MaxOutstanding)
+	case c.Attempts < 0:
+		return leasehold.Errorf(op, leasehold.Invalid, "Attempts", "%d: want at least 1, or 0 for the default", c.Attempts)
+	case c.Replay > maxReplay:
+		return leasehold.Errorf(op, leasehold.Invalid, "Replay", "%d bytes for each request: want at most %d", c.Replay, maxReplay)
+	}
+	c.MaxOutstanding = cmp.Or(c.MaxOutstanding, DefaultMaxOutstanding)
+	c.Replay = max(0, cmp.Or(c.Replay, DefaultReplay))
+	if c.Base == nil {
+		c.Base = newBase(c.MaxOutstanding)
+	}
+	return nil
+}
+
+// newBase returns the transport for those who bring none.
+func newBase(idle int) *http.Transport {
+	return &http.Transport{
+		DialContext:           (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+		MaxIdleConnsPerHost:   idle,
+		IdleConnTimeout:       90 * time.Second,
+		TLSHandshakeTimeout:   5 * time.Second,
+		ExpectContinueTimeout: time.Second,
+		DisableCompression:    true, // whoever asked for it gets it as it comes
+	}
+}
+
+// A Transport is a [http.RoundTripper] that sends each request to the server that
+// owns its key, and to another if that one says that it does not. The host of the
+// request's URL stands for the service: the server sees it in the Host header.
+//
+//	client := &http.Client{Transport: transport}
+//	answer, err := client.Get("http://presence/users/alice")
+//
+// When a request is sent again, and when not, is in the documentation of the
+// package. An error says with its kind ([leasehold.KindOf]) what to do.
+//
+// It may be used by many goroutines at once. It starts none, and has nothing that
+// must be closed besides idle connections.
+type Transport struct {
+	cfg         TransportConfig
+	outstanding *outstanding
+	options     []lookup.DoOption // of requests that must not be carried out twice
+	idempotent  []lookup.DoOption
+}
+
+// NewTransport fails with [leasehold.Invalid] if the configuration makes no sense.
+func NewTransport(cfg TransportConfig) (*Transport, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	t := &Transport{cfg: cfg, outstanding: newOutstanding(cfg.MaxOutstanding)}
+	if cfg.Attempts > 0 {
+		t.options = append(t.options, lookup.Attempts(cfg.Attempts))
+	}
+	t.idempotent = append(t.idempotent, t.options...)
+	t.idempotent = append(t.idempotent, lookup.Idempotent())
+	return t, nil
+}
+
+// CloseIdleConnections closes connections to servers that nobody uses now.
+func (t *Transport) CloseIdleConnections() {
+	if c, ok := t.cfg.Base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// RoundTrip sends a request to the owner of its key.
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	b := newBody(r, t.cfg.Replay)
+	defer b.finish()
+	key, err := t.cfg.Key.Key(r)
+	if err != nil {
+		return nil, err
+	}
+	if r.URL == nil || r.URL.Opaque != "" || r.Method == http.MethodConnect {
+		return nil, leasehold.Errorf("route", leasehold.Invalid, clip(r.Method), "a request that is not for a path cannot be routed")
+	}
+	c := &call{transport: t, request: r, key: key, body: b, repeatable: idempotent(r)}
+	options := t.options
+	if c.repeatable {
+		options = t.idempotent
+	}
+	err = t.cfg.Lookup.Do(r.Context(), key, c.attempt, options...)
+	var last final
+	switch {
+	case err == nil:
+		return c.response, nil
+	case errors.As(err, &last):
+		return nil, last.err
+	case r.Context().Err() != nil && leasehold.KindOf(err) == leasehold.Other:
+		return nil, context.Cause(r.Context())
+	}
+	return nil, err
+}
+
+// idempotent reports whether it does no harm if a request is carried out twice:
+// by its method (RFC 9110, section 9.2.2), or because the caller has given it a
+// name by which the server knows it again, as package net/http has it too.
+func idempotent(r *http.Request) bool {
+	switch r.Method {
+	case "", http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete, http.MethodOptions, http.MethodTrace:
+		return true
+	}
+	return r.Header.Get("Idempotency-Key") != "" || r.Header.Get("X-Idempotency-Key") != ""
+}
+
+// A final error ends the attempts, whatever its kind would have Do do. It does
+// not unwrap, so that the kind stays hidden from it.
+type final struct{ err error }
+
+func (f final) Error() string { return f.err.Error() }
+
+// outgoing is a request as it is sent to a server. The request itself stays as it
+// is, as a RoundTripper has to leave it.
+func (c *call) outgoing(ctx context.Context, addr string) (*http.Request, error) {
+	sent, err := c.body.next()
+	if err != nil {
+		return nil, err
+	}
+	out := c.request.WithContext(ctx)
+	out.URL = &url.URL{}
+	*out.URL = *c.request.URL
+	out.URL.Host = addr
+	out.Host = cmp.Or(c.request.Host, c.request.URL.Host)
+	out.Header = make(http.Header, len(c.request.Header)+2)
+	maps.Copy(out.Header, c.request.Header)
+	strip(out.Header)
+	out.Header[HeaderKey] = []string{c.key.String()}
+	out.Body, out.GetBody = nil, nil
+	if sent != nil { // GetBody is for connections that turn out to be closed before anything was sent
+		out.Body, out.GetBody = sent, c.body.next
+		// A body that cannot be sent twice waits until the server has agreed to
+		// have it. One of unknown length may be half of a conversation, and does not.
+		if c.request.ContentLength > int64(c.transport.cfg.Replay) && c.body.fresh == nil {
+			out.Header["Expect"] = []string{"100-continue"}
+		}
+	}
+	return out, nil
+}
+
+// misrouted makes an error from a server's refusal.
+func misrouted(addr, how string) error {
+	what := "it does not own the key"
+	if how == RefusedLost {
+		what = "it lost the key while it worked on the request"
+	}
+	return leasehold.Errorf("send", leasehold.NotOwner, addr, "%s", what)
+}
+
+// unreached makes an error from a request that has no answer.
+func unreached(addr string, err error) error {
+	return leasehold.Errorf("send", leasehold.Unavailable, addr, "%w", err)
+}
+
+// neverSent reports whether an error means that not a byte of the request has
+// left: nobody was there to take it.
+func neverSent(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}
+
+var errMoved = errors.New("the key went to another server while this one did not answer")
