@@ -1,4 +1,5 @@
-# make help says what there is. Tests need Go, git and make, and nothing else;
+# make help says what there is. Tests need Go, git and make. Those of package fence also
+# need PostgreSQL and Redis, which make test installs if it can, and are skipped without;
 # what linting needs beyond that is pinned in tools/go.mod.
 
 GO ?= go
@@ -25,8 +26,12 @@ help: ## say what there is
 build: ## build bin/leasehold
 	$(GO) build -o bin/leasehold ./cmd/leasehold
 
+.PHONY: services
+services: ## install PostgreSQL and Redis for the tests of package fence, where apt-get can
+	@internal/realservice/install
+
 .PHONY: test
-test: ## check formatting, vet, and run all tests: what must pass before a commit
+test: services ## check formatting, vet, and run all tests: what must pass before a commit
 	@unformatted=$$($(GOFMT) -l .) || exit 1; \
 	if [ -n "$$unformatted" ]; then \
 		echo "these files are not formatted, run gofmt -w on them:" >&2; \
@@ -36,6 +41,7 @@ test: ## check formatting, vet, and run all tests: what must pass before a commi
 	$(GO) vet ./...
 	$(GO) test -shuffle=on -timeout=$(TIMEOUT) ./...
 	cd bench/flease && $(GO) vet ./... && $(GO) test -shuffle=on -timeout=$(TIMEOUT) ./...
+	@internal/realservice/install report # last, where it is seen
 
 .PHONY: test-race
 test-race: ## run all tests under the race detector (needs a C compiler)

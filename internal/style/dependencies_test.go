@@ -52,9 +52,45 @@ var libraryDiet = diet{
 	},
 }
 
+// fenceDiets: whoever guards one database links its client and no other. With
+// database/sql, the driver is the application's choice.
+var fenceDiets = []diet{
+	{
+		packages: []string{"./fence"},
+		modules:  []string{"github.com/cespare/xxhash"},
+		ours:     []string{".", "fence"},
+		never:    []string{"net", "testing"},
+	},
+	{
+		packages: []string{"./fence/fenceredis"},
+		modules: []string{
+			"github.com/cespare/xxhash", "github.com/redis/go-redis",
+			"go.uber.org/atomic", "golang.org/x/sys", // what go-redis needs
+		},
+		ours:  []string{".", "fence"},
+		never: []string{"testing"},
+	},
+	{
+		packages: []string{"./fence/fenceetcd"},
+		modules: []string{
+			"github.com/cespare/xxhash", "go.etcd.io/etcd/api", "go.etcd.io/etcd/client", "google.golang.org/grpc",
+			"github.com/coreos", "github.com/golang/protobuf", "github.com/grpc-ecosystem/grpc-gateway", // what these need
+			"go.uber.org/multierr", "go.uber.org/zap", "golang.org/x", "google.golang.org/genproto", "google.golang.org/protobuf",
+		},
+		ours:  []string{".", "fence"},
+		never: []string{module + "/store", "testing"},
+	},
+}
+
 func TestPurePackagesLinkNothingElse(t *testing.T) { pureDiet.check(t) }
 
 func TestLibrariesLinkNoStore(t *testing.T) { libraryDiet.check(t) }
+
+func TestFencesLinkOneClient(t *testing.T) {
+	for _, d := range fenceDiets {
+		d.check(t)
+	}
+}
 
 func TestDietAllows(t *testing.T) {
 	for _, test := range []struct {

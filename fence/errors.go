@@ -1,0 +1,84 @@
+package fence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/fence/internal/token"
+)
+
+// ErrUnknown is in the errors after which a write may be there or not: the database
+// did not answer, or its answer was lost. Their kind is usually [leasehold.Unavailable].
+// Ask with errors.Is. Whatever fails without it has written nothing, but see
+// package fenceredis for what Redis leaves of a script that fails half-way.
+var ErrUnknown = errors.New("it may have been written, or not")
+
+// What PostgreSQL calls the errors that we tell apart. A code has a class of two
+// characters.
+const (
+	undefinedTable       = "42P01"
+	serializationFailure = "40001"
+	completionUnknown    = "40003"
+
+	classData       = "22" // a value that cannot be
+	classConstraint = "23"
+	classRollback   = "40" // a conflict, in which this transaction was the one to give way
+	classAccess     = "42" // a syntax error, no such table, no permission
+)
+
+// stateOf returns the SQLSTATE of an error, if it comes from the database. The
+// errors of pgx and of lib/pq have the method.
+func stateOf(err error) string {
+	var coded interface{ SQLState() string }
+	if errors.As(err, &coded) {
+		return coded.SQLState()
+	}
+	return ""
+}
+
+// gaveWay reports whether the database has undone a transaction because of
+// another one, so that nothing was written and the next attempt may succeed.
+func gaveWay(err error) bool {
+	state := stateOf(err)
+	return strings.HasPrefix(state, classRollback) && state != completionUnknown
+}
+
+// checkFailed is the error of a Check that the database could not answer.
+func checkFailed(resource, table string, err error) error {
+	state := stateOf(err)
+	switch {
+	case state == undefinedTable:
+		return leasehold.Errorf(token.Op, leasehold.NotFound, resource, "create the table %s with the statement that Schema returns: %w", table, err)
+	case strings.HasPrefix(state, classAccess), strings.HasPrefix(state, classData):
+		return leasehold.Errorf(token.Op, leasehold.Invalid, resource, "%w", err)
+	case gaveWay(err):
+		return leasehold.Errorf(token.Op, leasehold.Unavailable, resource, "gave way to another transaction, and nothing was written: %w", err)
+	}
+	return leasehold.Errorf(token.Op, leasehold.Unavailable, resource, "nothing was written: %w", err)
+}
+
+// writeFailed is the error of the application's part of a transaction: its own,
+// but for a conflict, which has a kind so that it is retried.
+func writeFailed(resource string, err error) error {
+	if gaveWay(err) && leasehold.KindOf(err) == leasehold.Other {
+		return leasehold.Errorf(token.Op, leasehold.Unavailable, resource, "gave way to another transaction, and nothing was written: %w", err)
+	}
+	return err
+}
+
+// commitFailed is the error of a transaction whose last word was not heard, or
+// was not yes.
+func commitFailed(ctx context.Context, resource string, err error) error {
+	switch {
+	case gaveWay(err):
+		return leasehold.Errorf(token.Op, leasehold.Unavailable, resource, "gave way to another transaction, and nothing was written: %w", err)
+	case strings.HasPrefix(stateOf(err), classConstraint): // a deferred one
+		return leasehold.Errorf(token.Op, leasehold.Other, resource, "nothing was written: %w", err)
+	case errors.Is(err, sql.ErrTxDone) && ctx.Err() == nil:
+		return leasehold.Errorf(token.Op, leasehold.Invalid, resource, "%w: the function has ended the transaction itself, which is for Do: %w", ErrUnknown, err)
+	}
+	return leasehold.Errorf(token.Op, leasehold.Unavailable, resource, "%w: %w", ErrUnknown, err)
+}

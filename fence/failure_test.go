@@ -1,0 +1,208 @@
+//go:build unix
+
+package fence_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/fence/internal/fencetest"
+	"github.com/leasehold-dev/leasehold/internal/realservice"
+)
+
+var errChanged = errors.New("the application has changed its mind")
+
+// nothing is a write that has nothing to write.
+func nothing(*sql.Tx) error { return nil }
+
+// A write that fails leaves nothing, not even its generation.
+func testRollback(t *testing.T, w world) {
+	err := w.guard.Do(t.Context(), w.db, "alice", 9, func(tx *sql.Tx) error {
+		if err := w.adding(t.Context(), "alice", "x")(tx); err != nil {
+			return err
+		}
+		return errChanged
+	})
+	if err != errChanged { //nolint:errorlint // it is to be returned as it is
+		t.Errorf("error %v, want the application's own", err)
+	}
+	w.mustAppend(t, 7, "a")
+	w.wantLines(t, "a")
+}
+
+func testPanic(t *testing.T, w world) {
+	func() {
+		defer func() {
+			if recover() != "oops" {
+				t.Error("the panic did not come through")
+			}
+		}()
+		_ = w.guard.Do(t.Context(), w.db, "alice", 9, func(tx *sql.Tx) error {
+			_ = w.adding(t.Context(), "alice", "x")(tx)
+			panic("oops")
+		})
+	}()
+	w.mustAppend(t, 7, "a") // neither locked nor refused
+	w.wantLines(t, "a")
+}
+
+// conflict makes the application's part of a transaction, which reads row 1 and
+// then updates another, collide with one that reads row 2 and updates row 1.
+func (w world) conflict(t *testing.T, update string) error {
+	w.exec(t, "CREATE TABLE %s_app (id int PRIMARY KEY, n int)")
+	w.exec(t, "INSERT INTO %s_app VALUES (1, 0), (2, 0)")
+	return w.guard.Do(t.Context(), w.db, "alice", 7, func(tx *sql.Tx) error {
+		var n int
+		if err := tx.QueryRowContext(t.Context(), w.sql("SELECT n FROM %s_app WHERE id = 1")).Scan(&n); err != nil {
+			return err
+		}
+		other := w.begin(t) // of somebody who does not ask the guard
+		if _, err := other.ExecContext(t.Context(), w.sql("UPDATE %s_app SET n = (SELECT n FROM %s_app WHERE id = 2) + 1 WHERE id = 1")); err != nil {
+			t.Error(err)
+		}
+		if err := other.Commit(); err != nil {
+			t.Error(err)
+		}
+		_, err := tx.ExecContext(t.Context(), w.sql(update))
+		return err
+	})
+}
+
+func testConflictInWrite(t *testing.T, w world) {
+	err := w.conflict(t, "UPDATE %s_app SET n = n + 1 WHERE id = 1")
+	w.wantConflict(t, err, sql.LevelRepeatableRead)
+}
+
+// Each has read what the other writes, which only serializable notices.
+func testConflictAtCommit(t *testing.T, w world) {
+	err := w.conflict(t, "UPDATE %s_app SET n = n + 1 WHERE id = 2")
+	w.wantConflict(t, err, sql.LevelSerializable)
+}
+
+// wantConflict wants the conflict to be found from a level on.
+func (w world) wantConflict(t *testing.T, err error, from sql.IsolationLevel) {
+	t.Helper()
+	if w.guard.Isolation < from {
+		if err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	fencetest.WantKind(t, err, leasehold.Unavailable, "gave way", "nothing was written", "40001")
+	fencetest.WantKnown(t, err)
+	w.mustAppend(t, 6, "earlier") // not even the generation was
+}
+
+func testDeferredConstraint(t *testing.T, w world) {
+	w.exec(t, "CREATE TABLE %s_app (id int PRIMARY KEY DEFERRABLE INITIALLY DEFERRED)")
+	err := w.guard.Do(t.Context(), w.db, "alice", 7, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(t.Context(), w.sql("INSERT INTO %s_app VALUES (1), (1)"))
+		return err
+	})
+	fencetest.WantKind(t, err, leasehold.Other, "nothing was written", "23505")
+	fencetest.WantKnown(t, err)
+}
+
+// Two transactions take two resources in opposite orders: one gives way.
+func testDeadlock(t *testing.T, w world) {
+	both := func(first, second string, meet func()) error {
+		return w.guard.Do(t.Context(), w.db, first, 7, func(tx *sql.Tx) error {
+			meet()
+			return w.guard.Check(t.Context(), tx, second, 7)
+		})
+	}
+	here, there := make(chan struct{}), make(chan struct{})
+	other := make(chan error, 1)
+	go func() { other <- both("bob", "alice", func() { close(there); <-here }) }()
+	results := []error{both("alice", "bob", func() { <-there; close(here) }), <-other}
+	if results[0] == nil && results[1] == nil {
+		t.Error("neither has given way")
+	}
+	for _, err := range results { // at the stricter levels the other one fails, too
+		if err != nil {
+			fencetest.WantKind(t, err, leasehold.Unavailable, "gave way", "nothing was written")
+			fencetest.WantKnown(t, err)
+		}
+	}
+}
+
+func testSchema(t *testing.T, w world) {
+	schema, err := w.guard.Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.exec(t, schema) // again
+	w.mustAppend(t, 7, "a")
+	w.guard.Table = "public." + w.guard.Table
+	err = w.guard.Do(t.Context(), w.db, "alice", 6, nothing)
+	fencetest.WantKind(t, err, leasehold.Stale) // it is the same table
+}
+
+func testNoTable(t *testing.T, w world) {
+	w.guard.Table = "nowhere"
+	err := w.guard.Do(t.Context(), w.db, "alice", 7, func(*sql.Tx) error {
+		t.Error("write was called")
+		return nil
+	})
+	fencetest.WantKind(t, err, leasehold.NotFound, "nowhere", "Schema", "42P01")
+	w.guard.Table = "user" // a reserved word
+	fencetest.WantKind(t, w.guard.Do(t.Context(), w.db, "alice", 7, nothing), leasehold.Invalid, "42601")
+}
+
+func testNoPermission(t *testing.T, w world) {
+	w.exec(t, "CREATE ROLE %s_stranger")
+	tx := w.begin(t)
+	if _, err := tx.ExecContext(t.Context(), w.sql("SET LOCAL ROLE %s_stranger")); err != nil {
+		t.Fatal(err)
+	}
+	fencetest.WantKind(t, w.guard.Check(t.Context(), tx, "alice", 7), leasehold.Invalid, "42501")
+}
+
+// A context that ends while it waits, and in the application's part.
+func testContextWhileBusy(t *testing.T, w world) {
+	wantEnded := func(err error) {
+		t.Helper()
+		fencetest.WantKind(t, err, leasehold.Unavailable, "nothing was written")
+		fencetest.WantKnown(t, err)
+	}
+	held := w.holding(t, 7)
+	ctx, cancel := context.WithCancel(t.Context())
+	waiting := make(chan error, 1)
+	go func() { waiting <- w.Append(ctx, "alice", 7, "x") }()
+	w.awaitWaiting(t)
+	cancel()
+	wantEnded(<-waiting)
+	if err := held.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+
+	ctx, cancel = context.WithCancel(t.Context())
+	wantEnded(w.guard.Do(ctx, w.db, "alice", 7, func(tx *sql.Tx) error {
+		err := w.adding(ctx, "alice", "x")(tx)
+		cancel()
+		return err
+	}))
+	w.mustAppend(t, 6, "a")
+	w.wantLines(t, "a")
+}
+
+// testAway is last: it ends the database.
+func testAway(t *testing.T, server *realservice.PostgreSQL, w world) {
+	err := w.guard.Do(t.Context(), w.db, "alice", 7, func(tx *sql.Tx) error {
+		err := w.adding(t.Context(), "alice", "x")(tx)
+		server.Stop(t)
+		return err
+	})
+	fencetest.WantKind(t, err, leasehold.Unavailable)
+	if !errors.Is(err, fence.ErrUnknown) {
+		t.Errorf("%v: nobody has answered the commit", err)
+	}
+	err = w.Append(t.Context(), "alice", 7, "x")
+	fencetest.WantKind(t, err, leasehold.Unavailable, "nothing was written")
+	fencetest.WantKnown(t, err)
+	fencetest.WantKind(t, w.Append(t.Context(), "", 7, "x"), leasehold.Invalid)
+}
