@@ -20,9 +20,11 @@ type Config[V any] struct {
 	Key func(name string) leasehold.Key
 
 	// Encode and Decode turn a value into what is sent to another server, and back.
-	// Encode appends to dst; a value takes at most 3 MiB. Both are called from many
-	// goroutines, and by servers of different versions of the application. Default:
-	// JSON.
+	// Encode appends to dst; a value takes at most 4 MiB with its name. Both are called
+	// from many goroutines, and by servers of different versions of the application.
+	// Default: JSON, which leaves out fields that are not exported and replaces what is
+	// not UTF-8 in strings. A value that cannot be encoded keeps its range from moving, and
+	// has it lost at Close: the owner's log, and Close, name it.
 	Encode func(dst []byte, v *V) ([]byte, error)
 	Decode func(data []byte, v *V) error
 

@@ -24,24 +24,26 @@
 //   - [leasehold.NotOwner]: this server does not own the name. Nothing was done.
 //     The caller looks again.
 //   - [leasehold.Unavailable]: the lease ended while the operation was under way. A
-//     change may have been carried out and have moved on with the name, or be lost.
+//     change may have been carried out and have moved on with the name, or be lost. Or
+//     the context ended before it was the operation's turn; then errors.Is finds the
+//     context's error, and nothing was done.
 //   - [leasehold.Stale]: the value has another version than [If] wants. Nothing was
 //     done.
-//   - [leasehold.Limit]: there is no room for another name.
+//   - [leasehold.Limit]: there is no room for another name. Nothing was done.
 //   - Whatever the function of an Update returns: nothing was done.
 //
 // # Values
 //
 // A function that changes a value gets a copy, which takes the value's place when
-// the function returns nil. So a value that has pointers, maps or slices in it must
-// not be changed through them, unless the function cannot fail after that: it makes
-// new ones. The same holds for what Get returns, which others read as well.
+// the function returns nil. The copy shares what the value has pointers to, maps and
+// slices among them, with what others have read: a function does not change those in place,
+// but makes new ones. The same holds for what Get returns.
 //
 // Values are moved to other servers as JSON, unless Config says otherwise.
 //
 // # Availability instead
 //
-// A map with Config.Weak never refuses: whichever server is asked answers with what
+// A map with Config.Weak asks for no lease: whichever server is asked answers with what
 // it has, which may be old or nothing, and two servers may have different values of
 // one name. What it has of others is gone after the TTL. It is for caches and for
 // what people will forgive, as the PRS paper's feed processor has it.
@@ -50,8 +52,13 @@
 //
 // All methods may be called from many goroutines at once. Operations on one name are
 // carried out one after the other; those on different names do not wait for each
-// other, whatever a function does. An operation costs two checks of the lease and two
-// locks that others rarely have, and does not allocate unless the name is new.
+// other, however long a function takes. So a function may ask a database. But it must not
+// use the map for its own name, nor wait for one that does; and while it runs its name
+// cannot be moved to another server, for which a range is without one for five seconds at
+// the most (see [owner.Mover]). A function whose lease has ended holds up nobody.
+//
+// An operation costs two checks of the lease and two locks that others rarely have. It does
+// not allocate, unless the name is new or, for a Get, not there.
 //
 // Names are spread by their keys, which are hashes unless Config.Key says otherwise.
 // Keys that lie close together make operations wait for each other more often.

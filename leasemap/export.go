@@ -15,7 +15,7 @@ import (
 func (m *Map[V]) Mover() *owner.Mover {
 	return &owner.Mover{
 		Export: func(ctx context.Context, out *owner.Export) error { return m.export(ctx, out) },
-		Import: func(_ context.Context, in *owner.Import) (func(leasehold.Lease), error) { return m.receive(in) },
+		Import: func(ctx context.Context, in *owner.Import) (func(leasehold.Lease), error) { return m.receive(ctx, in) },
 	}
 }
 
@@ -40,10 +40,14 @@ type copied[V any] struct {
 	changed map[string]struct{} // what may have changed since; nil if nothing has
 }
 
-// note notes that a name may change.
+// note notes that a name is about to change.
 func (s *shard[V]) note(key leasehold.Key, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.noteLocked(key, name)
+}
+
+func (s *shard[V]) noteLocked(key leasehold.Key, name string) {
 	for _, c := range s.copies {
 		if !c.Contains(key) {
 			continue
@@ -58,14 +62,14 @@ func (s *shard[V]) note(key leasehold.Key, name string) {
 // export sends all values of a range, one shard after the other, and when the range has
 // been stopped those again that may have changed since.
 //
-// Why nothing is missed. An operation has the entry's lock when it asks whether the
-// shard is exported, and until it has ended; export says so first, and then takes the
-// lock of each entry. So an operation that has found no export has ended before its
-// entry is copied. One that has found an export has noted the name before it checked its
-// lease; if the check succeeded, that was before the stop, and export finds the note and
-// waits for the lock.
+// Why nothing is missed. An operation that is about to change a name has its turn, asks
+// whether the shard is exported, and keeps the turn until it has ended; export says so
+// first, and then takes the turn of each name. So an operation that has found no export has
+// ended before its name is copied. One that has found an export notes the name and checks
+// its lease after that; if the check succeeds, that is before the stop, and export finds
+// the note and waits for its turn.
 func (m *Map[V]) export(ctx context.Context, out outgoing) error {
-	x := &sending[V]{m: m, out: out, begun: time.Now()}
+	x := &sending[V]{m: m, out: out}
 	var copies []*copied[V]
 	defer func() {
 		for _, c := range copies {
@@ -77,18 +81,18 @@ func (m *Map[V]) export(ctx context.Context, out outgoing) error {
 		c, names := m.shards[i].copy(r)
 		copies = append(copies, c)
 		for _, name := range names {
-			if err := x.send(c.shard, name, false); err != nil {
+			if err := x.send(ctx, c.shard, name, false); err != nil {
 				return err
 			}
+			x.rest(ctx)
 		}
-		x.rest(ctx)
 	}
 	if err := out.Stop(); err != nil {
 		return err
 	}
 	for _, c := range copies {
 		for name := range c.end() {
-			if err := x.send(c.shard, name, true); err != nil {
+			if err := x.send(ctx, c.shard, name, true); err != nil {
 				return err
 			}
 		}
@@ -123,18 +127,18 @@ type sending[V any] struct {
 	m      *Map[V]
 	out    outgoing
 	record []byte
-	begun  time.Time
+	worked time.Duration // since the last rest
 }
 
 // send sends a value of this tenure. If there is none, the other is told so if it may
 // have been sent one.
-func (x *sending[V]) send(s *shard[V], name string, again bool) error {
+func (x *sending[V]) send(ctx context.Context, s *shard[V], name string, again bool) error {
 	m := x.m
 	key := m.cfg.Key(name)
 	if !x.out.Range().Contains(key) {
 		return nil
 	}
-	record, found, err := x.encode(s.find(name), key, name)
+	record, found, err := x.encode(ctx, s, key, name)
 	switch {
 	case err != nil:
 		return leasehold.Errorf("export", leasehold.KindOf(err), name, "its value cannot be sent: %w", err)
@@ -147,21 +151,26 @@ func (x *sending[V]) send(s *shard[V], name string, again bool) error {
 	return x.out.Send(record)
 }
 
-// encode makes a record of an entry, under its lock, if it has a value of this tenure.
-func (x *sending[V]) encode(e *entry[V], key leasehold.Key, name string) ([]byte, bool, error) {
+// encode makes a record of an entry, when it is its turn, if it has a value of this tenure.
+func (x *sending[V]) encode(ctx context.Context, s *shard[V], key leasehold.Key, name string) ([]byte, bool, error) {
+	e := s.find(name)
 	if e == nil {
 		return x.record, false, nil
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	if err := e.take(ctx, &s.mu); err != nil {
+		return x.record, false, err
+	}
+	defer e.give(&s.mu)
+	begun := time.Now()
+	defer func() { x.worked += time.Since(begun) }()
 	now := x.m.now()
 	current := x.m.cfg.Weak || e.generation == x.out.Generation(key)
-	if e.gone || !e.version.Exists() || e.expired(now) || !current {
+	if e.gone.Load() || !e.version.Exists() || e.expired(now) || !current {
 		return x.record, false, nil
 	}
 	left := time.Duration(0)
-	if e.expires != 0 {
-		left = e.expires - now
+	if at := e.expires.Load(); at != 0 {
+		left = time.Duration(at) - now
 	}
 	record, err := x.m.cfg.Encode(appendHead(x.record[:0], name, e.version, left), &e.value)
 	if err == nil && len(record) > maxRecord {
@@ -170,17 +179,16 @@ func (x *sending[V]) encode(e *entry[V], key leasehold.Key, name string) ([]byte
 	return record, true, err
 }
 
-// rest lets others have the processors.
+// rest lets others have the processors, after some work.
 func (x *sending[V]) rest(ctx context.Context) {
-	worked := time.Since(x.begun)
-	if worked < copyTime {
+	if x.worked < copyTime {
 		return
 	}
-	timer := time.NewTimer(worked)
+	timer := time.NewTimer(x.worked)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-ctx.Done(): // the next Send says so
 	}
-	x.begun = time.Now()
+	x.worked = 0
 }

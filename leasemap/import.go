@@ -1,7 +1,9 @@
 package leasemap
 
 import (
+	"context"
 	"iter"
+	"sync"
 
 	"github.com/leasehold-dev/leasehold"
 )
@@ -11,29 +13,39 @@ type incoming interface {
 	Records() iter.Seq2[[]byte, error]
 }
 
-// aside is entries that wait for their lease, by shard, so that whole shards can be put
-// in their place: nobody serves the names meanwhile.
+// aside is entries that wait for their lease, by shard. They count as names of the map
+// until it is known that they will not be.
 type aside[V any] struct {
+	m     *Map[V]
 	parts map[int]map[string]*entry[V]
 	count int
+	once  sync.Once // of installing them, or giving them up
 }
 
 // receive sets values aside until the lease is here. Of two records of a name the later
-// one counts.
-func (m *Map[V]) receive(in incoming) (install func(leasehold.Lease), err error) {
-	a := &aside[V]{parts: make(map[int]map[string]*entry[V])}
+// one counts. The context ends if the lease does not come.
+func (m *Map[V]) receive(ctx context.Context, in incoming) (install func(leasehold.Lease), err error) {
+	a := &aside[V]{m: m, parts: make(map[int]map[string]*entry[V])}
 	for data, err := range in.Records() {
-		if err != nil {
-			return nil, err
+		if err == nil {
+			err = a.add(data)
 		}
-		if err := m.setAside(a, data); err != nil {
+		if err != nil {
+			a.giveUp()
 			return nil, err
 		}
 	}
-	return func(l leasehold.Lease) { m.install(l, a) }, nil
+	context.AfterFunc(ctx, a.giveUp)
+	return a.install, nil
 }
 
-func (m *Map[V]) setAside(a *aside[V], data []byte) error {
+// giveUp makes room.
+func (a *aside[V]) giveUp() {
+	a.once.Do(func() { a.m.count.Add(-int64(a.count)) })
+}
+
+func (a *aside[V]) add(data []byte) error {
+	m := a.m
 	r, err := parseRecord(data)
 	if err != nil {
 		return err
@@ -47,73 +59,69 @@ func (m *Map[V]) setAside(a *aside[V], data []byte) error {
 	_, known := part[r.name]
 	if r.deleted {
 		if known {
-			a.count--
 			delete(part, r.name)
+			a.count--
+			m.count.Add(-1)
 		}
 		return nil
 	}
 	e := &entry[V]{version: r.version}
-	if r.left > 0 {
-		e.expires = m.now() + r.left
-	}
+	e.last(m.now(), r.left)
 	if err := m.cfg.Decode(r.value, &e.value); err != nil {
 		return leasehold.Errorf("import", leasehold.Invalid, r.name, "its value cannot be read: %w", err)
 	}
 	if !known {
+		if !m.reserve(1) {
+			return leasehold.Errorf("import", leasehold.Limit, r.name, "the map has %d names already", m.cfg.Max)
+		}
 		a.count++
-	}
-	if have := m.count.Load() + int64(a.count); have > int64(m.cfg.Max) {
-		return leasehold.Errorf("import", leasehold.Limit, r.name, "the map would have %d names, and %d are allowed", have, m.cfg.Max)
 	}
 	part[r.name] = e
 	return nil
 }
 
 // install puts what was set aside in its place, as far as the lease covers it. Nobody
-// can operate on it yet.
-func (m *Map[V]) install(l leasehold.Lease, a *aside[V]) {
+// can operate on it yet. It waits for nobody: what operations of an earlier tenure have in
+// their hands is replaced under them.
+func (a *aside[V]) install(l leasehold.Lease) {
+	counted := false
+	a.once.Do(func() { counted = true })
+	if !counted {
+		return // the move has failed, and the lease is not to be had
+	}
 	for number, part := range a.parts {
-		whole := l.Range.Covers(keysOf(number))
-		for name, e := range part {
-			if !whole && !l.Range.Contains(m.cfg.Key(name)) {
-				delete(part, name)
-				continue
-			}
-			e.generation = l.Generation
-		}
-		m.shards[number].place(m, part)
+		a.m.shards[number].place(a.m, l, part)
 	}
 }
 
-// place puts entries into a shard. What is there of an earlier tenure is gone.
-func (s *shard[V]) place(m *Map[V], part map[string]*entry[V]) {
-	for name := range part {
-		if old := s.find(name); old != nil {
-			old.mu.Lock()
-			m.remove(s, name, old)
-			old.mu.Unlock()
-		}
-	}
+// place puts entries into a shard. What is there of an earlier tenure gives way; what is
+// there of a later one stays, because then the lease is over already.
+func (s *shard[V]) place(m *Map[V], l leasehold.Lease, part map[string]*entry[V]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m.count.Add(int64(len(part)))
-	if len(s.entries) == 0 {
-		s.entries = part
-		return
+	if s.entries == nil && len(part) > 0 {
+		s.entries = make(map[string]*entry[V], len(part))
 	}
 	for name, e := range part {
+		old := s.entries[name]
+		if !l.Range.Contains(m.cfg.Key(name)) || old != nil && old.generation > l.Generation {
+			m.count.Add(-1)
+			continue
+		}
+		if old != nil {
+			m.remove(s, name, old)
+			if s.entries == nil {
+				s.entries = make(map[string]*entry[V], len(part))
+			}
+		}
+		e.generation = l.Generation
 		s.entries[name] = e
 	}
 }
 
-// keysOf is the range of keys of a shard.
-func keysOf(number int) leasehold.Range {
-	const width = 64 - shardBits
-	return leasehold.Range{Start: leasehold.Key(number) << width, Limit: leasehold.Key(number+1) << width}
-}
-
 // Revoked is for [owner.Config].OnRevoke: it frees the memory of values whose lease has
-// ended. They have not been served since. A weak map keeps them until they expire.
+// ended. They have not been served since. A weak map keeps them until they expire. It waits
+// for nobody.
 func (m *Map[V]) Revoked(ended []leasehold.Lease, _ leasehold.Cause) {
 	if m.cfg.Weak {
 		return
@@ -127,18 +135,10 @@ func (m *Map[V]) Revoked(ended []leasehold.Lease, _ leasehold.Cause) {
 
 func (s *shard[V]) forget(m *Map[V], l leasehold.Lease) {
 	s.mu.Lock()
-	found := make(map[string]*entry[V])
+	defer s.mu.Unlock()
 	for name, e := range s.entries {
-		if l.Range.Contains(m.cfg.Key(name)) {
-			found[name] = e
-		}
-	}
-	s.mu.Unlock()
-	for name, e := range found {
-		e.mu.Lock()
-		if e.generation <= l.Generation {
+		if e.generation <= l.Generation && l.Range.Contains(m.cfg.Key(name)) {
 			m.remove(s, name, e)
 		}
-		e.mu.Unlock()
 	}
 }

@@ -115,9 +115,6 @@ func (m *Map[V]) Close(ctx context.Context) error {
 // to others by now and have not been removed yet.
 func (m *Map[V]) Len() int { return int(m.count.Load()) }
 
-// now is the time on the map's clock.
-func (m *Map[V]) now() time.Duration { return time.Since(m.base) }
-
 // A Version names a value of a name. Versions are not reused, not even by another
 // server. The zero Version is that of a name without a value.
 type Version struct {
@@ -151,7 +148,8 @@ func (e *Entry[V]) Delete() { e.deleted = true }
 // operation was only reading.
 func (e *Entry[V]) Keep() { e.kept = true }
 
-// Expire sets for how long the value lasts, in place of Config.TTL; 0 is for ever.
+// Expire sets for how long the value lasts, in place of Config.TTL; 0 is for ever, and less
+// is not at all.
 func (e *Entry[V]) Expire(after time.Duration) { e.ttl = after }
 
 // An Option changes an operation.
@@ -166,7 +164,8 @@ type Option struct {
 // zero Version means that there must be none.
 func If(v Version) Option { return Option{conditional: true, version: v} }
 
-// TTL sets for how long the value lasts, in place of Config.TTL; 0 is for ever.
+// TTL sets for how long the value lasts, in place of Config.TTL; 0 is for ever, and less is
+// not at all.
 func TTL(d time.Duration) Option { return Option{limited: true, ttl: d} }
 
 // Get returns a value and its version, which is zero if there is none.
@@ -183,7 +182,8 @@ func (m *Map[V]) Get(name string) (V, Version, error) {
 
 // Update changes a value, which is the zero value if there is none, and returns its new
 // version. If change returns an error nothing happens. While it runs, other operations
-// on the name wait.
+// on the name wait, and so does a move of the name to another server. It must not use the
+// map for its own name.
 func (m *Map[V]) Update(ctx context.Context, name string, change func(*V) error, options ...Option) (Version, error) {
 	return m.Do(ctx, name, func(e *Entry[V]) error { return change(&e.Value) }, options...)
 }
@@ -205,12 +205,12 @@ var errAbsent = errors.New("there is no value")
 // Touch lets a value last for another TTL, and reports whether there is one. Its version
 // stays.
 func (m *Map[V]) Touch(ctx context.Context, name string, options ...Option) (bool, error) {
-	_, err := m.operate(ctx, name, func(e *Entry[V]) error {
+	_, err := m.operate(ctx, &operation[V]{name: name, how: touching, options: options, do: func(e *Entry[V]) error {
 		if !e.Version.Exists() {
 			return errAbsent
 		}
 		return nil
-	}, touching, options)
+	}})
 	if errors.Is(err, errAbsent) {
 		return false, nil
 	}
@@ -220,5 +220,5 @@ func (m *Map[V]) Touch(ctx context.Context, name string, options ...Option) (boo
 // Do carries out an operation with all that there is to know. It is what the others are
 // made of. It returns the version of the value when it has ended.
 func (m *Map[V]) Do(ctx context.Context, name string, do func(*Entry[V]) error, options ...Option) (Version, error) {
-	return m.operate(ctx, name, do, changing, options)
+	return m.operate(ctx, &operation[V]{name: name, do: do, options: options})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -172,6 +173,13 @@ func TestExpiry(t *testing.T) {
 		s.mustSet(t, "usual", "1")
 		s.mustSet(t, "short", "1", TTL(time.Second))
 		s.mustSet(t, "forever", "1", TTL(0))
+		s.mustSet(t, "centuries", "1", TTL(math.MaxInt64))
+		s.has(t, "centuries", "1")
+		if err := s.Delete(t.Context(), "centuries"); err != nil {
+			t.Fatal(err)
+		}
+		s.mustSet(t, "over", "1", TTL(-time.Second)) // as of a deadline that has passed
+		s.has(t, "over", "")
 		version := s.mustSet(t, "touched", "1")
 		time.Sleep(time.Second)
 		s.has(t, "short", "")
@@ -262,7 +270,75 @@ func TestMax(t *testing.T) {
 	if err := s.Delete(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
+	// What changes nothing needs no room.
+	if err := s.Delete(t.Context(), "absent"); err != nil {
+		t.Error(err)
+	}
+	if there, err := s.Touch(t.Context(), "absent"); there || err != nil {
+		t.Error(there, err)
+	}
 	s.mustSet(t, "c", "1")
+	_, err = s.Set(t.Context(), "absent", "1", If(Version{1, 1}))
+	wantKind(t, err, leasehold.Stale)
+	_, err = s.Set(t.Context(), "absent", "1", TTL(-1))
+	if err != nil {
+		t.Error(err)
+	}
+	if s.Len() != 2 {
+		t.Errorf("%d names", s.Len())
+	}
+}
+
+// Several imports have room together, or not at all; one that comes to nothing gives its
+// room back.
+func TestMaxOfImports(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRealm(t, 2, Config[string]{Max: 10})
+		a, b := r.servers[0], r.servers[1]
+		for i := range 6 {
+			a.mustSet(t, fmt.Sprint(i), "1")
+		}
+		coming := a.exported(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		if _, err := b.receive(ctx, coming); err != nil {
+			t.Fatal(err)
+		}
+		_, err := b.receive(t.Context(), coming)
+		wantKind(t, err, leasehold.Limit)
+		cancel()
+		synctest.Wait()
+		install, err := b.receive(t.Context(), coming)
+		if err != nil {
+			t.Fatal(err)
+		}
+		install(r.set(1, 2))
+		if b.Len() != 6 {
+			t.Errorf("%d names", b.Len())
+		}
+	})
+}
+
+// Concurrent changes of one name in a full map are not refused for want of room.
+func TestMaxIsExact(t *testing.T) {
+	s := newRealm(t, 1, Config[string]{Max: 1}).servers[0]
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 500 {
+				_, err := s.Do(t.Context(), "x", func(e *Entry[string]) error {
+					if e.Version.Exists() {
+						e.Delete()
+					}
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 // A function that panics leaves the name as it was, and usable.

@@ -152,5 +152,6 @@ func TestRecordRefusesNonsense(t *testing.T) {
 		t.Errorf("a record of another form: %v", err)
 	}
 	s := newRealm(t, 1, Config[string]{}).servers[0]
-	wantKind(t, s.setAside(&aside[string]{parts: map[int]map[string]*entry[string]{}}, append(appendHead(nil, "x", Version{1, 1}, 0), "not json"...)), leasehold.Invalid)
+	a := &aside[string]{m: s.Map, parts: map[int]map[string]*entry[string]{}}
+	wantKind(t, a.add(append(appendHead(nil, "x", Version{1, 1}, 0), "not json"...)), leasehold.Invalid)
 }

@@ -17,24 +17,32 @@ const (
 	touching manner = true
 )
 
+// An operation is what is to be done to a name.
+type operation[V any] struct {
+	name    string
+	key     leasehold.Key
+	do      func(*Entry[V]) error
+	how     manner
+	options []Option
+}
+
 // operate carries out an operation on a name. The numbers are those of a server's
 // obligations in package leasehold.
-func (m *Map[V]) operate(ctx context.Context, name string, do func(*Entry[V]) error, how manner, options []Option) (Version, error) {
+func (m *Map[V]) operate(ctx context.Context, o *operation[V]) (Version, error) {
 	if err := ctx.Err(); err != nil {
-		return Version{}, leasehold.Errorf(opUpdate, leasehold.Unavailable, name, "nothing was done: %w", err)
+		return Version{}, leasehold.Errorf(opUpdate, leasehold.Unavailable, o.name, "nothing was done: %w", context.Cause(ctx))
 	}
-	key := m.cfg.Key(name)
-	s := m.shard(key)
-	done, err := m.carryOut(s, key, name, do, how, options)
+	o.key = m.cfg.Key(o.name)
+	done, err := m.carryOut(ctx, m.shard(o.key), o)
 	switch {
 	case err != nil:
 		return Version{}, err
 	case m.cfg.Weak || m.leases.Held(done.lease): // 4
 		return done.version, nil
 	case done.changed:
-		return Version{}, leasehold.Errorf(opUpdate, leasehold.Unavailable, name, "the lease ended meanwhile: it may have been carried out, or not")
+		return Version{}, leasehold.Errorf(opUpdate, leasehold.Unavailable, o.name, "the lease ended meanwhile: it may have been carried out, or not")
 	}
-	return Version{}, leasehold.Errorf(opUpdate, leasehold.NotOwner, name, "the lease ended meanwhile")
+	return Version{}, leasehold.Errorf(opUpdate, leasehold.NotOwner, o.name, "the lease ended meanwhile")
 }
 
 // An outcome is what has become of an operation.
@@ -44,59 +52,117 @@ type outcome struct {
 	changed bool
 }
 
-// carryOut carries out an operation under the lock of its name.
-func (m *Map[V]) carryOut(s *shard[V], key leasehold.Key, name string, do func(*Entry[V]) error, how manner, options []Option) (outcome, error) {
-	e, err := m.take(s, key, name)
-	if err != nil {
-		return outcome{}, err
+// errMoved says that an entry is no longer in its place.
+var errMoved = errors.New("the entry has gone")
+
+// carryOut carries out an operation when it is its turn.
+func (m *Map[V]) carryOut(ctx context.Context, s *shard[V], o *operation[V]) (outcome, error) {
+	for {
+		var done outcome
+		e, err := m.take(ctx, s, o.key, o.name, opUpdate)
+		switch {
+		case err == nil:
+			done, err = m.inTurn(s, e, o)
+		case errors.Is(err, leasehold.Limit):
+			done, err = m.carryOutWithoutRoom(s, o, err)
+		}
+		if !errors.Is(err, errMoved) {
+			return done, err
+		}
 	}
-	defer m.put(s, name, e) // whatever do does
-	// The note comes before the check: whoever exports, and has stopped the lease, finds
-	// all that have passed it. See export.
-	if s.exports.Load() > 0 {
-		s.note(key, name)
-	}
-	return m.apply(s, e, key, name, do, how, options)
 }
 
-// apply does what must be done under the lock.
-func (m *Map[V]) apply(s *shard[V], e *entry[V], key leasehold.Key, name string, do func(*Entry[V]) error, how manner, options []Option) (outcome, error) {
-	lease, err := m.validate(e, key, name, opUpdate) // 1, 2
+// inTurn does what must be done while it is our turn, whatever the application's function
+// does.
+func (m *Map[V]) inTurn(s *shard[V], e *entry[V], o *operation[V]) (outcome, error) {
+	defer m.put(s, o.name, e)
+	lease, err := m.validate(s, e, o.key, o.name, opUpdate) // 1, 2
 	if err != nil {
 		return outcome{}, err
 	}
-	if e.expires != 0 && e.expired(m.now()) {
-		e.clear()
+	return m.apply(s, e, lease, o)
+}
+
+// carryOutWithoutRoom carries out an operation on a name that has no value, in a map that
+// has no room for one. It may find that there is nothing, but not change that.
+func (m *Map[V]) carryOutWithoutRoom(s *shard[V], o *operation[V], full error) (outcome, error) {
+	nothing := &entry[V]{} // nobody else sees it
+	lease, err := m.validate(s, nothing, o.key, o.name, opUpdate)
+	if err != nil {
+		return outcome{}, err
 	}
+	if s.find(o.name) != nil {
+		return outcome{}, errMoved // it is there now
+	}
+	done, err := m.apply(s, nothing, lease, o)
+	if err == nil && nothing.version.Exists() {
+		err = full
+	}
+	return done, err
+}
+
+// apply carries out an operation on an entry that is valid.
+func (m *Map[V]) apply(s *shard[V], e *entry[V], lease owner.Lease, o *operation[V]) (outcome, error) {
+	existed := e.version.Exists() && !e.expired(m.now())
 	work := m.entry()
 	defer m.done(work)
-	*work = Entry[V]{
-		Value: e.value, Version: e.version, Next: Version{lease.Generation, m.first + s.writes.Add(1)}, Lease: lease, ttl: m.cfg.TTL,
+	*work = Entry[V]{Next: Version{lease.Generation, m.first + s.writes.Add(1)}, Lease: lease, ttl: m.cfg.TTL}
+	if existed {
+		work.Value, work.Version = e.value, e.version
 	}
 	next := work.Next
-	for _, o := range options {
-		if o.conditional && o.version != e.version {
-			return outcome{}, leasehold.Errorf(opUpdate, leasehold.Stale, name, "it has version %v, and not %v", e.version, o.version)
-		}
-		if o.limited {
-			work.ttl = o.ttl
-		}
+	if err := m.conditions(work, o); err != nil {
+		return outcome{}, err
 	}
-	if err := do(work); err != nil {
+	if err := o.do(work); err != nil {
+		return outcome{}, err
+	}
+	if work.ttl == 0 && m.cfg.Weak {
+		return outcome{}, leasehold.Errorf(opUpdate, leasehold.Invalid, o.name, "nothing was done: values of a weak map do not last for ever")
+	}
+	if work.kept || work.deleted && !existed {
+		return outcome{lease, work.Version, false}, nil
+	}
+	if err := m.announce(s, lease, o); err != nil {
 		return outcome{}, err
 	}
 	switch { // 3
-	case work.kept:
 	case work.deleted:
 		e.clear()
-	case how == touching:
-		m.last(e, work.ttl)
+	case o.how == touching:
+		e.last(m.now(), work.ttl)
 	default:
 		e.value, e.version = work.Value, next
-		m.last(e, work.ttl)
+		e.last(m.now(), work.ttl)
 	}
-	e.generation = lease.Generation
-	return outcome{lease, e.version, !work.kept}, nil
+	return outcome{lease, e.version, true}, nil
+}
+
+// conditions are what the options want.
+func (m *Map[V]) conditions(work *Entry[V], o *operation[V]) error {
+	for _, option := range o.options {
+		if option.conditional && option.version != work.Version {
+			return leasehold.Errorf(opUpdate, leasehold.Stale, o.name, "nothing was done: it has version %v, and not %v", work.Version, option.version)
+		}
+		if option.limited {
+			work.ttl = option.ttl
+		}
+	}
+	return nil
+}
+
+// announce notes a name that is about to change, if its shard is being exported. The note
+// comes before a check: whoever exports, and has stopped the lease, finds the notes of all
+// whose check has succeeded. See export.
+func (m *Map[V]) announce(s *shard[V], lease owner.Lease, o *operation[V]) error {
+	if s.exports.Load() == 0 {
+		return nil
+	}
+	s.note(o.key, o.name)
+	if again, ok := m.leases.Check(o.key); !m.cfg.Weak && (!ok || again.Generation != lease.Generation) {
+		return notOwner(opUpdate, o.name)
+	}
+	return nil
 }
 
 // entry returns an Entry for an operation, and done takes it back. It would be made
@@ -113,95 +179,25 @@ func (m *Map[V]) done(e *Entry[V]) {
 	m.spare.Put(e)
 }
 
-// last says for how long a value lasts from now on.
-func (m *Map[V]) last(e *entry[V], ttl time.Duration) {
-	e.expires = 0
-	if ttl > 0 {
-		e.expires = m.now() + ttl
-	}
-}
-
-// validate checks the lease of a name whose entry is locked, and discards what is left
-// of an earlier tenure. A weak map discards nothing, and refuses nobody.
-func (m *Map[V]) validate(e *entry[V], key leasehold.Key, name, op string) (owner.Lease, error) {
+// validate checks the lease of a name whose turn we have, and discards what is left of an
+// earlier tenure. A weak map discards nothing, and refuses nobody. It fails with errMoved if
+// the entry is not in its place any more.
+func (m *Map[V]) validate(s *shard[V], e *entry[V], key leasehold.Key, name, op string) (owner.Lease, error) {
 	lease, ok := m.leases.Check(key) // 1
-	switch {
-	case m.cfg.Weak && !ok:
-		return owner.Lease{}, nil
-	case m.cfg.Weak:
-	case !ok || e.generation > lease.Generation:
-		return owner.Lease{}, leasehold.Errorf(op, leasehold.NotOwner, name, "another server has it, or nobody does")
-	case e.generation < lease.Generation: // 2
-		e.clear()
+	if !m.cfg.Weak && (!ok || e.generation > lease.Generation) {
+		return owner.Lease{}, notOwner(op, name)
+	}
+	if e.gone.Load() {
+		return owner.Lease{}, errMoved
+	}
+	if !ok {
+		return owner.Lease{}, nil // and weak
+	}
+	if e.generation < lease.Generation && !m.cfg.Weak && !s.adopt(e, lease.Generation) { // 2
+		return owner.Lease{}, errMoved
 	}
 	return lease, nil
 }
 
-// read looks at a value. It makes no entry for a name that has none.
-func (m *Map[V]) read(name string, look func(*entry[V])) error {
-	key := m.cfg.Key(name)
-	s := m.shard(key)
-	for {
-		e := s.find(name)
-		if e == nil {
-			lease, err := m.lookAtNothing(s, key, name, look)
-			if errors.Is(err, errThere) {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			return m.confirm(lease, name)
-		}
-		e.mu.Lock()
-		if e.gone {
-			e.mu.Unlock() // it was removed while we waited, and there may be another
-			continue
-		}
-		lease, err := m.lookAt(s, e, key, name, look)
-		if err != nil {
-			return err
-		}
-		return m.confirm(lease, name)
-	}
-}
-
-// errThere says that a name has an entry now.
-var errThere = errors.New("there is an entry")
-
-// lookAtNothing looks at a name that had no entry. What is not there after the lease was
-// checked was not there when it was.
-func (m *Map[V]) lookAtNothing(s *shard[V], key leasehold.Key, name string, look func(*entry[V])) (owner.Lease, error) {
-	var nothing entry[V]
-	lease, err := m.validate(&nothing, key, name, opGet)
-	if err != nil {
-		return lease, err
-	}
-	if s.find(name) != nil {
-		return lease, errThere
-	}
-	look(&nothing)
-	return lease, nil
-}
-
-// lookAt looks at a locked entry, and unlocks it.
-func (m *Map[V]) lookAt(s *shard[V], e *entry[V], key leasehold.Key, name string, look func(*entry[V])) (owner.Lease, error) {
-	defer m.put(s, name, e)
-	lease, err := m.validate(e, key, name, opGet)
-	if err != nil {
-		return lease, err
-	}
-	if e.expires != 0 && e.expired(m.now()) {
-		e.clear()
-	}
-	look(e)
-	return lease, nil
-}
-
-// confirm says whether what was read was true: the lease was held all along.
-func (m *Map[V]) confirm(lease owner.Lease, name string) error {
-	if m.cfg.Weak || m.leases.Held(lease) {
-		return nil
-	}
-	return leasehold.Errorf(opGet, leasehold.NotOwner, name, "the lease ended meanwhile")
-}
+// now is the time on the map's clock.
+func (m *Map[V]) now() time.Duration { return time.Since(m.base) }

@@ -101,6 +101,7 @@ type passage struct {
 	realm   *realm
 	records [][]byte
 	during  func() // is called when all was copied, before the stop
+	fails   error  // of sending; nil if it does not
 }
 
 func (p *passage) Range() leasehold.Range { return leasehold.All }
@@ -112,6 +113,9 @@ func (p *passage) Generation(leasehold.Key) leasehold.Generation {
 }
 
 func (p *passage) Send(record []byte) error {
+	if p.fails != nil {
+		return p.fails
+	}
 	p.records = append(p.records, append([]byte(nil), record...))
 	return nil
 }
@@ -146,7 +150,7 @@ func (r *realm) move(ctx context.Context, to int, during func()) error {
 	if err := from.export(ctx, p); err != nil {
 		return err
 	}
-	install, err := r.servers[to].receive(p)
+	install, err := r.servers[to].receive(ctx, p)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 package leasemap
 
 import (
+	"context"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,22 +31,50 @@ func (m *Map[V]) shard(key leasehold.Key) *shard[V] { return &m.shards[shardOf(k
 
 func shardOf(key leasehold.Key) int { return int(key >> (64 - shardBits)) }
 
-// An entry is a name and its value. Its lock is taken before its shard's.
+// An entry is a name and its value. What is not said to be otherwise belongs to whoever
+// has the turn.
+//
+// An entry may be taken out of its shard at any time, because its lease has ended or
+// because the name has come back with a value: nobody waits for an operation of an earlier
+// tenure. That operation goes on with what it has, and finds in the end that its lease was
+// not held. What it takes for this to be right: an operation that has checked its lease
+// then looks whether its entry is still in its place. The values of a tenure are put in
+// their place before any check in it succeeds.
 type entry[V any] struct {
-	mu         sync.Mutex
-	generation leasehold.Generation // of the lease under which it was last touched
-	version    Version              // zero: there is no value
-	expires    time.Duration        // on the map's clock; 0 never
-	value      V
-	gone       bool // no longer in its shard
+	turn
+	// generation is that of the lease under which it was last touched. It is changed by
+	// whoever has the turn and the shard's lock, and may be read with either.
+	generation leasehold.Generation
+	gone       atomic.Bool  // no longer in its shard; set under the shard's lock
+	expires    atomic.Int64 // on the map's clock, a [time.Duration]; 0 never
+
+	version Version // zero: there is no value
+	value   V
 }
 
 func (e *entry[V]) clear() {
 	var zero V
-	e.value, e.version, e.expires = zero, Version{}, 0
+	e.value, e.version = zero, Version{}
+	e.expires.Store(0)
 }
 
-func (e *entry[V]) expired(now time.Duration) bool { return e.expires != 0 && now >= e.expires }
+func (e *entry[V]) expired(now time.Duration) bool {
+	at := e.expires.Load()
+	return at != 0 && int64(now) >= at
+}
+
+// last lets the value last for a time from now on; 0 is for ever. A time that is over
+// already ends it.
+func (e *entry[V]) last(now, ttl time.Duration) {
+	switch {
+	case ttl == 0 || ttl > math.MaxInt64-now:
+		e.expires.Store(0)
+	case ttl < 0:
+		e.clear()
+	default:
+		e.expires.Store(int64(now + ttl))
+	}
+}
 
 // find returns the entry of a name, nil if there is none.
 func (s *shard[V]) find(name string) *entry[V] {
@@ -53,40 +83,40 @@ func (s *shard[V]) find(name string) *entry[V] {
 	return s.entries[name]
 }
 
-// take returns the entry of a name, locked; a new one if there is none. Whether there is
-// to be one is not known before the lease is checked, so the lease is looked at first:
-// requests for what others own must not take up room.
-func (m *Map[V]) take(s *shard[V], key leasehold.Key, name string) (*entry[V], error) {
+// take returns the entry of a name, with the turn to operate on it; a new one if there is
+// none.
+func (m *Map[V]) take(ctx context.Context, s *shard[V], key leasehold.Key, name, op string) (*entry[V], error) {
 	for {
 		e := s.find(name)
 		if e == nil {
 			var err error
-			if e, err = m.add(s, key, name); err != nil {
+			if e, err = m.add(s, key, name, op); err != nil {
 				return nil, err
 			}
 		}
-		e.mu.Lock()
-		if !e.gone {
+		if err := e.take(ctx, &s.mu); err != nil {
+			return nil, leasehold.Errorf(op, leasehold.Unavailable, name, "nothing was done: another operation on the name goes on: %w", err)
+		}
+		if !e.gone.Load() {
 			return e, nil
 		}
-		e.mu.Unlock() // it was removed while we waited
+		e.give(&s.mu) // it was removed while we waited
 	}
 }
 
-// add makes an entry for a name, if this server owns it and there is room.
-func (m *Map[V]) add(s *shard[V], key leasehold.Key, name string) (*entry[V], error) {
+// add makes an entry for a name, if this server owns it and there is room. Requests for
+// what others own must not take up room.
+func (m *Map[V]) add(s *shard[V], key leasehold.Key, name, op string) (*entry[V], error) {
 	if _, ok := m.leases.Check(key); !ok && !m.cfg.Weak {
-		return nil, leasehold.Errorf(opUpdate, leasehold.NotOwner, name, "another server has it, or nobody does")
-	}
-	if m.count.Add(1) > int64(m.cfg.Max) {
-		m.count.Add(-1)
-		return nil, leasehold.Errorf(opUpdate, leasehold.Limit, name, "the map has %d names already", m.cfg.Max)
+		return nil, notOwner(op, name)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.entries[name]; e != nil { // another was faster
-		m.count.Add(-1)
 		return e, nil
+	}
+	if !m.reserve(1) {
+		return nil, leasehold.Errorf(op, leasehold.Limit, name, "nothing was done: the map has %d names already", m.cfg.Max)
 	}
 	if s.entries == nil {
 		s.entries = make(map[string]*entry[V])
@@ -96,22 +126,50 @@ func (m *Map[V]) add(s *shard[V], key leasehold.Key, name string) (*entry[V], er
 	return e, nil
 }
 
-// put unlocks an entry, and removes it if it has no value.
-func (m *Map[V]) put(s *shard[V], name string, e *entry[V]) {
-	if !e.version.Exists() {
-		m.remove(s, name, e)
+// reserve counts names, if there is room for them.
+func (m *Map[V]) reserve(n int) bool {
+	if m.count.Add(int64(n)) > int64(m.cfg.Max) {
+		m.count.Add(-int64(n))
+		return false
 	}
-	e.mu.Unlock()
+	return true
 }
 
-// remove takes a locked entry out of its shard.
+// put ends an operation, and removes the entry if it has no value.
+func (m *Map[V]) put(s *shard[V], name string, e *entry[V]) {
+	if !e.version.Exists() {
+		s.mu.Lock()
+		m.remove(s, name, e)
+		s.mu.Unlock()
+	}
+	e.give(&s.mu)
+}
+
+// remove takes an entry out of its shard. The shard's lock is held.
 func (m *Map[V]) remove(s *shard[V], name string, e *entry[V]) {
-	if e.gone {
+	if e.gone.Load() {
 		return
 	}
-	e.gone = true
-	s.mu.Lock()
-	delete(s.entries, name)
-	s.mu.Unlock()
+	e.gone.Store(true)
 	m.count.Add(-1)
+	if delete(s.entries, name); len(s.entries) == 0 {
+		s.entries = nil // maps do not shrink
+	}
+}
+
+// adopt brings an entry into a tenure: what is left of an earlier one is discarded. It
+// reports false if the entry is no longer in its place.
+func (s *shard[V]) adopt(e *entry[V], g leasehold.Generation) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.gone.Load() {
+		return false
+	}
+	e.clear()
+	e.generation = g
+	return true
+}
+
+func notOwner(op, name string) error {
+	return leasehold.Errorf(op, leasehold.NotOwner, name, "another server has it, or nobody does")
 }

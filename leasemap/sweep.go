@@ -47,14 +47,14 @@ func (s *shard[V]) sweep(m *Map[V]) {
 	defer s.mu.Unlock()
 	now := m.now()
 	for name, e := range s.entries {
-		if !e.mu.TryLock() {
-			continue // it is being used
+		if !e.expired(now) || !e.try() {
+			continue // it lasts, or is being used
 		}
-		if !e.gone && e.expired(now) {
-			e.gone = true
-			delete(s.entries, name)
-			m.count.Add(-1)
+		if e.expired(now) {
+			s.noteLocked(m.cfg.Key(name), name) // or the next owner would show it again
+			m.remove(s, name, e)
 		}
-		e.mu.Unlock()
+		e.taken.Store(false)
+		e.next()
 	}
 }

@@ -1,0 +1,325 @@
+package leasemap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/owner"
+)
+
+// A gate stops whoever checks a lease for the nth time, after the check or before it.
+type gate struct {
+	Leases
+	nth   int
+	after bool
+	stops chan struct{} // is closed when somebody stands there
+	opens chan struct{}
+
+	mu   sync.Mutex
+	seen int
+}
+
+func (g *gate) Check(key leasehold.Key) (owner.Lease, bool) {
+	g.mu.Lock()
+	g.seen++
+	mine := g.seen == g.nth
+	g.mu.Unlock()
+	if mine && !g.after {
+		close(g.stops)
+		<-g.opens
+	}
+	lease, ok := g.Leases.Check(key)
+	if mine && g.after {
+		close(g.stops)
+		<-g.opens
+	}
+	return lease, ok
+}
+
+// exported returns what a server's values are on their way.
+func (s *server) exported(t *testing.T) *passage {
+	t.Helper()
+	p := &passage{realm: s.realm}
+	if err := s.export(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// set makes a server the holder, under a generation.
+func (r *realm) set(holder int, g leasehold.Generation) leasehold.Lease {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.holder, r.generation, r.stopped = holder, g, false
+	return r.lease()
+}
+
+// A request that stood still while the lease went away and came back, with the value of its
+// name, operates on that value, wherever it stood.
+func TestRequestOutlivesATenure(t *testing.T) {
+	for _, place := range []struct {
+		nth   int
+		after bool
+	}{{1, false}, {1, true}, {2, false}, {2, true}} {
+		t.Run(fmt.Sprint(place), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRealm(t, 2, Config[string]{})
+				a, b := r.servers[0], r.servers[1]
+				a.mustSet(t, "x", "1")
+				coming := a.exported(t)
+				r.set(1, 2) // an earlier tenure of b
+				g := &gate{Leases: b, nth: place.nth, after: place.after, stops: make(chan struct{}), opens: make(chan struct{})}
+				b.Use(g)
+				done := make(chan error, 1)
+				go func() {
+					_, err := b.Update(t.Context(), "x", func(v *string) error { *v += "2"; return nil })
+					done <- err
+				}()
+				<-g.stops
+				granted := r.set(-1, 3)
+				install, err := b.receive(t.Context(), coming)
+				if err != nil {
+					t.Fatal(err)
+				}
+				install(granted) // it waits for nobody
+				r.set(1, 3)
+				close(g.opens)
+				err = <-done
+				want := "12"
+				if err != nil {
+					want = "1"
+					if kind := leasehold.KindOf(err); kind != leasehold.Unavailable && kind != leasehold.NotOwner {
+						t.Error(err)
+					}
+				}
+				b.has(t, "x", want)
+				if b.Len() != 1 {
+					t.Errorf("%d names are counted, and there is one", b.Len())
+				}
+			})
+		})
+	}
+}
+
+// An install that comes late, when the lease was lost and granted anew, replaces nothing.
+func TestLateInstall(t *testing.T) {
+	r := newRealm(t, 2, Config[string]{})
+	a, b := r.servers[0], r.servers[1]
+	a.mustSet(t, "x", "old")
+	a.mustSet(t, "y", "old")
+	install, err := b.receive(t.Context(), a.exported(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.set(1, 5)
+	b.mustSet(t, "x", "new")
+	install(leasehold.Lease{Range: leasehold.All, Generation: 2})
+	b.has(t, "x", "new")
+	b.has(t, "y", "") // it is of an earlier tenure
+	if b.Len() != 1 {
+		t.Errorf("%d names are counted, and there is one", b.Len())
+	}
+}
+
+// A lease may cover less than what was imported. The rest has no place.
+func TestInstallCoversLess(t *testing.T) {
+	r := newRealm(t, 2, Config[string]{})
+	a, b := r.servers[0], r.servers[1]
+	for i := range 100 {
+		a.mustSet(t, fmt.Sprint(i), "1")
+	}
+	install, err := b.receive(t.Context(), a.exported(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	half := leasehold.Range{Limit: 1 << 63}
+	install(leasehold.Lease{Range: half, Generation: 7})
+	r.set(1, 7)
+	for i := range 100 {
+		want := ""
+		if half.Contains(leasehold.KeyOf(fmt.Sprint(i))) {
+			want = "1"
+		}
+		b.has(t, fmt.Sprint(i), want)
+	}
+}
+
+// A revocation takes the values of its range and of its generation, and no others.
+func TestRevokedTakesItsOwn(t *testing.T) {
+	r := newRealm(t, 1, Config[string]{})
+	s := r.servers[0]
+	for i := range 100 {
+		s.mustSet(t, fmt.Sprint(i), "1")
+	}
+	half := leasehold.Range{Limit: 1 << 63}
+	s.Revoked([]leasehold.Lease{{Range: half, Generation: 0}}, leasehold.CauseMoved) // an older one
+	if s.Len() != 100 {
+		t.Errorf("%d are left of 100 of a later tenure", s.Len())
+	}
+	s.Revoked([]leasehold.Lease{{Range: half, Generation: 1}}, leasehold.CauseMoved)
+	for i := range 100 {
+		want := "1"
+		if half.Contains(leasehold.KeyOf(fmt.Sprint(i))) {
+			want = ""
+		}
+		s.has(t, fmt.Sprint(i), want)
+	}
+}
+
+// Nothing waits for a function of an earlier tenure: neither an install nor a revocation.
+func TestNothingWaitsForAFunction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRealm(t, 2, Config[string]{})
+		a, b := r.servers[0], r.servers[1]
+		r.set(1, 2)
+		revoked, began, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+		go func() {
+			_, err := b.Update(t.Context(), "slow", func(v *string) error {
+				close(began)
+				<-revoked
+				*v = "late"
+				return nil
+			})
+			done <- err
+		}()
+		<-began
+		r.set(0, 5)
+		a.mustSet(t, "slow", "1")
+		install, err := b.receive(t.Context(), a.exported(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		install(r.set(-1, 6))
+		b.Revoked([]leasehold.Lease{{Range: leasehold.All, Generation: 2}}, leasehold.CauseExpired)
+		close(revoked) // as an application's OnRevoke would
+		wantKind(t, <-done, leasehold.Unavailable)
+		r.set(1, 6)
+		b.has(t, "slow", "1")
+	})
+}
+
+// Who waits for a name gives up when its context ends, and nothing is done. Waiting does not
+// stop a virtual clock.
+func TestWaitingEndsWithTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newRealm(t, 1, Config[string]{}).servers[0]
+		s.mustSet(t, "x", "1")
+		var all sync.WaitGroup
+		all.Go(func() {
+			_, err := s.Update(t.Context(), "x", func(v *string) error {
+				time.Sleep(time.Minute)
+				*v += "2"
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		_, err := s.Set(ctx, "x", "never")
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		wantKind(t, err, leasehold.Unavailable)
+		for i := range 5 {
+			all.Go(func() {
+				_, err := s.Update(t.Context(), "x", func(v *string) error { *v += fmt.Sprint(i); return nil })
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		value, _, err := s.Get("x")
+		if err != nil || len(value) != 7 {
+			t.Errorf("%q, %v", value, err)
+		}
+	})
+}
+
+// A value that somebody has seen expire does not come back with a move.
+func TestExpiredStaysExpired(t *testing.T) {
+	for name, look := range map[string]func(*testing.T, *server){
+		"read":  func(t *testing.T, s *server) { s.has(t, "x", "") },
+		"swept": func(_ *testing.T, s *server) { s.Sweep() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRealm(t, 2, Config[string]{})
+				r.servers[0].mustSet(t, "x", "1", TTL(10*time.Second))
+				time.Sleep(9 * time.Second)
+				err := r.move(t.Context(), 1, func() { // it was copied with a second left
+					time.Sleep(5 * time.Second)
+					look(t, r.servers[0])
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.servers[1].has(t, "x", "")
+			})
+		})
+	}
+}
+
+// What is tried in vain while a range is copied is not sent again.
+func TestOnlyChangesAreSentAgain(t *testing.T) {
+	r := newRealm(t, 2, Config[string]{Max: 10})
+	a := r.servers[0]
+	version := a.mustSet(t, "x", "1")
+	p := &passage{realm: r, during: func() {
+		for i := range 1000 {
+			if err := a.Delete(t.Context(), fmt.Sprint("n", i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := a.Set(t.Context(), "x", "2", If(Version{})); leasehold.KindOf(err) != leasehold.Stale {
+			t.Error(err)
+		}
+		if got := a.has(t, "x", "1"); got != version {
+			t.Error(got)
+		}
+	}}
+	if err := a.export(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if len(p.records) != 1 {
+		t.Errorf("%d records, and one value", len(p.records))
+	}
+}
+
+// A move that fails leaves no trace: nothing is noted any more.
+func TestFailedExportNotesNothing(t *testing.T) {
+	r := newRealm(t, 2, Config[string]{})
+	a := r.servers[0]
+	a.mustSet(t, "x", "1")
+	failure := errors.New("no")
+	if err := a.export(t.Context(), &passage{realm: r, fails: failure}); !errors.Is(err, failure) {
+		t.Fatal(err)
+	}
+	for i := range a.shards {
+		if a.shards[i].exports.Load() != 0 || len(a.shards[i].copies) != 0 {
+			t.Fatalf("shard %d still notes what changes", i)
+		}
+	}
+}
+
+// Values of an earlier tenure are not sent: obligation 8.
+func TestOlderValuesAreNotSent(t *testing.T) {
+	r := newRealm(t, 2, Config[string]{})
+	a := r.servers[0]
+	a.mustSet(t, "old", "1")
+	r.set(0, 4)
+	a.mustSet(t, "new", "1")
+	if p := a.exported(t); len(p.records) != 1 {
+		t.Errorf("%d records, and one value of this tenure", len(p.records))
+	}
+}
