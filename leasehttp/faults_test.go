@@ -233,6 +233,19 @@ func TestPausedServer(t *testing.T) {
 	})
 }
 
+// TestDeadServer: a request that found nobody was not carried out, and waits for the next
+// owner, whatever its method.
+func TestDeadServer(t *testing.T) {
+	two(t, nil, func(t *testing.T, c *leaseholdtest.Cluster, has, other *leaseholdtest.Node) {
+		startGateway(t, c, leasehttp.TransportConfig{}, leasehttp.ProxyConfig{})
+		has.Kill()
+		got := do(t, base(c.Node("caller")), request(t, "POST", gateway, "x"))
+		if got.body != other.Name() {
+			t.Errorf("%v", got)
+		}
+	})
+}
+
 // TestSlowServer: one that takes its time and keeps its key is waited for, whatever moves
 // elsewhere.
 func TestSlowServer(t *testing.T) {

@@ -1,7 +1,6 @@
 package leasehttp
 
 import (
-	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -54,11 +53,8 @@ type steadyBody struct {
 }
 
 func (b *steadyBody) Read(p []byte) (int, error) {
+	// When the body has ended, the server goes on reading to notice that the caller
+	// has gone. It takes the deadline away for that.
 	_ = b.steady.control.SetReadDeadline(time.Now().Add(b.steady.longest))
-	n, err := b.ReadCloser.Read(p)
-	if errors.Is(err, io.EOF) {
-		// From here on the server reads to notice that the caller has gone.
-		_ = b.steady.control.SetReadDeadline(time.Time{})
-	}
-	return n, err
+	return b.ReadCloser.Read(p)
 }
