@@ -44,7 +44,7 @@ test: services ## check formatting, vet, and run all tests: what must pass befor
 	@internal/realservice/install report # last, where it is seen
 
 .PHONY: test-race
-test-race: ## run all tests under the race detector (needs a C compiler)
+test-race: services ## run all tests under the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -shuffle=on -timeout=$(RACE_TIMEOUT) ./...
 
 .PHONY: generate
@@ -88,7 +88,7 @@ bench-sim: ## run the benchmarks of the simulator and the manager machine
 	$(GO) test -run '^$$' -bench . -benchmem -cpu 1 ./internal/sim ./internal/machine/manager
 
 .PHONY: cover
-cover: ## say which share of the code all tests together run, in total and by function
+cover: services ## say which share of the code all tests together run, in total and by function
 	$(GO) test -timeout=$(TIMEOUT) -coverpkg=./... -coverprofile=cover.out ./...
 	$(GO) tool cover -func=cover.out
 

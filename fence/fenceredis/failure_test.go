@@ -89,6 +89,11 @@ func testBusy(t *testing.T, w world) {
 	if err := w.client.ConfigSet(t.Context(), "busy-reply-threshold", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
+	defer func() {
+		if err := w.client.ConfigSet(t.Context(), "busy-reply-threshold", "5000").Err(); err != nil {
+			t.Error(err)
+		}
+	}()
 	long := make(chan error, 1)
 	go func() {
 		long <- closed(t, redis.NewClient(&redis.Options{Addr: addrOf(w), ReadTimeout: -1})).
