@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"testing"
 	"time"
 
@@ -18,28 +17,54 @@ import (
 	"github.com/leasehold-dev/leasehold/leasegrpc"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 	"github.com/leasehold-dev/leasehold/leasemap"
+	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// serve starts a server of counters on a node.
+// serve starts a server of counters on a node, which moves them when they go.
 func serve(t *testing.T, n *leaseholdtest.Node) *counters {
+	t.Helper()
+	return serveWorking(t, n, func() {})
+}
+
+// serveWorking starts one whose handlers do something else besides.
+func serveWorking(t *testing.T, n *leaseholdtest.Node, work func()) *counters {
 	t.Helper()
 	cfg := n.OwnerConfig()
 	cfg.Mover = n.Mover()
-	listener := n.Listen(leaseholdtest.Port)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	m, err := leasemap.Join(ctx, cfg, leasemap.Config[int64]{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	options, err := leasegrpc.ServerOptions(m.Owner(), leasegrpc.ServerConfig{Methods: byField})
+	c := newCounters(m, m.Owner(), work)
+	start(n, c, protect(t, c.owner)...)
+	n.Cleanup(func(ctx context.Context) { _ = m.Close(ctx) })
+	return c
+}
+
+// serveUnmoved starts one whose counters are lost when they go.
+func serveUnmoved(t *testing.T, n *leaseholdtest.Node) *counters {
+	t.Helper()
+	m, err := leasemap.New(leasemap.Config[int64]{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newCounters(m)
-	start(n, listener, c, options...)
-	n.Cleanup(func(ctx context.Context) { _ = m.Close(ctx) })
+	c := newCounters(m, n.Join(owner.Config{OnRevoke: m.Revoked}), func() {})
+	m.Use(c.owner)
+	start(n, c, protect(t, c.owner)...)
+	n.Cleanup(func(ctx context.Context) { _ = c.owner.Close(ctx) })
 	return c
+}
+
+// protect returns the options of a server.
+func protect(t *testing.T, o *owner.Owner) []grpc.ServerOption {
+	t.Helper()
+	options, err := leasegrpc.ServerOptions(o, leasegrpc.ServerConfig{Methods: byField})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return options
 }
 
 // byField has the key in the request.
@@ -49,7 +74,8 @@ var byField = map[string]leasegrpc.Method{
 }
 
 // start starts a server of anything on a node.
-func start(n *leaseholdtest.Node, l net.Listener, h handler, options ...grpc.ServerOption) {
+func start(n *leaseholdtest.Node, h handler, options ...grpc.ServerOption) {
+	l := n.Listen(leaseholdtest.Port)
 	s := grpc.NewServer(options...)
 	s.RegisterService(counterDesc(), h)
 	ended := make(chan struct{})
@@ -108,8 +134,8 @@ func TestRoutes(t *testing.T) {
 		want := map[string]int64{}
 		for i := range 60 {
 			name := fmt.Sprint("user-", i)
-			owner, _ := c.Owner(leasehold.KeyOf(name))
-			want[owner] += 3
+			at, _ := c.Owner(leasehold.KeyOf(name))
+			want[at] += 3
 			mustAdd(t, caller, name, 1)
 			mustAdd(t, caller, name, 2, leasegrpc.Key(name))
 			mustAdd(t, caller, name, 3, leasegrpc.RawKey(leasehold.KeyOf(name)))
@@ -149,8 +175,8 @@ func TestStreams(t *testing.T) {
 			}
 		}
 		_, _ = w.next()
-		owner, _ := c.Owner(leasehold.KeyOf("alice"))
-		other := map[string]string{"a": "b", "b": "a"}[owner]
+		from, _ := c.Owner(leasehold.KeyOf("alice"))
+		other := map[string]string{"a": "b", "b": "a"}[from]
 		c.Move(rangeOf("alice"), other)
 		_, err = w.next()
 		wantError(t, err, codes.Unavailable, leasehold.Unavailable)

@@ -20,6 +20,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/leasegrpc"
 	"github.com/leasehold-dev/leasehold/leasemap"
+	"github.com/leasehold-dev/leasehold/owner"
 )
 
 // The service of these tests, as generated code would have it: counters by name.
@@ -147,14 +148,16 @@ func (n *numbers) next() (int64, error) {
 // and adds for each name that it is sent.
 type counters struct {
 	m     *leasemap.Map[int64]
+	owner *owner.Owner
 	calls atomic.Int64
+	work  func() // what else a handler does
 
 	mu      sync.Mutex
 	changed chan struct{} // closed when a counter changes
 }
 
-func newCounters(m *leasemap.Map[int64]) *counters {
-	return &counters{m: m, changed: make(chan struct{})}
+func newCounters(m *leasemap.Map[int64], o *owner.Owner, work func()) *counters {
+	return &counters{m: m, owner: o, work: work, changed: make(chan struct{})}
 }
 
 func (c *counters) Add(ctx context.Context, name string) (n int64, err error) {
@@ -167,6 +170,7 @@ func (c *counters) Add(ctx context.Context, name string) (n int64, err error) {
 		n = *v
 		return nil
 	})
+	c.work()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	close(c.changed)
