@@ -73,11 +73,16 @@ var byField = map[string]leasegrpc.Method{
 	methodWatch: {KeyField: "value", Idempotent: true},
 }
 
-// start starts a server of anything on a node.
+// start starts a server of counters, whoever counts.
 func start(n *leaseholdtest.Node, h handler, options ...grpc.ServerOption) {
+	run(n, counterDesc(), h, options...)
+}
+
+// run runs a server on a node, until that ends.
+func run(n *leaseholdtest.Node, desc *grpc.ServiceDesc, service any, options ...grpc.ServerOption) {
 	l := n.Listen(leaseholdtest.Port)
 	s := grpc.NewServer(options...)
-	s.RegisterService(counterDesc(), h)
+	s.RegisterService(desc, service)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -15,10 +15,14 @@ import (
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+	"google.golang.org/protobuf/types/known/typepb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/leasegrpc"
+	"github.com/leasehold-dev/leasehold/leaseholdtest"
 	"github.com/leasehold-dev/leasehold/leasemap"
 	"github.com/leasehold-dev/leasehold/owner"
 )
@@ -45,26 +49,64 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// register makes the service known, as linking generated code does.
+// serviceOdd has requests of other kinds, which it answers with nothing.
+const serviceOdd = "leasegrpc.test.Odd"
+
+// oddMethods are its methods, and what they are asked with.
+var oddMethods = map[string]proto.Message{
+	"Number": &wrapperspb.Int64Value{}, "Many": &fieldmaskpb.FieldMask{}, "Bytes": &wrapperspb.BytesValue{}, "Nested": &typepb.Type{},
+}
+
+// register makes the services known, as linking generated code does.
 func register() error {
-	method := func(name string, requests, answers bool) *descriptorpb.MethodDescriptorProto {
+	const text, number, nothing = ".google.protobuf.StringValue", ".google.protobuf.Int64Value", ".google.protobuf.Empty"
+	method := func(name, in, out string, requests, answers bool) *descriptorpb.MethodDescriptorProto {
 		return &descriptorpb.MethodDescriptorProto{
-			Name: proto.String(name), ClientStreaming: proto.Bool(requests), ServerStreaming: proto.Bool(answers),
-			InputType: proto.String(".google.protobuf.StringValue"), OutputType: proto.String(".google.protobuf.Int64Value"),
+			Name: &name, InputType: &in, OutputType: &out, ClientStreaming: &requests, ServerStreaming: &answers,
 		}
+	}
+	odd := &descriptorpb.ServiceDescriptorProto{Name: proto.String("Odd")}
+	for name, in := range oddMethods {
+		odd.Method = append(odd.Method, method(name, "."+string(in.ProtoReflect().Descriptor().FullName()), nothing, false, false))
 	}
 	file, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{
 		Name: proto.String("leasegrpc/test/counter.proto"), Package: proto.String("leasegrpc.test"), Syntax: proto.String("proto3"),
-		Dependency: []string{"google/protobuf/wrappers.proto"},
-		Service: []*descriptorpb.ServiceDescriptorProto{{
-			Name:   proto.String("Counter"),
-			Method: []*descriptorpb.MethodDescriptorProto{method("Add", false, false), method("Watch", false, true), method("Chat", true, true)},
+		Dependency: []string{
+			"google/protobuf/wrappers.proto", "google/protobuf/field_mask.proto", "google/protobuf/type.proto", "google/protobuf/empty.proto",
+		},
+		Service: []*descriptorpb.ServiceDescriptorProto{odd, {
+			Name: proto.String("Counter"),
+			Method: []*descriptorpb.MethodDescriptorProto{
+				method("Add", text, number, false, false), method("Watch", text, number, false, true), method("Chat", text, number, true, true),
+			},
 		}},
 	}, protoregistry.GlobalFiles)
 	if err != nil {
 		return err
 	}
 	return protoregistry.GlobalFiles.RegisterFile(file)
+}
+
+// startOdd starts a server of odd requests.
+func startOdd(n *leaseholdtest.Node, asked func(context.Context), options ...grpc.ServerOption) {
+	desc := &grpc.ServiceDesc{ServiceName: serviceOdd, HandlerType: (*any)(nil)}
+	for name, in := range oddMethods {
+		desc.Methods = append(desc.Methods, grpc.MethodDesc{
+			MethodName: name,
+			Handler: func(srv any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC wants them in this order
+				request := proto.Clone(in)
+				if err := decode(request); err != nil {
+					return nil, err
+				}
+				return intercept(ctx, request, &grpc.UnaryServerInfo{Server: srv, FullMethod: "/" + serviceOdd + "/" + name},
+					func(ctx context.Context, _ any) (any, error) {
+						asked(ctx)
+						return new(emptypb.Empty), nil
+					})
+			},
+		})
+	}
+	run(n, desc, new(any), options...)
 }
 
 // A handler is a server's side.
