@@ -17,6 +17,10 @@ type Method struct {
 	// bytes, and the key is its [leasehold.KeyOf]. A caller's [Key] and [RawKey]
 	// prevail over it. It is for methods with one request: unary ones, and those
 	// that stream answers alone.
+	//
+	// Callers and servers should have the same, and servers first: a unary call does
+	// not say its key besides if it is in the request, and a server that does not look
+	// there refuses it.
 	KeyField string
 
 	// Idempotent says that it does no harm if a call is carried out twice. Then

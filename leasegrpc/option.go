@@ -31,7 +31,7 @@ type idempotentOption struct{ grpc.EmptyCallOption }
 type call struct {
 	method     *method
 	key        leasehold.Key
-	keyed      bool
+	keyed      bool // an option has said the key
 	idempotent bool
 }
 
@@ -62,6 +62,6 @@ func (c *call) find(name string, request any) error {
 	if err != nil {
 		return missingKey(name, err.Error())
 	}
-	c.key, c.keyed = key, true
+	c.key = key
 	return nil
 }

@@ -27,7 +27,7 @@ func (c *client) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.Cli
 		return nil, err
 	}
 	var s grpc.ClientStream
-	err := c.do(route(ctx, call.key), &call, func(ctx context.Context) (err error) {
+	err := c.do(announce(ctx, call.key), &call, func(ctx context.Context) (err error) {
 		s, err = begin(ctx)
 		return err
 	})
@@ -88,7 +88,7 @@ func (a *answers) SendMsg(request any) error {
 	if err := a.call.find(a.name, request); err != nil {
 		return err
 	}
-	a.request, a.ctx = request, route(a.ctx, a.call.key)
+	a.request, a.ctx = request, announce(a.ctx, a.call.key)
 	return a.client.do(a.ctx, &a.call, a.begin)
 }
 

@@ -43,11 +43,26 @@ func State(table Table, most int) resolver.State {
 	return resolver.State{Attributes: attributes.New(routesKey{}, &routes{table, most})}
 }
 
-type callKey struct{}
-
 // WithKey returns the context of a call that goes to the owner of a key.
 func WithKey(ctx context.Context, key leasehold.Key) context.Context {
-	return context.WithValue(ctx, callKey{}, key)
+	return &keyed{ctx, key}
+}
+
+// keyed is what context.WithValue would return, without a second allocation for the
+// key: it is on the way of every call.
+type keyed struct {
+	context.Context
+	key leasehold.Key
+}
+
+type callKey struct{}
+
+// Value finds the context itself.
+func (k *keyed) Value(key any) any {
+	if key == (callKey{}) {
+		return k
+	}
+	return k.Context.Value(key)
 }
 
 type builder struct{}

@@ -18,14 +18,14 @@ type picker struct {
 
 // Pick says which connection a call takes, if it has a key.
 func (p *picker) Pick(call balancer.PickInfo) (balancer.PickResult, error) {
-	key, ok := call.Ctx.Value(callKey{}).(leasehold.Key)
+	k, ok := call.Ctx.Value(callKey{}).(*keyed)
 	if !ok {
 		return balancer.PickResult{}, notSent(codes.Internal, leasehold.Internal, call.FullMethodName,
 			"the call has no key: the interceptors of package leasegrpc have not seen it")
 	}
-	addr, ok := p.table.Find(key)
+	addr, ok := p.table.Find(k.key)
 	if !ok {
-		return balancer.PickResult{}, notSent(codes.Unavailable, leasehold.NoOwner, key.String(), "nobody owns the key")
+		return balancer.PickResult{}, notSent(codes.Unavailable, leasehold.NoOwner, k.key.String(), "nobody owns the key")
 	}
 	c := p.conns[addr]
 	if c == nil {
