@@ -93,7 +93,7 @@ func startOdd(n *leaseholdtest.Node, asked func(context.Context), options ...grp
 	for name, in := range oddMethods {
 		desc.Methods = append(desc.Methods, grpc.MethodDesc{
 			MethodName: name,
-			Handler: func(srv any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC wants them in this order
+			Handler: func(srv any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
 				request := proto.Clone(in)
 				if err := decode(request); err != nil {
 					return nil, err

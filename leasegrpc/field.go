@@ -67,15 +67,17 @@ func (p *fieldPath) key(request any) (leasehold.Key, error) {
 	for _, f := range p.fields[:last] {
 		r = r.Get(f).Message() // empty if it is not there
 	}
-	f, value := p.fields[last], r.Get(p.fields[last])
-	name := ""
-	if f.Kind() == protoreflect.BytesKind {
-		name = string(value.Bytes())
-	} else {
-		name = value.String()
-	}
+	name := text(r, p.fields[last])
 	if name == "" {
 		return 0, fmt.Errorf("the request's field %q is empty, and has the name whose key the call is about", p.text)
 	}
 	return leasehold.KeyOf(name), nil
+}
+
+// text is what a field has, a string or bytes.
+func text(m protoreflect.Message, f protoreflect.FieldDescriptor) string {
+	if f.Kind() == protoreflect.BytesKind {
+		return string(m.Get(f).Bytes())
+	}
+	return m.Get(f).String()
 }

@@ -76,7 +76,7 @@ func (s *server) unary(ctx context.Context, request any, call *grpc.UnaryServerI
 		return nil, s.mark(key, err)
 	}
 	answer, err := handle(context.WithValue(ctx, leaseKey{}, lease), request)
-	if err = s.seal(lease, err); err != nil {
+	if err := s.seal(lease, err); err != nil {
 		return nil, err
 	}
 	return answer, nil

@@ -51,7 +51,7 @@ type leased struct {
 	grpc.ServerStream
 	server *server
 	lease  owner.Lease
-	ctx    context.Context //nolint:containedctx // it is the stream's
+	ctx    context.Context // ends with the lease
 	path   *fieldPath      // until the request has come; nil if the key is not in it
 }
 

@@ -71,7 +71,7 @@ type answers struct {
 	client *client
 	call   call
 	name   string
-	ctx    context.Context //nolint:containedctx // it is the call's, as in every stream
+	ctx    context.Context // the call's
 	open   func(context.Context) (grpc.ClientStream, error)
 
 	mu       sync.Mutex // RecvMsg may replace what other methods read

@@ -95,7 +95,7 @@ func counterService(counters *leasemap.Map[int64]) *grpc.ServiceDesc {
 		ServiceName: "leasehold.e2e.Counter",
 		Methods: []grpc.MethodDesc{{
 			MethodName: "Add",
-			Handler: func(srv any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC wants them in this order
+			Handler: func(srv any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
 				var name wrapperspb.StringValue
 				if err := decode(&name); err != nil {
 					return nil, err

@@ -125,7 +125,7 @@ func (p *policy) follow(addrs []string) (gone []*conn, err error) {
 func (p *policy) connection(addr string) (*conn, error) {
 	c := newConn(addr, p.routes.most)
 	var err error
-	c.sub, err = p.cc.NewSubConn([]resolver.Address{{Addr: addr}}, balancer.NewSubConnOptions{
+	c.sub, err = p.cc.NewSubConn([]resolver.Address{{Addr: addr}}, balancer.NewSubConnOptions{ //nolint:staticcheck // it is deprecated for more than one address
 		StateListener: func(s balancer.SubConnState) { p.changed(c, s) },
 	})
 	if err != nil {

@@ -44,8 +44,10 @@ func (p *picker) Pick(call balancer.PickInfo) (balancer.PickResult, error) {
 			"no connection to the server, nothing was sent: %w", v.failure)
 	case connectivity.Idle:
 		c.connect(v)
+		return balancer.PickResult{}, balancer.ErrNoSubConnAvailable
+	default: // it is connecting
+		return balancer.PickResult{}, balancer.ErrNoSubConnAvailable
 	}
-	return balancer.PickResult{}, balancer.ErrNoSubConnAvailable
 }
 
 // NotSent is why a call was not sent to any server. gRPC hands it to interceptors
