@@ -37,7 +37,7 @@ func TestDial(t *testing.T) {
 		if err := conn.Close(); err != nil { // and the lookup, or the test does not end
 			t.Error(err)
 		}
-		_, err = caller.add(t.Context(), "alice")
+		_, err = caller.add(patient(t), "alice")
 		wantError(t, err, codes.Canceled, leasehold.Closed)
 	})
 }
@@ -117,7 +117,7 @@ func TestWrongNamespace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = counterClient{conn}.add(t.Context(), "alice", leasegrpc.Idempotent())
+			_, err = counterClient{conn}.add(patient(t), "alice", leasegrpc.Idempotent())
 			wantError(t, err, codes.InvalidArgument, leasehold.Invalid)
 			wantText(t, err, want)
 			_ = conn.Close()

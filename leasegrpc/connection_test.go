@@ -76,7 +76,7 @@ func TestConnectsWhenNeeded(t *testing.T) {
 		var calling sync.WaitGroup
 		for range 20 {
 			calling.Go(func() {
-				if _, err := caller.add(t.Context(), "alice"); err != nil {
+				if _, err := caller.add(patient(t), "alice"); err != nil {
 					t.Error(err)
 				}
 			})
@@ -103,7 +103,7 @@ func TestOpenCallsOutliveTheirAddress(t *testing.T) {
 		caller, _, l := dialCounting(t, c.Node("caller"), leasegrpc.Config{Methods: byField})
 		result := make(chan error, 1)
 		go func() {
-			_, err := caller.add(t.Context(), "alice")
+			_, err := caller.add(patient(t), "alice")
 			result <- err
 		}()
 		<-begun
@@ -152,6 +152,31 @@ func TestServerComesBack(t *testing.T) {
 	})
 }
 
+// A server that could not be reached for long is reached within a moment when that is
+// over, although it was the owner all the while.
+func TestServerIsReachedAgain(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		serve(t, c.Node("a"))
+		c.Settle()
+		caller := dial(t, c.Node("caller"), leasegrpc.Config{Methods: byField})
+		c.Node("a").Cut("caller")
+		for range 60 {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			_, err := caller.add(ctx, "alice")
+			cancel()
+			if status.Code(err) != codes.DeadlineExceeded {
+				t.Fatal(err)
+			}
+		}
+		c.Node("a").Heal()
+		begun := time.Now()
+		mustAdd(t, caller, "alice", 1)
+		if took := time.Since(begun); took > 3*time.Second {
+			t.Errorf("it took %v to reach the server", took)
+		}
+	})
+}
+
 // A call that waits for a server which does not answer follows its key to another.
 func TestFollowsTheKeyWhileConnecting(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
@@ -164,7 +189,7 @@ func TestFollowsTheKeyWhileConnecting(t *testing.T) {
 		c.Node(owns).Cut("caller") // and not from the managers
 		result := make(chan error, 1)
 		go func() {
-			_, err := caller.add(t.Context(), "alice")
+			_, err := caller.add(patient(t), "alice")
 			result <- err
 		}()
 		synctest.Wait()
@@ -197,7 +222,7 @@ func TestMaxOutstanding(t *testing.T) {
 		}
 		results := make(chan error, 3)
 		call := func() {
-			_, err := caller.add(t.Context(), "alice")
+			_, err := caller.add(patient(t), "alice")
 			results <- err
 		}
 		go call()
@@ -207,14 +232,14 @@ func TestMaxOutstanding(t *testing.T) {
 
 		for range 5 {
 			at := time.Now()
-			_, err = caller.add(t.Context(), "bob")
+			_, err = caller.add(patient(t), "bob")
 			wantError(t, err, codes.ResourceExhausted, leasehold.Limit)
 			wantText(t, err, "a:8080", "3 calls")
 			if took := time.Since(at); took != 0 {
 				t.Errorf("it took %v to fail", took)
 			}
 		}
-		_, err = caller.chat(t.Context(), leasegrpc.Key("bob"))
+		_, err = caller.chat(patient(t), leasegrpc.Key("bob"))
 		wantError(t, err, codes.ResourceExhausted, leasehold.Limit)
 		hangUp()
 		synctest.Wait()
@@ -256,7 +281,7 @@ func TestLookupClosed(t *testing.T) {
 		caller, _, l := dialCounting(t, c.Node("caller"), leasegrpc.Config{Methods: byField})
 		mustAdd(t, caller, "alice", 1)
 		_ = l.Close()
-		_, err := caller.add(t.Context(), "alice")
+		_, err := caller.add(patient(t), "alice")
 		wantError(t, err, codes.Canceled, leasehold.Closed)
 	})
 }

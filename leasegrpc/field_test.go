@@ -57,7 +57,7 @@ func TestKeyFields(t *testing.T) {
 			{"Number", wrapperspb.Int64(1), "say it with the call option"},
 		} {
 			asked = 0
-			err := caller.Invoke(t.Context(), "/"+serviceOdd+"/"+test.method, test.request, new(emptypb.Empty))
+			err := caller.Invoke(patient(t), "/"+serviceOdd+"/"+test.method, test.request, new(emptypb.Empty))
 			switch {
 			case test.want != "":
 				wantError(t, err, codes.InvalidArgument, leasehold.Invalid)
@@ -66,7 +66,7 @@ func TestKeyFields(t *testing.T) {
 				t.Errorf("%s: the server was asked for %v: %v", test.method, asked, err)
 			}
 		}
-		if err := caller.Invoke(t.Context(), "/"+serviceOdd+"/Number", wrapperspb.Int64(1), new(emptypb.Empty), leasegrpc.RawKey(42)); err != nil || asked != 42 {
+		if err := caller.Invoke(patient(t), "/"+serviceOdd+"/Number", wrapperspb.Int64(1), new(emptypb.Empty), leasegrpc.RawKey(42)); err != nil || asked != 42 {
 			t.Errorf("the server was asked for %v: %v", asked, err)
 		}
 	})

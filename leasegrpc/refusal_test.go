@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/leasegrpc"
@@ -25,7 +26,10 @@ import (
 type scripted struct {
 	*counters // for what it does not say
 	add       func(ctx context.Context, name string) (int64, error)
+	watch     func(stream grpc.ServerStream) error
 }
+
+func (s scripted) Watch(_ string, stream grpc.ServerStream) error { return s.watch(stream) }
 
 func (s scripted) Add(ctx context.Context, name string) (int64, error) { return s.add(ctx, name) }
 
@@ -54,19 +58,19 @@ func c8080(host string) string { return host + ":8080" }
 func TestMissingKey(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		caller := dial(t, c.Node("caller"), leasegrpc.Config{})
-		_, err := caller.add(t.Context(), "alice")
+		_, err := caller.add(patient(t), "alice")
 		wantError(t, err, codes.InvalidArgument, leasehold.Invalid)
 		wantText(t, err, methodAdd, "leasegrpc.Key", "KeyField")
-		_, err = caller.watch(t.Context(), "alice")
+		_, err = caller.watch(patient(t), "alice")
 		wantError(t, err, codes.InvalidArgument, leasehold.Invalid)
-		_, err = caller.chat(t.Context())
+		_, err = caller.chat(patient(t))
 		wantError(t, err, codes.InvalidArgument, leasehold.Invalid)
 
 		caller = dial(t, c.Node("caller"), leasegrpc.Config{Methods: byField})
-		_, err = caller.add(t.Context(), "")
+		_, err = caller.add(patient(t), "")
 		wantError(t, err, codes.InvalidArgument, leasehold.Invalid)
 		wantText(t, err, `field "value" is empty`)
-		_, err = caller.watch(t.Context(), "")
+		_, err = caller.watch(patient(t), "")
 		wantError(t, err, codes.InvalidArgument, leasehold.Invalid)
 	})
 }
@@ -86,7 +90,7 @@ func TestServerRefusesBadKeys(t *testing.T) {
 		serve(t, c.Node("a"))
 		c.Settle()
 		caller := plain(t, c.Node("caller"), "a")
-		if n, err := caller.add(t.Context(), "alice"); n != 1 || err != nil {
+		if n, err := caller.add(patient(t), "alice"); n != 1 || err != nil {
 			t.Errorf("the key is in the request, but: %d, %v", n, err)
 		}
 		keys := func(values ...string) context.Context {
@@ -135,7 +139,7 @@ func TestRefusalOnTheWire(t *testing.T) {
 		c.Settle()
 		owns, _ := c.Owner(leasehold.KeyOf("alice"))
 		wrong := map[string]string{"a": "b", "b": "a"}[owns]
-		_, err := plain(t, c.Node("caller"), wrong).add(t.Context(), "alice")
+		_, err := plain(t, c.Node("caller"), wrong).add(patient(t), "alice")
 		if status.Code(err) != codes.Aborted {
 			t.Fatal(err)
 		}
@@ -172,13 +176,13 @@ func TestOwnerRefusesEverything(t *testing.T) {
 			_, err := caller.add(ctx, "alice")
 			return calls - before, time.Since(begun), err
 		}
-		n, _, err := asked(t.Context(), leasegrpc.Config{Attempts: 5})
+		n, _, err := asked(patient(t), leasegrpc.Config{Attempts: 5})
 		wantError(t, err, codes.Unavailable, leasehold.NotOwner)
 		wantText(t, err, "gave up after 5 attempts", "never")
 		if n != 5 {
 			t.Errorf("it was asked %d times, want 5", n)
 		}
-		n, took, err := asked(t.Context(), leasegrpc.Config{})
+		n, took, err := asked(patient(t), leasegrpc.Config{})
 		wantError(t, err, codes.Unavailable, leasehold.NotOwner)
 		if n != 40 || took > 40*time.Second {
 			t.Errorf("it was asked %d times in %v, want 40 times in less", n, took)
@@ -229,7 +233,7 @@ func TestApplicationErrors(t *testing.T) {
 			{context.DeadlineExceeded, nil, codes.DeadlineExceeded, leasehold.Other, 1},
 		} {
 			says, calls = test.says, 0
-			_, err := caller.add(t.Context(), "alice", test.options...)
+			_, err := caller.add(patient(t), "alice", test.options...)
 			wantError(t, err, test.code, test.kind)
 			if calls != test.calls {
 				t.Errorf("%v: called %d times, want %d", test.says, calls, test.calls)
@@ -258,7 +262,7 @@ func TestLeaseEndsMeanwhile(t *testing.T) {
 				}})
 				result := make(chan error, 1)
 				go func() {
-					_, err := caller.add(t.Context(), "alice")
+					_, err := caller.add(patient(t), "alice")
 					result <- err
 				}()
 				first := <-begun
@@ -274,10 +278,91 @@ func TestLeaseEndsMeanwhile(t *testing.T) {
 					}
 					return
 				}
-				if err != nil || <-begun != second {
+				if err != nil || len(begun) == 0 || <-begun != second {
 					t.Errorf("the second time: %v", err)
 				}
 			})
 		})
 	}
+}
+
+// Nothing is sent on a stream whose lease has ended, even by a handler that does not
+// look at its context and knows nothing of leases; and how it ends is no answer.
+func TestStreamOutlivesItsLease(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		goOn, sent := make(chan struct{}), make(chan error, 1)
+		n := c.Node("a")
+		o := n.Join(owner.Config{})
+		start(n, scripted{watch: func(stream grpc.ServerStream) error {
+			if err := stream.SendMsg(wrapperspb.Int64(1)); err != nil {
+				return err
+			}
+			<-goOn
+			sent <- stream.SendMsg(wrapperspb.Int64(2))
+			return nil
+		}}, protect(t, o)...)
+		c.Settle()
+		w, err := dial(t, c.Node("caller"), leasegrpc.Config{Methods: byField}).watch(patient(t), "alice")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := w.next(); n != 1 || err != nil {
+			t.Fatalf("watched %d, %v", n, err)
+		}
+		n.Expire()
+		close(goOn)
+		if err := <-sent; status.Code(err) != codes.Unavailable {
+			t.Errorf("it was sent: %v", err)
+		}
+		_, err = w.next()
+		wantError(t, err, codes.Unavailable, leasehold.Unavailable)
+	})
+}
+
+// A call that comes to the next owner before the state does waits there, and is not sent
+// away.
+func TestWaitsForTheState(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		const install = 700 * time.Millisecond
+		arrived := map[string]int{}
+		for _, name := range []string{"a", "b"} {
+			n := c.Node(name)
+			mover := n.Mover()
+			mover.Export = func(_ context.Context, out *owner.Export) error { return out.Stop() }
+			mover.Import = func(_ context.Context, in *owner.Import) (func(leasehold.Lease), error) {
+				for range in.Records() { //nolint:revive // there are none
+				}
+				return func(leasehold.Lease) { time.Sleep(install) }, nil
+			}
+			o := n.Join(owner.Config{Mover: mover})
+			count := func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+				arrived[name]++ // one at a time
+				return handle(ctx, request)
+			}
+			add := func(context.Context, string) (int64, error) { return 1, nil }
+			start(n, scripted{add: add}, append([]grpc.ServerOption{grpc.ChainUnaryInterceptor(count)}, protect(t, o)...)...)
+		}
+		c.Settle()
+		node := c.Node("caller")
+		caller, _, l := dialCounting(t, node, leasegrpc.Config{Methods: byField})
+		from, _ := l.Find(leasehold.KeyOf("alice"))
+		to := map[string]string{"a:8080": "b", "b:8080": "a"}[from]
+		moved := make(chan error, 1)
+		go func() {
+			for {
+				changed := l.Changed()
+				if addr, ok := l.Find(leasehold.KeyOf("alice")); ok && addr != from {
+					break
+				}
+				<-changed
+			}
+			clear(arrived)
+			_, err := caller.add(patient(t), "alice")
+			moved <- err
+		}()
+		c.Move(rangeOf("alice"), to)
+		if err := <-moved; err != nil || arrived[to] != 1 {
+			t.Errorf("%v; the call came to the next owner %d times, want once", err, arrived[to])
+		}
+	})
 }
