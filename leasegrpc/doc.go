@@ -76,11 +76,11 @@
 //
 // # On the wire
 //
-// The header leasehold-key has the key of a call, as 16 hexadecimal digits. A refusal
-// is a status Aborted with a google.rpc.ErrorInfo, of domain "leasehold", reason
+// The header leasehold-key has the key of a call, as 16 hexadecimal digits. A unary call
+// whose key is in a field of its request has none: the server reads the field. A
+// refusal is a status Aborted with a google.rpc.ErrorInfo, of domain "leasehold", reason
 // "NOT_THE_OWNER", and the namespace and the key in its metadata. So callers in other
-// languages can do the same; a server whose methods have a KeyField needs no header for
-// those with one request and one answer.
+// languages can do the same.
 //
 // # Connections
 //
@@ -97,4 +97,11 @@
 // Everything may be used from many goroutines at once. A call takes no lock of this
 // package on its way to the server. Each connection has a goroutine that follows the
 // table, and each stream at a server one that waits for the end of its lease.
+//
+// Routing adds half a microsecond to a call that takes 40 over loopback. A key that is
+// said with an option is sent in a header, which adds 2 more, and the server's check
+// adds 1: go test -run none -bench Call ./leasegrpc.
+//
+// Interceptors that come before these options see a call once, whatever becomes of it;
+// those that come after them see every attempt.
 package leasegrpc

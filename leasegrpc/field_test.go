@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/dynamicpb"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -68,6 +69,31 @@ func TestKeyFields(t *testing.T) {
 		}
 		if err := caller.Invoke(patient(t), "/"+serviceOdd+"/Number", wrapperspb.Int64(1), new(emptypb.Empty), leasegrpc.RawKey(42)); err != nil || asked != 42 {
 			t.Errorf("the server was asked for %v: %v", asked, err)
+		}
+	})
+}
+
+// Calls of an unkeyed method need no key, and their handlers have no lease; those of
+// others of its service do.
+func TestUnkeyed(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		n := c.Node("a")
+		options, err := leasegrpc.ServerOptions(n.Join(owner.Config{}), leasegrpc.ServerConfig{Methods: map[string]leasegrpc.Method{
+			"/" + serviceOdd + "/":       {Unkeyed: true},
+			"/" + serviceOdd + "/Number": {},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		leased := true
+		startOdd(n, func(ctx context.Context) { _, leased = leasegrpc.Lease(ctx) }, options...)
+		caller := plain(t, c.Node("caller"), "a")
+		if err := caller.Invoke(patient(t), "/"+serviceOdd+"/Bytes", wrapperspb.Bytes(nil), new(emptypb.Empty)); err != nil || leased {
+			t.Errorf("%v; it has a lease: %t", err, leased)
+		}
+		err = caller.Invoke(patient(t), "/"+serviceOdd+"/Number", wrapperspb.Int64(1), new(emptypb.Empty))
+		if wantText(t, err, "has no key"); status.Code(err) != codes.InvalidArgument {
+			t.Error(err)
 		}
 	})
 }
