@@ -108,6 +108,13 @@ func (l *Lookup) Find(key leasehold.Key) (addr string, ok bool) {
 	return l.current.Load().find(key)
 }
 
+// Namespace returns the namespace whose table this is.
+func (l *Lookup) Namespace() leasehold.Namespace { return l.cfg.Namespace }
+
+// Addrs returns the addresses of all servers that own keys, sorted, each once.
+// It takes time linear in their number, and does not look at the ranges.
+func (l *Lookup) Addrs() []string { return l.current.Load().servers() }
+
 // A Placement is all that the table says about a key.
 type Placement struct {
 	// Range is the keys around this one that share what follows.

@@ -66,6 +66,31 @@ func TestAt(t *testing.T) {
 	})
 }
 
+func TestAddrs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		m := g.start("m", 2)
+		l := g.open(g.config("m"))
+		if l.Namespace() != g.config("m").Namespace {
+			t.Errorf("namespace %q", l.Namespace())
+		}
+		want := func(addrs ...string) {
+			t.Helper()
+			synctest.Wait()
+			if diff := cmp.Diff(addrs, l.Addrs()); diff != "" {
+				t.Errorf("at lsn %d (-want +got):\n%s", l.LSN(), diff)
+			}
+		}
+		want("a:1")
+		m.push(t, 2, 3)
+		want("a:1", "b:1")
+		m.push(t, 3, 4)
+		want("b:1")
+		m.push(t, 4, 5)
+		want("b:1")
+	})
+}
+
 func TestAsksAboutGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)

@@ -1,6 +1,8 @@
 package lookup
 
 import (
+	"slices"
+
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/keyindex"
 	"github.com/leasehold-dev/leasehold/internal/table"
@@ -44,4 +46,12 @@ func newSnapshot(t *table.Table) *snapshot {
 func (s *snapshot) find(k leasehold.Key) (addr string, ok bool) {
 	number := s.at[s.index.Find(k)]
 	return s.addrs[number], number != 0
+}
+
+// servers returns the addresses of all holders. Two of them may share one: a
+// server that was restarted, and its predecessor whose leases still run.
+func (s *snapshot) servers() []string {
+	addrs := slices.Clone(s.addrs[1:])
+	slices.Sort(addrs)
+	return slices.Compact(addrs)
 }

@@ -78,6 +78,30 @@ func (o *Owner) await(ctx context.Context, key leasehold.Key) bool {
 	}
 }
 
+// AwaitEnd waits until a lease, as Check returned it, is not held on its key any
+// more, and reports true; or until the context ends, and reports false. It is for
+// what goes on without being asked, such as a stream of events, which nobody else
+// would stop. Like OnRevoke it may come late: Held is what decides.
+//
+// Nothing is started for one that waits. It wakes up whenever leases are renewed,
+// which costs what Held costs.
+func (o *Owner) AwaitEnd(ctx context.Context, lease Lease) bool {
+	for {
+		// In this order: what ends the lease after it was found held supersedes h.
+		h := o.holding.Load()
+		if !o.Held(lease) {
+			return true
+		}
+		select {
+		case <-h.superseded:
+		case <-ctx.Done():
+			return false
+		case <-o.done: // what is held then is superseded before
+			return true
+		}
+	}
+}
+
 // holds is Check for those who do not act on it.
 func (o *Owner) holds(key leasehold.Key) bool {
 	l, _ := o.find(key)

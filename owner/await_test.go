@@ -160,3 +160,46 @@ func TestAwaitEndsWithTheOwner(t *testing.T) {
 		<-move.b.owner.Done()
 	})
 }
+
+// The end of a lease is noticed when it comes: by the manager's word, by time, and
+// with the owner.
+func TestAwaitEnd(t *testing.T) {
+	for name, end := range map[string]struct {
+		lease func(t *testing.T, o *Owner, stopLeader func())
+		after time.Duration // at most
+	}{
+		"closed":  {func(t *testing.T, o *Owner, _ func()) { _ = o.Close(t.Context()) }, 0},
+		"run out": {func(_ *testing.T, _ *Owner, stopLeader func()) { stopLeader() }, 10 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNetwork(t)
+				_, stop := n.lead(manager.Config{})
+				o := mustJoin(t, n.config("10.0.0.1:8080"))
+				lease, ok := o.Check(42)
+				if !ok {
+					t.Fatal("holds nothing")
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if begun := time.Now(); o.AwaitEnd(ctx, lease) || time.Since(begun) != time.Minute {
+					t.Errorf("a lease that is renewed has ended after %v", time.Since(begun))
+				}
+				ended := make(chan bool, 1)
+				go func() { ended <- o.AwaitEnd(t.Context(), lease) }()
+				synctest.Wait()
+				begun := time.Now()
+				end.lease(t, o, stop)
+				if !<-ended || time.Since(begun) > end.after || o.Held(lease) {
+					t.Errorf("it has ended after %v, want %v; held: %t", time.Since(begun), end.after, o.Held(lease))
+				}
+				if !o.AwaitEnd(t.Context(), lease) {
+					t.Error("it has ended, and is waited for")
+				}
+				closed, cancel := context.WithCancel(t.Context())
+				cancel()
+				_ = o.Close(closed) // the leader may be gone
+			})
+		})
+	}
+}

@@ -109,6 +109,9 @@ func (o *Owner) Leases() []leasehold.Lease {
 // Name returns the owner's name in its namespace.
 func (o *Owner) Name() leasehold.OwnerID { return o.cfg.Name }
 
+// Namespace returns the namespace that was joined.
+func (o *Owner) Namespace() leasehold.Namespace { return o.cfg.Namespace }
+
 // Session returns what tells this run of the owner from others of its name.
 func (o *Owner) Session() leasehold.Session { return o.id }
 

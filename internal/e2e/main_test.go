@@ -27,6 +27,9 @@ func TestMain(m *testing.M) {
 	if text := os.Getenv(httpServerVariable); text != "" {
 		os.Exit(beHTTPServer(text))
 	}
+	if text := os.Getenv(grpcServerVariable); text != "" {
+		os.Exit(beGRPCServer(text, os.Stdout))
+	}
 	os.Exit(buildAndRun(m))
 }
 

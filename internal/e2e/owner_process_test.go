@@ -88,13 +88,19 @@ type ownerProcess struct {
 // joinProcess starts an owner process and waits until it has joined.
 func (g *group) joinProcess(t *testing.T, ns, name string) *ownerProcess {
 	t.Helper()
+	return g.talkTo(t, ownerVariable, ns, name, filepath.Join(t.TempDir(), name+".log"))
+}
+
+// talkTo starts a copy of this binary that is to be an owner, in a way that a variable
+// chooses, and waits until it says that it is.
+func (g *group) talkTo(t *testing.T, variable, ns, name, log string) *ownerProcess {
+	t.Helper()
 	order, err := json.Marshal(ownerOrder{leasehold.Namespace(ns), g.addrs(), leasehold.OwnerID(name)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := &ownerProcess{process: launch{
-		program: os.Args[0], env: []string{ownerVariable + "=" + string(order)},
-		log: filepath.Join(t.TempDir(), name+".log"), talk: true,
+		program: os.Args[0], env: []string{variable + "=" + string(order)}, log: log, talk: true,
 	}.start(t)}
 	p.answers = json.NewDecoder(p.stdout)
 	p.answer(t)

@@ -31,13 +31,13 @@ var pureDiet = diet{
 	never:    []string{"net", "os/exec", "plugin", "log"},
 }
 
-// libraryDiet: a service links the owner and the lookup library, so whatever
-// they link becomes its problem: its binary's size, its build's time, its
-// version conflicts and its security advisories. They speak gRPC to the
-// manager, and need nothing else: no store, no command line, no terminal.
+// libraryDiet: a service links the owner and the lookup library, and what routes
+// its calls, so whatever they link becomes its problem: its binary's size, its
+// build's time, its version conflicts and its security advisories. They speak gRPC
+// to the manager, and need nothing else: no store, no command line, no terminal.
 // (net/http is not forbidden to them because grpc itself imports it.)
 var libraryDiet = diet{
-	packages: []string{"./owner/...", "./lookup/..."},
+	packages: []string{"./owner/...", "./lookup/...", "./leasegrpc/..."},
 	modules: []string{
 		"github.com/cespare/xxhash",
 		"golang.org/x/net", "golang.org/x/sys", "golang.org/x/text", // what grpc needs

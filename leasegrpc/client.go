@@ -1,0 +1,154 @@
+package leasegrpc
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/keybalancer"
+	"github.com/leasehold-dev/leasehold/lookup"
+)
+
+// Config says how calls are routed. The zero Config is good for callers who say the
+// key of each call with [Key].
+type Config struct {
+	// Methods says more about some methods, by their names as gRPC has them:
+	// "/package.Service/Method", or "/package.Service/" for all of a service that
+	// are not mentioned themselves.
+	Methods map[string]Method
+
+	// MaxOutstanding is how many calls to one server may be under way on a
+	// connection; a stream counts while it is open. One more fails at once, with
+	// ResourceExhausted and [leasehold.Limit], and is not sent: to wait would be to
+	// queue in front of a server that does not keep up, and whoever calls knows
+	// better what to leave out. Default: any number.
+	MaxOutstanding int
+
+	// Attempts is how often a call is tried at most. See [lookup.Attempts], which
+	// has the default.
+	Attempts int
+
+	// Lookup is how [Dial] follows the lease table: its credentials, for instance.
+	// Namespace and Managers are those of the target unless they are set here, which
+	// addresses with brackets need: they cannot be listed in a target.
+	Lookup lookup.Config
+}
+
+const opDial = "dial"
+
+func (c *Config) validate() error {
+	if c.MaxOutstanding < 0 {
+		return leasehold.Errorf(opDial, leasehold.Invalid, "", "MaxOutstanding is %d: want a number of calls, or 0 for any", c.MaxOutstanding)
+	}
+	if c.Attempts < 0 {
+		return leasehold.Errorf(opDial, leasehold.Invalid, "", "Attempts is %d: want a number, or 0 for the default", c.Attempts)
+	}
+	return nil
+}
+
+// client is what the interceptors of a connection share. It is immutable.
+type client struct {
+	lookup     *lookup.Lookup
+	namespace  leasehold.Namespace
+	methods    *methods
+	once       []lookup.DoOption // for calls that must not be carried out twice
+	idempotent []lookup.DoOption
+}
+
+func newClient(l *lookup.Lookup, cfg *Config) (*client, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	m, err := newMethods(opDial, cfg.Methods)
+	if err != nil {
+		return nil, err
+	}
+	c := &client{lookup: l, namespace: l.Namespace(), methods: m}
+	if cfg.Attempts > 0 {
+		c.once = append(c.once, lookup.Attempts(cfg.Attempts))
+	}
+	c.idempotent = append(append(c.idempotent, c.once...), lookup.Idempotent())
+	return c, nil
+}
+
+// DialOptions makes connections to a namespace, of grpc.NewClient, route their calls
+// by the table of a lookup, which must stay open for as long as they are.
+//
+//	options, err := leasegrpc.DialOptions(l, leasegrpc.Config{})
+//	...
+//	conn, err := grpc.NewClient("leasehold:///presence", append(options, credentials)...)
+//
+// They choose the policy with a default service config. A program that sets one of
+// its own puts these options last, or names the policy in it:
+// {"loadBalancingConfig": [{"leasehold": {}}], ...}.
+func DialOptions(l *lookup.Lookup, cfg Config) ([]grpc.DialOption, error) {
+	return dialOptions(l, &cfg, false)
+}
+
+func dialOptions(l *lookup.Lookup, cfg *Config, own bool) ([]grpc.DialOption, error) {
+	c, err := newClient(l, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return []grpc.DialOption{
+		grpc.WithResolvers(&builder{lookup: l, most: cfg.MaxOutstanding, own: own}),
+		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"` + keybalancer.Name + `": {}}]}`),
+		grpc.WithDisableServiceConfig(),
+		grpc.WithNoProxy(), // servers are addressed one by one, which is no matter of a proxy
+		grpc.WithConnectParams(connecting()),
+		grpc.WithChainUnaryInterceptor(c.unary),
+		grpc.WithChainStreamInterceptor(c.stream),
+	}, nil
+}
+
+// connecting is how a server that is not there is tried again: as often as calls
+// are, since it is only tried when a call is for it. gRPC's own two minutes would
+// keep callers from a server that has long been restarted.
+func connecting() grpc.ConnectParams {
+	return grpc.ConnectParams{
+		Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+		MinConnectTimeout: 5 * time.Second,
+	}
+}
+
+// Dial opens a lookup and a connection whose calls are routed by it. The target says
+// which managers to ask, and for which namespace:
+//
+//	conn, err := leasegrpc.Dial(ctx, "leasehold://m1:7400,m2:7400/presence", leasegrpc.Config{}, credentials)
+//
+// The context bounds Dial, which returns when there is a lease table, or fails as
+// [lookup.Open] does: with [leasehold.NotFound] if there is no such namespace, and
+// with [leasehold.Unavailable] if no manager answers. Close of the connection closes
+// the lookup, too. The connection does not become idle, whatever the options say.
+func Dial(ctx context.Context, target string, cfg Config, options ...grpc.DialOption) (*grpc.ClientConn, error) {
+	if err := cfg.fill(target); err != nil {
+		return nil, err
+	}
+	l, err := lookup.Open(ctx, cfg.Lookup)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := dial(l, target, &cfg, options)
+	if err != nil {
+		_ = l.Close() // it never fails
+		return nil, err
+	}
+	return conn, nil
+}
+
+func dial(l *lookup.Lookup, target string, cfg *Config, options []grpc.DialOption) (*grpc.ClientConn, error) {
+	ours, err := dialOptions(l, cfg, true)
+	if err != nil {
+		return nil, err
+	}
+	options = append(append(ours[:len(ours):len(ours)], options...), grpc.WithIdleTimeout(0))
+	conn, err := grpc.NewClient(target, options...)
+	if err != nil {
+		return nil, leasehold.Errorf(opDial, leasehold.Invalid, target, "%w", err)
+	}
+	conn.Connect() // has the resolver built, which closes the lookup with the connection
+	return conn, nil
+}

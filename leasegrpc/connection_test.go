@@ -1,0 +1,310 @@
+package leasegrpc_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/leasegrpc"
+	"github.com/leasehold-dev/leasehold/leaseholdtest"
+	"github.com/leasehold-dev/leasehold/lookup"
+)
+
+// A switchboard counts the connections that a node makes.
+type switchboard struct {
+	node  *leaseholdtest.Node
+	mu    sync.Mutex
+	dials map[string]int
+}
+
+func (s *switchboard) dial(ctx context.Context, addr string) (net.Conn, error) {
+	s.mu.Lock()
+	s.dials[addr]++
+	s.mu.Unlock()
+	return s.node.Dial(ctx, addr)
+}
+
+// dialed returns how many connections were made, by address.
+func (s *switchboard) dialed() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[string]int{}
+	for addr, n := range s.dials {
+		out[addr] = n
+	}
+	return out
+}
+
+// dialCounting makes a connection that is routed, and counts what it makes.
+func dialCounting(t *testing.T, n *leaseholdtest.Node, cfg leasegrpc.Config) (counterClient, *switchboard, *lookup.Lookup) {
+	t.Helper()
+	s, l := &switchboard{node: n, dials: map[string]int{}}, n.Lookup()
+	options, err := leasegrpc.DialOptions(l, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := grpc.NewClient("leasehold:///test", append(append(options, n.DialOptions()...), grpc.WithContextDialer(s.dial))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Cleanup(func(context.Context) { _ = conn.Close() })
+	return counterClient{conn}, s, l
+}
+
+// A server is connected to when the first call is for it, and once.
+func TestConnectsWhenNeeded(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		for _, name := range serverNames {
+			serve(t, c.Node(name))
+		}
+		c.Settle()
+		caller, board, l := dialCounting(t, c.Node("caller"), leasegrpc.Config{Methods: byField})
+		if len(l.Addrs()) != len(serverNames) {
+			t.Fatalf("servers: %v", l.Addrs())
+		}
+		var calling sync.WaitGroup
+		for range 20 {
+			calling.Go(func() {
+				if _, err := caller.add(patient(t), "alice"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		calling.Wait()
+		addr, _ := l.Find(leasehold.KeyOf("alice"))
+		if diff := cmp.Diff(map[string]int{addr: 1}, board.dialed()); diff != "" {
+			t.Errorf("connections (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A connection whose server owns nothing any more ends after its last call, and not
+// before.
+func TestOpenCallsOutliveTheirAddress(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		begun, goOn := make(chan struct{}), make(chan struct{})
+		leaving := play(t, c.Node("a"), func(context.Context, string) (int64, error) {
+			close(begun)
+			<-goOn
+			return 0, status.Error(codes.DataLoss, "the answer")
+		})
+		c.Settle()
+		caller, _, l := dialCounting(t, c.Node("caller"), leasegrpc.Config{Methods: byField})
+		result := make(chan error, 1)
+		go func() {
+			_, err := caller.add(patient(t), "alice")
+			result <- err
+		}()
+		<-begun
+		serve(t, c.Node("b"))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := leaving.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+		c.Settle()
+		if diff := cmp.Diff([]string{"b:8080"}, l.Addrs()); diff != "" {
+			t.Fatal(diff)
+		}
+		mustAdd(t, caller, "alice", 1)
+		close(goOn)
+		// The server's word, if not the handler's: it arrived over the connection.
+		err := <-result
+		wantError(t, err, codes.Unavailable, leasehold.Unavailable)
+		wantText(t, err, "may have been carried out")
+	})
+}
+
+// A server that was away for long is found within a moment when it is back at its
+// address.
+func TestServerComesBack(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		serve(t, c.Node("a"))
+		c.Settle()
+		caller := dial(t, c.Node("caller"), leasegrpc.Config{Methods: byField})
+		mustAdd(t, caller, "alice", 1)
+		c.Node("a").Kill()
+		for range 20 {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			_, err := caller.add(ctx, "alice")
+			cancel()
+			if err == nil {
+				t.Fatal("nobody is there, and it is answered")
+			}
+		}
+		serve(t, c.Node("a"))
+		begun := time.Now()
+		mustAdd(t, caller, "alice", 1)
+		if took := time.Since(begun); took > 3*time.Second {
+			t.Errorf("it took %v to find the server", took)
+		}
+	})
+}
+
+// A server that could not be reached for long is reached within a moment when that is
+// over, although it was the owner all the while.
+func TestServerIsReachedAgain(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		serve(t, c.Node("a"))
+		c.Settle()
+		caller := dial(t, c.Node("caller"), leasegrpc.Config{Methods: byField})
+		c.Node("a").Cut("caller")
+		for range 60 {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			_, err := caller.add(ctx, "alice")
+			cancel()
+			if status.Code(err) != codes.DeadlineExceeded {
+				t.Fatal(err)
+			}
+		}
+		c.Node("a").Heal()
+		begun := time.Now()
+		mustAdd(t, caller, "alice", 1)
+		if took := time.Since(begun); took > 3*time.Second {
+			t.Errorf("it took %v to reach the server", took)
+		}
+	})
+}
+
+// A call that waits for a server which does not answer follows its key to another.
+func TestFollowsTheKeyWhileConnecting(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		serve(t, c.Node("a"))
+		serve(t, c.Node("b"))
+		c.Settle()
+		caller := dial(t, c.Node("caller"), leasegrpc.Config{Methods: byField})
+		owns, _ := c.Owner(leasehold.KeyOf("alice"))
+		other := map[string]string{"a": "b", "b": "a"}[owns]
+		c.Node(owns).Cut("caller") // and not from the managers
+		result := make(chan error, 1)
+		go func() {
+			_, err := caller.add(patient(t), "alice")
+			result <- err
+		}()
+		synctest.Wait()
+		c.Move(rangeOf("alice"), other)
+		begun := time.Now()
+		if err := <-result; err != nil || time.Since(begun) > time.Second {
+			t.Errorf("%v, after %v", err, time.Since(begun))
+		}
+	})
+}
+
+// No more calls than the cap are under way to one server; one more fails at once, and
+// streams count while they are open.
+func TestMaxOutstanding(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		begun, goOn := make(chan struct{}), make(chan struct{})
+		serveWorking(t, c.Node("a"), func() {
+			begun <- struct{}{}
+			<-goOn
+		})
+		c.Settle()
+		caller := dial(t, c.Node("caller"), leasegrpc.Config{Methods: byField, MaxOutstanding: 3})
+		ctx, hangUp := context.WithCancel(t.Context())
+		w, err := caller.watch(ctx, "alice")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.next(); err != nil {
+			t.Fatal(err)
+		}
+		results := make(chan error, 3)
+		call := func() {
+			_, err := caller.add(patient(t), "alice")
+			results <- err
+		}
+		go call()
+		go call()
+		<-begun
+		<-begun
+
+		for range 5 {
+			at := time.Now()
+			_, err = caller.add(patient(t), "bob")
+			wantError(t, err, codes.ResourceExhausted, leasehold.Limit)
+			wantText(t, err, "a:8080", "3 calls")
+			if took := time.Since(at); took != 0 {
+				t.Errorf("it took %v to fail", took)
+			}
+		}
+		_, err = caller.chat(patient(t), leasegrpc.Key("bob"))
+		wantError(t, err, codes.ResourceExhausted, leasehold.Limit)
+		hangUp()
+		synctest.Wait()
+		go call() // there is room for one
+		<-begun
+		close(goOn)
+		for range 3 {
+			if err := <-results; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// Managers that are away cost nothing while servers stay where they are; and a call
+// that finds no owner says how old its table is.
+func TestManagersAway(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{Lease: time.Hour}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		serve(t, c.Node("a"))
+		c.Settle()
+		caller := dial(t, c.Node("caller"), leasegrpc.Config{Methods: byField})
+		c.KillManager("m1")
+		c.Advance(time.Minute)
+		mustAdd(t, caller, "alice", 1)
+		c.Node("a").Kill()
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err := caller.add(ctx, "bob")
+		wantError(t, err, codes.DeadlineExceeded, leasehold.NoOwner)
+		wantText(t, err, "a:8080", "nothing was sent", "no manager has confirmed the lease table for")
+	})
+}
+
+// A lookup that was closed takes its connections with it.
+func TestLookupClosed(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		serve(t, c.Node("a"))
+		c.Settle()
+		caller, _, l := dialCounting(t, c.Node("caller"), leasegrpc.Config{Methods: byField})
+		mustAdd(t, caller, "alice", 1)
+		_ = l.Close()
+		_, err := caller.add(patient(t), "alice")
+		wantError(t, err, codes.Canceled, leasehold.Closed)
+	})
+}
+
+// Several callers of many servers leave nothing behind.
+func TestManyServers(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		const servers = 12
+		for i := range servers {
+			serve(t, c.Node(fmt.Sprint("s", i)))
+		}
+		c.Settle()
+		caller, board, _ := dialCounting(t, c.Node("caller"), leasegrpc.Config{Methods: byField})
+		for i := range 200 {
+			mustAdd(t, caller, fmt.Sprint("user-", i), 1)
+		}
+		for addr, n := range board.dialed() {
+			if n != 1 {
+				t.Errorf("%s was connected to %d times", addr, n)
+			}
+		}
+		if n := len(board.dialed()); n != servers {
+			t.Errorf("%d servers were called, want %d", n, servers)
+		}
+	})
+}

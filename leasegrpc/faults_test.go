@@ -1,0 +1,289 @@
+package leasegrpc_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/leasegrpc"
+	"github.com/leasehold-dev/leasehold/leaseholdtest"
+)
+
+// An event is what happens to a counter: somebody adds to it, or it is lost.
+type event struct {
+	name string
+	lost bool
+}
+
+// never is when a call returns whose outcome nobody knows: it may be carried out
+// at any time, or not at all, which is after everything.
+const never = 1 << 62
+
+// A ledger is a history of counters.
+type ledger struct {
+	begun time.Time
+	names []string
+
+	mu      sync.Mutex
+	fault   int64 // when the last fault began
+	history []porcupine.Operation
+	acked   int
+	unknown int
+	losses  int
+	failed  []error // nothing was done
+}
+
+func newLedger(names ...string) *ledger { return &ledger{begun: time.Now(), names: names} }
+
+func (l *ledger) now() int64 { return time.Since(l.begun).Nanoseconds() }
+
+// begin notes that a fault begins.
+func (l *ledger) begin() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fault = l.now()
+}
+
+// add adds to a counter, and notes what became of it. The output is what the counter
+// was said to be, 0 if that is not known.
+func (l *ledger) add(ctx context.Context, c counterClient, id int, name string) {
+	ctx, cancel := context.WithTimeout(ctx, 40*time.Second)
+	defer cancel()
+	o := porcupine.Operation{ClientId: id, Input: event{name: name}, Call: l.now()}
+	n, err := c.add(ctx, name)
+	o.Output, o.Return = n, l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch kind := leasehold.KindOf(err); {
+	case err == nil:
+		l.acked++
+	case kind == leasehold.NotOwner || kind == leasehold.NoOwner:
+		l.failed = append(l.failed, err)
+		return
+	default:
+		l.unknown++
+		o.Output, o.Return = int64(0), never
+	}
+	l.history = append(l.history, o)
+}
+
+// watch notes all losses until the context ends. They happened at some time since the
+// last fault began.
+func (l *ledger) watch(ctx context.Context, n *leaseholdtest.Node) (wait func()) {
+	var watching sync.WaitGroup
+	lookup := n.Lookup()
+	watching.Go(func() {
+		for loss := range lookup.Losses(ctx) {
+			l.lose(loss)
+		}
+	})
+	return watching.Wait
+}
+
+func (l *ledger) lose(loss leasehold.Loss) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, name := range l.names {
+		if loss.Range.Contains(leasehold.KeyOf(name)) {
+			l.losses++
+			l.history = append(l.history, porcupine.Operation{
+				ClientId: 99, Input: event{name: name, lost: true}, Output: int64(0), Call: l.fault, Return: l.now(),
+			})
+		}
+	}
+}
+
+// check wants the history to be one of counters that are asked one request at a time,
+// and begin anew when they are lost.
+func (l *ledger) check(t *testing.T) {
+	t.Helper()
+	model := porcupine.Model{
+		Partition: byName,
+		Init:      func() any { return int64(0) },
+		Step: func(state, input, output any) (bool, any) {
+			if input.(event).lost {
+				return true, int64(0)
+			}
+			next := state.(int64) + 1
+			return output.(int64) == next || output.(int64) == 0, next
+		},
+	}
+	if !porcupine.CheckOperations(model, l.history) {
+		t.Errorf("this is not what counters do: %+v", l.history)
+	}
+}
+
+func byName(history []porcupine.Operation) (out [][]porcupine.Operation) {
+	parts := map[string][]porcupine.Operation{}
+	for _, o := range history {
+		name := o.Input.(event).name
+		parts[name] = append(parts[name], o)
+	}
+	for _, part := range parts {
+		out = append(out, part)
+	}
+	return out
+}
+
+var serverNames = []string{"a", "b", "c"}
+
+// TestFaults: servers, managers and the network between them fail, in ways that differ
+// from seed to seed. Every addition that was acknowledged is there, once, or was
+// reported lost.
+func TestFaults(t *testing.T) {
+	const seeds = 16
+	acked, unknown, losses, failed := 0, 0, 0, 0
+	for seed := range uint64(seeds) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			leaseholdtest.Run(t, leaseholdtest.Config{Managers: 3}, func(t *testing.T, c *leaseholdtest.Cluster) {
+				l := live(t, c, seed)
+				l.check(t)
+				acked, unknown, losses, failed = acked+l.acked, unknown+l.unknown, losses+l.losses, failed+len(l.failed)
+			})
+		})
+	}
+	t.Logf("%d histories: %d additions were acknowledged, of %d nobody knows, %d were not made; %d times a counter was lost", seeds, acked, unknown, failed, losses)
+	if acked < 100*seeds || unknown == 0 || losses == 0 {
+		t.Error("that proves little")
+	}
+}
+
+// live lets a cluster live for some minutes.
+func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64) *ledger {
+	for _, name := range serverNames {
+		serveSlowly(t, c.Node(name))
+	}
+	c.Settle()
+	l := newLedger("alice", "bob", "carol")
+	watching, stop := context.WithCancel(t.Context())
+	watched := l.watch(watching, c.Node("watcher"))
+	var callers sync.WaitGroup
+	for i := range 3 {
+		caller := dial(t, c.Node(fmt.Sprint("caller", i)), leasegrpc.Config{Methods: byField})
+		random := rand.New(rand.NewPCG(seed, uint64(i)))
+		callers.Go(func() {
+			for watching.Err() == nil {
+				time.Sleep(time.Duration(random.IntN(1000)) * time.Millisecond)
+				l.add(t.Context(), caller, i, l.names[random.IntN(len(l.names))])
+			}
+		})
+	}
+	random := rand.New(rand.NewPCG(seed, 99))
+	for range 6 {
+		c.Advance(time.Duration(random.IntN(5000)) * time.Millisecond)
+		l.begin()
+		hurt(t, c, random)
+		c.Settle() // so that every loss is that of the last fault
+	}
+	stop()
+	callers.Wait()
+	watched()
+	return l
+}
+
+// serveSlowly starts a server whose calls take a while, so that faults meet some.
+func serveSlowly(t *testing.T, n *leaseholdtest.Node) {
+	serveWorking(t, n, func() { time.Sleep(rand.N(time.Second)) })
+}
+
+// hurt does something to a cluster that it must survive.
+func hurt(t *testing.T, c *leaseholdtest.Cluster, random *rand.Rand) {
+	n := c.Node(serverNames[random.IntN(len(serverNames))])
+	some := func() time.Duration { return time.Duration(random.IntN(30_000)) * time.Millisecond }
+	switch random.IntN(6) {
+	case 0:
+		n.Kill()
+		c.Advance(some())
+		serveSlowly(t, c.Node(n.Name()))
+	case 1:
+		n.Pause()
+		c.Advance(some())
+		n.Resume()
+	case 2:
+		n.Cut() // from the managers
+		c.Advance(some())
+		n.Heal()
+	case 3:
+		n.Cut("caller0", "caller1")
+		c.Advance(some())
+		n.Heal()
+	case 4:
+		c.StartManager(c.KillLeader())
+	case 5:
+		start := leasehold.Key(random.Uint64()) >> 2
+		c.Move(leasehold.Range{Start: start, Limit: start + 1<<62}, n.Name())
+	}
+}
+
+// TestRollingRestart: while all servers are restarted, one after the other, no call
+// fails, and nothing is lost.
+func TestRollingRestart(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		l := roll(t, c, serve)
+		if l.unknown > 0 || l.losses > 0 || len(l.failed) > 0 {
+			t.Errorf("of %d additions nobody knows, %d were lost, and these failed: %v", l.unknown, l.losses, l.failed)
+		}
+	})
+}
+
+// TestRollingRestartWithoutMoves: what servers do not move is lost, and callers hear
+// of it; no call fails but for those that were under way.
+func TestRollingRestartWithoutMoves(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		l := roll(t, c, serveUnmoved)
+		if l.losses == 0 || len(l.failed) > 0 {
+			t.Errorf("%d were lost, and these failed: %v", l.losses, l.failed)
+		}
+	})
+}
+
+// roll restarts all servers while callers add to counters as fast as they can.
+func roll(t *testing.T, c *leaseholdtest.Cluster, serve func(*testing.T, *leaseholdtest.Node) *counters) *ledger {
+	servers := map[string]*counters{}
+	for _, name := range serverNames {
+		servers[name] = serve(t, c.Node(name))
+	}
+	c.Settle()
+	l := newLedger()
+	for i := range 20 {
+		l.names = append(l.names, fmt.Sprint("user-", i))
+	}
+	working, stop := context.WithCancel(t.Context())
+	watched := l.watch(working, c.Node("watcher"))
+	var callers sync.WaitGroup
+	for i := range 4 {
+		caller := dial(t, c.Node(fmt.Sprint("caller", i)), leasegrpc.Config{Methods: byField})
+		callers.Go(func() {
+			for n := i; working.Err() == nil; n++ {
+				l.add(t.Context(), caller, i, l.names[n%len(l.names)])
+				time.Sleep(20 * time.Millisecond)
+			}
+		})
+	}
+	for _, name := range serverNames {
+		l.begin()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		if err := servers[name].owner.Close(ctx); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		cancel()
+		c.Node(name).Kill() // it is done
+		servers[name] = serve(t, c.Node(name))
+		c.Settle()
+	}
+	stop()
+	callers.Wait()
+	watched()
+	l.check(t)
+	if l.acked < 1000 {
+		t.Errorf("%d additions prove little", l.acked)
+	}
+	t.Logf("%d additions were acknowledged, of %d nobody knows; %d times a counter was lost", l.acked, l.unknown, l.losses)
+	return l
+}

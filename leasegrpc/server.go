@@ -1,0 +1,156 @@
+package leasegrpc
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/owner"
+)
+
+// ServerConfig says what a server takes for the key of a call.
+type ServerConfig struct {
+	// Methods says more about some methods: see [Config.Methods]. A KeyField decides
+	// what a call is about, and a caller that has routed it by another key is told so,
+	// with InvalidArgument. Without one the caller's word is all there is: compare
+	// the key of [Lease] with what the request asks for, or give the method a
+	// KeyField.
+	Methods map[string]Method
+}
+
+// ServerOptions makes a server refuse calls about keys that its owner does not own,
+// in a way that callers of this package understand, and hand the lease to the
+// handlers of all others.
+//
+//	options, err := leasegrpc.ServerOptions(o, leasegrpc.ServerConfig{})
+//	...
+//	server := grpc.NewServer(options...)
+//
+// Calls without a key are refused with InvalidArgument, unless their method is
+// [Method.Unkeyed].
+func ServerOptions(o *owner.Owner, cfg ServerConfig) ([]grpc.ServerOption, error) {
+	m, err := newMethods("serve", cfg.Methods)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{owner: o, namespace: o.Namespace(), methods: m}
+	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(s.unary), grpc.ChainStreamInterceptor(s.stream)}, nil
+}
+
+// Lease returns the lease under which a handler was called, and whether there is
+// one: not in methods that are [Method.Unkeyed].
+//
+// It was held when the handler was called. A handler that waits for a lock after
+// that, or for anything else, may go on in another tenure: it compares the lease's
+// generation with the one beside its state, as package leasehold says, or checks
+// anew under its lock, as package leasemap does.
+func Lease(ctx context.Context) (owner.Lease, bool) {
+	l, ok := ctx.Value(leaseKey{}).(owner.Lease)
+	return l, ok
+}
+
+type leaseKey struct{}
+
+// server is what the interceptors of a server share. It is immutable.
+type server struct {
+	owner     *owner.Owner
+	namespace leasehold.Namespace
+	methods   *methods
+}
+
+// unary is the interceptor of calls with one request and one answer.
+func (s *server) unary(ctx context.Context, request any, call *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	m := s.methods.find(call.FullMethod)
+	if m.Unkeyed {
+		return handle(ctx, request)
+	}
+	key, err := s.key(ctx, m, request)
+	if err != nil {
+		return nil, s.mark(key, err)
+	}
+	lease, err := s.check(ctx, key)
+	if err != nil {
+		return nil, s.mark(key, err)
+	}
+	answer, err := handle(context.WithValue(ctx, leaseKey{}, lease), request)
+	if err := s.seal(lease, err); err != nil {
+		return nil, err
+	}
+	return answer, nil
+}
+
+const opServe = "serve"
+
+// key finds what a call is about.
+func (s *server) key(ctx context.Context, m *method, request any) (leasehold.Key, error) {
+	said, routed, err := header(ctx)
+	if err != nil || m.path == nil && routed {
+		return said, err
+	}
+	if m.path == nil {
+		return 0, leasehold.Errorf(opServe, leasehold.Invalid, string(s.namespace),
+			"the call has no key: want one in the header %s, or a KeyField for the method", keyHeader)
+	}
+	key, err := m.path.key(request)
+	switch {
+	case err != nil:
+		return 0, leasehold.Errorf(opServe, leasehold.Invalid, string(s.namespace), "the call has no key: %w", err)
+	case routed && key != said:
+		return key, leasehold.Errorf(opServe, leasehold.Invalid, key.String(), "the call was routed by key %v, but this is the key of its field %q", said, m.path.text)
+	}
+	return key, nil
+}
+
+// header is the key that the caller has routed the call by, if any.
+func header(ctx context.Context) (key leasehold.Key, there bool, err error) {
+	switch values := metadata.ValueFromIncomingContext(ctx, keyHeader); len(values) {
+	case 0:
+		return 0, false, nil
+	case 1:
+		key, err = leasehold.ParseKey(values[0])
+		return key, err == nil, err
+	default:
+		return 0, false, leasehold.Errorf(opServe, leasehold.Invalid, keyHeader, "the call has %d of these headers", len(values))
+	}
+}
+
+// check returns the lease on a key, and waits for one that is about to come.
+func (s *server) check(ctx context.Context, key leasehold.Key) (owner.Lease, error) {
+	s.owner.Await(ctx, key)
+	lease, ok := s.owner.Check(key)
+	if !ok {
+		return lease, leasehold.Errorf(opServe, leasehold.NotOwner, key.String(), "server %s of namespace %s does not own the key; nothing was done", s.owner.Name(), s.namespace)
+	}
+	return lease, nil
+}
+
+// mark makes a status of an error of ours.
+func (s *server) mark(key leasehold.Key, err error) error { return marked(s.namespace, key, err) }
+
+// seal decides what leaves the server when a handler has returned. What it says is
+// worth nothing if the lease has ended meanwhile, except that it has done nothing.
+func (s *server) seal(lease owner.Lease, err error) error {
+	kind := leasehold.Other
+	if _, isStatus := status.FromError(err); err != nil && !isStatus { // others' errors, passed on, are
+		kind = leasehold.KindOf(err)
+	}
+	switch {
+	case kind == leasehold.NotOwner:
+		return s.mark(lease.Key, err)
+	case !s.owner.Held(lease):
+		return s.mark(lease.Key, s.ended(lease))
+	case kind != leasehold.Other:
+		return s.mark(lease.Key, err)
+	default:
+		return err
+	}
+}
+
+// ended is what became of a call whose lease did not last.
+func (s *server) ended(lease owner.Lease) error {
+	return leasehold.Errorf(opServe, leasehold.Unavailable, lease.Key.String(),
+		"the lease of generation %d ended while server %s worked: the call may have been carried out, or not", lease.Generation, s.owner.Name())
+}

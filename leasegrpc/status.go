@@ -1,0 +1,113 @@
+package leasegrpc
+
+import (
+	"errors"
+	"strings"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/keybalancer"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+)
+
+// Domain is that of the google.rpc.ErrorInfo in every status that a server of this
+// package has made, with the namespace and the key of the call in its metadata. So
+// a refusal is told from an application's error of the same code, and from one that
+// a server has got from another and passes on.
+const Domain = "leasehold"
+
+// keyHeader has the key of a call, as 16 hexadecimal digits.
+const keyHeader = "leasehold-key"
+
+// The keys of the metadata of an ErrorInfo.
+const (
+	infoNamespace = "namespace"
+	infoKey       = "key"
+)
+
+// reason is what an ErrorInfo says: the name of a kind, as such reasons are written.
+func reason(k leasehold.Kind) string {
+	return strings.ToUpper(strings.ReplaceAll(k.Error(), " ", "_"))
+}
+
+// marked returns an error of ours as the status of a call. Its kind is in it, and
+// in the ErrorInfo.
+func marked(ns leasehold.Namespace, key leasehold.Key, err error) error {
+	s, _ := status.FromError(wire.FromError(err))
+	detailed, failed := s.WithDetails(&errdetails.ErrorInfo{
+		Domain: Domain, Reason: reason(leasehold.KindOf(err)),
+		Metadata: map[string]string{infoNamespace: string(ns), infoKey: key.String()},
+	})
+	if failed != nil { // an OK status; wire.FromError makes none of an error
+		return s.Err()
+	}
+	return detailed.Err()
+}
+
+// info returns the ErrorInfo with which a server of a namespace has marked the
+// status, nil if it has not.
+func info(ns leasehold.Namespace, err error) *errdetails.ErrorInfo {
+	s, ok := status.FromError(err)
+	if !ok {
+		return nil
+	}
+	for _, detail := range s.Details() {
+		if i, ok := detail.(*errdetails.ErrorInfo); ok && i.GetDomain() == Domain && i.GetMetadata()[infoNamespace] == string(ns) {
+			return i
+		}
+	}
+	return nil
+}
+
+// refused reports whether a server has refused a call because it does not own the
+// key, and has done nothing.
+func refused(ns leasehold.Namespace, key leasehold.Key, err error) bool {
+	i := info(ns, err)
+	return i != nil && i.GetReason() == reason(leasehold.NotOwner) && i.GetMetadata()[infoKey] == key.String()
+}
+
+// translate returns what a call has failed with for the application: an error of
+// ours if it is one, and otherwise what gRPC or the server's application said.
+func translate(ns leasehold.Namespace, err error) error {
+	var unsent *keybalancer.NotSent
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &unsent):
+		return failed(unsent.Err)
+	case info(ns, err) != nil:
+		return wire.ToError(err)
+	default:
+		return err
+	}
+}
+
+// A failure is an error of ours that no server has said. It is a status, too.
+type failure struct {
+	error
+	code codes.Code
+}
+
+func (f *failure) Unwrap() error { return f.error }
+
+// GRPCStatus is what status.FromError looks for.
+func (f *failure) GRPCStatus() *status.Status { return status.New(f.code, f.Error()) }
+
+// failed makes a status of an error. A call that was given up because its server
+// never was the owner is Unavailable for whoever knows gRPC alone.
+func failed(err error) error {
+	code := status.Code(wire.FromError(err))
+	if code == codes.Aborted {
+		code = codes.Unavailable
+	}
+	return &failure{err, code}
+}
+
+const opCall = "call"
+
+func missingKey(method, why string) error {
+	return failed(leasehold.Errorf(opCall, leasehold.Invalid, method, "the call has no key: %s", why))
+}

@@ -1,0 +1,118 @@
+package leasegrpc
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/keybalancer"
+)
+
+// unary is the interceptor of calls with one request and one answer.
+func (c *client) unary(ctx context.Context, name string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	call := c.describe(name, options)
+	if err := call.find(name, request); err != nil {
+		return err
+	}
+	if call.keyed {
+		ctx = announce(ctx, call.key)
+	}
+	return c.do(ctx, &call, func(ctx context.Context) error {
+		return invoke(ctx, name, request, reply, cc, options...)
+	})
+}
+
+// announce returns the context of a call that tells its server the key. It is not
+// free: what differs from call to call cannot be compressed, and costs more than all
+// else that is done here. So a call whose server finds the key in the request does
+// without.
+func announce(ctx context.Context, key leasehold.Key) context.Context {
+	return metadata.AppendToOutgoingContext(ctx, keyHeader, digits(key))
+}
+
+// digits is what Key.String writes, in a quarter of the time.
+func digits(key leasehold.Key) string {
+	var out [16]byte
+	for i := len(out) - 1; i >= 0; i-- {
+		out[i] = "0123456789abcdef"[key&15]
+		key >>= 4
+	}
+	return string(out[:])
+}
+
+// do makes a call, and makes it again as [lookup.Lookup.Do] does, for as long as
+// that is of use and does no harm.
+func (c *client) do(ctx context.Context, call *call, try func(context.Context) error) error {
+	ctx = keybalancer.WithKey(ctx, call.key)
+	options := c.once
+	if call.idempotent {
+		options = c.idempotent
+	}
+	err := c.lookup.Do(ctx, call.key, func(ctx context.Context, _ string) error {
+		return c.judge(call.key, try(ctx))
+	}, options...)
+	return c.outcome(err)
+}
+
+// A verdict is an error of a call, and what is to be made of it. Its kind is what
+// lookup.Do sees.
+type verdict struct {
+	kind leasehold.Kind
+	err  error
+}
+
+func (v *verdict) Error() string { return v.err.Error() }
+
+func (v *verdict) Unwrap() []error { return []error{v.kind, v.err} }
+
+// The verdicts.
+const (
+	tryAgain     = leasehold.NotOwner    // nothing was done
+	nowhereToGo  = leasehold.NoOwner     // nothing was sent
+	maybeDone    = leasehold.Unavailable // to be tried again if that does no harm
+	thatIsAnswer = leasehold.Internal    // Do knows nothing to do about it
+)
+
+// judge says what an error of a call means. Codes alone say little, since an
+// application may use each of them; only Unavailable is gRPC's own word for a server
+// that has gone away.
+func (c *client) judge(key leasehold.Key, err error) error {
+	if err == nil {
+		return nil
+	}
+	var unsent *keybalancer.NotSent
+	switch {
+	case errors.As(err, &unsent):
+		if kind := leasehold.KindOf(unsent.Err); kind == leasehold.NoOwner || kind == leasehold.Unavailable {
+			return &verdict{nowhereToGo, err}
+		}
+		return &verdict{thatIsAnswer, err}
+	case refused(c.namespace, key, err):
+		return &verdict{tryAgain, err}
+	case status.Code(err) == codes.Unavailable:
+		return &verdict{maybeDone, err}
+	default:
+		return &verdict{thatIsAnswer, err}
+	}
+}
+
+// outcome is what the application gets: the answer of the last attempt, or that
+// there were enough of them.
+func (c *client) outcome(err error) error {
+	if err == nil {
+		return nil
+	}
+	if v, last := err.(*verdict); last { //nolint:errorlint // what is wrapped is not the last word
+		return translate(c.namespace, v.err)
+	}
+	if !c.lookup.Ready() {
+		err = leasehold.Errorf(opCall, leasehold.KindOf(err), string(c.namespace),
+			"%w (no manager has confirmed the lease table for %v)", err, c.lookup.Age())
+	}
+	return failed(err)
+}
