@@ -32,7 +32,7 @@ func TestCatalogOutlivesLeaders(t *testing.T) {
 			t.Errorf("a write on top of what is not there any more: %v, %v", o, err)
 		}
 		for _, s := range seats {
-			heard := slices.ContainsFunc(s.heard, func(e appointment.Event) bool {
+			heard := slices.ContainsFunc(s.told(), func(e appointment.Event) bool {
 				l, ok := e.(appointment.Leads)
 				return ok && l.Manager == leader.id
 			})
@@ -248,7 +248,7 @@ func TestSilence(t *testing.T) {
 		if seats[i].Informed() || !h.logged("datagrams do not arrive") {
 			t.Error("it says that it votes, and does not hear what about")
 		}
-		if n := strings.Count(h.logs.String(), "datagrams do not arrive"); n != 1 {
+		if n := strings.Count(h.log(), "datagrams do not arrive"); n != 1 {
 			t.Errorf("it says so %d times", n)
 		}
 		h.net.Mend(leader.ID(), seats[i].ID())
