@@ -134,7 +134,7 @@ func (g *Group) Uninformed() string {
 // takes no part; "" if none was heard lately.
 func (g *Group) Outsider() string {
 	if from := g.council.strangeLeader(); from != "" {
-		return fmt.Sprintf("%s leads, and was started with another --peer-key-file, or with other %s, than this one, which takes no part: %s", from, toldOtherwise, tellAlike)
+		return fmt.Sprintf("%s leads, and was started with another --peer-key-file, or with other %s, than this one: %s", from, toldOtherwise, tellAlike)
 	}
 	if g.votes.Load() {
 		return "" // then it is the strangers that take no part
@@ -142,7 +142,7 @@ func (g *Group) Outsider() string {
 	status := g.node.Status()
 	for _, s := range status.Strangers {
 		if time.Since(s.Heard) < g.hearing() {
-			return fmt.Sprintf("%s was started with other %s than this one, which takes no part while it hears that: %s", g.cfg.manager(s.ID), toldOtherwise, tellAlike)
+			return fmt.Sprintf("%s was started with other %s than this one: %s", g.cfg.manager(s.ID), toldOtherwise, tellAlike)
 		}
 	}
 	return ""
