@@ -39,7 +39,7 @@ func (s *adminService) GetStatus(ctx context.Context, r *leaseholdv1.GetStatusRe
 		answer.Problem = wire.ToError(failed).Error()
 	}
 	err := s.m.driver.Do(ctx, func(now mono.Instant) { s.m.status(now, answer) })
-	if s.m.group != nil {
+	if s.m.group != nil && s.m.group.Outsider() == "" {
 		for _, v := range s.m.group.Mute() {
 			answer.Warnings = append(answer.Warnings, v.String())
 		}

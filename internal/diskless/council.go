@@ -246,7 +246,7 @@ func (c *council) missing() (out []string) {
 	defer c.mu.Unlock()
 	for _, id := range c.machine.Missing() {
 		text := string(id)
-		if p := c.peers[id]; p.called && p.why != nil {
+		if p := c.peers[id]; p.called && p.why != nil && leasehold.KindOf(p.why) != leasehold.Unavailable {
 			text += fmt.Sprintf(" (%v)", p.why)
 		}
 		out = append(out, text)

@@ -126,8 +126,8 @@ func (g *Group) leads(term leasehold.Term) bool {
 	return l != nil && l.Fence() == uint64(term) && l.Valid()
 }
 
-// Missing says who has not answered since we lead, if we wait for that, and why, as
-// far as that is known.
+// Missing says who has not answered since we lead, if we wait for that, and why if it
+// refuses.
 func (g *Group) Missing() []string { return g.council.missing() }
 
 // Waits returns for how much longer nothing is granted, because what owners were

@@ -21,6 +21,7 @@ type Voter struct {
 func (v Voter) String() string { return fmt.Sprintf("%s does not vote: %s", v.Manager, v.Mute) }
 
 const (
+	justStarted   = "it has just started"
 	toldOtherwise = "--peers, --ttl, --epsilon, --drift or --longest-lease"
 	tellAlike     = "give all managers the same --peers, --ttl, --epsilon, --drift, --longest-lease and --peer-key-file"
 )
@@ -61,7 +62,7 @@ func (g *Group) mute(m flease.MemberStatus, stranger bool, calls calls) string {
 	case m.ClockOff != 0:
 		return fmt.Sprintf("its wall clock is off by %v or more, which --epsilon does not allow", m.ClockOff.Abs())
 	case time.Since(m.Heard) < g.hearing() && m.Waits:
-		return "it has just started"
+		return justStarted
 	case time.Since(m.Heard) < g.hearing() && calls.made && calls.why != nil:
 		return fmt.Sprintf("it is heard, and does not answer when it is called: %v", calls.why)
 	case time.Since(m.Heard) < g.hearing():

@@ -86,6 +86,12 @@ func TestOtherKeyDoesNotVote(t *testing.T) {
 		if !h.logged("votes again") {
 			t.Error("nobody says that it votes again")
 		}
+		seats[i].leave()
+		seats[i] = h.enter(i, key)
+		time.Sleep(10 * time.Second)
+		if n := strings.Count(h.log(), "lives, and does not vote"); n != 1 {
+			t.Errorf("a restart is no reason to say so, and it was said %d times", n)
+		}
 	})
 }
 
