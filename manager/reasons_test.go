@@ -223,6 +223,10 @@ func TestWithoutDiskLookupDuringCensus(t *testing.T) {
 		if want := "it leads, and does not know the table of pool yet: its owners are being asked"; leasehold.KindOf(err) != leasehold.Unavailable || !strings.Contains(err.Error(), addr(next)) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
+		_, err = c.admin(c.standby(next)).LookupKey(t.Context(), &leaseholdv1.LookupKeyRequest{Version: wire.Version, Namespace: "pool", Key: 7})
+		if err := wire.ToError(err); err == nil || !strings.Contains(err.Error(), "being asked") || strings.Contains(err.Error(), "does not answer") {
+			t.Errorf("a standby that has asked the leader says: %v", err)
+		}
 		ctx, cancel = context.WithTimeout(t.Context(), 15*time.Second)
 		defer cancel()
 		l, err := lookup.Open(ctx, cfg)

@@ -17,7 +17,7 @@ func TestDisklessManager(t *testing.T) {
 		"lookup 0x8000000000000000 --json": `"lostAt": 1200,` + "\n" + `  "lostUnknown": true`,
 		"ranges":                           "not known before LSN 1,200\n",
 		"ranges --owner server-2 --json":   `"lostUnknown": true`,
-		"history 0x0":                      "-  held since before  server-1  server-1:8080          41  0000000000000000-8000000000000000\nWhat was before that is forgotten.\n",
+		"history 0x0":                      "-  held all along  server-1  server-1:8080          41  0000000000000000-8000000000000000\nWhat was before that is forgotten.\n",
 		"history 0x0 --json":               `"before": {`,
 		"status":                           "10.0.0.1:7400, in term 3\n",
 		"status --managers " + f.addr:      "Warning: 10.0.0.3:7400 does not vote: it has just started.\n",

@@ -136,7 +136,7 @@ func (d historyDocument) text(key *keyArgument) string {
 	}
 	var rows [][]string
 	if b := d.Before; b != nil {
-		rows = append(rows, []string{"-", "-", "held since before", orDash(b.Owner), orDash(b.Addr), b.Generation, b.keys.String()})
+		rows = append(rows, []string{"-", "-", "held all along", orDash(b.Owner), orDash(b.Addr), b.Generation, b.keys.String()})
 	}
 	for _, e := range d.Entries {
 		rows = append(rows, []string{
