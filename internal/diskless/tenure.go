@@ -34,7 +34,7 @@ func (g *Group) campaign() {
 // catchUp reports whether the wall clock, of which terms are made, is beyond all terms
 // that anybody is known to have heard of. Otherwise it waits for a while.
 func (g *Group) catchUp() bool {
-	behind := time.UnixMilli(int64(g.above.Load())).Sub(time.Now())
+	behind := time.Until(time.UnixMilli(int64(g.above.Load())))
 	if behind < 0 {
 		return true
 	}

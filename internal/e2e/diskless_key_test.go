@@ -132,8 +132,9 @@ func TestDisklessBeginsWithOneKey(t *testing.T) {
 			return err
 		}
 		status, err := getStatus(t, leader.addr)
-		if err == nil && (!strings.Contains(status.GetProblem(), addrs[2]+" (") || leader.ready(t) == nil) {
-			err = fmt.Errorf("the leader is ready (%v), or says: %q", leader.ready(t), status.GetProblem())
+		ready := leader.ready(t) == nil
+		if err == nil && (ready || !strings.Contains(status.GetProblem(), addrs[2]+" (")) {
+			err = fmt.Errorf("that it is ready is %v, and it says: %q", ready, status.GetProblem())
 		}
 		return err
 	})
