@@ -53,3 +53,35 @@ func TestSilenceCountsFromTheSocket(t *testing.T) {
 		}
 	})
 }
+
+// The others know of a member that was restarted that it does not take part yet, and
+// when it does.
+func TestStatusTellsWhoWaits(t *testing.T) {
+	within(t, func(t *testing.T) {
+		s := newSystem(t, 3, nil)
+		waits := func() bool {
+			for _, m := range s.nodes[1].Status().Members {
+				if m.ID == 2 {
+					return m.Waits
+				}
+			}
+			return false
+		}
+		s.acquire(2, "r")
+		time.Sleep(lease / 2) // a majority was enough for that; then all hear of it
+		if waits() {
+			t.Fatal("who takes part seems to wait")
+		}
+		s.kill(2)
+		s.start(2)
+		time.Sleep(lease / 2)
+		if !waits() {
+			t.Error("one that has just started seems to take part")
+		}
+		s.acquire(2, "other")
+		time.Sleep(lease / 2)
+		if waits() {
+			t.Error("it takes part, and seems to wait")
+		}
+	})
+}

@@ -32,6 +32,7 @@ type Status struct {
 type MemberStatus struct {
 	Member
 	Heard time.Time // when something came from it last; zero if never
+	Waits bool      // it did not take part then: it had just started, or hears strangers
 	// ClockOff is by how much its clock was found to be ahead of ours, or behind
 	// if it is negative, at least. While it is not 0 the member is ignored.
 	ClockOff time.Duration
@@ -69,14 +70,15 @@ type Traffic struct {
 type member struct {
 	Member
 	heard machine.Wall // 0 if never
+	waits bool         // it did not take part then
 	off   time.Duration
 }
 
 // heard notes that something came from a member.
-func (n *Node) heard(now machine.Time, id ID) {
-	if m := n.member(id); m != nil {
-		m.heard = now.Wall
-		delete(n.strangers, id) // it was told anew
+func (n *Node) heard(now machine.Time, e *machine.Envelope) {
+	if m := n.member(ID(e.From)); m != nil {
+		m.heard, m.waits = now.Wall, e.Waiting
+		delete(n.strangers, m.ID) // it was told anew
 	}
 }
 
@@ -99,7 +101,7 @@ func (n *Node) Status() Status {
 	s.Ready, s.Resources, s.Clock, s.Counts = n.machine.Ready(), n.machine.Size(), n.clock, n.counts
 	s.Counts.Void, s.Counts.BadTime, s.Counts.Foreign, s.Counts.Full = void.Void, void.BadTime, void.Foreign, void.Full
 	for _, m := range n.members {
-		status := MemberStatus{Member: m.Member, ClockOff: m.off}
+		status := MemberStatus{Member: m.Member, Waits: m.waits, ClockOff: m.off}
 		if m.heard != 0 {
 			status.Heard = time.Unix(0, int64(m.heard))
 		}

@@ -28,7 +28,7 @@ func (n *Node) step(do func(now machine.Time)) {
 func (n *Node) receive(e *machine.Envelope, msgs []machine.Message) {
 	n.mu.Lock()
 	now := n.look()
-	n.heard(now, ID(e.From))
+	n.heard(now, e)
 	n.machine.Receive(now, e, msgs)
 	n.settle(now)
 	n.unlock(now)

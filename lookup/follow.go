@@ -1,6 +1,7 @@
 package lookup
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 
@@ -130,7 +131,7 @@ func (f *follower) receive(from string, a *answer) {
 	case *leaseholdv1.FollowResponse_NotLeader:
 		hint, err := wire.ToNotLeader(kind.NotLeader)
 		if err == nil {
-			err = leasehold.Errorf("follow", leasehold.NotLeader, from, "it does not lead, and does not know the table")
+			err = leasehold.Errorf("follow", leasehold.NotLeader, from, "%s", cmp.Or(a.GetWhy(), "it does not lead, and does not know the table"))
 			f.driver.Post(f.lookup.ctx, machine.Redirect{NotLeader: hint})
 		}
 		f.failed(from, err)

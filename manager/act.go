@@ -35,6 +35,7 @@ func (m *Manager) act(now mono.Instant, actions []node.Action) {
 		case node.RedirectLookup:
 			m.lookups.send(a.Lookup, &leaseholdv1.FollowResponse{
 				Version: wire.Version, Kind: &leaseholdv1.FollowResponse_NotLeader{NotLeader: wire.FromNotLeader(a.NotLeader)},
+				Why: m.unanswered(now, m.lookups.follows(a.Lookup)),
 			})
 		case node.RefuseLookup:
 			m.lookups.send(a.Lookup, &leaseholdv1.FollowResponse{

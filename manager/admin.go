@@ -3,15 +3,13 @@ package manager
 import (
 	"context"
 
-	"google.golang.org/protobuf/types/known/timestamppb"
-
 	"github.com/leasehold-dev/leasehold"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/internal/table"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
-	"github.com/leasehold-dev/leasehold/store"
 )
 
 // adminService answers people and their tools. What only the leader knows is
@@ -111,10 +109,12 @@ func (s *adminService) ListRanges(r *leaseholdv1.ListRangesRequest, stream lease
 		return err
 	}
 	var frozen *table.Table
-	if err := s.led(stream.Context(), r.GetNamespace(), func(_ mono.Instant, led *machine.Machine) { frozen = led.Frozen() }); err != nil {
+	var term leasehold.Term
+	if err := s.led(stream.Context(), r.GetNamespace(), func(_ mono.Instant, led *machine.Machine) { frozen, term = led.Frozen(), led.Term() }); err != nil {
 		return err
 	}
-	piece := &leaseholdv1.ListRangesResponse{Lsn: uint64(frozen.LSN())}
+	begun := s.m.begun(term)
+	piece := &leaseholdv1.ListRangesResponse{Lsn: uint64(frozen.LSN()), Begun: begun}
 	for rg, e := range frozen.All() {
 		if r.GetOwner() != "" && (e.Vacant() || string(e.Holder.Owner) != r.GetOwner()) {
 			continue
@@ -124,7 +124,7 @@ func (s *adminService) ListRanges(r *leaseholdv1.ListRangesRequest, stream lease
 			if err := stream.Send(piece); err != nil {
 				return err
 			}
-			piece = &leaseholdv1.ListRangesResponse{Lsn: uint64(frozen.LSN())}
+			piece = &leaseholdv1.ListRangesResponse{Lsn: uint64(frozen.LSN()), Begun: begun}
 		}
 	}
 	return stream.Send(piece)
@@ -150,79 +150,18 @@ func (s *adminService) LookupKey(ctx context.Context, r *leaseholdv1.LookupKeyRe
 	}
 	answer := &leaseholdv1.LookupKeyResponse{}
 	err := s.led(ctx, r.GetNamespace(), func(_ mono.Instant, led *machine.Machine) {
-		answer.Lsn = uint64(led.Table().LSN())
+		answer.Lsn, answer.Begun = uint64(led.Table().LSN()), s.m.begun(led.Term())
 		answer.Range = heldRange(led.Table().At(leasehold.Key(r.GetKey())))
 	})
 	return answer, err
 }
 
-// Bounds on how much history is read for one answer.
-const (
-	usualHistory   = 100
-	mostHistory    = 10_000
-	historyAtATime = 4096
-)
-
-// ListHistory reads the log backwards. Any manager can: the store knows. Where there
-// is none the leader does.
-func (s *adminService) ListHistory(ctx context.Context, r *leaseholdv1.ListHistoryRequest) (*leaseholdv1.ListHistoryResponse, error) {
-	if err := wire.CheckVersion(r.GetVersion()); err != nil {
-		return nil, wire.FromError(err)
+// begun is where the tables of a term begin: at 0 if they are read from a store, and
+// where the leader has found out what there is if they are not.
+func (m *Manager) begun(term leasehold.Term) uint64 {
+	if m.group == nil {
+		return 0
 	}
-	if s.m.group != nil {
-		if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.ListHistory); done {
-			return answer, err
-		}
-	}
-	ns := leasehold.Namespace(r.GetNamespace())
-	if err := s.exists(ctx, ns); err != nil {
-		return nil, wire.FromError(err)
-	}
-	most := min(int(r.GetMost()), mostHistory)
-	if most == 0 {
-		most = usualHistory
-	}
-	answer := &leaseholdv1.ListHistoryResponse{}
-	var before leasehold.LSN
-	for {
-		past, err := s.m.tables.History(ctx, ns, before, historyAtATime)
-		if err != nil {
-			return nil, wire.FromError(err)
-		}
-		for _, p := range past {
-			before = p.Change.LSN
-			if !p.Change.Range.Contains(leasehold.Key(r.GetKey())) {
-				continue
-			}
-			if len(answer.GetEntries()) == most {
-				answer.More = true
-				return answer, nil
-			}
-			answer.Entries = append(answer.Entries, historyEntry(p))
-		}
-		if len(past) < historyAtATime {
-			answer.Truncated = before > 1
-			return answer, nil
-		}
-	}
-}
-
-func (s *adminService) exists(ctx context.Context, ns leasehold.Namespace) error {
-	catalog, err := s.m.tables.Catalog(ctx)
-	if err == nil && catalog.Find(ns) == nil {
-		err = noSuchNamespace(ns)
-	}
-	return err
-}
-
-func historyEntry(p store.Past) *leaseholdv1.HistoryEntry {
-	entry := &leaseholdv1.HistoryEntry{
-		Lsn: uint64(p.Change.LSN), At: timestamppb.New(p.At), Kind: leaseholdv1.ChangeKind(p.Change.Kind),
-		Lease:  wire.FromLease(leasehold.Lease{Range: p.Change.Range, Generation: p.Change.Generation}),
-		Holder: wire.FromHolder(p.Change.Holder), Cause: leaseholdv1.Cause(p.Change.Cause),
-	}
-	if p.Change.From != nil {
-		entry.From = wire.FromHolder(p.Change.From)
-	}
-	return entry
+	lsn, _ := storage.First(term)
+	return uint64(lsn)
 }

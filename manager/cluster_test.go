@@ -115,7 +115,7 @@ func (c *cluster) start(name string) *manager.Manager {
 		Logger:      slog.New(logs),
 	}
 	if c.peers != nil {
-		cfg.Store, cfg.Peers = nil, c.peers.config()
+		cfg.Store, cfg.Peers = nil, c.peers.config(name)
 	}
 	m, err := manager.Start(cfg)
 	if err != nil {

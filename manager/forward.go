@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/mono"
@@ -84,10 +85,10 @@ func forwardStream[Req, Resp any](ctx context.Context, m *Manager, r *Req,
 }
 
 // explain says on whose behalf a call failed, if the leader could not be
-// reached: the caller knows only us.
+// reached: the caller knows only us. What the leader has answered needs no comment.
 func explain(m *Manager, conn *grpc.ClientConn, err error) error {
 	ours := wire.ToError(err)
-	if leasehold.KindOf(ours) != leasehold.Unavailable {
+	if leasehold.KindOf(ours) != leasehold.Unavailable || len(status.Convert(err).Details()) > 0 {
 		return err
 	}
 	return wire.FromError(leasehold.Errorf("ask the leader", leasehold.Unavailable, conn.Target()[len("passthrough:///"):],

@@ -1,20 +1,26 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/diskless"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 )
 
 // HealthHandler answers those who ask by HTTP whether the manager lives, at
-// /healthz, and whether it can serve, at /readyz.
+// /healthz, and whether it can serve, at /readyz; and in a group that keeps nothing on
+// disk, whether a manager may be stopped, at /restartz.
 func (m *Manager) HealthHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", m.healthz)
 	mux.HandleFunc("GET /readyz", m.readyz)
+	if m.group != nil {
+		mux.HandleFunc("GET /restartz", m.restartz)
+	}
 	return mux
 }
 
@@ -31,22 +37,53 @@ func (m *Manager) healthz(w http.ResponseWriter, r *http.Request) {
 }
 
 // readyz: there is a leader, this manager or another, and so it can serve. Where
-// nothing is on disk it also means that another may be stopped: see
-// [diskless.Group.Informed].
+// nothing is on disk it also means that this manager votes on who leads, and knows the
+// namespaces. It does not depend on how the others are: who is asked by a load balancer
+// or an orchestrator must not be taken out of service because another is down. What is
+// wrong with them is only said.
 func (m *Manager) readyz(w http.ResponseWriter, _ *http.Request) {
+	if why := m.unreadiness(); why != "" {
+		http.Error(w, why, http.StatusServiceUnavailable)
+		return
+	}
+	_, leader := m.leading.readiness()
+	answer := "ok, led by " + string(leader)
+	if m.group != nil {
+		if mute := m.group.Mute(); len(mute) > 0 {
+			answer += "; " + diskless.Sentences(mute)
+		}
+	}
+	answerPlain(w, answer)
+}
+
+// restartz: another manager, or this one, may be stopped, and those who are left agree
+// on a leader: see [diskless.Group.Indispensable].
+func (m *Manager) restartz(w http.ResponseWriter, _ *http.Request) {
+	why := m.unreadiness()
+	if why == "" {
+		why = m.group.Indispensable()
+	}
+	if why != "" {
+		http.Error(w, "do not stop another manager: "+why, http.StatusServiceUnavailable)
+		return
+	}
+	answerPlain(w, "ok, one manager may be stopped")
+}
+
+// unreadiness says why this manager cannot serve; "" if it can.
+func (m *Manager) unreadiness() string {
 	ready, leader := m.leading.readiness()
 	switch {
-	case !ready && leader == "" && m.group == nil:
-		http.Error(w, "no manager leads: the store may be out of reach, or an election is under way", http.StatusServiceUnavailable)
-	case !ready && leader == "":
-		http.Error(w, "no manager leads: a majority may be out of reach, or they are about to agree on one", http.StatusServiceUnavailable)
-	case !ready && string(leader) != m.cfg.Advertise:
-		http.Error(w, "this manager has just started: it does not vote yet, or has not been told the namespaces; do not stop another", http.StatusServiceUnavailable)
-	case !ready:
-		http.Error(w, "this manager leads and is reading its namespaces", http.StatusServiceUnavailable)
-	default:
-		answerPlain(w, "ok, led by "+string(leader))
+	case ready:
+		return ""
+	case leader == "" && m.group == nil:
+		return "no manager leads: the store may be out of reach, or an election is under way"
+	case leader == "":
+		return m.leaderless()
+	case m.group == nil || string(leader) == m.cfg.Advertise:
+		return m.takingOver()
 	}
+	return "this manager is not ready, do not stop another: " + cmp.Or(m.group.Uninformed(), "it has just become so")
 }
 
 func answerPlain(w http.ResponseWriter, text string) {

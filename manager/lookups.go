@@ -175,6 +175,16 @@ func (l *lookups) broadcast(reply *protocol.LookupReply) {
 	}
 }
 
+// follows returns the namespace of a lookup, "" if it has gone.
+func (l *lookups) follows(id uint64) leasehold.Namespace {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := l.streams[id]; s != nil {
+		return s.namespace
+	}
+	return ""
+}
+
 // connected returns how many lookups of a namespace there are.
 func (l *lookups) connected(ns leasehold.Namespace) int {
 	l.mu.Lock()

@@ -110,7 +110,7 @@ func (c *Config) tooLong(n storage.Namespace) error {
 		return nil
 	}
 	return leasehold.Errorf("configure namespace", leasehold.Invalid, string(n.Name),
-		"owners may believe in a lease of %v with a drift of %v for %v, and these managers, which keep nothing on disk, allow %v: use a shorter lease",
+		"owners may believe in a lease of %v with a drift of %v for %v, and these managers, which keep nothing on disk, allow %v: use a shorter lease, or start all of them with a longer --longest-lease",
 		n.Lease, float64(n.Drift), hold, c.Peers.Longest)
 }
 

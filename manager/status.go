@@ -39,6 +39,11 @@ func (s *adminService) GetStatus(ctx context.Context, r *leaseholdv1.GetStatusRe
 		answer.Problem = wire.ToError(failed).Error()
 	}
 	err := s.m.driver.Do(ctx, func(now mono.Instant) { s.m.status(now, answer) })
+	if s.m.group != nil && s.m.group.Outsider() == "" {
+		for _, v := range s.m.group.Mute() {
+			answer.Warnings = append(answer.Warnings, v.String())
+		}
+	}
 	return answer, wire.FromError(err)
 }
 
@@ -75,6 +80,9 @@ func (m *Manager) status(now mono.Instant, answer *leaseholdv1.GetStatusResponse
 		status.Lsn, status.NewestGeneration, status.Ranges = uint64(t.LSN()), uint64(t.Newest()), uint32(t.Len())
 		status.Owners, status.Moves = uint32(led.Members()), uint32(led.Sizes().Moves)
 		status.Problem = m.repeats.since(now, topic{namespace: n.Name, what: machine.NotePolicyRefused}, 2*n.Renew+time.Second)
+		if status.GetProblem() == "" {
+			status.Problem = unheard(led.Owners(now))
+		}
 		status.Lull = lullText(led.Lull())
 		for _, e := range t.All() {
 			if e.Vacant() {
@@ -82,40 +90,6 @@ func (m *Manager) status(now mono.Instant, answer *leaseholdv1.GetStatusResponse
 			}
 		}
 	}
-}
-
-// leaderless says why nobody may lead.
-func (m *Manager) leaderless() string {
-	if m.group == nil {
-		return "no manager leads: an election is under way, or the store has lost its majority"
-	}
-	if !m.group.Status().Ready {
-		return "no manager leads, as far as this one knows: it has just started, and waits until what it may have promised before is over"
-	}
-	return "no manager leads: they are about to agree on one, or a majority of them is out of reach"
-}
-
-// takingOver says what a leader waits for that does not know its namespaces.
-func (m *Manager) takingOver() string {
-	if m.group == nil {
-		return "this manager has just taken over, and is reading its namespaces"
-	}
-	if missing := m.group.Missing(); len(missing) > 0 {
-		return fmt.Sprintf("the leader has not yet heard what these managers remember: %v; a majority that remembers is enough, but a group that is new, or was restarted, begins when all are up", missing)
-	}
-	return fmt.Sprintf("the group is new, or too many of its managers were restarted: the leader waits until no lease from before can be left, for %v at most", m.group.Longest())
-}
-
-// unready says what a namespace waits for whose table is not known.
-func (m *Manager) unready(now mono.Instant, ns leasehold.Namespace) string {
-	if why := m.node.Problem(ns); why != nil {
-		return why.Error()
-	}
-	if census := m.node.Census(ns); census != nil {
-		return fmt.Sprintf("its owners are being asked what they have; %d have answered, and it takes %v more at most",
-			census.Witnesses(), census.Left(now).Round(100*time.Millisecond))
-	}
-	return "its table is being read"
 }
 
 // lullText says why nothing is moved for the sake of balance.

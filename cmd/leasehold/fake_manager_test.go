@@ -34,6 +34,9 @@ type fakeManager struct {
 	idle    bool   // nothing is on its way
 	lull    string // why nothing is balanced
 	old     bool   // it is of version 1, before there were moves
+	// diskless: it has no store, and its leader, which has taken over at 1200, does not
+	// answer.
+	diskless bool
 
 	mu         sync.Mutex
 	orders     fakeOrders
@@ -111,6 +114,9 @@ func (f *fakeManager) GetStatus(context.Context, *leaseholdv1.GetStatusRequest) 
 	answer := &leaseholdv1.GetStatusResponse{
 		Leader: "10.0.0.1:7400", Term: 3, LedFor: int64(2*time.Hour + 13*time.Minute + 5*time.Second),
 		Manager: "10.0.0.2:7400", Build: "leasehold v1.2.3", Store: "etcd, embedded, 3 members",
+	}
+	if f.diskless {
+		answer.LedFor, answer.Warnings = 0, []string{"10.0.0.3:7400 does not vote: it has just started"}
 	}
 	for i, n := range f.namespaces {
 		s := &leaseholdv1.NamespaceStatus{
@@ -205,15 +211,23 @@ func (f *fakeManager) ListRanges(r *leaseholdv1.ListRangesRequest, stream grpc.S
 		if r.GetOwner() != "" && held.GetOwner() != r.GetOwner() {
 			continue
 		}
-		if err := stream.Send(&leaseholdv1.ListRangesResponse{Lsn: 1234, Ranges: []*leaseholdv1.HeldRange{held}}); err != nil {
+		if err := stream.Send(&leaseholdv1.ListRangesResponse{Lsn: 1234, Begun: f.begun(), Ranges: []*leaseholdv1.HeldRange{held}}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// begun is where its table begins.
+func (f *fakeManager) begun() uint64 {
+	if f.diskless {
+		return 1200
+	}
+	return 0
+}
+
 func (f *fakeManager) LookupKey(_ context.Context, r *leaseholdv1.LookupKeyRequest) (*leaseholdv1.LookupKeyResponse, error) {
-	answer := &leaseholdv1.LookupKeyResponse{Lsn: 1234}
+	answer := &leaseholdv1.LookupKeyResponse{Lsn: 1234, Begun: f.begun()}
 	for _, held := range heldRanges() {
 		if rangeOf(held.GetLease()).Contains(leasehold.Key(r.GetKey())) {
 			answer.Range = held
@@ -242,6 +256,8 @@ func (f *fakeManager) ListHistory(_ context.Context, r *leaseholdv1.ListHistoryR
 	if r.GetKey() >= 1<<63 {
 		entries := past()
 		answer.Entries = entries[:min(int(r.GetMost()), len(entries))]
+	} else if f.diskless {
+		answer.Before = heldRanges()[0]
 	}
 	return answer, f.check(r.GetNamespace())
 }

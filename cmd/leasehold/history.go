@@ -14,7 +14,7 @@ import (
 )
 
 const historyHelp = `Says who held a key, since when, and why that ended, newest first, as far back as
-the store remembers. Times are those of the wall clocks of the managers.
+the store remembers; without a store, as far back as the present leader leads. Times are those of the wall clocks of the managers.
 
 ` + keyHelp
 
@@ -58,6 +58,9 @@ func (c *client) history(ctx context.Context, key *keyArgument, most uint32) err
 	for _, e := range answer.GetEntries() {
 		document.Entries = append(document.Entries, changeJSON(e))
 	}
+	if before := answer.GetBefore(); before != nil {
+		document.Before = beforeJSON(before)
+	}
 	return c.print(document, func() string { return document.text(key) })
 }
 
@@ -66,9 +69,29 @@ type historyDocument struct {
 	Namespace string           `json:"namespace"`
 	Key       string           `json:"key"`
 	Name      string           `json:"name,omitempty"`
-	Truncated bool             `json:"truncated"` // there was more before, which is forgotten
+	Truncated bool             `json:"truncated"` // what was before is forgotten
 	More      bool             `json:"more"`      // there is more than was asked for
 	Entries   []changeDocument `json:"entries"`
+	Before    *beforeDocument  `json:"before,omitempty"` // if there are no entries
+}
+
+// A beforeDocument is who has held the key since before all that is remembered.
+type beforeDocument struct {
+	Start      string `json:"start"`
+	Limit      string `json:"limit"` // 0000000000000000: the end of the key space
+	Generation string `json:"generation"`
+	Owner      string `json:"owner"`
+	Addr       string `json:"addr"`
+
+	keys leasehold.Range
+}
+
+func beforeJSON(r *leaseholdv1.HeldRange) *beforeDocument {
+	keys := rangeOf(r.GetLease())
+	return &beforeDocument{
+		Start: keys.Start.String(), Limit: keys.Limit.String(), Generation: decimal(r.GetLease().GetGeneration()),
+		Owner: r.GetOwner(), Addr: r.GetAddr(), keys: keys,
+	}
 }
 
 // A changeDocument is one change of the lease table.
@@ -108,10 +131,13 @@ func changeJSON(e *leaseholdv1.HistoryEntry) changeDocument {
 
 func (d historyDocument) text(key *keyArgument) string {
 	text := facts([]entry{{"key", key.text()}, {"namespace", shown(d.Namespace)}}) + "\n"
-	if len(d.Entries) == 0 {
+	if len(d.Entries) == 0 && d.Before == nil {
 		return text + "Nobody has held it, as far as the store remembers.\n"
 	}
 	var rows [][]string
+	if b := d.Before; b != nil {
+		rows = append(rows, []string{"-", "-", "held all along", orDash(b.Owner), orDash(b.Addr), b.Generation, b.keys.String()})
+	}
 	for _, e := range d.Entries {
 		rows = append(rows, []string{
 			timeText(e.at), grouped(e.LSN), e.what(), orDash(e.Owner), orDash(e.Addr), e.Generation, e.keys.String(),
@@ -124,7 +150,7 @@ func (d historyDocument) text(key *keyArgument) string {
 		text += "There is more: ask for it with --most.\n"
 	}
 	if d.Truncated {
-		text += "There was more before, which the store has forgotten.\n"
+		text += "What was before that is forgotten.\n"
 	}
 	return text
 }

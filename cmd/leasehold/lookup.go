@@ -92,7 +92,7 @@ func (c *client) lookup(ctx context.Context, key *keyArgument) error {
 	}
 	document := lookupDocument{
 		Namespace: c.namespace, Key: key.key.String(), Name: key.name, LSN: answer.GetLsn(),
-		rangeDocument: rangeJSON(answer.GetRange()),
+		rangeDocument: rangeJSON(answer.GetRange(), answer.GetBegun()),
 	}
 	return c.print(document, func() string { return document.text(key) })
 }

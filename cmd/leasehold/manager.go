@@ -33,7 +33,7 @@ const managerExample = `  leasehold manager                                   # 
   leasehold manager --listen :7400 --advertise m4.example.com:7400 --name m4 \
     --peer-listen :7402 --join m1.example.com:7400
   leasehold manager --etcd 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379
-  leasehold manager --store flease --listen 127.0.0.1:7501 --http "" \
+  leasehold manager --store flease --listen 127.0.0.1:7501 --http 127.0.0.1:7511 \
     --peers 127.0.0.1:7501,127.0.0.1:7502,127.0.0.1:7503`
 
 func newManagerCommand() *cobra.Command {

@@ -50,26 +50,26 @@ func (m *managerSettings) validateStore() error {
 		}
 		for _, flag := range group.flags {
 			if m.given(flag) {
-				return fmt.Errorf("%s %s, and %s%s", m.origin(flag), group.purpose, m.tables(), group.instead)
+				return fmt.Errorf("%s %s, and %s", m.origin(flag), group.purpose, m.tables(group.instead))
 			}
 		}
 	}
 	if m.Store == inEtcd && m.given("peer-listen") {
-		return fmt.Errorf("%s is for managers that speak to each other, and %s", m.origin("peer-listen"), m.tables())
+		return fmt.Errorf("%s is for managers that speak to each other, and %s", m.origin("peer-listen"), m.tables(""))
 	}
 	m.forget()
 	return nil
 }
 
-// tables says where the tables are, and why.
-func (m *managerSettings) tables() string {
+// tables says where the tables are, and why; if nobody has said so, what to say instead.
+func (m *managerSettings) tables(instead string) string {
 	switch {
 	case m.Store == inEtcd && m.given("etcd"):
 		return "with " + m.origin("etcd") + " they are in that cluster: leave out one of the two"
 	case m.given("store"):
 		return m.origin("store") + " is " + m.Store + ": leave out one of the two"
 	}
-	return "these keep their tables on disk"
+	return "these keep their tables on disk" + instead
 }
 
 // forget empties what is not used, so that nobody reads it.

@@ -16,7 +16,10 @@ import (
 const rangesHelp = `Lists the lease table of a namespace: each range of keys and who holds it, under
 which generation. Ranges are written start-limit, without the limit itself;
 "end" is the end of the key space. In JSON a limit of 0000000000000000 is the
-end.`
+end.
+
+A leader without a store ("manager --store flease") knows of no loss from before it
+took over.`
 
 func newRangesCommand() *cobra.Command {
 	var owner string
@@ -66,7 +69,7 @@ func listRanges(ctx context.Context, to admin, namespace, owner string) (rangesD
 		}
 		document.LSN = piece.GetLsn()
 		for _, r := range piece.GetRanges() {
-			document.Ranges = append(document.Ranges, rangeJSON(r))
+			document.Ranges = append(document.Ranges, rangeJSON(r, piece.GetBegun()))
 		}
 		if len(document.Ranges) > most {
 			return document, leasehold.Errorf("list ranges", leasehold.Limit, namespace, "more than %d ranges", most)
@@ -91,16 +94,20 @@ type rangeDocument struct {
 	Owner      string  `json:"owner"`
 	Addr       string  `json:"addr"`
 	LostAt     uint64  `json:"lostAt"` // the LSN at which state was last lost; 0: never
+	// LostUnknown: LostAt is where the leader's table begins, for lack of a store, and
+	// whether state was lost up to then nobody knows.
+	LostUnknown bool `json:"lostUnknown,omitempty"`
 
 	keys leasehold.Range
 }
 
-func rangeJSON(r *leaseholdv1.HeldRange) rangeDocument {
+// rangeJSON describes a range of a table that begins at some LSN.
+func rangeJSON(r *leaseholdv1.HeldRange, begun uint64) rangeDocument {
 	keys := rangeOf(r.GetLease())
 	return rangeDocument{
 		Start: keys.Start.String(), Limit: keys.Limit.String(), Share: shareOf(keys),
 		Generation: decimal(r.GetLease().GetGeneration()), Owner: r.GetOwner(), Addr: r.GetAddr(), LostAt: r.GetLost(),
-		keys: keys,
+		LostUnknown: r.GetLost() != 0 && r.GetLost() <= begun, keys: keys,
 	}
 }
 
@@ -126,8 +133,11 @@ func (d rangesDocument) text() string {
 }
 
 func (r rangeDocument) lostText() string {
-	if r.LostAt == 0 {
+	switch {
+	case r.LostAt == 0:
 		return "never"
+	case r.LostUnknown:
+		return fmt.Sprintf("not known before LSN %s", grouped(r.LostAt))
 	}
 	return fmt.Sprintf("at LSN %s", grouped(r.LostAt))
 }

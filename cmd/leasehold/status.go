@@ -41,7 +41,7 @@ func (c *client) status(ctx context.Context) error {
 	document := statusDocument{
 		Leader: answer.GetLeader(), Term: decimal(answer.GetTerm()), LedFor: time.Duration(answer.GetLedFor()).Seconds(),
 		Manager: answer.GetManager(), Build: answer.GetBuild(), Store: answer.GetStore(),
-		Problem: answer.GetProblem(), Namespaces: []namespaceStatusDocument{},
+		Problem: answer.GetProblem(), Warnings: answer.GetWarnings(), Namespaces: []namespaceStatusDocument{},
 	}
 	for _, n := range answer.GetNamespaces() {
 		document.Namespaces = append(document.Namespaces, namespaceStatusJSON(n))
@@ -54,11 +54,12 @@ func (c *client) status(ctx context.Context) error {
 type statusDocument struct {
 	Leader     string                    `json:"leader"`
 	Term       string                    `json:"term"`
-	LedFor     float64                   `json:"ledForSeconds"`
-	Manager    string                    `json:"manager"` // the one that was asked
+	LedFor     float64                   `json:"ledForSeconds"` // 0 if that is not known
+	Manager    string                    `json:"manager"`       // the one that was asked
 	Build      string                    `json:"build"`
 	Store      string                    `json:"store"`
-	Problem    string                    `json:"problem,omitempty"` // why this is not all
+	Problem    string                    `json:"problem,omitempty"`  // why this is not all
+	Warnings   []string                  `json:"warnings,omitempty"` // what is wrong although the group serves
 	Namespaces []namespaceStatusDocument `json:"namespaces"`
 }
 
@@ -90,7 +91,10 @@ func namespaceStatusJSON(n *leaseholdv1.NamespaceStatus) namespaceStatusDocument
 func (d statusDocument) text() string {
 	leader := bad("none") + ": leases go on until they run out, and nothing changes"
 	if d.Leader != "" {
-		leader = fmt.Sprintf("%s, in term %s, for %s", good(shown(d.Leader)), d.Term, seconds(d.LedFor))
+		leader = fmt.Sprintf("%s, in term %s", good(shown(d.Leader)), d.Term)
+	}
+	if d.Leader != "" && d.LedFor > 0 {
+		leader += ", for " + seconds(d.LedFor)
 	}
 	text := facts([]entry{
 		{"leader", leader},
@@ -98,6 +102,9 @@ func (d statusDocument) text() string {
 		{"build", shown(d.Build)},
 		{"store", shown(d.Store)},
 	}) + "\n"
+	for _, w := range d.Warnings {
+		text += bad("Warning: ") + shown(w) + ".\n"
+	}
 	if d.Problem != "" {
 		text += bad("Not all is known: ") + d.Problem + ".\n"
 	}

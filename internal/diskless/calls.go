@@ -18,14 +18,32 @@ import (
 // A peer is another manager, as the leader sees it. At most one call to it is under
 // way, and at most one waits for that.
 type peer struct {
-	id    storage.ManagerID
-	conn  *grpc.ClientConn // nil until it is first asked
-	busy  bool
-	next  *machine.Request
-	fault leasehold.Kind // of the last call, if it failed
-	mute  bool           // the last call failed
-	// answered: it has, since we began to lead.
-	answered bool
+	id   storage.ManagerID
+	conn *grpc.ClientConn // nil until it is first asked
+	busy bool
+	next *machine.Request
+	why  error // the last call failed, if it did
+	// called: a call has ended since we began to lead, and answered: with an answer.
+	called, answered bool
+}
+
+// calls is how calls to another manager go.
+type calls struct {
+	made bool  // since we lead; if we do not, nobody is called
+	why  error // the last one failed, if it did
+}
+
+// alive reports whether the other has answered, if only that it refuses.
+func (c calls) alive() bool {
+	return c.made && (c.why == nil || leasehold.KindOf(c.why) != leasehold.Unavailable)
+}
+
+// calls returns how calls to another manager go.
+func (c *council) calls(to storage.ManagerID) calls {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.peers[to]
+	return calls{c.term != 0 && p.called, p.why}
 }
 
 const opCouncil = "council"
@@ -102,11 +120,14 @@ func (c *council) connect(p *peer) (*grpc.ClientConn, error) {
 // note says that a manager does not answer, and that it does again: once each. The
 // lock is held.
 func (c *council) note(p *peer, err error) {
-	kind := leasehold.KindOf(err)
-	if (err != nil) == p.mute && kind == p.fault || c.g.ctx.Err() != nil || kind == leasehold.NotLeader {
+	kind, before, fault := leasehold.KindOf(err), p.why, leasehold.KindOf(p.why)
+	if c.g.ctx.Err() != nil || kind == leasehold.NotLeader {
 		return
 	}
-	p.mute, p.fault = err != nil, kind
+	p.why, p.called = err, true
+	if (err != nil) == (before != nil) && kind == fault {
+		return
+	}
 	switch {
 	case err == nil:
 		c.g.log.Info("a manager of the group answers again", "peer", p.id)
@@ -121,15 +142,29 @@ func (c *council) note(p *peer, err error) {
 func (c *council) strange(from string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := c.g.cfg.Clock.Now(); now >= c.strangeAgain {
+	now := c.g.cfg.Clock.Now()
+	c.stranger, c.strangeAt = from, now
+	if now >= c.strangeAgain {
 		c.strangeAgain = now.Add(strangeEvery)
 		c.g.log.Error("another manager leads, and was started with other managers, times or key than this one: this one takes no part. "+
-			"Give all of them the same --peers, --ttl, --epsilon, --drift, --longest-lease and key", "leader", from)
+			"Give all of them the same --peers, --ttl, --epsilon, --drift, --longest-lease and --peer-key-file", "leader", from)
 	}
 }
 
-// strangeEvery is how often that is said while it lasts.
-const strangeEvery = 10 * time.Minute
+// strangeLeader returns who leads that was started otherwise, if it has called lately.
+func (c *council) strangeLeader() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.strangeAt == 0 || c.g.cfg.Clock.Now().Sub(c.strangeAt) > strangeLasts {
+		return ""
+	}
+	return c.stranger
+}
+
+const (
+	strangeEvery = 10 * time.Minute // is how often that is said while it lasts
+	strangeLasts = 5 * time.Second  // a leader calls several times in it
+)
 
 // councilService is what other managers call.
 type councilService struct {
@@ -145,7 +180,7 @@ func (s *councilService) Share(_ context.Context, r *storagev1.ShareRequest) (*s
 	if r.GetGroup() != s.g.digest {
 		s.g.council.strange(r.GetFrom())
 		return nil, wire.FromError(leasehold.Errorf(opCouncil, leasehold.Invalid, string(s.g.cfg.Self),
-			"it was started with other managers or times than %s: give all of them the same --peers, --ttl, --epsilon, --drift and --longest-lease", r.GetFrom()))
+			"it was started with other managers or times than %s, or with another key: %s", r.GetFrom(), tellAlike))
 	}
 	from, request, err := councilwire.ToRequest(r)
 	if err != nil {

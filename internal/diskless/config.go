@@ -1,6 +1,7 @@
 package diskless
 
 import (
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
@@ -86,7 +87,7 @@ func (c *Config) validate() error {
 		}
 		ids[p.id()] = p.Manager
 		if len(c.Key) == 0 && !c.Secure && !onLoopback(p.Addr) {
-			return bad("%s is not on the loopback, so that managers need a key by which they know each other: give the same to all", p.Addr)
+			return bad("%s is not on the loopback, so that managers need a key by which they know each other: give the same to all with --peer-key-file, or Peers.Key", p.Addr)
 		}
 	}
 	if !names["manager "+string(c.Self)] {
@@ -96,7 +97,7 @@ func (c *Config) validate() error {
 		return bad("the key has %d bytes, want 16 or more that nobody can guess", len(c.Key))
 	}
 	if c.Listen != "" && len(c.Key) == 0 && !c.Secure && !onLoopback(c.Listen) {
-		return bad("%s is not on the loopback, so that managers need a key by which they know each other: give the same to all", c.Listen)
+		return bad("%s is not on the loopback, so that managers need a key by which they know each other: give the same to all with --peer-key-file, or Peers.Key", c.Listen)
 	}
 	return nil
 }
@@ -127,10 +128,14 @@ func (c *Config) description() string {
 	return fmt.Sprintf("leasehold managers %q, lease %v, epsilon %v, drift %v, longest %v", c.managers(), c.Lease, c.Epsilon, c.Drift, c.Longest)
 }
 
-// digest is short for the description.
+// digest is short for the description and the key. Managers refuse calls of those who
+// have another one: whose key is another has no vote on who leads, and must not be
+// taken for one who has because it answers calls. It does not give the key away, and
+// does not keep out whoever has overheard it.
 func (c *Config) digest() uint64 {
-	sum := sha256.Sum256([]byte(c.description()))
-	return binary.LittleEndian.Uint64(sum[:])
+	sum := hmac.New(sha256.New, c.Key)
+	_, _ = sum.Write([]byte(c.description())) // it never fails
+	return binary.LittleEndian.Uint64(sum.Sum(nil))
 }
 
 // flease says how the group agrees on leases. Majorities of different groups need
@@ -139,7 +144,7 @@ func (c *Config) digest() uint64 {
 func (c *Config) flease() flease.Config {
 	out := flease.Config{
 		Lease: c.Lease, Epsilon: c.Epsilon, Drift: c.Drift, Key: c.Key, Label: c.description(),
-		Listen: c.Listen, Transport: c.Transport, MaxResources: 64, Logger: c.Logger,
+		Listen: c.Listen, Transport: c.Transport, MaxResources: 64, Logger: slog.New(named{c.Logger.Handler(), c}),
 	}
 	for _, p := range c.Peers {
 		if p.Manager == c.Self {

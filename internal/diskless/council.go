@@ -3,6 +3,7 @@ package diskless
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -35,7 +36,13 @@ type council struct {
 	peers   map[storage.ManagerID]*peer
 	closed  bool
 
-	strangeAgain mono.Instant // when to say again that another was started otherwise
+	waitUntil mono.Instant // until when nothing is granted; 0 if nothing is feared
+
+	// A leader that was started otherwise than we, when it has called us last, and
+	// when to say so again.
+	stranger     string
+	strangeAt    mono.Instant
+	strangeAgain mono.Instant
 }
 
 func newCouncil(g *Group) (*council, error) {
@@ -97,6 +104,7 @@ func (c *council) step(e machine.Event) {
 		case machine.Outranked:
 			c.running.Go(func() { c.g.cfg.Outranked(a.By) })
 		case machine.Forgotten:
+			c.waitUntil = now.Add(a.Wait)
 			c.g.log.Warn("too few managers remember the namespaces: the group is new, or too many were restarted at a time. "+
 				"What owners were promised may be forgotten, so that nothing is granted until no lease can be left", "wait", a.Wait)
 		}
@@ -121,9 +129,9 @@ func (c *council) loaded(catalog *storage.Catalog) {
 func (c *council) begin(term leasehold.Term) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.term = term
+	c.term, c.waitUntil = term, 0
 	for _, p := range c.peers {
-		p.answered = false
+		p.answered, p.called = false, false
 	}
 	c.step(machine.Lead{Term: term})
 }
@@ -233,10 +241,24 @@ func (c *council) deaf() bool {
 	return 2*answered <= len(c.peers)
 }
 
-func (c *council) missing() []storage.ManagerID {
+func (c *council) missing() (out []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.machine.Missing()
+	for _, id := range c.machine.Missing() {
+		text := string(id)
+		if p := c.peers[id]; p.called && p.why != nil && leasehold.KindOf(p.why) != leasehold.Unavailable {
+			text += fmt.Sprintf(" (%v)", p.why)
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// waits returns for how much longer nothing is granted.
+func (c *council) waits() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return max(0, c.waitUntil.Sub(c.g.cfg.Clock.Now()))
 }
 
 // asked answers another manager; nil if that is none of the group.

@@ -43,8 +43,10 @@ type Group struct {
 	told   atomic.Int64  // when it has told us last, on the manager's clock
 	above  atomic.Uint64 // a term that somebody has heard of: the next must be higher
 
-	// lease is what we have, if we do.
-	lease atomic.Pointer[flease.Lease]
+	// lease is what we have, if we do, and ledSince when we last got one, on the
+	// manager's clock.
+	lease    atomic.Pointer[flease.Lease]
+	ledSince atomic.Int64
 	// givenUp is the highest term whose lease is to be given up; more signals it.
 	givenUp atomic.Uint64
 	more    chan struct{}
@@ -124,16 +126,16 @@ func (g *Group) leads(term leasehold.Term) bool {
 	return l != nil && l.Fence() == uint64(term) && l.Valid()
 }
 
-// Missing returns who has not answered since we lead, if we wait for that.
-func (g *Group) Missing() []storage.ManagerID { return g.council.missing() }
+// Missing says who has not answered since we lead, if we wait for that, and why if it
+// refuses.
+func (g *Group) Missing() []string { return g.council.missing() }
+
+// Waits returns for how much longer nothing is granted, because what owners were
+// promised may be forgotten; 0 if that is not feared.
+func (g *Group) Waits() time.Duration { return g.council.waits() }
 
 // Status returns how the lease of leadership does.
 func (g *Group) Status() flease.Status { return g.node.Status() }
-
-// Informed reports whether the group can do without another of its managers as far as
-// this one is concerned: it takes part in the agreement about who leads, and knows the
-// namespaces. A manager that was restarted needs some seconds for both.
-func (g *Group) Informed() bool { return g.votes.Load() && !g.silent.Load() && g.council.informed() }
 
 // Longest is for how long an owner may believe in a lease at most.
 func (g *Group) Longest() time.Duration { return g.cfg.Longest }

@@ -32,7 +32,7 @@ func TestCatalogOutlivesLeaders(t *testing.T) {
 			t.Errorf("a write on top of what is not there any more: %v, %v", o, err)
 		}
 		for _, s := range seats {
-			heard := slices.ContainsFunc(s.heard, func(e appointment.Event) bool {
+			heard := slices.ContainsFunc(s.told(), func(e appointment.Event) bool {
 				l, ok := e.(appointment.Leads)
 				return ok && l.Manager == leader.id
 			})
@@ -248,7 +248,7 @@ func TestSilence(t *testing.T) {
 		if seats[i].Informed() || !h.logged("datagrams do not arrive") {
 			t.Error("it says that it votes, and does not hear what about")
 		}
-		if n := strings.Count(h.logs.String(), "datagrams do not arrive"); n != 1 {
+		if n := strings.Count(h.log(), "datagrams do not arrive"); n != 1 {
 			t.Errorf("it says so %d times", n)
 		}
 		h.net.Mend(leader.ID(), seats[i].ID())
@@ -318,12 +318,12 @@ func TestOtherGroup(t *testing.T) {
 
 func TestRefusesConfig(t *testing.T) {
 	for want, change := range map[string]func(*diskless.Config){
-		"there are 2 managers, want 3 to 9":       func(c *diskless.Config) { c.Peers = ids(2) },
-		"there are 10 managers":                   func(c *diskless.Config) { c.Peers = ids(10) },
-		"m1:7400 is there twice":                  func(c *diskless.Config) { c.Peers[0] = c.Peers[1] },
-		"is not one of its group":                 func(c *diskless.Config) { c.Self = "m9:7400" },
-		"m0:7400 is not on the loopback, so that": func(c *diskless.Config) { c.Secure = false },
-		"the key has 3 bytes":                     func(c *diskless.Config) { c.Key = []byte("abc") },
+		"there are 2 managers, want 3 to 9": func(c *diskless.Config) { c.Peers = ids(2) },
+		"there are 10 managers":             func(c *diskless.Config) { c.Peers = ids(10) },
+		"m1:7400 is there twice":            func(c *diskless.Config) { c.Peers[0] = c.Peers[1] },
+		"is not one of its group":           func(c *diskless.Config) { c.Self = "m9:7400" },
+		"m0:7400 is not on the loopback, so that managers need a key by which they know each other: give the same to all with --peer-key-file": func(c *diskless.Config) { c.Secure = false },
+		"the key has 3 bytes": func(c *diskless.Config) { c.Key = []byte("abc") },
 	} {
 		cfg := diskless.Config{Self: "m0:7400", Peers: ids(3), Transport: &flease.Memory{}, Secure: true, Lease: time.Second, Epsilon: time.Millisecond, Drift: 1.2, Longest: longest}
 		change(&cfg)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -70,11 +71,13 @@ func (h *hall) Write(line []byte) (int, error) {
 	return h.logs.Write(line)
 }
 
-func (h *hall) logged(what string) bool {
+func (h *hall) log() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return strings.Contains(h.logs.String(), what)
+	return h.logs.String()
 }
+
+func (h *hall) logged(what string) bool { return strings.Contains(h.log(), what) }
 
 func ids(n int) (out []diskless.Peer) {
 	for i := range n {
@@ -86,9 +89,15 @@ func ids(n int) (out []diskless.Peer) {
 // enter starts a manager of a group of three.
 func (h *hall) enter(i int, change ...func(*diskless.Config)) *seat {
 	h.t.Helper()
+	return h.enterAs(ids(3)[i].Manager, change...)
+}
+
+// enterAs starts a manager of some name.
+func (h *hall) enterAs(self storage.ManagerID, change ...func(*diskless.Config)) *seat {
+	h.t.Helper()
 	s := &seat{hall: h, clock: clock.New()}
 	cfg := diskless.Config{
-		Self: ids(3)[i].Manager, Peers: ids(3), Transport: &h.net, Secure: true,
+		Self: self, Peers: ids(3), Transport: &h.net, Secure: true,
 		Lease: 2 * time.Second, Epsilon: 200 * time.Millisecond, Drift: 1.2, Longest: longest,
 		Clock: s.clock, Logger: slog.New(slog.NewTextHandler(h, nil)), Hear: s.hear, Outranked: s.outranked,
 	}
@@ -149,6 +158,13 @@ func (s *seat) outranked(by leasehold.Term) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rank = by
+}
+
+// told returns what it has heard of leadership.
+func (s *seat) told() []appointment.Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.heard)
 }
 
 // leads returns the term in which it leads, and for how much longer; 0 if it does not.

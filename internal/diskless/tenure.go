@@ -7,7 +7,6 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/flease"
 	"github.com/leasehold-dev/leasehold/internal/machine/appointment"
-	"github.com/leasehold-dev/leasehold/internal/mono"
 )
 
 // campaign wants to lead, for as long as we are wanted to.
@@ -35,7 +34,7 @@ func (g *Group) campaign() {
 // catchUp reports whether the wall clock, of which terms are made, is beyond all terms
 // that anybody is known to have heard of. Otherwise it waits for a while.
 func (g *Group) catchUp() bool {
-	behind := time.UnixMilli(int64(g.above.Load())).Sub(time.Now())
+	behind := time.Until(time.UnixMilli(int64(g.above.Load())))
 	if behind < 0 {
 		return true
 	}
@@ -59,6 +58,7 @@ func pause(ctx context.Context, d time.Duration) {
 // tenure has the lease, and tells what becomes of it until it has it no more.
 func (g *Group) tenure(lease *flease.Lease) {
 	term := leasehold.Term(lease.Fence())
+	g.ledSince.Store(int64(g.cfg.Clock.Now()))
 	g.lease.Store(lease)
 	begun := time.Now()
 	g.logs.begin(term)
@@ -108,34 +108,6 @@ func (g *Group) useless(since time.Time) bool {
 
 // patience is for how many leases a leader may be of no use.
 const patience = 5
-
-// listen finds out whether we hear what the leader says about leadership.
-func (g *Group) listen() {
-	g.votes.Store(g.node.Ready(g.ctx) == nil)
-	tick := time.NewTicker(g.cfg.Lease / 2)
-	defer tick.Stop()
-	for {
-		select {
-		case <-g.ctx.Done():
-			return
-		case <-tick.C:
-		}
-		leader := flease.ID(g.leader.Load())
-		var heard time.Time
-		for _, m := range g.node.Status().Members {
-			if m.ID == leader {
-				heard = m.Heard
-			}
-		}
-		lives := leader != 0 && g.cfg.Clock.Now().Sub(mono.Instant(g.told.Load())) < 3*g.cfg.refresh()
-		silent := g.lease.Load() == nil && lives && time.Since(heard) > 3*g.cfg.Lease
-		if silent && !g.silent.Load() {
-			g.log.Error("the leader's datagrams do not arrive here, or cannot be read: this manager does not vote. " +
-				"Look at the firewall, and that all managers have the same key")
-		}
-		g.silent.Store(silent)
-	}
-}
 
 // release gives the lease up. If too few hear of it, it runs out.
 func (g *Group) release(lease *flease.Lease) {

@@ -142,7 +142,10 @@ type GetStatusResponse struct {
 	Store string `protobuf:"bytes,8,opt,name=store,proto3" json:"store,omitempty"`
 	// Why this is not the whole truth, in words: there is no leader, or it does not
 	// answer. The namespaces are then not known.
-	Problem       string `protobuf:"bytes,9,opt,name=problem,proto3" json:"problem,omitempty"`
+	Problem string `protobuf:"bytes,9,opt,name=problem,proto3" json:"problem,omitempty"`
+	// What is wrong with the group although it serves, one sentence each: a manager
+	// that does not vote on who leads.
+	Warnings      []string `protobuf:"bytes,10,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -238,6 +241,13 @@ func (x *GetStatusResponse) GetProblem() string {
 		return x.Problem
 	}
 	return ""
+}
+
+func (x *GetStatusResponse) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
 }
 
 // A NamespaceStatus is how a namespace fares, as its leader sees it.
@@ -2047,9 +2057,12 @@ func (x *ListRangesRequest) GetOwner() string {
 }
 
 type ListRangesResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Lsn           uint64                 `protobuf:"varint,1,opt,name=lsn,proto3" json:"lsn,omitempty"`
-	Ranges        []*HeldRange           `protobuf:"bytes,2,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Lsn    uint64                 `protobuf:"varint,1,opt,name=lsn,proto3" json:"lsn,omitempty"`
+	Ranges []*HeldRange           `protobuf:"bytes,2,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	// Where the table begins, if its leader had no store to read it from: of losses
+	// up to that it does not know. 0 if it knows all.
+	Begun         uint64 `protobuf:"varint,3,opt,name=begun,proto3" json:"begun,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2098,13 +2111,21 @@ func (x *ListRangesResponse) GetRanges() []*HeldRange {
 	return nil
 }
 
+func (x *ListRangesResponse) GetBegun() uint64 {
+	if x != nil {
+		return x.Begun
+	}
+	return 0
+}
+
 // A HeldRange is one range of the table. Without an owner nobody holds it.
 type HeldRange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Lease *Lease                 `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
 	Owner string                 `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
 	Addr  string                 `protobuf:"bytes,3,opt,name=addr,proto3" json:"addr,omitempty"`
-	// The change at which state in the range was last lost; 0 if it never was.
+	// The change at which state in the range was last lost; 0 if it never was. If the
+	// table does not begin at 0, it may be where it begins: then that is not known.
 	Lost          uint64 `protobuf:"varint,4,opt,name=lost,proto3" json:"lost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2229,9 +2250,11 @@ func (x *LookupKeyRequest) GetKey() uint64 {
 }
 
 type LookupKeyResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Range         *HeldRange             `protobuf:"bytes,1,opt,name=range,proto3" json:"range,omitempty"`
-	Lsn           uint64                 `protobuf:"varint,2,opt,name=lsn,proto3" json:"lsn,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Range *HeldRange             `protobuf:"bytes,1,opt,name=range,proto3" json:"range,omitempty"`
+	Lsn   uint64                 `protobuf:"varint,2,opt,name=lsn,proto3" json:"lsn,omitempty"`
+	// As in ListRangesResponse.
+	Begun         uint64 `protobuf:"varint,3,opt,name=begun,proto3" json:"begun,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2276,6 +2299,13 @@ func (x *LookupKeyResponse) GetRange() *HeldRange {
 func (x *LookupKeyResponse) GetLsn() uint64 {
 	if x != nil {
 		return x.Lsn
+	}
+	return 0
+}
+
+func (x *LookupKeyResponse) GetBegun() uint64 {
+	if x != nil {
+		return x.Begun
 	}
 	return 0
 }
@@ -2355,7 +2385,10 @@ type ListHistoryResponse struct {
 	// The store has forgotten what was before the last entry.
 	Truncated bool `protobuf:"varint,2,opt,name=truncated,proto3" json:"truncated,omitempty"`
 	// There are more entries than were asked for.
-	More          bool `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
+	More bool `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
+	// Who has held the key since before all that is remembered, if there are no
+	// entries and somebody has.
+	Before        *HeldRange `protobuf:"bytes,4,opt,name=before,proto3" json:"before,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2409,6 +2442,13 @@ func (x *ListHistoryResponse) GetMore() bool {
 		return x.More
 	}
 	return false
+}
+
+func (x *ListHistoryResponse) GetBefore() *HeldRange {
+	if x != nil {
+		return x.Before
+	}
+	return nil
 }
 
 // A HistoryEntry is a change of the range around a key.
@@ -3131,7 +3171,7 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"\x18leasehold/v1/admin.proto\x12\fleasehold.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18leasehold/v1/lease.proto\x1a\x18leasehold/v1/table.proto\",\n" +
 	"\x10GetStatusRequest\x12\x18\n" +
-	"\aversion\x18\x01 \x01(\rR\aversion\"\x91\x02\n" +
+	"\aversion\x18\x01 \x01(\rR\aversion\"\xad\x02\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x12\n" +
@@ -3143,7 +3183,9 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"namespaces\x18\a \x03(\v2\x1d.leasehold.v1.NamespaceStatusR\n" +
 	"namespaces\x12\x14\n" +
 	"\x05store\x18\b \x01(\tR\x05store\x12\x18\n" +
-	"\aproblem\x18\t \x01(\tR\aproblem\"\xa0\x02\n" +
+	"\aproblem\x18\t \x01(\tR\aproblem\x12\x1a\n" +
+	"\bwarnings\x18\n" +
+	" \x03(\tR\bwarnings\"\xa0\x02\n" +
 	"\x0fNamespaceStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05ready\x18\x02 \x01(\bR\x05ready\x12\x18\n" +
@@ -3285,10 +3327,11 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\x11ListRangesRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x14\n" +
-	"\x05owner\x18\x03 \x01(\tR\x05owner\"W\n" +
+	"\x05owner\x18\x03 \x01(\tR\x05owner\"m\n" +
 	"\x12ListRangesResponse\x12\x10\n" +
 	"\x03lsn\x18\x01 \x01(\x04R\x03lsn\x12/\n" +
-	"\x06ranges\x18\x02 \x03(\v2\x17.leasehold.v1.HeldRangeR\x06ranges\"t\n" +
+	"\x06ranges\x18\x02 \x03(\v2\x17.leasehold.v1.HeldRangeR\x06ranges\x12\x14\n" +
+	"\x05begun\x18\x03 \x01(\x04R\x05begun\"t\n" +
 	"\tHeldRange\x12)\n" +
 	"\x05lease\x18\x01 \x01(\v2\x13.leasehold.v1.LeaseR\x05lease\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12\x12\n" +
@@ -3297,19 +3340,21 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\x10LookupKeyRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x10\n" +
-	"\x03key\x18\x03 \x01(\x06R\x03key\"T\n" +
+	"\x03key\x18\x03 \x01(\x06R\x03key\"j\n" +
 	"\x11LookupKeyResponse\x12-\n" +
 	"\x05range\x18\x01 \x01(\v2\x17.leasehold.v1.HeldRangeR\x05range\x12\x10\n" +
-	"\x03lsn\x18\x02 \x01(\x04R\x03lsn\"r\n" +
+	"\x03lsn\x18\x02 \x01(\x04R\x03lsn\x12\x14\n" +
+	"\x05begun\x18\x03 \x01(\x04R\x05begun\"r\n" +
 	"\x12ListHistoryRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x10\n" +
 	"\x03key\x18\x03 \x01(\x06R\x03key\x12\x12\n" +
-	"\x04most\x18\x04 \x01(\rR\x04most\"}\n" +
+	"\x04most\x18\x04 \x01(\rR\x04most\"\xae\x01\n" +
 	"\x13ListHistoryResponse\x124\n" +
 	"\aentries\x18\x01 \x03(\v2\x1a.leasehold.v1.HistoryEntryR\aentries\x12\x1c\n" +
 	"\ttruncated\x18\x02 \x01(\bR\ttruncated\x12\x12\n" +
-	"\x04more\x18\x03 \x01(\bR\x04more\"\xa8\x02\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\x12/\n" +
+	"\x06before\x18\x04 \x01(\v2\x17.leasehold.v1.HeldRangeR\x06before\"\xa8\x02\n" +
 	"\fHistoryEntry\x12\x10\n" +
 	"\x03lsn\x18\x01 \x01(\x04R\x03lsn\x12*\n" +
 	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12,\n" +
@@ -3476,58 +3521,59 @@ var file_leasehold_v1_admin_proto_depIdxs = []int32{
 	49, // 18: leasehold.v1.HeldRange.lease:type_name -> leasehold.v1.Lease
 	30, // 19: leasehold.v1.LookupKeyResponse.range:type_name -> leasehold.v1.HeldRange
 	35, // 20: leasehold.v1.ListHistoryResponse.entries:type_name -> leasehold.v1.HistoryEntry
-	50, // 21: leasehold.v1.HistoryEntry.at:type_name -> google.protobuf.Timestamp
-	51, // 22: leasehold.v1.HistoryEntry.kind:type_name -> leasehold.v1.ChangeKind
-	49, // 23: leasehold.v1.HistoryEntry.lease:type_name -> leasehold.v1.Lease
-	47, // 24: leasehold.v1.HistoryEntry.holder:type_name -> leasehold.v1.Holder
-	52, // 25: leasehold.v1.HistoryEntry.cause:type_name -> leasehold.v1.Cause
-	47, // 26: leasehold.v1.HistoryEntry.from:type_name -> leasehold.v1.Holder
-	50, // 27: leasehold.v1.WatchResponse.at:type_name -> google.protobuf.Timestamp
-	35, // 28: leasehold.v1.WatchResponse.change:type_name -> leasehold.v1.HistoryEntry
-	38, // 29: leasehold.v1.WatchResponse.note:type_name -> leasehold.v1.Note
-	53, // 30: leasehold.v1.WatchResponse.leader:type_name -> leasehold.v1.NotLeader
-	41, // 31: leasehold.v1.ListMembersResponse.members:type_name -> leasehold.v1.Member
-	41, // 32: leasehold.v1.AddMemberResponse.member:type_name -> leasehold.v1.Member
-	41, // 33: leasehold.v1.AddMemberResponse.members:type_name -> leasehold.v1.Member
-	1,  // 34: leasehold.v1.AdminService.GetStatus:input_type -> leasehold.v1.GetStatusRequest
-	6,  // 35: leasehold.v1.AdminService.ListNamespaces:input_type -> leasehold.v1.ListNamespacesRequest
-	8,  // 36: leasehold.v1.AdminService.CreateNamespace:input_type -> leasehold.v1.CreateNamespaceRequest
-	10, // 37: leasehold.v1.AdminService.UpdateNamespace:input_type -> leasehold.v1.UpdateNamespaceRequest
-	12, // 38: leasehold.v1.AdminService.DeleteNamespace:input_type -> leasehold.v1.DeleteNamespaceRequest
-	14, // 39: leasehold.v1.AdminService.ListOwners:input_type -> leasehold.v1.ListOwnersRequest
-	28, // 40: leasehold.v1.AdminService.ListRanges:input_type -> leasehold.v1.ListRangesRequest
-	31, // 41: leasehold.v1.AdminService.LookupKey:input_type -> leasehold.v1.LookupKeyRequest
-	33, // 42: leasehold.v1.AdminService.ListHistory:input_type -> leasehold.v1.ListHistoryRequest
-	36, // 43: leasehold.v1.AdminService.Watch:input_type -> leasehold.v1.WatchRequest
-	19, // 44: leasehold.v1.AdminService.DrainOwner:input_type -> leasehold.v1.DrainOwnerRequest
-	21, // 45: leasehold.v1.AdminService.MoveRange:input_type -> leasehold.v1.MoveRangeRequest
-	23, // 46: leasehold.v1.AdminService.Rebalance:input_type -> leasehold.v1.RebalanceRequest
-	25, // 47: leasehold.v1.AdminService.ListMoves:input_type -> leasehold.v1.ListMovesRequest
-	39, // 48: leasehold.v1.AdminService.ListMembers:input_type -> leasehold.v1.ListMembersRequest
-	42, // 49: leasehold.v1.AdminService.AddMember:input_type -> leasehold.v1.AddMemberRequest
-	44, // 50: leasehold.v1.AdminService.RemoveMember:input_type -> leasehold.v1.RemoveMemberRequest
-	2,  // 51: leasehold.v1.AdminService.GetStatus:output_type -> leasehold.v1.GetStatusResponse
-	7,  // 52: leasehold.v1.AdminService.ListNamespaces:output_type -> leasehold.v1.ListNamespacesResponse
-	9,  // 53: leasehold.v1.AdminService.CreateNamespace:output_type -> leasehold.v1.CreateNamespaceResponse
-	11, // 54: leasehold.v1.AdminService.UpdateNamespace:output_type -> leasehold.v1.UpdateNamespaceResponse
-	13, // 55: leasehold.v1.AdminService.DeleteNamespace:output_type -> leasehold.v1.DeleteNamespaceResponse
-	15, // 56: leasehold.v1.AdminService.ListOwners:output_type -> leasehold.v1.ListOwnersResponse
-	29, // 57: leasehold.v1.AdminService.ListRanges:output_type -> leasehold.v1.ListRangesResponse
-	32, // 58: leasehold.v1.AdminService.LookupKey:output_type -> leasehold.v1.LookupKeyResponse
-	34, // 59: leasehold.v1.AdminService.ListHistory:output_type -> leasehold.v1.ListHistoryResponse
-	37, // 60: leasehold.v1.AdminService.Watch:output_type -> leasehold.v1.WatchResponse
-	20, // 61: leasehold.v1.AdminService.DrainOwner:output_type -> leasehold.v1.DrainOwnerResponse
-	22, // 62: leasehold.v1.AdminService.MoveRange:output_type -> leasehold.v1.MoveRangeResponse
-	24, // 63: leasehold.v1.AdminService.Rebalance:output_type -> leasehold.v1.RebalanceResponse
-	26, // 64: leasehold.v1.AdminService.ListMoves:output_type -> leasehold.v1.ListMovesResponse
-	40, // 65: leasehold.v1.AdminService.ListMembers:output_type -> leasehold.v1.ListMembersResponse
-	43, // 66: leasehold.v1.AdminService.AddMember:output_type -> leasehold.v1.AddMemberResponse
-	45, // 67: leasehold.v1.AdminService.RemoveMember:output_type -> leasehold.v1.RemoveMemberResponse
-	51, // [51:68] is the sub-list for method output_type
-	34, // [34:51] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	30, // 21: leasehold.v1.ListHistoryResponse.before:type_name -> leasehold.v1.HeldRange
+	50, // 22: leasehold.v1.HistoryEntry.at:type_name -> google.protobuf.Timestamp
+	51, // 23: leasehold.v1.HistoryEntry.kind:type_name -> leasehold.v1.ChangeKind
+	49, // 24: leasehold.v1.HistoryEntry.lease:type_name -> leasehold.v1.Lease
+	47, // 25: leasehold.v1.HistoryEntry.holder:type_name -> leasehold.v1.Holder
+	52, // 26: leasehold.v1.HistoryEntry.cause:type_name -> leasehold.v1.Cause
+	47, // 27: leasehold.v1.HistoryEntry.from:type_name -> leasehold.v1.Holder
+	50, // 28: leasehold.v1.WatchResponse.at:type_name -> google.protobuf.Timestamp
+	35, // 29: leasehold.v1.WatchResponse.change:type_name -> leasehold.v1.HistoryEntry
+	38, // 30: leasehold.v1.WatchResponse.note:type_name -> leasehold.v1.Note
+	53, // 31: leasehold.v1.WatchResponse.leader:type_name -> leasehold.v1.NotLeader
+	41, // 32: leasehold.v1.ListMembersResponse.members:type_name -> leasehold.v1.Member
+	41, // 33: leasehold.v1.AddMemberResponse.member:type_name -> leasehold.v1.Member
+	41, // 34: leasehold.v1.AddMemberResponse.members:type_name -> leasehold.v1.Member
+	1,  // 35: leasehold.v1.AdminService.GetStatus:input_type -> leasehold.v1.GetStatusRequest
+	6,  // 36: leasehold.v1.AdminService.ListNamespaces:input_type -> leasehold.v1.ListNamespacesRequest
+	8,  // 37: leasehold.v1.AdminService.CreateNamespace:input_type -> leasehold.v1.CreateNamespaceRequest
+	10, // 38: leasehold.v1.AdminService.UpdateNamespace:input_type -> leasehold.v1.UpdateNamespaceRequest
+	12, // 39: leasehold.v1.AdminService.DeleteNamespace:input_type -> leasehold.v1.DeleteNamespaceRequest
+	14, // 40: leasehold.v1.AdminService.ListOwners:input_type -> leasehold.v1.ListOwnersRequest
+	28, // 41: leasehold.v1.AdminService.ListRanges:input_type -> leasehold.v1.ListRangesRequest
+	31, // 42: leasehold.v1.AdminService.LookupKey:input_type -> leasehold.v1.LookupKeyRequest
+	33, // 43: leasehold.v1.AdminService.ListHistory:input_type -> leasehold.v1.ListHistoryRequest
+	36, // 44: leasehold.v1.AdminService.Watch:input_type -> leasehold.v1.WatchRequest
+	19, // 45: leasehold.v1.AdminService.DrainOwner:input_type -> leasehold.v1.DrainOwnerRequest
+	21, // 46: leasehold.v1.AdminService.MoveRange:input_type -> leasehold.v1.MoveRangeRequest
+	23, // 47: leasehold.v1.AdminService.Rebalance:input_type -> leasehold.v1.RebalanceRequest
+	25, // 48: leasehold.v1.AdminService.ListMoves:input_type -> leasehold.v1.ListMovesRequest
+	39, // 49: leasehold.v1.AdminService.ListMembers:input_type -> leasehold.v1.ListMembersRequest
+	42, // 50: leasehold.v1.AdminService.AddMember:input_type -> leasehold.v1.AddMemberRequest
+	44, // 51: leasehold.v1.AdminService.RemoveMember:input_type -> leasehold.v1.RemoveMemberRequest
+	2,  // 52: leasehold.v1.AdminService.GetStatus:output_type -> leasehold.v1.GetStatusResponse
+	7,  // 53: leasehold.v1.AdminService.ListNamespaces:output_type -> leasehold.v1.ListNamespacesResponse
+	9,  // 54: leasehold.v1.AdminService.CreateNamespace:output_type -> leasehold.v1.CreateNamespaceResponse
+	11, // 55: leasehold.v1.AdminService.UpdateNamespace:output_type -> leasehold.v1.UpdateNamespaceResponse
+	13, // 56: leasehold.v1.AdminService.DeleteNamespace:output_type -> leasehold.v1.DeleteNamespaceResponse
+	15, // 57: leasehold.v1.AdminService.ListOwners:output_type -> leasehold.v1.ListOwnersResponse
+	29, // 58: leasehold.v1.AdminService.ListRanges:output_type -> leasehold.v1.ListRangesResponse
+	32, // 59: leasehold.v1.AdminService.LookupKey:output_type -> leasehold.v1.LookupKeyResponse
+	34, // 60: leasehold.v1.AdminService.ListHistory:output_type -> leasehold.v1.ListHistoryResponse
+	37, // 61: leasehold.v1.AdminService.Watch:output_type -> leasehold.v1.WatchResponse
+	20, // 62: leasehold.v1.AdminService.DrainOwner:output_type -> leasehold.v1.DrainOwnerResponse
+	22, // 63: leasehold.v1.AdminService.MoveRange:output_type -> leasehold.v1.MoveRangeResponse
+	24, // 64: leasehold.v1.AdminService.Rebalance:output_type -> leasehold.v1.RebalanceResponse
+	26, // 65: leasehold.v1.AdminService.ListMoves:output_type -> leasehold.v1.ListMovesResponse
+	40, // 66: leasehold.v1.AdminService.ListMembers:output_type -> leasehold.v1.ListMembersResponse
+	43, // 67: leasehold.v1.AdminService.AddMember:output_type -> leasehold.v1.AddMemberResponse
+	45, // 68: leasehold.v1.AdminService.RemoveMember:output_type -> leasehold.v1.RemoveMemberResponse
+	52, // [52:69] is the sub-list for method output_type
+	35, // [35:52] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_leasehold_v1_admin_proto_init() }

@@ -102,7 +102,9 @@ type FollowResponse struct {
 	//	*FollowResponse_Update
 	//	*FollowResponse_NotLeader
 	//	*FollowResponse_Refusal
-	Kind          isFollowResponse_Kind `protobuf_oneof:"kind"`
+	Kind isFollowResponse_Kind `protobuf_oneof:"kind"`
+	// With not_leader: what keeps it from answering, in words. May be empty.
+	Why           string `protobuf:"bytes,5,opt,name=why,proto3" json:"why,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -176,6 +178,13 @@ func (x *FollowResponse) GetRefusal() *Error {
 		}
 	}
 	return nil
+}
+
+func (x *FollowResponse) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
 }
 
 type isFollowResponse_Kind interface {
@@ -358,13 +367,14 @@ const file_leasehold_v1_lookup_proto_rawDesc = "" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x10\n" +
 	"\x03seq\x18\x03 \x01(\x04R\x03seq\x12\x10\n" +
-	"\x03lsn\x18\x04 \x01(\x04R\x03lsn\"\xcd\x01\n" +
+	"\x03lsn\x18\x04 \x01(\x04R\x03lsn\"\xdf\x01\n" +
 	"\x0eFollowResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12.\n" +
 	"\x06update\x18\x02 \x01(\v2\x14.leasehold.v1.UpdateH\x00R\x06update\x128\n" +
 	"\n" +
 	"not_leader\x18\x03 \x01(\v2\x17.leasehold.v1.NotLeaderH\x00R\tnotLeader\x12/\n" +
-	"\arefusal\x18\x04 \x01(\v2\x13.leasehold.v1.ErrorH\x00R\arefusalB\x06\n" +
+	"\arefusal\x18\x04 \x01(\v2\x13.leasehold.v1.ErrorH\x00R\arefusal\x12\x10\n" +
+	"\x03why\x18\x05 \x01(\tR\x03whyB\x06\n" +
 	"\x04kind\"\xe8\x01\n" +
 	"\x06Update\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x18\n" +

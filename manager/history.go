@@ -1,0 +1,103 @@
+package manager
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/leasehold-dev/leasehold"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Bounds on how much history is read for one answer.
+const (
+	usualHistory   = 100
+	mostHistory    = 10_000
+	historyAtATime = 4096
+)
+
+// ListHistory reads the log backwards. Any manager can: the store knows. Where there
+// is none the leader does.
+func (s *adminService) ListHistory(ctx context.Context, r *leaseholdv1.ListHistoryRequest) (*leaseholdv1.ListHistoryResponse, error) {
+	if err := wire.CheckVersion(r.GetVersion()); err != nil {
+		return nil, wire.FromError(err)
+	}
+	if s.m.group != nil {
+		if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.ListHistory); done {
+			return answer, err
+		}
+	}
+	ns := leasehold.Namespace(r.GetNamespace())
+	if err := s.exists(ctx, ns); err != nil {
+		return nil, wire.FromError(err)
+	}
+	most := min(int(r.GetMost()), mostHistory)
+	if most == 0 {
+		most = usualHistory
+	}
+	answer := &leaseholdv1.ListHistoryResponse{}
+	held, err := s.present(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	var before leasehold.LSN
+	for {
+		past, err := s.m.tables.History(ctx, ns, before, historyAtATime)
+		if err != nil {
+			return nil, wire.FromError(err)
+		}
+		for _, p := range past {
+			before = p.Change.LSN
+			if !p.Change.Range.Contains(leasehold.Key(r.GetKey())) {
+				continue
+			}
+			if len(answer.GetEntries()) == most {
+				answer.More = true
+				return answer, nil
+			}
+			answer.Entries = append(answer.Entries, historyEntry(p))
+		}
+		if len(past) < historyAtATime {
+			answer.Truncated = before > 1 || s.m.group != nil
+			if len(answer.GetEntries()) == 0 && held.GetOwner() != "" {
+				answer.Before = held // it was so before we have read that nothing has changed
+			}
+			return answer, nil
+		}
+	}
+}
+
+// present returns who has a key, where the log does not begin with the first lease of
+// a namespace: in a group without a store. Elsewhere it is nil.
+func (s *adminService) present(ctx context.Context, r *leaseholdv1.ListHistoryRequest) (held *leaseholdv1.HeldRange, err error) {
+	if s.m.group != nil {
+		err = s.led(ctx, r.GetNamespace(), func(_ mono.Instant, led *machine.Machine) {
+			held = heldRange(led.Table().At(leasehold.Key(r.GetKey())))
+		})
+	}
+	return held, err
+}
+
+func (s *adminService) exists(ctx context.Context, ns leasehold.Namespace) error {
+	catalog, err := s.m.tables.Catalog(ctx)
+	if err == nil && catalog.Find(ns) == nil {
+		err = noSuchNamespace(ns)
+	}
+	return err
+}
+
+func historyEntry(p store.Past) *leaseholdv1.HistoryEntry {
+	entry := &leaseholdv1.HistoryEntry{
+		Lsn: uint64(p.Change.LSN), At: timestamppb.New(p.At), Kind: leaseholdv1.ChangeKind(p.Change.Kind),
+		Lease:  wire.FromLease(leasehold.Lease{Range: p.Change.Range, Generation: p.Change.Generation}),
+		Holder: wire.FromHolder(p.Change.Holder), Cause: leaseholdv1.Cause(p.Change.Cause),
+	}
+	if p.Change.From != nil {
+		entry.From = wire.FromHolder(p.Change.From)
+	}
+	return entry
+}

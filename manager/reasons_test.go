@@ -1,0 +1,238 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/lookup"
+	"github.com/leasehold-dev/leasehold/manager"
+	"github.com/leasehold-dev/leasehold/owner"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+func otherKey(p *manager.Peers)   { p.Key = []byte("another one, by mistake") }
+func otherTimes(p *manager.Peers) { p.Longest = time.Minute }
+func (p *peers) tellAlike()       { p.odd = nil }
+func (p *peers) tell(name string, what func(*manager.Peers)) {
+	p.odd = map[string]func(*manager.Peers){name: what}
+}
+
+// wants fails unless an answer has some code, and says something.
+func wants(t *testing.T, m *manager.Manager, path string, code int, words ...string) {
+	t.Helper()
+	have, body := get(m, path)
+	for _, w := range words {
+		if have != code || !strings.Contains(body, w) {
+			t.Errorf("%s answers %d, want %d with %q: %s", path, have, code, w, body)
+		}
+	}
+}
+
+// A group does not begin with a manager that cannot vote, and everyone says what is
+// wrong, also the one that was told otherwise.
+func TestWithoutDiskToldOtherwise(t *testing.T) {
+	for want, odd := range map[string]func(*manager.Peers){"--peer-key-file": otherKey, "--longest-lease": otherTimes} {
+		inBubble(t, func(t *testing.T, c *cluster) {
+			c.peers = &peers{members: []string{"m1", "m2", "m3"}}
+			c.peers.tell("m3", odd)
+			for _, name := range c.peers.members {
+				c.start(name)
+			}
+			time.Sleep(30 * time.Second)
+			wants(t, c.managers["m3"].Manager, "/readyz", http.StatusServiceUnavailable, "this manager takes no part", want)
+			if s := c.status("m3"); len(s.GetWarnings()) > 0 || !strings.Contains(s.GetProblem(), "takes no part") || !strings.Contains(s.GetProblem(), want) {
+				t.Errorf("the odd one says: %s; %q", s.GetProblem(), s.GetWarnings())
+			}
+			s := c.status("m1")
+			if !strings.Contains(s.GetProblem(), "m3:7400 (") || !strings.Contains(s.GetProblem(), "it was started with other managers or times") {
+				t.Errorf("the leader waits, and says: %s", s.GetProblem())
+			}
+			if len(s.GetWarnings()) != 1 || !strings.Contains(s.GetWarnings()[0], "m3:7400 does not vote") || !strings.Contains(s.GetWarnings()[0], want) {
+				t.Errorf("the leader warns: %q", s.GetWarnings())
+			}
+			leader := strings.TrimSuffix(s.GetLeader(), ":7400")
+			wants(t, c.managers[leader].Manager, "/readyz", http.StatusServiceUnavailable, "m3:7400 (")
+			wants(t, c.managers[leader].Manager, "/restartz", http.StatusServiceUnavailable, "m3:7400 (")
+		})
+	}
+}
+
+// A manager that comes back with another key makes none of the others unready, but
+// none of them may be stopped.
+func TestWithoutDiskRestartz(t *testing.T) {
+	withoutDisk(t, func(t *testing.T, c *cluster, leader string) {
+		time.Sleep(10 * time.Second)
+		idle := c.standby(leader)
+		for _, m := range c.managers {
+			wants(t, m.Manager, "/readyz", http.StatusOK, "ok, led by "+addr(leader)+"\n")
+			wants(t, m.Manager, "/restartz", http.StatusOK, "ok")
+		}
+		if w := c.status(idle).GetWarnings(); w != nil {
+			t.Errorf("all is well: %q", w)
+		}
+		c.stop(idle)
+		c.peers.tell(idle, otherKey)
+		c.start(idle)
+		time.Sleep(20 * time.Second)
+		for name, m := range c.managers {
+			if name != idle {
+				wants(t, m.Manager, "/readyz", http.StatusOK, "ok, led by ", addr(idle)+" does not vote", "--peer-key-file")
+			}
+			wants(t, m.Manager, "/restartz", http.StatusServiceUnavailable, "do not stop another", "--peer-key-file")
+		}
+		wants(t, c.managers[idle].Manager, "/readyz", http.StatusServiceUnavailable, "--peer-key-file")
+		if w := c.status(leader).GetWarnings(); len(w) != 1 || !strings.Contains(w[0], addr(idle)) {
+			t.Errorf("the leader warns: %q", w)
+		}
+		c.stop(idle)
+		c.peers.tellAlike()
+		c.start(idle)
+		time.Sleep(time.Second)
+		wants(t, c.managers[leader].Manager, "/restartz", http.StatusServiceUnavailable, addr(idle)+" does not vote: it has just started")
+		time.Sleep(9 * time.Second)
+		for _, m := range c.managers {
+			wants(t, m.Manager, "/restartz", http.StatusOK, "ok")
+		}
+	})
+}
+
+// A new group says for how much longer it waits.
+func TestWithoutDiskCountsDown(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		c.peers = &peers{members: []string{"m1", "m2", "m3"}}
+		for _, name := range c.peers.members {
+			c.start(name)
+		}
+		var left []time.Duration
+		for range 100 {
+			time.Sleep(200 * time.Millisecond)
+			_, text, found := strings.Cut(c.status("m1").GetProblem(), "can be left, for ")
+			if d, err := time.ParseDuration(strings.TrimSuffix(text, " more")); found && err == nil {
+				left = append(left, d)
+			}
+		}
+		if n := len(left); n < 50 || left[0] < 11*time.Second || left[n-1] > time.Second {
+			t.Errorf("it counted %v", left)
+		}
+	})
+}
+
+// After a failover nothing is said to be lost that was kept, and who has a key is known
+// although nobody remembers since when.
+func TestWithoutDiskAfterFailover(t *testing.T) {
+	withoutDisk(t, func(t *testing.T, c *cluster, leader string) {
+		c.create(leader, pool())
+		a := c.join("a")
+		eventually(t, 20*time.Second, "all keys are owned", func() bool { return complete(a) })
+		history := func(name string) *leaseholdv1.ListHistoryResponse {
+			t.Helper()
+			h, err := c.admin(name).ListHistory(t.Context(), &leaseholdv1.ListHistoryRequest{Version: wire.Version, Namespace: "pool", Key: 7})
+			if err != nil {
+				t.Fatal(wire.ToError(err))
+			}
+			return h
+		}
+		if h := history(leader); len(h.GetEntries()) == 0 || h.GetBefore() != nil {
+			t.Errorf("before: %v", h)
+		}
+		c.crash(leader)
+		leader = c.leads(10 * time.Second)
+		unheard := false
+		eventually(t, 10*time.Second, "a is heard", func() bool {
+			n := c.status(leader).GetNamespaces()
+			if len(n) == 0 || !n[0].GetReady() {
+				return false
+			}
+			unheard = unheard || n[0].GetOwners() == 0 && strings.Contains(n[0].GetProblem(), "have not been heard since this leader took over: 1")
+			return n[0].GetOwners() == 1 && n[0].GetProblem() == ""
+		})
+		if !unheard {
+			t.Error("it had no owners, and did not say why")
+		}
+		found, err := c.admin(leader).LookupKey(t.Context(), &leaseholdv1.LookupKeyRequest{Version: wire.Version, Namespace: "pool", Key: 7})
+		if err != nil || found.GetRange().GetOwner() != "a" || found.GetBegun() == 0 || found.GetRange().GetLost() > found.GetBegun() {
+			t.Errorf("%v: %v", found, err)
+		}
+		h := history(c.standby(leader))
+		if b := h.GetBefore(); len(h.GetEntries()) != 0 || !h.GetTruncated() || b.GetOwner() != "a" || b.GetLease().GetGeneration() == 0 {
+			t.Errorf("after: %v", h)
+		}
+	})
+}
+
+// joinMortal adds an owner, waits until it has everything, and returns what ends it
+// without a word.
+func (c *cluster) joinMortal(name string) (die func()) {
+	c.t.Helper()
+	var mu sync.Mutex
+	var dead bool
+	var conns []net.Conn
+	cfg := c.ownerConfig(name)
+	cfg.DialOptions = append(cfg.DialOptions, grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+		conn, err := c.dial(ctx, addr)
+		mu.Lock()
+		defer mu.Unlock()
+		if err == nil && dead {
+			_ = conn.Close()
+			return nil, errors.New("who asks is dead")
+		}
+		if err == nil {
+			conns = append(conns, conn)
+		}
+		return conn, err
+	}))
+	o, err := owner.Join(c.t.Context(), cfg)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { c.leave(o) })
+	eventually(c.t, 20*time.Second, "all keys are owned", func() bool { return complete(o) })
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		dead = true
+		for _, conn := range conns {
+			_ = conn.Close()
+		}
+	}
+}
+
+// A lookup that is opened while a new leader asks the owners is told so, and for how
+// long that goes on; it waits if it may.
+func TestWithoutDiskLookupDuringCensus(t *testing.T) {
+	withoutDisk(t, func(t *testing.T, c *cluster, leader string) {
+		c.create(leader, pool())
+		die := c.joinMortal("a")
+		die()
+		c.crash(leader)
+		next := c.leads(10 * time.Second)
+		cfg := lookup.Config{Namespace: "pool", Managers: c.names(), DialOptions: c.dialOptions()}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		_, err := lookup.Open(ctx, cfg)
+		if want := "it leads, and does not know the table of pool yet: its owners are being asked"; leasehold.KindOf(err) != leasehold.Unavailable || !strings.Contains(err.Error(), addr(next)) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+		_, err = c.admin(c.standby(next)).LookupKey(t.Context(), &leaseholdv1.LookupKeyRequest{Version: wire.Version, Namespace: "pool", Key: 7})
+		if err := wire.ToError(err); err == nil || !strings.Contains(err.Error(), "being asked") || strings.Contains(err.Error(), "does not answer") {
+			t.Errorf("a standby that has asked the leader says: %v", err)
+		}
+		ctx, cancel = context.WithTimeout(t.Context(), 15*time.Second)
+		defer cancel()
+		l, err := lookup.Open(ctx, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = l.Close()
+	})
+}
