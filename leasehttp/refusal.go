@@ -2,6 +2,8 @@ package leasehttp
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -63,11 +65,16 @@ func refused(r *http.Response) string {
 //     begun could be done twice. [Middleware] answers so by itself.
 //   - [leasehold.Unavailable] is 503, and says that it may have been carried out.
 //     Only requests that do no harm twice are sent again.
+//   - A body that [http.MaxBytesReader] has found too long is 413.
 //   - [leasehold.Invalid] is 400, [leasehold.NotFound] 404, [leasehold.Exists] 409,
 //     [leasehold.Stale] 412, [leasehold.Limit] 503, and everything else 500.
 //
 // The caller sees the text of the error if its kind is one of those named here.
 func Error(w http.ResponseWriter, err error) {
+	if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
+		explain(w, http.StatusRequestEntityTooLarge, leasehold.Invalid, fmt.Sprintf("the request's body is longer than %d bytes", tooLong.Limit))
+		return
+	}
 	kind := leasehold.KindOf(err)
 	switch kind {
 	case leasehold.NotOwner:
