@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -63,13 +64,15 @@ func (r *realm) set(holder int, g leasehold.Generation) leasehold.Lease {
 // A request that stood still while the lease went away and came back, with the value of its
 // name, operates on that value, wherever it stood.
 func TestRequestOutlivesATenure(t *testing.T) {
+	strong, weak := Config[string]{}, Config[string]{Weak: true, TTL: time.Hour}
 	for _, place := range []struct {
 		nth   int
 		after bool
-	}{{1, false}, {1, true}, {2, false}, {2, true}} {
-		t.Run(fmt.Sprint(place), func(t *testing.T) {
+		cfg   Config[string]
+	}{{1, false, strong}, {1, true, strong}, {2, false, strong}, {2, true, strong}, {1, true, weak}, {2, false, weak}} {
+		t.Run(fmt.Sprint(place.nth, place.after, place.cfg.Weak), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRealm(t, 2, Config[string]{})
+				r := newRealm(t, 2, place.cfg)
 				a, b := r.servers[0], r.servers[1]
 				a.mustSet(t, "x", "1")
 				coming := a.exported(t)
@@ -105,6 +108,69 @@ func TestRequestOutlivesATenure(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A reader that stood still sees what has come meanwhile, and not that there was nothing.
+func TestReaderOutlivesATenure(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRealm(t, 2, Config[string]{})
+			a, b := r.servers[0], r.servers[1]
+			a.mustSet(t, "x", "1")
+			coming := a.exported(t)
+			r.set(1, 2)
+			g := &gate{Leases: b, nth: 1, after: after, stops: make(chan struct{}), opens: make(chan struct{})}
+			b.Use(g)
+			type answer struct {
+				value string
+				err   error
+			}
+			got := make(chan answer, 1)
+			go func() {
+				value, _, err := b.Get("x")
+				got <- answer{value, err}
+			}()
+			<-g.stops
+			granted := r.set(-1, 3)
+			install, err := b.receive(t.Context(), coming)
+			if err != nil {
+				t.Fatal(err)
+			}
+			install(granted)
+			r.set(1, 3)
+			close(g.opens)
+			if a := <-got; a.err == nil && a.value != "1" {
+				t.Errorf("it reads %q", a.value)
+			}
+		})
+	}
+}
+
+// A value that cannot be sent is named.
+func TestValueIsTooLarge(t *testing.T) {
+	r := newRealm(t, 2, Config[string]{})
+	r.servers[0].mustSet(t, "huge", strings.Repeat("x", maxRecord))
+	err := r.move(t.Context(), 1, nil)
+	wantKind(t, err, leasehold.Limit)
+	if err == nil || !strings.Contains(err.Error(), "huge") {
+		t.Error(err)
+	}
+}
+
+// A weak map hands over what it has, whoever owns it, and its versions are its own.
+func TestWeakMoves(t *testing.T) {
+	r := newRealm(t, 2, Config[string]{Weak: true, TTL: time.Hour})
+	a, b := r.servers[0], r.servers[1]
+	r.set(1, 2)
+	first := a.mustSet(t, "x", "1")
+	if second := b.mustSet(t, "y", "1"); second.Number == first.Number {
+		t.Errorf("versions of two servers: %v and %v", first, second)
+	}
+	if p := a.exported(t); len(p.records) != 1 {
+		t.Errorf("%d records", len(p.records))
+	}
+	_, err := a.Set(t.Context(), "x", "2", TTL(0))
+	wantKind(t, err, leasehold.Invalid)
 }
 
 // An install that comes late, when the lease was lost and granted anew, replaces nothing.

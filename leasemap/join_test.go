@@ -1,0 +1,54 @@
+package leasemap_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/leaseholdtest"
+	"github.com/leasehold-dev/leasehold/leasemap"
+)
+
+// Join composes what the application has configured with what the map needs.
+func TestJoin(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		n := c.Node("a")
+		var revoked atomic.Int64
+		cfg := n.OwnerConfig()
+		cfg.Mover = n.Mover()
+		cfg.OnRevoke = func(ended []leasehold.Lease, _ leasehold.Cause) { revoked.Add(int64(len(ended))) }
+		m, err := leasemap.Join(t.Context(), cfg, leasemap.Config[string]{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.Cleanup(func(ctx context.Context) { _ = m.Close(ctx) })
+		c.Settle()
+		if _, err := m.Set(t.Context(), "x", "1"); err != nil || m.Len() != 1 {
+			t.Errorf("%v, %d names", err, m.Len())
+		}
+		n.Expire()
+		c.Advance(1)
+		if revoked.Load() == 0 || m.Len() != 0 {
+			t.Errorf("%d leases are said to have ended, and %d names are left", revoked.Load(), m.Len())
+		}
+	})
+}
+
+func TestJoinRefuses(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		n := c.Node("a")
+		cfg := n.OwnerConfig()
+		m, err := leasemap.New(leasemap.Config[string]{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.Mover = m.Mover()
+		if _, err := leasemap.Join(t.Context(), cfg, leasemap.Config[string]{}); leasehold.KindOf(err) != leasehold.Invalid {
+			t.Errorf("a Mover with functions of its own: %v", err)
+		}
+		if err := m.Close(t.Context()); leasehold.KindOf(err) != leasehold.Invalid {
+			t.Errorf("closing what was not joined: %v", err)
+		}
+	})
+}
