@@ -190,7 +190,9 @@ func (m *Machine) coming() []leasehold.Range {
 	for _, a := range m.arrivals {
 		switch {
 		case a.lease.Generation != 0:
-			out = append(out, a.lease.Range)
+			for _, l := range m.remains(a) {
+				out = append(out, l.Range)
+			}
 		case a.confirmed:
 			out = append(out, a.Range)
 		}

@@ -177,9 +177,9 @@ func TestHiddenWhileInstalling(t *testing.T) {
 	s := has(t, span(10, 20))
 	s.hear(1, s.orders([]protocol.Offer{withState(1, lease(10, 20, 5))}, arrival(1, 10, 20)))
 	s.want(s.hear(2, s.orders(renewals(lease(10, 20, 5)))), "serve nothing, await 10-20")
-	s.want(s.hear(2, s.orders(renewals(lease(10, 13, 5), lease(15, 20, 5)))), "serve nothing, await 10-20", "send 10-13@5 15-20@5")
+	s.want(s.hear(2, s.orders(renewals(lease(10, 13, 5), lease(15, 20, 5)))), "serve nothing, await 10-13, await 15-20", "send 10-13@5 15-20@5")
 	s.want(s.hear(2, s.orders(append(renewals(lease(10, 13, 5), lease(15, 20, 5)), offer(20, 30, 6, true)))),
-		"serve 20-30@6, await 10-20", "granted 20-30@6", "send 10-13@5 15-20@5 20-30@6")
+		"serve 20-30@6, await 10-13, await 15-20", "granted 20-30@6", "send 10-13@5 15-20@5 20-30@6")
 	s.want(s.step(3, owner.Installed{Ticket: ticket(1)}), "serve 10-13@5 15-20@5 20-30@6", "granted 10-13@5 15-20@5")
 }
 
