@@ -59,7 +59,8 @@ type Manager struct {
 	failure  error         // why, if nobody asked for it; read after ended
 
 	closing   sync.Once
-	resigning sync.Once
+	resign    sync.Once
+	resigning chan struct{} // closed when we are to hand leadership over
 	leading   leading
 }
 
@@ -75,7 +76,7 @@ func Start(cfg Config) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{
-		cfg: cfg, clock: clock.New(), resigned: make(chan struct{}), ended: make(chan struct{}),
+		cfg: cfg, clock: clock.New(), resigning: make(chan struct{}), resigned: make(chan struct{}), ended: make(chan struct{}),
 		log: cfg.Logger.With("manager", cfg.Advertise),
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
@@ -144,6 +145,7 @@ func (m *Manager) serve() {
 			m.fail(&leasehold.Error{Op: "serve", Kind: leasehold.Unavailable, Subject: m.cfg.Advertise, Err: err})
 		}
 	})
+	m.running.Go(m.handOver)
 	if m.cfg.Members != nil {
 		m.running.Go(m.stepAside)
 	}
@@ -198,7 +200,7 @@ func (m *Manager) fail(why error) {
 // to run out; nothing is lost. It waits for what it started.
 func (m *Manager) Close(ctx context.Context) error {
 	m.health.Shutdown()
-	m.resign()
+	m.resign.Do(func() { close(m.resigning) })
 	var err error
 	select {
 	case <-m.resigned:
@@ -211,14 +213,19 @@ func (m *Manager) Close(ctx context.Context) error {
 	return err
 }
 
-// resign asks the machine to hand leadership over. It does not wait.
-func (m *Manager) resign() {
-	m.resigning.Do(func() {
-		if m.group != nil {
-			m.group.Resign()
-		}
-		m.running.Go(func() { m.driver.PostUrgent(m.ctx, node.Election{Event: election.Resign{}}) })
-	})
+// handOver asks the machine to hand leadership over when Close wants it. It runs
+// from the beginning: Close may come while the manager ends by itself, and nothing
+// may be started any more when that waits for all that was.
+func (m *Manager) handOver() {
+	select {
+	case <-m.ctx.Done():
+		return
+	case <-m.resigning:
+	}
+	if m.group != nil {
+		m.group.Resign()
+	}
+	m.driver.PostUrgent(m.ctx, node.Election{Event: election.Resign{}})
 }
 
 func (m *Manager) end(why error) {

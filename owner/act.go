@@ -43,7 +43,7 @@ func (o *Owner) act(now mono.Instant, actions []machine.Action) {
 		}
 	}
 	if view != nil {
-		o.callbacks.change(view.Kept, ended)
+		o.callbacks.change(view.Kept, view.Coming, ended)
 	}
 }
 

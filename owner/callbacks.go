@@ -54,12 +54,12 @@ func newCallbacks(cfg *Config, logger *slog.Logger) *callbacks {
 
 func (c *callbacks) start() { go c.run() }
 
-// change says what is held now, and what has ended on the way to it, as one: who
-// sees that a lease is gone also sees why. It does not wait.
+// change says what is held now, what will be in a moment, and what has ended on the
+// way to it, as one: who sees that a lease is gone also sees why. It does not wait.
 //
 // If parts of a lease end for different reasons before the application has been
 // told, the last one is told.
-func (c *callbacks) change(held []leasehold.Lease, ended []revocation) {
+func (c *callbacks) change(held []leasehold.Lease, coming []leasehold.Range, ended []revocation) {
 	c.mu.Lock()
 	c.held = held
 	for _, e := range ended {
@@ -69,7 +69,7 @@ func (c *callbacks) change(held []leasehold.Lease, ended []revocation) {
 		}
 		c.passed.add(unknown, e.cause)
 	}
-	c.passed.bound(held)
+	c.passed.bound(held, coming)
 	c.mu.Unlock()
 	c.nudge()
 }

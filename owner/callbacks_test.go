@@ -43,9 +43,9 @@ func TestCallbacksLeaveNothingOut(t *testing.T) {
 			newest += 20
 			ended := protocol.Missing(c.held, next)
 			owed = append(owed, ended...)
-			c.change(next, []revocation{{ended, leasehold.CauseReleased}})
+			c.change(next, nil, []revocation{{ended, leasehold.CauseReleased}})
 			if rapid.Bool().Draw(t, "many") {
-				c.passed.merge(c.held)
+				c.passed.merge(c.held, nil)
 			}
 			if rapid.Bool().Draw(t, "fast") {
 				hear()
@@ -115,11 +115,11 @@ func lease(start leasehold.Key, g leasehold.Generation) leasehold.Lease {
 // that came and went as well.
 func TestCallbacksOrder(t *testing.T) {
 	c := newCallbacks(&Config{}, nil)
-	c.change([]leasehold.Lease{lease(0, 1), lease(10, 2), lease(20, 3), lease(30, 4)}, nil)
+	c.change([]leasehold.Lease{lease(0, 1), lease(10, 2), lease(20, 3), lease(30, 4)}, nil, nil)
 	c.difference()
-	c.change([]leasehold.Lease{lease(10, 2), lease(20, 5), lease(30, 4)},
+	c.change([]leasehold.Lease{lease(10, 2), lease(20, 5), lease(30, 4)}, nil,
 		[]revocation{{[]leasehold.Lease{lease(0, 1), lease(20, 3)}, leasehold.CauseReleased}})
-	c.change([]leasehold.Lease{lease(20, 6), lease(30, 4)},
+	c.change([]leasehold.Lease{lease(20, 6), lease(30, 4)}, nil,
 		[]revocation{{[]leasehold.Lease{lease(10, 2), lease(20, 5)}, leasehold.CauseExpired}})
 	want := difference{
 		revoked: []revocation{
@@ -148,55 +148,14 @@ func TestCausesAreNotLost(t *testing.T) {
 	c.start()
 	for g := range leasehold.Generation(2000) {
 		held := []leasehold.Lease{lease(0, g+1)}
-		c.change(held, nil)
-		c.change(nil, []revocation{{held, leasehold.CauseExpired}})
+		c.change(held, nil, nil)
+		c.change(nil, nil, []revocation{{held, leasehold.CauseExpired}})
 	}
 	if err := c.stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if unexplained > 0 {
 		t.Errorf("%d leases ended for no reason", unexplained)
-	}
-}
-
-// An application that hangs for ever costs a bounded amount of memory, and is
-// told of one lease on each part of the key space for all that came and went.
-func TestWhatPassesIsBounded(t *testing.T) {
-	c := newCallbacks(&Config{}, nil)
-	stays := leasehold.Lease{Range: leasehold.Range{Start: 100, Limit: 200}, Generation: 1}
-	for g := range leasehold.Generation(1000) {
-		before, after := lease(0, 2*g+2), lease(500+10*leasehold.Key(g), 2*g+3)
-		c.change([]leasehold.Lease{before, stays, after}, nil)
-		c.change([]leasehold.Lease{stays}, []revocation{{[]leasehold.Lease{before, after}, leasehold.CauseReleased}})
-		if len(c.passed) > manyPassed+4 || len(c.causes) > 0 {
-			t.Fatalf("%d leases and %d reasons are kept", len(c.passed), len(c.causes))
-		}
-	}
-	c.passed.merge(c.held)
-	want := passing{
-		{lease(0, 2000), leasehold.CauseReleased},
-		{leasehold.Lease{Range: leasehold.Range{Start: 500, Limit: 10500}, Generation: 2001}, leasehold.CauseReleased},
-	}
-	if diff := gocmp.Diff(want, c.passed, gocmp.AllowUnexported(passed{})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-// What is merged does not reach into what is held: here generation 5 ended on
-// both halves, and 8 on the lower one, while 7 is held on the upper one.
-func TestMergingSparesWhatIsHeld(t *testing.T) {
-	lower, upper := leasehold.Range{Limit: 50}, leasehold.Range{Start: 50, Limit: 100}
-	p := passing{
-		{leasehold.Lease{Range: leasehold.Range{Limit: 100}, Generation: 5}, leasehold.CauseReleased},
-		{leasehold.Lease{Range: lower, Generation: 8}, leasehold.CauseExpired},
-	}
-	p.merge([]leasehold.Lease{{Range: upper, Generation: 7}})
-	want := passing{
-		{leasehold.Lease{Range: lower, Generation: 8}, leasehold.CauseExpired},
-		{leasehold.Lease{Range: upper, Generation: 5}, leasehold.CauseReleased},
-	}
-	if diff := gocmp.Diff(want, p, gocmp.AllowUnexported(passed{})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

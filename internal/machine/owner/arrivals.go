@@ -145,7 +145,9 @@ func (m *Machine) installed(now mono.Instant, e Installed) {
 	m.arrivals = slices.DeleteFunc(m.arrivals, func(other *arrival) bool { return other == a })
 	if e.Failed {
 		m.note(NoteImportFailed, uint64(a.lease.Generation), 0)
-		m.publish(protocol.Missing(m.held, []leasehold.Lease{a.lease}), m.view.Until)
+		revoked := m.remains(a)
+		m.publish(protocol.Missing(m.held, revoked), m.view.Until)
+		m.emit(RevokedLeases{revoked, leasehold.CauseReleased})
 		m.speak(now)
 		return
 	}
@@ -190,7 +192,9 @@ func (m *Machine) coming() []leasehold.Range {
 	for _, a := range m.arrivals {
 		switch {
 		case a.lease.Generation != 0:
-			out = append(out, a.lease.Range)
+			for _, l := range m.remains(a) {
+				out = append(out, l.Range)
+			}
 		case a.confirmed:
 			out = append(out, a.Range)
 		}

@@ -144,13 +144,21 @@ func does(actions []owner.Action, what string) bool {
 
 // Rule 18: state that is not in its place yet is served by nobody, although the
 // leader knows that the owner has the lease; and if it cannot be put there, the
-// owner lets go of a lease that its application has never heard of.
+// owner lets go of the lease. The application may have put a part of it there, and
+// is told.
 func TestInstallFails(t *testing.T) {
 	s := has(t, span(10, 20))
 	s.hear(1, s.orders([]protocol.Offer{withState(1, lease(10, 20, 5))}))
 	s.hear(1, s.orders(renewals(lease(10, 20, 5))))
 	s.wantLeases()
-	s.want(s.step(2, owner.Installed{Ticket: ticket(1), Failed: true}), "import failed", "serve nothing", "send nothing")
+	s.want(s.step(2, owner.Installed{Ticket: ticket(1), Failed: true}), "import failed", "serve nothing", "revoked 10-20@5: released", "send nothing")
+
+	s = has(t, span(10, 20))
+	s.hear(1, s.orders([]protocol.Offer{withState(1, lease(10, 20, 5)), offer(30, 40, 6, true)}))
+	rest := renewals(lease(10, 13, 5), lease(15, 20, 5), lease(30, 40, 6))
+	s.want(s.hear(2, s.orders(rest)), "serve 30-40@6, await 10-13, await 15-20", "revoked 13-15@5: released", "send 10-13@5 15-20@5 30-40@6")
+	s.hear(2, s.orders(rest))
+	s.want(s.step(3, owner.Installed{Ticket: ticket(1), Failed: true}), "import failed", "serve 30-40@6", "revoked 10-13@5 15-20@5: released", "send 30-40@6")
 }
 
 // Rule 18, the other way round: a ticket is good even if the generation is not
@@ -177,25 +185,26 @@ func TestHiddenWhileInstalling(t *testing.T) {
 	s := has(t, span(10, 20))
 	s.hear(1, s.orders([]protocol.Offer{withState(1, lease(10, 20, 5))}, arrival(1, 10, 20)))
 	s.want(s.hear(2, s.orders(renewals(lease(10, 20, 5)))), "serve nothing, await 10-20")
-	s.want(s.hear(2, s.orders(renewals(lease(10, 13, 5), lease(15, 20, 5)))), "serve nothing, await 10-20", "send 10-13@5 15-20@5")
+	s.want(s.hear(2, s.orders(renewals(lease(10, 13, 5), lease(15, 20, 5)))), "serve nothing, await 10-13, await 15-20", "revoked 13-15@5: released", "send 10-13@5 15-20@5")
 	s.want(s.hear(2, s.orders(append(renewals(lease(10, 13, 5), lease(15, 20, 5)), offer(20, 30, 6, true)))),
-		"serve 20-30@6, await 10-20", "granted 20-30@6", "send 10-13@5 15-20@5 20-30@6")
+		"serve 20-30@6, await 10-13, await 15-20", "granted 20-30@6", "send 10-13@5 15-20@5 20-30@6")
 	s.want(s.step(3, owner.Installed{Ticket: ticket(1)}), "serve 10-13@5 15-20@5 20-30@6", "granted 10-13@5 15-20@5")
 }
 
-// When all of the lease has ended, what came with it is of no use, and what the
-// application does with it does not matter any more.
+// When all of the lease has ended, what came with it is of no use. The application
+// may have put it in its place: it is told, and why. What it does with it after
+// that does not matter any more.
 func TestInstallingLeaseEnds(t *testing.T) {
-	for name, end := range map[string]func(*server) []owner.Action{
-		"recalled": func(s *server) []owner.Action { return s.hear(2, s.orders(nil)) },
-		"slept":    func(s *server) []owner.Action { return s.step(2, owner.Slept{}) },
-		"left":     func(s *server) []owner.Action { return s.step(2, owner.Leave{}) },
+	for cause, end := range map[leasehold.Cause]func(*server) []owner.Action{
+		leasehold.CauseReleased: func(s *server) []owner.Action { return s.hear(2, s.orders(nil)) },
+		leasehold.CauseExpired:  func(s *server) []owner.Action { return s.step(2, owner.Slept{}) },
+		leasehold.CauseLeft:     func(s *server) []owner.Action { return s.step(2, owner.Leave{}) },
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(cause.String(), func(t *testing.T) {
 			s := has(t, span(10, 20))
-			s.hear(1, s.orders([]protocol.Offer{withState(1, lease(10, 20, 5))}))
+			s.hear(1, s.orders([]protocol.Offer{withState(1, lease(10, 20, 5)), offer(30, 40, 6, true)}))
 			actions := end(s)
-			if !does(actions, "discard 1") || does(actions, "revoked 10-20@5: released") {
+			if !does(actions, "discard 1") || !does(actions, "revoked 10-20@5 30-40@6: "+cause.String()) {
 				t.Errorf("it does %v", actions)
 			}
 			s.want(s.step(3, owner.Installed{Ticket: ticket(1)}))

@@ -97,7 +97,8 @@ type (
 	// GrantedLeases tells the application what it now has.
 	GrantedLeases struct{ Leases []leasehold.Lease }
 
-	// RevokedLeases tells the application what it no longer has.
+	// RevokedLeases tells the application what it no longer has: also what it was
+	// to put the state of in its place, and may have.
 	RevokedLeases struct {
 		Leases []leasehold.Lease
 		Cause  leasehold.Cause

@@ -14,7 +14,8 @@ import (
 // fuzzedMoves is what is known about a fuzzed owner's moves, from what it did and
 // from what happened to it.
 type fuzzedMoves struct {
-	said []leasehold.Lease // what it last said that it holds
+	said    []leasehold.Lease // what it last said that it holds
+	unended []leasehold.Lease // that, but for what it has since told the application to have ended
 	// departures and arrivals are what the leader has named last.
 	departures []protocol.Departure
 	arrivals   []protocol.Arrival
@@ -211,6 +212,7 @@ func (o *fuzzedOwner) checkMove(a owner.Action) {
 	case owner.Stop:
 		m.stopped[a.Ticket] = m.begun[a.Ticket]
 	case owner.RevokedLeases:
+		m.unended = protocol.Missing(m.unended, a.Leases)
 		if a.Cause == leasehold.CauseMoved {
 			m.lets(o)
 		}
@@ -252,7 +254,10 @@ func (o *fuzzedOwner) checkView() {
 func (o *fuzzedOwner) checkReports(r *protocol.LeaseRequest) {
 	o.t.Helper()
 	m := &o.moves
-	m.said = r.Leases
+	if gone := protocol.Missing(m.unended, r.Leases); len(gone) > 0 {
+		o.t.Fatalf("it says that it no longer has %v, and has not told the application", gone)
+	}
+	m.said, m.unended = r.Leases, r.Leases
 	for _, rep := range r.Moves {
 		if rep.State != protocol.MoveDone {
 			continue

@@ -221,11 +221,9 @@ func (m *Machine) dropAll(cause leasehold.Cause) {
 	if len(m.held) == 0 {
 		return
 	}
-	kept := m.view.Kept
+	held := m.held
 	m.publish(nil, m.view.Until)
-	if len(kept) > 0 {
-		m.emit(RevokedLeases{kept, cause})
-	}
+	m.emit(RevokedLeases{held, cause})
 }
 
 // publish makes what we hold known to those who check.

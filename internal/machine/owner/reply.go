@@ -196,7 +196,7 @@ func (m *Machine) exchange(offers []protocol.Offer, until mono.Instant) bool {
 		}
 	}
 	m.newest = newest
-	revoked := protocol.Missing(m.view.Kept, next)
+	revoked := protocol.Missing(held, next)
 	m.publish(next, until)
 	if len(revoked) > 0 {
 		m.emit(RevokedLeases{revoked, leasehold.CauseReleased})
@@ -204,7 +204,7 @@ func (m *Machine) exchange(offers []protocol.Offer, until mono.Instant) bool {
 	if len(granted) > 0 {
 		m.emit(GrantedLeases{granted})
 	}
-	return refused || len(protocol.Missing(held, next)) > 0 || len(granted) > 0 || anyFresh(offers)
+	return refused || len(revoked) > 0 || len(granted) > 0 || anyFresh(offers)
 }
 
 func anyFresh(offers []protocol.Offer) bool {
