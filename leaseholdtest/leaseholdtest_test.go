@@ -186,17 +186,6 @@ func TestManagers(t *testing.T) {
 	})
 }
 
-func TestMove(t *testing.T) {
-	two(t, func(t *testing.T, c *leaseholdtest.Cluster, _, b *leaseholdtest.Node, oa, ob *owner.Owner) {
-		lease, _ := oa.Check(key)
-		c.Move(lease.Range, b.Name())
-		c.Advance(time.Second)
-		if owns(oa) || !owns(ob) {
-			t.Errorf("the first owns it: %v, the second: %v", owns(oa), owns(ob))
-		}
-	})
-}
-
 // TestNamespaces: services of one application have namespaces of their own, on the same
 // managers and the same network.
 func TestNamespaces(t *testing.T) {

@@ -130,12 +130,20 @@ func (c *Cluster) orderMove(r leasehold.Range, to string) error {
 	return err
 }
 
-// holds reports whether a node has all of a range, as far as its ends tell.
+// holds reports whether a node has all of a range, one lease after the other, and
+// nothing moves any more.
 func (c *Cluster) holds(node string, r leasehold.Range) bool {
-	s := c.namespaceStatus()
-	first, _ := c.Owner(r.Start)
-	last, _ := c.Owner(r.Last())
-	return first == node && last == node && s.GetMoves() == 0
+	for next := r.Start; ; {
+		held, err := c.lookup(next)
+		if err != nil || held.GetOwner() != node {
+			return false
+		}
+		limit := leasehold.Key(held.GetLease().GetLimit()) // 0 is the end of all
+		if limit-1 >= r.Last() {
+			return c.namespaceStatus().GetMoves() == 0
+		}
+		next = limit
+	}
 }
 
 func (c *Cluster) createNamespace() {
