@@ -130,8 +130,9 @@ func (c *Cluster) Advance(d time.Duration) {
 	synctest.Wait()
 }
 
-// patience is how long anything may take that a test waits for.
-const patience = 10 * time.Minute
+// patience is how long anything may take that a test waits for: long, and time for
+// leases to run out and others to take their place.
+func (w *world) patience() time.Duration { return 10*time.Minute + 3*w.cfg.Lease }
 
 // Settle lets time pass until every key has an owner, nothing moves, and nothing has
 // changed for longer than a lease lasts: so that whoever was killed, paused or cut off
@@ -141,7 +142,7 @@ func (c *Cluster) Settle() {
 	c.t.Helper()
 	quiet := c.cfg.Lease*3/2 + 5*time.Second
 	lsn, since := uint64(0), time.Now()
-	for deadline := since.Add(patience + quiet); ; c.Advance(500 * time.Millisecond) {
+	for deadline := since.Add(c.patience() + quiet); ; c.Advance(c.cfg.Lease / 20) {
 		s := c.namespaceStatus()
 		if !s.GetReady() || s.GetVacant() > 0 || s.GetMoves() > 0 || s.GetOwners() == 0 || s.GetLsn() != lsn {
 			lsn, since = s.GetLsn(), time.Now()
@@ -150,7 +151,7 @@ func (c *Cluster) Settle() {
 			return
 		}
 		if time.Now().After(deadline) {
-			c.t.Fatalf("the cluster does not settle: after %v its status is {%v}", patience+quiet, s)
+			c.t.Fatalf("the cluster does not settle: after %v its status is {%v}", c.patience()+quiet, s)
 		}
 	}
 }

@@ -49,7 +49,7 @@ func (n *Node) Expire() {
 	n.cluster.t.Helper()
 	n.Cut()
 	defer n.Heal()
-	for deadline := time.Now().Add(patience); n.cluster.leasesOf(n.Name()) > 0; n.cluster.Advance(100 * time.Millisecond) {
+	for deadline := time.Now().Add(n.cluster.patience()); n.cluster.leasesOf(n.Name()) > 0; n.cluster.Advance(n.cluster.cfg.Lease / 100) {
 		if time.Now().After(deadline) {
 			n.cluster.t.Fatalf("the leases of %s do not run out", n.Name())
 		}

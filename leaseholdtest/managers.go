@@ -104,7 +104,7 @@ func (c *Cluster) Move(r leasehold.Range, to string) {
 	c.t.Helper()
 	ordered := false
 	var err error
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); c.Advance(50 * time.Millisecond) {
+	for deadline := time.Now().Add(c.patience()); time.Now().Before(deadline); c.Advance(c.cfg.Lease / 200) {
 		if !ordered {
 			err = c.orderMove(r, to)
 			ordered = err == nil
@@ -116,7 +116,7 @@ func (c *Cluster) Move(r leasehold.Range, to string) {
 			c.t.Fatalf("moving %v to %s: %v", r, to, err)
 		}
 	}
-	c.t.Fatalf("%v is not with %s after %v: %v", r, to, patience, err)
+	c.t.Fatalf("%v is not with %s after %v: %v", r, to, c.patience(), err)
 }
 
 // orderMove asks for a move.
@@ -213,7 +213,7 @@ func (c *Cluster) leasesOf(node string) uint32 {
 func ask[R any](c *Cluster, question func(context.Context, leaseholdv1.AdminServiceClient) (R, error)) (R, error) {
 	var last R
 	var err error
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); c.Advance(100 * time.Millisecond) {
+	for deadline := time.Now().Add(c.patience()); time.Now().Before(deadline); c.Advance(100 * time.Millisecond) {
 		if len(c.managers) == 0 {
 			return last, leasehold.Errorf("ask", leasehold.Unavailable, "", "all managers were killed: start one")
 		}
