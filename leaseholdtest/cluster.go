@@ -3,6 +3,7 @@ package leaseholdtest
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -44,7 +45,7 @@ type Cluster struct {
 
 // A world is what clusters of different namespaces share.
 type world struct {
-	t    *testing.T
+	t    testing.TB
 	cfg  Config
 	net  *memnet.Net
 	disk *mem.Disk
@@ -170,8 +171,8 @@ func (c *Cluster) Owner(key leasehold.Key) (node string, ok bool) {
 // may be called from many goroutines at once.
 func (c *Cluster) Node(name string) *Node {
 	c.t.Helper()
-	if strings.ContainsAny(name, ":/ ") || name == "" || c.isManager(name) {
-		c.t.Fatalf("%q cannot be the name of a node: want letters and digits, and not that of a manager", name)
+	if strings.ContainsAny(name, ":/ ") || name == "" || name == operator || c.isManager(name) {
+		c.t.Fatalf("%q cannot be the name of a node: want letters and digits, and neither the name of a manager nor %q", name, operator)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,6 +183,20 @@ func (c *Cluster) Node(name string) *Node {
 		c.order = append(c.order, n)
 	}
 	return n
+}
+
+// operator is the host from which the test asks the managers.
+const operator = "operator"
+
+// hosts returns the names of all hosts that there were, sorted.
+func (c *Cluster) hosts() []string {
+	all := []string{operator}
+	for i := range c.cfg.Managers {
+		all = append(all, managerName(i))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(slices.Values(slices.AppendSeq(all, maps.Keys(c.nodes))))
 }
 
 // close ends what there is, the newest first, while managers can hear of it.

@@ -2,6 +2,7 @@ package leaseholdtest
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -27,11 +28,19 @@ func (n *Node) Resume() { n.host.Thaw() }
 
 // Cut separates the node from others, named by their hosts: "b", "m1". Without names
 // it is separated from all managers, and keeps its connections to callers. Nothing is
-// told to either side, and what was under way arrives after Heal.
+// told to either side, and what was under way arrives after Heal. A name that no host
+// has fails the test: a cut that separates nobody proves nothing.
 func (n *Node) Cut(names ...string) {
+	n.cluster.t.Helper()
 	if len(names) == 0 {
 		for i := range n.cluster.cfg.Managers {
 			names = append(names, managerName(i))
+		}
+	}
+	hosts := n.cluster.hosts()
+	for _, name := range names {
+		if !slices.Contains(hosts, name) {
+			n.cluster.t.Fatalf("%s cannot be cut off from %q: there are only %v", n.Name(), name, hosts)
 		}
 	}
 	for _, name := range names {

@@ -121,7 +121,7 @@ func TestCut(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer r.Body.Close()
+			defer r.Body.Close() //nolint:errcheck // it was only read
 			text, err := io.ReadAll(r.Body)
 			if err != nil {
 				t.Fatal(err)

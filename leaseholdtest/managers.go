@@ -222,11 +222,9 @@ func ask[R any](c *Cluster, question func(context.Context, leaseholdv1.AdminServ
 			last, err = question(ctx, c.admin(name))
 			cancel()
 			err = wire.ToError(err)
-			switch leasehold.KindOf(err) {
-			case leasehold.Unavailable, leasehold.NotLeader:
-				continue
+			if kind := leasehold.KindOf(err); kind != leasehold.Unavailable && kind != leasehold.NotLeader {
+				return last, err
 			}
-			return last, err
 		}
 	}
 	return last, err
@@ -237,7 +235,7 @@ func (c *Cluster) admin(name string) leaseholdv1.AdminServiceClient {
 	if a := c.admins[name]; a != nil {
 		return a
 	}
-	options := append(wire.DialOptions(), dialer(c.net.Host("operator"))...)
+	options := append(wire.DialOptions(), dialer(c.net.Host(operator))...)
 	conn, err := grpc.NewClient("passthrough:///"+managerAddr(name), options...)
 	if err != nil {
 		c.t.Fatal(err)
