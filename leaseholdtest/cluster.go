@@ -3,6 +3,7 @@ package leaseholdtest
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -44,7 +45,7 @@ type Cluster struct {
 
 // A world is what clusters of different namespaces share.
 type world struct {
-	t    *testing.T
+	t    testing.TB
 	cfg  Config
 	net  *memnet.Net
 	disk *mem.Disk
@@ -130,8 +131,9 @@ func (c *Cluster) Advance(d time.Duration) {
 	synctest.Wait()
 }
 
-// patience is how long anything may take that a test waits for.
-const patience = 10 * time.Minute
+// patience is how long anything may take that a test waits for: long, and time for
+// leases to run out and others to take their place.
+func (w *world) patience() time.Duration { return 10*time.Minute + 3*w.cfg.Lease }
 
 // Settle lets time pass until every key has an owner, nothing moves, and nothing has
 // changed for longer than a lease lasts: so that whoever was killed, paused or cut off
@@ -141,7 +143,7 @@ func (c *Cluster) Settle() {
 	c.t.Helper()
 	quiet := c.cfg.Lease*3/2 + 5*time.Second
 	lsn, since := uint64(0), time.Now()
-	for deadline := since.Add(patience + quiet); ; c.Advance(500 * time.Millisecond) {
+	for deadline := since.Add(c.patience() + quiet); ; c.Advance(c.cfg.Lease / 20) {
 		s := c.namespaceStatus()
 		if !s.GetReady() || s.GetVacant() > 0 || s.GetMoves() > 0 || s.GetOwners() == 0 || s.GetLsn() != lsn {
 			lsn, since = s.GetLsn(), time.Now()
@@ -150,7 +152,7 @@ func (c *Cluster) Settle() {
 			return
 		}
 		if time.Now().After(deadline) {
-			c.t.Fatalf("the cluster does not settle: after %v its status is {%v}", patience+quiet, s)
+			c.t.Fatalf("the cluster does not settle: after %v its status is {%v}", c.patience()+quiet, s)
 		}
 	}
 }
@@ -169,8 +171,8 @@ func (c *Cluster) Owner(key leasehold.Key) (node string, ok bool) {
 // may be called from many goroutines at once.
 func (c *Cluster) Node(name string) *Node {
 	c.t.Helper()
-	if strings.ContainsAny(name, ":/ ") || name == "" || c.isManager(name) {
-		c.t.Fatalf("%q cannot be the name of a node: want letters and digits, and not that of a manager", name)
+	if strings.ContainsAny(name, ":/ ") || name == "" || name == operator || c.isManager(name) {
+		c.t.Fatalf("%q cannot be the name of a node: want letters and digits, and neither the name of a manager nor %q", name, operator)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -181,6 +183,20 @@ func (c *Cluster) Node(name string) *Node {
 		c.order = append(c.order, n)
 	}
 	return n
+}
+
+// operator is the host from which the test asks the managers.
+const operator = "operator"
+
+// hosts returns the names of all hosts that there were, sorted.
+func (c *Cluster) hosts() []string {
+	all := []string{operator}
+	for i := range c.cfg.Managers {
+		all = append(all, managerName(i))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(slices.Values(slices.AppendSeq(all, maps.Keys(c.nodes))))
 }
 
 // close ends what there is, the newest first, while managers can hear of it.

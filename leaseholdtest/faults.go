@@ -2,6 +2,7 @@ package leaseholdtest
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -27,11 +28,19 @@ func (n *Node) Resume() { n.host.Thaw() }
 
 // Cut separates the node from others, named by their hosts: "b", "m1". Without names
 // it is separated from all managers, and keeps its connections to callers. Nothing is
-// told to either side, and what was under way arrives after Heal.
+// told to either side, and what was under way arrives after Heal. A name that no host
+// has fails the test: a cut that separates nobody proves nothing.
 func (n *Node) Cut(names ...string) {
+	n.cluster.t.Helper()
 	if len(names) == 0 {
 		for i := range n.cluster.cfg.Managers {
 			names = append(names, managerName(i))
+		}
+	}
+	hosts := n.cluster.hosts()
+	for _, name := range names {
+		if !slices.Contains(hosts, name) {
+			n.cluster.t.Fatalf("%s cannot be cut off from %q: there are only %v", n.Name(), name, hosts)
 		}
 	}
 	for _, name := range names {
@@ -49,7 +58,7 @@ func (n *Node) Expire() {
 	n.cluster.t.Helper()
 	n.Cut()
 	defer n.Heal()
-	for deadline := time.Now().Add(patience); n.cluster.leasesOf(n.Name()) > 0; n.cluster.Advance(100 * time.Millisecond) {
+	for deadline := time.Now().Add(n.cluster.patience()); n.cluster.leasesOf(n.Name()) > 0; n.cluster.Advance(n.cluster.cfg.Lease / 100) {
 		if time.Now().After(deadline) {
 			n.cluster.t.Fatalf("the leases of %s do not run out", n.Name())
 		}

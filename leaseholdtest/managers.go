@@ -104,7 +104,7 @@ func (c *Cluster) Move(r leasehold.Range, to string) {
 	c.t.Helper()
 	ordered := false
 	var err error
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); c.Advance(50 * time.Millisecond) {
+	for deadline := time.Now().Add(c.patience()); time.Now().Before(deadline); c.Advance(c.cfg.Lease / 200) {
 		if !ordered {
 			err = c.orderMove(r, to)
 			ordered = err == nil
@@ -116,7 +116,7 @@ func (c *Cluster) Move(r leasehold.Range, to string) {
 			c.t.Fatalf("moving %v to %s: %v", r, to, err)
 		}
 	}
-	c.t.Fatalf("%v is not with %s after %v: %v", r, to, patience, err)
+	c.t.Fatalf("%v is not with %s after %v: %v", r, to, c.patience(), err)
 }
 
 // orderMove asks for a move.
@@ -130,12 +130,20 @@ func (c *Cluster) orderMove(r leasehold.Range, to string) error {
 	return err
 }
 
-// holds reports whether a node has all of a range, as far as its ends tell.
+// holds reports whether a node has all of a range, one lease after the other, and
+// nothing moves any more.
 func (c *Cluster) holds(node string, r leasehold.Range) bool {
-	s := c.namespaceStatus()
-	first, _ := c.Owner(r.Start)
-	last, _ := c.Owner(r.Last())
-	return first == node && last == node && s.GetMoves() == 0
+	for next := r.Start; ; {
+		held, err := c.lookup(next)
+		if err != nil || held.GetOwner() != node {
+			return false
+		}
+		limit := leasehold.Key(held.GetLease().GetLimit()) // 0 is the end of all
+		if limit-1 >= r.Last() {
+			return c.namespaceStatus().GetMoves() == 0
+		}
+		next = limit
+	}
 }
 
 func (c *Cluster) createNamespace() {
@@ -205,7 +213,7 @@ func (c *Cluster) leasesOf(node string) uint32 {
 func ask[R any](c *Cluster, question func(context.Context, leaseholdv1.AdminServiceClient) (R, error)) (R, error) {
 	var last R
 	var err error
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); c.Advance(100 * time.Millisecond) {
+	for deadline := time.Now().Add(c.patience()); time.Now().Before(deadline); c.Advance(100 * time.Millisecond) {
 		if len(c.managers) == 0 {
 			return last, leasehold.Errorf("ask", leasehold.Unavailable, "", "all managers were killed: start one")
 		}
@@ -214,11 +222,9 @@ func ask[R any](c *Cluster, question func(context.Context, leaseholdv1.AdminServ
 			last, err = question(ctx, c.admin(name))
 			cancel()
 			err = wire.ToError(err)
-			switch leasehold.KindOf(err) {
-			case leasehold.Unavailable, leasehold.NotLeader:
-				continue
+			if kind := leasehold.KindOf(err); kind != leasehold.Unavailable && kind != leasehold.NotLeader {
+				return last, err
 			}
-			return last, err
 		}
 	}
 	return last, err
@@ -229,7 +235,7 @@ func (c *Cluster) admin(name string) leaseholdv1.AdminServiceClient {
 	if a := c.admins[name]; a != nil {
 		return a
 	}
-	options := append(wire.DialOptions(), dialer(c.net.Host("operator"))...)
+	options := append(wire.DialOptions(), dialer(c.net.Host(operator))...)
 	conn, err := grpc.NewClient("passthrough:///"+managerAddr(name), options...)
 	if err != nil {
 		c.t.Fatal(err)

@@ -102,7 +102,7 @@ func (n *Node) Join(cfg owner.Config) *owner.Owner {
 	if cfg.Logger == nil {
 		cfg.Logger = usual.Logger
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), n.cluster.patience())
 	defer cancel()
 	o, err := owner.Join(ctx, cfg)
 	if err != nil {
@@ -116,7 +116,7 @@ func (n *Node) Join(cfg owner.Config) *owner.Owner {
 // the test's goroutine.
 func (n *Node) Lookup() *lookup.Lookup {
 	n.cluster.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), n.cluster.patience())
 	defer cancel()
 	l, err := lookup.Open(ctx, n.LookupConfig())
 	if err != nil {

@@ -59,22 +59,22 @@ func (c *caller) call(t *testing.T, method, path, value string) string {
 // asks, when a server is killed, stopped for too long, or cut off.
 func TestUnderFaults(t *testing.T) {
 	for name, hurt := range map[string]struct {
-		do   func(*leaseholdtest.Cluster, *leaseholdtest.Node, *table)
+		do   func(*testing.T, *leaseholdtest.Cluster, *leaseholdtest.Node, *table)
 		kept bool
 	}{
-		"kill":  {func(_ *leaseholdtest.Cluster, n *leaseholdtest.Node, _ *table) { n.Kill() }, false},
-		"pause": {func(_ *leaseholdtest.Cluster, n *leaseholdtest.Node, _ *table) { n.Pause() }, false},
-		"cut":   {func(_ *leaseholdtest.Cluster, n *leaseholdtest.Node, _ *table) { n.Cut() }, false},
-		"a short pause": {func(c *leaseholdtest.Cluster, n *leaseholdtest.Node, _ *table) {
+		"kill":  {func(_ *testing.T, _ *leaseholdtest.Cluster, n *leaseholdtest.Node, _ *table) { n.Kill() }, false},
+		"pause": {func(_ *testing.T, _ *leaseholdtest.Cluster, n *leaseholdtest.Node, _ *table) { n.Pause() }, false},
+		"cut":   {func(_ *testing.T, _ *leaseholdtest.Cluster, n *leaseholdtest.Node, _ *table) { n.Cut() }, false},
+		"a short pause": {func(_ *testing.T, c *leaseholdtest.Cluster, n *leaseholdtest.Node, _ *table) {
 			n.Pause()
 			c.Advance(2 * time.Second)
 			n.Resume()
 		}, true},
-		"close": {func(_ *leaseholdtest.Cluster, _ *leaseholdtest.Node, s *table) {
+		"close": {func(t *testing.T, _ *leaseholdtest.Cluster, _ *leaseholdtest.Node, s *table) {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
 			if err := s.owner.Close(ctx); err != nil {
-				panic(err)
+				t.Errorf("closing: %v", err)
 			}
 		}, true},
 	} {
@@ -86,7 +86,7 @@ func TestUnderFaults(t *testing.T) {
 				callers := &caller{n.Lookup(), n.Client()}
 				callers.call(t, http.MethodPut, "/colour", "green")
 				has, _ := c.Owner(leasehold.KeyOf("/colour"))
-				hurt.do(c, c.Node(has), servers[has])
+				hurt.do(t, c, c.Node(has), servers[has])
 				c.Settle()
 				want := ""
 				if hurt.kept {

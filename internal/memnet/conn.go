@@ -15,10 +15,12 @@ const window = 256 << 10
 type flow struct {
 	from, to *Host
 	chunks   []chunk
-	size     int  // of the chunks
-	ended    bool // nothing more is written
-	reset    bool // and what was under way is lost
-	deaf     bool // nobody reads
+	size     int       // of the chunks
+	ended    bool      // nothing more is written
+	ends     time.Time // when the reader may hear of that
+	reset    bool      // and what was under way is lost
+	deaf     bool      // nobody reads
+	told     time.Time // when the writer may hear of that
 }
 
 // A chunk is what was written at once.
@@ -52,17 +54,31 @@ func connect(a *Host, at addr, b *Host, bt addr) (near, far *conn) {
 	return near, far
 }
 
+// finish says that nothing more is written, after all that was. The lock is held.
+func (f *flow) finish() {
+	if !f.ended {
+		f.ended, f.ends = true, f.arrival()
+	}
+}
+
+// arrival is when something arrives that is sent now.
+func (f *flow) arrival() time.Time { return time.Now().Add(f.from.net.latency) }
+
 // reset ends a connection without further words. The lock is held.
 func (c *conn) reset() {
 	c.out.reset, c.out.chunks, c.out.size = true, nil, 0
+	c.out.ended, c.out.ends = true, c.out.arrival() // though it was finished before
 	c.end()
 }
 
 // end closes this end. The lock is held.
 func (c *conn) end() {
+	if c.closed {
+		return
+	}
 	c.closed = true
-	c.out.ended = true
-	c.in.deaf, c.in.chunks, c.in.size = true, nil, 0
+	c.out.finish()
+	c.in.deaf, c.in.told, c.in.chunks, c.in.size = true, c.out.arrival(), nil, 0
 	delete(c.host.conns, c)
 	c.bell.ring()
 	c.other.bell.ring()
@@ -81,25 +97,35 @@ func (c *conn) Read(p []byte) (int, error) {
 		case !c.readBy.IsZero() && !now.Before(c.readBy):
 			return 0, c.failure("read", os.ErrDeadlineExceeded)
 		case !c.in.open():
-		case c.in.reset:
-			return 0, c.failure("read", syscall.ECONNRESET)
 		case len(c.in.chunks) > 0:
 			at := c.in.chunks[0].arrives
 			if !now.Before(at) {
 				c.other.bell.ring() // there is room
 				return c.in.take(p), nil
 			}
-			if until.IsZero() || at.Before(until) {
-				until = at
-			}
+			until = sooner(until, at)
 		case c.in.ended && !c.in.from.frozen:
-			return 0, io.EOF
+			if !now.Before(c.in.ends) {
+				if c.in.reset {
+					return 0, c.failure("read", syscall.ECONNRESET)
+				}
+				return 0, io.EOF
+			}
+			until = sooner(until, c.in.ends)
 		}
 		if len(p) == 0 {
 			return 0, nil
 		}
 		c.bell.wait(n, nil, until)
 	}
+}
+
+// sooner returns the earlier of two times. A zero time never comes.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // take takes bytes out that have arrived.
@@ -119,39 +145,44 @@ func (c *conn) Write(p []byte) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for sent := 0; ; {
+		until, now := c.till, time.Now()
+		heard := !now.Before(c.out.told)
 		switch {
 		case c.closed || c.out.ended:
 			return sent, c.failure("write", net.ErrClosed)
-		case !c.till.IsZero() && !time.Now().Before(c.till):
+		case !c.till.IsZero() && !now.Before(c.till):
 			return sent, c.failure("write", os.ErrDeadlineExceeded)
 		case c.host.frozen:
-		case c.out.deaf && c.out.open():
+		case c.out.deaf && heard && c.out.open():
 			return sent, c.failure("write", syscall.EPIPE)
 		default:
-			sent += c.out.put(p[sent:], n.latency)
+			sent += c.out.put(p[sent:])
 			c.other.bell.ring()
 			if sent == len(p) {
 				return sent, nil
 			}
+			if c.out.deaf && !heard {
+				until = sooner(until, c.out.told)
+			}
 		}
-		c.bell.wait(n, nil, c.till)
+		c.bell.wait(n, nil, until)
 	}
 }
 
 // put takes in as much as there is room for.
-func (f *flow) put(p []byte, latency time.Duration) int {
+func (f *flow) put(p []byte) int {
 	count := min(len(p), window-f.size)
 	if count == 0 {
 		return 0
 	}
-	f.chunks = append(f.chunks, chunk{time.Now().Add(latency), append([]byte(nil), p[:count]...)})
+	f.chunks = append(f.chunks, chunk{f.arrival(), append([]byte(nil), p[:count]...)})
 	f.size += count
 	return count
 }
 
 // CloseWrite says that nothing more comes.
 func (c *conn) CloseWrite() error {
-	c.do(func() { c.out.ended = true })
+	c.do(c.out.finish)
 	return nil
 }
 
