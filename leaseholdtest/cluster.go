@@ -213,6 +213,9 @@ func (c *Cluster) close() {
 	for name := range c.managers {
 		c.stopManager(name)
 	}
+	// What has been told to end may take a moment: net/http lets connections linger for
+	// half a second. Time stands still once the test is over.
+	c.Advance(time.Second)
 }
 
 // within is how long a manager has for an answer, and a node to end.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -205,6 +206,23 @@ func TestNamespaces(t *testing.T) {
 		}
 		if addr, ok := other.Node("caller").Lookup().Find(key); !ok || addr != "b:8080" {
 			t.Error(addr, ok)
+		}
+	})
+}
+
+// TestLingering: what ends a moment after it was told to does not fail a test.
+func TestLingering(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		a := c.Node("a")
+		a.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 10)) // and the server closes the connection
+			if err == nil {
+				t.Error("all of it was read")
+			}
+		}))
+		answer, err := c.Node("caller").Client().Post("http://"+a.Addr(), "text/plain", strings.NewReader(strings.Repeat("x", 1<<20)))
+		if err == nil {
+			_ = answer.Body.Close()
 		}
 	})
 }
