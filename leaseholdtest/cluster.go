@@ -29,7 +29,8 @@ type Config struct {
 	// Policy is how keys are given to owners. Default "balanced", as in production;
 	// "even" gives each owner one piece.
 	Policy string
-	// Latency is how long a message is under way. Default 1 ms.
+	// Latency is how long a message is under way, and the news that a connection has
+	// ended. Default 1 ms. To connect takes no time.
 	Latency time.Duration
 	// Logger hears what managers, owners and lookups have to say. Default: nobody does.
 	Logger *slog.Logger
