@@ -80,7 +80,9 @@ func (e *Nemesis) Hurt() string {
 		n.Heal()
 		return fmt.Sprintf("cut %s off from the managers for %v", name, away)
 	case 3:
-		n.Cut(slices.DeleteFunc(slices.Clone(e.names), func(other string) bool { return other == name })...)
+		if others := slices.DeleteFunc(slices.Clone(e.names), func(other string) bool { return other == name }); len(others) > 0 {
+			n.Cut(others...) // without names it would be from the managers
+		}
 		away := e.wait(10 * time.Second)
 		n.Heal()
 		return fmt.Sprintf("cut %s off from the other servers for %v", name, away)

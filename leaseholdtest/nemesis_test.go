@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 	"github.com/leasehold-dev/leasehold/leasemap"
@@ -47,6 +48,33 @@ func TestNemesis(t *testing.T) {
 			t.Errorf("there was no %s: %v", kind, struck)
 		}
 	}
+}
+
+// TestNemesisOfOne: a server that is alone has no others that it could be cut off from,
+// and stays with the managers.
+func TestNemesisOfOne(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{Lease: time.Second}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		var losses atomic.Int64
+		watch(t, c, &losses)
+		e := &leaseholdtest.Nemesis{Random: rand.New(rand.NewPCG(1, 1)), Start: func(n *leaseholdtest.Node) func(context.Context) error {
+			start(t, n)
+			return nil // nobody could take its state
+		}}
+		e.Begin(c, "a")
+		cuts := 0
+		for range 15 {
+			before := losses.Load()
+			if done := e.Strike(); strings.Contains(done, "from the other servers") {
+				cuts++
+				if lost := losses.Load() - before; lost > 0 {
+					t.Errorf("%s: %d losses", done, lost)
+				}
+			}
+		}
+		if cuts == 0 {
+			t.Error("it was never cut off from other servers")
+		}
+	})
 }
 
 // start runs a server whose state can be moved.
