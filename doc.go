@@ -53,8 +53,11 @@
 //
 //  4. Held. Before a result leaves the process it calls Held with the lease of
 //     step 1, which answers whether that lease was held without a gap since. If
-//     not, the result is worth nothing: it answers [NotOwner]. It need not clean
-//     up; step 2 of a later request discards what this one left behind.
+//     not, the result is worth nothing. A request that has only read is refused
+//     with [NotOwner]. One that has changed something answers [Unavailable]: if
+//     the state was moved to another owner just before, the change may have gone
+//     with it. It need not clean up; step 2 of a later request discards what this
+//     one left behind.
 //
 //  5. Keep its own goroutines apart. A lease excludes other processes, not other
 //     goroutines of this one: steps 1 to 3 on one key run under a lock of the
@@ -82,7 +85,7 @@
 //	list.generation = lease.Generation
 //	s.lists[key] = list
 //	if !o.Held(lease) { // 4
-//		return leasehold.NotOwner
+//		return leasehold.Unavailable
 //	}
 //	return nil
 //
@@ -96,9 +99,9 @@
 //     that out at step 1. On [NotOwner] or [NoOwner] look up again, after a
 //     backoff.
 //
-//  8. Expect to repeat itself. A request that failed, with [Unavailable] or
-//     [NotOwner], may have been carried out. Make requests idempotent, or number
-//     them.
+//  8. Expect to repeat itself. A request that failed with [Unavailable] may have
+//     been carried out; one that was refused with [NotOwner] has not. Make requests
+//     idempotent, or number them.
 //
 //  9. Recreate what is lost, if it is the one who can. A Loss may be reported
 //     more than once, and a lookup that was out of contact for too long reports

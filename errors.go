@@ -24,9 +24,8 @@ const (
 	// Mend it; do not retry.
 	Invalid Kind = 1
 
-	// NotOwner means that the server asked does not own the key, or lost it
-	// while it worked. Look the key up again and retry after a short backoff.
-	// The request may have been carried out, on state that will be discarded.
+	// NotOwner means that the server asked does not own the key, and has changed
+	// nothing. Look the key up again and retry after a short backoff.
 	NotOwner Kind = 2
 
 	// NoOwner means that nobody owns the key at present: its lease is being

@@ -29,8 +29,7 @@ func serve(t *testing.T, n *leaseholdtest.Node) *counters {
 // serveWorking starts one whose handlers do something else besides.
 func serveWorking(t *testing.T, n *leaseholdtest.Node, work func()) *counters {
 	t.Helper()
-	cfg := n.OwnerConfig()
-	cfg.Mover = n.Mover()
+	cfg := n.MovingConfig()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	m, err := leasemap.Join(ctx, cfg, leasemap.Config[int64]{})

@@ -6,7 +6,7 @@
 //	func TestSurvivesAKill(t *testing.T) {
 //		leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 //			a, b := c.Node("a"), c.Node("b")
-//			startMyServer(t, a) // joins with a.OwnerConfig(), serves on a.Listen(8080)
+//			startMyServer(t, a) // joins with a.MovingConfig(), serves on a.Listen(8080)
 //			startMyServer(t, b)
 //			c.Settle()
 //			...
@@ -45,7 +45,7 @@
 // # Servers
 //
 // A [Node] is a computer. A server lives on one if it has joined with its
-// [Node.OwnerConfig], listens on its [Node.Listen] and dials with its [Node.Dial] or
+// [Node.OwnerConfig] or [Node.MovingConfig], listens on its [Node.Listen] and dials with its [Node.Dial] or
 // [Node.DialContext]: then all that the world sees of it goes through the network of
 // the cluster, and it is as good as killed when the network resets its connections and
 // lets nothing through any more. What it does inside goes on until it has noticed, so

@@ -97,7 +97,7 @@ func (c *Cluster) stopManager(name string) {
 	delete(c.managers, name)
 }
 
-// Move has a range go to a node, with its state if both can move it, and returns when
+// Move has a range go to a node ([leasehold.All] is everything), with its state if both can move it, and returns when
 // it is there. Without a Mover its state is lost, as it is in production. A node that does
 // not take part, because it was paused for instance, is waited for.
 func (c *Cluster) Move(r leasehold.Range, to string) {

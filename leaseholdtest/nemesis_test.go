@@ -80,8 +80,7 @@ func TestNemesisOfOne(t *testing.T) {
 // start runs a server whose state can be moved.
 func start(t *testing.T, n *leaseholdtest.Node) func(context.Context) error {
 	t.Helper()
-	cfg := n.OwnerConfig()
-	cfg.Mover = n.Mover()
+	cfg := n.MovingConfig()
 	m, err := leasemap.Join(t.Context(), cfg, leasemap.Config[string]{})
 	if err != nil {
 		t.Fatal(err)

@@ -62,13 +62,23 @@ func (n *Node) DialContext(ctx context.Context, _, addr string) (net.Conn, error
 func (n *Node) DialOptions() []grpc.DialOption { return dialer(n.host) }
 
 // OwnerConfig returns what an owner on this node joins with: as a server with the
-// node's name and address. Whoever moves state sets Mover to n.Mover with its own
-// Export and Import; package leasemap has them.
+// node's name and address. One that moves state, as a map of package leasemap does, joins
+// with [Node.MovingConfig]: it would listen on a real socket otherwise, which holds the
+// clock for ever.
 func (n *Node) OwnerConfig() owner.Config {
 	return owner.Config{
 		Namespace: n.cluster.namespace, Managers: n.cluster.Managers(), Name: leasehold.OwnerID(n.Name()), Addr: n.Addr(),
 		DialOptions: n.DialOptions(), Logger: n.cluster.cfg.Logger.With("owner", n.Name()),
 	}
+}
+
+// MovingConfig is OwnerConfig with [Node.Mover]: what leasemap.Join wants. Whoever calls
+// [owner.Join] adds Export and Import to its Mover.
+func (n *Node) MovingConfig() owner.Config {
+	n.cluster.t.Helper()
+	cfg := n.OwnerConfig()
+	cfg.Mover = n.Mover()
+	return cfg
 }
 
 // Mover returns what an owner on this node needs to move state over the cluster's

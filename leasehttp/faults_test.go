@@ -20,8 +20,7 @@ import (
 // leaves. A POST counts one more, and is not idempotent.
 func counter(t *testing.T, n *leaseholdtest.Node) (leave func(context.Context) error) {
 	t.Helper()
-	cfg := n.OwnerConfig()
-	cfg.Mover = n.Mover()
+	cfg := n.MovingConfig()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	m, err := leasemap.Join(ctx, cfg, leasemap.Config[int]{})

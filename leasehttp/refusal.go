@@ -71,6 +71,9 @@ func refused(r *http.Response) string {
 //
 // The caller sees the text of the error if its kind is one of those named here.
 func Error(w http.ResponseWriter, err error) {
+	if err == nil {
+		return
+	}
 	if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
 		explain(w, http.StatusRequestEntityTooLarge, leasehold.Invalid, fmt.Sprintf("the request's body is longer than %d bytes", tooLong.Limit))
 		return

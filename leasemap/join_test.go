@@ -15,8 +15,7 @@ func TestJoin(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		n := c.Node("a")
 		var revoked atomic.Int64
-		cfg := n.OwnerConfig()
-		cfg.Mover = n.Mover()
+		cfg := n.MovingConfig()
 		cfg.OnRevoke = func(ended []leasehold.Lease, _ leasehold.Cause) { revoked.Add(int64(len(ended))) }
 		m, err := leasemap.Join(t.Context(), cfg, leasemap.Config[string]{})
 		if err != nil {

@@ -407,3 +407,23 @@ func TestRefusesConfig(t *testing.T) {
 		}
 	}
 }
+
+func TestVersionAsText(t *testing.T) {
+	for _, v := range []Version{{}, {5, 17}, {1 << 62, 1<<64 - 1}, {0, 3}} {
+		text, err := v.MarshalText()
+		var back Version
+		if err == nil {
+			err = back.UnmarshalText(text)
+		}
+		if err != nil || back != v {
+			t.Errorf("%v becomes %q, and %v: %v", v, text, back, err)
+		}
+	}
+	for _, text := range []string{"5", "5.", ".5", "5.17.1", "x.1", "-1.1", "0.0", "none"} {
+		var v Version
+		wantKind(t, v.UnmarshalText([]byte(text)), leasehold.Invalid)
+	}
+	if got := (Version{}).String(); got != "none" {
+		t.Error(got)
+	}
+}

@@ -25,8 +25,7 @@ type reply struct {
 // serve runs a server of registers on a node. What is returned closes it properly.
 func serve(t *testing.T, n *leaseholdtest.Node) (leave func(context.Context) error) {
 	t.Helper()
-	cfg := n.OwnerConfig()
-	cfg.Mover = n.Mover()
+	cfg := n.MovingConfig()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	m, err := leasemap.Join(ctx, cfg, leasemap.Config[string]{})

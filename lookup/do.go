@@ -47,10 +47,9 @@ func Attempts(n int) DoOption { return func(p *policy) { p.attempts = max(1, n) 
 // How a server says over the wire that it is not the owner is the application's
 // choice; f makes the error from it, with [leasehold.Errorf] or as the bare kind.
 //
-// A server that was [leasehold.NotOwner] may have begun to carry the request
-// out, on state that will be discarded: see the obligations in package
-// leasehold. One that was [leasehold.Unavailable] may have carried it out in
-// full; Do tries again only with [Idempotent].
+// A server that was [leasehold.NotOwner] has changed nothing: see the obligations
+// in package leasehold. One that was [leasehold.Unavailable] may have carried the
+// request out; Do tries again only with [Idempotent].
 //
 // Any other error is returned as f returned it. When Do gives up, because the
 // context ended or after as many attempts as [Attempts] says, its error has the

@@ -11,7 +11,7 @@
 //	lease, ok := o.Check(key) // do I own the key?
 //	...                       // operate on state stamped with lease.Generation
 //	if !o.Held(lease) {       // have I owned it all along?
-//		return leasehold.NotOwner
+//		return leasehold.Unavailable
 //	}
 //	...
 //	err = o.Close(ctx) // gives everything back
@@ -27,7 +27,8 @@
 //  3. Stamp what is created or changed with the generation, and send it along
 //     as fencing token with every effect outside of the process.
 //  4. Call Held with that lease before a result leaves the process; if it
-//     fails the result is worth nothing.
+//     fails the result is worth nothing: [leasehold.Unavailable] if something was
+//     changed, which may have moved on with the key.
 //  5. Run steps 1 to 3 on one key under a lock of the application.
 //
 // And once for the process:

@@ -64,7 +64,7 @@ func (s *server) setOnline(key leasehold.Key, online bool) error {
 	u.online = online
 	s.users[key] = u
 	if !s.owner.Held(lease) {
-		return leasehold.NotOwner
+		return leasehold.Unavailable // it may have moved on with the change
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"io"
 	"log"
+	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -16,18 +18,20 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-func main() { // presence ADDR MANAGERS
+func main() {
+	if len(os.Args) != 3 {
+		log.Fatal("usage: presence HOST:PORT MANAGER,...")
+	}
 	self, managers := os.Args[1], strings.Split(os.Args[2], ",")
+	listener, err := net.Listen("tcp", self) // first: users are for servers that can serve
+	check(err)
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	statuses, err := leasemap.Join(ctx, owner.Config{Namespace: "presence", Managers: managers, Addr: self}, leasemap.Config[string]{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	go func() { log.Fatal(http.ListenAndServe(self, serve(statuses))) }()
+	as := owner.Config{Namespace: "presence", Managers: managers, Addr: self, Logger: slog.Default()}
+	statuses, err := leasemap.Join(ctx, as, leasemap.Config[string]{})
+	check(err)
+	go func() { check(http.Serve(listener, serve(statuses))) }()
 	<-ctx.Done()
-	if err := statuses.Close(context.Background()); err != nil { // they go to other servers
-		log.Fatal(err)
-	}
+	check(statuses.Close(context.Background())) // they go to other servers
 }
 
 func serve(statuses *leasemap.Map[string]) http.Handler {
@@ -37,17 +41,18 @@ func serve(statuses *leasemap.Map[string]) http.Handler {
 		if err == nil {
 			_, err = statuses.Set(r.Context(), r.PathValue("user"), string(text))
 		}
-		if err != nil {
-			leasehttp.Error(w, err)
-		}
+		leasehttp.Error(w, err)
 	})
 	mux.HandleFunc("GET /status/{user}", func(w http.ResponseWriter, r *http.Request) {
 		text, _, err := statuses.Get(r.PathValue("user"))
-		if err != nil {
-			leasehttp.Error(w, err)
-			return
-		}
+		leasehttp.Error(w, err)
 		_, _ = io.WriteString(w, text)
 	})
 	return mux
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
 }

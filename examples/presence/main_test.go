@@ -33,8 +33,7 @@ func TestReadmeShowsIt(t *testing.T) {
 // start runs a server on a node. What is returned closes it properly.
 func start(t *testing.T, n *leaseholdtest.Node) func(context.Context) error {
 	t.Helper()
-	cfg := n.OwnerConfig()
-	cfg.Mover = n.Mover()
+	cfg := n.MovingConfig()
 	statuses, err := leasemap.Join(t.Context(), cfg, leasemap.Config[string]{})
 	if err != nil {
 		t.Fatal(err)
