@@ -58,7 +58,7 @@ func refused(r *http.Response) string {
 }
 
 // Error answers a request with an error of ours, such as package leasemap returns,
-// or an application that checks leases on its own:
+// or an application that checks leases on its own. Without an error it does nothing.
 //
 //   - [leasehold.NotOwner] is 421, so that whoever routed the request looks again
 //     and sends it to another server. Nothing may have been done about it: what was
