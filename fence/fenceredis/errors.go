@@ -43,20 +43,42 @@ func translate(resource string, generation leasehold.Generation, err error) erro
 func translateReply(resource string, generation leasehold.Generation, reply redis.Error) error {
 	word, rest, _ := strings.Cut(reply.Error(), " ")
 	kind, refused := refusals[word]
-	// What a script was refused while it ran says where.
-	running := strings.Contains(rest, "@user_script")
 	switch {
+	case raised(reply):
+		return reply
+	case word == applications:
+		return returned(rest)
 	case word == stale:
 		known, _ := token.Parse(rest) // the script has seen to it that it is one
 		return token.Stale(resource, generation, known)
 	case word == alien:
 		return leasehold.Errorf(token.Op, leasehold.Invalid, resource,
 			"nothing was written: the key %q is no fence; choose a prefix that nobody else uses", rest)
-	case refused && !running:
+	case refused:
 		return leasehold.Errorf(token.Op, kind, resource, "nothing was written: %w", reply)
 	}
 	return reply
 }
+
+// raised reports whether the application's part of a script raised an error, or a
+// command that it called: Redis says where.
+func raised(reply redis.Error) bool { return strings.Contains(reply.Error(), "@user_script") }
+
+// unseen reports whether Redis does not know the script, and has not run it. What
+// a script says that was run is no reason to run it again.
+func unseen(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply) && strings.HasPrefix(reply.Error(), "NOSCRIPT ") && !raised(reply)
+}
+
+// returned is an error that the application's part of a script returned, as
+// go-redis would have it without the guard.
+type returned string
+
+func (r returned) Error() string { return string(r) }
+
+// RedisError is for go-redis.
+func (returned) RedisError() {}
 
 // neverSent reports whether there was no connection to send something on.
 func neverSent(err error) bool {

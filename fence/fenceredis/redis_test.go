@@ -95,6 +95,8 @@ func TestRedis(t *testing.T) {
 		"results":          testResults,
 		"script cache":     testScriptCache,
 		"errors of script": testErrorsOfScript,
+		"own words":        testOwnWords,
+		"no error":         testNoError,
 		"commands":         testCommands,
 		"check":            testCheck,
 		"expiry":           testExpiry,

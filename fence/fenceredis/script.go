@@ -14,8 +14,9 @@ import (
 // milliseconds to remember it, 0 for ever. A number of Lua has 53 bits, too few for
 // a generation: so its halves are compared.
 //
-// Errors of the guard's part are returned rather than raised: Redis adds to those
-// that are raised where that was, by which they are told from the application's.
+// Whose an error is must be plain, since only the application's can come after a
+// write. The guard's are returned. To the application's Redis adds where they were
+// raised, and those that it returned get a mark, which translate takes off again.
 //
 // The application's part begins in the first line, so that Redis counts its lines
 // as its author does. A line of its own ends it, in case it ends with a comment.
@@ -50,13 +51,18 @@ if type(raised) == 'table' and raised.err then return raised end
 local keys, args = {}, {}
 for i = 2, #KEYS do keys[i - 1] = KEYS[i] end
 for i = 3, #ARGV do args[i - 2] = ARGV[i] end
-return application(keys, args)`
+local result = application(keys, args)
+if type(result) == 'table' and type(result.err) == 'string' then
+	result.err = '` + applications + ` ' .. result.err
+end
+return result`
 )
 
-// How the guard's part says no.
+// How the guard's part says no, and that it was not the guard's part.
 const (
-	stale = "LEASEHOLDSTALE" // and the generation that is known
-	alien = "LEASEHOLDALIEN" // and the key that is no fence
+	stale        = "LEASEHOLDSTALE" // and the generation that is known
+	alien        = "LEASEHOLDALIEN" // and the key that is no fence
+	applications = "LEASEHOLDAPP"   // and the error that the application returned
 )
 
 // A Script is a script in Lua that runs only if a lease allows it. It is made
@@ -100,7 +106,7 @@ func (g Guard) Run(ctx context.Context, client redis.UniversalClient, script *Sc
 	words = append(words, token.Format(generation), g.TTL.Milliseconds())
 	words = append(words, args...)
 	cmd := send(ctx, client, append([]any{"evalsha", script.hash}, words...))
-	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
+	if unseen(cmd.Err()) {
 		cmd = send(ctx, client, append([]any{"eval", script.source}, words...))
 	}
 	if err := cmd.Err(); err != nil {
