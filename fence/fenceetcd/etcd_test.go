@@ -124,6 +124,7 @@ func TestEtcd(t *testing.T) {
 		"check":           testCheck,
 		"forgotten":       testForgotten,
 		"removed":         testRemoved,
+		"overtaken":       testOvertaken,
 		"alien key":       testAlienKey,
 		"limits":          testLimits,
 		"bad operations":  testBadOperations,

@@ -89,14 +89,23 @@ func (t *txn) Commit() (*clientv3.TxnResponse, error) {
 // guarded returns the application's transaction within the guard's. It asks for a
 // value that is less than the next generation, since etcd knows no less-or-equal. The
 // comparison fails if there is no value.
+//
+// What is no generation may be less as text, too, so the value must not be below all
+// generations either. Etcd can say no more than that: what begins with as many zeros
+// as a generation and is none is protected by the prefix alone.
 func (t *txn) guarded() clientv3.Txn {
 	return t.kv.Txn(t.ctx).
-		If(clientv3.Compare(clientv3.Value(t.key), "<", token.Format(t.generation+1))).
+		If(
+			clientv3.Compare(clientv3.Value(t.key), "<", token.Format(t.generation+1)),
+			clientv3.Compare(clientv3.Value(t.key), ">", belowAll)).
 		Then(
 			clientv3.OpPut(t.key, token.Format(t.generation)),
 			clientv3.OpTxn(t.comparisons, t.success, t.otherwise)).
 		Else(clientv3.OpGet(t.key))
 }
+
+// belowAll is below token.Format(0), and nothing of that length is between.
+const belowAll = "0000000000000000000/"
 
 // create makes a fence that keeps nobody out, unless there is one.
 func (t *txn) create() error {

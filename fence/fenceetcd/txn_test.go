@@ -92,15 +92,49 @@ func testRemoved(t *testing.T, w world) {
 	}
 }
 
+// overtaken is an etcd in which another owner is first, right after it was found that
+// there is no fence.
+type overtaken struct {
+	clientv3.KV
+	overtake func()
+	txns     int
+}
+
+func (o *overtaken) Txn(ctx context.Context) clientv3.Txn {
+	if o.txns++; o.txns == 2 {
+		o.overtake()
+	}
+	return o.KV.Txn(ctx)
+}
+
+// The fence that the other made meanwhile is not made again.
+func testOvertaken(t *testing.T, w world) {
+	kv := &overtaken{KV: w.client, overtake: func() { w.mustAppend(t, 9, "a") }}
+	err := w.guard.Check(t.Context(), kv, "alice", 7)
+	fencetest.WantKind(t, err, leasehold.Stale, "generation 7 is older than 9")
+	fencetest.WantKind(t, w.Append(t.Context(), "alice", 8, "late"), leasehold.Stale)
+	w.wantLines(t, "a")
+	if kv.txns != 3 {
+		t.Errorf("%d transactions, want 3", kv.txns)
+	}
+}
+
 // A key that is something else is left alone.
 func testAlienKey(t *testing.T, w world) {
-	for _, value := range []string{"hello", "7", "0000000000000000000x", "99999999999999999999"} {
+	for _, value := range []string{
+		"hello", "7", "0000000000000000000x", "99999999999999999999",
+		"", "0", "\"json\"", "-5", "+7", "\x00", "0000000000000000000", "0000000000000000000/",
+	} {
 		if _, err := w.client.Put(t.Context(), w.guard.Key("alice"), value); err != nil {
 			t.Fatal(err)
 		}
 		err := w.Append(t.Context(), "alice", 7, "x")
 		fencetest.WantKind(t, err, leasehold.Invalid, "is no fence", w.guard.Key("alice"))
 		fencetest.WantKnown(t, err)
+		resp, err := w.client.Get(t.Context(), w.guard.Key("alice"))
+		if err != nil || string(resp.Kvs[0].Value) != value {
+			t.Errorf("%q became %v (%v)", value, resp, err)
+		}
 	}
 	w.wantLines(t, "")
 }
