@@ -10,12 +10,15 @@ import (
 	"testing"
 )
 
-// runInstall runs the script where nothing is on the path but these programs, some
-// of which are made up: their text is given.
-func runInstall(t *testing.T, programs map[string]string, args ...string) string {
+// programs are what the script finds on its path. Some are made up: then this is
+// their text. The others are the real ones.
+type programs map[string]string
+
+// put makes a directory of them.
+func (p programs) put(t *testing.T) (bin string) {
 	t.Helper()
-	bin := t.TempDir()
-	for name, text := range programs {
+	bin = t.TempDir()
+	for name, text := range p {
 		path := filepath.Join(bin, name)
 		if text != "" {
 			if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
@@ -31,8 +34,14 @@ func runInstall(t *testing.T, programs map[string]string, args ...string) string
 			t.Fatal(err)
 		}
 	}
+	return bin
+}
+
+// runInstall runs the script where nothing else is on the path.
+func runInstall(t *testing.T, p programs, args ...string) string {
+	t.Helper()
 	cmd := exec.Command("./install", args...)
-	cmd.Env = []string{"PATH=" + bin}
+	cmd.Env = []string{"PATH=" + p.put(t)}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %v\n%s", cmd, err, out)
@@ -44,13 +53,14 @@ func runInstall(t *testing.T, programs map[string]string, args ...string) string
 func TestInstallCannot(t *testing.T) {
 	never := "echo apt-get was called; exit 1"
 	for name, c := range map[string]struct {
-		programs map[string]string
+		programs programs
 		args     []string
 		want     string
 	}{
-		"no apt-get":  {map[string]string{"ls": "", "id": "", "timeout": ""}, nil, "redis-server (there is no apt-get here)"},
-		"not root":    {map[string]string{"ls": "", "id": "echo 1000", "timeout": "", "apt-get": never}, nil, "redis-server (only root can install it)"},
-		"only report": {map[string]string{"ls": "", "id": "echo 0", "timeout": "", "apt-get": never}, []string{"report"}, "redis-server (make services says why)"},
+		"no apt-get":  {programs{"ls": "", "id": "", "timeout": "", "flock": ""}, nil, "redis-server (there is no apt-get here)"},
+		"no timeout":  {programs{"ls": "", "id": "", "apt-get": never, "flock": ""}, nil, "redis-server (there is no timeout here)"},
+		"not root":    {programs{"ls": "", "id": "echo 1000", "timeout": "", "flock": "", "apt-get": never}, nil, "redis-server (only root can install it)"},
+		"only report": {programs{"ls": "", "id": "echo 0", "timeout": "", "flock": "", "apt-get": never}, []string{"report"}, "redis-server (make services says why)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := runInstall(t, c.programs, c.args...)
@@ -62,7 +72,7 @@ func TestInstallCannot(t *testing.T) {
 }
 
 func TestInstallHasNothingToDo(t *testing.T) {
-	out := runInstall(t, map[string]string{"ls": "", "initdb": "true", "redis-server": "true", "apt-get": "echo apt-get was called"})
+	out := runInstall(t, programs{"ls": "", "initdb": "true", "redis-server": "true", "apt-get": "echo apt-get was called"})
 	if out != "" {
 		t.Errorf("it says %q, want nothing", out)
 	}

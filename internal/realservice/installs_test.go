@@ -1,0 +1,192 @@
+//go:build unix
+
+package realservice
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A machine is one on which the script installs, with an apt-get that is made up.
+// PostgreSQL is there, and Redis is not.
+type machine struct {
+	dir, bin string
+	script   string // that keeps to the directory
+	policy   string
+	journal  string // a line for each call of a program that is made up
+}
+
+func newMachine(t *testing.T, change programs) *machine {
+	t.Helper()
+	dir := t.TempDir()
+	m := &machine{
+		dir: dir, script: filepath.Join(dir, "install"), journal: filepath.Join(dir, "journal"),
+		policy: filepath.Join(dir, "usr/sbin/policy-rc.d"),
+	}
+	if err := os.MkdirAll(filepath.Dir(m.policy), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("install")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/usr/sbin/policy-rc.d", "/etc/postgresql-common/", "/usr/lib/postgresql/"} {
+		if strings.Count(string(text), path) != 1 {
+			t.Fatalf("the script names %s not once: this test would not keep it to its directory", path)
+		}
+		text = []byte(strings.Replace(string(text), path, dir+path, 1))
+	}
+	if err := os.WriteFile(m.script, text, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	all := programs{
+		"ls": "", "date": "", "mktemp": "", "rm": "", "rmdir": "", "chmod": "", "mkdir": "", "grep": "", "tail": "",
+		"flock": "", "timeout": "", "initdb": "true", "id": "echo 0",
+		"systemctl": `echo "systemctl $*" >>JOURNAL; [ "$1" = disable ]`,
+		"apt-get":   `echo "apt-get" >>JOURNAL; POLICY; echo "policy $?" >>JOURNAL; echo '#!/bin/sh' >BIN/redis-server; chmod 700 BIN/redis-server`,
+	}
+	maps.Copy(all, change)
+	bin := filepath.Join(dir, "bin")
+	for name, text := range all {
+		all[name] = strings.NewReplacer("JOURNAL", m.journal, "POLICY", m.policy, "BIN", bin).Replace(text)
+	}
+	if err := os.Rename(all.put(t), bin); err != nil {
+		t.Fatal(err)
+	}
+	m.bin = bin
+	return m
+}
+
+// run runs the script, and returns what it said and how it ended.
+func (m *machine) run() (string, error) {
+	cmd := exec.Command(m.script)
+	cmd.Env = []string{"PATH=" + m.bin, "TMPDIR=" + m.dir}
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func (m *machine) wantJournal(t *testing.T, want string) {
+	t.Helper()
+	got, err := os.ReadFile(m.journal)
+	if err != nil || string(got) != want {
+		t.Errorf("calls (%v):\n%swant:\n%s", err, got, want)
+	}
+}
+
+// wantTidy wants nothing left of the script's own.
+func (m *machine) wantTidy(t *testing.T) {
+	t.Helper()
+	if _, err := os.Stat(m.policy); err == nil {
+		t.Error("the policy is left")
+	}
+	if logs, _ := filepath.Glob(filepath.Join(m.dir, "tmp.*")); len(logs) > 0 { // the pattern is right
+		t.Errorf("left: %q", logs)
+	}
+}
+
+const installed = "systemctl is-enabled redis-server\napt-get\npolicy 101\nsystemctl disable redis-server\n"
+
+// While it installs no service is started, and no other may install. Afterwards none
+// is started either.
+func TestInstalls(t *testing.T) {
+	apt := `flock -n "${0%/*}/../usr/sbin" true && echo "not locked" >>JOURNAL
+echo "apt-get" >>JOURNAL; POLICY; echo "policy $?" >>JOURNAL; echo '#!/bin/sh' >BIN/redis-server; chmod 700 BIN/redis-server`
+	m := newMachine(t, programs{"apt-get": apt, "true": ""})
+	if out, err := m.run(); err != nil || out != "installing for the tests: redis-server\n" {
+		t.Errorf("%v, %q", err, out)
+	}
+	m.wantJournal(t, installed)
+	m.wantTidy(t)
+}
+
+// What was there before is another's.
+func TestInstallLeavesAlone(t *testing.T) {
+	m := newMachine(t, programs{"systemctl": `echo "systemctl $*" >>JOURNAL`})
+	const theirs = "#!/bin/sh\nexit 104\n"
+	if err := os.WriteFile(m.policy, []byte(theirs), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := m.run(); err != nil {
+		t.Errorf("%v, %q", err, out)
+	}
+	m.wantJournal(t, "systemctl is-enabled redis-server\napt-get\npolicy 104\n")
+	if got, err := os.ReadFile(m.policy); err != nil || string(got) != theirs {
+		t.Errorf("the policy became %q (%v)", got, err)
+	}
+}
+
+// A script that was killed leaves a policy that forbids nothing, and that the next
+// one takes for its own.
+func TestInstallKilled(t *testing.T) {
+	m := newMachine(t, programs{"timeout": `kill -9 $PPID`})
+	if out, err := m.run(); err == nil {
+		t.Fatalf("it was not killed, and said %q", out)
+	}
+	if out, err := exec.Command(m.policy).CombinedOutput(); err != nil {
+		t.Errorf("the policy that is left: %v, %q", err, out)
+	}
+	next := newMachine(t, nil)
+	if err := os.Rename(m.policy, next.policy); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := next.run(); err != nil {
+		t.Errorf("%v, %q", err, out)
+	}
+	next.wantJournal(t, installed)
+	next.wantTidy(t)
+}
+
+func TestInstallInterrupted(t *testing.T) {
+	for _, signal := range []string{"INT", "TERM", "HUP"} {
+		m := newMachine(t, programs{"timeout": `echo "timeout $1 $2 $3" >>JOURNAL; [ "$1" != --foreground ] || kill -` + signal + ` $PPID`})
+		if out, err := m.run(); err == nil {
+			t.Errorf("%s: it went on, and said %q", signal, out)
+		}
+		m.wantJournal(t, "systemctl is-enabled redis-server\ntimeout --foreground -k 10\ntimeout -k 10 60\n")
+		m.wantTidy(t)
+	}
+}
+
+// The time is for all attempts together.
+func TestInstallDeadline(t *testing.T) {
+	m := newMachine(t, programs{
+		"date":    `read -r now <CLOCK; echo $((now + 125)) >CLOCK; echo "$now"`,
+		"timeout": `[ "$1" != --foreground ] || echo "timeout $4" >>JOURNAL; exit 1`,
+	})
+	clock := filepath.Join(m.dir, "clock")
+	date, err := os.ReadFile(filepath.Join(m.bin, "date"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range map[string]string{clock: "1000\n", filepath.Join(m.bin, "date"): strings.ReplaceAll(string(date), "CLOCK", clock)} {
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil { //nolint:gosec // one is a program
+			t.Fatal(err)
+		}
+	}
+	out, err := m.run()
+	if err != nil || !strings.Contains(out, "(300 s were not enough)") {
+		t.Errorf("%v, %q", err, out)
+	}
+	m.wantJournal(t, "systemctl is-enabled redis-server\ntimeout 175\ntimeout 50\n")
+	m.wantTidy(t)
+}
+
+// Only one at a time: the second waits for the lock, and then looks again.
+func TestInstallLocks(t *testing.T) {
+	m := newMachine(t, programs{"flock": `echo "flock $*" >>JOURNAL; echo '#!/bin/sh' >BIN/redis-server; chmod 700 BIN/redis-server`})
+	if out, err := m.run(); err != nil || strings.Contains(out, "NOT TESTED") {
+		t.Errorf("%v, %q", err, out)
+	}
+	m.wantJournal(t, "flock -w 300 9\n")
+
+	m = newMachine(t, programs{"flock": `echo "flock $*" >>JOURNAL; exit 1`})
+	if out, err := m.run(); err != nil || !strings.Contains(out, "another one has been installing") {
+		t.Errorf("%v, %q", err, out)
+	}
+	m.wantJournal(t, "flock -w 300 9\n")
+	m.wantTidy(t)
+}
