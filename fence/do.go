@@ -24,8 +24,15 @@ const checkAttempts = 5
 // again, and call Do again after a backoff.
 //
 // Write must neither commit nor roll back, and not use the transaction after it
-// has returned. What it reads is what it may act upon. Do costs the two round
-// trips of a transaction, one for [SQL.Check], and those of write.
+// has returned. It is not detected if it does so with a statement: after a COMMIT
+// of its own it writes without the guard, and after a ROLLBACK Do returns nil
+// although nothing is there. It must return the errors of its statements: after one,
+// PostgreSQL makes a rollback of the commit, unless a savepoint comes to its rescue.
+// Each driver says that in words of its own, so that Do can only report ErrUnknown,
+// although nothing was written.
+//
+// What write reads is what it may act upon. Do costs the two round trips of a
+// transaction, one for [SQL.Check], and those of write.
 func (s SQL) Do(ctx context.Context, db *sql.DB, resource string, generation leasehold.Generation, write func(*sql.Tx) error) error {
 	if _, err := s.validate(resource, generation); err != nil {
 		return err

@@ -27,7 +27,10 @@
 //     with generations of their own, and these would refuse each other.
 //
 //  2. Write through the guard, always. It sees only the writers that ask it, and
-//     all of them must use the same table and name the resource alike.
+//     all of them must use the same table and name the resource alike. A table
+//     without a schema is the first of its name on the connection's search_path,
+//     and a temporary one comes before them all: qualify the schema,
+//     fence.SQL{Table: "app.leasehold_fence"}, where that may differ.
 //
 //  3. Read through the guard, too, what it acts upon: first of all when it has
 //     become the owner and loads state. Otherwise the owner before, which is late,

@@ -136,6 +136,7 @@ func TestTableNames(t *testing.T) {
 		"1fence": false, "a.b.c": false, ".fence": false, "app.": false, "my fence": false, `"fence"`: false,
 		"fence;": false, "fence--": false, "fénce": false, "fence\n": false, strings.Repeat("x", 64): false,
 		strings.Repeat("; ", 1000): false,
+		"pg_temp.f":                false, "PG_Temp.f": false, "pg_temp_3.f": false, "pg_catalog.f": false, "pg_temp": true, "app.pg_f": true,
 	} {
 		guard := fence.SQL{Table: table}
 		_, err := guard.Schema()

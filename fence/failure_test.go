@@ -107,6 +107,24 @@ func testDeferredConstraint(t *testing.T, w world) {
 	fencetest.WantKnown(t, err)
 }
 
+// After an error that write kept to itself nothing is written, and Do does not
+// say that it was.
+func testSwallowedError(t *testing.T, w world) {
+	err := w.guard.Do(t.Context(), w.db, "alice", 9, func(tx *sql.Tx) error {
+		if err := w.adding(t.Context(), "alice", "x")(tx); err != nil {
+			return err
+		}
+		_, _ = tx.ExecContext(t.Context(), "SELECT 1/0") // which is the mistake
+		return nil
+	})
+	fencetest.WantKind(t, err, leasehold.Unavailable)
+	if !errors.Is(err, fence.ErrUnknown) {
+		t.Errorf("error %v, want the outcome to be unknown", err)
+	}
+	w.mustAppend(t, 7, "a")
+	w.wantLines(t, "a")
+}
+
 // Two transactions take two resources in opposite orders: one gives way.
 func testDeadlock(t *testing.T, w world) {
 	both := func(first, second string, meet func()) error {

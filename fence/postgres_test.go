@@ -45,6 +45,7 @@ func TestPostgreSQL(t *testing.T) {
 				"conflict in write":   testConflictInWrite,
 				"conflict at commit":  testConflictAtCommit,
 				"deferred constraint": testDeferredConstraint,
+				"swallowed error":     testSwallowedError,
 				"deadlock":            testDeadlock,
 				"schema":              testSchema,
 				"no table":            testNoTable,

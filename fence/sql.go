@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"regexp"
+	"strings"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/fence/internal/token"
@@ -18,8 +19,9 @@ const DefaultTable = "leasehold_fence"
 // databases.
 type SQL struct {
 	// Table remembers the highest generation of each resource. Default
-	// DefaultTable. It may have a schema: "app.fence". Each namespace has its own
-	// generations: give each a table of its own, or resources that differ.
+	// DefaultTable. It may have a schema, "app.fence", and without one it is looked
+	// for on the search_path. Each namespace has its own generations: give each a
+	// table of its own, or resources that differ.
 	Table string
 
 	// Isolation is that of Do's transactions. Default: the database's, which is
@@ -62,6 +64,10 @@ func (s SQL) table() (string, error) {
 	if !names.MatchString(s.Table) {
 		return "", leasehold.Errorf(token.Op, leasehold.Invalid, fmt.Sprintf("%.64s", s.Table),
 			"a table is named with letters, digits and underscores, and may have a schema before a dot")
+	}
+	if schema, _, ok := strings.Cut(strings.ToLower(s.Table), "."); ok && strings.HasPrefix(schema, "pg_") {
+		return "", leasehold.Errorf(token.Op, leasehold.Invalid, s.Table,
+			"the schema is the system's, and what is in pg_temp no other connection sees: choose one that all writers share")
 	}
 	return s.Table, nil
 }
