@@ -6,9 +6,12 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // A machine is one on which the script installs, with an apt-get that is made up.
@@ -25,7 +28,7 @@ func newMachine(t *testing.T, change programs) *machine {
 	dir := t.TempDir()
 	m := &machine{
 		dir: dir, script: filepath.Join(dir, "install"), journal: filepath.Join(dir, "journal"),
-		policy: filepath.Join(dir, "usr/sbin/policy-rc.d"),
+		policy: dir + "/usr/sbin/policy-rc.d",
 	}
 	if err := os.MkdirAll(filepath.Dir(m.policy), 0o700); err != nil {
 		t.Fatal(err)
@@ -63,10 +66,14 @@ func newMachine(t *testing.T, change programs) *machine {
 
 // run runs the script, and returns what it said and how it ended.
 func (m *machine) run() (string, error) {
+	out, err := m.command().CombinedOutput()
+	return string(out), err
+}
+
+func (m *machine) command() *exec.Cmd {
 	cmd := exec.Command(m.script)
 	cmd.Env = []string{"PATH=" + m.bin, "TMPDIR=" + m.dir}
-	out, err := cmd.CombinedOutput()
-	return string(out), err
+	return cmd
 }
 
 func (m *machine) wantJournal(t *testing.T, want string) {
@@ -141,14 +148,47 @@ func TestInstallKilled(t *testing.T) {
 }
 
 func TestInstallInterrupted(t *testing.T) {
-	for _, signal := range []string{"INT", "TERM", "HUP"} {
-		m := newMachine(t, programs{"timeout": `echo "timeout $1 $2 $3" >>JOURNAL; [ "$1" != --foreground ] || kill -` + signal + ` $PPID`})
+	for name, number := range map[string]os.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP} {
+		if signal.Ignored(number) { // by nohup, say: a shell cannot change that
+			continue
+		}
+		m := newMachine(t, programs{"timeout": `echo "timeout $1 $2 $3" >>JOURNAL; [ "$1" != --foreground ] || kill -` + name + ` $PPID`})
 		if out, err := m.run(); err == nil {
-			t.Errorf("%s: it went on, and said %q", signal, out)
+			t.Errorf("%s: it went on, and said %q", name, out)
 		}
 		m.wantJournal(t, "systemctl is-enabled redis-server\ntimeout --foreground -k 10\ntimeout -k 10 60\n")
 		m.wantTidy(t)
 	}
+}
+
+// Ctrl-C, which the terminal sends to a group of processes, ends apt-get, too.
+func TestInstallHearsCtrlC(t *testing.T) {
+	if signal.Ignored(syscall.SIGINT) {
+		t.Skip("whoever runs this test has Ctrl-C ignored")
+	}
+	m := newMachine(t, programs{"apt-get": `echo >>BIN/started; read -r never <BIN/release`})
+	started, release := filepath.Join(m.bin, "started"), filepath.Join(m.bin, "release")
+	for _, pipe := range []string{started, release} {
+		if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := m.command()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.ReadFile(started); err != nil { // which waits for it
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	deaf := time.AfterFunc(patience, func() { _ = os.WriteFile(release, nil, 0o600) }) // so that it ends
+	if err := cmd.Wait(); err == nil || !deaf.Stop() {
+		t.Errorf("it ended with %v, want it interrupted at once", err)
+	}
+	m.wantTidy(t)
 }
 
 // The time is for all attempts together.
