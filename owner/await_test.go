@@ -2,6 +2,7 @@ package owner
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,9 +14,21 @@ import (
 // An installation is a range that has come to b, from a, and whose state b's
 // application puts in its place only when it is told to.
 type installation struct {
-	a, b *counting
-	key  leasehold.Key // of the range
-	put  func()
+	a, b  *counting
+	lease leasehold.Lease // with which it came
+	key   leasehold.Key   // of the range
+	put   func()
+
+	mu      sync.Mutex
+	revoked map[leasehold.Lease]leasehold.Cause // what b's application was told
+}
+
+// told returns why the lease has ended, as far as b's application knows.
+func (i *installation) told() leasehold.Cause {
+	synctest.Wait()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.revoked[i.lease]
 }
 
 // installing moves a range that far. What the application does instead of putting
@@ -24,12 +37,19 @@ func installing(t *testing.T, instead func()) *installation {
 	t.Helper()
 	n := newNetwork(t)
 	n.lead(manager.Config{Moves: 1})
-	i := &installation{a: n.counts("10.0.0.1:8080", asConfigured)}
+	i := &installation{a: n.counts("10.0.0.1:8080", asConfigured), revoked: make(map[leasehold.Lease]leasehold.Cause)}
 	crowd := newCrowd(t, i.a)
 	crowd.until(10*time.Second, func() bool { return len(i.a.has()) == 256 })
 	begun, calm := make(chan leasehold.Lease, 1), make(chan struct{})
 	i.put = func() { close(calm) }
 	i.b = n.counts("10.0.0.2:8080", func(cfg *Config) {
+		cfg.OnRevoke = func(leases []leasehold.Lease, cause leasehold.Cause) {
+			i.mu.Lock()
+			defer i.mu.Unlock()
+			for _, l := range leases {
+				i.revoked[l] = cause
+			}
+		}
 		take := cfg.Mover.Import
 		cfg.Mover.Import = func(ctx context.Context, in *Import) (func(leasehold.Lease), error) {
 			put, err := take(ctx, in)
@@ -46,7 +66,8 @@ func installing(t *testing.T, instead func()) *installation {
 			}, err
 		}
 	})
-	i.key = (<-begun).Range.Start
+	i.lease = <-begun
+	i.key = i.lease.Range.Start
 	synctest.Wait()
 	return i
 }

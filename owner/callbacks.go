@@ -35,13 +35,16 @@ type callbacks struct {
 	passed passing
 	last   bool   // nothing will change any more
 	now    string // the callback that is being called
+	// late has an entry for each lease that is being installed: what has ended of
+	// it, and is told when that is over.
+	late map[leasehold.Generation]passing
 }
 
 func newCallbacks(cfg *Config, logger *slog.Logger) *callbacks {
 	c := &callbacks{
 		onGrant: cfg.OnGrant, onRevoke: cfg.OnRevoke, logger: logger,
 		changed: make(chan struct{}, 1), ended: make(chan struct{}),
-		causes: make(map[leasehold.Generation]leasehold.Cause),
+		causes: make(map[leasehold.Generation]leasehold.Cause), late: make(map[leasehold.Generation]passing),
 	}
 	if c.onGrant == nil {
 		c.onGrant = func([]leasehold.Lease) {}
@@ -67,9 +70,38 @@ func (c *callbacks) change(held []leasehold.Lease, coming []leasehold.Range, end
 		for _, l := range protocol.Missing(e.leases, unknown) {
 			c.causes[l.Generation] = e.cause
 		}
-		c.passed.add(unknown, e.cause)
+		c.pass(unknown, e.cause)
 	}
 	c.passed.bound(held, coming)
+	c.mu.Unlock()
+	c.nudge()
+}
+
+// pass notes the end of leases that the application was not told the beginning of.
+func (c *callbacks) pass(leases []leasehold.Lease, cause leasehold.Cause) {
+	for _, l := range leases {
+		if late, installing := c.late[l.Generation]; installing {
+			c.late[l.Generation] = append(late, passed{l, cause})
+		} else {
+			c.passed = append(c.passed, passed{l, cause})
+		}
+	}
+}
+
+// installing holds back the end of a lease whose state the application puts in its
+// place from now on: who is told in the midst of that clears away too little.
+func (c *callbacks) installing(g leasehold.Generation) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.late[g] = nil
+}
+
+// installed tells of it, if it has come. The application has put the state in its
+// place, or never will.
+func (c *callbacks) installed(g leasehold.Generation) {
+	c.mu.Lock()
+	c.passed = append(c.passed, c.late[g]...)
+	delete(c.late, g)
 	c.mu.Unlock()
 	c.nudge()
 }

@@ -49,10 +49,11 @@ type Config struct {
 	// their keys: it is for clearing away, not for last words.
 	//
 	// It is told of every lease that Check may have found, also of one that came
-	// and went while a callback ran, so that OnGrant was never told. If those are
-	// many, they are told as fewer that cover more: take a lease that has ended
-	// to mean that its generation, and every older one, has ended on all of its
-	// keys. What is held is never covered.
+	// and went while a callback ran, so that OnGrant was never told; and of every
+	// one that the install of a [Mover] was called for, when that has returned. If
+	// those are many, they are told as fewer that cover more: take a lease that has
+	// ended to mean that its generation, and every older one, has ended on all of
+	// its keys. What is held, or is being installed, is never covered.
 	//
 	// Neither callback may call Close, which waits for them. One that panics
 	// takes the process with it.

@@ -98,7 +98,7 @@ func newOwner(cfg Config, c *clock.Clock, d *clock.Detector) (_ *Owner, err erro
 	o.holding.Store(&holding{until: mono.Instant(0), areas: newAreas(nil), superseded: make(chan struct{})})
 	o.ctx, o.cancel = context.WithCancel(context.Background())
 	if cfg.Mover != nil {
-		o.moves = newMigration(&cfg, o.id, logger,
+		o.moves = newMigration(&cfg, o.id, o.callbacks,
 			func(e machine.Event) bool { return o.driver.Post(o.ctx, e) },
 			func() []leasehold.Lease { return o.holding.Load().areas.held })
 	}

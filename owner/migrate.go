@@ -34,6 +34,7 @@ type migration struct {
 	logger    *slog.Logger
 	post      func(machine.Event) bool // waits; reports false when the owner has ended
 	held      func() []leasehold.Lease // what the machine has published last; immutable
+	callbacks *callbacks
 	server    *mover.Server
 	exports   chan struct{} // has one for each Export that runs
 	ctx       context.Context
@@ -49,16 +50,16 @@ type migration struct {
 }
 
 // newMigration starts to listen for other owners.
-func newMigration(cfg *Config, session leasehold.Session, logger *slog.Logger, post func(machine.Event) bool, held func() []leasehold.Lease) *migration {
+func newMigration(cfg *Config, session leasehold.Session, callbacks *callbacks, post func(machine.Event) bool, held func() []leasehold.Lease) *migration {
 	m := &migration{
-		Mover: cfg.Mover, namespace: cfg.Namespace, logger: logger, post: post, held: held,
+		Mover: cfg.Mover, namespace: cfg.Namespace, logger: callbacks.logger, post: post, held: held, callbacks: callbacks,
 		exports: make(chan struct{}, mover.MaxTransfers), ended: make(chan struct{}),
 		departures: make(map[protocol.Ticket]*departure), arrivals: make(map[protocol.Ticket]*arrival),
 		calls: make(map[string]int),
 	}
 	m.ctx, m.cancel = context.WithCancelCause(context.Background())
 	m.server = mover.Serve(m.Listener, mover.ServerConfig{
-		Namespace: cfg.Namespace, Session: session, Idle: m.IdleTimeout, Logger: logger,
+		Namespace: cfg.Namespace, Session: session, Idle: m.IdleTimeout, Logger: m.logger,
 		Options: []grpc.ServerOption{grpc.Creds(m.ServerCredentials)},
 	})
 	return m

@@ -103,6 +103,9 @@ func TestInstallAtTheEnd(t *testing.T) {
 			}
 		}
 		alone.close(t)
+		if n := len(alone.callbacks.late); n > 0 {
+			t.Errorf("the end of %d leases is held back for ever", n)
+		}
 	}
 }
 

@@ -74,6 +74,7 @@ func (m *migration) install(t protocol.Ticket, l leasehold.Lease) {
 	a := m.arrivals[t]
 	delete(m.arrivals, t)
 	if a != nil && a.confirmed {
+		m.callbacks.installing(l.Generation)
 		a.granted <- l
 		return
 	}
@@ -134,6 +135,7 @@ func (m *migration) abandon(a *arrival, why error) {
 	m.mu.Unlock()
 	select {
 	case lease := <-a.granted:
+		m.callbacks.installed(lease.Generation)
 		m.lose(a.Ticket, lease, why)
 	default:
 	}
@@ -177,10 +179,12 @@ func (m *migration) put(a *arrival, lease leasehold.Lease, put func(leasehold.Le
 		<-ctx.Done()
 		tell(context.Cause(ctx))
 	})
-	tell(m.call(ctx, "install", a.Range, func() error {
+	err := m.call(ctx, "install", a.Range, func() error {
 		if put != nil {
 			put(lease)
 		}
 		return nil
-	}))
+	})
+	m.callbacks.installed(lease.Generation)
+	tell(err)
 }

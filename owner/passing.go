@@ -31,12 +31,6 @@ type passed struct {
 // manyPassed is how many are kept as they were, at least.
 const manyPassed = 256
 
-func (p *passing) add(leases []leasehold.Lease, cause leasehold.Cause) {
-	for _, l := range leases {
-		*p = append(*p, passed{l, cause})
-	}
-}
-
 // bound merges if there are many. Held is what is held now, sorted and free of
 // overlaps, and coming what will be.
 func (p *passing) bound(held []leasehold.Lease, coming []leasehold.Range) {

@@ -34,20 +34,20 @@ import (
 // costs what Leases costs.
 func (o *Owner) Promise() ([]leasehold.Lease, time.Duration) {
 	now := o.clock.Now()
+	kept := o.promises.make(o.holding.Load(), now)
+	return o.promised(now, kept)
+}
+
+// promised returns what a promise is about that was made at now, and for how long
+// it may be relied upon. What is held is looked at again, now that the promise is
+// made: whoever publishes less than this does so later, and finds the promise.
+func (o *Owner) promised(now mono.Instant, kept time.Duration) ([]leasehold.Lease, time.Duration) {
 	h := o.holding.Load()
-	kept := o.promises.bound(h, now)
-	if kept <= 0 {
+	kept = min(kept, o.promises.bound(h, now))
+	if kept <= 0 || len(h.areas.held) == 0 || o.detector.Epoch(o.clock.Now()) != h.epoch {
 		return nil, 0
 	}
-	o.promises.raise(now.Add(kept))
-	// What is held is looked at after the promise was made. Whoever publishes less
-	// than this does so later, and finds the promise.
-	h = o.holding.Load()
-	left := o.promises.bound(h, now)
-	if now >= h.until || left <= 0 || o.detector.Epoch(o.clock.Now()) != h.epoch || len(h.areas.held) == 0 {
-		return nil, 0
-	}
-	return slices.Clone(h.areas.held), shrink(min(kept, left), h.drift)
+	return slices.Clone(h.areas.held), shrink(kept, h.drift)
 }
 
 // shrink returns the time that a clock may count which is slower than ours by as
@@ -75,6 +75,17 @@ func (p *promises) bound(h *holding, now mono.Instant) time.Duration {
 	return min(p.most, h.until.Sub(now)/2)
 }
 
+// make makes a promise at now, about what is held, and returns how long it will be
+// kept.
+func (p *promises) make(h *holding, now mono.Instant) time.Duration {
+	kept := p.bound(h, now)
+	if kept > 0 {
+		p.raise(now.Add(kept))
+	}
+	return kept
+}
+
+// raise keeps promises until then, or for longer if that was promised before.
 func (p *promises) raise(until mono.Instant) {
 	for {
 		old := p.until.Load()
