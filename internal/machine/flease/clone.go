@@ -50,16 +50,17 @@ func (b *bid) clone(c *cell) *bid {
 // Machines with equal configurations and encodings do the same.
 func (m *Machine) AppendState(b []byte) []byte {
 	w := encoder(b)
-	w.flags(m.ready, m.ownOff)
+	w.flags(m.ready, m.ownOff, m.retired, m.hail)
 	w.time(m.join)
 	w.time(m.looked)
-	w.numbers(m.cfg.Incarnation, uint64(m.steady), m.fence, m.serial, uint64(m.trip))
+	w.numbers(m.cfg.Incarnation, uint64(m.steady), m.fence, m.serial, uint64(m.trip), uint64(m.said))
+	w.life(&m.twin)
 	w.ballot(m.top)
 	w.ballot(m.floor)
 	for _, p := range m.order {
 		w.numbers(p.incarnation, uint64(p.since), p.stranger, uint64(p.spoke), uint64(p.echo))
-		w.numbers(p.past[:]...)
-		w.flags(p.off, p.greet)
+		w.flags(p.off, p.greet, p.ask)
+		w.lives(&p.lives)
 	}
 	for c := m.cells.oldest; c != nil; c = c.newer {
 		w.cell(c)
@@ -102,6 +103,17 @@ func (w *encoder) ballot(k Ballot) { w.numbers(k.Interval, uint64(k.Round), uint
 func (w *encoder) value(v *Value) {
 	w.numbers(uint64(v.Owner), v.Incarnation, v.Serial, v.Fence, uint64(v.Until), uint64(v.Left))
 	w.flags(v.Released)
+}
+
+func (w *encoder) life(l *life) {
+	w.numbers(l.incarnation, uint64(l.sent), uint64(l.answered))
+	w.flags(l.waiting, l.alive)
+}
+
+func (w *encoder) lives(l *lives) {
+	w.life(&l.heard[0])
+	w.life(&l.heard[1])
+	w.numbers(uint64(l.mark), uint64(l.pings), uint64(l.pinged), l.shun)
 }
 
 func (w *encoder) cell(c *cell) {
