@@ -43,7 +43,7 @@ func (c *Config) checkMembers() error {
 		seen[p.Process] = true
 	}
 	if c.Strange == nil {
-		c.Strange = func(*flease.Envelope, uint64, func(*flease.Envelope)) {}
+		c.Strange = func(*flease.Envelope, uint64, *Source) {}
 	}
 	if c.Drained == nil {
 		c.Drained = func() {}

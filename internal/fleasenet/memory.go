@@ -65,7 +65,8 @@ func (m *Memory) Join(c Config) (Net, error) {
 	n.stop = stop
 	in := newInbox(&c, n.packer, &n.tally)
 	back := func(to flease.Process, packet []byte) { m.carry(way{c.Self, to}, packet) }
-	n.running.Go(func() { n.read(ctx, &reader{inbox: in, back: back}) })
+	from := func() string { return "memory" }
+	n.running.Go(func() { n.read(ctx, &reader{inbox: in, back: back, from: from}) })
 	return n, nil
 }
 
