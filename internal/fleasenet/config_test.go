@@ -26,11 +26,13 @@ func TestBadConfigs(t *testing.T) {
 		{"no self", func(c *Config) { c.Self = 0 }, "Self"},
 		{"no incarnation", func(c *Config) { c.Incarnation = 0 }, "Incarnation"},
 		{"no receiver", func(c *Config) { c.Receive = nil }, "Receive"},
-		{"peer 0", func(c *Config) { c.Peers[0].Process = 0 }, "number from 1"},
+		{"peer 0", func(c *Config) { c.Peers[0].Process = 0 }, "IDs begin with 1"},
 		{"a peer twice", func(c *Config) { c.Peers = append(c.Peers, c.Peers[0]) }, "twice"},
-		{"an address twice", func(c *Config) { c.Peers = append(c.Peers, Peer{Process: 3, Addr: "127.0.0.1:7000"}) }, "both process 2 and process 3"},
-		{"an address twice, in another way", func(c *Config) { c.Peers = append(c.Peers, Peer{Process: 3, Addr: "[::ffff:127.0.0.1]:7000"}) }, "both process 2 and process 3"},
-		{"a name twice", func(c *Config) { c.Peers = []Peer{{Process: 2, Addr: "localhost:7000"}, {Process: 3, Addr: "Localhost:7000"}} }, "both process 2 and process 3"},
+		{"an address twice", func(c *Config) { c.Peers = append(c.Peers, Peer{Process: 3, Addr: "127.0.0.1:7000"}) }, "both member 2 and member 3"},
+		{"an address twice, in another way", func(c *Config) { c.Peers = append(c.Peers, Peer{Process: 3, Addr: "[::ffff:127.0.0.1]:7000"}) }, "both member 2 and member 3"},
+		{"a name twice", func(c *Config) {
+			c.Peers = []Peer{{Process: 2, Addr: "localhost:7000"}, {Process: 3, Addr: "Localhost:7000"}}
+		}, "both member 2 and member 3"},
 		{"another port", func(c *Config) { c.Peers = append(c.Peers, Peer{Process: 3, Addr: "127.0.0.1:7001"}) }, ""},
 		{"too many peers", func(c *Config) { c.Peers = make([]Peer, MaxPeers+1) }, "1024 are possible"},
 		{"small packets", func(c *Config) { c.MaxPacket = MinPacket - 1 }, "512"},

@@ -58,7 +58,7 @@ func (m *Memory) Join(c Config) (Net, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.members[c.Self] != nil {
-		return nil, leasehold.Errorf(op, leasehold.Exists, n.Addr(), "this process is in the network already")
+		return nil, leasehold.Errorf(op, leasehold.Exists, n.Addr(), "this member is in the network already: every process needs an ID of its own")
 	}
 	m.members[c.Self] = n
 	ctx, stop := context.WithCancel(context.Background())

@@ -71,7 +71,7 @@ func TCP(c Config) (Net, error) {
 		return nil, err
 	}
 	if c.TLS != nil && len(c.TLS.Certificates) == 0 && c.TLS.GetCertificate == nil && c.TLS.GetConfigForClient == nil {
-		return nil, invalid("", "TLS without a certificate: every process accepts connections and needs one")
+		return nil, invalid("", "TLS without a certificate: every member accepts connections and needs one")
 	}
 	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {

@@ -111,6 +111,8 @@ func (o *oracle) noticed(p *process, n *flease.Notice) {
 		o.answered(p, r, n)
 	case flease.Unreachable, flease.Disputed:
 		o.answered(p, r, n)
+	case flease.Changed:
+		o.checkSeen(p, r, n)
 	case flease.Stopped:
 		s.asked, s.tried = nothing, 0
 	case flease.Released:

@@ -223,12 +223,12 @@ var fleaseRounds = []Mutant{
 	},
 	{
 		Name:  "flease-stranger-believed",
-		Why:   "what comes late from a process that has died makes us forget the one that has its id now",
+		Why:   "of two incarnations of a process the higher one is believed, be it dead, and makes us forget the one that has its id now",
 		World: "--faults=crash=10,duplicate=10,delay=5",
 		Seeds: 4000,
 		File:  fleaseMachine,
 		Old:   "case p.incarnation != 0 && (e.Waiting || e.To != m.cfg.Incarnation || e.Echo <= p.since):",
-		New:   "case p.incarnation != 0 && e.Waiting:",
+		New:   "case p.incarnation != 0 && (e.Waiting || e.Incarnation < p.incarnation):",
 	},
 	{
 		Name:  "flease-greeting-proves-nothing",

@@ -52,6 +52,7 @@ func (m *Machine) AppendState(b []byte) []byte {
 	w := encoder(b)
 	w.flags(m.ready, m.ownOff, m.retired, m.hail)
 	w.time(m.join)
+	w.numbers(uint64(m.joined))
 	w.time(m.looked)
 	w.numbers(m.cfg.Incarnation, uint64(m.steady), m.fence, m.serial, uint64(m.trip), uint64(m.said))
 	w.life(&m.twin)
@@ -121,7 +122,7 @@ func (w *encoder) cell(c *cell) {
 	w.ballot(c.promised)
 	w.ballot(c.written)
 	w.value(&c.value)
-	w.numbers(c.promisee, uint64(c.deadline), c.fence, uint64(c.touched), uint64(c.ref))
+	w.numbers(c.promisee, uint64(c.deadline), c.fence, uint64(c.touched), uint64(c.ref), uint64(c.since))
 	w.flags(c.watched)
 }
 
@@ -138,6 +139,8 @@ func (w *encoder) bid(b *bid) {
 		w.numbers(b.seen[i].by, uint64(b.seen[i].until))
 	}
 	w.value(&b.value)
+	w.value(&b.awaited)
+	w.numbers(uint64(b.awaits))
 	w.time(b.decided)
 	w.flags(b.held, b.insist, b.withheld)
 	w.numbers(b.lease.Fence)

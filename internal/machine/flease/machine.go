@@ -27,7 +27,9 @@ type Machine struct {
 	cfg   Config
 	join  Time // until both are reached it is silent
 	ready bool
-	met   map[Process]encounter // while it is silent
+	// joined is when it began to take part.
+	joined mono.Instant
+	met    map[Process]encounter // while it is silent
 	// retired is when another process with our id is alive, and stays.
 	retired bool
 	twin    life // a process with our id; none if it has no incarnation
@@ -102,7 +104,7 @@ func New(now Time, cfg Config) (*Machine, error) {
 		}
 	}
 	if cfg.Group == nil {
-		if err := checkMembers("the group of all peers", cfg.Peers, true); err != nil {
+		if err := checkMembers("the group of all members", cfg.Peers, true); err != nil {
 			return nil, err
 		}
 	}
@@ -137,7 +139,7 @@ func (m *Machine) Observe(now Time) { m.observe(now) }
 func (m *Machine) observe(now Time) {
 	m.watchClock(now)
 	if !m.ready && !m.retired && now.passed(m.join) {
-		m.ready = true
+		m.ready, m.joined = true, now.Mono
 		m.notice(Notice{What: Ready})
 	}
 }
@@ -315,6 +317,7 @@ func (m *Machine) Flush(now Time, send func(to Process, e *Envelope, msgs []Mess
 	if m.hail {
 		m.hail = false
 		e := m.answerTo(now, &Envelope{Incarnation: m.twin.incarnation, Sent: m.twin.sent})
+		e.GiveWay = m.stays()
 		send(m.cfg.Self, &e, nil)
 	}
 }

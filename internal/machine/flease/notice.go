@@ -49,6 +49,7 @@ type Notice struct {
 	Holder Process       // of Refused and Changed: who has it; 0 is nobody
 	Fence  uint64        // of Refused and Changed
 	Until  Wall          // of Refused and Changed: when it ends, by the holder's clock
+	Unsure bool          // of Changed: whether somebody has it is not known yet
 	Peer   Process       // whose clock, or id, it is about
 	By     time.Duration // by how much a clock is off
 }

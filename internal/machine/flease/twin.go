@@ -14,7 +14,8 @@ import "github.com/leasehold-dev/leasehold/internal/mono"
 // the higher incarnation gives way. So all members that see two mean the same one.
 // They tell it on the way that its packets come, since the address that they know
 // may be the other one's. And a process that waits also greets the address at which
-// the others look for it: whoever answers there is its twin.
+// the others look for it: whoever answers there is its twin. Nobody gives way before
+// it is told to, so that whoever stays knows of it, and can say so.
 
 // A life is an incarnation of another process, as far as we have heard it.
 type life struct {
@@ -138,19 +139,21 @@ func (m *Machine) meetTwin(now Time, e *Envelope) (answer Envelope, reply bool) 
 	t := &m.twin
 	t.sent, t.waiting = e.Sent, e.Waiting
 	t.alive = t.alive || e.To == m.cfg.Incarnation && e.Echo <= m.said
-	us := life{incarnation: m.cfg.Incarnation, waiting: !m.ready}
-	switch {
-	case t.alive && us.yields(t):
-		m.retire(now)
-		return answer, false
-	case t.alive:
+	if m.stays() {
 		m.notice(Notice{What: EqualIDs, Peer: m.cfg.Self})
 		return m.giveWay(now, e), true
-	case !m.rested(now, t.answered):
+	}
+	if !m.rested(now, t.answered) {
 		return answer, false
 	}
 	t.answered = now.Mono
 	return m.answerTo(now, e), true
+}
+
+// stays reports whether we have a twin, which is to give way to us.
+func (m *Machine) stays() bool {
+	us := life{incarnation: m.cfg.Incarnation, waiting: !m.ready}
+	return m.twin.alive && m.twin.yields(&us)
 }
 
 // retire ends our part for good: another process with our id is alive, and stays.
