@@ -2,11 +2,13 @@ package fleasenet
 
 import (
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"net"
 	"net/netip"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
@@ -120,4 +122,12 @@ func onLoopback(addr string) bool {
 // mutual reports whether both ends of a connection prove that they belong to us.
 func mutual(c *tls.Config) bool {
 	return c != nil && c.ClientAuth == tls.RequireAndVerifyClientCert && !c.InsecureSkipVerify
+}
+
+// cannotListen says why an address is not to be had.
+func cannotListen(addr string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return leasehold.Errorf(op, leasehold.Unavailable, addr, "%w: does this member run already? It must not run twice", err)
+	}
+	return leasehold.Errorf(op, leasehold.Unavailable, addr, "%w", err)
 }

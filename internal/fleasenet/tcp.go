@@ -75,7 +75,7 @@ func TCP(c Config) (Net, error) {
 	}
 	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {
-		return nil, leasehold.Errorf(op, leasehold.Unavailable, c.Listen, "%w", err)
+		return nil, cannotListen(c.Listen, err)
 	}
 	s, err := newStreams(c, l)
 	if err != nil {

@@ -55,7 +55,7 @@ func UDP(c Config) (Net, error) {
 	}
 	conn, err := listenUDP(c.Listen)
 	if err != nil {
-		return nil, leasehold.Errorf(op, leasehold.Unavailable, c.Listen, "%w", err)
+		return nil, cannotListen(c.Listen, err)
 	}
 	d, err := newDatagrams(c, conn)
 	if err != nil {
