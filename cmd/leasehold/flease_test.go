@@ -371,8 +371,8 @@ func TestReadmeFlease(t *testing.T) {
 			lines = append(lines, strings.Fields(command))
 		}
 	}
-	if len(lines) != 6 {
-		t.Fatalf("README.md has %d lines to run, want 6", len(lines))
+	if len(lines) != 7 {
+		t.Fatalf("README.md has %d lines to run, want 7", len(lines))
 	}
 	var members []*terminal
 	for _, line := range lines[:3] {
@@ -385,16 +385,24 @@ func TestReadmeFlease(t *testing.T) {
 	first := once.fence(t)
 	once.end(t, 0)
 	holder := inTerminal(t, lines[4]...)
-	if second := holder.fence(t); second <= first {
+	second := holder.fence(t)
+	if second <= first {
 		t.Errorf("fence %s after %s", second, first)
 	}
-	status := inTerminal(t, lines[5]...)
+	waiter := inTerminal(t, lines[5]...)
+	waiter.awaitError(t, "waiting for nightly: member 2 seems to have it")
+	status := inTerminal(t, lines[6]...)
 	status.end(t, 0)
-	if out, _ := status.text(); !strings.Contains(out, "1 held") || !strings.Contains(out, "nightly") {
+	if out, _ := status.text(); !strings.Contains(out, "seems to be held by member 2, fence "+second) {
 		t.Errorf("the status says %s", out)
 	}
-	for _, term := range append(members, holder) {
+	members[1].interrupt()
+	holder.end(t, 2)
+	if third := waiter.fence(t); third <= second {
+		t.Errorf("fence %s after %s", third, second)
+	}
+	for _, term := range append(members, waiter) {
 		term.interrupt()
 	}
-	holder.end(t, 0)
+	waiter.end(t, 0)
 }
