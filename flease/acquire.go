@@ -104,7 +104,7 @@ func (n *Node) obstacle(now machine.Time, name string) string {
 	case !n.machine.Ready():
 		return n.whyNotReady()
 	case note.Holder != 0:
-		return fmt.Sprintf("member %d seems to have it", note.Holder)
+		return fmt.Sprintf("member %s seems to have it", n.nameOf(ID(note.Holder)))
 	case waiting && have < want:
 		return fmt.Sprintf("too few members of its group answer, %d so far, this one among them, and %d must", have, want)
 	}
