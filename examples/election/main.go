@@ -26,14 +26,15 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "election:", err)
 		os.Exit(1)
 	}
 }
 
-const usage = "want: election ledger ADDRESS, or: election run ID LEDGER ID=ADDRESS,ID=ADDRESS,..."
+const usage = "want: election ledger ADDRESS, or: election run ID LEDGER ID=ADDRESS,ID=ADDRESS"
 
 func run(ctx context.Context, args []string) error {
 	switch {
