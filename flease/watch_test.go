@@ -3,7 +3,9 @@ package flease
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,7 +14,8 @@ import (
 // seeing collects what a watch yields, until the test ends.
 func (s *system) seeing(id ID, resource string) (last func() Holder, all func() []Holder) {
 	ctx, cancel := context.WithCancel(context.Background())
-	var seen []Holder // read when all are blocked
+	var mu sync.Mutex
+	var seen []Holder
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -20,7 +23,9 @@ func (s *system) seeing(id ID, resource string) (last func() Holder, all func() 
 			if err != nil {
 				s.t.Error(err)
 			}
+			mu.Lock()
 			seen = append(seen, h)
+			mu.Unlock()
 		}
 	}()
 	s.t.Cleanup(func() {
@@ -29,7 +34,9 @@ func (s *system) seeing(id ID, resource string) (last func() Holder, all func() 
 	})
 	all = func() []Holder {
 		synctest.Wait()
-		return seen
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(seen)
 	}
 	return func() Holder { h := all(); return h[len(h)-1] }, all
 }

@@ -283,8 +283,11 @@ func (m *Machine) seen(now Time, c *cell) Notice {
 		return n
 	}
 	v, lasts := &c.value, m.lasts(now, &c.value, c.deadline)
-	if b := c.bid; b != nil && b.phase == waiting && m.lasts(now, &b.awaited, b.awaits) && (!lasts || v.Fence < b.awaited.Fence) {
-		v, lasts = &b.awaited, true // most members have told us
+	if b := c.bid; b != nil && b.phase == waiting && m.lasts(now, &b.awaited, b.awaits) {
+		// Others have told us. Of two tenures with one fence, one was never agreed upon.
+		if a := &b.awaited; !lasts || v.Fence < a.Fence || v.Fence == a.Fence && v.Owner != a.Owner {
+			v, lasts = a, true
+		}
 	}
 	switch {
 	case lasts && v.Owner != m.cfg.Self:
