@@ -3,6 +3,7 @@ package flease
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/leasehold-dev/leasehold"
@@ -90,16 +91,24 @@ func (n *Node) begin(b *batch) {
 
 // gaveUp says what a claim was waiting for when its context ended.
 func (n *Node) gaveUp(now machine.Time, name string, cause error) error {
+	return leasehold.Errorf(opAcquire, leasehold.Unavailable, name, "%s: %w", n.obstacle(now, name), cause)
+}
+
+// obstacle says what those wait for who want a resource.
+func (n *Node) obstacle(now machine.Time, name string) string {
 	note := n.machine.Look(now, name)
+	have, want, waiting := n.machine.Answers(name)
 	switch e := n.entry(name); {
 	case e != nil && e.lease != nil:
-		return leasehold.Errorf(opAcquire, leasehold.Unavailable, name, "another call of this process has it: %w", cause)
+		return "another call of this process has it"
 	case !n.machine.Ready():
-		return leasehold.Errorf(opAcquire, leasehold.Unavailable, name, "%s: %w", n.whyNotReady(), cause)
+		return n.whyNotReady()
 	case note.Holder != 0:
-		return leasehold.Errorf(opAcquire, leasehold.Unavailable, name, "member %d seems to have it: %w", note.Holder, cause)
+		return fmt.Sprintf("member %s seems to have it", n.nameOf(ID(note.Holder)))
+	case waiting && have < want:
+		return fmt.Sprintf("too few members of its group answer, %d so far, this one among them, and %d must", have, want)
 	}
-	return leasehold.Errorf(opAcquire, leasehold.Unavailable, name, "there was not enough time: %w", cause)
+	return "the members have not agreed yet"
 }
 
 // ReleaseAll releases leases of this node, as [Lease.Release] does, many in a

@@ -13,7 +13,7 @@ func onLoopback(tb testing.TB, transport Transport) []*Node {
 	tb.Helper()
 	var members []Member
 	for i := range 3 {
-		members = append(members, Member{ID(i + 1), freeAddr(tb)})
+		members = append(members, Member{ID: ID(i + 1), Addr: freeAddr(tb)})
 	}
 	var nodes []*Node
 	for _, m := range members {

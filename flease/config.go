@@ -1,8 +1,10 @@
 package flease
 
 import (
+	"cmp"
 	"log/slog"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -30,13 +32,19 @@ type ID uint32
 type Member struct {
 	ID   ID
 	Addr string // host:port; not needed with [Memory]
+	Name string // what the log calls it. Default: its ID
+}
+
+// name is what the log calls a member.
+func (m *Member) name() string {
+	return cmp.Or(m.Name, strconv.FormatUint(uint64(m.ID), 10))
 }
 
 // Config says who the members are, and what is assumed of their clocks. All but
 // Self, Listen, Logger and MaxResources must be the same everywhere.
 type Config struct {
 	// Self is the member that this process is. No two processes may be the same
-	// one at a time. Required.
+	// one at a time: see "Equal IDs". Required.
 	Self ID
 	// Members are all processes of the system, Self among them. Required.
 	Members []Member
@@ -80,8 +88,8 @@ type Config struct {
 	// Lease times Drift ago. One takes some 300 bytes, and 500 more while this
 	// process has or wants it; what was needed once is kept. Default 4 million.
 	MaxResources int
-	// Logger hears of clocks that are wrong, of members with equal IDs, and of
-	// leases that are lost. Default: nobody does.
+	// Logger hears of clocks that are wrong, of processes with equal IDs, other keys
+	// or other members, and of leases that are lost. Default: nobody does.
 	Logger *slog.Logger
 }
 
@@ -99,6 +107,9 @@ func (c *Config) validate() error {
 	}
 	if c.Epsilon == 0 {
 		c.Epsilon = DefaultEpsilon
+		if c.Lease > 0 && c.Lease <= c.Epsilon {
+			return c.bad("", "Epsilon is not set, and its default, %v, is not less than the lease, %v: set it to how much wall clocks may differ", c.Epsilon, c.Lease)
+		}
 	}
 	if c.Drift == 0 {
 		c.Drift = DefaultDrift
@@ -112,12 +123,14 @@ func (c *Config) validate() error {
 	if c.Self == 0 {
 		return c.bad("", "Self must be set: which of the members is this process?")
 	}
-	place := slices.IndexFunc(c.Members, func(m Member) bool { return m.ID == c.Self })
-	if place < 0 {
-		return c.bad("", "member %d, which is this process, is not among the %d members", c.Self, len(c.Members))
+	if len(c.Members) == 0 {
+		return c.bad("", "Members is empty: name all members, this process among them")
+	}
+	if !slices.ContainsFunc(c.Members, func(m Member) bool { return m.ID == c.Self }) {
+		return c.bad("", "Self is member %d, which is not among the %d Members", c.Self, len(c.Members))
 	}
 	if c.Listen == "" {
-		c.Listen = c.Members[place].Addr
+		c.Listen = c.self().Addr
 	}
 	return nil
 }
@@ -141,4 +154,10 @@ func (c *Config) machine() machine.Config {
 		}
 	}
 	return cfg
+}
+
+// self is the member that this process is.
+func (c *Config) self() *Member {
+	place := slices.IndexFunc(c.Members, func(m Member) bool { return m.ID == c.Self })
+	return &c.Members[place]
 }

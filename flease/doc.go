@@ -43,15 +43,23 @@
 //     process at a time: a second Acquire waits for the first to be released,
 //     like a mutex. Those who share a Lease need a lock of their own.
 //
-//  4. Give every member an ID of its own, and start each once. Members, lease
-//     time, epsilon, drift bound, label and key must be the same everywhere: see
-//     "How to change the members".
+//  4. Give every member an ID of its own, and start each once: see "Equal IDs".
+//     Members, lease time, epsilon, drift bound, label and key must be the same
+//     everywhere: see "How to change the members".
+//
+//  5. Step aside. There is no queue between members: when a lease is released,
+//     whoever asks first has it, and that is the one who has just released it, if
+//     it asks again at once. To let others have it, wait for about a lease before
+//     that. Within a process, calls are served in their order.
+//
+// examples/election is a program that does all of it.
 //
 // # What it is good for, and what not
 //
 // A group is as available as its majority: three members survive the loss of
 // one, five of two. All state is in memory. A member that starts is silent until
-// whatever it may have promised in its former life is over: about 1.2 leases.
+// whatever it may have promised in its former life is over: the lease times the
+// drift bound, or the lease and twice epsilon if that is longer, 12 s by default.
 // [Node.Ready] waits for it. If all members restart at once, nobody has a lease
 // for as long, and none is held twice.
 //
@@ -70,8 +78,9 @@
 //     a member that starts is silent, 12 s with the default times; no other wait
 //     is needed, since that is longer than any lease.
 //
-// Addresses are not part of it, and can be changed one member at a time. The key
-// cannot: members with different keys do not hear each other at all, so that what
+// Addresses are not part of it, and can be changed one member at a time: stop the
+// member, tell all others its new address, one after the other, and start it there
+// last. The key cannot: members with different keys do not hear each other at all, so that what
 // follows does not protect those who change it.
 //
 // Whoever forgets this is protected as far as members hear each other. Every packet
@@ -98,6 +107,25 @@
 // members cannot hear each other, for a network that is cut between them, other
 // keys, or addresses that have changed hands; and one old member that was
 // forgotten keeps all new ones from taking part.
+//
+// # Equal IDs
+//
+// Two processes that run as one member are one vote with two memories: each can
+// help another to the same lease. So the second one is refused. While it waits to
+// take part, it greets all members and the address that its own ID has; whoever
+// hears two incarnations of a member lets both prove that they are alive, and tells
+// one of them, wherever its packets come from, to give way. Who waits gives way to
+// who takes part. Of two that both do, because they started at the same time or were
+// cut off from each other, it is one for all who see them. Who is told drops all
+// leases and never takes part again: [Node.Done] is closed, and Ready, Acquire and
+// [Node.Err] return an error of the kind [leasehold.NameTaken]. It and those who
+// have seen two log an error.
+//
+// A member that starts anew, be it within the same second or at another address, is
+// not taken for a second one: its former self is dead, and cannot answer what is
+// said after the new one was heard. What cannot be found out is a second process
+// that no member hears which hears the first; so this, too, is a net and not a way
+// to go. Stop a member before you start it elsewhere.
 //
 // # What is assumed of clocks
 //

@@ -182,6 +182,7 @@ func (n *Node) lost(now machine.Time, e *entry, why ending) {
 	n.after.lost(e.name, why)
 	e.lease.end(why)
 	e.lease = nil
+	n.changed(e.name)
 	n.ask(now, e)
 }
 

@@ -55,6 +55,7 @@ const (
 	clockStepped
 	clockWrong
 	slept
+	gaveWay
 )
 
 var endings = [...]string{
@@ -65,6 +66,7 @@ var endings = [...]string{
 	clockStepped: "the wall clock of this computer was set",
 	clockWrong:   "most other members find the wall clock of this computer wrong",
 	slept:        "the computer was suspended",
+	gaveWay:      "another process runs as the same member",
 }
 
 func (e ending) String() string { return endings[e] }

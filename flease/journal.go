@@ -31,6 +31,7 @@ const (
 	memberClockWrong
 	memberClockRight
 	equalIDs
+	ousted
 	otherGroup
 	losing
 )
@@ -38,6 +39,7 @@ const (
 // A remark is something to be logged.
 type remark struct {
 	subject
+	name     string // of the member that it is about
 	by       time.Duration
 	resource string // the first of
 	count    int    // so many
@@ -46,6 +48,12 @@ type remark struct {
 }
 
 func (a *aftermath) note(r remark) { a.remarks = append(a.remarks, r) }
+
+// noteOf notes something about a member.
+func (n *Node) noteOf(what topic, id ID, r remark) {
+	r.subject, r.name = subject{what, id}, n.nameOf(id)
+	n.after.note(r)
+}
 
 // lost notes that a lease was lost. A remark tells of all that a step has lost for
 // the same reason.
@@ -78,13 +86,13 @@ func (n *Node) trouble(note *machine.Notice) ending {
 		return clockWrong
 	case machine.PeerClock:
 		m.off = note.By
-		n.after.note(remark{subject: subject{memberClockWrong, id}, by: note.By})
+		n.noteOf(memberClockWrong, id, remark{by: note.By})
 	case machine.PeerClockOK:
 		m.off = 0
 		n.clock.Wrong = n.clock.Wrong && n.mostDiffer()
-		n.after.note(remark{subject: subject{memberClockRight, id}})
+		n.noteOf(memberClockRight, id, remark{})
 	case machine.EqualIDs:
-		n.after.note(remark{subject: subject{equalIDs, id}})
+		n.sawTwins(id)
 	default: // is no trouble
 	}
 	return notRenewed
@@ -151,6 +159,7 @@ func (j *journal) write(now machine.Time, a *aftermath) []line {
 
 // line words a remark.
 func (r *remark) line() line {
+	of := append([]any{"of", r.name}, r.args...)
 	switch r.what {
 	case sleeping:
 		return line{slog.LevelWarn, "the computer was suspended: all leases are dropped", nil}
@@ -159,13 +168,15 @@ func (r *remark) line() line {
 	case ownClockWrong:
 		return line{slog.LevelError, "most other members find the wall clock of this computer wrong: all leases are dropped, and none is to be had until it is right", nil}
 	case memberClockWrong:
-		return line{slog.LevelError, "a member's wall clock differs from ours by more than epsilon: it is ignored until it is right", []any{"of", r.id, "ahead", r.by}}
+		return line{slog.LevelError, "a member's wall clock differs from ours by more than epsilon: it is ignored until it is right", append(of, "ahead", r.by)}
 	case memberClockRight:
-		return line{slog.LevelInfo, "a member's wall clock is right again", []any{"of", r.id}}
+		return line{slog.LevelInfo, "a member's wall clock is right again", of}
 	case equalIDs:
-		return line{slog.LevelError, "two processes run as the same member: stop one of them", []any{"of", r.id}}
+		return line{slog.LevelError, "two processes run as the same member, and one of them is told to give way: stop it, and give each process an ID of its own", of}
+	case ousted:
+		return line{slog.LevelError, "another process runs as this member: this one takes part no more, and all its leases are dropped. Stop one of the two", r.args}
 	case otherGroup:
-		return line{slog.LevelError, otherGroupText, append([]any{"of", r.id}, r.args...)}
+		return line{slog.LevelError, otherGroupText, append([]any{"stranger", r.name}, r.args...)}
 	default:
 		return line{slog.LevelWarn, "leases lost: " + r.why.String(), []any{"count", r.count, "first", r.resource}}
 	}

@@ -28,6 +28,7 @@ type Node struct {
 	rouse chan struct{} // has one when the timer is to be set anew
 	over  chan struct{} // closed when it is closed
 	ended error         // what became of that; not changed after over is closed
+	done  chan struct{} // closed when it is, or has given way
 
 	stop    context.CancelFunc
 	running sync.WaitGroup
@@ -38,6 +39,8 @@ type Node struct {
 	wake    mono.Instant // when the timer will go off
 	sleeps  uint64       // that the machine knows of
 	closing bool
+	gaveWay error             // to another process with our ID; nil if it has not
+	source  *fleasenet.Source // of the packet that is being handled; nil if none is
 
 	entries []*entry // in no order
 	pending []*batch // may go on
@@ -64,9 +67,9 @@ func start(cfg Config, t timepiece) (*Node, error) {
 	}
 	n := &Node{
 		cfg: cfg, time: t,
-		ready: make(chan struct{}), rouse: make(chan struct{}, 1), over: make(chan struct{}),
+		ready: make(chan struct{}), rouse: make(chan struct{}, 1), over: make(chan struct{}), done: make(chan struct{}),
 		watches: make(map[string][]chan struct{}), strangers: make(map[ID]*stranger),
-		members: newMembers(&cfg), journal: journal{log: cfg.Logger.With("member", cfg.Self)},
+		members: newMembers(&cfg), journal: journal{log: cfg.Logger.With("member", cfg.self().name())},
 	}
 	decides := cfg.machine()
 	decides.Incarnation, decides.Rand = draw()
@@ -111,7 +114,7 @@ func (n *Node) network(incarnation uint64) fleasenet.Config {
 		Receive:     n.receive, Strange: n.strange, Drained: n.flush, Logger: n.journal.log,
 	}
 	for _, m := range n.cfg.Members {
-		c.Peers = append(c.Peers, fleasenet.Peer{Process: machine.Process(m.ID), Addr: m.Addr})
+		c.Peers = append(c.Peers, fleasenet.Peer{Process: machine.Process(m.ID), Addr: m.Addr, Name: m.Name})
 	}
 	return c
 }
@@ -128,6 +131,29 @@ func newMembers(c *Config) []*member {
 	return all
 }
 
+// Done returns a channel that is closed when the node takes part no more: it is
+// closed, or another process was found to run as the same member, and this one has
+// given way to it. Then all its leases are over, no call will get one, and what is
+// left is to [Node.Close] it. [Node.Err] says which.
+func (n *Node) Done() <-chan struct{} { return n.done }
+
+// Err returns nil until Done is closed, and then why the node takes part no more:
+// its kind is [leasehold.Closed], or [leasehold.NameTaken] if another process runs
+// as the same member.
+func (n *Node) Err() error {
+	select {
+	case <-n.done:
+	default:
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.gaveWay != nil {
+		return n.gaveWay
+	}
+	return errClosed("flease", "")
+}
+
 // Self is the member that this node is.
 func (n *Node) Self() ID { return n.cfg.Self }
 
@@ -138,13 +164,19 @@ func (n *Node) Addr() string { return n.net.Addr() }
 // before it was started is over, which takes Lease times Drift, or Lease and twice
 // Epsilon if that is longer; and when no member that was told otherwise has been
 // heard for as long: see Status.Strangers. It returns an error if ctx ends before,
-// or the node is closed.
+// or the node is closed, or another process runs as the same member: see
+// [Node.Done].
 func (n *Node) Ready(ctx context.Context) error {
+	select {
+	case <-n.done:
+		return n.Err()
+	default:
+	}
 	select {
 	case <-n.ready:
 		return nil
-	case <-n.over:
-		return errClosed("ready", "")
+	case <-n.done:
+		return n.Err()
 	case <-ctx.Done():
 		return leasehold.Errorf("ready", leasehold.Unavailable, "", "%s: %w", n.waits(), context.Cause(ctx))
 	}
@@ -169,6 +201,9 @@ func (n *Node) Close(ctx context.Context) error {
 		n.ended = &leasehold.Error{Op: opClose, Kind: leasehold.Unavailable, Err: err}
 	}
 	close(n.over)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.finish()
 	return n.ended
 }
 

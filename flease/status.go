@@ -14,6 +14,8 @@ type Status struct {
 	Self  ID
 	Addr  string // where it listens
 	Ready bool   // whether it takes part
+	// Err is why it takes part no more: what [Node.Err] returns.
+	Err error
 
 	Members []MemberStatus // the others
 	// Fingerprint stands for what all members must have been told alike.
@@ -36,6 +38,9 @@ type MemberStatus struct {
 	// ClockOff is by how much its clock was found to be ahead of ours, or behind
 	// if it is negative, at least. While it is not 0 the member is ignored.
 	ClockOff time.Duration
+	// Twins is when two processes were last found to run as this member; zero if
+	// never.
+	Twins time.Time
 }
 
 // A ClockStatus is what a node knows about its own wall clock.
@@ -72,6 +77,7 @@ type member struct {
 	heard machine.Wall // 0 if never
 	waits bool         // it did not take part then
 	off   time.Duration
+	twins machine.Wall // 0 if never
 }
 
 // heard notes that something came from a member.
@@ -94,16 +100,19 @@ func (n *Node) member(id ID) *member {
 // Status returns how the node does. It takes the lock for as long as it takes to
 // count what is held.
 func (n *Node) Status() Status {
-	s := Status{Self: n.cfg.Self, Addr: n.Addr(), Traffic: traffic(n.net.Counters())}
+	s := Status{Self: n.cfg.Self, Addr: n.Addr(), Err: n.Err(), Traffic: traffic(n.net.Counters())}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	void := n.machine.Counters()
-	s.Ready, s.Resources, s.Clock, s.Counts = n.machine.Ready(), n.machine.Size(), n.clock, n.counts
+	s.Ready, s.Resources, s.Clock, s.Counts = n.machine.Ready() && !n.closing, n.machine.Size(), n.clock, n.counts
 	s.Counts.Void, s.Counts.BadTime, s.Counts.Foreign, s.Counts.Full = void.Void, void.BadTime, void.Foreign, void.Full
 	for _, m := range n.members {
 		status := MemberStatus{Member: m.Member, Waits: m.waits, ClockOff: m.off}
 		if m.heard != 0 {
 			status.Heard = time.Unix(0, int64(m.heard))
+		}
+		if m.twins != 0 {
+			status.Twins = time.Unix(0, int64(m.twins))
 		}
 		s.Members = append(s.Members, status)
 	}

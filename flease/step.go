@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/fleasenet"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
 )
 
@@ -25,12 +26,16 @@ func (n *Node) step(do func(now machine.Time)) {
 
 // receive takes the step of a packet. What comes of it is sent when no more
 // packets are there: the transport calls flush then.
-func (n *Node) receive(e *machine.Envelope, msgs []machine.Message) {
+func (n *Node) receive(e *machine.Envelope, msgs []machine.Message, from *fleasenet.Source) {
 	n.mu.Lock()
 	now := n.look()
+	n.source = from
 	n.heard(now, e)
-	n.machine.Receive(now, e, msgs)
+	if answer, ok := n.machine.Receive(now, e, msgs); ok {
+		from.Reply(&answer)
+	}
 	n.settle(now)
+	n.source = nil
 	n.unlock(now)
 }
 
@@ -126,6 +131,12 @@ func (n *Node) handle(now machine.Time, note *machine.Notice, why *ending) {
 		n.changed(note.Name)
 	case machine.Ready:
 		n.takesPart()
+	case machine.GaveWay:
+		n.giveWay()
+		*why = gaveWay
+	case machine.Stopped:
+		n.told(e, untold(e.name))
+		n.ask(now, e) // and hears why not
 	default:
 		*why = n.trouble(note)
 	}

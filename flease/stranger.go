@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/fleasenet"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 )
@@ -56,9 +57,10 @@ const otherGroupText = "a process with our key was told of other members, lease,
 	"the documentation of package flease says how to change the members"
 
 // strange takes the step of a packet from a stranger.
-func (n *Node) strange(e *machine.Envelope, fingerprint uint64, reply func(*machine.Envelope)) {
+func (n *Node) strange(e *machine.Envelope, fingerprint uint64, from *fleasenet.Source) {
 	n.mu.Lock()
 	now := n.look()
+	n.source = from
 	answer, wanted := n.machine.Strange(now, e)
 	s := n.strangers[ID(e.From)]
 	if s == nil && len(n.strangers) < maxStrangers {
@@ -69,10 +71,11 @@ func (n *Node) strange(e *machine.Envelope, fingerprint uint64, reply func(*mach
 		n.know(now, s, e, fingerprint)
 		if wanted && (s.answered == 0 || now.Mono.Sub(s.answered) >= n.machine.GreetEvery()/2) {
 			s.answered = now.Mono
-			reply(&answer)
+			from.Reply(&answer)
 		}
 	}
 	n.settle(now)
+	n.source = nil
 	n.unlock(now)
 }
 
@@ -80,8 +83,8 @@ func (n *Node) strange(e *machine.Envelope, fingerprint uint64, reply func(*mach
 func (n *Node) know(now machine.Time, s *stranger, e *machine.Envelope, fingerprint uint64) {
 	if s.Fingerprint != fingerprint {
 		s.Fingerprint = fingerprint
-		n.after.note(remark{subject: subject{otherGroup, s.ID}, args: []any{
-			"member", n.member(s.ID) != nil, "theirs", printed(fingerprint), "ours", printed(n.cfg.fingerprint()),
+		n.noteOf(otherGroup, s.ID, remark{args: []any{
+			"one_of_ours", n.member(s.ID) != nil || s.ID == n.cfg.Self, "from", n.source.Addr(), "theirs", printed(fingerprint), "ours", printed(n.cfg.fingerprint()),
 			"takes_part", !e.Waiting, "we_take_part", n.machine.Ready(),
 		}})
 	}
@@ -93,7 +96,7 @@ func printed(fingerprint uint64) string { return fmt.Sprintf("%016x", fingerprin
 // greet greets all members from time to time, until we take part, and returns when
 // it is to be called again. A stranger among them answers.
 func (n *Node) greet(now machine.Time) time.Duration {
-	if n.machine.Ready() {
+	if n.machine.Ready() || n.machine.Retired() {
 		return tick
 	}
 	every := n.machine.GreetEvery()
@@ -116,7 +119,7 @@ func (n *Node) whyNotReady() string {
 	now, _ := n.time.read()
 	for _, s := range n.sortedStrangers() {
 		if now.Mono.Sub(s.at) <= 2*n.cfg.Lease {
-			return fmt.Sprintf("this member does not take part while process %d does, which was told of other members, times or label", s.ID)
+			return fmt.Sprintf("this member does not take part while process %s does, which was told of other members, times or label", n.nameOf(s.ID))
 		}
 	}
 	return "this member has started too short a time ago"

@@ -72,7 +72,7 @@ func TestChangeOfMembersOneByOne(t *testing.T) {
 		}
 		s.wantReady(1, 2)
 		for _, pair := range [][2]ID{{1, 3}, {1, 4}, {1, 5}, {2, 3}, {2, 4}, {2, 5}, {3, 1}, {3, 2}, {4, 1}, {4, 2}, {5, 1}, {5, 2}} {
-			line := []string{"was told of other members", fmt.Sprintf("member=%d ", pair[0]), fmt.Sprintf("of=%d ", pair[1])}
+			line := []string{"was told of other members", fmt.Sprintf("member=%d ", pair[0]), fmt.Sprintf("stranger=%d ", pair[1])}
 			if n := s.log.count(line...); n != 1 {
 				t.Errorf("member %d says %d times that %d is a stranger", pair[0], n, pair[1])
 			}

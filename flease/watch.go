@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold-dev/leasehold"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
 )
 
@@ -14,16 +15,24 @@ type Holder struct {
 	ID    ID // 0: nobody; the rest is zero, too
 	Fence uint64
 	Until time.Time // when it ends unless it is renewed, by the holder's clock
+	// Unsure is true if this member cannot tell yet whether anybody has it: it has
+	// started or begun to watch less than a lease ago, or asks for it itself. The
+	// rest is zero then.
+	Unsure bool
 }
 
 // Watch yields who seems to have a resource: at once, and then whenever that
 // changes, until ctx ends or the node is closed. It is a hint. This member may not
-// have been told, or been told of what was never agreed upon; it may be late. Who
+// have been told, or been told of what was never agreed upon, which is the case
+// when several ask at a time; it may be late. As a rule it is right a lease after
+// the last change. But that this very member has it, it says only if it does. A
+// renewal is not a change, so Until is that of when the holder was seen first. Who
 // takes longer for one than until the next sees the last of them. Nothing waits
 // for the one who watches, and no goroutine is started.
 //
 // The error is not nil in the last pair only, if the resource cannot be watched:
-// if this member is not in its group, or there is no room.
+// if this member is not in its group, or there is no room, or the node takes part no
+// more because another process runs as the same member.
 func (n *Node) Watch(ctx context.Context, resource string) iter.Seq2[Holder, error] {
 	return func(yield func(Holder, error) bool) {
 		signal, err := n.watch(resource)
@@ -35,13 +44,16 @@ func (n *Node) Watch(ctx context.Context, resource string) iter.Seq2[Holder, err
 		var last Holder
 		for first := true; ; first = false {
 			holder, wait := n.holder(resource)
-			if first || holder.ID != last.ID || holder.Fence != last.Fence {
+			if first || holder.ID != last.ID || holder.Fence != last.Fence || holder.Unsure != last.Unsure {
 				last = holder
 				if !yield(holder, nil) {
 					return
 				}
 			}
 			if !n.await(ctx, signal, wait) {
+				if err := n.Err(); leasehold.KindOf(err) == leasehold.NameTaken {
+					yield(Holder{}, err)
+				}
 				return
 			}
 		}
@@ -91,8 +103,15 @@ func (n *Node) holder(resource string) (Holder, time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now, _ := n.time.read()
+	return n.seen(now, resource)
+}
+
+func (n *Node) seen(now machine.Time, resource string) (Holder, time.Duration) {
 	note := n.machine.Look(now, resource)
-	if note.Holder == 0 {
+	switch {
+	case note.Unsure:
+		return Holder{Unsure: true}, n.cfg.Lease / 20
+	case note.Holder == 0:
 		return Holder{}, time.Hour
 	}
 	h := Holder{ID: ID(note.Holder), Fence: note.Fence, Until: time.Unix(0, int64(note.Until))}
@@ -106,7 +125,7 @@ func (n *Node) await(ctx context.Context, signal <-chan struct{}, wait time.Dura
 	select {
 	case <-ctx.Done():
 		return false
-	case <-n.over:
+	case <-n.done:
 		return false
 	case <-signal:
 	case <-timer.C:

@@ -26,8 +26,12 @@ func explainFlagError(cmd *cobra.Command, err error) error {
 				names = append(names, f.Name)
 			}
 		})
-		closest := settings.Nearest(unknown.GetSpecifiedName(), names, 1)
-		return fmt.Errorf("there is no flag --%s; the closest is --%s", unknown.GetSpecifiedName(), strings.Join(closest, ""))
+		mistyped := unknown.GetSpecifiedName()
+		closest := strings.Join(settings.Nearest(mistyped, names, 1), "")
+		if !settings.Alike(mistyped, closest) {
+			return fmt.Errorf("there is no flag --%s; %q lists those there are", mistyped, cmd.CommandPath()+" --help")
+		}
+		return fmt.Errorf("there is no flag --%s; the closest is --%s", mistyped, closest)
 	case errors.As(err, &invalid):
 		flag := invalid.GetFlag()
 		if want := settings.Wanted(flag); want != "" {

@@ -21,7 +21,8 @@ while it holds the lease, and releases it when the command ends, like flock(1).
 
 The command finds the fence in FLEASE_FENCE, and should send it along with
 whatever it changes elsewhere: fences rise from holder to holder, so that a late
-change can be refused. It has a process group of its own, in the background of a
+change can be refused. If it has to wait for longer than a second, it says what for.
+The command has a process group of its own, in the background of a
 terminal. If the lease is lost, the whole group is killed, and so it is when this
 command is killed itself, whose lease is then free within moments. An interrupt is
 passed on to the group as SIGTERM. What leaves the group, such as a daemon, or
@@ -95,25 +96,38 @@ func (o *fleaseAcquire) run(ctx context.Context, resource string) error {
 	}()
 	var late <-chan time.Time
 	if o.wait > 0 {
-		timer := time.NewTimer(o.wait)
+		timer := time.NewTimer(o.wait + fleaseGrace)
 		defer timer.Stop()
 		late = timer.C
 	}
-	select {
-	case <-ctx.Done():
-		return statusInterrupted
-	case <-late:
-		return fmt.Errorf("%s was not to be had within %v", resource, o.wait)
-	case first := <-answers:
-		if first.State != "held" {
-			return errors.New(first.Why)
+	for {
+		select {
+		case <-ctx.Done():
+			return statusInterrupted
+		case <-late:
+			return fmt.Errorf("%s was not to be had within %v, and the member at %s does not say why", resource, o.wait, o.member)
+		case a := <-answers:
+			switch a.State {
+			case "waiting":
+				if err := write(o.errs, fmt.Sprintf("waiting for %s: %s\n", shown(resource), shown(a.Why))); err != nil {
+					return err
+				}
+				continue
+			case "held":
+			default:
+				return errors.New(a.Why)
+			}
+			if err := write(o.out, o.text(a)); err != nil {
+				return err
+			}
+			return o.hold(ctx, a, answers)
 		}
-		if err := write(o.out, o.text(first)); err != nil {
-			return err
-		}
-		return o.hold(ctx, first, answers)
 	}
 }
+
+// fleaseGrace is how much longer than it was told to a member may take to say that
+// it waits no more.
+const fleaseGrace = 2 * time.Second
 
 func (o *fleaseAcquire) text(a fleaseAnswer) string {
 	if o.json {
@@ -143,7 +157,7 @@ func (o *fleaseAcquire) listen(ctx context.Context, resource string, answers cha
 
 // ask passes on what a member answers, and returns why there is no more.
 func (o *fleaseAcquire) ask(ctx context.Context, resource string, pass func(fleaseAnswer) bool) error {
-	body, err := json.Marshal(fleaseRequest{Resource: resource, Try: o.try})
+	body, err := json.Marshal(fleaseRequest{Resource: resource, Try: o.try, WaitMillis: int64((o.wait + time.Millisecond - 1) / time.Millisecond)})
 	if err != nil {
 		return err
 	}
@@ -153,7 +167,7 @@ func (o *fleaseAcquire) ask(ctx context.Context, resource string, pass func(flea
 	}
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return fmt.Errorf("no member answers at %s: %w; \"leasehold flease run\" says where its control is", o.member, err)
+		return noMember(o.member, err)
 	}
 	defer response.Body.Close() //nolint:errcheck // it is of no use any more
 	if response.Header.Get("Content-Type") != fleaseAnswerType {

@@ -59,7 +59,7 @@ func newFleaseBenchCommand() *cobra.Command {
 	flags.IntVar(&o.Batches, "batches", 20, "how many batches")
 	flags.IntVar(&o.Members, "members", 3, "how many members")
 	flags.IntVar(&o.Proposers, "proposers", 0, "how many of them acquire (default all)")
-	flags.DurationVar(&o.Lease, "lease", 5*time.Second, "how long leases last; the members wait for 1.2 times as long before they begin")
+	flags.DurationVar(&o.Lease, "lease", 5*time.Second, "how long leases last; members wait a little longer than that before they begin")
 	flags.BoolVar(&o.Sealed, "sealed", false, "use a key: encrypt and authenticate packets")
 	flags.BoolVar(&o.TCP, "tcp", false, "connections instead of datagrams")
 	flags.BoolVar(&o.json, "json", false, "print JSON, and nothing else")

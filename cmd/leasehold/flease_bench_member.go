@@ -37,7 +37,7 @@ func newFleaseBenchMemberCommand() *cobra.Command {
 				return err
 			}
 			cfg.Self, cfg.Members = flease.ID(id), members
-			cfg.Logger = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+			cfg.Logger = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelError}))
 			if sealed {
 				cfg.Key = []byte("a key that is good enough to measure with")
 			}

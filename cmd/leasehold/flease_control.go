@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -32,16 +33,18 @@ const (
 )
 
 // A fleaseRequest asks for a resource. The answer is a sequence of
-// [fleaseAnswer]s: one when the lease is there, one for each time that it is
-// renewed, and one when it is over.
+// [fleaseAnswer]s: some that say what it waits for, if it takes long; one when the
+// lease is there, one for each time that it is renewed, and one when it is over.
 type fleaseRequest struct {
 	Resource string `json:"resource"`
 	Try      bool   `json:"try,omitempty"` // do not wait for another to release it
+	// WaitMillis is how long to wait for it; 0 is for ever.
+	WaitMillis int64 `json:"waitMillis,omitempty"`
 }
 
 // A fleaseAnswer is one line of what a holder is told.
 type fleaseAnswer struct {
-	State    string    `json:"state"` // held, over, or failed
+	State    string    `json:"state"` // waiting, held, over, or failed
 	Resource string    `json:"resource"`
 	Member   uint32    `json:"member,omitempty"`
 	Fence    string    `json:"fence,omitempty"`
@@ -100,9 +103,13 @@ func (c *fleaseControl) stop(ctx context.Context) error {
 	return err
 }
 
-func (c *fleaseControl) status(w http.ResponseWriter, _ *http.Request) {
+func (c *fleaseControl) status(w http.ResponseWriter, r *http.Request) {
+	s := fleaseStatusOf(c.node)
+	if name := r.URL.Query().Get("resource"); name != "" {
+		s.Resource = fleaseResourceOf(c.node.Resource(name))
+	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(fleaseStatusOf(c.node)) // one who is gone needs no answer
+	_ = json.NewEncoder(w).Encode(s) // one who is gone needs no answer
 }
 
 // acquire acquires a lease for whoever asks, and keeps it while he stays.
@@ -119,13 +126,9 @@ func (c *fleaseControl) acquire(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	acquire := c.node.Acquire
-	if ask.Try {
-		acquire = c.node.TryAcquire
-	}
 	out := fleaseAnswers{http.NewResponseController(w), json.NewEncoder(w)}
 	w.Header().Set("Content-Type", fleaseAnswerType)
-	lease, err := acquire(r.Context(), ask.Resource)
+	lease, err := c.await(r.Context(), &ask, out)
 	if err != nil {
 		if leasehold.KindOf(err) == leasehold.Invalid {
 			w.WriteHeader(http.StatusBadRequest)
@@ -139,6 +142,40 @@ func (c *fleaseControl) acquire(w http.ResponseWriter, r *http.Request) {
 		_ = lease.Release(ctx) // or it runs out
 	}()
 	c.hold(r.Context(), lease, out)
+}
+
+// fleaseImpatience is how long one who waits is not told why.
+const fleaseImpatience = time.Second
+
+// await acquires a lease, and says meanwhile what it waits for.
+func (c *fleaseControl) await(ctx context.Context, ask *fleaseRequest, out fleaseAnswers) (lease *flease.Lease, err error) {
+	if wait := time.Duration(ask.WaitMillis) * time.Millisecond; wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, wait, fmt.Errorf("it was not to be had within %v", wait))
+		defer cancel()
+	}
+	acquire := c.node.Acquire
+	if ask.Try {
+		acquire = c.node.TryAcquire
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		lease, err = acquire(ctx, ask.Resource)
+	}()
+	tick := time.NewTicker(fleaseImpatience)
+	defer tick.Stop()
+	for said := ""; ; {
+		select {
+		case <-done:
+			return lease, err
+		case <-tick.C:
+		}
+		if why := c.node.Resource(ask.Resource).Why; why != nil && why.Error() != said {
+			said = why.Error()
+			_ = out.write(fleaseAnswer{State: "waiting", Resource: ask.Resource, Why: said}) // who is gone ends ctx
+		}
+	}
 }
 
 // hold tells a holder until when he may act, until he goes or the lease is over.

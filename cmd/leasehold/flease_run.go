@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,8 +18,14 @@ const fleaseRunHelp = `Runs a member of a group. All members are started with th
 --epsilon, --drift and key, and each with an --id of its own.
 
 A member takes part when whatever it may have promised before it was started is
-over: 1.2 times the lease. A majority of the members must be there. When a holder
-dies, its leases are free after as long.
+over: after the lease times --drift, or the lease and twice --epsilon if that is
+longer. A majority of the members must be there. When a holder dies, its leases are
+free when they have run out on all clocks: within the lease and --epsilon, times
+--drift.
+
+A second process with an --id that is in use is refused, with exit status 2, as
+soon as the others have heard both. Before you move a member to another address,
+stop it.
 
 On the loopback no key is needed. Elsewhere --key-file names a file with a secret
 that all members share:  head -c 32 /dev/urandom | base64 > key
@@ -27,7 +34,8 @@ that all members share:  head -c 32 /dev/urandom | base64 > key
 on the loopback: by default the member's port, on which it otherwise has datagrams
 only. Every user of the computer can reach it.
 
-It stops on Ctrl-C or SIGTERM, and releases what it holds.`
+It stops on Ctrl-C or SIGTERM, and releases what it holds. By itself it wants
+nothing: leases are acquired through it.`
 
 type fleaseRun struct {
 	id      uint32
@@ -112,6 +120,9 @@ const farewell = 5 * time.Second
 // run runs a member until ctx ends.
 func (o *fleaseRun) run(ctx context.Context, out screen) error {
 	listener, err := listenOn("control", o.control)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w. Or does member %d run already? It must not run twice", err, o.id)
+	}
 	if err != nil {
 		return err
 	}
@@ -133,10 +144,29 @@ func (o *fleaseRun) run(ctx context.Context, out screen) error {
 		return errors.Join(err, stop())
 	}
 	if node.Ready(ctx) == nil {
-		out.say("ready\n")
-		<-ctx.Done()
+		out.say("%s", readiness(node.Status()))
 	}
-	return stop()
+	select {
+	case <-node.Done():
+		return errors.Join(node.Err(), stop())
+	case <-ctx.Done():
+		return stop()
+	}
+}
+
+// readiness says that a member takes part, and whether enough others do.
+func readiness(s flease.Status) string {
+	heard := 0
+	for _, m := range s.Members {
+		if !m.Heard.IsZero() {
+			heard++
+		}
+	}
+	all := len(s.Members) + 1
+	if 2*(heard+1) > all {
+		return "ready\n"
+	}
+	return fmt.Sprintf("ready, but it has heard %d of the %d others: no lease is to be had without a majority. Do they run, with the same key?\n", heard, all-1)
 }
 
 func (o *fleaseRun) greeting(node *flease.Node, control string) string {
@@ -144,6 +174,8 @@ func (o *fleaseRun) greeting(node *flease.Node, control string) string {
 	lines := []entry{{"member", heading(fmt.Sprintf("%d of %d", o.id, len(o.config.Members)))}, {"listens", node.Addr()}}
 	if control != "" {
 		lines = append(lines, entry{"control", control})
+	} else {
+		lines = append(lines, entry{"control", "nowhere: no command can ask it; add --control 127.0.0.1:PORT"})
 	}
 	lines = append(lines, entry{"takes part", "in " + brief(wait)})
 	text := facts(lines)

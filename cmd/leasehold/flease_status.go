@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -15,7 +17,9 @@ import (
 )
 
 const fleaseStatusHelp = `Shows what a member knows: whom it hears, what it holds, and whether something is
-wrong with a clock.
+wrong with a clock. With the name of a resource it also shows who seems to hold that,
+as far as this member knows: it may not have heard yet, and is right about a lease
+later.
 
 Exit status: 0 it was done; 2 the member does not answer.`
 
@@ -37,6 +41,19 @@ type fleaseStatus struct {
 	Acquired  uint64           `json:"acquired"`
 	Lost      uint64           `json:"lost"`
 	Leases    []fleaseLease    `json:"leases"` // the first hundred
+	Traffic   fleaseTraffic    `json:"traffic"`
+	// Error is why it takes part no more; empty if it does, or will.
+	Error string `json:"error,omitempty"`
+	// Resource is the one that was asked about.
+	Resource *fleaseResource `json:"resource,omitempty"`
+}
+
+type fleaseTraffic struct {
+	PacketsIn  uint64 `json:"packetsIn"`
+	PacketsOut uint64 `json:"packetsOut"`
+	Refused    uint64 `json:"refused"` // malformed, foreign, not authentic or replayed
+	Strange    uint64 `json:"strange"` // of those who were told otherwise
+	Lost       uint64 `json:"lost"`    // no room, or no way out
 }
 
 type fleaseMember struct {
@@ -44,6 +61,8 @@ type fleaseMember struct {
 	Addr           string    `json:"addr"`
 	Heard          time.Time `json:"heard,omitzero"`
 	ClockOffMillis float64   `json:"clockOffMillis,omitempty"`
+	// Twins is when two processes were last found to run as this member.
+	Twins time.Time `json:"twins,omitzero"`
 }
 
 type fleaseStranger struct {
@@ -71,9 +90,16 @@ func fleaseStatusOf(node *flease.Node) fleaseStatus {
 		Member: uint32(s.Self), Addr: s.Addr, Ready: s.Ready, Held: s.Held, Waiting: s.Waiting, Resources: s.Resources,
 		Acquired: s.Counts.Acquired, Lost: s.Counts.Lost, Members: []fleaseMember{}, Leases: []fleaseLease{},
 		Clock: fleaseClock{Wrong: s.Clock.Wrong, Steps: s.Clock.Steps, Stepped: s.Clock.Stepped, StepMilli: millis(s.Clock.By)},
+		Traffic: fleaseTraffic{
+			PacketsIn: s.Traffic.PacketsIn, PacketsOut: s.Traffic.PacketsOut,
+			Refused: s.Traffic.Refused, Strange: s.Traffic.Strange, Lost: s.Traffic.Lost,
+		},
+	}
+	if s.Err != nil {
+		d.Error = s.Err.Error()
 	}
 	for _, m := range s.Members {
-		d.Members = append(d.Members, fleaseMember{ID: uint32(m.ID), Addr: m.Addr, Heard: m.Heard, ClockOffMillis: millis(m.ClockOff)})
+		d.Members = append(d.Members, fleaseMember{ID: uint32(m.ID), Addr: m.Addr, Heard: m.Heard, ClockOffMillis: millis(m.ClockOff), Twins: m.Twins})
 	}
 	for _, m := range s.Strangers {
 		d.Strangers = append(d.Strangers, fleaseStranger{ID: uint32(m.ID), Heard: m.Heard, TakesPart: !m.Waits})
@@ -97,15 +123,15 @@ func newFleaseStatusCommand() *cobra.Command {
 		asJSON bool
 	)
 	cmd := &cobra.Command{
-		Use:   "status",
+		Use:   "status [RESOURCE]",
 		Short: "Show what a member holds, hears and thinks of clocks",
 		Long:  fleaseStatusHelp,
-		Args:  noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := onlyLoopback("member", member); err != nil {
 				return err
 			}
-			s, err := askFleaseStatus(cmd.Context(), member)
+			s, err := askFleaseStatus(cmd.Context(), member, strings.Join(args, ""))
 			if err != nil {
 				return failed{err}
 			}
@@ -121,17 +147,17 @@ func newFleaseStatusCommand() *cobra.Command {
 	return cmd
 }
 
-func askFleaseStatus(ctx context.Context, member string) (fleaseStatus, error) {
+func askFleaseStatus(ctx context.Context, member, resource string) (fleaseStatus, error) {
 	var s fleaseStatus
 	ctx, cancel := context.WithTimeout(ctx, defaultTimeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+member+"/v1/status", nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+member+"/v1/status?"+url.Values{"resource": {resource}}.Encode(), nil)
 	if err != nil {
 		return s, err
 	}
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return s, fmt.Errorf("no member answers at %s: %w; \"leasehold flease run\" says where its control is", member, err)
+		return s, noMember(member, err)
 	}
 	defer answer.Body.Close() //nolint:errcheck // it was read
 	body, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
@@ -142,10 +168,20 @@ func askFleaseStatus(ctx context.Context, member string) (fleaseStatus, error) {
 	return s, err
 }
 
+// noMember says that nobody answers, and what to do.
+func noMember(at string, err error) error {
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("what is at %s is not the control of a member: it hangs up. A member with --tcp has one only with --control", at)
+	}
+	return fmt.Errorf("no member answers at %s: %w; \"leasehold flease run\" says where its control is", at, err)
+}
+
 func (s *fleaseStatus) text(now time.Time) string {
 	state := good("takes part")
 	switch {
 	case s.Ready:
+	case s.Error != "":
+		state = bad(shown(s.Error))
 	case len(s.Strangers) > 0:
 		state = bad("waits until strangers are gone, or what it may have promised before is over")
 	default:
@@ -156,6 +192,10 @@ func (s *fleaseStatus) text(now time.Time) string {
 		{"leases", fmt.Sprintf("%d held, %d waited for; %d acquired since the start, %d lost", s.Held, s.Waiting, s.Acquired, s.Lost)},
 		{"resources", fmt.Sprintf("%d known", s.Resources)},
 		{"clock", s.clockText(now)},
+		{"packets", s.Traffic.text()},
+	}
+	if s.Resource != nil {
+		lines = append(lines, entry{s.Resource.Name, s.Resource.text(now)})
 	}
 	var out strings.Builder
 	out.WriteString(facts(lines) + "\n")
@@ -210,11 +250,18 @@ func (m *fleaseMember) heardText(now time.Time) string {
 	if m.Heard.IsZero() {
 		return bad("never")
 	}
-	return brief(now.Sub(m.Heard)) + " ago"
+	text := brief(now.Sub(m.Heard)) + " ago"
+	if !m.Twins.IsZero() {
+		text += ", " + bad("as two processes "+brief(now.Sub(m.Twins))+" ago")
+	}
+	return text
 }
 
 func (m *fleaseMember) clockText() string {
-	if m.ClockOffMillis == 0 {
+	switch {
+	case m.Heard.IsZero():
+		return "-"
+	case m.ClockOffMillis == 0:
 		return "right"
 	}
 	return bad(fmt.Sprintf("off by %.0f ms", m.ClockOffMillis))

@@ -73,6 +73,25 @@ func (term *terminal) await(t *testing.T, what string) {
 	}
 }
 
+// awaitError waits until the command has said something on standard error.
+func (term *terminal) awaitError(t *testing.T, what string) {
+	t.Helper()
+	patience := time.After(time.Minute)
+	for {
+		out, errs := term.text()
+		if strings.Contains(errs, what) {
+			return
+		}
+		select {
+		case code := <-term.ended:
+			t.Fatalf("ended with status %d and not %q: %s%s", code, what, out, errs)
+		case <-patience:
+			t.Fatalf("it says %q and %q, want %q", out, errs, what)
+		case <-term.changed:
+		}
+	}
+}
+
 // end waits for the command to end with a status.
 func (term *terminal) end(t *testing.T, want int) {
 	t.Helper()
@@ -140,7 +159,16 @@ func TestFleaseCommands(t *testing.T) {
 	}
 	impatient := acquire(1, "--wait", "200ms")
 	impatient.end(t, 2)
+	if _, errs := impatient.text(); !strings.Contains(errs, "member 1 seems to have it: it was not to be had within 200ms") {
+		t.Errorf("who does not wait for long: %s", errs)
+	}
+	seen := inTerminal(t, "flease", "status", "nightly", "--member", at[1])
+	seen.end(t, 0)
+	if out, _ := seen.text(); !strings.Contains(out, "seems to be held by member 1, fence "+first) {
+		t.Errorf("another member shows %s", out)
+	}
 	interrupted := acquire(1)
+	interrupted.awaitError(t, "waiting for nightly: member 1 seems to have it\n")
 	interrupted.interrupt()
 	interrupted.end(t, 130)
 	var s fleaseStatus
@@ -181,9 +209,13 @@ func TestFleaseCommands(t *testing.T) {
 
 func TestFleaseStatusShowsStrangers(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
-	s := fleaseStatus{Strangers: []fleaseStranger{{ID: 4, Heard: now.Add(-2 * time.Second), TakesPart: true}, {ID: 5, Heard: now}}}
+	s := fleaseStatus{
+		Members:   []fleaseMember{{ID: 2, Addr: "a:1"}, {ID: 3, Addr: "b:1", Heard: now, Twins: now.Add(-time.Second)}},
+		Strangers: []fleaseStranger{{ID: 4, Heard: now.Add(-2 * time.Second), TakesPart: true}, {ID: 5, Heard: now}},
+		Traffic:   fleaseTraffic{PacketsIn: 7, Refused: 5},
+	}
 	text := s.text(now)
-	for _, want := range []string{"waits until strangers are gone", "started with other members", "4  2s ago  takes part", "5  0s ago  waits"} {
+	for _, want := range []string{"     -\n", "as two processes 1s ago", "7 came", "5 were refused", "waits until strangers are gone", "started with other members", "4  2s ago  takes part", "5  0s ago  waits"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -191,6 +223,44 @@ func TestFleaseStatusShowsStrangers(t *testing.T) {
 	s = fleaseStatus{Ready: true}
 	if text := s.text(now); strings.Contains(text, "STRANGER") {
 		t.Error(text)
+	}
+}
+
+// A second process with the id of a member is refused, whatever address it has; a
+// member that hears nobody says so; and where there is no control, that is said.
+func TestFleaseTwice(t *testing.T) {
+	members, at := group(t)
+	var list []string
+	for i, addr := range at {
+		list = append(list, fmt.Sprintf("%d=%s", i+1, addr))
+	}
+	free := ports(t, 1)[0]
+	again := []string{"flease", "run", "--id", "1", "--members", strings.Join(list, ","), "--lease", "2s", "--epsilon", "100ms"}
+	same := inTerminal(t, again...)
+	same.end(t, 2)
+	if _, errs := same.text(); !strings.Contains(errs, "does member 1 run already?") {
+		t.Errorf("at the same address: %s", errs)
+	}
+	elsewhere := "127.0.0.1:" + free
+	other := inTerminal(t, append(again, "--listen", elsewhere, "--control", elsewhere)...)
+	other.end(t, 2)
+	if out, errs := other.text(); !strings.Contains(errs, "another process runs as this member") || strings.Contains(out, "ready") {
+		t.Errorf("elsewhere: %s%s", out, errs)
+	}
+	if out, errs := members[0].text(); !strings.Contains(errs, "two processes run as the same member") {
+		t.Errorf("the first says %s%s", out, errs)
+	}
+	lonely := inTerminal(t, "flease", "run", "--tcp", "--id", "1", "--members", "1="+elsewhere+",2=127.0.0.1:1,3=127.0.0.1:2", "--lease", "100ms", "--epsilon", "10ms")
+	lonely.await(t, "ready, but it has heard 0 of the 2 others")
+	lonely.await(t, "nowhere: no command can ask it")
+	status := inTerminal(t, "flease", "status", "--member", elsewhere)
+	status.end(t, 2)
+	if _, errs := status.text(); !strings.Contains(errs, "not the control of a member") {
+		t.Errorf("no control: %s", errs)
+	}
+	for _, m := range append(members, lonely) {
+		m.interrupt()
+		m.end(t, 0)
 	}
 }
 
@@ -212,7 +282,7 @@ func TestFleaseBadFlags(t *testing.T) {
 		{"run --id 1 --members " + one + " --epsilon 0", "want more than 0"},
 		{"run --id 1 --members " + one + " --drift 0", "want more than 0"},
 		{"run --id 1 --members " + one + ",1=127.0.0.1:7002 --control 127.0.0.1:0", "member 1 twice"},
-		{"run --id 1 --members " + one + ",2=127.0.0.1:7001 --control 127.0.0.1:0", "the address of both process 1 and process 2"},
+		{"run --id 1 --members " + one + ",2=127.0.0.1:7001 --control 127.0.0.1:0", "the address of both member 1 and member 2"},
 		{"run --id 1 --members 127.0.0.1:7001", "want an id from 1 on and an address"},
 		{"run --id 1 --members 1=7001", "want host:port"},
 		{"run --id 1 --members " + one + " --control 0.0.0.0:7001", "want an address on the loopback"},
@@ -221,6 +291,9 @@ func TestFleaseBadFlags(t *testing.T) {
 		{"run --id 1 --members " + one + " --lease 1s --epsilon 2s", "not less than the lease"},
 		{"run --id 1 --members 1=10.0.0.1:7001 --control 127.0.0.1:0", "there is no key"},
 		{"run 1", "takes flags only"},
+		{"acquire nightly --bogus", `there is no flag --bogus; "leasehold flease acquire --help" lists those there are`},
+		{"acquire nightly --wiat 1s", "the closest is --wait"},
+		{"status a b", "accepts at most 1 arg"},
 		{"nosuch", "there is no command"},
 		{"acquire", "want the name of one resource"},
 		{"acquire a b", "want the name of one resource"},
@@ -301,8 +374,8 @@ func TestReadmeFlease(t *testing.T) {
 			lines = append(lines, strings.Fields(command))
 		}
 	}
-	if len(lines) != 6 {
-		t.Fatalf("README.md has %d lines to run, want 6", len(lines))
+	if len(lines) != 7 {
+		t.Fatalf("README.md has %d lines to run, want 7", len(lines))
 	}
 	var members []*terminal
 	for _, line := range lines[:3] {
@@ -315,16 +388,24 @@ func TestReadmeFlease(t *testing.T) {
 	first := once.fence(t)
 	once.end(t, 0)
 	holder := inTerminal(t, lines[4]...)
-	if second := holder.fence(t); second <= first {
+	second := holder.fence(t)
+	if second <= first {
 		t.Errorf("fence %s after %s", second, first)
 	}
-	status := inTerminal(t, lines[5]...)
+	waiter := inTerminal(t, lines[5]...)
+	waiter.awaitError(t, "waiting for nightly: member 2 seems to have it")
+	status := inTerminal(t, lines[6]...)
 	status.end(t, 0)
-	if out, _ := status.text(); !strings.Contains(out, "1 held") || !strings.Contains(out, "nightly") {
+	if out, _ := status.text(); !strings.Contains(out, "seems to be held by member 2, fence "+second) {
 		t.Errorf("the status says %s", out)
 	}
-	for _, term := range append(members, holder) {
+	members[1].interrupt()
+	holder.end(t, 2)
+	if third := waiter.fence(t); third <= second {
+		t.Errorf("fence %s after %s", third, second)
+	}
+	for _, term := range append(members, waiter) {
 		term.interrupt()
 	}
-	holder.end(t, 0)
+	waiter.end(t, 0)
 }

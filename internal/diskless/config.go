@@ -144,13 +144,13 @@ func (c *Config) digest() uint64 {
 func (c *Config) flease() flease.Config {
 	out := flease.Config{
 		Lease: c.Lease, Epsilon: c.Epsilon, Drift: c.Drift, Key: c.Key, Label: c.description(),
-		Listen: c.Listen, Transport: c.Transport, MaxResources: 64, Logger: slog.New(named{c.Logger.Handler(), c}),
+		Listen: c.Listen, Transport: c.Transport, MaxResources: 64, Logger: c.Logger,
 	}
 	for _, p := range c.Peers {
 		if p.Manager == c.Self {
 			out.Self = p.id()
 		}
-		out.Members = append(out.Members, flease.Member{ID: p.id(), Addr: p.Addr})
+		out.Members = append(out.Members, flease.Member{ID: p.id(), Addr: p.Addr, Name: string(p.Manager)})
 	}
 	return out
 }

@@ -70,7 +70,7 @@ func (s *streams) serve(conn net.Conn) {
 
 func (s *streams) read(conn net.Conn) {
 	in := bufio.NewReaderSize(conn, 2*(MaxPacket+lengthSize))
-	r := &reader{inbox: s.inbox, back: s.wayBack(conn)}
+	r := &reader{inbox: s.inbox, back: s.wayBack(conn), from: conn.RemoteAddr().String}
 	defer r.drain()
 	for {
 		packet := s.next(in, r)
@@ -88,7 +88,7 @@ func (s *streams) read(conn net.Conn) {
 	}
 }
 
-// wayBack answers strangers on the connection that they have made.
+// wayBack answers on the connection that a packet came on.
 func (s *streams) wayBack(conn net.Conn) wayBack {
 	return func(_ flease.Process, packet []byte) {
 		frame := binary.LittleEndian.AppendUint32(nil, uint32(len(packet)))
@@ -100,14 +100,18 @@ func (s *streams) wayBack(conn net.Conn) wayBack {
 	}
 }
 
-// hear reads answers of strangers from a connection that we have made, until it
+// hear reads answers that come back on a connection that we have made, until it
 // ends. Nothing else comes there.
 func (s *streams) hear(conn net.Conn) {
 	in := bufio.NewReaderSize(conn, MinPacket+lengthSize)
-	r := &reader{inbox: s.inbox, back: func(flease.Process, []byte) {}}
+	r := &reader{inbox: s.inbox, back: func(flease.Process, []byte) {}, from: conn.RemoteAddr().String}
+	defer r.drain()
 	for {
 		packet := s.next(in, r)
-		if packet == nil || r.packet(packet) != strange {
+		if packet == nil {
+			return
+		}
+		if why := r.packet(packet); why != strange && why != delivered {
 			return
 		}
 		_, _ = in.Discard(lengthSize + len(packet))

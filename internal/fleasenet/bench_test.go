@@ -63,7 +63,7 @@ func BenchmarkDecode(b *testing.B) {
 	for _, k := range usualKinds {
 		b.Run(k.name, func(b *testing.B) {
 			p, r, _ := endpoints(b, aKey)
-			r.receive = func(*flease.Envelope, []flease.Message) {}
+			r.receive = func(*flease.Envelope, []flease.Message, *Source) {}
 			packet, rest := p.pack(nil, UsualPacket, 2, e, usual(k.kind, 1000))
 			n := 1000 - len(rest)
 			scratch := make([]byte, len(packet))
@@ -101,8 +101,8 @@ func benchmarkUDP(b *testing.B, size int) {
 	var two Net
 	accepts := usual(flease.KindAccept, burst)
 	nets := openUDP(b, aKey, size,
-		func(_ *flease.Envelope, msgs []flease.Message) { back <- len(msgs) },
-		func(_ *flease.Envelope, msgs []flease.Message) {
+		func(_ *flease.Envelope, msgs []flease.Message, _ *Source) { back <- len(msgs) },
+		func(_ *flease.Envelope, msgs []flease.Message, _ *Source) {
 			two.Send(1, &flease.Envelope{From: 2, Incarnation: 22, To: 11, Sent: someSent}, accepts[:len(msgs)])
 			two.Flush()
 		})

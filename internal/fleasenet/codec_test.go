@@ -21,7 +21,7 @@ type delivery struct {
 	Messages []flease.Message
 }
 
-func (d *delivery) take(e *flease.Envelope, msgs []flease.Message) {
+func (d *delivery) take(e *flease.Envelope, msgs []flease.Message, _ *Source) {
 	d.Envelope, d.Messages = *e, nil
 	for _, m := range msgs {
 		m.Name = strings.Clone(m.Name)
@@ -47,7 +47,7 @@ func endpoints(t testing.TB, key []byte) (p *packer, r *reader, got *delivery) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p, &reader{inbox: newInbox(two, q, new(tally))}, got
+	return p, &reader{inbox: newInbox(two, q, new(tally)), from: func() string { return "elsewhere" }}, got
 }
 
 // TestPacketsKeepEverything: whatever is sent is received as it was, in order, in

@@ -2,17 +2,19 @@ package fleasenet
 
 import (
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"net"
 	"net/netip"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
 )
 
-const op = "flease network"
+const op = "start flease"
 
 func invalid(subject, format string, args ...any) error {
 	return leasehold.Errorf(op, leasehold.Invalid, subject, format, args...)
@@ -26,7 +28,7 @@ func (c *Config) checkMembers() error {
 	case c.Receive == nil:
 		return invalid("", "Receive must be set")
 	case len(c.Peers) > MaxPeers:
-		return invalid("", "%d peers, %d are possible", len(c.Peers), MaxPeers)
+		return invalid("", "%d members, %d are possible", len(c.Peers), MaxPeers)
 	case c.MaxPacket != 0 && (c.MaxPacket < MinPacket || c.MaxPacket > MaxPacket):
 		return invalid("", "packets of %d bytes: want %d to %d", c.MaxPacket, MinPacket, MaxPacket)
 	case len(c.Key) != 0 && len(c.Key) < MinKey:
@@ -36,14 +38,14 @@ func (c *Config) checkMembers() error {
 	for _, p := range c.Peers {
 		switch {
 		case p.Process == 0:
-			return invalid(p.Addr, "a peer is process 0: processes number from 1")
+			return invalid(p.Addr, "a member has the ID 0: IDs begin with 1")
 		case seen[p.Process]:
-			return invalid(p.Addr, "process %d is a peer twice: process ids must be unique", p.Process)
+			return invalid(p.Addr, "member %d is there twice: every member needs an ID of its own", p.Process)
 		}
 		seen[p.Process] = true
 	}
 	if c.Strange == nil {
-		c.Strange = func(*flease.Envelope, uint64, func(*flease.Envelope)) {}
+		c.Strange = func(*flease.Envelope, uint64, *Source) {}
 	}
 	if c.Drained == nil {
 		c.Drained = func() {}
@@ -57,28 +59,28 @@ func (c *Config) checkMembers() error {
 // checkAddresses says what is wrong with the addresses, and whether packets that
 // are not sealed may travel between them.
 func (c *Config) checkAddresses() error {
-	if err := checkAddr(c.Listen, true); err != nil {
-		return err
-	}
 	exposed := ""
-	if !onLoopback(c.Listen) {
-		exposed = c.Listen
-	}
 	taken := make(map[string]flease.Process)
 	for _, p := range c.Peers {
-		if err := checkAddr(p.Addr, false); err != nil {
+		if err := checkAddr("the address of member "+p.name(), p.Addr, false); err != nil {
 			return err
 		}
 		if other := taken[plain(p.Addr)]; other != 0 {
-			return invalid(p.Addr, "the address of both process %d and process %d: each needs its own", other, p.Process)
+			return invalid(p.Addr, "the address of both member %d and member %d: each needs its own", other, p.Process)
 		}
 		taken[plain(p.Addr)] = p.Process
 		if !onLoopback(p.Addr) {
 			exposed = p.Addr
 		}
 	}
+	if err := checkAddr("where this member listens", c.Listen, true); err != nil {
+		return err
+	}
+	if !onLoopback(c.Listen) {
+		exposed = c.Listen
+	}
 	if exposed != "" && len(c.Key) == 0 && !mutual(c.TLS) {
-		return invalid(exposed, "not a loopback address, and there is no key: set the same secret key on all processes")
+		return invalid(exposed, "not a loopback address, and there is no key: give all members the same secret key")
 	}
 	return nil
 }
@@ -92,16 +94,17 @@ func plain(addr string) string {
 	return strings.ToLower(addr)
 }
 
-func checkAddr(addr string, anyPort bool) error {
+// checkAddr says what is wrong with an address; what is whose it is.
+func checkAddr(what, addr string, anyPort bool) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return invalid(addr, "want host:port: %w", err)
+		return invalid(addr, "%s: want host:port: %w", what, err)
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 && !anyPort {
-		return invalid(addr, "port %q: want 1 to 65535", port)
+		return invalid(addr, "%s: port %q: want 1 to 65535", what, port)
 	}
 	if host == "" && !anyPort {
-		return invalid(addr, "a peer needs a host")
+		return invalid(addr, "%s has no host", what)
 	}
 	return nil
 }
@@ -119,4 +122,12 @@ func onLoopback(addr string) bool {
 // mutual reports whether both ends of a connection prove that they belong to us.
 func mutual(c *tls.Config) bool {
 	return c != nil && c.ClientAuth == tls.RequireAndVerifyClientCert && !c.InsecureSkipVerify
+}
+
+// cannotListen says why an address is not to be had.
+func cannotListen(addr string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return leasehold.Errorf(op, leasehold.Unavailable, addr, "%w: does this member run already? It must not run twice", err)
+	}
+	return leasehold.Errorf(op, leasehold.Unavailable, addr, "%w", err)
 }

@@ -13,8 +13,8 @@ import (
 func TestBadConfigs(t *testing.T) {
 	good := func() Config {
 		return Config{
-			Self: 1, Incarnation: 11, Listen: "127.0.0.1:0", Peers: []Peer{{2, "127.0.0.1:7000"}},
-			Receive: func(*flease.Envelope, []flease.Message) {},
+			Self: 1, Incarnation: 11, Listen: "127.0.0.1:0", Peers: []Peer{{Process: 2, Addr: "127.0.0.1:7000"}},
+			Receive: func(*flease.Envelope, []flease.Message, *Source) {},
 		}
 	}
 	for _, test := range []struct {
@@ -26,12 +26,14 @@ func TestBadConfigs(t *testing.T) {
 		{"no self", func(c *Config) { c.Self = 0 }, "Self"},
 		{"no incarnation", func(c *Config) { c.Incarnation = 0 }, "Incarnation"},
 		{"no receiver", func(c *Config) { c.Receive = nil }, "Receive"},
-		{"peer 0", func(c *Config) { c.Peers[0].Process = 0 }, "number from 1"},
+		{"peer 0", func(c *Config) { c.Peers[0].Process = 0 }, "IDs begin with 1"},
 		{"a peer twice", func(c *Config) { c.Peers = append(c.Peers, c.Peers[0]) }, "twice"},
-		{"an address twice", func(c *Config) { c.Peers = append(c.Peers, Peer{3, "127.0.0.1:7000"}) }, "both process 2 and process 3"},
-		{"an address twice, in another way", func(c *Config) { c.Peers = append(c.Peers, Peer{3, "[::ffff:127.0.0.1]:7000"}) }, "both process 2 and process 3"},
-		{"a name twice", func(c *Config) { c.Peers = []Peer{{2, "localhost:7000"}, {3, "Localhost:7000"}} }, "both process 2 and process 3"},
-		{"another port", func(c *Config) { c.Peers = append(c.Peers, Peer{3, "127.0.0.1:7001"}) }, ""},
+		{"an address twice", func(c *Config) { c.Peers = append(c.Peers, Peer{Process: 3, Addr: "127.0.0.1:7000"}) }, "both member 2 and member 3"},
+		{"an address twice, in another way", func(c *Config) { c.Peers = append(c.Peers, Peer{Process: 3, Addr: "[::ffff:127.0.0.1]:7000"}) }, "both member 2 and member 3"},
+		{"a name twice", func(c *Config) {
+			c.Peers = []Peer{{Process: 2, Addr: "localhost:7000"}, {Process: 3, Addr: "Localhost:7000"}}
+		}, "both member 2 and member 3"},
+		{"another port", func(c *Config) { c.Peers = append(c.Peers, Peer{Process: 3, Addr: "127.0.0.1:7001"}) }, ""},
 		{"too many peers", func(c *Config) { c.Peers = make([]Peer, MaxPeers+1) }, "1024 are possible"},
 		{"small packets", func(c *Config) { c.MaxPacket = MinPacket - 1 }, "512"},
 		{"large packets", func(c *Config) { c.MaxPacket = MaxPacket + 1 }, "32768"},
@@ -80,7 +82,7 @@ func TestWhatReplacesAKey(t *testing.T) {
 		{"certificates of both", &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert}, true},
 		{"but not looked at", &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, InsecureSkipVerify: true}, false},
 	} {
-		c := Config{Listen: ":0", Peers: []Peer{{2, "192.0.2.1:7000"}}, TLS: test.tls}
+		c := Config{Listen: ":0", Peers: []Peer{{Process: 2, Addr: "192.0.2.1:7000"}}, TLS: test.tls}
 		if err := c.checkAddresses(); (err == nil) != test.ok {
 			t.Errorf("%s: %v", test.name, err)
 		}

@@ -17,8 +17,8 @@
 //	          messages, as many as fit
 //	trailer   tag of AES-256-GCM, or without a key the XXH64 of all 16 or 8
 //
-// The marks say whether it is sealed, 1, and whether the sender waits to take
-// part, 2. A packet of another fingerprint goes to Strange and not to Receive; its
+// The marks say whether it is sealed, 1, whether the sender waits to take part, 2,
+// and whether the addressee is to give way to another process with its id, 4. A packet of another fingerprint goes to Strange and not to Receive; its
 // messages are not read.
 //
 // A message is written as what is not known from the packet or from the message

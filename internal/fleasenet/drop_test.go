@@ -36,12 +36,12 @@ func TestDrops(t *testing.T) {
 		{"empty", nil, func([]byte) []byte { return nil }, Counters{Malformed: 1}},
 		{"no packet", nil, change(0, 'X'), Counters{Malformed: 1}},
 		{"another version", aKey, change(2, version+1), Counters{Malformed: 1}},
-		{"a mark that nobody makes", aKey, change(3, 4), Counters{Malformed: 1}},
+		{"a mark that nobody makes", aKey, change(3, 8), Counters{Malformed: 1}},
 		{"too short", nil, func(p []byte) []byte { return p[:smallest-1] }, Counters{Malformed: 1}},
 		{"too short for a tag", aKey, func(p []byte) []byte { return p[:smallest] }, Counters{Malformed: 1}},
 		{"too large", nil, func(p []byte) []byte { return append(p, make([]byte, MaxPacket)...) }, Counters{Oversized: 1}},
 		{"from nobody we know", aKey, change(4, 99), Counters{Foreign: 1}},
-		{"from ourselves", aKey, change(4, 2), Counters{Foreign: 1}},
+		{"as if from ourselves", aKey, change(4, 2), Counters{Unauthentic: 1}},
 		{"for another", aKey, change(8, 3), Counters{Foreign: 1}},
 		{"of no incarnation", aKey, change(12, 0), Counters{Foreign: 1}},
 		{"as if of another peer", aKey, change(4, 3), Counters{Unauthentic: 1}},
@@ -236,7 +236,7 @@ func TestForeignEnvelopePanics(t *testing.T) {
 func TestNothingIsAllocated(t *testing.T) {
 	for _, key := range [][]byte{nil, aKey} {
 		p, r, _ := endpoints(t, key)
-		r.receive = func(*flease.Envelope, []flease.Message) {}
+		r.receive = func(*flease.Envelope, []flease.Message, *Source) {}
 		e := &flease.Envelope{From: 1, Incarnation: 11, To: 22, Sent: someSent}
 		msgs := usual(flease.KindWrite, 20)
 		buffer := make([]byte, 0, 4096)

@@ -16,6 +16,7 @@ const (
 	unsealed = 0
 	sealed   = 1 << 0
 	waiting  = 1 << 1 // the sender does not take part yet
+	giveWay  = 1 << 2 // another process with the addressee's id is alive, and stays
 )
 
 // Sizes of the parts of a packet, in bytes.
@@ -32,6 +33,7 @@ const (
 type header struct {
 	sealed      byte // or unsealed
 	waiting     bool
+	giveWay     bool
 	from, to    flease.Process
 	incarnation uint64 // of the sender
 	number      uint64 // rises with each packet from the sender to the addressee
@@ -43,6 +45,9 @@ func (h *header) append(b []byte) []byte {
 	if h.waiting {
 		marks |= waiting
 	}
+	if h.giveWay {
+		marks |= giveWay
+	}
 	b = append(b, magic0, magic1, version, marks)
 	b = binary.LittleEndian.AppendUint32(b, uint32(h.from))
 	b = binary.LittleEndian.AppendUint32(b, uint32(h.to))
@@ -53,10 +58,10 @@ func (h *header) append(b []byte) []byte {
 
 // parse reads the header of a packet, and reports whether it may be one of ours.
 func (h *header) parse(packet []byte) bool {
-	if len(packet) < smallest || packet[0] != magic0 || packet[1] != magic1 || packet[2] != version || packet[3] > sealed|waiting {
+	if len(packet) < smallest || packet[0] != magic0 || packet[1] != magic1 || packet[2] != version || packet[3] > sealed|waiting|giveWay {
 		return false
 	}
-	h.sealed, h.waiting = packet[3]&sealed, packet[3]&waiting != 0
+	h.sealed, h.waiting, h.giveWay = packet[3]&sealed, packet[3]&waiting != 0, packet[3]&giveWay != 0
 	h.from = flease.Process(binary.LittleEndian.Uint32(packet[4:]))
 	h.to = flease.Process(binary.LittleEndian.Uint32(packet[8:]))
 	h.incarnation = binary.LittleEndian.Uint64(packet[12:])
@@ -76,6 +81,7 @@ func parseEnvelope(b []byte, h *header) flease.Envelope {
 		From:        h.from,
 		Incarnation: h.incarnation,
 		Waiting:     h.waiting,
+		GiveWay:     h.giveWay,
 		To:          binary.LittleEndian.Uint64(b),
 		Sent:        flease.Wall(binary.LittleEndian.Uint64(b[8:])),
 		Echo:        flease.Wall(binary.LittleEndian.Uint64(b[16:])),

@@ -18,21 +18,21 @@ type inbox struct {
 	outsiders   outsiders
 	packer      *packer // for answers to strangers
 	tally       *tally
-	receive     func(*flease.Envelope, []flease.Message)
-	strange     func(*flease.Envelope, uint64, func(*flease.Envelope))
+	receive     func(*flease.Envelope, []flease.Message, *Source)
+	strange     func(*flease.Envelope, uint64, *Source)
 	drained     func()
+	complaints  complaints
 }
 
 func newInbox(c *Config, p *packer, t *tally) *inbox {
 	in := &inbox{
 		self: c.Self, secret: secret(c.Key), fingerprint: c.Fingerprint,
 		mark: p.seal.mark(), trailer: p.seal.trailer(), packer: p, tally: t,
-		receive: c.Receive, strange: c.Strange, drained: c.Drained, senders: make(map[flease.Process]*sender),
+		receive: c.Receive, strange: c.Strange, drained: c.Drained, senders: map[flease.Process]*sender{c.Self: new(sender)},
+		complaints: newComplaints(c),
 	}
 	for _, p := range c.Peers {
-		if p.Process != c.Self {
-			in.senders[p.Process] = new(sender)
-		}
+		in.senders[p.Process] = new(sender)
 	}
 	return in
 }
@@ -121,6 +121,8 @@ type reader struct {
 	messages []flease.Message
 	decoder  decoder
 	back     wayBack
+	from     func() string // where the packet came from that is being read
+	source   Source
 	waiting  bool // something was handed over since drained was called
 }
 
@@ -130,15 +132,18 @@ func (r *reader) packet(b []byte) fate {
 	if why != delivered {
 		r.tally.drop(why, 1)
 		if why == strange {
-			r.stranger(fingerprint)
+			r.hand(func(s *Source) { r.strange(&r.envelope, fingerprint, s) })
 		}
 		return why
 	}
 	r.tally.received(len(b), len(r.messages))
 	r.waiting = true
-	r.receive(&r.envelope, r.messages)
+	r.hand(r.deliver)
 	return delivered
 }
+
+// deliver hands over a packet of a peer.
+func (r *reader) deliver(from *Source) { r.receive(&r.envelope, r.messages, from) }
 
 // open reads a packet into the envelope and the messages, or that of a stranger
 // into the envelope. What is cheap to check is checked first.
@@ -151,10 +156,11 @@ func (r *reader) open(b []byte) (_ fate, fingerprint uint64) {
 		return malformed, 0
 	}
 	peer := r.senders[h.from]
-	if h.from == r.self || h.to != r.self || h.incarnation == 0 || peer == nil && h.fingerprint == r.fingerprint {
+	if h.to != r.self || h.incarnation == 0 || peer == nil && h.fingerprint == r.fingerprint {
 		return foreign, 0
 	}
 	if h.sealed != r.mark {
+		r.complain(h.from)
 		return unauthentic, 0
 	}
 	end := len(b) - r.trailer
@@ -169,6 +175,9 @@ func (r *reader) open(b []byte) (_ fate, fingerprint uint64) {
 		return foreign, 0
 	}
 	if why := s.open(b, &h, r.secret); why != delivered {
+		if why == unauthentic {
+			r.complain(h.from)
+		}
 		return why, 0
 	}
 	if peer == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/binary"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -48,6 +49,7 @@ type line struct {
 
 	// What follows belongs to the goroutine.
 	broken  chan struct{} // closed when the connection has ended
+	since   time.Time     // when it was made
 	writing load
 	backoff time.Duration
 }
@@ -58,9 +60,13 @@ func newLine(p Peer, cfg *Config, t *tally, hear func(net.Conn)) *line {
 		c = c.Clone()
 		c.ServerName, _, _ = net.SplitHostPort(p.Addr)
 	}
+	log := cfg.Logger
+	if p.Process == cfg.Self {
+		log = slog.New(slog.DiscardHandler) // as a rule nobody is there but us
+	}
 	return &line{
 		peer: p, tls: c, tally: t, queued: make(chan struct{}, 1), backoff: leastBackoff, hear: hear,
-		log: cfg.Logger.With("peer", p.Process, "addr", p.Addr),
+		log: log.With("of", p.name(), "addr", p.Addr),
 	}
 }
 
@@ -118,8 +124,12 @@ func (l *line) wait(ctx context.Context) bool {
 		case <-l.queued:
 			return true
 		case <-l.broken:
-			l.log.Info("the peer closed the connection")
 			l.hangUp()
+			if time.Since(l.since) >= lasting {
+				l.log.Info("a member closed the connection")
+			} else {
+				l.failed(ctx, "a member closes connections at once: has it another key, or other TLS settings?", io.EOF)
+			}
 		case <-idle.C:
 			l.hangUp()
 		}
@@ -127,22 +137,24 @@ func (l *line) wait(ctx context.Context) bool {
 }
 
 // write sends what was taken, over a new connection if there is none. After a
-// failure it waits for a while.
+// failure it waits for a while, and for longer each time until a connection lasts.
 func (l *line) write(ctx context.Context) bool {
 	if l.conn == nil {
 		if err := l.dial(ctx); err != nil {
 			l.hangUp()
-			l.failed(ctx, "cannot connect to a peer", err)
+			l.failed(ctx, "cannot connect to a member", err)
 			return false
 		}
 	}
 	_ = l.conn.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if _, err := l.conn.Write(l.writing.bytes); err != nil {
 		l.hangUp()
-		l.failed(ctx, "lost the connection to a peer", err)
+		l.failed(ctx, "lost the connection to a member", err)
 		return false
 	}
-	l.backoff = leastBackoff
+	if time.Since(l.since) >= lasting {
+		l.backoff = leastBackoff
+	}
 	return true
 }
 
@@ -173,7 +185,7 @@ func (l *line) dial(ctx context.Context) error {
 		}
 		conn = over
 	}
-	l.broken = make(chan struct{})
+	l.broken, l.since = make(chan struct{}), time.Now()
 	go l.watch(conn, l.broken)
 	l.mu.Lock()
 	l.conn = conn

@@ -58,14 +58,15 @@ func (m *Memory) Join(c Config) (Net, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.members[c.Self] != nil {
-		return nil, leasehold.Errorf(op, leasehold.Exists, n.Addr(), "this process is in the network already")
+		return nil, leasehold.Errorf(op, leasehold.Exists, n.Addr(), "this member is in the network already: every process needs an ID of its own")
 	}
 	m.members[c.Self] = n
 	ctx, stop := context.WithCancel(context.Background())
 	n.stop = stop
 	in := newInbox(&c, n.packer, &n.tally)
 	back := func(to flease.Process, packet []byte) { m.carry(way{c.Self, to}, packet) }
-	n.running.Go(func() { n.read(ctx, &reader{inbox: in, back: back}) })
+	from := func() string { return "memory" }
+	n.running.Go(func() { n.read(ctx, &reader{inbox: in, back: back, from: from}) })
 	return n, nil
 }
 

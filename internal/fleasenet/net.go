@@ -1,8 +1,10 @@
 package fleasenet
 
 import (
+	"cmp"
 	"crypto/tls"
 	"log/slog"
+	"strconv"
 
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
 )
@@ -25,7 +27,11 @@ const (
 type Peer struct {
 	Process flease.Process
 	Addr    string // host:port
+	Name    string // for the log. Default: its number
 }
+
+// name is what the log calls a peer.
+func (p Peer) name() string { return cmp.Or(p.Name, strconv.FormatUint(uint64(p.Process), 10)) }
 
 // Config says who speaks to whom. Key and Fingerprint must be the same everywhere.
 type Config struct {
@@ -36,9 +42,10 @@ type Config struct {
 	Fingerprint uint64
 
 	Listen string // host:port; port 0 is any
-	// Peers are those that are spoken and listened to. Self may be among them and
-	// is passed over: nobody sends to himself. Host names are looked up again from
-	// time to time, and need not be known yet.
+	// Peers are those that are spoken and listened to. Self may be among them: what
+	// is sent to it goes to its address, unless we listen there ourselves, since
+	// another process may, which takes itself for us. Host names are looked up
+	// again from time to time, and need not be known yet.
 	Peers []Peer
 
 	// Key is the secret that all processes share, 16 random bytes at least. It is
@@ -57,13 +64,11 @@ type Config struct {
 	// and the names in them are borrowed until it returns. Calls may come from
 	// several goroutines at a time; those of one goroutine come one after another.
 	// It may call Send and Flush, under whatever lock guards them, and not Close.
-	Receive func(*flease.Envelope, []flease.Message)
+	Receive func(*flease.Envelope, []flease.Message, *Source)
 	// Strange, if set, is called like Receive, with each packet that has the right
 	// key and another fingerprint, from a peer or from a process that is none. What
-	// messages it has are not read. To answer it, call reply before returning,
-	// under the lock that guards Send: the answer takes the way that the packet
-	// came, since we may know no other.
-	Strange func(e *flease.Envelope, fingerprint uint64, reply func(*flease.Envelope))
+	// messages it has are not read.
+	Strange func(e *flease.Envelope, fingerprint uint64, from *Source)
 	// Drained, if set, is called after one or more calls of Receive, by the same
 	// goroutine, when it is about to wait for more: the time to flush. Answers to
 	// all that came together then go together.

@@ -27,18 +27,17 @@ func newPacker(c *Config, t *tally) (*packer, error) {
 	}
 	p := &packer{
 		self: c.Self, incarnation: c.Incarnation, fingerprint: c.Fingerprint, key: c.Key, seal: s, tally: t,
-		numbers: make(map[flease.Process]*uint64),
+		numbers: map[flease.Process]*uint64{c.Self: new(uint64)},
 	}
 	for _, peer := range c.Peers {
-		if peer.Process != c.Self {
-			p.numbers[peer.Process] = new(uint64)
-		}
+		p.numbers[peer.Process] = new(uint64)
 	}
 	return p, nil
 }
 
 // pack appends one packet of at most limit bytes to b, with as many of the
-// messages as fit, and returns the rest of them. The addressee must be a peer.
+// messages as fit, and returns the rest of them. The addressee must be a peer, or
+// ourselves: there may be a twin at our address.
 // An envelope of someone else is a bug of the caller, which would have it
 // believed under our name. One of another incarnation is ours from now on.
 func (p *packer) pack(b []byte, limit int, to flease.Process, e *flease.Envelope, msgs []flease.Message) ([]byte, []flease.Message) {
@@ -51,7 +50,7 @@ func (p *packer) pack(b []byte, limit int, to flease.Process, e *flease.Envelope
 	number := p.numbers[to]
 	*number++
 	h := header{
-		sealed: p.seal.mark(), waiting: e.Waiting, from: p.self, to: to,
+		sealed: p.seal.mark(), waiting: e.Waiting, giveWay: e.GiveWay, from: p.self, to: to,
 		incarnation: p.incarnation, number: *number, fingerprint: p.fingerprint,
 	}
 	start := len(b)

@@ -19,7 +19,8 @@ const (
 
 // A destination is a peer's address, which may change if it is a name.
 type destination struct {
-	name string // host:port
+	peer Peer
+	ours bool // it is our own address, and somebody else may be there
 	// family is what the socket can reach: ip, ip4 or ip6.
 	family    string
 	maxPacket int // as configured, 0 if not
@@ -37,20 +38,23 @@ type place struct {
 func (d *datagrams) find(c *Config) (names []*destination, _ error) {
 	family := familyOf(d.conn.LocalAddr().(*net.UDPAddr))
 	for _, p := range c.Peers {
-		if p.Process == c.Self {
-			continue
+		if p.Process == c.Self && plain(p.Addr) == plain(d.Addr()) {
+			continue // it is us
 		}
-		to := &destination{name: p.Addr, family: family, maxPacket: c.MaxPacket}
-		d.peers[p.Process] = to
+		to := &destination{peer: p, ours: p.Process == c.Self, family: family, maxPacket: c.MaxPacket}
 		addr, err := netip.ParseAddrPort(p.Addr)
 		switch ip := addr.Addr().Unmap(); {
 		case err != nil:
 			names = append(names, to)
 		case family == "ip4" && !ip.Is4() || family == "ip6" && ip.Is4():
-			return nil, invalid(p.Addr, "cannot be reached from %s, where this process listens: use addresses of one version of IP", d.Addr())
+			if to.ours {
+				continue
+			}
+			return nil, invalid(p.Addr, "the address of member %s cannot be reached from %s, where this one listens: use addresses of one version of IP", p.name(), d.Addr())
 		default:
 			to.settle(ip, addr.Port())
 		}
+		d.peers[p.Process] = to
 	}
 	return names, nil
 }
@@ -73,8 +77,8 @@ func familyOf(local *net.UDPAddr) string {
 // may start later.
 func (d *destination) follow(ctx context.Context, log *slog.Logger) {
 	for {
-		if err := d.resolve(ctx); err != nil && ctx.Err() == nil && d.at.Load() == nil {
-			log.Warn("a peer's name is not known", "addr", d.name, "err", err)
+		if err := d.resolve(ctx); err != nil && ctx.Err() == nil && d.at.Load() == nil && !d.ours {
+			log.Warn("the name in a member's address is not known", "of", d.peer.name(), "addr", d.peer.Addr, "err", err)
 		}
 		if !pause(ctx, resolveEvery) {
 			return
@@ -85,7 +89,7 @@ func (d *destination) follow(ctx context.Context, log *slog.Logger) {
 func (d *destination) resolve(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, resolveWait)
 	defer cancel()
-	host, port, err := net.SplitHostPort(d.name)
+	host, port, err := net.SplitHostPort(d.peer.Addr)
 	if err != nil {
 		return err
 	}

@@ -40,23 +40,3 @@ func (s *outsiders) keep(p flease.Process, who *sender) {
 		s.senders[p] = who
 	}
 }
-
-// A wayBack sends a packet to where the one came from that is being read. It does
-// not wait for anybody.
-type wayBack func(to flease.Process, packet []byte)
-
-// stranger hands the envelope of a stranger over. An answer is written under the
-// caller's lock, and sent after that.
-func (r *reader) stranger(fingerprint uint64) {
-	to := r.envelope.From
-	var answer []byte
-	r.strange(&r.envelope, fingerprint, func(e *flease.Envelope) {
-		if r.packer.numbers[to] == nil {
-			r.packer.numbers[to] = new(uint64)
-		}
-		answer, _ = r.packer.pack(nil, MinPacket, to, e, nil)
-	})
-	if answer != nil {
-		r.back(to, answer)
-	}
-}

@@ -12,8 +12,8 @@ import (
 )
 
 // A connection carries packets one way, each with its length in front, in four
-// bytes. Each process dials those that it has something to say to. Only answers to
-// strangers come the other way.
+// bytes. Each process dials those that it has something to say to. Only answers
+// that must go the way of the question come the other way.
 const lengthSize = 4
 
 // Bounds on what is done for a peer, and for whoever connects.
@@ -35,6 +35,10 @@ const (
 	// strangers is how many connections may come in besides two of each peer: the
 	// present one, and one of before that nobody has seen break.
 	strangers = 16
+
+	// lasting is how long a connection stays at least that the other end has no
+	// objections to.
+	lasting = 2 * time.Second
 
 	leastBackoff = 50 * time.Millisecond
 	mostBackoff  = 2 * time.Second
@@ -67,11 +71,11 @@ func TCP(c Config) (Net, error) {
 		return nil, err
 	}
 	if c.TLS != nil && len(c.TLS.Certificates) == 0 && c.TLS.GetCertificate == nil && c.TLS.GetConfigForClient == nil {
-		return nil, invalid("", "TLS without a certificate: every process accepts connections and needs one")
+		return nil, invalid("", "TLS without a certificate: every member accepts connections and needs one")
 	}
 	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {
-		return nil, leasehold.Errorf(op, leasehold.Unavailable, c.Listen, "%w", err)
+		return nil, cannotListen(c.Listen, err)
 	}
 	s, err := newStreams(c, l)
 	if err != nil {
@@ -96,7 +100,7 @@ func newStreams(c Config, l net.Listener) (*streams, error) {
 	s.inbox = newInbox(&c, s.packer, &s.tally)
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	for _, p := range c.Peers {
-		if p.Process != c.Self {
+		if p.Process != c.Self || plain(p.Addr) != plain(s.Addr()) { // that is us
 			line := newLine(p, &c, &s.tally, s.hear)
 			s.lines[p.Process] = line
 			s.running.Go(func() { line.run(s.ctx) })
@@ -111,7 +115,9 @@ func (s *streams) Addr() string { return s.listener.Addr().String() }
 func (s *streams) Send(to flease.Process, e *flease.Envelope, msgs []flease.Message) {
 	line := s.lines[to]
 	if line == nil {
-		s.drop(foreign, 1)
+		if to != s.config.Self {
+			s.drop(foreign, 1)
+		}
 		return
 	}
 	if line.gathered.packets == 0 {

@@ -45,7 +45,7 @@ func startTCP(t *testing.T, l net.Listener, c Config) Net {
 func openTCP(t *testing.T, key []byte, c *tls.Config, one, two mailbox) [2]Net {
 	t.Helper()
 	l1, l2 := listenTCP(t), listenTCP(t)
-	peers := []Peer{{1, l1.Addr().String()}, {2, l2.Addr().String()}}
+	peers := []Peer{{Process: 1, Addr: l1.Addr().String()}, {Process: 2, Addr: l2.Addr().String()}}
 	return [2]Net{
 		startTCP(t, l1, Config{Self: 1, Incarnation: 11, Peers: peers, Key: key, TLS: c, Receive: one.receive}),
 		startTCP(t, l2, Config{Self: 2, Incarnation: 22, Peers: peers, Key: key, TLS: c, Receive: two.receive}),
@@ -86,8 +86,8 @@ func TestTCPCarriesMessages(t *testing.T) {
 func TestTCPDrained(t *testing.T) {
 	events := make(chan string, 16)
 	n := startTCP(t, listenTCP(t), Config{
-		Self: 2, Incarnation: 22, Peers: []Peer{{1, "127.0.0.1:1"}},
-		Receive: func(*flease.Envelope, []flease.Message) { events <- "received" },
+		Self: 2, Incarnation: 22, Peers: []Peer{{Process: 1, Addr: "127.0.0.1:1"}},
+		Receive: func(*flease.Envelope, []flease.Message, *Source) { events <- "received" },
 		Drained: func() { events <- "drained" },
 	})
 	conn, err := net.Dial("tcp", n.Addr())
@@ -119,7 +119,7 @@ func TestTCPDrained(t *testing.T) {
 func TestTCPStrangersWithoutCertificates(t *testing.T) {
 	two := newMailbox()
 	l := listenTCP(t)
-	n := startTCP(t, l, Config{Self: 2, Incarnation: 22, Peers: []Peer{{1, "127.0.0.1:1"}}, TLS: certified(t), Receive: two.receive})
+	n := startTCP(t, l, Config{Self: 2, Incarnation: 22, Peers: []Peer{{Process: 1, Addr: "127.0.0.1:1"}}, TLS: certified(t), Receive: two.receive})
 	conn, err := tls.Dial("tcp", n.Addr(), &tls.Config{InsecureSkipVerify: true})
 	if err == nil {
 		_ = conn.SetDeadline(time.Now().Add(patience))
@@ -135,7 +135,7 @@ func TestTCPStrangersWithoutCertificates(t *testing.T) {
 func TestTCPReconnects(t *testing.T) {
 	l1, l2 := listenTCP(t), listenTCP(t)
 	addr := l2.Addr().String()
-	peers := []Peer{{1, l1.Addr().String()}, {2, addr}}
+	peers := []Peer{{Process: 1, Addr: l1.Addr().String()}, {Process: 2, Addr: addr}}
 	two := newMailbox()
 	one := startTCP(t, l1, Config{Self: 1, Incarnation: 11, Peers: peers, Receive: two.receive})
 	first := startTCP(t, l2, Config{Self: 2, Incarnation: 22, Peers: peers, Receive: two.receive})
@@ -168,7 +168,7 @@ func TestTCPSlowPeer(t *testing.T) {
 		close(accepted)
 	}()
 	one := startTCP(t, listenTCP(t), Config{
-		Self: 1, Incarnation: 11, Peers: []Peer{{2, deaf.Addr().String()}}, Receive: newMailbox().receive,
+		Self: 1, Incarnation: 11, Peers: []Peer{{Process: 2, Addr: deaf.Addr().String()}}, Receive: newMailbox().receive,
 	})
 	clog(t, one)
 	line := one.(*streams).lines[2]
@@ -219,7 +219,7 @@ func TestTCPUnreachable(t *testing.T) {
 	gone := listenTCP(t)
 	addr := gone.Addr().String()
 	_ = gone.Close()
-	one := startTCP(t, listenTCP(t), Config{Self: 1, Incarnation: 11, Peers: []Peer{{2, addr}}, Receive: newMailbox().receive})
+	one := startTCP(t, listenTCP(t), Config{Self: 1, Incarnation: 11, Peers: []Peer{{Process: 2, Addr: addr}}, Receive: newMailbox().receive})
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
 	deadline := time.After(patience)
@@ -264,7 +264,7 @@ func TestTCPStrangers(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			n := startTCP(t, listenTCP(t), Config{
-				Self: 2, Incarnation: 22, Key: aKey, Peers: []Peer{{1, "127.0.0.1:1"}}, Receive: newMailbox().receive,
+				Self: 2, Incarnation: 22, Key: aKey, Peers: []Peer{{Process: 1, Addr: "127.0.0.1:1"}}, Receive: newMailbox().receive,
 			})
 			conn, err := net.Dial("tcp", n.Addr())
 			if err != nil {
@@ -292,7 +292,7 @@ func TestTCPStrangers(t *testing.T) {
 
 // TestTCPRefuses: there is a bound on connections.
 func TestTCPRefuses(t *testing.T) {
-	n := startTCP(t, listenTCP(t), Config{Self: 2, Incarnation: 22, Peers: []Peer{{1, "127.0.0.1:1"}}, Receive: newMailbox().receive})
+	n := startTCP(t, listenTCP(t), Config{Self: 2, Incarnation: 22, Peers: []Peer{{Process: 1, Addr: "127.0.0.1:1"}}, Receive: newMailbox().receive})
 	for range 2 + strangers {
 		conn, err := net.Dial("tcp", n.Addr())
 		if err != nil {

@@ -25,6 +25,7 @@ const (
 // datagrams is a network of datagrams on one socket.
 type datagrams struct {
 	tally
+	self   flease.Process
 	conn   *net.UDPConn
 	batch  *batch
 	packer *packer
@@ -54,7 +55,7 @@ func UDP(c Config) (Net, error) {
 	}
 	conn, err := listenUDP(c.Listen)
 	if err != nil {
-		return nil, leasehold.Errorf(op, leasehold.Unavailable, c.Listen, "%w", err)
+		return nil, cannotListen(c.Listen, err)
 	}
 	d, err := newDatagrams(c, conn)
 	if err != nil {
@@ -74,7 +75,7 @@ func listenUDP(addr string) (*net.UDPConn, error) {
 // newDatagrams takes over the socket, if it returns no error.
 func newDatagrams(c Config, conn *net.UDPConn) (*datagrams, error) {
 	d := &datagrams{
-		conn: conn, batch: newBatch(conn), peers: make(map[flease.Process]*destination),
+		self: c.Self, conn: conn, batch: newBatch(conn), peers: make(map[flease.Process]*destination),
 		buffer: make([]byte, 0, gathered), waiting: make([]datagram, 0, atATime),
 	}
 	var err error
@@ -102,7 +103,9 @@ func (d *datagrams) Addr() string { return d.conn.LocalAddr().String() }
 func (d *datagrams) Send(to flease.Process, e *flease.Envelope, msgs []flease.Message) {
 	peer := d.peers[to]
 	if peer == nil {
-		d.drop(foreign, 1)
+		if to != d.self {
+			d.drop(foreign, 1)
+		}
 		return
 	}
 	at := peer.at.Load()
@@ -145,6 +148,7 @@ func (d *datagrams) read(ctx context.Context, r *reader) {
 			d.drop(failed, 1)
 		}
 	}
+	r.from = func() string { return from.String() }
 	for {
 		packets, err := d.batch.read()
 		if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {

@@ -28,9 +28,9 @@ type mailbox chan delivery
 
 func newMailbox() mailbox { return make(mailbox, 1024) }
 
-func (m mailbox) receive(e *flease.Envelope, msgs []flease.Message) {
+func (m mailbox) receive(e *flease.Envelope, msgs []flease.Message, _ *Source) {
 	var d delivery
-	d.take(e, msgs)
+	d.take(e, msgs, nil)
 	select {
 	case m <- d:
 	default:
@@ -79,7 +79,7 @@ func (m mailbox) messages(t *testing.T, n int) (all []flease.Message) {
 
 // openUDP opens processes 1, 2 and so on, one for each receiver, which know each
 // other. Incarnations are 11, 22 and so on.
-func openUDP(t testing.TB, key []byte, maxPacket int, receive ...func(*flease.Envelope, []flease.Message)) []Net {
+func openUDP(t testing.TB, key []byte, maxPacket int, receive ...func(*flease.Envelope, []flease.Message, *Source)) []Net {
 	t.Helper()
 	var peers []Peer
 	var conns []*net.UDPConn
@@ -89,7 +89,7 @@ func openUDP(t testing.TB, key []byte, maxPacket int, receive ...func(*flease.En
 			t.Fatal(err)
 		}
 		conns = append(conns, conn)
-		peers = append(peers, Peer{flease.Process(i + 1), conn.LocalAddr().String()})
+		peers = append(peers, Peer{Process: flease.Process(i + 1), Addr: conn.LocalAddr().String()})
 	}
 	var nets []Net
 	for i, conn := range conns {
@@ -147,7 +147,7 @@ func TestUDPCarriesMessages(t *testing.T) {
 // several calls.
 func TestUDPFlushesWhatFindsNoRoom(t *testing.T) {
 	two := newMailbox()
-	nets := openUDP(t, aKey, MinPacket, func(*flease.Envelope, []flease.Message) {}, two.receive)
+	nets := openUDP(t, aKey, MinPacket, func(*flease.Envelope, []flease.Message, *Source) {}, two.receive)
 	msgs := usual(flease.KindRead, 2*atATime*15)
 	e := flease.Envelope{From: 1, Incarnation: 11, To: 22, Sent: someSent}
 	nets[0].Send(2, &e, msgs)
@@ -166,8 +166,8 @@ func TestUDPDrained(t *testing.T) {
 	}
 	events := make(chan string, 1024)
 	n := startUDP(t, conn, Config{
-		Self: 2, Incarnation: 22, Peers: []Peer{{1, "127.0.0.1:9"}},
-		Receive: func(*flease.Envelope, []flease.Message) { events <- "received" },
+		Self: 2, Incarnation: 22, Peers: []Peer{{Process: 1, Addr: "127.0.0.1:9"}},
+		Receive: func(*flease.Envelope, []flease.Message, *Source) { events <- "received" },
 		Drained: func() { events <- "drained" },
 	})
 	p, _, _ := endpoints(t, nil)
@@ -206,7 +206,7 @@ func TestUDPDrained(t *testing.T) {
 // TestUDPDropsAndGoesOn: rubbish of all sizes is counted and does no harm.
 func TestUDPDropsAndGoesOn(t *testing.T) {
 	two := newMailbox()
-	nets := openUDP(t, aKey, 0, func(*flease.Envelope, []flease.Message) {}, two.receive)
+	nets := openUDP(t, aKey, 0, func(*flease.Envelope, []flease.Message, *Source) {}, two.receive)
 	from, err := net.Dial("udp", nets[1].Addr())
 	if err != nil {
 		t.Fatal(err)
@@ -225,7 +225,7 @@ func TestUDPDropsAndGoesOn(t *testing.T) {
 	if c := nets[1].Counters(); c.Malformed != 3 || c.Oversized != 2 || c.PacketsIn != 1 {
 		t.Errorf("counted %+v", c)
 	}
-	if c := nets[0].Counters(); c.Foreign != 2 || c.PacketsOut != 1 {
+	if c := nets[0].Counters(); c.Foreign != 1 || c.PacketsOut != 1 {
 		t.Errorf("to nobody: counted %+v", c)
 	}
 }
@@ -244,10 +244,10 @@ func TestUDPBothVersions(t *testing.T) {
 			t.Fatal(err)
 		}
 		two := newMailbox()
-		startUDP(t, peer, Config{Self: 2, Incarnation: 22, Key: aKey, Peers: []Peer{{1, listen}}, Receive: two.receive})
+		startUDP(t, peer, Config{Self: 2, Incarnation: 22, Key: aKey, Peers: []Peer{{Process: 1, Addr: listen}}, Receive: two.receive})
 		one := startUDP(t, everywhere, Config{
 			Self: 1, Incarnation: 11, Key: aKey, Receive: two.receive,
-			Peers: []Peer{{2, peer.LocalAddr().String()}},
+			Peers: []Peer{{Process: 2, Addr: peer.LocalAddr().String()}},
 		})
 		one.Send(2, &flease.Envelope{From: 1, Incarnation: 11}, nil)
 		one.Flush()
@@ -270,10 +270,10 @@ func TestUDPNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	two := newMailbox()
-	startUDP(t, peer, Config{Self: 2, Incarnation: 22, Peers: []Peer{{1, "127.0.0.1:1"}}, Receive: two.receive})
+	startUDP(t, peer, Config{Self: 2, Incarnation: 22, Peers: []Peer{{Process: 1, Addr: "127.0.0.1:1"}}, Receive: two.receive})
 	one := startUDP(t, conn, Config{
 		Self: 1, Incarnation: 11, Receive: two.receive,
-		Peers: []Peer{{2, "localhost:" + port}, {3, "127.0.0.1:1"}},
+		Peers: []Peer{{Process: 2, Addr: "localhost:" + port}, {Process: 3, Addr: "127.0.0.1:1"}},
 	})
 	one.(*datagrams).peers[3].at.Store(nil) // as if it were a name that nobody knows yet
 	two.pester(t, one)

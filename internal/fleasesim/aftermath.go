@@ -1,6 +1,7 @@
 package fleasesim
 
 import (
+	"slices"
 	"time"
 )
 
@@ -52,11 +53,43 @@ func (a *aftermath) heal() {
 		}
 	}
 	if w.kind == Twins {
-		w.later(3*lease, func() { w.over = true })
+		a.part()
 		return
 	}
 	a.deadline = w.now + int64(w.recovery()+w.takeover())
 	a.poll()
+}
+
+// part is what must come of twins: one of them gives way, and when all that was
+// agreed upon with the help of both is over, leases exclude each other again.
+func (a *aftermath) part() {
+	w := a.world
+	for _, p := range w.processes {
+		p.gone, p.role = false, wanter
+		if p.machine == nil || p.machine.Retired() || len(w.byID[p.id]) > 1 && w.chance(4) {
+			p.die()
+			p.boot()
+		}
+	}
+	if !w.busy() {
+		w.over = true // nobody may ever hear of it
+		return
+	}
+	w.later(w.recovery()+2*lease, func() {
+		w.oracle.checkParted()
+		w.later(2*lease, func() { w.oracle.parted = true })
+		w.later(5*lease, func() { w.over = true })
+	})
+}
+
+// busy reports whether others have to do with each process that has a twin.
+func (w *world) busy() bool {
+	for id, twins := range w.byID {
+		if len(twins) > 1 {
+			return slices.ContainsFunc(w.resources, func(r *resource) bool { return len(r.members) > 1 && slices.Contains(r.members, id) })
+		}
+	}
+	return false
 }
 
 func (a *aftermath) enter(p phase) { a.phase, a.began = p, a.world.now }

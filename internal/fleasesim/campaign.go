@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/machine/flease"
 	"github.com/leasehold-dev/leasehold/internal/seeds"
 )
 
@@ -105,8 +104,7 @@ func (s *Summary) Missed() []string {
 	var missed []string
 	for _, counts := range []map[string]uint64{s.Checks, s.Faults, s.Notices} {
 		for _, name := range slices.Sorted(maps.Keys(counts)) {
-			// Nobody sends to an id that is its own: that needs a network that misleads.
-			if counts[name] == 0 && name != flease.EqualIDs.String() {
+			if counts[name] == 0 {
 				missed = append(missed, name)
 			}
 		}

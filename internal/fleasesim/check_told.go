@@ -45,6 +45,15 @@ func (o *oracle) checkTold(p *process, r *resource, n *flease.Notice) {
 	o.remember(p, r, n)
 }
 
+// checkSeen is L2, for those who watch: nobody sees itself have a lease that it has
+// not. All else that is seen is a hint.
+func (o *oracle) checkSeen(p *process, r *resource, n *flease.Notice) {
+	o.checks[L2Told]++
+	if n.Holder == p.id && !p.stakes[r.index].held {
+		o.violated(L2Told, "%s sees itself have %s, with fence %d, and has it not", p.label, r.name, n.Fence)
+	}
+}
+
 // remember keeps what was said, if it is true for as long as the holder's clock
 // says: if that clock can be trusted, and if the holder has not released it.
 func (o *oracle) remember(p *process, r *resource, n *flease.Notice) {

@@ -20,7 +20,7 @@ const (
 	Wall              // wall clocks are within epsilon; monotonic clocks race, and stand still
 	Mono              // monotonic clocks are within the drift bound; wall clocks drift, and are set
 	Both              // both are as they should be
-	Twins             // as Both, but two processes have the same id: no lease is safe, all else is
+	Twins             // as Both, but two processes have the same id: no lease is safe until one has given way, all else is
 	kinds
 )
 

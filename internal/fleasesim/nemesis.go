@@ -150,7 +150,7 @@ func (n *nemesis) rewind(p *process) {
 func (n *nemesis) sprint(p *process) {
 	w := n.world
 	for _, r := range w.resources {
-		if len(r.members) > 1 || !p.member(r) || !p.runs() {
+		if len(r.members) > 1 || !p.member(r) || !p.runs() || p.machine.Retired() {
 			continue
 		}
 		for range 3 * (lease + 2*w.epsilon) / time.Millisecond {

@@ -56,6 +56,15 @@ func (n *network) send(from *process, id flease.Process, e *flease.Envelope, msg
 	}
 }
 
+// answer carries an envelope the way back that one has come.
+func (n *network) answer(from, to *process, e *flease.Envelope) {
+	n.world.stats.messages++
+	if n.cuts[from.index*n.n+to.index] > 0 || n.world.random.IntN(100) < n.loss {
+		return
+	}
+	n.post(to, &packet{from, *e, nil}, n.latency())
+}
+
 func (n *network) post(to *process, mail *packet, d time.Duration) {
 	n.world.push(event{at: n.world.now + int64(d), what: arrival, to: to.index, mail: mail})
 }

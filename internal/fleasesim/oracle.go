@@ -19,12 +19,13 @@ const (
 	L5Progress                   // what is wanted is held, soon after faults end
 	L6Bounded                    // memory is bounded, and what is over is forgotten
 	L7Kept                       // while all is well, nothing is lost, and who asks is answered
+	L8Twins                      // who has a twin gives way or stays, and nobody else is taken for one
 	NoCrash                      // no machine panics
 	invariants
 )
 
 var invariantNames = [invariants]string{
-	"L1 exclusive", "L2 told", "L3 released", "L4 fences", "L5 progress", "L6 bounded", "L7 kept", "crash",
+	"L1 exclusive", "L2 told", "L3 released", "L4 fences", "L5 progress", "L6 bounded", "L7 kept", "L8 twins", "crash",
 }
 
 func (i Invariant) String() string { return invariantNames[i] }
@@ -47,6 +48,7 @@ type oracle struct {
 	checks [invariants]uint64
 	safe   bool // leases exclude each other
 	fenced bool // fences rise
+	parted bool // there were twins, and one of them is long gone
 	truths []truth
 }
 
@@ -89,6 +91,9 @@ func (o *oracle) noticed(p *process, n *flease.Notice) {
 	if w.trace.text != nil {
 		w.trace.printf(w.now, "%s: %v %s %s", p.label, n.What, n.Name, details(n))
 	}
+	if n.What == flease.EqualIDs || n.What == flease.GaveWay {
+		o.checkTwins(p, n)
+	}
 	r := w.resource(n.Name)
 	if r == nil {
 		return
@@ -106,6 +111,10 @@ func (o *oracle) noticed(p *process, n *flease.Notice) {
 		o.answered(p, r, n)
 	case flease.Unreachable, flease.Disputed:
 		o.answered(p, r, n)
+	case flease.Changed:
+		o.checkSeen(p, r, n)
+	case flease.Stopped:
+		s.asked, s.tried = nothing, 0
 	case flease.Released:
 		if s.asked == nothing {
 			s.tried = 0

@@ -27,7 +27,8 @@ type process struct {
 	alarm       int64  // true time at which the machine is called, MaxInt64 if it is not
 	paused      int64  // until when it is stopped; 0 if it runs
 	inbox       []*packet
-	stakes      []stake // by resource
+	greeted     mono.Instant // when it greeted the others last, before it took part
+	stakes      []stake      // by resource
 	role        role
 	send        func(flease.Process, *flease.Envelope, []flease.Message)
 }
@@ -75,7 +76,7 @@ func (p *process) boot() {
 	if err != nil {
 		panic(err) // the configuration is ours
 	}
-	p.machine = m
+	p.machine, p.greeted = m, 0
 	if w.trace.text != nil {
 		w.trace.printf(w.now, "%s starts, incarnation %04x", p.label, p.incarnation>>48)
 	}
@@ -147,7 +148,9 @@ func (p *process) receive(mail *packet) {
 	if p.world.trace.text != nil {
 		p.world.net.describe(p, mail)
 	}
-	p.machine.Receive(now, &mail.envelope, mail.messages)
+	if answer, ok := p.machine.Receive(now, &mail.envelope, mail.messages); ok {
+		p.world.net.answer(p, mail.from, &answer)
+	}
 	p.settle(now)
 }
 
@@ -159,7 +162,22 @@ func (p *process) ring() {
 	p.alarm = math.MaxInt64
 	now := p.time()
 	p.machine.Advance(now)
+	if p.greets() <= now.Mono {
+		p.greeted = now.Mono
+		p.machine.Greet()
+	}
 	p.settle(now)
+}
+
+// greets returns when it greets the others.
+func (p *process) greets() mono.Instant {
+	switch {
+	case p.machine.Ready() || p.machine.Retired():
+		return mono.Never
+	case p.greeted == 0:
+		return 0
+	}
+	return p.greeted.Add(4 * p.machine.GreetEvery()) // a few times are enough, and leave more worlds to be run
 }
 
 // settle carries out what the machine wants after it was called.
@@ -178,7 +196,7 @@ func (p *process) reschedule() {
 	if !p.runs() {
 		return
 	}
-	at := p.mono.when(int64(p.machine.Wake(p.time())))
+	at := p.mono.when(int64(min(p.machine.Wake(p.time()), p.greets())))
 	if at == math.MaxInt64 {
 		return
 	}

@@ -42,7 +42,7 @@ func (p *process) member(r *resource) bool { return slices.Contains(r.members, p
 
 // act is the application doing something.
 func (p *process) act() {
-	if !p.runs() {
+	if !p.runs() || p.machine.Retired() {
 		return
 	}
 	w := p.world

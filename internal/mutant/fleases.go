@@ -7,6 +7,7 @@ const (
 	fleaseConfig   = "internal/machine/flease/config.go"
 	fleaseHold     = "internal/machine/flease/hold.go"
 	fleaseMachine  = "internal/machine/flease/machine.go"
+	fleaseTwin     = "internal/machine/flease/twin.go"
 )
 
 // fleaseRecovery are bugs of how long a process waits that may have forgotten
@@ -222,12 +223,12 @@ var fleaseRounds = []Mutant{
 	},
 	{
 		Name:  "flease-stranger-believed",
-		Why:   "what comes late from a process that has died makes us forget the one that has its id now",
+		Why:   "of two incarnations of a process the higher one is believed, be it dead, and makes us forget the one that has its id now",
 		World: "--faults=crash=10,duplicate=10,delay=5",
 		Seeds: 4000,
 		File:  fleaseMachine,
-		Old:   "case p.incarnation != 0 && (e.To != m.cfg.Incarnation || e.Echo <= p.since):",
-		New:   "case slices.Contains(p.past[:], e.Incarnation):",
+		Old:   "case p.incarnation != 0 && (e.Waiting || e.To != m.cfg.Incarnation || e.Echo <= p.since):",
+		New:   "case p.incarnation != 0 && (e.Waiting || e.Incarnation < p.incarnation):",
 	},
 	{
 		Name:  "flease-greeting-proves-nothing",
@@ -339,5 +340,43 @@ var fleaseWishes = []Mutant{
 		File:  fleaseHold,
 		Old:   "case b.rejects != 0 || b.phase == writing",
 		New:   "case b.phase == writing",
+	},
+}
+
+// fleaseTwins are bugs of how processes with one id are told apart.
+var fleaseTwins = []Mutant{
+	{
+		Name:  "flease-late-packet-makes-a-twin",
+		Why:   "what a dead process has answered before its successor started is taken for a sign that both are alive",
+		World: "--faults=crash=10,delay=10,duplicate=5",
+		Seeds: 4000,
+		File:  fleaseTwin,
+		Old:   "e.Echo > l.mark && e.Echo <= m.said",
+		New:   "e.Echo <= m.said",
+	},
+	{
+		Name:  "flease-former-life-makes-a-twin",
+		Why:   "a greeting of its own former incarnation is taken for a twin's",
+		World: "--world=wall --faults=step=5,rewind=10,rate=10,delay=5",
+		Seeds: 4000,
+		File:  fleaseTwin,
+		Old:   "t.alive = t.alive || e.To == m.cfg.Incarnation && e.Echo <= m.said",
+		New:   "t.alive = true",
+	},
+	{
+		Name:  "flease-twin-not-told",
+		Why:   "members that see two processes with one id tell neither of them",
+		World: "--world=twins",
+		File:  fleaseTwin,
+		Old:   "	answer.GiveWay = true\n",
+		New:   "",
+	},
+	{
+		Name:  "flease-twin-goes-on",
+		Why:   "a process that is told of its twin goes on renewing its leases",
+		World: "--world=twins",
+		File:  fleaseTwin,
+		Old:   "	m.retired, m.ready = true, false\n",
+		New:   "	m.retired, m.ready = false, m.ready\n",
 	},
 }

@@ -51,7 +51,7 @@ func All() []Mutant {
 // Fleases returns every mutant of Flease, sorted by name: its simulator is
 // another one.
 func Fleases() []Mutant {
-	return sorted(fleaseRecovery, fleaseTimes, fleaseRounds, fleaseAsking, fleaseWishes)
+	return sorted(fleaseRecovery, fleaseTimes, fleaseRounds, fleaseAsking, fleaseWishes, fleaseTwins)
 }
 
 func sorted(lists ...[]Mutant) []Mutant {

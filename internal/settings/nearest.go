@@ -25,6 +25,12 @@ func Nearest(mistyped string, names []string, n int) []string {
 	return sorted[:min(n, len(sorted))]
 }
 
+// Alike reports whether a name may be what was meant by one that was mistyped: most
+// of it is the same.
+func Alike(mistyped, name string) bool {
+	return strings.Contains(name, mistyped) || 2*editDistance(mistyped, name) <= len(mistyped)
+}
+
 // editDistance is Levenshtein's: how many bytes must be inserted, removed or
 // replaced to turn a into b.
 func editDistance(a, b string) int {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"maps"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -40,6 +41,7 @@ type cell struct {
 
 	bid     *bid // what we want with it; nil if nothing
 	watched bool
+	since   mono.Instant // when it began to be
 
 	touched      mono.Instant // when it was last promised or written, or a little before
 	older, newer *cell        // in the order of touched
@@ -75,7 +77,7 @@ func (m *Machine) cell(now Time, name string, by Process) (*cell, error) {
 // check says whether a process is a member.
 func (g *group) check(name string, p Process) error {
 	if g.index(p) < 0 {
-		return leasehold.Errorf(op, leasehold.Invalid, name, "process %d is not a member of its group %v", p, g.members)
+		return leasehold.Errorf(op, leasehold.Invalid, name, "member %d is not in its group %v", p, g.members)
 	}
 	return nil
 }
@@ -111,7 +113,7 @@ func (m *Machine) groupOf(name string) (*group, error) {
 	g.self = g.index(m.cfg.Self)
 	for _, p := range members {
 		if p != m.cfg.Self && m.peers[p] == nil {
-			return nil, leasehold.Errorf(op, leasehold.Invalid, name, "process %d of its group is not known: name it among the peers", p)
+			return nil, leasehold.Errorf(op, leasehold.Invalid, name, "member %d of its group is not known: name it among the members", p)
 		}
 		g.peers = append(g.peers, m.peers[p])
 	}
@@ -194,8 +196,8 @@ func (m *Machine) store(now Time, c *cell, msg *Message, incarnation uint64) (Me
 	c.written, c.value, c.deadline = msg.Ballot, *v, deadline
 	m.cells.touch(now.Mono, c, m.grain())
 	c.fence = max(c.fence, v.Fence)
-	if changed && c.watched {
-		m.notice(m.seen(now, c))
+	if changed {
+		m.inform(now, c)
 	}
 	return Message{Kind: KindAccept, To: msg.From, Name: c.name, Ballot: msg.Ballot, Value: Value{Serial: v.Serial}}, true
 }
@@ -257,25 +259,73 @@ func (m *Machine) Watch(now Time, name string, on bool) error {
 	if err != nil {
 		return err
 	}
+	if on && !c.watched {
+		c.since = now.Mono
+	}
 	c.watched = on
 	return nil
 }
 
-// Look returns what we, as an acceptor, know about a resource, in a [Changed]
-// notice. It is a hint: what we know may be old, or never have been agreed upon.
+// Look returns what we know about a resource, in a [Changed] notice. It is a hint:
+// what we know as an acceptor may be old, or never have been agreed upon. That we
+// have the lease ourselves it says only if we do.
 func (m *Machine) Look(now Time, name string) Notice {
 	if c, _ := m.cells.find(name); c != nil {
 		return m.seen(now, c)
 	}
-	return Notice{What: Changed, Name: name}
+	return Notice{What: Changed, Name: name, Unsure: true}
 }
 
 func (m *Machine) seen(now Time, c *cell) Notice {
 	n := Notice{What: Changed, Name: c.name, Fence: c.fence}
-	if v := &c.value; v.Owner != 0 && !v.Released && !m.over(now, v, c.deadline) {
+	if b := c.bid; b != nil && b.held && !now.reached(b.lease.Until) {
+		n.Holder, n.Fence, n.Until = m.cfg.Self, b.lease.Fence, b.lease.Until.Wall
+		return n
+	}
+	v, lasts := &c.value, m.lasts(now, &c.value, c.deadline)
+	if b := c.bid; b != nil && b.phase == waiting && m.lasts(now, &b.awaited, b.awaits) {
+		// Others have told us. Of two tenures with one fence, one was never agreed upon.
+		if a := &b.awaited; !lasts || v.Fence < a.Fence || v.Fence == a.Fence && v.Owner != a.Owner {
+			v, lasts = a, true
+		}
+	}
+	switch {
+	case lasts && v.Owner != m.cfg.Self:
 		n.Holder, n.Fence, n.Until = v.Owner, v.Fence, v.Until
+	case lasts && m.ours(v):
+		n.Unsure = true // we want it, and others may be faster
+	case v.Owner == 0:
+		n.Unsure = !m.ready || now.Mono.Sub(max(m.joined, c.since)) < m.cfg.Lease // a holder would have renewed it
 	}
 	return n
+}
+
+// lasts reports whether somebody may believe in a value.
+func (m *Machine) lasts(now Time, v *Value, deadline mono.Instant) bool {
+	return v.Owner != 0 && !v.Released && !m.over(now, v, deadline)
+}
+
+// inform tells of who has a resource now, if it is watched.
+func (m *Machine) inform(now Time, c *cell) {
+	if c.watched {
+		m.notice(m.seen(now, c))
+	}
+}
+
+// Answers returns how many members have answered in the present round of our bid for
+// a resource, and how many must. It reports false if we are not waiting for any, or
+// have only begun to.
+func (m *Machine) Answers(name string) (have, want int, waiting bool) {
+	c, _ := m.cells.find(name)
+	if c == nil || c.bid == nil {
+		return 0, 0, false
+	}
+	b := c.bid
+	have = bits.OnesCount64(b.promises | b.rejects)
+	if b.phase == writing {
+		have = bits.OnesCount64(b.accepts | b.rejects)
+	}
+	return have, c.group.majority, (b.phase == reading || b.phase == writing) && b.sends > 1
 }
 
 func later(a, b Ballot) Ballot {

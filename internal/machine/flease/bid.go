@@ -66,6 +66,9 @@ type bid struct {
 
 	held  bool
 	lease Lease
+
+	awaited Value        // whose end it waits for; nobody's if it does not
+	awaits  mono.Instant // when that is over, on our clock
 }
 
 const maxSends = 6 // of the same messages, for a try or a release
@@ -121,6 +124,7 @@ func (m *Machine) jitter(d time.Duration) time.Duration {
 
 // begin begins a round.
 func (m *Machine) begin(now Time, b *bid) {
+	b.awaited = Value{}
 	if !m.ready {
 		b.phase = waiting
 		m.at(b, m.joins(now))

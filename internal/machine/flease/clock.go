@@ -84,9 +84,7 @@ func (m *Machine) blank(now Time, c *cell) {
 		return
 	}
 	c.promised, c.promisee, c.written, c.value, c.deadline, c.fence = m.floor, 0, Ballot{}, Value{}, 0, m.fence
-	if c.watched {
-		m.notice(m.seen(now, c))
-	}
+	m.inform(now, c)
 }
 
 // compareClocks reports whether a peer's clock may be as far from ours as it may.

@@ -50,16 +50,18 @@ func (b *bid) clone(c *cell) *bid {
 // Machines with equal configurations and encodings do the same.
 func (m *Machine) AppendState(b []byte) []byte {
 	w := encoder(b)
-	w.flags(m.ready, m.ownOff)
+	w.flags(m.ready, m.ownOff, m.retired, m.hail)
 	w.time(m.join)
+	w.numbers(uint64(m.joined))
 	w.time(m.looked)
-	w.numbers(m.cfg.Incarnation, uint64(m.steady), m.fence, m.serial, uint64(m.trip))
+	w.numbers(m.cfg.Incarnation, uint64(m.steady), m.fence, m.serial, uint64(m.trip), uint64(m.said))
+	w.life(&m.twin)
 	w.ballot(m.top)
 	w.ballot(m.floor)
 	for _, p := range m.order {
 		w.numbers(p.incarnation, uint64(p.since), p.stranger, uint64(p.spoke), uint64(p.echo))
-		w.numbers(p.past[:]...)
-		w.flags(p.off, p.greet)
+		w.flags(p.off, p.greet, p.ask)
+		w.lives(&p.lives)
 	}
 	for c := m.cells.oldest; c != nil; c = c.newer {
 		w.cell(c)
@@ -104,12 +106,23 @@ func (w *encoder) value(v *Value) {
 	w.flags(v.Released)
 }
 
+func (w *encoder) life(l *life) {
+	w.numbers(l.incarnation, uint64(l.sent), uint64(l.answered))
+	w.flags(l.waiting, l.alive)
+}
+
+func (w *encoder) lives(l *lives) {
+	w.life(&l.heard[0])
+	w.life(&l.heard[1])
+	w.numbers(uint64(l.mark), uint64(l.pings), uint64(l.pinged), l.shun)
+}
+
 func (w *encoder) cell(c *cell) {
 	w.text(c.name)
 	w.ballot(c.promised)
 	w.ballot(c.written)
 	w.value(&c.value)
-	w.numbers(c.promisee, uint64(c.deadline), c.fence, uint64(c.touched), uint64(c.ref))
+	w.numbers(c.promisee, uint64(c.deadline), c.fence, uint64(c.touched), uint64(c.ref), uint64(c.since))
 	w.flags(c.watched)
 }
 
@@ -126,6 +139,8 @@ func (w *encoder) bid(b *bid) {
 		w.numbers(b.seen[i].by, uint64(b.seen[i].until))
 	}
 	w.value(&b.value)
+	w.value(&b.awaited)
+	w.numbers(uint64(b.awaits))
 	w.time(b.decided)
 	w.flags(b.held, b.insist, b.withheld)
 	w.numbers(b.lease.Fence)

@@ -91,7 +91,7 @@ func (c *Config) Validate() error {
 	case c.Max < 1 || c.Max > maxCells:
 		return invalid("room for %d resources: want 1 to %d", c.Max, maxCells)
 	}
-	return checkMembers("the system", c.Peers, false)
+	return checkMembers("Members", c.Peers, false)
 }
 
 // checkMembers says what is wrong with a set of processes.
@@ -100,15 +100,15 @@ func checkMembers(of string, members []Process, group bool) error {
 	slices.Sort(sorted)
 	switch {
 	case len(members) == 0:
-		return invalid("%s has no members", of)
+		return invalid("%s has no members: name them all, this one among them", of)
 	case group && len(members) > MaxMembers:
 		return invalid("%s has %d members, %d are possible", of, len(members), MaxMembers)
 	case sorted[0] == 0:
-		return invalid("%s has a member 0: processes number from 1", of)
+		return invalid("%s has a member 0: IDs begin with 1", of)
 	}
 	for i, id := range sorted[1:] {
 		if sorted[i] == id {
-			return invalid("%s has member %d twice: process ids must be unique", of, id)
+			return invalid("%s has member %d twice: every member needs an ID of its own", of, id)
 		}
 	}
 	return nil

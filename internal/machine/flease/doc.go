@@ -125,6 +125,12 @@
 // as [Machine.Expect] says. Nothing is allocated for a resource or a bid if another
 // was forgotten before, but for its name.
 //
+// # Twins
+//
+// All of this takes an id to be one process. Two with the same one are found out, and
+// one gives way: twin.go says how. Until then leases are not safe, since what one of
+// them accepts the other does not know; so it is done while the second one waits.
+//
 // # Trouble with wall clocks
 //
 // Where it can be proven that a clock is off by more than epsilon, it is: a jump

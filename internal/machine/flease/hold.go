@@ -125,6 +125,8 @@ func (m *Machine) write(now Time, b *bid) {
 // those who know of it when it is released; if we do not, we ask again before.
 func (m *Machine) await(now Time, b *bid, v *Value) {
 	b.phase, b.losses, b.insist = waiting, 0, false
+	b.awaited, b.awaits = *v, now.Mono.Add(m.cfg.Drift.Stretch(v.Left))
+	m.inform(now, b.cell)
 	wall := v.Until.Add(m.cfg.Epsilon).Sub(now.Wall) + 1
 	monotonic := m.cfg.Drift.Stretch(v.Left)
 	wait := max(wall, monotonic) + m.jitter(m.cfg.Backoff)
@@ -187,6 +189,9 @@ func (m *Machine) granted(now Time, b *bid) {
 	early := m.jitter(m.cfg.Renew / 8) // leases that were acquired together are not renewed together
 	m.at(b, b.decided.Mono.Add(min(m.cfg.Renew-early, m.remaining(now, b))))
 	m.tell(b, Notice{What: what, Lease: b.lease})
+	if what == Acquired {
+		m.inform(now, b.cell)
+	}
 }
 
 // remaining is how long a lease lasts, on the clock by which it ends first.

@@ -311,3 +311,22 @@ func TestGroupOfUnknownMembers(t *testing.T) {
 		}
 	}
 }
+
+// Who waits for a lease knows who has it, although as an acceptor it was not told.
+func TestLookKnowsWhatAWaiterWasTold(t *testing.T) {
+	w := newWorld(t, 3)
+	if err := w.members[3].m.Watch(w.time(3), "r", true); err != nil {
+		t.Fatal(err)
+	}
+	w.acquire(1, "r")
+	w.take(flease.KindRead, 3) // 3 knows nothing
+	w.settle()
+	if n := w.members[3].m.Look(w.time(3), "r"); n.Holder != 0 || !n.Unsure {
+		t.Errorf("before it asks it sees %+v", n)
+	}
+	w.acquire(3, "r")
+	w.settle()
+	if n := w.want(3, "r", flease.Changed); n.Holder != 1 || n.Unsure {
+		t.Errorf("while it waits it sees %+v", n)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 )
 
@@ -26,7 +27,14 @@ type Machine struct {
 	cfg   Config
 	join  Time // until both are reached it is silent
 	ready bool
-	met   map[Process]encounter // while it is silent
+	// joined is when it began to take part.
+	joined mono.Instant
+	met    map[Process]encounter // while it is silent
+	// retired is when another process with our id is alive, and stays.
+	retired bool
+	twin    life // a process with our id; none if it has no incarnation
+	hail    bool // our own address is to be greeted
+	said    Wall // the latest that we have put into an envelope
 
 	cells  cells
 	groups map[string]*group
@@ -67,12 +75,13 @@ type peer struct {
 	id          Process
 	incarnation uint64    // 0 if we have never heard it
 	since       Wall      // our clock when we began to take it for that one
-	past        [4]uint64 // earlier ones
+	lives       lives     // who has spoken for it, and may live
 	stranger    uint64    // another one that has spoken, and must prove that it lives; 0 if none
 	spoke       Wall      // its clock when it did
 	echo        Wall      // its clock when it sent what came last
 	off         bool      // its clock differs from ours by more than it may
 	greet       bool      // it must learn our incarnation
+	ask         bool      // it is to answer
 	out         []Message // still to be sent
 }
 
@@ -95,7 +104,7 @@ func New(now Time, cfg Config) (*Machine, error) {
 		}
 	}
 	if cfg.Group == nil {
-		if err := checkMembers("the group of all peers", cfg.Peers, true); err != nil {
+		if err := checkMembers("the group of all members", cfg.Peers, true); err != nil {
 			return nil, err
 		}
 	}
@@ -112,6 +121,10 @@ func (m *Machine) recover(now Time) {
 // was started.
 func (m *Machine) Ready() bool { return m.ready }
 
+// Retired reports whether the machine has given way to another process with its id.
+// It never takes part again.
+func (m *Machine) Retired() bool { return m.retired }
+
 // Counters returns what was of no use so far.
 func (m *Machine) Counters() Counters { return m.counts }
 
@@ -125,8 +138,8 @@ func (m *Machine) Observe(now Time) { m.observe(now) }
 // observe is called first with every new time.
 func (m *Machine) observe(now Time) {
 	m.watchClock(now)
-	if !m.ready && now.passed(m.join) {
-		m.ready = true
+	if !m.ready && !m.retired && now.passed(m.join) {
+		m.ready, m.joined = true, now.Mono
 		m.notice(Notice{What: Ready})
 	}
 }
@@ -155,7 +168,7 @@ func (m *Machine) Advance(now Time) {
 // Wake returns when Advance must be called at the latest.
 func (m *Machine) Wake(now Time) mono.Instant {
 	at := min(m.alarms.next(), m.visits())
-	if m.ready {
+	if m.ready || m.retired {
 		return at
 	}
 	return min(at, m.joins(now))
@@ -166,17 +179,36 @@ func (m *Machine) joins(now Time) mono.Instant {
 	return max(m.join.Mono, now.Mono.Add(m.join.Wall.Sub(now.Wall)+1))
 }
 
-// Receive handles the messages of an envelope. What it keeps of them it copies.
-func (m *Machine) Receive(now Time, e *Envelope, msgs []Message) {
+// Receive handles the messages of an envelope. What it keeps of them it copies. If
+// reply is true, the answer is to go the way that the envelope came: the sender may
+// be elsewhere than where its id is looked for.
+func (m *Machine) Receive(now Time, e *Envelope, msgs []Message) (answer Envelope, reply bool) {
 	m.observe(now)
 	p := m.peers[e.From]
 	switch {
-	case e.From == m.cfg.Self && e.Incarnation != m.cfg.Incarnation:
-		m.notice(Notice{What: EqualIDs, Peer: e.From})
-		return
-	case p == nil:
+	case m.retired:
+		return answer, false
+	case p == nil && e.From != m.cfg.Self || e.Incarnation == 0:
 		m.counts.Foreign++
-		return
+		return answer, false
+	case e.GiveWay && e.To == m.cfg.Incarnation:
+		m.retire(now)
+		return answer, false
+	case p == nil:
+		return m.meetTwin(now, e)
+	}
+	answer, reply, welcome := m.census(now, p, e)
+	if welcome {
+		m.hear(now, p, e, msgs)
+	} else {
+		m.counts.Void++
+	}
+	return answer, reply
+}
+
+// hear handles what comes from a peer that has no twin, as far as we know.
+func (m *Machine) hear(now Time, p *peer, e *Envelope, msgs []Message) {
+	switch {
 	case !m.ready:
 		m.saw(now, e, false)
 		return
@@ -190,6 +222,9 @@ func (m *Machine) Receive(now Time, e *Envelope, msgs []Message) {
 	case e.To != m.cfg.Incarnation:
 		m.counts.Void++
 		p.greet = true
+		return
+	case e.Waiting:
+		p.greet = true // it must know that we take part
 		return
 	}
 	for len(msgs) > 0 {
@@ -209,22 +244,15 @@ func (m *Machine) Receive(now Time, e *Envelope, msgs []Message) {
 // meet learns a peer's incarnation. It reports false for one that may be over:
 // what comes late from an earlier one must not make us forget the present one. So
 // another is greeted, and believed when it echoes something that we have said
-// since we met the last.
+// since we met the last. One that waits has no use for it yet, and may have to give
+// way.
 func (m *Machine) meet(now Time, p *peer, e *Envelope) bool {
 	switch {
 	case e.Incarnation == p.incarnation:
 		return true
-	case e.Incarnation == 0:
-		return false
-	case p.incarnation != 0 && (e.To != m.cfg.Incarnation || e.Echo <= p.since):
+	case p.incarnation != 0 && (e.Waiting || e.To != m.cfg.Incarnation || e.Echo <= p.since):
 		p.stranger, p.spoke = e.Incarnation, e.Sent
 		return false
-	case slices.Contains(p.past[:], e.Incarnation):
-		m.notice(Notice{What: EqualIDs, Peer: p.id})
-	}
-	if p.incarnation != 0 {
-		copy(p.past[1:], p.past[:])
-		p.past[0] = p.incarnation
 	}
 	p.incarnation, p.since, p.echo, p.off = e.Incarnation, now.Wall, 0, false
 	p.out = p.out[:0] // it was meant for the one before
@@ -262,21 +290,41 @@ func (m *Machine) take(now Time, p *peer, msg *Message) {
 	}
 }
 
-// Flush hands over what is to be sent, peer by peer.
+// Flush hands over what is to be sent, peer by peer. What is for our own id is for
+// whoever is at its address.
 func (m *Machine) Flush(now Time, send func(to Process, e *Envelope, msgs []Message)) {
 	for _, p := range m.order {
 		e := Envelope{From: m.cfg.Self, Incarnation: m.cfg.Incarnation, Waiting: !m.ready, To: p.incarnation, Sent: now.Wall, Echo: p.echo}
 		if p.stranger != 0 {
 			greeting := e
 			greeting.To, greeting.Echo, p.stranger = p.stranger, p.spoke, 0 // it may have to believe us, too
-			send(p.id, &greeting, nil)
+			m.emit(&greeting, nil, p.id, send)
+		}
+		if p.ask {
+			question := e
+			question.To, p.ask = 0, false // which is answered by whoever takes part
+			m.emit(&question, nil, p.id, send)
 		}
 		if len(p.out) == 0 && !p.greet {
 			continue
 		}
-		send(p.id, &e, p.out)
+		if last := &p.lives.heard[0]; !m.ready && last.incarnation != 0 {
+			e.To, e.Echo = last.incarnation, last.sent // we have met nobody, and live
+		}
+		m.emit(&e, p.out, p.id, send)
 		p.out, p.greet = p.out[:0], false
 	}
+	if m.hail {
+		m.hail = false
+		e := m.answerTo(now, &Envelope{Incarnation: m.twin.incarnation, Sent: m.twin.sent})
+		e.GiveWay = m.stays()
+		send(m.cfg.Self, &e, nil)
+	}
+}
+
+func (m *Machine) emit(e *Envelope, msgs []Message, to Process, send func(to Process, e *Envelope, msgs []Message)) {
+	m.said = max(m.said, e.Sent)
+	send(to, e, msgs)
 }
 
 // Acquire wants a lease until it is released, or lost.
@@ -319,6 +367,9 @@ type Stake struct {
 // the shell need not look for what it knows about the resource.
 func (m *Machine) Bid(now Time, name string, try bool, tag any) (Stake, error) {
 	m.observe(now)
+	if m.retired {
+		return Stake{}, leasehold.Errorf(op, leasehold.NameTaken, name, "another process runs as member %d, and this one has given way: stop one of them, and start this one anew", m.cfg.Self)
+	}
 	c, err := m.cell(now, name, m.cfg.Self)
 	if err != nil {
 		return Stake{}, err

@@ -102,6 +102,7 @@ type Envelope struct {
 	From        Process
 	Incarnation uint64 // of the sender: random, new with every start
 	Waiting     bool   // the sender does not take part yet
+	GiveWay     bool   // another process with the addressee's id is alive, and stays
 	// To is the incarnation that the sender takes the addressee to be, 0 if it
 	// has never heard it. A write that is meant for another is void.
 	To   uint64

@@ -27,13 +27,15 @@ const (
 	OwnClock                       // most others find our clock wrong: all leases are dropped
 	PeerClock                      // a peer's clock is wrong: it is ignored
 	PeerClockOK                    // it is right again
-	EqualIDs                       // two processes with the same id are alive
+	Stopped                        // of any bid: it has ended, because we gave way
+	GaveWay                        // another process with our id is alive, and stays: we never take part again
+	EqualIDs                       // two processes with the same id are alive, and we are not the one that gives way
 	notables
 )
 
 var notableNames = [notables]string{
 	"", "acquired", "renewed", "lost", "refused", "unreachable", "disputed", "released", "changed", "ready",
-	"clock step", "own clock wrong", "peer's clock wrong", "peer's clock right", "equal ids",
+	"clock step", "own clock wrong", "peer's clock wrong", "peer's clock right", "stopped", "gave way", "equal ids",
 }
 
 func (n Notable) String() string { return notableNames[n] }
@@ -47,6 +49,7 @@ type Notice struct {
 	Holder Process       // of Refused and Changed: who has it; 0 is nobody
 	Fence  uint64        // of Refused and Changed
 	Until  Wall          // of Refused and Changed: when it ends, by the holder's clock
+	Unsure bool          // of Changed: whether somebody has it is not known yet
 	Peer   Process       // whose clock, or id, it is about
 	By     time.Duration // by how much a clock is off
 }

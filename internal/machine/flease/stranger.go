@@ -20,13 +20,14 @@ type encounter struct {
 // maxEncounters is how many strangers are counted.
 const maxEncounters = 1024
 
-// Greet has all peers greeted with the next Flush, if we do not take part yet. The
-// shell calls it at once and then some times until Ready, so that strangers learn
-// of us and answer.
+// Greet has all peers greeted with the next Flush, and our own address, if we do not
+// take part yet. The shell calls it at once and then some times until Ready, so that
+// strangers and twins learn of us and answer.
 func (m *Machine) Greet() {
-	if m.ready {
+	if m.ready || m.retired {
 		return
 	}
+	m.hail = true
 	for _, p := range m.order {
 		p.greet = true
 	}
@@ -42,6 +43,9 @@ func (m *Machine) GreetEvery() time.Duration {
 // be answered: who waits to take part must know that we are there.
 func (m *Machine) Strange(now Time, e *Envelope) (answer Envelope, ok bool) {
 	m.observe(now)
+	if m.retired {
+		return answer, false
+	}
 	answers := e.To == m.cfg.Incarnation // us, and is not to be answered
 	_, wall := m.cfg.recovery()
 	if !m.ready && (answers || now.Wall.Sub(e.Sent).Abs() <= wall) { // else it may be a replay
@@ -50,11 +54,7 @@ func (m *Machine) Strange(now Time, e *Envelope) (answer Envelope, ok bool) {
 			m.recover(now)
 		}
 	}
-	answer = Envelope{
-		From: m.cfg.Self, Incarnation: m.cfg.Incarnation, Waiting: !m.ready,
-		To: e.Incarnation, Sent: now.Wall, Echo: e.Sent,
-	}
-	return answer, e.Waiting && !answers
+	return m.answerTo(now, e), e.Waiting && !answers
 }
 
 // saw notes who was heard while we wait.

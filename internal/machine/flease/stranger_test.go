@@ -134,7 +134,7 @@ func TestGreet(t *testing.T) {
 	w := starting(t)
 	w.members[1].m.Greet()
 	w.collect(1)
-	if len(w.mail) != 2 || !w.mail[0].e.Waiting || len(w.mail[0].msgs) != 0 {
+	if len(w.mail) != 3 || !w.mail[0].e.Waiting || len(w.mail[0].msgs) != 0 || w.mail[2].to != 1 {
 		t.Errorf("greets with %+v", w.mail)
 	}
 	w.run(15 * time.Second)
