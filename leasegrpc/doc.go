@@ -57,18 +57,21 @@
 // open: the application opens another one.
 //
 // What a call fails with is a status, as always with gRPC. Errors of ours have a kind,
-// too: errors.Is(err, leasehold.NoOwner) works.
+// too: errors.Is(err, leasehold.NoOwner) works. NoOwner, NotOwner, Limit and Closed say
+// that nothing was done, in any of the attempts.
 //
 //	code                what happened                                 kind
 //	InvalidArgument     there is no key, or the target is wrong       Invalid
 //	Unavailable         nobody owned the key all the while, or the    NoOwner
 //	                    owner could not be connected to
 //	Unavailable         all servers that were asked refused           NotOwner
-//	Unavailable         the lease ended while the server worked       Unavailable
+//	Unavailable         the lease ended while the server worked, or   Unavailable
+//	                    an attempt may have been carried out, and
+//	                    whatever came after it did not answer
 //	Unavailable         the server has gone, says gRPC                none
 //	Aborted             a stream of requests was refused              NotOwner
 //	ResourceExhausted   MaxOutstanding calls were under way           Limit
-//	DeadlineExceeded    the call's time was over                      what it was trying
+//	DeadlineExceeded    the call's time was over                      as above, or none
 //	Canceled            the lookup was closed                         Closed
 //
 // Without managers calls go on by the last table. Statuses of calls that fail then say
