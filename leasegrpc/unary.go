@@ -59,6 +59,18 @@ func (c *client) do(ctx context.Context, call *call, try func(context.Context) e
 	return c.outcome(call, err)
 }
 
+// again reports whether an attempt that ended so is to be repeated.
+func (c *client) again(call *call, err error) bool {
+	switch leasehold.KindOf(c.judge(call, err)) {
+	case tryAgain, nowhereToGo:
+		return true
+	case maybeDone:
+		return call.idempotent
+	default:
+		return false
+	}
+}
+
 // A verdict is an error of a call, and what is to be made of it. Its kind is what
 // lookup.Do sees.
 type verdict struct {
