@@ -37,6 +37,11 @@
 // more: then the caller is told. A handler that waits in Recv alone does not notice.
 // It hears of it with the next request, or should wait for the context, too.
 //
+// Metadata is not state, and should not have any: headers and trailers that a handler
+// has set leave with the status, even if that says that the lease has ended. A
+// stream's SendHeader is refused without a lease, as its messages are; grpc.SendHeader,
+// which is all that unary handlers have, is not.
+//
 // # What a caller gets
 //
 // Calls are repeated as [lookup.Lookup.Do] does it: after a backoff, or as soon as the
