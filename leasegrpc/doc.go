@@ -85,10 +85,13 @@
 // # On the wire
 //
 // The header leasehold-key has the key of a call, as 16 hexadecimal digits. A unary call
-// whose key is in a field of its request has none: the server reads the field. A
-// refusal is a status Aborted with a google.rpc.ErrorInfo, of domain "leasehold", reason
-// "NOT_THE_OWNER", and the namespace and the key in its metadata. So callers in other
-// languages can do the same.
+// whose key is in a field of its request has none: the server reads the field. One that
+// the outgoing metadata has already is replaced or removed, so that a handler may pass
+// on all metadata of the call that it serves.
+//
+// A refusal is a status Aborted with a google.rpc.ErrorInfo, of domain "leasehold",
+// reason "NOT_THE_OWNER", and the namespace and the key in its metadata. So callers in
+// other languages can do the same.
 //
 // # Connections
 //

@@ -21,6 +21,8 @@ func (c *client) unary(ctx context.Context, name string, request, reply any, cc 
 	}
 	if call.keyed {
 		ctx = announce(ctx, call.key)
+	} else {
+		ctx = silence(ctx)
 	}
 	return c.do(ctx, &call, func(ctx context.Context) error {
 		return invoke(ctx, name, request, reply, cc, options...)
@@ -32,7 +34,19 @@ func (c *client) unary(ctx context.Context, name string, request, reply any, cc 
 // else that is done here. So a call whose server finds the key in the request does
 // without.
 func announce(ctx context.Context, key leasehold.Key) context.Context {
-	return metadata.AppendToOutgoingContext(ctx, keyHeader, digits(key))
+	return metadata.AppendToOutgoingContext(silence(ctx), keyHeader, digits(key))
+}
+
+// silence returns the context of a call that tells its server no key. There may be
+// another one's: a handler that passes on the metadata which it was called with has
+// the key of that call in it.
+func silence(ctx context.Context) context.Context {
+	if metadata.ValueFromOutgoingContext(ctx, keyHeader) == nil {
+		return ctx
+	}
+	md, _ := metadata.FromOutgoingContext(ctx) // a copy
+	delete(md, keyHeader)
+	return metadata.NewOutgoingContext(ctx, md)
 }
 
 // digits is what Key.String writes, in a quarter of the time.
