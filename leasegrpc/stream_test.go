@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/stats"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/leasehold-dev/leasehold"
@@ -113,3 +115,55 @@ func TestStreamAttempts(t *testing.T) {
 		}
 	})
 }
+
+// A dialogue that is refused has the table looked at, for the one that the application
+// opens next.
+func TestRefusedDialogueRefreshes(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{Lease: time.Hour}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		refuse := func(any, grpc.ServerStream, *grpc.StreamServerInfo, grpc.StreamHandler) error {
+			return leasehold.NotOwner
+		}
+		n := c.Node("a")
+		start(n, scripted{}, append(protect(t, n.Join(owner.Config{})), grpc.ChainStreamInterceptor(refuse))...)
+		c.Settle()
+		n = c.Node("caller")
+		var questions atomic.Int64
+		cfg := leasegrpc.Config{Lookup: n.LookupConfig()}
+		cfg.Lookup.Poll, cfg.Lookup.Stale = time.Hour, 24*time.Hour // nothing is asked meanwhile but because of a hint
+		cfg.Lookup.DialOptions = append(cfg.Lookup.DialOptions, grpc.WithStatsHandler(sent{&questions}))
+		conn, err := leasegrpc.Dial(patient(t), "leasehold:///test", cfg, n.DialOptions()...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.Cleanup(func(context.Context) { _ = conn.Close() })
+		c.Advance(10 * time.Second)
+		before := questions.Load()
+		c.Advance(10 * time.Second)
+		if n := questions.Load() - before; n != 0 {
+			t.Fatalf("%d questions were asked without a reason", n)
+		}
+		chat, err := counterClient{conn}.chat(patient(t), leasegrpc.Key("alice"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = chat.next()
+		wantError(t, err, codes.Aborted, leasehold.NotOwner)
+		c.Advance(time.Second)
+		if n := questions.Load() - before; n != 1 {
+			t.Errorf("the managers were asked %d times, want once", n)
+		}
+	})
+}
+
+// sent counts messages that leave.
+type sent struct{ n *atomic.Int64 }
+
+func (s sent) HandleRPC(_ context.Context, e stats.RPCStats) {
+	if _, ok := e.(*stats.OutPayload); ok {
+		s.n.Add(1)
+	}
+}
+
+func (sent) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (sent) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (sent) HandleConn(context.Context, stats.ConnStats)                       {}
