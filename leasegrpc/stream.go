@@ -61,7 +61,7 @@ func (c *client) heard(key leasehold.Key, err error) error {
 	if refused(c.namespace, key, err) {
 		c.lookup.Refresh()
 	}
-	return translate(c.namespace, err)
+	return translate(c.namespace, key, err)
 }
 
 // answers is a call with one request and a stream of answers. It is opened with the
@@ -182,7 +182,7 @@ func (a *answers) Header() (metadata.MD, error) {
 		return nil, a.unsent()
 	}
 	md, err := s.Header()
-	return md, translate(a.client.namespace, err)
+	return md, translate(a.client.namespace, a.call.key, err)
 }
 
 // Trailer is that of the stream that has ended.

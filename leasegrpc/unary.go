@@ -138,7 +138,7 @@ func (c *client) outcome(call *call, err error) error {
 	v, last := err.(*verdict) //nolint:errorlint // what is wrapped is not the last word
 	var unsent *keybalancer.NotSent
 	if last && !(call.maybe && errors.As(v.err, &unsent)) {
-		return translate(c.namespace, v.err)
+		return translate(c.namespace, call.key, v.err)
 	}
 	if !c.lookup.Ready() {
 		err = leasehold.Errorf(opCall, leasehold.KindOf(err), string(c.namespace),
