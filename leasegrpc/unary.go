@@ -137,7 +137,7 @@ func (c *client) outcome(call *call, err error) error {
 	}
 	v, last := err.(*verdict) //nolint:errorlint // what is wrapped is not the last word
 	var unsent *keybalancer.NotSent
-	if last && !(call.maybe && errors.As(v.err, &unsent)) {
+	if last && (!call.maybe || !errors.As(v.err, &unsent)) {
 		return translate(c.namespace, call.key, v.err)
 	}
 	if !c.lookup.Ready() {
