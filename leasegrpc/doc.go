@@ -62,8 +62,9 @@
 // open: the application opens another one.
 //
 // What a call fails with is a status, as always with gRPC. Errors of ours have a kind,
-// too: errors.Is(err, leasehold.NoOwner) works. NoOwner, NotOwner, Limit and Closed say
-// that nothing was done, in any of the attempts.
+// too: errors.Is(err, leasehold.NoOwner) works. A call that was given up with
+// NoOwner, NotOwner, Limit or Closed, as below, was not carried out by any attempt; what
+// a handler means by a kind that it returns itself is its own affair.
 //
 //	code                what happened                                 kind
 //	InvalidArgument     there is no key, or the target is wrong       Invalid
