@@ -25,6 +25,11 @@ type Config struct {
 	// ResourceExhausted and [leasehold.Limit], and is not sent: to wait would be to
 	// queue in front of a server that does not keep up, and whoever calls knows
 	// better what to leave out. Default: any number.
+	//
+	// It is a cap of each connection, not of the server: a server that leaves the
+	// lease table and comes back gets a new connection, which counts from nothing
+	// while calls on the old one go on. Until those end there may be twice as many,
+	// or more if it leaves again; deadlines bound how long.
 	MaxOutstanding int
 
 	// Attempts is how often a call is tried at most. See [lookup.Attempts], which
@@ -123,6 +128,11 @@ func connecting() grpc.ConnectParams {
 // [lookup.Open] does: with [leasehold.NotFound] if there is no such namespace, and
 // with [leasehold.Unavailable] if no manager answers. Close of the connection closes
 // the lookup, too. The connection does not become idle, whatever the options say.
+//
+// The options come after those of [DialOptions], and prevail. So a default service
+// config among them replaces the one that chooses the policy, and calls fail with
+// Unavailable unless it names the policy, too:
+// {"loadBalancingConfig": [{"leasehold": {}}], ...}.
 func Dial(ctx context.Context, target string, cfg Config, options ...grpc.DialOption) (*grpc.ClientConn, error) {
 	if err := cfg.fill(target); err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/leasegrpc"
@@ -39,6 +40,27 @@ func TestDial(t *testing.T) {
 		}
 		_, err = caller.add(patient(t), "alice")
 		wantError(t, err, codes.Canceled, leasehold.Closed)
+	})
+}
+
+// A service config of the program's own works if it names the policy.
+func TestDialServiceConfig(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		serve(t, c.Node("a"))
+		c.Settle()
+		n := c.Node("caller")
+		for config, routed := range map[string]bool{`{"loadBalancingConfig": [{"leasehold": {}}]}`: true, `{}`: false} {
+			cfg := leasegrpc.Config{Methods: byField, Lookup: n.LookupConfig(), Attempts: 3}
+			conn, err := leasegrpc.Dial(patient(t), "leasehold:///test", cfg, append(n.DialOptions(), grpc.WithDefaultServiceConfig(config))...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = counterClient{conn}.add(patient(t), "alice")
+			if want := map[bool]codes.Code{true: codes.OK, false: codes.Unavailable}[routed]; status.Code(err) != want {
+				t.Errorf("%s: %v, want %v", config, err, want)
+			}
+			_ = conn.Close()
+		}
 	})
 }
 

@@ -265,6 +265,7 @@ func TestManagersAway(t *testing.T) {
 		c.Advance(time.Minute)
 		mustAdd(t, caller, "alice", 1)
 		c.Node("a").Kill()
+		c.Advance(time.Second) // until the caller has heard that its connection is gone
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		_, err := caller.add(ctx, "bob")

@@ -37,6 +37,11 @@
 // more: then the caller is told. A handler that waits in Recv alone does not notice.
 // It hears of it with the next request, or should wait for the context, too.
 //
+// Metadata is not state, and should not have any: headers and trailers that a handler
+// has set leave with the status, even if that says that the lease has ended. A
+// stream's SendHeader is refused without a lease, as its messages are; grpc.SendHeader,
+// which is all that unary handlers have, is not.
+//
 // # What a caller gets
 //
 // Calls are repeated as [lookup.Lookup.Do] does it: after a backoff, or as soon as the
@@ -57,18 +62,22 @@
 // open: the application opens another one.
 //
 // What a call fails with is a status, as always with gRPC. Errors of ours have a kind,
-// too: errors.Is(err, leasehold.NoOwner) works.
+// too: errors.Is(err, leasehold.NoOwner) works. A call that was given up with
+// NoOwner, NotOwner, Limit or Closed, as below, was not carried out by any attempt; what
+// a handler means by a kind that it returns itself is its own affair.
 //
 //	code                what happened                                 kind
 //	InvalidArgument     there is no key, or the target is wrong       Invalid
 //	Unavailable         nobody owned the key all the while, or the    NoOwner
 //	                    owner could not be connected to
 //	Unavailable         all servers that were asked refused           NotOwner
-//	Unavailable         the lease ended while the server worked       Unavailable
+//	Unavailable         the lease ended while the server worked, or   Unavailable
+//	                    an attempt may have been carried out, and
+//	                    whatever came after it did not answer
 //	Unavailable         the server has gone, says gRPC                none
 //	Aborted             a stream of requests was refused              NotOwner
 //	ResourceExhausted   MaxOutstanding calls were under way           Limit
-//	DeadlineExceeded    the call's time was over                      what it was trying
+//	DeadlineExceeded    the call's time was over                      as above, or none
 //	Canceled            the lookup was closed                         Closed
 //
 // Without managers calls go on by the last table. Statuses of calls that fail then say
@@ -77,10 +86,13 @@
 // # On the wire
 //
 // The header leasehold-key has the key of a call, as 16 hexadecimal digits. A unary call
-// whose key is in a field of its request has none: the server reads the field. A
-// refusal is a status Aborted with a google.rpc.ErrorInfo, of domain "leasehold", reason
-// "NOT_THE_OWNER", and the namespace and the key in its metadata. So callers in other
-// languages can do the same.
+// whose key is in a field of its request has none: the server reads the field. One that
+// the outgoing metadata has already is replaced or removed, so that a handler may pass
+// on all metadata of the call that it serves.
+//
+// A refusal is a status Aborted with a google.rpc.ErrorInfo, of domain "leasehold",
+// reason "NOT_THE_OWNER", and the namespace and the key in its metadata. So callers in
+// other languages can do the same.
 //
 // # Connections
 //

@@ -33,6 +33,7 @@ type call struct {
 	key        leasehold.Key
 	keyed      bool // an option has said the key
 	idempotent bool
+	maybe      bool // an attempt may have been carried out: no later one undoes that
 }
 
 // describe reads the options of a call. The last key prevails, as with gRPC's own.

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/wire"
 	"github.com/leasehold-dev/leasehold/leasegrpc"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 	"github.com/leasehold-dev/leasehold/owner"
@@ -198,12 +199,16 @@ func TestOwnerRefusesEverything(t *testing.T) {
 
 // What an application says is its answer, whatever the code, and is not repeated.
 func TestApplicationErrors(t *testing.T) {
-	foreign, err := status.New(codes.Aborted, "of another service").WithDetails(&errdetails.ErrorInfo{
-		Domain: "leasehold", Reason: "NOT_THE_OWNER",
-		Metadata: map[string]string{"namespace": "other", "key": leasehold.KeyOf("alice").String()},
-	})
-	if err != nil {
-		t.Fatal(err)
+	passedOn := func(namespace, name string) error {
+		refused := wire.FromError(leasehold.Errorf("add", leasehold.NotOwner, name, "said another server"))
+		s, err := status.Convert(refused).WithDetails(&errdetails.ErrorInfo{
+			Domain: "leasehold", Reason: "NOT_THE_OWNER",
+			Metadata: map[string]string{"namespace": namespace, "key": leasehold.KeyOf(name).String()},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Err()
 	}
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		var says error
@@ -223,7 +228,9 @@ func TestApplicationErrors(t *testing.T) {
 		}{
 			{status.Error(codes.Aborted, "mine"), []grpc.CallOption{leasegrpc.Idempotent()}, codes.Aborted, leasehold.Other, 1},
 			{status.Error(codes.FailedPrecondition, "mine"), nil, codes.FailedPrecondition, leasehold.Other, 1},
-			{foreign.Err(), []grpc.CallOption{leasegrpc.Idempotent()}, codes.Aborted, leasehold.Other, 1},
+			{passedOn("other", "alice"), []grpc.CallOption{leasegrpc.Idempotent()}, codes.Aborted, leasehold.Other, 1},
+			{passedOn("test", "bob"), []grpc.CallOption{leasegrpc.Idempotent()}, codes.Aborted, leasehold.Other, 1},
+			{passedOn("test", "alice"), nil, codes.Unavailable, leasehold.NotOwner, 3},
 			{status.Error(codes.Unavailable, "or gRPC"), nil, codes.Unavailable, leasehold.Other, 1},
 			{status.Error(codes.Unavailable, "or gRPC"), []grpc.CallOption{leasegrpc.Idempotent()}, codes.Unavailable, leasehold.Unavailable, 3},
 			{leasehold.Errorf("add", leasehold.Limit, "", "full"), nil, codes.ResourceExhausted, leasehold.Limit, 1},

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/owner"
@@ -46,7 +47,9 @@ func (s *server) under(lease owner.Lease, srv any, stream grpc.ServerStream, m *
 	return handle(srv, &leased{ServerStream: stream, server: s, lease: lease, ctx: ctx, path: m.path})
 }
 
-// leased is a stream of which nothing leaves the server without its lease.
+// leased is a stream of which no message and no early header leaves the server without
+// its lease. What SetHeader and SetTrailer keep goes with the status, whatever it is:
+// gRPC cannot take it back.
 type leased struct {
 	grpc.ServerStream
 	server *server
@@ -59,10 +62,26 @@ func (l *leased) Context() context.Context { return l.ctx }
 
 // SendMsg sends a message if the lease was held until now.
 func (l *leased) SendMsg(m any) error {
-	if !l.server.owner.Held(l.lease) {
-		return l.server.mark(l.lease.Key, l.server.ended(l.lease))
+	if err := l.held(); err != nil {
+		return err
 	}
 	return l.ServerStream.SendMsg(m)
+}
+
+// SendHeader sends the header if the lease was held until now.
+func (l *leased) SendHeader(md metadata.MD) error {
+	if err := l.held(); err != nil {
+		return err
+	}
+	return l.ServerStream.SendHeader(md)
+}
+
+// held is the status of a stream whose lease has ended, nil if it has not.
+func (l *leased) held() error {
+	if l.server.owner.Held(l.lease) {
+		return nil
+	}
+	return l.server.mark(l.lease.Key, l.server.ended(l.lease))
 }
 
 // RecvMsg receives a message, and compares the key in the first one.

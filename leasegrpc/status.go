@@ -66,23 +66,28 @@ func info(ns leasehold.Namespace, err error) *errdetails.ErrorInfo {
 // key, and has done nothing.
 func refused(ns leasehold.Namespace, key leasehold.Key, err error) bool {
 	i := info(ns, err)
-	return i != nil && i.GetReason() == reason(leasehold.NotOwner) && i.GetMetadata()[infoKey] == key.String()
+	return i != nil && refusal(i) && i.GetMetadata()[infoKey] == key.String()
 }
 
+// refusal reports whether it is the mark of a refusal, of whatever key.
+func refusal(i *errdetails.ErrorInfo) bool { return i.GetReason() == reason(leasehold.NotOwner) }
+
 // translate returns what a call has failed with for the application: an error of
-// ours if it is one, and otherwise what gRPC or the server's application said.
-func translate(ns leasehold.Namespace, err error) error {
+// ours if it is one, and otherwise what gRPC or the server's application said. That
+// may be the refusal of a call about another key, which the server has made itself and
+// passes on: it does not say that nothing was done here.
+func translate(ns leasehold.Namespace, key leasehold.Key, err error) error {
 	var unsent *keybalancer.NotSent
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &unsent):
 		return failed(unsent.Err)
-	case info(ns, err) != nil:
-		return wire.ToError(err)
-	default:
-		return err
 	}
+	if i := info(ns, err); i != nil && (!refusal(i) || refused(ns, key, err)) {
+		return wire.ToError(err)
+	}
+	return err
 }
 
 // A failure is an error of ours that no server has said. It is a status, too.

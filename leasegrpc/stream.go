@@ -61,7 +61,7 @@ func (c *client) heard(key leasehold.Key, err error) error {
 	if refused(c.namespace, key, err) {
 		c.lookup.Refresh()
 	}
-	return translate(c.namespace, err)
+	return translate(c.namespace, key, err)
 }
 
 // answers is a call with one request and a stream of answers. It is opened with the
@@ -80,7 +80,8 @@ type answers struct {
 	answered bool // only RecvMsg uses it
 }
 
-// SendMsg makes the call. Generated code sends one message, and ends the sending.
+// SendMsg makes the call. Generated code sends one message, and ends the sending,
+// before anybody can receive: the two are not called at once.
 func (a *answers) SendMsg(request any) error {
 	if a.stream() != nil {
 		return status.Errorf(codes.Internal, "%s takes one request", a.name)
@@ -118,29 +119,40 @@ func (a *answers) stream() grpc.ClientStream {
 }
 
 // RecvMsg waits for the next answer. As long as there was none, the call is
-// repeated when a unary one would be.
+// repeated when a unary one would be. What the open stream has comes first, whoever
+// owns the key by now: an answer may be there already.
 func (a *answers) RecvMsg(answer any) error {
-	if a.stream() == nil {
+	s := a.stream()
+	if s == nil {
 		return a.unsent()
 	}
-	if a.answered {
-		return a.client.heard(a.call.key, a.stream().RecvMsg(answer))
+	err := s.RecvMsg(answer)
+	repeat := !a.answered && a.client.again(&a.call, err)
+	a.answered = true
+	if repeat {
+		return a.repeat(answer, err)
 	}
-	begun, end := true, error(nil)
+	return a.client.heard(a.call.key, err)
+}
+
+// repeat makes the call again, whose first attempt has ended with an error. That
+// counts as one of the attempts, and is followed by a backoff.
+func (a *answers) repeat(answer any, first error) error {
+	var end error
 	err := a.client.do(a.ctx, &a.call, func(ctx context.Context) error {
-		if !begun {
-			if err := a.begin(ctx); err != nil {
-				return err
-			}
+		if err := first; err != nil {
+			first = nil
+			return err
 		}
-		begun, end = false, nil
+		if err := a.begin(ctx); err != nil {
+			return err
+		}
 		err := a.stream().RecvMsg(answer)
 		if errors.Is(err, io.EOF) {
 			end, err = err, nil
 		}
 		return err
 	})
-	a.answered = true
 	if err != nil {
 		return err
 	}
@@ -170,7 +182,7 @@ func (a *answers) Header() (metadata.MD, error) {
 		return nil, a.unsent()
 	}
 	md, err := s.Header()
-	return md, translate(a.client.namespace, err)
+	return md, translate(a.client.namespace, a.call.key, err)
 }
 
 // Trailer is that of the stream that has ended.

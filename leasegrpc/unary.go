@@ -21,6 +21,8 @@ func (c *client) unary(ctx context.Context, name string, request, reply any, cc 
 	}
 	if call.keyed {
 		ctx = announce(ctx, call.key)
+	} else {
+		ctx = silence(ctx)
 	}
 	return c.do(ctx, &call, func(ctx context.Context) error {
 		return invoke(ctx, name, request, reply, cc, options...)
@@ -32,7 +34,19 @@ func (c *client) unary(ctx context.Context, name string, request, reply any, cc 
 // else that is done here. So a call whose server finds the key in the request does
 // without.
 func announce(ctx context.Context, key leasehold.Key) context.Context {
-	return metadata.AppendToOutgoingContext(ctx, keyHeader, digits(key))
+	return metadata.AppendToOutgoingContext(silence(ctx), keyHeader, digits(key))
+}
+
+// silence returns the context of a call that tells its server no key. There may be
+// another one's: a handler that passes on the metadata which it was called with has
+// the key of that call in it.
+func silence(ctx context.Context) context.Context {
+	if metadata.ValueFromOutgoingContext(ctx, keyHeader) == nil {
+		return ctx
+	}
+	md, _ := metadata.FromOutgoingContext(ctx) // a copy
+	delete(md, keyHeader)
+	return metadata.NewOutgoingContext(ctx, md)
 }
 
 // digits is what Key.String writes, in a quarter of the time.
@@ -54,9 +68,21 @@ func (c *client) do(ctx context.Context, call *call, try func(context.Context) e
 		options = c.idempotent
 	}
 	err := c.lookup.Do(ctx, call.key, func(ctx context.Context, _ string) error {
-		return c.judge(call.key, try(ctx))
+		return c.judge(call, try(ctx))
 	}, options...)
-	return c.outcome(err)
+	return c.outcome(call, err)
+}
+
+// again reports whether an attempt that ended so is to be repeated.
+func (c *client) again(call *call, err error) bool {
+	switch leasehold.KindOf(c.judge(call, err)) {
+	case tryAgain, nowhereToGo:
+		return true
+	case maybeDone:
+		return call.idempotent
+	default:
+		return false
+	}
 }
 
 // A verdict is an error of a call, and what is to be made of it. Its kind is what
@@ -80,8 +106,8 @@ const (
 
 // judge says what an error of a call means. Codes alone say little, since an
 // application may use each of them; only Unavailable is gRPC's own word for a server
-// that has gone away.
-func (c *client) judge(key leasehold.Key, err error) error {
+// that has gone away. What may have been done is noted in the call.
+func (c *client) judge(call *call, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -92,9 +118,10 @@ func (c *client) judge(key leasehold.Key, err error) error {
 			return &verdict{nowhereToGo, err}
 		}
 		return &verdict{thatIsAnswer, err}
-	case refused(c.namespace, key, err):
+	case refused(c.namespace, call.key, err):
 		return &verdict{tryAgain, err}
 	case status.Code(err) == codes.Unavailable:
+		call.maybe = true
 		return &verdict{maybeDone, err}
 	default:
 		return &verdict{thatIsAnswer, err}
@@ -102,17 +129,33 @@ func (c *client) judge(key leasehold.Key, err error) error {
 }
 
 // outcome is what the application gets: the answer of the last attempt, or that
-// there were enough of them.
-func (c *client) outcome(err error) error {
+// there were enough of them. If one may have been carried out, that the last was not
+// says nothing of the call.
+func (c *client) outcome(call *call, err error) error {
 	if err == nil {
 		return nil
 	}
-	if v, last := err.(*verdict); last { //nolint:errorlint // what is wrapped is not the last word
-		return translate(c.namespace, v.err)
+	v, last := err.(*verdict) //nolint:errorlint // what is wrapped is not the last word
+	var unsent *keybalancer.NotSent
+	if last && (!call.maybe || !errors.As(v.err, &unsent)) {
+		return translate(c.namespace, call.key, v.err)
 	}
 	if !c.lookup.Ready() {
 		err = leasehold.Errorf(opCall, leasehold.KindOf(err), string(c.namespace),
 			"%w (no manager has confirmed the lease table for %v)", err, c.lookup.Age())
 	}
+	if call.maybe {
+		err = leasehold.Errorf(opCall, leasehold.Unavailable, call.key.String(),
+			"an attempt may have been carried out, or not; in the end: %w", &lastWord{err})
+	}
 	return failed(err)
+}
+
+// A lastWord is how the attempts at a call ended of which one may have been carried
+// out. It keeps the kind of the last one to itself, which may be that nothing was
+// done, and shows only that the call's time was over.
+type lastWord struct{ error }
+
+func (l *lastWord) Is(target error) bool {
+	return (target == context.DeadlineExceeded || target == context.Canceled) && errors.Is(l.error, target)
 }

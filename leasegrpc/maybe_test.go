@@ -1,0 +1,90 @@
+package leasegrpc_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/leasegrpc"
+	"github.com/leasehold-dev/leasehold/leaseholdtest"
+	"github.com/leasehold-dev/leasehold/lookup"
+)
+
+// A call that may have been carried out never fails with a kind that says it was not,
+// whatever the later attempts meet.
+func TestMaybeDoneStaysMaybe(t *testing.T) {
+	for name, test := range map[string]struct {
+		after func(*leaseholdtest.Cluster, counterClient, *lookup.Lookup) // the first attempt
+		time  time.Duration
+		code  codes.Code
+		text  string
+	}{
+		"nobody is there": {
+			after: func(c *leaseholdtest.Cluster, _ counterClient, _ *lookup.Lookup) { c.Node("a").Kill() },
+			time:  10 * time.Minute, code: codes.Unavailable, text: "gave up after 40 attempts",
+		},
+		"the time is over": {
+			after: func(c *leaseholdtest.Cluster, _ counterClient, _ *lookup.Lookup) { c.Node("a").Kill() },
+			time:  5 * time.Second, code: codes.DeadlineExceeded, text: "deadline exceeded",
+		},
+		"it is refused": {
+			after: func(*leaseholdtest.Cluster, counterClient, *lookup.Lookup) {},
+			time:  10 * time.Minute, code: codes.Unavailable, text: "nothing at all",
+		},
+		"the lookup is closed": {
+			after: func(_ *leaseholdtest.Cluster, _ counterClient, l *lookup.Lookup) { _ = l.Close() },
+			time:  10 * time.Minute, code: codes.Unavailable, text: "closed",
+		},
+		"too many others": {
+			after: func(_ *leaseholdtest.Cluster, caller counterClient, _ *lookup.Lookup) {
+				_, _ = caller.chat(context.Background(), leasegrpc.Key("alice"))
+			},
+			time: 10 * time.Minute, code: codes.Unavailable, text: "cap on outstanding calls",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			leaseholdtest.Run(t, leaseholdtest.Config{Latency: time.Microsecond}, func(t *testing.T, c *leaseholdtest.Cluster) {
+				begun, goOn := make(chan struct{}, 1), make(chan struct{})
+				first := true
+				play(t, c.Node("a"), func(context.Context, string) (int64, error) {
+					if !first {
+						return 0, leasehold.Errorf("add", leasehold.NotOwner, "alice", "nothing at all")
+					}
+					first = false
+					begun <- struct{}{}
+					<-goOn
+					return 0, status.Error(codes.Unavailable, "who knows")
+				})
+				c.Settle()
+				caller, _, l := dialCounting(t, c.Node("caller"), leasegrpc.Config{Methods: byField, MaxOutstanding: 1})
+				ctx, cancel := context.WithTimeout(t.Context(), test.time)
+				defer cancel()
+				result := make(chan error, 1)
+				go func() {
+					_, err := caller.add(ctx, "alice", leasegrpc.Idempotent())
+					result <- err
+				}()
+				<-begun
+				close(goOn)
+				c.Advance(100 * time.Microsecond) // into the backoff, which lasts a millisecond or two
+				test.after(c, caller, l)
+				err := <-result
+				wantError(t, err, test.code, leasehold.Unavailable)
+				wantText(t, err, "may have been carried out", test.text)
+				for _, kind := range []leasehold.Kind{leasehold.NoOwner, leasehold.NotOwner, leasehold.Limit, leasehold.Closed} {
+					if errors.Is(err, kind) {
+						t.Errorf("it is said to be %v, too: %v", kind, err)
+					}
+				}
+				if late := test.code == codes.DeadlineExceeded; errors.Is(err, context.DeadlineExceeded) != late {
+					t.Errorf("its time was over is %v: %v", !late, err)
+				}
+			})
+		})
+	}
+}
