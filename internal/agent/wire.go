@@ -105,10 +105,12 @@ func read(w http.ResponseWriter, r *http.Request, into any) error {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyPatience)) // a recorder in a test has none
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	_ = control.SetReadDeadline(time.Time{})
 	if err != nil {
+		// The server would wait for the rest of the body before it answers.
+		w.Header().Set("Connection", "close")
 		return bad("body", "cannot be read: %w", err)
 	}
+	_ = control.SetReadDeadline(time.Time{})
 	if !utf8.Valid(body) {
 		return bad("body", "is no valid UTF-8, as JSON must be")
 	}
