@@ -97,6 +97,41 @@ func TestSilence(t *testing.T) {
 	})
 }
 
+// Leaving when the session ends already is as good as leaving.
+func TestLeaveLate(t *testing.T) {
+	one(t, object{"ttl_ms": 2000}, func(t *testing.T, c *leaseholdtest.Cluster, p *program) {
+		if _, err := p.ask(); err != nil {
+			t.Fatal(err)
+		}
+		c.Advance(2 * time.Second) // it begins to end; as in TestSilence, others are told so
+		p.must("DELETE", p.path(""), nil, new(struct{}))
+		if node, ok := c.Owner(0); ok {
+			t.Errorf("it was answered, and %s still has keys", node)
+		}
+	})
+}
+
+// A program with two streams lives as long as one of them does.
+func TestOneOfTwoStreamsBreaks(t *testing.T) {
+	one(t, object{"ttl_ms": 60000}, func(t *testing.T, c *leaseholdtest.Cluster, p *program) {
+		stays := p.lines(t.Context(), p.path("/events"))
+		<-stays
+		ctx, cancel := context.WithCancel(t.Context())
+		breaks := p.lines(ctx, p.path("/events"))
+		<-breaks
+		cancel()
+		for range breaks {
+		}
+		c.Advance(5 * brokenPatience)
+		if _, err := p.ask(); err != nil {
+			t.Errorf("one of two streams broke: %v", err)
+		}
+		p.must("DELETE", p.path(""), nil, new(struct{}))
+		for range stays {
+		}
+	})
+}
+
 // A program that dies breaks its stream. That ends its tenure sooner, unless it is
 // heard of.
 func TestBrokenStream(t *testing.T) {

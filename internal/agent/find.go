@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -114,6 +115,10 @@ type lossBegin struct {
 	LSN  string `json:"lsn"`
 }
 
+// maxLSN is far more than there will ever be. Whoever names more has not read it
+// here, and would wait for ever.
+const maxLSN = math.MaxInt64
+
 // losses answers GET /v1/namespaces/{namespace}/losses.
 func (a *Agent) losses(w http.ResponseWriter, r *http.Request) {
 	query, err := parameters(r, "since")
@@ -124,6 +129,9 @@ func (a *Agent) losses(w http.ResponseWriter, r *http.Request) {
 	var since *leasehold.LSN
 	if text := query.get("since"); text != nil {
 		n, err := parseDecimal("since", *text)
+		if err == nil && n > maxLSN {
+			err = bad("since", "is %d, which no LSN comes near: want that of a line of this stream", n)
+		}
 		if err != nil {
 			fail(w, err)
 			return

@@ -62,6 +62,9 @@ func (a *Agent) join(w http.ResponseWriter, r *http.Request) {
 // newSession joins an owner. If the program hangs up meanwhile, it does not.
 func (a *Agent) newSession(ctx context.Context, in *joinRequest) (_ *session, err error) {
 	s := &session{agent: a, namespace: leasehold.Namespace(in.Namespace), addr: in.Addr, over: make(chan struct{}), gone: make(chan struct{})}
+	if !readable(in.Name) {
+		return nil, bad("name", "is no valid UTF-8, or has the character U+FFFD")
+	}
 	if s.ttl, err = milliseconds("ttl_ms", in.TTLMS, usualTTL, leastTTL, mostTTL); err != nil {
 		return nil, err
 	}
@@ -140,14 +143,20 @@ func (a *Agent) admit(s *session, err error) (*session, error) {
 
 // session returns the one with the id, having heard of its program.
 func (a *Agent) session(id string) (*session, error) {
+	s, err := a.known(id)
+	if err == nil && !s.touch() {
+		return nil, leasehold.Errorf("owner", leasehold.Closed, clip(id), "the owner is being closed; join again")
+	}
+	return s, err
+}
+
+// known returns the session with the id, which may be about to end.
+func (a *Agent) known(id string) (*session, error) {
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	s := a.sessions[id]
-	a.mu.Unlock()
 	if s == nil {
 		return nil, leasehold.Errorf("owner", leasehold.NotFound, clip(id), "no owner has this id: it has been closed, its program was silent for too long, or the agent has been restarted; join again")
-	}
-	if !s.touch() {
-		return nil, leasehold.Errorf("owner", leasehold.Closed, clip(id), "the owner is being closed; join again")
 	}
 	return s, nil
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/leasehold-dev/leasehold"
 )
@@ -75,8 +76,17 @@ func (k keyDocument) parse() (leasehold.Key, error) {
 		return leasehold.ParseKey(*k.Key)
 	case *k.Name == "":
 		return 0, bad("name", "is empty")
+	case !readable(*k.Name):
+		return 0, bad("name", "is no valid UTF-8, or has the character U+FFFD, which stands for what is not: say the key instead")
 	}
 	return leasehold.KeyOf(*k.Name), nil
+}
+
+// readable reports whether a text came through as it was sent. JSON's decoder puts
+// U+FFFD where it cannot read on, such as at half of a surrogate pair, so that
+// different names would become one.
+func readable(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsRune(text, utf8.RuneError)
 }
 
 // milliseconds reads a duration within bounds; nil is the usual one.
@@ -95,9 +105,14 @@ func read(w http.ResponseWriter, r *http.Request, into any) error {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyPatience)) // a recorder in a test has none
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	_ = control.SetReadDeadline(time.Time{})
 	if err != nil {
+		// The server would wait for the rest of the body before it answers.
+		w.Header().Set("Connection", "close")
 		return bad("body", "cannot be read: %w", err)
+	}
+	_ = control.SetReadDeadline(time.Time{})
+	if !utf8.Valid(body) {
+		return bad("body", "is no valid UTF-8, as JSON must be")
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()

@@ -220,7 +220,10 @@ func TestAgentExamples(t *testing.T) {
 		}
 		w.serving(t, "the agent of the last server has stopped")
 		w.check(t)
-		serverB.kill()
+		serverB.signal(t, syscall.SIGTERM)
+		if status := serverB.exit(t); status != 0 {
+			t.Errorf("a server that is told to stop, and has no agent, ends with status %d", status)
+		}
 	})
 }
 

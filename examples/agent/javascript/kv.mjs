@@ -20,6 +20,7 @@ const maxValue = 1 << 20;
 // A Table is one server's part of the hashtable.
 class Table {
   entries = new Map(); // name -> { generation, value }
+  work = new Map(); // requests by name that are not reported yet
 
   // do runs an operation on the value of a name. It resolves with the generation of the
   // lease and the value, or null if we do not own the key, or lost it meanwhile. From (1) to
@@ -33,7 +34,16 @@ class Table {
     const value = operation(old); // (3) operate, and stamp the result
     this.entries.set(name, { generation: lease.generation, value });
     if (!this.owner.heldNow(lease)) return null; // (4) was the lease held throughout?
+    this.work.set(name, (this.work.get(name) ?? 0) + 1);
     return { generation: lease.generation, value }; // (5) only now does anyone see it
+  }
+
+  // report says where the work is, so that keys are spread by it. If it cannot, there is
+  // more to come.
+  report() {
+    const work = this.work;
+    this.work = new Map();
+    this.owner.report(work).catch(() => {});
   }
 
   // forget frees the memory of what has ended.
@@ -71,12 +81,19 @@ async function serve(addr) {
   });
   const [host, port] = addr.split(/:(?=\d+$)/);
   await new Promise((resolve, reject) => server.on("error", reject).listen(Number(port), host, resolve)); // first: keys are for servers that can serve
-  table.owner = await agent.join(namespace, { addr, ttl: 3000, onRevoke: (ended) => table.forget(ended) });
+  table.owner = await agent.join(namespace, { addr, ttl: 3000, load: "reported", onRevoke: (ended) => table.forget(ended) });
+  const reporting = setInterval(() => table.report(), 1000);
   console.log("serving", addr);
   process.on("SIGTERM", async () => {
-    await table.owner.close(); // first: callers are refused, and look elsewhere
-    server.close();
-    server.closeAllConnections?.();
+    clearInterval(reporting);
+    try {
+      await table.owner.close(); // first: callers are refused, and look elsewhere
+    } catch (e) {
+      console.error(e);
+    } finally {
+      server.close();
+      server.closeAllConnections?.();
+    }
   });
 }
 

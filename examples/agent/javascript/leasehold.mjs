@@ -21,14 +21,42 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const END = 1n << 64n;
 const MASK = END - 1n;
+const YOUNG = 50; // milliseconds for which nobody asks again about a key that is not ours
+const MAX_COSTS = 1000; // in one report
+const MAX_SEEN = 4096; // leases that are remembered until we hear that they have ended
 
 // A LeaseholdError is what the agent has to say, or why it says nothing. Its kind is
-// one of those that docs/AGENT.md lists; "unreachable" means that there is no agent.
+// one of those that docs/AGENT.md lists; "unreachable" means that there is no agent, or
+// that something else answers in its place.
 export class LeaseholdError extends Error {
   constructor(kind, message) {
     super(`${kind}: ${message}`);
     this.kind = kind;
   }
+}
+
+// reading runs f, which reads an answer. Whoever answers with something else than an agent
+// does is none.
+function reading(f) {
+  try {
+    return f();
+  } catch (e) {
+    throw e instanceof LeaseholdError ? e : new LeaseholdError("unreachable", `this is no agent: ${e.message}`);
+  }
+}
+
+function object(text) {
+  return reading(() => {
+    const document = JSON.parse(text);
+    if (document === null || typeof document !== "object" || Array.isArray(document)) throw new TypeError("its answer is no object");
+    return document;
+  });
+}
+
+// number reads one that there must be.
+function number(n) {
+  if (typeof n !== "number") throw new TypeError(`${n} is no number`);
+  return n;
 }
 
 // A Clock says how much time has passed at most since a reading, in milliseconds.
@@ -64,9 +92,11 @@ export class Agent {
   // agent was restarted, or has not heard of us for too long. addr is where callers reach
   // us. onRevoke(leases, cause), if given, is called when leases have ended: their
   // generations, and all older ones, have ended on all of their keys. It is for clearing
-  // away; nobody waits for it.
-  async join(namespace, { addr, name = "", weight = 1, ttl = 10000, timeout = 30000, onRevoke } = {}) {
-    const owner = new Owner(this, { namespace, addr, name, weight, ttl_ms: ttl }, onRevoke);
+  // away; nobody waits for it, and what it throws is printed. The agent does not see the
+  // checks that are answered here: for keys to be spread by load, join with load
+  // "reported", and report().
+  async join(namespace, { addr, name = "", weight = 1, ttl = 10000, timeout = 30000, load = "checks", onRevoke } = {}) {
+    const owner = new Owner(this, { namespace, addr, name, weight, load, ttl_ms: ttl }, onRevoke);
     await owner._join(timeout);
     owner._start();
     return owner;
@@ -84,61 +114,74 @@ export class Agent {
     return { host: url.hostname.replace(/^\[|\]$/g, ""), port: url.port || 80 };
   }
 
-  // _request resolves with the response when its head is there.
-  _request(method, path, body, options = {}) {
+  // _request resolves with the response when its head is there. began, if given, is called
+  // with the request before.
+  _request(method, path, body, signal, began = () => {}) {
     return new Promise((resolve, reject) => {
       const headers = body === undefined ? {} : { "Content-Type": "application/json" };
-      const request = http.request({ ...this._target(), method, path, headers, agent: false, ...options });
+      const request = http.request({ ...this._target(), method, path, headers, agent: false, signal });
       request.on("response", resolve);
       request.on("error", (e) => reject(new LeaseholdError("unreachable", `${this.address}: ${e.message}`)));
       request.end(body === undefined ? undefined : JSON.stringify(body));
+      began(request);
     });
   }
 
   // call asks, and resolves with the answer and the reading of the clock from before the
   // question was sent: what an answer says counts from there.
-  async call(method, path, body, timeout = this.timeout) {
+  async call(method, path, body, timeout = this.timeout, signal) {
     const sent = this.clock.read();
-    const response = await this._request(method, path, body, { signal: AbortSignal.timeout(timeout) });
-    return { answer: await this._read(response), sent };
+    let timer;
+    try {
+      const response = await this._request(method, path, body, signal, (request) => {
+        timer = setTimeout(() => request.destroy(new Error(`no answer in ${timeout} ms`)), timeout);
+      });
+      return { answer: await this._read(response), sent };
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   async _read(response) {
     let text = "";
-    let document;
     try {
       for await (const chunk of response.setEncoding("utf8")) text += chunk;
-      document = JSON.parse(text || "{}");
     } catch (e) {
       throw new LeaseholdError("unreachable", `${this.address}: ${e.message}`);
     }
-    if (response.statusCode >= 300) {
-      throw new LeaseholdError(document.error?.kind ?? "internal", document.error?.message ?? text);
-    }
-    return document;
+    const document = object(text || "{}");
+    if (response.statusCode < 300) return document;
+    const { kind, message } = document.error ?? {};
+    if (typeof kind !== "string") throw new LeaseholdError("unreachable", `this is no agent: status ${response.statusCode}`);
+    throw new LeaseholdError(kind, message);
   }
 
   // lines yields the documents of a stream until it ends. The agent speaks every five
   // seconds; one that is silent for longer than silence is taken for dead.
   async *lines(path, { silence = 15000, signal } = {}) {
-    const response = await this._request("GET", path, undefined, { signal });
-    if (response.statusCode !== 200) await this._read(response);
-    const late = () => response.destroy(new Error(`nothing was heard for ${silence} ms`));
-    let timer = setTimeout(late, silence);
-    let text = "";
+    let request, timer;
+    const patient = () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => request.destroy(new Error(`nothing was heard for ${silence} ms`)), silence);
+    };
     try {
+      const response = await this._request("GET", path, undefined, signal, (begun) => {
+        request = begun;
+        patient(); // for the head, too
+      });
+      if (response.statusCode !== 200) await this._read(response);
+      let text = "";
       for await (const chunk of response.setEncoding("utf8")) {
-        clearTimeout(timer);
-        timer = setTimeout(late, silence);
+        patient();
         const lines = (text + chunk).split("\n");
         text = lines.pop();
-        for (const line of lines) yield JSON.parse(line);
+        for (const line of lines) yield object(line);
       }
     } catch (e) {
-      throw new LeaseholdError("unreachable", `${this.address}: ${e.message}`);
+      throw e instanceof LeaseholdError ? e : new LeaseholdError("unreachable", `${this.address}: ${e.message}`);
     } finally {
       clearTimeout(timer);
-      response.destroy();
+      request?.destroy();
     }
   }
 }
@@ -159,17 +202,25 @@ export class Lease {
 
 // An Owner is a program that has joined. Several times while an answer is good it asks
 // the agent for all leases. So check and held look at the clock and at a list, and ask the
-// agent only if that has not kept up.
+// agent only if that has not kept up, or if the key is not in the list: then all ask
+// together, and not more often than every 50 ms.
+//
+// lastError is why the agent could not be asked, or joined again, the last time that this
+// was tried; null if it went well.
 export class Owner {
   constructor(agent, request, onRevoke = () => {}) {
     this.agent = agent;
+    this.lastError = null;
     this._request = request;
     this._onRevoke = onRevoke;
     this._id = null;
     this._leases = [];
     this._sent = agent.clock.read();
     this._good = 0; // for how long the leases are, from sent on
+    this._answered = false; // in this session
+    this._flight = null; // a promise while somebody asks for others, too
     this._newest = 0n; // generation of this session
+    this._seen = new Map(); // leases that have not ended as far as we heard
     this._closed = new AbortController();
   }
 
@@ -177,80 +228,147 @@ export class Owner {
   // is about this moment: ask held(lease) before a result leaves the program. A key is a
   // name, which is hashed, or a BigInt.
   async check(key) {
-    if (typeof key === "string") key = keyOf(key);
-    let lease = this.checkNow(key);
-    if (lease === null) {
-      // It may be new, or we have not asked for too long.
-      try {
-        await this._refresh();
-      } catch (e) {
-        if (!(e instanceof LeaseholdError)) throw e;
-        return null;
-      }
-      lease = this.checkNow(key);
-    }
-    return lease;
+    key = toKey(key);
+    const lease = this.checkNow(key);
+    if (lease !== null) return lease;
+    await this._ask(); // it may be new, or we have not asked for too long
+    return this.checkNow(key);
   }
 
   // checkNow is check without asking anybody: it may not know yet what is new.
   checkNow(key) {
-    if (typeof key === "string") key = keyOf(key);
-    if (!(this.agent.clock.since(this._sent) < this._good)) return null;
+    key = toKey(key);
+    if (!this._fresh()) return null;
     const lease = this._leases.find((l) => l.covers(key));
     return lease === undefined ? null : new Lease(lease, key);
   }
 
-  // held resolves with whether a lease has been held on its key since it was checked.
+  // held resolves with whether a lease has been held since it was checked: on the key that
+  // it was found for, or on all of its keys if it is one of leases().
   async held(lease) {
-    return (await this.check(lease.key))?.generation === lease.generation;
+    if (this.heldNow(lease)) return true;
+    await this._ask();
+    return this.heldNow(lease);
   }
 
   // heldNow is held without asking anybody.
   heldNow(lease) {
+    if (lease.key === undefined) return ended([lease], this.leases()).length === 0;
     return this.checkNow(lease.key)?.generation === lease.generation;
   }
 
   // leases returns all that are held now.
   leases() {
-    return this.agent.clock.since(this._sent) < this._good ? [...this._leases] : [];
+    return this._fresh() ? [...this._leases] : [];
   }
 
-  // close gives everything back. No check succeeds from its beginning on.
+  // wait waits until a key is owned, and resolves with its lease, or null. It rejects if the
+  // agent cannot be asked.
+  async wait(key, timeout = 10000) {
+    key = toKey(key);
+    const deadline = performance.now() + timeout;
+    for (;;) {
+      const left = deadline - performance.now();
+      const ms = Math.min(Math.max(Math.floor(left), 1), 10000);
+      await this._post("await", { key: hex(key), timeout_ms: ms }, ms + this.agent.timeout);
+      await this._refresh();
+      const lease = this.checkNow(key);
+      if (lease !== null || left <= 0) return lease;
+      await pause(YOUNG); // it is there, and about to go
+    }
+  }
+
+  // report says what work has cost: [key, cost] pairs, such as a Map has them, in a unit
+  // that is the same for all owners. For those that joined with load "reported".
+  async report(costs) {
+    const entries = Array.from(costs, ([key, cost]) => ({ key: hex(toKey(key)), cost }));
+    for (let at = 0; at < entries.length; at += MAX_COSTS) {
+      await this._post("report", { costs: entries.slice(at, at + MAX_COSTS) });
+    }
+  }
+
+  // close gives everything back. No check succeeds from its beginning on. If there is no
+  // agent any more, or it has closed us, the leases run out: that is no error.
   async close() {
     const id = this._id;
     this._forget();
     this._closed.abort();
-    if (id !== null) await this.agent.call("DELETE", `/v1/owners/${id}`, undefined, 30000);
+    if (id !== null) await this._leave(id);
+  }
+
+  async _leave(id) {
+    try {
+      await this.agent.call("DELETE", `/v1/owners/${id}`, undefined, 30000);
+    } catch (e) {
+      if (!["not_found", "closed", "unreachable"].includes(e.kind)) throw e;
+    }
   }
 
   _forget() {
     this._id = null;
     this._leases = [];
     this._good = 0;
+    this._answered = false;
+  }
+
+  _fresh() {
+    return this.agent.clock.since(this._sent) < this._good;
+  }
+
+  // _post asks about this owner.
+  async _post(what, body, timeout) {
+    const id = this._id;
+    if (id === null) throw new LeaseholdError("closed", "this owner has not joined");
+    return { id, ...(await this.agent.call("POST", `/v1/owners/${id}/${what}`, body, timeout, this._closed.signal)) };
+  }
+
+  // _ask refreshes, unless that was done a moment ago. Who comes while another asks waits
+  // for the same answer. Failure is told by lastError.
+  async _ask() {
+    if (this._answered && this.agent.clock.since(this._sent) < YOUNG) return;
+    this._flight ??= this._refresh()
+      .catch((e) => this._failed(e))
+      .finally(() => (this._flight = null));
+    await this._flight;
+  }
+
+  // _failed notes what the agent, or its absence, has done. Anything else is a bug.
+  _failed(e) {
+    if (!(e instanceof LeaseholdError)) throw e;
+    this.lastError = e;
   }
 
   // _refresh asks for all leases. The answer counts from before the question.
   async _refresh() {
-    const id = this._id;
-    if (id === null) throw new LeaseholdError("closed", "this owner has not joined");
-    const { answer, sent } = await this.agent.call("POST", `/v1/owners/${id}/leases`, {});
+    const { id, answer, sent } = await this._post("leases", {});
+    const [leases, good] = reading(() => [answer.leases.map((l) => new Lease(l)), number(answer.valid_for_ms)]);
+    this.lastError = null;
     if (id !== this._id || sent.monotonic < this._sent.monotonic) return; // answers may overtake each other
-    this._leases = answer.leases.map((l) => new Lease(l));
+    this._leases = leases;
     this._sent = sent;
-    this._good = answer.valid_for_ms - 1; // the wall clock's millisecond
-    for (const l of this._leases) if (l.generation > this._newest) this._newest = l.generation;
+    this._good = good - 1; // the wall clock's millisecond
+    this._answered = true;
+    for (const l of leases) if (l.generation > this._newest) this._newest = l.generation;
+    this._see(leases);
+  }
+
+  _see(leases) {
+    for (const l of leases) this._seen.set(`${l.start} ${l.limit} ${l.generation}`, l);
+    for (const name of this._seen.keys()) {
+      if (this._seen.size <= MAX_SEEN) break;
+      this._seen.delete(name); // only memory is cleared away later
+    }
   }
 
   async _join(timeout) {
     const request = { ...this._request, timeout_ms: Math.min(timeout, 60000) };
-    const { answer } = await this.agent.call("POST", "/v1/owners", request, timeout + 5000);
-    if (this._closed.signal.aborted) {
-      await this.agent.call("DELETE", `/v1/owners/${answer.id}`, undefined, 30000);
-      return;
-    }
-    this._id = answer.id;
+    const { answer } = await this.agent.call("POST", "/v1/owners", request, timeout + 5000, this._closed.signal);
+    const [id, interval] = reading(() => [answer.id.toString(), number(answer.max_promise_ms) / 4]);
+    if (this._closed.signal.aborted) return this._leave(id);
+    this._id = id;
     this._newest = 0n;
-    this._interval = answer.max_promise_ms / 4;
+    this._seen = new Map();
+    this._interval = Math.max(interval, 10);
   }
 
   // _start has the owner kept until it is closed. A bug of ours ends the program, as any
@@ -266,25 +384,41 @@ export class Owner {
     for (;;) {
       await pause(this._interval, this._closed.signal);
       if (this._closed.signal.aborted) return;
-      try {
-        await this._refresh();
-      } catch (e) {
-        if (!(e instanceof LeaseholdError)) throw e;
-        if (["not_found", "closed"].includes(e.kind) && !this._closed.signal.aborted) await this._again();
-      }
+      await this._touch();
+    }
+  }
+
+  async _touch() {
+    try {
+      await this._refresh();
+    } catch (e) {
+      this._failed(e);
+      if (["not_found", "closed"].includes(e.kind) && !this._closed.signal.aborted) await this._again();
     }
   }
 
   // _again joins once more. Whatever we had has ended, and what comes has newer generations.
   async _again() {
     const newest = this._newest;
+    this._newest = 0n;
     this._forget();
-    if (newest > 0n) this._onRevoke([new Lease({ start: 0n, limit: END, generation: newest })], "closed");
+    if (newest > 0n) this._revoke([new Lease({ start: 0n, limit: END, generation: newest })], "closed");
     try {
       await this._join(30000);
+      this.lastError = null;
     } catch (e) {
-      if (!(e instanceof LeaseholdError)) throw e;
+      this._failed(e);
       await pause(between(100, 1000), this._closed.signal);
+    }
+  }
+
+  // _revoke calls onRevoke. A bug there must not end what keeps us an owner.
+  async _revoke(leases, cause) {
+    if (leases.length === 0) return;
+    try {
+      await this._onRevoke(leases, cause);
+    } catch (e) {
+      console.error(e);
     }
   }
 
@@ -293,17 +427,62 @@ export class Owner {
   async _follow() {
     while (!this._closed.signal.aborted) {
       try {
-        if (this._id !== null) {
-          for await (const event of this.agent.lines(`/v1/owners/${this._id}/events`, { signal: this._closed.signal })) {
-            if (event.type === "revoked") this._onRevoke(event.leases.map((l) => new Lease(l)), event.cause);
-          }
-        }
+        if (this._id !== null) await this._listen(this._id);
       } catch (e) {
-        if (!(e instanceof LeaseholdError)) throw e;
+        if (!(e instanceof LeaseholdError)) throw e; // _keep finds out what is wrong with the agent
       }
       await pause(between(100, 300), this._closed.signal);
     }
   }
+
+  // _listen hears one stream. What was seen before it was opened and is not in its first
+  // line ended while nobody listened. When it says that it has left something out, we open
+  // another, for the same reason: what we see meanwhile may be newer than its line.
+  async _listen(id) {
+    const before = [...this._seen.values()];
+    let first = true;
+    for await (const event of this.agent.lines(`/v1/owners/${id}/events`, { signal: this._closed.signal })) {
+      const leases = reading(() => (event.leases ?? []).map((l) => new Lease(l)));
+      if (id !== this._id) return; // all of it has ended, and was said to
+      if (event.type === "leases") {
+        if (!first) return;
+        first = false;
+        this._see(leases);
+        this._end(ended(before, leases), "unknown");
+      } else if (event.type === "granted") {
+        this._see(leases);
+      } else if (event.type === "revoked") {
+        this._end(leases, event.cause);
+      }
+    }
+  }
+
+  _end(leases, cause) {
+    const left = without([...this._seen.values()], leases);
+    this._seen = new Map();
+    this._see(left);
+    this._revoke(leases, cause);
+  }
+}
+
+// cut returns the parts of a lease that another does not cover.
+function cut(lease, other) {
+  const parts = [];
+  if (lease.start < other.start) parts.push(new Lease({ ...lease, limit: other.start < lease.limit ? other.start : lease.limit }));
+  if (other.limit < lease.limit) parts.push(new Lease({ ...lease, start: other.limit > lease.start ? other.limit : lease.start }));
+  return parts;
+}
+
+// ended returns what was held before and is not held under its generation now.
+function ended(before, now) {
+  return before.flatMap((lease) =>
+    now.filter((l) => l.generation === lease.generation).reduce((parts, l) => parts.flatMap((p) => cut(p, l)), [lease]),
+  );
+}
+
+// without returns what is left of leases when some end. A generation ends with all older ones.
+function without(leases, some) {
+  return some.reduce((left, l) => left.flatMap((p) => (p.generation > l.generation ? [p] : cut(p, l))), leases);
 }
 
 // A Lookup says where the keys of a namespace are.
@@ -317,7 +496,7 @@ export class Lookup {
   // hint: the server knows whether it owns the key. An error of kind "no_owner" says that
   // nobody does for now.
   async find(key, { refresh = false } = {}) {
-    const query = new URLSearchParams(typeof key === "string" ? { name: key } : { key: hex(key) });
+    const query = new URLSearchParams({ key: hex(toKey(key)) });
     if (refresh) query.set("refresh", "true");
     return (await this.agent.call("GET", `${this._path}/find?${query}`, undefined, 10000)).answer;
   }
@@ -362,11 +541,15 @@ export class Lookup {
   }
 }
 
+const toKey = (key) => (typeof key === "string" ? keyOf(key) : key);
 const hex = (key) => key.toString(16).padStart(16, "0");
 
-// keyOf is the key of a name: XXH64 with seed 0, as every Leasehold library has it.
+// keyOf is the key of a name: XXH64 with seed 0, as every Leasehold library has it. A
+// string is hashed as UTF-8; one that has none, such as half of a surrogate pair, is a
+// RangeError.
 export function keyOf(name) {
   const data = Buffer.from(name);
+  if (typeof name === "string" && data.toString() !== name) throw new RangeError("a name must be well-formed Unicode");
   const p = [0x9e3779b185ebca87n, 0xc2b2ae3d27d4eb4fn, 0x165667b19e3779f9n, 0x85ebca77c2b2ae63n, 0x27d4eb2f165667c5n];
   const rotate = (x, bits) => ((x << bits) | (x >> (64n - bits))) & MASK;
   const mix = (acc, lane) => (rotate((acc + lane * p[1]) & MASK, 31n) * p[0]) & MASK;

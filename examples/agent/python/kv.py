@@ -10,6 +10,7 @@ that of the servers, "kv" unless set. Every key has one server at a time. Entrie
 with their server: its keys go to others, without them.
 """
 
+import collections
 import http.client
 import os
 import signal
@@ -33,12 +34,14 @@ class Table:
         self.owner = None
         self.lock = threading.Lock()
         self.entries = {}  # name -> (generation, value)
+        self.work = collections.Counter()  # requests by name that are not reported yet
 
     def do(self, name, operation):
         """Runs an operation on the value of a name. Returns the generation of the lease
         and the value, or None if we do not own the key, or lost it meanwhile."""
+        self.owner.check(name)  # asks the agent, if it must: nobody waits for that behind the lock
         with self.lock:
-            lease = self.owner.check(name)  # (1) is this the right server?
+            lease = self.owner.check_now(name)  # (1) is this the right server?
             if lease is None:
                 return None
             generation, value = self.entries.get(name, (0, b""))
@@ -46,9 +49,19 @@ class Table:
                 value = b""
             value = operation(value)  # (3) operate, and stamp the result
             self.entries[name] = (lease.generation, value)
-            if not self.owner.held(lease):  # (4) was the lease held throughout?
+            if not self.owner.held_now(lease):  # (4) was the lease held throughout?
                 return None
+            self.work[name] += 1
         return lease.generation, value  # (5) only now does anyone see it
+
+    def report(self):
+        """Says where the work is, so that keys are spread by it."""
+        with self.lock:
+            work, self.work = self.work, collections.Counter()
+        try:
+            self.owner.report(work)
+        except leasehold.Error:
+            pass  # there is more to come
 
     def forget(self, ended, _cause):
         """Frees the memory of what has ended."""
@@ -78,7 +91,12 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(lambda _: body)
 
     def answer(self, operation):
-        done = self.server.table.do(urllib.parse.unquote(self.path[1:]), operation)
+        try:
+            name = urllib.parse.unquote(self.path[1:], errors="strict")
+        except UnicodeDecodeError:  # or two names would be one
+            self.send_error(400)
+            return
+        done = self.server.table.do(name, operation)
         generation, value = done or (0, b"not the owner")
         self.send_response(200 if done else NOT_OWNER)
         self.send_header("Content-Length", str(len(value)))
@@ -95,13 +113,23 @@ def serve(addr):
     server = ThreadingHTTPServer((host, int(port)), Handler)  # first: keys are for servers that can serve
     server.daemon_threads = True
     server.table = table = Table()
-    table.owner = AGENT.join(NAMESPACE, addr, ttl=3, on_revoke=table.forget)
+    table.owner = AGENT.join(NAMESPACE, addr, ttl=3, on_revoke=table.forget, load="reported")
     print("serving", addr, flush=True)
 
-    def stop():
-        table.owner.close()  # first: callers are refused, and look elsewhere
-        server.shutdown()
+    stopping = threading.Event()
 
+    def report():
+        while not stopping.wait(1):
+            table.report()
+
+    def stop():
+        stopping.set()
+        try:
+            table.owner.close()  # first: callers are refused, and look elsewhere
+        finally:
+            server.shutdown()
+
+    threading.Thread(target=report, daemon=True).start()
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=stop).start())
     server.serve_forever()
 
