@@ -1,6 +1,7 @@
 package leasehttp
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"net/http/httputil"
@@ -137,6 +138,12 @@ func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 
 func cleanResponse(r *http.Response) error {
 	strip(r.Header)
+	if r.StatusCode == http.StatusSwitchingProtocols {
+		// A ReverseProxy that does not like how the protocol was switched answers the
+		// caller, and leaves the body open. The request's context ends in any case.
+		body := r.Body // which a ReverseProxy takes out of the answer
+		context.AfterFunc(r.Request.Context(), func() { _ = body.Close() })
+	}
 	return nil
 }
 
