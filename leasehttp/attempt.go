@@ -18,6 +18,7 @@ type call struct {
 	key        leasehold.Key
 	body       *body
 	repeatable bool // it does no harm if it is carried out twice
+	maybe      bool // an attempt has ended of which nobody knows whether it was carried out
 
 	response *http.Response // of the attempt that succeeded
 }
@@ -118,18 +119,21 @@ func (c *call) failed(addr string, cause, err error) error {
 	case c.request.Context().Err() != nil:
 		return final{context.Cause(c.request.Context())}
 	case errors.Is(cause, errMoved):
+		c.maybe = true
 		return leasehold.Errorf("send", leasehold.NotOwner, addr, "%w", errMoved)
 	case !c.body.whole():
 		return final{leasehold.Errorf("send", leasehold.Unavailable, addr, "its body is too long to be sent again: %w", err)}
 	case neverSent(err):
 		return leasehold.Errorf("send", leasehold.NoOwner, addr, "the owner of the key is not there: %w", err)
 	}
+	c.maybe = true
 	return unreached(addr, err)
 }
 
 // refused judges a refusal.
 func (c *call) refused(addr, how string) error {
 	err := misrouted(addr, how)
+	c.maybe = c.maybe || how == RefusedLost
 	switch {
 	case how == RefusedLost && !c.repeatable:
 		return final{leasehold.Errorf("send", leasehold.Unavailable, addr, "%w, and may have carried it out; a %s is not sent again", err, c.request.Method)}

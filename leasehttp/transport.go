@@ -144,17 +144,24 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if c.repeatable {
 		options = t.idempotent
 	}
-	err = t.cfg.Lookup.Do(r.Context(), key, c.attempt, options...)
-	var last final
-	switch {
-	case err == nil:
-		return c.response, nil
-	case errors.As(err, &last):
-		return nil, last.err
-	case r.Context().Err() != nil && leasehold.KindOf(err) == leasehold.Other:
-		return nil, context.Cause(r.Context())
+	if err = t.cfg.Lookup.Do(r.Context(), key, c.attempt, options...); err != nil {
+		return nil, c.ended(err)
 	}
-	return nil, err
+	return c.response, nil
+}
+
+// ended makes what RoundTrip returns from what ended the attempts. That is about
+// the last of them: if an earlier one may have been carried out, so may the request.
+func (c *call) ended(err error) error {
+	if last := (final{}); errors.As(err, &last) {
+		err = last.err
+	} else if c.request.Context().Err() != nil && leasehold.KindOf(err) == leasehold.Other {
+		err = context.Cause(c.request.Context())
+	}
+	if c.maybe && leasehold.KindOf(err) != leasehold.Unavailable {
+		return leasehold.Errorf("send", leasehold.Unavailable, c.key.String(), "an earlier attempt may have carried the request out: %w", err)
+	}
+	return err
 }
 
 // idempotent reports whether it does no harm if a request is carried out twice:
