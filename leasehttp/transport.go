@@ -48,8 +48,9 @@ type TransportConfig struct {
 	Replay int
 
 	// Attempts is how often a request is sent at most or, while its key has no
-	// owner, would have been: see [lookup.Attempts]. Default: as there, which takes
-	// about 23 seconds.
+	// owner, would have been: see [lookup.Attempts]. Default: as there. Between
+	// them it waits for about 23 seconds in all. What attempts take themselves comes on
+	// top: 5 s for each if the server's computer does not even refuse connections.
 	Attempts int
 }
 
