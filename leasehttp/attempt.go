@@ -32,7 +32,7 @@ func (c *call) attempt(_ context.Context, addr string) error {
 	// The answer's body is read after this has returned, and needs the context.
 	ctx, cancel := context.WithCancelCause(c.request.Context())
 	e := &exchange{outstanding: c.transport.outstanding, addr: addr, cancel: cancel}
-	answer, err := c.send(ctx, e)                              //nolint:bodyclose // the caller closes it, or discard does
+	answer, err := c.send(ctx, e)
 	if err == nil && errors.Is(context.Cause(ctx), errMoved) { // it came this very moment, and cannot be read
 		_ = answer.Body.Close()
 		err = errMoved

@@ -99,7 +99,7 @@ func newBase(idle int) *http.Transport {
 // When a request is sent again, and when not, is in the documentation of the
 // package. An error says with its kind ([leasehold.KindOf]) what to do.
 //
-// It may be used by many goroutines at once. It starts none, and has nothing that
+// It may be used by many goroutines at once. It starts none that outlives its request's body, and has nothing that
 // must be closed besides idle connections.
 type Transport struct {
 	cfg         TransportConfig
