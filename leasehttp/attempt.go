@@ -18,6 +18,7 @@ type call struct {
 	key        leasehold.Key
 	body       *body
 	repeatable bool // it does no harm if it is carried out twice
+	maybe      bool // an attempt has ended of which nobody knows whether it was carried out
 
 	response *http.Response // of the attempt that succeeded
 }
@@ -31,7 +32,11 @@ func (c *call) attempt(_ context.Context, addr string) error {
 	// The answer's body is read after this has returned, and needs the context.
 	ctx, cancel := context.WithCancelCause(c.request.Context())
 	e := &exchange{outstanding: c.transport.outstanding, addr: addr, cancel: cancel}
-	answer, err := c.send(ctx, e) //nolint:bodyclose // the caller closes it, or discard does
+	answer, err := c.send(ctx, e)
+	if err == nil && errors.Is(context.Cause(ctx), errMoved) { // it came this very moment, and cannot be read
+		_ = answer.Body.Close()
+		err = errMoved
+	}
 	if err != nil {
 		e.over()
 		return c.failed(addr, context.Cause(ctx), err)
@@ -118,18 +123,21 @@ func (c *call) failed(addr string, cause, err error) error {
 	case c.request.Context().Err() != nil:
 		return final{context.Cause(c.request.Context())}
 	case errors.Is(cause, errMoved):
+		c.maybe = true
 		return leasehold.Errorf("send", leasehold.NotOwner, addr, "%w", errMoved)
 	case !c.body.whole():
 		return final{leasehold.Errorf("send", leasehold.Unavailable, addr, "its body is too long to be sent again: %w", err)}
 	case neverSent(err):
 		return leasehold.Errorf("send", leasehold.NoOwner, addr, "the owner of the key is not there: %w", err)
 	}
+	c.maybe = true
 	return unreached(addr, err)
 }
 
 // refused judges a refusal.
 func (c *call) refused(addr, how string) error {
 	err := misrouted(addr, how)
+	c.maybe = c.maybe || how == RefusedLost
 	switch {
 	case how == RefusedLost && !c.repeatable:
 		return final{leasehold.Errorf("send", leasehold.Unavailable, addr, "%w, and may have carried it out; a %s is not sent again", err, c.request.Method)}

@@ -104,9 +104,15 @@ func (b *body) finish() {
 	}
 	b.mu.Lock()
 	b.finished = true
-	closing := b.closes()
+	closing, busy := b.closes(), len(b.reading) > 0
 	b.mu.Unlock()
-	if closing {
+	switch {
+	case closing && busy:
+		// An old attempt still reads. To close the body ends that, if it is a pipe for
+		// instance; but that of a request to a http.Server would have us wait for the
+		// caller to send more. Either way this ends with the reading.
+		go b.from.Close() //nolint:errcheck // nobody is left who could be told
+	case closing:
 		_ = b.from.Close() // nobody is left who could be told
 	}
 }

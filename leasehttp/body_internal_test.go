@@ -109,6 +109,52 @@ func TestBodyTakenOver(t *testing.T) {
 	})
 }
 
+// locked is a body that cannot be closed while it is read, like those of requests to a
+// http.Server.
+type locked struct {
+	io.Reader
+	lock   chan struct{}
+	closed chan struct{}
+}
+
+func (l *locked) Read(p []byte) (int, error) {
+	l.lock <- struct{}{}
+	defer func() { <-l.lock }()
+	return l.Reader.Read(p)
+}
+
+func (l *locked) Close() error {
+	l.lock <- struct{}{}
+	defer func() { <-l.lock }()
+	close(l.closed)
+	return nil
+}
+
+// TestBodyStillRead: a request ends although an old attempt still reads its body, which is
+// closed when that has come to its end.
+func TestBodyStillRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		from, to := io.Pipe()
+		l := &locked{from, make(chan struct{}, 1), make(chan struct{})}
+		b := bodyOf(l, 100)
+		old := next(t, b)
+		go func() { _, _ = old.Read(make([]byte, 10)) }()
+		synctest.Wait() // it reads
+		_ = next(t, b).Close()
+		finished := make(chan struct{})
+		go func() { b.finish(); close(finished) }()
+		synctest.Wait()
+		select {
+		case <-finished:
+		default:
+			t.Error("it waits for the caller to send more")
+		}
+		_ = to.Close()
+		<-l.closed
+		<-finished
+	})
+}
+
 func TestBodyBroken(t *testing.T) {
 	broken := errors.New("the caller has gone")
 	b := bodyOf(io.NopCloser(io.MultiReader(strings.NewReader("x"), iotest.ErrReader(broken))), 10)

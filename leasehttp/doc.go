@@ -39,14 +39,18 @@
 // server, is sent there two seconds later: servers that are stopped, or cut off, keep
 // their connections. Any other waits for as long as its caller does.
 //
+// If an attempt may have been carried out, and none that follow has an answer, the
+// error is of kind leasehold.Unavailable, whatever ended the last of them.
+//
 // There is a backoff between attempts and a bound on their number, those of
 // lookup.Lookup.Do. While nobody owns a key its requests wait, within that bound.
 //
 // A body is sent again if the request has a GetBody, as those of
 // http.NewRequest have, or if no more than 64 KiB of it were read
 // (TransportConfig.Replay). One that is known to be longer is announced with
-// "Expect: 100-continue", and sent when the server has agreed to have it: servers
-// refuse before they read.
+// "Expect: 100-continue", and sent when the server has agreed to have it, or has said
+// nothing for the Base's ExpectContinueTimeout, usually a second: servers refuse before
+// they read.
 //
 // # On the wire
 //
@@ -77,6 +81,7 @@
 //	503  no-owner     nobody owns the key for now; nothing was done
 //	503  not-owner    all who were asked have refused; nothing was done
 //	503  limit        too many requests are under way to the owner; nothing was done
+//	503  unavailable  the gateway has just begun, and knows of no servers; nothing was done
 //	503  closed       the gateway is stopping
 //	504  unavailable  there was no answer in time; it may have been carried out
 //
@@ -100,7 +105,7 @@
 // does not see. For the same reason a name that is there twice is refused: programs
 // differ in which one they take.
 //
-// A gateway does not pass 421 on. RFC 9110 lets clients repeat a request after it,
+// A gateway does not pass on a 421 that is ours. RFC 9110 lets clients repeat a request after it,
 // whatever its method, on another connection: browsers do so at once, and not through
 // any backoff of ours.
 package leasehttp

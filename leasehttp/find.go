@@ -52,6 +52,12 @@ func newPathSegment(n int) (Source, error) {
 // segment is the n-th segment of a path. It looks at the path as it was escaped,
 // so that an escaped slash does not end a segment.
 func segment(u *url.URL, n int) (string, absence) {
+	switch {
+	case u == nil:
+		return "", missing
+	case hasDots(u.Path):
+		return "", malformed
+	}
 	if u.RawPath == "" { // nothing in it was escaped that matters here
 		return nthSegment(u.Path, n)
 	}
@@ -60,10 +66,24 @@ func segment(u *url.URL, n int) (string, absence) {
 		return "", why
 	}
 	name, err := url.PathUnescape(escaped)
-	if err != nil || name == "." || name == ".." {
+	if err != nil {
 		return "", missing
 	}
 	return nonEmpty(name)
+}
+
+// hasDots reports whether "." or ".." is between slashes anywhere in a path, once
+// nothing in it is escaped. Many programs resolve these before they look at it.
+func hasDots(path string) bool {
+	if !strings.Contains(path, "/.") {
+		return false
+	}
+	for part := range strings.SplitSeq(path, "/") {
+		if part == "." || part == ".." {
+			return true
+		}
+	}
+	return false
 }
 
 func nthSegment(path string, n int) (string, absence) {
@@ -73,7 +93,7 @@ func nthSegment(path string, n int) (string, absence) {
 	}
 	for i := 1; ; i++ {
 		part, after, more := strings.Cut(rest, "/")
-		if part == "" || part == "." || part == ".." {
+		if part == "" {
 			return "", missing
 		}
 		if i == n {
@@ -90,7 +110,12 @@ func newQuery(name string) (Source, error) {
 	if name == "" {
 		return Source{}, invalidSource("query:", "want the name of a parameter, such as user")
 	}
-	return Source{"query:" + name, func(r *http.Request) (string, absence) { return parameter(r.URL.RawQuery, name) }}, nil
+	return Source{"query:" + name, func(r *http.Request) (string, absence) {
+		if r.URL == nil {
+			return "", missing
+		}
+		return parameter(r.URL.RawQuery, name)
+	}}, nil
 }
 
 // parameter is what url.ParseQuery finds, without building a map of all that is
@@ -133,8 +158,25 @@ func newCookie(name string) (Source, error) {
 		for _, c := range r.CookiesNamed(name) {
 			values = append(values, c.Value)
 		}
+		if pairs(r.Header["Cookie"], name) != len(values) {
+			return "", malformed
+		}
 		return single(values)
 	}}, nil
+}
+
+// pairs counts the cookies of a name, with those that package net/http drops because
+// it does not like their values. Other programs do.
+func pairs(lines []string, name string) int {
+	n := 0
+	for _, line := range lines {
+		for pair := range strings.SplitSeq(line, ";") {
+			if named, _, _ := strings.Cut(pair, "="); strings.TrimSpace(named) == name {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 func newFirst(sources []Source) (Source, error) {

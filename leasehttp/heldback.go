@@ -126,7 +126,13 @@ func (h *heldBack) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, err
 	}
 	h.stage = hijacked
-	return h.tenure.bind(conn), buffered, nil
+	if err := buffered.Flush(); err != nil { // there is nothing in it, as a rule
+		_ = conn.Close()
+		return nil, nil, err
+	}
+	bound := h.tenure.bind(conn)
+	buffered.Writer.Reset(bound)
+	return bound, buffered, nil
 }
 
 // confirm fails if the lease has not been held.

@@ -60,8 +60,8 @@ func HoldBack(bytes int) MiddlewareOption {
 //
 // The context of a request ends when its lease does, about a second later at the
 // most, with a cause of kind [leasehold.Unavailable]; and so does a connection that
-// the handler has hijacked, a WebSocket for instance. Its caller connects again,
-// and reaches the next owner.
+// the handler has hijacked, a WebSocket for instance. What is written to it asks for
+// the lease each time, as above. Its caller connects again, and reaches the next owner.
 //
 // Middleware panics if the source is the zero Source. It costs two checks, a
 // timer, and a copy of the answer.

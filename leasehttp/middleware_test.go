@@ -189,6 +189,14 @@ func TestMiddlewareCuts(t *testing.T) {
 			}
 			h.lost.Store(false) // it is not asked again
 		},
+		"and flushed on": func(h *holder, w http.ResponseWriter) {
+			_, _ = io.WriteString(w, "part")
+			h.lost.Store(true)
+			if err := http.NewResponseController(w).Flush(); leasehold.KindOf(err) != leasehold.Unavailable {
+				t.Errorf("flush: %v", err)
+			}
+			h.lost.Store(false) // it is not asked again
+		},
 		"long": func(h *holder, w http.ResponseWriter) {
 			_, _ = io.WriteString(w, "pa")
 			_, _ = io.WriteString(w, "rt")
@@ -270,6 +278,42 @@ func TestLongRequestEnds(t *testing.T) {
 			t.Error("the handler can still write")
 		}
 	})
+}
+
+// TestHijackedWrites: nothing is written to a connection without a lease, not even
+// before anybody has looked whether there is one.
+func TestHijackedWrites(t *testing.T) {
+	near, far := net.Pipe()
+	defer near.Close() //nolint:errcheck // it has done its part
+	h := &holder{}
+	got := make(chan string, 1)
+	go func() {
+		all, _ := io.ReadAll(near)
+		got <- string(all)
+	}()
+	leasehttp.Middleware(h, user)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, buffered, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close() //nolint:errcheck // its other end sees it
+		_, _ = io.WriteString(conn, "one ")
+		_, _ = buffered.WriteString("two")
+		if err := buffered.Flush(); err != nil {
+			t.Errorf("with the lease: %v", err)
+		}
+		h.lost.Store(true)
+		if _, err := io.WriteString(conn, "three"); leasehold.KindOf(err) != leasehold.Unavailable {
+			t.Errorf("without it: %v", err)
+		}
+		_, _ = buffered.WriteString("four")
+		if err := buffered.Flush(); leasehold.KindOf(err) != leasehold.Unavailable {
+			t.Errorf("buffered, without it: %v", err)
+		}
+	})).ServeHTTP(hijackable{httptest.NewRecorder(), far}, forAlice())
+	if all := <-got; all != "one two" {
+		t.Errorf("%q was written", all)
+	}
 }
 
 type hijackable struct {

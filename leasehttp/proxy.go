@@ -1,6 +1,8 @@
 package leasehttp
 
 import (
+	"context"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httputil"
@@ -116,12 +118,13 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		bounded.Body = http.MaxBytesReader(w, r.Body, most)
 		r = &bounded
 	}
-	p.reverse.ServeHTTP(w, r)
+	p.reverse.ServeHTTP(cleanWriter{w}, r)
 }
 
 func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 	// The Transport puts the owner's address in the place of the host.
 	r.Out.URL.Scheme, r.Out.URL.Host = p.cfg.Scheme, r.In.Host
+	strip(r.Out.Trailer)
 	if !p.cfg.TrustForwarded {
 		r.SetXForwarded()
 		return
@@ -135,9 +138,44 @@ func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 	}
 }
 
+// cleanResponse removes what is ours from an answer.
 func cleanResponse(r *http.Response) error {
 	strip(r.Header)
+	strip(r.Trailer)
+	if r.StatusCode == http.StatusSwitchingProtocols {
+		// A ReverseProxy that does not like how the protocol was switched answers the
+		// caller, and leaves the body open. The request's context ends in any case.
+		body := r.Body // which a ReverseProxy takes out of the answer
+		context.AfterFunc(r.Request.Context(), func() { _ = body.Close() })
+	} else if r.ContentLength < 0 {
+		r.Body = &cleanTrailer{r.Body, r}
+	}
 	return nil
+}
+
+// A cleanTrailer is the body of an answer whose trailers are known when it is closed.
+type cleanTrailer struct {
+	io.ReadCloser
+	of *http.Response
+}
+
+func (c *cleanTrailer) Close() error {
+	defer func() { strip(c.of.Trailer) }()
+	return c.ReadCloser.Close()
+}
+
+// A cleanWriter removes what is ours from what informs of an answer to come, which a
+// ReverseProxy passes on by itself.
+type cleanWriter struct{ http.ResponseWriter }
+
+// Unwrap lets [http.ResponseController] flush and hijack.
+func (w cleanWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w cleanWriter) WriteHeader(status int) {
+	if status < http.StatusOK {
+		strip(w.Header())
+	}
+	w.ResponseWriter.WriteHeader(status)
 }
 
 // buffers are what bodies of answers are copied through.

@@ -52,12 +52,12 @@ func judge(err error) verdict {
 	case leasehold.Limit:
 		return verdict{
 			status: http.StatusServiceUnavailable, kind: kind, again: true,
-			text: "too many requests are under way to the owner of the key, and this one was not sent: send fewer at a time",
+			text: "too many requests are under way to the owner of the key, and this one was not carried out: send fewer at a time",
 		}
 	case leasehold.Closed:
 		return verdict{
 			status: http.StatusServiceUnavailable, kind: kind, again: true,
-			text: "the gateway is stopping, and the request was not sent: send it again",
+			text: "the gateway is stopping, and the request was not carried out: send it again",
 		}
 	default:
 		return unanswered(err)

@@ -34,8 +34,12 @@ const (
 	RefusedLost = "lost"
 )
 
-// ours reports whether a header, in its canonical form, is one of ours.
-func ours(name string) bool { return strings.HasPrefix(name, headerPrefix) }
+// ours reports whether a header is one of ours, to any program: there are some that
+// make no difference between "-" and "_".
+func ours(name string) bool {
+	const n = len(headerPrefix) - 1
+	return len(name) > n && (name[n] == '-' || name[n] == '_') && strings.EqualFold(name[:n], headerPrefix[:n])
+}
 
 // strip removes all headers of ours.
 func strip(h http.Header) {

@@ -28,6 +28,7 @@ const (
 	found     absence = ""
 	missing   absence = "missing"
 	ambiguous absence = "there more than once, with different values"
+	malformed absence = "written in a way that not all programs read alike"
 )
 
 // maxSegment bounds how far into a path a key may be.
@@ -40,21 +41,23 @@ func Header(name string) Source { return must(newHeader(name)) }
 
 // PathSegment takes a segment of the path, unescaped; the first has number 1. In
 // /users/alice/inbox number 2 is alice. A path in which one of the segments up to
-// it is empty, "." or ".." has none, because such paths mean different things to
-// different programs. It panics if n is not from 1 to 64.
+// it is empty has none. One in which any segment at all is "." or "..", escaped or
+// not, is refused: such paths mean different things to different programs. It panics
+// if n is not from 1 to 64.
 func PathSegment(n int) Source { return must(newPathSegment(n)) }
 
 // Query takes a parameter of the URL's query. It panics if the name is empty.
 func Query(name string) Source { return must(newQuery(name)) }
 
-// Cookie takes the value of a cookie. It panics if the name is not one that a
+// Cookie takes the value of a cookie. One whose value has bytes that no cookie may
+// have is refused, since programs differ in what they make of it. It panics if the name is not one that a
 // cookie can have.
 func Cookie(name string) Source { return must(newCookie(name)) }
 
 // First takes the first name that is found by one of the sources, in this order.
-// A request in which one of them is there twice, with different values, is
-// refused, whatever comes after it. It panics if there are none, or if one of them is the zero
-// Source.
+// A request in which one of them is there twice with different values, or in a way
+// that not all programs read alike, is refused, whatever comes after it. It panics if
+// there are none, or if one of them is the zero Source.
 func First(sources ...Source) Source { return must(newFirst(sources)) }
 
 // Func takes what a function of the application's finds. It reports false if

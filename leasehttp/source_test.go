@@ -14,7 +14,7 @@ import (
 )
 
 func TestSourceName(t *testing.T) {
-	const missing, ambiguous = "is missing", "more than once"
+	const missing, ambiguous, malformed = "is missing", "more than once", "not all programs read alike"
 	for _, c := range []struct {
 		source string
 		target string
@@ -39,10 +39,18 @@ func TestSourceName(t *testing.T) {
 		{"path:2", "/users/a%2Fb/inbox", nil, "a/b", ""},
 		{"path:2", "/users/a%20b", nil, "a b", ""},
 		{"path:2", "//alice", nil, "", missing},
-		{"path:2", "/users/./alice", nil, "", missing},
-		{"path:2", "/users/..", nil, "", missing},
-		{"path:2", "/a%2Fb/%2E%2E/x", nil, "", missing},
-		{"path:3", "/users/../alice", nil, "", missing},
+		{"path:2", "/users/./alice", nil, "", malformed},
+		{"path:2", "/users/..", nil, "", malformed},
+		{"path:2", "/a%2Fb/%2E%2E/x", nil, "", malformed},
+		{"path:3", "/users/../alice", nil, "", malformed},
+		{"path:2", "/%2e/alice/bob", nil, "", malformed},
+		{"path:2", "/%2e%2e/alice", nil, "", malformed},
+		{"path:2", "/users/alice/../bob", nil, "", malformed},
+		{"path:2", "/users/alice/%2e%2e/bob", nil, "", malformed},
+		{"path:2", "/users/alice/x/.%2E", nil, "", malformed},
+		{"path:2", "/users/alice%2F..%2Fbob", nil, "", malformed},
+		{"path:2,query:user", "/users/alice/../bob?user=carol", nil, "", malformed},
+		{"path:2", "/users/.alice/...", nil, ".alice", ""},
 
 		{"query:user", "/?user=alice", nil, "alice", ""},
 		{"query:user", "/?a=b&user=alice&c", nil, "alice", ""},
@@ -58,6 +66,11 @@ func TestSourceName(t *testing.T) {
 		{"cookie:sid", "/", []string{"Cookie", "sid=alice; sid=bob"}, "", ambiguous},
 		{"cookie:sid", "/", []string{"Cookie", "sid=alice", "Cookie", "sid=alice"}, "alice", ""},
 		{"cookie:sid", "/", nil, "", missing},
+		{"cookie:sid", "/", []string{"Cookie", `sid=ali\ce; sid=bob`}, "", malformed},
+		{"cookie:sid", "/", []string{"Cookie", `sid=bob`, "Cookie", `a=b; sid =ali\ce`}, "", malformed},
+		{"cookie:sid", "/", []string{"Cookie", `sid="a;sid=bob"`}, "", malformed},
+		{"cookie:sid", "/", []string{"Cookie", `sid="bob"; other=a\b`}, "bob", ""},
+		{"cookie:sid,query:user", "/?user=bob", []string{"Cookie", `sid=ali\ce`}, "", malformed},
 
 		{"header:X-User,query:user", "/?user=alice", nil, "alice", ""},
 		{"header:X-User, query:user", "/?user=alice", []string{"X-User", "bob"}, "bob", ""},
@@ -205,4 +218,18 @@ func TestQueryAgreesWithTheStandardLibrary(t *testing.T) {
 			t.Errorf("%q: %q, %v; want %q", query, got, err, want)
 		}
 	})
+}
+
+// TestSourceWithoutURL: a request that somebody made by hand has no key, and no more
+// comes of it.
+func TestSourceWithoutURL(t *testing.T) {
+	for _, text := range []string{"path:1", "query:user", "header:Host", "cookie:sid"} {
+		source, err := leasehttp.ParseSource(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name, err := source.Name(&http.Request{}); leasehold.KindOf(err) != leasehold.Invalid {
+			t.Errorf("%s: %q, %v", text, name, err)
+		}
+	}
 }

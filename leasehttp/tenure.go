@@ -20,7 +20,8 @@ var (
 )
 
 // lookAgain is how often a request that takes long looks whether it still has its
-// lease. Nothing counts on it: whatever leaves is checked by itself.
+// lease. Nothing counts on it: whatever leaves is checked by itself, what is written
+// to a hijacked connection too.
 const lookAgain = time.Second
 
 // A tenure is the time for which a request has its lease.
@@ -93,6 +94,14 @@ func (t *tenure) bind(conn net.Conn) net.Conn {
 type boundConn struct {
 	net.Conn
 	tenure *tenure
+}
+
+// Write asks for the lease before anything leaves.
+func (c *boundConn) Write(p []byte) (int, error) {
+	if !c.tenure.held() {
+		return 0, errLost
+	}
+	return c.Conn.Write(p)
 }
 
 func (c *boundConn) Close() error {

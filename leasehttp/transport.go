@@ -48,8 +48,9 @@ type TransportConfig struct {
 	Replay int
 
 	// Attempts is how often a request is sent at most or, while its key has no
-	// owner, would have been: see [lookup.Attempts]. Default: as there, which takes
-	// about 23 seconds.
+	// owner, would have been: see [lookup.Attempts]. Default: as there. Between
+	// them it waits for about 23 seconds in all. What attempts take themselves comes on
+	// top: 5 s for each if the server's computer does not even refuse connections.
 	Attempts int
 }
 
@@ -98,7 +99,7 @@ func newBase(idle int) *http.Transport {
 // When a request is sent again, and when not, is in the documentation of the
 // package. An error says with its kind ([leasehold.KindOf]) what to do.
 //
-// It may be used by many goroutines at once. It starts none, and has nothing that
+// It may be used by many goroutines at once. It starts none that outlives its request's body, and has nothing that
 // must be closed besides idle connections.
 type Transport struct {
 	cfg         TransportConfig
@@ -144,17 +145,24 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if c.repeatable {
 		options = t.idempotent
 	}
-	err = t.cfg.Lookup.Do(r.Context(), key, c.attempt, options...)
-	var last final
-	switch {
-	case err == nil:
-		return c.response, nil
-	case errors.As(err, &last):
-		return nil, last.err
-	case r.Context().Err() != nil && leasehold.KindOf(err) == leasehold.Other:
-		return nil, context.Cause(r.Context())
+	if err = t.cfg.Lookup.Do(r.Context(), key, c.attempt, options...); err != nil {
+		return nil, c.ended(err)
 	}
-	return nil, err
+	return c.response, nil
+}
+
+// ended makes what RoundTrip returns from what ended the attempts. That is about
+// the last of them: if an earlier one may have been carried out, so may the request.
+func (c *call) ended(err error) error {
+	if last := (final{}); errors.As(err, &last) {
+		err = last.err
+	} else if c.request.Context().Err() != nil && leasehold.KindOf(err) == leasehold.Other {
+		err = context.Cause(c.request.Context())
+	}
+	if c.maybe && leasehold.KindOf(err) != leasehold.Unavailable {
+		return leasehold.Errorf("send", leasehold.Unavailable, c.key.String(), "an earlier attempt may have carried the request out: %w", err)
+	}
+	return err
 }
 
 // idempotent reports whether it does no harm if a request is carried out twice:

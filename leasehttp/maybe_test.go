@@ -1,0 +1,148 @@
+package leasehttp_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/leaseholdtest"
+	"github.com/leasehold-dev/leasehold/leasehttp"
+)
+
+// TestMayHaveBeenDone: a request that may have been carried out in one attempt is never
+// said not to have been, whatever becomes of the attempts that follow.
+func TestMayHaveBeenDone(t *testing.T) {
+	for name, how := range map[string]http.HandlerFunc{"not answered": abort, "lost": lose} {
+		t.Run(name, func(t *testing.T) {
+			leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+				stub(c, "a", once(how, refuse))
+				c.Settle()
+				startGateway(t, c, leasehttp.TransportConfig{Attempts: 5}, leasehttp.ProxyConfig{})
+				maybeDone(t, do(t, base(c.Node("caller")), request(t, "PUT", gateway, "x")))
+				c.Advance(time.Second) // servers linger when they end connections
+			})
+		})
+	}
+}
+
+// once answers the first request in one way, and all others in another.
+func once(first, then http.HandlerFunc) http.HandlerFunc {
+	var asked atomic.Bool
+	return func(w http.ResponseWriter, r *http.Request) {
+		if asked.CompareAndSwap(false, true) {
+			first(w, r)
+			return
+		}
+		then(w, r)
+	}
+}
+
+// TestClosedAfterwards: nobody looks keys up any more for a request that may have been
+// carried out.
+func TestClosedAfterwards(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		caller := c.Node("caller")
+		l := caller.Lookup()
+		stub(c, "a", once(lose, func(w http.ResponseWriter, r *http.Request) {
+			_ = l.Close()
+			refuse(w, r)
+		}))
+		c.Settle()
+		transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{Lookup: l, Key: user, Base: base(caller)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = try(transport, request(t, "PUT", "http://presence/", "x"))
+		if leasehold.KindOf(err) != leasehold.Unavailable || !errors.Is(err, leasehold.Closed) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func maybeDone(t *testing.T, got answer) {
+	t.Helper()
+	if got.status != http.StatusBadGateway || got.header.Get("Retry-After") != "" || kindOf(t, got.body) != "unavailable" {
+		t.Errorf("%v; want 502, unavailable", got)
+	}
+}
+
+// TestDoneByTheDead: the only server carries a request out and dies. Then nobody owns
+// the key, and that is not what the caller is told.
+func TestDoneByTheDead(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		begun := make(chan struct{})
+		stub(c, "a", func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			close(begun)
+			<-r.Context().Done()
+		})
+		c.Settle()
+		startGateway(t, c, leasehttp.TransportConfig{}, leasehttp.ProxyConfig{})
+		caller := base(c.Node("caller"))
+		got := make(chan answer, 1)
+		go func() {
+			a, _ := try(caller, request(t, "PUT", gateway, "x"))
+			got <- a
+		}()
+		<-begun
+		c.Node("a").Kill()
+		maybeDone(t, <-got)
+	})
+}
+
+// TestMovedAway: a request that was given up because its key went elsewhere may have been
+// carried out where it was.
+func TestMovedAway(t *testing.T) {
+	two(t, func(string) http.Handler {
+		return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			<-r.Context().Done()
+		})
+	}, func(t *testing.T, c *leaseholdtest.Cluster, has, _ *leaseholdtest.Node) {
+		transport := route(t, c.Node("caller"), leasehttp.TransportConfig{Attempts: 1})
+		ended := make(chan error, 1)
+		go func() {
+			_, err := try(transport, request(t, "PUT", "http://presence/", "x"))
+			ended <- err
+		}()
+		c.Advance(100 * time.Millisecond)
+		has.Pause()
+		if err := <-ended; leasehold.KindOf(err) != leasehold.Unavailable {
+			t.Errorf("%v", err)
+		}
+		has.Resume()
+	})
+}
+
+// TestLimitAfterwards: there is no place any more for a request that may have been
+// carried out.
+func TestLimitAfterwards(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		var transport *leasehttp.Transport
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		stub(c, "a", func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet {
+				<-r.Context().Done()
+				return
+			}
+			lose(w, r)
+			// The answer is on its way for a millisecond, and the caller waits for at
+			// least another one before it sends the request again.
+			time.AfterFunc(1500*time.Microsecond, func() {
+				_, _ = try(transport, request(t, "GET", "http://presence/", "").WithContext(ctx))
+			})
+		})
+		c.Settle()
+		transport = route(t, c.Node("caller"), leasehttp.TransportConfig{MaxOutstanding: 1})
+		_, err := try(transport, request(t, "PUT", "http://presence/", "x"))
+		if leasehold.KindOf(err) != leasehold.Unavailable || !errors.Is(err, leasehold.Limit) {
+			t.Errorf("%v", err)
+		}
+	})
+}
