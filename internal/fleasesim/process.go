@@ -172,7 +172,7 @@ func (p *process) ring() {
 // greets returns when it greets the others.
 func (p *process) greets() mono.Instant {
 	switch {
-	case p.machine.Ready() || p.machine.Retired():
+	case p.machine.Ready() || p.machine.Retired() || !p.world.greeting:
 		return mono.Never
 	case p.greeted == 0:
 		return 0

@@ -32,6 +32,7 @@ type world struct {
 
 	epsilon   time.Duration
 	pace      time.Duration // of the applications: about so often each does something
+	greeting  bool          // those who wait greet the others; who does looks at its clocks more often
 	processes []*process
 	byID      map[flease.Process][]*process // more than one of each only in the world of twins
 	resources []*resource
@@ -64,6 +65,7 @@ func newWorld(cfg Config, seed uint64, tr trace) *world {
 	}
 	w.epsilon = milliseconds(w.random, 10, 50, 100, 300, 600)
 	w.pace = milliseconds(w.random, 100, 300, 1000)
+	w.greeting = w.kind == Twins || w.chance(4)
 	w.build()
 	w.net.init(w)
 	w.nemesis.init(w)
