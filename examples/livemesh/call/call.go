@@ -1,0 +1,92 @@
+// Package call is how one service of Live Mesh asks another: HTTP and JSON, through a
+// transport that finds the server, with errors that are what the server's were.
+package call
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	neturl "net/url"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// maxAnswer bounds what is read of an answer.
+const maxAnswer = 8 << 20
+
+// JSON sends in, unless it is nil, and reads the answer into out, unless that is nil.
+//
+// An error of kind [leasehold.Unavailable] says that the request may have been carried
+// out. Those of the other kinds say that it was not.
+func JSON(ctx context.Context, client *http.Client, method, url string, in, out any) error {
+	var body io.Reader = http.NoBody
+	if in != nil {
+		data, err := json.Marshal(in)
+		if err != nil {
+			return leasehold.Errorf(method, leasehold.Invalid, url, "%w", err)
+		}
+		body = bytes.NewReader(data)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, url, body)
+	if err != nil {
+		return leasehold.Errorf(method, leasehold.Invalid, url, "%w", err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := client.Do(r)
+	if err != nil {
+		if kind := leasehold.KindOf(err); kind != leasehold.Other {
+			return leasehold.Errorf(method, kind, url, "%w", err)
+		}
+		return leasehold.Errorf(method, leasehold.Unavailable, url, "%w", err)
+	}
+	defer answer.Body.Close() //nolint:errcheck // it was read
+	data, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	if err != nil {
+		return leasehold.Errorf(method, leasehold.Unavailable, url, "%w", err)
+	}
+	if kind, failed := kindOf(answer.StatusCode); failed {
+		return leasehold.Errorf(method, kind, url, "%s: %s", answer.Status, strings.TrimSpace(string(data)))
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(data, out); err != nil {
+		return leasehold.Errorf(method, leasehold.Internal, url, "the answer is not what was expected: %w", err)
+	}
+	return nil
+}
+
+// kindOf is what a status means, as leasehttp has it.
+func kindOf(status int) (kind leasehold.Kind, failed bool) {
+	switch status {
+	case http.StatusBadRequest:
+		return leasehold.Invalid, true
+	case http.StatusNotFound:
+		return leasehold.NotFound, true
+	case http.StatusConflict:
+		return leasehold.Exists, true
+	case http.StatusPreconditionFailed:
+		return leasehold.Stale, true
+	case http.StatusMisdirectedRequest:
+		return leasehold.NotOwner, true
+	case http.StatusRequestEntityTooLarge, http.StatusTooManyRequests:
+		return leasehold.Limit, true
+	}
+	return leasehold.Unavailable, status >= 300
+}
+
+// Path joins what may have any characters in it.
+func Path(base string, segments ...string) string {
+	var b strings.Builder
+	b.WriteString(base)
+	for _, s := range segments {
+		fmt.Fprintf(&b, "/%s", escape(s))
+	}
+	return b.String()
+}
+
+func escape(s string) string { return strings.ReplaceAll(neturl.PathEscape(s), ".", "%2E") }

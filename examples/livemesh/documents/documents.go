@@ -1,0 +1,158 @@
+package documents
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/leasemap"
+	"github.com/leasehold-dev/leasehold/owner"
+)
+
+// A Section is a part of a document.
+type Section struct {
+	Version string          `json:"version"`
+	Data    json.RawMessage `json:"data"`
+}
+
+// A Document is its sections by name.
+type Document struct {
+	Sections map[string]Section `json:"sections"`
+}
+
+// A Change changes several sections of a document, all or none.
+type Change struct {
+	// If are the versions that sections must have; "" means that there must be none.
+	If     map[string]string          `json:"if,omitempty"`
+	Set    map[string]json.RawMessage `json:"set,omitempty"`
+	Remove []string                   `json:"remove,omitempty"`
+}
+
+// Bounds on a document.
+const (
+	MaxSections = 64
+	MaxName     = 256     // bytes of a name, of a document or a section
+	MaxBytes    = 1 << 20 // of all sections together
+)
+
+// A Service is one server of documents.
+type Service struct {
+	documents *leasemap.Map[Document]
+}
+
+// Join joins the namespace as one of its servers. Documents last for ttl, unless they are
+// changed or refreshed.
+func Join(ctx context.Context, as owner.Config, ttl time.Duration) (*Service, error) {
+	m, err := leasemap.Join(ctx, as, leasemap.Config[Document]{TTL: ttl})
+	if err != nil {
+		return nil, err
+	}
+	return &Service{m}, nil
+}
+
+// Close hands all documents over to other servers. They are served until they have gone.
+func (s *Service) Close(ctx context.Context) error { return s.documents.Close(ctx) }
+
+// Owner returns what has joined the namespace.
+func (s *Service) Owner() *owner.Owner { return s.documents.Owner() }
+
+// Get returns a document.
+func (s *Service) Get(name string) (Document, error) {
+	d, version, err := s.documents.Get(name)
+	if err == nil && !version.Exists() {
+		err = leasehold.Errorf("get document", leasehold.NotFound, name, "there is no such document: it was never written, has expired or was lost")
+	}
+	return d, err
+}
+
+// Change changes a document, which is made if there is none, and returns it. A document
+// whose last section is removed is gone.
+func (s *Service) Change(ctx context.Context, name string, c Change) (Document, error) {
+	if err := c.validate(name); err != nil {
+		return Document{}, err
+	}
+	var changed Document
+	_, err := s.documents.Do(ctx, name, func(e *leasemap.Entry[Document]) error {
+		for section, want := range c.If {
+			if have := e.Value.Sections[section].Version; have != want {
+				return leasehold.Errorf("change document", leasehold.Stale, name, "section %q has version %q, and not %q", section, have, want)
+			}
+		}
+		// What is there may be being read: it is copied, and not changed.
+		next := maps.Clone(e.Value.Sections)
+		if next == nil {
+			next = make(map[string]Section)
+		}
+		version := version(e.Next)
+		for section, data := range c.Set {
+			next[section] = Section{version, data}
+		}
+		for _, section := range c.Remove {
+			delete(next, section)
+		}
+		if len(next) == 0 {
+			e.Delete()
+		}
+		e.Value = Document{next}
+		changed = e.Value
+		return changed.validate(name)
+	})
+	return changed, err
+}
+
+// Refresh lets a document last for another TTL.
+func (s *Service) Refresh(ctx context.Context, name string) error {
+	there, err := s.documents.Touch(ctx, name)
+	if err == nil && !there {
+		err = leasehold.Errorf("refresh document", leasehold.NotFound, name, "there is no such document: write it again")
+	}
+	return err
+}
+
+// Delete removes a document, if there is one.
+func (s *Service) Delete(ctx context.Context, name string) error {
+	return s.documents.Delete(ctx, name)
+}
+
+// errTooLarge is what no document can be.
+var errTooLarge = errors.New("too large")
+
+func (c *Change) validate(name string) error {
+	bad := func(format string, args ...any) error {
+		return leasehold.Errorf("change document", leasehold.Invalid, name, format, args...)
+	}
+	if name == "" || len(name) > MaxName {
+		return bad("a document has a name of up to %d bytes", MaxName)
+	}
+	if len(c.Set)+len(c.Remove) == 0 {
+		return bad("nothing is to be set or removed")
+	}
+	for section, data := range c.Set {
+		if section == "" || len(section) > MaxName {
+			return bad("a section has a name of up to %d bytes", MaxName)
+		}
+		if !json.Valid(data) {
+			return bad("section %q is not JSON", section)
+		}
+	}
+	return nil
+}
+
+func (d *Document) validate(name string) error {
+	size := 0
+	for section, s := range d.Sections {
+		size += len(section) + len(s.Data)
+	}
+	if len(d.Sections) > MaxSections || size > MaxBytes {
+		return fmt.Errorf("%w: document %q would have %d sections and %d bytes, and %d and %d are allowed",
+			errTooLarge, name, len(d.Sections), size, MaxSections, MaxBytes)
+	}
+	return nil
+}
+
+// version writes the version of a section.
+func version(v leasemap.Version) string { return fmt.Sprintf("%d.%d", v.Generation, v.Number) }

@@ -1,0 +1,137 @@
+package documents_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/documents"
+	"github.com/leasehold-dev/leasehold/internal/registers"
+	"github.com/leasehold-dev/leasehold/leaseholdtest"
+	"github.com/leasehold-dev/leasehold/leasehttp"
+)
+
+// serve runs a server of documents on a node.
+func serve(t *testing.T, n *leaseholdtest.Node) func(context.Context) error {
+	t.Helper()
+	as := n.MovingConfig()
+	s, err := documents.Join(t.Context(), as, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Cleanup(func(ctx context.Context) { _ = s.Close(ctx) })
+	n.Serve(s.Handler())
+	return s.Close
+}
+
+func client(t *testing.T, n *leaseholdtest.Node) *documents.Client {
+	t.Helper()
+	base := &http.Transport{DialContext: n.DialContext}
+	transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{Lookup: n.Lookup(), Key: documents.Key(), Base: base})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Cleanup(func(context.Context) { base.CloseIdleConnections() })
+	return &documents.Client{HTTP: &http.Client{Transport: transport, Timeout: time.Minute}, URL: "http://documents"}
+}
+
+// TestLinearizable: what callers see of sections, while servers are killed, paused, cut
+// off and restarted, is what registers do that are asked one request at a time, and that
+// are lost when a lookup says so.
+func TestLinearizable(t *testing.T) {
+	const runs = 25
+	for seed := range uint64(runs) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+				history := live(t, c, seed)
+				if len(history) < 50 {
+					t.Errorf("%d requests prove little", len(history))
+				}
+				if !porcupine.CheckOperations(registers.Model(), history) {
+					t.Errorf("this is not what registers do: %+v", history)
+				}
+			})
+		})
+	}
+}
+
+func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64) []porcupine.Operation {
+	history := registers.NewChronicle("home", "work", "phone")
+	e := &leaseholdtest.Nemesis{
+		Random: rand.New(rand.NewPCG(seed, 99)),
+		Start:  func(n *leaseholdtest.Node) func(context.Context) error { return serve(t, n) },
+	}
+	e.Begin(c, "a", "b", "c")
+	watching, stop := context.WithCancel(t.Context())
+	defer stop()
+	watcher := c.Node("watcher").Lookup()
+	var clients, watchers sync.WaitGroup
+	watchers.Go(func() {
+		for loss := range watcher.Losses(watching) {
+			history.Lost(loss)
+		}
+	})
+	for i := range 3 {
+		asker := client(t, c.Node(fmt.Sprint("caller", i)))
+		random := rand.New(rand.NewPCG(seed, uint64(i)))
+		clients.Go(func() {
+			history.Ask(i, 40, 1500*time.Millisecond, random, func(in *registers.Request) (registers.Answer, error) {
+				return request(t.Context(), asker, in)
+			})
+		})
+	}
+	for range 4 {
+		history.Fault()
+		t.Log(e.Strike()) // it settles, so that every loss is that of the last one
+	}
+	clients.Wait()
+	c.Settle()
+	stop()
+	watchers.Wait()
+	return history.History()
+}
+
+const section = "address"
+
+// request carries out what is to be done to a section.
+func request(ctx context.Context, c *documents.Client, in *registers.Request) (registers.Answer, error) {
+	value, err := json.Marshal(in.Value)
+	if err != nil {
+		return registers.Answer{}, err
+	}
+	change := documents.Change{Set: map[string]json.RawMessage{section: value}}
+	if in.Do == registers.Write {
+		_, err := c.Change(ctx, in.Name, change)
+		return registers.Answer{}, err
+	}
+	d, err := c.Get(ctx, in.Name)
+	if err != nil && !errors.Is(err, leasehold.NotFound) {
+		in.Do = registers.Read // no more than that was tried
+		return registers.Answer{}, err
+	}
+	have := d.Sections[section]
+	was := ""
+	if have.Data != nil {
+		if err := json.Unmarshal(have.Data, &was); err != nil {
+			return registers.Answer{}, err
+		}
+	}
+	if in.Do == registers.Read {
+		return registers.Answer{Value: was}, nil
+	}
+	in.Want, change.If = was, map[string]string{section: have.Version}
+	_, err = c.Change(ctx, in.Name, change)
+	if errors.Is(err, leasehold.Stale) {
+		return registers.Answer{}, nil
+	}
+	return registers.Answer{Swapped: true}, err
+}

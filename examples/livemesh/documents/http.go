@@ -1,0 +1,133 @@
+package documents
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/leasehttp"
+)
+
+// Key is where in a request the name of its document is.
+func Key() leasehttp.Source { return leasehttp.PathSegment(2) }
+
+// Handler serves the API.
+func (s *Service) Handler() http.Handler {
+	mux := http.NewServeMux()
+	handle := func(pattern string, answer func(w http.ResponseWriter, r *http.Request) (any, error)) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			s.Owner().Await(r.Context(), leasehold.KeyOf(r.PathValue("name"))) // if it is about to arrive
+			body, err := answer(w, r)
+			if err != nil {
+				fail(w, err)
+				return
+			}
+			reply(w, body)
+		})
+	}
+	handle("GET /documents/{name}", func(_ http.ResponseWriter, r *http.Request) (any, error) {
+		return s.Get(r.PathValue("name"))
+	})
+	handle("PATCH /documents/{name}", s.patch)
+	handle("DELETE /documents/{name}", func(_ http.ResponseWriter, r *http.Request) (any, error) {
+		return nil, s.Delete(r.Context(), r.PathValue("name"))
+	})
+	handle("POST /documents/{name}/refresh", func(_ http.ResponseWriter, r *http.Request) (any, error) {
+		return nil, s.Refresh(r.Context(), r.PathValue("name"))
+	})
+	handle("GET /documents/{name}/sections/{section}", s.getSection)
+	handle("PUT /documents/{name}/sections/{section}", s.putSection)
+	handle("DELETE /documents/{name}/sections/{section}", s.deleteSection)
+	return mux
+}
+
+func (s *Service) patch(w http.ResponseWriter, r *http.Request) (any, error) {
+	data, err := body(w, r)
+	if err != nil {
+		return nil, err
+	}
+	var c Change
+	if err := json.Unmarshal(data, &c); err != nil {
+		return nil, leasehold.Errorf("change document", leasehold.Invalid, r.PathValue("name"), "want a change as JSON, with set, remove and if: %w", err)
+	}
+	return s.Change(r.Context(), r.PathValue("name"), c)
+}
+
+func (s *Service) getSection(w http.ResponseWriter, r *http.Request) (any, error) {
+	d, err := s.Get(r.PathValue("name"))
+	if err != nil {
+		return nil, err
+	}
+	return d.section(w, r)
+}
+
+func (d *Document) section(w http.ResponseWriter, r *http.Request) (any, error) {
+	name := r.PathValue("section")
+	section, ok := d.Sections[name]
+	if !ok {
+		return nil, leasehold.Errorf("get section", leasehold.NotFound, name, "document %q has no such section", r.PathValue("name"))
+	}
+	w.Header().Set("ETag", `"`+section.Version+`"`)
+	return section, nil
+}
+
+func (s *Service) putSection(w http.ResponseWriter, r *http.Request) (any, error) {
+	data, err := body(w, r)
+	if err != nil {
+		return nil, err
+	}
+	section := r.PathValue("section")
+	d, err := s.Change(r.Context(), r.PathValue("name"), Change{If: condition(r, section), Set: map[string]json.RawMessage{section: data}})
+	if err != nil {
+		return nil, err
+	}
+	return d.section(w, r)
+}
+
+func (s *Service) deleteSection(_ http.ResponseWriter, r *http.Request) (any, error) {
+	section := r.PathValue("section")
+	_, err := s.Change(r.Context(), r.PathValue("name"), Change{If: condition(r, section), Remove: []string{section}})
+	return nil, err
+}
+
+// condition is what a request's headers ask of the section that it changes.
+func condition(r *http.Request, section string) map[string]string {
+	if match := r.Header.Get("If-Match"); match != "" {
+		return map[string]string{section: strings.Trim(match, `"`)}
+	}
+	if r.Header.Get("If-None-Match") == "*" {
+		return map[string]string{section: ""}
+	}
+	return nil
+}
+
+func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBytes+1<<10))
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		return nil, fmt.Errorf("%w: the request is longer than any document", errTooLarge)
+	}
+	return data, err
+}
+
+func reply(w http.ResponseWriter, body any) {
+	if body == nil {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(body) // the caller has gone if this fails
+}
+
+// fail says what is wrong. What is too large has a status of its own; the rest is said as
+// all services say it.
+func fail(w http.ResponseWriter, err error) {
+	if errors.Is(err, errTooLarge) {
+		http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+		return
+	}
+	leasehttp.Error(w, err)
+}

@@ -1,0 +1,86 @@
+package pubsub
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
+	"github.com/leasehold-dev/leasehold/leasehttp"
+)
+
+// UsualTTL is how long a subscription lasts that does not say.
+const UsualTTL = time.Hour
+
+// Key is where in a request the name of its topic is.
+func Key() leasehttp.Source { return leasehttp.PathSegment(2) }
+
+// Published is the answer to a publication.
+type Published struct {
+	Subscribers int `json:"subscribers"`
+}
+
+// Handler serves the API.
+func (s *Service) Handler() http.Handler {
+	mux := http.NewServeMux()
+	handle := func(pattern string, answer func(r *http.Request, topic string) (any, error)) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			name := r.PathValue("topic")
+			s.Owner().Await(r.Context(), leasehold.KeyOf(name)) // if it is about to arrive
+			body, err := answer(r, name)
+			switch {
+			case errors.Is(err, leasehold.Limit): // nothing was done
+				http.Error(w, err.Error(), http.StatusTooManyRequests)
+			case err != nil:
+				leasehttp.Error(w, err)
+			case body == nil:
+				w.WriteHeader(http.StatusNoContent)
+			default:
+				w.Header().Set("Content-Type", "application/json")
+				_ = json.NewEncoder(w).Encode(body) // the caller has gone if this fails
+			}
+		})
+	}
+	lasting := func(do func(r *http.Request, topic string, ttl time.Duration) error) func(*http.Request, string) (any, error) {
+		return func(r *http.Request, topic string) (any, error) {
+			ttl, err := parseTTL(r, topic)
+			if err != nil {
+				return nil, err
+			}
+			return nil, do(r, topic, ttl)
+		}
+	}
+	handle("PUT /topics/{topic}/subscriptions/{queue}", lasting(func(r *http.Request, topic string, ttl time.Duration) error {
+		return s.Subscribe(r.Context(), topic, r.PathValue("queue"), ttl)
+	}))
+	handle("POST /topics/{topic}/subscriptions/{queue}/refresh", lasting(func(r *http.Request, topic string, ttl time.Duration) error {
+		return s.Refresh(r.Context(), topic, r.PathValue("queue"), ttl)
+	}))
+	handle("DELETE /topics/{topic}/subscriptions/{queue}", func(r *http.Request, topic string) (any, error) {
+		return nil, s.Unsubscribe(r.Context(), topic, r.PathValue("queue"))
+	})
+	handle("POST /topics/{topic}/messages", func(r *http.Request, topic string) (any, error) {
+		message, err := io.ReadAll(io.LimitReader(r.Body, queue.MaxMessage+1))
+		if err != nil {
+			return nil, err
+		}
+		n, err := s.Publish(r.Context(), topic, message)
+		return Published{n}, err
+	})
+	return mux
+}
+
+func parseTTL(r *http.Request, topic string) (time.Duration, error) {
+	text := r.URL.Query().Get("ttl")
+	if text == "" {
+		return UsualTTL, nil
+	}
+	ttl, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, leasehold.Errorf("subscribe", leasehold.Invalid, topic, "ttl is %q, want a time, 1h for instance", text)
+	}
+	return ttl, nil
+}

@@ -1,0 +1,149 @@
+package pubsub_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/pubsub"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
+	"github.com/leasehold-dev/leasehold/leaseholdtest"
+)
+
+// alone runs a test with one server of each service.
+func alone(t *testing.T, test func(t *testing.T, m *mesh, queues *queue.Client, topics *pubsub.Client)) {
+	leaseholdtest.Run(t, leaseholdtest.Config{Namespace: "queues"}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		m := &mesh{t, c, c.In("topics")}
+		m.serveQueues(m.queues.Node("q1"))
+		m.queues.Settle()
+		m.serveTopics(m.topics.Node("t1"))
+		m.topics.Settle()
+		n := m.queues.Node("caller")
+		test(t, m, m.queueClient(n), m.topicClient(n))
+	})
+}
+
+// received is what is in a queue.
+func received(t *testing.T, queues *queue.Client, name string) (bodies []string) {
+	t.Helper()
+	b, err := queues.Receive(t.Context(), name, queue.Place{}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range b.Messages {
+		bodies = append(bodies, string(m.Body))
+	}
+	return bodies
+}
+
+func TestPublish(t *testing.T) {
+	alone(t, func(t *testing.T, m *mesh, queues *queue.Client, topics *pubsub.Client) {
+		ctx := t.Context()
+		publish := func(want int) {
+			t.Helper()
+			if n, err := topics.Publish(ctx, "news", "hello"); err != nil || n != want {
+				t.Errorf("%d subscribers, want %d: %v", n, want, err)
+			}
+		}
+		publish(0)
+		for _, name := range []string{"home", "work"} {
+			if err := topics.Subscribe(ctx, "news", name, time.Hour); err != nil {
+				t.Fatal(err)
+			}
+		}
+		publish(2)
+		if err := topics.Subscribe(ctx, "news", "home", time.Hour); err != nil { // again, which changes nothing
+			t.Fatal(err)
+		}
+		publish(2)
+		if err := topics.Unsubscribe(ctx, "news", "work"); err != nil {
+			t.Fatal(err)
+		}
+		publish(1)
+		if home, work := received(t, queues, "home"), received(t, queues, "work"); len(home) != 3 || len(work) != 2 || home[0] != `"hello"` {
+			t.Errorf("%v and %v", home, work)
+		}
+	})
+}
+
+// Subscriptions expire each for itself, also when the topic has moved meanwhile, and whoever
+// refreshes one that has expired learns that it may have missed messages.
+func TestSubscriptionsExpire(t *testing.T) {
+	alone(t, func(t *testing.T, m *mesh, _ *queue.Client, topics *pubsub.Client) {
+		ctx := t.Context()
+		for name, ttl := range map[string]time.Duration{"short": 2 * time.Minute, "long": 10 * time.Minute, "refreshed": 2 * time.Minute} {
+			if err := topics.Subscribe(ctx, "news", name, ttl); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m.topics.Advance(time.Minute)
+		if err := topics.Refresh(ctx, "news", "refreshed", 10*time.Minute); err != nil {
+			t.Error(err)
+		}
+		m.serveTopics(m.topics.Node("t2"))
+		m.topics.Settle()
+		m.topics.Move(leasehold.All, "t2")
+		m.topics.Advance(time.Minute)
+		if n, err := topics.Publish(ctx, "news", 1); err != nil || n != 2 {
+			t.Errorf("%d subscribers are left: %v", n, err)
+		}
+		if err := topics.Refresh(ctx, "news", "short", time.Hour); !errors.Is(err, leasehold.NotFound) {
+			t.Errorf("refreshing what has expired: %v", err)
+		}
+		m.topics.Advance(12 * time.Minute)
+		if n, err := topics.Publish(ctx, "news", 1); err != nil || n != 0 {
+			t.Errorf("%d subscribers are left: %v", n, err)
+		}
+	})
+}
+
+// A publication that does not reach all queues is not acknowledged.
+func TestQueuesAway(t *testing.T) {
+	alone(t, func(t *testing.T, m *mesh, _ *queue.Client, topics *pubsub.Client) {
+		if err := topics.Subscribe(t.Context(), "news", "home", time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		m.queues.Node("q1").Kill()
+		if n, err := topics.Publish(t.Context(), "news", 1); !errors.Is(err, leasehold.Unavailable) {
+			t.Errorf("%d subscribers have it: %v", n, err)
+		}
+	})
+}
+
+// Every kind of bad input has a status of its own.
+func TestStatuses(t *testing.T) {
+	alone(t, func(t *testing.T, _ *mesh, _ *queue.Client, topics *pubsub.Client) {
+		long := `"` + strings.Repeat("x", queue.MaxMessage) + `"`
+		for _, test := range []struct {
+			what, method, path, body string
+			status                   int
+		}{
+			{"not JSON", "POST", "/topics/news/messages", "{", 400},
+			{"too long", "POST", "/topics/news/messages", long, 400},
+			{"no time", "PUT", "/topics/news/subscriptions/home?ttl=long", "", 400},
+			{"a time that is over", "PUT", "/topics/news/subscriptions/home?ttl=-1s", "", 400},
+			{"too long a time", "PUT", "/topics/news/subscriptions/home?ttl=25h", "", 400},
+			{"no subscription", "POST", "/topics/news/subscriptions/home/refresh", "", 404},
+			{"nothing to end", "DELETE", "/topics/news/subscriptions/home", "", 204},
+		} {
+			r, err := http.NewRequestWithContext(t.Context(), test.method, topics.URL+test.path, strings.NewReader(test.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := topics.HTTP.Do(r)
+			if err != nil {
+				t.Errorf("%s: %v", test.what, err)
+				continue
+			}
+			body, _ := io.ReadAll(answer.Body)
+			_ = answer.Body.Close()
+			if answer.StatusCode != test.status {
+				t.Errorf("%s: %s, want %d: %s", test.what, answer.Status, test.status, body)
+			}
+		}
+	})
+}

@@ -1,0 +1,294 @@
+package queue_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
+	"github.com/leasehold-dev/leasehold/leaseholdtest"
+	"github.com/leasehold-dev/leasehold/lookup"
+	"github.com/leasehold-dev/leasehold/owner"
+)
+
+// alone runs a test with one server.
+func alone(t *testing.T, cfg queue.Config, test func(t *testing.T, c *leaseholdtest.Cluster, asks *queue.Client)) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		serve(t, c.Node("a"), cfg)
+		c.Settle()
+		test(t, c, client(t, c.Node("caller")))
+	})
+}
+
+func receive(t *testing.T, asks *queue.Client, at queue.Place, wait time.Duration) queue.Batch {
+	t.Helper()
+	b, err := asks.Receive(t.Context(), "phone", at, wait)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func enqueue(t *testing.T, asks *queue.Client, body any) queue.Receipt {
+	t.Helper()
+	r, err := asks.Enqueue(t.Context(), "phone", body, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Messages stay until the device says that it has them.
+func TestReceive(t *testing.T) {
+	alone(t, queue.Config{}, func(t *testing.T, _ *leaseholdtest.Cluster, asks *queue.Client) {
+		b := receive(t, asks, queue.Place{}, 0)
+		if len(b.Messages) != 0 || b.Lost || b.Epoch == "" {
+			t.Errorf("a new queue: %+v", b)
+		}
+		at := b.Next(queue.Place{})
+		for i := range 3 {
+			if r := enqueue(t, asks, i); r.Epoch != b.Epoch || r.Number != uint64(i+1) {
+				t.Errorf("%+v", r)
+			}
+		}
+		for range 2 { // the first answer may not have arrived
+			if b = receive(t, asks, at, 0); len(b.Messages) != 3 || string(b.Messages[2].Body) != "2" {
+				t.Errorf("%+v", b)
+			}
+		}
+		at = b.Next(at)
+		if b = receive(t, asks, at, 0); len(b.Messages) != 0 {
+			t.Errorf("%+v", b)
+		}
+		if b = receive(t, asks, queue.Place{Epoch: "0.7", Have: 77}, 0); !b.Lost {
+			t.Errorf("another life of the queue: %+v", b)
+		}
+	})
+}
+
+// A device that waits hears of a message at once, and of nothing when its time is over.
+func TestLongPoll(t *testing.T) {
+	alone(t, queue.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, asks *queue.Client) {
+		opened := receive(t, asks, queue.Place{}, 0)
+		at := opened.Next(queue.Place{})
+		began := time.Now()
+		if b := receive(t, asks, at, 20*time.Second); len(b.Messages) != 0 || time.Since(began) < 20*time.Second {
+			t.Errorf("after %v: %+v", time.Since(began), b)
+		}
+		got := make(chan queue.Batch, 1)
+		go func() {
+			b, err := asks.Receive(t.Context(), "phone", at, 30*time.Second)
+			if err != nil {
+				t.Error(err)
+			}
+			got <- b
+		}()
+		c.Advance(5 * time.Second)
+		began = time.Now()
+		enqueue(t, asks, "now")
+		if b := <-got; len(b.Messages) != 1 || time.Since(began) > time.Second {
+			t.Errorf("after %v: %+v", time.Since(began), b)
+		}
+	})
+}
+
+// A full queue refuses, or marks that something was missed; it takes more when the device
+// has taken some.
+func TestFull(t *testing.T) {
+	alone(t, queue.Config{Room: 3}, func(t *testing.T, _ *leaseholdtest.Cluster, asks *queue.Client) {
+		opened := receive(t, asks, queue.Place{}, 0)
+		at := opened.Next(queue.Place{})
+		for i := range 3 {
+			enqueue(t, asks, i)
+		}
+		if _, err := asks.Enqueue(t.Context(), "phone", 3, false); !errors.Is(err, leasehold.Limit) {
+			t.Errorf("a message too many: %v", err)
+		}
+		for i := range 5 {
+			if _, err := asks.Enqueue(t.Context(), "phone", i, true); err != nil {
+				t.Error(err)
+			}
+		}
+		b := receive(t, asks, at, 0)
+		if len(b.Messages) != 4 || !b.Messages[3].Missed {
+			t.Fatalf("%+v", b)
+		}
+		if _, err := asks.Enqueue(t.Context(), "phone", "after the mark was seen", true); err != nil {
+			t.Error(err)
+		}
+		at = b.Next(at)
+		if b = receive(t, asks, at, 0); len(b.Messages) != 1 || !b.Messages[0].Missed {
+			t.Errorf("missed after the first mark: %+v", b)
+		}
+		at = b.Next(at)
+		receive(t, asks, at, 0) // says that it has all
+		enqueue(t, asks, "room")
+	})
+}
+
+// A queue that nobody touches expires, and its device learns that it may have lost messages.
+func TestExpires(t *testing.T) {
+	alone(t, queue.Config{TTL: time.Hour}, func(t *testing.T, c *leaseholdtest.Cluster, asks *queue.Client) {
+		opened := receive(t, asks, queue.Place{}, 0)
+		at := opened.Next(queue.Place{})
+		enqueue(t, asks, 1)
+		c.Advance(2 * time.Hour)
+		if b := receive(t, asks, at, 0); !b.Lost || len(b.Messages) != 0 {
+			t.Errorf("%+v", b)
+		}
+	})
+}
+
+// Messages are pushed to a device that is online, once each, from where it left off.
+func TestPush(t *testing.T) {
+	alone(t, queue.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, asks *queue.Client) {
+		receive(t, asks, queue.Place{}, 0)
+		enqueue(t, asks, "first")
+		lines, end := events(t, asks, "")
+		id := wantEvent(t, lines, `"first"`)
+		enqueue(t, asks, "second")
+		wantEvent(t, lines, `"second"`)
+		end()
+		c.Advance(time.Second)
+		lines, end = events(t, asks, id)
+		defer end()
+		wantEvent(t, lines, `"second"`) // it had not said that it has it
+	})
+}
+
+func events(t *testing.T, asks *queue.Client, last string) (*bufio.Scanner, func()) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, asks.URL+"/queues/phone/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last != "" {
+		r.Header.Set("Last-Event-ID", last)
+	}
+	pushes := *asks.HTTP
+	pushes.Timeout = 0
+	answer, err := pushes.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer.StatusCode != http.StatusOK || answer.Header.Get("Content-Type") != "text/event-stream" {
+		t.Fatalf("%s %v", answer.Status, answer.Header)
+	}
+	return bufio.NewScanner(answer.Body), func() { _ = answer.Body.Close() }
+}
+
+// wantEvent reads up to the next event, and returns its id.
+func wantEvent(t *testing.T, lines *bufio.Scanner, body string) (id string) {
+	t.Helper()
+	for lines.Scan() {
+		if text, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
+			id = text
+		}
+		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+			if !strings.Contains(data, body) {
+				t.Errorf("%s, want %s", data, body)
+			}
+			return id
+		}
+	}
+	t.Fatalf("the stream has ended: %v", lines.Err())
+	return ""
+}
+
+// A device hears, through its queue, what was lost of another service, and of that only; and
+// so it does if the queue has moved meanwhile.
+func TestLossesOfOthers(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		others := c.In("documents")
+		watch := func(n *leaseholdtest.Node) map[string]*lookup.Lookup {
+			cfg := n.LookupConfig()
+			cfg.Namespace = others.Namespace()
+			l, err := lookup.Open(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n.Cleanup(func(context.Context) { _ = l.Close() })
+			return map[string]*lookup.Lookup{"documents": l}
+		}
+		leave := serve(t, c.Node("a"), queue.Config{Watch: watch(c.Node("a"))})
+		dies := others.Node("dies")
+		dies.Join(owner.Config{})
+		c.Settle()
+		others.Settle()
+		asks := client(t, c.Node("caller"))
+		opened := receive(t, asks, queue.Place{}, 0)
+		at := opened.Next(queue.Place{})
+		if err := asks.SetInterests(t.Context(), "phone", []queue.Interest{{Service: "documents", Name: "home"}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := asks.SetInterests(t.Context(), "phone", []queue.Interest{{Service: "none", Name: "home"}}); !errors.Is(err, leasehold.Invalid) {
+			t.Errorf("a service that is not there: %v", err)
+		}
+		dies.Kill()
+		others.Node("lives").Join(owner.Config{})
+		others.Settle()
+		b := receive(t, asks, at, 0)
+		if len(b.Messages) != 1 || b.Messages[0].Lost == nil || b.Messages[0].Lost.Names[0] != "home" {
+			t.Fatalf("%+v", b)
+		}
+		at = b.Next(at)
+
+		// The queue moves while a server of the other service dies.
+		others.Node("lives").Kill()
+		serve(t, c.Node("b"), queue.Config{Watch: watch(c.Node("b"))})
+		c.Advance(2 * time.Second)
+		if err := leave(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		others.Node("third").Join(owner.Config{})
+		others.Settle()
+		if b = receive(t, asks, at, 0); b.Lost || len(b.Messages) == 0 || b.Messages[0].Lost == nil {
+			t.Errorf("after a move: %+v", b)
+		}
+	})
+}
+
+// Every kind of bad input has a status of its own.
+func TestStatuses(t *testing.T) {
+	alone(t, queue.Config{}, func(t *testing.T, _ *leaseholdtest.Cluster, asks *queue.Client) {
+		long := `"` + strings.Repeat("x", queue.MaxMessage) + `"`
+		for _, test := range []struct {
+			what, method, path, body string
+			status                   int
+		}{
+			{"not JSON", "POST", "messages", "{", 400},
+			{"too long", "POST", "messages", long, 400},
+			{"a bad number", "GET", "messages?epoch=1.1&after=x", "", 400},
+			{"a bad time", "GET", "messages?wait=forever", "", 400},
+			{"too long a time", "GET", "messages?wait=1h", "", 400},
+			{"no list", "PUT", "interests", "{}", 400},
+			{"a bad event", "GET", "events", "", 400},
+		} {
+			r, err := http.NewRequestWithContext(t.Context(), test.method, asks.URL+"/queues/phone/"+test.path, strings.NewReader(test.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Last-Event-ID", "nonsense")
+			answer, err := asks.HTTP.Do(r)
+			if err != nil {
+				t.Errorf("%s: %v", test.what, err)
+				continue
+			}
+			body, _ := io.ReadAll(answer.Body)
+			_ = answer.Body.Close()
+			if answer.StatusCode != test.status {
+				t.Errorf("%s: %s, want %d: %s", test.what, answer.Status, test.status, body)
+			}
+		}
+		b := receive(t, asks, queue.Place{}, 0)
+		if _, err := asks.Receive(t.Context(), "phone", queue.Place{Epoch: b.Epoch, Have: 99}, 0); !errors.Is(err, leasehold.Invalid) {
+			t.Errorf("a message that never was: %v", err)
+		}
+	})
+}
