@@ -2,6 +2,7 @@ package leasemap
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -105,10 +106,10 @@ func request(ctx context.Context, r *realm, random *rand.Rand, in *registers.Req
 			s = r.servers[random.IntN(3)] // a caller that is behind
 		}
 		out, err := attempt(ctx, s, in)
-		switch leasehold.KindOf(err) {
-		case leasehold.NotOwner:
+		if errors.Is(err, leasehold.NotOwner) {
 			continue
-		case leasehold.Unavailable:
+		}
+		if errors.Is(err, leasehold.Unavailable) {
 			return registers.Answer{Unknown: true}, true
 		}
 		return out, true

@@ -398,7 +398,8 @@ func TestWeak(t *testing.T) {
 
 func TestRefusesConfig(t *testing.T) {
 	for _, cfg := range []Config[string]{
-		{Max: -1}, {TTL: -1},
+		{Max: -1},
+		{TTL: -1},
 		{Encode: func([]byte, *string) ([]byte, error) { return nil, nil }},
 		{Decode: func([]byte, *string) error { return nil }},
 	} {

@@ -74,7 +74,7 @@ func TestMoveFails(t *testing.T) {
 	r := newRealm(t, 2, Config[string]{Max: 3})
 	a, b := r.servers[0], r.servers[1]
 	a.mustSet(t, "x", "1")
-	b.Map.count.Store(3)
+	b.count.Store(3)
 	wantKind(t, r.move(t.Context(), 1, nil), leasehold.Limit)
 	r.mu.Lock()
 	r.stopped = false

@@ -173,7 +173,7 @@ func events(t *testing.T, asks *queue.Client, last string) (*bufio.Scanner, func
 	}
 	pushes := *asks.HTTP
 	pushes.Timeout = 0
-	answer, err := pushes.Do(r)
+	answer, err := pushes.Do(r) //nolint:bodyclose // what is returned closes it
 	if err != nil {
 		t.Fatal(err)
 	}
