@@ -18,6 +18,7 @@ type installation struct {
 	lease leasehold.Lease // with which it came
 	key   leasehold.Key   // of the range
 	put   func()
+	hush  func() // stops the leader, which would go on to grant leases
 
 	mu      sync.Mutex
 	revoked map[leasehold.Lease]leasehold.Cause // what b's application was told
@@ -32,12 +33,13 @@ func (i *installation) told() leasehold.Cause {
 }
 
 // installing moves a range that far. What the application does instead of putting
-// the state in its place, if anything, is up to the test.
-func installing(t *testing.T, instead func()) *installation {
+// the state of a lease in its place, if anything, is up to the test. Others may
+// have come after the first by the time that it is told to.
+func installing(t *testing.T, instead func(leasehold.Lease)) *installation {
 	t.Helper()
 	n := newNetwork(t)
-	n.lead(manager.Config{Moves: 1})
-	i := &installation{a: n.counts("10.0.0.1:8080", asConfigured), revoked: make(map[leasehold.Lease]leasehold.Cause)}
+	_, hush := n.lead(manager.Config{Moves: 1})
+	i := &installation{hush: hush, a: n.counts("10.0.0.1:8080", asConfigured), revoked: make(map[leasehold.Lease]leasehold.Cause)}
 	crowd := newCrowd(t, i.a)
 	crowd.until(10*time.Second, func() bool { return len(i.a.has()) == 256 })
 	begun, calm := make(chan leasehold.Lease, 1), make(chan struct{})
@@ -60,7 +62,7 @@ func installing(t *testing.T, instead func()) *installation {
 				}
 				<-calm
 				if instead != nil {
-					instead()
+					instead(l)
 				}
 				put(l)
 			}, err
@@ -145,13 +147,13 @@ func TestAwaitIsBounded(t *testing.T) {
 // State that cannot be put in its place does not come: who waits hears of it.
 func TestAwaitEndsWithAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		failed := false // the manager tries again; that is another story
-		move := installing(t, func() {
-			if !failed {
-				failed = true
+		var move *installation
+		move = installing(t, func(l leasehold.Lease) {
+			if l == move.lease {
 				panic("no room")
 			}
 		})
+		move.hush() // it would grant the range again, and who waits might be told of that
 		answer := make(chan bool, 1)
 		go func() { answer <- move.b.owner.Await(t.Context(), move.key) }()
 		synctest.Wait()
