@@ -33,6 +33,7 @@ func search(args []string) error {
 	flags.IntVar(&c.Config.Lookups, "lookups", 0, "lookups in each world")
 	flags.IntVar(&c.Config.Namespaces, "namespaces", 0, "namespaces in each world")
 	flags.BoolVar(&c.Config.Diskless, "diskless", false, "managers without a store")
+	flags.BoolVar(&c.Config.Agents, "agents", false, "owners that answer for others")
 	flags.BoolVar(&c.Config.EqualClocks, "equal-clocks", false, "let all clocks run at the same rate")
 	if err := flags.Parse(args); err != nil {
 		return err
