@@ -198,7 +198,7 @@ var fleaseRounds = []Mutant{
 	{
 		Name:  "flease-latest-round-only",
 		Why:   "of what acceptors report, only what was written in the latest round counts, which may be older than a lease that was accepted after a crash",
-		World: "--world=mono --faults=crash=10,isolate=10,slew=10,link-cut=5 --processes=3 --resources=1",
+		World: "--world=mono --faults=crash=10,isolate=10,slew=10,link-cut=5,crash-all=2 --processes=3 --resources=1",
 		Seeds: 4000,
 		File:  fleaseBid,
 		Old:   "		b.seen = append(b.seen, sighting{*v, msg.Written, bit, v.Until})\n",
