@@ -21,14 +21,31 @@ const (
 type operation[V any] struct {
 	name    string
 	key     leasehold.Key
-	do      func(*Entry[V]) error
 	how     manner
 	options []Option
+
+	// One of these. That they are apart saves functions that would be made for each
+	// operation.
+	do     func(*Entry[V]) error
+	change func(*V) error
+	value  V // if there is neither
+}
+
+// run does it to an entry.
+func (o *operation[V]) run(e *Entry[V]) error {
+	switch {
+	case o.do != nil:
+		return o.do(e)
+	case o.change != nil:
+		return o.change(&e.Value)
+	}
+	e.Value = o.value
+	return nil
 }
 
 // operate carries out an operation on a name. The numbers are those of a server's
 // obligations in package leasehold.
-func (m *Map[V]) operate(ctx context.Context, o *operation[V]) (Version, error) {
+func (m *Map[V]) operate(ctx context.Context, o operation[V]) (Version, error) {
 	if err := ctx.Err(); err != nil {
 		return Version{}, leasehold.Errorf(opUpdate, leasehold.Unavailable, o.name, "nothing was done: %w", context.Cause(ctx))
 	}
@@ -56,7 +73,7 @@ type outcome struct {
 var errMoved = errors.New("the entry has gone")
 
 // carryOut carries out an operation when it is its turn.
-func (m *Map[V]) carryOut(ctx context.Context, s *shard[V], o *operation[V]) (outcome, error) {
+func (m *Map[V]) carryOut(ctx context.Context, s *shard[V], o operation[V]) (outcome, error) {
 	for {
 		var done outcome
 		e, err := m.take(ctx, s, o.key, o.name, opUpdate)
@@ -74,7 +91,7 @@ func (m *Map[V]) carryOut(ctx context.Context, s *shard[V], o *operation[V]) (ou
 
 // inTurn does what must be done while it is our turn, whatever the application's function
 // does.
-func (m *Map[V]) inTurn(s *shard[V], e *entry[V], o *operation[V]) (outcome, error) {
+func (m *Map[V]) inTurn(s *shard[V], e *entry[V], o operation[V]) (outcome, error) {
 	defer m.put(s, o.name, e)
 	lease, err := m.validate(s, e, o.key, o.name, opUpdate) // 1, 2
 	if err != nil {
@@ -85,7 +102,7 @@ func (m *Map[V]) inTurn(s *shard[V], e *entry[V], o *operation[V]) (outcome, err
 
 // carryOutWithoutRoom carries out an operation on a name that has no value, in a map that
 // has no room for one. It may find that there is nothing, but not change that.
-func (m *Map[V]) carryOutWithoutRoom(s *shard[V], o *operation[V], full error) (outcome, error) {
+func (m *Map[V]) carryOutWithoutRoom(s *shard[V], o operation[V], full error) (outcome, error) {
 	nothing := &entry[V]{} // nobody else sees it
 	lease, err := m.validate(s, nothing, o.key, o.name, opUpdate)
 	if err != nil {
@@ -102,7 +119,7 @@ func (m *Map[V]) carryOutWithoutRoom(s *shard[V], o *operation[V], full error) (
 }
 
 // apply carries out an operation on an entry that is valid.
-func (m *Map[V]) apply(s *shard[V], e *entry[V], lease owner.Lease, o *operation[V]) (outcome, error) {
+func (m *Map[V]) apply(s *shard[V], e *entry[V], lease owner.Lease, o operation[V]) (outcome, error) {
 	existed := e.version.Exists() && !e.expired(m.now())
 	work := m.entry()
 	defer m.done(work)
@@ -114,7 +131,7 @@ func (m *Map[V]) apply(s *shard[V], e *entry[V], lease owner.Lease, o *operation
 	if err := m.conditions(work, o); err != nil {
 		return outcome{}, err
 	}
-	if err := o.do(work); err != nil {
+	if err := o.run(work); err != nil {
 		return outcome{}, err
 	}
 	if work.ttl == 0 && m.cfg.Weak {
@@ -139,7 +156,7 @@ func (m *Map[V]) apply(s *shard[V], e *entry[V], lease owner.Lease, o *operation
 }
 
 // conditions are what the options want.
-func (m *Map[V]) conditions(work *Entry[V], o *operation[V]) error {
+func (m *Map[V]) conditions(work *Entry[V], o operation[V]) error {
 	for _, option := range o.options {
 		if option.conditional && option.version != work.Version {
 			return leasehold.Errorf(opUpdate, leasehold.Stale, o.name, "nothing was done: it has version %v, and not %v", work.Version, option.version)
@@ -154,7 +171,7 @@ func (m *Map[V]) conditions(work *Entry[V], o *operation[V]) error {
 // announce notes a name that is about to change, if its shard is being exported. The note
 // comes before a check: whoever exports, and has stopped the lease, finds the notes of all
 // whose check has succeeded. See export.
-func (m *Map[V]) announce(s *shard[V], lease owner.Lease, o *operation[V]) error {
+func (m *Map[V]) announce(s *shard[V], lease owner.Lease, o operation[V]) error {
 	if s.exports.Load() == 0 {
 		return nil
 	}
