@@ -170,7 +170,7 @@ func TestChangeOfMembersOverNetworks(t *testing.T) {
 			var log diary
 			config := func(self ID, of []Member) Config {
 				return Config{
-					Self: self, Members: of, Lease: 500 * time.Millisecond, Epsilon: 50 * time.Millisecond,
+					Self: self, Members: of, Lease: time.Second, Epsilon: 100 * time.Millisecond,
 					Key: []byte("0123456789abcdef"), Transport: transport, Logger: log.logger(),
 				}
 			}
@@ -186,7 +186,7 @@ func TestChangeOfMembersOverNetworks(t *testing.T) {
 			fifth := launch(t, config(5, five))
 			_ = third.Close(t.Context())
 			launch(t, config(3, five))
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
 			if l, err := fifth.Acquire(ctx, "r"); err == nil {
 				t.Fatalf("two have it: %t and %t", held.Valid(), l.Valid())

@@ -15,7 +15,7 @@ import (
 func twinConfig(transport Transport, log *diary) func(self ID, of []Member) Config {
 	return func(self ID, of []Member) Config {
 		return Config{
-			Self: self, Members: of, Lease: 500 * time.Millisecond, Epsilon: 50 * time.Millisecond,
+			Self: self, Members: of, Lease: time.Second, Epsilon: 100 * time.Millisecond,
 			Key: []byte("0123456789abcdef"), Transport: transport, Logger: log.logger(),
 		}
 	}
