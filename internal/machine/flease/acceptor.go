@@ -194,6 +194,9 @@ func (m *Machine) store(now Time, c *cell, msg *Message, incarnation uint64) (Me
 	}
 	changed := c.value.Owner != v.Owner || c.value.Fence != v.Fence || c.value.Released != v.Released
 	c.written, c.value, c.deadline = msg.Ballot, *v, deadline
+	if b := c.bid; b != nil && (b.awaited.Owner != v.Owner || b.awaited.Fence != v.Fence) {
+		b.awaited = Value{} // what we were told is older
+	}
 	m.cells.touch(now.Mono, c, m.grain())
 	c.fence = max(c.fence, v.Fence)
 	if changed {
@@ -284,10 +287,7 @@ func (m *Machine) seen(now Time, c *cell) Notice {
 	}
 	v, lasts := &c.value, m.lasts(now, &c.value, c.deadline)
 	if b := c.bid; b != nil && b.phase == waiting && m.lasts(now, &b.awaited, b.awaits) {
-		// Others have told us. Of two tenures with one fence, one was never agreed upon.
-		if a := &b.awaited; !lasts || v.Fence < a.Fence || v.Fence == a.Fence && v.Owner != a.Owner {
-			v, lasts = a, true
-		}
+		v, lasts = &b.awaited, true // others have told us since
 	}
 	switch {
 	case lasts && v.Owner != m.cfg.Self:
