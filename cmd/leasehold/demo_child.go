@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/child"
 	"github.com/leasehold-dev/leasehold/internal/demo"
 )
 
@@ -20,7 +21,7 @@ func newDemoManagerCommand() *cobra.Command {
 		Hidden:             true,
 		DisableFlagParsing: true, // they are those of manager
 		RunE: func(cmd *cobra.Command, args []string) error {
-			go demo.EndWithParent(cmd.InOrStdin())
+			go child.EndWithParent(cmd.InOrStdin())
 			ended := status(run(cmd.Context(), append([]string{"manager"}, args...), cmd.OutOrStdout(), cmd.ErrOrStderr()))
 			if ended != statusOK {
 				return ended
@@ -48,7 +49,7 @@ func newDemoOwnerCommand() *cobra.Command {
 		Hidden: true,
 		Args:   noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			go demo.EndWithParent(cmd.InOrStdin())
+			go child.EndWithParent(cmd.InOrStdin())
 			// Ten servers share the processors here, and would each have its own
 			// elsewhere. One that uses several at a time takes them from the others, and
 			// a collection keeps them all busy: it comes a quarter as often.

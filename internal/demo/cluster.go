@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/child"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -43,7 +44,7 @@ const (
 
 // newCluster prepares a cluster that has no process yet.
 func newCluster(cfg Config) (*cluster, error) {
-	addrs, err := freePorts(2 * cfg.Managers)
+	addrs, err := child.FreePorts(2 * cfg.Managers)
 	if err != nil {
 		return nil, err
 	}
@@ -88,10 +89,10 @@ func (c *cluster) nameManagers(peers []string) {
 }
 
 func (c *cluster) member(name, addr string, output func(io.Reader) error, args ...string) *member {
-	return &member{
-		name: name, addr: addr, ended: c.fail,
-		launch: launch{program: c.cfg.Program, args: args, log: filepath.Join(c.dir, name+".log"), output: output},
-	}
+	return &member{addr: addr, Child: child.Child{
+		Name: name, Ended: c.fail,
+		Launch: child.Launch{Program: c.cfg.Program, Args: args, Log: filepath.Join(c.dir, name+".log"), Output: output},
+	}}
 }
 
 func (c *cluster) observe(from io.Reader) error { return readRecords(from, c.oracle.observe) }
@@ -131,7 +132,7 @@ func (c *cluster) start(ctx context.Context) error {
 
 func startAll(members []*member) error {
 	for _, m := range members {
-		if err := m.start(); err != nil {
+		if err := m.Start(); err != nil {
 			return err
 		}
 	}
@@ -149,7 +150,7 @@ func (c *cluster) awaitStart(ctx context.Context, what string, patience time.Dur
 		return yes(ctx)
 	})
 	if err != nil && ctx.Err() == nil {
-		err = fmt.Errorf("%w; %s", err, tail(c.managers[0].launch.log))
+		err = fmt.Errorf("%w; %s", err, child.Tail(c.managers[0].Launch.Log))
 	}
 	return errors.Join(err, failed)
 }
@@ -181,8 +182,8 @@ func (c *cluster) settled(ctx context.Context) (bool, error) {
 		}
 	}
 	for _, o := range c.owners {
-		if !settled[o.name] {
-			return false, fmt.Errorf("%s has no leases yet", o.name)
+		if !settled[o.Name] {
+			return false, fmt.Errorf("%s has no leases yet", o.Name)
 		}
 	}
 	return c.allOwned(ctx)
@@ -221,7 +222,7 @@ func (c *cluster) allOwned(ctx context.Context) (bool, error) {
 func (c *cluster) nameOf(addr string) string {
 	for _, m := range c.managers {
 		if m.addr == addr {
-			return m.name
+			return m.Name
 		}
 	}
 	return addr
@@ -232,7 +233,7 @@ func (c *cluster) nameOf(addr string) string {
 func (c *cluster) close() error {
 	var closing sync.WaitGroup
 	for _, m := range slices.Concat(c.owners, c.managers) {
-		closing.Go(m.close)
+		closing.Go(m.Close)
 	}
 	closing.Wait()
 	if c.admin != nil {

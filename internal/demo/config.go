@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/child"
 )
 
 // Config says what to run and how hard to treat it. All fields but For, Seed
@@ -106,7 +107,7 @@ func (c *Config) Validate() error {
 		return bad("--store %q: want %s or %s", c.Store, Disk, Flease)
 	case c.Rounds > 0 && !c.Rolling:
 		return bad("--rounds %d: it is for --rolling-restart", c.Rounds)
-	case c.Rolling && !canSuspend:
+	case c.Rolling && !child.CanSuspend:
 		return bad("--rolling-restart: this system has no signal that asks a process to end")
 	case c.For != 0 && c.For < minFor:
 		return bad("--for %v: want at least %v, in which a leader and an owner are killed and replaced", c.For, minFor)

@@ -18,8 +18,8 @@ type photograph struct {
 func (c *cluster) photograph(ctx context.Context) (photograph, error) {
 	p := photograph{lives: make(map[string]int)}
 	for _, o := range c.owners {
-		if life := o.life(); life > 0 {
-			p.lives[o.name] = life
+		if life := o.Life(); life > 0 {
+			p.lives[o.Name] = life
 		}
 	}
 	var err error
@@ -31,8 +31,8 @@ func (c *cluster) photograph(ctx context.Context) (photograph, error) {
 func (c *cluster) survivors(since photograph) map[string]bool {
 	names := make(map[string]bool)
 	for _, o := range c.owners {
-		if life := o.life(); life > 0 && life == since.lives[o.name] {
-			names[o.name] = true
+		if life := o.Life(); life > 0 && life == since.lives[o.Name] {
+			names[o.Name] = true
 		}
 	}
 	return names

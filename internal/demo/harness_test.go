@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/child"
 	"github.com/leasehold-dev/leasehold/manager"
 	"github.com/leasehold-dev/leasehold/owner"
 	"github.com/leasehold-dev/leasehold/store/mem"
@@ -30,13 +31,12 @@ func TestMain(m *testing.M) {
 		},
 		"careless-owner": func([]string) error { return runCareless() },
 		"sleeper":        func([]string) error { select {} },
-		"asked":          runAsked,
 		"demo-manager":   func([]string) error { return fmt.Errorf("the disk is full of toys") },
 	}
 	if len(os.Args) > 1 {
-		if child, ok := children[os.Args[1]]; ok {
-			go EndWithParent(os.Stdin)
-			fmt.Fprintln(os.Stderr, child(os.Args[2:]))
+		if role, ok := children[os.Args[1]]; ok {
+			go child.EndWithParent(os.Stdin)
+			fmt.Fprintln(os.Stderr, role(os.Args[2:]))
 			os.Exit(3)
 		}
 	}
@@ -166,14 +166,14 @@ func startOwner(t *testing.T, c *cluster, name string, args ...string) *member {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &member{
-		name: name, ended: c.fail,
-		launch: launch{program: program, args: args, log: filepath.Join(t.TempDir(), name), output: c.observe},
-	}
-	if err := m.start(); err != nil {
+	m := &member{Child: child.Child{
+		Name: name, Ended: c.fail,
+		Launch: child.Launch{Program: program, Args: args, Log: filepath.Join(t.TempDir(), name), Output: c.observe},
+	}}
+	if err := m.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(m.close)
+	t.Cleanup(m.Close)
 	return m
 }
 

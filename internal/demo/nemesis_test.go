@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/child"
 )
 
 // strikeTimes runs the schedule of a nemesis in virtual time, and returns when
@@ -98,7 +100,7 @@ func TestOwnersAreStoppedOnlyIfThereIsTime(t *testing.T) {
 		{minFor, minLease, false},
 	} {
 		n := &nemesis{cluster: &cluster{cfg: Config{For: test.whole, Lease: test.lease}}, begin: time.Now()}
-		if got := n.mayStop(firstOwnerStops + minFor); got != (test.want && canSuspend) {
+		if got := n.mayStop(firstOwnerStops + minFor); got != (test.want && child.CanSuspend) {
 			t.Errorf("a demo of %v with leases of %v: %t", test.whole, test.lease, got)
 		}
 	}
@@ -106,28 +108,28 @@ func TestOwnersAreStoppedOnlyIfThereIsTime(t *testing.T) {
 
 // TestAStoppedMemberCountsAsDead until it goes on, and then has another life.
 func TestAStoppedMemberCountsAsDead(t *testing.T) {
-	if !canSuspend {
+	if !child.CanSuspend {
 		t.Skip("processes cannot be stopped on this system")
 	}
 	c := &cluster{failed: make(chan error, 1)}
 	m := startOwner(t, c, "sleeper", "sleeper")
-	before := m.life()
-	if err := m.stop(); err != nil {
+	before := m.Life()
+	if err := m.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	if m.life() != 0 {
+	if m.Life() != 0 {
 		t.Error("a member that is stopped lives")
 	}
-	if err := m.goOn(); err != nil {
+	if err := m.GoOn(); err != nil {
 		t.Fatal(err)
 	}
-	if m.life() <= before {
-		t.Errorf("life %d after %d", m.life(), before)
+	if m.Life() <= before {
+		t.Errorf("life %d after %d", m.Life(), before)
 	}
-	if err := m.stop(); err != nil { // it can be killed all the same
+	if err := m.Stop(); err != nil { // it can be killed all the same
 		t.Fatal(err)
 	}
-	m.close()
+	m.Close()
 	if err := c.failure(); err != nil {
 		t.Error(err)
 	}

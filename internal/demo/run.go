@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/child"
 )
 
 // Run runs a demo until its time is over or the context ends, and says what
@@ -76,7 +78,7 @@ func (d *demo) perform(ctx context.Context) error {
 	}
 	l, err := openLoad(ctx, c)
 	if err != nil {
-		return fmt.Errorf("%w; %s", err, tail(c.managers[0].launch.log))
+		return fmt.Errorf("%w; %s", err, child.Tail(c.managers[0].Launch.Log))
 	}
 	defer l.close()
 	c.journal.add("every key has an owner")

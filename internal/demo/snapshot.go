@@ -81,10 +81,10 @@ func (o *observer) fill(s *Snapshot) {
 		s.Leader, s.Term = c.nameOf(o.led.leader), uint64(o.led.term)
 	}
 	for _, m := range c.managers {
-		s.Managers = append(s.Managers, Participant{Name: m.name, Alive: m.life() > 0})
+		s.Managers = append(s.Managers, Participant{Name: m.Name, Alive: m.Life() > 0})
 	}
 	for _, m := range c.owners {
-		s.Owners = append(s.Owners, Participant{Name: m.name, Alive: m.life() > 0, Share: o.shares[m.name]})
+		s.Owners = append(s.Owners, Participant{Name: m.Name, Alive: m.Life() > 0, Share: o.shares[m.Name]})
 	}
 	s.Events = c.journal.events()
 }
@@ -92,5 +92,5 @@ func (o *observer) fill(s *Snapshot) {
 // dead reports whether a manager has no process.
 func (c *cluster) dead(addr string) bool {
 	m := c.managerAt(addr)
-	return m != nil && m.life() == 0
+	return m != nil && m.Life() == 0
 }

@@ -36,9 +36,9 @@ func (n *nemesis) killLeader(ctx context.Context, random *rand.Rand) error {
 		return fmt.Errorf("the leader is at %s, where none of our managers is", led.leader)
 	}
 	begin := time.Now()
-	victim.kill()
+	victim.Kill()
 	n.count(func(d *deeds) { d.leaders++ })
-	c.journal.add("killed %s, the leader", victim.name)
+	c.journal.add("killed %s, the leader", victim.Name)
 	next, err := c.awaitFailover(ctx, led.term, before)
 	if err != nil {
 		return err
@@ -78,16 +78,16 @@ func (n *nemesis) judgeFailover(ctx context.Context, took time.Duration, before 
 func (n *nemesis) restartManager(ctx context.Context, random *rand.Rand, m *member) error {
 	c := n.cluster
 	pause(ctx, between(random, 500*time.Millisecond, 1500*time.Millisecond))
-	if err := m.start(); err != nil {
+	if err := m.Start(); err != nil {
 		return err
 	}
-	err := await(ctx, "waiting for the return of "+m.name, recoveryPatience, func(ctx context.Context) (bool, error) {
+	err := await(ctx, "waiting for the return of "+m.Name, recoveryPatience, func(ctx context.Context) (bool, error) {
 		return c.isReady(ctx, m)
 	})
 	if err != nil {
 		return err
 	}
-	c.journal.add("%s is back", m.name)
+	c.journal.add("%s is back", m.Name)
 	return nil
 }
 

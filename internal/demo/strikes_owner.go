@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/child"
 )
 
 // strikeOwner kills an owner, or restarts one, or stops one if there is time for
@@ -16,7 +18,7 @@ func (n *nemesis) strikeOwner(ctx context.Context, random *rand.Rand) error {
 			return n.stopOwner(ctx, random)
 		}
 	case 1:
-		if canSuspend {
+		if child.CanSuspend {
 			return n.restartOwner(ctx, random)
 		}
 	}
@@ -27,11 +29,11 @@ func (n *nemesis) strikeOwner(ctx context.Context, random *rand.Rand) error {
 func (n *nemesis) killOwner(ctx context.Context, random *rand.Rand) error {
 	c := n.cluster
 	victim := c.owners[random.IntN(len(c.owners))]
-	victim.kill()
+	victim.Kill()
 	n.count(func(d *deeds) { d.owners++ })
-	c.journal.add("killed %s", victim.name)
+	c.journal.add("killed %s", victim.Name)
 	pause(ctx, n.absence(random))
-	if err := victim.start(); err != nil {
+	if err := victim.Start(); err != nil {
 		return err
 	}
 	return c.awaitReturn(ctx, victim)
@@ -42,25 +44,25 @@ func (n *nemesis) killOwner(ctx context.Context, random *rand.Rand) error {
 func (n *nemesis) stopOwner(ctx context.Context, random *rand.Rand) error {
 	c := n.cluster
 	victim := c.owners[random.IntN(len(c.owners))]
-	if err := victim.stop(); err != nil {
-		return fmt.Errorf("stopping %s: %w", victim.name, err)
+	if err := victim.Stop(); err != nil {
+		return fmt.Errorf("stopping %s: %w", victim.Name, err)
 	}
 	n.count(func(d *deeds) { d.stopped++ })
-	c.journal.add("stopped %s, for longer than its leases last", victim.name)
+	c.journal.add("stopped %s, for longer than its leases last", victim.Name)
 	pause(ctx, n.runOut())
-	if err := victim.goOn(); err != nil {
-		return fmt.Errorf("letting %s go on: %w", victim.name, err)
+	if err := victim.GoOn(); err != nil {
+		return fmt.Errorf("letting %s go on: %w", victim.Name, err)
 	}
-	c.journal.add("%s goes on", victim.name)
+	c.journal.add("%s goes on", victim.Name)
 	return c.awaitReturn(ctx, victim)
 }
 
 // awaitReturn waits until an owner takes part again, and all is well.
 func (c *cluster) awaitReturn(ctx context.Context, victim *member) error {
-	if err := await(ctx, "waiting for the return of "+victim.name, recoveryPatience, c.settled); err != nil {
-		return fmt.Errorf("%w; %s", err, tail(victim.launch.log))
+	if err := await(ctx, "waiting for the return of "+victim.Name, recoveryPatience, c.settled); err != nil {
+		return fmt.Errorf("%w; %s", err, child.Tail(victim.Launch.Log))
 	}
-	c.journal.add("%s is back, and every key has an owner", victim.name)
+	c.journal.add("%s is back, and every key has an owner", victim.Name)
 	return nil
 }
 
@@ -82,5 +84,5 @@ func (n *nemesis) runOut() time.Duration { return n.cluster.cfg.Lease*6/5 + 2*ti
 // mayStop says whether an owner can be stopped, with so much time left after
 // that.
 func (n *nemesis) mayStop(after time.Duration) bool {
-	return canSuspend && n.left() >= n.runOut()+after
+	return child.CanSuspend && n.left() >= n.runOut()+after
 }

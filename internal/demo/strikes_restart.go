@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/child"
 )
 
 // restartOwner restarts some owner, as for an upgrade. Nobody should notice.
@@ -36,25 +37,25 @@ func (n *nemesis) roll(ctx context.Context) {
 // again, and waits until it has its share and nothing moves any more.
 func (n *nemesis) restart(ctx context.Context, o *member) error {
 	c := n.cluster
-	c.blame(o.name)
+	c.blame(o.Name)
 	defer c.blame("")
-	c.journal.add("%s is asked to end", o.name)
+	c.journal.add("%s is asked to end", o.Name)
 	begin := time.Now()
 	ending, cancel := context.WithTimeout(ctx, drainPatience+lastWords)
 	defer cancel()
-	if err := o.finish(ending); err != nil {
+	if err := o.Finish(ending); err != nil {
 		return err
 	}
 	ended := time.Now()
-	if err := o.start(); err != nil {
+	if err := o.Start(); err != nil {
 		return err
 	}
-	if err := await(ctx, "waiting for the return of "+o.name, recoveryPatience, c.settledAndStill); err != nil {
-		return fmt.Errorf("%w; %s", err, tail(o.launch.log))
+	if err := await(ctx, "waiting for the return of "+o.Name, recoveryPatience, c.settledAndStill); err != nil {
+		return fmt.Errorf("%w; %s", err, child.Tail(o.Launch.Log))
 	}
 	n.count(func(d *deeds) { d.restarts++ })
 	c.journal.add("%s had moved its state away and ended after %.1f s, and has its share back after %.1f s more",
-		o.name, ended.Sub(begin).Seconds(), time.Since(ended).Seconds())
+		o.Name, ended.Sub(begin).Seconds(), time.Since(ended).Seconds())
 	return nil
 }
 

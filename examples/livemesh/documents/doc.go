@@ -7,6 +7,11 @@
 // refreshed by whoever wants them to stay. When the server that owns a document dies,
 // the document is gone, and whoever wrote it is told, and writes it again.
 //
+// Who wants to know of changes subscribes to the topic of the document's name (package
+// pubsub): a change is acknowledged when all subscribers have the [News] in their queues.
+// News may come in another order than the changes happened, and twice; whoever receives
+// them keeps what is [Newer].
+//
 // # The API
 //
 // It is HTTP and JSON. The second segment of the path is the name of the document, and

@@ -3,12 +3,12 @@ package documents
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/leasemap"
 	"github.com/leasehold-dev/leasehold/owner"
 )
@@ -39,19 +39,32 @@ const (
 	MaxBytes    = 1 << 20 // of all sections together
 )
 
+// Config says how documents are kept.
+type Config struct {
+	// TTL is how long a document lasts that is neither changed nor refreshed. Default one
+	// hour.
+	TTL time.Duration
+	// Announce tells those who want to know of a change. The change is acknowledged when
+	// they know. Default: nobody is told.
+	Announce func(ctx context.Context, news News) error
+}
+
 // A Service is one server of documents.
 type Service struct {
+	cfg       Config
 	documents *leasemap.Map[Document]
 }
 
-// Join joins the namespace as one of its servers. Documents last for ttl, unless they are
-// changed or refreshed.
-func Join(ctx context.Context, as owner.Config, ttl time.Duration) (*Service, error) {
-	m, err := leasemap.Join(ctx, as, leasemap.Config[Document]{TTL: ttl})
+// Join joins the namespace as one of its servers.
+func Join(ctx context.Context, as owner.Config, cfg Config) (*Service, error) {
+	if cfg.TTL == 0 {
+		cfg.TTL = time.Hour
+	}
+	m, err := leasemap.Join(ctx, as, leasemap.Config[Document]{TTL: cfg.TTL})
 	if err != nil {
 		return nil, err
 	}
-	return &Service{m}, nil
+	return &Service{cfg, m}, nil
 }
 
 // Close hands all documents over to other servers. They are served until they have gone.
@@ -76,6 +89,7 @@ func (s *Service) Change(ctx context.Context, name string, c Change) (Document, 
 		return Document{}, err
 	}
 	var changed Document
+	news := News{Document: name, Set: c.Set, Removed: c.Remove}
 	_, err := s.documents.Do(ctx, name, func(e *leasemap.Entry[Document]) error {
 		for section, want := range c.If {
 			if have := e.Value.Sections[section].Version; have != want {
@@ -87,9 +101,9 @@ func (s *Service) Change(ctx context.Context, name string, c Change) (Document, 
 		if next == nil {
 			next = make(map[string]Section)
 		}
-		version := version(e.Next)
+		news.Version = e.Next.String()
 		for section, data := range c.Set {
-			next[section] = Section{version, data}
+			next[section] = Section{news.Version, data}
 		}
 		for _, section := range c.Remove {
 			delete(next, section)
@@ -101,7 +115,10 @@ func (s *Service) Change(ctx context.Context, name string, c Change) (Document, 
 		changed = e.Value
 		return changed.validate(name)
 	})
-	return changed, err
+	if err != nil {
+		return Document{}, err
+	}
+	return changed, s.announce(ctx, news)
 }
 
 // Refresh lets a document last for another TTL.
@@ -115,11 +132,17 @@ func (s *Service) Refresh(ctx context.Context, name string) error {
 
 // Delete removes a document, if there is one.
 func (s *Service) Delete(ctx context.Context, name string) error {
-	return s.documents.Delete(ctx, name)
+	news := News{Document: name}
+	_, err := s.documents.Do(ctx, name, func(e *leasemap.Entry[Document]) error {
+		news.Version, news.Removed = e.Next.String(), slices.Sorted(maps.Keys(e.Value.Sections))
+		e.Delete()
+		return nil
+	})
+	if err != nil || len(news.Removed) == 0 {
+		return err
+	}
+	return s.announce(ctx, news)
 }
-
-// errTooLarge is what no document can be.
-var errTooLarge = errors.New("too large")
 
 func (c *Change) validate(name string) error {
 	bad := func(format string, args ...any) error {
@@ -148,11 +171,8 @@ func (d *Document) validate(name string) error {
 		size += len(section) + len(s.Data)
 	}
 	if len(d.Sections) > MaxSections || size > MaxBytes {
-		return fmt.Errorf("%w: document %q would have %d sections and %d bytes, and %d and %d are allowed",
-			errTooLarge, name, len(d.Sections), size, MaxSections, MaxBytes)
+		return jsonhttp.TooLarge(name, "the document would have %d sections and %d bytes, and %d and %d are allowed",
+			len(d.Sections), size, MaxSections, MaxBytes)
 	}
 	return nil
 }
-
-// version writes the version of a section.
-func version(v leasemap.Version) string { return fmt.Sprintf("%d.%d", v.Generation, v.Number) }

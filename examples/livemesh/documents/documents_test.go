@@ -4,14 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/documents"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/meshtest"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 )
 
@@ -20,7 +19,7 @@ func alone(t *testing.T, test func(t *testing.T, c *leaseholdtest.Cluster, asks 
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		serve(t, c.Node("a"))
 		c.Settle()
-		test(t, c, client(t, c.Node("caller")))
+		test(t, c, client(t, c, c.Node("caller")))
 	})
 }
 
@@ -108,47 +107,22 @@ func TestStatuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		long := `"` + strings.Repeat("x", documents.MaxBytes) + `"`
-		for _, test := range []struct {
-			what, method, path, body string
-			header                   string
-			status                   int
-		}{
-			{"no document", "GET", "/documents/none", "", "", 404},
-			{"no section", "GET", "/documents/d/sections/none", "", "", 404},
-			{"a section", "GET", "/documents/d/sections/s", "", "", 200},
-			{"not JSON", "PUT", "/documents/d/sections/s", "{", "", 400},
-			{"not a change", "PATCH", "/documents/d", "[]", "", 400},
-			{"nothing to change", "PATCH", "/documents/d", "{}", "", 400},
-			{"another version", "PUT", "/documents/d/sections/s", "2", `If-Match: "9.9"`, 412},
-			{"it is there", "PUT", "/documents/d/sections/s", "2", `If-None-Match: *`, 412},
-			{"too long", "PUT", "/documents/d/sections/s", long, "", 413},
-			{"far too long", "PUT", "/documents/d/sections/s", long + strings.Repeat(" ", 1<<16), "", 413},
-			{"too many sections", "PATCH", "/documents/d", string(tooMany), "", 413},
-			{"a long name", "PUT", "/documents/" + strings.Repeat("n", documents.MaxName+1) + "/sections/s", "1", "", 400},
-			{"unchanged", "GET", "/documents/d/sections/s", "", "", 200},
-			{"a new section", "PUT", "/documents/d/sections/t", "1", `If-None-Match: *`, 200},
-			{"removed", "DELETE", "/documents/d/sections/s", "", "", 204},
-		} {
-			r, err := http.NewRequestWithContext(t.Context(), test.method, asks.URL+test.path, strings.NewReader(test.body))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if name, value, ok := strings.Cut(test.header, ": "); ok {
-				r.Header.Set(name, value)
-			}
-			answer, err := asks.HTTP.Do(r)
-			if err != nil {
-				t.Errorf("%s: %v", test.what, err)
-				continue
-			}
-			body, _ := io.ReadAll(answer.Body)
-			_ = answer.Body.Close()
-			if answer.StatusCode != test.status {
-				t.Errorf("%s: %s, want %d: %s", test.what, answer.Status, test.status, body)
-			}
-			if test.what == "unchanged" && !strings.Contains(string(body), `"data":1`) {
-				t.Errorf("it has changed: %s", body)
-			}
-		}
+		meshtest.Check(t, asks.HTTP, asks.URL, []meshtest.Case{
+			{What: "no document", Method: "GET", Path: "/documents/none", Status: 404},
+			{What: "no section", Method: "GET", Path: "/documents/d/sections/none", Status: 404},
+			{What: "a section", Method: "GET", Path: "/documents/d/sections/s", Status: 200},
+			{What: "not JSON", Method: "PUT", Path: "/documents/d/sections/s", Body: "{", Status: 400},
+			{What: "not a change", Method: "PATCH", Path: "/documents/d", Body: "[]", Status: 400},
+			{What: "nothing to change", Method: "PATCH", Path: "/documents/d", Body: "{}", Status: 400},
+			{What: "another version", Method: "PUT", Path: "/documents/d/sections/s", Body: "2", Header: `If-Match: "9.9"`, Status: 412},
+			{What: "it is there", Method: "PUT", Path: "/documents/d/sections/s", Body: "2", Header: `If-None-Match: *`, Status: 412},
+			{What: "too long", Method: "PUT", Path: "/documents/d/sections/s", Body: long, Status: 413},
+			{What: "far too long", Method: "PUT", Path: "/documents/d/sections/s", Body: long + strings.Repeat(" ", 1<<16), Status: 413},
+			{What: "too many sections", Method: "PATCH", Path: "/documents/d", Body: string(tooMany), Status: 413},
+			{What: "a long name", Method: "PUT", Path: "/documents/" + strings.Repeat("n", documents.MaxName+1) + "/sections/s", Body: "1", Status: 400},
+			{What: "unchanged", Method: "GET", Path: "/documents/d/sections/s", Status: 200, Has: `"data":1`},
+			{What: "a new section", Method: "PUT", Path: "/documents/d/sections/t", Body: "1", Header: `If-None-Match: *`, Status: 200},
+			{What: "removed", Method: "DELETE", Path: "/documents/d/sections/s", Status: 204},
+		})
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -15,41 +14,28 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/documents"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/meshtest"
 	"github.com/leasehold-dev/leasehold/internal/registers"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
-	"github.com/leasehold-dev/leasehold/leasehttp"
 )
 
 // serve runs a server of documents on a node.
 func serve(t *testing.T, n *leaseholdtest.Node) func(context.Context) error {
 	t.Helper()
-	as := n.MovingConfig()
-	s, err := documents.Join(t.Context(), as, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n.Cleanup(func(ctx context.Context) { _ = s.Close(ctx) })
-	n.Serve(s.Handler())
-	return s.Close
+	s, err := documents.Join(t.Context(), n.MovingConfig(), documents.Config{})
+	return meshtest.Serve(t, n, s, err)
 }
 
-func client(t *testing.T, n *leaseholdtest.Node) *documents.Client {
+func client(t *testing.T, c *leaseholdtest.Cluster, n *leaseholdtest.Node) *documents.Client {
 	t.Helper()
-	base := &http.Transport{DialContext: n.DialContext}
-	transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{Lookup: n.Lookup(), Key: documents.Key(), Base: base})
-	if err != nil {
-		t.Fatal(err)
-	}
-	n.Cleanup(func(context.Context) { base.CloseIdleConnections() })
-	return &documents.Client{HTTP: &http.Client{Transport: transport, Timeout: time.Minute}, URL: "http://documents"}
+	return &documents.Client{HTTP: meshtest.Client(t, c, n), URL: "http://documents"}
 }
 
 // TestLinearizable: what callers see of sections, while servers are killed, paused, cut
 // off and restarted, is what registers do that are asked one request at a time, and that
 // are lost when a lookup says so.
 func TestLinearizable(t *testing.T) {
-	const runs = 25
-	for seed := range uint64(runs) {
+	for seed := range uint64(meshtest.Runs(25)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 				history := live(t, c, seed)
@@ -81,7 +67,7 @@ func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64) []porcupine.Opera
 		}
 	})
 	for i := range 3 {
-		asker := client(t, c.Node(fmt.Sprint("caller", i)))
+		asker := client(t, c, c.Node(fmt.Sprint("caller", i)))
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
 		clients.Go(func() {
 			history.Ask(i, 40, 1500*time.Millisecond, random, func(in *registers.Request) (registers.Answer, error) {

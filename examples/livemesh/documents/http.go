@@ -2,15 +2,16 @@ package documents
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"strings"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/leasehttp"
 )
+
+// maxRequest is how long a request may be: the largest document, and what is around it.
+const maxRequest = MaxBytes + 64<<10
 
 // Key is where in a request the name of its document is.
 func Key() leasehttp.Source { return leasehttp.PathSegment(2) }
@@ -19,15 +20,10 @@ func Key() leasehttp.Source { return leasehttp.PathSegment(2) }
 func (s *Service) Handler() http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, answer func(w http.ResponseWriter, r *http.Request) (any, error)) {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		mux.Handle(pattern, jsonhttp.Answer(func(w http.ResponseWriter, r *http.Request) (any, error) {
 			s.Owner().Await(r.Context(), leasehold.KeyOf(r.PathValue("name"))) // if it is about to arrive
-			body, err := answer(w, r)
-			if err != nil {
-				fail(w, err)
-				return
-			}
-			reply(w, body)
-		})
+			return answer(w, r)
+		}))
 	}
 	handle("GET /documents/{name}", func(_ http.ResponseWriter, r *http.Request) (any, error) {
 		return s.Get(r.PathValue("name"))
@@ -45,8 +41,8 @@ func (s *Service) Handler() http.Handler {
 	return mux
 }
 
-func (s *Service) patch(w http.ResponseWriter, r *http.Request) (any, error) {
-	data, err := body(w, r)
+func (s *Service) patch(_ http.ResponseWriter, r *http.Request) (any, error) {
+	data, err := jsonhttp.Read(r, maxRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +72,7 @@ func (d *Document) section(w http.ResponseWriter, r *http.Request) (any, error) 
 }
 
 func (s *Service) putSection(w http.ResponseWriter, r *http.Request) (any, error) {
-	data, err := body(w, r)
+	data, err := jsonhttp.Read(r, maxRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -103,31 +99,4 @@ func condition(r *http.Request, section string) map[string]string {
 		return map[string]string{section: ""}
 	}
 	return nil
-}
-
-func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBytes+1<<10))
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return nil, fmt.Errorf("%w: the request is longer than any document", errTooLarge)
-	}
-	return data, err
-}
-
-func reply(w http.ResponseWriter, body any) {
-	if body == nil {
-		w.WriteHeader(http.StatusNoContent)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(body) // the caller has gone if this fails
-}
-
-// fail says what is wrong. What is too large has a status of its own; the rest is said as
-// all services say it.
-func fail(w http.ResponseWriter, err error) {
-	if errors.Is(err, errTooLarge) {
-		http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
-		return
-	}
-	leasehttp.Error(w, err)
 }

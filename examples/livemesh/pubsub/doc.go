@@ -29,7 +29,7 @@
 // requests are routed by.
 //
 //	PUT    /topics/TOPIC/subscriptions/QUEUE?ttl=1h    subscribes, or refreshes with the same
-//	POST   /topics/TOPIC/subscriptions/QUEUE/refresh   404 if it has expired or was lost
+//	POST   /topics/TOPIC/subscriptions/QUEUE/refresh   410 if it has expired or was lost
 //	DELETE /topics/TOPIC/subscriptions/QUEUE
 //	POST   /topics/TOPIC/messages                      any JSON
 package pubsub

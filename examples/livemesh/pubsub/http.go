@@ -1,13 +1,11 @@
 package pubsub
 
 import (
-	"encoding/json"
-	"errors"
-	"io"
 	"net/http"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
 	"github.com/leasehold-dev/leasehold/leasehttp"
 )
@@ -27,22 +25,11 @@ type Published struct {
 func (s *Service) Handler() http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, answer func(r *http.Request, topic string) (any, error)) {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		mux.Handle(pattern, jsonhttp.Answer(func(_ http.ResponseWriter, r *http.Request) (any, error) {
 			name := r.PathValue("topic")
 			s.Owner().Await(r.Context(), leasehold.KeyOf(name)) // if it is about to arrive
-			body, err := answer(r, name)
-			switch {
-			case errors.Is(err, leasehold.Limit): // nothing was done
-				http.Error(w, err.Error(), http.StatusTooManyRequests)
-			case err != nil:
-				leasehttp.Error(w, err)
-			case body == nil:
-				w.WriteHeader(http.StatusNoContent)
-			default:
-				w.Header().Set("Content-Type", "application/json")
-				_ = json.NewEncoder(w).Encode(body) // the caller has gone if this fails
-			}
-		})
+			return answer(r, name)
+		}))
 	}
 	lasting := func(do func(r *http.Request, topic string, ttl time.Duration) error) func(*http.Request, string) (any, error) {
 		return func(r *http.Request, topic string) (any, error) {
@@ -63,7 +50,7 @@ func (s *Service) Handler() http.Handler {
 		return nil, s.Unsubscribe(r.Context(), topic, r.PathValue("queue"))
 	})
 	handle("POST /topics/{topic}/messages", func(r *http.Request, topic string) (any, error) {
-		message, err := io.ReadAll(io.LimitReader(r.Body, queue.MaxMessage+1))
+		message, err := jsonhttp.Read(r, queue.MaxMessage)
 		if err != nil {
 			return nil, err
 		}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"net/http"
 	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
 	"github.com/leasehold-dev/leasehold/leasemap"
 	"github.com/leasehold-dev/leasehold/owner"
@@ -102,7 +104,8 @@ func (s *Service) Refresh(ctx context.Context, name, to string, ttl time.Duratio
 	}
 	return s.change(ctx, name, func(t *topic) error {
 		if _, ok := t.Subscribers[to]; !ok {
-			return leasehold.Errorf("refresh", leasehold.NotFound, name, "queue %q does not subscribe: the subscription has expired or was lost, and messages may have been missed", to)
+			return jsonhttp.WithStatus(http.StatusGone, leasehold.Errorf("refresh", leasehold.NotFound, name,
+				"queue %q does not subscribe: the subscription has expired or was lost, and messages may have been missed; subscribe again", to))
 		}
 		t.Subscribers[to] = ttl
 		return nil
@@ -138,8 +141,8 @@ func (s *Service) change(ctx context.Context, name string, change func(*topic) e
 // Publish puts a message into the queues of all subscribers, and returns how many there
 // are. If it fails, some may have it, and it is to be published again.
 func (s *Service) Publish(ctx context.Context, name string, message json.RawMessage) (int, error) {
-	if len(message) > queue.MaxMessage || !json.Valid(message) {
-		return 0, leasehold.Errorf("publish", leasehold.Invalid, name, "want a message of JSON of up to %d bytes", queue.MaxMessage)
+	if err := queue.ValidMessage("publish", name, message); err != nil {
+		return 0, err
 	}
 	t, _, err := s.topics.Get(name)
 	if err != nil {

@@ -2,13 +2,12 @@ package pubsub_test
 
 import (
 	"errors"
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/meshtest"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/pubsub"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
@@ -118,32 +117,14 @@ func TestQueuesAway(t *testing.T) {
 func TestStatuses(t *testing.T) {
 	alone(t, func(t *testing.T, _ *mesh, _ *queue.Client, topics *pubsub.Client) {
 		long := `"` + strings.Repeat("x", queue.MaxMessage) + `"`
-		for _, test := range []struct {
-			what, method, path, body string
-			status                   int
-		}{
-			{"not JSON", "POST", "/topics/news/messages", "{", 400},
-			{"too long", "POST", "/topics/news/messages", long, 400},
-			{"no time", "PUT", "/topics/news/subscriptions/home?ttl=long", "", 400},
-			{"a time that is over", "PUT", "/topics/news/subscriptions/home?ttl=-1s", "", 400},
-			{"too long a time", "PUT", "/topics/news/subscriptions/home?ttl=25h", "", 400},
-			{"no subscription", "POST", "/topics/news/subscriptions/home/refresh", "", 404},
-			{"nothing to end", "DELETE", "/topics/news/subscriptions/home", "", 204},
-		} {
-			r, err := http.NewRequestWithContext(t.Context(), test.method, topics.URL+test.path, strings.NewReader(test.body))
-			if err != nil {
-				t.Fatal(err)
-			}
-			answer, err := topics.HTTP.Do(r)
-			if err != nil {
-				t.Errorf("%s: %v", test.what, err)
-				continue
-			}
-			body, _ := io.ReadAll(answer.Body)
-			_ = answer.Body.Close()
-			if answer.StatusCode != test.status {
-				t.Errorf("%s: %s, want %d: %s", test.what, answer.Status, test.status, body)
-			}
-		}
+		meshtest.Check(t, topics.HTTP, topics.URL+"/topics/news/", []meshtest.Case{
+			{What: "not JSON", Method: "POST", Path: "messages", Body: "{", Status: 400},
+			{What: "too long", Method: "POST", Path: "messages", Body: long, Status: 413},
+			{What: "no time", Method: "PUT", Path: "subscriptions/home?ttl=long", Status: 400},
+			{What: "a time that is over", Method: "PUT", Path: "subscriptions/home?ttl=-1s", Status: 400},
+			{What: "too long a time", Method: "PUT", Path: "subscriptions/home?ttl=25h", Status: 400},
+			{What: "no subscription", Method: "POST", Path: "subscriptions/home/refresh", Status: 410, Has: "subscribe again"},
+			{What: "nothing to end", Method: "DELETE", Path: "subscriptions/home", Status: 204},
+		})
 	})
 }

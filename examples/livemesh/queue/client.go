@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/examples/livemesh/call"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 )
 
 // A Client is how other services, and devices, use queues.
@@ -20,7 +20,7 @@ type Client struct {
 }
 
 func (c *Client) url(name, what string, query url.Values) string {
-	return call.Path(c.URL, "queues", name, what) + "?" + query.Encode()
+	return jsonhttp.Path(c.URL, "queues", name, what) + "?" + query.Encode()
 }
 
 // Enqueue adds a message. An error of kind [leasehold.Limit] says that there is no room; with
@@ -31,7 +31,7 @@ func (c *Client) Enqueue(ctx context.Context, name string, body any, mark bool) 
 		query.Set("overflow", "mark")
 	}
 	var receipt Receipt
-	err := call.JSON(ctx, c.HTTP, http.MethodPost, c.url(name, "messages", query), body, &receipt)
+	err := jsonhttp.Call(ctx, c.HTTP, http.MethodPost, c.url(name, "messages", query), body, &receipt)
 	return receipt, err
 }
 
@@ -44,13 +44,13 @@ func (c *Client) Receive(ctx context.Context, name string, at Place, wait time.D
 		query.Set("after", strconv.FormatUint(at.Have, 10))
 	}
 	var b Batch
-	err := call.JSON(ctx, c.HTTP, http.MethodGet, c.url(name, "messages", query), nil, &b)
+	err := jsonhttp.Call(ctx, c.HTTP, http.MethodGet, c.url(name, "messages", query), nil, &b)
 	return b, err
 }
 
 // SetInterests says on which names of other services a device depends.
 func (c *Client) SetInterests(ctx context.Context, name string, interests []Interest) error {
-	return call.JSON(ctx, c.HTTP, http.MethodPut, c.url(name, "interests", nil), interests, nil)
+	return jsonhttp.Call(ctx, c.HTTP, http.MethodPut, c.url(name, "interests", nil), interests, nil)
 }
 
 // Next is the place after a batch.

@@ -33,8 +33,10 @@
 //
 //	POST /queues/NAME/messages                 any JSON; with ?overflow=mark never full
 //	GET  /queues/NAME/messages?epoch=E&after=N&wait=30s
-//	GET  /queues/NAME/events                   the same, pushed as server-sent events
+//	GET  /queues/NAME/events?epoch=E&after=N   the same, pushed as server-sent events
 //	POST /queues/NAME/ack?epoch=E&after=N      for those that are pushed
 //	PUT  /queues/NAME/interests                [{"service": S, "name": N}, ...]
 //	DELETE /queues/NAME
+//
+// A queue without room answers 429, and a message that is too long 413.
 package queue

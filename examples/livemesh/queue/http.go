@@ -2,7 +2,6 @@ package queue
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/leasehttp"
 )
 
@@ -25,23 +25,10 @@ func Key() leasehttp.Source { return leasehttp.PathSegment(2) }
 func (s *Service) Handler() http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, answer func(r *http.Request) (any, error)) {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			body, err := answer(r)
-			switch {
-			case errors.Is(err, leasehold.Limit): // nothing was done
-				http.Error(w, err.Error(), http.StatusTooManyRequests)
-			case err != nil:
-				leasehttp.Error(w, err)
-			case body == nil:
-				w.WriteHeader(http.StatusNoContent)
-			default:
-				w.Header().Set("Content-Type", "application/json")
-				_ = json.NewEncoder(w).Encode(body) // the caller has gone if this fails
-			}
-		})
+		mux.Handle(pattern, jsonhttp.Answer(func(_ http.ResponseWriter, r *http.Request) (any, error) { return answer(r) }))
 	}
 	handle("POST /queues/{name}/messages", func(r *http.Request) (any, error) {
-		body, err := read(r, MaxMessage)
+		body, err := jsonhttp.Read(r, MaxMessage)
 		if err != nil {
 			return nil, err
 		}
@@ -56,7 +43,7 @@ func (s *Service) Handler() http.Handler {
 		return nil, s.Ack(r.Context(), r.PathValue("name"), at)
 	})
 	handle("PUT /queues/{name}/interests", func(r *http.Request) (any, error) {
-		body, err := read(r, 1<<20)
+		body, err := jsonhttp.Read(r, 1<<20)
 		if err != nil {
 			return nil, err
 		}
@@ -73,14 +60,6 @@ func (s *Service) Handler() http.Handler {
 	// Requests wait for a queue that is about to arrive; those that wait for messages
 	// end when the lease does.
 	return leasehttp.Middleware(s.Owner(), Key())(mux)
-}
-
-func read(r *http.Request, most int64) ([]byte, error) {
-	body, err := io.ReadAll(io.LimitReader(r.Body, most+1))
-	if err == nil && int64(len(body)) > most {
-		err = leasehold.Errorf("read request", leasehold.Invalid, "", "it is longer than %d bytes", most)
-	}
-	return body, err
 }
 
 // poll answers a device that asks, and lets it wait. That it asks for what comes after a
@@ -114,22 +93,26 @@ func parsePlace(name string, query url.Values) (at Place, err error) {
 }
 
 // push sends messages to a device that is online, as they come. It begins after the
-// message that the device has named with Last-Event-ID; that the device has it, and all
-// before, it says with an acknowledgement or with its next connection.
+// message that the device has named with Last-Event-ID, or in the query; that the device
+// has it, and all before, it says with an acknowledgement or with its next connection.
 func (s *Service) push(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
-	at, err := parseEventID(r.Header.Get("Last-Event-ID"))
+	at, err := parsePlace(name, r.URL.Query())
+	if id := r.Header.Get("Last-Event-ID"); id != "" { // a browser that connects again
+		at, err = parseEventID(id)
+	}
 	if err == nil {
 		err = s.Ack(r.Context(), name, at)
 	}
-	for began := false; ; began = true {
+	wait := time.Duration(0) // the device is to know at once that it is connected
+	for began := false; ; began, wait = true, MaxWait/2 {
 		var b Batch
 		if err == nil {
-			b, err = s.Receive(r.Context(), name, at, MaxWait/2)
+			b, err = s.Receive(r.Context(), name, at, wait)
 		}
 		if err != nil {
 			if !began {
-				leasehttp.Error(w, err)
+				jsonhttp.Fail(w, err)
 			}
 			return // the device comes again, to whoever has the queue then
 		}
@@ -137,21 +120,16 @@ func (s *Service) push(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			w.Header().Set("Cache-Control", "no-store")
 		}
-		if err := writeEvents(w, b); err != nil || http.NewResponseController(w).Flush() != nil {
+		at = b.Next(at)
+		if err := writeEvents(w, b, at); err != nil || http.NewResponseController(w).Flush() != nil {
 			return
-		}
-		at.Epoch = b.Epoch
-		if n := len(b.Messages); n > 0 {
-			at.Have = b.Messages[n-1].Number
-		} else if b.Lost {
-			at.Have = 0
 		}
 	}
 }
 
-// writeEvents writes what a device receives. With nothing to say it says just that, so that
-// both sides know that the other is there.
-func writeEvents(w io.Writer, b Batch) error {
+// writeEvents writes what a device receives, and where it is then. With nothing to say it
+// says just that, so that both sides know that the other is there.
+func writeEvents(w io.Writer, b Batch, at Place) error {
 	if b.Lost {
 		if _, err := fmt.Fprintf(w, "event: lost\nid: %s/0\ndata: {}\n\n", b.Epoch); err != nil {
 			return err
@@ -166,14 +144,11 @@ func writeEvents(w io.Writer, b Batch) error {
 			return err
 		}
 	}
-	_, err := io.WriteString(w, ": \n\n")
+	_, err := fmt.Fprintf(w, "event: alive\nid: %s/%d\ndata: {}\n\n", at.Epoch, at.Have)
 	return err
 }
 
 func parseEventID(text string) (Place, error) {
-	if text == "" {
-		return Place{}, nil
-	}
 	epoch, number, ok := strings.Cut(text, "/")
 	have, err := strconv.ParseUint(number, 10, 64)
 	if !ok || err != nil {

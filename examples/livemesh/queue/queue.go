@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/leasemap"
 	"github.com/leasehold-dev/leasehold/lookup"
 	"github.com/leasehold-dev/leasehold/owner"
@@ -134,8 +135,8 @@ func (s *Service) do(ctx context.Context, name string, operate func(*queue) erro
 // Enqueue adds a message. If there is no room it fails with [leasehold.Limit], unless a
 // mark is to be left: then it succeeds, and the device learns that it missed something.
 func (s *Service) Enqueue(ctx context.Context, name string, body json.RawMessage, mark bool) (Receipt, error) {
-	if len(body) > MaxMessage || !json.Valid(body) {
-		return Receipt{}, leasehold.Errorf("enqueue", leasehold.Invalid, name, "want a message of JSON of up to %d bytes", MaxMessage)
+	if err := ValidMessage("enqueue", name, body); err != nil {
+		return Receipt{}, err
 	}
 	var receipt Receipt
 	err := s.do(ctx, name, func(q *queue) error {
@@ -152,6 +153,17 @@ func (s *Service) Enqueue(ctx context.Context, name string, body json.RawMessage
 		s.bells.ring(name)
 	}
 	return receipt, err
+}
+
+// ValidMessage reports what is wrong with a message.
+func ValidMessage(op, name string, body json.RawMessage) error {
+	if len(body) > MaxMessage {
+		return jsonhttp.TooLarge(name, "the message has %d bytes, and %d are allowed", len(body), MaxMessage)
+	}
+	if !json.Valid(body) {
+		return leasehold.Errorf(op, leasehold.Invalid, name, "the message is not JSON")
+	}
+	return nil
 }
 
 // add appends a message, if there is room for it and for a mark after it.

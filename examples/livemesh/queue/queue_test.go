@@ -2,15 +2,14 @@ package queue_test
 
 import (
 	"bufio"
-	"context"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/meshtest"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 	"github.com/leasehold-dev/leasehold/lookup"
@@ -22,7 +21,7 @@ func alone(t *testing.T, cfg queue.Config, test func(t *testing.T, c *leaseholdt
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		serve(t, c.Node("a"), cfg)
 		c.Settle()
-		test(t, c, client(t, c.Node("caller")))
+		test(t, c, client(t, c, c.Node("caller")))
 	})
 }
 
@@ -186,11 +185,16 @@ func events(t *testing.T, asks *queue.Client, last string) (*bufio.Scanner, func
 // wantEvent reads up to the next event, and returns its id.
 func wantEvent(t *testing.T, lines *bufio.Scanner, body string) (id string) {
 	t.Helper()
+	alive := false // it says that the server is there, and no more
 	for lines.Scan() {
 		if text, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
 			id = text
 		}
-		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+		if lines.Text() == "" {
+			alive = false
+		}
+		alive = alive || lines.Text() == "event: alive"
+		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok && !alive {
 			if !strings.Contains(data, body) {
 				t.Errorf("%s, want %s", data, body)
 			}
@@ -207,21 +211,14 @@ func TestLossesOfOthers(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		others := c.In("documents")
 		watch := func(n *leaseholdtest.Node) map[string]*lookup.Lookup {
-			cfg := n.LookupConfig()
-			cfg.Namespace = others.Namespace()
-			l, err := lookup.Open(t.Context(), cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			n.Cleanup(func(context.Context) { _ = l.Close() })
-			return map[string]*lookup.Lookup{"documents": l}
+			return map[string]*lookup.Lookup{"documents": meshtest.Lookup(t, others, n)}
 		}
 		leave := serve(t, c.Node("a"), queue.Config{Watch: watch(c.Node("a"))})
 		dies := others.Node("dies")
 		dies.Join(owner.Config{})
 		c.Settle()
 		others.Settle()
-		asks := client(t, c.Node("caller"))
+		asks := client(t, c, c.Node("caller"))
 		opened := receive(t, asks, queue.Place{}, 0)
 		at := opened.Next(queue.Place{})
 		if err := asks.SetInterests(t.Context(), "phone", []queue.Interest{{Service: "documents", Name: "home"}}); err != nil {
@@ -258,34 +255,17 @@ func TestLossesOfOthers(t *testing.T) {
 func TestStatuses(t *testing.T) {
 	alone(t, queue.Config{}, func(t *testing.T, _ *leaseholdtest.Cluster, asks *queue.Client) {
 		long := `"` + strings.Repeat("x", queue.MaxMessage) + `"`
-		for _, test := range []struct {
-			what, method, path, body string
-			status                   int
-		}{
-			{"not JSON", "POST", "messages", "{", 400},
-			{"too long", "POST", "messages", long, 400},
-			{"a bad number", "GET", "messages?epoch=1.1&after=x", "", 400},
-			{"a bad time", "GET", "messages?wait=forever", "", 400},
-			{"too long a time", "GET", "messages?wait=1h", "", 400},
-			{"no list", "PUT", "interests", "{}", 400},
-			{"a bad event", "GET", "events", "", 400},
-		} {
-			r, err := http.NewRequestWithContext(t.Context(), test.method, asks.URL+"/queues/phone/"+test.path, strings.NewReader(test.body))
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.Header.Set("Last-Event-ID", "nonsense")
-			answer, err := asks.HTTP.Do(r)
-			if err != nil {
-				t.Errorf("%s: %v", test.what, err)
-				continue
-			}
-			body, _ := io.ReadAll(answer.Body)
-			_ = answer.Body.Close()
-			if answer.StatusCode != test.status {
-				t.Errorf("%s: %s, want %d: %s", test.what, answer.Status, test.status, body)
-			}
-		}
+		const event = "Last-Event-ID: nonsense"
+		meshtest.Check(t, asks.HTTP, asks.URL+"/queues/phone/", []meshtest.Case{
+			{What: "not JSON", Method: "POST", Path: "messages", Body: "{", Status: 400},
+			{What: "too long", Method: "POST", Path: "messages", Body: long, Status: 413},
+			{What: "a bad number", Method: "GET", Path: "messages?epoch=1.1&after=x", Status: 400},
+			{What: "a bad time", Method: "GET", Path: "messages?wait=forever", Status: 400},
+			{What: "too long a time", Method: "GET", Path: "messages?wait=1h", Status: 400},
+			{What: "no list", Method: "PUT", Path: "interests", Body: "{}", Status: 400},
+			{What: "a bad event", Method: "GET", Path: "events", Header: event, Status: 400},
+			{What: "a bad place", Method: "GET", Path: "events?epoch=1.1&after=x", Status: 400},
+		})
 		b := receive(t, asks, queue.Place{}, 0)
 		if _, err := asks.Receive(t.Context(), "phone", queue.Place{Epoch: b.Epoch, Have: 99}, 0); !errors.Is(err, leasehold.Invalid) {
 			t.Errorf("a message that never was: %v", err)

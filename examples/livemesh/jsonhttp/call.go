@@ -1,6 +1,4 @@
-// Package call is how one service of Live Mesh asks another: HTTP and JSON, through a
-// transport that finds the server, with errors that are what the server's were.
-package call
+package jsonhttp
 
 import (
 	"bytes"
@@ -18,11 +16,11 @@ import (
 // maxAnswer bounds what is read of an answer.
 const maxAnswer = 8 << 20
 
-// JSON sends in, unless it is nil, and reads the answer into out, unless that is nil.
+// Call sends in, unless it is nil, and reads the answer into out, unless that is nil.
 //
 // An error of kind [leasehold.Unavailable] says that the request may have been carried
 // out. Those of the other kinds say that it was not.
-func JSON(ctx context.Context, client *http.Client, method, url string, in, out any) error {
+func Call(ctx context.Context, client *http.Client, method, url string, in, out any) error {
 	var body io.Reader = http.NoBody
 	if in != nil {
 		data, err := json.Marshal(in)
@@ -49,7 +47,7 @@ func JSON(ctx context.Context, client *http.Client, method, url string, in, out 
 		return leasehold.Errorf(method, leasehold.Unavailable, url, "%w", err)
 	}
 	if kind, failed := kindOf(answer.StatusCode); failed {
-		return leasehold.Errorf(method, kind, url, "%s: %s", answer.Status, strings.TrimSpace(string(data)))
+		return leasehold.Errorf(method, kind, url, "%s: %s", answer.Status, explanationOf(data))
 	}
 	if out == nil {
 		return nil
@@ -58,25 +56,6 @@ func JSON(ctx context.Context, client *http.Client, method, url string, in, out 
 		return leasehold.Errorf(method, leasehold.Internal, url, "the answer is not what was expected: %w", err)
 	}
 	return nil
-}
-
-// kindOf is what a status means, as leasehttp has it.
-func kindOf(status int) (kind leasehold.Kind, failed bool) {
-	switch status {
-	case http.StatusBadRequest:
-		return leasehold.Invalid, true
-	case http.StatusNotFound:
-		return leasehold.NotFound, true
-	case http.StatusConflict:
-		return leasehold.Exists, true
-	case http.StatusPreconditionFailed:
-		return leasehold.Stale, true
-	case http.StatusMisdirectedRequest:
-		return leasehold.NotOwner, true
-	case http.StatusRequestEntityTooLarge, http.StatusTooManyRequests:
-		return leasehold.Limit, true
-	}
-	return leasehold.Unavailable, status >= 300
 }
 
 // Path joins what may have any characters in it.

@@ -1,4 +1,4 @@
-package demo
+package child
 
 import (
 	"errors"
@@ -15,10 +15,10 @@ const (
 	lastPort  = 32_000
 )
 
-// freePorts finds n addresses on loopback on which nobody listens. Where it
+// FreePorts finds n addresses on loopback on which nobody listens. Where it
 // looks is random, whatever the seed, so that two demos keep out of each
 // other's way.
-func freePorts(n int) ([]string, error) {
+func FreePorts(n int) ([]string, error) {
 	const attempts = 1000
 	found := make(map[string]bool)
 	var addrs []string

@@ -1,4 +1,4 @@
-package demo
+package child
 
 import (
 	"context"
@@ -12,8 +12,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/leasehold-dev/leasehold"
 )
 
 // runAsked is a process that is asked to end, and does as its argument says. It
@@ -32,10 +30,19 @@ func runAsked(args []string) error {
 	return errors.New("it has fallen over its own feet")
 }
 
-// TestAMemberFinishes when it is asked to, or else it is known why it did not;
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "asked" {
+		go EndWithParent(os.Stdin)
+		fmt.Fprintln(os.Stderr, runAsked(os.Args[2:]))
+		os.Exit(3)
+	}
+	os.Exit(m.Run())
+}
+
+// TestAChildFinishes when it is asked to, or else it is known why it did not;
 // in any case it is gone, and that is nobody's failure who did not ask.
-func TestAMemberFinishes(t *testing.T) {
-	if !canSuspend {
+func TestAChildFinishes(t *testing.T) {
+	if !CanSuspend {
 		t.Skip("processes cannot be asked to end on this system")
 	}
 	program, err := os.Executable()
@@ -49,19 +56,19 @@ func TestAMemberFinishes(t *testing.T) {
 	} {
 		t.Run(test.how, func(t *testing.T) {
 			ready := make(chan struct{})
-			m := &member{name: "asked", ended: func(error) {}, launch: launch{
-				program: program, args: []string{"asked", test.how}, log: filepath.Join(t.TempDir(), "log"),
-				output: func(r io.Reader) error {
+			m := &Child{Name: "asked", Ended: func(error) {}, Launch: Launch{
+				Program: program, Args: []string{"asked", test.how}, Log: filepath.Join(t.TempDir(), "log"),
+				Output: func(r io.Reader) error {
 					_, err := io.ReadFull(r, make([]byte, len("ready")))
 					close(ready)
 					_, _ = io.Copy(io.Discard, r)
 					return err
 				},
 			}}
-			if err := m.start(); err != nil {
+			if err := m.Start(); err != nil {
 				t.Fatal(err)
 			}
-			defer m.close()
+			defer m.Close()
 			<-ready
 			patience := time.Minute
 			if test.how == "stays" {
@@ -71,34 +78,13 @@ func TestAMemberFinishes(t *testing.T) {
 			defer cancel()
 			late := time.AfterFunc(patience, cancel)
 			defer late.Stop()
-			err := m.finish(ctx)
+			err := m.Finish(ctx)
 			if got := fmt.Sprint(err); (err == nil) != (test.want == "") || err != nil && !strings.Contains(got, test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
-			if m.life() != 0 {
+			if m.Life() != 0 {
 				t.Error("it is still there")
 			}
 		})
-	}
-}
-
-// TestWhoIsToBlame for a loss.
-func TestWhoIsToBlame(t *testing.T) {
-	c := &cluster{}
-	by := func(owner leasehold.OwnerID) bool { return c.byRestart(leasehold.Loss{Owner: owner}) }
-	if by("a") {
-		t.Error("nobody was restarted")
-	}
-	c.blame("a")
-	if !by("a") || by("b") || by("") {
-		t.Error("only a is restarted")
-	}
-	c.blame("")
-	if by("a") || by("") {
-		t.Error("nobody is restarted any more")
-	}
-	c.cfg.Rolling = true
-	if !by("b") {
-		t.Error("nothing but restarts can be to blame")
 	}
 }

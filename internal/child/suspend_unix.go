@@ -1,16 +1,16 @@
 //go:build unix
 
-package demo
+package child
 
 import (
 	"os"
 	"syscall"
 )
 
-// canSuspend says whether processes can be stopped. One that is stopped when we
+// CanSuspend says whether processes can be stopped. One that is stopped when we
 // die goes on, and ends: the system sees to that for a process group that nobody
 // is left to look after.
-const canSuspend = true
+const CanSuspend = true
 
 // terminate asks a process to end.
 func terminate(p *os.Process) error { return p.Signal(syscall.SIGTERM) }

@@ -1,13 +1,13 @@
 //go:build !unix
 
-package demo
+package child
 
 import (
 	"errors"
 	"os"
 )
 
-const canSuspend = false
+const CanSuspend = false
 
 func terminate(*os.Process) error { return errors.ErrUnsupported }
 

@@ -1,4 +1,6 @@
-package demo
+// Package child runs processes that end with this one, and hurts them: for the demo, and for
+// tests.
+package child
 
 import (
 	"context"
@@ -30,29 +32,29 @@ func EndWithParent(stdin io.Reader) {
 	os.Exit(1)
 }
 
-// A launch says what to start.
-type launch struct {
-	program string
-	args    []string
-	log     string                // the file for what it says; it is added to
-	output  func(io.Reader) error // reads its standard output to the end; nil if that goes to the log too
+// A Launch says what to start.
+type Launch struct {
+	Program string
+	Args    []string
+	Log     string                // the file for what it says; it is added to
+	Output  func(io.Reader) error // reads its standard output to the end; nil if that goes to the log too
 }
 
 // start starts a process.
-func (l launch) start() (*process, error) {
-	log, err := os.OpenFile(l.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+func (l Launch) start() (*process, error) {
+	log, err := os.OpenFile(l.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close() //nolint:errcheck // the child has its own
-	cmd := exec.Command(l.program, l.args...)
+	cmd := exec.Command(l.Program, l.Args...)
 	cmd.SysProcAttr, cmd.Stderr, cmd.Stdout, cmd.Env = attributes(), log, log, environment(os.Environ())
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
 	var stdout io.Reader
-	if l.output != nil {
+	if l.Output != nil {
 		cmd.Stdout = nil
 		if stdout, err = cmd.StdoutPipe(); err != nil {
 			return nil, errors.Join(err, stdin.Close())
@@ -62,7 +64,7 @@ func (l launch) start() (*process, error) {
 		return nil, errors.Join(err, stdin.Close())
 	}
 	p := &process{cmd: cmd, stdin: stdin, done: make(chan struct{})}
-	go p.reap(l.output, stdout)
+	go p.reap(l.Output, stdout)
 	return p, nil
 }
 
@@ -116,8 +118,8 @@ func (p *process) finish(ctx context.Context) error {
 	}
 }
 
-// tail returns the last lines of a log, for an error.
-func tail(path string) string {
+// Tail returns the last lines of a log, for an error.
+func Tail(path string) string {
 	const most = 2000
 	f, err := os.Open(path)
 	if err != nil {

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/examples/livemesh/promise"
+)
+
+// A demoReport is what was seen. There is one only if no promise was broken.
+type demoReport struct {
+	Seed           uint64
+	Blows          []string
+	Learned        []time.Duration // how long it took to learn of a new address, sorted
+	Queues, Topics promise.Tally
+}
+
+// at is a share of the way from the shortest to the longest time.
+func (r *demoReport) at(share float64) time.Duration {
+	if len(r.Learned) == 0 {
+		return 0
+	}
+	return r.Learned[int(share*float64(len(r.Learned)-1))]
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// MarshalJSON writes it for programs.
+func (r *demoReport) MarshalJSON() ([]byte, error) {
+	type tally struct {
+		Acknowledged int `json:"acknowledged"`
+		LostAndKnown int `json:"lost_and_known"`
+		LostSilently int `json:"lost_silently"`
+	}
+	return json.Marshal(struct {
+		Seed      uint64   `json:"seed"`
+		Blows     []string `json:"blows"`
+		Addresses int      `json:"addresses_learned"`
+		P50       float64  `json:"learned_p50_ms"`
+		Longest   float64  `json:"learned_max_ms"`
+		Queues    tally    `json:"queues"`
+		Topics    tally    `json:"topics"`
+	}{
+		r.Seed, append([]string{}, r.Blows...), len(r.Learned), milliseconds(r.at(0.5)), milliseconds(r.at(1)),
+		tally{r.Queues.Due, r.Queues.Lost, 0}, tally{r.Topics.Due, r.Topics.Lost, 0},
+	})
+}
+
+// print writes it for people.
+func (r *demoReport) print(w io.Writer) {
+	fmt.Fprintf(w, "\n%d times something was killed, stopped or restarted (--seed %d)\n", len(r.Blows), r.Seed)
+	fmt.Fprintf(w, "home PC    the work PC learned %d addresses, the usual one after %.0f ms, the last to be known after %.0f ms\n",
+		len(r.Learned), milliseconds(r.at(0.5)), milliseconds(r.at(1)))
+	fmt.Fprintf(w, "queues     %d messages were acknowledged, %d of them lost, and who lost them knows; none silently\n", r.Queues.Due, r.Queues.Lost)
+	fmt.Fprintf(w, "topics     %d copies were due, %d of them lost, and who lost them knows; none silently\n", r.Topics.Due, r.Topics.Lost)
+}

@@ -1,0 +1,58 @@
+package documents
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// News says what a change has made of a document.
+type News struct {
+	Document string `json:"document"`
+	// Version is that of all sections that were set. Those that were removed would have
+	// it.
+	Version string                     `json:"version"`
+	Set     map[string]json.RawMessage `json:"set,omitempty"`
+	Removed []string                   `json:"removed,omitempty"`
+	// Long says that Set would be too long for a message: read the document.
+	Long bool `json:"long,omitempty"`
+}
+
+// maxNews is how many bytes of sections are sent along with news.
+const maxNews = 32 << 10
+
+// announce tells those who want to know of a change.
+func (s *Service) announce(ctx context.Context, news News) error {
+	if s.cfg.Announce == nil {
+		return nil
+	}
+	size := 0
+	for section, data := range news.Set {
+		size += len(section) + len(data)
+	}
+	if size > maxNews {
+		news.Set, news.Long = nil, true
+	}
+	if err := s.cfg.Announce(ctx, news); err != nil {
+		return leasehold.Errorf("change document", leasehold.Unavailable, news.Document, "it is changed, but not all who want to know have been told; change it again: %w", err)
+	}
+	return nil
+}
+
+// Newer reports whether a version of a section is newer than another; "" is that of a
+// section that never was.
+func Newer(a, b string) bool {
+	g, n := split(a)
+	h, m := split(b)
+	return longer(g, h) || g == h && longer(n, m)
+}
+
+func split(version string) (generation, number string) {
+	generation, number, _ = strings.Cut(version, ".")
+	return generation, number
+}
+
+// longer compares numbers without a limit to their size.
+func longer(a, b string) bool { return len(a) > len(b) || len(a) == len(b) && a > b }

@@ -1,0 +1,93 @@
+// Package frontend is what users of Live Mesh reach: it passes requests on to the servers
+// that own what they are about, and serves a page that plays a device.
+//
+// It keeps nothing. Any number of frontends may run, and any of them may die.
+package frontend
+
+import (
+	"embed"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/leasehttp"
+	"github.com/leasehold-dev/leasehold/lookup"
+)
+
+// A Service is what requests are passed on to.
+type Service struct {
+	// Prefix is how its paths begin: "/queues/".
+	Prefix string
+	Lookup *lookup.Lookup
+	// MaxOutstanding is how many requests may be under way to one of its servers
+	// (PRS 3.3). Default: as package leasehttp has it.
+	MaxOutstanding int
+}
+
+// Config says what a frontend is in front of.
+type Config struct {
+	Services []Service
+	// Base sends requests to servers. Default: as package leasehttp has it.
+	Base http.RoundTripper
+	// Logger hears of requests that failed. Default: nobody does.
+	Logger *slog.Logger
+}
+
+const (
+	maxBody = 2 << 20
+	stall   = 30 * time.Second
+)
+
+//go:embed page
+var files embed.FS
+
+// New returns a frontend.
+func New(cfg Config) (http.Handler, error) {
+	mux := http.NewServeMux()
+	for _, s := range cfg.Services {
+		proxy, err := s.proxy(cfg)
+		if err != nil {
+			return nil, err
+		}
+		mux.Handle(s.Prefix, proxy)
+	}
+	page, err := fs.Sub(files, "page")
+	if err != nil {
+		return nil, err
+	}
+	mux.Handle("/", protect(http.FileServerFS(page)))
+	// A page of somebody else's must not write here in the name of whoever looks at it.
+	return http.NewCrossOriginProtection().Handler(mux), nil
+}
+
+func (s *Service) proxy(cfg Config) (http.Handler, error) {
+	if s.Lookup == nil || len(s.Prefix) < 2 {
+		return nil, leasehold.Errorf("new frontend", leasehold.Invalid, s.Prefix, "a service has a prefix, /queues/ for instance, and a lookup")
+	}
+	transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{
+		Lookup: s.Lookup, Key: leasehttp.PathSegment(2), Base: cfg.Base, MaxOutstanding: s.MaxOutstanding,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return leasehttp.NewProxy(leasehttp.ProxyConfig{Transport: transport, MaxBody: maxBody, Stall: stall, Logger: cfg.Logger})
+}
+
+// protect says what the page may do: only what comes from here.
+func protect(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			h.Set("Allow", "GET, HEAD")
+			http.Error(w, "there is nothing here to write to", http.StatusMethodNotAllowed)
+			return
+		}
+		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cache-Control", "no-cache")
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,113 @@
+// Package meshtest runs services of Live Mesh in a test's cluster.
+package meshtest
+
+import (
+	"context"
+	"flag"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/leaseholdtest"
+	"github.com/leasehold-dev/leasehold/leasehttp"
+	"github.com/leasehold-dev/leasehold/lookup"
+)
+
+// runs is for those who want to be more sure: go test ./queue -args -runs=1000.
+var runs = flag.Int("runs", 0, "how many runs with faults a test makes; 0 is its usual number")
+
+// Runs is how many runs with faults a test makes.
+func Runs(usual int) int {
+	if *runs > 0 {
+		return *runs
+	}
+	return usual
+}
+
+// A Service is a server that has joined its namespace.
+type Service interface {
+	Handler() http.Handler
+	Close(ctx context.Context) error
+}
+
+// Serve serves a service on its node, until either ends. It returns what closes it
+// properly.
+func Serve(t testing.TB, n *leaseholdtest.Node, s Service, err error) (leave func(context.Context) error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Cleanup(func(ctx context.Context) { _ = s.Close(ctx) })
+	n.Serve(s.Handler())
+	return s.Close
+}
+
+// Lookup follows a namespace from a node, until that ends.
+func Lookup(t testing.TB, c *leaseholdtest.Cluster, n *leaseholdtest.Node) *lookup.Lookup {
+	t.Helper()
+	cfg := n.LookupConfig()
+	cfg.Namespace = c.Namespace()
+	l, err := lookup.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Cleanup(func(context.Context) { _ = l.Close() })
+	return l
+}
+
+// Client finds the servers of a namespace from a node. The second segment of a path is the
+// key, as it is for all services.
+func Client(t testing.TB, c *leaseholdtest.Cluster, n *leaseholdtest.Node) *http.Client {
+	t.Helper()
+	base := &http.Transport{DialContext: n.DialContext}
+	transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{Lookup: Lookup(t, c, n), Key: leasehttp.PathSegment(2), Base: base})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Cleanup(func(context.Context) { base.CloseIdleConnections() })
+	return &http.Client{Transport: transport, Timeout: time.Minute}
+}
+
+// A Case is a request, and what its answer must be.
+type Case struct {
+	What         string
+	Method, Path string
+	Body         string
+	Header       string // "Name: value"
+	Status       int
+	Has          string // what the answer must contain
+}
+
+// Check sends requests, one after the other.
+func Check(t testing.TB, client *http.Client, url string, cases []Case) {
+	t.Helper()
+	for _, c := range cases {
+		status, answer := c.send(t, client, url)
+		if status != c.Status || !strings.Contains(answer, c.Has) {
+			t.Errorf("%s: status %d, want %d with %q: %s", c.What, status, c.Status, c.Has, answer)
+		}
+	}
+}
+
+func (c *Case) send(t testing.TB, client *http.Client, url string) (status int, answer string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), c.Method, url+c.Path, strings.NewReader(c.Body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name, value, ok := strings.Cut(c.Header, ": "); ok {
+		r.Header.Set(name, value)
+	}
+	got, err := client.Do(r)
+	if err != nil {
+		t.Fatalf("%s: %v", c.What, err)
+	}
+	defer got.Body.Close() //nolint:errcheck // it was read
+	text, err := io.ReadAll(got.Body)
+	if err != nil {
+		t.Fatalf("%s: %v", c.What, err)
+	}
+	return got.StatusCode, string(text)
+}

@@ -1,0 +1,158 @@
+// Package promise checks, message by message, what queues and topics promise: nothing is
+// lost silently. Tests on virtual time use it, and those with real processes.
+package promise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
+)
+
+// A Device receives from a queue, and others send to it.
+type Device struct {
+	name   string
+	queues *queue.Client
+
+	mu       sync.Mutex
+	received map[string]bool
+	lost     []time.Time // when it learned that it had lost messages
+	sent     map[string]time.Time
+}
+
+// NewDevice returns a device that is named like its queue.
+func NewDevice(name string, queues *queue.Client) *Device {
+	return &Device{name: name, queues: queues, received: make(map[string]bool), sent: make(map[string]time.Time)}
+}
+
+// Receive takes messages until the context ends, and at last until there are none. Now
+// and then it is offline, for up to a time.
+func (d *Device) Receive(ctx context.Context, random *rand.Rand, offline time.Duration) error {
+	return follow(ctx, d.name, d.queues, func() {
+		if random.IntN(10) == 0 {
+			pause(ctx, time.Duration(random.Int64N(int64(offline))))
+		}
+	}, d.take)
+}
+
+// take notes what was received.
+func (d *Device) take(b queue.Batch) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if b.Lost {
+		d.lost = append(d.lost, time.Now())
+	}
+	for _, m := range b.Messages {
+		if m.Missed {
+			d.lost = append(d.lost, time.Now())
+		}
+		d.received[string(m.Body)] = true
+	}
+}
+
+// follow receives from a queue until the context ends, and at last until there are no
+// messages. Before each request it calls before.
+func follow(ctx context.Context, name string, queues *queue.Client, before func(), take func(queue.Batch)) error {
+	var at queue.Place
+	failures := 0
+	for {
+		before()
+		asking, wait := ctx, 5*time.Second
+		last := ctx.Err() != nil
+		if last {
+			asking = context.WithoutCancel(ctx)
+		}
+		if last || at.Epoch == "" { // its first request opens its queue
+			wait = 0
+		}
+		b, err := queues.Receive(asking, name, at, wait)
+		switch {
+		case err == nil:
+		case last && failures == maxFailures:
+			return fmt.Errorf("%s: at the end: %w", name, err)
+		default:
+			if last {
+				failures++
+			}
+			pause(asking, 100*time.Millisecond)
+			continue
+		}
+		take(b)
+		at = b.Next(at)
+		if last && len(b.Messages) == 0 {
+			return nil
+		}
+	}
+}
+
+// maxFailures is how many requests may fail when all is well again.
+const maxFailures = 5
+
+// pause waits for a time, or until the context ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+// raw is a message that is JSON already.
+type raw string
+
+func (r raw) MarshalJSON() ([]byte, error) { return []byte(r), nil }
+
+// Send enqueues messages for the device until the context ends, and notes those that were
+// acknowledged. Senders have different names.
+func (d *Device) Send(ctx context.Context, from string, queues *queue.Client, random *rand.Rand) error {
+	for i := 0; ; i++ {
+		pause(ctx, time.Duration(random.IntN(1000))*time.Millisecond)
+		if ctx.Err() != nil {
+			return nil
+		}
+		id := fmt.Sprintf(`"%s.%d"`, from, i)
+		_, err := queues.Enqueue(ctx, d.name, raw(id), random.IntN(2) == 0)
+		switch {
+		case err == nil:
+			d.mu.Lock()
+			d.sent[id] = time.Now()
+			d.mu.Unlock()
+		case errors.Is(err, leasehold.Invalid):
+			return err
+		}
+	}
+}
+
+// A Tally is how many messages were due, and how many of them were lost. All of these are
+// known to whom they were for, or it comes with an error.
+type Tally struct{ Due, Lost int }
+
+// Add adds up.
+func (t *Tally) Add(more Tally) { t.Due, t.Lost = t.Due+more.Due, t.Lost+more.Lost }
+
+// Check holds what was acknowledged against what was received.
+func (d *Device) Check() (Tally, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var tally Tally
+	var broken []error
+	for id, at := range d.sent {
+		tally.Due++
+		if d.received[id] {
+			continue
+		}
+		tally.Lost++
+		told := false
+		for _, when := range d.lost {
+			told = told || !when.Before(at)
+		}
+		if !told {
+			broken = append(broken, fmt.Errorf("%s: message %s was acknowledged at %v, not received, and nobody was told of a loss since (%v)", d.name, id, at, d.lost))
+		}
+	}
+	return tally, errors.Join(broken...)
+}

@@ -1,0 +1,116 @@
+package promise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/examples/livemesh/pubsub"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
+)
+
+// A Subscriber is a device that wants to have what is published.
+type Subscriber struct {
+	name, topic string
+	queues      *queue.Client
+	topics      *pubsub.Client
+	received    map[string]bool
+	tenures     []tenure
+}
+
+// A tenure is a time in which a subscriber believed that it subscribed; it ends when it
+// learns that it may have missed something.
+type tenure struct{ from, to time.Time }
+
+// NewSubscriber returns a subscriber that is named like its queue.
+func NewSubscriber(name, topic string, queues *queue.Client, topics *pubsub.Client) *Subscriber {
+	return &Subscriber{name: name, topic: topic, queues: queues, topics: topics, received: make(map[string]bool)}
+}
+
+// Live subscribes, receives, and subscribes again when it learns of a loss, until the
+// context ends; and at last until there are no messages. Now and then it is offline, for
+// up to a time.
+func (s *Subscriber) Live(ctx context.Context, random *rand.Rand, offline time.Duration) error {
+	opened, subscribed := false, false
+	return follow(ctx, s.name, s.queues, func() {
+		if !subscribed && opened && ctx.Err() == nil {
+			subscribed = s.subscribe(ctx)
+		}
+		if random.IntN(20) == 0 {
+			pause(ctx, time.Duration(random.Int64N(int64(offline))))
+		}
+	}, func(b queue.Batch) {
+		opened = true
+		lost := b.Lost
+		for _, m := range b.Messages {
+			lost = lost || m.Missed || m.Lost != nil
+			s.received[string(m.Body)] = true
+		}
+		if lost && subscribed {
+			s.tenures[len(s.tenures)-1].to = time.Now()
+			subscribed = false
+		}
+	})
+}
+
+// subscribe says first what it depends on, and then subscribes.
+func (s *Subscriber) subscribe(ctx context.Context) bool {
+	if s.queues.SetInterests(ctx, s.name, []queue.Interest{{Service: "topics", Name: s.topic}}) != nil ||
+		s.topics.Subscribe(ctx, s.topic, s.name, time.Hour) != nil {
+		return false
+	}
+	s.tenures = append(s.tenures, tenure{from: time.Now()})
+	return true
+}
+
+// believed reports whether the subscriber believed to be subscribed at a time, and has
+// learned since that it may have missed something.
+func (s *Subscriber) believed(at time.Time) (subscribed, told bool) {
+	for _, d := range s.tenures {
+		if !at.Before(d.from) && (d.to.IsZero() || !at.After(d.to)) {
+			return true, !d.to.IsZero()
+		}
+	}
+	return false, false
+}
+
+// Published are messages that were acknowledged, and when their publication began.
+type Published map[string]time.Time
+
+// Publish publishes until the context ends. Publishers have different names.
+func Publish(ctx context.Context, from string, topics *pubsub.Client, topic string, random *rand.Rand) Published {
+	done := make(Published)
+	for i := 0; ; i++ {
+		pause(ctx, time.Duration(random.IntN(1000))*time.Millisecond)
+		if ctx.Err() != nil {
+			return done
+		}
+		id, began := fmt.Sprintf("%s.%d", from, i), time.Now()
+		if _, err := topics.Publish(ctx, topic, id); err == nil {
+			done[fmt.Sprintf("%q", id)] = began
+		}
+	}
+}
+
+// Check holds what was acknowledged against what was received.
+func (s *Subscriber) Check(published Published) (Tally, error) {
+	var tally Tally
+	var broken []error
+	for id, began := range published {
+		subscribed, told := s.believed(began)
+		if !subscribed {
+			continue
+		}
+		tally.Due++
+		if s.received[id] {
+			continue
+		}
+		tally.Lost++
+		if !told {
+			broken = append(broken, fmt.Errorf("%s has not received %s, which was published at %v, and does not know: %v", s.name, id, began, s.tenures))
+		}
+	}
+	return tally, errors.Join(broken...)
+}

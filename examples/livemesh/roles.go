@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/device"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/documents"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/pubsub"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
+	"github.com/leasehold-dev/leasehold/lookup"
+	"github.com/leasehold-dev/leasehold/owner"
+)
+
+// The services' namespaces. The second segment of a path is the key in all of them, and the
+// first one is the namespace's name.
+const (
+	documentsSpace leasehold.Namespace = device.Documents
+	topicsSpace    leasehold.Namespace = device.Topics
+	queuesSpace    leasehold.Namespace = "queues"
+)
+
+// A service is a server that has joined its namespace.
+type service interface {
+	Handler() http.Handler
+	Close(ctx context.Context) error
+}
+
+// A role is a service that servers run.
+type role struct {
+	space leasehold.Namespace
+	about string
+	join  func(ctx context.Context, s *site, as owner.Config) (service, error)
+	// maxOutstanding is how many requests a frontend has under way to one of its servers;
+	// 0 is the usual number.
+	maxOutstanding int
+}
+
+func roles() []role {
+	return []role{
+		{documentsSpace, "documents made of sections, such as the addresses of devices", joinDocuments, 0},
+		{topicsSpace, "subscriptions, and what is published to them", joinTopics, 0},
+		{queuesSpace, "the messages of devices, and what was lost of other services", joinQueues, 0},
+	}
+}
+
+func (r role) command() *cobra.Command {
+	s := &server{role: r}
+	cmd := &cobra.Command{
+		Use:   string(r.space),
+		Short: "Serve " + r.about,
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },
+	}
+	s.flags(cmd)
+	return cmd
+}
+
+func joinDocuments(ctx context.Context, s *site, as owner.Config) (service, error) {
+	topics, err := s.client(ctx, topicsSpace)
+	if err != nil {
+		return nil, err
+	}
+	publisher := &pubsub.Client{HTTP: topics, URL: "http://topics"}
+	return documents.Join(ctx, as, documents.Config{Announce: func(ctx context.Context, news documents.News) error {
+		_, err := publisher.Publish(ctx, news.Document, news) // the topic is called like the document
+		return err
+	}})
+}
+
+func joinTopics(ctx context.Context, s *site, as owner.Config) (service, error) {
+	queues, err := s.client(ctx, queuesSpace)
+	if err != nil {
+		return nil, err
+	}
+	return pubsub.Join(ctx, as, &queue.Client{HTTP: queues, URL: "http://queues"})
+}
+
+func joinQueues(ctx context.Context, s *site, as owner.Config) (service, error) {
+	watch := make(map[string]*lookup.Lookup)
+	for _, space := range []leasehold.Namespace{documentsSpace, topicsSpace} {
+		l, err := s.lookup(ctx, space)
+		if err != nil {
+			return nil, err
+		}
+		watch[string(space)] = l
+	}
+	return queue.Join(ctx, as, queue.Config{Watch: watch})
+}
