@@ -185,12 +185,12 @@ func (m *Map[V]) Get(name string) (V, Version, error) {
 // on the name wait, and so does a move of the name to another server. It must not use the
 // map for its own name.
 func (m *Map[V]) Update(ctx context.Context, name string, change func(*V) error, options ...Option) (Version, error) {
-	return m.operate(ctx, operation[V]{name: name, change: change, options: options})
+	return m.operate(ctx, &operation[V]{name: name, change: change, options: options})
 }
 
 // Set replaces a value, and returns its new version.
 func (m *Map[V]) Set(ctx context.Context, name string, value V, options ...Option) (Version, error) {
-	return m.operate(ctx, operation[V]{name: name, value: value, options: options})
+	return m.operate(ctx, &operation[V]{name: name, value: value, options: options})
 }
 
 // Delete removes a value, if there is one.
@@ -205,7 +205,7 @@ var errAbsent = errors.New("there is no value")
 // Touch lets a value last for another TTL, and reports whether there is one. Its version
 // stays.
 func (m *Map[V]) Touch(ctx context.Context, name string, options ...Option) (bool, error) {
-	_, err := m.operate(ctx, operation[V]{name: name, how: touching, options: options, do: func(e *Entry[V]) error {
+	_, err := m.operate(ctx, &operation[V]{name: name, how: touching, options: options, do: func(e *Entry[V]) error {
 		if !e.Version.Exists() {
 			return errAbsent
 		}
@@ -220,5 +220,5 @@ func (m *Map[V]) Touch(ctx context.Context, name string, options ...Option) (boo
 // Do carries out an operation with all that there is to know. It is what the others are
 // made of. It returns the version of the value when it has ended.
 func (m *Map[V]) Do(ctx context.Context, name string, do func(*Entry[V]) error, options ...Option) (Version, error) {
-	return m.operate(ctx, operation[V]{name: name, do: do, options: options})
+	return m.operate(ctx, &operation[V]{name: name, do: do, options: options})
 }

@@ -29,6 +29,11 @@ type operation[V any] struct {
 	do     func(*Entry[V]) error
 	change func(*V) error
 	value  V // if there is neither
+
+	// What has become of it.
+	lease   owner.Lease
+	version Version
+	changed bool
 }
 
 // run does it to an entry.
@@ -45,118 +50,110 @@ func (o *operation[V]) run(e *Entry[V]) error {
 
 // operate carries out an operation on a name. The numbers are those of a server's
 // obligations in package leasehold.
-func (m *Map[V]) operate(ctx context.Context, o operation[V]) (Version, error) {
+func (m *Map[V]) operate(ctx context.Context, o *operation[V]) (Version, error) {
 	if err := ctx.Err(); err != nil {
 		return Version{}, leasehold.Errorf(opUpdate, leasehold.Unavailable, o.name, "nothing was done: %w", context.Cause(ctx))
 	}
 	o.key = m.cfg.Key(o.name)
-	done, err := m.carryOut(ctx, m.shard(o.key), o)
+	err := m.carryOut(ctx, m.shard(o.key), o)
 	switch {
 	case err != nil:
 		return Version{}, err
-	case m.cfg.Weak || m.leases.Held(done.lease): // 4
-		return done.version, nil
-	case done.changed:
+	case m.cfg.Weak || m.leases.Held(o.lease): // 4
+		return o.version, nil
+	case o.changed:
 		return Version{}, leasehold.Errorf(opUpdate, leasehold.Unavailable, o.name, "the lease ended meanwhile: it may have been carried out, or not")
 	}
 	return Version{}, leasehold.Errorf(opUpdate, leasehold.NotOwner, o.name, "the lease ended meanwhile")
-}
-
-// An outcome is what has become of an operation.
-type outcome struct {
-	lease   owner.Lease
-	version Version
-	changed bool
 }
 
 // errMoved says that an entry is no longer in its place.
 var errMoved = errors.New("the entry has gone")
 
 // carryOut carries out an operation when it is its turn.
-func (m *Map[V]) carryOut(ctx context.Context, s *shard[V], o operation[V]) (outcome, error) {
+func (m *Map[V]) carryOut(ctx context.Context, s *shard[V], o *operation[V]) error {
 	for {
-		var done outcome
 		e, err := m.take(ctx, s, o.key, o.name, opUpdate)
 		switch {
 		case err == nil:
-			done, err = m.inTurn(s, e, o)
+			err = m.inTurn(s, e, o)
 		case errors.Is(err, leasehold.Limit):
-			done, err = m.carryOutWithoutRoom(s, o, err)
+			err = m.carryOutWithoutRoom(s, o, err)
 		}
 		if !errors.Is(err, errMoved) {
-			return done, err
+			return err
 		}
 	}
 }
 
 // inTurn does what must be done while it is our turn, whatever the application's function
 // does.
-func (m *Map[V]) inTurn(s *shard[V], e *entry[V], o operation[V]) (outcome, error) {
+func (m *Map[V]) inTurn(s *shard[V], e *entry[V], o *operation[V]) (err error) {
 	defer m.put(s, o.name, e)
-	lease, err := m.validate(s, e, o.key, o.name, opUpdate) // 1, 2
-	if err != nil {
-		return outcome{}, err
+	if o.lease, err = m.validate(s, e, o.key, o.name, opUpdate); err != nil { // 1, 2
+		return err
 	}
-	return m.apply(s, e, lease, o)
+	return m.apply(s, e, o)
 }
 
 // carryOutWithoutRoom carries out an operation on a name that has no value, in a map that
 // has no room for one. It may find that there is nothing, but not change that.
-func (m *Map[V]) carryOutWithoutRoom(s *shard[V], o operation[V], full error) (outcome, error) {
+func (m *Map[V]) carryOutWithoutRoom(s *shard[V], o *operation[V], full error) (err error) {
 	nothing := &entry[V]{} // nobody else sees it
-	lease, err := m.validate(s, nothing, o.key, o.name, opUpdate)
-	if err != nil {
-		return outcome{}, err
+	if o.lease, err = m.validate(s, nothing, o.key, o.name, opUpdate); err != nil {
+		return err
 	}
 	if s.find(o.name) != nil {
-		return outcome{}, errMoved // it is there now
+		return errMoved // it is there now
 	}
-	done, err := m.apply(s, nothing, lease, o)
+	err = m.apply(s, nothing, o)
 	if err == nil && nothing.version.Exists() {
 		err = full
 	}
-	return done, err
+	return err
 }
 
 // apply carries out an operation on an entry that is valid.
-func (m *Map[V]) apply(s *shard[V], e *entry[V], lease owner.Lease, o operation[V]) (outcome, error) {
-	existed := e.version.Exists() && !e.expired(m.now())
+func (m *Map[V]) apply(s *shard[V], e *entry[V], o *operation[V]) error {
+	existed := e.version.Exists() && !m.expired(e)
 	work := m.entry()
 	defer m.done(work)
-	*work = Entry[V]{Next: Version{lease.Generation, m.first + s.writes.Add(1)}, Lease: lease, ttl: m.cfg.TTL}
+	next := Version{o.lease.Generation, m.first + s.writes.Add(1)}
+	work.Next, work.Lease, work.ttl = next, o.lease, m.cfg.TTL
 	if existed {
 		work.Value, work.Version = e.value, e.version
 	}
-	next := work.Next
 	if err := m.conditions(work, o); err != nil {
-		return outcome{}, err
+		return err
 	}
 	if err := o.run(work); err != nil {
-		return outcome{}, err
+		return err
 	}
 	if work.ttl == 0 && m.cfg.Weak {
-		return outcome{}, leasehold.Errorf(opUpdate, leasehold.Invalid, o.name, "nothing was done: values of a weak map do not last for ever")
+		return leasehold.Errorf(opUpdate, leasehold.Invalid, o.name, "nothing was done: values of a weak map do not last for ever")
 	}
 	if work.kept || work.deleted && !existed {
-		return outcome{lease, work.Version, false}, nil
+		o.version = work.Version
+		return nil
 	}
-	if err := m.announce(s, lease, o); err != nil {
-		return outcome{}, err
+	if err := m.announce(s, o); err != nil {
+		return err
 	}
 	switch { // 3
 	case work.deleted:
 		e.clear()
 	case o.how == touching:
-		e.last(m.now(), work.ttl)
+		m.last(e, work.ttl)
 	default:
 		e.value, e.version = work.Value, next
-		e.last(m.now(), work.ttl)
+		m.last(e, work.ttl)
 	}
-	return outcome{lease, e.version, true}, nil
+	o.version, o.changed = e.version, true
+	return nil
 }
 
 // conditions are what the options want.
-func (m *Map[V]) conditions(work *Entry[V], o operation[V]) error {
+func (m *Map[V]) conditions(work *Entry[V], o *operation[V]) error {
 	for _, option := range o.options {
 		if option.conditional && option.version != work.Version {
 			return leasehold.Errorf(opUpdate, leasehold.Stale, o.name, "nothing was done: it has version %v, and not %v", work.Version, option.version)
@@ -171,18 +168,18 @@ func (m *Map[V]) conditions(work *Entry[V], o operation[V]) error {
 // announce notes a name that is about to change, if its shard is being exported. The note
 // comes before a check: whoever exports, and has stopped the lease, finds the notes of all
 // whose check has succeeded. See export.
-func (m *Map[V]) announce(s *shard[V], lease owner.Lease, o operation[V]) error {
+func (m *Map[V]) announce(s *shard[V], o *operation[V]) error {
 	if s.exports.Load() == 0 {
 		return nil
 	}
 	s.note(o.key, o.name)
-	if again, ok := m.leases.Check(o.key); !m.cfg.Weak && (!ok || again.Generation != lease.Generation) {
+	if again, ok := m.leases.Check(o.key); !m.cfg.Weak && (!ok || again.Generation != o.lease.Generation) {
 		return notOwner(opUpdate, o.name)
 	}
 	return nil
 }
 
-// entry returns an Entry for an operation, and done takes it back. It would be made
+// entry returns an empty Entry for an operation, and done takes it back. It would be made
 // anew for each operation otherwise, because the application's function has it.
 func (m *Map[V]) entry() *Entry[V] {
 	if e, ok := m.spare.Get().(*Entry[V]); ok {
@@ -192,7 +189,7 @@ func (m *Map[V]) entry() *Entry[V] {
 }
 
 func (m *Map[V]) done(e *Entry[V]) {
-	*e = Entry[V]{} // it must not keep a value in memory
+	*e = Entry[V]{} // it must not keep a value in memory, and is empty for the next
 	m.spare.Put(e)
 }
 
@@ -214,6 +211,21 @@ func (m *Map[V]) validate(s *shard[V], e *entry[V], key leasehold.Key, name, op 
 		return owner.Lease{}, errMoved
 	}
 	return lease, nil
+}
+
+// expired reports whether a value is over. The clock, which costs as much as all else, is
+// read only for those that end.
+func (m *Map[V]) expired(e *entry[V]) bool {
+	return e.expires.Load() != 0 && e.expired(m.now())
+}
+
+// last lets a value last for a time from now on.
+func (m *Map[V]) last(e *entry[V], ttl time.Duration) {
+	if ttl == 0 {
+		e.expires.Store(0)
+		return
+	}
+	e.last(m.now(), ttl)
 }
 
 // now is the time on the map's clock.

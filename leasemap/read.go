@@ -44,7 +44,7 @@ func (m *Map[V]) lookOnce(s *shard[V], key leasehold.Key, name string, look func
 	if err != nil {
 		return lease, err
 	}
-	if e.expired(m.now()) {
+	if m.expired(e) {
 		if s.exports.Load() > 0 {
 			s.note(key, name) // or the next owner would show it again
 		}

@@ -2,6 +2,7 @@ package leasemap
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -13,8 +14,8 @@ import (
 // Its lists are under the shard's lock, which nobody holds for long.
 type turn struct {
 	taken   atomic.Bool
-	waiting atomic.Int32 // len(waiters), or one more while somebody makes up his mind
-	waiters []chan struct{}
+	waiting atomic.Int32     // len(waiters), or one more while somebody makes up his mind
+	waiters *[]chan struct{} // nil if nobody ever waited: an entry is to fit into a cache line
 }
 
 // try takes the turn if nobody has it.
@@ -35,7 +36,10 @@ func (t *turn) take(ctx context.Context, mu *sync.Mutex) error {
 		return nil
 	}
 	mine := make(chan struct{})
-	t.waiters = append(t.waiters, mine)
+	if t.waiters == nil {
+		t.waiters = new([]chan struct{})
+	}
+	*t.waiters = append(*t.waiters, mine)
 	mu.Unlock()
 	select {
 	case <-mine:
@@ -43,13 +47,11 @@ func (t *turn) take(ctx context.Context, mu *sync.Mutex) error {
 	case <-ctx.Done():
 	}
 	mu.Lock()
-	for i, other := range t.waiters {
-		if other == mine {
-			t.waiters = append(t.waiters[:i], t.waiters[i+1:]...)
-			t.waiting.Add(-1)
-			mu.Unlock()
-			return context.Cause(ctx)
-		}
+	if i := slices.Index(*t.waiters, mine); i >= 0 {
+		*t.waiters = slices.Delete(*t.waiters, i, i+1)
+		t.waiting.Add(-1)
+		mu.Unlock()
+		return context.Cause(ctx)
 	}
 	mu.Unlock()
 	t.give(mu) // it was given to us at the same moment
@@ -69,9 +71,9 @@ func (t *turn) give(mu *sync.Mutex) {
 
 // next wakes one who waits, unless another was faster. The shard's lock is held.
 func (t *turn) next() {
-	if len(t.waiters) > 0 && t.try() {
-		first := t.waiters[0]
-		t.waiters = t.waiters[1:]
+	if t.waiters != nil && len(*t.waiters) > 0 && t.try() {
+		first := (*t.waiters)[0]
+		*t.waiters = (*t.waiters)[1:]
 		t.waiting.Add(-1)
 		close(first)
 	}
