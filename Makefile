@@ -1,6 +1,6 @@
 # make help says what there is. Tests need Go, git and make. Those of package fence also
-# need PostgreSQL and Redis, which make test installs if it can, and are skipped without;
-# what linting needs beyond that is pinned in tools/go.mod.
+# need PostgreSQL and Redis, and those of pages Chromium, which make test installs if it can,
+# and are skipped without; what linting needs beyond that is pinned in tools/go.mod.
 
 GO ?= go
 # gofmt of the very toolchain that builds, whether or not it is on the path.
@@ -27,7 +27,7 @@ build: ## build bin/leasehold
 	$(GO) build -o bin/leasehold ./cmd/leasehold
 
 .PHONY: services
-services: ## install PostgreSQL and Redis for the tests of package fence, where apt-get can
+services: ## install PostgreSQL, Redis and Chromium for the tests that need them, where apt-get can
 	@internal/realservice/install
 
 .PHONY: test

@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/device"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/fleet"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/promise"
@@ -41,13 +40,9 @@ func (d *demo) say(format string, args ...any) {
 // run returns what was seen. It fails if a promise was broken.
 func (d *demo) run(ctx context.Context) (*demoReport, error) {
 	d.say("starting managers, servers and frontends")
-	var spaces []leasehold.Namespace
-	for _, r := range roles() {
-		spaces = append(spaces, r.space)
-	}
 	var err error
 	d.fleet, err = fleet.Start(ctx, fleet.Config{
-		Program: d.program, Dir: d.dir, Services: spaces, Servers: 2, Managers: 3, Frontends: 2,
+		Program: d.program, Dir: d.dir, Services: namespaces(), Servers: 2, Managers: 3, Frontends: 2,
 	})
 	if err != nil {
 		return nil, err

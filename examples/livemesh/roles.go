@@ -47,6 +47,14 @@ func roles() []role {
 	}
 }
 
+// namespaces are those of all services.
+func namespaces() (all []leasehold.Namespace) {
+	for _, r := range roles() {
+		all = append(all, r.space)
+	}
+	return all
+}
+
 func (r role) command() *cobra.Command {
 	s := &server{role: r}
 	cmd := &cobra.Command{

@@ -57,10 +57,10 @@ func TestInstallCannot(t *testing.T) {
 		args     []string
 		want     string
 	}{
-		"no apt-get":  {programs{"ls": "", "id": "", "timeout": "", "flock": ""}, nil, "redis-server (there is no apt-get here)"},
-		"no timeout":  {programs{"ls": "", "id": "", "apt-get": never, "flock": ""}, nil, "redis-server (there is no timeout here)"},
-		"not root":    {programs{"ls": "", "id": "echo 1000", "timeout": "", "flock": "", "apt-get": never}, nil, "redis-server (only root can install it)"},
-		"only report": {programs{"ls": "", "id": "echo 0", "timeout": "", "flock": "", "apt-get": never}, []string{"report"}, "redis-server (make services says why)"},
+		"no apt-get":  {programs{"ls": "", "id": "", "timeout": "", "flock": ""}, nil, "redis-server chromium (there is no apt-get here)"},
+		"no timeout":  {programs{"ls": "", "id": "", "apt-get": never, "flock": ""}, nil, "redis-server chromium (there is no timeout here)"},
+		"not root":    {programs{"ls": "", "id": "echo 1000", "timeout": "", "flock": "", "apt-get": never}, nil, "redis-server chromium (only root can install it)"},
+		"only report": {programs{"ls": "", "id": "echo 0", "timeout": "", "flock": "", "apt-get": never}, []string{"report"}, "redis-server chromium (make services says why)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := runInstall(t, c.programs, c.args...)
@@ -72,7 +72,7 @@ func TestInstallCannot(t *testing.T) {
 }
 
 func TestInstallHasNothingToDo(t *testing.T) {
-	out := runInstall(t, programs{"ls": "", "initdb": "true", "redis-server": "true", "apt-get": "echo apt-get was called"})
+	out := runInstall(t, programs{"ls": "", "initdb": "true", "redis-server": "true", "chromium": "true", "apt-get": "echo apt-get was called"})
 	if out != "" {
 		t.Errorf("it says %q, want nothing", out)
 	}

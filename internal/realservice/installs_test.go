@@ -15,7 +15,7 @@ import (
 )
 
 // A machine is one on which the script installs, with an apt-get that is made up.
-// PostgreSQL is there, and Redis is not.
+// PostgreSQL and Chromium are there, and Redis is not.
 type machine struct {
 	dir, bin string
 	script   string // that keeps to the directory
@@ -48,7 +48,7 @@ func newMachine(t *testing.T, change programs) *machine {
 	}
 	all := programs{
 		"ls": "", "date": "", "mktemp": "", "rm": "", "rmdir": "", "chmod": "", "mkdir": "", "grep": "", "tail": "",
-		"flock": "", "timeout": "", "initdb": "true", "id": "echo 0",
+		"flock": "", "timeout": "", "initdb": "true", "chromium": "true", "id": "echo 0",
 		"systemctl": `echo "systemctl $*" >>JOURNAL; [ "$1" = disable ]`,
 		"apt-get":   `echo "apt-get" >>JOURNAL; POLICY; echo "policy $?" >>JOURNAL; echo '#!/bin/sh' >BIN/redis-server; chmod 700 BIN/redis-server`,
 	}

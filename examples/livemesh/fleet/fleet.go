@@ -198,6 +198,16 @@ func (f *Fleet) Frontends() []string { return f.urls }
 // Managers are where the managers are.
 func (f *Fleet) Managers() []string { return f.addrs }
 
+// Servers are those of a service.
+func (f *Fleet) Servers(space leasehold.Namespace) (found []*Process) {
+	for _, p := range f.servers {
+		if p.Service == space {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
 // Close ends all processes.
 func (f *Fleet) Close() {
 	for _, all := range [][]*Process{f.frontends, f.servers, f.managers} {

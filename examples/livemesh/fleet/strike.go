@@ -23,17 +23,17 @@ func (f *Fleet) Strike(ctx context.Context, random *rand.Rand) (string, error) {
 
 func (f *Fleet) killServer(ctx context.Context, random *rand.Rand) (string, error) {
 	p := one(random, f.servers)
-	return fmt.Sprintf("%s was killed", p.Name), f.revive(ctx, p, upTo(random, 2*f.cfg.Lease))
+	return fmt.Sprintf("%s was killed", p.Name), f.Revive(ctx, p, upTo(random, 2*f.cfg.Lease))
 }
 
 func (f *Fleet) killManager(ctx context.Context, random *rand.Rand) (string, error) {
 	p := one(random, f.managers)
-	return fmt.Sprintf("%s was killed", p.Name), f.revive(ctx, p, upTo(random, 2*f.cfg.Lease))
+	return fmt.Sprintf("%s was killed", p.Name), f.Revive(ctx, p, upTo(random, 2*f.cfg.Lease))
 }
 
 func (f *Fleet) killFrontend(ctx context.Context, random *rand.Rand) (string, error) {
 	p := one(random, f.frontends)
-	return fmt.Sprintf("%s was killed", p.Name), f.revive(ctx, p, upTo(random, time.Second))
+	return fmt.Sprintf("%s was killed", p.Name), f.Revive(ctx, p, upTo(random, time.Second))
 }
 
 // restartServer ends a server properly: its names move to others, and nothing is lost.
@@ -44,7 +44,7 @@ func (f *Fleet) restartServer(ctx context.Context, random *rand.Rand) (string, e
 	if err := p.Finish(ending); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s was restarted", p.Name), f.revive(ctx, p, 0)
+	return fmt.Sprintf("%s was restarted", p.Name), f.Revive(ctx, p, 0)
 }
 
 // pauseServer stops a server, for less or for more than its leases last. It does not know.
@@ -64,8 +64,8 @@ func (f *Fleet) pauseServer(ctx context.Context, random *rand.Rand) (string, err
 	return fmt.Sprintf("%s was stopped %s, and went on", p.Name, how), waited
 }
 
-// revive kills a process, if it is still there, and starts it after a time.
-func (f *Fleet) revive(ctx context.Context, p *Process, after time.Duration) error {
+// Revive kills a process, if it is still there, and starts it after a time.
+func (f *Fleet) Revive(ctx context.Context, p *Process, after time.Duration) error {
 	p.Kill()
 	if err := wait(ctx, after); err != nil {
 		return err

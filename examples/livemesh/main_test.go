@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/examples/livemesh/fleet"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/meshtest"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/promise"
+)
+
+// TestMain lets this very binary be the processes of a fleet.
+func TestMain(m *testing.M) {
+	if slices.Contains(os.Args[1:], "--child") {
+		main()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// TestRealProcesses: what queues and topics promise, message by message, while real
+// processes are killed with -9, stopped and restarted. More runs: -args -runs=20.
+func TestRealProcesses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("each run takes half a minute")
+	}
+	var queues, topics promise.Tally
+	runs := meshtest.Runs(2)
+	t.Run("runs", func(t *testing.T) {
+		done := make(chan *demoReport, runs)
+		for seed := range uint64(runs) {
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				t.Parallel()
+				done <- suffer(t, seed)
+			})
+		}
+		t.Cleanup(func() {
+			close(done)
+			for report := range done {
+				queues.Add(report.Queues)
+				topics.Add(report.Topics)
+			}
+		})
+	})
+	t.Logf("%d runs: %d messages were acknowledged, %d of them lost; %d copies were due, %d of them missed; all known",
+		runs, queues.Due, queues.Lost, topics.Due, topics.Lost)
+	if queues.Due < 50*runs || topics.Due < 50*runs {
+		t.Error("that proves little")
+	}
+}
+
+func suffer(t *testing.T, seed uint64) *demoReport {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	d := &demo{program: program, dir: t.TempDir(), flags: &demoFlags{length: 15 * time.Second, seed: seed}, began: time.Now(), out: &said}
+	report, err := d.run(t.Context())
+	t.Log(said.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Blows) == 0 {
+		t.Error("nothing was hurt")
+	}
+	return report
+}
+
+// startFleet starts all of it, until the test ends.
+func startFleet(t *testing.T) *fleet.Fleet {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := fleet.Start(t.Context(), fleet.Config{
+		Program: program, Dir: t.TempDir(), Services: namespaces(), Servers: 2, Managers: 3, Frontends: 2,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Close)
+	return f
+}
+
+// Bad input is refused in one line that says what is wrong.
+func TestBadInput(t *testing.T) {
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"nonsense"}, "unknown command"},
+		{[]string{"device"}, "accepts 1 arg"},
+		{[]string{"device", "home"}, "--address is missing"},
+		{[]string{"device", "home", "--address", "10.0.0.1", "--frontend", "localhost"}, "--frontend is \"localhost\", want a URL"},
+		{[]string{"documents", "--listen", "nowhere"}, "--listen: "},
+		{[]string{"demo", "--for", "-1s"}, "--for is -1s"},
+	} {
+		root := newRoot()
+		root.SetArgs(test.args)
+		root.SetOut(io.Discard)
+		root.SetErr(io.Discard)
+		err := root.ExecuteContext(t.Context())
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%v: %v, want %q", test.args, err, test.want)
+		}
+	}
+}
