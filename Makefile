@@ -56,6 +56,7 @@ generate: ## write the Go code of proto/ again (the first build of buf takes min
 .PHONY: lint
 lint: ## run golangci-lint as tools/go.mod pins it (its first build takes minutes)
 	$(GO) tool -modfile=tools/go.mod golangci-lint run ./...
+	cd examples/livemesh && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
 
 .PHONY: verify
 verify: ## simulate ten thousand worlds of each kind, and try everything in small ones (minutes)
@@ -64,6 +65,11 @@ verify: ## simulate ten thousand worlds of each kind, and try everything in smal
 	$(GO) run ./cmd/leasehold sim --seeds 10000 --agents
 	$(GO) run ./cmd/leasehold flease sim --seeds 10000
 	$(GO) run ./cmd/leasehold flease sim --explore 14 --detours 2
+
+.PHONY: chaos
+chaos: ## hold what the services of Live Mesh promise against a thousand runs with faults, and twenty with real processes (minutes)
+	cd examples/livemesh && $(GO) test -timeout=60m ./queue ./pubsub ./documents ./device -args -runs=1000
+	cd examples/livemesh && $(GO) test -timeout=60m -run RealProcesses -parallel 2 -v . -args -runs=20
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME, 10s unless told

@@ -52,7 +52,7 @@ func startBrowser(t *testing.T) context.Context {
 
 // open opens a window, and fails the test if its page complains. Connections that fail
 // when a server dies are no complaints of the page's.
-func open(t *testing.T, browser context.Context, name, url string) *window {
+func open(browser context.Context, t *testing.T, name, url string) *window { //nolint:thelper // the window is the test's
 	t.Helper()
 	ctx, end := chromedp.NewContext(browser)
 	t.Cleanup(end)
@@ -134,11 +134,11 @@ func TestTwoWindows(t *testing.T) {
 	browser := startBrowser(t)
 	f := startFleet(t)
 	at := func(i int, query url.Values) string { return f.Frontends()[i] + "/?" + query.Encode() }
-	choice := open(t, browser, "choice", at(0, nil))
+	choice := open(browser, t, "choice", at(0, nil))
 	choice.await("two doors are shown", `document.querySelectorAll('.door').length === 2 && !document.getElementById('choose').hidden`)
 	choice.shoot("first")
-	home := open(t, browser, "home PC", at(0, url.Values{"device": {"home PC"}, "watch": {"work PC"}, "address": {"10.0.0.1"}}))
-	work := open(t, browser, "work PC", at(1, url.Values{"device": {"work PC"}, "watch": {"home PC"}, "address": {"10.9.9.9"}}))
+	home := open(browser, t, "home PC", at(0, url.Values{"device": {"home PC"}, "watch": {"work PC"}, "address": {"10.0.0.1"}}))
+	work := open(browser, t, "work PC", at(1, url.Values{"device": {"work PC"}, "watch": {"home PC"}, "address": {"10.9.9.9"}}))
 	home.sees("work PC", "10.9.9.9")
 	work.sees("home PC", "10.0.0.1")
 	home.moves("10.0.0.2")
@@ -167,7 +167,7 @@ func TestTwoWindows(t *testing.T) {
 		work.sees("home PC", address)
 		work.shoot("after " + killed.what + " were killed")
 	}
-	home.sees("work PC", "10.9.9.9") // what the work PC had said before is known again
+	home.sees("work PC", "10.9.9.9")                                                           // what the work PC had said before is known again
 	home.do(chromedp.Navigate(at(0, url.Values{"device": {"home PC"}, "watch": {"work PC"}}))) // the page is loaded again
 	home.await("it is still where it was", `document.getElementById('address').value === '10.0.1.3'`)
 	home.sees("work PC", "10.9.9.9")

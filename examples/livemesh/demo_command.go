@@ -82,6 +82,5 @@ func (f *demoFlags) run(cmd *cobra.Command) error {
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(report)
 	}
-	report.print(cmd.OutOrStdout())
-	return nil
+	return report.print(cmd.OutOrStdout())
 }

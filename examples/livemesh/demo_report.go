@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/examples/livemesh/promise"
@@ -44,15 +45,19 @@ func (r *demoReport) MarshalJSON() ([]byte, error) {
 		Topics    tally    `json:"topics"`
 	}{
 		r.Seed, append([]string{}, r.Blows...), len(r.Learned), milliseconds(r.at(0.5)), milliseconds(r.at(1)),
-		tally{r.Queues.Due, r.Queues.Lost, 0}, tally{r.Topics.Due, r.Topics.Lost, 0},
+		tally{Acknowledged: r.Queues.Due, LostAndKnown: r.Queues.Lost},
+		tally{Acknowledged: r.Topics.Due, LostAndKnown: r.Topics.Lost},
 	})
 }
 
 // print writes it for people.
-func (r *demoReport) print(w io.Writer) {
+func (r *demoReport) print(to io.Writer) error {
+	w := &strings.Builder{}
 	fmt.Fprintf(w, "\n%d times something was killed, stopped or restarted (--seed %d)\n", len(r.Blows), r.Seed)
 	fmt.Fprintf(w, "home PC    the work PC learned %d addresses, the usual one after %.0f ms, the last to be known after %.0f ms\n",
 		len(r.Learned), milliseconds(r.at(0.5)), milliseconds(r.at(1)))
 	fmt.Fprintf(w, "queues     %d messages were acknowledged, %d of them lost, and who lost them knows; none silently\n", r.Queues.Due, r.Queues.Lost)
 	fmt.Fprintf(w, "topics     %d copies were due, %d of them lost, and who lost them knows; none silently\n", r.Topics.Due, r.Topics.Lost)
+	_, err := io.WriteString(to, w.String())
+	return err
 }

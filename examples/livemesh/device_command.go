@@ -37,7 +37,7 @@ func newDeviceCommand() *cobra.Command {
 				if address == "" {
 					address = "nowhere"
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "%s is at %s\n", peer, address)
+				_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%s is at %s\n", peer, address)
 			}
 			return device.New(cfg, address).Run(cmd.Context())
 		},

@@ -46,6 +46,6 @@ func (s *site) front(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "frontend on http://%s/\n", s.advertise)
+	_, _ = fmt.Fprintf(cmd.OutOrStdout(), "frontend on http://%s/\n", s.advertise)
 	return serve(ctx, listener, handler, func(context.Context) error { return nil })
 }

@@ -35,7 +35,7 @@ func newManagerCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "manager on %s\n", m.Addr())
+			_, _ = fmt.Fprintf(cmd.OutOrStdout(), "manager on %s\n", m.Addr())
 			select {
 			case <-cmd.Context().Done():
 			case <-m.Done():

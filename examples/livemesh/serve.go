@@ -113,7 +113,7 @@ func (s *server) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s on %s\n", s.role.space, s.advertise)
+	_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%s on %s\n", s.role.space, s.advertise)
 	return serve(ctx, listener, served.Handler(), served.Close)
 }
 

@@ -14,10 +14,7 @@ type blow func(f *Fleet, ctx context.Context, random *rand.Rand) (string, error)
 
 // Strike does something to one process, and returns what it was when all run again.
 func (f *Fleet) Strike(ctx context.Context, random *rand.Rand) (string, error) {
-	blows := []blow{(*Fleet).killServer, (*Fleet).killServer, (*Fleet).restartServer, (*Fleet).killManager, (*Fleet).killFrontend}
-	if child.CanSuspend {
-		blows = append(blows, (*Fleet).pauseServer, (*Fleet).pauseServer)
-	}
+	blows := []blow{(*Fleet).killServer, (*Fleet).killServer, (*Fleet).pauseServer, (*Fleet).pauseServer, (*Fleet).restartServer, (*Fleet).killManager, (*Fleet).killFrontend}
 	return blows[random.IntN(len(blows))](f, ctx, random)
 }
 
@@ -49,6 +46,9 @@ func (f *Fleet) restartServer(ctx context.Context, random *rand.Rand) (string, e
 
 // pauseServer stops a server, for less or for more than its leases last. It does not know.
 func (f *Fleet) pauseServer(ctx context.Context, random *rand.Rand) (string, error) {
+	if !child.CanSuspend {
+		return f.killServer(ctx, random)
+	}
 	p, how := one(random, f.servers), "shortly"
 	d := upTo(random, f.cfg.Lease/2)
 	if random.IntN(2) == 0 {

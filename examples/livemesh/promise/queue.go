@@ -93,12 +93,13 @@ func follow(ctx context.Context, name string, queues *queue.Client, before func(
 // maxFailures is how many requests may fail when all is well again.
 const maxFailures = 5
 
-// pause waits for a time, or until the context ends.
-func pause(ctx context.Context, d time.Duration) {
+// pause waits for a time, and reports whether the context has not ended.
+func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
 	case <-ctx.Done():
 	}
+	return ctx.Err() == nil
 }
 
 // raw is a message that is JSON already.
@@ -109,11 +110,7 @@ func (r raw) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 // Send enqueues messages for the device until the context ends, and notes those that were
 // acknowledged. Senders have different names.
 func (d *Device) Send(ctx context.Context, from string, queues *queue.Client, random *rand.Rand) error {
-	for i := 0; ; i++ {
-		pause(ctx, time.Duration(random.IntN(1000))*time.Millisecond)
-		if ctx.Err() != nil {
-			return nil
-		}
+	for i := 0; pause(ctx, time.Duration(random.IntN(1000))*time.Millisecond); i++ {
 		id := fmt.Sprintf(`"%s.%d"`, from, i)
 		_, err := queues.Enqueue(ctx, d.name, raw(id), random.IntN(2) == 0)
 		switch {
@@ -125,6 +122,7 @@ func (d *Device) Send(ctx context.Context, from string, queues *queue.Client, ra
 			return err
 		}
 	}
+	return nil
 }
 
 // A Tally is how many messages were due, and how many of them were lost. All of these are

@@ -82,16 +82,13 @@ type Published map[string]time.Time
 // Publish publishes until the context ends. Publishers have different names.
 func Publish(ctx context.Context, from string, topics *pubsub.Client, topic string, random *rand.Rand) Published {
 	done := make(Published)
-	for i := 0; ; i++ {
-		pause(ctx, time.Duration(random.IntN(1000))*time.Millisecond)
-		if ctx.Err() != nil {
-			return done
-		}
+	for i := 0; pause(ctx, time.Duration(random.IntN(1000))*time.Millisecond); i++ {
 		id, began := fmt.Sprintf("%s.%d", from, i), time.Now()
 		if _, err := topics.Publish(ctx, topic, id); err == nil {
 			done[fmt.Sprintf("%q", id)] = began
 		}
 	}
+	return done
 }
 
 // Check holds what was acknowledged against what was received.

@@ -1,0 +1,68 @@
+package documents_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/documents"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/meshtest"
+	"github.com/leasehold-dev/leasehold/leaseholdtest"
+)
+
+func TestNewer(t *testing.T) {
+	inOrder := []string{"", "1.1", "1.2", "1.10", "2.1", "10.1", "10.18446744073709551615", "18446744073709551615.3"}
+	for i, a := range inOrder {
+		for j, b := range inOrder {
+			if got := documents.Newer(a, b); got != (i > j) {
+				t.Errorf("%q is newer than %q: %v", a, b, got)
+			}
+		}
+	}
+}
+
+// A change is acknowledged when those who want to know of it do. If they cannot be told, it
+// is not, though it happened.
+func TestAnnounces(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		var told []documents.News
+		var deaf error
+		n := c.Node("a")
+		s, err := documents.Join(t.Context(), n.MovingConfig(), documents.Config{Announce: func(_ context.Context, news documents.News) error {
+			told = append(told, news)
+			return deaf
+		}})
+		meshtest.Serve(t, n, s, err)
+		c.Settle()
+		asks := client(t, c, c.Node("caller"))
+		d, err := asks.Change(t.Context(), "home", set("address", `"10.0.0.1"`))
+		if err != nil || len(told) != 1 || told[0].Version != d.Sections["address"].Version || string(told[0].Set["address"]) != `"10.0.0.1"` {
+			t.Fatalf("%v, %v; told %+v", d, err, told)
+		}
+		if _, err := asks.Change(t.Context(), "home", set("long", `"`+strings.Repeat("x", 40<<10)+`"`)); err != nil || !told[1].Long || told[1].Set != nil {
+			t.Errorf("%v; told %+v", err, told[1])
+		}
+		deaf = errors.New("nobody hears")
+		if _, err := asks.Change(t.Context(), "home", set("address", `"10.0.0.2"`)); !errors.Is(err, leasehold.Unavailable) {
+			t.Errorf("nobody was told: %v", err)
+		}
+		if d, err := asks.Get(t.Context(), "home"); err != nil || string(d.Sections["address"].Data) != `"10.0.0.2"` {
+			t.Errorf("%v, %v", d, err)
+		}
+		deaf = nil
+		if err := asks.Delete(t.Context(), "home"); err != nil {
+			t.Error(err)
+		}
+		last := told[len(told)-1]
+		if !slices.Equal(last.Removed, []string{"address", "long"}) || !documents.Newer(last.Version, d.Sections["address"].Version) {
+			t.Errorf("told %+v", last)
+		}
+		before := len(told)
+		if err := asks.Delete(t.Context(), "home"); err != nil || len(told) != before {
+			t.Errorf("there was nothing to delete, and it was told: %v", err)
+		}
+	})
+}
