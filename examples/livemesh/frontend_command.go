@@ -47,5 +47,5 @@ func (s *site) front(cmd *cobra.Command) error {
 		return err
 	}
 	_, _ = fmt.Fprintf(cmd.OutOrStdout(), "frontend on http://%s/\n", s.advertise)
-	return serve(ctx, listener, handler, func(context.Context) error { return nil })
+	return serve(ctx, s.log, listener, handler, nil)
 }

@@ -18,6 +18,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // asked twice, it ends at once
 	if err := newRoot().ExecuteContext(ctx); err != nil {
 		fmt.Fprintf(os.Stderr, "livemesh: %v\n", err)
 		os.Exit(1) //nolint:gocritic // nothing is left to be stopped

@@ -114,11 +114,12 @@ func (s *server) run(cmd *cobra.Command) error {
 		return err
 	}
 	_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%s on %s\n", s.role.space, s.advertise)
-	return serve(ctx, listener, served.Handler(), served.Close)
+	return serve(ctx, s.log, listener, served.Handler(), served.Close)
 }
 
-// serve serves until the context ends, and while it is being closed.
-func serve(ctx context.Context, listener net.Listener, handler http.Handler, leave func(context.Context) error) error {
+// serve serves until the context ends, and while it has what it owns moved to others, if
+// it owns something.
+func serve(ctx context.Context, log *slog.Logger, listener net.Listener, handler http.Handler, leave func(context.Context) error) error {
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerTime}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
@@ -127,9 +128,12 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler, lea
 	case <-ctx.Done():
 	case failed = <-ended:
 	}
-	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainPatience)
-	defer cancel()
-	failed = errors.Join(failed, leave(draining))
+	if leave != nil {
+		log.Info("stopping: what it has goes to others first; interrupt it again to stop at once", "patience", drainPatience)
+		draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainPatience)
+		defer cancel()
+		failed = errors.Join(failed, leave(draining))
+	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()
 	if server.Shutdown(closing) != nil { // devices that wait are to wait elsewhere

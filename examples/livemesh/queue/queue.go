@@ -234,6 +234,9 @@ func (s *Service) look(ctx context.Context, name string, at Place) (Batch, error
 		b.Messages = later
 		return err
 	})
+	if b.Messages == nil {
+		b.Messages = []Message{} // it is a list, also where there is none
+	}
 	return b, err
 }
 
