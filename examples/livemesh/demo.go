@@ -54,16 +54,18 @@ func (d *demo) run(ctx context.Context) (*demoReport, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer witnesses.stop()
 	pcs, err := d.turnOn(ctx)
 	if err != nil {
 		return nil, err
 	}
+	defer pcs.stop()
 	report.Blows, err = d.suffer(ctx)
 	if err != nil {
 		return nil, err
 	}
 	report.Learned = pcs.off()
-	report.Queues, report.Topics, err = witnesses.end(ctx)
+	report.Queues, report.Topics, err = witnesses.end()
 	if err == nil && len(report.Learned) == 0 {
 		err = errors.New("the work PC never learned where the home PC is")
 	}
@@ -211,8 +213,14 @@ func (d *demo) witness(ctx context.Context) (*witnesses, error) {
 	return w, nil
 }
 
+// stop stops them, whatever they know.
+func (w *witnesses) stop() {
+	w.stopSending()
+	w.stopReceiving()
+}
+
 // end ends them, and holds what was received against what was promised.
-func (w *witnesses) end(context.Context) (queues, topicsTally promise.Tally, err error) {
+func (w *witnesses) end() (queues, topicsTally promise.Tally, err error) {
 	w.stopSending()
 	err = w.senders.Wait()
 	w.stopReceiving()

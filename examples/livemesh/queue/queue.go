@@ -65,6 +65,7 @@ type Config struct {
 // Bounds on what others send.
 const (
 	MaxMessage   = 64 << 10
+	MaxBytes     = 4 << 20 // of all messages of a queue
 	MaxInterests = 1000
 )
 
@@ -142,7 +143,7 @@ func (s *Service) Enqueue(ctx context.Context, name string, body json.RawMessage
 	err := s.do(ctx, name, func(q *queue) error {
 		if !q.add(Message{Body: body}, s.cfg.Room) {
 			if !mark {
-				return leasehold.Errorf("enqueue", leasehold.Limit, name, "the queue is full: it has %d messages that its device has not taken", len(q.Messages))
+				return leasehold.Errorf("enqueue", leasehold.Limit, name, "the queue is full: it has %d messages that its device has not taken; %d, of %d bytes, are allowed", len(q.Messages), s.cfg.Room, MaxBytes)
 			}
 			q.miss()
 		}
@@ -166,9 +167,13 @@ func ValidMessage(op, name string, body json.RawMessage) error {
 	return nil
 }
 
-// add appends a message, if there is room for it and for a mark after it.
+// add appends a message, if there is room for it.
 func (q *queue) add(m Message, room int) bool {
-	if len(q.Messages) >= room {
+	size := len(m.Body)
+	for _, waiting := range q.Messages {
+		size += len(waiting.Body)
+	}
+	if len(q.Messages) >= room || size > MaxBytes {
 		return false
 	}
 	q.Last++

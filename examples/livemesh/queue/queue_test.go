@@ -251,6 +251,31 @@ func TestLossesOfOthers(t *testing.T) {
 	})
 }
 
+// A queue has room for so many bytes, too.
+func TestFullOfBytes(t *testing.T) {
+	alone(t, queue.Config{}, func(t *testing.T, _ *leaseholdtest.Cluster, asks *queue.Client) {
+		long := strings.Repeat("x", queue.MaxMessage-2)
+		fit := 0
+		for range queue.MaxBytes/queue.MaxMessage + 1 {
+			_, err := asks.Enqueue(t.Context(), "phone", long, false)
+			if err == nil {
+				fit++
+			} else if !errors.Is(err, leasehold.Limit) {
+				t.Fatal(err)
+			}
+		}
+		if fit != queue.MaxBytes/queue.MaxMessage {
+			t.Errorf("%d messages of %d bytes have found room", fit, queue.MaxMessage)
+		}
+		if _, err := asks.Enqueue(t.Context(), "phone", long, true); err != nil {
+			t.Errorf("a mark: %v", err)
+		}
+		if b := receive(t, asks, queue.Place{}, 0); len(b.Messages) != fit+1 || !b.Messages[fit].Missed {
+			t.Errorf("%d messages", len(b.Messages))
+		}
+	})
+}
+
 // Every kind of bad input has a status of its own.
 func TestStatuses(t *testing.T) {
 	alone(t, queue.Config{}, func(t *testing.T, _ *leaseholdtest.Cluster, asks *queue.Client) {
