@@ -41,7 +41,6 @@ test: services ## check formatting, vet, and run all tests: what must pass befor
 	$(GO) vet ./...
 	$(GO) test -shuffle=on -timeout=$(TIMEOUT) ./...
 	cd bench/flease && $(GO) vet ./... && $(GO) test -shuffle=on -timeout=$(TIMEOUT) ./...
-	cd examples/livemesh && $(GO) vet ./... && $(GO) test -shuffle=on -timeout=$(TIMEOUT) ./...
 	@internal/realservice/install report # last, where it is seen
 
 .PHONY: test-race
@@ -56,7 +55,6 @@ generate: ## write the Go code of proto/ again (the first build of buf takes min
 .PHONY: lint
 lint: ## run golangci-lint as tools/go.mod pins it (its first build takes minutes)
 	$(GO) tool -modfile=tools/go.mod golangci-lint run ./...
-	cd examples/livemesh && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
 
 .PHONY: verify
 verify: ## simulate ten thousand worlds of each kind, and try everything in small ones (minutes)
@@ -69,7 +67,7 @@ verify: ## simulate ten thousand worlds of each kind, and try everything in smal
 .PHONY: chaos
 chaos: ## hold what the services of Live Mesh promise against a thousand runs with faults, and twenty with real processes (minutes)
 	cd examples/livemesh && $(GO) test -timeout=60m ./queue ./pubsub ./documents ./device -args -runs=1000
-	cd examples/livemesh && $(GO) test -timeout=60m -run RealProcesses -parallel 2 -v . -args -runs=20
+	$(GO) test -timeout=60m -run RealProcesses -parallel 2 -v ./examples/livemesh -args -runs=20
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME, 10s unless told
