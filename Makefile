@@ -69,6 +69,10 @@ chaos: ## hold what the services of Live Mesh promise against a thousand runs wi
 	cd examples/livemesh && $(GO) test -timeout=60m ./queue ./pubsub ./documents ./device -args -runs=1000
 	$(GO) test -timeout=60m -run RealProcesses -parallel 2 -v ./examples/livemesh -args -runs=20
 
+.PHONY: screenshots
+screenshots: services ## make the pictures of pages in the documents again, with a real browser
+	$(GO) test -count=1 -run TwoWindows ./examples/livemesh -args -screenshots=screenshots
+
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME, 10s unless told
 	@grep -r --include='*_test.go' '^func Fuzz' . | \
