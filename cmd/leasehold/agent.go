@@ -155,6 +155,8 @@ func (a *agentSettings) run(ctx context.Context, mode os.FileMode, out screen, e
 		_ = listener.Close() // it was never used
 		return err
 	}
+	stop := context.AfterFunc(ctx, ready(a.Log.logger(errs), "an agent on "+at))
+	defer stop()
 	if err := served.Serve(ctx, listener); err != nil {
 		return failed{err}
 	}

@@ -45,8 +45,10 @@ func runGateway(ctx context.Context, cfg *gatewaySettings, out io.Writer, log *s
 	if err := write(out, cfg.greeting(listener.Addr().String(), addrOf(probes))); err != nil {
 		return err
 	}
+	stopping := ready(log, "a gateway on "+listener.Addr().String())
 	select {
 	case <-ctx.Done():
+		stopping()
 		log.Info("stopping: requests that are under way may go on", "for", cfg.drain)
 		health.stop()
 		front.stop(cfg.drain)

@@ -59,6 +59,7 @@ func runManager(ctx context.Context, cfg managerSettings, out io.Writer, log *sl
 	if err := write(out, cfg.greeting(listener.Addr().String(), addrOf(health))); err != nil {
 		return errors.Join(err, stop())
 	}
+	stopping := ready(log, "a manager on "+listener.Addr().String())
 	select {
 	case <-ctx.Done():
 	case <-m.Done():
@@ -66,6 +67,7 @@ func runManager(ctx context.Context, cfg managerSettings, out io.Writer, log *sl
 	case <-kept.done:
 		err = kept.err()
 	}
+	stopping()
 	return errors.Join(err, stop())
 }
 

@@ -1,0 +1,53 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// systemd hears when a manager serves, and when it stops.
+func TestSupervisorHears(t *testing.T) {
+	dir, err := os.MkdirTemp("", "notify") // the path of a socket is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	socket := filepath.Join(dir, "socket")
+	hears, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hears.Close() //nolint:errcheck // it was read
+	t.Setenv("NOTIFY_SOCKET", socket)
+	want := func(state string) {
+		t.Helper()
+		if err := hears.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		heard := make([]byte, 1000)
+		n, err := hears.Read(heard)
+		if err != nil || !strings.HasPrefix(string(heard[:n]), state) {
+			t.Fatalf("systemd hears %q, want %q: %v", heard[:n], state, err)
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, []string{"manager", "--listen", "127.0.0.1:0", "--http", "", "--data-dir", t.TempDir()}, io.Discard, io.Discard)
+	}()
+	want("READY=1\nSTATUS=a manager on 127.0.0.1:")
+	stop()
+	want("STOPPING=1")
+	if status := <-ended; status != 0 {
+		t.Errorf("it ended with status %d", status)
+	}
+}
