@@ -34,6 +34,12 @@ func Call(ctx context.Context, client *http.Client, method, url string, in, out 
 		return leasehold.Errorf(method, leasehold.Invalid, url, "%w", err)
 	}
 	r.Header.Set("Content-Type", "application/json")
+	return Send(client, r, out)
+}
+
+// Send is Call for a request that is made already: its body need not be JSON.
+func Send(client *http.Client, r *http.Request, out any) error {
+	method, url := r.Method, r.URL.String()
 	answer, err := client.Do(r)
 	if err != nil {
 		if kind := leasehold.KindOf(err); kind != leasehold.Other {
