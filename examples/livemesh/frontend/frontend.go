@@ -22,7 +22,9 @@ type Service struct {
 	Prefix string
 	Lookup *lookup.Lookup
 	// MaxOutstanding is how many requests may be under way to one of its servers
-	// (PRS 3.3). Default: as package leasehttp has it.
+	// (PRS 3.3). More are refused at once with 429 and Retry-After, as servers refuse what
+	// they have no room for, while those for other servers are passed on. Default: as
+	// package leasehttp has it.
 	MaxOutstanding int
 }
 
@@ -51,7 +53,7 @@ func New(cfg Config) (http.Handler, error) {
 		if err != nil {
 			return nil, err
 		}
-		mux.Handle(s.Prefix, proxy)
+		mux.Handle(s.Prefix, backoff(proxy))
 	}
 	page, err := fs.Sub(files, "page")
 	if err != nil {
@@ -73,6 +75,28 @@ func (s *Service) proxy(cfg Config) (http.Handler, error) {
 		return nil, err
 	}
 	return leasehttp.NewProxy(leasehttp.ProxyConfig{Transport: transport, MaxBody: maxBody, Stall: stall, Logger: cfg.Logger})
+}
+
+// backoff makes the status of a request that a gateway has refused, because too many are under
+// way to its server, the one that all our services have for that: 429. A gateway says 503,
+// which may mean anything.
+func backoff(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(limitWriter{w}, r)
+	})
+}
+
+type limitWriter struct{ http.ResponseWriter }
+
+// Unwrap lets [http.ResponseController] flush and hijack.
+func (w limitWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w limitWriter) WriteHeader(status int) {
+	// A server's own answers have no such header: a gateway removes it.
+	if status == http.StatusServiceUnavailable && w.Header().Get(leasehttp.HeaderError) == "limit" {
+		status = http.StatusTooManyRequests
+	}
+	w.ResponseWriter.WriteHeader(status)
 }
 
 // protect says what the page may do: only what comes from here.

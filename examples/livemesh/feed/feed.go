@@ -1,0 +1,147 @@
+package feed
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
+	"github.com/leasehold-dev/leasehold/leasemap"
+	"github.com/leasehold-dev/leasehold/owner"
+)
+
+// Config says how feeds are kept.
+type Config struct {
+	// TTL is how long a feed lasts to which nothing is posted. Default one day.
+	TTL time.Duration
+	// Window is how long what one person does is one entry. Longer ones make fewer
+	// entries, shorter ones say better when it was. Default one hour.
+	Window time.Duration
+	// Room is how many activities a feed has; the oldest go first. Default 200, and 300 at
+	// the most: a feed must fit into a message when it is moved.
+	Room int
+	// MaxWorking is how many requests are at work at a time. More are refused at once:
+	// a queue would only hide from callers that they ask for too much. Each may have a
+	// feed in memory, and what it was parsed to. Default 32.
+	MaxWorking int
+}
+
+// maxRoom keeps a feed below the 4 MiB of a leasemap's record: an activity has about 1,850
+// bytes, which JSON makes six times as long at worst.
+const maxRoom = 300
+
+func (c *Config) validate() error {
+	bad := func(field, format string, args ...any) error {
+		return leasehold.Errorf("join", leasehold.Invalid, field, format, args...)
+	}
+	switch {
+	case c.TTL < 0:
+		return bad("TTL", "%v: want a time, or 0 for the default", c.TTL)
+	case c.Window < 0:
+		return bad("Window", "%v: want a time, or 0 for the default", c.Window)
+	case c.Room < 0 || c.Room > maxRoom:
+		return bad("Room", "%d: want up to %d, or 0 for the default", c.Room, maxRoom)
+	case c.MaxWorking < 0:
+		return bad("MaxWorking", "%d: want at least 1, or 0 for the default", c.MaxWorking)
+	}
+	if c.TTL == 0 {
+		c.TTL = 24 * time.Hour
+	}
+	if c.Window == 0 {
+		c.Window = time.Hour
+	}
+	if c.Room == 0 {
+		c.Room = 200
+	}
+	if c.MaxWorking == 0 {
+		c.MaxWorking = 32
+	}
+	return nil
+}
+
+// A Service is one server of feeds. Its methods may be called from many goroutines at once.
+type Service struct {
+	cfg     Config
+	feeds   *leasemap.Map[state]
+	working chan struct{} // has something for each request at work
+}
+
+// A state is the feed of a user.
+type state struct {
+	Activities []Activity `json:"activities"` // sorted
+}
+
+// Join joins the namespace as one of its servers.
+func Join(ctx context.Context, as owner.Config, cfg Config) (*Service, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	m, err := leasemap.Join(ctx, as, leasemap.Config[state]{TTL: cfg.TTL, Weak: true})
+	if err != nil {
+		return nil, err
+	}
+	return &Service{cfg, m, make(chan struct{}, cfg.MaxWorking)}, nil
+}
+
+// Close hands all feeds over to other servers. They are served until they have gone, and
+// after that what is left here is.
+func (s *Service) Close(ctx context.Context) error { return s.feeds.Close(ctx) }
+
+// Owner returns what has joined the namespace.
+func (s *Service) Owner() *owner.Owner { return s.feeds.Owner() }
+
+// Add adds the items of a feed, which is RSS, Atom or JSON Feed.
+func (s *Service) Add(ctx context.Context, user string, document []byte) (Receipt, error) {
+	if err := validUser(user); err != nil {
+		return Receipt{}, err
+	}
+	activities, silent, err := parse(document, time.Now())
+	if err != nil {
+		return Receipt{}, jsonhttp.WithStatus(http.StatusUnprocessableEntity, leasehold.Errorf("add items", leasehold.Invalid, user, "this is no feed, and nothing was added: %w", err))
+	}
+	if len(activities)+silent > MaxItems {
+		return Receipt{}, jsonhttp.TooLarge(user, "the feed has %d items, and %d are allowed: post the latest", len(activities)+silent, MaxItems)
+	}
+	receipt, err := s.add(ctx, user, activities)
+	receipt.Ignored += silent
+	return receipt, err
+}
+
+// Report adds an event of another service.
+func (s *Service) Report(ctx context.Context, user string, e Event) (Receipt, error) {
+	if err := validUser(user); err != nil {
+		return Receipt{}, err
+	}
+	a, err := e.activity(user, time.Now())
+	if err != nil {
+		return Receipt{}, err
+	}
+	return s.add(ctx, user, []Activity{a})
+}
+
+// add keeps what is new. If nothing is, the feed lasts longer, and readers need not read it
+// again.
+func (s *Service) add(ctx context.Context, user string, activities []Activity) (receipt Receipt, err error) {
+	_, err = s.feeds.Do(ctx, user, func(e *leasemap.Entry[state]) error {
+		e.Value.Activities, receipt = merge(e.Value.Activities, activities, s.cfg.Room)
+		if receipt.Added == 0 {
+			e.Keep()
+		}
+		return nil
+	})
+	if err == nil && receipt.Added == 0 {
+		_, err = s.feeds.Touch(ctx, user)
+	}
+	return receipt, err
+}
+
+// Delete removes the feed of a user from this server.
+func (s *Service) Delete(ctx context.Context, user string) error { return s.feeds.Delete(ctx, user) }
+
+func validUser(user string) error {
+	if user == "" || len(user) > MaxName || legible(user) != user {
+		return leasehold.Errorf("feed", leasehold.Invalid, user, "a user has a name of up to %d bytes, which is text", MaxName)
+	}
+	return nil
+}

@@ -1,0 +1,43 @@
+package feed
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// Whatever the order in which activities are posted, together or one by one, and however
+// often: the latest are there, once.
+func TestMergeOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Activity {
+			n := rapid.IntRange(0, 30).Draw(t, "n")
+			return Activity{ID: fmt.Sprint(n), Title: "x", At: now().Add(time.Duration(n%7) * time.Minute)}
+		}), 0, 30).Draw(t, "activities")
+		room := rapid.IntRange(1, 20).Draw(t, "room")
+		want, _ := merge(nil, all, room)
+		var got []Activity
+		added := 0
+		order := rapid.Permutation(all).Draw(t, "order")
+		for len(order) > 0 {
+			n := rapid.IntRange(1, len(order)).Draw(t, "together")
+			before := got
+			var r Receipt
+			got, r = merge(before, order[:n], room)
+			if r.Added+r.Known+r.Ignored != n {
+				t.Errorf("%+v of %d", r, n)
+			}
+			if again, r := merge(got, before, room); r.Added > 0 || !cmp.Equal(again, got) {
+				t.Errorf("what was dropped comes back: %+v", r)
+			}
+			added += r.Added
+			order = order[n:]
+		}
+		if diff := cmp.Diff(want, got); diff != "" || added < len(got) {
+			t.Errorf("%d were added: %s", added, diff)
+		}
+	})
+}

@@ -1,0 +1,116 @@
+package feed
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mmcdole/gofeed"
+	"golang.org/x/net/html"
+)
+
+// Bounds on what is posted.
+const (
+	MaxBytes = 1 << 20 // of a feed
+	MaxItems = 1000    // of a feed
+)
+
+// parse reads a feed. It also returns how many of its items say nothing.
+func parse(document []byte, now time.Time) (activities []Activity, silent int, err error) {
+	// The library is somebody else's, and the feed anybody's.
+	defer func() {
+		if recover() != nil {
+			activities, silent, err = nil, 0, errors.New("it lacks parts that every feed has")
+		}
+	}()
+	document, err = sane(document)
+	if err != nil {
+		return nil, 0, err
+	}
+	parser := gofeed.NewParser()
+	parser.RSSTranslator = &gofeed.DefaultRSSTranslator{DisableContentImageScan: true}
+	read, err := parser.Parse(bytes.NewReader(document))
+	if err != nil {
+		return nil, 0, err
+	}
+	if read.FeedType == "json" && !strings.Contains(read.FeedVersion, "jsonfeed.org/version/") {
+		return nil, 0, fmt.Errorf("JSON Feed has a version that begins with https://jsonfeed.org/version/, and this one has %q", line(read.FeedVersion, MaxName))
+	}
+	for _, item := range read.Items {
+		if a, ok := activityOf(item, read, now); ok {
+			activities = append(activities, a)
+		} else {
+			silent++
+		}
+	}
+	return activities, silent, nil
+}
+
+// activityOf makes an activity of an item, if that says anything.
+func activityOf(item *gofeed.Item, of *gofeed.Feed, now time.Time) (Activity, bool) {
+	a := Activity{Actor: author(item.Authors), Link: link(item.Link)}
+	for _, text := range []string{item.Title, item.Description, item.Content, item.Link} {
+		if a.Title = line(plain(text), MaxTitle); a.Title != "" {
+			break
+		}
+	}
+	if a.Actor == "" {
+		a.Actor = author(of.Authors)
+	}
+	said := cmp.Or(item.PublishedParsed, item.UpdatedParsed)
+	a.At = when(said, now)
+	switch {
+	case strings.Contains(item.GUID, ":"): // an address, which is unique
+		a.ID = identify(item.GUID)
+	case item.GUID != "":
+		a.ID = identify(of.Link, item.GUID)
+	case item.Link != "":
+		a.ID = identify(item.Link)
+	default:
+		a.ID = identify(a.Actor, a.Title, cmp.Or(item.Published, item.Updated))
+	}
+	return a, a.Title != ""
+}
+
+// author is the first who has a name.
+func author(of []*gofeed.Person) string {
+	for _, p := range of {
+		if p == nil {
+			continue
+		}
+		if name := line(plain(cmp.Or(p.Name, p.Email)), MaxName); name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// plain is the text of HTML. Titles are HTML in many feeds, whatever they should be; what
+// looks like a tag is taken for one.
+func plain(text string) string {
+	if !strings.ContainsAny(text, "<&") {
+		return text
+	}
+	var b strings.Builder
+	tokens := html.NewTokenizer(strings.NewReader(text))
+	hidden := false // within a script, which is one text
+	for {
+		switch tokens.Next() {
+		case html.ErrorToken: // the end
+			return b.String()
+		case html.TextToken:
+			if !hidden {
+				b.Write(tokens.Text())
+			}
+		case html.StartTagToken:
+			name, _ := tokens.TagName()
+			hidden = string(name) == "script" || string(name) == "style"
+		case html.EndTagToken:
+			hidden = false
+		default:
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package feed
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// now is when feeds arrive in tests.
+func now() time.Time { return time.Date(2008, 11, 3, 12, 0, 0, 0, time.UTC) }
+
+// Each format says the same.
+func TestParse(t *testing.T) {
+	at := time.Date(2008, 11, 3, 10, 30, 0, 0, time.UTC)
+	for _, name := range []string{"rss091.xml", "rss10.xml", "rss20.xml", "atom10.xml", "feed.json", "latin1.xml"} {
+		t.Run(name, func(t *testing.T) {
+			document, err := os.ReadFile("testdata/" + name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, silent, err := parse(document, now())
+			if err != nil || silent != 0 {
+				t.Fatalf("%v, and %d items without a title", err, silent)
+			}
+			want := []Activity{
+				{Actor: "Zoë", Title: "Zoë updated her profile", Link: "https://example.com/1", At: at},
+				{Actor: "Zoë", Title: "Zoë added Bob & Carol as friends", Link: "https://example.com/2", At: at.Add(10 * time.Minute)},
+			}
+			if name == "rss091.xml" { // which has neither authors nor dates
+				for i := range want {
+					want[i].Actor, want[i].At = "", now()
+				}
+			}
+			for i := range got {
+				got[i].ID = ""
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// A post is known again whatever else is in its feed, also in another format.
+func TestSameItem(t *testing.T) {
+	one, _, err := parse([]byte(`<rss version="2.0"><channel><item><title>x</title><guid>https://example.com/1</guid></item></channel></rss>`), now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, _, err := parse([]byte(`<feed xmlns="http://www.w3.org/2005/Atom"><entry><id>https://example.com/1</id><title>x</title></entry></feed>`), now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, receipt := merge(one, other, 10); receipt.Known != 1 {
+		t.Errorf("%v and %v: %+v", one, other, receipt)
+	}
+}
+
+func TestDates(t *testing.T) {
+	for said, want := range map[string]time.Time{
+		"Mon, 03 Nov 2008 10:30:00 +0100": time.Date(2008, 11, 3, 9, 30, 0, 0, time.UTC),
+		"Mon, 03 Nov 2099 10:30:00 GMT":   now(), // it would be the first for ever
+		"Sat, 03 Nov 0001 10:30:00 GMT":   now(),
+		"yesterday":                       now(),
+		"":                                now(),
+	} {
+		got, _, err := parse(rss("<item><title>x</title><pubDate>"+said+"</pubDate></item>"), now())
+		if err != nil || len(got) != 1 || !got[0].At.Equal(want) {
+			t.Errorf("%q: %v, %v", said, got, err)
+		}
+	}
+}
+
+func rss(items string) []byte {
+	return []byte(`<rss version="2.0"><channel><title>t</title><link>https://example.com/</link>` + items + `</channel></rss>`)
+}
+
+// What a feed says is text when it is here.
+func TestPlain(t *testing.T) {
+	for title, want := range map[string]string{
+		"Alice &lt;b&gt;updated&lt;/b&gt; her   profile": "Alice updated her profile",
+		"<![CDATA[Tom &amp; Jerry]]>":                    "Tom & Jerry",
+		"Tom &amp; Jerry":                                "Tom & Jerry",
+		"1 &lt; 2":                                       "1 < 2",
+		"&lt;script&gt;alert(1)&lt;/script&gt;x":         "x",
+		"&amp;lt;script&amp;gt;":                         "<script>",
+		strings.Repeat("é", MaxTitle):                    strings.Repeat("é", (MaxTitle-3)/2) + "…",
+		"\x01bell\x07":                                   "bell",
+	} {
+		got, _, err := parse(rss("<item><title>"+title+"</title></item>"), now())
+		if err != nil || len(got) != 1 || got[0].Title != want {
+			t.Errorf("%q: %q, %v", title, got, err)
+		}
+	}
+}
+
+func TestLinks(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://example.com/?a=1&amp;b=2": "https://example.com/?a=1&b=2",
+		"javascript:alert(1)":              "",
+		"data:text/html,x":                 "",
+		"//example.com":                    "",
+		"https://example.com/" + strings.Repeat("x", maxLink): "",
+	} {
+		got, _, err := parse(rss("<item><title>x</title><link>"+address+"</link></item>"), now())
+		if err != nil || len(got) != 1 || got[0].Link != want {
+			t.Errorf("%q: %q, %v", address, got, err)
+		}
+	}
+}
+
+// An item that has no title says something all the same, or is counted.
+func TestUntitled(t *testing.T) {
+	got, silent, err := parse(rss("<item><description>&lt;p&gt;hello&lt;/p&gt;</description></item><item><link>https://example.com/1</link></item><item/>"), now())
+	if err != nil || silent != 1 || len(got) != 2 || got[0].Title != "hello" || got[1].Title != "https://example.com/1" {
+		t.Errorf("%v, %d, %v", got, silent, err)
+	}
+}
+
+// What is no feed is refused, and so is what would cost more than a feed does.
+func TestNoFeed(t *testing.T) {
+	var laughs strings.Builder
+	laughs.WriteString(`<!DOCTYPE rss [<!ENTITY lol0 "lol">`)
+	for i := range 10 {
+		fmt.Fprintf(&laughs, `<!ENTITY lol%d "%s">`, i+1, strings.Repeat(fmt.Sprintf("&lol%d;", i), 10))
+	}
+	laughs.WriteString(`]>`)
+	got, _, err := parse([]byte(laughs.String()+`<rss version="2.0"><channel><item><title>&lol10;</title></item></channel></rss>`), now())
+	if err == nil && (len(got) != 1 || len(got[0].Title) > 10) {
+		t.Errorf("entities were expanded: %v", got)
+	}
+	for what, document := range map[string]string{
+		"nothing":             "",
+		"text":                "hello",
+		"HTML":                "<!DOCTYPE html><html><body>hello</body></html>",
+		"other XML":           "<a><b/></a>",
+		"half a feed":         `<rss version="2.0"><channel><item><title>x`,
+		"other JSON":          `{"items": [{"title": "x"}]}`,
+		"half of JSON":        `{"version": "https://jsonfeed.org/version/1.1", "items": [`,
+		"JSON without items":  `{"version": "https://jsonfeed.org/version/1.1", "items": [null]}`,
+		"deep JSON":           `{"version": "https://jsonfeed.org/version/1.1", "items": ` + strings.Repeat("[", 100_000) + "}",
+		"an unknown encoding": `<?xml version="1.0" encoding="klingon"?><rss version="2.0"><channel/></rss>`,
+		"deep":                string(rss("<item>" + strings.Repeat("<x:a>", 200_000) + "</item>")),
+		"many namespaces":     string(rss("<item>" + strings.Repeat(`<a xmlns:b="c">`, 65) + "</item>")),
+		"many attributes":     string(rss("<item " + strings.Repeat(`a="b" `, 65) + "/>")),
+		"many texts":          string(rss("<item><x:a>" + strings.Repeat("x<b/>", maxTexts+1) + "</x:a></item>")),
+		"many parts":          string(rss("<item><x:a>" + strings.Repeat("<b/>", maxTokens/2) + "</x:a></item>")),
+	} {
+		began := time.Now()
+		if got, _, err := parse([]byte(document), now()); err == nil {
+			t.Errorf("%s: %v", what, got)
+		} else if len(err.Error()) > 500 {
+			t.Errorf("%s: the error has %d bytes", what, len(err.Error()))
+		} else {
+			t.Logf("%s: %v (%v)", what, err, time.Since(began))
+		}
+	}
+}
+
+func BenchmarkParse(b *testing.B) {
+	worst := rss("<item><x:a>" + strings.Repeat(strings.Repeat("x", 500)+"<b/>", maxTexts-1) + "</x:a></item>")
+	var usual strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&usual, "<item><title>Alice updated page %d</title><link>https://example.com/%d</link><description>%s</description></item>", i, i, strings.Repeat("words &lt;b&gt;and&lt;/b&gt; words ", 30))
+	}
+	for name, document := range map[string][]byte{"usual": rss(usual.String()), "worst": worst} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(document)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, _, err := parse(document, now()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
