@@ -137,7 +137,7 @@ func withoutColon(name string) string { return strings.TrimRight(name, ":,") }
 // phrase is a part of a sentence that goes on.
 func phrase(words []string) string {
 	text := strings.Join(words, " ")
-	if short, ok := strings.CutSuffix(text, "."); ok && !strings.HasSuffix(short, ".") {
+	if short, ok := strings.CutSuffix(text, "."); ok && short != "" && !strings.HasSuffix(short, ".") {
 		return short
 	}
 	return text

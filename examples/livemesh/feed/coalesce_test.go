@@ -60,6 +60,7 @@ func TestTitles(t *testing.T) {
 		"an author with a “The”":    {"The Beatles", []string{"The Beatles split up", "The end"}, []string{"The Beatles split up and posted “The end”"}},
 		"the same again":            {"Alice", []string{"Alice is online", "Alice went away", "Alice is online"}, []string{"Alice went away and is online"}},
 		"the same and nothing else": {"Alice", []string{"Alice is online", "Alice is online"}, []string{"Alice is online"}},
+		"nothing at all":            {"Alice", []string{"Alice .", "Alice slept"}, []string{"Alice . and slept"}},
 		"only the name":             {"Alice", []string{"Alice", "Alice is online"}, []string{"Alice posted “Alice” and is online"}},
 		"many": {"Alice", many, []string{
 			"Alice wrote 2, wrote 3, wrote 4, wrote 5, wrote 6, wrote 7, wrote 8, wrote 9 and did 2 more things",

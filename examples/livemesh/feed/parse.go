@@ -33,6 +33,9 @@ func parse(document []byte, now time.Time) (activities []Activity, silent int, e
 	parser := gofeed.NewParser()
 	parser.RSSTranslator = &gofeed.DefaultRSSTranslator{DisableContentImageScan: true}
 	read, err := parser.Parse(bytes.NewReader(document))
+	if errors.Is(err, gofeed.ErrFeedTypeNotDetected) {
+		return nil, 0, errors.New("it is neither RSS nor Atom nor JSON Feed")
+	}
 	if err != nil {
 		return nil, 0, err
 	}

@@ -1,0 +1,144 @@
+package feed_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/feed"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/frontend"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/meshtest"
+	"github.com/leasehold-dev/leasehold/leaseholdtest"
+)
+
+// An answer is what is of interest of one.
+type answer struct {
+	status int
+	retry  string
+	body   string
+}
+
+// send sends a request, and returns what comes of it.
+func send(t *testing.T, client *http.Client, method, url string, body io.Reader) answer {
+	r, err := http.NewRequestWithContext(t.Context(), method, url, body)
+	if err != nil {
+		t.Error(err)
+		return answer{}
+	}
+	got, err := client.Do(r)
+	if err != nil {
+		t.Error(err)
+		return answer{}
+	}
+	defer got.Body.Close() //nolint:errcheck // it was read
+	text, err := io.ReadAll(got.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return answer{got.StatusCode, got.Header.Get("Retry-After"), string(text)}
+}
+
+// slow begins a post whose body does not come. It returns what sends the rest, and the answer.
+func slow(t *testing.T, client *http.Client, url, user string) (end func() error, answered chan answer) {
+	body, rest := io.Pipe()
+	answered = make(chan answer, 1)
+	go func() {
+		defer body.Close() //nolint:errcheck // it never fails
+		answered <- send(t, client, http.MethodPost, url+"/feeds/"+user+"/items", body)
+	}()
+	return func() error {
+		if _, err := rest.Write(rss("Alice slept")); err != nil {
+			return err
+		}
+		return rest.Close()
+	}, answered
+}
+
+// A server that has enough to do refuses more at once, and serves again when it has done it.
+func TestMaxWorking(t *testing.T) {
+	alone(t, feed.Config{MaxWorking: 2}, func(t *testing.T, c *leaseholdtest.Cluster, asks *feed.Client) {
+		end, first := slow(t, asks.HTTP, asks.URL, "carol")
+		_, second := slow(t, asks.HTTP, asks.URL, "dave")
+		c.Advance(time.Second)
+		began := time.Now()
+		got := send(t, asks.HTTP, http.MethodGet, asks.URL+"/feeds/erin", http.NoBody)
+		if got.status != http.StatusTooManyRequests || got.retry != "1" || !strings.Contains(got.body, "2 requests are at work") || time.Since(began) > 100*time.Millisecond {
+			t.Errorf("after %v: %+v", time.Since(began), got)
+		}
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+		if got := <-first; got.status != http.StatusOK {
+			t.Errorf("%+v", got)
+		}
+		want(t, asks, "carol", "Alice slept")
+		if got := <-second; got.status != http.StatusBadRequest || time.Since(began) > 10*time.Second { // it never came
+			t.Errorf("after %v: %+v", time.Since(began), got)
+		}
+	})
+}
+
+// A frontend that has enough under way to a server refuses more for that one at once, and
+// passes on what is for others.
+func TestMaxOutstanding(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		serve(t, c.Node("a"), feed.Config{})
+		serve(t, c.Node("b"), feed.Config{})
+		c.Settle()
+		url, asks := front(t, c, 1)
+		onA, onB := usersOf(t, c, "a"), usersOf(t, c, "b")
+		end, first := slow(t, asks, url, onA[0])
+		c.Advance(time.Second)
+		began := time.Now()
+		got := send(t, asks, http.MethodGet, url+"/feeds/"+onA[1], http.NoBody)
+		if got.status != http.StatusTooManyRequests || got.retry != "1" || !strings.Contains(got.body, `"limit"`) || time.Since(began) > 100*time.Millisecond {
+			t.Errorf("after %v: %+v", time.Since(began), got)
+		}
+		if got := send(t, asks, http.MethodGet, url+"/feeds/"+onB[0], http.NoBody); got.status != http.StatusOK {
+			t.Errorf("a user on another server: %+v", got)
+		}
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+		if got := <-first; got.status != http.StatusOK {
+			t.Errorf("%+v", got)
+		}
+		if got := send(t, asks, http.MethodGet, url+"/feeds/"+onA[1], http.NoBody); got.status != http.StatusOK {
+			t.Errorf("when there is room again: %+v", got)
+		}
+	})
+}
+
+// front runs a frontend, and returns where it is and who asks it.
+func front(t *testing.T, c *leaseholdtest.Cluster, most int) (url string, asks *http.Client) {
+	n := c.Node("front")
+	base := &http.Transport{DialContext: n.DialContext}
+	n.Cleanup(func(context.Context) { base.CloseIdleConnections() })
+	handler, err := frontend.New(frontend.Config{Base: base, Services: []frontend.Service{
+		{Prefix: "/feeds/", Lookup: meshtest.Lookup(t, c, n), MaxOutstanding: most},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Serve(handler)
+	return "http://" + n.Addr(), c.Node("caller").Client()
+}
+
+// usersOf are some who are on a server.
+func usersOf(t *testing.T, c *leaseholdtest.Cluster, server string) (users []string) {
+	for i := 0; len(users) < 2; i++ {
+		user := fmt.Sprint("user-", i)
+		if at, ok := c.Owner(leasehold.KeyOf(user)); ok && at == server {
+			users = append(users, user)
+		}
+		if i == 1000 {
+			t.Fatalf("nobody is on %s", server)
+		}
+	}
+	return users
+}

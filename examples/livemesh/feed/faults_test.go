@@ -1,0 +1,159 @@
+package feed_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mmcdole/gofeed"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/feed"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/meshtest"
+	"github.com/leasehold-dev/leasehold/leaseholdtest"
+)
+
+// A tally is what happened in runs.
+type tally struct {
+	reads, posts atomic.Int64
+	without      atomic.Int64 // of both, those that a server answered that had no lease
+	empty        atomic.Int64 // of reads, those before the first post and after a loss
+}
+
+// counted counts what a server answers.
+type counted struct {
+	*feed.Service
+	tally *tally
+}
+
+func (s counted) Handler() http.Handler {
+	next := s.Service.Handler()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r)
+		user := strings.Split(r.URL.Path, "/")[2]
+		if _, ok := s.Owner().Check(leasehold.KeyOf(user)); !ok {
+			s.tally.without.Add(1)
+		}
+	})
+}
+
+// TestAlwaysServed: while servers are killed, paused, cut off, moved and restarted, every
+// request of readers and posters is answered, within the patience of their transport, and
+// every answer is a feed. Some are from servers that have no lease, where other services
+// refuse.
+func TestAlwaysServed(t *testing.T) {
+	runs := meshtest.Runs(10)
+	var total tally
+	for seed := range uint64(runs) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+				live(t, c, seed, &total)
+			})
+		})
+	}
+	t.Logf("%d runs: %d reads, %d of them of an empty feed, and %d posts; %d answers without a lease",
+		runs, total.reads.Load(), total.empty.Load(), total.posts.Load(), total.without.Load())
+	if total.without.Load() == 0 || total.posts.Load() < int64(100*runs) {
+		t.Error("that proves little")
+	}
+}
+
+func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64, total *tally) {
+	e := &leaseholdtest.Nemesis{
+		Random: rand.New(rand.NewPCG(seed, 99)),
+		Start: func(n *leaseholdtest.Node) func(context.Context) error {
+			s, err := feed.Join(t.Context(), n.MovingConfig(), feed.Config{})
+			return meshtest.Serve(t, n, counted{s, total}, err)
+		},
+	}
+	e.Begin(c, "a", "b", "c")
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var people errgroup.Group
+	for i := range 4 {
+		user := fmt.Sprint("user-", i)
+		p := &person{user, client(t, c, c.Node("poster-"+user)), rand.New(rand.NewPCG(seed, uint64(i))), total}
+		people.Go(func() error { return p.post(ctx) })
+		r := &person{user, client(t, c, c.Node("reader-"+user)), rand.New(rand.NewPCG(seed, uint64(10+i))), total}
+		people.Go(func() error { return r.read(ctx) })
+	}
+	for range 3 {
+		c.Advance(3 * time.Second)
+		t.Log(e.Strike())
+	}
+	stop()
+	if err := people.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A person posts to a feed, or reads it.
+type person struct {
+	user   string
+	asks   *feed.Client
+	random *rand.Rand
+	total  *tally
+}
+
+// rest waits until the next request, and reports false if there is none.
+func (p *person) rest(ctx context.Context) bool {
+	select {
+	case <-time.After(time.Duration(p.random.IntN(2000)) * time.Millisecond):
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
+}
+
+// post posts now a feed and now an event.
+func (p *person) post(ctx context.Context) error {
+	sending := context.WithoutCancel(ctx) // to the end: all requests are to be answered
+	for i := 0; p.rest(ctx); i++ {
+		var err error
+		if p.random.IntN(2) == 0 {
+			_, err = p.asks.Add(sending, p.user, rss(fmt.Sprint("Alice wrote ", i), fmt.Sprint("Bob <![CDATA[<b>read</b>]]> ", i)))
+		} else {
+			_, err = p.asks.Report(sending, p.user, feed.Event{Text: fmt.Sprint("is on page ", i)})
+		}
+		if err != nil {
+			return fmt.Errorf("a post was not served: %w", err)
+		}
+		p.total.posts.Add(1)
+	}
+	return nil
+}
+
+// read reads in any format.
+func (p *person) read(ctx context.Context) error {
+	for p.rest(ctx) {
+		format := []string{"atom", "rss", "json"}[p.random.IntN(3)]
+		r, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodGet, p.asks.URL+"/feeds/"+p.user+"?format="+format, http.NoBody)
+		if err != nil {
+			return err
+		}
+		answer, err := p.asks.HTTP.Do(r)
+		if err != nil {
+			return fmt.Errorf("a read was not served: %w", err)
+		}
+		body, err := io.ReadAll(answer.Body)
+		if err = errors.Join(err, answer.Body.Close()); err != nil || answer.StatusCode != http.StatusOK {
+			return fmt.Errorf("a read was answered with %s: %s, %w", answer.Status, body, err)
+		}
+		got, err := gofeed.NewParser().ParseString(string(body))
+		if err != nil || got.Title != "Activities for "+p.user {
+			return fmt.Errorf("%s is malformed: %w: %s", format, err, body)
+		}
+		p.total.reads.Add(1)
+		if len(got.Items) == 0 {
+			p.total.empty.Add(1)
+		}
+	}
+	return nil
+}
