@@ -48,6 +48,8 @@ func slow(t *testing.T, client *http.Client, url, user string) (end func() error
 	body, rest := io.Pipe()
 	answered = make(chan answer, 1)
 	go func() {
+		// Nobody else ends a request whose body does not come: its sender waits for it.
+		defer time.AfterFunc(time.Minute, func() { _ = body.Close() }).Stop()
 		defer body.Close() //nolint:errcheck // it never fails
 		answered <- send(t, client, http.MethodPost, url+"/feeds/"+user+"/items", body)
 	}()

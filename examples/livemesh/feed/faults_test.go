@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -37,11 +39,15 @@ type counted struct {
 func (s counted) Handler() http.Handler {
 	next := s.Service.Handler()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(w, r)
+		answer := httptest.NewRecorder()
+		next.ServeHTTP(answer, r)
 		user := strings.Split(r.URL.Path, "/")[2]
-		if _, ok := s.Owner().Check(leasehold.KeyOf(user)); !ok {
+		if _, ok := s.Owner().Check(leasehold.KeyOf(user)); !ok && answer.Code == http.StatusOK {
 			s.tally.without.Add(1)
 		}
+		maps.Copy(w.Header(), answer.Header())
+		w.WriteHeader(answer.Code)
+		_, _ = w.Write(answer.Body.Bytes())
 	})
 }
 

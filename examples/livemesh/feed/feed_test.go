@@ -114,7 +114,7 @@ func TestRoom(t *testing.T) {
 // A feed is gone after the TTL, unless something is posted, be it known.
 func TestExpires(t *testing.T) {
 	alone(t, feed.Config{TTL: time.Hour}, func(t *testing.T, c *leaseholdtest.Cluster, asks *feed.Client) {
-		for range 3 {
+		for range 2 {
 			if _, err := asks.Add(t.Context(), "carol", rss("Alice slept")); err != nil {
 				t.Fatal(err)
 			}
