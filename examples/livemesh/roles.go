@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/device"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/documents"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/im"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/pubsub"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
 	"github.com/leasehold-dev/leasehold/lookup"
@@ -21,6 +22,7 @@ const (
 	documentsSpace leasehold.Namespace = device.Documents
 	topicsSpace    leasehold.Namespace = device.Topics
 	queuesSpace    leasehold.Namespace = "queues"
+	imSpace        leasehold.Namespace = "im"
 )
 
 // A service is a server that has joined its namespace.
@@ -44,6 +46,7 @@ func roles() []role {
 		{documentsSpace, "documents made of sections, such as the addresses of devices", joinDocuments, 0},
 		{topicsSpace, "subscriptions, and what is published to them", joinTopics, 0},
 		{queuesSpace, "the messages of devices, and what was lost of other services", joinQueues, 0},
+		{imSpace, "the presence of users of an instant messenger", joinIM, 0},
 	}
 }
 
@@ -97,4 +100,8 @@ func joinQueues(ctx context.Context, s *site, as owner.Config) (service, error) 
 		watch[string(space)] = l
 	}
 	return queue.Join(ctx, as, queue.Config{Watch: watch})
+}
+
+func joinIM(ctx context.Context, s *site, as owner.Config) (service, error) {
+	return im.Join(ctx, as, im.Config{Logger: s.log})
 }
