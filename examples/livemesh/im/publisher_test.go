@@ -322,6 +322,7 @@ func TestWaitsForServers(t *testing.T) {
 		if err := p.Publish(t.Context(), "alice", online(1)); err == nil {
 			t.Fatal("there are no servers")
 		}
+		c.Advance(10 * time.Minute) // many attempts
 		serve(t, c.Node("a"), im.Config{})
 		c.Settle()
 		users := map[string]im.Presence{"alice": online(1)}
