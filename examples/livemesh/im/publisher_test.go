@@ -193,7 +193,7 @@ func TestRefreshes(t *testing.T) {
 		p, sent := publish(t, c, "frontend", 3*time.Minute)
 		users := publishMany(t, p, 10)
 		sent.take()
-		c.Advance(time.Hour)
+		c.Advance(25 * time.Minute)
 		for request := range maps.Keys(sent.take()) {
 			if !strings.HasPrefix(request, "POST ") {
 				t.Errorf("sent: %s", request)
@@ -203,7 +203,7 @@ func TestRefreshes(t *testing.T) {
 			t.Error(diff)
 		}
 		c.Node("frontend").Pause()
-		c.Advance(time.Hour)
+		c.Advance(25 * time.Minute)
 		if got := see(t, asks, users); len(got) != 0 {
 			t.Errorf("nobody has refreshed these: %v", got)
 		}
@@ -221,7 +221,7 @@ func TestRefreshes(t *testing.T) {
 			t.Errorf("these were withdrawn: %v", got)
 		}
 		sent.take()
-		c.Advance(time.Hour)
+		c.Advance(25 * time.Minute)
 		if got := sent.take(); len(got) != 0 {
 			t.Errorf("nobody is published, and it says %v", got)
 		}
