@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -161,19 +162,19 @@ func (c *caller) note(kind int, took time.Duration, err error) error {
 
 // look waits until all users are there as they were published last.
 func (c *caller) look(ctx context.Context) error {
-	for i, name := range c.names {
-		for {
+	missing := slices.Clone(c.names)
+	for {
+		missing = slices.DeleteFunc(missing, func(name string) bool {
 			p, err := c.asks.Get(ctx, name)
-			if err == nil && p.Status == c.status[name] {
-				break
-			}
-			if !waitUntil(ctx, time.Now().Add(100*time.Millisecond)) {
-				c.absent = len(c.names) - i
-				return ctx.Err()
-			}
+			return err == nil && p.Status == c.status[name]
+		})
+		if c.absent = len(missing); c.absent == 0 {
+			return nil
+		}
+		if !waitUntil(ctx, time.Now().Add(100*time.Millisecond)) {
+			return ctx.Err()
 		}
 	}
-	return nil
 }
 
 // signOff withdraws all users.

@@ -141,7 +141,7 @@ func (l *Load) Finish(ctx context.Context) (*Report, error) {
 	l.stop()
 	err := l.calling.Wait()
 	r := l.report(time.Since(l.began))
-	absent := l.each(ctx, func(c *caller, ctx context.Context) error { return c.look(ctx) })
+	absent := l.each(ctx, (*caller).look)
 	for _, c := range l.callers {
 		r.Absent += c.absent
 	}
