@@ -55,6 +55,11 @@ func (d *demo) run(ctx context.Context) (*demoReport, error) {
 		return nil, err
 	}
 	defer witnesses.stop()
+	messenger, err := d.messenger(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer messenger.close()
 	pcs, err := d.turnOn(ctx)
 	if err != nil {
 		return nil, err
@@ -65,6 +70,9 @@ func (d *demo) run(ctx context.Context) (*demoReport, error) {
 		return nil, err
 	}
 	report.Learned = pcs.off()
+	if report.Presence, err = messenger.end(ctx); err != nil {
+		return nil, err
+	}
 	report.Queues, report.Topics, err = witnesses.end()
 	if err == nil && len(report.Learned) == 0 {
 		err = errors.New("the work PC never learned where the home PC is")

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/examples/livemesh/load"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/promise"
 )
 
@@ -16,6 +17,7 @@ type demoReport struct {
 	Blows          []string
 	Learned        []time.Duration // how long it took to learn of a new address, sorted
 	Queues, Topics promise.Tally
+	Presence       *load.Report
 }
 
 // at is a share of the way from the shortest to the longest time.
@@ -43,10 +45,13 @@ func (r *demoReport) MarshalJSON() ([]byte, error) {
 		Longest   float64  `json:"learned_max_ms"`
 		Queues    tally    `json:"queues"`
 		Topics    tally    `json:"topics"`
+
+		Presence *load.Report `json:"presence"`
 	}{
 		r.Seed, append([]string{}, r.Blows...), len(r.Learned), milliseconds(r.at(0.5)), milliseconds(r.at(1)),
 		tally{Acknowledged: r.Queues.Due, LostAndKnown: r.Queues.Lost},
 		tally{Acknowledged: r.Topics.Due, LostAndKnown: r.Topics.Lost},
+		r.Presence,
 	})
 }
 
@@ -58,6 +63,7 @@ func (r *demoReport) print(to io.Writer) error {
 		len(r.Learned), milliseconds(r.at(0.5)), milliseconds(r.at(1)))
 	fmt.Fprintf(w, "queues     %d messages were acknowledged, %d of them lost, and who lost them knows; none silently\n", r.Queues.Due, r.Queues.Lost)
 	fmt.Fprintf(w, "topics     %d copies were due, %d of them lost, and who lost them knows; none silently\n", r.Topics.Due, r.Topics.Lost)
+	fmt.Fprintf(w, "presence   %s\n", r.Presence)
 	_, err := io.WriteString(to, w.String())
 	return err
 }

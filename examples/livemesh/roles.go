@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/examples/livemesh/device"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/documents"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/feed"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/im"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/pubsub"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
 	"github.com/leasehold-dev/leasehold/lookup"
@@ -23,6 +24,7 @@ const (
 	topicsSpace    leasehold.Namespace = device.Topics
 	queuesSpace    leasehold.Namespace = "queues"
 	feedsSpace     leasehold.Namespace = "feeds"
+	imSpace        leasehold.Namespace = "im"
 )
 
 // A service is a server that has joined its namespace.
@@ -47,6 +49,7 @@ func roles() []role {
 		{topicsSpace, "subscriptions, and what is published to them", joinTopics, 0},
 		{queuesSpace, "the messages of devices, and what was lost of other services", joinQueues, 0},
 		{feedsSpace, "what people did, coalesced into feeds", joinFeeds, maxFeeds},
+		{imSpace, "the presence of users of an instant messenger", joinIM, 0},
 	}
 }
 
@@ -107,4 +110,16 @@ func joinQueues(ctx context.Context, s *site, as owner.Config) (service, error) 
 
 func joinFeeds(ctx context.Context, _ *site, as owner.Config) (service, error) {
 	return feed.Join(ctx, as, feed.Config{})
+}
+
+func joinIM(ctx context.Context, s *site, as owner.Config) (service, error) {
+	feeds, err := s.client(ctx, feedsSpace)
+	if err != nil {
+		return nil, err
+	}
+	reader := &feed.Client{HTTP: feeds, URL: "http://feeds"}
+	return im.Join(ctx, as, im.Config{Logger: s.log, Announce: func(ctx context.Context, user, text string) error {
+		_, err := reader.Report(ctx, user, feed.Event{Text: text}) // "is now online"
+		return err
+	}})
 }

@@ -1,0 +1,52 @@
+package im_test
+
+import (
+	"context"
+	"log"
+	"net/http"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/examples/livemesh/im"
+	"github.com/leasehold-dev/leasehold/leasehttp"
+	"github.com/leasehold-dev/leasehold/lookup"
+)
+
+// A frontend publishes the users that are connected to it, and has them there again when a
+// server has died.
+func ExamplePublisher() {
+	ctx := context.Background()
+	l, err := lookup.Open(ctx, lookup.Config{Namespace: "im", Managers: []string{"127.0.0.1:7400"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{Lookup: l, Key: im.Key()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	p, err := im.NewPublisher(im.PublisherConfig{
+		Client: &im.Client{HTTP: &http.Client{Transport: transport, Timeout: time.Minute}, URL: "http://im"},
+		Lookup: l,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	running, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(running) }()
+
+	// Alice has connected, from wherever she was before.
+	err = p.TakeOver(ctx, "alice", im.Presence{Address: "sip:alice@example.com", Status: "online", IP: "10.0.0.1"})
+	if err != nil {
+		log.Print(err)
+	}
+	away := "away"
+	if err := p.Update(ctx, "alice", im.Change{Status: &away}); err != nil {
+		log.Print(err) // Run goes on trying
+	}
+
+	stop()
+	if err := <-ended; err != nil {
+		log.Fatal(err)
+	}
+	_ = l.Close() // it never fails
+}

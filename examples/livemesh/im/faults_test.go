@@ -1,0 +1,108 @@
+package im_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/im"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/meshtest"
+	"github.com/leasehold-dev/leasehold/leaseholdtest"
+)
+
+// TestAllAreThereAgain: whatever happens to servers, soon after it all users are there as
+// their frontend has published them, though it never asks for them.
+func TestAllAreThereAgain(t *testing.T) {
+	republished := 0
+	for seed := range uint64(meshtest.Runs(20)) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			leaseholdtest.Run(t, leaseholdtest.Config{Managers: 3}, func(t *testing.T, c *leaseholdtest.Cluster) {
+				republished += suffer(t, c, seed)
+			})
+		})
+	}
+	t.Logf("%d users were published again", republished)
+	if republished == 0 {
+		t.Error("that proves nothing")
+	}
+}
+
+func suffer(t *testing.T, c *leaseholdtest.Cluster, seed uint64) (republished int) {
+	e := &leaseholdtest.Nemesis{
+		Random: rand.New(rand.NewPCG(seed, 99)),
+		Start:  func(n *leaseholdtest.Node) func(context.Context) error { return serve(t, n, im.Config{}) },
+	}
+	e.Begin(c, "a", "b", "c")
+	p, _ := publish(t, c, "frontend", 24*time.Hour)
+	users := publishMany(t, p, 30)
+	changing, stop := context.WithCancel(t.Context())
+	defer stop()
+	changed := make(chan struct{})
+	go func() {
+		defer close(changed)
+		change(changing, t, p, users, rand.New(rand.NewPCG(seed, 1)))
+	}()
+	for range 3 {
+		c.Advance(time.Second)
+		t.Log(e.Hurt())
+	}
+	c.Settle()
+	stop()
+	<-changed
+	c.Advance(5 * time.Second)
+	if diff := cmp.Diff(users, see(t, client(t, c, c.Node("reader")), users)); diff != "" {
+		t.Errorf("%+v:\n%s", p.Stats(), diff)
+	}
+	return p.Stats().Republished
+}
+
+// change changes users, now and then, and notes what is to be seen of them.
+func change(ctx context.Context, t *testing.T, p *im.Publisher, users map[string]im.Presence, random *rand.Rand) {
+	for i := 0; ; i++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Duration(random.IntN(400)) * time.Millisecond):
+		}
+		name, status := fmt.Sprint("user-", random.IntN(len(users))), fmt.Sprint("busy ", i)
+		next := users[name]
+		next.Status = status
+		users[name] = next
+		// Whether or not it fails, it is what the publisher is to make true.
+		if err := p.Update(ctx, name, im.Change{Status: &status}); errors.Is(err, leasehold.Invalid) || errors.Is(err, leasehold.NotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What is lost before a publisher runs, but after it was made, is not missed.
+func TestRunsLate(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		serve(t, c.Node("a"), im.Config{})
+		c.Settle()
+		n := c.Node("frontend")
+		asks := client(t, c, n)
+		p, err := im.NewPublisher(im.PublisherConfig{Client: asks, Lookup: meshtest.Lookup(t, c, n), Refresh: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		users := publishMany(t, p, 5)
+		c.Node("a").Kill()
+		serve(t, c.Node("a"), im.Config{})
+		c.Settle()
+		if got := see(t, asks, users); len(got) != 0 {
+			t.Errorf("nobody has published these again: %v", got)
+		}
+		run(t, n, p)
+		c.Advance(time.Second)
+		if diff := cmp.Diff(users, see(t, asks, users)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}

@@ -1,0 +1,212 @@
+package im_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/im"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/meshtest"
+	"github.com/leasehold-dev/leasehold/leaseholdtest"
+	"github.com/leasehold-dev/leasehold/leasemap"
+)
+
+// serve runs a server of presence on a node.
+func serve(t *testing.T, n *leaseholdtest.Node, cfg im.Config) func(context.Context) error {
+	t.Helper()
+	s, err := im.Join(t.Context(), n.MovingConfig(), cfg)
+	return meshtest.Serve(t, n, s, err)
+}
+
+func client(t *testing.T, c *leaseholdtest.Cluster, n *leaseholdtest.Node) *im.Client {
+	t.Helper()
+	return &im.Client{HTTP: meshtest.Client(t, c, n), URL: "http://im"}
+}
+
+// alone runs a test with one server.
+func alone(t *testing.T, cfg im.Config, test func(t *testing.T, c *leaseholdtest.Cluster, asks *im.Client)) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		serve(t, c.Node("a"), cfg)
+		c.Settle()
+		test(t, c, client(t, c, c.Node("caller")))
+	})
+}
+
+func signOn(session, status string) im.SignOn {
+	return im.SignOn{Session: session, Address: "sip:alice@example.com", Status: status, IP: "10.0.0.1"}
+}
+
+// A user has one session at a time. The same one may repeat itself, and another takes over
+// only what it has seen.
+func TestSessions(t *testing.T) {
+	alone(t, im.Config{}, func(t *testing.T, _ *leaseholdtest.Cluster, asks *im.Client) {
+		ctx := t.Context()
+		if _, err := asks.Get(ctx, "alice"); !errors.Is(err, leasehold.NotFound) {
+			t.Errorf("a user who is not there: %v", err)
+		}
+		first, err := asks.SignOn(ctx, "alice", signOn("home", "online"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := asks.SignOn(ctx, "alice", signOn("home", "online")); err != nil {
+			t.Errorf("the same session again: %v", err)
+		}
+		if _, err := asks.SignOn(ctx, "alice", signOn("work", "online")); !errors.Is(err, leasehold.Exists) {
+			t.Errorf("another session: %v", err)
+		}
+		stale := signOn("work", "online")
+		stale.If = first.Version
+		if _, err := asks.SignOn(ctx, "alice", stale); !errors.Is(err, leasehold.Stale) {
+			t.Errorf("another session with an old version: %v", err)
+		}
+		away := "away"
+		if _, err := asks.Change(ctx, "alice", im.Change{Session: "work", Status: &away}); !errors.Is(err, leasehold.Exists) {
+			t.Errorf("a change by another session: %v", err)
+		}
+		if err := asks.Refresh(ctx, "alice", "work"); !errors.Is(err, leasehold.Exists) {
+			t.Errorf("a refresh by another session: %v", err)
+		}
+		if err := asks.SignOff(ctx, "alice", "work"); !errors.Is(err, leasehold.Exists) {
+			t.Errorf("signed off by another session: %v", err)
+		}
+		want := im.Presence{Address: "sip:alice@example.com", Status: "away", IP: "10.0.0.1"}
+		got, err := asks.Change(ctx, "alice", im.Change{Session: "home", Status: &away})
+		if diff := cmp.Diff(want, plain(got)); err != nil || diff != "" {
+			t.Errorf("changed, %v: %s", err, diff)
+		}
+		over := signOn("work", "online")
+		over.If = got.Version
+		for range 2 { // twice does no harm
+			if _, err := asks.SignOn(ctx, "alice", over); err != nil {
+				t.Errorf("taking over: %v", err)
+			}
+		}
+		if err := asks.SignOff(ctx, "alice", "work"); err != nil {
+			t.Error(err)
+		}
+		if _, err := asks.Get(ctx, "alice"); !errors.Is(err, leasehold.NotFound) {
+			t.Errorf("signed off: %v", err)
+		}
+	})
+}
+
+func plain(p im.Presence) im.Presence {
+	p.Version = leasemap.Version{}
+	return p
+}
+
+func TestExpires(t *testing.T) {
+	alone(t, im.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, asks *im.Client) {
+		ctx := t.Context()
+		for _, user := range []string{"refreshed", "forgotten"} {
+			if _, err := asks.SignOn(ctx, user, signOn("home", "online")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.Advance(10 * time.Minute)
+		was, err := asks.Get(ctx, "refreshed")
+		if err != nil {
+			t.Error(err)
+		}
+		if err := asks.Refresh(ctx, "refreshed", "home"); err != nil {
+			t.Error(err)
+		}
+		c.Advance(10 * time.Minute)
+		if is, err := asks.Get(ctx, "refreshed"); err != nil || is != was {
+			t.Errorf("refreshed: %v, was %v, %v", is, was, err)
+		}
+		if err := asks.Refresh(ctx, "forgotten", "home"); !errors.Is(err, leasehold.NotFound) {
+			t.Errorf("refreshing who has expired: %v", err)
+		}
+	})
+}
+
+// Every kind of bad input has a status of its own, and changes nothing.
+func TestStatuses(t *testing.T) {
+	alone(t, im.Config{}, func(t *testing.T, _ *leaseholdtest.Cluster, asks *im.Client) {
+		const body = `{"session": "home", "address": "sip:a", "status": "online", "ip": "2001:db8::1"}`
+		with := func(old, replacement string) string { return strings.Replace(body, old, replacement, 1) }
+		long := strings.Repeat("x", im.MaxField+1)
+		meshtest.Check(t, asks.HTTP, asks.URL, []meshtest.Case{
+			{What: "sign on", Method: "PUT", Path: "/im/a", Body: body, Status: 200, Has: `"version"`},
+			{What: "nobody", Method: "GET", Path: "/im/none", Status: 404, Has: "sign on"},
+			{What: "change nobody", Method: "PATCH", Path: "/im/none", Body: body, Status: 404},
+			{What: "refresh nobody", Method: "POST", Path: "/im/none/refresh?session=home", Status: 404},
+			{What: "sign off nobody", Method: "DELETE", Path: "/im/none?session=home", Status: 204},
+			{What: "not JSON", Method: "PUT", Path: "/im/a", Body: "{", Status: 400},
+			{What: "not a presence", Method: "PATCH", Path: "/im/a", Body: "[]", Status: 400},
+			{What: "no session", Method: "PUT", Path: "/im/a", Body: with("home", ""), Status: 400, Has: "session"},
+			{What: "refresh without session", Method: "POST", Path: "/im/a/refresh", Status: 400, Has: "session"},
+			{What: "sign off without session", Method: "DELETE", Path: "/im/a", Status: 400, Has: "session"},
+			{What: "no status", Method: "PUT", Path: "/im/a", Body: with("online", ""), Status: 400, Has: "status"},
+			{What: "no IP address", Method: "PUT", Path: "/im/a", Body: with("2001:db8::1", "here"), Status: 400, Has: "ip"},
+			{What: "nothing to change", Method: "PATCH", Path: "/im/a", Body: `{"session": "home"}`, Status: 400},
+			{What: "not a version", Method: "PATCH", Path: "/im/a", Body: `{"session": "home", "status": "x", "if": "one"}`, Status: 400},
+			{What: "another version", Method: "PATCH", Path: "/im/a", Body: `{"session": "home", "status": "x", "if": "9.9"}`, Status: 412},
+			{What: "another session", Method: "PUT", Path: "/im/a", Body: with("home", "work"), Status: 409},
+			{What: "a long status", Method: "PUT", Path: "/im/a", Body: with("online", long), Status: 413, Has: "status"},
+			{What: "a long session", Method: "DELETE", Path: "/im/a?session=" + long, Status: 413, Has: "session"},
+			{What: "far too long", Method: "PUT", Path: "/im/a", Body: body + strings.Repeat(" ", 1<<16), Status: 413},
+			{What: "a long name", Method: "PUT", Path: "/im/" + strings.Repeat("n", im.MaxUser+1), Body: body, Status: 400},
+			{What: "unchanged", Method: "GET", Path: "/im/a", Status: 200, Has: `"status":"online"`},
+		})
+	})
+}
+
+// Others are told of what is new, in order, and no request waits for that.
+func TestAnnounces(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		told := make(chan string, 100)
+		stuck := make(chan struct{})
+		serve(t, c.Node("a"), im.Config{Announce: func(ctx context.Context, user, text string) error {
+			select {
+			case <-stuck:
+				told <- user + " " + text
+				return errors.New("this makes nothing fail")
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}})
+		c.Settle()
+		asks, ctx := client(t, c, c.Node("caller")), t.Context()
+		lost := signOn("home", "online")
+		lost.Known = "online"
+		away, ip := "away", "10.0.0.2"
+		began := time.Now()
+		for what, do := range []func() error{
+			func() error { _, err := asks.SignOn(ctx, "alice", signOn("home", "online")); return err },
+			func() error { _, err := asks.SignOn(ctx, "alice", signOn("home", "online")); return err },
+			func() error { _, err := asks.Change(ctx, "alice", im.Change{Session: "home", IP: &ip}); return err },
+			func() error {
+				_, err := asks.Change(ctx, "alice", im.Change{Session: "home", Status: &away})
+				return err
+			},
+			func() error { return asks.SignOff(ctx, "alice", "home") },
+			func() error { return asks.SignOff(ctx, "alice", "home") },
+			func() error { _, err := asks.SignOn(ctx, "alice", lost); return err },
+		} {
+			if err := do(); err != nil {
+				t.Errorf("%d: %v", what, err)
+			}
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("it took %v while nobody could be told", took)
+		}
+		close(stuck)
+		synctest.Wait()
+		var got []string
+		for len(told) > 0 {
+			got = append(got, <-told)
+		}
+		want := []string{"alice is now online", "alice is now away", "alice is now offline"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
