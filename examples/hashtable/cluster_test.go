@@ -43,8 +43,11 @@ func (c *caller) call(t *testing.T, method, path, value string) string {
 			return leasehold.Errorf("call", leasehold.Unavailable, addr, "%w", err)
 		}
 		defer answer.Body.Close() //nolint:errcheck // it was only read
-		if answer.StatusCode == http.StatusMisdirectedRequest {
+		switch answer.StatusCode {
+		case http.StatusMisdirectedRequest:
 			return leasehold.NotOwner
+		case http.StatusServiceUnavailable:
+			return leasehold.Unavailable
 		}
 		body, err = io.ReadAll(answer.Body)
 		return err

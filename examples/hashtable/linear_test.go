@@ -172,8 +172,11 @@ func (c *caller) request(ctx context.Context, in *registers.Request) (registers.
 			return leasehold.Errorf("call", leasehold.Unavailable, addr, "%w", err)
 		}
 		defer answer.Body.Close() //nolint:errcheck // it was only read
-		if answer.StatusCode == http.StatusMisdirectedRequest {
+		switch answer.StatusCode {
+		case http.StatusMisdirectedRequest:
 			return leasehold.NotOwner
+		case http.StatusServiceUnavailable:
+			return leasehold.Unavailable
 		}
 		if value, err = io.ReadAll(answer.Body); err != nil {
 			return leasehold.Errorf("call", leasehold.Unavailable, addr, "%w", err)

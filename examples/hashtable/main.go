@@ -38,14 +38,14 @@ type entry struct {
 	generation leasehold.Generation
 }
 
-// do runs an operation on the entry of a key. It reports false if this server
-// does not own the key, or lost it meanwhile.
-func (t *table) do(key string, operation func(*entry)) bool {
+// do runs an operation on the entry of a key. If this server does not own the key
+// nothing is done. If it loses the key meanwhile nobody knows what became of it.
+func (t *table) do(key string, operation func(*entry)) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	lease, ok := t.owner.Check(leasehold.KeyOf(key)) // (1) is this the right server?
 	if !ok {
-		return false
+		return leasehold.NotOwner
 	}
 	e := t.entries[key]
 	if e.generation != lease.Generation { // (2) is what is stored still true?
@@ -53,7 +53,10 @@ func (t *table) do(key string, operation func(*entry)) bool {
 	}
 	operation(&e) // (3) operate, and store the result with its stamp
 	t.entries[key] = e
-	return t.owner.Held(lease) // (4) was the lease held throughout?
+	if !t.owner.Held(lease) { // (4) was the lease held throughout?
+		return leasehold.Unavailable
+	}
+	return nil
 }
 
 // forget frees the memory of entries whose lease has ended, and of older ones.
@@ -72,18 +75,23 @@ func (t *table) forget(ended []leasehold.Lease, _ leasehold.Cause) {
 // ServeHTTP answers GET /key and PUT /key.
 func (t *table) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
 	t.owner.Await(r.Context(), leasehold.KeyOf(r.URL.Path)) // if the key is about to arrive, with its entry
 	var value string
-	switch {
-	case err != nil:
-		http.Error(w, err.Error(), http.StatusBadRequest)
-	case !t.do(r.URL.Path, func(e *entry) {
+	err = t.do(r.URL.Path, func(e *entry) {
 		if r.Method == http.MethodPut {
 			e.value = string(body)
 		}
 		value = e.value
-	}):
-		http.Error(w, "not the owner", http.StatusMisdirectedRequest)
+	})
+	switch {
+	case errors.Is(err, leasehold.NotOwner):
+		http.Error(w, "not the owner: nothing was done", http.StatusMisdirectedRequest)
+	case err != nil:
+		http.Error(w, "the key was lost meanwhile: it may have been done", http.StatusServiceUnavailable)
 	default:
 		_, _ = io.WriteString(w, value) // (5) only now does anyone see it
 	}
@@ -141,6 +149,8 @@ func call(ctx context.Context, method, key, value string) error {
 		switch {
 		case answer.StatusCode == http.StatusMisdirectedRequest:
 			return leasehold.Errorf("call", leasehold.NotOwner, addr, "%s", body) // Do looks again
+		case answer.StatusCode == http.StatusServiceUnavailable:
+			return leasehold.Errorf("call", leasehold.Unavailable, addr, "%s", body) // Do tries again
 		case answer.StatusCode != http.StatusOK:
 			return fmt.Errorf("%s answers %s: %s", addr, answer.Status, body)
 		case err != nil:
