@@ -57,35 +57,25 @@ func (term *terminal) text() (out, errs string) {
 // await waits until the command has printed something.
 func (term *terminal) await(t *testing.T, what string) {
 	t.Helper()
-	patience := time.After(time.Minute)
-	for {
-		out, errs := term.text()
-		if strings.Contains(out, what) {
-			return
-		}
-		select {
-		case code := <-term.ended:
-			t.Fatalf("ended with status %d and not %q: %s%s", code, what, out, errs)
-		case <-patience:
-			t.Fatalf("it says %q and %q, want %q", out, errs, what)
-		case <-term.changed:
-		}
-	}
+	term.awaitIn(t, what, func() string { out, _ := term.text(); return out })
 }
 
 // awaitError waits until the command has said something on standard error.
 func (term *terminal) awaitError(t *testing.T, what string) {
 	t.Helper()
+	term.awaitIn(t, what, func() string { _, errs := term.text(); return errs })
+}
+
+func (term *terminal) awaitIn(t *testing.T, what string, said func() string) {
+	t.Helper()
 	patience := time.After(time.Minute)
-	for {
-		out, errs := term.text()
-		if strings.Contains(errs, what) {
-			return
-		}
+	for !strings.Contains(said(), what) {
 		select {
 		case code := <-term.ended:
+			out, errs := term.text()
 			t.Fatalf("ended with status %d and not %q: %s%s", code, what, out, errs)
 		case <-patience:
+			out, errs := term.text()
 			t.Fatalf("it says %q and %q, want %q", out, errs, what)
 		case <-term.changed:
 		}

@@ -32,8 +32,17 @@ type caller struct {
 
 func (c *caller) call(t *testing.T, method, path, value string) string {
 	t.Helper()
+	body, err := c.ask(t.Context(), method, path, value, lookup.Idempotent())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
+// ask sends a request to whoever owns the key.
+func (c *caller) ask(ctx context.Context, method, path, value string, options ...lookup.DoOption) (string, error) {
 	var body []byte
-	err := c.lookup.Do(t.Context(), leasehold.KeyOf(path), func(ctx context.Context, addr string) error {
+	err := c.lookup.Do(ctx, leasehold.KeyOf(path), func(ctx context.Context, addr string) error {
 		r, err := http.NewRequestWithContext(ctx, method, "http://"+addr+path, strings.NewReader(value))
 		if err != nil {
 			return err
@@ -49,13 +58,12 @@ func (c *caller) call(t *testing.T, method, path, value string) string {
 		case http.StatusServiceUnavailable:
 			return leasehold.Unavailable
 		}
-		body, err = io.ReadAll(answer.Body)
-		return err
-	}, lookup.Idempotent())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(body)
+		if body, err = io.ReadAll(answer.Body); err != nil {
+			return leasehold.Errorf("call", leasehold.Unavailable, addr, "%w", err)
+		}
+		return nil
+	}, options...)
+	return string(body), err
 }
 
 // What is stored moves with its key when a server is drained, and is gone, for whoever

@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -161,27 +159,6 @@ func (c *caller) request(ctx context.Context, in *registers.Request) (registers.
 		in.Do = registers.Read
 		method, options = http.MethodGet, []lookup.DoOption{lookup.Idempotent()}
 	}
-	var value []byte
-	err := c.lookup.Do(ctx, leasehold.KeyOf(in.Name), func(ctx context.Context, addr string) error {
-		r, err := http.NewRequestWithContext(ctx, method, "http://"+addr+in.Name, strings.NewReader(in.Value))
-		if err != nil {
-			return err
-		}
-		answer, err := c.http.Do(r)
-		if err != nil {
-			return leasehold.Errorf("call", leasehold.Unavailable, addr, "%w", err)
-		}
-		defer answer.Body.Close() //nolint:errcheck // it was only read
-		switch answer.StatusCode {
-		case http.StatusMisdirectedRequest:
-			return leasehold.NotOwner
-		case http.StatusServiceUnavailable:
-			return leasehold.Unavailable
-		}
-		if value, err = io.ReadAll(answer.Body); err != nil {
-			return leasehold.Errorf("call", leasehold.Unavailable, addr, "%w", err)
-		}
-		return nil
-	}, options...)
-	return registers.Answer{Value: string(value)}, err
+	value, err := c.ask(ctx, method, in.Name, in.Value, options...)
+	return registers.Answer{Value: value}, err
 }

@@ -48,7 +48,7 @@ func (l Launch) start() (*process, error) {
 	}
 	defer log.Close() //nolint:errcheck // the child has its own
 	cmd := exec.Command(l.Program, l.Args...)
-	cmd.SysProcAttr, cmd.Stderr, cmd.Stdout, cmd.Env = attributes(), log, log, environment(os.Environ())
+	cmd.SysProcAttr, cmd.Stderr, cmd.Stdout, cmd.Env = attributes(), log, log, Environment()
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -68,11 +68,11 @@ func (l Launch) start() (*process, error) {
 	return p, nil
 }
 
-// environment is ours without what would tell a child to be configured in some
+// Environment is ours without what would tell a child to be configured in some
 // other way than its arguments say.
-func environment(ours []string) []string {
+func Environment() []string {
 	var kept []string
-	for _, v := range ours {
+	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "LEASEHOLD_") {
 			kept = append(kept, v)
 		}

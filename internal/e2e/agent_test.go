@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/child"
 )
 
 // A language is one in which there is a client of the agent, and an example that uses
@@ -70,7 +72,7 @@ func TestAgentClients(t *testing.T) {
 	inEveryLanguage(t, func(t *testing.T, l language) {
 		cmd := exec.CommandContext(t.Context(), l.interpreter, l.test...)
 		cmd.Dir = l.dir(t)
-		cmd.Env = append(environment(os.Environ()), "PYTHONDONTWRITEBYTECODE=1")
+		cmd.Env = append(child.Environment(), "PYTHONDONTWRITEBYTECODE=1")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%v: %v\n%s", cmd, err, out)
 		}

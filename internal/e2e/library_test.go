@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/child"
 	"github.com/leasehold-dev/leasehold/lookup"
 	"github.com/leasehold-dev/leasehold/owner"
 )
@@ -28,7 +29,7 @@ func journal(t *testing.T, name string) *slog.Logger {
 	t.Cleanup(func() {
 		_ = f.Close() // it is read below, or not at all
 		if t.Failed() {
-			t.Log(tail(f.Name()))
+			t.Log(child.Tail(f.Name()))
 		}
 	})
 	return slog.New(slog.NewTextHandler(f, &slog.HandlerOptions{Level: slog.LevelDebug}))

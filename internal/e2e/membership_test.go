@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+
+	"github.com/leasehold-dev/leasehold/internal/child"
 )
 
 // TestGrowAndShrink: a fourth manager joins a group of three and takes part; a
@@ -40,7 +42,7 @@ func TestGrowAndShrink(t *testing.T) {
 		t.Errorf("the removed manager ended with status %d, want %d", status, exitTrouble)
 	}
 	if said := gone.said(t); !strings.Contains(said, "removed from its group") || !strings.Contains(said, "empty data directory") {
-		t.Errorf("the removed manager does not say what happened and what to do:\n%s", tail(gone.log))
+		t.Errorf("the removed manager does not say what happened and what to do:\n%s", child.Tail(gone.log))
 	}
 	rest.whole(t)
 	rest.settled(t, ns, "ann", "bob")

@@ -5,7 +5,6 @@ package e2e
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -13,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/child"
 )
 
 // patience is how long an event may take that should take a second or two, on
@@ -55,7 +56,7 @@ func (l launch) start(t *testing.T) *process {
 	defer log.Close() //nolint:errcheck // the child has its own
 	cmd := exec.Command(l.program, l.args...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, l.dir
-	cmd.Env = append(environment(os.Environ()), l.env...)
+	cmd.Env = append(child.Environment(), l.env...)
 	cmd.SysProcAttr = attributes()
 	p := &process{cmd: cmd, log: l.log, done: make(chan struct{})}
 	if l.talk {
@@ -72,7 +73,7 @@ func (l launch) start(t *testing.T) *process {
 	t.Cleanup(func() {
 		p.kill()
 		if t.Failed() {
-			t.Logf("%s %s\n%s", l.program, strings.Join(l.args, " "), tail(l.log))
+			t.Logf("%s %s\n%s", l.program, strings.Join(l.args, " "), child.Tail(l.log))
 		}
 	})
 	return p
@@ -94,18 +95,6 @@ func (p *process) pipes(t *testing.T) io.Closer {
 	t.Cleanup(func() { _ = r.Close() }) // what is left in it is of no interest
 	p.cmd.Stdout, p.stdin, p.stdout = w, stdin, r
 	return w
-}
-
-// environment is ours without what would configure a child in some other way
-// than its arguments do.
-func environment(ours []string) []string {
-	var kept []string
-	for _, v := range ours {
-		if !strings.HasPrefix(v, "LEASEHOLD_") {
-			kept = append(kept, v)
-		}
-	}
-	return kept
 }
 
 // kill is kill -9. It returns when the process is gone.
@@ -154,19 +143,6 @@ func (p *process) said(t *testing.T) string {
 	return string(text)
 }
 
-// tail returns the last lines of a log.
-func tail(path string) string {
-	const most = 4000
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err.Error()
-	}
-	if len(text) > most {
-		text = text[len(text)-most:]
-	}
-	return fmt.Sprintf("the last lines of %s:\n%s", path, strings.ToValidUTF8(string(text), "?"))
-}
-
 // run runs leasehold to its end, and returns its exit status and what it wrote.
 func run(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
@@ -175,7 +151,7 @@ func run(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	var out, errs strings.Builder
 	cmd := exec.CommandContext(ctx, leaseholdProgram, args...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = &out, &errs, t.TempDir()
-	cmd.Env, cmd.SysProcAttr = environment(os.Environ()), attributes()
+	cmd.Env, cmd.SysProcAttr = child.Environment(), attributes()
 	var exited *exec.ExitError
 	if err := cmd.Run(); err != nil && !errors.As(err, &exited) {
 		t.Fatal(err)
