@@ -33,6 +33,10 @@ func judge(err error) verdict {
 			text: fmt.Sprintf("the body of a request may have %d bytes: send less, or have the gateway's bound raised", tooLong.Limit),
 		}
 	}
+	if mistake := (*otherKey)(nil); errors.As(err, &mistake) {
+		// Whoever called can do nothing about it: it is for those who run the gateway.
+		return verdict{status: http.StatusInternalServerError, kind: leasehold.Invalid, text: mistake.Error()}
+	}
 	switch kind := leasehold.KindOf(err); kind {
 	case leasehold.Invalid:
 		if errors.Is(err, os.ErrDeadlineExceeded) {
