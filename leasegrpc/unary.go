@@ -111,6 +111,9 @@ func (c *client) judge(call *call, err error) error {
 	if err == nil {
 		return nil
 	}
+	if wrong := misread(c.namespace, call, err); wrong != nil {
+		return &verdict{thatIsAnswer, wrong}
+	}
 	var unsent *keybalancer.NotSent
 	switch {
 	case errors.As(err, &unsent):
