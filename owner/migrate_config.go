@@ -113,7 +113,7 @@ func (c *Config) validateMover(secured bool) error {
 		}
 	}
 	if m.Advertise != "" {
-		return c.validateAddr("Mover.Advertise", m.Advertise)
+		return c.validateAddr("Mover.Advertise", m.Advertise, "10.0.0.1:8081")
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func (c *Config) listen() error {
 		return c.bad("Mover: it listens on %s, where only this computer reaches it, but Addr is %s: set Listen to %q, or Advertise to how others reach it", m.Listener.Addr(), c.Addr, net.JoinHostPort("", port))
 	}
 	m.Advertise = net.JoinHostPort(own, port)
-	return c.validateAddr("Mover.Advertise", m.Advertise)
+	return c.validateAddr("Mover.Advertise", m.Advertise, "10.0.0.1:8081")
 }
 
 // listenOn returns what to listen on. The name of a host may well be one of the
