@@ -81,8 +81,8 @@
 //	DeadlineExceeded    the call's time was over                      as above, or none
 //	Canceled            the lookup was closed                         Closed
 //
-// Without managers calls go on by the last table. Statuses of calls that fail then say
-// how old it is.
+// Without managers calls go on by the last table. Statuses of calls that were given up
+// then say for how long none has been heard of.
 //
 // # On the wire
 //

@@ -143,10 +143,6 @@ func (c *client) outcome(call *call, err error) error {
 	if last && (!call.maybe || !errors.As(v.err, &unsent)) {
 		return translate(c.namespace, call.key, v.err)
 	}
-	if !c.lookup.Ready() {
-		err = leasehold.Errorf(opCall, leasehold.KindOf(err), string(c.namespace),
-			"%w (no manager has confirmed the lease table for %v)", err, c.lookup.Age())
-	}
 	if call.maybe {
 		err = leasehold.Errorf(opCall, leasehold.Unavailable, call.key.String(),
 			"an attempt may have been carried out, or not; in the end: %w", &lastWord{err})

@@ -90,7 +90,8 @@
 //	503  closed       the gateway is stopping
 //	504  unavailable  there was no answer in time; it may have been carried out
 //
-// After a 503 with Retry-After any request may be sent again. No answer says which
+// The first two of the 503 say so if the gateway has heard of no manager for a while:
+// then nobody gets the keys of servers that have gone. After a 503 with Retry-After any request may be sent again. No answer says which
 // servers there are, or where.
 //
 // # Bounds

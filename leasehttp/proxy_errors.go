@@ -68,6 +68,15 @@ func judge(err error) verdict {
 	}
 }
 
+// amid adds to a verdict for how long no manager has been heard of, if that may be why:
+// who owns a key, they decide.
+func (v verdict) amid(silence time.Duration) verdict {
+	if silence > 0 && (v.kind == leasehold.NoOwner || v.kind == leasehold.NotOwner) {
+		v.text += fmt.Sprintf("; the gateway has heard of no manager for %v, and keys get no new owner while they are away", silence.Round(time.Second))
+	}
+	return v
+}
+
 // unanswered is the verdict on a request that was sent, and may have been carried
 // out.
 func unanswered(err error) verdict {
@@ -91,7 +100,7 @@ func unanswered(err error) verdict {
 
 // fail answers a request that was not forwarded, or has no answer.
 func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
-	v := judge(err)
+	v := judge(err).amid(p.cfg.Transport.cfg.Lookup.Silence())
 	if r.Context().Err() == nil { // a caller that has gone is no failure
 		p.note(r, v, err)
 	}
