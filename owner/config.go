@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"log/slog"
 	"net"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -123,7 +122,7 @@ func (c *Config) validate() error {
 	if err := c.validateAddr("Addr", c.Addr, exampleAddr); err != nil {
 		return err
 	}
-	if host, _, _ := net.SplitHostPort(c.Addr); unspecified(host) {
+	if hostport.ToListenOn(c.Addr) {
 		return c.bad("Addr %q is no address that callers can reach: name this server's host or IP address", c.Addr)
 	}
 	if c.Name == "" {
@@ -185,12 +184,6 @@ func sameHost(a, b string) bool {
 	hostA, _, errA := net.SplitHostPort(a)
 	hostB, _, errB := net.SplitHostPort(b)
 	return errA == nil && errB == nil && hostA == hostB
-}
-
-// unspecified reports whether the host is one to listen on, but not to call.
-func unspecified(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "" || err == nil && ip.IsUnspecified()
 }
 
 // holder draws a session: who this process is from now on.

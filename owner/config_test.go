@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/hostport"
 )
 
 func TestConfigSaysWhatIsWrong(t *testing.T) {
@@ -94,8 +95,9 @@ func TestMoverAdvertises(t *testing.T) {
 		if err := cfg.listen(); err != nil {
 			t.Fatal(err)
 		}
-		on, port, err := net.SplitHostPort(cfg.Mover.Listener.Addr().String())
-		if err != nil || unspecified(on) != test.everywhere || cfg.Mover.Advertise != net.JoinHostPort(test.advertises, port) {
+		on := cfg.Mover.Listener.Addr().String()
+		_, port, err := net.SplitHostPort(on)
+		if err != nil || hostport.ToListenOn(on) != test.everywhere || cfg.Mover.Advertise != net.JoinHostPort(test.advertises, port) {
 			t.Errorf("%+v: listens on %v and advertises %s", test, cfg.Mover.Listener.Addr(), cfg.Mover.Advertise)
 		}
 		if cfg.Mover.IdleTimeout != 30*time.Second || cfg.Mover.StopTimeout != 5*time.Second || cfg.Mover.InstallTimeout != 5*time.Second {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/hostport"
 )
 
 // A Mover is how the state of ranges gets from one owner to another. See "Moving
@@ -138,7 +139,7 @@ func (c *Config) listen() error {
 		return c.bad("Mover: set Advertise: the listener's address %q is none that others can reach: %w", m.Listener.Addr(), err)
 	}
 	switch {
-	case unspecified(own):
+	case hostport.ToListenOn(m.Listener.Addr().String()):
 		own = host
 	case loopback(own) && !loopback(host):
 		return c.bad("Mover: it listens on %s, where only this computer reaches it, but Addr is %s: set Listen to %q, or Advertise to how others reach it", m.Listener.Addr(), c.Addr, net.JoinHostPort("", port))

@@ -4,6 +4,7 @@ package hostport
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 
 	"github.com/leasehold-dev/leasehold"
@@ -27,4 +28,15 @@ func Check(addr, example string) error {
 		return fmt.Errorf("%q: the port is %q, want a number from 1 to 65535", addr, port)
 	}
 	return nil
+}
+
+// ToListenOn reports whether an address is one to listen on, but not to call: that of all
+// of a computer's.
+func ToListenOn(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "" || err == nil && ip.IsUnspecified()
 }

@@ -28,3 +28,14 @@ func TestCheck(t *testing.T) {
 		}
 	}
 }
+
+func TestToListenOn(t *testing.T) {
+	for addr, want := range map[string]bool{
+		":8080": true, "0.0.0.0:8080": true, "[::]:8080": true,
+		"10.0.0.1:8080": false, "localhost:8080": false, "[::1]:8080": false, "": false,
+	} {
+		if got := hostport.ToListenOn(addr); got != want {
+			t.Errorf("%q: %v", addr, got)
+		}
+	}
+}
