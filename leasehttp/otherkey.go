@@ -71,5 +71,5 @@ func described(name string, key leasehold.Key) string {
 	if name == "" || len(name) > maxName {
 		return "key " + key.String()
 	}
-	return fmt.Sprintf("%q, key %v,", name, key)
+	return fmt.Sprintf("%q (key %v)", name, key)
 }
