@@ -52,7 +52,7 @@ func (c *call) misread(answer *http.Response) error {
 		return nil
 	}
 	key, err := leasehold.ParseKey(answer.Header.Get(HeaderKey))
-	if err != nil || key == c.key {
+	if told := err == nil; !told || key == c.key {
 		return nil
 	}
 	source := c.transport.cfg.Key

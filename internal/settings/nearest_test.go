@@ -37,7 +37,7 @@ func TestNearest(t *testing.T) {
 		{"drift-ignord", 1, []string{"drift-ignored"}},
 		{"lookup-gose-back", 1, []string{"lookup-goes-back"}},
 		{"drift", 2, []string{"drift-ignored", "takeover-ignores-drift"}}, // both contain it
-		{"lookup-gose-bakc", 3, []string{"lookup-goes-back"}},             // the others are far off
+		{"lookup-gose-backk", 3, []string{"lookup-goes-back"}},            // the others are far off
 		{"server-1", 10, nil},
 		{"x", 10, nil},
 		{"dr", 10, nil}, // in two of them, but so short that it says nothing
