@@ -97,7 +97,8 @@ func TestDialFails(t *testing.T) {
 			{"leasehold://" + manager + "/test?x=1", leasehold.Invalid, "more in it"},
 			{"leasehold://me:secret@" + manager + "/test", leasehold.Invalid, "more in it"},
 			{"leasehold://[::1]:7400,[::1]:7401/test", leasehold.Invalid, "want leasehold://"},
-			{"leasehold://," + manager + "/test", leasehold.Invalid, "manager 0"},
+			{"leasehold://," + manager + "/test", leasehold.Invalid, "manager 1 of 2"},
+			{"leasehold://m1/test", leasehold.Invalid, "such as manager-1:7400"},
 			{"leasehold://" + manager + "/unknown", leasehold.NotFound, "unknown"},
 			{"leasehold://nobody:7400/test", leasehold.Unavailable, "nobody:7400"},
 		} {

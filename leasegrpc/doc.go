@@ -67,7 +67,8 @@
 // a handler means by a kind that it returns itself is its own affair.
 //
 //	code                what happened                                 kind
-//	InvalidArgument     there is no key, or the target is wrong       Invalid
+//	InvalidArgument     there is no key, or the target is wrong, or   Invalid
+//	                    caller and server have different KeyFields
 //	Unavailable         nobody owned the key all the while, or the    NoOwner
 //	                    owner could not be connected to
 //	Unavailable         all servers that were asked refused           NotOwner
@@ -80,8 +81,8 @@
 //	DeadlineExceeded    the call's time was over                      as above, or none
 //	Canceled            the lookup was closed                         Closed
 //
-// Without managers calls go on by the last table. Statuses of calls that fail then say
-// how old it is.
+// Without managers calls go on by the last table. Statuses of calls that were given up
+// then say for how long none has been heard of.
 //
 // # On the wire
 //
@@ -92,7 +93,9 @@
 //
 // A refusal is a status Aborted with a google.rpc.ErrorInfo, of domain "leasehold",
 // reason "NOT_THE_OWNER", and the namespace and the key in its metadata. So callers in
-// other languages can do the same.
+// other languages can do the same. If the server took the key from a field of the
+// request, method and field are in the metadata, too: a caller that took it from another
+// field is wrong, or the server is, and does not try again.
 //
 // # Connections
 //

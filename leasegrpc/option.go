@@ -29,6 +29,7 @@ type idempotentOption struct{ grpc.EmptyCallOption }
 
 // A call is what is known of a call before it is made.
 type call struct {
+	name       string
 	method     *method
 	key        leasehold.Key
 	keyed      bool // an option has said the key
@@ -39,7 +40,7 @@ type call struct {
 // describe reads the options of a call. The last key prevails, as with gRPC's own.
 func (c *client) describe(name string, options []grpc.CallOption) call {
 	m := c.methods.find(name)
-	out := call{method: m, idempotent: m.Idempotent}
+	out := call{name: name, method: m, idempotent: m.Idempotent}
 	for _, o := range options {
 		switch o := o.(type) {
 		case keyOption:

@@ -145,7 +145,7 @@ func TestRefusalOnTheWire(t *testing.T) {
 		}
 		want := &errdetails.ErrorInfo{
 			Domain: "leasehold", Reason: "NOT_THE_OWNER",
-			Metadata: map[string]string{"namespace": "test", "key": leasehold.KeyOf("alice").String()},
+			Metadata: map[string]string{"namespace": "test", "key": leasehold.KeyOf("alice").String(), "method": methodAdd, "field": "value"},
 		}
 		var got []*errdetails.ErrorInfo
 		for _, d := range status.Convert(err).Details() {

@@ -2,6 +2,7 @@ package leasegrpc
 
 import (
 	"context"
+	"errors"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -73,7 +74,7 @@ func (s *server) unary(ctx context.Context, request any, call *grpc.UnaryServerI
 	}
 	lease, err := s.check(ctx, key)
 	if err != nil {
-		return nil, s.mark(key, err)
+		return nil, s.refuse(call.FullMethod, m, key, err)
 	}
 	answer, err := handle(context.WithValue(ctx, leaseKey{}, lease), request)
 	if err := s.seal(lease, err); err != nil {
@@ -128,7 +129,18 @@ func (s *server) check(ctx context.Context, key leasehold.Key) (owner.Lease, err
 }
 
 // mark makes a status of an error of ours.
-func (s *server) mark(key leasehold.Key, err error) error { return marked(s.namespace, key, err) }
+func (s *server) mark(key leasehold.Key, err error) error {
+	return marked(s.namespace, key, origin{}, err)
+}
+
+// refuse makes a status of the refusal of a unary call. If the key is from a field of
+// the request, it says which: callers may have routed by another.
+func (s *server) refuse(name string, m *method, key leasehold.Key, err error) error {
+	if m.path == nil {
+		return s.mark(key, err)
+	}
+	return marked(s.namespace, key, origin{name, m.path.text}, err)
+}
 
 // seal decides what leaves the server when a handler has returned. What it says is
 // worth nothing if the lease has ended meanwhile, except that it has done nothing.
@@ -139,7 +151,7 @@ func (s *server) seal(lease owner.Lease, err error) error {
 	}
 	switch {
 	case kind == leasehold.NotOwner:
-		return s.mark(lease.Key, err)
+		return s.mark(lease.Key, refusedAnother(lease.Key, err))
 	case !s.owner.Held(lease):
 		return s.mark(lease.Key, s.ended(lease))
 	case kind != leasehold.Other:
@@ -147,6 +159,23 @@ func (s *server) seal(lease owner.Lease, err error) error {
 	default:
 		return err
 	}
+}
+
+// refusedAnother returns what a handler has refused, or that it was another key than
+// the one of the call: then no server that the caller finds would do better.
+func refusedAnother(routed leasehold.Key, err error) error {
+	var about interface {
+		RefusedKey() (name string, key leasehold.Key) // as errors of package leasemap have
+	}
+	if !errors.As(err, &about) {
+		return err
+	}
+	name, key := about.RefusedKey()
+	if key == routed {
+		return err
+	}
+	return leasehold.Errorf(opServe, leasehold.Invalid, name,
+		"caller and server take the key of the call from different places: it was routed by key %v, and the handler asked for key %v, which this server does not own", routed, key)
 }
 
 // ended is what became of a call whose lease did not last.

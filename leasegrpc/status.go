@@ -26,6 +26,8 @@ const keyHeader = "leasehold-key"
 const (
 	infoNamespace = "namespace"
 	infoKey       = "key"
+	infoMethod    = "method"
+	infoField     = "field"
 )
 
 // reason is what an ErrorInfo says: the name of a kind, as such reasons are written.
@@ -33,13 +35,20 @@ func reason(k leasehold.Kind) string {
 	return strings.ToUpper(strings.ReplaceAll(k.Error(), " ", "_"))
 }
 
+// An origin is where a server has found the key of a unary call. The field is empty if
+// it was not in the request.
+type origin struct{ method, field string }
+
 // marked returns an error of ours as the status of a call. Its kind is in it, and
 // in the ErrorInfo.
-func marked(ns leasehold.Namespace, key leasehold.Key, err error) error {
+func marked(ns leasehold.Namespace, key leasehold.Key, from origin, err error) error {
 	s, _ := status.FromError(wire.FromError(err))
+	about := map[string]string{infoNamespace: string(ns), infoKey: key.String()}
+	if from.field != "" {
+		about[infoMethod], about[infoField] = from.method, from.field
+	}
 	detailed, failed := s.WithDetails(&errdetails.ErrorInfo{
-		Domain: Domain, Reason: reason(leasehold.KindOf(err)),
-		Metadata: map[string]string{infoNamespace: string(ns), infoKey: key.String()},
+		Domain: Domain, Reason: reason(leasehold.KindOf(err)), Metadata: about,
 	})
 	if failed != nil { // an OK status; wire.FromError makes none of an error
 		return s.Err()
@@ -71,6 +80,27 @@ func refused(ns leasehold.Namespace, key leasehold.Key, err error) bool {
 
 // refusal reports whether it is the mark of a refusal, of whatever key.
 func refusal(i *errdetails.ErrorInfo) bool { return i.GetReason() == reason(leasehold.NotOwner) }
+
+// misread returns an error if the server of a call takes its key from another field of
+// the request than the caller, nil otherwise. Then no other server would do better.
+//
+// That the keys differ is not enough: the server's handler may have made a call itself,
+// about something else, and pass on how that was refused. But servers of one namespace
+// have the same field for a method, so that one that differs is a mistake in any case.
+func misread(ns leasehold.Namespace, call *call, err error) error {
+	i := info(ns, err)
+	if i == nil || !refusal(i) || call.keyed || call.method.path == nil {
+		return nil // a key that an option has said is compared by the server
+	}
+	about := i.GetMetadata()
+	theirs, ours := about[infoField], call.method.path.text
+	if theirs == "" || theirs == ours || about[infoMethod] != call.name || about[infoKey] == call.key.String() {
+		return nil
+	}
+	return failed(leasehold.Errorf(opCall, leasehold.Invalid, call.name,
+		"caller and server take the key of the call from different places, and it was not carried out: it was routed by field %q, key %v, and the server looks for field %q, key %s; give both the same KeyField",
+		ours, call.key, theirs, about[infoKey]))
+}
 
 // translate returns what a call has failed with for the application: an error of
 // ours if it is one, and otherwise what gRPC or the server's application said. That

@@ -111,6 +111,9 @@ func (c *client) judge(call *call, err error) error {
 	if err == nil {
 		return nil
 	}
+	if wrong := misread(c.namespace, call, err); wrong != nil {
+		return &verdict{thatIsAnswer, wrong}
+	}
 	var unsent *keybalancer.NotSent
 	switch {
 	case errors.As(err, &unsent):
@@ -139,10 +142,6 @@ func (c *client) outcome(call *call, err error) error {
 	var unsent *keybalancer.NotSent
 	if last && (!call.maybe || !errors.As(v.err, &unsent)) {
 		return translate(c.namespace, call.key, v.err)
-	}
-	if !c.lookup.Ready() {
-		err = leasehold.Errorf(opCall, leasehold.KindOf(err), string(c.namespace),
-			"%w (no manager has confirmed the lease table for %v)", err, c.lookup.Age())
 	}
 	if call.maybe {
 		err = leasehold.Errorf(opCall, leasehold.Unavailable, call.key.String(),

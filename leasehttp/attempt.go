@@ -41,6 +41,11 @@ func (c *call) attempt(_ context.Context, addr string) error {
 		e.over()
 		return c.failed(addr, context.Cause(ctx), err)
 	}
+	if err := c.misread(answer); err != nil {
+		discard(answer.Body)
+		e.over()
+		return final{err}
+	}
 	if how := refused(answer); how != "" {
 		discard(answer.Body)
 		e.over()

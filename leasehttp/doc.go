@@ -59,15 +59,19 @@
 //
 //   - Leasehold-Key, in a request: its key, in 16 hexadecimal digits. A gateway
 //     replaces what its callers say. Middleware takes the key from the request itself,
-//     since it cannot know who has set the header, and answers 400 if the two differ:
-//     then caller and server have different sources. The generation of the lease is
+//     since it cannot know who has set the header. The generation of the lease is
 //     not sent: the table may be behind, and only the server knows.
 //   - Status 421 with "Leasehold-Refused: not-owner": this server does not own the
-//     key, and has done nothing.
+//     key, and has done nothing. In Leasehold-Key is the key that it looked for, and in
+//     Leasehold-Name the name of that, escaped as in a query. Both may be left out. If
+//     it is another key than that of the request, then caller and server take it from
+//     different places, and the request is not sent again.
+//   - Status 400 with "Leasehold-Refused: other-key": this server found that out
+//     itself, and has done nothing. Both headers are as above.
 //   - Status 503 with "Leasehold-Refused: lost": this server lost the key while it
 //     worked. The request may have been carried out.
 //
-// Without the header, both statuses are the application's own and reach the caller.
+// Without the header these statuses are the application's own and reach the caller.
 //
 // # What callers of a gateway see
 //
@@ -77,6 +81,7 @@
 //	400  invalid      the key is missing, or there twice with different values
 //	408  invalid      the body did not come
 //	413  invalid      the body is too long
+//	500  invalid      gateway and servers take the key from different places; nothing was done
 //	502  unavailable  there is no answer; it may have been carried out
 //	503  no-owner     nobody owns the key for now; nothing was done
 //	503  not-owner    all who were asked have refused; nothing was done
@@ -85,7 +90,8 @@
 //	503  closed       the gateway is stopping
 //	504  unavailable  there was no answer in time; it may have been carried out
 //
-// After a 503 with Retry-After any request may be sent again. No answer says which
+// The first two of the 503 say so if the gateway has heard of no manager for a while:
+// then nobody gets the keys of servers that have gone. After a 503 with Retry-After any request may be sent again. No answer says which
 // servers there are, or where.
 //
 // # Bounds

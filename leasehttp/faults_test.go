@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -210,6 +211,22 @@ func TestManagersAway(t *testing.T) {
 		n.Cut()
 		c.Advance(10 * time.Minute)
 		if got := do(t, base(c.Node("caller")), request(t, "GET", gateway, "")); got.body != has.Name() {
+			t.Errorf("%v", got)
+		}
+	})
+}
+
+// TestManagersAwayTold: who waits in vain for an owner is told if no manager could make one.
+func TestManagersAwayTold(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		startGateway(t, c, leasehttp.TransportConfig{}, leasehttp.ProxyConfig{}) // and no server
+		got := do(t, base(c.Node("caller")), request(t, "GET", gateway, ""))
+		if got.status != http.StatusServiceUnavailable || strings.Contains(got.body, "manager") {
+			t.Errorf("%v", got)
+		}
+		c.KillLeader()
+		got = do(t, base(c.Node("caller")), request(t, "GET", gateway, "")) // it gives up after 23 s or so
+		if got.status != http.StatusServiceUnavailable || kindOf(t, got.body) != "no-owner" || !strings.Contains(got.body, "heard of no manager for 2") {
 			t.Errorf("%v", got)
 		}
 	})

@@ -93,12 +93,15 @@ type guard struct {
 }
 
 func (g *guard) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	key, err := g.source.Key(r)
+	name, err := g.source.Name(r)
 	if err != nil {
 		explain(w, http.StatusBadRequest, leasehold.Invalid, err.Error())
 		return
 	}
+	key := leasehold.KeyOf(name)
 	if said := r.Header.Get(HeaderKey); said != "" && said != key.String() {
+		w.Header().Set(HeaderRefused, RefusedOtherKey)
+		tellKey(w.Header(), name, key)
 		explain(w, http.StatusBadRequest, leasehold.Invalid,
 			"the request was routed by key "+clip(said)+" and is about "+key.String()+", which is "+g.source.String()+
 				" here: give gateways and servers the same source of keys")
@@ -107,6 +110,7 @@ func (g *guard) serve(w http.ResponseWriter, r *http.Request, next http.Handler)
 	g.holder.Await(r.Context(), key)
 	lease, ok := g.holder.Check(key)
 	if !ok {
+		tellKey(w.Header(), name, key)
 		Error(w, errNotOwner)
 		return
 	}

@@ -33,6 +33,10 @@ func judge(err error) verdict {
 			text: fmt.Sprintf("the body of a request may have %d bytes: send less, or have the gateway's bound raised", tooLong.Limit),
 		}
 	}
+	if mistake := (*otherKey)(nil); errors.As(err, &mistake) {
+		// Whoever called can do nothing about it: it is for those who run the gateway.
+		return verdict{status: http.StatusInternalServerError, kind: leasehold.Invalid, text: mistake.Error()}
+	}
 	switch kind := leasehold.KindOf(err); kind {
 	case leasehold.Invalid:
 		if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -64,6 +68,15 @@ func judge(err error) verdict {
 	}
 }
 
+// amid adds to a verdict for how long no manager has been heard of, if that may be why:
+// who owns a key, they decide.
+func (v verdict) amid(silence time.Duration) verdict {
+	if silence > 0 && (v.kind == leasehold.NoOwner || v.kind == leasehold.NotOwner) {
+		v.text += fmt.Sprintf("; the gateway has heard of no manager for %v, and keys get no new owner while they are away", silence.Round(time.Second))
+	}
+	return v
+}
+
 // unanswered is the verdict on a request that was sent, and may have been carried
 // out.
 func unanswered(err error) verdict {
@@ -87,7 +100,7 @@ func unanswered(err error) verdict {
 
 // fail answers a request that was not forwarded, or has no answer.
 func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
-	v := judge(err)
+	v := judge(err).amid(p.cfg.Transport.cfg.Lookup.Silence())
 	if r.Context().Err() == nil { // a caller that has gone is no failure
 		p.note(r, v, err)
 	}

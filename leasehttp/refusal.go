@@ -16,10 +16,14 @@ const (
 	headerPrefix = "Leasehold-"
 
 	// HeaderKey has the key by which a request was routed, in the form of
-	// [leasehold.Key.String].
+	// [leasehold.Key.String]; in a refusal, the key that was refused.
 	HeaderKey = "Leasehold-Key"
+	// HeaderName has the name of the key that was refused, escaped as in a query.
+	// It is left out if the name is not known, or long.
+	HeaderName = "Leasehold-Name"
 	// HeaderRefused is in an answer that comes from a server's lease and not from
-	// its application. Its value is [RefusedNotOwner] or [RefusedLost].
+	// its application. Its value is [RefusedNotOwner], [RefusedLost] or
+	// [RefusedOtherKey].
 	HeaderRefused = "Leasehold-Refused"
 	// HeaderError is in an answer that comes from a gateway and not from a server,
 	// and has the kind of error that the body explains.
@@ -32,6 +36,10 @@ const (
 	// worked on the request. What it did may count or not: only a request that
 	// does no harm if it is carried out twice may be sent again.
 	RefusedLost = "lost"
+	// RefusedOtherKey, with status 400, says that the request was routed by another
+	// key than the server finds in it, and that nothing was done: caller and server
+	// take it from different places.
+	RefusedOtherKey = "other-key"
 )
 
 // ours reports whether a header is one of ours, to any program: there are some that
@@ -66,7 +74,10 @@ func refused(r *http.Response) string {
 //
 //   - [leasehold.NotOwner] is 421, so that whoever routed the request looks again
 //     and sends it to another server. Nothing may have been done about it: what was
-//     begun could be done twice. [Middleware] answers so by itself.
+//     begun could be done twice. [Middleware] answers so by itself. If errors.As
+//     finds an error with the method RefusedKey() (name string, key leasehold.Key),
+//     as in those of package leasemap, the answer says that, so that whoever routed
+//     by another key finds out.
 //   - [leasehold.Unavailable] is 503, and says that it may have been carried out.
 //     Only requests that do no harm twice are sent again.
 //   - A body that [http.MaxBytesReader] has found too long is 413.
@@ -86,6 +97,7 @@ func Error(w http.ResponseWriter, err error) {
 	switch kind {
 	case leasehold.NotOwner:
 		w.Header().Set(HeaderRefused, RefusedNotOwner)
+		tellRefused(w.Header(), err)
 		explain(w, http.StatusMisdirectedRequest, kind, err.Error())
 	case leasehold.Unavailable:
 		w.Header().Set(HeaderRefused, RefusedLost)

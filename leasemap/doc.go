@@ -22,7 +22,8 @@
 // # What an operation's error means
 //
 //   - [leasehold.NotOwner]: this server does not own the name. Nothing was done.
-//     The caller looks again.
+//     The caller looks again. Somewhere in it is an error with the method
+//     RefusedKey() (name string, key leasehold.Key), for errors.As.
 //   - [leasehold.Unavailable]: the lease ended while the operation was under way. A
 //     change may have been carried out and have moved on with the name, or be lost. Or
 //     the context ended before it was the operation's turn; then errors.Is finds the

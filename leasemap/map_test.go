@@ -107,6 +107,15 @@ func TestNotOwner(t *testing.T) {
 	wantKind(t, err, leasehold.NotOwner)
 	_, err = other.Update(t.Context(), "x", func(*string) error { t.Error("it is called"); return nil })
 	wantKind(t, err, leasehold.NotOwner)
+	var about interface {
+		RefusedKey() (name string, key leasehold.Key)
+	}
+	if !errors.As(err, &about) {
+		t.Fatalf("%v does not say which key was refused", err)
+	}
+	if name, key := about.RefusedKey(); name != "x" || key != leasehold.KeyOf("x") {
+		t.Errorf("refused: %q, %v", name, key)
+	}
 	if other.Len() != 0 {
 		t.Error("a name of another takes up room")
 	}

@@ -109,7 +109,7 @@ func (m *Map[V]) take(ctx context.Context, s *shard[V], key leasehold.Key, name,
 // what others own must not take up room.
 func (m *Map[V]) add(s *shard[V], key leasehold.Key, name, op string) (*entry[V], error) {
 	if _, ok := m.leases.Check(key); !ok && !m.cfg.Weak {
-		return nil, notOwner(op, name)
+		return nil, notOwner(op, name, key, elsewhere)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,8 +169,4 @@ func (s *shard[V]) adopt(e *entry[V], g leasehold.Generation) bool {
 	e.clear()
 	e.generation = g
 	return true
-}
-
-func notOwner(op, name string) error {
-	return leasehold.Errorf(op, leasehold.NotOwner, name, "another server has it, or nobody does")
 }

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/hostport"
 )
 
 // Config says which table to follow, and how.
@@ -72,8 +73,8 @@ func (c *Config) validate() error {
 		return bad("%d managers: want the addresses, host:port, of 1 to %d", n, maxManagers)
 	}
 	for i, addr := range c.Managers {
-		if addr == "" || len(addr) > leasehold.MaxAddrLen {
-			return bad("manager %d: its address has %d bytes, want 1 to %d", i, len(addr), leasehold.MaxAddrLen)
+		if err := hostport.Check(addr, "manager-1:7400"); err != nil {
+			return bad("manager %d of %d: %w", i+1, len(c.Managers), err)
 		}
 	}
 	c.Managers = slices.Clone(c.Managers)

@@ -2,6 +2,7 @@ package lookup
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -53,7 +54,8 @@ func Attempts(n int) DoOption { return func(p *policy) { p.attempts = max(1, n) 
 //
 // Any other error is returned as f returned it. When Do gives up, because the
 // context ended or after as many attempts as [Attempts] says, its error has the
-// kind of the last one, and wraps that one and the context's.
+// kind of the last one, and wraps that one and the context's. It says so if no manager
+// has been heard of for a while: see [Lookup.Silence].
 //
 // It takes no lock, and nothing is kept between calls: f may be called by many
 // goroutines at once.
@@ -85,11 +87,11 @@ func (l *Lookup) Do(ctx context.Context, key leasehold.Key, f func(ctx context.C
 			return err
 		}
 		if attempt == p.attempts {
-			return leasehold.Errorf(opDo, kind, key.String(), "gave up after %d attempts: %w", attempt, err)
+			return leasehold.Errorf(opDo, kind, key.String(), "gave up after %d attempts%s: %w", attempt, l.unheard(), err)
 		}
 		moved := l.wait(ctx, before, key, wait)
 		if ended := ctx.Err(); ended != nil {
-			return leasehold.Errorf(opDo, kind, key.String(), "gave up after %d attempts: %w: %w", attempt, ended, err)
+			return leasehold.Errorf(opDo, kind, key.String(), "gave up after %d attempts%s: %w: %w", attempt, l.unheard(), ended, err)
 		}
 		if wait = min(2*wait, longestWait); moved {
 			wait = firstWait
@@ -106,6 +108,16 @@ func (l *Lookup) try(ctx context.Context, s *snapshot, key leasehold.Key, f func
 		return leasehold.Errorf("find", leasehold.NoOwner, key.String(), "nobody owns the key at lsn %d", s.table.LSN())
 	}
 	return f(ctx, addr)
+}
+
+// unheard adds to why Do gave up that no manager answers, if so: then the table is not
+// what it should be.
+func (l *Lookup) unheard() string {
+	silence := l.Silence()
+	if silence == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (no manager has been heard of for %v)", silence.Round(time.Second))
 }
 
 // kindOf is the kind of an error of f. A gRPC status may have one in its details,

@@ -173,6 +173,16 @@ type known struct {
 // table it has, and does well to say so in its own health check.
 func (l *Lookup) Ready() bool { return l.Age() < l.cfg.Stale }
 
+// Silence returns for how long no manager has confirmed the table, if that is longer
+// than it takes while one answers: two polls. Then it is worth a word to whoever waits
+// for a change. Otherwise it returns 0.
+func (l *Lookup) Silence() time.Duration {
+	if age := l.Age(); age > 2*l.cfg.Poll {
+		return age
+	}
+	return 0
+}
+
 // Changed returns a channel that is closed when the table changes. Get the
 // channel first and then look at the table, or a change between the two goes
 // unnoticed.

@@ -159,7 +159,8 @@ func TestOpenRefuses(t *testing.T) {
 	}{
 		{"no namespace", func(c *lookup.Config) { c.Namespace = "" }, `namespace: want 1 to 64 characters, have 0 bytes`},
 		{"no managers", func(c *lookup.Config) { c.Managers = nil }, open + `0 managers: want the addresses, host:port, of 1 to 64`},
-		{"empty address", func(c *lookup.Config) { c.Managers = []string{"m", ""} }, open + `manager 1: its address has 0 bytes, want 1 to 256`},
+		{"empty address", func(c *lookup.Config) { c.Managers = []string{"m:1", ""} }, open + `manager 2 of 2: an address is missing: want host:port, such as manager-1:7400`},
+		{"no port", func(c *lookup.Config) { c.Managers = []string{"m"} }, open + `manager 1 of 1: want host:port, such as manager-1:7400: address m: missing port in address`},
 		{"stale too soon", func(c *lookup.Config) { c.Stale = 14 * time.Second }, open + `poll 5s and stale 14s: want at least three polls in stale`},
 		{"polls without end", func(c *lookup.Config) { c.Poll = -1 }, open + `poll -1ns: want 10ms to 24h0m0s`},
 		{"hardly polls", func(c *lookup.Config) { c.Poll = 1 << 62 }, open + `poll 1281023h53m38.427387904s: want 10ms to 24h0m0s`},
@@ -201,10 +202,10 @@ func TestOpenSaysWhoSaidWhat(t *testing.T) {
 		}
 		for _, want := range []string{
 			`open lookup "n": no manager sent the table: `,
-			`m1: no answer`,
-			`m2: follow "m2": it does not lead, and does not know the table`,
-			`m3: `, errNobodyThere.Error(),
-			`m4: follow "n": 10000 lookups are connected`,
+			`m1:7400: no answer`,
+			`m2:7400: follow "m2:7400": it does not lead, and does not know the table`,
+			`m3:7400: `, errNobodyThere.Error(),
+			`m4:7400: follow "n": 10000 lookups are connected`,
 		} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("it does not say %q: %v", want, err)

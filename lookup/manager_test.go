@@ -87,11 +87,18 @@ func (g *group) dial(ctx context.Context, addr string) (net.Conn, error) {
 	return c, nil
 }
 
-// config is that of a lookup which knows the managers by these addresses.
+// addrOf is where a manager listens.
+func addrOf(name string) string { return name + ":7400" }
+
+// config is that of a lookup which knows the managers of these names.
 func (g *group) config(managers ...string) lookup.Config {
+	var addrs []string
+	for _, name := range managers {
+		addrs = append(addrs, addrOf(name))
+	}
 	return lookup.Config{
 		Namespace:   "n",
-		Managers:    managers,
+		Managers:    addrs,
 		DialOptions: []grpc.DialOption{grpc.WithContextDialer(g.dial)},
 	}
 }
@@ -127,7 +134,8 @@ type manager struct {
 }
 
 // start adds a manager that leads, with the table after n changes of the story.
-func (g *group) start(addr string, n int) *manager {
+func (g *group) start(name string, n int) *manager {
+	addr := addrOf(name)
 	m := &manager{
 		addr:     addr,
 		changes:  story,

@@ -2,7 +2,10 @@ package lookup_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -90,4 +93,33 @@ func (c *fadingConn) Read(b []byte) (int, error) {
 			return n, err
 		}
 	}
+}
+
+// Whoever waits in vain for an owner is told if that is because the managers are away.
+func TestSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		m := g.start("m", 2) // nobody owns key 7
+		l := g.open(g.config("m"))
+		givesUp := func() string {
+			err := l.Do(t.Context(), 7, func(context.Context, string) error { return nil }, lookup.Attempts(2))
+			if !errors.Is(err, leasehold.NoOwner) {
+				t.Errorf("%v", err)
+			}
+			return err.Error()
+		}
+		elapse(time.Minute)
+		if text := givesUp(); l.Silence() != 0 || strings.Contains(text, "manager") {
+			t.Errorf("a manager answers, but: %v, %s", l.Silence(), text)
+		}
+		m.fallSilent()
+		elapse(20 * time.Second)
+		silence := l.Silence()
+		if silence < 15*time.Second || silence > 30*time.Second || !l.Ready() {
+			t.Errorf("silence %v, ready %v", silence, l.Ready())
+		}
+		if text, want := givesUp(), fmt.Sprintf("no manager has been heard of for %v", silence.Round(time.Second)); !strings.Contains(text, want) {
+			t.Errorf("want %q in %q", want, text)
+		}
+	})
 }

@@ -3,6 +3,8 @@ package manager
 import (
 	"context"
 	"fmt"
+	"math"
+	"strconv"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -92,13 +94,19 @@ func (m *Manager) status(now mono.Instant, answer *leaseholdv1.GetStatusResponse
 	}
 }
 
+// rounded writes a number for people, who take a hundredth for nothing: down, so that what is
+// not enough does not look as if it were. Rates fade, and are never quite 0.
+func rounded(n float64) string {
+	return strconv.FormatFloat(math.Floor(n*100)/100, 'f', -1, 64)
+}
+
 // lullText says why nothing is moved for the sake of balance.
 func lullText(why machine.Lull, have, want float64) string {
 	switch why {
 	case machine.LullQuiet:
-		return fmt.Sprintf("there are %.3g requests per second and owner in the mean, and below %g there is nothing to balance", have, want)
+		return fmt.Sprintf("there are %s requests per second and owner in the mean, and below %g there is nothing to balance", rounded(have), want)
 	case machine.LullUnknown:
-		return fmt.Sprintf("the loads of %.3g %% of the keys are known, and it takes %g %%", 100*have, 100*want)
+		return fmt.Sprintf("the loads of %s %% of the keys are known, and it takes %g %%", rounded(100*have), 100*want)
 	case machine.NoLull:
 	}
 	return ""

@@ -4,9 +4,7 @@ import (
 	"crypto/rand"
 	"log/slog"
 	"net"
-	"net/netip"
 	"slices"
-	"strconv"
 	"time"
 
 	"google.golang.org/grpc"
@@ -14,6 +12,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/hostport"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/table"
 )
@@ -116,14 +115,14 @@ func (c *Config) validate() error {
 	}
 	c.Managers = slices.Clone(c.Managers)
 	for _, addr := range c.Managers {
-		if err := c.validateAddr("Managers", addr); err != nil {
+		if err := c.validateAddr("Managers", addr, exampleManager); err != nil {
 			return err
 		}
 	}
-	if err := c.validateAddr("Addr", c.Addr); err != nil {
+	if err := c.validateAddr("Addr", c.Addr, exampleAddr); err != nil {
 		return err
 	}
-	if host, _, _ := net.SplitHostPort(c.Addr); unspecified(host) {
+	if hostport.ToListenOn(c.Addr) {
 		return c.bad("Addr %q is no address that callers can reach: name this server's host or IP address", c.Addr)
 	}
 	if c.Name == "" {
@@ -166,36 +165,25 @@ func (c *Config) bad(format string, args ...any) error {
 	return leasehold.Errorf(opJoin, leasehold.Invalid, string(c.Namespace), format, args...)
 }
 
-// validateAddr takes what could be dialled: names of services are not, because
-// the other side may not know them.
-func (c *Config) validateAddr(field, addr string) error {
-	if addr == "" {
-		return c.bad("%s: an address is missing: want host:port", field)
-	}
-	if len(addr) > leasehold.MaxAddrLen {
-		return c.bad("%s: an address has %d bytes, want at most %d", field, len(addr), leasehold.MaxAddrLen)
-	}
-	_, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return c.bad("%s: want host:port: %w", field, err)
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return c.bad("%s %q: the port is %q, want a number from 1 to 65535", field, addr, port)
+// validateAddr takes what could be dialled.
+func (c *Config) validateAddr(field, addr, example string) error {
+	if err := hostport.Check(addr, example); err != nil {
+		return c.bad("%s: %w", field, err)
 	}
 	return nil
 }
+
+// What addresses look like, for those who have left something out.
+const (
+	exampleManager = "manager-1:7400"
+	exampleAddr    = "10.0.0.1:8080"
+)
 
 // sameHost reports whether two addresses differ by their ports at most.
 func sameHost(a, b string) bool {
 	hostA, _, errA := net.SplitHostPort(a)
 	hostB, _, errB := net.SplitHostPort(b)
 	return errA == nil && errB == nil && hostA == hostB
-}
-
-// unspecified reports whether the host is one to listen on, but not to call.
-func unspecified(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "" || err == nil && ip.IsUnspecified()
 }
 
 // holder draws a session: who this process is from now on.

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/hostport"
 )
 
 func TestConfigSaysWhatIsWrong(t *testing.T) {
@@ -23,9 +24,9 @@ func TestConfigSaysWhatIsWrong(t *testing.T) {
 		{"bad namespace", func(c *Config) { c.Namespace = "Presence" }, "use a-z"},
 		{"no managers", func(c *Config) { c.Managers = nil }, "Managers has 0 addresses"},
 		{"too many managers", func(c *Config) { c.Managers = make([]string, 65) }, "65"},
-		{"manager without port", func(c *Config) { c.Managers = []string{"manager"} }, "Managers: want host:port"},
+		{"manager without port", func(c *Config) { c.Managers = []string{"manager"} }, "Managers: want host:port, such as manager-1:7400"},
 		{"no addr", func(c *Config) { c.Addr = "" }, "Addr: an address is missing"},
-		{"addr without port", func(c *Config) { c.Addr = "10.0.0.1" }, "Addr: want host:port"},
+		{"addr without port", func(c *Config) { c.Addr = "10.0.0.1" }, "Addr: want host:port, such as 10.0.0.1:8080"},
 		{"addr without host", func(c *Config) { c.Addr = ":8080" }, "callers can reach"},
 		{"addr to listen on", func(c *Config) { c.Addr = "0.0.0.0:8080" }, "callers can reach"},
 		{"addr to listen on, IPv6", func(c *Config) { c.Addr = "[::]:8080" }, "callers can reach"},
@@ -94,8 +95,9 @@ func TestMoverAdvertises(t *testing.T) {
 		if err := cfg.listen(); err != nil {
 			t.Fatal(err)
 		}
-		on, port, err := net.SplitHostPort(cfg.Mover.Listener.Addr().String())
-		if err != nil || unspecified(on) != test.everywhere || cfg.Mover.Advertise != net.JoinHostPort(test.advertises, port) {
+		on := cfg.Mover.Listener.Addr().String()
+		_, port, err := net.SplitHostPort(on)
+		if err != nil || hostport.ToListenOn(on) != test.everywhere || cfg.Mover.Advertise != net.JoinHostPort(test.advertises, port) {
 			t.Errorf("%+v: listens on %v and advertises %s", test, cfg.Mover.Listener.Addr(), cfg.Mover.Advertise)
 		}
 		if cfg.Mover.IdleTimeout != 30*time.Second || cfg.Mover.StopTimeout != 5*time.Second || cfg.Mover.InstallTimeout != 5*time.Second {

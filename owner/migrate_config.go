@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/hostport"
 )
 
 // A Mover is how the state of ranges gets from one owner to another. See "Moving
@@ -113,7 +114,7 @@ func (c *Config) validateMover(secured bool) error {
 		}
 	}
 	if m.Advertise != "" {
-		return c.validateAddr("Mover.Advertise", m.Advertise)
+		return c.validateAddr("Mover.Advertise", m.Advertise, "10.0.0.1:8081")
 	}
 	return nil
 }
@@ -138,13 +139,13 @@ func (c *Config) listen() error {
 		return c.bad("Mover: set Advertise: the listener's address %q is none that others can reach: %w", m.Listener.Addr(), err)
 	}
 	switch {
-	case unspecified(own):
+	case hostport.ToListenOn(m.Listener.Addr().String()):
 		own = host
 	case loopback(own) && !loopback(host):
 		return c.bad("Mover: it listens on %s, where only this computer reaches it, but Addr is %s: set Listen to %q, or Advertise to how others reach it", m.Listener.Addr(), c.Addr, net.JoinHostPort("", port))
 	}
 	m.Advertise = net.JoinHostPort(own, port)
-	return c.validateAddr("Mover.Advertise", m.Advertise)
+	return c.validateAddr("Mover.Advertise", m.Advertise, "10.0.0.1:8081")
 }
 
 // listenOn returns what to listen on. The name of a host may well be one of the

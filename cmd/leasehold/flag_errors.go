@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -27,11 +26,11 @@ func explainFlagError(cmd *cobra.Command, err error) error {
 			}
 		})
 		mistyped := unknown.GetSpecifiedName()
-		closest := strings.Join(settings.Nearest(mistyped, names, 1), "")
-		if !settings.Alike(mistyped, closest) {
+		near := settings.Nearest(mistyped, names, 1)
+		if len(near) == 0 {
 			return fmt.Errorf("there is no flag --%s; %q lists those there are", mistyped, cmd.CommandPath()+" --help")
 		}
-		return fmt.Errorf("there is no flag --%s; the closest is --%s", mistyped, closest)
+		return fmt.Errorf("there is no flag --%s; the closest is --%s", mistyped, near[0])
 	case errors.As(err, &invalid):
 		flag := invalid.GetFlag()
 		if want := settings.Wanted(flag); want != "" {

@@ -14,7 +14,6 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/fleasesim"
 	"github.com/leasehold-dev/leasehold/internal/fleasesim/explore"
 	"github.com/leasehold-dev/leasehold/internal/mutant"
-	"github.com/leasehold-dev/leasehold/internal/settings"
 )
 
 // A fleaseSimReport is how a campaign went, as a script wants to know it. Fields
@@ -102,8 +101,7 @@ func (o *fleaseSimOptions) runMutant(cmd *cobra.Command) error {
 		for _, m := range mutant.Fleases() {
 			names = append(names, m.Name)
 		}
-		return fmt.Errorf("--mutant %q: there is no such mutant; the closest are %s; --list-mutants lists all",
-			o.mutant, strings.Join(settings.Nearest(o.mutant, names, 3), ", "))
+		return noSuchMutant(o.mutant, names)
 	}
 	if errs := newScreen(cmd.ErrOrStderr()); !o.json || errs.terminal {
 		errs.say("planting %s: %s\n", m.Name, m.Why)

@@ -78,10 +78,8 @@ func (g *gatewaySettings) open(ctx context.Context, log *slog.Logger) (*lookup.L
 			return table, nil
 		case ctx.Err() != nil:
 			return nil, nil //nolint:nilerr // whatever went wrong, it is to stop
-		case leasehold.KindOf(err) == leasehold.NotFound:
-			return nil, leasehold.Errorf("", leasehold.NotFound, "", "%w; create it with 'leasehold namespace create %s'", err, g.namespace)
 		case leasehold.KindOf(err) != leasehold.Unavailable:
-			return nil, err
+			return nil, err // which says how to create a namespace that does not exist
 		}
 		log.Warn("waiting for a manager", "why", err)
 	}

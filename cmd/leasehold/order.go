@@ -80,8 +80,11 @@ func (c *client) knownOwner(owners []*leaseholdv1.OwnerStatus, name string) (*le
 		names = append(names, shown(o.GetHolder().GetOwner()))
 	}
 	const most = 3 // to propose
-	return nil, leasehold.Errorf("", leasehold.NotFound, name, "no owner in %s has this name; the closest: %s",
-		c.namespace, strings.Join(settings.Nearest(name, names, most), ", "))
+	near := settings.Nearest(name, names, most)
+	if len(near) == 0 {
+		return nil, leasehold.Errorf("", leasehold.NotFound, name, "no owner in %s has this name; 'leasehold owners -n %s' lists those there are", c.namespace, c.namespace)
+	}
+	return nil, leasehold.Errorf("", leasehold.NotFound, name, "no owner in %s has this name; the closest: %s", c.namespace, strings.Join(near, ", "))
 }
 
 // longestPatience is for how long the leader may have to wait for an owner that

@@ -121,6 +121,9 @@ func policyNamed(flag, name string, o partition.Options) (partition.Policy, erro
 
 // noSuchName says that a flag's value is none of the names that it can have.
 func noSuchName(flag, value string, names []string) error {
-	return fmt.Errorf("--%s %q: the closest is %s; there are %s", flag, value,
-		strings.Join(settings.Nearest(value, names, 1), ""), strings.Join(names, ", "))
+	closest := ""
+	for _, name := range settings.Nearest(value, names, 1) {
+		closest = "the closest is " + name + "; "
+	}
+	return fmt.Errorf("--%s %q: %sthere are %s", flag, value, closest, strings.Join(names, ", "))
 }

@@ -57,8 +57,17 @@ func unknownMutant(name string) error {
 	for _, m := range mutant.All() {
 		names = append(names, m.Name)
 	}
-	return fmt.Errorf("--mutant %q: there is no such mutant; the closest are %s; --list-mutants lists all",
-		name, strings.Join(settings.Nearest(name, names, 3), ", "))
+	return noSuchMutant(name, names)
+}
+
+// noSuchMutant says which mutants may have been meant.
+func noSuchMutant(name string, names []string) error {
+	const most = 3 // to propose
+	closest := ""
+	if near := settings.Nearest(name, names, most); len(near) > 0 {
+		closest = "the closest: " + strings.Join(near, ", ") + "; "
+	}
+	return fmt.Errorf("--mutant %q: there is no such mutant; %s--list-mutants lists all", name, closest)
 }
 
 // plantedArgs are the arguments of the mutant's own search: what the user

@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/leasehttp"
 	"github.com/leasehold-dev/leasehold/leasemap"
@@ -31,7 +32,9 @@ func main() {
 	check(err)
 	go func() { check(http.Serve(listener, serve(statuses))) }()
 	<-ctx.Done()
-	check(statuses.Close(context.Background())) // they go to other servers
+	closing, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	check(statuses.Close(closing)) // they go to other servers
 }
 
 func serve(statuses *leasemap.Map[string]) http.Handler {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/hostport"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
@@ -59,11 +61,38 @@ func (a *Agent) join(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
+// validate refuses what the owner library would, in the words of whoever sent it.
+func (in *joinRequest) validate() error {
+	if in.Namespace == "" {
+		return bad("namespace", "is missing: say which one to join")
+	}
+	if err := hostport.Check(in.Addr, "10.0.0.1:8080"); err != nil {
+		return bad("addr", "%w", err)
+	}
+	if hostport.ToListenOn(in.Addr) {
+		return bad("addr", "%q is no address that callers can reach: name this computer, or its IP address", in.Addr)
+	}
+	if !readable(in.Name) {
+		return bad("name", "is no valid UTF-8, or has the character U+FFFD")
+	}
+	name, field := in.Name, "name"
+	if name == "" {
+		name, field = in.Addr, "addr"
+	}
+	if err := leasehold.OwnerID(name).Validate(); err != nil {
+		return bad(field, "%w", err)
+	}
+	if in.Weight < 0 || in.Weight > protocol.MaxWeight {
+		return bad("weight", "is %v, want more than 0 and at most %v", in.Weight, float64(protocol.MaxWeight))
+	}
+	return nil
+}
+
 // newSession joins an owner. If the program hangs up meanwhile, it does not.
 func (a *Agent) newSession(ctx context.Context, in *joinRequest) (_ *session, err error) {
 	s := &session{agent: a, namespace: leasehold.Namespace(in.Namespace), addr: in.Addr, over: make(chan struct{}), gone: make(chan struct{})}
-	if !readable(in.Name) {
-		return nil, bad("name", "is no valid UTF-8, or has the character U+FFFD")
+	if err := in.validate(); err != nil {
+		return nil, err
 	}
 	if s.ttl, err = milliseconds("ttl_ms", in.TTLMS, usualTTL, leastTTL, mostTTL); err != nil {
 		return nil, err

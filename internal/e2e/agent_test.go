@@ -229,6 +229,59 @@ func TestAgentExamples(t *testing.T) {
 	})
 }
 
+// TestAgentExamplesInterrupted: Ctrl-C ends a server quietly, with its leases given back,
+// and a caller that waits.
+func TestAgentExamplesInterrupted(t *testing.T) {
+	inEveryLanguage(t, func(t *testing.T, l language) {
+		g := startLone(t)
+		g.createNamespace(t, agentNamespace, lostLease)
+		agent := g.startAgent(t)
+		addr := freeAddr(t)
+		server := l.serve(t, agent, addr)
+		losses := l.start(t, agent, "losses")
+		if got, want := l.run(t, agent, "put", "colour", "green"), fmt.Sprintf("colour = green (at %s)", addr); got != want {
+			t.Errorf("put says %q, want %q", got, want)
+		}
+		server.signal(t, syscall.SIGINT)
+		if status := server.exit(t); status != 0 {
+			t.Errorf("a server that is interrupted ends with status %d", status)
+		}
+		if said := server.said(t); said != "serving "+addr+"\n" {
+			t.Errorf("it says %q", said)
+		}
+		reported(t, losses, addr, "left") // it would be "expired" otherwise
+		losses.signal(t, syscall.SIGINT)
+		losses.exit(t)
+		for line := range strings.Lines(losses.said(t)) {
+			if !strings.HasPrefix(line, "lost ") {
+				t.Errorf("a caller that is interrupted says %q", line)
+			}
+		}
+	})
+}
+
+// TestAgentAddress: an address where no agent is, or can be, is one clear line.
+func TestAgentAddress(t *testing.T) {
+	inEveryLanguage(t, func(t *testing.T, l language) {
+		free := freeAddr(t)
+		for _, c := range []struct{ addr, says string }{
+			{"127.0.0.1:7404", "is no address of an agent: want http://HOST:PORT"},
+			{"https://127.0.0.1:7404", "is no address of an agent"},
+			{"http://127.0.0.1:http", "is no address of an agent"},
+			{"http://" + free, "no agent answers at http://" + free},
+			{"unix:/nowhere/agent.sock", "no agent answers at unix:/nowhere/agent.sock"},
+		} {
+			for _, args := range [][]string{{"get", "colour"}, {"serve", free}, {"losses"}} {
+				p := l.start(t, &agentProcess{url: c.addr}, args...)
+				status, said := p.exit(t), p.said(t)
+				if status != 1 || strings.Count(said, "\n") != 1 || !strings.Contains(said, c.says) {
+					t.Errorf("AGENT=%s %s %v ends with status %d: %s", c.addr, l.example, args, status, said)
+				}
+			}
+		}
+	})
+}
+
 // reported waits for the loss of something that an owner had.
 func reported(t *testing.T, losses *process, owner, cause string) {
 	t.Helper()

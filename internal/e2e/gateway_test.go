@@ -162,7 +162,7 @@ func TestGatewayWithoutManagers(t *testing.T) {
 	g.managers[0].start(t)
 	status, stdout, stderr := run(t, "gateway", "--managers="+g.addrs()[0], "--namespace=nosuch", "--key=path:2",
 		"--listen="+freeAddr(t), "--health-listen=")
-	if status != 2 || stdout != "" || !strings.Contains(stderr, "leasehold namespace create nosuch") {
+	if status != 2 || stdout != "" || strings.Count(stderr, "leasehold namespace create nosuch") != 1 {
 		t.Errorf("status %d: %s%s", status, stdout, stderr)
 	}
 }

@@ -38,7 +38,7 @@ func readFile(path string, known []string) (map[string]any, error) {
 		case twice:
 			return nil, bad("line %d: %s is in line %d already", key.Line, key.Value, before)
 		case !slices.Contains(known, key.Value):
-			return nil, bad("line %d: there is no setting %q; the closest is %s", key.Line, key.Value, closest(key.Value, known))
+			return nil, bad("line %d: there is no setting %q%s", key.Line, key.Value, closest(key.Value, known, strings.Clone))
 		}
 		lines[key.Value] = key.Line
 		v, err := read(node)

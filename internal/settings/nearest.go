@@ -6,48 +6,62 @@ import (
 	"strings"
 )
 
-// closest is the one name that is most like a mistyped one.
-func closest(mistyped string, names []string) string {
-	return strings.Join(Nearest(mistyped, names, 1), "")
-}
+// shortPart is how long a part of a name must be to stand for all of it.
+const shortPart = 3
 
-// Nearest returns the n names that are most like one that was mistyped, best
-// first. A name that contains it is more like it than any other.
+// Nearest returns the names that may have been meant by one that was mistyped, best
+// first, and n at most: those that contain it, and those that are no farther from it
+// than a third of its length. There may be none: a name that is far off helps nobody.
 func Nearest(mistyped string, names []string, n int) []string {
-	distance := func(name string) int {
-		if strings.Contains(name, mistyped) {
-			return 0
+	distance := make(map[string]int)
+	for _, name := range names {
+		d := editDistance(mistyped, name)
+		if len(mistyped) >= shortPart && strings.Contains(name, mistyped) {
+			d = 0
 		}
-		return editDistance(mistyped, name)
+		if 3*d <= len(mistyped) {
+			distance[name] = d
+		}
 	}
-	sorted := slices.Clone(names)
-	slices.SortStableFunc(sorted, func(a, b string) int { return cmp.Compare(distance(a), distance(b)) })
-	return sorted[:min(n, len(sorted))]
+	near := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		_, is := distance[name]
+		return !is
+	})
+	slices.SortStableFunc(near, func(a, b string) int { return cmp.Compare(distance[a], distance[b]) })
+	return near[:min(n, len(near))]
 }
 
-// Alike reports whether a name may be what was meant by one that was mistyped: most
-// of it is the same.
-func Alike(mistyped, name string) bool {
-	return strings.Contains(name, mistyped) || 2*editDistance(mistyped, name) <= len(mistyped)
+// closest is a hint to the name that was meant, as the end of a sentence; empty if there
+// is none.
+func closest(mistyped string, names []string, written func(string) string) string {
+	near := Nearest(mistyped, names, 1)
+	if len(near) == 0 {
+		return ""
+	}
+	return "; the closest is " + written(near[0])
 }
 
-// editDistance is Levenshtein's: how many bytes must be inserted, removed or
-// replaced to turn a into b.
+// editDistance is how many bytes must be inserted, removed, replaced or swapped with
+// the next one to turn a into b. (It is the distance of Damerau and Levenshtein in which
+// nothing is changed twice.)
 func editDistance(a, b string) int {
-	row := make([]int, len(b)+1) // row[j]: from the part of a read so far to b[:j]
+	// Row i is from a[:i] to every b[:j].
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replace := diagonal
-			if a[i] != b[j] {
+	for i := 1; i <= len(a); i++ {
+		before, last, row = last, row, before
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			replace := last[j-1]
+			if a[i-1] != b[j-1] {
 				replace++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
+			row[j] = min(replace, row[j-1]+1, last[j]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
 		}
 	}
 	return row[len(b)]

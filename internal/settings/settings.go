@@ -94,7 +94,7 @@ func (src Source) variables() (map[string]any, error) {
 				return name, Value{Text: text, Subject: variable}
 			case !fromKubernetes(variable, text):
 				unknown = append(unknown, leasehold.Errorf(op, leasehold.Invalid, variable,
-					"there is no such setting; the closest is %s", Variable(closest(name, known))))
+					"there is no such setting%s", closest(name, known, Variable)))
 			}
 			return "", nil
 		},

@@ -10,9 +10,9 @@
 // their server: its keys go to others, without them.
 
 import http from "node:http";
-import { Agent, keyOf } from "./leasehold.mjs";
+import { Agent, LeaseholdError, keyOf } from "./leasehold.mjs";
 
-const agent = new Agent(process.env.AGENT ?? "http://127.0.0.1:7404");
+let agent; // main makes it
 const namespace = process.env.NAMESPACE ?? "kv";
 const notOwner = 421;
 const maxValue = 1 << 20;
@@ -80,21 +80,26 @@ async function serve(addr) {
     }
   });
   const [host, port] = addr.split(/:(?=\d+$)/);
+  if (!host || !port) throw new LeaseholdError("invalid", `"${addr}": want HOST:PORT, where callers reach this server`);
   await new Promise((resolve, reject) => server.on("error", reject).listen(Number(port), host, resolve)); // first: keys are for servers that can serve
   table.owner = await agent.join(namespace, { addr, ttl: 3000, load: "reported", onRevoke: (ended) => table.forget(ended) });
   const reporting = setInterval(() => table.report(), 1000);
   console.log("serving", addr);
-  process.on("SIGTERM", async () => {
+  let stopping = false;
+  const stop = async () => {
+    if (stopping) return;
+    stopping = true;
     clearInterval(reporting);
     try {
       await table.owner.close(); // first: callers are refused, and look elsewhere
     } catch (e) {
-      console.error(e);
+      console.error(`kv: the leases run out by themselves: ${e.message}`);
     } finally {
       server.close();
       server.closeAllConnections?.();
     }
-  });
+  };
+  process.on("SIGTERM", stop).on("SIGINT", stop);
 }
 
 // call asks the server that owns the key, wherever that is.
@@ -112,18 +117,38 @@ async function call(method, name, value) {
   console.log(`${name} = ${text} (at ${addr})`);
 }
 
-const [command, ...args] = process.argv.slice(2);
-if (command === "serve" && args.length === 1) {
-  await serve(args[0]);
-} else if (command === "put" && args.length === 2) {
-  await call("PUT", args[0], args[1]);
-} else if (command === "get" && args.length === 1) {
-  await call("GET", args[0]);
-} else if (command === "losses" && args.length === 0) {
-  for await (const loss of agent.lookup(namespace).losses()) {
-    console.log("lost", loss.start, loss.limit, loss.owner, loss.cause);
+// connect finds the agent. Once there is one, it may be restarted; if there never was,
+// nobody should wait for it.
+async function connect() {
+  agent = new Agent(process.env.AGENT ?? "http://127.0.0.1:7404");
+  await agent.call("GET", "/v1/status");
+}
+
+async function main(command, ...args) {
+  if (command === "serve" && args.length === 1) {
+    await connect();
+    await serve(args[0]);
+  } else if (command === "put" && args.length === 2) {
+    await connect();
+    await call("PUT", args[0], args[1]);
+  } else if (command === "get" && args.length === 1) {
+    await connect();
+    await call("GET", args[0]);
+  } else if (command === "losses" && args.length === 0) {
+    await connect();
+    for await (const loss of agent.lookup(namespace).losses()) {
+      console.log("lost", loss.start, loss.limit, loss.owner, loss.cause);
+    }
+  } else {
+    console.error("usage: node kv.mjs serve HOST:PORT | put KEY VALUE | get KEY | losses");
+    process.exitCode = 2;
   }
-} else {
-  console.error("usage: node kv.mjs serve HOST:PORT | put KEY VALUE | get KEY | losses");
-  process.exitCode = 2;
+}
+
+try {
+  await main(...process.argv.slice(2));
+} catch (e) {
+  if (!(e instanceof LeaseholdError) && e.code === undefined) throw e; // a bug
+  console.error(`kv: ${e.message}`);
+  process.exit(1);
 }

@@ -80,10 +80,28 @@ export class Clock {
 const pause = (ms, signal) => sleep(ms, undefined, { signal }).catch(() => {});
 const between = (a, b) => a + Math.random() * (b - a);
 
+// target is what http.request wants to know of an agent's address.
+function target(address) {
+  if (address.startsWith("unix:") && address !== "unix:") {
+    return { socketPath: address.slice("unix:".length), host: "localhost" };
+  }
+  let url;
+  try {
+    url = new URL(address);
+  } catch {
+    url = {}; // there is no host, or no scheme
+  }
+  if (url.protocol !== "http:" || !url.hostname || url.pathname !== "/") {
+    throw new LeaseholdError("invalid", `"${address}" is no address of an agent: want http://HOST:PORT, such as http://127.0.0.1:7404, or unix:/PATH`);
+  }
+  return { host: url.hostname.replace(/^\[|\]$/g, ""), port: url.port || 80 };
+}
+
 // An Agent is one at an address.
 export class Agent {
   constructor(address = "http://127.0.0.1:7404", { timeout = 2000, clock = new Clock() } = {}) {
     this.address = address;
+    target(address); // what is no address is refused here
     this.timeout = timeout; // how long to wait for an answer to a question, in milliseconds
     this.clock = clock;
   }
@@ -106,12 +124,8 @@ export class Agent {
     return new Lookup(this, namespace);
   }
 
-  _target() {
-    if (this.address.startsWith("unix:")) {
-      return { socketPath: this.address.slice("unix:".length), host: "localhost" };
-    }
-    const url = new URL(this.address);
-    return { host: url.hostname.replace(/^\[|\]$/g, ""), port: url.port || 80 };
+  _unreachable(e) {
+    return new LeaseholdError("unreachable", `no agent answers at ${this.address}: ${e.message || e.code}`);
   }
 
   // _request resolves with the response when its head is there. began, if given, is called
@@ -119,9 +133,9 @@ export class Agent {
   _request(method, path, body, signal, began = () => {}) {
     return new Promise((resolve, reject) => {
       const headers = body === undefined ? {} : { "Content-Type": "application/json" };
-      const request = http.request({ ...this._target(), method, path, headers, agent: false, signal });
+      const request = http.request({ ...target(this.address), method, path, headers, agent: false, signal });
       request.on("response", resolve);
-      request.on("error", (e) => reject(new LeaseholdError("unreachable", `${this.address}: ${e.message}`)));
+      request.on("error", (e) => reject(this._unreachable(e)));
       request.end(body === undefined ? undefined : JSON.stringify(body));
       began(request);
     });
@@ -147,7 +161,7 @@ export class Agent {
     try {
       for await (const chunk of response.setEncoding("utf8")) text += chunk;
     } catch (e) {
-      throw new LeaseholdError("unreachable", `${this.address}: ${e.message}`);
+      throw this._unreachable(e);
     }
     const document = object(text || "{}");
     if (response.statusCode < 300) return document;
@@ -178,7 +192,7 @@ export class Agent {
         for (const line of lines) yield object(line);
       }
     } catch (e) {
-      throw e instanceof LeaseholdError ? e : new LeaseholdError("unreachable", `${this.address}: ${e.message}`);
+      throw e instanceof LeaseholdError ? e : this._unreachable(e);
     } finally {
       clearTimeout(timer);
       request?.destroy();

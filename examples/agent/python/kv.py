@@ -21,7 +21,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import leasehold
 
-AGENT = leasehold.Agent(os.environ.get("AGENT", "http://127.0.0.1:7404"))
+AGENT = None  # main makes it
 NAMESPACE = os.environ.get("NAMESPACE", "kv")
 NOT_OWNER = 421
 MAX_VALUE = 1 << 20
@@ -109,7 +109,9 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def serve(addr):
-    host, port = addr.rsplit(":", 1)
+    host, _, port = addr.rpartition(":")
+    if not host or not port.isdecimal():
+        sys.exit(f"kv: {addr!r}: want HOST:PORT, where callers reach this server")
     server = ThreadingHTTPServer((host, int(port)), Handler)  # first: keys are for servers that can serve
     server.daemon_threads = True
     server.table = table = Table()
@@ -123,14 +125,21 @@ def serve(addr):
             table.report()
 
     def stop():
-        stopping.set()
         try:
             table.owner.close()  # first: callers are refused, and look elsewhere
+        except leasehold.Error as e:
+            print(f"kv: the leases run out by themselves: {e}", file=sys.stderr)
         finally:
             server.shutdown()
 
+    def stop_once(*_):
+        if not stopping.is_set():
+            stopping.set()
+            threading.Thread(target=stop).start()
+
     threading.Thread(target=report, daemon=True).start()
-    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=stop).start())
+    signal.signal(signal.SIGTERM, stop_once)
+    signal.signal(signal.SIGINT, stop_once)
     server.serve_forever()
 
 
@@ -154,19 +163,33 @@ def call(method, name, value=b""):
     print(f"{name} = {body.decode()} (at {addr})", flush=True)
 
 
-def main(args):
-    if len(args) == 2 and args[0] == "serve":
-        serve(args[1])
-    elif len(args) == 3 and args[0] == "put":
-        call("PUT", args[1], args[2].encode())
-    elif len(args) == 2 and args[0] == "get":
-        call("GET", args[1])
-    elif args == ["losses"]:
-        for loss in AGENT.lookup(NAMESPACE).losses():
-            print("lost", loss["start"], loss["limit"], loss["owner"], loss["cause"], flush=True)
-    else:
+def losses():
+    for loss in AGENT.lookup(NAMESPACE).losses():
+        print("lost", loss["start"], loss["limit"], loss["owner"], loss["cause"], flush=True)
+
+
+COMMANDS = {
+    ("serve", 1): serve,
+    ("put", 2): lambda name, value: call("PUT", name, value.encode()),
+    ("get", 1): lambda name: call("GET", name),
+    ("losses", 0): losses,
+}
+
+
+def main(command="", *args):
+    global AGENT
+    run = COMMANDS.get((command, len(args)))
+    if run is None:
         sys.exit(__doc__)
+    AGENT = leasehold.Agent(os.environ.get("AGENT", "http://127.0.0.1:7404"))
+    AGENT.call("GET", "/v1/status")  # it may be restarted later; one that never was there is not waited for
+    run(*args)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    try:
+        main(*sys.argv[1:])
+    except (leasehold.Error, OSError) as e:
+        sys.exit(f"kv: {e}")
+    except KeyboardInterrupt:
+        sys.exit(130)

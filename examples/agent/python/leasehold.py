@@ -96,6 +96,7 @@ class Agent:
 
     def __init__(self, address="http://127.0.0.1:7404", timeout=2.0, clock=None):
         self.address = address
+        self._target()  # what is no address is refused here
         self.timeout = timeout  # how long to wait for an answer to a question
         self.clock = clock or Clock()
 
@@ -117,11 +118,27 @@ class Agent:
     def lookup(self, namespace):
         return Lookup(self, namespace)
 
+    def _target(self):
+        """The path of a socket, or host and port."""
+        if self.address.startswith("unix:") and self.address != "unix:":
+            return self.address[len("unix:") :], None, None
+        try:
+            parts = urllib.parse.urlsplit(self.address)
+            if parts.scheme == "http" and parts.hostname and parts.path in ("", "/"):
+                return None, parts.hostname, parts.port or 80
+        except ValueError:
+            pass  # a port that is no number, for instance
+        raise Error("invalid", f"{self.address!r} is no address of an agent: want http://HOST:PORT, such as http://127.0.0.1:7404, or unix:/PATH")
+
     def connection(self, timeout):
-        if self.address.startswith("unix:"):
-            return _UnixConnection(self.address[len("unix:") :], timeout)
-        parts = urllib.parse.urlsplit(self.address)
-        return http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout)
+        path, host, port = self._target()
+        if path:
+            return _UnixConnection(path, timeout)
+        return http.client.HTTPConnection(host, port, timeout=timeout)
+
+    def _unreachable(self, e):
+        why = getattr(e, "strerror", None) or str(e) or repr(e)
+        return Error("unreachable", f"no agent answers at {self.address}: {why}")
 
     def call(self, method, path, body=None, timeout=None):
         """Asks, and returns the answer with the reading of the clock from before the
@@ -133,7 +150,7 @@ class Agent:
             response = connection.getresponse()
             return self._answer(response), sent
         except (OSError, http.client.HTTPException) as e:
-            raise Error("unreachable", f"{self.address}: {e!r}") from e
+            raise self._unreachable(e) from e
         finally:
             connection.close()
 
@@ -149,7 +166,7 @@ class Agent:
             while line := response.readline(1 << 20):
                 yield _object(line)
         except (OSError, http.client.HTTPException, ValueError) as e:
-            raise Error("unreachable", f"{self.address}: {e!r}") from e
+            raise self._unreachable(e) from e
         finally:
             connection.close()
 
