@@ -18,6 +18,7 @@ import (
 type Device struct {
 	name   string
 	queues *queue.Client
+	opened chan struct{} // closed when it has opened its queue
 
 	mu       sync.Mutex
 	received map[string]bool
@@ -27,17 +28,21 @@ type Device struct {
 
 // NewDevice returns a device that is named like its queue.
 func NewDevice(name string, queues *queue.Client) *Device {
-	return &Device{name: name, queues: queues, received: make(map[string]bool), sent: make(map[string]time.Time)}
+	return &Device{name: name, queues: queues, opened: make(chan struct{}), received: make(map[string]bool), sent: make(map[string]time.Time)}
 }
 
 // Receive takes messages until the context ends, and at last until there are none. Now
 // and then it is offline, for up to a time.
 func (d *Device) Receive(ctx context.Context, random *rand.Rand, offline time.Duration) error {
+	open := sync.OnceFunc(func() { close(d.opened) })
 	return follow(ctx, d.name, d.queues, func() {
 		if random.IntN(10) == 0 {
 			pause(ctx, time.Duration(random.Int64N(int64(offline))))
 		}
-	}, d.take)
+	}, func(b queue.Batch) {
+		d.take(b)
+		open()
+	})
 }
 
 // take notes what was received.
@@ -108,8 +113,14 @@ type raw string
 func (r raw) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 
 // Send enqueues messages for the device until the context ends, and notes those that were
-// acknowledged. Senders have different names.
+// acknowledged. It begins when the device has opened its queue: before that nobody knows of
+// it. Senders have different names.
 func (d *Device) Send(ctx context.Context, from string, queues *queue.Client, random *rand.Rand) error {
+	select {
+	case <-d.opened:
+	case <-ctx.Done():
+		return nil
+	}
 	for i := 0; pause(ctx, time.Duration(random.IntN(1000))*time.Millisecond); i++ {
 		id := fmt.Sprintf(`"%s.%d"`, from, i)
 		_, err := queues.Enqueue(ctx, d.name, raw(id), random.IntN(2) == 0)
