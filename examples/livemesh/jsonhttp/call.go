@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -42,10 +43,14 @@ func Send(client *http.Client, r *http.Request, out any) error {
 	method, url := r.Method, r.URL.String()
 	answer, err := client.Do(r)
 	if err != nil {
-		if kind := leasehold.KindOf(err); kind != leasehold.Other {
-			return leasehold.Errorf(method, kind, url, "%w", err)
+		kind := leasehold.KindOf(err)
+		if kind == leasehold.Other {
+			kind = leasehold.Unavailable
 		}
-		return leasehold.Errorf(method, leasehold.Unavailable, url, "%w", err)
+		if said := (*neturl.Error)(nil); errors.As(err, &said) {
+			err = said.Err // it would name the method and the URL once more
+		}
+		return leasehold.Errorf(method, kind, url, "%w", err)
 	}
 	defer answer.Body.Close() //nolint:errcheck // it was read
 	data, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))

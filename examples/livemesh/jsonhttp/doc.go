@@ -2,8 +2,9 @@
 // are for the caller what they were for the server.
 //
 // A request that fails is answered with a status, and with an object that has a kind and a
-// message. The statuses are those of package leasehttp and these:
+// message. Fields that nobody knows are refused, and not passed over. The statuses are those of package leasehttp and these:
 //
+//	405  the path has other methods, which Allow names
 //	410  what was asked for has expired, or was lost with its server
 //	413  it is too large
 //	422  it is no feed (package feed)

@@ -30,16 +30,19 @@ func TestErrorsTravel(t *testing.T) {
 		{jsonhttp.WithStatus(http.StatusUnprocessableEntity, fail(leasehold.Invalid)), http.StatusUnprocessableEntity, leasehold.Invalid},
 		{jsonhttp.TooLarge("it", "because"), http.StatusRequestEntityTooLarge, leasehold.Invalid},
 	} {
-		status := 0
+		status, said := 0, ""
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			recorder := httptest.NewRecorder()
 			jsonhttp.Answer(func(http.ResponseWriter, *http.Request) (any, error) { return nil, test.err })(recorder, r)
-			status = recorder.Code
+			status, said = recorder.Code, recorder.Body.String()
 			w.WriteHeader(recorder.Code)
 			_, _ = w.Write(recorder.Body.Bytes())
 		}))
 		err := jsonhttp.Call(t.Context(), server.Client(), http.MethodGet, server.URL, nil, nil)
 		server.Close()
+		if kind, _, _ := strings.Cut(strings.TrimPrefix(said, `{"kind":"`), `"`); kind == "" || strings.Contains(kind, " ") {
+			t.Errorf("%v: the kind is %q, want a word, as package leasehttp has it", test.err, kind)
+		}
 		if status != test.status || leasehold.KindOf(err) != test.kind || !strings.Contains(err.Error(), "because") {
 			t.Errorf("%v: status %d, want %d; the caller has %v, of kind %v", test.err, status, test.status, err, leasehold.KindOf(err))
 		}
@@ -79,5 +82,50 @@ func TestCall(t *testing.T) {
 	server.Close()
 	if err := jsonhttp.Call(t.Context(), server.Client(), http.MethodPut, url, "hello", &out); !errors.Is(err, leasehold.Unavailable) {
 		t.Errorf("a server that is gone: %v", err)
+	} else if strings.Count(err.Error(), server.URL) != 1 {
+		t.Errorf("it says more than once where: %v", err)
+	}
+}
+
+// What a mux has no handler for is answered like all that fails.
+func TestRoutes(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.Handle("GET /known", jsonhttp.Answer(func(http.ResponseWriter, *http.Request) (any, error) { return "fine", nil }))
+	for _, test := range []struct {
+		method, path string
+		status       int
+		want         string
+	}{
+		{http.MethodGet, "/known", http.StatusOK, `"fine"`},
+		{http.MethodGet, "/unknown", http.StatusNotFound, `{"kind":"not-found","message":"GET \"/unknown\": there is no such path"}`},
+		{http.MethodPut, "/known", http.StatusMethodNotAllowed, `{"kind":"invalid","message":"PUT \"/known\": the method is not allowed here, but GET, HEAD"}`},
+		{http.MethodGet, "/a/../known", http.StatusTemporaryRedirect, `href="/known"`},
+	} {
+		w := httptest.NewRecorder()
+		jsonhttp.Routes(mux).ServeHTTP(w, httptest.NewRequest(test.method, test.path, http.NoBody))
+		if w.Code != test.status || !strings.Contains(w.Body.String(), test.want) {
+			t.Errorf("%s %s: %d %s, want %d with %s", test.method, test.path, w.Code, w.Body, test.status, test.want)
+		}
+	}
+}
+
+func TestDecode(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"name": "a"}`:             "",
+		`{"nam": "a"}`:              `unknown field "nam"`,
+		`{"name": 1}`:               "name cannot be a JSON number",
+		`["a"]`:                     "this is a JSON array",
+		`{"name": "a"} {}`:          "something comes after",
+		`{"name": "a"`:              "unexpected EOF",
+		``:                          "there is nothing",
+		`{"name": "a"` + "}\n \t\n": "",
+	} {
+		var into struct {
+			Name string `json:"name"`
+		}
+		err := jsonhttp.Decode([]byte(text), &into)
+		if want == "" && (err != nil || into.Name != "a") || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
 	}
 }

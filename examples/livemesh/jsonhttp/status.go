@@ -41,15 +41,21 @@ func Fail(w http.ResponseWriter, err error) {
 		leasehttp.Error(w, err)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	write(w, explanation{leasehold.KindOf(err).Error(), err.Error()})
+	leasehttp.Error(statusWriter{w, status}, err) // the body is the same, whatever the status
 }
+
+// A statusWriter answers with a status of its own.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w statusWriter) WriteHeader(int) { w.ResponseWriter.WriteHeader(w.status) }
 
 // kindOf is what a status means.
 func kindOf(status int) (kind leasehold.Kind, failed bool) {
 	switch status {
-	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge:
+	case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge:
 		return leasehold.Invalid, true
 	case http.StatusNotFound, http.StatusGone:
 		return leasehold.NotFound, true
