@@ -26,7 +26,8 @@ type Document struct {
 
 // A Change changes several sections of a document, all or none.
 type Change struct {
-	// If are the versions that sections must have; "" means that there must be none.
+	// If are the versions that sections must have; "" means that there must be none, and
+	// "*" that there must be one, whatever its version.
 	If     map[string]string          `json:"if,omitempty"`
 	Set    map[string]json.RawMessage `json:"set,omitempty"`
 	Remove []string                   `json:"remove,omitempty"`
@@ -35,8 +36,8 @@ type Change struct {
 // Bounds on a document.
 const (
 	MaxSections = 64
-	MaxName     = 256     // bytes of a name, of a document or a section
-	MaxBytes    = 1 << 20 // of all sections together
+	MaxName     = jsonhttp.MaxName // bytes of a name, of a document or a section
+	MaxBytes    = 1 << 20          // of all sections together
 )
 
 // Config says how documents are kept.
@@ -92,8 +93,8 @@ func (s *Service) Change(ctx context.Context, name string, c Change) (Document, 
 	news := News{Document: name, Set: c.Set, Removed: c.Remove}
 	_, err := s.documents.Do(ctx, name, func(e *leasemap.Entry[Document]) error {
 		for section, want := range c.If {
-			if have := e.Value.Sections[section].Version; have != want {
-				return leasehold.Errorf("change document", leasehold.Stale, name, "section %q has version %q, and not %q", section, have, want)
+			if err := e.Value.meets(name, section, want); err != nil {
+				return err
 			}
 		}
 		// What is there may be being read: it is copied, and not changed.
@@ -119,6 +120,23 @@ func (s *Service) Change(ctx context.Context, name string, c Change) (Document, 
 		return Document{}, err
 	}
 	return changed, s.announce(ctx, news)
+}
+
+// meets reports as an error that a section is not as a change wants it.
+func (d *Document) meets(name, section, want string) error {
+	have, there := d.Sections[section]
+	stale := func(format string, args ...any) error {
+		return leasehold.Errorf("change document", leasehold.Stale, name, "section %q "+format, append([]any{section}, args...)...)
+	}
+	switch {
+	case want == "" && there:
+		return stale("is there already, with version %q", have.Version)
+	case want != "" && !there:
+		return stale("is not there")
+	case want != "*" && want != have.Version:
+		return stale("has version %q, and not %q", have.Version, want)
+	}
+	return nil
 }
 
 // Refresh lets a document last for another TTL.
@@ -148,15 +166,18 @@ func (c *Change) validate(name string) error {
 	bad := func(format string, args ...any) error {
 		return leasehold.Errorf("change document", leasehold.Invalid, name, format, args...)
 	}
-	if name == "" || len(name) > MaxName {
-		return bad("a document has a name of up to %d bytes", MaxName)
+	if err := jsonhttp.ValidName("change document", "a document", name); err != nil {
+		return err
 	}
 	if len(c.Set)+len(c.Remove) == 0 {
 		return bad("nothing is to be set or removed")
 	}
 	for section, data := range c.Set {
-		if section == "" || len(section) > MaxName {
-			return bad("a section has a name of up to %d bytes", MaxName)
+		if err := jsonhttp.ValidName("change document", "a section", section); err != nil {
+			return err
+		}
+		if slices.Contains(c.Remove, section) {
+			return bad("section %q is to be set and to be removed: say one of them", section)
 		}
 		if !json.Valid(data) {
 			return bad("section %q is not JSON", section)

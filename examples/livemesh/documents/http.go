@@ -38,7 +38,7 @@ func (s *Service) Handler() http.Handler {
 	handle("GET /documents/{name}/sections/{section}", s.getSection)
 	handle("PUT /documents/{name}/sections/{section}", s.putSection)
 	handle("DELETE /documents/{name}/sections/{section}", s.deleteSection)
-	return mux
+	return jsonhttp.Routes(mux)
 }
 
 func (s *Service) patch(_ http.ResponseWriter, r *http.Request) (any, error) {
@@ -47,7 +47,7 @@ func (s *Service) patch(_ http.ResponseWriter, r *http.Request) (any, error) {
 		return nil, err
 	}
 	var c Change
-	if err := json.Unmarshal(data, &c); err != nil {
+	if err := jsonhttp.Decode(data, &c); err != nil {
 		return nil, leasehold.Errorf("change document", leasehold.Invalid, r.PathValue("name"), "want a change as JSON, with set, remove and if: %w", err)
 	}
 	return s.Change(r.Context(), r.PathValue("name"), c)
@@ -77,7 +77,11 @@ func (s *Service) putSection(w http.ResponseWriter, r *http.Request) (any, error
 		return nil, err
 	}
 	section := r.PathValue("section")
-	d, err := s.Change(r.Context(), r.PathValue("name"), Change{If: condition(r, section), Set: map[string]json.RawMessage{section: data}})
+	conditions, err := conditions(r, section)
+	if err != nil {
+		return nil, err
+	}
+	d, err := s.Change(r.Context(), r.PathValue("name"), Change{If: conditions, Set: map[string]json.RawMessage{section: data}})
 	if err != nil {
 		return nil, err
 	}
@@ -86,17 +90,24 @@ func (s *Service) putSection(w http.ResponseWriter, r *http.Request) (any, error
 
 func (s *Service) deleteSection(_ http.ResponseWriter, r *http.Request) (any, error) {
 	section := r.PathValue("section")
-	_, err := s.Change(r.Context(), r.PathValue("name"), Change{If: condition(r, section), Remove: []string{section}})
+	conditions, err := conditions(r, section)
+	if err != nil {
+		return nil, err
+	}
+	_, err = s.Change(r.Context(), r.PathValue("name"), Change{If: conditions, Remove: []string{section}})
 	return nil, err
 }
 
-// condition is what a request's headers ask of the section that it changes.
-func condition(r *http.Request, section string) map[string]string {
-	if match := r.Header.Get("If-Match"); match != "" {
-		return map[string]string{section: strings.Trim(match, `"`)}
+// conditions is what a request's headers ask of the section that it changes.
+func conditions(r *http.Request, section string) (map[string]string, error) {
+	match, noneMatch := r.Header.Get("If-Match"), r.Header.Get("If-None-Match")
+	switch {
+	case noneMatch == "" && match == "":
+		return nil, nil
+	case noneMatch == "":
+		return map[string]string{section: strings.Trim(match, `"`)}, nil
+	case noneMatch == "*" && match == "":
+		return map[string]string{section: ""}, nil
 	}
-	if r.Header.Get("If-None-Match") == "*" {
-		return map[string]string{section: ""}
-	}
-	return nil
+	return nil, leasehold.Errorf("change document", leasehold.Invalid, r.PathValue("name"), "want If-Match with a version, or If-None-Match: *, and not both")
 }

@@ -141,7 +141,7 @@ func (s *Service) Delete(ctx context.Context, user string) error { return s.feed
 
 func validUser(user string) error {
 	if user == "" || len(user) > MaxName || legible(user) != user {
-		return leasehold.Errorf("feed", leasehold.Invalid, user, "a user has a name of up to %d bytes, which is text", MaxName)
+		return leasehold.Errorf("feed", leasehold.Invalid, line(user, MaxName), "a user has a name of up to %d bytes, which is text", MaxName)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func formatOf(r *http.Request) (format, error) {
 	if name := r.URL.Query().Get("format"); name != "" {
 		i := slices.IndexFunc(all, func(f format) bool { return f.name == name })
 		if i < 0 {
-			return format{}, leasehold.Errorf("get feed", leasehold.Invalid, name, "want the format atom, rss or json")
+			return format{}, leasehold.Errorf("get feed", leasehold.Invalid, r.PathValue("name"), "there is no format %q: want atom, rss or json", name)
 		}
 		return all[i], nil
 	}

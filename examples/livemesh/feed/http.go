@@ -1,7 +1,6 @@
 package feed
 
 import (
-	"encoding/json"
 	"net/http"
 	"time"
 
@@ -46,7 +45,7 @@ func (s *Service) Handler() http.Handler {
 			jsonhttp.Fail(w, err)
 		}
 	})
-	return s.admit(mux)
+	return s.admit(jsonhttp.Routes(mux))
 }
 
 // admit refuses requests while as many are at work as may be (PRS 3.3).
@@ -78,7 +77,7 @@ func (s *Service) postEvent(w http.ResponseWriter, r *http.Request) (any, error)
 		return nil, err
 	}
 	var e Event
-	if err := json.Unmarshal(data, &e); err != nil {
+	if err := jsonhttp.Decode(data, &e); err != nil {
 		return nil, leasehold.Errorf("report event", leasehold.Invalid, r.PathValue("name"), `want an event as JSON, {"text": "is now online"} for instance: %w`, err)
 	}
 	return s.Report(r.Context(), r.PathValue("name"), e)

@@ -1,7 +1,6 @@
 package im
 
 import (
-	"encoding/json"
 	"net/http"
 
 	"github.com/leasehold-dev/leasehold"
@@ -46,7 +45,7 @@ func (s *Service) Handler() http.Handler {
 	handle("DELETE /im/{name}", func(r *http.Request, user string) (any, error) {
 		return nil, s.SignOff(r.Context(), user, session(r))
 	})
-	return mux
+	return jsonhttp.Routes(mux)
 }
 
 // read reads the body of a request.
@@ -55,7 +54,7 @@ func read(r *http.Request, user string, into any) error {
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(data, into); err != nil {
+	if err := jsonhttp.Decode(data, into); err != nil {
 		return leasehold.Errorf("read presence", leasehold.Invalid, user, "want JSON, with session, address, status and ip: %w", err)
 	}
 	return nil

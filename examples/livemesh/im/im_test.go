@@ -141,6 +141,8 @@ func TestStatuses(t *testing.T) {
 			{What: "sign off nobody", Method: "DELETE", Path: "/im/none?session=home", Status: 204},
 			{What: "not JSON", Method: "PUT", Path: "/im/a", Body: "{", Status: 400},
 			{What: "not a presence", Method: "PATCH", Path: "/im/a", Body: "[]", Status: 400},
+			{What: "a misspelled presence", Method: "PATCH", Path: "/im/a", Body: `{"session": "home", "status": "x", "iff": "9.9"}`, Status: 400, Has: "iff"},
+			{What: "a number", Method: "PATCH", Path: "/im/a", Body: `{"session": "home", "status": 1}`, Status: 400, Has: "status cannot be a JSON number"},
 			{What: "no session", Method: "PUT", Path: "/im/a", Body: with("home", ""), Status: 400, Has: "session"},
 			{What: "refresh without session", Method: "POST", Path: "/im/a/refresh", Status: 400, Has: "session"},
 			{What: "sign off without session", Method: "DELETE", Path: "/im/a", Status: 400, Has: "session"},

@@ -10,8 +10,8 @@ import (
 
 // Bounds on a presence.
 const (
-	MaxUser  = 256 // bytes of a user's name
-	MaxField = 256 // bytes of each other text
+	MaxUser  = jsonhttp.MaxName // bytes of a user's name
+	MaxField = 256              // bytes of each other text
 )
 
 // A SignOn is what a session publishes of a user.
@@ -86,8 +86,8 @@ func (c *Change) check(op, user string) error {
 }
 
 func validSession(op, user, session string) error {
-	if user == "" || len(user) > MaxUser {
-		return leasehold.Errorf(op, leasehold.Invalid, user, "a user has a name of up to %d bytes", MaxUser)
+	if err := jsonhttp.ValidName(op, "a user", user); err != nil {
+		return err
 	}
 	return validText(op, user, "session", session)
 }

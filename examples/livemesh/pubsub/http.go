@@ -26,7 +26,7 @@ func (s *Service) Handler() http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, answer func(r *http.Request, topic string) (any, error)) {
 		mux.Handle(pattern, jsonhttp.Answer(func(_ http.ResponseWriter, r *http.Request) (any, error) {
-			name := r.PathValue("topic")
+			name := r.PathValue("name")
 			s.Owner().Await(r.Context(), leasehold.KeyOf(name)) // if it is about to arrive
 			return answer(r, name)
 		}))
@@ -40,16 +40,16 @@ func (s *Service) Handler() http.Handler {
 			return nil, do(r, topic, ttl)
 		}
 	}
-	handle("PUT /topics/{topic}/subscriptions/{queue}", lasting(func(r *http.Request, topic string, ttl time.Duration) error {
+	handle("PUT /topics/{name}/subscriptions/{queue}", lasting(func(r *http.Request, topic string, ttl time.Duration) error {
 		return s.Subscribe(r.Context(), topic, r.PathValue("queue"), ttl)
 	}))
-	handle("POST /topics/{topic}/subscriptions/{queue}/refresh", lasting(func(r *http.Request, topic string, ttl time.Duration) error {
+	handle("POST /topics/{name}/subscriptions/{queue}/refresh", lasting(func(r *http.Request, topic string, ttl time.Duration) error {
 		return s.Refresh(r.Context(), topic, r.PathValue("queue"), ttl)
 	}))
-	handle("DELETE /topics/{topic}/subscriptions/{queue}", func(r *http.Request, topic string) (any, error) {
+	handle("DELETE /topics/{name}/subscriptions/{queue}", func(r *http.Request, topic string) (any, error) {
 		return nil, s.Unsubscribe(r.Context(), topic, r.PathValue("queue"))
 	})
-	handle("POST /topics/{topic}/messages", func(r *http.Request, topic string) (any, error) {
+	handle("POST /topics/{name}/messages", func(r *http.Request, topic string) (any, error) {
 		message, err := jsonhttp.Read(r, queue.MaxMessage)
 		if err != nil {
 			return nil, err
@@ -57,7 +57,7 @@ func (s *Service) Handler() http.Handler {
 		n, err := s.Publish(r.Context(), topic, message)
 		return Published{n}, err
 	})
-	return mux
+	return jsonhttp.Routes(mux)
 }
 
 func parseTTL(r *http.Request, topic string) (time.Duration, error) {

@@ -1,6 +1,7 @@
 package pubsub
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -84,8 +85,9 @@ func (s *Service) Owner() *owner.Owner { return s.topics.Owner() }
 
 // Subscribe has messages of a topic go to a queue for some time.
 func (s *Service) Subscribe(ctx context.Context, name, to string, ttl time.Duration) error {
-	if name == "" || to == "" || ttl <= 0 || ttl > MaxTTL {
-		return leasehold.Errorf("subscribe", leasehold.Invalid, name, "want a topic, a queue and a time of up to %v, and not %q for %v", MaxTTL, to, ttl)
+	err := cmp.Or(jsonhttp.ValidName("subscribe", "a topic", name), jsonhttp.ValidName("subscribe", "a queue", to), validTTL("subscribe", name, ttl))
+	if err != nil {
+		return err
 	}
 	return s.change(ctx, name, func(t *topic) error {
 		t.Subscribers[to] = ttl
@@ -96,11 +98,18 @@ func (s *Service) Subscribe(ctx context.Context, name, to string, ttl time.Durat
 	})
 }
 
+func validTTL(op, name string, ttl time.Duration) error {
+	if ttl <= 0 || ttl > MaxTTL {
+		return leasehold.Errorf(op, leasehold.Invalid, name, "ttl is %v, want more than 0s and up to %v", ttl, MaxTTL)
+	}
+	return nil
+}
+
 // Refresh lets a subscription last for some time from now on. It fails with
 // [leasehold.NotFound] if there is none: then messages may have been missed.
 func (s *Service) Refresh(ctx context.Context, name, to string, ttl time.Duration) error {
-	if ttl <= 0 || ttl > MaxTTL {
-		return leasehold.Errorf("refresh", leasehold.Invalid, name, "want a time of up to %v, and not %v", MaxTTL, ttl)
+	if err := validTTL("refresh", name, ttl); err != nil {
+		return err
 	}
 	return s.change(ctx, name, func(t *topic) error {
 		if _, ok := t.Subscribers[to]; !ok {

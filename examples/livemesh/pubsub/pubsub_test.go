@@ -119,7 +119,8 @@ func TestStatuses(t *testing.T) {
 		long := `"` + strings.Repeat("x", queue.MaxMessage) + `"`
 		meshtest.Check(t, topics.HTTP, topics.URL+"/topics/news/", []meshtest.Case{
 			{What: "not JSON", Method: "POST", Path: "messages", Body: "{", Status: 400},
-			{What: "too long", Method: "POST", Path: "messages", Body: long, Status: 413},
+			{What: "too long", Method: "POST", Path: "messages", Body: long, Status: 413, Has: "news"},
+			{What: "a queue that has no name", Method: "PUT", Path: "subscriptions/%ff", Status: 400, Has: "a queue has a name"},
 			{What: "no time", Method: "PUT", Path: "subscriptions/home?ttl=long", Status: 400},
 			{What: "a time that is over", Method: "PUT", Path: "subscriptions/home?ttl=-1s", Status: 400},
 			{What: "too long a time", Method: "PUT", Path: "subscriptions/home?ttl=25h", Status: 400},

@@ -32,7 +32,11 @@ func (s *Service) Handler() http.Handler {
 		if err != nil {
 			return nil, err
 		}
-		return s.Enqueue(r.Context(), r.PathValue("name"), body, r.URL.Query().Get("overflow") == "mark")
+		overflow := r.URL.Query().Get("overflow")
+		if overflow != "" && overflow != "mark" {
+			return nil, leasehold.Errorf("enqueue", leasehold.Invalid, r.PathValue("name"), "overflow is %q, want mark or nothing", overflow)
+		}
+		return s.Enqueue(r.Context(), r.PathValue("name"), body, overflow == "mark")
 	})
 	handle("GET /queues/{name}/messages", s.poll)
 	handle("POST /queues/{name}/ack", func(r *http.Request) (any, error) {
@@ -48,7 +52,7 @@ func (s *Service) Handler() http.Handler {
 			return nil, err
 		}
 		var interests []Interest
-		if err := json.Unmarshal(body, &interests); err != nil {
+		if err := jsonhttp.Decode(body, &interests); err != nil {
 			return nil, leasehold.Errorf("set interests", leasehold.Invalid, r.PathValue("name"), "want a list of services and names as JSON: %w", err)
 		}
 		return nil, s.SetInterests(r.Context(), r.PathValue("name"), interests)
@@ -59,7 +63,7 @@ func (s *Service) Handler() http.Handler {
 	mux.HandleFunc("GET /queues/{name}/events", s.push)
 	// Requests wait for a queue that is about to arrive; those that wait for messages
 	// end when the lease does.
-	return leasehttp.Middleware(s.Owner(), Key())(mux)
+	return leasehttp.Middleware(s.Owner(), Key())(jsonhttp.Routes(mux))
 }
 
 // poll answers a device that asks, and lets it wait. That it asks for what comes after a

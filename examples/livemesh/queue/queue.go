@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -124,6 +125,9 @@ func (s *Service) Owner() *owner.Owner { return s.queues.Owner() }
 
 // do operates on a queue, which is made if there is none.
 func (s *Service) do(ctx context.Context, name string, operate func(*queue) error) error {
+	if err := jsonhttp.ValidName("use queue", "a queue", name); err != nil {
+		return err
+	}
 	_, err := s.queues.Do(ctx, name, func(e *leasemap.Entry[queue]) error {
 		if !e.Version.Exists() {
 			e.Value = queue{Epoch: fmt.Sprintf("%d.%d", e.Next.Generation, e.Next.Number)}
@@ -279,8 +283,11 @@ func (s *Service) SetInterests(ctx context.Context, name string, interests []Int
 		return leasehold.Errorf("set interests", leasehold.Invalid, name, "%d interests, and %d are allowed", len(interests), MaxInterests)
 	}
 	for _, i := range interests {
+		if err := jsonhttp.ValidName("set interests", "what a device depends on", i.Name); err != nil {
+			return err
+		}
 		if s.cfg.Watch[i.Service] == nil {
-			return leasehold.Errorf("set interests", leasehold.Invalid, name, "there is no service %q: there are %v", i.Service, slices.Sorted(maps.Keys(s.cfg.Watch)))
+			return leasehold.Errorf("set interests", leasehold.Invalid, name, "there is no service %q: want one of %s", i.Service, strings.Join(slices.Sorted(maps.Keys(s.cfg.Watch)), ", "))
 		}
 	}
 	return s.do(ctx, name, func(q *queue) error {

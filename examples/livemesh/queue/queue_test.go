@@ -288,6 +288,8 @@ func TestStatuses(t *testing.T) {
 			{What: "a bad time", Method: "GET", Path: "messages?wait=forever", Status: 400},
 			{What: "too long a time", Method: "GET", Path: "messages?wait=1h", Status: 400},
 			{What: "no list", Method: "PUT", Path: "interests", Body: "{}", Status: 400},
+			{What: "nothing to depend on", Method: "PUT", Path: "interests", Body: `[{"service": "documents"}]`, Status: 400, Has: "a name"},
+			{What: "what overflow is", Method: "POST", Path: "messages?overflow=drop", Body: "1", Status: 400, Has: "mark"},
 			{What: "a bad event", Method: "GET", Path: "events", Header: event, Status: 400},
 			{What: "a bad place", Method: "GET", Path: "events?epoch=1.1&after=x", Status: 400},
 		})
