@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/examples/livemesh/device"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/documents"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/pubsub"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
 )
@@ -23,8 +25,18 @@ func newDeviceCommand() *cobra.Command {
 		Short: "Play a device in a terminal: publish an address, and say where others are",
 		Example: `  livemesh device home --address 10.0.0.1 --watch work
   livemesh device work --address 10.0.0.2 --watch home`,
-		Args: cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("want the NAME of one device, home for instance, and not %d of them", len(args))
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, name := range slices.Concat(args, watch) {
+				if err := jsonhttp.ValidName("play", "a device", name); err != nil {
+					return err
+				}
+			}
 			if address == "" {
 				return errors.New("--address is missing: say where the device is, 10.0.0.1 for instance")
 			}

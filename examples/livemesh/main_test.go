@@ -97,7 +97,9 @@ func TestBadInput(t *testing.T) {
 		want string
 	}{
 		{[]string{"nonsense"}, "unknown command"},
-		{[]string{"device"}, "accepts 1 arg"},
+		{[]string{"device"}, "want the NAME of one device"},
+		{[]string{"device", ""}, "a device has a name"},
+		{[]string{"device", "home", "--watch", "work,"}, "a device has a name"},
 		{[]string{"device", "home"}, "--address is missing"},
 		{[]string{"device", "home", "--address", "10.0.0.1", "--frontend", "localhost"}, "--frontend is \"localhost\", want a URL"},
 		{[]string{"documents", "--listen", "nowhere"}, "--listen: "},

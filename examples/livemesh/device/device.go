@@ -47,7 +47,7 @@ type Config struct {
 	// Learned is called when the address of another device, or that it has none, becomes
 	// known. Default: nobody is told.
 	Learned func(peer, address string)
-	// Logger hears of what was lost, and of what is tried again. Default slog.Default().
+	// Logger hears of what was lost, and of what fails for seconds. Default slog.Default().
 	Logger *slog.Logger
 }
 
@@ -162,6 +162,9 @@ func (d *Device) take(m queue.Message) {
 		if err := json.Unmarshal(m.Body, &news); err != nil || news.Long {
 			signal(d.again) // we read it
 			return
+		}
+		if !slices.Contains(d.cfg.Watch, news.Document) {
+			return // who had the name before has subscribed to it
 		}
 		if data, ok := news.Set[Section]; ok {
 			d.learn(news.Document, news.Version, data)
@@ -281,6 +284,7 @@ func (d *Device) refresh(ctx context.Context) error {
 // repeat does something until it succeeds or the context ends. What is wrong stays wrong,
 // and ends it.
 func (d *Device) repeat(ctx context.Context, what string, do func() error) error {
+	said := false
 	for wait := minBackoff; ; wait = min(2*wait, maxBackoff) {
 		err := do()
 		switch {
@@ -291,7 +295,10 @@ func (d *Device) repeat(ctx context.Context, what string, do func() error) error
 		case errors.Is(err, leasehold.Invalid):
 			return err
 		}
-		d.cfg.Logger.Debug("cannot "+what+"; it is tried again", "device", d.cfg.Name, "err", err)
+		if !said && wait == maxBackoff { // that is no server that was restarted
+			said = true
+			d.cfg.Logger.Warn("cannot "+what+", and goes on trying", "device", d.cfg.Name, "err", err)
+		}
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():

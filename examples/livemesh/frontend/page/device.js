@@ -102,6 +102,8 @@ export class Device extends EventTarget {
       this.#lost();
     } else if (m.body?.long) {
       this.#lost(); // we read it
+    } else if (!this.#watch.includes(m.body?.document)) {
+      // Who had the name before has subscribed to it.
     } else if (m.body?.set && section in m.body.set) {
       this.#learn(m.body.document, m.body.version, m.body.set[section]);
     } else if (m.body?.removed?.includes(section)) {
