@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -71,6 +72,9 @@ func (f *demoFlags) run(cmd *cobra.Command) error {
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
 	report, err := d.run(ctx)
+	if errors.Is(err, errInterrupted) {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
 	if err != nil {
 		return fmt.Errorf("%w (what the processes have said is in %s)", err, dir)
 	}

@@ -58,12 +58,33 @@ func (r *demoReport) MarshalJSON() ([]byte, error) {
 // print writes it for people.
 func (r *demoReport) print(to io.Writer) error {
 	w := &strings.Builder{}
-	fmt.Fprintf(w, "\n%d times something was killed, stopped or restarted (--seed %d)\n", len(r.Blows), r.Seed)
-	fmt.Fprintf(w, "home PC    the work PC learned %d addresses, the usual one after %.0f ms, the last to be known after %.0f ms\n",
-		len(r.Learned), milliseconds(r.at(0.5)), milliseconds(r.at(1)))
-	fmt.Fprintf(w, "queues     %d messages were acknowledged, %d of them lost, and who lost them knows; none silently\n", r.Queues.Due, r.Queues.Lost)
-	fmt.Fprintf(w, "topics     %d copies were due, %d of them lost, and who lost them knows; none silently\n", r.Topics.Due, r.Topics.Lost)
+	fmt.Fprintf(w, "\n%s was killed, stopped or restarted (--seed %d)\n", times(len(r.Blows)), r.Seed)
+	if len(r.Learned) == 0 {
+		fmt.Fprintln(w, "home PC    the work PC learned no address: it was over too soon")
+	} else {
+		fmt.Fprintf(w, "home PC    the work PC learned %d addresses: half of them within %.0f ms, the longest took %.0f ms\n",
+			len(r.Learned), milliseconds(r.at(0.5)), milliseconds(r.at(1)))
+	}
+	fmt.Fprintf(w, "queues     %d messages were acknowledged, %s\n", r.Queues.Due, lost(r.Queues))
+	fmt.Fprintf(w, "topics     %d copies were due, %s\n", r.Topics.Due, lost(r.Topics))
 	fmt.Fprintf(w, "presence   %s\n", r.Presence)
 	_, err := io.WriteString(to, w.String())
 	return err
+}
+
+func times(n int) string {
+	switch n {
+	case 0:
+		return "nothing"
+	case 1:
+		return "once something"
+	}
+	return fmt.Sprintf("%d times something", n)
+}
+
+func lost(t promise.Tally) string {
+	if t.Lost == 0 {
+		return "and none was lost"
+	}
+	return fmt.Sprintf("%d of them lost, and who lost them knows; none silently", t.Lost)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -33,8 +32,8 @@ func (s *site) front(cmd *cobra.Command) error {
 	defer listener.Close() //nolint:errcheck // the server has closed it
 	defer s.close()        //nolint:errcheck // nobody asks any more
 	cfg := frontend.Config{Logger: s.log}
-	opening, cancel := context.WithTimeout(ctx, joinPatience)
-	defer cancel()
+	opening, opened := s.opening(ctx, s.log)
+	defer opened()
 	for _, r := range roles() {
 		l, err := s.lookup(opening, r.space)
 		if err != nil {
@@ -42,6 +41,7 @@ func (s *site) front(cmd *cobra.Command) error {
 		}
 		cfg.Services = append(cfg.Services, frontend.Service{Prefix: "/" + string(r.space) + "/", Lookup: l, MaxOutstanding: r.maxOutstanding})
 	}
+	opened()
 	handler, err := frontend.New(cfg)
 	if err != nil {
 		return err

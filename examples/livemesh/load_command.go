@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -46,8 +47,8 @@ func newLoadCommand() *cobra.Command {
   livemesh load --frontend http://127.0.0.1:8080,http://127.0.0.1:8081 --rate 1000 --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.length <= 0 || f.publishers < 1 {
-				return fmt.Errorf("--for is %v and --publishers %d, want more than that", f.length, f.publishers)
+			if err := f.validate(); err != nil {
+				return err
 			}
 			if !cmd.Flags().Changed("seed") {
 				f.cfg.Seed = rand.Uint64()
@@ -62,22 +63,56 @@ func newLoadCommand() *cobra.Command {
 	cmd.Flags().IntVar(&f.cfg.Users, "users", 100, "how many users each has")
 	cmd.Flags().IntVar(&f.cfg.Callers, "callers", 4, "how many operations each has under way")
 	cmd.Flags().IntVar(&f.cfg.Inserts, "inserts", 1, "how often a user signs on, relative to the others")
-	cmd.Flags().IntVar(&f.cfg.Updates, "updates", 4, "how often a status is changed")
-	cmd.Flags().IntVar(&f.cfg.Reads, "reads", 5, "how often a user is read")
-	cmd.Flags().Float64Var(&f.cfg.Rate, "rate", 0, "operations that are due in a second (default: as many as can be)")
+	cmd.Flags().IntVar(&f.cfg.Updates, "updates", 4, "how often a status is changed, relative to the others")
+	cmd.Flags().IntVar(&f.cfg.Reads, "reads", 5, "how often a user is read, relative to the others")
+	cmd.Flags().Float64Var(&f.cfg.Rate, "rate", 0, "operations that are due in a second, all publishers together (default: as many as can be)")
 	cmd.Flags().DurationVar(&f.length, "for", 10*time.Second, "how long it takes")
 	cmd.Flags().Uint64Var(&f.cfg.Seed, "seed", 0, "decides who is asked about, and what (default: at random)")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one object")
 	return cmd
 }
 
+// validate says what is wrong before anybody is asked.
+func (f *loadFlags) validate() error {
+	if f.length <= 0 {
+		return fmt.Errorf("--for is %v, want more than that", f.length)
+	}
+	if !(f.cfg.Rate >= 0) { // nor is it no number
+		return fmt.Errorf("--rate is %v, want 0 or more", f.cfg.Rate)
+	}
+	for _, flag := range []struct {
+		name        string
+		is, atLeast int
+	}{
+		{"publishers", f.publishers, 1},
+		{"callers", f.cfg.Callers, 1},
+		{"users", f.cfg.Users, f.cfg.Callers}, // one for each
+		{"inserts", f.cfg.Inserts, 0},
+		{"updates", f.cfg.Updates, 0},
+		{"reads", f.cfg.Reads, 0},
+	} {
+		if flag.is < flag.atLeast {
+			return fmt.Errorf("--%s is %d, want %d or more", flag.name, flag.is, flag.atLeast)
+		}
+	}
+	if f.cfg.Inserts+f.cfg.Updates+f.cfg.Reads == 0 {
+		return errors.New("--inserts, --updates and --reads are all 0: nothing is to be done")
+	}
+	for _, at := range f.frontends {
+		if _, err := behind(at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (f *loadFlags) run(cmd *cobra.Command) error {
 	ctx := cmd.Context()
 	defer f.close() //nolint:errcheck // nobody asks any more
-	opening, cancel := context.WithTimeout(ctx, joinPatience)
-	defer cancel()
+	opening, opened := f.opening(ctx, logger(cmd))
 	var err error
 	f.cfg.Frontends, err = f.publishing(opening, f.publishers, f.cfg.Callers, f.frontends)
+	opened()
 	if err != nil {
 		return err
 	}

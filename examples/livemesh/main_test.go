@@ -103,7 +103,16 @@ func TestBadInput(t *testing.T) {
 		{[]string{"device", "home"}, "--address is missing"},
 		{[]string{"device", "home", "--address", "10.0.0.1", "--frontend", "localhost"}, "--frontend is \"localhost\", want a URL"},
 		{[]string{"documents", "--listen", "nowhere"}, "--listen: "},
+		{[]string{"documents", "--listen", "0.0.0.0:0"}, "--advertise"},
 		{[]string{"demo", "--for", "-1s"}, "--for is -1s"},
+		{[]string{"load", "--for", "0s"}, "--for is 0s"},
+		{[]string{"load", "--publishers", "0"}, "--publishers is 0, want 1"},
+		{[]string{"load", "--callers", "0"}, "--callers is 0, want 1"},
+		{[]string{"load", "--users", "3"}, "--users is 3, want 4"},
+		{[]string{"load", "--reads", "-1"}, "--reads is -1, want 0"},
+		{[]string{"load", "--rate", "NaN"}, "--rate is NaN"},
+		{[]string{"load", "--inserts", "0", "--updates", "0", "--reads", "0"}, "nothing is to be done"},
+		{[]string{"load", "--frontend", "localhost"}, "--frontend is \"localhost\""},
 	} {
 		root := newRoot()
 		root.SetArgs(test.args)

@@ -19,6 +19,7 @@ import (
 
 const (
 	joinPatience  = 30 * time.Second
+	silence       = 3 * time.Second // without a word at the start
 	drainPatience = 2 * time.Minute
 	lastWords     = 2 * time.Second
 	callPatience  = 30 * time.Second
@@ -59,6 +60,19 @@ func (s *site) lookup(ctx context.Context, space leasehold.Namespace) (*lookup.L
 	}
 	s.open = append(s.open, l)
 	return l, nil
+}
+
+// opening is for what cannot be done without a manager. After a while it says what it waits
+// for, unless that is done.
+func (s *site) opening(ctx context.Context, log *slog.Logger) (_ context.Context, done func()) {
+	ctx, cancel := context.WithTimeout(ctx, joinPatience)
+	long := time.AfterFunc(silence, func() {
+		log.Warn("waiting for a manager that answers", "managers", s.managers, "patience", joinPatience)
+	})
+	return ctx, func() {
+		long.Stop()
+		cancel()
+	}
 }
 
 // client finds the servers of a namespace.
@@ -105,11 +119,14 @@ func (s *server) run(cmd *cobra.Command) error {
 	}
 	defer listener.Close() //nolint:errcheck // the server has closed it
 	defer s.close()        //nolint:errcheck // nobody asks any more
-	joining, cancel := context.WithTimeout(ctx, joinPatience)
-	defer cancel()
+	if host, _, err := net.SplitHostPort(s.advertise); err == nil && net.ParseIP(host).IsUnspecified() {
+		return fmt.Errorf("--listen is %s, which is nowhere in particular: say with --advertise how others reach it, 10.0.0.1:8101 for instance", s.listen)
+	}
+	joining, joined := s.opening(ctx, s.log)
 	served, err := s.role.join(joining, &s.site, owner.Config{
 		Namespace: s.role.space, Managers: s.managers, Addr: s.advertise, Name: leasehold.OwnerID(s.name), Logger: s.log,
 	})
+	joined()
 	if err != nil {
 		return err
 	}

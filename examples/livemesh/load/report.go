@@ -69,7 +69,7 @@ func (r *Report) String() string {
 	if r.Absent > 0 {
 		there = fmt.Sprintf("%d of", r.Users-r.Absent)
 	}
-	text := fmt.Sprintf("%d operations of %d frontends, %.0f a second: half of them within %.2f ms, 99 %% within %.2f ms, the longest %.0f ms; %d failed, %d found nobody; %d users were lost and published again, and %s %d are there",
+	text := fmt.Sprintf("%d operations of %d publishers, %.0f a second: half of them within %.2f ms, 99 %% within %.2f ms, the longest %.0f ms; %d failed, %d found nobody; %d users were lost and published again, and %s %d are there",
 		r.All.Operations, r.Frontends, r.PerSecond(), milliseconds(r.All.P50), milliseconds(r.All.P99), milliseconds(r.All.Max),
 		r.Errors, r.Gaps, r.Republished, there, r.Users)
 	if r.LastError != nil {
@@ -97,7 +97,7 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 	}
 	return json.Marshal(struct {
 		Seconds     float64 `json:"seconds"`
-		Frontends   int     `json:"frontends"`
+		Publishers  int     `json:"publishers"`
 		Users       int     `json:"users"`
 		PerSecond   float64 `json:"operations_per_second"`
 		All         pace    `json:"all"`
