@@ -39,7 +39,8 @@ func TestReport(t *testing.T) {
 	}{
 		{"over at once", demoReport{}, []string{"\nnothing was killed", "learned no address", "0 messages were acknowledged, and none was lost\n"}},
 		{
-			"losses", demoReport{
+			"losses",
+			demoReport{
 				Blows: []string{"x was killed"}, Learned: []time.Duration{time.Millisecond, time.Second},
 				Queues: promise.Tally{Due: 5, Lost: 2}, Topics: promise.Tally{Due: 7},
 			},

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/leasehttp"
 	"github.com/leasehold-dev/leasehold/lookup"
 )
@@ -54,6 +55,9 @@ func New(cfg Config) (http.Handler, error) {
 			return nil, err
 		}
 		mux.Handle(s.Prefix, backoff(proxy))
+		mux.HandleFunc(s.Prefix+"{$}", func(w http.ResponseWriter, _ *http.Request) {
+			jsonhttp.Fail(w, leasehold.Errorf("route", leasehold.Invalid, s.Prefix, "want a name after that"))
+		})
 	}
 	page, err := fs.Sub(files, "page")
 	if err != nil {

@@ -72,7 +72,8 @@ func TestPassesOn(t *testing.T) {
 			{What: "opened", Method: "GET", Path: "/queues/phone/messages", Status: 200, Has: `"epoch"`},
 			{What: "enqueued", Method: "POST", Path: "/queues/phone/messages", Body: `"hello"`, Status: 200, Has: `"number":1`},
 			{What: "full", Method: "POST", Path: "/queues/phone/messages", Body: `"hello"`, Status: 429, Has: "full"},
-			{What: "no key", Method: "GET", Path: "/queues/", Status: 400},
+			{What: "no key", Method: "GET", Path: "/queues/", Status: 400, Has: "want a name after that"},
+			{What: "no slash either", Method: "GET", Path: "/queues", Status: 400, Has: "want a name after that"},
 			{What: "from elsewhere", Method: "POST", Path: "/queues/phone/messages", Body: `"hello"`, Header: "Sec-Fetch-Site: cross-site", Status: 403},
 		})
 	})

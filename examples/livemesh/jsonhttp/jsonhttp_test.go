@@ -98,7 +98,7 @@ func TestRoutes(t *testing.T) {
 	}{
 		{http.MethodGet, "/known", http.StatusOK, `"fine"`},
 		{http.MethodGet, "/unknown", http.StatusNotFound, `{"kind":"not-found","message":"GET \"/unknown\": there is no such path"}`},
-		{http.MethodPut, "/known", http.StatusMethodNotAllowed, `{"kind":"invalid","message":"PUT \"/known\": the method is not allowed here, but GET, HEAD"}`},
+		{http.MethodPut, "/known", http.StatusMethodNotAllowed, `{"kind":"invalid","message":"PUT \"/known\": there is no such method here: want one of GET, HEAD"}`},
 		{http.MethodGet, "/a/../known", http.StatusTemporaryRedirect, `href="/known"`},
 	} {
 		w := httptest.NewRecorder()

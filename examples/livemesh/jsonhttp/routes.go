@@ -32,7 +32,7 @@ func (w *strayWriter) WriteHeader(status int) {
 		Fail(w.ResponseWriter, leasehold.Errorf(method, leasehold.NotFound, path, "there is no such path"))
 	case http.StatusMethodNotAllowed:
 		w.refused = true
-		Fail(w.ResponseWriter, WithStatus(status, leasehold.Errorf(method, leasehold.Invalid, path, "the method is not allowed here, but %s", w.Header().Get("Allow"))))
+		Fail(w.ResponseWriter, WithStatus(status, leasehold.Errorf(method, leasehold.Invalid, path, "there is no such method here: want one of %s", w.Header().Get("Allow"))))
 	default: // it is sent elsewhere
 		w.ResponseWriter.WriteHeader(status)
 	}

@@ -45,6 +45,7 @@ function play() {
   const address = sessionStorage.getItem(place) ?? query.get("address") ?? `10.0.0.${1 + Math.floor(Math.random() * 250)}`;
   $("address").value = address;
   for (const peer of watch) show(peer, "");
+  $("nobody").hidden = watch.length > 0;
 
   const device = new Device(name, watch, address);
   device.addEventListener("state", ({detail: {state}}) => {
