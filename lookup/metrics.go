@@ -58,7 +58,7 @@ func newMetrics(cfg *Config) (*metrics, error) {
 		lookups:   make(map[*Lookup]bool),
 		updates:   counter("updates_total", "New tables, by changes or as a whole."),
 		changes:   counter("changes_total", "Changes of the table that were received."),
-		snapshots: counter("snapshots_total", "Tables that were received as a whole: the first, and where that was less than what had changed."),
+		snapshots: counter("snapshots_total", "Tables that were received as a whole, because that was less than what had changed."),
 		resyncs:   counter("resyncs_total", "How often changes were missing or did not follow on the table, and were asked for again."),
 		losses:    counters("losses_total", "Losses of state that were reported, by cause.", "cause"),
 		silences:  counter("manager_silences_total", "How often the manager that was asked did not answer in time, and others were asked."),

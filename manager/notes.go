@@ -125,7 +125,7 @@ func describe(n machine.Note) (slog.Level, string) {
 	case machine.NoteMoveBegun:
 		return debug, "an owner is to send state to another"
 	case machine.NoteMoveDone:
-		return debug, fmt.Sprintf("the state of %v has been sent to %s in %v: %d records, %d bytes", n.Range, n.To, n.Took, n.Have, n.Want)
+		return debug, fmt.Sprintf("the state of %v has been sent to %s in %v", n.Range, n.To, n.Took)
 	case machine.NoteMoved:
 		return debug, fmt.Sprintf("state has gone to another owner: generation %d ended", n.Have)
 	case machine.NoteMoveFailed:

@@ -98,10 +98,9 @@ func (s *spans) moved(m *Manager, ns leasehold.Namespace, n machine.Note) {
 		attribute.String("leasehold.peer", string(n.To)),
 		attribute.String("leasehold.range", n.Range.String()),
 		attribute.String("leasehold.outcome", outcome),
-		attribute.Int64("leasehold.records", int64(n.Have)),
-		attribute.Int64("leasehold.bytes", int64(n.Want)),
 	))
-	if outcome != moveDone {
+	if outcome != moveDone { // of one that is done its source says how much it was
+		span.SetAttributes(attribute.Int64("leasehold.records", int64(n.Have)), attribute.Int64("leasehold.bytes", int64(n.Want)))
 		_, text := describe(n)
 		span.SetStatus(codes.Error, text)
 	}

@@ -149,7 +149,7 @@ const (
 	NoteParting                       // an owner wants to leave: Have its leases
 	NoteDraining                      // an operator wants an owner drained, Want 1, or no longer: Have its leases
 	NoteGhost                         // an owner name has leases of two sessions in the stored table
-	NoteMoveDone                      // the source has sent everything: Have records, Want bytes
+	NoteMoveDone                      // the source has sent everything, and the target has it
 	NoteNoMover                       // a session that cannot move state became a member: Have how many can
 	notables
 )
