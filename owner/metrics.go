@@ -1,6 +1,7 @@
 package owner
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -90,6 +91,9 @@ func newMetrics(cfg *Config) (*metrics, error) {
 	scrape.Begin(m.joins, "accepted", "refused", "gave_up")
 	scrape.Begin(m.revoked, scrape.Causes()...)
 	scrape.Begin(m.clock, "suspended", "slow")
+	for _, what := range droppings() {
+		scrape.Begin(m.dropped, scrape.Label(what.String()))
+	}
 	for _, direction := range []string{"in", "out"} {
 		m.moveDuration.WithLabelValues(direction)
 		for _, outcome := range []string{moved, failed, cancelled} {
@@ -173,9 +177,17 @@ func (m *metrics) note(what machine.Notable) {
 		m.clock.WithLabelValues("slow").Inc()
 	case machine.NoteLeaderSilent:
 		m.silences.Inc()
-	case machine.NoteBadMessage, machine.NoteForeign, machine.NoteStaleTerm, machine.NoteDuplicate, machine.NoteRace, machine.NoteLate:
-		m.dropped.WithLabelValues(scrape.Label(what.String())).Inc()
 	default:
+		if slices.Contains(droppings(), what) {
+			m.dropped.WithLabelValues(scrape.Label(what.String())).Inc()
+		}
+	}
+}
+
+// droppings are notes that say that a message was dropped.
+func droppings() []machine.Notable {
+	return []machine.Notable{
+		machine.NoteBadMessage, machine.NoteForeign, machine.NoteStaleTerm, machine.NoteDuplicate, machine.NoteRace, machine.NoteLate,
 	}
 }
 
