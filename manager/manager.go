@@ -251,6 +251,7 @@ func (m *Manager) end(why error) {
 		m.feeds.close()
 		m.leader.close()
 		m.running.Wait() // for the driver too: nobody leads from here on
+		m.spans.end("the manager was closed")
 		m.store.wait()
 		m.leaveGroup()
 		m.metrics.close()

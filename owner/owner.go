@@ -167,6 +167,7 @@ func (o *Owner) shutDown(ctx context.Context) error {
 	err := o.awaitGoodbye(ctx)
 	o.cancel()
 	o.running.Wait()
+	o.tellRecall() // nothing is carried out any more
 	o.link.Close()
 	if o.moves != nil {
 		o.moves.close()
