@@ -42,7 +42,7 @@ func spansOf(t *testing.T) func(name string) []tracetest.SpanStub {
 func attributesOf(s tracetest.SpanStub) map[string]string {
 	out := make(map[string]string)
 	for _, a := range s.Attributes {
-		out[string(a.Key)] = a.Value.Emit()
+		out[string(a.Key)] = a.Value.String()
 	}
 	return out
 }

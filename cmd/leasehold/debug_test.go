@@ -95,7 +95,8 @@ func TestDebugListens(t *testing.T) {
 		t.Errorf("%d %s", answer.StatusCode, text)
 	}
 	stop()
-	if _, err := http.Get("http://" + addr + "/debug/pprof/cmdline"); err == nil {
+	if answer, err := http.Get("http://" + addr + "/debug/pprof/cmdline"); err == nil {
+		_ = answer.Body.Close() // it should not be there
 		t.Error("it answers after it was stopped")
 	}
 }
