@@ -178,11 +178,12 @@ type tableSize struct {
 	bytes int
 }
 
-// size returns how large a table is, and encodes it only if it has changed.
+// size returns how large a table is, and encodes it only if it has changed. That takes
+// tens of milliseconds if it is large, in which nobody waits for us.
 func (m *metrics) size(s *survey) int {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	known := m.sizes[s.name]
+	m.mu.Unlock()
 	if known.bytes > 0 && known.lsn == s.table.LSN() {
 		return known.bytes
 	}
@@ -190,6 +191,8 @@ func (m *metrics) size(s *survey) int {
 	if err != nil {
 		return 0
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.sizes[s.name] = tableSize{s.table.LSN(), frame.Len()}
 	return frame.Len()
 }
