@@ -87,11 +87,11 @@ func (o *Owner) publish(v *machine.View) {
 	if !protocol.SameLeases(a.held, v.Leases) {
 		a = newAreas(v.Leases)
 	}
+	o.holding.Store(&holding{until: v.Until, epoch: o.machine.Epoch(), areas: a, drift: v.Drift, coming: v.Coming, superseded: make(chan struct{})})
+	close(old.superseded)
 	if v.Until > old.until {
 		o.metrics.renewed()
 	}
-	o.holding.Store(&holding{until: v.Until, epoch: o.machine.Epoch(), areas: a, drift: v.Drift, coming: v.Coming, superseded: make(chan struct{})})
-	close(old.superseded)
 }
 
 // settle notices that the leader has accepted us.
