@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/memnet"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
@@ -34,6 +36,9 @@ type Config struct {
 	Latency time.Duration
 	// Logger hears what managers, owners and lookups have to say. Default: nobody does.
 	Logger *slog.Logger
+	// Metrics, if set, is asked where each manager that starts registers its metrics,
+	// m1 for instance. Owners and lookups have that in their own configurations.
+	Metrics func(manager string) prometheus.Registerer
 }
 
 // A Cluster is managers, and the nodes that a test adds, seen from one namespace. Its

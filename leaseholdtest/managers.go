@@ -51,10 +51,14 @@ func (c *Cluster) StartManager(name string) {
 		c.t.Fatal(err)
 	}
 	store := c.disk.Open()
-	m, err := manager.Start(manager.Config{
+	cfg := manager.Config{
 		Store: store, StoreName: "memory", Listener: listener, Advertise: managerAddr(name),
 		DialOptions: dialer(host), Logger: c.cfg.Logger.With("manager", name),
-	})
+	}
+	if c.cfg.Metrics != nil {
+		cfg.Metrics = c.cfg.Metrics(name)
+	}
+	m, err := manager.Start(cfg)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/leasehold-dev/leasehold"
 )
 
@@ -41,6 +43,11 @@ type ProxyConfig struct {
 	// Logger hears of requests that failed, at most one a second, and why. Default:
 	// nobody does.
 	Logger *slog.Logger
+
+	// Metrics, if set, is where Prometheus finds out how this proxy is: metrics that
+	// begin with "leasehold_gateway_", labelled with the namespace. Proxies of one
+	// namespace that have the same Metrics are added up.
+	Metrics prometheus.Registerer
 }
 
 func (c *ProxyConfig) validate() error {
@@ -83,6 +90,7 @@ type Proxy struct {
 	cfg     ProxyConfig
 	reverse httputil.ReverseProxy
 	quiet   quiet
+	metrics *metrics // nil if nobody asks for them
 }
 
 // NewProxy fails with [leasehold.Invalid] if the configuration makes no sense.
@@ -90,7 +98,11 @@ func NewProxy(cfg ProxyConfig) (*Proxy, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	p := &Proxy{cfg: cfg}
+	m, err := newMetrics(cfg.Metrics, cfg.Transport.cfg.Lookup.Namespace())
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{cfg: cfg, metrics: m}
 	p.reverse = httputil.ReverseProxy{
 		Transport:      cfg.Transport,
 		Rewrite:        p.rewrite,
@@ -104,6 +116,12 @@ func NewProxy(cfg ProxyConfig) (*Proxy, error) {
 }
 
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	server := w // which a body that is too long lets know
+	if p.metrics != nil {
+		observed, end := p.metrics.observed(w)
+		defer end()
+		w = observed
+	}
 	if p.cfg.Stall > 0 {
 		var end func()
 		w, r, end = unstalled(w, r, p.cfg.Stall)
@@ -115,7 +133,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		bounded := *r
-		bounded.Body = http.MaxBytesReader(w, r.Body, most)
+		bounded.Body = http.MaxBytesReader(server, r.Body, most)
 		r = &bounded
 	}
 	p.reverse.ServeHTTP(cleanWriter{w}, r)

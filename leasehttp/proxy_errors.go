@@ -101,6 +101,7 @@ func unanswered(err error) verdict {
 // fail answers a request that was not forwarded, or has no answer.
 func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
 	v := judge(err).amid(p.cfg.Transport.cfg.Lookup.Silence())
+	p.metrics.failed(v.kind)
 	if r.Context().Err() == nil { // a caller that has gone is no failure
 		p.note(r, v, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
@@ -46,6 +47,13 @@ type Config struct {
 	DialOptions []grpc.DialOption
 	// Logger hears what happens, and why. Default: nobody does.
 	Logger *slog.Logger
+
+	// Metrics, if set, is where Prometheus finds out how this lookup is: metrics that
+	// begin with "leasehold_lookup_", labelled with the namespace. Lookups of one
+	// namespace that have the same Metrics are added up. What they have counted stays
+	// registered when they are closed, and goes on if another is opened. Find costs
+	// the same with it and without.
+	Metrics prometheus.Registerer
 }
 
 // maxManagers bounds the list: a group has three or five.

@@ -60,6 +60,12 @@ func Attempts(n int) DoOption { return func(p *policy) { p.attempts = max(1, n) 
 // It takes no lock, and nothing is kept between calls: f may be called by many
 // goroutines at once.
 func (l *Lookup) Do(ctx context.Context, key leasehold.Key, f func(ctx context.Context, addr string) error, options ...DoOption) error {
+	err := l.do(ctx, key, f, options)
+	l.metrics.called(err)
+	return err
+}
+
+func (l *Lookup) do(ctx context.Context, key leasehold.Key, f func(ctx context.Context, addr string) error, options []DoOption) error {
 	p := policy{attempts: usualAttempts}
 	for _, option := range options {
 		option(&p)
@@ -93,6 +99,7 @@ func (l *Lookup) Do(ctx context.Context, key leasehold.Key, f func(ctx context.C
 		if ended := ctx.Err(); ended != nil {
 			return leasehold.Errorf(opDo, kind, key.String(), "gave up after %d attempts%s: %w: %w", attempt, l.unheard(), ended, err)
 		}
+		l.metrics.retried(kind)
 		if wait = min(2*wait, longestWait); moved {
 			wait = firstWait
 		}

@@ -84,6 +84,7 @@ func (f *follower) act(now mono.Instant, actions []machine.Action) {
 		losses []leasehold.Loss
 	)
 	for _, a := range actions {
+		f.lookup.metrics.act(a)
 		switch a := a.(type) {
 		case machine.Send:
 			f.asker.ask(string(a.To), wire.FromLookupRequest(a.Request))

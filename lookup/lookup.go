@@ -29,6 +29,7 @@ type Lookup struct {
 	outbox   *outbox
 	losses   *lossLog
 	follower *follower
+	metrics  *metrics // nil if nobody asks for them
 
 	ready   chan struct{} // closed when there is a table
 	refused chan error    // holds why there will never be one
@@ -63,6 +64,9 @@ func open(ctx context.Context, cfg Config, c *clock.Clock, d *clock.Detector) (*
 	}
 	l.known.Store(&known{})
 	var err error
+	if l.metrics, err = newMetrics(&cfg); err != nil {
+		return nil, err
+	}
 	if l.follower, err = newFollower(l); err != nil {
 		return nil, err
 	}
@@ -82,6 +86,7 @@ func open(ctx context.Context, cfg Config, c *clock.Clock, d *clock.Detector) (*
 		_ = l.Close() // it never fails
 		return nil, err
 	}
+	l.metrics.open(l)
 	if cfg.OnLoss != nil {
 		at := l.losses.beginning()
 		l.running.Go(func() { l.tellLosses(l.ctx, at, cfg.OnLoss) })
@@ -95,6 +100,7 @@ func open(ctx context.Context, cfg Config, c *clock.Clock, d *clock.Detector) (*
 func (l *Lookup) Close() error {
 	l.cancel()
 	l.running.Wait()
+	l.metrics.close(l)
 	return nil
 }
 

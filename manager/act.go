@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
@@ -29,15 +30,19 @@ func (m *Manager) act(now mono.Instant, actions []node.Action) {
 		case node.Unfollow:
 			m.feeds.end(a.Namespace)
 		case node.RedirectOwner:
+			m.metrics.refuse(leasehold.NotLeader)
 			m.owners.send(a.Session, notLeader{a.NotLeader})
 		case node.RefuseOwner:
+			m.metrics.refuse(leasehold.KindOf(a.Why))
 			m.owners.send(a.Session, refusal{a.Why})
 		case node.RedirectLookup:
+			m.metrics.refuse(leasehold.NotLeader)
 			m.lookups.send(a.Lookup, &leaseholdv1.FollowResponse{
 				Version: wire.Version, Kind: &leaseholdv1.FollowResponse_NotLeader{NotLeader: wire.FromNotLeader(a.NotLeader)},
 				Why: m.unanswered(now, m.lookups.follows(a.Lookup)),
 			})
 		case node.RefuseLookup:
+			m.metrics.refuse(leasehold.KindOf(a.Why))
 			m.lookups.send(a.Lookup, &leaseholdv1.FollowResponse{
 				Version: wire.Version, Kind: &leaseholdv1.FollowResponse_Refusal{Refusal: wire.FromRefusal(a.Why)},
 			})
@@ -52,6 +57,10 @@ func (m *Manager) act(now mono.Instant, actions []node.Action) {
 		}
 	}
 	m.leading.check(m, now)
+	m.spans.check(m, now)
+	if m.watch != nil {
+		m.metrics.stepped(m.watch.begun)
+	}
 }
 
 // elect carries out what the election decided.
@@ -63,6 +72,7 @@ func (m *Manager) elect(now mono.Instant, a election.Action) {
 		m.store.swap(a)
 	case election.Lead:
 		m.led = a.Term
+		m.spans.lead(m, a.Term)
 		m.leading.begin(now)
 		m.feeds.drop()
 	case election.StepDown:
@@ -72,12 +82,14 @@ func (m *Manager) elect(now mono.Instant, a election.Action) {
 	case election.Resigned:
 		close(m.resigned)
 	case election.Note:
+		m.metrics.election(a)
 		m.logElection(a)
 	}
 }
 
 // manage carries out what a namespace's machine decided.
 func (m *Manager) manage(now mono.Instant, a node.Manage) {
+	m.metrics.manage(a.Namespace, a.Action)
 	switch act := a.Action.(type) {
 	case machine.Send:
 		m.owners.send(act.Reply.Session, leaseReply{act.Reply})
@@ -95,6 +107,7 @@ func (m *Manager) manage(now mono.Instant, a node.Manage) {
 	case machine.Ordered:
 		m.orders.answered(act)
 	case machine.Note:
+		m.spans.moved(m, a.Namespace, act)
 		m.logNamespace(now, a, act)
 	}
 }

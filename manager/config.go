@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
@@ -80,6 +81,12 @@ type Config struct {
 
 	// Logger gets what happens and why. Default slog.Default().
 	Logger *slog.Logger
+
+	// Metrics, if set, is where Prometheus finds out how this manager is: metrics that
+	// begin with "leasehold_manager_". They are registered until it ends. Managers of
+	// one process need one each, or one that prometheus.WrapRegistererWith has given
+	// labels.
+	Metrics prometheus.Registerer
 }
 
 // Members is what managers that keep the store among themselves can do about

@@ -50,6 +50,13 @@ func (e *events) leave(w *watcher) {
 	delete(e.watchers, w)
 }
 
+// watching returns how many watch.
+func (e *events) watching() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.watchers)
+}
+
 // tell lets all watchers of a namespace know. Draw is called for each.
 func (e *events) tell(ns leasehold.Namespace, draw func() *leaseholdv1.WatchResponse) {
 	e.mu.Lock()

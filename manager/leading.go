@@ -25,7 +25,10 @@ type leading struct {
 	id    storage.ManagerID
 	term  uint64
 	ready bool
-	ended chan struct{} // closed when we cease to lead; nil while nobody asks
+	// counted is the newest term of a leader that we have heard of; the driver's
+	// goroutine alone.
+	counted uint64
+	ended   chan struct{} // closed when we cease to lead; nil while nobody asks
 }
 
 func (l *leading) begin(now mono.Instant) { l.begun = now }
@@ -40,6 +43,10 @@ func (l *leading) check(m *Manager, now mono.Instant) {
 	_, term := m.node.Leader()
 	ready := id != "" && (!ours || m.node.Catalog() != nil) && (m.group == nil || m.group.Informed())
 	l.mu.Lock()
+	elected := id != "" && uint64(term) != l.counted
+	if elected {
+		l.counted = uint64(term)
+	}
 	changed := ours != l.ours || id != l.id || uint64(term) != l.term
 	readiness := ready != l.ready
 	l.ours, l.id, l.term, l.ready = ours, id, uint64(term), ready
@@ -48,6 +55,9 @@ func (l *leading) check(m *Manager, now mono.Instant) {
 		l.ended = nil
 	}
 	l.mu.Unlock()
+	if elected {
+		m.metrics.led()
+	}
 	if changed {
 		l.log(m, ours, id, uint64(term))
 		m.events.led(protocol.NotLeader{Term: term, Leader: id})
@@ -95,6 +105,14 @@ func (l *leading) event() *leaseholdv1.WatchResponse {
 	return &leaseholdv1.WatchResponse{
 		At: timestamppb.Now(), Event: &leaseholdv1.WatchResponse_Leader{Leader: wire.FromNotLeader(n)},
 	}
+}
+
+// figures returns whether we lead, whether anybody does, whether we can serve, and the
+// newest term.
+func (l *leading) figures() (ours, known, ready bool, term uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ours, l.id != "", l.ready, l.term
 }
 
 // are reports whether we lead.

@@ -192,6 +192,24 @@ func (l *lookups) connected(ns leasehold.Namespace) int {
 	return len(l.spaces[ns])
 }
 
+// streaming returns how many streams there are.
+func (l *lookups) streaming() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.streams)
+}
+
+// perNamespace returns how many follow each namespace.
+func (l *lookups) perNamespace() map[leasehold.Namespace]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := make(map[leasehold.Namespace]int, len(l.spaces))
+	for ns, in := range l.spaces {
+		out[ns] = len(in)
+	}
+	return out
+}
+
 // close admits nobody any more. Those who are there end with the manager.
 func (l *lookups) close() {
 	l.mu.Lock()
@@ -209,6 +227,7 @@ type lookupService struct {
 func (s *lookupService) Follow(stream grpc.BidiStreamingServer[leaseholdv1.FollowRequest, leaseholdv1.FollowResponse]) error {
 	out, err := s.m.lookups.admit()
 	if err != nil {
+		s.m.metrics.refuse(leasehold.KindOf(err))
 		return wire.FromError(err)
 	}
 	defer s.m.lookups.leave(out)

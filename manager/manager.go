@@ -46,7 +46,10 @@ type Manager struct {
 	leader  *leaderConn
 	events  *events
 	orders  *orders
-	repeats repeats // only the driver's goroutine touches it
+	repeats repeats   // only the driver's goroutine touches it
+	metrics *metrics  // nil if nobody asks for them
+	watch   *measured // nil in that case
+	spans   spans
 
 	server *grpc.Server
 	health *health.Server
@@ -83,7 +86,7 @@ func Start(cfg Config) (*Manager, error) {
 	process := node.Config{
 		Configure: func(n storage.Namespace) (machine.Config, error) {
 			namespace, err := cfg.configure(n)
-			namespace.Rand = secret()
+			namespace.Rand, namespace.Policy = secret(), m.metrics.clocked(n.Name, namespace.Policy)
 			return namespace, err
 		},
 		Rand: secret(),
@@ -100,7 +103,12 @@ func Start(cfg Config) (*Manager, error) {
 	if m.node, err = node.New(m.clock.Now(), process); err != nil {
 		return nil, err
 	}
-	awake := driver.Woken[node.Event, node.Action](m.node, clock.NewDetector(m.clock), node.Slept{})
+	m.metrics = newMetrics(m)
+	var awake stepper = driver.Woken[node.Event, node.Action](m.node, clock.NewDetector(m.clock), node.Slept{})
+	if m.metrics != nil {
+		m.watch = &measured{stepper: awake, metrics: m.metrics}
+		awake = m.watch
+	}
 	m.driver = driver.New(m.clock, awake, queueLength, m.act)
 	m.owners = newOwners(cfg.MaxStreams)
 	m.lookups = newLookups(cfg.MaxStreams)
@@ -108,9 +116,14 @@ func Start(cfg Config) (*Manager, error) {
 	m.feeds = newFeeds(m)
 	m.events = newEvents()
 	m.orders = newOrders()
-	m.store, m.tables = newStoreIO(m), cfg.Store
+	m.cfg.Store = m.metrics.asked(cfg.Store)
+	m.store, m.tables = newStoreIO(m), m.cfg.Store
+	if err := m.metrics.register(); err != nil {
+		return nil, err
+	}
 	if cfg.Peers != nil {
 		if err := m.joinGroup(); err != nil {
+			m.metrics.close()
 			return nil, err
 		}
 	}
@@ -238,8 +251,10 @@ func (m *Manager) end(why error) {
 		m.feeds.close()
 		m.leader.close()
 		m.running.Wait() // for the driver too: nobody leads from here on
+		m.spans.end("the manager was closed")
 		m.store.wait()
 		m.leaveGroup()
+		m.metrics.close()
 		close(m.ended)
 	})
 }

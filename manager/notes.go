@@ -124,6 +124,8 @@ func describe(n machine.Note) (slog.Level, string) {
 		return info, fmt.Sprintf("%d leases side by side are recalled, to be one", n.Have)
 	case machine.NoteMoveBegun:
 		return debug, "an owner is to send state to another"
+	case machine.NoteMoveDone:
+		return debug, fmt.Sprintf("the state of %v has been sent to %s in %v", n.Range, n.To, n.Took)
 	case machine.NoteMoved:
 		return debug, fmt.Sprintf("state has gone to another owner: generation %d ended", n.Have)
 	case machine.NoteMoveFailed:

@@ -126,6 +126,13 @@ func (o *owners) announce(n notLeader) {
 	}
 }
 
+// connected returns how many streams there are.
+func (o *owners) connected() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.count
+}
+
 // close admits nobody any more. Those who are there end with the manager.
 func (o *owners) close() {
 	o.mu.Lock()
@@ -143,6 +150,7 @@ type ownerService struct {
 func (s *ownerService) Hold(stream grpc.BidiStreamingServer[leaseholdv1.HoldRequest, leaseholdv1.HoldResponse]) error {
 	owners := s.m.owners
 	if err := owners.admit(); err != nil {
+		s.m.metrics.refuse(leasehold.KindOf(err))
 		return wire.FromError(err)
 	}
 	out := &ownerStream{mailbox: make(chan holdMessage, 1), replaced: make(chan struct{})}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+
 	"github.com/leasehold-dev/leasehold"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
 	"github.com/leasehold-dev/leasehold/internal/mono"
@@ -22,10 +24,15 @@ func (o *Owner) act(now mono.Instant, actions []machine.Action) {
 			view = a.View
 		case machine.Send:
 			o.settle(a.Request)
+			o.metrics.send(&o.heard, now, a.Request)
+			o.tellRecall()
 			o.link.Send(string(a.To), o.request(now, o.moving(a.Request)))
 		case machine.RevokedLeases:
 			ended = append(ended, revocation{a.Leases, a.Cause})
+			o.metrics.revoke(len(a.Leases), a.Cause)
+			o.recalled(a)
 		case machine.GrantedLeases: // the callbacks see it by what is published
+			o.metrics.grant(len(a.Leases))
 		case machine.FindPredecessor:
 			o.findPredecessor(a.Incumbent)
 		case machine.StartMove, machine.Stop, machine.EndMove, machine.Expect, machine.Confirm, machine.Install, machine.Discard:
@@ -47,6 +54,23 @@ func (o *Owner) act(now mono.Instant, actions []machine.Action) {
 	}
 }
 
+// recalled begins a span for leases that the leader wants back. It ends when the leader
+// is told that they are free: after those who rely on promises have had their time.
+func (o *Owner) recalled(a machine.RevokedLeases) {
+	if a.Cause != leasehold.CauseReleased || o.recall != nil || o.closing.Load() {
+		return
+	}
+	_, o.recall = o.spanOf(context.Background(), "leasehold.recall")
+	o.recall.SetAttributes(attribute.Int("leasehold.leases", len(a.Leases)), attribute.String("leasehold.range", a.Leases[0].Range.String()))
+}
+
+func (o *Owner) tellRecall() {
+	if o.recall != nil {
+		o.recall.End()
+		o.recall = nil
+	}
+}
+
 // moving adds to a request how far the moves are.
 func (o *Owner) moving(r *protocol.LeaseRequest) *protocol.LeaseRequest {
 	if o.moves == nil {
@@ -65,6 +89,9 @@ func (o *Owner) publish(v *machine.View) {
 	}
 	o.holding.Store(&holding{until: v.Until, epoch: o.machine.Epoch(), areas: a, drift: v.Drift, coming: v.Coming, superseded: make(chan struct{})})
 	close(old.superseded)
+	if v.Until > old.until {
+		o.metrics.renewed()
+	}
 }
 
 // settle notices that the leader has accepted us.
@@ -86,6 +113,7 @@ func (o *Owner) settle(r *protocol.LeaseRequest) {
 
 func (o *Owner) note(now mono.Instant, n machine.Note) {
 	o.notes.write(now, n)
+	o.metrics.note(n.What)
 	if n.What == machine.NoteServerRefuse {
 		o.refuse(leasehold.Kind(n.Have), nil)
 	}

@@ -44,9 +44,13 @@ func Join(ctx context.Context, cfg Config) (*Owner, error) {
 }
 
 // join starts an owner and waits until the leader has decided about it.
-func (o *Owner) join(ctx context.Context) (*Owner, error) {
+func (o *Owner) join(ctx context.Context) (_ *Owner, err error) {
+	ctx, span := o.spanOf(ctx, "leasehold.join")
+	defer func() {
+		concluded(span, err)
+		o.metrics.joined(err)
+	}()
 	o.start()
-	var err error
 	select {
 	case <-o.joined:
 		return o, nil
@@ -82,6 +86,9 @@ func newOwner(cfg Config, c *clock.Clock, d *clock.Detector) (_ *Owner, err erro
 		parted: make(chan struct{}), left: make(chan struct{}), done: make(chan struct{}),
 		promises: promises{most: cfg.MaxPromise, nudge: make(chan struct{}, 1)},
 	}
+	if o.metrics, err = newMetrics(&cfg); err != nil {
+		return nil, err
+	}
 	o.hearsay.expect(cfg.Managers)
 	mc := machine.Config{Namespace: cfg.Namespace, Holder: holder, Promises: cfg.MaxPromise > 0, Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))}
 	if cfg.Mover != nil {
@@ -94,11 +101,11 @@ func newOwner(cfg Config, c *clock.Clock, d *clock.Detector) (_ *Owner, err erro
 	if err != nil {
 		return nil, err
 	}
-	o.machine = newSession(m, o.detector)
+	o.machine = newSession(m, o.detector, func(now mono.Instant, r *protocol.LeaseReply) { o.metrics.answer(&o.heard, now, r) })
 	o.holding.Store(&holding{until: mono.Instant(0), areas: newAreas(nil), superseded: make(chan struct{})})
 	o.ctx, o.cancel = context.WithCancel(context.Background())
 	if cfg.Mover != nil {
-		o.moves = newMigration(&cfg, o.id, o.callbacks,
+		o.moves = newMigration(&cfg, o.id, o.callbacks, o.metrics,
 			func(e machine.Event) bool { return o.driver.Post(o.ctx, e) },
 			func() []leasehold.Lease { return o.holding.Load().areas.held })
 	}
@@ -120,6 +127,7 @@ func hold(ctx context.Context, conn grpc.ClientConnInterface) (link.Stream[lease
 }
 
 func (o *Owner) start() {
+	o.metrics.open(o)
 	o.callbacks.start()
 	o.running.Go(func() { o.driver.Run(o.ctx) })
 	o.running.Go(func() {

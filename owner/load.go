@@ -68,6 +68,7 @@ func (o *Owner) request(now mono.Instant, r *protocol.LeaseRequest) *leaseholdv1
 	}
 	if now.Sub(l.at) >= reportEvery {
 		l.measure(now, o.meter)
+		o.metrics.worked(o.meter.Taken())
 	}
 	out := wire.FromLeaseRequest(r)
 	out.Load = l.total

@@ -35,6 +35,7 @@ type migration struct {
 	post      func(machine.Event) bool // waits; reports false when the owner has ended
 	held      func() []leasehold.Lease // what the machine has published last; immutable
 	callbacks *callbacks
+	metrics   *metrics // nil if nobody asks for them
 	server    *mover.Server
 	exports   chan struct{} // has one for each Export that runs
 	ctx       context.Context
@@ -50,9 +51,9 @@ type migration struct {
 }
 
 // newMigration starts to listen for other owners.
-func newMigration(cfg *Config, session leasehold.Session, callbacks *callbacks, post func(machine.Event) bool, held func() []leasehold.Lease) *migration {
+func newMigration(cfg *Config, session leasehold.Session, callbacks *callbacks, metrics *metrics, post func(machine.Event) bool, held func() []leasehold.Lease) *migration {
 	m := &migration{
-		Mover: cfg.Mover, namespace: cfg.Namespace, logger: callbacks.logger, post: post, held: held, callbacks: callbacks,
+		Mover: cfg.Mover, namespace: cfg.Namespace, logger: callbacks.logger, post: post, held: held, callbacks: callbacks, metrics: metrics,
 		exports: make(chan struct{}, mover.MaxTransfers), ended: make(chan struct{}),
 		departures: make(map[protocol.Ticket]*departure), arrivals: make(map[protocol.Ticket]*arrival),
 		calls: make(map[string]int),
@@ -126,8 +127,18 @@ func (m *migration) close() {
 	m.server.Close()
 	go func() {
 		m.running.Wait()
+		m.forget()
 		close(m.ended)
 	}()
+}
+
+// forget ends what never began: moves to here whose source has not come.
+func (m *migration) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, a := range m.arrivals {
+		a.end(cancelled, 0, 0, nil)
+	}
 }
 
 // await waits until no function of the application runs, as long as the context

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/leasehold-dev/leasehold"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
 	"github.com/leasehold-dev/leasehold/internal/mover"
@@ -38,6 +40,7 @@ func (i *Import) Records() iter.Seq2[[]byte, error] { return i.in.Records() }
 // An arrival is one move of state to here.
 type arrival struct {
 	protocol.Arrival
+	*passage
 	granted chan leasehold.Lease // has room for the one
 
 	// Under the migration's lock:
@@ -47,7 +50,7 @@ type arrival struct {
 
 // expect lets the state of a range in.
 func (m *migration) expect(p protocol.Arrival) {
-	a := &arrival{Arrival: p, granted: make(chan leasehold.Lease, 1)}
+	a := &arrival{Arrival: p, passage: m.pass("in", p.Range, p.Ticket, p.From), granted: make(chan leasehold.Lease, 1)}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	a.in = m.server.Expect(p.Ticket, func(in *mover.Incoming) { m.running.Go(func() { m.arrive(a, in) }) })
@@ -79,6 +82,7 @@ func (m *migration) install(t protocol.Ticket, l leasehold.Lease) {
 		return
 	}
 	if a != nil {
+		a.end(failed, 0, 0, m.over(a))
 		a.in.Close(m.over(a))
 	}
 	m.running.Go(func() {
@@ -104,6 +108,7 @@ func (m *migration) discard(t protocol.Ticket) {
 	delete(m.arrivals, t)
 	m.mu.Unlock()
 	if a != nil {
+		a.end(cancelled, 0, 0, nil)
 		a.in.Close(m.over(a))
 	}
 }
@@ -114,6 +119,7 @@ func (m *migration) arrive(a *arrival, in *mover.Incoming) {
 	put, err := m.take(a, in)
 	if err != nil {
 		m.logger.Warn("the state of a range could not be taken in", "range", a.Range, "from", a.From.Owner, "move", a.Ticket.Short(), "why", err)
+		a.end(failed, 0, 0, err)
 		in.Refuse(err)
 		return
 	}
@@ -136,6 +142,7 @@ func (m *migration) abandon(a *arrival, why error) {
 	select {
 	case lease := <-a.granted:
 		m.callbacks.installed(lease.Generation)
+		a.end(failed, 0, 0, why)
 		m.lose(a.Ticket, lease, why)
 	default:
 	}
@@ -143,7 +150,7 @@ func (m *migration) abandon(a *arrival, why error) {
 
 // take calls the application's Import.
 func (m *migration) take(a *arrival, in *mover.Incoming) (put func(leasehold.Lease), err error) {
-	ctx := in.Context()
+	ctx := trace.ContextWithSpan(in.Context(), a.span)
 	err = m.call(ctx, "Import", a.Range, func() (err error) {
 		put, err = m.Import(ctx, &Import{a.Arrival, in})
 		return err
@@ -166,9 +173,11 @@ func (m *migration) put(a *arrival, lease leasehold.Lease, put func(leasehold.Le
 		switch {
 		case !told.CompareAndSwap(false, true):
 		case err != nil:
+			a.end(failed, 0, 0, err)
 			m.lose(a.Ticket, lease, err)
 		default:
 			m.logger.Info("the state of a range has been taken in", "range", lease.Range, "generation", lease.Generation, "from", a.From.Owner, "move", a.Ticket.Short(), "installed in", time.Since(begun))
+			a.end(moved, 0, 0, nil)
 			m.post(machine.Installed{Ticket: a.Ticket})
 		}
 	}

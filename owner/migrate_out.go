@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 
 	"github.com/leasehold-dev/leasehold"
@@ -71,7 +72,7 @@ func (e *Export) Stop() error {
 	}
 	e.copied()
 	select {
-	case <-e.departure.stopped:
+	case <-e.departure.quiet:
 		e.stopped = true
 		return nil
 	case <-e.out.Context().Done():
@@ -82,10 +83,11 @@ func (e *Export) Stop() error {
 // A departure is one move of state away from here.
 type departure struct {
 	protocol.Departure
+	*passage
 	leases  []leasehold.Lease // that cover the range: while it moves they stay as they are
 	ctx     context.Context   // ends when nobody cares for the move any more
 	cancel  context.CancelCauseFunc
-	stopped chan struct{} // closed when the range is no longer served
+	quiet   chan struct{} // closed when the range is no longer served
 	late    *time.Timer   // fails the move if the range is not served for too long; nil before
 	decided atomic.Bool   // the machine has been told how it ended, or needs no telling
 	out     atomic.Pointer[mover.Outgoing]
@@ -98,9 +100,15 @@ func (d *departure) progress() (records, bytes uint64) {
 	return 0, 0
 }
 
+// over says what became of it, and how much was sent.
+func (d *departure) over(outcome string, why error) {
+	records, bytes := d.progress()
+	d.end(outcome, records, bytes, why)
+}
+
 // start begins to send a range's state.
 func (m *migration) start(p protocol.Departure) {
-	d := &departure{Departure: p, leases: m.held(), stopped: make(chan struct{})}
+	d := &departure{Departure: p, passage: m.pass("out", p.Range, p.Ticket, p.To), leases: m.held(), quiet: make(chan struct{})}
 	d.ctx, d.cancel = context.WithCancelCause(m.ctx)
 	m.mu.Lock()
 	m.departures[p.Ticket] = d
@@ -116,7 +124,8 @@ func (m *migration) stop(t protocol.Ticket) {
 		d.late = time.AfterFunc(m.StopTimeout, func() {
 			d.cancel(leasehold.Errorf(opMove, leasehold.Unavailable, d.Range.String(), "the target has not confirmed within %v of the stop", m.StopTimeout))
 		})
-		close(d.stopped)
+		d.stop()
+		close(d.quiet)
 	}
 }
 
@@ -132,7 +141,9 @@ func (m *migration) end(t protocol.Ticket) {
 	if d.late != nil {
 		d.late.Stop()
 	}
-	d.decided.Store(true)
+	if !d.decided.Swap(true) {
+		d.over(cancelled, nil)
+	}
 	d.cancel(leasehold.Errorf(opMove, leasehold.Closed, d.Range.String(), "the move is over or was called off"))
 }
 
@@ -163,6 +174,7 @@ func (m *migration) depart(d *departure) {
 	}
 	if d.decided.CompareAndSwap(false, true) {
 		m.logger.Info("the state of a range has been moved", "range", d.Range, "to", d.To.Owner, "move", d.Ticket.Short(), figures(out.Progress()))
+		d.over(moved, nil)
 		m.post(machine.Confirmed{Ticket: d.Ticket})
 	}
 }
@@ -184,7 +196,8 @@ func (m *migration) turn(ctx context.Context) error {
 // export calls the application.
 func (m *migration) export(d *departure, out *mover.Outgoing) error {
 	e := &Export{departure: d, out: out, copied: func() { m.post(machine.Copied{Ticket: d.Ticket}) }}
-	err := m.call(out.Context(), "Export", d.Range, func() error { return m.Export(out.Context(), e) })
+	ctx := trace.ContextWithSpan(out.Context(), d.span)
+	err := m.call(ctx, "Export", d.Range, func() error { return m.Export(ctx, e) })
 	switch {
 	case err != nil:
 		return leasehold.Errorf(opMove, leasehold.KindOf(err), d.Range.String(), "Export has failed: %w", err)
@@ -198,6 +211,7 @@ func (m *migration) export(d *departure, out *mover.Outgoing) error {
 func (m *migration) gaveUp(d *departure, why error) {
 	if d.decided.CompareAndSwap(false, true) {
 		m.logger.Warn("the state of a range could not be moved: the range stays here", "range", d.Range, "to", d.To.Owner, "move", d.Ticket.Short(), "why", why)
+		d.over(failed, why)
 		m.post(machine.GaveUp{Ticket: d.Ticket})
 	}
 }

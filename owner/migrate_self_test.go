@@ -41,7 +41,7 @@ func newRecluse(t *testing.T, log *diary, m *Mover) *recluse {
 		r.events <- e
 		return true
 	}
-	r.migration = newMigration(&cfg, r.self.Session, newCallbacks(&cfg, log.logger()), post, func() []leasehold.Lease { return nil })
+	r.migration = newMigration(&cfg, r.self.Session, newCallbacks(&cfg, log.logger()), nil, post, func() []leasehold.Lease { return nil })
 	return r
 }
 

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/driver"
@@ -36,6 +38,9 @@ type Owner struct {
 	callbacks *callbacks
 	moves     *migration // nil without a Mover
 	notes     notes
+	metrics   *metrics // nil if nobody asks for them
+	heard     heard
+	recall    trace.Span // of leases that the leader has not been told of; nil if there are none
 	loads     loads
 	nonsense  complaints
 	hearsay   hearsay
@@ -135,7 +140,10 @@ func (o *Owner) Done() <-chan struct{} { return o.done }
 // waits for the first and returns the same.
 func (o *Owner) Close(ctx context.Context) error {
 	if o.closing.CompareAndSwap(false, true) {
+		_, span := o.spanOf(ctx, "leasehold.leave")
 		o.failure = o.shutDown(ctx)
+		concluded(span, o.failure)
+		o.metrics.close(o)
 		close(o.done)
 	}
 	select {
@@ -159,6 +167,7 @@ func (o *Owner) shutDown(ctx context.Context) error {
 	err := o.awaitGoodbye(ctx)
 	o.cancel()
 	o.running.Wait()
+	o.tellRecall() // nothing is carried out any more
 	o.link.Close()
 	if o.moves != nil {
 		o.moves.close()

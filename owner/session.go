@@ -23,16 +23,23 @@ type session struct {
 	// a request that says that it was applied proves that it has not.
 	term leasehold.Term
 	seq  protocol.Seq
+
+	heard func(now mono.Instant, r *protocol.LeaseReply) // if set, is told of each reply
 }
 
-func newSession(m *machine.Machine, d *clock.Detector) *session {
-	return &session{Wakeful: driver.Woken[machine.Event, machine.Action](m, d, machine.Slept{})}
+func newSession(m *machine.Machine, d *clock.Detector, heard func(mono.Instant, *protocol.LeaseReply)) *session {
+	return &session{heard: heard, Wakeful: driver.Woken[machine.Event, machine.Action](m, d, machine.Slept{})}
 }
 
 // Step is the machine's.
 func (s *session) Step(now mono.Instant, e machine.Event) ([]machine.Action, mono.Instant) {
-	if r, ok := e.(machine.Reply); ok && r.Refusal == leasehold.Other && r.Incumbent == nil {
-		s.term, s.seq = r.Term, r.Seq
+	if r, ok := e.(machine.Reply); ok {
+		if s.heard != nil {
+			s.heard(now, r.LeaseReply)
+		}
+		if r.Refusal == leasehold.Other && r.Incumbent == nil {
+			s.term, s.seq = r.Term, r.Seq
+		}
 	}
 	return s.Wakeful.Step(now, e)
 }

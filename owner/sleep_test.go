@@ -106,7 +106,7 @@ func TestWhatIsPublishedAfterASleepIsNotBelieved(t *testing.T) {
 	if o.Held(lease) {
 		t.Error("the first check after a sleep succeeds")
 	}
-	o.machine = newSession(newMachine(t), o.detector) // it knows of no sleep yet
+	o.machine = newSession(newMachine(t), o.detector, nil) // it knows of no sleep yet
 	view := &machine.View{Leases: o.holding.Load().areas.held, Until: mono.Never}
 	o.publish(view)
 	if _, ok := o.Check(1); ok || o.Held(lease) || o.Leases() != nil {

@@ -48,7 +48,8 @@ type agentSettings struct {
 
 	MaxOwners, MaxNamespaces, MaxStreams, MaxConns int
 
-	Log logSettings
+	Log   logSettings
+	Debug debugSettings
 
 	socketMode string
 }
@@ -93,6 +94,7 @@ func (a *agentSettings) addFlags(cmd *cobra.Command) {
 	f.IntVar(&a.MaxStreams, "max-streams", 256, "how many streams may be open at a time")
 	f.IntVar(&a.MaxConns, "max-conns", 1024, "how many connections may be open at a time")
 	a.Log.addFlags(f)
+	a.Debug.addFlags(f)
 	addSettings(cmd, f, &a.file)
 	a.Log.complete(cmd)
 }
@@ -128,15 +130,24 @@ func (a *agentSettings) validate() (os.FileMode, error) {
 	if err != nil || mode > 0o777 {
 		return 0, fmt.Errorf("%s %q: want permissions in octal, such as 600 or 660", a.origin("socket-mode"), a.socketMode)
 	}
+	if err := a.Debug.validate(a.origin); err != nil {
+		return 0, err
+	}
 	return os.FileMode(mode), a.Log.validate(a.origin)
 }
 
 // run runs an agent until the context ends.
 func (a *agentSettings) run(ctx context.Context, mode os.FileMode, out screen, errs io.Writer) error {
+	log, registry := a.Log.logger(errs), newRegistry()
+	stopDebug, err := a.Debug.serve(log)
+	if err != nil {
+		return failed{err}
+	}
+	defer stopDebug()
 	served, err := agent.New(agent.Config{
 		Managers: a.Managers, MaxPromise: a.Promise, Hosts: a.Hosts,
 		MaxOwners: a.MaxOwners, MaxNamespaces: a.MaxNamespaces, MaxStreams: a.MaxStreams, MaxConns: a.MaxConns,
-		Build: buildVersion(), Logger: a.Log.logger(errs),
+		Build: buildVersion(), Logger: log, Metrics: registry, Scrape: scrapes(registry, log),
 	})
 	if err != nil {
 		return err

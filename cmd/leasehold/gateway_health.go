@@ -34,7 +34,7 @@ func (h *gatewayHealth) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(status)
 		_, _ = w.Write([]byte(text + "\n"))
 	default:
-		http.Error(w, "there are /healthz and /readyz", http.StatusNotFound)
+		http.Error(w, "there are /healthz, /readyz and /metrics", http.StatusNotFound)
 	}
 }
 

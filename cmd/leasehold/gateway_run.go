@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/leasehttp"
 	"github.com/leasehold-dev/leasehold/lookup"
@@ -27,18 +29,24 @@ func runGateway(ctx context.Context, cfg *gatewaySettings, out io.Writer, log *s
 		defer probes.Close() //nolint:errcheck // the server has closed it
 	}
 	health := &gatewayHealth{}
-	checks := serveHealth(probes, log)
+	registry := newRegistry()
+	checks := serveHealth(probes, scrapes(registry, log), log)
 	checks.ask(health)
 	defer checks.stop()
+	stopDebug, err := cfg.debug.serve(log)
+	if err != nil {
+		return err
+	}
+	defer stopDebug()
 	front := startFront(listener, log)
 	defer front.stop(0)
 
-	table, err := cfg.open(ctx, log)
+	table, err := cfg.open(ctx, registry, log)
 	if err != nil || table == nil {
 		return err
 	}
 	defer table.Close() //nolint:errcheck // it never fails
-	if err := cfg.forward(front, table, log); err != nil {
+	if err := cfg.forward(front, table, registry, log); err != nil {
 		return err
 	}
 	health.follow(table)
@@ -65,12 +73,12 @@ const askAgain = 10 * time.Second
 // open waits for the table. Managers that cannot be reached will be one day; a
 // namespace that does not exist is a mistake. It returns no table and no error if
 // ctx ends first.
-func (g *gatewaySettings) open(ctx context.Context, log *slog.Logger) (*lookup.Lookup, error) {
+func (g *gatewaySettings) open(ctx context.Context, metrics prometheus.Registerer, log *slog.Logger) (*lookup.Lookup, error) {
 	log.Info("asking for the table", "namespace", g.namespace, "managers", g.managers)
 	for {
 		within, cancel := context.WithTimeout(ctx, askAgain)
 		table, err := lookup.Open(within, lookup.Config{
-			Namespace: leasehold.Namespace(g.namespace), Managers: g.managers, Logger: log,
+			Namespace: leasehold.Namespace(g.namespace), Managers: g.managers, Logger: log, Metrics: metrics,
 		})
 		cancel()
 		switch {
@@ -86,7 +94,7 @@ func (g *gatewaySettings) open(ctx context.Context, log *slog.Logger) (*lookup.L
 }
 
 // forward has the front forward by a table.
-func (g *gatewaySettings) forward(f *front, table *lookup.Lookup, log *slog.Logger) error {
+func (g *gatewaySettings) forward(f *front, table *lookup.Lookup, metrics prometheus.Registerer, log *slog.Logger) error {
 	transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{
 		Lookup: table, Key: g.key, MaxOutstanding: g.maxOutstanding, Attempts: g.attempts, Replay: int(g.replayBytes),
 	})
@@ -94,7 +102,7 @@ func (g *gatewaySettings) forward(f *front, table *lookup.Lookup, log *slog.Logg
 		return err
 	}
 	proxy, err := leasehttp.NewProxy(leasehttp.ProxyConfig{
-		Transport: transport, MaxBody: g.maxBytes, Stall: g.stall, TrustForwarded: g.trustForwarded, Logger: log,
+		Transport: transport, MaxBody: g.maxBytes, Stall: g.stall, TrustForwarded: g.trustForwarded, Logger: log, Metrics: metrics,
 	})
 	if err != nil {
 		return err

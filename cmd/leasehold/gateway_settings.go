@@ -33,6 +33,7 @@ type gatewaySettings struct {
 	drain          time.Duration
 	trustForwarded bool
 	log            logSettings
+	debug          debugSettings
 
 	maxBody, replay string // as they were written
 
@@ -58,7 +59,7 @@ func (g *gatewaySettings) addFlags(cmd *cobra.Command) {
 	f.StringVarP(&g.namespace, "namespace", "n", "", "the `name` of the namespace whose servers are behind the gateway")
 	f.StringSliceVar(&g.keys, "key", nil, "where the key of a request is: header:NAME, path:NUMBER, query:NAME or cookie:NAME;\nseveral are tried in order")
 	f.StringVar(&g.listen, "listen", "127.0.0.1:8080", "the `address` where callers connect")
-	f.StringVar(&g.health, "health-listen", "127.0.0.1:8081", "the `address` for health checks, /healthz and /readyz; \"\" for none")
+	f.StringVar(&g.health, "health-listen", "127.0.0.1:8081", "the `address` for health checks, /healthz and /readyz, and for /metrics; \"\" for none")
 	f.IntVar(&g.maxOutstanding, "max-outstanding", leasehttp.DefaultMaxOutstanding, "how many requests may be under way to one server; more are refused with 503")
 	f.StringVar(&g.maxBody, "max-body", "0", "how long the body of a request may be, in `bytes`, KiB or MiB; 0 for no bound")
 	f.StringVar(&g.replay, "replay", "64KiB", "how much of a request's body is kept, in `bytes`, KiB or MiB, so that it can be sent to\nanother server if the first one refuses it")
@@ -67,6 +68,7 @@ func (g *gatewaySettings) addFlags(cmd *cobra.Command) {
 	f.DurationVar(&g.drain, "drain", 25*time.Second, "how long requests may go on when the gateway is stopped")
 	f.BoolVar(&g.trustForwarded, "trust-forwarded", false, "believe callers where their requests are from: X-Forwarded-For is added to, not\nreplaced. All callers must be proxies that can be trusted")
 	g.log.addFlags(f)
+	g.debug.addFlags(f)
 	addSettings(cmd, f, &g.file)
 	g.log.complete(cmd)
 	// The name is that of a flag just added, the only thing that can go wrong.
@@ -91,6 +93,9 @@ func (g *gatewaySettings) validate() error {
 		if err := check(); err != nil {
 			return err
 		}
+	}
+	if err := g.debug.validate(g.origin); err != nil {
+		return err
 	}
 	return g.log.validate(g.origin)
 }

@@ -45,7 +45,7 @@ func TestGatewayHealth(t *testing.T) {
 		wants("/readyz", 200, "ok\n")
 		h.stop()
 		wants("/readyz", 503, "stopping")
-		wants("/", 404, "there are /healthz and /readyz")
+		wants("/", 404, "there are /healthz, /readyz and /metrics")
 	})
 }
 

@@ -17,10 +17,11 @@ type healthServer struct {
 	server  *http.Server // nil if health is served nowhere
 	running sync.WaitGroup
 	manager atomic.Pointer[http.Handler] // nil until there is one
+	metrics http.Handler                 // answers GET /metrics
 }
 
-func serveHealth(at net.Listener, log *slog.Logger) *healthServer {
-	h := &healthServer{}
+func serveHealth(at net.Listener, metrics http.Handler, log *slog.Logger) *healthServer {
+	h := &healthServer{metrics: metrics}
 	if at == nil {
 		return h
 	}
@@ -40,6 +41,10 @@ func serveHealth(at net.Listener, log *slog.Logger) *healthServer {
 func (h *healthServer) ask(manager http.Handler) { h.manager.Store(&manager) }
 
 func (h *healthServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/metrics" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+		h.metrics.ServeHTTP(w, r)
+		return
+	}
 	if m := h.manager.Load(); m != nil {
 		(*m).ServeHTTP(w, r)
 		return

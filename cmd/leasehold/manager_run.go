@@ -33,8 +33,14 @@ func runManager(ctx context.Context, cfg managerSettings, out io.Writer, log *sl
 	if health != nil {
 		defer health.Close() //nolint:errcheck // the manager has closed it
 	}
-	probes := serveHealth(health, log)
+	registry := newRegistry()
+	probes := serveHealth(health, scrapes(withStore(registry), log), log)
 	defer probes.stop()
+	stopDebug, err := cfg.Debug.serve(log)
+	if err != nil {
+		return err
+	}
+	defer stopDebug()
 	kept, err := openStore(ctx, &cfg, log)
 	if err != nil {
 		return err
@@ -42,7 +48,7 @@ func runManager(ctx context.Context, cfg managerSettings, out io.Writer, log *sl
 	m, err := manager.Start(manager.Config{
 		Store: kept.store, Peers: cfg.peers(), StoreName: kept.name, Members: kept.members, Build: buildVersion(),
 		Listener: listener, Advertise: cfg.Advertise,
-		TTL: cfg.TTL, Drift: cfg.Drift, Logger: log,
+		TTL: cfg.TTL, Drift: cfg.Drift, Logger: log, Metrics: registry,
 	})
 	if err != nil {
 		return errors.Join(err, kept.close())

@@ -39,7 +39,8 @@ type managerSettings struct {
 	TTL   time.Duration // for how long a leader acts without renewing
 	Drift float64       // by how much the rates of the managers' clocks may differ
 
-	Log logSettings
+	Log   logSettings
+	Debug debugSettings
 
 	members []string // as they were written
 	quota   string
@@ -83,7 +84,7 @@ func (m *managerSettings) addFlags(cmd *cobra.Command) {
 	m.flags = f
 	f.StringVar(&m.Listen, "listen", defaultManager, "the `address` to listen on")
 	f.StringVar(&m.Advertise, "advertise", "", "the `address` at which others reach this manager (default the one it listens on)")
-	f.StringVar(&m.HTTP, "http", "127.0.0.1:7401", "the `address` for health checks; \"\" for none")
+	f.StringVar(&m.HTTP, "http", "127.0.0.1:7401", "the `address` for health checks and metrics, /metrics; \"\" for none")
 
 	f.StringVar(&m.Store, "store", "", "where the tables are: on disk, in etcd, or with flease nowhere but in memory\n(default disk, or etcd if --etcd is given)")
 	f.StringVar(&m.DataDir, "data-dir", "leasehold.data", "the `directory` for the tables")
@@ -110,6 +111,7 @@ func (m *managerSettings) addFlags(cmd *cobra.Command) {
 	f.DurationVar(&m.TTL, "ttl", 2*time.Second, "for how long a leader acts without renewing its leadership; another takes over after\nthat times --drift. All managers of a group should have the same")
 	f.Float64Var(&m.Drift, "drift", 1.20, "by how much the rates of two managers' clocks may differ; the same for all of a group")
 	m.Log.addFlags(f)
+	m.Debug.addFlags(f)
 	addSettings(cmd, f, &m.file)
 	m.Log.complete(cmd)
 	// The name is that of a flag just added, the only thing that can go wrong.

@@ -104,7 +104,12 @@ func (m *managerSettings) validateTimes() error {
 	return nil
 }
 
-func (m *managerSettings) validateLog() error { return m.Log.validate(m.origin) }
+func (m *managerSettings) validateLog() error {
+	if err := m.Debug.validate(m.origin); err != nil {
+		return err
+	}
+	return m.Log.validate(m.origin)
+}
 
 func (m *managerSettings) validateEtcd() error {
 	e := &m.Etcd

@@ -40,6 +40,9 @@ func New(cfg Config) (*Agent, error) {
 	a.lookups = newLookups(a.accepting, &a.cfg)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, struct{}{}) })
+	if cfg.Scrape != nil {
+		mux.Handle("GET /metrics", cfg.Scrape)
+	}
 	mux.HandleFunc("GET /v1/status", a.status)
 	mux.HandleFunc("POST /v1/owners", a.join)
 	mux.HandleFunc("DELETE /v1/owners/{id}", a.leave)

@@ -3,11 +3,13 @@ package agent
 import (
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
@@ -46,6 +48,11 @@ type Config struct {
 	Build string
 	// Logger hears what happens, and why. Default: nobody does.
 	Logger *slog.Logger
+
+	// Metrics, if set, gets the metrics of the owners and lookups, and Scrape answers
+	// GET /metrics. Default: nobody does.
+	Metrics prometheus.Registerer
+	Scrape  http.Handler
 }
 
 // The bounds on promises. Shorter ones are over before they are read, and longer

@@ -120,7 +120,7 @@ func (a *Agent) newSession(ctx context.Context, in *joinRequest) (_ *session, er
 		Namespace: s.namespace, Managers: a.cfg.Managers, Addr: in.Addr, Name: leasehold.OwnerID(in.Name),
 		Weight: in.Weight, Load: load, OnGrant: s.feed.granted, OnRevoke: s.feed.revoked,
 		MaxPromise: a.cfg.MaxPromise, WaitForPredecessor: true,
-		Credentials: a.cfg.Credentials, DialOptions: a.cfg.DialOptions, Logger: a.cfg.Logger,
+		Credentials: a.cfg.Credentials, DialOptions: a.cfg.DialOptions, Logger: a.cfg.Logger, Metrics: a.cfg.Metrics,
 	})
 	return a.admit(s, err)
 }

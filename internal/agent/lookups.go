@@ -91,7 +91,7 @@ func (l *lookups) open(f *followed) {
 	defer cancel()
 	f.lookup, f.err = lookup.Open(ctx, lookup.Config{
 		Namespace: f.namespace, Managers: l.cfg.Managers, Credentials: l.cfg.Credentials,
-		DialOptions: l.cfg.DialOptions, Logger: l.cfg.Logger,
+		DialOptions: l.cfg.DialOptions, Logger: l.cfg.Logger, Metrics: l.cfg.Metrics,
 	})
 	if f.err != nil {
 		l.mu.Lock()

@@ -150,5 +150,9 @@ func (d *Driver[E, A]) put(ctx context.Context, queue chan<- item[E], in item[E]
 	return false
 }
 
+// Waiting returns how many events wait for the machine. It may be called from any
+// goroutine.
+func (d *Driver[E, A]) Waiting() int { return len(d.inbox) + len(d.urgent) }
+
 // Done is closed when Run has returned.
 func (d *Driver[E, A]) Done() <-chan struct{} { return d.done }

@@ -39,6 +39,7 @@ type Meter struct {
 	// What was drawn since the threshold was last set.
 	since mono.Instant
 	drawn float64
+	taken float64 // what was drawn since Taken was last asked
 }
 
 // New returns a meter that begins now, with nothing held. It counts requests or,
@@ -117,6 +118,14 @@ func (m *Meter) Loads(now mono.Instant) *partition.Loads {
 	return m.ledger.loads()
 }
 
+// Taken returns how much work there was since it was last asked, as far as Hold and
+// Loads have seen it. It is for whoever calls these.
+func (m *Meter) Taken() float64 {
+	taken := m.taken
+	m.taken = 0
+	return taken
+}
+
 // settle enters what has been drawn until now into the books.
 func (m *Meter) settle(now mono.Instant) {
 	m.ledger.advance(now)
@@ -124,6 +133,7 @@ func (m *Meter) settle(now mono.Instant) {
 		m.drained = m.stripes[i].swap(m.drained)
 		for _, s := range m.drained {
 			m.drawn += s.weight
+			m.taken += s.weight
 			m.ledger.enter(s)
 		}
 	}

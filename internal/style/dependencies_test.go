@@ -34,7 +34,9 @@ var pureDiet = diet{
 // libraryDiet: a service links the owner and the lookup library, and what routes
 // its calls, so whatever they link becomes its problem: its binary's size, its
 // build's time, its version conflicts and its security advisories. They speak gRPC
-// to the manager, and need nothing else: no store, no command line, no terminal.
+// to the manager, take a Prometheus Registerer and make spans with OpenTelemetry's API,
+// and need nothing else: no store, no command line, no terminal, no server of metrics
+// and no exporter of spans, which are the application's choice.
 // (net/http is not forbidden to them because grpc itself imports it.)
 var libraryDiet = diet{
 	packages: []string{"./owner/...", "./lookup/...", "./leasegrpc/..."},
@@ -44,10 +46,17 @@ var libraryDiet = diet{
 		"google.golang.org/genproto/googleapis/rpc",
 		"google.golang.org/grpc",
 		"google.golang.org/protobuf",
+		"github.com/prometheus/client_golang/prometheus",
+		"github.com/beorn7/perks", "github.com/munnerz/goautoneg", "github.com/prometheus/client_model", // what it needs
+		"github.com/prometheus/common", "github.com/prometheus/procfs",
+		"go.opentelemetry.io/otel",
+		"github.com/go-logr", "go.opentelemetry.io/auto/sdk", // what it needs
 	},
 	ours: []string{""},
 	never: []string{
 		module + "/cmd", module + "/internal/sim", module + "/manager", module + "/store",
+		"github.com/prometheus/client_golang/prometheus/promhttp",
+		"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters",
 		"net/http/pprof", "plugin", "testing",
 	},
 }

@@ -99,6 +99,8 @@ func managerNote(n machine.Note) string {
 		return fmt.Sprintf("renews what it inherited of %s (%d)", n.Owner, n.Have)
 	case machine.NoteMoveBegun:
 		return fmt.Sprintf("wants %s to send state", n.Owner)
+	case machine.NoteMoveDone:
+		return fmt.Sprintf("learns that %s has sent all of the state to %s", n.Owner, n.To)
 	case machine.NoteMoved:
 		return fmt.Sprintf("learns that %s has let go of generation %d, whose state is with another", n.Owner, n.Have)
 	case machine.NoteMoveFailed:

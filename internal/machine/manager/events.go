@@ -1,6 +1,8 @@
 package manager
 
 import (
+	"time"
+
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
@@ -88,9 +90,11 @@ type (
 		Have, Want uint64
 		Why        error // of NotePolicyRefused
 
-		// Of a move that has failed: what was to go where, from Owner.
+		// Of a move that has ended: what was to go where, from Owner, and for how long
+		// it was under way.
 		To    leasehold.OwnerID
 		Range leasehold.Range
+		Took  time.Duration
 	}
 )
 
@@ -145,6 +149,7 @@ const (
 	NoteParting                       // an owner wants to leave: Have its leases
 	NoteDraining                      // an operator wants an owner drained, Want 1, or no longer: Have its leases
 	NoteGhost                         // an owner name has leases of two sessions in the stored table
+	NoteMoveDone                      // the source has sent everything, and the target has it
 	NoteNoMover                       // a session that cannot move state became a member: Have how many can
 	notables
 )
@@ -153,7 +158,7 @@ var notableNames = [notables]string{
 	"bad message", "foreign message", "no authority", "duplicate", "race", "hello", "joined", "expired", "left",
 	"released", "refused", "grant pending", "grant withdrawn", "grant orphaned", "name taken", "successor", "predecessor gone", "full",
 	"commit unknown", "commit retried", "commit found", "snapshot sent", "lookup ahead", "policy refused", "takeover renews", "compacted",
-	"move begun", "moved", "move failed", "move timed out", "move cancelled", "target gone", "parting", "draining", "ghost", "no mover",
+	"move begun", "moved", "move failed", "move timed out", "move cancelled", "target gone", "parting", "draining", "ghost", "move done", "no mover",
 }
 
 func (n Notable) String() string { return notableNames[n] }

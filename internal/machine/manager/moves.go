@@ -127,13 +127,17 @@ func (m *Machine) lookAgain() {
 	m.again = false
 }
 
+func (m *Machine) noteEnd(now mono.Instant, mv *move, how Notable) {
+	m.emit(Note{
+		What: how, Owner: mv.from.holder.Owner, Have: mv.report.Records, Want: mv.report.Bytes,
+		To: mv.to.holder.Owner, Range: mv.Range, Took: now.Sub(mv.began),
+	})
+}
+
 // fail ends a move that has come to nothing. The range stays where it is, until
 // the policy is asked again; of an owner that wants to go it is tried again.
 func (m *Machine) fail(now mono.Instant, mv *move, why Notable) {
-	m.emit(Note{
-		What: why, Owner: mv.from.holder.Owner, Have: mv.report.Records, Want: mv.report.Bytes,
-		To: mv.to.holder.Owner, Range: mv.Range,
-	})
+	m.noteEnd(now, mv, why)
 	m.end(mv)
 	switch {
 	case mv.from == mv.to:
@@ -321,6 +325,7 @@ func (m *Machine) reported(now mono.Instant, p *peer, reports []protocol.MoveRep
 		case protocol.MoveFailed:
 			m.fail(now, mv, NoteMoveFailed)
 		case protocol.MoveDone:
+			m.noteEnd(now, mv, NoteMoveDone)
 			m.end(mv)
 		case protocol.MoveCopying, protocol.MoveStopped:
 		}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
+)
+
+// newRegistry returns what a process has to tell Prometheus: at first about itself.
+func newRegistry() *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "leasehold_build_info", Help: "What this process runs, as a label; always 1.",
+		ConstLabels: prometheus.Labels{"version": buildVersion()},
+	})
+	build.Set(1)
+	r.MustRegister(build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r
+}
+
+// scrapes answers GET /metrics. What takes too long, and whoever asks while others wait
+// for an answer, is refused: it is asked again soon.
+func scrapes(from prometheus.Gatherer, log *slog.Logger) http.Handler {
+	return promhttp.HandlerFor(from, promhttp.HandlerOpts{
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError,
+		MaxRequestsInFlight: 4, Timeout: 8 * time.Second,
+	})
+}
+
+// withStore adds what the etcd inside of this process says of itself, which it puts into
+// the registry of the whole process.
+func withStore(own prometheus.Gatherer) prometheus.Gatherer {
+	return prometheus.Gatherers{own, prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		all, err := prometheus.DefaultGatherer.Gather()
+		var out []*dto.MetricFamily
+		for _, f := range all {
+			if strings.HasPrefix(f.GetName(), "etcd_") {
+				out = append(out, f)
+			}
+		}
+		return out, err
+	})}
+}

@@ -1,0 +1,165 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"github.com/leasehold-dev/leasehold/leaseholdtest"
+	"github.com/leasehold-dev/leasehold/leasehttp"
+	"github.com/leasehold-dev/leasehold/leasemap"
+	"github.com/leasehold-dev/leasehold/lookup"
+)
+
+// exported is what can be scraped: of each metric, its labels and their values.
+type exported map[string]map[string]map[string]bool
+
+// add takes in what a process exports, as Prometheus stores it, with the labels that it
+// adds itself.
+func (e exported) add(t *testing.T, from prometheus.Gatherer) {
+	t.Helper()
+	families, err := from.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			names, labels := []string{f.GetName()}, map[string]string{"job": "", "instance": ""}
+			for _, l := range m.GetLabel() {
+				labels[l.GetName()] = l.GetValue()
+			}
+			if m.GetHistogram() != nil {
+				names = []string{f.GetName() + "_bucket", f.GetName() + "_sum", f.GetName() + "_count"}
+				labels["le"] = ""
+			}
+			for _, name := range names {
+				if e[name] == nil {
+					e[name] = make(map[string]map[string]bool)
+				}
+				for label, value := range labels {
+					if e[name][label] == nil {
+						e[name][label] = make(map[string]bool)
+					}
+					e[name][label][value] = true
+				}
+			}
+		}
+	}
+}
+
+// scrape runs managers, owners with state that moves, a lookup and a gateway, and
+// returns what they export. It also holds the names against Prometheus' conventions.
+func scrape(t *testing.T) exported {
+	t.Helper()
+	all := exported{}
+	managers := map[string]*prometheus.Registry{}
+	cfg := leaseholdtest.Config{Managers: 2, Metrics: func(name string) prometheus.Registerer {
+		managers[name] = prometheus.NewRegistry()
+		return managers[name]
+	}}
+	leaseholdtest.Run(t, cfg, func(t *testing.T, c *leaseholdtest.Cluster) {
+		application := prometheus.NewRegistry()
+		for _, name := range []string{"a", "b"} {
+			joinMap(t, c.Node(name), application)
+			c.Settle()
+		}
+		gateway(t, c.Node("gateway"), application)
+		c.Advance(10 * time.Second)
+		for _, r := range append([]*prometheus.Registry{application}, managers["m1"], managers["m2"]) {
+			all.add(t, r)
+			families, err := r.Gather()
+			if err != nil {
+				t.Error(err)
+			}
+			problems, err := promlint.NewWithMetricFamilies(families).Lint()
+			if err != nil {
+				t.Error(err)
+			}
+			for _, p := range problems {
+				t.Errorf("%s: %s", p.Metric, p.Text)
+			}
+		}
+	})
+	process := prometheus.NewRegistry()
+	process.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	all.add(t, process)
+	return all
+}
+
+func joinMap(t *testing.T, n *leaseholdtest.Node, metrics prometheus.Registerer) {
+	t.Helper()
+	cfg := n.MovingConfig()
+	cfg.Metrics = metrics
+	m, err := leasemap.Join(t.Context(), cfg, leasemap.Config[int]{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Cleanup(func(ctx context.Context) { _ = m.Close(ctx) })
+}
+
+func gateway(t *testing.T, n *leaseholdtest.Node, metrics prometheus.Registerer) {
+	t.Helper()
+	cfg := n.LookupConfig()
+	cfg.Metrics = metrics
+	l, err := lookup.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Cleanup(func(context.Context) { _ = l.Close() })
+	transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{
+		Lookup: l, Key: leasehttp.Header("Key"), Attempts: 2, Base: &http.Transport{DialContext: n.DialContext},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy, err := leasehttp.NewProxy(leasehttp.ProxyConfig{Transport: transport, Metrics: metrics})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest(http.MethodGet, "http://gateway/", nil)
+	r.Header.Set("Key", "alice")
+	w := httptest.NewRecorder()
+	proxy.ServeHTTP(w, r)
+	if w.Code != http.StatusServiceUnavailable { // nobody serves at the owners' addresses
+		t.Errorf("status %d", w.Code)
+	}
+	transport.CloseIdleConnections()
+}
+
+// TestFewSeries: what a manager exports for a namespace does not grow with its owners.
+func TestFewSeries(t *testing.T) {
+	count := func(owners int) (n int) {
+		registry := prometheus.NewRegistry()
+		leaseholdtest.Run(t, leaseholdtest.Config{Metrics: func(string) prometheus.Registerer { return registry }}, func(t *testing.T, c *leaseholdtest.Cluster) {
+			application := prometheus.NewRegistry()
+			for i := range owners {
+				node := c.Node(fmt.Sprintf("n%d", i))
+				cfg := node.OwnerConfig()
+				cfg.Metrics = application
+				node.Join(cfg)
+			}
+			c.Settle()
+			for _, from := range []prometheus.Gatherer{registry, application} {
+				families, err := from.Gather()
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, f := range families {
+					n += len(f.GetMetric())
+				}
+			}
+		})
+		return n
+	}
+	// Requests to the store and messages dropped may be of a kind or two more.
+	if few, many := count(2), count(20); many > few+5 || few == 0 {
+		t.Errorf("2 owners: %d series, 20 owners: %d", few, many)
+	}
+}

@@ -1,0 +1,96 @@
+// Package scrape is what the roles share to be measured by Prometheus.
+//
+// Whoever gives a role a Registerer gets its metrics there; nothing is ever put into
+// the registry of the whole process. A role in one process may be there more than once:
+// an agent has many owners. Those of one namespace share one collector, so that the
+// names of owners, which come and go without bound, are no labels.
+package scrape
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// Share registers a collector, or returns the one of the same kind that is registered
+// already. It fails with [leasehold.Invalid] if somebody else uses its names.
+func Share[C prometheus.Collector](r prometheus.Registerer, c C) (C, error) {
+	err := r.Register(c)
+	if err == nil {
+		return c, nil
+	}
+	var before prometheus.AlreadyRegisteredError
+	if errors.As(err, &before) {
+		if shared, ok := before.ExistingCollector.(C); ok {
+			return shared, nil
+		}
+	}
+	return c, Taken(err)
+}
+
+// Taken is the error of a collector that cannot be registered.
+func Taken(err error) error {
+	return leasehold.Errorf("register metrics", leasehold.Invalid, "Metrics",
+		"%w: give it a Registerer of its own, or one that prometheus.WrapRegistererWith has given labels", err)
+}
+
+// Set is collectors that are registered together.
+type Set []prometheus.Collector
+
+// Describe is for [prometheus.Collector].
+func (s Set) Describe(to chan<- *prometheus.Desc) {
+	for _, c := range s {
+		c.Describe(to)
+	}
+}
+
+// Collect is for [prometheus.Collector].
+func (s Set) Collect(to chan<- prometheus.Metric) {
+	for _, c := range s {
+		c.Collect(to)
+	}
+}
+
+// Label writes words as the value of a label, so that it need not be quoted anywhere.
+func Label(words string) string { return strings.ReplaceAll(words, " ", "_") }
+
+// Causes are the values of a label for why leases end and state is lost.
+func Causes() []string {
+	var out []string
+	for c := leasehold.CauseUnknown; c <= leasehold.CauseMoved; c++ {
+		out = append(out, Cause(c))
+	}
+	return out
+}
+
+// Cause is the value of one. Whatever a newer peer may say, there are not many.
+func Cause(c leasehold.Cause) string {
+	if c > leasehold.CauseMoved {
+		c = leasehold.CauseUnknown
+	}
+	return Label(c.String())
+}
+
+// Kind is the value of a label for a kind of error.
+func Kind(k leasehold.Kind) string {
+	if k > leasehold.Internal {
+		k = leasehold.Other
+	}
+	return Label(k.Error())
+}
+
+// Begin makes a counter be there before it first counts, for each value of its one
+// label: whoever asks by how much it has grown otherwise misses its first step.
+func Begin(of *prometheus.CounterVec, values ...string) {
+	for _, v := range values {
+		of.WithLabelValues(v)
+	}
+}
+
+// Durations are the buckets for what takes from a millisecond to a minute.
+func Durations() []float64 {
+	return []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
+}

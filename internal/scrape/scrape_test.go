@@ -1,0 +1,63 @@
+package scrape
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// ours is a collector of a type of its own, as the roles have.
+type ours struct{ Set }
+
+func newOurs(ns string) *ours {
+	return &ours{Set{prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "ours_total", Help: "Ours.", ConstLabels: prometheus.Labels{"namespace": ns},
+	})}}
+}
+
+// TestShare: the same is registered once, also through a Registerer that adds labels;
+// what differs in a label is another, and what is somebody else's is refused.
+func TestShare(t *testing.T) {
+	plain := prometheus.NewRegistry()
+	for name, r := range map[string]prometheus.Registerer{
+		"plain": plain, "wrapped": prometheus.WrapRegistererWith(prometheus.Labels{"server": "a"}, prometheus.NewRegistry()),
+		"twice wrapped": prometheus.WrapRegistererWithPrefix("x_", prometheus.WrapRegistererWith(prometheus.Labels{"server": "b"}, prometheus.NewRegistry())),
+	} {
+		first, err := Share(r, newOurs("n"))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if second, err := Share(r, newOurs("n")); err != nil || second != first {
+			t.Errorf("%s: the second is not the first: %v", name, err)
+		}
+		if other, err := Share(r, newOurs("m")); err != nil || other == first {
+			t.Errorf("%s: another namespace: %v", name, err)
+		}
+	}
+	_, err := Share(plain, prometheus.NewGauge(prometheus.GaugeOpts{Name: "ours_total", Help: "Theirs."}))
+	if leasehold.KindOf(err) != leasehold.Invalid || !strings.Contains(err.Error(), "Registerer of its own") {
+		t.Errorf("a name that is taken: %v", err)
+	}
+	_, err = Share(plain, Set{newOurs("n")}) // the same names, of another type
+	if leasehold.KindOf(err) != leasehold.Invalid {
+		t.Errorf("another type: %v", err)
+	}
+}
+
+// TestLabels: there are a few values, whatever a newer peer says, and none needs quotes.
+func TestLabels(t *testing.T) {
+	for c := range 256 {
+		if v := Cause(leasehold.Cause(c)); strings.ContainsAny(v, " ()\"") || c > int(leasehold.CauseMoved) && v != "unknown" {
+			t.Errorf("cause %d: %q", c, v)
+		}
+		if v := Kind(leasehold.Kind(c)); strings.ContainsAny(v, " ()\"") || c > int(leasehold.Internal) && v != "error" {
+			t.Errorf("kind %d: %q", c, v)
+		}
+	}
+	if n := len(Causes()); n != 8 {
+		t.Errorf("%d causes", n)
+	}
+}

@@ -1,0 +1,113 @@
+package leasehttp
+
+import (
+	"bufio"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/scrape"
+)
+
+// metrics is what Prometheus is told of a proxy. How often requests are sent again is
+// among the metrics of its lookup. A nil metrics counts nothing.
+type metrics struct {
+	scrape.Set
+	requests *prometheus.CounterVec
+	failures *prometheus.CounterVec
+	inFlight prometheus.Gauge
+	duration prometheus.Histogram
+}
+
+// newMetrics registers the metrics of a namespace, unless another proxy has.
+func newMetrics(r prometheus.Registerer, ns leasehold.Namespace) (*metrics, error) {
+	if r == nil {
+		return nil, nil
+	}
+	const prefix = "leasehold_gateway_"
+	labels := prometheus.Labels{"namespace": string(ns)}
+	m := &metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: prefix + "requests_total", ConstLabels: labels, Help: "Requests that were answered, by the class of the answer's status.",
+		}, []string{"code"}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: prefix + "failures_total", ConstLabels: labels,
+			Help: "Requests that were not forwarded or have no answer, by kind: what the gateway answered itself.",
+		}, []string{"kind"}),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: prefix + "requests_in_flight", ConstLabels: labels, Help: "Requests that are under way, WebSockets and streams included.",
+		}),
+		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: prefix + "request_duration_seconds", ConstLabels: labels, Buckets: scrape.Durations(),
+			Help: "How long it takes until the answer to a request begins, with all attempts.",
+		}),
+	}
+	scrape.Begin(m.requests, "1xx", "2xx", "3xx", "4xx", "5xx")
+	for _, k := range []leasehold.Kind{leasehold.Invalid, leasehold.NoOwner, leasehold.NotOwner, leasehold.Limit, leasehold.Unavailable} {
+		m.failures.WithLabelValues(scrape.Kind(k))
+	}
+	m.Set = scrape.Set{m.requests, m.failures, m.inFlight, m.duration}
+	return scrape.Share(r, m)
+}
+
+// failed counts a request that we answer ourselves.
+func (m *metrics) failed(kind leasehold.Kind) {
+	if m != nil {
+		m.failures.WithLabelValues(scrape.Kind(kind)).Inc()
+	}
+}
+
+// observed returns a writer that notices when an answer begins, and what to call when
+// the request is over.
+func (m *metrics) observed(w http.ResponseWriter) (*observer, func()) {
+	o := &observer{ResponseWriter: w, begun: time.Now()}
+	m.inFlight.Inc()
+	return o, func() {
+		m.inFlight.Dec()
+		if o.status == 0 {
+			o.note(http.StatusOK) // net/http answers so for a handler that has written nothing
+		}
+		m.requests.WithLabelValues(strconv.Itoa(o.status/100) + "xx").Inc()
+		m.duration.Observe(o.took.Seconds())
+	}
+}
+
+// An observer is the writer of an answer. It is for one goroutine, as all are.
+type observer struct {
+	http.ResponseWriter
+	begun  time.Time
+	took   time.Duration
+	status int // 0 before there is one
+}
+
+func (o *observer) note(status int) {
+	if o.status == 0 && (status >= http.StatusOK || status == http.StatusSwitchingProtocols) {
+		o.status, o.took = status, time.Since(o.begun)
+	}
+}
+
+// Unwrap lets [http.ResponseController] do the rest.
+func (o *observer) Unwrap() http.ResponseWriter { return o.ResponseWriter }
+
+func (o *observer) WriteHeader(status int) {
+	o.note(status)
+	o.ResponseWriter.WriteHeader(status)
+}
+
+func (o *observer) Write(b []byte) (int, error) {
+	o.note(http.StatusOK)
+	return o.ResponseWriter.Write(b)
+}
+
+// Hijack is how a protocol is switched.
+func (o *observer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffered, err := http.NewResponseController(o.ResponseWriter).Hijack()
+	if err == nil {
+		o.note(http.StatusSwitchingProtocols)
+	}
+	return conn, buffered, err
+}

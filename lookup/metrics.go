@@ -1,0 +1,188 @@
+package lookup
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/leasehold-dev/leasehold"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/lookup"
+	"github.com/leasehold-dev/leasehold/internal/scrape"
+)
+
+// metrics is what Prometheus is told of the lookups that this process has in one
+// namespace. Counters add up what all of them have done, those that are closed
+// included; gauges are about those that are open.
+//
+// Find and At know nothing of it. What is counted is counted where the machine's
+// decisions are carried out, and in Do; the rest is read when somebody asks for it. A
+// nil metrics counts nothing.
+type metrics struct {
+	counted   scrape.Set
+	updates   prometheus.Counter
+	changes   prometheus.Counter
+	snapshots prometheus.Counter
+	resyncs   prometheus.Counter
+	losses    *prometheus.CounterVec
+	silences  prometheus.Counter
+	calls     prometheus.Counter
+	failures  *prometheus.CounterVec
+	retries   *prometheus.CounterVec
+
+	gauges gauges
+
+	mu      sync.Mutex
+	lookups map[*Lookup]bool
+}
+
+// gauges are read when they are asked for.
+type gauges struct{ open, lsn, ranges, servers, age, stale *prometheus.Desc }
+
+const prefix = "leasehold_lookup_"
+
+// newMetrics registers the metrics of a namespace, unless another lookup has.
+func newMetrics(cfg *Config) (*metrics, error) {
+	if cfg.Metrics == nil {
+		return nil, nil
+	}
+	labels := prometheus.Labels{"namespace": string(cfg.Namespace)}
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + name, Help: help, ConstLabels: labels})
+	}
+	counters := func(name, help, label string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + name, Help: help, ConstLabels: labels}, []string{label})
+	}
+	desc := func(name, help string) *prometheus.Desc { return prometheus.NewDesc(prefix+name, help, nil, labels) }
+	m := &metrics{
+		lookups:   make(map[*Lookup]bool),
+		updates:   counter("updates_total", "New tables, by changes or as a whole."),
+		changes:   counter("changes_total", "Changes of the table that were received."),
+		snapshots: counter("snapshots_total", "Tables that were received as a whole, because that was less than what had changed."),
+		resyncs:   counter("resyncs_total", "How often changes were missing or did not follow on the table, and were asked for again."),
+		losses:    counters("losses_total", "Losses of state that were reported, by cause.", "cause"),
+		silences:  counter("manager_silences_total", "How often the manager that was asked did not answer in time, and others were asked."),
+		calls:     counter("calls_total", "Calls of Do: requests of this process, each with all of its attempts."),
+		failures:  counters("call_failures_total", "Calls of Do that ended with an error, by its kind; kind \"error\" is the application's own.", "kind"),
+		retries:   counters("call_retries_total", "Attempts of Do that were made again, by why the one before did not succeed.", "kind"),
+		gauges: gauges{
+			open:    desc("open", "Lookups that this process has in the namespace."),
+			lsn:     desc("lsn", "Number of the last change in the table. Of several lookups the least."),
+			ranges:  desc("ranges", "Ranges of the table."),
+			servers: desc("servers", "Servers that own keys."),
+			age:     desc("age_seconds", "For how long the table has not been known to be complete. Of several lookups the most."),
+			stale:   desc("stale_after_seconds", "At which age everything is reported as lost. Of several lookups the least."),
+		},
+	}
+	scrape.Begin(m.losses, scrape.Causes()...)
+	for _, of := range []*prometheus.CounterVec{m.failures, m.retries} {
+		scrape.Begin(of, scrape.Kind(leasehold.NotOwner), scrape.Kind(leasehold.NoOwner), scrape.Kind(leasehold.Unavailable))
+	}
+	m.counted = scrape.Set{m.updates, m.changes, m.snapshots, m.resyncs, m.losses, m.silences, m.calls, m.failures, m.retries}
+	return scrape.Share(cfg.Metrics, m)
+}
+
+// Describe is for [prometheus.Collector].
+func (m *metrics) Describe(to chan<- *prometheus.Desc) {
+	m.counted.Describe(to)
+	g := &m.gauges
+	for _, d := range []*prometheus.Desc{g.open, g.lsn, g.ranges, g.servers, g.age, g.stale} {
+		to <- d
+	}
+}
+
+// Collect is for [prometheus.Collector].
+func (m *metrics) Collect(to chan<- prometheus.Metric) {
+	m.counted.Collect(to)
+	gauge := func(d *prometheus.Desc, v float64) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v)
+	}
+	var (
+		behind     *snapshot
+		age, stale time.Duration
+	)
+	m.mu.Lock()
+	open := len(m.lookups)
+	for l := range m.lookups {
+		if s := l.current.Load(); behind == nil || s.table.LSN() < behind.table.LSN() {
+			behind = s
+		}
+		age = max(age, l.Age())
+		if stale == 0 || l.cfg.Stale < stale {
+			stale = l.cfg.Stale
+		}
+	}
+	m.mu.Unlock()
+	g := &m.gauges
+	gauge(g.open, float64(open))
+	if behind == nil {
+		return // there is no table
+	}
+	gauge(g.lsn, float64(behind.table.LSN()))
+	gauge(g.ranges, float64(behind.table.Len()))
+	gauge(g.servers, float64(len(behind.addrs)-1))
+	gauge(g.age, age.Seconds())
+	gauge(g.stale, stale.Seconds())
+}
+
+// open and close say whose gauges count: of those that have a table.
+func (m *metrics) open(l *Lookup) {
+	if m != nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.lookups[l] = true
+	}
+}
+
+func (m *metrics) close(l *Lookup) {
+	if m != nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.lookups, l)
+	}
+}
+
+// act counts what the machine decides.
+func (m *metrics) act(a machine.Action) {
+	if m == nil {
+		return
+	}
+	switch a := a.(type) {
+	case machine.Publish:
+		m.updates.Inc()
+		m.changes.Add(float64(len(a.Changes)))
+	case machine.Losses:
+		for i := range a.Losses {
+			m.losses.WithLabelValues(scrape.Cause(a.Losses[i].Cause)).Inc()
+		}
+	case machine.Note:
+		switch a.What {
+		case machine.NoteSnapshot:
+			m.snapshots.Inc()
+		case machine.NoteGap, machine.NoteMixed:
+			m.resyncs.Inc()
+		case machine.NoteLeaderSilent:
+			m.silences.Inc()
+		default:
+		}
+	default:
+	}
+}
+
+// called counts a call of Do that has ended.
+func (m *metrics) called(err error) {
+	if m == nil {
+		return
+	}
+	m.calls.Inc()
+	if err != nil {
+		m.failures.WithLabelValues(scrape.Kind(kindOf(err))).Inc()
+	}
+}
+
+// retried counts another attempt.
+func (m *metrics) retried(why leasehold.Kind) {
+	if m != nil {
+		m.retries.WithLabelValues(scrape.Kind(why)).Inc()
+	}
+}

@@ -1,0 +1,166 @@
+package manager
+
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/machine/election"
+	"github.com/leasehold-dev/leasehold/internal/machine/node"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/scrape"
+)
+
+// metrics is what Prometheus is told of a manager. What happens is counted where the
+// machine's decisions are carried out; how things are is asked of the machine when
+// somebody wants to know: see metrics_collect.go. A nil metrics counts nothing.
+//
+// Labels are namespaces, of which operators make as many as they like, and what there
+// are a few of. Owners and keys are in the log and the events.
+type metrics struct {
+	manager *Manager
+	counted scrape.Set
+	gauges  gauges
+
+	changes prometheus.Counter
+	lapses  prometheus.Counter
+	refused *prometheus.CounterVec
+	steps   prometheus.Histogram
+	late    prometheus.Histogram
+	store   *prometheus.HistogramVec
+	errors  *prometheus.CounterVec
+	of      perNamespace
+
+	mu     sync.Mutex
+	spaces map[leasehold.Namespace]*spaceMetrics
+	sizes  map[leasehold.Namespace]tableSize
+}
+
+const prefix = "leasehold_manager_"
+
+func counter(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + name, Help: help})
+}
+
+func counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + name, Help: help}, labels)
+}
+
+func histograms(name, help string, labels ...string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + name, Help: help, Buckets: scrape.Durations()}, labels)
+}
+
+// quick are the buckets for what should take microseconds.
+func quick() []float64 {
+	return []float64{1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5}
+}
+
+// newMetrics returns the metrics of a manager. They are its own: two managers whose
+// numbers are added up have no leader, or two.
+func newMetrics(m *Manager) *metrics {
+	if m.cfg.Metrics == nil {
+		return nil
+	}
+	out := &metrics{
+		manager: m, spaces: make(map[leasehold.Namespace]*spaceMetrics), sizes: make(map[leasehold.Namespace]tableSize),
+		gauges: newGauges(), of: newPerNamespace(),
+		changes: counter("leader_changes_total", "How often this manager learned of a leader in a new term."),
+		lapses:  counter("leadership_lapses_total", "How often this manager could not renew its leadership in time."),
+		refused: counters("refused_total", "Messages of owners and lookups that were refused or sent elsewhere, by kind.", "kind"),
+		steps: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: prefix + "step_duration_seconds", Buckets: quick(),
+			Help: "How long the machine takes for one event, until all that it decided has been passed on.",
+		}),
+		late: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: prefix + "wake_delay_seconds", Buckets: quick(),
+			Help: "How much later than it wanted to the machine was woken.",
+		}),
+		store:  histograms("store_request_duration_seconds", "How long requests to the store take, by kind.", "kind"),
+		errors: counters("store_errors_total", "Requests to the store that failed or had no answer in time, by kind.", "kind"),
+	}
+	scrape.Begin(out.refused, scrape.Kind(leasehold.NotLeader), scrape.Kind(leasehold.Limit), scrape.Kind(leasehold.NotFound))
+	scrape.Begin(out.errors, storeKinds...)
+	out.counted = append(scrape.Set{out.changes, out.lapses, out.refused, out.steps, out.late, out.store, out.errors}, out.of.all()...)
+	return out
+}
+
+// register lets others ask. Everything that is asked must be there.
+func (m *metrics) register() error {
+	if m == nil {
+		return nil
+	}
+	if err := m.manager.cfg.Metrics.Register(m); err != nil {
+		return scrape.Taken(err)
+	}
+	return nil
+}
+
+// close takes the metrics out of the registry, for the next manager.
+func (m *metrics) close() {
+	if m != nil {
+		m.manager.cfg.Metrics.Unregister(m)
+	}
+}
+
+func (m *metrics) refuse(kind leasehold.Kind) {
+	if m != nil {
+		m.refused.WithLabelValues(scrape.Kind(kind)).Inc()
+	}
+}
+
+// led counts that there is a leader in a new term.
+func (m *metrics) led() {
+	if m != nil {
+		m.changes.Inc()
+	}
+}
+
+func (m *metrics) election(n election.Note) {
+	if m != nil && n.What == election.NoteLapsed {
+		m.lapses.Inc()
+	}
+}
+
+// A measured stepper is the manager's, and takes the time of its steps. It belongs to
+// the driver's goroutine.
+type measured struct {
+	stepper
+	metrics *metrics
+	begun   mono.Instant
+	wake    mono.Instant // when it last wanted to be woken
+}
+
+// A stepper is a machine as the driver sees it.
+type stepper interface {
+	Step(now mono.Instant, event node.Event) ([]node.Action, mono.Instant)
+	Advance(now mono.Instant) ([]node.Action, mono.Instant)
+}
+
+func (m *measured) begin(now mono.Instant) {
+	m.begun = now
+	if m.wake > 0 && now >= m.wake {
+		m.metrics.late.Observe(now.Sub(m.wake).Seconds())
+	}
+}
+
+// Step is the machine's.
+func (m *measured) Step(now mono.Instant, event node.Event) (actions []node.Action, wake mono.Instant) {
+	m.begin(now)
+	actions, m.wake = m.stepper.Step(now, event)
+	return actions, m.wake
+}
+
+// Advance is the machine's.
+func (m *measured) Advance(now mono.Instant) (actions []node.Action, wake mono.Instant) {
+	m.begin(now)
+	actions, m.wake = m.stepper.Advance(now)
+	return actions, m.wake
+}
+
+// stepped takes the time when everything is carried out that a step has decided.
+func (m *metrics) stepped(begun mono.Instant) {
+	if m != nil {
+		m.steps.Observe(max(0, m.manager.clock.Now().Sub(begun).Seconds()))
+	}
+}

@@ -1,0 +1,198 @@
+package manager
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/leasehold-dev/leasehold"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/table"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+)
+
+// gauges are how things are when somebody asks.
+type gauges struct {
+	leader, known, ready, term, streams, queue *prometheus.Desc
+	// Of the namespaces that this manager leads, but for lookups.
+	lookups, owners, draining, ranges, unowned, lsn, bytes, moves, lease *prometheus.Desc
+}
+
+func newGauges() gauges {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(prefix+name, help, labels, nil)
+	}
+	return gauges{
+		leader:   desc("leader", "1 if this manager leads, 0 if not."),
+		known:    desc("leader_known", "1 if this manager knows a leader that lives, itself or another, 0 if not."),
+		ready:    desc("ready", "1 if this manager can serve, as /readyz says, 0 if not."),
+		term:     desc("term", "The newest term that this manager knows of."),
+		streams:  desc("streams", "Streams that are open: of owners, of lookups and standbys, and of those who watch.", "kind"),
+		queue:    desc("queue_length", "Events that wait for the machine."),
+		lookups:  desc("lookups", "Lookups connected to this manager, and standbys that follow it.", "namespace"),
+		owners:   desc("owners", "Owners as the leader sees them: member; greeted, new; waiting, for its name; silent, not heard since the leader took over.", "namespace", "kind"),
+		draining: desc("owners_leaving", "Owners whose keys are being moved away, because they want to leave or an operator wants them drained.", "namespace"),
+		ranges:   desc("ranges", "Ranges of the lease table.", "namespace"),
+		unowned:  desc("unowned_ratio", "Share of the key space that nobody owns, 0 to 1.", "namespace"),
+		lsn:      desc("lsn", "Number of the last change of the lease table.", "namespace"),
+		bytes:    desc("table_bytes", "Size of the lease table as it is sent to lookups.", "namespace"),
+		moves:    desc("moves", "Moves of state between owners: under way, and waiting for their turn.", "namespace", "kind"),
+		lease:    desc("lease_wait_seconds", "How long the keys of an owner that dies wait at most: lease x drift.", "namespace"),
+	}
+}
+
+// Describe is for [prometheus.Collector].
+func (m *metrics) Describe(to chan<- *prometheus.Desc) {
+	m.counted.Describe(to)
+	g := &m.gauges
+	for _, d := range []*prometheus.Desc{
+		g.leader, g.known, g.ready, g.term, g.streams, g.queue,
+		g.lookups, g.owners, g.draining, g.ranges, g.unowned, g.lsn, g.bytes, g.moves, g.lease,
+	} {
+		to <- d
+	}
+}
+
+// collectPatience is how long the machine may take to say how it is. If that is not
+// enough, what only it knows is missing from the answer.
+const collectPatience = 2 * time.Second
+
+// Collect is for [prometheus.Collector].
+func (m *metrics) Collect(to chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	g, at := &m.gauges, m.manager
+	leader, known, ready, term := at.leading.figures()
+	gauge(g.leader, truth(leader))
+	gauge(g.known, truth(known))
+	gauge(g.ready, truth(ready))
+	gauge(g.term, float64(term))
+	gauge(g.streams, float64(at.owners.connected()), "owner")
+	gauge(g.streams, float64(at.lookups.streaming()), "lookup")
+	gauge(g.streams, float64(at.events.watching()), "watch")
+	gauge(g.queue, float64(at.driver.Waiting()))
+	for ns, n := range at.lookups.perNamespace() {
+		gauge(g.lookups, float64(n), string(ns))
+	}
+	for _, s := range m.survey() {
+		s.report(g, gauge)
+		gauge(g.bytes, float64(m.size(&s)), string(s.name))
+	}
+	m.counted.Collect(to) // after the survey, which forgets namespaces
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// A survey is how a namespace is that we lead.
+type survey struct {
+	name           leasehold.Namespace
+	hold           time.Duration
+	table          *table.Table // immutable
+	owners         [machine.Silent + 1]int
+	leaving        int
+	moves, waiting int
+}
+
+// survey asks the machine about all namespaces that it leads. It does not look at
+// tables on the driver's goroutine.
+func (m *metrics) survey() []survey {
+	ctx, cancel := context.WithTimeout(m.manager.ctx, collectPatience)
+	defer cancel()
+	var out []survey
+	var exists map[leasehold.Namespace]bool
+	err := m.manager.driver.Do(ctx, func(now mono.Instant) {
+		catalog := m.manager.node.Catalog()
+		if catalog == nil || !m.manager.node.Leads(now) {
+			return
+		}
+		exists = make(map[leasehold.Namespace]bool)
+		for _, n := range catalog.Namespaces {
+			if n.Deleted {
+				continue
+			}
+			exists[n.Name] = true
+			if led := m.manager.node.Manager(n.Name); led != nil {
+				timing := protocol.Timing{Lease: n.Lease, Renew: n.Renew, Drift: n.Drift}
+				out = append(out, surveyOf(now, n.Name, timing.Hold(), led))
+			}
+		}
+	})
+	if err != nil {
+		return nil // it may be at it still
+	}
+	if exists != nil {
+		m.prune(exists)
+	}
+	for _, s := range out {
+		m.space(s.name) // its counters are there from the beginning
+	}
+	return out
+}
+
+func surveyOf(now mono.Instant, ns leasehold.Namespace, hold time.Duration, led *machine.Machine) survey {
+	sizes := led.Sizes()
+	s := survey{name: ns, hold: hold, table: led.Frozen(), moves: sizes.Moves, waiting: sizes.Backlog}
+	for _, o := range led.Owners(now) {
+		s.owners[o.Standing]++
+		if o.Draining || o.Parting {
+			s.leaving++
+		}
+	}
+	return s
+}
+
+func (s *survey) report(g *gauges, gauge func(*prometheus.Desc, float64, ...string)) {
+	name := string(s.name)
+	for standing, kind := range map[machine.Standing]string{
+		machine.Member: "member", machine.Greeted: "greeted", machine.Waiting: "waiting", machine.Silent: "silent",
+	} {
+		gauge(g.owners, float64(s.owners[standing]), name, kind)
+	}
+	gauge(g.draining, float64(s.leaving), name)
+	gauge(g.ranges, float64(s.table.Len()), name)
+	gauge(g.lsn, float64(s.table.LSN()), name)
+	gauge(g.moves, float64(s.moves), name, "under_way")
+	gauge(g.moves, float64(s.waiting), name, "waiting")
+	gauge(g.lease, s.hold.Seconds(), name)
+	unowned := 0.0
+	for r, e := range s.table.All() {
+		if e.Vacant() {
+			unowned += (float64(r.Last()-r.Start) + 1) / (1 << 64)
+		}
+	}
+	gauge(g.unowned, unowned, name)
+}
+
+// tableSize is how large a table was when it was last encoded.
+type tableSize struct {
+	lsn   leasehold.LSN
+	bytes int
+}
+
+// size returns how large a table is, and encodes it only if it has changed. That takes
+// tens of milliseconds if it is large, in which nobody waits for us.
+func (m *metrics) size(s *survey) int {
+	m.mu.Lock()
+	known := m.sizes[s.name]
+	m.mu.Unlock()
+	if known.bytes > 0 && known.lsn == s.table.LSN() {
+		return known.bytes
+	}
+	frame, err := wire.EncodeUpdate(&protocol.LookupReply{Namespace: s.name, LSN: s.table.LSN(), Snapshot: s.table})
+	if err != nil {
+		return 0
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sizes[s.name] = tableSize{s.table.LSN(), frame.Len()}
+	return frame.Len()
+}

@@ -1,0 +1,182 @@
+package manager_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/codes"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/leaseholdtest"
+	"github.com/leasehold-dev/leasehold/leasemap"
+	"github.com/leasehold-dev/leasehold/owner"
+)
+
+// spansOf lets a test see all spans of the process, by name.
+func spansOf(t *testing.T) func(name string) []tracetest.SpanStub {
+	exporter := tracetest.NewInMemoryExporter()
+	provider := sdk.NewTracerProvider(sdk.WithSyncer(exporter))
+	otel.SetTracerProvider(provider)
+	t.Cleanup(func() {
+		otel.SetTracerProvider(noop.NewTracerProvider())
+		_ = provider.Shutdown(context.Background()) // nothing is left in memory
+	})
+	return func(name string) (out []tracetest.SpanStub) {
+		for _, s := range exporter.GetSpans() {
+			if s.Name == name {
+				out = append(out, s)
+			}
+		}
+		return out
+	}
+}
+
+// attributesOf returns what a span says.
+func attributesOf(s tracetest.SpanStub) map[string]string {
+	out := make(map[string]string)
+	for _, a := range s.Attributes {
+		out[string(a.Key)] = a.Value.String()
+	}
+	return out
+}
+
+// TestSpans: joins, moves as all three see them, goodbyes and failovers.
+func TestSpans(t *testing.T) {
+	spans := spansOf(t)
+	leaseholdtest.Run(t, leaseholdtest.Config{Managers: 2, Policy: "even"}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		ctx, outer := otel.Tracer("test").Start(t.Context(), "deploy")
+		var maps []*leasemap.Map[int]
+		for _, name := range []string{"a", "b"} {
+			m, err := leasemap.Join(ctx, c.Node(name).MovingConfig(), leasemap.Config[int]{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Node(name).Cleanup(func(ctx context.Context) { _ = m.Close(ctx) })
+			maps = append(maps, m)
+			c.Settle()
+			if name == "a" {
+				for i := range 10 {
+					if _, err := m.Update(t.Context(), fmt.Sprint(i), func(v *int) error { *v = i; return nil }); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+		c.Advance(5 * time.Second)
+		outer.End()
+
+		joins := spans("leasehold.join")
+		if len(joins) != 2 || joins[0].Parent.SpanID() != outer.SpanContext().SpanID() || attributesOf(joins[1])["leasehold.owner"] == "" {
+			t.Errorf("%d joins: %+v", len(joins), joins)
+		}
+		checkMove(t, spans)
+		checkFailover(t, c, spans)
+
+		if err := maps[0].Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if left := spans("leasehold.leave"); len(left) != 1 || left[0].Status.Code == codes.Error {
+			t.Errorf("goodbyes: %+v", left)
+		}
+	})
+}
+
+func checkMove(t *testing.T, spans func(string) []tracetest.SpanStub) {
+	t.Helper()
+	out, in, seen := spans("leasehold.move.out"), spans("leasehold.move.in"), spans("leasehold.move")
+	if len(out) == 0 || len(out) != len(in) || len(out) != len(seen) {
+		t.Fatalf("%d moves out, %d in, %d seen by the leader", len(out), len(in), len(seen))
+	}
+	source, target, leader := attributesOf(out[0]), attributesOf(in[0]), attributesOf(seen[0])
+	if source["leasehold.move"] == "" || source["leasehold.move"] != target["leasehold.move"] || source["leasehold.range"] != leader["leasehold.range"] {
+		t.Errorf("the source says %v, the target %v and the leader %v", source, target, leader)
+	}
+	if source["leasehold.outcome"] != "moved" || source["leasehold.records"] == "0" || leader["leasehold.outcome"] != "moved" || leader["leasehold.peer"] != source["leasehold.peer"] {
+		t.Errorf("the source says %v, and the leader %v", source, leader)
+	}
+	if events := out[0].Events; len(events) != 1 || events[0].Name != "stopped" {
+		t.Errorf("events: %v", events)
+	}
+	if took := seen[0].EndTime.Sub(seen[0].StartTime); took <= 0 || took > time.Minute {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// checkFailover: the span begins when the old leader is given up, and ends when the new
+// one serves.
+func checkFailover(t *testing.T, c *leaseholdtest.Cluster, spans func(string) []tracetest.SpanStub) {
+	t.Helper()
+	if first := spans("leasehold.failover"); len(first) != 1 || attributesOf(first[0])["leasehold.leader.before"] != "" {
+		t.Fatalf("at the beginning: %+v", first)
+	}
+	dead := c.KillLeader()
+	c.Advance(5 * time.Second)
+	c.Settle()
+	all := spans("leasehold.failover")
+	if len(all) != 2 {
+		t.Fatalf("%d failovers", len(all))
+	}
+	said := attributesOf(all[1])
+	if said["leasehold.leader.before"] != dead+":7400" || said["leasehold.term"] != "2" || said["leasehold.namespaces"] != "1" || all[1].Status.Code == codes.Error {
+		t.Errorf("%v", said)
+	}
+	c.StartManager(dead)
+}
+
+// TestRecallSpan: it ends when the leader is told, after those who rely on a promise.
+func TestRecallSpan(t *testing.T) {
+	spans := spansOf(t)
+	leaseholdtest.Run(t, leaseholdtest.Config{Policy: "even"}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		const promise = time.Second
+		o := c.Node("a").Join(owner.Config{MaxPromise: promise, WaitForPredecessor: true})
+		c.Settle()
+		held, _ := o.Promise()
+		if len(held) == 0 {
+			t.Fatal("nothing is held")
+		}
+		stop := make(chan struct{})
+		go func() { // somebody relies on it all the time
+			defer close(stop)
+			for range 40 {
+				o.Promise()
+				time.Sleep(100 * time.Millisecond)
+			}
+		}()
+		c.Node("b").Join(owner.Config{})
+		<-stop
+		c.Settle()
+		recalls := spans("leasehold.recall")
+		if len(recalls) == 0 {
+			t.Fatal("no recall")
+		}
+		took := recalls[0].EndTime.Sub(recalls[0].StartTime)
+		if took < promise/2 || took > 2*promise {
+			t.Errorf("it took %v, and others relied on it for %v", took, promise)
+		}
+		if said := attributesOf(recalls[0]); said["leasehold.leases"] == "0" || said["leasehold.owner"] != string(o.Name()) {
+			t.Errorf("%v", said)
+		}
+	})
+}
+
+// TestFailedJoinSpan says why.
+func TestFailedJoinSpan(t *testing.T) {
+	spans := spansOf(t)
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		cfg := c.Node("a").OwnerConfig()
+		cfg.Namespace = "elsewhere"
+		if _, err := owner.Join(t.Context(), cfg); leasehold.KindOf(err) != leasehold.NotFound {
+			t.Fatal(err)
+		}
+		if joins := spans("leasehold.join"); len(joins) != 1 || joins[0].Status.Code != codes.Error || joins[0].SpanKind != trace.SpanKindInternal {
+			t.Errorf("%+v", joins)
+		}
+	})
+}

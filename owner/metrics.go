@@ -1,0 +1,250 @@
+package owner
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/leasehold-dev/leasehold"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/scrape"
+)
+
+// metrics is what Prometheus is told of the owners that this process has in one
+// namespace. Counters add up what all of them have done, those that are closed
+// included; gauges are about those that are open.
+//
+// Check and Held know nothing of it. What is counted is counted where the machine's
+// decisions are carried out, and the rest is read when somebody asks for it. A nil
+// metrics counts nothing.
+type metrics struct {
+	counted  scrape.Set
+	joins    *prometheus.CounterVec
+	sent     prometheus.Counter
+	renewals prometheus.Counter
+	rtt      prometheus.Histogram
+	granted  prometheus.Counter
+	revoked  *prometheus.CounterVec
+	dropped  *prometheus.CounterVec
+	silences prometheus.Counter
+	clock    *prometheus.CounterVec
+	work     prometheus.Counter
+
+	moves        *prometheus.CounterVec
+	moveDuration *prometheus.HistogramVec
+	unserved     prometheus.Histogram
+	movedRecords prometheus.Counter
+	movedBytes   prometheus.Counter
+
+	gauges gauges
+
+	mu     sync.Mutex
+	owners map[*Owner]bool
+}
+
+// What may become of a move.
+const (
+	moved     = "moved"
+	failed    = "failed"
+	cancelled = "cancelled"
+)
+
+// newMetrics registers the metrics of a namespace, unless another owner has.
+func newMetrics(cfg *Config) (*metrics, error) {
+	if cfg.Metrics == nil {
+		return nil, nil
+	}
+	n := naming{prometheus.Labels{"namespace": string(cfg.Namespace)}}
+	m := &metrics{
+		owners:   make(map[*Owner]bool),
+		joins:    n.counters("joins_total", "Attempts to join the namespace, by how they ended.", "outcome"),
+		sent:     n.counter("requests_total", "Messages sent to managers."),
+		renewals: n.counter("renewals_total", "Renewals: how often the time of the leases was extended."),
+		rtt:      n.histogram("renewal_duration_seconds", "How long the leader takes to answer a message."),
+		granted:  n.counter("grants_total", "Leases granted to this process."),
+		revoked:  n.counters("revocations_total", "Leases, or parts of leases, that have ended, by cause.", "cause"),
+		dropped:  n.counters("dropped_messages_total", "Messages of managers that were dropped, by reason.", "reason"),
+		silences: n.counter("leader_silences_total", "How often the leader did not answer in time, and all managers were asked."),
+		clock:    n.counters("clock_trouble_total", "How often leases were dropped because of this computer's clock: it was suspended, or is too slow.", "kind"),
+		work:     n.counter("work_total", "Work on keys that are held: checks that succeeded, or the cost that the application reports. Estimated from samples, every few seconds."),
+
+		moves:        n.counters("moves_total", "Moves of a range's state that have ended.", "direction", "outcome"),
+		moveDuration: n.histograms("move_duration_seconds", "How long moves took that succeeded.", "direction"),
+		unserved:     n.histogram("move_unserved_seconds", "How long ranges that have moved away were served by nobody, as far as this side knows: from the stop until the target had everything."),
+		movedRecords: n.counter("sent_records_total", "Records sent to other owners by moves that have ended."),
+		movedBytes:   n.counter("sent_bytes_total", "Bytes sent to other owners by moves that have ended."),
+
+		gauges: gauges{
+			owners:   n.desc("sessions", "Owners that this process has in the namespace."),
+			leases:   n.desc("leases", "Leases held."),
+			share:    n.desc("key_space_ratio", "Share of the key space held, 0 to 1."),
+			validity: n.desc("validity_seconds", "How long the leases last if they are not renewed; 0 if nothing is held. Of several owners the least."),
+			lease:    n.desc("lease_duration_seconds", "How long leases last that are renewed now, as the leader says; 0 before it has."),
+			term:     n.desc("leader_term", "Term of the leader last heard."),
+			underWay: n.desc("moves_under_way", "Moves of a range's state under way.", "direction"),
+		},
+	}
+	scrape.Begin(m.joins, "accepted", "refused", "gave_up")
+	scrape.Begin(m.revoked, scrape.Causes()...)
+	scrape.Begin(m.clock, "suspended", "slow")
+	for _, what := range droppings() {
+		scrape.Begin(m.dropped, scrape.Label(what.String()))
+	}
+	for _, direction := range []string{"in", "out"} {
+		m.moveDuration.WithLabelValues(direction)
+		for _, outcome := range []string{moved, failed, cancelled} {
+			m.moves.WithLabelValues(direction, outcome)
+		}
+	}
+	m.counted = scrape.Set{
+		m.joins, m.sent, m.renewals, m.rtt, m.granted, m.revoked, m.dropped, m.silences, m.clock, m.work,
+		m.moves, m.moveDuration, m.unserved, m.movedRecords, m.movedBytes,
+	}
+	return scrape.Share(cfg.Metrics, m)
+}
+
+// naming gives metrics of an owner their names.
+type naming struct{ labels prometheus.Labels }
+
+const prefix = "leasehold_owner_"
+
+func (n naming) counter(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + name, Help: help, ConstLabels: n.labels})
+}
+
+func (n naming) counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + name, Help: help, ConstLabels: n.labels}, labels)
+}
+
+func (n naming) histogram(name, help string) prometheus.Histogram {
+	return prometheus.NewHistogram(n.histogramOpts(name, help))
+}
+
+func (n naming) histograms(name, help string, labels ...string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(n.histogramOpts(name, help), labels)
+}
+
+func (n naming) histogramOpts(name, help string) prometheus.HistogramOpts {
+	return prometheus.HistogramOpts{Name: prefix + name, Help: help, ConstLabels: n.labels, Buckets: scrape.Durations()}
+}
+
+func (n naming) desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(prefix+name, help, labels, n.labels)
+}
+
+// open and close say whose gauges count.
+func (m *metrics) open(o *Owner) {
+	if m != nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.owners[o] = true
+	}
+}
+
+func (m *metrics) close(o *Owner) {
+	if m != nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.owners, o)
+	}
+}
+
+func (m *metrics) joined(err error) {
+	switch {
+	case m == nil:
+	case err == nil:
+		m.joins.WithLabelValues("accepted").Inc()
+	case leasehold.KindOf(err) == leasehold.Unavailable || leasehold.KindOf(err) == leasehold.NameTaken:
+		m.joins.WithLabelValues("gave_up").Inc()
+	default:
+		m.joins.WithLabelValues("refused").Inc()
+	}
+}
+
+// note counts what the machine notes, where that says something to an operator.
+func (m *metrics) note(what machine.Notable) {
+	if m == nil {
+		return
+	}
+	switch what {
+	case machine.NoteSlept:
+		m.clock.WithLabelValues("suspended").Inc()
+	case machine.NoteClockSlow:
+		m.clock.WithLabelValues("slow").Inc()
+	case machine.NoteLeaderSilent:
+		m.silences.Inc()
+	default:
+		if slices.Contains(droppings(), what) {
+			m.dropped.WithLabelValues(scrape.Label(what.String())).Inc()
+		}
+	}
+}
+
+// droppings are notes that say that a message was dropped.
+func droppings() []machine.Notable {
+	return []machine.Notable{
+		machine.NoteBadMessage, machine.NoteForeign, machine.NoteStaleTerm, machine.NoteDuplicate, machine.NoteRace, machine.NoteLate,
+	}
+}
+
+func (m *metrics) worked(much float64) {
+	if m != nil {
+		m.work.Add(much)
+	}
+}
+
+func (m *metrics) renewed() {
+	if m != nil {
+		m.renewals.Inc()
+	}
+}
+
+func (m *metrics) grant(leases int) {
+	if m != nil {
+		m.granted.Add(float64(leases))
+	}
+}
+
+func (m *metrics) revoke(leases int, why leasehold.Cause) {
+	if m != nil {
+		m.revoked.WithLabelValues(scrape.Cause(why)).Add(float64(leases))
+	}
+}
+
+// heard is which of our messages has no answer, and belongs to the driver's goroutine;
+// and what the leader last said, for those who ask at any time.
+type heard struct {
+	seq protocol.Seq // 0 if there is none
+	at  mono.Instant
+
+	lease atomic.Int64 // a time.Duration
+	term  atomic.Uint64
+}
+
+func (m *metrics) send(h *heard, now mono.Instant, r *protocol.LeaseRequest) {
+	if m == nil {
+		return
+	}
+	m.sent.Inc()
+	h.seq, h.at = r.Seq, now
+}
+
+// answer takes the time of the first answer to our newest message.
+func (m *metrics) answer(h *heard, now mono.Instant, r *protocol.LeaseReply) {
+	if m == nil {
+		return
+	}
+	if r.Timing.Lease > 0 && uint64(r.Term) >= h.term.Load() { // a refusal has no times
+		h.lease.Store(int64(r.Timing.Lease))
+		h.term.Store(uint64(r.Term))
+	}
+	if h.seq == 0 || r.Echo != h.seq {
+		return
+	}
+	m.rtt.Observe(now.Sub(h.at).Seconds())
+	h.seq = 0
+}

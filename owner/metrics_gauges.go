@@ -1,0 +1,79 @@
+package owner
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// gauges are read when they are asked for.
+type gauges struct{ owners, leases, share, validity, lease, term, underWay *prometheus.Desc }
+
+// Describe is for [prometheus.Collector].
+func (m *metrics) Describe(to chan<- *prometheus.Desc) {
+	m.counted.Describe(to)
+	g := &m.gauges
+	for _, d := range []*prometheus.Desc{g.owners, g.leases, g.share, g.validity, g.lease, g.term, g.underWay} {
+		to <- d
+	}
+}
+
+// Collect is for [prometheus.Collector].
+func (m *metrics) Collect(to chan<- prometheus.Metric) {
+	m.counted.Collect(to)
+	var (
+		leases, in, out int
+		share           float64
+		validity, lease time.Duration
+		term            leasehold.Term
+	)
+	m.mu.Lock()
+	first := true
+	for o := range m.owners {
+		held, left := o.present()
+		leases += len(held)
+		for _, l := range held {
+			share += (float64(l.Range.Last()-l.Range.Start) + 1) / (1 << 64)
+		}
+		if first || left < validity {
+			validity = left
+		}
+		first = false
+		lease = max(lease, time.Duration(o.heard.lease.Load()))
+		term = max(term, leasehold.Term(o.heard.term.Load()))
+		if o.moves != nil {
+			i, e := o.moves.underWay()
+			in, out = in+i, out+e
+		}
+	}
+	n := len(m.owners)
+	m.mu.Unlock()
+
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	g := &m.gauges
+	gauge(g.owners, float64(n))
+	gauge(g.leases, float64(leases))
+	gauge(g.share, share)
+	gauge(g.underWay, float64(in), "in")
+	gauge(g.underWay, float64(out), "out")
+	if n == 0 {
+		return // there is nobody whose leases could run out
+	}
+	gauge(g.validity, validity.Seconds())
+	gauge(g.lease, lease.Seconds())
+	gauge(g.term, float64(term))
+}
+
+// present returns what is held now, immutable, and for how long.
+func (o *Owner) present() ([]leasehold.Lease, time.Duration) {
+	h := o.holding.Load()
+	now := o.clock.Now()
+	if now >= h.until || o.detector.Epoch(now) != h.epoch || len(h.areas.held) == 0 {
+		return nil, 0
+	}
+	return h.areas.held, h.until.Sub(now)
+}
