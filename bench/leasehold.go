@@ -70,7 +70,7 @@ func startLookup() (Contestant, error) {
 	defer cancel()
 	l, err := lookup.Open(ctx, lookup.Config{
 		Namespace: namespace,
-		Managers:  []string{"passthrough:///manager"},
+		Managers:  []string{"manager:1"},
 		DialOptions: []grpc.DialOption{
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return m.listener.DialContext(ctx) }),
 		},
