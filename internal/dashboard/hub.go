@@ -37,6 +37,7 @@ type hub struct {
 // state is what a new viewer is shown.
 type state struct {
 	table  *mirror // nil until it was read
+	absent bool    // there is no such namespace
 	live   live    // all sections that are known, but for Owners
 	owners map[string]ownerJSON
 	events []eventJSON // the newest last
@@ -148,7 +149,7 @@ func (h *hub) take(v *viewer) []*frame {
 
 // known reports whether there is anything to show.
 func (h *hub) known() bool {
-	return h.state.live.At != 0 && (h.namespace == "" || h.state.table != nil || h.state.live.Stale != nil)
+	return h.state.live.At != 0 && (h.namespace == "" || h.state.table != nil || h.state.absent || h.state.live.Stale != nil)
 }
 
 // current returns the snapshot frame. What it says is copied now, and encoded by

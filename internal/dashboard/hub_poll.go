@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -43,6 +44,7 @@ type poller struct {
 	sent    map[string][]byte                       // sections as they were last, encoded
 	configs map[string]*leaseholdv1.NamespaceConfig // as they were last
 	touch   int64                                   // when all was last known
+	absent  bool                                    // there is no such namespace
 }
 
 // ask asks for everything, and publishes what is new: at least that we still live.
@@ -79,8 +81,8 @@ func (p *poller) essentials(ctx context.Context, now *live) (map[string]ownerJSO
 	if status.GetProblem() != "" {
 		return nil, leasehold.Errorf("look", leasehold.Unavailable, status.GetManager(), "%s", status.GetProblem())
 	}
-	if h.namespace == "" {
-		return nil, nil
+	if p.absent = !has(status, h.namespace); p.absent {
+		return nil, nil // that is for the page to say
 	}
 	answer, err := h.admin.ListOwners(ctx, &leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: h.namespace})
 	if err != nil {
@@ -97,6 +99,10 @@ func (p *poller) essentials(ctx context.Context, now *live) (map[string]ownerJSO
 	}
 	now.Moves = movesOf(moves)
 	return owners, nil
+}
+
+func has(s *leaseholdv1.GetStatusResponse, namespace string) bool {
+	return slices.ContainsFunc(s.GetNamespaces(), func(n *leaseholdv1.NamespaceStatus) bool { return n.GetName() == namespace })
 }
 
 // configure reads how namespaces are configured.
@@ -119,7 +125,7 @@ func (p *poller) details(ctx context.Context, now *live) {
 	if members, err := h.admin.ListMembers(ctx, &leaseholdv1.ListMembersRequest{Version: wire.Version}); err == nil {
 		now.Members = membersOf(members)
 	}
-	if h.namespace == "" {
+	if p.absent {
 		return
 	}
 	if lookups, err := h.admin.ListLookups(ctx, &leaseholdv1.ListLookupsRequest{Version: wire.Version, Namespace: h.namespace}); err == nil {
@@ -136,7 +142,7 @@ func (p *poller) publish(now *live, owners map[string]ownerJSON) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := &h.state
-	s.live.At, s.live.Stale = now.At, now.Stale
+	s.live.At, s.live.Stale, s.absent = now.At, now.Stale, p.absent
 	keep(p, "status", &s.live.Status, &now.Status)
 	keep(p, "moves", &s.live.Moves, &now.Moves)
 	keep(p, "lookups", &s.live.Lookups, &now.Lookups)

@@ -42,6 +42,9 @@ func (s *hubs) join(namespace, last string) (*hub, *viewer, error) {
 		return nil, nil, leasehold.Errorf("look", leasehold.Limit, "", "%d look at this manager already, and that is the limit: look at another", s.viewers)
 	}
 	h := s.open[namespace]
+	if h == nil && len(s.open) >= 2*s.most {
+		return nil, nil, leasehold.Errorf("look", leasehold.Limit, namespace, "%d namespaces were looked at just now, and that is the limit: try again in %v", len(s.open), linger)
+	}
 	if h == nil {
 		h = newHub(s.admin, namespace)
 		s.open[namespace] = h
