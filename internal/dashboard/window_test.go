@@ -130,7 +130,7 @@ func (w *window) shoot(what string) {
 	if *screenshots == "" {
 		return
 	}
-	picture, err := chromedp.Run(w.ctx, chromedp.FullScreenshot(100))
+	picture, err := chromedp.Run(w.ctx, chromedp.CaptureScreenshot())
 	if err == nil {
 		err = os.WriteFile(filepath.Join(*screenshots, what+".png"), picture, 0o600)
 	}

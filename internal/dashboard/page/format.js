@@ -29,7 +29,7 @@ const calendar = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeS
 export const timeOf = milliseconds => clock.format(milliseconds);
 export const dateOf = milliseconds => calendar.format(milliseconds);
 
-// ago says how long something has lasted, in the largest unit that makes sense.
+// duration says how long something has lasted, in the largest unit that makes sense.
 export function duration(seconds) {
   const s = Math.max(0, Math.round(seconds));
   if (s < 120) return `${s} s`;

@@ -24,16 +24,19 @@ const select = key => {
 const ranges = rangesTable(select);
 const tables = [ownersTable(), ranges.draw, movesTable(), hotTable(search), lookupsTable()];
 
-let waiting = false, drawn = -1;
+let waiting = false, drawn = -1, filled = false;
 function draw() {
   waiting = false;
   namespaces();
   figures();
   if (drawn !== model.version || model.moves?.moves.length) ring.draw();
+  else ring.tick();
   drawn = model.version;
   for (const table of tables) table();
   managers();
   events();
+  if (model.known && !filled) performance.mark("leasehold-filled"); // for who measures
+  filled ||= model.known;
 }
 function changed() {
   if (!waiting) requestAnimationFrame(draw);

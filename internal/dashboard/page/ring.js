@@ -8,6 +8,7 @@ const slots = 2880; // as many as can be told apart; a table with more ranges is
 export class Ring {
   #canvas = document.getElementById("ring");
   #selected = document.getElementById("selected");
+  #age = make("span"); // how old the selected range is
   #key = 0n;
   #explain;
   #extras;
@@ -48,6 +49,12 @@ export class Ring {
     this.#describe(i);
   }
 
+  // tick lets the selected range grow older.
+  tick() {
+    const at = model.rows[this.row];
+    if (at) this.#age.textContent = at.since ? duration(model.at / 1000 - at.since) : "not known";
+  }
+
   #arc(context, radius, from, to, style) {
     const middle = this.#canvas.width / 2, angle = part => 2 * Math.PI * part - Math.PI / 2;
     context.beginPath();
@@ -59,7 +66,8 @@ export class Ring {
   #describe(i) {
     const at = model.rows[i], name = model.nameOf(at.owner);
     const text = rangeText(keyText(at.start), model.limitText(i));
-    const since = at.since ? `${duration(model.at / 1000 - at.since)}` : "not known";
+    this.#age = make("span");
+    this.tick();
     const who = name || "nobody";
     this.#canvas.setAttribute("aria-valuemax", model.rows.length);
     this.#canvas.setAttribute("aria-valuenow", i + 1);
@@ -70,7 +78,7 @@ export class Ring {
         ["owner", make("span", { class: at.owner ? "" : "bad" }, swatch(at.owner), who)],
         ["share", percent(model.share(i))],
         ["generation", at.owner ? String(at.generation) : "none"],
-        [at.owner ? "held for" : "vacant for", since],
+        [at.owner ? "held for" : "vacant for", this.#age],
         ["state last lost", lostText(at)],
       ]),
       make("p", { class: "quiet" }, `range ${i + 1} of ${counted(model.rows.length, "range")} `),

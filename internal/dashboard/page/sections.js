@@ -22,8 +22,10 @@ export function figures() {
     ["policy", n?.policy || "?", false],
     ["leader", model.status?.leader || "nobody", !model.status?.leader],
   ];
-  const problem = n?.problem || n?.lull;
-  if (problem) entries.push([n.problem ? "trouble" : "balance", problem, Boolean(n.problem)]);
+  const remark = part("remark"), words = !n ? "" : n.problem ? `Trouble: ${n.problem}.` : n.lull ? `Not balanced by load now: ${n.lull}.` : "";
+  remark.textContent = words;
+  remark.className = n?.problem ? "bad" : "quiet";
+  remark.hidden = words === "";
   part("figures").replaceChildren(...entries.map(([name, value, bad]) =>
     make("div", { class: bad ? "trouble" : "" }, make("dt", {}, name), make("dd", {}, value))));
 }
@@ -90,7 +92,7 @@ export function rangesTable(select) {
   const age = i => model.rows[i].since ? duration(model.at / 1000 - model.rows[i].since) : "not known";
   let rows = [], version = -1;
   const table = new Table(part("ranges"), {
-    caption: "Ranges of the lease table", noun: "range", label: "Filter by owner or key", page: 25, empty: "There is no such range.",
+    caption: "Ranges of the lease table", noun: "range", label: "Filter by owner or key", page: 15, empty: "There is no such range.",
     rows: () => rows, key: i => String(model.rows[i].start),
     filter: (i, wanted) => (name(i) || "nobody").toLowerCase().includes(wanted) || text(i).includes(wanted),
     columns: [
@@ -132,7 +134,7 @@ export function movesTable() {
 
 export function hotTable(explain) {
   const table = new Table(part("hot"), {
-    caption: "The keys that cost most", noun: "key", page: 10, empty: "No key stands out, or owners report no loads.",
+    caption: "The keys that cost most", noun: "key", page: 10, empty: "No key stands out; or the policy does not go by loads, and then nobody knows.",
     rows: () => model.hot?.keys ?? [], key: k => k.key,
     columns: [
       { title: "Key", text: k => k.key, cell: k => make("button", { type: "button", class: "key", title: "Explain", onclick: () => explain("0x" + k.key) }, k.key) },

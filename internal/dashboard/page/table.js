@@ -13,7 +13,7 @@ export class Table {
   // options: caption, noun, columns, rows() returning all rows, key(row), page, filter(row,
   // text) and its label, empty.
   constructor(root, options) {
-    [this.#root, this.#options] = [root, { page: 50, ...options }];
+    [this.#root, this.#options] = [root, { page: 20, ...options }];
     this.#head = make("tr");
     this.#body = make("tbody");
     this.#count = make("span", { class: "count" });
