@@ -164,12 +164,11 @@ func (l *lookups) answer(to uint64, reply *protocol.LookupReply) {
 	if reply.LSN > s.lsn {
 		s.behind = uint64(reply.LSN - s.lsn)
 	}
-	switch {
-	case reply.Snapshot == nil:
+	if reply.Snapshot == nil {
 		s.put(outgoing{update: &encoded{reply: reply}})
-	default:
-		s.put(outgoing{update: l.snapshot(reply), answer: reply})
+		return
 	}
+	s.put(outgoing{update: l.snapshot(reply), answer: reply})
 }
 
 // snapshot returns the encoded form of the table in a reply, shared by all who

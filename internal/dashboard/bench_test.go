@@ -56,7 +56,7 @@ func beViewers(job string) error {
 			if err != nil {
 				return
 			}
-			defer answer.Body.Close()
+			defer answer.Body.Close()               //nolint:errcheck // it has been read
 			_, _ = io.Copy(io.Discard, answer.Body) // until it ends
 		})
 	}

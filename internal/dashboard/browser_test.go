@@ -83,7 +83,9 @@ func TestBrowser(t *testing.T) {
 	})
 	t.Run("events are filtered", func(t *testing.T) {
 		w := &window{t, w.ctx}
-		count := func(kind string) int { return evaluate[int](w, `document.querySelectorAll("#events .`+kind+`").length`) }
+		count := func(kind string) int {
+			return evaluate[int](w, `document.querySelectorAll("#events .`+kind+`").length`)
+		}
 		if count("note") == 0 || count("granted") == 0 {
 			t.Fatal("there are no events")
 		}

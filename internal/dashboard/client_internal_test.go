@@ -58,17 +58,14 @@ func (c *client) take(wire []byte) error {
 func (c *client) frame(event string, data []byte) error {
 	switch event {
 	case "snapshot":
-		var s struct {
-			snapshotJSON
-			live
-		}
-		if err := json.Unmarshal(data, &s.snapshotJSON); err != nil {
+		var s snapshotJSON
+		if err := json.Unmarshal(data, &s); err != nil {
 			return err
 		}
 		c.owners = make(map[string]ownerJSON)
-		c.lively(s.snapshotJSON.live)
-		c.events = s.snapshotJSON.Events
-		return c.columns(&s.snapshotJSON)
+		c.lively(s.live)
+		c.events = s.Events
+		return c.columns(&s)
 	case "live":
 		var l live
 		if err := json.Unmarshal(data, &l); err != nil {

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"embed"
 	"encoding/json"
+	"errors"
 	"io"
 	"io/fs"
 	"net"
@@ -97,6 +98,7 @@ func refuse(w http.ResponseWriter, err error) {
 		status = http.StatusNotFound
 	case leasehold.Limit, leasehold.Unavailable, leasehold.NotLeader, leasehold.Closed:
 		status = http.StatusServiceUnavailable
+	default: // what no question or order can come to
 	}
 	refuseWith(w, status, err.Error())
 }
@@ -122,7 +124,7 @@ func read(w http.ResponseWriter, r *http.Request, into any) bool {
 	decoder.DisallowUnknownFields()
 	err := decoder.Decode(into)
 	if err == nil {
-		if _, more := decoder.Token(); more != io.EOF { //nolint:errorlint // that is what Token returns
+		if _, more := decoder.Token(); !errors.Is(more, io.EOF) {
 			err = leasehold.Errorf("read", leasehold.Invalid, "", "there is more than one document")
 		}
 	}

@@ -46,7 +46,7 @@ type browser struct {
 	tls     bool
 }
 
-func (b *browser) do(method, path, body string) *http.Response {
+func (b *browser) do(method, path, body string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
 	r.Host = "127.0.0.1:7401"
 	if b.cookie != nil {
@@ -69,14 +69,15 @@ func (b *browser) do(method, path, body string) *http.Response {
 	defer cancel()
 	w := httptest.NewRecorder()
 	b.handler.ServeHTTP(w, r.WithContext(ctx))
-	answer := w.Result()
-	for _, c := range answer.Cookies() {
-		b.cookie = c
+	for _, line := range w.Header().Values("Set-Cookie") {
+		if c, err := http.ParseSetCookie(line); err == nil {
+			b.cookie = c
+		}
 	}
-	return answer
+	return w
 }
 
-func (b *browser) login(t *testing.T, with string) *http.Response {
+func (b *browser) login(t *testing.T, with string) *httptest.ResponseRecorder {
 	t.Helper()
 	body, err := json.Marshal(map[string]string{"token": with})
 	if err != nil {
@@ -127,17 +128,17 @@ func TestAnswers(t *testing.T) {
 	} {
 		b := &browser{handler: d, header: test.header}
 		answer := b.do(test.method, test.path, test.body)
-		if answer.StatusCode != test.want {
-			t.Errorf("%s: status %d, want %d", name, answer.StatusCode, test.want)
+		if answer.Code != test.want {
+			t.Errorf("%s: status %d, want %d", name, answer.Code, test.want)
 		}
 		for header, want := range map[string]string{
 			"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
 		} {
-			if got := answer.Header.Get(header); got != want {
+			if got := answer.Header().Get(header); got != want {
 				t.Errorf("%s: %s is %q, want %q", name, header, got, want)
 			}
 		}
-		csp := answer.Header.Get("Content-Security-Policy")
+		csp := answer.Header().Get("Content-Security-Policy")
 		if !strings.Contains(csp, "default-src 'none'") || !strings.Contains(csp, "frame-ancestors 'none'") || strings.Contains(csp, "unsafe") {
 			t.Errorf("%s: the policy is %q", name, csp)
 		}
@@ -151,8 +152,8 @@ func TestReadOnly(t *testing.T) {
 	for _, path := range []string{"/api/login", "/api/drain", "/api/move"} {
 		answer := b.do(http.MethodPost, path, `{"token":""}`)
 		text, err := io.ReadAll(answer.Body)
-		if answer.StatusCode != 403 || err != nil || !strings.Contains(string(text), "--admin-token-file") {
-			t.Errorf("%s: %d, %s, %v", path, answer.StatusCode, text, err)
+		if answer.Code != http.StatusForbidden || err != nil || !strings.Contains(string(text), "--admin-token-file") {
+			t.Errorf("%s: %d, %s, %v", path, answer.Code, text, err)
 		}
 	}
 	var session struct{ Possible, Admin bool }
@@ -171,8 +172,8 @@ func TestCookie(t *testing.T) {
 	d := newDashboard(t, dashboard.Config{Token: token})
 	for _, secure := range []bool{false, true} {
 		b := &browser{handler: d, tls: secure}
-		if answer := b.login(t, token); answer.StatusCode != 200 || b.csrf == "" {
-			t.Fatalf("status %d", answer.StatusCode)
+		if answer := b.login(t, token); answer.Code != 200 || b.csrf == "" {
+			t.Fatalf("status %d", answer.Code)
 		}
 		if c := b.cookie; !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Secure != secure || c.MaxAge <= 0 || c.Path != "/api/" {
 			t.Errorf("with TLS %v the cookie is %v", secure, c)
@@ -188,19 +189,19 @@ func TestLoginIsThrottled(t *testing.T) {
 		b := &browser{handler: d}
 		refused := 0
 		for range 20 {
-			if b.login(t, "wrong").StatusCode == http.StatusTooManyRequests {
+			if b.login(t, "wrong").Code == http.StatusTooManyRequests {
 				refused++
 			}
 		}
 		if refused != 15 {
 			t.Errorf("%d of 20 wrong tokens were not even looked at, want 15", refused)
 		}
-		if answer := b.login(t, token); answer.StatusCode != http.StatusTooManyRequests || answer.Header.Get("Retry-After") == "" {
-			t.Errorf("status %d after many failures", answer.StatusCode)
+		if answer := b.login(t, token); answer.Code != http.StatusTooManyRequests || answer.Header().Get("Retry-After") == "" {
+			t.Errorf("status %d after many failures", answer.Code)
 		}
 		time.Sleep(3 * time.Second)
-		if answer := b.login(t, token); answer.StatusCode != 200 {
-			t.Errorf("status %d a while later", answer.StatusCode)
+		if answer := b.login(t, token); answer.Code != 200 {
+			t.Errorf("status %d a while later", answer.Code)
 		}
 	})
 }
@@ -266,7 +267,7 @@ func TestStreamIsCompressed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer answer.Body.Close()
+		defer answer.Body.Close() //nolint:errcheck // it has been read
 		if got := answer.Header.Get("Content-Encoding"); got != strings.TrimSuffix(encoding, "identity") {
 			t.Fatalf("asked for %s, it is %q", encoding, got)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -196,7 +197,7 @@ func (h *hub) publish(event string, body any) {
 	f := &frame{id: h.id(), event: event, body: func() any { return body }}
 	h.recent = append(h.recent, f)
 	if len(h.recent) > mostRecent {
-		h.recent = append([]*frame(nil), h.recent[len(h.recent)-mostRecent:]...)
+		h.recent = slices.Clone(h.recent[len(h.recent)-mostRecent:])
 	}
 	for v := range h.viewers {
 		if len(v.queue) >= mostRecent {
@@ -221,6 +222,6 @@ func (h *hub) renew() {
 
 // remember keeps events for those who come later. The lock is held.
 func (h *hub) remember(events []eventJSON) {
-	all := append(h.state.events, events...)
-	h.state.events = append([]eventJSON(nil), all[max(0, len(all)-mostEvents):]...)
+	h.state.events = append(h.state.events, events...)
+	h.state.events = slices.Clone(h.state.events[max(0, len(h.state.events)-mostEvents):])
 }

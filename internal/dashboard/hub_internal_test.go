@@ -62,8 +62,8 @@ func TestFramesMakeTheTable(t *testing.T) {
 		}
 		follow()
 		type pair struct {
-			*client
-			*viewer
+			client *client
+			viewer *viewer
 		}
 		var all []*pair
 		read := func(p *pair) {

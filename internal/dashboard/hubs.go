@@ -53,7 +53,8 @@ func (s *hubs) join(namespace, last string) (*hub, *viewer, error) {
 		}
 	}
 	s.viewers++
-	return h, h.join(last), nil
+	v := h.join(last)
+	return h, v, nil
 }
 
 func (s *hubs) leave(h *hub, v *viewer) {

@@ -156,22 +156,22 @@ func (w *window) table() (shown shownTable) {
 }
 
 // table is the table as the API has it.
-func (f *fleet) table() (real shownTable) {
+func (f *fleet) table() (listed shownTable) {
 	f.t.Helper()
 	stream := &pieces{ctx: context.Background()}
 	if err := f.admin().ListRanges(&leaseholdv1.ListRangesRequest{Version: wire.Version, Namespace: pool}, stream); err != nil {
 		return shownTable{} // nobody leads now
 	}
 	for _, piece := range stream.all {
-		real.LSN = fmt.Sprint(piece.GetLsn())
+		listed.LSN = fmt.Sprint(piece.GetLsn())
 		for _, r := range piece.GetRanges() {
-			real.Rows = append(real.Rows, [5]string{
+			listed.Rows = append(listed.Rows, [5]string{
 				leasehold.Key(r.GetLease().GetStart()).String(), leasehold.Key(r.GetLease().GetLimit()).String(),
 				r.GetOwner(), fmt.Sprint(r.GetLease().GetGeneration()), fmt.Sprint(r.GetLost()),
 			})
 		}
 	}
-	return real
+	return listed
 }
 
 // pieces collects what ListRanges sends.
@@ -194,14 +194,14 @@ func (w *window) agrees(f *fleet) {
 	diff := ""
 	deadline := time.Now().Add(browserPatience)
 	for time.Now().Before(deadline) {
-		real, shown := f.table(), w.table()
-		if real.LSN != "" && real.LSN == shown.LSN {
-			if diff = cmp.Diff(real, shown); diff == "" {
+		listed, shown := f.table(), w.table()
+		if listed.LSN != "" && listed.LSN == shown.LSN {
+			if diff = cmp.Diff(listed, shown); diff == "" {
 				return
 			}
 			break // the same LSN and another table: that does not go away
 		}
-		diff = fmt.Sprintf("the page is at LSN %s, and the API at %s", shown.LSN, real.LSN)
+		diff = fmt.Sprintf("the page is at LSN %s, and the API at %s", shown.LSN, listed.LSN)
 		time.Sleep(50 * time.Millisecond) // a browser cannot be waited for otherwise
 	}
 	w.shoot("failed")
