@@ -107,7 +107,7 @@ func cpu(tb testing.TB) time.Duration {
 //	go test -run '^$' -bench Viewer -benchtime 1x ./internal/dashboard
 func BenchmarkViewer(b *testing.B) {
 	config := large()
-	config.Timing = &leaseholdv1.Timing{Lease: int64(2 * time.Minute), Renew: int64(30 * time.Second), Drift: 1.2}
+	config.Timing = &leaseholdv1.Timing{Lease: int64(time.Hour), Renew: int64(15 * time.Minute), Drift: 1.2} // nobody renews while we measure
 	f := startFleet(b, 1, config)
 	f.crowd(manyOwners)
 	ctx, cancel := context.WithCancel(context.Background())

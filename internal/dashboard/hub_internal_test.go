@@ -228,9 +228,11 @@ func TestDesertedHubEnds(t *testing.T) {
 			if after := f.asked(); after != before {
 				t.Errorf("with nobody there the manager was asked %d times in an hour", after-before)
 			}
+			s.mu.Lock()
 			if len(s.open) != 0 || s.sweep != nil {
 				t.Errorf("%d hubs are left", len(s.open))
 			}
+			s.mu.Unlock()
 		}
 	})
 }

@@ -52,7 +52,7 @@ func (p *poller) ask(ctx context.Context, all bool) {
 	asking, cancel := context.WithTimeout(ctx, pollPatience)
 	defer cancel()
 	now := live{At: time.Now().UnixMilli()}
-	owners, err := p.essentials(asking, &now)
+	owners, err := p.essentials(asking, &now, all)
 	if err == nil && all {
 		p.details(asking, &now)
 	}
@@ -69,15 +69,16 @@ func (p *poller) ask(ctx context.Context, all bool) {
 
 // essentials asks for what changes all the time. The error says why what is shown is
 // old.
-func (p *poller) essentials(ctx context.Context, now *live) (map[string]ownerJSON, error) {
+func (p *poller) essentials(ctx context.Context, now *live, all bool) (map[string]ownerJSON, error) {
 	h := p.hub
 	status, err := h.admin.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
 	if err != nil {
 		return nil, wire.ToError(err)
 	}
-	if err := p.configure(ctx); err == nil || status.GetProblem() != "" {
-		now.Status = statusOf(status, p.configs)
+	if all || p.configs[h.namespace] == nil {
+		p.configure(ctx)
 	}
+	now.Status = statusOf(status, p.configs)
 	if status.GetProblem() != "" {
 		return nil, leasehold.Errorf("look", leasehold.Unavailable, status.GetManager(), "%s", status.GetProblem())
 	}
@@ -105,17 +106,16 @@ func has(s *leaseholdv1.GetStatusResponse, namespace string) bool {
 	return slices.ContainsFunc(s.GetNamespaces(), func(n *leaseholdv1.NamespaceStatus) bool { return n.GetName() == namespace })
 }
 
-// configure reads how namespaces are configured.
-func (p *poller) configure(ctx context.Context) error {
+// configure reads how namespaces are configured. If it cannot, that is as it was last.
+func (p *poller) configure(ctx context.Context) {
 	answer, err := p.hub.admin.ListNamespaces(ctx, &leaseholdv1.ListNamespacesRequest{Version: wire.Version})
 	if err != nil {
-		return err
+		return
 	}
 	p.configs = make(map[string]*leaseholdv1.NamespaceConfig, len(answer.GetNamespaces()))
 	for _, c := range answer.GetNamespaces() {
 		p.configs[c.GetName()] = c
 	}
-	return nil
 }
 
 // details asks for what changes slowly, or what an older leader does not know. What is

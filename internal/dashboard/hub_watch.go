@@ -23,13 +23,13 @@ const (
 // watch follows the namespace until the context ends, as well as it can.
 func (h *hub) watch(ctx context.Context) {
 	for ctx.Err() == nil {
-		err := h.follow(ctx)
-		if errors.Is(err, errGap) || errors.Is(err, errNames) {
-			continue // the table is read again
+		pause := retry
+		if err := h.follow(ctx); errors.Is(err, errGap) || errors.Is(err, errNames) {
+			pause = gather // the table is read again
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(retry):
+		case <-time.After(pause):
 		}
 	}
 }
