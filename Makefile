@@ -73,6 +73,11 @@ chaos: ## hold what the services of Live Mesh promise against a thousand runs wi
 screenshots: services ## make the pictures of pages in the documents again, with a real browser
 	$(GO) test -count=1 -run TwoWindows ./examples/livemesh -args -screenshots=screenshots
 
+.PHONY: screenshots
+screenshots: services ## make the pictures of the dashboard in docs/dashboard again (needs Chromium)
+	mkdir -p docs/dashboard
+	$(GO) test ./internal/dashboard -count=1 -run 'Screenshots|Many' -args -screenshots=$(CURDIR)/docs/dashboard
+
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME, 10s unless told
 	@grep -r --include='*_test.go' '^func Fuzz' . | \

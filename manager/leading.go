@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -29,7 +30,12 @@ type leading struct {
 	// goroutine alone.
 	counted uint64
 	ended   chan struct{} // closed when we cease to lead; nil while nobody asks
+	// before is who has led so far, the oldest first: for people to read.
+	before []*leaseholdv1.Leadership
 }
+
+// mostLeaderships is how many changes of leadership are remembered.
+const mostLeaderships = 64
 
 func (l *leading) begin(now mono.Instant) { l.begun = now }
 
@@ -50,6 +56,10 @@ func (l *leading) check(m *Manager, now mono.Instant) {
 	changed := ours != l.ours || id != l.id || uint64(term) != l.term
 	readiness := ready != l.ready
 	l.ours, l.id, l.term, l.ready = ours, id, uint64(term), ready
+	if changed {
+		l.before = append(l.before, &leaseholdv1.Leadership{At: timestamppb.Now(), Leader: string(id), Term: uint64(term)})
+		l.before = l.before[max(0, len(l.before)-mostLeaderships):]
+	}
 	if !ours && l.ended != nil {
 		close(l.ended)
 		l.ended = nil
@@ -113,6 +123,16 @@ func (l *leading) figures() (ours, known, ready bool, term uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ours, l.id != "", l.ready, l.term
+}
+
+// leaderships returns who has led since we were started, the newest first. The
+// messages are never changed.
+func (l *leading) leaderships() []*leaseholdv1.Leadership {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := slices.Clone(l.before)
+	slices.Reverse(out)
+	return out
 }
 
 // are reports whether we lead.

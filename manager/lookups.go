@@ -4,9 +4,11 @@ import (
 	"sync"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/peer"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
+	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
@@ -41,9 +43,16 @@ const lookupQueue = 32
 
 // A lookupStream is one conversation with one lookup.
 type lookupStream struct {
-	id        uint64
-	namespace leasehold.Namespace // once it is known; guarded by the lookups' lock
-	mailbox   chan outgoing
+	id      uint64
+	addr    string // where it is connected from
+	mailbox chan outgoing
+
+	// What follows is guarded by the lookups' lock.
+	namespace leasehold.Namespace // once it is known
+	since     mono.Instant        // when it said so
+	heard     mono.Instant        // when it last asked
+	lsn       leasehold.LSN       // the last change that it had then
+	behind    uint64              // how many it lacked
 }
 
 // outgoing is a message to a lookup: one of its own, or an encoded update that
@@ -67,8 +76,8 @@ func (e *encoded) bytes() (*wire.Frame, error) {
 	return e.frame, e.err
 }
 
-// admit numbers a stream, unless there are too many.
-func (l *lookups) admit() (*lookupStream, error) {
+// admit numbers a stream from an address, unless there are too many.
+func (l *lookups) admit(addr string) (*lookupStream, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -78,20 +87,27 @@ func (l *lookups) admit() (*lookupStream, error) {
 		return nil, leasehold.Errorf("follow", leasehold.Limit, "", "this manager has %d lookups connected, and that is its limit: connect to another manager of the group", len(l.streams))
 	}
 	l.newest++
-	s := &lookupStream{id: l.newest, mailbox: make(chan outgoing, lookupQueue)}
+	s := &lookupStream{id: l.newest, addr: addr, mailbox: make(chan outgoing, lookupQueue)}
 	l.streams[s.id] = s
 	return s, nil
 }
 
 // subscribe makes a stream hear of a namespace.
-func (l *lookups) subscribe(s *lookupStream, ns leasehold.Namespace) {
+func (l *lookups) subscribe(now mono.Instant, s *lookupStream, ns leasehold.Namespace) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s.namespace = ns
+	s.namespace, s.since = ns, now
 	if l.spaces[ns] == nil {
 		l.spaces[ns] = make(map[uint64]*lookupStream)
 	}
 	l.spaces[ns][s.id] = s
+}
+
+// asked remembers what a lookup had when it last asked.
+func (l *lookups) asked(now mono.Instant, s *lookupStream, lsn leasehold.LSN) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.heard, s.lsn = now, lsn
 }
 
 func (l *lookups) leave(s *lookupStream) {
@@ -141,13 +157,18 @@ func (l *lookups) answer(to uint64, reply *protocol.LookupReply) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.streams[to]
-	switch {
-	case s == nil:
-	case reply.Snapshot == nil:
-		s.put(outgoing{update: &encoded{reply: reply}})
-	default:
-		s.put(outgoing{update: l.snapshot(reply), answer: reply})
+	if s == nil {
+		return
 	}
+	s.behind = 0
+	if reply.LSN > s.lsn {
+		s.behind = uint64(reply.LSN - s.lsn)
+	}
+	if reply.Snapshot == nil {
+		s.put(outgoing{update: &encoded{reply: reply}})
+		return
+	}
+	s.put(outgoing{update: l.snapshot(reply), answer: reply})
 }
 
 // snapshot returns the encoded form of the table in a reply, shared by all who
@@ -225,7 +246,11 @@ type lookupService struct {
 
 // Follow is a conversation with a lookup.
 func (s *lookupService) Follow(stream grpc.BidiStreamingServer[leaseholdv1.FollowRequest, leaseholdv1.FollowResponse]) error {
-	out, err := s.m.lookups.admit()
+	from := ""
+	if p, ok := peer.FromContext(stream.Context()); ok {
+		from = p.Addr.String()
+	}
+	out, err := s.m.lookups.admit(from)
 	if err != nil {
 		s.m.metrics.refuse(leasehold.KindOf(err))
 		return wire.FromError(err)
@@ -272,11 +297,12 @@ func (h *lookupHearing) hear(r *leaseholdv1.FollowRequest) error {
 	}
 	if first {
 		h.namespace = request.Namespace
-		h.m.lookups.subscribe(h.stream, h.namespace)
+		h.m.lookups.subscribe(h.m.clock.Now(), h.stream, h.namespace)
 	}
 	if request.Namespace != h.namespace {
 		return leasehold.Errorf("follow", leasehold.Invalid, string(request.Namespace), "a stream is for one namespace, this one is for %q", h.namespace)
 	}
+	h.m.lookups.asked(h.m.clock.Now(), h.stream, request.LSN)
 	h.m.driver.Post(h.m.ctx, node.Lookup{LookupRequest: request})
 	return nil
 }

@@ -12,11 +12,11 @@ import (
 // finds at last tells it that something is missing.
 func TestSlowLookup(t *testing.T) {
 	l := newLookups(8)
-	s, err := l.admit()
+	s, err := l.admit("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.subscribe(s, "pool")
+	l.subscribe(0, s, "pool")
 	const news = 10*lookupQueue + 7
 	for i := range news {
 		l.broadcast(&protocol.LookupReply{Namespace: "pool", Term: 1, LSN: leasehold.LSN(i + 1), From: leasehold.LSN(i)})
@@ -44,11 +44,11 @@ func TestSnapshotIsEncodedOnce(t *testing.T) {
 	}
 	var updates []*encoded
 	for i := range 10 {
-		s, err := l.admit()
+		s, err := l.admit("")
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.subscribe(s, "pool")
+		l.subscribe(0, s, "pool")
 		l.answer(s.id, reply(frozen, protocol.Seq(i+1)))
 		out := <-s.mailbox
 		if out.answer.Echo != protocol.Seq(i+1) {
@@ -63,7 +63,7 @@ func TestSnapshotIsEncodedOnce(t *testing.T) {
 			t.Fatal("the same table was encoded twice")
 		}
 	}
-	s, _ := l.admit()
+	s, _ := l.admit("")
 	l.answer(s.id, reply(changed, 1))
 	if out := <-s.mailbox; out.update == updates[0] {
 		t.Error("another table was taken for the same")

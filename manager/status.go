@@ -29,6 +29,7 @@ func (s *adminService) GetStatus(ctx context.Context, r *leaseholdv1.GetStatusRe
 	answer, forwarded, failed := forward(asking, s.m, r, leaseholdv1.AdminServiceClient.GetStatus)
 	if forwarded && failed == nil {
 		answer.Manager, answer.Build, answer.Store = s.m.cfg.Advertise, s.m.cfg.Build, s.m.cfg.StoreName
+		answer.Leaderships = s.m.leading.leaderships()
 		for _, n := range answer.GetNamespaces() {
 			n.Lookups = uint32(s.m.lookups.connected(leasehold.Namespace(n.GetName())))
 		}
@@ -36,6 +37,7 @@ func (s *adminService) GetStatus(ctx context.Context, r *leaseholdv1.GetStatusRe
 	}
 	answer = &leaseholdv1.GetStatusResponse{
 		Version: wire.Version, Manager: s.m.cfg.Advertise, Build: s.m.cfg.Build, Store: s.m.cfg.StoreName,
+		Leaderships: s.m.leading.leaderships(),
 	}
 	if failed != nil {
 		answer.Problem = wire.ToError(failed).Error()

@@ -18,7 +18,7 @@ them again, while the users go on. If there is time it also stops a server
 (SIGSTOP) for longer than its leases last, and lets it go on; and it restarts one
 as for an upgrade (SIGTERM), which moves its statuses to the others first. It shows
 who leads, who owns which share of the keys, how requests fare, and what the users
-were told.
+were told; and it says where the managers' dashboards are, for a browser.
 
 With --rolling-restart nobody is killed. Every user sets a status, and then all
 servers are restarted, one after the other and again and again, while the users go

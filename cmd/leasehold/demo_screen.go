@@ -15,7 +15,7 @@ import (
 func demoScreen(s *demo.Snapshot, width, height int, ending bool) string {
 	parts := []string{
 		demoTitle(s, ending), "",
-		managersLine(s), "",
+		managersLine(s), dashboardLine(s), "",
 		ownersText(s.Owners, width),
 		requestsText(s), "",
 		heading("What happened"),
@@ -59,6 +59,13 @@ func managersLine(s *demo.Snapshot) string {
 		leads = fmt.Sprintf("%s leads, in term %d", s.Leader, s.Term)
 	}
 	return strings.Join(words, "  ") + "    " + leads
+}
+
+func dashboardLine(s *demo.Snapshot) string {
+	if s.Dashboard == "" {
+		return "dashboard  when a manager lives"
+	}
+	return "dashboard  " + s.Dashboard
 }
 
 // ownersText has a bar for each owner's share of the keys.

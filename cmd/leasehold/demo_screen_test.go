@@ -16,7 +16,7 @@ import (
 func someSnapshot() demo.Snapshot {
 	return demo.Snapshot{
 		Elapsed: 12340 * time.Millisecond, Of: 30 * time.Second,
-		Leader: "m2", Term: 3,
+		Leader: "m2", Term: 3, Dashboard: "http://127.0.0.1:20001/",
 		Managers:  []demo.Participant{{Name: "m1"}, {Name: "m2", Alive: true}, {Name: "m3", Alive: true}},
 		Owners:    []demo.Participant{{Name: "owner-1", Alive: true, Share: 0.75}, {Name: "owner-2", Share: 0.25}},
 		PerSecond: 998.7, Median: 1200 * time.Microsecond, Slow: 30 * time.Millisecond,
@@ -34,6 +34,7 @@ func TestDemoScreen(t *testing.T) {
 	const want = `Leasehold demo  12s of 30s  (q ends it)
 
 managers   ✗ m1  ★ m2  · m3    m2 leads, in term 3
+dashboard  http://127.0.0.1:20001/
 
   owner-1   75.0 %  ████████████████████████████████████████
 ✗ owner-2   25.0 %  █████████████

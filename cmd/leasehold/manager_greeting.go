@@ -7,14 +7,14 @@ import (
 
 // greeting is what a manager tells people once it listens: where, on what
 // data, and what to try next. The addresses are the real ones, whatever the
-// settings asked for; health is empty if it is not served.
+// settings asked for; health is empty if HTTP is not served.
 func (m *managerSettings) greeting(listening, health string) string {
 	lines := []entry{{"manager", heading(listening)}}
 	if m.Advertise != "" && m.Advertise != listening {
 		lines = append(lines, entry{"reached at", m.Advertise})
 	}
 	if health != "" {
-		lines = append(lines, entry{"health", fmt.Sprintf("http://%s/readyz", health)})
+		lines = append(lines, entry{"dashboard", fmt.Sprintf("http://%s/", health)}, entry{"health", fmt.Sprintf("http://%s/readyz", health)})
 	}
 	lines = append(lines, m.where())
 	at := listening

@@ -53,7 +53,6 @@ func runManager(ctx context.Context, cfg managerSettings, out io.Writer, log *sl
 	if err != nil {
 		return errors.Join(err, kept.close())
 	}
-	probes.ask(m.HealthHandler())
 	stop := func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), cfg.handOverPatience())
 		defer cancel()
@@ -62,6 +61,16 @@ func runManager(ctx context.Context, cfg managerSettings, out io.Writer, log *sl
 		}
 		return kept.close()
 	}
+	page, err := cfg.newDashboard(m, health, log)
+	if err != nil {
+		return errors.Join(err, stop())
+	}
+	stopManager := stop
+	stop = func() error {
+		page.Close() // it asks the manager
+		return stopManager()
+	}
+	probes.ask(pages(m.HealthHandler(), page))
 	if err := write(out, cfg.greeting(listener.Addr().String(), addrOf(health))); err != nil {
 		return errors.Join(err, stop())
 	}

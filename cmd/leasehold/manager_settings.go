@@ -20,7 +20,7 @@ type managerSettings struct {
 
 	Listen    string // where owners, lookups, tools and managers connect
 	Advertise string // how they reach it; empty if that is wherever it listens, whose port is 0
-	HTTP      string // where health is served; empty for nowhere
+	HTTP      string // where health and the dashboard are served; empty for nowhere
 
 	// The embedded store. It is not used if Etcd has endpoints.
 	DataDir    string
@@ -35,6 +35,8 @@ type managerSettings struct {
 
 	Store string       // disk, etcd or flease
 	Peers peerSettings // if it is flease
+
+	Dashboard dashboardSettings
 
 	TTL   time.Duration // for how long a leader acts without renewing
 	Drift float64       // by how much the rates of the managers' clocks may differ
@@ -84,7 +86,9 @@ func (m *managerSettings) addFlags(cmd *cobra.Command) {
 	m.flags = f
 	f.StringVar(&m.Listen, "listen", defaultManager, "the `address` to listen on")
 	f.StringVar(&m.Advertise, "advertise", "", "the `address` at which others reach this manager (default the one it listens on)")
-	f.StringVar(&m.HTTP, "http", "127.0.0.1:7401", "the `address` for health checks and metrics, /metrics; \"\" for none")
+	f.StringVar(&m.HTTP, "http", "127.0.0.1:7401", "the `address` for the dashboard, health checks and metrics, /metrics; \"\" for none")
+	f.StringVar(&m.Dashboard.tokenFile, "admin-token-file", "", "a `file` that only we can read, with the token for which the dashboard takes orders\n(default it only shows)")
+	f.StringSliceVar(&m.Dashboard.Hosts, "dashboard-hosts", nil, "`names` under which browsers ask for the dashboard, besides localhost, addresses, and\nthe hosts of --http and --advertise")
 
 	f.StringVar(&m.Store, "store", "", "where the tables are: on disk, in etcd, or with flease nowhere but in memory\n(default disk, or etcd if --etcd is given)")
 	f.StringVar(&m.DataDir, "data-dir", "leasehold.data", "the `directory` for the tables")

@@ -184,9 +184,10 @@ func TestGreeting(t *testing.T) {
 		listening, health string
 		want              string
 	}{
-		{nil, "127.0.0.1:7400", "127.0.0.1:7401", `manager  127.0.0.1:7400
-health   http://127.0.0.1:7401/readyz
-tables   in leasehold.data
+		{nil, "127.0.0.1:7400", "127.0.0.1:7401", `manager    127.0.0.1:7400
+dashboard  http://127.0.0.1:7401/
+health     http://127.0.0.1:7401/readyz
+tables     in leasehold.data
 
 To try next, in another terminal:
 

@@ -24,7 +24,7 @@ const (
 // fills in what can be derived.
 func (m *managerSettings) validate() error {
 	for _, check := range []func() error{
-		m.validateAddresses, m.validateTimes, m.validateLog, m.validateStore,
+		m.validateAddresses, m.validateTimes, m.validateLog, m.validateDashboard, m.validateStore,
 	} {
 		if err := check(); err != nil {
 			return err

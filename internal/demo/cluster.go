@@ -24,6 +24,7 @@ type cluster struct {
 	cfg      Config
 	dir      string
 	addrs    []string // of the managers
+	pages    []string // of their dashboards
 	managers []*member
 	owners   []*member
 	admin    *admin
@@ -44,7 +45,7 @@ const (
 
 // newCluster prepares a cluster that has no process yet.
 func newCluster(cfg Config) (*cluster, error) {
-	addrs, err := child.FreePorts(2 * cfg.Managers)
+	addrs, err := child.FreePorts(3 * cfg.Managers)
 	if err != nil {
 		return nil, err
 	}
@@ -53,10 +54,10 @@ func newCluster(cfg Config) (*cluster, error) {
 		return nil, err
 	}
 	c := &cluster{
-		cfg: cfg, dir: dir, addrs: addrs[:cfg.Managers],
+		cfg: cfg, dir: dir, addrs: addrs[:cfg.Managers], pages: addrs[2*cfg.Managers:],
 		oracle: newOracle(cfg.Users), journal: newJournal(), failed: make(chan error, 1),
 	}
-	c.nameManagers(addrs[cfg.Managers:])
+	c.nameManagers(addrs[cfg.Managers : 2*cfg.Managers])
 	for i := range cfg.Owners {
 		name := fmt.Sprintf("owner-%d", i+1)
 		c.owners = append(c.owners, c.member(name, "", c.observe, "demo-owner",
@@ -71,7 +72,7 @@ func (c *cluster) nameManagers(peers []string) {
 		for i, addr := range c.addrs {
 			name := fmt.Sprintf("m%d", i+1)
 			c.managers = append(c.managers, c.member(name, addr, nil, "demo-manager",
-				"--store", Flease, "--listen", addr, "--http", "", "--peers", strings.Join(c.addrs, ","),
+				"--store", Flease, "--listen", addr, "--http", c.pages[i], "--peers", strings.Join(c.addrs, ","),
 				"--longest-lease", (c.cfg.Lease*12/10).String()))
 		}
 		return
@@ -83,7 +84,7 @@ func (c *cluster) nameManagers(peers []string) {
 	for i, addr := range c.addrs {
 		name := fmt.Sprintf("m%d", i+1)
 		c.managers = append(c.managers, c.member(name, addr, nil, "demo-manager",
-			"--name", name, "--listen", addr, "--http", "", "--members", strings.Join(group, ","),
+			"--name", name, "--listen", addr, "--http", c.pages[i], "--members", strings.Join(group, ","),
 			"--data-dir", filepath.Join(c.dir, name)))
 	}
 }
@@ -165,6 +166,9 @@ func (c *cluster) ready(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	c.journal.add("%s leads", c.nameOf(led.leader))
+	for i, m := range c.managers {
+		c.journal.add("the dashboard of %s is at http://%s/", m.Name, c.pages[i])
+	}
 	return true, nil
 }
 

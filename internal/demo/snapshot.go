@@ -17,7 +17,9 @@ type Snapshot struct {
 	Leader   string // its name; empty if nobody leads
 	Term     uint64
 	Managers []Participant
-	Owners   []Participant
+	// Dashboard is where a manager that lives serves the page; empty if none does.
+	Dashboard string
+	Owners    []Participant
 
 	PerSecond    float64       // requests that succeeded, lately
 	Median, Slow time.Duration // what half of them took at most, and 99 of 100
@@ -80,7 +82,10 @@ func (o *observer) fill(s *Snapshot) {
 	if o.led.leader != "" {
 		s.Leader, s.Term = c.nameOf(o.led.leader), uint64(o.led.term)
 	}
-	for _, m := range c.managers {
+	for i, m := range c.managers {
+		if s.Dashboard == "" && m.Life() > 0 {
+			s.Dashboard = "http://" + c.pages[i] + "/"
+		}
 		s.Managers = append(s.Managers, Participant{Name: m.Name, Alive: m.Life() > 0})
 	}
 	for _, m := range c.owners {

@@ -1,6 +1,8 @@
 package manager
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -51,6 +53,29 @@ func (m *Machine) Owners(now mono.Instant) []Owner {
 		out = append(out, p.status(now))
 	}
 	return out
+}
+
+// A HotKey is a key that costs its owner much.
+type HotKey struct {
+	Key   leasehold.Key
+	Rate  float64 // work per second, as the owner last said
+	Owner leasehold.OwnerID
+}
+
+// HotKeys returns the keys that cost most of those that their owners still hold,
+// the hottest first.
+func (m *Machine) HotKeys(most int) []HotKey {
+	var out []HotKey
+	for _, s := range m.seats {
+		if s.incumbent.loads == nil {
+			continue
+		}
+		for _, h := range s.incumbent.appendHot(nil) {
+			out = append(out, HotKey{Key: h.Key, Rate: h.Rate, Owner: s.owner})
+		}
+	}
+	slices.SortFunc(out, func(a, b HotKey) int { return cmp.Or(cmp.Compare(b.Rate, a.Rate), cmp.Compare(a.Key, b.Key)) })
+	return out[:min(most, len(out))]
 }
 
 func (p *peer) status(now mono.Instant) Owner {

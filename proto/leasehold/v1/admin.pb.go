@@ -145,7 +145,10 @@ type GetStatusResponse struct {
 	Problem string `protobuf:"bytes,9,opt,name=problem,proto3" json:"problem,omitempty"`
 	// What is wrong with the group although it serves, one sentence each: a manager
 	// that does not vote on who leads.
-	Warnings      []string `protobuf:"bytes,10,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	Warnings []string `protobuf:"bytes,10,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	// Who has led since the manager that was asked was started, as it has seen it,
+	// the newest first; only the last 64.
+	Leaderships   []*Leadership `protobuf:"bytes,11,rep,name=leaderships,proto3" json:"leaderships,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -250,6 +253,76 @@ func (x *GetStatusResponse) GetWarnings() []string {
 	return nil
 }
 
+func (x *GetStatusResponse) GetLeaderships() []*Leadership {
+	if x != nil {
+		return x.Leaderships
+	}
+	return nil
+}
+
+// A Leadership is that a manager leads from some time on, or that nobody does.
+type Leadership struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// On the wall clock of the manager that has seen it.
+	At *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"`
+	// Empty: nobody leads.
+	Leader        string `protobuf:"bytes,2,opt,name=leader,proto3" json:"leader,omitempty"`
+	Term          uint64 `protobuf:"varint,3,opt,name=term,proto3" json:"term,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Leadership) Reset() {
+	*x = Leadership{}
+	mi := &file_leasehold_v1_admin_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Leadership) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Leadership) ProtoMessage() {}
+
+func (x *Leadership) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_admin_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Leadership.ProtoReflect.Descriptor instead.
+func (*Leadership) Descriptor() ([]byte, []int) {
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Leadership) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *Leadership) GetLeader() string {
+	if x != nil {
+		return x.Leader
+	}
+	return ""
+}
+
+func (x *Leadership) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
 // A NamespaceStatus is how a namespace fares, as its leader sees it.
 type NamespaceStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -277,7 +350,7 @@ type NamespaceStatus struct {
 
 func (x *NamespaceStatus) Reset() {
 	*x = NamespaceStatus{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[2]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -289,7 +362,7 @@ func (x *NamespaceStatus) String() string {
 func (*NamespaceStatus) ProtoMessage() {}
 
 func (x *NamespaceStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[2]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -302,7 +375,7 @@ func (x *NamespaceStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamespaceStatus.ProtoReflect.Descriptor instead.
 func (*NamespaceStatus) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{2}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *NamespaceStatus) GetName() string {
@@ -411,7 +484,7 @@ type NamespaceConfig struct {
 
 func (x *NamespaceConfig) Reset() {
 	*x = NamespaceConfig{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[3]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -423,7 +496,7 @@ func (x *NamespaceConfig) String() string {
 func (*NamespaceConfig) ProtoMessage() {}
 
 func (x *NamespaceConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[3]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -436,7 +509,7 @@ func (x *NamespaceConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamespaceConfig.ProtoReflect.Descriptor instead.
 func (*NamespaceConfig) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{3}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *NamespaceConfig) GetName() string {
@@ -521,7 +594,7 @@ type StaticSlot struct {
 
 func (x *StaticSlot) Reset() {
 	*x = StaticSlot{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[4]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -533,7 +606,7 @@ func (x *StaticSlot) String() string {
 func (*StaticSlot) ProtoMessage() {}
 
 func (x *StaticSlot) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[4]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -546,7 +619,7 @@ func (x *StaticSlot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StaticSlot.ProtoReflect.Descriptor instead.
 func (*StaticSlot) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{4}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *StaticSlot) GetStart() uint64 {
@@ -572,7 +645,7 @@ type ListNamespacesRequest struct {
 
 func (x *ListNamespacesRequest) Reset() {
 	*x = ListNamespacesRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[5]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -584,7 +657,7 @@ func (x *ListNamespacesRequest) String() string {
 func (*ListNamespacesRequest) ProtoMessage() {}
 
 func (x *ListNamespacesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[5]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -597,7 +670,7 @@ func (x *ListNamespacesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNamespacesRequest.ProtoReflect.Descriptor instead.
 func (*ListNamespacesRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{5}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListNamespacesRequest) GetVersion() uint32 {
@@ -616,7 +689,7 @@ type ListNamespacesResponse struct {
 
 func (x *ListNamespacesResponse) Reset() {
 	*x = ListNamespacesResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[6]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -628,7 +701,7 @@ func (x *ListNamespacesResponse) String() string {
 func (*ListNamespacesResponse) ProtoMessage() {}
 
 func (x *ListNamespacesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[6]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -641,7 +714,7 @@ func (x *ListNamespacesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNamespacesResponse.ProtoReflect.Descriptor instead.
 func (*ListNamespacesResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{6}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListNamespacesResponse) GetNamespaces() []*NamespaceConfig {
@@ -661,7 +734,7 @@ type CreateNamespaceRequest struct {
 
 func (x *CreateNamespaceRequest) Reset() {
 	*x = CreateNamespaceRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[7]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -673,7 +746,7 @@ func (x *CreateNamespaceRequest) String() string {
 func (*CreateNamespaceRequest) ProtoMessage() {}
 
 func (x *CreateNamespaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[7]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -686,7 +759,7 @@ func (x *CreateNamespaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateNamespaceRequest.ProtoReflect.Descriptor instead.
 func (*CreateNamespaceRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{7}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *CreateNamespaceRequest) GetVersion() uint32 {
@@ -713,7 +786,7 @@ type CreateNamespaceResponse struct {
 
 func (x *CreateNamespaceResponse) Reset() {
 	*x = CreateNamespaceResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[8]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -725,7 +798,7 @@ func (x *CreateNamespaceResponse) String() string {
 func (*CreateNamespaceResponse) ProtoMessage() {}
 
 func (x *CreateNamespaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[8]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -738,7 +811,7 @@ func (x *CreateNamespaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateNamespaceResponse.ProtoReflect.Descriptor instead.
 func (*CreateNamespaceResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{8}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CreateNamespaceResponse) GetNamespace() *NamespaceConfig {
@@ -758,7 +831,7 @@ type UpdateNamespaceRequest struct {
 
 func (x *UpdateNamespaceRequest) Reset() {
 	*x = UpdateNamespaceRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[9]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -770,7 +843,7 @@ func (x *UpdateNamespaceRequest) String() string {
 func (*UpdateNamespaceRequest) ProtoMessage() {}
 
 func (x *UpdateNamespaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[9]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -783,7 +856,7 @@ func (x *UpdateNamespaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateNamespaceRequest.ProtoReflect.Descriptor instead.
 func (*UpdateNamespaceRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{9}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *UpdateNamespaceRequest) GetVersion() uint32 {
@@ -809,7 +882,7 @@ type UpdateNamespaceResponse struct {
 
 func (x *UpdateNamespaceResponse) Reset() {
 	*x = UpdateNamespaceResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[10]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -821,7 +894,7 @@ func (x *UpdateNamespaceResponse) String() string {
 func (*UpdateNamespaceResponse) ProtoMessage() {}
 
 func (x *UpdateNamespaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[10]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -834,7 +907,7 @@ func (x *UpdateNamespaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateNamespaceResponse.ProtoReflect.Descriptor instead.
 func (*UpdateNamespaceResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{10}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *UpdateNamespaceResponse) GetNamespace() *NamespaceConfig {
@@ -854,7 +927,7 @@ type DeleteNamespaceRequest struct {
 
 func (x *DeleteNamespaceRequest) Reset() {
 	*x = DeleteNamespaceRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[11]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -866,7 +939,7 @@ func (x *DeleteNamespaceRequest) String() string {
 func (*DeleteNamespaceRequest) ProtoMessage() {}
 
 func (x *DeleteNamespaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[11]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -879,7 +952,7 @@ func (x *DeleteNamespaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteNamespaceRequest.ProtoReflect.Descriptor instead.
 func (*DeleteNamespaceRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{11}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DeleteNamespaceRequest) GetVersion() uint32 {
@@ -904,7 +977,7 @@ type DeleteNamespaceResponse struct {
 
 func (x *DeleteNamespaceResponse) Reset() {
 	*x = DeleteNamespaceResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[12]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -916,7 +989,7 @@ func (x *DeleteNamespaceResponse) String() string {
 func (*DeleteNamespaceResponse) ProtoMessage() {}
 
 func (x *DeleteNamespaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[12]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -929,7 +1002,7 @@ func (x *DeleteNamespaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteNamespaceResponse.ProtoReflect.Descriptor instead.
 func (*DeleteNamespaceResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{12}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{13}
 }
 
 type ListOwnersRequest struct {
@@ -942,7 +1015,7 @@ type ListOwnersRequest struct {
 
 func (x *ListOwnersRequest) Reset() {
 	*x = ListOwnersRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[13]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -954,7 +1027,7 @@ func (x *ListOwnersRequest) String() string {
 func (*ListOwnersRequest) ProtoMessage() {}
 
 func (x *ListOwnersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[13]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -967,7 +1040,7 @@ func (x *ListOwnersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOwnersRequest.ProtoReflect.Descriptor instead.
 func (*ListOwnersRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{13}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListOwnersRequest) GetVersion() uint32 {
@@ -997,7 +1070,7 @@ type ListOwnersResponse struct {
 
 func (x *ListOwnersResponse) Reset() {
 	*x = ListOwnersResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[14]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1009,7 +1082,7 @@ func (x *ListOwnersResponse) String() string {
 func (*ListOwnersResponse) ProtoMessage() {}
 
 func (x *ListOwnersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[14]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1022,7 +1095,7 @@ func (x *ListOwnersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOwnersResponse.ProtoReflect.Descriptor instead.
 func (*ListOwnersResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{14}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListOwnersResponse) GetOwners() []*OwnerStatus {
@@ -1072,7 +1145,7 @@ type OwnerStatus struct {
 
 func (x *OwnerStatus) Reset() {
 	*x = OwnerStatus{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[15]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1084,7 +1157,7 @@ func (x *OwnerStatus) String() string {
 func (*OwnerStatus) ProtoMessage() {}
 
 func (x *OwnerStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[15]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1097,7 +1170,7 @@ func (x *OwnerStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnerStatus.ProtoReflect.Descriptor instead.
 func (*OwnerStatus) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{15}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *OwnerStatus) GetHolder() *Holder {
@@ -1198,7 +1271,7 @@ type PlannedMove struct {
 
 func (x *PlannedMove) Reset() {
 	*x = PlannedMove{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[16]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1210,7 +1283,7 @@ func (x *PlannedMove) String() string {
 func (*PlannedMove) ProtoMessage() {}
 
 func (x *PlannedMove) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[16]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1223,7 +1296,7 @@ func (x *PlannedMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlannedMove.ProtoReflect.Descriptor instead.
 func (*PlannedMove) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{16}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PlannedMove) GetStart() uint64 {
@@ -1291,7 +1364,7 @@ type Plan struct {
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[17]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1303,7 +1376,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[17]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1316,7 +1389,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{17}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Plan) GetMoves() []*PlannedMove {
@@ -1365,7 +1438,7 @@ type DrainOwnerRequest struct {
 
 func (x *DrainOwnerRequest) Reset() {
 	*x = DrainOwnerRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[18]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1377,7 +1450,7 @@ func (x *DrainOwnerRequest) String() string {
 func (*DrainOwnerRequest) ProtoMessage() {}
 
 func (x *DrainOwnerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[18]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1390,7 +1463,7 @@ func (x *DrainOwnerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainOwnerRequest.ProtoReflect.Descriptor instead.
 func (*DrainOwnerRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DrainOwnerRequest) GetVersion() uint32 {
@@ -1444,7 +1517,7 @@ type DrainOwnerResponse struct {
 
 func (x *DrainOwnerResponse) Reset() {
 	*x = DrainOwnerResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[19]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1456,7 +1529,7 @@ func (x *DrainOwnerResponse) String() string {
 func (*DrainOwnerResponse) ProtoMessage() {}
 
 func (x *DrainOwnerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[19]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1469,7 +1542,7 @@ func (x *DrainOwnerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainOwnerResponse.ProtoReflect.Descriptor instead.
 func (*DrainOwnerResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DrainOwnerResponse) GetPlan() *Plan {
@@ -1498,7 +1571,7 @@ type MoveRangeRequest struct {
 
 func (x *MoveRangeRequest) Reset() {
 	*x = MoveRangeRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[20]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1510,7 +1583,7 @@ func (x *MoveRangeRequest) String() string {
 func (*MoveRangeRequest) ProtoMessage() {}
 
 func (x *MoveRangeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[20]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1523,7 +1596,7 @@ func (x *MoveRangeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveRangeRequest.ProtoReflect.Descriptor instead.
 func (*MoveRangeRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{20}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *MoveRangeRequest) GetVersion() uint32 {
@@ -1595,7 +1668,7 @@ type MoveRangeResponse struct {
 
 func (x *MoveRangeResponse) Reset() {
 	*x = MoveRangeResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[21]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1607,7 +1680,7 @@ func (x *MoveRangeResponse) String() string {
 func (*MoveRangeResponse) ProtoMessage() {}
 
 func (x *MoveRangeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[21]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1620,7 +1693,7 @@ func (x *MoveRangeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveRangeResponse.ProtoReflect.Descriptor instead.
 func (*MoveRangeResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{21}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *MoveRangeResponse) GetPlan() *Plan {
@@ -1656,7 +1729,7 @@ type RebalanceRequest struct {
 
 func (x *RebalanceRequest) Reset() {
 	*x = RebalanceRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[22]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1668,7 +1741,7 @@ func (x *RebalanceRequest) String() string {
 func (*RebalanceRequest) ProtoMessage() {}
 
 func (x *RebalanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[22]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1681,7 +1754,7 @@ func (x *RebalanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebalanceRequest.ProtoReflect.Descriptor instead.
 func (*RebalanceRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{22}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RebalanceRequest) GetVersion() uint32 {
@@ -1721,7 +1794,7 @@ type RebalanceResponse struct {
 
 func (x *RebalanceResponse) Reset() {
 	*x = RebalanceResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[23]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1733,7 +1806,7 @@ func (x *RebalanceResponse) String() string {
 func (*RebalanceResponse) ProtoMessage() {}
 
 func (x *RebalanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[23]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1746,7 +1819,7 @@ func (x *RebalanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebalanceResponse.ProtoReflect.Descriptor instead.
 func (*RebalanceResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{23}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RebalanceResponse) GetPlan() *Plan {
@@ -1766,7 +1839,7 @@ type ListMovesRequest struct {
 
 func (x *ListMovesRequest) Reset() {
 	*x = ListMovesRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[24]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1778,7 +1851,7 @@ func (x *ListMovesRequest) String() string {
 func (*ListMovesRequest) ProtoMessage() {}
 
 func (x *ListMovesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[24]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1791,7 +1864,7 @@ func (x *ListMovesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMovesRequest.ProtoReflect.Descriptor instead.
 func (*ListMovesRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{24}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListMovesRequest) GetVersion() uint32 {
@@ -1821,7 +1894,7 @@ type ListMovesResponse struct {
 
 func (x *ListMovesResponse) Reset() {
 	*x = ListMovesResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[25]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1833,7 +1906,7 @@ func (x *ListMovesResponse) String() string {
 func (*ListMovesResponse) ProtoMessage() {}
 
 func (x *ListMovesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[25]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1846,7 +1919,7 @@ func (x *ListMovesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMovesResponse.ProtoReflect.Descriptor instead.
 func (*ListMovesResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{25}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListMovesResponse) GetMoves() []*MoveStatus {
@@ -1897,7 +1970,7 @@ type MoveStatus struct {
 
 func (x *MoveStatus) Reset() {
 	*x = MoveStatus{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[26]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1909,7 +1982,7 @@ func (x *MoveStatus) String() string {
 func (*MoveStatus) ProtoMessage() {}
 
 func (x *MoveStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[26]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1922,7 +1995,7 @@ func (x *MoveStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveStatus.ProtoReflect.Descriptor instead.
 func (*MoveStatus) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{26}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *MoveStatus) GetId() string {
@@ -2007,7 +2080,7 @@ type ListRangesRequest struct {
 
 func (x *ListRangesRequest) Reset() {
 	*x = ListRangesRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[27]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2019,7 +2092,7 @@ func (x *ListRangesRequest) String() string {
 func (*ListRangesRequest) ProtoMessage() {}
 
 func (x *ListRangesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[27]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2032,7 +2105,7 @@ func (x *ListRangesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRangesRequest.ProtoReflect.Descriptor instead.
 func (*ListRangesRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{27}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListRangesRequest) GetVersion() uint32 {
@@ -2069,7 +2142,7 @@ type ListRangesResponse struct {
 
 func (x *ListRangesResponse) Reset() {
 	*x = ListRangesResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[28]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2081,7 +2154,7 @@ func (x *ListRangesResponse) String() string {
 func (*ListRangesResponse) ProtoMessage() {}
 
 func (x *ListRangesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[28]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2094,7 +2167,7 @@ func (x *ListRangesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRangesResponse.ProtoReflect.Descriptor instead.
 func (*ListRangesResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{28}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListRangesResponse) GetLsn() uint64 {
@@ -2133,7 +2206,7 @@ type HeldRange struct {
 
 func (x *HeldRange) Reset() {
 	*x = HeldRange{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[29]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2145,7 +2218,7 @@ func (x *HeldRange) String() string {
 func (*HeldRange) ProtoMessage() {}
 
 func (x *HeldRange) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[29]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2158,7 +2231,7 @@ func (x *HeldRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldRange.ProtoReflect.Descriptor instead.
 func (*HeldRange) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{29}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *HeldRange) GetLease() *Lease {
@@ -2200,7 +2273,7 @@ type LookupKeyRequest struct {
 
 func (x *LookupKeyRequest) Reset() {
 	*x = LookupKeyRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[30]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2212,7 +2285,7 @@ func (x *LookupKeyRequest) String() string {
 func (*LookupKeyRequest) ProtoMessage() {}
 
 func (x *LookupKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[30]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2225,7 +2298,7 @@ func (x *LookupKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookupKeyRequest.ProtoReflect.Descriptor instead.
 func (*LookupKeyRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{30}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *LookupKeyRequest) GetVersion() uint32 {
@@ -2261,7 +2334,7 @@ type LookupKeyResponse struct {
 
 func (x *LookupKeyResponse) Reset() {
 	*x = LookupKeyResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[31]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2273,7 +2346,7 @@ func (x *LookupKeyResponse) String() string {
 func (*LookupKeyResponse) ProtoMessage() {}
 
 func (x *LookupKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[31]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2286,7 +2359,7 @@ func (x *LookupKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookupKeyResponse.ProtoReflect.Descriptor instead.
 func (*LookupKeyResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{31}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *LookupKeyResponse) GetRange() *HeldRange {
@@ -2323,7 +2396,7 @@ type ListHistoryRequest struct {
 
 func (x *ListHistoryRequest) Reset() {
 	*x = ListHistoryRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[32]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2335,7 +2408,7 @@ func (x *ListHistoryRequest) String() string {
 func (*ListHistoryRequest) ProtoMessage() {}
 
 func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[32]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2348,7 +2421,7 @@ func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryRequest.ProtoReflect.Descriptor instead.
 func (*ListHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{32}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListHistoryRequest) GetVersion() uint32 {
@@ -2395,7 +2468,7 @@ type ListHistoryResponse struct {
 
 func (x *ListHistoryResponse) Reset() {
 	*x = ListHistoryResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[33]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2407,7 +2480,7 @@ func (x *ListHistoryResponse) String() string {
 func (*ListHistoryResponse) ProtoMessage() {}
 
 func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[33]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2420,7 +2493,7 @@ func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryResponse.ProtoReflect.Descriptor instead.
 func (*ListHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{33}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListHistoryResponse) GetEntries() []*HistoryEntry {
@@ -2470,7 +2543,7 @@ type HistoryEntry struct {
 
 func (x *HistoryEntry) Reset() {
 	*x = HistoryEntry{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[34]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2482,7 +2555,7 @@ func (x *HistoryEntry) String() string {
 func (*HistoryEntry) ProtoMessage() {}
 
 func (x *HistoryEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[34]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2495,7 +2568,7 @@ func (x *HistoryEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryEntry.ProtoReflect.Descriptor instead.
 func (*HistoryEntry) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{34}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *HistoryEntry) GetLsn() uint64 {
@@ -2547,6 +2620,484 @@ func (x *HistoryEntry) GetFrom() *Holder {
 	return nil
 }
 
+type ListChangesRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Version   uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	Namespace string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Only changes before this one; 0: from the newest on.
+	Before uint64 `protobuf:"varint,3,opt,name=before,proto3" json:"before,omitempty"`
+	// At most as many, up to 4096; 0 for 100.
+	Most          uint32 `protobuf:"varint,4,opt,name=most,proto3" json:"most,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListChangesRequest) Reset() {
+	*x = ListChangesRequest{}
+	mi := &file_leasehold_v1_admin_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListChangesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListChangesRequest) ProtoMessage() {}
+
+func (x *ListChangesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_admin_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListChangesRequest.ProtoReflect.Descriptor instead.
+func (*ListChangesRequest) Descriptor() ([]byte, []int) {
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *ListChangesRequest) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *ListChangesRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ListChangesRequest) GetBefore() uint64 {
+	if x != nil {
+		return x.Before
+	}
+	return 0
+}
+
+func (x *ListChangesRequest) GetMost() uint32 {
+	if x != nil {
+		return x.Most
+	}
+	return 0
+}
+
+type ListChangesResponse struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Changes []*HistoryEntry        `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
+	// There are earlier ones that are remembered.
+	More          bool `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListChangesResponse) Reset() {
+	*x = ListChangesResponse{}
+	mi := &file_leasehold_v1_admin_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListChangesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListChangesResponse) ProtoMessage() {}
+
+func (x *ListChangesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_admin_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListChangesResponse.ProtoReflect.Descriptor instead.
+func (*ListChangesResponse) Descriptor() ([]byte, []int) {
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *ListChangesResponse) GetChanges() []*HistoryEntry {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+func (x *ListChangesResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+type ListHotKeysRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Version   uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	Namespace string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// At most as many, up to 1024; 0 for 100.
+	Most          uint32 `protobuf:"varint,3,opt,name=most,proto3" json:"most,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListHotKeysRequest) Reset() {
+	*x = ListHotKeysRequest{}
+	mi := &file_leasehold_v1_admin_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListHotKeysRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListHotKeysRequest) ProtoMessage() {}
+
+func (x *ListHotKeysRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_admin_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListHotKeysRequest.ProtoReflect.Descriptor instead.
+func (*ListHotKeysRequest) Descriptor() ([]byte, []int) {
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *ListHotKeysRequest) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *ListHotKeysRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ListHotKeysRequest) GetMost() uint32 {
+	if x != nil {
+		return x.Most
+	}
+	return 0
+}
+
+type ListHotKeysResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The hottest first.
+	Keys          []*HotKey `protobuf:"bytes,1,rep,name=keys,proto3" json:"keys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListHotKeysResponse) Reset() {
+	*x = ListHotKeysResponse{}
+	mi := &file_leasehold_v1_admin_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListHotKeysResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListHotKeysResponse) ProtoMessage() {}
+
+func (x *ListHotKeysResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_admin_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListHotKeysResponse.ProtoReflect.Descriptor instead.
+func (*ListHotKeysResponse) Descriptor() ([]byte, []int) {
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *ListHotKeysResponse) GetKeys() []*HotKey {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+// A HotKey is a key that costs its owner much.
+type HotKey struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Key   uint64                 `protobuf:"fixed64,1,opt,name=key,proto3" json:"key,omitempty"`
+	// The work per second that it costs, as its owner last said.
+	Rate          float64 `protobuf:"fixed64,2,opt,name=rate,proto3" json:"rate,omitempty"`
+	Owner         string  `protobuf:"bytes,3,opt,name=owner,proto3" json:"owner,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HotKey) Reset() {
+	*x = HotKey{}
+	mi := &file_leasehold_v1_admin_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HotKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HotKey) ProtoMessage() {}
+
+func (x *HotKey) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_admin_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HotKey.ProtoReflect.Descriptor instead.
+func (*HotKey) Descriptor() ([]byte, []int) {
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *HotKey) GetKey() uint64 {
+	if x != nil {
+		return x.Key
+	}
+	return 0
+}
+
+func (x *HotKey) GetRate() float64 {
+	if x != nil {
+		return x.Rate
+	}
+	return 0
+}
+
+func (x *HotKey) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+type ListLookupsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	Namespace     string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListLookupsRequest) Reset() {
+	*x = ListLookupsRequest{}
+	mi := &file_leasehold_v1_admin_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListLookupsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListLookupsRequest) ProtoMessage() {}
+
+func (x *ListLookupsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_admin_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListLookupsRequest.ProtoReflect.Descriptor instead.
+func (*ListLookupsRequest) Descriptor() ([]byte, []int) {
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *ListLookupsRequest) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *ListLookupsRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+type ListLookupsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The longest connected first; at most 1024.
+	Lookups []*LookupStatus `protobuf:"bytes,1,rep,name=lookups,proto3" json:"lookups,omitempty"`
+	// How many there are. Standbys that follow the leader count as such.
+	Total         uint32 `protobuf:"varint,2,opt,name=total,proto3" json:"total,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListLookupsResponse) Reset() {
+	*x = ListLookupsResponse{}
+	mi := &file_leasehold_v1_admin_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListLookupsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListLookupsResponse) ProtoMessage() {}
+
+func (x *ListLookupsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_admin_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListLookupsResponse.ProtoReflect.Descriptor instead.
+func (*ListLookupsResponse) Descriptor() ([]byte, []int) {
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *ListLookupsResponse) GetLookups() []*LookupStatus {
+	if x != nil {
+		return x.Lookups
+	}
+	return nil
+}
+
+func (x *ListLookupsResponse) GetTotal() uint32 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+// A LookupStatus is a lookup as the manager sees it to which it is connected.
+type LookupStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Where it is connected from.
+	Addr string `protobuf:"bytes,1,opt,name=addr,proto3" json:"addr,omitempty"`
+	// For how long it has been connected, in nanoseconds.
+	ConnectedFor int64 `protobuf:"varint,2,opt,name=connected_for,json=connectedFor,proto3" json:"connected_for,omitempty"`
+	// How long ago it last asked, in nanoseconds. It asks every few seconds.
+	Heard int64 `protobuf:"varint,3,opt,name=heard,proto3" json:"heard,omitempty"`
+	// The last change that it had when it asked, and how many it lacked.
+	Lsn           uint64 `protobuf:"varint,4,opt,name=lsn,proto3" json:"lsn,omitempty"`
+	Behind        uint64 `protobuf:"varint,5,opt,name=behind,proto3" json:"behind,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LookupStatus) Reset() {
+	*x = LookupStatus{}
+	mi := &file_leasehold_v1_admin_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LookupStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LookupStatus) ProtoMessage() {}
+
+func (x *LookupStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_admin_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LookupStatus.ProtoReflect.Descriptor instead.
+func (*LookupStatus) Descriptor() ([]byte, []int) {
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *LookupStatus) GetAddr() string {
+	if x != nil {
+		return x.Addr
+	}
+	return ""
+}
+
+func (x *LookupStatus) GetConnectedFor() int64 {
+	if x != nil {
+		return x.ConnectedFor
+	}
+	return 0
+}
+
+func (x *LookupStatus) GetHeard() int64 {
+	if x != nil {
+		return x.Heard
+	}
+	return 0
+}
+
+func (x *LookupStatus) GetLsn() uint64 {
+	if x != nil {
+		return x.Lsn
+	}
+	return 0
+}
+
+func (x *LookupStatus) GetBehind() uint64 {
+	if x != nil {
+		return x.Behind
+	}
+	return 0
+}
+
 type WatchRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Version uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
@@ -2558,7 +3109,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[35]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2570,7 +3121,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[35]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2583,7 +3134,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{35}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *WatchRequest) GetVersion() uint32 {
@@ -2618,7 +3169,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[36]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2630,7 +3181,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[36]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2643,7 +3194,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{36}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *WatchResponse) GetAt() *timestamppb.Timestamp {
@@ -2738,7 +3289,7 @@ type Note struct {
 
 func (x *Note) Reset() {
 	*x = Note{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[37]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2750,7 +3301,7 @@ func (x *Note) String() string {
 func (*Note) ProtoMessage() {}
 
 func (x *Note) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[37]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2763,7 +3314,7 @@ func (x *Note) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Note.ProtoReflect.Descriptor instead.
 func (*Note) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{37}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Note) GetWhat() string {
@@ -2796,7 +3347,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[38]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2808,7 +3359,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[38]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2821,7 +3372,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{38}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ListMembersRequest) GetVersion() uint32 {
@@ -2840,7 +3391,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[39]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2852,7 +3403,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[39]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2865,7 +3416,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{39}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ListMembersResponse) GetMembers() []*Member {
@@ -2891,7 +3442,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[40]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2903,7 +3454,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[40]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2916,7 +3467,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{40}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Member) GetId() uint64 {
@@ -2965,7 +3516,7 @@ type AddMemberRequest struct {
 
 func (x *AddMemberRequest) Reset() {
 	*x = AddMemberRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[41]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2977,7 +3528,7 @@ func (x *AddMemberRequest) String() string {
 func (*AddMemberRequest) ProtoMessage() {}
 
 func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[41]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2990,7 +3541,7 @@ func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberRequest.ProtoReflect.Descriptor instead.
 func (*AddMemberRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{41}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *AddMemberRequest) GetVersion() uint32 {
@@ -3027,7 +3578,7 @@ type AddMemberResponse struct {
 
 func (x *AddMemberResponse) Reset() {
 	*x = AddMemberResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[42]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3039,7 +3590,7 @@ func (x *AddMemberResponse) String() string {
 func (*AddMemberResponse) ProtoMessage() {}
 
 func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[42]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3052,7 +3603,7 @@ func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberResponse.ProtoReflect.Descriptor instead.
 func (*AddMemberResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{42}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *AddMemberResponse) GetMember() *Member {
@@ -3087,7 +3638,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[43]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3099,7 +3650,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[43]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3112,7 +3663,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{43}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *RemoveMemberRequest) GetVersion() uint32 {
@@ -3137,7 +3688,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[44]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3149,7 +3700,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[44]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3162,7 +3713,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{44}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{53}
 }
 
 var File_leasehold_v1_admin_proto protoreflect.FileDescriptor
@@ -3171,7 +3722,7 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"\x18leasehold/v1/admin.proto\x12\fleasehold.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18leasehold/v1/lease.proto\x1a\x18leasehold/v1/table.proto\",\n" +
 	"\x10GetStatusRequest\x12\x18\n" +
-	"\aversion\x18\x01 \x01(\rR\aversion\"\xad\x02\n" +
+	"\aversion\x18\x01 \x01(\rR\aversion\"\xe9\x02\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x12\n" +
@@ -3185,7 +3736,13 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\x05store\x18\b \x01(\tR\x05store\x12\x18\n" +
 	"\aproblem\x18\t \x01(\tR\aproblem\x12\x1a\n" +
 	"\bwarnings\x18\n" +
-	" \x03(\tR\bwarnings\"\xa0\x02\n" +
+	" \x03(\tR\bwarnings\x12:\n" +
+	"\vleaderships\x18\v \x03(\v2\x18.leasehold.v1.LeadershipR\vleaderships\"d\n" +
+	"\n" +
+	"Leadership\x12*\n" +
+	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x16\n" +
+	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x12\n" +
+	"\x04term\x18\x03 \x01(\x04R\x04term\"\xa0\x02\n" +
 	"\x0fNamespaceStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05ready\x18\x02 \x01(\bR\x05ready\x12\x18\n" +
@@ -3362,7 +3919,37 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\x05lease\x18\x04 \x01(\v2\x13.leasehold.v1.LeaseR\x05lease\x12,\n" +
 	"\x06holder\x18\x05 \x01(\v2\x14.leasehold.v1.HolderR\x06holder\x12)\n" +
 	"\x05cause\x18\x06 \x01(\x0e2\x13.leasehold.v1.CauseR\x05cause\x12(\n" +
-	"\x04from\x18\a \x01(\v2\x14.leasehold.v1.HolderR\x04from\"F\n" +
+	"\x04from\x18\a \x01(\v2\x14.leasehold.v1.HolderR\x04from\"x\n" +
+	"\x12ListChangesRequest\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
+	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x16\n" +
+	"\x06before\x18\x03 \x01(\x04R\x06before\x12\x12\n" +
+	"\x04most\x18\x04 \x01(\rR\x04most\"_\n" +
+	"\x13ListChangesResponse\x124\n" +
+	"\achanges\x18\x01 \x03(\v2\x1a.leasehold.v1.HistoryEntryR\achanges\x12\x12\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more\"`\n" +
+	"\x12ListHotKeysRequest\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
+	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04most\x18\x03 \x01(\rR\x04most\"?\n" +
+	"\x13ListHotKeysResponse\x12(\n" +
+	"\x04keys\x18\x01 \x03(\v2\x14.leasehold.v1.HotKeyR\x04keys\"D\n" +
+	"\x06HotKey\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\x06R\x03key\x12\x12\n" +
+	"\x04rate\x18\x02 \x01(\x01R\x04rate\x12\x14\n" +
+	"\x05owner\x18\x03 \x01(\tR\x05owner\"L\n" +
+	"\x12ListLookupsRequest\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
+	"\tnamespace\x18\x02 \x01(\tR\tnamespace\"a\n" +
+	"\x13ListLookupsResponse\x124\n" +
+	"\alookups\x18\x01 \x03(\v2\x1a.leasehold.v1.LookupStatusR\alookups\x12\x14\n" +
+	"\x05total\x18\x02 \x01(\rR\x05total\"\x87\x01\n" +
+	"\fLookupStatus\x12\x12\n" +
+	"\x04addr\x18\x01 \x01(\tR\x04addr\x12#\n" +
+	"\rconnected_for\x18\x02 \x01(\x03R\fconnectedFor\x12\x14\n" +
+	"\x05heard\x18\x03 \x01(\x03R\x05heard\x12\x10\n" +
+	"\x03lsn\x18\x04 \x01(\x04R\x03lsn\x12\x16\n" +
+	"\x06behind\x18\x05 \x01(\x04R\x06behind\"F\n" +
 	"\fWatchRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\"\x8d\x02\n" +
@@ -3406,7 +3993,7 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\x12OWNER_STATE_MEMBER\x10\x01\x12\x17\n" +
 	"\x13OWNER_STATE_GREETED\x10\x02\x12\x17\n" +
 	"\x13OWNER_STATE_WAITING\x10\x03\x12\x16\n" +
-	"\x12OWNER_STATE_SILENT\x10\x042\x97\v\n" +
+	"\x12OWNER_STATE_SILENT\x10\x042\x93\r\n" +
 	"\fAdminService\x12L\n" +
 	"\tGetStatus\x12\x1e.leasehold.v1.GetStatusRequest\x1a\x1f.leasehold.v1.GetStatusResponse\x12[\n" +
 	"\x0eListNamespaces\x12#.leasehold.v1.ListNamespacesRequest\x1a$.leasehold.v1.ListNamespacesResponse\x12^\n" +
@@ -3418,7 +4005,10 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"ListRanges\x12\x1f.leasehold.v1.ListRangesRequest\x1a .leasehold.v1.ListRangesResponse0\x01\x12L\n" +
 	"\tLookupKey\x12\x1e.leasehold.v1.LookupKeyRequest\x1a\x1f.leasehold.v1.LookupKeyResponse\x12R\n" +
-	"\vListHistory\x12 .leasehold.v1.ListHistoryRequest\x1a!.leasehold.v1.ListHistoryResponse\x12B\n" +
+	"\vListHistory\x12 .leasehold.v1.ListHistoryRequest\x1a!.leasehold.v1.ListHistoryResponse\x12R\n" +
+	"\vListChanges\x12 .leasehold.v1.ListChangesRequest\x1a!.leasehold.v1.ListChangesResponse\x12R\n" +
+	"\vListHotKeys\x12 .leasehold.v1.ListHotKeysRequest\x1a!.leasehold.v1.ListHotKeysResponse\x12R\n" +
+	"\vListLookups\x12 .leasehold.v1.ListLookupsRequest\x1a!.leasehold.v1.ListLookupsResponse\x12B\n" +
 	"\x05Watch\x12\x1a.leasehold.v1.WatchRequest\x1a\x1b.leasehold.v1.WatchResponse0\x01\x12O\n" +
 	"\n" +
 	"DrainOwner\x12\x1f.leasehold.v1.DrainOwnerRequest\x1a .leasehold.v1.DrainOwnerResponse\x12L\n" +
@@ -3442,138 +4032,158 @@ func file_leasehold_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_leasehold_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_leasehold_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
+var file_leasehold_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
 var file_leasehold_v1_admin_proto_goTypes = []any{
 	(OwnerState)(0),                 // 0: leasehold.v1.OwnerState
 	(*GetStatusRequest)(nil),        // 1: leasehold.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),       // 2: leasehold.v1.GetStatusResponse
-	(*NamespaceStatus)(nil),         // 3: leasehold.v1.NamespaceStatus
-	(*NamespaceConfig)(nil),         // 4: leasehold.v1.NamespaceConfig
-	(*StaticSlot)(nil),              // 5: leasehold.v1.StaticSlot
-	(*ListNamespacesRequest)(nil),   // 6: leasehold.v1.ListNamespacesRequest
-	(*ListNamespacesResponse)(nil),  // 7: leasehold.v1.ListNamespacesResponse
-	(*CreateNamespaceRequest)(nil),  // 8: leasehold.v1.CreateNamespaceRequest
-	(*CreateNamespaceResponse)(nil), // 9: leasehold.v1.CreateNamespaceResponse
-	(*UpdateNamespaceRequest)(nil),  // 10: leasehold.v1.UpdateNamespaceRequest
-	(*UpdateNamespaceResponse)(nil), // 11: leasehold.v1.UpdateNamespaceResponse
-	(*DeleteNamespaceRequest)(nil),  // 12: leasehold.v1.DeleteNamespaceRequest
-	(*DeleteNamespaceResponse)(nil), // 13: leasehold.v1.DeleteNamespaceResponse
-	(*ListOwnersRequest)(nil),       // 14: leasehold.v1.ListOwnersRequest
-	(*ListOwnersResponse)(nil),      // 15: leasehold.v1.ListOwnersResponse
-	(*OwnerStatus)(nil),             // 16: leasehold.v1.OwnerStatus
-	(*PlannedMove)(nil),             // 17: leasehold.v1.PlannedMove
-	(*Plan)(nil),                    // 18: leasehold.v1.Plan
-	(*DrainOwnerRequest)(nil),       // 19: leasehold.v1.DrainOwnerRequest
-	(*DrainOwnerResponse)(nil),      // 20: leasehold.v1.DrainOwnerResponse
-	(*MoveRangeRequest)(nil),        // 21: leasehold.v1.MoveRangeRequest
-	(*MoveRangeResponse)(nil),       // 22: leasehold.v1.MoveRangeResponse
-	(*RebalanceRequest)(nil),        // 23: leasehold.v1.RebalanceRequest
-	(*RebalanceResponse)(nil),       // 24: leasehold.v1.RebalanceResponse
-	(*ListMovesRequest)(nil),        // 25: leasehold.v1.ListMovesRequest
-	(*ListMovesResponse)(nil),       // 26: leasehold.v1.ListMovesResponse
-	(*MoveStatus)(nil),              // 27: leasehold.v1.MoveStatus
-	(*ListRangesRequest)(nil),       // 28: leasehold.v1.ListRangesRequest
-	(*ListRangesResponse)(nil),      // 29: leasehold.v1.ListRangesResponse
-	(*HeldRange)(nil),               // 30: leasehold.v1.HeldRange
-	(*LookupKeyRequest)(nil),        // 31: leasehold.v1.LookupKeyRequest
-	(*LookupKeyResponse)(nil),       // 32: leasehold.v1.LookupKeyResponse
-	(*ListHistoryRequest)(nil),      // 33: leasehold.v1.ListHistoryRequest
-	(*ListHistoryResponse)(nil),     // 34: leasehold.v1.ListHistoryResponse
-	(*HistoryEntry)(nil),            // 35: leasehold.v1.HistoryEntry
-	(*WatchRequest)(nil),            // 36: leasehold.v1.WatchRequest
-	(*WatchResponse)(nil),           // 37: leasehold.v1.WatchResponse
-	(*Note)(nil),                    // 38: leasehold.v1.Note
-	(*ListMembersRequest)(nil),      // 39: leasehold.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),     // 40: leasehold.v1.ListMembersResponse
-	(*Member)(nil),                  // 41: leasehold.v1.Member
-	(*AddMemberRequest)(nil),        // 42: leasehold.v1.AddMemberRequest
-	(*AddMemberResponse)(nil),       // 43: leasehold.v1.AddMemberResponse
-	(*RemoveMemberRequest)(nil),     // 44: leasehold.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),    // 45: leasehold.v1.RemoveMemberResponse
-	(*Timing)(nil),                  // 46: leasehold.v1.Timing
-	(*Holder)(nil),                  // 47: leasehold.v1.Holder
-	(MoveState)(0),                  // 48: leasehold.v1.MoveState
-	(*Lease)(nil),                   // 49: leasehold.v1.Lease
-	(*timestamppb.Timestamp)(nil),   // 50: google.protobuf.Timestamp
-	(ChangeKind)(0),                 // 51: leasehold.v1.ChangeKind
-	(Cause)(0),                      // 52: leasehold.v1.Cause
-	(*NotLeader)(nil),               // 53: leasehold.v1.NotLeader
+	(*Leadership)(nil),              // 3: leasehold.v1.Leadership
+	(*NamespaceStatus)(nil),         // 4: leasehold.v1.NamespaceStatus
+	(*NamespaceConfig)(nil),         // 5: leasehold.v1.NamespaceConfig
+	(*StaticSlot)(nil),              // 6: leasehold.v1.StaticSlot
+	(*ListNamespacesRequest)(nil),   // 7: leasehold.v1.ListNamespacesRequest
+	(*ListNamespacesResponse)(nil),  // 8: leasehold.v1.ListNamespacesResponse
+	(*CreateNamespaceRequest)(nil),  // 9: leasehold.v1.CreateNamespaceRequest
+	(*CreateNamespaceResponse)(nil), // 10: leasehold.v1.CreateNamespaceResponse
+	(*UpdateNamespaceRequest)(nil),  // 11: leasehold.v1.UpdateNamespaceRequest
+	(*UpdateNamespaceResponse)(nil), // 12: leasehold.v1.UpdateNamespaceResponse
+	(*DeleteNamespaceRequest)(nil),  // 13: leasehold.v1.DeleteNamespaceRequest
+	(*DeleteNamespaceResponse)(nil), // 14: leasehold.v1.DeleteNamespaceResponse
+	(*ListOwnersRequest)(nil),       // 15: leasehold.v1.ListOwnersRequest
+	(*ListOwnersResponse)(nil),      // 16: leasehold.v1.ListOwnersResponse
+	(*OwnerStatus)(nil),             // 17: leasehold.v1.OwnerStatus
+	(*PlannedMove)(nil),             // 18: leasehold.v1.PlannedMove
+	(*Plan)(nil),                    // 19: leasehold.v1.Plan
+	(*DrainOwnerRequest)(nil),       // 20: leasehold.v1.DrainOwnerRequest
+	(*DrainOwnerResponse)(nil),      // 21: leasehold.v1.DrainOwnerResponse
+	(*MoveRangeRequest)(nil),        // 22: leasehold.v1.MoveRangeRequest
+	(*MoveRangeResponse)(nil),       // 23: leasehold.v1.MoveRangeResponse
+	(*RebalanceRequest)(nil),        // 24: leasehold.v1.RebalanceRequest
+	(*RebalanceResponse)(nil),       // 25: leasehold.v1.RebalanceResponse
+	(*ListMovesRequest)(nil),        // 26: leasehold.v1.ListMovesRequest
+	(*ListMovesResponse)(nil),       // 27: leasehold.v1.ListMovesResponse
+	(*MoveStatus)(nil),              // 28: leasehold.v1.MoveStatus
+	(*ListRangesRequest)(nil),       // 29: leasehold.v1.ListRangesRequest
+	(*ListRangesResponse)(nil),      // 30: leasehold.v1.ListRangesResponse
+	(*HeldRange)(nil),               // 31: leasehold.v1.HeldRange
+	(*LookupKeyRequest)(nil),        // 32: leasehold.v1.LookupKeyRequest
+	(*LookupKeyResponse)(nil),       // 33: leasehold.v1.LookupKeyResponse
+	(*ListHistoryRequest)(nil),      // 34: leasehold.v1.ListHistoryRequest
+	(*ListHistoryResponse)(nil),     // 35: leasehold.v1.ListHistoryResponse
+	(*HistoryEntry)(nil),            // 36: leasehold.v1.HistoryEntry
+	(*ListChangesRequest)(nil),      // 37: leasehold.v1.ListChangesRequest
+	(*ListChangesResponse)(nil),     // 38: leasehold.v1.ListChangesResponse
+	(*ListHotKeysRequest)(nil),      // 39: leasehold.v1.ListHotKeysRequest
+	(*ListHotKeysResponse)(nil),     // 40: leasehold.v1.ListHotKeysResponse
+	(*HotKey)(nil),                  // 41: leasehold.v1.HotKey
+	(*ListLookupsRequest)(nil),      // 42: leasehold.v1.ListLookupsRequest
+	(*ListLookupsResponse)(nil),     // 43: leasehold.v1.ListLookupsResponse
+	(*LookupStatus)(nil),            // 44: leasehold.v1.LookupStatus
+	(*WatchRequest)(nil),            // 45: leasehold.v1.WatchRequest
+	(*WatchResponse)(nil),           // 46: leasehold.v1.WatchResponse
+	(*Note)(nil),                    // 47: leasehold.v1.Note
+	(*ListMembersRequest)(nil),      // 48: leasehold.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),     // 49: leasehold.v1.ListMembersResponse
+	(*Member)(nil),                  // 50: leasehold.v1.Member
+	(*AddMemberRequest)(nil),        // 51: leasehold.v1.AddMemberRequest
+	(*AddMemberResponse)(nil),       // 52: leasehold.v1.AddMemberResponse
+	(*RemoveMemberRequest)(nil),     // 53: leasehold.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),    // 54: leasehold.v1.RemoveMemberResponse
+	(*timestamppb.Timestamp)(nil),   // 55: google.protobuf.Timestamp
+	(*Timing)(nil),                  // 56: leasehold.v1.Timing
+	(*Holder)(nil),                  // 57: leasehold.v1.Holder
+	(MoveState)(0),                  // 58: leasehold.v1.MoveState
+	(*Lease)(nil),                   // 59: leasehold.v1.Lease
+	(ChangeKind)(0),                 // 60: leasehold.v1.ChangeKind
+	(Cause)(0),                      // 61: leasehold.v1.Cause
+	(*NotLeader)(nil),               // 62: leasehold.v1.NotLeader
 }
 var file_leasehold_v1_admin_proto_depIdxs = []int32{
-	3,  // 0: leasehold.v1.GetStatusResponse.namespaces:type_name -> leasehold.v1.NamespaceStatus
-	46, // 1: leasehold.v1.NamespaceConfig.timing:type_name -> leasehold.v1.Timing
-	5,  // 2: leasehold.v1.NamespaceConfig.static:type_name -> leasehold.v1.StaticSlot
-	4,  // 3: leasehold.v1.ListNamespacesResponse.namespaces:type_name -> leasehold.v1.NamespaceConfig
-	4,  // 4: leasehold.v1.CreateNamespaceRequest.namespace:type_name -> leasehold.v1.NamespaceConfig
-	4,  // 5: leasehold.v1.CreateNamespaceResponse.namespace:type_name -> leasehold.v1.NamespaceConfig
-	4,  // 6: leasehold.v1.UpdateNamespaceRequest.namespace:type_name -> leasehold.v1.NamespaceConfig
-	4,  // 7: leasehold.v1.UpdateNamespaceResponse.namespace:type_name -> leasehold.v1.NamespaceConfig
-	16, // 8: leasehold.v1.ListOwnersResponse.owners:type_name -> leasehold.v1.OwnerStatus
-	47, // 9: leasehold.v1.OwnerStatus.holder:type_name -> leasehold.v1.Holder
-	0,  // 10: leasehold.v1.OwnerStatus.state:type_name -> leasehold.v1.OwnerState
-	17, // 11: leasehold.v1.Plan.moves:type_name -> leasehold.v1.PlannedMove
-	18, // 12: leasehold.v1.DrainOwnerResponse.plan:type_name -> leasehold.v1.Plan
-	18, // 13: leasehold.v1.MoveRangeResponse.plan:type_name -> leasehold.v1.Plan
-	18, // 14: leasehold.v1.RebalanceResponse.plan:type_name -> leasehold.v1.Plan
-	27, // 15: leasehold.v1.ListMovesResponse.moves:type_name -> leasehold.v1.MoveStatus
-	48, // 16: leasehold.v1.MoveStatus.state:type_name -> leasehold.v1.MoveState
-	30, // 17: leasehold.v1.ListRangesResponse.ranges:type_name -> leasehold.v1.HeldRange
-	49, // 18: leasehold.v1.HeldRange.lease:type_name -> leasehold.v1.Lease
-	30, // 19: leasehold.v1.LookupKeyResponse.range:type_name -> leasehold.v1.HeldRange
-	35, // 20: leasehold.v1.ListHistoryResponse.entries:type_name -> leasehold.v1.HistoryEntry
-	30, // 21: leasehold.v1.ListHistoryResponse.before:type_name -> leasehold.v1.HeldRange
-	50, // 22: leasehold.v1.HistoryEntry.at:type_name -> google.protobuf.Timestamp
-	51, // 23: leasehold.v1.HistoryEntry.kind:type_name -> leasehold.v1.ChangeKind
-	49, // 24: leasehold.v1.HistoryEntry.lease:type_name -> leasehold.v1.Lease
-	47, // 25: leasehold.v1.HistoryEntry.holder:type_name -> leasehold.v1.Holder
-	52, // 26: leasehold.v1.HistoryEntry.cause:type_name -> leasehold.v1.Cause
-	47, // 27: leasehold.v1.HistoryEntry.from:type_name -> leasehold.v1.Holder
-	50, // 28: leasehold.v1.WatchResponse.at:type_name -> google.protobuf.Timestamp
-	35, // 29: leasehold.v1.WatchResponse.change:type_name -> leasehold.v1.HistoryEntry
-	38, // 30: leasehold.v1.WatchResponse.note:type_name -> leasehold.v1.Note
-	53, // 31: leasehold.v1.WatchResponse.leader:type_name -> leasehold.v1.NotLeader
-	41, // 32: leasehold.v1.ListMembersResponse.members:type_name -> leasehold.v1.Member
-	41, // 33: leasehold.v1.AddMemberResponse.member:type_name -> leasehold.v1.Member
-	41, // 34: leasehold.v1.AddMemberResponse.members:type_name -> leasehold.v1.Member
-	1,  // 35: leasehold.v1.AdminService.GetStatus:input_type -> leasehold.v1.GetStatusRequest
-	6,  // 36: leasehold.v1.AdminService.ListNamespaces:input_type -> leasehold.v1.ListNamespacesRequest
-	8,  // 37: leasehold.v1.AdminService.CreateNamespace:input_type -> leasehold.v1.CreateNamespaceRequest
-	10, // 38: leasehold.v1.AdminService.UpdateNamespace:input_type -> leasehold.v1.UpdateNamespaceRequest
-	12, // 39: leasehold.v1.AdminService.DeleteNamespace:input_type -> leasehold.v1.DeleteNamespaceRequest
-	14, // 40: leasehold.v1.AdminService.ListOwners:input_type -> leasehold.v1.ListOwnersRequest
-	28, // 41: leasehold.v1.AdminService.ListRanges:input_type -> leasehold.v1.ListRangesRequest
-	31, // 42: leasehold.v1.AdminService.LookupKey:input_type -> leasehold.v1.LookupKeyRequest
-	33, // 43: leasehold.v1.AdminService.ListHistory:input_type -> leasehold.v1.ListHistoryRequest
-	36, // 44: leasehold.v1.AdminService.Watch:input_type -> leasehold.v1.WatchRequest
-	19, // 45: leasehold.v1.AdminService.DrainOwner:input_type -> leasehold.v1.DrainOwnerRequest
-	21, // 46: leasehold.v1.AdminService.MoveRange:input_type -> leasehold.v1.MoveRangeRequest
-	23, // 47: leasehold.v1.AdminService.Rebalance:input_type -> leasehold.v1.RebalanceRequest
-	25, // 48: leasehold.v1.AdminService.ListMoves:input_type -> leasehold.v1.ListMovesRequest
-	39, // 49: leasehold.v1.AdminService.ListMembers:input_type -> leasehold.v1.ListMembersRequest
-	42, // 50: leasehold.v1.AdminService.AddMember:input_type -> leasehold.v1.AddMemberRequest
-	44, // 51: leasehold.v1.AdminService.RemoveMember:input_type -> leasehold.v1.RemoveMemberRequest
-	2,  // 52: leasehold.v1.AdminService.GetStatus:output_type -> leasehold.v1.GetStatusResponse
-	7,  // 53: leasehold.v1.AdminService.ListNamespaces:output_type -> leasehold.v1.ListNamespacesResponse
-	9,  // 54: leasehold.v1.AdminService.CreateNamespace:output_type -> leasehold.v1.CreateNamespaceResponse
-	11, // 55: leasehold.v1.AdminService.UpdateNamespace:output_type -> leasehold.v1.UpdateNamespaceResponse
-	13, // 56: leasehold.v1.AdminService.DeleteNamespace:output_type -> leasehold.v1.DeleteNamespaceResponse
-	15, // 57: leasehold.v1.AdminService.ListOwners:output_type -> leasehold.v1.ListOwnersResponse
-	29, // 58: leasehold.v1.AdminService.ListRanges:output_type -> leasehold.v1.ListRangesResponse
-	32, // 59: leasehold.v1.AdminService.LookupKey:output_type -> leasehold.v1.LookupKeyResponse
-	34, // 60: leasehold.v1.AdminService.ListHistory:output_type -> leasehold.v1.ListHistoryResponse
-	37, // 61: leasehold.v1.AdminService.Watch:output_type -> leasehold.v1.WatchResponse
-	20, // 62: leasehold.v1.AdminService.DrainOwner:output_type -> leasehold.v1.DrainOwnerResponse
-	22, // 63: leasehold.v1.AdminService.MoveRange:output_type -> leasehold.v1.MoveRangeResponse
-	24, // 64: leasehold.v1.AdminService.Rebalance:output_type -> leasehold.v1.RebalanceResponse
-	26, // 65: leasehold.v1.AdminService.ListMoves:output_type -> leasehold.v1.ListMovesResponse
-	40, // 66: leasehold.v1.AdminService.ListMembers:output_type -> leasehold.v1.ListMembersResponse
-	43, // 67: leasehold.v1.AdminService.AddMember:output_type -> leasehold.v1.AddMemberResponse
-	45, // 68: leasehold.v1.AdminService.RemoveMember:output_type -> leasehold.v1.RemoveMemberResponse
-	52, // [52:69] is the sub-list for method output_type
-	35, // [35:52] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	4,  // 0: leasehold.v1.GetStatusResponse.namespaces:type_name -> leasehold.v1.NamespaceStatus
+	3,  // 1: leasehold.v1.GetStatusResponse.leaderships:type_name -> leasehold.v1.Leadership
+	55, // 2: leasehold.v1.Leadership.at:type_name -> google.protobuf.Timestamp
+	56, // 3: leasehold.v1.NamespaceConfig.timing:type_name -> leasehold.v1.Timing
+	6,  // 4: leasehold.v1.NamespaceConfig.static:type_name -> leasehold.v1.StaticSlot
+	5,  // 5: leasehold.v1.ListNamespacesResponse.namespaces:type_name -> leasehold.v1.NamespaceConfig
+	5,  // 6: leasehold.v1.CreateNamespaceRequest.namespace:type_name -> leasehold.v1.NamespaceConfig
+	5,  // 7: leasehold.v1.CreateNamespaceResponse.namespace:type_name -> leasehold.v1.NamespaceConfig
+	5,  // 8: leasehold.v1.UpdateNamespaceRequest.namespace:type_name -> leasehold.v1.NamespaceConfig
+	5,  // 9: leasehold.v1.UpdateNamespaceResponse.namespace:type_name -> leasehold.v1.NamespaceConfig
+	17, // 10: leasehold.v1.ListOwnersResponse.owners:type_name -> leasehold.v1.OwnerStatus
+	57, // 11: leasehold.v1.OwnerStatus.holder:type_name -> leasehold.v1.Holder
+	0,  // 12: leasehold.v1.OwnerStatus.state:type_name -> leasehold.v1.OwnerState
+	18, // 13: leasehold.v1.Plan.moves:type_name -> leasehold.v1.PlannedMove
+	19, // 14: leasehold.v1.DrainOwnerResponse.plan:type_name -> leasehold.v1.Plan
+	19, // 15: leasehold.v1.MoveRangeResponse.plan:type_name -> leasehold.v1.Plan
+	19, // 16: leasehold.v1.RebalanceResponse.plan:type_name -> leasehold.v1.Plan
+	28, // 17: leasehold.v1.ListMovesResponse.moves:type_name -> leasehold.v1.MoveStatus
+	58, // 18: leasehold.v1.MoveStatus.state:type_name -> leasehold.v1.MoveState
+	31, // 19: leasehold.v1.ListRangesResponse.ranges:type_name -> leasehold.v1.HeldRange
+	59, // 20: leasehold.v1.HeldRange.lease:type_name -> leasehold.v1.Lease
+	31, // 21: leasehold.v1.LookupKeyResponse.range:type_name -> leasehold.v1.HeldRange
+	36, // 22: leasehold.v1.ListHistoryResponse.entries:type_name -> leasehold.v1.HistoryEntry
+	31, // 23: leasehold.v1.ListHistoryResponse.before:type_name -> leasehold.v1.HeldRange
+	55, // 24: leasehold.v1.HistoryEntry.at:type_name -> google.protobuf.Timestamp
+	60, // 25: leasehold.v1.HistoryEntry.kind:type_name -> leasehold.v1.ChangeKind
+	59, // 26: leasehold.v1.HistoryEntry.lease:type_name -> leasehold.v1.Lease
+	57, // 27: leasehold.v1.HistoryEntry.holder:type_name -> leasehold.v1.Holder
+	61, // 28: leasehold.v1.HistoryEntry.cause:type_name -> leasehold.v1.Cause
+	57, // 29: leasehold.v1.HistoryEntry.from:type_name -> leasehold.v1.Holder
+	36, // 30: leasehold.v1.ListChangesResponse.changes:type_name -> leasehold.v1.HistoryEntry
+	41, // 31: leasehold.v1.ListHotKeysResponse.keys:type_name -> leasehold.v1.HotKey
+	44, // 32: leasehold.v1.ListLookupsResponse.lookups:type_name -> leasehold.v1.LookupStatus
+	55, // 33: leasehold.v1.WatchResponse.at:type_name -> google.protobuf.Timestamp
+	36, // 34: leasehold.v1.WatchResponse.change:type_name -> leasehold.v1.HistoryEntry
+	47, // 35: leasehold.v1.WatchResponse.note:type_name -> leasehold.v1.Note
+	62, // 36: leasehold.v1.WatchResponse.leader:type_name -> leasehold.v1.NotLeader
+	50, // 37: leasehold.v1.ListMembersResponse.members:type_name -> leasehold.v1.Member
+	50, // 38: leasehold.v1.AddMemberResponse.member:type_name -> leasehold.v1.Member
+	50, // 39: leasehold.v1.AddMemberResponse.members:type_name -> leasehold.v1.Member
+	1,  // 40: leasehold.v1.AdminService.GetStatus:input_type -> leasehold.v1.GetStatusRequest
+	7,  // 41: leasehold.v1.AdminService.ListNamespaces:input_type -> leasehold.v1.ListNamespacesRequest
+	9,  // 42: leasehold.v1.AdminService.CreateNamespace:input_type -> leasehold.v1.CreateNamespaceRequest
+	11, // 43: leasehold.v1.AdminService.UpdateNamespace:input_type -> leasehold.v1.UpdateNamespaceRequest
+	13, // 44: leasehold.v1.AdminService.DeleteNamespace:input_type -> leasehold.v1.DeleteNamespaceRequest
+	15, // 45: leasehold.v1.AdminService.ListOwners:input_type -> leasehold.v1.ListOwnersRequest
+	29, // 46: leasehold.v1.AdminService.ListRanges:input_type -> leasehold.v1.ListRangesRequest
+	32, // 47: leasehold.v1.AdminService.LookupKey:input_type -> leasehold.v1.LookupKeyRequest
+	34, // 48: leasehold.v1.AdminService.ListHistory:input_type -> leasehold.v1.ListHistoryRequest
+	37, // 49: leasehold.v1.AdminService.ListChanges:input_type -> leasehold.v1.ListChangesRequest
+	39, // 50: leasehold.v1.AdminService.ListHotKeys:input_type -> leasehold.v1.ListHotKeysRequest
+	42, // 51: leasehold.v1.AdminService.ListLookups:input_type -> leasehold.v1.ListLookupsRequest
+	45, // 52: leasehold.v1.AdminService.Watch:input_type -> leasehold.v1.WatchRequest
+	20, // 53: leasehold.v1.AdminService.DrainOwner:input_type -> leasehold.v1.DrainOwnerRequest
+	22, // 54: leasehold.v1.AdminService.MoveRange:input_type -> leasehold.v1.MoveRangeRequest
+	24, // 55: leasehold.v1.AdminService.Rebalance:input_type -> leasehold.v1.RebalanceRequest
+	26, // 56: leasehold.v1.AdminService.ListMoves:input_type -> leasehold.v1.ListMovesRequest
+	48, // 57: leasehold.v1.AdminService.ListMembers:input_type -> leasehold.v1.ListMembersRequest
+	51, // 58: leasehold.v1.AdminService.AddMember:input_type -> leasehold.v1.AddMemberRequest
+	53, // 59: leasehold.v1.AdminService.RemoveMember:input_type -> leasehold.v1.RemoveMemberRequest
+	2,  // 60: leasehold.v1.AdminService.GetStatus:output_type -> leasehold.v1.GetStatusResponse
+	8,  // 61: leasehold.v1.AdminService.ListNamespaces:output_type -> leasehold.v1.ListNamespacesResponse
+	10, // 62: leasehold.v1.AdminService.CreateNamespace:output_type -> leasehold.v1.CreateNamespaceResponse
+	12, // 63: leasehold.v1.AdminService.UpdateNamespace:output_type -> leasehold.v1.UpdateNamespaceResponse
+	14, // 64: leasehold.v1.AdminService.DeleteNamespace:output_type -> leasehold.v1.DeleteNamespaceResponse
+	16, // 65: leasehold.v1.AdminService.ListOwners:output_type -> leasehold.v1.ListOwnersResponse
+	30, // 66: leasehold.v1.AdminService.ListRanges:output_type -> leasehold.v1.ListRangesResponse
+	33, // 67: leasehold.v1.AdminService.LookupKey:output_type -> leasehold.v1.LookupKeyResponse
+	35, // 68: leasehold.v1.AdminService.ListHistory:output_type -> leasehold.v1.ListHistoryResponse
+	38, // 69: leasehold.v1.AdminService.ListChanges:output_type -> leasehold.v1.ListChangesResponse
+	40, // 70: leasehold.v1.AdminService.ListHotKeys:output_type -> leasehold.v1.ListHotKeysResponse
+	43, // 71: leasehold.v1.AdminService.ListLookups:output_type -> leasehold.v1.ListLookupsResponse
+	46, // 72: leasehold.v1.AdminService.Watch:output_type -> leasehold.v1.WatchResponse
+	21, // 73: leasehold.v1.AdminService.DrainOwner:output_type -> leasehold.v1.DrainOwnerResponse
+	23, // 74: leasehold.v1.AdminService.MoveRange:output_type -> leasehold.v1.MoveRangeResponse
+	25, // 75: leasehold.v1.AdminService.Rebalance:output_type -> leasehold.v1.RebalanceResponse
+	27, // 76: leasehold.v1.AdminService.ListMoves:output_type -> leasehold.v1.ListMovesResponse
+	49, // 77: leasehold.v1.AdminService.ListMembers:output_type -> leasehold.v1.ListMembersResponse
+	52, // 78: leasehold.v1.AdminService.AddMember:output_type -> leasehold.v1.AddMemberResponse
+	54, // 79: leasehold.v1.AdminService.RemoveMember:output_type -> leasehold.v1.RemoveMemberResponse
+	60, // [60:80] is the sub-list for method output_type
+	40, // [40:60] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_leasehold_v1_admin_proto_init() }
@@ -3583,7 +4193,7 @@ func file_leasehold_v1_admin_proto_init() {
 	}
 	file_leasehold_v1_lease_proto_init()
 	file_leasehold_v1_table_proto_init()
-	file_leasehold_v1_admin_proto_msgTypes[36].OneofWrappers = []any{
+	file_leasehold_v1_admin_proto_msgTypes[45].OneofWrappers = []any{
 		(*WatchResponse_Change)(nil),
 		(*WatchResponse_Note)(nil),
 		(*WatchResponse_Leader)(nil),
@@ -3594,7 +4204,7 @@ func file_leasehold_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_leasehold_v1_admin_proto_rawDesc), len(file_leasehold_v1_admin_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   45,
+			NumMessages:   54,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

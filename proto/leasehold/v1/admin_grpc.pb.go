@@ -28,6 +28,9 @@ const (
 	AdminService_ListRanges_FullMethodName      = "/leasehold.v1.AdminService/ListRanges"
 	AdminService_LookupKey_FullMethodName       = "/leasehold.v1.AdminService/LookupKey"
 	AdminService_ListHistory_FullMethodName     = "/leasehold.v1.AdminService/ListHistory"
+	AdminService_ListChanges_FullMethodName     = "/leasehold.v1.AdminService/ListChanges"
+	AdminService_ListHotKeys_FullMethodName     = "/leasehold.v1.AdminService/ListHotKeys"
+	AdminService_ListLookups_FullMethodName     = "/leasehold.v1.AdminService/ListLookups"
 	AdminService_Watch_FullMethodName           = "/leasehold.v1.AdminService/Watch"
 	AdminService_DrainOwner_FullMethodName      = "/leasehold.v1.AdminService/DrainOwner"
 	AdminService_MoveRange_FullMethodName       = "/leasehold.v1.AdminService/MoveRange"
@@ -68,6 +71,14 @@ type AdminServiceClient interface {
 	// ListHistory says who held a key, since when, and why that ended, newest
 	// first, as far back as the store remembers.
 	ListHistory(ctx context.Context, in *ListHistoryRequest, opts ...grpc.CallOption) (*ListHistoryResponse, error)
+	// ListChanges returns the changes of a lease table, newest first, as far back as
+	// the store remembers.
+	ListChanges(ctx context.Context, in *ListChangesRequest, opts ...grpc.CallOption) (*ListChangesResponse, error)
+	// ListHotKeys returns the keys that cost their owners most.
+	ListHotKeys(ctx context.Context, in *ListHotKeysRequest, opts ...grpc.CallOption) (*ListHotKeysResponse, error)
+	// ListLookups returns the lookups that are connected to the manager that is
+	// asked. Each manager knows its own; nothing is forwarded.
+	ListLookups(ctx context.Context, in *ListLookupsRequest, opts ...grpc.CallOption) (*ListLookupsResponse, error)
 	// Watch sends what happens, as it happens, until the caller goes away. A
 	// caller that reads too slowly misses events, and is told how many.
 	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchResponse], error)
@@ -200,6 +211,36 @@ func (c *adminServiceClient) ListHistory(ctx context.Context, in *ListHistoryReq
 	return out, nil
 }
 
+func (c *adminServiceClient) ListChanges(ctx context.Context, in *ListChangesRequest, opts ...grpc.CallOption) (*ListChangesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListChangesResponse)
+	err := c.cc.Invoke(ctx, AdminService_ListChanges_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) ListHotKeys(ctx context.Context, in *ListHotKeysRequest, opts ...grpc.CallOption) (*ListHotKeysResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListHotKeysResponse)
+	err := c.cc.Invoke(ctx, AdminService_ListHotKeys_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) ListLookups(ctx context.Context, in *ListLookupsRequest, opts ...grpc.CallOption) (*ListLookupsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListLookupsResponse)
+	err := c.cc.Invoke(ctx, AdminService_ListLookups_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *adminServiceClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &AdminService_ServiceDesc.Streams[1], AdminService_Watch_FullMethodName, cOpts...)
@@ -319,6 +360,14 @@ type AdminServiceServer interface {
 	// ListHistory says who held a key, since when, and why that ended, newest
 	// first, as far back as the store remembers.
 	ListHistory(context.Context, *ListHistoryRequest) (*ListHistoryResponse, error)
+	// ListChanges returns the changes of a lease table, newest first, as far back as
+	// the store remembers.
+	ListChanges(context.Context, *ListChangesRequest) (*ListChangesResponse, error)
+	// ListHotKeys returns the keys that cost their owners most.
+	ListHotKeys(context.Context, *ListHotKeysRequest) (*ListHotKeysResponse, error)
+	// ListLookups returns the lookups that are connected to the manager that is
+	// asked. Each manager knows its own; nothing is forwarded.
+	ListLookups(context.Context, *ListLookupsRequest) (*ListLookupsResponse, error)
 	// Watch sends what happens, as it happens, until the caller goes away. A
 	// caller that reads too slowly misses events, and is told how many.
 	Watch(*WatchRequest, grpc.ServerStreamingServer[WatchResponse]) error
@@ -378,6 +427,15 @@ func (UnimplementedAdminServiceServer) LookupKey(context.Context, *LookupKeyRequ
 }
 func (UnimplementedAdminServiceServer) ListHistory(context.Context, *ListHistoryRequest) (*ListHistoryResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListHistory not implemented")
+}
+func (UnimplementedAdminServiceServer) ListChanges(context.Context, *ListChangesRequest) (*ListChangesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListChanges not implemented")
+}
+func (UnimplementedAdminServiceServer) ListHotKeys(context.Context, *ListHotKeysRequest) (*ListHotKeysResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListHotKeys not implemented")
+}
+func (UnimplementedAdminServiceServer) ListLookups(context.Context, *ListLookupsRequest) (*ListLookupsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListLookups not implemented")
 }
 func (UnimplementedAdminServiceServer) Watch(*WatchRequest, grpc.ServerStreamingServer[WatchResponse]) error {
 	return status.Error(codes.Unimplemented, "method Watch not implemented")
@@ -579,6 +637,60 @@ func _AdminService_ListHistory_Handler(srv interface{}, ctx context.Context, dec
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AdminService_ListChanges_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListChangesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).ListChanges(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_ListChanges_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).ListChanges(ctx, req.(*ListChangesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdminService_ListHotKeys_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListHotKeysRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).ListHotKeys(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_ListHotKeys_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).ListHotKeys(ctx, req.(*ListHotKeysRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdminService_ListLookups_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListLookupsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).ListLookups(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_ListLookups_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).ListLookups(ctx, req.(*ListLookupsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _AdminService_Watch_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(WatchRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -754,6 +866,18 @@ var AdminService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListHistory",
 			Handler:    _AdminService_ListHistory_Handler,
+		},
+		{
+			MethodName: "ListChanges",
+			Handler:    _AdminService_ListChanges_Handler,
+		},
+		{
+			MethodName: "ListHotKeys",
+			Handler:    _AdminService_ListHotKeys_Handler,
+		},
+		{
+			MethodName: "ListLookups",
+			Handler:    _AdminService_ListLookups_Handler,
 		},
 		{
 			MethodName: "DrainOwner",

@@ -1,0 +1,36 @@
+// Package dashboard is the page that every manager serves on its HTTP port: who
+// owns what, what is moving and why, and for an administrator, orders.
+//
+// # DESIGN
+//
+// The page is a few files that the binary carries: HTML, CSS and ES modules as a
+// browser takes them, written by hand, with nothing of others and nothing to build.
+// It loads no code and no style but from those files, which its Content-Security-Policy
+// enforces, and puts what it shows into the document as text, never as HTML: an owner
+// may be called <script>.
+//
+// What it shows comes over one stream of server-sent events. All viewers of a
+// namespace share a hub, which watches the namespace as any tool does (AdminService),
+// keeps a copy of the lease table, and asks every second how the owners fare. A viewer
+// gets a snapshot first and then what has changed. Each frame is encoded and compressed
+// once, whoever gets it: a frame is compressed by itself, and the frames of a stream
+// one after the other are a gzip stream all the same. So a further viewer costs the
+// manager little more than writing bytes.
+//
+// A viewer that reads too slowly has no queue that grows: what waits for it is dropped,
+// and it gets a snapshot when it can take one. One that reconnects names the last
+// frame that it has, and gets those after it if they are remembered. A hub ends a
+// while after its last viewer has gone, and then nothing is left of it.
+//
+// A standby shows the same as the leader, which it asks. When it cannot, the page goes
+// on showing what was last known, greyed, and says since when and why; it does so as
+// well when the manager itself falls silent.
+//
+// # Security
+//
+// Everybody who reaches the port may look, as everybody may who reaches the manager.
+// Orders need a session: a cookie that the page gets for the administrator's token.
+// Every order carries a token of the session in a header as well, and requests that a
+// browser makes on behalf of another site are refused. Requests for a host that is not
+// ours are refused, lest a site that resolves its own name to our address reads along.
+package dashboard

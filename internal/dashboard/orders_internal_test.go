@@ -1,0 +1,161 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/table"
+)
+
+const secret = "correct horse battery staple"
+
+// order sends a request as the page does, and returns the status and the answer.
+func order(d http.Handler, path, body, cookie, csrf string) (int, string) {
+	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+	r.Host = "localhost"
+	if cookie != "" {
+		r.AddCookie(&http.Cookie{Name: cookieName, Value: cookie})
+	}
+	r.Header.Set(csrfHeader, csrf)
+	w := httptest.NewRecorder()
+	d.ServeHTTP(w, r)
+	text, err := io.ReadAll(w.Body)
+	if err != nil {
+		panic(err)
+	}
+	return w.Code, string(text)
+}
+
+// An order needs the cookie of a session and the session's own token, both.
+func TestOrdersNeedASession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeAdmin()
+		d, err := New(Config{Admin: f, Token: secret, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		cookie, csrf, outcome := d.sessions.begin(secret)
+		_, other, _ := d.sessions.begin(secret)
+		if outcome != loggedIn || csrf == other {
+			t.Fatal("no login, or one like another")
+		}
+		const drain = `{"namespace":"pool","owner":"a"}`
+		const move = `{"namespace":"pool","owner":"a","start":"0000000000000000","limit":"8000000000000000"}`
+		for name, test := range map[string]struct {
+			path, body, cookie, csrf string
+			want                     int
+		}{
+			"drain":                      {"/api/drain", drain, cookie, csrf, 200},
+			"move":                       {"/api/move", move, cookie, csrf, 200},
+			"no cookie":                  {"/api/drain", drain, "", csrf, 403},
+			"another cookie":             {"/api/drain", drain, "x" + cookie, csrf, 403},
+			"no token":                   {"/api/drain", drain, cookie, "", 403},
+			"the token of another login": {"/api/drain", drain, cookie, other, 403},
+			"a key that is none":         {"/api/move", strings.Replace(move, "8", "x", 1), cookie, csrf, 422},
+			"a field that is none":       {"/api/drain", `{"ownr":"a"}`, cookie, csrf, 400},
+			"two documents":              {"/api/drain", drain + drain, cookie, csrf, 400},
+		} {
+			if status, text := order(d, test.path, test.body, test.cookie, test.csrf); status != test.want {
+				t.Errorf("%s: %d, want %d: %s", name, status, test.want, text)
+			}
+		}
+		if len(f.drained) != 1 || len(f.moved) != 1 || f.drained[0].GetLoseState() || f.drained[0].GetDryRun() {
+			t.Errorf("%d drains and %d moves came through, want one each, that lose nothing", len(f.drained), len(f.moved))
+		}
+		time.Sleep(sessionIdle / 2)
+		if status, _ := order(d, "/api/drain", drain, cookie, csrf); status != 200 {
+			t.Errorf("%d within the hour, want 200", status)
+		}
+		time.Sleep(sessionIdle)
+		if status, text := order(d, "/api/drain", drain, cookie, csrf); status != 403 || !strings.Contains(text, "log in") {
+			t.Errorf("%d after an idle hour, want 403: %s", status, text)
+		}
+	})
+}
+
+func TestSessionsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSessions(secret)
+		var first string
+		for i := range 3 * maxSessions {
+			cookie, _, outcome := s.begin(secret)
+			if outcome != loggedIn || len(s.open) > maxSessions {
+				t.Fatalf("login %d: %v, %d are open", i, outcome, len(s.open))
+			}
+			if i == 0 {
+				first = cookie
+			}
+			time.Sleep(time.Second)
+		}
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.AddCookie(&http.Cookie{Name: cookieName, Value: first})
+		if s.find(r) != "" {
+			t.Error("the oldest session goes on")
+		}
+	})
+}
+
+// What a key's history says about why it is where it is.
+func TestExplain(t *testing.T) {
+	w := &world{fakeAdmin: newFakeAdmin()}
+	d, err := New(Config{Admin: w.fakeAdmin, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	explain := func() (e explanationJSON) {
+		r := httptest.NewRequest(http.MethodGet, "/api/explain?namespace=pool&key=alice", nil)
+		r.Host = "localhost"
+		a := httptest.NewRecorder()
+		d.ServeHTTP(a, r)
+		if err := json.NewDecoder(a.Body).Decode(&e); err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	alice := leasehold.KeyOf("alice")
+	for _, step := range []struct {
+		do   func()
+		want string
+	}{
+		{func() {}, "no owner takes part"},
+		{func() { w.step(alice, false, 1, false) }, "owner-1 has it because the policy balanced gave it"},
+		{func() { w.step(alice, false, 2, true) }, "with its state, from owner-1"},
+		{func() { w.step(alice, false, 2, false) }, "the lease of owner-2 has ended (expired)"},
+		{func() { w.step(alice, false, 3, false) }, "when the lease of owner-2 had ended (expired); the state held under that was lost"},
+		{func() { w.change(table.Moved, leasehold.All, 9, someone(3), someone(3)) }, "made one"},
+	} {
+		step.do()
+		if e := explain(); !strings.Contains(e.Why, step.want) || e.Key != alice.String() || e.Name != "alice" || len(e.History) != len(w.past) {
+			t.Errorf("it says %q with %d changes, want %q", e.Why, len(e.History), step.want)
+		}
+	}
+}
+
+func TestParseKey(t *testing.T) {
+	for text, want := range map[string]leasehold.Key{
+		"alice": leasehold.KeyOf("alice"), "0x10": 0x10, "0XfF": 0xff, "<script>": leasehold.KeyOf("<script>"),
+		"0xffffffffffffffff": 1<<64 - 1,
+	} {
+		if _, key, err := parseKey(text, false); err != nil || key != want {
+			t.Errorf("%s is %v, %v, want %v", text, key, err, want)
+		}
+	}
+	for _, text := range []string{"", "0x", "0xg", "0x12345678123456781", strings.Repeat("a", maxKeyLen+1)} {
+		if _, key, err := parseKey(text, false); leasehold.KindOf(err) != leasehold.Invalid {
+			t.Errorf("%.20s is %v, %v, want that it is none", text, key, err)
+		}
+	}
+	if name, key, err := parseKey("0x10", true); name != "0x10" || key != leasehold.KeyOf("0x10") || err != nil {
+		t.Errorf("a name that looks like a key is %q, %v, %v", name, key, err)
+	}
+}

@@ -1,0 +1,180 @@
+// What the page shows besides the ring: tables of owners, ranges, moves and the rest.
+
+import { model } from "./model.js";
+import { administrator } from "./admin.js";
+import { lostText } from "./ring.js";
+import { Table } from "./table.js";
+import { bar, bytes, count, dateOf, duration, facts, keyText, make, number, percent, rangeText, swatch } from "./format.js";
+
+const part = id => document.getElementById(id);
+const named = name => make("span", {}, swatch(model.owner(name)), name);
+
+export function figures() {
+  const n = model.status?.namespaces.find(n => n.name === model.namespace);
+  const vacant = model.rows.reduce((sum, r, i) => r.owner === 0 ? sum + model.share(i) : sum, 0);
+  const entries = !model.namespace || !model.known ? [] : [
+    ["owners", count(n?.owners ?? 0), false],
+    ["ranges", count(model.rows.length), false],
+    ["keys without an owner", vacant === 0 ? "none" : percent(vacant), vacant > 0],
+    ["moves under way", count(model.moves?.underWay ?? 0), false],
+    ["lookups here", count(model.lookups?.total ?? 0), false],
+    ["changes (LSN)", count(model.lsn), false],
+    ["policy", n?.policy || "?", false],
+    ["leader", model.status?.leader || "nobody", !model.status?.leader],
+  ];
+  const remark = part("remark"), words = !n ? "" : n.problem ? `Trouble: ${n.problem}.` : n.lull ? `Not balanced by load now: ${n.lull}.` : "";
+  remark.textContent = words;
+  remark.className = n?.problem ? "bad" : "quiet";
+  remark.hidden = words === "";
+  part("figures").replaceChildren(...entries.map(([name, value, bad]) =>
+    make("div", { class: bad ? "trouble" : "" }, make("dt", {}, name), make("dd", {}, value))));
+}
+
+export function namespaces() {
+  const all = model.status?.namespaces ?? [], key = JSON.stringify([all.map(n => n.name), model.namespace]);
+  const list = part("namespaces");
+  part("empty").hidden = !model.status || all.some(n => n.name === model.namespace);
+  part("empty").textContent = all.length ? `There is no namespace ${model.namespace}.` : "There is no namespace yet. Create one with: leasehold namespace create presence";
+  if (list.dataset.key === key) return;
+  list.dataset.key = key;
+  list.replaceChildren(...all.map(n => {
+    const link = make("a", { href: `#/${encodeURIComponent(n.name)}` }, n.name);
+    if (n.name === model.namespace) link.setAttribute("aria-current", "page");
+    return make("li", {}, link);
+  }));
+}
+
+const states = { member: "good", late: "bad", silent: "bad", waiting: "bad" };
+const stateText = o => o.state === "late" || o.state === "silent" ? `${o.state}, ${duration(o.patience)} left` : o.state;
+
+// loads is what bars are drawn against: the most that anybody does, and what each would do
+// if work were divided by weight.
+function loads() {
+  let most = 0, sum = 0, weight = 0;
+  for (const o of model.owners.values()) {
+    most = Math.max(most, o.load);
+    sum += o.load;
+    if (o.state === "member" || o.state === "late") weight += o.weight;
+  }
+  return { most, fair: o => weight > 0 && o.state !== "waiting" ? sum * o.weight / weight : 0 };
+}
+
+export function ownersTable() {
+  let scale = loads();
+  const load = o => scale.most === 0 ? "none reported" : `${number(o.load)}/s of ${number(scale.fair(o))} by weight`;
+  const table = new Table(part("owners"), {
+    caption: "Owners of the namespace", noun: "owner", label: "Filter by name, address or state", empty: "Nobody has joined: all keys are vacant.",
+    rows: () => [...model.owners.values()].sort((a, b) => a.name < b.name ? -1 : a.name > b.name ? 1 : a.id < b.id ? -1 : 1),
+    key: o => o.id, filter: (o, text) => `${o.name} ${o.addr} ${o.state}`.toLowerCase().includes(text),
+    columns: [
+      { title: "Owner", heading: true, text: o => o.name, cell: o => named(o.name), value: o => o.name },
+      { title: "Address", text: o => o.addr, value: o => o.addr },
+      { title: "State", text: stateText, value: o => o.state, cell: o => make("span", { class: states[o.state] ?? "warn" }, stateText(o)) },
+      { title: "Weight", number: true, text: o => number(o.weight), value: o => o.weight },
+      { title: "Leases", number: true, text: o => count(o.leases), value: o => o.leases },
+      { title: "Share of keys", number: true, text: o => percent(o.share), value: o => o.share },
+      {
+        title: "Load against fair share", text: load, value: o => o.load,
+        print: o => `${load(o)} ${scale.most}`,
+        cell: o => scale.most === 0 ? load(o)
+          : bar(o.load / (1.25 * scale.most), load(o), scale.fair(o) / (1.25 * scale.most), o.load > 1.25 * scale.fair(o)),
+      },
+      { title: "Moves", text: o => o.mover ? (o.in || o.out ? `${o.in} in, ${o.out} out` : "-") : "cannot" },
+      { title: "", text: o => `${administrator.admin} ${o.draining}`, cell: o => administrator.drainButton(o) },
+    ],
+  });
+  return () => { scale = loads(); table.draw(); };
+}
+
+export function rangesTable(select) {
+  const name = i => model.nameOf(model.rows[i].owner);
+  const text = i => rangeText(keyText(model.rows[i].start), model.limitText(i));
+  const age = i => model.rows[i].since ? duration(model.at / 1000 - model.rows[i].since) : "not known";
+  let rows = [], version = -1;
+  const table = new Table(part("ranges"), {
+    caption: "Ranges of the lease table", noun: "range", label: "Filter by owner or key", page: 15, empty: "There is no such range.",
+    rows: () => rows, key: i => String(model.rows[i].start),
+    filter: (i, wanted) => (name(i) || "nobody").toLowerCase().includes(wanted) || text(i).includes(wanted),
+    columns: [
+      {
+        title: "Range", text, value: i => model.rows[i].start,
+        cell: i => make("button", { type: "button", class: "key", title: "Show it on the ring", onclick: () => select(model.rows[i].start) }, text(i)),
+        print: i => `${text(i)} ${i}`,
+      },
+      { title: "Owner", text: i => name(i) || "nobody", value: name, cell: i => name(i) ? named(name(i)) : make("span", { class: "bad" }, "nobody") },
+      { title: "Share", number: true, text: i => percent(model.share(i)), value: i => model.share(i) },
+      { title: "Generation", number: true, text: i => model.rows[i].owner ? String(model.rows[i].generation) : "-", value: i => model.rows[i].generation },
+      { title: "Age", number: true, text: age, value: i => -model.rows[i].since },
+      { title: "State last lost", text: i => lostText(model.rows[i]), value: i => model.rows[i].lost },
+      { title: "", text: i => `${administrator.admin} ${text(i)}`, cell: i => administrator.moveButton(i) },
+    ],
+  });
+  const draw = () => {
+    if (version !== model.version) [rows, version] = [model.rows.map((_, i) => i), model.version];
+    table.draw();
+  };
+  return { draw, filter: name => { table.filter = name; } };
+}
+
+export function movesTable() {
+  const table = new Table(part("moves"), {
+    caption: "Moves of state under way and waiting", noun: "move", page: 10, empty: "No state is on its way.",
+    rows: () => model.moves?.moves ?? [], key: m => m.id || `${m.start} ${m.to}`,
+    columns: [
+      { title: "Range", text: m => rangeText(m.start, m.limit), cell: m => make("span", { class: "key" }, rangeText(m.start, m.limit)) },
+      { title: "From", text: m => m.from, cell: m => named(m.from) },
+      { title: "To", text: m => m.to, cell: m => named(m.to) },
+      { title: "State", text: m => m.state },
+      { title: "Sent", number: true, text: m => `${count(m.records)} records, ${bytes(m.bytes)}` },
+      { title: "For", number: true, text: m => m.id ? duration(m.age) : "-" },
+    ],
+  });
+  return () => table.draw();
+}
+
+export function hotTable(explain) {
+  const table = new Table(part("hot"), {
+    caption: "The keys that cost most", noun: "key", page: 10, empty: "No key stands out; or the policy does not go by loads, and then nobody knows.",
+    rows: () => model.hot?.keys ?? [], key: k => k.key,
+    columns: [
+      { title: "Key", text: k => k.key, cell: k => make("button", { type: "button", class: "key", title: "Explain", onclick: () => explain("0x" + k.key) }, k.key) },
+      { title: "Work per second", number: true, text: k => number(k.rate) },
+      { title: "Owner", text: k => k.owner, cell: k => named(k.owner) },
+    ],
+  });
+  return () => table.draw();
+}
+
+export function lookupsTable() {
+  const table = new Table(part("lookups"), {
+    caption: "Lookups connected to this manager", noun: "lookup", page: 10, empty: "No lookup of this namespace is connected to this manager.",
+    rows: () => model.lookups?.rows ?? [], key: l => l.addr + " " + l.lsn,
+    columns: [
+      { title: "From", text: l => l.addr || "?" },
+      { title: "Lag", number: true, text: l => l.behind === "0" ? "none" : `${count(l.behind)} changes` },
+      { title: "Last asked", number: true, text: l => `${duration(l.heard)} ago` },
+      { title: "Connected for", number: true, text: l => duration(l.connected) },
+    ],
+  });
+  return () => table.draw();
+}
+
+export function managers() {
+  const s = model.status;
+  if (!s) return;
+  const print = JSON.stringify([s.manager, s.leader, s.term, s.terms, s.build, s.store, s.warnings, model.members]);
+  if (part("managers").dataset.print === print) return;
+  part("managers").dataset.print = print;
+  const entries = [
+    ["this page is from", s.manager + (s.manager === s.leader ? ", which leads" : s.leader ? ", which stands by" : "")],
+    ["leader", s.leader ? `${s.leader}, in term ${s.term}` : make("span", { class: "bad" }, "nobody leads")],
+    ["build", s.build], ["store", s.store],
+    ...(s.warnings ?? []).map(w => ["warning", make("span", { class: "bad" }, w)]),
+    ...(model.members?.rows ?? []).map(m => ["member", make("span", {}, `${m.name} at ${m.url} `,
+      make("span", { class: m.healthy ? "good" : "bad" }, m.learner ? "catching up" : m.healthy ? "healthy" : "does not answer"))]),
+  ];
+  part("managers").replaceChildren(facts(entries),
+    make("h3", {}, "Who has led, as far as this manager has seen"),
+    make("ol", { class: "terms" }, ...s.terms.slice(0, 12).map(t =>
+      make("li", {}, `${dateOf(t.at)}: ${t.leader || "nobody"}${t.leader ? ` in term ${t.term}` : ""}`))));
+}

@@ -1,0 +1,101 @@
+package dashboard
+
+import (
+	"cmp"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// writePatience is how long a viewer may take no byte before it is given up.
+const writePatience = 20 * time.Second
+
+// stream sends frames until the viewer goes away.
+func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request) {
+	namespace := r.FormValue("namespace")
+	if namespace != "" {
+		if err := leasehold.Namespace(namespace).Validate(); err != nil {
+			refuse(w, err)
+			return
+		}
+	}
+	// A browser names the last frame in a header when it reconnects by itself, and the
+	// page in the query when it has to do so.
+	h, v, err := d.hubs.join(namespace, cmp.Or(r.Header.Get("Last-Event-ID"), r.FormValue("last")))
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	defer d.hubs.leave(h, v)
+	out := &wireOut{to: w, control: http.NewResponseController(w), pack: d.hubs.pack}
+	out.begin(acceptsGzip(r))
+	for {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-v.gone:
+			return
+		case <-v.wake:
+		}
+		for _, f := range h.take(v) {
+			if out.write(f) != nil {
+				return
+			}
+		}
+	}
+}
+
+func acceptsGzip(r *http.Request) bool {
+	for _, part := range strings.Split(r.Header.Get("Accept-Encoding"), ",") {
+		name, rest, _ := strings.Cut(strings.TrimSpace(part), ";")
+		if name == "gzip" && strings.TrimSpace(rest) != "q=0" {
+			return true
+		}
+	}
+	return false
+}
+
+// A wireOut writes frames to a browser.
+type wireOut struct {
+	to      http.ResponseWriter
+	control *http.ResponseController
+	pack    *packer
+	gzip    bool
+}
+
+// begin writes the header. The server's own limits are for requests that are answered
+// at once: here each frame has its own.
+func (o *wireOut) begin(gzip bool) {
+	o.gzip = gzip
+	h := o.to.Header()
+	h.Set("Content-Type", "text/event-stream; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	if gzip {
+		h.Set("Content-Encoding", "gzip")
+	}
+	// A server that cannot do without its limits ends the stream, and the page begins
+	// another.
+	_ = o.control.SetReadDeadline(time.Time{})
+	_ = o.control.SetWriteDeadline(time.Now().Add(writePatience))
+	o.to.WriteHeader(http.StatusOK)
+	if gzip {
+		_, _ = io.WriteString(o.to, gzipHeader) // a viewer that is gone is found out by the next write
+	}
+	_ = o.control.Flush()
+}
+
+func (o *wireOut) write(f *frame) error {
+	data := f.plain
+	if o.gzip {
+		data = func() []byte { return f.compressed(o.pack) }
+	}
+	bytes := data()
+	_ = o.control.SetWriteDeadline(time.Now().Add(writePatience))
+	if _, err := o.to.Write(bytes); err != nil {
+		return err
+	}
+	return o.control.Flush()
+}

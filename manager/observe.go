@@ -1,0 +1,104 @@
+package manager
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/leasehold-dev/leasehold"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// Admin returns the service that answers people and their tools, for those in
+// this process: it may be called without a connection, from many goroutines at
+// once, until the manager has ended.
+func (m *Manager) Admin() leaseholdv1.AdminServiceServer { return &adminService{m: m} }
+
+// ListChanges reads the log backwards. Any manager can: the store knows. Where there
+// is none the leader does.
+func (s *adminService) ListChanges(ctx context.Context, r *leaseholdv1.ListChangesRequest) (*leaseholdv1.ListChangesResponse, error) {
+	if err := wire.CheckVersion(r.GetVersion()); err != nil {
+		return nil, wire.FromError(err)
+	}
+	if s.m.group != nil {
+		if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.ListChanges); done {
+			return answer, err
+		}
+	}
+	ns := leasehold.Namespace(r.GetNamespace())
+	if err := s.exists(ctx, ns); err != nil {
+		return nil, wire.FromError(err)
+	}
+	most := atMost(r.GetMost(), historyAtATime)
+	past, err := s.m.tables.History(ctx, ns, leasehold.LSN(r.GetBefore()), most+1)
+	if err != nil {
+		return nil, wire.FromError(err)
+	}
+	answer := &leaseholdv1.ListChangesResponse{More: len(past) > most}
+	for _, p := range past[:min(most, len(past))] {
+		answer.Changes = append(answer.Changes, historyEntry(p))
+	}
+	return answer, nil
+}
+
+// atMost is how many entries an answer has that is asked for so many, and may have
+// no more than a bound.
+func atMost(asked uint32, bound int) int {
+	if asked == 0 {
+		return usualHistory
+	}
+	return min(int(asked), bound)
+}
+
+// mostHotKeys bounds one answer.
+const mostHotKeys = 1024
+
+// ListHotKeys returns what the owners have said about the keys that cost most.
+func (s *adminService) ListHotKeys(ctx context.Context, r *leaseholdv1.ListHotKeysRequest) (*leaseholdv1.ListHotKeysResponse, error) {
+	if err := wire.CheckVersion(r.GetVersion()); err != nil {
+		return nil, wire.FromError(err)
+	}
+	if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.ListHotKeys); done {
+		return answer, err
+	}
+	answer := &leaseholdv1.ListHotKeysResponse{}
+	err := s.led(ctx, r.GetNamespace(), func(_ mono.Instant, led *machine.Machine) {
+		for _, k := range led.HotKeys(atMost(r.GetMost(), mostHotKeys)) {
+			answer.Keys = append(answer.Keys, &leaseholdv1.HotKey{Key: uint64(k.Key), Rate: k.Rate, Owner: string(k.Owner)})
+		}
+	})
+	return answer, err
+}
+
+// mostLookups bounds how many lookups are listed.
+const mostLookups = 1024
+
+// ListLookups returns the lookups that are connected to this manager.
+func (s *adminService) ListLookups(_ context.Context, r *leaseholdv1.ListLookupsRequest) (*leaseholdv1.ListLookupsResponse, error) {
+	if err := wire.CheckVersion(r.GetVersion()); err != nil {
+		return nil, wire.FromError(err)
+	}
+	return s.m.lookups.list(s.m.clock.Now(), leasehold.Namespace(r.GetNamespace())), nil
+}
+
+// list describes the lookups of a namespace, the longest connected first.
+func (l *lookups) list(now mono.Instant, ns leasehold.Namespace) *leaseholdv1.ListLookupsResponse {
+	l.mu.Lock()
+	streams := make([]lookupStream, 0, len(l.spaces[ns]))
+	for _, s := range l.spaces[ns] {
+		streams = append(streams, *s)
+	}
+	l.mu.Unlock()
+	slices.SortFunc(streams, func(a, b lookupStream) int { return cmp.Compare(a.id, b.id) })
+	answer := &leaseholdv1.ListLookupsResponse{Total: uint32(len(streams))}
+	for _, s := range streams[:min(mostLookups, len(streams))] {
+		answer.Lookups = append(answer.Lookups, &leaseholdv1.LookupStatus{
+			Addr: s.addr, ConnectedFor: int64(now.Sub(s.since)), Heard: int64(now.Sub(s.heard)),
+			Lsn: uint64(s.lsn), Behind: s.behind,
+		})
+	}
+	return answer
+}
