@@ -1,0 +1,100 @@
+package queue
+
+import (
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/leasemap"
+	"github.com/leasehold-dev/leasehold/owner"
+)
+
+// leases are of all keys, or of none while they are stopped: as an owner's are while a
+// range moves, until the move has failed.
+type leases struct{ stopped atomic.Bool }
+
+func (l *leases) Check(key leasehold.Key) (owner.Lease, bool) {
+	return owner.Lease{Lease: leasehold.Lease{Range: leasehold.All, Generation: 1}, Key: key}, !l.stopped.Load()
+}
+
+func (l *leases) Held(owner.Lease) bool { return !l.stopped.Load() }
+
+// withQueue runs a test with a queue whose device depends on two documents, and has been
+// told of losses up to an LSN.
+func withQueue(t *testing.T, told leasehold.LSN, test func(s *Service, held *leases, losses func() []string)) {
+	synctest.Test(t, func(t *testing.T) {
+		s, held := &Service{cfg: Config{Room: 10}, bells: newBells()}, new(leases)
+		var err error
+		if s.queues, err = leasemap.New(leasemap.Config[queue]{TTL: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		s.queues.Use(held)
+		s.news = newNews(s)
+		if err := s.do(t.Context(), "phone", func(q *queue) error {
+			q.Interests = []Interest{{"documents", "home"}, {"documents", "work"}}
+			q.Told = map[string]leasehold.LSN{"documents": told}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		test(s, held, func() (names []string) {
+			b, err := s.Receive(t.Context(), "phone", Place{}, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range b.Messages {
+				names = append(names, m.Lost.Names...)
+			}
+			return names
+		})
+	})
+}
+
+func tell(s *Service, r reading, loss leasehold.Loss) {
+	s.news.each(func(name string) bool { return s.news.tell(name, r, loss) })
+}
+
+// A queue that is about to go to another server, and stays after all, has been told of what
+// was lost meanwhile.
+func TestToldAfterAMoveThatFailed(t *testing.T) {
+	withQueue(t, 3, func(s *Service, held *leases, losses func() []string) {
+		held.stopped.Store(true)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			tell(s, reading{service: "documents", from: s.news.oldest("documents", 9)}, leasehold.Loss{Range: leasehold.All, LSN: 4})
+		}()
+		time.Sleep(time.Second)
+		held.stopped.Store(false)
+		<-done
+		if got := losses(); len(got) != 2 {
+			t.Errorf("told of %v", got)
+		}
+	})
+}
+
+// A queue that comes with less told than we have read is not told of what is lost next, or
+// it would count as told of what was before: the losses are read again.
+func TestNotToldOutOfOrder(t *testing.T) {
+	withQueue(t, 3, func(s *Service, _ *leases, losses func() []string) {
+		range1 := leasehold.Range{Start: leasehold.KeyOf("home"), Limit: leasehold.KeyOf("home") + 1}
+		range2 := leasehold.Range{Start: leasehold.KeyOf("work"), Limit: leasehold.KeyOf("work") + 1}
+		again := 0
+		tell(s, reading{"documents", 8, func() { again++ }}, leasehold.Loss{Range: range2, LSN: 9})
+		if again != 1 {
+			t.Errorf("told to read again %d times", again)
+		}
+		from := s.news.oldest("documents", 9)
+		for _, loss := range []leasehold.Loss{{Range: range1, LSN: 5}, {Range: range2, LSN: 9}} {
+			if loss.LSN > from {
+				tell(s, reading{"documents", from, func() { again++ }}, loss)
+			}
+		}
+		if got := losses(); !slices.Equal(got, []string{"home", "work"}) || again != 1 {
+			t.Errorf("told of %v", got)
+		}
+	})
+}
