@@ -27,8 +27,9 @@
 //
 // Every section has a version, which is also its ETag. A change with If-Match, or with
 // If-None-Match: * for a section that must not be there yet, happens only if nobody has
-// changed the section since; otherwise it is refused with 412. Versions are never used
-// again, not even when a document was lost.
+// changed the section since; otherwise it is refused with 412. Other conditions are refused
+// with 400; a PATCH has its own. Versions are never used again, not even when a document was
+// lost.
 //
 // What is too large is refused with 413, and a document or section that is not there
 // with 404. What the lease has to say is said as package leasehttp has it.

@@ -16,11 +16,13 @@ type News struct {
 	Version string                     `json:"version"`
 	Set     map[string]json.RawMessage `json:"set,omitempty"`
 	Removed []string                   `json:"removed,omitempty"`
-	// Long says that Set would be too long for a message: read the document.
+	// Deleted says that there is no document any more, and none of its sections.
+	Deleted bool `json:"deleted,omitempty"`
+	// Long says that Set and Removed would be too long for a message: read the document.
 	Long bool `json:"long,omitempty"`
 }
 
-// maxNews is how many bytes of sections are sent along with news.
+// maxNews is how many bytes news may take. That leaves room in a message.
 const maxNews = 32 << 10
 
 // announce tells those who want to know of a change.
@@ -28,12 +30,12 @@ func (s *Service) announce(ctx context.Context, news News) error {
 	if s.cfg.Announce == nil {
 		return nil
 	}
-	size := 0
-	for section, data := range news.Set {
-		size += len(section) + len(data)
+	data, err := json.Marshal(news)
+	if err != nil {
+		return leasehold.Errorf("change document", leasehold.Internal, news.Document, "%w", err)
 	}
-	if size > maxNews {
-		news.Set, news.Long = nil, true
+	if len(data) > maxNews {
+		news.Set, news.Removed, news.Long = nil, nil, true
 	}
 	if err := s.cfg.Announce(ctx, news); err != nil {
 		return leasehold.Errorf("change document", leasehold.Unavailable, news.Document, "it is changed, but not all who want to know have been told; change it again: %w", err)
