@@ -1,11 +1,12 @@
 package documents
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"strings"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/leasemap"
 )
 
 // News says what a change has made of a document.
@@ -44,17 +45,11 @@ func (s *Service) announce(ctx context.Context, news News) error {
 }
 
 // Newer reports whether a version of a section is newer than another; "" is that of a
-// section that never was.
+// section that never was. What is no version is newer than nothing.
 func Newer(a, b string) bool {
-	g, n := split(a)
-	h, m := split(b)
-	return longer(g, h) || g == h && longer(n, m)
+	var v, w leasemap.Version
+	if v.UnmarshalText([]byte(a)) != nil || w.UnmarshalText([]byte(b)) != nil {
+		return false
+	}
+	return cmp.Or(cmp.Compare(v.Generation, w.Generation), cmp.Compare(v.Number, w.Number)) > 0
 }
-
-func split(version string) (generation, number string) {
-	generation, number, _ = strings.Cut(version, ".")
-	return generation, number
-}
-
-// longer compares numbers without a limit to their size.
-func longer(a, b string) bool { return len(a) > len(b) || len(a) == len(b) && a > b }

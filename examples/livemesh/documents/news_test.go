@@ -26,6 +26,14 @@ func TestNewer(t *testing.T) {
 	}
 }
 
+func TestNoVersion(t *testing.T) {
+	for _, none := range []string{"latest", "1", "1.2.3", "-1.2", "1.x"} {
+		if documents.Newer(none, "1.1") || documents.Newer(none, "") {
+			t.Errorf("%q is taken for a version", none)
+		}
+	}
+}
+
 // A change is acknowledged when those who want to know of it do. If they cannot be told, it
 // is not, though it happened.
 func TestAnnounces(t *testing.T) {

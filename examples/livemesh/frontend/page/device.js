@@ -122,7 +122,7 @@ export class Device extends EventTarget {
 
   #learn(name, version, address) {
     const known = this.#peers.get(name);
-    if (typeof address !== "string" || known && !newer(version, known.version)) return;
+    if (typeof address !== "string" || !newer(version, known?.version)) return;
     this.#peers.set(name, {version, address});
     if (address !== known?.address) this.#tell("learned", {name, address});
   }
