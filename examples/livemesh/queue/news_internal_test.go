@@ -1,6 +1,8 @@
 package queue
 
 import (
+	"context"
+	"encoding/json"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -8,7 +10,9 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/leaseholdtest"
 	"github.com/leasehold-dev/leasehold/leasemap"
+	"github.com/leasehold-dev/leasehold/lookup"
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
@@ -22,17 +26,24 @@ func (l *leases) Check(key leasehold.Key) (owner.Lease, bool) {
 
 func (l *leases) Held(owner.Lease) bool { return !l.stopped.Load() }
 
+func newService(t *testing.T, held *leases, watch map[string]*lookup.Lookup) *Service {
+	t.Helper()
+	queues, err := leasemap.New(leasemap.Config[queue]{TTL: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	queues.Use(held)
+	s := &Service{cfg: Config{Room: 10, Watch: watch}, queues: queues, bells: newBells()}
+	s.news = newNews(s)
+	return s
+}
+
 // withQueue runs a test with a queue whose device depends on two documents, and has been
 // told of losses up to an LSN.
 func withQueue(t *testing.T, told leasehold.LSN, test func(s *Service, held *leases, losses func() []string)) {
 	synctest.Test(t, func(t *testing.T) {
-		s, held := &Service{cfg: Config{Room: 10}, bells: newBells()}, new(leases)
-		var err error
-		if s.queues, err = leasemap.New(leasemap.Config[queue]{TTL: time.Hour}); err != nil {
-			t.Fatal(err)
-		}
-		s.queues.Use(held)
-		s.news = newNews(s)
+		held := new(leases)
+		s := newService(t, held, nil)
 		if err := s.do(t.Context(), "phone", func(q *queue) error {
 			q.Interests = []Interest{{"documents", "home"}, {"documents", "work"}}
 			q.Told = map[string]leasehold.LSN{"documents": told}
@@ -95,6 +106,79 @@ func TestNotToldOutOfOrder(t *testing.T) {
 		}
 		if got := losses(); !slices.Equal(got, []string{"home", "work"}) || again != 1 {
 			t.Errorf("told of %v", got)
+		}
+	})
+}
+
+// A queue that has come from a server that knew less is told of what was lost before, also
+// if its device has said meanwhile what it depends on.
+func TestToldWhenItArrives(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{Namespace: "documents"}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		c.Node("dies").Join(owner.Config{})
+		c.Settle()
+		l := c.Node("here").Lookup()
+		before := l.LSN()
+		c.Node("dies").Kill()
+		c.Node("lives").Join(owner.Config{})
+		c.Settle()
+		s := newService(t, new(leases), map[string]*lookup.Lookup{"documents": l})
+		s.news.start()
+		defer s.news.stop()
+		c.Advance(time.Second) // it has read all that there is
+		interests := []Interest{{"documents", "home"}}
+		if err := s.do(t.Context(), "phone", func(q *queue) error {
+			q.Interests, q.Told = interests, map[string]leasehold.LSN{"documents": before}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.SetInterests(t.Context(), "phone", interests); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		time.AfterFunc(time.Second, s.news.arrived) // the device waits already
+		b, err := s.Receive(t.Context(), "phone", Place{}, 10*time.Second)
+		if err != nil || len(b.Messages) != 1 || b.Messages[0].Lost == nil {
+			t.Errorf("%+v, %v", b, err)
+		}
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("it waited for %v", took)
+		}
+	})
+}
+
+// A loss is told once, but that contact was lost as often as it happens, and a queue without
+// room has a mark instead.
+func TestToldOnce(t *testing.T) {
+	withQueue(t, 3, func(s *Service, _ *leases, losses func() []string) {
+		r := reading{service: "documents", from: 3}
+		for _, test := range []struct {
+			loss leasehold.Loss
+			want int // names that were told so far
+		}{
+			{leasehold.Loss{Range: leasehold.All, LSN: 3}, 0},
+			{leasehold.Loss{Range: leasehold.All, LSN: 4}, 2},
+			{leasehold.Loss{Range: leasehold.All, LSN: 4}, 2},
+			{leasehold.Loss{Range: leasehold.All, LSN: 4, Cause: leasehold.CauseContact}, 4},
+			{leasehold.Loss{Range: leasehold.All, LSN: 4, Cause: leasehold.CauseContact}, 6},
+			{leasehold.Loss{Range: leasehold.All, LSN: 5}, 8},
+		} {
+			tell(s, r, test.loss)
+			if got := losses(); len(got) != test.want {
+				t.Errorf("%v: told of %v", test.loss, got)
+			}
+		}
+	})
+	withQueue(t, 3, func(s *Service, _ *leases, _ func() []string) {
+		for range 10 {
+			if _, err := s.Enqueue(context.Background(), "phone", json.RawMessage("1"), false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		tell(s, reading{service: "documents", from: 3}, leasehold.Loss{Range: leasehold.All, LSN: 4})
+		b, err := s.Receive(context.Background(), "phone", Place{}, 0)
+		if err != nil || len(b.Messages) != 11 || !b.Messages[10].Missed {
+			t.Errorf("%+v, %v", b, err)
 		}
 	})
 }
