@@ -87,6 +87,9 @@ func (s *Service) Subscribe(ctx context.Context, name, to string, ttl time.Durat
 	if name == "" || to == "" || ttl <= 0 || ttl > MaxTTL {
 		return leasehold.Errorf("subscribe", leasehold.Invalid, name, "want a topic, a queue and a time of up to %v, and not %q for %v", MaxTTL, to, ttl)
 	}
+	if len(to) > queue.MaxName {
+		return leasehold.Errorf("subscribe", leasehold.Invalid, name, "the queue's name has %d bytes, and %d are allowed: a topic must fit into what can be moved", len(to), queue.MaxName)
+	}
 	return s.change(ctx, name, func(t *topic) error {
 		t.Subscribers[to] = ttl
 		if len(t.Subscribers) > MaxSubscribers {

@@ -67,7 +67,7 @@ const (
 	MaxMessage   = 64 << 10
 	MaxBytes     = 2 << 20 // of all messages of a queue, which must fit into what can be moved
 	MaxInterests = 1000
-	MaxName      = 256 // bytes of the name of an interest
+	MaxName      = 256 // bytes of the name of an interest, or of a queue that subscribes
 )
 
 // A queue is the messages of a device. What is there is never changed in place, because

@@ -99,6 +99,26 @@ func TestLongPoll(t *testing.T) {
 	})
 }
 
+// A device that waits for its first message learns that its queue has begun anew meanwhile.
+func TestDeletedWhileWaiting(t *testing.T) {
+	alone(t, queue.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, asks *queue.Client) {
+		got := make(chan queue.Batch, 1)
+		go func() {
+			b, err := asks.Receive(t.Context(), "phone", queue.Place{}, 30*time.Second)
+			if err != nil {
+				t.Error(err)
+			}
+			got <- b
+		}()
+		c.Advance(time.Second)
+		meshtest.Check(t, asks.HTTP, asks.URL, []meshtest.Case{{What: "deleted", Method: "DELETE", Path: "/queues/phone", Status: 204}})
+		enqueue(t, asks, "now")
+		if b := <-got; !b.Lost || len(b.Messages) != 1 {
+			t.Errorf("%+v", b)
+		}
+	})
+}
+
 // A full queue refuses, or marks that something was missed; it takes more when the device
 // has taken some.
 func TestFull(t *testing.T) {
@@ -160,6 +180,23 @@ func TestPush(t *testing.T) {
 		lines, end = events(t, asks, id)
 		defer end()
 		wantEvent(t, lines, `"second"`) // it had not said that it has it
+	})
+}
+
+// A device that comes with another life of its queue is told first that it has lost messages.
+func TestPushLost(t *testing.T) {
+	alone(t, queue.Config{}, func(t *testing.T, _ *leaseholdtest.Cluster, asks *queue.Client) {
+		enqueue(t, asks, "first")
+		lines, end := events(t, asks, "0.7/77")
+		defer end()
+		if !lines.Scan() || lines.Text() != "event: lost" {
+			t.Errorf("%q", lines.Text())
+		}
+		if !lines.Scan() || !strings.HasSuffix(lines.Text(), "/0") {
+			t.Errorf("%q: it has nothing of this one yet", lines.Text())
+		}
+		wantEvent(t, lines, "{}")
+		wantEvent(t, lines, `"first"`)
 	})
 }
 
