@@ -180,6 +180,9 @@ func TestPush(t *testing.T) {
 		lines, end = events(t, asks, id)
 		defer end()
 		wantEvent(t, lines, `"second"`) // it had not said that it has it
+		if b := receive(t, asks, queue.Place{}, 0); len(b.Messages) != 1 || b.Messages[0].Number != 2 {
+			t.Errorf("it has said that it has the first: %+v", b)
+		}
 	})
 }
 
