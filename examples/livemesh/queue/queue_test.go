@@ -193,7 +193,7 @@ func TestPushLost(t *testing.T) {
 		lines, end := events(t, asks, "0.7/77")
 		defer end()
 		if !lines.Scan() || lines.Text() != "event: lost" {
-			t.Errorf("%q", lines.Text())
+			t.Fatalf("%q", lines.Text())
 		}
 		if !lines.Scan() || !strings.HasSuffix(lines.Text(), "/0") {
 			t.Errorf("%q: it has nothing of this one yet", lines.Text())
