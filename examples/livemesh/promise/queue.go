@@ -21,6 +21,7 @@ type Device struct {
 	queues *queue.Client
 
 	mu       sync.Mutex
+	opened   time.Time // when it had its first answer: nothing is promised before
 	received map[string]bool
 	lost     []time.Time // when it learned that it had lost messages
 	sent     map[string]sending
@@ -43,7 +44,7 @@ func NewDevice(name string, queues *queue.Client) *Device {
 // and then it is offline, for up to a time.
 func (d *Device) Receive(ctx context.Context, random *rand.Rand, offline time.Duration) error {
 	return follow(ctx, d.name, d.queues, func() {
-		if random.IntN(10) == 0 {
+		if !d.opened.IsZero() && random.IntN(10) == 0 {
 			pause(ctx, time.Duration(random.Int64N(int64(offline))))
 		}
 	}, d.take)
@@ -53,6 +54,9 @@ func (d *Device) Receive(ctx context.Context, random *rand.Rand, offline time.Du
 func (d *Device) take(b queue.Batch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.opened.IsZero() {
+		d.opened = time.Now()
+	}
 	d.at = b.Next(d.at)
 	if b.Lost {
 		d.lost, d.missed = append(d.lost, time.Now()), 0
@@ -170,6 +174,9 @@ func (d *Device) Check() (Tally, error) {
 	var tally Tally
 	var broken []error
 	for id, s := range d.sent {
+		if s.at.Before(d.opened) {
+			continue
+		}
 		tally.Due++
 		if d.received[id] {
 			continue
