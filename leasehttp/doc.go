@@ -32,7 +32,9 @@
 //   - The server says that it lost the key while it worked, or there is no answer:
 //     it may have been carried out. It is sent again only if that does no harm: if
 //     its method is idempotent (GET, HEAD, PUT, DELETE, OPTIONS, TRACE; RFC 9110,
-//     section 9.2.2), or it has an Idempotency-Key header.
+//     section 9.2.2), or it has an Idempotency-Key header. A PUT or DELETE with
+//     If-Match, If-None-Match or If-Unmodified-Since needs the latter: a second time
+//     it would be refused, because it was carried out the first time.
 //   - An answer has begun: that is the answer, whatever becomes of the rest.
 //
 // An idempotent request whose server does not answer, while the key goes to another

@@ -30,6 +30,26 @@ func TestMayHaveBeenDone(t *testing.T) {
 	}
 }
 
+// TestConditionalIsNotRepeated: a change with a condition may have been made when there is
+// no answer. Sent again it would be refused, and its caller be told that nothing was done.
+func TestConditionalIsNotRepeated(t *testing.T) {
+	conflict := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusPreconditionFailed) }
+	for _, header := range []string{"If-Match", "If-None-Match", "If-Unmodified-Since"} {
+		for _, method := range []string{"PUT", "DELETE"} {
+			leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+				stub(c, "a", once(lose, conflict))
+				c.Settle()
+				transport := route(t, c.Node("caller"), leasehttp.TransportConfig{})
+				r := request(t, method, "http://presence/", "x")
+				r.Header.Set(header, "*")
+				if got, err := try(transport, r); leasehold.KindOf(err) != leasehold.Unavailable {
+					t.Errorf("%s with %s: %v, %v", method, header, got, err)
+				}
+			})
+		}
+	}
+}
+
 // once answers the first request in one way, and all others in another.
 func once(first, then http.HandlerFunc) http.HandlerFunc {
 	var asked atomic.Bool

@@ -167,13 +167,24 @@ func (c *call) ended(err error) error {
 
 // idempotent reports whether it does no harm if a request is carried out twice:
 // by its method (RFC 9110, section 9.2.2), or because the caller has given it a
-// name by which the server knows it again, as package net/http has it too.
+// name by which the server knows it again, as package net/http has it too. A change with a
+// condition that has been made does not meet it a second time: the caller would be told that
+// nothing was done.
 func idempotent(r *http.Request) bool {
 	switch r.Method {
-	case "", http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete, http.MethodOptions, http.MethodTrace:
+	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
 		return true
+	case http.MethodPut, http.MethodDelete:
+		if !conditional(r) {
+			return true
+		}
 	}
 	return r.Header.Get("Idempotency-Key") != "" || r.Header.Get("X-Idempotency-Key") != ""
+}
+
+// conditional reports whether a change depends on what is there (RFC 9110, section 13.1).
+func conditional(r *http.Request) bool {
+	return r.Header.Get("If-Match") != "" || r.Header.Get("If-None-Match") != "" || r.Header.Get("If-Unmodified-Since") != ""
 }
 
 // A final error ends the attempts, whatever its kind would have Do do. It does

@@ -1,6 +1,7 @@
 package leasemap
 
 import (
+	"bytes"
 	"encoding/json"
 	"time"
 
@@ -56,11 +57,18 @@ func (c *Config[V]) validate() error {
 		return leasehold.Errorf(opNew, leasehold.Invalid, "", "a weak map keeps what it no longer owns until that expires: set TTL")
 	}
 	if c.Encode == nil {
-		c.Encode = func(dst []byte, v *V) ([]byte, error) {
-			data, err := json.Marshal(v)
-			return append(dst, data...), err
-		}
+		c.Encode = func(dst []byte, v *V) ([]byte, error) { return appendJSON(dst, v) }
 		c.Decode = func(data []byte, v *V) error { return json.Unmarshal(data, v) }
 	}
 	return nil
+}
+
+// appendJSON writes a value as it is: what is escaped for HTML would be up to six times as
+// long, and a value that the application takes for short enough would not be.
+func appendJSON(dst []byte, v any) ([]byte, error) {
+	buffer := bytes.NewBuffer(dst)
+	encoder := json.NewEncoder(buffer)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(v)
+	return buffer.Bytes(), err
 }

@@ -266,6 +266,9 @@ func TestNames(t *testing.T) {
 		if got := slices.Collect(s.Names()); got != nil {
 			t.Errorf("%v, and another owns them", got)
 		}
+		if got := slices.Sorted(s.All()); !slices.Equal(got, []string{"a", "b", "c"}) {
+			t.Errorf("%v, and they may come back", got)
+		}
 	})
 }
 

@@ -22,6 +22,22 @@ func (m *Map[V]) Names() iter.Seq[string] {
 	}
 }
 
+// All yields what Names does, and besides names that this server must not serve for now:
+// those of a range that is about to go to another server, for instance, and will stay if
+// that fails. Whoever tells all values something tries those again, until they are no
+// longer there.
+func (m *Map[V]) All() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range m.shards {
+			for _, name := range m.shards[i].names() {
+				if !yield(name) {
+					return
+				}
+			}
+		}
+	}
+}
+
 func (s *shard[V]) names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

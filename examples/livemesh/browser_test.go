@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -136,10 +137,12 @@ func TestTwoWindows(t *testing.T) {
 	at := func(i int, query url.Values) string { return f.Frontends()[i] + "/?" + query.Encode() }
 	choice := open(browser, t, "choice", at(0, nil))
 	choice.await("two doors are shown", `document.querySelectorAll('.door').length === 2 && !document.getElementById('choose').hidden`)
+	leaveNonsense(t, f.Frontends()[0]+"/queues/work%20PC/messages")
 	home := open(browser, t, "home PC", at(0, url.Values{"device": {"home PC"}, "watch": {"work PC"}, "address": {"10.0.0.1"}}))
 	work := open(browser, t, "work PC", at(1, url.Values{"device": {"work PC"}, "watch": {"home PC"}, "address": {"10.9.9.9"}}))
 	home.sees("work PC", "10.9.9.9")
 	work.sees("home PC", "10.0.0.1")
+	leaveNonsense(t, f.Frontends()[0]+"/queues/work%20PC/messages")
 	home.moves("10.0.0.2")
 	work.sees("home PC", "10.0.0.2")
 	home.shoot("has moved")
@@ -162,4 +165,24 @@ func TestTwoWindows(t *testing.T) {
 	home.do(chromedp.Navigate(at(0, url.Values{"device": {"home PC"}, "watch": {"work PC"}}))) // the page is loaded again
 	home.await("it is still where it was", `document.getElementById('address').value === '10.0.1.3'`)
 	home.sees("work PC", "10.9.9.9")
+}
+
+// leaveNonsense leaves messages that no service would.
+func leaveNonsense(t *testing.T, queue string) {
+	t.Helper()
+	for _, body := range []string{
+		`{"document": "home PC", "version": "latest", "set": {"address": "10.6.6.6"}}`, `{"set": "address"}`, `{"removed": 1}`, `null`,
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, queue, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _ = answer.Body.Close(); answer.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s", body, answer.Status)
+		}
+	}
 }

@@ -65,6 +65,8 @@ type Device struct {
 	again chan struct{} // something may have been lost
 	moved chan struct{} // it has a new address
 
+	version string // of the address that was published last; for whoever speaks
+
 	mu      sync.Mutex
 	address string
 	peers   map[string]peer
@@ -168,7 +170,7 @@ func (d *Device) take(m queue.Message) {
 		}
 		if data, ok := news.Set[Section]; ok {
 			d.learn(news.Document, news.Version, data)
-		} else if slices.Contains(news.Removed, Section) {
+		} else if news.Deleted || slices.Contains(news.Removed, Section) {
 			d.learn(news.Document, news.Version, nil)
 		}
 	}
@@ -248,22 +250,61 @@ func (d *Device) publish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = d.cfg.Documents.Change(ctx, d.cfg.Name, documents.Change{Set: map[string]json.RawMessage{Section: data}})
+	err = d.write(ctx, data)
+	if !errors.Is(err, leasehold.Stale) {
+		return err
+	}
+	// It was lost, or a request of ours that had no answer has been carried out.
+	document, err := d.cfg.Documents.Get(ctx, d.cfg.Name)
+	if err != nil && !errors.Is(err, leasehold.NotFound) {
+		return err
+	}
+	d.version = document.Sections[Section].Version
+	return d.write(ctx, data)
+}
+
+// write replaces the version of the address that we know: a request that was given up, and
+// arrives after this one, finds another and changes nothing.
+func (d *Device) write(ctx context.Context, address json.RawMessage) error {
+	document, err := d.cfg.Documents.Change(ctx, d.cfg.Name, documents.Change{
+		If: map[string]string{Section: d.version}, Set: map[string]json.RawMessage{Section: address},
+	})
+	if err == nil {
+		d.version = document.Sections[Section].Version
+	}
 	return err
 }
 
+// read learns another device's address, or that it has none: it will say so when it has.
 func (d *Device) read(ctx context.Context, other string) error {
+	d.mu.Lock()
+	before := d.peers[other].version
+	d.mu.Unlock()
 	document, err := d.cfg.Documents.Get(ctx, other)
-	switch {
-	case errors.Is(err, leasehold.NotFound):
-		return nil // it will say so when it is there
-	case err != nil:
+	if err != nil && !errors.Is(err, leasehold.NotFound) {
 		return err
 	}
 	if section, ok := document.Sections[Section]; ok {
 		d.learn(other, section.Version, section.Data)
+	} else {
+		d.forget(other, before)
 	}
 	return nil
+}
+
+// forget takes in that another device has no address any more, unless there was news of it
+// since it had a version.
+func (d *Device) forget(name, version string) {
+	d.mu.Lock()
+	known := d.peers[name]
+	forgotten := known.version == version && known.address != ""
+	if forgotten {
+		d.peers[name] = peer{version, ""}
+	}
+	d.mu.Unlock()
+	if forgotten && d.cfg.Learned != nil {
+		d.cfg.Learned(name, "")
+	}
 }
 
 // refresh lets everything last longer. What is not there any more is said again.

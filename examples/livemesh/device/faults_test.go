@@ -27,12 +27,13 @@ type mesh struct {
 	t                         *testing.T
 	documents, topics, queues *leaseholdtest.Cluster
 	hurt                      []*leaseholdtest.Nemesis // of each service
+	late                      map[string]*delay        // of each device
 }
 
 // newMesh starts two servers of each service, and a frontend.
 func newMesh(t *testing.T, c *leaseholdtest.Cluster, seed uint64) *mesh {
 	t.Helper()
-	m := &mesh{t: t, documents: c, topics: c.In("topics"), queues: c.In("queues")}
+	m := &mesh{t: t, documents: c, topics: c.In("topics"), queues: c.In("queues"), late: make(map[string]*delay)}
 	random := rand.New(rand.NewPCG(seed, 99))
 	for _, s := range []struct {
 		in    *leaseholdtest.Cluster
@@ -87,17 +88,25 @@ func (m *mesh) serveFrontend(n *leaseholdtest.Node) {
 // device returns a device that reaches the services through the frontend, and watches
 // others.
 func (m *mesh) device(name, address string, watch ...string) *device.Device {
+	asks := m.reach(name)
+	return device.New(device.Config{
+		Name: name, Watch: watch, Logger: slog.New(slog.DiscardHandler),
+		Documents: asks,
+		Topics:    &pubsub.Client{HTTP: asks.HTTP, URL: asks.URL},
+		Queues:    &queue.Client{HTTP: asks.HTTP, URL: asks.URL},
+	}, address)
+}
+
+// reach reaches documents through the frontend.
+func (m *mesh) reach(name string) *documents.Client {
 	n := m.documents.Node(name)
 	transport := &http.Transport{DialContext: n.DialContext}
 	n.Cleanup(func(context.Context) { transport.CloseIdleConnections() })
-	client := &http.Client{Transport: transport, Timeout: time.Minute}
-	url := "http://" + m.documents.Node("frontend").Addr()
-	return device.New(device.Config{
-		Name: name, Watch: watch, Logger: slog.New(slog.DiscardHandler),
-		Documents: &documents.Client{HTTP: client, URL: url},
-		Topics:    &pubsub.Client{HTTP: client, URL: url},
-		Queues:    &queue.Client{HTTP: client, URL: url},
-	}, address)
+	m.late[name] = &delay{RoundTripper: transport}
+	return &documents.Client{
+		HTTP: &http.Client{Transport: m.late[name], Timeout: time.Minute},
+		URL:  "http://" + m.documents.Node("frontend").Addr(),
+	}
 }
 
 // settle waits until all services have owners for all names.

@@ -28,7 +28,8 @@
 // Every section has a version, which is also its ETag. A change with If-Match, or with
 // If-None-Match: * for a section that must not be there yet, happens only if nobody has
 // changed the section since; otherwise it is refused with 412. If-Match: * wants the
-// section to be there, whatever its version. Versions are never used again, not even when a
+// section to be there, whatever its version. Other conditions are refused with 400; a PATCH
+// has its own. Versions are never used again, not even when a
 // document was lost. To delete what is not there does no harm, and is no failure.
 //
 // What is too large is refused with 413, and a document or section that is not there

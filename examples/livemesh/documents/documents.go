@@ -3,6 +3,7 @@ package documents
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -148,15 +149,17 @@ func (s *Service) Refresh(ctx context.Context, name string) error {
 	return err
 }
 
-// Delete removes a document, if there is one.
+// Delete removes a document, if there is one. If there is none it is announced just so: it
+// may have been deleted by a request of which not all have been told, and which this one
+// repeats.
 func (s *Service) Delete(ctx context.Context, name string) error {
-	news := News{Document: name}
+	news := News{Document: name, Deleted: true}
 	_, err := s.documents.Do(ctx, name, func(e *leasemap.Entry[Document]) error {
-		news.Version, news.Removed = e.Next.String(), slices.Sorted(maps.Keys(e.Value.Sections))
+		news.Version = e.Next.String()
 		e.Delete()
 		return nil
 	})
-	if err != nil || len(news.Removed) == 0 {
+	if err != nil {
 		return err
 	}
 	return s.announce(ctx, news)
@@ -181,6 +184,16 @@ func (c *Change) validate(name string) error {
 		}
 		if !json.Valid(data) {
 			return bad("section %q is not JSON", section)
+		}
+		if slices.Contains(c.Remove, section) {
+			return bad("section %q is to be set and to be removed", section)
+		}
+	}
+	for _, sections := range []iter.Seq[string]{maps.Keys(c.Set), slices.Values(c.Remove), maps.Keys(c.If)} {
+		for section := range sections {
+			if section == "" || len(section) > MaxName {
+				return bad("a section has a name of up to %d bytes", MaxName)
+			}
 		}
 	}
 	return nil

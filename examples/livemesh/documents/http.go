@@ -30,6 +30,9 @@ func (s *Service) Handler() http.Handler {
 	})
 	handle("PATCH /documents/{name}", s.patch)
 	handle("DELETE /documents/{name}", func(_ http.ResponseWriter, r *http.Request) (any, error) {
+		if _, err := condition(r, ""); err != nil {
+			return nil, err
+		}
 		return nil, s.Delete(r.Context(), r.PathValue("name"))
 	})
 	handle("POST /documents/{name}/refresh", func(_ http.ResponseWriter, r *http.Request) (any, error) {
@@ -42,6 +45,9 @@ func (s *Service) Handler() http.Handler {
 }
 
 func (s *Service) patch(_ http.ResponseWriter, r *http.Request) (any, error) {
+	if _, err := condition(r, ""); err != nil {
+		return nil, err
+	}
 	data, err := jsonhttp.Read(r, maxRequest)
 	if err != nil {
 		return nil, err
@@ -77,11 +83,11 @@ func (s *Service) putSection(w http.ResponseWriter, r *http.Request) (any, error
 		return nil, err
 	}
 	section := r.PathValue("section")
-	conditions, err := conditions(r, section)
+	only, err := condition(r, section)
 	if err != nil {
 		return nil, err
 	}
-	d, err := s.Change(r.Context(), r.PathValue("name"), Change{If: conditions, Set: map[string]json.RawMessage{section: data}})
+	d, err := s.Change(r.Context(), r.PathValue("name"), Change{If: only, Set: map[string]json.RawMessage{section: data}})
 	if err != nil {
 		return nil, err
 	}
@@ -90,24 +96,32 @@ func (s *Service) putSection(w http.ResponseWriter, r *http.Request) (any, error
 
 func (s *Service) deleteSection(_ http.ResponseWriter, r *http.Request) (any, error) {
 	section := r.PathValue("section")
-	conditions, err := conditions(r, section)
+	only, err := condition(r, section)
 	if err != nil {
 		return nil, err
 	}
-	_, err = s.Change(r.Context(), r.PathValue("name"), Change{If: conditions, Remove: []string{section}})
+	_, err = s.Change(r.Context(), r.PathValue("name"), Change{If: only, Remove: []string{section}})
 	return nil, err
 }
 
-// conditions is what a request's headers ask of the section that it changes.
-func conditions(r *http.Request, section string) (map[string]string, error) {
-	match, noneMatch := r.Header.Get("If-Match"), r.Header.Get("If-None-Match")
+// condition is what a request's headers ask of the section that it changes. What we do not
+// know is refused: a change that its caller takes for conditional must not happen without.
+func condition(r *http.Request, section string) (map[string]string, error) {
+	match, none := r.Header.Values("If-Match"), r.Header.Values("If-None-Match")
 	switch {
-	case noneMatch == "" && match == "":
+	case len(match)+len(none) == 0:
 		return nil, nil
-	case noneMatch == "":
-		return map[string]string{section: strings.Trim(match, `"`)}, nil
-	case noneMatch == "*" && match == "":
+	case len(match) == 0 && len(none) == 1 && none[0] == "*" && section != "":
 		return map[string]string{section: ""}, nil
+	case len(match) == 1 && len(none) == 0 && section != "" && match[0] == "*":
+		return map[string]string{section: "*"}, nil
+	case len(match) == 1 && len(none) == 0 && section != "":
+		version, opened := strings.CutPrefix(match[0], `"`)
+		version, closed := strings.CutSuffix(version, `"`)
+		if opened && closed && version != "" && !strings.Contains(version, `"`) {
+			return map[string]string{section: version}, nil
+		}
 	}
-	return nil, leasehold.Errorf("change document", leasehold.Invalid, r.PathValue("name"), "want If-Match with a version, or If-None-Match: *, and not both")
+	return nil, leasehold.Errorf("change document", leasehold.Invalid, r.PathValue("name"),
+		"a change of one section may have If-Match with one version in quotes or *, or If-None-Match: *; one of more sections has its conditions in \"if\"")
 }

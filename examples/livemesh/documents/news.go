@@ -1,11 +1,12 @@
 package documents
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"strings"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/leasemap"
 )
 
 // News says what a change has made of a document.
@@ -16,11 +17,13 @@ type News struct {
 	Version string                     `json:"version"`
 	Set     map[string]json.RawMessage `json:"set,omitempty"`
 	Removed []string                   `json:"removed,omitempty"`
-	// Long says that Set would be too long for a message: read the document.
+	// Deleted says that there is no document any more, and none of its sections.
+	Deleted bool `json:"deleted,omitempty"`
+	// Long says that Set and Removed would be too long for a message: read the document.
 	Long bool `json:"long,omitempty"`
 }
 
-// maxNews is how many bytes of sections are sent along with news.
+// maxNews is how many bytes news may take. That leaves room in a message.
 const maxNews = 32 << 10
 
 // announce tells those who want to know of a change.
@@ -28,12 +31,12 @@ func (s *Service) announce(ctx context.Context, news News) error {
 	if s.cfg.Announce == nil {
 		return nil
 	}
-	size := 0
-	for section, data := range news.Set {
-		size += len(section) + len(data)
+	data, err := json.Marshal(news)
+	if err != nil {
+		return leasehold.Errorf("change document", leasehold.Internal, news.Document, "%w", err)
 	}
-	if size > maxNews {
-		news.Set, news.Long = nil, true
+	if len(data) > maxNews {
+		news.Set, news.Removed, news.Long = nil, nil, true
 	}
 	if err := s.cfg.Announce(ctx, news); err != nil {
 		return leasehold.Errorf("change document", leasehold.Unavailable, news.Document, "it is changed, but not all who want to know have been told; change it again: %w", err)
@@ -42,17 +45,11 @@ func (s *Service) announce(ctx context.Context, news News) error {
 }
 
 // Newer reports whether a version of a section is newer than another; "" is that of a
-// section that never was.
+// section that never was. What is no version is newer than nothing.
 func Newer(a, b string) bool {
-	g, n := split(a)
-	h, m := split(b)
-	return longer(g, h) || g == h && longer(n, m)
+	var v, w leasemap.Version
+	if v.UnmarshalText([]byte(a)) != nil || w.UnmarshalText([]byte(b)) != nil {
+		return false
+	}
+	return cmp.Or(cmp.Compare(v.Generation, w.Generation), cmp.Compare(v.Number, w.Number)) > 0
 }
-
-func split(version string) (generation, number string) {
-	generation, number, _ = strings.Cut(version, ".")
-	return generation, number
-}
-
-// longer compares numbers without a limit to their size.
-func longer(a, b string) bool { return len(a) > len(b) || len(a) == len(b) && a > b }

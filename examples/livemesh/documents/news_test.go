@@ -2,14 +2,16 @@ package documents_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"slices"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/documents"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/meshtest"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 )
 
@@ -20,6 +22,14 @@ func TestNewer(t *testing.T) {
 			if got := documents.Newer(a, b); got != (i > j) {
 				t.Errorf("%q is newer than %q: %v", a, b, got)
 			}
+		}
+	}
+}
+
+func TestNoVersion(t *testing.T) {
+	for _, none := range []string{"latest", "1", "1.2.3", "-1.2", "1.x"} {
+		if documents.Newer(none, "1.1") || documents.Newer(none, "") {
+			t.Errorf("%q is taken for a version", none)
 		}
 	}
 }
@@ -52,17 +62,44 @@ func TestAnnounces(t *testing.T) {
 		if d, err := asks.Get(t.Context(), "home"); err != nil || string(d.Sections["address"].Data) != `"10.0.0.2"` {
 			t.Errorf("%v, %v", d, err)
 		}
-		deaf = nil
-		if err := asks.Delete(t.Context(), "home"); err != nil {
+		// A deletion that is repeated, because not all were told, is told again.
+		for _, deaf = range []error{deaf, nil} {
+			before := len(told)
+			if err := asks.Delete(t.Context(), "home"); (err != nil) != (deaf != nil) || len(told) == before {
+				t.Errorf("%v; told %+v", err, told[before:])
+			}
+			if last := told[len(told)-1]; !last.Deleted || !documents.Newer(last.Version, d.Sections["address"].Version) {
+				t.Errorf("told %+v", last)
+			}
+		}
+	})
+}
+
+// News fit into a message, whatever they are made of.
+func TestNewsFit(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		longest := 0
+		n := c.Node("a")
+		s, err := documents.Join(t.Context(), n.MovingConfig(), documents.Config{Announce: func(_ context.Context, news documents.News) error {
+			data, err := json.Marshal(news)
+			longest = max(longest, len(data))
+			return err
+		}})
+		meshtest.Serve(t, n, s, err)
+		c.Settle()
+		asks := client(t, c, c.Node("caller"))
+		if _, err := asks.Change(t.Context(), "home", set("s", `"`+strings.Repeat("<", 30<<10)+`"`)); err != nil {
 			t.Error(err)
 		}
-		last := told[len(told)-1]
-		if !slices.Equal(last.Removed, []string{"address", "long"}) || !documents.Newer(last.Version, d.Sections["address"].Version) {
-			t.Errorf("told %+v", last)
+		odd := make([]string, documents.MaxSections)
+		for i := range odd {
+			odd[i] = fmt.Sprint(strings.Repeat("\x01", documents.MaxName-2), i)
 		}
-		before := len(told)
-		if err := asks.Delete(t.Context(), "home"); err != nil || len(told) != before {
-			t.Errorf("there was nothing to delete, and it was told: %v", err)
+		if _, err := asks.Change(t.Context(), "home", documents.Change{Remove: odd}); err != nil {
+			t.Error(err)
+		}
+		if longest == 0 || longest > queue.MaxMessage {
+			t.Errorf("news of %d bytes", longest)
 		}
 	})
 }

@@ -27,7 +27,15 @@ func Answer(answer func(w http.ResponseWriter, r *http.Request) (any, error)) ht
 }
 
 // write writes what fails only if the caller has gone.
-func write(w io.Writer, body any) { _ = json.NewEncoder(w).Encode(body) }
+func write(w io.Writer, body any) { _ = encode(w, body) }
+
+// encode writes JSON, and leaves what is JSON already as long as it is: escaped for HTML it
+// might be more than the other side takes.
+func encode(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
 
 // Read returns the body of a request. One that is longer than most bytes is refused with
 // 413.

@@ -24,11 +24,11 @@ const maxAnswer = 8 << 20
 func Call(ctx context.Context, client *http.Client, method, url string, in, out any) error {
 	var body io.Reader = http.NoBody
 	if in != nil {
-		data, err := json.Marshal(in)
-		if err != nil {
+		var data bytes.Buffer
+		if err := encode(&data, in); err != nil {
 			return leasehold.Errorf(method, leasehold.Invalid, url, "%w", err)
 		}
-		body = bytes.NewReader(data)
+		body = bytes.NewReader(bytes.TrimSpace(data.Bytes()))
 	}
 	r, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {

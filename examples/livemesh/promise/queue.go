@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,43 +19,51 @@ import (
 type Device struct {
 	name   string
 	queues *queue.Client
-	opened chan struct{} // closed when it has opened its queue
 
 	mu       sync.Mutex
+	opened   time.Time // when it had its first answer: nothing is promised before
 	received map[string]bool
 	lost     []time.Time // when it learned that it had lost messages
-	sent     map[string]time.Time
+	sent     map[string]sending
+	at       queue.Place // where it is
+	missed   uint64      // the last mark in this life of the queue
+}
+
+// A sending is a message that was acknowledged: when, and as what.
+type sending struct {
+	at      time.Time
+	receipt queue.Receipt
 }
 
 // NewDevice returns a device that is named like its queue.
 func NewDevice(name string, queues *queue.Client) *Device {
-	return &Device{name: name, queues: queues, opened: make(chan struct{}), received: make(map[string]bool), sent: make(map[string]time.Time)}
+	return &Device{name: name, queues: queues, received: make(map[string]bool), sent: make(map[string]sending)}
 }
 
 // Receive takes messages until the context ends, and at last until there are none. Now
 // and then it is offline, for up to a time.
 func (d *Device) Receive(ctx context.Context, random *rand.Rand, offline time.Duration) error {
-	open := sync.OnceFunc(func() { close(d.opened) })
 	return follow(ctx, d.name, d.queues, func() {
-		if random.IntN(10) == 0 {
+		if !d.opened.IsZero() && random.IntN(10) == 0 {
 			pause(ctx, time.Duration(random.Int64N(int64(offline))))
 		}
-	}, func(b queue.Batch) {
-		d.take(b)
-		open()
-	})
+	}, d.take)
 }
 
 // take notes what was received.
 func (d *Device) take(b queue.Batch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.opened.IsZero() {
+		d.opened = time.Now()
+	}
+	d.at = b.Next(d.at)
 	if b.Lost {
-		d.lost = append(d.lost, time.Now())
+		d.lost, d.missed = append(d.lost, time.Now()), 0
 	}
 	for _, m := range b.Messages {
 		if m.Missed {
-			d.lost = append(d.lost, time.Now())
+			d.lost, d.missed = append(d.lost, time.Now()), m.Number
 		}
 		d.received[string(m.Body)] = true
 	}
@@ -87,12 +96,33 @@ func follow(ctx context.Context, name string, queues *queue.Client, before func(
 			pause(asking, 100*time.Millisecond)
 			continue
 		}
+		if err := consecutive(b, at); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
 		take(b)
 		at = b.Next(at)
 		if last && len(b.Messages) == 0 {
 			return nil
 		}
 	}
+}
+
+// consecutive reports a message that was passed over: within a life of a queue the numbers
+// have no gaps, but where a mark says that something was missed.
+func consecutive(b queue.Batch, at queue.Place) error {
+	if b.Lost || at.Epoch == "" {
+		at = queue.Place{Epoch: b.Epoch}
+	}
+	if at.Epoch != b.Epoch {
+		return fmt.Errorf("the queue of epoch %s has become %s, and nobody was told", at.Epoch, b.Epoch)
+	}
+	for _, m := range b.Messages {
+		if m.Number <= at.Have || m.Number > at.Have+1 && !m.Missed {
+			return fmt.Errorf("message %d comes after %d in epoch %s", m.Number, at.Have, at.Epoch)
+		}
+		at.Have = m.Number
+	}
+	return nil
 }
 
 // maxFailures is how many requests may fail when all is well again.
@@ -113,21 +143,15 @@ type raw string
 func (r raw) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 
 // Send enqueues messages for the device until the context ends, and notes those that were
-// acknowledged. It begins when the device has opened its queue: before that nobody knows of
-// it. Senders have different names.
+// acknowledged. Senders have different names.
 func (d *Device) Send(ctx context.Context, from string, queues *queue.Client, random *rand.Rand) error {
-	select {
-	case <-d.opened:
-	case <-ctx.Done():
-		return nil
-	}
 	for i := 0; pause(ctx, time.Duration(random.IntN(1000))*time.Millisecond); i++ {
 		id := fmt.Sprintf(`"%s.%d"`, from, i)
-		_, err := queues.Enqueue(ctx, d.name, raw(id), random.IntN(2) == 0)
+		receipt, err := queues.Enqueue(ctx, d.name, raw(id), random.IntN(2) == 0)
 		switch {
 		case err == nil:
 			d.mu.Lock()
-			d.sent[id] = time.Now()
+			d.sent[id] = sending{time.Now(), receipt}
 			d.mu.Unlock()
 		case errors.Is(err, leasehold.Invalid):
 			return err
@@ -149,19 +173,27 @@ func (d *Device) Check() (Tally, error) {
 	defer d.mu.Unlock()
 	var tally Tally
 	var broken []error
-	for id, at := range d.sent {
+	for id, s := range d.sent {
+		if s.at.Before(d.opened) {
+			continue
+		}
 		tally.Due++
 		if d.received[id] {
 			continue
 		}
 		tally.Lost++
-		told := false
-		for _, when := range d.lost {
-			told = told || !when.Before(at)
-		}
-		if !told {
-			broken = append(broken, fmt.Errorf("%s: message %s was acknowledged at %v, not received, and nobody was told of a loss since (%v)", d.name, id, at, d.lost))
+		if !d.knows(s) {
+			broken = append(broken, fmt.Errorf("%s: message %s was acknowledged at %v as %v, not received, and nobody was told of a loss since (%v)", d.name, id, s.at, s.receipt, d.lost))
 		}
 	}
 	return tally, errors.Join(broken...)
+}
+
+// knows reports whether the device has learned that it missed a message. If it was in the
+// life of the queue that there is at the end, only a mark can say so.
+func (d *Device) knows(s sending) bool {
+	if s.receipt.Epoch == d.at.Epoch {
+		return s.receipt.Number <= d.missed
+	}
+	return slices.ContainsFunc(d.lost, func(when time.Time) bool { return !when.Before(s.at) })
 }

@@ -18,6 +18,9 @@ import (
 	"github.com/leasehold-dev/leasehold/lookup"
 )
 
+// room is how many messages a queue has room for.
+const room = 50
+
 // A mesh is both services on one cluster.
 type mesh struct {
 	t              *testing.T
@@ -34,7 +37,7 @@ func (m *mesh) topicClient(n *leaseholdtest.Node) *pubsub.Client {
 
 func (m *mesh) serveQueues(n *leaseholdtest.Node) func(context.Context) error {
 	watch := map[string]*lookup.Lookup{"topics": meshtest.Lookup(m.t, m.topics, n)}
-	s, err := queue.Join(m.t.Context(), n.MovingConfig(), queue.Config{Room: 50, Watch: watch})
+	s, err := queue.Join(m.t.Context(), n.MovingConfig(), queue.Config{Room: room, Watch: watch})
 	return meshtest.Serve(m.t, n, s, err)
 }
 

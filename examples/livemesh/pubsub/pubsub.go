@@ -89,6 +89,9 @@ func (s *Service) Subscribe(ctx context.Context, name, to string, ttl time.Durat
 	if err != nil {
 		return err
 	}
+	if len(to) > queue.MaxName {
+		return leasehold.Errorf("subscribe", leasehold.Invalid, name, "the queue's name has %d bytes, and %d are allowed: a topic must fit into what can be moved", len(to), queue.MaxName)
+	}
 	return s.change(ctx, name, func(t *topic) error {
 		t.Subscribers[to] = ttl
 		if len(t.Subscribers) > MaxSubscribers {

@@ -100,6 +100,25 @@ func TestSubscriptionsExpire(t *testing.T) {
 	})
 }
 
+// A subscriber that does not take its messages learns that it missed some, and keeps nobody
+// from publishing.
+func TestFullQueue(t *testing.T) {
+	alone(t, func(t *testing.T, _ *mesh, queues *queue.Client, topics *pubsub.Client) {
+		if err := topics.Subscribe(t.Context(), "news", "home", time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		for i := range room + 3 {
+			if _, err := topics.Publish(t.Context(), "news", i); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b, err := queues.Receive(t.Context(), "home", queue.Place{}, 0)
+		if err != nil || len(b.Messages) != room+1 || !b.Messages[room].Missed {
+			t.Errorf("%d messages, %v", len(b.Messages), err)
+		}
+	})
+}
+
 // A publication that does not reach all queues is not acknowledged.
 func TestQueuesAway(t *testing.T) {
 	alone(t, func(t *testing.T, m *mesh, _ *queue.Client, topics *pubsub.Client) {
@@ -124,6 +143,7 @@ func TestStatuses(t *testing.T) {
 			{What: "no time", Method: "PUT", Path: "subscriptions/home?ttl=long", Status: 400},
 			{What: "a time that is over", Method: "PUT", Path: "subscriptions/home?ttl=-1s", Status: 400},
 			{What: "too long a time", Method: "PUT", Path: "subscriptions/home?ttl=25h", Status: 400},
+			{What: "a long name", Method: "PUT", Path: "subscriptions/" + strings.Repeat("n", queue.MaxName+1), Status: 400},
 			{What: "no subscription", Method: "POST", Path: "subscriptions/home/refresh", Status: 410, Has: "subscribe again"},
 			{What: "nothing to end", Method: "DELETE", Path: "subscriptions/home", Status: 204},
 		})

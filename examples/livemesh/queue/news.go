@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/lookup"
@@ -45,6 +46,14 @@ func (n *news) arrived() {
 	}
 }
 
+// A reading is the losses of a service from an LSN on, read to the end or until there is a
+// reason to begin anew.
+type reading struct {
+	service string
+	from    leasehold.LSN
+	again   context.CancelFunc
+}
+
 // follow reads the losses of a service, from where the queue that was told least left off.
 func (n *news) follow(service string, l *lookup.Lookup) {
 	for n.ctx.Err() == nil {
@@ -52,60 +61,94 @@ func (n *news) follow(service string, l *lookup.Lookup) {
 		n.mu.Lock()
 		n.restart[service] = again
 		n.mu.Unlock()
-		for loss := range l.LossesSince(ctx, n.oldest(service, l.LSN())) {
-			n.tellAll(service, loss)
+		r := reading{service, n.oldest(service, l.LSN()), again}
+		for loss := range l.LossesSince(ctx, r.from) {
+			n.each(func(name string) bool { return n.tell(name, r, loss) })
 		}
-		again()
+		if ctx.Err() == nil {
+			again()
+			return // the lookup was closed, and knows of nothing any more
+		}
 	}
 }
 
 // oldest is up to where all queues have been told.
 func (n *news) oldest(service string, lsn leasehold.LSN) leasehold.LSN {
-	for name := range n.s.queues.Names() {
-		q, version, err := n.s.queues.Get(name)
-		if told, ok := q.Told[service]; err == nil && version.Exists() && ok {
+	n.each(func(name string) bool {
+		q, _, err := n.s.queues.Get(name)
+		if told, ok := q.Told[service]; ok {
 			lsn = min(lsn, told)
 		}
-	}
+		return err == nil
+	})
 	return lsn
 }
 
-func (n *news) tellAll(service string, loss leasehold.Loss) {
-	for name := range n.s.queues.Names() {
-		if n.ctx.Err() != nil {
+// moving is how long we wait for a queue that must not be served for now.
+const moving = 100 * time.Millisecond
+
+// each does something to all queues, which reports false if a queue must not be served for
+// now, because it is about to go to another server. It may yet stay here: we try until that
+// is known.
+func (n *news) each(do func(name string) bool) {
+	wanted := func(string) bool { return true }
+	for {
+		stopped := make(map[string]bool)
+		for name := range n.s.queues.All() {
+			if n.ctx.Err() == nil && wanted(name) && !do(name) {
+				stopped[name] = true
+			}
+		}
+		if len(stopped) == 0 {
 			return
 		}
-		// One that fails has gone to another server, which tells it.
-		_ = n.tell(name, service, loss)
+		wanted = func(name string) bool { return stopped[name] }
+		select {
+		case <-time.After(moving):
+		case <-n.ctx.Done():
+			return
+		}
 	}
 }
 
 // errNothing is that there is nothing to be told.
 var errNothing = errors.New("nothing to be told")
 
-// tell adds a message about a loss to a queue, if its device depends on what was lost.
-func (n *news) tell(name, service string, loss leasehold.Loss) error {
-	told := false
+// tell adds a message about a loss to a queue, if its device depends on what was lost. It
+// reports false if the queue must not be served for now.
+func (n *news) tell(name string, r reading, loss leasehold.Loss) bool {
 	err := n.s.do(n.ctx, name, func(q *queue) error {
-		var lost []string
-		for _, i := range q.Interests {
-			if i.Service == service && loss.Range.Contains(leasehold.KeyOf(i.Name)) {
-				lost = append(lost, i.Name)
-			}
-		}
-		old := loss.Cause != leasehold.CauseContact && loss.LSN <= q.Told[service]
-		if old || len(lost) == 0 {
+		lost := q.dependsOn(r.service, loss.Range)
+		told := q.Told[r.service]
+		switch {
+		case len(lost) == 0:
+			return errNothing
+		case loss.Cause == leasehold.CauseContact: // it is said as often as it happens
+		case told < r.from:
+			r.again() // it came after we had begun, and has not been told of what was before
+			return errNothing
+		case loss.LSN <= told:
 			return errNothing
 		}
-		if !q.add(Message{Lost: &Lost{service, lost}}, n.s.cfg.Room) {
+		if !q.add(Message{Lost: &Lost{r.service, lost}}, n.s.cfg.Room) {
 			q.miss()
 		}
-		q.told(service, loss.LSN)
-		told = true
+		q.told(r.service, loss.LSN)
 		return nil
 	})
-	if told && err == nil {
+	if err == nil {
 		n.s.bells.ring(name)
 	}
-	return err
+	// What was lost on the way may have been told: then it is not told again.
+	return !errors.Is(err, leasehold.NotOwner) && !errors.Is(err, leasehold.Unavailable)
+}
+
+// dependsOn returns what a device depends on of a service and in a range.
+func (q *queue) dependsOn(service string, r leasehold.Range) (names []string) {
+	for _, i := range q.Interests {
+		if i.Service == service && r.Contains(leasehold.KeyOf(i.Name)) {
+			names = append(names, i.Name)
+		}
+	}
+	return names
 }

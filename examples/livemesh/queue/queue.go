@@ -66,8 +66,9 @@ type Config struct {
 // Bounds on what others send.
 const (
 	MaxMessage   = 64 << 10
-	MaxBytes     = 4 << 20 // of all messages of a queue
+	MaxBytes     = 2 << 20 // of all messages of a queue, which must fit into what can be moved
 	MaxInterests = 1000
+	MaxName      = 256 // bytes of the name of an interest, or of a queue that subscribes
 )
 
 // A queue is the messages of a device. What is there is never changed in place, because
@@ -173,9 +174,9 @@ func ValidMessage(op, name string, body json.RawMessage) error {
 
 // add appends a message, if there is room for it.
 func (q *queue) add(m Message, room int) bool {
-	size := len(m.Body)
+	size := m.size()
 	for _, waiting := range q.Messages {
-		size += len(waiting.Body)
+		size += waiting.size()
 	}
 	if len(q.Messages) >= room || size > MaxBytes {
 		return false
@@ -184,6 +185,18 @@ func (q *queue) add(m Message, room int) bool {
 	m.Number = q.Last
 	q.Messages = append(slices.Clip(q.Messages), m)
 	return true
+}
+
+// size is how many bytes a message takes up at most, here and on its way.
+func (m *Message) size() int {
+	const around, escaped = 64, 6 // a byte of a name may be written as \u0000
+	size := around + len(m.Body)
+	if m.Lost != nil {
+		for _, name := range m.Lost.Names {
+			size += escaped * len(name)
+		}
+	}
+	return size
 }
 
 // miss leaves a mark. One that is there already gives way to it: the device may have
@@ -288,6 +301,9 @@ func (s *Service) SetInterests(ctx context.Context, name string, interests []Int
 		}
 		if s.cfg.Watch[i.Service] == nil {
 			return leasehold.Errorf("set interests", leasehold.Invalid, name, "there is no service %q: want one of %s", i.Service, strings.Join(slices.Sorted(maps.Keys(s.cfg.Watch)), ", "))
+		}
+		if len(i.Name) > MaxName {
+			return leasehold.Errorf("set interests", leasehold.Invalid, name, "a name has %d bytes, and %d are allowed", len(i.Name), MaxName)
 		}
 	}
 	return s.do(ctx, name, func(q *queue) error {

@@ -19,6 +19,7 @@ export class Device extends EventTarget {
   #name; #watch; #address;
   #peers = new Map(); // name -> {version, address}
   #place = null; // {epoch, after} in its queue
+  #version = ""; // of the address that was published last
   #again = false; #moved = false; #stale = false;
   #speaking = false;
 
@@ -93,7 +94,17 @@ export class Device extends EventTarget {
     call("POST", path("queues", this.#name, "ack") + `?epoch=${encodeURIComponent(epoch)}&after=${after}`).catch(() => {});
   }
 
+  // take takes in a message. Anybody may have left it: one that makes no sense is no reason
+  // to stop, but may be instead of one that did.
   #take(m) {
+    try {
+      this.#understand(m);
+    } catch {
+      this.#lost();
+    }
+  }
+
+  #understand(m) {
     if (m.missed) {
       this.#tell("loss", {text: "messages were missed: I ask again"});
       this.#lost();
@@ -106,14 +117,14 @@ export class Device extends EventTarget {
       // Who had the name before has subscribed to it.
     } else if (m.body?.set && section in m.body.set) {
       this.#learn(m.body.document, m.body.version, m.body.set[section]);
-    } else if (m.body?.removed?.includes(section)) {
+    } else if (m.body?.deleted || m.body?.removed?.includes(section)) {
       this.#learn(m.body.document, m.body.version, "");
     }
   }
 
   #learn(name, version, address) {
     const known = this.#peers.get(name);
-    if (typeof address !== "string" || known && !newer(version, known.version)) return;
+    if (typeof address !== "string" || !newer(version, known?.version)) return;
     this.#peers.set(name, {version, address});
     if (address !== known?.address) this.#tell("learned", {name, address});
   }
@@ -154,14 +165,36 @@ export class Device extends EventTarget {
 
   async #publish() {
     const address = this.#address;
-    await call("PATCH", path("documents", this.#name), {set: {[section]: address}});
+    try {
+      await this.#write(address);
+    } catch (e) {
+      if (e.status !== 412) throw e;
+      // It was lost, or a request of ours that had no answer has been carried out.
+      const document = await unlessGone(call("GET", path("documents", this.#name)));
+      this.#version = document?.sections?.[section]?.version ?? "";
+      await this.#write(address);
+    }
     this.#tell("published", {address});
   }
 
+  // write replaces the version of the address that we know: a request that was given up, and
+  // arrives after this one, finds another and changes nothing.
+  async #write(address) {
+    const document = await call("PATCH", path("documents", this.#name), {if: {[section]: this.#version}, set: {[section]: address}});
+    this.#version = document.sections[section].version;
+  }
+
+  // read learns another device's address, or that it has none: it will say so when it has.
   async #read(name) {
+    const before = this.#peers.get(name)?.version;
     const document = await unlessGone(call("GET", path("documents", name)));
-    const found = document?.sections?.[section];
-    if (found) this.#learn(name, found.version, found.data);
+    const found = document?.sections?.[section], known = this.#peers.get(name);
+    if (found) {
+      this.#learn(name, found.version, found.data);
+    } else if (known?.address && known.version === before) {
+      this.#peers.set(name, {version: before, address: ""});
+      this.#tell("learned", {name, address: ""});
+    }
   }
 
   async #refresh() {

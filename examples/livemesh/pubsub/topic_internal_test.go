@@ -1,0 +1,51 @@
+package pubsub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
+	"github.com/leasehold-dev/leasehold/leaseholdtest"
+	"github.com/leasehold-dev/leasehold/leasemap"
+)
+
+// A topic takes so many subscribers, and can be moved with all of them; one more is refused,
+// and those that are there may say again that they subscribe.
+func TestMaxSubscribers(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		join := func(n *leaseholdtest.Node) *Service {
+			s, err := Join(t.Context(), n.MovingConfig(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n.Cleanup(func(ctx context.Context) { _ = s.Close(ctx) })
+			return s
+		}
+		s := join(c.Node("a"))
+		c.Settle()
+		name := func(i int) string { return fmt.Sprintf("%0*d", queue.MaxName, i) }
+		full := topic{make(map[string]time.Duration), time.Now()}
+		for i := range MaxSubscribers {
+			full.Subscribers[name(i)] = time.Hour
+		}
+		if _, err := s.topics.Set(t.Context(), "news", full, leasemap.TTL(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Subscribe(t.Context(), "news", name(MaxSubscribers), time.Hour); !errors.Is(err, leasehold.Limit) {
+			t.Errorf("one too many: %v", err)
+		}
+		if err := s.Subscribe(t.Context(), "news", name(0), time.Hour); err != nil {
+			t.Errorf("one that is there: %v", err)
+		}
+		next := join(c.Node("b"))
+		c.Settle()
+		c.Move(leasehold.All, "b")
+		if err := next.Refresh(t.Context(), "news", name(7), time.Hour); err != nil {
+			t.Errorf("after a move: %v", err)
+		}
+	})
+}
