@@ -88,6 +88,9 @@ func (s *Service) poll(r *http.Request) (any, error) {
 
 func parsePlace(name string, query url.Values) (at Place, err error) {
 	at.Epoch = query.Get("epoch")
+	if at.Epoch == "" && query.Has("after") {
+		return Place{}, leasehold.Errorf("receive", leasehold.Invalid, name, "after is there without epoch: say of which life of the queue the number is")
+	}
 	if text := query.Get("after"); text != "" {
 		if at.Have, err = strconv.ParseUint(text, 10, 64); err != nil {
 			return Place{}, leasehold.Errorf("receive", leasehold.Invalid, name, "after is %q, want the number of a message", text)

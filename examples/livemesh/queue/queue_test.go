@@ -328,6 +328,7 @@ func TestStatuses(t *testing.T) {
 			{What: "not JSON", Method: "POST", Path: "messages", Body: "{", Status: 400},
 			{What: "too long", Method: "POST", Path: "messages", Body: long, Status: 413},
 			{What: "a bad number", Method: "GET", Path: "messages?epoch=1.1&after=x", Status: 400},
+			{What: "a number of no life", Method: "GET", Path: "messages?after=3", Status: 400, Has: "without epoch"},
 			{What: "a bad time", Method: "GET", Path: "messages?wait=forever", Status: 400},
 			{What: "too long a time", Method: "GET", Path: "messages?wait=1h", Status: 400},
 			{What: "no list", Method: "PUT", Path: "interests", Body: "{}", Status: 400},

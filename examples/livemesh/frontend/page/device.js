@@ -30,7 +30,7 @@ export class Device extends EventTarget {
     this.#address = address;
   }
 
-  // run begins, and never ends.
+  // run begins, and ends only if no queue can have the device's name.
   async run() {
     setInterval(() => { this.#stale = true; this.#speak(); }, refreshing);
     await this.#repeat("open the queue", async () => {
@@ -39,6 +39,7 @@ export class Device extends EventTarget {
       this.#place = {epoch: batch.epoch, after: last ? last.number : 0};
       for (const m of batch.messages ?? []) this.#take(m);
     });
+    if (!this.#place) return; // it was said why
     this.#lost();
     for (;;) {
       await this.#listen();
