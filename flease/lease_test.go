@@ -87,7 +87,7 @@ func TestHeldHere(t *testing.T) {
 }
 
 // await waits for the end of a context, for longer than any lease lasts.
-func await(t *testing.T, ctx context.Context) {
+func await(t *testing.T, ctx context.Context) { //nolint:revive // it is the test that waits
 	t.Helper()
 	select {
 	case <-ctx.Done():

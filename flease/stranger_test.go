@@ -215,12 +215,12 @@ func freeMembers(t *testing.T, n int) (members []Member) {
 			if err != nil || tries == 100 {
 				t.Fatal(err)
 			}
-			defer l.Close() //nolint:errcheck // nobody was there
+			defer l.Close() //nolint:errcheck,gocritic // nobody was there; all are held until there are enough
 			p, err := net.ListenPacket("udp", l.Addr().String())
 			if err != nil {
 				continue
 			}
-			defer p.Close() //nolint:errcheck // as before
+			defer p.Close() //nolint:errcheck,gocritic // as before
 			members = append(members, Member{ID: ID(i + 1), Addr: l.Addr().String()})
 			break
 		}

@@ -142,7 +142,7 @@ func (m *Machine) acceptorOf(now Time, p *peer, msg *Message) *cell {
 // made to others while the lease is in force, unless they insist: those who ask
 // time and again who has it would take it away.
 func (m *Machine) read(now Time, c *cell, msg *Message, incarnation uint64) Message {
-	if msg.Kind == KindRead && m.inForce(now, c) && !(c.value.Owner == msg.Ballot.Process && c.value.Incarnation == incarnation) {
+	if msg.Kind == KindRead && m.inForce(now, c) && (c.value.Owner != msg.Ballot.Process || c.value.Incarnation != incarnation) {
 		return m.report(now, c, KindHeld, msg)
 	}
 	order := msg.Ballot.Compare(c.promised)
