@@ -148,7 +148,14 @@ type GetStatusResponse struct {
 	Warnings []string `protobuf:"bytes,10,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	// Who has led since the manager that was asked was started, as it has seen it,
 	// the newest first; only the last 64.
-	Leaderships   []*Leadership `protobuf:"bytes,11,rep,name=leaderships,proto3" json:"leaderships,omitempty"`
+	Leaderships []*Leadership `protobuf:"bytes,11,rep,name=leaderships,proto3" json:"leaderships,omitempty"`
+	// The clocks of the manager that was asked.
+	Clocks *Clocks `protobuf:"bytes,12,opt,name=clocks,proto3" json:"clocks,omitempty"`
+	// What the manager that was asked has only so much of.
+	Usages []*Usage `protobuf:"bytes,13,rep,name=usages,proto3" json:"usages,omitempty"`
+	// Where the manager that was asked answers by HTTP; empty if nowhere. Without a
+	// host, that is where it was asked.
+	Http          string `protobuf:"bytes,14,opt,name=http,proto3" json:"http,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -260,6 +267,164 @@ func (x *GetStatusResponse) GetLeaderships() []*Leadership {
 	return nil
 }
 
+func (x *GetStatusResponse) GetClocks() *Clocks {
+	if x != nil {
+		return x.Clocks
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetUsages() []*Usage {
+	if x != nil {
+		return x.Usages
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetHttp() string {
+	if x != nil {
+		return x.Http
+	}
+	return ""
+}
+
+// Clocks are two clocks that a manager has read at once while it answered, and what is
+// asked of them.
+type Clocks struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Wall  *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=wall,proto3" json:"wall,omitempty"`
+	// In nanoseconds, from an origin that stays the same while its process lives.
+	Monotonic int64 `protobuf:"varint,2,opt,name=monotonic,proto3" json:"monotonic,omitempty"`
+	// By how much faster one manager's monotonic clock may run than another's.
+	Drift float64 `protobuf:"fixed64,3,opt,name=drift,proto3" json:"drift,omitempty"`
+	// By how much the wall clocks of managers may differ, in nanoseconds, before they
+	// cannot agree on a leader; 0 if nothing depends on them.
+	Epsilon       int64 `protobuf:"varint,4,opt,name=epsilon,proto3" json:"epsilon,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Clocks) Reset() {
+	*x = Clocks{}
+	mi := &file_leasehold_v1_admin_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Clocks) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Clocks) ProtoMessage() {}
+
+func (x *Clocks) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_admin_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Clocks.ProtoReflect.Descriptor instead.
+func (*Clocks) Descriptor() ([]byte, []int) {
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Clocks) GetWall() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Wall
+	}
+	return nil
+}
+
+func (x *Clocks) GetMonotonic() int64 {
+	if x != nil {
+		return x.Monotonic
+	}
+	return 0
+}
+
+func (x *Clocks) GetDrift() float64 {
+	if x != nil {
+		return x.Drift
+	}
+	return 0
+}
+
+func (x *Clocks) GetEpsilon() int64 {
+	if x != nil {
+		return x.Epsilon
+	}
+	return 0
+}
+
+// A Usage is how much there is of something that a manager has only so much of.
+type Usage struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "connections", "streams", "open files" or "bytes of the store"; there may be
+	// others.
+	What          string `protobuf:"bytes,1,opt,name=what,proto3" json:"what,omitempty"`
+	Used          uint64 `protobuf:"varint,2,opt,name=used,proto3" json:"used,omitempty"`
+	Most          uint64 `protobuf:"varint,3,opt,name=most,proto3" json:"most,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Usage) Reset() {
+	*x = Usage{}
+	mi := &file_leasehold_v1_admin_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Usage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Usage) ProtoMessage() {}
+
+func (x *Usage) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_admin_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Usage.ProtoReflect.Descriptor instead.
+func (*Usage) Descriptor() ([]byte, []int) {
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Usage) GetWhat() string {
+	if x != nil {
+		return x.What
+	}
+	return ""
+}
+
+func (x *Usage) GetUsed() uint64 {
+	if x != nil {
+		return x.Used
+	}
+	return 0
+}
+
+func (x *Usage) GetMost() uint64 {
+	if x != nil {
+		return x.Most
+	}
+	return 0
+}
+
 // A Leadership is that a manager leads from some time on, or that nobody does.
 type Leadership struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -274,7 +439,7 @@ type Leadership struct {
 
 func (x *Leadership) Reset() {
 	*x = Leadership{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[2]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -286,7 +451,7 @@ func (x *Leadership) String() string {
 func (*Leadership) ProtoMessage() {}
 
 func (x *Leadership) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[2]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -299,7 +464,7 @@ func (x *Leadership) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leadership.ProtoReflect.Descriptor instead.
 func (*Leadership) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{2}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Leadership) GetAt() *timestamppb.Timestamp {
@@ -350,7 +515,7 @@ type NamespaceStatus struct {
 
 func (x *NamespaceStatus) Reset() {
 	*x = NamespaceStatus{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[3]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -362,7 +527,7 @@ func (x *NamespaceStatus) String() string {
 func (*NamespaceStatus) ProtoMessage() {}
 
 func (x *NamespaceStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[3]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -375,7 +540,7 @@ func (x *NamespaceStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamespaceStatus.ProtoReflect.Descriptor instead.
 func (*NamespaceStatus) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{3}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *NamespaceStatus) GetName() string {
@@ -484,7 +649,7 @@ type NamespaceConfig struct {
 
 func (x *NamespaceConfig) Reset() {
 	*x = NamespaceConfig{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[4]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -496,7 +661,7 @@ func (x *NamespaceConfig) String() string {
 func (*NamespaceConfig) ProtoMessage() {}
 
 func (x *NamespaceConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[4]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -509,7 +674,7 @@ func (x *NamespaceConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamespaceConfig.ProtoReflect.Descriptor instead.
 func (*NamespaceConfig) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{4}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *NamespaceConfig) GetName() string {
@@ -594,7 +759,7 @@ type StaticSlot struct {
 
 func (x *StaticSlot) Reset() {
 	*x = StaticSlot{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[5]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -606,7 +771,7 @@ func (x *StaticSlot) String() string {
 func (*StaticSlot) ProtoMessage() {}
 
 func (x *StaticSlot) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[5]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -619,7 +784,7 @@ func (x *StaticSlot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StaticSlot.ProtoReflect.Descriptor instead.
 func (*StaticSlot) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{5}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *StaticSlot) GetStart() uint64 {
@@ -645,7 +810,7 @@ type ListNamespacesRequest struct {
 
 func (x *ListNamespacesRequest) Reset() {
 	*x = ListNamespacesRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[6]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -657,7 +822,7 @@ func (x *ListNamespacesRequest) String() string {
 func (*ListNamespacesRequest) ProtoMessage() {}
 
 func (x *ListNamespacesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[6]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -670,7 +835,7 @@ func (x *ListNamespacesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNamespacesRequest.ProtoReflect.Descriptor instead.
 func (*ListNamespacesRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{6}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListNamespacesRequest) GetVersion() uint32 {
@@ -689,7 +854,7 @@ type ListNamespacesResponse struct {
 
 func (x *ListNamespacesResponse) Reset() {
 	*x = ListNamespacesResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[7]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -701,7 +866,7 @@ func (x *ListNamespacesResponse) String() string {
 func (*ListNamespacesResponse) ProtoMessage() {}
 
 func (x *ListNamespacesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[7]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -714,7 +879,7 @@ func (x *ListNamespacesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNamespacesResponse.ProtoReflect.Descriptor instead.
 func (*ListNamespacesResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{7}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListNamespacesResponse) GetNamespaces() []*NamespaceConfig {
@@ -734,7 +899,7 @@ type CreateNamespaceRequest struct {
 
 func (x *CreateNamespaceRequest) Reset() {
 	*x = CreateNamespaceRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[8]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -746,7 +911,7 @@ func (x *CreateNamespaceRequest) String() string {
 func (*CreateNamespaceRequest) ProtoMessage() {}
 
 func (x *CreateNamespaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[8]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -759,7 +924,7 @@ func (x *CreateNamespaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateNamespaceRequest.ProtoReflect.Descriptor instead.
 func (*CreateNamespaceRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{8}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CreateNamespaceRequest) GetVersion() uint32 {
@@ -786,7 +951,7 @@ type CreateNamespaceResponse struct {
 
 func (x *CreateNamespaceResponse) Reset() {
 	*x = CreateNamespaceResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[9]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -798,7 +963,7 @@ func (x *CreateNamespaceResponse) String() string {
 func (*CreateNamespaceResponse) ProtoMessage() {}
 
 func (x *CreateNamespaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[9]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -811,7 +976,7 @@ func (x *CreateNamespaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateNamespaceResponse.ProtoReflect.Descriptor instead.
 func (*CreateNamespaceResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{9}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CreateNamespaceResponse) GetNamespace() *NamespaceConfig {
@@ -831,7 +996,7 @@ type UpdateNamespaceRequest struct {
 
 func (x *UpdateNamespaceRequest) Reset() {
 	*x = UpdateNamespaceRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[10]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -843,7 +1008,7 @@ func (x *UpdateNamespaceRequest) String() string {
 func (*UpdateNamespaceRequest) ProtoMessage() {}
 
 func (x *UpdateNamespaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[10]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -856,7 +1021,7 @@ func (x *UpdateNamespaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateNamespaceRequest.ProtoReflect.Descriptor instead.
 func (*UpdateNamespaceRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{10}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *UpdateNamespaceRequest) GetVersion() uint32 {
@@ -882,7 +1047,7 @@ type UpdateNamespaceResponse struct {
 
 func (x *UpdateNamespaceResponse) Reset() {
 	*x = UpdateNamespaceResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[11]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -894,7 +1059,7 @@ func (x *UpdateNamespaceResponse) String() string {
 func (*UpdateNamespaceResponse) ProtoMessage() {}
 
 func (x *UpdateNamespaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[11]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -907,7 +1072,7 @@ func (x *UpdateNamespaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateNamespaceResponse.ProtoReflect.Descriptor instead.
 func (*UpdateNamespaceResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{11}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *UpdateNamespaceResponse) GetNamespace() *NamespaceConfig {
@@ -927,7 +1092,7 @@ type DeleteNamespaceRequest struct {
 
 func (x *DeleteNamespaceRequest) Reset() {
 	*x = DeleteNamespaceRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[12]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -939,7 +1104,7 @@ func (x *DeleteNamespaceRequest) String() string {
 func (*DeleteNamespaceRequest) ProtoMessage() {}
 
 func (x *DeleteNamespaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[12]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -952,7 +1117,7 @@ func (x *DeleteNamespaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteNamespaceRequest.ProtoReflect.Descriptor instead.
 func (*DeleteNamespaceRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{12}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DeleteNamespaceRequest) GetVersion() uint32 {
@@ -977,7 +1142,7 @@ type DeleteNamespaceResponse struct {
 
 func (x *DeleteNamespaceResponse) Reset() {
 	*x = DeleteNamespaceResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[13]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -989,7 +1154,7 @@ func (x *DeleteNamespaceResponse) String() string {
 func (*DeleteNamespaceResponse) ProtoMessage() {}
 
 func (x *DeleteNamespaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[13]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1002,7 +1167,7 @@ func (x *DeleteNamespaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteNamespaceResponse.ProtoReflect.Descriptor instead.
 func (*DeleteNamespaceResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{13}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{15}
 }
 
 type ListOwnersRequest struct {
@@ -1015,7 +1180,7 @@ type ListOwnersRequest struct {
 
 func (x *ListOwnersRequest) Reset() {
 	*x = ListOwnersRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[14]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1027,7 +1192,7 @@ func (x *ListOwnersRequest) String() string {
 func (*ListOwnersRequest) ProtoMessage() {}
 
 func (x *ListOwnersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[14]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1040,7 +1205,7 @@ func (x *ListOwnersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOwnersRequest.ProtoReflect.Descriptor instead.
 func (*ListOwnersRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{14}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListOwnersRequest) GetVersion() uint32 {
@@ -1070,7 +1235,7 @@ type ListOwnersResponse struct {
 
 func (x *ListOwnersResponse) Reset() {
 	*x = ListOwnersResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[15]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1082,7 +1247,7 @@ func (x *ListOwnersResponse) String() string {
 func (*ListOwnersResponse) ProtoMessage() {}
 
 func (x *ListOwnersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[15]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1095,7 +1260,7 @@ func (x *ListOwnersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOwnersResponse.ProtoReflect.Descriptor instead.
 func (*ListOwnersResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{15}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListOwnersResponse) GetOwners() []*OwnerStatus {
@@ -1145,7 +1310,7 @@ type OwnerStatus struct {
 
 func (x *OwnerStatus) Reset() {
 	*x = OwnerStatus{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[16]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1157,7 +1322,7 @@ func (x *OwnerStatus) String() string {
 func (*OwnerStatus) ProtoMessage() {}
 
 func (x *OwnerStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[16]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1170,7 +1335,7 @@ func (x *OwnerStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnerStatus.ProtoReflect.Descriptor instead.
 func (*OwnerStatus) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{16}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *OwnerStatus) GetHolder() *Holder {
@@ -1271,7 +1436,7 @@ type PlannedMove struct {
 
 func (x *PlannedMove) Reset() {
 	*x = PlannedMove{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[17]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1283,7 +1448,7 @@ func (x *PlannedMove) String() string {
 func (*PlannedMove) ProtoMessage() {}
 
 func (x *PlannedMove) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[17]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1296,7 +1461,7 @@ func (x *PlannedMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlannedMove.ProtoReflect.Descriptor instead.
 func (*PlannedMove) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{17}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PlannedMove) GetStart() uint64 {
@@ -1364,7 +1529,7 @@ type Plan struct {
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[18]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1376,7 +1541,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[18]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1389,7 +1554,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Plan) GetMoves() []*PlannedMove {
@@ -1438,7 +1603,7 @@ type DrainOwnerRequest struct {
 
 func (x *DrainOwnerRequest) Reset() {
 	*x = DrainOwnerRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[19]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1450,7 +1615,7 @@ func (x *DrainOwnerRequest) String() string {
 func (*DrainOwnerRequest) ProtoMessage() {}
 
 func (x *DrainOwnerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[19]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1463,7 +1628,7 @@ func (x *DrainOwnerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainOwnerRequest.ProtoReflect.Descriptor instead.
 func (*DrainOwnerRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DrainOwnerRequest) GetVersion() uint32 {
@@ -1517,7 +1682,7 @@ type DrainOwnerResponse struct {
 
 func (x *DrainOwnerResponse) Reset() {
 	*x = DrainOwnerResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[20]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1529,7 +1694,7 @@ func (x *DrainOwnerResponse) String() string {
 func (*DrainOwnerResponse) ProtoMessage() {}
 
 func (x *DrainOwnerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[20]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1542,7 +1707,7 @@ func (x *DrainOwnerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainOwnerResponse.ProtoReflect.Descriptor instead.
 func (*DrainOwnerResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{20}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DrainOwnerResponse) GetPlan() *Plan {
@@ -1571,7 +1736,7 @@ type MoveRangeRequest struct {
 
 func (x *MoveRangeRequest) Reset() {
 	*x = MoveRangeRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[21]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1583,7 +1748,7 @@ func (x *MoveRangeRequest) String() string {
 func (*MoveRangeRequest) ProtoMessage() {}
 
 func (x *MoveRangeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[21]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1596,7 +1761,7 @@ func (x *MoveRangeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveRangeRequest.ProtoReflect.Descriptor instead.
 func (*MoveRangeRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{21}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *MoveRangeRequest) GetVersion() uint32 {
@@ -1668,7 +1833,7 @@ type MoveRangeResponse struct {
 
 func (x *MoveRangeResponse) Reset() {
 	*x = MoveRangeResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[22]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1680,7 +1845,7 @@ func (x *MoveRangeResponse) String() string {
 func (*MoveRangeResponse) ProtoMessage() {}
 
 func (x *MoveRangeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[22]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1693,7 +1858,7 @@ func (x *MoveRangeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveRangeResponse.ProtoReflect.Descriptor instead.
 func (*MoveRangeResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{22}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *MoveRangeResponse) GetPlan() *Plan {
@@ -1729,7 +1894,7 @@ type RebalanceRequest struct {
 
 func (x *RebalanceRequest) Reset() {
 	*x = RebalanceRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[23]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1741,7 +1906,7 @@ func (x *RebalanceRequest) String() string {
 func (*RebalanceRequest) ProtoMessage() {}
 
 func (x *RebalanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[23]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1754,7 +1919,7 @@ func (x *RebalanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebalanceRequest.ProtoReflect.Descriptor instead.
 func (*RebalanceRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{23}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RebalanceRequest) GetVersion() uint32 {
@@ -1794,7 +1959,7 @@ type RebalanceResponse struct {
 
 func (x *RebalanceResponse) Reset() {
 	*x = RebalanceResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[24]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1806,7 +1971,7 @@ func (x *RebalanceResponse) String() string {
 func (*RebalanceResponse) ProtoMessage() {}
 
 func (x *RebalanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[24]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1819,7 +1984,7 @@ func (x *RebalanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebalanceResponse.ProtoReflect.Descriptor instead.
 func (*RebalanceResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{24}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RebalanceResponse) GetPlan() *Plan {
@@ -1839,7 +2004,7 @@ type ListMovesRequest struct {
 
 func (x *ListMovesRequest) Reset() {
 	*x = ListMovesRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[25]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1851,7 +2016,7 @@ func (x *ListMovesRequest) String() string {
 func (*ListMovesRequest) ProtoMessage() {}
 
 func (x *ListMovesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[25]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1864,7 +2029,7 @@ func (x *ListMovesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMovesRequest.ProtoReflect.Descriptor instead.
 func (*ListMovesRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{25}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListMovesRequest) GetVersion() uint32 {
@@ -1894,7 +2059,7 @@ type ListMovesResponse struct {
 
 func (x *ListMovesResponse) Reset() {
 	*x = ListMovesResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[26]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1906,7 +2071,7 @@ func (x *ListMovesResponse) String() string {
 func (*ListMovesResponse) ProtoMessage() {}
 
 func (x *ListMovesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[26]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1919,7 +2084,7 @@ func (x *ListMovesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMovesResponse.ProtoReflect.Descriptor instead.
 func (*ListMovesResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{26}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListMovesResponse) GetMoves() []*MoveStatus {
@@ -1970,7 +2135,7 @@ type MoveStatus struct {
 
 func (x *MoveStatus) Reset() {
 	*x = MoveStatus{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[27]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1982,7 +2147,7 @@ func (x *MoveStatus) String() string {
 func (*MoveStatus) ProtoMessage() {}
 
 func (x *MoveStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[27]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1995,7 +2160,7 @@ func (x *MoveStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveStatus.ProtoReflect.Descriptor instead.
 func (*MoveStatus) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{27}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *MoveStatus) GetId() string {
@@ -2080,7 +2245,7 @@ type ListRangesRequest struct {
 
 func (x *ListRangesRequest) Reset() {
 	*x = ListRangesRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[28]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2092,7 +2257,7 @@ func (x *ListRangesRequest) String() string {
 func (*ListRangesRequest) ProtoMessage() {}
 
 func (x *ListRangesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[28]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2105,7 +2270,7 @@ func (x *ListRangesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRangesRequest.ProtoReflect.Descriptor instead.
 func (*ListRangesRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{28}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListRangesRequest) GetVersion() uint32 {
@@ -2142,7 +2307,7 @@ type ListRangesResponse struct {
 
 func (x *ListRangesResponse) Reset() {
 	*x = ListRangesResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[29]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2154,7 +2319,7 @@ func (x *ListRangesResponse) String() string {
 func (*ListRangesResponse) ProtoMessage() {}
 
 func (x *ListRangesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[29]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2167,7 +2332,7 @@ func (x *ListRangesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRangesResponse.ProtoReflect.Descriptor instead.
 func (*ListRangesResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{29}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListRangesResponse) GetLsn() uint64 {
@@ -2206,7 +2371,7 @@ type HeldRange struct {
 
 func (x *HeldRange) Reset() {
 	*x = HeldRange{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[30]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2218,7 +2383,7 @@ func (x *HeldRange) String() string {
 func (*HeldRange) ProtoMessage() {}
 
 func (x *HeldRange) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[30]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2231,7 +2396,7 @@ func (x *HeldRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldRange.ProtoReflect.Descriptor instead.
 func (*HeldRange) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{30}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *HeldRange) GetLease() *Lease {
@@ -2273,7 +2438,7 @@ type LookupKeyRequest struct {
 
 func (x *LookupKeyRequest) Reset() {
 	*x = LookupKeyRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[31]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2285,7 +2450,7 @@ func (x *LookupKeyRequest) String() string {
 func (*LookupKeyRequest) ProtoMessage() {}
 
 func (x *LookupKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[31]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2298,7 +2463,7 @@ func (x *LookupKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookupKeyRequest.ProtoReflect.Descriptor instead.
 func (*LookupKeyRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{31}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *LookupKeyRequest) GetVersion() uint32 {
@@ -2334,7 +2499,7 @@ type LookupKeyResponse struct {
 
 func (x *LookupKeyResponse) Reset() {
 	*x = LookupKeyResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[32]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2346,7 +2511,7 @@ func (x *LookupKeyResponse) String() string {
 func (*LookupKeyResponse) ProtoMessage() {}
 
 func (x *LookupKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[32]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2359,7 +2524,7 @@ func (x *LookupKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookupKeyResponse.ProtoReflect.Descriptor instead.
 func (*LookupKeyResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{32}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *LookupKeyResponse) GetRange() *HeldRange {
@@ -2396,7 +2561,7 @@ type ListHistoryRequest struct {
 
 func (x *ListHistoryRequest) Reset() {
 	*x = ListHistoryRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[33]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2408,7 +2573,7 @@ func (x *ListHistoryRequest) String() string {
 func (*ListHistoryRequest) ProtoMessage() {}
 
 func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[33]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2421,7 +2586,7 @@ func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryRequest.ProtoReflect.Descriptor instead.
 func (*ListHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{33}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListHistoryRequest) GetVersion() uint32 {
@@ -2461,14 +2626,16 @@ type ListHistoryResponse struct {
 	More bool `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
 	// Who has held the key since before all that is remembered, if there are no
 	// entries and somebody has.
-	Before        *HeldRange `protobuf:"bytes,4,opt,name=before,proto3" json:"before,omitempty"`
+	Before *HeldRange `protobuf:"bytes,4,opt,name=before,proto3" json:"before,omitempty"`
+	// As in ListRangesResponse: earlier changes are forgotten because there is no store.
+	Begun         uint64 `protobuf:"varint,5,opt,name=begun,proto3" json:"begun,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListHistoryResponse) Reset() {
 	*x = ListHistoryResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[34]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2480,7 +2647,7 @@ func (x *ListHistoryResponse) String() string {
 func (*ListHistoryResponse) ProtoMessage() {}
 
 func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[34]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2493,7 +2660,7 @@ func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryResponse.ProtoReflect.Descriptor instead.
 func (*ListHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{34}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListHistoryResponse) GetEntries() []*HistoryEntry {
@@ -2524,6 +2691,13 @@ func (x *ListHistoryResponse) GetBefore() *HeldRange {
 	return nil
 }
 
+func (x *ListHistoryResponse) GetBegun() uint64 {
+	if x != nil {
+		return x.Begun
+	}
+	return 0
+}
+
 // A HistoryEntry is a change of the range around a key.
 type HistoryEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2543,7 +2717,7 @@ type HistoryEntry struct {
 
 func (x *HistoryEntry) Reset() {
 	*x = HistoryEntry{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[35]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2555,7 +2729,7 @@ func (x *HistoryEntry) String() string {
 func (*HistoryEntry) ProtoMessage() {}
 
 func (x *HistoryEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[35]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2568,7 +2742,7 @@ func (x *HistoryEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryEntry.ProtoReflect.Descriptor instead.
 func (*HistoryEntry) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{35}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *HistoryEntry) GetLsn() uint64 {
@@ -2634,7 +2808,7 @@ type ListChangesRequest struct {
 
 func (x *ListChangesRequest) Reset() {
 	*x = ListChangesRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[36]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2646,7 +2820,7 @@ func (x *ListChangesRequest) String() string {
 func (*ListChangesRequest) ProtoMessage() {}
 
 func (x *ListChangesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[36]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2659,7 +2833,7 @@ func (x *ListChangesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChangesRequest.ProtoReflect.Descriptor instead.
 func (*ListChangesRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{36}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListChangesRequest) GetVersion() uint32 {
@@ -2694,14 +2868,18 @@ type ListChangesResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Changes []*HistoryEntry        `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
 	// There are earlier ones that are remembered.
-	More          bool `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
+	More bool `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
+	// There were earlier ones, and they are forgotten.
+	Truncated bool `protobuf:"varint,3,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	// As in ListRangesResponse: earlier changes are forgotten because there is no store.
+	Begun         uint64 `protobuf:"varint,4,opt,name=begun,proto3" json:"begun,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListChangesResponse) Reset() {
 	*x = ListChangesResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[37]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2713,7 +2891,7 @@ func (x *ListChangesResponse) String() string {
 func (*ListChangesResponse) ProtoMessage() {}
 
 func (x *ListChangesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[37]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2726,7 +2904,7 @@ func (x *ListChangesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChangesResponse.ProtoReflect.Descriptor instead.
 func (*ListChangesResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{37}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListChangesResponse) GetChanges() []*HistoryEntry {
@@ -2743,6 +2921,20 @@ func (x *ListChangesResponse) GetMore() bool {
 	return false
 }
 
+func (x *ListChangesResponse) GetTruncated() bool {
+	if x != nil {
+		return x.Truncated
+	}
+	return false
+}
+
+func (x *ListChangesResponse) GetBegun() uint64 {
+	if x != nil {
+		return x.Begun
+	}
+	return 0
+}
+
 type ListHotKeysRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Version   uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
@@ -2755,7 +2947,7 @@ type ListHotKeysRequest struct {
 
 func (x *ListHotKeysRequest) Reset() {
 	*x = ListHotKeysRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[38]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2767,7 +2959,7 @@ func (x *ListHotKeysRequest) String() string {
 func (*ListHotKeysRequest) ProtoMessage() {}
 
 func (x *ListHotKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[38]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2780,7 +2972,7 @@ func (x *ListHotKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHotKeysRequest.ProtoReflect.Descriptor instead.
 func (*ListHotKeysRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{38}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ListHotKeysRequest) GetVersion() uint32 {
@@ -2814,7 +3006,7 @@ type ListHotKeysResponse struct {
 
 func (x *ListHotKeysResponse) Reset() {
 	*x = ListHotKeysResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[39]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2826,7 +3018,7 @@ func (x *ListHotKeysResponse) String() string {
 func (*ListHotKeysResponse) ProtoMessage() {}
 
 func (x *ListHotKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[39]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2839,7 +3031,7 @@ func (x *ListHotKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHotKeysResponse.ProtoReflect.Descriptor instead.
 func (*ListHotKeysResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{39}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ListHotKeysResponse) GetKeys() []*HotKey {
@@ -2862,7 +3054,7 @@ type HotKey struct {
 
 func (x *HotKey) Reset() {
 	*x = HotKey{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[40]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2874,7 +3066,7 @@ func (x *HotKey) String() string {
 func (*HotKey) ProtoMessage() {}
 
 func (x *HotKey) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[40]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2887,7 +3079,7 @@ func (x *HotKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HotKey.ProtoReflect.Descriptor instead.
 func (*HotKey) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{40}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *HotKey) GetKey() uint64 {
@@ -2921,7 +3113,7 @@ type ListLookupsRequest struct {
 
 func (x *ListLookupsRequest) Reset() {
 	*x = ListLookupsRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[41]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2933,7 +3125,7 @@ func (x *ListLookupsRequest) String() string {
 func (*ListLookupsRequest) ProtoMessage() {}
 
 func (x *ListLookupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[41]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2946,7 +3138,7 @@ func (x *ListLookupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListLookupsRequest.ProtoReflect.Descriptor instead.
 func (*ListLookupsRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{41}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ListLookupsRequest) GetVersion() uint32 {
@@ -2975,7 +3167,7 @@ type ListLookupsResponse struct {
 
 func (x *ListLookupsResponse) Reset() {
 	*x = ListLookupsResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[42]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2987,7 +3179,7 @@ func (x *ListLookupsResponse) String() string {
 func (*ListLookupsResponse) ProtoMessage() {}
 
 func (x *ListLookupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[42]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3000,7 +3192,7 @@ func (x *ListLookupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListLookupsResponse.ProtoReflect.Descriptor instead.
 func (*ListLookupsResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{42}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ListLookupsResponse) GetLookups() []*LookupStatus {
@@ -3035,7 +3227,7 @@ type LookupStatus struct {
 
 func (x *LookupStatus) Reset() {
 	*x = LookupStatus{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[43]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3047,7 +3239,7 @@ func (x *LookupStatus) String() string {
 func (*LookupStatus) ProtoMessage() {}
 
 func (x *LookupStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[43]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3060,7 +3252,7 @@ func (x *LookupStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookupStatus.ProtoReflect.Descriptor instead.
 func (*LookupStatus) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{43}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *LookupStatus) GetAddr() string {
@@ -3109,7 +3301,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[44]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3121,7 +3313,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[44]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3134,7 +3326,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{44}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *WatchRequest) GetVersion() uint32 {
@@ -3169,7 +3361,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[45]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3181,7 +3373,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[45]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3194,7 +3386,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{45}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *WatchResponse) GetAt() *timestamppb.Timestamp {
@@ -3289,7 +3481,7 @@ type Note struct {
 
 func (x *Note) Reset() {
 	*x = Note{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[46]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3301,7 +3493,7 @@ func (x *Note) String() string {
 func (*Note) ProtoMessage() {}
 
 func (x *Note) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[46]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3314,7 +3506,7 @@ func (x *Note) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Note.ProtoReflect.Descriptor instead.
 func (*Note) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{46}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Note) GetWhat() string {
@@ -3347,7 +3539,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[47]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3359,7 +3551,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[47]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3372,7 +3564,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{47}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListMembersRequest) GetVersion() uint32 {
@@ -3391,7 +3583,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[48]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3403,7 +3595,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[48]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3416,7 +3608,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{48}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListMembersResponse) GetMembers() []*Member {
@@ -3442,7 +3634,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[49]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3454,7 +3646,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[49]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3467,7 +3659,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{49}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Member) GetId() uint64 {
@@ -3516,7 +3708,7 @@ type AddMemberRequest struct {
 
 func (x *AddMemberRequest) Reset() {
 	*x = AddMemberRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[50]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3528,7 +3720,7 @@ func (x *AddMemberRequest) String() string {
 func (*AddMemberRequest) ProtoMessage() {}
 
 func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[50]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3541,7 +3733,7 @@ func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberRequest.ProtoReflect.Descriptor instead.
 func (*AddMemberRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{50}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *AddMemberRequest) GetVersion() uint32 {
@@ -3578,7 +3770,7 @@ type AddMemberResponse struct {
 
 func (x *AddMemberResponse) Reset() {
 	*x = AddMemberResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[51]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3590,7 +3782,7 @@ func (x *AddMemberResponse) String() string {
 func (*AddMemberResponse) ProtoMessage() {}
 
 func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[51]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3603,7 +3795,7 @@ func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberResponse.ProtoReflect.Descriptor instead.
 func (*AddMemberResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{51}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *AddMemberResponse) GetMember() *Member {
@@ -3638,7 +3830,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[52]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3650,7 +3842,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[52]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3663,7 +3855,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{52}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *RemoveMemberRequest) GetVersion() uint32 {
@@ -3688,7 +3880,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[53]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3700,7 +3892,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[53]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3713,7 +3905,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{53}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{55}
 }
 
 var File_leasehold_v1_admin_proto protoreflect.FileDescriptor
@@ -3722,7 +3914,7 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"\x18leasehold/v1/admin.proto\x12\fleasehold.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18leasehold/v1/lease.proto\x1a\x18leasehold/v1/table.proto\",\n" +
 	"\x10GetStatusRequest\x12\x18\n" +
-	"\aversion\x18\x01 \x01(\rR\aversion\"\xe9\x02\n" +
+	"\aversion\x18\x01 \x01(\rR\aversion\"\xd8\x03\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x12\n" +
@@ -3737,7 +3929,19 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\aproblem\x18\t \x01(\tR\aproblem\x12\x1a\n" +
 	"\bwarnings\x18\n" +
 	" \x03(\tR\bwarnings\x12:\n" +
-	"\vleaderships\x18\v \x03(\v2\x18.leasehold.v1.LeadershipR\vleaderships\"d\n" +
+	"\vleaderships\x18\v \x03(\v2\x18.leasehold.v1.LeadershipR\vleaderships\x12,\n" +
+	"\x06clocks\x18\f \x01(\v2\x14.leasehold.v1.ClocksR\x06clocks\x12+\n" +
+	"\x06usages\x18\r \x03(\v2\x13.leasehold.v1.UsageR\x06usages\x12\x12\n" +
+	"\x04http\x18\x0e \x01(\tR\x04http\"\x86\x01\n" +
+	"\x06Clocks\x12.\n" +
+	"\x04wall\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04wall\x12\x1c\n" +
+	"\tmonotonic\x18\x02 \x01(\x03R\tmonotonic\x12\x14\n" +
+	"\x05drift\x18\x03 \x01(\x01R\x05drift\x12\x18\n" +
+	"\aepsilon\x18\x04 \x01(\x03R\aepsilon\"C\n" +
+	"\x05Usage\x12\x12\n" +
+	"\x04what\x18\x01 \x01(\tR\x04what\x12\x12\n" +
+	"\x04used\x18\x02 \x01(\x04R\x04used\x12\x12\n" +
+	"\x04most\x18\x03 \x01(\x04R\x04most\"d\n" +
 	"\n" +
 	"Leadership\x12*\n" +
 	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x16\n" +
@@ -3906,12 +4110,13 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x10\n" +
 	"\x03key\x18\x03 \x01(\x06R\x03key\x12\x12\n" +
-	"\x04most\x18\x04 \x01(\rR\x04most\"\xae\x01\n" +
+	"\x04most\x18\x04 \x01(\rR\x04most\"\xc4\x01\n" +
 	"\x13ListHistoryResponse\x124\n" +
 	"\aentries\x18\x01 \x03(\v2\x1a.leasehold.v1.HistoryEntryR\aentries\x12\x1c\n" +
 	"\ttruncated\x18\x02 \x01(\bR\ttruncated\x12\x12\n" +
 	"\x04more\x18\x03 \x01(\bR\x04more\x12/\n" +
-	"\x06before\x18\x04 \x01(\v2\x17.leasehold.v1.HeldRangeR\x06before\"\xa8\x02\n" +
+	"\x06before\x18\x04 \x01(\v2\x17.leasehold.v1.HeldRangeR\x06before\x12\x14\n" +
+	"\x05begun\x18\x05 \x01(\x04R\x05begun\"\xa8\x02\n" +
 	"\fHistoryEntry\x12\x10\n" +
 	"\x03lsn\x18\x01 \x01(\x04R\x03lsn\x12*\n" +
 	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12,\n" +
@@ -3924,10 +4129,12 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x16\n" +
 	"\x06before\x18\x03 \x01(\x04R\x06before\x12\x12\n" +
-	"\x04most\x18\x04 \x01(\rR\x04most\"_\n" +
+	"\x04most\x18\x04 \x01(\rR\x04most\"\x93\x01\n" +
 	"\x13ListChangesResponse\x124\n" +
 	"\achanges\x18\x01 \x03(\v2\x1a.leasehold.v1.HistoryEntryR\achanges\x12\x12\n" +
-	"\x04more\x18\x02 \x01(\bR\x04more\"`\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more\x12\x1c\n" +
+	"\ttruncated\x18\x03 \x01(\bR\ttruncated\x12\x14\n" +
+	"\x05begun\x18\x04 \x01(\x04R\x05begun\"`\n" +
 	"\x12ListHotKeysRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
@@ -4032,158 +4239,163 @@ func file_leasehold_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_leasehold_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_leasehold_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
+var file_leasehold_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
 var file_leasehold_v1_admin_proto_goTypes = []any{
 	(OwnerState)(0),                 // 0: leasehold.v1.OwnerState
 	(*GetStatusRequest)(nil),        // 1: leasehold.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),       // 2: leasehold.v1.GetStatusResponse
-	(*Leadership)(nil),              // 3: leasehold.v1.Leadership
-	(*NamespaceStatus)(nil),         // 4: leasehold.v1.NamespaceStatus
-	(*NamespaceConfig)(nil),         // 5: leasehold.v1.NamespaceConfig
-	(*StaticSlot)(nil),              // 6: leasehold.v1.StaticSlot
-	(*ListNamespacesRequest)(nil),   // 7: leasehold.v1.ListNamespacesRequest
-	(*ListNamespacesResponse)(nil),  // 8: leasehold.v1.ListNamespacesResponse
-	(*CreateNamespaceRequest)(nil),  // 9: leasehold.v1.CreateNamespaceRequest
-	(*CreateNamespaceResponse)(nil), // 10: leasehold.v1.CreateNamespaceResponse
-	(*UpdateNamespaceRequest)(nil),  // 11: leasehold.v1.UpdateNamespaceRequest
-	(*UpdateNamespaceResponse)(nil), // 12: leasehold.v1.UpdateNamespaceResponse
-	(*DeleteNamespaceRequest)(nil),  // 13: leasehold.v1.DeleteNamespaceRequest
-	(*DeleteNamespaceResponse)(nil), // 14: leasehold.v1.DeleteNamespaceResponse
-	(*ListOwnersRequest)(nil),       // 15: leasehold.v1.ListOwnersRequest
-	(*ListOwnersResponse)(nil),      // 16: leasehold.v1.ListOwnersResponse
-	(*OwnerStatus)(nil),             // 17: leasehold.v1.OwnerStatus
-	(*PlannedMove)(nil),             // 18: leasehold.v1.PlannedMove
-	(*Plan)(nil),                    // 19: leasehold.v1.Plan
-	(*DrainOwnerRequest)(nil),       // 20: leasehold.v1.DrainOwnerRequest
-	(*DrainOwnerResponse)(nil),      // 21: leasehold.v1.DrainOwnerResponse
-	(*MoveRangeRequest)(nil),        // 22: leasehold.v1.MoveRangeRequest
-	(*MoveRangeResponse)(nil),       // 23: leasehold.v1.MoveRangeResponse
-	(*RebalanceRequest)(nil),        // 24: leasehold.v1.RebalanceRequest
-	(*RebalanceResponse)(nil),       // 25: leasehold.v1.RebalanceResponse
-	(*ListMovesRequest)(nil),        // 26: leasehold.v1.ListMovesRequest
-	(*ListMovesResponse)(nil),       // 27: leasehold.v1.ListMovesResponse
-	(*MoveStatus)(nil),              // 28: leasehold.v1.MoveStatus
-	(*ListRangesRequest)(nil),       // 29: leasehold.v1.ListRangesRequest
-	(*ListRangesResponse)(nil),      // 30: leasehold.v1.ListRangesResponse
-	(*HeldRange)(nil),               // 31: leasehold.v1.HeldRange
-	(*LookupKeyRequest)(nil),        // 32: leasehold.v1.LookupKeyRequest
-	(*LookupKeyResponse)(nil),       // 33: leasehold.v1.LookupKeyResponse
-	(*ListHistoryRequest)(nil),      // 34: leasehold.v1.ListHistoryRequest
-	(*ListHistoryResponse)(nil),     // 35: leasehold.v1.ListHistoryResponse
-	(*HistoryEntry)(nil),            // 36: leasehold.v1.HistoryEntry
-	(*ListChangesRequest)(nil),      // 37: leasehold.v1.ListChangesRequest
-	(*ListChangesResponse)(nil),     // 38: leasehold.v1.ListChangesResponse
-	(*ListHotKeysRequest)(nil),      // 39: leasehold.v1.ListHotKeysRequest
-	(*ListHotKeysResponse)(nil),     // 40: leasehold.v1.ListHotKeysResponse
-	(*HotKey)(nil),                  // 41: leasehold.v1.HotKey
-	(*ListLookupsRequest)(nil),      // 42: leasehold.v1.ListLookupsRequest
-	(*ListLookupsResponse)(nil),     // 43: leasehold.v1.ListLookupsResponse
-	(*LookupStatus)(nil),            // 44: leasehold.v1.LookupStatus
-	(*WatchRequest)(nil),            // 45: leasehold.v1.WatchRequest
-	(*WatchResponse)(nil),           // 46: leasehold.v1.WatchResponse
-	(*Note)(nil),                    // 47: leasehold.v1.Note
-	(*ListMembersRequest)(nil),      // 48: leasehold.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),     // 49: leasehold.v1.ListMembersResponse
-	(*Member)(nil),                  // 50: leasehold.v1.Member
-	(*AddMemberRequest)(nil),        // 51: leasehold.v1.AddMemberRequest
-	(*AddMemberResponse)(nil),       // 52: leasehold.v1.AddMemberResponse
-	(*RemoveMemberRequest)(nil),     // 53: leasehold.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),    // 54: leasehold.v1.RemoveMemberResponse
-	(*timestamppb.Timestamp)(nil),   // 55: google.protobuf.Timestamp
-	(*Timing)(nil),                  // 56: leasehold.v1.Timing
-	(*Holder)(nil),                  // 57: leasehold.v1.Holder
-	(MoveState)(0),                  // 58: leasehold.v1.MoveState
-	(*Lease)(nil),                   // 59: leasehold.v1.Lease
-	(ChangeKind)(0),                 // 60: leasehold.v1.ChangeKind
-	(Cause)(0),                      // 61: leasehold.v1.Cause
-	(*NotLeader)(nil),               // 62: leasehold.v1.NotLeader
+	(*Clocks)(nil),                  // 3: leasehold.v1.Clocks
+	(*Usage)(nil),                   // 4: leasehold.v1.Usage
+	(*Leadership)(nil),              // 5: leasehold.v1.Leadership
+	(*NamespaceStatus)(nil),         // 6: leasehold.v1.NamespaceStatus
+	(*NamespaceConfig)(nil),         // 7: leasehold.v1.NamespaceConfig
+	(*StaticSlot)(nil),              // 8: leasehold.v1.StaticSlot
+	(*ListNamespacesRequest)(nil),   // 9: leasehold.v1.ListNamespacesRequest
+	(*ListNamespacesResponse)(nil),  // 10: leasehold.v1.ListNamespacesResponse
+	(*CreateNamespaceRequest)(nil),  // 11: leasehold.v1.CreateNamespaceRequest
+	(*CreateNamespaceResponse)(nil), // 12: leasehold.v1.CreateNamespaceResponse
+	(*UpdateNamespaceRequest)(nil),  // 13: leasehold.v1.UpdateNamespaceRequest
+	(*UpdateNamespaceResponse)(nil), // 14: leasehold.v1.UpdateNamespaceResponse
+	(*DeleteNamespaceRequest)(nil),  // 15: leasehold.v1.DeleteNamespaceRequest
+	(*DeleteNamespaceResponse)(nil), // 16: leasehold.v1.DeleteNamespaceResponse
+	(*ListOwnersRequest)(nil),       // 17: leasehold.v1.ListOwnersRequest
+	(*ListOwnersResponse)(nil),      // 18: leasehold.v1.ListOwnersResponse
+	(*OwnerStatus)(nil),             // 19: leasehold.v1.OwnerStatus
+	(*PlannedMove)(nil),             // 20: leasehold.v1.PlannedMove
+	(*Plan)(nil),                    // 21: leasehold.v1.Plan
+	(*DrainOwnerRequest)(nil),       // 22: leasehold.v1.DrainOwnerRequest
+	(*DrainOwnerResponse)(nil),      // 23: leasehold.v1.DrainOwnerResponse
+	(*MoveRangeRequest)(nil),        // 24: leasehold.v1.MoveRangeRequest
+	(*MoveRangeResponse)(nil),       // 25: leasehold.v1.MoveRangeResponse
+	(*RebalanceRequest)(nil),        // 26: leasehold.v1.RebalanceRequest
+	(*RebalanceResponse)(nil),       // 27: leasehold.v1.RebalanceResponse
+	(*ListMovesRequest)(nil),        // 28: leasehold.v1.ListMovesRequest
+	(*ListMovesResponse)(nil),       // 29: leasehold.v1.ListMovesResponse
+	(*MoveStatus)(nil),              // 30: leasehold.v1.MoveStatus
+	(*ListRangesRequest)(nil),       // 31: leasehold.v1.ListRangesRequest
+	(*ListRangesResponse)(nil),      // 32: leasehold.v1.ListRangesResponse
+	(*HeldRange)(nil),               // 33: leasehold.v1.HeldRange
+	(*LookupKeyRequest)(nil),        // 34: leasehold.v1.LookupKeyRequest
+	(*LookupKeyResponse)(nil),       // 35: leasehold.v1.LookupKeyResponse
+	(*ListHistoryRequest)(nil),      // 36: leasehold.v1.ListHistoryRequest
+	(*ListHistoryResponse)(nil),     // 37: leasehold.v1.ListHistoryResponse
+	(*HistoryEntry)(nil),            // 38: leasehold.v1.HistoryEntry
+	(*ListChangesRequest)(nil),      // 39: leasehold.v1.ListChangesRequest
+	(*ListChangesResponse)(nil),     // 40: leasehold.v1.ListChangesResponse
+	(*ListHotKeysRequest)(nil),      // 41: leasehold.v1.ListHotKeysRequest
+	(*ListHotKeysResponse)(nil),     // 42: leasehold.v1.ListHotKeysResponse
+	(*HotKey)(nil),                  // 43: leasehold.v1.HotKey
+	(*ListLookupsRequest)(nil),      // 44: leasehold.v1.ListLookupsRequest
+	(*ListLookupsResponse)(nil),     // 45: leasehold.v1.ListLookupsResponse
+	(*LookupStatus)(nil),            // 46: leasehold.v1.LookupStatus
+	(*WatchRequest)(nil),            // 47: leasehold.v1.WatchRequest
+	(*WatchResponse)(nil),           // 48: leasehold.v1.WatchResponse
+	(*Note)(nil),                    // 49: leasehold.v1.Note
+	(*ListMembersRequest)(nil),      // 50: leasehold.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),     // 51: leasehold.v1.ListMembersResponse
+	(*Member)(nil),                  // 52: leasehold.v1.Member
+	(*AddMemberRequest)(nil),        // 53: leasehold.v1.AddMemberRequest
+	(*AddMemberResponse)(nil),       // 54: leasehold.v1.AddMemberResponse
+	(*RemoveMemberRequest)(nil),     // 55: leasehold.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),    // 56: leasehold.v1.RemoveMemberResponse
+	(*timestamppb.Timestamp)(nil),   // 57: google.protobuf.Timestamp
+	(*Timing)(nil),                  // 58: leasehold.v1.Timing
+	(*Holder)(nil),                  // 59: leasehold.v1.Holder
+	(MoveState)(0),                  // 60: leasehold.v1.MoveState
+	(*Lease)(nil),                   // 61: leasehold.v1.Lease
+	(ChangeKind)(0),                 // 62: leasehold.v1.ChangeKind
+	(Cause)(0),                      // 63: leasehold.v1.Cause
+	(*NotLeader)(nil),               // 64: leasehold.v1.NotLeader
 }
 var file_leasehold_v1_admin_proto_depIdxs = []int32{
-	4,  // 0: leasehold.v1.GetStatusResponse.namespaces:type_name -> leasehold.v1.NamespaceStatus
-	3,  // 1: leasehold.v1.GetStatusResponse.leaderships:type_name -> leasehold.v1.Leadership
-	55, // 2: leasehold.v1.Leadership.at:type_name -> google.protobuf.Timestamp
-	56, // 3: leasehold.v1.NamespaceConfig.timing:type_name -> leasehold.v1.Timing
-	6,  // 4: leasehold.v1.NamespaceConfig.static:type_name -> leasehold.v1.StaticSlot
-	5,  // 5: leasehold.v1.ListNamespacesResponse.namespaces:type_name -> leasehold.v1.NamespaceConfig
-	5,  // 6: leasehold.v1.CreateNamespaceRequest.namespace:type_name -> leasehold.v1.NamespaceConfig
-	5,  // 7: leasehold.v1.CreateNamespaceResponse.namespace:type_name -> leasehold.v1.NamespaceConfig
-	5,  // 8: leasehold.v1.UpdateNamespaceRequest.namespace:type_name -> leasehold.v1.NamespaceConfig
-	5,  // 9: leasehold.v1.UpdateNamespaceResponse.namespace:type_name -> leasehold.v1.NamespaceConfig
-	17, // 10: leasehold.v1.ListOwnersResponse.owners:type_name -> leasehold.v1.OwnerStatus
-	57, // 11: leasehold.v1.OwnerStatus.holder:type_name -> leasehold.v1.Holder
-	0,  // 12: leasehold.v1.OwnerStatus.state:type_name -> leasehold.v1.OwnerState
-	18, // 13: leasehold.v1.Plan.moves:type_name -> leasehold.v1.PlannedMove
-	19, // 14: leasehold.v1.DrainOwnerResponse.plan:type_name -> leasehold.v1.Plan
-	19, // 15: leasehold.v1.MoveRangeResponse.plan:type_name -> leasehold.v1.Plan
-	19, // 16: leasehold.v1.RebalanceResponse.plan:type_name -> leasehold.v1.Plan
-	28, // 17: leasehold.v1.ListMovesResponse.moves:type_name -> leasehold.v1.MoveStatus
-	58, // 18: leasehold.v1.MoveStatus.state:type_name -> leasehold.v1.MoveState
-	31, // 19: leasehold.v1.ListRangesResponse.ranges:type_name -> leasehold.v1.HeldRange
-	59, // 20: leasehold.v1.HeldRange.lease:type_name -> leasehold.v1.Lease
-	31, // 21: leasehold.v1.LookupKeyResponse.range:type_name -> leasehold.v1.HeldRange
-	36, // 22: leasehold.v1.ListHistoryResponse.entries:type_name -> leasehold.v1.HistoryEntry
-	31, // 23: leasehold.v1.ListHistoryResponse.before:type_name -> leasehold.v1.HeldRange
-	55, // 24: leasehold.v1.HistoryEntry.at:type_name -> google.protobuf.Timestamp
-	60, // 25: leasehold.v1.HistoryEntry.kind:type_name -> leasehold.v1.ChangeKind
-	59, // 26: leasehold.v1.HistoryEntry.lease:type_name -> leasehold.v1.Lease
-	57, // 27: leasehold.v1.HistoryEntry.holder:type_name -> leasehold.v1.Holder
-	61, // 28: leasehold.v1.HistoryEntry.cause:type_name -> leasehold.v1.Cause
-	57, // 29: leasehold.v1.HistoryEntry.from:type_name -> leasehold.v1.Holder
-	36, // 30: leasehold.v1.ListChangesResponse.changes:type_name -> leasehold.v1.HistoryEntry
-	41, // 31: leasehold.v1.ListHotKeysResponse.keys:type_name -> leasehold.v1.HotKey
-	44, // 32: leasehold.v1.ListLookupsResponse.lookups:type_name -> leasehold.v1.LookupStatus
-	55, // 33: leasehold.v1.WatchResponse.at:type_name -> google.protobuf.Timestamp
-	36, // 34: leasehold.v1.WatchResponse.change:type_name -> leasehold.v1.HistoryEntry
-	47, // 35: leasehold.v1.WatchResponse.note:type_name -> leasehold.v1.Note
-	62, // 36: leasehold.v1.WatchResponse.leader:type_name -> leasehold.v1.NotLeader
-	50, // 37: leasehold.v1.ListMembersResponse.members:type_name -> leasehold.v1.Member
-	50, // 38: leasehold.v1.AddMemberResponse.member:type_name -> leasehold.v1.Member
-	50, // 39: leasehold.v1.AddMemberResponse.members:type_name -> leasehold.v1.Member
-	1,  // 40: leasehold.v1.AdminService.GetStatus:input_type -> leasehold.v1.GetStatusRequest
-	7,  // 41: leasehold.v1.AdminService.ListNamespaces:input_type -> leasehold.v1.ListNamespacesRequest
-	9,  // 42: leasehold.v1.AdminService.CreateNamespace:input_type -> leasehold.v1.CreateNamespaceRequest
-	11, // 43: leasehold.v1.AdminService.UpdateNamespace:input_type -> leasehold.v1.UpdateNamespaceRequest
-	13, // 44: leasehold.v1.AdminService.DeleteNamespace:input_type -> leasehold.v1.DeleteNamespaceRequest
-	15, // 45: leasehold.v1.AdminService.ListOwners:input_type -> leasehold.v1.ListOwnersRequest
-	29, // 46: leasehold.v1.AdminService.ListRanges:input_type -> leasehold.v1.ListRangesRequest
-	32, // 47: leasehold.v1.AdminService.LookupKey:input_type -> leasehold.v1.LookupKeyRequest
-	34, // 48: leasehold.v1.AdminService.ListHistory:input_type -> leasehold.v1.ListHistoryRequest
-	37, // 49: leasehold.v1.AdminService.ListChanges:input_type -> leasehold.v1.ListChangesRequest
-	39, // 50: leasehold.v1.AdminService.ListHotKeys:input_type -> leasehold.v1.ListHotKeysRequest
-	42, // 51: leasehold.v1.AdminService.ListLookups:input_type -> leasehold.v1.ListLookupsRequest
-	45, // 52: leasehold.v1.AdminService.Watch:input_type -> leasehold.v1.WatchRequest
-	20, // 53: leasehold.v1.AdminService.DrainOwner:input_type -> leasehold.v1.DrainOwnerRequest
-	22, // 54: leasehold.v1.AdminService.MoveRange:input_type -> leasehold.v1.MoveRangeRequest
-	24, // 55: leasehold.v1.AdminService.Rebalance:input_type -> leasehold.v1.RebalanceRequest
-	26, // 56: leasehold.v1.AdminService.ListMoves:input_type -> leasehold.v1.ListMovesRequest
-	48, // 57: leasehold.v1.AdminService.ListMembers:input_type -> leasehold.v1.ListMembersRequest
-	51, // 58: leasehold.v1.AdminService.AddMember:input_type -> leasehold.v1.AddMemberRequest
-	53, // 59: leasehold.v1.AdminService.RemoveMember:input_type -> leasehold.v1.RemoveMemberRequest
-	2,  // 60: leasehold.v1.AdminService.GetStatus:output_type -> leasehold.v1.GetStatusResponse
-	8,  // 61: leasehold.v1.AdminService.ListNamespaces:output_type -> leasehold.v1.ListNamespacesResponse
-	10, // 62: leasehold.v1.AdminService.CreateNamespace:output_type -> leasehold.v1.CreateNamespaceResponse
-	12, // 63: leasehold.v1.AdminService.UpdateNamespace:output_type -> leasehold.v1.UpdateNamespaceResponse
-	14, // 64: leasehold.v1.AdminService.DeleteNamespace:output_type -> leasehold.v1.DeleteNamespaceResponse
-	16, // 65: leasehold.v1.AdminService.ListOwners:output_type -> leasehold.v1.ListOwnersResponse
-	30, // 66: leasehold.v1.AdminService.ListRanges:output_type -> leasehold.v1.ListRangesResponse
-	33, // 67: leasehold.v1.AdminService.LookupKey:output_type -> leasehold.v1.LookupKeyResponse
-	35, // 68: leasehold.v1.AdminService.ListHistory:output_type -> leasehold.v1.ListHistoryResponse
-	38, // 69: leasehold.v1.AdminService.ListChanges:output_type -> leasehold.v1.ListChangesResponse
-	40, // 70: leasehold.v1.AdminService.ListHotKeys:output_type -> leasehold.v1.ListHotKeysResponse
-	43, // 71: leasehold.v1.AdminService.ListLookups:output_type -> leasehold.v1.ListLookupsResponse
-	46, // 72: leasehold.v1.AdminService.Watch:output_type -> leasehold.v1.WatchResponse
-	21, // 73: leasehold.v1.AdminService.DrainOwner:output_type -> leasehold.v1.DrainOwnerResponse
-	23, // 74: leasehold.v1.AdminService.MoveRange:output_type -> leasehold.v1.MoveRangeResponse
-	25, // 75: leasehold.v1.AdminService.Rebalance:output_type -> leasehold.v1.RebalanceResponse
-	27, // 76: leasehold.v1.AdminService.ListMoves:output_type -> leasehold.v1.ListMovesResponse
-	49, // 77: leasehold.v1.AdminService.ListMembers:output_type -> leasehold.v1.ListMembersResponse
-	52, // 78: leasehold.v1.AdminService.AddMember:output_type -> leasehold.v1.AddMemberResponse
-	54, // 79: leasehold.v1.AdminService.RemoveMember:output_type -> leasehold.v1.RemoveMemberResponse
-	60, // [60:80] is the sub-list for method output_type
-	40, // [40:60] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	6,  // 0: leasehold.v1.GetStatusResponse.namespaces:type_name -> leasehold.v1.NamespaceStatus
+	5,  // 1: leasehold.v1.GetStatusResponse.leaderships:type_name -> leasehold.v1.Leadership
+	3,  // 2: leasehold.v1.GetStatusResponse.clocks:type_name -> leasehold.v1.Clocks
+	4,  // 3: leasehold.v1.GetStatusResponse.usages:type_name -> leasehold.v1.Usage
+	57, // 4: leasehold.v1.Clocks.wall:type_name -> google.protobuf.Timestamp
+	57, // 5: leasehold.v1.Leadership.at:type_name -> google.protobuf.Timestamp
+	58, // 6: leasehold.v1.NamespaceConfig.timing:type_name -> leasehold.v1.Timing
+	8,  // 7: leasehold.v1.NamespaceConfig.static:type_name -> leasehold.v1.StaticSlot
+	7,  // 8: leasehold.v1.ListNamespacesResponse.namespaces:type_name -> leasehold.v1.NamespaceConfig
+	7,  // 9: leasehold.v1.CreateNamespaceRequest.namespace:type_name -> leasehold.v1.NamespaceConfig
+	7,  // 10: leasehold.v1.CreateNamespaceResponse.namespace:type_name -> leasehold.v1.NamespaceConfig
+	7,  // 11: leasehold.v1.UpdateNamespaceRequest.namespace:type_name -> leasehold.v1.NamespaceConfig
+	7,  // 12: leasehold.v1.UpdateNamespaceResponse.namespace:type_name -> leasehold.v1.NamespaceConfig
+	19, // 13: leasehold.v1.ListOwnersResponse.owners:type_name -> leasehold.v1.OwnerStatus
+	59, // 14: leasehold.v1.OwnerStatus.holder:type_name -> leasehold.v1.Holder
+	0,  // 15: leasehold.v1.OwnerStatus.state:type_name -> leasehold.v1.OwnerState
+	20, // 16: leasehold.v1.Plan.moves:type_name -> leasehold.v1.PlannedMove
+	21, // 17: leasehold.v1.DrainOwnerResponse.plan:type_name -> leasehold.v1.Plan
+	21, // 18: leasehold.v1.MoveRangeResponse.plan:type_name -> leasehold.v1.Plan
+	21, // 19: leasehold.v1.RebalanceResponse.plan:type_name -> leasehold.v1.Plan
+	30, // 20: leasehold.v1.ListMovesResponse.moves:type_name -> leasehold.v1.MoveStatus
+	60, // 21: leasehold.v1.MoveStatus.state:type_name -> leasehold.v1.MoveState
+	33, // 22: leasehold.v1.ListRangesResponse.ranges:type_name -> leasehold.v1.HeldRange
+	61, // 23: leasehold.v1.HeldRange.lease:type_name -> leasehold.v1.Lease
+	33, // 24: leasehold.v1.LookupKeyResponse.range:type_name -> leasehold.v1.HeldRange
+	38, // 25: leasehold.v1.ListHistoryResponse.entries:type_name -> leasehold.v1.HistoryEntry
+	33, // 26: leasehold.v1.ListHistoryResponse.before:type_name -> leasehold.v1.HeldRange
+	57, // 27: leasehold.v1.HistoryEntry.at:type_name -> google.protobuf.Timestamp
+	62, // 28: leasehold.v1.HistoryEntry.kind:type_name -> leasehold.v1.ChangeKind
+	61, // 29: leasehold.v1.HistoryEntry.lease:type_name -> leasehold.v1.Lease
+	59, // 30: leasehold.v1.HistoryEntry.holder:type_name -> leasehold.v1.Holder
+	63, // 31: leasehold.v1.HistoryEntry.cause:type_name -> leasehold.v1.Cause
+	59, // 32: leasehold.v1.HistoryEntry.from:type_name -> leasehold.v1.Holder
+	38, // 33: leasehold.v1.ListChangesResponse.changes:type_name -> leasehold.v1.HistoryEntry
+	43, // 34: leasehold.v1.ListHotKeysResponse.keys:type_name -> leasehold.v1.HotKey
+	46, // 35: leasehold.v1.ListLookupsResponse.lookups:type_name -> leasehold.v1.LookupStatus
+	57, // 36: leasehold.v1.WatchResponse.at:type_name -> google.protobuf.Timestamp
+	38, // 37: leasehold.v1.WatchResponse.change:type_name -> leasehold.v1.HistoryEntry
+	49, // 38: leasehold.v1.WatchResponse.note:type_name -> leasehold.v1.Note
+	64, // 39: leasehold.v1.WatchResponse.leader:type_name -> leasehold.v1.NotLeader
+	52, // 40: leasehold.v1.ListMembersResponse.members:type_name -> leasehold.v1.Member
+	52, // 41: leasehold.v1.AddMemberResponse.member:type_name -> leasehold.v1.Member
+	52, // 42: leasehold.v1.AddMemberResponse.members:type_name -> leasehold.v1.Member
+	1,  // 43: leasehold.v1.AdminService.GetStatus:input_type -> leasehold.v1.GetStatusRequest
+	9,  // 44: leasehold.v1.AdminService.ListNamespaces:input_type -> leasehold.v1.ListNamespacesRequest
+	11, // 45: leasehold.v1.AdminService.CreateNamespace:input_type -> leasehold.v1.CreateNamespaceRequest
+	13, // 46: leasehold.v1.AdminService.UpdateNamespace:input_type -> leasehold.v1.UpdateNamespaceRequest
+	15, // 47: leasehold.v1.AdminService.DeleteNamespace:input_type -> leasehold.v1.DeleteNamespaceRequest
+	17, // 48: leasehold.v1.AdminService.ListOwners:input_type -> leasehold.v1.ListOwnersRequest
+	31, // 49: leasehold.v1.AdminService.ListRanges:input_type -> leasehold.v1.ListRangesRequest
+	34, // 50: leasehold.v1.AdminService.LookupKey:input_type -> leasehold.v1.LookupKeyRequest
+	36, // 51: leasehold.v1.AdminService.ListHistory:input_type -> leasehold.v1.ListHistoryRequest
+	39, // 52: leasehold.v1.AdminService.ListChanges:input_type -> leasehold.v1.ListChangesRequest
+	41, // 53: leasehold.v1.AdminService.ListHotKeys:input_type -> leasehold.v1.ListHotKeysRequest
+	44, // 54: leasehold.v1.AdminService.ListLookups:input_type -> leasehold.v1.ListLookupsRequest
+	47, // 55: leasehold.v1.AdminService.Watch:input_type -> leasehold.v1.WatchRequest
+	22, // 56: leasehold.v1.AdminService.DrainOwner:input_type -> leasehold.v1.DrainOwnerRequest
+	24, // 57: leasehold.v1.AdminService.MoveRange:input_type -> leasehold.v1.MoveRangeRequest
+	26, // 58: leasehold.v1.AdminService.Rebalance:input_type -> leasehold.v1.RebalanceRequest
+	28, // 59: leasehold.v1.AdminService.ListMoves:input_type -> leasehold.v1.ListMovesRequest
+	50, // 60: leasehold.v1.AdminService.ListMembers:input_type -> leasehold.v1.ListMembersRequest
+	53, // 61: leasehold.v1.AdminService.AddMember:input_type -> leasehold.v1.AddMemberRequest
+	55, // 62: leasehold.v1.AdminService.RemoveMember:input_type -> leasehold.v1.RemoveMemberRequest
+	2,  // 63: leasehold.v1.AdminService.GetStatus:output_type -> leasehold.v1.GetStatusResponse
+	10, // 64: leasehold.v1.AdminService.ListNamespaces:output_type -> leasehold.v1.ListNamespacesResponse
+	12, // 65: leasehold.v1.AdminService.CreateNamespace:output_type -> leasehold.v1.CreateNamespaceResponse
+	14, // 66: leasehold.v1.AdminService.UpdateNamespace:output_type -> leasehold.v1.UpdateNamespaceResponse
+	16, // 67: leasehold.v1.AdminService.DeleteNamespace:output_type -> leasehold.v1.DeleteNamespaceResponse
+	18, // 68: leasehold.v1.AdminService.ListOwners:output_type -> leasehold.v1.ListOwnersResponse
+	32, // 69: leasehold.v1.AdminService.ListRanges:output_type -> leasehold.v1.ListRangesResponse
+	35, // 70: leasehold.v1.AdminService.LookupKey:output_type -> leasehold.v1.LookupKeyResponse
+	37, // 71: leasehold.v1.AdminService.ListHistory:output_type -> leasehold.v1.ListHistoryResponse
+	40, // 72: leasehold.v1.AdminService.ListChanges:output_type -> leasehold.v1.ListChangesResponse
+	42, // 73: leasehold.v1.AdminService.ListHotKeys:output_type -> leasehold.v1.ListHotKeysResponse
+	45, // 74: leasehold.v1.AdminService.ListLookups:output_type -> leasehold.v1.ListLookupsResponse
+	48, // 75: leasehold.v1.AdminService.Watch:output_type -> leasehold.v1.WatchResponse
+	23, // 76: leasehold.v1.AdminService.DrainOwner:output_type -> leasehold.v1.DrainOwnerResponse
+	25, // 77: leasehold.v1.AdminService.MoveRange:output_type -> leasehold.v1.MoveRangeResponse
+	27, // 78: leasehold.v1.AdminService.Rebalance:output_type -> leasehold.v1.RebalanceResponse
+	29, // 79: leasehold.v1.AdminService.ListMoves:output_type -> leasehold.v1.ListMovesResponse
+	51, // 80: leasehold.v1.AdminService.ListMembers:output_type -> leasehold.v1.ListMembersResponse
+	54, // 81: leasehold.v1.AdminService.AddMember:output_type -> leasehold.v1.AddMemberResponse
+	56, // 82: leasehold.v1.AdminService.RemoveMember:output_type -> leasehold.v1.RemoveMemberResponse
+	63, // [63:83] is the sub-list for method output_type
+	43, // [43:63] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_leasehold_v1_admin_proto_init() }
@@ -4193,7 +4405,7 @@ func file_leasehold_v1_admin_proto_init() {
 	}
 	file_leasehold_v1_lease_proto_init()
 	file_leasehold_v1_table_proto_init()
-	file_leasehold_v1_admin_proto_msgTypes[45].OneofWrappers = []any{
+	file_leasehold_v1_admin_proto_msgTypes[47].OneofWrappers = []any{
 		(*WatchResponse_Change)(nil),
 		(*WatchResponse_Note)(nil),
 		(*WatchResponse_Leader)(nil),
@@ -4204,7 +4416,7 @@ func file_leasehold_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_leasehold_v1_admin_proto_rawDesc), len(file_leasehold_v1_admin_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   54,
+			NumMessages:   56,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
