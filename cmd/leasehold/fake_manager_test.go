@@ -39,6 +39,7 @@ type fakeManager struct {
 	diskless bool
 
 	mu         sync.Mutex
+	muted      bool // nobody leads
 	orders     fakeOrders
 	namespaces []*leaseholdv1.NamespaceConfig
 	requests   []string // the methods that were called
@@ -86,6 +87,13 @@ func (f *fakeManager) remember(ctx context.Context, request any, info *grpc.Unar
 	return answer, wire.FromError(err)
 }
 
+// lead makes a manager that was muted one that leads these namespaces.
+func (f *fakeManager) lead(namespaces ...*leaseholdv1.NamespaceConfig) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.muted, f.namespaces = false, namespaces
+}
+
 func (f *fakeManager) called() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -114,6 +122,9 @@ func (f *fakeManager) GetStatus(context.Context, *leaseholdv1.GetStatusRequest) 
 	answer := &leaseholdv1.GetStatusResponse{
 		Leader: "10.0.0.1:7400", Term: 3, LedFor: int64(2*time.Hour + 13*time.Minute + 5*time.Second),
 		Manager: "10.0.0.2:7400", Build: "leasehold v1.2.3", Store: "etcd, embedded, 3 members",
+	}
+	if f.muted {
+		return &leaseholdv1.GetStatusResponse{Manager: "10.0.0.2:7400", Problem: "nobody leads"}, nil
 	}
 	if f.diskless {
 		answer.LedFor, answer.Warnings = 0, []string{"10.0.0.3:7400 does not vote: it has just started"}
@@ -261,6 +272,24 @@ func (f *fakeManager) ListHistory(_ context.Context, r *leaseholdv1.ListHistoryR
 	}
 	return answer, f.check(r.GetNamespace())
 }
+
+// ListChanges returns what happened to the keys of server-2, which is all.
+func (f *fakeManager) ListChanges(_ context.Context, r *leaseholdv1.ListChangesRequest) (*leaseholdv1.ListChangesResponse, error) {
+	answer := &leaseholdv1.ListChangesResponse{Truncated: true, Begun: f.begun()}
+	for _, e := range past() {
+		switch {
+		case r.GetBefore() != 0 && e.GetLsn() >= r.GetBefore():
+		case len(answer.GetChanges()) == min(int(r.GetMost()), fakePage):
+			answer.More, answer.Truncated, answer.Begun = true, false, 0
+		default:
+			answer.Changes = append(answer.Changes, e)
+		}
+	}
+	return answer, f.check(r.GetNamespace())
+}
+
+// fakePage is how many changes a fake manager returns at most: fewer than there are.
+const fakePage = 2
 
 func (f *fakeManager) Watch(r *leaseholdv1.WatchRequest, stream grpc.ServerStreamingServer[leaseholdv1.WatchResponse]) error {
 	if r.GetNamespace() != "" {

@@ -44,10 +44,7 @@ func newMemberListCommand() *cobra.Command {
 		}
 		document := membersDocument{Members: []memberDocument{}}
 		for _, m := range answer.GetMembers() {
-			document.Members = append(document.Members, memberDocument{
-				ID: keyText(m.GetId()), Name: m.GetName(), PeerURLs: append([]string{}, m.GetPeerUrls()...),
-				Learner: m.GetLearner(), Healthy: m.GetHealthy(),
-			})
+			document.Members = append(document.Members, memberJSON(m))
 		}
 		return c.print(document, document.text)
 	})
@@ -65,6 +62,13 @@ type memberDocument struct {
 	PeerURLs []string `json:"peerUrls"`
 	Learner  bool     `json:"learner"` // it has not caught up yet and does not vote
 	Healthy  bool     `json:"healthy"`
+}
+
+func memberJSON(m *leaseholdv1.Member) memberDocument {
+	return memberDocument{
+		ID: keyText(m.GetId()), Name: m.GetName(), PeerURLs: append([]string{}, m.GetPeerUrls()...),
+		Learner: m.GetLearner(), Healthy: m.GetHealthy(),
+	}
 }
 
 func (d membersDocument) text() string {

@@ -43,10 +43,7 @@ func (c *client) moves(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	d := movesDocument{Namespace: c.namespace, UnderWay: answer.GetUnderWay(), Waiting: answer.GetWaiting(), Moves: []moveStatusDocument{}}
-	for _, m := range answer.GetMoves() {
-		d.Moves = append(d.Moves, moveStatusJSON(m))
-	}
+	d := movesJSON(c.namespace, answer)
 	return c.print(d, d.text)
 }
 
@@ -56,6 +53,14 @@ type movesDocument struct {
 	UnderWay  uint32               `json:"underWay"`
 	Waiting   uint32               `json:"waiting"`
 	Moves     []moveStatusDocument `json:"moves"` // at most 4,096
+}
+
+func movesJSON(namespace string, answer *leaseholdv1.ListMovesResponse) movesDocument {
+	d := movesDocument{Namespace: namespace, UnderWay: answer.GetUnderWay(), Waiting: answer.GetWaiting(), Moves: []moveStatusDocument{}}
+	for _, m := range answer.GetMoves() {
+		d.Moves = append(d.Moves, moveStatusJSON(m))
+	}
+	return d
 }
 
 // A moveStatusDocument is one move. While it waits it has no id.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -29,6 +30,17 @@ func jsonText(document any) string {
 		panic(err) // numbers, strings, and lists and structs of them
 	}
 	return text.String()
+}
+
+// writeLine writes a document as one line of JSON, for commands that print many.
+func writeLine(out io.Writer, document any) error {
+	var line bytes.Buffer
+	e := json.NewEncoder(&line)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(document); err != nil {
+		panic(err) // numbers, strings, and lists and structs of them
+	}
+	return write(out, line.String())
 }
 
 // A column of a table.

@@ -38,6 +38,11 @@ func (c *client) status(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	document := statusJSON(answer)
+	return c.print(document, document.text)
+}
+
+func statusJSON(answer *leaseholdv1.GetStatusResponse) statusDocument {
 	document := statusDocument{
 		Leader: answer.GetLeader(), Term: decimal(answer.GetTerm()), LedFor: time.Duration(answer.GetLedFor()).Seconds(),
 		Manager: answer.GetManager(), Build: answer.GetBuild(), Store: answer.GetStore(),
@@ -46,7 +51,7 @@ func (c *client) status(ctx context.Context) error {
 	for _, n := range answer.GetNamespaces() {
 		document.Namespaces = append(document.Namespaces, namespaceStatusJSON(n))
 	}
-	return c.print(document, document.text)
+	return document
 }
 
 // A statusDocument is what "status --json" prints. Without a leader the field

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -145,13 +143,7 @@ func (c *client) printEvent(e eventDocument) error {
 	if !c.json {
 		return write(c.out, e.text())
 	}
-	var line bytes.Buffer
-	encoder := json.NewEncoder(&line)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(e); err != nil {
-		panic(err) // numbers, strings, and structs of them
-	}
-	return write(c.out, line.String())
+	return writeLine(c.out, e)
 }
 
 func (e eventDocument) text() string {
@@ -159,22 +151,28 @@ func (e eventDocument) text() string {
 	if e.Missed > 0 {
 		fmt.Fprintf(&out, "%s\n", bad(fmt.Sprintf("... %s missed: they came faster than they were read", counted(int(e.Missed), "event"))))
 	}
-	words := []string{timeText(e.at), orDash(e.Namespace)}
-	switch {
-	case e.Change != nil:
-		c := e.Change
-		words = append(words, fmt.Sprintf("lsn %d", c.LSN), c.what(), c.ownerText(), c.keys.String()+"@"+c.Generation)
-	case e.Note != nil:
-		words = append(words, shown(e.Note.What), orDash(e.Note.Owner), shown(e.Note.Text))
-	case e.Leader != nil && e.Leader.Leader == "":
-		words = append(words, bad("nobody leads"), "in term "+e.Leader.Term)
-	case e.Leader != nil:
-		words = append(words, good(shown(e.Leader.Leader))+" leads", "in term "+e.Leader.Term)
-	case e.Type == "gap":
-		words = []string{bad("... " + shown(e.Text))}
-	default:
-		words = append(words, "something that this version does not know")
+	words := append([]string{timeText(e.at), orDash(e.Namespace)}, e.words()...)
+	if e.Type == "gap" {
+		words = e.words()
 	}
 	out.WriteString(strings.Join(words, "  ") + "\n")
 	return out.String()
+}
+
+// words is what happened, without when and where.
+func (e eventDocument) words() []string {
+	switch {
+	case e.Change != nil:
+		c := e.Change
+		return []string{fmt.Sprintf("lsn %d", c.LSN), c.what(), c.ownerText(), c.keys.String() + "@" + c.Generation}
+	case e.Note != nil:
+		return []string{shown(e.Note.What), orDash(e.Note.Owner), shown(e.Note.Text)}
+	case e.Leader != nil && e.Leader.Leader == "":
+		return []string{bad("nobody leads"), "in term " + e.Leader.Term}
+	case e.Leader != nil:
+		return []string{good(shown(e.Leader.Leader)) + " leads", "in term " + e.Leader.Term}
+	case e.Type == "gap":
+		return []string{bad("... " + shown(e.Text))}
+	}
+	return []string{"something that this version does not know"}
 }

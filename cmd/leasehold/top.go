@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// topKeysHelp fits into a narrow terminal too.
+const topKeysHelp = `  q, Ctrl-C       leave
+  n, p, ← →       the next namespace, the one before
+  ↑ ↓, PgUp PgDn  scroll through the owners
+  s               sort by load, share or name
+  /               only owners with this name, address or state
+  ?               explain
+
+The bar of an owner is its load against its fair part, which
+is what it would have if all loads were spread by weight:
+half a bar is the fair part, a full one twice that or more.
+If no owner reports loads it is the share of the keys.`
+
+const topHelp = `Shows a namespace as it lives: who leads, the owners with their loads and shares,
+what is on its way from one to another, the hottest keys, and what has happened last.
+It is drawn again every second, and fits itself to the terminal.
+
+` + topKeysHelp + `
+
+When no manager answers it says since when, and goes on showing what it last saw.
+
+With --once it prints one picture and ends, with --json one line of JSON for each look
+until it is interrupted, and with both a single one. Output that is no terminal needs
+one of the two.`
+
+// topOptions are the flags of "top".
+type topOptions struct {
+	*client
+	once  bool
+	every time.Duration
+	sort  string
+}
+
+func newTopCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "Watch a namespace live: owners, loads, moves, events",
+		Long:  topHelp,
+		Example: `  leasehold top -n presence
+  leasehold top --once
+  leasehold top --json | jq '.owners | length'`,
+		Args: noArguments,
+	}
+	o := &topOptions{client: newClient(cmd).inNamespace(cmd, "begin with the namespace of this `name`; the first if there is none")}
+	cmd.Flags().BoolVar(&o.once, "once", false, "print one picture and end")
+	cmd.Flags().DurationVar(&o.every, "every", time.Second, "how long to wait between two looks")
+	cmd.Flags().StringVar(&o.sort, "sort", topSorts[0], "by what to sort owners: load, share or name")
+	cmd.RunE = o.run(func(ctx context.Context, _ []string) error { return o.top(ctx, cmd) })
+	return cmd
+}
+
+// leastEvery bounds what looking costs the leader.
+const leastEvery = 100 * time.Millisecond
+
+func (o *topOptions) top(ctx context.Context, cmd *cobra.Command) error {
+	by, err := sortNamed(o.sort)
+	switch {
+	case err != nil:
+		return err
+	case o.every < leastEvery:
+		return fmt.Errorf("--every %v: want at least %v", o.every, leastEvery)
+	case o.once:
+		return o.topOnce(ctx, by)
+	case o.json:
+		return o.topStream(ctx)
+	case !o.out.terminal:
+		return errors.New("top draws on a terminal, and this is none: say --once or --json")
+	}
+	return o.topLive(ctx, cmd.OutOrStdout(), by)
+}
+
+// topOnce prints one picture.
+func (o *topOptions) topOnce(ctx context.Context, by topSort) error {
+	var seen *topSnapshot
+	err := o.ask(ctx, func(ctx context.Context, to admin) (err error) {
+		seen, err = (&topLook{namespace: o.namespace}).look(ctx, to)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case o.namespace != "" && seen.absent:
+		return failed{advised(fmt.Errorf("there is no namespace %q", o.namespace), createIt(o.namespace))}
+	}
+	return o.print(seen, func() string { return topScreen(seen, topView{width: o.out.width, sort: by}) })
+}
+
+// topStream prints a line of JSON for each look, until it is interrupted, which is
+// how it is meant to end.
+func (o *topOptions) topStream(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var failure error
+	s := newTopSource(o.client, o.every, func(seen *topSnapshot) {
+		if failure = writeLine(o.out, seen); failure != nil {
+			cancel()
+		}
+	})
+	s.run(ctx)
+	return failure
+}

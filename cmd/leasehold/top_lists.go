@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A topRoom is how many rows of each list there is room for.
+type topRoom struct{ owners, moves, hot, events int }
+
+// Lists have a blank line and a title above them, owners a title and the names of the
+// columns.
+const aboveList = 2
+
+// Lines from which on there is room for more than the least.
+const small, middling = 14, 24
+
+// topRooms shares the lines of a terminal: owners have what the others leave, and the
+// events what the owners leave. In a small one there are only owners.
+func topRooms(lines, owners int, s *topSnapshot) topRoom {
+	r := topRoom{owners: lines - aboveList}
+	take := func(have, most int) int {
+		n := min(have, most)
+		if n > 0 {
+			r.owners -= n + aboveList
+		}
+		return n
+	}
+	if lines >= small {
+		r.events = take(len(s.Events), max(3, lines/4))
+		r.moves = take(len(s.Moves.Moves), max(1, lines/8))
+	}
+	if lines >= middling {
+		r.hot = take(len(s.HotKeys), max(1, lines/8))
+	}
+	if spare := r.owners - owners; spare > 0 {
+		if r.events > 0 {
+			r.events = min(len(s.Events), r.events+spare)
+		}
+		r.owners = owners
+	}
+	r.owners = max(0, r.owners)
+	return r
+}
+
+// topMoves is what is on its way.
+func topMoves(s *topSnapshot, room int) []string {
+	moves := s.Moves.Moves[:min(room, len(s.Moves.Moves))]
+	if len(moves) == 0 {
+		return nil
+	}
+	lines := []string{"", heading("moves") + fmt.Sprintf("  %d under way, %d waiting", s.Moves.UnderWay, s.Moves.Waiting)}
+	for _, m := range moves {
+		line := fmt.Sprintf("%-7s  %8s  %s → %s", m.State, percent(m.Share), shown(m.From), orNobody(m.To))
+		if m.ID != "" {
+			line += fmt.Sprintf("  %s, %s, %s", counted(int(m.Records), "record"), byteText(m.Bytes), seconds(m.Age))
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// topHot is the keys that cost most.
+func topHot(s *topSnapshot, room int) []string {
+	keys := s.HotKeys[:min(room, len(s.HotKeys))]
+	if len(keys) == 0 {
+		return nil
+	}
+	lines := []string{"", heading("hot keys")}
+	for _, k := range keys {
+		lines = append(lines, fmt.Sprintf("%s  %10s  %s", k.Key, load(k.Rate), orDash(k.Owner)))
+	}
+	return lines
+}
+
+// topLatest is what has happened last, newest last.
+func topLatest(s *topSnapshot, room int) []string {
+	events := s.Events[max(0, len(s.Events)-room):]
+	if len(events) == 0 {
+		return nil
+	}
+	lines := []string{"", heading("what happened")}
+	for _, e := range events {
+		lines = append(lines, clockText(e.at)+"  "+strings.Join(e.words(), "  "))
+	}
+	return lines
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/colorprofile"
+)
+
+// topLive draws on the terminal until the user leaves.
+func (o *topOptions) topLive(ctx context.Context, terminal io.Writer, by topSort) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	options := []tea.ProgramOption{tea.WithOutput(terminal), tea.WithContext(ctx), tea.WithoutSignalHandler()} // signals end the context
+	if os.Getenv("NO_COLOR") != "" {
+		options = append(options, tea.WithColorProfile(colorprofile.ASCII)) // the library wants a truth value
+	}
+	var program *tea.Program
+	source := newTopSource(o.client, o.every, func(s *topSnapshot) { program.Send(s) })
+	program = tea.NewProgram(topModel{
+		view:   topView{width: o.out.width, sort: by, patience: o.every + topPatience},
+		choose: source.choose,
+	}, options...)
+	looked := make(chan struct{})
+	go func() {
+		defer close(looked)
+		source.run(ctx)
+	}()
+	_, err := program.Run()
+	interrupted := ctx.Err() != nil
+	cancel()
+	<-looked
+	if interrupted || err == nil {
+		return nil // which is how it is meant to end
+	}
+	return failed{err}
+}
+
+// topPatience is how old a picture may be beyond the time between two looks before it
+// is said to be old.
+const topPatience = 2 * time.Second
+
+// topTick is sent once a second, so that it is noticed when nothing else happens.
+type topTick time.Time
+
+func tickTop() tea.Cmd { return tea.Tick(time.Second, func(t time.Time) tea.Msg { return topTick(t) }) }
+
+// A topModel is what the terminal shows. It is bubbletea's idea of one: a value that
+// messages turn into another.
+type topModel struct {
+	seen   *topSnapshot // nil until something was
+	view   topView
+	choose func(namespace string)
+}
+
+func (m topModel) Init() tea.Cmd { return tickTop() }
+
+func (m topModel) Update(message tea.Msg) (tea.Model, tea.Cmd) {
+	switch message := message.(type) {
+	case *topSnapshot:
+		if m.seen != nil && message.Namespace != m.seen.Namespace {
+			m.view.scroll = 0
+		}
+		m.seen, m.view.now = message, message.at
+	case topTick:
+		m.view.now = time.Time(message)
+		return m, tickTop()
+	case tea.WindowSizeMsg:
+		m.view.width, m.view.height = message.Width, message.Height
+	case tea.KeyPressMsg:
+		return m.pressed(message)
+	}
+	return m, nil
+}
+
+// pressed does what a key is for.
+func (m topModel) pressed(key tea.KeyPressMsg) (tea.Model, tea.Cmd) {
+	name := key.String()
+	switch {
+	case name == "ctrl+c":
+		return m, tea.Quit
+	case m.view.filtering:
+		m.view = m.view.typed(name, key.Text)
+	case m.view.help:
+		m.view.help = false // any key
+	default:
+		switch name {
+		case "q":
+			return m, tea.Quit
+		case "n", "right", "tab":
+			m.turn(1)
+		case "p", "left", "shift+tab":
+			m.turn(-1)
+		default:
+			m.view = m.view.command(name, len(topRows(m.seen, m.view)))
+		}
+	}
+	return m, nil
+}
+
+// turn goes to another namespace.
+func (m topModel) turn(by int) {
+	if m.seen == nil || len(m.seen.Status.Namespaces) == 0 {
+		return
+	}
+	all := m.seen.Status.Namespaces
+	at := 0
+	for i, n := range all {
+		if n.Name == m.seen.Namespace {
+			at = (i + by + len(all)) % len(all)
+		}
+	}
+	m.choose(all[at].Name)
+}
+
+func (m topModel) View() tea.View {
+	text := "Asking the managers ...\n"
+	if m.seen != nil {
+		text = topScreen(m.seen, m.view)
+	}
+	v := tea.NewView(strings.TrimSuffix(text, "\n"))
+	v.AltScreen = true
+	v.WindowTitle = "leasehold top"
+	return v
+}

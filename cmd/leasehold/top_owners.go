@@ -1,0 +1,172 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
+)
+
+// A topColumn is a column of the owners. Its width is the same at every look, so that
+// nothing jumps.
+type topColumn struct {
+	column
+	width int
+	from  int // the width of a terminal from which on there is room for it
+	cell  func(*topOwner) string
+}
+
+// topColumns are those that fit beside the name and the bar.
+func topColumns(width int) []topColumn {
+	all := []topColumn{
+		{left("STATE"), 8, 0, (*topOwner).stateColoured},
+		{number("SHARE"), 8, 34, func(o *topOwner) string { return percent(o.Share) }},
+		{number("LOAD"), 10, 46, func(o *topOwner) string { return load(o.Load) }},
+		{number("LEASES"), 7, 72, func(o *topOwner) string { return grouped(uint64(o.Leases)) }},
+		{number("PATIENCE"), 8, 90, func(o *topOwner) string { return seconds(o.Patience) }},
+		{left("MOVES"), 13, 105, func(o *topOwner) string { return o.movesText() }},
+		{left("ADDRESS"), 22, 132, func(o *topOwner) string { return orDash(o.Addr) }},
+	}
+	var fitting []topColumn
+	for _, c := range all {
+		if width >= c.from {
+			fitting = append(fitting, c)
+		}
+	}
+	return fitting
+}
+
+const (
+	leastName = 8
+	mostName  = 32
+)
+
+// topOwners is the table of the owners, of which there is room for so many.
+func topOwners(s *topSnapshot, v topView, rows []*topOwner, room int) []string {
+	if len(s.Owners) == 0 {
+		return []string{"Nobody has joined yet: all keys are vacant."}
+	}
+	from := max(0, min(v.scroll, len(rows)-room))
+	seen := rows[from:min(len(rows), from+max(0, room))]
+	columns := topColumns(v.width)
+	name, bar := leastName, v.width
+	for _, o := range s.Owners {
+		name = max(name, lipgloss.Width(shown(o.Owner)))
+	}
+	name = min(name, mostName, max(leastName, v.width/4))
+	for _, c := range columns {
+		bar -= c.width + 2
+	}
+	bar = min(mostBar, bar-name-2)
+	fair := newFairness(s.Owners)
+
+	titles := []string{cell("OWNER", name, false)}
+	for _, c := range columns {
+		titles = append(titles, cell(c.title, c.width, c.right))
+	}
+	lines := []string{ownersTitle(s, v, len(rows), from, len(seen)), heading(strings.TrimRight(strings.Join(titles, "  "), " "))}
+	for _, o := range seen {
+		cells := []string{cell(shown(o.Owner), name, false)}
+		for _, c := range columns {
+			cells = append(cells, cell(c.cell(o), c.width, c.right))
+		}
+		if bar >= leastBar {
+			cells = append(cells, barText(fair.of(o), bar))
+		}
+		lines = append(lines, strings.Join(cells, "  "))
+	}
+	return lines
+}
+
+func ownersTitle(s *topSnapshot, v topView, rows, from, seen int) string {
+	title := heading(counted(len(s.Owners), "owner")) + " by " + v.sort.String()
+	if v.filter != "" {
+		title += fmt.Sprintf(", %s with %q", grouped(uint64(rows)), shown(v.filter))
+	}
+	if seen < rows {
+		title += fmt.Sprintf(", %d to %d", min(from+1, rows), from+seen)
+	}
+	return title
+}
+
+// cell pads a text to a width, and cuts what is more.
+func cell(text string, width int, right bool) string {
+	text = ansi.Truncate(text, width, "…")
+	pad := strings.Repeat(" ", width-lipgloss.Width(text))
+	if right {
+		return pad + text
+	}
+	return text + pad
+}
+
+// stateName is what an owner is doing, in a word.
+func (o *topOwner) stateName() string {
+	if o.Late {
+		return "late"
+	}
+	return ansi.Strip(o.stateText())
+}
+
+func (o *topOwner) stateColoured() string {
+	if o.Late {
+		return bad("late")
+	}
+	return o.stateText()
+}
+
+// A fairness is what the owners would have if it were spread by weight: loads, or
+// shares of the keys if there are no loads.
+type fairness struct {
+	byLoad    bool
+	perWeight float64
+}
+
+func newFairness(owners []topOwner) fairness {
+	var loads, shares, weights float64
+	for _, o := range owners {
+		loads, shares = loads+o.Load, shares+o.Share
+		if o.State == "member" && !o.Draining && !o.Leaving {
+			weights += o.Weight
+		}
+	}
+	f := fairness{byLoad: loads > 0, perWeight: shares}
+	if f.byLoad {
+		f.perWeight = loads
+	}
+	if weights > 0 {
+		f.perWeight /= weights
+	}
+	return f
+}
+
+// of is how many times its fair part an owner has.
+func (f fairness) of(o *topOwner) float64 {
+	have, part := o.Share, f.perWeight*o.Weight
+	if f.byLoad {
+		have = o.Load
+	}
+	if part <= 0 {
+		return 0
+	}
+	return have / part
+}
+
+// barText is a bar that is half full at the fair part, which has a mark, and ends in
+// an arrow if it should be longer.
+func barText(times float64, room int) string {
+	const much = 1.5
+	full := int(min(times/2, 1)*float64(room) + 0.5)
+	bar := []rune(strings.Repeat("█", full) + strings.Repeat(" ", room-full))
+	if middle := room / 2; full <= middle {
+		bar[middle] = '┊'
+	}
+	if times > 2 {
+		bar[room-1] = '▶'
+	}
+	style := lipgloss.NewStyle().Foreground(lipgloss.Cyan)
+	if times > much {
+		style = lipgloss.NewStyle().Foreground(lipgloss.Yellow)
+	}
+	return style.Render(strings.TrimRight(string(bar), " "))
+}

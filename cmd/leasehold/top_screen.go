@@ -1,0 +1,192 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
+)
+
+// topScreen draws what was seen for a terminal of a size: a line for each row of it,
+// none wider than it is. It costs what can be seen, and a sort of the owners.
+func topScreen(s *topSnapshot, v topView) string {
+	lines := topTitle(s, v)
+	if v.help {
+		return fit(append(append(lines, ""), wrapped(topKeysHelp, v.width, max(1, v.height))...), v, "any key goes back")
+	}
+	trouble := topTrouble(s, v)
+	body := topBody(s, v, len(lines)+len(trouble))
+	if len(trouble) > 0 { // what is below may not be so any more
+		for i, line := range body {
+			body[i] = lipgloss.NewStyle().Faint(true).Render(ansi.Strip(line))
+		}
+	}
+	return fit(append(append(lines, trouble...), body...), v, topKeys(v))
+}
+
+// fit cuts what does not fit, and adds the last line, if somebody may press keys.
+func fit(lines []string, v topView, last string) string {
+	if v.height > 0 {
+		lines = lines[:min(len(lines), max(0, v.height-1))]
+		for len(lines) < v.height-1 {
+			lines = append(lines, "")
+		}
+		lines = append(lines, lipgloss.NewStyle().Faint(true).Render(last))
+	}
+	var out strings.Builder
+	for _, line := range lines {
+		out.WriteString(ansi.Truncate(line, max(1, v.width), "…") + "\n")
+	}
+	return out.String()
+}
+
+func topKeys(v topView) string {
+	switch {
+	case v.filtering:
+		return "/" + shown(v.filter) + "▏  Enter keeps it, Esc clears it"
+	case v.filter != "":
+		return "q leave  n/p namespace  s sort  / filter  Esc all owners  ? help"
+	}
+	return "q leave  n/p namespace  ↑↓ scroll  s sort  / filter  ? help"
+}
+
+// topTitle is what, where and when.
+func topTitle(s *topSnapshot, v topView) []string {
+	title := heading("leasehold top") + "  " + orDash(s.Namespace)
+	for i, n := range s.Status.Namespaces {
+		if n.Name == s.Namespace && len(s.Status.Namespaces) > 1 {
+			title += fmt.Sprintf(" (%d of %d)", i+1, len(s.Status.Namespaces))
+		}
+	}
+	at := clockText(s.at)
+	gap := v.width - lipgloss.Width(title) - len(at)
+	return []string{title + strings.Repeat(" ", max(2, gap)) + at}
+}
+
+func clockText(t time.Time) string { return t.Local().Format("15:04:05") }
+
+// topTrouble says that what is shown is old, since when, and why.
+func topTrouble(s *topSnapshot, v topView) []string {
+	var since time.Time
+	why := "Waiting for an answer."
+	switch {
+	case s.Stale != nil:
+		since, why = s.Stale.since, s.Stale.Why
+	case !v.now.IsZero() && v.now.Sub(s.at) > v.patience:
+		since = s.at
+	default:
+		return nil
+	}
+	now := s.at
+	if v.now.After(now) {
+		now = v.now
+	}
+	lines := []string{bad(fmt.Sprintf("NO ANSWER since %s, for %s.", clockText(since), brief(now.Sub(since).Round(time.Second)))) + seenThen(s)}
+	return append(lines, wrapped(why, v.width, 3)...)
+}
+
+func seenThen(s *topSnapshot) string {
+	if s.Status.Leader == "" {
+		return ""
+	}
+	return " The last picture:"
+}
+
+// wrapped breaks a text into lines, and leaves off what is too much.
+func wrapped(text string, width, most int) []string {
+	if text == "" {
+		return nil
+	}
+	lines := strings.Split(ansi.Wordwrap(text, max(1, width), ""), "\n")
+	return lines[:min(most, len(lines))]
+}
+
+// topBody is all below the title. So many lines are above it.
+func topBody(s *topSnapshot, v topView, above int) []string {
+	if s.Stale != nil && s.Status.Leader == "" {
+		return nil // nothing was ever seen
+	}
+	lines := append(topFacts(s, v), "")
+	if n := s.status(); n == nil || !n.Ready {
+		return append(lines, wrapped(topUnready(s), v.width, 3)...)
+	}
+	rows := topRows(s, v)
+	room := topRooms(v.height-above-len(lines)-1, len(rows), s)
+	if v.height == 0 {
+		room = topRoom{owners: len(rows), moves: topHotKeys, hot: topHotKeys, events: 2 * topHotKeys}
+	}
+	lines = append(lines, topOwners(s, v, rows, room.owners)...)
+	lines = append(lines, topMoves(s, room.moves)...)
+	lines = append(lines, topHot(s, room.hot)...)
+	return append(lines, topLatest(s, room.events)...)
+}
+
+// topUnready says why there is nothing to see.
+func topUnready(s *topSnapshot) string {
+	n := s.status()
+	switch {
+	case n != nil:
+		return bad("not ready") + ": " + orDash(n.Problem)
+	case s.Namespace == "":
+		return "There is no namespace yet. Create one with 'leasehold namespace create NAME'."
+	}
+	return bad("There is no namespace "+shown(s.Namespace)+".") + " Create it with 'leasehold namespace create " + shown(s.Namespace) + "'."
+}
+
+// topFacts is how the group and the namespace fare.
+func topFacts(s *topSnapshot, v topView) []string {
+	d := &s.Status
+	leader := bad("none")
+	if d.Leader != "" {
+		leader = fmt.Sprintf("%s, in term %s", good(shown(d.Leader)), d.Term)
+	}
+	if d.Leader != "" && d.LedFor > 0 {
+		leader += ", for " + seconds(d.LedFor)
+	}
+	entries, notes := []entry{{"leader", leader}}, []string(nil)
+	if n := s.status(); n != nil && n.Ready {
+		entries = append(entries,
+			entry{"keys", fmt.Sprintf("%s, %s; LSN %s", counted(int(n.Ranges), "range"), s.vacantText(), grouped(n.LSN))},
+			entry{"policy", fmt.Sprintf("%s; %s, %s waiting; %s", orDash(s.Policy),
+				counted(int(s.Moves.UnderWay), "move"), grouped(uint64(s.Moves.Waiting)), counted(int(n.Lookups), "lookup"))})
+		if n.Problem != "" {
+			notes = append(notes, bad(shown(n.Problem)))
+		}
+		if n.Lull != "" {
+			notes = append(notes, "Not balanced by load now: "+shown(n.Lull)+".")
+		}
+	}
+	for _, w := range d.Warnings {
+		notes = append(notes, bad("Warning: ")+shown(w)+".")
+	}
+	entries = append(entries, entry{"store", shown(d.Store) + membersText(s.Members)})
+	most := 4 // notes
+	if v.height > 0 && v.height < small {
+		entries, most = entries[:min(2, len(entries))], 1
+	}
+	lines := strings.Split(strings.TrimSuffix(facts(entries), "\n"), "\n")
+	return append(lines, wrapped(strings.Join(notes, "\n"), v.width, most)...)
+}
+
+func (s *topSnapshot) vacantText() string {
+	if s.Vacant == 0 {
+		return "none vacant"
+	}
+	return bad(percent(s.Vacant) + " of the keys vacant")
+}
+
+// membersText names the managers of the group whose stores do not answer.
+func membersText(members []memberDocument) string {
+	var silent []string
+	for _, m := range members {
+		if !m.Healthy {
+			silent = append(silent, shown(m.Name))
+		}
+	}
+	if len(silent) == 0 {
+		return ""
+	}
+	return "; " + bad(strings.Join(silent, ", ")+" not in touch")
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+	"github.com/cockroachdb/datadriven"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// someTop is a picture with so many owners.
+func someTop(owners int) *topSnapshot {
+	at := time.Date(2026, 11, 15, 10, 20, 31, 0, time.Local)
+	s := &topSnapshot{
+		at: at, Namespace: "presence", Policy: "adaptive",
+		Status: statusDocument{
+			Leader: "10.0.0.1:7400", Term: "3", LedFor: 7985, Manager: "10.0.0.2:7400", Store: "etcd, embedded, 3 members",
+			Namespaces: []namespaceStatusDocument{
+				{Name: "other", Problem: "loading its table"},
+				{Name: "presence", Ready: true, LSN: 1234, Owners: uint32(owners), Ranges: 128, Lookups: 7, Moves: 2},
+			},
+		},
+		Members: []memberDocument{{Name: "m1", Healthy: true}, {Name: "m2"}, {Name: "m3", Healthy: true}},
+		Moves: movesDocument{UnderWay: 1, Waiting: 9, Moves: []moveStatusDocument{
+			{ID: "1", Share: 0.25, From: "server-0001", To: "server-0003", State: "copying", Records: 1234, Bytes: 5 << 20, Age: 1.5},
+			{Share: 0.125, From: "server-0002", To: "server-0003", State: "waiting"},
+		}},
+		HotKeys: []hotKeyDocument{{Key: "8000000000000000", Rate: 4321, Owner: "server-0001"}},
+	}
+	yes := true
+	for i := range owners {
+		s.Owners = append(s.Owners, topOwner{ownerDocument: ownerDocument{
+			Owner: fmt.Sprintf("server-%04d", i+1), Addr: fmt.Sprintf("10.1.0.%d:8080", i%250+1), State: "member", Weight: 1,
+			Leases: uint32(i % 7), Share: 1 / float64(owners), Load: float64(100 * (i*7919%31 + 1)), Patience: 11, MovesState: &yes,
+		}})
+	}
+	if owners >= 3 {
+		o := s.Owners
+		o[0].MovesOut, o[2].MovesIn, o[2].Draining, o[1].Late, o[1].Patience = 1, 1, true, true, 4.2
+		o[2].State, o[2].Weight = "silent", 2
+	}
+	for i := range 30 {
+		s.Events = append(s.Events, eventDocument{
+			at: at.Add(time.Duration(i-30) * time.Second), Type: "change", Namespace: "presence",
+			Change: &changeDocument{
+				LSN: uint64(1200 + i), Kind: "granted", Owner: "server-0001", Generation: "41",
+				keys: leasehold.Range{Start: 0, Limit: 1 << 63},
+			},
+		})
+	}
+	s.Events = append(s.Events, eventDocument{at: at, Type: "leader", Leader: &leaderDocument{"3", "10.0.0.1:7400"}})
+	return s
+}
+
+// TestTopFrames draws pictures, each told by a line of testdata/top/frames:
+//
+//	frame width=60 height=20 owners=3 [sort=share] [filter=x] [scroll=9] [help] [bare]
+//	      [stale] [old] [never] [unready] [absent] [vacant] [hostile]
+func TestTopFrames(t *testing.T) {
+	datadriven.RunTest(t, "testdata/top/frames", func(t *testing.T, d *datadriven.TestData) string {
+		var owners int
+		var by string
+		v := topView{patience: 3 * time.Second}
+		d.ScanArgs(t, "width", &v.width)
+		d.ScanArgs(t, "height", &v.height)
+		d.ScanArgs(t, "owners", &owners)
+		d.MaybeScanArgs(t, "filter", &v.filter)
+		d.MaybeScanArgs(t, "scroll", &v.scroll)
+		if d.MaybeScanArgs(t, "sort", &by) {
+			v.sort, _ = sortNamed(by)
+		}
+		s := someTop(owners)
+		v.now, v.help = s.at, d.HasArg("help")
+		disturb(d, s, &v)
+		frame := plain(topScreen(s, v))
+		for i, line := range strings.Split(strings.TrimSuffix(frame, "\n"), "\n") {
+			if lipgloss.Width(line) > v.width || v.height > 0 && i >= v.height {
+				t.Errorf("line %d is wider than %d, or one too many: %q", i+1, v.width, line)
+			}
+		}
+		var out strings.Builder // spaces at the ends of lines are nobody's business
+		for line := range strings.Lines(frame) {
+			out.WriteString(strings.TrimRight(line, " \n") + "\n")
+		}
+		return strings.TrimRight(out.String(), "\n") + "\n"
+	})
+}
+
+// disturb does to a picture what a line says.
+func disturb(d *datadriven.TestData, s *topSnapshot, v *topView) {
+	if d.HasArg("stale") || d.HasArg("never") {
+		s.Stale = &staleDocument{since: s.at.Add(-12 * time.Second), Why: "no manager answers 10.0.0.1:7400: connection refused 10.0.0.2:7400: connection refused"}
+	}
+	if d.HasArg("never") {
+		s.Status, s.Owners, s.Events = statusDocument{}, nil, nil
+	}
+	if d.HasArg("old") {
+		v.now = s.at.Add(4 * time.Second)
+	}
+	if d.HasArg("unready") {
+		s.Namespace = "other"
+	}
+	if d.HasArg("absent") {
+		s.Namespace = "nosuch"
+	}
+	if d.HasArg("bare") {
+		s.Events, s.HotKeys, s.Moves, s.Members = nil, nil, movesDocument{}, nil
+	}
+	if d.HasArg("vacant") {
+		s.Vacant, s.Status.Warnings = 0.125, []string{"10.0.0.3:7400 does not vote: it has just started"}
+	}
+	if d.HasArg("hostile") {
+		s.Owners[0].Owner, s.Owners[1].Owner = "\x1b[2J\x1b]0;x\a<b>evil</b>", "ユーザー・サーバー"
+		s.Status.Store = "\x1b[31m"
+	}
+}
+
+// A picture that is old is grey: it has no other colour.
+func TestTopGreysWhatIsOld(t *testing.T) {
+	s := someTop(3)
+	v := topView{width: 100, height: 30}
+	if fresh := topScreen(s, v); !strings.Contains(fresh, good("10.0.0.1:7400")) {
+		t.Error("a fresh picture has no colours")
+	}
+	s.Stale = &staleDocument{since: s.at, Why: "gone"}
+	if old := topScreen(s, v); strings.Contains(old, good("10.0.0.1:7400")) || !strings.Contains(old, "\x1b[2m") || !strings.Contains(old, bad("NO ANSWER")[:4]) {
+		t.Errorf("an old picture is not grey: %q", old)
+	}
+}
+
+func press(m topModel, keys ...string) topModel {
+	for _, k := range keys {
+		message := tea.KeyPressMsg{Text: k}
+		switch k {
+		case "down":
+			message = tea.KeyPressMsg{Code: tea.KeyDown}
+		case "end":
+			message = tea.KeyPressMsg{Code: tea.KeyEnd}
+		case "enter":
+			message = tea.KeyPressMsg{Code: tea.KeyEnter}
+		case "esc":
+			message = tea.KeyPressMsg{Code: tea.KeyEscape}
+		case "backspace":
+			message = tea.KeyPressMsg{Code: tea.KeyBackspace}
+		case "left":
+			message = tea.KeyPressMsg{Code: tea.KeyLeft}
+		}
+		next, _ := m.Update(message)
+		m = next.(topModel)
+	}
+	return m
+}
+
+func TestTopKeys(t *testing.T) {
+	var chosen []string
+	m := topModel{view: topView{width: 80}, choose: func(n string) { chosen = append(chosen, n) }}
+	m = press(m, "n") // there is nothing yet
+	next, _ := m.Update(tea.WindowSizeMsg{Width: 60, Height: 20})
+	next, _ = next.Update(someTop(100))
+	m = next.(topModel)
+	for _, test := range []struct {
+		keys string
+		want topView
+	}{
+		{"s", topView{sort: byShare}},
+		{"s s", topView{sort: byName}},
+		{"s s s", topView{}},
+		{"down down", topView{scroll: 2}},
+		{"end", topView{scroll: 99}},
+		{"/ 0 0 4 backspace", topView{filter: "00", filtering: true}},
+		{"/ q enter", topView{filter: "q"}},
+		{"/ q esc", topView{}},
+		{"/ q enter esc", topView{}},
+		{"?", topView{help: true}},
+		{"? q", topView{}},
+		{"end / 7", topView{filter: "7", filtering: true}},
+	} {
+		got := press(m, strings.Fields(test.keys)...).view
+		test.want.width, test.want.height, test.want.now = 60, 20, got.now
+		if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(topView{})); diff != "" {
+			t.Errorf("%s:\n%s", test.keys, diff)
+		}
+	}
+	press(m, "n", "p", "left")
+	if diff := cmp.Diff([]string{"other", "other", "other"}, chosen); diff != "" {
+		t.Error(diff)
+	}
+	for _, k := range []tea.KeyPressMsg{{Text: "q"}, {Code: 'c', Mod: tea.ModCtrl}} {
+		if _, command := m.Update(k); command == nil || command() != (tea.QuitMsg{}) {
+			t.Errorf("%s does not leave", k)
+		}
+	}
+	if !strings.Contains(plain(m.View().Content), "100 owners by load, 1 to ") {
+		t.Error(m.View().Content)
+	}
+}
+
+// BenchmarkTopFrame is what a picture of 1,000 owners costs.
+func BenchmarkTopFrame(b *testing.B) {
+	s := someTop(1000)
+	for b.Loop() {
+		topScreen(s, topView{width: 120, height: 50})
+	}
+}
