@@ -67,6 +67,14 @@ type Config struct {
 	// Build says what this process runs, for people.
 	Build string
 
+	// HTTP is where the process answers by HTTP, for people and their tools; without a
+	// host, on all addresses of the computer. The manager only passes it on.
+	HTTP string
+	// Usage says how much there is of what the process and its store have only so much
+	// of, for people. It is called from many goroutines at once, whenever somebody asks
+	// for the status, and must not wait. Default: nothing is said.
+	Usage func() []Usage
+
 	// ServerCredentials and ClientCredentials are how connections to this
 	// manager, and from it to the others, are secured. Default: not at all.
 	ServerCredentials credentials.TransportCredentials

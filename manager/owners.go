@@ -26,6 +26,13 @@ func newOwners(most int) *owners {
 	return &owners{most: most, streams: make(map[leasehold.Session]*ownerStream)}
 }
 
+// connected returns how many streams of owners there are.
+func (o *owners) connected() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.count
+}
+
 // An ownerStream is one conversation with one session.
 type ownerStream struct {
 	session  leasehold.Session // once it is known; guarded by the owners' lock

@@ -30,6 +30,7 @@ func (s *adminService) GetStatus(ctx context.Context, r *leaseholdv1.GetStatusRe
 	if forwarded && failed == nil {
 		answer.Manager, answer.Build, answer.Store = s.m.cfg.Advertise, s.m.cfg.Build, s.m.cfg.StoreName
 		answer.Leaderships = s.m.leading.leaderships()
+		s.m.describe(answer)
 		for _, n := range answer.GetNamespaces() {
 			n.Lookups = uint32(s.m.lookups.connected(leasehold.Namespace(n.GetName())))
 		}
@@ -48,6 +49,7 @@ func (s *adminService) GetStatus(ctx context.Context, r *leaseholdv1.GetStatusRe
 			answer.Warnings = append(answer.Warnings, v.String())
 		}
 	}
+	s.m.describe(answer)
 	return answer, wire.FromError(err)
 }
 

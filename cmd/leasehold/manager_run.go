@@ -49,6 +49,7 @@ func runManager(ctx context.Context, cfg managerSettings, out io.Writer, log *sl
 		Store: kept.store, Peers: cfg.peers(), StoreName: kept.name, Members: kept.members, Build: buildVersion(),
 		Listener: listener, Advertise: cfg.Advertise,
 		TTL: cfg.TTL, Drift: cfg.Drift, Logger: log, Metrics: registry,
+		HTTP: httpAddr(health), Usage: kept.usage,
 	})
 	if err != nil {
 		return errors.Join(err, kept.close())

@@ -27,8 +27,11 @@ type keptStore struct {
 	store   store.Store     // nil if nothing is kept
 	name    string          // in a few words
 	members manager.Members // nil if the managers do not keep it themselves
-	done    <-chan struct{} // closed if it ends by itself; nil if it does not
-	err     func() error    // then says why
+	// space is how much of its room is in use, and how much there is; nil if that is not
+	// known.
+	space func() (used, most int64)
+	done  <-chan struct{} // closed if it ends by itself; nil if it does not
+	err   func() error    // then says why
 }
 
 // openStore opens the store that the settings name.
@@ -119,7 +122,7 @@ func embedStore(ctx context.Context, cfg *managerSettings, log *slog.Logger) (*k
 	if len(embed.Members) > 1 || cfg.Join != "" {
 		name = "embedded in the managers of the group, here in " + cfg.DataDir
 	}
-	return &keptStore{store: e, name: name, members: groupOf{e}, done: e.Done(), err: e.Err}, nil
+	return &keptStore{store: e, name: name, members: groupOf{e}, space: e.Space, done: e.Done(), err: e.Err}, nil
 }
 
 // enterGroup talks to a manager of the group that is joined: to become a member

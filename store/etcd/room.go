@@ -52,3 +52,16 @@ func (r *room) admit(bytes int) error {
 	r.since += int64(bytes)
 	return nil
 }
+
+// Space returns how many bytes of the member's quota are in use, and how many may be
+// before nothing that grows is written. It may be called from many goroutines at once,
+// and does not wait.
+func (m *Embedded) Space() (used, most int64) {
+	r := m.db.room
+	b := r.file()
+	used, most = b.SizeInUse(), r.mostUsed()
+	if b.Size()-r.mostSize() > used-most { // holes count too, once the file is large
+		used, most = b.Size(), r.mostSize()
+	}
+	return max(0, used), most
+}

@@ -365,8 +365,8 @@ func (x *Clocks) GetEpsilon() int64 {
 // A Usage is how much there is of something that a manager has only so much of.
 type Usage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// "connections", "streams", "open files" or "bytes of the store"; there may be
-	// others.
+	// "owners connected", "lookups connected", "open files" or "bytes of the store";
+	// there may be others.
 	What          string `protobuf:"bytes,1,opt,name=what,proto3" json:"what,omitempty"`
 	Used          uint64 `protobuf:"varint,2,opt,name=used,proto3" json:"used,omitempty"`
 	Most          uint64 `protobuf:"varint,3,opt,name=most,proto3" json:"most,omitempty"`

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"net"
+
+	"github.com/leasehold-dev/leasehold/manager"
+)
+
+// usage says how much is left of what the process and its store have only so much of.
+func (k *keptStore) usage() []manager.Usage {
+	var all []manager.Usage
+	if k.space != nil {
+		used, most := k.space()
+		all = append(all, manager.Usage{What: "bytes of the store", Used: uint64(used), Most: uint64(most)})
+	}
+	if used, most, known := openFiles(); known {
+		all = append(all, manager.Usage{What: "open files", Used: used, Most: most})
+	}
+	return all
+}
+
+// httpAddr is where others reach a listener, as far as it knows: one on all addresses
+// has a port and no host. "" if there is none.
+func httpAddr(l net.Listener) string {
+	if l == nil {
+		return ""
+	}
+	addr, ok := l.Addr().(*net.TCPAddr)
+	if ok && addr.IP.IsUnspecified() {
+		return (&net.TCPAddr{Port: addr.Port}).String()
+	}
+	return l.Addr().String()
+}
