@@ -40,7 +40,7 @@ func (s *adminService) ListHistory(ctx context.Context, r *leaseholdv1.ListHisto
 		most = usualHistory
 	}
 	answer := &leaseholdv1.ListHistoryResponse{}
-	held, err := s.present(ctx, r)
+	held, begun, err := s.present(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (s *adminService) ListHistory(ctx context.Context, r *leaseholdv1.ListHisto
 			answer.Entries = append(answer.Entries, historyEntry(p))
 		}
 		if len(past) < historyAtATime {
-			answer.Truncated = before > 1 || s.m.group != nil
+			answer.Truncated, answer.Begun = before > 1 || s.m.group != nil, begun
 			if len(answer.GetEntries()) == 0 && held.GetOwner() != "" {
 				answer.Before = held // it was so before we have read that nothing has changed
 			}
@@ -71,15 +71,15 @@ func (s *adminService) ListHistory(ctx context.Context, r *leaseholdv1.ListHisto
 	}
 }
 
-// present returns who has a key, where the log does not begin with the first lease of
-// a namespace: in a group without a store. Elsewhere it is nil.
-func (s *adminService) present(ctx context.Context, r *leaseholdv1.ListHistoryRequest) (held *leaseholdv1.HeldRange, err error) {
+// present returns who has a key, and where the log begins, if that is not with the first
+// lease of a namespace: in a group without a store. Elsewhere they are nil and 0.
+func (s *adminService) present(ctx context.Context, r *leaseholdv1.ListHistoryRequest) (held *leaseholdv1.HeldRange, begun uint64, err error) {
 	if s.m.group != nil {
 		err = s.led(ctx, r.GetNamespace(), func(_ mono.Instant, led *machine.Machine) {
-			held = heldRange(led.Table().At(leasehold.Key(r.GetKey())))
+			held, begun = heldRange(led.Table().At(leasehold.Key(r.GetKey()))), s.m.begun(led.Term())
 		})
 	}
-	return held, err
+	return held, begun, err
 }
 
 func (s *adminService) exists(ctx context.Context, ns leasehold.Namespace) error {

@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
+
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
@@ -96,6 +99,52 @@ func TestHistory(t *testing.T) {
 			t.Errorf("the history of a key, newest first:\n%s\nwant\n%s", got, want)
 		}
 	})
+}
+
+// The journal is in the store: the next leader has all of it, and adds to it.
+func TestChangesSurviveFailover(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		c.start("m1")
+		c.start("m2")
+		c.create("m1", pool())
+		a := c.join("a")
+		eventually(t, 5*time.Second, "a has everything", func() bool { return complete(a) })
+		c.leave(a)
+		before := c.changes("m2", 0)
+		c.crash("m1")
+		b := c.join("b")
+		eventually(t, 30*time.Second, "b has everything", func() bool { return complete(b) })
+		after := c.changes("m2", 0)
+		if len(before) == 0 || len(after) <= len(before) {
+			t.Fatalf("there were %d changes, and are %d", len(before), len(after))
+		}
+		if diff := cmp.Diff(before, after[len(after)-len(before):], protocmp.Transform()); diff != "" {
+			t.Errorf("the journal before the failover is not the end of the one after it:\n%s", diff)
+		}
+		if diff := cmp.Diff(after, c.changes("m2", 1), protocmp.Transform()); diff != "" {
+			t.Errorf("it is another one if it is read in pieces:\n%s", diff)
+		}
+	})
+}
+
+// changes reads the whole journal, newest first, in pieces of so many; 0: in one.
+func (c *cluster) changes(at string, piece uint32) []*leaseholdv1.HistoryEntry {
+	c.t.Helper()
+	var all []*leaseholdv1.HistoryEntry
+	for r := (&leaseholdv1.ListChangesRequest{Version: wire.Version, Namespace: "pool", Most: piece}); ; {
+		answer, err := c.admin(at).ListChanges(c.t.Context(), r)
+		if err != nil {
+			c.t.Fatal(wire.ToError(err))
+		}
+		if piece > 0 && len(answer.GetChanges()) > int(piece) || answer.GetTruncated() || answer.GetBegun() != 0 {
+			c.t.Fatalf("got %v", answer)
+		}
+		all = append(all, answer.GetChanges()...)
+		if !answer.GetMore() {
+			return all
+		}
+		r.Before = all[len(all)-1].GetLsn()
+	}
 }
 
 // Whoever watches hears of it, through a standby too.

@@ -38,10 +38,21 @@ func (s *adminService) ListChanges(ctx context.Context, r *leaseholdv1.ListChang
 		return nil, wire.FromError(err)
 	}
 	answer := &leaseholdv1.ListChangesResponse{More: len(past) > most}
+	oldest := r.GetBefore()
 	for _, p := range past[:min(most, len(past))] {
 		answer.Changes = append(answer.Changes, historyEntry(p))
+		oldest = uint64(p.Change.LSN)
 	}
-	return answer, nil
+	if answer.GetMore() {
+		return answer, nil
+	}
+	answer.Truncated = oldest > 1
+	if s.m.group != nil {
+		err = s.led(ctx, r.GetNamespace(), func(_ mono.Instant, led *machine.Machine) {
+			answer.Truncated, answer.Begun = true, s.m.begun(led.Term())
+		})
+	}
+	return answer, err
 }
 
 // atMost is how many entries an answer has that is asked for so many, and may have

@@ -159,6 +159,11 @@ func TestWithoutDiskAfterFailover(t *testing.T) {
 		if !unheard {
 			t.Error("it had no owners, and did not say why")
 		}
+		// The journal begins with the leader, and it says so.
+		changes, err := c.admin(leader).ListChanges(t.Context(), &leaseholdv1.ListChangesRequest{Version: wire.Version, Namespace: "pool"})
+		if err != nil || !changes.GetTruncated() || changes.GetBegun() == 0 || history(leader).GetBegun() != changes.GetBegun() {
+			t.Errorf("%v: %v", changes, err)
+		}
 		found, err := c.admin(leader).LookupKey(t.Context(), &leaseholdv1.LookupKeyRequest{Version: wire.Version, Namespace: "pool", Key: 7})
 		if err != nil || found.GetRange().GetOwner() != "a" || found.GetBegun() == 0 || found.GetRange().GetLost() > found.GetBegun() {
 			t.Errorf("%v: %v", found, err)

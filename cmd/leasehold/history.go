@@ -16,32 +16,43 @@ import (
 const historyHelp = `Says who held a key, since when, and why that ended, newest first, as far back as
 the store remembers; without a store, as far back as the present leader leads. Times are those of the wall clocks of the managers.
 
+With --since it says who held it since then: the last line is the change that was in force at that time, if one is remembered.
+
 ` + keyHelp
 
 func newHistoryCommand() *cobra.Command {
-	var most uint32
+	var (
+		most  uint32
+		since string
+	)
 	cmd := &cobra.Command{
 		Use:   "history KEY",
 		Short: "Say who held a key, and why that ended",
 		Long:  historyHelp,
 		Example: `  leasehold history alice -n presence
+  leasehold history alice -n presence --since 36h
   leasehold history alice -n presence --most 1000 --json`,
 		Args: oneArgument("a key"),
 	}
 	c := newClient(cmd).inNamespace(cmd, usualNamespace)
 	k := addKeyFlag(cmd)
 	cmd.Flags().Uint32Var(&most, "most", 100, "at most so many changes")
+	cmd.Flags().StringVar(&since, "since", "", sinceHelp)
 	cmd.RunE = c.run(func(ctx context.Context, args []string) error {
 		key, err := k.parse(args[0])
 		if err != nil {
 			return err
 		}
-		return c.history(ctx, key, most)
+		from, err := parseSince(since, time.Now())
+		if err != nil {
+			return err
+		}
+		return c.history(ctx, key, most, from)
 	})
 	return cmd
 }
 
-func (c *client) history(ctx context.Context, key *keyArgument, most uint32) error {
+func (c *client) history(ctx context.Context, key *keyArgument, most uint32, since time.Time) error {
 	var answer *leaseholdv1.ListHistoryResponse
 	if err := c.askWithin(ctx, func(ctx context.Context, to admin) (err error) {
 		answer, err = to.ListHistory(ctx, &leaseholdv1.ListHistoryRequest{
@@ -53,7 +64,7 @@ func (c *client) history(ctx context.Context, key *keyArgument, most uint32) err
 	}
 	document := historyDocument{
 		Namespace: c.namespace, Key: key.key.String(), Name: key.name,
-		Truncated: answer.GetTruncated(), More: answer.GetMore(), Entries: []changeDocument{},
+		Truncated: answer.GetTruncated(), More: answer.GetMore(), Diskless: answer.GetBegun() > 0, Entries: []changeDocument{},
 	}
 	for _, e := range answer.GetEntries() {
 		document.Entries = append(document.Entries, changeJSON(e))
@@ -61,18 +72,31 @@ func (c *client) history(ctx context.Context, key *keyArgument, most uint32) err
 	if before := answer.GetBefore(); before != nil {
 		document.Before = beforeJSON(before)
 	}
+	document.from(since)
 	return c.print(document, func() string { return document.text(key) })
 }
 
 // A historyDocument is what "history --json" prints, newest first.
 type historyDocument struct {
-	Namespace string           `json:"namespace"`
-	Key       string           `json:"key"`
-	Name      string           `json:"name,omitempty"`
-	Truncated bool             `json:"truncated"` // what was before is forgotten
-	More      bool             `json:"more"`      // there is more than was asked for
-	Entries   []changeDocument `json:"entries"`
-	Before    *beforeDocument  `json:"before,omitempty"` // if there are no entries
+	Namespace string `json:"namespace"`
+	Key       string `json:"key"`
+	Name      string `json:"name,omitempty"`
+	Truncated bool   `json:"truncated"` // what was before is forgotten
+	More      bool   `json:"more"`      // there is more than was asked for
+	// Diskless: it is forgotten because the managers keep nothing on disk.
+	Diskless bool             `json:"diskless,omitempty"`
+	Entries  []changeDocument `json:"entries"`
+	Before   *beforeDocument  `json:"before,omitempty"` // if there are no entries
+}
+
+// from leaves off what was before a time, but for the change that was in force then.
+func (d *historyDocument) from(since time.Time) {
+	for i, e := range d.Entries {
+		if e.at.Before(since) {
+			d.Entries, d.More, d.Truncated, d.Diskless = d.Entries[:i+1], false, false, false
+			return
+		}
+	}
 }
 
 // A beforeDocument is who has held the key since before all that is remembered.
@@ -149,7 +173,10 @@ func (d historyDocument) text(key *keyArgument) string {
 	if d.More {
 		text += "There is more: ask for it with --most.\n"
 	}
-	if d.Truncated {
+	switch {
+	case d.Diskless:
+		text += "These managers keep nothing on disk: what was before the present leader led is forgotten.\n"
+	case d.Truncated:
 		text += "What was before that is forgotten.\n"
 	}
 	return text

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// The journal is read page by page, and only as far as is asked for.
+func TestEvents(t *testing.T) {
+	f := startFake(t, inPresence(&fakeManager{}))
+	diskless := startFake(t, inPresence(&fakeManager{diskless: true}))
+	const all = "1200 vacated, 1201 granted, leader, 1202 moved"
+	for _, test := range []struct {
+		manager *fakeManager
+		args    string
+		want    string // LSNs and kinds
+		flags   string
+		says    string
+	}{
+		{f, "", all, "truncated", "What was before is forgotten.\n"},
+		{f, "--most 2", "leader, 1202 moved", "more", "Earlier ones are left out"},
+		{f, "--kind loss", "1200 vacated", "truncated", "vacated: expired"},
+		{f, "--kind expired,moved", "1200 vacated, 1202 moved", "truncated", "moved from server-2"},
+		{f, "--kind leader", "leader", "truncated", "10.0.0.1:7400 leads"},
+		{f, "--kind restarted", "", "truncated", "Nothing of that has happened, as far as is remembered.\n"},
+		{f, "--since 2026-11-15T10:20:31Z", "1201 granted, leader, 1202 moved", "truncated", ""},
+		{f, "--since 2026-11-15T10:20:33Z", "", "truncated", "Nothing of that"},
+		{diskless, "", all, "truncated diskless", "These managers keep nothing on disk: what was before the present leader led is forgotten.\n"},
+	} {
+		var out, plainly bytes.Buffer
+		args := append([]string{"events", "--managers", test.manager.addr}, strings.Fields(test.args)...)
+		if got := run(t.Context(), append(args, "--json"), &out, &out); got != 0 {
+			t.Fatalf("%s: exit status %d: %s", test.args, got, out.String())
+		}
+		var d eventsDocument
+		if err := json.Unmarshal(out.Bytes(), &d); err != nil {
+			t.Fatal(err)
+		}
+		if got := storyOf(d.Events); got != test.want {
+			t.Errorf("%s: got %s, want %s", test.args, got, test.want)
+		}
+		if diff := cmp.Diff(test.flags, flagsOf(d)); diff != "" {
+			t.Errorf("%s: %s", test.args, diff)
+		}
+		if got := run(t.Context(), args, &plainly, &plainly); got != 0 || !strings.Contains(plainly.String(), test.says) {
+			t.Errorf("%s: exit status %d, %s, want %q", test.args, got, plainly.String(), test.says)
+		}
+	}
+}
+
+func storyOf(events []eventDocument) string {
+	var story []string
+	for _, e := range events {
+		if e.Change != nil {
+			story = append(story, fmt.Sprintf("%d %s", e.Change.LSN, e.Change.Kind))
+		} else {
+			story = append(story, e.Type)
+		}
+	}
+	return strings.Join(story, ", ")
+}
+
+func flagsOf(d eventsDocument) string {
+	var flags []string
+	for name, set := range map[string]bool{"more": d.More, "truncated": d.Truncated, "diskless": d.Diskless} {
+		if set {
+			flags = append(flags, name)
+		}
+	}
+	slices.Sort(flags)
+	slices.Reverse(flags)
+	return strings.Join(flags, " ")
+}
+
+// Changes are in the order of the journal, even if a leader's clock is behind that of
+// the one before; and what such a leader has written is found.
+func TestEventsWithClocksThatDiffer(t *testing.T) {
+	at := time.Date(2026, 11, 15, 10, 0, 0, 0, time.UTC)
+	j := &journal{since: at, most: 10}
+	for i, minutes := range []int{4, -2, 3, 2, -6} { // of LSN 5, 4, 3, 2, 1
+		c := &leaseholdv1.HistoryEntry{Lsn: uint64(5 - i), At: timestamppb.New(at.Add(time.Duration(minutes) * time.Minute))}
+		if goOn := j.take(pastJSON("x", c)); goOn != (minutes > -5) {
+			t.Errorf("%d: go on is %t", 5-i, goOn)
+		}
+	}
+	j.lead([]*leaseholdv1.Leadership{{At: timestamppb.New(at.Add(150 * time.Second)), Term: 7}})
+	if got, want := storyOf(j.document().Events), "2 unspecified, leader, 3 unspecified, 5 unspecified"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
