@@ -38,6 +38,9 @@ type fakeManager struct {
 	// answer.
 	diskless bool
 
+	// clocks are what it says about its clocks, if it does.
+	clocks func() *leaseholdv1.Clocks
+
 	mu         sync.Mutex
 	muted      bool // nobody leads
 	orders     fakeOrders
@@ -128,6 +131,9 @@ func (f *fakeManager) GetStatus(context.Context, *leaseholdv1.GetStatusRequest) 
 	}
 	if f.muted {
 		return &leaseholdv1.GetStatusResponse{Manager: "10.0.0.2:7400", Problem: "nobody leads"}, nil
+	}
+	if f.clocks != nil {
+		answer.Clocks = f.clocks()
 	}
 	if f.diskless {
 		answer.LedFor, answer.Warnings = 0, []string{"10.0.0.3:7400 does not vote: it has just started"}

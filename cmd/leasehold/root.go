@@ -105,7 +105,7 @@ func newRootCommand() *cobra.Command {
 	root.SetHelpCommand(newHelpCommand())
 	addGroup(root, "run", "Run", newDemoCommand(), newManagerCommand(), newGatewayCommand(), newAgentCommand(), newFleaseCommand(), newSimCommand(), newPolicyCommand())
 	addGroup(root, "see", "See what is going on", newStatusCommand(), newTopCommand(), newOwnersCommand(), newRangesCommand(),
-		newLookupCommand(), newHistoryCommand(), newEventsCommand(), newMovesCommand(), newWatchCommand())
+		newLookupCommand(), newHistoryCommand(), newEventsCommand(), newMovesCommand(), newWatchCommand(), newDoctorCommand())
 	addGroup(root, "change", "Change things", newNamespaceCommand(), newDrainCommand(), newMoveCommand(), newRebalanceCommand(), newMemberCommand())
 	addGroup(root, "other", "Other", newVersionCommand())
 	root.AddCommand(newDemoManagerCommand(), newDemoOwnerCommand())

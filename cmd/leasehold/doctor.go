@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+const doctorHelp = `Checks a deployment, and says what to do about what it finds: whether every manager
+answers and how fast, whether all agree who leads, what they run, how much is left of
+their stores, files and connections, how far apart their clocks are and how much faster
+one runs than another, and how each namespace and its owners and lookups fare.
+
+Name all managers with --managers: those that are not named are not checked. Clocks are
+compared by asking again and again for as long as --for says: the longer, the smaller
+the differences that are found.
+
+Each line is "ok", "hint" for what may be meant so or may become a problem, or "WRONG".
+With --verbose it also says what was not checked. It changes nothing.
+
+Exit status: 0 nothing is wrong; 1 something is; 2 it could not be checked as asked;
+130 interrupted.`
+
+// doctorOptions are the flags of "doctor".
+type doctorOptions struct {
+	*client
+	lasting time.Duration
+	verbose bool
+}
+
+const (
+	leastExam = time.Second
+	mostExam  = 10 * time.Minute
+)
+
+func newDoctorCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check a deployment, and say what to fix",
+		Long:  doctorHelp,
+		Example: `  leasehold doctor --managers m1:7400,m2:7400,m3:7400
+  leasehold doctor --for 1m --json | jq '.findings[] | select(.verdict != "ok")'`,
+		Args: noArguments,
+	}
+	o := &doctorOptions{client: newClient(cmd)}
+	cmd.Flags().DurationVar(&o.lasting, "for", 5*time.Second, "how long to watch clocks and owners")
+	cmd.Flags().BoolVar(&o.verbose, "verbose", false, "also say what was not checked")
+	cmd.RunE = o.run(func(ctx context.Context, _ []string) error { return o.doctor(ctx) })
+	return cmd
+}
+
+// A verdict is what became of a check.
+type verdict string
+
+// The verdicts. Programs rely on them.
+const (
+	fine    verdict = "ok"
+	hint    verdict = "hint"
+	wrong   verdict = "wrong"
+	skipped verdict = "skipped"
+)
+
+// A finding is a check and what became of it.
+type finding struct {
+	Check   string  `json:"check"`   // what was checked: reach, leader, build, store, clock, ...
+	Subject string  `json:"subject"` // whose: a manager's address, a namespace, an owner; "" for the group
+	Verdict verdict `json:"verdict"`
+	Text    string  `json:"text"`
+	Advice  string  `json:"advice,omitempty"` // what to do about it
+}
+
+// A doctorDocument is what "doctor --json" prints.
+type doctorDocument struct {
+	Wrong    int       `json:"wrong"` // how many checks
+	Hints    int       `json:"hints"`
+	Findings []finding `json:"findings"`
+}
+
+func (o *doctorOptions) doctor(ctx context.Context) error {
+	if o.lasting < leastExam || o.lasting > mostExam {
+		return fmt.Errorf("--for %v: want %v to %v", o.lasting, leastExam, mostExam)
+	}
+	e := o.examine(ctx)
+	if ctx.Err() != nil {
+		return statusInterrupted
+	}
+	document := doctorDocument{Findings: []finding{}}
+	for _, f := range diagnose(e) {
+		switch f.Verdict {
+		case wrong:
+			document.Wrong++
+		case hint:
+			document.Hints++
+		case skipped:
+			if !o.verbose {
+				continue
+			}
+		case fine:
+		}
+		document.Findings = append(document.Findings, f)
+	}
+	if err := o.print(document, document.text); err != nil {
+		return err
+	}
+	if document.Wrong > 0 {
+		return statusViolated
+	}
+	return nil
+}
+
+func (d doctorDocument) text() string {
+	var out strings.Builder
+	for _, f := range d.Findings {
+		mark := string(f.Verdict)
+		switch f.Verdict {
+		case fine:
+			mark = good("ok   ")
+		case hint:
+			mark = heading("hint ")
+		case wrong:
+			mark = bad("WRONG")
+		case skipped:
+			mark = "-    "
+		}
+		subject := ""
+		if f.Subject != "" {
+			subject = shown(f.Subject) + ": "
+		}
+		fmt.Fprintf(&out, "%s  %-9s  %s%s\n", mark, f.Check, subject, shown(f.Text))
+		if f.Advice != "" {
+			fmt.Fprintf(&out, "       %-9s  %s\n", "", shown(f.Advice))
+		}
+	}
+	switch {
+	case d.Wrong == 0 && d.Hints == 0:
+		out.WriteString("Nothing is wrong.\n")
+	case d.Wrong == 0:
+		fmt.Fprintf(&out, "Nothing is wrong; %s.\n", counted(d.Hints, "hint"))
+	default:
+		fmt.Fprintf(&out, "%s wrong, %s.\n", counted(d.Wrong, "check"), counted(d.Hints, "hint"))
+	}
+	return out.String()
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// diagnose says what to make of an exam. It has no side effects.
+func diagnose(e *exam) []finding {
+	var out []finding
+	for _, m := range e.managers {
+		out = append(out, diagnoseReach(m))
+	}
+	if out = append(out, diagnoseLeader(e)...); !slices.ContainsFunc(e.managers, (*managerExam).answers) {
+		return out // all else would only repeat it
+	}
+	out = append(out, diagnoseBuilds(e)...)
+	out = append(out, diagnoseMembers(e)...)
+	for _, m := range e.managers {
+		if m.answers() {
+			out = append(out, diagnoseLimits(m)...)
+			out = append(out, diagnoseHealth(m))
+		}
+	}
+	out = append(out, diagnoseClocks(e)...)
+	if e.failed != nil {
+		out = append(out, finding{"spaces", "", wrong, "the namespaces could not be looked at: " + oneLine(e.failed), "Ask again when there is a leader."})
+	}
+	for _, s := range e.spaces {
+		out = append(out, diagnoseSpace(s)...)
+	}
+	out = append(out, diagnoseLookups(e)...)
+	out = append(out, diagnoseFiles())
+	return append(out, finding{"tls", "", skipped, "connections are not encrypted, so there are no certificates to check", ""})
+}
+
+func (m *managerExam) answers() bool { return m.err == nil }
+
+// slowAnswer is what an answer from the next room stays far below.
+const slowAnswer = 250 * time.Millisecond
+
+func diagnoseReach(m *managerExam) finding {
+	switch {
+	case m.err != nil:
+		return finding{"reach", m.addr, wrong, oneLine(m.err), "Is it running, is that its address, and does a firewall let this computer through?"}
+	case m.fastest > slowAnswer:
+		return finding{"reach", m.addr, hint, "answers within " + brief(m.fastest) + " at best", "It is far away, or its computer is overloaded."}
+	}
+	return finding{"reach", m.addr, fine, "answers within " + briefer(m.fastest), ""}
+}
+
+// briefer has more digits for what takes less than a millisecond.
+func briefer(d time.Duration) string {
+	if d < 10*time.Millisecond {
+		return millisText(d)
+	}
+	return brief(d)
+}
+
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// diagnoseLeader wants all managers to name the same leader and term.
+func diagnoseLeader(e *exam) []finding {
+	var out []finding
+	told := make(map[string][]string) // leader and term, to who says so
+	for _, m := range e.managers {
+		if !m.answers() {
+			continue
+		}
+		s := m.status
+		if why := s.GetProblem(); why != "" {
+			out = append(out, finding{"leader", m.addr, wrong, why, "Leases go on until they run out, and nothing else does: look at the log of this manager."})
+		}
+		for _, w := range s.GetWarnings() {
+			f := finding{"group", m.addr, hint, w, "Until that is over, the group bears one failure less."}
+			if !slices.ContainsFunc(out, func(o finding) bool { return o.Check == f.Check && o.Text == f.Text }) {
+				out = append(out, f)
+			}
+		}
+		if s.GetLeader() != "" {
+			leads := fmt.Sprintf("%s leads in term %d", s.GetLeader(), s.GetTerm())
+			told[leads] = append(told[leads], m.addr)
+		}
+	}
+	if len(told) == 1 {
+		for leads, by := range told {
+			out = append(out, finding{"leader", "", fine, fmt.Sprintf("%s, says %s", leads, everybody(len(by))), ""})
+		}
+	}
+	if len(told) > 1 {
+		var versions []string
+		for leads, by := range told {
+			versions = append(versions, fmt.Sprintf("%s (%s)", leads, strings.Join(by, ", ")))
+		}
+		slices.Sort(versions)
+		out = append(out, finding{
+			"leader", "", wrong, "managers do not agree: " + strings.Join(versions, "; "),
+			"If it stays so for more than a few seconds, they are of different groups, or cannot reach each other: compare their --members, --peers or --etcd.",
+		})
+	}
+	return out
+}
+
+func everybody(n int) string {
+	if n == 1 {
+		return "the one that was asked"
+	}
+	return fmt.Sprintf("all %d that answer", n)
+}
+
+// diagnoseBuilds gives a hint if managers run different programs.
+func diagnoseBuilds(e *exam) []finding {
+	runs := make(map[string][]string)
+	for _, m := range e.managers {
+		if m.answers() {
+			runs[m.status.GetBuild()] = append(runs[m.status.GetBuild()], m.addr)
+		}
+	}
+	var builds []string
+	for build, by := range runs {
+		builds = append(builds, fmt.Sprintf("%s (%s)", orDash(build), strings.Join(by, ", ")))
+	}
+	slices.Sort(builds)
+	if len(builds) > 1 {
+		return []finding{{"build", "", hint, strings.Join(builds, "; "), "Finish the upgrade: what is new works when all managers know it."}}
+	}
+	return []finding{{"build", "", fine, builds[0], ""}}
+}
+
+// diagnoseMembers looks at the managers whose stores form the group.
+func diagnoseMembers(e *exam) []finding {
+	if e.members == nil {
+		return nil
+	}
+	var out []finding
+	for _, m := range e.members {
+		switch {
+		case !m.GetHealthy():
+			out = append(out, finding{"member", m.GetName(), wrong, "its store does not answer", "Start it; if it is gone for good, remove it with 'leasehold member remove " + m.GetName() + "' and add another."})
+		case m.GetLearner():
+			out = append(out, finding{"member", m.GetName(), hint, "it has not caught up yet, and does not vote", ""})
+		}
+	}
+	n := len(e.members)
+	switch {
+	case n == 1:
+		out = append(out, finding{"member", "", hint, "there is one manager, and no other takes over when it dies", "Let two more join with 'leasehold manager --join'."})
+	case n%2 == 0:
+		out = append(out, finding{"member", "", hint, fmt.Sprintf("%d managers bear no more failures than %d", n, n-1), "Add one, or remove one."})
+	case len(out) == 0:
+		out = append(out, finding{"member", "", fine, fmt.Sprintf("the stores of all %d managers answer", n), ""})
+	}
+	if n > len(e.managers) {
+		out = append(out, finding{"member", "", hint, fmt.Sprintf("the group has %d managers, and %d were asked", n, len(e.managers)), "Name all of them with --managers, so that all are checked."})
+	}
+	return out
+}
+
+// Shares of a limit from which on something is said.
+const (
+	muchUsed    = 0.8
+	tooMuchUsed = 0.95
+)
+
+// diagnoseLimits has a line for each limit that is near, and one for all others.
+func diagnoseLimits(m *managerExam) []finding {
+	var out []finding
+	var far []string
+	for _, u := range m.status.GetUsages() {
+		share := float64(u.GetUsed()) / float64(max(1, u.GetMost()))
+		switch {
+		case share >= tooMuchUsed:
+			out = append(out, finding{"limits", m.addr, wrong, usageText(u), usageAdvice(u.GetWhat())})
+		case share >= muchUsed:
+			out = append(out, finding{"limits", m.addr, hint, usageText(u), usageAdvice(u.GetWhat())})
+		default:
+			far = append(far, usageText(u))
+		}
+	}
+	if len(far) > 0 {
+		out = append(out, finding{"limits", m.addr, fine, strings.Join(far, "; "), ""})
+	}
+	return out
+}
+
+func usageText(u *leaseholdv1.Usage) string {
+	used, most := grouped(u.GetUsed()), grouped(u.GetMost())
+	what := u.GetWhat()
+	if rest, bytes := strings.CutPrefix(what, "bytes of "); bytes {
+		used, most, what = byteText(u.GetUsed()), byteText(u.GetMost()), rest
+	}
+	return fmt.Sprintf("%s %s of %s", what, used, most)
+}
+
+func usageAdvice(what string) string {
+	switch what {
+	case "bytes of the store":
+		return "When it is full nothing is granted any more: delete namespaces that nobody needs, or start managers with a larger --quota."
+	case "open files":
+		return "Raise the limit of the process (LimitNOFILE= of its unit, ulimit -n)."
+	}
+	return "Let some connect to other managers of the group."
+}
+
+func diagnoseHealth(m *managerExam) finding {
+	at := httpOf(m.addr, m.status.GetHttp())
+	switch {
+	case m.status.GetHttp() == "":
+		return finding{"http", m.addr, skipped, "it serves no HTTP, or is too old to say where", ""}
+	case m.health != nil:
+		return finding{"http", m.addr, hint, "no answer from http://" + at + "/readyz: " + oneLine(m.health), "If it listens on its loopback alone, that is as it should be. Orchestrators and browsers need --http where they reach it."}
+	case m.unhealthy != "":
+		return finding{"http", m.addr, wrong, "it is not ready: " + strings.Join(strings.Fields(m.unhealthy), " "), "Look at its log."}
+	}
+	return finding{"http", m.addr, fine, "http://" + at + " says that it is ready", ""}
+}
+
+// leastFiles is what a process should be able to open that serves many.
+const leastFiles = 4096
+
+// diagnoseFiles looks at the limits that processes get on this computer.
+func diagnoseFiles() finding {
+	used, most, known := openFiles()
+	switch {
+	case !known:
+		return finding{"files", thisComputer, skipped, "this system does not say how many files a process may open", ""}
+	case most < leastFiles:
+		return finding{"files", thisComputer, hint, fmt.Sprintf("a process may open %s files and connections", grouped(most)), "That is little for a manager, and for a server with many callers: raise the limit (ulimit -n)."}
+	}
+	return finding{"files", thisComputer, fine, fmt.Sprintf("a process may open %s files and connections, and this one has %d", grouped(most), used), ""}
+}

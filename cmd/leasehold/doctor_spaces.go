@@ -1,0 +1,169 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// diagnoseSpace says how a namespace fares: what was so at both looks is not about to
+// pass.
+func diagnoseSpace(s *spaceExam) []finding {
+	name, now := s.config.GetName(), s.looks[1]
+	say := func(v verdict, text, advice string) []finding { return []finding{{"space", name, v, text, advice}} }
+	switch {
+	case now.err != nil:
+		return say(wrong, oneLine(now.err), "Ask again when there is a leader.")
+	case now.status == nil:
+		return say(hint, "it is gone, or there is no leader to ask", "")
+	case !now.status.GetReady():
+		return say(wrong, "it is not ready: "+now.status.GetProblem(), "If it stays so, look at the leader's log.")
+	}
+	var out []finding
+	if why := now.status.GetProblem(); why != "" {
+		out = append(out, say(wrong, why, "Its leases go on. Look at the leader's log, and at the policy with 'leasehold namespace show "+name+"'.")...)
+	}
+	out = append(out, diagnoseVacant(s)...)
+	out = append(out, diagnoseOwners(s)...)
+	out = append(out, diagnoseMoves(s)...)
+	if most := s.config.GetMaxOwners(); most > 0 && float64(len(now.owners)) >= muchUsed*float64(most) {
+		out = append(out, say(hint, fmt.Sprintf("%d owners are connected, and %d may be", len(now.owners), most), "Raise it with 'leasehold namespace update "+name+" --max-owners'.")...)
+	}
+	if len(out) == 0 {
+		out = say(fine, fmt.Sprintf("%s, %s, none vacant", counted(len(now.owners), "owner"), counted(int(now.status.GetRanges()), "range")), "")
+	}
+	if why := now.status.GetLull(); why != "" {
+		out = append(out, say(skipped, "not balanced by load now: "+why, "")...)
+	}
+	return out
+}
+
+// diagnoseVacant finds keys that nobody holds, and goes on holding.
+func diagnoseVacant(s *spaceExam) []finding {
+	name, now, before := s.config.GetName(), s.looks[1].status, s.looks[0].status
+	switch {
+	case len(s.looks[1].owners) == 0:
+		return []finding{{"space", name, wrong, "it has no owners, and nobody holds its keys", "Start servers that join it."}}
+	case now.GetVacant() == 0:
+		return nil
+	case s.config.GetPolicy() == "static":
+		return []finding{{"space", name, hint, counted(int(now.GetVacant()), "range") + " vacant", "Its policy is static: are those meant to be nobody's, or has their owner not joined?"}}
+	case before.GetVacant() == 0:
+		return []finding{{"space", name, hint, counted(int(now.GetVacant()), "range") + " vacant since a moment ago", "Look again."}}
+	}
+	return []finding{{"space", name, wrong, counted(int(now.GetVacant()), "range") + " vacant all the time", "Is every owner draining, or waiting? See 'leasehold owners -n " + name + "' and 'leasehold events -n " + name + "'."}}
+}
+
+// diagnoseOwners finds owners that may soon be taken for dead, and those that do not
+// do what was wanted of them. It names a few of each kind.
+func diagnoseOwners(s *spaceExam) []finding {
+	var silent, tardy, waiting, unmoving, stuck []string
+	for _, o := range s.looks[1].owners {
+		who := o.GetHolder().GetOwner()
+		before := sameSession(s.looks[0].owners, o)
+		switch o.GetState() {
+		case leaseholdv1.OwnerState_OWNER_STATE_SILENT:
+			silent = append(silent, fmt.Sprintf("%s (%s left)", who, brief(time.Duration(o.GetPatience()))))
+		case leaseholdv1.OwnerState_OWNER_STATE_WAITING:
+			waiting = append(waiting, who)
+		case leaseholdv1.OwnerState_OWNER_STATE_UNSPECIFIED, leaseholdv1.OwnerState_OWNER_STATE_MEMBER, leaseholdv1.OwnerState_OWNER_STATE_GREETED:
+			if late(o, s.config.GetTiming()) {
+				tardy = append(tardy, fmt.Sprintf("%s (%s left)", who, brief(time.Duration(o.GetPatience()))))
+			}
+			if !o.GetMovesState() && o.GetLeases() > 0 {
+				unmoving = append(unmoving, who)
+			}
+			if o.GetDraining() && o.GetLeases() > 0 && before.GetDraining() && before.GetLeases() == o.GetLeases() && o.GetMovesOut() == 0 {
+				stuck = append(stuck, who)
+			}
+		}
+	}
+	name := s.config.GetName()
+	var out []finding
+	for _, f := range []struct {
+		who          []string
+		verdict      verdict
+		text, advice string
+	}{
+		{silent, wrong, "not heard since the leader took over", "Are they running, and can they reach the leader? When their time is up their keys go to others, and the state is lost."},
+		{tardy, wrong, "not heard for two renewals", "They are paused, overloaded or cut off: when their time is up their keys go to others, and the state is lost."},
+		{waiting, wrong, "waiting, because another session has the name", "Give each server a name of its own; after a restart it passes when the old session ends."},
+		{stuck, hint, "to be drained, and nothing moves", "See 'leasehold moves -n " + name + "': is there another owner that takes part?"},
+		{unmoving, hint, "that cannot move state", "It is lost when their keys go elsewhere: configure a Mover, if they have any."},
+	} {
+		if len(f.who) > 0 {
+			out = append(out, finding{"owners", name, f.verdict, fmt.Sprintf("%s %s: %s", counted(len(f.who), "owner"), f.text, fewOf(f.who)), f.advice})
+		}
+	}
+	return out
+}
+
+func sameSession(in []*leaseholdv1.OwnerStatus, o *leaseholdv1.OwnerStatus) *leaseholdv1.OwnerStatus {
+	for _, other := range in {
+		if slices.Equal(other.GetHolder().GetSession(), o.GetHolder().GetSession()) {
+			return other
+		}
+	}
+	return nil
+}
+
+// fewOf lists the first few names.
+func fewOf(names []string) string {
+	const few = 5
+	slices.Sort(names)
+	if len(names) > few {
+		names = append(names[:few:few], "...")
+	}
+	return strings.Join(names, ", ")
+}
+
+// diagnoseMoves finds moves that make no progress.
+func diagnoseMoves(s *spaceExam) []finding {
+	var stuck []string
+	for _, m := range s.looks[1].moves {
+		i := slices.IndexFunc(s.looks[0].moves, func(o *leaseholdv1.MoveStatus) bool { return o.GetId() == m.GetId() })
+		if m.GetId() != "" && i >= 0 && s.looks[0].moves[i].GetBytes() == m.GetBytes() && 2*m.GetPatience() < s.config.GetMoveTimeout() {
+			stuck = append(stuck, m.GetFrom()+" to "+m.GetTo())
+		}
+	}
+	if len(stuck) == 0 {
+		return nil
+	}
+	return []finding{{
+		"moves", s.config.GetName(), hint, fmt.Sprintf("%s without progress: %s", counted(len(stuck), "move"), fewOf(stuck)),
+		"Can the source reach the target's address for moves? They fail by themselves, and the keys stay where they are.",
+	}}
+}
+
+const (
+	// lookups ask every few seconds.
+	lookupSilence = 30 * time.Second
+	// lagging is how many changes a lookup may lack when it asks.
+	lagging = 1000
+)
+
+// diagnoseLookups finds lookups that lag behind.
+func diagnoseLookups(e *exam) []finding {
+	var out []finding
+	for _, m := range e.managers {
+		total, behind := 0, []string(nil)
+		for ns, l := range m.lookups {
+			total += int(l.GetTotal())
+			for _, s := range l.GetLookups() {
+				if s.GetBehind() > lagging || time.Duration(s.GetHeard()) > lookupSilence {
+					behind = append(behind, fmt.Sprintf("%s of %s (%s lacked, heard %s ago)", s.GetAddr(), ns, counted(int(s.GetBehind()), "change"), brief(time.Duration(s.GetHeard()))))
+				}
+			}
+		}
+		switch {
+		case len(behind) > 0:
+			out = append(out, finding{"lookups", m.addr, hint, fmt.Sprintf("%d of %d lag: %s", len(behind), total, fewOf(behind)), "Their processes are paused or overloaded, or the network is slow: they send callers to former owners, who refuse."})
+		case total > 0:
+			out = append(out, finding{"lookups", m.addr, fine, counted(total, "lookup") + " connected, none lags", ""})
+		}
+	}
+	return out
+}

@@ -1,0 +1,258 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+	"pgregory.net/rapid"
+
+	"github.com/leasehold-dev/leasehold/manager"
+	"github.com/leasehold-dev/leasehold/owner"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/store/mem"
+)
+
+// healthy is an exam of a group of three with which nothing is wrong.
+func healthy() *exam {
+	e := &exam{}
+	for i := range 3 {
+		addr := fmt.Sprintf("m%d:7400", i+1)
+		e.managers = append(e.managers, &managerExam{
+			addr: addr, fastest: time.Millisecond, samples: readings(1, 0),
+			status: &leaseholdv1.GetStatusResponse{
+				Leader: "m1:7400", Term: 7, Manager: addr, Build: "leasehold v1", Http: addr,
+				Clocks: &leaseholdv1.Clocks{Drift: 1.2}, Usages: []*leaseholdv1.Usage{{What: "open files", Used: 1, Most: 10}},
+			},
+			lookups: map[string]*leaseholdv1.ListLookupsResponse{"x": {Total: 1, Lookups: []*leaseholdv1.LookupStatus{{Addr: "l:1"}}}},
+		})
+		e.members = append(e.members, &leaseholdv1.Member{Name: fmt.Sprintf("m%d", i+1), Healthy: true})
+	}
+	look := func() spaceLook {
+		l := spaceLook{status: &leaseholdv1.NamespaceStatus{Name: "x", Ready: true, Ranges: 64}}
+		for _, name := range []string{"a", "b"} {
+			l.owners = append(l.owners, &leaseholdv1.OwnerStatus{
+				Holder: holder(name), State: leaseholdv1.OwnerState_OWNER_STATE_MEMBER, Leases: 32, MovesState: true, Patience: int64(11 * time.Second),
+			})
+		}
+		return l
+	}
+	e.spaces = []*spaceExam{{
+		config: &leaseholdv1.NamespaceConfig{
+			Name: "x", MaxOwners: 100, MoveTimeout: int64(time.Minute),
+			Timing: &leaseholdv1.Timing{Lease: int64(10 * time.Second), Renew: int64(2500 * time.Millisecond), Drift: 1.2},
+		},
+		looks: [2]spaceLook{look(), look()},
+	}}
+	return e
+}
+
+// readings are what a manager says in 5 s whose clock runs at a rate, and is ahead.
+func readings(rate float64, ahead time.Duration) []clockSample {
+	began := time.Now()
+	var out []clockSample
+	for i := range 20 {
+		at := time.Duration(i) * sampleEvery
+		out = append(out, clockSample{
+			before: began.Add(at), after: began.Add(at + time.Millisecond),
+			wall: began.Round(0).Add(at + time.Millisecond/2 + ahead), monotonic: time.Hour + time.Duration(rate*float64(at+time.Millisecond/2)),
+		})
+	}
+	return out
+}
+
+func TestDiagnose(t *testing.T) {
+	for _, f := range diagnose(healthy()) {
+		if f.Verdict != fine && f.Verdict != skipped && f.Check != "files" {
+			t.Errorf("nothing is wrong, and yet: %+v", f)
+		}
+	}
+	last := func(e *exam) *spaceLook { return &e.spaces[0].looks[1] }
+	for _, test := range []struct {
+		name    string
+		hurt    func(*exam)
+		verdict verdict
+		check   string
+		says    string
+	}{
+		{"dead", func(e *exam) { e.managers[1].err = errors.New("connection refused") }, wrong, "reach", "connection refused"},
+		{"slow", func(e *exam) { e.managers[1].fastest = time.Second }, hint, "reach", "within 1s at best"},
+		{"two leaders", func(e *exam) { e.managers[1].status.Leader = "m2:7400" }, wrong, "leader", "m1:7400 leads in term 7 (m1:7400, m3:7400); m2:7400 leads in term 7 (m2:7400)"},
+		{"two terms", func(e *exam) { e.managers[1].status.Term = 6 }, wrong, "leader", "do not agree"},
+		{"no leader", func(e *exam) { e.managers[1].status.Problem = "no manager leads" }, wrong, "leader", "no manager leads"},
+		{"a warning", func(e *exam) { e.managers[1].status.Warnings = []string{"m3 does not vote"} }, hint, "group", "m3 does not vote"},
+		{"mixed", func(e *exam) { e.managers[1].status.Build = "leasehold v2" }, hint, "build", "leasehold v2 (m2:7400)"},
+		{"a member is down", func(e *exam) { e.members[1].Healthy = false }, wrong, "member", "does not answer"},
+		{"a learner", func(e *exam) { e.members[1].Learner = true }, hint, "member", "not caught up"},
+		{"alone", func(e *exam) { e.members = e.members[:1] }, hint, "member", "there is one manager"},
+		{"even", func(e *exam) { e.members = e.members[:2] }, hint, "member", "2 managers bear no more failures than 1"},
+		{"not all are asked", func(e *exam) { e.managers = e.managers[:2] }, hint, "member", "3 managers, and 2 were asked"},
+		{"nearly full", func(e *exam) { e.managers[0].status.Usages[0].Used = 8 }, hint, "limits", "open files 8 of 10"},
+		{"full", func(e *exam) { e.managers[0].status.Usages[0].Used = 10 }, wrong, "limits", "open files 10 of 10"},
+		{"not ready", func(e *exam) { e.managers[0].unhealthy = "503: waiting\n" }, wrong, "http", "it is not ready: 503: waiting"},
+		{"no HTTP", func(e *exam) { e.managers[0].health = errors.New("refused") }, hint, "http", "refused"},
+		{"a clock that runs away", func(e *exam) { e.managers[1].samples = readings(1.25, 0) }, wrong, "rates", "that of m2:7400 runs 25.0"},
+		{"a clock that lags", func(e *exam) { e.managers[1].samples = readings(0.8, 0) }, wrong, "rates", "faster than that of m2:7400"},
+		{"a clock that drifts", func(e *exam) { e.managers[1].samples = readings(1.12, 0) }, hint, "rates", "12.0"},
+		{"too short to tell", func(e *exam) {
+			e.managers[1].samples = readings(1, 0)[:2]
+			e.managers[1].samples[1].after = e.managers[1].samples[1].after.Add(time.Second)
+			e.managers[1].samples[0].before = e.managers[1].samples[0].before.Add(-time.Second)
+			e.managers[1].samples[0].after = e.managers[1].samples[1].before.Add(-time.Millisecond)
+		}, hint, "rates", "the bound is 20 %"},
+		{"a wall clock ahead", func(e *exam) { e.managers[1].samples = readings(1, time.Minute) }, hint, "walls", "m2:7400 is 1m ahead"},
+		{"a wall clock that matters", func(e *exam) {
+			e.managers[0].status.Clocks.Epsilon = int64(500 * time.Millisecond)
+			e.managers[1].samples = readings(1, -600*time.Millisecond)
+		}, wrong, "walls", "agree on a leader only within 500ms"},
+		{"no leader for the namespaces", func(e *exam) { e.failed = errors.New("no manager\nanswers") }, wrong, "spaces", "no manager answers"},
+		{"loading", func(e *exam) { last(e).status.Ready, last(e).status.Problem = false, "loading" }, wrong, "space", "not ready: loading"},
+		{"a failing policy", func(e *exam) { last(e).status.Problem = "the policy fails" }, wrong, "space", "the policy fails"},
+		{"nobody", func(e *exam) { last(e).owners = nil }, wrong, "space", "no owners"},
+		{"just vacant", func(e *exam) { last(e).status.Vacant = 2 }, hint, "space", "2 ranges vacant since a moment ago"},
+		{"vacant", func(e *exam) { last(e).status.Vacant, e.spaces[0].looks[0].status.Vacant = 2, 1 }, wrong, "space", "2 ranges vacant all the time"},
+		{"meant to be vacant", func(e *exam) { last(e).status.Vacant, e.spaces[0].config.Policy = 2, "static" }, hint, "space", "2 ranges vacant"},
+		{"many owners", func(e *exam) { e.spaces[0].config.MaxOwners = 2 }, hint, "space", "2 owners are connected, and 2 may be"},
+		{"silent", func(e *exam) { last(e).owners[0].State = leaseholdv1.OwnerState_OWNER_STATE_SILENT }, wrong, "owners", "a (11s left)"},
+		{"late", func(e *exam) { last(e).owners[0].Patience = int64(6 * time.Second) }, wrong, "owners", "two renewals: a (6s left)"},
+		{"twice", func(e *exam) { last(e).owners[0].State = leaseholdv1.OwnerState_OWNER_STATE_WAITING }, wrong, "owners", "another session has the name: a"},
+		{"cannot move", func(e *exam) { last(e).owners[0].MovesState = false }, hint, "owners", "cannot move state: a"},
+		{"a drain that does not end", func(e *exam) {
+			last(e).owners[0].Draining, e.spaces[0].looks[0].owners[0].Draining = true, true
+		}, hint, "owners", "nothing moves: a"},
+		{"a move that does not end", func(e *exam) {
+			m := &leaseholdv1.MoveStatus{Id: "1", From: "a", To: "b", Bytes: 7, Patience: int64(10 * time.Second)}
+			e.spaces[0].looks[0].moves, last(e).moves = []*leaseholdv1.MoveStatus{m}, []*leaseholdv1.MoveStatus{m}
+		}, hint, "moves", "a to b"},
+		{"a lookup that lags", func(e *exam) { e.managers[0].lookups["x"].Lookups[0].Behind = 2000 }, hint, "lookups", "l:1 of x (2,000 changes lacked"},
+	} {
+		e := healthy()
+		test.hurt(e)
+		found := false
+		for _, f := range diagnose(e) {
+			switch {
+			case f.Verdict == test.verdict && f.Check == test.check && strings.Contains(f.Text, test.says):
+				found = true
+			case f.Verdict == wrong && test.name != "dead":
+				t.Errorf("%s: also wrong: %+v", test.name, f)
+			}
+		}
+		if !found {
+			t.Errorf("%s: no finding %q of %s: %q in %+v", test.name, test.verdict, test.check, test.says, diagnose(e))
+		}
+	}
+}
+
+// Whatever the network does, the true rate and the true offset are within the bounds.
+func TestClockBoundsHold(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rate := rapid.Float64Range(0.5, 2).Draw(t, "rate")
+		ahead := time.Duration(rapid.Int64Range(-1e12, 1e12).Draw(t, "ahead"))
+		at := time.Now()
+		began := at
+		var samples []clockSample
+		for range rapid.IntRange(2, 20).Draw(t, "samples") {
+			there := time.Duration(rapid.Int64Range(0, 1e9).Draw(t, "there"))
+			back := time.Duration(rapid.Int64Range(0, 1e9).Draw(t, "back"))
+			read := at.Add(there)
+			samples = append(samples, clockSample{
+				before: at, after: read.Add(back), wall: read.Round(0).Add(ahead),
+				monotonic: time.Duration(rate * float64(read.Sub(began))),
+			})
+			at = read.Add(back).Add(time.Duration(rapid.Int64Range(1e6, 1e10).Draw(t, "pause")))
+		}
+		const rounding = 1e-6
+		if s, ok := rateOf(samples); ok && (rate < s.least-rounding || rate > s.most+rounding) {
+			t.Fatalf("the rate is %v, and not within %v", rate, s)
+		}
+		if s, ok := offsetOf(samples); !ok || ahead.Seconds() < s.least-rounding || ahead.Seconds() > s.most+rounding {
+			t.Fatalf("it is ahead by %v, and not within %v", ahead.Seconds(), s)
+		}
+	})
+}
+
+// doctor runs the command, and returns its exit status and what it found.
+func doctor(t *testing.T, managers ...string) (int, doctorDocument) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	got := run(t.Context(), []string{"doctor", "--json", "--verbose", "--for", "1s", "--managers", strings.Join(managers, ",")}, &out, &errs)
+	var d doctorDocument
+	if err := json.Unmarshal(out.Bytes(), &d); err != nil {
+		t.Fatalf("%v: %s%s", err, out.String(), errs.String())
+	}
+	return got, d
+}
+
+func (d doctorDocument) has(v verdict, check, text string) bool {
+	for _, f := range d.Findings {
+		if f.Verdict == v && f.Check == check && strings.Contains(f.Text, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// A manager whose clock runs away is found out over the network.
+func TestDoctorFindsRunawayClock(t *testing.T) {
+	began := time.Now()
+	clock := func(rate float64) func() *leaseholdv1.Clocks {
+		return func() *leaseholdv1.Clocks {
+			return &leaseholdv1.Clocks{Wall: timestamppb.Now(), Monotonic: int64(rate * float64(time.Since(began))), Drift: 1.2}
+		}
+	}
+	good := startFake(t, inPresence(&fakeManager{clocks: clock(1)}))
+	bad := startFake(t, inPresence(&fakeManager{clocks: clock(3)}))
+	got, d := doctor(t, good.addr, bad.addr)
+	if got != int(statusViolated) || !d.has(wrong, "rates", "that of "+bad.addr) || !d.has(wrong, "owners", "server-2") || !d.has(wrong, "member", "does not answer") {
+		t.Errorf("exit status %d: %+v", got, d)
+	}
+}
+
+// A real manager tells all that there is to know. With an owner nothing is wrong.
+func TestDoctorOfRealManager(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	quiet := slog.New(slog.DiscardHandler)
+	m, err := manager.Start(manager.Config{
+		Store: mem.New(), StoreName: "memory", Listener: listener, Logger: quiet, Build: "leasehold v1",
+		Usage: (&keptStore{space: func() (used, most int64) { return 9, 10 }}).usage,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close(context.Background()) })
+	addr := listener.Addr().String()
+	var out bytes.Buffer
+	if got := run(t.Context(), []string{"namespace", "create", "presence", "--timeout", "1m", "--managers", addr}, &out, &out); got != 0 {
+		t.Fatal(out.String())
+	}
+	if got, d := doctor(t, addr); got != int(statusViolated) || !d.has(wrong, "space", "it has no owners") {
+		t.Errorf("exit status %d: %+v", got, d)
+	}
+	o, err := owner.Join(t.Context(), owner.Config{Managers: []string{addr}, Namespace: "presence", Name: "a", Addr: "127.0.0.1:1", Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = o.Close(context.Background()) })
+	var got int
+	var d doctorDocument
+	for range 60 { // the owner has all keys in a second or two
+		if got, d = doctor(t, addr); got == 0 {
+			break
+		}
+	}
+	if got != 0 || !d.has(fine, "leader", addr+" leads in term 1") || !d.has(fine, "rates", "") || !d.has(fine, "walls", "") ||
+		!d.has(hint, "limits", "the store 9 B of 10 B") || !d.has(fine, "limits", "owners connected 1 of 65,536") || !d.has(hint, "owners", "cannot move state: a") {
+		t.Errorf("exit status %d: %+v", got, d)
+	}
+}
