@@ -147,6 +147,32 @@ func (c *cluster) changes(at string, piece uint32) []*leaseholdv1.HistoryEntry {
 	}
 }
 
+// What a manager tells of itself is its own, although the leader tells the rest.
+func TestStatusDescribesTheManagerAsked(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		c.start("m1")
+		time.Sleep(10 * time.Second)
+		c.start("m2")
+		c.create("m1", pool())
+		a := c.join("a")
+		eventually(t, 5*time.Second, "a has everything", func() bool { return complete(a) })
+		clocks := make(map[string]time.Duration)
+		for _, name := range []string{"m1", "m2"} {
+			s := c.status(name)
+			clocks[name] = time.Duration(s.GetClocks().GetMonotonic())
+			if u := s.GetUsages(); len(u) != 2 || u[0].GetUsed() != 1 || u[0].GetMost() != 1<<16 {
+				t.Errorf("%s: %v, want one owner", name, u)
+			}
+			if got := s.GetClocks(); !got.GetWall().AsTime().Equal(time.Now()) || got.GetDrift() != 1.2 || got.GetEpsilon() != 0 {
+				t.Errorf("%s: %v at %v", name, got, time.Now())
+			}
+		}
+		if diff := clocks["m1"] - clocks["m2"]; diff < 10*time.Second {
+			t.Errorf("m1 has been running for 10s longer, and its clock is %v ahead", diff)
+		}
+	})
+}
+
 // Whoever watches hears of it, through a standby too.
 func TestWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {

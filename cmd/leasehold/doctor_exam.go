@@ -84,19 +84,26 @@ func (o *doctorOptions) visit(ctx context.Context, m *managerExam) {
 				break
 			}
 		}
-		m.lookups = make(map[string]*leaseholdv1.ListLookupsResponse)
-		for _, n := range m.status.GetNamespaces()[:min(mostSpaces, len(m.status.GetNamespaces()))] {
-			answer, err := to.ListLookups(ctx, &leaseholdv1.ListLookupsRequest{Version: wire.Version, Namespace: n.GetName()})
-			if err != nil {
-				break // it is too old to know
-			}
-			m.lookups[n.GetName()] = answer
-		}
+		m.lookups = lookupsOf(ctx, to, m.status)
 		return nil
 	})
 	if m.err == nil && m.status.GetHttp() != "" {
 		m.unhealthy, m.health = askReady(ctx, httpOf(m.addr, m.status.GetHttp()), o.timeout)
 	}
+}
+
+// lookupsOf returns the lookups that are connected to a manager, by namespace, as far as
+// it is new enough to tell.
+func lookupsOf(ctx context.Context, to admin, s *leaseholdv1.GetStatusResponse) map[string]*leaseholdv1.ListLookupsResponse {
+	out := make(map[string]*leaseholdv1.ListLookupsResponse)
+	for _, n := range s.GetNamespaces()[:min(mostSpaces, len(s.GetNamespaces()))] {
+		answer, err := to.ListLookups(ctx, &leaseholdv1.ListLookupsRequest{Version: wire.Version, Namespace: n.GetName()})
+		if err != nil {
+			break
+		}
+		out[n.GetName()] = answer
+	}
+	return out
 }
 
 // sample asks a manager for its status, with its clocks.

@@ -81,7 +81,8 @@ key managers of the YAML file that --config or LEASEHOLD_CONFIG names, and
 otherwise at 127.0.0.1:7400. With --json they print for programs.
 
 Exit status: 0 it was done; 2 it could not be done as asked, or no manager
-answered; 130 interrupted. "leasehold help sim" has those of the simulator.`
+answered; 130 interrupted. "leasehold help sim" has those of the simulator, and
+"leasehold help doctor" those of the doctor.`
 
 const rootExample = `  leasehold manager                      # run a manager, alone, on this computer
   leasehold namespace create presence    # in another terminal
