@@ -133,13 +133,6 @@ func (o *owners) announce(n notLeader) {
 	}
 }
 
-// connected returns how many streams there are.
-func (o *owners) connected() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.count
-}
-
 // close admits nobody any more. Those who are there end with the manager.
 func (o *owners) close() {
 	o.mu.Lock()
