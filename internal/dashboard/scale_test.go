@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/browsertest"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	"github.com/leasehold-dev/leasehold/owner"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
@@ -69,7 +70,7 @@ func TestMany(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
 	}
-	browser := startBrowser(t)
+	browser := browsertest.Start(t)
 	f := startFleet(t, 1, large())
 	owners := f.crowd(manyOwners)
 	if n := len(f.table().Rows); n < manyRanges*9/10 {
@@ -79,9 +80,9 @@ func TestMany(t *testing.T) {
 	const ready = `document.querySelectorAll("#owners tbody tr").length >= 20 && document.querySelectorAll("#ranges tbody tr").length >= 15`
 	for i, name := range []string{"first", "with the hub awake"} {
 		w := open(browser, t, page+"#/"+pool)
-		w.await("owners and ranges are shown", ready)
-		painted := evaluate[float64](w, `performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? performance.now()`)
-		filled := evaluate[float64](w, `performance.getEntriesByName("leasehold-filled")[0].startTime`)
+		w.Await("owners and ranges are shown", ready)
+		painted := browsertest.Evaluate[float64](w.Window, `performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? performance.now()`)
+		filled := browsertest.Evaluate[float64](w.Window, `performance.getEntriesByName("leasehold-filled")[0].startTime`)
 		t.Logf("%s: first paint after %.0f ms, everything shown after %.0f ms", name, painted, filled)
 		if painted > 1000 || filled > 5000 {
 			t.Errorf("%s: first paint after %.0f ms, everything after %.0f ms, want 1,000 and 5,000 at most", name, painted, filled)
@@ -91,19 +92,19 @@ func TestMany(t *testing.T) {
 			continue
 		}
 		w.says("#owners .count", "1 to 20 of 1,000 owners")
-		if *screenshots != "" {
-			w.do(chromedp.EmulateViewport(1280, 1000))
-			w.shoot("many")
+		if browsertest.Screenshots() {
+			w.Do(chromedp.EmulateViewport(1280, 1000))
+			w.Shoot("many")
 		}
 		// Wall time in the page against wall time here: it is the same computer.
-		evaluate[bool](w, `(new MutationObserver((_, o) => {
+		browsertest.Evaluate[bool](w.Window, `(new MutationObserver((_, o) => {
 			if (/server-0500 lost \S+ and its state is lost: (left|expired)/.test(document.querySelector("#events").textContent)) { window.shownAt = Date.now(); o.disconnect(); }
 		}).observe(document.getElementById("events"), { childList: true }), true)`)
 		kill(owners[500])
 		f.await("loss", func(context.Context) bool { return f.lossOf("server-0500") != 0 })
 		lost := f.lossOf("server-0500")
-		w.await("the loss is shown", `Boolean(window.shownAt)`)
-		late := evaluate[float64](w, `window.shownAt`) - lost
+		w.Await("the loss is shown", `Boolean(window.shownAt)`)
+		late := browsertest.Evaluate[float64](w.Window, `window.shownAt`) - lost
 		t.Logf("a loss is shown %.0f ms after it was written", late)
 		if late > 5000 { // a second, on a computer with nothing else to do
 			t.Errorf("a loss is shown %.0f ms after it was written", late)

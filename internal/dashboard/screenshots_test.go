@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/browsertest"
 	"github.com/leasehold-dev/leasehold/owner"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
@@ -50,7 +51,7 @@ func (w *window) dark(yes bool) {
 	if yes {
 		scheme = "dark"
 	}
-	w.do(chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+	w.Do(chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
 		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
 		})
@@ -60,10 +61,10 @@ func (w *window) dark(yes bool) {
 
 // TestScreenshots makes the pictures of the documentation: make screenshots.
 func TestScreenshots(t *testing.T) {
-	if *screenshots == "" {
+	if !browsertest.Screenshots() {
 		t.Skip("it is for pictures: -args -screenshots=DIR")
 	}
-	browser := startBrowser(t)
+	browser := browsertest.Start(t)
 	f := startFleet(t, 3, &leaseholdv1.NamespaceConfig{})
 	var owners []*owner.Owner
 	for i := range 6 {
@@ -74,20 +75,20 @@ func TestScreenshots(t *testing.T) {
 		f.look(f.leader().Addr())
 	}
 	w := open(browser, t, f.leader().page)
-	w.await("hot keys are known", `document.querySelectorAll("#hot tbody tr").length > 3`)
-	w.await("loads are known", `[...document.querySelectorAll("#owners .bar span")].filter(s => !s.textContent.startsWith("0/s")).length === 6`)
-	w.do(chromedp.SetValue("#key", "alice"))
+	w.Await("hot keys are known", `document.querySelectorAll("#hot tbody tr").length > 3`)
+	w.Await("loads are known", `[...document.querySelectorAll("#owners .bar span")].filter(s => !s.textContent.startsWith("0/s")).length === 6`)
+	w.Do(chromedp.SetValue("#key", "alice"))
 	w.press("#search", "Explain")
 	w.says("#explanation", "has it")
-	w.do(chromedp.EmulateViewport(1280, 1500))
-	w.shoot("overview")
+	w.Do(chromedp.EmulateViewport(1280, 1500))
+	w.Shoot("overview")
 	w.dark(true)
 	w.press("header", "Log in")
-	w.do(chromedp.SetValue("#token", token))
+	w.Do(chromedp.SetValue("#token", token))
 	w.press("#dialog", "Log in")
 	w.press("#owners", "Drain…")
 	w.says("#plan", "with their state")
-	w.do(chromedp.EmulateViewport(1280, 1000))
-	w.shoot("drain-dark")
+	w.Do(chromedp.EmulateViewport(1280, 1000))
+	w.Shoot("drain-dark")
 	w.press("#dialog", "Cancel")
 }
