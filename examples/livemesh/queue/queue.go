@@ -16,43 +16,6 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// A Message is what somebody has enqueued, or what the queue itself has to say.
-type Message struct {
-	Number uint64          `json:"number"`
-	Body   json.RawMessage `json:"body,omitempty"`
-	// Missed says that there was no room for one or more messages.
-	Missed bool `json:"missed,omitempty"`
-	// Lost are names of another service whose state was lost.
-	Lost *Lost `json:"lost,omitempty"`
-}
-
-// Lost are names of another service whose state was lost.
-type Lost struct {
-	Service string   `json:"service"`
-	Names   []string `json:"names"`
-}
-
-// An Interest is a name of another service that a device depends on.
-type Interest struct {
-	Service string `json:"service"`
-	Name    string `json:"name"`
-}
-
-// A Batch is what a device receives.
-type Batch struct {
-	Epoch    string    `json:"epoch"`
-	Messages []Message `json:"messages"`
-	// Lost says that the device knew another life of the queue: messages may have been
-	// lost with it, and with them those about losses.
-	Lost bool `json:"lost,omitempty"`
-}
-
-// A Receipt says where a message is.
-type Receipt struct {
-	Epoch  string `json:"epoch"`
-	Number uint64 `json:"number"`
-}
-
 // Config says how large queues are, and what they know.
 type Config struct {
 	// TTL is how long a queue lasts that nobody touches. Default one hour.
@@ -70,16 +33,6 @@ const (
 	MaxInterests = 1000
 	MaxName      = 256 // bytes of the name of an interest, or of a queue that subscribes
 )
-
-// A queue is the messages of a device. What is there is never changed in place, because
-// it may be being read.
-type queue struct {
-	Epoch     string                   `json:"epoch"`
-	Last      uint64                   `json:"last"` // number of the last message
-	Messages  []Message                `json:"messages"`
-	Interests []Interest               `json:"interests"`
-	Told      map[string]leasehold.LSN `json:"told"` // up to which losses of a service were told
-}
 
 // A Service is one server of queues.
 type Service struct {
@@ -161,62 +114,6 @@ func (s *Service) Enqueue(ctx context.Context, name string, body json.RawMessage
 	return receipt, err
 }
 
-// ValidMessage reports what is wrong with a message.
-func ValidMessage(op, name string, body json.RawMessage) error {
-	if len(body) > MaxMessage {
-		return jsonhttp.TooLarge(name, "the message has %d bytes, and %d are allowed", len(body), MaxMessage)
-	}
-	if !json.Valid(body) {
-		return leasehold.Errorf(op, leasehold.Invalid, name, "the message is not JSON")
-	}
-	return nil
-}
-
-// add appends a message, if there is room for it.
-func (q *queue) add(m Message, room int) bool {
-	size := m.size()
-	for _, waiting := range q.Messages {
-		size += waiting.size()
-	}
-	if len(q.Messages) >= room || size > MaxBytes {
-		return false
-	}
-	q.Last++
-	m.Number = q.Last
-	q.Messages = append(slices.Clip(q.Messages), m)
-	return true
-}
-
-// size is how many bytes a message takes up at most, here and on its way.
-func (m *Message) size() int {
-	const around, escaped = 64, 6 // a byte of a name may be written as \u0000
-	size := around + len(m.Body)
-	if m.Lost != nil {
-		for _, name := range m.Lost.Names {
-			size += escaped * len(name)
-		}
-	}
-	return size
-}
-
-// miss leaves a mark. One that is there already gives way to it: the device may have
-// received that one, and must learn that it has missed something since.
-func (q *queue) miss() {
-	q.Last++
-	kept := q.Messages
-	if n := len(kept); n > 0 && kept[n-1].Missed {
-		kept = kept[:n-1]
-	}
-	q.Messages = append(slices.Clip(kept), Message{Number: q.Last, Missed: true})
-}
-
-// A Place is where a device is in its queue: which life of the queue it knows, and up to
-// which number it has everything. The zero Place is that of a device that knows nothing.
-type Place struct {
-	Epoch string
-	Have  uint64
-}
-
 // Receive returns the messages of a queue after a place, and waits for the first if there
 // is none. Messages that the device has said to have are forgotten; see [Service.Ack]. If
 // the place is in another life of the queue, messages may have been lost: it says so, and
@@ -277,18 +174,6 @@ func (s *Service) Ack(ctx context.Context, name string, at Place) error {
 	})
 }
 
-// after returns the messages after a number.
-func (q *queue) after(name string, have uint64) ([]Message, error) {
-	if have > q.Last {
-		return nil, leasehold.Errorf("receive", leasehold.Invalid, name, "there is no message %d: the last one has number %d", have, q.Last)
-	}
-	i := slices.IndexFunc(q.Messages, func(m Message) bool { return m.Number > have })
-	if i < 0 {
-		return nil, nil
-	}
-	return q.Messages[i:], nil
-}
-
 // SetInterests says on which names of other services a device depends, in place of what
 // was said before.
 func (s *Service) SetInterests(ctx context.Context, name string, interests []Interest) error {
@@ -321,10 +206,3 @@ func (s *Service) SetInterests(ctx context.Context, name string, interests []Int
 
 // Delete removes a queue, if there is one.
 func (s *Service) Delete(ctx context.Context, name string) error { return s.queues.Delete(ctx, name) }
-
-// told notes up to which loss of a service the device has been told.
-func (q *queue) told(service string, lsn leasehold.LSN) {
-	told := maps.Clone(q.Told)
-	told[service] = max(told[service], lsn)
-	q.Told = told
-}

@@ -1,0 +1,151 @@
+package device
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/documents"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
+)
+
+// speak says what others are to know: everything when something may have been lost, and
+// the address when it has changed. From time to time it refreshes what would expire.
+func (d *Device) speak(ctx context.Context) error {
+	refresh := time.NewTicker(refreshing)
+	defer refresh.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-d.again:
+			err = d.repeat(ctx, "say everything again", func() error { return d.everything(ctx) })
+		case <-d.moved:
+			err = d.repeat(ctx, "publish the address", func() error { return d.publish(ctx) })
+		case <-refresh.C:
+			err = d.repeat(ctx, "refresh", func() error { return d.refresh(ctx) })
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// everything comes in this order: what the device depends on first, and what it reads last.
+func (d *Device) everything(ctx context.Context) error {
+	interests := []queue.Interest{{Service: Documents, Name: d.cfg.Name}}
+	for _, other := range d.cfg.Watch {
+		interests = append(interests, queue.Interest{Service: Topics, Name: other}, queue.Interest{Service: Documents, Name: other})
+	}
+	if err := d.cfg.Queues.SetInterests(ctx, d.cfg.Name, interests); err != nil {
+		return err
+	}
+	for _, other := range d.cfg.Watch {
+		if err := d.cfg.Topics.Subscribe(ctx, other, d.cfg.Name, subscription); err != nil {
+			return err
+		}
+	}
+	if err := d.publish(ctx); err != nil {
+		return err
+	}
+	for _, other := range d.cfg.Watch {
+		if err := d.read(ctx, other); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Device) publish(ctx context.Context) error {
+	d.mu.Lock()
+	address := d.address
+	d.mu.Unlock()
+	data, err := json.Marshal(address)
+	if err != nil {
+		return err
+	}
+	err = d.write(ctx, data)
+	if !errors.Is(err, leasehold.Stale) {
+		return err
+	}
+	// It was lost, or a request of ours that had no answer has been carried out.
+	document, err := d.cfg.Documents.Get(ctx, d.cfg.Name)
+	if err != nil && !errors.Is(err, leasehold.NotFound) {
+		return err
+	}
+	d.version = document.Sections[Section].Version
+	return d.write(ctx, data)
+}
+
+// write replaces the version of the address that we know: a request that was given up, and
+// arrives after this one, finds another and changes nothing.
+func (d *Device) write(ctx context.Context, address json.RawMessage) error {
+	document, err := d.cfg.Documents.Change(ctx, d.cfg.Name, documents.Change{
+		If: map[string]string{Section: d.version}, Set: map[string]json.RawMessage{Section: address},
+	})
+	if err == nil {
+		d.version = document.Sections[Section].Version
+	}
+	return err
+}
+
+// read learns another device's address, or that it has none: it will say so when it has.
+func (d *Device) read(ctx context.Context, other string) error {
+	d.mu.Lock()
+	before := d.peers[other].version
+	d.mu.Unlock()
+	document, err := d.cfg.Documents.Get(ctx, other)
+	if err != nil && !errors.Is(err, leasehold.NotFound) {
+		return err
+	}
+	if section, ok := document.Sections[Section]; ok {
+		d.learn(other, section.Version, section.Data)
+	} else {
+		d.forget(other, before)
+	}
+	return nil
+}
+
+// refresh lets everything last longer. What is not there any more is said again.
+func (d *Device) refresh(ctx context.Context) error {
+	err := d.cfg.Documents.Refresh(ctx, d.cfg.Name)
+	for _, other := range d.cfg.Watch {
+		if err == nil {
+			err = d.cfg.Topics.Refresh(ctx, other, d.cfg.Name, subscription)
+		}
+	}
+	if errors.Is(err, leasehold.NotFound) {
+		signal(d.again)
+		return nil
+	}
+	return err
+}
+
+// repeat does something until it succeeds or the context ends. What is wrong stays wrong,
+// and ends it.
+func (d *Device) repeat(ctx context.Context, what string, do func() error) error {
+	said := false
+	for wait := minBackoff; ; wait = min(2*wait, maxBackoff) {
+		err := do()
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, leasehold.Invalid):
+			return err
+		}
+		if !said && wait == maxBackoff { // that is no server that was restarted
+			said = true
+			d.cfg.Logger.Warn("cannot "+what+", and goes on trying", "device", d.cfg.Name, "err", err)
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
