@@ -1,0 +1,143 @@
+package pki
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/secure"
+)
+
+// How long certificates are valid, unless somebody says otherwise.
+const (
+	AuthorityLifetime = 3650 * day
+	LeafLifetime      = 90 * day
+
+	day = 24 * time.Hour
+)
+
+// backdated is how long before its making a certificate is valid, for clocks
+// that are behind.
+const backdated = 5 * time.Minute
+
+// An authority is a CA with its key.
+type authority struct {
+	cert   *x509.Certificate
+	key    *ecdsa.PrivateKey
+	domain string
+}
+
+// newAuthority makes a CA that can sign for one domain, and no CA below it.
+func newAuthority(domain string, now time.Time) (*authority, error) {
+	if !validHost(domain) || net.ParseIP(domain) != nil || domain != strings.ToLower(domain) || strings.Contains(domain, "_") {
+		return nil, leasehold.Errorf("make CA", leasehold.Invalid, domain, "want a domain such as example.org, in lower case; it need not exist")
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		Subject:               pkix.Name{Organization: []string{"Leasehold"}, CommonName: clip("CA of " + domain)},
+		URIs:                  []*url.URL{{Scheme: "spiffe", Host: domain}}, // as SPIFFE wants it of a trust domain's CA
+		NotBefore:             now.Add(-backdated),
+		NotAfter:              now.Add(AuthorityLifetime),
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+		BasicConstraintsValid: true,
+		IsCA:                  true,
+		MaxPathLenZero:        true,
+		// Whoever trusts it beside other CAs trusts it for this domain only.
+		PermittedURIDomains:         []string{domain},
+		PermittedDNSDomainsCritical: true,
+	}
+	a := &authority{key: key, domain: domain}
+	a.cert, err = a.sign(template, template, &key.PublicKey)
+	return a, err
+}
+
+// sign gives a certificate its number and signs it.
+func (a *authority) sign(template, parent *x509.Certificate, key *ecdsa.PublicKey) (*x509.Certificate, error) {
+	number, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, err
+	}
+	template.SerialNumber = number.Add(number, big.NewInt(1)) // never zero
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key, a.key)
+	if err != nil {
+		return nil, err
+	}
+	return x509.ParseCertificate(der)
+}
+
+// issue makes a certificate, and a new key for it.
+func (a *authority) issue(p *Party, now time.Time, lifetime time.Duration) (*x509.Certificate, *ecdsa.PrivateKey, error) {
+	if now.After(a.cert.NotAfter) {
+		return nil, nil, leasehold.Errorf("issue certificate", leasehold.Invalid, p.String(), "the CA itself expired on %s: make a new one in another directory", a.cert.NotAfter.UTC().Format(time.DateOnly))
+	}
+	identity, err := url.Parse(string(p.Identity(a.domain)))
+	if err != nil {
+		return nil, nil, err
+	}
+	template := &x509.Certificate{
+		Subject:     pkix.Name{Organization: []string{"Leasehold"}, CommonName: clip(p.String())},
+		URIs:        []*url.URL{identity},
+		NotBefore:   now.Add(-backdated),
+		NotAfter:    now.Add(lifetime),
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	if template.NotAfter.After(a.cert.NotAfter) {
+		template.NotAfter = a.cert.NotAfter
+	}
+	if p.serves() {
+		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
+	}
+	for _, host := range p.Hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, host)
+		}
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	cert, err := a.sign(template, a.cert, &key.PublicKey)
+	return cert, key, err
+}
+
+// clip makes a text fit for a common name. It is there for people to read.
+func clip(s string) string {
+	const most = 64
+	return s[:min(most, len(s))]
+}
+
+func certText(cert *x509.Certificate) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})
+}
+
+func keyText(key *ecdsa.PrivateKey) ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
+}
+
+// An Issued is a certificate that was written, and where.
+type Issued struct {
+	Party    Party
+	Identity secure.Identity
+	Dir      string // with tls.crt, tls.key and ca.crt
+	NotAfter time.Time
+	Renewed  bool // there was one of the same identity before
+}

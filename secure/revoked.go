@@ -1,0 +1,176 @@
+package secure
+
+import (
+	"bytes"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
+	"fmt"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// revoked is what certificate revocation lists say.
+type revoked struct {
+	serials map[string]map[serial]struct{} // by the issuer's name in DER
+	lists   []list
+}
+
+// A list is one revocation list, without what it lists.
+type list struct {
+	issuer  string
+	until   time.Time // when the next one was promised
+	trusted bool      // otherwise we do not know its issuer, and it does not count
+}
+
+// A serial is a certificate's serial number, of which the standard allows 20
+// bytes.
+type serial [20]byte
+
+func serialOf(cert *x509.Certificate) (s serial, ok bool) {
+	if n := cert.SerialNumber; n != nil && n.Sign() >= 0 && n.BitLen() <= 8*len(s) {
+		n.FillBytes(s[:])
+		return s, true
+	}
+	return s, false
+}
+
+// has costs two look-ups in maps and does not allocate. A number that no list
+// can have is taken for revoked: no CA that follows the standard assigns it.
+func (r *revoked) has(cert *x509.Certificate) bool {
+	of := r.serials[string(cert.RawIssuer)]
+	if of == nil {
+		return false
+	}
+	s, ok := serialOf(cert)
+	if !ok {
+		return true
+	}
+	_, has := of[s]
+	return has
+}
+
+// parseRevoked reads lists and the certificates of the CAs that signed them.
+func parseRevoked(name string, text []byte, m *material) (revoked, error) {
+	bad := func(format string, args ...any) error {
+		return leasehold.Errorf("read", leasehold.Invalid, name, format, args...)
+	}
+	lists, issuers, err := splitRevoked(name, text)
+	if err != nil {
+		return revoked{}, err
+	}
+	known := append([]*x509.Certificate(nil), m.roots...)
+	for _, ca := range issuers {
+		options := x509.VerifyOptions{Roots: m.pool, Intermediates: poolOf(issuers), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}
+		if _, err := ca.Verify(options); err == nil && ca.IsCA {
+			known = append(known, ca)
+		}
+	}
+	r := revoked{serials: make(map[string]map[serial]struct{})}
+	for _, l := range lists {
+		trusted, err := signedByOne(l, known)
+		if err == nil && trusted {
+			err = r.add(l)
+		}
+		if err != nil {
+			return revoked{}, bad("the list of %q: %w", clip(l.Issuer.String()), err)
+		}
+		r.lists = append(r.lists, list{issuer: clip(l.Issuer.String()), until: l.NextUpdate, trusted: trusted})
+	}
+	return r, nil
+}
+
+func splitRevoked(name string, text []byte) (lists []*x509.RevocationList, issuers []*x509.Certificate, err error) {
+	found, err := blocks(name, text)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(found) == 0 {
+		l, err := x509.ParseRevocationList(text)
+		if err != nil {
+			return nil, nil, leasehold.Errorf("read", leasehold.Invalid, name, "it is no certificate revocation list, neither in PEM nor in DER: %w", err)
+		}
+		return []*x509.RevocationList{l}, nil, nil
+	}
+	for i, b := range found {
+		switch b.Type {
+		case pemRevoked:
+			l, err := x509.ParseRevocationList(b.Bytes)
+			if err != nil {
+				return nil, nil, leasehold.Errorf("read", leasehold.Invalid, name, "PEM block %d: %w", i+1, err)
+			}
+			lists = append(lists, l)
+		case pemCertificate:
+			ca, err := x509.ParseCertificate(b.Bytes)
+			if err != nil {
+				return nil, nil, leasehold.Errorf("read", leasehold.Invalid, name, "PEM block %d: %w", i+1, err)
+			}
+			issuers = append(issuers, ca)
+		default:
+			return nil, nil, leasehold.Errorf("read", leasehold.Invalid, name, "it has a PEM block %q: want %q, and %q of their issuers", clip(b.Type), pemRevoked, pemCertificate)
+		}
+	}
+	return lists, issuers, nil
+}
+
+// signedByOne reports whether one of the CAs has signed the list. A list of a CA
+// that we do not know is no error: so is that of a root that was taken away, and
+// its list must not keep us from doing that. A list with the name of a CA that we
+// know and another's signature is.
+func signedByOne(l *x509.RevocationList, cas []*x509.Certificate) (bool, error) {
+	var wrong error
+	for _, ca := range cas {
+		if !bytes.Equal(ca.RawSubject, l.RawIssuer) {
+			continue
+		}
+		err := l.CheckSignatureFrom(ca)
+		if err == nil {
+			return true, nil
+		}
+		wrong = fmt.Errorf("its signature is not that of the CA that we trust by this name: %w", err)
+	}
+	return false, wrong
+}
+
+// add takes what a list lists. A list that says more than "these are revoked"
+// could mean something else by it, and is refused.
+func (r *revoked) add(l *x509.RevocationList) error {
+	if err := noneCritical(l.Extensions, asn1.ObjectIdentifier{2, 5, 29, 28}); err != nil {
+		return err
+	}
+	of := r.serials[string(l.RawIssuer)]
+	if of == nil {
+		of = make(map[serial]struct{}, len(l.RevokedCertificateEntries))
+		r.serials[string(l.RawIssuer)] = of
+	}
+	for _, entry := range l.RevokedCertificateEntries {
+		if err := noneCritical(entry.Extensions, nil); err != nil {
+			return err
+		}
+		if s, ok := serialOf(&x509.Certificate{SerialNumber: entry.SerialNumber}); ok {
+			of[s] = struct{}{}
+		}
+	}
+	return nil
+}
+
+// noneCritical refuses extensions that must be understood, but for one that is
+// harmless: a list of some of a CA's certificates, such as its users', is a list
+// of certificates that are revoked.
+func noneCritical(extensions []pkix.Extension, harmless asn1.ObjectIdentifier) error {
+	for _, e := range extensions {
+		if e.Critical && !e.Id.Equal(harmless) {
+			return fmt.Errorf("its extension %v is critical, and not known here: delta lists and indirect lists are not supported", e.Id)
+		}
+	}
+	return nil
+}
+
+func poolOf(certs []*x509.Certificate) *x509.CertPool {
+	pool := x509.NewCertPool()
+	for _, c := range certs {
+		pool.AddCert(c)
+	}
+	return pool
+}

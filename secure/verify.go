@@ -1,0 +1,164 @@
+package secure
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+const opTrust = "trust peer"
+
+// verifyServer decides whether a server is the one that we meant to call. We do
+// it ourselves, because crypto/tls has no way to change a client's roots.
+func (k *Keeper) verifyServer(state *tls.ConnectionState, host string, servers []Identity) error {
+	m := k.now.Load()
+	leaf, chains, err := m.chains(k.cfg.Roots, state)
+	if err == nil {
+		err = m.checkPeer(leaf, chains)
+	}
+	if err == nil {
+		err = checkServerName(leaf, host, servers)
+	}
+	if err != nil {
+		return leasehold.Errorf(opTrust, leasehold.Invalid, host, "%w", err)
+	}
+	return nil
+}
+
+func (m *material) chains(file string, state *tls.ConnectionState) (*x509.Certificate, [][]*x509.Certificate, error) {
+	if len(state.PeerCertificates) == 0 {
+		return nil, nil, errors.New("the server showed no certificate")
+	}
+	leaf := state.PeerCertificates[0]
+	chains, err := leaf.Verify(x509.VerifyOptions{
+		Roots:         m.pool,
+		Intermediates: poolOf(state.PeerCertificates[1:]),
+		KeyUsages:     []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+	if err != nil {
+		return nil, nil, explain(leaf, file, err)
+	}
+	return leaf, chains, nil
+}
+
+// explain adds to an error of crypto/x509 what to do about it.
+func explain(leaf *x509.Certificate, file string, err error) error {
+	var (
+		unknown x509.UnknownAuthorityError
+		invalid x509.CertificateInvalidError
+	)
+	switch {
+	case errors.As(err, &unknown):
+		return fmt.Errorf("the certificate of %s was issued by %q, which leads to none of the roots in %s: %w", nameOf(leaf), clip(leaf.Issuer.String()), file, err)
+	case errors.As(err, &invalid) && invalid.Reason == x509.IncompatibleUsage:
+		return fmt.Errorf("the certificate of %s is not for servers: its extended key usage must have server authentication: %w", nameOf(leaf), err)
+	}
+	return fmt.Errorf("the certificate of %s: %w", nameOf(leaf), err)
+}
+
+// verifyClient adds to what crypto/tls has verified already. Without a
+// certificate there is nothing to verify; whether one is needed is the
+// ClientAuth's business.
+func (m *material) verifyClient(state *tls.ConnectionState, clients []Identity) error {
+	if len(state.PeerCertificates) == 0 {
+		return nil
+	}
+	leaf := state.PeerCertificates[0]
+	err := m.checkPeer(leaf, state.VerifiedChains)
+	if err == nil && len(clients) > 0 && !oneOf(leaf, clients) {
+		err = fmt.Errorf("it is %s, and only these may connect: %s", names(Identities(leaf)), names(clients))
+	}
+	if err != nil {
+		return leasehold.Errorf(opTrust, leasehold.Invalid, strings.Trim(nameOf(leaf), `"`), "%w", err)
+	}
+	return nil
+}
+
+// checkPeer is what peers of both kinds must fulfil, besides a chain to a root.
+func (m *material) checkPeer(leaf *x509.Certificate, chains [][]*x509.Certificate) error {
+	if err := checkLeaf(leaf); err != nil {
+		return fmt.Errorf("the certificate of %s: %w", nameOf(leaf), err)
+	}
+	var revoked *x509.Certificate
+	for _, chain := range chains {
+		if revoked = m.revokedIn(chain); revoked == nil {
+			return nil
+		}
+	}
+	if revoked == nil {
+		return fmt.Errorf("the certificate of %s was not verified", nameOf(leaf))
+	}
+	return fmt.Errorf("the certificate of %s with serial number %x was revoked by its issuer %q", nameOf(revoked), revoked.SerialNumber, clip(revoked.Issuer.String()))
+}
+
+func (m *material) revokedIn(chain []*x509.Certificate) *x509.Certificate {
+	for _, cert := range chain {
+		if m.revoked.has(cert) {
+			return cert
+		}
+	}
+	return nil
+}
+
+// checkServerName asks for one of the identities, or else for the name dialled.
+func checkServerName(leaf *x509.Certificate, host string, servers []Identity) error {
+	ids := Identities(leaf)
+	if len(servers) > 0 {
+		if !oneOf(leaf, servers) {
+			return fmt.Errorf("the server is %s; we want %s", names(ids), names(servers))
+		}
+		return nil
+	}
+	if host == "" {
+		return errors.New("it is not known which host was dialled: crypto/tls tells no addresses; dial a name, use Keeper.DialTLS, or set Servers")
+	}
+	err := leaf.VerifyHostname(host)
+	if err == nil {
+		return nil
+	}
+	if len(leaf.DNSNames)+len(leaf.IPAddresses) == 0 && len(leaf.URIs) > 0 {
+		return fmt.Errorf("the server is %s, and its certificate has no host names, as is usual with SPIFFE: set Servers to that identity, or issue a certificate that has the name too: %w", names(ids), err)
+	}
+	return fmt.Errorf("the certificate of %s is not for this host: dial a name that it has, set Servers, or issue one with the name: %w", nameOf(leaf), err)
+}
+
+func oneOf(leaf *x509.Certificate, patterns []Identity) bool {
+	for _, id := range Identities(leaf) {
+		for _, pattern := range patterns {
+			if _, ok := id.Match(pattern); ok {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// names lists identities for an error, some of them.
+func names(ids []Identity) string {
+	const most = 4
+	if len(ids) == 0 {
+		return "nobody (its certificate has no identity)"
+	}
+	var all []string
+	for _, id := range ids[:min(most, len(ids))] {
+		all = append(all, clip(string(id)))
+	}
+	text := strings.Join(all, " or ")
+	if more := len(ids) - most; more > 0 {
+		text += fmt.Sprintf(" or %d more", more)
+	}
+	return text
+}
+
+// hostOf is the host of an address, or the address if it has no port.
+func hostOf(addr string) string {
+	if host, _, err := net.SplitHostPort(addr); err == nil {
+		return host
+	}
+	return strings.Trim(addr, "[]")
+}
