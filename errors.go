@@ -63,6 +63,12 @@ const (
 
 	// Internal means a bug of ours. Please report it.
 	Internal Kind = 12
+
+	// Denied means that whoever asks may not: the managers do not know who it is,
+	// or their access file does not permit it. Nothing was done. It is refused
+	// until somebody changes that file or the certificate; whoever retries does it
+	// slowly.
+	Denied Kind = 13
 )
 
 var kindNames = [...]string{
@@ -79,6 +85,7 @@ var kindNames = [...]string{
 	Stale:       "stale",
 	Closed:      "closed",
 	Internal:    "internal error",
+	Denied:      "not permitted",
 }
 
 // Error makes a Kind usable as a target of errors.Is.

@@ -30,6 +30,7 @@ func TestKindsAreNeverRenumbered(t *testing.T) {
 		{leasehold.Stale, "stale"},
 		{leasehold.Closed, "closed"},
 		{leasehold.Internal, "internal error"},
+		{leasehold.Denied, "not permitted"},
 	} {
 		if int(want.kind) != number || want.kind.Error() != want.name {
 			t.Errorf("kind %d is %d, %q; want %q", number, want.kind, want.kind, want.name)
@@ -39,7 +40,7 @@ func TestKindsAreNeverRenumbered(t *testing.T) {
 		}
 		names[want.name] = want.kind
 	}
-	if got, want := leasehold.Kind(13).Error(), "kind(13)"; got != want {
+	if got, want := leasehold.Kind(14).Error(), "kind(14)"; got != want {
 		t.Errorf("got %q, want %q: has a kind been added without a test?", got, want)
 	}
 }

@@ -1,0 +1,322 @@
+package access_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	reflection "google.golang.org/grpc/reflection/grpc_reflection_v1"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/access"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// A silent stream is open, has said what it is about, and says no more.
+type silent struct {
+	name  string
+	ended chan error
+	at    time.Time
+}
+
+// streams opens one of each kind: they are all silent.
+func streams(ctx context.Context, t *testing.T, conn func(id string) grpc.ClientConnInterface) (all []*silent) {
+	t.Helper()
+	listen := func(name string, recv func() error) {
+		if err := recv(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		s := &silent{name: name, ended: make(chan error, 1)}
+		go func() {
+			err := recv()
+			s.at = time.Now()
+			s.ended <- err
+		}()
+		all = append(all, s)
+	}
+	h := hold(ctx, t, conn("spiffe://d/owner/sessions/a"))
+	h.tell("sessions", "a")
+	listen("hold", func() error { _, err := h.Recv(); return err })
+	follow, err := leaseholdv1.NewLookupServiceClient(conn("spiffe://d/lookup/sessions")).Follow(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := follow.Send(&leaseholdv1.FollowRequest{Namespace: "sessions"}); err != nil {
+		t.Fatal(err)
+	}
+	listen("follow", func() error { _, err := follow.Recv(); return err })
+	watch, err := leaseholdv1.NewAdminServiceClient(conn("spiffe://d/operator/ann")).Watch(ctx, &leaseholdv1.WatchRequest{Namespace: "sessions"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listen("watch", func() error { _, err := watch.Recv(); return err })
+	return all
+}
+
+func standing(t *testing.T, all []*silent) {
+	t.Helper()
+	synctest.Wait()
+	for _, s := range all {
+		select {
+		case err := <-s.ended:
+			t.Errorf("%s has ended: %v", s.name, err)
+		default:
+		}
+	}
+}
+
+func ended(t *testing.T, all []*silent, since time.Time, within time.Duration, code codes.Code, parts ...string) {
+	t.Helper()
+	for _, s := range all {
+		select {
+		case err := <-s.ended:
+			wantCode(t, err, code, parts...)
+			if took := s.at.Sub(since); took > within {
+				t.Errorf("%s has ended after %v", s.name, took)
+			}
+		case <-time.After(time.Minute):
+			t.Errorf("%s goes on", s.name)
+		}
+	}
+}
+
+// within bounds what a test waits for.
+func within(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func (d *desk) conn(id string) grpc.ClientConnInterface { return d.as(id) }
+
+const onlyManagers = "rules:\n  - identity: spiffe://d/manager/m1\n    role: manager\n    namespaces: [\"*\"]\n"
+
+// Streams end within a second when the file no longer permits them, also if nothing
+// is said on them, and others go on.
+func TestNewFileEndsStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, usualFile)
+		all := streams(t.Context(), t, d.conn)
+		time.Sleep(time.Hour)
+		d.write(usualFile + "\n# nothing that matters\n")
+		time.Sleep(time.Minute)
+		standing(t, all)
+		if n := len(d.log.lines("access file taken")); n != 2 {
+			t.Errorf("%d files were taken", n)
+		}
+		begun := time.Now()
+		d.write(onlyManagers)
+		ended(t, all, begun, time.Second, codes.PermissionDenied, "has no role")
+		if n := len(d.log.lines("refused", "has no role")); n != len(all) {
+			t.Errorf("%d refusals:\n%s", n, d.log)
+		}
+	})
+}
+
+// By Reload it is at once.
+func TestReloadEndsStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, usualFile)
+		all := streams(t.Context(), t, d.conn)
+		d.write(strings.ReplaceAll(usualFile, "[sessions]", "[cache]"))
+		begun := time.Now()
+		if err := d.policy.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		ended(t, all, begun, 0, codes.PermissionDenied, `in namespace "sessions"`)
+	})
+}
+
+func TestRevocationEndsStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, usualFile)
+		all := streams(t.Context(), t, d.conn)
+		time.Sleep(time.Minute)
+		d.revoke("spiffe://d/lookup/sessions")
+		begun := time.Now()
+		ended(t, all[1:2], begun, time.Second, codes.Unauthenticated, "was revoked")
+		standing(t, []*silent{all[0], all[2]})
+		wantCode(t, listOwners(t.Context(), d.as("spiffe://d/lookup/sessions"), "sessions"), codes.Unauthenticated, "was revoked")
+	})
+}
+
+// A token that expires, is replaced or taken away ends what was begun with it.
+func TestTokensEnd(t *testing.T) {
+	for name, test := range map[string]struct {
+		then string // what becomes of the file
+		says string
+	}{
+		"expires":    {"", "has expired"},
+		"replaced":   {strings.ReplaceAll(usualFile, aliceHash, hashOf("another")), "replaced"},
+		"taken away": {onlyManagers, "replaced or taken away"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				until := time.Now().Add(time.Hour)
+				d := newDesk(t, usualFile+"    expires: "+until.UTC().Format(time.RFC3339)+"\n")
+				conn := d.dial(&papers{}, grpc.WithPerRPCCredentials(access.Bearer(secretOfAlice, false)))
+				watch, err := leaseholdv1.NewAdminServiceClient(conn).Watch(within(t, 2*time.Hour), &leaseholdv1.WatchRequest{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := watch.Recv(); err != nil {
+					t.Fatal(err)
+				}
+				begun := until
+				if test.then != "" {
+					begun = time.Now()
+					d.write(test.then)
+				}
+				_, err = watch.Recv()
+				wantCode(t, err, codes.Unauthenticated, test.says)
+				if took := time.Since(begun); took < 0 || took > time.Second {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
+}
+
+// A file that makes no sense changes nothing, and is complained about once.
+func TestBrokenFilesAreNotTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, usualFile)
+		all := streams(t.Context(), t, d.conn)
+		for _, broken := range []string{"", "rules: []\n", usualFile + "more: 1\n", "rules:\n" + strings.Repeat("#", 1<<20)} {
+			before := len(d.log.lines("cannot be taken"))
+			d.write(broken)
+			time.Sleep(time.Minute)
+			if n := len(d.log.lines("cannot be taken")) - before; n != 1 {
+				t.Errorf("%.20q: %d complaints:\n%s", broken, n, d.log)
+			}
+			if err := d.policy.Reload(); leasehold.KindOf(err) != leasehold.Invalid || !strings.Contains(err.Error(), d.file) {
+				t.Errorf("%.20q: %v", broken, err)
+			}
+		}
+		if err := os.Remove(d.file); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		d.write(usualFile)
+		if err := os.Chmod(d.file, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.policy.Reload(); err == nil || !strings.Contains(err.Error(), "chmod o-w") {
+			t.Errorf("%v", err)
+		}
+		standing(t, all)
+		wantCode(t, listOwners(t.Context(), d.as("spiffe://d/lookup/sessions"), "sessions"), codes.OK)
+	})
+}
+
+// A file that is being written is taken when it stands still.
+func TestHalfWrittenFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, usualFile)
+		all := streams(t.Context(), t, d.conn)
+		for range 50 { // at every moment between two readings
+			d.write(onlyManagers) // as far as it has come, it makes sense
+			time.Sleep(80 * time.Millisecond)
+			d.write(usualFile)
+			time.Sleep(730 * time.Millisecond)
+		}
+		standing(t, all)
+	})
+}
+
+// A handler that waits for the caller, and looks at nothing else, does not keep a
+// stream open.
+func TestDeafHandlersEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, usualFile)
+		stream, err := reflection.NewServerReflectionClient(d.as("spiffe://d/lookup/sessions")).ServerReflectionInfo(within(t, time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := stream.Send(&reflection.ServerReflectionRequest{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stream.Recv(); err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		d.revoke("spiffe://d/lookup/sessions")
+		_, err = stream.Recv()
+		wantCode(t, err, codes.Canceled)
+		if took := time.Since(begun); took > time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// A call that a manager passes on is its original caller's.
+func TestForwardedCalls(t *testing.T) {
+	d := newDesk(t, usualFile)
+	on := func(pairs ...string) context.Context { return metadata.AppendToOutgoingContext(t.Context(), pairs...) }
+	const manager, lookup, ann = "spiffe://d/manager/m1", "spiffe://d/lookup/sessions", "spiffe://d/operator/ann"
+	for name, test := range map[string]struct {
+		ids  []string
+		ctx  context.Context
+		ns   string
+		code codes.Code
+		says string
+	}{
+		"of a lookup":                 {[]string{manager}, on("leasehold-caller", lookup), "sessions", codes.OK, ""},
+		"of a lookup, elsewhere":      {[]string{manager}, on("leasehold-caller", lookup), "cache", codes.PermissionDenied, lookup + " may not"},
+		"of somebody":                 {[]string{manager}, on("leasehold-caller", "spiffe://d/x"), "sessions", codes.PermissionDenied, "spiffe://d/x has no role"},
+		"of a token":                  {[]string{manager}, on("leasehold-caller", "token:alice"), "cache", codes.OK, ""},
+		"of a token that is gone":     {[]string{manager}, on("leasehold-caller", "token:bob"), "sessions", codes.Unauthenticated, "taken away"},
+		"of two":                      {[]string{manager}, on("leasehold-caller", "spiffe://d/x", "leasehold-caller", lookup), "sessions", codes.OK, ""},
+		"of a pattern":                {[]string{manager}, on("leasehold-caller", "spiffe://d/owner/sessions/{name}"), "sessions", codes.PermissionDenied, "no identity"},
+		"of rubbish":                  {[]string{manager}, on("leasehold-caller", ""), "sessions", codes.PermissionDenied, "no identity"},
+		"by an operator":              {[]string{ann}, on("leasehold-caller", "token:alice"), "cache", codes.PermissionDenied, ann + " is no manager"},
+		"by an operator, of itself":   {[]string{ann}, on("leasehold-caller", ann), "sessions", codes.PermissionDenied, "is no manager"},
+		"by a lookup, of a manager":   {[]string{lookup}, on("leasehold-caller", manager), "cache", codes.PermissionDenied, "is no manager"},
+		"by nobody":                   {nil, on("leasehold-caller", "token:alice"), "cache", codes.Unauthenticated, "manager's certificate"},
+		"without a caller":            {[]string{manager}, on("leasehold-forwarded", "1"), "sessions", codes.PermissionDenied, "does not say whose"},
+		"marked by who is no manager": {[]string{lookup}, on("leasehold-forwarded", "1"), "sessions", codes.PermissionDenied, "does not say whose"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wantCode(t, listOwners(test.ctx, d.as(test.ids...), test.ns), test.code, test.says)
+		})
+	}
+	// With a token alone nobody is a manager, whatever it says.
+	conn := d.dial(&papers{}, grpc.WithPerRPCCredentials(access.Bearer(secretOfAlice, false)))
+	wantCode(t, listOwners(on("leasehold-caller", lookup), conn, "sessions"), codes.PermissionDenied, "token:alice is no manager")
+}
+
+// A stream that was passed on ends when either end of it is not permitted any more.
+func TestForwardedStreamsEnd(t *testing.T) {
+	for name, then := range map[string]string{
+		"the caller":  strings.ReplaceAll(usualFile, "spiffe://d/operator/ann", "spiffe://d/operator/bob"),
+		"the manager": strings.ReplaceAll(usualFile, "spiffe://d/manager/m1", "spiffe://d/manager/m2"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDesk(t, usualFile)
+				ctx := metadata.AppendToOutgoingContext(within(t, time.Hour), "leasehold-caller", "spiffe://d/operator/ann")
+				watch, err := leaseholdv1.NewAdminServiceClient(d.as("spiffe://d/manager/m1")).Watch(ctx, &leaseholdv1.WatchRequest{Namespace: "sessions"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := watch.Recv(); err != nil {
+					t.Fatal(err)
+				}
+				begun := time.Now()
+				d.write(then)
+				_, err = watch.Recv()
+				wantCode(t, err, codes.PermissionDenied)
+				if took := time.Since(begun); took > time.Second {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
+}

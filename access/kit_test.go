@@ -1,0 +1,367 @@
+package access_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	_ "google.golang.org/grpc/health/grpc_health_v1"
+	_ "google.golang.org/grpc/reflection/grpc_reflection_v1"
+	_ "google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
+
+	"github.com/leasehold-dev/leasehold/access"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	_ "github.com/leasehold-dev/leasehold/proto/leasehold/storage/v1"
+	_ "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// secretOfAlice is the token of which the files of the tests have the hash.
+const secretOfAlice = "leasehold_alice-0123456789"
+
+// usualFile gives each role to somebody, in the namespace sessions.
+const usualFile = `
+rules:
+  - identity: spiffe://d/manager/m1
+    role: manager
+    namespaces: ["*"]
+  - identity: spiffe://d/owner/sessions/{name}
+    role: owner
+    namespaces: [sessions]
+  - identity: spiffe://d/lookup/sessions
+    role: lookup
+    namespaces: [sessions]
+  - identity: spiffe://d/operator/ann
+    role: operator
+    namespaces: [sessions]
+  - identity: token:alice
+    role: operator
+    namespaces: ["*"]
+tokens:
+  - name: alice
+    sha256: 37ccf03a27e0d8e9b4aa5be3bbdbc38b2b3ec9d1ee9ae2c0a0f2cf3af2a1b8b5
+`
+
+// A desk is a policy, and a server that goes by it and has every method of all
+// services: they answer whatever is asked.
+type desk struct {
+	t        testing.TB
+	file     string
+	policy   *access.Policy
+	log      *logBook
+	listener *bufconn.Listener
+
+	mu      sync.Mutex
+	revoked map[string]bool // by identity
+}
+
+func newDesk(t testing.TB, text string, change ...func(*access.Config)) *desk {
+	t.Helper()
+	d := &desk{t: t, file: filepath.Join(t.TempDir(), "access.yaml"), log: &logBook{}, revoked: make(map[string]bool)}
+	d.write(text)
+	cfg := access.Config{File: d.file, Revoked: d.isRevoked, Logger: d.log.logger()}
+	for _, c := range change {
+		c(&cfg)
+	}
+	var err error
+	if d.policy, err = access.Open(cfg); err != nil {
+		t.Fatal(err)
+	}
+	d.listener = bufconn.Listen(1 << 20)
+	server := grpc.NewServer(append(append(wire.ServerOptions(), d.policy.ServerOptions()...),
+		grpc.Creds(&papers{}), grpc.WaitForHandlers(true))...)
+	for _, service := range services() {
+		server.RegisterService(describe(service), nil)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(d.listener) }) // until it is stopped
+	t.Cleanup(func() {
+		server.Stop()
+		serving.Wait()
+		d.policy.Close()
+	})
+	return d
+}
+
+func (d *desk) write(text string) {
+	d.t.Helper()
+	text = strings.ReplaceAll(text, aliceHash, hashOf(secretOfAlice))
+	if err := os.WriteFile(d.file+".new", []byte(text), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := os.Rename(d.file+".new", d.file); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *desk) revoke(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.revoked[id] = true
+}
+
+func (d *desk) isRevoked(cert *x509.Certificate) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(cert.URIs) > 0 && d.revoked[cert.URIs[0].String()]
+}
+
+// as returns a connection of somebody with these identities; of nobody without.
+func (d *desk) as(ids ...string) *grpc.ClientConn {
+	d.t.Helper()
+	return d.dial(&papers{ids: ids})
+}
+
+func (d *desk) dial(p *papers, options ...grpc.DialOption) *grpc.ClientConn {
+	d.t.Helper()
+	conn, err := grpc.NewClient("passthrough:///desk", append(append(wire.DialOptions(),
+		grpc.WithTransportCredentials(p),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return d.listener.DialContext(ctx) }),
+	), options...)...)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// papers are credentials in which the client says who it is, and the server takes
+// its word for a certificate: what package secure makes sure of is not what is
+// tested here.
+type papers struct {
+	ids        []string
+	unverified bool
+	plain      bool // as if there were no TLS
+	addr       net.Addr
+}
+
+// A claim is what a client shows.
+func (p *papers) claim() string {
+	out := strings.Join(p.ids, " ")
+	if p.unverified {
+		out = "unverified " + out
+	}
+	if p.plain {
+		out = "plain " + out
+	}
+	if p.addr != nil {
+		out = "from=" + p.addr.String() + " " + out
+	}
+	return out
+}
+
+func (p *papers) ClientHandshake(_ context.Context, _ string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	claim := p.claim()
+	_, err := conn.Write(append([]byte{byte(len(claim) >> 8), byte(len(claim))}, claim...))
+	return conn, credentials.TLSInfo{CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}}, err
+}
+
+func (p *papers) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	var size [2]byte
+	if _, err := io.ReadFull(conn, size[:]); err != nil {
+		return nil, nil, err
+	}
+	claim := make([]byte, int(size[0])<<8|int(size[1]))
+	if _, err := io.ReadFull(conn, claim); err != nil {
+		return nil, nil, err
+	}
+	info := credentials.TLSInfo{CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}}
+	leaf := &x509.Certificate{SerialNumber: big.NewInt(1)}
+	verified, shown := true, false
+	for word := range strings.FieldsSeq(string(claim)) {
+		if addr, ok := strings.CutPrefix(word, "from="); ok {
+			conn = &movedConn{conn, addr}
+			continue
+		}
+		switch word {
+		case "unverified":
+			verified = false
+		case "plain":
+			info.SecurityLevel = credentials.NoSecurity
+		case "nameless":
+			shown = true
+		default:
+			shown = true
+			if host, ok := strings.CutPrefix(word, "dns:"); ok {
+				leaf.DNSNames = append(leaf.DNSNames, host)
+				continue
+			}
+			u, err := url.Parse(word)
+			if err != nil {
+				return nil, nil, err
+			}
+			leaf.URIs = append(leaf.URIs, u)
+		}
+	}
+	if shown {
+		info.State = tls.ConnectionState{PeerCertificates: []*x509.Certificate{leaf}}
+		if verified {
+			info.State.VerifiedChains = [][]*x509.Certificate{{leaf}}
+		}
+	}
+	return conn, info, nil
+}
+
+func (p *papers) Info() credentials.ProtocolInfo {
+	return credentials.ProtocolInfo{SecurityProtocol: "papers"}
+}
+func (p *papers) Clone() credentials.TransportCredentials { c := *p; return &c }
+func (p *papers) OverrideServerName(string) error         { return nil }
+
+// A movedConn comes from another address.
+type movedConn struct {
+	net.Conn
+	addr string
+}
+
+func (c *movedConn) RemoteAddr() net.Addr { return textAddr(c.addr) }
+
+type textAddr string
+
+func (textAddr) Network() string  { return "tcp" }
+func (a textAddr) String() string { return string(a) }
+
+// services are all that a manager may have: those of this module that managers
+// serve, and gRPC's own.
+func services() (out []protoreflect.ServiceDescriptor) {
+	protoregistry.GlobalFiles.RangeFiles(func(f protoreflect.FileDescriptor) bool {
+		for i := range f.Services().Len() {
+			s := f.Services().Get(i)
+			name := string(s.FullName())
+			if name == "leasehold.v1.MoverService" { // owners serve it to each other
+				continue
+			}
+			if strings.HasPrefix(name, "leasehold.") || strings.HasPrefix(name, "grpc.") {
+				out = append(out, s)
+			}
+		}
+		return true
+	})
+	return out
+}
+
+func pathOf(m protoreflect.MethodDescriptor) string {
+	return "/" + string(m.Parent().FullName()) + "/" + string(m.Name())
+}
+
+func newMessage(d protoreflect.MessageDescriptor) proto.Message {
+	kind, err := protoregistry.GlobalTypes.FindMessageByName(d.FullName())
+	if err != nil {
+		panic(err)
+	}
+	return kind.New().Interface()
+}
+
+// describe makes a service that answers whatever it is asked: each message of a
+// stream with one.
+func describe(s protoreflect.ServiceDescriptor) *grpc.ServiceDesc {
+	out := &grpc.ServiceDesc{ServiceName: string(s.FullName()), HandlerType: nil}
+	for i := range s.Methods().Len() {
+		m := s.Methods().Get(i)
+		if m.IsStreamingClient() || m.IsStreamingServer() {
+			out.Streams = append(out.Streams, grpc.StreamDesc{
+				StreamName: string(m.Name()), ClientStreams: m.IsStreamingClient(), ServerStreams: m.IsStreamingServer(),
+				Handler: func(_ any, stream grpc.ServerStream) error { return echo(m, stream) },
+			})
+			continue
+		}
+		out.Methods = append(out.Methods, grpc.MethodDesc{
+			MethodName: string(m.Name()),
+			Handler: func(_ any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
+				in := newMessage(m.Input())
+				if err := decode(in); err != nil {
+					return nil, err
+				}
+				return intercept(ctx, in, &grpc.UnaryServerInfo{FullMethod: pathOf(m)}, func(context.Context, any) (any, error) {
+					return newMessage(m.Output()), nil
+				})
+			},
+		})
+	}
+	return out
+}
+
+// echo answers until nothing comes any more, or the stream's context ends; of
+// reflection only the former, as the real one does. Watch goes on until then.
+func echo(m protoreflect.MethodDescriptor, stream grpc.ServerStream) error {
+	if m.Name() == "ServerReflectionInfo" {
+		return answer(m, stream)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- answer(m, stream) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-stream.Context().Done():
+		return stream.Context().Err()
+	}
+}
+
+func answer(m protoreflect.MethodDescriptor, stream grpc.ServerStream) error {
+	for {
+		if err := stream.RecvMsg(newMessage(m.Input())); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if err := stream.SendMsg(newMessage(m.Output())); err != nil {
+			return err
+		}
+		if m.Name() == "Watch" {
+			<-stream.Context().Done()
+			return nil
+		}
+	}
+}
+
+// A logBook keeps what was logged.
+type logBook struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logBook) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+func (l *logBook) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+func (l *logBook) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// lines are those that have all parts.
+func (l *logBook) lines(parts ...string) (out []string) {
+next:
+	for line := range strings.Lines(l.String()) {
+		for _, part := range parts {
+			if !strings.Contains(line, part) {
+				continue next
+			}
+		}
+		out = append(out, line)
+	}
+	return out
+}

@@ -1,0 +1,162 @@
+package access
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// Limits bound what one identity may ask of a manager, so that it cannot keep
+// others from being served. Processes that share an identity, as the lookups of a
+// namespace may, share its limits. Managers have none among themselves.
+type Limits struct {
+	// Calls is how many calls an identity may begin in a second, streams included, and
+	// Burst how many at once if it has not begun any for a while: all that share it
+	// connect again when a manager is restarted. Default 500 and 5000.
+	Calls float64
+	Burst int
+	// Streams is how many streams an identity may have open. Default 16,384.
+	Streams int
+	// Messages is how many messages a second a stream may send, or twice as many at
+	// once. An owner sends a few in a second at most, but more while it is given
+	// ranges. Default 500.
+	Messages float64
+}
+
+// Those whom nobody knows may ask for the server's health, as often from one host.
+const (
+	strangersCalls   = 10
+	strangersBurst   = 50
+	strangersStreams = 16
+)
+
+func (l *Limits) setDefaults() {
+	if l.Calls == 0 {
+		l.Calls = 500
+	}
+	if l.Burst == 0 {
+		l.Burst = 5000
+	}
+	if l.Streams == 0 {
+		l.Streams = 16_384
+	}
+	if l.Messages == 0 {
+		l.Messages = 500
+	}
+}
+
+func (l *Limits) validate() error {
+	l.setDefaults()
+	if l.Calls < 0 || l.Burst < 1 || l.Streams < 1 || l.Messages < 0 {
+		return leasehold.Errorf(opOpen, leasehold.Invalid, "", "Limits are %+v, want more than 0 of each", *l)
+	}
+	return nil
+}
+
+// maxBudgets bounds how many identities, and hosts of strangers, are counted. Those
+// beyond share one budget.
+const maxBudgets = 1 << 16
+
+// budgets are what has been asked of a manager, by identity.
+type budgets struct {
+	limits Limits
+
+	mu sync.Mutex
+	of map[string]*budget
+}
+
+// A budget is one identity's.
+type budget struct {
+	calls *rate.Limiter
+	most  int // streams
+
+	streams int // guarded by the budgets' lock
+}
+
+func newBudgets(l Limits) *budgets { return &budgets{limits: l, of: make(map[string]*budget)} }
+
+// get returns a caller's budget. The lock is held.
+func (b *budgets) get(c *Caller) *budget {
+	key := c.key()
+	if found := b.of[key]; found != nil {
+		return found
+	}
+	if len(b.of) >= maxBudgets {
+		key = ""
+		if found := b.of[key]; found != nil {
+			return found
+		}
+	}
+	made := &budget{calls: rate.NewLimiter(rate.Limit(b.limits.Calls), b.limits.Burst), most: b.limits.Streams}
+	if len(c.ids) == 0 {
+		made = &budget{calls: rate.NewLimiter(strangersCalls, strangersBurst), most: strangersStreams}
+	}
+	b.of[key] = made
+	return made
+}
+
+// call counts a call. Managers are not counted, but for calls that they pass on,
+// which are those of their callers.
+func (b *budgets) call(s *session) error {
+	if r := s.rights.Load(); r != nil && anyMeets(r.grants, forManagers) {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s.budget = b.get(&s.caller)
+	if !s.budget.calls.Allow() {
+		return b.over(s, "makes more than %v calls in a second", float64(s.budget.calls.Limit()))
+	}
+	return nil
+}
+
+// open counts a stream until it is closed.
+func (b *budgets) open(s *session) error {
+	if s.budget == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s.budget.streams >= s.budget.most {
+		return b.over(s, "has %d streams open, and that is the limit", s.budget.most)
+	}
+	s.budget.streams++
+	s.rate = rate.NewLimiter(rate.Limit(b.limits.Messages), max(1, int(2*b.limits.Messages)))
+	return nil
+}
+
+func (b *budgets) close(s *session) {
+	if s.budget == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s.budget.streams--
+}
+
+// message counts a message of a stream.
+func (b *budgets) message(s *session) error {
+	if s.rate == nil || s.rate.Allow() {
+		return nil
+	}
+	return b.over(s, "sends more than %v messages in a second on one stream", b.limits.Messages)
+}
+
+func (b *budgets) over(s *session, format string, args ...any) error {
+	return leasehold.Errorf(opCall, leasehold.Limit, short(s.fullMethod), "%s "+format, append([]any{&s.caller}, args...)...)
+}
+
+// tidy forgets those who have not asked for anything for so long that it is as if
+// they never had.
+func (b *budgets) tidy(now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for key, of := range b.of {
+		if of.streams == 0 && of.calls.TokensAt(now) >= float64(of.calls.Burst()) {
+			delete(b.of, key)
+		}
+	}
+}

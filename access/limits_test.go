@@ -1,0 +1,169 @@
+package access_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/leasehold-dev/leasehold/access"
+)
+
+func limited(l access.Limits) func(*access.Config) {
+	return func(c *access.Config) { c.Limits = l }
+}
+
+// permitted makes calls at once, and returns how many of them were served. The others
+// were over the limit.
+func permitted(t *testing.T, calls int, call func() error) (served int) {
+	t.Helper()
+	for range calls {
+		err := call()
+		if err == nil {
+			served++
+			continue
+		}
+		wantCode(t, err, codes.ResourceExhausted)
+	}
+	return served
+}
+
+// Whoever calls too often is served as often as it may, others are not concerned,
+// and it is told a few times.
+func TestCallsAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, usualFile, limited(access.Limits{Calls: 10, Burst: 20}))
+		lookup, ann, manager := d.as("spiffe://d/lookup/sessions"), d.as("spiffe://d/operator/ann"), d.as("spiffe://d/manager/m1")
+		ask := func(conn grpc.ClientConnInterface) func() error {
+			return func() error { return listOwners(t.Context(), conn, "sessions") }
+		}
+		for _, test := range []struct {
+			wait time.Duration
+			want int
+		}{{0, 20}, {0, 0}, {time.Second, 10}, {500 * time.Millisecond, 5}, {time.Minute, 20}} {
+			time.Sleep(test.wait)
+			if got := permitted(t, 100, ask(lookup)); got != test.want {
+				t.Errorf("after %v %d calls were served, want %d", test.wait, got, test.want)
+			}
+		}
+		// So is one with a deadline far away, which the tap lets pass.
+		if got := permitted(t, 30, func() error { return listOwners(within(t, time.Hour), lookup, "sessions") }); got != 0 {
+			t.Errorf("%d calls with a deadline were served", got)
+		}
+		if got := permitted(t, 20, ask(ann)); got != 20 {
+			t.Errorf("%d calls of another were served", got)
+		}
+		if got := permitted(t, 100, ask(manager)); got != 100 {
+			t.Errorf("%d calls of a manager were served", got)
+		}
+		// What a manager passes on is its caller's.
+		ctx := metadata.AppendToOutgoingContext(t.Context(), "leasehold-caller", "spiffe://d/operator/ann")
+		if got := permitted(t, 10, func() error { return listOwners(ctx, manager, "sessions") }); got != 0 {
+			t.Errorf("%d calls were served by way of a manager", got)
+		}
+		time.Sleep(time.Minute)
+		if told := d.log.lines("level=WARN msg=refused ", "calls in a second"); len(told) > 12 {
+			t.Errorf("it is told %d times", len(told))
+		}
+		if told := d.log.lines("refused again and again", "spiffe://d/lookup/sessions"); len(told) == 0 || len(told) > 3 {
+			t.Errorf("the rest is told so:\n%s", strings.Join(told, ""))
+		}
+	})
+}
+
+func TestStreamsAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, usualFile, limited(access.Limits{Streams: 3}))
+		conn := d.as("spiffe://d/owner/sessions/a")
+		var open []*holding
+		for range 3 {
+			h := hold(t.Context(), t, conn)
+			wantCode(t, h.say("sessions", "a"), codes.OK)
+			open = append(open, h)
+		}
+		wantCode(t, hold(t.Context(), t, conn).say("sessions", "a"), codes.ResourceExhausted, "3 streams")
+		wantCode(t, hold(t.Context(), t, d.as("spiffe://d/owner/sessions/b")).say("sessions", "b"), codes.OK)
+		if err := open[0].CloseSend(); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		wantCode(t, hold(t.Context(), t, conn).say("sessions", "a"), codes.OK)
+	})
+}
+
+// A stream that is flooded ends; one that is not goes on, for as long as it likes.
+func TestMessagesAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, usualFile, limited(access.Limits{Messages: 10}))
+		conn := d.as("spiffe://d/owner/sessions/a")
+		calm, flood := hold(t.Context(), t, conn), hold(t.Context(), t, conn)
+		for range 1000 {
+			wantCode(t, calm.say("sessions", "a"), codes.OK)
+			time.Sleep(100 * time.Millisecond)
+		}
+		for range 20 {
+			wantCode(t, flood.say("sessions", "a"), codes.OK)
+		}
+		wantCode(t, flood.say("sessions", "a"), codes.ResourceExhausted, "10 messages in a second")
+		wantCode(t, calm.say("sessions", "a"), codes.OK)
+	})
+}
+
+// Whom nobody knows may ask for the health, not too often, and each host for itself.
+func TestStrangersAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, usualFile)
+		check := func(from string) func() error {
+			client := grpc_health_v1.NewHealthClient(d.dial(&papers{addr: textAddr(from)}))
+			return func() error {
+				_, err := client.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+				return err
+			}
+		}
+		if got := permitted(t, 100, check("192.0.2.1:1")); got != 50 {
+			t.Errorf("%d calls were served", got)
+		}
+		if got := permitted(t, 10, check("192.0.2.1:2")); got != 0 {
+			t.Errorf("%d calls from another port were served", got)
+		}
+		if got := permitted(t, 10, check("192.0.2.2:1")); got != 10 {
+			t.Errorf("%d calls from another host were served", got)
+		}
+		time.Sleep(time.Minute)
+		if got := permitted(t, 100, check("192.0.2.1:3")); got != 50 {
+			t.Errorf("%d calls were served later", got)
+		}
+	})
+}
+
+// Health is for anybody, whatever it shows, and on nobody else's account.
+func TestHealthIsForAnybody(t *testing.T) {
+	d := newDesk(t, usualFile, limited(access.Limits{Calls: 1, Burst: 20}))
+	check := func(ctx context.Context, p *papers) error {
+		_, err := grpc_health_v1.NewHealthClient(d.dial(p)).Check(ctx, &grpc_health_v1.HealthCheckRequest{})
+		return err
+	}
+	wantCode(t, check(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer nonsense"), &papers{}), codes.OK)
+	wantCode(t, check(t.Context(), &papers{ids: []string{"spiffe://d/x"}, unverified: true}), codes.OK)
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "leasehold-caller", "spiffe://d/operator/ann")
+	for range 20 {
+		wantCode(t, check(ctx, &papers{ids: []string{"spiffe://d/lookup/sessions"}}), codes.OK)
+	}
+	wantCode(t, listOwners(t.Context(), d.as("spiffe://d/operator/ann"), "sessions"), codes.OK)
+}
+
+func TestBadLimits(t *testing.T) {
+	d := newDesk(t, usualFile)
+	for _, l := range []access.Limits{{Calls: -1}, {Burst: -1}, {Streams: -1}, {Messages: -1}} {
+		if p, err := access.Open(access.Config{File: d.file, Limits: l}); err == nil {
+			p.Close()
+			t.Errorf("%+v is taken", l)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package access
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// A session is one call, from the tap to the end of its handler. A stream's
+// messages are sent and received by different goroutines, and the policy looks at
+// it from a third.
+type session struct {
+	policy     *Policy
+	caller     Caller
+	fullMethod string
+	method     method
+
+	refused error // a status: it was refused in the tap, and must not be handled
+	budget  *budget
+	rate    *rate.Limiter           // of a stream's messages; nil: as many as it likes
+	cancel  context.CancelCauseFunc // ends the context of its handler
+	abort   context.CancelCauseFunc // ends it for gRPC, whatever its handler does
+
+	rights   atomic.Pointer[rights]
+	decision atomic.Pointer[decision] // nil until a message has named a subject
+	ended    atomic.Pointer[error]    // why the policy has ended it, as a status
+	passedOn atomic.Bool              // another manager answers, and writes it down
+}
+
+// rights are what a book says about a caller.
+type rights struct {
+	book   *book
+	grants []grant
+}
+
+// A decision is that a book permits the call to be about a subject.
+type decision struct {
+	book    *book
+	subject subject
+}
+
+type sessionKey struct{}
+
+func sessionFrom(ctx context.Context) *session {
+	s, _ := ctx.Value(sessionKey{}).(*session)
+	return s
+}
+
+// by returns what a book says about the caller.
+func (s *session) by(b *book) []grant {
+	if r := s.rights.Load(); r != nil && r.book == b {
+		return r.grants
+	}
+	grants := b.grants(s.caller.ids)
+	s.rights.Store(&rights{b, grants})
+	return grants
+}
+
+// admit decides whether the caller may call the method at all, about whatever.
+func (s *session) admit(b *book) error {
+	if s.method.need == forAnybody {
+		return nil
+	}
+	if err := s.caller.verify(b, s.policy.cfg.Revoked, time.Now()); err != nil {
+		return err
+	}
+	if len(s.caller.ids) == 0 {
+		return strange("it takes a client certificate or a bearer token, and there was neither")
+	}
+	if len(s.caller.via) > 0 && !anyMeets(b.grants(s.caller.via), forManagers) {
+		return denied(&Caller{ids: s.caller.via}, s.fullMethod, "is no manager, and only managers may pass on calls of others")
+	}
+	needed := s.method.need
+	if needed == forNobody {
+		needed = forAnyRole // gRPC says that there is no such method; if there is, the interceptor refuses it
+	}
+	if grants := s.by(b); !anyMeets(grants, needed) {
+		return denied(&s.caller, s.fullMethod, whyRole(grants, s.method))
+	}
+	return nil
+}
+
+// authorize decides about a message. It costs two loads and a comparison if the
+// message is about the same as the last one, and nothing has changed.
+func (s *session) authorize(message any) error {
+	if s.method.scope == nil {
+		return s.still()
+	}
+	about, ok := s.method.scope(message)
+	if !ok {
+		return leasehold.Errorf(opCall, leasehold.Internal, short(s.fullMethod), "%T is no request of this method", message)
+	}
+	b := s.policy.book.Load()
+	if d := s.decision.Load(); d != nil && d.book == b && d.subject == about {
+		return nil
+	}
+	return s.decide(b, about)
+}
+
+func (s *session) decide(b *book, about subject) error {
+	if s.method.need == forAnybody {
+		return nil
+	}
+	if err := s.admit(b); err != nil {
+		return err
+	}
+	if why := permit(s.by(b), s.method, about); why != "" {
+		return denied(&s.caller, s.fullMethod, why)
+	}
+	s.decision.Store(&decision{b, about})
+	return nil
+}
+
+// still reports whether what was permitted is so by the book of now.
+func (s *session) still() error {
+	b := s.policy.book.Load()
+	d := s.decision.Load()
+	switch {
+	case d != nil && d.book == b:
+		return nil
+	case d != nil:
+		return s.decide(b, d.subject)
+	case s.method.scope == nil:
+		return s.decide(b, subject{})
+	}
+	return s.admit(b) // it has not said yet what it is about
+}
+
+// look is still for a stream that may be silent: time passes, and certificates are
+// revoked.
+func (s *session) look(now time.Time) error {
+	if s.method.need == forAnybody {
+		return nil
+	}
+	if err := s.caller.verify(s.policy.book.Load(), s.policy.cfg.Revoked, now); err != nil {
+		return err
+	}
+	return s.still()
+}
+
+// sees reports whether the caller may read about a namespace, by the book of now.
+func (s *session) sees(ns leasehold.Namespace) bool {
+	return slices.ContainsFunc(s.by(s.policy.book.Load()), func(g grant) bool { return g.meets(toRead) && g.covers(ns) })
+}
+
+// end ends a stream, and returns the status that it ends with. Its handler sees its
+// context end, and returns; then the caller hears why. A handler that waits for the
+// caller does not see it: see force.
+func (s *session) end(why error) error {
+	status := s.policy.refuse(s, why)
+	if s.ended.CompareAndSwap(nil, &status) {
+		s.cancel(why)
+	}
+	return *s.ended.Load()
+}
+
+// force ends a stream whose handler has had time to end by itself. The caller hears
+// from gRPC that it was cancelled, and why when it calls again.
+func (s *session) force() {
+	if s.abort != nil {
+		s.abort(*s.ended.Load())
+	}
+}
+
+// verdict is what a call ends with: the policy's word goes before its handler's.
+func (s *session) verdict(err error) error {
+	if why := s.ended.Load(); why != nil {
+		return *why
+	}
+	return err
+}

@@ -1,0 +1,111 @@
+package access
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/tap"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/secure"
+)
+
+const authorization = "authorization"
+
+// tap finds out who calls, and refuses who may not, when nothing but the headers
+// of a call has been read. It runs on the goroutine that reads the connection, and
+// must not wait.
+func (p *Policy) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
+	s := &session{policy: p, fullMethod: info.FullMethodName, method: methodOf(info.FullMethodName)}
+	if err := p.admit(ctx, s, info.Header); err != nil {
+		s.refused = p.refuse(s, err)
+		if !lingers(ctx) {
+			return ctx, s.refused
+		}
+	}
+	ctx, s.abort = context.WithCancelCause(ctx) // gRPC ends the parent with the call
+	return context.WithValue(ctx, sessionKey{}, s), nil
+}
+
+// lingers reports whether the call has a deadline that is far away. gRPC does not
+// release the timer of a call that the tap refuses before its deadline, and a
+// stranger could fill the memory with them. Such a call goes to the interceptor,
+// which refuses it and releases everything.
+func lingers(ctx context.Context) bool {
+	deadline, set := ctx.Deadline()
+	return set && time.Until(deadline) > 5*time.Second
+}
+
+func (p *Policy) admit(ctx context.Context, s *session, header metadata.MD) error {
+	b := p.book.Load()
+	err := authenticate(ctx, &s.caller, b, header)
+	if s.method.need == forAnybody {
+		return p.budgets.call(s) // whoever it says it is
+	}
+	if err == nil {
+		err = passedOn(&s.caller, s.fullMethod, header)
+	}
+	if err == nil {
+		err = s.admit(b)
+	}
+	if err == nil {
+		err = p.budgets.call(s)
+	}
+	return err
+}
+
+// authenticate finds out who calls, by its certificate and its token.
+func authenticate(ctx context.Context, c *Caller, b *book, header metadata.MD) error {
+	from, ok := peer.FromContext(ctx)
+	if !ok {
+		return leasehold.Errorf(opCall, leasehold.Internal, "", "gRPC does not say who the peer is")
+	}
+	c.addr = hostOf(from.Addr)
+	if info, ok := from.AuthInfo.(credentials.TLSInfo); ok {
+		if err := c.certified(&info.State); err != nil {
+			return err
+		}
+	}
+	values := header[authorization]
+	if len(values) == 0 {
+		return nil
+	}
+	secret, err := bearer(values)
+	if err != nil {
+		return err
+	}
+	if credentials.CheckSecurityLevel(from.AuthInfo, credentials.PrivacyAndIntegrity) != nil && !loopback(from.Addr) {
+		return strange("a token came in plain text, and others may have read it: replace it, and use TLS")
+	}
+	return c.bear(b, secret)
+}
+
+// bear adds the identity of a token.
+func (c *Caller) bear(b *book, secret string) error {
+	t, err := b.authenticate(secret, time.Now())
+	if err != nil {
+		return err
+	}
+	c.secret = t.hash
+	return c.add([]secure.Identity{t.identity()})
+}
+
+// hostOf is an address without its port.
+func hostOf(a net.Addr) string {
+	host, _, err := net.SplitHostPort(a.String())
+	if err != nil {
+		return a.String()
+	}
+	return host
+}
+
+func loopback(a net.Addr) bool {
+	if a.Network() == "unix" {
+		return true
+	}
+	return net.ParseIP(hostOf(a)).IsLoopback()
+}
