@@ -30,6 +30,8 @@ func FromCatalog(c *storage.Catalog) *storagev1.Catalog {
 			Rebalance:    int64(n.Rebalance),
 			Moves:        uint32(n.Moves),
 			MoveTimeout:  int64(n.MoveTimeout),
+
+			AfterGeneration: uint64(n.After),
 		}
 		for _, slot := range n.Static {
 			row.Static = append(row.Static, &storagev1.StaticSlot{Start: uint64(slot.Start), Owner: string(slot.Owner)})
@@ -58,6 +60,7 @@ func ToCatalog(m *storagev1.Catalog) *storage.Catalog {
 			Rebalance:    time.Duration(row.GetRebalance()),
 			Moves:        int(row.GetMoves()),
 			MoveTimeout:  time.Duration(row.GetMoveTimeout()),
+			After:        leasehold.Generation(row.GetAfterGeneration()),
 		}
 		for _, slot := range row.GetStatic() {
 			n.Static = append(n.Static, storage.StaticSlot{Start: leasehold.Key(slot.GetStart()), Owner: leasehold.OwnerID(slot.GetOwner())})

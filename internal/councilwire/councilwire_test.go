@@ -21,7 +21,7 @@ func full() *storage.Catalog {
 		{
 			Name: "b", Lease: time.Second, Renew: time.Millisecond, Drift: 1.5, Policy: "static", VirtualNodes: 5,
 			Static: []storage.StaticSlot{{Start: 0, Owner: "o"}, {Start: 9}}, MaxOwners: 6, Churn: 0.5, Rebalance: time.Minute,
-			Moves: 4, MoveTimeout: time.Hour, Promised: 2 * time.Second, Deleted: true,
+			Moves: 4, MoveTimeout: time.Hour, Promised: 2 * time.Second, Deleted: true, After: 1 << 60,
 		},
 	}}
 }

@@ -86,7 +86,7 @@ type Link[Req, Resp any] struct {
 func New[Req, Resp any](cfg Config[Req, Resp]) *Link[Req, Resp] {
 	cfg.setDefaults()
 	l := &Link[Req, Resp]{cfg: cfg, peers: make(map[string]*peer[Req, Resp])}
-	l.ctx, l.cancel = context.WithCancel(context.Background())
+	l.ctx, l.cancel = context.WithCancel(context.Background()) //nolint:gosec // Close calls it
 	return l
 }
 

@@ -36,7 +36,7 @@ type talk[Req, Resp any] struct {
 
 func newPeer[Req, Resp any](l *Link[Req, Resp], addr string) *peer[Req, Resp] {
 	p := &peer[Req, Resp]{link: l, addr: addr, mailbox: make(chan *Req, 1)}
-	p.ctx, p.cancel = context.WithCancel(l.ctx)
+	p.ctx, p.cancel = context.WithCancel(l.ctx) //nolint:gosec // whoever drops the peer calls it
 	return p
 }
 

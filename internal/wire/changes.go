@@ -34,6 +34,12 @@ func FromChanges(from leasehold.LSN, cs []table.Change) *leaseholdv1.Changes {
 		out.Generations[i] = uint64(c.Generation)
 		out.HeldBy[i] = holders.index(c.Holder)
 		out.Causes[i] = leaseholdv1.Cause(c.Cause)
+		if c.Reason != table.NoReason && out.Reasons == nil {
+			out.Reasons = make([]leaseholdv1.Reason, n)
+		}
+		if out.Reasons != nil {
+			out.Reasons[i] = leaseholdv1.Reason(c.Reason)
+		}
 		if c.From == nil {
 			continue
 		}
@@ -49,8 +55,8 @@ func FromChanges(from leasehold.LSN, cs []table.Change) *leaseholdv1.Changes {
 // ToChanges reads changes, which must be there. Whether they follow on a table
 // only that table can say.
 //
-// A kind that is unknown is refused, since nobody can apply it; a cause that is
-// unknown comes from a newer peer and is kept as its number.
+// A kind that is unknown is refused, since nobody can apply it; a cause or a reason
+// that is unknown comes from a newer peer and is kept as its number.
 func ToChanges(cs *leaseholdv1.Changes, l protocol.Limits) ([]table.Change, error) {
 	n := len(cs.GetKinds())
 	switch {
@@ -63,6 +69,8 @@ func ToChanges(cs *leaseholdv1.Changes, l protocol.Limits) ([]table.Change, erro
 			n, len(cs.GetStarts()), len(cs.GetLimits()), len(cs.GetGenerations()), len(cs.GetHeldBy()), len(cs.GetCauses()))
 	case len(cs.GetMovedFrom()) != 0 && len(cs.GetMovedFrom()) != n:
 		return nil, badChanges("%d changes say from whom, of %d: want none, or all", len(cs.GetMovedFrom()), n)
+	case len(cs.GetReasons()) != 0 && len(cs.GetReasons()) != n:
+		return nil, badChanges("%d changes have a reason, of %d: want none, or all", len(cs.GetReasons()), n)
 	case len(cs.GetHolders()) > n+len(cs.GetMovedFrom()):
 		return nil, badChanges("%d holders of %d changes", len(cs.GetHolders()), n)
 	case cs.GetFrom() > math.MaxUint64-uint64(n):
@@ -101,6 +109,13 @@ func toChange(cs *leaseholdv1.Changes, i int, holders []*table.Holder) (table.Ch
 	if err != nil {
 		return table.Change{}, err
 	}
+	reason := leaseholdv1.Reason_REASON_UNSPECIFIED
+	if column := cs.GetReasons(); len(column) > 0 {
+		reason = column[i]
+	}
+	if reason < 0 || reason > math.MaxUint8 {
+		return table.Change{}, badChanges("unknown reason %d", reason)
+	}
 	return table.Change{
 		Kind:       kind,
 		Range:      r,
@@ -108,6 +123,7 @@ func toChange(cs *leaseholdv1.Changes, i int, holders []*table.Holder) (table.Ch
 		Holder:     holders[holder],
 		Cause:      leasehold.Cause(cause),
 		From:       from,
+		Reason:     table.Reason(reason),
 	}, nil
 }
 

@@ -159,7 +159,7 @@ func (d drawer) imports() []protocol.Import {
 func (d drawer) departures() []protocol.Departure {
 	var out []protocol.Departure
 	for range rapid.IntRange(0, 3).Draw(d.T, "departures") {
-		out = append(out, protocol.Departure{Ticket: d.ticket(), Range: d.keyRange(), To: d.holder(), Mover: "m:1"})
+		out = append(out, protocol.Departure{Ticket: d.ticket(), Range: d.keyRange(), To: d.holder(), Mover: "m:1", Identity: rapid.SampledFrom([]string{"", "spiffe://example.org/owner/a/b"}).Draw(d.T, "identity")})
 	}
 	return out
 }
@@ -167,7 +167,7 @@ func (d drawer) departures() []protocol.Departure {
 func (d drawer) arrivals() []protocol.Arrival {
 	var out []protocol.Arrival
 	for range rapid.IntRange(0, 3).Draw(d.T, "arrivals") {
-		out = append(out, protocol.Arrival{Ticket: d.ticket(), Range: d.keyRange(), From: d.holder(), Since: d.since()})
+		out = append(out, protocol.Arrival{Ticket: d.ticket(), Range: d.keyRange(), From: d.holder(), Since: d.since(), Identity: rapid.SampledFrom([]string{"", "dns:a.example.org"}).Draw(d.T, "identity")})
 	}
 	return out
 }
@@ -204,7 +204,7 @@ func (d drawer) history(n int) []table.Change {
 		c.Range, _ = c.Range.Intersect(around)
 		switch {
 		case e.Vacant():
-			c.Kind, c.Generation = table.Granted, t.Newest()+1
+			c.Kind, c.Generation, c.Reason = table.Granted, t.Newest()+1, table.Reason(rapid.Uint8().Draw(d.T, "reason"))
 			c.Holder = rapid.SampledFrom(holders).Draw(d.T, "holder")
 		case d.bool("move?"):
 			c.Kind, c.Generation, c.From = table.Moved, t.Newest()+1, e.Holder

@@ -36,6 +36,8 @@ func codeOf(k leasehold.Kind) codes.Code {
 		return codes.Canceled
 	case leasehold.Internal:
 		return codes.Internal
+	case leasehold.Denied:
+		return codes.PermissionDenied
 	default:
 		return codes.Unknown
 	}
@@ -45,8 +47,10 @@ func codeOf(k leasehold.Kind) codes.Code {
 // itself, a proxy, or a server that is not ours.
 func kindOf(c codes.Code) leasehold.Kind {
 	switch c {
-	case codes.InvalidArgument, codes.OutOfRange, codes.Unimplemented, codes.PermissionDenied, codes.Unauthenticated:
+	case codes.InvalidArgument, codes.OutOfRange, codes.Unimplemented:
 		return leasehold.Invalid
+	case codes.PermissionDenied, codes.Unauthenticated:
+		return leasehold.Denied
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Aborted:
 		return leasehold.Unavailable
 	case codes.NotFound:
@@ -77,6 +81,15 @@ func FromError(err error) error {
 	if given := status.FromContextError(contextError(err)).Code(); given != codes.OK {
 		code = given
 	}
+	return fromError(code, err)
+}
+
+// FromStranger is FromError for who cannot be told who it is. To those who know
+// gRPC that is another code than that of who is known, and may not; to us both
+// are [leasehold.Denied].
+func FromStranger(err error) error { return fromError(codes.Unauthenticated, err) }
+
+func fromError(code codes.Code, err error) error {
 	s := status.New(code, clip(err.Error()))
 	if detailed, failed := s.WithDetails(FromRefusal(err)); failed == nil {
 		s = detailed
@@ -108,7 +121,7 @@ func ToError(err error) error {
 			return out
 		}
 	}
-	return &leasehold.Error{Kind: kindOf(s.Code()), Err: &remote{text: s.Message(), status: s}}
+	return &leasehold.Error{Kind: kindOf(s.Code()), Err: &remote{text: clip(s.Message()), status: s}}
 }
 
 // FromRefusal returns err as a message, for a stream that goes on or a status's

@@ -24,7 +24,7 @@ func TestKindsCrossTheWire(t *testing.T) {
 		leasehold.NoOwner: codes.Unavailable, leasehold.NotLeader: codes.Unavailable, leasehold.NameTaken: codes.AlreadyExists,
 		leasehold.NotFound: codes.NotFound, leasehold.Exists: codes.AlreadyExists, leasehold.Unavailable: codes.Unavailable,
 		leasehold.Limit: codes.ResourceExhausted, leasehold.Stale: codes.FailedPrecondition, leasehold.Closed: codes.Canceled,
-		leasehold.Internal: codes.Internal, 200: codes.Unknown,
+		leasehold.Internal: codes.Internal, leasehold.Denied: codes.PermissionDenied, 200: codes.Unknown,
 	} {
 		sent := &leasehold.Error{Op: "join", Kind: kind, Subject: "ann", Err: errors.New("of a reason")}
 		over := wire.FromError(sent)
@@ -38,6 +38,17 @@ func TestKindsCrossTheWire(t *testing.T) {
 		if got.Op != sent.Op || got.Kind != kind || got.Subject != sent.Subject || got.Error() != sent.Error() {
 			t.Errorf("%#v arrives as %#v", sent, got)
 		}
+	}
+}
+
+// Who is not known and who may not differ for others, and not for us.
+func TestStrangersAreDenied(t *testing.T) {
+	over := wire.FromStranger(leasehold.Errorf("call", leasehold.Denied, "Hold", "no certificate"))
+	if got := status.Code(over); got != codes.Unauthenticated {
+		t.Errorf("the code is %v", got)
+	}
+	if got := wire.ToError(over); leasehold.KindOf(got) != leasehold.Denied || got.Error() != `call "Hold": no certificate` {
+		t.Errorf("arrives as %v (%v)", got, leasehold.KindOf(got))
 	}
 }
 
@@ -67,8 +78,8 @@ func TestErrorsWithoutCauseOrOfOthers(t *testing.T) {
 func TestPlainStatuses(t *testing.T) {
 	for code, kind := range map[codes.Code]leasehold.Kind{
 		codes.Unavailable: leasehold.Unavailable, codes.DeadlineExceeded: leasehold.Unavailable, codes.Canceled: leasehold.Unavailable,
-		codes.InvalidArgument: leasehold.Invalid, codes.Unimplemented: leasehold.Invalid, codes.Unauthenticated: leasehold.Invalid,
-		codes.PermissionDenied: leasehold.Invalid, codes.NotFound: leasehold.NotFound, codes.AlreadyExists: leasehold.Exists,
+		codes.InvalidArgument: leasehold.Invalid, codes.Unimplemented: leasehold.Invalid, codes.Unauthenticated: leasehold.Denied,
+		codes.PermissionDenied: leasehold.Denied, codes.NotFound: leasehold.NotFound, codes.AlreadyExists: leasehold.Exists,
 		codes.ResourceExhausted: leasehold.Limit, codes.Internal: leasehold.Internal, codes.Unknown: leasehold.Other,
 		codes.FailedPrecondition: leasehold.Other, 99: leasehold.Other,
 	} {

@@ -112,6 +112,8 @@ func fromDepartures(list []protocol.Departure) []*leaseholdv1.Departure {
 			Limit:  uint64(d.Range.Limit),
 			To:     FromHolder(d.To),
 			Mover:  d.Mover,
+
+			Identity: d.Identity,
 		})
 	}
 	return out
@@ -126,7 +128,7 @@ func toDeparture(d *leaseholdv1.Departure) (protocol.Departure, error) {
 	if err != nil {
 		return protocol.Departure{}, err
 	}
-	return protocol.Departure{Ticket: ticket, Range: toRange(d.GetStart(), d.GetLimit()), To: to, Mover: d.GetMover()}, nil
+	return protocol.Departure{Ticket: ticket, Range: toRange(d.GetStart(), d.GetLimit()), To: to, Mover: d.GetMover(), Identity: d.GetIdentity()}, nil
 }
 
 func fromArrivals(list []protocol.Arrival) []*leaseholdv1.Arrival {
@@ -140,6 +142,8 @@ func fromArrivals(list []protocol.Arrival) []*leaseholdv1.Arrival {
 			From:   FromHolder(a.From),
 			Lsn:    uint64(a.Since.LSN),
 			Newest: uint64(a.Since.Newest),
+
+			Identity: a.Identity,
 		})
 	}
 	return out
@@ -155,7 +159,7 @@ func toArrival(a *leaseholdv1.Arrival) (protocol.Arrival, error) {
 		return protocol.Arrival{}, err
 	}
 	since := protocol.Since{LSN: leasehold.LSN(a.GetLsn()), Newest: leasehold.Generation(a.GetNewest())}
-	return protocol.Arrival{Ticket: ticket, Range: toRange(a.GetStart(), a.GetLimit()), From: from, Since: since}, nil
+	return protocol.Arrival{Ticket: ticket, Range: toRange(a.GetStart(), a.GetLimit()), From: from, Since: since, Identity: a.GetIdentity()}, nil
 }
 
 func fromImports(list []protocol.Import) []*leaseholdv1.Import {

@@ -13,6 +13,9 @@ const (
 	DefaultMaxOwners = 4096
 	// MaxMaxOwners is the most that it can ask for.
 	MaxMaxOwners = 1 << 16
+	// MaxAfterGeneration is the newest generation that a namespace can begin after:
+	// as many again are left for it.
+	MaxAfterGeneration = 1 << 62
 	// MaxStaticSlots keeps the catalog, which is written as a whole, small.
 	MaxStaticSlots = 4096
 )
@@ -35,6 +38,8 @@ func FromNamespace(n storage.Namespace) *leaseholdv1.NamespaceConfig {
 		Rebalance:    int64(orUsual(n.Rebalance, DefaultRebalance)),
 		Moves:        uint32(orUsual(n.Moves, DefaultMoves)),
 		MoveTimeout:  int64(orUsual(n.MoveTimeout, DefaultMoveTimeout)),
+
+		AfterGeneration: uint64(n.After),
 	}
 	for i, s := range n.Static {
 		out.Static[i] = &leaseholdv1.StaticSlot{Start: uint64(s.Start), Owner: string(s.Owner)}
@@ -67,6 +72,10 @@ func ToNamespace(c *leaseholdv1.NamespaceConfig) (storage.Namespace, error) {
 	case asked > 0:
 		out.MaxOwners = int(asked)
 	}
+	if c.GetAfterGeneration() >= MaxAfterGeneration {
+		return fail(leasehold.Errorf(opNamespace, leasehold.Invalid, string(name), "it is to begin after generation %d, want less than 2^62", c.GetAfterGeneration()))
+	}
+	out.After = leasehold.Generation(c.GetAfterGeneration())
 	if err := readPolicy(&out, c); err != nil {
 		return fail(err)
 	}

@@ -108,6 +108,7 @@ func TestToNamespaceRefuses(t *testing.T) {
 		{"no churn", func(c config) { c.Churn = math.NaN() }, invalid, "churn is NaN"},
 		{"a frenzy", func(c config) { c.Rebalance = 1e8 }, invalid, "looked at every 100ms, want 1s to 24h0m0s"},
 		{"a negative period", func(c config) { c.Rebalance = -1 }, invalid, "looked at every -1ns"},
+		{"too late a beginning", func(c config) { c.AfterGeneration = 1 << 62 }, invalid, "it is to begin after generation 4611686018427387904, want less than 2^62"},
 		{"no patience", func(c config) { c.MoveTimeout = 1 }, invalid, "may make no progress for 1ns, want 1s to 24h0m0s"},
 		{"endless patience", func(c config) { c.MoveTimeout = math.MaxInt64 }, invalid, "want 1s to 24h0m0s"},
 		{"too many moves", func(c config) { c.Moves = 65 }, invalid, "65 moves of an owner at a time, want at most 64"},
@@ -126,6 +127,7 @@ func TestNamespaceRoundTrip(t *testing.T) {
 			Rebalance:   time.Duration(rapid.Int64Range(1e9, 3600e9).Draw(r, "rebalance")),
 			Moves:       rapid.IntRange(1, 64).Draw(r, "moves"),
 			MoveTimeout: time.Duration(rapid.Int64Range(1e9, 3600e9).Draw(r, "move timeout")),
+			After:       leasehold.Generation(rapid.Uint64Range(0, wire.MaxAfterGeneration-1).Draw(r, "after")),
 		}
 		switch want.Policy {
 		case "consistent", "adaptive":

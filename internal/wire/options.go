@@ -27,6 +27,12 @@ const (
 	// pingLeast is how often a peer may ping at most. gRPC's clients keep to 10 s
 	// whatever they are told; less than that is not one of ours.
 	pingLeast = 5 * time.Second
+	// idleAfter is for how long a connection may have no stream. Owners and lookups have
+	// one for as long as they live. Standbys that forward a call now and then, and tools,
+	// connect again without noticing.
+	idleAfter = 30 * time.Second
+	// handshakeTime is for TLS, the preface of HTTP/2 and its first settings together.
+	handshakeTime = 5 * time.Second
 )
 
 // maxStreams bounds the streams of one connection: one for each namespace that
@@ -47,8 +53,8 @@ func ServerOptions() []grpc.ServerOption {
 		grpc.MaxSendMsgSize(MaxResponse),
 		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.MaxConcurrentStreams(maxStreams),
-		grpc.ConnectionTimeout(10 * time.Second),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),
+		grpc.ConnectionTimeout(handshakeTime),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleAfter, Time: pingAfter, Timeout: pingTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingLeast, PermitWithoutStream: true}),
 	}
 }

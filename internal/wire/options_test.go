@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -231,4 +232,45 @@ func TestResponsesAreBounded(t *testing.T) {
 			t.Errorf("%d bytes: %v, want %v", c.size, err, c.want)
 		}
 	}
+}
+
+// A connection that has no stream is closed after a while, and whoever asks again connects
+// again without noticing.
+func TestConnectionsWithoutAStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		listener := bufconn.Listen(1 << 20)
+		g := grpc.NewServer(wire.ServerOptions()...)
+		leaseholdv1.RegisterLookupServiceServer(g, &server{answers: []any{&leaseholdv1.FollowResponse{}}})
+		serving := make(chan error, 1)
+		go func() { serving <- g.Serve(listener) }()
+		var dialled []net.Conn
+		conn := dial(t, listener, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			c, err := listener.DialContext(ctx)
+			dialled = append(dialled, c)
+			return c, err
+		}))
+		for range 2 {
+			stream, err := leaseholdv1.NewLookupServiceClient(conn).Follow(deadline(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := stream.Send(&leaseholdv1.FollowRequest{}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := stream.Recv(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := stream.Recv(); err == nil {
+				t.Fatal("the stream does not end")
+			}
+			time.Sleep(40 * time.Second)
+		}
+		if len(dialled) != 2 {
+			t.Errorf("there were %d connections, want one for each call", len(dialled))
+		}
+		g.Stop()
+		if err := <-serving; err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -1,0 +1,160 @@
+package gate
+
+import (
+	"net"
+	"time"
+)
+
+// admit gives a connection a place, and takes that of another one for it if need be.
+func (l *Listener) admit(inner net.Conn) {
+	c := &conn{Conn: inner, gate: l, host: hostOf(inner.RemoteAddr()), until: time.Now().Add(l.cfg.Wait)}
+	l.mu.Lock()
+	var over *conn
+	switch {
+	case l.shut:
+		over = c
+	case c.host.IsValid() && l.hosts[c.host] >= l.cfg.PerHost:
+		over, l.dropped.host = c, l.dropped.host+1
+	case l.open >= l.cfg.Conns && l.waiting.Len() == 0:
+		over, l.dropped.full = c, l.dropped.full+1
+	case l.open >= l.cfg.Conns || l.waiting.Len() >= l.cfg.Waiting:
+		over, l.dropped.crowded = l.oldest(), l.dropped.crowded+1
+		l.forget(over)
+	}
+	if over != c {
+		l.open++
+		if c.host.IsValid() {
+			l.hosts[c.host]++
+		}
+		c.place, c.counted = l.waiting.PushBack(c), true
+		l.running.Go(func() { l.meet(c) })
+	}
+	first := l.waiting.Len() == 1
+	l.mu.Unlock()
+	if over != nil {
+		_ = over.Conn.Close() // whatever it was about to say
+	}
+	if first || over != nil {
+		l.look()
+	}
+}
+
+// relieve drops the oldest that waits, if any does.
+func (l *Listener) relieve() {
+	l.mu.Lock()
+	c := l.oldest()
+	if c != nil {
+		l.forget(c)
+		l.dropped.crowded++
+	}
+	l.mu.Unlock()
+	if c != nil {
+		_ = c.Conn.Close() // it has said nothing of use
+		l.look()
+	}
+}
+
+// oldest is the connection that waits for longest, nil if none does. The lock is held.
+func (l *Listener) oldest() *conn {
+	if e := l.waiting.Front(); e != nil {
+		return e.Value.(*conn)
+	}
+	return nil
+}
+
+// forget takes a connection out of all accounts. The lock is held.
+func (l *Listener) forget(c *conn) {
+	l.introduced(c)
+	if !c.counted {
+		return
+	}
+	c.counted = false
+	l.open--
+	if !c.host.IsValid() {
+		return
+	}
+	if l.hosts[c.host]--; l.hosts[c.host] == 0 {
+		delete(l.hosts, c.host)
+	}
+}
+
+// introduced takes a connection from those that wait. The lock is held.
+func (l *Listener) introduced(c *conn) {
+	if c.place != nil {
+		l.waiting.Remove(c.place)
+		c.place = nil
+	}
+}
+
+// look has the sweeper look.
+func (l *Listener) look() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// sweep closes what is overdue, and tells the log.
+func (l *Listener) sweep() {
+	timer := time.NewTimer(l.cfg.Wait)
+	defer timer.Stop()
+	reported := time.Now().Add(-reportEvery)
+	for {
+		now := time.Now()
+		next, some := l.overdue(now)
+		if some && now.Sub(reported) >= reportEvery {
+			l.report()
+			reported, some = now, false
+		}
+		if report := reported.Add(reportEvery); some && (next.IsZero() || report.Before(next)) {
+			next = report
+		}
+		timer.Stop()
+		if !next.IsZero() {
+			timer.Reset(max(next.Sub(now), 0))
+		}
+		select {
+		case <-l.done:
+			l.report()
+			return
+		case <-l.wake:
+		case <-timer.C:
+		}
+	}
+}
+
+// overdue closes the connections whose time is up. It returns when it is up for the next
+// one, a zero time if there is none, and whether the log has not heard of some.
+func (l *Listener) overdue(now time.Time) (next time.Time, some bool) {
+	var over []*conn
+	l.mu.Lock()
+	for c := l.oldest(); c != nil; c = l.oldest() {
+		if c.until.After(now) {
+			next = c.until
+			break
+		}
+		l.forget(c)
+		l.dropped.late++
+		over = append(over, c)
+	}
+	some = l.dropped != tally{}
+	l.mu.Unlock()
+	for _, c := range over {
+		_ = c.Conn.Close() // it was told nothing, and has told nothing
+	}
+	return next, some
+}
+
+// report tells the log who was dropped since it last heard of some.
+func (l *Listener) report() {
+	l.mu.Lock()
+	dropped, open, waiting := l.dropped, l.open, l.waiting.Len()
+	l.dropped = tally{}
+	l.mu.Unlock()
+	if dropped == (tally{}) {
+		return
+	}
+	l.cfg.Logger.Warn("connections were dropped: they did not introduce themselves in time, or there were too many",
+		"address", l.Addr(), "late", dropped.late, "oldest of too many", dropped.crowded,
+		"no room", dropped.full, "too many of one host", dropped.host, "open", open, "waiting", waiting)
+}

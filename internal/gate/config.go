@@ -1,0 +1,78 @@
+package gate
+
+import (
+	"log/slog"
+	"net"
+	"net/netip"
+	"time"
+)
+
+// Config says what a gate lets through. The zero value is for servers that have to do with
+// programs of ours, and many of them.
+type Config struct {
+	// Wait is how long a connection has to introduce itself. Default 5 s.
+	Wait time.Duration
+	// Waiting is how many may be about to. Each costs a few kB, and more once it has begun
+	// to shake hands over TLS: all together less than 64 MiB, by default. Too few are a way to keep others out: a peer that needs longer
+	// to introduce itself than an attacker needs for that many connections is dropped
+	// before it has. Default 3072, or as many as Conns.
+	Waiting int
+	// Conns is how many connections there may be in all, each of which takes a file
+	// descriptor. Default 16,384.
+	Conns int
+	// PerHost is how many of them may be from one address, or from one network of 64 bits
+	// with IPv6, where everybody has that many addresses. It should be generous: a whole
+	// cluster may be behind one address. Default a quarter of Conns, and 64 at least.
+	PerHost int
+	// Logger hears how many were dropped and why, now and then. Default: nobody does.
+	Logger *slog.Logger
+}
+
+// The usual limits.
+const (
+	usualWait    = 5 * time.Second
+	usualWaiting = 3072
+	usualConns   = 1 << 14
+	leastPerHost = 64
+)
+
+// reportEvery is how often the log hears of those that were dropped, at most.
+const reportEvery = 10 * time.Second
+
+func (c *Config) fill() {
+	if c.Wait <= 0 {
+		c.Wait = usualWait
+	}
+	if c.Conns <= 0 {
+		c.Conns = usualConns
+	}
+	if c.Waiting <= 0 {
+		c.Waiting = usualWaiting
+	}
+	c.Waiting = min(c.Waiting, c.Conns)
+	if c.PerHost <= 0 {
+		c.PerHost = max(c.Conns/4, leastPerHost)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+}
+
+// hostOf returns what connections are counted by; an invalid prefix if they are not: those
+// of this computer, and those of networks that have no such addresses.
+func hostOf(addr net.Addr) netip.Prefix {
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok {
+		return netip.Prefix{}
+	}
+	ip := tcp.AddrPort().Addr().Unmap().WithZone("")
+	if !ip.IsValid() || ip.IsLoopback() {
+		return netip.Prefix{}
+	}
+	bits := ip.BitLen()
+	if ip.Is6() {
+		bits = 64
+	}
+	host, _ := ip.Prefix(bits) // it fails if there are fewer bits
+	return host
+}

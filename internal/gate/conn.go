@@ -1,0 +1,95 @@
+package gate
+
+import (
+	"container/list"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// firstBytes is how much is read of a connection to see that it speaks. It is no more
+// than the shortest introduction: nothing is to be kept for one that says more at once.
+const firstBytes = 24
+
+// A conn is a connection that has come through the gate, or is about to.
+type conn struct {
+	net.Conn
+	gate  *Listener
+	host  netip.Prefix
+	until time.Time // when it must have introduced itself
+
+	// Under the gate's lock.
+	place   *list.Element // among those that wait; nil if it does not
+	counted bool
+	speaks  bool
+
+	left    atomic.Int32 // how many of the first bytes have not been read
+	reading sync.Mutex   // for the first bytes
+	heard   int
+	first   [firstBytes]byte
+}
+
+// hear waits for the first bytes.
+func (c *conn) hear() error {
+	n, err := c.Conn.Read(c.first[:])
+	if n == 0 {
+		return err // if there is none, it was read without a byte: gone is as good
+	}
+	c.heard = n
+	c.left.Store(int32(n))
+	return nil
+}
+
+// Read returns the first bytes first.
+func (c *conn) Read(p []byte) (int, error) {
+	if c.left.Load() == 0 {
+		return c.Conn.Read(p)
+	}
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	left := int(c.left.Load())
+	if left == 0 {
+		return c.Conn.Read(p)
+	}
+	n := copy(p, c.first[c.heard-left:c.heard])
+	c.left.Store(int32(left - n))
+	return n, nil
+}
+
+// Close closes the connection, and gives its place to another.
+func (c *conn) Close() error {
+	c.gate.mu.Lock()
+	c.gate.forget(c)
+	c.gate.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// CloseWrite says that nothing more comes. http does so before it closes a connection
+// whose request it has not read to the end: the answer would be lost otherwise.
+func (c *conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// introduce says that whoever is behind a connection has introduced itself. The connection
+// may be one over ours, such as TLS; one that is none of ours is let alone.
+func introduce(over net.Conn) {
+	for {
+		switch c := over.(type) {
+		case *conn:
+			c.gate.mu.Lock()
+			c.gate.introduced(c)
+			c.gate.mu.Unlock()
+			return
+		case interface{ NetConn() net.Conn }:
+			over = c.NetConn()
+		default:
+			return
+		}
+	}
+}
