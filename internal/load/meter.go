@@ -80,7 +80,7 @@ func (m *Meter) Add(key leasehold.Key, cost float64) bool {
 	case cost == 0:
 	case cost >= threshold:
 		m.keep(sample{key, cost})
-	case rand.Float64()*threshold < cost:
+	case rand.Float64()*threshold < cost: //nolint:gosec // a sample
 		m.keep(sample{key, threshold})
 	}
 	return true

@@ -48,7 +48,7 @@ func (s *stripes) put(x sample) float64 {
 // lock locks any stripe. It waits only if others are at all of them at this very
 // moment.
 func (s *stripes) lock() *stripe {
-	first := rand.IntN(stripeCount)
+	first := rand.IntN(stripeCount) //nolint:gosec // any will do
 	for i := range stripeCount {
 		if stripe := &s[(first+i)%stripeCount]; stripe.mu.TryLock() {
 			return stripe
@@ -81,7 +81,7 @@ func (s *stripe) thin() float64 {
 		switch {
 		case x.weight >= threshold:
 			left = append(left, x)
-		case rand.Float64()*threshold < x.weight:
+		case rand.Float64()*threshold < x.weight: //nolint:gosec // a sample
 			left = append(left, sample{x.key, threshold})
 		}
 	}

@@ -35,7 +35,7 @@ var managers = []Mutant{
 		Name: "generations-counted-from-the-table",
 		Why:  "a leader numbers grants after the ranges in the table, and so reuses numbers",
 		File: planFile,
-		Old:  "generation := m.table.Newest()",
+		Old:  "generation := m.newest()",
 		New:  "generation := leasehold.Generation(m.table.Len())",
 	},
 	{

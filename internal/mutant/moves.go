@@ -69,8 +69,8 @@ var moves = []Mutant{
 		Name: "moved-under-an-old-generation",
 		Why:  "a lease keeps its generation when it moves to another owner",
 		File: handoverFile,
-		Old:  "generation := m.table.Newest() + leasehold.Generation(len(m.batchTickets)) + 1",
-		New:  "generation := m.table.Newest() + leasehold.Generation(len(m.batchTickets))",
+		Old:  "generation := m.newest() + leasehold.Generation(len(m.batchTickets)) + 1",
+		New:  "generation := m.newest() + leasehold.Generation(len(m.batchTickets))",
 	},
 	{
 		Name: "moved-to-two-owners",

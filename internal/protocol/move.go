@@ -49,6 +49,8 @@ type Departure struct {
 	Range  leasehold.Range
 	To     *table.Holder
 	Mover  string // where To takes state in; empty if the source has sent it already
+	// Identity is as whom To has shown itself; empty if the leader does not know.
+	Identity string
 }
 
 // An Arrival tells an owner that another will send it the state of a range.
@@ -57,7 +59,12 @@ type Arrival struct {
 	Range  leasehold.Range
 	From   *table.Holder
 	Since  Since
+	// Identity is as whom From has shown itself; empty if the leader does not know.
+	Identity string
 }
+
+// MaxIdentityLen is how long an identity may be: as long as SPIFFE lets one be.
+const MaxIdentityLen = 2048
 
 // Since is the table when a move began: its newest change, and the newest
 // generation ever granted.
@@ -168,13 +175,13 @@ func validateOrders(r *LeaseReply) error {
 	}
 	for i := range r.Departures {
 		d := &r.Departures[i]
-		if d.Ticket.IsZero() || !d.Range.Valid() || d.To == nil || len(d.Mover) > leasehold.MaxAddrLen || ValidateHolder(d.To) != nil {
+		if d.Ticket.IsZero() || !d.Range.Valid() || d.To == nil || len(d.Mover) > leasehold.MaxAddrLen || len(d.Identity) > MaxIdentityLen || ValidateHolder(d.To) != nil {
 			return bad("departure", i)
 		}
 	}
 	for i := range r.Arrivals {
 		a := &r.Arrivals[i]
-		if a.Ticket.IsZero() || !a.Range.Valid() || a.From == nil || ValidateHolder(a.From) != nil {
+		if a.Ticket.IsZero() || !a.Range.Valid() || a.From == nil || len(a.Identity) > MaxIdentityLen || ValidateHolder(a.From) != nil {
 			return bad("arrival", i)
 		}
 	}

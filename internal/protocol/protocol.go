@@ -63,6 +63,9 @@ type LeaseRequest struct {
 	// Mover is where this owner takes in the state of ranges that move to it;
 	// empty if it can neither take nor give any.
 	Mover string
+	// Identity is as whom the owner has shown itself: what the manager that heard it
+	// has seen, and not what the owner says. Empty if it has shown nothing.
+	Identity string
 	// Moves is how far this owner is with sending state to others.
 	Moves []MoveReport
 	// Imports is state that has come, and waits for its lease.

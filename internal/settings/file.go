@@ -109,5 +109,5 @@ func read(node *yaml.Node) (Value, error) {
 		}
 		items = append(items, item.Value)
 	}
-	return Value{Text: strings.Join(items, ","), List: true}, nil
+	return Value{Items: items, List: true}, nil
 }

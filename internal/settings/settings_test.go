@@ -93,6 +93,10 @@ func TestFill(t *testing.T) {
 			want: func(o *options) { o.Managers = []string{"a:1", "b:2"} },
 		},
 		{
+			name: "items of a list may have commas", file: "managers: ['a,b', '\"c', '']\n",
+			want: func(o *options) { o.Managers = []string{"a,b", `"c`, ""} },
+		},
+		{
 			name: "lists replace, they do not add up", file: "managers: [a:1]", env: []string{"LEASEHOLD_MANAGERS=b:2"},
 			want: func(o *options) { o.Managers = []string{"b:2"} },
 		},

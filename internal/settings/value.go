@@ -12,9 +12,10 @@ import (
 // A Value is a setting as somebody wrote it, and where.
 type Value struct {
 	Text    string
-	List    bool   // it was written as a list; Text has commas between its items
-	Subject string // the variable or the file
-	Place   string // where in the file
+	List    bool     // it was written as a list, and has items, not a text
+	Items   []string // which may have commas in them
+	Subject string   // the variable or the file
+	Place   string   // where in the file
 }
 
 // origin is the annotation of a flag that says where its value is from.
@@ -29,7 +30,8 @@ func (v Value) set(flags *pflag.FlagSet, f *pflag.Flag) error {
 		}
 		return leasehold.Errorf(op, leasehold.Invalid, v.Subject, "%s%w", place, fmt.Errorf(format, args...))
 	}
-	if _, many := f.Value.(pflag.SliceValue); v.List && !many {
+	slice, many := f.Value.(pflag.SliceValue)
+	if v.List && !many {
 		return bad("want one value, not a list")
 	}
 	if err := flags.Set(f.Name, v.Text); err != nil {
@@ -41,6 +43,11 @@ func (v Value) set(flags *pflag.FlagSet, f *pflag.Flag) error {
 			err = invalid.Unwrap() // the rest speaks of a flag that nobody used
 		}
 		return bad("%q: %w", v.Text, err)
+	}
+	if v.List { // the flag is set, to nothing, as far as the library is concerned
+		if err := slice.Replace(v.Items); err != nil {
+			return bad("%q: %w", v.Items, err)
+		}
 	}
 	from := v.Subject
 	if v.Place != "" {

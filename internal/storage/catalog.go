@@ -48,6 +48,10 @@ type Namespace struct {
 	Moves       int
 	MoveTimeout time.Duration
 
+	// After is a generation that all of the namespace's are newer than: it takes the
+	// place of a namespace that was lost with its managers.
+	After leasehold.Generation
+
 	// Promised is how long an owner may still believe in a lease that it was
 	// given under an earlier configuration, on any manager's clock. A new
 	// leader waits as long for the leases that it finds. It is 0 once the
@@ -91,6 +95,7 @@ func (c *Catalog) Configured(n Namespace) *Catalog {
 	n.Promised, n.Deleted = 0, false
 	if before := c.Entry(n.Name); before != nil {
 		n.Promised = before.Promising(n.Lease, n.Renew, n.Drift).Promised
+		n.After = max(n.After, before.After) // else generations might be given twice
 	}
 	return c.With(n)
 }
@@ -150,7 +155,7 @@ func (c *Catalog) search(name leasehold.Namespace) (int, bool) {
 func (n Namespace) Equal(o Namespace) bool {
 	return slices.Equal(n.Static, o.Static) && n.Name == o.Name && n.Lease == o.Lease && n.Renew == o.Renew && n.Drift == o.Drift &&
 		n.Policy == o.Policy && n.VirtualNodes == o.VirtualNodes && n.MaxOwners == o.MaxOwners && n.Promised == o.Promised && n.Deleted == o.Deleted &&
-		n.Churn == o.Churn && n.Rebalance == o.Rebalance && n.Moves == o.Moves && n.MoveTimeout == o.MoveTimeout
+		n.Churn == o.Churn && n.Rebalance == o.Rebalance && n.Moves == o.Moves && n.MoveTimeout == o.MoveTimeout && n.After == o.After
 }
 
 // Promising returns the namespace with another timing, and with the promise to

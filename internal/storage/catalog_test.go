@@ -127,6 +127,7 @@ func TestEqualMinds(t *testing.T) {
 		"rebalance":     func(n *storage.Namespace) { n.Rebalance++ },
 		"moves":         func(n *storage.Namespace) { n.Moves++ },
 		"move timeout":  func(n *storage.Namespace) { n.MoveTimeout++ },
+		"generations":   func(n *storage.Namespace) { n.After++ },
 	}
 	if n := reflect.TypeFor[storage.Namespace]().NumField(); n != len(changes) {
 		t.Errorf("a namespace has %d fields, and %d are changed here", n, len(changes))
@@ -149,6 +150,20 @@ func TestDeletedEntry(t *testing.T) {
 	}
 	if c.Entry("a") == nil || c.Entry("b") == nil || c.Entry("c") != nil {
 		t.Errorf("not a and b have entries: %v, %v, %v", c.Entry("a"), c.Entry("b"), c.Entry("c"))
+	}
+}
+
+// Whatever a namespace is configured to be, no generation comes twice.
+func TestConfiguredNeverGoesBack(t *testing.T) {
+	c := (&storage.Catalog{}).Configured(storage.Namespace{Name: "a", After: 7})
+	if got := c.Configured(storage.Namespace{Name: "a", After: 3}).Find("a").After; got != 7 {
+		t.Errorf("it goes back to %d, want 7", got)
+	}
+	if got := c.Deleted("a").Configured(storage.Namespace{Name: "a"}).Find("a").After; got != 7 {
+		t.Errorf("deleted and created, it goes back to %d, want 7", got)
+	}
+	if got := c.Configured(storage.Namespace{Name: "a", After: 9}).Find("a").After; got != 9 {
+		t.Errorf("it begins after %d, want 9", got)
 	}
 }
 

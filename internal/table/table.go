@@ -81,7 +81,25 @@ type Change struct {
 	Holder     *Holder
 	Cause      leasehold.Cause // of a Vacated
 	From       *Holder         // of a Moved
+	Reason     Reason          // of the others, for people: nothing is decided by it
 }
+
+// A Reason says why an owner was given a range.
+type Reason uint8
+
+// The reasons. The protocol has the same numbers.
+const (
+	NoReason   Reason = 0 // it is not known
+	Joined     Reason = 1 // the policy has divided the keys anew, because owners have joined
+	Gone       Reason = 2 // because owners have gone
+	Load       Reason = 3 // the policy has moved work from owners that have much to others
+	Leaving    Reason = 4 // who had it wants to leave
+	Drain      Reason = 5 // an operator has who had it drained
+	Ordered    Reason = 6 // an operator has asked for this range to be moved
+	Rebalance  Reason = 7 // an operator has asked for the policy to divide the keys anew
+	Configured Reason = 8 // the namespace was configured otherwise
+	Joint      Reason = 9 // leases of one owner that lay side by side were made one
+)
 
 // Loss returns the loss that the change records, if it records one.
 func (c *Change) Loss() (leasehold.Loss, bool) {

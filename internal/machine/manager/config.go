@@ -20,8 +20,12 @@ type Config struct {
 	// them, if that is longer than Timing says: the namespace was configured
 	// otherwise. A new leader waits as long for the leases that it finds.
 	Promised time.Duration
-	Policy   partition.Policy // default consistent hashing, 64 virtual nodes
-	Limits   protocol.Limits  // default [protocol.DefaultLimits]
+	// After is a generation that those of all leases are newer than. A table that has
+	// a newer one goes on from there. It is of no use to a Volatile table, whose
+	// generations begin with its term's.
+	After  leasehold.Generation
+	Policy partition.Policy // default consistent hashing, 64 virtual nodes
+	Limits protocol.Limits  // default [protocol.DefaultLimits]
 
 	// MaxOwners bounds how many sessions are heard at a time: members, those
 	// who have said hello, and those who wait for a name. Sessions that a new

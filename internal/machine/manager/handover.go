@@ -228,11 +228,23 @@ func (m *Machine) detained(s leasehold.Session) bool {
 	return false
 }
 
+// reason is why a range goes from one owner to another.
+func (m *Machine) reason(r leasehold.Range, from, to *table.Holder) table.Reason {
+	if from.Session == to.Session {
+		return table.Joint
+	}
+	_, reason := m.reasons.At(r.Start)
+	return reason
+}
+
 // transfer is the change by which leases that lie side by side, and went under
 // one ticket, go to where their state is, as one.
 func (m *Machine) transfer(row []freed) table.Change {
-	generation := m.table.Newest() + leasehold.Generation(len(m.batchTickets)) + 1
+	generation := m.newest() + leasehold.Generation(len(m.batchTickets)) + 1
 	m.batchTickets[generation] = row[0].moved.ticket
 	r := leasehold.Range{Start: row[0].Range.Start, Limit: row[len(row)-1].Range.Limit}
-	return table.Change{Kind: table.Moved, Range: r, Generation: generation, Holder: row[0].moved.to.holder, From: row[0].holder}
+	return table.Change{
+		Kind: table.Moved, Range: r, Generation: generation, Holder: row[0].moved.to.holder, From: row[0].holder,
+		Reason: m.reason(r, row[0].holder, row[0].moved.to.holder),
+	}
 }

@@ -50,6 +50,10 @@ type Machine struct {
 
 	current partition.Assignment
 	desired *keyrange.Map[*seat] // current, by seat; nil means nobody
+	// reasons is why desired is what it is, and occasion why the policy is to be asked
+	// again. They are for people.
+	reasons  *keyrange.Map[table.Reason]
+	occasion table.Reason
 	// replan: members have changed since desired was worked out.
 	replan bool
 	// replanAt is not earlier than when the policy may be asked again.
@@ -131,6 +135,7 @@ func New(now mono.Instant, cfg Config, term leasehold.Term, authority mono.Insta
 		cfg: cfg, term: term, authority: authority, table: t,
 		sessions: make(map[leasehold.Session]*peer),
 		desired:  keyrange.NewMap[*seat](nil),
+		reasons:  keyrange.NewMap(table.NoReason),
 		reread:   mono.Never, wake: mono.Never, rescanAt: mono.Never, replan: true, unsaved: len(state.Changes),
 	}
 	m.seq = cfg.FirstSeq
@@ -235,7 +240,7 @@ func (m *Machine) reconfigure(now mono.Instant, cfg Config) {
 		}
 	}
 	m.log.Limit(now, cfg.LogChanges, cfg.LogAge)
-	m.replan = true
+	m.replan, m.occasion = true, table.Configured
 	m.wake = now
 }
 
@@ -276,6 +281,7 @@ type Sizes struct {
 	Seats     int
 	Ranges    int // of the table
 	Planned   int // of the assignment worked towards
+	Reasons   int // ranges of it that have different reasons
 	Log       int // changes kept for lookups
 	Freed     int // leases that have ended, not recorded yet
 	Moves     int // under way
@@ -287,7 +293,7 @@ type Sizes struct {
 func (m *Machine) Sizes() Sizes {
 	return Sizes{
 		Sessions: len(m.sessions), Inherited: m.inherited, Heard: m.heard, Seats: len(m.seats),
-		Ranges: m.table.Len(), Planned: m.desired.Len(), Log: m.log.Len(), Freed: len(m.freed),
+		Ranges: m.table.Len(), Planned: m.desired.Len(), Reasons: m.reasons.Len(), Log: m.log.Len(), Freed: len(m.freed),
 		Moves: len(m.moves), Backlog: m.waiting(), Actions: cap(m.out),
 	}
 }
@@ -493,7 +499,7 @@ func (m *Machine) remove(p *peer, cause leasehold.Cause) {
 	wasMember := p.member()
 	m.forget(p)
 	if s := p.seat; s != nil && wasMember {
-		m.lostMember()
+		m.lostMember(table.Gone)
 	}
 }
 
@@ -522,7 +528,7 @@ func (m *Machine) forget(p *peer) {
 	// What it is given now counts from the request that it spoke last.
 	s.incumbent.until = max(s.incumbent.until, s.incumbent.heard.Add(m.patience(s.incumbent)))
 	if s.incumbent.proven {
-		m.replan = true
+		m.replan, m.occasion = true, table.Joined
 		m.touch(s.incumbent)
 	}
 }

@@ -28,7 +28,7 @@ type moving struct {
 
 func (m *moving) say(r *protocol.LeaseRequest) *protocol.LeaseRequest {
 	if m != nil {
-		r.Mover = r.Holder.Addr
+		r.Mover, r.Identity = r.Holder.Addr, "dns:"+string(r.Holder.Owner)
 		r.Moves, r.Imports = slices.Clone(m.reports), slices.Clone(m.imports)
 		r.Parting, r.Draining, r.Loads = m.parting, m.draining, m.loads
 	}

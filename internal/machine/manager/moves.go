@@ -346,7 +346,7 @@ func (p *peer) departures() []protocol.Departure {
 		}
 	}
 	for _, mv := range p.out {
-		out = append(out, protocol.Departure{Ticket: mv.ticket, Range: mv.Range, To: mv.to.holder, Mover: mv.to.mover})
+		out = append(out, protocol.Departure{Ticket: mv.ticket, Range: mv.Range, To: mv.to.holder, Mover: mv.to.mover, Identity: mv.to.identity})
 	}
 	return out
 }
@@ -354,7 +354,7 @@ func (p *peer) departures() []protocol.Departure {
 func (p *peer) arrivals() []protocol.Arrival {
 	out := slices.Clone(p.arriving)
 	for _, mv := range p.in {
-		out = append(out, protocol.Arrival{Ticket: mv.ticket, Range: mv.Range, From: mv.from.holder, Since: mv.since})
+		out = append(out, protocol.Arrival{Ticket: mv.ticket, Range: mv.Range, From: mv.from.holder, Since: mv.since, Identity: mv.from.identity})
 	}
 	return out
 }

@@ -39,6 +39,9 @@ func TestMoveInsteadOfRecall(t *testing.T) {
 	if d.To != b.holder || d.Mover != b.holder.Addr || d.Ticket.IsZero() {
 		t.Errorf("the source is told %+v", d)
 	}
+	if d.Identity != "dns:b" || arrivals[0].Identity != "dns:a" {
+		t.Errorf("the source is told that the target is %q, and the target that the source is %q", d.Identity, arrivals[0].Identity)
+	}
 	a.say()
 	if got := a.read(); len(got.Offers) != 1 || got.Offers[0].Range != leasehold.All || got.Offers[0].Fresh {
 		t.Errorf("the source is offered %+v, want all that it has", got.Offers)
@@ -102,7 +105,7 @@ func TestMoveIsRecorded(t *testing.T) {
 	if l.pending == nil {
 		t.Fatal("nothing is to be recorded")
 	}
-	want := []table.Change{{LSN: 2, Kind: table.Moved, Range: cell(1, 2), Generation: 2, Holder: b.holder, From: a.holder}}
+	want := []table.Change{{LSN: 2, Kind: table.Moved, Range: cell(1, 2), Generation: 2, Holder: b.holder, From: a.holder, Reason: table.Rebalance}}
 	if diff := cmp.Diff(want, l.pending.Changes); diff != "" {
 		t.Fatalf("what is to be recorded (-want +got):\n%s", diff)
 	}

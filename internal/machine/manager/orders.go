@@ -3,6 +3,7 @@ package manager
 import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/table"
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
@@ -44,10 +45,11 @@ func (m *Machine) order(now mono.Instant, o Order) {
 		case OrderMove:
 			i, _ := m.findSeat(o.Owner)
 			m.desired.Set(o.Range, m.seats[i])
+			m.reasons.Set(o.Range, table.Ordered)
 			m.amended, m.rescan = true, true
 		case OrderRebalance:
 			m.unlimited = true
-			m.replan = true
+			m.replan, m.occasion = true, table.Rebalance
 			m.gatherUntil = 0
 		}
 	}

@@ -28,6 +28,8 @@ type peer struct {
 
 	// mover is where it takes in state; empty if it cannot move any.
 	mover string
+	// identity is as whom it has shown itself; empty if it has shown nothing.
+	identity string
 	// parting: it wants to leave. draining: an operator wants it empty.
 	parting, draining bool
 	idleSaid          bool // it was told last that nothing is left to wait for

@@ -65,12 +65,13 @@ func (m *Machine) joined(now mono.Instant) {
 		m.gatherUntil = now.Add(m.cfg.Gather)
 		m.wakeAt(m.gatherUntil)
 	}
-	m.replan = true
+	m.replan, m.occasion = true, table.Joined
 }
 
-// lostMember makes the policy be asked at once: someone's keys have no owner.
-func (m *Machine) lostMember() {
-	m.replan = true
+// lostMember makes the policy be asked at once: someone's keys have no owner, or are to
+// go elsewhere.
+func (m *Machine) lostMember(why table.Reason) {
+	m.replan, m.occasion = true, why
 	m.gatherUntil = 0
 }
 
@@ -91,7 +92,7 @@ func (m *Machine) rebalance(now mono.Instant) {
 		m.emit(Note{What: NotePolicyRefused, Why: err})
 	case !slices.Equal(want, m.current):
 		m.churn.spend(in, want)
-		m.adopt(want)
+		m.adopt(want, table.Load)
 	}
 }
 
@@ -113,7 +114,8 @@ func (m *Machine) redraw(now mono.Instant) {
 		m.wakeAt(m.replanAt)
 	}
 	m.churn.spend(in, want)
-	m.adopt(want)
+	m.adopt(want, m.occasion)
+	m.occasion = table.NoReason
 }
 
 // asItIs is the assignment in force, but that what it has for owners that are no
@@ -145,7 +147,8 @@ func (m *Machine) holderOf(e table.Entry) *peer {
 }
 
 // adopt makes the assignment the one that we work towards.
-func (m *Machine) adopt(want partition.Assignment) {
+func (m *Machine) adopt(want partition.Assignment, why table.Reason) {
+	before := m.desired
 	m.current = want
 	byOwner := make(map[leasehold.OwnerID]*seat, len(m.seats))
 	for _, s := range m.seats {
@@ -163,9 +166,42 @@ func (m *Machine) adopt(want partition.Assignment) {
 	if m.desired == nil {
 		m.desired = keyrange.NewMap[*seat](nil)
 	}
+	m.justify(before, why)
 	m.spareState()
 	m.rescan = true
 	m.compacted = 0 // another plan may leave more leases side by side
+}
+
+// justify notes why a plan gives ranges to others than the one before it.
+func (m *Machine) justify(before *keyrange.Map[*seat], why table.Reason) {
+	for r, pair := range keyrange.Diff(before, m.desired) {
+		m.reasons.Set(r, because(pair[0], why))
+	}
+	if m.reasons.Len() <= 2*m.desired.Len() {
+		return
+	}
+	var b keyrange.Builder[table.Reason] // where ranges were that are no more, reasons may still change
+	for r := range m.desired.All() {
+		_, reason := m.reasons.At(r.Start)
+		b.Append(r.Start, reason)
+	}
+	m.reasons = b.Map()
+}
+
+// because is why a range does not go to who was to have it before, if a plan was made for
+// some reason.
+func because(before *seat, why table.Reason) table.Reason {
+	switch {
+	case before == nil:
+		return why
+	case before.gone || before.incumbent == nil:
+		return table.Gone
+	case before.incumbent.parting:
+		return table.Leaving
+	case before.incumbent.draining:
+		return table.Drain
+	}
+	return why
 }
 
 // A grant is a vacant range that someone is to get.
@@ -249,11 +285,20 @@ func (m *Machine) settleFreed(grants *[]grant) (changes []table.Change) {
 	return changes
 }
 
+// newest is the generation that the next is newer than. A table that dies with its
+// leader has the numbers of the leader's term and no others.
+func (m *Machine) newest() leasehold.Generation {
+	if m.cfg.Volatile {
+		return m.table.Newest()
+	}
+	return max(m.table.Newest(), m.cfg.After)
+}
+
 // grantAll numbers the changes and adds the grants, neighbours as one: each
 // becomes one lease with one generation. It reports whether some had to wait.
 func (m *Machine) grantAll(changes []table.Change, grants []grant) ([]table.Change, bool) {
 	slices.SortFunc(grants, func(a, b grant) int { return cmp.Compare(a.Start, b.Start) })
-	generation := m.table.Newest() + leasehold.Generation(len(m.batchTickets))
+	generation := m.newest() + leasehold.Generation(len(m.batchTickets))
 	wait := false
 	for i := 0; i < len(grants); {
 		g := grants[i]
@@ -268,8 +313,9 @@ func (m *Machine) grantAll(changes []table.Change, grants []grant) ([]table.Chan
 			break
 		}
 		generation++
+		_, reason := m.reasons.At(g.Start)
 		changes = append(changes, table.Change{
-			Kind: table.Granted, Range: g.Range, Generation: generation, Holder: g.to.incumbent.holder,
+			Kind: table.Granted, Range: g.Range, Generation: generation, Holder: g.to.incumbent.holder, Reason: reason,
 		})
 	}
 	for i := range changes {

@@ -200,6 +200,7 @@ func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 // learn takes in what a peer says about itself.
 func (m *Machine) learn(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	first := p.sent == 0
+	p.identity = r.Identity
 	if p.mover != r.Mover {
 		p.mover, p.plain = r.Mover, false
 		// What was to be recalled may be moved, or the other way round.
@@ -229,11 +230,11 @@ func (m *Machine) learn(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	}
 }
 
-// retire plans anew without a peer.
+// retire plans anew without a peer, or with it again.
 func (m *Machine) retire(p *peer) {
 	m.ordered(p)
 	if p.member() {
-		m.lostMember()
+		m.lostMember(because(p.seat, table.Joined))
 	}
 }
 

@@ -110,6 +110,8 @@ type Move struct {
 	Records, Bytes uint64        // sent
 	Age            time.Duration // since it began
 	Patience       time.Duration // how long it may still make no progress
+
+	Reason table.Reason // why it is wanted
 }
 
 // Moves returns the moves under way, the oldest first, and then those that wait
@@ -121,7 +123,7 @@ func (m *Machine) Moves(now mono.Instant, most int) []Move {
 		out = append(out, Move{
 			ID: mv.ticket.Short(), Range: mv.Range, From: mv.from.holder.Owner, To: mv.to.holder.Owner,
 			State: mv.report.State, Records: mv.report.Records, Bytes: mv.report.Bytes,
-			Age: now.Sub(mv.began), Patience: max(0, mv.deadline.Sub(now)),
+			Age: now.Sub(mv.began), Patience: max(0, mv.deadline.Sub(now)), Reason: m.reason(mv.Range, mv.from.holder, mv.to.holder),
 		})
 	}
 	for _, s := range m.seats {
@@ -130,7 +132,8 @@ func (m *Machine) Moves(now mono.Instant, most int) []Move {
 				return out
 			}
 			if !w.to.gone {
-				out = append(out, Move{Range: w.Range, From: s.owner, To: w.to.owner})
+				_, reason := m.reasons.At(w.Start)
+				out = append(out, Move{Range: w.Range, From: s.owner, To: w.to.owner, Reason: reason})
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/table"
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
@@ -73,6 +74,7 @@ func TestStatusOfMoves(t *testing.T) {
 	want := manager.Move{
 		ID: departures[1].Ticket.Short(), Range: departures[1].Range, From: a.holder.Owner, To: b.holder.Owner,
 		State: protocol.MoveCopying, Records: 3, Bytes: 99, Age: 2 * time.Second, Patience: 59 * time.Second,
+		Reason: table.Joined,
 	}
 	if diff := cmp.Diff(want, moves[1]); diff != "" {
 		t.Errorf("the one that is reported (-want +got):\n%s", diff)

@@ -281,7 +281,7 @@ func (m *Machine) emit(a Action) { m.out = append(m.out, a) }
 
 // newRand gives a machine randomness of its own.
 func (m *Machine) newRand() *rand.Rand {
-	return rand.New(rand.NewPCG(m.cfg.Rand.Uint64(), m.cfg.Rand.Uint64()))
+	return rand.New(rand.NewPCG(m.cfg.Rand.Uint64(), m.cfg.Rand.Uint64())) //nolint:gosec // for pauses; a manager gives its namespaces what nobody can guess
 }
 
 func (m *Machine) notLeader() protocol.NotLeader {

@@ -146,8 +146,8 @@ type GetStatusResponse struct {
 	// What is wrong with the group although it serves, one sentence each: a manager
 	// that does not vote on who leads.
 	Warnings []string `protobuf:"bytes,10,rep,name=warnings,proto3" json:"warnings,omitempty"`
-	// Who has led since the manager that was asked was started, as it has seen it,
-	// the newest first; only the last 64.
+	// Who has led, the newest first; only the last 64. It is as the manager that was
+	// asked has seen it since it was started, and before that as the leader remembers.
 	Leaderships []*Leadership `protobuf:"bytes,11,rep,name=leaderships,proto3" json:"leaderships,omitempty"`
 	// The clocks of the manager that was asked.
 	Clocks *Clocks `protobuf:"bytes,12,opt,name=clocks,proto3" json:"clocks,omitempty"`
@@ -155,7 +155,11 @@ type GetStatusResponse struct {
 	Usages []*Usage `protobuf:"bytes,13,rep,name=usages,proto3" json:"usages,omitempty"`
 	// Where the manager that was asked answers by HTTP; empty if nowhere. Without a
 	// host, that is where it was asked.
-	Http          string `protobuf:"bytes,14,opt,name=http,proto3" json:"http,omitempty"`
+	Http string `protobuf:"bytes,14,opt,name=http,proto3" json:"http,omitempty"`
+	// The leader, and the managers that stand by, as far as the leader has heard of
+	// them in the last ten minutes; without a leader only the manager that was asked.
+	// In a group without a store, all that it was configured with. At most 64.
+	Managers      []*ManagerStatus `protobuf:"bytes,15,rep,name=managers,proto3" json:"managers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -288,6 +292,102 @@ func (x *GetStatusResponse) GetHttp() string {
 	return ""
 }
 
+func (x *GetStatusResponse) GetManagers() []*ManagerStatus {
+	if x != nil {
+		return x.Managers
+	}
+	return nil
+}
+
+// A ManagerStatus is a manager of the group.
+type ManagerStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Addr  string                 `protobuf:"bytes,1,opt,name=addr,proto3" json:"addr,omitempty"`
+	Leads bool                   `protobuf:"varint,2,opt,name=leads,proto3" json:"leads,omitempty"`
+	// Whoever answers has heard from it, so long ago, in nanoseconds. A manager that
+	// stands by speaks to the leader every five seconds.
+	Heard    bool  `protobuf:"varint,3,opt,name=heard,proto3" json:"heard,omitempty"`
+	HeardAgo int64 `protobuf:"varint,4,opt,name=heard_ago,json=heardAgo,proto3" json:"heard_ago,omitempty"`
+	// As it has said: what it runs, and where it answers by HTTP, as in
+	// GetStatusResponse. Empty if that is not known.
+	Build         string `protobuf:"bytes,5,opt,name=build,proto3" json:"build,omitempty"`
+	Http          string `protobuf:"bytes,6,opt,name=http,proto3" json:"http,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ManagerStatus) Reset() {
+	*x = ManagerStatus{}
+	mi := &file_leasehold_v1_admin_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ManagerStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ManagerStatus) ProtoMessage() {}
+
+func (x *ManagerStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_admin_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ManagerStatus.ProtoReflect.Descriptor instead.
+func (*ManagerStatus) Descriptor() ([]byte, []int) {
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ManagerStatus) GetAddr() string {
+	if x != nil {
+		return x.Addr
+	}
+	return ""
+}
+
+func (x *ManagerStatus) GetLeads() bool {
+	if x != nil {
+		return x.Leads
+	}
+	return false
+}
+
+func (x *ManagerStatus) GetHeard() bool {
+	if x != nil {
+		return x.Heard
+	}
+	return false
+}
+
+func (x *ManagerStatus) GetHeardAgo() int64 {
+	if x != nil {
+		return x.HeardAgo
+	}
+	return 0
+}
+
+func (x *ManagerStatus) GetBuild() string {
+	if x != nil {
+		return x.Build
+	}
+	return ""
+}
+
+func (x *ManagerStatus) GetHttp() string {
+	if x != nil {
+		return x.Http
+	}
+	return ""
+}
+
 // Clocks are two clocks that a manager has read at once while it answered, and what is
 // asked of them.
 type Clocks struct {
@@ -306,7 +406,7 @@ type Clocks struct {
 
 func (x *Clocks) Reset() {
 	*x = Clocks{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[2]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -318,7 +418,7 @@ func (x *Clocks) String() string {
 func (*Clocks) ProtoMessage() {}
 
 func (x *Clocks) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[2]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -331,7 +431,7 @@ func (x *Clocks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Clocks.ProtoReflect.Descriptor instead.
 func (*Clocks) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{2}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Clocks) GetWall() *timestamppb.Timestamp {
@@ -376,7 +476,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[3]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -388,7 +488,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[3]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -401,7 +501,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{3}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Usage) GetWhat() string {
@@ -439,7 +539,7 @@ type Leadership struct {
 
 func (x *Leadership) Reset() {
 	*x = Leadership{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[4]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -451,7 +551,7 @@ func (x *Leadership) String() string {
 func (*Leadership) ProtoMessage() {}
 
 func (x *Leadership) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[4]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -464,7 +564,7 @@ func (x *Leadership) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leadership.ProtoReflect.Descriptor instead.
 func (*Leadership) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{4}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Leadership) GetAt() *timestamppb.Timestamp {
@@ -515,7 +615,7 @@ type NamespaceStatus struct {
 
 func (x *NamespaceStatus) Reset() {
 	*x = NamespaceStatus{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[5]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -527,7 +627,7 @@ func (x *NamespaceStatus) String() string {
 func (*NamespaceStatus) ProtoMessage() {}
 
 func (x *NamespaceStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[5]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -540,7 +640,7 @@ func (x *NamespaceStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamespaceStatus.ProtoReflect.Descriptor instead.
 func (*NamespaceStatus) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{5}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *NamespaceStatus) GetName() string {
@@ -642,14 +742,18 @@ type NamespaceConfig struct {
 	// How many ranges an owner sends, and takes in, at a time, up to 64; default 4.
 	Moves uint32 `protobuf:"varint,9,opt,name=moves,proto3" json:"moves,omitempty"`
 	// How long a move may make no progress, in nanoseconds; default 1 minute.
-	MoveTimeout   int64 `protobuf:"varint,10,opt,name=move_timeout,json=moveTimeout,proto3" json:"move_timeout,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	MoveTimeout int64 `protobuf:"varint,10,opt,name=move_timeout,json=moveTimeout,proto3" json:"move_timeout,omitempty"`
+	// Generations are newer than this one: the namespace takes the place of one that
+	// was lost with its managers, and tokens of that one must not be valid again. An
+	// update never makes it smaller. Below 2^62; default 0.
+	AfterGeneration uint64 `protobuf:"varint,11,opt,name=after_generation,json=afterGeneration,proto3" json:"after_generation,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *NamespaceConfig) Reset() {
 	*x = NamespaceConfig{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[6]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -661,7 +765,7 @@ func (x *NamespaceConfig) String() string {
 func (*NamespaceConfig) ProtoMessage() {}
 
 func (x *NamespaceConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[6]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -674,7 +778,7 @@ func (x *NamespaceConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamespaceConfig.ProtoReflect.Descriptor instead.
 func (*NamespaceConfig) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{6}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *NamespaceConfig) GetName() string {
@@ -747,6 +851,13 @@ func (x *NamespaceConfig) GetMoveTimeout() int64 {
 	return 0
 }
 
+func (x *NamespaceConfig) GetAfterGeneration() uint64 {
+	if x != nil {
+		return x.AfterGeneration
+	}
+	return 0
+}
+
 // A StaticSlot gives the keys from start on to an owner, or to nobody if it has
 // no name.
 type StaticSlot struct {
@@ -759,7 +870,7 @@ type StaticSlot struct {
 
 func (x *StaticSlot) Reset() {
 	*x = StaticSlot{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[7]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -771,7 +882,7 @@ func (x *StaticSlot) String() string {
 func (*StaticSlot) ProtoMessage() {}
 
 func (x *StaticSlot) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[7]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -784,7 +895,7 @@ func (x *StaticSlot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StaticSlot.ProtoReflect.Descriptor instead.
 func (*StaticSlot) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{7}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *StaticSlot) GetStart() uint64 {
@@ -810,7 +921,7 @@ type ListNamespacesRequest struct {
 
 func (x *ListNamespacesRequest) Reset() {
 	*x = ListNamespacesRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[8]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -822,7 +933,7 @@ func (x *ListNamespacesRequest) String() string {
 func (*ListNamespacesRequest) ProtoMessage() {}
 
 func (x *ListNamespacesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[8]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -835,7 +946,7 @@ func (x *ListNamespacesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNamespacesRequest.ProtoReflect.Descriptor instead.
 func (*ListNamespacesRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{8}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListNamespacesRequest) GetVersion() uint32 {
@@ -854,7 +965,7 @@ type ListNamespacesResponse struct {
 
 func (x *ListNamespacesResponse) Reset() {
 	*x = ListNamespacesResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[9]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -866,7 +977,7 @@ func (x *ListNamespacesResponse) String() string {
 func (*ListNamespacesResponse) ProtoMessage() {}
 
 func (x *ListNamespacesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[9]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -879,7 +990,7 @@ func (x *ListNamespacesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNamespacesResponse.ProtoReflect.Descriptor instead.
 func (*ListNamespacesResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{9}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListNamespacesResponse) GetNamespaces() []*NamespaceConfig {
@@ -899,7 +1010,7 @@ type CreateNamespaceRequest struct {
 
 func (x *CreateNamespaceRequest) Reset() {
 	*x = CreateNamespaceRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[10]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -911,7 +1022,7 @@ func (x *CreateNamespaceRequest) String() string {
 func (*CreateNamespaceRequest) ProtoMessage() {}
 
 func (x *CreateNamespaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[10]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -924,7 +1035,7 @@ func (x *CreateNamespaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateNamespaceRequest.ProtoReflect.Descriptor instead.
 func (*CreateNamespaceRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{10}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CreateNamespaceRequest) GetVersion() uint32 {
@@ -951,7 +1062,7 @@ type CreateNamespaceResponse struct {
 
 func (x *CreateNamespaceResponse) Reset() {
 	*x = CreateNamespaceResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[11]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -963,7 +1074,7 @@ func (x *CreateNamespaceResponse) String() string {
 func (*CreateNamespaceResponse) ProtoMessage() {}
 
 func (x *CreateNamespaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[11]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -976,7 +1087,7 @@ func (x *CreateNamespaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateNamespaceResponse.ProtoReflect.Descriptor instead.
 func (*CreateNamespaceResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{11}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CreateNamespaceResponse) GetNamespace() *NamespaceConfig {
@@ -996,7 +1107,7 @@ type UpdateNamespaceRequest struct {
 
 func (x *UpdateNamespaceRequest) Reset() {
 	*x = UpdateNamespaceRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[12]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1008,7 +1119,7 @@ func (x *UpdateNamespaceRequest) String() string {
 func (*UpdateNamespaceRequest) ProtoMessage() {}
 
 func (x *UpdateNamespaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[12]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1021,7 +1132,7 @@ func (x *UpdateNamespaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateNamespaceRequest.ProtoReflect.Descriptor instead.
 func (*UpdateNamespaceRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{12}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *UpdateNamespaceRequest) GetVersion() uint32 {
@@ -1047,7 +1158,7 @@ type UpdateNamespaceResponse struct {
 
 func (x *UpdateNamespaceResponse) Reset() {
 	*x = UpdateNamespaceResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[13]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1059,7 +1170,7 @@ func (x *UpdateNamespaceResponse) String() string {
 func (*UpdateNamespaceResponse) ProtoMessage() {}
 
 func (x *UpdateNamespaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[13]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1072,7 +1183,7 @@ func (x *UpdateNamespaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateNamespaceResponse.ProtoReflect.Descriptor instead.
 func (*UpdateNamespaceResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{13}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *UpdateNamespaceResponse) GetNamespace() *NamespaceConfig {
@@ -1092,7 +1203,7 @@ type DeleteNamespaceRequest struct {
 
 func (x *DeleteNamespaceRequest) Reset() {
 	*x = DeleteNamespaceRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[14]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1104,7 +1215,7 @@ func (x *DeleteNamespaceRequest) String() string {
 func (*DeleteNamespaceRequest) ProtoMessage() {}
 
 func (x *DeleteNamespaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[14]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1117,7 +1228,7 @@ func (x *DeleteNamespaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteNamespaceRequest.ProtoReflect.Descriptor instead.
 func (*DeleteNamespaceRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{14}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DeleteNamespaceRequest) GetVersion() uint32 {
@@ -1142,7 +1253,7 @@ type DeleteNamespaceResponse struct {
 
 func (x *DeleteNamespaceResponse) Reset() {
 	*x = DeleteNamespaceResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[15]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1154,7 +1265,7 @@ func (x *DeleteNamespaceResponse) String() string {
 func (*DeleteNamespaceResponse) ProtoMessage() {}
 
 func (x *DeleteNamespaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[15]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1167,7 +1278,7 @@ func (x *DeleteNamespaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteNamespaceResponse.ProtoReflect.Descriptor instead.
 func (*DeleteNamespaceResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{15}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{16}
 }
 
 type ListOwnersRequest struct {
@@ -1180,7 +1291,7 @@ type ListOwnersRequest struct {
 
 func (x *ListOwnersRequest) Reset() {
 	*x = ListOwnersRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[16]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1192,7 +1303,7 @@ func (x *ListOwnersRequest) String() string {
 func (*ListOwnersRequest) ProtoMessage() {}
 
 func (x *ListOwnersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[16]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1205,7 +1316,7 @@ func (x *ListOwnersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOwnersRequest.ProtoReflect.Descriptor instead.
 func (*ListOwnersRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{16}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListOwnersRequest) GetVersion() uint32 {
@@ -1235,7 +1346,7 @@ type ListOwnersResponse struct {
 
 func (x *ListOwnersResponse) Reset() {
 	*x = ListOwnersResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[17]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1247,7 +1358,7 @@ func (x *ListOwnersResponse) String() string {
 func (*ListOwnersResponse) ProtoMessage() {}
 
 func (x *ListOwnersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[17]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1260,7 +1371,7 @@ func (x *ListOwnersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOwnersResponse.ProtoReflect.Descriptor instead.
 func (*ListOwnersResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{17}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListOwnersResponse) GetOwners() []*OwnerStatus {
@@ -1310,7 +1421,7 @@ type OwnerStatus struct {
 
 func (x *OwnerStatus) Reset() {
 	*x = OwnerStatus{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[18]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1322,7 +1433,7 @@ func (x *OwnerStatus) String() string {
 func (*OwnerStatus) ProtoMessage() {}
 
 func (x *OwnerStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[18]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1335,7 +1446,7 @@ func (x *OwnerStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnerStatus.ProtoReflect.Descriptor instead.
 func (*OwnerStatus) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *OwnerStatus) GetHolder() *Holder {
@@ -1436,7 +1547,7 @@ type PlannedMove struct {
 
 func (x *PlannedMove) Reset() {
 	*x = PlannedMove{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[19]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1448,7 +1559,7 @@ func (x *PlannedMove) String() string {
 func (*PlannedMove) ProtoMessage() {}
 
 func (x *PlannedMove) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[19]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1461,7 +1572,7 @@ func (x *PlannedMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlannedMove.ProtoReflect.Descriptor instead.
 func (*PlannedMove) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PlannedMove) GetStart() uint64 {
@@ -1529,7 +1640,7 @@ type Plan struct {
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[20]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1541,7 +1652,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[20]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1554,7 +1665,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{20}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Plan) GetMoves() []*PlannedMove {
@@ -1603,7 +1714,7 @@ type DrainOwnerRequest struct {
 
 func (x *DrainOwnerRequest) Reset() {
 	*x = DrainOwnerRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[21]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1615,7 +1726,7 @@ func (x *DrainOwnerRequest) String() string {
 func (*DrainOwnerRequest) ProtoMessage() {}
 
 func (x *DrainOwnerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[21]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1628,7 +1739,7 @@ func (x *DrainOwnerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainOwnerRequest.ProtoReflect.Descriptor instead.
 func (*DrainOwnerRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{21}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DrainOwnerRequest) GetVersion() uint32 {
@@ -1682,7 +1793,7 @@ type DrainOwnerResponse struct {
 
 func (x *DrainOwnerResponse) Reset() {
 	*x = DrainOwnerResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[22]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1694,7 +1805,7 @@ func (x *DrainOwnerResponse) String() string {
 func (*DrainOwnerResponse) ProtoMessage() {}
 
 func (x *DrainOwnerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[22]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1707,7 +1818,7 @@ func (x *DrainOwnerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainOwnerResponse.ProtoReflect.Descriptor instead.
 func (*DrainOwnerResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{22}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *DrainOwnerResponse) GetPlan() *Plan {
@@ -1736,7 +1847,7 @@ type MoveRangeRequest struct {
 
 func (x *MoveRangeRequest) Reset() {
 	*x = MoveRangeRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[23]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1748,7 +1859,7 @@ func (x *MoveRangeRequest) String() string {
 func (*MoveRangeRequest) ProtoMessage() {}
 
 func (x *MoveRangeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[23]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1761,7 +1872,7 @@ func (x *MoveRangeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveRangeRequest.ProtoReflect.Descriptor instead.
 func (*MoveRangeRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{23}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *MoveRangeRequest) GetVersion() uint32 {
@@ -1833,7 +1944,7 @@ type MoveRangeResponse struct {
 
 func (x *MoveRangeResponse) Reset() {
 	*x = MoveRangeResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[24]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1845,7 +1956,7 @@ func (x *MoveRangeResponse) String() string {
 func (*MoveRangeResponse) ProtoMessage() {}
 
 func (x *MoveRangeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[24]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1858,7 +1969,7 @@ func (x *MoveRangeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveRangeResponse.ProtoReflect.Descriptor instead.
 func (*MoveRangeResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{24}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *MoveRangeResponse) GetPlan() *Plan {
@@ -1894,7 +2005,7 @@ type RebalanceRequest struct {
 
 func (x *RebalanceRequest) Reset() {
 	*x = RebalanceRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[25]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1906,7 +2017,7 @@ func (x *RebalanceRequest) String() string {
 func (*RebalanceRequest) ProtoMessage() {}
 
 func (x *RebalanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[25]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1919,7 +2030,7 @@ func (x *RebalanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebalanceRequest.ProtoReflect.Descriptor instead.
 func (*RebalanceRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{25}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RebalanceRequest) GetVersion() uint32 {
@@ -1959,7 +2070,7 @@ type RebalanceResponse struct {
 
 func (x *RebalanceResponse) Reset() {
 	*x = RebalanceResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[26]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1971,7 +2082,7 @@ func (x *RebalanceResponse) String() string {
 func (*RebalanceResponse) ProtoMessage() {}
 
 func (x *RebalanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[26]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1984,7 +2095,7 @@ func (x *RebalanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebalanceResponse.ProtoReflect.Descriptor instead.
 func (*RebalanceResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{26}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RebalanceResponse) GetPlan() *Plan {
@@ -2004,7 +2115,7 @@ type ListMovesRequest struct {
 
 func (x *ListMovesRequest) Reset() {
 	*x = ListMovesRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[27]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2016,7 +2127,7 @@ func (x *ListMovesRequest) String() string {
 func (*ListMovesRequest) ProtoMessage() {}
 
 func (x *ListMovesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[27]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2029,7 +2140,7 @@ func (x *ListMovesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMovesRequest.ProtoReflect.Descriptor instead.
 func (*ListMovesRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{27}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListMovesRequest) GetVersion() uint32 {
@@ -2059,7 +2170,7 @@ type ListMovesResponse struct {
 
 func (x *ListMovesResponse) Reset() {
 	*x = ListMovesResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[28]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2071,7 +2182,7 @@ func (x *ListMovesResponse) String() string {
 func (*ListMovesResponse) ProtoMessage() {}
 
 func (x *ListMovesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[28]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2084,7 +2195,7 @@ func (x *ListMovesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMovesResponse.ProtoReflect.Descriptor instead.
 func (*ListMovesResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{28}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListMovesResponse) GetMoves() []*MoveStatus {
@@ -2128,14 +2239,16 @@ type MoveStatus struct {
 	// For how long it has been under way, in nanoseconds.
 	Age int64 `protobuf:"varint,9,opt,name=age,proto3" json:"age,omitempty"`
 	// Without news from the source it fails after so long, in nanoseconds.
-	Patience      int64 `protobuf:"varint,10,opt,name=patience,proto3" json:"patience,omitempty"`
+	Patience int64 `protobuf:"varint,10,opt,name=patience,proto3" json:"patience,omitempty"`
+	// Why it is wanted.
+	Reason        Reason `protobuf:"varint,11,opt,name=reason,proto3,enum=leasehold.v1.Reason" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *MoveStatus) Reset() {
 	*x = MoveStatus{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[29]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2147,7 +2260,7 @@ func (x *MoveStatus) String() string {
 func (*MoveStatus) ProtoMessage() {}
 
 func (x *MoveStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[29]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2160,7 +2273,7 @@ func (x *MoveStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveStatus.ProtoReflect.Descriptor instead.
 func (*MoveStatus) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{29}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *MoveStatus) GetId() string {
@@ -2233,6 +2346,13 @@ func (x *MoveStatus) GetPatience() int64 {
 	return 0
 }
 
+func (x *MoveStatus) GetReason() Reason {
+	if x != nil {
+		return x.Reason
+	}
+	return Reason_REASON_UNSPECIFIED
+}
+
 type ListRangesRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Version   uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
@@ -2245,7 +2365,7 @@ type ListRangesRequest struct {
 
 func (x *ListRangesRequest) Reset() {
 	*x = ListRangesRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[30]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2257,7 +2377,7 @@ func (x *ListRangesRequest) String() string {
 func (*ListRangesRequest) ProtoMessage() {}
 
 func (x *ListRangesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[30]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2270,7 +2390,7 @@ func (x *ListRangesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRangesRequest.ProtoReflect.Descriptor instead.
 func (*ListRangesRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{30}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListRangesRequest) GetVersion() uint32 {
@@ -2307,7 +2427,7 @@ type ListRangesResponse struct {
 
 func (x *ListRangesResponse) Reset() {
 	*x = ListRangesResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[31]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2319,7 +2439,7 @@ func (x *ListRangesResponse) String() string {
 func (*ListRangesResponse) ProtoMessage() {}
 
 func (x *ListRangesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[31]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2332,7 +2452,7 @@ func (x *ListRangesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRangesResponse.ProtoReflect.Descriptor instead.
 func (*ListRangesResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{31}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListRangesResponse) GetLsn() uint64 {
@@ -2371,7 +2491,7 @@ type HeldRange struct {
 
 func (x *HeldRange) Reset() {
 	*x = HeldRange{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[32]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2383,7 +2503,7 @@ func (x *HeldRange) String() string {
 func (*HeldRange) ProtoMessage() {}
 
 func (x *HeldRange) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[32]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2396,7 +2516,7 @@ func (x *HeldRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldRange.ProtoReflect.Descriptor instead.
 func (*HeldRange) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{32}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *HeldRange) GetLease() *Lease {
@@ -2438,7 +2558,7 @@ type LookupKeyRequest struct {
 
 func (x *LookupKeyRequest) Reset() {
 	*x = LookupKeyRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[33]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2450,7 +2570,7 @@ func (x *LookupKeyRequest) String() string {
 func (*LookupKeyRequest) ProtoMessage() {}
 
 func (x *LookupKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[33]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2463,7 +2583,7 @@ func (x *LookupKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookupKeyRequest.ProtoReflect.Descriptor instead.
 func (*LookupKeyRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{33}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *LookupKeyRequest) GetVersion() uint32 {
@@ -2499,7 +2619,7 @@ type LookupKeyResponse struct {
 
 func (x *LookupKeyResponse) Reset() {
 	*x = LookupKeyResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[34]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2511,7 +2631,7 @@ func (x *LookupKeyResponse) String() string {
 func (*LookupKeyResponse) ProtoMessage() {}
 
 func (x *LookupKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[34]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2524,7 +2644,7 @@ func (x *LookupKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookupKeyResponse.ProtoReflect.Descriptor instead.
 func (*LookupKeyResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{34}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *LookupKeyResponse) GetRange() *HeldRange {
@@ -2561,7 +2681,7 @@ type ListHistoryRequest struct {
 
 func (x *ListHistoryRequest) Reset() {
 	*x = ListHistoryRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[35]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2573,7 +2693,7 @@ func (x *ListHistoryRequest) String() string {
 func (*ListHistoryRequest) ProtoMessage() {}
 
 func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[35]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2586,7 +2706,7 @@ func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryRequest.ProtoReflect.Descriptor instead.
 func (*ListHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{35}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListHistoryRequest) GetVersion() uint32 {
@@ -2635,7 +2755,7 @@ type ListHistoryResponse struct {
 
 func (x *ListHistoryResponse) Reset() {
 	*x = ListHistoryResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[36]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2647,7 +2767,7 @@ func (x *ListHistoryResponse) String() string {
 func (*ListHistoryResponse) ProtoMessage() {}
 
 func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[36]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2660,7 +2780,7 @@ func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryResponse.ProtoReflect.Descriptor instead.
 func (*ListHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{36}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListHistoryResponse) GetEntries() []*HistoryEntry {
@@ -2710,14 +2830,16 @@ type HistoryEntry struct {
 	Holder *Holder `protobuf:"bytes,5,opt,name=holder,proto3" json:"holder,omitempty"`
 	Cause  Cause   `protobuf:"varint,6,opt,name=cause,proto3,enum=leasehold.v1.Cause" json:"cause,omitempty"`
 	// Of a change that moves it, who had it before.
-	From          *Holder `protobuf:"bytes,7,opt,name=from,proto3" json:"from,omitempty"`
+	From *Holder `protobuf:"bytes,7,opt,name=from,proto3" json:"from,omitempty"`
+	// Why the holder has it, unless the change vacates it.
+	Reason        Reason `protobuf:"varint,8,opt,name=reason,proto3,enum=leasehold.v1.Reason" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HistoryEntry) Reset() {
 	*x = HistoryEntry{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[37]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2729,7 +2851,7 @@ func (x *HistoryEntry) String() string {
 func (*HistoryEntry) ProtoMessage() {}
 
 func (x *HistoryEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[37]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2742,7 +2864,7 @@ func (x *HistoryEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryEntry.ProtoReflect.Descriptor instead.
 func (*HistoryEntry) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{37}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *HistoryEntry) GetLsn() uint64 {
@@ -2794,6 +2916,13 @@ func (x *HistoryEntry) GetFrom() *Holder {
 	return nil
 }
 
+func (x *HistoryEntry) GetReason() Reason {
+	if x != nil {
+		return x.Reason
+	}
+	return Reason_REASON_UNSPECIFIED
+}
+
 type ListChangesRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Version   uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
@@ -2808,7 +2937,7 @@ type ListChangesRequest struct {
 
 func (x *ListChangesRequest) Reset() {
 	*x = ListChangesRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[38]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2820,7 +2949,7 @@ func (x *ListChangesRequest) String() string {
 func (*ListChangesRequest) ProtoMessage() {}
 
 func (x *ListChangesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[38]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2833,7 +2962,7 @@ func (x *ListChangesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChangesRequest.ProtoReflect.Descriptor instead.
 func (*ListChangesRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{38}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListChangesRequest) GetVersion() uint32 {
@@ -2879,7 +3008,7 @@ type ListChangesResponse struct {
 
 func (x *ListChangesResponse) Reset() {
 	*x = ListChangesResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[39]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2891,7 +3020,7 @@ func (x *ListChangesResponse) String() string {
 func (*ListChangesResponse) ProtoMessage() {}
 
 func (x *ListChangesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[39]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2904,7 +3033,7 @@ func (x *ListChangesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChangesResponse.ProtoReflect.Descriptor instead.
 func (*ListChangesResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{39}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ListChangesResponse) GetChanges() []*HistoryEntry {
@@ -2947,7 +3076,7 @@ type ListHotKeysRequest struct {
 
 func (x *ListHotKeysRequest) Reset() {
 	*x = ListHotKeysRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[40]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2959,7 +3088,7 @@ func (x *ListHotKeysRequest) String() string {
 func (*ListHotKeysRequest) ProtoMessage() {}
 
 func (x *ListHotKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[40]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2972,7 +3101,7 @@ func (x *ListHotKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHotKeysRequest.ProtoReflect.Descriptor instead.
 func (*ListHotKeysRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{40}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ListHotKeysRequest) GetVersion() uint32 {
@@ -3006,7 +3135,7 @@ type ListHotKeysResponse struct {
 
 func (x *ListHotKeysResponse) Reset() {
 	*x = ListHotKeysResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[41]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3018,7 +3147,7 @@ func (x *ListHotKeysResponse) String() string {
 func (*ListHotKeysResponse) ProtoMessage() {}
 
 func (x *ListHotKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[41]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3031,7 +3160,7 @@ func (x *ListHotKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHotKeysResponse.ProtoReflect.Descriptor instead.
 func (*ListHotKeysResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{41}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListHotKeysResponse) GetKeys() []*HotKey {
@@ -3054,7 +3183,7 @@ type HotKey struct {
 
 func (x *HotKey) Reset() {
 	*x = HotKey{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[42]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3066,7 +3195,7 @@ func (x *HotKey) String() string {
 func (*HotKey) ProtoMessage() {}
 
 func (x *HotKey) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[42]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3079,7 +3208,7 @@ func (x *HotKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HotKey.ProtoReflect.Descriptor instead.
 func (*HotKey) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{42}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *HotKey) GetKey() uint64 {
@@ -3113,7 +3242,7 @@ type ListLookupsRequest struct {
 
 func (x *ListLookupsRequest) Reset() {
 	*x = ListLookupsRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[43]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3125,7 +3254,7 @@ func (x *ListLookupsRequest) String() string {
 func (*ListLookupsRequest) ProtoMessage() {}
 
 func (x *ListLookupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[43]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3138,7 +3267,7 @@ func (x *ListLookupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListLookupsRequest.ProtoReflect.Descriptor instead.
 func (*ListLookupsRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{43}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ListLookupsRequest) GetVersion() uint32 {
@@ -3167,7 +3296,7 @@ type ListLookupsResponse struct {
 
 func (x *ListLookupsResponse) Reset() {
 	*x = ListLookupsResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[44]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3179,7 +3308,7 @@ func (x *ListLookupsResponse) String() string {
 func (*ListLookupsResponse) ProtoMessage() {}
 
 func (x *ListLookupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[44]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3192,7 +3321,7 @@ func (x *ListLookupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListLookupsResponse.ProtoReflect.Descriptor instead.
 func (*ListLookupsResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{44}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ListLookupsResponse) GetLookups() []*LookupStatus {
@@ -3227,7 +3356,7 @@ type LookupStatus struct {
 
 func (x *LookupStatus) Reset() {
 	*x = LookupStatus{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[45]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3239,7 +3368,7 @@ func (x *LookupStatus) String() string {
 func (*LookupStatus) ProtoMessage() {}
 
 func (x *LookupStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[45]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3252,7 +3381,7 @@ func (x *LookupStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookupStatus.ProtoReflect.Descriptor instead.
 func (*LookupStatus) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{45}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *LookupStatus) GetAddr() string {
@@ -3301,7 +3430,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[46]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3313,7 +3442,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[46]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3326,7 +3455,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{46}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *WatchRequest) GetVersion() uint32 {
@@ -3361,7 +3490,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[47]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3373,7 +3502,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[47]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3386,7 +3515,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{47}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *WatchResponse) GetAt() *timestamppb.Timestamp {
@@ -3481,7 +3610,7 @@ type Note struct {
 
 func (x *Note) Reset() {
 	*x = Note{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[48]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3493,7 +3622,7 @@ func (x *Note) String() string {
 func (*Note) ProtoMessage() {}
 
 func (x *Note) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[48]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3506,7 +3635,7 @@ func (x *Note) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Note.ProtoReflect.Descriptor instead.
 func (*Note) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{48}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Note) GetWhat() string {
@@ -3539,7 +3668,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[49]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3551,7 +3680,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[49]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3564,7 +3693,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{49}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListMembersRequest) GetVersion() uint32 {
@@ -3583,7 +3712,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[50]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3595,7 +3724,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[50]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3608,7 +3737,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{50}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ListMembersResponse) GetMembers() []*Member {
@@ -3634,7 +3763,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[51]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3646,7 +3775,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[51]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3659,7 +3788,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{51}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Member) GetId() uint64 {
@@ -3708,7 +3837,7 @@ type AddMemberRequest struct {
 
 func (x *AddMemberRequest) Reset() {
 	*x = AddMemberRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[52]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3720,7 +3849,7 @@ func (x *AddMemberRequest) String() string {
 func (*AddMemberRequest) ProtoMessage() {}
 
 func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[52]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3733,7 +3862,7 @@ func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberRequest.ProtoReflect.Descriptor instead.
 func (*AddMemberRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{52}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *AddMemberRequest) GetVersion() uint32 {
@@ -3770,7 +3899,7 @@ type AddMemberResponse struct {
 
 func (x *AddMemberResponse) Reset() {
 	*x = AddMemberResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[53]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3782,7 +3911,7 @@ func (x *AddMemberResponse) String() string {
 func (*AddMemberResponse) ProtoMessage() {}
 
 func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[53]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3795,7 +3924,7 @@ func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberResponse.ProtoReflect.Descriptor instead.
 func (*AddMemberResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{53}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *AddMemberResponse) GetMember() *Member {
@@ -3830,7 +3959,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[54]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3842,7 +3971,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[54]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3855,7 +3984,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{54}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *RemoveMemberRequest) GetVersion() uint32 {
@@ -3880,7 +4009,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[55]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3892,7 +4021,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[55]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3905,7 +4034,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{55}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{56}
 }
 
 var File_leasehold_v1_admin_proto protoreflect.FileDescriptor
@@ -3914,7 +4043,7 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"\x18leasehold/v1/admin.proto\x12\fleasehold.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18leasehold/v1/lease.proto\x1a\x18leasehold/v1/table.proto\",\n" +
 	"\x10GetStatusRequest\x12\x18\n" +
-	"\aversion\x18\x01 \x01(\rR\aversion\"\xd8\x03\n" +
+	"\aversion\x18\x01 \x01(\rR\aversion\"\x91\x04\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x12\n" +
@@ -3932,7 +4061,15 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\vleaderships\x18\v \x03(\v2\x18.leasehold.v1.LeadershipR\vleaderships\x12,\n" +
 	"\x06clocks\x18\f \x01(\v2\x14.leasehold.v1.ClocksR\x06clocks\x12+\n" +
 	"\x06usages\x18\r \x03(\v2\x13.leasehold.v1.UsageR\x06usages\x12\x12\n" +
-	"\x04http\x18\x0e \x01(\tR\x04http\"\x86\x01\n" +
+	"\x04http\x18\x0e \x01(\tR\x04http\x127\n" +
+	"\bmanagers\x18\x0f \x03(\v2\x1b.leasehold.v1.ManagerStatusR\bmanagers\"\x96\x01\n" +
+	"\rManagerStatus\x12\x12\n" +
+	"\x04addr\x18\x01 \x01(\tR\x04addr\x12\x14\n" +
+	"\x05leads\x18\x02 \x01(\bR\x05leads\x12\x14\n" +
+	"\x05heard\x18\x03 \x01(\bR\x05heard\x12\x1b\n" +
+	"\theard_ago\x18\x04 \x01(\x03R\bheardAgo\x12\x14\n" +
+	"\x05build\x18\x05 \x01(\tR\x05build\x12\x12\n" +
+	"\x04http\x18\x06 \x01(\tR\x04http\"\x86\x01\n" +
 	"\x06Clocks\x12.\n" +
 	"\x04wall\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04wall\x12\x1c\n" +
 	"\tmonotonic\x18\x02 \x01(\x03R\tmonotonic\x12\x14\n" +
@@ -3959,7 +4096,7 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\alookups\x18\t \x01(\rR\alookups\x12\x14\n" +
 	"\x05moves\x18\n" +
 	" \x01(\rR\x05moves\x12\x12\n" +
-	"\x04lull\x18\v \x01(\tR\x04lull\"\xce\x02\n" +
+	"\x04lull\x18\v \x01(\tR\x04lull\"\xf9\x02\n" +
 	"\x0fNamespaceConfig\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12,\n" +
 	"\x06timing\x18\x02 \x01(\v2\x14.leasehold.v1.TimingR\x06timing\x12\x16\n" +
@@ -3972,7 +4109,8 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\trebalance\x18\b \x01(\x03R\trebalance\x12\x14\n" +
 	"\x05moves\x18\t \x01(\rR\x05moves\x12!\n" +
 	"\fmove_timeout\x18\n" +
-	" \x01(\x03R\vmoveTimeout\"8\n" +
+	" \x01(\x03R\vmoveTimeout\x12)\n" +
+	"\x10after_generation\x18\v \x01(\x04R\x0fafterGeneration\"8\n" +
 	"\n" +
 	"StaticSlot\x12\x14\n" +
 	"\x05start\x18\x01 \x01(\x06R\x05start\x12\x14\n" +
@@ -4071,7 +4209,7 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\x11ListMovesResponse\x12.\n" +
 	"\x05moves\x18\x01 \x03(\v2\x18.leasehold.v1.MoveStatusR\x05moves\x12\x1b\n" +
 	"\tunder_way\x18\x02 \x01(\rR\bunderWay\x12\x18\n" +
-	"\awaiting\x18\x03 \x01(\rR\awaiting\"\xf9\x01\n" +
+	"\awaiting\x18\x03 \x01(\rR\awaiting\"\xa7\x02\n" +
 	"\n" +
 	"MoveStatus\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
@@ -4084,7 +4222,8 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\x05bytes\x18\b \x01(\x04R\x05bytes\x12\x10\n" +
 	"\x03age\x18\t \x01(\x03R\x03age\x12\x1a\n" +
 	"\bpatience\x18\n" +
-	" \x01(\x03R\bpatience\"a\n" +
+	" \x01(\x03R\bpatience\x12,\n" +
+	"\x06reason\x18\v \x01(\x0e2\x14.leasehold.v1.ReasonR\x06reason\"a\n" +
 	"\x11ListRangesRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x14\n" +
@@ -4116,7 +4255,7 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\ttruncated\x18\x02 \x01(\bR\ttruncated\x12\x12\n" +
 	"\x04more\x18\x03 \x01(\bR\x04more\x12/\n" +
 	"\x06before\x18\x04 \x01(\v2\x17.leasehold.v1.HeldRangeR\x06before\x12\x14\n" +
-	"\x05begun\x18\x05 \x01(\x04R\x05begun\"\xa8\x02\n" +
+	"\x05begun\x18\x05 \x01(\x04R\x05begun\"\xd6\x02\n" +
 	"\fHistoryEntry\x12\x10\n" +
 	"\x03lsn\x18\x01 \x01(\x04R\x03lsn\x12*\n" +
 	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12,\n" +
@@ -4124,7 +4263,8 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\x05lease\x18\x04 \x01(\v2\x13.leasehold.v1.LeaseR\x05lease\x12,\n" +
 	"\x06holder\x18\x05 \x01(\v2\x14.leasehold.v1.HolderR\x06holder\x12)\n" +
 	"\x05cause\x18\x06 \x01(\x0e2\x13.leasehold.v1.CauseR\x05cause\x12(\n" +
-	"\x04from\x18\a \x01(\v2\x14.leasehold.v1.HolderR\x04from\"x\n" +
+	"\x04from\x18\a \x01(\v2\x14.leasehold.v1.HolderR\x04from\x12,\n" +
+	"\x06reason\x18\b \x01(\x0e2\x14.leasehold.v1.ReasonR\x06reason\"x\n" +
 	"\x12ListChangesRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x16\n" +
@@ -4239,163 +4379,168 @@ func file_leasehold_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_leasehold_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_leasehold_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
+var file_leasehold_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
 var file_leasehold_v1_admin_proto_goTypes = []any{
 	(OwnerState)(0),                 // 0: leasehold.v1.OwnerState
 	(*GetStatusRequest)(nil),        // 1: leasehold.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),       // 2: leasehold.v1.GetStatusResponse
-	(*Clocks)(nil),                  // 3: leasehold.v1.Clocks
-	(*Usage)(nil),                   // 4: leasehold.v1.Usage
-	(*Leadership)(nil),              // 5: leasehold.v1.Leadership
-	(*NamespaceStatus)(nil),         // 6: leasehold.v1.NamespaceStatus
-	(*NamespaceConfig)(nil),         // 7: leasehold.v1.NamespaceConfig
-	(*StaticSlot)(nil),              // 8: leasehold.v1.StaticSlot
-	(*ListNamespacesRequest)(nil),   // 9: leasehold.v1.ListNamespacesRequest
-	(*ListNamespacesResponse)(nil),  // 10: leasehold.v1.ListNamespacesResponse
-	(*CreateNamespaceRequest)(nil),  // 11: leasehold.v1.CreateNamespaceRequest
-	(*CreateNamespaceResponse)(nil), // 12: leasehold.v1.CreateNamespaceResponse
-	(*UpdateNamespaceRequest)(nil),  // 13: leasehold.v1.UpdateNamespaceRequest
-	(*UpdateNamespaceResponse)(nil), // 14: leasehold.v1.UpdateNamespaceResponse
-	(*DeleteNamespaceRequest)(nil),  // 15: leasehold.v1.DeleteNamespaceRequest
-	(*DeleteNamespaceResponse)(nil), // 16: leasehold.v1.DeleteNamespaceResponse
-	(*ListOwnersRequest)(nil),       // 17: leasehold.v1.ListOwnersRequest
-	(*ListOwnersResponse)(nil),      // 18: leasehold.v1.ListOwnersResponse
-	(*OwnerStatus)(nil),             // 19: leasehold.v1.OwnerStatus
-	(*PlannedMove)(nil),             // 20: leasehold.v1.PlannedMove
-	(*Plan)(nil),                    // 21: leasehold.v1.Plan
-	(*DrainOwnerRequest)(nil),       // 22: leasehold.v1.DrainOwnerRequest
-	(*DrainOwnerResponse)(nil),      // 23: leasehold.v1.DrainOwnerResponse
-	(*MoveRangeRequest)(nil),        // 24: leasehold.v1.MoveRangeRequest
-	(*MoveRangeResponse)(nil),       // 25: leasehold.v1.MoveRangeResponse
-	(*RebalanceRequest)(nil),        // 26: leasehold.v1.RebalanceRequest
-	(*RebalanceResponse)(nil),       // 27: leasehold.v1.RebalanceResponse
-	(*ListMovesRequest)(nil),        // 28: leasehold.v1.ListMovesRequest
-	(*ListMovesResponse)(nil),       // 29: leasehold.v1.ListMovesResponse
-	(*MoveStatus)(nil),              // 30: leasehold.v1.MoveStatus
-	(*ListRangesRequest)(nil),       // 31: leasehold.v1.ListRangesRequest
-	(*ListRangesResponse)(nil),      // 32: leasehold.v1.ListRangesResponse
-	(*HeldRange)(nil),               // 33: leasehold.v1.HeldRange
-	(*LookupKeyRequest)(nil),        // 34: leasehold.v1.LookupKeyRequest
-	(*LookupKeyResponse)(nil),       // 35: leasehold.v1.LookupKeyResponse
-	(*ListHistoryRequest)(nil),      // 36: leasehold.v1.ListHistoryRequest
-	(*ListHistoryResponse)(nil),     // 37: leasehold.v1.ListHistoryResponse
-	(*HistoryEntry)(nil),            // 38: leasehold.v1.HistoryEntry
-	(*ListChangesRequest)(nil),      // 39: leasehold.v1.ListChangesRequest
-	(*ListChangesResponse)(nil),     // 40: leasehold.v1.ListChangesResponse
-	(*ListHotKeysRequest)(nil),      // 41: leasehold.v1.ListHotKeysRequest
-	(*ListHotKeysResponse)(nil),     // 42: leasehold.v1.ListHotKeysResponse
-	(*HotKey)(nil),                  // 43: leasehold.v1.HotKey
-	(*ListLookupsRequest)(nil),      // 44: leasehold.v1.ListLookupsRequest
-	(*ListLookupsResponse)(nil),     // 45: leasehold.v1.ListLookupsResponse
-	(*LookupStatus)(nil),            // 46: leasehold.v1.LookupStatus
-	(*WatchRequest)(nil),            // 47: leasehold.v1.WatchRequest
-	(*WatchResponse)(nil),           // 48: leasehold.v1.WatchResponse
-	(*Note)(nil),                    // 49: leasehold.v1.Note
-	(*ListMembersRequest)(nil),      // 50: leasehold.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),     // 51: leasehold.v1.ListMembersResponse
-	(*Member)(nil),                  // 52: leasehold.v1.Member
-	(*AddMemberRequest)(nil),        // 53: leasehold.v1.AddMemberRequest
-	(*AddMemberResponse)(nil),       // 54: leasehold.v1.AddMemberResponse
-	(*RemoveMemberRequest)(nil),     // 55: leasehold.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),    // 56: leasehold.v1.RemoveMemberResponse
-	(*timestamppb.Timestamp)(nil),   // 57: google.protobuf.Timestamp
-	(*Timing)(nil),                  // 58: leasehold.v1.Timing
-	(*Holder)(nil),                  // 59: leasehold.v1.Holder
-	(MoveState)(0),                  // 60: leasehold.v1.MoveState
-	(*Lease)(nil),                   // 61: leasehold.v1.Lease
-	(ChangeKind)(0),                 // 62: leasehold.v1.ChangeKind
-	(Cause)(0),                      // 63: leasehold.v1.Cause
-	(*NotLeader)(nil),               // 64: leasehold.v1.NotLeader
+	(*ManagerStatus)(nil),           // 3: leasehold.v1.ManagerStatus
+	(*Clocks)(nil),                  // 4: leasehold.v1.Clocks
+	(*Usage)(nil),                   // 5: leasehold.v1.Usage
+	(*Leadership)(nil),              // 6: leasehold.v1.Leadership
+	(*NamespaceStatus)(nil),         // 7: leasehold.v1.NamespaceStatus
+	(*NamespaceConfig)(nil),         // 8: leasehold.v1.NamespaceConfig
+	(*StaticSlot)(nil),              // 9: leasehold.v1.StaticSlot
+	(*ListNamespacesRequest)(nil),   // 10: leasehold.v1.ListNamespacesRequest
+	(*ListNamespacesResponse)(nil),  // 11: leasehold.v1.ListNamespacesResponse
+	(*CreateNamespaceRequest)(nil),  // 12: leasehold.v1.CreateNamespaceRequest
+	(*CreateNamespaceResponse)(nil), // 13: leasehold.v1.CreateNamespaceResponse
+	(*UpdateNamespaceRequest)(nil),  // 14: leasehold.v1.UpdateNamespaceRequest
+	(*UpdateNamespaceResponse)(nil), // 15: leasehold.v1.UpdateNamespaceResponse
+	(*DeleteNamespaceRequest)(nil),  // 16: leasehold.v1.DeleteNamespaceRequest
+	(*DeleteNamespaceResponse)(nil), // 17: leasehold.v1.DeleteNamespaceResponse
+	(*ListOwnersRequest)(nil),       // 18: leasehold.v1.ListOwnersRequest
+	(*ListOwnersResponse)(nil),      // 19: leasehold.v1.ListOwnersResponse
+	(*OwnerStatus)(nil),             // 20: leasehold.v1.OwnerStatus
+	(*PlannedMove)(nil),             // 21: leasehold.v1.PlannedMove
+	(*Plan)(nil),                    // 22: leasehold.v1.Plan
+	(*DrainOwnerRequest)(nil),       // 23: leasehold.v1.DrainOwnerRequest
+	(*DrainOwnerResponse)(nil),      // 24: leasehold.v1.DrainOwnerResponse
+	(*MoveRangeRequest)(nil),        // 25: leasehold.v1.MoveRangeRequest
+	(*MoveRangeResponse)(nil),       // 26: leasehold.v1.MoveRangeResponse
+	(*RebalanceRequest)(nil),        // 27: leasehold.v1.RebalanceRequest
+	(*RebalanceResponse)(nil),       // 28: leasehold.v1.RebalanceResponse
+	(*ListMovesRequest)(nil),        // 29: leasehold.v1.ListMovesRequest
+	(*ListMovesResponse)(nil),       // 30: leasehold.v1.ListMovesResponse
+	(*MoveStatus)(nil),              // 31: leasehold.v1.MoveStatus
+	(*ListRangesRequest)(nil),       // 32: leasehold.v1.ListRangesRequest
+	(*ListRangesResponse)(nil),      // 33: leasehold.v1.ListRangesResponse
+	(*HeldRange)(nil),               // 34: leasehold.v1.HeldRange
+	(*LookupKeyRequest)(nil),        // 35: leasehold.v1.LookupKeyRequest
+	(*LookupKeyResponse)(nil),       // 36: leasehold.v1.LookupKeyResponse
+	(*ListHistoryRequest)(nil),      // 37: leasehold.v1.ListHistoryRequest
+	(*ListHistoryResponse)(nil),     // 38: leasehold.v1.ListHistoryResponse
+	(*HistoryEntry)(nil),            // 39: leasehold.v1.HistoryEntry
+	(*ListChangesRequest)(nil),      // 40: leasehold.v1.ListChangesRequest
+	(*ListChangesResponse)(nil),     // 41: leasehold.v1.ListChangesResponse
+	(*ListHotKeysRequest)(nil),      // 42: leasehold.v1.ListHotKeysRequest
+	(*ListHotKeysResponse)(nil),     // 43: leasehold.v1.ListHotKeysResponse
+	(*HotKey)(nil),                  // 44: leasehold.v1.HotKey
+	(*ListLookupsRequest)(nil),      // 45: leasehold.v1.ListLookupsRequest
+	(*ListLookupsResponse)(nil),     // 46: leasehold.v1.ListLookupsResponse
+	(*LookupStatus)(nil),            // 47: leasehold.v1.LookupStatus
+	(*WatchRequest)(nil),            // 48: leasehold.v1.WatchRequest
+	(*WatchResponse)(nil),           // 49: leasehold.v1.WatchResponse
+	(*Note)(nil),                    // 50: leasehold.v1.Note
+	(*ListMembersRequest)(nil),      // 51: leasehold.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),     // 52: leasehold.v1.ListMembersResponse
+	(*Member)(nil),                  // 53: leasehold.v1.Member
+	(*AddMemberRequest)(nil),        // 54: leasehold.v1.AddMemberRequest
+	(*AddMemberResponse)(nil),       // 55: leasehold.v1.AddMemberResponse
+	(*RemoveMemberRequest)(nil),     // 56: leasehold.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),    // 57: leasehold.v1.RemoveMemberResponse
+	(*timestamppb.Timestamp)(nil),   // 58: google.protobuf.Timestamp
+	(*Timing)(nil),                  // 59: leasehold.v1.Timing
+	(*Holder)(nil),                  // 60: leasehold.v1.Holder
+	(MoveState)(0),                  // 61: leasehold.v1.MoveState
+	(Reason)(0),                     // 62: leasehold.v1.Reason
+	(*Lease)(nil),                   // 63: leasehold.v1.Lease
+	(ChangeKind)(0),                 // 64: leasehold.v1.ChangeKind
+	(Cause)(0),                      // 65: leasehold.v1.Cause
+	(*NotLeader)(nil),               // 66: leasehold.v1.NotLeader
 }
 var file_leasehold_v1_admin_proto_depIdxs = []int32{
-	6,  // 0: leasehold.v1.GetStatusResponse.namespaces:type_name -> leasehold.v1.NamespaceStatus
-	5,  // 1: leasehold.v1.GetStatusResponse.leaderships:type_name -> leasehold.v1.Leadership
-	3,  // 2: leasehold.v1.GetStatusResponse.clocks:type_name -> leasehold.v1.Clocks
-	4,  // 3: leasehold.v1.GetStatusResponse.usages:type_name -> leasehold.v1.Usage
-	57, // 4: leasehold.v1.Clocks.wall:type_name -> google.protobuf.Timestamp
-	57, // 5: leasehold.v1.Leadership.at:type_name -> google.protobuf.Timestamp
-	58, // 6: leasehold.v1.NamespaceConfig.timing:type_name -> leasehold.v1.Timing
-	8,  // 7: leasehold.v1.NamespaceConfig.static:type_name -> leasehold.v1.StaticSlot
-	7,  // 8: leasehold.v1.ListNamespacesResponse.namespaces:type_name -> leasehold.v1.NamespaceConfig
-	7,  // 9: leasehold.v1.CreateNamespaceRequest.namespace:type_name -> leasehold.v1.NamespaceConfig
-	7,  // 10: leasehold.v1.CreateNamespaceResponse.namespace:type_name -> leasehold.v1.NamespaceConfig
-	7,  // 11: leasehold.v1.UpdateNamespaceRequest.namespace:type_name -> leasehold.v1.NamespaceConfig
-	7,  // 12: leasehold.v1.UpdateNamespaceResponse.namespace:type_name -> leasehold.v1.NamespaceConfig
-	19, // 13: leasehold.v1.ListOwnersResponse.owners:type_name -> leasehold.v1.OwnerStatus
-	59, // 14: leasehold.v1.OwnerStatus.holder:type_name -> leasehold.v1.Holder
-	0,  // 15: leasehold.v1.OwnerStatus.state:type_name -> leasehold.v1.OwnerState
-	20, // 16: leasehold.v1.Plan.moves:type_name -> leasehold.v1.PlannedMove
-	21, // 17: leasehold.v1.DrainOwnerResponse.plan:type_name -> leasehold.v1.Plan
-	21, // 18: leasehold.v1.MoveRangeResponse.plan:type_name -> leasehold.v1.Plan
-	21, // 19: leasehold.v1.RebalanceResponse.plan:type_name -> leasehold.v1.Plan
-	30, // 20: leasehold.v1.ListMovesResponse.moves:type_name -> leasehold.v1.MoveStatus
-	60, // 21: leasehold.v1.MoveStatus.state:type_name -> leasehold.v1.MoveState
-	33, // 22: leasehold.v1.ListRangesResponse.ranges:type_name -> leasehold.v1.HeldRange
-	61, // 23: leasehold.v1.HeldRange.lease:type_name -> leasehold.v1.Lease
-	33, // 24: leasehold.v1.LookupKeyResponse.range:type_name -> leasehold.v1.HeldRange
-	38, // 25: leasehold.v1.ListHistoryResponse.entries:type_name -> leasehold.v1.HistoryEntry
-	33, // 26: leasehold.v1.ListHistoryResponse.before:type_name -> leasehold.v1.HeldRange
-	57, // 27: leasehold.v1.HistoryEntry.at:type_name -> google.protobuf.Timestamp
-	62, // 28: leasehold.v1.HistoryEntry.kind:type_name -> leasehold.v1.ChangeKind
-	61, // 29: leasehold.v1.HistoryEntry.lease:type_name -> leasehold.v1.Lease
-	59, // 30: leasehold.v1.HistoryEntry.holder:type_name -> leasehold.v1.Holder
-	63, // 31: leasehold.v1.HistoryEntry.cause:type_name -> leasehold.v1.Cause
-	59, // 32: leasehold.v1.HistoryEntry.from:type_name -> leasehold.v1.Holder
-	38, // 33: leasehold.v1.ListChangesResponse.changes:type_name -> leasehold.v1.HistoryEntry
-	43, // 34: leasehold.v1.ListHotKeysResponse.keys:type_name -> leasehold.v1.HotKey
-	46, // 35: leasehold.v1.ListLookupsResponse.lookups:type_name -> leasehold.v1.LookupStatus
-	57, // 36: leasehold.v1.WatchResponse.at:type_name -> google.protobuf.Timestamp
-	38, // 37: leasehold.v1.WatchResponse.change:type_name -> leasehold.v1.HistoryEntry
-	49, // 38: leasehold.v1.WatchResponse.note:type_name -> leasehold.v1.Note
-	64, // 39: leasehold.v1.WatchResponse.leader:type_name -> leasehold.v1.NotLeader
-	52, // 40: leasehold.v1.ListMembersResponse.members:type_name -> leasehold.v1.Member
-	52, // 41: leasehold.v1.AddMemberResponse.member:type_name -> leasehold.v1.Member
-	52, // 42: leasehold.v1.AddMemberResponse.members:type_name -> leasehold.v1.Member
-	1,  // 43: leasehold.v1.AdminService.GetStatus:input_type -> leasehold.v1.GetStatusRequest
-	9,  // 44: leasehold.v1.AdminService.ListNamespaces:input_type -> leasehold.v1.ListNamespacesRequest
-	11, // 45: leasehold.v1.AdminService.CreateNamespace:input_type -> leasehold.v1.CreateNamespaceRequest
-	13, // 46: leasehold.v1.AdminService.UpdateNamespace:input_type -> leasehold.v1.UpdateNamespaceRequest
-	15, // 47: leasehold.v1.AdminService.DeleteNamespace:input_type -> leasehold.v1.DeleteNamespaceRequest
-	17, // 48: leasehold.v1.AdminService.ListOwners:input_type -> leasehold.v1.ListOwnersRequest
-	31, // 49: leasehold.v1.AdminService.ListRanges:input_type -> leasehold.v1.ListRangesRequest
-	34, // 50: leasehold.v1.AdminService.LookupKey:input_type -> leasehold.v1.LookupKeyRequest
-	36, // 51: leasehold.v1.AdminService.ListHistory:input_type -> leasehold.v1.ListHistoryRequest
-	39, // 52: leasehold.v1.AdminService.ListChanges:input_type -> leasehold.v1.ListChangesRequest
-	41, // 53: leasehold.v1.AdminService.ListHotKeys:input_type -> leasehold.v1.ListHotKeysRequest
-	44, // 54: leasehold.v1.AdminService.ListLookups:input_type -> leasehold.v1.ListLookupsRequest
-	47, // 55: leasehold.v1.AdminService.Watch:input_type -> leasehold.v1.WatchRequest
-	22, // 56: leasehold.v1.AdminService.DrainOwner:input_type -> leasehold.v1.DrainOwnerRequest
-	24, // 57: leasehold.v1.AdminService.MoveRange:input_type -> leasehold.v1.MoveRangeRequest
-	26, // 58: leasehold.v1.AdminService.Rebalance:input_type -> leasehold.v1.RebalanceRequest
-	28, // 59: leasehold.v1.AdminService.ListMoves:input_type -> leasehold.v1.ListMovesRequest
-	50, // 60: leasehold.v1.AdminService.ListMembers:input_type -> leasehold.v1.ListMembersRequest
-	53, // 61: leasehold.v1.AdminService.AddMember:input_type -> leasehold.v1.AddMemberRequest
-	55, // 62: leasehold.v1.AdminService.RemoveMember:input_type -> leasehold.v1.RemoveMemberRequest
-	2,  // 63: leasehold.v1.AdminService.GetStatus:output_type -> leasehold.v1.GetStatusResponse
-	10, // 64: leasehold.v1.AdminService.ListNamespaces:output_type -> leasehold.v1.ListNamespacesResponse
-	12, // 65: leasehold.v1.AdminService.CreateNamespace:output_type -> leasehold.v1.CreateNamespaceResponse
-	14, // 66: leasehold.v1.AdminService.UpdateNamespace:output_type -> leasehold.v1.UpdateNamespaceResponse
-	16, // 67: leasehold.v1.AdminService.DeleteNamespace:output_type -> leasehold.v1.DeleteNamespaceResponse
-	18, // 68: leasehold.v1.AdminService.ListOwners:output_type -> leasehold.v1.ListOwnersResponse
-	32, // 69: leasehold.v1.AdminService.ListRanges:output_type -> leasehold.v1.ListRangesResponse
-	35, // 70: leasehold.v1.AdminService.LookupKey:output_type -> leasehold.v1.LookupKeyResponse
-	37, // 71: leasehold.v1.AdminService.ListHistory:output_type -> leasehold.v1.ListHistoryResponse
-	40, // 72: leasehold.v1.AdminService.ListChanges:output_type -> leasehold.v1.ListChangesResponse
-	42, // 73: leasehold.v1.AdminService.ListHotKeys:output_type -> leasehold.v1.ListHotKeysResponse
-	45, // 74: leasehold.v1.AdminService.ListLookups:output_type -> leasehold.v1.ListLookupsResponse
-	48, // 75: leasehold.v1.AdminService.Watch:output_type -> leasehold.v1.WatchResponse
-	23, // 76: leasehold.v1.AdminService.DrainOwner:output_type -> leasehold.v1.DrainOwnerResponse
-	25, // 77: leasehold.v1.AdminService.MoveRange:output_type -> leasehold.v1.MoveRangeResponse
-	27, // 78: leasehold.v1.AdminService.Rebalance:output_type -> leasehold.v1.RebalanceResponse
-	29, // 79: leasehold.v1.AdminService.ListMoves:output_type -> leasehold.v1.ListMovesResponse
-	51, // 80: leasehold.v1.AdminService.ListMembers:output_type -> leasehold.v1.ListMembersResponse
-	54, // 81: leasehold.v1.AdminService.AddMember:output_type -> leasehold.v1.AddMemberResponse
-	56, // 82: leasehold.v1.AdminService.RemoveMember:output_type -> leasehold.v1.RemoveMemberResponse
-	63, // [63:83] is the sub-list for method output_type
-	43, // [43:63] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	7,  // 0: leasehold.v1.GetStatusResponse.namespaces:type_name -> leasehold.v1.NamespaceStatus
+	6,  // 1: leasehold.v1.GetStatusResponse.leaderships:type_name -> leasehold.v1.Leadership
+	4,  // 2: leasehold.v1.GetStatusResponse.clocks:type_name -> leasehold.v1.Clocks
+	5,  // 3: leasehold.v1.GetStatusResponse.usages:type_name -> leasehold.v1.Usage
+	3,  // 4: leasehold.v1.GetStatusResponse.managers:type_name -> leasehold.v1.ManagerStatus
+	58, // 5: leasehold.v1.Clocks.wall:type_name -> google.protobuf.Timestamp
+	58, // 6: leasehold.v1.Leadership.at:type_name -> google.protobuf.Timestamp
+	59, // 7: leasehold.v1.NamespaceConfig.timing:type_name -> leasehold.v1.Timing
+	9,  // 8: leasehold.v1.NamespaceConfig.static:type_name -> leasehold.v1.StaticSlot
+	8,  // 9: leasehold.v1.ListNamespacesResponse.namespaces:type_name -> leasehold.v1.NamespaceConfig
+	8,  // 10: leasehold.v1.CreateNamespaceRequest.namespace:type_name -> leasehold.v1.NamespaceConfig
+	8,  // 11: leasehold.v1.CreateNamespaceResponse.namespace:type_name -> leasehold.v1.NamespaceConfig
+	8,  // 12: leasehold.v1.UpdateNamespaceRequest.namespace:type_name -> leasehold.v1.NamespaceConfig
+	8,  // 13: leasehold.v1.UpdateNamespaceResponse.namespace:type_name -> leasehold.v1.NamespaceConfig
+	20, // 14: leasehold.v1.ListOwnersResponse.owners:type_name -> leasehold.v1.OwnerStatus
+	60, // 15: leasehold.v1.OwnerStatus.holder:type_name -> leasehold.v1.Holder
+	0,  // 16: leasehold.v1.OwnerStatus.state:type_name -> leasehold.v1.OwnerState
+	21, // 17: leasehold.v1.Plan.moves:type_name -> leasehold.v1.PlannedMove
+	22, // 18: leasehold.v1.DrainOwnerResponse.plan:type_name -> leasehold.v1.Plan
+	22, // 19: leasehold.v1.MoveRangeResponse.plan:type_name -> leasehold.v1.Plan
+	22, // 20: leasehold.v1.RebalanceResponse.plan:type_name -> leasehold.v1.Plan
+	31, // 21: leasehold.v1.ListMovesResponse.moves:type_name -> leasehold.v1.MoveStatus
+	61, // 22: leasehold.v1.MoveStatus.state:type_name -> leasehold.v1.MoveState
+	62, // 23: leasehold.v1.MoveStatus.reason:type_name -> leasehold.v1.Reason
+	34, // 24: leasehold.v1.ListRangesResponse.ranges:type_name -> leasehold.v1.HeldRange
+	63, // 25: leasehold.v1.HeldRange.lease:type_name -> leasehold.v1.Lease
+	34, // 26: leasehold.v1.LookupKeyResponse.range:type_name -> leasehold.v1.HeldRange
+	39, // 27: leasehold.v1.ListHistoryResponse.entries:type_name -> leasehold.v1.HistoryEntry
+	34, // 28: leasehold.v1.ListHistoryResponse.before:type_name -> leasehold.v1.HeldRange
+	58, // 29: leasehold.v1.HistoryEntry.at:type_name -> google.protobuf.Timestamp
+	64, // 30: leasehold.v1.HistoryEntry.kind:type_name -> leasehold.v1.ChangeKind
+	63, // 31: leasehold.v1.HistoryEntry.lease:type_name -> leasehold.v1.Lease
+	60, // 32: leasehold.v1.HistoryEntry.holder:type_name -> leasehold.v1.Holder
+	65, // 33: leasehold.v1.HistoryEntry.cause:type_name -> leasehold.v1.Cause
+	60, // 34: leasehold.v1.HistoryEntry.from:type_name -> leasehold.v1.Holder
+	62, // 35: leasehold.v1.HistoryEntry.reason:type_name -> leasehold.v1.Reason
+	39, // 36: leasehold.v1.ListChangesResponse.changes:type_name -> leasehold.v1.HistoryEntry
+	44, // 37: leasehold.v1.ListHotKeysResponse.keys:type_name -> leasehold.v1.HotKey
+	47, // 38: leasehold.v1.ListLookupsResponse.lookups:type_name -> leasehold.v1.LookupStatus
+	58, // 39: leasehold.v1.WatchResponse.at:type_name -> google.protobuf.Timestamp
+	39, // 40: leasehold.v1.WatchResponse.change:type_name -> leasehold.v1.HistoryEntry
+	50, // 41: leasehold.v1.WatchResponse.note:type_name -> leasehold.v1.Note
+	66, // 42: leasehold.v1.WatchResponse.leader:type_name -> leasehold.v1.NotLeader
+	53, // 43: leasehold.v1.ListMembersResponse.members:type_name -> leasehold.v1.Member
+	53, // 44: leasehold.v1.AddMemberResponse.member:type_name -> leasehold.v1.Member
+	53, // 45: leasehold.v1.AddMemberResponse.members:type_name -> leasehold.v1.Member
+	1,  // 46: leasehold.v1.AdminService.GetStatus:input_type -> leasehold.v1.GetStatusRequest
+	10, // 47: leasehold.v1.AdminService.ListNamespaces:input_type -> leasehold.v1.ListNamespacesRequest
+	12, // 48: leasehold.v1.AdminService.CreateNamespace:input_type -> leasehold.v1.CreateNamespaceRequest
+	14, // 49: leasehold.v1.AdminService.UpdateNamespace:input_type -> leasehold.v1.UpdateNamespaceRequest
+	16, // 50: leasehold.v1.AdminService.DeleteNamespace:input_type -> leasehold.v1.DeleteNamespaceRequest
+	18, // 51: leasehold.v1.AdminService.ListOwners:input_type -> leasehold.v1.ListOwnersRequest
+	32, // 52: leasehold.v1.AdminService.ListRanges:input_type -> leasehold.v1.ListRangesRequest
+	35, // 53: leasehold.v1.AdminService.LookupKey:input_type -> leasehold.v1.LookupKeyRequest
+	37, // 54: leasehold.v1.AdminService.ListHistory:input_type -> leasehold.v1.ListHistoryRequest
+	40, // 55: leasehold.v1.AdminService.ListChanges:input_type -> leasehold.v1.ListChangesRequest
+	42, // 56: leasehold.v1.AdminService.ListHotKeys:input_type -> leasehold.v1.ListHotKeysRequest
+	45, // 57: leasehold.v1.AdminService.ListLookups:input_type -> leasehold.v1.ListLookupsRequest
+	48, // 58: leasehold.v1.AdminService.Watch:input_type -> leasehold.v1.WatchRequest
+	23, // 59: leasehold.v1.AdminService.DrainOwner:input_type -> leasehold.v1.DrainOwnerRequest
+	25, // 60: leasehold.v1.AdminService.MoveRange:input_type -> leasehold.v1.MoveRangeRequest
+	27, // 61: leasehold.v1.AdminService.Rebalance:input_type -> leasehold.v1.RebalanceRequest
+	29, // 62: leasehold.v1.AdminService.ListMoves:input_type -> leasehold.v1.ListMovesRequest
+	51, // 63: leasehold.v1.AdminService.ListMembers:input_type -> leasehold.v1.ListMembersRequest
+	54, // 64: leasehold.v1.AdminService.AddMember:input_type -> leasehold.v1.AddMemberRequest
+	56, // 65: leasehold.v1.AdminService.RemoveMember:input_type -> leasehold.v1.RemoveMemberRequest
+	2,  // 66: leasehold.v1.AdminService.GetStatus:output_type -> leasehold.v1.GetStatusResponse
+	11, // 67: leasehold.v1.AdminService.ListNamespaces:output_type -> leasehold.v1.ListNamespacesResponse
+	13, // 68: leasehold.v1.AdminService.CreateNamespace:output_type -> leasehold.v1.CreateNamespaceResponse
+	15, // 69: leasehold.v1.AdminService.UpdateNamespace:output_type -> leasehold.v1.UpdateNamespaceResponse
+	17, // 70: leasehold.v1.AdminService.DeleteNamespace:output_type -> leasehold.v1.DeleteNamespaceResponse
+	19, // 71: leasehold.v1.AdminService.ListOwners:output_type -> leasehold.v1.ListOwnersResponse
+	33, // 72: leasehold.v1.AdminService.ListRanges:output_type -> leasehold.v1.ListRangesResponse
+	36, // 73: leasehold.v1.AdminService.LookupKey:output_type -> leasehold.v1.LookupKeyResponse
+	38, // 74: leasehold.v1.AdminService.ListHistory:output_type -> leasehold.v1.ListHistoryResponse
+	41, // 75: leasehold.v1.AdminService.ListChanges:output_type -> leasehold.v1.ListChangesResponse
+	43, // 76: leasehold.v1.AdminService.ListHotKeys:output_type -> leasehold.v1.ListHotKeysResponse
+	46, // 77: leasehold.v1.AdminService.ListLookups:output_type -> leasehold.v1.ListLookupsResponse
+	49, // 78: leasehold.v1.AdminService.Watch:output_type -> leasehold.v1.WatchResponse
+	24, // 79: leasehold.v1.AdminService.DrainOwner:output_type -> leasehold.v1.DrainOwnerResponse
+	26, // 80: leasehold.v1.AdminService.MoveRange:output_type -> leasehold.v1.MoveRangeResponse
+	28, // 81: leasehold.v1.AdminService.Rebalance:output_type -> leasehold.v1.RebalanceResponse
+	30, // 82: leasehold.v1.AdminService.ListMoves:output_type -> leasehold.v1.ListMovesResponse
+	52, // 83: leasehold.v1.AdminService.ListMembers:output_type -> leasehold.v1.ListMembersResponse
+	55, // 84: leasehold.v1.AdminService.AddMember:output_type -> leasehold.v1.AddMemberResponse
+	57, // 85: leasehold.v1.AdminService.RemoveMember:output_type -> leasehold.v1.RemoveMemberResponse
+	66, // [66:86] is the sub-list for method output_type
+	46, // [46:66] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_leasehold_v1_admin_proto_init() }
@@ -4405,7 +4550,7 @@ func file_leasehold_v1_admin_proto_init() {
 	}
 	file_leasehold_v1_lease_proto_init()
 	file_leasehold_v1_table_proto_init()
-	file_leasehold_v1_admin_proto_msgTypes[47].OneofWrappers = []any{
+	file_leasehold_v1_admin_proto_msgTypes[48].OneofWrappers = []any{
 		(*WatchResponse_Change)(nil),
 		(*WatchResponse_Note)(nil),
 		(*WatchResponse_Leader)(nil),
@@ -4416,7 +4561,7 @@ func file_leasehold_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_leasehold_v1_admin_proto_rawDesc), len(file_leasehold_v1_admin_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   56,
+			NumMessages:   57,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

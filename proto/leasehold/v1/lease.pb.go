@@ -1046,7 +1046,11 @@ type Departure struct {
 	To    *Holder `protobuf:"bytes,4,opt,name=to,proto3" json:"to,omitempty"`
 	// Where to takes state in. Empty if the source has sent it already, and only
 	// waits for the move to be recorded.
-	Mover         string `protobuf:"bytes,5,opt,name=mover,proto3" json:"mover,omitempty"`
+	Mover string `protobuf:"bytes,5,opt,name=mover,proto3" json:"mover,omitempty"`
+	// As whom to has shown itself to the leader: an identity of its certificate, at
+	// most 2,048 bytes. A source that calls to over TLS MUST NOT say anything to
+	// anybody else. Empty if the leader does not know.
+	Identity      string `protobuf:"bytes,6,opt,name=identity,proto3" json:"identity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1116,6 +1120,13 @@ func (x *Departure) GetMover() string {
 	return ""
 }
 
+func (x *Departure) GetIdentity() string {
+	if x != nil {
+		return x.Identity
+	}
+	return ""
+}
+
 // An Arrival tells an owner that another will send it the state of a range.
 type Arrival struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -1126,8 +1137,11 @@ type Arrival struct {
 	From  *Holder `protobuf:"bytes,4,opt,name=from,proto3" json:"from,omitempty"`
 	// The last change of the leader's table when the move began, and the newest
 	// generation ever granted then.
-	Lsn           uint64 `protobuf:"varint,5,opt,name=lsn,proto3" json:"lsn,omitempty"`
-	Newest        uint64 `protobuf:"varint,6,opt,name=newest,proto3" json:"newest,omitempty"`
+	Lsn    uint64 `protobuf:"varint,5,opt,name=lsn,proto3" json:"lsn,omitempty"`
+	Newest uint64 `protobuf:"varint,6,opt,name=newest,proto3" json:"newest,omitempty"`
+	// As whom from has shown itself to the leader. A target that is called over TLS
+	// MUST refuse anybody else.
+	Identity      string `protobuf:"bytes,7,opt,name=identity,proto3" json:"identity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1202,6 +1216,13 @@ func (x *Arrival) GetNewest() uint64 {
 		return x.Newest
 	}
 	return 0
+}
+
+func (x *Arrival) GetIdentity() string {
+	if x != nil {
+		return x.Identity
+	}
+	return ""
 }
 
 // A LeaseSet is leases in columns of equal length, sorted by start and without
@@ -1601,20 +1622,22 @@ const file_leasehold_v1_lease_proto_rawDesc = "" +
 	"\atickets\x18\x13 \x03(\fR\atickets\x12\x1e\n" +
 	"\n" +
 	"collecting\x18\x14 \x01(\bR\n" +
-	"collecting\"\x8b\x01\n" +
+	"collecting\"\xa7\x01\n" +
 	"\tDeparture\x12\x16\n" +
 	"\x06ticket\x18\x01 \x01(\fR\x06ticket\x12\x14\n" +
 	"\x05start\x18\x02 \x01(\x06R\x05start\x12\x14\n" +
 	"\x05limit\x18\x03 \x01(\x06R\x05limit\x12$\n" +
 	"\x02to\x18\x04 \x01(\v2\x14.leasehold.v1.HolderR\x02to\x12\x14\n" +
-	"\x05mover\x18\x05 \x01(\tR\x05mover\"\xa1\x01\n" +
+	"\x05mover\x18\x05 \x01(\tR\x05mover\x12\x1a\n" +
+	"\bidentity\x18\x06 \x01(\tR\bidentity\"\xbd\x01\n" +
 	"\aArrival\x12\x16\n" +
 	"\x06ticket\x18\x01 \x01(\fR\x06ticket\x12\x14\n" +
 	"\x05start\x18\x02 \x01(\x06R\x05start\x12\x14\n" +
 	"\x05limit\x18\x03 \x01(\x06R\x05limit\x12(\n" +
 	"\x04from\x18\x04 \x01(\v2\x14.leasehold.v1.HolderR\x04from\x12\x10\n" +
 	"\x03lsn\x18\x05 \x01(\x04R\x03lsn\x12\x16\n" +
-	"\x06newest\x18\x06 \x01(\x04R\x06newest\"\\\n" +
+	"\x06newest\x18\x06 \x01(\x04R\x06newest\x12\x1a\n" +
+	"\bidentity\x18\a \x01(\tR\bidentity\"\\\n" +
 	"\bLeaseSet\x12\x16\n" +
 	"\x06starts\x18\x01 \x03(\x06R\x06starts\x12\x16\n" +
 	"\x06limits\x18\x02 \x03(\x06R\x06limits\x12 \n" +

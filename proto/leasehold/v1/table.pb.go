@@ -21,6 +21,88 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// A Reason says why an owner was given a range. Nothing is decided by it.
+type Reason int32
+
+const (
+	// Not known: a change written by an earlier version.
+	Reason_REASON_UNSPECIFIED Reason = 0
+	// Owners have joined, or one whose drain was cancelled takes part again: the policy
+	// has divided the keys anew.
+	Reason_REASON_JOINED Reason = 1
+	// Owners have gone: the policy has divided the keys anew.
+	Reason_REASON_GONE Reason = 2
+	// The policy has moved work from owners that have much to others.
+	Reason_REASON_LOAD Reason = 3
+	// The owner that had it wants to leave.
+	Reason_REASON_LEAVING Reason = 4
+	// An operator has the owner that had it drained.
+	Reason_REASON_DRAIN Reason = 5
+	// An operator has asked for this range to be moved there.
+	Reason_REASON_ORDER Reason = 6
+	// An operator has asked for the policy to divide the keys anew.
+	Reason_REASON_REBALANCE Reason = 7
+	// The namespace was configured otherwise.
+	Reason_REASON_CONFIGURED Reason = 8
+	// Leases of one owner that lay side by side were made one.
+	Reason_REASON_JOINT Reason = 9
+)
+
+// Enum value maps for Reason.
+var (
+	Reason_name = map[int32]string{
+		0: "REASON_UNSPECIFIED",
+		1: "REASON_JOINED",
+		2: "REASON_GONE",
+		3: "REASON_LOAD",
+		4: "REASON_LEAVING",
+		5: "REASON_DRAIN",
+		6: "REASON_ORDER",
+		7: "REASON_REBALANCE",
+		8: "REASON_CONFIGURED",
+		9: "REASON_JOINT",
+	}
+	Reason_value = map[string]int32{
+		"REASON_UNSPECIFIED": 0,
+		"REASON_JOINED":      1,
+		"REASON_GONE":        2,
+		"REASON_LOAD":        3,
+		"REASON_LEAVING":     4,
+		"REASON_DRAIN":       5,
+		"REASON_ORDER":       6,
+		"REASON_REBALANCE":   7,
+		"REASON_CONFIGURED":  8,
+		"REASON_JOINT":       9,
+	}
+)
+
+func (x Reason) Enum() *Reason {
+	p := new(Reason)
+	*p = x
+	return p
+}
+
+func (x Reason) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Reason) Descriptor() protoreflect.EnumDescriptor {
+	return file_leasehold_v1_table_proto_enumTypes[0].Descriptor()
+}
+
+func (Reason) Type() protoreflect.EnumType {
+	return &file_leasehold_v1_table_proto_enumTypes[0]
+}
+
+func (x Reason) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Reason.Descriptor instead.
+func (Reason) EnumDescriptor() ([]byte, []int) {
+	return file_leasehold_v1_table_proto_rawDescGZIP(), []int{0}
+}
+
 // A ChangeKind says what a change does.
 type ChangeKind int32
 
@@ -62,11 +144,11 @@ func (x ChangeKind) String() string {
 }
 
 func (ChangeKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_leasehold_v1_table_proto_enumTypes[0].Descriptor()
+	return file_leasehold_v1_table_proto_enumTypes[1].Descriptor()
 }
 
 func (ChangeKind) Type() protoreflect.EnumType {
-	return &file_leasehold_v1_table_proto_enumTypes[0]
+	return &file_leasehold_v1_table_proto_enumTypes[1]
 }
 
 func (x ChangeKind) Number() protoreflect.EnumNumber {
@@ -75,7 +157,7 @@ func (x ChangeKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ChangeKind.Descriptor instead.
 func (ChangeKind) EnumDescriptor() ([]byte, []int) {
-	return file_leasehold_v1_table_proto_rawDescGZIP(), []int{0}
+	return file_leasehold_v1_table_proto_rawDescGZIP(), []int{1}
 }
 
 // A Cause says why a lease ended; but for MOVED, its state was lost.
@@ -135,11 +217,11 @@ func (x Cause) String() string {
 }
 
 func (Cause) Descriptor() protoreflect.EnumDescriptor {
-	return file_leasehold_v1_table_proto_enumTypes[1].Descriptor()
+	return file_leasehold_v1_table_proto_enumTypes[2].Descriptor()
 }
 
 func (Cause) Type() protoreflect.EnumType {
-	return &file_leasehold_v1_table_proto_enumTypes[1]
+	return &file_leasehold_v1_table_proto_enumTypes[2]
 }
 
 func (x Cause) Number() protoreflect.EnumNumber {
@@ -148,7 +230,7 @@ func (x Cause) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Cause.Descriptor instead.
 func (Cause) EnumDescriptor() ([]byte, []int) {
-	return file_leasehold_v1_table_proto_rawDescGZIP(), []int{1}
+	return file_leasehold_v1_table_proto_rawDescGZIP(), []int{2}
 }
 
 // A Holder is one session of an owner.
@@ -366,7 +448,9 @@ type Changes struct {
 	Causes []Cause `protobuf:"varint,8,rep,packed,name=causes,proto3,enum=leasehold.v1.Cause" json:"causes,omitempty"`
 	// Of changes that move a range, who had it: 1 + an index into holders; 0 of the
 	// others. Empty if no change moves anything.
-	MovedFrom     []uint32 `protobuf:"varint,9,rep,packed,name=moved_from,json=movedFrom,proto3" json:"moved_from,omitempty"`
+	MovedFrom []uint32 `protobuf:"varint,9,rep,packed,name=moved_from,json=movedFrom,proto3" json:"moved_from,omitempty"`
+	// Of changes that grant or move a range, for people. Empty if none is known.
+	Reasons       []Reason `protobuf:"varint,10,rep,packed,name=reasons,proto3,enum=leasehold.v1.Reason" json:"reasons,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -464,6 +548,13 @@ func (x *Changes) GetMovedFrom() []uint32 {
 	return nil
 }
 
+func (x *Changes) GetReasons() []Reason {
+	if x != nil {
+		return x.Reasons
+	}
+	return nil
+}
+
 var File_leasehold_v1_table_proto protoreflect.FileDescriptor
 
 const file_leasehold_v1_table_proto_rawDesc = "" +
@@ -483,7 +574,7 @@ const file_leasehold_v1_table_proto_rawDesc = "" +
 	"\vgenerations\x18\x05 \x03(\x04R\vgenerations\x12\x17\n" +
 	"\aheld_by\x18\x06 \x03(\rR\x06heldBy\x12\x12\n" +
 	"\x04lost\x18\a \x03(\x04R\x04lost\x12\x18\n" +
-	"\aadopted\x18\b \x03(\x04R\aadopted\"\xb4\x02\n" +
+	"\aadopted\x18\b \x03(\x04R\aadopted\"\xe4\x02\n" +
 	"\aChanges\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x04R\x04from\x12.\n" +
 	"\aholders\x18\x02 \x03(\v2\x14.leasehold.v1.HolderR\aholders\x12.\n" +
@@ -494,7 +585,20 @@ const file_leasehold_v1_table_proto_rawDesc = "" +
 	"\aheld_by\x18\a \x03(\rR\x06heldBy\x12+\n" +
 	"\x06causes\x18\b \x03(\x0e2\x13.leasehold.v1.CauseR\x06causes\x12\x1d\n" +
 	"\n" +
-	"moved_from\x18\t \x03(\rR\tmovedFrom*r\n" +
+	"moved_from\x18\t \x03(\rR\tmovedFrom\x12.\n" +
+	"\areasons\x18\n" +
+	" \x03(\x0e2\x14.leasehold.v1.ReasonR\areasons*\xcc\x01\n" +
+	"\x06Reason\x12\x16\n" +
+	"\x12REASON_UNSPECIFIED\x10\x00\x12\x11\n" +
+	"\rREASON_JOINED\x10\x01\x12\x0f\n" +
+	"\vREASON_GONE\x10\x02\x12\x0f\n" +
+	"\vREASON_LOAD\x10\x03\x12\x12\n" +
+	"\x0eREASON_LEAVING\x10\x04\x12\x10\n" +
+	"\fREASON_DRAIN\x10\x05\x12\x10\n" +
+	"\fREASON_ORDER\x10\x06\x12\x14\n" +
+	"\x10REASON_REBALANCE\x10\a\x12\x15\n" +
+	"\x11REASON_CONFIGURED\x10\b\x12\x10\n" +
+	"\fREASON_JOINT\x10\t*r\n" +
 	"\n" +
 	"ChangeKind\x12\x1b\n" +
 	"\x17CHANGE_KIND_UNSPECIFIED\x10\x00\x12\x17\n" +
@@ -524,25 +628,27 @@ func file_leasehold_v1_table_proto_rawDescGZIP() []byte {
 	return file_leasehold_v1_table_proto_rawDescData
 }
 
-var file_leasehold_v1_table_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_leasehold_v1_table_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
 var file_leasehold_v1_table_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_leasehold_v1_table_proto_goTypes = []any{
-	(ChangeKind)(0), // 0: leasehold.v1.ChangeKind
-	(Cause)(0),      // 1: leasehold.v1.Cause
-	(*Holder)(nil),  // 2: leasehold.v1.Holder
-	(*Table)(nil),   // 3: leasehold.v1.Table
-	(*Changes)(nil), // 4: leasehold.v1.Changes
+	(Reason)(0),     // 0: leasehold.v1.Reason
+	(ChangeKind)(0), // 1: leasehold.v1.ChangeKind
+	(Cause)(0),      // 2: leasehold.v1.Cause
+	(*Holder)(nil),  // 3: leasehold.v1.Holder
+	(*Table)(nil),   // 4: leasehold.v1.Table
+	(*Changes)(nil), // 5: leasehold.v1.Changes
 }
 var file_leasehold_v1_table_proto_depIdxs = []int32{
-	2, // 0: leasehold.v1.Table.holders:type_name -> leasehold.v1.Holder
-	2, // 1: leasehold.v1.Changes.holders:type_name -> leasehold.v1.Holder
-	0, // 2: leasehold.v1.Changes.kinds:type_name -> leasehold.v1.ChangeKind
-	1, // 3: leasehold.v1.Changes.causes:type_name -> leasehold.v1.Cause
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	3, // 0: leasehold.v1.Table.holders:type_name -> leasehold.v1.Holder
+	3, // 1: leasehold.v1.Changes.holders:type_name -> leasehold.v1.Holder
+	1, // 2: leasehold.v1.Changes.kinds:type_name -> leasehold.v1.ChangeKind
+	2, // 3: leasehold.v1.Changes.causes:type_name -> leasehold.v1.Cause
+	0, // 4: leasehold.v1.Changes.reasons:type_name -> leasehold.v1.Reason
+	5, // [5:5] is the sub-list for method output_type
+	5, // [5:5] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_leasehold_v1_table_proto_init() }
@@ -555,7 +661,7 @@ func file_leasehold_v1_table_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_leasehold_v1_table_proto_rawDesc), len(file_leasehold_v1_table_proto_rawDesc)),
-			NumEnums:      2,
+			NumEnums:      3,
 			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   0,

@@ -173,12 +173,14 @@ type Namespace struct {
 	// Nobody is served any more; the entry goes when all leases have run out.
 	Deleted bool `protobuf:"varint,8,opt,name=deleted,proto3" json:"deleted,omitempty"`
 	// How much may be moved, and how; 0 is the default. Times are in nanoseconds.
-	Churn         float64 `protobuf:"fixed64,9,opt,name=churn,proto3" json:"churn,omitempty"`
-	Rebalance     int64   `protobuf:"varint,10,opt,name=rebalance,proto3" json:"rebalance,omitempty"`
-	Moves         uint32  `protobuf:"varint,11,opt,name=moves,proto3" json:"moves,omitempty"`
-	MoveTimeout   int64   `protobuf:"varint,12,opt,name=move_timeout,json=moveTimeout,proto3" json:"move_timeout,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Churn       float64 `protobuf:"fixed64,9,opt,name=churn,proto3" json:"churn,omitempty"`
+	Rebalance   int64   `protobuf:"varint,10,opt,name=rebalance,proto3" json:"rebalance,omitempty"`
+	Moves       uint32  `protobuf:"varint,11,opt,name=moves,proto3" json:"moves,omitempty"`
+	MoveTimeout int64   `protobuf:"varint,12,opt,name=move_timeout,json=moveTimeout,proto3" json:"move_timeout,omitempty"`
+	// Generations are newer than this one.
+	AfterGeneration uint64 `protobuf:"varint,13,opt,name=after_generation,json=afterGeneration,proto3" json:"after_generation,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Namespace) Reset() {
@@ -291,6 +293,13 @@ func (x *Namespace) GetMoves() uint32 {
 func (x *Namespace) GetMoveTimeout() int64 {
 	if x != nil {
 		return x.MoveTimeout
+	}
+	return 0
+}
+
+func (x *Namespace) GetAfterGeneration() uint64 {
+	if x != nil {
+		return x.AfterGeneration
 	}
 	return 0
 }
@@ -542,7 +551,7 @@ const file_leasehold_storage_v1_storage_proto_rawDesc = "" +
 	"\aCatalog\x12?\n" +
 	"\n" +
 	"namespaces\x18\x01 \x03(\v2\x1f.leasehold.storage.v1.NamespaceR\n" +
-	"namespaces\"\x86\x03\n" +
+	"namespaces\"\xb1\x03\n" +
 	"\tNamespace\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12,\n" +
 	"\x06timing\x18\x02 \x01(\v2\x14.leasehold.v1.TimingR\x06timing\x12\x16\n" +
@@ -557,7 +566,8 @@ const file_leasehold_storage_v1_storage_proto_rawDesc = "" +
 	"\trebalance\x18\n" +
 	" \x01(\x03R\trebalance\x12\x14\n" +
 	"\x05moves\x18\v \x01(\rR\x05moves\x12!\n" +
-	"\fmove_timeout\x18\f \x01(\x03R\vmoveTimeout\"8\n" +
+	"\fmove_timeout\x18\f \x01(\x03R\vmoveTimeout\x12)\n" +
+	"\x10after_generation\x18\r \x01(\x04R\x0fafterGeneration\"8\n" +
 	"\n" +
 	"StaticSlot\x12\x14\n" +
 	"\x05start\x18\x01 \x01(\x06R\x05start\x12\x14\n" +
