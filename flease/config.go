@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
 	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/secret"
 )
 
 // Defaults of a [Config].
@@ -77,7 +78,11 @@ type Config struct {
 	// Key is a secret that all members share, of 16 random bytes or more. It is
 	// required unless all addresses are on the loopback or connections prove who
 	// they are: see [TCP].
-	Key []byte
+	Key secret.Text
+	// OtherKeys are accepted beside Key, while members are given another one, restarted
+	// one after the other: first all accept the new key, then each uses it and accepts
+	// the old one, then nobody accepts that any more.
+	OtherKeys []secret.Text
 	// Listen is where this member listens, if that is not its address in Members.
 	Listen string
 	// Transport carries the packets: [UDP], [TCP] or a [Memory]. Default UDP.

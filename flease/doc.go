@@ -10,7 +10,7 @@
 //			{ID: 2, Addr: "10.0.0.2:7001"},
 //			{ID: 3, Addr: "10.0.0.3:7001"},
 //		},
-//		Key: secret, // the same on all of them
+//		Key: secret.New(key), // the same on all of them
 //	})
 //	...
 //	lease, err := node.Acquire(ctx, "reports/nightly") // waits until it has it

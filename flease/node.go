@@ -103,13 +103,13 @@ func draw() (uint64, *mrand.Rand) {
 	var seed [24]byte
 	_, _ = rand.Read(seed[:]) // never fails
 	part := func(i int) uint64 { return binary.LittleEndian.Uint64(seed[8*i:]) }
-	return max(1, part(0)), mrand.New(mrand.NewPCG(part(1), part(2)))
+	return max(1, part(0)), mrand.New(mrand.NewPCG(part(1), part(2))) //nolint:gosec // for backoffs; the incarnation is from crypto/rand
 }
 
 // network is what the transport has to know.
 func (n *Node) network(incarnation uint64) fleasenet.Config {
 	c := fleasenet.Config{
-		Self: machine.Process(n.cfg.Self), Incarnation: incarnation, Listen: n.cfg.Listen, Key: n.cfg.Key,
+		Self: machine.Process(n.cfg.Self), Incarnation: incarnation, Listen: n.cfg.Listen, Key: n.cfg.Key, OtherKeys: n.cfg.OtherKeys,
 		Fingerprint: n.cfg.fingerprint(),
 		Receive:     n.receive, Strange: n.strange, Drained: n.flush, Logger: n.journal.log,
 	}

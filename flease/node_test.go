@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/secret"
 )
 
 func TestClose(t *testing.T) {
@@ -251,7 +252,7 @@ func TestBadConfigs(t *testing.T) {
 		"drift below 1":      {Config{Self: 1, Members: three, Drift: 0.5}, leasehold.Invalid, "drift"},
 		"no key":             {Config{Self: 1, Members: append(three[:2:2], Member{ID: 3, Addr: "10.0.0.3:7001"})}, leasehold.Invalid, "there is no key"},
 		"listens everywhere": {Config{Self: 1, Members: three, Listen: ":7001"}, leasehold.Invalid, "there is no key"},
-		"short key":          {Config{Self: 1, Members: three, Key: []byte("secret")}, leasehold.Invalid, "key of 6 bytes"},
+		"short key":          {Config{Self: 1, Members: three, Key: secret.New("secret")}, leasehold.Invalid, "key of 6 bytes"},
 		"no address":         {Config{Self: 1, Members: []Member{{ID: 1}}}, leasehold.Invalid, "the address of member 1: want host:port"},
 		"address in use":     {Config{Self: 1, Members: three, Listen: taken.LocalAddr().String()}, leasehold.Unavailable, "in use"},
 	} {

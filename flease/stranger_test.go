@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/secret"
 )
 
 // silence is how long a member is silent after its start.
@@ -171,7 +172,7 @@ func TestChangeOfMembersOverNetworks(t *testing.T) {
 			config := func(self ID, of []Member) Config {
 				return Config{
 					Self: self, Members: of, Lease: time.Second, Epsilon: 100 * time.Millisecond,
-					Key: []byte("0123456789abcdef"), Transport: transport, Logger: log.logger(),
+					Key: secret.New("0123456789abcdef"), Transport: transport, Logger: log.logger(),
 				}
 			}
 			five := freeMembers(t, 5)
@@ -252,7 +253,7 @@ func TestFingerprint(t *testing.T) {
 	}
 	alike := base()
 	alike.Self, alike.Members = 2, []Member{{ID: 2, Addr: "c:1"}, {ID: 1, Addr: "d:1"}}
-	alike.Listen, alike.MaxResources, alike.Key = "e:1", 7, []byte("key")
+	alike.Listen, alike.MaxResources, alike.Key = "e:1", 7, secret.New("key")
 	plain := base()
 	if alike.fingerprint() != plain.fingerprint() {
 		t.Error("what may differ is in it")

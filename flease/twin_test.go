@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
+	"github.com/leasehold-dev/leasehold/secret"
 )
 
 // Real processes are real nodes here, on the loopback, with short leases.
@@ -16,7 +17,7 @@ func twinConfig(transport Transport, log *diary) func(self ID, of []Member) Conf
 	return func(self ID, of []Member) Config {
 		return Config{
 			Self: self, Members: of, Lease: time.Second, Epsilon: 100 * time.Millisecond,
-			Key: []byte("0123456789abcdef"), Transport: transport, Logger: log.logger(),
+			Key: secret.New("0123456789abcdef"), Transport: transport, Logger: log.logger(),
 		}
 	}
 }

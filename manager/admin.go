@@ -19,7 +19,8 @@ type adminService struct {
 	m *Manager
 }
 
-// ListNamespaces returns all namespaces with their configuration.
+// ListNamespaces returns all namespaces that the caller may see, with their
+// configuration.
 func (s *adminService) ListNamespaces(ctx context.Context, r *leaseholdv1.ListNamespacesRequest) (*leaseholdv1.ListNamespacesResponse, error) {
 	if err := wire.CheckVersion(r.GetVersion()); err != nil {
 		return nil, wire.FromError(err)
@@ -34,8 +35,9 @@ func (s *adminService) ListNamespaces(ctx context.Context, r *leaseholdv1.ListNa
 		return nil, wire.FromError(err)
 	}
 	answer := &leaseholdv1.ListNamespacesResponse{}
+	visible := s.m.visible(ctx)
 	for _, n := range catalog.Namespaces {
-		if !n.Deleted {
+		if !n.Deleted && visible(n.Name) {
 			answer.Namespaces = append(answer.Namespaces, wire.FromNamespace(n))
 		}
 	}

@@ -38,6 +38,7 @@ type cluster struct {
 	policy func(leasehold.Namespace, string) partition.Policy // of the managers; nil: as configured
 	logs   slog.Handler                                       // of the managers; nil: nowhere
 	peers  *peers                                             // if the managers have no disk
+	guard  *guard                                             // if not everybody may do everything
 
 	mu       sync.Mutex
 	at       map[string]*bufconn.Listener
@@ -117,6 +118,9 @@ func (c *cluster) start(name string) *manager.Manager {
 	if c.peers != nil {
 		cfg.Store, cfg.Peers = nil, c.peers.config(name)
 	}
+	if c.guard != nil {
+		c.guard.post(name, &cfg)
+	}
 	m, err := manager.Start(cfg)
 	if err != nil {
 		c.t.Fatal(err)
@@ -176,6 +180,9 @@ func (c *cluster) dial(ctx context.Context, addr string) (net.Conn, error) {
 }
 
 func (c *cluster) dialOptions() []grpc.DialOption {
+	if c.guard != nil {
+		return c.as("spiffe://d/operator/ann")
+	}
 	return []grpc.DialOption{grpc.WithContextDialer(c.dial), grpc.WithTransportCredentials(insecure.NewCredentials())}
 }
 
@@ -235,7 +242,7 @@ func (c *cluster) join(name string) *owner.Owner {
 func (c *cluster) ownerConfig(name string) owner.Config {
 	return owner.Config{
 		Namespace: "pool", Managers: c.names(), Name: leasehold.OwnerID(name), Addr: name + ":80",
-		DialOptions: c.dialOptions(),
+		Credentials: insecure.NewCredentials(), DialOptions: c.dialOptions(),
 	}
 }
 
@@ -252,7 +259,7 @@ func (c *cluster) open(managers ...string) *lookup.Lookup {
 	if managers == nil {
 		managers = c.names()
 	}
-	l, err := lookup.Open(c.t.Context(), lookup.Config{Namespace: "pool", Managers: managers, DialOptions: c.dialOptions()})
+	l, err := lookup.Open(c.t.Context(), lookup.Config{Namespace: "pool", Managers: managers, Credentials: insecure.NewCredentials(), DialOptions: c.dialOptions()})
 	if err != nil {
 		c.t.Fatal(err)
 	}

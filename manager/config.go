@@ -15,11 +15,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/access"
+	"github.com/leasehold-dev/leasehold/internal/gate"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/plaintext"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/internal/wire"
@@ -76,15 +78,23 @@ type Config struct {
 	Usage func() []Usage
 
 	// ServerCredentials and ClientCredentials are how connections to this
-	// manager, and from it to the others, are secured. Default: not at all.
+	// manager, and from it to the others, are secured: by package secure, or by
+	// insecure.NewCredentials() not at all, in a network that can be trusted.
+	// Default: not at all, within this computer; the listener must be on its
+	// loopback then.
 	ServerCredentials credentials.TransportCredentials
 	ClientCredentials credentials.TransportCredentials
+	// Access decides who may do what, and belongs to the caller, who closes it after
+	// the manager. Default: everybody may do everything.
+	Access *access.Policy
 	// DialOptions are for connections to other managers, and come last.
 	DialOptions []grpc.DialOption
 	// MaxStreams bounds the owners and lookups connected. Default 65,536.
 	MaxStreams int
 	// MaxConnections bounds the connections, which each take a file descriptor.
-	// Those beyond wait until one ends. Default 16,384.
+	// Those beyond are closed, unless one that has not introduced itself can be
+	// closed instead. A quarter of them may be from one address, but for the
+	// loopback. Default 16,384.
 	MaxConnections int
 
 	// Logger gets what happens and why. Default slog.Default().
@@ -150,10 +160,13 @@ func (c *Config) validate() error {
 		c.Logger = slog.Default()
 	}
 	if c.ClientCredentials == nil {
-		c.ClientCredentials = insecure.NewCredentials()
+		c.ClientCredentials = plaintext.Credentials()
 	}
 	if c.ServerCredentials == nil {
-		c.ServerCredentials = insecure.NewCredentials()
+		if err := plaintext.CheckListener(c.Listener, "ServerCredentials and ClientCredentials"); err != nil {
+			return bad("%w", err)
+		}
+		c.ServerCredentials = plaintext.Credentials()
 	}
 	if c.Peers != nil {
 		return c.Peers.validate(c)
@@ -182,7 +195,10 @@ func ValidateAdvertise(addr string) error {
 }
 
 func (c *Config) serverOptions(own []grpc.ServerOption) []grpc.ServerOption {
-	return append(own, grpc.Creds(c.ServerCredentials), grpc.WaitForHandlers(true))
+	if c.Access != nil {
+		own = append(own, c.Access.ServerOptions()...)
+	}
+	return append(own, grpc.Creds(gate.Credentials(c.ServerCredentials)), grpc.WaitForHandlers(true))
 }
 
 // seams is how many ranges more than it needs a table may always have. To make
@@ -201,6 +217,7 @@ func (c *Config) configure(n storage.Namespace) (machine.Config, error) {
 		MaxOwners: n.MaxOwners,
 		Gather:    min(gather, n.Renew/4),
 		Seams:     seams,
+		After:     n.After,
 
 		Moves: min(n.Moves, protocol.MaxAtATime), MoveTimeout: n.MoveTimeout, Rebalance: n.Rebalance, Churn: n.Churn,
 	}
@@ -233,12 +250,12 @@ func (c *Config) policy(n storage.Namespace) (partition.Policy, error) {
 	return partition.ByName(name, partition.Options{VirtualNodes: n.VirtualNodes, Slots: slots})
 }
 
-// secret returns a generator whose past and future nobody can guess from what it
+// unguessable returns a generator whose past and future nobody can guess from what it
 // has drawn: the tickets of moves come from it, and who knows one is trusted.
-func secret() *rand.Rand {
+func unguessable() *rand.Rand {
 	var seed [32]byte
-	_, _ = cryptorand.Read(seed[:]) // it never fails
-	return rand.New(rand.NewChaCha8(seed))
+	_, _ = cryptorand.Read(seed[:])        // it never fails
+	return rand.New(rand.NewChaCha8(seed)) //nolint:gosec // ChaCha8, with a seed from crypto/rand
 }
 
 // drift is the configured bound as the machines want it.

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"context"
 	"errors"
 	"io"
 
@@ -11,6 +12,7 @@ import (
 // A conversation is a stream with a peer: one goroutine listens, and the
 // handler's own speaks.
 type conversation[Req, Out any] struct {
+	ctx     context.Context //nolint:containedctx // it is the stream's
 	recv    func() (*Req, error)
 	hear    func(*Req) error // an error ends the conversation
 	mailbox <-chan Out
@@ -18,8 +20,8 @@ type conversation[Req, Out any] struct {
 	stop    <-chan struct{} // ends the conversation
 }
 
-// converse speaks until the peer hangs up, something is wrong, or the manager
-// ends. The listener cannot be made to stop while it waits for the peer: it
+// converse speaks until the peer hangs up, something is wrong, the peer may not
+// speak any more, or the manager ends. The listener cannot be made to stop while it waits for the peer: it
 // ends when the handler has returned, because gRPC then ends the stream. The
 // manager waits for it.
 func converse[Req, Out any](m *Manager, c conversation[Req, Out]) error {
@@ -32,6 +34,8 @@ func converse[Req, Out any](m *Manager, c conversation[Req, Out]) error {
 				return nil
 			}
 			return wire.FromError(why)
+		case <-c.ctx.Done():
+			return wire.FromError(c.ctx.Err()) // the policy knows why, if it was that
 		case <-c.stop:
 			return wire.FromError(leasehold.Errorf("serve", leasehold.Closed, m.cfg.Advertise, "another stream has taken the place of this one"))
 		case <-m.ctx.Done():

@@ -16,15 +16,8 @@ type Usage struct {
 // last that is done for an answer, so that the clocks are read shortly before the caller
 // reads its own.
 func (m *Manager) describe(answer *leaseholdv1.GetStatusResponse) {
-	usages := []Usage{
-		{"owners connected", uint64(m.owners.connected()), uint64(m.cfg.MaxStreams)},
-		{"lookups connected", uint64(m.lookups.streaming()), uint64(m.cfg.MaxStreams)},
-	}
-	if m.cfg.Usage != nil {
-		usages = append(usages, m.cfg.Usage()...)
-	}
 	answer.Usages = nil
-	for _, u := range usages {
+	for _, u := range m.usages() {
 		answer.Usages = append(answer.Usages, &leaseholdv1.Usage{What: u.What, Used: u.Used, Most: u.Most})
 	}
 	answer.Http = m.cfg.HTTP
@@ -33,4 +26,16 @@ func (m *Manager) describe(answer *leaseholdv1.GetStatusResponse) {
 	if m.cfg.Peers != nil {
 		answer.Clocks.Epsilon = int64(m.cfg.Peers.Epsilon)
 	}
+}
+
+// usages is how much is in use of all that there is only so much of.
+func (m *Manager) usages() []Usage {
+	all := []Usage{
+		{"owners connected", uint64(m.owners.connected()), uint64(m.cfg.MaxStreams)},
+		{"lookups connected", uint64(m.lookups.streaming()), uint64(m.cfg.MaxStreams)},
+	}
+	if m.cfg.Usage != nil {
+		all = append(all, m.cfg.Usage()...)
+	}
+	return all
 }

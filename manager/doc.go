@@ -19,6 +19,9 @@
 //     one that sends. What waits to be sent is bounded: to an owner the newest
 //     message, because each is complete in itself; to a lookup a few, and one
 //     that falls behind misses some, notices, and asks.
+//   - Who may call what is decided by package access, if there is a Config.Access,
+//     before a handler sees a message. What handlers do about it is to show each
+//     caller only its namespaces, and to say whose a call is that they forward.
 //   - Each question to the store has a goroutine and a deadline. The machine
 //     has few under way at a time, and hears of each how it ended.
 package manager

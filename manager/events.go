@@ -128,6 +128,7 @@ func (s *adminService) Watch(r *leaseholdv1.WatchRequest, stream leaseholdv1.Adm
 		return wire.FromError(err)
 	}
 	defer s.m.events.leave(w)
+	visible, missed := s.m.visible(ctx), uint64(0)
 	if err := stream.Send(s.m.leading.event()); err != nil { // so that whoever watches again knows who it is now
 		return err
 	}
@@ -140,6 +141,11 @@ func (s *adminService) Watch(r *leaseholdv1.WatchRequest, stream leaseholdv1.Adm
 		case <-s.m.leading.lost():
 			return wire.FromError(leasehold.Errorf("watch", leasehold.NotLeader, s.m.cfg.Advertise, "this manager no longer leads; watch again"))
 		case event := <-w.queue:
+			event.Missed += missed
+			if missed = event.GetMissed(); event.GetNamespace() != "" && !visible(leasehold.Namespace(event.GetNamespace())) {
+				continue
+			}
+			missed = 0
 			if err := stream.Send(event); err != nil {
 				return err
 			}

@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/machine/lookup"
@@ -22,6 +23,7 @@ type feeds struct {
 	mu     sync.Mutex
 	closed bool
 	open   map[leasehold.Namespace]*feed
+	denied time.Time // when it was last said
 }
 
 // A feed is one such stream.
@@ -92,6 +94,7 @@ func (f *feeds) run(ctx context.Context, ns leasehold.Namespace, at *feed) {
 		for {
 			message, err := stream.Recv()
 			if err != nil {
+				f.ended(at.to, wire.ToError(err))
 				return
 			}
 			if event := readFeed(message); event != nil {
@@ -108,6 +111,23 @@ func (f *feeds) run(ctx context.Context, ns leasehold.Namespace, at *feed) {
 				return
 			}
 		}
+	}
+}
+
+// ended says that the leader does not let us follow: it is nothing that mends
+// itself. It is tried again every few seconds, and said once a minute.
+func (f *feeds) ended(leader string, why error) {
+	if leasehold.KindOf(why) != leasehold.Denied {
+		return
+	}
+	f.mu.Lock()
+	said := time.Since(f.denied) < time.Minute
+	if !said {
+		f.denied = time.Now()
+	}
+	f.mu.Unlock()
+	if !said {
+		f.m.log.Error("the leader does not permit this manager to follow: its access file must give it the role manager", "leader", leader, "why", why)
 	}
 }
 

@@ -10,20 +10,18 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/access"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// forwardedHeader marks a call that comes from another manager. It is not
-// forwarded again: two managers that take each other for the leader must not
-// play ball.
-const forwardedHeader = "leasehold-forwarded"
-
 // elsewhere returns a connection to the leader if that is another manager, nil
-// if the call is to be answered here.
+// if the call is to be answered here. A call that comes from another manager is not
+// forwarded again: two managers that take each other for the leader must not play
+// ball.
 func (m *Manager) elsewhere(ctx context.Context) (*grpc.ClientConn, error) {
-	if len(metadata.ValueFromIncomingContext(ctx, forwardedHeader)) > 0 {
+	if len(metadata.ValueFromIncomingContext(ctx, access.ForwardedHeader)) > 0 {
 		return nil, nil
 	}
 	var leader string
@@ -41,8 +39,14 @@ func (m *Manager) elsewhere(ctx context.Context) (*grpc.ClientConn, error) {
 	return m.leader.to(leader)
 }
 
-func outgoingContext(ctx context.Context) context.Context {
-	return metadata.AppendToOutgoingContext(ctx, forwardedHeader, "1")
+// outgoingContext marks a call as forwarded, and says whose it is and who passes it on.
+func (m *Manager) outgoingContext(ctx context.Context) context.Context {
+	return m.introduce(metadata.AppendToOutgoingContext(access.Forward(ctx), access.ForwardedHeader, "1"))
+}
+
+// introduce says in a call to the leader which manager makes it.
+func (m *Manager) introduce(ctx context.Context) context.Context {
+	return metadata.AppendToOutgoingContext(ctx, managerHeader, m.cfg.Advertise, httpHeader, m.cfg.HTTP, buildHeader, m.cfg.Build)
 }
 
 // forward lets the leader answer a call, and reports whether it was asked.
@@ -53,7 +57,7 @@ func forward[Req, Resp any](ctx context.Context, m *Manager, r *Req,
 	if conn == nil || err != nil {
 		return nil, err != nil, wire.FromError(err)
 	}
-	answer, err := call(leaseholdv1.NewAdminServiceClient(conn), outgoingContext(ctx), r)
+	answer, err := call(leaseholdv1.NewAdminServiceClient(conn), m.outgoingContext(ctx), r)
 	return answer, true, explain(m, conn, err)
 }
 
@@ -66,7 +70,7 @@ func forwardStream[Req, Resp any](ctx context.Context, m *Manager, r *Req,
 	if conn == nil || err != nil {
 		return err != nil, wire.FromError(err)
 	}
-	pieces, err := call(leaseholdv1.NewAdminServiceClient(conn), outgoingContext(ctx), r)
+	pieces, err := call(leaseholdv1.NewAdminServiceClient(conn), m.outgoingContext(ctx), r)
 	if err != nil {
 		return true, explain(m, conn, err)
 	}

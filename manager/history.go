@@ -95,6 +95,7 @@ func historyEntry(p store.Past) *leaseholdv1.HistoryEntry {
 		Lsn: uint64(p.Change.LSN), At: timestamppb.New(p.At), Kind: leaseholdv1.ChangeKind(p.Change.Kind),
 		Lease:  wire.FromLease(leasehold.Lease{Range: p.Change.Range, Generation: p.Change.Generation}),
 		Holder: wire.FromHolder(p.Change.Holder), Cause: leaseholdv1.Cause(p.Change.Cause),
+		Reason: leaseholdv1.Reason(p.Change.Reason),
 	}
 	if p.Change.From != nil {
 		entry.From = wire.FromHolder(p.Change.From)

@@ -30,7 +30,8 @@ type leading struct {
 	// goroutine alone.
 	counted uint64
 	ended   chan struct{} // closed when we cease to lead; nil while nobody asks
-	// before is who has led so far, the oldest first: for people to read.
+	// before is who has led so far, the oldest first, as we have seen it, or been told by
+	// who led when we were started: for people to read.
 	before []*leaseholdv1.Leadership
 }
 
@@ -125,8 +126,33 @@ func (l *leading) figures() (ours, known, ready bool, term uint64) {
 	return l.ours, l.id != "", l.ready, l.term
 }
 
-// leaderships returns who has led since we were started, the newest first. The
-// messages are never changed.
+// learn takes up who has led before we have seen any of it, as the leader remembers it,
+// the newest first. So that is not forgotten while one manager after the other is
+// restarted. Terms rise; times are those of the wall clocks that have seen them.
+func (l *leading) learn(theirs []*leaseholdv1.Leadership) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.before) == 0 {
+		return
+	}
+	ours, first := l.before, l.before[0]
+	var older []*leaseholdv1.Leadership
+	for _, t := range slices.Backward(theirs[:min(mostLeaderships, len(theirs))]) {
+		if t.GetTerm() < first.GetTerm() || t.GetTerm() == first.GetTerm() && t.GetAt().AsTime().Before(first.GetAt().AsTime()) {
+			older = append(older, t)
+		}
+	}
+	if len(older) == 0 {
+		return
+	}
+	if last := older[len(older)-1]; last.GetTerm() == first.GetTerm() && last.GetLeader() == first.GetLeader() {
+		ours = ours[1:] // it led before we saw it
+	}
+	l.before = slices.Concat(older, ours)
+	l.before = l.before[max(0, len(l.before)-mostLeaderships):]
+}
+
+// leaderships returns who has led, the newest first. The messages are never changed.
 func (l *leading) leaderships() []*leaseholdv1.Leadership {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -258,7 +258,7 @@ func (s *lookupService) Follow(stream grpc.BidiStreamingServer[leaseholdv1.Follo
 	defer s.m.lookups.leave(out)
 	hearing := lookupHearing{m: s.m, stream: out}
 	return converse(s.m, conversation[leaseholdv1.FollowRequest, outgoing]{
-		recv: stream.Recv, hear: hearing.hear, mailbox: out.mailbox,
+		ctx: stream.Context(), recv: stream.Recv, hear: hearing.hear, mailbox: out.mailbox,
 		send: func(o outgoing) error { return sendOutgoing(stream, o) },
 	})
 }

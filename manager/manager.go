@@ -8,16 +8,17 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/access"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/diskless"
 	"github.com/leasehold-dev/leasehold/internal/driver"
+	"github.com/leasehold-dev/leasehold/internal/gate"
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
@@ -44,22 +45,26 @@ type Manager struct {
 	lookups *lookups
 	feeds   *feeds // for the namespaces that we follow
 	leader  *leaderConn
-	events  *events
-	orders  *orders
-	repeats repeats   // only the driver's goroutine touches it
-	metrics *metrics  // nil if nobody asks for them
-	watch   *measured // nil in that case
-	spans   spans
+	// standbys is who stands by while we lead.
+	standbys *standbys
+	events   *events
+	orders   *orders
+	repeats  repeats   // only the driver's goroutine touches it
+	metrics  *metrics  // nil if nobody asks for them
+	watch    *measured // nil in that case
+	spans    spans
 
 	server *grpc.Server
 	health *health.Server
 
-	ctx      context.Context // ends when everything must
-	cancel   context.CancelFunc
-	running  sync.WaitGroup
-	resigned chan struct{} // closed when the store knows that we do not lead
-	ended    chan struct{} // closed when nothing runs any more
-	failure  error         // why, if nobody asked for it; read after ended
+	ctx     context.Context // ends when everything must
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	// reporting is what speaks to the leader: its connection outlives that.
+	reporting sync.WaitGroup
+	resigned  chan struct{} // closed when the store knows that we do not lead
+	ended     chan struct{} // closed when nothing runs any more
+	failure   error         // why, if nobody asked for it; read after ended
 
 	closing   sync.Once
 	resign    sync.Once
@@ -86,10 +91,10 @@ func Start(cfg Config) (*Manager, error) {
 	process := node.Config{
 		Configure: func(n storage.Namespace) (machine.Config, error) {
 			namespace, err := cfg.configure(n)
-			namespace.Rand, namespace.Policy = secret(), m.metrics.clocked(n.Name, namespace.Policy)
+			namespace.Rand, namespace.Policy = unguessable(), m.metrics.clocked(n.Name, namespace.Policy)
 			return namespace, err
 		},
-		Rand: secret(),
+		Rand: unguessable(),
 	}
 	if cfg.Peers != nil {
 		group := cfg.group()
@@ -97,7 +102,7 @@ func Start(cfg Config) (*Manager, error) {
 	} else {
 		process.Election = election.Config{
 			Self: storage.ManagerID(cfg.Advertise), Session: session, TTL: cfg.TTL, Drift: cfg.drift(),
-			Rand: secret(),
+			Rand: unguessable(),
 		}
 	}
 	if m.node, err = node.New(m.clock.Now(), process); err != nil {
@@ -113,6 +118,7 @@ func Start(cfg Config) (*Manager, error) {
 	m.owners = newOwners(cfg.MaxStreams)
 	m.lookups = newLookups(cfg.MaxStreams)
 	m.leader = newLeaderConn(m)
+	m.standbys = newStandbys()
 	m.feeds = newFeeds(m)
 	m.events = newEvents()
 	m.orders = newOrders()
@@ -127,6 +133,12 @@ func Start(cfg Config) (*Manager, error) {
 			return nil, err
 		}
 	}
+	if err := m.register(); err != nil {
+		m.cancel()
+		m.leaveGroup()
+		m.metrics.close()
+		return nil, err
+	}
 	m.serve()
 	return m, nil
 }
@@ -135,30 +147,37 @@ func Start(cfg Config) (*Manager, error) {
 // them has to.
 const queueLength = 4096
 
-// serve starts everything that runs.
-func (m *Manager) serve() {
+// register makes the server, with all of its services. One that nobody may call is
+// an error even where everybody may do everything, so that no test can miss it.
+func (m *Manager) register() error {
 	m.server = grpc.NewServer(m.cfg.serverOptions(wire.ServerOptions())...)
-	leaseholdv1.RegisterOwnerServiceServer(m.server, &ownerService{m: m})
-	leaseholdv1.RegisterLookupServiceServer(m.server, &lookupService{m: m})
-	leaseholdv1.RegisterAdminServiceServer(m.server, &adminService{m: m})
+	services := gate.Services{Server: m.server}
+	leaseholdv1.RegisterOwnerServiceServer(services, &ownerService{m: m})
+	leaseholdv1.RegisterLookupServiceServer(services, &lookupService{m: m})
+	leaseholdv1.RegisterAdminServiceServer(services, &adminService{m: m})
 	if m.group != nil {
-		m.group.Register(m.server)
+		m.group.Register(services)
 	}
 	m.health = health.NewServer()
 	m.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
-	healthpb.RegisterHealthServer(m.server, m.health)
-	reflection.Register(m.server)
+	healthpb.RegisterHealthServer(services, m.health)
+	reflection.Register(services)
+	return access.Covers(m.server.GetServiceInfo())
+}
 
+// serve starts everything that runs.
+func (m *Manager) serve() {
 	m.running.Go(func() { m.driver.Run(m.ctx) })
 	if m.cfg.Store != nil {
 		m.running.Go(func() { m.cfg.Store.WatchRecord(m.ctx, m.store.recordSeen) })
 	}
 	m.running.Go(func() {
-		if err := m.server.Serve(netutil.LimitListener(m.cfg.Listener, m.cfg.MaxConnections)); err != nil && m.ctx.Err() == nil {
+		if err := m.server.Serve(gate.New(m.cfg.Listener, gate.Config{Conns: m.cfg.MaxConnections, Logger: m.log})); err != nil && m.ctx.Err() == nil {
 			m.fail(&leasehold.Error{Op: "serve", Kind: leasehold.Unavailable, Subject: m.cfg.Advertise, Err: err})
 		}
 	})
 	m.running.Go(m.handOver)
+	m.reporting.Go(m.report)
 	if m.cfg.Members != nil {
 		m.running.Go(m.stepAside)
 	}
@@ -249,6 +268,7 @@ func (m *Manager) end(why error) {
 		m.lookups.close()
 		m.server.Stop() // waits for the handlers
 		m.feeds.close()
+		m.reporting.Wait()
 		m.leader.close()
 		m.running.Wait() // for the driver too: nobody leads from here on
 		m.spans.end("the manager was closed")

@@ -10,13 +10,14 @@ import (
 	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/scrape"
 	"github.com/leasehold-dev/leasehold/internal/table"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 )
 
 // gauges are how things are when somebody asks.
 type gauges struct {
-	leader, known, ready, term, streams, queue *prometheus.Desc
+	leader, known, ready, term, streams, limits, queue *prometheus.Desc
 	// Of the namespaces that this manager leads, but for lookups.
 	lookups, owners, draining, ranges, unowned, lsn, bytes, moves, lease *prometheus.Desc
 }
@@ -31,6 +32,7 @@ func newGauges() gauges {
 		ready:    desc("ready", "1 if this manager can serve, as /readyz says, 0 if not."),
 		term:     desc("term", "The newest term that this manager knows of."),
 		streams:  desc("streams", "Streams that are open: of owners, of lookups and standbys, and of those who watch.", "kind"),
+		limits:   desc("limit_used_ratio", "How much is in use of what this manager has only so much of, 0 to 1: connections, and of a manager that is a process of its own open files and bytes of its store.", "kind"),
 		queue:    desc("queue_length", "Events that wait for the machine."),
 		lookups:  desc("lookups", "Lookups connected to this manager, and standbys that follow it.", "namespace"),
 		owners:   desc("owners", "Owners as the leader sees them: member; greeted, new; waiting, for its name; silent, not heard since the leader took over.", "namespace", "kind"),
@@ -49,7 +51,7 @@ func (m *metrics) Describe(to chan<- *prometheus.Desc) {
 	m.counted.Describe(to)
 	g := &m.gauges
 	for _, d := range []*prometheus.Desc{
-		g.leader, g.known, g.ready, g.term, g.streams, g.queue,
+		g.leader, g.known, g.ready, g.term, g.streams, g.limits, g.queue,
 		g.lookups, g.owners, g.draining, g.ranges, g.unowned, g.lsn, g.bytes, g.moves, g.lease,
 	} {
 		to <- d
@@ -74,6 +76,9 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	gauge(g.streams, float64(at.owners.connected()), "owner")
 	gauge(g.streams, float64(at.lookups.streaming()), "lookup")
 	gauge(g.streams, float64(at.events.watching()), "watch")
+	for _, u := range at.usages() {
+		gauge(g.limits, float64(u.Used)/float64(max(1, u.Most)), scrape.Label(u.What))
+	}
 	gauge(g.queue, float64(at.driver.Waiting()))
 	for ns, n := range at.lookups.perNamespace() {
 		gauge(g.lookups, float64(n), string(ns))

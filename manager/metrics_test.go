@@ -98,14 +98,15 @@ func TestMetrics(t *testing.T) {
 		}
 		figures(t, at[leader], map[string]float64{
 			"leasehold_manager_leader": 1, "leasehold_manager_leader_known": 1, "leasehold_manager_ready": 1, "leasehold_manager_term": 1,
-			`leasehold_manager_owners{kind="member",namespace="test"}`:  2,
-			`leasehold_manager_owners{kind="silent",namespace="test"}`:  0,
-			`leasehold_manager_ranges{namespace="test"}`:                2,
-			`leasehold_manager_unowned_ratio{namespace="test"}`:         0,
-			`leasehold_manager_lease_wait_seconds{namespace="test"}`:    12,
-			`leasehold_manager_joins_total{namespace="test"}`:           2,
-			`leasehold_manager_streams{kind="owner"}`:                   2,
-			`leasehold_manager_policy_failures_total{namespace="test"}`: 0,
+			`leasehold_manager_owners{kind="member",namespace="test"}`:    2,
+			`leasehold_manager_owners{kind="silent",namespace="test"}`:    0,
+			`leasehold_manager_ranges{namespace="test"}`:                  2,
+			`leasehold_manager_unowned_ratio{namespace="test"}`:           0,
+			`leasehold_manager_lease_wait_seconds{namespace="test"}`:      12,
+			`leasehold_manager_joins_total{namespace="test"}`:             2,
+			`leasehold_manager_streams{kind="owner"}`:                     2,
+			`leasehold_manager_limit_used_ratio{kind="owners_connected"}`: 2.0 / (1 << 16),
+			`leasehold_manager_policy_failures_total{namespace="test"}`:   0,
 		})
 		for _, counted := range []string{
 			`leasehold_manager_grants_total{namespace="test"}`, `leasehold_manager_renewals_total{namespace="test"}`,

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/leasehold-dev/leasehold"
@@ -21,6 +22,11 @@ const recordSize = 1000
 // range. Before it stops serving one, it waits until hold is closed, if it is set.
 func (c *cluster) joinMoving(name string, hold <-chan struct{}) *owner.Owner {
 	c.t.Helper()
+	return c.joinMovingAs(name, hold, func(*owner.Config) {})
+}
+
+func (c *cluster) joinMovingAs(name string, hold <-chan struct{}, change func(*owner.Config)) *owner.Owner {
+	c.t.Helper()
 	at := name + ":81"
 	listener := bufconn.Listen(1 << 16)
 	c.mu.Lock()
@@ -29,6 +35,7 @@ func (c *cluster) joinMoving(name string, hold <-chan struct{}) *owner.Owner {
 	cfg := c.ownerConfig(name)
 	cfg.Mover = &owner.Mover{
 		Listener: listener, Advertise: at, DialOptions: []grpc.DialOption{grpc.WithContextDialer(c.dial)},
+		Credentials: insecure.NewCredentials(), ServerCredentials: insecure.NewCredentials(),
 		Export: func(ctx context.Context, out *owner.Export) error {
 			if err := out.Send(make([]byte, recordSize)); err != nil {
 				return err
@@ -51,6 +58,7 @@ func (c *cluster) joinMoving(name string, hold <-chan struct{}) *owner.Owner {
 			return nil, nil
 		},
 	}
+	change(&cfg)
 	o, err := owner.Join(c.t.Context(), cfg)
 	if err != nil {
 		c.t.Fatal(err)

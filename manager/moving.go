@@ -83,7 +83,7 @@ func (s *adminService) ListMoves(ctx context.Context, r *leaseholdv1.ListMovesRe
 			answer.Moves = append(answer.Moves, &leaseholdv1.MoveStatus{
 				Id: mv.ID, Start: uint64(mv.Range.Start), Limit: uint64(mv.Range.Limit), From: string(mv.From), To: string(mv.To),
 				State: leaseholdv1.MoveState(mv.State), Records: mv.Records, Bytes: mv.Bytes,
-				Age: int64(mv.Age), Patience: int64(mv.Patience),
+				Age: int64(mv.Age), Patience: int64(mv.Patience), Reason: leaseholdv1.Reason(mv.Reason),
 			})
 		}
 	})

@@ -22,7 +22,10 @@ func (s *adminService) CreateNamespace(ctx context.Context, r *leaseholdv1.Creat
 	}
 	err = s.rewrite(ctx, func(c *storage.Catalog) (*storage.Catalog, error) {
 		const op = "create namespace"
+		_, first := storage.First(c.Term)
 		switch {
+		case s.m.cfg.Peers != nil && n.After >= first:
+			return nil, leasehold.Errorf(op, leasehold.Invalid, string(n.Name), "it is to begin after generation %d, and managers without a disk are at %d now; see whether their clocks are right", n.After, first)
 		case c.Find(n.Name) != nil:
 			return nil, leasehold.Errorf(op, leasehold.Exists, string(n.Name), "there is one already; change it with: leasehold namespace update %s", n.Name)
 		case len(c.Namespaces) >= storage.MaxNamespaces && c.Entry(n.Name) == nil:

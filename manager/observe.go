@@ -12,11 +12,6 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// Admin returns the service that answers people and their tools, for those in
-// this process: it may be called without a connection, from many goroutines at
-// once, until the manager has ended.
-func (m *Manager) Admin() leaseholdv1.AdminServiceServer { return &adminService{m: m} }
-
 // ListChanges reads the log backwards. Any manager can: the store knows. Where there
 // is none the leader does.
 func (s *adminService) ListChanges(ctx context.Context, r *leaseholdv1.ListChangesRequest) (*leaseholdv1.ListChangesResponse, error) {

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"context"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -154,19 +155,21 @@ func (s *ownerService) Hold(stream grpc.BidiStreamingServer[leaseholdv1.HoldRequ
 		return wire.FromError(err)
 	}
 	out := &ownerStream{mailbox: make(chan holdMessage, 1), replaced: make(chan struct{})}
-	hearing := ownerHearing{m: s.m, stream: out}
+	hearing := ownerHearing{m: s.m, ctx: stream.Context(), stream: out}
 	defer func() { owners.leave(out) }()
 	return converse(s.m, conversation[leaseholdv1.HoldRequest, holdMessage]{
-		recv: stream.Recv, hear: hearing.hear, mailbox: out.mailbox, stop: out.replaced,
+		ctx: stream.Context(), recv: stream.Recv, hear: hearing.hear, mailbox: out.mailbox, stop: out.replaced,
 		send: func(message holdMessage) error { return stream.Send(message.response()) },
 	})
 }
 
 // ownerHearing is the listening half of a conversation with an owner.
 type ownerHearing struct {
-	m       *Manager
-	stream  *ownerStream
-	session leasehold.Session // of the first message, and all others
+	m        *Manager
+	ctx      context.Context //nolint:containedctx // it is the stream's
+	stream   *ownerStream
+	session  leasehold.Session // of the first message, and all others
+	identity string            // as whom it has shown itself, the same for all
 }
 
 func (h *ownerHearing) hear(r *leaseholdv1.HoldRequest) error {
@@ -182,11 +185,13 @@ func (h *ownerHearing) hear(r *leaseholdv1.HoldRequest) error {
 	}
 	if first {
 		h.session = request.Holder.Session
+		h.identity = string(h.m.shownAs(h.ctx, request.Namespace, request.Holder.Owner))
 		h.m.owners.register(h.session, h.stream)
 	}
 	if request.Holder.Session != h.session {
 		return leasehold.Errorf("hold leases", leasehold.Invalid, string(request.Holder.Owner), "a stream is for one session")
 	}
+	request.Identity = h.identity
 	h.m.driver.Post(h.m.ctx, node.Request{LeaseRequest: request})
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/secret"
 )
 
 // Peers are the managers of a group that keeps nothing on disk. They agree among
@@ -38,7 +39,10 @@ type Peers struct {
 	// Key is a secret that all managers of the group share, of 16 random bytes or
 	// more. It is required unless all addresses are on the loopback, or Transport
 	// is a [flease.TCP] with certificates on both sides.
-	Key []byte
+	Key secret.Text
+	// OtherKeys are accepted beside Key, while all managers are given another one: see
+	// [flease.Config].
+	OtherKeys []secret.Text
 	// Transport carries what the managers say to each other about leadership.
 	// Default [flease.UDP].
 	Transport flease.Transport
@@ -92,7 +96,7 @@ func (c *Config) group() diskless.Config {
 	tcp, _ := p.Transport.(flease.TCP)
 	_, inMemory := p.Transport.(*flease.Memory)
 	out := diskless.Config{
-		Self: storage.ManagerID(c.Advertise), Key: p.Key, Listen: p.Listen, Transport: p.Transport,
+		Self: storage.ManagerID(c.Advertise), Key: p.Key, OtherKeys: p.OtherKeys, Listen: p.Listen, Transport: p.Transport,
 		Secure: tcp.TLS != nil || inMemory,
 		Lease:  c.TTL, Epsilon: p.Epsilon, Drift: c.Drift, Longest: p.Longest,
 	}

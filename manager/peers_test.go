@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	"github.com/leasehold-dev/leasehold/manager"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/secret"
 )
 
 // peers are what managers without a disk have between them.
@@ -25,7 +26,7 @@ type peers struct {
 }
 
 func (p *peers) config(name string) *manager.Peers {
-	cfg := &manager.Peers{Transport: &p.net, Key: []byte("the key of all of them")}
+	cfg := &manager.Peers{Transport: &p.net, Key: secret.New("the key of all of them")}
 	for _, name := range p.members {
 		cfg.Members = append(cfg.Members, manager.Peer{Manager: addr(name)})
 	}

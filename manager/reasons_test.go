@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/wire"
@@ -18,9 +19,10 @@ import (
 	"github.com/leasehold-dev/leasehold/manager"
 	"github.com/leasehold-dev/leasehold/owner"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/secret"
 )
 
-func otherKey(p *manager.Peers)   { p.Key = []byte("another one, by mistake") }
+func otherKey(p *manager.Peers)   { p.Key = secret.New("another one, by mistake") }
 func otherTimes(p *manager.Peers) { p.Longest = time.Minute }
 func (p *peers) tellAlike()       { p.odd = nil }
 func (p *peers) tell(name string, what func(*manager.Peers)) {
@@ -221,7 +223,7 @@ func TestWithoutDiskLookupDuringCensus(t *testing.T) {
 		die()
 		c.crash(leader)
 		next := c.leads(10 * time.Second)
-		cfg := lookup.Config{Namespace: "pool", Managers: c.names(), DialOptions: c.dialOptions()}
+		cfg := lookup.Config{Namespace: "pool", Managers: c.names(), Credentials: insecure.NewCredentials(), DialOptions: c.dialOptions()}
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		_, err := lookup.Open(ctx, cfg)

@@ -98,6 +98,9 @@ func checkMove(t *testing.T, spans func(string) []tracetest.SpanStub) {
 	if source["leasehold.move"] == "" || source["leasehold.move"] != target["leasehold.move"] || source["leasehold.range"] != leader["leasehold.range"] {
 		t.Errorf("the source says %v, the target %v and the leader %v", source, target, leader)
 	}
+	if in[0].SpanContext.TraceID() != out[0].SpanContext.TraceID() || in[0].Parent.SpanID() != out[0].SpanContext.SpanID() {
+		t.Errorf("the target's span is below %v, want %v", in[0].Parent, out[0].SpanContext)
+	}
 	if source["leasehold.outcome"] != "moved" || source["leasehold.records"] == "0" || leader["leasehold.outcome"] != "moved" || leader["leasehold.peer"] != source["leasehold.peer"] {
 		t.Errorf("the source says %v, and the leader %v", source, leader)
 	}

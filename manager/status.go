@@ -24,6 +24,9 @@ func (s *adminService) GetStatus(ctx context.Context, r *leaseholdv1.GetStatusRe
 	if err := wire.CheckVersion(r.GetVersion()); err != nil {
 		return nil, wire.FromError(err)
 	}
+	if s.m.cfg.Access == nil || s.m.cfg.Access.FromManager(ctx) {
+		s.m.standbys.hear(ctx, s.m.clock.Now())
+	}
 	asking, cancel := context.WithTimeout(ctx, statusPatience)
 	defer cancel()
 	answer, forwarded, failed := forward(asking, s.m, r, leaseholdv1.AdminServiceClient.GetStatus)
@@ -31,6 +34,7 @@ func (s *adminService) GetStatus(ctx context.Context, r *leaseholdv1.GetStatusRe
 		answer.Manager, answer.Build, answer.Store = s.m.cfg.Advertise, s.m.cfg.Build, s.m.cfg.StoreName
 		answer.Leaderships = s.m.leading.leaderships()
 		s.m.describe(answer)
+		s.m.hide(ctx, answer)
 		for _, n := range answer.GetNamespaces() {
 			n.Lookups = uint32(s.m.lookups.connected(leasehold.Namespace(n.GetName())))
 		}
@@ -43,14 +47,18 @@ func (s *adminService) GetStatus(ctx context.Context, r *leaseholdv1.GetStatusRe
 	if failed != nil {
 		answer.Problem = wire.ToError(failed).Error()
 	}
-	err := s.m.driver.Do(ctx, func(now mono.Instant) { s.m.status(now, answer) })
+	if err := s.m.driver.Do(ctx, func(now mono.Instant) { s.m.status(now, answer) }); err != nil {
+		return nil, wire.FromError(err) // the answer may yet be filled in
+	}
 	if s.m.group != nil && s.m.group.Outsider() == "" {
 		for _, v := range s.m.group.Mute() {
 			answer.Warnings = append(answer.Warnings, v.String())
 		}
 	}
+	answer.Managers = s.m.managers(answer.GetLeader() == s.m.cfg.Advertise)
 	s.m.describe(answer)
-	return answer, wire.FromError(err)
+	s.m.hide(ctx, answer)
+	return answer, nil
 }
 
 // status fills in what the machine knows. It runs on the driver's goroutine.

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/wire"
@@ -253,6 +254,31 @@ func TestConfigRefuses(t *testing.T) {
 		}
 	}
 }
+
+// Whoever listens for others says how connections are secured, if only that they are not.
+func TestPlainTextForOthers(t *testing.T) {
+	everywhere := public{bufconn.Listen(1)}
+	_, err := manager.Start(manager.Config{Store: mem.New(), Advertise: "m1:7400", Listener: everywhere})
+	const want = "would be spoken to in plain text: set ServerCredentials and ClientCredentials, from package secure"
+	if !errors.Is(err, leasehold.Invalid) || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+	m, err := manager.Start(manager.Config{
+		Store: mem.New(), Advertise: "m1:7400", Listener: everywhere, Logger: slog.New(slog.DiscardHandler),
+		ServerCredentials: insecure.NewCredentials(), ClientCredentials: insecure.NewCredentials(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// public is a listener that says to be on all addresses.
+type public struct{ net.Listener }
+
+func (public) Addr() net.Addr { return &net.TCPAddr{Port: 7400} }
 
 // unusable is a listener that is never listened on; none if there is nothing to
 // advertise.

@@ -2,6 +2,7 @@ package diskless
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -94,7 +95,7 @@ func (c *council) share(p *peer, r *machine.Request) (*machine.Response, error) 
 	}
 	ctx, cancel := context.WithTimeout(c.g.ctx, callPatience)
 	defer cancel()
-	answer, err := storagev1.NewCouncilServiceClient(conn).Share(ctx, councilwire.FromRequest(c.g.digest, c.g.cfg.Self, r))
+	answer, err := storagev1.NewCouncilServiceClient(conn).Share(ctx, councilwire.FromRequest(c.g.digests[0], c.g.cfg.Self, r))
 	if err != nil {
 		return nil, wire.ToError(err)
 	}
@@ -177,7 +178,7 @@ func (s *councilService) Share(_ context.Context, r *storagev1.ShareRequest) (*s
 	if err := wire.CheckVersion(r.GetVersion()); err != nil {
 		return nil, wire.FromError(err)
 	}
-	if r.GetGroup() != s.g.digest {
+	if !slices.Contains(s.g.digests, r.GetGroup()) {
 		s.g.council.strange(r.GetFrom())
 		return nil, wire.FromError(leasehold.Errorf(opCouncil, leasehold.Invalid, string(s.g.cfg.Self),
 			"it was started with other managers or times than %s, or with another key: %s", r.GetFrom(), tellAlike))

@@ -22,6 +22,7 @@ import (
 	machine "github.com/leasehold-dev/leasehold/internal/machine/council"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/secret"
 )
 
 // A Peer is a manager of the group.
@@ -44,7 +45,8 @@ type Config struct {
 	Self  storage.ManagerID
 	Peers []Peer // all of the group, Self among them
 
-	Key       []byte           // that the group shares; not needed on the loopback, or if Transport is secure
+	Key       secret.Text      // that the group shares; not needed on the loopback, or if Transport is secure
+	OtherKeys []secret.Text    // that are accepted as well
 	Listen    string           // if that is not our Addr
 	Transport flease.Transport // nil: UDP
 	Secure    bool             // Transport proves who everybody is
@@ -86,17 +88,22 @@ func (c *Config) validate() error {
 			return bad("%s and %s have the same number by chance: write one of them in another way", other, p.Manager)
 		}
 		ids[p.id()] = p.Manager
-		if len(c.Key) == 0 && !c.Secure && !onLoopback(p.Addr) {
+		if c.Key.Len() == 0 && !c.Secure && !onLoopback(p.Addr) {
 			return bad("%s is not on the loopback, so that managers need a key by which they know each other: give the same to all with --peer-key-file, or Peers.Key", p.Addr)
 		}
 	}
 	if !names["manager "+string(c.Self)] {
 		return bad("it is not one of its group: %v", c.managers())
 	}
-	if 0 < len(c.Key) && len(c.Key) < 16 {
-		return bad("the key has %d bytes, want 16 or more that nobody can guess", len(c.Key))
+	if 0 < c.Key.Len() && c.Key.Len() < 16 {
+		return bad("the key has %d bytes, want 16 or more that nobody can guess", c.Key.Len())
 	}
-	if c.Listen != "" && len(c.Key) == 0 && !c.Secure && !onLoopback(c.Listen) {
+	for _, other := range c.OtherKeys {
+		if other.Len() < 16 || c.Key.Len() == 0 {
+			return bad("another key has %d bytes, want 16 or more that nobody can guess", other.Len())
+		}
+	}
+	if c.Listen != "" && c.Key.Len() == 0 && !c.Secure && !onLoopback(c.Listen) {
 		return bad("%s is not on the loopback, so that managers need a key by which they know each other: give the same to all with --peer-key-file, or Peers.Key", c.Listen)
 	}
 	return nil
@@ -128,14 +135,23 @@ func (c *Config) description() string {
 	return fmt.Sprintf("leasehold managers %q, lease %v, epsilon %v, drift %v, longest %v", c.managers(), c.Lease, c.Epsilon, c.Drift, c.Longest)
 }
 
-// digest is short for the description and the key. Managers refuse calls of those who
+// digest is short for the description and a key. Managers refuse calls of those who
 // have another one: whose key is another has no vote on who leads, and must not be
 // taken for one who has because it answers calls. It does not give the key away, and
 // does not keep out whoever has overheard it.
-func (c *Config) digest() uint64 {
-	sum := hmac.New(sha256.New, c.Key)
+func (c *Config) digest(key secret.Text) uint64 {
+	sum := hmac.New(sha256.New, []byte(key.Reveal()))
 	_, _ = sum.Write([]byte(c.description())) // it never fails
 	return binary.LittleEndian.Uint64(sum.Sum(nil))
+}
+
+// digests are those of managers that have a key which is accepted. The first is our own.
+func (c *Config) digests() []uint64 {
+	out := []uint64{c.digest(c.Key)}
+	for _, other := range c.OtherKeys {
+		out = append(out, c.digest(other))
+	}
+	return out
 }
 
 // flease says how the group agrees on leases. Majorities of different groups need
@@ -143,7 +159,7 @@ func (c *Config) digest() uint64 {
 // other, but know of each other: the label sees to that.
 func (c *Config) flease() flease.Config {
 	out := flease.Config{
-		Lease: c.Lease, Epsilon: c.Epsilon, Drift: c.Drift, Key: c.Key, Label: c.description(),
+		Lease: c.Lease, Epsilon: c.Epsilon, Drift: c.Drift, Key: c.Key, OtherKeys: c.OtherKeys, Label: c.description(),
 		Listen: c.Listen, Transport: c.Transport, MaxResources: 64, Logger: c.Logger,
 	}
 	for _, p := range c.Peers {

@@ -32,7 +32,7 @@ const leadership = "leader"
 type Group struct {
 	cfg     Config
 	log     *slog.Logger
-	digest  uint64
+	digests []uint64 // of those who belong to it; the first is our own
 	node    *flease.Node
 	council *council
 	logs    logs
@@ -66,7 +66,7 @@ func Start(cfg Config) (*Group, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	g := &Group{cfg: cfg, log: cfg.Logger, digest: cfg.digest(), more: make(chan struct{}, 1)}
+	g := &Group{cfg: cfg, log: cfg.Logger, digests: cfg.digests(), more: make(chan struct{}, 1)}
 	var err error
 	if g.council, err = newCouncil(g); err != nil {
 		return nil, err

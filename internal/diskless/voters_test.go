@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/diskless"
+	"github.com/leasehold-dev/leasehold/secret"
 )
 
-func key(c *diskless.Config)      { c.Key = []byte("the key of all of them") }
-func otherKey(c *diskless.Config) { c.Key = []byte("another one, by mistake") }
+func key(c *diskless.Config)      { c.Key = secret.New("the key of all of them") }
+func otherKey(c *diskless.Config) { c.Key = secret.New("another one, by mistake") }
 
 // follower returns the place of one that does not lead.
 func follower(seats []*seat, leader *seat) int {

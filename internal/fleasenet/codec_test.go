@@ -11,9 +11,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
+	"github.com/leasehold-dev/leasehold/secret"
 )
 
-var aKey = []byte("0123456789abcdef")
+var aKey = secret.New("0123456789abcdef")
 
 // A delivery is a packet's content, copied.
 type delivery struct {
@@ -31,7 +32,7 @@ func (d *delivery) take(e *flease.Envelope, msgs []flease.Message, _ *Source) {
 
 // endpoints returns a packer of process 1 and a reader of process 2, which keeps
 // what it received last in got.
-func endpoints(t testing.TB, key []byte) (p *packer, r *reader, got *delivery) {
+func endpoints(t testing.TB, key secret.Text) (p *packer, r *reader, got *delivery) {
 	t.Helper()
 	got = new(delivery)
 	one := &Config{Self: 1, Incarnation: 11, Key: key, Peers: []Peer{{Process: 1}, {Process: 2}, {Process: 3}}, Receive: got.take}
@@ -53,14 +54,14 @@ func endpoints(t testing.TB, key []byte) (p *packer, r *reader, got *delivery) {
 // TestPacketsKeepEverything: whatever is sent is received as it was, in order, in
 // packets within the limit, sealed or not.
 func TestPacketsKeepEverything(t *testing.T) {
-	for _, key := range [][]byte{nil, aKey} {
+	for _, key := range []secret.Text{{}, aKey} {
 		t.Run(fmt.Sprintf("key %q", key), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) { checkPackets(t, key) })
 		})
 	}
 }
 
-func checkPackets(t *rapid.T, key []byte) {
+func checkPackets(t *rapid.T, key secret.Text) {
 	limit := rapid.SampledFrom([]int{MinPacket, UsualPacket, MaxPacket}).Draw(t, "limit")
 	e := drawEnvelope(t)
 	msgs := rapid.SliceOfN(rapid.Custom(drawMessage), 0, 30).Draw(t, "messages")
@@ -117,7 +118,7 @@ func TestSizes(t *testing.T) {
 		{"reject", flease.Message{Kind: flease.KindReject, To: 9, Ballot: at, Written: flease.Ballot{Interval: at.Interval, Round: 2, Process: 3}}, 5 + 4 + 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			p, _, _ := endpoints(t, nil)
+			p, _, _ := endpoints(t, secret.Text{})
 			one, _ := p.pack(nil, UsualPacket, 2, e, []flease.Message{test.m})
 			many, _ := p.pack(nil, UsualPacket, 2, e, []flease.Message{test.m, test.m})
 			if got := len(many) - len(one); got != test.want {
@@ -129,7 +130,7 @@ func TestSizes(t *testing.T) {
 
 // TestLongNames: one message that cannot be written costs the others nothing.
 func TestLongNames(t *testing.T) {
-	p, r, got := endpoints(t, nil)
+	p, r, got := endpoints(t, secret.Text{})
 	e := &flease.Envelope{From: 1, Incarnation: 11}
 	msgs := []flease.Message{
 		{Kind: flease.KindRead, Name: "a"},
@@ -160,7 +161,7 @@ func TestLargestMessage(t *testing.T) {
 		Fence:   1 << 62,
 	}
 	requireFull(t, reflect.ValueOf(m))
-	for _, key := range [][]byte{nil, aKey} {
+	for _, key := range []secret.Text{{}, aKey} {
 		p, r, got := endpoints(t, key)
 		e := &flease.Envelope{From: 1, Incarnation: 11, Sent: someSent}
 		packet, rest := p.pack(nil, MinPacket, 2, e, []flease.Message{m})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
+	"github.com/leasehold-dev/leasehold/secret"
 )
 
 const op = "start flease"
@@ -31,8 +32,13 @@ func (c *Config) checkMembers() error {
 		return invalid("", "%d members, %d are possible", len(c.Peers), MaxPeers)
 	case c.MaxPacket != 0 && (c.MaxPacket < MinPacket || c.MaxPacket > MaxPacket):
 		return invalid("", "packets of %d bytes: want %d to %d", c.MaxPacket, MinPacket, MaxPacket)
-	case len(c.Key) != 0 && len(c.Key) < MinKey:
-		return invalid("", "a key of %d bytes: use %d random ones at least", len(c.Key), MinKey)
+	case c.Key.Len() != 0 && c.Key.Len() < MinKey:
+		return invalid("", "a key of %d bytes: use %d random ones at least", c.Key.Len(), MinKey)
+	}
+	for _, other := range c.OtherKeys {
+		if other.Len() < MinKey || c.Key.Len() == 0 {
+			return invalid("", "another key of %d bytes: use %d random ones at least, beside a key of the same kind", other.Len(), MinKey)
+		}
 	}
 	seen := make(map[flease.Process]bool)
 	for _, p := range c.Peers {
@@ -54,6 +60,11 @@ func (c *Config) checkMembers() error {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return nil
+}
+
+// keys are those that packets may be sealed with. The first is our own.
+func (c *Config) keys() []secret.Text {
+	return append([]secret.Text{c.Key}, c.OtherKeys...)
 }
 
 // checkAddresses says what is wrong with the addresses, and whether packets that
@@ -79,7 +90,7 @@ func (c *Config) checkAddresses() error {
 	if !onLoopback(c.Listen) {
 		exposed = c.Listen
 	}
-	if exposed != "" && len(c.Key) == 0 && !mutual(c.TLS) {
+	if exposed != "" && c.Key.Len() == 0 && !mutual(c.TLS) {
 		return invalid(exposed, "not a loopback address, and there is no key: give all members the same secret key")
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
+	"github.com/leasehold-dev/leasehold/secret"
 )
 
 func TestBadConfigs(t *testing.T) {
@@ -37,7 +38,7 @@ func TestBadConfigs(t *testing.T) {
 		{"too many peers", func(c *Config) { c.Peers = make([]Peer, MaxPeers+1) }, "1024 are possible"},
 		{"small packets", func(c *Config) { c.MaxPacket = MinPacket - 1 }, "512"},
 		{"large packets", func(c *Config) { c.MaxPacket = MaxPacket + 1 }, "32768"},
-		{"a short key", func(c *Config) { c.Key = aKey[1:] }, "16 random"},
+		{"a short key", func(c *Config) { c.Key = secret.New(aKey.Reveal()[1:]) }, "16 random"},
 		{"a key", func(c *Config) { c.Key = aKey }, ""},
 		{"no port", func(c *Config) { c.Listen = "127.0.0.1" }, "host:port"},
 		{"a peer without a port", func(c *Config) { c.Peers[0].Addr = "127.0.0.1:0" }, "1 to 65535"},

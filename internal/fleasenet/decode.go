@@ -84,7 +84,7 @@ func (r *decoder) name(m *flease.Message) bool {
 		if length > r.end-r.at {
 			return false
 		}
-		m.Name = unsafe.String(unsafe.SliceData(r.b[r.at:]), length)
+		m.Name = unsafe.String(unsafe.SliceData(r.b[r.at:]), length) //nolint:gosec // within bounds, and borrowed as Receive says
 		r.at += length
 	}
 	return r.at <= r.end

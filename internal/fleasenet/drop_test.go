@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
+	"github.com/leasehold-dev/leasehold/secret"
 )
 
 // resum gives a changed packet that is not sealed a checksum that fits.
@@ -29,17 +30,17 @@ func TestDrops(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name   string
-		key    []byte // of the sender and the receiver
+		key    secret.Text // of the sender and the receiver
 		change func([]byte) []byte
 		want   Counters
 	}{
-		{"empty", nil, func([]byte) []byte { return nil }, Counters{Malformed: 1}},
-		{"no packet", nil, change(0, 'X'), Counters{Malformed: 1}},
+		{"empty", secret.Text{}, func([]byte) []byte { return nil }, Counters{Malformed: 1}},
+		{"no packet", secret.Text{}, change(0, 'X'), Counters{Malformed: 1}},
 		{"another version", aKey, change(2, version+1), Counters{Malformed: 1}},
 		{"a mark that nobody makes", aKey, change(3, 8), Counters{Malformed: 1}},
-		{"too short", nil, func(p []byte) []byte { return p[:smallest-1] }, Counters{Malformed: 1}},
+		{"too short", secret.Text{}, func(p []byte) []byte { return p[:smallest-1] }, Counters{Malformed: 1}},
 		{"too short for a tag", aKey, func(p []byte) []byte { return p[:smallest] }, Counters{Malformed: 1}},
-		{"too large", nil, func(p []byte) []byte { return append(p, make([]byte, MaxPacket)...) }, Counters{Oversized: 1}},
+		{"too large", secret.Text{}, func(p []byte) []byte { return append(p, make([]byte, MaxPacket)...) }, Counters{Oversized: 1}},
 		{"from nobody we know", aKey, change(4, 99), Counters{Foreign: 1}},
 		{"as if from ourselves", aKey, change(4, 2), Counters{Unauthentic: 1}},
 		{"for another", aKey, change(8, 3), Counters{Foreign: 1}},
@@ -51,22 +52,22 @@ func TestDrops(t *testing.T) {
 		{"another tag", aKey, func(p []byte) []byte { p[len(p)-1] ^= 1; return p }, Counters{Unauthentic: 1}},
 		{"truncated, sealed", aKey, func(p []byte) []byte { return p[:len(p)-1] }, Counters{Unauthentic: 1}},
 		{"as if not sealed", aKey, func(p []byte) []byte { p[3] = unsealed; return resum(p) }, Counters{Unauthentic: 1}},
-		{"as if sealed", nil, func(p []byte) []byte { p[3] = sealed; return resum(p) }, Counters{Unauthentic: 1}},
-		{"another checksum", nil, func(p []byte) []byte { p[len(p)-1] ^= 1; return p }, Counters{Unauthentic: 1}},
-		{"packet 0", nil, changeAndSum(20, 0), Counters{Replayed: 1}},
-		{"no kind", nil, changeAndSum(firstMessage, 0), Counters{Malformed: 1}},
-		{"an unknown kind", nil, changeAndSum(firstMessage, 0), Counters{Malformed: 1}},
-		{"a form without its field", nil, changeAndSum(firstMessage+1, 1<<(headWrittenBy-8)), Counters{Malformed: 1}},
-		{"a name beyond the end", nil, changeAndSum(firstMessage+2, 200), Counters{Malformed: 1}},
-		{"a head without its fields", nil, func(p []byte) []byte {
+		{"as if sealed", secret.Text{}, func(p []byte) []byte { p[3] = sealed; return resum(p) }, Counters{Unauthentic: 1}},
+		{"another checksum", secret.Text{}, func(p []byte) []byte { p[len(p)-1] ^= 1; return p }, Counters{Unauthentic: 1}},
+		{"packet 0", secret.Text{}, changeAndSum(20, 0), Counters{Replayed: 1}},
+		{"no kind", secret.Text{}, changeAndSum(firstMessage, 0), Counters{Malformed: 1}},
+		{"an unknown kind", secret.Text{}, changeAndSum(firstMessage, 0), Counters{Malformed: 1}},
+		{"a form without its field", secret.Text{}, changeAndSum(firstMessage+1, 1<<(headWrittenBy-8)), Counters{Malformed: 1}},
+		{"a name beyond the end", secret.Text{}, changeAndSum(firstMessage+2, 200), Counters{Malformed: 1}},
+		{"a head without its fields", secret.Text{}, func(p []byte) []byte {
 			end := firstMessage
 			p = append(p[:end], byte(flease.KindRead)|headInterval, 0, 0)
 			return resum(append(p, make([]byte, checksumSize)...))
 		}, Counters{Malformed: 1}},
-		{"half a head", nil, func(p []byte) []byte {
+		{"half a head", secret.Text{}, func(p []byte) []byte {
 			return resum(append(p[:firstMessage], append([]byte{1}, make([]byte, checksumSize)...)...))
 		}, Counters{Malformed: 1}},
-		{"a value of reserved bits", nil, func(p []byte) []byte {
+		{"a value of reserved bits", secret.Text{}, func(p []byte) []byte {
 			p = append(p[:firstMessage], byte(flease.KindWrite), 0x80, 0, 0, 0x80)
 			return resum(append(p, make([]byte, checksumSize)...))
 		}, Counters{Malformed: 1}},
@@ -90,7 +91,7 @@ func TestDrops(t *testing.T) {
 // TestReplays: a packet counts once, in whatever order packets come; an old one
 // not at all.
 func TestReplays(t *testing.T) {
-	for _, key := range [][]byte{nil, aKey} {
+	for _, key := range []secret.Text{{}, aKey} {
 		p, r, _ := endpoints(t, key)
 		e := &flease.Envelope{From: 1, Incarnation: 11, Sent: someSent}
 		var packets [][]byte
@@ -112,7 +113,7 @@ func TestReplays(t *testing.T) {
 // a window of its own, and what is not authentic displaces none.
 func TestIncarnations(t *testing.T) {
 	_, r, _ := endpoints(t, aKey)
-	send := func(incarnation uint64, key []byte) fate {
+	send := func(incarnation uint64, key secret.Text) fate {
 		t.Helper()
 		c := &Config{Self: 1, Incarnation: incarnation, Key: key, Peers: []Peer{{Process: 2}}}
 		p, err := newPacker(c, new(tally))
@@ -128,7 +129,7 @@ func TestIncarnations(t *testing.T) {
 		}
 	}
 	for i := range uint64(100) {
-		if why := send(200+i, []byte("another key, as long")); why != unauthentic {
+		if why := send(200+i, secret.New("another key, as long")); why != unauthentic {
 			t.Fatalf("with another key: %v", why)
 		}
 	}
@@ -219,7 +220,7 @@ func TestAnotherIncarnation(t *testing.T) {
 }
 
 func TestForeignEnvelopePanics(t *testing.T) {
-	p, _, _ := endpoints(t, nil)
+	p, _, _ := endpoints(t, secret.Text{})
 	for _, e := range []flease.Envelope{{From: 2, Incarnation: 11}, {From: 3, Incarnation: 11}} {
 		func() {
 			defer func() {
@@ -234,7 +235,7 @@ func TestForeignEnvelopePanics(t *testing.T) {
 
 // TestNothingIsAllocated per packet or message.
 func TestNothingIsAllocated(t *testing.T) {
-	for _, key := range [][]byte{nil, aKey} {
+	for _, key := range []secret.Text{{}, aKey} {
 		p, r, _ := endpoints(t, key)
 		r.receive = func(*flease.Envelope, []flease.Message, *Source) {}
 		e := &flease.Envelope{From: 1, Incarnation: 11, To: 22, Sent: someSent}

@@ -8,19 +8,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
+	"github.com/leasehold-dev/leasehold/secret"
 )
 
 // FuzzPacket: whatever a packet says, it is dropped, or means something that can
 // be said again. The checksum is mended, so that the fuzzer gets past it.
 func FuzzPacket(f *testing.F) {
-	p, _, _ := endpoints(f, nil)
+	p, _, _ := endpoints(f, secret.Text{})
 	e := &flease.Envelope{From: 1, Incarnation: 11, To: 22, Sent: someSent}
 	for _, k := range usualKinds {
 		packet, _ := p.pack(nil, UsualPacket, 2, e, usual(k.kind, 3))
 		f.Add(packet)
 	}
 	f.Fuzz(func(t *testing.T, packet []byte) {
-		p, r, got := endpoints(t, nil)
+		p, r, got := endpoints(t, secret.Text{})
 		if len(packet) >= checksumSize {
 			body := packet[:len(packet)-checksumSize]
 			packet = binary.LittleEndian.AppendUint64(append([]byte(nil), body...), xxhash.Sum64(body))

@@ -1,16 +1,18 @@
 package fleasenet
 
 import (
+	"bytes"
 	"slices"
 	"sync"
 
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
+	"github.com/leasehold-dev/leasehold/secret"
 )
 
 // An inbox knows whose packets are welcome. It is safe for concurrent use.
 type inbox struct {
 	self        flease.Process
-	secret      secret
+	keys        []secret.Text // the first is our own
 	fingerprint uint64
 	mark        byte // what headers of our packets say about their seal
 	trailer     int
@@ -26,7 +28,7 @@ type inbox struct {
 
 func newInbox(c *Config, p *packer, t *tally) *inbox {
 	in := &inbox{
-		self: c.Self, secret: secret(c.Key), fingerprint: c.Fingerprint,
+		self: c.Self, keys: c.keys(), fingerprint: c.Fingerprint,
 		mark: p.seal.mark(), trailer: p.seal.trailer(), packer: p, tally: t,
 		receive: c.Receive, strange: c.Strange, drained: c.Drained, senders: map[flease.Process]*sender{c.Self: new(sender)},
 		complaints: newComplaints(c),
@@ -59,15 +61,17 @@ type incarnation struct {
 // open decrypts a packet, and says whether it is good. An incarnation is
 // remembered only when a packet has proved that it was there, so that nobody
 // without the key can make us forget one.
-func (s *sender) open(packet []byte, h *header, key secret) fate {
+func (s *sender) open(packet []byte, h *header, keys []secret.Text) fate {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	known, err := s.find(h, key)
+	known := s.find(h)
 	switch {
-	case err != nil:
-		return unauthentic
-	case !known.window.fresh(h.number):
-		return replayed
+	case h.number == 0 || known != nil && !known.window.fresh(h.number):
+		return replayed // the first packet has number 1
+	case known == nil:
+		if known = meet(packet, h, keys); known == nil {
+			return unauthentic
+		}
 	case !known.seal.open(packet, h, &known.nonce):
 		return unauthentic
 	}
@@ -77,15 +81,35 @@ func (s *sender) open(packet []byte, h *header, key secret) fate {
 	return delivered
 }
 
-// find returns the incarnation of a packet, a new one if it is not known.
-func (s *sender) find(h *header, key secret) (*incarnation, error) {
+// find returns the incarnation of a packet, nil if it is not known.
+func (s *sender) find(h *header) *incarnation {
 	for _, known := range s.incarnations {
 		if known.id == h.incarnation {
-			return known, nil
+			return known
 		}
 	}
-	seal, err := key.seal(h.from, h.incarnation)
-	return &incarnation{id: h.incarnation, seal: seal}, err
+	return nil
+}
+
+// meet decrypts the first packet of an incarnation, and finds out by that with which of
+// the keys it seals. It returns nil if none fits. What is opened with a wrong key is
+// destroyed: all but the last are tried on a copy.
+func meet(packet []byte, h *header, keys []secret.Text) *incarnation {
+	for i, key := range keys {
+		seal, err := newSeal(key, h.from, h.incarnation)
+		if err != nil {
+			return nil
+		}
+		first, attempt := &incarnation{id: h.incarnation, seal: seal}, packet
+		if i < len(keys)-1 {
+			attempt = bytes.Clone(packet)
+		}
+		if first.seal.open(attempt, h, &first.nonce) {
+			copy(packet, attempt)
+			return first
+		}
+	}
+	return nil
 }
 
 // heard moves an incarnation to the front. If it is new, the one that was silent
@@ -174,7 +198,7 @@ func (r *reader) open(b []byte) (_ fate, fingerprint uint64) {
 	if s == nil {
 		return foreign, 0
 	}
-	if why := s.open(b, &h, r.secret); why != delivered {
+	if why := s.open(b, &h, r.keys); why != delivered {
 		if why == unauthentic {
 			r.complain(h.from)
 		}

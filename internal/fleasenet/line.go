@@ -165,7 +165,7 @@ func (l *line) failed(ctx context.Context, what string, err error) {
 	if l.backoff == leastBackoff {
 		l.log.Warn(what, "err", err)
 	}
-	pause(ctx, l.backoff/2+rand.N(l.backoff/2))
+	pause(ctx, l.backoff/2+rand.N(l.backoff/2)) //nolint:gosec // for a pause
 	l.backoff = min(2*l.backoff, mostBackoff)
 }
 

@@ -39,7 +39,7 @@ type way struct{ from, to flease.Process }
 // not.
 func NewMemory(seed uint64) *Memory {
 	return &Memory{
-		rand: rand.New(rand.NewPCG(seed, 0)),
+		rand: rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // a network for tests, from a seed
 		cut:  make(map[way]bool), members: make(map[flease.Process]*member),
 	}
 }

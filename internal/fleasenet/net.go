@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
+	"github.com/leasehold-dev/leasehold/secret"
 )
 
 // Bounds of packets and peers.
@@ -51,7 +52,10 @@ type Config struct {
 	// Key is the secret that all processes share, 16 random bytes at least. It is
 	// needed unless all addresses are on the loopback, or TLS asks both sides for
 	// certificates.
-	Key []byte
+	Key secret.Text
+	// OtherKeys are accepted as well, while processes are given another Key one after
+	// the other.
+	OtherKeys []secret.Text
 	// MaxPacket bounds the packets that are sent. Default: 1400 bytes in datagrams,
 	// but 32 KiB to peers on the loopback, on TCP and in memory. Larger ones cost
 	// less per message; a datagram that the network must cut up is lost with any

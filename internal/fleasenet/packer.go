@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
+	"github.com/leasehold-dev/leasehold/secret"
 )
 
 // A packer writes the packets of a process. It is for one goroutine at a time.
@@ -12,7 +13,7 @@ type packer struct {
 	self        flease.Process
 	incarnation uint64
 	fingerprint uint64
-	key         secret
+	key         secret.Text
 	seal        seal
 	numbers     map[flease.Process]*uint64 // of the newest packet to each peer
 	tally       *tally
@@ -21,7 +22,7 @@ type packer struct {
 }
 
 func newPacker(c *Config, t *tally) (*packer, error) {
-	s, err := secret(c.Key).seal(c.Self, c.Incarnation)
+	s, err := newSeal(c.Key, c.Self, c.Incarnation)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +66,7 @@ func (p *packer) pack(b []byte, limit int, to flease.Process, e *flease.Envelope
 // become takes another incarnation. Its packets have a key of their own, so that no
 // nonce is used twice even if numbers of the one before were.
 func (p *packer) become(incarnation uint64) {
-	s, err := p.key.seal(p.self, incarnation)
+	s, err := newSeal(p.key, p.self, incarnation)
 	if err != nil {
 		panic(err) // the key was good for the one before
 	}

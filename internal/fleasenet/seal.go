@@ -11,26 +11,24 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
+	"github.com/leasehold-dev/leasehold/secret"
 )
-
-// A secret is what all processes share. An empty one makes seals that are mere
-// checksums.
-type secret []byte
 
 // A seal closes the packets of one incarnation of a process, and opens them.
 type seal struct {
 	aead cipher.AEAD // nil: a checksum
 }
 
-// seal derives the seal of an incarnation. It takes microseconds.
-func (s secret) seal(p flease.Process, incarnation uint64) (seal, error) {
-	if len(s) == 0 {
+// newSeal derives the seal of an incarnation from what all processes share. No key makes
+// seals that are mere checksums. It takes microseconds.
+func newSeal(shared secret.Text, p flease.Process, incarnation uint64) (seal, error) {
+	if shared.Len() == 0 {
 		return seal{}, nil
 	}
 	info := []byte("leasehold flease 2")
 	info = binary.LittleEndian.AppendUint32(info, uint32(p))
 	info = binary.LittleEndian.AppendUint64(info, incarnation)
-	key, err := hkdf.Key(sha256.New, s, nil, string(info), 32)
+	key, err := hkdf.Key(sha256.New, []byte(shared.Reveal()), nil, string(info), 32)
 	if err != nil {
 		return seal{}, leasehold.Errorf(op, leasehold.Invalid, "", "this key cannot be used: %w", err)
 	}

@@ -6,10 +6,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
+	"github.com/leasehold-dev/leasehold/secret"
 )
 
 // A guest is a process of another group, which packs packets for process 2.
-func guest(t *testing.T, id flease.Process, key []byte) *packer {
+func guest(t *testing.T, id flease.Process, key secret.Text) *packer {
 	t.Helper()
 	p, err := newPacker(&Config{Self: id, Incarnation: 99, Key: key, Fingerprint: 5, Peers: []Peer{{Process: 2}}}, new(tally))
 	if err != nil {
@@ -21,7 +22,7 @@ func guest(t *testing.T, id flease.Process, key []byte) *packer {
 // Strangers are not listened to, but known, and answered the way that they came;
 // be they peers or not.
 func TestStrangers(t *testing.T) {
-	for _, key := range [][]byte{nil, aKey} {
+	for _, key := range []secret.Text{{}, aKey} {
 		for _, id := range []flease.Process{1, 7} {
 			_, r, got := endpoints(t, key)
 			var heard flease.Envelope
@@ -72,7 +73,7 @@ func TestStrangers(t *testing.T) {
 func TestStrangersWithoutKey(t *testing.T) {
 	_, r, _ := endpoints(t, aKey)
 	r.strange = func(*flease.Envelope, uint64, *Source) { t.Error("it was believed") }
-	packet, _ := guest(t, 7, []byte("another key, as long")).pack(nil, UsualPacket, 2, &flease.Envelope{From: 7, Incarnation: 99}, nil)
+	packet, _ := guest(t, 7, secret.New("another key, as long")).pack(nil, UsualPacket, 2, &flease.Envelope{From: 7, Incarnation: 99}, nil)
 	if why := r.packet(packet); why != unauthentic {
 		t.Error(why)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
+	"github.com/leasehold-dev/leasehold/secret"
 )
 
 func listenTCP(t *testing.T) net.Listener {
@@ -42,7 +43,7 @@ func startTCP(t *testing.T, l net.Listener, c Config) Net {
 }
 
 // openTCP opens processes 1 and 2.
-func openTCP(t *testing.T, key []byte, c *tls.Config, one, two mailbox) [2]Net {
+func openTCP(t *testing.T, key secret.Text, c *tls.Config, one, two mailbox) [2]Net {
 	t.Helper()
 	l1, l2 := listenTCP(t), listenTCP(t)
 	peers := []Peer{{Process: 1, Addr: l1.Addr().String()}, {Process: 2, Addr: l2.Addr().String()}}
@@ -55,9 +56,9 @@ func openTCP(t *testing.T, key []byte, c *tls.Config, one, two mailbox) [2]Net {
 func TestTCPCarriesMessages(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		key  []byte
+		key  secret.Text
 		tls  *tls.Config
-	}{{"plain", nil, nil}, {"sealed", aKey, nil}, {"TLS", nil, certified(t)}, {"both", aKey, certified(t)}} {
+	}{{"plain", secret.Text{}, nil}, {"sealed", aKey, nil}, {"TLS", secret.Text{}, certified(t)}, {"both", aKey, certified(t)}} {
 		t.Run(test.name, func(t *testing.T) {
 			one, two := newMailbox(), newMailbox()
 			nets := openTCP(t, test.key, test.tls, one, two)
@@ -95,7 +96,7 @@ func TestTCPDrained(t *testing.T) {
 		t.Fatal(err)
 	}
 	closeLater(t, conn)
-	p, _, _ := endpoints(t, nil)
+	p, _, _ := endpoints(t, secret.Text{})
 	var l load
 	for range 3 {
 		l.add(p, MinPacket, 2, &flease.Envelope{From: 1, Incarnation: 11}, nil)
@@ -237,7 +238,7 @@ func TestTCPUnreachable(t *testing.T) {
 // TestTCPStrangers: what no peer would send ends a connection, and is counted.
 func TestTCPStrangers(t *testing.T) {
 	p, _, _ := endpoints(t, aKey)
-	other, _, _ := endpoints(t, []byte("another key, as long"))
+	other, _, _ := endpoints(t, secret.New("another key, as long"))
 	e := flease.Envelope{From: 1, Incarnation: 11}
 	frame := func(p *packer, times int) (b []byte) {
 		var l load

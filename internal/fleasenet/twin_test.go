@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
+	"github.com/leasehold-dev/leasehold/secret"
 )
 
 // TestTwins: a process that has the number of another, and is elsewhere, reaches it
@@ -104,7 +105,7 @@ func TestComplaints(t *testing.T) {
 	}
 	r := &reader{inbox: newInbox(two, packer, new(tally)), from: func() string { return "10.0.0.1:7" }}
 	for _, id := range []flease.Process{1, 1, 1, 9} {
-		packet, _ := guest(t, id, []byte("another key, as long")).pack(nil, UsualPacket, 2, &flease.Envelope{From: id, Incarnation: 99}, nil)
+		packet, _ := guest(t, id, secret.New("another key, as long")).pack(nil, UsualPacket, 2, &flease.Envelope{From: id, Incarnation: 99}, nil)
 		if why := r.packet(packet); why != unauthentic {
 			t.Fatal(why)
 		}

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
+	"github.com/leasehold-dev/leasehold/secret"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -79,7 +80,7 @@ func (m mailbox) messages(t *testing.T, n int) (all []flease.Message) {
 
 // openUDP opens processes 1, 2 and so on, one for each receiver, which know each
 // other. Incarnations are 11, 22 and so on.
-func openUDP(t testing.TB, key []byte, maxPacket int, receive ...func(*flease.Envelope, []flease.Message, *Source)) []Net {
+func openUDP(t testing.TB, key secret.Text, maxPacket int, receive ...func(*flease.Envelope, []flease.Message, *Source)) []Net {
 	t.Helper()
 	var peers []Peer
 	var conns []*net.UDPConn
@@ -119,7 +120,7 @@ func startUDP(t testing.TB, conn *net.UDPConn, c Config) Net {
 }
 
 func TestUDPCarriesMessages(t *testing.T) {
-	for _, key := range [][]byte{nil, aKey} {
+	for _, key := range []secret.Text{{}, aKey} {
 		one, two := newMailbox(), newMailbox()
 		nets := openUDP(t, key, UsualPacket, one.receive, two.receive)
 		there := usual(flease.KindWrite, 300) // several packets
@@ -170,7 +171,7 @@ func TestUDPDrained(t *testing.T) {
 		Receive: func(*flease.Envelope, []flease.Message, *Source) { events <- "received" },
 		Drained: func() { events <- "drained" },
 	})
-	p, _, _ := endpoints(t, nil)
+	p, _, _ := endpoints(t, secret.Text{})
 	packet, _ := p.pack(nil, MinPacket, 2, &flease.Envelope{From: 1, Incarnation: 11}, nil)
 	from, err := net.Dial("udp", n.Addr())
 	if err != nil {

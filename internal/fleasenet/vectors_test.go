@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
+	"github.com/leasehold-dev/leasehold/secret"
 )
 
 // TestVectors: packets look the same for ever, since processes of different
@@ -28,11 +29,11 @@ func TestVectors(t *testing.T) {
 	}
 	e := &flease.Envelope{From: 1, Incarnation: 11, Waiting: true, To: 22, Sent: someSent, Echo: someSent - 1}
 	var got strings.Builder
-	for _, key := range [][]byte{nil, aKey} {
+	for _, key := range []secret.Text{{}, aKey} {
 		p, _, _ := endpoints(t, key)
 		p.fingerprint = 0x0102030405060708
 		packet, _ := p.pack(nil, UsualPacket, 2, e, msgs)
-		name := string(key)
+		name := key.Reveal()
 		if name == "" {
 			name = "-"
 		}

@@ -38,6 +38,12 @@ func TestStepAside(t *testing.T) {
 		t.Fatal(err)
 	}
 	pretend(t, stuck.Config().PeerURL) // as if only its listener were left
+	eventually(t, "that it is missed", func(context.Context) error {
+		if !leader.Misses(stuck.Config().Name) {
+			return errors.New("not yet")
+		}
+		return nil
+	})
 	for range 2 {
 		leader.EndPause()
 		eventually(t, "the lead once more", leader.TakeLead)

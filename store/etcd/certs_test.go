@@ -14,6 +14,9 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/secure"
+	"github.com/leasehold-dev/leasehold/store/etcd"
 )
 
 // An authority has one certificate that serves on loopback and identifies
@@ -71,4 +74,17 @@ func newAuthority(t testing.TB) authority {
 	roots.AddCert(caCert)
 	a.client = &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots}
 	return a
+}
+
+// peers is how members of this authority speak to each other.
+func (a authority) peers(t testing.TB) etcd.PeerTLS {
+	t.Helper()
+	k, err := secure.Open(secure.Config{Cert: a.certFile, Key: a.keyFile, Roots: a.caFile})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(k.Close)
+	server := k.ServerTLS(secure.Required)
+	server.NextProtos = []string{"http/1.1"}
+	return etcd.PeerTLS{CertFile: a.certFile, KeyFile: a.keyFile, CAFile: a.caFile, Server: server}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/store/internal/kv"
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/etcdhttp"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 )
 
@@ -28,6 +29,7 @@ type Embedded struct {
 	cfg    EmbedConfig
 	dir    *dataDir
 	server *embed.Etcd
+	peers  *peerServer // nil if the member is alone
 	db     *database
 
 	aside aside
@@ -71,8 +73,14 @@ func (m *Embedded) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := m.listen(); err != nil {
+		return err
+	}
 	if m.server, err = startServer(ec); err != nil {
 		return m.cannotStart(err)
+	}
+	if m.peers != nil {
+		m.peers.serve(etcdhttp.NewPeerHandler(m.server.GetLogger(), m.server.Server), m.cfg.PeerTLS.Server)
 	}
 	select {
 	case <-m.server.Server.ReadyNotify():
@@ -94,6 +102,19 @@ func (m *Embedded) start(ctx context.Context) error {
 		room: &room{file: m.server.Server.Backend, quota: m.cfg.Quota},
 	}
 	return m.moveTo(ctx, m.cfg.PeerURL)
+}
+
+// listen listens for the other members, if there are to be any.
+func (m *Embedded) listen() error {
+	if m.cfg.PeerURL == "" {
+		return nil
+	}
+	at, err := m.cfg.listen()
+	if err != nil {
+		return err
+	}
+	m.peers, err = listenPeers(at, &m.cfg)
+	return err
 }
 
 // startServer starts etcd. What etcd panics about when it starts, a damaged
@@ -182,6 +203,7 @@ func (m *Embedded) shutdown() error {
 	m.chores.Wait() // a compaction that etcd is closed under writes to a closed file
 	err := m.db.client.Close()
 	m.server.Close()
+	m.peers.close() // last: a leader that ends hands over first
 	m.work.Wait()
 	if errors.Is(err, context.Canceled) { // closing an in-process client says so
 		err = nil
@@ -197,5 +219,6 @@ func (m *Embedded) abort() error {
 	if m.server != nil {
 		m.server.Close()
 	}
+	m.peers.close()
 	return m.dir.close()
 }

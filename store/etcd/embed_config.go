@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"cmp"
+	"crypto/tls"
 	"log/slog"
 	"maps"
 	"net"
@@ -70,16 +71,39 @@ type EmbedConfig struct {
 	Logger         *slog.Logger  // nil: the default logger
 }
 
-// PeerTLS are the files, in PEM, by which members prove to each other who they
-// are. With them, peer URLs begin with https.
+// PeerTLS is how members prove to each other who they are, over TLS 1.3. With it, peer
+// URLs begin with https.
 type PeerTLS struct {
-	CertFile, KeyFile string
-	// CAFile has the authorities that a peer's certificate must come from.
-	CAFile string
+	// CertFile, KeyFile and CAFile, in PEM, are for the connections that the member
+	// makes. Etcd reads the certificate and its key for each of them, and CAFile, the
+	// authorities that the other's certificate must come from, once, when the member
+	// starts. The other's certificate must have the host of its peer URL.
+	CertFile, KeyFile, CAFile string
+	// Server is for those that others make: it must ask for certificates, and offer
+	// http/1.1 and nothing else. Package secure makes one that always goes by the
+	// files of now.
+	Server *tls.Config
+	// Allow, if set, reports why somebody who has connected must not. It is asked with
+	// each request, and once a second about connections that stand.
+	Allow func(*tls.ConnectionState) error
 }
 
-func (p PeerTLS) info() transport.TLSInfo {
-	return transport.TLSInfo{CertFile: p.CertFile, KeyFile: p.KeyFile, TrustedCAFile: p.CAFile, ClientCertAuth: p.CAFile != ""}
+func (p *PeerTLS) info() transport.TLSInfo {
+	return transport.TLSInfo{CertFile: p.CertFile, KeyFile: p.KeyFile, TrustedCAFile: p.CAFile}
+}
+
+// validate reports what is missing.
+func (p *PeerTLS) validate(peerURL string) string {
+	given := p.Server != nil
+	switch {
+	case (p.CertFile != "") != given || (p.KeyFile != "") != given || (p.CAFile != "") != given:
+		return "a certificate, its key, whom to trust and a configuration for servers go together"
+	case p.Allow != nil && !given:
+		return "without TLS there is nobody to allow"
+	case peerURL != "" && strings.HasPrefix(peerURL, "https:") != given:
+		return "a peer URL begins with https if there is a certificate, and only then"
+	}
+	return ""
 }
 
 // validate fills in defaults and says what is wrong.
@@ -106,8 +130,9 @@ func (c *EmbedConfig) validate() error {
 		return bad("the members say that it is at %q, and its peer URL is %q: make them the same", c.Members[c.Name], c.PeerURL)
 	case c.Existing && len(c.Members) < 2:
 		return bad("whoever joins a group needs the URLs of all its members")
-	case (c.PeerTLS.CertFile == "") != (c.PeerTLS.KeyFile == ""):
-		return bad("a certificate and its key go together")
+	}
+	if wrong := c.PeerTLS.validate(c.PeerURL); wrong != "" {
+		return bad("%s", wrong)
 	}
 	for name, peer := range c.Members {
 		if err := checkPeerURL(name, peer); err != nil {
@@ -152,9 +177,9 @@ func (c *EmbedConfig) etcd(dir, token string) (*embed.Config, error) {
 	ec := embed.NewConfig()
 	ec.Name, ec.Dir = c.Name, dir
 	ec.InitialClusterToken = token
-	ec.ListenPeerUrls, ec.ListenClientUrls, ec.AdvertiseClientUrls = nil, nil, nil
+	ec.ListenPeerUrls, ec.ListenClientUrls, ec.AdvertiseClientUrls = nil, nil, nil // see peers.go
 	ec.QuotaBackendBytes = c.Quota
-	ec.PeerTLSInfo = c.PeerTLS.info()
+	ec.PeerTLSInfo, ec.TlsMinVersion = c.PeerTLS.info(), "TLS1.3"
 	ec.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zapLogger(c.Logger, slog.LevelWarn))
 	// What is older than a minute is of no use: a table is read in less.
 	ec.AutoCompactionMode, ec.AutoCompactionRetention = embed.CompactorModePeriodic, "1m"
@@ -164,11 +189,7 @@ func (c *EmbedConfig) etcd(dir, token string) (*embed.Config, error) {
 		if err != nil {
 			return nil, leasehold.Errorf(opEmbed, leasehold.Invalid, c.Name, "peer URL: %w", err)
 		}
-		listen, err := c.listen()
-		if err != nil {
-			return nil, err
-		}
-		ec.AdvertisePeerUrls, ec.ListenPeerUrls = []url.URL{*advertised}, []url.URL{*listen}
+		ec.AdvertisePeerUrls = []url.URL{*advertised}
 		// No client connects, but it is by a member's client URLs that etcd knows
 		// that the member was started before, and refuses it if it has lost its
 		// data since.

@@ -10,10 +10,12 @@ import (
 	"context"
 	"crypto/tls"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/secret"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/internal/kv"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -39,8 +41,9 @@ type Config struct {
 	// share a cluster have different prefixes.
 	Prefix string
 
-	TLS                *tls.Config // nil: without TLS
-	Username, Password string      // without a name: no authentication
+	TLS      *tls.Config // nil: without TLS
+	Username string      // without a name: no authentication
+	Password secret.Text
 
 	// RequestTimeout bounds each single request; [DefaultRequestTimeout] if 0.
 	// Shorter than the leader's TTL, it lets a leader try again in time;
@@ -69,7 +72,10 @@ func (c *Config) validate() error {
 	if len(c.Endpoints) == 0 {
 		return leasehold.Errorf(op, leasehold.Invalid, "", "there are no endpoints: name at least one, such as 127.0.0.1:2379")
 	}
-	if c.Username == "" && c.Password != "" {
+	if slices.ContainsFunc(c.Endpoints, func(e string) bool { return strings.Contains(e, "@") }) {
+		return leasehold.Errorf(op, leasehold.Invalid, "", "an endpoint has a user or a password in it, and endpoints are logged: use Username and Password")
+	}
+	if c.Username == "" && c.Password.Len() > 0 {
 		return leasehold.Errorf(op, leasehold.Invalid, "", "there is a password, and no user name to go with it")
 	}
 	if c.Prefix == "" {
@@ -127,7 +133,7 @@ func dial(ctx context.Context, cfg Config) (*clientv3.Client, error) {
 		DialKeepAliveTimeout: cfg.RequestTimeout,
 		TLS:                  cfg.TLS,
 		Username:             cfg.Username,
-		Password:             cfg.Password,
+		Password:             cfg.Password.Reveal(),
 		Logger:               zapLogger(cfg.Logger, slog.LevelError), // it warns of every retry
 	})
 }

@@ -21,6 +21,17 @@ func (m *Embedded) KnowsOthers() bool {
 	return ok && status.ID == uint64(m.server.Server.MemberID())
 }
 
+// Misses reports whether a member that leads has not heard of another for a while.
+func (m *Embedded) Misses(other string) bool {
+	status, ok := raftStatus()
+	for _, one := range m.server.Server.Cluster().Members() {
+		if one.Name == other {
+			return ok && !status.Progress[uint64(one.ID)].RecentActive
+		}
+	}
+	return false
+}
+
 func (m *Embedded) Leads() bool { return m.server.Server.Leader() == m.server.Server.MemberID() }
 
 // TakeLead makes a member lead etcd's group.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/secret"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/etcd"
 	"github.com/leasehold-dev/leasehold/store/storetest"
@@ -51,7 +52,7 @@ func TestExternalStoreWithCredentials(t *testing.T) {
 	addUser(t, url, certs.client, "leasehold", "secret", "/mine/")
 
 	var n atomic.Int64
-	cfg := etcd.Config{Endpoints: []string{url}, TLS: certs.client, Username: "leasehold", Password: "secret"}
+	cfg := etcd.Config{Endpoints: []string{url}, TLS: certs.client, Username: "leasehold", Password: secret.New("secret")}
 	storetest.Run(t, func(t *testing.T) store.Store {
 		own := cfg
 		own.Prefix = fmt.Sprintf("/mine/%d", n.Add(1))
@@ -62,8 +63,8 @@ func TestExternalStoreWithCredentials(t *testing.T) {
 		want  leasehold.Kind
 	}{
 		"another's prefix": {func(c *etcd.Config) { c.Prefix = "/theirs/" }, leasehold.Invalid},
-		"a wrong password": {func(c *etcd.Config) { c.Password = "guess" }, leasehold.Invalid},
-		"no user":          {func(c *etcd.Config) { c.Username, c.Password = "", "" }, leasehold.Invalid},
+		"a wrong password": {func(c *etcd.Config) { c.Password = secret.New("guess") }, leasehold.Invalid},
+		"no user":          {func(c *etcd.Config) { c.Username, c.Password = "", secret.Text{} }, leasehold.Invalid},
 		"no certificate":   {func(c *etcd.Config) { c.TLS = &tls.Config{RootCAs: certs.client.RootCAs} }, leasehold.Unavailable},
 		"no TLS":           {func(c *etcd.Config) { c.TLS = nil }, leasehold.Unavailable},
 	} {
@@ -122,9 +123,9 @@ func TestOpenUnreachable(t *testing.T) {
 		wait time.Duration
 	}{
 		"plain":            {etcd.Config{}, time.Second},
-		"with user":        {etcd.Config{Username: "u", Password: "p"}, time.Second},
+		"with user":        {etcd.Config{Username: "u", Password: secret.New("p")}, time.Second},
 		"without time":     {etcd.Config{}, 0},
-		"user but no time": {etcd.Config{Username: "u", Password: "p"}, 0},
+		"user but no time": {etcd.Config{Username: "u", Password: secret.New("p")}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), c.wait)
@@ -145,7 +146,7 @@ func TestOpenUnreachable(t *testing.T) {
 func TestOpenRefuses(t *testing.T) {
 	for name, cfg := range map[string]etcd.Config{
 		"no endpoints":         {},
-		"password but no name": {Endpoints: []string{"127.0.0.1:1"}, Password: "p"},
+		"password but no name": {Endpoints: []string{"127.0.0.1:1"}, Password: secret.New("p")},
 	} {
 		if _, err := etcd.Open(t.Context(), cfg); leasehold.KindOf(err) != leasehold.Invalid {
 			t.Errorf("%s: %v", name, err)

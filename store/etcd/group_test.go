@@ -15,8 +15,14 @@ import (
 // formGroup starts members together.
 func formGroup(t testing.TB, tls etcd.PeerTLS, names ...string) map[string]*etcd.Embedded {
 	t.Helper()
+	return formGroupOf(t, func(string) etcd.PeerTLS { return tls }, names...)
+}
+
+// formGroupOf starts members together that each speak in a way of their own.
+func formGroupOf(t testing.TB, tls func(name string) etcd.PeerTLS, names ...string) map[string]*etcd.Embedded {
+	t.Helper()
 	scheme := "http://"
-	if tls.CertFile != "" {
+	if tls(names[0]).CertFile != "" {
 		scheme = "https://"
 	}
 	urls := map[string]string{}
@@ -29,7 +35,7 @@ func formGroup(t testing.TB, tls etcd.PeerTLS, names ...string) map[string]*etcd
 	for name, url := range urls {
 		dir := t.TempDir()
 		all.Go(func() {
-			m, err := tryEmbed(t, etcd.EmbedConfig{Dir: dir, Name: name, PeerURL: url, Members: urls, PeerTLS: tls})
+			m, err := tryEmbed(t, etcd.EmbedConfig{Dir: dir, Name: name, PeerURL: url, Members: urls, PeerTLS: tls(name)})
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 				return
@@ -50,7 +56,7 @@ func formGroup(t testing.TB, tls etcd.PeerTLS, names ...string) map[string]*etcd
 // gone. They speak TLS to each other.
 func TestGroup(t *testing.T) {
 	certs := newAuthority(t)
-	group := formGroup(t, etcd.PeerTLS{CertFile: certs.certFile, KeyFile: certs.keyFile, CAFile: certs.caFile}, "a", "b", "c")
+	group := formGroup(t, certs.peers(t), "a", "b", "c")
 	if a, b := group["a"].Cluster(), group["b"].Cluster(); a != b {
 		t.Errorf("the members belong to %s and %s", a, b)
 	}

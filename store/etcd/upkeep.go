@@ -53,7 +53,7 @@ func (m *Embedded) upkeep(ctx context.Context) {
 
 // someTime is between d and twice d, so that the members of a group do not
 // all do the same at the same time.
-func someTime(d time.Duration) time.Duration { return d + rand.N(d) }
+func someTime(d time.Duration) time.Duration { return d + rand.N(d) } //nolint:gosec // for a pause
 
 // promoteLearners gives members that have caught up a vote. etcd refuses it to
 // those that have not. The leader alone tries.

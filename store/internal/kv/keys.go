@@ -50,7 +50,9 @@ func (k keys) snapshotEnd(at leasehold.LSN) string {
 
 func encodeTerm(t leasehold.Term) []byte { return strconv.AppendUint(nil, uint64(t), 10) }
 
-// decodeTerm reads the term's key. Where there is none there is no leader yet.
+// decodeTerm reads the term's key. Where there is none there is no leader yet. A number that
+// is written in another way than ours makes no sense, either: writes are guarded by the value,
+// and none would ever succeed.
 func decodeTerm(e Entry) (leasehold.Term, error) {
 	if e.Revision == 0 {
 		return 0, nil
@@ -59,7 +61,10 @@ func decodeTerm(e Entry) (leasehold.Term, error) {
 	if err != nil {
 		return 0, corrupt(e.Key, err)
 	}
-	return leasehold.Term(t), nil
+	if term := leasehold.Term(t); string(encodeTerm(term)) == string(e.Value) {
+		return term, nil
+	}
+	return 0, corrupt(e.Key, fmt.Errorf("it is %q, want %d", e.Value, t))
 }
 
 // termGuard holds while the leader record has this term.

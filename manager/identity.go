@@ -1,0 +1,47 @@
+package manager
+
+import (
+	"context"
+	"slices"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/access"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/secure"
+)
+
+// shownAs returns as whom an owner is known to those that send it state, or take state
+// from it: of the identities of its certificate the one for which it may call itself so,
+// which nobody else has. Without a policy it is the first one; it is "" if the owner has
+// shown none.
+func (m *Manager) shownAs(ctx context.Context, of leasehold.Namespace, owner leasehold.OwnerID) secure.Identity {
+	ids := slices.DeleteFunc(certified(ctx), func(id secure.Identity) bool { return len(id) > protocol.MaxIdentityLen })
+	if m.cfg.Access != nil {
+		for _, id := range ids {
+			if m.cfg.Access.Allow(access.Known(id), leaseholdv1.OwnerService_Hold_FullMethodName, of, owner) == nil {
+				return id
+			}
+		}
+	}
+	if len(ids) == 0 {
+		return ""
+	}
+	return ids[0]
+}
+
+// certified returns the identities of the certificate that a caller has shown.
+func certified(ctx context.Context) []secure.Identity {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return nil
+	}
+	info, ok := p.AuthInfo.(credentials.TLSInfo)
+	if !ok || len(info.State.VerifiedChains) == 0 {
+		return nil
+	}
+	return secure.Identities(info.State.PeerCertificates[0])
+}
