@@ -103,6 +103,12 @@
 // needs it. It ends when its server owns nothing any more, and not before the last
 // call has. Its TLS name is the namespace, unless grpc.WithAuthority says otherwise:
 // servers of one namespace have certificates for one name.
+// With package secure servers have identities of their own instead, and callers say which
+// they take, whatever the name:
+//
+//	grpc.WithTransportCredentials(keeper.Client("spiffe://example.org/owner/presence/{name}"))
+//
+// and servers grpc.Creds(keeper.Server()). Both go by the files of now.
 //
 // A server whose computer vanishes without a word is noticed as gRPC does it. Set
 // deadlines, and grpc.WithKeepaliveParams for streams.

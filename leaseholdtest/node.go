@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/memnet"
@@ -68,7 +69,7 @@ func (n *Node) DialOptions() []grpc.DialOption { return dialer(n.host) }
 func (n *Node) OwnerConfig() owner.Config {
 	return owner.Config{
 		Namespace: n.cluster.namespace, Managers: n.cluster.Managers(), Name: leasehold.OwnerID(n.Name()), Addr: n.Addr(),
-		DialOptions: n.DialOptions(), Logger: n.cluster.cfg.Logger.With("owner", n.Name()),
+		Credentials: insecure.NewCredentials(), DialOptions: n.DialOptions(), Logger: n.cluster.cfg.Logger.With("owner", n.Name()),
 	}
 }
 
@@ -86,14 +87,17 @@ func (n *Node) MovingConfig() owner.Config {
 func (n *Node) Mover() *owner.Mover {
 	n.cluster.t.Helper()
 	l := n.Listen(0)
-	return &owner.Mover{Listener: l, Advertise: l.Addr().String(), DialOptions: n.DialOptions()}
+	return &owner.Mover{
+		Listener: l, Advertise: l.Addr().String(), DialOptions: n.DialOptions(),
+		Credentials: insecure.NewCredentials(), ServerCredentials: insecure.NewCredentials(),
+	}
 }
 
 // LookupConfig returns what a caller on this node opens a lookup with.
 func (n *Node) LookupConfig() lookup.Config {
 	return lookup.Config{
 		Namespace: n.cluster.namespace, Managers: n.cluster.Managers(),
-		DialOptions: n.DialOptions(), Logger: n.cluster.cfg.Logger.With("lookup", n.Name()),
+		Credentials: insecure.NewCredentials(), DialOptions: n.DialOptions(), Logger: n.cluster.cfg.Logger.With("lookup", n.Name()),
 	}
 }
 
@@ -111,6 +115,9 @@ func (n *Node) Join(cfg owner.Config) *owner.Owner {
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = usual.Logger
+	}
+	if cfg.Credentials == nil {
+		cfg.Credentials = usual.Credentials
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), n.cluster.patience())
 	defer cancel()

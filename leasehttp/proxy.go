@@ -19,8 +19,8 @@ type ProxyConfig struct {
 	// Transport finds the servers. Required.
 	Transport *Transport
 
-	// Scheme is how servers are spoken to: "http", the default, or "https", which
-	// needs a Base of the Transport's that trusts their certificates.
+	// Scheme is how servers are spoken to: "http", the default, or "https", for which
+	// the Transport's DialTLS, or its Base, says whom to trust.
 	Scheme string
 
 	// MaxBody is how long the body of a request may be, in bytes; longer ones are

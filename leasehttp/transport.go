@@ -36,6 +36,16 @@ type TransportConfig struct {
 	// Do not give it a ResponseHeaderTimeout if there are requests that take long.
 	Base http.RoundTripper
 
+	// Dial connects to a server for requests with http, in plain text. It is for the
+	// default Base. Default: whatever the server's address leads to.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// DialTLS connects to a server for requests with https, and makes sure that it is
+	// the one: secure.Keeper's DialTLS does, which wants a certificate for the address
+	// that the server has joined with, or one of the identities that the Keeper was
+	// told, and shows our own. It is for the default Base; one that is given has its own
+	// way. Default: what the computer trusts, by the address.
+	DialTLS func(ctx context.Context, network, addr string) (net.Conn, error)
+
 	// MaxOutstanding is how many requests may be under way to one server (PRS 3.3),
 	// each until the body of its answer is closed, a WebSocket until it ends. More
 	// fail at once, with [leasehold.Limit]. Default 1024.
@@ -61,6 +71,8 @@ func (c *TransportConfig) validate() error {
 		return leasehold.Errorf(op, leasehold.Invalid, "Lookup", "it is required: open one with lookup.Open")
 	case !c.Key.valid():
 		return leasehold.Errorf(op, leasehold.Invalid, "Key", "it is required: say where the key is, with Header for instance")
+	case c.Base != nil && (c.Dial != nil || c.DialTLS != nil):
+		return leasehold.Errorf(op, leasehold.Invalid, "Dial", "it and DialTLS are for the default Base: set those of the Base which is given instead")
 	case c.MaxOutstanding < 0:
 		return leasehold.Errorf(op, leasehold.Invalid, "MaxOutstanding", "%d: want at least 1, or 0 for the default", c.MaxOutstanding)
 	case c.Attempts < 0:
@@ -71,14 +83,14 @@ func (c *TransportConfig) validate() error {
 	c.MaxOutstanding = cmp.Or(c.MaxOutstanding, DefaultMaxOutstanding)
 	c.Replay = max(0, cmp.Or(c.Replay, DefaultReplay))
 	if c.Base == nil {
-		c.Base = newBase(c.MaxOutstanding)
+		c.Base = newBase(c.MaxOutstanding, c.Dial, c.DialTLS)
 	}
 	return nil
 }
 
 // newBase returns the transport for those who bring none.
-func newBase(idle int) *http.Transport {
-	return &http.Transport{
+func newBase(idle int, dial, dialTLS func(ctx context.Context, network, addr string) (net.Conn, error)) *http.Transport {
+	base := &http.Transport{
 		DialContext:            (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
 		MaxIdleConnsPerHost:    idle,
 		IdleConnTimeout:        90 * time.Second,
@@ -86,6 +98,28 @@ func newBase(idle int) *http.Transport {
 		ExpectContinueTimeout:  time.Second,
 		MaxResponseHeaderBytes: 1 << 20,
 		DisableCompression:     true, // whoever asked for it gets it as it comes
+	}
+	if dial != nil {
+		base.DialContext = shakingHands(dial)
+	}
+	if dialTLS != nil {
+		base.DialTLSContext = shakingHands(dialTLS)
+	}
+	return base
+}
+
+// shakingHands bounds the time for a connection and its handshake. If there is none, not
+// a byte of a request has left, and the error says so as one of dialling does.
+func shakingHands(dial func(ctx context.Context, network, addr string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+	const patience = 5 * time.Second
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, &net.OpError{Op: "dial", Net: network, Err: err}
+		}
+		return conn, nil
 	}
 }
 

@@ -43,7 +43,7 @@ func New[V any](cfg Config[V]) (*Map[V], error) {
 	}
 	m := &Map[V]{cfg: cfg, base: time.Now(), leases: nobody{}}
 	if cfg.Weak {
-		m.first = rand.Uint64N(1 << 62) // without a lease, versions must differ from other servers'
+		m.first = rand.Uint64N(1 << 62) //nolint:gosec // without a lease, versions must differ from other servers'; they need not be secret
 	}
 	return m, nil
 }
@@ -86,7 +86,7 @@ func Join[V any](ctx context.Context, as owner.Config, cfg Config[V]) (*Map[V], 
 	}
 	m.owner = o
 	m.Use(o)
-	sweeping, stop := context.WithCancel(context.Background())
+	sweeping, stop := context.WithCancel(context.Background()) //nolint:gosec // Close calls it
 	m.stop = stop
 	m.sweeping.Go(func() { m.sweepAlways(sweeping) })
 	return m, nil

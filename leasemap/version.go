@@ -25,18 +25,20 @@ func (v Version) MarshalText() ([]byte, error) {
 	return []byte(v.String()), nil
 }
 
-// UnmarshalText reads what MarshalText has written.
+// UnmarshalText reads what MarshalText has written, and nothing else: callers compare versions
+// as text, too.
 func (v *Version) UnmarshalText(text []byte) error {
 	*v = Version{}
 	if len(text) == 0 {
 		return nil
 	}
-	generation, number, ok := strings.Cut(string(text), ".")
+	generation, number, _ := strings.Cut(string(text), ".")
 	g, err := strconv.ParseUint(generation, 10, 64)
 	n, err2 := strconv.ParseUint(number, 10, 64)
-	if !ok || err != nil || err2 != nil || g+n == 0 {
+	read := Version{leasehold.Generation(g), n}
+	if err != nil || err2 != nil || read.String() != string(text) {
 		return leasehold.Errorf("parse version", leasehold.Invalid, string(text), "want a version as it was given out, 5.17 for instance")
 	}
-	*v = Version{leasehold.Generation(g), n}
+	*v = read
 	return nil
 }

@@ -37,7 +37,7 @@ type asker struct {
 
 func newAsker(managers []string, patience time.Duration, send func(string, *leaseholdv1.FollowRequest)) *asker {
 	a := &asker{managers: slices.Clone(managers), patience: patience, send: send}
-	rand.Shuffle(len(a.managers), func(i, j int) { a.managers[i], a.managers[j] = a.managers[j], a.managers[i] })
+	rand.Shuffle(len(a.managers), func(i, j int) { a.managers[i], a.managers[j] = a.managers[j], a.managers[i] }) //nolint:gosec // to spread load
 	return a
 }
 
@@ -109,13 +109,16 @@ func newSayings(managers []string) *sayings {
 	return &sayings{managers: managers, said: make(map[string]string)}
 }
 
-// note keeps what a manager said. Of those that are not in the list, a few.
-func (s *sayings) note(from, what string) {
+// note keeps what a manager said, and reports whether that is news. Of those that
+// are not in the list, it keeps a few.
+func (s *sayings) note(from, what string) (news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, known := s.said[from]; known || len(s.said) < 2*maxManagers || slices.Contains(s.managers, from) {
+		news = s.said[from] != what
 		s.said[from] = what
 	}
+	return news
 }
 
 // String lists the managers in the order of the configuration, then the others.

@@ -8,10 +8,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/hostport"
+	"github.com/leasehold-dev/leasehold/internal/plaintext"
 )
 
 // Config says which table to follow, and how.
@@ -40,8 +40,10 @@ type Config struct {
 	// that lag or resume. Each takes about 60 bytes. Default 8192.
 	KeepLosses int
 
-	// Credentials secure the connections to the managers. Default: none, in
-	// plain text.
+	// Credentials secure the connections to the managers: those of package secure,
+	// or insecure.NewCredentials() for plain text in a network that can be trusted.
+	// Default: plain text, within this computer; Managers must be on its loopback
+	// then.
 	Credentials credentials.TransportCredentials
 	// DialOptions are added to our own, and prevail.
 	DialOptions []grpc.DialOption
@@ -105,7 +107,10 @@ func (c *Config) validate() error {
 		return bad("keep %d losses: want at least one", c.KeepLosses)
 	}
 	if c.Credentials == nil {
-		c.Credentials = insecure.NewCredentials()
+		if err := plaintext.Check(c.Managers...); err != nil {
+			return bad("%w", err)
+		}
+		c.Credentials = plaintext.Credentials()
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

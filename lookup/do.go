@@ -139,7 +139,7 @@ func kindOf(err error) leasehold.Kind {
 // wait waits for about d, or until there is no point in going on, or until the
 // key has another owner than before: then it reports true.
 func (l *Lookup) wait(ctx context.Context, before *snapshot, key leasehold.Key, d time.Duration) bool {
-	timer := time.NewTimer(d - rand.N(d/2))
+	timer := time.NewTimer(d - rand.N(d/2)) //nolint:gosec // for a pause
 	defer timer.Stop()
 	tried, _ := place(before.table, key)
 	for s := before; ; s = l.current.Load() {

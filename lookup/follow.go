@@ -48,7 +48,7 @@ func newFollower(l *Lookup) (*follower, error) {
 		Poll:      l.cfg.Poll,
 		Stale:     l.cfg.Stale,
 		Retry:     min(usualRetry, l.cfg.Poll),
-		Rand:      rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
+		Rand:      rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), //nolint:gosec // for pauses
 	})
 	if err != nil {
 		return nil, err
@@ -146,9 +146,14 @@ func (f *follower) receive(from string, a *answer) {
 
 // down hears that there is no conversation with a manager any more. If it was
 // the one that we listen to, changes do not arrive until we speak to another:
-// so we ask at once.
+// so we ask at once, unless it is that we may not listen.
 func (f *follower) down(from string, why error) {
-	f.failed(from, wire.ToError(why))
+	err := wire.ToError(why)
+	if leasehold.KindOf(err) == leasehold.Denied {
+		f.refused(from, err)
+		return
+	}
+	f.failed(from, err)
 	if f.broken.take(f.lookup.clock.Now(), 0) {
 		f.refresh()
 	}
@@ -164,18 +169,30 @@ func (f *follower) refused(from string, why error) {
 
 // failed notes why a manager does not answer, and asks another if there is one
 // left. It reports whether the question is still under way. If the namespace
-// does not exist, no other knows it either.
+// does not exist, or is not for us, no other says otherwise.
 func (f *follower) failed(from string, why error) bool {
 	l := f.lookup
-	if leasehold.KindOf(why) == leasehold.NotFound {
-		select {
-		case l.refused <- noSuchNamespace(l.cfg.Namespace, from):
-		default: // said already
+	news := f.said.note(from, why.Error())
+	switch leasehold.KindOf(why) {
+	case leasehold.NotFound:
+		l.refuse(noSuchNamespace(l.cfg.Namespace, from))
+	case leasehold.Denied:
+		if news {
+			l.cfg.Logger.Warn("the manager does not permit this lookup to follow", "namespace", l.cfg.Namespace, "manager", from, "why", why)
 		}
+		l.refuse(&leasehold.Error{Op: opOpen, Kind: leasehold.Denied, Subject: string(l.cfg.Namespace), Err: why})
+	default:
 	}
 	l.cfg.Logger.Debug("manager does not answer", "namespace", l.cfg.Namespace, "manager", from, "why", why)
-	f.said.note(from, why.Error())
 	return f.asker.failed(from)
+}
+
+// refuse ends Open, if it still waits.
+func (l *Lookup) refuse(why error) {
+	select {
+	case l.refused <- why:
+	default: // said already
+	}
 }
 
 // slept wakes the machine, which looks at the detector before anything else.

@@ -52,6 +52,6 @@ func (h *hints) take(now mono.Instant, lsn leasehold.LSN) bool {
 	}
 	return h.last.CompareAndSwap(last, &hint{
 		lsn: lsn, wait: wait, early: now.Add(shortestHint),
-		late: now.Add(max(shortestHint, wait-rand.N(wait/2))),
+		late: now.Add(max(shortestHint, wait-rand.N(wait/2))), //nolint:gosec // for a pause
 	})
 }

@@ -43,8 +43,9 @@ type Lookup struct {
 // that.
 //
 // It fails with [leasehold.NotFound] as soon as a manager says that there is no
-// such namespace, and with [leasehold.Unavailable] if the context ends first,
-// saying what was heard from each manager.
+// such namespace, with [leasehold.Denied] as soon as one says that this process may
+// not follow it, and with [leasehold.Unavailable] if the context ends first, saying
+// what was heard from each manager.
 func Open(ctx context.Context, cfg Config) (*Lookup, error) {
 	c := clock.New()
 	return open(ctx, cfg, c, clock.NewDetector(c))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/leasehold-dev/leasehold"
@@ -99,6 +100,7 @@ func (g *group) config(managers ...string) lookup.Config {
 	return lookup.Config{
 		Namespace:   "n",
 		Managers:    addrs,
+		Credentials: insecure.NewCredentials(),
 		DialOptions: []grpc.DialOption{grpc.WithContextDialer(g.dial)},
 	}
 }
@@ -131,6 +133,8 @@ type manager struct {
 	script  func(*leaseholdv1.FollowRequest) *leaseholdv1.FollowResponse // nil: no answer
 	asked   []leasehold.LSN                                              // the LSN of every question
 	streams map[grpc.ServerStream]bool
+	denies  bool // nobody may follow
+	denied  int  // questions
 }
 
 // start adds a manager that leads, with the table after n changes of the story.
@@ -178,6 +182,9 @@ func (m *manager) Follow(stream grpc.BidiStreamingServer[leaseholdv1.FollowReque
 			return nil
 		}
 		if err != nil {
+			return err
+		}
+		if err := m.barred(); err != nil {
 			return err
 		}
 		m.mu.Lock()

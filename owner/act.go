@@ -130,7 +130,7 @@ func (o *Owner) refuse(kind leasehold.Kind, why error) {
 		err = leasehold.Errorf(opJoin, kind, ns, "there is no such namespace: create it with \"leasehold namespace create %s\"", ns)
 	case leasehold.Limit:
 		err = leasehold.Errorf(opJoin, kind, ns, "the namespace has as many owners as it may: raise its limit, or stop one that is not needed")
-	case leasehold.Invalid:
+	case leasehold.Invalid, leasehold.Denied:
 		err = &leasehold.Error{Op: opJoin, Kind: kind, Subject: ns, Err: why}
 	default:
 		return

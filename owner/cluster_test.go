@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/leasehold-dev/leasehold"
@@ -75,7 +76,7 @@ func (n *network) dial(ctx context.Context, addr string) (net.Conn, error) {
 func (n *network) config(addr string) Config {
 	return Config{
 		Namespace: testNamespace, Managers: []string{leaderAddr}, Addr: addr,
-		DialOptions: []grpc.DialOption{grpc.WithContextDialer(n.dial)},
+		Credentials: insecure.NewCredentials(), DialOptions: []grpc.DialOption{grpc.WithContextDialer(n.dial)},
 	}
 }
 

@@ -10,10 +10,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/hostport"
+	"github.com/leasehold-dev/leasehold/internal/plaintext"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/table"
 )
@@ -92,8 +92,10 @@ type Config struct {
 	// both name and host in common.
 	WaitForPredecessor bool
 
-	// Credentials secure the connections to the managers. Default: none, in
-	// plain text.
+	// Credentials secure the connections to the managers: those of package secure,
+	// or insecure.NewCredentials() for plain text in a network that can be trusted.
+	// Default: plain text, within this computer; Managers must be on its loopback
+	// then.
 	Credentials credentials.TransportCredentials
 	// DialOptions are added to our own, and prevail.
 	DialOptions []grpc.DialOption
@@ -149,7 +151,10 @@ func (c *Config) validate() error {
 		return err
 	}
 	if c.Credentials == nil {
-		c.Credentials = insecure.NewCredentials()
+		if err := plaintext.Check(c.Managers...); err != nil {
+			return c.bad("Managers: %w", err)
+		}
+		c.Credentials = plaintext.Credentials()
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -55,10 +55,12 @@ func TestConfigSaysWhatIsWrong(t *testing.T) {
 		{"less than no promise", func(c *Config) { c.MaxPromise = -1 }, "MaxPromise is -1ns"},
 		{"promises of what moves", func(c *Config) { c.MaxPromise, c.WaitForPredecessor, c.Mover = 1, true, noMover() }, "MaxPromise and Mover are set"},
 		{"promises that die with it", func(c *Config) { c.MaxPromise = 1 }, "MaxPromise needs WaitForPredecessor"},
+		{"managers elsewhere, in plain text", func(c *Config) { c.Managers = append(c.Managers, "10.0.0.2:7400") }, "10.0.0.2:7400 is another computer, or may be, and would be spoken to in plain text: set Credentials, from package secure"},
+		{"mover for others, in plain text", func(c *Config) { c.Mover = noMover(); c.Mover.Listen = ":0" }, "would be spoken to in plain text: set Credentials and ServerCredentials"},
 		{"no weight", func(c *Config) { c.Weight = -1 }, "weight"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			cfg := Config{Namespace: testNamespace, Managers: []string{"manager:1"}, Addr: "10.0.0.1:8080"}
+			cfg := Config{Namespace: testNamespace, Managers: []string{"127.0.0.1:7400"}, Addr: "10.0.0.1:8080"}
 			test.spoil(&cfg)
 			_, err := Join(t.Context(), cfg)
 			wantError(t, err, leasehold.Invalid, test.says)
@@ -88,7 +90,8 @@ func TestMoverAdvertises(t *testing.T) {
 	} {
 		given := noMover()
 		given.Listen = test.listen
-		cfg := Config{Namespace: testNamespace, Managers: []string{"manager:1"}, Addr: test.addr, Mover: given}
+		given.Credentials, given.ServerCredentials = insecure.NewCredentials(), insecure.NewCredentials()
+		cfg := Config{Namespace: testNamespace, Managers: []string{"127.0.0.1:7400"}, Addr: test.addr, Mover: given}
 		if err := cfg.validate(); err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +125,7 @@ func TestFailedJoinClosesTheListener(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			listener := bufconn.Listen(1)
-			cfg := Config{Namespace: testNamespace, Managers: []string{"manager:1"}, Addr: "10.0.0.1:8080", Mover: noMover()}
+			cfg := Config{Namespace: testNamespace, Managers: []string{"127.0.0.1:7400"}, Addr: "10.0.0.1:8080", Mover: noMover()}
 			cfg.Mover.Listener = listener
 			spoil(&cfg)
 			_, err := Join(t.Context(), cfg)
@@ -140,13 +143,13 @@ type onLoopback struct{ net.Listener }
 func (onLoopback) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 1, 1), Port: 7000} }
 
 func TestConfigDefaults(t *testing.T) {
-	managers := []string{"manager:1"}
+	managers := []string{"127.0.0.1:7400"}
 	cfg := Config{Namespace: testNamespace, Managers: managers, Addr: "[2001:db8::1]:8080"}
 	if err := cfg.validate(); err != nil {
 		t.Fatal(err)
 	}
 	managers[0] = "changed"
-	if cfg.Name != "[2001:db8::1]:8080" || cfg.Weight != 1 || cfg.Logger == nil || cfg.Credentials == nil || cfg.Managers[0] != "manager:1" {
+	if cfg.Name != "[2001:db8::1]:8080" || cfg.Weight != 1 || cfg.Logger == nil || cfg.Credentials == nil || cfg.Managers[0] != "127.0.0.1:7400" {
 		t.Errorf("%+v", cfg)
 	}
 	a, err := cfg.holder()

@@ -28,8 +28,9 @@ const inbox = 64
 // sees fit.
 //
 // It fails at once if the configuration is wrong ([leasehold.Invalid]), if
-// there is no such namespace ([leasehold.NotFound]), or if the namespace takes
-// no more owners ([leasehold.Limit]). Otherwise it tries until the context
+// there is no such namespace ([leasehold.NotFound]), if the namespace takes no
+// more owners ([leasehold.Limit]), or if a manager's access file does not permit
+// this process to join under this name ([leasehold.Denied]). Otherwise it tries until the context
 // ends, and then says what each manager last said: [leasehold.Unavailable], or
 // [leasehold.NameTaken] if another process has the name.
 //
@@ -90,7 +91,7 @@ func newOwner(cfg Config, c *clock.Clock, d *clock.Detector) (_ *Owner, err erro
 		return nil, err
 	}
 	o.hearsay.expect(cfg.Managers)
-	mc := machine.Config{Namespace: cfg.Namespace, Holder: holder, Promises: cfg.MaxPromise > 0, Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))}
+	mc := machine.Config{Namespace: cfg.Namespace, Holder: holder, Promises: cfg.MaxPromise > 0, Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))} //nolint:gosec // for backoffs; the session is from crypto/rand
 	if cfg.Mover != nil {
 		if err := cfg.listen(); err != nil {
 			return nil, err
@@ -142,9 +143,19 @@ func (o *Owner) start() {
 func nothing(mono.Instant) {}
 
 // down remembers why a manager cannot be spoken to, and hints at it: there is no
-// use in waiting for an answer of a leader whose connection broke.
+// use in waiting for an answer of a leader whose connection broke. One that does not
+// permit us to speak is asked again at the machine's pace, once in a renewal at
+// most: somebody may mend the managers' access file, and until then the leases run
+// out.
 func (o *Owner) down(from string, why error) {
-	o.hearsay.add(from, wire.ToError(why))
+	err := wire.ToError(why)
+	news := o.hearsay.add(from, err)
+	if leasehold.KindOf(err) == leasehold.Denied {
+		if news {
+			o.notes.logger.Warn("the manager does not permit this owner to hold leases", "manager", from, "why", err)
+		}
+		o.refuse(leasehold.Denied, err)
+	}
 	o.driver.Offer(machine.HungUp{Manager: storage.ManagerID(from)})
 }
 

@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc"
-
 	"github.com/leasehold-dev/leasehold"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
 	"github.com/leasehold-dev/leasehold/internal/mover"
@@ -61,7 +59,7 @@ func newMigration(cfg *Config, session leasehold.Session, callbacks *callbacks, 
 	m.ctx, m.cancel = context.WithCancelCause(context.Background())
 	m.server = mover.Serve(m.Listener, mover.ServerConfig{
 		Namespace: cfg.Namespace, Session: session, Idle: m.IdleTimeout, Logger: m.logger,
-		Options: []grpc.ServerOption{grpc.Creds(m.ServerCredentials)},
+		Credentials: m.ServerCredentials, Shown: mover.Shows(m.ServerCredentials),
 	})
 	return m
 }

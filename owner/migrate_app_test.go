@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/leasehold-dev/leasehold"
@@ -64,7 +65,10 @@ func (n *network) mover(addr string) *Mover {
 	n.mu.Lock()
 	n.at[addr] = listener
 	n.mu.Unlock()
-	return &Mover{Listener: listener, Advertise: addr, DialOptions: []grpc.DialOption{grpc.WithContextDialer(n.dial)}}
+	return &Mover{
+		Listener: listener, Advertise: addr, DialOptions: []grpc.DialOption{grpc.WithContextDialer(n.dial)},
+		Credentials: insecure.NewCredentials(), ServerCredentials: insecure.NewCredentials(),
+	}
 }
 
 // add counts a request, and reports what the count is now, or false if this is

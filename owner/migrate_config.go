@@ -8,10 +8,10 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/hostport"
+	"github.com/leasehold-dev/leasehold/internal/plaintext"
 )
 
 // A Mover is how the state of ranges gets from one owner to another. See "Moving
@@ -58,8 +58,11 @@ type Mover struct {
 
 	// Credentials and ServerCredentials secure the connections to other owners,
 	// and those from them: anybody who can reach an owner may try to speak to it,
-	// and state is sent to whoever answers at an owner's address. Required if
-	// Config.Credentials is set; otherwise the default is none, in plain text.
+	// and state is sent to whoever answers at an owner's address. If managers know
+	// who owners are, each side also makes sure that the other is the one whom the
+	// leader has let in. Required if Config.Credentials is set, and if others than
+	// this computer reach the address that is listened on; otherwise the default is
+	// plain text, within this computer.
 	Credentials       credentials.TransportCredentials
 	ServerCredentials credentials.TransportCredentials
 	// DialOptions, for connections to other owners, are added to our own, and
@@ -92,10 +95,7 @@ func (c *Config) validateMover(secured bool) error {
 		return c.bad("Mover: Credentials and ServerCredentials are needed, because Credentials to the managers are set: for plain text between owners set both to insecure.NewCredentials()")
 	}
 	if m.Credentials == nil {
-		m.Credentials = insecure.NewCredentials()
-	}
-	if m.ServerCredentials == nil {
-		m.ServerCredentials = insecure.NewCredentials()
+		m.Credentials = plaintext.Credentials()
 	}
 	for _, timeout := range []struct {
 		name  string
@@ -131,6 +131,15 @@ func (c *Config) listen() error {
 		}
 		m.Listener = listener
 	}
+	if m.ServerCredentials == nil {
+		if err := plaintext.CheckListener(m.Listener, "Credentials and ServerCredentials"); err != nil {
+			return c.bad("Mover: %w", err)
+		}
+		m.ServerCredentials = plaintext.Credentials()
+	}
+	if plaintext.Exposed(m.Listener, m.ServerCredentials) {
+		c.Logger.Warn("state is taken in in plain text: whoever can read along on the network can read it", "address", m.Listener.Addr())
+	}
 	if m.Advertise != "" {
 		return nil
 	}
@@ -141,7 +150,7 @@ func (c *Config) listen() error {
 	switch {
 	case hostport.ToListenOn(m.Listener.Addr().String()):
 		own = host
-	case loopback(own) && !loopback(host):
+	case hostport.Loopback(m.Listener.Addr().String()) && !hostport.Loopback(c.Addr):
 		return c.bad("Mover: it listens on %s, where only this computer reaches it, but Addr is %s: set Listen to %q, or Advertise to how others reach it", m.Listener.Addr(), c.Addr, net.JoinHostPort("", port))
 	}
 	m.Advertise = net.JoinHostPort(own, port)
@@ -158,12 +167,6 @@ func (m *Mover) listenOn(host string) string {
 		host = ""
 	}
 	return net.JoinHostPort(host, "0")
-}
-
-// loopback reports whether a host is the computer itself, to whoever calls it.
-func loopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
 // discard closes a listener that nobody has heard of.

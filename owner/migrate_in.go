@@ -12,6 +12,7 @@ import (
 	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
 	"github.com/leasehold-dev/leasehold/internal/mover"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/secure"
 )
 
 // An Import is a range whose state [Mover.Import] takes in.
@@ -53,7 +54,7 @@ func (m *migration) expect(p protocol.Arrival) {
 	a := &arrival{Arrival: p, passage: m.pass("in", p.Range, p.Ticket, p.From), granted: make(chan leasehold.Lease, 1)}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	a.in = m.server.Expect(p.Ticket, func(in *mover.Incoming) { m.running.Go(func() { m.arrive(a, in) }) })
+	a.in = m.server.Expect(p.Ticket, secure.Identity(p.Identity), func(in *mover.Incoming) { m.running.Go(func() { m.arrive(a, in) }) })
 	if m.parting {
 		a.in.Refuse(m.leaving())
 	}
@@ -150,7 +151,8 @@ func (m *migration) abandon(a *arrival, why error) {
 
 // take calls the application's Import.
 func (m *migration) take(a *arrival, in *mover.Incoming) (put func(leasehold.Lease), err error) {
-	ctx := trace.ContextWithSpan(in.Context(), a.span)
+	span := a.trace(trace.ContextWithRemoteSpanContext(context.Background(), in.Origin()))
+	ctx := trace.ContextWithSpan(in.Context(), span)
 	err = m.call(ctx, "Import", a.Range, func() (err error) {
 		put, err = m.Import(ctx, &Import{a.Arrival, in})
 		return err

@@ -14,6 +14,7 @@ import (
 	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
 	"github.com/leasehold-dev/leasehold/internal/mover"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/secure"
 )
 
 // An Export is a range whose state [Mover.Export] sends. Its methods are for one
@@ -109,7 +110,7 @@ func (d *departure) over(outcome string, why error) {
 // start begins to send a range's state.
 func (m *migration) start(p protocol.Departure) {
 	d := &departure{Departure: p, passage: m.pass("out", p.Range, p.Ticket, p.To), leases: m.held(), quiet: make(chan struct{})}
-	d.ctx, d.cancel = context.WithCancelCause(m.ctx)
+	d.ctx, d.cancel = context.WithCancelCause(trace.ContextWithSpan(m.ctx, d.trace(m.ctx)))
 	m.mu.Lock()
 	m.departures[p.Ticket] = d
 	m.mu.Unlock()
@@ -156,7 +157,7 @@ func (m *migration) depart(d *departure) {
 	defer func() { <-m.exports }()
 	out := mover.Open(d.ctx, mover.Departure{
 		Namespace: m.namespace, Ticket: d.Ticket, Addr: d.Mover, Session: d.To.Session, Idle: m.IdleTimeout,
-		DialOptions: append([]grpc.DialOption{grpc.WithTransportCredentials(m.Credentials)}, m.DialOptions...),
+		DialOptions: append([]grpc.DialOption{grpc.WithTransportCredentials(mover.To(secure.Identity(d.Identity), m.Credentials))}, m.DialOptions...),
 	})
 	defer out.Close()
 	d.out.Store(out)
@@ -196,7 +197,7 @@ func (m *migration) turn(ctx context.Context) error {
 // export calls the application.
 func (m *migration) export(d *departure, out *mover.Outgoing) error {
 	e := &Export{departure: d, out: out, copied: func() { m.post(machine.Copied{Ticket: d.Ticket}) }}
-	ctx := trace.ContextWithSpan(out.Context(), d.span)
+	ctx := out.Context()
 	err := m.call(ctx, "Export", d.Range, func() error { return m.Export(ctx, e) })
 	switch {
 	case err != nil:

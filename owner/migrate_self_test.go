@@ -27,7 +27,7 @@ type recluse struct {
 func newRecluse(t *testing.T, log *diary, m *Mover) *recluse {
 	t.Helper()
 	r := &recluse{self: &table.Holder{Owner: "server-1", Session: leasehold.Session{1}, Addr: "127.0.0.1:1"}, events: make(chan machine.Event, 16)}
-	cfg := Config{Namespace: testNamespace, Managers: []string{"manager:1"}, Addr: r.self.Addr, Mover: m}
+	cfg := Config{Namespace: testNamespace, Managers: []string{"127.0.0.1:7400"}, Addr: r.self.Addr, Mover: m}
 	if err := cfg.validate(); err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package owner
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -43,24 +44,37 @@ type passage struct {
 	direction string // "in" or "out"
 	begun     time.Time
 	stopped   atomic.Int64 // when the range ceased to be served, after begun; 0 if it has not
-	span      trace.Span
+	start     func(parent context.Context) trace.Span
+	starting  sync.Once
+	span      trace.Span // nil before it was started: see trace
 	ended     atomic.Bool
 }
 
 func (m *migration) pass(direction string, r leasehold.Range, t protocol.Ticket, peer *table.Holder) *passage {
-	_, span := tracer().Start(context.Background(), "leasehold.move."+direction, trace.WithAttributes(
-		attribute.String("leasehold.namespace", string(m.namespace)),
-		attribute.String("leasehold.move", t.Short()),
-		attribute.String("leasehold.range", r.String()),
-		attribute.String("leasehold.peer", string(peer.Owner)),
-	))
-	return &passage{metrics: m.metrics, direction: direction, begun: time.Now(), span: span}
+	begun := time.Now()
+	start := func(parent context.Context) trace.Span {
+		_, span := tracer().Start(parent, "leasehold.move."+direction, trace.WithTimestamp(begun), trace.WithAttributes(
+			attribute.String("leasehold.namespace", string(m.namespace)),
+			attribute.String("leasehold.move", t.Short()),
+			attribute.String("leasehold.range", r.String()),
+			attribute.String("leasehold.peer", string(peer.Owner)),
+		))
+		return span
+	}
+	return &passage{metrics: m.metrics, direction: direction, begun: begun, start: start}
+}
+
+// trace returns the span of a move, which it starts at the first call, below another that
+// may be of the other side. A target does not know that one before the source has come.
+func (p *passage) trace(parent context.Context) trace.Span {
+	p.starting.Do(func() { p.span = p.start(parent) })
+	return p.span
 }
 
 // stop says that nobody serves the range from now on.
 func (p *passage) stop() {
 	p.stopped.Store(max(1, int64(time.Since(p.begun))))
-	p.span.AddEvent("stopped")
+	p.trace(context.Background()).AddEvent("stopped")
 }
 
 // end says what became of the move. The first word counts.
@@ -69,14 +83,15 @@ func (p *passage) end(outcome string, records, bytes uint64, why error) {
 		return
 	}
 	took := time.Since(p.begun)
-	p.span.SetAttributes(attribute.String("leasehold.outcome", outcome))
+	span := p.trace(context.Background())
+	span.SetAttributes(attribute.String("leasehold.outcome", outcome))
 	if p.direction == "out" {
-		p.span.SetAttributes(attribute.Int64("leasehold.records", int64(records)), attribute.Int64("leasehold.bytes", int64(bytes)))
+		span.SetAttributes(attribute.Int64("leasehold.records", int64(records)), attribute.Int64("leasehold.bytes", int64(bytes)))
 	}
 	if outcome != failed {
 		why = nil // somebody else knows better what is wanted
 	}
-	concluded(p.span, why)
+	concluded(span, why)
 	m := p.metrics
 	if m == nil {
 		return

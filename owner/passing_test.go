@@ -5,6 +5,8 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"google.golang.org/grpc/credentials/insecure"
+
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
@@ -75,7 +77,7 @@ func TestMergingSparesWhatIsComing(t *testing.T) {
 // there: however many leases come and go around it meanwhile, with newer generations.
 func TestWhatIsInstalledIsNotRevoked(t *testing.T) {
 	c := clock.New()
-	o, err := newOwner(Config{Namespace: testNamespace, Managers: []string{leaderAddr}, Addr: "10.0.0.1:8080"}, c, clock.NewDetector(c))
+	o, err := newOwner(Config{Namespace: testNamespace, Managers: []string{leaderAddr}, Addr: "10.0.0.1:8080", Credentials: insecure.NewCredentials()}, c, clock.NewDetector(c))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/credentials/insecure"
+
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
@@ -19,7 +21,7 @@ func alone(t *testing.T, most time.Duration, computer clock.Source) *Owner {
 	t.Helper()
 	c := clock.New()
 	o, err := newOwner(Config{
-		Namespace: testNamespace, Managers: []string{leaderAddr}, Addr: "10.0.0.1:8080",
+		Namespace: testNamespace, Managers: []string{leaderAddr}, Addr: "10.0.0.1:8080", Credentials: insecure.NewCredentials(),
 		MaxPromise: most, WaitForPredecessor: true,
 	}, c, clock.NewDetectorOf(c, computer))
 	if err != nil {

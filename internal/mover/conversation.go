@@ -50,6 +50,9 @@ func (c *conversation) admit() error {
 	if err != nil {
 		return err
 	}
+	if err := s.allow(c.stream.Context(), in); err != nil {
+		return err
+	}
 	next, err := c.attach(ctx, in)
 	if err != nil {
 		return err
@@ -108,7 +111,7 @@ func (c *conversation) replace(in *Incoming, may bool) (next uint64, begins bool
 	in.stream++
 	c.in, c.number = in, in.stream
 	if begins = may && !in.begun && in.refusal == nil; begins {
-		in.begun = true
+		in.begun, in.origin = true, originOf(c.stream.Context())
 		in.idle = time.AfterFunc(c.server.Idle, func() { in.Refuse(in.stuck()) })
 	}
 	in.news.spread()

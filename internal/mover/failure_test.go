@@ -217,7 +217,7 @@ func TestIncompleteImport(t *testing.T) {
 		r := newRoad()
 		s := r.serve(t)
 		verdict := make(chan error, 1)
-		s.Expect(testTicket, func(in *Incoming) {
+		s.Expect(testTicket, "", func(in *Incoming) {
 			go func() {
 				defer in.Release()
 				for range in.Records() {

@@ -89,7 +89,7 @@ func TestHostileSource(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRoad()
 				s := r.serve(t)
-				s.Expect(testTicket, func(in *Incoming) { t.Cleanup(in.Release) }) // reads nothing
+				s.Expect(testTicket, "", func(in *Incoming) { t.Cleanup(in.Release) }) // reads nothing
 				stream := r.stream(opened(t, asIs), t, test.says...)
 				for {
 					answer, err := stream.Recv()

@@ -6,9 +6,12 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/secure"
 )
 
 const opReceive = "receive state"
@@ -18,6 +21,7 @@ const opReceive = "receive state"
 // methods may be called from any.
 type Incoming struct {
 	ticket protocol.Ticket
+	from   secure.Identity // the source's; empty if nobody knows it
 	server *Server
 	begin  func() // called when the source has come for the first time
 
@@ -28,8 +32,9 @@ type Incoming struct {
 	mu        sync.Mutex
 	news      news
 	begun     bool
-	stream    uint64 // numbers the streams; the newest counts
-	next      uint64 // the number of the chunk, or the end, that comes next
+	origin    trace.SpanContext // the source's span; set when it has begun
+	stream    uint64            // numbers the streams; the newest counts
+	next      uint64            // the number of the chunk, or the end, that comes next
 	queue     []*leaseholdv1.TransferChunk
 	weight    int    // of queue
 	taken     uint64 // the application has all chunks up to this
@@ -42,6 +47,14 @@ type Incoming struct {
 
 // Context ends when the transfer has failed or was refused. Its cause says why.
 func (in *Incoming) Context() context.Context { return in.ctx }
+
+// Origin returns the span that the source is in, once it has come; an invalid one if it
+// does not say.
+func (in *Incoming) Origin() trace.SpanContext {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.origin
+}
 
 // Records are what the source's application has sent, in order. They wait for
 // more until there is no more, and end with an error if the transfer fails. A

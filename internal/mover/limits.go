@@ -40,7 +40,7 @@ const (
 	// maxStrangers is how many streams may be waiting to be let in.
 	maxStrangers = 2 * MaxTransfers
 	// maxConnections is how many peers are heard at a time: those of all transfers
-	// and all strangers, and some that come and go. More wait to be accepted.
+	// and all strangers, and some that come and go. More are closed.
 	maxConnections = MaxTransfers + 2*maxStrangers
 	// maxStreams is how many streams a connection may have: a source has one, and
 	// some of before that have not ended yet.

@@ -100,7 +100,7 @@ func (r *road) departure() Departure {
 
 // serve is a target at the end of the road.
 func (r *road) serve(t *testing.T) *Server {
-	s := Serve(r.listener, ServerConfig{Namespace: "presence", Session: testSession, Idle: testIdle, Logger: slog.New(slog.DiscardHandler)})
+	s := Serve(r.listener, ServerConfig{Namespace: "presence", Session: testSession, Idle: testIdle, Credentials: insecure.NewCredentials(), Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(s.Close)
 	return s
 }
@@ -126,7 +126,7 @@ type importer struct {
 // expect lets a source in, and reads all it sends.
 func expect(s *Server, ticket protocol.Ticket, gate chan struct{}) *importer {
 	i := &importer{gate: gate, done: make(chan struct{})}
-	i.in = s.Expect(ticket, func(in *Incoming) {
+	i.in = s.Expect(ticket, "", func(in *Incoming) {
 		go func() {
 			defer close(i.done)
 			defer in.Release()

@@ -56,7 +56,8 @@ type Outgoing struct {
 }
 
 // Open begins a transfer. It does not wait for the target. When the context
-// ends, or the transfer fails, so does [Outgoing.Context].
+// ends, or the transfer fails, so does [Outgoing.Context]. The target is told of the
+// context's span.
 func Open(ctx context.Context, d Departure) *Outgoing {
 	o := &Outgoing{Departure: d, sum: newTally(), news: make(news), first: 1}
 	o.ctx, o.cancel = context.WithCancelCause(ctx)

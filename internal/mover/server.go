@@ -5,26 +5,33 @@ import (
 	"crypto/subtle"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
-	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/gate"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/secure"
 )
 
 // ServerConfig says who takes state in.
 type ServerConfig struct {
 	Namespace leasehold.Namespace
 	Session   leasehold.Session
-	// Options come after our own, so that they prevail: credentials.
+	// Credentials secure the connections.
+	Credentials credentials.TransportCredentials
+	// Options come after our own, so that they prevail.
 	Options []grpc.ServerOption
+	// Shown: these credentials are such that sources show who they are.
+	Shown bool
 	// Idle is after how long without progress a transfer fails.
 	Idle time.Duration
 	// Logger hears that the listener has failed.
@@ -51,12 +58,12 @@ type Server struct {
 // Serve takes in what comes to a listener, until Close, which closes it.
 func Serve(listener net.Listener, cfg ServerConfig) *Server {
 	s := &Server{
-		ServerConfig: cfg, grpc: grpc.NewServer(append(serverOptions(), cfg.Options...)...),
+		ServerConfig: cfg, grpc: grpc.NewServer(slices.Concat(serverOptions(), []grpc.ServerOption{grpc.Creds(gate.Credentials(cfg.Credentials))}, cfg.Options)...),
 		slots: make(chan struct{}, MaxTransfers), doors: make(chan struct{}, maxStrangers),
 		news: make(news), expected: make(map[protocol.Ticket]*Incoming),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	leaseholdv1.RegisterMoverServiceServer(s.grpc, s)
+	leaseholdv1.RegisterMoverServiceServer(gate.Services{Server: s.grpc}, s)
 	s.running.Go(func() { s.serve(listener) })
 	return s
 }
@@ -64,15 +71,15 @@ func Serve(listener net.Listener, cfg ServerConfig) *Server {
 // serve lets peers in until the server is closed or nobody can come any more.
 // The owner lives on with that: moves to it fail, and its ranges stay.
 func (s *Server) serve(listener net.Listener) {
-	if err := s.grpc.Serve(netutil.LimitListener(listener, maxConnections)); err != nil && s.ctx.Err() == nil {
+	if err := s.grpc.Serve(gate.New(listener, gate.Config{Conns: maxConnections, Logger: s.Logger})); err != nil && s.ctx.Err() == nil {
 		s.Logger.Error("no more state can be taken in: the listener has failed", "address", listener.Addr(), "why", err)
 	}
 }
 
-// Expect lets a source in that has the ticket. Begin is called when it has come,
+// Expect lets a source in that has the ticket, and the identity if there is one. Begin is called when it has come,
 // once, and must not wait; it has to see to it that [Incoming.Release] is called.
-func (s *Server) Expect(ticket protocol.Ticket, begin func(*Incoming)) *Incoming {
-	in := &Incoming{ticket: ticket, server: s, news: make(news), next: 1, sum: newTally()}
+func (s *Server) Expect(ticket protocol.Ticket, from secure.Identity, begin func(*Incoming)) *Incoming {
+	in := &Incoming{ticket: ticket, from: from, server: s, news: make(news), next: 1, sum: newTally()}
 	in.begin = func() { begin(in) }
 	in.ctx, in.cancel = context.WithCancelCause(s.ctx)
 	s.mu.Lock()

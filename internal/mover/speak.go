@@ -95,7 +95,7 @@ func (o *Outgoing) open(ctx context.Context, service leaseholdv1.MoverServiceCli
 	if err != nil {
 		return nil, 0, verdict{err}
 	}
-	if stream, err = service.Transfer(ctx); err != nil {
+	if stream, err = service.Transfer(withOrigin(ctx)); err != nil {
 		return nil, 0, err
 	}
 	answer, err := stream.Recv()

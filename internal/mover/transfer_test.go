@@ -233,7 +233,7 @@ func TestConfirmationIsRepeated(t *testing.T) {
 		r := newRoad()
 		s := r.serve(t)
 		imported := make(chan *Incoming, 1)
-		s.Expect(testTicket, func(in *Incoming) {
+		s.Expect(testTicket, "", func(in *Incoming) {
 			go func() {
 				defer in.Release()
 				for range in.Records() {

@@ -1,0 +1,83 @@
+package leasemap
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// FuzzRecord: whatever another server sends as a value's record, it is refused, or says what it
+// would say if we wrote it again.
+func FuzzRecord(f *testing.F) {
+	f.Add(append(appendHead(nil, "name", Version{5, 17}, time.Second), "value"...))
+	f.Add(appendDeleted(nil, "name"))
+	f.Add(append(appendDeleted(nil, "name"), "more"...))
+	f.Add([]byte("\x01\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")) // a name without end
+	f.Add([]byte("\x01\x00\x00"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := parseRecord(data)
+		if err != nil {
+			if leasehold.KindOf(err) != leasehold.Invalid {
+				t.Fatal(err)
+			}
+			return
+		}
+		if r.left < 0 || len(r.name)+len(r.value) > len(data) {
+			t.Fatalf("%+v of %d bytes", r, len(data))
+		}
+		written := appendDeleted(nil, r.name)
+		if !r.deleted {
+			written = append(appendHead(nil, r.name, r.version, r.left), r.value...)
+		}
+		again, err := parseRecord(written)
+		if diff := cmp.Diff(r, again, cmp.AllowUnexported(record{})); diff != "" || err != nil || len(written) > len(data) {
+			t.Fatalf("%d bytes are written as %d: %v (-read +again):\n%s", len(data), len(written), err, diff)
+		}
+		if r.deleted && len(written) != len(data) && len(data) <= 2+1+len(r.name) {
+			t.Fatalf("%q is not the deletion of %q", data, r.name)
+		}
+	})
+}
+
+// FuzzVersion: what is read as a version is one, and each is read as what it was written.
+func FuzzVersion(f *testing.F) {
+	for _, text := range []string{"", "5.17", "0.0", "1.18446744073709551615", "1.0", "0.1", "+1.2", "1.2.3", "01.2", "none"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var v Version
+		if err := v.UnmarshalText([]byte(text)); err != nil {
+			if leasehold.KindOf(err) != leasehold.Invalid {
+				t.Fatal(err)
+			}
+			return
+		}
+		if v.Exists() == (text == "") {
+			t.Fatalf("%q is read as %+v", text, v)
+		}
+		written, err := v.MarshalText()
+		if err != nil || string(written) != text {
+			t.Fatalf("%q is read as %+v, which is written %q, %v", text, v, written, err)
+		}
+	})
+}
+
+// FuzzVersionOf: every version that exists can be sent to callers and back.
+func FuzzVersionOf(f *testing.F) {
+	f.Add(uint64(1), uint64(1<<64-1))
+	f.Add(uint64(0), uint64(0))
+	f.Fuzz(func(t *testing.T, generation, number uint64) {
+		v := Version{leasehold.Generation(generation), number}
+		text, err := v.MarshalText()
+		var again Version
+		if err == nil {
+			err = again.UnmarshalText(text)
+		}
+		if err != nil || again != v && v.Exists() {
+			t.Fatalf("%+v is sent as %q and read as %+v: %v", v, text, again, err)
+		}
+	})
+}
