@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/callers"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
 // An Agent is an http.Handler that answers for owners and lookups. It may be used
@@ -16,6 +18,8 @@ type Agent struct {
 	handler http.Handler
 	lookups *lookups
 	streams chan struct{} // has one for each that is open
+	desk    *callers.Desk // finds out who asks; nil if that does not matter
+	refused *callers.Complaints
 
 	// accepting ends when the agent begins to stop, and with it what has only
 	// begun; closing ends when there is no time left to say goodbye.
@@ -35,13 +39,17 @@ func New(cfg Config) (*Agent, error) {
 		return nil, err
 	}
 	a := &Agent{cfg: cfg, streams: make(chan struct{}, cfg.MaxStreams), sessions: make(map[string]*session)}
+	a.refused = callers.NewComplaints(cfg.Logger)
+	if cfg.Access != nil {
+		a.desk = callers.New(cfg.Access, cfg.Logger)
+	}
 	a.accepting, a.stop = context.WithCancel(context.Background())
 	a.closing, a.abandon = context.WithCancel(context.Background())
 	a.lookups = newLookups(a.accepting, &a.cfg)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, struct{}{}) })
 	if cfg.Scrape != nil {
-		mux.Handle("GET /metrics", cfg.Scrape)
+		mux.Handle("GET /metrics", a.measured(cfg.Scrape))
 	}
 	mux.HandleFunc("GET /v1/status", a.status)
 	mux.HandleFunc("POST /v1/owners", a.join)
@@ -57,7 +65,7 @@ func New(cfg Config) (*Agent, error) {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		fail(w, leasehold.Errorf("agent", leasehold.NotFound, clip(r.Method+" "+r.URL.Path), "there is nothing of that method and path: docs/AGENT.md has all that there are"))
 	})
-	a.handler = a.guard(mux)
+	a.handler = a.guard(a.identified(mux))
 	return a, nil
 }
 
@@ -111,7 +119,11 @@ type ownerDocument struct {
 	TTLMS     int64  `json:"ttl_ms"`
 }
 
-func (a *Agent) status(w http.ResponseWriter, _ *http.Request) {
+func (a *Agent) status(w http.ResponseWriter, r *http.Request) {
+	if err := a.may(r.Context(), leaseholdv1.AdminService_GetStatus_FullMethodName, "", ""); err != nil {
+		fail(w, err)
+		return
+	}
 	d := statusDocument{
 		Build: a.cfg.Build, Managers: a.cfg.Managers, MaxPromiseMS: a.cfg.MaxPromise.Milliseconds(),
 		Owners: []ownerDocument{}, Lookups: a.lookups.status(),
@@ -121,6 +133,7 @@ func (a *Agent) status(w http.ResponseWriter, _ *http.Request) {
 		d.Owners = append(d.Owners, s.document())
 	}
 	a.mu.Unlock()
+	a.visible(r.Context(), &d)
 	sortOwners(d.Owners)
 	answer(w, http.StatusOK, d)
 }

@@ -20,7 +20,7 @@ const (
 // withOwner makes a handler of what answers for an owner that has joined.
 func (a *Agent) withOwner(do func(*session, http.ResponseWriter, *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		s, err := a.session(r.PathValue("id"))
+		s, err := a.session(r)
 		if err != nil {
 			fail(w, err)
 			return

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/http"
@@ -14,6 +15,8 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/access"
+	"github.com/leasehold-dev/leasehold/internal/plaintext"
 )
 
 // Config says how an agent works. Managers are required.
@@ -40,7 +43,16 @@ type Config struct {
 	// and any IP address. See guard.go.
 	Hosts []string
 
-	// Credentials secure the connections to the managers. Default: none.
+	// Access, if set, says which programs may use the agent: whoever shows a certificate
+	// may join under the names that it may have as an owner, and look up keys where it is
+	// a lookup; tokens are for lookups. The agent asks managers in its own name, which
+	// must be permitted the same there. Default: whoever reaches the agent may.
+	Access *access.Policy
+	// TLS is what the agent serves over, if set; it needs Access. Default: plain text.
+	TLS *tls.Config
+
+	// Credentials secure the connections to the managers. Default: plain text, to
+	// managers on the loopback.
 	Credentials credentials.TransportCredentials
 	// DialOptions are added to those of the libraries, and prevail.
 	DialOptions []grpc.DialOption
@@ -65,6 +77,14 @@ const (
 func (c *Config) validate() error {
 	if len(c.Managers) == 0 {
 		return bad("Managers", "at least one address is needed, host:port")
+	}
+	if c.Credentials == nil {
+		if err := plaintext.Check(c.Managers...); err != nil {
+			return bad("Managers", "%w", err)
+		}
+	}
+	if c.TLS != nil && c.Access == nil {
+		return bad("TLS", "says who somebody is, and without Access nobody says who may")
 	}
 	for _, n := range []struct {
 		name  string

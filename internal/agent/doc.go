@@ -45,6 +45,15 @@
 // The state of keys is not moved between owners of an agent: it is in another process.
 // Keys that go to another owner are reported as lost.
 //
+// # Who may
+//
+// On the loopback or a socket whoever reaches the agent may use it. With a policy
+// (Config.Access) and TLS, a program shows a certificate, and may join under the names that
+// the policy lets it have; each request about an owner is decided about again, so that to
+// know its id is not enough; and a program that may no longer, because the policy says so
+// or its certificate was revoked, is closed as one that leaves. To look up keys takes the
+// role lookup, by certificate or by token. To the managers the agent shows itself.
+//
 // # Bounds
 //
 // Owners, namespaces that are looked up, connections, streams, bodies, headers and

@@ -89,7 +89,7 @@ func causeName(c leasehold.Cause) string { return strings.ReplaceAll(c.String(),
 
 // events answers GET /v1/owners/{id}/events: first what is held, then what changes.
 func (a *Agent) events(w http.ResponseWriter, r *http.Request) {
-	s, err := a.session(r.PathValue("id"))
+	s, err := a.session(r)
 	if err != nil {
 		fail(w, err)
 		return

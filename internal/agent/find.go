@@ -50,7 +50,11 @@ func (a *Agent) findKey(r *http.Request) (*findAnswer, error) {
 	if refresh != nil && *refresh != "true" && *refresh != "false" {
 		return nil, bad("refresh", "is %q, want true or false", clip(*refresh))
 	}
-	l, done, err := a.lookups.get(r.Context(), leasehold.Namespace(r.PathValue("namespace")))
+	ns := leasehold.Namespace(r.PathValue("namespace"))
+	if err := a.mayFollow(r.Context(), ns); err != nil {
+		return nil, err
+	}
+	l, done, err := a.lookups.get(r.Context(), ns)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +142,12 @@ func (a *Agent) losses(w http.ResponseWriter, r *http.Request) {
 		}
 		since = (*leasehold.LSN)(&n)
 	}
-	l, done, err := a.lookups.get(r.Context(), leasehold.Namespace(r.PathValue("namespace")))
+	ns := leasehold.Namespace(r.PathValue("namespace"))
+	if err := a.mayFollow(r.Context(), ns); err != nil {
+		fail(w, err)
+		return
+	}
+	l, done, err := a.lookups.get(r.Context(), ns)
 	if err != nil {
 		fail(w, err)
 		return
@@ -148,7 +157,9 @@ func (a *Agent) losses(w http.ResponseWriter, r *http.Request) {
 		now := l.LSN()
 		since = &now
 	}
-	a.stream(w, func(out *stream) { follow(r.Context(), l, *since, out) })
+	a.stream(w, func(out *stream) {
+		a.following(r.Context(), ns, func(ctx context.Context) { follow(ctx, l, *since, out) })
+	})
 }
 
 // follow writes losses until the program hangs up or the lookup is closed.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/access"
 	"github.com/leasehold-dev/leasehold/internal/hostport"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/owner"
@@ -61,6 +62,11 @@ func (a *Agent) join(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
+// owner is who the program wants to be.
+func (in *joinRequest) owner() leasehold.OwnerID {
+	return leasehold.OwnerID(cmp.Or(in.Name, in.Addr))
+}
+
 // validate refuses what the owner library would, in the words of whoever sent it.
 func (in *joinRequest) validate() error {
 	if in.Namespace == "" {
@@ -75,11 +81,11 @@ func (in *joinRequest) validate() error {
 	if !readable(in.Name) {
 		return bad("name", "is no valid UTF-8, or has the character U+FFFD")
 	}
-	name, field := in.Name, "name"
-	if name == "" {
-		name, field = in.Addr, "addr"
+	field := "name"
+	if in.Name == "" {
+		field = "addr"
 	}
-	if err := leasehold.OwnerID(name).Validate(); err != nil {
+	if err := in.owner().Validate(); err != nil {
 		return bad(field, "%w", err)
 	}
 	if in.Weight < 0 || in.Weight > protocol.MaxWeight {
@@ -105,6 +111,9 @@ func (a *Agent) newSession(ctx context.Context, in *joinRequest) (_ *session, er
 	if err != nil {
 		return nil, err
 	}
+	if err := a.mayHold(ctx, s.namespace, in.owner()); err != nil {
+		return nil, err
+	}
 	id, err := leasehold.NewSession(rand.Reader)
 	if err != nil {
 		return nil, err
@@ -122,7 +131,7 @@ func (a *Agent) newSession(ctx context.Context, in *joinRequest) (_ *session, er
 		MaxPromise: a.cfg.MaxPromise, WaitForPredecessor: true,
 		Credentials: a.cfg.Credentials, DialOptions: a.cfg.DialOptions, Logger: a.cfg.Logger, Metrics: a.cfg.Metrics,
 	})
-	return a.admit(s, err)
+	return a.admit(ctx, s, err)
 }
 
 func parseLoad(text string) (owner.LoadSource, error) {
@@ -152,7 +161,7 @@ func (a *Agent) reserve() error {
 
 // admit fills the place, or gives it back. An owner that has joined when the agent
 // is about to stop is closed with the others.
-func (a *Agent) admit(s *session, err error) (*session, error) {
+func (a *Agent) admit(ctx context.Context, s *session, err error) (*session, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	defer a.running.Done()
@@ -162,30 +171,39 @@ func (a *Agent) admit(s *session, err error) (*session, error) {
 	}
 	a.sessions[s.id] = s
 	s.begin()
+	who, known := access.CallerFrom(ctx)
+	if known {
+		a.running.Go(func() { s.watch(who) })
+	}
 	if a.closed {
 		s.end("the agent stops")
 		return nil, errClosed()
 	}
-	a.cfg.Logger.Info("a program has joined", "namespace", s.namespace, "owner", s.owner.Name(), "addr", s.addr, "ttl", s.ttl)
+	a.cfg.Logger.Info("a program has joined", "namespace", s.namespace, "owner", s.owner.Name(), "addr", s.addr, "ttl", s.ttl, "caller", who.String())
 	return s, nil
 }
 
-// session returns the one with the id, having heard of its program.
-func (a *Agent) session(id string) (*session, error) {
-	s, err := a.known(id)
+// session returns the one that a request names, having heard of its program.
+func (a *Agent) session(r *http.Request) (*session, error) {
+	s, err := a.known(r)
 	if err == nil && !s.touch() {
-		return nil, leasehold.Errorf("owner", leasehold.Closed, clip(id), "the owner is being closed; join again")
+		return nil, leasehold.Errorf("owner", leasehold.Closed, clip(r.PathValue("id")), "the owner is being closed; join again")
 	}
 	return s, err
 }
 
-// known returns the session with the id, which may be about to end.
-func (a *Agent) known(id string) (*session, error) {
+// known returns the session that a request names, which may be about to end. Who has
+// learnt the id of another's is nobody to it.
+func (a *Agent) known(r *http.Request) (*session, error) {
+	id := r.PathValue("id")
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	s := a.sessions[id]
+	a.mu.Unlock()
 	if s == nil {
 		return nil, leasehold.Errorf("owner", leasehold.NotFound, clip(id), "no owner has this id: it has been closed, its program was silent for too long, or the agent has been restarted; join again")
+	}
+	if err := a.mayHold(r.Context(), s.namespace, s.owner.Name()); err != nil {
+		return nil, err
 	}
 	return s, nil
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/credentials/insecure"
+
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 )
@@ -22,7 +24,7 @@ const agentPort = 7404
 func startAgent(t *testing.T, c *leaseholdtest.Cluster, node string, change ...func(*Config)) *Agent {
 	t.Helper()
 	n := c.Node(node)
-	cfg := Config{Managers: c.Managers(), DialOptions: n.DialOptions(), Hosts: []string{node}}
+	cfg := Config{Managers: c.Managers(), Credentials: insecure.NewCredentials(), DialOptions: n.DialOptions(), Hosts: []string{node}}
 	for _, f := range change {
 		f(&cfg)
 	}

@@ -105,7 +105,7 @@ func TestVerdicts(t *testing.T) {
 	seen := map[int]string{}
 	for _, k := range []leasehold.Kind{
 		leasehold.Invalid, leasehold.NotOwner, leasehold.NoOwner, leasehold.NameTaken, leasehold.NotFound,
-		leasehold.Unavailable, leasehold.Limit, leasehold.Closed, leasehold.Internal,
+		leasehold.Unavailable, leasehold.Limit, leasehold.Closed, leasehold.Internal, leasehold.Denied,
 	} {
 		v := verdictOf(k)
 		if seen[v.status] != "" {
@@ -215,11 +215,12 @@ func TestConfigRefuses(t *testing.T) {
 		says string
 	}{
 		{Config{}, "at least one address"},
-		{Config{Managers: []string{"m:1"}, MaxPromise: time.Minute}, "want 50ms to 10s"},
-		{Config{Managers: []string{"m:1"}, MaxPromise: time.Millisecond}, "want 50ms to 10s"},
-		{Config{Managers: []string{"m:1"}, MaxOwners: -1}, "MaxOwners"},
-		{Config{Managers: []string{"m:1"}, Hosts: []string{"a:1"}}, "without a port"},
-		{Config{Managers: []string{"m:1"}, Hosts: []string{"127.0.0.1"}}, "addresses are allowed anyway"},
+		{Config{Managers: []string{"127.0.0.1:1", "m2:1"}}, "m2:1 is another computer, or may be, and would be spoken to in plain text"},
+		{Config{Managers: []string{"127.0.0.1:1"}, MaxPromise: time.Minute}, "want 50ms to 10s"},
+		{Config{Managers: []string{"127.0.0.1:1"}, MaxPromise: time.Millisecond}, "want 50ms to 10s"},
+		{Config{Managers: []string{"127.0.0.1:1"}, MaxOwners: -1}, "MaxOwners"},
+		{Config{Managers: []string{"127.0.0.1:1"}, Hosts: []string{"a:1"}}, "without a port"},
+		{Config{Managers: []string{"127.0.0.1:1"}, Hosts: []string{"127.0.0.1"}}, "addresses are allowed anyway"},
 	} {
 		if _, err := New(test.cfg); leasehold.KindOf(err) != leasehold.Invalid || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%v, want %q", err, test.says)

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -10,28 +11,27 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/net/netutil"
-
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/gate"
+	"github.com/leasehold-dev/leasehold/internal/hostport"
 )
 
 // unixPrefix marks the path of a socket among addresses.
 const unixPrefix = "unix:"
 
 // Listen listens on an address, host:port or unix:/path. An address that others
-// than this computer reach is refused unless public is set: whoever reaches an agent
-// can join as an owner. The socket is for those whom mode lets.
-func Listen(addr string, public bool, mode os.FileMode) (net.Listener, error) {
+// than this computer reach is refused unless the network can be trusted: whoever reaches
+// an agent can join as an owner. The socket is for those whom mode lets.
+func Listen(addr string, trusted bool, mode os.FileMode) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(addr, unixPrefix); ok {
 		return listenUnix(path, mode)
 	}
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
+	if _, _, err := net.SplitHostPort(addr); err != nil {
 		return nil, leasehold.Errorf("listen", leasehold.Invalid, addr, "want host:port, or unix:/path")
 	}
-	if ip := net.ParseIP(host); !public && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	if !trusted && !hostport.Loopback(addr) {
 		return nil, leasehold.Errorf("listen", leasehold.Invalid, addr,
-			"others than this computer may reach that address, and the agent asks nobody for a password: listen on 127.0.0.1 or a unix: socket, or say --public if the network can be trusted")
+			"others than this computer may reach that address, and the agent asks nobody for a password: listen on 127.0.0.1 or a unix: socket, or say --insecure if the network can be trusted")
 	}
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -71,9 +71,11 @@ func listenUnix(path string, mode os.FileMode) (net.Listener, error) {
 // round trip. It closes the listener.
 func (a *Agent) Serve(ctx context.Context, listener net.Listener) error {
 	// Streams have no end, so that only their parts have deadlines.
-	server := &http.Server{Handler: a, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10}
+	server := &http.Server{Handler: a, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10, TLSConfig: a.cfg.TLS, ErrorLog: slog.NewLogLogger(a.cfg.Logger.Handler(), slog.LevelDebug)}
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(netutil.LimitListener(listener, a.cfg.MaxConns)) }()
+	go func() {
+		ended <- gate.Serve(server, listener, gate.Config{Conns: a.cfg.MaxConns, Logger: a.cfg.Logger})
+	}()
 	select {
 	case <-ctx.Done():
 	case err := <-ended:

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -43,14 +44,20 @@ func TestBodyThatDoesNotCome(t *testing.T) {
 	})
 }
 
-// A connection more than there may be waits until another ends.
+// A connection more than there may be is closed, unless another has said nothing.
 func TestConnections(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		startAgent(t, c, "a", func(cfg *Config) { cfg.MaxConns = 1 })
 		p := newProgram(t, c, "a")
 		p.http.Timeout = time.Second
-		first := p.dial(c)
+		silent, first := p.dial(c), p.dial(c)
+		if _, err := first.Write([]byte("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")); err != nil {
+			t.Fatal(err)
+		}
 		c.Advance(time.Second)
+		if n, err := silent.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
+			t.Errorf("the connection that says nothing: %d bytes, %v", n, err)
+		}
 		if status, err := p.call("GET", "/healthz", nil, new(struct{})); err == nil {
 			t.Errorf("a second connection is served: %d", status)
 		}

@@ -134,7 +134,7 @@ func (s *session) document() ownerDocument {
 // leave answers DELETE /v1/owners/{id}, when all leases are back. That the session
 // ends already, for another reason, is as good.
 func (a *Agent) leave(w http.ResponseWriter, r *http.Request) {
-	s, err := a.known(r.PathValue("id"))
+	s, err := a.known(r)
 	if err != nil {
 		fail(w, err)
 		return

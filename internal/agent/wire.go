@@ -181,6 +181,8 @@ func verdictOf(k leasehold.Kind) verdict {
 		return verdict{"unavailable", http.StatusGatewayTimeout}
 	case leasehold.Limit:
 		return verdict{"limit", http.StatusTooManyRequests}
+	case leasehold.Denied:
+		return verdict{"denied", http.StatusForbidden}
 	case leasehold.Closed:
 		return verdict{"closed", http.StatusGone}
 	default:

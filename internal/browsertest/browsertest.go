@@ -3,10 +3,14 @@ package browsertest
 
 import (
 	"context"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
 	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,12 +36,27 @@ type Browser struct {
 // Start starts a browser that ends with the test. Where there is none the test is skipped.
 func Start(t *testing.T) *Browser {
 	t.Helper()
+	return StartTrusting(t)
+}
+
+// StartTrusting is Start with a browser that takes these certificates of servers for good,
+// and no others that the computer does not know.
+func StartTrusting(t *testing.T, certs ...*x509.Certificate) *Browser {
+	t.Helper()
 	program, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Skip("SKIPPED, NOT TESTED: there is no Chromium here; run make services as root where there is apt-get, or install what Debian calls chromium")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(Patience))
+	if len(certs) > 0 {
+		var keys []string
+		for _, cert := range certs {
+			sum := sha256.Sum256(cert.RawSubjectPublicKeyInfo)
+			keys = append(keys, base64.StdEncoding.EncodeToString(sum[:]))
+		}
+		options = append(options, chromedp.Flag("ignore-certificate-errors-spki-list", strings.Join(keys, ",")))
+	}
 	ctx, stop := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(stop)
 	ctx, end := chromedp.NewContext(ctx)

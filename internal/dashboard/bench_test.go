@@ -9,6 +9,9 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
 	"slices"
 	"strconv"
 	"strings"
@@ -104,6 +107,10 @@ func cpu(tb testing.TB) time.Duration {
 // owners, 64,000 ranges and 10 changes a second: the processor's time with viewers minus
 // that without, divided by their number. Its first viewer pays for the hub.
 //
+// The garbage collector comes at moments of its own and takes more than all viewers do, so
+// that it rests while we look. What they make it do is added: what they allocate, at the
+// price of what a collection of as much costs.
+//
 //	go test -run '^$' -bench Viewer -benchtime 1x ./internal/dashboard
 func BenchmarkViewer(b *testing.B) {
 	config := large()
@@ -115,33 +122,75 @@ func BenchmarkViewer(b *testing.B) {
 	changing.Go(func() { f.churn(ctx) })
 	defer changing.Wait()
 	defer cancel()
-	const window = 8 * time.Second
-	measure := func() float64 {
-		time.Sleep(3 * time.Second) // what happens once is over: the snapshot
-		before := cpu(b)
-		time.Sleep(window)
-		return 100 * (cpu(b) - before).Seconds() / window.Seconds()
-	}
+	perByte := collecting(b)
+	b.Logf("a collection costs %.2f s of a core for each GB allocated", perByte*1e9)
 	// What so many viewers cost, each time against the moments before: what else the
 	// process does is not the same all the time.
-	cost := func(viewers int) float64 {
+	cost := func(viewers, pairs int) float64 {
 		var costs []float64
-		for range 3 {
-			without := measure()
+		for range pairs {
+			without := spend(b)
 			stop := f.viewers(viewers)
-			with := measure()
+			with := spend(b)
 			stop()
-			b.Logf("%d viewers: %.2f %% of a core, without %.2f %%", viewers, with, without)
-			costs = append(costs, (with-without)/float64(viewers))
+			more := (with.cpu - without.cpu + (with.allocated-without.allocated)*perByte) / spending.Seconds()
+			b.Logf("%d viewers: %.2f s of a core and %.0f MB in %v, without %.2f s and %.0f MB", viewers, with.cpu, with.allocated/1e6, spending, without.cpu, without.allocated/1e6)
+			costs = append(costs, 100*more/float64(viewers))
 			time.Sleep(17 * time.Second) // the hub has ended
 		}
 		slices.Sort(costs)
+		b.Logf("%d viewers: %.2f %% of a core each", viewers, costs)
 		return costs[len(costs)/2]
 	}
 	for b.Loop() {
-		b.ReportMetric(cost(1), "%core/1-viewer")
-		b.ReportMetric(cost(50), "%core/viewer-of-50")
+		b.ReportMetric(cost(1, 9), "%core/1-viewer")
+		b.ReportMetric(cost(50, 3), "%core/viewer-of-50")
 	}
+}
+
+// spending is for how long the process is looked at.
+const spending = 8 * time.Second
+
+// spent is what a process has used: seconds of a core, and bytes that it allocated.
+type spent struct{ cpu, allocated float64 }
+
+func spentYet(b *testing.B) spent {
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	return spent{cpu: cpu(b).Seconds(), allocated: float64(memory.TotalAlloc)}
+}
+
+// spend returns what the process uses for some seconds in which nothing is collected.
+func spend(b *testing.B) spent {
+	time.Sleep(3 * time.Second) // what happens once is over: the snapshot
+	runtime.GC()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	before := spentYet(b)
+	time.Sleep(spending)
+	after := spentYet(b)
+	return spent{cpu: after.cpu - before.cpu, allocated: after.allocated - before.allocated}
+}
+
+// collecting returns the seconds of a core that the collector takes for each byte
+// allocated: it comes when as much has been allocated as is in use.
+func collecting(b *testing.B) float64 {
+	const rounds = 5
+	runtime.GC()
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	sample := []metrics.Sample{{Name: "/cpu/classes/gc/mark/assist:cpu-seconds"}, {Name: "/cpu/classes/gc/mark/dedicated:cpu-seconds"}, {Name: "/cpu/classes/gc/mark/idle:cpu-seconds"}}
+	total := func() (sum float64) {
+		metrics.Read(sample)
+		for _, s := range sample {
+			sum += s.Value.Float64()
+		}
+		return sum
+	}
+	before := total()
+	for range rounds {
+		runtime.GC()
+	}
+	return (total() - before) / rounds / float64(memory.HeapAlloc)
 }
 
 // churn has a range go back and forth, which is two changes each time, five times a

@@ -171,8 +171,9 @@ func TestBrowser(t *testing.T) {
 	standby.board.Close() // it falls silent
 	_ = standby.server.Close()
 	w.Await("it says so", `document.getElementById("connection").dataset.state === "lost" && document.body.hasAttribute("data-stale")`)
-	w.says("#trouble", "does not answer. What is shown is as of ")
-	w.Await("it counts", `/, ([4-9]|[1-9][0-9]+) s ago/.test(document.getElementById("trouble").textContent)`)
+	w.says("#trouble-what", "does not answer.")
+	w.says("#trouble-what", "What is shown is as of ")
+	w.Await("it counts", `/ ([4-9]|[1-9][0-9]+) s ago/.test(document.getElementById("trouble-age").textContent)`)
 }
 
 // TestHostileNames: whatever owners may be called and whatever is searched for is shown as

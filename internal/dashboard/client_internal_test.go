@@ -163,13 +163,14 @@ func (c *client) change(e eventJSON) error {
 	for r, before := range c.table.All() {
 		after.Set(r, before)
 	}
-	for r, before := range c.table.Within(keys) {
-		if e.Kind == "vacated" {
-			after.Set(r, seen{lost: lsn})
-			continue
+	next := seen{lost: lsn}
+	if e.Kind != "vacated" {
+		next = seen{generation: generation, owner: e.Owner}
+		for _, before := range c.table.Within(keys) {
+			next.lost = max(next.lost, before.lost)
 		}
-		after.Set(r, seen{generation: generation, owner: e.Owner, lost: before.lost})
 	}
+	after.Set(keys, next)
 	c.table = after
 	return nil
 }

@@ -28,9 +28,21 @@
 //
 // # Security
 //
-// Everybody who reaches the port may look, as everybody may who reaches the manager.
-// Orders need a session: a cookie that the page gets for the administrator's token.
-// Every order carries a token of the session in a header as well, and requests that a
-// browser makes on behalf of another site are refused. Requests for a host that is not
-// ours are refused, lest a site that resolves its own name to our address reads along.
+// With an access policy, which goes with TLS, whoever looks or orders must be known: by
+// the certificate of the connection, or by a login with a token of the policy. Every
+// question to the manager is asked in that name, so that the policy decides about each;
+// what is shown is shared only by those who are the same. A stream ends within a second
+// or so when the policy, a revocation or a logout takes the right away that it goes by,
+// and the page forgets what it has shown. The files of the page are for everybody: there
+// is nothing in them.
+//
+// Without one, everybody who reaches the port may look, as everybody may who reaches the
+// manager, and orders need a login with the administrator's token.
+//
+// A login is a cookie that no script can read and no other site can send, and over TLS
+// none but this host can set. Every order carries a token of the session, or of the
+// certificate, in a header as well: browsers show both cookies and certificates whoever
+// has made the page that asks. Requests that a browser makes on behalf of another site are
+// refused, and so are those for a host that is not ours, lest a site that resolves its own
+// name to our address reads along, and those with a token in their address.
 package dashboard

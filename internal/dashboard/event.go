@@ -21,9 +21,10 @@ type eventJSON struct {
 	Start      string `json:"start,omitempty"`
 	Limit      string `json:"limit,omitempty"` // 0000000000000000: the end of the key space
 	Generation string `json:"generation,omitempty"`
-	Owner      string `json:"owner,omitempty"` // who has it then; of vacated, who had it. Of a note, whom it is about
-	From       string `json:"from,omitempty"`  // of moved: who had it
-	Cause      string `json:"cause,omitempty"` // of vacated
+	Owner      string `json:"owner,omitempty"`  // who has it then; of vacated, who had it. Of a note, whom it is about
+	From       string `json:"from,omitempty"`   // of moved: who had it
+	Cause      string `json:"cause,omitempty"`  // of vacated
+	Reason     string `json:"reason,omitempty"` // of the others: why, as the end of a sentence; empty if that is not known
 
 	What string `json:"what,omitempty"` // of a note, in a word
 	Text string `json:"text,omitempty"` // of a note or a gap, in words
@@ -55,6 +56,7 @@ func changeJSON(c *leaseholdv1.HistoryEntry) eventJSON {
 		At: c.GetAt().AsTime().UnixMilli(), Kind: kindText(c.GetKind()), LSN: decimal(c.GetLsn()),
 		Start: keyText(c.GetLease().GetStart()), Limit: keyText(c.GetLease().GetLimit()),
 		Generation: decimal(c.GetLease().GetGeneration()), Owner: c.GetHolder().GetOwner(), From: c.GetFrom().GetOwner(),
+		Reason: reasonText(c.GetReason()),
 	}
 	if c.GetKind() == leaseholdv1.ChangeKind_CHANGE_KIND_VACATED {
 		e.Cause = leasehold.Cause(c.GetCause()).String()

@@ -83,7 +83,9 @@ func (d *Dashboard) explanation(ctx context.Context, namespace, name string, key
 		History: []eventJSON{}, Forgotten: past.GetTruncated() || past.GetMore(),
 	}
 	for _, c := range past.GetEntries() {
-		e.History = append(e.History, changeJSON(c))
+		if c.GetLsn() <= found.GetLsn() { // what has happened since we asked who has it is another story
+			e.History = append(e.History, changeJSON(c))
+		}
 	}
 	if all, err := admin.ListNamespaces(ctx, &leaseholdv1.ListNamespacesRequest{Version: wire.Version}); err == nil {
 		for _, n := range all.GetNamespaces() {
@@ -98,30 +100,53 @@ func (d *Dashboard) explanation(ctx context.Context, namespace, name string, key
 
 // why puts into words what the history of a key says about where it is now.
 func why(e *explanationJSON) string {
-	newest, before := eventJSON{}, eventJSON{}
-	if len(e.History) > 0 {
-		newest = e.History[0]
-	}
-	if len(e.History) > 1 {
-		before = e.History[1]
-	}
 	policy := "the policy of the namespace"
 	if e.Policy != "" {
 		policy = "the policy " + e.Policy
+	}
+	past, joint := e.History, ""
+	for len(past) > 0 && past[0].Kind == "moved" && past[0].From == past[0].Owner {
+		past, joint = past[1:], " Leases that lay side by side were made one since."
+	}
+	newest, before := eventJSON{}, eventJSON{}
+	if len(past) > 0 {
+		newest = past[0]
+	}
+	if len(past) > 1 {
+		before = past[1]
 	}
 	switch {
 	case e.Owner == "" && newest.Kind == "vacated":
 		return "Nobody has it: the lease of " + newest.Owner + " has ended (" + newest.Cause + "), and " + policy + " has not given it to anyone since."
 	case e.Owner == "":
 		return "Nobody has it: no owner takes part, or none has yet."
-	case newest.Kind == "moved" && newest.From == newest.Owner:
-		return e.Owner + " has it, as before: leases that lay side by side were made one."
+	case newest.Owner != e.Owner:
+		return e.Owner + " has it; how it came to that is no longer remembered." + joint
 	case newest.Kind == "moved":
-		return e.Owner + " has it, with its state, from " + newest.From + ": " + policy + " or an operator wanted it moved, or " + newest.From + " wanted to leave."
+		return e.Owner + " has it, with its state, from " + newest.From + ": " + movedWhy(newest, policy) + joint
 	case newest.Kind == "granted" && before.Kind == "vacated":
-		return e.Owner + " has it because " + policy + " gave it to this owner when the lease of " + before.Owner + " had ended (" + before.Cause + "); the state held under that was lost."
+		return e.Owner + " has it because " + policy + " gave it to this owner when the lease of " + before.Owner + " had ended (" + before.Cause + "); the state held under that was lost." + planned(newest) + joint
 	case newest.Kind == "granted":
-		return e.Owner + " has it because " + policy + " gave it to this owner; nobody had it before that is remembered."
+		return e.Owner + " has it because " + policy + " gave it to this owner; nobody had it before that is remembered." + planned(newest) + joint
 	}
-	return e.Owner + " has it; how it came to that is no longer remembered."
+	return e.Owner + " has it; how it came to that is no longer remembered." + joint
+}
+
+// movedWhy says why a range was moved.
+func movedWhy(moved eventJSON, policy string) string {
+	switch moved.Reason {
+	case "":
+		return policy + " or an operator wanted it moved, or " + moved.From + " wanted to leave; which of them was not recorded."
+	case reasonText(leaseholdv1.Reason_REASON_ORDER):
+		return "it was moved " + moved.Reason + "."
+	}
+	return "it was moved " + moved.Reason + ", and " + policy + " chose " + moved.Owner + "."
+}
+
+// planned says why a plan gave a range to an owner; "" if that is not known.
+func planned(granted eventJSON) string {
+	if granted.Reason == "" {
+		return ""
+	}
+	return " The plan that says so was made " + granted.Reason + "."
 }

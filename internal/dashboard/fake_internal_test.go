@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"sync"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/leasehold-dev/leasehold"
@@ -20,16 +23,25 @@ type fakeAdmin struct {
 	mu       sync.Mutex
 	calls    int // of all kinds
 	down     error
+	deaf     error // Watch fails
+	absent   bool  // there is no namespace
+	term     uint64
 	table    *table.Table
 	past     []*leaseholdv1.HistoryEntry // the oldest first
 	owners   []*leaseholdv1.OwnerStatus
+	moves    *leaseholdv1.ListMovesResponse
+	hot      *leaseholdv1.ListHotKeysResponse
+	lookups  *leaseholdv1.ListLookupsResponse
+	members  *leaseholdv1.ListMembersResponse
+	besides  *leaseholdv1.GetStatusResponse // what the status says besides
 	watchers map[chan *leaseholdv1.WatchResponse]bool
+	plan     *leaseholdv1.Plan // of orders; nil: a small one
 	drained  []*leaseholdv1.DrainOwnerRequest
 	moved    []*leaseholdv1.MoveRangeRequest
 }
 
 func newFakeAdmin() *fakeAdmin {
-	return &fakeAdmin{table: table.New(), watchers: make(map[chan *leaseholdv1.WatchResponse]bool)}
+	return &fakeAdmin{table: table.New(), besides: &leaseholdv1.GetStatusResponse{}, watchers: make(map[chan *leaseholdv1.WatchResponse]bool)}
 }
 
 // change changes the table, and tells whoever watches.
@@ -80,9 +92,22 @@ func (f *fakeAdmin) fail(err error) {
 }
 
 func (f *fakeAdmin) GetStatus(context.Context, *leaseholdv1.GetStatusRequest) (*leaseholdv1.GetStatusResponse, error) {
-	return &leaseholdv1.GetStatusResponse{
-		Manager: "m1:7400", Leader: "m1:7400", Term: 1, Namespaces: []*leaseholdv1.NamespaceStatus{{Name: "pool", Ready: true}},
-	}, f.ask()
+	err := f.ask()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	answer := &leaseholdv1.GetStatusResponse{Manager: "m1:7400", Leader: "m1:7400", Term: 1 + f.term}
+	proto.Merge(answer, f.besides)
+	if !f.absent {
+		answer.Namespaces = []*leaseholdv1.NamespaceStatus{{Name: "pool", Ready: true}}
+	}
+	return answer, err
+}
+
+// set changes how the manager is.
+func (f *fakeAdmin) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
 }
 
 func (f *fakeAdmin) ListNamespaces(context.Context, *leaseholdv1.ListNamespacesRequest) (*leaseholdv1.ListNamespacesResponse, error) {
@@ -98,7 +123,27 @@ func (f *fakeAdmin) ListOwners(context.Context, *leaseholdv1.ListOwnersRequest) 
 }
 
 func (f *fakeAdmin) ListMoves(context.Context, *leaseholdv1.ListMovesRequest) (*leaseholdv1.ListMovesResponse, error) {
-	return &leaseholdv1.ListMovesResponse{}, f.ask()
+	return &leaseholdv1.ListMovesResponse{Moves: f.moves.GetMoves(), UnderWay: f.moves.GetUnderWay(), Waiting: f.moves.GetWaiting()}, f.ask()
+}
+
+func (f *fakeAdmin) ListHotKeys(context.Context, *leaseholdv1.ListHotKeysRequest) (*leaseholdv1.ListHotKeysResponse, error) {
+	return f.hot, f.unless(f.hot == nil)
+}
+
+func (f *fakeAdmin) ListLookups(context.Context, *leaseholdv1.ListLookupsRequest) (*leaseholdv1.ListLookupsResponse, error) {
+	return f.lookups, f.unless(f.lookups == nil)
+}
+
+func (f *fakeAdmin) ListMembers(context.Context, *leaseholdv1.ListMembersRequest) (*leaseholdv1.ListMembersResponse, error) {
+	return f.members, f.unless(f.members == nil)
+}
+
+// unless is ask for what a manager of an earlier version does not know.
+func (f *fakeAdmin) unless(unknown bool) error {
+	if unknown {
+		return status.Error(codes.Unimplemented, "not known")
+	}
+	return f.ask()
 }
 
 func (f *fakeAdmin) ListRanges(_ *leaseholdv1.ListRangesRequest, stream leaseholdv1.AdminService_ListRangesServer) error {
@@ -136,20 +181,31 @@ func (f *fakeAdmin) ListChanges(_ context.Context, r *leaseholdv1.ListChangesReq
 	return answer, err
 }
 
-func (f *fakeAdmin) Watch(_ *leaseholdv1.WatchRequest, stream leaseholdv1.AdminService_WatchServer) error {
+func (f *fakeAdmin) Watch(r *leaseholdv1.WatchRequest, stream leaseholdv1.AdminService_WatchServer) error {
 	if err := f.ask(); err != nil {
 		return err
 	}
 	events := make(chan *leaseholdv1.WatchResponse, 1<<12)
 	f.mu.Lock()
-	f.watchers[events] = true
+	term, err := f.term, f.deaf
+	if f.absent || r.GetNamespace() != "pool" {
+		err = leasehold.Errorf("watch", leasehold.NotFound, r.GetNamespace(), "there is no such namespace")
+	}
+	if err == nil {
+		f.watchers[events] = true
+	}
 	f.mu.Unlock()
+	if err != nil {
+		return wire.FromError(err)
+	}
 	defer func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		delete(f.watchers, events)
 	}()
-	if err := stream.Send(leads()); err != nil {
+	first := leads()
+	first.GetLeader().Term += term
+	if err := stream.Send(first); err != nil {
 		return err
 	}
 	for {
@@ -186,6 +242,9 @@ func (f *fakeAdmin) DrainOwner(_ context.Context, r *leaseholdv1.DrainOwnerReque
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.drained = append(f.drained, r)
+	if f.plan != nil {
+		return &leaseholdv1.DrainOwnerResponse{Plan: f.plan}, err
+	}
 	return &leaseholdv1.DrainOwnerResponse{Plan: &leaseholdv1.Plan{Total: 1, Share: .5, Moves: []*leaseholdv1.PlannedMove{{From: "a", To: "b", WithState: true}}}}, err
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold/manager"
 	"github.com/leasehold-dev/leasehold/owner"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/secret"
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
 
@@ -68,7 +69,7 @@ func (f *fleet) start() {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	board, err := dashboard.New(dashboard.Config{Admin: m.Admin(), Token: token, Logger: quietLog()})
+	board, err := dashboard.New(dashboard.Config{Admin: m.Admin(), Token: secret.New(token), Logger: quietLog()})
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -22,6 +22,12 @@ var page embed.FS
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
+// transport keeps browsers from asking in plain text. It is about a host, whatever the
+// port: so it is short, and says nothing about other hosts.
+const transport = "max-age=86400"
+
+const otherSite = "this request comes from another site"
+
 // routes says who answers what.
 func (d *Dashboard) routes() http.Handler {
 	files, err := fs.Sub(page, "page")
@@ -31,7 +37,7 @@ func (d *Dashboard) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /", cached(http.FileServerFS(files)))
 	mux.HandleFunc("GET /api/stream", d.stream)
-	mux.HandleFunc("GET /api/explain", d.explain)
+	mux.Handle("GET /api/explain", d.seen(d.explain))
 	mux.HandleFunc("GET /api/session", d.session)
 	mux.HandleFunc("POST /api/login", d.login)
 	mux.HandleFunc("POST /api/logout", d.logout)
@@ -39,9 +45,22 @@ func (d *Dashboard) routes() http.Handler {
 	mux.Handle("POST /api/move", d.authorized(d.move))
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		refuseWith(w, http.StatusForbidden, "this request comes from another site")
+		refuseWith(w, http.StatusForbidden, otherSite)
 	}))
-	return d.guarded(protection.Handler(mux))
+	return d.guarded(sameSite(protection.Handler(mux)))
+}
+
+// sameSite refuses questions that a browser asks for another site. It cannot read the
+// answer, but every stream takes the place of somebody who looks.
+func sameSite(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		site := r.Header.Get("Sec-Fetch-Site")
+		if strings.HasPrefix(r.URL.Path, "/api/") && (site == "cross-site" || site == "same-site") {
+			refuseWith(w, http.StatusForbidden, otherSite)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // guarded sets what every answer has, and refuses requests for a host that is not ours:
@@ -55,12 +74,30 @@ func (d *Dashboard) guarded(next http.Handler) http.Handler {
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		if r.TLS != nil {
+			h.Set("Strict-Transport-Security", transport)
+		}
+		if tokenInAddress(r) {
+			refuseWith(w, http.StatusBadRequest, "a token is no part of an address, which is kept in logs and histories: replace it, and log in")
+			return
+		}
 		if !d.ours(r.Host) {
 			refuseWith(w, http.StatusForbidden, "this manager is not known as "+clip(r.Host)+": ask for it by its address, or start it with --dashboard-hosts and this name")
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// tokenInAddress reports whether somebody has put a secret where it is not kept.
+func tokenInAddress(r *http.Request) bool {
+	for name := range r.URL.Query() {
+		switch strings.ToLower(name) {
+		case "token", "access_token", "bearer", "authorization":
+			return true
+		}
+	}
+	return false
 }
 
 // ours reports whether a request may be for that host.
@@ -94,6 +131,8 @@ func refuse(w http.ResponseWriter, err error) {
 	switch leasehold.KindOf(err) {
 	case leasehold.Invalid:
 		status = http.StatusUnprocessableEntity
+	case leasehold.Denied:
+		status = http.StatusForbidden
 	case leasehold.NotFound:
 		status = http.StatusNotFound
 	case leasehold.Limit, leasehold.Unavailable, leasehold.NotLeader, leasehold.Closed:

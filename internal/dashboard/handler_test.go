@@ -19,6 +19,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/dashboard"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/secret"
 )
 
 const token = "correct horse battery staple"
@@ -43,6 +44,7 @@ type browser struct {
 	cookie  *http.Cookie
 	csrf    string
 	header  map[string]string
+	from    string // an address; "": the usual one
 	tls     bool
 }
 
@@ -54,6 +56,9 @@ func (b *browser) do(method, path, body string) *httptest.ResponseRecorder {
 	}
 	if b.csrf != "" {
 		r.Header.Set("X-Leasehold-Csrf", b.csrf)
+	}
+	if b.from != "" {
+		r.RemoteAddr = b.from
 	}
 	if b.tls {
 		r.TLS = &tls.ConnectionState{}
@@ -93,38 +98,41 @@ func (b *browser) login(t *testing.T, with string) *httptest.ResponseRecorder {
 }
 
 func TestAnswers(t *testing.T) {
-	d := newDashboard(t, dashboard.Config{Token: token, Hosts: []string{"m1.example.com"}})
+	d := newDashboard(t, dashboard.Config{Token: secret.New(token), Hosts: []string{"m1.example.com"}})
 	for name, test := range map[string]struct {
 		method, path, body string
 		header             map[string]string
 		want               int
 	}{
-		"the page":                 {"GET", "/", "", nil, 200},
-		"a module":                 {"GET", "/main.js", "", nil, 200},
-		"a file that is not":       {"GET", "/secret", "", nil, 404},
-		"a way out":                {"GET", "/../handler.go", "", nil, 307},
-		"post the page":            {"POST", "/", "", nil, 405},
-		"a known name":             {"GET", "/", "", map[string]string{"Host": "M1.example.com:7401"}, 200},
-		"a known name, absolute":   {"GET", "/", "", map[string]string{"Host": "m1.example.com."}, 200},
-		"localhost":                {"GET", "/", "", map[string]string{"Host": "localhost:7401"}, 200},
-		"an address":               {"GET", "/", "", map[string]string{"Host": "[fe80::1]:7401"}, 200},
-		"another name":             {"GET", "/", "", map[string]string{"Host": "evil.example.com:7401"}, 403},
-		"a name like ours":         {"GET", "/", "", map[string]string{"Host": "127.0.0.1.evil.example.com"}, 403},
-		"a name like localhost":    {"GET", "/", "", map[string]string{"Host": "notlocalhost"}, 403},
-		"another name's stream":    {"GET", "/api/stream", "", map[string]string{"Host": "evil.example.com"}, 403},
-		"a namespace that is none": {"GET", "/api/stream?namespace=%3Cscript%3E", "", nil, 422},
-		"no key":                   {"GET", "/api/explain?namespace=pool", "", nil, 422},
-		"a bad key":                {"GET", "/api/explain?namespace=pool&key=0xz", "", nil, 422},
-		"a long key":               {"GET", "/api/explain?namespace=pool&key=" + strings.Repeat("x", 5000), "", nil, 422},
-		"a manager that cannot":    {"GET", "/api/explain?namespace=pool&key=x", "", nil, 422},
-		"drain without login":      {"POST", "/api/drain", "{}", nil, 403},
-		"move without login":       {"POST", "/api/move", "{}", nil, 403},
-		"get a drain":              {"GET", "/api/drain", "", nil, 404},
-		"login without a body":     {"POST", "/api/login", "", nil, 400},
-		"login with too much":      {"POST", "/api/login", `{"token":"` + strings.Repeat("x", 20000) + `"}`, nil, 400},
-		"login with another field": {"POST", "/api/login", `{"tokem":"x"}`, nil, 400},
-		"login from elsewhere":     {"POST", "/api/login", `{"token":"` + token + `"}`, map[string]string{"Sec-Fetch-Site": "cross-site"}, 403},
-		"login of another origin":  {"POST", "/api/login", `{"token":"` + token + `"}`, map[string]string{"Origin": "http://evil.example.com"}, 403},
+		"the page":                  {"GET", "/", "", nil, 200},
+		"a module":                  {"GET", "/main.js", "", nil, 200},
+		"a file that is not":        {"GET", "/secret", "", nil, 404},
+		"a way out":                 {"GET", "/../handler.go", "", nil, 307},
+		"post the page":             {"POST", "/", "", nil, 405},
+		"a known name":              {"GET", "/", "", map[string]string{"Host": "M1.example.com:7401"}, 200},
+		"a known name, absolute":    {"GET", "/", "", map[string]string{"Host": "m1.example.com."}, 200},
+		"localhost":                 {"GET", "/", "", map[string]string{"Host": "localhost:7401"}, 200},
+		"an address":                {"GET", "/", "", map[string]string{"Host": "[fe80::1]:7401"}, 200},
+		"another name":              {"GET", "/", "", map[string]string{"Host": "evil.example.com:7401"}, 403},
+		"a name like ours":          {"GET", "/", "", map[string]string{"Host": "127.0.0.1.evil.example.com"}, 403},
+		"a name like localhost":     {"GET", "/", "", map[string]string{"Host": "notlocalhost"}, 403},
+		"another name's stream":     {"GET", "/api/stream", "", map[string]string{"Host": "evil.example.com"}, 403},
+		"a stream for another site": {"GET", "/api/stream", "", map[string]string{"Sec-Fetch-Site": "cross-site"}, 403},
+		"a key for another port":    {"GET", "/api/explain?namespace=pool&key=x", "", map[string]string{"Sec-Fetch-Site": "same-site"}, 403},
+		"a link from another site":  {"GET", "/", "", map[string]string{"Sec-Fetch-Site": "cross-site"}, 200},
+		"a namespace that is none":  {"GET", "/api/stream?namespace=%3Cscript%3E", "", nil, 422},
+		"no key":                    {"GET", "/api/explain?namespace=pool", "", nil, 422},
+		"a bad key":                 {"GET", "/api/explain?namespace=pool&key=0xz", "", nil, 422},
+		"a long key":                {"GET", "/api/explain?namespace=pool&key=" + strings.Repeat("x", 5000), "", nil, 422},
+		"a manager that cannot":     {"GET", "/api/explain?namespace=pool&key=x", "", nil, 422},
+		"drain without login":       {"POST", "/api/drain", "{}", nil, 403},
+		"move without login":        {"POST", "/api/move", "{}", nil, 403},
+		"get a drain":               {"GET", "/api/drain", "", nil, 404},
+		"login without a body":      {"POST", "/api/login", "", nil, 400},
+		"login with too much":       {"POST", "/api/login", `{"token":"` + strings.Repeat("x", 20000) + `"}`, nil, 400},
+		"login with another field":  {"POST", "/api/login", `{"tokem":"x"}`, nil, 400},
+		"login from elsewhere":      {"POST", "/api/login", `{"token":"` + token + `"}`, map[string]string{"Sec-Fetch-Site": "cross-site"}, 403},
+		"login of another origin":   {"POST", "/api/login", `{"token":"` + token + `"}`, map[string]string{"Origin": "http://evil.example.com"}, 403},
 	} {
 		b := &browser{handler: d, header: test.header}
 		answer := b.do(test.method, test.path, test.body)
@@ -163,41 +171,77 @@ func TestReadOnly(t *testing.T) {
 }
 
 func TestShortTokenIsRefused(t *testing.T) {
-	if _, err := dashboard.New(dashboard.Config{Admin: leaseholdv1.UnimplementedAdminServiceServer{}, Token: "short"}); err == nil {
+	if _, err := dashboard.New(dashboard.Config{Admin: leaseholdv1.UnimplementedAdminServiceServer{}, Token: secret.New("short")}); err == nil {
 		t.Error("a token that can be guessed is taken")
 	}
 }
 
 func TestCookie(t *testing.T) {
-	d := newDashboard(t, dashboard.Config{Token: token})
+	d := newDashboard(t, dashboard.Config{Token: secret.New(token)})
 	for _, secure := range []bool{false, true} {
 		b := &browser{handler: d, tls: secure}
+		if !b.tls {
+			b.header = map[string]string{"X-Forwarded-Proto": "http"}
+		}
 		if answer := b.login(t, token); answer.Code != 200 || b.csrf == "" {
 			t.Fatalf("status %d", answer.Code)
 		}
-		if c := b.cookie; !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Secure != secure || c.MaxAge <= 0 || c.Path != "/api/" {
+		path := map[bool]string{false: "/api/", true: "/"}[secure] // __Host- is of the whole host
+		if c := b.cookie; !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Secure != secure || c.MaxAge <= 0 || c.Path != path || strings.HasPrefix(c.Name, "__Host-") != secure {
 			t.Errorf("with TLS %v the cookie is %v", secure, c)
 		}
 	}
 }
 
+// A proxy that speaks TLS in front of us says so: then the cookie is for TLS alone.
+func TestCookieBehindProxy(t *testing.T) {
+	b := &browser{handler: newDashboard(t, dashboard.Config{Token: secret.New(token)}), header: map[string]string{"X-Forwarded-Proto": "https"}}
+	if b.login(t, token); b.cookie == nil || !b.cookie.Secure {
+		t.Errorf("the cookie is %v, want it for TLS alone", b.cookie)
+	}
+}
+
+// Browsers send the cookies of a host to all of its ports: managers on one host must not
+// end each other's sessions.
+func TestManagersOnOneHost(t *testing.T) {
+	names := make(map[string]bool)
+	for _, host := range []string{"localhost:7401", "localhost:7402", "[::1]:7401", "proxied.localhost"} {
+		b := &browser{handler: newDashboard(t, dashboard.Config{Token: secret.New(token)}), header: map[string]string{"Host": host}}
+		b.login(t, token)
+		names[b.cookie.Name] = true
+		if answer := b.do(http.MethodGet, "/api/session", ""); !strings.Contains(answer.Body.String(), `"admin":true`) {
+			t.Errorf("at %s: %s", host, answer.Body)
+		}
+	}
+	if len(names) != 3 {
+		t.Errorf("the cookies are %v, want one for each port, and one for none", names)
+	}
+}
+
 // Logins that fail are few, and the right token waits as well: whoever tries cannot tell.
+// Somebody elsewhere does not wait for him.
 func TestLoginIsThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDashboard(t, dashboard.Config{Token: token})
+		d := newDashboard(t, dashboard.Config{Token: secret.New(token)})
 		defer d.Close()
-		b := &browser{handler: d}
+		b := &browser{handler: d, from: "[2001:db8::1]:1234"}
 		refused := 0
 		for range 20 {
 			if b.login(t, "wrong").Code == http.StatusTooManyRequests {
 				refused++
 			}
+			b.from = "[2001:db8::2]:1235" // he has many addresses
 		}
 		if refused != 15 {
 			t.Errorf("%d of 20 wrong tokens were not even looked at, want 15", refused)
 		}
 		if answer := b.login(t, token); answer.Code != http.StatusTooManyRequests || answer.Header().Get("Retry-After") == "" {
 			t.Errorf("status %d after many failures", answer.Code)
+		}
+		for _, from := range []string{"192.0.2.1:1234", "[2001:db8:0:1::1]:1234"} {
+			if answer := (&browser{handler: d, from: from}).login(t, token); answer.Code != 200 {
+				t.Errorf("status %d for %s, who has not failed", answer.Code, from)
+			}
 		}
 		time.Sleep(3 * time.Second)
 		if answer := b.login(t, token); answer.Code != 200 {

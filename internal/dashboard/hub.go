@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/access"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -19,13 +20,16 @@ import (
 type hub struct {
 	admin     leaseholdv1.AdminServiceServer
 	namespace string
-	epoch     string // tells its frames from those of another hub
+	may       func(fullMethod string) bool // whether it may ask that
+	epoch     string                       // tells its frames from those of another hub
 
 	cancel  context.CancelFunc
 	running sync.WaitGroup
+	again   chan struct{} // has an element if the table must be read again
 
 	mu      sync.Mutex
 	state   state
+	adrift  *drift   // changes of the table do not come; nil if they do
 	seq     uint64   // of the newest frame
 	recent  []*frame // the newest last; all that came after a snapshot at seq - len
 	viewers map[*viewer]bool
@@ -53,9 +57,13 @@ const (
 	mostNews = 1024
 )
 
-func newHub(admin leaseholdv1.AdminServiceServer, namespace string) *hub {
-	h := &hub{admin: admin, namespace: namespace, epoch: rand.Text()[:12], viewers: make(map[*viewer]bool), left: time.Now()}
-	ctx, cancel := context.WithCancel(context.Background())
+// newHub returns a hub that asks on behalf of somebody.
+func newHub(admin leaseholdv1.AdminServiceServer, caller access.Caller, namespace string, may func(fullMethod string) bool) *hub {
+	h := &hub{
+		admin: admin, namespace: namespace, may: may, epoch: rand.Text()[:12], again: make(chan struct{}, 1),
+		viewers: make(map[*viewer]bool), left: time.Now(),
+	}
+	ctx, cancel := context.WithCancel(access.WithCaller(context.Background(), caller))
 	h.cancel = cancel
 	if namespace != "" {
 		h.running.Go(func() { h.watch(ctx) })
@@ -79,6 +87,7 @@ func (h *hub) close() {
 type viewer struct {
 	wake   chan struct{} // has an element if there is something to take
 	gone   chan struct{} // closed when the hub ends
+	of     string        // whose it is; it never changes
 	queue  []*frame
 	resync bool // it is to get a snapshot, and nothing of the queue
 }

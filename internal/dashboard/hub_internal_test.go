@@ -25,11 +25,19 @@ func someone(i int) *table.Holder {
 }
 
 // step changes something: what is vacant is granted, what is held is vacated or moved, a
-// part of it at times.
+// part of it at times. What lies beside it, and is vacant or held alike, goes with it:
+// leases that were lost one by one are granted as one.
 func (w *world) step(at leasehold.Key, part bool, owner int, move bool) *leaseholdv1.WatchResponse {
 	keys, e := w.table.At(at)
 	if part && at != keys.Start {
 		keys.Start = at
+	}
+	for keys.Limit != 0 && (e.Vacant() || move) {
+		next, f := w.table.At(keys.Limit)
+		if f.Holder != e.Holder {
+			break
+		}
+		keys.Limit = next.Limit
 	}
 	switch {
 	case e.Vacant():
@@ -213,7 +221,7 @@ func TestDesertedHubEnds(t *testing.T) {
 		s := newHubs(f, 2)
 		defer s.close()
 		for range 2 {
-			h, v, err := s.join("pool", "")
+			h, v, err := s.join(&visitor{}, "pool", "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -241,15 +249,15 @@ func TestViewersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newHubs(newFakeAdmin(), 2)
 		for range 2 {
-			if _, _, err := s.join("pool", ""); err != nil {
+			if _, _, err := s.join(&visitor{}, "pool", ""); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, _, err := s.join("pool", ""); leasehold.KindOf(err) != leasehold.Limit {
+		if _, _, err := s.join(&visitor{}, "pool", ""); leasehold.KindOf(err) != leasehold.Limit {
 			t.Errorf("a third viewer: %v, want a limit", err)
 		}
 		s.close()
-		if _, _, err := s.join("pool", ""); leasehold.KindOf(err) != leasehold.Closed {
+		if _, _, err := s.join(&visitor{}, "pool", ""); leasehold.KindOf(err) != leasehold.Closed {
 			t.Errorf("after the end: %v, want closed", err)
 		}
 	})
@@ -262,7 +270,7 @@ func TestOutOfTouch(t *testing.T) {
 		w := &world{fakeAdmin: newFakeAdmin()}
 		s := newHubs(w.fakeAdmin, 2)
 		defer s.close()
-		h, v, err := s.join("pool", "")
+		h, v, err := s.join(&visitor{}, "pool", "")
 		if err != nil {
 			t.Fatal(err)
 		}

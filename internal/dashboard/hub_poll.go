@@ -122,7 +122,10 @@ func (p *poller) configure(ctx context.Context) {
 // not answered is left as it was.
 func (p *poller) details(ctx context.Context, now *live) {
 	h := p.hub
-	if members, err := h.admin.ListMembers(ctx, &leaseholdv1.ListMembersRequest{Version: wire.Version}); err == nil {
+	// Who may not know is not told, and does not ask again and again.
+	if !h.may(leaseholdv1.AdminService_ListMembers_FullMethodName) {
+		now.Members = &membersJSON{}
+	} else if members, err := h.admin.ListMembers(ctx, &leaseholdv1.ListMembersRequest{Version: wire.Version}); err == nil {
 		now.Members = membersOf(members)
 	}
 	if p.absent {
@@ -142,6 +145,12 @@ func (p *poller) publish(now *live, owners map[string]ownerJSON) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := &h.state
+	if p.absent && !s.absent {
+		h.forget()
+	}
+	if d := h.adrift; now.Stale == nil && d != nil && !p.absent && time.Since(d.since) >= driftPatience {
+		now.Stale = &staleJSON{Since: d.since.UnixMilli(), Why: "changes of the lease table do not come: " + d.why}
+	}
 	s.live.At, s.live.Stale, s.absent = now.At, now.Stale, p.absent
 	keep(p, "status", &s.live.Status, &now.Status)
 	keep(p, "moves", &s.live.Moves, &now.Moves)

@@ -18,19 +18,43 @@ const (
 	gather = 200 * time.Millisecond
 	// retry is the pause before a watch that broke is begun again.
 	retry = 500 * time.Millisecond
+	// driftPatience is how long changes of the table may fail to come before it is said
+	// that what is shown is old. A leader that resigns is gone for less.
+	driftPatience = 3 * time.Second
 )
+
+// A drift is that changes of the table do not come.
+type drift struct {
+	since time.Time
+	why   string
+}
 
 // watch follows the namespace until the context ends, as well as it can.
 func (h *hub) watch(ctx context.Context) {
+	h.drifts(nil)
 	for ctx.Err() == nil {
 		pause := retry
-		if err := h.follow(ctx); errors.Is(err, errGap) || errors.Is(err, errNames) {
+		err := h.follow(ctx)
+		if errors.Is(err, errGap) || errors.Is(err, errNames) {
 			pause = gather // the table is read again
 		}
+		h.drifts(err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
 		}
+	}
+}
+
+// drifts notes that the table is not followed, since now if it was, and why.
+func (h *hub) drifts(why error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.adrift == nil {
+		h.adrift = &drift{since: time.Now(), why: "the table has not been read yet"}
+	}
+	if why != nil {
+		h.adrift.why = why.Error()
 	}
 }
 
@@ -74,7 +98,7 @@ func (h *hub) deleted(err error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.state.table != nil {
-		h.state.table = nil
+		h.state.table, h.state.events = nil, nil // if there is one again, its log is another
 		h.renew()
 	}
 	return err
@@ -82,8 +106,8 @@ func (h *hub) deleted(err error) error {
 
 // begin reads the table, and shows it to everybody.
 func (h *hub) begin(ctx context.Context, first *leaseholdv1.WatchResponse) error {
-	since, newest := readPast(ctx, h.admin, h.namespace)
-	table, err := readTable(ctx, h.admin, h.namespace, since)
+	known := readPast(ctx, h.admin, h.namespace)
+	table, err := readTable(ctx, h.admin, h.namespace, known)
 	if err != nil {
 		return err
 	}
@@ -96,21 +120,40 @@ func (h *hub) begin(ctx context.Context, first *leaseholdv1.WatchResponse) error
 	}
 	// What the log has of the time before, but no change that is told later.
 	var past []eventJSON
-	for _, c := range slices.Backward(newest) {
+	for _, c := range slices.Backward(known.newest) {
 		if c.GetLsn() > before && c.GetLsn() <= table.lsn {
 			past = append(past, changeJSON(c))
 		}
 	}
 	h.remember(past)
-	if again && len(past) > 0 && newest[len(newest)-1].GetLsn() > before+1 {
+	if again && len(past) > 0 && known.newest[len(known.newest)-1].GetLsn() > before+1 {
 		h.remember([]eventJSON{{At: time.Now().UnixMilli(), Kind: "gap", Text: "more has happened than is shown: the manager was out of touch"}})
 	}
-	if e, ok := eventOf(first); ok && !again {
-		h.remember([]eventJSON{e})
+	if e, ok := eventOf(first); ok && !h.knows(e) {
+		h.remember([]eventJSON{e}) // somebody else leads, or this is the first watch
 	}
-	h.state.table = table
+	h.state.table, h.adrift = table, nil
 	h.renew()
 	return nil
+}
+
+// forget has the table read again by whoever follows it: there is no such namespace any
+// more, and if there is one again its log is another.
+func (h *hub) forget() {
+	select {
+	case h.again <- struct{}{}:
+	default:
+	}
+}
+
+// knows reports whether a leader is the one that was last told of.
+func (h *hub) knows(leader eventJSON) bool {
+	for _, e := range slices.Backward(h.state.events) {
+		if e.Kind == "leader" {
+			return e.Leader == leader.Leader && e.Term == leader.Term
+		}
+	}
+	return false
 }
 
 // hear takes up events, and reports them a few times a second.
@@ -130,6 +173,8 @@ func (h *hub) hear(events <-chan *leaseholdv1.WatchResponse, ended <-chan error)
 		case <-flush.C:
 		case err := <-ended:
 			return err // what it said last is read again
+		case <-h.again:
+			return errGap
 		}
 		if err := h.report(news); err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/access"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -12,48 +13,65 @@ import (
 // it.
 const linger = 10 * time.Second
 
-// hubs knows the hub of each namespace that somebody looks at.
+// hubs knows the hub of each namespace that somebody looks at. With an access policy
+// everybody has hubs of their own, which ask in their name.
 type hubs struct {
-	admin leaseholdv1.AdminServiceServer
-	most  int
-	pack  *packer
+	admin    leaseholdv1.AdminServiceServer
+	most     int                                                // viewers in all
+	mostEach int                                                // viewers of one visitor
+	may      func(caller access.Caller, fullMethod string) bool // whether a hub's caller may ask that
+	pack     *packer
 
 	mu      sync.Mutex
 	closed  bool
-	viewers int
-	open    map[string]*hub
+	viewers map[string]int // by whose they are
+	open    map[hubKey]*hub
 	sweep   *time.Timer // nil while no hub is open
 	ending  sync.WaitGroup
 }
 
+// A hubKey is whose hub it is, and of what.
+type hubKey struct{ visitor, namespace string }
+
 func newHubs(admin leaseholdv1.AdminServiceServer, most int) *hubs {
-	return &hubs{admin: admin, most: most, pack: &packer{}, open: make(map[string]*hub)}
+	return &hubs{
+		admin: admin, most: most, mostEach: most, may: func(access.Caller, string) bool { return true },
+		pack: &packer{}, viewers: make(map[string]int), open: make(map[hubKey]*hub),
+	}
 }
 
 // join adds a viewer to the hub of a namespace, which is started if there is none. The
 // caller must call leave.
-func (s *hubs) join(namespace, last string) (*hub, *viewer, error) {
+func (s *hubs) join(who *visitor, namespace, last string) (*hub, *viewer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	all := 0
+	for _, n := range s.viewers {
+		all += n
+	}
 	switch {
 	case s.closed:
 		return nil, nil, leasehold.Errorf("look", leasehold.Closed, "", "this manager is shutting down; look at another")
-	case s.viewers >= s.most:
-		return nil, nil, leasehold.Errorf("look", leasehold.Limit, "", "%d look at this manager already, and that is the limit: look at another", s.viewers)
+	case all >= s.most:
+		return nil, nil, leasehold.Errorf("look", leasehold.Limit, "", "%d look at this manager already, and that is the limit: look at another", all)
+	case s.viewers[who.key] >= s.mostEach:
+		return nil, nil, leasehold.Errorf("look", leasehold.Limit, "", "you look at this manager in %d windows already, and that is the limit: close some", s.mostEach)
 	}
-	h := s.open[namespace]
+	key := hubKey{who.key, namespace}
+	h := s.open[key]
 	if h == nil && len(s.open) >= 2*s.most {
 		return nil, nil, leasehold.Errorf("look", leasehold.Limit, namespace, "%d namespaces were looked at just now, and that is the limit: try again in %v", len(s.open), linger)
 	}
 	if h == nil {
-		h = newHub(s.admin, namespace)
-		s.open[namespace] = h
+		h = newHub(s.admin, who.caller, namespace, func(fullMethod string) bool { return s.may(who.caller, fullMethod) })
+		s.open[key] = h
 		if s.sweep == nil {
 			s.sweep = time.AfterFunc(linger, s.tidy)
 		}
 	}
-	s.viewers++
+	s.viewers[who.key]++
 	v := h.join(last)
+	v.of = who.key
 	return h, v, nil
 }
 
@@ -61,7 +79,9 @@ func (s *hubs) leave(h *hub, v *viewer) {
 	h.leave(v)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.viewers--
+	if s.viewers[v.of]--; s.viewers[v.of] == 0 {
+		delete(s.viewers, v.of)
+	}
 }
 
 // tidy ends the hubs that nobody has looked at for a while.
@@ -71,9 +91,9 @@ func (s *hubs) tidy() {
 	if s.closed {
 		return
 	}
-	for namespace, h := range s.open {
+	for key, h := range s.open {
 		if h.deserted(linger) {
-			delete(s.open, namespace)
+			delete(s.open, key)
 			s.ending.Go(h.close)
 		}
 	}
@@ -90,8 +110,8 @@ func (s *hubs) close() {
 	if s.sweep != nil {
 		s.sweep.Stop()
 	}
-	for namespace, h := range s.open {
-		delete(s.open, namespace)
+	for key, h := range s.open {
+		delete(s.open, key)
 		s.ending.Go(h.close)
 	}
 	s.mu.Unlock()

@@ -36,7 +36,8 @@ type statusJSON struct {
 	Term       string           `json:"term"`
 	Problem    string           `json:"problem"`
 	Warnings   []string         `json:"warnings"`
-	Terms      []leadershipJSON `json:"terms"` // who has led, the newest first
+	Terms      []leadershipJSON `json:"terms"`    // who has led, the newest first
+	Managers   []managerJSON    `json:"managers"` // of the group, the leader first
 	Namespaces []namespaceJSON  `json:"namespaces"`
 }
 
@@ -65,7 +66,7 @@ type namespaceJSON struct {
 func statusOf(s *leaseholdv1.GetStatusResponse, configs map[string]*leaseholdv1.NamespaceConfig) *statusJSON {
 	out := &statusJSON{
 		Manager: s.GetManager(), Build: s.GetBuild(), Store: s.GetStore(), Leader: s.GetLeader(), Term: decimal(s.GetTerm()),
-		Problem: s.GetProblem(), Warnings: s.GetWarnings(), Terms: []leadershipJSON{}, Namespaces: []namespaceJSON{},
+		Problem: s.GetProblem(), Warnings: s.GetWarnings(), Terms: []leadershipJSON{}, Managers: managersOf(s), Namespaces: []namespaceJSON{},
 	}
 	for _, l := range s.GetLeaderships() {
 		out.Terms = append(out.Terms, leadershipJSON{l.GetAt().AsTime().UnixMilli(), l.GetLeader(), decimal(l.GetTerm())})

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"cmp"
+	"net"
 	"slices"
 	"time"
 
@@ -28,7 +29,8 @@ type moveJSON struct {
 	State   string  `json:"state"`
 	Records string  `json:"records"`
 	Bytes   string  `json:"bytes"`
-	Age     float64 `json:"age"` // seconds
+	Age     float64 `json:"age"`    // seconds
+	Reason  string  `json:"reason"` // why, as the end of a sentence; "" if that is not known
 }
 
 func movesOf(a *leaseholdv1.ListMovesResponse) *movesJSON {
@@ -37,6 +39,7 @@ func movesOf(a *leaseholdv1.ListMovesResponse) *movesJSON {
 		out.Moves = append(out.Moves, moveJSON{
 			ID: m.GetId(), Start: keyText(m.GetStart()), Limit: keyText(m.GetLimit()), From: m.GetFrom(), To: m.GetTo(),
 			State: moveState(m), Records: decimal(m.GetRecords()), Bytes: decimal(m.GetBytes()), Age: seconds(m.GetAge()),
+			Reason: reasonText(m.GetReason()),
 		})
 	}
 	return out
@@ -97,6 +100,46 @@ func hotOf(a *leaseholdv1.ListHotKeysResponse) *hotJSON {
 		out.Keys = append(out.Keys, hotKeyJSON{keyText(k.GetKey()), brief(k.GetRate()), k.GetOwner()})
 	}
 	return out
+}
+
+// A managerJSON is a manager of the group.
+type managerJSON struct {
+	Addr  string  `json:"addr"`
+	Leads bool    `json:"leads"`
+	Heard bool    `json:"heard"` // the leader has heard from it
+	Ago   float64 `json:"ago"`   // seconds since, if that is too long; else 0
+	Build string  `json:"build"`
+	Page  string  `json:"page"` // where its dashboard is: host and port; "" if it is not known
+}
+
+// heardLately is how long a manager may be silent: it speaks every five seconds.
+const heardLately = 15 * time.Second
+
+func managersOf(s *leaseholdv1.GetStatusResponse) []managerJSON {
+	out := []managerJSON{}
+	for _, m := range s.GetManagers() {
+		row := managerJSON{Addr: m.GetAddr(), Leads: m.GetLeads(), Heard: m.GetHeard(), Build: m.GetBuild(), Page: pageOf(m)}
+		if ago := time.Duration(m.GetHeardAgo()); ago > heardLately {
+			row.Ago = ago.Round(5 * time.Second).Seconds()
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// pageOf returns where the dashboard of a manager is. One that listens everywhere is where
+// others reach it.
+func pageOf(m *leaseholdv1.ManagerStatus) string {
+	host, port, err := net.SplitHostPort(m.GetHttp())
+	if err != nil {
+		return ""
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		if host, _, err = net.SplitHostPort(m.GetAddr()); err != nil {
+			return ""
+		}
+	}
+	return net.JoinHostPort(host, port)
 }
 
 // A membersJSON is the managers whose stores form the group, if they keep it among

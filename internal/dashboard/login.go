@@ -3,26 +3,60 @@ package dashboard
 import (
 	"net/http"
 	"strconv"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/access"
+	"github.com/leasehold-dev/leasehold/internal/callers"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
 // A sessionJSON says what whoever asks may do.
 type sessionJSON struct {
 	Possible bool   `json:"possible"` // somebody can log in here
-	Admin    bool   `json:"admin"`    // whoever asks has
+	Required bool   `json:"required"` // who may look must be known
+	LoggedIn bool   `json:"loggedIn"` // whoever asks has
+	Who      string `json:"who"`      // whoever asks is, if that is known
+	Admin    bool   `json:"admin"`    // whoever asks may give orders, in the namespace that it asks about
 	CSRF     string `json:"csrf"`     // what orders must carry
 }
 
-const noAdmin = "this manager was started without --admin-token-file: it only shows; give orders with leasehold drain and leasehold move"
+const (
+	noAdmin = "this manager was started without --admin-token-file: it only shows; give orders with leasehold drain and leasehold move"
+	notSeen = "this is for administrators: log in first; a login lasts for an hour without an order, and eight at most"
+	unknown = "log in first, with a token, or show a certificate: a login lasts for eight hours, and for one if nobody looks"
+)
 
 // session says what the browser that asks may do.
 func (d *Dashboard) session(w http.ResponseWriter, r *http.Request) {
-	csrf := d.sessions.find(r)
-	answer(w, http.StatusOK, sessionJSON{Possible: !d.sessions.off, Admin: csrf != "", CSRF: csrf})
+	v, err := d.visitor(r)
+	if err != nil {
+		d.stranger(w, r, err)
+		return
+	}
+	d.introduce(w, r, &v)
+}
+
+// introduce says who a visitor is.
+func (d *Dashboard) introduce(w http.ResponseWriter, r *http.Request, v *visitor) {
+	says := sessionJSON{Possible: !d.sessions.off(), Required: d.cfg.Access != nil, LoggedIn: v.login != nil, CSRF: v.csrf}
+	if v.known() {
+		says.Admin = d.may(v, leaseholdv1.AdminService_DrainOwner_FullMethodName, r.URL.Query().Get("namespace"))
+		if d.cfg.Access != nil {
+			says.Who = v.caller.String()
+		}
+	}
+	answer(w, http.StatusOK, says)
+}
+
+// stranger refuses somebody whose certificate was revoked, or says nothing.
+func (d *Dashboard) stranger(w http.ResponseWriter, r *http.Request, err error) {
+	d.refused.Tell("refused at the dashboard", "from", r.RemoteAddr, "path", r.URL.Path, "why", err)
+	refuseWith(w, http.StatusUnauthorized, err.Error())
 }
 
 // login begins a session.
 func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) {
-	if d.sessions.off {
+	if d.sessions.off() {
 		refuseWith(w, http.StatusForbidden, noAdmin)
 		return
 	}
@@ -32,50 +66,91 @@ func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) {
 	if !read(w, r, &request) {
 		return
 	}
-	cookie, csrf, outcome := d.sessions.begin(request.Token)
-	switch outcome {
-	case tooMany:
-		d.cfg.Logger.Warn("a login to the dashboard was refused: too many have failed", "from", r.RemoteAddr)
-		w.Header().Set("Retry-After", strconv.Itoa(int(loginEvery.Seconds())))
-		refuseWith(w, http.StatusTooManyRequests, "too many logins have failed: wait a few seconds")
-	case wrongToken:
-		d.cfg.Logger.Warn("a login to the dashboard failed: the token is wrong", "from", r.RemoteAddr)
-		refuseWith(w, http.StatusForbidden, "that is not the administrator's token")
-	case loggedIn:
-		d.cfg.Logger.Info("an administrator has logged in to the dashboard", "from", r.RemoteAddr)
+	cookie, login, err := d.sessions.begin(callers.Place(r), request.Token)
+	if err == nil {
+		d.sessions.end(r) // whoever had that cookie before, or made it up
+		d.cfg.Logger.Info("somebody has logged in to the dashboard", "caller", d.named(login), "from", r.RemoteAddr)
 		d.setCookie(w, r, cookie, int(sessionTime.Seconds()))
-		answer(w, http.StatusOK, sessionJSON{Possible: true, Admin: true, CSRF: csrf})
+		d.introduce(w, r, &visitor{caller: login.caller, csrf: login.csrf, login: login})
+		return
 	}
+	d.refused.Tell("a login to the dashboard has failed", "from", r.RemoteAddr, "why", err)
+	if leasehold.KindOf(err) == leasehold.Limit {
+		w.Header().Set("Retry-After", strconv.Itoa(int(callers.Every.Seconds())))
+		refuseWith(w, http.StatusTooManyRequests, "too many logins have failed: wait a few seconds")
+		return
+	}
+	refuseWith(w, http.StatusForbidden, err.Error())
+}
+
+// named is who has logged in, for the log.
+func (d *Dashboard) named(login *session) string {
+	if d.cfg.Access == nil {
+		return "administrator"
+	}
+	return login.caller.String()
 }
 
 // logout ends a session. Whoever has the cookie may.
 func (d *Dashboard) logout(w http.ResponseWriter, r *http.Request) {
+	if login := d.sessions.find(r); login != nil {
+		d.cfg.Logger.Info("somebody has logged out of the dashboard", "caller", d.named(login), "from", r.RemoteAddr)
+	}
 	d.sessions.end(r)
 	d.setCookie(w, r, "", -1)
-	answer(w, http.StatusOK, sessionJSON{Possible: !d.sessions.off})
+	answer(w, http.StatusOK, sessionJSON{Possible: !d.sessions.off(), Required: d.cfg.Access != nil})
 }
 
+// setCookie sets the cookie of a session. Behind a proxy that says that it speaks TLS the
+// cookie is for TLS alone; who says so without one locks himself out. Over TLS of our own
+// it is for the whole host, as its name wants it.
 func (d *Dashboard) setCookie(w http.ResponseWriter, r *http.Request, value string, maxAge int) {
-	http.SetCookie(w, &http.Cookie{
-		Name: cookieName, Value: value, Path: "/api/", MaxAge: maxAge,
-		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
+	path := "/api/"
+	if r.TLS != nil {
+		path = "/"
+	}
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // it is Secure where there is TLS; over plain HTTP a browser would drop it
+		Name: cookieName(r), Value: value, Path: path, MaxAge: maxAge,
+		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https",
 	})
 }
 
-// authorized lets only an administrator's orders through.
-func (d *Dashboard) authorized(next http.HandlerFunc) http.Handler {
+// seen lets questions through of somebody who may look: with a policy somebody who is
+// known. What may be asked is for the manager to say.
+func (d *Dashboard) seen(next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if d.sessions.off {
-			refuseWith(w, http.StatusForbidden, noAdmin)
+		v, err := d.visitor(r)
+		if err == nil && d.cfg.Access != nil && !v.known() {
+			err = leasehold.Errorf("look", leasehold.Denied, "", "%s", unknown)
+		}
+		if err != nil {
+			d.stranger(w, r, err)
 			return
 		}
-		switch known, genuine := d.sessions.use(r); {
-		case !known:
-			refuseWith(w, http.StatusForbidden, "this is for administrators: log in first; a login lasts for an hour without an order, and eight at most")
-		case !genuine:
+		next(w, r.WithContext(access.WithCaller(r.Context(), v.caller)))
+	})
+}
+
+// authorized lets orders through of somebody who is known, and given on our page. Whether
+// they may be given is for the manager to say.
+func (d *Dashboard) authorized(next http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v, err := d.visitor(r)
+		switch {
+		case err != nil:
+			d.stranger(w, r, err)
+		case d.sessions.off():
+			refuseWith(w, http.StatusForbidden, noAdmin)
+		case !v.known() && d.cfg.Access != nil:
+			d.stranger(w, r, leasehold.Errorf("order", leasehold.Denied, "", "%s", unknown))
+		case !v.known():
+			refuseWith(w, http.StatusForbidden, notSeen)
+		case !v.genuine(r):
+			d.refused.Tell("an order was refused: it lacks the token of the page", "caller", v.caller.String(), "from", r.RemoteAddr)
 			refuseWith(w, http.StatusForbidden, "the order lacks the token of its session ("+csrfHeader+"): load the page again")
 		default:
-			next(w, r)
+			v.login.touch()
+			next(w, r.WithContext(access.WithCaller(r.Context(), v.caller)))
 		}
 	})
 }

@@ -41,6 +41,17 @@ func planOf(p *leaseholdv1.Plan) planJSON {
 	return out
 }
 
+// ordered logs an order, and whether it was taken. One that nobody has answered may have
+// been all the same.
+func (d *Dashboard) ordered(r *http.Request, err error, what string, about ...any) {
+	about = append([]any{"from", r.RemoteAddr}, about...)
+	if err != nil {
+		d.cfg.Logger.Warn("an order from the dashboard has failed: "+what, append(about, "why", wire.ToError(err))...)
+		return
+	}
+	d.cfg.Logger.Info("an order from the dashboard: "+what, about...)
+}
+
 // drain has an owner drained, or lets it take part again.
 func (d *Dashboard) drain(w http.ResponseWriter, r *http.Request) {
 	var order struct {
@@ -59,12 +70,12 @@ func (d *Dashboard) drain(w http.ResponseWriter, r *http.Request) {
 		Version: wire.Version, Namespace: order.Namespace, Owner: order.Owner,
 		Cancel: order.Cancel, DryRun: order.DryRun, LoseState: order.LoseState,
 	})
+	if !order.DryRun {
+		d.ordered(r, err, "drain", "namespace", order.Namespace, "owner", order.Owner, "cancel", order.Cancel, "lose state", order.LoseState)
+	}
 	if err != nil {
 		refuse(w, wire.ToError(err))
 		return
-	}
-	if !order.DryRun {
-		d.cfg.Logger.Info("an order from the dashboard: drain", "from", r.RemoteAddr, "namespace", order.Namespace, "owner", order.Owner, "cancel", order.Cancel)
 	}
 	answer(w, http.StatusOK, planOf(done.GetPlan()))
 }
@@ -98,12 +109,12 @@ func (d *Dashboard) move(w http.ResponseWriter, r *http.Request) {
 		Version: wire.Version, Namespace: order.Namespace, Owner: order.Owner, Start: uint64(start), Limit: uint64(limit),
 		DryRun: order.DryRun, LoseState: order.LoseState,
 	})
+	if !order.DryRun {
+		d.ordered(r, err, "move", "namespace", order.Namespace, "owner", order.Owner, "start", start, "limit", limit, "lose state", order.LoseState)
+	}
 	if err != nil {
 		refuse(w, wire.ToError(err))
 		return
-	}
-	if !order.DryRun {
-		d.cfg.Logger.Info("an order from the dashboard: move", "from", r.RemoteAddr, "namespace", order.Namespace, "owner", order.Owner, "start", start, "limit", limit)
 	}
 	answer(w, http.StatusOK, planOf(done.GetPlan()))
 }

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -13,16 +14,18 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/table"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/secret"
 )
 
-const secret = "correct horse battery staple"
+const aToken = "correct horse battery staple"
 
 // order sends a request as the page does, and returns the status and the answer.
 func order(d http.Handler, path, body, cookie, csrf string) (int, string) {
 	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
 	r.Host = "localhost"
 	if cookie != "" {
-		r.AddCookie(&http.Cookie{Name: cookieName, Value: cookie})
+		r.AddCookie(&http.Cookie{Name: cookieName(r), Value: cookie})
 	}
 	r.Header.Set(csrfHeader, csrf)
 	w := httptest.NewRecorder()
@@ -38,16 +41,17 @@ func order(d http.Handler, path, body, cookie, csrf string) (int, string) {
 func TestOrdersNeedASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeAdmin()
-		d, err := New(Config{Admin: f, Token: secret, Logger: slog.New(slog.DiscardHandler)})
+		d, err := New(Config{Admin: f, Token: secret.New(aToken), Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer d.Close()
-		cookie, csrf, outcome := d.sessions.begin(secret)
-		_, other, _ := d.sessions.begin(secret)
-		if outcome != loggedIn || csrf == other {
+		cookie, login, err := d.sessions.begin("", aToken)
+		_, another, errAnother := d.sessions.begin("", aToken)
+		if err != nil || errAnother != nil || login.csrf == another.csrf {
 			t.Fatal("no login, or one like another")
 		}
+		csrf, other := login.csrf, another.csrf
 		const drain = `{"namespace":"pool","owner":"a"}`
 		const move = `{"namespace":"pool","owner":"a","start":"0000000000000000","limit":"8000000000000000"}`
 		for name, test := range map[string]struct {
@@ -84,12 +88,12 @@ func TestOrdersNeedASession(t *testing.T) {
 
 func TestSessionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSessions(secret)
+		s := newSessions(only(aToken))
 		var first string
 		for i := range 3 * maxSessions {
-			cookie, _, outcome := s.begin(secret)
-			if outcome != loggedIn || len(s.open) > maxSessions {
-				t.Fatalf("login %d: %v, %d are open", i, outcome, len(s.open))
+			cookie, _, err := s.begin("", aToken)
+			if err != nil || len(s.open) > maxSessions {
+				t.Fatalf("login %d: %v, %d are open", i, err, len(s.open))
 			}
 			if i == 0 {
 				first = cookie
@@ -97,8 +101,8 @@ func TestSessionsAreBounded(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
-		r.AddCookie(&http.Cookie{Name: cookieName, Value: first})
-		if s.find(r) != "" {
+		r.AddCookie(&http.Cookie{Name: cookieName(r), Value: first})
+		if s.find(r) != nil {
 			t.Error("the oldest session goes on")
 		}
 	})
@@ -129,16 +133,47 @@ func TestExplain(t *testing.T) {
 	}{
 		{func() {}, "no owner takes part"},
 		{func() { w.step(alice, false, 1, false) }, "owner-1 has it because the policy balanced gave it"},
-		{func() { w.step(alice, false, 2, true) }, "with its state, from owner-1"},
+		{func() { w.step(alice, false, 2, true) }, "with its state, from owner-1: the policy balanced or an operator wanted it"},
 		{func() { w.step(alice, false, 2, false) }, "the lease of owner-2 has ended (expired)"},
-		{func() { w.step(alice, false, 3, false) }, "when the lease of owner-2 had ended (expired); the state held under that was lost"},
-		{func() { w.change(table.Moved, leasehold.All, 9, someone(3), someone(3)) }, "made one"},
+		{func() { w.step(alice, false, 3, false) }, "when the lease of owner-2 had ended (expired); the state held under that was lost."},
+		{func() { w.because(leaseholdv1.Reason_REASON_GONE) }, "was lost. The plan that says so was made because owners have gone."},
+		{func() { w.change(table.Moved, leasehold.All, 9, someone(3), someone(3)) }, "had ended (expired); the state held under that was lost. The plan that says so was made because owners have gone. Leases that lay side by side were made one since."},
+		{func() { w.change(table.Moved, leasehold.All, 10, someone(4), someone(3)) }, "owner-4 has it, with its state, from owner-3"},
+		{func() { w.because(leaseholdv1.Reason_REASON_LOAD) }, "it was moved to divide the load, and the policy balanced chose owner-4."},
+		{func() { w.because(leaseholdv1.Reason_REASON_ORDER) }, "from owner-3: it was moved because an operator asked for it."},
+		{func() { w.because(77) }, "for a reason that this manager does not know (77)"},
 	} {
 		step.do()
 		if e := explain(); !strings.Contains(e.Why, step.want) || e.Key != alice.String() || e.Name != "alice" || len(e.History) != len(w.past) {
 			t.Errorf("it says %q with %d changes, want %q", e.Why, len(e.History), step.want)
 		}
 	}
+}
+
+// because gives the newest change a reason.
+func (w *world) because(r leaseholdv1.Reason) { w.past[len(w.past)-1].Reason = r }
+
+// What happens between two questions is not mixed up with what was so at the first.
+func TestExplainGoesByOneTable(t *testing.T) {
+	w := &world{fakeAdmin: newFakeAdmin()}
+	d, err := New(Config{Admin: lagging{w}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	w.step(0, false, 1, false)
+	e, err := d.explanation(t.Context(), "pool", "", 0)
+	if err != nil || len(e.History) != 1 || !strings.HasPrefix(e.Why, "owner-1 has it because") {
+		t.Errorf("%+v, %v, want the grant to owner-1 and nothing later", e, err)
+	}
+}
+
+// A lagging manager moves the key while it is asked about it.
+type lagging struct{ *world }
+
+func (l lagging) ListHistory(ctx context.Context, r *leaseholdv1.ListHistoryRequest) (*leaseholdv1.ListHistoryResponse, error) {
+	l.step(0, false, 2, true)
+	return l.world.ListHistory(ctx, r)
 }
 
 func TestParseKey(t *testing.T) {

@@ -1,51 +1,108 @@
 package dashboard
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/hex"
+	"net"
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/access"
+	"github.com/leasehold-dev/leasehold/internal/callers"
 )
 
 const (
-	cookieName = "leasehold_session"
-	csrfHeader = "X-Leasehold-Csrf"
+	cookiePrefix = "leasehold_session"
+	csrfHeader   = "X-Leasehold-Csrf"
 
 	// sessionTime is how long a login lasts, whatever happens.
 	sessionTime = 8 * time.Hour
-	// sessionIdle is how long it lasts without an order.
+	// sessionIdle is how long it lasts without an order, or with a policy without somebody
+	// who looks.
 	sessionIdle = time.Hour
-	// maxSessions bounds how many there are. The oldest ends when there is one more.
+	// maxSessions bounds how many somebody has, and maxInAll how many there are. The
+	// oldest ends when there is one more.
 	maxSessions = 32
-
-	// loginBurst is how many logins may fail at once, and loginEvery how often one may
-	// fail after that, whoever tries.
-	loginBurst = 5
-	loginEvery = 2 * time.Second
+	maxInAll    = 32 * maxSessions
 )
+
+// cookieName is what a session's cookie is called. Browsers do not tell the ports of a host
+// apart, and several managers may be on one: each has its own. Over TLS the name begins
+// with what browsers let nobody but this very host set.
+func cookieName(r *http.Request) string {
+	name := cookiePrefix
+	if r.TLS != nil {
+		name = "__Host-" + name
+	}
+	if _, port, err := net.SplitHostPort(r.Host); err == nil {
+		name += "_" + port
+	}
+	return name
+}
+
+// An authentication finds out whose token that is.
+type authentication func(token string) (access.Caller, error)
 
 // sessions knows who has logged in. Its methods may be called from many goroutines at
 // once.
 type sessions struct {
-	token [sha256.Size]byte
-	off   bool // there is no token, and nobody can log in
+	whose  authentication // nil: nobody can log in
+	failed callers.Throttle
 
-	mu     sync.Mutex
-	open   map[string]*session // by the digest of the cookie
-	failed time.Time           // failures are paid for up to then
+	mu   sync.Mutex
+	open map[string]*session // by the digest of the cookie
 }
 
-// A session is a login. It is guarded by the sessions' lock.
+// A session is a login.
 type session struct {
-	csrf  string
-	begun time.Time
-	used  time.Time
+	caller access.Caller
+	key    string // whose it is
+	csrf   string
+	begun  time.Time
+	ctx    context.Context //nolint:containedctx // it ends with the session
+	cancel context.CancelFunc
+
+	mu   sync.Mutex
+	used time.Time
 }
 
-func newSessions(token string) *sessions {
-	return &sessions{token: sha256.Sum256([]byte(token)), off: token == "", open: make(map[string]*session)}
+func newSessions(whose authentication) *sessions {
+	return &sessions{whose: whose, open: make(map[string]*session)}
+}
+
+func (s *sessions) off() bool { return s.whose == nil }
+
+// authentication is how people log in; nil if they cannot.
+func (d *Dashboard) authentication() authentication {
+	switch {
+	case d.cfg.Access != nil:
+		return d.byPolicy
+	case d.cfg.Token.Len() > 0:
+		return only(d.cfg.Token.Reveal())
+	}
+	return nil
+}
+
+// only lets those in who know a token.
+func only(token string) authentication {
+	// Of digests, lest the time tells how long the token is.
+	want := sha256.Sum256([]byte(token))
+	return func(token string) (access.Caller, error) {
+		given := sha256.Sum256([]byte(token))
+		if subtle.ConstantTimeCompare(given[:], want[:]) != 1 {
+			return access.Caller{}, leasehold.Errorf("log in", leasehold.Denied, "", "that is not the administrator's token")
+		}
+		return access.Caller{}, nil
+	}
+}
+
+func (d *Dashboard) byPolicy(token string) (access.Caller, error) {
+	return d.cfg.Access.Authenticate(token)
 }
 
 func digest(cookie string) string {
@@ -53,102 +110,124 @@ func digest(cookie string) string {
 	return string(sum[:])
 }
 
-// A loginOutcome says what came of an attempt.
-type loginOutcome int
-
-const (
-	loggedIn loginOutcome = iota
-	wrongToken
-	tooMany
-)
-
-// begin begins a session for who knows the token. Failures are few: a token cannot be
+// begin begins a session for who knows a token. Failures are few: a token cannot be
 // guessed.
-func (s *sessions) begin(token string) (cookie, csrf string, outcome loginOutcome) {
+func (s *sessions) begin(place, token string) (cookie string, login *session, err error) {
+	var caller access.Caller
+	err = s.failed.Try(place, func() error {
+		caller, err = s.whose(token)
+		return err
+	})
+	if err != nil {
+		return "", nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	if s.failed.Sub(now) > (loginBurst-1)*loginEvery {
-		return "", "", tooMany
-	}
-	// Of digests, lest the time tells how long the token is.
-	given := sha256.Sum256([]byte(token))
-	if s.off || subtle.ConstantTimeCompare(given[:], s.token[:]) != 1 {
-		if s.failed.Before(now) {
-			s.failed = now
-		}
-		s.failed = s.failed.Add(loginEvery)
-		return "", "", wrongToken
-	}
-	s.expire(now)
-	cookie, csrf = rand.Text(), rand.Text()
-	s.open[digest(cookie)] = &session{csrf: csrf, begun: now, used: now}
-	return cookie, csrf, loggedIn
+	login = &session{caller: caller, key: "token " + hex.EncodeToString([]byte(digest(token))), csrf: rand.Text(), begun: now, used: now}
+	login.ctx, login.cancel = context.WithDeadline(context.Background(), now.Add(sessionTime))
+	s.expire(now, login.key)
+	cookie = rand.Text()
+	s.open[digest(cookie)] = login
+	return cookie, login, nil
 }
 
-// expire forgets sessions that are over, and the oldest if there are too many.
-func (s *sessions) expire(now time.Time) {
-	oldest := ""
+// expire forgets sessions that are over, and the oldest of somebody who has too many, or
+// of all.
+func (s *sessions) expire(now time.Time, key string) {
+	oldest, oldestOfAll, has := "", "", 0
+	older := func(id, than string) string {
+		if than == "" || s.open[id].begun.Before(s.open[than].begun) {
+			return id
+		}
+		return than
+	}
 	for id, open := range s.open {
 		if open.over(now) {
-			delete(s.open, id)
+			s.forget(id)
 			continue
 		}
-		if oldest == "" || open.begun.Before(s.open[oldest].begun) {
-			oldest = id
+		oldestOfAll = older(id, oldestOfAll)
+		if open.key == key {
+			has++
+			oldest = older(id, oldest)
 		}
 	}
-	if len(s.open) >= maxSessions {
-		delete(s.open, oldest)
+	switch {
+	case has >= maxSessions:
+		s.forget(oldest)
+	case len(s.open) >= maxInAll:
+		s.forget(oldestOfAll)
+	}
+}
+
+// forget ends a session. The lock is held.
+func (s *sessions) forget(id string) {
+	if open := s.open[id]; open != nil {
+		open.cancel()
+		delete(s.open, id)
 	}
 }
 
 func (s *session) over(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return now.Sub(s.begun) >= sessionTime || now.Sub(s.used) >= sessionIdle
 }
 
-// find returns the token against forgery of the session that a request belongs to; ""
-// if it belongs to none.
-func (s *sessions) find(r *http.Request) string {
-	cookie, err := r.Cookie(cookieName)
+// touch keeps a session from being idle.
+func (s *session) touch() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used = time.Now()
+}
+
+// lasts returns a context that ends when the session does. Who has none, and shows a
+// certificate, needs none.
+func (s *session) lasts(ctx context.Context) (context.Context, context.CancelFunc) {
+	if s == nil {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(s.ctx, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
+// find returns the session that a request belongs to; nil if it belongs to none.
+func (s *sessions) find(r *http.Request) *session {
+	cookie, err := r.Cookie(cookieName(r))
 	if err != nil {
-		return ""
+		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	open := s.open[digest(cookie.Value)]
 	if open == nil || open.over(time.Now()) {
-		return ""
+		return nil
 	}
-	return open.csrf
+	return open
 }
 
-// use is find for an order, which keeps the session alive. The order must carry the
-// session's token.
-func (s *sessions) use(r *http.Request) (known, genuine bool) {
-	csrf := s.find(r)
-	if csrf == "" {
-		return false, false
-	}
-	if subtle.ConstantTimeCompare([]byte(r.Header.Get(csrfHeader)), []byte(csrf)) != 1 {
-		return true, false
-	}
-	cookie, err := r.Cookie(cookieName)
-	if err != nil {
-		return false, false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if open := s.open[digest(cookie.Value)]; open != nil {
-		open.used = time.Now()
-	}
-	return true, true
-}
-
+// end ends the session that a request belongs to.
 func (s *sessions) end(r *http.Request) {
-	if cookie, err := r.Cookie(cookieName); err == nil {
+	if cookie, err := r.Cookie(cookieName(r)); err == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.open, digest(cookie.Value))
+		s.forget(digest(cookie.Value))
+	}
+}
+
+// close ends all sessions.
+func (s *sessions) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id := range s.open {
+		s.forget(id)
 	}
 }

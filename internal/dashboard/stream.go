@@ -2,18 +2,26 @@ package dashboard
 
 import (
 	"cmp"
+	"context"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/callers"
+	"github.com/leasehold-dev/leasehold/internal/wire"
 )
 
-// writePatience is how long a viewer may take no byte before it is given up.
-const writePatience = 20 * time.Second
+const (
+	// writePatience is how long a viewer may take for writeAtOnce bytes before it is given
+	// up. A large table over a thin line takes longer than that altogether, and must arrive.
+	writePatience = 20 * time.Second
+	writeAtOnce   = 64 << 10
+)
 
-// stream sends frames until the viewer goes away.
+// stream shows a namespace to whoever may see it.
 func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request) {
 	namespace := r.FormValue("namespace")
 	if namespace != "" {
@@ -22,9 +30,26 @@ func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	v, err := d.visitor(r)
+	if err != nil {
+		d.stranger(w, r, err)
+		return
+	}
+	begun := false
+	err = d.look(r, &v, namespace, func(ctx context.Context) {
+		begun = true
+		d.show(ctx, w, r, &v, namespace)
+	})
+	if err != nil && !begun {
+		refuseWith(w, callers.Status(err), wire.ToError(err).Error())
+	}
+}
+
+// show sends frames until the viewer goes away, or the context ends.
+func (d *Dashboard) show(ctx context.Context, w http.ResponseWriter, r *http.Request, who *visitor, namespace string) {
 	// A browser names the last frame in a header when it reconnects by itself, and the
 	// page in the query when it has to do so.
-	h, v, err := d.hubs.join(namespace, cmp.Or(r.Header.Get("Last-Event-ID"), r.FormValue("last")))
+	h, v, err := d.hubs.join(who, namespace, cmp.Or(r.Header.Get("Last-Event-ID"), r.FormValue("last")))
 	if err != nil {
 		refuse(w, err)
 		return
@@ -34,16 +59,19 @@ func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request) {
 	out.begin(acceptsGzip(r))
 	for {
 		select {
-		case <-r.Context().Done():
+		case <-ctx.Done():
 			return
 		case <-v.gone:
 			return
 		case <-v.wake:
 		}
 		for _, f := range h.take(v) {
-			if out.write(f) != nil {
+			if ctx.Err() != nil || out.write(f) != nil {
 				return
 			}
+		}
+		if d.cfg.Access != nil {
+			who.login.touch()
 		}
 	}
 }
@@ -92,10 +120,11 @@ func (o *wireOut) write(f *frame) error {
 	if o.gzip {
 		data = func() []byte { return f.compressed(o.pack) }
 	}
-	bytes := data()
-	_ = o.control.SetWriteDeadline(time.Now().Add(writePatience))
-	if _, err := o.to.Write(bytes); err != nil {
-		return err
+	for piece := range slices.Chunk(data(), writeAtOnce) {
+		_ = o.control.SetWriteDeadline(time.Now().Add(writePatience))
+		if _, err := o.to.Write(piece); err != nil {
+			return err
+		}
 	}
 	return o.control.Flush()
 }

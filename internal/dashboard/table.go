@@ -19,6 +19,7 @@ type tenancy struct {
 	owner      uint32 // 1 + an index into the table's names; 0: nobody
 	lost       uint64 // the change at which state was last lost; 0: never
 	since      uint32 // when it was granted or vacated, in seconds since 1970; 0: not known
+	lostAt     uint32 // when state was last lost, likewise
 }
 
 // A mirror is a copy of a lease table, for people: owners are names, whichever session
@@ -79,31 +80,31 @@ func (m *mirror) apply(c *leaseholdv1.HistoryEntry) (bool, error) {
 	keys := leasehold.Range{Start: leasehold.Key(c.GetLease().GetStart()), Limit: leasehold.Key(c.GetLease().GetLimit())}
 	at := uint32(max(0, c.GetAt().AsTime().Unix()))
 	if c.GetKind() == leaseholdv1.ChangeKind_CHANGE_KIND_VACATED {
-		m.ranges.Set(keys, tenancy{lost: c.GetLsn(), since: at})
+		m.ranges.Set(keys, tenancy{lost: c.GetLsn(), since: at, lostAt: at})
 		return true, nil
 	}
-	owner := m.owner(c.GetHolder().GetOwner())
-	var parts []keyrange.Segment[tenancy] // a loss outlives a new lease
-	for r, before := range m.ranges.Within(keys) {
-		parts = append(parts, keyrange.Segment[tenancy]{Range: r, Value: before})
+	next := tenancy{generation: c.GetLease().GetGeneration(), owner: m.owner(c.GetHolder().GetOwner()), since: at}
+	for _, before := range m.ranges.Within(keys) { // a loss outlives a new lease, of several the latest
+		if before.lost > next.lost {
+			next.lost, next.lostAt = before.lost, before.lostAt
+		}
 	}
-	for _, p := range parts {
-		m.ranges.Set(p.Range, tenancy{generation: c.GetLease().GetGeneration(), owner: owner, lost: p.Value.lost, since: at})
-	}
+	m.ranges.Set(keys, next)
 	return true, nil
 }
 
 // readTable asks for the whole table.
-func readTable(ctx context.Context, admin leaseholdv1.AdminServiceServer, namespace string, since map[uint64]uint32) (*mirror, error) {
+func readTable(ctx context.Context, admin leaseholdv1.AdminServiceServer, namespace string, known *past) (*mirror, error) {
 	m := newMirror()
 	var build keyrange.Builder[tenancy]
 	stream := &localStream[leaseholdv1.ListRangesResponse]{ctx: ctx, send: func(piece *leaseholdv1.ListRangesResponse) error {
 		m.lsn, m.begun = piece.GetLsn(), piece.GetBegun()
 		for _, r := range piece.GetRanges() {
-			generation := r.GetLease().GetGeneration()
-			build.Append(leasehold.Key(r.GetLease().GetStart()), tenancy{
-				generation: generation, owner: m.owner(r.GetOwner()), lost: r.GetLost(), since: since[generation],
-			})
+			t := tenancy{generation: r.GetLease().GetGeneration(), owner: m.owner(r.GetOwner()), lost: r.GetLost(), lostAt: known.lost[r.GetLost()]}
+			if t.since = known.granted[t.generation]; t.owner == 0 {
+				t.since = t.lostAt
+			}
+			build.Append(leasehold.Key(r.GetLease().GetStart()), t)
 		}
 		return nil
 	}}
@@ -124,12 +125,18 @@ const (
 	agePatience = 300 * time.Millisecond
 )
 
-// readPast returns when leases were granted, by generation, and the newest changes,
-// newest first. It is no trouble if the past is not known.
-func readPast(ctx context.Context, admin leaseholdv1.AdminServiceServer, namespace string) (since map[uint64]uint32, newest []*leaseholdv1.HistoryEntry) {
+// A past is what the log says about the time before.
+type past struct {
+	granted map[uint64]uint32           // when leases were granted, by generation, in seconds since 1970
+	lost    map[uint64]uint32           // when state was lost, by LSN, likewise
+	newest  []*leaseholdv1.HistoryEntry // the newest changes, newest first
+}
+
+// readPast reads the log. It is no trouble if the past is not known.
+func readPast(ctx context.Context, admin leaseholdv1.AdminServiceServer, namespace string) *past {
 	ctx, cancel := context.WithTimeout(ctx, agePatience)
 	defer cancel()
-	since = make(map[uint64]uint32)
+	p := &past{granted: make(map[uint64]uint32), lost: make(map[uint64]uint32)}
 	request := &leaseholdv1.ListChangesRequest{Version: wire.Version, Namespace: namespace, Most: agePage}
 	for range agePages {
 		answer, err := admin.ListChanges(ctx, request)
@@ -138,18 +145,21 @@ func readPast(ctx context.Context, admin leaseholdv1.AdminServiceServer, namespa
 		}
 		for _, c := range answer.GetChanges() {
 			request.Before = c.GetLsn()
-			if c.GetKind() != leaseholdv1.ChangeKind_CHANGE_KIND_VACATED {
-				since[c.GetLease().GetGeneration()] = uint32(max(0, c.GetAt().AsTime().Unix()))
+			at := uint32(max(0, c.GetAt().AsTime().Unix()))
+			if c.GetKind() == leaseholdv1.ChangeKind_CHANGE_KIND_VACATED {
+				p.lost[c.GetLsn()] = at
+			} else {
+				p.granted[c.GetLease().GetGeneration()] = at
 			}
 		}
-		if newest == nil {
-			newest = answer.GetChanges()[:min(mostEvents, len(answer.GetChanges()))]
+		if p.newest == nil {
+			p.newest = answer.GetChanges()[:min(mostEvents, len(answer.GetChanges()))]
 		}
 		if !answer.GetMore() {
 			break
 		}
 	}
-	return since, newest
+	return p
 }
 
 // tableJSON is a table in columns, each the little-endian numbers of all ranges, in
@@ -161,12 +171,13 @@ type tableJSON struct {
 	Lost        string `json:"lost"`        // 64 bits
 	Owners      string `json:"owners"`      // 32 bits: 1 + an index into names, 0 for nobody
 	Since       string `json:"since"`       // 32 bits: seconds since 1970, 0 for unknown
+	LostAt      string `json:"lostAt"`      // 32 bits: likewise
 }
 
 func (m *mirror) columns() tableJSON {
 	n := m.ranges.Len()
 	starts, generations, lost := make([]byte, 0, 8*n), make([]byte, 0, 8*n), make([]byte, 0, 8*n)
-	owners, since := make([]byte, 0, 4*n), make([]byte, 0, 4*n)
+	owners, since, lostAt := make([]byte, 0, 4*n), make([]byte, 0, 4*n), make([]byte, 0, 4*n)
 	order := binary.LittleEndian
 	for r, t := range m.ranges.All() {
 		starts = order.AppendUint64(starts, uint64(r.Start))
@@ -174,7 +185,8 @@ func (m *mirror) columns() tableJSON {
 		lost = order.AppendUint64(lost, t.lost)
 		owners = order.AppendUint32(owners, t.owner)
 		since = order.AppendUint32(since, t.since)
+		lostAt = order.AppendUint32(lostAt, t.lostAt)
 	}
 	text := base64.StdEncoding.EncodeToString
-	return tableJSON{n, text(starts), text(generations), text(lost), text(owners), text(since)}
+	return tableJSON{n, text(starts), text(generations), text(lost), text(owners), text(since), text(lostAt)}
 }

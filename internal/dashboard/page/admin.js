@@ -1,14 +1,16 @@
 // Orders: only for who has logged in, and only after a question that says what will happen.
 
+import { ask as call } from "./ask.js";
 import { model } from "./model.js";
 import { counted, keyText, make, percent, rangeText } from "./format.js";
 
-const login = document.getElementById("login"), dialog = document.getElementById("dialog");
+const login = document.getElementById("login"), who = document.getElementById("who"), dialog = document.getElementById("dialog");
 const title = document.getElementById("dialog-title"), body = document.getElementById("dialog-body");
 const trouble = document.getElementById("dialog-trouble"), ok = document.getElementById("dialog-ok");
 document.getElementById("dialog-cancel").addEventListener("click", () => dialog.close());
 
-// ask opens the dialog. Act is called when it is confirmed; if it fails the dialog says why.
+// ask opens the dialog. Act is called when it is confirmed; if it fails the dialog says why, and
+// if it returns true there is another question. Without act there is nothing to confirm.
 function ask(heading, content, confirm, danger, act) {
   title.textContent = heading;
   body.replaceChildren(...content);
@@ -20,8 +22,7 @@ function ask(heading, content, confirm, danger, act) {
     event.preventDefault();
     ok.disabled = true;
     try {
-      await act();
-      dialog.close();
+      if (await act?.() !== true) dialog.close();
     } catch (error) {
       complain(error.message);
     } finally {
@@ -37,42 +38,73 @@ function complain(text) {
 }
 
 class Administrator {
-  admin = false;
+  admin = false;    // orders may be given, in the namespace that is shown
+  looks = true;     // it is known who looks, or need not be
+  #required = false; // it must be known who looks
+  #loggedIn = false;
   #csrf = "";
+  #asked = 0;       // how often it was asked who we are
   #changed = () => {};
 
   async begin(changed) {
     this.#changed = changed;
-    login.addEventListener("click", () => this.admin ? this.#logout() : this.#ask());
-    this.#take(await this.#send("GET", "session").catch(() => ({ possible: false })));
+    login.addEventListener("click", () => this.#loggedIn ? this.#logout() : this.#ask());
+    await this.refresh();
+  }
+
+  // refresh asks who we are, and what we may do in the namespace that is shown.
+  async refresh() {
+    const asked = ++this.#asked, about = new URLSearchParams({ namespace: model.namespace });
+    const session = await call(`session?${about}`).catch(error => ({ possible: error.status === 401, required: error.status === 401 }));
+    if (asked === this.#asked) this.#take(session);
   }
 
   #take(session) {
+    this.#asked++;
     this.admin = Boolean(session.admin);
+    this.#required = Boolean(session.required);
+    this.looks = !this.#required || Boolean(session.csrf);
+    this.#loggedIn = Boolean(session.loggedIn);
     this.#csrf = session.csrf ?? "";
     login.hidden = !session.possible;
-    login.textContent = this.admin ? "Log out" : "Log in";
+    login.textContent = this.#loggedIn ? "Log out" : "Log in";
+    who.textContent = session.who ? `${session.who}${this.admin ? "" : ", who may look"}` : "";
+    who.hidden = !session.who;
     this.#changed();
   }
 
   async #send(method, path, content) {
-    const response = await fetch(`api/${path}`, {
-      method, headers: { "Content-Type": "application/json", "X-Leasehold-Csrf": this.#csrf },
-      body: content && JSON.stringify(content),
-    });
-    const answer = await response.json();
-    if (!response.ok) throw new Error(answer.error);
-    return answer;
+    try {
+      return await call(path, {
+        method, headers: { "Content-Type": "application/json", "X-Leasehold-Csrf": this.#csrf },
+        body: content && JSON.stringify(content),
+      });
+    } catch (error) {
+      if ((error.status === 401 || error.status === 403) && this.admin) await this.refresh(); // the session may be over
+      throw error;
+    }
   }
+
+  // wanted asks somebody to log in who may not look without.
+  wanted() { if (!dialog.open) this.#ask(); }
 
   #ask() {
     const token = make("input", { type: "password", autocomplete: "current-password", required: true, id: "token" });
-    ask("Log in as administrator", [make("label", {}, "Token, as in the file of --admin-token-file", token)], "Log in", false,
-      async () => this.#take(await this.#send("POST", "login", { token: token.value })));
+    const [heading, label] = this.#required ? ["Log in", "Token, as leasehold token made it"] : ["Log in as administrator", "Token, as in the file of --admin-token-file"];
+    ask(heading, [make("label", {}, label, token)], "Log in", false, async () => {
+      this.#take(await this.#send("POST", "login", { token: token.value }));
+      await this.refresh();
+    });
     token.focus();
   }
 
-  async #logout() { this.#take(await this.#send("POST", "logout", {})); }
+  async #logout() {
+    try {
+      this.#take(await this.#send("POST", "logout", {}));
+    } catch (error) {
+      ask("Still logged in", [make("p", { class: "bad" }, error.message)], "", false, null);
+    }
+  }
 
   drainButton(owner) {
     if (!this.admin) return "";
@@ -101,8 +133,9 @@ class Administrator {
     const choice = make("select", { id: "target" }, ...names.map(name => make("option", { value: name }, name)));
     ask(`Move ${rangeText(start, limit)}`, [make("label", {}, "To the owner", choice)], "See what that does", false, async () => {
       const order = { namespace: model.namespace, owner: choice.value, start, limit };
-      queueMicrotask(() => setTimeout(() => this.#confirm(`Move ${rangeText(start, limit)} to ${order.owner}?`,
-        `${order.owner} gets this range of ${order.namespace}. The policy may move it on another time.`, "Move", "move", order)));
+      await this.#confirm(`Move ${rangeText(start, limit)} to ${order.owner}?`,
+        `${order.owner} gets this range of ${order.namespace}. The policy may move it on another time.`, "Move", "move", order);
+      return true;
     });
   }
 

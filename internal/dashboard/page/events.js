@@ -21,8 +21,8 @@ filters.addEventListener("submit", event => event.preventDefault());
 export function eventText(e) {
   const range = e.start ? rangeText(e.start, e.limit) : "";
   switch (e.kind) {
-    case "granted": return `${e.owner} got ${range}, generation ${e.generation}`;
-    case "moved": return `${e.owner} got ${range} from ${e.from}, with its state, generation ${e.generation}`;
+    case "granted": return `${e.owner} got ${range}, generation ${e.generation}${e.reason ? `: ${e.reason}` : ""}`;
+    case "moved": return `${e.owner} got ${range} from ${e.from}, with its state, generation ${e.generation}${e.reason ? `: ${e.reason}` : ""}`;
     case "vacated": return `${e.owner} lost ${range}, and its state is lost: ${e.cause}, generation ${e.generation}`;
     case "note": return `${e.owner ? e.owner + ": " : ""}${e.text}`;
     case "leader": return e.leader ? `${e.leader} leads, in term ${e.term}` : "nobody leads";
@@ -32,6 +32,7 @@ export function eventText(e) {
 const word = e => e.kind === "vacated" ? "lost" : e.kind === "note" ? e.what : e.kind;
 
 const lines = new WeakMap(); // of events
+const none = make("li", { class: "none" }, "Nothing that is wanted.");
 
 function line(e) {
   if (!lines.has(e)) {
@@ -50,7 +51,12 @@ export function events() {
     if (text && !`${word(e)} ${eventText(e)}`.toLowerCase().includes(text)) continue;
     shown.push(line(e));
   }
-  if (shown.length === 0) shown.push(make("li", {}, "Nothing that is wanted."));
-  if (shown.length === list.children.length && shown.every((l, i) => l === list.children[i])) return;
-  list.replaceChildren(...shown);
+  if (shown.length === 0) shown.push(none);
+  const kept = new Set(shown);
+  for (const old of [...list.children]) if (!kept.has(old)) old.remove();
+  let at = list.firstChild; // lines that stay are left alone: somebody may be reading them
+  for (const next of shown) {
+    if (next === at) at = at.nextSibling;
+    else list.insertBefore(next, at);
+  }
 }

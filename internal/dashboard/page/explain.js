@@ -1,11 +1,13 @@
 // Where is a key, and why?
 
+import { ask } from "./ask.js";
 import { model } from "./model.js";
 import { eventText } from "./events.js";
 import { dateOf, facts, make, rangeText, swatch } from "./format.js";
 
-const form = document.getElementById("search"), input = document.getElementById("key"), out = document.getElementById("explanation");
-let found = () => {};
+const form = document.getElementById("search"), input = document.getElementById("key");
+const why = document.getElementById("why"), out = document.getElementById("explanation");
+let found = () => {}, newest = 0;
 
 // begin has keys explained. Whoever is told is called with each key that was found.
 export function begin(told) {
@@ -16,23 +18,34 @@ export function begin(told) {
   });
 }
 
+// forget leaves nothing of what was explained: it was of another namespace.
+export function forget() {
+  newest++;
+  say("", false);
+}
+
+function say(text, bad) {
+  why.textContent = text;
+  why.className = bad ? "bad" : "";
+  out.replaceChildren();
+}
+
 export async function explain(key) {
   input.value = key;
-  const query = new URLSearchParams({ namespace: model.namespace, key });
+  const mine = ++newest, namespace = model.namespace;
   try {
-    const response = await fetch(`api/explain?${query}`);
-    const answer = await response.json();
-    if (!response.ok) throw new Error(answer.error);
+    const answer = await ask(`explain?${new URLSearchParams({ namespace, key })}`);
+    if (mine !== newest) return; // another was asked for meanwhile
     show(answer);
     found(BigInt("0x" + answer.key));
   } catch (error) {
-    out.replaceChildren(make("p", { class: "bad" }, `It cannot be said: ${error.message}`));
+    if (mine === newest) say(`It cannot be said: ${error.message}`, true);
   }
 }
 
 function show(e) {
+  say(e.why, false);
   out.replaceChildren(
-    make("p", { id: "why" }, e.why),
     facts([
       ["key", make("span", { class: "key" }, e.key + (e.name ? `, the hash of ${JSON.stringify(e.name)}` : ""))],
       ["range", make("span", { class: "key" }, rangeText(e.start, e.limit))],

@@ -61,18 +61,14 @@ export const darkness = matchMedia("(prefers-color-scheme: dark)");
 
 export function swatch(owner) {
   const mark = make("span", { class: "swatch", "aria-hidden": "true" });
-  mark.style.background = colour(owner, darkness.matches);
+  mark.style.background = `light-dark(${colour(owner, false)}, ${colour(owner, true)})`;
   return mark;
 }
 
-// bar draws a part of a whole, with a mark for what it should be, and says it in words.
-export function bar(part, text, mark = null, over = false) {
-  const fill = make("i"), pieces = [fill];
+// bar draws a part of a whole, with a mark for what it should be, under words that say it.
+export function bar(part, text, mark, over) {
+  const fill = make("i"), line = make("b");
   fill.style.width = `${Math.min(100, 100 * part)}%`;
-  if (mark !== null) {
-    const line = make("b");
-    line.style.left = `${Math.min(99, 100 * mark)}%`;
-    pieces.push(line);
-  }
-  return make("div", { class: over ? "bar over" : "bar" }, ...pieces, make("span", {}, text));
+  line.style.left = `${Math.min(99, 100 * mark)}%`;
+  return make("div", {}, text, make("div", { class: over ? "bar over" : "bar", "aria-hidden": "true" }, fill, line));
 }

@@ -2,8 +2,8 @@
 
 import { administrator } from "./admin.js";
 import { events } from "./events.js";
-import { begin, explain } from "./explain.js";
-import { make } from "./format.js";
+import { begin, explain, forget } from "./explain.js";
+import { keyText, make } from "./format.js";
 import { Link } from "./link.js";
 import { model } from "./model.js";
 import { Ring } from "./ring.js";
@@ -13,16 +13,15 @@ const search = key => {
   document.getElementById("explain-title").scrollIntoView({ block: "nearest" });
   explain(key);
 };
-const ring = new Ring(search, i => [
-  make("button", { type: "button", onclick: () => search("0x" + model.rows[i].start.toString(16).padStart(16, "0")) }, "Explain"), " ",
-  administrator.admin ? administrator.moveButton(i) : "",
-]);
+const ring = new Ring(search, i => {
+  const { start } = model.rows[i], explains = make("button", { type: "button", onclick: () => search("0x" + keyText(start)) }, "Explain");
+  return administrator.admin ? [explains, administrator.moveButton(i)] : [explains];
+});
 const select = key => {
   ring.select(key);
   document.getElementById("ring-section").scrollIntoView({ block: "nearest" });
 };
-const ranges = rangesTable(select);
-const tables = [ownersTable(), ranges.draw, movesTable(), hotTable(search), lookupsTable()];
+const tables = [ownersTable(), rangesTable(select), movesTable(), hotTable(search), lookupsTable()];
 
 let waiting = false, drawn = -1, filled = false;
 function draw() {
@@ -43,21 +42,44 @@ function changed() {
   waiting = true;
 }
 
-const link = new Link(() => {
+const link = new Link(() => administrator.refresh(), () => {
   changed();
   if (model.namespace === "" && model.status?.namespaces.length) location.replace("#/" + encodeURIComponent(model.status.namespaces[0].name));
 });
 // open shows the namespace that the address names after #/; another # is a place in the page.
 const open = () => {
-  if (location.hash && !location.hash.startsWith("#/")) return;
+  if (!administrator.looks || location.hash && !location.hash.startsWith("#/")) return;
   drawn = -1;
-  link.open(decodeURIComponent(location.hash.slice(2)));
+  forget();
+  link.open(named(location.hash.slice(2)));
   changed();
+  administrator.refresh(); // what one may do differs by namespace
 };
+// named is the namespace of an address that somebody may have typed.
+function named(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text; // the manager says what is wrong with it
+  }
+}
 addEventListener("hashchange", open);
+// A page that was left may be kept for whoever goes back. It must not take a viewer's place meanwhile.
+addEventListener("pagehide", () => link.leave());
+addEventListener("pageshow", event => event.persisted && open());
 begin(ring.select.bind(ring));
+// Who may not look is shown nothing, and nothing of what was shown to who was here before.
+let looks = null;
 administrator.begin(() => {
   drawn = -1;
   changed();
+  if (looks === administrator.looks) return;
+  looks = administrator.looks;
+  if (looks) {
+    open();
+    return;
+  }
+  link.close();
+  forget();
+  administrator.wanted();
 });
-open();

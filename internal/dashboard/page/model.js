@@ -1,6 +1,7 @@
 // What is known of a namespace: a snapshot, and what has changed since.
 
 const space = 2n ** 64n;
+const mostNames = 10_000; // of owners; with more than that colours are given anew
 
 function column(text, Type) {
   const raw = atob(text);
@@ -10,6 +11,8 @@ function column(text, Type) {
 }
 
 export class Model {
+  version = 0; // rises when the table changes, and never falls
+
   constructor() { this.clear(""); }
 
   clear(namespace) {
@@ -17,8 +20,8 @@ export class Model {
       namespace, rows: [], names: [], index: new Map(), lsn: 0n, begun: 0n, known: false,
       owners: new Map(), events: [], at: 0, stale: null,
       status: null, moves: null, lookups: null, hot: null, members: null,
-      version: 0, // rises when the table changes
     });
+    this.version++;
   }
 
   owner(name) {
@@ -30,23 +33,25 @@ export class Model {
   }
   nameOf(owner) { return owner === 0 ? "" : this.names[owner - 1]; }
 
+  // snapshot takes up everything. Owners keep their numbers, and so their colours.
   snapshot(s) {
-    const status = this.status;
+    const { namespace, status, names, index } = this;
     this.clear(s.namespace);
+    if (namespace === s.namespace && names.length < mostNames) Object.assign(this, { names, index });
     this.status = status;
     this.live(s);
     this.events = s.events.slice();
-    this.version++;
     if (!s.table) return;
     this.known = true;
     this.lsn = BigInt(s.lsn);
     this.begun = BigInt(s.begun);
-    for (const name of s.names ?? []) this.owner(name);
+    const numbers = (s.names ?? []).map(name => this.owner(name));
     const starts = column(s.table.starts, BigUint64Array), generations = column(s.table.generations, BigUint64Array);
     const lost = column(s.table.lost, BigUint64Array);
     const owners = column(s.table.owners, Uint32Array), since = column(s.table.since, Uint32Array);
-    this.rows = Array.from({ length: s.table.ranges }, (_, i) =>
-      row(starts[i], generations[i], owners[i], lost[i], since[i]));
+    const lostAt = column(s.table.lostAt, Uint32Array);
+    this.rows = Array.from({ length: s.table.ranges }, (_, i) => row(starts[i],
+      { generation: generations[i], owner: owners[i] === 0 ? 0 : numbers[owners[i] - 1], lost: lost[i], lostAt: lostAt[i], since: since[i] }));
   }
 
   live(l) {
@@ -77,11 +82,12 @@ export class Model {
     if (lsn !== this.lsn + 1n) return false;
     this.lsn = lsn;
     this.version++;
-    const since = Math.floor(event.at / 1000), generation = BigInt(event.generation);
-    const owner = event.kind === "vacated" ? 0 : this.owner(event.owner);
-    this.set(BigInt("0x" + event.start), BigInt("0x" + event.limit) || space, before => owner === 0
-      ? { generation: 0n, owner: 0, lost: lsn, since }
-      : { generation, owner, lost: before.lost, since });
+    const since = Math.floor(event.at / 1000);
+    this.replace(BigInt("0x" + event.start), BigInt("0x" + event.limit) || space, before => {
+      if (event.kind === "vacated") return { generation: 0n, owner: 0, lost: lsn, lostAt: since, since };
+      const last = before.reduce((a, b) => b.lost > a.lost ? b : a); // a loss outlives a new lease, of several the latest
+      return { generation: BigInt(event.generation), owner: this.owner(event.owner), lost: last.lost, lostAt: last.lostAt, since };
+    });
     return true;
   }
 
@@ -100,26 +106,24 @@ export class Model {
   // limitText writes the end of a row as the manager does: all zeros is the end.
   limitText(i) { return (this.limit(i) % space).toString(16).padStart(16, "0"); }
 
-  // set changes what is from start to limit, splitting and merging rows as needed.
-  set(start, limit, change) {
+  // replace makes what is from start to limit one row, of which next says what it is, given
+  // what was there. No two changes make rows that are the same: nothing has to be joined.
+  replace(start, limit, next) {
     const first = this.split(start);
     const end = limit === space ? this.rows.length : this.split(limit);
-    for (let i = first; i < end; i++) Object.assign(this.rows[i], change(this.rows[i]));
-    for (let i = Math.min(end, this.rows.length - 1); i >= Math.max(1, first); i--) {
-      if (same(this.rows[i - 1], this.rows[i])) this.rows.splice(i, 1);
-    }
+    this.rows.splice(first, end - first, row(start, next(this.rows.slice(first, end))));
   }
 
   split(key) {
     const i = this.find(key), at = this.rows[i];
     if (at.start === key) return i;
-    this.rows.splice(i + 1, 0, row(key, at.generation, at.owner, at.lost, at.since));
+    this.rows.splice(i + 1, 0, row(key, at));
     return i + 1;
   }
 }
 
-const row = (start, generation, owner, lost, since) => ({ start, pos: Number(start) / 2 ** 64, generation, owner, lost, since });
-const same = (a, b) => a.owner === b.owner && a.generation === b.generation && a.lost === b.lost && a.since === b.since;
+const row = (start, { generation, owner, lost, lostAt, since }) =>
+  ({ start, pos: Number(start) / 2 ** 64, generation, owner, lost, lostAt, since });
 
 // model is the one that the page shows.
 export const model = new Model();

@@ -1,14 +1,17 @@
 // The ring: the key space drawn to scale, and the range that is selected.
 
 import { model } from "./model.js";
-import { colour, darkness, duration, facts, keyText, make, percent, rangeText, swatch, counted } from "./format.js";
+import { colour, darkness, dateOf, duration, facts, keyText, make, percent, rangeText, swatch, counted } from "./format.js";
 
+const few = 360;    // so many arcs have lines between them, for who cannot tell colours
 const slots = 2880; // as many as can be told apart; a table with more ranges is drawn by what prevails
 
 export class Ring {
   #canvas = document.getElementById("ring");
   #selected = document.getElementById("selected");
   #age = make("span"); // how old the selected range is
+  #place = make("p", { class: "quiet" }); // which it is
+  #shown = "";         // what was last said about it
   #key = 0n;
   #explain;
   #extras;
@@ -33,11 +36,18 @@ export class Ring {
     context.clearRect(0, 0, size, size);
     if (!model.known) {
       this.#selected.replaceChildren();
+      this.#shown = "";
       return;
     }
-    const dark = darkness.matches;
-    context.lineWidth = size * .13;
-    for (const [from, to, owner] of arcs()) this.#arc(context, size * .37, from, to, colour(owner, dark));
+    const dark = darkness.matches, all = [...arcs()];
+    for (const [from, to, owner] of all) {
+      context.lineWidth = size * (owner ? .13 : .04); // what nobody has is thin
+      this.#arc(context, size * .37, from, to, colour(owner, dark));
+    }
+    context.lineWidth = size * .14;
+    if (all.length > 1 && all.length <= few) {
+      for (const [from] of all) this.#arc(context, size * .37, from - .0008, from + .0008, getComputedStyle(this.#selected.closest("section")).backgroundColor);
+    }
     context.lineWidth = size * .02;
     for (const move of model.moves?.moves ?? []) {
       const from = Number(BigInt("0x" + move.start)) / 2 ** 64, to = Number(BigInt("0x" + move.limit)) / 2 ** 64 || 1;
@@ -66,12 +76,15 @@ export class Ring {
   #describe(i) {
     const at = model.rows[i], name = model.nameOf(at.owner);
     const text = rangeText(keyText(at.start), model.limitText(i));
-    this.#age = make("span");
-    this.tick();
     const who = name || "nobody";
     this.#canvas.setAttribute("aria-valuemax", model.rows.length);
     this.#canvas.setAttribute("aria-valuenow", i + 1);
     this.#canvas.setAttribute("aria-valuetext", `range ${i + 1} of ${model.rows.length}: ${text}, ${percent(model.share(i))} of the keys, ${who}, generation ${at.generation}`);
+    this.tick();
+    this.#place.textContent = `range ${i + 1} of ${counted(model.rows.length, "range")}`;
+    const extras = this.#extras(i), print = [text, who, at.generation, lostText(at), extras.length].join(" ");
+    if (print === this.#shown) return; // the focus stays where it is
+    this.#shown = print;
     this.#selected.replaceChildren(
       facts([
         ["range", make("span", { class: "key" }, text)],
@@ -81,8 +94,7 @@ export class Ring {
         [at.owner ? "held for" : "vacant for", this.#age],
         ["state last lost", lostText(at)],
       ]),
-      make("p", { class: "quiet" }, `range ${i + 1} of ${counted(model.rows.length, "range")} `),
-      ...this.#extras(i));
+      this.#place, make("p", { class: "line" }, ...extras));
   }
 
   #press(event) {
@@ -107,7 +119,11 @@ export class Ring {
   }
 }
 
-export const lostText = at => at.lost === 0n ? "never" : at.lost <= model.begun ? "not known" : `at LSN ${at.lost}`;
+export function lostText(at) {
+  if (at.lost === 0n) return "never";
+  if (at.lost <= model.begun) return "not known";
+  return at.lostAt ? `${dateOf(1000 * at.lostAt)} (LSN ${at.lost})` : `at LSN ${at.lost}`;
+}
 
 // arcs yields what to draw: from, to and owner, neighbours of one owner together.
 function* arcs() {

@@ -4,18 +4,22 @@ import { model } from "./model.js";
 import { administrator } from "./admin.js";
 import { lostText } from "./ring.js";
 import { Table } from "./table.js";
-import { bar, bytes, count, dateOf, duration, facts, keyText, make, number, percent, rangeText, swatch } from "./format.js";
+import { bar, bytes, count, counted, dateOf, duration, facts, keyText, make, number, percent, rangeText, swatch } from "./format.js";
 
+const notSaid = "The manager has not said.";
 const part = id => document.getElementById(id);
 const named = name => make("span", {}, swatch(model.owner(name)), name);
 
 export function figures() {
   const n = model.status?.namespaces.find(n => n.name === model.namespace);
-  const vacant = model.rows.reduce((sum, r, i) => r.owner === 0 ? sum + model.share(i) : sum, 0);
+  const share = which => model.rows.reduce((sum, r, i) => which(r) ? sum + model.share(i) : sum, 0);
+  const vacant = share(r => r.owner === 0), hour = model.at / 1000 - 3600;
+  const lost = share(r => r.lostAt > hour && r.lost > model.begun);
   const entries = !model.namespace || !model.known ? [] : [
     ["owners", count(n?.owners ?? 0), false],
     ["ranges", count(model.rows.length), false],
     ["keys without an owner", vacant === 0 ? "none" : percent(vacant), vacant > 0],
+    ["lost state in the last hour", lost === 0 ? "none" : `${percent(lost)} of the keys`, lost > 0],
     ["moves under way", count(model.moves?.underWay ?? 0), false],
     ["lookups here", count(model.lookups?.total ?? 0), false],
     ["changes (LSN)", count(model.lsn), false],
@@ -26,6 +30,9 @@ export function figures() {
   remark.textContent = words;
   remark.className = n?.problem ? "bad" : "quiet";
   remark.hidden = words === "";
+  const print = JSON.stringify(entries);
+  if (part("figures").dataset.print === print) return;
+  part("figures").dataset.print = print;
   part("figures").replaceChildren(...entries.map(([name, value, bad]) =>
     make("div", { class: bad ? "trouble" : "" }, make("dt", {}, name), make("dd", {}, value))));
 }
@@ -61,9 +68,13 @@ function loads() {
 
 export function ownersTable() {
   let scale = loads();
-  const load = o => scale.most === 0 ? "none reported" : `${number(o.load)}/s of ${number(scale.fair(o))} by weight`;
+  const load = o => {
+    if (scale.most === 0) return "none reported";
+    const fair = scale.fair(o);
+    return fair === 0 ? `${number(o.load)}/s` : `${number(o.load)}/s, ${number(100 * o.load / fair)} % of its share by weight`;
+  };
   const table = new Table(part("owners"), {
-    caption: "Owners of the namespace", noun: "owner", label: "Filter by name, address or state", empty: "Nobody has joined: all keys are vacant.",
+    caption: "Owners of the namespace", noun: "owner", label: "Filter by name, address or state", empty: () => model.known ? "Nobody has joined: all keys are vacant." : notSaid,
     rows: () => [...model.owners.values()].sort((a, b) => a.name < b.name ? -1 : a.name > b.name ? 1 : a.id < b.id ? -1 : 1),
     key: o => o.id, filter: (o, text) => `${o.name} ${o.addr} ${o.state}`.toLowerCase().includes(text),
     columns: [
@@ -74,13 +85,13 @@ export function ownersTable() {
       { title: "Leases", number: true, text: o => count(o.leases), value: o => o.leases },
       { title: "Share of keys", number: true, text: o => percent(o.share), value: o => o.share },
       {
-        title: "Load against fair share", text: load, value: o => o.load,
+        title: "Load against capacity", text: load, value: o => o.load,
         print: o => `${load(o)} ${scale.most}`,
         cell: o => scale.most === 0 ? load(o)
           : bar(o.load / (1.25 * scale.most), load(o), scale.fair(o) / (1.25 * scale.most), o.load > 1.25 * scale.fair(o)),
       },
       { title: "Moves", text: o => o.mover ? (o.in || o.out ? `${o.in} in, ${o.out} out` : "-") : "cannot" },
-      { title: "", text: o => `${administrator.admin} ${o.draining}`, cell: o => administrator.drainButton(o) },
+      { title: "Orders", unseen: true, text: o => `${administrator.admin} ${o.draining}`, cell: o => administrator.drainButton(o) },
     ],
   });
   return () => { scale = loads(); table.draw(); };
@@ -92,39 +103,41 @@ export function rangesTable(select) {
   const age = i => model.rows[i].since ? duration(model.at / 1000 - model.rows[i].since) : "not known";
   let rows = [], version = -1;
   const table = new Table(part("ranges"), {
-    caption: "Ranges of the lease table", noun: "range", label: "Filter by owner or key", page: 15, empty: "There is no such range.",
+    caption: "Ranges of the lease table", noun: "range", label: "Filter by owner or key", page: 15, empty: () => model.known ? "There is no such range." : notSaid,
     rows: () => rows, key: i => String(model.rows[i].start),
     filter: (i, wanted) => (name(i) || "nobody").toLowerCase().includes(wanted) || text(i).includes(wanted),
     columns: [
       {
         title: "Range", text, value: i => model.rows[i].start,
-        cell: i => make("button", { type: "button", class: "key", title: "Show it on the ring", onclick: () => select(model.rows[i].start) }, text(i)),
-        print: i => `${text(i)} ${i}`,
+        cell: i => {
+          const { start } = model.rows[i]; // its number changes when there are more before it
+          return make("button", { type: "button", class: "key", title: "Show it on the ring", onclick: () => select(start) }, text(i));
+        },
       },
       { title: "Owner", text: i => name(i) || "nobody", value: name, cell: i => name(i) ? named(name(i)) : make("span", { class: "bad" }, "nobody") },
       { title: "Share", number: true, text: i => percent(model.share(i)), value: i => model.share(i) },
       { title: "Generation", number: true, text: i => model.rows[i].owner ? String(model.rows[i].generation) : "-", value: i => model.rows[i].generation },
       { title: "Age", number: true, text: age, value: i => -model.rows[i].since },
       { title: "State last lost", text: i => lostText(model.rows[i]), value: i => model.rows[i].lost },
-      { title: "", text: i => `${administrator.admin} ${text(i)}`, cell: i => administrator.moveButton(i) },
+      { title: "Orders", unseen: true, text: i => `${administrator.admin} ${text(i)}`, cell: i => administrator.moveButton(i) },
     ],
   });
-  const draw = () => {
+  return () => {
     if (version !== model.version) [rows, version] = [model.rows.map((_, i) => i), model.version];
     table.draw();
   };
-  return { draw, filter: name => { table.filter = name; } };
 }
 
 export function movesTable() {
   const table = new Table(part("moves"), {
-    caption: "Moves of state under way and waiting", noun: "move", page: 10, empty: "No state is on its way.",
-    rows: () => model.moves?.moves ?? [], key: m => m.id || `${m.start} ${m.to}`,
+    caption: "Moves of state under way and waiting", noun: "move", page: 10, empty: () => model.moves ? "No state is on its way." : notSaid,
+    rows: () => model.moves?.moves ?? [], total: () => model.moves ? model.moves.underWay + model.moves.waiting : 0, key: m => m.id || `${m.start} ${m.to}`,
     columns: [
       { title: "Range", text: m => rangeText(m.start, m.limit), cell: m => make("span", { class: "key" }, rangeText(m.start, m.limit)) },
       { title: "From", text: m => m.from, cell: m => named(m.from) },
       { title: "To", text: m => m.to, cell: m => named(m.to) },
       { title: "State", text: m => m.state },
+      { title: "Why", text: m => m.reason || "not known" },
       { title: "Sent", number: true, text: m => `${count(m.records)} records, ${bytes(m.bytes)}` },
       { title: "For", number: true, text: m => m.id ? duration(m.age) : "-" },
     ],
@@ -134,7 +147,8 @@ export function movesTable() {
 
 export function hotTable(explain) {
   const table = new Table(part("hot"), {
-    caption: "The keys that cost most", noun: "key", page: 10, empty: "No key stands out; or the policy does not go by loads, and then nobody knows.",
+    caption: "The keys that cost most", noun: "key", page: 10,
+    empty: () => model.hot ? "No key stands out; or the policy does not go by loads, and then nobody knows." : notSaid,
     rows: () => model.hot?.keys ?? [], key: k => k.key,
     columns: [
       { title: "Key", text: k => k.key, cell: k => make("button", { type: "button", class: "key", title: "Explain", onclick: () => explain("0x" + k.key) }, k.key) },
@@ -147,11 +161,12 @@ export function hotTable(explain) {
 
 export function lookupsTable() {
   const table = new Table(part("lookups"), {
-    caption: "Lookups connected to this manager", noun: "lookup", page: 10, empty: "No lookup of this namespace is connected to this manager.",
-    rows: () => model.lookups?.rows ?? [], key: l => l.addr + " " + l.lsn,
+    caption: "Lookups connected to this manager", noun: "lookup", page: 10,
+    empty: () => model.lookups ? "No lookup of this namespace is connected to this manager." : notSaid,
+    rows: () => model.lookups?.rows ?? [], total: () => model.lookups?.total ?? 0, key: l => l.addr,
     columns: [
       { title: "From", text: l => l.addr || "?" },
-      { title: "Lag", number: true, text: l => l.behind === "0" ? "none" : `${count(l.behind)} changes` },
+      { title: "Lag", number: true, text: l => l.behind === "0" ? "none" : counted(l.behind, "change") },
       { title: "Last asked", number: true, text: l => `${duration(l.heard)} ago` },
       { title: "Connected for", number: true, text: l => duration(l.connected) },
     ],
@@ -159,22 +174,39 @@ export function lookupsTable() {
   return () => table.draw();
 }
 
+// others is links to the dashboards of other managers, as far as they are known.
+export function others() {
+  return (model.status?.managers ?? []).filter(m => m.page && m.addr !== model.status.manager).map(m => make("a", { href: pageOf(m) }, m.addr));
+}
+const pageOf = m => `${location.protocol}//${m.page}/${location.hash}`;
+
+function role(m) {
+  if (m.leads) return make("span", { class: "good" }, "leads");
+  if (!m.heard) return make("span", { class: "bad" }, "not heard");
+  if (m.ago) return make("span", { class: "bad" }, `not heard for ${duration(m.ago)}`);
+  return m.addr === model.status.manager && !model.status.leader ? "nobody leads" : "stands by";
+}
+
 export function managers() {
   const s = model.status;
   if (!s) return;
-  const print = JSON.stringify([s.manager, s.leader, s.term, s.terms, s.build, s.store, s.warnings, model.members]);
+  const print = JSON.stringify([s.manager, s.leader, s.term, s.terms, s.managers, s.build, s.store, s.warnings, model.members]);
   if (part("managers").dataset.print === print) return;
   part("managers").dataset.print = print;
   const entries = [
     ["this page is from", s.manager + (s.manager === s.leader ? ", which leads" : s.leader ? ", which stands by" : "")],
     ["leader", s.leader ? `${s.leader}, in term ${s.term}` : make("span", { class: "bad" }, "nobody leads")],
-    ["build", s.build], ["store", s.store],
+    ["store", s.store],
     ...(s.warnings ?? []).map(w => ["warning", make("span", { class: "bad" }, w)]),
-    ...(model.members?.rows ?? []).map(m => ["member", make("span", {}, `${m.name} at ${m.url} `,
+    ...s.managers.map(m => ["manager", make("span", {}, m.page && m.addr !== s.manager ? make("a", { href: pageOf(m) }, m.addr) : m.addr,
+      " ", role(m), m.build ? `, ${m.build}` : "")]),
+    ...(model.members?.rows ?? []).map(m => ["store member", make("span", {}, `${m.name} at ${m.url} `,
       make("span", { class: m.healthy ? "good" : "bad" }, m.learner ? "catching up" : m.healthy ? "healthy" : "does not answer"))]),
   ];
+  const oldest = s.terms.at(-1);
   part("managers").replaceChildren(facts(entries),
-    make("h3", {}, "Who has led, as far as this manager has seen"),
-    make("ol", { class: "terms" }, ...s.terms.slice(0, 12).map(t =>
-      make("li", {}, `${dateOf(t.at)}: ${t.leader || "nobody"}${t.leader ? ` in term ${t.term}` : ""}`))));
+    make("h3", {}, "Who has led"),
+    make("ol", { class: "terms", tabIndex: 0, "aria-label": "Who has led, the newest first" }, ...s.terms.map(t =>
+      make("li", {}, `${dateOf(t.at)}: ${t.leader || "nobody"}${t.leader ? ` in term ${t.term}` : ""}`))),
+    make("p", { class: "quiet" }, oldest ? `As far as the managers remember, since ${dateOf(oldest.at)}.` : "Nobody has, as far as this manager has seen."));
 }

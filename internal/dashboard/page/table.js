@@ -1,6 +1,6 @@
 // A table that shows a page of many rows at a time, sorted and filtered.
 
-import { counted, make } from "./format.js";
+import { count, counted, make } from "./format.js";
 
 // A column has a title, the cells' content (a string or a node), and if it can be sorted
 // by, a value to compare.
@@ -8,10 +8,12 @@ export class Table {
   #root; #options; #body; #head; #count; #previous; #next; #filter; #note;
   #page = 0;
   #order = { column: -1, down: false };
-  #cells = new Map(); // what each row on the page shows, by its key
+  #cells = new Map(); // the lines on the page, by their rows' keys
+  #found = { rows: null, text: "", order: null, all: [] }; // what was wanted last, and of what
 
-  // options: caption, noun, columns, rows() returning all rows, key(row), page, filter(row,
-  // text) and its label, empty.
+  // options: caption, noun, columns, rows() returning all rows, and the very same array if
+  // nothing has changed in them, total() if there are more than those, key(row), page,
+  // filter(row, text) and its label, empty, which may be a function.
   constructor(root, options) {
     [this.#root, this.#options] = [root, { page: 20, ...options }];
     this.#head = make("tr");
@@ -27,14 +29,8 @@ export class Table {
     }
     tools.append(this.#previous, this.#next, this.#count);
     this.#headings();
-    root.replaceChildren(tools, make("div", { class: "scroll" },
+    root.replaceChildren(tools, make("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": options.caption },
       make("table", {}, make("caption", {}, options.caption), make("thead", {}, this.#head), this.#body)), this.#note);
-  }
-
-  set filter(text) {
-    this.#filter.value = text;
-    this.#page = 0;
-    this.draw();
   }
 
   #headings() {
@@ -42,7 +38,7 @@ export class Table {
       const sorted = i === this.#order.column;
       const heading = make("th", { scope: "col", class: column.number ? "number" : "" });
       if (!column.value) {
-        heading.append(column.title);
+        heading.append(make("span", { class: column.unseen ? "unseen" : "" }, column.title));
         return heading;
       }
       heading.setAttribute("aria-sort", sorted ? (this.#order.down ? "descending" : "ascending") : "none");
@@ -65,25 +61,30 @@ export class Table {
     this.draw();
   }
 
+  // wanted returns the rows that are wanted, in order. To find them among many takes long: if
+  // nothing has changed they are those of the last time.
   #wanted() {
-    const { columns, filter } = this.#options, text = this.#filter?.value.trim().toLowerCase();
-    let rows = this.#options.rows();
-    if (text) rows = rows.filter(row => filter(row, text));
-    const value = columns[this.#order.column]?.value;
-    if (!value) return rows;
-    const sign = this.#order.down ? -1 : 1;
-    return rows.map(row => [value(row), row]).sort(([a], [b]) => a < b ? -sign : a > b ? sign : 0).map(([, row]) => row);
+    const { columns, filter } = this.#options, text = this.#filter?.value.trim().toLowerCase() ?? "";
+    const rows = this.#options.rows(), found = this.#found;
+    if (rows === found.rows && text === found.text && this.#order === found.order) return found.all;
+    let all = text ? rows.filter(row => filter(row, text)) : rows;
+    const value = columns[this.#order.column]?.value, sign = this.#order.down ? -1 : 1;
+    if (value) all = all.map(row => [value(row), row]).sort(([a], [b]) => a < b ? -sign : a > b ? sign : 0).map(([, row]) => row);
+    this.#found = { rows, text, order: this.#order, all };
+    return all;
   }
 
   // draw shows the page as it is now. Rows that stay are kept, with the focus in them.
   draw() {
-    const { columns, key, page, noun, empty } = this.#options;
+    const { columns, key, page, noun, empty, total = () => 0 } = this.#options;
     const rows = this.#wanted(), pages = Math.max(1, Math.ceil(rows.length / page));
     this.#page = Math.min(Math.max(0, this.#page), pages - 1);
     const shown = rows.slice(this.#page * page, (this.#page + 1) * page), before = this.#cells;
+    const focused = document.activeElement;
     this.#cells = new Map();
     for (const row of shown) {
-      const id = key(row);
+      let id = key(row);
+      while (this.#cells.has(id)) id += "'"; // two that cannot be told apart
       const line = before.get(id) ?? make("tr");
       before.delete(id);
       this.#cells.set(id, line);
@@ -95,13 +96,15 @@ export class Table {
       if (line === at) at = at.nextSibling;
       else this.#body.insertBefore(line, at);
     }
+    if (focused !== document.activeElement && this.#body.contains(focused)) focused.focus({ preventScroll: true }); // its line was moved
     this.#count.textContent = pages > 1
       ? `${this.#page * page + 1} to ${this.#page * page + shown.length} of ${counted(rows.length, noun)}` : counted(rows.length, noun);
+    if (total() > rows.length) this.#count.textContent += `; there are ${count(total())}`;
     this.#previous.hidden = this.#next.hidden = pages === 1;
     this.#previous.disabled = this.#page === 0;
     this.#next.disabled = this.#page === pages - 1;
     this.#note.hidden = rows.length > 0;
-    this.#note.textContent = rows.length > 0 ? "" : empty;
+    this.#note.textContent = rows.length > 0 ? "" : typeof empty === "function" ? empty() : empty;
   }
 }
 
