@@ -39,7 +39,7 @@ var pureDiet = diet{
 // and no exporter of spans, which are the application's choice.
 // (net/http is not forbidden to them because grpc itself imports it.)
 var libraryDiet = diet{
-	packages: []string{"./owner/...", "./lookup/...", "./leasegrpc/..."},
+	packages: []string{"./owner/...", "./lookup/...", "./leasegrpc/...", "./secure/..."},
 	modules: []string{
 		"github.com/cespare/xxhash",
 		"golang.org/x/net", "golang.org/x/sys", "golang.org/x/text", // what grpc needs

@@ -1,0 +1,182 @@
+//go:build linux
+
+package siege
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/leasehold-dev/leasehold/internal/child"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/partition"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// patience is how long an event may take that should take a second or two, on a computer
+// that has other things to do. It is spent only when a test fails.
+const patience = 45 * time.Second
+
+// The namespace that the honest have in common. Leases are longer than what a busy computer
+// may take away from a process, and are renewed often: that they are shows soon.
+const (
+	namespace = "honest"
+	lease     = 6 * time.Second
+	renew     = 200 * time.Millisecond
+)
+
+// Settings say how a castle is built.
+type settings struct {
+	args        []string                         // of the manager, besides the usual ones
+	credentials credentials.TransportCredentials // of the honest
+	secured     *keep                            // who the manager is, if it speaks TLS
+}
+
+// A castle is a manager that is attacked, and those who rely on it.
+type castle struct {
+	addr, http  string
+	credentials credentials.TransportCredentials
+	process     *exec.Cmd
+	honest      *honest
+}
+
+// newCastle starts a manager and those who rely on it. They live until the test ends.
+func newCastle(t *testing.T, with settings) *castle {
+	t.Helper()
+	ports, err := child.FreePorts(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &castle{addr: ports[0], http: ports[1], credentials: with.credentials}
+	if c.credentials == nil {
+		c.credentials = insecure.NewCredentials()
+	}
+	run := launch{name: "manager", program: leaseholdProgram(), args: append([]string{
+		"manager", "--listen", c.addr, "--http", c.http, "--data-dir", filepath.Join(t.TempDir(), "data"), "--log-level", "info",
+	}, with.args...)}
+	if with.secured != nil {
+		run = with.secured.launch(t, c.addr)
+	}
+	c.process = run.start(t)
+	c.createNamespace(t)
+	c.honest = newHonest(t, c)
+	return c
+}
+
+// A launch says what to start.
+type launch struct {
+	name    string // of its log
+	program string
+	args    []string
+	env     []string
+	out     io.Writer // gets what it prints; nil if that goes to the log, too
+}
+
+// start starts a process that ends with the test, or with us.
+func (l launch) start(t *testing.T) *exec.Cmd {
+	t.Helper()
+	log := filepath.Join(t.TempDir(), l.name+".log")
+	file, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close() //nolint:errcheck // the child has its own
+	cmd := exec.Command(l.program, l.args...)
+	cmd.Stdout, cmd.Stderr, cmd.Env = file, file, append(child.Environment(), l.env...)
+	if l.out != nil {
+		cmd.Stdout = l.out
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it has ended, or does now
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("%s %s\n%s", l.program, strings.Join(l.args, " "), child.Tail(log))
+		}
+	})
+	return cmd
+}
+
+// eventually tries something until it works.
+func eventually(t *testing.T, what string, try func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := try(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: %v", what, err)
+		case <-tick.C:
+		}
+	}
+}
+
+func (c *castle) createNamespace(t *testing.T) {
+	t.Helper()
+	conn := c.dial(t)
+	eventually(t, "create the namespace", func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+		defer cancel()
+		policy := partition.Consistent{VirtualNodes: 8}
+		_, err := leaseholdv1.NewAdminServiceClient(conn).CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{
+			Version: wire.Version, Namespace: &leaseholdv1.NamespaceConfig{
+				Name: namespace, Policy: policy.Name(), VirtualNodes: uint32(policy.VirtualNodes),
+				Timing: &leaseholdv1.Timing{Lease: int64(lease), Renew: int64(renew), Drift: 1.2},
+			},
+		})
+		return err
+	})
+}
+
+// dial returns a connection like those of the honest.
+func (c *castle) dial(t *testing.T, options ...grpc.DialOption) *grpc.ClientConn {
+	t.Helper()
+	own := append(wire.DialOptions(), grpc.WithTransportCredentials(c.credentials))
+	conn, err := grpc.NewClient("passthrough:///"+c.addr, append(own, options...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() }) // nothing is under way
+	return conn
+}
+
+// memory is how much memory the manager has, in bytes.
+func (c *castle) memory(t *testing.T) int64 {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.process.Process.Pid))
+	if err != nil {
+		t.Fatalf("the manager is gone: %v", err)
+	}
+	_, rest, _ := strings.Cut(string(text), "VmRSS:")
+	size, _, _ := strings.Cut(strings.TrimSpace(rest), " kB")
+	n, err := strconv.ParseInt(size, 10, 64)
+	if err != nil {
+		t.Fatalf("/proc has %q: %v", size, err)
+	}
+	return n << 10
+}
+
+// quiet is a log that nobody reads.
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -1,0 +1,34 @@
+//go:build linux
+
+package siege
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// programs is where this process builds what it runs.
+var programs = filepath.Join(os.TempDir(), fmt.Sprintf("leasehold-siege-%d", os.Getpid()))
+
+func leaseholdProgram() string { return filepath.Join(programs, "leasehold") }
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(crowdVariable); text != "" {
+		os.Exit(beCrowd(text, os.Stdin, os.Stdout))
+	}
+	os.Exit(buildAndRun(m))
+}
+
+func buildAndRun(m *testing.M) int {
+	defer os.RemoveAll(programs) //nolint:errcheck // there is nobody left to tell
+	out, err := exec.Command("go", "build", "-o", programs+string(filepath.Separator),
+		"github.com/leasehold-dev/leasehold/cmd/leasehold", "github.com/leasehold-dev/leasehold/internal/siege/tlsmanager").CombinedOutput()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "building what the tests run: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}

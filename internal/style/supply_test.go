@@ -1,0 +1,172 @@
+package style
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+)
+
+// TestBuildIsReproducible: who builds a release again gets the same bytes, and can see that nobody
+// has added anything. make reproducible is more thorough.
+func TestBuildIsReproducible(t *testing.T) {
+	if _, err := os.Stat(filepath.Join(root, ".git")); err != nil {
+		t.Skipf("NOT TESTED: that a build can be repeated, because this is no repository: %v", err)
+	}
+	t.Parallel()
+	build := exec.CommandContext(t.Context(), "tools/reproducible", "--quick")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+const dependencies = "docs/DEPENDENCIES.md"
+
+// modules are those of this repository, by their directories, as the document has them.
+func modules() []string { return []string{".", "bench", "bench/flease", "tools", "tools/buf"} }
+
+// A goMod is what "go mod edit -json" tells of a module.
+type goMod struct {
+	Require []struct {
+		Path, Version string
+		Indirect      bool
+	}
+	Replace []struct {
+		Old, New struct{ Path, Version string }
+	}
+	Tool []struct{ Path string }
+}
+
+func readMod(t *testing.T, dir string) (m goMod) {
+	t.Helper()
+	edit := exec.CommandContext(t.Context(), "go", "mod", "edit", "-json")
+	edit.Dir = filepath.Join(root, dir)
+	out, err := edit.Output()
+	if err == nil {
+		err = json.Unmarshal(out, &m)
+	}
+	if err != nil {
+		t.Fatalf("%s/go.mod: %v", dir, err)
+	}
+	return m
+}
+
+// direct are the modules that code of ours imports, or whose programs we run.
+func (m goMod) direct() (paths []string) {
+	for _, r := range m.Require {
+		isTool := slices.ContainsFunc(m.Tool, func(tool struct{ Path string }) bool { return strings.HasPrefix(tool.Path+"/", r.Path+"/") })
+		if (!r.Indirect || isTool) && r.Path != module {
+			paths = append(paths, r.Path)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// TestEveryDependencyHasAReason: whoever adds one says why, in the document, and whoever removes one
+// takes it out. The numbers of all that come with them are there, too.
+func TestEveryDependencyHasAReason(t *testing.T) {
+	sections := make(map[string]string) // by directory
+	for part := range strings.SplitSeq(readFile(t, dependencies), "\n## ") {
+		if dir, rest, found := strings.Cut(strings.TrimPrefix(part, "`"), "/go.mod`"); found {
+			sections[dir] = rest
+		} else if rest, found := strings.CutPrefix(part, "`go.mod`"); found {
+			sections["."] = rest
+		}
+	}
+	row := regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (.+) \\|$")
+	for _, dir := range modules() {
+		mod := readMod(t, dir)
+		var listed []string
+		for _, match := range row.FindAllStringSubmatch(sections[dir], -1) {
+			listed = append(listed, match[1])
+			if len(match[2]) < 10 {
+				t.Errorf("%s: %s: %q is no reason", dependencies, match[1], match[2])
+			}
+		}
+		slices.Sort(listed)
+		if diff := gocmp.Diff(mod.direct(), listed); diff != "" {
+			t.Errorf("%s: the section of %s/go.mod has other modules than that (-go.mod +document):\n%s", dependencies, dir, diff)
+		}
+		if want := fmt.Sprintf("%d direct, %d in all", len(mod.direct()), mod.others()); !strings.Contains(sections[dir], want) {
+			t.Errorf("%s: the section of %s/go.mod does not say %q", dependencies, dir, want)
+		}
+	}
+}
+
+// others is how many modules it has but for those of this repository.
+func (m goMod) others() (n int) {
+	for _, r := range m.Require {
+		if r.Path != module {
+			n++
+		}
+	}
+	return n
+}
+
+// TestModulesArePinned: every module has a version and a checksum. In what others link, each is
+// taken from where it says.
+func TestModulesArePinned(t *testing.T) {
+	for _, dir := range modules() {
+		mod, sums := readMod(t, dir), readFile(t, filepath.Join(dir, "go.sum"))
+		instead := make(map[string]string)
+		for _, r := range mod.Replace {
+			instead[r.Old.Path] = r.New.Path + " " + r.New.Version
+			if dir == "." {
+				t.Errorf("go.mod: %s is replaced by %s, which does not concern those who import us: they link another", r.Old.Path, r.New.Path)
+			}
+		}
+		for _, r := range mod.Require {
+			pinned := cmp.Or(instead[r.Path], r.Path+" "+r.Version)
+			if r.Path != module && !strings.Contains(sums, pinned+"/go.mod h1:") {
+				t.Errorf("%s/go.sum: there is no checksum of %s", dir, pinned)
+			}
+		}
+	}
+}
+
+// TestLinkedModules: how much of all that is linked into what, as the document says.
+func TestLinkedModules(t *testing.T) {
+	text := readFile(t, dependencies)
+	row := regexp.MustCompile(`(?m)^\| (.+) \| ([0-9]+) \|$`)
+	name := regexp.MustCompile("`([a-z]+)`")
+	rows := row.FindAllStringSubmatch(text, -1)
+	if len(rows) < 4 {
+		t.Fatalf("%s: the table of what is linked has %d rows", dependencies, len(rows))
+	}
+	for _, r := range rows {
+		for _, n := range name.FindAllStringSubmatch(r[1], -1) {
+			pattern := strings.Replace("./"+n[1], "./leasehold", "./cmd/leasehold", 1)
+			if got := len(linkedModules(t, pattern)); strconv.Itoa(got) != r[2] {
+				t.Errorf("%s: %s links %d modules, not %s", dependencies, n[1], got, r[2])
+			}
+		}
+	}
+}
+
+// linkedModules are those whose code is in a package, or in one that it needs, but for ours.
+func linkedModules(t *testing.T, pattern string) map[string]bool {
+	t.Helper()
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", pattern)
+	list.Dir, list.Env = root, append(os.Environ(), "GOOS=linux", "GOARCH=amd64")
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("%v: %v", list, err)
+	}
+	found := make(map[string]bool)
+	for path := range strings.FieldsSeq(string(out)) {
+		found[path] = true
+	}
+	delete(found, module)
+	return found
+}
