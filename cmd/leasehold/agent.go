@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
+	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -13,8 +15,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/access"
 	"github.com/leasehold-dev/leasehold/internal/agent"
 	"github.com/leasehold-dev/leasehold/internal/settings"
+	"github.com/leasehold-dev/leasehold/secure"
 )
 
 const agentHelp = `Runs an agent: a local HTTP/JSON API that gives programs in any language what the
@@ -24,13 +28,18 @@ Run one on every computer that has such programs. docs/AGENT.md has the API;
 examples/agent has clients in Python and JavaScript.
 
 It asks nobody for a password, so that it listens on this computer only, unless
---public says otherwise. On a unix: socket the permissions of the file say who may.
+--insecure says otherwise. On a unix: socket the permissions of the file say who may.
+With --access and --tls-dir it speaks TLS, and programs show a certificate: each may be
+the owners that the file lets it be. To managers the agent shows its own, and their file
+must let it be all of these.
 
 It stops on Ctrl-C or SIGTERM, and gives back what its programs own. Programs whose
-agent is gone own nothing after --promise, and join again when it is back.`
+agent is gone own nothing after --promise, and join again when it is back.
+
+` + tracesHelp
 
 const agentExample = `  leasehold agent
-  leasehold agent --managers m1:7400,m2:7400,m3:7400 --listen unix:/run/leasehold/agent.sock --socket-mode 660
+  leasehold agent --managers m1:7400,m2:7400,m3:7400 --tls-dir tls --listen unix:/run/leasehold/agent.sock --socket-mode 660
   curl -s 'http://127.0.0.1:7404/v1/namespaces/presence/find?name=alice'
   curl -s http://127.0.0.1:7404/v1/owners -H 'Content-Type: application/json' \
     -d '{"namespace": "presence", "addr": "10.0.0.1:8080"}'`
@@ -43,13 +52,14 @@ type agentSettings struct {
 	Listen   string
 	Managers []string
 	Promise  time.Duration
-	Public   bool
+	Access   string
 	Hosts    []string
 
 	MaxOwners, MaxNamespaces, MaxStreams, MaxConns int
 
-	Log   logSettings
-	Debug debugSettings
+	Security securitySettings
+	Log      logSettings
+	Debug    debugSettings
 
 	socketMode string
 }
@@ -87,12 +97,13 @@ func (a *agentSettings) addFlags(cmd *cobra.Command) {
 	f.StringSliceVar(&a.Managers, "managers", []string{defaultManager}, "`addresses` of managers, with commas between")
 	f.DurationVar(&a.Promise, "promise", time.Second, "for how long an answer may stay true: keys that go to another owner wait for as long")
 	f.StringVar(&a.socketMode, "socket-mode", "600", "the permissions of a unix: socket, in octal")
-	f.BoolVar(&a.Public, "public", false, "listen on an address that other computers reach; whoever reaches it can own keys")
+	f.StringVar(&a.Access, "access", "", "a `file` that says which programs may be which owners, and look up what, as that of\nmanagers does; the agent then speaks TLS, and programs show a certificate\n(default whoever reaches the agent may)")
 	f.StringSliceVar(&a.Hosts, "host", nil, "a `name` by which programs call the agent, besides localhost and addresses")
 	f.IntVar(&a.MaxOwners, "max-owners", 64, "how many programs may have joined at a time")
 	f.IntVar(&a.MaxNamespaces, "max-namespaces", 64, "how many namespaces may be looked up at a time")
 	f.IntVar(&a.MaxStreams, "max-streams", 256, "how many streams may be open at a time")
 	f.IntVar(&a.MaxConns, "max-conns", 1024, "how many connections may be open at a time")
+	a.Security.addFlags(f, a.origin)
 	a.Log.addFlags(f)
 	a.Debug.addFlags(f)
 	addSettings(cmd, f, &a.file)
@@ -118,6 +129,13 @@ func (a *agentSettings) validate() (os.FileMode, error) {
 			return 0, fmt.Errorf("%s: %w", a.origin("managers"), err)
 		}
 	}
+	contacts := called(a.origin("managers"), a.Managers, a.Security.tls())
+	if !strings.HasPrefix(a.Listen, "unix:") && checkAddr(a.Listen) == nil { // else the agent refuses it
+		contacts = append(contacts, contact{a.origin("listen"), a.Listen, a.Access != ""})
+	}
+	if err := a.Security.expose(contacts); err != nil {
+		return 0, err
+	}
 	for flag, n := range map[string]int{"max-owners": a.MaxOwners, "max-namespaces": a.MaxNamespaces, "max-streams": a.MaxStreams, "max-conns": a.MaxConns} {
 		if n < 1 {
 			return 0, fmt.Errorf("%s %d: want 1 or more", a.origin(flag), n)
@@ -130,29 +148,92 @@ func (a *agentSettings) validate() (os.FileMode, error) {
 	if err != nil || mode > 0o777 {
 		return 0, fmt.Errorf("%s %q: want permissions in octal, such as 600 or 660", a.origin("socket-mode"), a.socketMode)
 	}
-	if err := a.Debug.validate(a.origin); err != nil {
-		return 0, err
+	for _, check := range []func() error{a.Security.validate, a.validateAccess, func() error { return a.Debug.validate(a.origin) }} {
+		if err := check(); err != nil {
+			return 0, err
+		}
 	}
 	return os.FileMode(mode), a.Log.validate(a.origin)
+}
+
+// validateAccess wants a policy and a certificate together.
+func (a *agentSettings) validateAccess() error {
+	switch {
+	case a.Access == "":
+		return nil
+	case !a.Security.tls():
+		return fmt.Errorf("%s says who may do what, and in plain text nobody can show who they are: say with --tls-dir where the agent's certificate is", a.origin("access"))
+	case strings.HasPrefix(a.Listen, "unix:"):
+		return fmt.Errorf("%s is for programs that come by the network: of a socket the permissions say who may, see --socket-mode", a.origin("access"))
+	}
+	return nil
+}
+
+// protect adds to the config of an agent who may use it, and over what it serves. Close
+// the policy, which is nil if everybody may.
+func (a *agentSettings) protect(cfg *agent.Config, keeper *secure.Keeper, log *slog.Logger) (*access.Policy, error) {
+	if a.Access == "" {
+		return nil, nil
+	}
+	policy, err := access.Open(access.Config{File: a.Access, Revoked: keeper.Revoked, Logger: log, Audit: log.With("audit", true)})
+	if err != nil {
+		return nil, failed{err}
+	}
+	cfg.Access, cfg.TLS = policy, keeper.ServerTLS(secure.IfGiven)
+	for _, host := range keeper.Describe().Hosts {
+		if net.ParseIP(host) == nil {
+			cfg.Hosts = append(cfg.Hosts, host)
+		}
+	}
+	return policy, nil
+}
+
+// open reads the certificates, if there are any. To be called takes one.
+func (a *agentSettings) open(log *slog.Logger) (*secure.Keeper, error) {
+	if a.Access != "" {
+		return a.Security.openServer(log)
+	}
+	return a.Security.open(log)
 }
 
 // run runs an agent until the context ends.
 func (a *agentSettings) run(ctx context.Context, mode os.FileMode, out screen, errs io.Writer) error {
 	log, registry := a.Log.logger(errs), newRegistry()
+	warnOfPlainText(a.Security.exposed, log)
+	keeper, err := a.open(log)
+	if err != nil {
+		return err
+	}
+	if keeper != nil {
+		defer keeper.Close()
+	}
 	stopDebug, err := a.Debug.serve(log)
 	if err != nil {
 		return failed{err}
 	}
 	defer stopDebug()
-	served, err := agent.New(agent.Config{
-		Managers: a.Managers, MaxPromise: a.Promise, Hosts: a.Hosts,
+	stopTraces, err := serveTraces(ctx, "leasehold-agent", log)
+	if err != nil {
+		return failed{err}
+	}
+	defer stopTraces()
+	cfg := agent.Config{
+		Managers: a.Managers, Credentials: a.Security.dialling(keeper), MaxPromise: a.Promise, Hosts: a.Hosts,
 		MaxOwners: a.MaxOwners, MaxNamespaces: a.MaxNamespaces, MaxStreams: a.MaxStreams, MaxConns: a.MaxConns,
 		Build: buildVersion(), Logger: log, Metrics: registry, Scrape: scrapes(registry, log),
-	})
+	}
+	policy, err := a.protect(&cfg, keeper, log)
 	if err != nil {
 		return err
 	}
-	listener, err := agent.Listen(a.Listen, a.Public, mode)
+	if policy != nil {
+		defer policy.Close()
+	}
+	served, err := agent.New(cfg)
+	if err != nil {
+		return err
+	}
+	listener, err := agent.Listen(a.Listen, a.Security.insecure || policy != nil, mode)
 	if err != nil {
 		served.Close(ctx)
 		if leasehold.KindOf(err) == leasehold.Invalid {
@@ -177,6 +258,9 @@ func (a *agentSettings) run(ctx context.Context, mode os.FileMode, out screen, e
 // greeting says where the agent is, and what to try.
 func (a *agentSettings) greeting(network, at string) string {
 	curl := "curl -s 'http://" + at
+	if a.Access != "" {
+		curl = "curl -s --cacert ca.crt --cert tls.crt --key tls.key 'https://" + at
+	}
 	if network == "unix" {
 		at, curl = "unix:"+at, "curl -s --unix-socket "+at+" 'http://localhost"
 	}

@@ -11,9 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"google.golang.org/grpc/credentials"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/settings"
+	"github.com/leasehold-dev/leasehold/secure"
 )
 
 const (
@@ -33,6 +35,10 @@ type client struct {
 	timeout   time.Duration
 	json      bool
 
+	security    securitySettings
+	keeper      *secure.Keeper                   // nil for plain text
+	credentials credentials.TransportCredentials // of the connections
+
 	out, errs screen
 }
 
@@ -42,6 +48,8 @@ func newClient(cmd *cobra.Command) *client {
 	c.settings.StringSliceVar(&c.managers, "managers", []string{defaultManager}, "`addresses` of managers, with commas between; they are tried in turn")
 	c.settings.DurationVar(&c.timeout, "timeout", defaultTimeout, "how long to wait for an answer")
 	c.settings.BoolVar(&c.json, "json", false, "print JSON, and nothing else")
+	c.security.addFlags(c.settings, c.origin)
+	c.security.addToken(c.settings)
 	addSettings(cmd, c.settings, &c.file)
 	return c
 }
@@ -98,8 +106,25 @@ func (c *client) run(do func(ctx context.Context, args []string) error) func(*co
 		if err := c.validate(); err != nil {
 			return err
 		}
+		disarm, err := c.arm()
+		if err != nil {
+			return err
+		}
+		defer disarm()
 		return do(cmd.Context(), args)
 	}
+}
+
+// arm reads the certificates for connections to managers.
+func (c *client) arm() (disarm func(), err error) {
+	if c.keeper, err = c.security.open(nil); err != nil {
+		return nil, err
+	}
+	c.credentials = c.security.dialling(c.keeper)
+	if c.keeper == nil {
+		return func() {}, nil
+	}
+	return c.keeper.Close, nil
 }
 
 func (c *client) validate() error {
@@ -112,13 +137,18 @@ func (c *client) validate() error {
 			return fmt.Errorf("%s: %w", c.origin("managers"), err)
 		}
 	}
+	if err := c.security.expose(called(c.origin("managers"), c.managers, c.security.tls())); err != nil {
+		return err
+	}
 	if c.timeout <= 0 {
 		return fmt.Errorf("%s %v: want a time above 0", c.origin("timeout"), c.timeout)
 	}
 	if c.namespace != "" {
-		return leasehold.Namespace(c.namespace).Validate()
+		if err := leasehold.Namespace(c.namespace).Validate(); err != nil {
+			return err
+		}
 	}
-	return nil
+	return c.security.validate()
 }
 
 func (c *client) origin(flag string) string { return settings.Origin(c.settings.Lookup(flag)) }
@@ -132,7 +162,7 @@ func checkAddr(addr string) error {
 	if err != nil {
 		return fmt.Errorf("%q: want host:port, such as %s", addr, defaultManager)
 	}
-	if _, err := net.LookupPort("tcp", port); err != nil {
+	if _, err := net.LookupPort("tcp", port); err != nil || port == "" {
 		return fmt.Errorf("%q: want a port from 0 to 65535 after the last colon", addr)
 	}
 	return nil

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"strings"
-	"sync"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/wire"
@@ -33,7 +30,7 @@ func (c *client) ask(ctx context.Context, call func(context.Context, admin) erro
 	var silent []string
 	for i, addr := range c.managers {
 		share := time.Until(end) / time.Duration(len(c.managers)-i)
-		err := askOne(ctx, addr, share, call)
+		err := c.askOne(ctx, addr, share, call)
 		var final done
 		switch {
 		case err == nil:
@@ -109,13 +106,12 @@ func elsewhere(err error) bool {
 
 // askOne lets call speak to one manager for as long as its share of the time
 // lasts, and returns its error as one of ours.
-func askOne(ctx context.Context, addr string, share time.Duration, call func(context.Context, admin) error) error {
+func (c *client) askOne(ctx context.Context, addr string, share time.Duration, call func(context.Context, admin) error) error {
 	within, cancel := context.WithTimeout(ctx, share)
 	defer cancel()
 	var d dialer
-	conn, err := grpc.NewClient("passthrough:///"+addr, append(wire.DialOptions(),
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(d.dial))...)
+	conn, err := grpc.NewClient("passthrough:///"+addr, slices.Concat(wire.DialOptions(), c.security.showing(),
+		[]grpc.DialOption{grpc.WithTransportCredentials(d.over(c.credentials)), grpc.WithContextDialer(d.dial)})...)
 	if err != nil {
 		return wire.ToError(err)
 	}
@@ -131,30 +127,4 @@ func askOne(ctx context.Context, addr string, share time.Duration, call func(con
 		return leasehold.Errorf("", leasehold.Unavailable, "", "no answer within %v", share.Round(time.Millisecond))
 	}
 	return err
-}
-
-// A dialer dials, and remembers why it could not: gRPC's own account of it is
-// hard to read.
-type dialer struct {
-	mu     sync.Mutex
-	failed error // of the last attempt
-}
-
-func (d *dialer) dial(ctx context.Context, addr string) (net.Conn, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.failed = err
-	return conn, err
-}
-
-// why says in few words why the last attempt failed, nil if it did not.
-func (d *dialer) why() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var op *net.OpError
-	if errors.As(d.failed, &op) {
-		return errors.New(strings.TrimPrefix(op.Err.Error(), "connect: "))
-	}
-	return d.failed
 }

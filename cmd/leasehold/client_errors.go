@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -14,10 +15,16 @@ import (
 // unanswered says that no manager could be asked, and what to do about it.
 func (c *client) unanswered(reasons []string) error {
 	return failed{leasehold.Errorf("", leasehold.Unavailable, "", "no manager answers\n  %s\n%s",
-		strings.Join(reasons, "\n  "), c.whereToLook())}
+		strings.Join(reasons, "\n  "), c.whereToLook(reasons))}
 }
 
-func (c *client) whereToLook() string {
+// preface is what gRPC says when it is hung up on at once.
+const preface = "error reading server preface"
+
+func (c *client) whereToLook(reasons []string) string {
+	if !c.security.tls() && slices.ContainsFunc(reasons, func(why string) bool { return strings.Contains(why, preface) }) {
+		return "Something is there, and hangs up on plain text: if managers have certificates, say with --tls-dir where ours are."
+	}
 	if from := c.origin("managers"); from != "default" {
 		return fmt.Sprintf("The addresses are from %s. Is that where managers listen, and can they be reached from here?", from)
 	}

@@ -67,12 +67,17 @@ func (c *client) complete(cmd *cobra.Command, typed string, names func(context.C
 	if !c.settings.Changed("timeout") {
 		c.timeout = completionTime
 	}
+	disarm, err := c.arm()
+	if err != nil {
+		return nil, directive
+	}
+	defer disarm()
 	var offered []cobra.Completion
 	ctx := cmd.Context()
 	if ctx == nil {
 		ctx = context.Background() // cobra completes flags without one
 	}
-	err := c.ask(ctx, func(ctx context.Context, to admin) error {
+	err = c.ask(ctx, func(ctx context.Context, to admin) error {
 		all, err := names(ctx, to)
 		for _, name := range all {
 			if strings.HasPrefix(name, typed) {

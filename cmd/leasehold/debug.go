@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/gate"
+	"github.com/leasehold-dev/leasehold/internal/hostport"
 )
 
 // debugSettings says where profiles of the process can be had. They show what is in its
@@ -39,17 +41,11 @@ func (d *debugSettings) validate(origin func(flag string) string) error {
 	if err := checkAddr(d.listen); err != nil {
 		return fmt.Errorf("%s: %w", origin("debug-listen"), err)
 	}
-	if host, _, _ := net.SplitHostPort(d.listen); !d.public && !loopback(host) {
+	if !d.public && !hostport.Loopback(d.listen) {
 		return fmt.Errorf("%s %s: others than this computer may reach that address, and nobody is asked for a password: use 127.0.0.1, or say --debug-public if the network can be trusted",
 			origin("debug-listen"), d.listen)
 	}
 	return nil
-}
-
-// loopback reports whether only this computer reaches a host.
-func loopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // serve serves profiles until what it returns is called.
@@ -65,7 +61,7 @@ func (d *debugSettings) serve(log *slog.Logger) (stop func(), err error) {
 	server := &http.Server{Handler: profiles(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := server.Serve(at); !errors.Is(err, http.ErrServerClosed) {
+		if err := gate.Serve(server, at, gate.Config{Conns: 64, Logger: log}); !errors.Is(err, http.ErrServerClosed) {
 			log.Warn("profiles are no longer served", "why", err)
 		}
 	})

@@ -101,7 +101,8 @@ func TestDebugListens(t *testing.T) {
 	}
 }
 
-// TestStoreMetrics: of the registry of the whole process only the store's are taken.
+// TestStoreMetrics: of the registry of the whole process only the store's are taken, and
+// none that only its developers understand.
 func TestStoreMetrics(t *testing.T) {
 	families, err := withStore(newRegistry()).Gather()
 	if err != nil {
@@ -111,6 +112,9 @@ func TestStoreMetrics(t *testing.T) {
 	for _, f := range families {
 		if strings.HasPrefix(f.GetName(), "etcd_") {
 			etcd++
+		}
+		if strings.HasPrefix(f.GetName(), "etcd_debugging_") {
+			t.Errorf("%s is exported", f.GetName())
 		}
 	}
 	if etcd == 0 {

@@ -29,6 +29,11 @@ end the status of every user is looked at.
 With --store flease the managers keep nothing on disk: they agree among themselves
 who leads, and one that takes over asks the servers what they own.
 
+With --tls a PKI is made for the occasion: managers, servers and users speak mutual TLS
+1.3 with each other, and managers let each do what an access policy permits. While all
+go on, every certificate and key is replaced on disk once. All processes must show their
+new ones soon after, and no lease may be lost for it.
+
 Whether two servers ever owned a key at the same time is not left to the managers
 to say: every server checks the keys of all users (2,000 of them, if there are more)
 every 15 ms or so, asked or not, and reports what it found and each of its requests'
@@ -53,6 +58,7 @@ to blame; 130 interrupted before the time that --for set.`
 
 const demoExample = `  leasehold demo
   leasehold demo --for 30s --json
+  leasehold demo --tls --for 30s --json
   leasehold demo --store flease
   leasehold demo --owners 20 --rate 5000 --kill-every 3s --for 5m
   leasehold demo --rolling-restart --for 60s
@@ -80,6 +86,7 @@ func newDemoCommand() *cobra.Command {
 	flags.DurationVar(&c.For, "for", 0, "how long users go on (default until q or Ctrl-C on a terminal, else 30s)")
 	flags.BoolVar(&o.json, "json", false, "print what came of it as one JSON object, and nothing else")
 	flags.StringVar(&c.Store, "store", c.Store, "where managers have their tables: on disk, or with flease in memory only")
+	flags.BoolVar(&c.TLS, "tls", false, "have all processes speak TLS, with certificates that are renewed on the way, and\nmanagers go by an access policy")
 	flags.IntVar(&c.Managers, "managers", c.Managers, "how many managers")
 	flags.IntVar(&c.Owners, "owners", c.Owners, "how many servers of the presence service")
 	flags.IntVar(&c.Users, "users", c.Users, "how many users; each makes one request at a time, and others that are due wait")

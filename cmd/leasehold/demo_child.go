@@ -42,6 +42,7 @@ func newDemoOwnerCommand() *cobra.Command {
 		name     string
 		managers []string
 		users    int
+		security securitySettings
 	)
 	cmd := &cobra.Command{
 		Use:    "demo-owner",
@@ -55,9 +56,17 @@ func newDemoOwnerCommand() *cobra.Command {
 			// a collection keeps them all busy: it comes a quarter as often.
 			debug.SetGCPercent(gcPercent)
 			runtime.GOMAXPROCS(1)
-			err := demo.RunOwner(cmd.Context(), demo.OwnerConfig{
-				Name: leasehold.OwnerID(name), Managers: managers, Users: users,
-				Records: cmd.OutOrStdout(), Logger: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)),
+			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+			keeper, err := security.openServer(log)
+			if err != nil {
+				return err
+			}
+			if keeper != nil {
+				defer keeper.Close()
+			}
+			err = demo.RunOwner(cmd.Context(), demo.OwnerConfig{
+				Name: leasehold.OwnerID(name), Managers: managers, Users: users, Keeper: keeper,
+				Records: cmd.OutOrStdout(), Logger: log,
 			})
 			if err != nil {
 				return failed{err}
@@ -65,6 +74,7 @@ func newDemoOwnerCommand() *cobra.Command {
 			return nil
 		},
 	}
+	security.addFlags(cmd.Flags(), func(flag string) string { return "--" + flag })
 	cmd.Flags().StringVar(&name, "name", "", "the owner's name")
 	cmd.Flags().StringSliceVar(&managers, "managers", nil, "where managers listen")
 	cmd.Flags().IntVar(&users, "users", 0, "how many users there are")

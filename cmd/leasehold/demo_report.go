@@ -26,6 +26,10 @@ func demoText(r *demo.Report) string {
 			entry{"killed", killedText(r)},
 			entry{"failover", fmt.Sprintf("%s; %s", failoversText(r.FailoverMillis), counted(r.LeasesLostInFailover, "lease")+" lost in it")})
 	}
+	if r.TLS {
+		lines = append(lines, entry{"security", fmt.Sprintf("TLS and an access policy everywhere; %s renewed on the way, for which %s lost",
+			counted(r.Renewed, "certificate"), counted(r.LostToRenewal, "lease"))})
+	}
 	lines = append(lines,
 		entry{"losses", lossesText(r)},
 		entry{"ownership", ownershipText(r)})

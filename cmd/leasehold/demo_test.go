@@ -31,12 +31,20 @@ func demoCommand(t *testing.T, args ...string) (*exec.Cmd, string) {
 // TestDemo runs a demo from beginning to end.
 func TestDemo(t *testing.T) { runDemo(t, demo.Disk) }
 
+// TestDemoTLS does so with certificates and a policy.
+func TestDemoTLS(t *testing.T) {
+	r := runDemo(t, demo.Disk, "--tls")
+	if !r.TLS || r.Renewed != 8 || r.LostToRenewal != 0 {
+		t.Errorf("certificates were not renewed as they should be: %+v", r)
+	}
+}
+
 // TestDemoDiskless does so with managers that keep nothing on disk.
 func TestDemoDiskless(t *testing.T) { runDemo(t, demo.Flease) }
 
-func runDemo(t *testing.T, store string) {
+func runDemo(t *testing.T, store string, args ...string) demo.Report {
 	t.Helper()
-	cmd, dir := demoCommand(t, "--for", "10s", "--json", "--seed", "1", "--store", store)
+	cmd, dir := demoCommand(t, append([]string{"--for", "10s", "--json", "--seed", "1", "--store", store}, args...)...)
 	r := reportOf(t, cmd)
 	switch {
 	case r.Store != store:
@@ -56,6 +64,7 @@ func runDemo(t *testing.T, store string) {
 	}
 	nothingLeft(t, dir)
 	noFiles(t, dir)
+	return r
 }
 
 // TestDemoRollingRestart restarts all owners once. Nobody loses anything, and

@@ -12,7 +12,8 @@ import (
 const doctorHelp = `Checks a deployment, and says what to do about what it finds: whether every manager
 answers and how fast, whether all agree who leads, what they run, how much is left of
 their stores, files and connections, how far apart their clocks are and how much faster
-one runs than another, and how each namespace and its owners and lookups fare.
+one runs than another, how long the certificates of managers and our own are valid, and
+how each namespace and its owners and lookups fare.
 
 Name all managers with --managers: those that are not named are not checked. Clocks are
 compared by asking again and again for as long as --for says: the longer, the smaller
@@ -29,6 +30,7 @@ type doctorOptions struct {
 	*client
 	lasting time.Duration
 	verbose bool
+	policy  string
 }
 
 const (
@@ -47,6 +49,7 @@ func newDoctorCommand() *cobra.Command {
 	}
 	o := &doctorOptions{client: newClient(cmd)}
 	cmd.Flags().DurationVar(&o.lasting, "for", 5*time.Second, "how long to watch clocks and owners")
+	cmd.Flags().StringVar(&o.policy, "access", "", "an access `file` of managers to look at, too")
 	cmd.Flags().BoolVar(&o.verbose, "verbose", false, "also say what was not checked")
 	cmd.RunE = o.run(func(ctx context.Context, _ []string) error { return o.doctor(ctx) })
 	return cmd

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
@@ -9,9 +10,12 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/hostport"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
@@ -21,6 +25,7 @@ type exam struct {
 	managers []*managerExam
 	members  []*leaseholdv1.Member // nil if managers do not keep the store themselves
 	spaces   []*spaceExam
+	tls      tlsExam
 	failed   error // why the namespaces are not known
 }
 
@@ -28,8 +33,10 @@ type exam struct {
 type managerExam struct {
 	addr    string
 	err     error // why it does not answer
+	listens bool  // and yet somebody takes connections there
 	status  *leaseholdv1.GetStatusResponse
-	fastest time.Duration // of its answers
+	shown   *x509.Certificate // nil in plain text
+	fastest time.Duration     // of its answers
 	samples []clockSample
 
 	health    error // why it is not healthy by HTTP
@@ -60,7 +67,7 @@ const (
 
 // examine asks all managers at once, and watches them for a while.
 func (o *doctorOptions) examine(ctx context.Context) *exam {
-	e := &exam{}
+	e := &exam{tls: o.examineTLS()}
 	var asking sync.WaitGroup
 	for _, addr := range o.managers {
 		m := &managerExam{addr: addr}
@@ -74,7 +81,7 @@ func (o *doctorOptions) examine(ctx context.Context) *exam {
 
 // visit asks one manager for as long as the exam lasts.
 func (o *doctorOptions) visit(ctx context.Context, m *managerExam) {
-	m.err = askOne(ctx, m.addr, o.timeout+o.lasting, func(ctx context.Context, to admin) error {
+	m.err = o.askOne(ctx, m.addr, o.timeout+o.lasting, func(ctx context.Context, to admin) error {
 		end := time.Now().Add(o.lasting)
 		for len(m.samples) < mostSamples {
 			if err := o.sample(ctx, to, m); err != nil {
@@ -87,9 +94,21 @@ func (o *doctorOptions) visit(ctx context.Context, m *managerExam) {
 		m.lookups = lookupsOf(ctx, to, m.status)
 		return nil
 	})
-	if m.err == nil && m.status.GetHttp() != "" {
-		m.unhealthy, m.health = askReady(ctx, httpOf(m.addr, m.status.GetHttp()), o.timeout)
+	if m.err != nil {
+		m.listens = listens(ctx, m.addr, o.timeout)
 	}
+	if at := httpOf(m.addr, m.status.GetHttp()); m.err == nil && at != "" {
+		m.unhealthy, m.health = o.askReady(ctx, at)
+	}
+}
+
+// listens reports whether somebody takes connections at an address.
+func listens(ctx context.Context, addr string, within time.Duration) bool {
+	conn, err := (&net.Dialer{Timeout: within}).DialContext(ctx, "tcp", addr)
+	if err == nil {
+		_ = conn.Close() // nothing was said
+	}
+	return err == nil
 }
 
 // lookupsOf returns the lookups that are connected to a manager, by namespace, as far as
@@ -111,7 +130,8 @@ func (o *doctorOptions) sample(ctx context.Context, to admin, m *managerExam) er
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	before := time.Now()
-	status, err := to.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
+	var from peer.Peer
+	status, err := to.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version}, grpc.Peer(&from))
 	after := time.Now()
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -125,32 +145,40 @@ func (o *doctorOptions) sample(ctx context.Context, to admin, m *managerExam) er
 	if c := status.GetClocks(); c != nil {
 		m.samples = append(m.samples, clockSample{before: before, after: after, wall: c.GetWall().AsTime(), monotonic: time.Duration(c.GetMonotonic())})
 	}
-	m.status = status
+	m.status, m.shown = status, shownBy(&from)
 	return nil
 }
 
-// httpOf is where a manager answers by HTTP that listens at an address: one that names
-// no host is on that of the manager.
+// httpOf is where a manager answers us by HTTP that listens at an address: one that names
+// no host is on that of the manager. It is "" if that is the loopback of another computer:
+// on ours there is somebody else at the same address.
 func httpOf(manager, addr string) string {
 	host, port, err := net.SplitHostPort(addr)
-	if err != nil || host != "" {
-		return addr
+	if err != nil {
+		return ""
 	}
-	if host, _, err = net.SplitHostPort(manager); err != nil {
-		return addr
+	home, _, err := net.SplitHostPort(manager)
+	switch {
+	case err != nil || hostport.Loopback(addr) && !hostport.Loopback(manager):
+		return ""
+	case host == "":
+		host = home
 	}
 	return net.JoinHostPort(host, port)
 }
 
 // askReady asks by HTTP whether a manager is ready, and returns why not.
-func askReady(ctx context.Context, addr string, within time.Duration) (why string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, within)
+func (o *doctorOptions) askReady(ctx context.Context, addr string) (why string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/readyz", nil)
+	transport, scheme := &http.Transport{DisableKeepAlives: true}, "http://"
+	if o.keeper != nil {
+		transport.DialTLSContext, scheme = o.keeper.DialTLS, "https://"
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+addr+"/readyz", nil)
 	if err != nil {
 		return "", err
 	}
-	transport := &http.Transport{DisableKeepAlives: true}
 	answer, err := transport.RoundTrip(request)
 	if err != nil {
 		return "", err

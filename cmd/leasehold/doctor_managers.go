@@ -15,6 +15,8 @@ func diagnose(e *exam) []finding {
 	for _, m := range e.managers {
 		out = append(out, diagnoseReach(m))
 	}
+	out = append(out, diagnoseOwnTLS(&e.tls)...)
+	out = append(out, diagnoseShown(e)...)
 	if out = append(out, diagnoseLeader(e)...); !slices.ContainsFunc(e.managers, (*managerExam).answers) {
 		return out // all else would only repeat it
 	}
@@ -34,8 +36,7 @@ func diagnose(e *exam) []finding {
 		out = append(out, diagnoseSpace(s)...)
 	}
 	out = append(out, diagnoseLookups(e)...)
-	out = append(out, diagnoseFiles())
-	return append(out, finding{"tls", "", skipped, "connections are not encrypted, so there are no certificates to check", ""})
+	return append(out, diagnoseFiles())
 }
 
 func (m *managerExam) answers() bool { return m.err == nil }
@@ -45,6 +46,10 @@ const slowAnswer = 250 * time.Millisecond
 
 func diagnoseReach(m *managerExam) finding {
 	switch {
+	case m.err != nil && secureAdvice(m.err) != "":
+		return finding{"reach", m.addr, wrong, oneLine(m.err), secureAdvice(m.err)}
+	case m.err != nil && m.listens:
+		return finding{"reach", m.addr, wrong, oneLine(m.err) + ", though it takes connections", "A manager that waits for its store, or for a majority of its group, does so: its log and /readyz on its --http address say what for. Start the others of the group."}
 	case m.err != nil:
 		return finding{"reach", m.addr, wrong, oneLine(m.err), "Is it running, is that its address, and does a firewall let this computer through?"}
 	case m.fastest > slowAnswer:
@@ -207,16 +212,21 @@ func usageAdvice(what string) string {
 }
 
 func diagnoseHealth(m *managerExam) finding {
-	at := httpOf(m.addr, m.status.GetHttp())
+	at, scheme := httpOf(m.addr, m.status.GetHttp()), "http://"
+	if m.shown != nil {
+		scheme = "https://"
+	}
 	switch {
 	case m.status.GetHttp() == "":
 		return finding{"http", m.addr, skipped, "it serves no HTTP, or is too old to say where", ""}
+	case at == "":
+		return finding{"http", m.addr, skipped, "it is at " + m.status.GetHttp() + " of its own computer alone", "Ask there: 'curl " + scheme + m.status.GetHttp() + "/readyz'."}
 	case m.health != nil:
-		return finding{"http", m.addr, hint, "no answer from http://" + at + "/readyz: " + oneLine(m.health), "If it listens on its loopback alone, that is as it should be. Orchestrators and browsers need --http where they reach it."}
+		return finding{"http", m.addr, hint, "no answer from " + scheme + at + "/readyz: " + oneLine(m.health), "Orchestrators, Prometheus and browsers need --http where they reach it."}
 	case m.unhealthy != "":
 		return finding{"http", m.addr, wrong, "it is not ready: " + strings.Join(strings.Fields(m.unhealthy), " "), "Look at its log."}
 	}
-	return finding{"http", m.addr, fine, "http://" + at + " says that it is ready", ""}
+	return finding{"http", m.addr, fine, scheme + at + " says that it is ready", ""}
 }
 
 // leastFiles is what a process should be able to open that serves many.

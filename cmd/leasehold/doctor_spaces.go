@@ -45,8 +45,10 @@ func diagnoseSpace(s *spaceExam) []finding {
 func diagnoseVacant(s *spaceExam) []finding {
 	name, now, before := s.config.GetName(), s.looks[1].status, s.looks[0].status
 	switch {
+	case len(s.looks[1].owners) == 0 && now.GetLsn() == 0:
+		return []finding{{"space", name, hint, "nobody has joined it yet", "Start servers that join it, or delete it with 'leasehold namespace delete " + name + "'."}}
 	case len(s.looks[1].owners) == 0:
-		return []finding{{"space", name, wrong, "it has no owners, and nobody holds its keys", "Start servers that join it."}}
+		return []finding{{"space", name, wrong, "all of its owners are gone, and nobody holds its keys", "Start servers that join it. 'leasehold events -n " + name + "' says when they went, and why."}}
 	case now.GetVacant() == 0:
 		return nil
 	case s.config.GetPolicy() == "static":

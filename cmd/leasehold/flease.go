@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/flease"
+	"github.com/leasehold-dev/leasehold/secret"
 )
 
 const fleaseHelp = `Leases that a group of processes agree upon among themselves, with no manager, no
@@ -78,21 +78,21 @@ func memberOf(members []flease.Member, id uint32) (string, error) {
 	return "", fmt.Errorf("--id %d: there is no such member in --members, which has %d", id, len(members))
 }
 
-// readKey reads the secret that members share. White space at its end is from
-// whoever wrote the file.
-func readKey(file string) ([]byte, error) {
+// readKey reads the secret that members share, if there is one. It may be any bytes; white
+// space at its end is from whoever wrote the file.
+func readKey(file string) (secret.Text, error) {
 	if file == "" {
-		return nil, nil
+		return secret.Text{}, nil
 	}
-	text, err := os.ReadFile(file)
+	text, err := readPrivate(file)
 	if err != nil {
-		return nil, failed{fmt.Errorf("--key-file: %w", err)}
+		return secret.Text{}, failed{fmt.Errorf("--key-file: %w", err)}
 	}
-	key := strings.TrimRightFunc(string(text), unicode.IsSpace)
-	if key == "" {
-		return nil, errors.New("--key-file " + file + " is empty: put 32 random bytes into it")
+	key := secret.New(strings.TrimRightFunc(text, unicode.IsSpace))
+	if key.Len() == 0 {
+		return secret.Text{}, errors.New("--key-file " + file + " is empty: put 32 random bytes into it")
 	}
-	return []byte(key), nil
+	return key, nil
 }
 
 // onlyLoopback refuses an address that others can reach: whoever reaches it can

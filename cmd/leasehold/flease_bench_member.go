@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/flease"
+	"github.com/leasehold-dev/leasehold/secret"
 )
 
 // newFleaseBenchMemberCommand is one member of the bench. Its standard input and
@@ -39,7 +40,7 @@ func newFleaseBenchMemberCommand() *cobra.Command {
 			cfg.Self, cfg.Members = flease.ID(id), members
 			cfg.Logger = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelError}))
 			if sealed {
-				cfg.Key = []byte("a key that is good enough to measure with")
+				cfg.Key = secret.New("a key that is good enough to measure with")
 			}
 			if tcp {
 				cfg.Transport = flease.TCP{}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/flease"
+	"github.com/leasehold-dev/leasehold/internal/gate"
 )
 
 // A fleaseControl lets other processes of the computer have leases through a
@@ -67,7 +68,7 @@ func serveFlease(node *flease.Node, cfg *flease.Config, at net.Listener) *flease
 		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 	}
 	c.running.Go(func() {
-		if err := c.server.Serve(at); !errors.Is(err, http.ErrServerClosed) {
+		if err := gate.Serve(c.server, at, gate.Config{Conns: 2 * maxFleaseHolders, Logger: cfg.Logger}); !errors.Is(err, http.ErrServerClosed) {
 			cfg.Logger.Warn("other commands are no longer answered", "why", err)
 		}
 	})

@@ -33,13 +33,18 @@ If no manager can be reached, it goes on with the table that it has, and /readyz
 --health-listen says so. It waits for a manager when it starts. On Ctrl-C or SIGTERM it
 lets requests finish, for --drain at most.
 
+Callers and managers that are not on this computer are spoken to in plain text only with
+--insecure, which is for networks that can be trusted.
+
 Every flag can also be set by a variable, --max-body by LEASEHOLD_MAX_BODY, and by a
 YAML file that --config or LEASEHOLD_CONFIG names. Mind that --listen is a setting of
-managers, too.`
+managers, too.
+
+` + tracesHelp
 
 const gatewayExample = `  leasehold gateway -n presence --key header:X-User
   curl -H 'X-User: alice' http://127.0.0.1:8080/status
-  leasehold gateway -n presence --key path:2 --key cookie:sid --listen :8080 \
+  leasehold gateway -n presence --key path:2 --key cookie:sid --listen :8080 --insecure \
     --managers m1.example.com:7400,m2.example.com:7400,m3.example.com:7400`
 
 func newGatewayCommand() *cobra.Command {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/gate"
 	"github.com/leasehold-dev/leasehold/leasehttp"
 )
 
@@ -34,20 +36,25 @@ const (
 	headerTime  = 10 * time.Second
 	idleTime    = 2 * time.Minute
 	headerBytes = 64 << 10
+	maxConns    = 1 << 16
+	// perCaller is how many of them may be from one address: many, because that may be a
+	// load balancer's.
+	perCaller = 1 << 15
 )
 
-func startFront(at net.Listener, log *slog.Logger) *front {
+// startFront serves on a listener; in plain text without a config for TLS.
+func startFront(at net.Listener, over *tls.Config, log *slog.Logger) *front {
 	ctx, cancel := context.WithCancel(context.Background())
 	f := &front{cancel: cancel, broken: make(chan error, 1), ended: make(chan struct{}), release: func() {}}
 	f.serve(http.HandlerFunc(notYet), f.release)
 	f.server = &http.Server{
 		Handler: f, BaseContext: func(net.Listener) context.Context { return ctx },
-		ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
+		ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes, TLSConfig: over,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	go func() {
 		defer close(f.ended)
-		if err := f.server.Serve(at); !errors.Is(err, http.ErrServerClosed) {
+		if err := gate.Serve(f.server, at, gate.Config{Conns: maxConns, PerHost: perCaller, Logger: log}); !errors.Is(err, http.ErrServerClosed) {
 			f.broken <- err
 		}
 	}()

@@ -31,8 +31,9 @@ func (h *gatewayHealth) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/readyz":
 		status, text := h.ready()
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.WriteHeader(status)
-		_, _ = w.Write([]byte(text + "\n"))
+		_, _ = w.Write([]byte(text + "\n")) //nolint:gosec // it is plain text, and taken for nothing else
 	default:
 		http.Error(w, "there are /healthz, /readyz and /metrics", http.StatusNotFound)
 	}
@@ -56,7 +57,7 @@ func (h *gatewayHealth) ready() (status int, text string) {
 // real ones, whatever the settings asked for; health is empty if it is not served.
 func (g *gatewaySettings) greeting(listening, health string) string {
 	lines := []entry{
-		{"gateway", heading("http://" + listening)},
+		{"gateway", heading(g.ends.greeting(listening))},
 		{"namespace", fmt.Sprintf("%s, from %s", g.namespace, strings.Join(g.managers, ", "))},
 		{"key", strings.ReplaceAll(g.key.String(), ",", ", else ")},
 	}

@@ -11,10 +11,12 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/leasehttp"
 	"github.com/leasehold-dev/leasehold/lookup"
+	"github.com/leasehold-dev/leasehold/secure"
 )
 
 // runGateway runs a gateway until ctx ends.
 func runGateway(ctx context.Context, cfg *gatewaySettings, out io.Writer, log *slog.Logger) error {
+	warnOfPlainText(cfg.security.exposed, log)
 	// What is wrong with an address is found out before anybody is asked.
 	listener, err := listenOn("listen", cfg.listen)
 	if err != nil {
@@ -28,9 +30,16 @@ func runGateway(ctx context.Context, cfg *gatewaySettings, out io.Writer, log *s
 	if probes != nil {
 		defer probes.Close() //nolint:errcheck // the server has closed it
 	}
+	keeper, err := cfg.keeper(log)
+	if err != nil {
+		return err
+	}
+	if keeper != nil {
+		defer keeper.Close()
+	}
 	health := &gatewayHealth{}
 	registry := newRegistry()
-	checks := serveHealth(probes, scrapes(registry, log), log)
+	checks := serveHealth(probes, nil, scrapes(registry, log), log)
 	checks.ask(health)
 	defer checks.stop()
 	stopDebug, err := cfg.debug.serve(log)
@@ -38,15 +47,25 @@ func runGateway(ctx context.Context, cfg *gatewaySettings, out io.Writer, log *s
 		return err
 	}
 	defer stopDebug()
-	front := startFront(listener, log)
+	stopTraces, err := serveTraces(ctx, "leasehold-gateway", log)
+	if err != nil {
+		return err
+	}
+	defer stopTraces()
+	toCallers, closeFront, err := cfg.ends.front(keeper, &cfg.security, log)
+	if err != nil {
+		return err
+	}
+	defer closeFront()
+	front := startFront(listener, toCallers, log)
 	defer front.stop(0)
 
-	table, err := cfg.open(ctx, registry, log)
+	table, err := cfg.open(ctx, keeper, registry, log)
 	if err != nil || table == nil {
 		return err
 	}
 	defer table.Close() //nolint:errcheck // it never fails
-	if err := cfg.forward(front, table, registry, log); err != nil {
+	if err := cfg.forward(front, table, keeper, registry, log); err != nil {
 		return err
 	}
 	health.follow(table)
@@ -73,12 +92,13 @@ const askAgain = 10 * time.Second
 // open waits for the table. Managers that cannot be reached will be one day; a
 // namespace that does not exist is a mistake. It returns no table and no error if
 // ctx ends first.
-func (g *gatewaySettings) open(ctx context.Context, metrics prometheus.Registerer, log *slog.Logger) (*lookup.Lookup, error) {
+func (g *gatewaySettings) open(ctx context.Context, keeper *secure.Keeper, metrics prometheus.Registerer, log *slog.Logger) (*lookup.Lookup, error) {
 	log.Info("asking for the table", "namespace", g.namespace, "managers", g.managers)
 	for {
 		within, cancel := context.WithTimeout(ctx, askAgain)
 		table, err := lookup.Open(within, lookup.Config{
 			Namespace: leasehold.Namespace(g.namespace), Managers: g.managers, Logger: log, Metrics: metrics,
+			Credentials: g.security.dialling(keeper), DialOptions: g.security.showing(),
 		})
 		cancel()
 		switch {
@@ -94,15 +114,16 @@ func (g *gatewaySettings) open(ctx context.Context, metrics prometheus.Registere
 }
 
 // forward has the front forward by a table.
-func (g *gatewaySettings) forward(f *front, table *lookup.Lookup, metrics prometheus.Registerer, log *slog.Logger) error {
+func (g *gatewaySettings) forward(f *front, table *lookup.Lookup, keeper *secure.Keeper, metrics prometheus.Registerer, log *slog.Logger) error {
 	transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{
 		Lookup: table, Key: g.key, MaxOutstanding: g.maxOutstanding, Attempts: g.attempts, Replay: int(g.replayBytes),
+		Dial: g.dialPlainly(), DialTLS: g.ends.dial(keeper),
 	})
 	if err != nil {
 		return err
 	}
 	proxy, err := leasehttp.NewProxy(leasehttp.ProxyConfig{
-		Transport: transport, MaxBody: g.maxBytes, Stall: g.stall, TrustForwarded: g.trustForwarded, Logger: log, Metrics: metrics,
+		Transport: transport, Scheme: g.ends.scheme(), MaxBody: g.maxBytes, Stall: g.stall, TrustForwarded: g.trustForwarded, Logger: log, Metrics: metrics,
 	})
 	if err != nil {
 		return err

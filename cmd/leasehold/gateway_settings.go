@@ -32,6 +32,8 @@ type gatewaySettings struct {
 	stall          time.Duration
 	drain          time.Duration
 	trustForwarded bool
+	security       securitySettings
+	ends           gatewayEnds
 	log            logSettings
 	debug          debugSettings
 
@@ -67,6 +69,9 @@ func (g *gatewaySettings) addFlags(cmd *cobra.Command) {
 	f.DurationVar(&g.stall, "stall", 5*time.Minute, "how long a caller may keep its request waiting, while it sends its body or takes its\nanswer; 0 for no bound")
 	f.DurationVar(&g.drain, "drain", 25*time.Second, "how long requests may go on when the gateway is stopped")
 	f.BoolVar(&g.trustForwarded, "trust-forwarded", false, "believe callers where their requests are from: X-Forwarded-For is added to, not\nreplaced. All callers must be proxies that can be trusted")
+	g.security.addFlags(f, g.origin)
+	g.security.addToken(f)
+	g.ends.addFlags(f)
 	g.log.addFlags(f)
 	g.debug.addFlags(f)
 	addSettings(cmd, f, &g.file)
@@ -88,7 +93,7 @@ func (g *gatewaySettings) origin(flag string) string {
 // in what can be derived.
 func (g *gatewaySettings) validate() error {
 	for _, check := range []func() error{
-		g.validateManagers, g.validateAddresses, g.validateKey, g.validateBounds, g.validateSizes,
+		g.validateManagers, g.validateAddresses, g.validateKey, g.validateBounds, g.validateSizes, g.security.validate, g.validateEnds,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -120,16 +125,17 @@ func (g *gatewaySettings) validateAddresses() error {
 	if err := checkAddr(g.listen); err != nil {
 		return fmt.Errorf("%s: %w", g.origin("listen"), err)
 	}
-	if g.health == "" {
-		return nil
+	contacts := append(called(g.origin("managers"), g.managers, g.security.tls()), contact{g.origin("listen"), g.listen, g.ends.frontTLS})
+	if g.health != "" {
+		if err := checkAddr(g.health); err != nil {
+			return fmt.Errorf("%s: %w", g.origin("health-listen"), err)
+		}
+		if _, port, err := net.SplitHostPort(g.listen); err == nil && g.health == g.listen && port != "0" {
+			return fmt.Errorf("%s %s: that is where callers connect; give it a port of its own", g.origin("health-listen"), g.health)
+		}
+		contacts = append(contacts, contact{g.origin("health-listen"), g.health, false})
 	}
-	if err := checkAddr(g.health); err != nil {
-		return fmt.Errorf("%s: %w", g.origin("health-listen"), err)
-	}
-	if _, port, err := net.SplitHostPort(g.listen); err == nil && g.health == g.listen && port != "0" {
-		return fmt.Errorf("%s %s: that is where callers connect; give it a port of its own", g.origin("health-listen"), g.health)
-	}
-	return nil
+	return g.security.expose(contacts)
 }
 
 func (g *gatewaySettings) validateKey() error {

@@ -58,7 +58,7 @@ func TestFrontStops(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
-				f := startFront(c.Node("gateway").Listen(8080), slog.New(slog.DiscardHandler))
+				f := startFront(c.Node("gateway").Listen(8080), nil, slog.New(slog.DiscardHandler))
 				get := func() (int, string) {
 					answer, err := c.Node("caller").Client().Get("http://gateway:8080/")
 					if err != nil {

@@ -131,6 +131,9 @@ type changeDocument struct {
 	Addr       string `json:"addr"`
 	Cause      string `json:"cause,omitempty"` // of a change that vacates
 	From       string `json:"from,omitempty"`  // of a change that moves: who had it
+	// Reason is why somebody was given the range: joined, gone, load, leaving, drain, order,
+	// rebalance, configured or joint. Missing if it is not known.
+	Reason string `json:"reason,omitempty"`
 
 	at   time.Time
 	keys leasehold.Range
@@ -149,6 +152,9 @@ func changeJSON(e *leaseholdv1.HistoryEntry) changeDocument {
 	}
 	if e.GetCause() != leaseholdv1.Cause_CAUSE_UNSPECIFIED {
 		d.Cause = enumText(e.GetCause(), "CAUSE_")
+	}
+	if e.GetReason() != leaseholdv1.Reason_REASON_UNSPECIFIED {
+		d.Reason = enumText(e.GetReason(), "REASON_")
 	}
 	return d
 }
@@ -188,13 +194,31 @@ func (d changeDocument) what() string {
 	case d.Cause != "":
 		return fmt.Sprintf("%s: %s", bad(d.Kind), d.Cause)
 	case d.Kind == "granted":
-		return good(d.Kind)
+		return good(d.Kind) + d.why()
 	case d.Kind == "moved" && d.From == d.Owner:
 		return good(d.Kind) + " into one lease"
 	case d.Kind == "moved":
-		return good(d.Kind) + " from " + orDash(d.From)
+		return good(d.Kind) + " from " + orDash(d.From) + d.why()
 	}
 	return d.Kind
+}
+
+// why says why somebody was given a range, in a few words; nothing if that is not known.
+func (d changeDocument) why() string {
+	words := d.Reason
+	switch d.Reason {
+	case "":
+		return ""
+	case "joined", "gone":
+		words = "owners " + words
+	case "leaving":
+		words = "an owner leaves"
+	case "order":
+		words = "ordered"
+	case "configured":
+		words = "configured anew"
+	}
+	return " (" + words + ")"
 }
 
 // ownerText names whose change it is; of a move, whom the range has gone to.

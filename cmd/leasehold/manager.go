@@ -20,19 +20,28 @@ among themselves who leads, and a new leader asks the owners what they have. A
 majority of them must live, and remember the namespaces: do not restart more than
 one at a time. A new group begins when all of them are up.
 
+With --tls-dir it speaks TLS 1.3, and does for everybody what the file of --access
+permits: 'leasehold pki init' makes certificates and such a file. Both are read again
+when they change, but for whom an embedded store trusts when it connects to others.
+Without, what is not on this computer is spoken to in plain text only with --insecure,
+which is for networks that can be trusted.
+
 Every flag can also be set by a variable, --data-dir by LEASEHOLD_DATA_DIR, and by
 a YAML file that --config or LEASEHOLD_CONFIG names, with the key data-dir. Flags
 prevail over variables, variables over the file.
 
 It stops on Ctrl-C or SIGTERM. Owners keep their leases while another manager
-takes over.`
+takes over.
+
+` + tracesHelp
 
 const managerExample = `  leasehold manager                                   # alone, in ./leasehold.data
   leasehold manager --listen :7400 --advertise m1.example.com:7400 --name m1 \
-    --members m1=http://m1.example.com:7402,m2=http://m2.example.com:7402,m3=http://m3.example.com:7402
+    --members m1=m1.example.com:7402,m2=m2.example.com:7402,m3=m3.example.com:7402 \
+    --tls-dir pki/manager/m1 --access pki/access.yaml
   leasehold manager --listen :7400 --advertise m4.example.com:7400 --name m4 \
-    --peer-listen :7402 --join m1.example.com:7400
-  leasehold manager --etcd 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379
+    --peer-listen :7402 --join m1.example.com:7400 --tls-dir pki/manager/m4 --access pki/access.yaml
+  leasehold manager --etcd https://10.0.0.1:2379,https://10.0.0.2:2379,https://10.0.0.3:2379
   leasehold manager --store flease --listen 127.0.0.1:7501 --http 127.0.0.1:7511 \
     --peers 127.0.0.1:7501,127.0.0.1:7502,127.0.0.1:7503`
 

@@ -6,17 +6,17 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 
 	"github.com/leasehold-dev/leasehold/internal/dashboard"
 	"github.com/leasehold-dev/leasehold/manager"
+	"github.com/leasehold-dev/leasehold/secret"
 )
 
 // dashboardSettings is how the dashboard is served, on the address for HTTP.
 type dashboardSettings struct {
-	Token string   // of administrators; empty: there are none
-	Hosts []string // under which names it may be asked for
+	Token secret.Text // of administrators; empty: there are none
+	Hosts []string    // under which names it may be asked for
 
 	tokenFile string
 }
@@ -32,17 +32,14 @@ func (m *managerSettings) validateDashboard() error {
 	if d.tokenFile == "" {
 		return nil
 	}
+	if m.Security.tls() {
+		return fmt.Errorf("%s is for a dashboard in plain text: over TLS, people log in with a token of the --access file; 'leasehold token' makes one", m.origin("admin-token-file"))
+	}
 	if m.HTTP == "" {
 		return fmt.Errorf("%s is for the dashboard, and --http is \"\": there is none", m.origin("admin-token-file"))
 	}
-	info, err := os.Stat(d.tokenFile)
-	if err == nil && info.Mode().Perm()&0o077 != 0 {
-		err = fmt.Errorf("others can read it: its mode is %04o, want 0600; chmod 600 %s", info.Mode().Perm(), d.tokenFile)
-	}
-	if err == nil {
-		d.Token, err = readSecret(d.tokenFile)
-	}
-	if err == nil && len(d.Token) < dashboard.MinToken {
+	var err error
+	if d.Token, err = readSecret(d.tokenFile); err == nil && d.Token.Len() < dashboard.MinToken {
 		err = errors.New("the token is too short to be safe: make one with openssl rand -hex 32")
 	}
 	if err != nil {
@@ -53,17 +50,22 @@ func (m *managerSettings) validateDashboard() error {
 
 // newDashboard returns the dashboard of a manager, for a listener that may be
 // nil: then nobody sees it. It must be closed unless there is an error.
-func (m *managerSettings) newDashboard(of *manager.Manager, at net.Listener, log *slog.Logger) (*dashboard.Dashboard, error) {
+func (m *managerSettings) newDashboard(of *manager.Manager, at net.Listener, by *protection, log *slog.Logger) (*dashboard.Dashboard, error) {
 	hosts := append([]string{}, m.Dashboard.Hosts...)
 	for _, addr := range []string{m.HTTP, of.Addr()} {
 		if host, _, err := net.SplitHostPort(addr); err == nil && host != "" {
 			hosts = append(hosts, host)
 		}
 	}
-	if m.Dashboard.Token != "" && at != nil && !onLoopback(at.Addr()) {
-		log.Warn("administrators log in to the dashboard over HTTP, which others on the network can read: put a proxy with TLS in front of it, and listen on the loopback", "http", at.Addr())
+	if by.keeper != nil {
+		hosts = append(hosts, by.keeper.Describe().Hosts...) // nobody else can serve under these
 	}
-	return dashboard.New(dashboard.Config{Admin: of.Admin(), Token: m.Dashboard.Token, Hosts: hosts, Logger: log})
+	if m.Dashboard.Token.Len() > 0 && at != nil && !onLoopback(at.Addr()) {
+		log.Warn("administrators log in to the dashboard over HTTP, which others on the network can read: use TLS (--tls-dir)", "http", at.Addr())
+	}
+	return dashboard.New(dashboard.Config{
+		Admin: of.Admin(), Access: by.policy, Token: m.Dashboard.Token, Hosts: hosts, Logger: log.With("audit", true),
+	})
 }
 
 // pages is what a manager serves by HTTP: health, and for all else the dashboard.

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"github.com/leasehold-dev/leasehold/internal/hostport"
 )
 
 // greeting is what a manager tells people once it listens: where, on what
@@ -14,7 +16,11 @@ func (m *managerSettings) greeting(listening, health string) string {
 		lines = append(lines, entry{"reached at", m.Advertise})
 	}
 	if health != "" {
-		lines = append(lines, entry{"dashboard", fmt.Sprintf("http://%s/", health)}, entry{"health", fmt.Sprintf("http://%s/readyz", health)})
+		base := "http://" + health
+		if m.Security.tls() {
+			base = "https://" + health
+		}
+		lines = append(lines, entry{"dashboard", base + "/"}, entry{"health", base + "/readyz"})
 	}
 	lines = append(lines, m.where())
 	at := listening
@@ -22,8 +28,13 @@ func (m *managerSettings) greeting(listening, health string) string {
 		at = m.Advertise
 	}
 	command := func(rest string) string {
-		if at == defaultManager {
+		switch {
+		case m.Security.tls():
+			rest += " --tls-dir DIR" // of an operator, which is not ours
+		case at == defaultManager:
 			return "  leasehold " + rest
+		case !hostport.Loopback(at):
+			rest += " --" + insecureFlag
 		}
 		return "  leasehold " + rest + " --managers " + at
 	}

@@ -46,7 +46,7 @@ func (m *managerSettings) found() error {
 	m.Members = nil
 	urls := make(map[string]string) // whose it is, by URL and by name
 	for _, text := range m.members {
-		member, err := parseMember(strings.TrimSpace(text))
+		member, err := parseMember(strings.TrimSpace(text), m.peerScheme())
 		if err != nil {
 			return fmt.Errorf("%s: %w", where, err)
 		}
@@ -86,25 +86,42 @@ func (m *managerSettings) beReachable() error {
 	if err != nil {
 		return err
 	}
-	m.PeerURL = "http://" + net.JoinHostPort(host, port)
+	m.PeerURL = m.peerScheme() + "://" + net.JoinHostPort(host, port)
 	return nil
 }
 
-// parseMember reads name=url. The scheme may be left out.
-func parseMember(text string) (groupMember, error) {
+// peerScheme is how URLs of stores begin.
+func (m *managerSettings) peerScheme() string {
+	if m.Security.tls() {
+		return "https"
+	}
+	return "http"
+}
+
+// parseMember reads name=url. The scheme may be left out; it must not be another.
+func parseMember(text, scheme string) (groupMember, error) {
 	name, at, found := strings.Cut(text, "=")
 	if !found {
-		return groupMember{}, fmt.Errorf("%q: want name=url, such as m1=http://10.0.0.1:7402", text)
+		return groupMember{}, fmt.Errorf("%q: want name=url, such as m1=%s://10.0.0.1:7402", text, scheme)
 	}
 	if err := checkMemberName(name); err != nil {
 		return groupMember{}, err
 	}
+	if err := withoutLogin(at, "leave it out, as managers do not ask each other for one"); err != nil {
+		return groupMember{}, err
+	}
 	if !strings.Contains(at, "://") {
-		at = "http://" + at
+		at = scheme + "://" + at
 	}
 	u, err := url.Parse(at)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || checkAddr(u.Host) != nil {
 		return groupMember{}, fmt.Errorf("%q: want a URL of host and port, such as http://10.0.0.1:7402", text)
+	}
+	switch {
+	case u.Scheme == "http" && scheme == "https":
+		return groupMember{}, fmt.Errorf("%q is plain text, and there are certificates: write https, or leave the scheme out", text)
+	case u.Scheme == "https" && scheme == "http":
+		return groupMember{}, fmt.Errorf("%q needs certificates: say with --tls-dir where they are", text)
 	}
 	if everywhere(u.Host) || u.Port() == "0" {
 		return groupMember{}, fmt.Errorf("%q: the others cannot connect to that: name the host and its port", text)

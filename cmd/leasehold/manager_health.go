@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -8,7 +9,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/gate"
 )
+
+// maxHealthConns is how many may ask for health, metrics and the dashboard at a time:
+// each viewer of the dashboard has one connection for as long as it looks.
+const maxHealthConns = 1024
 
 // healthServer answers health checks from the first moment on. A member that
 // waits for its group lives, and whoever took it for dead and restarted it would
@@ -20,7 +27,9 @@ type healthServer struct {
 	metrics http.Handler                 // answers GET /metrics
 }
 
-func serveHealth(at net.Listener, metrics http.Handler, log *slog.Logger) *healthServer {
+// serveHealth serves on a listener, or nowhere if that is nil; in plain text without a
+// config for TLS.
+func serveHealth(at net.Listener, over *tls.Config, metrics http.Handler, log *slog.Logger) *healthServer {
 	h := &healthServer{metrics: metrics}
 	if at == nil {
 		return h
@@ -28,9 +37,10 @@ func serveHealth(at net.Listener, metrics http.Handler, log *slog.Logger) *healt
 	h.server = &http.Server{
 		Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		TLSConfig: over, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	h.running.Go(func() {
-		if err := h.server.Serve(at); !errors.Is(err, http.ErrServerClosed) {
+		if err := gate.Serve(h.server, at, gate.Config{Conns: maxHealthConns, Logger: log}); !errors.Is(err, http.ErrServerClosed) {
 			log.Warn("health checks are no longer answered", "why", err)
 		}
 	})
@@ -41,6 +51,7 @@ func serveHealth(at net.Listener, metrics http.Handler, log *slog.Logger) *healt
 func (h *healthServer) ask(manager http.Handler) { h.manager.Store(&manager) }
 
 func (h *healthServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if r.URL.Path == "/metrics" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 		h.metrics.ServeHTTP(w, r)
 		return

@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/flease"
 	"github.com/leasehold-dev/leasehold/internal/diskless"
 	"github.com/leasehold-dev/leasehold/manager"
+	"github.com/leasehold-dev/leasehold/secret"
 )
 
 // validatePeers checks what managers that keep nothing on disk say about each other.
@@ -49,11 +50,11 @@ func (m *managerSettings) validatePeerTimes() error {
 	if p.keyFile == "" {
 		return nil
 	}
-	secret, err := readSecret(p.keyFile)
+	keys, err := readKeys(p.keyFile)
 	if err != nil {
 		return failed{fmt.Errorf("%s: %w", m.origin("peer-key-file"), err)}
 	}
-	p.Key = []byte(secret)
+	p.Keys = keys
 	return nil
 }
 
@@ -77,10 +78,35 @@ func (m *managerSettings) peers() *manager.Peers {
 	if m.Store != inMemory {
 		return nil
 	}
-	return &manager.Peers{
-		Members: m.Peers.Members, Key: m.Peers.Key, Listen: m.peerListen(),
-		Epsilon: m.Peers.Epsilon, Longest: m.Peers.Longest,
+	p := &manager.Peers{
+		Members: m.Peers.Members, Listen: m.peerListen(), Epsilon: m.Peers.Epsilon, Longest: m.Peers.Longest,
 	}
+	if keys := m.Peers.Keys; len(keys) > 0 {
+		p.Key, p.OtherKeys = keys[0], keys[1:]
+	}
+	return p
+}
+
+// maxKeys is how many keys there may be at a time: one that is used, and one that is no
+// longer or will be soon.
+const maxKeys = 2
+
+// readKeys reads a file with a key on each line.
+func readKeys(path string) ([]secret.Text, error) {
+	text, err := readPrivate(path)
+	if err != nil {
+		return nil, err
+	}
+	var keys []secret.Text
+	for line := range strings.Lines(strings.ReplaceAll(text, "\r", "")) {
+		if line = strings.TrimRight(line, "\n"); line != "" {
+			keys = append(keys, secret.New(line))
+		}
+	}
+	if len(keys) == 0 || len(keys) > maxKeys {
+		return nil, fmt.Errorf("it has %d lines, want one with the key, or %d while the key is replaced", len(keys), maxKeys)
+	}
+	return keys, nil
 }
 
 // peerListen is where to listen for what the others say about leadership: where they

@@ -37,11 +37,11 @@ func parseBytes(text string) (int64, error) {
 		if !found {
 			continue
 		}
-		n, err := strconv.ParseInt(number, 10, 64)
-		if err != nil || n < 0 || n > math.MaxInt64/unit.bytes {
+		n, err := strconv.ParseUint(number, 10, 63)
+		if err != nil || int64(n) > math.MaxInt64/unit.bytes {
 			break
 		}
-		return n * unit.bytes, nil
+		return int64(n) * unit.bytes, nil
 	}
 	return 0, fmt.Errorf("%q: want a number of bytes such as 512MiB or 8GiB", text)
 }

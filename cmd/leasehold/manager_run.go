@@ -20,6 +20,7 @@ func (m *managerSettings) handOverPatience() time.Duration { return m.TTL + time
 
 // runManager runs a manager until ctx ends.
 func runManager(ctx context.Context, cfg managerSettings, out io.Writer, log *slog.Logger) error {
+	warnOfPlainText(cfg.Security.exposed, log)
 	// What is wrong with an address is found out before any data is touched.
 	listener, err := listenOn("listen", cfg.Listen)
 	if err != nil {
@@ -33,21 +34,32 @@ func runManager(ctx context.Context, cfg managerSettings, out io.Writer, log *sl
 	if health != nil {
 		defer health.Close() //nolint:errcheck // the manager has closed it
 	}
+	protected, err := cfg.protect(log)
+	if err != nil {
+		return err
+	}
+	defer protected.close()
 	registry := newRegistry()
-	probes := serveHealth(health, scrapes(withStore(registry), log), log)
+	probes := serveHealth(health, protected.pages(), protected.metrics(scrapes(withStore(registry), log), log), log)
 	defer probes.stop()
 	stopDebug, err := cfg.Debug.serve(log)
 	if err != nil {
 		return err
 	}
 	defer stopDebug()
-	kept, err := openStore(ctx, &cfg, log)
+	stopTraces, err := serveTraces(ctx, "leasehold-manager", log)
+	if err != nil {
+		return err
+	}
+	defer stopTraces()
+	kept, err := openStore(ctx, &cfg, protected, log)
 	if err != nil {
 		return err
 	}
 	m, err := manager.Start(manager.Config{
 		Store: kept.store, Peers: cfg.peers(), StoreName: kept.name, Members: kept.members, Build: buildVersion(),
 		Listener: listener, Advertise: cfg.Advertise,
+		ServerCredentials: protected.server, ClientCredentials: protected.client, Access: protected.policy,
 		TTL: cfg.TTL, Drift: cfg.Drift, Logger: log, Metrics: registry,
 		HTTP: httpAddr(health), Usage: kept.usage,
 	})
@@ -62,7 +74,7 @@ func runManager(ctx context.Context, cfg managerSettings, out io.Writer, log *sl
 		}
 		return kept.close()
 	}
-	page, err := cfg.newDashboard(m, health, log)
+	page, err := cfg.newDashboard(m, health, protected, log)
 	if err != nil {
 		return errors.Join(err, stop())
 	}

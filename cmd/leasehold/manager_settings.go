@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/settings"
 	"github.com/leasehold-dev/leasehold/manager"
+	"github.com/leasehold-dev/leasehold/secret"
 )
 
 // managerSettings is what flags, the environment and a file say about how to
@@ -38,6 +39,9 @@ type managerSettings struct {
 
 	Dashboard dashboardSettings
 
+	Security securitySettings
+	Access   string // a file; empty: everybody may do everything
+
 	TTL   time.Duration // for how long a leader acts without renewing
 	Drift float64       // by how much the rates of the managers' clocks may differ
 
@@ -57,7 +61,7 @@ type groupMember struct {
 // peerSettings is what managers know of each other that keep nothing on disk.
 type peerSettings struct {
 	Members []manager.Peer
-	Key     []byte
+	Keys    []secret.Text // the first is ours, the others are accepted
 	Epsilon time.Duration // by how much their wall clocks may differ; 0: as usual
 	Longest time.Duration // the longest lease
 
@@ -71,11 +75,11 @@ type etcdSettings struct {
 	Prefix        string
 	CA, Cert, Key string // files
 	User          string
-	Password      string
+	Password      secret.Text
 	passwordFile  string
 }
 
-// passwordFlag is the one setting that is a secret.
+// passwordFlag is the one setting that is a secret itself, and not the file of one.
 const passwordFlag = "etcd-password"
 
 // addFlags is in the order in which the help lists them.
@@ -89,6 +93,9 @@ func (m *managerSettings) addFlags(cmd *cobra.Command) {
 	f.StringVar(&m.HTTP, "http", "127.0.0.1:7401", "the `address` for the dashboard, health checks and metrics, /metrics; \"\" for none")
 	f.StringVar(&m.Dashboard.tokenFile, "admin-token-file", "", "a `file` that only we can read, with the token for which the dashboard takes orders\n(default it only shows)")
 	f.StringSliceVar(&m.Dashboard.Hosts, "dashboard-hosts", nil, "`names` under which browsers ask for the dashboard, besides localhost, addresses, and\nthe hosts of --http and --advertise")
+
+	m.Security.addFlags(f, m.origin)
+	f.StringVar(&m.Access, "access", "", "a `file` that says who may do what; needed with TLS. It is read again when it changes")
 
 	f.StringVar(&m.Store, "store", "", "where the tables are: on disk, in etcd, or with flease nowhere but in memory\n(default disk, or etcd if --etcd is given)")
 	f.StringVar(&m.DataDir, "data-dir", "leasehold.data", "the `directory` for the tables")
@@ -104,11 +111,11 @@ func (m *managerSettings) addFlags(cmd *cobra.Command) {
 	f.StringVar(&m.Etcd.Cert, "etcd-cert", "", "a `file` with our certificate")
 	f.StringVar(&m.Etcd.Key, "etcd-key", "", "a `file` with its key")
 	f.StringVar(&m.Etcd.User, "etcd-user", "", "the `name` to log in with")
-	f.StringVar(&m.Etcd.Password, passwordFlag, "", "the `password`; other users of this computer can see a flag, so better use\nLEASEHOLD_ETCD_PASSWORD or a file")
-	f.StringVar(&m.Etcd.passwordFile, "etcd-password-file", "", "a `file` with the password")
+	addSecret(f, &m.Etcd.Password, passwordFlag)
+	f.StringVar(&m.Etcd.passwordFile, "etcd-password-file", "", "a `file` with the password, which others cannot read; or set LEASEHOLD_ETCD_PASSWORD")
 
 	f.StringSliceVar(&m.Peers.members, "peers", nil, "with --store flease: the `address` of every manager of the group, this one included, as\neach advertises it. Who leads they agree on by datagrams to the same port, or to\nanother: address=address")
-	f.StringVar(&m.Peers.keyFile, "peer-key-file", "", "a `file` with a secret that these managers share; needed but on the loopback")
+	f.StringVar(&m.Peers.keyFile, "peer-key-file", "", "a `file` with a secret that these managers share, which others cannot read; needed but on\nthe loopback. It may have several lines, while the secret is replaced: the first is used,\nall are accepted")
 	f.DurationVar(&m.Peers.Epsilon, "epsilon", 0, "by how much the wall clocks of two of them may differ (default a quarter of --ttl, 500ms at most)")
 	f.DurationVar(&m.Peers.Longest, "longest-lease", protocol.DefaultTiming().Hold(), "the longest that a namespace's lease times its drift may be. Too many managers that are\nrestarted at a time wait for it")
 

@@ -11,9 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	"github.com/leasehold-dev/leasehold/manager"
@@ -35,14 +32,14 @@ type keptStore struct {
 }
 
 // openStore opens the store that the settings name.
-func openStore(ctx context.Context, cfg *managerSettings, log *slog.Logger) (*keptStore, error) {
+func openStore(ctx context.Context, cfg *managerSettings, by *protection, log *slog.Logger) (*keptStore, error) {
 	switch cfg.Store {
 	case inEtcd:
 		return openCluster(ctx, cfg, log)
 	case inMemory:
 		return &keptStore{name: fmt.Sprintf("memory of %d managers", len(cfg.Peers.Members))}, nil
 	}
-	return embedStore(ctx, cfg, log)
+	return embedStore(ctx, cfg, by, log)
 }
 
 // close ends the store, if there is one.
@@ -69,7 +66,9 @@ func openCluster(ctx context.Context, cfg *managerSettings, log *slog.Logger) (*
 }
 
 // tls reads the files by which an etcd cluster is secured; nil if there are
-// none.
+// none. Our certificate is read again for each connection, so that a renewed one
+// is taken; the authorities are those of the start. Other people's servers may be
+// older than TLS 1.3.
 func (e *etcdSettings) tls() (*tls.Config, error) {
 	if e.CA == "" && e.Cert == "" {
 		return nil, nil
@@ -86,18 +85,29 @@ func (e *etcdSettings) tls() (*tls.Config, error) {
 		}
 	}
 	if e.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(e.Cert, e.Key)
-		if err != nil {
-			return nil, leasehold.Errorf("read certificate", leasehold.Invalid, e.Cert, "%w", err)
+		if _, err := e.pair(nil); err != nil {
+			return nil, err
 		}
-		out.Certificates = []tls.Certificate{pair}
+		out.GetClientCertificate = e.pair
 	}
 	return out, nil
 }
 
-func embedStore(ctx context.Context, cfg *managerSettings, log *slog.Logger) (*keptStore, error) {
+// pair reads our certificate and its key.
+func (e *etcdSettings) pair(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(e.Cert, e.Key)
+	if err != nil {
+		return nil, leasehold.Errorf("read certificate", leasehold.Invalid, e.Cert, "%w", err)
+	}
+	return &pair, nil
+}
+
+func embedStore(ctx context.Context, cfg *managerSettings, by *protection, log *slog.Logger) (*keptStore, error) {
 	embed := etcd.EmbedConfig{Dir: cfg.DataDir, Name: cfg.Name, PeerURL: cfg.PeerURL, Quota: cfg.Quota, Logger: log}
 	if cfg.PeerListen != "" {
+		files := cfg.Security.config(nil)
+		embed.PeerTLS = by.stores(files)
+		by.watchRoots(files.Roots, log)
 		embed.ListenPeer = cfg.listenPeerURL()
 	}
 	for _, m := range cfg.Members {
@@ -107,7 +117,7 @@ func embedStore(ctx context.Context, cfg *managerSettings, log *slog.Logger) (*k
 		embed.Members[m.Name] = m.PeerURL
 	}
 	if cfg.Join != "" {
-		if err := enterGroup(ctx, cfg, &embed, log); err != nil {
+		if err := enterGroup(ctx, cfg, by, &embed, log); err != nil {
 			return nil, err
 		}
 	}
@@ -129,14 +139,13 @@ func embedStore(ctx context.Context, cfg *managerSettings, log *slog.Logger) (*k
 // of it or, if the data directory says that this manager is one of some group
 // already, to make sure that it is this one. Whatever comes of that, this
 // manager founds no group.
-func enterGroup(ctx context.Context, cfg *managerSettings, embed *etcd.EmbedConfig, log *slog.Logger) error {
+func enterGroup(ctx context.Context, cfg *managerSettings, by *protection, embed *etcd.EmbedConfig, log *slog.Logger) error {
 	embed.MustJoin = true
 	fresh, err := etcd.Fresh(cfg.DataDir)
 	if err != nil {
 		return err
 	}
-	conn, err := grpc.NewClient("passthrough:///"+cfg.Join,
-		append(wire.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	conn, err := by.dial(cfg.Join)
 	if err != nil {
 		return err
 	}

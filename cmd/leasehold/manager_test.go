@@ -12,13 +12,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// managerFrom returns the settings that arguments of manager amount to.
+// managerFrom returns the settings that arguments of manager amount to, in a network that
+// can be trusted.
 func managerFrom(t *testing.T, args ...string) (*managerSettings, error) {
 	t.Helper()
 	m := &managerSettings{}
 	cmd := &cobra.Command{}
 	m.addFlags(cmd)
-	if err := cmd.ParseFlags(args); err != nil {
+	if err := cmd.ParseFlags(append([]string{"--insecure"}, args...)); err != nil {
 		t.Fatal(err)
 	}
 	err := m.validate()
@@ -27,8 +28,8 @@ func managerFrom(t *testing.T, args ...string) (*managerSettings, error) {
 
 func TestManagerSettingsAreDerived(t *testing.T) {
 	host := hostname()
-	const three = "--members=a=http://10.0.0.1:7402,b=b.example.com:7402,c=https://[::1]:7402"
-	members := []groupMember{{"a", "http://10.0.0.1:7402"}, {"b", "http://b.example.com:7402"}, {"c", "https://[::1]:7402"}}
+	const three = "--members=a=http://10.0.0.1:7402,b=b.example.com:7402,c=http://[::1]:7402"
+	members := []groupMember{{"a", "http://10.0.0.1:7402"}, {"b", "http://b.example.com:7402"}, {"c", "http://[::1]:7402"}}
 	type derived struct {
 		Advertise, DataDir, Name, PeerListen, PeerURL string
 		Members                                       []groupMember
@@ -43,12 +44,12 @@ func TestManagerSettingsAreDerived(t *testing.T) {
 		{"reached elsewhere", []string{"--listen=:7400", "--advertise=m1:7400"}, derived{"m1:7400", "leasehold.data", host, "", "", nil}},
 		{"an address in a group", []string{three, "--name=a"}, derived{"127.0.0.1:7400", "leasehold.data", "a", "10.0.0.1:7402", "http://10.0.0.1:7402", members}},
 		{"a name in a group", []string{three, "--name=b"}, derived{"127.0.0.1:7400", "leasehold.data", "b", ":7402", "http://b.example.com:7402", members}},
-		{"told where to listen", []string{three, "--name=c", "--peer-listen=[::]:1"}, derived{"127.0.0.1:7400", "leasehold.data", "c", "[::]:1", "https://[::1]:7402", members}},
+		{"told where to listen", []string{three, "--name=c", "--peer-listen=[::]:1"}, derived{"127.0.0.1:7400", "leasehold.data", "c", "[::]:1", "http://[::1]:7402", members}},
 		{"joining", strings.Fields("--listen=:7400 --advertise=m4:7400 --name=d --peer-listen=:7402 --join=m1:7400"), derived{"m4:7400", "leasehold.data", "d", ":7402", "http://m4:7402", nil}},
 		{"to be joined", []string{"--name=a", "--peer-listen=:7402"}, derived{"127.0.0.1:7400", "leasehold.data", "a", ":7402", "http://127.0.0.1:7402", nil}},
 		{"in front of etcd", []string{"--etcd=https://e1:2379,e2:2379"}, derived{"127.0.0.1:7400", "", "", "", "", nil}},
 	} {
-		m, err := managerFrom(t, test.args...)
+		m, err := managerFrom(t, append(test.args, "--insecure")...)
 		if err != nil {
 			t.Errorf("%s: %v", test.name, err)
 			continue
@@ -90,10 +91,11 @@ func TestManagerSettingsThatContradict(t *testing.T) {
 		{"--etcd-prefix=/x/", "--etcd-prefix says how to use an etcd cluster"},
 		{"--etcd=e:2379 --etcd-cert=x", "--etcd-cert and --etcd-key go together: one is missing"},
 		{"--etcd=e:2379 --etcd-user=u", "--etcd-user and its password go together: one is missing"},
-		{"--etcd=e:2379 --etcd-password=p", "--etcd-user and its password go together: one is missing"},
-		{"--etcd=e:2379 --etcd-user=u --etcd-password=p --etcd-password-file=f", "--etcd-password and --etcd-password-file both say the password"},
-		{"--etcd=e:2379 --etcd-user=u --etcd-password-file=/nosuch", "--etcd-password-file: stat /nosuch: no such file"},
-		{"--etcd=e:2379 --etcd-user=u --etcd-password-file=" + password, "want one line with the password"},
+		{"--etcd=e:2379 --etcd-password=p", "there is no flag --etcd-password, because everybody on this computer can read a command line: put it into a file of mode 0600 and name that with --etcd-password-file, or into LEASEHOLD_ETCD_PASSWORD"},
+		{"--etcd=https://u:p@e:2379", "--etcd: there is a user or a password in a URL, which is shown and logged: say --etcd-user and --etcd-password-file"},
+		{"--members=a=http://u:p@m:1 --name=a", "--members: there is a user or a password in a URL"},
+		{"--etcd=e:2379 --etcd-user=u --etcd-password-file=/nosuch", "--etcd-password-file: open /nosuch: no such file"},
+		{"--etcd=e:2379 --etcd-user=u --etcd-password-file=" + password, "want one line with the secret"},
 		{"--etcd=e:2379 --quota=1GiB", "--quota is for tables that managers keep themselves"},
 		{"--quota=8GB", `--quota: "8GB": want a number of bytes such as 512MiB or 8GiB`},
 		{"--quota=-1", `--quota: "-1": want a number of bytes`},
@@ -128,7 +130,7 @@ func TestManagerSettingsThatContradict(t *testing.T) {
 		{"--store=flease --peers=a:1,b:1,c:1", `--peers: "127.0.0.1:7400", which is where the others reach this manager, is not among them: say with --advertise which one it is`},
 		{"--store=flease --advertise=a:1 --peers=a:1,b:1,c:1 --epsilon=2s", "--epsilon 2s: want more than 0 and less than --ttl, which is 2s"},
 		{"--store=flease --advertise=a:1 --peers=a:1,b:1,c:1 --longest-lease=1ms", "--longest-lease 1ms: want 100ms to 24h0m0s"},
-		{"--store=flease --advertise=a:1 --peers=a:1,b:1,c:1 --peer-key-file=/nosuch", "--peer-key-file: stat /nosuch: no such file"},
+		{"--store=flease --advertise=a:1 --peers=a:1,b:1,c:1 --peer-key-file=/nosuch", "--peer-key-file: open /nosuch: no such file"},
 	} {
 		_, err := managerFrom(t, strings.Fields(test.args)...)
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "of the two:") {
@@ -145,7 +147,7 @@ func TestManagerPeers(t *testing.T) {
 		"--listen=:7 --advertise=m1:7 --peers=m1:7,m2:7,m3:7":                                       ":7",
 		"--advertise=127.0.0.1:7 --peers=127.0.0.1:7,127.0.0.1:8,127.0.0.1:9 --peer-listen=[::1]:5": "[::1]:5",
 	} {
-		m, err := managerFrom(t, append(strings.Fields(args), "--store=flease")...)
+		m, err := managerFrom(t, append(strings.Fields(args), "--store=flease", "--insecure")...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,8 +174,8 @@ func TestPasswordFromAFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte("secret \n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m, err := managerFrom(t, "--etcd=e:2379", "--etcd-user=u", "--etcd-password-file="+path)
-	if err != nil || m.Etcd.Password != "secret " {
+	m, err := managerFrom(t, "--etcd=127.0.0.1:2379", "--etcd-user=u", "--etcd-password-file="+path)
+	if err != nil || m.Etcd.Password.Reveal() != "secret " {
 		t.Errorf("got %q, %v", m.Etcd.Password, err)
 	}
 }
@@ -195,15 +197,15 @@ To try next, in another terminal:
   leasehold status
   leasehold watch
 `},
-		{[]string{"--listen=:9000", "--advertise=m1:9000", "--http=", "--etcd=e1:2379,e2:2379"}, "[::]:9000", "", `manager     [::]:9000
+		{[]string{"--listen=:9000", "--advertise=m1:9000", "--http=", "--etcd=e1:2379,e2:2379", "--insecure"}, "[::]:9000", "", `manager     [::]:9000
 reached at  m1:9000
 tables      in etcd at e1:2379, e2:2379, under /leasehold/
 
 To try next, in another terminal:
 
-  leasehold namespace create presence --managers m1:9000
-  leasehold status --managers m1:9000
-  leasehold watch --managers m1:9000
+  leasehold namespace create presence --insecure --managers m1:9000
+  leasehold status --insecure --managers m1:9000
+  leasehold watch --insecure --managers m1:9000
 `},
 	} {
 		m, err := managerFrom(t, test.args...)

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 )
 
@@ -23,20 +22,64 @@ const (
 // validate says what is wrong with the settings, in terms of settings, and
 // fills in what can be derived.
 func (m *managerSettings) validate() error {
+	if err := refuseOnCommandLine(m.flags, passwordFlag, "etcd-password-file"); err != nil {
+		return err
+	}
 	for _, check := range []func() error{
-		m.validateAddresses, m.validateTimes, m.validateLog, m.validateDashboard, m.validateStore,
+		m.validateAddresses, m.validateSecurity, m.validateTimes, m.validateLog, m.validateDashboard, m.validateStore,
 	} {
 		if err := check(); err != nil {
 			return err
 		}
 	}
+	check := m.validateGroup
 	switch m.Store {
 	case inEtcd:
-		return m.validateEtcd()
+		check = m.validateEtcd
 	case inMemory:
-		return m.validatePeers()
+		check = m.validatePeers
 	}
-	return m.validateGroup()
+	if err := check(); err != nil {
+		return err
+	}
+	return m.Security.expose(m.contacts())
+}
+
+// contacts are the addresses that the manager listens on, and that it calls. What managers
+// that keep nothing on disk say to each other by datagrams is authenticated by their key.
+func (m *managerSettings) contacts() []contact {
+	contacts := []contact{{m.origin("listen"), m.Listen, m.Security.tls()}}
+	if m.HTTP != "" {
+		contacts = append(contacts, contact{m.origin("http"), m.HTTP, m.Security.tls()})
+	}
+	if m.Join != "" {
+		contacts = append(contacts, contact{m.origin("join"), m.Join, m.Security.tls()})
+	}
+	if m.PeerURL != "" {
+		contacts = append(contacts, contact{m.origin("peer-listen"), m.PeerListen, strings.HasPrefix(m.PeerURL, "https:")})
+	}
+	for _, member := range m.Members {
+		scheme, addr := cutScheme(member.PeerURL)
+		contacts = append(contacts, contact{m.origin("members"), addr, scheme == "https"})
+	}
+	for _, peer := range m.Peers.Members {
+		contacts = append(contacts, contact{m.origin("peers"), peer.Manager, m.Security.tls()})
+	}
+	for _, endpoint := range m.Etcd.Endpoints {
+		scheme, addr := cutScheme(endpoint)
+		certified := m.Etcd.CA != "" || m.Etcd.Cert != "" // counts where nothing else is said
+		contacts = append(contacts, contact{m.origin("etcd"), addr, scheme == "https" || scheme == "" && certified})
+	}
+	return contacts
+}
+
+// cutScheme takes a URL of an address apart. The scheme may be left out.
+func cutScheme(text string) (scheme, addr string) {
+	scheme, addr, found := strings.Cut(text, "://")
+	if !found {
+		return "", text
+	}
+	return scheme, strings.TrimRight(addr, "/")
 }
 
 func (m *managerSettings) validateAddresses() error {
@@ -125,7 +168,7 @@ func (m *managerSettings) validateEtcd() error {
 	switch {
 	case (e.Cert == "") != (e.Key == ""):
 		return errors.New("--etcd-cert and --etcd-key go together: one is missing")
-	case e.Password != "" && e.passwordFile != "":
+	case e.Password.Len() > 0 && e.passwordFile != "":
 		return fmt.Errorf("%s and %s both say the password: leave out one of the two", m.origin(passwordFlag), m.origin("etcd-password-file"))
 	}
 	if e.passwordFile != "" {
@@ -135,7 +178,7 @@ func (m *managerSettings) validateEtcd() error {
 		}
 		e.Password = password
 	}
-	if (e.User == "") != (e.Password == "") {
+	if (e.User == "") != (e.Password.Len() == 0) {
 		return errors.New("--etcd-user and its password go together: one is missing")
 	}
 	return nil
@@ -143,6 +186,9 @@ func (m *managerSettings) validateEtcd() error {
 
 // checkEndpoint accepts host:port, and URLs of it.
 func checkEndpoint(endpoint string) error {
+	if err := withoutLogin(endpoint, "say --etcd-user and --etcd-password-file"); err != nil {
+		return err
+	}
 	addr := endpoint
 	if u, err := url.Parse(endpoint); err == nil && (u.Scheme == "http" || u.Scheme == "https") {
 		addr = u.Host
@@ -151,25 +197,4 @@ func checkEndpoint(endpoint string) error {
 		return fmt.Errorf("%q: want host:port or a URL with a port, such as https://10.0.0.1:2379", endpoint)
 	}
 	return nil
-}
-
-// readSecret reads a file of one line.
-func readSecret(path string) (string, error) {
-	const most = 4096
-	info, err := os.Stat(path)
-	if err != nil {
-		return "", err
-	}
-	if info.Size() > most {
-		return "", fmt.Errorf("it has %d bytes, and no password is longer than %d", info.Size(), most)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
-	}
-	secret := strings.TrimRight(string(text), "\r\n")
-	if secret == "" || strings.ContainsAny(secret, "\r\n") {
-		return "", leasehold.Errorf("", leasehold.Invalid, "", "want one line with the password")
-	}
-	return secret, nil
 }

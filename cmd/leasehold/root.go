@@ -76,6 +76,9 @@ owner library, callers find servers through the lookup library. These commands
 run a manager, look after what it manages, and try to break the protocol in
 simulation.
 
+With other computers everything speaks TLS, by certificates that --tls-dir names and
+"leasehold pki" makes, or plain text if --insecure says that the network can be trusted.
+
 Commands that ask a manager find it with --managers, LEASEHOLD_MANAGERS or the
 key managers of the YAML file that --config or LEASEHOLD_CONFIG names, and
 otherwise at 127.0.0.1:7400. With --json they print for programs.
@@ -107,7 +110,9 @@ func newRootCommand() *cobra.Command {
 	addGroup(root, "run", "Run", newDemoCommand(), newManagerCommand(), newGatewayCommand(), newAgentCommand(), newFleaseCommand(), newSimCommand(), newPolicyCommand())
 	addGroup(root, "see", "See what is going on", newStatusCommand(), newTopCommand(), newOwnersCommand(), newRangesCommand(),
 		newLookupCommand(), newHistoryCommand(), newEventsCommand(), newMovesCommand(), newWatchCommand(), newDoctorCommand())
-	addGroup(root, "change", "Change things", newNamespaceCommand(), newDrainCommand(), newMoveCommand(), newRebalanceCommand(), newMemberCommand())
+	addGroup(root, "change", "Change things", newNamespaceCommand(), newDrainCommand(), newMoveCommand(), newRebalanceCommand(), newMemberCommand(),
+		newBackupCommand(), newRestoreCommand())
+	addGroup(root, "secure", "Secure it", newPKICommand(), newTokenCommand())
 	addGroup(root, "other", "Other", newVersionCommand())
 	root.AddCommand(newDemoManagerCommand(), newDemoOwnerCommand())
 	root.SetCompletionCommandGroupID("other")

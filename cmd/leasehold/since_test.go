@@ -13,6 +13,7 @@ func TestParseSince(t *testing.T) {
 		"":                     {},
 		"90m":                  now.Add(-90 * time.Minute),
 		"36h":                  now.Add(-36 * time.Hour),
+		"7d":                   time.Date(2026, 11, 8, 10, 20, 30, 0, zone),
 		"2026-11-10":           time.Date(2026, 11, 10, 0, 0, 0, 0, zone),
 		"2026-11-10 23:59":     time.Date(2026, 11, 10, 23, 59, 0, 0, zone),
 		"2026-11-10T23:59:00Z": time.Date(2026, 11, 10, 23, 59, 0, 0, time.UTC),
@@ -26,6 +27,9 @@ func TestParseSince(t *testing.T) {
 		"tuesday": "want a time ago such as 90m",
 		"-1h":     "want a time ago",
 		"0s":      "want a time ago",
+		"0d":      "want a time ago",
+		"1.5d":    "want a time ago",
+		"99999d":  "want a time ago",
 		"11:00":   "that is yet to come",
 	} {
 		if _, err := parseSince(text, now); err == nil || !strings.Contains(err.Error(), want) {

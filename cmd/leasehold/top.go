@@ -12,9 +12,11 @@ import (
 // topKeysHelp fits into a narrow terminal too.
 const topKeysHelp = `  q, Ctrl-C       leave
   n, p, ← →       the next namespace, the one before
-  ↑ ↓, PgUp PgDn  scroll through the owners
-  s               sort by load, share or name
-  /               only owners with this name, address or state
+  1, 2, 3, 4      owners, ranges, lookups, events
+  f               find a key: who has it, and who had it
+  ↑ ↓, PgUp PgDn  scroll
+  s               sort owners by load, share or name
+  /               only rows with this in them
   ?               explain
 
 The bar of an owner is its load against its fair part, which
@@ -23,7 +25,8 @@ half a bar is the fair part, a full one twice that or more.
 If no owner reports loads it is the share of the keys.`
 
 const topHelp = `Shows a namespace as it lives: who leads, the owners with their loads and shares,
-what is on its way from one to another, the hottest keys, and what has happened last.
+what is on its way from one to another, the hottest keys, and what has happened last;
+on pages of their own all ranges, the lookups, the events, and what became of a key.
 It is drawn again every second, and fits itself to the terminal.
 
 ` + topKeysHelp + `
@@ -84,7 +87,7 @@ func (o *topOptions) top(ctx context.Context, cmd *cobra.Command) error {
 func (o *topOptions) topOnce(ctx context.Context, by topSort) error {
 	var seen *topSnapshot
 	err := o.ask(ctx, func(ctx context.Context, to admin) (err error) {
-		seen, err = (&topLook{namespace: o.namespace}).look(ctx, to)
+		seen, err = (&topLook{topWish: topWish{namespace: o.namespace}}).look(ctx, to)
 		return err
 	})
 	switch {

@@ -54,7 +54,7 @@ func tickTop() tea.Cmd { return tea.Tick(time.Second, func(t time.Time) tea.Msg 
 type topModel struct {
 	seen   *topSnapshot // nil until something was
 	view   topView
-	choose func(namespace string)
+	choose func(topWish)
 }
 
 func (m topModel) Init() tea.Cmd { return tickTop() }
@@ -83,6 +83,11 @@ func (m topModel) pressed(key tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	switch {
 	case name == "ctrl+c":
 		return m, tea.Quit
+	case m.view.finding && name == "enter" && m.view.typing != "":
+		m.view = m.view.found()
+		m.wish(m.namespace())
+	case m.view.finding:
+		m.view = m.view.asked(name, key.Text)
 	case m.view.filtering:
 		m.view = m.view.typed(name, key.Text)
 	case m.view.help:
@@ -96,7 +101,10 @@ func (m topModel) pressed(key tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 		case "p", "left", "shift+tab":
 			m.turn(-1)
 		default:
-			m.view = m.view.command(name, len(topRows(m.seen, m.view)))
+			before := m.view.page
+			if m.view = m.view.command(name, m.rows()); m.view.page != before {
+				m.wish(m.namespace())
+			}
 		}
 	}
 	return m, nil
@@ -114,7 +122,30 @@ func (m topModel) turn(by int) {
 			at = (i + by + len(all)) % len(all)
 		}
 	}
-	m.choose(all[at].Name)
+	m.wish(all[at].Name)
+}
+
+func (m topModel) namespace() string {
+	if m.seen == nil {
+		return ""
+	}
+	return m.seen.Namespace
+}
+
+// wish asks for the page that is looked at.
+func (m topModel) wish(namespace string) {
+	m.choose(topWish{namespace, m.view.page, m.view.sought})
+}
+
+// rows is how many can be scrolled through.
+func (m topModel) rows() int {
+	switch {
+	case m.seen == nil:
+		return 0
+	case m.view.page == pageOwners:
+		return len(topRows(m.seen, m.view))
+	}
+	return m.seen.table(m.view).rows
 }
 
 func (m topModel) View() tea.View {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -27,25 +28,47 @@ func (l *topLog) add(events ...eventDocument) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range events {
-		if !slices.ContainsFunc(l.events, e.same) {
-			l.events = append(l.events, e)
-		}
+		l.insert(e)
 	}
-	slices.SortStableFunc(l.events, func(a, b eventDocument) int { return a.at.Compare(b.at) })
 	if over := len(l.events) - mostLogged; over > 0 {
 		l.events = slices.Delete(l.events, 0, over)
 	}
 }
 
-// same reports whether two events are one, told twice.
-func (e eventDocument) same(other eventDocument) bool {
-	switch {
-	case e.Change != nil && other.Change != nil:
-		return e.Namespace == other.Namespace && e.Change.LSN == other.Change.LSN
-	case e.Leader != nil && other.Leader != nil:
-		return *e.Leader == *other.Leader
+// insert puts an event in its place, unless it is known.
+func (l *topLog) insert(e eventDocument) {
+	at := len(l.events)
+	for at > 0 && l.events[at-1].at.After(e.at) {
+		at--
 	}
-	return false
+	switch {
+	case e.Change != nil && slices.ContainsFunc(l.events, e.same):
+		return
+	case e.Leader != nil:
+		if before := nextLeader(slices.Backward(l.events[:at])); before >= 0 && *l.events[before].Leader == *e.Leader {
+			return // nothing has changed since
+		}
+		// Who leads since earlier than was known began then.
+		if after := nextLeader(slices.All(l.events[at:])); after >= 0 && *l.events[at+after].Leader == *e.Leader {
+			l.events = slices.Delete(l.events, at+after, at+after+1)
+		}
+	}
+	l.events = slices.Insert(l.events, at, e)
+}
+
+// nextLeader returns the index of the first event of a sequence that says who leads, or -1.
+func nextLeader(events iter.Seq2[int, eventDocument]) int {
+	for i, e := range events {
+		if e.Leader != nil {
+			return i
+		}
+	}
+	return -1
+}
+
+// same reports whether two events are one change, told twice.
+func (e eventDocument) same(other eventDocument) bool {
+	return e.Change != nil && other.Change != nil && e.Namespace == other.Namespace && e.Change.LSN == other.Change.LSN
 }
 
 // gap notes that events were missed. The journal has those that matter most.

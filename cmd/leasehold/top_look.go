@@ -27,6 +27,7 @@ type topSnapshot struct {
 
 	at     time.Time
 	absent bool // there is no such namespace
+	paged  topPaged
 }
 
 // A staleDocument says that no manager answers.
@@ -60,14 +61,16 @@ const (
 
 // A topLook looks at one namespace, again and again. It is for one goroutine.
 type topLook struct {
-	namespace string // "": the first
-	log       *topLog
-	looks     int
+	topWish
+	log   *topLog
+	looks int
 
 	// What is not asked for at every look.
 	configs []*leaseholdv1.NamespaceConfig
 	members []memberDocument
 	hot     map[string][]hotKeyDocument
+	paged   topPaged
+	pagedAt uint64 // the LSN at which it was asked for
 }
 
 // look asks one manager for everything. What only newer managers know is left out if
@@ -152,6 +155,7 @@ func (l *topLook) within(ctx context.Context, to admin, s *topSnapshot) error {
 	}
 	s.HotKeys = l.hotKeys(ctx, to, s.Namespace)
 	l.log.fill(ctx, to, s.Namespace)
+	l.turnTo(ctx, to, s)
 	return nil
 }
 

@@ -84,7 +84,7 @@ func ownersTitle(s *topSnapshot, v topView, rows, from, seen int) string {
 	if v.filter != "" {
 		title += fmt.Sprintf(", %s with %q", grouped(uint64(rows)), shown(v.filter))
 	}
-	if seen < rows {
+	if seen < rows && seen > 0 {
 		title += fmt.Sprintf(", %d to %d", min(from+1, rows), from+seen)
 	}
 	return title

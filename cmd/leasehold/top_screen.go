@@ -44,12 +44,14 @@ func fit(lines []string, v topView, last string) string {
 
 func topKeys(v topView) string {
 	switch {
+	case v.finding:
+		return "key: " + shown(v.typing) + "▏  a name, or 0x and digits; Enter finds it, Esc does not"
 	case v.filtering:
 		return "/" + shown(v.filter) + "▏  Enter keeps it, Esc clears it"
 	case v.filter != "":
-		return "q leave  n/p namespace  s sort  / filter  Esc all owners  ? help"
+		return "q leave  ? help  1-4 pages  f find a key  Esc shows all again"
 	}
-	return "q leave  n/p namespace  ↑↓ scroll  s sort  / filter  ? help"
+	return "q leave  ? help  1-4 pages  f find a key  n/p namespace  / filter  s sort"
 }
 
 // topTitle is what, where and when.
@@ -112,6 +114,9 @@ func topBody(s *topSnapshot, v topView, above int) []string {
 	if n := s.status(); n == nil || !n.Ready {
 		return append(lines, wrapped(topUnready(s), v.width, 3)...)
 	}
+	if v.page != pageOwners {
+		return append(lines, topPageLines(s, v, v.height-above-len(lines)-1)...)
+	}
 	rows := topRows(s, v)
 	room := topRooms(v.height-above-len(lines)-1, len(rows), s)
 	if v.height == 0 {
@@ -154,7 +159,7 @@ func topFacts(s *topSnapshot, v topView) []string {
 		if n.Problem != "" {
 			notes = append(notes, bad(shown(n.Problem)))
 		}
-		if n.Lull != "" {
+		if n.Lull != "" && !v.tiny() {
 			notes = append(notes, "Not balanced by load now: "+shown(n.Lull)+".")
 		}
 	}
@@ -163,12 +168,15 @@ func topFacts(s *topSnapshot, v topView) []string {
 	}
 	entries = append(entries, entry{"store", shown(d.Store) + membersText(s.Members)})
 	most := 4 // notes
-	if v.height > 0 && v.height < small {
+	if v.tiny() {
 		entries, most = entries[:min(2, len(entries))], 1
 	}
 	lines := strings.Split(strings.TrimSuffix(facts(entries), "\n"), "\n")
 	return append(lines, wrapped(strings.Join(notes, "\n"), v.width, most)...)
 }
+
+// tiny reports whether there is room for little: then only what is wrong is said.
+func (v topView) tiny() bool { return v.height > 0 && v.height < small }
 
 func (s *topSnapshot) vacantText() string {
 	if s.Vacant == 0 {

@@ -18,7 +18,7 @@ type topSource struct {
 	client *client
 	every  time.Duration
 	show   func(*topSnapshot) // called by run alone
-	chosen chan string        // namespaces that the user wants to see
+	chosen chan topWish       // what the user wants to see
 
 	look topLook
 	last *topSnapshot
@@ -28,19 +28,19 @@ type topSource struct {
 
 func newTopSource(c *client, every time.Duration, show func(*topSnapshot)) *topSource {
 	return &topSource{
-		client: c, every: every, show: show, chosen: make(chan string, 1), heard: time.Now(),
-		look: topLook{namespace: c.namespace, log: &topLog{}},
+		client: c, every: every, show: show, chosen: make(chan topWish, 1), heard: time.Now(),
+		look: topLook{topWish: topWish{namespace: c.namespace}, log: &topLog{}},
 	}
 }
 
-// choose lets run look at another namespace. Of several that it has not come to yet,
+// choose lets run look at something else. Of several wishes that it has not come to yet,
 // the last counts. It is for one goroutine.
-func (s *topSource) choose(namespace string) {
+func (s *topSource) choose(wish topWish) {
 	select {
 	case <-s.chosen:
 	default:
 	}
-	s.chosen <- namespace
+	s.chosen <- wish
 }
 
 // run looks until the context ends. It waits for what it started.
@@ -81,7 +81,7 @@ func (s *topSource) follow(ctx context.Context, to admin) error {
 	return ctx.Err()
 }
 
-// pause waits for the next look, or until another namespace is wanted. It reports
+// pause waits for the next look, or until something else is wanted. It reports
 // whether to go on.
 func (s *topSource) pause(ctx context.Context) bool {
 	timer := time.NewTimer(s.every)
@@ -89,7 +89,7 @@ func (s *topSource) pause(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case s.look.namespace = <-s.chosen:
+	case s.look.topWish = <-s.chosen:
 	case <-timer.C:
 	}
 	return true

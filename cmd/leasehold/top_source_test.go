@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/leasehold-dev/leasehold"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -66,10 +69,27 @@ func TestTopSurvivesManagers(t *testing.T) {
 	if s.Namespace != "presence" || len(s.Owners) != 3 || s.Stale != nil || len(s.Moves.Moves) != 3 {
 		t.Errorf("got %+v", s)
 	}
-	source.choose("second")
+	source.choose(topWish{namespace: "second"})
 	until(t, seen, "of the second namespace", func(s *topSnapshot) bool { return s.Namespace == "second" })
-	source.choose("presence")
-	until(t, seen, "of the first namespace", func(s *topSnapshot) bool { return s.Namespace == "presence" })
+	source.choose(topWish{namespace: "presence", page: pageRanges})
+	s = until(t, seen, "of the ranges", func(s *topSnapshot) bool { return s.Namespace == "presence" && s.paged.of.page == pageRanges })
+	if len(s.paged.ranges) == 0 || s.paged.ranges[0].Owner == "" {
+		t.Errorf("got %+v", s.paged)
+	}
+	source.choose(topWish{namespace: "presence", page: pageKey, key: "0x8000000000000000"})
+	s = until(t, seen, "of a key", func(s *topSnapshot) bool { return s.paged.of.page == pageKey })
+	if f := s.paged.found; f == nil || f.key.key != leasehold.Key(1<<63) || f.held.Owner == "" || len(f.history.Entries) == 0 {
+		t.Errorf("got %+v", s.paged)
+	}
+	source.choose(topWish{namespace: "presence", page: pageKey, key: "0xyz"})
+	s = until(t, seen, "of what is no key", func(s *topSnapshot) bool { return s.paged.of.key == "0xyz" })
+	if s.paged.found != nil || !strings.Contains(s.paged.problem, "hexadecimal") {
+		t.Errorf("got %+v", s.paged)
+	}
+	source.choose(topWish{namespace: "presence", page: pageEvents})
+	until(t, seen, "of the events", func(s *topSnapshot) bool { return s.paged.of.page == pageEvents && len(s.paged.log) > 0 })
+	source.choose(topWish{namespace: "presence", page: pageLookups}) // which this manager is too old to know
+	until(t, seen, "of the lookups", func(s *topSnapshot) bool { return s.paged.of.page == pageLookups && s.paged.problem != "" })
 	stop()
 	s = until(t, seen, "without managers", func(s *topSnapshot) bool { return s.Stale != nil })
 	if len(s.Owners) != 3 || !strings.Contains(s.Stale.Why, f.addr+": connection refused "+second.addr+": nobody leads") {
@@ -105,6 +125,28 @@ func TestTopLog(t *testing.T) {
 	}
 	if len(l.events) != mostLogged || len(l.tail("y", 10)) != 0 || len(l.tail("x", 10)) != 10 {
 		t.Errorf("there are %d events", len(l.events))
+	}
+}
+
+// A leader that could not renew its time and then did leads again in the same term: the
+// log must not end with nobody.
+func TestTopLogOfLeaders(t *testing.T) {
+	l := &topLog{}
+	at := func(second int, leader string) *leaseholdv1.Leadership {
+		return &leaseholdv1.Leadership{At: timestamppb.New(time.Date(2026, 11, 15, 10, 20, second, 0, time.UTC)), Leader: leader, Term: 3}
+	}
+	watched := leadershipJSON(at(40, "m")) // a watch begins with who leads
+	l.add(watched)
+	for range 2 { // at every look, newest first
+		l.leaders([]*leaseholdv1.Leadership{at(30, "m"), at(29, ""), at(20, "m")})
+	}
+	l.add(watched)
+	var got []string
+	for _, e := range l.tail("x", 10) {
+		got = append(got, fmt.Sprint(e.at.Second(), e.Leader.Leader))
+	}
+	if diff := cmp.Diff([]string{"20m", "29", "30m"}, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -58,10 +58,38 @@ func someTop(owners int) *topSnapshot {
 	return s
 }
 
+// somePages is what the pages show.
+func somePages(of topWish, owners int) topPaged {
+	p := topPaged{of: of, total: 1234, log: someTop(owners).Events}
+	ranges := uint64(16 * owners)
+	for i := range ranges {
+		keys := leasehold.Range{Start: leasehold.Key(i * (1 << 59)), Limit: leasehold.Key((i + 1) * (1 << 59))}
+		p.ranges = append(p.ranges, rangeDocument{
+			Start: keys.Start.String(), Share: shareOf(keys), Generation: decimal(40 + i), keys: keys, LostAt: i % 3 * 100, Owner: fmt.Sprintf("server-%04d", i%uint64(owners)+1),
+		})
+	}
+	if ranges > 1 {
+		p.ranges[1].Owner, p.ranges[1].Generation = "", "0"
+	}
+	for i := range owners {
+		p.lookups = append(p.lookups, topLookup{fmt.Sprintf("10.2.0.%d:4711", i+1), time.Hour, time.Duration(i) * 20 * time.Second, uint64(i) * 600})
+	}
+	if of.page == pageKey {
+		key, _ := keyTyped(of.key)
+		at := time.Date(2026, 11, 15, 10, 20, 31, 0, time.Local)
+		p.found = &topFound{key: key, held: rangeDocument{Owner: "server-0001", Addr: "10.1.0.1:8080", Generation: "43", Share: 0.5, keys: leasehold.Range{Start: 1 << 63}}}
+		p.found.history.Entries = []changeDocument{
+			{at: at, Kind: "moved", From: "server-0002", Owner: "server-0001", Generation: "43", keys: leasehold.Range{Start: 1 << 63}},
+			{at: at.Add(-time.Hour), Kind: "vacated", Cause: "expired", Owner: "server-0003", Generation: "41", keys: leasehold.Range{Start: 1 << 63}},
+		}
+	}
+	return p
+}
+
 // TestTopFrames draws pictures, each told by a line of testdata/top/frames:
 //
-//	frame width=60 height=20 owners=3 [sort=share] [filter=x] [scroll=9] [help] [bare]
-//	      [stale] [old] [never] [unready] [absent] [vacant] [hostile]
+//	frame width=60 height=20 owners=3 [page=2] [find=x] [sort=share] [filter=x] [scroll=9] [help] [bare]
+//	      [stale] [old] [never] [unready] [absent] [vacant] [hostile] [lull] [asking] [problem]
 func TestTopFrames(t *testing.T) {
 	datadriven.RunTest(t, "testdata/top/frames", func(t *testing.T, d *datadriven.TestData) string {
 		var owners int
@@ -76,6 +104,14 @@ func TestTopFrames(t *testing.T) {
 			v.sort, _ = sortNamed(by)
 		}
 		s := someTop(owners)
+		var page string
+		if d.MaybeScanArgs(t, "find", &v.sought) {
+			v.page = pageKey
+		}
+		if d.MaybeScanArgs(t, "page", &page) {
+			v.page, _ = pageNamed(page)
+		}
+		s.paged = somePages(topWish{s.Namespace, v.page, v.sought}, owners)
 		v.now, v.help = s.at, d.HasArg("help")
 		disturb(d, s, &v)
 		frame := plain(topScreen(s, v))
@@ -103,6 +139,15 @@ func disturb(d *datadriven.TestData, s *topSnapshot, v *topView) {
 	if d.HasArg("old") {
 		v.now = s.at.Add(4 * time.Second)
 	}
+	if d.HasArg("lull") {
+		s.Status.Namespaces[1].Lull = "there are 0 requests per second"
+	}
+	if d.HasArg("asking") {
+		s.paged = topPaged{}
+	}
+	if d.HasArg("problem") {
+		s.paged.problem = "the manager is \x1b[31mtoo old"
+	}
 	if d.HasArg("unready") {
 		s.Namespace = "other"
 	}
@@ -118,6 +163,7 @@ func disturb(d *datadriven.TestData, s *topSnapshot, v *topView) {
 	if d.HasArg("hostile") {
 		s.Owners[0].Owner, s.Owners[1].Owner = "\x1b[2J\x1b]0;x\a<b>evil</b>", "ユーザー・サーバー"
 		s.Status.Store = "\x1b[31m"
+		s.paged.ranges[0].Owner, s.paged.lookups[0].addr = s.Owners[0].Owner, s.Owners[0].Owner
 	}
 }
 
@@ -158,8 +204,8 @@ func press(m topModel, keys ...string) topModel {
 }
 
 func TestTopKeys(t *testing.T) {
-	var chosen []string
-	m := topModel{view: topView{width: 80}, choose: func(n string) { chosen = append(chosen, n) }}
+	var chosen []topWish
+	m := topModel{view: topView{width: 80}, choose: func(w topWish) { chosen = append(chosen, w) }}
 	m = press(m, "n") // there is nothing yet
 	next, _ := m.Update(tea.WindowSizeMsg{Width: 60, Height: 20})
 	next, _ = next.Update(someTop(100))
@@ -180,6 +226,10 @@ func TestTopKeys(t *testing.T) {
 		{"?", topView{help: true}},
 		{"? q", topView{}},
 		{"end / 7", topView{filter: "7", filtering: true}},
+		{"f a q backspace", topView{finding: true, typing: "a"}},
+		{"f a esc", topView{}},
+		{"f enter", topView{}},
+		{"down 1", topView{}},
 	} {
 		got := press(m, strings.Fields(test.keys)...).view
 		test.want.width, test.want.height, test.want.now = 60, 20, got.now
@@ -188,7 +238,15 @@ func TestTopKeys(t *testing.T) {
 		}
 	}
 	press(m, "n", "p", "left")
-	if diff := cmp.Diff([]string{"other", "other", "other"}, chosen); diff != "" {
+	other := topWish{namespace: "other"}
+	if diff := cmp.Diff([]topWish{other, other, other}, chosen, cmp.AllowUnexported(topWish{})); diff != "" {
+		t.Error(diff)
+	}
+	chosen = nil
+	press(m, "2", "2", "down", "4", "f", "x", "q", "enter", "n", "1")
+	if diff := cmp.Diff([]topWish{
+		{"presence", pageRanges, ""}, {"presence", pageEvents, ""}, {"presence", pageKey, "xq"}, {"other", pageKey, "xq"}, {"presence", pageOwners, "xq"},
+	}, chosen, cmp.AllowUnexported(topWish{})); diff != "" {
 		t.Error(diff)
 	}
 	for _, k := range []tea.KeyPressMsg{{Text: "q"}, {Code: 'c', Mod: tea.ModCtrl}} {

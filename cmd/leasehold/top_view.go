@@ -15,8 +15,12 @@ type topView struct {
 	sort          topSort
 	filter        string
 	filtering     bool // it is being typed
+	page          topPage
+	finding       bool   // a key is being typed
+	typing        string // so far
+	sought        string // the key of pageKey
 	help          bool
-	scroll        int // the owner at the top
+	scroll        int // rows that are above what can be seen
 	// now is when it is drawn, and patience how old a picture may then be. If now is
 	// zero, no picture is old.
 	now      time.Time
@@ -104,10 +108,39 @@ func (v topView) typed(key, text string) topView {
 	return v
 }
 
-// command takes up any other key, where there are so many owners to be seen.
+// mostKey bounds what is typed to find a key.
+const mostKey = 256
+
+// asked takes up a key of the keyboard while a key of the namespace is typed.
+func (v topView) asked(key, text string) topView {
+	switch {
+	case key == "esc" || key == "enter":
+		v.finding, v.typing = false, ""
+	case key == "backspace":
+		_, size := utf8.DecodeLastRuneInString(v.typing)
+		v.typing = v.typing[:len(v.typing)-size]
+	case len(v.typing)+len(text) <= mostKey:
+		v.typing += text
+	}
+	return v
+}
+
+// found turns to the key that was typed.
+func (v topView) found() topView {
+	v.page, v.sought, v.finding, v.typing, v.scroll, v.filter = pageKey, v.typing, false, "", 0, ""
+	return v
+}
+
+// command takes up any other key, where there are so many rows to be seen.
 func (v topView) command(key string, rows int) topView {
 	page := max(1, v.height/2)
+	if to, ok := pageNamed(key); ok {
+		v.page, v.scroll, v.filter = to, 0, ""
+		return v
+	}
 	switch key {
+	case topPages[pageKey]:
+		v.finding, v.typing = true, ""
 	case "s":
 		v.sort, v.scroll = (v.sort+1)%topSort(len(topSorts)), 0
 	case "/":

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"runtime"
 	"runtime/debug"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 func TestDescribeBuild(t *testing.T) {
@@ -20,6 +24,24 @@ func TestDescribeBuild(t *testing.T) {
 		info := &debug.BuildInfo{GoVersion: "go1.26.8", Main: debug.Module{Version: test.version}, Settings: test.settings}
 		if got := describeBuild(info); got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// Each part of what a binary is made of is a label of its own, so that one can be asked for.
+func TestBuildLabels(t *testing.T) {
+	info := &debug.BuildInfo{GoVersion: "go1.26.8", Main: debug.Module{Version: "v1.2.3"}, Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "0123456789abcdef"}}}
+	for _, test := range []struct {
+		info  *debug.BuildInfo
+		known bool
+		want  prometheus.Labels
+	}{
+		{info, true, prometheus.Labels{"version": "v1.2.3", "revision": "0123456789abcdef", "goversion": "go1.26.8"}},
+		{&debug.BuildInfo{GoVersion: "go1.26.8"}, true, prometheus.Labels{"version": "(devel)", "revision": "unknown", "goversion": "go1.26.8"}},
+		{nil, false, prometheus.Labels{"version": "(devel)", "revision": "unknown", "goversion": runtime.Version()}},
+	} {
+		if diff := cmp.Diff(test.want, buildLabels(test.info, test.known)); diff != "" {
+			t.Error(diff)
 		}
 	}
 }

@@ -56,7 +56,8 @@ func (c *client) watch(ctx context.Context) error {
 		if !errors.As(err, &broken) {
 			return err
 		}
-		if err := c.printEvent(eventDocument{Type: "gap", Text: broken.Error()}); err != nil {
+		now := time.Now()
+		if err := c.printEvent(eventDocument{Type: "gap", At: now.Format(time.RFC3339Nano), at: now, Text: broken.Error()}); err != nil {
 			return err
 		}
 		select {
@@ -152,9 +153,6 @@ func (e eventDocument) text() string {
 		fmt.Fprintf(&out, "%s\n", bad(fmt.Sprintf("... %s missed: they came faster than they were read", counted(int(e.Missed), "event"))))
 	}
 	words := append([]string{timeText(e.at), orDash(e.Namespace)}, e.words()...)
-	if e.Type == "gap" {
-		words = e.words()
-	}
 	out.WriteString(strings.Join(words, "  ") + "\n")
 	return out.String()
 }

@@ -8,9 +8,10 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/credentials"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/plaintext"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
@@ -23,11 +24,14 @@ type admin struct {
 // askPatience is for one question to one manager.
 const askPatience = time.Second
 
-func newAdmin(managers []string) (*admin, error) {
+func newAdmin(managers []string, secured credentials.TransportCredentials) (*admin, error) {
+	if secured == nil {
+		secured = plaintext.Credentials()
+	}
 	a := &admin{}
 	for _, addr := range managers {
 		conn, err := grpc.NewClient("passthrough:///"+addr, append(wire.DialOptions(),
-			grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithTransportCredentials(secured),
 			grpc.WithConnectParams(grpc.ConnectParams{
 				Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.5, MaxDelay: 200 * time.Millisecond},
 				MinConnectTimeout: time.Second,

@@ -16,6 +16,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/child"
+	"github.com/leasehold-dev/leasehold/internal/pki"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -28,9 +29,11 @@ type cluster struct {
 	managers []*member
 	owners   []*member
 	admin    *admin
-	oracle   *oracle
-	journal  *journal
-	moved    movedCount
+	// certificates are those of all processes; nil for plain text.
+	certificates *certificates
+	oracle       *oracle
+	journal      *journal
+	moved        movedCount
 	// restarting is the owner that is being restarted; nil or empty if none is.
 	restarting atomic.Pointer[string]
 
@@ -57,35 +60,52 @@ func newCluster(cfg Config) (*cluster, error) {
 		cfg: cfg, dir: dir, addrs: addrs[:cfg.Managers], pages: addrs[2*cfg.Managers:],
 		oracle: newOracle(cfg.Users), journal: newJournal(), failed: make(chan error, 1),
 	}
-	c.nameManagers(addrs[cfg.Managers : 2*cfg.Managers])
-	for i := range cfg.Owners {
-		name := fmt.Sprintf("owner-%d", i+1)
-		c.owners = append(c.owners, c.member(name, "", c.observe, "demo-owner",
-			"--name", name, "--managers", strings.Join(c.addrs, ","), "--users", strconv.Itoa(cfg.Users)))
+	managers, owners := named("m", cfg.Managers), named("owner-", cfg.Owners)
+	if cfg.TLS {
+		if c.certificates, err = newCertificates(filepath.Join(dir, "pki"), managers, owners); err != nil {
+			return c, err
+		}
 	}
-	c.admin, err = newAdmin(c.addrs)
+	c.nameManagers(addrs[cfg.Managers : 2*cfg.Managers])
+	for _, name := range owners {
+		c.owners = append(c.owners, c.member(name, "", c.observe, append([]string{
+			"demo-owner",
+			"--name", name, "--managers", strings.Join(c.addrs, ","), "--users", strconv.Itoa(cfg.Users),
+		}, c.certificates.flags(pki.Party{Role: pki.Owner, Namespace: namespace, Name: name})...)...))
+	}
+	c.admin, err = newAdmin(c.addrs, c.certificates.ordering())
 	return c, err
 }
 
+// named returns names with numbers.
+func named(prefix string, n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = prefix + strconv.Itoa(i+1)
+	}
+	return names
+}
+
 func (c *cluster) nameManagers(peers []string) {
+	manager := func(i int, args ...string) {
+		name := fmt.Sprintf("m%d", i+1)
+		args = append([]string{"demo-manager", "--listen", c.addrs[i], "--http", c.pages[i]}, args...)
+		c.managers = append(c.managers, c.member(name, c.addrs[i], nil,
+			append(args, c.certificates.flags(pki.Party{Role: pki.Manager, Name: name})...)...))
+	}
 	if c.cfg.Store == Flease {
-		for i, addr := range c.addrs {
-			name := fmt.Sprintf("m%d", i+1)
-			c.managers = append(c.managers, c.member(name, addr, nil, "demo-manager",
-				"--store", Flease, "--listen", addr, "--http", c.pages[i], "--peers", strings.Join(c.addrs, ","),
-				"--longest-lease", (c.cfg.Lease*12/10).String()))
+		for i := range c.addrs {
+			manager(i, "--store", Flease, "--peers", strings.Join(c.addrs, ","), "--longest-lease", (c.cfg.Lease * 12 / 10).String())
 		}
 		return
 	}
 	var group []string
 	for i, addr := range peers {
-		group = append(group, fmt.Sprintf("m%d=http://%s", i+1, addr))
+		group = append(group, fmt.Sprintf("m%d=%s", i+1, addr))
 	}
-	for i, addr := range c.addrs {
+	for i := range c.addrs {
 		name := fmt.Sprintf("m%d", i+1)
-		c.managers = append(c.managers, c.member(name, addr, nil, "demo-manager",
-			"--name", name, "--listen", addr, "--http", c.pages[i], "--members", strings.Join(group, ","),
-			"--data-dir", filepath.Join(c.dir, name)))
+		manager(i, "--name", name, "--members", strings.Join(group, ","), "--data-dir", filepath.Join(c.dir, name))
 	}
 }
 
@@ -167,9 +187,17 @@ func (c *cluster) ready(ctx context.Context) (bool, error) {
 	}
 	c.journal.add("%s leads", c.nameOf(led.leader))
 	for i, m := range c.managers {
-		c.journal.add("the dashboard of %s is at http://%s/", m.Name, c.pages[i])
+		c.journal.add("the dashboard of %s is at %s", m.Name, c.page(i))
 	}
 	return true, nil
+}
+
+// page is the URL of a manager's dashboard. With TLS a browser needs a certificate for it.
+func (c *cluster) page(i int) string {
+	if c.cfg.TLS {
+		return "https://" + c.pages[i] + "/"
+	}
+	return "http://" + c.pages[i] + "/"
 }
 
 // settled says whether every owner takes part and has leases, and every key has
@@ -243,6 +271,7 @@ func (c *cluster) close() error {
 	if c.admin != nil {
 		c.admin.close()
 	}
+	c.certificates.close()
 	if c.cfg.Keep {
 		return nil
 	}

@@ -49,6 +49,10 @@ type Config struct {
 	// Seed says who is killed when, as far as that is not up to the processes.
 	Seed uint64
 
+	// TLS has all processes speak TLS, with certificates that are made for the demo and
+	// replaced while it runs, and managers go by an access policy.
+	TLS bool
+
 	// Keep leaves the data and the logs behind.
 	Keep bool
 }

@@ -27,6 +27,16 @@ func (c *cluster) photograph(ctx context.Context) (photograph, error) {
 	return p, err
 }
 
+// photographed is photograph, repeated until somebody answers.
+func (c *cluster) photographed(ctx context.Context) (p photograph, err error) {
+	err = await(ctx, "looking at the leases", recoveryPatience, func(ctx context.Context) (bool, error) {
+		var err error
+		p, err = c.photograph(ctx)
+		return err == nil, err
+	})
+	return p, err
+}
+
 // survivors returns the owners that have lived ever since.
 func (c *cluster) survivors(since photograph) map[string]bool {
 	names := make(map[string]bool)
@@ -61,6 +71,18 @@ func (c *cluster) awaitFailover(ctx context.Context, after leasehold.Term, since
 		return true, nil
 	})
 	return led, err
+}
+
+// lostBy counts the leases that were lost until now, as lostSince does. Owners get two
+// more turns to say what they do not hold any more.
+func (c *cluster) lostBy(ctx context.Context, before photograph) (lost int, err error) {
+	pause(ctx, 2*c.cfg.renew())
+	err = await(ctx, "comparing the leases", recoveryPatience, func(ctx context.Context) (bool, error) {
+		var err error
+		lost, err = c.lostSince(ctx, before)
+		return err == nil, err
+	})
+	return lost, err
 }
 
 // lostSince counts the leases of owners that have lived all the while which

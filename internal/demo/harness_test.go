@@ -72,7 +72,7 @@ func runCareless() error {
 // nobody asks that one.
 func TestDualOwnershipIsSeen(t *testing.T) {
 	addr := startManager(t)
-	a, err := newAdmin([]string{addr})
+	a, err := newAdmin([]string{addr}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

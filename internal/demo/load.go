@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -57,11 +58,13 @@ const lookupPatience = 20 * time.Second
 func openLoad(ctx context.Context, c *cluster) (*load, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupPatience)
 	defer cancel()
-	t, err := lookup.Open(ctx, lookup.Config{Namespace: namespace, Managers: c.addrs})
+	t, err := lookup.Open(ctx, lookup.Config{Namespace: namespace, Managers: c.addrs, Credentials: c.certificates.finding()})
 	if err != nil {
 		return nil, err
 	}
+	dial := c.certificates.dialer()
 	l := newLoad(&c.cfg, t, &http.Transport{
+		DialContext:     func(ctx context.Context, _, addr string) (net.Conn, error) { return dial(ctx, addr) },
 		MaxConnsPerHost: 64, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute,
 	})
 	l.byRestart = c.byRestart

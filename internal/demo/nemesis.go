@@ -31,6 +31,9 @@ type deeds struct {
 	leaders    int             // killed
 	failovers  []time.Duration // of each leader killed that was replaced
 	leasesLost int             // in all failovers together
+
+	renewed       int // certificates, by processes that went on meanwhile
+	lostToRenewal int // leases
 }
 
 func (n *nemesis) done() deeds {
@@ -60,6 +63,15 @@ const reserve = 8 * time.Second
 // the last victim to be replaced before it, or else when the context ends.
 func (n *nemesis) run(ctx context.Context) {
 	n.begin = time.Now()
+	if n.cluster.certificates != nil {
+		var renewing sync.WaitGroup
+		renewing.Go(func() {
+			if err := n.renewCertificates(ctx); err != nil && ctx.Err() == nil {
+				n.cluster.fail(err)
+			}
+		})
+		defer renewing.Wait()
+	}
 	if n.cluster.cfg.Rolling {
 		n.roll(ctx)
 		return

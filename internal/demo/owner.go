@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/owner"
+	"github.com/leasehold-dev/leasehold/secure"
 )
 
 // namespace is where the presence service lives.
@@ -21,9 +23,11 @@ const namespace leasehold.Namespace = "presence"
 type OwnerConfig struct {
 	Name     leasehold.OwnerID
 	Managers []string
-	Users    int       // how many there are; the owner watches the keys of the first maxWatched
-	Records  io.Writer // gets what the oracle wants to know
-	Logger   *slog.Logger
+	Users    int // how many there are; the owner watches the keys of the first maxWatched
+	// Keeper has the owner's certificate; nil for plain text.
+	Keeper  *secure.Keeper
+	Records io.Writer // gets what the oracle wants to know
+	Logger  *slog.Logger
 }
 
 const (
@@ -57,7 +61,7 @@ func RunOwner(ctx context.Context, cfg OwnerConfig) error {
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	ended := make(chan error, 2)
-	running.Go(func() { ended <- server.Serve(listener) })
+	running.Go(func() { ended <- server.Serve(cfg.over(listener)) })
 	running.Go(func() { ended <- watch.run(watching) }) // to the end: it must see that nothing is left
 	select {
 	case <-ctx.Done():
@@ -83,11 +87,16 @@ func join(ctx context.Context, cfg OwnerConfig, addr string) (*owner.Owner, *pre
 	ctx, cancel := context.WithTimeout(ctx, joinPatience)
 	defer cancel()
 	service := newPresence(nil, leasehold.Session{}, cfg.write)
-	o, err := owner.Join(ctx, owner.Config{
+	join := owner.Config{
 		Namespace: namespace, Managers: cfg.Managers, Addr: addr, Name: cfg.Name, Logger: cfg.Logger,
 		OnRevoke: func(ended []leasehold.Lease, _ leasehold.Cause) { service.clear(ended) },
 		Mover:    service.mover(), Load: owner.LoadReported, // the looks of the sentinel are no work
-	})
+	}
+	if k := cfg.Keeper; k != nil {
+		join.Credentials = k.Client()
+		join.Mover.Credentials, join.Mover.ServerCredentials = k.Client(), k.ServerWith(secure.Required)
+	}
+	o, err := owner.Join(ctx, join)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -95,6 +104,16 @@ func join(ctx context.Context, cfg OwnerConfig, addr string) (*owner.Owner, *pre
 	service.worked = func(key leasehold.Key) { o.Report(key, 1) }
 	service.await = o.Await
 	return o, service, nil
+}
+
+// over secures a listener, if there is a certificate.
+func (cfg *OwnerConfig) over(listener net.Listener) net.Listener {
+	if cfg.Keeper == nil {
+		return listener
+	}
+	secured := cfg.Keeper.ServerTLS(secure.Required)
+	secured.NextProtos = []string{"http/1.1"} // a line takes the connection over
+	return tls.NewListener(listener, secured)
 }
 
 // write tells the parent, in one piece; maxBatch records at most. If it cannot,

@@ -60,6 +60,10 @@ type Report struct {
 	// callers saw it who kept asking.
 	Unavailable Unavailability `json:"unavailableMillis"`
 
+	TLS           bool `json:"tls"`                 // all processes spoke TLS, and managers went by a policy
+	Renewed       int  `json:"certificatesRenewed"` // of managers and owners, which went on meanwhile
+	LostToRenewal int  `json:"leasesLostInRenewal"`
+
 	Interrupted bool   `json:"interrupted"` // it was ended before its time
 	Kept        string `json:"kept,omitempty"`
 
@@ -96,6 +100,7 @@ func (r *Report) fill(c counts, p pace, d deeds, v verdict) {
 	r.violation, r.unjudged = v.first, v.unjudged
 	r.OwnersKilled, r.OwnersStopped, r.LeadersKilled, r.LeasesLostInFailover = d.owners, d.stopped, d.leaders, d.leasesLost
 	r.Restarts, r.Rounds = d.restarts, d.rounds
+	r.Renewed, r.LostToRenewal = d.renewed, d.lostToRenewal
 	r.FailoverMillis = []int64{}
 	for _, f := range d.failovers {
 		r.FailoverMillis = append(r.FailoverMillis, f.Milliseconds())
@@ -139,12 +144,16 @@ func (r *Report) Shortfall() string {
 		return fmt.Sprintf("%d requests of callers who kept asking were given up", r.unanswered)
 	case r.LeasesLostInFailover > 0:
 		return fmt.Sprintf("%d leases were lost because the leader was replaced; a longer --lease, or a computer with less to do, survives that", r.LeasesLostInFailover)
+	case r.LostToRenewal > 0:
+		return fmt.Sprintf("%d leases were lost while certificates were renewed", r.LostToRenewal)
 	case r.unjudged > 0:
 		return fmt.Sprintf("%d operations were on keys that the oracle had no room for", r.unjudged)
 	case r.ByRestart > 0:
 		return fmt.Sprintf("%d ranges lost their state because owners were restarted, which should move it", r.ByRestart)
 	case r.Interrupted:
 		return ""
+	case r.TLS && r.Renewed == 0:
+		return "no certificate was renewed"
 	case r.Requests == 0 || r.Checked == 0:
 		return "there were no requests"
 	case r.Tenures == 0:

@@ -89,7 +89,7 @@ func (d *demo) perform(ctx context.Context) error {
 		}
 		c.journal.add("all users have set a status of %d bytes", c.cfg.ValueSize)
 		runtime.GC() // of what filling has left behind, and not while they measure
-		p = newProber(l, dialTCP)
+		p = newProber(l, c.certificates.dialer())
 	}
 	c.journal.add("%d users begin to call", c.cfg.Users)
 	d.beginLoad(l, p)
@@ -214,7 +214,7 @@ func (d *demo) report() Report {
 	}
 	r.Seconds = d.elapsed().Seconds()
 	cfg := &d.cluster.cfg
-	r.Store, r.Keys, r.ValueSize, r.Rolling = cfg.Store, cfg.Users, cfg.ValueSize, cfg.Rolling
+	r.Store, r.Keys, r.ValueSize, r.Rolling, r.TLS = cfg.Store, cfg.Users, cfg.ValueSize, cfg.Rolling, cfg.TLS
 	r.fill(c, p, d.nemesis.done(), d.cluster.oracle.judge())
 	ranges, share := d.cluster.moved.so()
 	r.fillMoves(ranges, share, a)

@@ -84,7 +84,7 @@ func (o *observer) fill(s *Snapshot) {
 	}
 	for i, m := range c.managers {
 		if s.Dashboard == "" && m.Life() > 0 {
-			s.Dashboard = "http://" + c.pages[i] + "/"
+			s.Dashboard = c.page(i)
 		}
 		s.Managers = append(s.Managers, Participant{Name: m.Name, Alive: m.Life() > 0})
 	}

@@ -51,17 +51,10 @@ func (n *nemesis) killLeader(ctx context.Context, random *rand.Rand) error {
 	return n.restartManager(ctx, random, victim)
 }
 
-// judgeFailover counts what a failover cost. Owners get two more turns to say
-// what they do not hold any more.
+// judgeFailover counts what a failover cost.
 func (n *nemesis) judgeFailover(ctx context.Context, took time.Duration, before photograph) error {
 	c := n.cluster
-	pause(ctx, 2*c.cfg.renew())
-	var lost int
-	err := await(ctx, "comparing the leases", recoveryPatience, func(ctx context.Context) (bool, error) {
-		var err error
-		lost, err = c.lostSince(ctx, before)
-		return err == nil, err
-	})
+	lost, err := c.lostBy(ctx, before)
 	if err != nil {
 		return err
 	}

@@ -203,7 +203,7 @@ func TestInstallDeadline(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, text := range map[string]string{clock: "1000\n", filepath.Join(m.bin, "date"): strings.ReplaceAll(string(date), "CLOCK", clock)} {
-		if err := os.WriteFile(path, []byte(text), 0o700); err != nil { //nolint:gosec // one is a program
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}

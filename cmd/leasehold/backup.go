@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+const backupHelp = `Prints what a group of managers that has lost all of its disks needs to begin
+again: how every namespace is configured, and the newest generation that was
+granted in it. Keep it in a file, somewhere else; "leasehold restore" reads it.
+
+Leases are not part of it. They last for seconds, and a table of yesterday's
+would only be wrong.`
+
+const backupExample = `  leasehold backup > leasehold.backup.json`
+
+func newBackupCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "backup",
+		Short:   "Print what managers that have lost everything begin again with",
+		Long:    backupHelp,
+		Example: backupExample,
+		Args:    noArguments,
+	}
+	c := newClient(cmd)
+	cmd.RunE = c.run(func(ctx context.Context, _ []string) error {
+		saved, err := c.backUp(ctx)
+		if err != nil {
+			return err
+		}
+		return write(c.out, jsonText(saved))
+	})
+	return cmd
+}
+
+// backupFormat is the version of what "backup" prints.
+const backupFormat = 1
+
+// A backupDocument is what "backup" prints and "restore" reads.
+type backupDocument struct {
+	Format     int             `json:"leaseholdBackup"`
+	Taken      time.Time       `json:"taken"`
+	Leader     string          `json:"leader"`
+	Namespaces []savedDocument `json:"namespaces"`
+}
+
+// A savedDocument is a namespace in a backup.
+type savedDocument struct {
+	// Newest is the newest generation that was granted.
+	Newest *leasehold.Generation `json:"newestGeneration,string"`
+	Config json.RawMessage       `json:"config"` // a NamespaceConfig
+}
+
+// backUp asks for all that is kept.
+func (c *client) backUp(ctx context.Context) (backupDocument, error) {
+	saved := backupDocument{Format: backupFormat, Taken: time.Now().UTC().Truncate(time.Second), Namespaces: []savedDocument{}}
+	err := c.ask(ctx, func(ctx context.Context, to admin) error {
+		configured, err := namespaces(ctx, to)
+		if err != nil {
+			return err
+		}
+		// Later than the configurations: what was granted meanwhile is older than what
+		// this says.
+		status, err := to.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
+		if err != nil {
+			return err
+		}
+		saved.Leader = status.GetLeader()
+		newest := make(map[string]*leaseholdv1.NamespaceStatus)
+		for _, s := range status.GetNamespaces() {
+			newest[s.GetName()] = s
+		}
+		for _, n := range configured {
+			s := newest[n.GetName()]
+			if s == nil || !s.GetReady() {
+				return leasehold.Errorf("backup", leasehold.Unavailable, n.GetName(), "the managers have not read its table yet, and do not know its newest generation; try again in a few seconds")
+			}
+			config, err := protojson.Marshal(n)
+			if err != nil {
+				return err
+			}
+			newest := leasehold.Generation(max(s.GetNewestGeneration(), n.GetAfterGeneration()))
+			saved.Namespaces = append(saved.Namespaces, savedDocument{Newest: &newest, Config: config})
+		}
+		return nil
+	})
+	return saved, err
+}
+
+// config reads a saved namespace, and has it begin after all that may have been granted in
+// it since: nobody grants as many leases as we leave out in the life of a namespace.
+func (s *savedDocument) config() (*leaseholdv1.NamespaceConfig, error) {
+	const skipped = 1 << 40
+	out := &leaseholdv1.NamespaceConfig{}
+	if err := protojson.Unmarshal(s.Config, out); err != nil {
+		return nil, fmt.Errorf("a namespace of the backup cannot be read: %w", err)
+	}
+	if s.Newest == nil {
+		return nil, fmt.Errorf("the newest generation is missing of namespace %q of the backup", out.GetName())
+	}
+	out.AfterGeneration = min(uint64(*s.Newest), math.MaxUint64-skipped) + skipped
+	if _, err := wire.ToNamespace(out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/manager"
+	"github.com/leasehold-dev/leasehold/owner"
+	"github.com/leasehold-dev/leasehold/store/mem"
+)
+
+// startLonely starts a manager that knows nothing yet, and returns its address.
+func startLonely(t *testing.T) (addr string, stop func()) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := manager.Start(manager.Config{Store: mem.New(), Listener: listener, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop = func() { _ = m.Close(context.Background()) }
+	t.Cleanup(stop)
+	return listener.Addr().String(), stop
+}
+
+// command carries out a command, and returns what it printed.
+func command(t *testing.T, want int, args ...string) (out, errs string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	if got := run(t.Context(), args, &stdout, &stderr); got != want {
+		t.Fatalf("%v: exit status %d, want %d: %s%s", args, got, want, stdout.String(), stderr.String())
+	}
+	return stdout.String(), stderr.String()
+}
+
+// granted joins a namespace, and returns the generation of a lease.
+func granted(t *testing.T, addr string, in leasehold.Namespace) leasehold.Generation {
+	t.Helper()
+	leases := make(chan leasehold.Lease, 1)
+	o, err := owner.Join(t.Context(), owner.Config{
+		Managers: []string{addr}, Namespace: in, Name: "a", Addr: "127.0.0.1:1",
+		OnGrant: func(all []leasehold.Lease) {
+			select {
+			case leases <- all[0]:
+			default:
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = o.Close(ended) // its managers may be gone
+	})
+	select {
+	case l := <-leases:
+		return l.Generation
+	case <-time.After(time.Minute):
+		t.Fatal("nothing was granted")
+		return 0
+	}
+}
+
+// Managers that have lost everything get their namespaces back, and no generation is
+// given twice.
+func TestBackupAndRestore(t *testing.T) {
+	old, stop := startLonely(t)
+	command(t, 0, "namespace", "create", "presence", "--lease", "4s", "--policy", "adaptive", "--churn", "0.5", "--timeout", "1m", "--managers", old)
+	command(t, 0, "namespace", "create", "empty", "--lease", "2s", "--managers", old)
+	before := granted(t, old, "presence")
+	saved, _ := command(t, 0, "backup", "--managers", old)
+	file := filepath.Join(t.TempDir(), "backup.json")
+	if err := os.WriteFile(file, []byte(saved), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	shown, _ := command(t, 0, "namespace", "show", "presence", "--json", "--managers", old)
+	stop()
+
+	anew, _ := startLonely(t)
+	out, errs := command(t, 0, "restore", file, "--timeout", "1m", "--managers", anew)
+	if !strings.Contains(out, "restored 2 namespaces") || !strings.Contains(errs, "waiting for 4.8s, until no lease of the lost managers is valid") {
+		t.Errorf("it printed %s%s", out, errs)
+	}
+	if after := granted(t, anew, "presence"); after <= before+1<<40 {
+		t.Errorf("generation %d was granted, and %d was before", after, before)
+	}
+	again, _ := command(t, 0, "namespace", "show", "presence", "--json", "--managers", anew)
+	var was, is namespaceShown
+	if json.Unmarshal([]byte(shown), &was) != nil || json.Unmarshal([]byte(again), &is) != nil {
+		t.Fatalf("not JSON: %s%s", shown, again)
+	}
+	was.Status, is.Status = nil, nil
+	if jsonText(was) != jsonText(is) {
+		t.Errorf("it was %s and is %s", jsonText(was), jsonText(is))
+	}
+	// Again is harmless, and another of the same name is not touched.
+	if out, errs := command(t, 0, "restore", file, "--managers", anew, "--json"); !strings.Contains(out, `"restored": []`) || errs != "" {
+		t.Errorf("restored again, it printed %s%s", out, errs)
+	}
+	command(t, 0, "namespace", "update", "presence", "--lease", "5s", "--managers", anew)
+	if _, errs := command(t, 2, "restore", file, "--managers", anew); !strings.Contains(errs, "there is one already, and not as the backup would make it") {
+		t.Errorf("it printed %s", errs)
+	}
+}
+
+func TestRestoreRefuses(t *testing.T) {
+	config := `{"name": "presence"}`
+	for _, test := range []struct{ name, text, says string }{
+		{"nothing", "", "is no backup: EOF"},
+		{"rubbish", "PK\x03\x04", "is no backup: invalid character"},
+		{"other JSON", `{"namespaces": []}`, "leaseholdBackup is 0, want 1"},
+		{"a newer version", `{"leaseholdBackup": 2}`, "leaseholdBackup is 2, want 1"},
+		{"two of them", `{"leaseholdBackup": 1}{"leaseholdBackup": 1}`, "something follows it"},
+		{"a name twice", `{"leaseholdBackup": 1, "namespaces": [{"newestGeneration": "1", "config": ` + config + `}, {"newestGeneration": "1", "config": ` + config + `}]}`, "has namespace presence twice"},
+		{"an unknown setting", `{"leaseholdBackup": 1, "namespaces": [{"newestGeneration": "1", "config": {"name": "presence", "colour": 1}}]}`, "unknown field"},
+		{"a bad setting", `{"leaseholdBackup": 1, "namespaces": [{"newestGeneration": "1", "config": {"name": "presence", "policy": "best"}}]}`, `policy is "best"`},
+		{"no generation", `{"leaseholdBackup": 1, "namespaces": [{"config": ` + config + `}]}`, "newest generation is missing"},
+		{"too high a generation", `{"leaseholdBackup": 1, "namespaces": [{"newestGeneration": "18446744073709551615", "config": ` + config + `}]}`, "want less than 2^62"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := parseBackup("backup.json", []byte(test.text))
+			if err == nil || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("error %v, want %q", err, test.says)
+			}
+		})
+	}
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/internal/pki"
+	"github.com/leasehold-dev/leasehold/secure"
+)
+
+const pkiShowHelp = `Says of each certificate in a PEM file who it is, until when, and by whom it was
+issued. Exit status 1 means that one has expired or is not valid yet.`
+
+func newPKIShowCommand() *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:     "show FILE",
+		Short:   "Say whose certificate is in a file",
+		Long:    pkiShowHelp,
+		Example: "  leasehold pki show pki/manager/m1/tls.crt",
+		Args:    oneArgument("a file with certificates"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			certs, err := pki.ReadCertificates(args[0])
+			if err != nil {
+				return failed{err}
+			}
+			var document certificatesDocument
+			for _, cert := range certs {
+				document.Certificates = append(document.Certificates, certificateJSON(secure.Describe(cert), time.Now()))
+			}
+			text := document.text()
+			if asJSON {
+				text = jsonText(document)
+			}
+			if err := write(newScreen(cmd.OutOrStdout()), text); err != nil {
+				return err
+			}
+			return document.status()
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print for programs")
+	return cmd
+}
+
+// A certificatesDocument is what "pki show --json" prints.
+type certificatesDocument struct {
+	Certificates []certificateDocument `json:"certificates"`
+}
+
+type certificateDocument struct {
+	Identities []string  `json:"identities"`
+	Hosts      []string  `json:"hosts"`
+	Subject    string    `json:"subject"`
+	Issuer     string    `json:"issuer"`
+	Serial     string    `json:"serial"`
+	NotBefore  time.Time `json:"not_before"`
+	NotAfter   time.Time `json:"not_after"`
+	CA         bool      `json:"ca"`
+	Client     bool      `json:"client"`
+	Server     bool      `json:"server"`
+	Valid      bool      `json:"valid"` // by its dates, now
+
+	now time.Time
+}
+
+func certificateJSON(d secure.Description, now time.Time) certificateDocument {
+	c := certificateDocument{
+		Hosts: append([]string{}, d.Hosts...), Subject: d.Subject, Issuer: d.Issuer, Serial: d.Serial,
+		NotBefore: d.NotBefore.UTC(), NotAfter: d.NotAfter.UTC(), CA: d.CA, Client: d.Client, Server: d.Server,
+		Valid: !now.Before(d.NotBefore) && !now.After(d.NotAfter), Identities: []string{}, now: now,
+	}
+	for _, id := range d.Identities {
+		c.Identities = append(c.Identities, string(id))
+	}
+	return c
+}
+
+func (d certificatesDocument) status() error {
+	for _, c := range d.Certificates {
+		if !c.Valid {
+			return statusViolated
+		}
+	}
+	return nil
+}
+
+func (d certificatesDocument) text() string {
+	var all []string
+	for _, c := range d.Certificates {
+		all = append(all, c.text())
+	}
+	return strings.Join(all, "\n")
+}
+
+func (c certificateDocument) text() string {
+	var entries []entry
+	switch {
+	case c.CA:
+		entries = append(entries, entry{"CA", shown(c.Subject)})
+	case len(c.Identities) == 0:
+		entries = append(entries, entry{"who", "nobody: it has no identity (subject " + shown(c.Subject) + ")"})
+	default:
+		entries = append(entries, entry{"who", shown(strings.Join(c.Identities, " "))})
+	}
+	if !c.CA {
+		entries = append(entries, entry{"serves at", orDash(strings.Join(c.Hosts, " "))}, entry{"good for", c.goodFor()})
+	}
+	return facts(append(entries, entry{"until", c.until()}, entry{"issued by", shown(c.Issuer)}, entry{"serial", c.Serial}))
+}
+
+func (c certificateDocument) goodFor() string {
+	switch {
+	case c.Client && c.Server:
+		return "clients and servers"
+	case c.Client:
+		return "clients"
+	case c.Server:
+		return "servers"
+	}
+	return "neither clients nor servers"
+}
+
+func (c certificateDocument) until() string {
+	end := c.NotAfter.Format(time.DateTime) + " UTC"
+	switch {
+	case c.now.Before(c.NotBefore):
+		return fmt.Sprintf("%s, but %s before %s UTC", end, bad("not valid"), c.NotBefore.Format(time.DateTime))
+	case c.now.After(c.NotAfter):
+		return fmt.Sprintf("%s, %s %s ago", end, bad("expired"), brief(c.now.Sub(c.NotAfter)))
+	}
+	return fmt.Sprintf("%s, for another %s", end, brief(c.NotAfter.Sub(c.now)))
+}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/child"
+	"github.com/leasehold-dev/leasehold/internal/pki"
+	"github.com/leasehold-dev/leasehold/owner"
+	"github.com/leasehold-dev/leasehold/secure"
+)
+
+// A fortress is managers that speak TLS, with certificates of its own.
+type fortress struct {
+	t     *testing.T
+	pki   string
+	addrs []string // of m1, m2, ...
+	peers []string
+}
+
+func newFortress(t *testing.T, managers int) *fortress {
+	t.Helper()
+	ports, err := child.FreePorts(2 * managers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fortress{t: t, pki: filepath.Join(t.TempDir(), "pki"), addrs: ports[:managers], peers: ports[managers:]}
+	here := []string{"127.0.0.1"}
+	parties := []pki.Party{
+		{Role: pki.Operator, Name: "alice"},
+		{Role: pki.Lookup, Namespace: "sessions"},
+		{Role: pki.Owner, Namespace: "sessions", Name: "a", Hosts: here},
+		{Role: pki.Owner, Namespace: "other", Name: "o", Hosts: here},
+	}
+	for i := range managers {
+		parties = append(parties, pki.Party{Role: pki.Manager, Name: fmt.Sprintf("m%d", i+1), Hosts: here})
+	}
+	if _, _, err := pki.Create(f.pki, "example.org", parties, time.Now(), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func (f *fortress) of(parts ...string) string {
+	return filepath.Join(append([]string{f.pki}, parts...)...)
+}
+
+// start runs a manager until the test ends.
+func (f *fortress) start(i int, args ...string) {
+	f.t.Helper()
+	name := fmt.Sprintf("m%d", i+1)
+	args = append([]string{
+		"manager", "--name", name, "--listen", f.addrs[i], "--http=", "--data-dir", filepath.Join(f.t.TempDir(), name),
+		"--peer-listen", f.peers[i], "--tls-dir", f.of("manager", name), "--access", f.of("access.yaml"),
+	}, args...)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	var out, errs strings.Builder
+	running.Go(func() {
+		if ended := run(ctx, args, &out, &errs); ended != 0 {
+			f.t.Errorf("%s ended with %d: %s", name, ended, errs.String())
+		}
+	})
+	f.t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+}
+
+// ask runs a command as somebody, and returns its exit status and what it has said.
+func (f *fortress) ask(as string, args ...string) (int, string) {
+	f.t.Helper()
+	var out strings.Builder
+	args = append(args, "--managers", strings.Join(f.addrs, ","), "--timeout", "20s", "--tls-dir", f.of(as))
+	return run(f.t.Context(), args, &out, &out), out.String()
+}
+
+// await repeats a command until it is done.
+func (f *fortress) await(as string, args ...string) string {
+	f.t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; {
+		ended, said := f.ask(as, args...)
+		if ended == 0 {
+			return said
+		}
+		if time.Now().After(deadline) {
+			f.t.Fatalf("%v: %s", args, said)
+		}
+	}
+}
+
+// TestFortress: a manager with a certificate, and another that joins it, do for each what
+// the policy permits, and nothing for others.
+func TestFortress(t *testing.T) {
+	f := newFortress(t, 2)
+	f.start(0)
+	f.await("operator/alice", "namespace", "create", "sessions")
+	f.start(1, "--join", f.addrs[0])
+	for deadline := time.Now().Add(time.Minute); ; {
+		members := f.await("operator/alice", "member", "list")
+		if strings.Count(members, "voter  yes      https://") == 2 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the second manager does not vote:\n%s", members)
+		}
+	}
+	for _, test := range []struct {
+		as   string
+		args string
+		want int
+		says string
+	}{
+		{"operator/alice", "status", 0, "sessions"},
+		{"lookup/sessions", "owners -n sessions", 0, "Nobody has joined"},
+		{"lookup/sessions", "namespace create x", 2, "that takes the role operator"},
+		{"lookup/sessions", "member list", 2, "that takes the role manager or operator"},
+		{"owner/other/o", "ranges -n sessions", 2, "that takes the role"},
+		{"manager/m1", "namespace create x", 2, "that takes the role operator"},
+	} {
+		if ended, said := f.ask(test.as, strings.Fields(test.args)...); ended != test.want || !strings.Contains(said, test.says) {
+			t.Errorf("%s: %s: status %d, %q", test.as, test.args, ended, said)
+		}
+	}
+	f.owners()
+	f.tokens()
+}
+
+// owners join under their own names, in their own namespaces.
+func (f *fortress) owners() {
+	t := f.t
+	for _, test := range []struct {
+		as, name string
+		joins    bool
+	}{
+		{"owner/sessions/a", "a", true},
+		{"owner/sessions/a", "b", false},
+		{"owner/other/o", "o", false},
+		{"operator/alice", "alice", false},
+	} {
+		keeper, err := (&securitySettings{dir: f.of(test.as)}).open(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		o, err := owner.Join(ctx, owner.Config{
+			Namespace: "sessions", Managers: f.addrs, Name: leasehold.OwnerID(test.name), Addr: "127.0.0.1:1", Credentials: keeper.Client(),
+		})
+		if err == nil {
+			err = o.Close(ctx)
+		}
+		if (err == nil) != test.joins {
+			t.Errorf("%s joins as %s: %v", test.as, test.name, err)
+		}
+		cancel()
+		keeper.Close()
+	}
+}
+
+// tokens are for those who have no certificate; the file that permits them is taken while
+// managers run.
+func (f *fortress) tokens() {
+	t := f.t
+	token, hash := pki.NewToken()
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bare := f.of("bare")
+	if err := os.Mkdir(bare, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ca, err := os.ReadFile(f.of("ca.crt"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(bare, "ca.crt"), ca, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ended, said := f.ask("bare", "status"); ended != 2 || !strings.Contains(said, "it takes a client certificate or a bearer token") {
+		t.Errorf("nobody: status %d, %q", ended, said)
+	}
+	if ended, said := f.ask("bare", "status", "--token-file", file); ended != 2 || strings.Contains(said, token) {
+		t.Errorf("a token that nobody knows: status %d, %q", ended, said)
+	}
+	policy, err := os.ReadFile(f.of("access.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(string(policy), "rules:\n", "rules:\n  - {identity: \"token:bob\", role: lookup, namespaces: [sessions]}\n", 1) +
+		"tokens:\n  - {name: bob, sha256: " + hash + "}\n"
+	if err := os.WriteFile(f.of("access.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.await("bare", "owners", "-n", "sessions", "--token-file", file)
+	if ended, said := f.ask("bare", "namespace", "create", "x", "--token-file", file); ended != 2 || !strings.Contains(said, "token:bob") {
+		t.Errorf("a token of a lookup gives orders: status %d, %q", ended, said)
+	}
+}
+
+// TestSecurityFiles: files by their flags prevail over those of the directory, and what is
+// not there is left out.
+func TestSecurityFiles(t *testing.T) {
+	f := newFortress(t, 1)
+	dir := f.of("operator", "alice")
+	s := securitySettings{dir: dir}
+	want := secure.Config{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), Roots: filepath.Join(dir, "ca.crt")}
+	check := func(what string) {
+		t.Helper()
+		got := s.config(nil)
+		if got.Cert != want.Cert || got.Key != want.Key || got.Roots != want.Roots || got.Revoked != want.Revoked {
+			t.Errorf("%s: %+v, want %+v", what, got, want)
+		}
+	}
+	check("a directory")
+	s.ca, want.Roots = "other.crt", "other.crt"
+	check("a file instead of one in it")
+	if err := os.WriteFile(filepath.Join(dir, "crl.pem"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want.Revoked = filepath.Join(dir, "crl.pem")
+	check("revocation lists that are there")
+	s = securitySettings{dir: f.pki}
+	want = secure.Config{Roots: f.of("ca.crt")}
+	check("no certificate")
+}

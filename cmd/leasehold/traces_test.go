@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+// A manager sends what it has traced where the environment says, before it ends.
+func TestManagerSendsTraces(t *testing.T) {
+	spans := make(chan string, 100)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		var sent collector.ExportTraceServiceRequest
+		if err == nil {
+			err = proto.Unmarshal(body, &sent)
+		}
+		if err != nil || r.URL.Path != "/v1/traces" {
+			t.Errorf("%s: %v", r.URL.Path, err)
+		}
+		for _, from := range sent.GetResourceSpans() {
+			service := ""
+			for _, a := range from.GetResource().GetAttributes() {
+				if a.GetKey() == "service.name" {
+					service = a.GetValue().GetStringValue()
+				}
+			}
+			for _, scope := range from.GetScopeSpans() {
+				for _, s := range scope.GetSpans() {
+					spans <- service + " " + s.GetName()
+				}
+			}
+		}
+	}))
+	defer receiver.Close()
+	t.Setenv(tracesEndpoint, receiver.URL)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	leads := &signalWriter{word: "this manager leads", seen: stop}
+	args := []string{"manager", "--listen", "127.0.0.1:0", "--http", "", "--data-dir", t.TempDir()}
+	if got := run(ctx, args, io.Discard, leads); got != 0 {
+		t.Fatalf("exit status %d", got)
+	}
+	close(spans)
+	found := false
+	for s := range spans {
+		found = found || s == "leasehold-manager leasehold.failover"
+	}
+	if !found {
+		t.Error("nobody has heard that it took over")
+	}
+}
+
+// A signalWriter calls a function when a word was written.
+type signalWriter struct {
+	word string
+	seen func()
+	text bytes.Buffer
+}
+
+func (w *signalWriter) Write(p []byte) (int, error) {
+	n, err := w.text.Write(p)
+	if strings.Contains(w.text.String(), w.word) {
+		w.seen()
+	}
+	return n, err
+}
+
+// Traces are off unless the environment says where to, and what it says is understood or
+// refused.
+func TestServeTraces(t *testing.T) {
+	for _, name := range []string{tracesEndpoint, tracesEndpointOwn, tracesProtocol, tracesProtocolOwn, tracesExporter, tracesDisabled} {
+		t.Setenv(name, "")
+	}
+	for _, test := range []struct {
+		name    string
+		set     map[string]string
+		wanted  bool
+		refused string
+	}{
+		{"nothing", nil, false, ""},
+		{"a protocol alone", map[string]string{tracesProtocol: "carrier pigeon"}, false, ""},
+		{"an endpoint", map[string]string{tracesEndpoint: "http://127.0.0.1:1"}, true, ""},
+		{"one for traces", map[string]string{tracesEndpointOwn: "http://127.0.0.1:1/v1/traces"}, true, ""},
+		{"by gRPC", map[string]string{tracesEndpoint: "http://127.0.0.1:1", tracesProtocol: "grpc"}, true, ""},
+		{"disabled", map[string]string{tracesEndpoint: "http://127.0.0.1:1", tracesDisabled: "true"}, false, ""},
+		{"to nowhere", map[string]string{tracesEndpoint: "http://127.0.0.1:1", tracesExporter: "none"}, false, ""},
+		{"to others", map[string]string{tracesEndpoint: "http://127.0.0.1:1", tracesExporter: "zipkin"}, true, `OTEL_TRACES_EXPORTER "zipkin": want otlp or none`},
+		{"by JSON", map[string]string{tracesEndpoint: "http://127.0.0.1:1", tracesProtocolOwn: "http/json", tracesProtocol: "grpc"}, true, `OTEL_EXPORTER_OTLP_TRACES_PROTOCOL "http/json": want http/protobuf or grpc`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for name, value := range test.set {
+				t.Setenv(name, value)
+			}
+			if got := tracesWanted(); got != test.wanted {
+				t.Errorf("wanted: %t", got)
+			}
+			stop, err := serveTraces(t.Context(), "test", slog.New(slog.DiscardHandler))
+			switch {
+			case err == nil && test.refused == "":
+				stop()
+			case err == nil || test.refused == "" || !strings.Contains(err.Error(), test.refused):
+				t.Errorf("%v, want %q", err, test.refused)
+			}
+		})
+	}
+}
+
+// A receiver that is away is said once, and not for every batch.
+func TestTraceComplaints(t *testing.T) {
+	var text bytes.Buffer
+	c := &traceComplaints{log: slog.New(slog.NewTextHandler(&text, nil))}
+	for range 100 {
+		c.Handle(errors.New("connection refused"))
+	}
+	if n := strings.Count(text.String(), "connection refused"); n != 1 {
+		t.Errorf("it was said %d times", n)
+	}
+}
