@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/leasehttp"
@@ -29,6 +31,7 @@ const (
 // A site is where a process runs: what it listens on, and which managers it asks.
 type site struct {
 	managers          []string
+	insecure          bool // the network can be trusted
 	listen, advertise string
 	log               *slog.Logger
 	open              []*lookup.Lookup
@@ -36,6 +39,7 @@ type site struct {
 
 func (s *site) flags(cmd *cobra.Command, listen string) {
 	cmd.Flags().StringSliceVar(&s.managers, "managers", []string{"127.0.0.1:7400"}, "where the managers are")
+	cmd.Flags().BoolVar(&s.insecure, "insecure", false, "speak plain text with other computers, too: in a network that can be trusted")
 	cmd.Flags().StringVar(&s.listen, "listen", listen, "where to listen; port 0 is any that is free")
 	cmd.Flags().StringVar(&s.advertise, "advertise", "", "how others reach it (default: what it listens on)")
 }
@@ -54,12 +58,20 @@ func (s *site) listening(ctx context.Context) (net.Listener, error) {
 
 // lookup follows a namespace until the site is closed.
 func (s *site) lookup(ctx context.Context, space leasehold.Namespace) (*lookup.Lookup, error) {
-	l, err := lookup.Open(ctx, lookup.Config{Namespace: space, Managers: s.managers, Logger: s.log})
+	l, err := lookup.Open(ctx, lookup.Config{Namespace: space, Managers: s.managers, Credentials: s.credentials(), Logger: s.log})
 	if err != nil {
 		return nil, err
 	}
 	s.open = append(s.open, l)
 	return l, nil
+}
+
+// credentials are none, but in a network that can be trusted.
+func (s *site) credentials() credentials.TransportCredentials {
+	if s.insecure {
+		return insecure.NewCredentials()
+	}
+	return nil // within this computer
 }
 
 // opening is for what cannot be done without a manager. After a while it says what it waits
@@ -125,6 +137,7 @@ func (s *server) run(cmd *cobra.Command) error {
 	joining, joined := s.opening(ctx, s.log)
 	served, err := s.role.join(joining, &s.site, owner.Config{
 		Namespace: s.role.space, Managers: s.managers, Addr: s.advertise, Name: leasehold.OwnerID(s.name), Logger: s.log,
+		Credentials: s.credentials(), Mover: &owner.Mover{Credentials: s.credentials(), ServerCredentials: s.credentials()},
 	})
 	joined()
 	if err != nil {

@@ -30,7 +30,8 @@ func main() {
 	as := owner.Config{Namespace: "presence", Managers: managers, Addr: self, Logger: slog.Default()}
 	statuses, err := leasemap.Join(ctx, as, leasemap.Config[string]{})
 	check(err)
-	go func() { check(http.Serve(listener, serve(statuses))) }()
+	server := &http.Server{Handler: serve(statuses), ReadHeaderTimeout: 5 * time.Second}
+	go func() { check(server.Serve(listener)) }()
 	<-ctx.Done()
 	closing, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -49,6 +50,7 @@ func serve(statuses *leasemap.Map[string]) http.Handler {
 	mux.HandleFunc("GET /status/{user}", func(w http.ResponseWriter, r *http.Request) {
 		text, _, err := statuses.Get(r.PathValue("user"))
 		leasehttp.Error(w, err)
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = io.WriteString(w, text)
 	})
 	return mux

@@ -89,8 +89,9 @@ func NewPublisher(cfg PublisherConfig) (*Publisher, error) {
 // a server has it.
 //
 // It fails with [leasehold.Invalid] if something is wrong with it, and with
-// [leasehold.Exists] if another session publishes the user, who is not published here then.
-// After any other error it is tried again by [Publisher.Run] until it is there.
+// [leasehold.Exists] if another session publishes the user, who is not published here then;
+// with [ErrUnsaid] if the context ended before it was this call's turn. After any other error
+// it is tried again by [Publisher.Run] until it is there.
 func (p *Publisher) Publish(ctx context.Context, name string, what Presence) error {
 	u, err := p.take(ctx, name, true)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -326,6 +327,32 @@ func TestWaitsForServers(t *testing.T) {
 		serve(t, c.Node("a"), im.Config{})
 		c.Settle()
 		users := map[string]im.Presence{"alice": online(1)}
+		if diff := cmp.Diff(users, see(t, client(t, c, c.Node("reader")), users)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// What is given up keeps its word: it is said later, or it says that it never will be.
+func TestGivenUp(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		p, _ := publish(t, c, "frontend", time.Hour)
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := p.Publish(over, "alice", online(1)); err == nil || errors.Is(err, im.ErrUnsaid) {
+			t.Fatalf("it was its turn, and there are no servers: %v", err)
+		}
+		saying := make(chan error, 1)
+		go func() { saying <- p.Publish(t.Context(), "bob", online(2)) }()
+		synctest.Wait()
+		if err := p.Publish(over, "bob", online(3)); !errors.Is(err, im.ErrUnsaid) {
+			t.Fatalf("another's turn: %v", err)
+		}
+		serve(t, c.Node("a"), im.Config{})
+		c.Settle()
+		<-saying
+		c.Advance(time.Second)
+		users := map[string]im.Presence{"alice": online(1), "bob": online(2)}
 		if diff := cmp.Diff(users, see(t, client(t, c, c.Node("reader")), users)); diff != "" {
 			t.Error(diff)
 		}

@@ -2,6 +2,7 @@ package im
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -73,12 +74,23 @@ func (u *user) set(session string, to Presence) (was SignOn) {
 	return was
 }
 
+// ErrUnsaid is what a [Publisher] fails with if the context ended while it was still saying
+// something else of the same user: what was to be said never is.
+var ErrUnsaid = errors.New("nothing was said")
+
+// await waits for the turn. It comes at once if nobody has it, also if the context has ended:
+// a user that was only just made is always taken by somebody, who says or forgets it.
 func (u *user) await(ctx context.Context) error {
 	select {
 	case u.turn <- struct{}{}:
 		return nil
+	default:
+	}
+	select {
+	case u.turn <- struct{}{}:
+		return nil
 	case <-ctx.Done():
-		return leasehold.Errorf("wait for turn", leasehold.Unavailable, u.name, "nothing was said: %w", context.Cause(ctx))
+		return leasehold.Errorf("wait for turn", leasehold.Unavailable, u.name, "%w: %w", ErrUnsaid, context.Cause(ctx))
 	}
 }
 

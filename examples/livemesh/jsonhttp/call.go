@@ -41,7 +41,7 @@ func Call(ctx context.Context, client *http.Client, method, url string, in, out 
 // Send is Call for a request that is made already: its body need not be JSON.
 func Send(client *http.Client, r *http.Request, out any) error {
 	method, url := r.Method, r.URL.String()
-	answer, err := client.Do(r)
+	answer, err := client.Do(r) //nolint:gosec // addresses are the lookup's
 	if err != nil {
 		kind := leasehold.KindOf(err)
 		if kind == leasehold.Other {

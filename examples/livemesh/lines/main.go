@@ -42,5 +42,5 @@ func run(dir, docs string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", docs, err)
 	}
-	return os.WriteFile(docs, []byte(next), 0o644)
+	return os.WriteFile(docs, []byte(next), 0o644) //nolint:gosec // a document, for everybody
 }

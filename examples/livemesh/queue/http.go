@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
@@ -96,7 +97,15 @@ func parsePlace(name string, query url.Values) (at Place, err error) {
 			return Place{}, leasehold.Errorf("receive", leasehold.Invalid, name, "after is %q, want the number of a message", text)
 		}
 	}
-	return at, nil
+	return at, at.validate(name)
+}
+
+// validate refuses an epoch that is none of ours: in an event it could be taken for another one.
+func (at Place) validate(name string) error {
+	if strings.ContainsFunc(at.Epoch, func(r rune) bool { return r == '/' || !unicode.IsPrint(r) }) {
+		return leasehold.Errorf("receive", leasehold.Invalid, name, "epoch is %q, want what a batch had", at.Epoch)
+	}
+	return nil
 }
 
 // push sends messages to a device that is online, as they come. It begins after the
@@ -161,5 +170,6 @@ func parseEventID(text string) (Place, error) {
 	if !ok || err != nil {
 		return Place{}, leasehold.Errorf("receive", leasehold.Invalid, "", "Last-Event-ID is %q, want what an event had", text)
 	}
-	return Place{epoch, have}, nil
+	at := Place{epoch, have}
+	return at, at.validate("")
 }

@@ -1,0 +1,89 @@
+package feed
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+// FuzzParse: whatever is posted as a feed, it takes no long time, and what is made of it can be
+// shown: in bounds, in one line, with links that lead to the web and times that have been. What
+// we write of it ourselves can be read again.
+func FuzzParse(f *testing.F) {
+	for _, name := range []string{"rss091.xml", "rss10.xml", "rss20.xml", "atom10.xml", "feed.json", "latin1.xml"} {
+		document, err := os.ReadFile("testdata/" + name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(document)
+	}
+	for _, text := range []string{
+		`<rss version="2.0"><channel><item><title>a&lt;script>b&lt;/script></title><link>javascript:alert(1)</link></item></channel></rss>`,
+		`<!DOCTYPE x [<!ENTITY a "&b;&b;"><!ENTITY b "&c;&c;">]><rss><channel><title>&a;</title></channel></rss>`,
+		`<feed xmlns="http://www.w3.org/2005/Atom"><entry><title type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml">x</div></title></entry></feed>`,
+		strings.Repeat("<a>", 70), `{"version":"https://jsonfeed.org/version/1.1","items":[null,{}]}`, `<rss><channel><item/></channel>`,
+		`<?xml version="1.0" encoding="utf-16"?><rss/>`, `<rdf:RDF xmlns:rdf="x"/>`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, document []byte) {
+		if len(document) > 64<<10 {
+			return // the race is against long ones in TestBounds
+		}
+		began := time.Now()
+		all, _, err := parse(document, now())
+		if took := time.Since(began); took > 5*time.Second {
+			t.Fatalf("%d bytes took %v", len(document), took)
+		}
+		if err != nil {
+			return
+		}
+		for _, a := range all {
+			u, err := url.Parse(a.Link)
+			switch {
+			case a.Title == "" || len(a.Title) > MaxTitle || len(a.Actor) > MaxName || len(a.ID) != 32:
+				t.Fatalf("%+v", a)
+			case !utf8.ValidString(a.Title+a.Actor) || strings.ContainsAny(a.Title+a.Actor, "\r\n\x00\x1b"):
+				t.Fatalf("%q, %q", a.Title, a.Actor)
+			case a.Link != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https"):
+				t.Fatalf("link %q", a.Link)
+			case a.At.After(now()) || a.At.Unix() < 0:
+				t.Fatalf("at %v", a.At)
+			}
+		}
+		for _, as := range formats() {
+			written, err := as.write(&page{"user", "https://example.com/feeds/user", Coalesce(all, 0)})
+			if err != nil {
+				t.Fatalf("%s: %v", as.name, err)
+			}
+			if again, _, err := parse(written, now()); err != nil || len(again) != len(Coalesce(all, 0)) {
+				t.Fatalf("%s: %d activities are %d again, %v:\n%s", as.name, len(all), len(again), err, written)
+			}
+		}
+	})
+}
+
+// FuzzFormat: whatever a reader accepts, there is a format for it, or it asked by name for one
+// that there is not.
+func FuzzFormat(f *testing.F) {
+	f.Add("application/atom+xml;q=0.5, application/json", "", `"x"`)
+	f.Add("*/*;q=nan,;;,application/rss+xml;q=1e999", "rss", `W/"x", *`)
+	f.Add("", "pdf", "")
+	f.Fuzz(func(t *testing.T, accept, name, tags string) {
+		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+		r.Header["Accept"], r.Header["If-None-Match"] = []string{accept}, []string{tags}
+		r.URL.RawQuery = url.Values{"format": {name}}.Encode()
+		as, err := formatOf(r)
+		if err == nil && as.write == nil || name == "" && err != nil {
+			t.Fatalf("accept %q, format %q: %q, %v", accept, name, as.name, err)
+		}
+		if hasTag(r, `"x"`) && !strings.Contains(tags, `"x"`) {
+			t.Fatalf("%q has the tag", tags)
+		}
+	})
+}

@@ -1,0 +1,65 @@
+package jsonhttp_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/documents"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/im"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
+)
+
+// FuzzDecode: whatever a caller sends, it is one value that says the same when it is sent on, or
+// refused with an answer that is JSON.
+func FuzzDecode(f *testing.F) {
+	for _, text := range []string{
+		`{"session":"s","address":"a","status":"x","ip":"10.0.0.1","if":"5.17"}`, `{"session":"s","if":"0.0"}`, `{"name":1}`, `{} {}`, "", "[",
+		`{"session":"\ud800"}`, `{"document":"d","version":"1.2","set":{"a":{"b":[1,2]}},"removed":["x"]}`, "null", `{"session":null,"status":"\u0000"}`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		checkDecode[im.SignOn](t, data)
+		checkDecode[im.Change](t, data)
+		checkDecode[documents.News](t, data)
+	})
+}
+
+func checkDecode[V any](t *testing.T, data []byte) {
+	var v, again V
+	if err := jsonhttp.Decode(data, &v); err != nil {
+		w := httptest.NewRecorder()
+		jsonhttp.Fail(w, leasehold.Errorf("read", leasehold.Invalid, "", "%w", err))
+		if w.Code != http.StatusBadRequest || !json.Valid(w.Body.Bytes()) || !utf8.Valid(w.Body.Bytes()) {
+			t.Fatalf("%q is refused with %d: %s", data, w.Code, w.Body)
+		}
+		return
+	}
+	once, err := json.Marshal(v)
+	if err != nil {
+		t.Fatalf("%q: %v", data, err)
+	}
+	if err := jsonhttp.Decode(once, &again); err != nil {
+		t.Fatalf("%q is sent on as %s: %v", data, once, err)
+	}
+	twice, err := json.Marshal(again)
+	if err != nil || string(once) != string(twice) {
+		t.Fatalf("%q is sent on as %s, and then as %s, %v", data, once, twice, err)
+	}
+}
+
+// FuzzNewer: of two versions one at most is newer, and none is newer than itself.
+func FuzzNewer(f *testing.F) {
+	f.Add("5.17", "5.18")
+	f.Add("", "1.1")
+	f.Add("x", "1.1")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		if documents.Newer(a, a) || documents.Newer(a, b) && documents.Newer(b, a) {
+			t.Fatalf("%q and %q", a, b)
+		}
+	})
+}
