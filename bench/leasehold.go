@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/leasehold-dev/leasehold"
@@ -69,8 +70,9 @@ func startLookup() (Contestant, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	l, err := lookup.Open(ctx, lookup.Config{
-		Namespace: namespace,
-		Managers:  []string{"manager:1"},
+		Namespace:   namespace,
+		Managers:    []string{"manager:1"},
+		Credentials: insecure.NewCredentials(),
 		DialOptions: []grpc.DialOption{
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return m.listener.DialContext(ctx) }),
 		},

@@ -118,7 +118,7 @@ func joinAlone(ctx context.Context, dial []grpc.DialOption) (*owner.Owner, error
 	}
 	granted := make(chan struct{}, 1)
 	o, err := owner.Join(ctx, owner.Config{
-		Namespace: namespace, Managers: []string{"manager:1"}, Name: "o", Addr: "o:1", DialOptions: dial,
+		Namespace: namespace, Managers: []string{"manager:1"}, Name: "o", Addr: "o:1", Credentials: insecure.NewCredentials(), DialOptions: dial,
 		OnGrant: func([]leasehold.Lease) { granted <- struct{}{} },
 	})
 	if err != nil {

@@ -134,7 +134,7 @@ func TestMetricsExist(t *testing.T) {
 
 // unshown are metrics that are on no panel.
 var unshown = []string{
-	"leasehold_manager_joins_total", "leasehold_manager_leader_known", "leasehold_manager_lease_wait_seconds", "leasehold_manager_lookups", "leasehold_manager_ready",
+	"leasehold_manager_leader_known", "leasehold_manager_lease_wait_seconds", "leasehold_manager_ready",
 	"leasehold_owner_grants_total", "leasehold_owner_joins_total", "leasehold_owner_leader_term", "leasehold_owner_leases",
 	"leasehold_owner_move_duration_seconds_bucket", "leasehold_owner_move_duration_seconds_count", "leasehold_owner_move_duration_seconds_sum",
 	"leasehold_owner_renewals_total", "leasehold_owner_requests_total", "leasehold_owner_sent_records_total", "leasehold_owner_sessions",
@@ -170,7 +170,17 @@ func readDashboard(t *testing.T) map[string][]string {
 	}
 	out := make(map[string][]string)
 	ids := make(map[int]bool)
+	taken := make(map[[2]int]string)
 	for _, p := range d.Panels {
+		for x := range p.GridPos.W {
+			for y := range p.GridPos.H {
+				at := [2]int{p.GridPos.X + x, p.GridPos.Y + y}
+				if taken[at] != "" {
+					t.Fatalf("panel %q lies on %q", p.Title, taken[at])
+				}
+				taken[at] = p.Title
+			}
+		}
 		if ids[p.ID] || p.Title == "" || p.GridPos.X+p.GridPos.W > 24 {
 			t.Errorf("panel %d %q is there twice, has no title or is too wide", p.ID, p.Title)
 		}

@@ -18,6 +18,7 @@ type selector struct {
 type query struct {
 	selectors []selector
 	labels    []string // in by, without, on, ignoring, group_left and group_right
+	by        []string // in by alone: no other is left in the result
 	problem   string
 }
 
@@ -62,6 +63,9 @@ func parse(expr string) (q query) {
 			for i += 2; i < len(all) && all[i] != ")"; i++ {
 				if all[i] != "," {
 					q.labels = append(q.labels, all[i])
+				}
+				if all[i] != "," && t == "by" {
+					q.by = append(q.by, all[i])
 				}
 			}
 		case !word.MatchString(t) || slices.Contains(operators, t):
@@ -141,7 +145,7 @@ func missing(metric string, labels map[string]map[string]bool, m [3]string) (pro
 // has reports whether a metric of an expression has a label that is left in its result.
 func (e exported) has(expr, label string) bool {
 	q := parse(expr)
-	if len(q.labels) > 0 && !slices.Contains(q.labels, label) {
+	if len(q.by) > 0 && !slices.Contains(q.by, label) {
 		return false
 	}
 	return slices.ContainsFunc(q.selectors, func(s selector) bool { return e[s.metric][label] != nil })

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/flease"
+	"github.com/leasehold-dev/leasehold/secret"
 )
 
 // A fleaseMember is one process of Flease: it answers the others, and acquires
@@ -43,7 +44,7 @@ func startFlease(ctx context.Context, args []string) (member, string, error) {
 		cfg.Groups = groupOf(len(cfg.Members))
 	}
 	if *sealed {
-		cfg.Key = []byte("a secret that is known to everyone") // it costs as much as a good one
+		cfg.Key = secret.New("a secret that is known to everyone") // it costs as much as a good one
 	}
 	node, err := flease.Start(cfg)
 	if err != nil {
