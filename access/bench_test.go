@@ -1,6 +1,7 @@
 package access
 
 import (
+	"context"
 	"crypto/x509"
 	"fmt"
 	"log/slog"
@@ -37,11 +38,11 @@ func holdingSession(tb testing.TB, p *Policy, name string) (*session, *leasehold
 	const hold = leaseholdv1.OwnerService_Hold_FullMethodName
 	leaf := &x509.Certificate{SerialNumber: big.NewInt(1)}
 	s := &session{
-		policy: p, fullMethod: hold, method: methodOf(hold), rate: rate.NewLimiter(rate.Inf, 1),
+		policy: p, fullMethod: hold, method: methodOf(hold), rate: rate.NewLimiter(rate.Inf, 1), budget: &budget{messages: rate.NewLimiter(rate.Inf, 1)},
 		caller: Caller{ids: []secure.Identity{secure.Identity("spiffe://d/owner/sessions/" + name)}, chains: [][]*x509.Certificate{{leaf}}},
 	}
 	request := &leaseholdv1.HoldRequest{Namespace: "sessions", Holder: &leaseholdv1.Holder{Owner: name}}
-	if err := s.hear(request); err != nil {
+	if err := s.hear(context.Background(), request); err != nil {
 		tb.Fatal(err)
 	}
 	return s, request
@@ -52,7 +53,7 @@ func holdingSession(tb testing.TB, p *Policy, name string) (*session, *leasehold
 func TestMessagesCostNoMemory(t *testing.T) {
 	s, request := holdingSession(t, openForBench(t), "a")
 	if n := testing.AllocsPerRun(1000, func() {
-		if s.hear(request) != nil || s.still() != nil {
+		if s.hear(context.Background(), request) != nil || s.still() != nil {
 			t.Error("it is refused")
 		}
 	}); n != 0 {
@@ -64,7 +65,7 @@ func BenchmarkMessageReceived(b *testing.B) {
 	s, request := holdingSession(b, openForBench(b), "a")
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := s.hear(request); err != nil {
+		if err := s.hear(context.Background(), request); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -22,8 +23,13 @@ type Limits struct {
 	Streams int
 	// Messages is how many messages a second a stream may send, or twice as many at
 	// once. An owner sends a few in a second at most, but more while it is given
-	// ranges. Default 500.
+	// ranges. A stream that sends more ends. Default 500.
 	Messages float64
+	// All is how many messages a second an identity may send on all of its streams, or
+	// twice as many at once. Those beyond wait, and with them what follows on their
+	// streams: other identities are served meanwhile. Default 5000, which is enough for
+	// 16,384 lookups that share one.
+	All float64
 }
 
 // Those whom nobody knows may ask for the server's health, as often from one host.
@@ -46,11 +52,14 @@ func (l *Limits) setDefaults() {
 	if l.Messages == 0 {
 		l.Messages = 500
 	}
+	if l.All == 0 {
+		l.All = 5000
+	}
 }
 
 func (l *Limits) validate() error {
 	l.setDefaults()
-	if l.Calls < 0 || l.Burst < 1 || l.Streams < 1 || l.Messages < 0 {
+	if l.Calls < 0 || l.Burst < 1 || l.Streams < 1 || l.Messages < 0 || l.All < 0 {
 		return leasehold.Errorf(opOpen, leasehold.Invalid, "", "Limits are %+v, want more than 0 of each", *l)
 	}
 	return nil
@@ -70,8 +79,9 @@ type budgets struct {
 
 // A budget is one identity's.
 type budget struct {
-	calls *rate.Limiter
-	most  int // streams
+	calls    *rate.Limiter
+	messages *rate.Limiter // of all streams; nil: as many as they like
+	most     int           // streams
 
 	streams int // guarded by the budgets' lock
 }
@@ -90,7 +100,7 @@ func (b *budgets) get(c *Caller) *budget {
 			return found
 		}
 	}
-	made := &budget{calls: rate.NewLimiter(rate.Limit(b.limits.Calls), b.limits.Burst), most: b.limits.Streams}
+	made := &budget{calls: rate.NewLimiter(rate.Limit(b.limits.Calls), b.limits.Burst), messages: perSecond(b.limits.All), most: b.limits.Streams}
 	if len(c.ids) == 0 {
 		made = &budget{calls: rate.NewLimiter(strangersCalls, strangersBurst), most: strangersStreams}
 	}
@@ -124,7 +134,7 @@ func (b *budgets) open(s *session) error {
 		return b.over(s, "has %d streams open, and that is the limit", s.budget.most)
 	}
 	s.budget.streams++
-	s.rate = rate.NewLimiter(rate.Limit(b.limits.Messages), max(1, int(2*b.limits.Messages)))
+	s.rate = perSecond(b.limits.Messages)
 	return nil
 }
 
@@ -137,10 +147,21 @@ func (b *budgets) close(s *session) {
 	s.budget.streams--
 }
 
-// message counts a message of a stream.
-func (b *budgets) message(s *session) error {
-	if s.rate == nil || s.rate.Allow() {
+// perSecond lets as many pass in a second, or twice as many at once.
+func perSecond(n float64) *rate.Limiter {
+	return rate.NewLimiter(rate.Limit(n), max(1, int(2*n)))
+}
+
+// message counts a message of a stream, and waits until it is its identity's turn.
+func (b *budgets) message(ctx context.Context, s *session) error {
+	if s.rate == nil {
 		return nil
+	}
+	if s.rate.Allow() {
+		if s.budget.messages == nil || s.budget.messages.Allow() {
+			return nil
+		}
+		return s.budget.messages.Wait(ctx)
 	}
 	return b.over(s, "sends more than %v messages in a second on one stream", b.limits.Messages)
 }

@@ -115,6 +115,34 @@ func TestMessagesAreLimited(t *testing.T) {
 	})
 }
 
+// An identity that sends more than its share on many streams waits; others do not, and
+// nothing that it sends is lost.
+func TestAllMessagesAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, usualFile, limited(access.Limits{All: 50}))
+		conn := d.as("spiffe://d/owner/sessions/a")
+		begun := time.Now()
+		for range 10 {
+			h := hold(t.Context(), t, conn)
+			for range 20 {
+				wantCode(t, h.say("sessions", "a"), codes.OK)
+			}
+		}
+		if took := time.Since(begun); took != 2*time.Second {
+			t.Errorf("200 messages, of which 100 may come at once and 50 in a second, took %v", took)
+		}
+		begun = time.Now()
+		wantCode(t, hold(t.Context(), t, d.as("spiffe://d/owner/sessions/b")).say("sessions", "b"), codes.OK)
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("another waits for %v", took)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		h := hold(ctx, t, conn)
+		time.AfterFunc(time.Millisecond, cancel)
+		wantCode(t, h.say("sessions", "a"), codes.Canceled) // it waits no longer than its call lasts
+	})
+}
+
 // Whom nobody knows may ask for the health, not too often, and each host for itself.
 func TestStrangersAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -160,7 +188,7 @@ func TestHealthIsForAnybody(t *testing.T) {
 
 func TestBadLimits(t *testing.T) {
 	d := newDesk(t, usualFile)
-	for _, l := range []access.Limits{{Calls: -1}, {Burst: -1}, {Streams: -1}, {Messages: -1}} {
+	for _, l := range []access.Limits{{Calls: -1}, {Burst: -1}, {Streams: -1}, {Messages: -1}, {All: -1}} {
 		if p, err := access.Open(access.Config{File: d.file, Limits: l}); err == nil {
 			p.Close()
 			t.Errorf("%+v is taken", l)

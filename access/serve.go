@@ -76,7 +76,7 @@ func (s *serverStream) RecvMsg(message any) error {
 	if err := s.ServerStream.RecvMsg(message); err != nil {
 		return s.session.verdict(err)
 	}
-	if err := s.session.hear(message); err != nil {
+	if err := s.session.hear(s.ctx, message); err != nil {
 		return s.session.end(err)
 	}
 	return nil
@@ -94,11 +94,11 @@ func (s *serverStream) SendMsg(message any) error {
 }
 
 // hear decides about a message, and lets it be known who was let in.
-func (s *session) hear(message any) error {
+func (s *session) hear(ctx context.Context, message any) error {
 	if s.method.need == forAnybody {
 		return nil
 	}
-	if err := s.policy.budgets.message(s); err != nil {
+	if err := s.policy.budgets.message(ctx, s); err != nil {
 		return err
 	}
 	before := s.decision.Load()
