@@ -43,6 +43,12 @@ const maxStreams = 8192
 // maxHeaders bounds the headers and trailers of a call, error details included.
 const maxHeaders = 32 << 10
 
+// readBuffer is for what a manager reads from a connection at once. Every connection has one
+// for as long as it lives, and there are thousands, on which requests are short and rare:
+// gRPC's usual 32 KiB would be most of what a client costs. What is written waits in buffers
+// that all connections share.
+const readBuffer = 2 << 10
+
 // ServerOptions is what a manager's gRPC server needs to understand owners,
 // lookups and tools, to send frames, and to be safe from peers that send too
 // much, ping too often, or never finish shaking hands.
@@ -54,6 +60,8 @@ func ServerOptions() []grpc.ServerOption {
 		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.ConnectionTimeout(handshakeTime),
+		grpc.ReadBufferSize(readBuffer),
+		grpc.SharedWriteBuffer(true),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleAfter, Time: pingAfter, Timeout: pingTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingLeast, PermitWithoutStream: true}),
 	}
