@@ -6,6 +6,7 @@ import (
 	"encoding/asn1"
 	"encoding/pem"
 	"math/big"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
@@ -120,6 +122,41 @@ func TestRevocationArrives(t *testing.T) {
 		}
 		if ask(t, s.dial(t, client.Client(), "m1:7400")) == nil {
 			t.Error("it got in")
+		}
+	})
+}
+
+// TestFirstRevocation: where nothing was revoked when a process started, the first list
+// counts as soon as it is there, and is not forgotten when its file goes.
+func TestFirstRevocation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ca := newRoot(t, "ours")
+		bad := ca.issue(t, uris(cacheAID))
+		manager := newPlace(t, ca.issue(t, uris(m1ID), hosts("m1")), ca)
+		log, poll := manager.conf.Logger, manager.conf.Poll
+		manager.conf = secure.Dir(manager.dir)
+		manager.conf.Logger, manager.conf.Poll = log, poll
+		keeper, client := manager.open(), newPlace(t, bad, ca).open()
+		s := serve(t, keeper.Server())
+		if err := ask(t, s.dial(t, client.Client(), "m1:7400")); err != nil {
+			t.Fatal(err)
+		}
+		changed := keeper.Changed()
+		manager.revoke(ca.revoke(t, nil, bad.cert))
+		<-changed
+		if err := ask(t, s.dial(t, client.Client(), "m1:7400")); err == nil {
+			t.Error("it got in")
+		} else if !strings.Contains(err.Error(), "the server refuses our certificate, or that we show none; its log says why") {
+			t.Errorf("it does not say who refuses whom: %v", err)
+		}
+		if err := os.Remove(manager.path("crl.pem")); err != nil {
+			t.Fatal(err)
+		}
+		if err := keeper.Reload(); leasehold.KindOf(err) != leasehold.Invalid {
+			t.Errorf("files without the list are taken: %v", err)
+		}
+		if !keeper.Revoked(bad.cert) {
+			t.Error("it is forgiven because the file is gone")
 		}
 	})
 }

@@ -111,7 +111,9 @@ func newPKIRevokeCommand() *cobra.Command {
 			if err != nil {
 				return failed{err}
 			}
-			return write(newScreen(cmd.OutOrStdout()), fmt.Sprintf("%s %x, which is now on the list in %s\n", good("revoked"), certs[0].SerialNumber, file))
+			return write(newScreen(cmd.OutOrStdout()), fmt.Sprintf(
+				"%s %x, which is now on the list in %s\nCopy that to every process, as crl.pem in the directory of its --tls-dir: within seconds it counts.\n",
+				good("revoked"), certs[0].SerialNumber, file))
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", defaultPKIDir, "the `directory` of the CA")
