@@ -76,6 +76,10 @@ func (e *gatewayEnds) front(own *secure.Keeper, s *securitySettings, log *slog.L
 	if err != nil {
 		return nil, nil, failed{err}
 	}
+	if err := canServe(k); err != nil {
+		k.Close()
+		return nil, nil, failed{fmt.Errorf("--front-cert: %w", err)}
+	}
 	return k.ServerTLS(secure.Unasked), k.Close, nil
 }
 

@@ -12,7 +12,8 @@ import (
 
 const pkiIssueHelp = `Makes a certificate with a new key, signed by the CA that "leasehold pki init" made:
 for a manager or an operator with a --name, for an owner with a --namespace and a
---name, for a lookup with a --namespace.
+--name, for a lookup with a --namespace. A lookup with a --host can also serve: that is
+for gateways whose callers trust the CA.
 
 If there is a certificate of the same identity in the directory, it is renewed, for
 the same hosts unless --host says otherwise. A process that uses the files takes the
@@ -23,6 +24,7 @@ is printed.`
 
 const pkiIssueExample = `  leasehold pki issue owner --namespace sessions --name cache-c --host host6
   leasehold pki issue manager --name m1              # renew it
+  leasehold pki issue lookup --namespace sessions --host gateway1 --out ./gateway1
   leasehold pki issue operator --name carol --days 7 --out ./carol`
 
 // pkiIssue is what the flags of "pki issue" say.

@@ -125,11 +125,26 @@ func (s *securitySettings) open(log *slog.Logger) (*secure.Keeper, error) {
 // openServer is open for a process that others connect to: it needs a certificate.
 func (s *securitySettings) openServer(log *slog.Logger) (*secure.Keeper, error) {
 	k, err := s.open(log)
-	if err != nil || k == nil || !k.Expires().IsZero() {
+	if err != nil || k == nil {
 		return k, err
 	}
-	k.Close()
-	return nil, failed{fmt.Errorf("whoever is called needs a certificate: there is no tls.crt and tls.key in %s, and no --tls-cert and --tls-key", cmp.Or(s.dir, filepath.Dir(s.ca)))}
+	if k.Expires().IsZero() {
+		k.Close()
+		return nil, failed{fmt.Errorf("whoever is called needs a certificate: there is no tls.crt and tls.key in %s, and no --tls-cert and --tls-key", cmp.Or(s.dir, filepath.Dir(s.ca)))}
+	}
+	if err := canServe(k); err != nil {
+		k.Close()
+		return nil, failed{err}
+	}
+	return k, nil
+}
+
+// canServe refuses a certificate that every client would refuse.
+func canServe(k *secure.Keeper) error {
+	if d := k.Describe(); !d.Server {
+		return fmt.Errorf("the certificate of %s is for clients alone, and whoever connects would refuse it: 'leasehold pki issue' with --host makes one that can serve", who(&d))
+	}
+	return nil
 }
 
 // dialling returns the credentials for calls to managers. Plain text stays within this
