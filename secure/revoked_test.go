@@ -22,6 +22,7 @@ import (
 func TestRevoked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca, stranger := newRoot(t, "ours"), newRoot(t, "stranger")
+		impostor := newRoot(t, "ours", func(c *x509.Certificate) { c.SubjectKeyId = ca.cert.SubjectKeyId })
 		between := newIssuer(t, ca, "between")
 		cert, lower := ca.issue(t, uris(cacheAID)).cert, between.issue(t, uris(cacheAID)).cert
 		critical := func(id ...int) pkix.Extension {
@@ -42,7 +43,8 @@ func TestRevoked(t *testing.T) {
 			{"another CA's number", [][]byte{ca.revoke(t, nil, lower)}, nil, []*x509.Certificate{cert, lower}, "", ""},
 			{"expired", [][]byte{ca.revoke(t, func(l *x509.RevocationList) { l.NextUpdate = time.Now().Add(-time.Minute) }, cert)}, []*x509.Certificate{cert}, nil, "", "should have been replaced by"},
 			{"a stranger's", [][]byte{stranger.revoke(t, nil, cert)}, nil, []*x509.Certificate{cert}, "", "does not count: its issuer is none of our roots"},
-			{"a stranger's under our name", [][]byte{newRoot(t, "ours").revoke(t, nil, cert)}, nil, nil, "its signature is not that of the CA", ""},
+			{"of a CA that had our name before", [][]byte{newRoot(t, "ours").revoke(t, nil, cert)}, nil, []*x509.Certificate{cert}, "", "does not count: its issuer is none of our roots"},
+			{"a stranger's under our name and key", [][]byte{impostor.revoke(t, nil, cert)}, nil, nil, "its signature is not that of the CA", ""},
 			{"of an intermediate CA that is not there", [][]byte{between.revoke(t, nil, lower)}, nil, []*x509.Certificate{lower}, "", "does not count"},
 			{"of an intermediate CA", [][]byte{between.revoke(t, nil, lower), between.text()}, []*x509.Certificate{lower}, []*x509.Certificate{cert}, "", ""},
 			{"of a stranger with its certificate", [][]byte{stranger.revoke(t, nil, cert), stranger.text()}, nil, []*x509.Certificate{cert}, "", "does not count"},
