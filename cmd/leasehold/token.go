@@ -55,6 +55,8 @@ func newTokenCommand() *cobra.Command {
 }
 
 // tokenRule is a rule that permits nothing before somebody has chosen a namespace.
+//
+//nolint:gosec // a rule about tokens, and none
 const tokenRule = `rules:
   - identity: %q
     role: lookup              # or operator

@@ -319,11 +319,11 @@ func TestReplacedAuthority(t *testing.T) {
 	if was, is := read(t, filepath.Join(oldDir, "ca.crt")).Subject.String(), read(t, filepath.Join(newDir, "ca.crt")).Subject.String(); was == is {
 		t.Errorf("both are called %s", is)
 	}
-	list, err := last.Revoke([]*x509.Certificate{read(t, filepath.Join(oldDir, "owner/sessions/cache-a/tls.crt"))}, time.Now())
+	list, err := last.Revoke([]*x509.Certificate{read(t, filepath.Join(oldDir, "owner", "sessions", "cache-a", "tls.crt"))}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := secure.Dir(filepath.Join(newDir, "manager/m1"))
+	cfg := secure.Dir(filepath.Join(newDir, "manager", "m1"))
 	cfg.Revoked = list
 	k, err := secure.Open(cfg)
 	if err != nil {
