@@ -135,7 +135,7 @@ func (c *Caller) verify(b *book, revoked func(*x509.Certificate) bool, now time.
 		case t == nil, c.secret != [sha256.Size]byte{} && c.secret != t.hash:
 			return strange("%s: the token was replaced or taken away", id)
 		case t.expired(now):
-			return strange("%s: the token has expired at %s", id, t.expires.UTC().Format(time.RFC3339))
+			return strange("%s: the token expired at %s", id, t.expires.UTC().Format(time.RFC3339))
 		}
 	}
 	return nil

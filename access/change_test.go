@@ -153,7 +153,7 @@ func TestTokensEnd(t *testing.T) {
 		then string // what becomes of the file
 		says string
 	}{
-		"expires":    {"", "has expired"},
+		"expires":    {"", "expired at"},
 		"replaced":   {strings.ReplaceAll(usualFile, aliceHash, hashOf("another")), "replaced"},
 		"taken away": {onlyManagers, "replaced or taken away"},
 	} {

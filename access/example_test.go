@@ -69,7 +69,7 @@ rules:
 	fmt.Println(policy.Allow(caller, hold, "sessions", "cache-b"))
 	// Output:
 	// <nil>
-	// call "Hold": spiffe://example.org/owner/sessions/cache-a may not call itself "cache-b" in namespace "sessions", but cache-a
+	// call "Hold": spiffe://example.org/owner/sessions/cache-a may not call itself "cache-b" in namespace "sessions", but cache-a: set the owner's name, or say in the access file which it may have
 }
 
 // What answers people in this process, such as a dashboard, says on whose behalf it

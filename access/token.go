@@ -65,7 +65,7 @@ func (b *book) authenticate(shown string, now time.Time) (*token, error) {
 		return nil, strange("the token is not known: it was replaced or taken away, or is for another group of managers")
 	}
 	if t.expired(now) {
-		return nil, strange("the token %q has expired at %s: make another with leasehold token", t.name, t.expires.UTC().Format(time.RFC3339))
+		return nil, strange("the token %q expired at %s: make another with 'leasehold token'", t.name, t.expires.UTC().Format(time.RFC3339))
 	}
 	return t, nil
 }

@@ -43,7 +43,7 @@ func short(fullMethod string) string {
 // whyName tells an owner which names it may use. They are its own: it learns
 // nothing about others.
 func whyName(s subject, names []leasehold.OwnerID) string {
-	return fmt.Sprintf("may not call itself %q in namespace %q, but %s", clip(string(s.owner)), clip(string(s.namespace)), some(names))
+	return fmt.Sprintf("may not call itself %q in namespace %q, but %s: set the owner's name, or say in the access file which it may have", clip(string(s.owner)), clip(string(s.namespace)), some(names))
 }
 
 func whyNamespace(s subject) string {
@@ -81,8 +81,11 @@ func some[S ~string](all []S) string {
 	const most = 8
 	var text strings.Builder
 	for i, s := range all[:min(most, len(all))] {
-		if i > 0 {
+		switch {
+		case i > 0 && i == len(all)-1:
 			text.WriteString(" or ")
+		case i > 0:
+			text.WriteString(", ")
 		}
 		text.WriteString(clip(string(s)))
 	}

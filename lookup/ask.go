@@ -121,6 +121,14 @@ func (s *sayings) note(from, what string) (news bool) {
 	return news
 }
 
+// silent reports whether a manager has not said anything yet.
+func (s *sayings) silent(from string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, said := s.said[from]
+	return !said
+}
+
 // String lists the managers in the order of the configuration, then the others.
 func (s *sayings) String() string {
 	s.mu.Lock()

@@ -86,3 +86,22 @@ func (m *manager) barred() error {
 	m.denied++
 	return wire.FromError(errNotForYou)
 }
+
+// Whoever waits for a table that does not come finds in the log what it waits for, once for
+// each manager.
+func TestOpenSaysWhatItWaitsFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		var log bytes.Buffer
+		cfg := g.config("a", "b")
+		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := lookup.Open(ctx, cfg); err == nil {
+			t.Fatal("it is open, and there is no manager")
+		}
+		if said := strings.Count(log.String(), "has not answered yet"); said != 2 {
+			t.Errorf("it says so %d times:\n%s", said, &log)
+		}
+	})
+}

@@ -172,6 +172,7 @@ func (f *follower) refused(from string, why error) {
 // does not exist, or is not for us, no other says otherwise.
 func (f *follower) failed(from string, why error) bool {
 	l := f.lookup
+	first := f.said.silent(from)
 	news := f.said.note(from, why.Error())
 	switch leasehold.KindOf(why) {
 	case leasehold.NotFound:
@@ -182,9 +183,22 @@ func (f *follower) failed(from string, why error) bool {
 		}
 		l.refuse(&leasehold.Error{Op: opOpen, Kind: leasehold.Denied, Subject: string(l.cfg.Namespace), Err: why})
 	default:
+		if first && !l.hasTable() && l.ctx.Err() == nil {
+			l.cfg.Logger.Warn("a manager has not answered yet, and is asked again", "namespace", l.cfg.Namespace, "manager", from, "why", why)
+		}
 	}
 	l.cfg.Logger.Debug("manager does not answer", "namespace", l.cfg.Namespace, "manager", from, "why", why)
 	return f.asker.failed(from)
+}
+
+// hasTable reports whether Open has what it waits for.
+func (l *Lookup) hasTable() bool {
+	select {
+	case <-l.ready:
+		return true
+	default:
+		return false
+	}
 }
 
 // refuse ends Open, if it still waits.

@@ -75,3 +75,18 @@ func TestOwnerThatIsNotPermittedAnyMore(t *testing.T) {
 		stop()
 	})
 }
+
+// Whoever waits for a leader finds in the log what it waits for, once for each manager.
+func TestJoinSaysWhatItWaitsFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		var log bytes.Buffer
+		cfg := n.config("10.0.0.1:8080")
+		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		_, _, err := joinFor(t, time.Minute, cfg)
+		wantError(t, err, leasehold.Unavailable)
+		if said := strings.Count(log.String(), "has not answered yet"); said != len(cfg.Managers) {
+			t.Errorf("it says so %d times, want %d:\n%s", said, len(cfg.Managers), &log)
+		}
+	})
+}

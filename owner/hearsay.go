@@ -31,8 +31,18 @@ const maxHearsay = maxManagers + 16
 // too.
 func (h *hearsay) expect(managers []string) {
 	for _, addr := range managers {
-		h.put(addr, "has not answered")
+		h.put(addr, nothingYet)
 	}
+}
+
+const nothingYet = "has not answered"
+
+// silent reports whether a manager that we have asked has not said a word yet, and
+// nobody has said why.
+func (h *hearsay) silent(from string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.said[from] == nothingYet
 }
 
 // add reports whether that is news.

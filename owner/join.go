@@ -149,12 +149,16 @@ func nothing(mono.Instant) {}
 // out.
 func (o *Owner) down(from string, why error) {
 	err := wire.ToError(why)
+	first := o.hearsay.silent(from)
 	news := o.hearsay.add(from, err)
-	if leasehold.KindOf(err) == leasehold.Denied {
+	switch {
+	case leasehold.KindOf(err) == leasehold.Denied:
 		if news {
 			o.notes.logger.Warn("the manager does not permit this owner to hold leases", "manager", from, "why", err)
 		}
 		o.refuse(leasehold.Denied, err)
+	case first && o.ctx.Err() == nil:
+		o.notes.logger.Warn("a manager has not answered yet, and is asked again", "manager", from, "why", err)
 	}
 	o.driver.Offer(machine.HungUp{Manager: storage.ManagerID(from)})
 }

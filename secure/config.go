@@ -2,6 +2,7 @@ package secure
 
 import (
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -30,6 +31,10 @@ type Config struct {
 	// and the log says so. Default: nothing is revoked.
 	Revoked string
 
+	// RevokedLater lets the file of Revoked be missing until something is revoked:
+	// it counts from when it appears, and must stay from then on.
+	RevokedLater bool
+
 	// Servers are the identities of the servers that we call. If there are any,
 	// a server must have one of them, and its host name does not matter: for
 	// SPIFFE, whose certificates have no host names. "{name}" stands for one
@@ -46,6 +51,15 @@ type Config struct {
 	// certificates that are about to expire, and of peers that were refused.
 	// Default: none.
 	Logger *slog.Logger
+}
+
+// Dir is the Config of a directory as "leasehold pki" makes them, and as Kubernetes
+// mounts them: tls.crt, tls.key, ca.crt, and crl.pem as soon as it is there.
+func Dir(dir string) Config {
+	return Config{
+		Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), Roots: filepath.Join(dir, "ca.crt"),
+		Revoked: filepath.Join(dir, "crl.pem"), RevokedLater: true,
+	}
 }
 
 const (

@@ -41,7 +41,11 @@ type clientCredentials struct {
 
 func (c *clientCredentials) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	host := hostOf(authority)
-	return credentials.NewTLS(c.keeper.clientTLS(host, c.servers)).ClientHandshake(ctx, host, conn)
+	secured, info, err := credentials.NewTLS(c.keeper.clientTLS(host, c.servers)).ClientHandshake(ctx, host, conn)
+	if err != nil {
+		return nil, nil, err
+	}
+	return hearing{secured}, info, nil
 }
 
 func (c *clientCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {

@@ -2,13 +2,15 @@
 // key, and the roots of those whose certificates it accepts, from PEM files that
 // are read again while the process runs.
 //
-//	keeper, err := secure.Open(secure.Config{Cert: "tls.crt", Key: "tls.key", Roots: "ca.crt"})
+//	keeper, err := secure.Open(secure.Dir("pki/owner/sessions/cache-a"))
 //	if err != nil {
 //		return err
 //	}
 //	defer keeper.Close()
 //	o, err := owner.Join(ctx, owner.Config{
 //		Namespace:   "sessions",
+//		Name:        "cache-a", // as in the certificate
+//		Addr:        "cache-a:8080",
 //		Managers:    []string{"m1:7400", "m2:7400", "m3:7400"},
 //		Credentials: keeper.Client(),
 //	})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/leasemap"
 	"github.com/leasehold-dev/leasehold/lookup"
 	"github.com/leasehold-dev/leasehold/owner"
 	"github.com/leasehold-dev/leasehold/secure"
@@ -45,6 +46,29 @@ func Example_owner() {
 	if err := o.Close(ctx); err != nil {
 		log.Print(err)
 	}
+}
+
+// A server whose values move with their keys: certificates go both ways between owners,
+// and its callers are served over TLS.
+func ExampleDir() {
+	keeper, err := secure.Open(secure.Dir("pki/owner/sessions/cache-a"))
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer keeper.Close()
+
+	as := owner.Config{Namespace: "sessions", Managers: []string{"m1.example.org:7400"}, Addr: "cache-a.example.org:8080"}
+	as.Name, as.Credentials = "cache-a", keeper.Client()
+	as.Mover = &owner.Mover{Credentials: keeper.Client(), ServerCredentials: keeper.Server()}
+	values, err := leasemap.Join(context.Background(), as, leasemap.Config[string]{})
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	server := &http.Server{Addr: ":8080", ReadHeaderTimeout: 5 * time.Second, TLSConfig: keeper.ServerTLS(secure.IfGiven)}
+	log.Print(server.ListenAndServeTLS("", ""))
+	log.Print(values.Close(context.Background()))
 }
 
 // A lookup with certificates of SPIFFE, which have no host names: the managers

@@ -4,8 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"runtime"
 	"strings"
@@ -45,7 +47,11 @@ func readFiles(c *Config) (files, error) {
 		if file.name == "" {
 			continue
 		}
-		if *file.to, err = readFile(file.name, file.ofKey); err != nil {
+		*file.to, err = readFile(file.name, file.ofKey)
+		if errors.Is(err, fs.ErrNotExist) && file.to == &f.revoked && c.RevokedLater {
+			continue // nothing is revoked yet
+		}
+		if err != nil {
 			return files{}, err
 		}
 	}

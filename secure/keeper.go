@@ -48,6 +48,7 @@ func Open(cfg Config) (*Keeper, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	k := &Keeper{cfg: cfg, stop: stop, done: make(chan struct{}), seen: m.digest}
 	k.now.Store(m)
+	k.keepLists(read)
 	k.tellProblems()
 	go k.poll(ctx)
 	return k, nil
@@ -133,10 +134,17 @@ func (k *Keeper) take(read files) error {
 	}
 	old := k.now.Swap(m)
 	k.seen = m.digest
+	k.keepLists(read)
 	d := k.Describe()
 	k.cfg.Logger.Info("new certificates taken", "identities", d.Identities, "expires", d.NotAfter, "roots", len(m.roots), "lists", len(m.revoked.lists))
 	close(old.changed)
 	return nil
+}
+
+// keepLists remembers that there are revocation lists: from now on, files without
+// them are not in order, lest whoever removes the file forgives everybody.
+func (k *Keeper) keepLists(read files) {
+	k.cfg.RevokedLater = k.cfg.RevokedLater && read.revoked == nil
 }
 
 // tell says once what is wrong with the newest files, and what is wrong with

@@ -44,6 +44,7 @@ func TestOpenRefuses(t *testing.T) {
 			{"expired", func(p *place) { p.become(ca.issue(t, uris(cacheAID), valid(-time.Hour, -time.Minute))) }, "it expired on"},
 			{"not yet valid", func(p *place) { p.become(ca.issue(t, uris(cacheAID), valid(time.Minute, time.Hour))) }, "it is not valid before"},
 			{"a revocation list that is none", func(p *place) { p.revoke([]byte("rubbish")) }, "it is no certificate revocation list"},
+			{"no revocation list", func(p *place) { p.conf.Revoked = p.path("crl.pem") }, "no such file"},
 			{"too long", func(p *place) { p.write("ca.crt", make([]byte, 17<<20)) }, "it has more than 16 MiB"},
 		} {
 			p := newPlace(t, good, ca)

@@ -40,7 +40,7 @@ func parse(c *Config, f files, now time.Time) (*material, error) {
 		}
 		m.end = m.ending()
 	}
-	if c.Revoked != "" {
+	if f.revoked != nil {
 		if m.revoked, err = parseRevoked(c.Revoked, f.revoked, m); err != nil {
 			return nil, err
 		}

@@ -116,12 +116,13 @@ func splitRevoked(name string, text []byte) (lists []*x509.RevocationList, issue
 
 // signedByOne reports whether one of the CAs has signed the list. A list of a CA
 // that we do not know is no error: so is that of a root that was taken away, and
-// its list must not keep us from doing that. A list with the name of a CA that we
-// know and another's signature is.
+// its list must not keep us from doing that, whether or not the next root has the
+// same name. A list that says that it is of a CA that we know, by name and key if it
+// names one, and has another's signature is.
 func signedByOne(l *x509.RevocationList, cas []*x509.Certificate) (bool, error) {
 	var wrong error
 	for _, ca := range cas {
-		if !bytes.Equal(ca.RawSubject, l.RawIssuer) {
+		if !bytes.Equal(ca.RawSubject, l.RawIssuer) || otherKey(ca.SubjectKeyId, l.AuthorityKeyId) {
 			continue
 		}
 		err := l.CheckSignatureFrom(ca)
@@ -131,6 +132,11 @@ func signedByOne(l *x509.RevocationList, cas []*x509.Certificate) (bool, error) 
 		wrong = fmt.Errorf("its signature is not that of the CA that we trust by this name: %w", err)
 	}
 	return false, wrong
+}
+
+// otherKey reports whether a CA and a list name different keys.
+func otherKey(ca, list []byte) bool {
+	return len(ca) > 0 && len(list) > 0 && !bytes.Equal(ca, list)
 }
 
 // add takes what a list lists. A list that says more than "these are revoked"

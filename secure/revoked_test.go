@@ -6,6 +6,7 @@ import (
 	"encoding/asn1"
 	"encoding/pem"
 	"math/big"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
@@ -20,6 +22,7 @@ import (
 func TestRevoked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca, stranger := newRoot(t, "ours"), newRoot(t, "stranger")
+		impostor := newRoot(t, "ours", func(c *x509.Certificate) { c.SubjectKeyId = ca.cert.SubjectKeyId })
 		between := newIssuer(t, ca, "between")
 		cert, lower := ca.issue(t, uris(cacheAID)).cert, between.issue(t, uris(cacheAID)).cert
 		critical := func(id ...int) pkix.Extension {
@@ -40,7 +43,8 @@ func TestRevoked(t *testing.T) {
 			{"another CA's number", [][]byte{ca.revoke(t, nil, lower)}, nil, []*x509.Certificate{cert, lower}, "", ""},
 			{"expired", [][]byte{ca.revoke(t, func(l *x509.RevocationList) { l.NextUpdate = time.Now().Add(-time.Minute) }, cert)}, []*x509.Certificate{cert}, nil, "", "should have been replaced by"},
 			{"a stranger's", [][]byte{stranger.revoke(t, nil, cert)}, nil, []*x509.Certificate{cert}, "", "does not count: its issuer is none of our roots"},
-			{"a stranger's under our name", [][]byte{newRoot(t, "ours").revoke(t, nil, cert)}, nil, nil, "its signature is not that of the CA", ""},
+			{"of a CA that had our name before", [][]byte{newRoot(t, "ours").revoke(t, nil, cert)}, nil, []*x509.Certificate{cert}, "", "does not count: its issuer is none of our roots"},
+			{"a stranger's under our name and key", [][]byte{impostor.revoke(t, nil, cert)}, nil, nil, "its signature is not that of the CA", ""},
 			{"of an intermediate CA that is not there", [][]byte{between.revoke(t, nil, lower)}, nil, []*x509.Certificate{lower}, "", "does not count"},
 			{"of an intermediate CA", [][]byte{between.revoke(t, nil, lower), between.text()}, []*x509.Certificate{lower}, []*x509.Certificate{cert}, "", ""},
 			{"of a stranger with its certificate", [][]byte{stranger.revoke(t, nil, cert), stranger.text()}, nil, []*x509.Certificate{cert}, "", "does not count"},
@@ -120,6 +124,41 @@ func TestRevocationArrives(t *testing.T) {
 		}
 		if ask(t, s.dial(t, client.Client(), "m1:7400")) == nil {
 			t.Error("it got in")
+		}
+	})
+}
+
+// TestFirstRevocation: where nothing was revoked when a process started, the first list
+// counts as soon as it is there, and is not forgotten when its file goes.
+func TestFirstRevocation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ca := newRoot(t, "ours")
+		bad := ca.issue(t, uris(cacheAID))
+		manager := newPlace(t, ca.issue(t, uris(m1ID), hosts("m1")), ca)
+		log, poll := manager.conf.Logger, manager.conf.Poll
+		manager.conf = secure.Dir(manager.dir)
+		manager.conf.Logger, manager.conf.Poll = log, poll
+		keeper, client := manager.open(), newPlace(t, bad, ca).open()
+		s := serve(t, keeper.Server())
+		if err := ask(t, s.dial(t, client.Client(), "m1:7400")); err != nil {
+			t.Fatal(err)
+		}
+		changed := keeper.Changed()
+		manager.revoke(ca.revoke(t, nil, bad.cert))
+		<-changed
+		if err := ask(t, s.dial(t, client.Client(), "m1:7400")); err == nil {
+			t.Error("it got in")
+		} else if !strings.Contains(err.Error(), "the server refuses our certificate, or that we show none; its log says why") {
+			t.Errorf("it does not say who refuses whom: %v", err)
+		}
+		if err := os.Remove(manager.path("crl.pem")); err != nil {
+			t.Fatal(err)
+		}
+		if err := keeper.Reload(); leasehold.KindOf(err) != leasehold.Invalid {
+			t.Errorf("files without the list are taken: %v", err)
+		}
+		if !keeper.Revoked(bad.cert) {
+			t.Error("it is forgiven because the file is gone")
 		}
 	})
 }

@@ -25,6 +25,11 @@ func (c *client) whereToLook(reasons []string) string {
 	if !c.security.tls() && slices.ContainsFunc(reasons, func(why string) bool { return strings.Contains(why, preface) }) {
 		return "Something is there, and hangs up on plain text: if managers have certificates, say with --tls-dir where ours are."
 	}
+	for _, why := range reasons {
+		if advice := secureAdvice(errors.New(why)); advice != "" && c.security.tls() {
+			return advice
+		}
+	}
 	if from := c.origin("managers"); from != "default" {
 		return fmt.Sprintf("The addresses are from %s. Is that where managers listen, and can they be reached from here?", from)
 	}
@@ -38,6 +43,8 @@ func (c *client) explain(err error) error {
 	case errors.As(err, &ours) && ours.Kind == leasehold.NotFound && ours.Subject == c.namespace && c.namespace != "" &&
 		!strings.Contains(err.Error(), "namespace create"):
 		err = advised(err, createIt(c.namespace))
+	case leasehold.KindOf(err) == leasehold.Denied:
+		err = advised(err, secureAdvice(err))
 	case grpcstatus.Code(err) == codes.Unimplemented && strings.Contains(err.Error(), "AdminService"):
 		err = failed{errors.New("this manager is older than this command, or the one that leads is, and cannot do that: upgrade the managers")}
 	case grpcstatus.Code(err) == codes.Unimplemented:

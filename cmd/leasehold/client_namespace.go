@@ -35,7 +35,7 @@ func (c *client) chooseNamespace(ctx context.Context, to admin) error {
 		c.namespace = names[0]
 		return nil
 	case len(names) == 0:
-		return leasehold.Errorf("", leasehold.Invalid, "", "there is no namespace yet; create one with 'leasehold namespace create NAME'")
+		return leasehold.Errorf("", leasehold.Invalid, "", "%s", noNamespace(c.security.tls()))
 	}
 	const most = 10 // to list; more do not help
 	if len(names) > most {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -76,11 +75,15 @@ func (e *gatewayEnds) front(own *secure.Keeper, s *securitySettings, log *slog.L
 	if err != nil {
 		return nil, nil, failed{err}
 	}
+	if err := canServe(k); err != nil {
+		k.Close()
+		return nil, nil, failed{fmt.Errorf("--front-cert: %w", err)}
+	}
 	return k.ServerTLS(secure.Unasked), k.Close, nil
 }
 
 // dial is how servers are connected to over TLS; nil if they are not.
-func (e *gatewayEnds) dial(own *secure.Keeper) func(ctx context.Context, network, addr string) (net.Conn, error) {
+func (e *gatewayEnds) dial(own *secure.Keeper) dialFunc {
 	switch {
 	case !e.backTLS:
 		return nil
@@ -99,7 +102,7 @@ func (e *gatewayEnds) dial(own *secure.Keeper) func(ctx context.Context, network
 // dialPlainly is how servers are connected to in plain text: only on this computer, unless
 // somebody has said that the network can be trusted. Where a server is, is known when it is
 // called, and not a byte goes to one that is elsewhere.
-func (g *gatewaySettings) dialPlainly() func(ctx context.Context, network, addr string) (net.Conn, error) {
+func (g *gatewaySettings) dialPlainly() dialFunc {
 	d := &net.Dialer{KeepAlive: 15 * time.Second}
 	if !g.security.insecure {
 		d.Control = func(_, addr string, _ syscall.RawConn) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"log/slog"
@@ -135,6 +136,30 @@ func TestBackOverTLS(t *testing.T) {
 				t.Errorf("%.40s, %v, from %s", text, err, caller)
 			}
 		})
+	}
+}
+
+// The log says that a server speaks plain text, or is somebody else, and nothing of one that
+// is not there; once, however often it is tried.
+func TestBackThatIsDistrusted(t *testing.T) {
+	_, keeper := endsUnderTest(t)
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	var log bytes.Buffer
+	ends := gatewayEnds{backTLS: true}
+	dial := tellDistrust(ends.dial(keeper("owner/gateways/g")), slog.New(slog.NewTextHandler(&log, nil)))
+	for _, addr := range []string{gone.Listener.Addr().String(), server.Listener.Addr().String(), server.Listener.Addr().String()} {
+		if _, err := dial(t.Context(), "tcp", addr); err == nil {
+			t.Error("it was reached over TLS")
+		}
+	}
+	if said := log.String(); strings.Count(said, "cannot be spoken to over TLS") != 1 || !strings.Contains(said, "server="+server.Listener.Addr().String()) {
+		t.Error(said)
+	}
+	if tellDistrust(nil, nil) != nil {
+		t.Error("it dials in plain text")
 	}
 }
 

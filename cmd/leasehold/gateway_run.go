@@ -117,7 +117,7 @@ func (g *gatewaySettings) open(ctx context.Context, keeper *secure.Keeper, metri
 func (g *gatewaySettings) forward(f *front, table *lookup.Lookup, keeper *secure.Keeper, metrics prometheus.Registerer, log *slog.Logger) error {
 	transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{
 		Lookup: table, Key: g.key, MaxOutstanding: g.maxOutstanding, Attempts: g.attempts, Replay: int(g.replayBytes),
-		Dial: g.dialPlainly(), DialTLS: g.ends.dial(keeper),
+		Dial: g.dialPlainly(), DialTLS: tellDistrust(g.ends.dial(keeper), log),
 	})
 	if err != nil {
 		return err

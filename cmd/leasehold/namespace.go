@@ -59,7 +59,7 @@ func (c *client) listNamespaces(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	document := namespacesDocument{Namespaces: []namespaceDocument{}}
+	document := namespacesDocument{Namespaces: []namespaceDocument{}, secured: c.security.tls()}
 	for _, n := range all {
 		document.Namespaces = append(document.Namespaces, namespaceJSON(n))
 	}
@@ -94,6 +94,8 @@ func find(ctx context.Context, to admin, name string) (*leaseholdv1.NamespaceCon
 // A namespacesDocument is what "namespace list --json" prints.
 type namespacesDocument struct {
 	Namespaces []namespaceDocument `json:"namespaces"`
+
+	secured bool // we see what our roles cover
 }
 
 // A namespaceDocument is how a namespace is configured.
@@ -141,9 +143,17 @@ func namespaceJSON(n *leaseholdv1.NamespaceConfig) namespaceDocument {
 	return d
 }
 
+// noNamespace says that there is none. With TLS, everybody sees those of his roles alone.
+func noNamespace(secured bool) string {
+	if secured {
+		return "There is no namespace that we may see. 'leasehold namespace create NAME' makes one, if the managers' access file permits that."
+	}
+	return "There is no namespace yet. Create one with 'leasehold namespace create NAME'."
+}
+
 func (d namespacesDocument) text() string {
 	if len(d.Namespaces) == 0 {
-		return "There is no namespace yet. Create one with 'leasehold namespace create NAME'.\n"
+		return noNamespace(d.secured) + "\n"
 	}
 	var rows [][]string
 	for _, n := range d.Namespaces {

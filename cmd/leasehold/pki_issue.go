@@ -12,7 +12,8 @@ import (
 
 const pkiIssueHelp = `Makes a certificate with a new key, signed by the CA that "leasehold pki init" made:
 for a manager or an operator with a --name, for an owner with a --namespace and a
---name, for a lookup with a --namespace.
+--name, for a lookup with a --namespace. A lookup with a --host can also serve: that is
+for gateways whose callers trust the CA.
 
 If there is a certificate of the same identity in the directory, it is renewed, for
 the same hosts unless --host says otherwise. A process that uses the files takes the
@@ -23,6 +24,7 @@ is printed.`
 
 const pkiIssueExample = `  leasehold pki issue owner --namespace sessions --name cache-c --host host6
   leasehold pki issue manager --name m1              # renew it
+  leasehold pki issue lookup --namespace sessions --host gateway1 --out ./gateway1
   leasehold pki issue operator --name carol --days 7 --out ./carol`
 
 // pkiIssue is what the flags of "pki issue" say.
@@ -111,7 +113,9 @@ func newPKIRevokeCommand() *cobra.Command {
 			if err != nil {
 				return failed{err}
 			}
-			return write(newScreen(cmd.OutOrStdout()), fmt.Sprintf("%s %x, which is now on the list in %s\n", good("revoked"), certs[0].SerialNumber, file))
+			return write(newScreen(cmd.OutOrStdout()), fmt.Sprintf(
+				"%s %x, which is now on the list in %s\nCopy that to every process, as crl.pem in the directory of its --tls-dir: within seconds it counts.\n",
+				good("revoked"), certs[0].SerialNumber, file))
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", defaultPKIDir, "the `directory` of the CA")

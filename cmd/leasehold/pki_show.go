@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -12,18 +14,27 @@ import (
 )
 
 const pkiShowHelp = `Says of each certificate in a PEM file who it is, until when, and by whom it was
-issued. Exit status 1 means that one has expired or is not valid yet.`
+issued; of a directory, as --tls-dir names it, that is the file tls.crt. Exit status 1
+means that one has expired or is not valid yet.`
+
+// certificateIn is the file that a directory's certificate is in.
+func certificateIn(name string) string {
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		return filepath.Join(name, "tls.crt")
+	}
+	return name
+}
 
 func newPKIShowCommand() *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
-		Use:     "show FILE",
+		Use:     "show FILE|DIRECTORY",
 		Short:   "Say whose certificate is in a file",
 		Long:    pkiShowHelp,
 		Example: "  leasehold pki show pki/manager/m1/tls.crt",
 		Args:    oneArgument("a file with certificates"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			certs, err := pki.ReadCertificates(args[0])
+			certs, err := pki.ReadCertificates(certificateIn(args[0]))
 			if err != nil {
 				return failed{err}
 			}

@@ -35,7 +35,7 @@ type securitySettings struct {
 // addFlags adds the flags that all have.
 func (s *securitySettings) addFlags(f *pflag.FlagSet, origin func(flag string) string) {
 	s.origin = origin
-	f.StringVar(&s.dir, "tls-dir", "", "a `directory` with our certificate tls.crt, its key tls.key, whom we trust ca.crt,\nand crl.pem if anything is revoked; 'leasehold pki' makes such. They are read again\nwhen they change")
+	f.StringVar(&s.dir, "tls-dir", "", "a `directory` with our certificate tls.crt, its key tls.key, whom we trust ca.crt,\nand crl.pem once something is revoked; 'leasehold pki' makes such. They are read again\nwhen they change")
 	f.StringVar(&s.cert, "tls-cert", "", "a `file` with our certificate, instead of that in --tls-dir")
 	f.StringVar(&s.key, "tls-key", "", "a `file` with its key")
 	f.StringVar(&s.ca, "tls-ca", "", "a `file` with the certificates of those whom we trust")
@@ -83,16 +83,15 @@ func (s *securitySettings) validate() error {
 
 // config says in which files a keeper finds what the flags name.
 func (s *securitySettings) config(log *slog.Logger) secure.Config {
-	in := func(name string, file string) string {
-		if file != "" || s.dir == "" {
-			return file
-		}
-		return filepath.Join(s.dir, name)
+	var cfg secure.Config
+	if s.dir != "" {
+		cfg = secure.Dir(s.dir)
 	}
-	cfg := secure.Config{
-		Cert: in("tls.crt", s.cert), Key: in("tls.key", s.key), Roots: in("ca.crt", s.ca),
-		Revoked: cmp.Or(s.revoked, ifThere(in("crl.pem", ""))), Logger: log,
+	cfg.Cert, cfg.Key, cfg.Roots = cmp.Or(s.cert, cfg.Cert), cmp.Or(s.key, cfg.Key), cmp.Or(s.ca, cfg.Roots)
+	if s.revoked != "" {
+		cfg.Revoked, cfg.RevokedLater = s.revoked, false // whoever names a file means it
 	}
+	cfg.Logger = log
 	for _, id := range s.servers {
 		cfg.Servers = append(cfg.Servers, secure.Identity(id))
 	}
@@ -126,11 +125,26 @@ func (s *securitySettings) open(log *slog.Logger) (*secure.Keeper, error) {
 // openServer is open for a process that others connect to: it needs a certificate.
 func (s *securitySettings) openServer(log *slog.Logger) (*secure.Keeper, error) {
 	k, err := s.open(log)
-	if err != nil || k == nil || !k.Expires().IsZero() {
+	if err != nil || k == nil {
 		return k, err
 	}
-	k.Close()
-	return nil, failed{fmt.Errorf("whoever is called needs a certificate: there is no tls.crt and tls.key in %s, and no --tls-cert and --tls-key", cmp.Or(s.dir, filepath.Dir(s.ca)))}
+	if k.Expires().IsZero() {
+		k.Close()
+		return nil, failed{fmt.Errorf("whoever is called needs a certificate: there is no tls.crt and tls.key in %s, and no --tls-cert and --tls-key", cmp.Or(s.dir, filepath.Dir(s.ca)))}
+	}
+	if err := canServe(k); err != nil {
+		k.Close()
+		return nil, failed{err}
+	}
+	return k, nil
+}
+
+// canServe refuses a certificate that every client would refuse.
+func canServe(k *secure.Keeper) error {
+	if d := k.Describe(); !d.Server {
+		return fmt.Errorf("the certificate of %s is for clients alone, and whoever connects would refuse it: 'leasehold pki issue' with --host makes one that can serve", who(&d))
+	}
+	return nil
 }
 
 // dialling returns the credentials for calls to managers. Plain text stays within this

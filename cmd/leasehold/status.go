@@ -39,6 +39,7 @@ func (c *client) status(ctx context.Context) error {
 		return err
 	}
 	document := statusJSON(answer)
+	document.secured = c.security.tls()
 	return c.print(document, document.text)
 }
 
@@ -66,6 +67,8 @@ type statusDocument struct {
 	Problem    string                    `json:"problem,omitempty"`  // why this is not all
 	Warnings   []string                  `json:"warnings,omitempty"` // what is wrong although the group serves
 	Namespaces []namespaceStatusDocument `json:"namespaces"`
+
+	secured bool // we see what our roles cover
 }
 
 // A namespaceStatusDocument is how a namespace fares.
@@ -117,7 +120,7 @@ func (d statusDocument) text() string {
 		return text
 	}
 	if len(d.Namespaces) == 0 {
-		return text + namespacesDocument{}.text()
+		return text + noNamespace(d.secured) + "\n"
 	}
 	var rows [][]string
 	for _, n := range d.Namespaces {

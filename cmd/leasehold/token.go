@@ -17,7 +17,8 @@ import (
 //nolint:gosec // a text about tokens, and none
 const tokenHelp = `Draws a bearer token, for people and scripts that have no certificate, and prints it,
 once: nobody keeps it. What the access policy gets is its SHA-256, in the lines that
-are printed with it; its identity there is token:NAME.
+are printed with it, and a rule for the identity token:NAME that says what it may do:
+choose its role, lookup or operator, and its namespaces.
 
 With --out the token goes to a new file that only you can read, and not to the
 terminal.`
@@ -33,7 +34,7 @@ func newTokenCommand() *cobra.Command {
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			token, hash := pki.NewToken()
-			lines, err := tokenLines(name, hash, expires)
+			lines, err := tokenLines(name, hash, expires, time.Now())
 			if err != nil {
 				return err
 			}
@@ -53,19 +54,32 @@ func newTokenCommand() *cobra.Command {
 	return cmd
 }
 
+// tokenRule is a rule that permits nothing before somebody has chosen a namespace.
+//
+//nolint:gosec // a rule about tokens, and none
+const tokenRule = `rules:
+  - identity: %q
+    role: lookup              # or operator
+    namespaces: [NAMESPACE]   # some, by name, or "*"
+`
+
 // tokenLines are the lines for the policy. A token's name is like that of a
 // certificate's holder.
-func tokenLines(name, hash, expires string) (string, error) {
+func tokenLines(name, hash, expires string, now time.Time) (string, error) {
 	if name == "" {
 		return "", errors.New("--name is missing: who gets the token?")
 	}
 	if id := secure.Identity("spiffe://domain/" + name); strings.ContainsAny(name, "{}/") || id.Validate() != nil {
 		return "", fmt.Errorf("--name %q: use letters, digits, '.', '_' and '-'", name)
 	}
-	lines := fmt.Sprintf("tokens:\n  - name: %q\n    sha256: %s\n", name, hash)
+	lines := fmt.Sprintf(tokenRule+"tokens:\n  - name: %q\n    sha256: %s\n", "token:"+name, name, hash)
 	if expires != "" {
-		if _, err := time.Parse(time.DateOnly, expires); err != nil {
+		day, err := time.Parse(time.DateOnly, expires)
+		if err != nil {
 			return "", fmt.Errorf("--expires %q: want a day, such as 2027-01-01", expires)
+		}
+		if !day.After(now) {
+			return "", fmt.Errorf("--expires %q: the token would be worth nothing, because that day has begun (in UTC)", expires)
 		}
 		lines += "    expires: " + expires + "\n"
 	}

@@ -4,9 +4,11 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net"
 	"net/url"
@@ -45,8 +47,12 @@ func newAuthority(domain string, now time.Time) (*authority, error) {
 	if err != nil {
 		return nil, err
 	}
+	point, err := key.PublicKey.Bytes()
+	if err != nil {
+		return nil, err
+	}
 	template := &x509.Certificate{
-		Subject:               pkix.Name{Organization: []string{"Leasehold"}, CommonName: clip("CA of " + domain)},
+		Subject:               pkix.Name{Organization: []string{"Leasehold"}, CommonName: clip(commonName(domain, point))},
 		URIs:                  []*url.URL{{Scheme: "spiffe", Host: domain}}, // as SPIFFE wants it of a trust domain's CA
 		NotBefore:             now.Add(-backdated),
 		NotAfter:              now.Add(AuthorityLifetime),
@@ -61,6 +67,13 @@ func newAuthority(domain string, now time.Time) (*authority, error) {
 	a := &authority{key: key, domain: domain}
 	a.cert, err = a.sign(template, template, &key.PublicKey)
 	return a, err
+}
+
+// commonName is different for each CA, so that the old one and the new one can be told
+// apart while one takes the other's place.
+func commonName(domain string, key []byte) string {
+	sum := sha256.Sum256(key)
+	return fmt.Sprintf("CA %x of %s", sum[:4], domain)
 }
 
 // sign gives a certificate its number and signs it.

@@ -161,7 +161,7 @@ func (d *Directory) Issue(p Party, dir string, now time.Time, lifetime time.Dura
 	if err != nil {
 		return bad(err)
 	}
-	if before != nil && len(p.Hosts) == 0 && p.serves() {
+	if before != nil && len(p.Hosts) == 0 {
 		p.Hosts = secure.Describe(before).Hosts
 	}
 	if err := p.completeHosts(); err != nil {

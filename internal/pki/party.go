@@ -81,7 +81,7 @@ func (p *Party) check(domain string) error {
 func (p *Party) completeHosts() error {
 	if !p.serves() {
 		if len(p.Hosts) > 0 {
-			return p.bad("a %s serves nobody, and needs no host", p.Role)
+			return p.bad("who has the role %s serves nobody, and needs no host", p.Role)
 		}
 		return nil
 	}
@@ -115,8 +115,10 @@ func validHost(host string) bool {
 func (p *Party) namespaced() bool { return p.Role == Owner || p.Role == Lookup }
 
 // serves reports whether others call the party: managers are, and so are owners
-// when state moves between them.
-func (p *Party) serves() bool { return p.Role == Manager || p.Role == Owner }
+// when state moves between them, and a lookup with hosts, which is a gateway's.
+func (p *Party) serves() bool {
+	return p.Role == Manager || p.Role == Owner || p.Role == Lookup && len(p.Hosts) > 0
+}
 
 // segments are the identity's path.
 func (p *Party) segments() []string {

@@ -310,3 +310,24 @@ func TestNewToken(t *testing.T) {
 		t.Error("tokens are not what they should be")
 	}
 }
+
+// TestReplacedAuthority: with something revoked, the CA can be replaced by another of the
+// same domain, as docs/OPERATIONS.md says, and its list stays where it is.
+func TestReplacedAuthority(t *testing.T) {
+	last, oldDir := create(t)
+	_, newDir := create(t)
+	if was, is := read(t, filepath.Join(oldDir, "ca.crt")).Subject.String(), read(t, filepath.Join(newDir, "ca.crt")).Subject.String(); was == is {
+		t.Errorf("both are called %s", is)
+	}
+	list, err := last.Revoke([]*x509.Certificate{read(t, filepath.Join(oldDir, "owner", "sessions", "cache-a", "tls.crt"))}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := secure.Dir(filepath.Join(newDir, "manager", "m1"))
+	cfg.Revoked = list
+	k, err := secure.Open(cfg)
+	if err != nil {
+		t.Fatalf("with the old CA's list: %v", err)
+	}
+	k.Close()
+}

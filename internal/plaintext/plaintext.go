@@ -6,7 +6,9 @@ package plaintext
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"sync/atomic"
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
@@ -58,7 +60,31 @@ func (l local) ClientHandshake(ctx context.Context, authority string, conn net.C
 	if to, ok := conn.RemoteAddr().(*net.TCPAddr); ok && !to.IP.IsLoopback() {
 		return nil, nil, errors.New(to.String() + " is another computer, and would be spoken to in plain text: " + remedy("Credentials"))
 	}
-	return l.TransportCredentials.ClientHandshake(ctx, authority, conn)
+	plain, info, err := l.TransportCredentials.ClientHandshake(ctx, authority, conn)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &hearing{Conn: plain}, info, nil
+}
+
+// hearing is a client's end of a connection, which says what is likely if the other side
+// ends it without a word: a server that wants TLS does so.
+type hearing struct {
+	net.Conn
+	heard atomic.Bool
+}
+
+func (h *hearing) Read(b []byte) (int, error) {
+	n, err := h.Conn.Read(b)
+	switch {
+	case n > 0:
+		if !h.heard.Load() {
+			h.heard.Store(true)
+		}
+	case err != nil && !h.heard.Load():
+		err = fmt.Errorf("it hangs up on plain text, perhaps because it wants TLS and certificates: %w", err)
+	}
+	return n, err
 }
 
 func (l local) Clone() credentials.TransportCredentials {

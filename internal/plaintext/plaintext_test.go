@@ -1,6 +1,8 @@
 package plaintext_test
 
 import (
+	"errors"
+	"io"
 	"net"
 	"strings"
 	"testing"
@@ -21,6 +23,29 @@ func TestCheck(t *testing.T) {
 		err := plaintext.Check("127.0.0.1:1", addr)
 		if (err != nil) != refused || refused && !strings.Contains(err.Error(), "insecure.NewCredentials()") {
 			t.Errorf("%q: %v", addr, err)
+		}
+	}
+}
+
+// Whoever is hung up on before he has heard a word is told what that may mean; later it
+// means nothing.
+func TestHungUp(t *testing.T) {
+	for _, word := range []string{"", "hello"} {
+		ours, theirs := net.Pipe()
+		plain, _, err := plaintext.Credentials().ClientHandshake(t.Context(), "localhost", ours)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			_, _ = io.WriteString(theirs, word) // if it fails, so does what follows
+			_ = theirs.Close()
+		}()
+		heard, err := io.ReadAll(plain)
+		if string(heard) != word || (err != nil) != (word == "") {
+			t.Errorf("after %q: heard %q, %v", word, heard, err)
+		}
+		if word == "" && (!errors.Is(err, io.EOF) || !strings.Contains(err.Error(), "wants TLS")) {
+			t.Errorf("%v", err)
 		}
 	}
 }
