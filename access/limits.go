@@ -57,7 +57,7 @@ func (l *Limits) validate() error {
 }
 
 // maxBudgets bounds how many identities, and hosts of strangers, are counted. Those
-// beyond share one budget.
+// beyond share one budget, and strangers another.
 const maxBudgets = 1 << 16
 
 // budgets are what has been asked of a manager, by identity.
@@ -85,7 +85,10 @@ func (b *budgets) get(c *Caller) *budget {
 		return found
 	}
 	if len(b.of) >= maxBudgets {
-		key = ""
+		key = "others"
+		if len(c.ids) == 0 {
+			key = "other strangers" // who must not spend what is others'
+		}
 		if found := b.of[key]; found != nil {
 			return found
 		}
