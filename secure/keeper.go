@@ -37,7 +37,7 @@ func Open(cfg Config) (*Keeper, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	read, err := readFiles(&cfg)
+	read, err := readFiles(&cfg, false)
 	if err != nil {
 		return nil, leasehold.Errorf(opOpen, leasehold.Invalid, "", "%w", err)
 	}
@@ -65,7 +65,7 @@ func (k *Keeper) Close() {
 func (k *Keeper) Reload() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	read, err := readFiles(&k.cfg)
+	read, err := readFiles(&k.cfg, k.now.Load().listed)
 	if err == nil && read.digest() != k.now.Load().digest {
 		err = k.take(read)
 	}
@@ -109,7 +109,7 @@ func (k *Keeper) poll(ctx context.Context) {
 func (k *Keeper) look() time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	read, err := readFiles(&k.cfg)
+	read, err := readFiles(&k.cfg, k.now.Load().listed)
 	if err == nil {
 		switch digest := read.digest(); {
 		case digest == k.now.Load().digest:

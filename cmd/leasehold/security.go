@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/leasehold-dev/leasehold/access"
+	"github.com/leasehold-dev/leasehold/internal/pki"
 	"github.com/leasehold-dev/leasehold/secret"
 	"github.com/leasehold-dev/leasehold/secure"
 )
@@ -35,7 +36,7 @@ type securitySettings struct {
 // addFlags adds the flags that all have.
 func (s *securitySettings) addFlags(f *pflag.FlagSet, origin func(flag string) string) {
 	s.origin = origin
-	f.StringVar(&s.dir, "tls-dir", "", "a `directory` with our certificate tls.crt, its key tls.key, whom we trust ca.crt,\nand crl.pem if anything is revoked; 'leasehold pki' makes such. They are read again\nwhen they change")
+	f.StringVar(&s.dir, "tls-dir", "", "a `directory` with our certificate tls.crt, its key tls.key, whom we trust ca.crt,\nand crl.pem once anything is revoked; 'leasehold pki' makes such. They are read again\nwhen they change")
 	f.StringVar(&s.cert, "tls-cert", "", "a `file` with our certificate, instead of that in --tls-dir")
 	f.StringVar(&s.key, "tls-key", "", "a `file` with its key")
 	f.StringVar(&s.ca, "tls-ca", "", "a `file` with the certificates of those whom we trust")
@@ -91,7 +92,7 @@ func (s *securitySettings) config(log *slog.Logger) secure.Config {
 	}
 	cfg := secure.Config{
 		Cert: in("tls.crt", s.cert), Key: in("tls.key", s.key), Roots: in("ca.crt", s.ca),
-		Revoked: cmp.Or(s.revoked, ifThere(in("crl.pem", ""))), Logger: log,
+		Revoked: cmp.Or(s.revoked, in("crl.pem", "")), RevokedLater: s.revoked == "", Logger: log,
 	}
 	for _, id := range s.servers {
 		cfg.Servers = append(cfg.Servers, secure.Identity(id))
@@ -134,12 +135,16 @@ func (s *securitySettings) openServer(log *slog.Logger) (*secure.Keeper, error) 
 }
 
 // dialling returns the credentials for calls to managers. Plain text stays within this
-// computer unless somebody has said otherwise.
+// computer unless somebody has said otherwise. Where "leasehold pki" has made the CA it is
+// known who is a manager, and nobody else is spoken to.
 func (s *securitySettings) dialling(k *secure.Keeper) credentials.TransportCredentials {
-	if k != nil {
-		return k.Client()
+	if k == nil {
+		return plainCredentials(s.insecure)
 	}
-	return plainCredentials(s.insecure)
+	if managers := pki.Managers(s.config(nil).Roots); len(managers) > 0 && len(s.servers) == 0 {
+		return ofManagers{k.Client(), managers}
+	}
+	return k.Client()
 }
 
 // serving returns the credentials of a server.
