@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/leasehold-dev/leasehold"
 )
@@ -24,6 +25,10 @@ type Limits struct {
 	// once. An owner sends a few in a second at most, but more while it is given
 	// ranges. Default 500.
 	Messages float64
+	// Bytes is how much an identity may send in a second, in messages, or four times as
+	// much at once: an owner of very many ranges sends some megabytes every few seconds.
+	// Default 64 MiB.
+	Bytes float64
 }
 
 // Those whom nobody knows may ask for the server's health, as often from one host.
@@ -46,11 +51,14 @@ func (l *Limits) setDefaults() {
 	if l.Messages == 0 {
 		l.Messages = 500
 	}
+	if l.Bytes == 0 {
+		l.Bytes = 64 << 20
+	}
 }
 
 func (l *Limits) validate() error {
 	l.setDefaults()
-	if l.Calls < 0 || l.Burst < 1 || l.Streams < 1 || l.Messages < 0 {
+	if l.Calls < 0 || l.Burst < 1 || l.Streams < 1 || l.Messages < 0 || l.Bytes < 0 {
 		return leasehold.Errorf(opOpen, leasehold.Invalid, "", "Limits are %+v, want more than 0 of each", *l)
 	}
 	return nil
@@ -71,6 +79,7 @@ type budgets struct {
 // A budget is one identity's.
 type budget struct {
 	calls *rate.Limiter
+	bytes *rate.Limiter
 	most  int // streams
 
 	streams int // guarded by the budgets' lock
@@ -97,6 +106,7 @@ func (b *budgets) get(c *Caller) *budget {
 	if len(c.ids) == 0 {
 		made = &budget{calls: rate.NewLimiter(strangersCalls, strangersBurst), most: strangersStreams}
 	}
+	made.bytes = rate.NewLimiter(rate.Limit(b.limits.Bytes), max(1, int(4*b.limits.Bytes)))
 	b.of[key] = made
 	return made
 }
@@ -141,11 +151,20 @@ func (b *budgets) close(s *session) {
 }
 
 // message counts a message of a stream.
-func (b *budgets) message(s *session) error {
-	if s.rate == nil || s.rate.Allow() {
+func (b *budgets) message(s *session, message any) error {
+	if s.rate != nil && !s.rate.Allow() {
+		return b.over(s, "sends more than %v messages in a second on one stream", b.limits.Messages)
+	}
+	return b.weigh(s, message)
+}
+
+// weigh counts the bytes of a message.
+func (b *budgets) weigh(s *session, message any) error {
+	m, ok := message.(proto.Message)
+	if s.budget == nil || !ok || s.budget.bytes.AllowN(time.Now(), proto.Size(m)) {
 		return nil
 	}
-	return b.over(s, "sends more than %v messages in a second on one stream", b.limits.Messages)
+	return b.over(s, "sends more than %v bytes in a second", b.limits.Bytes)
 }
 
 func (b *budgets) over(s *session, format string, args ...any) error {
@@ -158,8 +177,11 @@ func (b *budgets) tidy(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for key, of := range b.of {
-		if of.streams == 0 && of.calls.TokensAt(now) >= float64(of.calls.Burst()) {
+		if of.streams == 0 && full(of.calls, now) && full(of.bytes, now) {
 			delete(b.of, key)
 		}
 	}
 }
+
+// full reports whether it is as if nothing had ever been taken.
+func full(l *rate.Limiter, now time.Time) bool { return l.TokensAt(now) >= float64(l.Burst()) }
