@@ -43,7 +43,6 @@ func TestStrangersKeepNoConnection(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer conn.Close() //nolint:errcheck // nothing is left to be said over it
 			conn.Connect()
 			for conn.GetState() != connectivity.Ready {
 				conn.WaitForStateChange(t.Context(), conn.GetState())
