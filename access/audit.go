@@ -22,18 +22,39 @@ const (
 	// all is forgotten, which costs a few lines.
 	maxRefused = 4096
 	maxLetIn   = 1 << 16
+
+	// maxStrangers is how many calls of those whom nobody knows are told apart, by host and
+	// method. Who has a network has as many addresses as he likes.
+	maxStrangers = 256
 )
 
 // An audit writes down who has done what, and who was not let.
 type audit struct {
 	logger *slog.Logger
 
-	mu      sync.Mutex
-	refused map[refusedKey]*refusals
-	letIn   map[letInKey]bool
+	mu        sync.Mutex
+	refused   map[refusedKey]*refusals
+	strangers int // among refused
+	letIn     map[letInKey]bool
 }
 
-type refusedKey struct{ caller, method string }
+// A refusedKey says which refusals are alike. Of methods that there are not, and of those
+// who are too many, the caller makes up neither names nor numbers: nothing of his is kept.
+type refusedKey struct {
+	caller, method string
+	stranger       bool
+}
+
+// otherStrangers are those beyond maxStrangers.
+var otherStrangers = refusedKey{caller: "other strangers", stranger: true}
+
+func refusedBy(s *session) refusedKey {
+	key := refusedKey{caller: s.caller.key(), method: s.fullMethod, stranger: len(s.caller.ids) == 0}
+	if s.method.need == forNobody {
+		key.method = "(unknown)"
+	}
+	return key
+}
 
 // refusals are those of one caller and method since begun.
 type refusals struct {
@@ -70,7 +91,7 @@ func (a *audit) write(level slog.Level, text string, attrs ...slog.Attr) {
 
 // refuse tells that a call was refused, or a stream ended.
 func (a *audit) refuse(s *session, why error) {
-	if !a.news(refusedKey{s.caller.key(), s.fullMethod}, time.Now()) {
+	if !a.news(refusedBy(s), time.Now()) {
 		return
 	}
 	a.write(slog.LevelWarn, "refused", append(s.attrs(), slog.String("why", why.Error()))...)
@@ -81,12 +102,12 @@ func (a *audit) news(key refusedKey, now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	r := a.refused[key]
+	if r == nil && key.stranger && a.strangers >= maxStrangers {
+		key = otherStrangers
+		r = a.refused[key]
+	}
 	if r == nil {
-		if len(a.refused) >= maxRefused {
-			clear(a.refused)
-		}
-		r = &refusals{begun: now}
-		a.refused[key] = r
+		r = a.begin(key, now)
 	}
 	if r.told < fewRefusals {
 		r.told++
@@ -94,6 +115,20 @@ func (a *audit) news(key refusedKey, now time.Time) bool {
 	}
 	r.silent++
 	return false
+}
+
+// begin begins to count refusals. The lock is held.
+func (a *audit) begin(key refusedKey, now time.Time) *refusals {
+	if len(a.refused) >= maxRefused {
+		clear(a.refused)
+		a.strangers = 0
+	}
+	if key.stranger {
+		a.strangers++
+	}
+	r := &refusals{begun: now}
+	a.refused[key] = r
+	return r
 }
 
 // sumUp tells how many refusals were not told.
@@ -105,6 +140,9 @@ func (a *audit) sumUp(now time.Time) {
 		case now.Sub(r.begun) < refusalsEvery:
 		case r.silent == 0:
 			delete(a.refused, key)
+			if key.stranger {
+				a.strangers--
+			}
 		default:
 			a.write(slog.LevelWarn, "refused again and again", slog.String("caller", clip(key.caller)),
 				slog.String("method", short(key.method)), slog.Int("times", r.silent))

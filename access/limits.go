@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/leasehold-dev/leasehold"
 )
@@ -30,6 +31,10 @@ type Limits struct {
 	// streams: other identities are served meanwhile. Default 5000, which is enough for
 	// 16,384 lookups that share one.
 	All float64
+	// Bytes is how much an identity may send in a second, in messages, or four times as
+	// much at once: an owner of very many ranges sends some megabytes every few seconds.
+	// Default 64 MiB.
+	Bytes float64
 }
 
 // Those whom nobody knows may ask for the server's health, as often from one host.
@@ -55,18 +60,21 @@ func (l *Limits) setDefaults() {
 	if l.All == 0 {
 		l.All = 5000
 	}
+	if l.Bytes == 0 {
+		l.Bytes = 64 << 20
+	}
 }
 
 func (l *Limits) validate() error {
 	l.setDefaults()
-	if l.Calls < 0 || l.Burst < 1 || l.Streams < 1 || l.Messages < 0 || l.All < 0 {
+	if l.Calls < 0 || l.Burst < 1 || l.Streams < 1 || l.Messages < 0 || l.All < 0 || l.Bytes < 0 {
 		return leasehold.Errorf(opOpen, leasehold.Invalid, "", "Limits are %+v, want more than 0 of each", *l)
 	}
 	return nil
 }
 
 // maxBudgets bounds how many identities, and hosts of strangers, are counted. Those
-// beyond share one budget.
+// beyond share one budget, and strangers another.
 const maxBudgets = 1 << 16
 
 // budgets are what has been asked of a manager, by identity.
@@ -81,7 +89,8 @@ type budgets struct {
 type budget struct {
 	calls    *rate.Limiter
 	messages *rate.Limiter // of all streams; nil: as many as they like
-	most     int           // streams
+	bytes    *rate.Limiter
+	most     int // streams
 
 	streams int // guarded by the budgets' lock
 }
@@ -95,7 +104,10 @@ func (b *budgets) get(c *Caller) *budget {
 		return found
 	}
 	if len(b.of) >= maxBudgets {
-		key = ""
+		key = "others"
+		if len(c.ids) == 0 {
+			key = "other strangers" // who must not spend what is others'
+		}
 		if found := b.of[key]; found != nil {
 			return found
 		}
@@ -104,6 +116,7 @@ func (b *budgets) get(c *Caller) *budget {
 	if len(c.ids) == 0 {
 		made = &budget{calls: rate.NewLimiter(strangersCalls, strangersBurst), most: strangersStreams}
 	}
+	made.bytes = rate.NewLimiter(rate.Limit(b.limits.Bytes), max(1, int(4*b.limits.Bytes)))
 	b.of[key] = made
 	return made
 }
@@ -153,17 +166,26 @@ func perSecond(n float64) *rate.Limiter {
 }
 
 // message counts a message of a stream, and waits until it is its identity's turn.
-func (b *budgets) message(ctx context.Context, s *session) error {
-	if s.rate == nil {
+func (b *budgets) message(ctx context.Context, s *session, message any) error {
+	if s.rate != nil && !s.rate.Allow() {
+		return b.over(s, "sends more than %v messages in a second on one stream", b.limits.Messages)
+	}
+	if err := b.weigh(s, message); err != nil {
+		return err
+	}
+	if s.budget == nil || s.budget.messages == nil || s.budget.messages.Allow() {
 		return nil
 	}
-	if s.rate.Allow() {
-		if s.budget.messages == nil || s.budget.messages.Allow() {
-			return nil
-		}
-		return s.budget.messages.Wait(ctx)
+	return s.budget.messages.Wait(ctx)
+}
+
+// weigh counts the bytes of a message.
+func (b *budgets) weigh(s *session, message any) error {
+	m, ok := message.(proto.Message)
+	if s.budget == nil || !ok || s.budget.bytes.AllowN(time.Now(), proto.Size(m)) {
+		return nil
 	}
-	return b.over(s, "sends more than %v messages in a second on one stream", b.limits.Messages)
+	return b.over(s, "sends more than %v bytes in a second", b.limits.Bytes)
 }
 
 func (b *budgets) over(s *session, format string, args ...any) error {
@@ -176,8 +198,11 @@ func (b *budgets) tidy(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for key, of := range b.of {
-		if of.streams == 0 && of.calls.TokensAt(now) >= float64(of.calls.Burst()) {
+		if of.streams == 0 && full(of.calls, now) && full(of.bytes, now) {
 			delete(b.of, key)
 		}
 	}
 }
+
+// full reports whether it is as if nothing had ever been taken.
+func full(l *rate.Limiter, now time.Time) bool { return l.TokensAt(now) >= float64(l.Burst()) }

@@ -11,8 +11,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/leasehold-dev/leasehold/access"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
 func limited(l access.Limits) func(*access.Config) {
@@ -194,4 +196,42 @@ func TestBadLimits(t *testing.T) {
 			t.Errorf("%+v is taken", l)
 		}
 	}
+}
+
+// Whoever sends too much is refused, by calls and on streams together; others are not.
+func TestBytesAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, usualFile, limited(access.Limits{Bytes: 1000}))
+		lookup, ann := d.as("spiffe://d/lookup/sessions"), d.as("spiffe://d/operator/ann")
+		ask := func(conn grpc.ClientConnInterface) func() error {
+			return func() error {
+				r := &leaseholdv1.ListOwnersRequest{Namespace: "sessions"}
+				r.ProtoReflect().SetUnknown(append(protowire.AppendVarint(protowire.AppendTag(nil, 999, protowire.BytesType), 900), make([]byte, 900)...))
+				_, err := leaseholdv1.NewAdminServiceClient(conn).ListOwners(t.Context(), r)
+				return err
+			}
+		}
+		for _, test := range []struct {
+			wait time.Duration
+			want int
+		}{{0, 4}, {time.Second, 1}, {time.Minute, 4}} {
+			time.Sleep(test.wait)
+			if got := permitted(t, 10, ask(lookup)); got != test.want {
+				t.Errorf("after %v %d calls were served, want %d", test.wait, got, test.want)
+			}
+		}
+		if got := permitted(t, 4, ask(ann)); got != 4 {
+			t.Errorf("%d calls of another were served", got)
+		}
+		stream, err := leaseholdv1.NewLookupServiceClient(lookup).Follow(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = stream.Send(&leaseholdv1.FollowRequest{Namespace: "sessions"})
+		_ = stream.Send(&leaseholdv1.FollowRequest{Namespace: "sessions" + strings.Repeat("x", 400)})
+		for err == nil {
+			_, err = stream.Recv()
+		}
+		wantCode(t, err, codes.ResourceExhausted, "bytes")
+	})
 }

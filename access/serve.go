@@ -41,6 +41,9 @@ func (p *Policy) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 	if err := s.authorize(request); err != nil {
 		return nil, p.refuse(s, err)
 	}
+	if err := p.budgets.weigh(s, request); err != nil {
+		return nil, p.refuse(s, err)
+	}
 	answer, err := handle(ctx, request)
 	p.audit.ordered(s, request, err)
 	return answer, err
@@ -98,7 +101,7 @@ func (s *session) hear(ctx context.Context, message any) error {
 	if s.method.need == forAnybody {
 		return nil
 	}
-	if err := s.policy.budgets.message(ctx, s); err != nil {
+	if err := s.policy.budgets.message(ctx, s, message); err != nil {
 		return err
 	}
 	before := s.decision.Load()

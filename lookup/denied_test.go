@@ -105,3 +105,22 @@ func TestOpenSaysWhatItWaitsFor(t *testing.T) {
 		}
 	})
 }
+
+// A manager whose access file is older than the others' keeps nobody from being served by
+// another.
+func TestOpenWhereOneDenies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 10 { // whom it asks first is drawn
+			g := newGroup(t)
+			g.start("a", 1).deny()
+			g.start("b", 1)
+			l := g.open(g.config("a", "b"))
+			_ = l.Close()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			if _, err := lookup.Open(ctx, g.config("a", "nobody")); leasehold.KindOf(err) != leasehold.Denied || ctx.Err() != nil {
+				t.Errorf("where the other does not answer: %v", err)
+			}
+			cancel()
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math/rand/v2"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 
@@ -33,7 +34,8 @@ type follower struct {
 	link    *link.Link[question, answer]
 	asker   *asker
 	said    *sayings
-	broken  hints // that a connection broke: these do not fade
+	broken  hints                           // that a connection broke: these do not fade
+	denial  atomic.Pointer[leasehold.Error] // that we may not follow, if a manager has said so
 }
 
 // queue bounds the messages that wait for the machine; then their streams do.
@@ -169,11 +171,13 @@ func (f *follower) refused(from string, why error) {
 
 // failed notes why a manager does not answer, and asks another if there is one
 // left. It reports whether the question is still under way. If the namespace
-// does not exist, or is not for us, no other says otherwise.
+// does not exist, no other says otherwise. If it is not for us, another may: its
+// access file may be newer.
 func (f *follower) failed(from string, why error) bool {
 	l := f.lookup
 	first := f.said.silent(from)
 	news := f.said.note(from, why.Error())
+	underWay := f.asker.failed(from)
 	switch leasehold.KindOf(why) {
 	case leasehold.NotFound:
 		l.refuse(noSuchNamespace(l.cfg.Namespace, from))
@@ -181,14 +185,17 @@ func (f *follower) failed(from string, why error) bool {
 		if news {
 			l.cfg.Logger.Warn("the manager does not permit this lookup to follow", "namespace", l.cfg.Namespace, "manager", from, "why", why)
 		}
-		l.refuse(&leasehold.Error{Op: opOpen, Kind: leasehold.Denied, Subject: string(l.cfg.Namespace), Err: why})
+		f.denial.Store(&leasehold.Error{Op: opOpen, Kind: leasehold.Denied, Subject: string(l.cfg.Namespace), Err: why})
 	default:
 		if first && !l.hasTable() && l.ctx.Err() == nil {
 			l.cfg.Logger.Warn("a manager has not answered yet, and is asked again", "namespace", l.cfg.Namespace, "manager", from, "why", why)
 		}
 	}
+	if denial := f.denial.Load(); denial != nil && !underWay {
+		l.refuse(denial)
+	}
 	l.cfg.Logger.Debug("manager does not answer", "namespace", l.cfg.Namespace, "manager", from, "why", why)
-	return f.asker.failed(from)
+	return underWay
 }
 
 // hasTable reports whether Open has what it waits for.

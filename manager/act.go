@@ -6,6 +6,7 @@ import (
 	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
 	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
@@ -31,10 +32,10 @@ func (m *Manager) act(now mono.Instant, actions []node.Action) {
 			m.feeds.end(a.Namespace)
 		case node.RedirectOwner:
 			m.metrics.refuse(leasehold.NotLeader)
-			m.owners.send(a.Session, notLeader{a.NotLeader})
+			m.owners.send(a.Speaker, notLeader{a.NotLeader})
 		case node.RefuseOwner:
 			m.metrics.refuse(leasehold.KindOf(a.Why))
-			m.owners.send(a.Session, refusal{a.Why})
+			m.owners.send(a.Speaker, refusal{a.Why})
 		case node.RedirectLookup:
 			m.metrics.refuse(leasehold.NotLeader)
 			m.lookups.send(a.Lookup, &leaseholdv1.FollowResponse{
@@ -92,7 +93,7 @@ func (m *Manager) manage(now mono.Instant, a node.Manage) {
 	m.metrics.manage(a.Namespace, a.Action)
 	switch act := a.Action.(type) {
 	case machine.Send:
-		m.owners.send(act.Reply.Session, leaseReply{act.Reply})
+		m.owners.send(protocol.Speaker{Namespace: a.Namespace, Owner: act.Owner, Session: act.Reply.Session}, leaseReply{act.Reply})
 	case machine.Answer:
 		m.lookups.answer(act.Lookup, act.Reply)
 	case machine.Broadcast:

@@ -94,7 +94,7 @@ type Config struct {
 	// MaxConnections bounds the connections, which each take a file descriptor.
 	// Those beyond are closed, unless one that has not introduced itself can be
 	// closed instead. A quarter of them may be from one address, but for the
-	// loopback. Default 16,384.
+	// loopback, and a quarter of one identity. Default 16,384.
 	MaxConnections int
 
 	// Logger gets what happens and why. Default slog.Default().
@@ -195,10 +195,12 @@ func ValidateAdvertise(addr string) error {
 }
 
 func (c *Config) serverOptions(own []grpc.ServerOption) []grpc.ServerOption {
-	if c.Access != nil {
-		own = append(own, c.Access.ServerOptions()...)
+	if c.Access == nil {
+		return append(own, grpc.Creds(gate.Credentials(c.ServerCredentials)), grpc.WaitForHandlers(true))
 	}
-	return append(own, grpc.Creds(gate.Credentials(c.ServerCredentials)), grpc.WaitForHandlers(true))
+	own = append(own, c.Access.ServerOptions()...)
+	return append(own, grpc.Creds(gate.Callers(c.ServerCredentials)), grpc.WaitForHandlers(true),
+		grpc.ChainUnaryInterceptor(knownCall), grpc.ChainStreamInterceptor(knownStream))
 }
 
 // seams is how many ranges more than it needs a table may always have. To make

@@ -4,11 +4,13 @@ import (
 	"context"
 	"slices"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/access"
+	"github.com/leasehold-dev/leasehold/internal/gate"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 	"github.com/leasehold-dev/leasehold/secure"
@@ -31,6 +33,24 @@ func (m *Manager) shownAs(ctx context.Context, of leasehold.Namespace, owner lea
 		return ""
 	}
 	return ids[0]
+}
+
+// knownCall and knownStream come after the policy, and tell the gate of somebody who has
+// been let in: the connection is one of those that stay.
+func knownCall(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	known(ctx)
+	return handle(ctx, request)
+}
+
+func knownStream(service any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+	known(stream.Context())
+	return handle(service, stream)
+}
+
+func known(ctx context.Context) {
+	if c, ok := access.CallerFrom(ctx); ok && len(c.Identities()) > 0 { // who asks for health may be anybody
+		gate.Known(ctx)
+	}
 }
 
 // certified returns the identities of the certificate that a caller has shown.

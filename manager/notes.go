@@ -80,6 +80,8 @@ func describe(n machine.Note) (slog.Level, string) {
 	switch n.What {
 	case machine.NoteBadMessage:
 		return warn, fmt.Sprintf("a message that makes no sense was dropped (%d, %d)", n.Have, n.Want)
+	case machine.NoteForeign:
+		return warn, "a message was dropped: it was in the session of another owner, or for another namespace"
 	case machine.NoteNoAuthority:
 		return debug, "a message came while our time as leader had run out"
 	case machine.NoteDuplicate:

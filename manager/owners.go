@@ -13,18 +13,20 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// owners knows on which stream each session can be reached.
+// owners knows on which stream each session can be reached. It is found by the names of
+// its namespace and its owner as well, which the policy has seen to: who has learnt
+// another's session must not take the place of its stream.
 type owners struct {
 	most int
 
 	mu      sync.Mutex
 	closed  bool
 	count   int // streams, known by a session or not
-	streams map[leasehold.Session]*ownerStream
+	streams map[protocol.Speaker]*ownerStream
 }
 
 func newOwners(most int) *owners {
-	return &owners{most: most, streams: make(map[leasehold.Session]*ownerStream)}
+	return &owners{most: most, streams: make(map[protocol.Speaker]*ownerStream)}
 }
 
 // connected returns how many streams of owners there are.
@@ -36,8 +38,8 @@ func (o *owners) connected() int {
 
 // An ownerStream is one conversation with one session.
 type ownerStream struct {
-	session  leasehold.Session // once it is known; guarded by the owners' lock
-	replaced chan struct{}     // closed when another stream takes its place
+	speaker  protocol.Speaker // once it is known; guarded by the owners' lock
+	replaced chan struct{}    // closed when another stream takes its place
 	// mailbox holds the newest message that has not left. An older one is
 	// replaced: each is complete in itself, and the owner would drop it.
 	mailbox chan holdMessage
@@ -86,30 +88,30 @@ func (o *owners) admit() error {
 
 // register makes a stream the one on which a session is reached. The one
 // before it ends: a session is one process, and that has moved on.
-func (o *owners) register(session leasehold.Session, s *ownerStream) {
+func (o *owners) register(speaker protocol.Speaker, s *ownerStream) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if before := o.streams[session]; before != nil {
+	if before := o.streams[speaker]; before != nil {
 		close(before.replaced)
 	}
-	s.session = session
-	o.streams[session] = s
+	s.speaker = speaker
+	o.streams[speaker] = s
 }
 
 func (o *owners) leave(s *ownerStream) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.count--
-	if o.streams[s.session] == s {
-		delete(o.streams, s.session)
+	if o.streams[s.speaker] == s {
+		delete(o.streams, s.speaker)
 	}
 }
 
 // send leaves a message for a session, if it is connected. Only the driver's
 // goroutine sends.
-func (o *owners) send(session leasehold.Session, message holdMessage) {
+func (o *owners) send(to protocol.Speaker, message holdMessage) {
 	o.mu.Lock()
-	s := o.streams[session]
+	s := o.streams[to]
 	o.mu.Unlock()
 	if s == nil {
 		return
@@ -168,12 +170,12 @@ type ownerHearing struct {
 	m        *Manager
 	ctx      context.Context //nolint:containedctx // it is the stream's
 	stream   *ownerStream
-	session  leasehold.Session // of the first message, and all others
-	identity string            // as whom it has shown itself, the same for all
+	speaker  protocol.Speaker // of the first message, and all others
+	identity string           // as whom it has shown itself, the same for all
 }
 
 func (h *ownerHearing) hear(r *leaseholdv1.HoldRequest) error {
-	first := h.session.IsZero()
+	first := h.speaker.Session.IsZero()
 	if first {
 		if err := wire.CheckVersion(r.GetVersion()); err != nil {
 			return err
@@ -184,12 +186,12 @@ func (h *ownerHearing) hear(r *leaseholdv1.HoldRequest) error {
 		return err
 	}
 	if first {
-		h.session = request.Holder.Session
+		h.speaker = request.Speaker()
 		h.identity = string(h.m.shownAs(h.ctx, request.Namespace, request.Holder.Owner))
-		h.m.owners.register(h.session, h.stream)
+		h.m.owners.register(h.speaker, h.stream)
 	}
-	if request.Holder.Session != h.session {
-		return leasehold.Errorf("hold leases", leasehold.Invalid, string(request.Holder.Owner), "a stream is for one session")
+	if request.Speaker() != h.speaker {
+		return leasehold.Errorf("hold leases", leasehold.Invalid, string(request.Holder.Owner), "a stream is for one session of one owner")
 	}
 	request.Identity = h.identity
 	h.m.driver.Post(h.m.ctx, node.Request{LeaseRequest: request})

@@ -42,6 +42,25 @@ func TestJoinFailsAtOnceIfItIsNotPermitted(t *testing.T) {
 	})
 }
 
+// A manager whose access file is older than the leader's keeps nobody from joining.
+func TestJoinWhereOneDenies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		_, stop := n.lead(machine.Config{Timing: protocol.DefaultTiming()})
+		n.serve("standby:1", &porter{})
+		for _, managers := range [][]string{{"standby:1", leaderAddr}, {leaderAddr, "standby:1"}, {"nobody:1", "standby:1", leaderAddr}} {
+			cfg := n.config("10.0.0.1:8080")
+			cfg.Managers = managers
+			o, _, err := joinFor(t, time.Minute, cfg)
+			if err != nil {
+				t.Fatalf("%v: %v", managers, err)
+			}
+			_ = o.Close(t.Context())
+		}
+		stop()
+	})
+}
+
 // An owner whose permission is taken away says so once, asks in case it is given
 // back, and does not flood the manager meanwhile.
 func TestOwnerThatIsNotPermittedAnyMore(t *testing.T) {

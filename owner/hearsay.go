@@ -19,6 +19,10 @@ type hearsay struct {
 	said map[string]string
 	// versions are those of the protocol that the managers speak.
 	versions map[string]uint32
+	// down are those who do not speak to us, and denial is that somebody has said that we
+	// may not speak to it.
+	down   map[string]bool
+	denial error
 	// taken: the last leader's word was that another process has our name.
 	taken bool
 }
@@ -43,6 +47,23 @@ func (h *hearsay) silent(from string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.said[from] == nothingYet
+}
+
+// hangUp notes why a manager does not speak to us, and reports whether that is news. If none
+// of these does, and one because we may not, that is the refusal; the access file of
+// another may be newer.
+func (h *hearsay) hangUp(from string, why error, managers []string) (news bool, refusal error) {
+	news = h.add(from, why)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.down[from] = true
+	if leasehold.KindOf(why) == leasehold.Denied {
+		h.denial = why
+	}
+	if slices.ContainsFunc(managers, func(addr string) bool { return !h.down[addr] }) {
+		return news, nil
+	}
+	return news, h.denial
 }
 
 // add reports whether that is news.
@@ -74,10 +95,11 @@ func (h *hearsay) put(from, what string) (news bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.said == nil || len(h.said) >= maxHearsay {
-		h.said = make(map[string]string)
+		h.said, h.down = make(map[string]string), make(map[string]bool)
 	}
 	news = h.said[from] != what
 	h.said[from] = what
+	delete(h.down, from)
 	return news
 }
 

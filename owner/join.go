@@ -29,8 +29,8 @@ const inbox = 64
 //
 // It fails at once if the configuration is wrong ([leasehold.Invalid]), if
 // there is no such namespace ([leasehold.NotFound]), if the namespace takes no
-// more owners ([leasehold.Limit]), or if a manager's access file does not permit
-// this process to join under this name ([leasehold.Denied]). Otherwise it tries until the context
+// more owners ([leasehold.Limit]), or if no manager speaks to it, and the access file of
+// one does not permit it to join under this name ([leasehold.Denied]). Otherwise it tries until the context
 // ends, and then says what each manager last said: [leasehold.Unavailable], or
 // [leasehold.NameTaken] if another process has the name.
 //
@@ -150,15 +150,17 @@ func nothing(mono.Instant) {}
 func (o *Owner) down(from string, why error) {
 	err := wire.ToError(why)
 	first := o.hearsay.silent(from)
-	news := o.hearsay.add(from, err)
+	news, refusal := o.hearsay.hangUp(from, err, o.cfg.Managers)
 	switch {
 	case leasehold.KindOf(err) == leasehold.Denied:
 		if news {
 			o.notes.logger.Warn("the manager does not permit this owner to hold leases", "manager", from, "why", err)
 		}
-		o.refuse(leasehold.Denied, err)
 	case first && o.ctx.Err() == nil:
 		o.notes.logger.Warn("a manager has not answered yet, and is asked again", "manager", from, "why", err)
+	}
+	if refusal != nil {
+		o.refuse(leasehold.Denied, refusal)
 	}
 	o.driver.Offer(machine.HungUp{Manager: storage.ManagerID(from)})
 }

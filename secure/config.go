@@ -30,9 +30,9 @@ type Config struct {
 	// same file and leads to a root. One that is past its next update counts on,
 	// and the log says so. Default: nothing is revoked.
 	Revoked string
-
-	// RevokedLater lets the file of Revoked be missing until something is revoked:
-	// it counts from when it appears, and must stay from then on.
+	// RevokedLater: the file Revoked may come later, and nothing is revoked until then.
+	// Once it was there it must stay, as the others must: what is revoked is not forgotten
+	// because a file is gone.
 	RevokedLater bool
 
 	// Servers are the identities of the servers that we call. If there are any,

@@ -30,8 +30,8 @@ type files struct {
 }
 
 // readFiles reads all of them, whole, every time: they are small, and a time
-// stamp that did not change proves nothing.
-func readFiles(c *Config) (files, error) {
+// stamp that did not change proves nothing. Listed: there were revocation lists before.
+func readFiles(c *Config, listed bool) (files, error) {
 	var f files
 	var err error
 	for _, file := range []struct {
@@ -48,8 +48,8 @@ func readFiles(c *Config) (files, error) {
 			continue
 		}
 		*file.to, err = readFile(file.name, file.ofKey)
-		if errors.Is(err, fs.ErrNotExist) && file.to == &f.revoked && c.RevokedLater {
-			continue // nothing is revoked yet
+		if file.to == &f.revoked && c.RevokedLater && !listed && errors.Is(err, fs.ErrNotExist) {
+			continue
 		}
 		if err != nil {
 			return files{}, err
@@ -62,7 +62,11 @@ func readFiles(c *Config) (files, error) {
 func (f files) digest() [sha256.Size]byte {
 	h := sha256.New()
 	for _, text := range [][]byte{f.cert, f.key, f.roots, f.revoked} {
-		_ = binary.Write(h, binary.BigEndian, int64(len(text))) // a hash takes everything
+		size := int64(len(text))
+		if text == nil {
+			size = -1 // a file that is not there is not an empty one
+		}
+		_ = binary.Write(h, binary.BigEndian, size) // a hash takes everything
 		h.Write(text)
 	}
 	return [sha256.Size]byte(h.Sum(nil))

@@ -2,6 +2,7 @@ package secure
 
 import (
 	"crypto/x509"
+	"encoding/asn1"
 	"fmt"
 	"net/url"
 	"slices"
@@ -23,6 +24,9 @@ const (
 
 const spiffeScheme = "spiffe"
 
+// uriTag is how URIs are marked among a certificate's subject alternative names.
+const uriTag = 6
+
 // anyName stands in a pattern for one segment of a URI's path, or one label of
 // a host name.
 const anyName = "{name}"
@@ -36,15 +40,17 @@ const maxIdentity = 2048
 //
 // A certificate of a CA, one that has a SPIFFE ID beside another URI and one
 // whose SPIFFE ID is malformed are nobody's: the answer is nil. Left out are
-// host names with wildcards, and URIs that could be taken for another kind of
-// identity, such as "token:alice".
+// host names with wildcards, URIs that could be taken for another kind of
+// identity, such as "token:alice", and URIs that are not written as they usually are,
+// such as SPIFFE://example.org/a#.
 func Identities(cert *x509.Certificate) []Identity {
 	if checkLeaf(cert) != nil {
 		return nil
 	}
 	var all []Identity
-	for _, u := range cert.URIs {
-		if id := Identity(u.String()); id.isOne() && !strings.HasPrefix(string(id), dnsPrefix) {
+	asWritten := writtenURIs(cert)
+	for i, u := range cert.URIs {
+		if id := Identity(u.String()); id.isOne() && !strings.HasPrefix(string(id), dnsPrefix) && string(id) == asWritten(i) {
 			all = append(all, id)
 		}
 	}
@@ -54,6 +60,41 @@ func Identities(cert *x509.Certificate) []Identity {
 		}
 	}
 	return all
+}
+
+// writtenURIs returns the URIs of a certificate as they stand in it: a URL that was parsed
+// has lost an empty fragment, and what was in capitals. Of a certificate that was never
+// written, they are what they are.
+func writtenURIs(cert *x509.Certificate) func(i int) string {
+	if len(cert.Raw) == 0 {
+		return func(i int) string { return cert.URIs[i].String() }
+	}
+	var all []string
+	for _, e := range cert.Extensions {
+		if !e.Id.Equal(asn1.ObjectIdentifier{2, 5, 29, 17}) {
+			continue
+		}
+		var names asn1.RawValue
+		if rest, err := asn1.Unmarshal(e.Value, &names); err != nil || len(rest) > 0 {
+			break // crypto/x509 has read it, and would have refused it
+		}
+		for rest := names.Bytes; len(rest) > 0; {
+			var name asn1.RawValue
+			var err error
+			if rest, err = asn1.Unmarshal(rest, &name); err != nil {
+				break
+			}
+			if name.Class == asn1.ClassContextSpecific && name.Tag == uriTag {
+				all = append(all, string(name.Bytes))
+			}
+		}
+	}
+	return func(i int) string {
+		if i < len(all) {
+			return all[i]
+		}
+		return ""
+	}
 }
 
 // isOne reports whether i is an identity, and no pattern.

@@ -37,7 +37,7 @@ func Open(cfg Config) (*Keeper, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	read, err := readFiles(&cfg)
+	read, err := readFiles(&cfg, false)
 	if err != nil {
 		return nil, leasehold.Errorf(opOpen, leasehold.Invalid, "", "%w", err)
 	}
@@ -48,7 +48,6 @@ func Open(cfg Config) (*Keeper, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	k := &Keeper{cfg: cfg, stop: stop, done: make(chan struct{}), seen: m.digest}
 	k.now.Store(m)
-	k.keepLists(read)
 	k.tellProblems()
 	go k.poll(ctx)
 	return k, nil
@@ -66,7 +65,7 @@ func (k *Keeper) Close() {
 func (k *Keeper) Reload() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	read, err := readFiles(&k.cfg)
+	read, err := readFiles(&k.cfg, k.now.Load().listed)
 	if err == nil && read.digest() != k.now.Load().digest {
 		err = k.take(read)
 	}
@@ -110,7 +109,7 @@ func (k *Keeper) poll(ctx context.Context) {
 func (k *Keeper) look() time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	read, err := readFiles(&k.cfg)
+	read, err := readFiles(&k.cfg, k.now.Load().listed)
 	if err == nil {
 		switch digest := read.digest(); {
 		case digest == k.now.Load().digest:
@@ -134,17 +133,10 @@ func (k *Keeper) take(read files) error {
 	}
 	old := k.now.Swap(m)
 	k.seen = m.digest
-	k.keepLists(read)
 	d := k.Describe()
 	k.cfg.Logger.Info("new certificates taken", "identities", d.Identities, "expires", d.NotAfter, "roots", len(m.roots), "lists", len(m.revoked.lists))
 	close(old.changed)
 	return nil
-}
-
-// keepLists remembers that there are revocation lists: from now on, files without
-// them are not in order, lest whoever removes the file forgives everybody.
-func (k *Keeper) keepLists(read files) {
-	k.cfg.RevokedLater = k.cfg.RevokedLater && read.revoked == nil
 }
 
 // tell says once what is wrong with the newest files, and what is wrong with

@@ -21,6 +21,7 @@ type material struct {
 	roots   []*x509.Certificate
 	pool    *x509.CertPool // of roots
 	revoked revoked
+	listed  bool          // there is a file with revoked, whatever is in it
 	changed chan struct{} // closed once there is a newer one
 }
 
@@ -40,7 +41,7 @@ func parse(c *Config, f files, now time.Time) (*material, error) {
 		}
 		m.end = m.ending()
 	}
-	if f.revoked != nil {
+	if m.listed = c.Revoked != "" && (f.revoked != nil || !c.RevokedLater); m.listed {
 		if m.revoked, err = parseRevoked(c.Revoked, f.revoked, m); err != nil {
 			return nil, err
 		}

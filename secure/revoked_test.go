@@ -195,3 +195,36 @@ func TestExpiryCutsNothing(t *testing.T) {
 		}
 	})
 }
+
+// TestRevokedLater: a list may come when something is revoked for the first time. It does
+// not go again.
+func TestRevokedLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ca := newRoot(t, "ours")
+		bad := ca.issue(t, uris(cacheAID)).cert
+		p := newPlace(t, ca.issue(t, uris(m1ID)), ca)
+		p.conf.Revoked, p.conf.RevokedLater = p.path("crl.pem"), true
+		k := p.open()
+		time.Sleep(time.Minute)
+		if k.Revoked(bad) || len(k.Check()) > 0 {
+			t.Errorf("without a list: revoked %t, %q", k.Revoked(bad), k.Check())
+		}
+		p.write("crl.pem", nil)
+		time.Sleep(time.Minute)
+		if len(k.Check()) != 1 {
+			t.Errorf("an empty list: %q", k.Check())
+		}
+		p.revoke(ca.revoke(t, nil, bad))
+		time.Sleep(time.Minute)
+		if !k.Revoked(bad) || len(k.Check()) > 0 {
+			t.Errorf("with a list: revoked %t, %q", k.Revoked(bad), k.Check())
+		}
+		if err := os.Remove(p.path("crl.pem")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if !k.Revoked(bad) || len(k.Check()) != 1 || k.Reload() == nil {
+			t.Errorf("when the list is gone: revoked %t, %q", k.Revoked(bad), k.Check())
+		}
+	})
+}

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/leasehold-dev/leasehold/access"
+	"github.com/leasehold-dev/leasehold/internal/pki"
 	"github.com/leasehold-dev/leasehold/secret"
 	"github.com/leasehold-dev/leasehold/secure"
 )
@@ -148,12 +149,16 @@ func canServe(k *secure.Keeper) error {
 }
 
 // dialling returns the credentials for calls to managers. Plain text stays within this
-// computer unless somebody has said otherwise.
+// computer unless somebody has said otherwise. Where "leasehold pki" has made the CA it is
+// known who is a manager, and nobody else is spoken to.
 func (s *securitySettings) dialling(k *secure.Keeper) credentials.TransportCredentials {
-	if k != nil {
-		return k.Client()
+	if k == nil {
+		return plainCredentials(s.insecure)
 	}
-	return plainCredentials(s.insecure)
+	if managers := pki.Managers(s.config(nil).Roots); len(managers) > 0 && len(s.servers) == 0 {
+		return ofManagers{k.Client(), managers}
+	}
+	return k.Client()
 }
 
 // serving returns the credentials of a server.

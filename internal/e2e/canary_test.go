@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -124,6 +126,34 @@ func (s *sweep) panics(t *testing.T, p *process) {
 		t.Errorf("there are no stacks in what it said: %s", said)
 	}
 	s.file(t, p.log)
+}
+
+// traces takes in spans, and returns the environment of a process that sends them there,
+// and what adds them once there are some.
+func (s *sweep) traces(t *testing.T) (env []string, collect func()) {
+	t.Helper()
+	var mu sync.Mutex
+	var spans strings.Builder
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body) // what has come is what matters
+		mu.Lock()
+		defer mu.Unlock()
+		_, _ = fmt.Fprint(&spans, r.Header, string(text)) // it never fails
+	}))
+	t.Cleanup(collector.Close)
+	env = []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + collector.URL, "OTEL_BSP_SCHEDULE_DELAY=100"}
+	return env, func() {
+		t.Helper()
+		eventually(t, "there are spans", func() error {
+			mu.Lock()
+			defer mu.Unlock()
+			if !strings.Contains(spans.String(), "leasehold.") {
+				return errNotYet
+			}
+			s.add("traces", spans.String())
+			return nil
+		})
+	}
 }
 
 // clean looks for the canaries.

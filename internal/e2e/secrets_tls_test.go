@@ -57,8 +57,9 @@ func TestTLSKeepsSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	addr, page, debug := freeAddr(t), freeAddr(t), freeAddr(t)
+	env, collect := s.traces(t)
 	m := launch{
-		program: leaseholdProgram, log: filepath.Join(t.TempDir(), "manager.log"),
+		env: env, program: leaseholdProgram, log: filepath.Join(t.TempDir(), "manager.log"),
 		args: []string{
 			"manager", "--listen=" + addr, "--http=" + page, "--debug-listen=" + debug, "--log-level=debug", "--data-dir=" + t.TempDir(),
 			"--tls-dir=" + filepath.Join(dir, "manager", "m1"), "--access=" + filepath.Join(dir, "access.yaml"),
@@ -86,6 +87,7 @@ func TestTLSKeepsSecrets(t *testing.T) {
 			s.getWith(t, client, "https://"+page+path, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+secret) })
 		}
 	}
+	collect()
 	s.debug(t, debug)
 	s.process(t, m.cmd.Process.Pid)
 	if said := m.said(t); !strings.Contains(said, "not known") && !strings.Contains(said, "refused") {

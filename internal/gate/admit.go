@@ -70,6 +70,11 @@ func (l *Listener) forget(c *conn) {
 	}
 	c.counted = false
 	l.open--
+	if c.identity != "" {
+		if l.identities[c.identity]--; l.identities[c.identity] == 0 {
+			delete(l.identities, c.identity)
+		}
+	}
 	if !c.host.IsValid() {
 		return
 	}
@@ -83,6 +88,10 @@ func (l *Listener) introduced(c *conn) {
 	if c.place != nil {
 		l.waiting.Remove(c.place)
 		c.place = nil
+	}
+	if c.strange != nil {
+		l.strangers.Remove(c.strange)
+		c.strange = nil
 	}
 }
 
@@ -156,5 +165,5 @@ func (l *Listener) report() {
 	}
 	l.cfg.Logger.Warn("connections were dropped: they did not introduce themselves in time, or there were too many",
 		"address", l.Addr(), "late", dropped.late, "oldest of too many", dropped.crowded,
-		"no room", dropped.full, "too many of one host", dropped.host, "open", open, "waiting", waiting)
+		"no room", dropped.full, "too many of one host", dropped.host, "too many of one identity", dropped.identity, "open", open, "waiting", waiting)
 }

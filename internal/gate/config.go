@@ -24,6 +24,12 @@ type Config struct {
 	// with IPv6, where everybody has that many addresses. It should be generous: a whole
 	// cluster may be behind one address. Default a quarter of Conns, and 64 at least.
 	PerHost int
+	// PerIdentity is how many of them one identity may have, with [Callers]. Processes that
+	// share one, as lookups of a namespace may, share them. Default as PerHost.
+	PerIdentity int
+	// Strangers is how many of those that wait may have said all but who they are, with
+	// [Callers]: each costs about 60 kB. Default 256.
+	Strangers int
 	// Logger hears how many were dropped and why, now and then. Default: nobody does.
 	Logger *slog.Logger
 }
@@ -34,6 +40,8 @@ const (
 	usualWaiting = 3072
 	usualConns   = 1 << 14
 	leastPerHost = 64
+
+	usualStrangers = 256
 )
 
 // reportEvery is how often the log hears of those that were dropped, at most.
@@ -52,6 +60,12 @@ func (c *Config) fill() {
 	c.Waiting = min(c.Waiting, c.Conns)
 	if c.PerHost <= 0 {
 		c.PerHost = max(c.Conns/4, leastPerHost)
+	}
+	if c.PerIdentity <= 0 {
+		c.PerIdentity = max(c.Conns/4, leastPerHost)
+	}
+	if c.Strangers <= 0 {
+		c.Strangers = usualStrangers
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

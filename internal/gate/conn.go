@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/secure"
 )
 
 // firstBytes is how much is read of a connection to see that it speaks. It is no more
@@ -22,9 +24,11 @@ type conn struct {
 	until time.Time // when it must have introduced itself
 
 	// Under the gate's lock.
-	place   *list.Element // among those that wait; nil if it does not
-	counted bool
-	speaks  bool
+	place    *list.Element // among those that wait; nil if it does not
+	strange  *list.Element // among those of them that nobody knows; nil if it is not
+	identity secure.Identity
+	counted  bool
+	speaks   bool
 
 	left    atomic.Int32 // how many of the first bytes have not been read
 	reading sync.Mutex   // for the first bytes
@@ -76,20 +80,27 @@ func (c *conn) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// introduce says that whoever is behind a connection has introduced itself. The connection
-// may be one over ours, such as TLS; one that is none of ours is let alone.
+// introduce says that whoever is behind a connection has introduced itself. One that is
+// none of ours is let alone.
 func introduce(over net.Conn) {
+	if c := ours(over); c != nil {
+		c.gate.mu.Lock()
+		c.gate.introduced(c)
+		c.gate.mu.Unlock()
+	}
+}
+
+// ours returns the connection of ours that is below another, such as TLS; nil if there is
+// none.
+func ours(over net.Conn) *conn {
 	for {
 		switch c := over.(type) {
 		case *conn:
-			c.gate.mu.Lock()
-			c.gate.introduced(c)
-			c.gate.mu.Unlock()
-			return
+			return c
 		case interface{ NetConn() net.Conn }:
 			over = c.NetConn()
 		default:
-			return
+			return nil
 		}
 	}
 }

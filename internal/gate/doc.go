@@ -15,6 +15,8 @@
 //   - There are at most [Config.Waiting] such connections. If one more comes, the oldest
 //     goes: a peer of ours needs a moment to introduce itself, so that the oldest is the
 //     one that least looks like one.
+//   - For servers that want to know who calls, [Callers], that is not enough: somebody
+//     without a certificate has introduced himself when one of his calls was let in.
 //   - There are at most [Config.Conns] connections in all, and [Config.PerHost] from one
 //     host. The loopback is not counted by host. If there are too many in all, the oldest
 //     that has not introduced itself makes room; if there is none, the new one is closed

@@ -28,6 +28,15 @@ type introducing struct {
 }
 
 func (i introducing) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	over, who, err := i.greet(raw)
+	if err == nil {
+		introduce(raw)
+	}
+	return over, who, err
+}
+
+// greet shakes hands, and hears how the connection begins.
+func (i introducing) greet(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	over, who, err := i.TransportCredentials.ServerHandshake(raw)
 	if err != nil {
 		return nil, nil, err
@@ -37,8 +46,7 @@ func (i introducing) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthIn
 		_ = over.Close() // nothing was said that could be answered
 		return nil, nil, err
 	}
-	introduce(raw)
-	return &greeted{Conn: over, said: said}, who, nil
+	return &greeted{Conn: over, said: said, ours: ours(raw)}, who, nil
 }
 
 func (i introducing) Clone() credentials.TransportCredentials {
@@ -79,6 +87,15 @@ func greeting(from io.Reader) ([]byte, error) {
 type greeted struct {
 	net.Conn
 	said []byte // nil once it was read
+	ours *conn  // below; nil if it has come through no gate
+}
+
+// RemoteAddr is where the peer is.
+func (g *greeted) RemoteAddr() net.Addr {
+	if g.ours == nil {
+		return g.Conn.RemoteAddr()
+	}
+	return address{g.Conn.RemoteAddr(), g.ours}
 }
 
 func (g *greeted) Read(p []byte) (int, error) {

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/secure"
 )
 
 // A Listener accepts connections that have begun to speak. Its methods may be called from
@@ -22,12 +24,14 @@ type Listener struct {
 	wake    chan struct{} // has one if the sweeper is to look
 	running sync.WaitGroup
 
-	mu      sync.Mutex
-	shut    bool
-	open    int
-	hosts   map[netip.Prefix]int
-	waiting list.List // of *conn, the oldest first
-	dropped tally
+	mu         sync.Mutex
+	shut       bool
+	open       int
+	hosts      map[netip.Prefix]int
+	identities map[secure.Identity]int
+	waiting    list.List // of *conn, the oldest first
+	strangers  list.List // those of them that have said all but who they are
+	dropped    tally
 }
 
 // A tally says how many connections were dropped, by reason.
@@ -36,6 +40,8 @@ type tally struct {
 	crowded int // they were the oldest when there were too many
 	full    int // there were too many, and all had introduced themselves
 	host    int // there were too many of their host
+
+	identity int // there were too many of their identity
 }
 
 // New puts a gate before a listener, which it closes when it is closed. Connections that
@@ -47,6 +53,7 @@ func open(listener net.Listener, cfg Config, polite bool) *Listener {
 	l := &Listener{
 		inner: listener, cfg: cfg, polite: polite, spoken: make(chan *conn),
 		done: make(chan struct{}), wake: make(chan struct{}, 1), hosts: make(map[netip.Prefix]int),
+		identities: make(map[secure.Identity]int),
 	}
 	l.running.Go(l.receive)
 	l.running.Go(l.sweep)

@@ -31,6 +31,9 @@ const (
 // that are behind.
 const backdated = 5 * time.Minute
 
+// organization is in the names of all that we make.
+const organization = "Leasehold"
+
 // An authority is a CA with its key.
 type authority struct {
 	cert   *x509.Certificate
@@ -52,7 +55,7 @@ func newAuthority(domain string, now time.Time) (*authority, error) {
 		return nil, err
 	}
 	template := &x509.Certificate{
-		Subject:               pkix.Name{Organization: []string{"Leasehold"}, CommonName: clip(commonName(domain, point))},
+		Subject:               pkix.Name{Organization: []string{organization}, CommonName: clip(commonName(domain, point))},
 		URIs:                  []*url.URL{{Scheme: "spiffe", Host: domain}}, // as SPIFFE wants it of a trust domain's CA
 		NotBefore:             now.Add(-backdated),
 		NotAfter:              now.Add(AuthorityLifetime),
@@ -100,7 +103,7 @@ func (a *authority) issue(p *Party, now time.Time, lifetime time.Duration) (*x50
 		return nil, nil, err
 	}
 	template := &x509.Certificate{
-		Subject:     pkix.Name{Organization: []string{"Leasehold"}, CommonName: clip(p.String())},
+		Subject:     pkix.Name{Organization: []string{organization}, CommonName: clip(p.String())},
 		URIs:        []*url.URL{identity},
 		NotBefore:   now.Add(-backdated),
 		NotAfter:    now.Add(lifetime),

@@ -331,3 +331,33 @@ func TestReplacedAuthority(t *testing.T) {
 	}
 	k.Close()
 }
+
+// TestManagers: who is a manager is known where our CAs are all that are trusted.
+func TestManagers(t *testing.T) {
+	_, dir := create(t)
+	ours, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := os.ReadFile(filepath.Join(dir, "manager", "m1", "tls.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		text []byte
+		want []secure.Identity
+	}{
+		"ours":             {ours, []secure.Identity{"spiffe://example.org/manager/{name}"}},
+		"ours twice":       {slices.Concat(ours, ours), []secure.Identity{"spiffe://example.org/manager/{name}"}},
+		"ours and another": {slices.Concat(ours, leaf), nil},
+		"nothing":          {nil, nil},
+	} {
+		file := filepath.Join(t.TempDir(), "roots")
+		if err := os.WriteFile(file, test.text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(test.want, pki.Managers(file)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

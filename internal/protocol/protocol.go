@@ -81,6 +81,19 @@ type LeaseRequest struct {
 	Gone leasehold.Session
 }
 
+// A Speaker is who sends messages, and is answered. A session alone is nobody: it is in
+// the table, where everybody finds it who may look things up. A name is its owner's.
+type Speaker struct {
+	Namespace leasehold.Namespace
+	Owner     leasehold.OwnerID
+	Session   leasehold.Session
+}
+
+// Speaker returns who has sent the request.
+func (r *LeaseRequest) Speaker() Speaker {
+	return Speaker{Namespace: r.Namespace, Owner: r.Holder.Owner, Session: r.Holder.Session}
+}
+
 // An Offer is one lease in a reply. A renewal extends what the owner holds; an
 // owner that does not hold it refuses. Only a fresh offer gives it something
 // new. The difference is what makes a restarted owner start from nothing.

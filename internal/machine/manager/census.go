@@ -158,6 +158,10 @@ func (c *Census) possible(r *protocol.LeaseRequest) bool {
 // whom there is none is not answered: a refusal would cost it what it has.
 func (c *Census) witness(r *protocol.LeaseRequest) *witness {
 	w := c.witnesses[r.Holder.Session]
+	if w != nil && w.holder.Owner != r.Holder.Owner {
+		c.note(NoteForeign, r.Holder.Owner, 0, 0)
+		return nil
+	}
 	if w == nil && len(c.witnesses) >= 2*c.cfg.MaxOwners {
 		c.note(NoteFull, r.Holder.Owner, uint64(len(c.witnesses)), 0)
 		return nil
@@ -229,7 +233,7 @@ func (c *Census) answer(now mono.Instant, w *witness, r *protocol.LeaseRequest) 
 		reply.Offers = append(reply.Offers, protocol.Offer{Lease: l})
 	}
 	w.until = now.Add(c.cfg.Timing.Hold())
-	c.out = append(c.out, Send{reply})
+	c.out = append(c.out, Send{w.holder.Owner, reply})
 }
 
 // keys returns how many keys leases have, roughly.

@@ -49,9 +49,12 @@ func (Reconfigured) managerEvent() {}
 type Action interface{ managerAction() }
 
 type (
-	// Send sends a reply to the session that it names. If there is no way to
-	// reach it the reply is dropped.
-	Send struct{ Reply *protocol.LeaseReply }
+	// Send sends a reply to the session that it names, if that is the Owner's. If there
+	// is no way to reach it the reply is dropped.
+	Send struct {
+		Owner leasehold.OwnerID
+		Reply *protocol.LeaseReply
+	}
 
 	// Answer sends a reply to one lookup.
 	Answer struct {
@@ -115,7 +118,7 @@ type Notable uint8
 // What a leader may note.
 const (
 	NoteBadMessage     Notable = iota // a message that makes no sense was dropped
-	NoteForeign                       // a message for another namespace was dropped
+	NoteForeign                       // a message for another namespace, or in the session of another owner, was dropped
 	NoteNoAuthority                   // a message came while our time as leader had run out
 	NoteDuplicate                     // a request heard before was dropped: Have its number, Want a newer one than that
 	NoteRace                          // a request crossed one of our messages and was dropped: Have what it heard, Want our newest

@@ -173,9 +173,9 @@ func (l *paperLeader) join(name leasehold.OwnerID) *paperOwner {
 
 // introduce lets a new owner say hello, and prove that it hears the leader.
 func (l *paperLeader) introduce(name leasehold.OwnerID) *paperOwner {
-	o := &paperOwner{leader: l, holder: &table.Holder{
-		Owner: name, Session: leasehold.Session{byte(len(l.owners) + 1)}, Addr: string(name), Weight: 1,
-	}}
+	session := leasehold.Session{byte(len(l.owners) + 1)}
+	copy(session[1:], name) // no two owners have the same, whoever leads
+	o := &paperOwner{leader: l, holder: &table.Holder{Owner: name, Session: session, Addr: string(name), Weight: 1}}
 	l.owners = append(l.owners, o)
 	o.say()
 	o.read()

@@ -102,7 +102,7 @@ type (
 	Unfollow struct{ Namespace leasehold.Namespace }
 	// RedirectOwner tells an owner that we do not lead.
 	RedirectOwner struct {
-		Session leasehold.Session
+		protocol.Speaker
 		protocol.NotLeader
 	}
 	// RedirectLookup tells a lookup that we cannot answer it.
@@ -112,8 +112,8 @@ type (
 	}
 	// RefuseOwner tells an owner that its namespace cannot be served, and why.
 	RefuseOwner struct {
-		Session leasehold.Session
-		Why     error
+		protocol.Speaker
+		Why error
 	}
 	// RefuseLookup tells a lookup that its namespace cannot be served, and why.
 	RefuseLookup struct {
