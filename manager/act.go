@@ -31,10 +31,10 @@ func (m *Manager) act(now mono.Instant, actions []node.Action) {
 			m.feeds.end(a.Namespace)
 		case node.RedirectOwner:
 			m.metrics.refuse(leasehold.NotLeader)
-			m.owners.send(a.Session, notLeader{a.NotLeader})
+			m.owners.send(party(a.Caller), notLeader{a.NotLeader})
 		case node.RefuseOwner:
 			m.metrics.refuse(leasehold.KindOf(a.Why))
-			m.owners.send(a.Session, refusal{a.Why})
+			m.owners.send(party(a.Caller), refusal{a.Why})
 		case node.RedirectLookup:
 			m.metrics.refuse(leasehold.NotLeader)
 			m.lookups.send(a.Lookup, &leaseholdv1.FollowResponse{
@@ -92,7 +92,7 @@ func (m *Manager) manage(now mono.Instant, a node.Manage) {
 	m.metrics.manage(a.Namespace, a.Action)
 	switch act := a.Action.(type) {
 	case machine.Send:
-		m.owners.send(act.Reply.Session, leaseReply{act.Reply})
+		m.owners.send(party{act.Reply.Namespace, act.Owner, act.Reply.Session}, leaseReply{act.Reply})
 	case machine.Answer:
 		m.lookups.answer(act.Lookup, act.Reply)
 	case machine.Broadcast:

@@ -140,6 +140,8 @@ func describe(n machine.Note) (slog.Level, string) {
 		return info, fmt.Sprintf("an owner wants to leave: its %d leases are moved away first", n.Have)
 	case machine.NoteNoMover:
 		return warn, fmt.Sprintf("an owner joined without a Mover, and %d others have one: the state of ranges that go to it, or from it, is lost", n.Have)
+	case machine.NoteImpersonated:
+		return warn, "an owner spoke in the session of another: that was dropped"
 	default:
 		return debug, n.What.String()
 	}

@@ -13,18 +13,23 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// owners knows on which stream each session can be reached.
+// A party is who is on a stream. A session alone is not enough: it is no secret among
+// those who may read, and whoever names that of another must not be taken for it.
+// The policy has made sure of the namespace and the name.
+type party node.Caller
+
+// owners knows on which stream each party can be reached.
 type owners struct {
 	most int
 
 	mu      sync.Mutex
 	closed  bool
 	count   int // streams, known by a session or not
-	streams map[leasehold.Session]*ownerStream
+	streams map[party]*ownerStream
 }
 
 func newOwners(most int) *owners {
-	return &owners{most: most, streams: make(map[leasehold.Session]*ownerStream)}
+	return &owners{most: most, streams: make(map[party]*ownerStream)}
 }
 
 // connected returns how many streams of owners there are.
@@ -36,8 +41,8 @@ func (o *owners) connected() int {
 
 // An ownerStream is one conversation with one session.
 type ownerStream struct {
-	session  leasehold.Session // once it is known; guarded by the owners' lock
-	replaced chan struct{}     // closed when another stream takes its place
+	party    party         // once it is known; guarded by the owners' lock
+	replaced chan struct{} // closed when another stream takes its place
 	// mailbox holds the newest message that has not left. An older one is
 	// replaced: each is complete in itself, and the owner would drop it.
 	mailbox chan holdMessage
@@ -84,32 +89,32 @@ func (o *owners) admit() error {
 	return nil
 }
 
-// register makes a stream the one on which a session is reached. The one
+// register makes a stream the one on which a party is reached. The one
 // before it ends: a session is one process, and that has moved on.
-func (o *owners) register(session leasehold.Session, s *ownerStream) {
+func (o *owners) register(p party, s *ownerStream) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if before := o.streams[session]; before != nil {
+	if before := o.streams[p]; before != nil {
 		close(before.replaced)
 	}
-	s.session = session
-	o.streams[session] = s
+	s.party = p
+	o.streams[p] = s
 }
 
 func (o *owners) leave(s *ownerStream) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.count--
-	if o.streams[s.session] == s {
-		delete(o.streams, s.session)
+	if o.streams[s.party] == s {
+		delete(o.streams, s.party)
 	}
 }
 
-// send leaves a message for a session, if it is connected. Only the driver's
+// send leaves a message for a party, if it is connected. Only the driver's
 // goroutine sends.
-func (o *owners) send(session leasehold.Session, message holdMessage) {
+func (o *owners) send(to party, message holdMessage) {
 	o.mu.Lock()
-	s := o.streams[session]
+	s := o.streams[to]
 	o.mu.Unlock()
 	if s == nil {
 		return
@@ -168,12 +173,12 @@ type ownerHearing struct {
 	m        *Manager
 	ctx      context.Context //nolint:containedctx // it is the stream's
 	stream   *ownerStream
-	session  leasehold.Session // of the first message, and all others
-	identity string            // as whom it has shown itself, the same for all
+	party    party  // of the first message, and all others
+	identity string // as whom it has shown itself, the same for all
 }
 
 func (h *ownerHearing) hear(r *leaseholdv1.HoldRequest) error {
-	first := h.session.IsZero()
+	first := h.party.Session.IsZero()
 	if first {
 		if err := wire.CheckVersion(r.GetVersion()); err != nil {
 			return err
@@ -183,13 +188,14 @@ func (h *ownerHearing) hear(r *leaseholdv1.HoldRequest) error {
 	if err != nil {
 		return err
 	}
+	speaks := party{request.Namespace, request.Holder.Owner, request.Holder.Session}
 	if first {
-		h.session = request.Holder.Session
-		h.identity = string(h.m.shownAs(h.ctx, request.Namespace, request.Holder.Owner))
-		h.m.owners.register(h.session, h.stream)
+		h.party = speaks
+		h.identity = string(h.m.shownAs(h.ctx, speaks.Namespace, speaks.Owner))
+		h.m.owners.register(speaks, h.stream)
 	}
-	if request.Holder.Session != h.session {
-		return leasehold.Errorf("hold leases", leasehold.Invalid, string(request.Holder.Owner), "a stream is for one session")
+	if speaks != h.party {
+		return leasehold.Errorf("hold leases", leasehold.Invalid, string(speaks.Owner), "a stream is for one session of one owner")
 	}
 	request.Identity = h.identity
 	h.m.driver.Post(h.m.ctx, node.Request{LeaseRequest: request})

@@ -60,6 +60,12 @@ func holdRequest(session byte) *leaseholdv1.HoldRequest {
 	}
 }
 
+func named(owner string) *leaseholdv1.HoldRequest {
+	r := holdRequest(1)
+	r.Holder.Owner = owner
+	return r
+}
+
 // A stream that does not keep to the protocol ends, with a reason, and nothing
 // else happens.
 func TestOwnerStreamRefuses(t *testing.T) {
@@ -75,6 +81,7 @@ func TestOwnerStreamRefuses(t *testing.T) {
 		{"a far version", []*leaseholdv1.HoldRequest{{Version: 9}}, leasehold.Stale, fmt.Sprintf("we speak %d", wire.Version)},
 		{"nonsense", []*leaseholdv1.HoldRequest{{Version: wire.Version}}, leasehold.Invalid, "holder"},
 		{"two sessions", []*leaseholdv1.HoldRequest{holdRequest(1), other}, leasehold.Invalid, "a stream is for one session"},
+		{"two owners", []*leaseholdv1.HoldRequest{holdRequest(1), named("b")}, leasehold.Invalid, "of one owner"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			stream, err := leaseholdv1.NewOwnerServiceClient(conn).Hold(t.Context())

@@ -167,6 +167,10 @@ func (c *Census) witness(r *protocol.LeaseRequest) *witness {
 		c.witnesses[r.Holder.Session] = w
 		c.note(NoteHello, r.Holder.Owner, 0, 0)
 	}
+	if w.holder.Owner != r.Holder.Owner {
+		c.note(NoteImpersonated, r.Holder.Owner, 0, 0) // a session is one owner's
+		return nil
+	}
 	return w
 }
 
@@ -229,7 +233,7 @@ func (c *Census) answer(now mono.Instant, w *witness, r *protocol.LeaseRequest) 
 		reply.Offers = append(reply.Offers, protocol.Offer{Lease: l})
 	}
 	w.until = now.Add(c.cfg.Timing.Hold())
-	c.out = append(c.out, Send{reply})
+	c.out = append(c.out, Send{r.Holder.Owner, reply})
 }
 
 // keys returns how many keys leases have, roughly.

@@ -49,9 +49,12 @@ func (Reconfigured) managerEvent() {}
 type Action interface{ managerAction() }
 
 type (
-	// Send sends a reply to the session that it names. If there is no way to
-	// reach it the reply is dropped.
-	Send struct{ Reply *protocol.LeaseReply }
+	// Send sends a reply to the session that it names, which is that owner's and
+	// nobody else's. If there is no way to reach it the reply is dropped.
+	Send struct {
+		Owner leasehold.OwnerID
+		Reply *protocol.LeaseReply
+	}
 
 	// Answer sends a reply to one lookup.
 	Answer struct {
@@ -151,6 +154,7 @@ const (
 	NoteGhost                         // an owner name has leases of two sessions in the stored table
 	NoteMoveDone                      // the source has sent everything, and the target has it
 	NoteNoMover                       // a session that cannot move state became a member: Have how many can
+	NoteImpersonated                  // a message in the session of another owner was dropped
 	notables
 )
 
@@ -159,6 +163,7 @@ var notableNames = [notables]string{
 	"released", "refused", "grant pending", "grant withdrawn", "grant orphaned", "name taken", "successor", "predecessor gone", "full",
 	"commit unknown", "commit retried", "commit found", "snapshot sent", "lookup ahead", "policy refused", "takeover renews", "compacted",
 	"move begun", "moved", "move failed", "move timed out", "move cancelled", "target gone", "parting", "draining", "ghost", "move done", "no mover",
+	"impersonated",
 }
 
 func (n Notable) String() string { return notableNames[n] }

@@ -174,7 +174,7 @@ func (l *paperLeader) join(name leasehold.OwnerID) *paperOwner {
 // introduce lets a new owner say hello, and prove that it hears the leader.
 func (l *paperLeader) introduce(name leasehold.OwnerID) *paperOwner {
 	o := &paperOwner{leader: l, holder: &table.Holder{
-		Owner: name, Session: leasehold.Session{byte(len(l.owners) + 1)}, Addr: string(name), Weight: 1,
+		Owner: name, Session: leasehold.Session{byte(len(l.owners) + 1), byte(l.machine.Term())}, Addr: string(name), Weight: 1,
 	}}
 	l.owners = append(l.owners, o)
 	o.say()

@@ -46,6 +46,9 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 	case !m.leads(now):
 		m.note(NoteNoAuthority, r.Holder.Owner, uint64(now), uint64(m.authority))
 		return
+	case m.impersonates(r.Holder):
+		m.note(NoteImpersonated, r.Holder.Owner, 0, 0)
+		return
 	case r.Leaving:
 		m.goodbye(now, r)
 		return
@@ -53,7 +56,7 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 	if first := m.firstInLine(r.Holder); first != nil && !m.overtakes(r, first) {
 		reply := m.reply(now, r.Holder.Session, r.Seq)
 		reply.Incumbent = first.holder
-		m.emit(Send{reply})
+		m.emit(Send{r.Holder.Owner, reply})
 		return
 	}
 	p, refusal := m.session(r.Holder)
@@ -69,6 +72,15 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 		m.wakeAt(p.until)
 		m.tell(now, p)
 	}
+}
+
+// impersonates reports whether a session is known to be another owner's. Whoever
+// speaks has shown that it may use its name, and sessions are no secret among those
+// who may read: what is said in the session of another must not count as that
+// one's word, least of all that it leaves.
+func (m *Machine) impersonates(h *table.Holder) bool {
+	p := m.sessions[h.Session]
+	return p != nil && p.holder.Owner != h.Owner
 }
 
 // firstInLine returns who waits already for the name of a session that we do
@@ -341,7 +353,7 @@ func (m *Machine) goodbye(now mono.Instant, r *protocol.LeaseRequest) {
 		m.remove(p, leasehold.CauseLeft)
 	}
 	if len(m.goodbyes) < m.cfg.MaxOwners {
-		m.goodbyes = append(m.goodbyes, goodbye{r.Holder.Session, r.Seq, m.everFreed})
+		m.goodbyes = append(m.goodbyes, goodbye{r.Holder.Owner, r.Holder.Session, r.Seq, m.everFreed})
 	}
 }
 
@@ -366,6 +378,7 @@ func (m *Machine) bequeath(now mono.Instant, p *peer, reports []protocol.MoveRep
 // that the session has nothing: were we to die before that, a successor would
 // wait for leases that nobody holds.
 type goodbye struct {
+	owner   leasehold.OwnerID
 	session leasehold.Session
 	echo    protocol.Seq
 	due     uint64 // when so many leases are recorded as ended
@@ -376,7 +389,7 @@ func (m *Machine) sayGoodbyes(now mono.Instant) {
 	for ; n < len(m.goodbyes) && m.goodbyes[n].due <= m.recorded && !m.detained(m.goodbyes[n].session); n++ {
 		reply := m.reply(now, m.goodbyes[n].session, m.goodbyes[n].echo)
 		reply.Goodbye = true
-		m.emit(Send{reply})
+		m.emit(Send{m.goodbyes[n].owner, reply})
 	}
 	if m.goodbyes = slices.Delete(m.goodbyes, 0, n); len(m.goodbyes) == 0 {
 		m.goodbyes = nil
@@ -387,7 +400,7 @@ func (m *Machine) sayGoodbyes(now mono.Instant) {
 func (m *Machine) refuse(now mono.Instant, r *protocol.LeaseRequest, why leasehold.Kind) {
 	reply := m.reply(now, r.Holder.Session, r.Seq)
 	reply.Refusal = why
-	m.emit(Send{reply})
+	m.emit(Send{r.Holder.Owner, reply})
 }
 
 // reply starts a message to a session.
@@ -427,7 +440,7 @@ func (m *Machine) tell(now mono.Instant, p *peer) {
 			p.fresh[o.Generation] = m.seq
 		}
 	}
-	m.emit(Send{reply})
+	m.emit(Send{p.holder.Owner, reply})
 }
 
 // offersTo returns the peer's leases as far as the plan leaves them to it.

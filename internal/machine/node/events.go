@@ -10,6 +10,16 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/storage"
 )
 
+// A Caller is an owner as it has introduced itself: a session is of one owner in one
+// namespace.
+type Caller struct {
+	Namespace leasehold.Namespace
+	Owner     leasehold.OwnerID
+	Session   leasehold.Session
+}
+
+func callerOf(r Request) Caller { return Caller{r.Namespace, r.Holder.Owner, r.Holder.Session} }
+
 // An Event is something that happens to a manager process.
 type Event interface{ nodeEvent() }
 
@@ -102,7 +112,7 @@ type (
 	Unfollow struct{ Namespace leasehold.Namespace }
 	// RedirectOwner tells an owner that we do not lead.
 	RedirectOwner struct {
-		Session leasehold.Session
+		Caller
 		protocol.NotLeader
 	}
 	// RedirectLookup tells a lookup that we cannot answer it.
@@ -112,8 +122,8 @@ type (
 	}
 	// RefuseOwner tells an owner that its namespace cannot be served, and why.
 	RefuseOwner struct {
-		Session leasehold.Session
-		Why     error
+		Caller
+		Why error
 	}
 	// RefuseLookup tells a lookup that its namespace cannot be served, and why.
 	RefuseLookup struct {

@@ -260,15 +260,15 @@ func (m *Machine) request(now mono.Instant, r Request) {
 	n := m.find(r.Namespace)
 	switch {
 	case m.unknown(now, n):
-		m.emit(RefuseOwner{r.Holder.Session, noSuchNamespace(r.Namespace)})
+		m.emit(RefuseOwner{callerOf(r), noSuchNamespace(r.Namespace)})
 	case n != nil && n.machine != nil:
 		m.manage(now, n, manager.Request{LeaseRequest: r.LeaseRequest})
 	case n != nil && n.census != nil:
 		m.survey(now, n, manager.Request{LeaseRequest: r.LeaseRequest})
 	case n != nil && n.parked != nil:
-		m.emit(RefuseOwner{r.Holder.Session, n.parked})
+		m.emit(RefuseOwner{callerOf(r), n.parked})
 	default:
-		m.emit(RedirectOwner{r.Holder.Session, m.notLeader()})
+		m.emit(RedirectOwner{callerOf(r), m.notLeader()})
 	}
 }
 
