@@ -24,6 +24,8 @@ type Config struct {
 	// with IPv6, where everybody has that many addresses. It should be generous: a whole
 	// cluster may be behind one address. Default a quarter of Conns, and 64 at least.
 	PerHost int
+	// Dropped, if set, is called for every connection that is dropped. It must not wait.
+	Dropped func(Reason)
 	// Logger hears how many were dropped and why, now and then. Default: nobody does.
 	Logger *slog.Logger
 }
@@ -35,6 +37,20 @@ const (
 	usualConns   = 1 << 14
 	leastPerHost = 64
 )
+
+// A Reason is why a connection was dropped.
+type Reason string
+
+// The reasons.
+const (
+	Late    Reason = "late"    // it has not introduced itself in time
+	Crowded Reason = "crowded" // it was the oldest of those that had not, when there were too many
+	Full    Reason = "full"    // there were too many, and all had introduced themselves
+	Host    Reason = "host"    // there were too many of its host
+)
+
+// Reasons are all of them.
+func Reasons() []Reason { return []Reason{Late, Crowded, Full, Host} }
 
 // reportEvery is how often the log hears of those that were dropped, at most.
 const reportEvery = 10 * time.Second
@@ -52,6 +68,9 @@ func (c *Config) fill() {
 	c.Waiting = min(c.Waiting, c.Conns)
 	if c.PerHost <= 0 {
 		c.PerHost = max(c.Conns/4, leastPerHost)
+	}
+	if c.Dropped == nil {
+		c.Dropped = func(Reason) {}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
