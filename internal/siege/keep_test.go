@@ -48,6 +48,8 @@ func parties() []pki.Party {
 		{Role: pki.Owner, Namespace: other, Name: "mallory"},
 		{Role: pki.Owner, Namespace: other, Name: "victim"},
 		{Role: pki.Owner, Namespace: other, Name: "dropped"},
+		{Role: pki.Owner, Namespace: other, Name: "agent", Hosts: []string{"127.0.0.1"}},
+		{Role: pki.Owner, Namespace: other, Name: "mover", Hosts: []string{"127.0.0.1"}},
 		{Role: pki.Lookup, Namespace: namespace},
 		{Role: pki.Lookup, Namespace: other},
 		{Role: pki.Operator, Name: "chief"},
