@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/leasehold-dev/leasehold"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
@@ -14,12 +16,31 @@ import (
 func (p *Policy) ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.InTapHandle(p.tap),
+		grpc.UnknownServiceHandler(unknown),
 		grpc.ChainUnaryInterceptor(p.unary),
 		grpc.ChainStreamInterceptor(p.stream),
 	}
 }
 
-// handled returns the session of a call that may be handled.
+// Admit reports why the call of ctx is refused, whatever it asks for; nil if that depends on
+// what it does. A server's methods of one request and one answer ask it before they read
+// the request: an interceptor comes too late for that.
+func (p *Policy) Admit(ctx context.Context) error {
+	if s := sessionFrom(ctx); s != nil && s.policy == p {
+		return s.refused
+	}
+	return nil // the interceptor refuses who has not come through the tap
+}
+
+// unknown answers who asks for a method that there is not. gRPC would do so by itself, and
+// whoever asks.
+func unknown(_ any, stream grpc.ServerStream) error {
+	method, _ := grpc.Method(stream.Context())
+	return status.Errorf(codes.Unimplemented, "there is no method %s", clip(method))
+}
+
+// handled returns the session of a call that may be handled. With an error and a session,
+// the caller may call, and the method is for nobody.
 func (p *Policy) handled(ctx context.Context, fullMethod string) (*session, error) {
 	s := sessionFrom(ctx)
 	switch {
@@ -28,7 +49,7 @@ func (p *Policy) handled(ctx context.Context, fullMethod string) (*session, erro
 	case s.refused != nil:
 		return nil, s.refused
 	case s.method.need == forNobody:
-		return nil, p.refuse(s, denied(&s.caller, fullMethod, whyRole(s.by(p.book.Load()), s.method)))
+		return s, p.refuse(s, denied(&s.caller, fullMethod, whyRole(s.by(p.book.Load()), s.method)))
 	}
 	return s, nil
 }
@@ -51,7 +72,10 @@ func (p *Policy) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 
 func (p *Policy) stream(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	s, err := p.handled(stream.Context(), info.FullMethod)
-	if err != nil {
+	switch {
+	case err != nil && s != nil && service == nil:
+		return unknown(nil, stream) // the caller has a role, and may hear that there is no such method
+	case err != nil:
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(stream.Context())

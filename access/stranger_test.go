@@ -148,9 +148,15 @@ func TestNothingIsReadOfStrangers(t *testing.T) {
 func TestUnknownMethods(t *testing.T) {
 	d := newDesk(t, usualFile)
 	for id, code := range map[string]codes.Code{"": codes.Unauthenticated, "spiffe://d/nobody": codes.PermissionDenied, "spiffe://d/lookup/sessions": codes.Unimplemented} {
-		err := d.as(strings.Fields(id)...).Invoke(t.Context(), "/leasehold.v1.AdminService/Nonsense", &leaseholdv1.GetStatusRequest{}, &leaseholdv1.GetStatusResponse{})
-		if status.Code(err) != code {
-			t.Errorf("%q: %v, want %v", id, err, code)
+		for _, patience := range []time.Duration{4 * time.Second, time.Hour} {
+			for _, method := range []string{"/leasehold.v1.AdminService/Nonsense", "/leasehold.v1.Nonsense/GetStatus"} {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				err := d.as(strings.Fields(id)...).Invoke(ctx, method, &leaseholdv1.GetStatusRequest{}, &leaseholdv1.GetStatusResponse{})
+				if status.Code(err) != code {
+					t.Errorf("%q, %v: %v, want %v", id, patience, err, code)
+				}
+				cancel()
+			}
 		}
 	}
 }

@@ -152,6 +152,9 @@ const queueLength = 4096
 func (m *Manager) register() error {
 	m.server = grpc.NewServer(m.cfg.serverOptions(wire.ServerOptions())...)
 	services := gate.Services{Server: m.server}
+	if m.cfg.Access != nil {
+		services.Admit = m.cfg.Access.Admit
+	}
 	leaseholdv1.RegisterOwnerServiceServer(services, &ownerService{m: m})
 	leaseholdv1.RegisterLookupServiceServer(services, &lookupService{m: m})
 	leaseholdv1.RegisterAdminServiceServer(services, &adminService{m: m})
@@ -172,7 +175,7 @@ func (m *Manager) serve() {
 		m.running.Go(func() { m.cfg.Store.WatchRecord(m.ctx, m.store.recordSeen) })
 	}
 	m.running.Go(func() {
-		if err := m.server.Serve(gate.New(m.cfg.Listener, gate.Config{Conns: m.cfg.MaxConnections, Logger: m.log})); err != nil && m.ctx.Err() == nil {
+		if err := m.server.Serve(gate.New(m.cfg.Listener, gate.Config{Conns: m.cfg.MaxConnections, Dropped: m.metrics.drop, Logger: m.log})); err != nil && m.ctx.Err() == nil {
 			m.fail(&leasehold.Error{Op: "serve", Kind: leasehold.Unavailable, Subject: m.cfg.Advertise, Err: err})
 		}
 	})

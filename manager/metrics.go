@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/gate"
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
 	"github.com/leasehold-dev/leasehold/internal/mono"
@@ -26,6 +27,7 @@ type metrics struct {
 	changes prometheus.Counter
 	lapses  prometheus.Counter
 	refused *prometheus.CounterVec
+	dropped *prometheus.CounterVec
 	steps   prometheus.Histogram
 	late    prometheus.Histogram
 	store   *prometheus.HistogramVec
@@ -68,6 +70,7 @@ func newMetrics(m *Manager) *metrics {
 		changes: counter("leader_changes_total", "How often this manager learned of a leader in a new term."),
 		lapses:  counter("leadership_lapses_total", "How often this manager could not renew its leadership in time."),
 		refused: counters("refused_total", "Messages of owners and lookups that were refused or sent elsewhere, by kind.", "kind"),
+		dropped: counters("connections_dropped_total", "Connections that were dropped because they did not introduce themselves in time, or were too many, by kind.", "kind"),
 		steps: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: prefix + "step_duration_seconds", Buckets: quick(),
 			Help: "How long the machine takes for one event, until all that it decided has been passed on.",
@@ -80,8 +83,11 @@ func newMetrics(m *Manager) *metrics {
 		errors: counters("store_errors_total", "Requests to the store that failed or had no answer in time, by kind.", "kind"),
 	}
 	scrape.Begin(out.refused, scrape.Kind(leasehold.NotLeader), scrape.Kind(leasehold.Limit), scrape.Kind(leasehold.NotFound))
+	for _, why := range gate.Reasons() {
+		scrape.Begin(out.dropped, string(why))
+	}
 	scrape.Begin(out.errors, storeKinds...)
-	out.counted = append(scrape.Set{out.changes, out.lapses, out.refused, out.steps, out.late, out.store, out.errors}, out.of.all()...)
+	out.counted = append(scrape.Set{out.changes, out.lapses, out.refused, out.dropped, out.steps, out.late, out.store, out.errors}, out.of.all()...)
 	return out
 }
 
@@ -106,6 +112,13 @@ func (m *metrics) close() {
 func (m *metrics) refuse(kind leasehold.Kind) {
 	if m != nil {
 		m.refused.WithLabelValues(scrape.Kind(kind)).Inc()
+	}
+}
+
+// drop counts a connection that the gate has dropped.
+func (m *metrics) drop(why gate.Reason) {
+	if m != nil {
+		m.dropped.WithLabelValues(string(why)).Inc()
 	}
 }
 

@@ -14,11 +14,14 @@ func (l *Listener) admit(inner net.Conn) {
 	case l.shut:
 		over = c
 	case c.host.IsValid() && l.hosts[c.host] >= l.cfg.PerHost:
-		over, l.dropped.host = c, l.dropped.host+1
+		over = c
+		l.drop(Host)
 	case l.open >= l.cfg.Conns && l.waiting.Len() == 0:
-		over, l.dropped.full = c, l.dropped.full+1
+		over = c
+		l.drop(Full)
 	case l.open >= l.cfg.Conns || l.waiting.Len() >= l.cfg.Waiting:
-		over, l.dropped.crowded = l.oldest(), l.dropped.crowded+1
+		over = l.oldest()
+		l.drop(Crowded)
 		l.forget(over)
 	}
 	if over != c {
@@ -39,13 +42,19 @@ func (l *Listener) admit(inner net.Conn) {
 	}
 }
 
+// drop counts a connection that is dropped. The lock is held.
+func (l *Listener) drop(why Reason) {
+	l.dropped[why]++
+	l.cfg.Dropped(why)
+}
+
 // relieve drops the oldest that waits, if any does.
 func (l *Listener) relieve() {
 	l.mu.Lock()
 	c := l.oldest()
 	if c != nil {
 		l.forget(c)
-		l.dropped.crowded++
+		l.drop(Crowded)
 	}
 	l.mu.Unlock()
 	if c != nil {
@@ -143,10 +152,10 @@ func (l *Listener) overdue(now time.Time) (next time.Time, some bool) {
 			break
 		}
 		l.forget(c)
-		l.dropped.late++
+		l.drop(Late)
 		over = append(over, c)
 	}
-	some = l.dropped != tally{}
+	some = len(l.dropped) > 0
 	l.mu.Unlock()
 	for _, c := range over {
 		_ = c.Conn.Close() // it was told nothing, and has told nothing
@@ -158,12 +167,12 @@ func (l *Listener) overdue(now time.Time) (next time.Time, some bool) {
 func (l *Listener) report() {
 	l.mu.Lock()
 	dropped, open, waiting := l.dropped, l.open, l.waiting.Len()
-	l.dropped = tally{}
+	l.dropped = make(map[Reason]int)
 	l.mu.Unlock()
-	if dropped == (tally{}) {
+	if len(dropped) == 0 {
 		return
 	}
 	l.cfg.Logger.Warn("connections were dropped: they did not introduce themselves in time, or there were too many",
-		"address", l.Addr(), "late", dropped.late, "oldest of too many", dropped.crowded,
-		"no room", dropped.full, "too many of one host", dropped.host, "too many of one identity", dropped.identity, "open", open, "waiting", waiting)
+		"address", l.Addr(), "late", dropped[Late], "oldest of too many", dropped[Crowded],
+		"no room", dropped[Full], "too many of one host", dropped[Host], "too many of one identity", dropped[Identity], "open", open, "waiting", waiting)
 }

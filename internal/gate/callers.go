@@ -95,7 +95,7 @@ func (l *Listener) claim(c *conn, id secure.Identity) bool {
 	switch {
 	case !c.counted: // it is closed already
 	case l.identities[id] >= l.cfg.PerIdentity:
-		l.dropped.identity++
+		l.drop(Identity)
 		return false
 	default:
 		c.identity = id
@@ -115,7 +115,7 @@ func (l *Listener) stranger(c *conn) {
 	if l.strangers.Len() > l.cfg.Strangers {
 		over = l.strangers.Front().Value.(*conn)
 		l.forget(over)
-		l.dropped.crowded++
+		l.drop(Crowded)
 	}
 	l.mu.Unlock()
 	if over != nil {

@@ -30,6 +30,8 @@ type Config struct {
 	// Strangers is how many of those that wait may have said all but who they are, with
 	// [Callers]: each costs about 60 kB. Default 256.
 	Strangers int
+	// Dropped, if set, is called for every connection that is dropped. It must not wait.
+	Dropped func(Reason)
 	// Logger hears how many were dropped and why, now and then. Default: nobody does.
 	Logger *slog.Logger
 }
@@ -43,6 +45,22 @@ const (
 
 	usualStrangers = 256
 )
+
+// A Reason is why a connection was dropped.
+type Reason string
+
+// The reasons.
+const (
+	Late    Reason = "late"    // it has not introduced itself in time
+	Crowded Reason = "crowded" // it was the oldest of those that had not, when there were too many
+	Full    Reason = "full"    // there were too many, and all had introduced themselves
+	Host    Reason = "host"    // there were too many of its host
+
+	Identity Reason = "identity" // there were too many of its identity
+)
+
+// Reasons are all of them.
+func Reasons() []Reason { return []Reason{Late, Crowded, Full, Host, Identity} }
 
 // reportEvery is how often the log hears of those that were dropped, at most.
 const reportEvery = 10 * time.Second
@@ -66,6 +84,9 @@ func (c *Config) fill() {
 	}
 	if c.Strangers <= 0 {
 		c.Strangers = usualStrangers
+	}
+	if c.Dropped == nil {
+		c.Dropped = func(Reason) {}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

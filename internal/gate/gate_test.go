@@ -309,3 +309,35 @@ address=127.0.0.1:1 late=1 "oldest of too many"=2 "no room"=0 "too many of one h
 		}
 	})
 }
+
+// Every connection that is dropped is counted, by reason.
+func TestDropped(t *testing.T) {
+	counted := make(map[Reason]int) // the lock of the listener is held
+	cfg := Config{Waiting: 2, Conns: 3, PerHost: 2, Dropped: func(why Reason) { counted[why]++ }}
+	run(t, cfg, func(t *testing.T, d *door, l *Listener) {
+		for range 3 {
+			d.connect("10.0.0.1") // one too many of a host
+		}
+		d.connect("10.0.0.2") // one too many that wait
+		synctest.Wait()
+		time.Sleep(time.Minute) // two are late
+		for _, host := range []string{"10.0.0.3", "10.0.0.4", "10.0.0.5"} {
+			c := d.connect(host)
+			if _, err := c.Write([]byte("x")); err != nil {
+				t.Fatal(err)
+			}
+			accepted, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			introduce(accepted)
+		}
+		d.connect("10.0.0.6") // one too many
+		synctest.Wait()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if diff := cmp.Diff(map[Reason]int{Host: 1, Crowded: 1, Late: 2, Full: 1}, counted); diff != "" {
+			t.Error(diff)
+		}
+	})
+}

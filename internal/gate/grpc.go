@@ -113,7 +113,12 @@ func (g *greeted) Read(p []byte) (int, error) {
 // are compressed before they read one. A few bytes can be made to become many, and we use
 // no compression; but whatever in the process registers a compressor, as etcd does,
 // registers it for every server.
-type Services struct{ *grpc.Server }
+type Services struct {
+	*grpc.Server
+	// Admit, if set, says why a call of one request and one answer is refused unread. gRPC
+	// has read the request by the time that it asks an interceptor.
+	Admit func(context.Context) error
+}
 
 // RegisterService registers a service.
 func (s Services) RegisterService(service *grpc.ServiceDesc, implementation any) {
@@ -122,7 +127,7 @@ func (s Services) RegisterService(service *grpc.ServiceDesc, implementation any)
 	for i, m := range service.Methods {
 		next := m.Handler
 		m.Handler = func(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
-			if err := uncompressed(ctx); err != nil {
+			if err := s.unread(ctx); err != nil {
 				return nil, err
 			}
 			return next(srv, ctx, decode, interceptor)
@@ -141,6 +146,16 @@ func (s Services) RegisterService(service *grpc.ServiceDesc, implementation any)
 		guarded.Streams[i] = d
 	}
 	s.Server.RegisterService(&guarded, implementation)
+}
+
+// unread says why a request is not to be read.
+func (s Services) unread(ctx context.Context) error {
+	if s.Admit != nil {
+		if err := s.Admit(ctx); err != nil {
+			return err
+		}
+	}
+	return uncompressed(ctx)
 }
 
 // uncompressed refuses a call whose messages are compressed. gRPC does not show to taps

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/encoding/gzip"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 )
@@ -79,7 +80,7 @@ func serve(t *testing.T, options ...grpc.ServerOption) *bufconn.Listener {
 	t.Helper()
 	at := bufconn.Listen(1 << 16)
 	server := grpc.NewServer(append(options, grpc.Creds(Credentials(insecure.NewCredentials())))...)
-	healthpb.RegisterHealthServer(Services{server}, health.NewServer())
+	healthpb.RegisterHealthServer(Services{Server: server, Admit: notMarked}, health.NewServer())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(New(at, Config{})) }()
 	t.Cleanup(func() {
@@ -89,6 +90,29 @@ func serve(t *testing.T, options ...grpc.ServerOption) *bufconn.Listener {
 		}
 	})
 	return at
+}
+
+// notMarked refuses calls that say that they are to be refused.
+func notMarked(ctx context.Context) error {
+	if len(metadata.ValueFromIncomingContext(ctx, "refuse")) > 0 {
+		return status.Error(codes.Unauthenticated, "not you")
+	}
+	return nil
+}
+
+// Who is not admitted is refused before its request has come.
+func TestAdmit(t *testing.T) {
+	c := client(t, serve(t, grpc.MaxRecvMsgSize(1<<10)))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	// Read, it would be refused for its length.
+	long := &healthpb.HealthCheckRequest{Service: strings.Repeat("x", 1<<20)}
+	if _, err := c.Check(metadata.AppendToOutgoingContext(ctx, "refuse", "1"), long); status.Code(err) != codes.Unauthenticated {
+		t.Errorf("%v", err)
+	}
+	if _, err := c.Check(ctx, long); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("who is admitted: %v", err)
+	}
 }
 
 func client(t *testing.T, at *bufconn.Listener) healthpb.HealthClient {

@@ -29,19 +29,9 @@ type Listener struct {
 	open       int
 	hosts      map[netip.Prefix]int
 	identities map[secure.Identity]int
-	waiting    list.List // of *conn, the oldest first
-	strangers  list.List // those of them that have said all but who they are
-	dropped    tally
-}
-
-// A tally says how many connections were dropped, by reason.
-type tally struct {
-	late    int // they have not introduced themselves in time
-	crowded int // they were the oldest when there were too many
-	full    int // there were too many, and all had introduced themselves
-	host    int // there were too many of their host
-
-	identity int // there were too many of their identity
+	waiting    list.List      // of *conn, the oldest first
+	strangers  list.List      // those of them that have said all but who they are
+	dropped    map[Reason]int // since the log has heard of it
 }
 
 // New puts a gate before a listener, which it closes when it is closed. Connections that
@@ -53,7 +43,7 @@ func open(listener net.Listener, cfg Config, polite bool) *Listener {
 	l := &Listener{
 		inner: listener, cfg: cfg, polite: polite, spoken: make(chan *conn),
 		done: make(chan struct{}), wake: make(chan struct{}, 1), hosts: make(map[netip.Prefix]int),
-		identities: make(map[secure.Identity]int),
+		identities: make(map[secure.Identity]int), dropped: make(map[Reason]int),
 	}
 	l.running.Go(l.receive)
 	l.running.Go(l.sweep)

@@ -3,6 +3,7 @@
 package siege
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -40,17 +41,19 @@ const (
 
 // Settings say how a castle is built.
 type settings struct {
-	args        []string                         // of the manager, besides the usual ones
-	credentials credentials.TransportCredentials // of the honest
-	secured     *keep                            // who the manager is, if it speaks TLS
+	args    []string // of the manager, besides the usual ones
+	secured *keep    // if it speaks TLS
 }
 
 // A castle is a manager that is attacked, and those who rely on it.
 type castle struct {
-	addr, http  string
-	credentials credentials.TransportCredentials
-	process     *exec.Cmd
-	honest      *honest
+	addr, http string
+	log        string // the file
+	secured    *keep  // nil if all is in plain text
+	beside     bool   // it is no manager, but what stands beside one
+	process    *exec.Cmd
+	honest     *honest
+	papers     map[string]credentials.TransportCredentials // of the honest
 }
 
 // newCastle starts a manager and those who rely on it. They live until the test ends.
@@ -60,25 +63,35 @@ func newCastle(t *testing.T, with settings) *castle {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &castle{addr: ports[0], http: ports[1], credentials: with.credentials}
-	if c.credentials == nil {
-		c.credentials = insecure.NewCredentials()
+	c := &castle{
+		addr: ports[0], http: ports[1], log: filepath.Join(t.TempDir(), "manager.log"), secured: with.secured,
+		papers: make(map[string]credentials.TransportCredentials),
 	}
-	run := launch{name: "manager", program: leaseholdProgram(), args: append([]string{
+	args := append([]string{
 		"manager", "--listen", c.addr, "--http", c.http, "--data-dir", filepath.Join(t.TempDir(), "data"), "--log-level", "info",
-	}, with.args...)}
-	if with.secured != nil {
-		run = with.secured.launch(t, c.addr)
+	}, with.args...)
+	if c.secured != nil {
+		args = append(args, c.secured.args()...)
 	}
-	c.process = run.start(t)
-	c.createNamespace(t)
+	for _, party := range []string{"owner/honest/owner-0", "owner/honest/owner-1", "owner/honest/owner-2", "lookup/honest", "operator/chief"} {
+		c.papers[party] = insecure.NewCredentials()
+		if c.secured != nil {
+			c.papers[party] = c.secured.credentials(t, party)
+		}
+	}
+	c.process = launch{name: "manager", log: c.log, program: leaseholdProgram(), args: args}.start(t)
+	c.createNamespace(t, namespace)
+	if c.secured != nil {
+		c.createNamespace(t, other)
+	}
 	c.honest = newHonest(t, c)
 	return c
 }
 
 // A launch says what to start.
 type launch struct {
-	name    string // of its log
+	name    string
+	log     string // the file; "" for one of its own
 	program string
 	args    []string
 	env     []string
@@ -88,7 +101,7 @@ type launch struct {
 // start starts a process that ends with the test, or with us.
 func (l launch) start(t *testing.T) *exec.Cmd {
 	t.Helper()
-	log := filepath.Join(t.TempDir(), l.name+".log")
+	log := cmp.Or(l.log, filepath.Join(t.TempDir(), l.name+".log"))
 	file, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
@@ -133,16 +146,16 @@ func eventually(t *testing.T, what string, try func(context.Context) error) {
 	}
 }
 
-func (c *castle) createNamespace(t *testing.T) {
+func (c *castle) createNamespace(t *testing.T, name string) {
 	t.Helper()
-	conn := c.dial(t)
+	conn := c.dial(t, "operator/chief")
 	eventually(t, "create the namespace", func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
 		policy := partition.Consistent{VirtualNodes: 8}
 		_, err := leaseholdv1.NewAdminServiceClient(conn).CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{
 			Version: wire.Version, Namespace: &leaseholdv1.NamespaceConfig{
-				Name: namespace, Policy: policy.Name(), VirtualNodes: uint32(policy.VirtualNodes),
+				Name: name, Policy: policy.Name(), VirtualNodes: uint32(policy.VirtualNodes),
 				Timing: &leaseholdv1.Timing{Lease: int64(lease), Renew: int64(renew), Drift: 1.2},
 			},
 		})
@@ -150,11 +163,10 @@ func (c *castle) createNamespace(t *testing.T) {
 	})
 }
 
-// dial returns a connection like those of the honest.
-func (c *castle) dial(t *testing.T, options ...grpc.DialOption) *grpc.ClientConn {
+// dial returns a connection of somebody honest.
+func (c *castle) dial(t *testing.T, party string) *grpc.ClientConn {
 	t.Helper()
-	own := append(wire.DialOptions(), grpc.WithTransportCredentials(c.credentials))
-	conn, err := grpc.NewClient("passthrough:///"+c.addr, append(own, options...)...)
+	conn, err := grpc.NewClient("passthrough:///"+c.addr, append(wire.DialOptions(), grpc.WithTransportCredentials(c.papers[party]))...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
+	"crypto/tls"
 	"net"
 	"strings"
 	"testing"
@@ -33,6 +34,7 @@ type frameCase struct {
 	do     func(r *rogue)
 	stream uint32 // whose outcome counts; 1 if it is 0
 	want   string // how that begins; several may be right
+	known  string // the same where the policy has a say first; "": no other
 	cost   int64  // what it may cost the manager, in bytes; as usual if it is 0
 }
 
@@ -71,11 +73,11 @@ func greeted() []frameCase {
 			r.open(1, head(hold))
 			r.long(1, bytes.Repeat([]byte{8<<3 | 2, 0}, 1<<19))
 		}},
-		{name: "a version that there is not", want: "status 9 ", do: func(r *rogue) {
+		{name: "a version that there is not", want: "status 9 ", known: "status 7 ", do: func(r *rogue) {
 			r.open(1, head(follow))
 			r.send(1, &leaseholdv1.FollowRequest{Version: 1 << 30, Namespace: namespace})
 		}},
-		{name: "a name of 60,000 bytes", want: "status 3 ", do: func(r *rogue) {
+		{name: "a name of 60,000 bytes", want: "status 3 ", known: "status 7 ", do: func(r *rogue) {
 			r.open(1, head(follow))
 			r.send(1, &leaseholdv1.FollowRequest{Version: wire.Version, Namespace: strings.Repeat("n", 60_000)})
 		}},
@@ -155,14 +157,14 @@ func greeted() []frameCase {
 				_ = r.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 16})
 			}
 		}},
-		{name: "streams that are opened and reset", want: "alive", do: func(r *rogue) {
+		{name: "streams that are opened and reset", want: "alive", known: "alive|status 8 ", do: func(r *rogue) {
 			f := head(follow)
 			for i := range uint32(20_000) {
 				r.open(2*i+1, f)
 				_ = r.WriteRSTStream(2*i+1, http2.ErrCodeCancel)
 			}
 		}},
-		{name: "more streams than a connection may have", stream: 2*9000 + 1, want: "reset REFUSED_STREAM", cost: 128 * mebibyte, do: func(r *rogue) {
+		{name: "more streams than a connection may have", stream: 2*9000 + 1, want: "reset REFUSED_STREAM", known: "status 8 |reset REFUSED_STREAM", cost: 128 * mebibyte, do: func(r *rogue) {
 			f := head(hold)
 			for i := range uint32(9001) {
 				r.open(2*i+1, f)
@@ -224,21 +226,45 @@ func TestFrames(t *testing.T) {
 	}
 }
 
+// Whoever is known, and may do something somewhere, can do no more.
+func TestFramesOverTLS(t *testing.T) {
+	t.Parallel()
+	c := newCastle(t, settings{secured: newKeep(t)})
+	for _, test := range greeted() {
+		test.want = cmp.Or(test.known, test.want)
+		t.Run(test.name, func(t *testing.T) { c.withstand(t, test, true) })
+	}
+}
+
 // withstand tries a case.
 func (c *castle) withstand(t *testing.T, test frameCase, greets bool) {
 	t.Helper()
+	c.count()
 	c.during(t, cmp.Or(test.cost, frameCost), func() {
-		conn, err := net.Dial("tcp", c.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := newRogue(t, conn)
+		r := newRogue(t, c.connect(t, "owner/other/mallory"))
 		if greets {
 			r.greet()
 		}
 		test.do(r)
 		test.expect(t, r)
 	})
+}
+
+// connect connects as somebody, or as nobody if there is no name.
+func (c *castle) connect(t *testing.T, party string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", c.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.secured == nil {
+		return conn
+	}
+	var cert *tls.Certificate
+	if party != "" {
+		cert = c.secured.certificate(t, party)
+	}
+	return tls.Client(conn, c.secured.showing(cert, "h2"))
 }
 
 // expect sees what comes of a case. Several outcomes may be right; "alive" is one that
@@ -257,12 +283,9 @@ func (f frameCase) expect(t *testing.T, r *rogue) {
 	} else {
 		got = r.outcome(max(f.stream, 1))
 	}
-	for want := range strings.SplitSeq(f.want, "|") {
-		if strings.HasPrefix(got, want) {
-			return
-		}
+	if !oneOf(got, f.want) {
+		t.Errorf("what comes of it: %s; want %s", got, f.want)
 	}
-	t.Errorf("what comes of it: %s; want %s", got, f.want)
 }
 
 // send sends a message of ours.

@@ -62,6 +62,7 @@ func TestGateway(t *testing.T) {
 	gateway := c.newGateway(t)
 	t.Run("they say nothing", func(t *testing.T) { gateway.endure(t, crowd{Count: silent}) })
 	t.Run("packed bodies", func(t *testing.T) {
+		c.count()
 		headers, err := forward(t.Context(), gateway.addr, "a bomb", "gzip")
 		if err != nil {
 			t.Fatal(err)

@@ -65,7 +65,7 @@ func (h *honest) join(t *testing.T, name string) *owner.Owner {
 	defer cancel()
 	o, err := owner.Join(ctx, owner.Config{
 		Namespace: namespace, Managers: []string{h.castle.addr}, Addr: h.addr, Name: leasehold.OwnerID(name),
-		Credentials: h.castle.credentials, Metrics: h.metrics, Logger: quiet(),
+		Credentials: h.castle.papers["owner/honest/"+name], Metrics: h.metrics, Logger: quiet(),
 		OnRevoke: func(lost []leasehold.Lease, why leasehold.Cause) { h.note("%s has lost %v: %v", name, lost, why) },
 	})
 	if err != nil {
@@ -86,7 +86,7 @@ func (h *honest) open(t *testing.T) *lookup.Lookup {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	l, err := lookup.Open(ctx, lookup.Config{
-		Namespace: namespace, Managers: []string{h.castle.addr}, Credentials: h.castle.credentials, Logger: quiet(),
+		Namespace: namespace, Managers: []string{h.castle.addr}, Credentials: h.castle.papers["lookup/honest"], Logger: quiet(),
 		Poll: time.Second, OnLoss: func(lost []leasehold.Loss) { h.note("a lookup has heard of losses: %v", lost) },
 	})
 	if err != nil {

@@ -38,6 +38,7 @@ func TestHTTP(t *testing.T) {
 		{"rubbish", strings.Repeat("\xff", 1000) + "\r\n\r\n", 400},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			c.count()
 			c.during(t, frameCost, func() {
 				if got := ask(t, c.http, test.say); got != test.want {
 					t.Errorf("status %d, want %d", got, test.want)

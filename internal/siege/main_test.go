@@ -3,6 +3,7 @@
 package siege
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,16 +20,23 @@ func TestMain(m *testing.M) {
 	if text := os.Getenv(crowdVariable); text != "" {
 		os.Exit(beCrowd(text, os.Stdin, os.Stdout))
 	}
+	flag.Parse()
 	os.Exit(buildAndRun(m))
 }
 
 func buildAndRun(m *testing.M) int {
 	defer os.RemoveAll(programs) //nolint:errcheck // there is nobody left to tell
 	out, err := exec.Command("go", "build", "-o", programs+string(filepath.Separator),
-		"github.com/leasehold-dev/leasehold/cmd/leasehold", "github.com/leasehold-dev/leasehold/internal/siege/tlsmanager").CombinedOutput()
+		"github.com/leasehold-dev/leasehold/cmd/leasehold").CombinedOutput()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "building what the tests run: %v\n%s", err, out)
 		return 1
 	}
-	return m.Run()
+	// Most of the time is spent waiting for what is slow on purpose.
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		_ = f.Value.Set("4") // it is a number
+	}
+	status := m.Run()
+	tell(os.Stdout)
+	return status
 }

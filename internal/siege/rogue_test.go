@@ -114,7 +114,7 @@ func (r *rogue) outcome(stream uint32) string {
 		}
 		switch f := f.(type) {
 		case *http2.MetaHeadersFrame:
-			if said := status(f); said != "" && f.StreamID == stream {
+			if said := statusOf(f); said != "" && f.StreamID == stream {
 				return said
 			}
 		case *http2.RSTStreamFrame:
@@ -137,8 +137,8 @@ func (r *rogue) ending(err error) string {
 	return "closed"
 }
 
-// status is what headers say about the end of a call, "" if it goes on.
-func status(f *http2.MetaHeadersFrame) string {
+// statusOf is what headers say about the end of a call, "" if it goes on.
+func statusOf(f *http2.MetaHeadersFrame) string {
 	var code, text, http string
 	for _, h := range f.Fields {
 		switch h.Name {

@@ -45,6 +45,7 @@ func (c *castle) endure(t *testing.T, attackers crowd) {
 // endureAt is endure at some address.
 func (c *castle) endureAt(t *testing.T, addr string, attackers crowd) {
 	t.Helper()
+	c.count()
 	attackers.Addr = addr
 	var report crowdReport
 	began := time.Now()

@@ -12,8 +12,7 @@ import (
 // With TLS, silence costs no more, whenever it begins.
 func TestSilenceOverTLS(t *testing.T) {
 	t.Parallel()
-	k := newKeep(t)
-	c := newCastle(t, settings{secured: k, credentials: k.credentials(t, "operator/honest")})
+	c := newCastle(t, settings{secured: newKeep(t)})
 	hello := []byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
 	for _, test := range []struct {
 		name string
