@@ -19,6 +19,7 @@ import (
 type gatewayEnds struct {
 	frontTLS            bool
 	frontCert, frontKey string   // another certificate than that for managers
+	healthTLS           bool     // health and metrics with the certificate for callers
 	backTLS             bool     // to servers
 	backIdentities      []string // that servers must have
 }
@@ -27,6 +28,7 @@ func (e *gatewayEnds) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&e.frontTLS, "front-tls", false, "speak TLS with callers, and show them the certificate of --tls-dir, or that of\n--front-cert")
 	f.StringVar(&e.frontCert, "front-cert", "", "a `file` with a certificate for callers, and those that lead to it; read again when it\nchanges")
 	f.StringVar(&e.frontKey, "front-key", "", "a `file` with its key")
+	f.BoolVar(&e.healthTLS, "health-tls", false, "speak TLS on --health-listen as well, with the certificate for callers; it takes\n--front-tls")
 	f.BoolVar(&e.backTLS, "back-tls", false, "speak TLS with servers, and show them the certificate of --tls-dir; theirs must be for\nthe address that they have joined with")
 	f.StringSliceVar(&e.backIdentities, "back-identities", nil, "`identities` that servers must have instead, such as\nspiffe://example.org/owner/presence/{name}")
 }
@@ -44,6 +46,8 @@ func (g *gatewaySettings) validateEnds() error {
 		return errors.New("--front-cert and --front-key belong together: a certificate, and its key")
 	case e.frontCert != "" && !e.frontTLS:
 		return fmt.Errorf("%s is for --front-tls, which is not given", g.origin("front-cert"))
+	case e.healthTLS && !e.frontTLS:
+		return fmt.Errorf("%s shows the certificate for callers, and takes --front-tls", g.origin("health-tls"))
 	case len(e.backIdentities) > 0 && !e.backTLS:
 		return fmt.Errorf("%s is for --back-tls, which is not given", g.origin("back-identities"))
 	case (e.frontTLS || e.backTLS) && !g.security.tls():
@@ -122,9 +126,20 @@ func (e *gatewayEnds) scheme() string {
 	return "http"
 }
 
+// probes is what health and metrics are served over, of what callers are; nil for plain
+// text.
+func (e *gatewayEnds) probes(front *tls.Config) *tls.Config {
+	if !e.healthTLS {
+		return nil
+	}
+	return front.Clone()
+}
+
 // greeting is where callers find the gateway.
-func (e *gatewayEnds) greeting(listening string) string {
-	if e.frontTLS {
+func (e *gatewayEnds) greeting(listening string) string { return urlOf(listening, e.frontTLS) }
+
+func urlOf(listening string, secured bool) string {
+	if secured {
 		return "https://" + listening
 	}
 	return "http://" + listening

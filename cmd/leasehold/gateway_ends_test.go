@@ -82,6 +82,38 @@ func TestFrontOverTLS(t *testing.T) {
 	}
 }
 
+// Health and metrics are over TLS, too, if that is wanted, and then not in plain text.
+func TestProbesOverTLS(t *testing.T) {
+	ca, keeper := endsUnderTest(t)
+	log := slog.New(slog.DiscardHandler)
+	caller, err := secure.Open(secure.Config{Roots: ca.Path("ca.crt")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer caller.Close()
+	for _, secured := range []bool{false, true} {
+		ends := gatewayEnds{frontTLS: true, healthTLS: secured}
+		over, done, err := ends.front(keeper("owner/gateways/g"), &securitySettings{ca: ca.Path("ca.crt")}, log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer done() //nolint:gocritic // there are two
+		at, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		probes := serveHealth(at, ends.probes(over), http.NotFoundHandler(), log)
+		probes.ask(&gatewayHealth{})
+		via := &http.Transport{DialTLSContext: caller.DialTLS, DisableKeepAlives: true}
+		plain, plainErr := get(t, via, "http://"+at.Addr().String()+"/healthz")
+		encrypted, err := get(t, via, "https://"+at.Addr().String()+"/healthz")
+		if (plainErr == nil && plain == http.StatusOK) == secured || (err == nil && encrypted == http.StatusOK) != secured {
+			t.Errorf("--health-tls=%t: in plain text %d, %v; over TLS %d, %v", secured, plain, plainErr, encrypted, err)
+		}
+		probes.stop()
+	}
+}
+
 func get(t *testing.T, via http.RoundTripper, url string) (int, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -167,6 +199,7 @@ func TestGatewayEndsFit(t *testing.T) {
 	for want, g := range map[string]gatewaySettings{
 		"belong together":     {ends: gatewayEnds{frontTLS: true, frontCert: "x"}},
 		"is for --front-tls":  {ends: gatewayEnds{frontCert: "x", frontKey: "y"}},
+		"takes --front-tls":   {ends: gatewayEnds{healthTLS: true}},
 		"is for --back-tls":   {ends: gatewayEnds{backIdentities: []string{"spiffe://d/a"}}},
 		"need --tls-dir":      {ends: gatewayEnds{backTLS: true}},
 		"is about managers":   {ends: gatewayEnds{backTLS: true}, security: securitySettings{dir: "x", servers: []string{"spiffe://d/m"}}},

@@ -62,7 +62,7 @@ func (g *gatewaySettings) greeting(listening, health string) string {
 		{"key", strings.ReplaceAll(g.key.String(), ",", ", else ")},
 	}
 	if health != "" {
-		lines = append(lines, entry{"health", fmt.Sprintf("http://%s/readyz", health)})
+		lines = append(lines, entry{"health", urlOf(health, g.ends.healthTLS) + "/readyz"})
 	}
 	return facts(lines)
 }

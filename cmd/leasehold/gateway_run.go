@@ -37,9 +37,14 @@ func runGateway(ctx context.Context, cfg *gatewaySettings, out io.Writer, log *s
 	if keeper != nil {
 		defer keeper.Close()
 	}
+	toCallers, closeFront, err := cfg.ends.front(keeper, &cfg.security, log)
+	if err != nil {
+		return err
+	}
+	defer closeFront()
 	health := &gatewayHealth{}
 	registry := newRegistry()
-	checks := serveHealth(probes, nil, scrapes(registry, log), log)
+	checks := serveHealth(probes, cfg.ends.probes(toCallers), scrapes(registry, log), log)
 	checks.ask(health)
 	defer checks.stop()
 	stopDebug, err := cfg.debug.serve(log)
@@ -52,11 +57,6 @@ func runGateway(ctx context.Context, cfg *gatewaySettings, out io.Writer, log *s
 		return err
 	}
 	defer stopTraces()
-	toCallers, closeFront, err := cfg.ends.front(keeper, &cfg.security, log)
-	if err != nil {
-		return err
-	}
-	defer closeFront()
 	front := startFront(listener, toCallers, log)
 	defer front.stop(0)
 

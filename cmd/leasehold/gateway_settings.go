@@ -133,7 +133,7 @@ func (g *gatewaySettings) validateAddresses() error {
 		if _, port, err := net.SplitHostPort(g.listen); err == nil && g.health == g.listen && port != "0" {
 			return fmt.Errorf("%s %s: that is where callers connect; give it a port of its own", g.origin("health-listen"), g.health)
 		}
-		contacts = append(contacts, contact{g.origin("health-listen"), g.health, false})
+		contacts = append(contacts, contact{g.origin("health-listen"), g.health, g.ends.healthTLS})
 	}
 	return g.security.expose(contacts)
 }

@@ -28,7 +28,8 @@ type Config struct {
 	// share one, as lookups of a namespace may, share them. Default as PerHost.
 	PerIdentity int
 	// Strangers is how many of those that wait may have said all but who they are, with
-	// [Callers]: each costs about 60 kB. Default 256.
+	// [Callers]: gRPC has made its buffers for them, which are most of what a connection
+	// costs. Default 256.
 	Strangers int
 	// Dropped, if set, is called for every connection that is dropped. It must not wait.
 	Dropped func(Reason)
