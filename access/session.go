@@ -28,8 +28,14 @@ type session struct {
 
 	rights   atomic.Pointer[rights]
 	decision atomic.Pointer[decision] // nil until a message has named a subject
-	ended    atomic.Pointer[error]    // why the policy has ended it, as a status
+	ended    atomic.Pointer[ending]   // nil until the policy has ended it
 	passedOn atomic.Bool              // another manager answers, and writes it down
+}
+
+// An ending is why the policy has ended a stream, as a status, and when.
+type ending struct {
+	status error
+	at     time.Time
 }
 
 // rights are what a book says about a caller.
@@ -153,24 +159,24 @@ func (s *session) sees(ns leasehold.Namespace) bool {
 // caller does not see it: see force.
 func (s *session) end(why error) error {
 	status := s.policy.refuse(s, why)
-	if s.ended.CompareAndSwap(nil, &status) {
+	if s.ended.CompareAndSwap(nil, &ending{status, time.Now()}) {
 		s.cancel(why)
 	}
-	return *s.ended.Load()
+	return s.ended.Load().status
 }
 
 // force ends a stream whose handler has had time to end by itself. The caller hears
 // from gRPC that it was cancelled, and why when it calls again.
 func (s *session) force() {
 	if s.abort != nil {
-		s.abort(*s.ended.Load())
+		s.abort(s.ended.Load().status)
 	}
 }
 
 // verdict is what a call ends with: the policy's word goes before its handler's.
 func (s *session) verdict(err error) error {
-	if why := s.ended.Load(); why != nil {
-		return *why
+	if over := s.ended.Load(); over != nil {
+		return over.status
 	}
 	return err
 }

@@ -63,8 +63,10 @@ func (p *Policy) look(now time.Time) {
 	}
 	p.streamsMu.Unlock()
 	for _, s := range all {
-		if s.ended.Load() != nil {
-			s.force()
+		if over := s.ended.Load(); over != nil {
+			if now.Sub(over.at) >= lookEvery { // its handler has had time to say why
+				s.force()
+			}
 		} else if err := s.look(now); err != nil {
 			_ = s.end(err) // its handler returns it
 		}

@@ -33,8 +33,8 @@ func (p *Policy) tap(ctx context.Context, info *tap.Info) (context.Context, erro
 
 // lingers reports whether the call has a deadline that is far away. gRPC does not
 // release the timer of a call that the tap refuses before its deadline, and a
-// stranger could fill the memory with them. Such a call goes to the interceptor,
-// which refuses it and releases everything.
+// stranger could fill the memory with them. Such a call goes on to [Policy.Admit] or
+// the interceptor, which refuse it unread and release everything.
 func lingers(ctx context.Context) bool {
 	deadline, set := ctx.Deadline()
 	return set && time.Until(deadline) > 5*time.Second

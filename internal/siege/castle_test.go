@@ -36,7 +36,7 @@ const patience = 45 * time.Second
 const (
 	namespace = "honest"
 	lease     = 6 * time.Second
-	renew     = 200 * time.Millisecond
+	renew     = 100 * time.Millisecond
 )
 
 // Settings say how a castle is built.

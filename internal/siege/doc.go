@@ -7,9 +7,14 @@
 // a loss, renewals go on, somebody new gets in, and the manager's memory does not grow by
 // more than a bound.
 //
+// Most castles have walls: certificates, and a policy that says who may do what, which a
+// keep has. It also forges certificates of every kind, since it has the keys of the CAs.
+// What is refused to somebody who is known must be in the manager's audit.
+//
 // To add a case, add a line to one of the tables: what it does, and what comes of it. A
 // [rogue] speaks HTTP/2 frame by frame, a crowd is processes with thousands of connections
-// each, and castle.during runs whatever else there is to try.
+// each, and castle.attack runs whatever else there is to try. All are counted, and the last
+// line that the tests print says how many there were.
 //
 // The tests are for Linux, where a process tells how much memory it has.
 package siege

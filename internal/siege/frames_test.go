@@ -5,17 +5,14 @@ package siege
 import (
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"crypto/tls"
 	"net"
 	"strings"
 	"testing"
 
-	"golang.org/x/net/http2"
-	"google.golang.org/protobuf/proto"
-
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"golang.org/x/net/http2"
 )
 
 // The methods that are attacked: one of each kind that is open for long, and one that is not.
@@ -271,7 +268,7 @@ func (c *castle) connect(t *testing.T, party string) net.Conn {
 // can still ask for the status after it.
 func (f frameCase) expect(t *testing.T, r *rogue) {
 	t.Helper()
-	got := ""
+	var got string
 	if strings.HasPrefix(f.want, "alive") {
 		const last = 1<<20 + 1
 		r.open(last, head(asking))
@@ -286,34 +283,4 @@ func (f frameCase) expect(t *testing.T, r *rogue) {
 	if !oneOf(got, f.want) {
 		t.Errorf("what comes of it: %s; want %s", got, f.want)
 	}
-}
-
-// send sends a message of ours.
-func (r *rogue) send(stream uint32, m proto.Message) {
-	body, err := proto.Marshal(m)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	r.long(stream, body)
-}
-
-// long sends a message in as many frames as it takes.
-func (r *rogue) long(stream uint32, body []byte) {
-	rest := message(0, len(body), body)
-	for len(rest) > 0 {
-		n := min(len(rest), 16<<10)
-		_ = r.WriteData(stream, false, rest[:n])
-		rest = rest[n:]
-	}
-}
-
-// bomb sends few bytes that become many: a megabyte for each of them.
-func (r *rogue) bomb(stream uint32) {
-	var packed bytes.Buffer
-	z := gzip.NewWriter(&packed)
-	for range 8 {
-		_, _ = z.Write(make([]byte, 1<<20)) // a buffer takes all
-	}
-	_ = z.Close()
-	_ = r.WriteData(stream, true, message(1, packed.Len(), packed.Bytes()))
 }

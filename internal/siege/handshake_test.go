@@ -37,7 +37,6 @@ func by(whose func(*keep) *issuer, change ...func(*x509.Certificate)) func(*test
 
 func ours(k *keep) *issuer   { return k.root }
 func house(k *keep) *issuer  { return k.house }
-func wing(k *keep) *issuer   { return k.wing }
 func fallen(k *keep) *issuer { return k.fallen }
 
 // of is the certificate of a party.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -65,7 +66,7 @@ func (h *honest) join(t *testing.T, name string) *owner.Owner {
 	defer cancel()
 	o, err := owner.Join(ctx, owner.Config{
 		Namespace: namespace, Managers: []string{h.castle.addr}, Addr: h.addr, Name: leasehold.OwnerID(name),
-		Credentials: h.castle.papers["owner/honest/"+name], Metrics: h.metrics, Logger: quiet(),
+		Credentials: h.castle.papers["owner/honest/"+name], Metrics: h.metrics, Logger: h.logger(name),
 		OnRevoke: func(lost []leasehold.Lease, why leasehold.Cause) { h.note("%s has lost %v: %v", name, lost, why) },
 	})
 	if err != nil {
@@ -86,7 +87,7 @@ func (h *honest) open(t *testing.T) *lookup.Lookup {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	l, err := lookup.Open(ctx, lookup.Config{
-		Namespace: namespace, Managers: []string{h.castle.addr}, Credentials: h.castle.papers["lookup/honest"], Logger: quiet(),
+		Namespace: namespace, Managers: []string{h.castle.addr}, Credentials: h.castle.papers["lookup/honest"], Logger: h.logger("a lookup"),
 		Poll: time.Second, OnLoss: func(lost []leasehold.Loss) { h.note("a lookup has heard of losses: %v", lost) },
 	})
 	if err != nil {
@@ -95,6 +96,34 @@ func (h *honest) open(t *testing.T) *lookup.Lookup {
 	t.Cleanup(func() { _ = l.Close() }) // it never fails
 	return l
 }
+
+// logger is the log of somebody honest. There is nothing to warn of.
+func (h *honest) logger(name string) *slog.Logger {
+	return slog.New(warnings{slog.DiscardHandler, h, name})
+}
+
+// warnings notes what is logged as such.
+type warnings struct {
+	slog.Handler
+	honest *honest
+	name   string
+}
+
+func (w warnings) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+
+func (w warnings) Handle(_ context.Context, r slog.Record) error {
+	text := r.Message
+	r.Attrs(func(a slog.Attr) bool {
+		text += " " + a.String()
+		return true
+	})
+	w.honest.note("%s warns: %s", w.name, text)
+	return nil
+}
+
+func (w warnings) WithAttrs([]slog.Attr) slog.Handler { return w }
+
+func (w warnings) WithGroup(string) slog.Handler { return w }
 
 // note keeps what must not happen once all are settled.
 func (h *honest) note(format string, args ...any) {
@@ -129,12 +158,13 @@ func (h *honest) whole() error {
 	return nil
 }
 
-// still reports nil if the table has stood still for two renewals.
+// still reports nil if the table has stood still for a second: owners that join together
+// may get their share one after the other.
 func (h *honest) still() error {
 	select {
 	case <-h.table.Changed():
 		return fmt.Errorf("the table has changed, to LSN %d", h.table.LSN())
-	case <-time.After(2 * renew):
+	case <-time.After(time.Second):
 		return h.whole()
 	}
 }

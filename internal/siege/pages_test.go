@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -47,8 +48,20 @@ func (p *pageCase) text() string {
 	return b.String() + "\r\n" + p.body
 }
 
-// page asks, from some address of the loopback, and returns the answer.
-func (c *castle) page(t *testing.T, p *pageCase, from string) *http.Response {
+// An answer is what a page answers. Of a stream there is no body.
+type answer struct {
+	code    int
+	header  http.Header
+	cookies []*http.Cookie
+	body    []byte
+}
+
+// is reports whether the status is one of some.
+func (a *answer) is(want string) bool { return oneOf(strconv.Itoa(a.code), want) }
+
+// page asks, from some address of the loopback, and returns the answer. The connection
+// stays until the test ends.
+func (c *castle) page(t *testing.T, p *pageCase, from string) *answer {
 	t.Helper()
 	var cert *tls.Certificate
 	if p.show != nil {
@@ -63,12 +76,16 @@ func (c *castle) page(t *testing.T, p *pageCase, from string) *http.Response {
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
-	_, _ = io.WriteString(conn, p.text()) // it may have heard enough before the end
-	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	_, _ = io.WriteString(conn, p.text())                       // it may have heard enough before the end
+	heard, err := http.ReadResponse(bufio.NewReader(conn), nil) //nolint:bodyclose // it ends with the connection
 	if err != nil {
 		t.Fatalf("there is no answer: %v", err)
 	}
-	return answer
+	out := &answer{code: heard.StatusCode, header: heard.Header, cookies: heard.Cookies()}
+	if !strings.HasPrefix(heard.Header.Get("Content-Type"), "text/event-stream") {
+		out.body, _ = io.ReadAll(io.LimitReader(heard.Body, 1<<20)) // the status is what counts
+	}
+	return out
 }
 
 // A login is what a browser keeps.
@@ -76,12 +93,12 @@ type login struct{ cookie, csrf string }
 
 func (c *castle) login(t *testing.T, token string) login {
 	t.Helper()
-	answer := c.page(t, &pageCase{method: "POST", path: "/api/login", body: `{"token":"` + token + `"}`}, "127.0.0.1")
+	heard := c.page(t, &pageCase{method: "POST", path: "/api/login", body: `{"token":"` + token + `"}`}, "127.0.0.1")
 	var says struct{ CSRF string }
-	if err := json.NewDecoder(answer.Body).Decode(&says); err != nil || answer.StatusCode != http.StatusOK || len(answer.Cookies()) != 1 {
-		t.Fatalf("status %d, %v", answer.StatusCode, err)
+	if err := json.Unmarshal(heard.body, &says); err != nil || heard.code != http.StatusOK || len(heard.cookies) != 1 {
+		t.Fatalf("status %d, %v", heard.code, err)
 	}
-	cookie := answer.Cookies()[0]
+	cookie := heard.cookies[0]
 	if !cookie.Secure || !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || !strings.HasPrefix(cookie.Name, "__Host-") {
 		t.Errorf("the cookie is %v", cookie)
 	}
@@ -183,11 +200,11 @@ func TestPages(t *testing.T) {
 	landlord, reader := c.login(t, k.tokens["landlord"]), c.login(t, k.tokens["reader"])
 	for _, test := range append(strangersPages(), knownPages(landlord, reader)...) {
 		c.attack(t, test.name, func(t *testing.T) {
-			answer := c.page(t, &test, "127.0.0.1")
-			if got := fmt.Sprint(answer.StatusCode); !oneOf(got, test.want) {
-				t.Errorf("status %s, want %s", got, test.want)
+			heard := c.page(t, &test, "127.0.0.1")
+			if !heard.is(test.want) {
+				t.Errorf("status %d, want %s", heard.code, test.want)
 			}
-			if answer.StatusCode == http.StatusForbidden && answer.Header.Get("X-Content-Type-Options") != "nosniff" {
+			if heard.code == http.StatusForbidden && heard.header.Get("X-Content-Type-Options") != "nosniff" {
 				t.Error("the answer may be taken for something else")
 			}
 		})
@@ -195,7 +212,7 @@ func TestPages(t *testing.T) {
 	c.attack(t, "logins by trial", func(t *testing.T) {
 		try := func(token string) int {
 			body := `{"token":"` + token + `"}`
-			return c.page(t, &pageCase{method: "POST", path: "/api/login", body: body}, "127.9.9.9").StatusCode
+			return c.page(t, &pageCase{method: "POST", path: "/api/login", body: body}, "127.9.9.9").code
 		}
 		var got []int
 		for i := range 12 {
@@ -212,7 +229,7 @@ func TestPages(t *testing.T) {
 		refused := 0
 		for range 300 {
 			p := pageCase{path: "/api/stream?namespace=other", headers: []string{"Cookie: " + landlord.cookie}}
-			if c.page(t, &p, "127.0.0.1").StatusCode != http.StatusOK {
+			if c.page(t, &p, "127.0.0.1").code != http.StatusOK {
 				refused++
 			}
 		}

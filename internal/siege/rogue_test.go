@@ -5,6 +5,7 @@ package siege
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+	"google.golang.org/protobuf/proto"
 )
 
 // A rogue speaks HTTP/2 frame by frame, and need not keep to its rules.
@@ -157,4 +159,34 @@ func statusOf(f *http2.MetaHeadersFrame) string {
 		return ""
 	}
 	return "status " + code + " " + text
+}
+
+// send sends a message of ours.
+func (r *rogue) send(stream uint32, m proto.Message) {
+	body, err := proto.Marshal(m)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.long(stream, body)
+}
+
+// long sends a message in as many frames as it takes.
+func (r *rogue) long(stream uint32, body []byte) {
+	rest := message(0, len(body), body)
+	for len(rest) > 0 {
+		n := min(len(rest), 16<<10)
+		_ = r.WriteData(stream, false, rest[:n])
+		rest = rest[n:]
+	}
+}
+
+// bomb sends few bytes that become many: a megabyte for each of them.
+func (r *rogue) bomb(stream uint32) {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	for range 8 {
+		_, _ = z.Write(make([]byte, 1<<20)) // a buffer takes all
+	}
+	_ = z.Close()
+	_ = r.WriteData(stream, true, message(1, packed.Len(), packed.Bytes()))
 }
