@@ -46,6 +46,14 @@ var managers = []Mutant{
 		New:  "	if m.crowded() || true {\n",
 	},
 	{
+		Name:  "stolen-session",
+		Why:   "whoever knows the session of an owner can say goodbye for it",
+		World: "--faults=hostile=20",
+		File:  requestFile,
+		Old:   "	case m.anothers(r.Holder):\n",
+		New:   "	case false:\n",
+	},
+	{
 		Name: "takeover-without-waiting",
 		Why:  "a new leader gives away what the old one's owners still hold",
 		File: managerFile,

@@ -28,7 +28,7 @@ func (n *nemesis) lie() any {
 	s := w.spaces[w.random.IntN(len(w.spaces))]
 	holder := &table.Holder{Owner: "liar", Session: leasehold.Session{1}, Addr: "nowhere", Weight: 1}
 	unsorted := []leasehold.Lease{{Range: leasehold.Range{Start: 9}, Generation: 1}, {Range: leasehold.Range{Start: 1, Limit: 5}, Generation: 2}}
-	switch w.random.IntN(12) {
+	switch w.random.IntN(13) {
 	case 0:
 		return &protocol.LeaseRequest{Namespace: s.name, Seq: 1}
 	case 1:
@@ -56,6 +56,21 @@ func (n *nemesis) lie() any {
 		}
 	case 10:
 		return &protocol.LookupRequest{Namespace: "elsewhere", Seq: 1}
+	case 11:
+		return w.theft(s)
 	}
 	return &protocol.LeaseRequest{Namespace: "elsewhere", Seq: 1, Holder: holder}
+}
+
+// theft says that an owner leaves, in its session and under the name of another: sessions
+// are in the table, for everybody to read. A leader without a store knows only sessions that
+// it has heard of, and believes whoever comes first.
+func (w *world) theft(s *space) any {
+	_, victim := w.oracle.spaces[s.index].table.At(leasehold.Key(w.random.Uint64()))
+	if victim.Holder == nil || w.cfg.Diskless {
+		return &protocol.LookupRequest{Namespace: "elsewhere", Seq: 1}
+	}
+	thief := *victim.Holder
+	thief.Owner = "liar"
+	return &protocol.LeaseRequest{Namespace: s.name, Seq: math.MaxUint64, Holder: &thief, Leaving: true}
 }
