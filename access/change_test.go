@@ -256,6 +256,35 @@ func TestDeafHandlersEnd(t *testing.T) {
 	})
 }
 
+// A stream that is ended is not cut off at once, whenever that is: its handler is to say
+// why.
+func TestTimeToSayWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, usualFile)
+		stream, err := reflection.NewServerReflectionClient(d.as("spiffe://d/lookup/sessions")).ServerReflectionInfo(within(t, time.Hour))
+		if err == nil {
+			err = stream.Send(&reflection.ServerReflectionRequest{})
+		}
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(399 * time.Millisecond) // streams are looked at a moment later
+		d.write(onlyManagers)
+		if err := d.policy.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		_, err = stream.Recv()
+		wantCode(t, err, codes.Canceled)
+		if took := time.Since(begun); took < 400*time.Millisecond || took > time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
 // A call that a manager passes on is its original caller's.
 func TestForwardedCalls(t *testing.T) {
 	d := newDesk(t, usualFile)

@@ -34,7 +34,7 @@ func buildAndRun(m *testing.M) int {
 	}
 	// Most of the time is spent waiting for what is slow on purpose.
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		_ = f.Value.Set("6") // it is a number
+		_ = f.Value.Set("8") // it is a number
 	}
 	status := m.Run()
 	tell(os.Stdout)

@@ -120,9 +120,12 @@ func (r *tape) play(t *testing.T, conn *grpc.ClientConn) (granted int, err error
 func (c *castle) ends(t *testing.T, party string, messages ...*leaseholdv1.HoldRequest) error {
 	t.Helper()
 	stream, err := leaseholdv1.NewOwnerServiceClient(c.as(t, c.secured.certificate(t, party))).Hold(soon(t))
+	if err != nil {
+		return err
+	}
 	for _, m := range messages {
-		if err == nil {
-			err = stream.Send(m)
+		if stream.Send(m) != nil {
+			break // it says why to whoever listens
 		}
 	}
 	for err == nil {
