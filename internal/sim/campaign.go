@@ -124,8 +124,6 @@ func (s *Summary) add(r *Result) {
 var defences = map[string]string{
 	"election: dismissed":      "only where leaders are appointed",
 	"election: outranked":      "only where leaders are appointed",
-	"manager: foreign message": "the process hands a message only to the machine of its namespace",
-	"manager: impersonated":    "no owner of these worlds lies about its session; internal/siege has some that do",
 	"owner: old grant refused": "a leader takes back a grant that it has not offered before it offers a later one",
 }
 
