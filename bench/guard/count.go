@@ -24,12 +24,18 @@ var errNoTracing = errors.New("instructions cannot be counted here")
 // countLimit is how long a child may take before it is taken to hang.
 const countLimit = time.Minute
 
+// errNotAsked says that nobody wants to know about instructions.
+var errNotAsked = fmt.Errorf("%w: only allocations were asked for", errNoTracing)
+
 // countAll counts all paths. Those that it could not trace have no instructions,
 // and why is returned beside them.
-func countAll(ctx context.Context, step func(name string)) (map[string]cost, error) {
+func countAll(ctx context.Context, traced bool, step func(name string)) (map[string]cost, error) {
 	costs := make(map[string]cost)
 	empty := 0
 	var untraced error
+	if !traced {
+		untraced = errNotAsked
+	}
 	for _, p := range paths() {
 		c, err := count(ctx, p.name, untraced == nil)
 		if errors.Is(err, errNoTracing) {

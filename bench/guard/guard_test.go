@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -16,24 +15,20 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestHotPaths fails if a hot path costs more than recorded.
+// TestHotPaths fails if a hot path makes more allocations than recorded. Instructions are
+// for go run ./guard: to be traced step by step takes a machine that has time.
 func TestHotPaths(t *testing.T) {
 	recorded, err := readRecord("recorded.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	costs, untraced := countAll(t.Context(), nil)
+	costs, err := countAll(t.Context(), false, nil)
 	if costs == nil {
-		t.Fatal(untraced)
+		t.Fatal(err)
 	}
 	for _, text := range recorded.worse(costs) {
 		t.Errorf("%s; if it is worth it: cd bench && go run ./guard -record", text)
 	}
-	t.Run("instructions", func(t *testing.T) {
-		if why := errors.Join(untraced, recorded.fits()); why != nil {
-			t.Skipf("NOT TESTED: how many instructions hot paths take, only their allocations: %v", why)
-		}
-	})
 }
 
 func TestWorse(t *testing.T) {
