@@ -89,7 +89,17 @@ func (st *state) swapRecord(swap election.Swap) election.Swapped {
 	next.record = swap.New
 	next.record.Version = s.record.Version + 1
 	st.putStore(&next)
+	st.notify(next.record)
 	return election.Swapped{Outcome: storage.Done, Version: next.record.Version}
+}
+
+// notify is the watch: who does not lead is told of a new record.
+func (st *state) notify(r storage.Record) {
+	for i := range managers {
+		if p := st.procs[i]; p != nil && managerNames[i] != r.Leader {
+			st.post(&letter{to: i, epoch: p.epoch, what: node.Election{Event: election.Seen{Record: r}}})
+		}
+	}
 }
 
 // commit appends a batch under its guards. It is I2 at the store: generations strictly
