@@ -28,6 +28,28 @@ type visitor func(next *state, what func() string)
 
 // each makes every state that can follow.
 func (st *state) each(visit visitor) {
+	if st.scenario.Detours == Unlimited {
+		st.eachArrival(visit)
+		st.quiet(visit)
+	} else {
+		st.eachDetour(visit)
+	}
+	st.eachCrash(visit)
+	st.eachPause(visit)
+}
+
+// eachArrival lets any letter arrive, or go wrong. One is late if others come first.
+func (st *state) eachArrival(visit visitor) {
+	for i, l := range st.mail {
+		if !st.procs[l.to].still {
+			st.arrival(i, false, visit)
+			st.mishaps(i, visit)
+		}
+	}
+}
+
+// eachDetour lets what is usual happen, and then what is not.
+func (st *state) eachDetour(visit visitor) {
 	first := slices.IndexFunc(st.mail, func(l *letter) bool { return !l.late && !st.procs[l.to].still })
 	if first >= 0 {
 		st.arrival(first, false, visit)
@@ -39,15 +61,17 @@ func (st *state) each(visit visitor) {
 			st.arrival(i, true, visit)
 		}
 	}
-	if first >= 0 {
-		st.mishaps(first, visit)
-		if n := st.next(true); n != nil {
-			n.pass()
-			visit(n, func() string { return fmt.Sprintf("%v pass, while messages are under way", n.now-st.now) })
-		}
+	if first < 0 {
+		return
 	}
-	st.eachCrash(visit)
-	st.eachPause(visit)
+	if n := st.next(true); n != nil {
+		n.hold(first, false)
+		visit(n, func() string { return "is held back: " + st.mail[first].String() })
+	}
+	st.mishaps(first, visit)
+	if n := st.next(true); n != nil && n.pass() {
+		visit(n, func() string { return fmt.Sprintf("%v pass, while messages are under way", n.now-st.now) })
+	}
 }
 
 // arrival lets a letter arrive.
@@ -117,13 +141,9 @@ func (st *state) pass() bool {
 	return true
 }
 
-// mishaps are what can go wrong with the letter that is next.
+// mishaps are what can go wrong with a letter, but that it is late.
 func (st *state) mishaps(i int, visit visitor) {
 	l := st.mail[i]
-	if n := st.next(true); n != nil {
-		n.hold(i, false)
-		visit(n, func() string { return "is held back: " + l.String() })
-	}
 	if r, asks := l.what.(*request); asks {
 		if n := st.next(true); n != nil {
 			n.hold(i, true)
