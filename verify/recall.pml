@@ -41,10 +41,10 @@
 #define GENS 3 /* grants */
 #endif
 #ifndef ASKED
-#define ASKED 4 /* messages of the owner */
+#define ASKED 3 /* messages of the owner */
 #endif
 #ifndef TOLD
-#define TOLD 5 /* messages of the leader */
+#define TOLD 4 /* messages of the leader */
 #endif
 #define SLOTS 2 /* messages under way, each way */
 

@@ -28,7 +28,10 @@
  *   leaseA, leaseB   owner: view.Until
  *   termA            owner: term
  *   reply0, reply1   replies under way to A, that echo its newest request: of M0, of M1
- *   stale0           M0's reply to an earlier request, from before A heard M1
+ *   stale0           an offer of M0 that is under way for very long
+ *
+ * Messages have no numbers here, which recall.pml is about. So what keeps stale0 out is the
+ * term alone, where in the code the numbers do their part, too.
  *
  * Mutants, for each of which Spin must find a violation:
  *
@@ -99,9 +102,9 @@ end:	do
 
 active proctype Store() {
 end:	do
-	/* M0's swap happens, or is refused for ever. */
+	/* M0's swap happens, or is refused for ever. M0 does not learn of that. */
 	:: atomic { swapping && !swapDone && swapPrev == version && version < VERSIONS -> version++; swapDone = true }
-	:: atomic { swapping && !swapDone && swapPrev != version -> swapping = false; auth0 = 0; swapLeft = 0 }
+	:: atomic { swapping && !swapDone && swapPrev != version -> swapping = false; swapLeft = 0 }
 	od
 }
 
@@ -112,15 +115,11 @@ end:	do
 	:: atomic {
 		swapping && swapDone ->
 		swapping = false; swapDone = false;
-		if
-		:: term != 1 -> auth0 = 0 /* the answer, and the news of a successor */
 #ifdef FROM_ANSWER
-		:: term == 1 -> auth0 = TTL
-		:: auth0 = TTL
+		auth0 = TTL;
 #else
-		:: auth0 = swapLeft
+		auth0 = swapLeft;
 #endif
-		fi;
 		swapLeft = 0;
 		SAFE
 	}
@@ -196,7 +195,7 @@ end:	do
 	/* What it says after a recall reaches M1, which makes the range free. */
 	:: atomic { termA == 2 && leaseA == 0 && recalled1 && holder == A && loaded && auth1 > 0 -> holder = B; leaseB = LEASE; SAFE }
 #ifdef NO_TERMS
-	/* Then M0's message, which offers what it granted, gives it back. */
+	/* What M0 has offered at some time gives it the range. */
 	:: atomic { stale0 -> stale0 = false; leaseA = asked; SAFE }
 #endif
 	od
