@@ -33,7 +33,7 @@ func (l *letter) String() string {
 			if o.Fresh {
 				fresh = " (new)"
 			}
-			offers = append(offers, o.Lease.String()+fresh)
+			offers = append(offers, o.String()+fresh)
 		}
 		return fmt.Sprintf("manager %s to %s: %d of term %d, answers %d, offers [%s]",
 			what.Leader, to, what.Seq, what.Term, what.Echo, strings.Join(offers, " "))

@@ -40,10 +40,7 @@ type (
 	}
 	leaf2  struct{ v uint16 }
 	reason uint8
-	config struct {
-		do    func()
-		still *leaf2
-	}
+	config struct{ still *leaf2 }
 	block[T any] struct {
 		v   []T
 		own bool
