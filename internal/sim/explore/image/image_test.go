@@ -38,9 +38,9 @@ type (
 		up    *place
 		v     int32
 	}
-	leaf2  struct{ v uint16 }
-	reason uint8
-	config struct{ still *leaf2 }
+	leaf2        struct{ v uint16 }
+	reason       uint8
+	config       struct{ still *leaf2 }
 	block[T any] struct {
 		v   []T
 		own bool
