@@ -19,9 +19,10 @@
 //
 // Machines are copied before they are changed, and states that were seen before are known
 // by a hash of all that decides what happens next: see package image. States that differ
-// only in who is who are taken for one, among processes whose clocks run alike. Machines
-// do not know each other's names, but for one thing, which process comes first when
-// several are due at once: with few detours that is not tried both ways.
+// only in who is who are taken for one, among processes whose clocks run alike. Names
+// decide two things, and neither matters: in which order a leader numbers messages to
+// several owners, which are compared only with others to the same; and which process comes
+// first when several are due at once, which with few detours is not tried both ways.
 //
 // Clocks run at fixed rates, as far apart as the drift bound allows, in a way that a
 // [Scenario] says. Times are part of a state as they are, and not how far off they are:

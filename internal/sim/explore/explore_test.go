@@ -99,46 +99,89 @@ func TestStepsDoNotChangeWhereTheyStart(t *testing.T) {
 }
 
 // States that differ only in who is who have the same followers, but for who is who: so
-// it is enough to explore one of them.
+// it is enough to explore one of them. Numbers of messages are left out of the comparison:
+// a leader that speaks to two owners in one step numbers its messages in the order of their
+// names. Nobody compares those to one owner with those to the other.
 func TestTwinsHaveTheSameFuture(t *testing.T) {
 	s := must(Find(Scenarios(100, Unlimited), "dawn/even"))
 	s.Crashes, s.Pauses = 1, 1
-	twins := 0
+	without := rules
+	without.Ignored = append(slices.Clip(rules.Ignored), "protocol.Seq")
+	plain := newKit(&s)
+	plain.image = image.NewKit(without)
+	twins, changes := 0, 0
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 3))
 		st := must(begin(&s, newKit(&s)))
 		twin := st
-		for range 40 {
+		for range 80 {
 			mine, theirs := followers(st), followers(twin)
-			if a, b := hashes(mine), hashes(theirs); !slices.Equal(a, b) {
+			if !slices.Equal(set(hashes(mine, plain)), set(hashes(theirs, plain))) {
 				t.Fatalf("seed %d: what can follow differs:\n%s\n%s", seed, st.holdings(), twin.holdings())
 			}
-			st = mine[random.IntN(len(mine))]
-			// Of those that are the same but for names, one that is not the very same.
-			twin = theirs[slices.IndexFunc(theirs, func(n *state) bool { return n.hash() == st.hash() })]
-			for _, n := range theirs {
-				if n.hash() == st.hash() && n.hashAs(0) != st.hashAs(0) {
-					twin = n
-				}
+			st = mine[0] // a message arrives, or time passes
+			if random.IntN(5) == 0 {
+				st = mine[random.IntN(len(mine))]
 			}
+			twin = twinOf(st, theirs, plain)
 			if twin.hashAs(0) != st.hashAs(0) {
 				twins++
 			}
+			changes = max(changes, len(st.store.changes))
 		}
 	}
-	if twins < 200 {
-		t.Errorf("only %d pairs of states differed in who is who: that proves little", twins)
+	if twins < 500 || changes < 3 {
+		t.Errorf("only %d pairs of states differed in who is who, and there were %d changes of the table: that proves little", twins, changes)
 	}
 }
 
-// hashes returns those of states, each once.
-func hashes(all []*state) []uint64 {
+func set(all []uint64) []uint64 { return slices.Compact(slices.Sorted(slices.Values(all))) }
+
+// twinOf returns which of all is the same as a state but for who is who: one that is not
+// the very same, if there is one, and one with the same numbers, if there is one.
+func twinOf(st *state, all []*state, plain *kit) *state {
+	var twin *state
+	best := 0
+	want := hashes([]*state{st}, plain)[0]
+	for i, h := range hashes(all, plain) {
+		n, fit := all[i], 1
+		switch {
+		case h != want:
+			continue
+		case n.hash() == st.hash() && n.hashAs(0) != st.hashAs(0):
+			fit = 3
+		case n.hash() == st.hash():
+			fit = 2
+		}
+		if fit > best {
+			twin, best = n, fit
+		}
+	}
+	return twin
+}
+
+// hashes returns those of states as a kit describes them.
+func hashes(all []*state, k *kit) []uint64 {
 	var out []uint64
 	for _, st := range all {
-		out = append(out, st.hash())
+		again := *st
+		again.kit, again.mail = k, nil
+		for i, p := range st.procs {
+			copied := *p
+			k.digestProcess(&copied)
+			again.procs[i] = &copied
+		}
+		for _, l := range st.mail {
+			copied := *l
+			k.digestLetter(&copied)
+			again.mail = append(again.mail, &copied)
+		}
+		stored := *st.store
+		k.digestStore(&stored)
+		again.store = &stored
+		out = append(out, again.hash())
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	return out
 }
 
 // Clocks that differ by more than the bound are found: the checks can fail, and the way to
