@@ -74,12 +74,19 @@ reproducible: ## build the binary twice, in different places and the second time
 	@GO=$(GO) tools/reproducible
 
 .PHONY: verify
-verify: ## simulate ten thousand worlds of each kind, and try everything in small ones (minutes)
+verify: ## simulate ten thousand worlds of each kind, try everything in small ones, and check the models (minutes)
 	$(GO) run ./cmd/leasehold sim --seeds 10000
 	$(GO) run ./cmd/leasehold sim --seeds 10000 --diskless
 	$(GO) run ./cmd/leasehold sim --seeds 10000 --agents
 	$(GO) run ./cmd/leasehold flease sim --seeds 10000
 	$(GO) run ./cmd/leasehold flease sim --explore 14 --detours 2
+	$(GO) run ./cmd/leasehold sim --explore 60 --detours 2
+	@$(MAKE) --no-print-directory models
+
+.PHONY: models
+models: ## check the models in verify with Spin, and that it finds what their mutants break (installs it where apt-get can)
+	@internal/realservice/install models
+	verify/check
 
 .PHONY: chaos
 chaos: ## hold what the services of Live Mesh promise against a thousand runs with faults, and twenty with real processes (minutes)

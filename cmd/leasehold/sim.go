@@ -31,6 +31,8 @@ type simOptions struct {
 	json  bool
 	trace bool
 
+	explore exploreOptions
+
 	listMutants bool
 	mutant      string // to plant
 	planted     string // the mutant that this very binary is
@@ -61,6 +63,12 @@ kinds are:
 The summary lists the interesting branches of the machines, with how often they
 were taken. Those that were never taken were not tested by this run.
 
+With --explore it tries instead all that can happen to two managers with a store and
+two owners within so many steps, with so many --detours from what would happen if
+nothing were wrong: a message overtakes others, arrives twice, is late or lost, the
+store does not answer, a process dies or stands still. A violation is printed with
+the way to it, and with the command that shows it again.
+
 Exit status: 0 no violation; 1 violations; 2 it could not be done as asked;
 3 a bug was planted with --mutant and nothing noticed it; 130 interrupted
 before a violation was found. (Beware of "go run": it makes them all 1.)`
@@ -70,6 +78,7 @@ const simExample = `  leasehold sim                                     # the de
   leasehold sim --faults clock-rate=1,owner-pause=1 # only these faults
   leasehold sim --seed 17 --seeds 1 --trace         # what happens in world 17
   leasehold sim --leases-off --seeds 100            # do the checks notice?
+  leasehold sim --explore 60 --detours 1            # everything that can happen
   leasehold sim --mutant "$(leasehold sim --list-mutants | head -n 1)"`
 
 func newSimCommand() *cobra.Command {
@@ -110,6 +119,7 @@ func (o *simOptions) addFlags(cmd *cobra.Command) {
 	flags.IntVar(&o.parallel, "parallel", runtime.NumCPU(), "how many worlds to run at a time; changes only the speed")
 	flags.Lookup("parallel").DefValue = "all processors" // the same help everywhere
 	flags.IntVar(&o.stopAfter, "stop-after", 100, "stop after so many violations")
+	o.explore.addFlags(flags)
 	flags.BoolVar(&o.json, "json", false, "print the summary as one JSON object, and nothing else")
 	flags.BoolVar(&o.trace, "trace", false, "print what happens, line by line; only with --seeds 1")
 	flags.BoolVar(&o.listMutants, "list-mutants", false, "list the bugs that can be planted, and do nothing else")
@@ -198,8 +208,13 @@ func (o *simOptions) validate() error {
 		return errors.New("--trace shows one world: add --seeds 1, and --seed to choose it")
 	case o.trace && o.json:
 		return errors.New("--trace and --json cannot share the output: choose one")
+	case o.explore.depth > 0 && o.trace:
+		return errors.New("--trace shows a world, and --explore has none: a violation is printed step by step anyway")
 	case o.config.Duration == 0:
 		return errors.New("--duration 0s: want at least 1s; for a world without faults use --faults none")
+	}
+	if err := o.explore.validate(); err != nil {
+		return err
 	}
 	return o.config.Validate()
 }
@@ -212,6 +227,8 @@ func (o *simOptions) run(cmd *cobra.Command) error {
 		return listMutants(out)
 	case o.mutant != "":
 		return o.runMutant(cmd)
+	case o.explore.depth > 0:
+		return o.runExplorer(ctx, out, newScreen(cmd.ErrOrStderr()))
 	case o.trace:
 		return o.runTrace(ctx, out)
 	}

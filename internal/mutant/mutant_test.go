@@ -97,8 +97,31 @@ func TestEveryFleaseMutantIsCaught(t *testing.T) {
 	}
 }
 
-// Some bugs need no luck: whoever tries everything finds them.
+// Some bugs need no luck: whoever tries everything finds them. These take one thing
+// that goes wrong.
 func TestExplorerFindsMutants(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute, because it builds a program for each mutant: runs without -short")
+	}
+	for _, name := range []string{
+		"drift-ignored", "expiry-not-noticed", "grant-before-commit", "takeover-at-first-sight", "takeover-ignores-drift",
+		"takeover-without-waiting", "unknown-commit-taken-for-done", "unknown-swap-taken-for-won",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, ok := Find(name)
+			if !ok {
+				t.Fatal("no such mutant")
+			}
+			if n := search(t, build(t, m), m, "--explore=60"); n == 0 {
+				t.Errorf("the explorer did not notice: %s", m.Why)
+			}
+		})
+	}
+}
+
+// The same for Flease's explorer.
+func TestFleaseExplorerFindsMutants(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes, because it builds a program for each mutant: runs without -short")
 	}

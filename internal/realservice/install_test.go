@@ -77,3 +77,14 @@ func TestInstallHasNothingToDo(t *testing.T) {
 		t.Errorf("it says %q, want nothing", out)
 	}
 }
+
+// What models need is another matter than what tests do.
+func TestInstallForModels(t *testing.T) {
+	if out := runInstall(t, programs{"spin": "true", "cc": "true", "apt-get": "echo apt-get was called"}, "models"); out != "" {
+		t.Errorf("it says %q, want nothing", out)
+	}
+	out := runInstall(t, programs{"id": "echo 1000", "timeout": "", "flock": "", "apt-get": "echo apt-get was called"}, "models")
+	if want := "NOT CHECKED for want of spin gcc libc6-dev (only root can install it): the models in verify\n"; out != want {
+		t.Errorf("it says %q, want %q", out, want)
+	}
+}

@@ -1,5 +1,5 @@
-// Search runs simulated worlds until the first violation, and prints what it
-// found as JSON. It is what the tests build each mutant into: nothing but the
+// Search runs simulated worlds until the first violation, or explores a small
+// cluster, and prints what it found as JSON. It is what the tests build each mutant into: nothing but the
 // simulator, which links in a moment where the command with its stores and
 // servers takes seconds.
 //
@@ -14,6 +14,7 @@ import (
 	"os"
 
 	"github.com/leasehold-dev/leasehold/internal/sim"
+	"github.com/leasehold-dev/leasehold/internal/sim/explore"
 )
 
 func main() {
@@ -27,6 +28,7 @@ func search(args []string) error {
 	c := sim.Campaign{First: 1, Parallel: 1, StopAfter: 1}
 	flags := flag.NewFlagSet("search", flag.ContinueOnError)
 	faults := flags.String("faults", "default", "the fault mix")
+	depth := flags.Int("explore", 0, "explore for so many steps, with one detour, instead")
 	flags.IntVar(&c.Seeds, "seeds", 1000, "how many worlds to run")
 	flags.IntVar(&c.Config.Managers, "managers", 0, "managers in each world")
 	flags.IntVar(&c.Config.Owners, "owners", 0, "owners in each world")
@@ -38,6 +40,9 @@ func search(args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	if *depth > 0 {
+		return exploreAll(*depth)
+	}
 	mix, err := sim.ParseMix(*faults)
 	if err != nil {
 		return err
@@ -48,4 +53,24 @@ func search(args []string) error {
 		return err
 	}
 	return json.NewEncoder(os.Stdout).Encode(found.Failures)
+}
+
+// exploreAll explores the scenarios until the first violation.
+func exploreAll(depth int) error {
+	type failure struct {
+		Seed      string `json:"seed"`
+		Invariant string `json:"invariant"`
+	}
+	failures := []failure{}
+	for _, s := range explore.Scenarios(depth, 1) {
+		r, err := explore.Explore(context.Background(), s, explore.Options{})
+		if err != nil {
+			return err
+		}
+		if v := r.Violated; v != nil {
+			failures = append(failures, failure{s.Name() + " " + v.Replay, v.String()})
+			break
+		}
+	}
+	return json.NewEncoder(os.Stdout).Encode(failures)
 }

@@ -1,0 +1,69 @@
+package explore
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/machine/owner"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+)
+
+// begin returns the state in which a scenario begins.
+func begin(s *Scenario, k *kit) (*state, error) {
+	st := &state{scenario: s, kit: k, now: time.Second}
+	st.putStore(newStore())
+	for i := range processes {
+		if s.Begin == Joining && i == processes-1 {
+			st.procs[i] = &process{owner: must(owner.New(0, ownerConfig(i, 0))), wake: mono.Never, still: true}
+			k.digestProcess(st.procs[i])
+			continue
+		}
+		st.boot(i, 1)
+	}
+	if s.Begin != Dawn {
+		if err := st.settle(); err != nil {
+			return nil, err
+		}
+	}
+	if s.Begin == Joining {
+		st.boot(processes-1, 1)
+	}
+	st.detours, st.crashes, st.duplicates, st.pauses = s.Detours, s.Crashes, s.Duplicates, s.Pauses
+	if st.broken != nil {
+		return nil, fmt.Errorf("it begins with a violation: %v", st.broken)
+	}
+	return st, nil
+}
+
+// settle lets happen what happens if nothing goes wrong, until all keys have an owner
+// and everything has been renewed once.
+func (st *state) settle() error {
+	for range 500 {
+		if len(st.mail) > 0 {
+			l := st.mail[0]
+			st.mail = without(st.mail, 0)
+			st.deliver(l)
+			continue
+		}
+		if st.settled() {
+			return nil
+		}
+		st.pass()
+	}
+	return fmt.Errorf("the group does not settle: %s", st.holdings())
+}
+
+// settled reports whether who is to have a range has it.
+func (st *state) settled() bool {
+	held, running := 0, 0
+	for i, p := range st.procs {
+		if p.owner == nil || p.still {
+			continue
+		}
+		running++
+		if v := p.owner.View(); st.clock(i) < v.Until && st.now > 4*time.Second {
+			held += len(v.Leases)
+		}
+	}
+	return held >= running && st.procs[0].node.Leads(st.clock(0))
+}
