@@ -8,7 +8,8 @@
  * moment. Messages get lost, are repeated and overtake each other without limit: one that
  * was sent can be heard again and again until another takes its place.
  *
- * What must never be: A and B have the range at the same time.
+ * What must never be: A and B have the range at the same time (I1), or A has a generation
+ * again that it has let go of (I3).
  *
  *   here                  internal/machine/...
  *   ------------------    ------------------------------------------------------------
@@ -66,7 +67,8 @@ bool fresh, planned;
 /* Owner B. */
 bool b;
 
-#define SAFE assert(!(held != 0 && b))
+#define SAFE assert(!(held != 0 && b)) /* I1 */
+#define NEVER_AGAIN assert(r.offer > newest) /* I3: nothing that A has had comes back */
 
 inline A_SPEAKS(has) {
 	seq++;
@@ -115,7 +117,7 @@ inline A_HEARS() {
 #ifndef NO_NEWEST
 				:: r.fresh && r.offer <= newest -> held = 0
 #endif
-				:: else -> held = r.offer; newest = r.offer
+				:: else -> NEVER_AGAIN; held = r.offer; newest = r.offer
 				fi
 			fi
 		fi
