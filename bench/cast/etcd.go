@@ -1,4 +1,4 @@
-package main
+package cast
 
 import (
 	"context"
@@ -22,21 +22,28 @@ const etcdTTL = 3600 // seconds
 // did.
 const connections = 4
 
-// An etcdCluster is three members of etcd, each in a process of its own, and the
+// An Etcd is three members of etcd, each in a process of its own, and the
 // connections of their clients.
-type etcdCluster struct {
-	members group
+type Etcd struct {
+	members Group
+	leader  string
 	conns   []*clientv3.Client
 	swarm   swarm
 }
 
-func beginEtcd(ctx context.Context, dir string, fsync bool, limit time.Duration) (*etcdCluster, error) {
-	const n = 3
-	addrs, err := freePorts(2 * n)
+// BeginEtcd starts three members, and clients that begin nothing new when a turn
+// has lasted for as long as the limit.
+func BeginEtcd(ctx context.Context, dir string, fsync bool, limit time.Duration) (*Etcd, error) {
+	return BeginEtcdOf(ctx, 3, dir, fsync, limit)
+}
+
+// BeginEtcdOf starts as many members as it is told.
+func BeginEtcdOf(ctx context.Context, n int, dir string, fsync bool, limit time.Duration) (*Etcd, error) {
+	addrs, err := FreePorts(2 * n)
 	if err != nil {
 		return nil, err
 	}
-	members, err := beginGroup(ctx, "etcd-member", n, func(i int) []string {
+	members, err := BeginGroup(ctx, "etcd-member", n, func(i int) []string {
 		return []string{
 			"-index", strconv.Itoa(i), "-dir", filepath.Join(dir, etcdName(i)),
 			"-peers", strings.Join(addrs[:n], ","), "-client", addrs[n+i], "-fsync=" + strconv.FormatBool(fsync),
@@ -45,36 +52,35 @@ func beginEtcd(ctx context.Context, dir string, fsync bool, limit time.Duration)
 	if err != nil {
 		return nil, err
 	}
-	c := &etcdCluster{members: members, swarm: swarm{members, limit}}
+	c := &Etcd{members: members, swarm: swarm{members, limit}}
 	if err := c.connect(ctx, addrs[n:]); err != nil {
-		c.close()
+		c.Close()
 		return nil, err
 	}
 	return c, nil
 }
 
 // connect connects all clients to the member that leads, as the paper's did.
-func (c *etcdCluster) connect(ctx context.Context, addrs []string) error {
+func (c *Etcd) connect(ctx context.Context, addrs []string) error {
 	first, err := dialEtcd(ctx, addrs[0])
 	if err != nil {
 		return err
 	}
 	defer first.Close()
-	leader := ""
 	for _, addr := range addrs {
 		s, err := first.Status(ctx, "http://"+addr)
 		if err != nil {
 			return fmt.Errorf("asking etcd who leads: %w", err)
 		}
 		if s.Header.MemberId == s.Leader {
-			leader = addr
+			c.leader = addr
 		}
 	}
-	if leader == "" {
+	if c.leader == "" {
 		return fmt.Errorf("no etcd member leads")
 	}
 	for range connections {
-		conn, err := dialEtcd(ctx, leader)
+		conn, err := dialEtcd(ctx, c.leader)
 		if err != nil {
 			return err
 		}
@@ -85,7 +91,7 @@ func (c *etcdCluster) connect(ctx context.Context, addrs []string) error {
 
 func dialEtcd(ctx context.Context, addr string) (*clientv3.Client, error) {
 	conn, err := clientv3.New(clientv3.Config{
-		Context: ctx, Endpoints: []string{"http://" + addr}, DialTimeout: startLimit, Logger: zap.NewNop(),
+		Context: ctx, Endpoints: []string{"http://" + addr}, DialTimeout: StartLimit, Logger: zap.NewNop(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connecting to etcd: %w", err)
@@ -93,13 +99,16 @@ func dialEtcd(ctx context.Context, addr string) (*clientv3.Client, error) {
 	return conn, nil
 }
 
-// conn returns the connection of a client.
-func (c *etcdCluster) conn(client int) *clientv3.Client { return c.conns[client%len(c.conns)] }
+// Addr is where the member that leads serves clients.
+func (c *Etcd) Addr() string { return c.leader }
+
+// Conn returns the connection of a client.
+func (c *Etcd) Conn(client int) *clientv3.Client { return c.conns[client%len(c.conns)] }
 
 // put puts a resource's key if nobody has it, bound to a lease. That is what
 // concurrency.Mutex does when nobody else wants the lock, less a read.
-func (c *etcdCluster) put(ctx context.Context, client int, resource string, lease clientv3.LeaseID) error {
-	r, err := c.conn(client).Txn(ctx).
+func (c *Etcd) put(ctx context.Context, client int, resource string, lease clientv3.LeaseID) error {
+	r, err := c.Conn(client).Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(resource), "=", 0)).
 		Then(clientv3.OpPut(resource, strconv.Itoa(client), clientv3.WithLease(lease))).
 		Else(clientv3.OpGet(resource)).
@@ -113,32 +122,32 @@ func (c *etcdCluster) put(ctx context.Context, client int, resource string, leas
 	return nil
 }
 
-func (c *etcdCluster) grant(ctx context.Context, client int) (clientv3.LeaseID, error) {
-	r, err := c.conn(client).Grant(ctx, etcdTTL)
+func (c *Etcd) grant(ctx context.Context, client int) (clientv3.LeaseID, error) {
+	r, err := c.Conn(client).Grant(ctx, etcdTTL)
 	if err != nil {
 		return 0, fmt.Errorf("etcd: granting a lease: %w", err)
 	}
 	return r.ID, nil
 }
 
-func (c *etcdCluster) close() {
+func (c *Etcd) Close() {
 	for _, conn := range c.conns {
 		_ = conn.Close() // its server ends next
 	}
-	c.members.close()
+	c.members.Close()
 }
 
-// An etcdPerLock acquires as one does who wants each resource to have a lease of
+// An EtcdPerLock acquires as one does who wants each resource to have a lease of
 // its own, as Flease's have: a lease is granted, and then the key is put. Two
 // writes of the group's log.
-type etcdPerLock struct {
-	*etcdCluster
+type EtcdPerLock struct {
+	*Etcd
 	mu     sync.Mutex
 	leases []clientv3.LeaseID
 }
 
-func (e *etcdPerLock) acquire(ctx context.Context, batch int, name string) (turn, error) {
-	return e.swarm.run(ctx, proposers*batch, name, func(ctx context.Context, client int, resource string) error {
+func (e *EtcdPerLock) Acquire(ctx context.Context, n int, name string) (Turn, error) {
+	return e.swarm.run(ctx, n, name, func(ctx context.Context, client int, resource string) error {
 		lease, err := e.grant(ctx, client)
 		if err != nil {
 			return err
@@ -150,14 +159,14 @@ func (e *etcdPerLock) acquire(ctx context.Context, batch int, name string) (turn
 	})
 }
 
-func (e *etcdPerLock) release(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, orderLimit)
+func (e *EtcdPerLock) Release(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, OrderLimit)
 	defer cancel()
 	leases := e.leases
 	e.leases = nil
-	return each(clients, func(client int) error {
-		for i := client; i < len(leases); i += clients {
-			if _, err := e.conn(client).Revoke(ctx, leases[i]); err != nil {
+	return Each(Clients, func(client int) error {
+		for i := client; i < len(leases); i += Clients {
+			if _, err := e.Conn(client).Revoke(ctx, leases[i]); err != nil {
 				return fmt.Errorf("etcd: revoking a lease: %w", err)
 			}
 		}
@@ -165,32 +174,32 @@ func (e *etcdPerLock) release(ctx context.Context) error {
 	})
 }
 
-// An etcdPerClient acquires as one does who has one lease for all that he locks,
+// An EtcdPerClient acquires as one does who has one lease for all that he locks,
 // as concurrency.Session has: only the key is put. All of a client's locks live
 // and die together, as ZooKeeper's do with a session.
-type etcdPerClient struct {
-	*etcdCluster
+type EtcdPerClient struct {
+	*Etcd
 	leases []clientv3.LeaseID // of each client
 	last   string
 }
 
-func newEtcdPerClient(ctx context.Context, c *etcdCluster) (*etcdPerClient, error) {
-	e := &etcdPerClient{etcdCluster: c, leases: make([]clientv3.LeaseID, clients)}
-	return e, each(clients, func(client int) (err error) {
+func NewEtcdPerClient(ctx context.Context, c *Etcd) (*EtcdPerClient, error) {
+	e := &EtcdPerClient{Etcd: c, leases: make([]clientv3.LeaseID, Clients)}
+	return e, Each(Clients, func(client int) (err error) {
 		e.leases[client], err = c.grant(ctx, client)
 		return err
 	})
 }
 
-func (e *etcdPerClient) acquire(ctx context.Context, batch int, name string) (turn, error) {
+func (e *EtcdPerClient) Acquire(ctx context.Context, n int, name string) (Turn, error) {
 	e.last = name
-	return e.swarm.run(ctx, proposers*batch, name, func(ctx context.Context, client int, resource string) error {
+	return e.swarm.run(ctx, n, name, func(ctx context.Context, client int, resource string) error {
 		return e.put(ctx, client, resource, e.leases[client])
 	})
 }
 
-func (e *etcdPerClient) release(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, orderLimit)
+func (e *EtcdPerClient) Release(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, OrderLimit)
 	defer cancel()
 	if _, err := e.conns[0].Delete(ctx, e.last+"-", clientv3.WithPrefix()); err != nil {
 		return fmt.Errorf("etcd: deleting keys: %w", err)
@@ -198,5 +207,5 @@ func (e *etcdPerClient) release(ctx context.Context) error {
 	return nil
 }
 
-// close leaves the cluster to whoever has it.
-func (*etcdPerClient) close() {}
+// Close leaves the cluster to whoever has it.
+func (*EtcdPerClient) Close() {}

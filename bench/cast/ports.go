@@ -1,14 +1,14 @@
-package main
+package cast
 
 import (
 	"fmt"
 	"net"
 )
 
-// freePorts returns addresses on the loopback that were free a moment ago, for
+// FreePorts returns addresses on the loopback that were free a moment ago, for
 // TCP and UDP. Nothing keeps others from taking them; members then fail to
 // start, and say why.
-func freePorts(n int) ([]string, error) {
+func FreePorts(n int) ([]string, error) {
 	addrs := make([]string, 0, n)
 	for range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
