@@ -27,6 +27,7 @@ const connections = 4
 type Etcd struct {
 	members Group
 	leader  string
+	addrs   []string // of all, for clients
 	conns   []*clientv3.Client
 	swarm   swarm
 }
@@ -52,7 +53,7 @@ func BeginEtcdOf(ctx context.Context, n int, dir string, fsync bool, limit time.
 	if err != nil {
 		return nil, err
 	}
-	c := &Etcd{members: members, swarm: swarm{members, limit}}
+	c := &Etcd{members: members, addrs: addrs[n:], swarm: swarm{members, limit}}
 	if err := c.connect(ctx, addrs[n:]); err != nil {
 		c.Close()
 		return nil, err
@@ -101,6 +102,12 @@ func dialEtcd(ctx context.Context, addr string) (*clientv3.Client, error) {
 
 // Addr is where the member that leads serves clients.
 func (c *Etcd) Addr() string { return c.leader }
+
+// Addrs are where members serve clients.
+func (c *Etcd) Addrs() []string { return c.addrs }
+
+// CPU is what all members have used so far.
+func (c *Etcd) CPU() (time.Duration, error) { return c.members.CPU() }
 
 // Conn returns the connection of a client.
 func (c *Etcd) Conn(client int) *clientv3.Client { return c.conns[client%len(c.conns)] }

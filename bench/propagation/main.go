@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/leasehold-dev/leasehold/bench/cast"
+	"github.com/leasehold-dev/leasehold/bench/kit"
+)
+
+const whatItAsks = "How long does a change of the lease table take to reach the last of many lookups? A change is 64 ranges that are granted to an owner at\n" +
+	"once. Beside it are etcd's watch of a key whose value is put, with as many bytes in a message, and a gRPC server that sends as many bytes to\n" +
+	"all who listen and does nothing else, which is the floor. Time begins when a manager hands the change to its store, when the put is sent, and\n" +
+	"when the push begins; it ends when the last has got the message. A manager's wait for other owners before it makes a change, a quarter of a\n" +
+	"second, is not in it. No disk is: the manager's store is in memory, and etcd is one member without fsync. Everybody's listeners are the same\n" +
+	"code in processes of their own, as many over as many connections, without compression; all of it is on one computer."
+
+func main() {
+	cast.Play(roles())
+	kit.Main(kit.Question{
+		Name: "propagation", Number: 4, Title: "Propagation", Asks: whatItAsks, Rounds: 15, Quick: 5,
+		Modules: []string{"go.etcd.io/etcd/server/v3", "google.golang.org/grpc"},
+		Run:     run,
+	})
+}
+
+func run(ctx context.Context, r *kit.Run) (err error) {
+	dir, err := os.MkdirTemp("", "bench-propagation-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	all, short := sizes(r.Quick, files())
+	if short {
+		r.Skip("50,000 lookups with a connection each", fmt.Errorf(
+			"a process may have only %d files open here (ulimit -Hn); %v took their place", files(), all[len(all)-4]))
+	}
+	r.Expect(len(all) * (r.Rounds + 3))
+	found := make(map[size][]outcome)
+	for _, s := range all {
+		if found[s], err = ask(ctx, r, dir, s); err != nil {
+			return err
+		}
+	}
+	report(r, all, found)
+	return nil
+}
+
+// ask holds the contest at one size.
+func ask(ctx context.Context, r *kit.Run, dir string, s size) ([]outcome, error) {
+	contenders, err := open(ctx, dir, s, func(name string) { r.Step("%v: %s has its listeners", s, name) })
+	if err != nil {
+		return nil, err
+	}
+	defer closeAll(contenders)
+	return contest(ctx, contenders, r.Rounds, func(round int) { r.Step("%v, round %d of %d", s, round+1, r.Rounds) })
+}
