@@ -42,11 +42,12 @@ type arena struct {
 	closers   []func()
 }
 
-// The leases of a turn. Owners have a connection each, and are a thousand. Lock
-// services' clients go on until a turn is over.
+// The leases of a turn. Owners have a connection each, and are a thousand. There are
+// as many ranges as a namespace may be told the owners of. Lock services' clients go
+// on until a turn is over.
 const (
 	joiners = 1_000
-	leases  = 10_000
+	leases  = 4_096
 	endless = 1 << 20
 )
 
@@ -99,8 +100,10 @@ func (a *arena) openEtcd(ctx context.Context, dir string, fsync bool, turn time.
 	return nil
 }
 
+// close ends all at the same time.
 func (a *arena) close() {
-	for _, end := range a.closers {
-		end()
-	}
+	_ = cast.Each(len(a.closers), func(i int) error {
+		a.closers[i]()
+		return nil
+	})
 }

@@ -154,13 +154,13 @@ func (g *grantee) create(ctx context.Context, n, owners int) error {
 	defer again.Stop()
 	for { // until it leads
 		_, err := g.admin.CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: config})
-		if err == nil || leasehold.KindOf(wire.ToError(err)) == leasehold.Invalid {
-			return wire.ToError(err)
+		if err = wire.ToError(err); leasehold.KindOf(err) != leasehold.Unavailable {
+			return err
 		}
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			return wire.ToError(err)
+			return err
 		}
 	}
 }
@@ -177,5 +177,3 @@ func (g *grantee) Release(ctx context.Context) error {
 	_, err := g.admin.DeleteNamespace(ctx, &leaseholdv1.DeleteNamespaceRequest{Version: wire.Version, Name: g.name})
 	return wire.ToError(err)
 }
-
-func (g *grantee) Close() {}

@@ -13,7 +13,7 @@ import (
 )
 
 const whatItAsks = "How many owners can join, and how many leases can be granted, in a second? With leasehold, 1,000 owners join at the same time and are\n" +
-	"granted a range each; and 256 owners join and are granted 10,000 ranges. Time begins when the first asks to join, and ends when the last range\n" +
+	"granted a range each; and 256 owners join and are granted 4,096 ranges. Time begins when the first asks to join, and ends when the last range\n" +
 	"is granted: the quarter of a second for which a manager waits for others, so as to make one change of many, is in it. Beside it are what one\n" +
 	"can use instead, each with 256 clients that acquire one after the other: a lease of etcd with a key that is put if it is absent; such a key\n" +
 	"under one lease per client; a mutex of etcd's library; an ephemeral node of ZooKeeper. Everyone keeps what is granted in three processes, on\n" +
@@ -48,6 +48,10 @@ func (o *options) run(ctx context.Context, r *kit.Run) (err error) {
 	if o.turn < 10*time.Millisecond || o.turn > time.Minute {
 		return errors.New("want turns of 10 ms to 1 min")
 	}
+	warm := 3
+	if r.Quick {
+		warm, o.turn = 1, min(o.turn, 300*time.Millisecond)
+	}
 	dir, err := os.MkdirTemp(o.dir, "bench-grants-")
 	if err != nil {
 		return err
@@ -61,10 +65,6 @@ func (o *options) run(ctx context.Context, r *kit.Run) (err error) {
 	defer a.close()
 	if a.zooKeeper != "" {
 		r.Versions = append(r.Versions, "ZooKeeper "+a.zooKeeper)
-	}
-	warm := 3
-	if r.Quick {
-		warm = 1
 	}
 	r.Expect((warm + r.Rounds) * len(a.all))
 	c := &contest{arena: a, run: r}

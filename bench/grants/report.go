@@ -34,11 +34,19 @@ func report(r *kit.Result, all []entry, turns [][]cast.Turn, fsync bool) {
 		r.More("joins", rates[nameJoins], "1/s", peer, theirs)
 		r.More("leases", rates[nameLeases], "1/s", peer, theirs)
 		for _, ours := range []string{nameJoins, nameLeases} {
+			why := whyLost(ours)
 			if rates[ours] < theirs {
-				r.Losses = append(r.Losses, fmt.Sprintf("to %s, %s/s against %s/s of %s: a manager waits a quarter of a second for more owners.",
-					peer, kit.Thousands(theirs), kit.Thousands(rates[ours]), ours))
+				r.Losses = append(r.Losses, fmt.Sprintf("to %s, %s/s against %s/s of %s: %s.", peer, kit.Thousands(theirs), kit.Thousands(rates[ours]), ours, why))
 			}
 		}
 	}
 	r.Want("more leases in a second than etcd grants", rates[nameLeases], "1/s", rates[nameLeases] > rates[nameEtcdLock])
+}
+
+// whyLost says what ours does in its turn that others do not.
+func whyLost(ours string) string {
+	if ours == nameJoins {
+		return "each owner opens a connection of its own within the turn, where clients of the others have theirs"
+	}
+	return "a manager waits a quarter of a second for more owners before it grants"
 }

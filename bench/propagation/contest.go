@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"syscall"
@@ -85,34 +84,52 @@ func beginCrowd(ctx context.Context, name, to string, network int, s size) (cast
 	})
 }
 
-// open starts all services and their crowds, or none.
-func open(ctx context.Context, dir string, s size, step func(string)) (all []*contender, err error) {
+// An entrant is how a service begins.
+type entrant struct {
+	name  string
+	begin func(ctx context.Context, dir string, s size) (service, error)
+}
+
+func entrants() []entrant {
+	return []entrant{{nameLeasehold, beginLeasehold}, {nameEtcd, beginEtcd}, {namePush, beginPush}}
+}
+
+// crowded is how many connections are so many that the system has no memory for those
+// of all services at a time.
+const crowded = 10_000
+
+// heats returns who competes at a time: all, but for sizes at which only one has room.
+func heats(s size) [][]entrant {
+	all := entrants()
+	if s.conns <= crowded {
+		return [][]entrant{all}
+	}
+	var alone [][]entrant
+	for _, e := range all {
+		alone = append(alone, []entrant{e})
+	}
+	return alone
+}
+
+// open starts services and their crowds, or none.
+func open(ctx context.Context, dir string, s size, entrants []entrant, step func(string)) (all []*contender, err error) {
 	defer func() {
 		if err != nil {
 			closeAll(all)
 			all = nil
 		}
 	}()
-	for _, begin := range []struct {
-		name string
-		it   func() (service, error)
-	}{
-		{nameLeasehold, func() (service, error) { return beginLeasehold(ctx, s.listeners+few) }},
-		{nameEtcd, func() (service, error) {
-			return beginEtcd(ctx, filepath.Join(dir, "etcd-"+strconv.Itoa(s.listeners)+"-"+strconv.Itoa(s.conns)))
-		}},
-		{namePush, func() (service, error) { return beginPush(ctx, 0) }},
-	} {
-		served, err := begin.it()
+	for i, e := range entrants {
+		served, err := e.begin(ctx, dir, s)
 		if err != nil {
-			return all, fmt.Errorf("%s: %w", begin.name, err)
+			return all, fmt.Errorf("%s: %w", e.name, err)
 		}
-		c := &contender{name: begin.name, service: served}
+		c := &contender{name: e.name, service: served}
 		all = append(all, c)
-		if c.crowd, err = beginCrowd(ctx, c.name, c.addr(), len(all), s); err != nil {
-			return all, fmt.Errorf("%s, %v: %w", begin.name, s, err)
+		if c.crowd, err = beginCrowd(ctx, c.name, c.addr(), i+1, s); err != nil {
+			return all, fmt.Errorf("%s, %v: %w", e.name, s, err)
 		}
-		step(begin.name)
+		step(e.name)
 	}
 	return all, nil
 }
@@ -175,10 +192,10 @@ type outcome struct {
 	bytes      int
 }
 
-// contest lets everybody have a turn in each round. One turn before the first tells
-// how many bytes a change of the lease table has; others then have as many.
-func contest(ctx context.Context, all []*contender, rounds int, step func(round int)) ([]outcome, error) {
-	bytes := 0
+// contest lets everybody have a turn in each round, with changes of so many bytes.
+// If that is 0, a turn before the first tells how many a change of the lease table
+// has.
+func contest(ctx context.Context, all []*contender, rounds, bytes int, step func(round int)) ([]outcome, error) {
 	for _, c := range all {
 		for range 2 { // the second time etcd knows how much it adds to a value
 			t, err := c.turn(ctx, bytes)

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -48,8 +50,8 @@ type service interface {
 // A leaseholdService is a manager.
 type leaseholdService struct{ *cast.Process }
 
-func beginLeasehold(ctx context.Context, most int) (service, error) {
-	p, err := beginOne(ctx, "manager", "-most", strconv.Itoa(most))
+func beginLeasehold(ctx context.Context, _ string, s size) (service, error) {
+	p, err := beginOne(ctx, "manager", "-most", strconv.Itoa(s.listeners+few))
 	return leaseholdService{p}, err
 }
 
@@ -70,7 +72,7 @@ func (s leaseholdService) close() { s.Close() }
 // A pushService is the floor.
 type pushService struct{ *cast.Process }
 
-func beginPush(ctx context.Context, _ int) (service, error) {
+func beginPush(ctx context.Context, _ string, _ size) (service, error) {
 	p, err := beginOne(ctx, "pusher")
 	return pushService{p}, err
 }
@@ -94,7 +96,8 @@ type etcdService struct {
 	bytes   int // those of a message, beside the value
 }
 
-func beginEtcd(ctx context.Context, dir string) (service, error) {
+func beginEtcd(ctx context.Context, dir string, s size) (service, error) {
+	dir = filepath.Join(dir, fmt.Sprintf("etcd-%d-%d", s.listeners, s.conns))
 	cluster, err := cast.BeginEtcdOf(ctx, 1, dir, false, time.Minute)
 	if err != nil {
 		return nil, err
