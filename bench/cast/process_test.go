@@ -136,6 +136,26 @@ func TestEtcd(t *testing.T) {
 	}
 }
 
+func TestEtcdMutex(t *testing.T) {
+	c, err := BeginEtcdOf(t.Context(), 1, t.TempDir(), false, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	e, err := NewEtcdMutex(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time they wait for nobody
+		if got, err := e.Acquire(t.Context(), 20, "m"); err != nil || got.Leases != 20 {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if err := e.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestTogether(t *testing.T) {
 	got := Together([]Answer{{Leases: 3, Begin: 1_000, End: 5_000, CPU: 7}, {Leases: 4, Begin: 900, End: 4_000, CPU: 1}})
 	if diff := cmp.Diff(Turn{7, 4_100, 8}, got); diff != "" {

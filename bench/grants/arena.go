@@ -58,7 +58,7 @@ func open(ctx context.Context, dir string, fsync bool, turn time.Duration, skip 
 			a.close()
 		}
 	}()
-	s, err := beginSystem(ctx, filepath.Join(dir, "store"), fsync)
+	s, err := beginSystem(ctx, 3, filepath.Join(dir, "store"), fsync)
 	if err != nil {
 		return nil, fmt.Errorf("leasehold: %w", err)
 	}

@@ -28,8 +28,8 @@ type system struct {
 	admin   leaseholdv1.AdminServiceClient
 }
 
-func beginSystem(ctx context.Context, dir string, fsync bool) (*system, error) {
-	cluster, err := cast.BeginEtcd(ctx, dir, fsync, 0)
+func beginSystem(ctx context.Context, members int, dir string, fsync bool) (*system, error) {
+	cluster, err := cast.BeginEtcdOf(ctx, members, dir, fsync, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,8 @@ func (g *grantee) create(ctx context.Context, n, owners int) error {
 	defer again.Stop()
 	for { // until it leads
 		_, err := g.admin.CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: config})
-		if err = wire.ToError(err); leasehold.KindOf(err) != leasehold.Unavailable {
+		err = wire.ToError(err)
+		if kind := leasehold.KindOf(err); kind != leasehold.Unavailable && kind != leasehold.NotLeader {
 			return err
 		}
 		select {

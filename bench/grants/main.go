@@ -20,15 +20,19 @@ const whatItAsks = "How many owners can join, and how many leases can be granted
 	"disk: the manager's store is a cluster of etcd like the one beside it. Giving back is not measured. All of it is on one computer."
 
 func main() {
-	roles := cast.LockServices()
-	roles["manager"] = startManager
-	cast.Play(roles)
+	cast.Play(roles())
 	o := &options{}
 	kit.Main(kit.Question{
 		Name: "grants", Number: 6, Title: "Grant rate", Asks: whatItAsks, Rounds: 10, Quick: 2,
 		Modules: []string{"github.com/go-zookeeper/zk", "go.etcd.io/etcd/server/v3"},
 		Flags:   o.flags, Run: o.run,
 	})
+}
+
+func roles() map[string]cast.Start {
+	all := cast.LockServices()
+	all["manager"] = startManager
+	return all
 }
 
 // options are what the command line says besides what all questions know.
