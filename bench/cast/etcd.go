@@ -67,7 +67,7 @@ func (c *Etcd) connect(ctx context.Context, addrs []string) error {
 	if err != nil {
 		return err
 	}
-	defer first.Close()
+	defer func() { _ = first.Close() }()
 	for _, addr := range addrs {
 		s, err := first.Status(ctx, "http://"+addr)
 		if err != nil {
@@ -137,6 +137,7 @@ func (c *Etcd) grant(ctx context.Context, client int) (clientv3.LeaseID, error) 
 	return r.ID, nil
 }
 
+// Close ends all members, and waits for them.
 func (c *Etcd) Close() {
 	for _, conn := range c.conns {
 		_ = conn.Close() // its server ends next
@@ -153,6 +154,7 @@ type EtcdPerLock struct {
 	leases []clientv3.LeaseID
 }
 
+// Acquire acquires n locks, or as many as there is time for.
 func (e *EtcdPerLock) Acquire(ctx context.Context, n int, name string) (Turn, error) {
 	return e.swarm.run(ctx, n, name, func(ctx context.Context, client int, resource string) error {
 		lease, err := e.grant(ctx, client)
@@ -166,6 +168,7 @@ func (e *EtcdPerLock) Acquire(ctx context.Context, n int, name string) (Turn, er
 	})
 }
 
+// Release revokes the leases of the last turn.
 func (e *EtcdPerLock) Release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, OrderLimit)
 	defer cancel()
@@ -190,6 +193,7 @@ type EtcdPerClient struct {
 	last   string
 }
 
+// NewEtcdPerClient grants each client its lease.
 func NewEtcdPerClient(ctx context.Context, c *Etcd) (*EtcdPerClient, error) {
 	e := &EtcdPerClient{Etcd: c, leases: make([]clientv3.LeaseID, Clients)}
 	return e, Each(Clients, func(client int) (err error) {
@@ -198,6 +202,7 @@ func NewEtcdPerClient(ctx context.Context, c *Etcd) (*EtcdPerClient, error) {
 	})
 }
 
+// Acquire acquires n locks, or as many as there is time for.
 func (e *EtcdPerClient) Acquire(ctx context.Context, n int, name string) (Turn, error) {
 	e.last = name
 	return e.swarm.run(ctx, n, name, func(ctx context.Context, client int, resource string) error {
@@ -205,6 +210,7 @@ func (e *EtcdPerClient) Acquire(ctx context.Context, n int, name string) (Turn, 
 	})
 }
 
+// Release deletes the keys of the last turn.
 func (e *EtcdPerClient) Release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, OrderLimit)
 	defer cancel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,6 +32,8 @@ type ZooKeeper struct {
 // deletions is how many nodes are deleted in one request.
 const deletions = 1000
 
+// BeginZooKeeper starts three servers, and clients that begin nothing new when a
+// turn has lasted for as long as the limit.
 func BeginZooKeeper(ctx context.Context, dir string, fsync bool, limit time.Duration) (*ZooKeeper, error) {
 	const n = 3
 	addrs, err := FreePorts(3 * n)
@@ -101,6 +104,7 @@ type silence struct{}
 
 func (silence) Printf(string, ...any) {}
 
+// Acquire creates n nodes, or as many as there is time for.
 func (z *ZooKeeper) Acquire(ctx context.Context, n int, name string) (Turn, error) {
 	z.parent = "/" + name
 	if _, err := z.sessions[0].Create(z.parent, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
@@ -124,8 +128,9 @@ func (z *ZooKeeper) Acquire(ctx context.Context, n int, name string) (Turn, erro
 	return t, err
 }
 
+// Release deletes the nodes of the last turn.
 func (z *ZooKeeper) Release(context.Context) error {
-	paths := append(z.paths, z.parent)
+	paths := slices.Concat(z.paths, []string{z.parent})
 	z.paths = z.paths[:0]
 	for len(paths) > 0 {
 		n := min(deletions, len(paths))
@@ -148,6 +153,7 @@ func (z *ZooKeeper) endSessions() {
 	})
 }
 
+// Close ends all sessions and servers, and waits for them.
 func (z *ZooKeeper) Close() {
 	if z.forget != nil {
 		z.forget()

@@ -149,7 +149,7 @@ func askZooKeeper(ctx context.Context, addr string) (zooKeeperStatus, error) {
 	if err != nil {
 		return zooKeeperStatus{}, err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	deadline, _ := ctx.Deadline()
 	if err := conn.SetDeadline(deadline); err != nil {
 		return zooKeeperStatus{}, err

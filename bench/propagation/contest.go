@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -192,10 +193,19 @@ type outcome struct {
 	bytes      int
 }
 
+// A size has so much time for its rounds, shared by its heats, and so many rounds
+// even if they take longer: all sizes together must stay within minutes.
+const (
+	sizeLimit = 25 * time.Second
+	fewest    = 3
+)
+
+var errEnough = errors.New("there is no time for more rounds")
+
 // contest lets everybody have a turn in each round, with changes of so many bytes.
 // If that is 0, a turn before the first tells how many a change of the lease table
-// has.
-func contest(ctx context.Context, all []*contender, rounds, bytes int, step func(round int)) ([]outcome, error) {
+// has. After fewest rounds it begins no more of them once the limit has passed.
+func contest(ctx context.Context, all []*contender, rounds, bytes int, limit time.Duration, step func(round int)) ([]outcome, error) {
 	for _, c := range all {
 		for range 2 { // the second time etcd knows how much it adds to a value
 			t, err := c.turn(ctx, bytes)
@@ -211,7 +221,11 @@ func contest(ctx context.Context, all []*contender, rounds, bytes int, step func
 		}
 	}
 	turns := make([][]turn, len(all))
+	began := time.Now()
 	err := kit.Rounds(ctx, rounds, len(all), func(round, i int) error {
+		if first := i == round%len(all); first && round >= fewest && time.Since(began) > limit {
+			return errEnough
+		}
 		t, err := all[i].turn(ctx, bytes)
 		if err != nil {
 			return err
@@ -222,6 +236,9 @@ func contest(ctx context.Context, all []*contender, rounds, bytes int, step func
 		}
 		return nil
 	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, err
+	}
 	var outcomes []outcome
 	for i, c := range all {
 		o := outcome{name: c.name}
@@ -232,5 +249,5 @@ func contest(ctx context.Context, all []*contender, rounds, bytes int, step func
 		o.half, o.last = kit.Summarise(halves), kit.Summarise(o.turns)
 		outcomes = append(outcomes, o)
 	}
-	return outcomes, err
+	return outcomes, nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"testing"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/bench/cast"
 )
@@ -23,12 +24,15 @@ func TestContest(t *testing.T) {
 	}
 	defer closeAll(all)
 	rounds := 0
-	found, err := contest(t.Context(), all, 2, 0, func(int) { rounds++ })
+	found, err := contest(t.Context(), all, 2, 0, time.Hour, func(int) { rounds++ })
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(found) != 3 || rounds != 2 {
 		t.Fatalf("%d outcomes of %d rounds", len(found), rounds)
+	}
+	if short, err := contest(t.Context(), all, 10, 1600, 0, func(int) {}); err != nil || short[0].last.Turns != fewest {
+		t.Errorf("without time for more: %+v, %v", short, err)
 	}
 	for _, o := range found {
 		if o.bytes != found[0].bytes || o.bytes < 1000 {

@@ -135,7 +135,7 @@ func dial(to, from string, p path) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+to,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) { return dialer.DialContext(ctx, "tcp", addr) }),
-		grpc.WithReadBufferSize(8<<10), grpc.WithSharedWriteBuffer(true), grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(),
+		grpc.WithReadBufferSize(8<<10), grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(newLean(p))))
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/bench/cast"
 	"github.com/leasehold-dev/leasehold/bench/kit"
@@ -21,7 +22,7 @@ const whatItAsks = "How long does a change of the lease table take to reach the 
 func main() {
 	cast.Play(roles())
 	kit.Main(kit.Question{
-		Name: "propagation", Number: 4, Title: "Propagation", Asks: whatItAsks, Rounds: 15, Quick: 5,
+		Name: "propagation", Number: 4, Title: "Propagation", Asks: whatItAsks, Rounds: 9, Quick: 5,
 		Modules: []string{"go.etcd.io/etcd/server/v3", "google.golang.org/grpc"},
 		Run:     run,
 	})
@@ -56,8 +57,9 @@ func run(ctx context.Context, r *kit.Run) (err error) {
 // ask holds the contest at one size.
 func ask(ctx context.Context, r *kit.Run, dir string, s size) (all []outcome, err error) {
 	bytes := 0
-	for _, entrants := range heats(s) {
-		found, err := heat(ctx, r, dir, s, entrants, bytes)
+	turns := heats(s)
+	for _, entrants := range turns {
+		found, err := heat(ctx, r, dir, s, entrants, bytes, sizeLimit/time.Duration(len(turns)))
 		if err != nil {
 			return nil, err
 		}
@@ -68,11 +70,11 @@ func ask(ctx context.Context, r *kit.Run, dir string, s size) (all []outcome, er
 }
 
 // heat is those who compete at the same time.
-func heat(ctx context.Context, r *kit.Run, dir string, s size, entrants []entrant, bytes int) ([]outcome, error) {
+func heat(ctx context.Context, r *kit.Run, dir string, s size, entrants []entrant, bytes int, limit time.Duration) ([]outcome, error) {
 	contenders, err := open(ctx, dir, s, entrants, func(name string) { r.Step("%v: %s has its listeners", s, name) })
 	if err != nil {
 		return nil, err
 	}
 	defer closeAll(contenders)
-	return contest(ctx, contenders, r.Rounds, bytes, func(round int) { r.Step("%v, round %d of %d", s, round+1, r.Rounds) })
+	return contest(ctx, contenders, r.Rounds, bytes, limit, func(round int) { r.Step("%v, round %d of %d", s, round+1, r.Rounds) })
 }

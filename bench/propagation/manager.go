@@ -76,7 +76,7 @@ func (s *managerMember) createNamespace(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	config := &leaseholdv1.NamespaceConfig{Name: namespace, Policy: "static"}
 	for i := range uint64(2 * ranges) { // every second one is nobody's, or they would be one
 		slot := &leaseholdv1.StaticSlot{Start: i << 57}

@@ -35,7 +35,7 @@ func startPusher(_ context.Context, args []string) (cast.Member, string, error) 
 		return nil, "", err
 	}
 	p := &pusher{
-		server: grpc.NewServer(grpc.ForceServerCodecV2(newLean(pushPath)), grpc.ReadBufferSize(2<<10), grpc.SharedWriteBuffer(true)),
+		server: grpc.NewServer(grpc.ForceServerCodecV2(newLean(pushPath)), grpc.ReadBufferSize(2<<10)),
 		served: make(chan struct{}), number: 1, streams: make(map[chan []byte]bool),
 	}
 	p.server.RegisterService(&grpc.ServiceDesc{
