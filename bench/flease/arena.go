@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/bench/cast"
 	"github.com/leasehold-dev/leasehold/flease"
 )
 
@@ -71,11 +72,11 @@ func openArena(ctx context.Context, dir string, length time.Duration) (*arena, e
 			return openEtcd(ctx, filepath.Join(dir, "etcd"), length)
 		},
 		one(nameEtcdSync, func(ctx context.Context) (contestant, error) {
-			c, err := beginEtcd(ctx, filepath.Join(dir, "etcd-fsync"), true, length)
-			return &etcdPerLock{etcdCluster: c}, err
+			c, err := cast.BeginEtcd(ctx, filepath.Join(dir, "etcd-fsync"), true, length)
+			return locks{&cast.EtcdPerLock{Etcd: c}}, err
 		}),
 	}
-	if err := haveZooKeeper(); err != nil {
+	if err := cast.HaveZooKeeper(); err != nil {
 		a.skipped = append(a.skipped, "ZooKeeper: "+err.Error())
 	} else {
 		for _, fsync := range []bool{false, true} {
@@ -98,16 +99,16 @@ func one(name string, begin func(context.Context) (contestant, error)) opener {
 
 // openEtcd starts one cluster for two ways to use it.
 func openEtcd(ctx context.Context, dir string, length time.Duration) ([]entry, error) {
-	c, err := beginEtcd(ctx, dir, false, length)
+	c, err := cast.BeginEtcd(ctx, dir, false, length)
 	if err != nil {
 		return nil, err
 	}
-	perClient, err := newEtcdPerClient(ctx, c)
+	perClient, err := cast.NewEtcdPerClient(ctx, c)
 	if err != nil {
-		c.close()
+		c.Close()
 		return nil, err
 	}
-	return []entry{{nameEtcd, &etcdPerLock{etcdCluster: c}}, {nameEtcdClient, perClient}}, nil
+	return []entry{{nameEtcd, locks{&cast.EtcdPerLock{Etcd: c}}}, {nameEtcdClient, locks{perClient}}}, nil
 }
 
 func (a *arena) zooKeeperOpener(dir string, fsync bool, length time.Duration) opener {
@@ -116,18 +117,18 @@ func (a *arena) zooKeeperOpener(dir string, fsync bool, length time.Duration) op
 		name, under = nameZooKeeperSync, filepath.Join(dir, "zookeeper-fsync")
 	}
 	return one(name, func(ctx context.Context) (contestant, error) {
-		z, err := beginZooKeeper(ctx, under, fsync, length)
+		z, err := cast.BeginZooKeeper(ctx, under, fsync, length)
 		if err == nil && !fsync {
-			a.zooKeeper = z.version
+			a.zooKeeper = z.Version
 		}
-		return z, err
+		return locks{z}, err
 	})
 }
 
 // open starts all, or none.
 func (a *arena) open(ctx context.Context, openers []opener) error {
 	opened := make([][]entry, len(openers))
-	err := each(len(openers), func(i int) (err error) {
+	err := cast.Each(len(openers), func(i int) (err error) {
 		opened[i], err = openers[i](ctx)
 		return err
 	})
@@ -154,7 +155,7 @@ func (a *arena) named(names ...string) []entry {
 }
 
 func (a *arena) close() {
-	_ = each(len(a.all), func(i int) error {
+	_ = cast.Each(len(a.all), func(i int) error {
 		a.all[i].close()
 		return nil
 	})

@@ -52,9 +52,9 @@ func (r *referee) turn(ctx context.Context, e entry, batch int) (turn, error) {
 		if err != nil {
 			return turn{}, err
 		}
-		sum = sum.plus(t)
+		sum = sum.Plus(t)
 	}
-	r.progress("  %-*s %10s/s in batches of %s", nameWidth, e.name, kit.Thousands(sum.rate()), kit.Thousands(float64(batch)))
+	r.progress("  %-*s %10s/s in batches of %s", nameWidth, e.name, kit.Thousands(sum.Rate()), kit.Thousands(float64(batch)))
 	return sum, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/bench/cast"
 	"github.com/leasehold-dev/leasehold/bench/kit"
 )
 
@@ -27,12 +28,12 @@ type load struct {
 // diskFigure is figure 4: what does it cost that somebody else uses the disk?
 func (r *referee) diskFigure(ctx context.Context, a *arena, dir string, rounds int) ([]strain, load, error) {
 	all := a.named(nameFlease, nameEtcd, nameEtcdSync, nameZooKeeper, nameZooKeeperSync)
-	w, err := begin(ctx, "disk-writer", "-file", filepath.Join(dir, "written"))
+	w, err := cast.Begin(ctx, "disk-writer", "-file", filepath.Join(dir, "written"))
 	if err != nil {
 		return nil, load{}, err
 	}
-	defer w.close()
-	if err := w.await(); err != nil {
+	defer w.Close()
+	if err := w.Await(); err != nil {
 		return nil, load{}, err
 	}
 	// The question is whether Flease's rate changes by a tenth: so it has several pairs
@@ -78,29 +79,29 @@ func (r *referee) pair(ctx context.Context, e entry, w *process, busyFirst bool)
 			if err != nil {
 				return pair{}, err
 			}
-			p.idle = p.idle.plus(t)
+			p.idle = p.idle.Plus(t)
 			continue
 		}
 		t, wrote, err := r.batchWhileWriting(ctx, e, w)
 		if err != nil {
 			return pair{}, err
 		}
-		p.busy, p.written = p.busy.plus(t), addAnswers(p.written, wrote)
+		p.busy, p.written = p.busy.Plus(t), addAnswers(p.written, wrote)
 	}
-	r.progress("  %-*s %10s/s with an idle disk, %10s/s with a busy one", nameWidth, e.name, kit.Thousands(p.idle.rate()), kit.Thousands(p.busy.rate()))
+	r.progress("  %-*s %10s/s with an idle disk, %10s/s with a busy one", nameWidth, e.name, kit.Thousands(p.idle.Rate()), kit.Thousands(p.busy.Rate()))
 	return p, nil
 }
 
 // batchWhileWriting lets one acquire a batch while the disk is busy.
 func (r *referee) batchWhileWriting(ctx context.Context, e entry, w *process) (turn, answer, error) {
-	if _, err := w.ask(order{Do: orderWrite}); err != nil {
+	if _, err := w.Ask(order{Do: orderWrite}); err != nil {
 		return turn{}, answer{}, err
 	}
 	t, err := r.batch(ctx, e, usualBatch)
 	if err != nil {
 		return turn{}, answer{}, err
 	}
-	wrote, err := w.ask(order{Do: orderRest})
+	wrote, err := w.Ask(order{Do: orderRest})
 	return t, wrote, err
 }
 

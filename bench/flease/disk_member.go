@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/leasehold-dev/leasehold/bench/cast"
 )
 
 // The writer is to leave the disk no idle moment, and the processors alone: what is
@@ -32,7 +34,7 @@ type diskWriter struct {
 	told chan answer // what was written, when stopped
 }
 
-func startWriter(_ context.Context, args []string) (member, string, error) {
+func startWriter(_ context.Context, args []string) (cast.Member, string, error) {
 	flags := flag.NewFlagSet("disk-writer", flag.ContinueOnError)
 	path := flags.String("file", "", "what to write; it is removed in the end")
 	if err := flags.Parse(args); err != nil {
@@ -71,7 +73,7 @@ func blockOfLargePages() ([]byte, error) {
 	return data, nil
 }
 
-func (w *diskWriter) obey(_ context.Context, o order) (answer, error) {
+func (w *diskWriter) Obey(_ context.Context, o order) (answer, error) {
 	switch {
 	case o.Do == orderWrite && w.stop == nil:
 		stop, told := make(chan struct{}), make(chan answer, 1)
@@ -81,7 +83,7 @@ func (w *diskWriter) obey(_ context.Context, o order) (answer, error) {
 	case o.Do == orderRest && w.stop != nil:
 		return w.rest(), nil
 	}
-	return answer{}, unknownOrder(o)
+	return answer{}, cast.UnknownOrder(o)
 }
 
 func (w *diskWriter) rest() answer {
@@ -90,7 +92,7 @@ func (w *diskWriter) rest() answer {
 	return <-w.told
 }
 
-func (w *diskWriter) close() error {
+func (w *diskWriter) Close() error {
 	if w.stop != nil {
 		w.rest()
 	}
@@ -99,7 +101,7 @@ func (w *diskWriter) close() error {
 
 // write writes and syncs until it is stopped.
 func (w *diskWriter) write(stop <-chan struct{}) answer {
-	before, begin := cpuTime(), time.Now()
+	before, begin := cast.CPUTime(), time.Now()
 	var bytes, syncs atomic.Int64
 	var group errgroup.Group
 	for n := range int64(writers) {
@@ -126,7 +128,7 @@ func (w *diskWriter) write(stop <-chan struct{}) answer {
 		return answer{Error: fmt.Sprintf("keeping the disk busy: %v", err)}
 	}
 	return answer{
-		Begin: begin.UnixNano(), End: time.Now().UnixNano(), CPU: int64(cpuTime() - before),
+		Begin: begin.UnixNano(), End: time.Now().UnixNano(), CPU: int64(cast.CPUTime() - before),
 		Bytes: bytes.Load(), Syncs: syncs.Load(),
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/bench/cast"
 )
 
 // A fleaseGroup is processes of Flease, all of which want leases.
@@ -15,11 +17,11 @@ type fleaseGroup struct {
 }
 
 func beginFlease(ctx context.Context, members int, lease time.Duration, sealed bool) (*fleaseGroup, error) {
-	addrs, err := freePorts(members)
+	addrs, err := cast.FreePorts(members)
 	if err != nil {
 		return nil, err
 	}
-	g, err := beginGroup(ctx, "flease-member", members, func(i int) []string {
+	g, err := cast.BeginGroup(ctx, "flease-member", members, func(i int) []string {
 		return []string{
 			"-self", strconv.Itoa(i + 1), "-members", strings.Join(addrs, ","),
 			"-lease", lease.String(), "-sealed=" + strconv.FormatBool(sealed),
@@ -32,11 +34,11 @@ func beginFlease(ctx context.Context, members int, lease time.Duration, sealed b
 }
 
 func (f *fleaseGroup) acquire(_ context.Context, batch int, name string) (turn, error) {
-	done, err := f.members.ask(order{Do: orderAcquire, Batch: batch, Name: name, Group: f.size})
+	done, err := f.members.Ask(order{Do: orderAcquire, Batch: batch, Name: name, Group: f.size})
 	if err != nil {
 		return turn{}, err
 	}
-	t := together(done)
+	t := cast.Together(done)
 	if t.Leases == 0 {
 		return turn{}, fmt.Errorf("all leases were lost before the batch was complete: the computer is too slow, or too busy")
 	}
@@ -44,8 +46,8 @@ func (f *fleaseGroup) acquire(_ context.Context, batch int, name string) (turn, 
 }
 
 func (f *fleaseGroup) release(context.Context) error {
-	_, err := f.members.ask(order{Do: orderRelease})
+	_, err := f.members.Ask(order{Do: orderRelease})
 	return err
 }
 
-func (f *fleaseGroup) close() { f.members.close() }
+func (f *fleaseGroup) close() { f.members.Close() }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/bench/cast"
 	"github.com/leasehold-dev/leasehold/flease"
 	"github.com/leasehold-dev/leasehold/secret"
 )
@@ -23,7 +24,7 @@ type fleaseMember struct {
 	names []string
 }
 
-func startFlease(ctx context.Context, args []string) (member, string, error) {
+func startFlease(ctx context.Context, args []string) (cast.Member, string, error) {
 	flags := flag.NewFlagSet("flease-member", flag.ContinueOnError)
 	self := flags.Int("self", 0, "which member this is, from 1")
 	addrs := flags.String("members", "", "addresses of all, in order")
@@ -50,7 +51,7 @@ func startFlease(ctx context.Context, args []string) (member, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	ctx, cancel := context.WithTimeout(ctx, cast.StartLimit)
 	defer cancel()
 	if err := node.Ready(ctx); err != nil {
 		_ = node.Close(ctx)
@@ -59,8 +60,8 @@ func startFlease(ctx context.Context, args []string) (member, string, error) {
 	return &fleaseMember{node: node}, "", nil
 }
 
-func (m *fleaseMember) obey(ctx context.Context, o order) (answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, orderLimit)
+func (m *fleaseMember) Obey(ctx context.Context, o order) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, cast.OrderLimit)
 	defer cancel()
 	switch o.Do {
 	case orderAcquire:
@@ -69,7 +70,7 @@ func (m *fleaseMember) obey(ctx context.Context, o order) (answer, error) {
 		m.release(ctx)
 		return answer{}, nil
 	}
-	return answer{}, unknownOrder(o)
+	return answer{}, cast.UnknownOrder(o)
 }
 
 // acquire acquires one batch. Names are made before the clock starts. A lease that
@@ -79,14 +80,14 @@ func (m *fleaseMember) acquire(ctx context.Context, o order) (answer, error) {
 	for i := range o.Batch {
 		m.names = append(m.names, resourceName(o.Group, int(m.node.Self()), o.Name, i))
 	}
-	before, begin := cpuTime(), time.Now()
+	before, begin := cast.CPUTime(), time.Now()
 	leases, err := m.node.AcquireAll(ctx, m.names)
 	end := time.Now()
 	if err != nil {
 		return answer{}, err
 	}
 	m.held = leases
-	a := answer{Begin: begin.UnixNano(), End: end.UnixNano(), CPU: int64(cpuTime() - before)}
+	a := answer{Begin: begin.UnixNano(), End: end.UnixNano(), CPU: int64(cast.CPUTime() - before)}
 	for _, l := range leases {
 		if l.Valid() {
 			a.Leases++
@@ -105,8 +106,8 @@ func (m *fleaseMember) release(ctx context.Context) {
 	}
 }
 
-func (m *fleaseMember) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), endLimit/2)
+func (m *fleaseMember) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), cast.EndLimit/2)
 	defer cancel()
 	return m.node.Close(ctx)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strconv"
 	"strings"
+
+	"github.com/leasehold-dev/leasehold/bench/cast"
 )
 
 // A floor is three processes that exchange the messages of leases, and nothing
@@ -13,11 +15,11 @@ type floor struct {
 }
 
 func beginFloor(ctx context.Context) (*floor, error) {
-	addrs, err := freePorts(proposers)
+	addrs, err := cast.FreePorts(proposers)
 	if err != nil {
 		return nil, err
 	}
-	members, err := beginGroup(ctx, "floor-member", proposers, func(i int) []string {
+	members, err := cast.BeginGroup(ctx, "floor-member", proposers, func(i int) []string {
 		return []string{"-index", strconv.Itoa(i), "-members", strings.Join(addrs, ",")}
 	})
 	if err != nil {
@@ -27,10 +29,10 @@ func beginFloor(ctx context.Context) (*floor, error) {
 }
 
 func (f *floor) acquire(_ context.Context, batch int, name string) (turn, error) {
-	done, err := f.members.ask(order{Do: orderAcquire, Batch: batch, Name: name})
-	return together(done), err
+	done, err := f.members.Ask(order{Do: orderAcquire, Batch: batch, Name: name})
+	return cast.Together(done), err
 }
 
 func (*floor) release(context.Context) error { return nil }
 
-func (f *floor) close() { f.members.close() }
+func (f *floor) close() { f.members.Close() }

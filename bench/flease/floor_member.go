@@ -11,6 +11,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/bench/cast"
 )
 
 // The floor: what the messages of leases cost with nothing behind them. Three
@@ -56,7 +58,7 @@ type slot struct {
 	sent   time.Time
 }
 
-func startFloor(_ context.Context, args []string) (member, string, error) {
+func startFloor(_ context.Context, args []string) (cast.Member, string, error) {
 	flags := flag.NewFlagSet("floor-member", flag.ContinueOnError)
 	index := flags.Int("index", 0, "which member this is")
 	members := flags.String("members", "", "addresses of all, in order")
@@ -85,22 +87,22 @@ func startFloor(_ context.Context, args []string) (member, string, error) {
 	return m, "", nil
 }
 
-func (m *floorMember) obey(_ context.Context, o order) (answer, error) {
+func (m *floorMember) Obey(_ context.Context, o order) (answer, error) {
 	if o.Do != orderAcquire {
-		return answer{}, unknownOrder(o)
+		return answer{}, cast.UnknownOrder(o)
 	}
 	datagrams := (o.Batch + perDatagram - 1) / perDatagram
-	before, begin := cpuTime(), time.Now()
+	before, begin := cast.CPUTime(), time.Now()
 	m.want <- datagrams
 	_ = m.socket.SetReadDeadline(begin) // wakes the reader
 	<-m.done
 	end := time.Now()
 	return answer{
-		Leases: datagrams * perDatagram, Begin: begin.UnixNano(), End: end.UnixNano(), CPU: int64(cpuTime() - before),
+		Leases: datagrams * perDatagram, Begin: begin.UnixNano(), End: end.UnixNano(), CPU: int64(cast.CPUTime() - before),
 	}, nil
 }
 
-func (m *floorMember) close() error {
+func (m *floorMember) Close() error {
 	err := m.socket.Close()
 	<-m.over
 	return err

@@ -6,37 +6,22 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/bench/cast"
 	"github.com/leasehold-dev/leasehold/bench/kit"
 )
 
 func main() {
-	if len(os.Args) > 1 && roles()[os.Args[1]] != nil {
-		os.Exit(playRole(os.Args[1], os.Args[2:]))
-	}
+	cast.Play(roles())
 	o := &options{}
 	kit.Main(kit.Question{
 		Name: "flease", Number: 8, Title: "Flease", Asks: whatItAsks, Rounds: 5, Quick: 2,
 		Modules: []string{"github.com/go-zookeeper/zk", "go.etcd.io/etcd/server/v3"},
 		Flags:   o.flags, Run: o.run,
 	})
-}
-
-// playRole is what a process does that this program has started, and returns its
-// exit code.
-func playRole(role string, args []string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := play(ctx, roles()[role], args); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return 0
 }
 
 const whatItAsks = "How many leases can be acquired in a second, without a lock server and with one? [flease.md](flease.md) says how that is " +

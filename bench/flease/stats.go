@@ -6,35 +6,6 @@ import (
 	"github.com/leasehold-dev/leasehold/bench/kit"
 )
 
-// A turn is what happened in one: how many leases were acquired, and how long it
-// took from the first request to the last answer.
-type turn struct {
-	Leases int
-	Took   time.Duration
-	CPU    time.Duration // of all processes that took part, clients too
-}
-
-// rate returns leases per second.
-func (t turn) rate() float64 {
-	if t.Took <= 0 {
-		return 0
-	}
-	return float64(t.Leases) / t.Took.Seconds()
-}
-
-// effort returns the time of processors per lease.
-func (t turn) effort() time.Duration {
-	if t.Leases == 0 {
-		return 0
-	}
-	return t.CPU / time.Duration(t.Leases)
-}
-
-// plus returns both turns, one after the other.
-func (t turn) plus(o turn) turn {
-	return turn{t.Leases + o.Leases, t.Took + o.Took, t.CPU + o.CPU}
-}
-
 // A summary is what several turns came to, in leases per second.
 type summary struct {
 	kit.Summary
@@ -48,8 +19,8 @@ func summarise(turns []turn) summary {
 	}
 	var rates, efforts []float64
 	for _, t := range turns {
-		rates = append(rates, t.rate())
-		efforts = append(efforts, float64(t.effort())/float64(time.Microsecond))
+		rates = append(rates, t.Rate())
+		efforts = append(efforts, float64(t.Effort())/float64(time.Microsecond))
 	}
 	return summary{Summary: kit.Summarise(rates), Effort: kit.Median(efforts)}
 }
@@ -72,7 +43,7 @@ func pairedChange(before, after []turn) float64 {
 	}
 	changes := make([]float64, 0, n)
 	for i := range n {
-		changes = append(changes, change(before[i].rate(), after[i].rate()))
+		changes = append(changes, change(before[i].Rate(), after[i].Rate()))
 	}
 	return kit.Median(changes)
 }

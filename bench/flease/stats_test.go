@@ -11,7 +11,9 @@ import (
 )
 
 func TestSummarise(t *testing.T) {
-	second := func(leases int) turn { return turn{leases, time.Second, time.Duration(leases) * time.Millisecond} }
+	second := func(leases int) turn {
+		return turn{Leases: leases, Took: time.Second, CPU: time.Duration(leases) * time.Millisecond}
+	}
 	for name, c := range map[string]struct {
 		turns []turn
 		want  summary
@@ -21,8 +23,10 @@ func TestSummarise(t *testing.T) {
 		"odd":  {[]turn{second(9), second(1), second(2)}, summary{kit.Summary{Median: 2, Low: 1, High: 9, Turns: 3}, 1000}},
 		"even": {[]turn{second(9), second(1), second(2), second(4)}, summary{kit.Summary{Median: 3, Low: 1, High: 9, Turns: 4}, 1000}},
 		// What counts is the rate and not how long a turn was.
-		"lengths": {[]turn{{10, 2 * time.Second, 20}, {1, time.Second / 2, 4_000}, {8, time.Second, 8_000}}, summary{kit.Summary{Median: 5, Low: 2, High: 8, Turns: 3}, 1}},
-		"empty":   {[]turn{{}}, summary{Summary: kit.Summary{Turns: 1}}},
+		"lengths": {[]turn{
+			{Leases: 10, Took: 2 * time.Second, CPU: 20}, {Leases: 1, Took: time.Second / 2, CPU: 4_000}, {Leases: 8, Took: time.Second, CPU: 8_000},
+		}, summary{kit.Summary{Median: 5, Low: 2, High: 8, Turns: 3}, 1}},
+		"empty": {[]turn{{}}, summary{Summary: kit.Summary{Turns: 1}}},
 	} {
 		if diff := cmp.Diff(c.want, summarise(c.turns)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -49,16 +53,6 @@ func TestPairedChange(t *testing.T) {
 		if got := pairedChange(c.before, c.after); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
-	}
-}
-
-func TestTogether(t *testing.T) {
-	got := together([]answer{{Leases: 3, Begin: 1_000, End: 5_000, CPU: 7}, {Leases: 4, Begin: 900, End: 4_000, CPU: 1}})
-	if diff := cmp.Diff(turn{7, 4_100, 8}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if got := together(nil); got != (turn{}) {
-		t.Errorf("of nobody: %v", got)
 	}
 }
 

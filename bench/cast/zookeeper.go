@@ -1,9 +1,10 @@
-package main
+package cast
 
 import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,17 +12,17 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// A zooKeeper is three servers of ZooKeeper, each a Java process, and the
+// A ZooKeeper is three servers of ZooKeeper, each a Java process, and the
 // sessions of their clients, all with the leader as in the paper.
 //
 // To acquire is to create a node that is there only while the session is: an
 // ephemeral one. Whoever finds it there knows that another has the lock. One
 // write of the group's log; a session is one lease for all its nodes.
-type zooKeeper struct {
-	members  group
+type ZooKeeper struct {
+	members  Group
 	sessions []*zk.Conn
 	swarm    swarm
-	version  string
+	Version  string
 	parent   string // of the nodes of the last turn
 	paths    []string
 
@@ -31,13 +32,15 @@ type zooKeeper struct {
 // deletions is how many nodes are deleted in one request.
 const deletions = 1000
 
-func beginZooKeeper(ctx context.Context, dir string, fsync bool, limit time.Duration) (*zooKeeper, error) {
+// BeginZooKeeper starts three servers, and clients that begin nothing new when a
+// turn has lasted for as long as the limit.
+func BeginZooKeeper(ctx context.Context, dir string, fsync bool, limit time.Duration) (*ZooKeeper, error) {
 	const n = 3
-	addrs, err := freePorts(3 * n)
+	addrs, err := FreePorts(3 * n)
 	if err != nil {
 		return nil, err
 	}
-	members, err := beginGroup(ctx, "zookeeper-member", n, func(i int) []string {
+	members, err := BeginGroup(ctx, "zookeeper-member", n, func(i int) []string {
 		return []string{
 			"-index", strconv.Itoa(i), "-dir", filepath.Join(dir, "zookeeper-"+strconv.Itoa(i+1)),
 			"-peers", strings.Join(addrs[:2*n], ","), "-client", addrs[2*n+i], "-fsync=" + strconv.FormatBool(fsync),
@@ -46,17 +49,17 @@ func beginZooKeeper(ctx context.Context, dir string, fsync bool, limit time.Dura
 	if err != nil {
 		return nil, err
 	}
-	z := &zooKeeper{members: members, swarm: swarm{members, limit}}
+	z := &ZooKeeper{members: members, swarm: swarm{members, limit}}
 	leader := ""
 	for i, p := range members {
-		mode, version, _ := strings.Cut(p.info, " ")
-		z.version = version
+		mode, version, _ := strings.Cut(p.Info(), " ")
+		z.Version = version
 		if mode == "leader" {
 			leader = addrs[2*n+i]
 		}
 	}
 	if err := z.connect(ctx, leader); err != nil {
-		z.close()
+		z.Close()
 		return nil, err
 	}
 	// Their requests know no context.
@@ -65,11 +68,11 @@ func beginZooKeeper(ctx context.Context, dir string, fsync bool, limit time.Dura
 }
 
 // connect begins one session per client.
-func (z *zooKeeper) connect(ctx context.Context, leader string) error {
+func (z *ZooKeeper) connect(ctx context.Context, leader string) error {
 	if leader == "" {
 		return fmt.Errorf("no ZooKeeper server leads")
 	}
-	for range clients {
+	for range Clients {
 		session, events, err := zk.Connect([]string{leader}, 30*time.Second, zk.WithLogger(silence{}), zk.WithLogInfo(false))
 		if err != nil {
 			return fmt.Errorf("connecting to ZooKeeper: %w", err)
@@ -83,7 +86,7 @@ func (z *zooKeeper) connect(ctx context.Context, leader string) error {
 }
 
 func awaitSession(ctx context.Context, events <-chan zk.Event) error {
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	ctx, cancel := context.WithTimeout(ctx, StartLimit)
 	defer cancel()
 	for {
 		select {
@@ -101,13 +104,14 @@ type silence struct{}
 
 func (silence) Printf(string, ...any) {}
 
-func (z *zooKeeper) acquire(ctx context.Context, batch int, name string) (turn, error) {
+// Acquire creates n nodes, or as many as there is time for.
+func (z *ZooKeeper) Acquire(ctx context.Context, n int, name string) (Turn, error) {
 	z.parent = "/" + name
 	if _, err := z.sessions[0].Create(z.parent, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
-		return turn{}, fmt.Errorf("ZooKeeper: creating %s: %w", z.parent, err)
+		return Turn{}, fmt.Errorf("ZooKeeper: creating %s: %w", z.parent, err)
 	}
-	made := make([][]string, clients)
-	t, err := z.swarm.run(ctx, proposers*batch, name, func(ctx context.Context, client int, resource string) error {
+	made := make([][]string, Clients)
+	t, err := z.swarm.run(ctx, n, name, func(ctx context.Context, client int, resource string) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -124,8 +128,9 @@ func (z *zooKeeper) acquire(ctx context.Context, batch int, name string) (turn, 
 	return t, err
 }
 
-func (z *zooKeeper) release(context.Context) error {
-	paths := append(z.paths, z.parent)
+// Release deletes the nodes of the last turn.
+func (z *ZooKeeper) Release(context.Context) error {
+	paths := slices.Concat(z.paths, []string{z.parent})
 	z.paths = z.paths[:0]
 	for len(paths) > 0 {
 		n := min(deletions, len(paths))
@@ -141,17 +146,18 @@ func (z *zooKeeper) release(context.Context) error {
 	return nil
 }
 
-func (z *zooKeeper) endSessions() {
-	_ = each(len(z.sessions), func(i int) error {
+func (z *ZooKeeper) endSessions() {
+	_ = Each(len(z.sessions), func(i int) error {
 		z.sessions[i].Close()
 		return nil
 	})
 }
 
-func (z *zooKeeper) close() {
+// Close ends all sessions and servers, and waits for them.
+func (z *ZooKeeper) Close() {
 	if z.forget != nil {
 		z.forget()
 	}
 	z.endSessions()
-	z.members.close()
+	z.members.Close()
 }

@@ -1,27 +1,27 @@
-package main
+package cast
 
 import (
 	"fmt"
 	"net"
 )
 
-// freePorts returns addresses on the loopback that were free a moment ago, for
+// FreePorts returns addresses on the loopback that were free a moment ago, for
 // TCP and UDP. Nothing keeps others from taking them; members then fail to
 // start, and say why.
-func freePorts(n int) ([]string, error) {
+func FreePorts(n int) ([]string, error) {
 	addrs := make([]string, 0, n)
 	for range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, fmt.Errorf("looking for a free port: %w", err)
 		}
-		defer l.Close() // all are held until the last is found, so that they differ
+		defer func() { _ = l.Close() }() // all are held until the last is found, so that they differ
 		addr := l.Addr().String()
 		u, err := net.ListenPacket("udp", addr)
 		if err != nil {
 			return nil, fmt.Errorf("looking for a free port: %w", err)
 		}
-		defer u.Close()
+		defer func() { _ = u.Close() }()
 		addrs = append(addrs, addr)
 	}
 	return addrs, nil

@@ -1,4 +1,4 @@
-package main
+package cast
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// cpuTime is what this process has used so far.
-func cpuTime() time.Duration {
+// CPUTime is what this process has used so far.
+func CPUTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0
@@ -18,8 +18,8 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// cpuTimeOf is what another process has used so far, as Linux tells.
-func cpuTimeOf(pid int) (time.Duration, error) {
+// CPUTimeOf is what another process has used so far, as Linux tells.
+func CPUTimeOf(pid int) (time.Duration, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err

@@ -1,4 +1,4 @@
-package main
+package cast
 
 import (
 	"context"
@@ -8,29 +8,29 @@ import (
 	"time"
 )
 
-// clients is how many ask a lock service at a time.
-const clients = 256
+// Clients is how many ask a lock service at a time.
+const Clients = 256
 
 // A swarm is the clients of a lock service. They share a batch: whoever is free
 // takes the next name.
 type swarm struct {
-	servers group
+	servers Group
 	limit   time.Duration // nobody begins anything new after that
 }
 
 // run lets clients acquire leases on name-0, name-1 and so on until there are n,
 // or until time is up. A turn that time ended has fewer leases and is as good.
-func (s swarm) run(ctx context.Context, n int, name string, acquire func(ctx context.Context, client int, resource string) error) (turn, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.limit+orderLimit, fmt.Errorf("a client got no answer in %v", orderLimit))
+func (s swarm) run(ctx context.Context, n int, name string, acquire func(ctx context.Context, client int, resource string) error) (Turn, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.limit+OrderLimit, fmt.Errorf("a client got no answer in %v", OrderLimit))
 	defer cancel()
-	before, err := s.servers.cpu()
+	before, err := s.servers.CPU()
 	if err != nil {
-		return turn{}, err
+		return Turn{}, err
 	}
-	before += cpuTime()
+	before += CPUTime()
 	var next, done atomic.Int64
 	begin := time.Now()
-	err = each(clients, func(client int) error {
+	err = Each(Clients, func(client int) error {
 		for time.Since(begin) < s.limit {
 			i := next.Add(1) - 1
 			if i >= int64(n) {
@@ -45,14 +45,14 @@ func (s swarm) run(ctx context.Context, n int, name string, acquire func(ctx con
 	})
 	took := time.Since(begin)
 	if err != nil {
-		return turn{}, err
+		return Turn{}, err
 	}
-	after, err := s.servers.cpu()
-	return turn{Leases: int(done.Load()), Took: took, CPU: after + cpuTime() - before}, err
+	after, err := s.servers.CPU()
+	return Turn{Leases: int(done.Load()), Took: took, CPU: after + CPUTime() - before}, err
 }
 
-// each calls do for 0 to n-1, all at the same time, and returns the first error.
-func each(n int, do func(i int) error) error {
+// Each calls do for 0 to n-1, all at the same time, and returns the first error.
+func Each(n int, do func(i int) error) error {
 	var all sync.WaitGroup
 	var once sync.Once
 	var first error

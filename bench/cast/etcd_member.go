@@ -1,4 +1,4 @@
-package main
+package cast
 
 import (
 	"context"
@@ -19,12 +19,12 @@ type etcdMember struct {
 
 // startEtcd starts a member and waits until it serves clients, for which most
 // others must have been started, too.
-func startEtcd(ctx context.Context, args []string) (member, string, error) {
+func startEtcd(ctx context.Context, args []string) (Member, string, error) {
 	flags := flag.NewFlagSet("etcd-member", flag.ContinueOnError)
 	index := flags.Int("index", 0, "which member this is")
 	dir := flags.String("dir", "", "data directory")
 	peers := flags.String("peers", "", "addresses of all members for each other, in order")
-	client := flags.String("client", "", "address for clients")
+	client := flags.String("client", "", "address for Clients")
 	fsync := flags.Bool("fsync", true, "sync the disk before answering")
 	if err := flags.Parse(args); err != nil {
 		return nil, "", err
@@ -81,14 +81,14 @@ func etcdConfig(index int, dir string, peers []string, client string, fsync bool
 
 func etcdName(index int) string { return fmt.Sprintf("etcd-%d", index+1) }
 
-func (*etcdMember) obey(_ context.Context, o order) (answer, error) {
-	if o.Do != orderCPU {
-		return answer{}, unknownOrder(o)
+func (*etcdMember) Obey(_ context.Context, o Order) (Answer, error) {
+	if o.Do != OrderCPU {
+		return Answer{}, UnknownOrder(o)
 	}
-	return answer{CPU: int64(cpuTime())}, nil
+	return Answer{CPU: int64(CPUTime())}, nil
 }
 
-func (m *etcdMember) close() error {
+func (m *etcdMember) Close() error {
 	m.server.Close()
 	select {
 	case err := <-m.server.Err():

@@ -1,4 +1,4 @@
-package main
+package cast
 
 import (
 	"bufio"
@@ -20,8 +20,8 @@ import (
 // other archives that it needs.
 const zooKeeperJar = "/usr/share/java/zookeeper.jar"
 
-// haveZooKeeper says what is missing.
-func haveZooKeeper() error {
+// HaveZooKeeper says what is missing.
+func HaveZooKeeper() error {
 	if _, err := exec.LookPath("java"); err != nil {
 		return fmt.Errorf("there is no java: %w", err)
 	}
@@ -40,12 +40,12 @@ type zooKeeperMember struct {
 
 // startZooKeeper starts a server and waits until it serves clients, for which
 // most others must have been started, too.
-func startZooKeeper(ctx context.Context, args []string) (member, string, error) {
+func startZooKeeper(ctx context.Context, args []string) (Member, string, error) {
 	flags := flag.NewFlagSet("zookeeper-member", flag.ContinueOnError)
 	index := flags.Int("index", 0, "which server this is")
 	dir := flags.String("dir", "", "data directory")
 	peers := flags.String("peers", "", "two addresses of each server for the others, in order")
-	client := flags.String("client", "", "address for clients")
+	client := flags.String("client", "", "address for Clients")
 	fsync := flags.Bool("fsync", true, "sync the disk before answering")
 	if err := flags.Parse(args); err != nil {
 		return nil, "", err
@@ -69,7 +69,7 @@ func startZooKeeper(ctx context.Context, args []string) (member, string, error) 
 	}()
 	info, err := m.await(ctx, *client)
 	if err != nil {
-		_ = m.close()
+		_ = m.Close()
 		return nil, "", err
 	}
 	return m, info, nil
@@ -117,9 +117,9 @@ func zooKeeperConfig(dir string, peers []string, client string, fsync bool) (str
 	return b.String(), nil
 }
 
-// await asks the server again and again until it leads or follows.
+// Await asks the server again and again until it leads or follows.
 func (m *zooKeeperMember) await(ctx context.Context, client string) (info string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	ctx, cancel := context.WithTimeout(ctx, StartLimit)
 	defer cancel()
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
@@ -132,7 +132,7 @@ func (m *zooKeeperMember) await(ctx context.Context, client string) (info string
 		case <-m.exited:
 			return "", fmt.Errorf("java has ended: %v", m.java.ProcessState)
 		case <-ctx.Done():
-			return "", fmt.Errorf("ZooKeeper does not serve clients in %v", startLimit)
+			return "", fmt.Errorf("ZooKeeper does not serve Clients in %v", StartLimit)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func askZooKeeper(ctx context.Context, addr string) (zooKeeperStatus, error) {
 	if err != nil {
 		return zooKeeperStatus{}, err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	deadline, _ := ctx.Deadline()
 	if err := conn.SetDeadline(deadline); err != nil {
 		return zooKeeperStatus{}, err
@@ -177,18 +177,18 @@ func parseZooKeeperStatus(from io.Reader) (zooKeeperStatus, error) {
 	return s, lines.Err()
 }
 
-func (m *zooKeeperMember) obey(_ context.Context, o order) (answer, error) {
-	if o.Do != orderCPU {
-		return answer{}, unknownOrder(o)
+func (m *zooKeeperMember) Obey(_ context.Context, o Order) (Answer, error) {
+	if o.Do != OrderCPU {
+		return Answer{}, UnknownOrder(o)
 	}
-	used, err := cpuTimeOf(m.java.Process.Pid)
-	return answer{CPU: int64(used)}, err
+	used, err := CPUTimeOf(m.java.Process.Pid)
+	return Answer{CPU: int64(used)}, err
 }
 
-// close asks Java to end, and kills it if it does not.
-func (m *zooKeeperMember) close() error {
+// Close asks Java to end, and kills it if it does not.
+func (m *zooKeeperMember) Close() error {
 	_ = m.java.Process.Signal(syscall.SIGTERM)
-	kill := time.AfterFunc(endLimit/2, func() { _ = m.java.Process.Kill() })
+	kill := time.AfterFunc(EndLimit/2, func() { _ = m.java.Process.Kill() })
 	defer kill.Stop()
 	<-m.exited
 	return nil

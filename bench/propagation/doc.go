@@ -1,0 +1,11 @@
+// Command propagation asks how long a change of the lease table takes to reach
+// the last of many lookups, beside etcd's watch with as many watchers and bytes,
+// and beside a bare gRPC server that pushes as many bytes, which is the floor.
+//
+//	cd bench && go run ./propagation          all of it, in minutes
+//	cd bench && go run ./propagation -quick   1,000 of each, in seconds
+//
+// Servers are processes of their own, and so are the crowds that listen to them.
+// All of a crowd's streams are the same code, whoever the server is; see
+// [startCrowd].
+package main

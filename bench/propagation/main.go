@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/bench/cast"
+	"github.com/leasehold-dev/leasehold/bench/kit"
+)
+
+const whatItAsks = "How long does a change of the lease table take to reach the last of many lookups? A change is 64 ranges that are granted to an owner at\n" +
+	"once. Beside it are etcd's watch of a key whose value is put, with as many bytes in a message, and a gRPC server that sends as many bytes to\n" +
+	"all who listen and does nothing else, which is the floor. Time begins when a manager hands the change to its store, when the put is sent, and\n" +
+	"when the push begins; it ends when the last has got the message. A manager's wait for other owners before it makes a change, a quarter of a\n" +
+	"second, is not in it. No disk is: the manager's store is in memory, and etcd is one member without fsync. Everybody's listeners are the same\n" +
+	"code in processes of their own, as many over as many connections, without compression; all of it is on one computer. Everyone has a turn in each round, but for more than\n" +
+	"10,000 connections: the system has no memory for those of all three, and one after the other has all his turns."
+
+func main() {
+	cast.Play(roles())
+	kit.Main(kit.Question{
+		Name: "propagation", Number: 4, Title: "Propagation", Asks: whatItAsks, Rounds: 9, Quick: 5,
+		Modules: []string{"go.etcd.io/etcd/server/v3", "google.golang.org/grpc"},
+		Run:     run,
+	})
+}
+
+func run(ctx context.Context, r *kit.Run) (err error) {
+	dir, err := os.MkdirTemp("", "bench-propagation-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	all, short := sizes(r.Quick, files())
+	if short {
+		r.Skip("50,000 lookups with a connection each", fmt.Errorf(
+			"a process may have only %d files open here (ulimit -Hn); %v took their place", files(), all[len(all)-4]))
+	}
+	steps := 0
+	for _, s := range all {
+		steps += len(entrants()) + len(heats(s))*r.Rounds
+	}
+	r.Expect(steps)
+	found := make(map[size][]outcome)
+	for _, s := range all {
+		if found[s], err = ask(ctx, r, dir, s); err != nil {
+			return err
+		}
+	}
+	report(r, all, found)
+	return nil
+}
+
+// ask holds the contest at one size.
+func ask(ctx context.Context, r *kit.Run, dir string, s size) (all []outcome, err error) {
+	bytes := 0
+	turns := heats(s)
+	for _, entrants := range turns {
+		found, err := heat(ctx, r, dir, s, entrants, bytes, sizeLimit/time.Duration(len(turns)))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+		bytes = all[0].bytes
+	}
+	return all, nil
+}
+
+// heat is those who compete at the same time.
+func heat(ctx context.Context, r *kit.Run, dir string, s size, entrants []entrant, bytes int, limit time.Duration) ([]outcome, error) {
+	contenders, err := open(ctx, dir, s, entrants, func(name string) { r.Step("%v: %s has its listeners", s, name) })
+	if err != nil {
+		return nil, err
+	}
+	defer closeAll(contenders)
+	return contest(ctx, contenders, r.Rounds, bytes, limit, func(round int) { r.Step("%v, round %d of %d", s, round+1, r.Rounds) })
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/leasehold-dev/leasehold/bench/kit"
+)
+
+// report adds tables, plots, headlines, goals and losses.
+func report(r *kit.Run, all []size, found map[size][]outcome) {
+	t := kit.NewTable("", "listeners", "", "bytes", "half of them, ms", "the last, ms", "low", "high", "times the push")
+	for _, s := range all {
+		floor := byName(found[s])[namePush]
+		for _, o := range found[s] {
+			t.Add(s.String(), o.name, kit.Thousands(float64(o.bytes)), kit.Number(o.half.Median), kit.Number(o.last.Median),
+				kit.Number(o.last.Low), kit.Number(o.last.High), kit.Number(kit.PairedRatio(o.turns, floor.turns)))
+		}
+	}
+	r.Add(kit.Section{Title: "From a change to those who hear of it", Table: t})
+	if !r.Quick {
+		plotCurves(r, all, found, true, "own", "a connection each")
+		plotCurves(r, all, found, false, "shared", fmt.Sprintf("over %d connections", few))
+	}
+	for _, s := range all {
+		judge(r, s, byName(found[s]))
+	}
+}
+
+// judge adds the headlines of a size, its goals if it has some, and its losses.
+func judge(r *kit.Run, s size, of map[string]outcome) {
+	ours := of[nameLeasehold]
+	name := fmt.Sprintf("last-of-%d-over-%d", s.listeners, s.conns)
+	if s.own() {
+		name = fmt.Sprintf("last-of-%d", s.listeners)
+	}
+	for _, peer := range []string{nameEtcd, namePush} {
+		r.Less(name, ours.last.Median, "ms", peer, of[peer].last.Median)
+	}
+	push, etcd := kit.PairedRatio(ours.turns, of[namePush].turns), kit.PairedRatio(ours.turns, of[nameEtcd].turns)
+	if s.own() && (s.listeners == 10_000 || r.Quick) {
+		r.Want(fmt.Sprintf("%v: at most twice the time of a bare push", s), push, "times", push <= 2)
+		r.Want(fmt.Sprintf("%v: faster than etcd's watch", s), etcd, "times", etcd < 1)
+	}
+	if etcd > 1 {
+		r.Losses = append(r.Losses, fmt.Sprintf("to etcd's watch, with %v: %s ms against %s until the last has heard.",
+			s, kit.Number(ours.last.Median), kit.Number(of[nameEtcd].last.Median)))
+	}
+	if push > 1 {
+		r.Losses = append(r.Losses, fmt.Sprintf("to a bare push, with %v: %s ms against %s; a manager writes the change to its store first.",
+			s, kit.Number(ours.last.Median), kit.Number(of[namePush].last.Median)))
+	}
+}
+
+func byName(all []outcome) map[string]outcome {
+	of := make(map[string]outcome)
+	for _, o := range all {
+		of[o.name] = o
+	}
+	return of
+}
+
+// plotCurves draws how the time grows, for those with a connection each or for the
+// others.
+func plotCurves(r *kit.Run, all []size, found map[size][]outcome, own bool, file, how string) {
+	p := &kit.Plot{Title: "Until the last has heard of a change, " + how, X: "listeners", Y: "ms", LogX: true, LogY: true, MarkX: true}
+	for i, name := range []string{nameLeasehold, nameEtcd, namePush} {
+		p.Curves = append(p.Curves, kit.Curve{Name: name})
+		for _, s := range all {
+			if s.own() == own {
+				p.Curves[i].Points = append(p.Curves[i].Points, kit.PointOf(float64(s.listeners), byName(found[s])[name].last))
+			}
+		}
+	}
+	r.AddPlot(file, fmt.Sprintf("How the time until the last has heard grows, %s. With exponent %s for leasehold, %s for etcd, %s for a bare push.",
+		how, kit.Number(kit.Slope(p.Curves[0].Points)), kit.Number(kit.Slope(p.Curves[1].Points)), kit.Number(kit.Slope(p.Curves[2].Points))), p.Write)
+}
