@@ -16,7 +16,7 @@ func questions() []question {
 		{name: "routing", module: true, seconds: 200, quick: 20},
 		{name: "ownership", seconds: 60, quick: 15},
 		{name: "propagation", seconds: 300, quick: 15},
-		{name: "grants", seconds: 150, quick: 25},
+		{name: "grants", seconds: 160, quick: 25},
 		{name: "flease", seconds: 420, quick: 40, args: []string{"-rounds", "3"}},
 		{name: "rival", seconds: 5},
 		{name: "guard", seconds: 15},

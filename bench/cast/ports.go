@@ -15,13 +15,13 @@ func FreePorts(n int) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("looking for a free port: %w", err)
 		}
-		defer func() { _ = l.Close() }() // all are held until the last is found, so that they differ
+		defer l.Close() //nolint:errcheck,gocritic // all are held until the last is found, so that they differ
 		addr := l.Addr().String()
 		u, err := net.ListenPacket("udp", addr)
 		if err != nil {
 			return nil, fmt.Errorf("looking for a free port: %w", err)
 		}
-		defer func() { _ = u.Close() }()
+		defer u.Close() //nolint:errcheck,gocritic // the same
 		addrs = append(addrs, addr)
 	}
 	return addrs, nil

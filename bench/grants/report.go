@@ -36,14 +36,15 @@ func report(r *kit.Result, all []entry, turns [][]cast.Turn, fsync bool) {
 		for _, ours := range []string{nameJoins, nameLeases} {
 			why := whyLost(ours)
 			if rates[ours] < theirs {
-				r.Losses = append(r.Losses, fmt.Sprintf("to %s, %s/s against %s/s of %s: %s.", peer, kit.Thousands(theirs), kit.Thousands(rates[ours]), ours, why))
+				r.Losses = append(r.Losses, fmt.Sprintf("to %s, %s/s against %s/s of %s. What differs: %s.", peer, kit.Thousands(theirs), kit.Thousands(rates[ours]), ours, why))
 			}
 		}
 	}
 	r.Want("more leases in a second than etcd grants", rates[nameLeases], "1/s", rates[nameLeases] > rates[nameEtcdLock])
 }
 
-// whyLost says what ours does in its turn that others do not.
+// whyLost says what ours does in its turn that others do not. How much of the
+// difference that is, nobody has measured.
 func whyLost(ours string) string {
 	if ours == nameJoins {
 		return "each owner opens a connection of its own within the turn, where clients of the others have theirs"

@@ -46,7 +46,7 @@ func judge(r *kit.Run, s size, of map[string]outcome) {
 			s, kit.Number(ours.last.Median), kit.Number(of[nameEtcd].last.Median)))
 	}
 	if push > 1 {
-		r.Losses = append(r.Losses, fmt.Sprintf("to a bare push, with %v: %s ms against %s; a manager writes the change to its store first.",
+		r.Losses = append(r.Losses, fmt.Sprintf("to a bare push, with %v: %s ms against %s. A manager's change goes through its store, in memory here, before it is sent; which part of the difference that is was not measured.",
 			s, kit.Number(ours.last.Median), kit.Number(of[namePush].last.Median)))
 	}
 }
