@@ -41,7 +41,9 @@ test: services ## check formatting, vet, and run all tests: what must pass befor
 	fi
 	$(GO) vet ./...
 	$(GO) test -shuffle=on -timeout=$(TIMEOUT) ./...
-	cd bench/flease && $(GO) vet ./... && $(GO) test -shuffle=on -timeout=$(TIMEOUT) ./...
+	@for dir in bench bench/routing; do \
+		(set -x && cd $$dir && $(GO) vet ./... && $(GO) test -shuffle=on -timeout=$(TIMEOUT) ./...) || exit 1; \
+	done
 	@internal/realservice/install report # last, where it is seen
 
 .PHONY: test-race
@@ -55,7 +57,7 @@ generate: ## write the Go code of proto/ again (the first build of buf takes min
 
 .PHONY: lint
 lint: ## verify checksums, and run golangci-lint as tools/go.mod pins it (its first build takes minutes)
-	@for dir in . bench bench/flease tools; do (cd $$dir && $(GO) mod verify >/dev/null) || exit 1; done
+	@for dir in . bench bench/routing tools; do (cd $$dir && $(GO) mod verify >/dev/null) || exit 1; done
 	$(GO) tool -modfile=tools/go.mod golangci-lint run ./...
 
 .PHONY: vulncheck
@@ -95,14 +97,16 @@ fuzz: ## run each fuzz target for FUZZTIME, 3s unless told, which takes some fiv
 	@GO=$(GO) tools/fuzz $(FUZZTIME) '$(FUZZ)'
 
 .PHONY: bench
-bench: ## measure what the libraries, a manager and a failover cost, against floors and peers (minutes)
-	cd bench && $(GO) run ./ratios
-	$(GO) run ./internal/scale
-	$(GO) run ./cmd/leasehold demo --for 60s --json
+bench: ## measure us against papers, peers and floors, and write docs/BENCHMARKS.md (45 minutes at most); FLAGS="-only routing"
+	cd bench && $(GO) run ./all $(FLAGS)
+
+.PHONY: bench-quick
+bench-quick: ## the headlines of that, as a table and as JSON lines (3 minutes at most, once it is built)
+	cd bench && $(GO) run ./all -quick $(FLAGS)
 
 .PHONY: bench-flease
-bench-flease: ## compare flease with etcd and ZooKeeper (minutes); FLAGS="-docs ../../docs" writes docs/flease.md
-	cd bench/flease && $(GO) run . $(FLAGS)
+bench-flease: ## compare flease with etcd and ZooKeeper (minutes); FLAGS="-docs ../docs" writes docs/flease.md
+	cd bench && $(GO) run ./flease $(FLAGS)
 
 .PHONY: bench-sim
 bench-sim: ## run the benchmarks of the simulator and the manager machine

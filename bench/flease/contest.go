@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/bench/kit"
 )
 
 // proposers is how many processes want leases at a time. In the paper's
@@ -52,7 +54,7 @@ func (r *referee) turn(ctx context.Context, e entry, batch int) (turn, error) {
 		}
 		sum = sum.plus(t)
 	}
-	r.progress("  %-*s %10s/s in batches of %s", nameWidth, e.name, thousands(sum.rate()), thousands(float64(batch)))
+	r.progress("  %-*s %10s/s in batches of %s", nameWidth, e.name, kit.Thousands(sum.rate()), kit.Thousands(float64(batch)))
 	return sum, nil
 }
 

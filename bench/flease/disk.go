@@ -4,22 +4,24 @@ import (
 	"context"
 	"path/filepath"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/bench/kit"
 )
 
 // A strain is how one did while the disk was idle, and while another process
 // kept it busy.
 type strain struct {
-	Name   string  `json:"name"`
-	Idle   summary `json:"idleLeasesPerSecond"`
-	Busy   summary `json:"busyLeasesPerSecond"`
-	Change float64 `json:"change"` // the median over pairs of turns; -0.1 is a tenth less
+	Name   string
+	Idle   summary
+	Busy   summary
+	Change float64 // the median over pairs of turns; -0.1 is a tenth less
 }
 
 // A load is what the disk's writer did.
 type load struct {
-	BytesPerSecond float64 `json:"bytesPerSecond"`
-	SyncsPerSecond float64 `json:"syncsPerSecond"`
-	CPUs           float64 `json:"cpus"` // of all that there are
+	BytesPerSecond float64
+	SyncsPerSecond float64
+	CPUs           float64 // of all that there are
 }
 
 // diskFigure is figure 4: what does it cost that somebody else uses the disk?
@@ -85,7 +87,7 @@ func (r *referee) pair(ctx context.Context, e entry, w *process, busyFirst bool)
 		}
 		p.busy, p.written = p.busy.plus(t), addAnswers(p.written, wrote)
 	}
-	r.progress("  %-*s %10s/s with an idle disk, %10s/s with a busy one", nameWidth, e.name, thousands(p.idle.rate()), thousands(p.busy.rate()))
+	r.progress("  %-*s %10s/s with an idle disk, %10s/s with a busy one", nameWidth, e.name, kit.Thousands(p.idle.rate()), kit.Thousands(p.busy.rate()))
 	return p, nil
 }
 

@@ -2,13 +2,10 @@
 // one computer: how many leases can be acquired in a second? It draws the
 // figures of the Flease paper anew. docs/flease.md has what it found.
 //
-//	go run .                    all of it, in some minutes
-//	go run . -only contest      one part: contest, batches, disk or groups
-//	go run . -json              one JSON object instead of tables
-//	go run . -docs ../../docs   also writes the plots, and the tables of flease.md
-//
-// It is a module of its own, so that what it compares with does not become a
-// dependency of the product.
+//	cd bench && go run ./flease                  all of it, in some minutes
+//	cd bench && go run ./flease -quick           the contest alone, short and rough
+//	cd bench && go run ./flease -only disk       one part: contest, batches, disk or groups
+//	cd bench && go run ./flease -docs ../docs    also writes the plots, and the tables of flease.md
 //
 // Everyone is three processes, on the loopback. Flease's three each acquire a
 // batch of leases on resources that nobody has had yet, all at the same time, as

@@ -16,9 +16,9 @@ func groupSizes() []int { return []int{3, 4, 5, 6, 7, 8, 9, 10, 15} }
 
 // A standing is how one did in the contest.
 type standing struct {
-	Name    string  `json:"name"`
-	Acquire string  `json:"acquire"` // what one acquisition is
-	Rate    summary `json:"leasesPerSecond"`
+	Name    string
+	Acquire string // what one acquisition is
+	Rate    summary
 }
 
 // contest is everyone beside everyone, in batches of 10,000.
@@ -37,9 +37,9 @@ func (r *referee) contest(ctx context.Context, a *arena, rounds int) ([]standing
 
 // A point is how one did at one size, of batches or of groups.
 type point struct {
-	Name string  `json:"name"`
-	Size int     `json:"size"`
-	Rate summary `json:"leasesPerSecond"`
+	Name string
+	Size int
+	Rate summary
 }
 
 // batchFigure is figure 3: does it matter how many are wanted at a time?

@@ -1,6 +1,10 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/leasehold-dev/leasehold/bench/kit"
+)
 
 // What we want.
 const (
@@ -11,40 +15,33 @@ const (
 	soughtRate = 500_000 // what we aim at; said, not judged
 )
 
-// A verdict is a goal, and what became of it.
-type verdict struct {
-	Want string `json:"want"`
-	Have string `json:"have"`
-	Met  bool   `json:"met"`
-}
-
-// judge returns a verdict on each goal that the report has numbers for.
-func (r *report) judge() []verdict {
-	var all []verdict
+// judge returns what became of each goal that the report has numbers for.
+func (r *report) judge() []kit.Goal {
+	var all []kit.Goal
 	if flease, ok := r.rate(nameFlease); ok {
-		all = append(all, verdict{
-			fmt.Sprintf("flease: at least %s leases/s (we aim at %s)", thousands(leastRate), thousands(soughtRate)),
-			thousands(flease.Median), flease.Median >= leastRate,
+		all = append(all, kit.Goal{
+			Want: fmt.Sprintf("flease: at least %s leases/s (we aim at %s)", kit.Thousands(leastRate), kit.Thousands(soughtRate)),
+			Have: kit.Thousands(flease.Median), Met: flease.Median >= leastRate,
 		})
 		if best, ok := r.best(); ok {
 			ratio := flease.Median / best.Rate.Median
-			all = append(all, verdict{
-				fmt.Sprintf("flease: at least %d times the fastest lock service (%s)", leastRatio, best.Name),
-				fmt.Sprintf("%.1f", ratio), ratio >= leastRatio,
+			all = append(all, kit.Goal{
+				Want: fmt.Sprintf("flease: at least %d times the fastest lock service (%s)", leastRatio, best.Name),
+				Have: fmt.Sprintf("%.1f", ratio), Met: ratio >= leastRatio,
 			})
 		}
 	}
 	if share, ok := r.flatness(); ok {
-		all = append(all, verdict{
-			fmt.Sprintf("flease: the slowest size of batches at least %.2f of the fastest", leastFlat),
-			fmt.Sprintf("%.2f", share), share >= leastFlat,
+		all = append(all, kit.Goal{
+			Want: fmt.Sprintf("flease: the slowest size of batches at least %.2f of the fastest", leastFlat),
+			Have: fmt.Sprintf("%.2f", share), Met: share >= leastFlat,
 		})
 	}
 	for _, s := range r.Disk {
 		if s.Name == nameFlease {
-			all = append(all, verdict{
-				fmt.Sprintf("flease: less than %.0f %% slower with a busy disk", 100*mostChange),
-				percent(s.Change), s.Change > -mostChange,
+			all = append(all, kit.Goal{
+				Want: fmt.Sprintf("flease: less than %.0f %% slower with a busy disk", 100*mostChange),
+				Have: kit.Percent(s.Change), Met: s.Change > -mostChange,
 			})
 		}
 	}

@@ -2,123 +2,134 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/bench/kit"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:])
-	stop()
-	os.Exit(code)
+	if len(os.Args) > 1 && roles()[os.Args[1]] != nil {
+		os.Exit(playRole(os.Args[1], os.Args[2:]))
+	}
+	o := &options{}
+	kit.Main(kit.Question{
+		Name: "flease", Number: 8, Title: "Flease", Asks: whatItAsks, Rounds: 5, Quick: 2,
+		Modules: []string{"github.com/go-zookeeper/zk", "go.etcd.io/etcd/server/v3"},
+		Flags:   o.flags, Run: o.run,
+	})
 }
 
-// run returns the exit code: 0 if all goals were met, 1 if not or if something
-// failed, 2 if it was called wrongly.
-func run(ctx context.Context, args []string) int {
-	if len(args) > 0 {
-		if start, ok := roles()[args[0]]; ok {
-			if err := play(ctx, start, args[1:]); err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				return 1
-			}
-			return 0
-		}
-	}
-	o, err := parseOptions(args, os.Stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return 0
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "flease:", err)
-		return 2
-	}
-	r, err := measure(ctx, o)
-	if err == nil {
-		err = publish(r, o)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "flease:", err)
+// playRole is what a process does that this program has started, and returns its
+// exit code.
+func playRole(role string, args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := play(ctx, roles()[role], args); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
-	}
-	for _, v := range r.Goals {
-		if !v.Met {
-			return 1
-		}
 	}
 	return 0
 }
 
-// options are what the command line says.
+const whatItAsks = "How many leases can be acquired in a second, without a lock server and with one? [flease.md](flease.md) says how that is " +
+	"measured, and has all of it:\nthe figures 3, 4 and 5 of the Flease paper drawn anew. Here is the contest: everyone is three processes on this " +
+	"computer, and acquires\nbatches of 10,000 leases."
+
+// options are what the command line says besides what all questions know.
 type options struct {
 	rounds int
 	warm   int
 	turn   time.Duration
+	only   string
 	parts  []string
 	dir    string
-	docs   string
-	json   bool
-	line   string // the command line, for the report
 }
 
-func parseOptions(args []string, help io.Writer) (options, error) {
-	var o options
-	flags := flag.NewFlagSet("flease", flag.ContinueOnError)
-	flags.SetOutput(help)
-	flags.IntVar(&o.rounds, "rounds", 5, "how many turns each contestant has in each part")
-	flags.IntVar(&o.warm, "warm", 3, "how many turns before that do not count")
+func (o *options) flags(flags *flag.FlagSet) {
+	flags.IntVar(&o.warm, "warm", 3, "how many turns before those that count")
 	flags.DurationVar(&o.turn, "turn", time.Second, "about how long a turn is")
-	only := flags.String("only", "", "parts to run, separated by commas: contest, batches, disk, groups (default all)")
+	flags.StringVar(&o.only, "only", "", "parts to run, separated by commas: contest, batches, disk, groups (default all, with -quick contest)")
 	flags.StringVar(&o.dir, "dir", os.TempDir(), "a directory on a disk: a temporary one is made in it")
-	flags.StringVar(&o.docs, "docs", "", "directory of flease.md: write its tables and plots")
-	flags.BoolVar(&o.json, "json", false, "print JSON")
-	if err := flags.Parse(args); err != nil {
-		return options{}, err
-	}
-	o.line = strings.Join(append([]string{"go run ."}, args...), " ")
+}
+
+// complete fills in what depends on the rest, and reports what is wrong.
+func (o *options) complete(rounds int, quick bool) error {
+	o.rounds = rounds
 	all := []string{partContest, partBatches, partDisk, partGroups}
 	o.parts = all
-	if *only != "" {
-		o.parts = strings.Split(*only, ",")
+	if quick {
+		o.parts, o.warm, o.turn = []string{partContest}, min(o.warm, 1), min(o.turn, 300*time.Millisecond)
+	}
+	if o.only != "" {
+		o.parts = strings.Split(o.only, ",")
 	}
 	for _, p := range o.parts {
 		if !slices.Contains(all, p) {
-			return options{}, fmt.Errorf("there is no part %q: want some of %s", p, strings.Join(all, ", "))
+			return fmt.Errorf("there is no part %q: want some of %s", p, strings.Join(all, ", "))
 		}
 	}
-	if flags.NArg() > 0 || o.rounds < 1 || o.rounds > 100 || o.warm < 0 || o.warm > 100 || o.turn < 10*time.Millisecond || o.turn > time.Minute {
-		return options{}, errors.New("want 1 to 100 rounds, 0 to 100 to warm up, turns of 10 ms to 1 min, and no arguments")
+	if o.warm < 0 || o.warm > 100 || o.turn < 10*time.Millisecond || o.turn > time.Minute {
+		return errors.New("want 0 to 100 turns to warm up, of 10 ms to 1 min each")
 	}
-	return o, nil
+	return nil
 }
 
 func (o *options) wants(part string) bool { return slices.Contains(o.parts, part) }
 
+// turns guesses how often the referee will tell of progress.
+func (o *options) turns() int {
+	const everyone, compared, busy, own = 8, 4, 5, 9
+	n := o.warm * (everyone + 2*javaTurns)
+	for part, each := range map[string]int{
+		partContest: everyone, partBatches: compared * len(batchSizes()), partDisk: busy, partGroups: own,
+	} {
+		if o.wants(part) {
+			n += o.rounds * (each + 1)
+		}
+	}
+	return n
+}
+
+// run answers the question.
+func (o *options) run(ctx context.Context, run *kit.Run) error {
+	if err := o.complete(run.Rounds, run.Quick); err != nil {
+		return err
+	}
+	run.Expect(o.turns())
+	r, err := measure(ctx, *o, run)
+	if err != nil {
+		return err
+	}
+	if run.Docs != "" {
+		if err := writePage(run.Docs, r); err != nil {
+			return err
+		}
+	}
+	r.tell(run.Result)
+	return nil
+}
+
 // measure runs the parts that are wanted. Whatever happens, all processes have
 // ended and all files are gone when it returns.
-func measure(ctx context.Context, o options) (r *report, err error) {
+func measure(ctx context.Context, o options, run *kit.Run) (r *report, err error) {
 	dir, err := os.MkdirTemp(o.dir, "bench-flease-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	r = &report{Command: o.line, Machine: thisMachine(ctx, dir)}
+	r = &report{Command: run.Command, Machine: thisMachine(ctx, dir)}
 	if r.Machine.Files == memoryFiles {
 		return nil, fmt.Errorf("%s is in memory: name a directory on a disk with -dir", o.dir)
 	}
-	begin := time.Now()
-	judge := &referee{length: o.turn, progress: func(format string, args ...any) {
-		fmt.Fprintf(os.Stderr, "%4.0fs "+format+"\n", append([]any{time.Since(begin).Seconds()}, args...)...)
-	}}
+	judge := &referee{length: o.turn, progress: run.Step}
 	if o.wants(partContest) || o.wants(partBatches) || o.wants(partDisk) {
 		if err := judge.sideBySide(ctx, o, dir, r); err != nil {
 			return nil, err
@@ -162,26 +173,6 @@ func (r *referee) sideBySide(ctx context.Context, o options, dir string, to *rep
 	}
 	if o.wants(partContest) { // last: by now everyone is as fast as he gets
 		if to.Contest, err = r.contest(ctx, a, o.rounds); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// publish prints the report, and writes the page's parts if that is wanted.
-func publish(r *report, o options) error {
-	if o.docs != "" {
-		if err := writePage(o.docs, r); err != nil {
-			return err
-		}
-	}
-	if o.json {
-		out := json.NewEncoder(os.Stdout)
-		out.SetIndent("", "  ")
-		return out.Encode(r)
-	}
-	for _, t := range r.tables() {
-		if err := t.print(os.Stdout); err != nil {
 			return err
 		}
 	}

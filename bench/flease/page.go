@@ -19,10 +19,10 @@ func writePage(docs string, r *report) error {
 	page := string(text)
 	from := fmt.Sprintf("\nFrom `%s`, at a load of %.1f before it.\n", r.Command, r.Machine.Load)
 	for _, t := range r.tables() {
-		if t.part == partMachine && !r.sideBySide() {
+		if t.name == partMachine && !r.sideBySide() {
 			continue // it would lack the lock services' versions
 		}
-		if page, err = replacePart(page, t.part, t.markdown()+from); err != nil {
+		if page, err = replacePart(page, t.name, t.Markdown()+from); err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
 	}

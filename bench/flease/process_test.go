@@ -14,7 +14,7 @@ import (
 // does.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && roles()[os.Args[1]] != nil {
-		os.Exit(run(context.Background(), os.Args[1:]))
+		os.Exit(playRole(os.Args[1], os.Args[2:]))
 	}
 	os.Exit(m.Run())
 }

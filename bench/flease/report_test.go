@@ -2,21 +2,26 @@ package main
 
 import (
 	"bytes"
+	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/leasehold-dev/leasehold/bench/kit"
 )
 
 // sample is a report in which all goals are met.
 func sample() *report {
 	of := func(rate float64) summary {
-		return summary{Median: rate, Low: rate / 2, High: rate * 2, Effort: 5, Turns: 3}
+		return summary{Summary: kit.Summary{Median: rate, Low: rate / 2, High: rate * 2, Turns: 3}, Effort: 5}
 	}
 	r := &report{
-		Command: "go run . -x", Machine: machine{Load: 0.25},
+		Command: "go run . -x", Machine: machine{Machine: kit.Machine{Load: 0.25}},
 		Contest: []standing{
 			{nameFlease, "x", of(300_000)},
 			{nameFloor, "x", of(2_000_000)},
@@ -135,22 +140,42 @@ func TestWritePage(t *testing.T) {
 	}
 }
 
-func TestParseOptions(t *testing.T) {
+func TestOptions(t *testing.T) {
 	for line, parts := range map[string]string{
-		"":                           "contest,batches,disk,groups",
-		"-only disk,groups -json":    "disk,groups",
-		"-rounds 1 -turn 10ms":       "contest,batches,disk,groups",
-		"-rounds 0":                  "",
-		"-only nothing":              "",
-		"-turn 1h":                   "",
-		"-warm -1":                   "",
-		"contest":                    "",
-		"-unknown":                   "",
-		"-rounds 1000000 -turn 10ms": "",
+		"":                   "contest,batches,disk,groups",
+		"-only disk,groups":  "disk,groups",
+		"-turn 10ms -warm 0": "contest,batches,disk,groups",
+		"-only nothing":      "",
+		"-turn 1h":           "",
+		"-warm -1":           "",
 	} {
-		o, err := parseOptions(strings.Fields(line), &bytes.Buffer{})
-		if got := strings.Join(o.parts, ","); got != parts || (err == nil) != (parts != "") {
+		var o options
+		flags := flag.NewFlagSet("flease", flag.ContinueOnError)
+		o.flags(flags)
+		if err := flags.Parse(strings.Fields(line)); err != nil {
+			t.Fatal(err)
+		}
+		err := o.complete(5, false)
+		if got := strings.Join(o.parts, ","); (err == nil) != (parts != "") || err == nil && got != parts {
 			t.Errorf("%q: parts %q, %v, want %q", line, got, err, parts)
 		}
+	}
+	o := options{warm: 3, turn: time.Second}
+	if err := o.complete(2, true); err != nil || !slices.Equal(o.parts, []string{partContest}) || o.turn >= time.Second || o.rounds != 2 {
+		t.Errorf("quick: %+v, %v", o, err)
+	}
+}
+
+// TestTell: the page of the benchmark has the contest, and compares with all.
+func TestTell(t *testing.T) {
+	to := &kit.Result{Question: "flease"}
+	sample().tell(to)
+	peers := make(map[string]float64)
+	for _, h := range to.Headlines {
+		peers[h.Peer] = h.Ratio
+	}
+	want := map[string]float64{nameFloor: 0.15, nameEtcd: 100, nameEtcdClient: 50, nameZooKeeper: 30, "the paper's, on 30 machines": 5.879}
+	if diff := cmp.Diff(want, peers); diff != "" || len(to.Goals) != 4 || to.Missed() != 0 {
+		t.Errorf("%d goals, %d missed; %s", len(to.Goals), to.Missed(), diff)
 	}
 }

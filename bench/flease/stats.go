@@ -1,16 +1,17 @@
 package main
 
 import (
-	"slices"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/bench/kit"
 )
 
 // A turn is what happened in one: how many leases were acquired, and how long it
 // took from the first request to the last answer.
 type turn struct {
-	Leases int           `json:"leases"`
-	Took   time.Duration `json:"tookNanoseconds"`
-	CPU    time.Duration `json:"cpuNanoseconds"` // of all processes that took part, clients too
+	Leases int
+	Took   time.Duration
+	CPU    time.Duration // of all processes that took part, clients too
 }
 
 // rate returns leases per second.
@@ -36,11 +37,8 @@ func (t turn) plus(o turn) turn {
 
 // A summary is what several turns came to, in leases per second.
 type summary struct {
-	Median float64 `json:"median"`
-	Low    float64 `json:"low"`                     // the slowest turn
-	High   float64 `json:"high"`                    // the fastest
-	Effort float64 `json:"cpuMicrosecondsPerLease"` // the median
-	Turns  int     `json:"turns"`
+	kit.Summary
+	Effort float64 // the median of the processors' microseconds per lease
 }
 
 // summarise returns the summary of turns; of none, zeros.
@@ -53,15 +51,7 @@ func summarise(turns []turn) summary {
 		rates = append(rates, t.rate())
 		efforts = append(efforts, float64(t.effort())/float64(time.Microsecond))
 	}
-	slices.Sort(rates)
-	slices.Sort(efforts)
-	return summary{Median: median(rates), Low: rates[0], High: rates[len(rates)-1], Effort: median(efforts), Turns: len(turns)}
-}
-
-// median returns the middle of sorted values, of which there is at least one.
-func median(sorted []float64) float64 {
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+	return summary{Summary: kit.Summarise(rates), Effort: kit.Median(efforts)}
 }
 
 // change returns by which share b differs from a: -0.1 if it is a tenth less.
@@ -84,6 +74,5 @@ func pairedChange(before, after []turn) float64 {
 	for i := range n {
 		changes = append(changes, change(before[i].rate(), after[i].rate()))
 	}
-	slices.Sort(changes)
-	return median(changes)
+	return kit.Median(changes)
 }

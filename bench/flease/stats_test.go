@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/leasehold-dev/leasehold/bench/kit"
 )
 
 func TestSummarise(t *testing.T) {
@@ -15,12 +17,12 @@ func TestSummarise(t *testing.T) {
 		want  summary
 	}{
 		"none": {},
-		"one":  {[]turn{second(7)}, summary{7, 7, 7, 1000, 1}},
-		"odd":  {[]turn{second(9), second(1), second(2)}, summary{2, 1, 9, 1000, 3}},
-		"even": {[]turn{second(9), second(1), second(2), second(4)}, summary{3, 1, 9, 1000, 4}},
+		"one":  {[]turn{second(7)}, summary{kit.Summary{Median: 7, Low: 7, High: 7, Turns: 1}, 1000}},
+		"odd":  {[]turn{second(9), second(1), second(2)}, summary{kit.Summary{Median: 2, Low: 1, High: 9, Turns: 3}, 1000}},
+		"even": {[]turn{second(9), second(1), second(2), second(4)}, summary{kit.Summary{Median: 3, Low: 1, High: 9, Turns: 4}, 1000}},
 		// What counts is the rate and not how long a turn was.
-		"lengths": {[]turn{{10, 2 * time.Second, 20}, {1, time.Second / 2, 4_000}, {8, time.Second, 8_000}}, summary{5, 2, 8, 1, 3}},
-		"empty":   {[]turn{{}}, summary{Turns: 1}},
+		"lengths": {[]turn{{10, 2 * time.Second, 20}, {1, time.Second / 2, 4_000}, {8, time.Second, 8_000}}, summary{kit.Summary{Median: 5, Low: 2, High: 8, Turns: 3}, 1}},
+		"empty":   {[]turn{{}}, summary{Summary: kit.Summary{Turns: 1}}},
 	} {
 		if diff := cmp.Diff(c.want, summarise(c.turns)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

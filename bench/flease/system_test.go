@@ -20,15 +20,6 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
-func TestCPUModel(t *testing.T) {
-	if got := cpuModel(strings.NewReader("processor\t: 0\nmodel name\t: Some: CPU \nmodel name\t: Other\n")); got != "Some: CPU" {
-		t.Errorf("got %q", got)
-	}
-	if got := cpuModel(strings.NewReader("processor\t: 0\n")); got != "unknown" {
-		t.Errorf("got %q", got)
-	}
-}
-
 func TestParseZooKeeperStatus(t *testing.T) {
 	const serving = "Zookeeper version: 3.8.0-0, built on 2022-11-21\nLatency min/avg/max: 0/0.5/3\nMode: leader\nNode count: 5\n"
 	for text, want := range map[string]zooKeeperStatus{

@@ -1,14 +1,16 @@
-package bench
+package main
 
 import (
+	"context"
+
 	"github.com/buraksezer/consistent"
 	"github.com/cespare/xxhash/v2"
 )
 
 // The contestants of buraksezer/consistent.
 const (
-	Consistent      = "consistent LocateKey, 1,009 partitions"
-	ConsistentLarge = "consistent LocateKey, 64,007 partitions"
+	nameConsistent      = "buraksezer/consistent"
+	nameConsistentLarge = "buraksezer/consistent, 64 for each server"
 )
 
 // member is a server's address.
@@ -25,18 +27,21 @@ func (hasher) Sum64(data []byte) uint64 { return xxhash.Sum64(data) }
 // of 1.25 and XXH64. A name's hash modulo the number of partitions is its
 // partition, and a map says whose it is. The README's number of partitions is 7,
 // for two servers, and the default is 271; with more servers than partitions the
-// library panics. So it has 1,009: the least that it can have, a prime number as
-// the README advises, and where it is quickest.
-func startConsistent() (Contestant, error) { return newConsistent(Consistent, 1009), nil }
+// library panics. So it has hardly more than servers: where it is quickest.
+func startConsistent(_ context.Context, servers int) (*router, error) {
+	return newConsistent(nameConsistent, servers, servers+9), nil
+}
 
 // startConsistentLarge has as many partitions as Leasehold has ranges: it can
 // spread keys over the servers as evenly, and move as few when one joins.
-func startConsistentLarge() (Contestant, error) { return newConsistent(ConsistentLarge, 64_007), nil }
+func startConsistentLarge(_ context.Context, servers int) (*router, error) {
+	return newConsistent(nameConsistentLarge, servers, servers*perServer+7), nil
+}
 
-func newConsistent(name string, partitions int) Contestant {
+func newConsistent(name string, servers, partitions int) *router {
 	var members []consistent.Member
-	for server := range Servers {
-		members = append(members, member(address(server)))
+	for _, addr := range addresses(servers) {
+		members = append(members, member(addr))
 	}
 	c := consistent.New(members, consistent.Config{
 		Hasher: hasher{}, PartitionCount: partitions,
@@ -46,14 +51,21 @@ func newConsistent(name string, partitions int) Contestant {
 	for _, name := range names() {
 		keys = append(keys, []byte(name))
 	}
-	return Contestant{
-		Name: name,
-		Run: func(n int) (sum int) {
+	return &router{
+		name: name, pieces: partitions, close: nothing,
+		find: func(first, n int) (sum int) {
 			for i := range n {
-				sum += len(c.LocateKey(keys[i%asked]).String())
+				sum += len(c.LocateKey(keys[(first+i)%asked]).String())
 			}
 			return sum
 		},
-		Close: nothing,
+		change: func(i int) error {
+			if i%2 == 0 {
+				c.Remove(goes())
+			} else {
+				c.Add(member(goes()))
+			}
+			return nil
+		},
 	}
 }

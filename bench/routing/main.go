@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/bench/kit"
+)
+
+const asks = `What does a request pay to learn where to go? ` + "`lookup.Find`" + ` is compared with the libraries that people use for it
+today. Everyone has the same servers, is asked for the same names of 20 bytes in the same order, and gives back the server's
+address. ` + "`index, key given`" + ` is the floor: a bare read of the radix index that is under Find, with neither hashing nor a
+table. Numbers are nanoseconds for each name; with all cores, the time that passed divided by the names of all. "Changing" is
+while a server goes and comes back 100 times a second: for Find that is an update from a manager that moves the 64 ranges of a
+server, for the libraries a member removed or added, as each does it. The changer needs a core of its own now and then, which
+is why all cores suffer more than one.
+
+` + "`Find`" + ` says who has the lease, or had it a moment ago; the libraries say who should serve a name, if everyone has the
+same list of servers, and keep no promise about it.`
+
+func main() {
+	kit.Main(kit.Question{
+		Name: "routing", Number: 1, Title: "Routing", Asks: asks, Module: true, Rounds: 9, Quick: 5,
+		Modules: []string{
+			"github.com/buraksezer/consistent", "github.com/stathat/consistent", "github.com/serialx/hashring",
+			"github.com/dgryski/go-rendezvous", "github.com/lafikl/consistent", "github.com/grafana/dskit",
+		},
+		Run: run,
+	})
+}
+
+// sizes are how many servers there are.
+func sizes(quick bool) []int {
+	if quick {
+		return []int{usualServers}
+	}
+	return []int{100, usualServers, 10_000}
+}
+
+const usualServers = 1000
+
+// A turn's length: long enough for ten changes, where there are some.
+const (
+	quietTurn    = 20 * time.Millisecond
+	changingTurn = 100 * time.Millisecond
+)
+
+func run(ctx context.Context, r *kit.Run) error {
+	steps := 0
+	for _, servers := range sizes(r.Quick) {
+		steps += len(starters()) + r.Rounds*servers/100 // larger ones take longer
+	}
+	r.Expect(steps)
+	all := make(map[int][]*router)
+	for _, servers := range sizes(r.Quick) {
+		routers, err := contest(ctx, r, servers)
+		if err != nil {
+			return err
+		}
+		all[servers] = routers
+	}
+	report(r, all)
+	return nil
+}
+
+// contest lets everyone take turns in all modes with so many servers.
+func contest(ctx context.Context, r *kit.Run, servers int) ([]*router, error) {
+	var routers []*router
+	defer func() {
+		for _, c := range routers {
+			c.close()
+		}
+	}()
+	for _, start := range starters() {
+		c, err := start(ctx, servers)
+		if err != nil {
+			if len(routers) == 0 { // ours
+				return nil, err
+			}
+			r.Skip(fmt.Sprintf("%s with %s servers", c.name, kit.Thousands(float64(servers))), err)
+		} else {
+			routers = append(routers, c)
+		}
+		r.Step("%s servers: starting", kit.Thousands(float64(servers)))
+	}
+	err := kit.Rounds(ctx, r.Rounds, len(routers), func(round, i int) error {
+		for _, m := range modes() {
+			if err := routers[i].turn(m); err != nil {
+				return fmt.Errorf("%s: %w", routers[i].name, err)
+			}
+		}
+		if i == (round+len(routers)-1)%len(routers) {
+			for range servers / 100 {
+				r.Step("%s servers, round %d of %d", kit.Thousands(float64(servers)), round+1, r.Rounds)
+			}
+		}
+		return nil
+	})
+	return routers, err
+}
+
+// report makes tables, a plot, headlines and goals of it.
+func report(r *kit.Run, all map[int][]*router) {
+	for _, servers := range sizes(r.Quick) {
+		r.Add(kit.Section{Title: kit.Thousands(float64(servers)) + " servers", Table: compared(all[servers])})
+	}
+	if !r.Quick {
+		for _, m := range []mode{{}, {allCores: true, changing: true}} {
+			p := plotOf(m, all)
+			r.AddPlot(m.file(), "nanoseconds for each name by number of servers, "+m.String(), func(w io.Writer) error { return p.Write(w) })
+		}
+	}
+	headlines(r, all)
+	goals(r, all[usualServers])
+	losses(r, all)
+}
+
+// compared has a row for each contestant, and a column for each mode.
+func compared(routers []*router) *kit.Table {
+	t := kit.NewTable("", "ns for each name", "pieces")
+	for _, m := range modes() {
+		t.Header = append(t.Header, m.String(), "low to high")
+	}
+	t.Header = append(t.Header, "changes/s made", "allocations")
+	for _, c := range routers {
+		row := []string{c.name, kit.Thousands(float64(c.pieces))}
+		for _, m := range modes() {
+			s := c.summary(m)
+			if s.Turns == 0 {
+				row = append(row, "", "")
+				continue
+			}
+			row = append(row, kit.Number(s.Median), kit.Number(s.Low)+" to "+kit.Number(s.High))
+		}
+		made := ""
+		if c.change != nil {
+			made = kit.Number(kit.Median(c.rates))
+		}
+		t.Add(append(row, made, kit.Number(kit.Median(c.allocations)))...)
+	}
+	return t
+}
+
+func plotOf(m mode, all map[int][]*router) *kit.Plot {
+	p := &kit.Plot{
+		Title: "A name's server, " + m.String(), X: "servers", Y: "ns for each name", LogX: true, LogY: true, MarkX: true,
+	}
+	for _, c := range all[usualServers] {
+		var points []kit.Point
+		for _, servers := range sizes(false) {
+			for _, other := range all[servers] {
+				if other.name == c.name && other.summary(m).Turns > 0 {
+					points = append(points, kit.PointOf(float64(servers), other.summary(m)))
+				}
+			}
+		}
+		if len(points) > 0 {
+			p.Curves = append(p.Curves, kit.Curve{Name: c.name, Points: points})
+		}
+	}
+	return p
+}
