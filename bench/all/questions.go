@@ -16,6 +16,7 @@ func questions() []question {
 		{name: "routing", module: true, seconds: 200, quick: 20},
 		{name: "ownership", seconds: 60, quick: 15},
 		{name: "scale", seconds: 640, quick: 40},
+		{name: "availability", seconds: 240, quick: 35},
 		{name: "flease", seconds: 420, quick: 40, args: []string{"-rounds", "3"}},
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/child"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
@@ -142,10 +143,19 @@ func (g *Group) Leader(ctx context.Context) (leader *Manager, err error) {
 
 // Create makes a namespace. Zero fields of it have their defaults.
 func (m *Manager) Create(ctx context.Context, config *leaseholdv1.NamespaceConfig) error {
-	return Until(ctx, 100*time.Millisecond, func(ctx context.Context) error {
-		_, err := m.admin.CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: config})
-		return err
-	})
+	return Until(ctx, 100*time.Millisecond, func(ctx context.Context) error { return m.TryCreate(ctx, config, patience) })
+}
+
+// TryCreate is Create, tried once. It succeeds if the namespace is there, since an
+// attempt before may have made it and not have been answered.
+func (m *Manager) TryCreate(ctx context.Context, config *leaseholdv1.NamespaceConfig, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	_, err := m.admin.CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: config})
+	if err = wire.ToError(err); leasehold.KindOf(err) == leasehold.Exists {
+		return nil
+	}
+	return err
 }
 
 // Status asks the manager how it is.
