@@ -68,7 +68,12 @@ func (t *testbed) grow(ctx context.Context, f *finding) error {
 	steps := max(1, t.steps)
 	for i := 1; i <= steps; i++ {
 		owners, lookups := t.owners*i/steps, t.lookups*i/steps
-		if _, err := t.crowd.Obey(crowd.Order{Do: crowd.Grow, Owners: owners, Lookups: lookups, Together: t.together, Within: t.size.grow}); err != nil {
+		order := crowd.Order{Do: crowd.Grow, Owners: owners, Together: t.together, Within: t.size.grow / 2}
+		if _, err := t.crowd.Obey(order); err != nil {
+			return err
+		}
+		order.Lookups = lookups // once there is a table for them
+		if _, err := t.crowd.Obey(order); err != nil {
 			return err
 		}
 		if _, err := t.settled(ctx, owners, lookups); err != nil {
