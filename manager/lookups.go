@@ -27,6 +27,8 @@ type lookups struct {
 	// snapshots remembers, for each namespace, the newest table that was sent
 	// as a whole, encoded. Thousands may ask for it at once.
 	snapshots map[leasehold.Namespace]*encoded
+	// pauses are those of namespaces that have just had news.
+	pauses map[leasehold.Namespace]*gathering
 }
 
 func newLookups(most int) *lookups {
@@ -34,6 +36,7 @@ func newLookups(most int) *lookups {
 		most: most, streams: make(map[uint64]*lookupStream),
 		spaces:    make(map[leasehold.Namespace]map[uint64]*lookupStream),
 		snapshots: make(map[leasehold.Namespace]*encoded),
+		pauses:    make(map[leasehold.Namespace]*gathering),
 	}
 }
 
@@ -186,16 +189,6 @@ func sameTable(a, b *protocol.LookupReply) bool {
 	return a.Snapshot == b.Snapshot && a.Term == b.Term && a.Leader == b.Leader
 }
 
-// broadcast sends news to all lookups of a namespace.
-func (l *lookups) broadcast(reply *protocol.LookupReply) {
-	news := &encoded{reply: reply}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, s := range l.spaces[reply.Namespace] {
-		s.put(outgoing{update: news})
-	}
-}
-
 // follows returns the namespace of a lookup, "" if it has gone.
 func (l *lookups) follows(id uint64) leasehold.Namespace {
 	l.mu.Lock()
@@ -236,6 +229,9 @@ func (l *lookups) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
+	for _, g := range l.pauses {
+		g.timer.Stop()
+	}
 }
 
 // lookupService is the wire's end of it.

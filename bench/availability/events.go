@@ -55,7 +55,8 @@ func newSite(ctx context.Context, racks, servers, lookups int) (s *site, err err
 	if s.front, err = openFrontends(ctx, s.group.Addrs(), lookups); err != nil {
 		return nil, err
 	}
-	return s, s.whole(ctx, racks*servers)
+	err = s.whole(ctx, racks*servers)
+	return s, err
 }
 
 func (s *site) close() {

@@ -114,21 +114,21 @@ func (f *frontends) work(ctx context.Context, n int, pause time.Duration, own bo
 	for i := range n {
 		mine := leasehold.Key(uint64(i) * (1<<64 - 1) / uint64(n))
 		c.working.Go(func() {
-			for wait(ctx, rand.N(2*pause)) {
+			for wait(ctx, rand.N(2*pause)) { //nolint:gosec // for a pause
 				key := mine
 				if !own {
-					key = leasehold.Key(rand.Uint64())
+					key = leasehold.Key(rand.Uint64()) //nolint:gosec // any key
 				}
 				begun := time.Now()
 				took, err := f.operate(ctx, i, key)
-				c.note(operation{i, begun, took}, err, ctx)
+				c.note(ctx, operation{i, begun, took}, err)
 			}
 		})
 	}
 	return c
 }
 
-func (c *crew) note(o operation, err error, ctx context.Context) {
+func (c *crew) note(ctx context.Context, o operation, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {

@@ -82,7 +82,11 @@ func dial(to string, from net.IP, path string, streams int, t *traffic, hear fun
 	for i := range streams {
 		out.frame(frameHeaders, flagEndHeaders, streamID(i), headers(to, path))
 	}
-	return out, out.flush()
+	if err = out.flush(); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return out, nil
 }
 
 func streamID(i int) uint32 { return uint32(2*i + 1) }
@@ -136,7 +140,8 @@ func (c *conn) send(stream int, message []byte) error {
 	defer c.mu.Unlock()
 	prefixed := make([]byte, 5, 5+len(message))
 	binary.BigEndian.PutUint32(prefixed[1:], uint32(len(message)))
-	for rest := append(prefixed, message...); len(rest) > 0; {
+	prefixed = append(prefixed, message...)
+	for rest := prefixed; len(rest) > 0; {
 		n := min(len(rest), maxFrame)
 		c.frame(frameData, 0, streamID(stream), rest[:n])
 		rest = rest[n:]
@@ -231,7 +236,8 @@ func (r *reading) data(flags byte, stream int, payload []byte) error {
 	}
 	all, ours := payload, false // the payload's buffer is not ours to keep
 	if part := r.partial[stream]; len(part) > 0 {
-		all, ours = append(part, payload...), true
+		part = append(part, payload...)
+		all, ours = part, true
 	}
 	r.partial[stream] = nil
 	for {

@@ -85,7 +85,7 @@ func (l *lookup) ask() {
 }
 
 // jitter takes up to an eighth off, as the library does.
-func jitter(d time.Duration) time.Duration { return d - rand.N(d/8+1) }
+func jitter(d time.Duration) time.Duration { return d - rand.N(d/8+1) } //nolint:gosec // for a pause
 
 // hear takes what the manager says.
 func (l *lookup) hear(message []byte) {
@@ -156,7 +156,7 @@ func readUpdate(message []byte) (u update) {
 			return
 		}
 		fields(part, func(n protowire.Number, value uint64, inner []byte) {
-			switch n {
+			switch n { //nolint:exhaustive // others do not matter
 			case updateEcho:
 				u.echo = value
 			case updateLSN:

@@ -202,7 +202,7 @@ func (g *Group) Close() {
 		_ = c.Close()
 	}
 	for _, m := range g.All {
-		m.Child.Close()
+		m.Close()
 	}
 	_ = os.RemoveAll(g.dir)
 }
