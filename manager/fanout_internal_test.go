@@ -51,8 +51,7 @@ func heard(t *testing.T, s *lookupStream) (all [][2]leasehold.LSN) {
 
 const many = 1000
 
-// TestNewsIsGathered: the first change goes out at once, and those of the pause
-// after it together.
+// TestNewsIsGathered: a few changes go out at once, and those after them together.
 func TestNewsIsGathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLookups(many)
@@ -66,23 +65,29 @@ func TestNewsIsGathered(t *testing.T) {
 				}
 			}
 		}
-		first := change(1, 1)
-		l.broadcast(first)
-		expect([2]leasehold.LSN{1, 1})
-		for lsn := range leasehold.LSN(5) {
-			l.broadcast(change(1, 2+lsn))
+		lsn := leasehold.LSN(0)
+		var first *protocol.LookupReply
+		next := func() { lsn++; first = change(1, lsn); l.broadcast(first) }
+		for range inARow {
+			next()
+			expect([2]leasehold.LSN{lsn, lsn})
+		}
+		next() // it waits
+		for range 5 {
+			l.broadcast(change(1, lsn+1))
+			lsn++
 		}
 		expect()
 		time.Sleep(many * tellingOne)
-		expect([2]leasehold.LSN{2, 6})
-		l.broadcast(change(1, 7))
-		l.broadcast(change(2, 8)) // another leader's
-		expect([2]leasehold.LSN{7, 7})
+		expect([2]leasehold.LSN{inARow + 1, inARow + 6})
+		next()
+		l.broadcast(change(2, lsn+1)) // another leader's
+		expect([2]leasehold.LSN{lsn, lsn})
 		time.Sleep(many * tellingOne)
-		expect([2]leasehold.LSN{8, 8})
-		time.Sleep(many * tellingOne)
-		l.broadcast(change(2, 9)) // after a quiet time
-		expect([2]leasehold.LSN{9, 9})
+		expect([2]leasehold.LSN{lsn + 1, lsn + 1})
+		time.Sleep(time.Minute)
+		l.broadcast(change(2, lsn+2)) // after a quiet time
+		expect([2]leasehold.LSN{lsn + 2, lsn + 2})
 		if len(first.Changes) != 1 {
 			t.Error("somebody else's changes were changed")
 		}
@@ -106,10 +111,10 @@ func TestGatheredNewsIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLookups(many)
 		s := following(t, l, many)[0]
-		for lsn := range leasehold.LSN(mostGathered + 2) {
+		for lsn := range leasehold.LSN(inARow + mostGathered + 1) {
 			l.broadcast(change(1, 1+lsn))
 		}
-		want := [][2]leasehold.LSN{{1, 1}, {2, mostGathered + 1}}
+		want := [][2]leasehold.LSN{{1, 1}, {2, 2}, {3, 3}, {4, 4}, {inARow + 1, inARow + mostGathered}}
 		if got := heard(t, s); !slices.Equal(got, want) {
 			t.Errorf("heard %v, want %v", got, want)
 		}

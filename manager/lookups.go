@@ -27,8 +27,7 @@ type lookups struct {
 	// snapshots remembers, for each namespace, the newest table that was sent
 	// as a whole, encoded. Thousands may ask for it at once.
 	snapshots map[leasehold.Namespace]*encoded
-	// pauses are those of namespaces that have just had news.
-	pauses map[leasehold.Namespace]*gathering
+	budgets   map[leasehold.Namespace]*budget
 }
 
 func newLookups(most int) *lookups {
@@ -36,7 +35,7 @@ func newLookups(most int) *lookups {
 		most: most, streams: make(map[uint64]*lookupStream),
 		spaces:    make(map[leasehold.Namespace]map[uint64]*lookupStream),
 		snapshots: make(map[leasehold.Namespace]*encoded),
-		pauses:    make(map[leasehold.Namespace]*gathering),
+		budgets:   make(map[leasehold.Namespace]*budget),
 	}
 }
 
@@ -122,6 +121,7 @@ func (l *lookups) leave(s *lookupStream) {
 		if len(in) == 0 {
 			delete(l.spaces, s.namespace)
 			delete(l.snapshots, s.namespace)
+			delete(l.budgets, s.namespace)
 		}
 	}
 }
@@ -229,8 +229,10 @@ func (l *lookups) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
-	for _, g := range l.pauses {
-		g.timer.Stop()
+	for _, b := range l.budgets {
+		if b.timer != nil {
+			b.timer.Stop()
+		}
 	}
 }
 
