@@ -18,6 +18,7 @@ func questions() []question {
 		{name: "scale", seconds: 640, quick: 40},
 		{name: "availability", seconds: 240, quick: 35},
 		{name: "flease", seconds: 420, quick: 40, args: []string{"-rounds", "3"}},
+		{name: "guard", seconds: 15},
 	}
 }
 

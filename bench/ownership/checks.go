@@ -26,10 +26,11 @@ const (
 // checkContestants are a reading of the clock, the two questions that an owner
 // asks itself, and those that one can ask etcd.
 func checkContestants(ctx context.Context) ([]kit.Contestant, error) {
-	o, stop, err := solo.Start(ctx)
+	one, err := solo.Start(ctx)
 	if err != nil {
 		return nil, err
 	}
+	o := one.Owner
 	keys := solo.Keys(o)
 	held := make([]owner.Lease, len(keys))
 	for i, k := range keys {
@@ -54,7 +55,7 @@ func checkContestants(ctx context.Context) ([]kit.Contestant, error) {
 				}
 			}
 			return sum
-		}, Close: stop},
+		}, Close: one.Close},
 	}
 	peers, err := etcdContestants(ctx)
 	if err != nil {

@@ -23,17 +23,17 @@ const (
 // mapContestants are a map with a lock around it, and a map that checks leases, of
 // an owner that has half of all keys.
 func mapContestants(ctx context.Context) ([]kit.Contestant, error) {
-	o, stop, err := solo.Start(ctx)
+	one, err := solo.Start(ctx)
 	if err != nil {
 		return nil, err
 	}
 	m, err := leasemap.New(leasemap.Config[int]{})
 	if err != nil {
-		stop()
+		one.Close()
 		return nil, err
 	}
-	m.Use(o)
-	names := solo.Names(o)
+	m.Use(one.Owner)
+	names := solo.Names(one.Owner)
 	update := func(first, n int) int {
 		sum := 0
 		for i := range n {
@@ -62,7 +62,7 @@ func mapContestants(ctx context.Context) ([]kit.Contestant, error) {
 		{Name: nameUpdate, Run: func(n int) int { return update(0, n) }},
 		{Name: nameGet, Run: get},
 		{Name: namePlainAll, Run: onAllCores(plain)},
-		{Name: nameUpdateAll, Run: onAllCores(update), Close: stop},
+		{Name: nameUpdateAll, Run: onAllCores(update), Close: one.Close},
 		{Name: nameSince, Run: func(n int) int { return readClock(0, n) }},
 		{Name: nameSinceAll, Run: onAllCores(readClock)},
 	}, nil

@@ -16,6 +16,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/lookup"
 	"github.com/leasehold-dev/leasehold/manager"
 	"github.com/leasehold-dev/leasehold/owner"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
@@ -32,29 +33,52 @@ const (
 	namespace = "bench"
 )
 
-// Start returns an owner that has half of all keys, in 64 leases, and what ends
-// it.
-func Start(ctx context.Context) (*owner.Owner, func(), error) {
+// A Solo is an owner that has half of all keys, in 64 leases, and its manager.
+type Solo struct {
+	Owner *owner.Owner
+
+	manager *manager.Manager
+	dial    []grpc.DialOption
+}
+
+// Start returns when the owner has its leases.
+func Start(ctx context.Context) (*Solo, error) {
 	listener := bufconn.Listen(1 << 20)
-	dial := []grpc.DialOption{
+	s := &Solo{dial: []grpc.DialOption{
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-	}
-	m, err := manager.Start(manager.Config{
-		Store: mem.New(), Listener: listener, Advertise: "manager:1", DialOptions: dial, Logger: slog.New(slog.DiscardHandler),
+	}}
+	var err error
+	s.manager, err = manager.Start(manager.Config{
+		Store: mem.New(), Listener: listener, Advertise: "manager:1", DialOptions: s.dial, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	stop := func() { _ = m.Close(context.Background()) }
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	o, err := join(ctx, dial)
-	if err != nil {
-		stop()
-		return nil, nil, err
+	if s.Owner, err = join(ctx, s.dial); err != nil {
+		s.Close()
+		return nil, err
 	}
-	return o, func() { _ = o.Close(context.Background()); stop() }, nil
+	return s, nil
+}
+
+// Close ends the owner and the manager.
+func (s *Solo) Close() {
+	if s.Owner != nil {
+		_ = s.Owner.Close(context.Background())
+	}
+	_ = s.manager.Close(context.Background())
+}
+
+// Lookup follows the manager's table. The caller closes it, before the rest.
+func (s *Solo) Lookup(ctx context.Context) (*lookup.Lookup, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	return lookup.Open(ctx, lookup.Config{
+		Namespace: namespace, Managers: []string{"manager:1"}, Credentials: insecure.NewCredentials(), DialOptions: s.dial,
+	})
 }
 
 // join makes an owner that has every second range.

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"time"
+)
+
+// A cost is what a path costs each time.
+type cost struct {
+	Instructions int     `json:"instructions,omitempty"` // 0 if they could not be counted
+	Allocations  float64 `json:"allocations"`
+}
+
+// errNoTracing says that instructions cannot be counted here.
+var errNoTracing = errors.New("instructions cannot be counted here")
+
+// countLimit is how long a child may take before it is taken to hang.
+const countLimit = time.Minute
+
+// countAll counts all paths. Those that it could not trace have no instructions,
+// and why is returned beside them.
+func countAll(ctx context.Context, step func(name string)) (map[string]cost, error) {
+	costs := make(map[string]cost)
+	empty := 0
+	var untraced error
+	for _, p := range paths() {
+		c, err := count(ctx, p.name, untraced == nil)
+		if errors.Is(err, errNoTracing) {
+			untraced = err
+			c, err = count(ctx, p.name, false)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if p.name == "nothing" {
+			empty = c.Instructions
+		} else {
+			c.Instructions = max(0, c.Instructions-empty)
+			costs[p.name] = c
+		}
+		if step != nil {
+			step(p.name)
+		}
+	}
+	return costs, untraced
+}
+
+// count starts a child for a path and counts what it does.
+func count(ctx context.Context, name string, traced bool) (c cost, err error) {
+	ctx, cancel := context.WithTimeout(ctx, countLimit)
+	defer cancel()
+	self, err := os.Executable()
+	if err != nil {
+		return c, err
+	}
+	// A tracer is a thread, and the parent of its child.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd := exec.CommandContext(ctx, self, childRole, name, fmt.Sprint(traced))
+	cmd.Env = append(os.Environ(), "GODEBUG=asyncpreemptoff=1")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return c, err
+	}
+	if err := cmd.Start(); err != nil {
+		return c, err
+	}
+	defer func() {
+		_ = cmd.Process.Kill() // nobody needs it any more
+		_ = cmd.Wait()
+	}()
+	line, err := bufio.NewReader(out).ReadBytes('\n')
+	if err != nil {
+		return c, fmt.Errorf("%s: the child says nothing: %w", name, err)
+	}
+	var r readiness
+	if err := json.Unmarshal(line, &r); err != nil {
+		return c, fmt.Errorf("%s: the child says %q: %w", name, line, err)
+	}
+	if r.Error != "" {
+		return c, errors.New(r.Error)
+	}
+	if r.Refused != "" {
+		return c, fmt.Errorf("%w: %s", errNoTracing, r.Refused)
+	}
+	c.Allocations = r.Allocations
+	if traced {
+		if c.Instructions, err = trace(cmd.Process.Pid, r.Thread); err != nil {
+			return c, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return c, nil
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"os"
+
+	"github.com/leasehold-dev/leasehold/bench/kit"
+)
+
+const whatItAsks = "What do the hot paths cost, in instructions and allocations? Time is too noisy for a test; these are the same on a busy machine. `make test`\n" +
+	"fails if a path takes 10 % more instructions than are recorded in `bench/guard/recorded.json`, or any allocation more. After a change that is worth it,\n" +
+	"`cd bench && go run ./guard -record` writes down what it costs now."
+
+func main() {
+	if len(os.Args) == 4 && os.Args[1] == childRole {
+		os.Exit(playChild(os.Args[2], os.Args[3] == "true"))
+	}
+	var record bool
+	kit.Main(kit.Question{
+		Name: "guard", Number: 10, Title: "Regression guard", Asks: whatItAsks, Rounds: 1, Quick: 1,
+		Flags: func(flags *flag.FlagSet) {
+			flags.BoolVar(&record, "record", false, "write down what the paths cost now")
+		},
+		Run: func(ctx context.Context, r *kit.Run) error { return run(ctx, r, record) },
+	})
+}
+
+func run(ctx context.Context, r *kit.Run, write bool) error {
+	r.Expect(len(paths()))
+	costs, untraced := countAll(ctx, func(name string) { r.Step("%s", name) })
+	if costs == nil {
+		return untraced
+	}
+	if untraced != nil {
+		r.Skip("instructions", untraced)
+	}
+	if write {
+		if untraced != nil {
+			return untraced
+		}
+		if err := newRecord(costs).write(recordFile); err != nil {
+			return err
+		}
+	}
+	recorded, err := readRecord(recordFile)
+	if err != nil {
+		return err
+	}
+	if err := recorded.fits(); err != nil {
+		r.Skip("comparing instructions", err)
+	}
+	r.Add(kit.Section{Table: compared(costs, recorded)})
+	worse := recorded.worse(costs)
+	r.Want("paths that cost more than recorded: none", float64(len(worse)), "", len(worse) == 0)
+	for _, text := range worse {
+		r.Note("WORSE %s", text)
+	}
+	return nil
+}
+
+func compared(costs map[string]cost, recorded *record) *kit.Table {
+	t := kit.NewTable("", "path", "instructions", "recorded", "allocations", "recorded")
+	for _, p := range paths() {
+		c, ok := costs[p.name]
+		if !ok {
+			continue
+		}
+		before := recorded.Paths[p.name]
+		t.Add(p.name, kit.Thousands(float64(c.Instructions)), kit.Thousands(float64(before.Instructions)), kit.Number(c.Allocations), kit.Number(before.Allocations))
+	}
+	return t
+}

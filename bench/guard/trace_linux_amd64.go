@@ -1,0 +1,237 @@
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"unsafe"
+)
+
+func thisThread() int { return syscall.Gettid() }
+
+// traceMe lets the parent trace this thread.
+func traceMe() error {
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_PTRACE, syscall.PTRACE_TRACEME, 0, 0); errno != 0 {
+		return fmt.Errorf("a process may not be traced by its parent: %w", errno)
+	}
+	return nil
+}
+
+// trace counts the instructions between the breakpoints of a thread, and returns
+// the least. Then the process is killed.
+func trace(process, thread int) (least int, err error) {
+	traced := map[int]bool{thread: true}
+	defer func() {
+		_ = syscall.Kill(process, syscall.SIGKILL) // an error means that it has ended
+		reap(process, traced)
+	}()
+	if err := waitForBreakpoint(thread); err != nil {
+		return 0, err
+	}
+	if err := freezeOthers(process, traced); err != nil {
+		return 0, err
+	}
+	if err := unpreempt(thread); err != nil {
+		return 0, err
+	}
+	var at syscall.PtraceRegs
+	if err := syscall.PtraceGetRegs(thread, &at); err != nil {
+		return 0, fmt.Errorf("reading the registers: %w", err)
+	}
+	var still clocks
+	for range repetitions {
+		n, err := stepTo(thread, at.Rip, &still)
+		if err != nil {
+			return 0, err
+		}
+		if least == 0 || n < least {
+			least = n
+		}
+	}
+	return least, nil
+}
+
+// stepTo goes on until the thread is at the mark again, and counts.
+func stepTo(thread int, mark uint64, still *clocks) (n int, err error) {
+	var at syscall.PtraceRegs
+	for at.Rip = mark; n == 0 || at.Rip != mark; n++ {
+		if n > mostInstructions {
+			return 0, fmt.Errorf("it takes more than %d instructions", n)
+		}
+		if err := syscall.PtraceSingleStep(thread); err != nil {
+			return 0, fmt.Errorf("going on by an instruction: %w", err)
+		}
+		if err := waitFor(thread); err != nil {
+			return 0, fmt.Errorf("after %d instructions, at %#x: %w", n, at.Rip, err)
+		}
+		if err := syscall.PtraceGetRegs(thread, &at); err != nil {
+			return 0, fmt.Errorf("reading the registers: %w", err)
+		}
+		if at.Rip >= beyond {
+			if err := still.answer(thread, &at); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return n, nil
+}
+
+const (
+	beyond           = 1 << 40 // no program is there; the kernel's clock page is
+	mostInstructions = 1 << 20 // before a path is taken to be lost
+)
+
+// clocks are what the child is told when it reads one: the same each time. It goes
+// on so slowly that a lease would run out between two readings, and the detector of
+// sleep would take the computer to have slept.
+type clocks map[uint64]syscall.Timespec
+
+// answer answers a call of clock_gettime, which is all that the program asks of
+// the kernel's page, and returns from it.
+func (c *clocks) answer(thread int, at *syscall.PtraceRegs) error {
+	if *c == nil {
+		*c = make(clocks)
+		for clock := range uint64(8) {
+			var now syscall.Timespec
+			_, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, uintptr(clock), uintptr(unsafe.Pointer(&now)), 0)
+			if errno == 0 {
+				(*c)[clock] = now
+			}
+		}
+	}
+	now, ok := (*c)[at.Rdi]
+	if !ok {
+		return fmt.Errorf("it asks for the clock %d", at.Rdi)
+	}
+	var words [16]byte
+	binary.LittleEndian.PutUint64(words[:], uint64(now.Sec))
+	binary.LittleEndian.PutUint64(words[8:], uint64(now.Nsec))
+	if _, err := syscall.PtracePokeData(thread, uintptr(at.Rsi), words[:]); err != nil {
+		return fmt.Errorf("telling the time: %w", err)
+	}
+	if _, err := syscall.PtracePeekData(thread, uintptr(at.Rsp), words[:8]); err != nil {
+		return fmt.Errorf("reading where to return to: %w", err)
+	}
+	at.Rip, at.Rsp, at.Rax = binary.LittleEndian.Uint64(words[:]), at.Rsp+8, 0
+	if err := syscall.PtraceSetRegs(thread, at); err != nil {
+		return fmt.Errorf("returning from the clock: %w", err)
+	}
+	return nil
+}
+
+// waitForBreakpoint waits until a thread is at its first breakpoint. Signals, which
+// stop it, too, are kept from it: those of the runtime ask it to yield.
+func waitForBreakpoint(thread int) error {
+	for {
+		signal, err := waitForStop(thread)
+		if err != nil || signal == syscall.SIGTRAP {
+			return err
+		}
+		if err := syscall.PtraceCont(thread, 0); err != nil {
+			return fmt.Errorf("letting the child go on: %w", err)
+		}
+	}
+}
+
+// waitFor waits until a thread has stopped, for whatever reason.
+func waitFor(thread int) error {
+	_, err := waitForStop(thread)
+	return err
+}
+
+func waitForStop(thread int) (syscall.Signal, error) {
+	var status syscall.WaitStatus
+	for {
+		_, err := syscall.Wait4(thread, &status, syscall.WALL, nil)
+		switch {
+		case err == syscall.EINTR: //nolint:errorlint // a system call's own
+		case err == syscall.ECHILD: //nolint:errorlint // a system call's own
+			return 0, fmt.Errorf("%w: the child is not traced", errNoTracing)
+		case err != nil:
+			return 0, fmt.Errorf("waiting for the child: %w", err)
+		case status.Stopped():
+			return status.StopSignal(), nil
+		default:
+			return 0, fmt.Errorf("the child has ended: %v", status)
+		}
+	}
+}
+
+// freezeOthers stops all threads of the process that are not traced yet, and adds
+// them to those.
+func freezeOthers(process int, traced map[int]bool) error {
+	for found := true; found; { // until no new ones have come meanwhile
+		found = false
+		tasks, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(process), "task"))
+		if err != nil {
+			return fmt.Errorf("listing the child's threads: %w", err)
+		}
+		for _, task := range tasks {
+			other, err := strconv.Atoi(task.Name())
+			if err != nil || traced[other] {
+				continue
+			}
+			if err := syscall.PtraceAttach(other); err != nil {
+				return fmt.Errorf("%w: stopping a thread of the child: %w", errNoTracing, err)
+			}
+			traced[other] = true
+			if err := waitFor(other); err != nil {
+				return err
+			}
+			found = true
+		}
+	}
+	return nil
+}
+
+// reap waits for the traced threads of a killed process but for its first one,
+// which cannot be waited for by anyone before they have been.
+func reap(process int, traced map[int]bool) {
+	for thread := range traced {
+		for thread != process {
+			var status syscall.WaitStatus
+			_, err := syscall.Wait4(thread, &status, syscall.WALL, nil)
+			if err == nil && status.Stopped() || err == syscall.EINTR { //nolint:errorlint // a system call's own
+				continue // it is not dead yet
+			}
+			break
+		}
+	}
+}
+
+// unpreempt takes back a request to the goroutine to yield. The scheduler makes it
+// after ten milliseconds, which pass before all its threads are stopped; with them
+// stopped, nobody would ever let the goroutine go on.
+//
+// It is made by a stack limit that no stack is within: the third word of the
+// goroutine's descriptor, of which the first two are the stack's bounds, and which
+// is in R14. See runtime2.go and stack.go of the runtime.
+func unpreempt(thread int) error {
+	const (
+		request = 0xfffffffffffffade // stackPreempt
+		guard   = 928                // stackGuard
+	)
+	var regs syscall.PtraceRegs
+	if err := syscall.PtraceGetRegs(thread, &regs); err != nil {
+		return fmt.Errorf("reading the registers: %w", err)
+	}
+	var words [24]byte
+	if _, err := syscall.PtracePeekData(thread, uintptr(regs.R14), words[:]); err != nil {
+		return fmt.Errorf("reading the goroutine's descriptor: %w", err)
+	}
+	low, high := binary.LittleEndian.Uint64(words[:]), binary.LittleEndian.Uint64(words[8:])
+	if regs.Rsp < low || regs.Rsp >= high {
+		return fmt.Errorf("%w: the stack pointer is not within the stack of the goroutine: this release of Go keeps it elsewhere", errNoTracing)
+	}
+	if binary.LittleEndian.Uint64(words[16:]) != request {
+		return nil
+	}
+	binary.LittleEndian.PutUint64(words[16:], low+guard)
+	if _, err := syscall.PtracePokeData(thread, uintptr(regs.R14)+16, words[16:]); err != nil {
+		return fmt.Errorf("writing the goroutine's descriptor: %w", err)
+	}
+	return nil
+}
