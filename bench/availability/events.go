@@ -22,8 +22,8 @@ type site struct {
 }
 
 // newSite starts all of it, and waits until every key has an owner.
-func newSite(ctx context.Context, racks, servers, lookups int) (s *site, err error) {
-	s = &site{joined: make(chan struct{}, racks)}
+func newSite(ctx context.Context, racks, servers, lookups int) (_ *site, err error) {
+	s := &site{joined: make(chan struct{}, racks)}
 	defer func() {
 		if err != nil {
 			s.close()

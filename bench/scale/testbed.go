@@ -25,8 +25,8 @@ type testbed struct {
 	empty   float64 // the manager's memory before anybody came
 }
 
-func newTestbed(ctx context.Context, r *kit.Run, s size) (t *testbed, err error) {
-	t = &testbed{size: s, run: r}
+func newTestbed(ctx context.Context, r *kit.Run, s size) (_ *testbed, err error) {
+	t := &testbed{size: s, run: r}
 	defer func() {
 		if err != nil {
 			t.close()
