@@ -15,7 +15,9 @@ func questions() []question {
 	return []question{
 		{name: "routing", module: true, seconds: 200, quick: 20},
 		{name: "ownership", seconds: 60, quick: 15},
+		{name: "scale", seconds: 640, quick: 40},
 		{name: "propagation", seconds: 300, quick: 15},
+		{name: "availability", seconds: 240, quick: 35},
 		{name: "grants", seconds: 160, quick: 25},
 		{name: "flease", seconds: 420, quick: 40, args: []string{"-rounds", "3"}},
 		{name: "rival", seconds: 5},

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/rpc"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/lookup"
+)
+
+// frontends call servers, as callers do: with a lookup, and again until they are
+// served.
+type frontends struct {
+	lookups []*lookup.Lookup
+
+	mu    sync.Mutex
+	conns map[string]*rpc.Client
+}
+
+func openFrontends(ctx context.Context, managers []string, lookups int) (*frontends, error) {
+	f := &frontends{conns: make(map[string]*rpc.Client)}
+	for range lookups {
+		l, err := lookup.Open(ctx, lookup.Config{Namespace: namespace, Managers: managers})
+		if err != nil {
+			f.close()
+			return nil, err
+		}
+		f.lookups = append(f.lookups, l)
+	}
+	return f, nil
+}
+
+func (f *frontends) close() {
+	for _, l := range f.lookups {
+		_ = l.Close()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.conns {
+		_ = c.Close()
+	}
+}
+
+// conn returns a connection to a server, which all callers share.
+func (f *frontends) conn(addr string) (*rpc.Client, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if c := f.conns[addr]; c != nil {
+		return c, nil
+	}
+	c, err := rpc.Dial("tcp", addr)
+	if err != nil {
+		return nil, leasehold.Errorf("call", leasehold.Unavailable, addr, "%w", err)
+	}
+	f.conns[addr] = c
+	return c, nil
+}
+
+// call asks a server once.
+func (f *frontends) call(key leasehold.Key, addr string) error {
+	c, err := f.conn(addr)
+	if err != nil {
+		return err
+	}
+	var owned bool
+	if err := c.Call("Server.Serve", uint64(key), &owned); err != nil {
+		f.mu.Lock()
+		if f.conns[addr] == c {
+			delete(f.conns, addr)
+		}
+		f.mu.Unlock()
+		return leasehold.Errorf("call", leasehold.Unavailable, addr, "%w", err)
+	}
+	if !owned {
+		return leasehold.NotOwner
+	}
+	return nil
+}
+
+// operate does one operation and returns how long that took.
+func (f *frontends) operate(ctx context.Context, i int, key leasehold.Key) (time.Duration, error) {
+	begun := time.Now()
+	err := f.lookups[i%len(f.lookups)].Do(ctx, key, func(_ context.Context, addr string) error { return f.call(key, addr) },
+		lookup.Idempotent(), lookup.Attempts(1000))
+	return time.Since(begun), err
+}
+
+// An operation began then, and took so long.
+type operation struct {
+	key   int
+	begun time.Time
+	took  time.Duration
+}
+
+// A crew is frontends at work.
+type crew struct {
+	stop    context.CancelFunc
+	working sync.WaitGroup
+
+	mu   sync.Mutex
+	done []operation
+	errs int
+}
+
+// work lets n of them operate, each on a key after the other, with a pause of
+// about that length between two operations. With few of them, everyone has a key
+// of its own.
+func (f *frontends) work(ctx context.Context, n int, pause time.Duration, own bool) *crew {
+	ctx, stop := context.WithCancel(ctx)
+	c := &crew{stop: stop}
+	for i := range n {
+		mine := leasehold.Key(uint64(i) * (1<<64 - 1) / uint64(n))
+		c.working.Go(func() {
+			for wait(ctx, rand.N(2*pause)) { //nolint:gosec // for a pause
+				key := mine
+				if !own {
+					key = leasehold.Key(rand.Uint64()) //nolint:gosec // any key
+				}
+				begun := time.Now()
+				took, err := f.operate(ctx, i, key)
+				c.note(ctx, operation{i, begun, took}, err)
+			}
+		})
+	}
+	return c
+}
+
+func (c *crew) note(ctx context.Context, o operation, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case err == nil:
+		c.done = append(c.done, o)
+	case ctx.Err() == nil:
+		c.errs++
+	}
+}
+
+// end waits until everybody has ended, and returns what they did.
+func (c *crew) end() ([]operation, int) {
+	c.stop()
+	c.working.Wait()
+	return c.done, c.errs
+}
+
+func wait(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// worst returns the longest operation of those that began or ended after a time.
+func worst(all []operation, after time.Time) time.Duration {
+	longest := time.Duration(0)
+	for _, o := range all {
+		if o.begun.Add(o.took).After(after) {
+			longest = max(longest, o.took)
+		}
+	}
+	return longest
+}

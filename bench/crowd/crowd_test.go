@@ -1,0 +1,143 @@
+package crowd
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/table"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/manager"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/store/mem"
+)
+
+// TestReadUpdate reads what the manager's own code has written.
+func TestReadUpdate(t *testing.T) {
+	holder := &table.Holder{Owner: "a", Addr: "a:1", Weight: 1}
+	changes := []table.Change{{LSN: 8, Kind: table.Vacated, Generation: 1, Holder: holder}, {LSN: 9, Kind: table.Vacated, Generation: 2, Holder: holder}}
+	for name, c := range map[string]struct {
+		reply protocol.LookupReply
+		want  update
+	}{
+		"nothing new": {protocol.LookupReply{Echo: 4, LSN: 7}, update{echo: 4, lsn: 7}},
+		"changes":     {protocol.LookupReply{LSN: 9, From: 7, Changes: changes}, update{lsn: 9, from: 7, changes: true}},
+		"table":       {protocol.LookupReply{Echo: 1, LSN: 7, Snapshot: table.New()}, update{echo: 1, lsn: 7, table: true}},
+	} {
+		b := marshal(t, wire.FromLookupReply(&c.reply))
+		if got := readUpdate(b); got != c.want {
+			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
+		}
+		second := &leaseholdv1.FollowResponse{Kind: &leaseholdv1.FollowResponse_Update{Update: &leaseholdv1.Update{Echo: 12}}}
+		c.want.echo = 12
+		if got := readUpdate(append(b, marshal(t, second)...)); got != c.want {
+			t.Errorf("%s, answered: got %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+func marshal(t *testing.T, m proto.Message) []byte {
+	t.Helper()
+	b, err := proto.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestCutMessage(t *testing.T) {
+	b := []byte{0, 0, 0, 0, 2, 'a', 'b', 0, 0}
+	message, rest, whole := cutMessage(b)
+	if string(message) != "ab" || len(rest) != 2 || !whole {
+		t.Errorf("%q %q %v", message, rest, whole)
+	}
+	for n := range 7 {
+		if _, _, whole := cutMessage(b[:n]); whole {
+			t.Errorf("%d bytes are a message", n)
+		}
+	}
+}
+
+// TestCrowd: owners and lookups come, hold all keys and know it, and are restarted.
+func TestCrowd(t *testing.T) {
+	addr := startManager(t)
+	c := &crowd{manager: addr, namespace: "crowd", clock: clock.New()}
+	t.Cleanup(func() {
+		for _, s := range append(c.owners, c.lookups...) {
+			s.close(true)
+		}
+	})
+	const owners, lookups = 5, 23
+	if err := c.obey(Order{Do: Grow, Owners: owners, Lookups: lookups, Together: 4}); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(c.lookups); n != 6 {
+		t.Errorf("%d lookups have %d connections, want 6", lookups, n)
+	}
+	awaitWhole(t, c, owners, lookups)
+	for _, crash := range []bool{false, true} {
+		if err := c.obey(Order{Do: Restart, Owners: 2, Lookups: lookups, Together: 4, Crash: crash}); err != nil {
+			t.Fatal(err)
+		}
+		awaitWhole(t, c, owners, lookups)
+	}
+	if n := c.counts(); n.Spurious() != 0 || n.Broken != 0 || n.Strange != 0 || n.Unheard != 0 || n.In == 0 || n.Out == 0 {
+		t.Errorf("%+v", n)
+	}
+}
+
+func awaitWhole(t *testing.T, c *crowd, owners, lookups int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		n := c.counts()
+		if n.Holding == owners && n.Proven == lookups && n.Share > 1-1e-9 {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("not whole: %+v", n)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// startManager returns the address of a manager with a namespace of short leases.
+func startManager(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := manager.Start(manager.Config{Store: mem.New(), Listener: l, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close(context.Background()) })
+	addr := l.Addr().String()
+	conn, err := grpc.NewClient("passthrough:///"+addr, append(wire.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close() //nolint:errcheck // it has done its work
+	request := &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: &leaseholdv1.NamespaceConfig{
+		Name: "crowd", Timing: &leaseholdv1.Timing{Lease: int64(2 * time.Second), Renew: int64(500 * time.Millisecond), Drift: 1.1},
+	}}
+	for { // until it leads
+		_, err := leaseholdv1.NewAdminServiceClient(conn).CreateNamespace(t.Context(), request)
+		if err == nil {
+			return addr
+		}
+		if t.Context().Err() != nil {
+			t.Fatal(err)
+		}
+	}
+}

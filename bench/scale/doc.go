@@ -1,0 +1,8 @@
+// Command scale asks what a manager costs that has many owners and lookups, and
+// how that grows: on the testbeds of the two papers, and with five and
+// twenty-five times as many.
+//
+//	cd bench && go run ./scale                          all of it, in eleven minutes
+//	cd bench && go run ./scale -quick                   the smallest, in half a minute
+//	cd bench && go run ./scale -only 5x -profile m.prof one size, and what the leader does meanwhile
+package main

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/bench/crowd"
+	"github.com/leasehold-dev/leasehold/bench/kit"
+)
+
+// A finding is what became of one size.
+type finding struct {
+	size
+	memory float64 // of the leader, in bytes for each client
+	total  float64 // in bytes
+	quiet  []load
+	// ownersRestart and lookupsRestart are the same if both were restarted at once.
+	ownersRestart, lookupsRestart load
+	restarted                     time.Duration // how long all restarts took
+	steps                         []step
+	counts                        crowd.Counts // in the end
+	spurious                      int64
+	wrong                         error // why it is not whole in the end
+}
+
+// A step is how it was with fewer of them.
+type step struct {
+	clients       int
+	quiet, failed load
+	perMinute     float64 // failures
+}
+
+// measure finds out about one size.
+func measure(ctx context.Context, r *kit.Run, s size, profile string) (*finding, error) {
+	t, err := newTestbed(ctx, r, s)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	r.Step("%s: %d owners and %d lookups come", s.name, s.owners, s.lookups)
+	f := &finding{size: s}
+	if err := t.grow(ctx, f); err != nil {
+		return nil, err
+	}
+	if err := t.profile(ctx, profile); err != nil {
+		return nil, err
+	}
+	if f.quiet, err = t.quiet(ctx, r.Rounds); err != nil {
+		return nil, err
+	}
+	used, err := t.manager.Usage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f.total, f.memory = used.Memory, (used.Memory-t.empty)/float64(s.clients())
+	if err := t.restart(ctx, f); err != nil {
+		return nil, err
+	}
+	f.counts, f.wrong = t.settled(ctx, s.owners, s.lookups)
+	f.spurious = f.counts.Spurious()
+	r.Step("%s: whole again", s.name)
+	return f, ctx.Err()
+}
+
+// grow lets them come, and waits until they are quiet.
+func (t *testbed) grow(ctx context.Context, f *finding) error {
+	steps := max(1, t.steps)
+	for i := 1; i <= steps; i++ {
+		owners, lookups := t.owners*i/steps, t.lookups*i/steps
+		order := crowd.Order{Do: crowd.Grow, Owners: owners, Together: t.together, Within: t.size.grow / 2}
+		if _, err := t.crowd.Obey(order); err != nil {
+			return err
+		}
+		order.Lookups = lookups // once there is a table for them
+		if _, err := t.crowd.Obey(order); err != nil {
+			return err
+		}
+		if _, err := t.settled(ctx, owners, lookups); err != nil {
+			return fmt.Errorf("%d owners and %d lookups do not settle: %w", owners, lookups, err)
+		}
+		if t.failures > 0 {
+			s, err := t.fail(ctx, owners, lookups)
+			if err != nil {
+				return err
+			}
+			f.steps = append(f.steps, s)
+		}
+	}
+	return pause(ctx, window)
+}
+
+// fail measures a step: quiet, and with failures.
+func (t *testbed) fail(ctx context.Context, owners, lookups int) (step, error) {
+	s := step{clients: owners + lookups}
+	share := float64(t.failures) * compressed / float64(lifetime)
+	order := crowd.Order{
+		Do: crowd.Restart, Crash: true, Within: t.failures, Together: t.together,
+		Owners: max(1, int(share*float64(owners)+0.5)), Lookups: max(1, int(share*float64(lookups)+0.5)),
+	}
+	s.perMinute = float64(order.Owners+order.Lookups) / t.failures.Minutes()
+	var err error
+	if s.quiet, err = t.during(ctx, func() error { return pause(ctx, window) }); err != nil {
+		return s, err
+	}
+	s.failed, err = t.during(ctx, func() error { _, err := t.crowd.Obey(order); return err })
+	if err != nil {
+		return s, err
+	}
+	t.run.Step("%s: %d nodes, %.0f failures a minute: %.1f %% of a core", t.name, s.clients, s.perMinute, s.failed.CPU)
+	_, err = t.settled(ctx, owners, lookups)
+	return s, err
+}
+
+// restart restarts everybody.
+func (t *testbed) restart(ctx context.Context, f *finding) (err error) {
+	if t.restarts == 0 {
+		return nil
+	}
+	begun := time.Now()
+	order := crowd.Order{Do: crowd.Restart, Owners: t.owners, Lookups: t.lookups, Together: t.together, Within: t.restarts}
+	obey := func(o crowd.Order) (load, error) {
+		return t.during(ctx, func() error { _, err := t.crowd.Obey(o); return err })
+	}
+	if t.both {
+		f.ownersRestart, err = obey(order)
+		f.lookupsRestart, f.restarted = f.ownersRestart, time.Since(begun)
+		t.run.Step("%s: all restarted: %.0f %% of a core", t.name, f.ownersRestart.CPU)
+		return err
+	}
+	owners, lookups := order, order
+	owners.Lookups, lookups.Owners = 0, 0
+	if f.ownersRestart, err = obey(owners); err != nil {
+		return err
+	}
+	t.run.Step("%s: owners restarted: %.0f %% of a core", t.name, f.ownersRestart.CPU)
+	f.lookupsRestart, err = obey(lookups)
+	f.restarted = time.Since(begun)
+	t.run.Step("%s: lookups restarted: %.0f %% of a core", t.name, f.lookupsRestart.CPU)
+	return err
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/bench/kit"
+)
+
+// What the papers' texts say. All else is in figures that have no numbers.
+const (
+	centrifugeSteady = 10   // KB/s of the leader in production, with 130 owners and 1,000 lookups (5.1.2)
+	centrifugeChange = 500  // KB/s at most while leaders change there (5.1.2)
+	centrifugePeak   = 5000 // KB/s at most while the testbed's nodes restart (5.2)
+	prsState         = 1    // MB that the manager keeps in production, at most (7.1)
+)
+
+const kilo = 1000.0
+
+func (f *finding) cpu() kit.Summary {
+	return kit.Summarise(values(f.quiet, func(l load) float64 { return l.CPU }))
+}
+
+func (f *finding) bytes() kit.Summary {
+	return kit.Summarise(values(f.quiet, func(l load) float64 { return l.Bytes / kilo }))
+}
+
+func values(all []load, of func(load) float64) (out []float64) {
+	for _, l := range all {
+		out = append(out, of(l))
+	}
+	return out
+}
+
+func report(r *kit.Result, found []*finding) {
+	addCosts(r, found)
+	for _, f := range found {
+		if f.name == "centrifuge" {
+			addCentrifuge(r, f)
+		}
+		if len(f.steps) > 1 {
+			addPRS(r, f)
+		}
+	}
+	addGrowth(r, found)
+	for _, f := range found {
+		addGoals(r, f)
+	}
+}
+
+// addCosts is what all sizes cost.
+func addCosts(r *kit.Result, found []*finding) {
+	t := kit.NewTable("", "", "owners", "lookups", "connections", "of a core, quiet", "low", "high", "KB/s, quiet", "memory, MiB", "KiB for each client",
+		"all restarted in", "of a core meanwhile", "KB/s meanwhile", "at most", "ran out")
+	for _, f := range found {
+		cpu, bytes := f.cpu(), f.bytes()
+		restarts := []string{"", "", "", ""}
+		if f.restarts > 0 {
+			worst := f.ownersRestart
+			if f.lookupsRestart.CPU > worst.CPU {
+				worst = f.lookupsRestart
+			}
+			restarts = []string{
+				f.restarted.Round(time.Second).String(), percent(worst.CPU), kit.Number(worst.Bytes / kilo),
+				kit.Number(max(f.ownersRestart.Peak, f.lookupsRestart.Peak) / kilo),
+			}
+		}
+		row := []string{
+			f.title, kit.Thousands(float64(f.owners)), kit.Thousands(float64(f.lookups)), kit.Thousands(float64(f.connections())),
+			percent(cpu.Median), percent(cpu.Low), percent(cpu.High), kit.Number(bytes.Median),
+			kit.Number(f.total / (1 << 20)), kit.Number(f.memory / 1024),
+		}
+		t.Add(append(append(row, restarts...), fmt.Sprint(f.spurious))...)
+	}
+	r.Add(kit.Section{
+		Title: "What the leader costs",
+		Text: "Quiet is in windows of 4 s: median, low and high. Restarts are as in a rollout: an owner says goodbye, ends, and another session of its name\n" +
+			"comes at once, on a new connection; a lookup comes back with no table. \"Ran out\" counts owners whose leases ran out, and lookups that had\n" +
+			"no proof for 30 s, though nobody had failed. With 50,000 lookups five share a connection, because the system lets a process open 20,000 files.",
+		Table: t,
+	})
+}
+
+func percent(x float64) string { return fmt.Sprintf("%.1f %%", x) }
+
+// addCentrifuge is its figures 12 to 14, as far as the text has numbers.
+func addCentrifuge(r *kit.Result, f *finding) {
+	t := kit.NewTable("", "figure", "", "Centrifuge, KB/s", "ours, KB/s", "ours, of a core")
+	t.Add("12", "no restarts", fmt.Sprintf("about %d (130 owners, 1,000 lookups)", centrifugeSteady), kit.Number(f.bytes().Median), percent(f.cpu().Median))
+	t.Add("13", "a rollout", fmt.Sprintf("almost %d at most, the same", centrifugeChange), "", "")
+	t.Add("14", "all owners restarted", fmt.Sprintf("up to %s", kit.Thousands(centrifugePeak)), fmt.Sprintf("%s, up to %s", kit.Number(f.ownersRestart.Bytes/kilo), kit.Number(f.ownersRestart.Peak/kilo)), percent(f.ownersRestart.CPU))
+	t.Add("14", "all lookups restarted", "less", fmt.Sprintf("%s, up to %s", kit.Number(f.lookupsRestart.Bytes/kilo), kit.Number(f.lookupsRestart.Peak/kilo)), percent(f.lookupsRestart.CPU))
+	r.Add(kit.Section{
+		Title: "Centrifuge, figures 12 to 14",
+		Text: fmt.Sprintf("Theirs are from the text of the paper (5.1.2, 5.2); of the processor it says \"very low\" and \"light\". They restarted 200 owners, and then 2,016\n"+
+			"lookups, within 32 minutes each: 6.25 and 63 a minute. Time is compressed here, %.0f times: %s and %s a minute.",
+			float64(paperRestarts)/float64(f.restarts), kit.Number(float64(f.owners)/f.restarts.Minutes()), kit.Thousands(float64(f.lookups)/f.restarts.Minutes())),
+		Table: t,
+	})
+	r.Less("owners-restart-peak", f.ownersRestart.Peak/kilo, "KB/s", "Centrifuge's text", centrifugePeak)
+	r.Less("quiet", f.bytes().Median, "KB/s", "Centrifuge's text, about half as many nodes", centrifugeSteady)
+	r.Losses = append(r.Losses, fmt.Sprintf("to Centrifuge's leader in production, about %d KB/s against %s while nothing happens: it had half as many nodes, and renewed six times more rarely.",
+		centrifugeSteady, kit.Number(f.bytes().Median)))
+}
+
+// addPRS is its figures 7 and 8, which have no numbers in the text.
+func addPRS(r *kit.Result, f *finding) {
+	cpu := kit.Plot{Title: "PRS, figure 7: the processor", X: "nodes, a fifth of them owners", Y: "percent of a core", MarkX: true, Curves: make([]kit.Curve, 2)}
+	network := kit.Plot{Title: "PRS, figure 8: the network", X: cpu.X, Y: "KB/s", MarkX: true, Curves: make([]kit.Curve, 2)}
+	t := kit.NewTable("", "nodes", "of a core", "KB/s", "failures a minute", "of a core with failures", "KB/s with failures")
+	names := []string{"ours, no failures", fmt.Sprintf("ours, nodes live %s", lifetime/compressed)}
+	for i, name := range names {
+		cpu.Curves[i].Name, network.Curves[i].Name = name, name
+	}
+	for _, s := range f.steps {
+		x := float64(s.clients)
+		for i, l := range []load{s.quiet, s.failed} {
+			cpu.Curves[i].Points = append(cpu.Curves[i].Points, kit.Point{X: x, Y: l.CPU})
+			network.Curves[i].Points = append(network.Curves[i].Points, kit.Point{X: x, Y: l.Bytes / kilo})
+		}
+		t.Add(kit.Thousands(x), percent(s.quiet.CPU), kit.Number(s.quiet.Bytes/kilo), kit.Number(s.perMinute), percent(s.failed.CPU), kit.Number(s.failed.Bytes/kilo))
+	}
+	r.Add(kit.Section{
+		Title: "PRS, figures 7 and 8",
+		Text: fmt.Sprintf("Four frontends for each middle-tier server, as there, up to 2,500 nodes. Their text has no numbers but these: the manager's load without failures\n"+
+			"is \"quite small\", its state less than %d MB, and with a mean lifetime of 8 h a node fails every 12 s. Here nodes fail %d times as often.", prsState, compressed),
+		Table: t,
+	})
+	r.AddPlot("prs-cpu", "percent of a core by nodes, with and without failures", cpu.Write)
+	r.AddPlot("prs-network", "KB/s by nodes, with and without failures", network.Write)
+}
+
+// addGrowth is how cost grows with the number of clients.
+func addGrowth(r *kit.Result, found []*finding) {
+	if len(found) < 2 {
+		return
+	}
+	curves := []struct {
+		name string
+		of   func(*finding) float64
+	}{
+		{"of a core, quiet, in percent", func(f *finding) float64 { return f.cpu().Median }},
+		{"KB/s, quiet", func(f *finding) float64 { return f.bytes().Median }},
+		{"memory in MiB", func(f *finding) float64 { return f.total / (1 << 20) }},
+	}
+	plot := kit.Plot{Title: "What the leader costs, by clients", X: "owners and lookups", LogX: true, LogY: true}
+	t := kit.NewTable("", "", "grows as clients to the power of")
+	for _, c := range curves {
+		var points []kit.Point
+		for _, f := range found {
+			points = append(points, kit.Point{X: float64(f.clients()), Y: max(c.of(f), 0.01)})
+		}
+		slope := kit.Slope(points)
+		plot.Curves = append(plot.Curves, kit.Curve{Name: fmt.Sprintf("%s: slope %.2f", c.name, slope), Points: points})
+		t.Add(c.name, fmt.Sprintf("%.2f", slope))
+	}
+	r.Add(kit.Section{Title: "How it grows", Table: t})
+	r.AddPlot("growth", "cost by clients, on logarithmic axes", plot.Write)
+}
+
+// addGoals is what we want of a size.
+func addGoals(r *kit.Result, f *finding) {
+	r.Want(f.title+": whole in the end", f.counts.Share, "of all keys are held", f.wrong == nil)
+	r.Want(f.title+": no lease and no proof runs out", float64(f.spurious), "", f.spurious == 0)
+	switch f.name {
+	case "5x":
+		r.Want("1,000 owners and 10,000 lookups: less than 10 % of a core, quiet", f.cpu().Median, "%", f.cpu().Median < 10)
+		r.Want("1,000 owners and 10,000 lookups: less than 64 KiB for each client", f.memory/1024, "KiB", f.memory < 64<<10)
+	case "25x":
+		r.Want("5,000 owners and 50,000 lookups: all restarted within 5 minutes", f.restarted.Minutes(), "minutes", f.restarted < 5*time.Minute)
+	}
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/bench/crowd"
+	"github.com/leasehold-dev/leasehold/bench/kit"
+	"github.com/leasehold-dev/leasehold/bench/managers"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+const namespace = "scale"
+
+// A testbed is a manager and its crowd.
+type testbed struct {
+	size
+	run     *kit.Run
+	group   *managers.Group
+	manager *managers.Manager
+	crowd   *crowd.Process
+	empty   float64 // the manager's memory before anybody came
+}
+
+func newTestbed(ctx context.Context, r *kit.Run, s size) (_ *testbed, err error) {
+	t := &testbed{size: s, run: r}
+	defer func() {
+		if err != nil {
+			t.close()
+		}
+	}()
+	if t.group, err = managers.Start(ctx, 1); err != nil {
+		return nil, err
+	}
+	t.manager = t.group.All[0]
+	// Twice as many: one that is restarted may be there before the one before is gone.
+	if err := t.manager.Create(ctx, &leaseholdv1.NamespaceConfig{Name: namespace, MaxOwners: uint32(2*s.owners + 64)}); err != nil {
+		return nil, err
+	}
+	used, err := t.manager.Usage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.empty = used.Memory
+	t.crowd, err = crowd.Start(ctx, t.manager.Addr, namespace)
+	return t, err
+}
+
+func (t *testbed) close() {
+	if t.crowd != nil {
+		t.crowd.Close()
+	}
+	if t.group != nil {
+		t.group.Close()
+	}
+}
+
+// settled waits until there are so many, every key has its owner, and every lookup
+// has proof of the newest table.
+func (t *testbed) settled(ctx context.Context, owners, lookups int) (crowd.Counts, error) {
+	var now crowd.Counts
+	err := managers.Until(ctx, 250*time.Millisecond, func(ctx context.Context) error {
+		status, err := t.manager.Namespace(ctx, namespace)
+		if err != nil {
+			return err
+		}
+		if now, err = t.crowd.Obey(crowd.Order{Do: crowd.Look}); err != nil {
+			return err
+		}
+		switch {
+		case status.GetOwners() != uint32(owners) || status.GetVacant() > 0 || now.Holding != owners:
+			return fmt.Errorf("%d owners of %d, of which %d hold something; %d ranges have none", status.GetOwners(), owners, now.Holding, status.GetVacant())
+		case now.Share < 1-1e-9 || now.Share > 1+1e-9:
+			return fmt.Errorf("the owners hold %v of all keys", now.Share)
+		case now.Proven != lookups || now.Lowest < status.GetLsn():
+			return fmt.Errorf("%d lookups of %d have proof, of change %d at least; the newest is %d", now.Proven, lookups, now.Lowest, status.GetLsn())
+		}
+		return nil
+	})
+	return now, err
+}
+
+// A load is what the leader does, in a second.
+type load struct {
+	CPU   float64 // of a core, in percent
+	Bytes float64 // in both directions
+	Peak  float64 // the most bytes in one second
+}
+
+// during measures the leader while something is done.
+func (t *testbed) during(ctx context.Context, do func() error) (load, error) {
+	counts, err := t.crowd.Obey(crowd.Order{Do: crowd.Look})
+	if err != nil {
+		return load{}, err
+	}
+	before, err := t.manager.Usage(ctx)
+	if err != nil {
+		return load{}, err
+	}
+	begun := time.Now()
+	if err := do(); err != nil {
+		return load{}, err
+	}
+	seconds := time.Since(begun).Seconds()
+	after, err := t.manager.Usage(ctx)
+	if err != nil {
+		return load{}, err
+	}
+	now, err := t.crowd.Obey(crowd.Order{Do: crowd.Look})
+	bytes := float64(now.In + now.Out - counts.In - counts.Out)
+	return load{CPU: 100 * (after.CPU - before.CPU) / seconds, Bytes: bytes / seconds, Peak: float64(now.Peak)}, err
+}
+
+// quiet measures the leader while nothing happens, in windows.
+func (t *testbed) quiet(ctx context.Context, windows int) (all []load, err error) {
+	for i := range windows {
+		l, err := t.during(ctx, func() error { return pause(ctx, window) })
+		if err != nil {
+			return all, err
+		}
+		all = append(all, l)
+		t.run.Step("%s: quiet, %d of %d: %.1f %% of a core", t.name, i+1, windows, l.CPU)
+	}
+	return all, nil
+}
+
+// window is long enough for everybody to renew, and nearly for everybody to ask.
+const window = 4 * time.Second
+
+// profile writes what the leader does while nothing happens, if that is wanted.
+func (t *testbed) profile(ctx context.Context, to string) error {
+	if to == "" {
+		return nil
+	}
+	const during = 10 * time.Second
+	return errors.Join(
+		kit.WriteFile(to, func(w io.Writer) error { return t.manager.Profile(ctx, w, during) }),
+		kit.WriteFile(to+".heap", func(w io.Writer) error { return t.manager.Heap(ctx, w) }))
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}
