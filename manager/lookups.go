@@ -24,16 +24,14 @@ type lookups struct {
 	streams map[uint64]*lookupStream
 	spaces  map[leasehold.Namespace]map[uint64]*lookupStream
 
-	// snapshots remembers, for each namespace, the newest table that was sent
-	// as a whole, encoded. Thousands may ask for it at once.
-	snapshots map[leasehold.Namespace]*encoded
+	answers map[leasehold.Namespace]*answers
 }
 
 func newLookups(most int) *lookups {
 	return &lookups{
 		most: most, streams: make(map[uint64]*lookupStream),
-		spaces:    make(map[leasehold.Namespace]map[uint64]*lookupStream),
-		snapshots: make(map[leasehold.Namespace]*encoded),
+		spaces:  make(map[leasehold.Namespace]map[uint64]*lookupStream),
+		answers: make(map[leasehold.Namespace]*answers),
 	}
 }
 
@@ -118,7 +116,7 @@ func (l *lookups) leave(s *lookupStream) {
 		delete(in, s.id)
 		if len(in) == 0 {
 			delete(l.spaces, s.namespace)
-			delete(l.snapshots, s.namespace)
+			delete(l.answers, s.namespace)
 		}
 	}
 }
@@ -164,26 +162,12 @@ func (l *lookups) answer(to uint64, reply *protocol.LookupReply) {
 	if reply.LSN > s.lsn {
 		s.behind = uint64(reply.LSN - s.lsn)
 	}
-	if reply.Snapshot == nil {
-		s.put(outgoing{update: &encoded{reply: reply}})
-		return
+	of := l.answers[reply.Namespace]
+	if of == nil {
+		of = &answers{}
+		l.answers[reply.Namespace] = of
 	}
-	s.put(outgoing{update: l.snapshot(reply), answer: reply})
-}
-
-// snapshot returns the encoded form of the table in a reply, shared by all who
-// get the same.
-func (l *lookups) snapshot(reply *protocol.LookupReply) *encoded {
-	if e := l.snapshots[reply.Namespace]; e != nil && sameTable(e.reply, reply) {
-		return e
-	}
-	e := &encoded{reply: reply}
-	l.snapshots[reply.Namespace] = e
-	return e
-}
-
-func sameTable(a, b *protocol.LookupReply) bool {
-	return a.Snapshot == b.Snapshot && a.Term == b.Term && a.Leader == b.Leader
+	s.put(outgoing{update: of.share(reply), answer: reply})
 }
 
 // broadcast sends news to all lookups of a namespace.

@@ -69,3 +69,39 @@ func TestSnapshotIsEncodedOnce(t *testing.T) {
 		t.Error("another table was taken for the same")
 	}
 }
+
+// Whoever lacks the same is answered with the same bytes; whoever lacks something else, or
+// asks later, or asks somebody else, is not.
+func TestAnswersAreShared(t *testing.T) {
+	var a answers
+	reply := func(change func(*protocol.LookupReply)) *encoded {
+		r := &protocol.LookupReply{
+			Namespace: "pool", Leader: "m", Term: 3, Echo: 7, LSN: 12, From: 10, Changes: []table.Change{{LSN: 11}, {LSN: 12}},
+		}
+		change(r)
+		return a.share(r)
+	}
+	first := reply(func(*protocol.LookupReply) {})
+	if again := reply(func(r *protocol.LookupReply) { r.Echo, r.Age = 8, 9 }); again != first {
+		t.Error("the same is encoded twice")
+	}
+	for name, change := range map[string]func(*protocol.LookupReply){
+		"less":       func(r *protocol.LookupReply) { r.From, r.Changes = 11, r.Changes[1:] },
+		"nothing":    func(r *protocol.LookupReply) { r.From, r.Changes = 0, nil },
+		"a part":     func(r *protocol.LookupReply) { r.Changes = r.Changes[:1] },
+		"a snapshot": func(r *protocol.LookupReply) { r.Changes, r.Snapshot = nil, table.New() },
+		"later":      func(r *protocol.LookupReply) { r.LSN = 13 },
+		"a term on":  func(r *protocol.LookupReply) { r.Term = 4 },
+		"another":    func(r *protocol.LookupReply) { r.Leader = "n" },
+	} {
+		if reply(change) == first {
+			t.Errorf("%s: the same bytes", name)
+		}
+	}
+	for i := range 10 * maxAnswers {
+		reply(func(r *protocol.LookupReply) { r.From = leasehold.LSN(i) })
+	}
+	if n := len(a.changes); n > maxAnswers {
+		t.Errorf("%d answers are remembered", n)
+	}
+}
