@@ -38,7 +38,7 @@ func holdingSession(tb testing.TB, p *Policy, name string) (*session, *leasehold
 	const hold = leaseholdv1.OwnerService_Hold_FullMethodName
 	leaf := &x509.Certificate{SerialNumber: big.NewInt(1)}
 	s := &session{
-		policy: p, fullMethod: hold, method: methodOf(hold), rate: rate.NewLimiter(rate.Inf, 1), budget: &budget{messages: rate.NewLimiter(rate.Inf, 1), bytes: rate.NewLimiter(rate.Inf, 1)},
+		policy: p, fullMethod: hold, method: methodOf(hold), rate: rate.NewLimiter(rate.Inf, 1), budget: &budget{messages: rate.NewLimiter(rate.Inf, 1), holds: rate.NewLimiter(rate.Inf, 1), bytes: rate.NewLimiter(rate.Inf, 1)},
 		caller: Caller{ids: []secure.Identity{secure.Identity("spiffe://d/owner/sessions/" + name)}, chains: [][]*x509.Certificate{{leaf}}},
 	}
 	request := &leaseholdv1.HoldRequest{Namespace: "sessions", Holder: &leaseholdv1.Holder{Owner: name}}

@@ -26,8 +26,8 @@ type Limits struct {
 	// once. An owner sends a few in a second at most, but more while it is given
 	// ranges. A stream that sends more ends. Default 500.
 	Messages float64
-	// All is how many messages a second an identity may send on all of its streams, or
-	// twice as many at once. Those beyond wait, and with them what follows on their
+	// All is how many messages a second an identity may send on all of its streams; but as
+	// an owner, twice Messages. Those beyond wait, and with them what follows on their
 	// streams: other identities are served meanwhile. Default 5000, which is enough for
 	// 16,384 lookups that share one.
 	All float64
@@ -89,6 +89,7 @@ type budgets struct {
 type budget struct {
 	calls    *rate.Limiter
 	messages *rate.Limiter // of all streams; nil: as many as they like
+	holds    *rate.Limiter // of those as an owner
 	bytes    *rate.Limiter
 	most     int // streams
 
@@ -112,7 +113,8 @@ func (b *budgets) get(c *Caller) *budget {
 			return found
 		}
 	}
-	made := &budget{calls: rate.NewLimiter(rate.Limit(b.limits.Calls), b.limits.Burst), messages: perSecond(b.limits.All), most: b.limits.Streams}
+	made := &budget{calls: rate.NewLimiter(rate.Limit(b.limits.Calls), b.limits.Burst), most: b.limits.Streams}
+	made.messages, made.holds = smoothly(b.limits.All), smoothly(2*b.limits.Messages)
 	if len(c.ids) == 0 {
 		made = &budget{calls: rate.NewLimiter(strangersCalls, strangersBurst), most: strangersStreams}
 	}
@@ -165,6 +167,12 @@ func perSecond(n float64) *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(n), max(1, int(2*n)))
 }
 
+// smoothly lets as many pass in a second, and hardly more at once: whoever sends much takes
+// turns with the others.
+func smoothly(n float64) *rate.Limiter {
+	return rate.NewLimiter(rate.Limit(n), max(1, int(n/20)))
+}
+
 // message counts a message of a stream, and waits until it is its identity's turn.
 func (b *budgets) message(ctx context.Context, s *session, message any) error {
 	if s.rate != nil && !s.rate.Allow() {
@@ -173,10 +181,17 @@ func (b *budgets) message(ctx context.Context, s *session, message any) error {
 	if err := b.weigh(s, message); err != nil {
 		return err
 	}
-	if s.budget == nil || s.budget.messages == nil || s.budget.messages.Allow() {
+	if s.budget == nil || s.budget.messages == nil {
 		return nil
 	}
-	return s.budget.messages.Wait(ctx)
+	share := s.budget.messages
+	if s.method.need == toHold {
+		share = s.budget.holds
+	}
+	if share.Allow() {
+		return nil
+	}
+	return share.Wait(ctx)
 }
 
 // weigh counts the bytes of a message.
