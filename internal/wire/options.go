@@ -45,7 +45,7 @@ const maxHeaders = 32 << 10
 
 // readBuffer is for what a manager reads from a connection at once. Every connection has one
 // for as long as it lives, and there are thousands, on which requests are short and rare:
-// gRPC's usual 32 KiB would be most of what a client costs. What is written waits in buffers
+// gRPC's usual 32 KiB would be half of what a client costs. What is written waits in buffers
 // that all connections share.
 const readBuffer = 2 << 10
 
@@ -61,7 +61,6 @@ func ServerOptions() []grpc.ServerOption {
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.ConnectionTimeout(handshakeTime),
 		grpc.ReadBufferSize(readBuffer),
-		grpc.SharedWriteBuffer(true),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleAfter, Time: pingAfter, Timeout: pingTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingLeast, PermitWithoutStream: true}),
 	}
