@@ -50,11 +50,11 @@ func TestOrdersAreWrittenDown(t *testing.T) {
 		{"caller=token:alice", "via=spiffe://d/manager/m1", "method=AddMember", "m4"},
 		{"caller=token:alice", "via=spiffe://d/manager/m1", "method=CreateNamespace", "namespace=new"},
 	} {
-		if n := len(d.log.lines(append(parts, "an order was carried out")...)); n != 1 {
+		if n := len(d.log.Lines(append(parts, "an order was carried out")...)); n != 1 {
 			t.Errorf("%q is there %d times:\n%s", parts, n, d.log)
 		}
 	}
-	if n := len(d.log.lines("an order")); n != 3 {
+	if n := len(d.log.Lines("an order")); n != 3 {
 		t.Errorf("%d orders are written down:\n%s", n, d.log)
 	}
 }
@@ -69,15 +69,15 @@ func TestRefusalsAreSummedUp(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		time.Sleep(30 * time.Second)
-		if n := len(d.log.lines("msg=refused ", "nobody", "ListOwners", "neither")); n != 3 {
+		if n := len(d.log.Lines("msg=refused ", "nobody", "ListOwners", "neither")); n != 3 {
 			t.Errorf("%d refusals are told one by one:\n%s", n, d.log)
 		}
-		sums := d.log.lines("refused again and again")
+		sums := d.log.Lines("refused again and again")
 		if len(sums) < 5 || len(sums) > 8 || !strings.Contains(sums[1], "times=10") {
 			t.Errorf("they are summed up so:\n%s", strings.Join(sums, ""))
 		}
 		wantCode(t, listOwners(t.Context(), conn, "sessions"), codes.Unauthenticated)
-		if n := len(d.log.lines("msg=refused ")); n != 4 {
+		if n := len(d.log.Lines("msg=refused ")); n != 4 {
 			t.Errorf("after a while it is not told again")
 		}
 	})
@@ -110,7 +110,7 @@ func TestServeWithinTheProcess(t *testing.T) {
 		wantCode(t, serve(lookup, leaseholdv1.AdminService_DrainOwner_FullMethodName, drain), codes.PermissionDenied, "takes the role operator")
 		wantCode(t, serve(lookup, leaseholdv1.AdminService_GetStatus_FullMethodName, &leaseholdv1.GetStatusRequest{}), codes.OK)
 		wantCode(t, serve(ctx, leaseholdv1.AdminService_DrainOwner_FullMethodName, "nonsense"), codes.Internal)
-		if n := len(d.log.lines("an order was carried out", "token:alice")); n != 1 {
+		if n := len(d.log.Lines("an order was carried out", "token:alice")); n != 1 {
 			t.Errorf("%d orders:\n%s", n, d.log)
 		}
 		begun := time.Now()

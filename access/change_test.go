@@ -108,13 +108,13 @@ func TestNewFileEndsStreams(t *testing.T) {
 		d.write(usualFile + "\n# nothing that matters\n")
 		time.Sleep(time.Minute)
 		standing(t, all)
-		if n := len(d.log.lines("access file taken")); n != 2 {
+		if n := len(d.log.Lines("access file taken")); n != 2 {
 			t.Errorf("%d files were taken", n)
 		}
 		begun := time.Now()
 		d.write(onlyManagers)
 		ended(t, all, begun, time.Second, codes.PermissionDenied, "has no role")
-		if n := len(d.log.lines("refused", "has no role")); n != len(all) {
+		if n := len(d.log.Lines("refused", "has no role")); n != len(all) {
 			t.Errorf("%d refusals:\n%s", n, d.log)
 		}
 	})
@@ -190,10 +190,10 @@ func TestBrokenFilesAreNotTaken(t *testing.T) {
 		d := newDesk(t, usualFile)
 		all := streams(t.Context(), t, d.conn)
 		for _, broken := range []string{"", "rules: []\n", usualFile + "more: 1\n", "rules:\n" + strings.Repeat("#", 1<<20)} {
-			before := len(d.log.lines("cannot be taken"))
+			before := len(d.log.Lines("cannot be taken"))
 			d.write(broken)
 			time.Sleep(time.Minute)
-			if n := len(d.log.lines("cannot be taken")) - before; n != 1 {
+			if n := len(d.log.Lines("cannot be taken")) - before; n != 1 {
 				t.Errorf("%.20q: %d complaints:\n%s", broken, n, d.log)
 			}
 			if err := d.policy.Reload(); leasehold.KindOf(err) != leasehold.Invalid || !strings.Contains(err.Error(), d.file) {

@@ -22,11 +22,11 @@ func TestRefusalsOfMadeUpMethods(t *testing.T) {
 			wantCode(t, roleless.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{}), codes.PermissionDenied)
 		}
 		time.Sleep(30 * time.Second)
-		if n := len(d.log.lines("msg=refused ")); n != 6 {
+		if n := len(d.log.Lines("msg=refused ")); n != 6 {
 			t.Errorf("%d refusals are told one by one", n)
 		}
-		if sums := d.log.lines("refused again and again", "times=497"); len(sums) != 2 {
-			t.Errorf("they are summed up so:\n%s", d.log.lines("again and again"))
+		if sums := d.log.Lines("refused again and again", "times=497"); len(sums) != 2 {
+			t.Errorf("they are summed up so:\n%s", d.log.Lines("again and again"))
 		}
 	})
 }
@@ -43,14 +43,14 @@ func TestRefusalsOfManyStrangers(t *testing.T) {
 		}
 		wantCode(t, listOwners(t.Context(), d.as("spiffe://d/nobody"), "sessions"), codes.PermissionDenied)
 		time.Sleep(30 * time.Second)
-		if n := len(d.log.lines("msg=refused ", "nobody ")); n > 260 {
+		if n := len(d.log.Lines("msg=refused ", "nobody ")); n > 260 {
 			t.Errorf("%d strangers are told one by one", n)
 		}
-		if n := len(d.log.lines("msg=refused ", "spiffe://d/nobody")); n != 1 {
+		if n := len(d.log.Lines("msg=refused ", "spiffe://d/nobody")); n != 1 {
 			t.Errorf("who is known is told %d times", n)
 		}
-		if sums := d.log.lines("refused again and again", "strangers"); len(sums) != 1 {
-			t.Errorf("they are summed up so:\n%s", d.log.lines("again and again"))
+		if sums := d.log.Lines("refused again and again", "strangers"); len(sums) != 1 {
+			t.Errorf("they are summed up so:\n%s", d.log.Lines("again and again"))
 		}
 	})
 }

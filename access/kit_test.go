@@ -1,13 +1,11 @@
 package access_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"io"
-	"log/slog"
 	"math/big"
 	"net"
 	"net/url"
@@ -29,6 +27,7 @@ import (
 	_ "google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
 
 	"github.com/leasehold-dev/leasehold/access"
+	"github.com/leasehold-dev/leasehold/internal/logbook"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	_ "github.com/leasehold-dev/leasehold/proto/leasehold/storage/v1"
 	_ "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
@@ -66,7 +65,7 @@ type desk struct {
 	t        testing.TB
 	file     string
 	policy   *access.Policy
-	log      *logBook
+	log      *logbook.Book
 	listener *bufconn.Listener
 
 	mu      sync.Mutex
@@ -75,9 +74,9 @@ type desk struct {
 
 func newDesk(t testing.TB, text string, change ...func(*access.Config)) *desk {
 	t.Helper()
-	d := &desk{t: t, file: filepath.Join(t.TempDir(), "access.yaml"), log: &logBook{}, revoked: make(map[string]bool)}
+	d := &desk{t: t, file: filepath.Join(t.TempDir(), "access.yaml"), log: &logbook.Book{}, revoked: make(map[string]bool)}
 	d.write(text)
-	cfg := access.Config{File: d.file, Revoked: d.isRevoked, Logger: d.log.logger()}
+	cfg := access.Config{File: d.file, Revoked: d.isRevoked, Logger: d.log.Logger()}
 	for _, c := range change {
 		c(&cfg)
 	}
@@ -330,38 +329,4 @@ func answer(m protoreflect.MethodDescriptor, stream grpc.ServerStream) error {
 			return nil
 		}
 	}
-}
-
-// A logBook keeps what was logged.
-type logBook struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logBook) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(line)
-}
-
-func (l *logBook) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
-
-func (l *logBook) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-// lines are those that have all parts.
-func (l *logBook) lines(parts ...string) (out []string) {
-next:
-	for line := range strings.Lines(l.String()) {
-		for _, part := range parts {
-			if !strings.Contains(line, part) {
-				continue next
-			}
-		}
-		out = append(out, line)
-	}
-	return out
 }

@@ -70,10 +70,10 @@ func TestCallsAreLimited(t *testing.T) {
 			t.Errorf("%d calls were served by way of a manager", got)
 		}
 		time.Sleep(time.Minute)
-		if told := d.log.lines("level=WARN msg=refused ", "calls in a second"); len(told) > 12 {
+		if told := d.log.Lines("level=WARN msg=refused ", "calls in a second"); len(told) > 12 {
 			t.Errorf("it is told %d times", len(told))
 		}
-		if told := d.log.lines("refused again and again", "spiffe://d/lookup/sessions"); len(told) == 0 || len(told) > 3 {
+		if told := d.log.Lines("refused again and again", "spiffe://d/lookup/sessions"); len(told) == 0 || len(told) > 3 {
 			t.Errorf("the rest is told so:\n%s", strings.Join(told, ""))
 		}
 	})

@@ -119,10 +119,10 @@ func TestEveryMessageIsDecidedAbout(t *testing.T) {
 		}
 		wantCode(t, h.say(next[0], next[1]), codes.PermissionDenied)
 	}
-	if n := len(d.log.lines("refused", "Hold", "spiffe://d/owner/sessions/a")); n != 3 {
+	if n := len(d.log.Lines("refused", "Hold", "spiffe://d/owner/sessions/a")); n != 3 {
 		t.Errorf("%d refusals are in the log:\n%s", n, d.log)
 	}
-	if n := len(d.log.lines("an owner was let in", "owner=a", "session=00000000")); n != 1 {
+	if n := len(d.log.Lines("an owner was let in", "owner=a", "session=00000000")); n != 1 {
 		t.Errorf("%d owners were let in:\n%s", n, d.log)
 	}
 }

@@ -145,7 +145,7 @@ func TestRotation(t *testing.T) {
 			t.Fatal("a certificate of a CA that is gone is accepted")
 		}
 		synctest.Wait() // the server writes its log after the client has heard
-		if manager.log.count("certificate signed by unknown authority") == 0 {
+		if len(manager.log.Lines("certificate signed by unknown authority")) == 0 {
 			t.Error("the log does not say who was refused, and why:", manager.log)
 		}
 	})

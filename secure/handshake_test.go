@@ -219,7 +219,7 @@ func TestRefusedClients(t *testing.T) {
 				if serverErr == nil || !strings.Contains(serverErr.Error(), a.want) {
 					t.Errorf("the server says %v, want %q", serverErr, a.want)
 				}
-				if manager.log.count("a connection was refused") != 1 {
+				if len(manager.log.Lines("a connection was refused")) != 1 {
 					t.Error("the log does not say that it was refused:", manager.log)
 				}
 			})

@@ -131,7 +131,7 @@ func TestReload(t *testing.T) {
 					t.Errorf("it took %v", took)
 				}
 				want(t, k.Describe().Identities, "spiffe://example.org/owner/sessions/next")
-				if p.log.count("new certificates taken") != 1 || len(k.Check()) != 0 {
+				if len(p.log.Lines("new certificates taken")) != 1 || len(k.Check()) != 0 {
 					t.Error(p.log, k.Check())
 				}
 			})
@@ -151,7 +151,7 @@ func TestReloadWaits(t *testing.T) {
 		time.Sleep(2 * time.Millisecond)
 		p.trust(newCA, oldCA)
 		<-changed
-		if p.log.count("roots=2") != 1 || p.log.count("new certificates taken") != 1 {
+		if len(p.log.Lines("roots=2")) != 1 || len(p.log.Lines("new certificates taken")) != 1 {
 			t.Error(p.log)
 		}
 	})
@@ -177,19 +177,19 @@ func TestReloadKeepsWhatItHas(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 			want(t, k.Describe().Identities, cacheAID)
-			if n := p.log.count("the certificates on disk cannot be taken"); n != 1 {
+			if n := len(p.log.Lines("the certificates on disk cannot be taken")); n != 1 {
 				t.Errorf("%s: told %d times: %s", name, n, p.log)
 			}
 			if problems := k.Check(); len(problems) != 1 || !strings.Contains(problems[0], "cannot be taken") {
 				t.Errorf("%s: %q", name, problems)
 			}
-			p.log.clear()
+			p.log.Clear()
 			p.become(ca.issue(t, uris(cacheAID)))
 			p.trust(ca)
 			if err := k.Reload(); err != nil {
 				t.Fatal(err)
 			}
-			p.log.clear()
+			p.log.Clear()
 		}
 		// One that is not valid yet is taken when its time has come.
 		late = ca.issue(t, uris(m1ID), valid(time.Hour, 24*time.Hour))
@@ -215,11 +215,11 @@ func TestProblems(t *testing.T) {
 			t.Error(k.Check())
 		}
 		time.Sleep(2 * time.Hour)
-		if n := p.log.count("expires on 2000-01-05 04:00:00 UTC: renew it"); n != 1 || len(k.Check()) != 1 {
+		if n := len(p.log.Lines("expires on 2000-01-05 04:00:00 UTC: renew it")); n != 1 || len(k.Check()) != 1 {
 			t.Error(n, k.Check(), p.log)
 		}
 		time.Sleep(20 * time.Hour)
-		if n := p.log.count("new connections fail; renew it"); n != 1 {
+		if n := len(p.log.Lines("new connections fail; renew it")); n != 1 {
 			t.Error(n, p.log)
 		}
 		p.become(newRoot(t, "other").issue(t))

@@ -8,17 +8,15 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"log/slog"
 	"math/big"
 	"net"
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/logbook"
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
@@ -193,15 +191,15 @@ type place struct {
 	t    testing.TB
 	dir  string
 	conf secure.Config
-	log  *logBook
+	log  *logbook.Book
 }
 
 // newPlace writes files, and does not open them. Poll is a second.
 func newPlace(t testing.TB, l leaf, roots ...*issuer) *place {
 	t.Helper()
 	dir := t.TempDir()
-	p := &place{t: t, dir: dir, log: &logBook{}}
-	p.conf = secure.Config{Roots: p.path("ca.crt"), Poll: time.Second, Logger: p.log.logger()}
+	p := &place{t: t, dir: dir, log: &logbook.Book{}}
+	p.conf = secure.Config{Roots: p.path("ca.crt"), Poll: time.Second, Logger: p.log.Logger()}
 	p.trust(roots...)
 	if l.cert != nil {
 		p.conf.Cert, p.conf.Key = p.path("tls.crt"), p.path("tls.key")
@@ -253,43 +251,6 @@ func (p *place) open() *secure.Keeper {
 	}
 	p.t.Cleanup(k.Close)
 	return k
-}
-
-// A logBook keeps what was logged.
-type logBook struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logBook) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(line)
-}
-
-func (l *logBook) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
-
-func (l *logBook) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-func (l *logBook) clear() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.text.Reset()
-}
-
-// count is how many lines have the text.
-func (l *logBook) count(text string) int {
-	n := 0
-	for line := range strings.Lines(l.String()) {
-		if strings.Contains(line, text) {
-			n++
-		}
-	}
-	return n
 }
 
 // keyOf is a CA's key, as a file has it.

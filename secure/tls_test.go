@@ -154,7 +154,7 @@ func TestRefusalsInTheLog(t *testing.T) {
 			t.Fatal("a stranger got in")
 		}
 	}
-	if n, most := p.log.count("a connection was refused"), 1+int(time.Since(before)/time.Second); n < 1 || n > most {
+	if n, most := len(p.log.Lines("a connection was refused")), 1+int(time.Since(before)/time.Second); n < 1 || n > most {
 		t.Errorf("%d lines, want 1 to %d", n, most)
 	}
 }

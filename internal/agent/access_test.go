@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -14,12 +13,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/access"
+	"github.com/leasehold-dev/leasehold/internal/logbook"
 	"github.com/leasehold-dev/leasehold/internal/pki"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 	"github.com/leasehold-dev/leasehold/secure"
@@ -45,30 +44,13 @@ type guarded struct {
 	ca      *pki.Directory
 	file    string
 	policy  *access.Policy
-	log     *lockedBuffer
+	log     *logbook.Book
 	revoked atomic.Bool // the certificate of the owner a
-}
-
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 func startGuarded(t *testing.T, c *leaseholdtest.Cluster) *guarded {
 	t.Helper()
-	g := &guarded{t: t, c: c, log: &lockedBuffer{}, file: filepath.Join(t.TempDir(), "access.yaml")}
+	g := &guarded{t: t, c: c, log: &logbook.Book{}, file: filepath.Join(t.TempDir(), "access.yaml")}
 	var err error
 	g.ca, _, err = pki.Create(filepath.Join(t.TempDir(), "pki"), "d", []pki.Party{
 		{Role: pki.Owner, Namespace: "test", Name: "agent", Hosts: []string{"a"}},

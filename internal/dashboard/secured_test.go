@@ -2,7 +2,6 @@ package dashboard_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/x509"
@@ -24,6 +23,7 @@ import (
 	"github.com/leasehold-dev/leasehold/access"
 	"github.com/leasehold-dev/leasehold/internal/dashboard"
 	"github.com/leasehold-dev/leasehold/internal/gate"
+	"github.com/leasehold-dev/leasehold/internal/logbook"
 	"github.com/leasehold-dev/leasehold/internal/pki"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	"github.com/leasehold-dev/leasehold/manager"
@@ -64,31 +64,13 @@ type secured struct {
 	policy  *access.Policy
 	board   *dashboard.Dashboard
 	url     string
-	log     *safeBuffer
+	log     *logbook.Book
 	revoked atomic.Bool // the certificate of lookups
-}
-
-// A safeBuffer is written to and read by several goroutines.
-type safeBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *safeBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *safeBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 func startSecured(t *testing.T) *secured {
 	t.Helper()
-	s := &secured{t: t, log: &safeBuffer{}, file: filepath.Join(t.TempDir(), "access.yaml")}
+	s := &secured{t: t, log: &logbook.Book{}, file: filepath.Join(t.TempDir(), "access.yaml")}
 	var err error
 	s.ca, _, err = pki.Create(filepath.Join(t.TempDir(), "pki"), "d", []pki.Party{
 		{Role: pki.Manager, Name: "m1", Hosts: []string{"127.0.0.1", "localhost"}},

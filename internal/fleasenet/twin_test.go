@@ -1,15 +1,13 @@
 package fleasenet
 
 import (
-	"bytes"
-	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/leasehold-dev/leasehold/internal/logbook"
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
 	"github.com/leasehold-dev/leasehold/secret"
 )
@@ -70,32 +68,12 @@ func TestTwins(t *testing.T) {
 	}
 }
 
-// A record is a log that can be read while it is written.
-type record struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (r *record) Write(b []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.text.Write(b)
-}
-
-func (r *record) String() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.text.String()
-}
-
-func (r *record) logger() *slog.Logger { return slog.New(slog.NewTextHandler(r, nil)) }
-
 // TestComplaints: whoever has another key is mentioned, and not too often; whoever
 // claims to be nobody we know is not.
 func TestComplaints(t *testing.T) {
-	var log record
+	var log logbook.Book
 	peers := []Peer{{Process: 1, Name: "db-1"}, {Process: 2}}
-	two := &Config{Self: 2, Incarnation: 22, Key: aKey, Peers: peers, Logger: log.logger(), Receive: newMailbox().receive}
+	two := &Config{Self: 2, Incarnation: 22, Key: aKey, Peers: peers, Logger: log.Logger(), Receive: newMailbox().receive}
 	if err := two.checkMembers(); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +97,7 @@ func TestComplaints(t *testing.T) {
 // TestTCPBacksOff: who is hung up on, time and again, tries less and less often,
 // and says so once.
 func TestTCPBacksOff(t *testing.T) {
-	var log record
+	var log logbook.Book
 	deaf := listenTCP(t)
 	closeLater(t, deaf)
 	accepted := make(chan time.Time, 100)
@@ -134,7 +112,7 @@ func TestTCPBacksOff(t *testing.T) {
 		}
 	}()
 	one := startTCP(t, listenTCP(t), Config{
-		Self: 1, Incarnation: 11, Logger: log.logger(), Receive: newMailbox().receive,
+		Self: 1, Incarnation: 11, Logger: log.Logger(), Receive: newMailbox().receive,
 		Peers: []Peer{{Process: 2, Addr: deaf.Addr().String()}},
 	})
 	again := time.NewTicker(2 * time.Millisecond)
