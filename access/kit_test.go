@@ -27,6 +27,7 @@ import (
 	_ "google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
 
 	"github.com/leasehold-dev/leasehold/access"
+	"github.com/leasehold-dev/leasehold/internal/gate"
 	"github.com/leasehold-dev/leasehold/internal/logbook"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	_ "github.com/leasehold-dev/leasehold/proto/leasehold/storage/v1"
@@ -74,6 +75,17 @@ type desk struct {
 
 func newDesk(t testing.TB, text string, change ...func(*access.Config)) *desk {
 	t.Helper()
+	return openDesk(t, text, false, change...)
+}
+
+// newGatedDesk is a desk behind a gate, whose connections can be told to rest.
+func newGatedDesk(t testing.TB, text string, change ...func(*access.Config)) *desk {
+	t.Helper()
+	return openDesk(t, text, true, change...)
+}
+
+func openDesk(t testing.TB, text string, gated bool, change ...func(*access.Config)) *desk {
+	t.Helper()
 	d := &desk{t: t, file: filepath.Join(t.TempDir(), "access.yaml"), log: &logbook.Book{}, revoked: make(map[string]bool)}
 	d.write(text)
 	cfg := access.Config{File: d.file, Revoked: d.isRevoked, Logger: d.log.Logger()}
@@ -85,13 +97,17 @@ func newDesk(t testing.TB, text string, change ...func(*access.Config)) *desk {
 		t.Fatal(err)
 	}
 	d.listener = bufconn.Listen(1 << 20)
-	server := grpc.NewServer(append(append(wire.ServerOptions(), d.policy.ServerOptions()...),
-		grpc.Creds(&papers{}), grpc.WaitForHandlers(true))...)
+	var at net.Listener = d.listener
+	var creds credentials.TransportCredentials = &papers{}
+	if gated {
+		at, creds = gate.New(at, gate.Config{}), gate.Callers(creds)
+	}
+	server := grpc.NewServer(append(append(wire.ServerOptions(), d.policy.ServerOptions()...), grpc.Creds(creds), grpc.WaitForHandlers(true))...)
 	for _, service := range services() {
 		server.RegisterService(describe(service), nil)
 	}
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(d.listener) }) // until it is stopped
+	serving.Go(func() { _ = server.Serve(at) }) // until it is stopped
 	t.Cleanup(func() {
 		server.Stop()
 		serving.Wait()

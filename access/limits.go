@@ -15,16 +15,18 @@ import (
 // others from being served. Processes that share an identity, as the lookups of a
 // namespace may, share its limits. Managers have none among themselves.
 type Limits struct {
-	// Calls is how many calls an identity may begin in a second, streams included, and
-	// Burst how many at once if it has not begun any for a while: all that share it
-	// connect again when a manager is restarted. Default 500 and 5000.
+	// Calls is how many calls an identity may begin in a second, streams included. For those
+	// beyond, its connections are not read for a moment, so that it takes turns with others.
+	// Burst is how many it may begin all the same if it has not begun any for a while: all
+	// that share it connect again when a manager is restarted. Those beyond are refused.
+	// Default 200 and 5000.
 	Calls float64
 	Burst int
 	// Streams is how many streams an identity may have open. Default 16,384.
 	Streams int
 	// Messages is how many messages a second a stream may send, or twice as many at
 	// once. An owner sends a few in a second at most, but more while it is given
-	// ranges. A stream that sends more ends. Default 500.
+	// ranges. A stream that sends more ends. Default 250.
 	Messages float64
 	// All is how many messages a second an identity may send on all of its streams; but as
 	// an owner, twice Messages. Those beyond wait, and with them what follows on their
@@ -46,7 +48,7 @@ const (
 
 func (l *Limits) setDefaults() {
 	if l.Calls == 0 {
-		l.Calls = 500
+		l.Calls = 200
 	}
 	if l.Burst == 0 {
 		l.Burst = 5000
@@ -55,7 +57,7 @@ func (l *Limits) setDefaults() {
 		l.Streams = 16_384
 	}
 	if l.Messages == 0 {
-		l.Messages = 500
+		l.Messages = 250
 	}
 	if l.All == 0 {
 		l.All = 5000
@@ -88,6 +90,7 @@ type budgets struct {
 // A budget is one identity's.
 type budget struct {
 	calls    *rate.Limiter
+	pace     *rate.Limiter // of calls that nobody has to wait for
 	messages *rate.Limiter // of all streams; nil: as many as they like
 	holds    *rate.Limiter // of those as an owner
 	bytes    *rate.Limiter
@@ -113,29 +116,46 @@ func (b *budgets) get(c *Caller) *budget {
 			return found
 		}
 	}
-	made := &budget{calls: rate.NewLimiter(rate.Limit(b.limits.Calls), b.limits.Burst), most: b.limits.Streams}
+	made := &budget{pace: evenly(b.limits.Calls), calls: rate.NewLimiter(rate.Limit(b.limits.Calls), b.limits.Burst), most: b.limits.Streams}
 	made.messages, made.holds = smoothly(b.limits.All), smoothly(2*b.limits.Messages)
 	if len(c.ids) == 0 {
-		made = &budget{calls: rate.NewLimiter(strangersCalls, strangersBurst), most: strangersStreams}
+		made = &budget{pace: evenly(strangersCalls), calls: rate.NewLimiter(strangersCalls, strangersBurst), most: strangersStreams}
 	}
 	made.bytes = rate.NewLimiter(rate.Limit(b.limits.Bytes), max(1, int(4*b.limits.Bytes)))
 	b.of[key] = made
 	return made
 }
 
-// call counts a call. Managers are not counted, but for calls that they pass on,
-// which are those of their callers.
-func (b *budgets) call(s *session) error {
+// call counts a call, and returns for how long its caller is not to make another. Managers are
+// not counted, but for calls that they pass on, which are those of their callers.
+func (b *budgets) call(s *session) (time.Duration, error) {
 	if r := s.rights.Load(); r != nil && anyMeets(r.grants, forManagers) {
-		return nil
+		return 0, nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s.budget = b.get(&s.caller)
-	if !s.budget.calls.Allow() {
-		return b.over(s, "makes more than %v calls in a second", float64(s.budget.calls.Limit()))
+	now := time.Now()
+	pause := s.budget.pause(now)
+	if !s.budget.calls.AllowN(now, 1) {
+		return pause, b.over(s, "makes more than %v calls in a second", float64(s.budget.calls.Limit()))
 	}
-	return nil
+	return pause, nil
+}
+
+// longestPause is for how long a connection is not read because its identity makes calls too
+// fast. Others that share it may be the ones that do.
+const longestPause = 2 * time.Second
+
+// pause counts a call, and returns what it is too fast by.
+func (b *budget) pause(now time.Time) time.Duration {
+	turn := b.pace.ReserveN(now, 1)
+	pause := turn.DelayFrom(now)
+	if pause > longestPause {
+		turn.CancelAt(now)
+		return longestPause
+	}
+	return pause
 }
 
 // open counts a stream until it is closed.
@@ -165,6 +185,11 @@ func (b *budgets) close(s *session) {
 // perSecond lets as many pass in a second, or twice as many at once.
 func perSecond(n float64) *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(n), max(1, int(2*n)))
+}
+
+// evenly lets as many pass in a second, and a tenth of them at once.
+func evenly(n float64) *rate.Limiter {
+	return rate.NewLimiter(rate.Limit(n), max(1, int(n/10)))
 }
 
 // smoothly lets as many pass in a second, and hardly more at once: whoever sends much takes

@@ -153,7 +153,7 @@ func (p *Policy) Serve(ctx context.Context, fullMethod string, request any, hand
 	if err := s.authorize(request); err != nil {
 		return p.refuse(s, err)
 	}
-	if err := p.budgets.call(s); err != nil {
+	if _, err := p.budgets.call(s); err != nil {
 		return p.refuse(s, err)
 	}
 	ctx, s.cancel = context.WithCancelCause(ctx)

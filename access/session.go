@@ -57,6 +57,10 @@ func sessionFrom(ctx context.Context) *session {
 	return s
 }
 
+// direct reports whether the connection of a call is its caller's own, and not that of a
+// manager that passes on the calls of many.
+func (s *session) direct() bool { return len(s.caller.via) == 0 }
+
 // by returns what a book says about the caller.
 func (s *session) by(b *book) []grant {
 	if r := s.rights.Load(); r != nil && r.book == b {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/tap"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/gate"
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
@@ -23,6 +24,9 @@ func (p *Policy) tap(ctx context.Context, info *tap.Info) (context.Context, erro
 	s := &session{policy: p, fullMethod: info.FullMethodName, method: methodOf(info.FullMethodName)}
 	if err := p.admit(ctx, s, info.Header); err != nil {
 		s.refused = p.refuse(s, err)
+		if s.direct() {
+			gate.Refused(ctx)
+		}
 		if !lingers(ctx) {
 			return ctx, s.refused
 		}
@@ -44,7 +48,7 @@ func (p *Policy) admit(ctx context.Context, s *session, header metadata.MD) erro
 	b := p.book.Load()
 	err := authenticate(ctx, &s.caller, b, header)
 	if s.method.need == forAnybody {
-		return p.budgets.call(s) // whoever it says it is
+		return p.callTo(ctx, s) // whoever it says it is
 	}
 	if err == nil {
 		err = passedOn(&s.caller, s.fullMethod, header)
@@ -53,7 +57,16 @@ func (p *Policy) admit(ctx context.Context, s *session, header metadata.MD) erro
 		err = s.admit(b)
 	}
 	if err == nil {
-		err = p.budgets.call(s)
+		err = p.callTo(ctx, s)
+	}
+	return err
+}
+
+// callTo counts a call. Who makes them too fast is served, but heard less often.
+func (p *Policy) callTo(ctx context.Context, s *session) error {
+	pause, err := p.budgets.call(s)
+	if pause > 0 && s.direct() {
+		gate.Slow(ctx, pause)
 	}
 	return err
 }

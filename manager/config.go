@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/access"
@@ -96,6 +97,10 @@ type Config struct {
 	// closed instead. A quarter of them may be from one address, but for the
 	// loopback, and a quarter of one identity. Default 16,384.
 	MaxConnections int
+	// MaxHandshakes is how many connections of one address are taken in a second if they are
+	// secured: to shake hands costs a manager far more than to renew a lease. Those beyond
+	// wait for their turn, or are closed if that is too far away, and try again. Default 50.
+	MaxHandshakes int
 
 	// Logger gets what happens and why. Default slog.Default().
 	Logger *slog.Logger
@@ -153,8 +158,11 @@ func (c *Config) validate() error {
 	if c.MaxConnections == 0 {
 		c.MaxConnections = 1 << 14
 	}
-	if c.MaxStreams < 1 || c.MaxConnections < 1 {
-		return bad("MaxStreams is %d and MaxConnections %d, want more than 0", c.MaxStreams, c.MaxConnections)
+	if c.MaxHandshakes == 0 {
+		c.MaxHandshakes = 50
+	}
+	if c.MaxStreams < 1 || c.MaxConnections < 1 || c.MaxHandshakes < 1 {
+		return bad("MaxStreams is %d, MaxConnections %d and MaxHandshakes %d, want more than 0", c.MaxStreams, c.MaxConnections, c.MaxHandshakes)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -201,6 +209,15 @@ func (c *Config) serverOptions(own []grpc.ServerOption) []grpc.ServerOption {
 	own = append(own, c.Access.ServerOptions()...)
 	return append(own, grpc.Creds(gate.Callers(c.ServerCredentials)), grpc.WaitForHandlers(true),
 		grpc.ChainUnaryInterceptor(knownCall), grpc.ChainStreamInterceptor(knownStream))
+}
+
+// gate says whom the gate of this manager lets through.
+func (c *Config) gate(dropped func(gate.Reason), log *slog.Logger) gate.Config {
+	g := gate.Config{Conns: c.MaxConnections, Dropped: dropped, Logger: log}
+	if c.ServerCredentials.Info().SecurityProtocol != insecure.NewCredentials().Info().SecurityProtocol {
+		g.Pace = c.MaxHandshakes
+	}
+	return g
 }
 
 // seams is how many ranges more than it needs a table may always have. To make

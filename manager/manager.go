@@ -175,7 +175,7 @@ func (m *Manager) serve() {
 		m.running.Go(func() { m.cfg.Store.WatchRecord(m.ctx, m.store.recordSeen) })
 	}
 	m.running.Go(func() {
-		if err := m.server.Serve(gate.New(m.cfg.Listener, gate.Config{Conns: m.cfg.MaxConnections, Dropped: m.metrics.drop, Logger: m.log})); err != nil && m.ctx.Err() == nil {
+		if err := m.server.Serve(gate.New(m.cfg.Listener, m.cfg.gate(m.metrics.drop, m.log))); err != nil && m.ctx.Err() == nil {
 			m.fail(&leasehold.Error{Op: "serve", Kind: leasehold.Unavailable, Subject: m.cfg.Advertise, Err: err})
 		}
 	})

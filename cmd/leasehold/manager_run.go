@@ -60,6 +60,7 @@ func runManager(ctx context.Context, cfg managerSettings, out io.Writer, log *sl
 		Store: kept.store, Peers: cfg.peers(), StoreName: kept.name, Members: kept.members, Build: buildVersion(),
 		Listener: listener, Advertise: cfg.Advertise,
 		ServerCredentials: protected.server, ClientCredentials: protected.client, Access: protected.policy,
+		MaxConnections: cfg.MaxConnections, MaxHandshakes: cfg.MaxHandshakes,
 		TTL: cfg.TTL, Drift: cfg.Drift, Logger: log, Metrics: registry,
 		HTTP: httpAddr(health), Usage: kept.usage,
 	})

@@ -45,6 +45,9 @@ type managerSettings struct {
 	TTL   time.Duration // for how long a leader acts without renewing
 	Drift float64       // by how much the rates of the managers' clocks may differ
 
+	MaxConnections int
+	MaxHandshakes  int // in a second, of one address
+
 	Log   logSettings
 	Debug debugSettings
 
@@ -121,6 +124,8 @@ func (m *managerSettings) addFlags(cmd *cobra.Command) {
 
 	f.DurationVar(&m.TTL, "ttl", 2*time.Second, "for how long a leader acts without renewing its leadership; another takes over after\nthat times --drift. All managers of a group should have the same")
 	f.Float64Var(&m.Drift, "drift", 1.20, "by how much the rates of two managers' clocks may differ; the same for all of a group")
+	f.IntVar(&m.MaxConnections, "max-connections", 1<<14, "how many connections there may be at a time; a quarter of them from one address or identity")
+	f.IntVar(&m.MaxHandshakes, "max-handshakes", 50, "with TLS: how many connections a second one address may begin. Raise it if very many\nowners and lookups come from one, as behind NAT")
 	m.Log.addFlags(f)
 	m.Debug.addFlags(f)
 	addSettings(cmd, f, &m.file)

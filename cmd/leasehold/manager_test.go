@@ -79,6 +79,8 @@ func TestManagerSettingsThatContradict(t *testing.T) {
 		{"--ttl=1ms", "--ttl 1ms: want 100ms to 1h"},
 		{"--drift=0.9", "--drift 0.9: want 1 to 10"},
 		{"--drift=NaN", "--drift NaN: want 1 to 10"},
+		{"--max-connections=0", "--max-connections 0: want 1 to 1048576"},
+		{"--max-handshakes=-1", "--max-handshakes -1: want 1 to 1048576"},
 		{"--log-format=xml", `--log-format "xml": want text or json`},
 		{"--log-level=loud", `--log-level "loud": want debug, info, warn or error`},
 		{"--data-dir=", "--data-dir: the tables need a directory"},

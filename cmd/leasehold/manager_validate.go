@@ -26,7 +26,7 @@ func (m *managerSettings) validate() error {
 		return err
 	}
 	for _, check := range []func() error{
-		m.validateAddresses, m.validateSecurity, m.validateTimes, m.validateLog, m.validateDashboard, m.validateStore,
+		m.validateAddresses, m.validateSecurity, m.validateTimes, m.validateLimits, m.validateLog, m.validateDashboard, m.validateStore,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -143,6 +143,21 @@ func (m *managerSettings) validateTimes() error {
 		return fmt.Errorf("%s %v: want %v to %v", m.origin("ttl"), m.TTL, minTTL, maxTTL)
 	case !(m.Drift >= 1 && m.Drift <= protocol.MaxDrift):
 		return fmt.Errorf("%s %v: want 1 to %d", m.origin("drift"), m.Drift, protocol.MaxDrift)
+	}
+	return nil
+}
+
+// maxConnections is more than a computer has ports, for whom there are several.
+const maxConnections = 1 << 20
+
+func (m *managerSettings) validateLimits() error {
+	for _, limit := range []struct {
+		flag  string
+		value int
+	}{{"max-connections", m.MaxConnections}, {"max-handshakes", m.MaxHandshakes}} {
+		if limit.value < 1 || limit.value > maxConnections {
+			return fmt.Errorf("%s %d: want 1 to %d", m.origin(limit.flag), limit.value, maxConnections)
+		}
 	}
 	return nil
 }

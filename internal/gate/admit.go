@@ -7,7 +7,11 @@ import (
 
 // admit gives a connection a place, and takes that of another one for it if need be.
 func (l *Listener) admit(inner net.Conn) {
-	c := &conn{Conn: inner, gate: l, host: hostOf(inner.RemoteAddr()), until: time.Now().Add(l.cfg.Wait)}
+	now := time.Now()
+	c := &conn{
+		Conn: inner, gate: l, host: hostOf(inner.RemoteAddr()), until: now.Add(l.cfg.Wait),
+		gone: make(chan struct{}), rest: rest{since: now},
+	}
 	l.mu.Lock()
 	var over *conn
 	switch {
@@ -172,7 +176,8 @@ func (l *Listener) report() {
 	if len(dropped) == 0 {
 		return
 	}
-	l.cfg.Logger.Warn("connections were dropped: they did not introduce themselves in time, or there were too many",
+	l.cfg.Logger.Warn("connections were dropped: they did not introduce themselves in time, there were too many, or they asked for too much",
 		"address", l.Addr(), "late", dropped[Late], "oldest of too many", dropped[Crowded],
-		"no room", dropped[Full], "too many of one host", dropped[Host], "too many of one identity", dropped[Identity], "open", open, "waiting", waiting)
+		"no room", dropped[Full], "too many of one host", dropped[Host], "too many of one identity", dropped[Identity],
+		"too fast", dropped[Pace], "refused too often", dropped[Refusals], "open", open, "waiting", waiting)
 }

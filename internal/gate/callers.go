@@ -6,7 +6,6 @@ import (
 	"net"
 
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/peer"
 
 	"github.com/leasehold-dev/leasehold/secure"
 )
@@ -74,10 +73,8 @@ func shownBy(who credentials.AuthInfo) (id secure.Identity, shown bool) {
 
 // Known says that it is known who makes a call: the connection has introduced itself.
 func Known(ctx context.Context) {
-	if p, ok := peer.FromContext(ctx); ok {
-		if from, ok := p.Addr.(address); ok {
-			introduce(from.conn)
-		}
+	if c := caller(ctx); c != nil {
+		introduce(c)
 	}
 }
 

@@ -31,6 +31,11 @@ type Config struct {
 	// [Callers]: gRPC has made its buffers for them, which are most of what a connection
 	// costs. Default 256.
 	Strangers int
+	// Pace is how many connections of one host are let through in a second, and hardly any more
+	// at once: to shake hands over TLS costs the processor far more than a call. The others
+	// wait for their turn, and go if that is more than half of Wait. The loopback is a host like
+	// any other in this. Default: as many as come.
+	Pace int
 	// Dropped, if set, is called for every connection that is dropped. It must not wait.
 	Dropped func(Reason)
 	// Logger hears how many were dropped and why, now and then. Default: nobody does.
@@ -58,10 +63,12 @@ const (
 	Host    Reason = "host"    // there were too many of its host
 
 	Identity Reason = "identity" // there were too many of its identity
+	Pace     Reason = "pace"     // its host connects faster than it may
+	Refusals Reason = "refusals" // its calls were refused, again and again
 )
 
 // Reasons are all of them.
-func Reasons() []Reason { return []Reason{Late, Crowded, Full, Host, Identity} }
+func Reasons() []Reason { return []Reason{Late, Crowded, Full, Host, Identity, Pace, Refusals} }
 
 // reportEvery is how often the log hears of those that were dropped, at most.
 const reportEvery = 10 * time.Second
@@ -97,12 +104,16 @@ func (c *Config) fill() {
 // hostOf returns what connections are counted by; an invalid prefix if they are not: those
 // of this computer, and those of networks that have no such addresses.
 func hostOf(addr net.Addr) netip.Prefix {
-	tcp, ok := addr.(*net.TCPAddr)
-	if !ok {
+	if ipOf(addr).IsLoopback() {
 		return netip.Prefix{}
 	}
-	ip := tcp.AddrPort().Addr().Unmap().WithZone("")
-	if !ip.IsValid() || ip.IsLoopback() {
+	return prefixOf(addr)
+}
+
+// prefixOf returns the host of an address; an invalid prefix if it has none.
+func prefixOf(addr net.Addr) netip.Prefix {
+	ip := ipOf(addr)
+	if !ip.IsValid() {
 		return netip.Prefix{}
 	}
 	bits := ip.BitLen()
@@ -111,4 +122,13 @@ func hostOf(addr net.Addr) netip.Prefix {
 	}
 	host, _ := ip.Prefix(bits) // it fails if there are fewer bits
 	return host
+}
+
+// ipOf returns the IP of an address; an invalid one if it has none.
+func ipOf(addr net.Addr) netip.Addr {
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok {
+		return netip.Addr{}
+	}
+	return tcp.AddrPort().Addr().Unmap().WithZone("")
 }

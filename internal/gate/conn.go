@@ -29,6 +29,11 @@ type conn struct {
 	identity secure.Identity
 	counted  bool
 	speaks   bool
+	shut     bool
+	refused  *pace // of calls that were refused; nil if none was
+
+	gone chan struct{} // closed when it is
+	rest rest
 
 	left    atomic.Int32 // how many of the first bytes have not been read
 	reading sync.Mutex   // for the first bytes
@@ -47,8 +52,13 @@ func (c *conn) hear() error {
 	return nil
 }
 
-// Read returns the first bytes first.
+// Read returns the first bytes first. It waits while the connection rests.
 func (c *conn) Read(p []byte) (int, error) {
+	if c.rest.due() {
+		if err := c.rest.take(c.gone); err != nil {
+			return 0, err
+		}
+	}
 	if c.left.Load() == 0 {
 		return c.Conn.Read(p)
 	}
@@ -67,6 +77,10 @@ func (c *conn) Read(p []byte) (int, error) {
 func (c *conn) Close() error {
 	c.gate.mu.Lock()
 	c.gate.forget(c)
+	if !c.shut {
+		c.shut = true
+		close(c.gone)
+	}
 	c.gate.mu.Unlock()
 	return c.Conn.Close()
 }

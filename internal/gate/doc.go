@@ -8,22 +8,32 @@
 //
 //   - It is kept away from the server until its first bytes are there. Until then it is a
 //     socket and a small goroutine, without any buffer.
+//
 //   - It has [Config.Wait] from the moment that it is accepted, whatever it says meanwhile,
 //     until it has introduced itself: with gRPC when the handshake of its credentials, the
 //     preface of HTTP/2 and the first SETTINGS are complete, with HTTP when the header of
 //     its first request is.
+//
 //   - There are at most [Config.Waiting] such connections. If one more comes, the oldest
 //     goes: a peer of ours needs a moment to introduce itself, so that the oldest is the
 //     one that least looks like one.
+//
 //   - For servers that want to know who calls, [Callers], that is not enough: somebody
 //     without a certificate has introduced himself when one of his calls was let in.
+//
 //   - There are at most [Config.Conns] connections in all, and [Config.PerHost] from one
 //     host. The loopback is not counted by host. If there are too many in all, the oldest
 //     that has not introduced itself makes room; if there is none, the new one is closed
 //     at once, so that it can try another server, and does not hang.
 //
+//   - With [Config.Pace], connections of one host take turns: to shake hands over TLS costs
+//     the processor more than anything else that a peer can ask for, before it is known who
+//     asks.
+//
 // What comes after that is the server's: for how long a connection may be idle, how many
-// streams it may have, how long headers may be.
+// streams it may have, how long headers may be. If that finds that somebody asks for too
+// much, [Slow] and [Refused] have the gate not read the connection for a while: who floods
+// then waits in buffers of its own, and costs nothing.
 //
 // [Serve] is for HTTP. For gRPC, [New] makes the listener, [Credentials] sees to the
 // introduction, and [Services] refuses compressed messages unread.

@@ -301,8 +301,8 @@ func TestReports(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		const want = `address=127.0.0.1:1 late=0 "oldest of too many"=1 "no room"=0 "too many of one host"=0 "too many of one identity"=0 open=1 waiting=1
-address=127.0.0.1:1 late=1 "oldest of too many"=2 "no room"=0 "too many of one host"=0 "too many of one identity"=0 open=0 waiting=0
+		const want = `address=127.0.0.1:1 late=0 "oldest of too many"=1 "no room"=0 "too many of one host"=0 "too many of one identity"=0 "too fast"=0 "refused too often"=0 open=1 waiting=1
+address=127.0.0.1:1 late=1 "oldest of too many"=2 "no room"=0 "too many of one host"=0 "too many of one identity"=0 "too fast"=0 "refused too often"=0 open=0 waiting=0
 `
 		if diff := cmp.Diff(want, log.String()); diff != "" {
 			t.Error(diff)

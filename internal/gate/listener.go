@@ -32,6 +32,7 @@ type Listener struct {
 	waiting    list.List      // of *conn, the oldest first
 	strangers  list.List      // those of them that have said all but who they are
 	dropped    map[Reason]int // since the log has heard of it
+	paces      paces
 }
 
 // New puts a gate before a listener, which it closes when it is closed. Connections that
@@ -44,6 +45,7 @@ func open(listener net.Listener, cfg Config, polite bool) *Listener {
 		inner: listener, cfg: cfg, polite: polite, spoken: make(chan *conn),
 		done: make(chan struct{}), wake: make(chan struct{}, 1), hosts: make(map[netip.Prefix]int),
 		identities: make(map[secure.Identity]int), dropped: make(map[Reason]int),
+		paces: newPaces(cfg.Pace),
 	}
 	l.running.Go(l.receive)
 	l.running.Go(l.sweep)
@@ -139,6 +141,10 @@ func (l *Listener) meet(c *conn) {
 	l.mu.Lock()
 	c.speaks = true
 	l.mu.Unlock()
+	if !l.turn(c) {
+		_ = c.Close() // it is too fast, or nobody accepts it any more
+		return
+	}
 	select {
 	case l.spoken <- c:
 	case <-l.done:

@@ -27,6 +27,9 @@ func floods(ctx context.Context, t *town, p plan) error {
 	}
 	fmt.Printf("flood     %d owners renew %d times a second each, %d rounds of %v; one identity sends whatever it can\n", p.owners, time.Second/pace, p.rounds, p.turn)
 	for _, kind := range kinds {
+		if !p.wants(kind.name) {
+			continue
+		}
 		if err := g.endure(ctx, t, p, kind.name); err != nil {
 			return err
 		}

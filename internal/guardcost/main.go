@@ -20,6 +20,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -28,13 +30,30 @@ type plan struct {
 	owners int           // of each manager
 	rounds int           // of each comparison
 	turn   time.Duration // how long each side has in a round
+	only   string        // what is compared; all if it is empty
 }
+
+// whatRenewals is the comparison that is no flood.
+const whatRenewals = "renewals"
+
+// comparisons are all that can be made.
+func comparisons() []string {
+	all := []string{whatRenewals}
+	for _, k := range kinds {
+		all = append(all, k.name)
+	}
+	return all
+}
+
+// wants reports whether something is to be compared.
+func (p plan) wants(what string) bool { return p.only == "" || p.only == what }
 
 func main() {
 	var p plan
 	flag.IntVar(&p.owners, "owners", 128, "how many `owners` each manager has")
 	flag.IntVar(&p.rounds, "rounds", 15, "how many turns each side has")
 	flag.DurationVar(&p.turn, "turn", time.Second, "how long a turn is")
+	flag.StringVar(&p.only, "only", "", "compare `this` alone: renewals, or a kind of flood")
 	flood := flag.String("flood", "", "be a flood of this `kind` until the input ends, as the identity of -identity, and flood -manager")
 	manager := flag.String("manager", "", "the `address` that is flooded")
 	identity := flag.String("identity", "", "the `directory` with the certificates of whoever floods")
@@ -55,13 +74,18 @@ func run(ctx context.Context, p plan, flood, manager, identity string) error {
 	if p.owners < 1 || p.owners > 9999 || p.rounds < 1 || p.turn <= 0 {
 		return fmt.Errorf("want 1 to 9999 owners, a round or more and a turn that is longer than 0, and not %+v", p)
 	}
+	if what := comparisons(); p.only != "" && !slices.Contains(what, p.only) {
+		return fmt.Errorf("there is no comparison %q, but %s", p.only, strings.Join(what, ", "))
+	}
 	t, err := newTown(ctx, p.owners)
 	if err != nil {
 		return err
 	}
 	defer t.close()
-	if err := renewals(ctx, t, p); err != nil {
-		return err
+	if p.wants(whatRenewals) {
+		if err := renewals(ctx, t, p); err != nil || p.only != "" {
+			return err
+		}
 	}
 	return floods(ctx, t, p)
 }

@@ -32,6 +32,7 @@ type frameCase struct {
 	stream uint32 // whose outcome counts; 1 if it is 0
 	want   string // how that begins; several may be right
 	known  string // the same where the policy has a say first; "": no other
+	plain  bool   // only where there is no policy
 	cost   int64  // what it may cost the manager, in bytes; as usual if it is 0
 }
 
@@ -154,14 +155,14 @@ func greeted() []frameCase {
 				_ = r.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 16})
 			}
 		}},
-		{name: "streams that are opened and reset", want: "alive", known: "alive|status 8 ", do: func(r *rogue) {
+		{name: "streams that are opened and reset", want: "alive", plain: true, do: func(r *rogue) {
 			f := head(follow)
 			for i := range uint32(20_000) {
 				r.open(2*i+1, f)
 				_ = r.WriteRSTStream(2*i+1, http2.ErrCodeCancel)
 			}
 		}},
-		{name: "more streams than a connection may have", stream: 2*9000 + 1, want: "reset REFUSED_STREAM", known: "status 8 |reset REFUSED_STREAM", cost: 128 * mebibyte, do: func(r *rogue) {
+		{name: "more streams than a connection may have", stream: 2*9000 + 1, want: "reset REFUSED_STREAM", plain: true, cost: 128 * mebibyte, do: func(r *rogue) {
 			f := head(hold)
 			for i := range uint32(9001) {
 				r.open(2*i+1, f)
@@ -228,6 +229,9 @@ func TestFramesOverTLS(t *testing.T) {
 	t.Parallel()
 	c := newCastle(t, settings{secured: newKeep(t)})
 	for _, test := range greeted() {
+		if test.plain {
+			continue // there a connection takes turns: TestFloods has what becomes of it
+		}
 		test.want = cmp.Or(test.known, test.want)
 		t.Run(test.name, func(t *testing.T) { c.withstand(t, test, true) })
 	}
