@@ -25,6 +25,7 @@ type lookups struct {
 	spaces  map[leasehold.Namespace]map[uint64]*lookupStream
 
 	answers map[leasehold.Namespace]*answers
+	fanouts map[leasehold.Namespace]*fanout
 }
 
 func newLookups(most int) *lookups {
@@ -32,6 +33,7 @@ func newLookups(most int) *lookups {
 		most: most, streams: make(map[uint64]*lookupStream),
 		spaces:  make(map[leasehold.Namespace]map[uint64]*lookupStream),
 		answers: make(map[leasehold.Namespace]*answers),
+		fanouts: make(map[leasehold.Namespace]*fanout),
 	}
 }
 
@@ -59,6 +61,7 @@ type outgoing struct {
 	message *leaseholdv1.FollowResponse
 	update  *encoded
 	answer  *protocol.LookupReply // nil if the update was not asked for
+	wave    *wave                 // that it is part of; nil if of none
 }
 
 // An encoded update is encoded by whoever sends it first, and by nobody twice.
@@ -96,7 +99,7 @@ func (l *lookups) subscribe(now mono.Instant, s *lookupStream, ns leasehold.Name
 	defer l.mu.Unlock()
 	s.namespace, s.since = ns, now
 	if l.spaces[ns] == nil {
-		l.spaces[ns] = make(map[uint64]*lookupStream)
+		l.spaces[ns], l.fanouts[ns] = make(map[uint64]*lookupStream), &fanout{}
 	}
 	l.spaces[ns][s.id] = s
 }
@@ -117,6 +120,7 @@ func (l *lookups) leave(s *lookupStream) {
 		if len(in) == 0 {
 			delete(l.spaces, s.namespace)
 			delete(l.answers, s.namespace)
+			delete(l.fanouts, s.namespace)
 		}
 	}
 }
@@ -168,16 +172,6 @@ func (l *lookups) answer(to uint64, reply *protocol.LookupReply) {
 		l.answers[reply.Namespace] = of
 	}
 	s.put(outgoing{update: of.share(reply), answer: reply})
-}
-
-// broadcast sends news to all lookups of a namespace.
-func (l *lookups) broadcast(reply *protocol.LookupReply) {
-	news := &encoded{reply: reply}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, s := range l.spaces[reply.Namespace] {
-		s.put(outgoing{update: news})
-	}
 }
 
 // follows returns the namespace of a lookup, "" if it has gone.
@@ -243,7 +237,10 @@ func (s *lookupService) Follow(stream grpc.BidiStreamingServer[leaseholdv1.Follo
 	hearing := lookupHearing{m: s.m, stream: out}
 	return converse(s.m, conversation[leaseholdv1.FollowRequest, outgoing]{
 		ctx: stream.Context(), recv: stream.Recv, hear: hearing.hear, mailbox: out.mailbox,
-		send: func(o outgoing) error { return sendOutgoing(stream, o) },
+		send: func(o outgoing) error {
+			defer o.wave.told()
+			return sendOutgoing(stream, o)
+		},
 	})
 }
 
