@@ -1,8 +1,8 @@
 package manager
 
 import (
+	"maps"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,17 +12,19 @@ import (
 
 // News goes to all lookups of a namespace, and with thousands of them that is most of what a
 // manager does: a thousand owners that join, with a change each, would keep it from all else,
-// renewals among it. So news goes in waves. While a wave is on its way, and for as long again
-// as it was, times restAfterWave, what happens is gathered, and is the next wave. A change
-// after a quiet time goes at once; without a pause, waves take a third of the time, however
-// many lookups there are and whatever it costs to tell one.
+// renewals among it. So news goes in waves. While a wave is on its way, and for some time after
+// it, what happens is gathered, and is the next wave. A change after a quiet time goes at once;
+// without an end of them, waves take a part of the time, however many lookups there are and
+// whatever it costs to tell one. And a wave goes to some lookups after the others, so that
+// whoever renews meanwhile waits behind a few of them, and not behind all.
 const (
+	// restAfterWave is for how much longer than a wave took the next one waits.
 	restAfterWave = 2
-	// A wave is over when all but a tenth have been told, or after some time: those that
-	// read slowly do not count.
-	longestWave = time.Second
-	// fewLookups are told at once, always: it is cheaper than to think about it.
-	fewLookups = 32
+	// someLookups are told at a time. The next are when all but a tenth of those have been,
+	// or after some time: those that read slowly do not count. Where there are fewer, they are
+	// told at once, always.
+	someLookups = 128
+	longestTold = 100 * time.Millisecond
 	// mostGathered bounds the changes of one message, far below what a lookup takes.
 	mostGathered = 4096
 )
@@ -37,13 +39,22 @@ type fanout struct {
 func (l *lookups) broadcast(reply *protocol.LookupReply) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f := l.fanouts[reply.Namespace]
-	if f == nil {
+	ns := reply.Namespace
+	f := l.fanouts[ns]
+	if f == nil || l.closed {
 		return // nobody follows it
 	}
-	f.gather(reply)
-	if !f.busy {
-		l.tell(reply.Namespace, f)
+	switch {
+	case f.busy:
+		f.gather(reply)
+	case len(l.spaces[ns]) <= someLookups:
+		for _, s := range l.spaces[ns] {
+			s.mail.add(outgoing{update: &encoded{reply: reply}})
+		}
+	default:
+		f.busy = true
+		f.gather(reply)
+		l.running.Go(func() { l.spread(ns, f) })
 	}
 }
 
@@ -66,60 +77,73 @@ func continues(first, second *protocol.LookupReply) bool {
 		len(first.Changes) > 0 && len(second.Changes) > 0 && second.From == first.LSN && len(first.Changes)+len(second.Changes) <= mostGathered
 }
 
-// tell leaves what waits with everybody. The lock is held.
-func (l *lookups) tell(ns leasehold.Namespace, f *fanout) {
-	all := l.spaces[ns]
-	var w *wave
-	if len(all) > fewLookups {
-		w = newWave(len(all), func(took time.Duration) { l.rest(ns, f, took) })
+// spread sends waves, until there is nothing to tell.
+func (l *lookups) spread(ns leasehold.Namespace, f *fanout) {
+	for {
+		all, news := l.wave(ns, f)
+		if len(news) == 0 {
+			return
+		}
+		begun := time.Now()
+		for some := range slices.Chunk(all, someLookups) {
+			l.tell(some, news)
+		}
+		l.wait(nil, restAfterWave*time.Since(begun))
 	}
-	f.busy = w != nil
-	for i, reply := range f.waiting {
-		out := outgoing{update: &encoded{reply: reply}}
-		if i == len(f.waiting)-1 {
-			out.wave = w
-		}
-		for _, s := range all {
-			s.put(out)
-		}
+}
+
+// wave returns whom to tell what next. If it is nothing, nobody is spreading it any more.
+func (l *lookups) wave(ns leasehold.Namespace, f *fanout) (all []*lookupStream, news []*encoded) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(f.waiting) == 0 || l.closed {
+		f.busy = false
+		return nil, nil
+	}
+	for _, reply := range f.waiting {
+		news = append(news, &encoded{reply: reply})
 	}
 	f.waiting = nil
+	return slices.Collect(maps.Values(l.spaces[ns])), news
 }
 
-// rest has the next wave of a namespace wait for a while after one that took so long.
-func (l *lookups) rest(ns leasehold.Namespace, f *fanout, took time.Duration) {
-	time.AfterFunc(restAfterWave*took, func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if f.busy = false; len(f.waiting) > 0 && !l.closed {
-			l.tell(ns, f)
+// tell tells some lookups, and waits until most of them have been told.
+func (l *lookups) tell(some []*lookupStream, news []*encoded) {
+	t := &telling{done: make(chan struct{})}
+	t.left.Store(int64(len(some) - len(some)/10))
+	for i, update := range news {
+		out := outgoing{update: update}
+		if i == len(news)-1 {
+			out.telling = t
 		}
-	})
+		for _, s := range some {
+			s.mail.add(out)
+		}
+	}
+	l.wait(t.done, longestTold)
 }
 
-// A wave is news on its way to many lookups.
-type wave struct {
-	left atomic.Int64 // how many must yet be told for it to be over
-	over func()       // the first call says so
+// wait waits until something is done, for a while at most, or until nobody is to be told
+// anything any more.
+func (l *lookups) wait(done <-chan struct{}, longest time.Duration) {
+	timer := time.NewTimer(longest)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	case <-l.done:
+	}
 }
 
-// newWave returns a wave to so many, and calls over when it is. That must not wait.
-func newWave(n int, over func(took time.Duration)) *wave {
-	w := &wave{}
-	w.left.Store(int64(n - n/10))
-	begun := time.Now()
-	var late *time.Timer
-	w.over = sync.OnceFunc(func() {
-		late.Stop()
-		over(time.Since(begun))
-	})
-	late = time.AfterFunc(longestWave, w.over)
-	return w
+// A telling is news on its way to some lookups.
+type telling struct {
+	left atomic.Int64  // how many must yet be told
+	done chan struct{} // closed when none must
 }
 
-// told says that one more lookup has been told. There need not be a wave.
-func (w *wave) told() {
-	if w != nil && w.left.Add(-1) == 0 {
-		w.over()
+// told says that one more has been. It need not be part of a telling.
+func (t *telling) told() {
+	if t != nil && t.left.Add(-1) == 0 {
+		close(t.done)
 	}
 }

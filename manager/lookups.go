@@ -26,6 +26,10 @@ type lookups struct {
 
 	answers map[leasehold.Namespace]*answers
 	fanouts map[leasehold.Namespace]*fanout
+
+	bulk    chan struct{} // has one for everything large that is being sent
+	done    chan struct{} // closed with it
+	running sync.WaitGroup
 }
 
 func newLookups(most int) *lookups {
@@ -34,18 +38,15 @@ func newLookups(most int) *lookups {
 		spaces:  make(map[leasehold.Namespace]map[uint64]*lookupStream),
 		answers: make(map[leasehold.Namespace]*answers),
 		fanouts: make(map[leasehold.Namespace]*fanout),
+		bulk:    make(chan struct{}, bulkAtOnce()), done: make(chan struct{}),
 	}
 }
 
-// lookupQueue is how many messages may wait for a lookup that reads slowly.
-// Beyond that they are dropped: it finds that some are missing, and asks.
-const lookupQueue = 32
-
 // A lookupStream is one conversation with one lookup.
 type lookupStream struct {
-	id      uint64
-	addr    string // where it is connected from
-	mailbox chan outgoing
+	id   uint64
+	addr string // where it is connected from
+	mail *mail
 
 	// What follows is guarded by the lookups' lock.
 	namespace leasehold.Namespace // once it is known
@@ -53,15 +54,6 @@ type lookupStream struct {
 	heard     mono.Instant        // when it last asked
 	lsn       leasehold.LSN       // the last change that it had then
 	behind    uint64              // how many it lacked
-}
-
-// outgoing is a message to a lookup: one of its own, or an encoded update that
-// others get too, marked as an answer to it.
-type outgoing struct {
-	message *leaseholdv1.FollowResponse
-	update  *encoded
-	answer  *protocol.LookupReply // nil if the update was not asked for
-	wave    *wave                 // that it is part of; nil if of none
 }
 
 // An encoded update is encoded by whoever sends it first, and by nobody twice.
@@ -88,7 +80,7 @@ func (l *lookups) admit(addr string) (*lookupStream, error) {
 		return nil, leasehold.Errorf("follow", leasehold.Limit, "", "this manager has %d lookups connected, and that is its limit: connect to another manager of the group", len(l.streams))
 	}
 	l.newest++
-	s := &lookupStream{id: l.newest, addr: addr, mailbox: make(chan outgoing, lookupQueue)}
+	s := &lookupStream{id: l.newest, addr: addr, mail: newMail()}
 	l.streams[s.id] = s
 	return s, nil
 }
@@ -125,32 +117,12 @@ func (l *lookups) leave(s *lookupStream) {
 	}
 }
 
-// put leaves a message for a lookup. If it reads too slowly, everything that
-// waits is dropped: what comes next tells it that something is missing.
-func (s *lookupStream) put(out outgoing) {
-	select {
-	case s.mailbox <- out:
-		return
-	default:
-	}
-	for range lookupQueue {
-		select {
-		case <-s.mailbox:
-		default:
-		}
-	}
-	select {
-	case s.mailbox <- out:
-	default: // the lock is held: nobody else puts anything in
-	}
-}
-
 // send sends a message to one lookup.
 func (l *lookups) send(to uint64, message *leaseholdv1.FollowResponse) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if s := l.streams[to]; s != nil {
-		s.put(outgoing{message: message})
+		s.mail.reply(outgoing{message: message})
 	}
 }
 
@@ -171,7 +143,7 @@ func (l *lookups) answer(to uint64, reply *protocol.LookupReply) {
 		of = &answers{}
 		l.answers[reply.Namespace] = of
 	}
-	s.put(outgoing{update: of.share(reply), answer: reply})
+	s.mail.reply(outgoing{update: of.share(reply), answer: reply})
 }
 
 // follows returns the namespace of a lookup, "" if it has gone.
@@ -209,11 +181,16 @@ func (l *lookups) perNamespace() map[leasehold.Namespace]int {
 	return out
 }
 
-// close admits nobody any more. Those who are there end with the manager.
+// close admits nobody any more, and waits for those who tell news. Those who are there end
+// with the manager.
 func (l *lookups) close() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.closed = true
+	if !l.closed {
+		l.closed = true
+		close(l.done)
+	}
+	l.mu.Unlock()
+	l.running.Wait()
 }
 
 // lookupService is the wire's end of it.
@@ -235,27 +212,10 @@ func (s *lookupService) Follow(stream grpc.BidiStreamingServer[leaseholdv1.Follo
 	}
 	defer s.m.lookups.leave(out)
 	hearing := lookupHearing{m: s.m, stream: out}
-	return converse(s.m, conversation[leaseholdv1.FollowRequest, outgoing]{
-		ctx: stream.Context(), recv: stream.Recv, hear: hearing.hear, mailbox: out.mailbox,
-		send: func(o outgoing) error {
-			defer o.wave.told()
-			return sendOutgoing(stream, o)
-		},
+	return converse(s.m, conversation[leaseholdv1.FollowRequest, struct{}]{
+		ctx: stream.Context(), recv: stream.Recv, hear: hearing.hear, mailbox: out.mail.ready,
+		send: func(struct{}) error { return s.m.lookups.sendAll(stream, out.mail) },
 	})
-}
-
-func sendOutgoing(stream grpc.ServerStream, o outgoing) error {
-	if o.message != nil {
-		return stream.SendMsg(o.message)
-	}
-	frame, err := o.update.bytes()
-	if err != nil {
-		return wire.FromError(err)
-	}
-	if o.answer != nil {
-		frame = frame.Answer(o.answer.Echo, o.answer.Age)
-	}
-	return stream.SendMsg(frame)
 }
 
 // lookupHearing is the listening half of a conversation with a lookup.

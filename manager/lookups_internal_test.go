@@ -21,17 +21,24 @@ func TestSlowLookup(t *testing.T) {
 	for i := range news {
 		l.broadcast(&protocol.LookupReply{Namespace: "pool", Term: 1, LSN: leasehold.LSN(i + 1), From: leasehold.LSN(i)})
 	}
-	waiting := len(s.mailbox)
-	if waiting == 0 || waiting > lookupQueue {
-		t.Fatalf("%d messages wait, want 1 to %d", waiting, lookupQueue)
+	waiting := taken(s)
+	if len(waiting) == 0 || len(waiting) > lookupQueue {
+		t.Fatalf("%d messages wait, want 1 to %d", len(waiting), lookupQueue)
 	}
-	first := (<-s.mailbox).update.reply
-	var last *protocol.LookupReply
-	for range waiting - 1 {
-		last = (<-s.mailbox).update.reply
-	}
+	first, last := waiting[0].update.reply, waiting[len(waiting)-1].update.reply
 	if first.From == 0 || last.LSN != news {
 		t.Errorf("what is left goes from %d to %d, want a gap before it and the newest at its end", first.From, last.LSN)
+	}
+}
+
+// taken takes all that waits for a lookup.
+func taken(s *lookupStream) (all []outgoing) {
+	for {
+		out, some := s.mail.take()
+		if !some {
+			return all
+		}
+		all = append(all, out)
 	}
 }
 
@@ -50,7 +57,7 @@ func TestSnapshotIsEncodedOnce(t *testing.T) {
 		}
 		l.subscribe(0, s, "pool")
 		l.answer(s.id, reply(frozen, protocol.Seq(i+1)))
-		out := <-s.mailbox
+		out := taken(s)[0]
 		if out.answer.Echo != protocol.Seq(i+1) {
 			t.Errorf("lookup %d gets the answer to question %d", i, out.answer.Echo)
 		}
@@ -65,7 +72,7 @@ func TestSnapshotIsEncodedOnce(t *testing.T) {
 	}
 	s, _ := l.admit("")
 	l.answer(s.id, reply(changed, 1))
-	if out := <-s.mailbox; out.update == updates[0] {
+	if out := taken(s)[0]; out.update == updates[0] {
 		t.Error("another table was taken for the same")
 	}
 }

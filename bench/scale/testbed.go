@@ -21,7 +21,7 @@ type testbed struct {
 	run     *kit.Run
 	group   *managers.Group
 	manager *managers.Manager
-	crowd   *crowd.Process
+	crowd   *crowd.Pair
 	empty   float64 // the manager's memory before anybody came
 }
 
@@ -45,7 +45,7 @@ func newTestbed(ctx context.Context, r *kit.Run, s size) (_ *testbed, err error)
 		return nil, err
 	}
 	t.empty = used.Memory
-	t.crowd, err = crowd.Start(ctx, t.manager.Addr, namespace)
+	t.crowd, err = crowd.StartPair(ctx, t.manager.Addr, namespace)
 	return t, err
 }
 

@@ -1,0 +1,80 @@
+package manager
+
+import (
+	"runtime"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+)
+
+// Thousands of lookups may ask for a whole table at once, when a manager has been restarted.
+// To send to all of them at a time would keep the processors from owners that renew, for as
+// long as it takes. So there are few at a time to whom much is sent.
+const (
+	// bulkSize is from where on something is large, in bytes: twice what gRPC takes off our
+	// hands without having sent any of it.
+	bulkSize = 128 << 10
+	// longestBulk is for how long a lookup that reads slowly has one of the places.
+	longestBulk = 100 * time.Millisecond
+)
+
+// bulkAtOnce is how many have one.
+func bulkAtOnce() int { return 2 * runtime.GOMAXPROCS(0) }
+
+// sendAll sends all that waits for a lookup.
+func (l *lookups) sendAll(stream grpc.ServerStream, m *mail) error {
+	for {
+		out, some := m.take()
+		if !some {
+			return nil
+		}
+		err := l.sendOne(stream, out)
+		if out.telling.told(); err != nil {
+			return err
+		}
+	}
+}
+
+func (l *lookups) sendOne(stream grpc.ServerStream, o outgoing) error {
+	if o.message != nil {
+		return stream.SendMsg(o.message)
+	}
+	frame, err := o.update.bytes()
+	if err != nil {
+		return wire.FromError(err)
+	}
+	if o.answer != nil {
+		frame = frame.Answer(o.answer.Echo, o.answer.Age)
+	}
+	if frame.Len() < bulkSize {
+		return stream.SendMsg(frame)
+	}
+	return l.sendBulk(stream, frame, o.update.reply)
+}
+
+// sendBulk sends something large when there is a place.
+func (l *lookups) sendBulk(stream grpc.ServerStream, frame *wire.Frame, reply *protocol.LookupReply) error {
+	select {
+	case l.bulk <- struct{}{}:
+	case <-stream.Context().Done():
+		return wire.FromError(stream.Context().Err())
+	case <-l.done:
+		return nil // whoever converses says why
+	}
+	leave := sync.OnceFunc(func() { <-l.bulk })
+	late := time.AfterFunc(longestBulk, leave)
+	defer leave()
+	defer late.Stop()
+	if err := stream.SendMsg(frame); err != nil {
+		return err
+	}
+	// gRPC takes one message off our hands, however large, and the next one only when most of
+	// that has been sent. So a small one that says nothing new is how we know.
+	return stream.SendMsg(wire.FromLookupReply(&protocol.LookupReply{
+		Namespace: reply.Namespace, Leader: reply.Leader, Term: reply.Term, LSN: reply.LSN, Age: reply.Age,
+	}))
+}
