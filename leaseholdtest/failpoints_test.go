@@ -1,0 +1,417 @@
+//go:build failpoints
+
+package leaseholdtest
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/leasemap"
+	"github.com/leasehold-dev/leasehold/lookup"
+	"github.com/leasehold-dev/leasehold/owner"
+	"github.com/leasehold-dev/leasehold/partition"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// bound is the time within which every key has a server again once nothing fails any more:
+// B = (leader's TTL + lease) x drift, round trips, and the quarter of a second for which a
+// leader waits for more owners to join.
+const bound = 12*(2*time.Second+10*time.Second)/10 + time.Second
+
+// A play is servers with state, a caller, and somebody who looks at all of them.
+type play struct {
+	*Cluster
+	lookup *lookup.Lookup
+	aside  sync.WaitGroup // what stimuli do meanwhile
+
+	mu      sync.Mutex
+	servers map[string]*leasemap.Map[int] // that live
+	newest  map[leasehold.Key]leasehold.Generation
+	wrong   []string
+}
+
+// samples are the keys that are looked at.
+func samples() (keys []leasehold.Key) {
+	for i := range 64 {
+		keys = append(keys, leasehold.Key(i)<<58+12345)
+	}
+	return keys
+}
+
+// serve starts a server on a node.
+func (p *play) serve(name string) {
+	p.t.Helper()
+	n := p.Node(name)
+	var m *leasemap.Map[int]
+	var err error
+	labelled(name, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		m, err = leasemap.Join(ctx, n.MovingConfig(), leasemap.Config[int]{})
+	})
+	if err != nil {
+		return // it was killed while it joined, or a manager stands still
+	}
+	n.Cleanup(func(ctx context.Context) { _ = m.Close(ctx) })
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.servers[name] = m
+}
+
+// meanwhile does something on a node, for half a minute at most.
+func (p *play) meanwhile(node string, do func(ctx context.Context)) {
+	p.aside.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		labelled(node, func() { do(ctx) })
+	})
+}
+
+// gone is called when a server has died, or is about to leave.
+func (p *play) gone(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.servers, name)
+}
+
+// look checks that no key has two servers (I1), and that generations rise (I2). It returns
+// how many have none.
+func (p *play) look() (without int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, key := range samples() {
+		var holders []string
+		var held owner.Lease
+		for name, m := range p.servers {
+			if l, ok := m.Owner().Check(key); ok {
+				holders, held = append(holders, name), l
+			}
+		}
+		switch {
+		case len(holders) == 0:
+			without++
+		case len(holders) > 1:
+			p.wrong = append(p.wrong, fmt.Sprintf("%v has two servers, %v", key, holders))
+		case held.Generation < p.newest[key]:
+			p.wrong = append(p.wrong, fmt.Sprintf("%v has generation %d after %d", key, held.Generation, p.newest[key]))
+		default:
+			p.newest[key] = held.Generation
+		}
+	}
+	return without
+}
+
+// watch looks all the time, until the context ends.
+func (p *play) watch(ctx context.Context) {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			p.look()
+		}
+	}
+}
+
+// served waits until every key has a server.
+func (p *play) served(within time.Duration) {
+	p.t.Helper()
+	begun := time.Now()
+	for p.look() > 0 {
+		if time.Since(begun) > within {
+			p.t.Fatalf("%d of %d keys have no server after %v", p.look(), len(samples()), within)
+		}
+		p.Advance(5 * time.Millisecond)
+	}
+}
+
+// agrees checks that the caller finds those who serve.
+func (p *play) agrees() {
+	p.t.Helper()
+	for _, key := range samples() {
+		addr, ok := p.lookup.Find(key)
+		name, _, _ := strings.Cut(addr, ":")
+		p.mu.Lock()
+		m := p.servers[name]
+		p.mu.Unlock()
+		if !ok || m == nil {
+			p.t.Fatalf("%v is looked for at %q, %t", key, addr, ok)
+		}
+		if _, ok := m.Owner().Check(key); !ok {
+			p.t.Fatalf("%v is looked for at %q, which does not have it", key, addr)
+		}
+	}
+}
+
+// half is the lower half of all keys.
+func half() leasehold.Range { return leasehold.Range{Limit: 1 << 63} }
+
+// Stimuli make the cluster pass points. They go on whatever happens to it meanwhile.
+func stimuli() map[string]func(p *play) {
+	return map[string]func(p *play){
+		"nothing": func(*play) {},
+		"move": func(p *play) {
+			to := "b"
+			if holder, _ := p.Owner(0); holder == "b" {
+				to = "a"
+			}
+			_ = p.orderMove(half(), to)
+		},
+		"join":     func(p *play) { p.meanwhile("d", func(context.Context) { p.serve("d") }) },
+		"failover": func(p *play) { p.KillManager(p.leader()) },
+		"resign": func(p *play) {
+			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			defer cancel()
+			leader := p.leader()
+			labelled(leader, func() { _ = p.managers[leader].Close(ctx) })
+			p.KillManager(leader)
+		},
+		"leave": func(p *play) {
+			p.mu.Lock()
+			m := p.servers["c"]
+			p.mu.Unlock()
+			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			defer cancel()
+			labelled("c", func() { _ = m.Close(ctx) })
+			p.gone("c")
+		},
+		"crash": func(p *play) { p.gone("c"); p.Node("c").Kill() },
+		"namespace": func(p *play) {
+			_, _ = ask(p.Cluster, func(ctx context.Context, a leaseholdv1.AdminServiceClient) (*leaseholdv1.CreateNamespaceResponse, error) {
+				return a.CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: &leaseholdv1.NamespaceConfig{Name: "another"}})
+			})
+		},
+		// So many ranges that one join takes several pieces of a log, and a snapshot.
+		"many": func(p *play) {
+			_, _ = ask(p.Cluster, func(ctx context.Context, a leaseholdv1.AdminServiceClient) (*leaseholdv1.CreateNamespaceResponse, error) {
+				return a.CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: &leaseholdv1.NamespaceConfig{
+					Name: "many", Policy: "consistent", VirtualNodes: partition.MaxVirtualNodes,
+				}})
+			})
+			many := &Cluster{p.world, "many"}
+			for _, name := range []string{"x", "y", "z"} {
+				cfg := many.Node(name).OwnerConfig()
+				p.meanwhile(name, func(ctx context.Context) {
+					if o, err := owner.Join(ctx, cfg); err == nil {
+						many.Node(name).Cleanup(func(ctx context.Context) { _ = o.Close(ctx) })
+					}
+				})
+			}
+		},
+		// Each standby has a lookup that asks nobody else, so that it follows the leader.
+		"readers": func(p *play) {
+			for i := range p.cfg.Managers {
+				n := p.Node(fmt.Sprintf("reader%d", i))
+				cfg := n.LookupConfig()
+				cfg.Managers = []string{managerAddr(managerName(i))}
+				p.meanwhile(n.Name(), func(ctx context.Context) {
+					if l, err := lookup.Open(ctx, cfg); err == nil {
+						n.Cleanup(func(context.Context) { _ = l.Close() })
+					}
+				})
+			}
+		},
+		"unknown": func(p *play) {
+			_ = failpoint.Arm("manager/committed-before-reply=drop")
+			p.gone("c")
+			p.Node("c").Kill()
+		},
+		"broken": func(p *play) {
+			_ = failpoint.Arm("mover/before-chunk=error")
+			_ = p.orderMove(half(), "b")
+		},
+	}
+}
+
+// cues are the stimuli of points; the others are passed while nothing happens.
+func cues() map[string]string {
+	return map[string]string{
+		"manager/leads": "failover", "manager/namespaces-read": "failover", "manager/table-read": "failover", "store/before-takeover": "failover",
+		"manager/before-commit": "crash", "manager/committed-before-reply": "crash", "manager/log-end-read": "unknown",
+		"manager/before-snapshot": "many", "manager/snapshot-saved": "many", "store/snapshot-written": "many",
+		"store/before-append": "crash", "store/appended": "move", "manager/namespaces-written": "namespace",
+		"manager/owner-connected": "join", "manager/follows-leader": "readers", "manager/update-before-send": "crash", "manager/leader-heard": "readers",
+		"manager/before-resigning": "resign", "manager/steps-down": "resign", "manager/resigned": "resign",
+		"owner/joined": "join", "owner/revoked": "move", "owner/hung-up": "failover",
+		"owner/before-export": "move", "owner/copied": "move", "owner/stopped": "move", "owner/imported": "move",
+		"owner/move-confirmed": "move", "owner/before-install": "move", "owner/installed": "move",
+		"owner/before-parting": "leave", "owner/before-leaving": "leave", "owner/left": "leave",
+		"link/before-connecting": "join", "link/connected": "join", "link/broken": "failover",
+		"lookup/before-publishing": "crash", "lookup/published-before-losses": "crash",
+		"mover/before-connecting": "broken", "mover/before-letting-in": "move", "mover/before-chunk": "move", "mover/before-confirmation": "move",
+	}
+}
+
+// leader returns the manager that leads.
+func (p *play) leader() string { return nameOfManager(p.status().GetLeader()) }
+
+// who returns the node that the goroutine belongs to.
+func who() string {
+	text := make([]byte, 512)
+	text = text[:runtime.Stack(text, false)]
+	found := regexp.MustCompile(`"node": "(\w+)"`).FindSubmatch(text)
+	if found == nil {
+		return ""
+	}
+	return string(found[1])
+}
+
+// die ends the node that passes a point as kill -9 does: from here on nothing of it is heard.
+// What is left is for clean.
+func (p *play) die() string {
+	name := who()
+	if name == "" {
+		return ""
+	}
+	p.gone(name)
+	p.net.Host(name).Kill()
+	if m := p.managers[name]; m != nil {
+		go func() { _ = m.store.Close() }()
+		time.Sleep(1) // what it does takes no time, but for this very call, which finds its context ended
+	}
+	return name
+}
+
+// clean clears away what is left of a node that died.
+func (p *play) clean(name string) {
+	switch {
+	case name == "caller":
+		p.Node(name).Kill()
+	case p.managers[name] != nil:
+		p.KillManager(name)
+	case !p.isManager(name):
+		p.Node(name).Kill()
+	}
+}
+
+// again starts what does not run.
+func (p *play) again() {
+	for i := range p.cfg.Managers {
+		if name := managerName(i); p.managers[name] == nil {
+			p.StartManager(name)
+		}
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		if p.servers[name] == nil {
+			p.Node(name).Kill()
+			p.serve(name)
+		}
+	}
+}
+
+// A fate is what happens at a point.
+type fate struct {
+	name  string
+	pause time.Duration // 0: it is killed
+}
+
+var fates = []fate{
+	{"kill", 0},
+	{"pause", 300 * time.Millisecond},    // shorter than anything lasts
+	{"pause for long", 15 * time.Second}, // longer than a lease, and than a leader may be silent
+}
+
+// Whoever dies or stands still at any of these points: no key has two servers, every key has
+// one again in time, nothing hangs, and callers find it.
+func TestEveryPoint(t *testing.T) {
+	t.Setenv("GODEBUG", "tracebacklabels=1") // see who
+	cues := cues()
+	for _, point := range failpoint.Names() {
+		switch prefix, _, _ := strings.Cut(point, "/"); {
+		case point == "store/piece-appended": // only if batches are larger than these: see store/internal/kv
+			continue
+		case !slices.Contains([]string{"manager", "owner", "link", "lookup", "mover", "store"}, prefix):
+			continue // see flease, manager, internal/agent and store/etcd
+		}
+		for _, f := range fates {
+			t.Run(point+"/"+f.name, func(t *testing.T) {
+				cue := cues[point]
+				if cue == "" {
+					cue = "nothing"
+				}
+				perform(t, point, f, stimuli()[cue])
+			})
+		}
+	}
+}
+
+func perform(t *testing.T, point string, f fate, stimulus func(*play)) {
+	t.Cleanup(failpoint.Reset)
+	Run(t, Config{Managers: 3, Policy: "even"}, func(t *testing.T, c *Cluster) {
+		p := &play{Cluster: c, servers: make(map[string]*leasemap.Map[int]), newest: make(map[leasehold.Key]leasehold.Generation)}
+		for _, name := range []string{"a", "b", "c"} {
+			p.serve(name)
+		}
+		p.lookup = p.Node("caller").Lookup()
+		p.served(bound)
+		for name, m := range p.servers {
+			for i := range 20 {
+				_, _ = m.Set(t.Context(), fmt.Sprintf("%s%d", name, i), i) // those that are its own
+			}
+		}
+		c.Advance(10 * time.Second) // until it has settled
+		ctx, stop := context.WithCancel(t.Context())
+		var watching sync.WaitGroup
+		watching.Go(func() { p.watch(ctx) })
+		defer watching.Wait()
+		defer stop()
+
+		var met atomic.Bool
+		met0 := make(chan string, 1)
+		failpoint.On(point, func() {
+			if !met.CompareAndSwap(false, true) {
+				return
+			}
+			if f.pause == 0 {
+				met0 <- p.die()
+				return
+			}
+			time.Sleep(f.pause)
+			met0 <- ""
+		})
+		stimulus(p)
+		victim := ""
+		for begun := time.Now(); ; c.Advance(10 * time.Millisecond) {
+			select {
+			case victim = <-met0:
+			default:
+				if time.Since(begun) > time.Minute {
+					t.Fatal("the point was not passed")
+				}
+				continue
+			}
+			break
+		}
+		if f.pause == 0 {
+			if victim == "" {
+				t.Fatal("nobody knows who passed the point")
+			}
+			p.clean(victim)
+		}
+		p.served(bound)
+		p.aside.Wait()
+		p.again()
+		if victim == "caller" {
+			p.lookup = p.Node("caller").Lookup()
+		}
+		c.Settle()
+		p.served(0)
+		p.agrees()
+		if len(p.wrong) > 0 {
+			t.Errorf("%d times something was wrong: %q", len(p.wrong), slices.Compact(p.wrong)[:min(5, len(p.wrong))])
+		}
+	})
+}
