@@ -5,12 +5,9 @@ package leaseholdtest
 import (
 	"context"
 	"fmt"
-	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -258,21 +255,10 @@ func cues() map[string]string {
 // leader returns the manager that leads.
 func (p *play) leader() string { return nameOfManager(p.status().GetLeader()) }
 
-// who returns the node that the goroutine belongs to.
-func who() string {
-	text := make([]byte, 512)
-	text = text[:runtime.Stack(text, false)]
-	found := regexp.MustCompile(`"node": "(\w+)"`).FindSubmatch(text)
-	if found == nil {
-		return ""
-	}
-	return string(found[1])
-}
-
 // die ends the node that passes a point as kill -9 does: from here on nothing of it is heard.
 // What is left is for clean.
 func (p *play) die() string {
-	name := who()
+	name := failpoint.Who()
 	if name == "" {
 		return ""
 	}
@@ -327,7 +313,7 @@ var fates = []fate{
 // Whoever dies or stands still at any of these points: no key has two servers, every key has
 // one again in time, nothing hangs, and callers find it.
 func TestEveryPoint(t *testing.T) {
-	t.Setenv("GODEBUG", "tracebacklabels=1") // see who
+	t.Setenv("GODEBUG", "tracebacklabels=1") // see failpoint.Who
 	cues := cues()
 	for _, point := range failpoint.Names() {
 		switch prefix, _, _ := strings.Cut(point, "/"); {
@@ -369,24 +355,20 @@ func perform(t *testing.T, point string, f fate, stimulus func(*play)) {
 		defer watching.Wait()
 		defer stop()
 
-		var met atomic.Bool
-		met0 := make(chan string, 1)
-		failpoint.On(point, func() {
-			if !met.CompareAndSwap(false, true) {
-				return
-			}
+		met := make(chan string, 1)
+		failpoint.Once(point, func() {
 			if f.pause == 0 {
-				met0 <- p.die()
+				met <- p.die()
 				return
 			}
 			time.Sleep(f.pause)
-			met0 <- ""
+			met <- ""
 		})
 		stimulus(p)
 		victim := ""
 		for begun := time.Now(); ; c.Advance(10 * time.Millisecond) {
 			select {
-			case victim = <-met0:
+			case victim = <-met:
 			default:
 				if time.Since(begun) > time.Minute {
 					t.Fatal("the point was not passed")

@@ -4,11 +4,14 @@ package failpoint
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"os/exec"
+	"runtime/pprof"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -102,15 +105,32 @@ func TestPauses(t *testing.T) {
 func TestCalls(t *testing.T) {
 	t.Cleanup(Reset)
 	calls := 0
-	On("owner/before-send", func() { calls++ })
+	Once("owner/before-send", func() { calls++ })
 	for range 3 {
 		if Drop("owner/before-send") {
 			t.Error("it was dropped")
 		}
 	}
-	if calls != 3 {
-		t.Errorf("%d calls, want 3", calls)
+	if calls != 1 {
+		t.Errorf("%d calls, want 1", calls)
 	}
+}
+
+// A goroutine belongs to the node of whoever started it.
+func TestWho(t *testing.T) {
+	t.Setenv("GODEBUG", "tracebacklabels=1")
+	if who := Who(); who != "" {
+		t.Errorf("the test is node %q", who)
+	}
+	pprof.Do(t.Context(), pprof.Labels("node", "m1"), func(context.Context) {
+		var started sync.WaitGroup
+		started.Go(func() {
+			if who := Who(); who != "m1" {
+				t.Errorf("it is node %q, want m1", who)
+			}
+		})
+		started.Wait()
+	})
 }
 
 // Whoever arms something that does not exist believes that it is tested.

@@ -5,6 +5,8 @@ package failpoint
 import (
 	"fmt"
 	"os"
+	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -93,15 +95,28 @@ func Arm(text string) error {
 	return nil
 }
 
-// On has a function called whenever a point is passed, on the goroutine that does: for
-// tests that know better what is to happen.
-func On(name string, call func()) {
+// Once has a function called the next time that a point is passed, on the goroutine that
+// does: for tests that know better what is to happen.
+func Once(name string, call func()) {
 	if find(name) == nil {
 		panic("no such failpoint: " + name)
 	}
 	armory.Lock()
 	defer armory.Unlock()
-	armory.armed[name] = &trigger{call: call}
+	armory.armed[name] = &trigger{call: call, times: 1}
+}
+
+// Who returns which node of a cluster in one process passes a point: the label "node" of the
+// goroutine, which those that it starts inherit; "" if it has none. It takes
+// GODEBUG=tracebacklabels=1, without which labels cannot be read.
+func Who() string {
+	text := make([]byte, 512)
+	text = text[:runtime.Stack(text, false)]
+	found := regexp.MustCompile(`"node": "(\w+)"`).FindSubmatch(text)
+	if found == nil {
+		return ""
+	}
+	return string(found[1])
 }
 
 // Reset disarms all points, and forgets how often they were passed.

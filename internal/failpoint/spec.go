@@ -39,7 +39,7 @@ type trigger struct {
 // due counts a pass, and reports whether it happens this time.
 func (t *trigger) due() bool {
 	t.seen++
-	return t.call != nil || t.seen > t.after && (t.times == 0 || t.seen <= t.after+t.times)
+	return t.seen > t.after && (t.times == 0 || t.seen <= t.after+t.times)
 }
 
 // parse reads "name=action:option=value;...".
