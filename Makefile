@@ -41,10 +41,17 @@ test: services ## check formatting, vet, and run all tests: what must pass befor
 	fi
 	$(GO) vet ./...
 	$(GO) test -shuffle=on -timeout=$(TIMEOUT) ./...
+	@$(MAKE) --no-print-directory failpoints
 	@for dir in bench bench/routing; do \
 		(set -x && cd $$dir && $(GO) vet ./... && $(GO) test -shuffle=on -timeout=$(TIMEOUT) ./...) || exit 1; \
 	done
 	@internal/realservice/install report # last, where it is seen
+
+.PHONY: failpoints
+failpoints: ## kill, pause and lose at every failpoint (a minute); make test does it too
+	$(GO) vet -tags failpoints ./internal/failpoint ./leaseholdtest ./manager ./flease ./internal/agent ./store/...
+	$(GO) test -tags failpoints -shuffle=on -timeout=$(TIMEOUT) ./internal/failpoint
+	$(GO) test -tags failpoints -shuffle=on -timeout=$(TIMEOUT) -run EveryPoint ./leaseholdtest ./manager ./flease ./internal/agent ./store/etcd ./store/internal/kv
 
 .PHONY: test-race
 test-race: services ## run all tests under the race detector (needs a C compiler)

@@ -34,14 +34,20 @@ type play struct {
 
 	mu      sync.Mutex
 	servers map[string]*leasemap.Map[int] // that live
-	newest  map[leasehold.Key]leasehold.Generation
+	newest  map[leasehold.Key]tenure
 	wrong   []string
+}
+
+// A tenure is a lease, and who had it.
+type tenure struct {
+	generation leasehold.Generation
+	server     string
 }
 
 // samples are the keys that are looked at.
 func samples() (keys []leasehold.Key) {
-	for i := range 64 {
-		keys = append(keys, leasehold.Key(i)<<58+12345)
+	for i := range 16 {
+		keys = append(keys, leasehold.Key(i)<<60+12345)
 	}
 	return keys
 }
@@ -82,28 +88,28 @@ func (p *play) gone(name string) {
 	delete(p.servers, name)
 }
 
-// look checks that no key has two servers (I1), and that generations rise (I2). It returns
-// how many have none.
+// look checks that no key has two servers (I1), and that no generation comes after a newer one,
+// or goes to a second server (I2). It returns how many keys have none.
 func (p *play) look() (without int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, key := range samples() {
-		var holders []string
-		var held owner.Lease
+		var found []tenure
 		for name, m := range p.servers {
 			if l, ok := m.Owner().Check(key); ok {
-				holders, held = append(holders, name), l
+				found = append(found, tenure{l.Generation, name})
 			}
 		}
+		before := p.newest[key]
 		switch {
-		case len(holders) == 0:
+		case len(found) == 0:
 			without++
-		case len(holders) > 1:
-			p.wrong = append(p.wrong, fmt.Sprintf("%v has two servers, %v", key, holders))
-		case held.Generation < p.newest[key]:
-			p.wrong = append(p.wrong, fmt.Sprintf("%v has generation %d after %d", key, held.Generation, p.newest[key]))
+		case len(found) > 1:
+			p.wrong = append(p.wrong, fmt.Sprintf("%v has two servers, %v", key, found))
+		case found[0].generation < before.generation || found[0].generation == before.generation && found[0] != before:
+			p.wrong = append(p.wrong, fmt.Sprintf("%v has the lease %v after %v", key, found[0], before))
 		default:
-			p.newest[key] = held.Generation
+			p.newest[key] = found[0]
 		}
 	}
 	return without
@@ -111,7 +117,7 @@ func (p *play) look() (without int) {
 
 // watch looks all the time, until the context ends.
 func (p *play) watch(ctx context.Context) {
-	tick := time.NewTicker(5 * time.Millisecond)
+	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		select {
@@ -242,7 +248,7 @@ func cues() map[string]string {
 		"store/before-append": "crash", "store/appended": "move", "manager/namespaces-written": "namespace",
 		"manager/owner-connected": "join", "manager/follows-leader": "readers", "manager/update-before-send": "crash", "manager/leader-heard": "readers",
 		"manager/before-resigning": "resign", "manager/steps-down": "resign", "manager/resigned": "resign",
-		"owner/joined": "join", "owner/revoked": "move", "owner/hung-up": "failover",
+		"owner/joined": "join", "owner/revoked": "move", "owner/before-publishing": "move", "owner/published": "move", "owner/hung-up": "failover",
 		"owner/before-export": "move", "owner/copied": "move", "owner/stopped": "move", "owner/imported": "move",
 		"owner/move-confirmed": "move", "owner/before-install": "move", "owner/installed": "move",
 		"owner/before-parting": "leave", "owner/before-leaving": "leave", "owner/left": "leave",
@@ -255,20 +261,18 @@ func cues() map[string]string {
 // leader returns the manager that leads.
 func (p *play) leader() string { return nameOfManager(p.status().GetLeader()) }
 
-// die ends the node that passes a point as kill -9 does: from here on nothing of it is heard.
-// What is left is for clean.
-func (p *play) die() string {
-	name := failpoint.Who()
+// die ends a node as kill -9 does: from here on nothing of it is heard. What is left of it is
+// for clean.
+func (p *play) die(name string) {
 	if name == "" {
-		return ""
+		return
 	}
 	p.gone(name)
 	p.net.Host(name).Kill()
 	if m := p.managers[name]; m != nil {
 		go func() { _ = m.store.Close() }()
-		time.Sleep(1) // what it does takes no time, but for this very call, which finds its context ended
+		time.Sleep(1) // it finds its context ended, whatever it was about to write
 	}
-	return name
 }
 
 // clean clears away what is left of a node that died.
@@ -301,13 +305,25 @@ func (p *play) again() {
 // A fate is what happens at a point.
 type fate struct {
 	name  string
-	pause time.Duration // 0: it is killed
+	pause time.Duration // it stands still for so long, once
+	kill  bool          // and dies then
+	armed string        // or whatever it is armed with, for a few seconds
 }
 
-var fates = []fate{
-	{"kill", 0},
-	{"pause", 300 * time.Millisecond},    // shorter than anything lasts
-	{"pause for long", 15 * time.Second}, // longer than a lease, and than a leader may be silent
+// fates returns what may happen at a point.
+func fates(p failpoint.Point) []fate {
+	all := []fate{
+		{name: "kill", kill: true},
+		{name: "kill late", pause: time.Second, kill: true}, // when the rest of the process has gone on
+		{name: "pause", armed: p.Name + "=pause:for=300ms:times=0"},
+		{name: "pause for long", pause: 15 * time.Second}, // longer than a lease, and than a leader may be silent
+	}
+	for _, action := range p.Actions() {
+		if action == "drop" || action == "error" {
+			all = append(all, fate{name: action, armed: p.Name + "=" + action + ":times=3"})
+		}
+	}
+	return all
 }
 
 // Whoever dies or stands still at any of these points: no key has two servers, every key has
@@ -315,14 +331,15 @@ var fates = []fate{
 func TestEveryPoint(t *testing.T) {
 	t.Setenv("GODEBUG", "tracebacklabels=1") // see failpoint.Who
 	cues := cues()
-	for _, point := range failpoint.Names() {
+	for _, p := range failpoint.Points() {
+		point := p.Name
 		switch prefix, _, _ := strings.Cut(point, "/"); {
 		case point == "store/piece-appended": // only if batches are larger than these: see store/internal/kv
 			continue
 		case !slices.Contains([]string{"manager", "owner", "link", "lookup", "mover", "store"}, prefix):
 			continue // see flease, manager, internal/agent and store/etcd
 		}
-		for _, f := range fates {
+		for _, f := range fates(p) {
 			t.Run(point+"/"+f.name, func(t *testing.T) {
 				cue := cues[point]
 				if cue == "" {
@@ -334,10 +351,47 @@ func TestEveryPoint(t *testing.T) {
 	}
 }
 
+// meet lets somebody meet a fate at a point, and returns who it was if that is known.
+func (p *play) meet(point string, f fate, stimulus func(*play)) (who string) {
+	p.t.Helper()
+	met := make(chan string, 1)
+	if f.armed == "" {
+		failpoint.Once(point, func() {
+			who := failpoint.Who()
+			time.Sleep(f.pause)
+			if f.kill {
+				p.die(who)
+			}
+			met <- who
+		})
+	} else if err := failpoint.Arm(f.armed); err != nil {
+		p.t.Fatal(err)
+	}
+	before := failpoint.Passed(point)
+	stimulus(p)
+	begun := time.Now()
+	for ; failpoint.Passed(point) == before; p.Advance(10 * time.Millisecond) {
+		if time.Since(begun) > time.Minute {
+			p.t.Fatal("the point was not passed")
+		}
+	}
+	if f.armed == "" {
+		who = <-met
+		if who == "" && f.kill {
+			p.t.Fatal("nobody knows who passed the point")
+		}
+		return who
+	}
+	p.Advance(5 * time.Second)
+	failpoint.Reset()
+	p.Advance(time.Second) // the last pause is over
+	return ""
+}
+
 func perform(t *testing.T, point string, f fate, stimulus func(*play)) {
 	t.Cleanup(failpoint.Reset)
 	Run(t, Config{Managers: 3, Policy: "even"}, func(t *testing.T, c *Cluster) {
-		p := &play{Cluster: c, servers: make(map[string]*leasemap.Map[int]), newest: make(map[leasehold.Key]leasehold.Generation)}
+		p := &play{Cluster: c, servers: make(map[string]*leasemap.Map[int]), newest: make(map[leasehold.Key]tenure)}
 		for _, name := range []string{"a", "b", "c"} {
 			p.serve(name)
 		}
@@ -355,36 +409,16 @@ func perform(t *testing.T, point string, f fate, stimulus func(*play)) {
 		defer watching.Wait()
 		defer stop()
 
-		met := make(chan string, 1)
-		failpoint.Once(point, func() {
-			if f.pause == 0 {
-				met <- p.die()
-				return
-			}
-			time.Sleep(f.pause)
-			met <- ""
-		})
-		stimulus(p)
-		victim := ""
-		for begun := time.Now(); ; c.Advance(10 * time.Millisecond) {
-			select {
-			case victim = <-met:
-			default:
-				if time.Since(begun) > time.Minute {
-					t.Fatal("the point was not passed")
-				}
-				continue
-			}
-			break
-		}
-		if f.pause == 0 {
-			if victim == "" {
-				t.Fatal("nobody knows who passed the point")
-			}
+		victim := p.meet(point, f, stimulus)
+		if f.kill {
 			p.clean(victim)
 		}
 		p.served(bound)
 		p.aside.Wait()
+		if f.armed != "" { // what is stored must be what was said: the next leader knows nothing else
+			p.KillManager(p.leader())
+			p.served(bound)
+		}
 		p.again()
 		if victim == "caller" {
 			p.lookup = p.Node("caller").Lookup()
