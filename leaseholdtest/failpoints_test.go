@@ -33,7 +33,7 @@ type play struct {
 	aside  sync.WaitGroup // what stimuli do meanwhile
 
 	mu      sync.Mutex
-	servers map[string]*leasemap.Map[int] // that live
+	servers map[string]*owner.Owner // that live
 	newest  map[leasehold.Key]tenure
 	wrong   []string
 }
@@ -52,24 +52,36 @@ func samples() (keys []leasehold.Key) {
 	return keys
 }
 
-// serve starts a server on a node.
+// serve starts a server on a node. That on c has no state that could be moved.
 func (p *play) serve(name string) {
-	p.t.Helper()
 	n := p.Node(name)
-	var m *leasemap.Map[int]
-	var err error
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var o *owner.Owner
+	var leave func(context.Context) error
 	labelled(name, func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		m, err = leasemap.Join(ctx, n.MovingConfig(), leasemap.Config[int]{})
+		if name == "c" {
+			if joined, err := owner.Join(ctx, n.OwnerConfig()); err == nil {
+				o, leave = joined, joined.Close
+			}
+			return
+		}
+		m, err := leasemap.Join(ctx, n.MovingConfig(), leasemap.Config[int]{})
+		if err != nil {
+			return
+		}
+		for i := range 20 {
+			_, _ = m.Set(ctx, fmt.Sprint(i), i) // those that are its own
+		}
+		o, leave = m.Owner(), m.Close
 	})
-	if err != nil {
+	if o == nil {
 		return // it was killed while it joined, or a manager stands still
 	}
-	n.Cleanup(func(ctx context.Context) { _ = m.Close(ctx) })
+	n.Cleanup(func(ctx context.Context) { _ = leave(ctx) })
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.servers[name] = m
+	p.servers[name] = o
 }
 
 // meanwhile does something on a node, for half a minute at most.
@@ -95,8 +107,8 @@ func (p *play) look() (without int) {
 	defer p.mu.Unlock()
 	for _, key := range samples() {
 		var found []tenure
-		for name, m := range p.servers {
-			if l, ok := m.Owner().Check(key); ok {
+		for name, o := range p.servers {
+			if l, ok := o.Check(key); ok {
 				found = append(found, tenure{l.Generation, name})
 			}
 		}
@@ -148,30 +160,26 @@ func (p *play) agrees() {
 		addr, ok := p.lookup.Find(key)
 		name, _, _ := strings.Cut(addr, ":")
 		p.mu.Lock()
-		m := p.servers[name]
+		o := p.servers[name]
 		p.mu.Unlock()
-		if !ok || m == nil {
+		if !ok || o == nil {
 			p.t.Fatalf("%v is looked for at %q, %t", key, addr, ok)
 		}
-		if _, ok := m.Owner().Check(key); !ok {
+		if _, ok := o.Check(key); !ok {
 			p.t.Fatalf("%v is looked for at %q, which does not have it", key, addr)
 		}
 	}
 }
-
-// half is the lower half of all keys.
-func half() leasehold.Range { return leasehold.Range{Limit: 1 << 63} }
 
 // Stimuli make the cluster pass points. They go on whatever happens to it meanwhile.
 func stimuli() map[string]func(p *play) {
 	return map[string]func(p *play){
 		"nothing": func(*play) {},
 		"move": func(p *play) {
-			to := "b"
-			if holder, _ := p.Owner(0); holder == "b" {
-				to = "a"
-			}
-			_ = p.orderMove(half(), to)
+			p.mu.Lock()
+			held := p.servers["a"].Leases()
+			p.mu.Unlock()
+			_ = p.orderMove(held[0].Range, "b")
 		},
 		"join":     func(p *play) { p.meanwhile("d", func(context.Context) { p.serve("d") }) },
 		"failover": func(p *play) { p.KillManager(p.leader()) },
@@ -182,14 +190,17 @@ func stimuli() map[string]func(p *play) {
 			labelled(leader, func() { _ = p.managers[leader].Close(ctx) })
 			p.KillManager(leader)
 		},
-		"leave": func(p *play) {
+		"recall": func(p *play) {
 			p.mu.Lock()
-			m := p.servers["c"]
+			held := p.servers["c"].Leases()
 			p.mu.Unlock()
+			_ = p.orderMove(held[0].Range, "a")
+		},
+		"leave": func(p *play) {
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 			defer cancel()
-			labelled("c", func() { _ = m.Close(ctx) })
-			p.gone("c")
+			labelled("b", func() { p.Node("b").clean(ctx) })
+			p.gone("b")
 		},
 		"crash": func(p *play) { p.gone("c"); p.Node("c").Kill() },
 		"namespace": func(p *play) {
@@ -234,7 +245,7 @@ func stimuli() map[string]func(p *play) {
 		},
 		"broken": func(p *play) {
 			_ = failpoint.Arm("mover/before-chunk=error")
-			_ = p.orderMove(half(), "b")
+			stimuli()["move"](p)
 		},
 	}
 }
@@ -248,7 +259,7 @@ func cues() map[string]string {
 		"store/before-append": "crash", "store/appended": "move", "manager/namespaces-written": "namespace",
 		"manager/owner-connected": "join", "manager/follows-leader": "readers", "manager/update-before-send": "crash", "manager/leader-heard": "readers",
 		"manager/before-resigning": "resign", "manager/steps-down": "resign", "manager/resigned": "resign",
-		"owner/joined": "join", "owner/revoked": "move", "owner/before-publishing": "move", "owner/published": "move", "owner/hung-up": "failover",
+		"owner/joined": "join", "owner/revoked": "recall", "owner/before-publishing": "recall", "owner/published": "recall", "owner/hung-up": "failover",
 		"owner/before-export": "move", "owner/copied": "move", "owner/stopped": "move", "owner/imported": "move",
 		"owner/move-confirmed": "move", "owner/before-install": "move", "owner/installed": "move",
 		"owner/before-parting": "leave", "owner/before-leaving": "leave", "owner/left": "leave",
@@ -391,17 +402,12 @@ func (p *play) meet(point string, f fate, stimulus func(*play)) (who string) {
 func perform(t *testing.T, point string, f fate, stimulus func(*play)) {
 	t.Cleanup(failpoint.Reset)
 	Run(t, Config{Managers: 3, Policy: "even"}, func(t *testing.T, c *Cluster) {
-		p := &play{Cluster: c, servers: make(map[string]*leasemap.Map[int]), newest: make(map[leasehold.Key]tenure)}
+		p := &play{Cluster: c, servers: make(map[string]*owner.Owner), newest: make(map[leasehold.Key]tenure)}
 		for _, name := range []string{"a", "b", "c"} {
 			p.serve(name)
 		}
 		p.lookup = p.Node("caller").Lookup()
 		p.served(bound)
-		for name, m := range p.servers {
-			for i := range 20 {
-				_, _ = m.Set(t.Context(), fmt.Sprintf("%s%d", name, i), i) // those that are its own
-			}
-		}
 		c.Advance(10 * time.Second) // until it has settled
 		ctx, stop := context.WithCancel(t.Context())
 		var watching sync.WaitGroup
