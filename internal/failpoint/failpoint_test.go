@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/leak"
 )
 
 // childVariable is set in a copy of this test that passes points until one ends it.
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(m.Run())
+	leak.Main(m)
 }
 
 func armed(t *testing.T, text string) {
