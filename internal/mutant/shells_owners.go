@@ -93,7 +93,7 @@ var shellsOfOwners = []Mutant{
 	put, err := m.take(a, in)
 `,
 		Package: "./owner",
-		Test:    "TestAwaitIsBounded",
+		Test:    "TestFailedMovesCostNothing",
 	},
 	{
 		Name: "installed-before-install",
