@@ -47,11 +47,14 @@ test: services ## check formatting, vet, and run all tests: what must pass befor
 	done
 	@internal/realservice/install report # last, where it is seen
 
+# The packages with tests that pass failpoints.
+POINTS = ./leaseholdtest ./manager ./owner ./flease ./internal/agent ./internal/diskless ./store/etcd ./store/internal/kv
+
 .PHONY: failpoints
 failpoints: ## kill, pause and lose at every failpoint (a minute); make test does it too
-	$(GO) vet -tags failpoints ./internal/failpoint ./leaseholdtest ./manager ./flease ./internal/agent ./store/...
+	$(GO) vet -tags failpoints ./internal/failpoint $(POINTS)
 	$(GO) test -tags failpoints -shuffle=on -timeout=$(TIMEOUT) ./internal/failpoint
-	$(GO) test -tags failpoints -shuffle=on -timeout=$(TIMEOUT) -run EveryPoint ./leaseholdtest ./manager ./flease ./internal/agent ./store/etcd ./store/internal/kv
+	$(GO) test -tags failpoints -shuffle=on -timeout=$(TIMEOUT) -run Point $(POINTS)
 
 .PHONY: test-race
 test-race: services ## run all tests under the race detector (needs a C compiler)

@@ -47,7 +47,7 @@ func check(out io.Writer, before map[string]string) int {
 	for ; err != nil && time.Now().Before(deadline); err = goleak.Find() { // it waits by itself, for a moment
 	}
 	if err != nil {
-		fmt.Fprintf(out, "tests have passed, and have left goroutines behind: %v\n", err)
+		_, _ = fmt.Fprintf(out, "tests have passed, and have left goroutines behind: %v\n", err)
 		return 1
 	}
 	left := added(before)
@@ -55,7 +55,7 @@ func check(out io.Writer, before map[string]string) int {
 		time.Sleep(10 * time.Millisecond) // the system is a moment behind
 	}
 	if len(left) > 0 {
-		fmt.Fprintf(out, "tests have passed, and have left descriptors open: %q\n", left)
+		_, _ = fmt.Fprintf(out, "tests have passed, and have left descriptors open: %q\n", left)
 		return 1
 	}
 	return 0
