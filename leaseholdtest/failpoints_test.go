@@ -282,7 +282,7 @@ func (p *play) die(name string) {
 	p.net.Host(name).Kill()
 	if m := p.managers[name]; m != nil {
 		go func() { _ = m.store.Close() }()
-		time.Sleep(1) // it finds its context ended, whatever it was about to write
+		time.Sleep(time.Nanosecond) // it finds its context ended, whatever it was about to write
 	}
 }
 

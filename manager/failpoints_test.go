@@ -22,7 +22,7 @@ func (c *cluster) end(name string, resume func()) {
 	}
 	c.peers.cut(name)
 	go func() {
-		time.Sleep(1) // when everything has been cut off
+		time.Sleep(time.Nanosecond) // when everything has been cut off
 		resume()
 	}()
 	ended, cancel := context.WithCancel(context.Background())

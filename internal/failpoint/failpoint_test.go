@@ -58,7 +58,7 @@ func TestWhenItHappens(t *testing.T) {
 	for text, want := range map[string]string{
 		"owner/before-send=drop":                          "x....",
 		"owner/before-send=drop:after=2":                  "..x..",
-		" owner/before-send=drop:times=2 ; ":              "xx...",
+		"; owner/before-send=drop:times=2 ;":              "xx...",
 		"owner/before-send=drop:after=1:times=2":          ".xx..",
 		"owner/before-send=drop:after=3:times=0":          "...xx",
 		"store/appended=error;owner/before-send=drop":     "x....",

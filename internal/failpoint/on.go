@@ -68,6 +68,7 @@ func pass(name string) action {
 		end()
 	case pause:
 		time.Sleep(does.pause)
+	default: // is for the caller
 	}
 	return does.action
 }
