@@ -41,10 +41,20 @@ test: services ## check formatting, vet, and run all tests: what must pass befor
 	fi
 	$(GO) vet ./...
 	$(GO) test -shuffle=on -timeout=$(TIMEOUT) ./...
+	@$(MAKE) --no-print-directory failpoints
 	@for dir in bench bench/routing; do \
 		(set -x && cd $$dir && $(GO) vet ./... && $(GO) test -shuffle=on -timeout=$(TIMEOUT) ./...) || exit 1; \
 	done
 	@internal/realservice/install report # last, where it is seen
+
+# The packages with tests that pass failpoints.
+POINTS = ./leaseholdtest ./manager ./owner ./flease ./internal/agent ./internal/diskless ./store/etcd ./store/internal/kv
+
+.PHONY: failpoints
+failpoints: ## kill, pause and lose at every failpoint (a minute); make test does it too
+	$(GO) vet -tags failpoints ./internal/failpoint $(POINTS)
+	$(GO) test -tags failpoints -shuffle=on -timeout=$(TIMEOUT) ./internal/failpoint
+	$(GO) test -tags failpoints -shuffle=on -timeout=$(TIMEOUT) -run Point $(POINTS)
 
 .PHONY: test-race
 test-race: services ## run all tests under the race detector (needs a C compiler)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
 )
 
@@ -66,9 +67,11 @@ func (n *Node) claim(ctx context.Context, what task, names []string) []Result {
 		return b.results
 	}
 	b.entries = make([]*entry, len(names))
+	failpoint.Here("flease/before-asking")
 	n.begin(b)
 	select {
 	case <-b.done:
+		failpoint.Here("flease/answered")
 	case <-ctx.Done():
 		n.step(func(now machine.Time) {
 			n.observe(now)
@@ -124,6 +127,7 @@ func (n *Node) ReleaseAll(ctx context.Context, leases []*Lease) error {
 		return nil
 	}
 	b := n.release(leases)
+	failpoint.Here("flease/releasing")
 	select {
 	case <-b.done:
 	case <-n.over:

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/fleasenet"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
 	"github.com/leasehold-dev/leasehold/internal/mono"
@@ -77,6 +78,7 @@ func start(cfg Config, t timepiece) (*Node, error) {
 	if _, err := machine.New(machine.Time{}, decides); err != nil {
 		return nil, err // before anything is opened
 	}
+	failpoint.Here("flease/before-opening")
 	n.mu.Lock() // the net may have something for us before we have a machine
 	defer n.mu.Unlock()
 	var err error

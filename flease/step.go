@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/fleasenet"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
 )
@@ -27,6 +28,9 @@ func (n *Node) step(do func(now machine.Time)) {
 // receive takes the step of a packet. What comes of it is sent when no more
 // packets are there: the transport calls flush then.
 func (n *Node) receive(e *machine.Envelope, msgs []machine.Message, from *fleasenet.Source) {
+	if failpoint.Drop("flease/packet-heard") {
+		return
+	}
 	n.mu.Lock()
 	now := n.look()
 	n.source = from
@@ -163,6 +167,7 @@ func (n *Node) keepTime(ctx context.Context) {
 		case <-timer.C:
 		case <-n.rouse:
 		}
+		failpoint.Here("flease/before-its-time")
 		var wait time.Duration
 		n.step(func(now machine.Time) {
 			n.machine.Advance(now)

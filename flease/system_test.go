@@ -12,12 +12,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/leasehold-dev/leasehold/internal/leak"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 // Time in tests: a third of a lease is a renewal, and recovery takes 12 s.
 const (

@@ -58,7 +58,8 @@ func (c *Cluster) StartManager(name string) {
 	if c.cfg.Metrics != nil {
 		cfg.Metrics = c.cfg.Metrics(name)
 	}
-	m, err := manager.Start(cfg)
+	var m *manager.Manager
+	labelled(name, func() { m, err = manager.Start(cfg) })
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"runtime/pprof"
 	"slices"
 	"sync"
 
@@ -121,7 +122,9 @@ func (n *Node) Join(cfg owner.Config) *owner.Owner {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), n.cluster.patience())
 	defer cancel()
-	o, err := owner.Join(ctx, cfg)
+	var o *owner.Owner
+	var err error
+	labelled(n.Name(), func() { o, err = owner.Join(ctx, cfg) })
 	if err != nil {
 		n.cluster.t.Fatal(err)
 	}
@@ -135,12 +138,20 @@ func (n *Node) Lookup() *lookup.Lookup {
 	n.cluster.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), n.cluster.patience())
 	defer cancel()
-	l, err := lookup.Open(ctx, n.LookupConfig())
+	var l *lookup.Lookup
+	var err error
+	labelled(n.Name(), func() { l, err = lookup.Open(ctx, n.LookupConfig()) })
 	if err != nil {
 		n.cluster.t.Fatal(err)
 	}
 	n.Cleanup(func(context.Context) { _ = l.Close() })
 	return l
+}
+
+// labelled starts something on a node, or a manager. Its goroutines have the node's name
+// for a label, by which profiles tell one from the other.
+func labelled(node string, start func()) {
+	pprof.Do(context.Background(), pprof.Labels("node", node), func(context.Context) { start() })
 }
 
 // Cleanup has a function called when the node is killed, with a context that has ended,

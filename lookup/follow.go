@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/driver"
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/link"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/lookup"
 	"github.com/leasehold-dev/leasehold/internal/mono"
@@ -89,7 +90,9 @@ func (f *follower) act(now mono.Instant, actions []machine.Action) {
 		f.lookup.metrics.act(a)
 		switch a := a.(type) {
 		case machine.Send:
-			f.asker.ask(string(a.To), wire.FromLookupRequest(a.Request))
+			if question := wire.FromLookupRequest(a.Request); !failpoint.Drop("lookup/before-asking") {
+				f.asker.ask(string(a.To), question)
+			}
 		case machine.Publish:
 			newest = a.Table
 		case machine.Losses:
@@ -127,6 +130,9 @@ func (f *follower) receive(from string, a *answer) {
 		reply, err := wire.ToLookupReply(kind.Update, protocol.DefaultLimits)
 		if err != nil {
 			f.failed(from, err)
+			return
+		}
+		if failpoint.Drop("lookup/update-heard") {
 			return
 		}
 		f.asker.answered(reply)

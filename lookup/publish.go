@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/table"
 )
 
@@ -63,6 +64,7 @@ func (l *Lookup) publish(ctx context.Context) {
 			return
 		case <-l.outbox.filled:
 		}
+		failpoint.Here("lookup/before-publishing")
 		t, losses, dropped := l.outbox.take()
 		old := l.current.Load()
 		now := old
@@ -70,6 +72,7 @@ func (l *Lookup) publish(ctx context.Context) {
 			now = newSnapshot(t)
 			l.current.Store(now)
 		}
+		failpoint.Here("lookup/published-before-losses")
 		// The losses come after the table: who hears of one looks for the key.
 		l.losses.append(now.table, losses, dropped)
 		switch {

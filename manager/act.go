@@ -2,6 +2,7 @@ package manager
 
 import (
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
@@ -72,11 +73,13 @@ func (m *Manager) elect(now mono.Instant, a election.Action) {
 	case election.Swap:
 		m.store.swap(a)
 	case election.Lead:
+		failpoint.Here("manager/leads")
 		m.led = a.Term
 		m.spans.lead(m, a.Term)
 		m.leading.begin(now)
 		m.feeds.drop()
 	case election.StepDown:
+		failpoint.Here("manager/steps-down")
 		if m.group != nil {
 			m.group.StepDown(m.led, a.Above)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 )
@@ -40,6 +41,9 @@ func (l *lookups) sendAll(stream grpc.ServerStream, m *mail) error {
 }
 
 func (l *lookups) sendOne(stream grpc.ServerStream, o outgoing) error {
+	if failpoint.Drop("manager/update-before-send") {
+		return nil
+	}
 	if o.message != nil {
 		return stream.SendMsg(o.message)
 	}

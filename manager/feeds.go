@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/machine/lookup"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
@@ -89,6 +90,7 @@ func (f *feeds) run(ctx context.Context, ns leasehold.Namespace, at *feed) {
 		f.m.log.Debug("cannot follow the leader", "leader", at.to, "namespace", ns, "why", wire.ToError(err))
 		return
 	}
+	failpoint.Here("manager/follows-leader")
 	f.running.Go(func() {
 		defer at.cancel()
 		for {
@@ -97,7 +99,7 @@ func (f *feeds) run(ctx context.Context, ns leasehold.Namespace, at *feed) {
 				f.ended(at.to, wire.ToError(err))
 				return
 			}
-			if event := readFeed(message); event != nil {
+			if event := readFeed(message); event != nil && !failpoint.Drop("manager/leader-heard") {
 				f.m.driver.Post(ctx, node.Followed{Namespace: ns, Event: event})
 			}
 		}

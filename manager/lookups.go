@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/peer"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
@@ -242,6 +243,9 @@ func (h *lookupHearing) hear(r *leaseholdv1.FollowRequest) error {
 	}
 	if request.Namespace != h.namespace {
 		return leasehold.Errorf("follow", leasehold.Invalid, string(request.Namespace), "a stream is for one namespace, this one is for %q", h.namespace)
+	}
+	if failpoint.Drop("manager/question-heard") {
+		return nil
 	}
 	h.m.lookups.asked(h.m.clock.Now(), h.stream, request.LSN)
 	h.m.driver.Post(h.m.ctx, node.Lookup{LookupRequest: request})

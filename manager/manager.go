@@ -18,6 +18,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/diskless"
 	"github.com/leasehold-dev/leasehold/internal/driver"
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/gate"
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
@@ -239,6 +240,7 @@ func (m *Manager) Close(ctx context.Context) error {
 	var err error
 	select {
 	case <-m.resigned:
+		failpoint.Here("manager/resigned")
 	case <-m.ended:
 	case <-ctx.Done():
 		err = &leasehold.Error{Op: "close manager", Kind: leasehold.Unavailable, Subject: m.cfg.Advertise, Err: errors.New("leadership was not handed over in time")}
@@ -257,6 +259,7 @@ func (m *Manager) handOver() {
 		return
 	case <-m.resigning:
 	}
+	failpoint.Here("manager/before-resigning")
 	if m.group != nil {
 		m.group.Resign()
 	}

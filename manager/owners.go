@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/wire"
@@ -161,7 +162,12 @@ func (s *ownerService) Hold(stream grpc.BidiStreamingServer[leaseholdv1.HoldRequ
 	defer func() { owners.leave(out) }()
 	return converse(s.m, conversation[leaseholdv1.HoldRequest, holdMessage]{
 		ctx: stream.Context(), recv: stream.Recv, hear: hearing.hear, mailbox: out.mailbox, stop: out.replaced,
-		send: func(message holdMessage) error { return stream.Send(message.response()) },
+		send: func(message holdMessage) error {
+			if failpoint.Drop("manager/reply-before-send") {
+				return nil
+			}
+			return stream.Send(message.response())
+		},
 	})
 }
 
@@ -188,12 +194,16 @@ func (h *ownerHearing) hear(r *leaseholdv1.HoldRequest) error {
 	if first {
 		h.speaker = request.Speaker()
 		h.identity = string(h.m.shownAs(h.ctx, request.Namespace, request.Holder.Owner))
+		failpoint.Here("manager/owner-connected")
 		h.m.owners.register(h.speaker, h.stream)
 	}
 	if request.Speaker() != h.speaker {
 		return leasehold.Errorf("hold leases", leasehold.Invalid, string(request.Holder.Owner), "a stream is for one session of one owner")
 	}
 	request.Identity = h.identity
+	if failpoint.Drop("manager/request-heard") {
+		return nil
+	}
 	h.m.driver.Post(h.m.ctx, node.Request{LeaseRequest: request})
 	return nil
 }

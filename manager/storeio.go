@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
@@ -74,6 +75,7 @@ func (s *storeIO) note(what string, err error) {
 func (s *storeIO) readRecord(a election.Read) {
 	s.do(s.m.recordPatience(), func(ctx context.Context) node.Event {
 		r, err := s.m.cfg.Store.Record(ctx, a.Fresh)
+		failpoint.Here("manager/record-read")
 		s.note("reading the leader record", err)
 		if err != nil {
 			return node.Election{Event: election.ReadFailed{}}
@@ -88,7 +90,11 @@ func (s *storeIO) recordSeen(r storage.Record) {
 
 func (s *storeIO) swap(a election.Swap) {
 	s.do(s.m.recordPatience(), func(ctx context.Context) node.Event {
+		failpoint.Here("manager/before-swap")
 		v, outcome, err := s.m.cfg.Store.Swap(ctx, a.Prev, a.New)
+		if failpoint.Drop("manager/swapped") {
+			outcome = storage.Unknown
+		}
 		s.note("writing the leader record", err)
 		return node.Election{Event: election.Swapped{Outcome: outcome, Version: v}}
 	})
@@ -100,6 +106,7 @@ const tablePatience = 30 * time.Second
 func (s *storeIO) loadCatalog(a node.LoadCatalog) {
 	s.do(s.m.storePatience(), func(ctx context.Context) node.Event {
 		c, err := s.m.tables.Catalog(ctx)
+		failpoint.Here("manager/namespaces-read")
 		s.note("reading the namespaces", err)
 		if err != nil {
 			c = nil
@@ -109,21 +116,28 @@ func (s *storeIO) loadCatalog(a node.LoadCatalog) {
 }
 
 func (s *storeIO) load(a node.Load) {
-	s.table(tablePatience, func(ctx context.Context) node.Event {
-		begun := time.Now()
-		state, err := s.m.tables.Load(ctx, a.Namespace)
-		s.note("reading the table of "+string(a.Namespace), err)
-		if err != nil {
-			return node.Loaded{Namespace: a.Namespace, Term: a.Term}
-		}
-		s.m.log.Debug("read a table", "namespace", a.Namespace, "lsn", state.End(), "took", time.Since(begun))
-		return node.Loaded{Namespace: a.Namespace, Term: a.Term, State: state}
-	})
+	s.table(tablePatience, func(ctx context.Context) node.Event { return s.loaded(ctx, a) })
+}
+
+func (s *storeIO) loaded(ctx context.Context, a node.Load) node.Event {
+	begun := time.Now()
+	state, err := s.m.tables.Load(ctx, a.Namespace)
+	failpoint.Here("manager/table-read")
+	s.note("reading the table of "+string(a.Namespace), err)
+	if err != nil {
+		return node.Loaded{Namespace: a.Namespace, Term: a.Term}
+	}
+	s.m.log.Debug("read a table", "namespace", a.Namespace, "lsn", state.End(), "took", time.Since(begun))
+	return node.Loaded{Namespace: a.Namespace, Term: a.Term, State: state}
 }
 
 func (s *storeIO) commit(ns leasehold.Namespace, term leasehold.Term, b *storage.Batch) {
 	s.table(max(s.m.storePatience(), 5*time.Second), func(ctx context.Context) node.Event {
+		failpoint.Here("manager/before-commit")
 		outcome, err := s.m.tables.Append(ctx, b)
+		if failpoint.Drop("manager/committed-before-reply") {
+			outcome = storage.Unknown
+		}
 		s.note("writing the table of "+string(ns), err)
 		return node.Manager{Namespace: ns, Term: term, Event: machine.Committed{Outcome: outcome}}
 	})
@@ -132,6 +146,7 @@ func (s *storeIO) commit(ns leasehold.Namespace, term leasehold.Term, b *storage
 func (s *storeIO) readEnd(ns leasehold.Namespace, term leasehold.Term) {
 	s.table(s.m.storePatience(), func(ctx context.Context) node.Event {
 		end, err := s.m.tables.End(ctx, ns)
+		failpoint.Here("manager/log-end-read")
 		s.note("reading the end of the log of "+string(ns), err)
 		return node.Manager{Namespace: ns, Term: term, Event: machine.LogEnd{Term: end.Term, LSN: end.LSN, Err: err != nil}}
 	})
@@ -153,7 +168,9 @@ func (s *storeIO) saveSnapshot(snapshot *storage.Snapshot) {
 	s.running.Go(func() {
 		ctx, cancel := context.WithTimeout(s.m.ctx, tablePatience)
 		defer cancel()
+		failpoint.Here("manager/before-snapshot")
 		s.note("saving a snapshot of "+string(snapshot.Namespace), s.m.tables.SaveSnapshot(ctx, snapshot))
+		failpoint.Here("manager/snapshot-saved")
 		s.mu.Lock()
 		delete(s.saving, snapshot.Namespace)
 		s.mu.Unlock()
@@ -189,6 +206,7 @@ func (s *storeIO) rewrite(ctx context.Context, term leasehold.Term, change func(
 			return c, err
 		}
 		outcome, err := s.m.tables.SaveCatalog(ctx, next)
+		failpoint.Here("manager/namespaces-written")
 		switch outcome {
 		case storage.Done:
 			return s.m.tables.Catalog(ctx)

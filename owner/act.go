@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
@@ -20,17 +21,22 @@ func (o *Owner) act(now mono.Instant, actions []machine.Action) {
 	for _, a := range actions {
 		switch a := a.(type) {
 		case machine.Publish:
+			failpoint.Here("owner/before-publishing")
 			o.publish(a.View)
+			failpoint.Here("owner/published")
 			view = a.View
 		case machine.Send:
 			o.settle(a.Request)
 			o.metrics.send(&o.heard, now, a.Request)
 			o.tellRecall()
-			o.link.Send(string(a.To), o.request(now, o.moving(a.Request)))
+			if request := o.request(now, o.moving(a.Request)); !failpoint.Drop("owner/before-send") {
+				o.link.Send(string(a.To), request)
+			}
 		case machine.RevokedLeases:
 			ended = append(ended, revocation{a.Leases, a.Cause})
 			o.metrics.revoke(len(a.Leases), a.Cause)
 			o.recalled(a)
+			failpoint.Here("owner/revoked")
 		case machine.GrantedLeases: // the callbacks see it by what is published
 			o.metrics.grant(len(a.Leases))
 		case machine.FindPredecessor:

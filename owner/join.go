@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/driver"
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/link"
 	"github.com/leasehold-dev/leasehold/internal/load"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
@@ -54,6 +55,7 @@ func (o *Owner) join(ctx context.Context) (_ *Owner, err error) {
 	o.start()
 	select {
 	case <-o.joined:
+		failpoint.Here("owner/joined")
 		return o, nil
 	case err = <-o.refused:
 	case <-ctx.Done():
@@ -149,6 +151,7 @@ func nothing(mono.Instant) {}
 // out.
 func (o *Owner) down(from string, why error) {
 	err := wire.ToError(why)
+	failpoint.Here("owner/hung-up")
 	first := o.hearsay.silent(from)
 	news, refusal := o.hearsay.hangUp(from, err, o.cfg.Managers)
 	switch {
@@ -192,6 +195,9 @@ func (o *Owner) event(from string, r *leaseholdv1.HoldResponse) error {
 		}
 		if o.hearsay.version(from) < versionOfMoves {
 			reply.Idle = true // it does not know the word, and moves nothing
+		}
+		if failpoint.Drop("owner/reply-heard") {
+			return nil
 		}
 		o.hearsay.hear(from, reply)
 		o.driver.Post(o.ctx, machine.Reply{LeaseReply: reply})

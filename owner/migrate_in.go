@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
 	"github.com/leasehold-dev/leasehold/internal/mover"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
@@ -124,9 +125,11 @@ func (m *migration) arrive(a *arrival, in *mover.Incoming) {
 		in.Refuse(err)
 		return
 	}
+	failpoint.Here("owner/imported")
 	m.post(machine.Imported{Ticket: a.Ticket})
 	select {
 	case lease := <-a.granted:
+		failpoint.Here("owner/before-install")
 		m.put(a, lease, put)
 		in.Close(m.over(a))
 	case <-in.Context().Done():
@@ -196,6 +199,7 @@ func (m *migration) put(a *arrival, lease leasehold.Lease, put func(leasehold.Le
 		}
 		return nil
 	})
+	failpoint.Here("owner/installed")
 	m.callbacks.installed(lease.Generation)
 	tell(err)
 }

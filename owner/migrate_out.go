@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
 	"github.com/leasehold-dev/leasehold/internal/mover"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
@@ -71,9 +72,11 @@ func (e *Export) Stop() error {
 	if err := e.out.Settle(); err != nil {
 		return err
 	}
+	failpoint.Here("owner/copied")
 	e.copied()
 	select {
 	case <-e.departure.quiet:
+		failpoint.Here("owner/stopped")
 		e.stopped = true
 		return nil
 	case <-e.out.Context().Done():
@@ -155,6 +158,7 @@ func (m *migration) depart(d *departure) {
 		return
 	}
 	defer func() { <-m.exports }()
+	failpoint.Here("owner/before-export")
 	out := mover.Open(d.ctx, mover.Departure{
 		Namespace: m.namespace, Ticket: d.Ticket, Addr: d.Mover, Session: d.To.Session, Idle: m.IdleTimeout,
 		DialOptions: append([]grpc.DialOption{grpc.WithTransportCredentials(mover.To(secure.Identity(d.Identity), m.Credentials))}, m.DialOptions...),
@@ -176,6 +180,7 @@ func (m *migration) depart(d *departure) {
 	if d.decided.CompareAndSwap(false, true) {
 		m.logger.Info("the state of a range has been moved", "range", d.Range, "to", d.To.Owner, "move", d.Ticket.Short(), figures(out.Progress()))
 		d.over(moved, nil)
+		failpoint.Here("owner/move-confirmed")
 		m.post(machine.Confirmed{Ticket: d.Ticket})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/driver"
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/link"
 	"github.com/leasehold-dev/leasehold/internal/load"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
@@ -162,9 +163,12 @@ func (o *Owner) Close(ctx context.Context) error {
 const opClose = "close"
 
 func (o *Owner) shutDown(ctx context.Context) error {
+	failpoint.Here("owner/before-parting")
 	lost := o.part(ctx)
+	failpoint.Here("owner/before-leaving")
 	o.driver.PostUrgent(o.ctx, machine.Leave{})
 	err := o.awaitGoodbye(ctx)
+	failpoint.Here("owner/left")
 	o.cancel()
 	o.running.Wait()
 	o.tellRecall() // nothing is carried out any more

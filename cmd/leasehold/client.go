@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/settings"
 	"github.com/leasehold-dev/leasehold/secure"
 )
@@ -92,7 +93,11 @@ func knownSettings() []string {
 
 // fill completes flags from the environment and a file.
 func fill(flags *pflag.FlagSet, file string) error {
-	return settings.Fill(flags, settings.Source{File: file, Environ: os.Environ(), Known: knownSettings()})
+	environ, err := failpoint.Environ(os.Environ())
+	if err != nil {
+		return err
+	}
+	return settings.Fill(flags, settings.Source{File: file, Environ: environ, Known: knownSettings()})
 }
 
 // run makes a function the body of a command: it is called with all settings

@@ -13,10 +13,12 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/leasehold-dev/leasehold/internal/leak"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"leasehold": main})
+	testscript.Main(leak.Checked{Tests: m}, map[string]func(){"leasehold": main})
 }
 
 // TestScripts runs the real command as a user would. Besides what testscript

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/callers"
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -174,6 +175,7 @@ type alive struct {
 // send reports whether the line could be handed over. A reader that takes none for
 // too long is hung up on.
 func (s *stream) send(document any) bool {
+	failpoint.Here("agent/before-line")
 	_ = s.control.SetWriteDeadline(time.Now().Add(linePatience)) // a recorder in a test has none
 	if _, err := s.w.Write(encode(document)); err != nil {
 		return false

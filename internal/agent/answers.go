@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
@@ -54,6 +55,7 @@ func (s *session) leases(w http.ResponseWriter, r *http.Request) (any, error) {
 // loss, and what is less than a millisecond is not worth a promise.
 func (s *session) promise() ([]leasehold.Lease, int64) {
 	held, d := s.owner.Promise()
+	failpoint.Here("agent/promised-before-answer")
 	if d < time.Millisecond {
 		return nil, 0
 	}

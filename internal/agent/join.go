@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/access"
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/hostport"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/owner"
@@ -56,6 +57,7 @@ func (a *Agent) join(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
+	failpoint.Here("agent/joined-before-answer")
 	answer(w, http.StatusCreated, joinAnswer{
 		ID: s.id, Name: string(s.owner.Name()), Session: s.owner.Session().String(),
 		TTLMS: s.ttl.Milliseconds(), MaxPromiseMS: a.cfg.MaxPromise.Milliseconds(),

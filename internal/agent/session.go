@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
@@ -112,6 +113,7 @@ func (s *session) end(why string) {
 func (s *session) close() {
 	defer close(s.gone)
 	defer s.agent.forget(s)
+	failpoint.Here("agent/before-closing")
 	log := s.agent.cfg.Logger.With("namespace", s.namespace, "owner", s.owner.Name(), "why", s.why)
 	ctx, cancel := context.WithTimeout(s.agent.closing, s.agent.cfg.MaxPromise+closePatience)
 	defer cancel()
@@ -142,6 +144,7 @@ func (a *Agent) leave(w http.ResponseWriter, r *http.Request) {
 	s.end("the program leaves")
 	select {
 	case <-s.gone:
+		failpoint.Here("agent/left-before-answer")
 	case <-r.Context().Done():
 		return
 	}

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/leak"
 )
 
 // runAsked is a process that is asked to end, and does as its argument says. It
@@ -36,7 +38,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, runAsked(os.Args[2:]))
 		os.Exit(3)
 	}
-	os.Exit(m.Run())
+	leak.Main(m)
 }
 
 // TestAChildFinishes when it is asked to, or else it is known why it did not;

@@ -15,6 +15,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/child"
+	"github.com/leasehold-dev/leasehold/internal/leak"
 	"github.com/leasehold-dev/leasehold/manager"
 	"github.com/leasehold-dev/leasehold/owner"
 	"github.com/leasehold-dev/leasehold/store/mem"
@@ -40,7 +41,7 @@ func TestMain(m *testing.M) {
 			os.Exit(3)
 		}
 	}
-	os.Exit(m.Run())
+	leak.Main(m)
 }
 
 // careless believes that it holds every key, always.

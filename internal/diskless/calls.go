@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/councilwire"
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/machine/appointment"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/council"
 	"github.com/leasehold-dev/leasehold/internal/storage"
@@ -68,7 +69,9 @@ func (c *council) ask(p *peer, r *machine.Request) {
 // call asks another manager until nothing is left to ask.
 func (c *council) call(p *peer, r *machine.Request) {
 	for r != nil {
+		failpoint.Here("diskless/before-sharing")
 		answer, err := c.share(p, r)
+		failpoint.Here("diskless/shared")
 		c.mu.Lock()
 		c.note(p, err)
 		// Only the leader may learn who is there: see the machine.
@@ -188,6 +191,7 @@ func (s *councilService) Share(_ context.Context, r *storagev1.ShareRequest) (*s
 		return nil, wire.FromError(err)
 	}
 	answer := s.g.council.asked(from, request)
+	failpoint.Here("diskless/asked-before-answer")
 	if answer == nil {
 		return nil, wire.FromError(leasehold.Errorf(opCouncil, leasehold.Invalid, string(s.g.cfg.Self), "%s is not another manager of its group", from))
 	}

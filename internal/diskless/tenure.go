@@ -6,6 +6,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/flease"
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/machine/appointment"
 )
 
@@ -63,6 +64,7 @@ func (g *Group) tenure(lease *flease.Lease) {
 	begun := time.Now()
 	g.logs.begin(term)
 	g.council.begin(term)
+	failpoint.Here("diskless/before-appointed")
 	until := g.cfg.Clock.Now().Add(lease.Remaining())
 	g.cfg.Hear(appointment.Appointed{Term: term, Until: until})
 	// A lease is renewed after a third of its time, and nobody says so.
@@ -88,6 +90,7 @@ func (g *Group) tenure(lease *flease.Lease) {
 			}
 		}
 	}
+	failpoint.Here("diskless/tenure-over")
 	g.council.stepDown()
 	g.logs.end()
 	if g.ctx.Err() == nil {

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/leak"
 )
 
 // programs is where this process builds what it runs.
@@ -41,5 +43,5 @@ func buildAndRun(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "building what the tests run: %v\n%s", err, out)
 		return 1
 	}
-	return m.Run()
+	return leak.Checked{Tests: m}.Run()
 }

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/backoff"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 )
 
 // A peer is one manager that is spoken to: a goroutine, a connection, and
@@ -108,6 +109,7 @@ func (p *peer[Req, Resp]) begin() error {
 		}
 		p.conn = conn
 	}
+	failpoint.Here("link/before-connecting")
 	ctx, cancel := context.WithCancel(p.ctx)
 	stream, err := p.link.cfg.Open(ctx, p.conn)
 	if err != nil {
@@ -118,6 +120,7 @@ func (p *peer[Req, Resp]) begin() error {
 	p.talk = t
 	p.silence.begin(cancel)
 	p.link.ended.Go(func() { t.ended <- p.listen(stream) })
+	failpoint.Here("link/connected")
 	return nil
 }
 
@@ -145,6 +148,7 @@ func (p *peer[Req, Resp]) talkEnded() <-chan error {
 // over clears away a conversation that has ended, and with one that was cut off
 // its connection.
 func (p *peer[Req, Resp]) over(why error) {
+	failpoint.Here("link/broken")
 	p.talk.cancel()
 	p.talk = nil
 	if p.silence.end() {

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
@@ -61,6 +62,7 @@ func (c *conversation) admit() error {
 		return nil // serve says so
 	}
 	s.running.Go(c.listen)
+	failpoint.Here("mover/before-letting-in")
 	accepted := &leaseholdv1.TransferAccepted{Version: wire.Version, Next: next}
 	return c.stream.Send(&leaseholdv1.TransferResponse{Kind: &leaseholdv1.TransferResponse_Accepted{Accepted: accepted}})
 }
@@ -172,6 +174,7 @@ func (c *conversation) tell(told, now report) (done bool, err error) {
 		err = c.stream.Send(&leaseholdv1.TransferResponse{Kind: taken})
 	}
 	if err == nil && now.confirmed && !told.confirmed {
+		failpoint.Here("mover/before-confirmation")
 		confirmed := &leaseholdv1.TransferResponse_Confirmed{Confirmed: &leaseholdv1.TransferConfirmed{}}
 		err = c.stream.Send(&leaseholdv1.TransferResponse{Kind: confirmed})
 	}

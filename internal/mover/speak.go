@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
@@ -26,6 +27,7 @@ func (o *Outgoing) run() {
 	}
 	defer conn.Close() //nolint:errcheck // nothing is left to be said over it
 	for wait := leastBackoff; ; wait = min(2*wait, mostBackoff) {
+		failpoint.Here("mover/before-connecting")
 		spoke, err := o.converse(leaseholdv1.NewMoverServiceClient(conn))
 		if err == nil || o.ctx.Err() != nil {
 			return
@@ -144,6 +146,9 @@ func (o *Outgoing) speak(ctx context.Context, stream client, next uint64) {
 				return
 			}
 			continue
+		}
+		if failpoint.Fail("mover/before-chunk") != nil {
+			return
 		}
 		if stream.Send(message) != nil {
 			<-ctx.Done() // whoever listens hears why

@@ -1,4 +1,5 @@
-// Package mutant plants bugs, to see that the simulator finds them.
+// Package mutant plants bugs, to see that the simulator finds those of machines, and tests
+// those of the shells around them.
 //
 // # DESIGN
 //
@@ -41,6 +42,10 @@ type Mutant struct {
 	// World is the flags of the worlds in which it shows, if the usual ones do
 	// not: some bugs need several things to go wrong at once.
 	World string
+
+	// Package and Test are what catches it, if it is a bug of a shell: tests, built with
+	// failpoints.
+	Package, Test string
 }
 
 // All returns every mutant of the clusters, sorted by name.
@@ -53,6 +58,9 @@ func All() []Mutant {
 func Fleases() []Mutant {
 	return sorted(fleaseRecovery, fleaseTimes, fleaseRounds, fleaseAsking, fleaseWishes, fleaseTwins)
 }
+
+// Shells returns every mutant of the shells, sorted by name. No simulator runs those.
+func Shells() []Mutant { return sorted(shellsOfOwners, shellsOfManagers) }
 
 func sorted(lists ...[]Mutant) []Mutant {
 	all := slices.Concat(lists...)
@@ -87,6 +95,16 @@ func Build(ctx context.Context, m Mutant, out string) error {
 }
 
 func (m Mutant) build(ctx context.Context, program, out string) error {
+	return m.compile(ctx, out, program, "build")
+}
+
+// buildTest builds the tests that catch the mutant of a shell.
+func (m Mutant) buildTest(ctx context.Context, out string) error {
+	return m.compile(ctx, out, m.Package, "test", "-c", "-tags=failpoints", "-ldflags=-s -w") // half as long to link
+}
+
+// compile has go build something with the bug in it.
+func (m Mutant) compile(ctx context.Context, out, what string, command ...string) error {
 	const op = "build mutant"
 	root, err := checkout()
 	if err != nil {
@@ -101,7 +119,7 @@ func (m Mutant) build(ctx context.Context, program, out string) error {
 	if err != nil {
 		return &leasehold.Error{Op: op, Kind: leasehold.Internal, Subject: m.Name, Err: err}
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", out, program)
+	cmd := exec.CommandContext(ctx, "go", append(command, "-overlay", overlay, "-o", out, what)...)
 	cmd.Dir = root
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return leasehold.Errorf(op, leasehold.Internal, m.Name, "%v\n%s", err, text)

@@ -23,7 +23,15 @@ func TestMutantsAreWellFormed(t *testing.T) {
 	if n := len(Fleases()); n < 18 {
 		t.Errorf("there are %d mutants of Flease, want at least 18", n)
 	}
-	for _, all := range [][]Mutant{All(), Fleases()} {
+	if n := len(Shells()); n < 20 {
+		t.Errorf("there are %d mutants of shells, want at least 20", n)
+	}
+	for _, m := range Shells() {
+		if m.Package == "" || m.Test == "" {
+			t.Errorf("%s does not say what catches it", m.Name)
+		}
+	}
+	for _, all := range [][]Mutant{All(), Fleases(), Shells()} {
 		for i, m := range all {
 			if i > 0 && all[i-1].Name >= m.Name {
 				t.Errorf("%s comes after %s: names must be sorted and unique", m.Name, all[i-1].Name)
@@ -92,6 +100,38 @@ func TestEveryFleaseMutantIsCaught(t *testing.T) {
 			t.Parallel()
 			if n := search(t, buildFlease(t, m), m); n == 0 {
 				t.Errorf("%d worlds did not notice: %s", m.Seeds, m.Why)
+			}
+		})
+	}
+}
+
+// TestEveryShellMutantIsCaught is the same for what no simulator runs. That these tests pass
+// without a bug is seen where they are.
+func TestEveryShellMutantIsCaught(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes, because it builds tests for each mutant: runs without -short")
+	}
+	root, err := checkout()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range Shells() {
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			program := filepath.Join(t.TempDir(), "tests")
+			if err := m.buildTest(t.Context(), program); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.CommandContext(t.Context(), program, "-test.run=^"+strings.ReplaceAll(m.Test, "/", "$/^")+"$", "-test.failfast", "-test.timeout=1m")
+			cmd.Dir = filepath.Join(root, m.Package)
+			out, err := cmd.CombinedOutput()
+			switch {
+			case err == nil && strings.Contains(string(out), "no tests to run"):
+				t.Errorf("%s has no test %s", m.Package, m.Test)
+			case err == nil:
+				t.Errorf("%s of %s did not notice: %s", m.Test, m.Package, m.Why)
+			case !strings.Contains(string(out), "--- FAIL: ") && !strings.Contains(string(out), "panic: "):
+				t.Errorf("%v\n%s", err, out)
 			}
 		})
 	}

@@ -6,12 +6,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"github.com/leasehold-dev/leasehold/internal/leak"
 	"github.com/leasehold-dev/leasehold/internal/seeds"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 // Whatever ends first, results come in the order of their seeds.
 func TestInOrder(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/leak"
 )
 
 // programs is where this process builds what it runs.
@@ -36,7 +38,7 @@ func buildAndRun(m *testing.M) int {
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		_ = f.Value.Set("8") // it is a number
 	}
-	status := m.Run()
+	status := leak.Checked{Tests: m}.Run()
 	tell(os.Stdout)
 	return status
 }

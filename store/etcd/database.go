@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/store/internal/kv"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -91,9 +92,15 @@ func (d *database) Commit(ctx context.Context, t kv.Txn) (kv.Result, error) {
 	for _, e := range t.Puts {
 		writes = append(writes, clientv3.OpPut(d.prefix+e.Key, string(e.Value)))
 	}
+	if err := failpoint.Fail("etcd/before-commit"); err != nil {
+		return kv.Result{}, err
+	}
 	resp, err := d.client.Txn(ctx).If(guards...).Then(writes...).Else(d.gets(t.Else)...).Commit()
 	if err != nil {
 		return kv.Result{}, d.failed(err)
+	}
+	if err := failpoint.Fail("etcd/committed"); err != nil {
+		return kv.Result{}, err
 	}
 	if resp.Succeeded {
 		return kv.Result{Held: true, Revision: kv.Revision(resp.Header.Revision)}, nil

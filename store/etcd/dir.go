@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 )
 
@@ -240,9 +241,11 @@ func (d *dataDir) save() error {
 	if err := writeSynced(temp, append(text, '\n')); err != nil {
 		return dirError(d.path, leasehold.Unavailable, "%w", err)
 	}
+	failpoint.Here("etcd/marker-written")
 	if err := os.Rename(temp, name); err != nil {
 		return dirError(d.path, leasehold.Unavailable, "%w", err)
 	}
+	failpoint.Here("etcd/marker-renamed")
 	dir, err := os.Open(d.path)
 	if err != nil {
 		return dirError(d.path, leasehold.Unavailable, "%w", err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/store/internal/kv"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/etcdhttp"
@@ -93,6 +94,7 @@ func (m *Embedded) start(ctx context.Context) error {
 	if want, is := m.cfg.Cluster, m.Cluster(); want != "" && want != is {
 		return leasehold.Errorf(opEmbed, leasehold.Invalid, m.cfg.Name, "the members belong to cluster %s, and not to %s: check their URLs", is, want)
 	}
+	failpoint.Here("etcd/ready-before-marker")
 	if err := m.dir.joined(m.Cluster(), m.group()); err != nil {
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/leak"
 )
 
 // serverPath is where this process builds the etcd server.
@@ -30,7 +32,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(childDir); dir != "" {
 		os.Exit(child(dir))
 	}
-	code := m.Run()
+	code := leak.Checked{Tests: m}.Run()
 	_ = os.RemoveAll(filepath.Dir(serverPath)) // it may not be there
 	os.Exit(code)
 }

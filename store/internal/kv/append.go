@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/internal/table"
 	"github.com/leasehold-dev/leasehold/internal/wire"
@@ -145,6 +146,7 @@ func (a *appending) attempt(ctx context.Context, h *head) (Result, *head, error)
 		if res, err = a.commit(ctx, h, []Entry{piece}); err != nil || !res.Held {
 			return res, nil, err
 		}
+		failpoint.Here("store/piece-appended")
 	}
 	res, err = a.commit(ctx, h, []Entry{a.pieces[last], next.encode(a.k)})
 	return res, &next, err
@@ -152,11 +154,18 @@ func (a *appending) attempt(ctx context.Context, h *head) (Result, *head, error)
 
 // commit writes entries if the term is the batch's and the head is h.
 func (a *appending) commit(ctx context.Context, h *head, puts []Entry, deletes ...Span) (Result, error) {
-	return a.db.Commit(ctx, Txn{
+	if err := failpoint.Fail("store/before-append"); err != nil {
+		return Result{}, err
+	}
+	res, err := a.db.Commit(ctx, Txn{
 		Guards:  []Guard{termGuard(a.batch.Term), h.guard(a.k)},
 		Puts:    puts,
 		Deletes: deletes,
 		Else:    []string{termKey, a.k.head()},
 		Grows:   a.grows,
 	})
+	if err == nil {
+		err = failpoint.Fail("store/appended")
+	}
+	return res, err
 }

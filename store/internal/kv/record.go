@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	storagev1 "github.com/leasehold-dev/leasehold/proto/leasehold/storage/v1"
 	"google.golang.org/protobuf/proto"
@@ -64,6 +65,7 @@ func (s *Store) Swap(ctx context.Context, prev storage.Version, next storage.Rec
 	if next.Term < term {
 		return 0, storage.Conflict, leasehold.Errorf(op, leasehold.Stale, string(next.Leader), "term %d is older than %d: terms only rise", next.Term, term)
 	}
+	failpoint.Here("store/before-takeover")
 	takeover := Txn{Guards: []Guard{unchanged}, Puts: []Entry{put, {Key: termKey, Value: encodeTerm(next.Term)}}}
 	res, err = s.db.Commit(ctx, takeover)
 	switch {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	storagev1 "github.com/leasehold-dev/leasehold/proto/leasehold/storage/v1"
@@ -53,6 +54,7 @@ func (s *Store) saveSnapshot(ctx context.Context, k keys, snap *storage.Snapshot
 			return err
 		}
 	}
+	failpoint.Here("store/snapshot-written")
 	return s.showSnapshot(ctx, k, snap, len(pieces), h)
 }
 

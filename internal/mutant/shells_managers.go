@@ -1,0 +1,151 @@
+package mutant
+
+// shellsOfManagers are bugs of what is around the machines of managers, of their stores, and of Flease.
+var shellsOfManagers = []Mutant{
+	{
+		Name:    "unknown-write-taken-for-done",
+		Why:     "a leader takes whatever it writes for stored",
+		File:    "manager/storeio.go",
+		Old:     "Event: machine.Committed{Outcome: outcome}}",
+		New:     "Event: machine.Committed{Outcome: storage.Done + 0*outcome}}",
+		Package: "./leaseholdtest",
+		Test:    "TestEveryPoint/store/before-append",
+	},
+	{
+		Name: "said-before-stored",
+		Why:  "grants are heard of before they are stored, and the next leader knows nothing of them",
+		File: "manager/storeio.go",
+		Old: `		failpoint.Here("manager/before-commit")
+		outcome, err := s.m.tables.Append(ctx, b)
+`,
+		New: `		s.m.driver.PostUrgent(ctx, node.Manager{Namespace: ns, Term: term, Event: machine.Committed{Outcome: storage.Done}})
+		failpoint.Here("manager/before-commit")
+		outcome, err := s.m.tables.Append(ctx, b)
+`,
+		Package: "./leaseholdtest",
+		Test:    "TestEveryPoint/manager/before-commit",
+	},
+	{
+		Name:    "append-ignores-term",
+		Why:     "a deposed leader goes on writing the table",
+		File:    "store/internal/kv/append.go",
+		Old:     "Guards:  []Guard{termGuard(a.batch.Term), h.guard(a.k)},",
+		New:     "Guards:  []Guard{h.guard(a.k)},",
+		Package: "./store/mem",
+		Test:    "TestStore/AppendGuards",
+	},
+	{
+		Name:    "append-ignores-head",
+		Why:     "a batch is written on top of changes that it does not know",
+		File:    "store/internal/kv/append.go",
+		Old:     "Guards:  []Guard{termGuard(a.batch.Term), h.guard(a.k)},",
+		New:     "Guards:  []Guard{termGuard(a.batch.Term)},",
+		Package: "./store/internal/kv",
+		Test:    "TestFaults",
+	},
+	{
+		Name:    "swap-ignores-version",
+		Why:     "a leader record is overwritten by who has not seen the newest",
+		File:    "store/internal/kv/record.go",
+		Old:     "Guards: []Guard{unchanged, termGuard(next.Term)}",
+		New:     "Guards: []Guard{termGuard(next.Term)}",
+		Package: "./store/mem",
+		Test:    "TestStore/SwapGuards",
+	},
+	{
+		Name: "stream-not-replaced",
+		Why:  "an owner that has connected anew is spoken to on its old stream",
+		File: "manager/owners.go",
+		Old: `	if before := o.streams[speaker]; before != nil {
+		close(before.replaced)
+	}
+	s.speaker = speaker
+	o.streams[speaker] = s
+`,
+		New: `	s.speaker = speaker
+	if o.streams[speaker] == nil {
+		o.streams[speaker] = s
+	}
+`,
+		Package: "./manager",
+		Test:    "TestNewestStreamIsASessions",
+	},
+	{
+		Name: "old-message-kept",
+		Why:  "an owner that reads slowly gets the older of two messages",
+		File: "manager/owners.go",
+		Old: `	select {
+	case <-s.mailbox:
+	default:
+	}
+	s.mailbox <- message
+`,
+		New: `	select {
+	case s.mailbox <- message:
+	default:
+	}
+`,
+		Package: "./manager",
+		Test:    "TestNewestMessageWaitsForAnOwner",
+	},
+	{
+		Name: "slow-lookup-misses-the-newest",
+		Why:  "a lookup that reads slowly is not told that something is missing",
+		File: "manager/lookups.go",
+		Old: `	for range lookupQueue {
+		select {
+		case <-s.mailbox:
+		default:
+		}
+	}
+`,
+		New:     "",
+		Package: "./manager",
+		Test:    "TestSlowLookup",
+	},
+	{
+		Name:    "lease-valid-after-release",
+		Why:     "a lease of Flease is valid while another gets it",
+		File:    "flease/acquire.go",
+		Old:     "			l.end(released)\n",
+		New:     "			_ = l\n",
+		Package: "./flease",
+		Test:    "TestAcquireRenewRelease",
+	},
+	{
+		Name:    "lease-ignores-wall-clock",
+		Why:     "a lease of Flease is valid although the wall clock says that it is over",
+		File:    "flease/lease.go",
+		Old:     "now.Mono < until.Mono && now.Wall <= until.Wall && sleeps == l.sleeps",
+		New:     "now.Mono < until.Mono && sleeps == l.sleeps",
+		Package: "./flease",
+		Test:    "TestValid",
+	},
+	{
+		Name:    "lease-ignores-sleep",
+		Why:     "a lease of Flease is valid after the computer has slept",
+		File:    "flease/lease.go",
+		Old:     "now.Mono < until.Mono && now.Wall <= until.Wall && sleeps == l.sleeps",
+		New:     "now.Mono < until.Mono && now.Wall <= until.Wall && sleeps >= 0",
+		Package: "./flease",
+		Test:    "TestValid",
+	},
+	{
+		Name:    "leads-after-lease",
+		Why:     "a manager without a store counts its time from when it hears of its lease, not from when it asked for it",
+		File:    "internal/diskless/tenure.go",
+		Old:     "	until := g.cfg.Clock.Now().Add(lease.Remaining())\n",
+		New:     "	until := g.cfg.Clock.Now().Add(g.cfg.Lease)\n",
+		Package: "./internal/diskless",
+		Test:    "TestTimeCountsFromBeforeThePointOfAppointment",
+	},
+	{
+		Name:    "packets-repeated",
+		Why:     "a packet that was recorded is heard again",
+		File:    "internal/fleasenet/window.go",
+		Old:     "	return w.had[n/64%windowWords]&(1<<(n%64)) == 0\n",
+		New:     "	return true\n",
+		Package: "./internal/fleasenet",
+		Test:    "TestReplays",
+	},
+}

@@ -1,0 +1,123 @@
+//go:build failpoints
+
+package manager_test
+
+import (
+	"context"
+	"runtime/pprof"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
+	"github.com/leasehold-dev/leasehold/owner"
+)
+
+// end ends a manager as a crash does, while it stands at a point until resume is called.
+func (c *cluster) end(name string, resume func()) {
+	m := c.managers[name]
+	if m == nil {
+		return
+	}
+	c.peers.cut(name)
+	go func() {
+		time.Sleep(time.Nanosecond) // when everything has been cut off
+		resume()
+	}()
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = m.Close(ended)
+	c.forget(name)
+}
+
+// on starts something that belongs to a manager.
+func on(name string, start func()) {
+	pprof.Do(context.Background(), pprof.Labels("node", name), func(context.Context) { start() })
+}
+
+// overlap returns a key that two owners have, if there is one.
+func overlap(a, b *owner.Owner) (leasehold.Key, bool) {
+	for i := range 64 {
+		key := leasehold.Key(i)<<58 + 12345
+		_, one := a.Check(key)
+		if _, two := b.Check(key); one && two {
+			return key, true
+		}
+	}
+	return 0, false
+}
+
+// Whichever manager of a group without a disk dies or stands still at any of its points: no
+// key has two owners, and every key has one again in time.
+func TestEveryPointWithoutDisk(t *testing.T) {
+	t.Setenv("GODEBUG", "tracebacklabels=1") // see failpoint.Who
+	for _, point := range failpoint.Names() {
+		if !strings.HasPrefix(point, "diskless/") {
+			continue
+		}
+		for fate, pause := range map[string]time.Duration{"kill": 0, "pause": 300 * time.Millisecond, "pause for long": 15 * time.Second} {
+			t.Run(point+"/"+fate, func(t *testing.T) {
+				t.Cleanup(failpoint.Reset)
+				inBubble(t, func(t *testing.T, c *cluster) { withoutDiskAt(t, c, point, pause) })
+			})
+		}
+	}
+}
+
+func withoutDiskAt(t *testing.T, c *cluster, point string, pause time.Duration) {
+	c.peers = &peers{members: []string{"m1", "m2", "m3"}}
+	for _, name := range c.peers.members {
+		on(name, func() { c.start(name) })
+	}
+	leader := c.leads(30 * time.Second)
+	c.create(leader, pool())
+	a, b := c.join("a"), c.join("b")
+	has := func() bool { return complete(a, b) && len(a.Leases()) > 0 && len(b.Leases()) > 0 }
+	eventually(t, 30*time.Second, "all keys are owned", has)
+
+	met, resume := make(chan string, 1), make(chan struct{})
+	failpoint.Once(point, func() {
+		if pause > 0 {
+			time.Sleep(pause)
+			met <- ""
+			return
+		}
+		met <- failpoint.Who()
+		<-resume
+	})
+	c.peers.cut(leader) // so that another takes its place
+	victim := ""
+	eventually(t, time.Minute, "the point is passed", func() bool {
+		if key, two := overlap(a, b); two {
+			t.Fatalf("%v has two owners", key)
+		}
+		select {
+		case victim = <-met:
+			return true
+		default:
+			return false
+		}
+	})
+	if pause == 0 && victim == "" {
+		t.Fatal("nobody knows who passed the point")
+	}
+	if pause == 0 {
+		c.end(victim, func() { close(resume) })
+		c.peers.mend(victim)
+		on(victim, func() { c.start(victim) })
+	}
+	c.peers.mend(leader)
+	began := time.Now()
+	c.leads(time.Minute)
+	eventually(t, time.Minute, "all keys are owned again", func() bool {
+		if key, two := overlap(a, b); two {
+			t.Fatalf("%v has two owners", key)
+		}
+		return has()
+	})
+	// B, and the time for which a manager that has just been started takes no part.
+	if took := time.Since(began); took > 18*time.Second {
+		t.Errorf("every key has an owner again after %v", took)
+	}
+}
