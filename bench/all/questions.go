@@ -19,6 +19,7 @@ func questions() []question {
 		{name: "propagation", seconds: 300, quick: 15},
 		{name: "availability", seconds: 240, quick: 35},
 		{name: "grants", seconds: 160, quick: 25},
+		{name: "balance", seconds: 120, quick: 8},
 		{name: "flease", seconds: 420, quick: 40, args: []string{"-rounds", "3"}},
 		{name: "rival", seconds: 5},
 		{name: "guard", seconds: 15},
