@@ -15,10 +15,10 @@ func reportZipf(r *kit.Result, trials []trial) {
 	ours := find(trials, nameBalanced)
 	even, moved := ours.over(lastOverMean).Median, ours.over(movedPercent).Median
 	for _, peer := range []string{namePlain, nameLibrary, nameBounded} {
-		r.Less("highest load, 250 owners", even, "times the mean", peer, find(trials, peer).over(lastOverMean).Median)
+		r.Less("highest-load", even, "times the mean", peer, find(trials, peer).over(lastOverMean).Median)
 	}
 	for _, peer := range []string{nameAdaptive, nameBounded, nameTight} {
-		r.Less("keys moved for that", moved, "%", peer, find(trials, peer).over(movedPercent).Median)
+		r.Less("keys-moved", moved, "%", peer, find(trials, peer).over(movedPercent).Median)
 	}
 	r.Want(fmt.Sprintf("Zipf, 250 owners: the highest load at most %v times the mean", mostOverMean), even, "", even <= mostOverMean)
 	r.Want("and nothing moves any more in the last five minutes", ours.over(latePercent).High, "% in a round", ours.over(latePercent).High == 0)
@@ -29,16 +29,16 @@ func reportZipf(r *kit.Result, trials []trial) {
 
 // An event is a change of the pool.
 type event struct {
-	title string
-	from  int // the period in which it happens
+	name, title string
+	from        int // the period in which it happens
 }
 
 func happenings() []event {
 	return []event{
-		{"1 of 250 leaves", oneGoes},
-		{"1 joins 249", oneComes},
-		{"50 of 250 leave", rackGoes},
-		{"50 join 200", rackBack},
+		{"one-leaves", "1 of 250 leaves", oneGoes},
+		{"one-joins", "1 joins 249", oneComes},
+		{"fifty-leave", "50 of 250 leave", rackGoes},
+		{"fifty-join", "50 join 200", rackBack},
 	}
 }
 
@@ -82,7 +82,7 @@ func reportMembers(r *kit.Result, trials []trial) {
 	ours, all := find(trials, nameBalanced), happenings()
 	for _, e := range all[2:] {
 		for _, peer := range []string{namePlain, nameBounded} {
-			r.Less("keys moved when "+e.title, ours.over(e.moved).Median, "%", peer, find(trials, peer).over(e.moved).Median)
+			r.Less("moved-when-"+e.name, ours.over(e.moved).Median, "%", peer, find(trials, peer).over(e.moved).Median)
 		}
 	}
 	for _, e := range all {

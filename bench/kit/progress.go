@@ -51,7 +51,8 @@ func (p *Progress) Show(share float64, text string) {
 	now := p.now()
 	switch p.style {
 	case bar:
-		fmt.Fprintf(p.out, "\r%s %3.0f %% %s  %s\x1b[K", drawBar(share), 100*share, p.left(now, share), text)
+		// Without wrapping, the terminal cuts off what is too long for its line.
+		fmt.Fprintf(p.out, "\r\x1b[?7l%s %3.0f %% %s  %s\x1b[K\x1b[?7h", drawBar(share), 100*share, p.left(now, share), text)
 	case plain:
 		if !p.said.IsZero() && now.Sub(p.said) < plainPause && share < 1 {
 			return

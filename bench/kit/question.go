@@ -59,6 +59,11 @@ func (r *Run) Skip(who string, why error) {
 	r.Note("SKIPPED %s", text)
 }
 
+// CommandVariable names, in the environment of a question, where the command leasehold
+// is that was built for it. Who asks many questions builds it once, and not while
+// something is measured.
+const CommandVariable = "BENCH_LEASEHOLD"
+
 // The exit codes of a question. Callers that run many of them tell goals that
 // were missed from questions that could not be answered.
 const (

@@ -28,6 +28,7 @@ type Result struct {
 	Goals     []Goal     `json:"goals,omitempty"`
 	Losses    []string   `json:"losses,omitempty"`  // Markdown: what we lose, to whom and why
 	Skipped   []string   `json:"skipped,omitempty"` // who did not take part, and why
+	Failed    *Failure   `json:"failed,omitempty"`  // if the question could not be answered since
 
 	plots map[string]func(io.Writer) error // by file
 }
