@@ -2,9 +2,9 @@ package main
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"syscall"
 	"unsafe"
@@ -42,7 +42,7 @@ func pin() (release func(), err error) {
 
 // affinity gets or sets the cores of this thread.
 func affinity(call uintptr, cores *[16]uint64) error {
-	if _, _, errno := syscall.RawSyscall(call, 0, unsafe.Sizeof(*cores), uintptr(unsafe.Pointer(cores))); errno != 0 {
+	if _, _, errno := syscall.RawSyscall(call, 0, unsafe.Sizeof(*cores), uintptr(unsafe.Pointer(cores))); errno != 0 { //nolint:gosec // the kernel wants an address
 		return errno
 	}
 	return nil
@@ -123,7 +123,7 @@ func (c *clocks) answer(thread int, at *syscall.PtraceRegs) error {
 		*c = make(clocks)
 		for clock := range uint64(8) {
 			var now syscall.Timespec
-			_, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, uintptr(clock), uintptr(unsafe.Pointer(&now)), 0)
+			_, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, uintptr(clock), uintptr(unsafe.Pointer(&now)), 0) //nolint:gosec // the kernel wants an address
 			if errno == 0 {
 				(*c)[clock] = now
 			}
@@ -176,7 +176,7 @@ func waitForStop(thread int) (syscall.Signal, error) {
 	for {
 		who, status, err := waitForAny()
 		switch {
-		case err == syscall.ECHILD: //nolint:errorlint // a system call's own
+		case errors.Is(err, syscall.ECHILD):
 			return 0, fmt.Errorf("%w: the child is not traced", errNoTracing)
 		case err != nil:
 			return 0, fmt.Errorf("waiting for the child: %w", err)
@@ -194,7 +194,7 @@ func waitForStop(thread int) (syscall.Signal, error) {
 func waitForAny() (thread int, status syscall.WaitStatus, err error) {
 	for {
 		thread, err = syscall.Wait4(-1, &status, syscall.WALL|syscall.WNOTHREAD, nil)
-		if err != syscall.EINTR { //nolint:errorlint // a system call's own
+		if !errors.Is(err, syscall.EINTR) {
 			return thread, status, err
 		}
 	}
@@ -205,7 +205,7 @@ func freezeOthers(process, thread int) error {
 	frozen := map[int]bool{thread: true}
 	for found := true; found; { // until no new ones have come meanwhile
 		found = false
-		tasks, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(process), "task"))
+		tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", process))
 		if err != nil {
 			return fmt.Errorf("listing the child's threads: %w", err)
 		}
