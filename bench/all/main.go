@@ -4,11 +4,18 @@
 //	go run ./all                   all of it: make bench
 //	go run ./all -quick            the headlines, as a table and as JSON lines: make bench-quick
 //	go run ./all -only routing     some of it; the others keep what they last found
+//	go run ./all -list             how long each takes, and may take at most
 //	go run ./all -page             only the page again, from what is stored
 //
 // A question is a program of its own, which this one builds and runs. Goals that
 // are missed are told, but are no failure: the exit code is that of questions
-// that could not be answered.
+// that could not be answered. The page says which these are, and why, and has what
+// the others found.
+//
+// How long each took is told at the end. To see a page soon, ask few questions with
+// few rounds, and write it elsewhere:
+//
+//	go run ./all -only ownership,rival -rounds 2 -docs /tmp/docs
 package main
 
 import (
@@ -47,7 +54,9 @@ type options struct {
 	quick     bool
 	json      bool
 	page      bool
+	list      bool
 	docs      string
+	rounds    int
 	limit     time.Duration
 }
 
@@ -58,8 +67,10 @@ func parse(args []string, help io.Writer) (options, error) {
 	flags.BoolVar(&o.quick, "quick", false, "headlines only; nothing is stored")
 	flags.BoolVar(&o.json, "json", false, "with -quick: only JSON lines, no table")
 	flags.BoolVar(&o.page, "page", false, "ask nothing, and write the page again")
+	flags.BoolVar(&o.list, "list", false, "ask nothing, and tell how long the questions take")
+	flags.IntVar(&o.rounds, "rounds", 0, "how many turns everyone has in each question (default what each thinks best)")
 	flags.StringVar(&o.docs, "docs", filepath.Join("..", "docs"), "directory of BENCHMARKS.md")
-	flags.DurationVar(&o.limit, "limit", 45*time.Minute, "how long all may take")
+	flags.DurationVar(&o.limit, "limit", wholeLimit, "how long all may take")
 	only := flags.String("only", "", "questions to ask, separated by commas: "+strings.Join(names(o.questions), ", ")+" (default all)")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -80,12 +91,18 @@ func parse(args []string, help io.Writer) (options, error) {
 	return o, nil
 }
 
+// errLimit says that all took longer than they may.
+var errLimit = errors.New("all questions together take longer than the limit")
+
 // run asks all questions, and tells of each that it could not ask.
 func run(ctx context.Context, o options, out io.Writer, errs *os.File) error {
 	if o.page {
 		return kit.WritePage(o.docs)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, o.limit, fmt.Errorf("it takes longer than %v", o.limit))
+	if o.list {
+		return budget(o.questions).Print(out)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, o.limit, fmt.Errorf("%w of %v", errLimit, o.limit))
 	defer cancel()
 	docs, err := filepath.Abs(o.docs)
 	if err != nil {
@@ -96,9 +113,12 @@ func run(ctx context.Context, o options, out io.Writer, errs *os.File) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(bin) }()
-	s := &session{options: o, docs: docs, bin: bin, progress: kit.NewProgress(errs)}
+	s := &session{options: o, docs: docs, bin: bin, progress: kit.NewProgress(errs), build: buildAll}
 	failed := s.askAll(ctx)
 	s.progress.End()
+	if err := s.spent.Print(errs); err != nil {
+		return err
+	}
 	if o.quick {
 		failed = errors.Join(failed, s.printHeadlines(out))
 	}

@@ -1,16 +1,9 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/bench/kit"
@@ -22,56 +15,70 @@ type session struct {
 	docs      string // absolute
 	bin       string // where programs are built
 	progress  *kit.Progress
+	build     func(ctx context.Context, bin string, all []question) map[string]error
 	done, all int // seconds, as they were foreseen
 	headlines []kit.Headline
+	spent     *kit.Table
 }
 
-// endLimit is how long a question has to clean up when it is interrupted.
-const endLimit = 20 * time.Second
+// errNoTime says that all questions together have taken too long.
+var errNoTime = errors.New("there was no time left for it")
 
-// buildSeconds is what building is foreseen to take, where little has changed.
-const buildSeconds = 3
-
-func (s *session) cost(q question) int {
-	if s.quick {
-		return q.quick
-	}
-	return q.seconds
-}
+// buildSeconds is what building is foreseen to take, where some has changed.
+const buildSeconds = 20
 
 // askAll builds and asks all questions that have a part in this. One that fails
 // does not keep the others from being asked.
 func (s *session) askAll(ctx context.Context) error {
+	s.spent = kit.NewTable("Seconds", "", "foreseen", "taken")
+	s.all = buildSeconds
 	var asked []question
 	for _, q := range s.questions {
-		if s.cost(q) > 0 {
+		if q.foreseen(s.quick) > 0 {
 			asked = append(asked, q)
-			s.all += s.cost(q) + buildSeconds
+			s.all += q.foreseen(s.quick)
 		}
 	}
+	s.show(0, "building")
+	began := time.Now()
+	broken := s.build(ctx, s.bin, asked) // first of all: nothing is built while something is measured
+	s.took("building", buildSeconds, began)
 	var failed error
-	built := asked[:0]
-	for _, q := range asked { // first of all: nothing is built while something is measured
-		s.show(0, "building "+q.name)
-		if err := s.build(ctx, q); err != nil {
-			failed = errors.Join(failed, fmt.Errorf("%s: %w", q.name, err))
-		} else {
-			built = append(built, q)
+	for _, q := range asked {
+		began := time.Now()
+		err := broken[q.name]
+		if err == nil && ctx.Err() != nil {
+			err = errNoTime
 		}
-		s.done += buildSeconds
-	}
-	for _, q := range built {
-		if err := s.ask(ctx, q); err != nil {
-			s.progress.Note(fmt.Sprintf("FAILED %s: %v", q.name, err))
-			failed = errors.Join(failed, fmt.Errorf("%s: %w", q.name, err))
+		if err == nil {
+			err = s.ask(ctx, q)
 		}
-		s.done += s.cost(q)
-		if ctx.Err() != nil {
-			return errors.Join(failed, context.Cause(ctx))
+		if interrupted(ctx) {
+			return context.Cause(ctx)
 		}
+		if err != nil {
+			failed = errors.Join(failed, s.tell(q, err))
+		}
+		s.took(q.name, q.foreseen(s.quick), began)
 	}
 	s.show(0, "done")
 	return failed
+}
+
+// interrupted reports whether the user wants it to end, and not the limit.
+func interrupted(ctx context.Context) bool {
+	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), errLimit)
+}
+
+// tell says that a question could not be answered: at once, at the end, and on the
+// page, where what others found stays.
+func (s *session) tell(q question, why error) error {
+	s.progress.Note(fmt.Sprintf("FAILED %s: %v", q.name, why))
+	failed := fmt.Errorf("%s: %w", q.name, why)
+	if s.quick {
+		return failed
+	}
+	return errors.Join(failed, kit.StoreFailure(s.docs, q.result(), why))
 }
 
 // show shows that a share of so many seconds is done, besides all before.
@@ -79,74 +86,8 @@ func (s *session) show(part float64, text string) {
 	s.progress.Show((float64(s.done)+part)/float64(max(1, s.all)), text)
 }
 
-func (s *session) build(ctx context.Context, q question) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(s.bin, q.name), "./"+q.name)
-	if q.module {
-		cmd.Args[len(cmd.Args)-1], cmd.Dir = ".", q.name
-	}
-	if text, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building it: %w: %s", err, bytes.TrimSpace(text))
-	}
-	return nil
-}
-
-// ask runs a question's program, and follows its progress.
-func (s *session) ask(ctx context.Context, q question) error {
-	args := append([]string{"-progress=lines"}, q.args...)
-	if s.quick {
-		args = []string{"-progress=lines", "-quick", "-json"}
-	} else {
-		args = append(args, "-docs", s.docs)
-	}
-	s.show(0, q.name)
-	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, q.name), args...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = endLimit
-	var out bytes.Buffer
-	cmd.Stdout = &out
-	errs, err := cmd.StderrPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	s.follow(errs, q)
-	err = cmd.Wait()
-	if ended, ok := errors.AsType[*exec.ExitError](err); ok && ended.ExitCode() == kit.ExitMissed {
-		s.progress.Note(q.name + ": not all goals are met")
-		err = nil
-	}
-	if err != nil || !s.quick {
-		return err
-	}
-	return s.collect(&out)
-}
-
-// follow shows what a question tells of itself.
-func (s *session) follow(errs io.Reader, q question) {
-	said := bufio.NewScanner(errs)
-	for said.Scan() {
-		if share, text, ok := kit.ParseProgress(said.Text()); ok {
-			s.show(share*float64(s.cost(q)), q.name+": "+text)
-		} else {
-			s.progress.Note(said.Text())
-		}
-	}
-	_, _ = io.Copy(io.Discard, errs) // after a line that is too long: nobody may be kept waiting
-}
-
-// collect reads headlines.
-func (s *session) collect(out io.Reader) error {
-	for lines := json.NewDecoder(out); ; {
-		var h kit.Headline
-		err := lines.Decode(&h)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("its headlines: %w", err)
-		}
-		s.headlines = append(s.headlines, h)
-	}
+// took notes how long something took that was foreseen to take so many seconds.
+func (s *session) took(what string, foreseen int, began time.Time) {
+	s.done += foreseen
+	s.spent.Add(what, fmt.Sprint(foreseen), fmt.Sprintf("%.1f", time.Since(began).Seconds()))
 }

@@ -114,10 +114,10 @@ func (f *frontends) work(ctx context.Context, n int, pause time.Duration, own bo
 	for i := range n {
 		mine := leasehold.Key(uint64(i) * (1<<64 - 1) / uint64(n))
 		c.working.Go(func() {
-			for wait(ctx, rand.N(2*pause)) { //nolint:gosec // for a pause
+			for wait(ctx, rand.N(2*pause)) {
 				key := mine
 				if !own {
-					key = leasehold.Key(rand.Uint64()) //nolint:gosec // any key
+					key = leasehold.Key(rand.Uint64())
 				}
 				begun := time.Now()
 				took, err := f.operate(ctx, i, key)

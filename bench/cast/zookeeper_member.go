@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -107,12 +108,14 @@ func zooKeeperConfig(dir string, peers []string, client string, fsync bool) (str
 	if !fsync {
 		fmt.Fprintf(&b, "forceSync=no\n")
 	}
-	for i := 0; i < len(peers); i += 2 {
-		_, election, err := net.SplitHostPort(peers[i+1])
+	server := 0
+	for pair := range slices.Chunk(peers, 2) {
+		_, election, err := net.SplitHostPort(pair[1])
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&b, "server.%d=%s:%s\n", i/2+1, peers[i], election)
+		server++
+		fmt.Fprintf(&b, "server.%d=%s:%s\n", server, pair[0], election)
 	}
 	return b.String(), nil
 }

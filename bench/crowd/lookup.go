@@ -85,7 +85,7 @@ func (l *lookup) ask() {
 }
 
 // jitter takes up to an eighth off, as the library does.
-func jitter(d time.Duration) time.Duration { return d - rand.N(d/8+1) } //nolint:gosec // for a pause
+func jitter(d time.Duration) time.Duration { return d - rand.N(d/8+1) }
 
 // hear takes what the manager says.
 func (l *lookup) hear(message []byte) {

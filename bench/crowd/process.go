@@ -118,13 +118,13 @@ func (c *crowd) restart(o Order) error {
 	for _, s := range some(c.lookups, o.Lookups/max(1, o.Together)) {
 		all = append(all, again(s))
 	}
-	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] }) //nolint:gosec // any order
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return paced(all, o.Within)
 }
 
 // some picks n of them at random, or all.
 func some(seats []*seat, n int) (picked []*seat) {
-	for _, i := range rand.Perm(len(seats))[:min(n, len(seats))] { //nolint:gosec // any of them
+	for _, i := range rand.Perm(len(seats))[:min(n, len(seats))] {
 		picked = append(picked, seats[i])
 	}
 	return picked

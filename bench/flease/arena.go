@@ -83,7 +83,8 @@ func openArena(ctx context.Context, dir string, length time.Duration) (*arena, e
 			openers = append(openers, a.zooKeeperOpener(dir, fsync, length))
 		}
 	}
-	return a, a.open(ctx, openers)
+	err := a.open(ctx, openers)
+	return a, err
 }
 
 // one starts one contestant.

@@ -17,7 +17,7 @@ func writePage(docs string, r *report) error {
 		return fmt.Errorf("the page: %w", err)
 	}
 	page := string(text)
-	from := fmt.Sprintf("\nFrom `%s`, at a load of %.1f before it.\n", r.Command, r.Machine.Load)
+	from := "\nFrom `" + r.Command + fmt.Sprintf("`, at a load of %.1f before it.\n", r.Machine.Load)
 	for _, t := range r.tables() {
 		if t.name == partMachine && !r.sideBySide() {
 			continue // it would lack the lock services' versions
@@ -29,7 +29,7 @@ func writePage(docs string, r *report) error {
 	if err := drawAll(filepath.Join(docs, "flease"), r); err != nil {
 		return err
 	}
-	return os.WriteFile(file, []byte(page), 0o644)
+	return os.WriteFile(file, []byte(page), 0o644) //nolint:gosec // a page for everybody
 }
 
 // replacePart puts text between the marks of a part, each of which is there once.

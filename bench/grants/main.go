@@ -23,7 +23,7 @@ func main() {
 	cast.Play(roles())
 	o := &options{}
 	kit.Main(kit.Question{
-		Name: "grants", Number: 6, Title: "Grant rate", Asks: whatItAsks, Rounds: 10, Quick: 2,
+		Name: "grants", Number: 6, Title: "Grant rate", Asks: whatItAsks, Rounds: 10, Quick: 1,
 		Modules: []string{"github.com/go-zookeeper/zk", "go.etcd.io/etcd/server/v3"},
 		Flags:   o.flags, Run: o.run,
 	})

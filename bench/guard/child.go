@@ -13,7 +13,7 @@ import (
 const childRole = "count-one-path"
 
 const (
-	repetitions = 5   // of which the least counts
+	repetitions = 3   // of which the least counts
 	warmUps     = 300 // that do not count
 	batch       = 100 // over which allocations are counted
 )

@@ -21,8 +21,17 @@ type cost struct {
 // errNoTracing says that instructions cannot be counted here.
 var errNoTracing = errors.New("instructions cannot be counted here")
 
-// countLimit is how long a child may take before it is taken to hang.
-const countLimit = time.Minute
+// countLimit is how long a child may take before it is taken to hang, and traceLimit
+// how long all that are traced may take. At each instruction the child waits for its
+// parent and this for the child: some seconds in all, but many times that where others
+// want the processors, too.
+const (
+	countLimit = time.Minute
+	traceLimit = 20 * time.Second
+)
+
+// errBusy says that others want the processors, too.
+var errBusy = fmt.Errorf("%w: after %v not all paths were counted, since the machine is busy", errNoTracing, traceLimit)
 
 // errNotAsked says that nobody wants to know about instructions.
 var errNotAsked = fmt.Errorf("%w: only allocations were asked for", errNoTracing)
@@ -36,10 +45,18 @@ func countAll(ctx context.Context, traced bool, step func(name string)) (map[str
 	if !traced {
 		untraced = errNotAsked
 	}
+	tracing, cancel := context.WithTimeoutCause(ctx, traceLimit, errBusy)
+	defer cancel()
 	for _, p := range paths() {
-		c, err := count(ctx, p.name, untraced == nil)
-		if errors.Is(err, errNoTracing) {
-			untraced = err
+		var c cost
+		var err error
+		if untraced == nil {
+			c, err = count(tracing, p.name, true)
+			if errors.Is(err, errNoTracing) {
+				untraced = err
+			}
+		}
+		if untraced != nil {
 			c, err = count(ctx, p.name, false)
 		}
 		if err != nil {
@@ -60,8 +77,13 @@ func countAll(ctx context.Context, traced bool, step func(name string)) (map[str
 
 // count starts a child for a path and counts what it does.
 func count(ctx context.Context, name string, traced bool) (c cost, err error) {
-	ctx, cancel := context.WithTimeout(ctx, countLimit)
+	ctx, cancel := context.WithTimeoutCause(ctx, countLimit, fmt.Errorf("%s: the child does not end in %v", name, countLimit))
 	defer cancel()
+	defer func() {
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+	}()
 	self, err := os.Executable()
 	if err != nil {
 		return c, err
@@ -69,6 +91,13 @@ func count(ctx context.Context, name string, traced bool) (c cost, err error) {
 	// A tracer is a thread, and the parent of its child.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	if traced {
+		release, err := pin()
+		if err != nil {
+			return c, err
+		}
+		defer release()
+	}
 	cmd := exec.CommandContext(ctx, self, childRole, name, fmt.Sprint(traced))
 	cmd.Env = append(os.Environ(), "GODEBUG=asyncpreemptoff=1")
 	cmd.Stderr = os.Stderr

@@ -19,6 +19,11 @@
 // it reads one. How many instructions the kernel's own answer takes, which differs
 // from machine to machine, is left out.
 //
+// How busy the machine is changes nothing about the numbers, but much about the time:
+// at each instruction one process waits for the other. Both stay on one core, so that
+// they hand over without waking another. If it takes too long all the same, the child is
+// killed, and the paths that are left are not counted.
+//
 // That needs Linux on amd64, and the permission to trace a child. Where it cannot
 // be done, allocations alone are compared, and the output says so. Compilers
 // differ, too: instructions are compared only with those that the same release of

@@ -17,10 +17,12 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
+const namespace leasehold.Namespace = "guard"
+
+// How many leases an owner has, and how many owners a table.
 const (
-	namespace leasehold.Namespace = "guard"
-	perOwner                      = 64
-	owners                        = 10
+	perOwner = 64
+	owners   = 10
 )
 
 func holder(i int) *table.Holder {

@@ -67,7 +67,11 @@ func compared(costs map[string]cost, recorded *record) *kit.Table {
 			continue
 		}
 		before := recorded.Paths[p.name]
-		t.Add(p.name, kit.Thousands(float64(c.Instructions)), kit.Thousands(float64(before.Instructions)), kit.Number(c.Allocations), kit.Number(before.Allocations))
+		instructions := "not counted"
+		if c.Instructions > 0 {
+			instructions = kit.Thousands(float64(c.Instructions))
+		}
+		t.Add(p.name, instructions, kit.Thousands(float64(before.Instructions)), kit.Number(c.Allocations), kit.Number(before.Allocations))
 	}
 	return t
 }

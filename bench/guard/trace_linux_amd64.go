@@ -2,9 +2,9 @@ package main
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"syscall"
 	"unsafe"
@@ -20,18 +20,45 @@ func traceMe() error {
 	return nil
 }
 
+// pin keeps this thread, and what it starts, on one core, and returns what lets it go.
+// Tracer and traced then hand over to each other without waking another core, and a
+// child with one core has one goroutine running at a time.
+func pin() (release func(), err error) {
+	var before, one [16]uint64 // a bit for each core
+	if err := affinity(syscall.SYS_SCHED_GETAFFINITY, &before); err != nil {
+		return nil, fmt.Errorf("%w: asking which cores there are: %w", errNoTracing, err)
+	}
+	for i, bits := range before {
+		if bits != 0 {
+			one[i] = bits & -bits
+			break
+		}
+	}
+	if err := affinity(syscall.SYS_SCHED_SETAFFINITY, &one); err != nil {
+		return nil, fmt.Errorf("%w: keeping to one core: %w", errNoTracing, err)
+	}
+	return func() { _ = affinity(syscall.SYS_SCHED_SETAFFINITY, &before) }, nil // it was allowed before
+}
+
+// affinity gets or sets the cores of this thread.
+func affinity(call uintptr, cores *[16]uint64) error {
+	if _, _, errno := syscall.RawSyscall(call, 0, unsafe.Sizeof(*cores), uintptr(unsafe.Pointer(cores))); errno != 0 { //nolint:gosec // the kernel wants an address
+		return errno
+	}
+	return nil
+}
+
 // trace counts the instructions between the breakpoints of a thread, and returns
-// the least. Then the process is killed.
+// the least. Then the process is killed. It ends early if somebody kills it before.
 func trace(process, thread int) (least int, err error) {
-	traced := map[int]bool{thread: true}
 	defer func() {
 		_ = syscall.Kill(process, syscall.SIGKILL) // an error means that it has ended
-		reap(process, traced)
+		reap()
 	}()
 	if err := waitForBreakpoint(thread); err != nil {
 		return 0, err
 	}
-	if err := freezeOthers(process, traced); err != nil {
+	if err := freezeOthers(process, thread); err != nil {
 		return 0, err
 	}
 	if err := unpreempt(thread); err != nil {
@@ -96,7 +123,7 @@ func (c *clocks) answer(thread int, at *syscall.PtraceRegs) error {
 		*c = make(clocks)
 		for clock := range uint64(8) {
 			var now syscall.Timespec
-			_, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, uintptr(clock), uintptr(unsafe.Pointer(&now)), 0)
+			_, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, uintptr(clock), uintptr(unsafe.Pointer(&now)), 0) //nolint:gosec // the kernel wants an address
 			if errno == 0 {
 				(*c)[clock] = now
 			}
@@ -142,16 +169,18 @@ func waitFor(thread int) error {
 	return err
 }
 
+// waitForStop waits until a thread has stopped, and returns the signal that did it. It
+// waits for all threads of the child, though others stand still: if the child is
+// killed, its first thread is reported dead only when the others have been waited for.
 func waitForStop(thread int) (syscall.Signal, error) {
-	var status syscall.WaitStatus
 	for {
-		_, err := syscall.Wait4(thread, &status, syscall.WALL, nil)
+		who, status, err := waitForAny()
 		switch {
-		case err == syscall.EINTR: //nolint:errorlint // a system call's own
-		case err == syscall.ECHILD: //nolint:errorlint // a system call's own
+		case errors.Is(err, syscall.ECHILD):
 			return 0, fmt.Errorf("%w: the child is not traced", errNoTracing)
 		case err != nil:
 			return 0, fmt.Errorf("waiting for the child: %w", err)
+		case who != thread:
 		case status.Stopped():
 			return status.StopSignal(), nil
 		default:
@@ -160,24 +189,35 @@ func waitForStop(thread int) (syscall.Signal, error) {
 	}
 }
 
-// freezeOthers stops all threads of the process that are not traced yet, and adds
-// them to those.
-func freezeOthers(process int, traced map[int]bool) error {
+// waitForAny waits for something to happen to a thread that this one traces or has
+// started, and to no child of another thread: those are waited for by others.
+func waitForAny() (thread int, status syscall.WaitStatus, err error) {
+	for {
+		thread, err = syscall.Wait4(-1, &status, syscall.WALL|syscall.WNOTHREAD, nil)
+		if !errors.Is(err, syscall.EINTR) {
+			return thread, status, err
+		}
+	}
+}
+
+// freezeOthers stops all threads of the process but for one.
+func freezeOthers(process, thread int) error {
+	frozen := map[int]bool{thread: true}
 	for found := true; found; { // until no new ones have come meanwhile
 		found = false
-		tasks, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(process), "task"))
+		tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", process))
 		if err != nil {
 			return fmt.Errorf("listing the child's threads: %w", err)
 		}
 		for _, task := range tasks {
 			other, err := strconv.Atoi(task.Name())
-			if err != nil || traced[other] {
+			if err != nil || frozen[other] {
 				continue
 			}
 			if err := syscall.PtraceAttach(other); err != nil {
 				return fmt.Errorf("%w: stopping a thread of the child: %w", errNoTracing, err)
 			}
-			traced[other] = true
+			frozen[other] = true
 			if err := waitFor(other); err != nil {
 				return err
 			}
@@ -187,17 +227,11 @@ func freezeOthers(process int, traced map[int]bool) error {
 	return nil
 }
 
-// reap waits for the traced threads of a killed process but for its first one,
-// which cannot be waited for by anyone before they have been.
-func reap(process int, traced map[int]bool) {
-	for thread := range traced {
-		for thread != process {
-			var status syscall.WaitStatus
-			_, err := syscall.Wait4(thread, &status, syscall.WALL, nil)
-			if err == nil && status.Stopped() || err == syscall.EINTR { //nolint:errorlint // a system call's own
-				continue // it is not dead yet
-			}
-			break
+// reap waits for all threads of a killed process, until there are none.
+func reap() {
+	for {
+		if _, _, err := waitForAny(); err != nil {
+			return
 		}
 	}
 }

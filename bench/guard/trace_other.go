@@ -11,6 +11,8 @@ func thisThread() int { return 0 }
 
 func traceMe() error { return unsupported() }
 
+func pin() (func(), error) { return nil, unsupported() }
+
 func trace(int, int) (int, error) { return 0, unsupported() }
 
 func unsupported() error {

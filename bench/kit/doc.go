@@ -14,10 +14,13 @@
 //     headlines, goals, and what is lost to whom and why, in Losses. What could
 //     not take part goes to Skipped, with the reason.
 //  4. Honour Run.Quick: the same headlines, in some 20 s.
-//  5. Add the directory to the list in bench/all, with the seconds that it takes,
-//     so that "make bench" and "make bench-quick" run it, too.
+//  5. Add the directory to the list in bench/all, with the seconds that it takes
+//     and after which it is given up, so that "make bench" and "make bench-quick" run
+//     it, too. What all may take is bounded: cd bench && go run ./all -list.
 //  6. Run it: cd bench && go run ./NAME, and with -docs ../docs to store its
 //     result in docs/benchmarks and write docs/BENCHMARKS.md again.
+//
+// A question that fails returns an error, and the page says so: see [StoreFailure].
 //
 // A question that needs what does not build with the dependencies of the others
 // is a module of its own, as routing is; its go.mod says why.

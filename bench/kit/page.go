@@ -70,6 +70,11 @@ func writeSummary(b *strings.Builder, all []*Result) {
 	if len(t.Rows) > 0 {
 		fmt.Fprintf(b, "## Headlines\n\n%s\n%d of %d goals are met.\n\n", t.Markdown(), met, goals)
 	}
+	for _, r := range all {
+		if r.Failed != nil {
+			fmt.Fprintf(b, "**Failed**: %s, when it was last asked.\n\n", link(r))
+		}
+	}
 }
 
 // link is a link to the section of a result.
@@ -92,7 +97,16 @@ func anchor(heading string) string {
 }
 
 func writeResult(b *strings.Builder, r *Result) {
-	fmt.Fprintf(b, "## %s\n\n%s\n\n    %s\n\n", heading(r), strings.TrimSpace(r.Asks), r.Command)
+	fmt.Fprintf(b, "## %s\n\n", heading(r))
+	if f := r.Failed; f != nil {
+		fmt.Fprintf(b, "**Failed** on %s: %s.", f.Date, strings.TrimSuffix(f.Why, "."))
+		if r.Command == "" {
+			b.WriteString(" Nothing was found before that.\n\n")
+			return
+		}
+		b.WriteString(" What follows was found before that.\n\n")
+	}
+	fmt.Fprintf(b, "%s\n\n    %s\n\n", strings.TrimSpace(r.Asks), r.Command)
 	for _, s := range r.Sections {
 		writeSection(b, s)
 	}

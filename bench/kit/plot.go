@@ -39,6 +39,7 @@ type Plot struct {
 	LogX, LogY  bool
 	Curves      []Curve
 	MarkX       bool // mark the measured X, and no others
+	Bare        bool // lines without marks, for those of many points
 }
 
 // The size of a plot.
@@ -89,7 +90,7 @@ func (p *Plot) Write(to io.Writer) error {
 
 // makeRoom leaves a part of the height to the legend.
 func (p *Plot) makeRoom(drawn *plot.Plot) {
-	share := min(0.5, 0.07*float64(len(p.Curves)))
+	share := min(0.5, 0.08*float64(len(p.Curves)))
 	if !p.LogY {
 		drawn.Y.Max += drawn.Y.Max * share
 		return
@@ -119,6 +120,11 @@ func (p *Plot) add(drawn *plot.Plot, c Curve, paint color.Color) error {
 		return err
 	}
 	bars.Color = paint
+	if p.Bare {
+		drawn.Add(line)
+		drawn.Legend.Add(c.Name, line)
+		return nil
+	}
 	drawn.Add(line, marks, bars)
 	drawn.Legend.Add(c.Name, line, marks)
 	return nil
@@ -129,9 +135,35 @@ func Axes(title, x, y string) *plot.Plot {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
 	p.Title.Padding = 2 * vg.Millimeter
-	p.Legend.Top = true
+	p.X.Tick.Marker, p.Y.Tick.Marker = roundTicks{}, roundTicks{}
+	// At the left, names begin beside their lines and end where they like. At the right
+	// they would have to end there, and fonts differ from reader to reader.
+	p.Legend.Top, p.Legend.Left = true, true
 	p.Add(plotter.NewGrid())
 	return p
+}
+
+// roundTicks marks some five round numbers: multiples of 1, 2 or 5 times a power of
+// ten.
+type roundTicks struct{}
+
+// Ticks returns those between two values.
+func (roundTicks) Ticks(low, high float64) []plot.Tick {
+	const most = 6
+	if !(high > low) { // so written, NaN is none either
+		return []plot.Tick{{Value: low, Label: Number(low)}}
+	}
+	step := math.Pow(10, math.Floor(math.Log10((high-low)/most)))
+	for _, factor := range []float64{2, 2.5, 2} { // 1, 2, 5, 10
+		if (high-low)/step > most {
+			step *= factor
+		}
+	}
+	var ticks []plot.Tick
+	for n := math.Ceil(low / step); n*step <= high; n++ {
+		ticks = append(ticks, plot.Tick{Value: n * step, Label: Number(n * step)})
+	}
+	return ticks
 }
 
 // Ticks marks some values, and no others.
@@ -144,10 +176,27 @@ func Ticks(values []float64) plot.ConstantTicks {
 }
 
 // WriteSVG draws a plot of the library.
-func WriteSVG(to io.Writer, p *plot.Plot) error {
-	c := vgsvg.New(plotWidth, plotHeight)
+func WriteSVG(to io.Writer, p *plot.Plot) error { return WritePanels(to, []*plot.Plot{p}) }
+
+// WritePanels draws plots of the library in rows of two, or one alone.
+func WritePanels(to io.Writer, panels []*plot.Plot) error {
+	columns := min(2, len(panels))
+	rows := (len(panels) + 1) / 2
+	// Panels are smaller than a plot: they are looked at together.
+	width, height := plotWidth, plotHeight
+	if columns > 1 {
+		width, height = 0.7*width, 0.7*height
+	}
+	c := vgsvg.New(width*vg.Length(columns), height*vg.Length(rows))
 	const margin = 3 * vg.Millimeter
-	p.Draw(draw.Crop(draw.New(c), margin, -margin, margin, -margin))
+	for i, p := range panels {
+		if columns > 1 {
+			p.Title.TextStyle.Font.Size *= 0.8
+		}
+		x, y := vg.Length(i%columns), vg.Length(i/columns)
+		panel := draw.Crop(draw.New(c), width*x, -width*(vg.Length(columns)-1-x), height*(vg.Length(rows)-1-y), -height*y)
+		p.Draw(draw.Crop(panel, margin, -margin, margin, -margin))
+	}
 	if _, err := c.WriteTo(to); err != nil {
 		return fmt.Errorf("writing a plot: %w", err)
 	}

@@ -51,14 +51,15 @@ func (p *Progress) Show(share float64, text string) {
 	now := p.now()
 	switch p.style {
 	case bar:
-		fmt.Fprintf(p.out, "\r%s %3.0f %% %s  %s\x1b[K", drawBar(share), 100*share, p.left(now, share), text)
+		// Without wrapping, the terminal cuts off what is too long for its line.
+		p.printf("\r\x1b[?7l%s %3.0f %% %s  %s\x1b[K\x1b[?7h", drawBar(share), 100*share, p.left(now, share), text)
 	case plain:
 		if !p.said.IsZero() && now.Sub(p.said) < plainPause && share < 1 {
 			return
 		}
-		fmt.Fprintf(p.out, "%5.0fs %3.0f %%  %s\n", now.Sub(p.began).Seconds(), 100*share, text)
+		p.printf("%5.0fs %3.0f %%  %s\n", now.Sub(p.began).Seconds(), 100*share, text)
 	case lines:
-		fmt.Fprintf(p.out, "%s%.4f %s\n", progressMark, share, text)
+		p.printf("%s%.4f %s\n", progressMark, share, text)
 	case silent:
 	}
 	p.said = now
@@ -67,20 +68,23 @@ func (p *Progress) Show(share float64, text string) {
 // Note says something that stays: a warning. It is for any style.
 func (p *Progress) Note(text string) {
 	if p.style == bar {
-		fmt.Fprint(p.out, "\r\x1b[K")
+		p.printf("\r\x1b[K")
 	}
 	if p.style != silent {
-		fmt.Fprintln(p.out, text)
+		p.printf("%s\n", text)
 	}
 }
 
 // End leaves the line, so that what follows begins on its own.
 func (p *Progress) End() {
 	if p.style == bar && !p.ended && !p.said.IsZero() {
-		fmt.Fprint(p.out, "\r\x1b[K")
+		p.printf("\r\x1b[K")
 	}
 	p.ended = true
 }
+
+// printf writes. That nobody can see the progress is no reason to stop.
+func (p *Progress) printf(format string, args ...any) { _, _ = fmt.Fprintf(p.out, format, args...) }
 
 // left guesses how much time is left; before a hundredth is done, nobody knows.
 func (p *Progress) left(now time.Time, share float64) string {

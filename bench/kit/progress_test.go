@@ -27,11 +27,11 @@ func TestProgress(t *testing.T) {
 	for s, want := range map[style]string{
 		plain: "    0s   0 %  begin\n   10s  50 %  half\nSKIPPED it\n   10s 100 %  done\n",
 		lines: "progress 0.0000 begin\nprogress 0.2500 soon\nprogress 0.5000 half\nSKIPPED it\nprogress 1.0000 done\n",
-		bar: "\r[..............................]   0 %      ?  begin\x1b[K" +
-			"\r[#######.......................]  25 %     3s  soon\x1b[K" +
-			"\r[###############...............]  50 %    10s  half\x1b[K" +
+		bar: "\r\x1b[?7l[..............................]   0 %      ?  begin\x1b[K\x1b[?7h" +
+			"\r\x1b[?7l[#######.......................]  25 %     3s  soon\x1b[K\x1b[?7h" +
+			"\r\x1b[?7l[###############...............]  50 %    10s  half\x1b[K\x1b[?7h" +
 			"\r\x1b[KSKIPPED it\n" +
-			"\r[##############################] 100 %     0s  done\x1b[K\r\x1b[K",
+			"\r\x1b[?7l[##############################] 100 %     0s  done\x1b[K\x1b[?7h\r\x1b[K",
 		silent: "",
 	} {
 		if got := shown(s); got != want {

@@ -59,6 +59,11 @@ func (r *Run) Skip(who string, why error) {
 	r.Note("SKIPPED %s", text)
 }
 
+// CommandVariable names, in the environment of a question, where the command leasehold
+// is that was built for it. Who asks many questions builds it once, and not while
+// something is measured.
+const CommandVariable = "BENCH_LEASEHOLD"
+
 // The exit codes of a question. Callers that run many of them tell goals that
 // were missed from questions that could not be answered.
 const (
@@ -90,7 +95,7 @@ func (q *Question) parse(args []string, help io.Writer) (options, error) {
 	flags := flag.NewFlagSet(q.Name, flag.ContinueOnError)
 	flags.SetOutput(help)
 	flags.Usage = func() {
-		fmt.Fprintf(help, "%s: %s\n\nusage: %s [flags]\n\n", q.Name, q.Title, q.command(nil))
+		_, _ = fmt.Fprintf(help, "%s: %s\n\nusage: %s [flags]\n\n", q.Name, q.Title, q.command(nil))
 		flags.PrintDefaults()
 	}
 	flags.IntVar(&o.rounds, "rounds", 0, fmt.Sprintf("how many turns everyone has (default %d, with -quick %d)", q.Rounds, q.Quick))
@@ -168,7 +173,7 @@ func (q *Question) ask(ctx context.Context, args []string, out, errs io.Writer) 
 	}
 	progress, progressErr := o.show(errs)
 	if err = errors.Join(err, progressErr); err != nil {
-		fmt.Fprintf(errs, "%s: %v\n", q.Name, err)
+		_, _ = fmt.Fprintf(errs, "%s: %v\n", q.Name, err) // the exit code tells as well
 		return exitUsage
 	}
 	run := &Run{Result: q.newResult(args), Rounds: o.rounds, Quick: o.quick, Docs: o.docs, progress: progress}
@@ -180,7 +185,7 @@ func (q *Question) ask(ctx context.Context, args []string, out, errs io.Writer) 
 		err = publish(run.Result, o, out)
 	}
 	if err != nil {
-		fmt.Fprintf(errs, "%s: %v\n", q.Name, err)
+		_, _ = fmt.Fprintf(errs, "%s: %v\n", q.Name, err) // the exit code tells as well
 		return exitFailed
 	}
 	if run.Missed() > 0 {

@@ -28,6 +28,7 @@ type Result struct {
 	Goals     []Goal     `json:"goals,omitempty"`
 	Losses    []string   `json:"losses,omitempty"`  // Markdown: what we lose, to whom and why
 	Skipped   []string   `json:"skipped,omitempty"` // who did not take part, and why
+	Failed    *Failure   `json:"failed,omitempty"`  // if the question could not be answered since
 
 	plots map[string]func(io.Writer) error // by file
 }
@@ -130,7 +131,7 @@ const resultsDir = "benchmarks"
 // Store writes the result and its plots under the directory of the documents.
 func (r *Result) Store(docs string) error {
 	dir := filepath.Join(docs, resultsDir)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // pages for everybody
 		return err
 	}
 	for file, draw := range r.plots {
@@ -208,7 +209,9 @@ func (r *Result) Print(out io.Writer) error {
 		}
 	}
 	for _, s := range r.Skipped {
-		fmt.Fprintln(out, "SKIPPED", s)
+		if _, err := fmt.Fprintln(out, "SKIPPED", s); err != nil {
+			return err
+		}
 	}
 	_, err := fmt.Fprintf(out, "%s, %s, in %v\n", r.Machine, r.Date, time.Duration(r.Seconds*float64(time.Second)).Round(time.Second))
 	return err

@@ -34,9 +34,9 @@ func median(sorted []float64) float64 {
 // same machine: a slow minute then changes both, and not their ratio.
 func PairedRatio(a, b []float64) float64 {
 	var ratios []float64
-	for i := range min(len(a), len(b)) {
-		if b[i] != 0 {
-			ratios = append(ratios, a[i]/b[i])
+	for i, x := range a[:min(len(a), len(b))] {
+		if y := b[i]; y != 0 {
+			ratios = append(ratios, x/y)
 		}
 	}
 	return Median(ratios)

@@ -23,15 +23,18 @@ func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
 // Print writes the table as plain text, and an empty line.
 func (t *Table) Print(out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	var text strings.Builder
 	if t.Title != "" {
-		fmt.Fprintln(w, t.Title)
+		text.WriteString(t.Title + "\n")
 	}
-	fmt.Fprintln(w, strings.Join(t.Header, "\t"))
-	for _, row := range t.Rows {
-		fmt.Fprintln(w, strings.Join(row, "\t"))
+	for _, row := range append([][]string{t.Header}, t.Rows...) {
+		text.WriteString(strings.Join(row, "\t") + "\n")
 	}
-	fmt.Fprintln(w)
+	text.WriteString("\n")
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	if _, err := io.WriteString(w, text.String()); err != nil {
+		return err
+	}
 	return w.Flush()
 }
 

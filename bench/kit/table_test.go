@@ -74,6 +74,28 @@ func TestPlot(t *testing.T) {
 	}
 }
 
+// TestRoundTicks: some five round numbers, within the axis.
+func TestRoundTicks(t *testing.T) {
+	for _, c := range []struct {
+		low, high float64
+		want      string
+	}{
+		{0, 60, "0 10 20 30 40 50 60"},
+		{0, 2.9, "0 0.5 1 1.5 2 2.5"},
+		{0, 1300, "0 500 1,000"},
+		{-3, 3, "-3 -2 -1 0 1 2 3"},
+		{7, 7, "7"},
+	} {
+		var labels []string
+		for _, tick := range (roundTicks{}).Ticks(c.low, c.high) {
+			labels = append(labels, tick.Label)
+		}
+		if got := strings.Join(labels, " "); got != c.want {
+			t.Errorf("%v to %v: %s, want %s", c.low, c.high, got, c.want)
+		}
+	}
+}
+
 func TestWriteFileReportsErrors(t *testing.T) {
 	broken := errors.New("broken")
 	if err := WriteFile(t.TempDir()+"/x", func(io.Writer) error { return broken }); !errors.Is(err, broken) {

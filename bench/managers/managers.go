@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/bench/kit"
 	"github.com/leasehold-dev/leasehold/internal/child"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
@@ -42,8 +43,8 @@ type Manager struct {
 // patience is for processes that start while others need the processors.
 const patience = 2 * time.Minute
 
-// Start builds the command and starts n managers, which have a leader when it
-// returns.
+// Start starts n managers, which have a leader when it returns. It builds the command,
+// unless [kit.CommandVariable] says where it is.
 func Start(ctx context.Context, n int) (g *Group, err error) {
 	g = &Group{}
 	defer func() {
@@ -55,11 +56,12 @@ func Start(ctx context.Context, n int) (g *Group, err error) {
 	if g.dir, err = os.MkdirTemp("", "bench-managers-"); err != nil {
 		return g, err
 	}
-	program := filepath.Join(g.dir, "leasehold")
-	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/leasehold")
-	build.Dir = ".."
-	if text, err := build.CombinedOutput(); err != nil {
-		return g, fmt.Errorf("building the command; run this in the directory bench: %w: %s", err, bytes.TrimSpace(text))
+	program := os.Getenv(kit.CommandVariable)
+	if program == "" {
+		program = filepath.Join(g.dir, "leasehold")
+		if err := build(ctx, program); err != nil {
+			return g, err
+		}
 	}
 	if err := g.prepare(program, n); err != nil {
 		return g, err
@@ -71,6 +73,16 @@ func Start(ctx context.Context, n int) (g *Group, err error) {
 	}
 	_, err = g.Leader(ctx)
 	return g, err
+}
+
+// build builds the command.
+func build(ctx context.Context, to string) error {
+	build := exec.CommandContext(ctx, "go", "build", "-o", to, "./cmd/leasehold")
+	build.Dir = ".."
+	if text, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the command; run this in the directory bench: %w: %s", err, bytes.TrimSpace(text))
+	}
+	return nil
 }
 
 // prepare gives everyone a name, ports and arguments.

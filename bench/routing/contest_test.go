@@ -14,7 +14,7 @@ func TestRoutersFind(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.close()
+		t.Cleanup(c.close)
 		check := func(when string) {
 			t.Helper()
 			got := c.find(0, asked)
@@ -53,7 +53,7 @@ func TestLookupHearsOfChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	for i, want := range []string{address(2), address(1)} {
 		changed := l.Changed()
 		if err := m.change(i); err != nil {

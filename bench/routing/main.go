@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/leasehold-dev/leasehold/bench/kit"
 )
@@ -22,7 +25,7 @@ same list of servers, and keep no promise about it.`
 
 func main() {
 	kit.Main(kit.Question{
-		Name: "routing", Number: 1, Title: "Routing", Asks: asks, Module: true, Rounds: 9, Quick: 5,
+		Name: "routing", Number: 1, Title: "Routing", Asks: asks, Module: true, Rounds: 9, Quick: 3,
 		Modules: []string{
 			"github.com/buraksezer/consistent", "github.com/stathat/consistent", "github.com/serialx/hashring",
 			"github.com/dgryski/go-rendezvous", "github.com/lafikl/consistent", "github.com/grafana/dskit",
@@ -67,25 +70,16 @@ func run(ctx context.Context, r *kit.Run) error {
 
 // contest lets everyone take turns in all modes with so many servers.
 func contest(ctx context.Context, r *kit.Run, servers int) ([]*router, error) {
-	var routers []*router
+	routers, err := startAll(ctx, r, servers)
 	defer func() {
 		for _, c := range routers {
 			c.close()
 		}
 	}()
-	for _, start := range starters() {
-		c, err := start(ctx, servers)
-		if err != nil {
-			if len(routers) == 0 { // ours
-				return nil, err
-			}
-			r.Skip(fmt.Sprintf("%s with %s servers", c.name, kit.Thousands(float64(servers))), err)
-		} else {
-			routers = append(routers, c)
-		}
-		r.Step("%s servers: starting", kit.Thousands(float64(servers)))
+	if err != nil {
+		return nil, err
 	}
-	err := kit.Rounds(ctx, r.Rounds, len(routers), func(round, i int) error {
+	err = kit.Rounds(ctx, r.Rounds, len(routers), func(round, i int) error {
 		for _, m := range modes() {
 			if err := routers[i].turn(m); err != nil {
 				return fmt.Errorf("%s: %w", routers[i].name, err)
@@ -99,6 +93,39 @@ func contest(ctx context.Context, r *kit.Run, servers int) ([]*router, error) {
 		return nil
 	})
 	return routers, err
+}
+
+// startAll starts everyone, a few at a time, since some rings take minutes to build.
+// Nothing is measured meanwhile. Who cannot take part is skipped, unless it is us.
+func startAll(ctx context.Context, r *kit.Run, servers int) ([]*router, error) {
+	all := starters()
+	routers, failures := make([]*router, len(all)), make([]error, len(all))
+	started := make(chan struct{})
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	go func() {
+		for i, start := range all {
+			group.Go(func() error {
+				routers[i], failures[i] = start(ctx, servers)
+				started <- struct{}{}
+				return nil
+			})
+		}
+	}()
+	for range all {
+		<-started
+		r.Step("%s servers: starting", kit.Thousands(float64(servers)))
+	}
+	var there []*router
+	for i, c := range routers {
+		switch err := failures[i]; {
+		case err == nil:
+			there = append(there, c)
+		case i > 0:
+			r.Skip(fmt.Sprintf("%s with %s servers", c.name, kit.Thousands(float64(servers))), err)
+		}
+	}
+	return there, failures[0]
 }
 
 // report makes tables, a plot, headlines and goals of it.

@@ -88,19 +88,23 @@ func addCentrifuge(r *kit.Result, f *finding) {
 	t := kit.NewTable("", "figure", "", "Centrifuge, KB/s", "ours, KB/s", "ours, of a core")
 	t.Add("12", "no restarts", fmt.Sprintf("about %d (130 owners, 1,000 lookups)", centrifugeSteady), kit.Number(f.bytes().Median), percent(f.cpu().Median))
 	t.Add("13", "a rollout", fmt.Sprintf("almost %d at most, the same", centrifugeChange), "", "")
-	t.Add("14", "all owners restarted", fmt.Sprintf("up to %s", kit.Thousands(centrifugePeak)), fmt.Sprintf("%s, up to %s", kit.Number(f.ownersRestart.Bytes/kilo), kit.Number(f.ownersRestart.Peak/kilo)), percent(f.ownersRestart.CPU))
-	t.Add("14", "all lookups restarted", "less", fmt.Sprintf("%s, up to %s", kit.Number(f.lookupsRestart.Bytes/kilo), kit.Number(f.lookupsRestart.Peak/kilo)), percent(f.lookupsRestart.CPU))
-	r.Add(kit.Section{
-		Title: "Centrifuge, figures 12 to 14",
-		Text: fmt.Sprintf("Theirs are from the text of the paper (5.1.2, 5.2); of the processor it says \"very low\" and \"light\". They restarted 200 owners, and then 2,016\n"+
+	text := "Theirs are from the text of the paper (5.1.2, 5.2); of the processor it says \"very low\" and \"light\"."
+	if f.restarts > 0 {
+		t.Add("14", "all owners restarted", fmt.Sprintf("up to %s", kit.Thousands(centrifugePeak)), traffic(f.ownersRestart), percent(f.ownersRestart.CPU))
+		t.Add("14", "all lookups restarted", "less", traffic(f.lookupsRestart), percent(f.lookupsRestart.CPU))
+		text += fmt.Sprintf(" They restarted 200 owners, and then 2,016\n"+
 			"lookups, within 32 minutes each: 6.25 and 63 a minute. Time is compressed here, %.0f times: %s and %s a minute.",
-			float64(paperRestarts)/float64(f.restarts), kit.Number(float64(f.owners)/f.restarts.Minutes()), kit.Thousands(float64(f.lookups)/f.restarts.Minutes())),
-		Table: t,
-	})
-	r.Less("owners-restart-peak", f.ownersRestart.Peak/kilo, "KB/s", "Centrifuge's text", centrifugePeak)
+			float64(paperRestarts)/float64(f.restarts), kit.Number(float64(f.owners)/f.restarts.Minutes()), kit.Thousands(float64(f.lookups)/f.restarts.Minutes()))
+		r.Less("owners-restart-peak", f.ownersRestart.Peak/kilo, "KB/s", "Centrifuge's text", centrifugePeak)
+	}
+	r.Add(kit.Section{Title: "Centrifuge, figures 12 to 14", Text: text, Table: t})
 	r.Less("quiet", f.bytes().Median, "KB/s", "Centrifuge's text, about half as many nodes", centrifugeSteady)
 	r.Losses = append(r.Losses, fmt.Sprintf("to Centrifuge's leader in production, about %d KB/s against %s while nothing happens: it had half as many nodes, and renewed six times more rarely.",
 		centrifugeSteady, kit.Number(f.bytes().Median)))
+}
+
+func traffic(l load) string {
+	return fmt.Sprintf("%s, up to %s", kit.Number(l.Bytes/kilo), kit.Number(l.Peak/kilo))
 }
 
 // addPRS is its figures 7 and 8, which have no numbers in the text.

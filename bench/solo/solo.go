@@ -107,7 +107,7 @@ func createNamespace(ctx context.Context, dial []grpc.DialOption) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	config := &leaseholdv1.NamespaceConfig{Name: namespace, Policy: "static"}
 	for i := range uint64(2 * Leases) {
 		slot := &leaseholdv1.StaticSlot{Start: i << 57}
