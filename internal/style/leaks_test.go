@@ -19,12 +19,6 @@ var starters = map[string][]string{
 	"leaseholdtest": {"Run"}, "synctest": {"Test"},
 }
 
-// unchecked are packages whose tests start something and need not look for what is left.
-var unchecked = map[string]string{
-	"access":        "not yet: most of its tests run in synctest's bubbles, which leave nothing",
-	"internal/gate": "not yet",
-}
-
 // TestEveryTestLooksForLeaks: the tests of a package that start servers, processes or goroutines
 // fail if one of them, or a descriptor, is left when they are done.
 func TestEveryTestLooksForLeaks(t *testing.T) {
@@ -56,7 +50,7 @@ func TestEveryTestLooksForLeaks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for dir, what := range starts {
-		if !looks[dir] && unchecked[dir] == "" {
+		if !looks[dir] {
 			t.Errorf("the tests of %s have %s, and nobody looks whether it is left: add func TestMain(m *testing.M) { leak.Main(m) }", dir, what)
 		}
 	}
