@@ -1,4 +1,4 @@
-package demo
+package witness
 
 import (
 	"bytes"
@@ -9,17 +9,17 @@ import (
 )
 
 func TestRecordsArriveAsTheyWereWritten(t *testing.T) {
-	want := []record{
-		{key: 1, generation: 2, session: leasehold.Session{3, 15: 4}, check: span{5, 6}, held: span{7, 8}},
-		{about: aboutBelief, key: 1 << 63, generation: 1<<63 - 1, check: span{1 << 62, 1<<62 + 1}},
+	want := []Record{
+		{Key: 1, Generation: 2, Session: leasehold.Session{3, 15: 4}, Check: Span{5, 6}, Held: Span{7, 8}},
+		{About: Belief, Key: 1 << 63, Generation: 1<<63 - 1, Check: Span{1 << 62, 1<<62 + 1}},
 	}
 	var pipe bytes.Buffer
 	for _, r := range want {
 		b := r.encode()
 		pipe.Write(b[:])
 	}
-	var got []record
-	if err := readRecords(&pipe, func(r record) { got = append(got, r) }); err != nil {
+	var got []Record
+	if err := Read(&pipe, func(r Record) { got = append(got, r) }); err != nil {
 		t.Fatal(err)
 	}
 	if len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
@@ -28,15 +28,15 @@ func TestRecordsArriveAsTheyWereWritten(t *testing.T) {
 }
 
 func TestARecordThatIsCutOffIsAnError(t *testing.T) {
-	err := readRecords(strings.NewReader(strings.Repeat("x", recordSize+1)), func(record) {})
+	err := Read(strings.NewReader(strings.Repeat("x", Size+1)), func(Record) {})
 	if err == nil {
 		t.Error("half a record was let pass")
 	}
 }
 
 func TestHostTimeGoesOn(t *testing.T) {
-	s := timed(func() {})
-	if s.before <= 0 || s.after < s.before {
+	s := Timed(func() {})
+	if s.Before <= 0 || s.After < s.Before {
 		t.Errorf("got %+v", s)
 	}
 }
