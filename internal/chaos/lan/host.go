@@ -36,8 +36,7 @@ func newHost(name string, addr netip.Addr) (*Host, error) {
 	made := make(chan error)
 	go func() {
 		defer close(h.ended)
-		var err error
-		err = h.settle()
+		err := h.settle()
 		made <- err
 		if err != nil {
 			return

@@ -1,0 +1,147 @@
+package nemesis
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
+)
+
+// A choice is those of a cluster to whom something may be done, the first of them
+// first.
+type choice func(ctx context.Context, n *Nemesis, s Strike) []*cluster.Member
+
+// among begins with the one that the strike picks.
+func among(s Strike, members []*cluster.Member) []*cluster.Member {
+	var order []*cluster.Member
+	for i := range members {
+		order = append(order, members[(int(s.Pick%uint64(len(members)))+i)%len(members)])
+	}
+	return order
+}
+
+func anyOwner(_ context.Context, n *Nemesis, s Strike) []*cluster.Member {
+	return among(s, n.Cluster.Owners)
+}
+
+func anyManager(_ context.Context, n *Nemesis, s Strike) []*cluster.Member {
+	return among(s, n.Cluster.Managers)
+}
+
+func anyCaller(_ context.Context, n *Nemesis, s Strike) []*cluster.Member {
+	return among(s, n.Cluster.Callers)
+}
+
+func anyStore(_ context.Context, n *Nemesis, s Strike) []*cluster.Member {
+	return among(s, n.Cluster.Stores)
+}
+
+// leader is the one that leads, or if nobody does somebody who may.
+func leader(ctx context.Context, n *Nemesis, s Strike) []*cluster.Member {
+	m, err := n.Cluster.Leader(ctx)
+	if err != nil {
+		return among(s, n.Cluster.Managers)
+	}
+	return []*cluster.Member{m}
+}
+
+func managers(c *cluster.Cluster) []*cluster.Member { return c.Managers }
+func stores(c *cluster.Cluster) []*cluster.Member   { return c.Stores }
+
+// claim takes the first so many of a choice that nobody else has; all or none.
+func claim(from []*cluster.Member, n int) []*cluster.Member {
+	var claimed []*cluster.Member
+	for _, m := range from {
+		if len(claimed) < n && m.Claim() {
+			claimed = append(claimed, m)
+		}
+	}
+	if len(claimed) < n {
+		release(claimed)
+		return nil
+	}
+	return claimed
+}
+
+func release(members []*cluster.Member) {
+	for _, m := range members {
+		m.Release()
+	}
+}
+
+func names(members []*cluster.Member) string {
+	var all []string
+	for _, m := range members {
+		all = append(all, m.Name)
+	}
+	return strings.Join(all, " ")
+}
+
+// each does something to all, and returns the first error.
+func each(members []*cluster.Member, do func(*cluster.Member) error) error {
+	var failed error
+	for _, m := range members {
+		failed = errors.Join(failed, do(m))
+	}
+	return failed
+}
+
+// process is a deed that hurts the processes of so many members, and helps them again.
+func process(whom choice, n int, hurt, help func(*cluster.Member) error) deed {
+	return func(ctx context.Context, nemesis *Nemesis, s Strike) (string, func() error, error) {
+		victims := claim(whom(ctx, nemesis, s), n)
+		if victims == nil {
+			return "", nil, nil
+		}
+		err := each(victims, hurt)
+		return names(victims), func() error {
+			defer release(victims)
+			return each(victims, help)
+		}, err
+	}
+}
+
+// kill is kill -9, and a start later.
+func kill(whom choice) deed {
+	return process(whom, 1, killed, (*cluster.Member).Start)
+}
+
+func killed(m *cluster.Member) error {
+	m.Kill()
+	return nil
+}
+
+// pause is SIGSTOP, and SIGCONT later.
+func pause(whom choice) deed {
+	return process(whom, 1, (*cluster.Member).Stop, (*cluster.Member).GoOn)
+}
+
+func two(of func(*cluster.Cluster) []*cluster.Member) choice {
+	return func(_ context.Context, n *Nemesis, s Strike) []*cluster.Member { return among(s, of(n.Cluster)) }
+}
+
+func killTwo(of func(*cluster.Cluster) []*cluster.Member) deed {
+	return process(two(of), 2, killed, (*cluster.Member).Start)
+}
+
+func pauseTwo(of func(*cluster.Cluster) []*cluster.Member) deed {
+	return process(two(of), 2, (*cluster.Member).Stop, (*cluster.Member).GoOn)
+}
+
+// endPatience is how long a process may take to end that was asked to. It may have a
+// hard time just then: so it is killed after that, and that is no failure.
+const endPatience = 5 * time.Second
+
+// restart is SIGTERM, as for an upgrade, and a start later.
+func restart(whom choice) deed {
+	return process(whom, 1, func(m *cluster.Member) error {
+		ending, cancel := context.WithTimeout(context.Background(), endPatience)
+		defer cancel()
+		if err := m.Finish(ending); err != nil && ending.Err() == nil {
+			return err
+		}
+		return nil
+	}, (*cluster.Member).Start)
+}
