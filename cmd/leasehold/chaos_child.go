@@ -34,12 +34,7 @@ func newChaosOwnerCommand() *cobra.Command {
 		cfg.Records, cfg.Logger = cmd.OutOrStdout(), log
 		return actor.RunOwner(cmd.Context(), cfg)
 	})
-	f := cmd.Flags()
-	f.StringVar((*string)(&cfg.Name), "name", "", "its name")
-	f.StringVar(&cfg.Addr, "listen", "", "where it listens")
-	f.StringSliceVar(&cfg.Managers, "managers", nil, "where managers listen")
-	f.IntVar(&cfg.Watched, "watched", 0, "how many keys it watches")
-	f.BoolVar(&cfg.LeasesOff, "leases-off", false, "believe for ever in leases")
+	cfg.AddFlags(cmd.Flags())
 	return cmd
 }
 

@@ -18,7 +18,16 @@ import (
 // program is the leasehold command, which TestMain builds if there is use for it.
 var program string
 
-func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "chaos-owner" {
+		if err := runFencedOwner(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(3)
+		}
+		os.Exit(0)
+	}
+	os.Exit(buildAndRun(m))
+}
 
 func buildAndRun(m *testing.M) int {
 	if lan.Available() == nil {
@@ -62,6 +71,7 @@ func TestStorms(t *testing.T) {
 			t.Parallel()
 			cfg := DefaultConfig()
 			cfg.Shape, cfg.Faults, cfg.Seed, cfg.Slack = shape, 67, 1, slack
+			fencing := fenced(t, &cfg)
 			r := start(t, cfg)
 			for _, v := range r.Violations {
 				t.Errorf("%v\nIt is in %s. To do it again: %s", v, r.Kept, r.Replay)
@@ -71,6 +81,9 @@ func TestStorms(t *testing.T) {
 			}
 			if c := r.Checked; c.Tenures < watched || c.Losses == 0 || c.Tables == 0 || c.Calls == 0 || c.Histories < inUse {
 				t.Errorf("checked no more than %+v", c)
+			}
+			if c := r.Checked; fencing && (c.Writes == 0 || c.Refused == 0) {
+				t.Errorf("a database has accepted %d writes and refused %d", c.Writes, c.Refused)
 			}
 			if r.Kept != "" {
 				t.Errorf("it left %s", r.Kept)

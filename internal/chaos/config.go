@@ -1,12 +1,14 @@
 package chaos
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/chaos/check"
 	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
 	"github.com/leasehold-dev/leasehold/internal/chaos/nemesis"
 )
@@ -30,6 +32,12 @@ type Config struct {
 
 	// LeasesOff has owners ignore that their leases have ended. Then a run must fail.
 	LeasesOff bool
+
+	// OwnerProgram is another program for owners, as in [cluster.Config]. If owners keep a
+	// history that is not ours, Conclude writes it into the book, when all have ended.
+	OwnerProgram string
+	OwnerArgs    []string
+	Conclude     func(context.Context, *check.Book) error
 
 	Dir  string // for data, logs and histories; empty: a temporary one
 	Keep bool   // it stays, whatever comes of the run

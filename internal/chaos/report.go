@@ -20,6 +20,7 @@ type Report struct {
 	ByKind      map[string]int    `json:"faultsByKind"`
 	Missed      int               `json:"missed"`  // faults for which there was nobody left
 	Revived     int               `json:"revived"` // processes that ended by themselves, as they should, and were started again
+	Created     int               `json:"created"` // times that the namespace had to be created
 	Recoveries  Recoveries        `json:"recoveries"`
 	Checked     check.Counts      `json:"checked"`
 	Packets     lan.Counts        `json:"packets"`

@@ -93,6 +93,7 @@ func (r *run) whole(ctx context.Context) error {
 		Program: r.cfg.Program, Shape: r.cfg.Shape, Dir: r.cfg.Dir, Network: r.network,
 		Owners: r.cfg.Owners, Callers: r.cfg.Callers, Watched: watched, Registers: inUse, Workers: workers, Every: callEvery,
 		Lease: r.cfg.Lease, TTL: r.cfg.TTL, Drift: drift, Stale: stale, LeasesOff: r.cfg.LeasesOff,
+		OwnerProgram: r.cfg.OwnerProgram, OwnerArgs: r.cfg.OwnerArgs,
 		Owned: r.owned, Called: r.called, Failed: r.fail,
 	})
 	if err != nil {
@@ -100,6 +101,9 @@ func (r *run) whole(ctx context.Context) error {
 	}
 	err = r.live(ctx)
 	r.cluster.Close()
+	if r.cfg.Conclude != nil {
+		err = errors.Join(err, r.cfg.Conclude(context.WithoutCancel(ctx), r.book))
+	}
 	r.conclude(ctx)
 	if ctx.Err() != nil {
 		err = nil // whatever it was, nobody wanted to wait for more
@@ -160,6 +164,15 @@ func (r *run) healed(ctx context.Context, when string) error {
 	r.say("recovering")
 	since := witness.Now()
 	bound := r.cfg.bound() + r.cfg.Slack
+	missing, err := r.cluster.Create(ctx)
+	if err != nil {
+		r.book.Unrecovered(time.Duration(witness.Now()-since), bound, watched)
+		return fmt.Errorf("%s: %w", when, err)
+	}
+	if missing {
+		since = witness.Now() // nothing could be owned before
+		r.count(func(p *Report) { p.Created++ })
+	}
 	for {
 		slowest, without := r.book.Recovery(since)
 		took := time.Duration(witness.Now() - since)

@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// leases is what an owner asks of the library.
-type leases interface {
+// Leases is what an owner asks of the library.
+type Leases interface {
 	Check(key leasehold.Key) (owner.Lease, bool)
 	Held(lease owner.Lease) bool
 }
@@ -16,7 +16,7 @@ type leases interface {
 // forever is leases switched off: what was once checked successfully is so ever
 // after. It may be used from many goroutines at once.
 type forever struct {
-	leases leases
+	leases Leases
 
 	mu  sync.Mutex
 	had map[leasehold.Key]owner.Lease

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/spf13/pflag"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold-dev/leasehold"
@@ -29,8 +30,19 @@ type OwnerConfig struct {
 	// LeasesOff has the owner believe for ever in each lease that it has ever had. It is
 	// there to show that this is noticed.
 	LeasesOff bool
-	Records   io.Writer
-	Logger    *slog.Logger
+	// Beside, if set, runs beside the registers until the context ends.
+	Beside  func(ctx context.Context, l Leases) error
+	Records io.Writer
+	Logger  *slog.Logger
+}
+
+// AddFlags adds the flags by which an owner is told what to do.
+func (cfg *OwnerConfig) AddFlags(f *pflag.FlagSet) {
+	f.StringVar((*string)(&cfg.Name), "name", "", "its name")
+	f.StringVar(&cfg.Addr, "listen", "", "where it listens")
+	f.StringSliceVar(&cfg.Managers, "managers", nil, "where managers listen")
+	f.IntVar(&cfg.Watched, "watched", 0, "how many keys it watches")
+	f.BoolVar(&cfg.LeasesOff, "leases-off", false, "believe for ever in leases")
 }
 
 // Patience of owners.
@@ -48,10 +60,13 @@ func RunOwner(ctx context.Context, cfg OwnerConfig) error {
 	}
 	service := &registers{entries: make(map[string]entry)}
 	o, err := cfg.join(ctx, service)
+	if ctx.Err() != nil && o == nil {
+		return listener.Close() // it was asked to end, and had not begun
+	}
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	var leases leases = o
+	var leases Leases = o
 	if cfg.LeasesOff {
 		leases = &forever{leases: o, had: make(map[leasehold.Key]owner.Lease)}
 	}
@@ -59,9 +74,12 @@ func RunOwner(ctx context.Context, cfg OwnerConfig) error {
 	server := &http.Server{Handler: service.handler(), ReadHeaderTimeout: headerTime}
 	keys := history.Keys(history.Watched(cfg.Watched))
 	sentinel := witness.NewSentinel(leases, o.Session(), keys, func(r ...witness.Record) error { return witness.Write(cfg.Records, r...) })
-	ended := make(chan error, 2)
+	ended := make(chan error, 3)
 	go func() { ended <- server.Serve(listener) }()
 	go func() { ended <- sentinel.Run(context.WithoutCancel(ctx)) }() // to the end
+	if cfg.Beside != nil {
+		go func() { ended <- cfg.Beside(ctx, leases) }()
+	}
 	select {
 	case <-ctx.Done():
 	case err = <-ended:

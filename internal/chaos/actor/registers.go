@@ -12,7 +12,7 @@ import (
 
 // registers are an owner's part of the service, after figure 4 of the PRS paper.
 type registers struct {
-	leases leases // set before anybody is served
+	leases Leases // set before anybody is served
 
 	mu      sync.Mutex
 	entries map[string]entry

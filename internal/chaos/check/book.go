@@ -33,6 +33,8 @@ type Counts struct {
 	Calls       int `json:"calls"`       // requests about registers that were answered
 	Histories   int `json:"histories"`   // of a register under a generation, which were checked for being linearizable
 	Generations int `json:"generations"` // I2
+	Writes      int `json:"writes"`      // I9: that a database has accepted
+	Refused     int `json:"refused"`     // and that it has not
 }
 
 // A Book keeps what owners and callers say. It may be written by many goroutines at
@@ -46,6 +48,8 @@ type Book struct {
 	tenures map[leasehold.Key][]tenure
 	holders map[leasehold.Generation]holder
 	callers []*Caller
+	fences  map[string]leasehold.Generation // the newest that a database has accepted
+	writes  Counts
 	found   []Violation
 }
 
@@ -55,6 +59,7 @@ func New(keys []leasehold.Key, stale time.Duration) *Book {
 	return &Book{
 		keys: keys, stale: stale, oracle: witness.NewOracle(len(keys)),
 		tenures: make(map[leasehold.Key][]tenure), holders: make(map[leasehold.Generation]holder),
+		fences: make(map[string]leasehold.Generation),
 	}
 }
 
@@ -121,7 +126,7 @@ func (b *Book) add(invariant, broken, text string, args ...any) {
 func (b *Book) Violations() ([]Violation, Counts) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var n Counts
+	n := b.writes
 	found := b.found
 	defer func() { b.found = found }() // so that it can be called again
 	b.found = slices.Clone(found)

@@ -47,6 +47,10 @@ func elsewhere(at witness.Time) script {
 	return event(history.Event{At: at, Loss: &history.Loss{Start: key + 1}})
 }
 
+func accepted(resource string, g leasehold.Generation) script {
+	return func(b *Book, _ *Caller) { b.Accepted(resource, g) }
+}
+
 func table(lsn leasehold.LSN, hash uint64) script {
 	return event(history.Event{At: 1, Table: &history.Table{LSN: lsn, Hash: hash}})
 }
@@ -90,6 +94,9 @@ func TestViolations(t *testing.T) {
 		}), "I4: a caller was not told of a loss (1 times): caller c2 "},
 		{"what is told is not lost", append(told, held(1, 1, 10, 50), lost(49, 1)), "I4: what was reported as lost was held later"},
 		{"what is told has just been lost", append(told, held(1, 1, 10, 50), lost(50, 1)), ""},
+
+		{"tokens that rise", []script{accepted("a", 1), accepted("a", 1), accepted("a", 2), accepted("b", 1)}, ""},
+		{"a token that falls", []script{accepted("a", 2), accepted("b", 2), accepted("a", 1)}, "I9: an older token was accepted after a newer one (1 times): a write of a with generation 1 "},
 
 		{"tables that agree", []script{table(1, 7), table(2, 8), table(2, 8), another(table(2, 8)), another(table(1, 7))}, ""},
 		{"tables that differ", []script{table(1, 7), table(2, 8), another(table(2, 9))}, "I5: there were two tables of one LSN (1 times): callers c1 and c2 "},

@@ -61,8 +61,8 @@ func (a *admin) ask(ctx context.Context, question func(context.Context, leasehol
 		asking, cancel := context.WithTimeout(ctx, askPatience)
 		err := wire.ToError(question(asking, leaseholdv1.NewAdminServiceClient(conn)))
 		cancel()
-		if err == nil {
-			return nil
+		if err == nil || errors.Is(err, leasehold.Exists) {
+			return err
 		}
 		failed = errors.Join(failed, err)
 	}
@@ -92,9 +92,9 @@ func (a *admin) leader(ctx context.Context) (addr string, err error) {
 	return addr, nil
 }
 
-// create makes the namespace. Repeating it does no harm.
+// create makes the namespace. It fails with [leasehold.Exists] if there is one.
 func (a *admin) create(ctx context.Context, cfg *Config) error {
-	err := a.ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
+	return a.ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
 		_, err := to.CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{
 			Version: wire.Version,
 			Namespace: &leaseholdv1.NamespaceConfig{
@@ -104,10 +104,6 @@ func (a *admin) create(ctx context.Context, cfg *Config) error {
 		})
 		return err
 	})
-	if errors.Is(err, leasehold.Exists) {
-		return nil
-	}
-	return err
 }
 
 // writeKey makes a secret for managers that need one.

@@ -39,6 +39,9 @@ func New(cfg Config) (*Cluster, error) {
 	}
 	for _, o := range c.Owners {
 		c.launch(o, cfg.Owned, c.ownerArgs(o)...)
+		if cfg.OwnerProgram != "" {
+			o.Launch.Program = cfg.OwnerProgram
+		}
 	}
 	for i, m := range c.Callers {
 		c.launch(m, cfg.Called, c.callerArgs(i)...)
@@ -151,7 +154,7 @@ func (c *Cluster) ownerArgs(o *Member) []string {
 	if c.cfg.LeasesOff {
 		args = append(args, "--leases-off")
 	}
-	return args
+	return append(args, c.cfg.OwnerArgs...)
 }
 
 func (c *Cluster) callerArgs(i int) []string {
@@ -178,10 +181,8 @@ func (c *Cluster) Start(ctx context.Context) error {
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, startPatience)
-	defer cancel()
-	if err := await(ctx, func(ctx context.Context) error { return c.admin.create(ctx, &c.cfg) }); err != nil {
-		return fmt.Errorf("waiting for a leader: %w; %s", err, child.Tail(c.Managers[0].Launch.Log))
+	if _, err := c.Create(ctx); err != nil {
+		return err
 	}
 	for _, m := range slices.Concat(c.Owners, c.Callers) {
 		if err := m.Start(); err != nil {
@@ -189,6 +190,26 @@ func (c *Cluster) Start(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// Create sees to it that there is the namespace, as an operator does, and reports whether
+// there was none. Managers without a store have none any more when all of them have been
+// dead at a time.
+func (c *Cluster) Create(ctx context.Context) (missing bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	err = await(ctx, func(ctx context.Context) error {
+		err := c.admin.create(ctx, &c.cfg)
+		missing = err == nil
+		if errors.Is(err, leasehold.Exists) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("waiting for a leader: %w; %s", err, child.Tail(c.Managers[0].Launch.Log))
+	}
+	return missing, nil
 }
 
 // Leader returns the manager that leads, as the others have it.

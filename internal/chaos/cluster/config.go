@@ -39,6 +39,9 @@ type Config struct {
 	Stale time.Duration // of lookups
 
 	LeasesOff bool // see [actor.OwnerConfig]
+	// OwnerProgram is another program for owners, which knows their flags and some more.
+	OwnerProgram string
+	OwnerArgs    []string
 
 	// Owned and Called read what an owner and a caller write, each time that it is
 	// started, until it is gone.

@@ -53,10 +53,14 @@ func (m *Member) Kill() {
 	m.Child.Kill()
 }
 
-// Finish asks its process to end, and kills it if the context ends before.
-func (m *Member) Finish(ctx context.Context) error {
+// End asks its process to end, and kills it if the context ends before. It fails only if
+// the process crashes.
+func (m *Member) End(ctx context.Context) error {
 	m.unwant()
-	return m.Child.Finish(ctx)
+	if err := m.Finish(ctx); err != nil && crashed(child.Tail(m.Launch.Log)) {
+		return err
+	}
+	return nil
 }
 
 // Close is Kill for good.

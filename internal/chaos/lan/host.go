@@ -18,13 +18,14 @@ type Host struct {
 	Addr netip.Addr
 
 	device  io.ReadWriteCloser
-	enter   func() error // moves the calling goroutine's thread into the namespace, for good
-	leave   func() error // lets go of what enter needs
+	visit   func(do func()) error // does something in the namespace, on whatever thread
+	leave   func() error          // moves the host's thread back to where it was
 	reading sync.WaitGroup
 
 	work   chan func()
 	ending sync.Once
-	ended  chan struct{} // the thread is gone
+	ended  chan struct{} // the thread has left
+	left   error         // what went wrong with that; read after ended
 }
 
 // errEnded is what a host says that has been closed.
@@ -44,6 +45,7 @@ func newHost(name string, addr netip.Addr) (*Host, error) {
 		for do := range h.work {
 			do()
 		}
+		h.left = h.leave()
 	}()
 	if err := <-made; err != nil {
 		return nil, err
@@ -64,22 +66,12 @@ func (h *Host) Do(do func() error) error {
 }
 
 // Dial connects from the host. The address has no name in it that would have to be
-// looked up. It takes a thread of its own, so that it holds up nobody.
+// looked up. It does not use the host's thread, so that it holds up nobody.
 func (h *Host) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	type result struct {
-		conn net.Conn
-		err  error
-	}
-	done := make(chan result, 1)
-	go func() {
-		var r result
-		if r.err = h.enter(); r.err == nil {
-			r.conn, r.err = new(net.Dialer).DialContext(ctx, network, addr)
-		}
-		done <- r
-	}()
-	r := <-done
-	return r.conn, r.err
+	var conn net.Conn
+	var failed error
+	err := h.visit(func() { conn, failed = new(net.Dialer).DialContext(ctx, network, addr) })
+	return conn, errors.Join(failed, err)
 }
 
 // At is the address of a port of the host.
@@ -92,7 +84,7 @@ func (h *Host) close() {
 	h.ending.Do(func() {
 		close(h.work)
 		<-h.ended
-		_ = errors.Join(h.device.Close(), h.leave()) // there is nothing to be done about it
+		_ = errors.Join(h.left, h.device.Close()) // there is nothing to be done about it
 		h.reading.Wait()
 	})
 }

@@ -27,29 +27,51 @@ const mtu = 9000
 const device = "lan0"
 
 // settle moves the thread of the calling goroutine into a new namespace with the
-// host's address. The thread is spoilt for everything else, and ends with the
-// goroutine.
+// host's address, until leave is called.
+//
+// The thread must not end with the goroutine, as it would if it stayed locked: it may be
+// the one that another process was started from, which dies with it if it was told to
+// die with its parent.
 func (h *Host) settle() error {
-	runtime.LockOSThread() // and never unlocked
-	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		return fmt.Errorf("making a network namespace: %w; it takes root", err)
-	}
-	space, err := os.Open("/proc/thread-self/ns/net")
+	runtime.LockOSThread()
+	origin, err := os.Open(ownSpace)
 	if err != nil {
 		return err
 	}
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		return errors.Join(fmt.Errorf("making a network namespace: %w; it takes root", err), origin.Close())
+	}
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return errors.Join(fmt.Errorf("opening /dev/net/tun: %w", err), space.Close())
+		return errors.Join(fmt.Errorf("opening /dev/net/tun: %w", err), goTo(origin), origin.Close())
 	}
-	if err := errors.Join(plug(fd), configure(h.Addr)); err != nil {
-		return errors.Join(err, unix.Close(fd), space.Close())
+	space, err := os.Open(ownSpace)
+	if err := errors.Join(err, plug(fd), configure(h.Addr)); err != nil {
+		return errors.Join(err, unix.Close(fd), goTo(origin), origin.Close())
 	}
-	h.device, h.leave = os.NewFile(uintptr(fd), device), space.Close
-	h.enter = func() error {
+	h.device = os.NewFile(uintptr(fd), device)
+	h.leave = func() error { return errors.Join(goTo(origin), origin.Close(), space.Close()) }
+	h.visit = func(do func()) error {
 		runtime.LockOSThread()
-		return unix.Setns(int(space.Fd()), unix.CLONE_NEWNET)
+		if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNET); err != nil {
+			runtime.UnlockOSThread()
+			return err
+		}
+		do()
+		return goTo(origin)
 	}
+	return nil
+}
+
+// ownSpace is the network namespace of the thread that asks.
+const ownSpace = "/proc/thread-self/ns/net"
+
+// goTo moves the thread, and lets others have it.
+func goTo(space *os.File) error {
+	if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("leaving a network namespace: %w", err) // and nobody else gets this thread
+	}
+	runtime.UnlockOSThread()
 	return nil
 }
 

@@ -131,7 +131,8 @@ func pauseTwo(of func(*cluster.Cluster) []*cluster.Member) deed {
 }
 
 // endPatience is how long a process may take to end that was asked to. It may have a
-// hard time just then: so it is killed after that, and that is no failure.
+// hard time just then: so it is killed after that, and that is no failure, nor is what it
+// says about it.
 const endPatience = 5 * time.Second
 
 // restart is SIGTERM, as for an upgrade, and a start later.
@@ -139,9 +140,6 @@ func restart(whom choice) deed {
 	return process(whom, 1, func(m *cluster.Member) error {
 		ending, cancel := context.WithTimeout(context.Background(), endPatience)
 		defer cancel()
-		if err := m.Finish(ending); err != nil && ending.Err() == nil {
-			return err
-		}
-		return nil
+		return m.End(ending)
 	}, (*cluster.Member).Start)
 }
