@@ -82,6 +82,8 @@ func newChaosCommand() *cobra.Command {
 	flags.DurationVar(&c.Lease, "lease", c.Lease, "how long leases last")
 	flags.DurationVar(&c.TTL, "ttl", c.TTL, "for how long a leader acts without renewing its leadership")
 	flags.DurationVar(&c.Slack, "slack", c.Slack, "how much later than promised things may happen, for want of processors")
+	flags.StringVar(&c.Other, "other", "", "another build of this `program`, to which processes are upgraded, and back")
+	flags.BoolVar(&c.Drift, "drift", false, "have clocks run at different rates, within the drift bound; needs a checkout and\nthe go command")
 	flags.BoolVar(&c.LeasesOff, "leases-off", false, "break the servers on purpose, to see that the checks notice")
 	flags.BoolVar(&o.json, "json", false, "print what came of it as JSON, one object for each store, and nothing else")
 	flags.StringVar(&c.Dir, "dir", "", "the `directory` for data, logs and histories (default a temporary one)")

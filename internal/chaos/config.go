@@ -30,6 +30,12 @@ type Config struct {
 	// for few processors.
 	Slack time.Duration
 
+	// Other is another build of the command, for upgrades and downgrades; empty: none.
+	Other string
+	// Drift has clocks run at different rates, within the drift bound. It takes a checkout and
+	// the go command, with which a program is built whose clock has a rate.
+	Drift bool
+
 	// LeasesOff has owners ignore that their leases have ended. Then a run must fail.
 	LeasesOff bool
 
@@ -69,7 +75,7 @@ func (c *Config) Validate() error {
 	bad := func(format string, args ...any) error {
 		return leasehold.Errorf("", leasehold.Invalid, "", format, args...)
 	}
-	known := nemesis.Kinds(c.Shape)
+	known := nemesis.Kinds(c.setting())
 	for _, k := range c.Kinds {
 		if !slices.Contains(known, k) {
 			return bad("--kinds %s: with --store %s there are %s", k, c.Shape, strings.Join(known, ", "))
@@ -94,9 +100,12 @@ func (c *Config) Validate() error {
 
 func stretch(d time.Duration) time.Duration { return time.Duration(float64(d) * drift) }
 
-// times are those by which strikes are long or short.
-func (c *Config) times() nemesis.Times {
-	return nemesis.Times{Lease: c.Lease, Hold: stretch(c.Lease), TTL: c.TTL, Yield: stretch(c.TTL)}
+// setting is what can be done, and by which times it is long or short.
+func (c *Config) setting() nemesis.Setting {
+	return nemesis.Setting{
+		Shape: c.Shape, Other: c.Other != "", Drift: c.Drift,
+		Times: nemesis.Times{Lease: c.Lease, Hold: stretch(c.Lease), TTL: c.TTL, Yield: stretch(c.TTL)},
+	}
 }
 
 // bound is B of I6: (leader TTL + lease) x drift + 2 round trips. Managers without a store
@@ -126,6 +135,10 @@ func (c *Config) Replay() string {
 	add(c.Lease != usual.Lease, "lease", c.Lease)
 	add(c.TTL != usual.TTL, "ttl", c.TTL)
 	add(c.Slack != usual.Slack, "slack", c.Slack)
+	add(c.Other != "", "other", c.Other)
+	if c.Drift {
+		words = append(words, "--drift")
+	}
 	if c.LeasesOff {
 		words = append(words, "--leases-off")
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/chaos/check"
 	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
+	"github.com/leasehold-dev/leasehold/internal/chaos/drifting"
 	"github.com/leasehold-dev/leasehold/internal/chaos/history"
 	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
 	"github.com/leasehold-dev/leasehold/internal/chaos/nemesis"
@@ -87,10 +88,18 @@ func (r *run) whole(ctx context.Context) error {
 	}
 	defer deeds.Close() //nolint:errcheck // what is lost is lost
 	r.deeds = json.NewEncoder(deeds)
+	if r.cfg.Drift {
+		r.say("building")
+		if r.cfg.Program, err = drifting.Build(ctx, r.cfg.Dir); err != nil {
+			return err
+		}
+		defer os.Remove(r.cfg.Program) //nolint:errcheck // what is left is large, and of no use
+		r.begin = time.Now()
+	}
 	r.network = lan.New(r.cfg.Seed)
 	defer r.network.Close()
 	r.cluster, err = cluster.New(cluster.Config{
-		Program: r.cfg.Program, Shape: r.cfg.Shape, Dir: r.cfg.Dir, Network: r.network,
+		Program: r.cfg.Program, Other: r.cfg.Other, Shape: r.cfg.Shape, Dir: r.cfg.Dir, Network: r.network,
 		Owners: r.cfg.Owners, Callers: r.cfg.Callers, Watched: watched, Registers: inUse, Workers: workers, Every: callEvery,
 		Lease: r.cfg.Lease, TTL: r.cfg.TTL, Drift: drift, Stale: stale, LeasesOff: r.cfg.LeasesOff,
 		OwnerProgram: r.cfg.OwnerProgram, OwnerArgs: r.cfg.OwnerArgs,
@@ -123,7 +132,7 @@ func (r *run) live(ctx context.Context) error {
 	n := &nemesis.Nemesis{Cluster: r.cluster, Network: r.network, Tell: r.tell}
 	for storm := uint64(0); r.goOn(ctx); storm++ {
 		random := rand.New(rand.NewPCG(r.cfg.Seed, 1000+storm))
-		plan := nemesis.Plan(random, r.cfg.Shape, r.cfg.times(), r.strikes(), stormTime, r.cfg.Kinds)
+		plan := nemesis.Plan(random, r.cfg.setting(), r.strikes(), stormTime, r.cfg.Kinds)
 		r.say("storm")
 		if err := n.Storm(ctx, plan); err != nil {
 			return err
@@ -235,14 +244,14 @@ func (r *run) fail(err error) {
 }
 
 // owned reads what an owner writes, and keeps it.
-func (r *run) owned(name string, from io.Reader) error {
+func (r *run) owned(name string, offset time.Duration, from io.Reader) error {
 	return r.keep(name, from, func(from io.Reader) error {
-		return witness.Read(from, func(record witness.Record) { r.book.Observe(name, record) })
+		return witness.Read(from, func(record witness.Record) { r.book.Observe(name, record.Earlier(offset)) })
 	})
 }
 
-// called reads what a caller writes, and keeps it.
-func (r *run) called(name string, from io.Reader) error {
+// called reads what a caller writes, and keeps it. Nobody sets the clocks of callers.
+func (r *run) called(name string, _ time.Duration, from io.Reader) error {
 	return r.keep(name, from, func(from io.Reader) error { return history.Read(from, r.book.Caller(name).Observe) })
 }
 

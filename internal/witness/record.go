@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/leasehold-dev/leasehold"
 )
@@ -20,6 +21,19 @@ type Record struct {
 	Session    leasehold.Session
 	Check      Span // of a Check that succeeded
 	Held       Span // of a Held that succeeded, or of a later Check; zero if none did
+}
+
+// Earlier is the record of an owner whose clock is ahead of that of whoever judges, as
+// that one's clock has it.
+func (r Record) Earlier(by time.Duration) Record {
+	shift := func(s *Span) {
+		if *s != (Span{}) {
+			s.Before, s.After = s.Before-Time(by), s.After-Time(by)
+		}
+	}
+	shift(&r.Check)
+	shift(&r.Held)
+	return r
 }
 
 // A Subject is what a record is about.

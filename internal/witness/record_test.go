@@ -40,3 +40,14 @@ func TestHostTimeGoesOn(t *testing.T) {
 		t.Errorf("got %+v", s)
 	}
 }
+
+// TestEarlier: what was not is not earlier either.
+func TestEarlier(t *testing.T) {
+	got := Record{Key: 1, Check: Span{10, 12}}.Earlier(4)
+	if want := (Record{Key: 1, Check: Span{6, 8}}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got := (Record{Check: Span{10, 12}, Held: Span{13, 14}}).Earlier(-1); got.Check != (Span{11, 13}) || got.Held != (Span{14, 15}) {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
@@ -20,7 +21,7 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// An admin asks managers, from a host of its own. It may be used from many
+// An admin asks managers, or stores, from a host of its own. It may be used from many
 // goroutines at once.
 type admin struct {
 	conns []*grpc.ClientConn
@@ -29,9 +30,9 @@ type admin struct {
 // askPatience is for one question to one manager.
 const askPatience = 500 * time.Millisecond
 
-func newAdmin(from *lan.Host, managers []string) (*admin, error) {
+func dialAll(from *lan.Host, addrs []string) (*admin, error) {
 	a := &admin{}
-	for _, addr := range managers {
+	for _, addr := range addrs {
 		conn, err := grpc.NewClient("passthrough:///"+addr, append(wire.DialOptions(),
 			grpc.WithTransportCredentials(insecure.NewCredentials()),
 			grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) { return from.Dial(ctx, "tcp", addr) }),
@@ -90,6 +91,21 @@ func (a *admin) leader(ctx context.Context) (addr string, err error) {
 		return "", leasehold.Errorf("chaos", leasehold.Unavailable, "", "nobody leads: %w", failed)
 	}
 	return addr, nil
+}
+
+// storeLeader returns which of the stores leads the others.
+func (a *admin) storeLeader(ctx context.Context) (int, error) {
+	failed := errors.New("no store leads")
+	for i, conn := range a.conns {
+		asking, cancel := context.WithTimeout(ctx, askPatience)
+		s, err := etcdserverpb.NewMaintenanceClient(conn).Status(asking, &etcdserverpb.StatusRequest{})
+		cancel()
+		if err == nil && s.GetLeader() == s.GetHeader().GetMemberId() {
+			return i, nil
+		}
+		failed = errors.Join(failed, err)
+	}
+	return 0, failed
 }
 
 // create makes the namespace. It fails with [leasehold.Exists] if there is one.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
 	"github.com/leasehold-dev/leasehold/internal/child"
 )
 
@@ -20,9 +22,11 @@ import (
 // goroutines at once.
 type Cluster struct {
 	Managers, Stores, Owners, Callers []*Member
+	Operator                          *lan.Host // where nothing is but we
 
-	cfg   Config
-	admin *admin
+	cfg    Config
+	admin  *admin
+	stores *admin
 }
 
 // New prepares a cluster that has no process yet.
@@ -32,25 +36,25 @@ func New(cfg Config) (*Cluster, error) {
 		return nil, err
 	}
 	for i, s := range c.Stores {
-		c.launch(s, nil, c.storeArgs(i)...)
+		c.launch(s, cfg.Program, nil, c.storeArgs(i)...)
 	}
 	for i, m := range c.Managers {
-		c.launch(m, nil, c.managerArgs(i)...)
+		c.launch(m, cfg.Program, nil, c.managerArgs(i)...)
 	}
 	for _, o := range c.Owners {
-		c.launch(o, cfg.Owned, c.ownerArgs(o)...)
-		if cfg.OwnerProgram != "" {
-			o.Launch.Program = cfg.OwnerProgram
-		}
+		c.launch(o, cmp.Or(cfg.OwnerProgram, cfg.Program), cfg.Owned, c.ownerArgs(o)...)
 	}
 	for i, m := range c.Callers {
-		c.launch(m, cfg.Called, c.callerArgs(i)...)
+		c.launch(m, cfg.Program, cfg.Called, c.callerArgs(i)...)
 	}
-	operator, err := cfg.Network.Host("operator")
-	if err != nil {
+	var err error
+	if c.Operator, err = cfg.Network.Host("operator"); err != nil {
 		return nil, err
 	}
-	c.admin, err = newAdmin(operator, addrs(c.Managers))
+	if c.admin, err = dialAll(c.Operator, addrs(c.Managers)); err != nil {
+		return nil, err
+	}
+	c.stores, err = dialAll(c.Operator, addrs(c.Stores))
 	return c, err
 }
 
@@ -94,13 +98,16 @@ func addrs(members []*Member) []string {
 	return all
 }
 
-func (c *Cluster) launch(m *Member, output func(string, io.Reader) error, args ...string) {
-	m.Ended = func(err error) { m.revive(err, c.cfg.Failed) }
-	m.Launch = child.Launch{
-		Program: c.cfg.Program, Args: args, Log: filepath.Join(c.cfg.Dir, m.Name+".log"), Where: m.Host.Do,
+// launch says what a member is. One that is not our own program cannot be another.
+func (c *Cluster) launch(m *Member, program string, output func(string, time.Duration, io.Reader) error, args ...string) {
+	m.args, m.programs = args, []string{program}
+	if program == c.cfg.Program && c.cfg.Other != "" {
+		m.programs = append(m.programs, c.cfg.Other)
 	}
+	m.Ended = func(err error) { m.revive(err, c.cfg.Failed) }
+	m.Launch = child.Launch{Log: filepath.Join(c.cfg.Dir, m.Name+".log"), Where: m.Host.Do}
 	if output != nil {
-		m.Launch.Output = func(r io.Reader) error { return output(m.Name, r) }
+		m.output = func(offset time.Duration, r io.Reader) error { return output(m.Name, offset, r) }
 	}
 }
 
@@ -192,6 +199,15 @@ func (c *Cluster) Start(ctx context.Context) error {
 	return nil
 }
 
+// StoreLeader returns the store that leads the others.
+func (c *Cluster) StoreLeader(ctx context.Context) (*Member, error) {
+	i, err := c.stores.storeLeader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.Stores[i], nil
+}
+
 // Create sees to it that there is the namespace, as an operator does, and reports whether
 // there was none. Managers without a store have none any more when all of them have been
 // dead at a time.
@@ -243,8 +259,10 @@ func (c *Cluster) Close() {
 		}
 	}
 	closing.Wait()
-	if c.admin != nil {
-		c.admin.close()
+	for _, a := range []*admin{c.admin, c.stores} {
+		if a != nil {
+			a.close()
+		}
 	}
 }
 

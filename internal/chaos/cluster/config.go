@@ -23,6 +23,7 @@ func Shapes() []Shape { return []Shape{Etcd, External, Flease} }
 // A Config says what to run.
 type Config struct {
 	Program string // the leasehold command
+	Other   string // another build of it, for upgrades; empty: none
 	Shape   Shape
 	Dir     string // for data and logs
 	Network *lan.Network
@@ -44,8 +45,8 @@ type Config struct {
 	OwnerArgs    []string
 
 	// Owned and Called read what an owner and a caller write, each time that it is
-	// started, until it is gone.
-	Owned, Called func(name string, from io.Reader) error
+	// started, until it is gone. Its clock is ahead of ours by the offset.
+	Owned, Called func(name string, offset time.Duration, from io.Reader) error
 	// Failed is told of a process that ended by itself.
 	Failed func(error)
 }

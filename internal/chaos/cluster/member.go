@@ -3,11 +3,14 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/chaos/drifting"
 	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
 	"github.com/leasehold-dev/leasehold/internal/child"
 )
@@ -30,11 +33,20 @@ type Member struct {
 	Host *lan.Host
 	Addr string // where it listens, if it does
 
+	output func(offset time.Duration, from io.Reader) error // reads what it writes; nil if that is its log
+
 	mu       sync.Mutex
+	programs []string      // which it may be: the first, and others that can take its place
+	program  int           // which of them it is
+	args     []string      // what it is told
+	offset   time.Duration // by how much its monotonic clock is ahead of ours
+	rate     float64       // of its clock, if its program is one whose clock has a rate; 0: as ours
 	claimed  bool
+	excused  bool // it may crash
 	wanted   bool // it should have a process
 	starts   int
 	revived  int
+	logFrom  int64 // where in its log its last life begins
 	reviving sync.WaitGroup
 }
 
@@ -43,8 +55,63 @@ func (m *Member) Start() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.wanted = true
+	return m.start()
+}
+
+// start is Start for those who have the lock.
+func (m *Member) start() error {
 	m.starts++
+	m.logFrom = 0
+	if info, err := os.Stat(m.Launch.Log); err == nil {
+		m.logFrom = info.Size()
+	}
+	m.Launch.Program, m.Launch.Args, m.Launch.Env = m.programs[m.program], m.args, nil
+	offset := m.offset
+	if offset != 0 {
+		seconds := fmt.Sprint(int64(offset / time.Second))
+		m.Launch.Args = append([]string{"--time", "--monotonic", seconds, "--boottime", seconds, m.Launch.Program}, m.Launch.Args...)
+		m.Launch.Program = unshareProgram
+	}
+	if m.rate != 0 {
+		m.Launch.Env = []string{fmt.Sprintf("%s=%g", drifting.Variable, m.rate)}
+	}
+	if m.output != nil {
+		m.Launch.Output = func(r io.Reader) error { return m.output(offset, r) }
+	}
 	return m.Child.Start()
+}
+
+// unshareProgram starts a process in a time namespace.
+const unshareProgram = "unshare"
+
+// Become has it be another of its programs when it is started next, and reports whether
+// there is another.
+func (m *Member) Become() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.program = (m.program + 1) % len(m.programs)
+	return len(m.programs) > 1
+}
+
+// Shift has its monotonic clock be ahead by whole seconds when it is started next.
+func (m *Member) Shift(offset time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.offset = offset.Truncate(time.Second)
+}
+
+// Drift has its clock run at a rate when it is started next.
+func (m *Member) Drift(rate float64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.rate = rate
+}
+
+// Excuse says whether it may crash.
+func (m *Member) Excuse(excused bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.excused = excused
 }
 
 // Kill takes its process away with kill -9.
@@ -57,7 +124,7 @@ func (m *Member) Kill() {
 // the process crashes.
 func (m *Member) End(ctx context.Context) error {
 	m.unwant()
-	if err := m.Finish(ctx); err != nil && crashed(child.Tail(m.Launch.Log)) {
+	if err := m.Finish(ctx); err != nil && m.crashed() {
 		return err
 	}
 	return nil
@@ -103,7 +170,7 @@ const revivalAfter = 300 * time.Millisecond
 // it is started ends, and it is not its business to be started again. If it ends
 // otherwise than by its own decision, that is a failure.
 func (m *Member) revive(ended error, failed func(error)) {
-	if crashed(child.Tail(m.Launch.Log)) {
+	if m.crashed() {
 		failed(ended)
 		return
 	}
@@ -117,18 +184,26 @@ func (m *Member) revive(ended error, failed func(error)) {
 		if !m.wanted || m.starts != starts {
 			return // somebody else has seen to it
 		}
-		m.starts++
 		m.revived++
-		if err := m.Child.Start(); err != nil {
+		if err := m.start(); err != nil {
 			failed(err)
 		}
 	})
 }
 
-// crashed says whether the last words of a process are those of Go's runtime.
-func crashed(log string) bool {
-	for _, words := range []string{"panic: ", "fatal error: ", "SIGSEGV", "WARNING: DATA RACE"} {
-		if strings.Contains(log, words) {
+// crashed says whether the last words of its process are those of Go's runtime, and
+// that is not excused.
+func (m *Member) crashed() bool {
+	m.mu.Lock()
+	from, excused := m.logFrom, m.excused
+	m.mu.Unlock()
+	text, err := os.ReadFile(m.Launch.Log)
+	return !excused && err == nil && int(from) <= len(text) && panicked(string(text[from:]))
+}
+
+func panicked(log string) bool {
+	for _, words := range []string{"\npanic: ", "\nfatal error: ", "SIGSEGV", "WARNING: DATA RACE"} {
+		if strings.Contains("\n"+log, words) {
 			return true
 		}
 	}

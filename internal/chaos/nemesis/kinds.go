@@ -2,7 +2,6 @@ package nemesis
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
@@ -11,13 +10,20 @@ import (
 // A kind is a kind of fault.
 type kind struct {
 	name   string
-	weight int             // how often it comes, relative to others
-	shapes []cluster.Shape // nil: all
+	weight int                // how often it comes, relative to others
+	when   func(Setting) bool // whether it can be done; nil: always
 	lasts  span
 	do     deed
 }
 
-func (k *kind) in(s cluster.Shape) bool { return k.shapes == nil || slices.Contains(k.shapes, s) }
+func (k *kind) in(s Setting) bool { return k.when == nil || k.when(s) }
+
+// Reasons why some can be done and others not.
+func stored(s Setting) bool   { return s.Shape != cluster.Flease }
+func embedded(s Setting) bool { return s.Shape != cluster.External }
+func external(s Setting) bool { return s.Shape == cluster.External }
+func another(s Setting) bool  { return s.Other }
+func drifts(s Setting) bool   { return s.Drift }
 
 // A span says how long a strike lasts. It is drawn with a number from 0 to 1.
 type span func(t Times, drawn float64) time.Duration
@@ -55,7 +61,6 @@ var (
 
 // kinds are all there are.
 func kinds() []kind {
-	embedded, external, stored := []cluster.Shape{cluster.Etcd, cluster.Flease}, []cluster.Shape{cluster.External}, []cluster.Shape{cluster.Etcd, cluster.External}
 	return []kind{
 		{"owner-kill", 4, nil, some, kill(anyOwner)},
 		{"owner-restart", 2, nil, short, restart(anyOwner)},
@@ -68,6 +73,15 @@ func kinds() []kind {
 		{"leader-pause-short", 2, nil, instant, pause(leader)},
 		{"leader-pause-long", 3, nil, reign, pause(leader)},
 		{"caller-kill", 1, nil, short, kill(anyCaller)},
+		{"upgrade", 4, another, instant, upgrade},
+		{"clock-offset", 2, nil, instant, shift},
+		{"clock-rate", 6, drifts, instant, drift},
+		{"memory", 2, nil, some, starve},
+		{"connection-storm", 2, nil, some, flood},
+		{"store-leader-kill", 2, external, some, kill(storeLeader)},
+		{"store-leader-cut", 2, external, some, trouble(cut(storeLeader))},
+		{"store-stutter", 2, external, some, stutter(anyStore)},
+		{"manager-stutter", 2, nil, some, stutter(anyManager)},
 		{"store-kill", 2, external, some, kill(anyStore)},
 		{"store-pause", 3, external, some, pause(anyStore)},
 		{"quorum-kill", 1, embedded, some, killTwo(managers)},

@@ -16,6 +16,14 @@ type Times struct {
 	Yield time.Duration // after so long a silence of the leader another leads
 }
 
+// A Setting is what there is to be hurt, and with what.
+type Setting struct {
+	Shape cluster.Shape
+	Times Times
+	Other bool // there is another build, to which processes can be upgraded
+	Drift bool // clocks have rates that can be chosen
+}
+
 // A Strike is one fault.
 type Strike struct {
 	Kind string        `json:"kind"`
@@ -25,13 +33,13 @@ type Strike struct {
 	How  float64       `json:"level"` // how bad it is, from 0 to 1
 }
 
-// Plan draws a storm of n strikes, of the kinds that there are for a shape or of
+// Plan draws a storm of n strikes, of the kinds that there are in a setting or of
 // those that are named. It lasts as long as it is told to, or as the longest strike
 // takes.
-func Plan(random *rand.Rand, shape cluster.Shape, times Times, n int, lasts time.Duration, named []string) []Strike {
+func Plan(random *rand.Rand, in Setting, n int, lasts time.Duration, named []string) []Strike {
 	var pool []kind
 	for _, k := range kinds() {
-		if k.in(shape) && (len(named) == 0 || slices.Contains(named, k.name)) {
+		if k.in(in) && (len(named) == 0 || slices.Contains(named, k.name)) {
 			for range k.weight {
 				pool = append(pool, k)
 			}
@@ -44,7 +52,7 @@ func Plan(random *rand.Rand, shape cluster.Shape, times Times, n int, lasts time
 	for range n {
 		k := pool[random.IntN(len(pool))]
 		s := Strike{Kind: k.name, Pick: random.Uint64(), How: random.Float64()}
-		s.For = k.lasts(times, random.Float64())
+		s.For = k.lasts(in.Times, random.Float64())
 		s.At = time.Duration(random.Float64() * float64(max(0, lasts-s.For)))
 		plan = append(plan, s)
 	}
@@ -52,11 +60,11 @@ func Plan(random *rand.Rand, shape cluster.Shape, times Times, n int, lasts time
 	return plan
 }
 
-// Kinds are the names of the kinds of faults that there are for a shape.
-func Kinds(shape cluster.Shape) []string {
+// Kinds are the names of the kinds of faults that there are in a setting.
+func Kinds(in Setting) []string {
 	var names []string
 	for _, k := range kinds() {
-		if k.in(shape) {
+		if k.in(in) {
 			names = append(names, k.name)
 		}
 	}

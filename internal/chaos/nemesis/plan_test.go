@@ -13,8 +13,12 @@ import (
 
 var times = Times{Lease: 3 * time.Second, Hold: 3600 * time.Millisecond, TTL: time.Second, Yield: 1200 * time.Millisecond}
 
+func in(shape cluster.Shape) Setting {
+	return Setting{Shape: shape, Times: times, Other: true, Drift: true}
+}
+
 func plan(seed uint64, shape cluster.Shape, n int, named ...string) []Strike {
-	return Plan(rand.New(rand.NewPCG(seed, 1)), shape, times, n, 8*time.Second, named)
+	return Plan(rand.New(rand.NewPCG(seed, 1)), in(shape), n, 8*time.Second, named)
 }
 
 // TestPlansAreTheirSeeds: the same seed is the same plan, and another one is another.
@@ -39,17 +43,21 @@ func TestPlansHaveEverything(t *testing.T) {
 			}
 			last, seen[s.Kind] = s.At, true
 		}
-		for _, name := range Kinds(shape) {
+		for _, name := range Kinds(in(shape)) {
 			if !seen[name] {
 				t.Errorf("%s: no %s", shape, name)
 			}
 		}
-		if len(seen) != len(Kinds(shape)) {
-			t.Errorf("%s: %d kinds, want %d", shape, len(seen), len(Kinds(shape)))
+		if len(seen) != len(Kinds(in(shape))) {
+			t.Errorf("%s: %d kinds, want %d", shape, len(seen), len(Kinds(in(shape))))
 		}
 	}
-	if slices.Contains(Kinds(cluster.Flease), "store-kill") {
+	if slices.Contains(Kinds(in(cluster.Flease)), "store-kill") {
 		t.Error("there is a store where there is none")
+	}
+	bare := Kinds(Setting{Shape: cluster.Etcd})
+	if slices.Contains(bare, "upgrade") || slices.Contains(bare, "clock-rate") {
+		t.Errorf("there are %v, without another build and without rates", bare)
 	}
 }
 

@@ -3,6 +3,7 @@ package nemesis
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,6 +46,24 @@ func leader(ctx context.Context, n *Nemesis, s Strike) []*cluster.Member {
 		return among(s, n.Cluster.Managers)
 	}
 	return []*cluster.Member{m}
+}
+
+// storeLeader is the store that leads the others, or if none does one that may.
+func storeLeader(ctx context.Context, n *Nemesis, s Strike) []*cluster.Member {
+	m, err := n.Cluster.StoreLeader(ctx)
+	if err != nil {
+		return among(s, n.Cluster.Stores)
+	}
+	return []*cluster.Member{m}
+}
+
+// ours is whoever follows the rules of time: managers and owners.
+func ours(_ context.Context, n *Nemesis, s Strike) []*cluster.Member {
+	return among(s, slices.Concat(n.Cluster.Owners, n.Cluster.Managers))
+}
+
+func anybody(_ context.Context, n *Nemesis, s Strike) []*cluster.Member {
+	return among(s, n.Cluster.All())
 }
 
 func managers(c *cluster.Cluster) []*cluster.Member { return c.Managers }
@@ -90,12 +109,17 @@ func each(members []*cluster.Member, do func(*cluster.Member) error) error {
 
 // process is a deed that hurts the processes of so many members, and helps them again.
 func process(whom choice, n int, hurt, help func(*cluster.Member) error) deed {
+	return processBy(whom, n, func(_ Strike, m *cluster.Member) error { return hurt(m) }, help)
+}
+
+// processBy is the same where the strike says how.
+func processBy(whom choice, n int, hurt func(Strike, *cluster.Member) error, help func(*cluster.Member) error) deed {
 	return func(ctx context.Context, nemesis *Nemesis, s Strike) (string, func() error, error) {
 		victims := claim(whom(ctx, nemesis, s), n)
 		if victims == nil {
 			return "", nil, nil
 		}
-		err := each(victims, hurt)
+		err := each(victims, func(m *cluster.Member) error { return hurt(s, m) })
 		return names(victims), func() error {
 			defer release(victims)
 			return each(victims, help)
@@ -135,11 +159,80 @@ func pauseTwo(of func(*cluster.Cluster) []*cluster.Member) deed {
 // says about it.
 const endPatience = 5 * time.Second
 
-// restart is SIGTERM, as for an upgrade, and a start later.
-func restart(whom choice) deed {
-	return process(whom, 1, func(m *cluster.Member) error {
-		ending, cancel := context.WithTimeout(context.Background(), endPatience)
-		defer cancel()
-		return m.End(ending)
-	}, (*cluster.Member).Start)
+// restart is SIGTERM, and a start later.
+func restart(whom choice) deed { return process(whom, 1, end, (*cluster.Member).Start) }
+
+func end(m *cluster.Member) error {
+	ending, cancel := context.WithTimeout(context.Background(), endPatience)
+	defer cancel()
+	return m.End(ending)
+}
+
+// upgrade is a restart as another build, or as the one before.
+func upgrade(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
+	return process(anybody, 1, func(m *cluster.Member) error {
+		m.Become()
+		return end(m)
+	}, (*cluster.Member).Start)(ctx, n, s)
+}
+
+// shift kills a process and starts it with a monotonic clock that is up to a day ahead: what
+// one process's clock shows means nothing to another.
+func shift(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
+	return processBy(ours, 1, func(s Strike, m *cluster.Member) error {
+		m.Kill()
+		m.Shift(time.Duration(s.How * float64(24*time.Hour)))
+		return nil
+	}, (*cluster.Member).Start)(ctx, n, s)
+}
+
+// The rates of clocks. The fastest and the slowest are as far apart as the drift bound of
+// 1.2 allows.
+const (
+	slowest = 0.92
+	fastest = 1.10
+)
+
+// drift kills a process and starts it with a clock that runs at another rate.
+func drift(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
+	return processBy(ours, 1, func(s Strike, m *cluster.Member) error {
+		m.Kill()
+		m.Drift(slowest + (fastest-slowest)*s.How)
+		return nil
+	}, (*cluster.Member).Start)(ctx, n, s)
+}
+
+// stutter stops a process again and again for moments. It stands for a disk that is slow to
+// sync, among others: whoever waits for it waits.
+func stutter(whom choice) deed {
+	return func(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
+		victims := claim(whom(ctx, n, s), 1)
+		if victims == nil {
+			return "", nil, nil
+		}
+		m := victims[0]
+		ctx, stop := context.WithCancel(ctx)
+		stuttered := make(chan error, 1)
+		go func() {
+			stuttered <- stopAndGo(ctx, m, 20*time.Millisecond+time.Duration(s.How*float64(300*time.Millisecond)))
+		}()
+		return m.Name, func() error {
+			defer release(victims)
+			stop()
+			return <-stuttered
+		}, nil
+	}
+}
+
+func stopAndGo(ctx context.Context, m *cluster.Member, still time.Duration) error {
+	const goes = 20 * time.Millisecond
+	for {
+		if err := m.Stop(); err != nil {
+			return err
+		}
+		wait(ctx, still)
+		if err := m.GoOn(); err != nil || !wait(ctx, goes) {
+			return err
+		}
+	}
 }
