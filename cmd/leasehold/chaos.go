@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/chaos"
 	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
+	"github.com/leasehold-dev/leasehold/internal/chaos/drifting"
 )
 
 const chaosHelp = `Starts a real cluster on this computer, three managers, eight servers and callers, each a
@@ -58,6 +59,7 @@ const chaosExample = `  leasehold chaos --for 30s --seed 1
 type chaosOptions struct {
 	config chaos.Config
 	store  string
+	drift  bool
 	json   bool
 }
 
@@ -83,7 +85,7 @@ func newChaosCommand() *cobra.Command {
 	flags.DurationVar(&c.TTL, "ttl", c.TTL, "for how long a leader acts without renewing its leadership")
 	flags.DurationVar(&c.Slack, "slack", c.Slack, "how much later than promised things may happen, for want of processors")
 	flags.StringVar(&c.Other, "other", "", "another build of this `program`, to which processes are upgraded, and back")
-	flags.BoolVar(&c.Drift, "drift", false, "have clocks run at different rates, within the drift bound; needs a checkout and\nthe go command")
+	flags.BoolVar(&o.drift, "drift", false, "have clocks run at different rates, within the drift bound; needs a checkout and\nthe go command")
 	flags.BoolVar(&c.LeasesOff, "leases-off", false, "break the servers on purpose, to see that the checks notice")
 	flags.BoolVar(&o.json, "json", false, "print what came of it as JSON, one object for each store, and nothing else")
 	flags.StringVar(&c.Dir, "dir", "", "the `directory` for data, logs and histories (default a temporary one)")
@@ -118,8 +120,17 @@ func (o *chaosOptions) shapes() []cluster.Shape {
 func (o *chaosOptions) run(cmd *cobra.Command) error {
 	out, errs := newScreen(cmd.OutOrStdout()), newScreen(cmd.ErrOrStderr())
 	progress := newChaosProgress(errs, o.json)
-	ended := statusOK
 	dir := o.config.Dir
+	if o.drift {
+		built, err := os.MkdirTemp("", "leasehold-drifting-")
+		if err != nil {
+			return failed{err}
+		}
+		defer os.RemoveAll(built) //nolint:errcheck // there is nobody left to tell
+		if o.config.Drifting, err = drifting.Build(cmd.Context(), built); err != nil {
+			return failed{err}
+		}
+	}
 	for _, shape := range o.shapes() {
 		c := o.config
 		c.Shape = shape
@@ -150,9 +161,6 @@ func (o *chaosOptions) run(cmd *cobra.Command) error {
 			return statusInterrupted
 		}
 	}
-	if ended != statusOK {
-		return ended
-	}
 	return nil
 }
 
@@ -176,12 +184,26 @@ func chaosText(r *chaos.Report) string {
 			counted(r.Checked.Tables, "table"), counted(r.Checked.Calls, "answer"), counted(r.Checked.Histories, "lease"))},
 		{"packets", fmt.Sprintf("%s passed, %s delayed, %s repeated, %s dropped",
 			grouped(r.Packets.Passed), grouped(r.Packets.Delayed), grouped(r.Packets.Duplicated), grouped(r.Packets.Dropped))},
-		{"violations", violationsText(r)},
 	}
+	if r.Revived+r.Created > 0 {
+		lines = append(lines, entry{"also", fmt.Sprintf("%s that ended by themselves were started again; %s the namespace was gone with all managers and was created anew",
+			counted(r.Revived, "process"), times(r.Created))})
+	}
+	if c := r.Checked; c.Writes > 0 {
+		lines = append(lines, entry{"fence", fmt.Sprintf("%s accepted, %d refused (I9)", counted(c.Writes, "write"), c.Refused)})
+	}
+	lines = append(lines, entry{"violations", violationsText(r)})
 	if r.Kept != "" {
 		lines = append(lines, entry{"kept", r.Kept})
 	}
 	return heading("Chaos") + "\n" + facts(lines)
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }
 
 func byKind(faults map[string]int) string {

@@ -32,9 +32,9 @@ type Config struct {
 
 	// Other is another build of the command, for upgrades and downgrades; empty: none.
 	Other string
-	// Drift has clocks run at different rates, within the drift bound. It takes a checkout and
-	// the go command, with which a program is built whose clock has a rate.
-	Drift bool
+	// Drifting is a build whose clock has a rate, which package drifting makes. Then clocks run
+	// at different rates, within the drift bound. Empty: there is none.
+	Drifting string
 
 	// LeasesOff has owners ignore that their leases have ended. Then a run must fail.
 	LeasesOff bool
@@ -103,7 +103,7 @@ func stretch(d time.Duration) time.Duration { return time.Duration(float64(d) * 
 // setting is what can be done, and by which times it is long or short.
 func (c *Config) setting() nemesis.Setting {
 	return nemesis.Setting{
-		Shape: c.Shape, Other: c.Other != "", Drift: c.Drift,
+		Shape: c.Shape, Other: c.Other != "", Drift: c.Drifting != "",
 		Times: nemesis.Times{Lease: c.Lease, Hold: stretch(c.Lease), TTL: c.TTL, Yield: stretch(c.TTL)},
 	}
 }
@@ -136,7 +136,7 @@ func (c *Config) Replay() string {
 	add(c.TTL != usual.TTL, "ttl", c.TTL)
 	add(c.Slack != usual.Slack, "slack", c.Slack)
 	add(c.Other != "", "other", c.Other)
-	if c.Drift {
+	if c.Drifting != "" {
 		words = append(words, "--drift")
 	}
 	if c.LeasesOff {

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,7 +15,6 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/chaos/check"
 	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
-	"github.com/leasehold-dev/leasehold/internal/chaos/drifting"
 	"github.com/leasehold-dev/leasehold/internal/chaos/history"
 	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
 	"github.com/leasehold-dev/leasehold/internal/chaos/nemesis"
@@ -88,18 +88,10 @@ func (r *run) whole(ctx context.Context) error {
 	}
 	defer deeds.Close() //nolint:errcheck // what is lost is lost
 	r.deeds = json.NewEncoder(deeds)
-	if r.cfg.Drift {
-		r.say("building")
-		if r.cfg.Program, err = drifting.Build(ctx, r.cfg.Dir); err != nil {
-			return err
-		}
-		defer os.Remove(r.cfg.Program) //nolint:errcheck // what is left is large, and of no use
-		r.begin = time.Now()
-	}
 	r.network = lan.New(r.cfg.Seed)
 	defer r.network.Close()
 	r.cluster, err = cluster.New(cluster.Config{
-		Program: r.cfg.Program, Other: r.cfg.Other, Shape: r.cfg.Shape, Dir: r.cfg.Dir, Network: r.network,
+		Program: cmp.Or(r.cfg.Drifting, r.cfg.Program), Other: r.cfg.Other, Shape: r.cfg.Shape, Dir: r.cfg.Dir, Network: r.network,
 		Owners: r.cfg.Owners, Callers: r.cfg.Callers, Watched: watched, Registers: inUse, Workers: workers, Every: callEvery,
 		Lease: r.cfg.Lease, TTL: r.cfg.TTL, Drift: drift, Stale: stale, LeasesOff: r.cfg.LeasesOff,
 		OwnerProgram: r.cfg.OwnerProgram, OwnerArgs: r.cfg.OwnerArgs,

@@ -109,6 +109,8 @@ func TestViolations(t *testing.T) {
 		{"a write of which nobody knows, done late", []script{write("a", 0, 10, 11), read("", 1, 12, 13), read("a", 1, 14, 15)}, ""},
 		{"a write of which nobody knows, not done", []script{write("a", 0, 10, 11), read("", 1, 12, 13)}, ""},
 		{"a write of which nobody knows, done too early", []script{read("a", 1, 8, 9), write("a", 0, 10, 11)}, "I1: a register is not linearizable"},
+		{"a write that is answered under one lease, and read under another", []script{write("a", 0, 10, 10), write("a", 1, 10, 11), read("a", 2, 12, 13)}, "I1: a register is not linearizable"},
+		{"a write that is answered is done by then", []script{write("a", 0, 10, 10), write("a", 1, 10, 11), read("", 1, 12, 13)}, "I1: a register is not linearizable"},
 		{"an old lease answers", []script{read("", 2, 10, 11), read("", 1, 12, 13)}, "I1: an older generation answered after a newer one"},
 		{"an old lease answers meanwhile", []script{read("", 2, 10, 13), read("", 1, 12, 14)}, ""},
 	} {

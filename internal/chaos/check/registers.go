@@ -42,9 +42,17 @@ func (b *Book) judgeRegisters(n *Counts) {
 func (b *Book) tenancies(n *Counts) (map[tenancy][]call, map[string][]call) {
 	parts, unknown := make(map[tenancy][]call), make(map[string][]call)
 	for _, c := range b.callers {
+		answered := make(map[string]bool)
+		for _, k := range c.calls {
+			if k.Write && k.Generation != 0 {
+				answered[k.Value] = true
+			}
+		}
 		for _, k := range c.calls {
 			if k.Generation == 0 {
-				unknown[k.Name] = append(unknown[k.Name], k)
+				if !answered[k.Value] {
+					unknown[k.Name] = append(unknown[k.Name], k)
+				}
 				continue
 			}
 			n.Calls++

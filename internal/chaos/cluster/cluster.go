@@ -27,6 +27,7 @@ type Cluster struct {
 	cfg    Config
 	admin  *admin
 	stores *admin
+	disks  disks
 }
 
 // New prepares a cluster that has no process yet.
@@ -183,6 +184,11 @@ func (c *Cluster) Start(ctx context.Context) error {
 	if err := writeKey(filepath.Join(c.cfg.Dir, keyFile)); err != nil {
 		return err
 	}
+	if c.keepers() != nil {
+		if err := c.mount(); err != nil {
+			return err
+		}
+	}
 	for _, m := range slices.Concat(c.Stores, c.Managers) {
 		if err := m.Start(); err != nil {
 			return err
@@ -259,6 +265,7 @@ func (c *Cluster) Close() {
 		}
 	}
 	closing.Wait()
+	c.disks.holder.Close()
 	for _, a := range []*admin{c.admin, c.stores} {
 		if a != nil {
 			a.close()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -39,6 +40,8 @@ type Member struct {
 	programs []string      // which it may be: the first, and others that can take its place
 	program  int           // which of them it is
 	args     []string      // what it is told
+	within   []string      // the command that it is started with, in whose namespace it is to be
+	disk     string        // its own, as we see it; empty: none
 	offset   time.Duration // by how much its monotonic clock is ahead of ours
 	rate     float64       // of its clock, if its program is one whose clock has a rate; 0: as ours
 	claimed  bool
@@ -71,6 +74,10 @@ func (m *Member) start() error {
 		seconds := fmt.Sprint(int64(offset / time.Second))
 		m.Launch.Args = append([]string{"--time", "--monotonic", seconds, "--boottime", seconds, m.Launch.Program}, m.Launch.Args...)
 		m.Launch.Program = unshareProgram
+	}
+	if m.within != nil {
+		m.Launch.Args = slices.Concat(m.within[1:], []string{m.Launch.Program}, m.Launch.Args)
+		m.Launch.Program = m.within[0]
 	}
 	if m.rate != 0 {
 		m.Launch.Env = []string{fmt.Sprintf("%s=%g", drifting.Variable, m.rate)}

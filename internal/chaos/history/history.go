@@ -45,7 +45,8 @@ type Loss struct {
 func (l *Loss) Range() leasehold.Range { return leasehold.Range{Start: l.Start, Limit: l.Limit} }
 
 // A Call is a request about a register, and what came of it. It began at Began, and
-// was over when the event happened.
+// was over when the event happened. A write is there twice, if it was answered: as it
+// began, without a generation, and with its answer.
 type Call struct {
 	Began      witness.Time         `json:"began"`
 	Client     int                  `json:"client"`

@@ -77,6 +77,7 @@ func kinds() []kind {
 		{"clock-offset", 2, nil, instant, shift},
 		{"clock-rate", 6, drifts, instant, drift},
 		{"memory", 2, nil, some, starve},
+		{"disk-full", 3, stored, some, fill},
 		{"connection-storm", 2, nil, some, flood},
 		{"store-leader-kill", 2, external, some, kill(storeLeader)},
 		{"store-leader-cut", 2, external, some, trouble(cut(storeLeader))},

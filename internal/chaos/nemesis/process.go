@@ -202,6 +202,19 @@ func drift(ctx context.Context, n *Nemesis, s Strike) (string, func() error, err
 	}, (*cluster.Member).Start)(ctx, n, s)
 }
 
+// fill leaves no room on the disk of somebody who keeps the tables. A store that cannot write
+// its log ends, and is started again, and ends, until there is room.
+func fill(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
+	return process(func(_ context.Context, n *Nemesis, s Strike) []*cluster.Member { return among(s, n.Cluster.Keepers()) }, 1,
+		func(m *cluster.Member) error {
+			m.Excuse(true)
+			return m.Fill()
+		}, func(m *cluster.Member) error {
+			m.Excuse(false)
+			return m.Empty()
+		})(ctx, n, s)
+}
+
 // stutter stops a process again and again for moments. It stands for a disk that is slow to
 // sync, among others: whoever waits for it waits.
 func stutter(whom choice) deed {
