@@ -186,8 +186,8 @@ func chaosText(r *chaos.Report) string {
 			grouped(r.Packets.Passed), grouped(r.Packets.Delayed), grouped(r.Packets.Duplicated), grouped(r.Packets.Dropped))},
 	}
 	if r.Revived+r.Created > 0 {
-		lines = append(lines, entry{"also", fmt.Sprintf("%s that ended by themselves were started again; %s the namespace was gone with all managers and was created anew",
-			counted(r.Revived, "process"), times(r.Created))})
+		lines = append(lines, entry{"also", fmt.Sprintf("processes that ended by themselves and were started again: %d; times that the namespace was gone with all managers and was created anew: %d",
+			r.Revived, r.Created)})
 	}
 	if c := r.Checked; c.Writes > 0 {
 		lines = append(lines, entry{"fence", fmt.Sprintf("%s accepted, %d refused (I9)", counted(c.Writes, "write"), c.Refused)})
@@ -197,13 +197,6 @@ func chaosText(r *chaos.Report) string {
 		lines = append(lines, entry{"kept", r.Kept})
 	}
 	return heading("Chaos") + "\n" + facts(lines)
-}
-
-func times(n int) string {
-	if n == 1 {
-		return "once"
-	}
-	return fmt.Sprintf("%d times", n)
 }
 
 func byKind(faults map[string]int) string {
