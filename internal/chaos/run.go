@@ -65,6 +65,8 @@ func (r *run) inDirectory(do func() error) (err error) {
 		if r.cfg.Dir, err = os.MkdirTemp("", "leasehold-chaos-"); err != nil {
 			return err
 		}
+	} else if r.cfg.Dir, err = filepath.Abs(r.cfg.Dir); err != nil {
+		return err
 	} else if err := os.MkdirAll(r.cfg.Dir, 0o700); err != nil {
 		return err
 	}

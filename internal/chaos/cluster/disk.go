@@ -67,7 +67,7 @@ func (c *Cluster) mount() error {
 		return fmt.Errorf("mounting small disks: %w; %s", err, child.Tail(h.Launch.Log))
 	}
 	for _, m := range c.keepers() {
-		m.disk = filepath.Join("/proc", strconv.Itoa(h.Pid()), "root", c.dataDir(m))
+		m.disk = "/proc/" + strconv.Itoa(h.Pid()) + "/root" + c.dataDir(m)
 		m.within = []string{"nsenter", "--mount=/proc/" + strconv.Itoa(h.Pid()) + "/ns/mnt", "--"}
 	}
 	return nil

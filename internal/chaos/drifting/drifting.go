@@ -61,6 +61,7 @@ func Build(ctx context.Context, dir string) (program string, err error) {
 	if err != nil {
 		return "", err
 	}
+	//nolint:gosec // both are in a directory of the caller's
 	if err := errors.Join(os.WriteFile(clock, []byte(changed), 0o600), os.WriteFile(overlay, plan, 0o600)); err != nil {
 		return "", err
 	}
