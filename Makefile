@@ -13,6 +13,9 @@ RACE_TIMEOUT ?= 30m
 # How long each fuzz target runs, and which ones do: a pattern for "directory FuzzName".
 FUZZTIME ?= 3s
 FUZZ ?= .
+# For how long make chaos breaks each kind of cluster, and what it draws from.
+CHAOS_FOR ?= 5m
+CHAOS_SEED ?= 1
 
 .DEFAULT_GOAL := help
 
@@ -103,7 +106,8 @@ models: ## check the models in verify with Spin, and that it finds what their mu
 	verify/check
 
 .PHONY: chaos
-chaos: ## hold what the services of Live Mesh promise against a thousand runs with faults, and twenty with real processes (minutes)
+chaos: build ## break real clusters of each kind for CHAOS_FOR, 5m unless told, and the services of Live Mesh a thousand times (minutes; the former takes root)
+	bin/leasehold chaos --store all --for $(CHAOS_FOR) --seed $(CHAOS_SEED)
 	cd examples/livemesh && $(GO) test -timeout=60m ./queue ./pubsub ./documents ./device -args -runs=1000
 	$(GO) test -timeout=60m -run RealProcesses -parallel 2 -v ./examples/livemesh -args -runs=20
 

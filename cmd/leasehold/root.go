@@ -107,14 +107,14 @@ func newRootCommand() *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(explainFlagError)
 	root.SetHelpCommand(newHelpCommand())
-	addGroup(root, "run", "Run", newDemoCommand(), newManagerCommand(), newGatewayCommand(), newAgentCommand(), newFleaseCommand(), newSimCommand(), newPolicyCommand())
+	addGroup(root, "run", "Run", newDemoCommand(), newManagerCommand(), newGatewayCommand(), newAgentCommand(), newFleaseCommand(), newSimCommand(), newChaosCommand(), newPolicyCommand())
 	addGroup(root, "see", "See what is going on", newStatusCommand(), newTopCommand(), newOwnersCommand(), newRangesCommand(),
 		newLookupCommand(), newHistoryCommand(), newEventsCommand(), newMovesCommand(), newWatchCommand(), newDoctorCommand())
 	addGroup(root, "change", "Change things", newNamespaceCommand(), newDrainCommand(), newMoveCommand(), newRebalanceCommand(), newMemberCommand(),
 		newBackupCommand(), newRestoreCommand())
 	addGroup(root, "secure", "Secure it", newPKICommand(), newTokenCommand())
 	addGroup(root, "other", "Other", newVersionCommand())
-	root.AddCommand(newDemoManagerCommand(), newDemoOwnerCommand())
+	root.AddCommand(newDemoManagerCommand(), newDemoOwnerCommand(), newChaosOwnerCommand(), newChaosCallerCommand(), newChaosStoreCommand())
 	root.SetCompletionCommandGroupID("other")
 	root.SetHelpCommandGroupID("other")
 	addCompletion(root)

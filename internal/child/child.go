@@ -93,6 +93,16 @@ func (c *Child) GoOn() error {
 	return resume(c.process.cmd.Process)
 }
 
+// Pid returns the number of its process, 0 if it is dead.
+func (c *Child) Pid() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.process == nil {
+		return 0
+	}
+	return c.process.cmd.Process.Pid
+}
+
 // Life returns which of its lives it is in, 0 if it is dead or stopped.
 func (c *Child) Life() int {
 	c.mu.Lock()

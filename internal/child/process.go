@@ -38,6 +38,13 @@ type Launch struct {
 	Args    []string
 	Log     string                // the file for what it says; it is added to
 	Output  func(io.Reader) error // reads its standard output to the end; nil if that goes to the log too
+
+	// Env is added to [Environment].
+	Env []string
+	// Where, if set, runs the call that starts the process: on a thread whose network
+	// namespace it is to have, say. That thread must live as long as the process may:
+	// on Linux it dies with the thread that started it.
+	Where func(start func() error) error
 }
 
 // start starts a process.
@@ -48,7 +55,8 @@ func (l Launch) start() (*process, error) {
 	}
 	defer log.Close() //nolint:errcheck // the child has its own
 	cmd := exec.Command(l.Program, l.Args...)
-	cmd.SysProcAttr, cmd.Stderr, cmd.Stdout, cmd.Env = attributes(), log, log, Environment()
+	cmd.SysProcAttr, cmd.Stderr, cmd.Stdout = attributes(), log, log
+	cmd.Env = append(Environment(), l.Env...)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -60,7 +68,11 @@ func (l Launch) start() (*process, error) {
 			return nil, errors.Join(err, stdin.Close())
 		}
 	}
-	if err := cmd.Start(); err != nil {
+	where := l.Where
+	if where == nil {
+		where = func(start func() error) error { return start() }
+	}
+	if err := where(cmd.Start); err != nil {
 		return nil, errors.Join(err, stdin.Close())
 	}
 	p := &process{cmd: cmd, stdin: stdin, done: make(chan struct{})}

@@ -17,6 +17,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/child"
 	"github.com/leasehold-dev/leasehold/internal/pki"
+	"github.com/leasehold-dev/leasehold/internal/witness"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -31,7 +32,7 @@ type cluster struct {
 	admin    *admin
 	// certificates are those of all processes; nil for plain text.
 	certificates *certificates
-	oracle       *oracle
+	oracle       *witness.Oracle
 	journal      *journal
 	moved        movedCount
 	// restarting is the owner that is being restarted; nil or empty if none is.
@@ -58,7 +59,7 @@ func newCluster(cfg Config) (*cluster, error) {
 	}
 	c := &cluster{
 		cfg: cfg, dir: dir, addrs: addrs[:cfg.Managers], pages: addrs[2*cfg.Managers:],
-		oracle: newOracle(cfg.Users), journal: newJournal(), failed: make(chan error, 1),
+		oracle: witness.NewOracle(cfg.Users), journal: newJournal(), failed: make(chan error, 1),
 	}
 	managers, owners := named("m", cfg.Managers), named("owner-", cfg.Owners)
 	if cfg.TLS {
@@ -116,7 +117,7 @@ func (c *cluster) member(name, addr string, output func(io.Reader) error, args .
 	}}
 }
 
-func (c *cluster) observe(from io.Reader) error { return readRecords(from, c.oracle.observe) }
+func (c *cluster) observe(from io.Reader) error { return witness.Read(from, c.oracle.Observe) }
 
 // fail ends the demo, if nothing else has.
 func (c *cluster) fail(err error) {

@@ -11,11 +11,11 @@
 // # How dual ownership is judged
 //
 // Not by the managers' word, and not by what callers happen to ask. Every owner
-// checks the keys of all users again and again (sentinel.go), and tells the
+// checks the keys of all users again and again, and tells the
 // parent, through a pipe, about the checks that succeeded, and about those of
 // each request, with the time on the clock that all processes of a computer
-// share (record.go). An oracle in the parent compares what the owners believed
-// about each key (oracle.go). If two of them believed for longer than a round of
+// share. An oracle in the parent compares what the owners believed
+// about each key (package witness). If two of them believed for longer than a round of
 // checks that they owned a key, it finds out, whatever the lease table says.
 //
 // The dead believe nothing. So owners are not only killed, but also stopped for

@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/child"
 	"github.com/leasehold-dev/leasehold/internal/leak"
+	"github.com/leasehold-dev/leasehold/internal/witness"
 	"github.com/leasehold-dev/leasehold/manager"
 	"github.com/leasehold-dev/leasehold/owner"
 	"github.com/leasehold-dev/leasehold/store/mem"
@@ -64,7 +65,7 @@ func runCareless() error {
 		return err
 	}
 	cfg := OwnerConfig{Records: os.Stdout}
-	return newSentinel(careless{}, session, newUsers(watchedUsers).keys(), cfg.write).run(context.Background())
+	return witness.NewSentinel(careless{}, session, newUsers(watchedUsers).keys(), cfg.write).Run(context.Background())
 }
 
 // TestDualOwnershipIsSeen runs real owners against a real manager, and asks all
@@ -82,7 +83,7 @@ func TestDualOwnershipIsSeen(t *testing.T) {
 	yes := func(err error) (bool, error) { return err == nil, err }
 	wait(t, func(ctx context.Context) (bool, error) { return yes(a.create(ctx, &cfg)) })
 
-	c := &cluster{admin: a, oracle: newOracle(cfg.Users), failed: make(chan error, 1)}
+	c := &cluster{admin: a, oracle: witness.NewOracle(cfg.Users), failed: make(chan error, 1)}
 	for _, name := range []string{"ann", "bob"} {
 		c.owners = append(c.owners, startOwner(t, c, name, "honest-owner", name, addr))
 	}
@@ -101,15 +102,15 @@ func TestDualOwnershipIsSeen(t *testing.T) {
 		t.Errorf("honest owners accepted %d requests about %d users", accepted, users)
 	}
 	wait(t, func(context.Context) (bool, error) {
-		v := c.oracle.judge()
-		return v.checked >= uint64(accepted) && v.tenures >= users, nil
+		v := c.oracle.Judge()
+		return v.Checked >= uint64(accepted) && v.Tenures >= users, nil
 	})
-	if v := c.oracle.judge(); v.first != "" {
-		t.Error(v.first)
+	if v := c.oracle.Judge(); v.First != "" {
+		t.Error(v.First)
 	}
 
 	startOwner(t, c, "eve", "careless-owner")
-	wait(t, func(context.Context) (bool, error) { return c.oracle.judge().duals >= users, nil })
+	wait(t, func(context.Context) (bool, error) { return c.oracle.Judge().Duals >= users, nil })
 	if err := c.failure(); err != nil {
 		t.Error(err)
 	}

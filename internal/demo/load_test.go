@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/witness"
 	"github.com/leasehold-dev/leasehold/lookup"
 )
 
@@ -83,7 +84,7 @@ func newServer() *aServer {
 func (s *aServer) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.presence = newPresence(&fakeLeases{generation: 1}, leasehold.Session{1}, func(...record) error { return nil })
+	s.presence = newPresence(&fakeLeases{generation: 1}, leasehold.Session{1}, func(...witness.Record) error { return nil })
 }
 
 func (s *aServer) RoundTrip(r *http.Request) (*http.Response, error) {

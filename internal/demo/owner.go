@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/witness"
 	"github.com/leasehold-dev/leasehold/owner"
 	"github.com/leasehold-dev/leasehold/secure"
 )
@@ -57,12 +58,12 @@ func RunOwner(ctx context.Context, cfg OwnerConfig) error {
 		return err
 	}
 	server := &http.Server{Handler: service.handler(), ReadHeaderTimeout: headerTime}
-	watch := newSentinel(o, o.Session(), newUsers(min(cfg.Users, maxWatched)).keys(), cfg.write)
+	watch := witness.NewSentinel(o, o.Session(), newUsers(min(cfg.Users, maxWatched)).keys(), cfg.write)
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	ended := make(chan error, 2)
 	running.Go(func() { ended <- server.Serve(cfg.over(listener)) })
-	running.Go(func() { ended <- watch.run(watching) }) // to the end: it must see that nothing is left
+	running.Go(func() { ended <- watch.Run(watching) }) // to the end: it must see that nothing is left
 	select {
 	case <-ctx.Done():
 	case err = <-ended:
@@ -116,14 +117,7 @@ func (cfg *OwnerConfig) over(listener net.Listener) net.Listener {
 	return tls.NewListener(listener, secured)
 }
 
-// write tells the parent, in one piece; maxBatch records at most. If it cannot,
-// the parent is gone. It waits if the parent does not keep up with reading.
-func (cfg *OwnerConfig) write(records ...record) error {
-	piece := make([]byte, 0, maxBatch*recordSize)
-	for i := range records {
-		b := records[i].encode()
-		piece = append(piece, b[:]...)
-	}
-	_, err := cfg.Records.Write(piece)
-	return err
+// write tells the parent. If it cannot, the parent is gone.
+func (cfg *OwnerConfig) write(records ...witness.Record) error {
+	return witness.Write(cfg.Records, records...)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/witness"
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
@@ -18,7 +19,7 @@ type leases interface {
 type presence struct {
 	leases  leases
 	session leasehold.Session
-	witness func(...record) error
+	witness func(...witness.Record) error
 	worked  func(leasehold.Key) // is told of each operation that was carried out
 	// await waits if a key is about to be served here. Check says whether it is.
 	await func(context.Context, leasehold.Key) bool
@@ -27,7 +28,7 @@ type presence struct {
 	lines    switchboard
 }
 
-func newPresence(l leases, session leasehold.Session, witness func(...record) error) *presence {
+func newPresence(l leases, session leasehold.Session, witness func(...witness.Record) error) *presence {
 	return &presence{
 		leases: l, session: session, witness: witness, worked: func(leasehold.Key) {},
 		await: func(context.Context, leasehold.Key) bool { return false },
@@ -81,8 +82,8 @@ func setting(number uint64, text string) operation {
 
 // operate carries out one operation, and tells the witness.
 func (p *presence) operate(key leasehold.Key, do operation) (status, error) {
-	s, seen, err := p.carryOut(key, do, timed)
-	if seen.generation == 0 {
+	s, seen, err := p.carryOut(key, do, witness.Timed)
+	if seen.Generation == 0 {
 		return status{}, err
 	}
 	// A Check that succeeded is told, whatever it was good for.
@@ -92,18 +93,27 @@ func (p *presence) operate(key leasehold.Key, do operation) (status, error) {
 	return s, err
 }
 
+// A caller calls a function, and says when: [witness.Timed], or untimed where nobody
+// asks, because reading the clock takes longer than a check.
+type caller func(f func()) witness.Span
+
+func untimed(f func()) witness.Span {
+	f()
+	return witness.Span{}
+}
+
 // carryOut carries out one operation on the status of a key, and returns what
 // the witness should know. The numbers are those of a server's obligations in
 // package leasehold.
-func (p *presence) carryOut(key leasehold.Key, do operation, call caller) (status, record, error) {
-	seen := record{key: key, session: p.session}
+func (p *presence) carryOut(key leasehold.Key, do operation, call caller) (status, witness.Record, error) {
+	seen := witness.Record{Key: key, Session: p.session}
 	s, lease, err := p.checked(key, do, call, &seen)
 	if lease.Generation == 0 {
 		return status{}, seen, err
 	}
 	var held bool
 	if when := call(func() { held = p.leases.Held(lease) }); held { // 4
-		seen.held = when
+		seen.Held = when
 	}
 	switch {
 	case err != nil:
@@ -117,17 +127,17 @@ func (p *presence) carryOut(key leasehold.Key, do operation, call caller) (statu
 
 // checked does what must be done under the lock. The lease is zero if there is
 // none.
-func (p *presence) checked(key leasehold.Key, do operation, call caller, seen *record) (status, owner.Lease, error) {
+func (p *presence) checked(key leasehold.Key, do operation, call caller, seen *witness.Record) (status, owner.Lease, error) {
 	b := p.statuses.of(key)
 	b.mu.Lock() // 5
 	defer b.mu.Unlock()
 	var lease owner.Lease
 	var ok bool
-	seen.check = call(func() { lease, ok = p.leases.Check(key) }) // 1
+	seen.Check = call(func() { lease, ok = p.leases.Check(key) }) // 1
 	if !ok {
 		return status{}, owner.Lease{}, notOwner(key)
 	}
-	seen.generation = lease.Generation
+	seen.Generation = lease.Generation
 	s, known := b.known[key]
 	if s.generation() > lease.Generation {
 		return status{}, lease, notOwner(key)

@@ -9,8 +9,11 @@ import (
 	"testing"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/witness"
 	"github.com/leasehold-dev/leasehold/owner"
 )
+
+const someKey leasehold.Key = 7
 
 // fakeLeases holds every key under one generation, none if that is 0.
 type fakeLeases struct {
@@ -24,10 +27,10 @@ func (f *fakeLeases) Check(key leasehold.Key) (owner.Lease, bool) {
 
 func (f *fakeLeases) Held(l owner.Lease) bool { return !f.unheld && l.Generation == f.generation }
 
-func startPresence() (*presence, *fakeLeases, *[]record) {
+func startPresence() (*presence, *fakeLeases, *[]witness.Record) {
 	leases := &fakeLeases{generation: 1}
-	var records []record
-	p := newPresence(leases, leasehold.Session{1}, func(r ...record) error {
+	var records []witness.Record
+	p := newPresence(leases, leasehold.Session{1}, func(r ...witness.Record) error {
 		records = append(records, r...)
 		return nil
 	})
@@ -45,8 +48,8 @@ func TestPresenceRemembers(t *testing.T) {
 		t.Fatalf("%d records, want 3", len(*records))
 	}
 	for _, r := range *records {
-		if r.key != someKey || r.generation != 1 || r.session != (leasehold.Session{1}) ||
-			r.check.before > r.check.after || r.check.after > r.held.before || r.held.before > r.held.after || r.check.before == 0 {
+		if r.Key != someKey || r.Generation != 1 || r.Session != (leasehold.Session{1}) ||
+			r.Check.Before > r.Check.After || r.Check.After > r.Held.Before || r.Held.Before > r.Held.After || r.Check.Before == 0 {
 			t.Errorf("record %+v", r)
 		}
 	}
@@ -72,11 +75,11 @@ func TestPresenceForgetsEarlierTenures(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	// That a lower generation was held later is for the oracle to know.
-	o := newOracle(1)
+	o := witness.NewOracle(1)
 	for _, r := range *records {
-		o.observe(r)
+		o.Observe(r)
 	}
-	if v := o.judge(); v.checked != 3 || v.reversals != 1 {
+	if v := o.Judge(); v.Checked != 3 || v.Reversals != 1 {
 		t.Errorf("the oracle saw %+v", v)
 	}
 }
@@ -88,7 +91,7 @@ func TestPresenceRefuses(t *testing.T) {
 	if _, err := p.set(someKey, 1, "away"); !errors.Is(err, leasehold.NotOwner) {
 		t.Errorf("not held: got %v", err)
 	}
-	if r := (*records)[0]; r.held != (span{}) || r.check == (span{}) {
+	if r := (*records)[0]; r.Held != (witness.Span{}) || r.Check == (witness.Span{}) {
 		t.Errorf("only the check succeeded, and the record is %+v", r)
 	}
 	leases.generation = 0

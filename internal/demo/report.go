@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/witness"
 )
 
 // A Report is what a demo found out. Its JSON form is read by programs: fields
@@ -83,7 +85,7 @@ type Unavailability struct {
 }
 
 // fill takes up what callers, nemesis and oracle have counted.
-func (r *Report) fill(c counts, p pace, d deeds, v verdict) {
+func (r *Report) fill(c counts, p pace, d deeds, v witness.Verdict) {
 	r.Requests, r.Retries, r.Failures, r.Misroutes, r.Failed = c.requests, c.retries, c.failures, c.misroutes, c.failures
 	if c.requests > 0 {
 		of := func(n uint64) float64 { return float64(n) / float64(c.requests) }
@@ -96,8 +98,8 @@ func (r *Report) fill(c counts, p pace, d deeds, v verdict) {
 	for cause, n := range c.byCause {
 		r.LossesFor[cause.String()] = n
 	}
-	r.Tenures, r.Checked, r.DualOwnership, r.GenerationReversals = v.tenures, v.checked, v.duals, v.reversals
-	r.violation, r.unjudged = v.first, v.unjudged
+	r.Tenures, r.Checked, r.DualOwnership, r.GenerationReversals = v.Tenures, v.Checked, v.Duals, v.Reversals
+	r.violation, r.unjudged = v.First, v.Unjudged
 	r.OwnersKilled, r.OwnersStopped, r.LeadersKilled, r.LeasesLostInFailover = d.owners, d.stopped, d.leaders, d.leasesLost
 	r.Restarts, r.Rounds = d.restarts, d.rounds
 	r.Renewed, r.LostToRenewal = d.renewed, d.lostToRenewal

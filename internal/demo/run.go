@@ -215,7 +215,7 @@ func (d *demo) report() Report {
 	r.Seconds = d.elapsed().Seconds()
 	cfg := &d.cluster.cfg
 	r.Store, r.Keys, r.ValueSize, r.Rolling, r.TLS = cfg.Store, cfg.Users, cfg.ValueSize, cfg.Rolling, cfg.TLS
-	r.fill(c, p, d.nemesis.done(), d.cluster.oracle.judge())
+	r.fill(c, p, d.nemesis.done(), d.cluster.oracle.Judge())
 	ranges, share := d.cluster.moved.so()
 	r.fillMoves(ranges, share, a)
 	return r

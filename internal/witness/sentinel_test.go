@@ -1,4 +1,4 @@
-package demo
+package witness
 
 import (
 	"context"
@@ -19,13 +19,11 @@ func (l someLeases) Check(key leasehold.Key) (owner.Lease, bool) {
 	return owner.Lease{Lease: leasehold.Lease{Range: leasehold.All, Generation: g}, Key: key}, g != 0
 }
 
-func (l someLeases) Held(lease owner.Lease) bool { return l[lease.Key] == lease.Generation }
-
 // TestSentinelTellsWhatChanges, and what goes on only if it is to tell all.
 func TestSentinelTellsWhatChanges(t *testing.T) {
-	var told []record
+	var told []Record
 	held := someLeases{1: 5, 2: 6}
-	s := newSentinel(held, leasehold.Session{9}, []leasehold.Key{1, 2, 3}, func(r ...record) error {
+	s := NewSentinel(held, leasehold.Session{9}, []leasehold.Key{1, 2, 3}, func(r ...Record) error {
 		told = append(told, r...)
 		return nil
 	})
@@ -55,10 +53,10 @@ func TestSentinelTellsWhatChanges(t *testing.T) {
 		}
 		var got []claim
 		for _, r := range told {
-			if r.about != aboutBelief || r.session != s.session || r.check.before > r.check.after || r.held.before > r.held.after {
+			if r.About != Belief || r.Session != s.session || r.Check.Before > r.Check.After || r.Held.Before > r.Held.After {
 				t.Errorf("step %d: record %+v", i, r)
 			}
-			got = append(got, claim{r.key, r.generation, r.held != r.check})
+			got = append(got, claim{r.Key, r.Generation, r.Held != r.Check})
 		}
 		if len(got) != len(step.want) {
 			t.Fatalf("step %d: told %+v, want %+v", i, got, step.want)
@@ -80,8 +78,8 @@ func TestSentinelIsBounded(t *testing.T) {
 		for key := range leasehold.Key(n) {
 			held[key] = 1
 		}
-		s := newSentinel(held, leasehold.Session{9}, newUsers(0).keys(), func(r ...record) error {
-			if len(r) > maxBatch {
+		s := NewSentinel(held, leasehold.Session{9}, nil, func(r ...Record) error {
+			if len(r) > MaxBatch {
 				t.Errorf("%d records at once", len(r))
 			}
 			records += len(r)
@@ -93,7 +91,7 @@ func TestSentinelIsBounded(t *testing.T) {
 		s.beliefs = make([]belief, n)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		if err := s.run(ctx); err != nil {
+		if err := s.Run(ctx); err != nil {
 			t.Error(err)
 		}
 		often := int(10*time.Second/tellEvery) + 1
@@ -105,8 +103,8 @@ func TestSentinelIsBounded(t *testing.T) {
 
 func TestSentinelEndsIfNobodyListens(t *testing.T) {
 	gone := errors.New("the pipe is broken")
-	s := newSentinel(careless{}, leasehold.Session{9}, []leasehold.Key{1}, func(...record) error { return gone })
-	if err := s.run(t.Context()); !errors.Is(err, gone) {
+	s := NewSentinel(someLeases{1: 1}, leasehold.Session{9}, []leasehold.Key{1}, func(...Record) error { return gone })
+	if err := s.Run(t.Context()); !errors.Is(err, gone) {
 		t.Errorf("got %v", err)
 	}
 }

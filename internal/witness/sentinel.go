@@ -1,13 +1,19 @@
-package demo
+package witness
 
 import (
 	"context"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// A sentinel makes an owner say what it believes about every key, whether
+// Leases is what a sentinel asks of the owner library.
+type Leases interface {
+	Check(key leasehold.Key) (owner.Lease, bool)
+}
+
+// A Sentinel makes an owner say what it believes about every key, whether
 // anybody asks for the key or not. Requests alone would not do: once callers know
 // of another owner they never ask the old one again, and if that still believes
 // in its lease, nobody hears of it.
@@ -17,21 +23,21 @@ import (
 // believed in its last moments is lost with it.
 //
 // It is for one goroutine.
-type sentinel struct {
-	leases  leases
+type Sentinel struct {
+	leases  Leases
 	session leasehold.Session
 	keys    []leasehold.Key
-	witness func(...record) error
+	witness func(...Record) error
 
 	beliefs []belief // about each of the keys
-	batch   []record // still to be written, maxBatch at most
+	batch   []Record // still to be written, MaxBatch at most
 }
 
 // A belief is that a key is held under a generation: the first and the last
 // Check of it that succeeded.
 type belief struct {
 	generation  leasehold.Generation // 0: it is not held
-	first, last span
+	first, last Span
 	news        bool // last has not been told
 }
 
@@ -52,12 +58,14 @@ const (
 	chunk = 64
 )
 
-func newSentinel(l leases, session leasehold.Session, keys []leasehold.Key, witness func(...record) error) *sentinel {
-	return &sentinel{leases: l, session: session, keys: keys, witness: witness, beliefs: make([]belief, len(keys))}
+// NewSentinel returns a sentinel that watches keys, and tells witness a few records
+// at a time.
+func NewSentinel(l Leases, session leasehold.Session, keys []leasehold.Key, witness func(...Record) error) *Sentinel {
+	return &Sentinel{leases: l, session: session, keys: keys, witness: witness, beliefs: make([]belief, len(keys))}
 }
 
-// run makes rounds until the context ends, or until there is nobody to tell.
-func (s *sentinel) run(ctx context.Context) error {
+// Run makes rounds until the context ends, or until there is nobody to tell.
+func (s *Sentinel) Run(ctx context.Context) error {
 	pace := max(tellEvery, time.Duration(len(s.keys))*tellKey)
 	var told time.Time
 	for {
@@ -77,11 +85,11 @@ func (s *sentinel) run(ctx context.Context) error {
 
 // round checks all keys. It tells what has begun or ended, and if all is to be
 // told also what goes on.
-func (s *sentinel) round(all bool) error {
+func (s *Sentinel) round(all bool) error {
 	for from := 0; from < len(s.keys); from += chunk {
 		keys := s.keys[from:min(from+chunk, len(s.keys))]
 		var found [chunk]leasehold.Generation
-		call := timed(func() {
+		call := Timed(func() {
 			for i, key := range keys {
 				if lease, ok := s.leases.Check(key); ok {
 					found[i] = lease.Generation
@@ -98,7 +106,7 @@ func (s *sentinel) round(all bool) error {
 }
 
 // update takes up what a Check of the key with an index has found.
-func (s *sentinel) update(i int, g leasehold.Generation, call span, all bool) error {
+func (s *Sentinel) update(i int, g leasehold.Generation, call Span, all bool) error {
 	b := &s.beliefs[i]
 	ended := b.generation != g
 	if !ended && g != 0 {
@@ -120,23 +128,35 @@ func (s *sentinel) update(i int, g leasehold.Generation, call span, all bool) er
 }
 
 // tell tells one belief, soon.
-func (s *sentinel) tell(i int) error {
+func (s *Sentinel) tell(i int) error {
 	b := &s.beliefs[i]
 	b.news = false
-	s.batch = append(s.batch, record{
-		about: aboutBelief, key: s.keys[i], generation: b.generation, session: s.session, check: b.first, held: b.last,
+	s.batch = append(s.batch, Record{
+		About: Belief, Key: s.keys[i], Generation: b.generation, Session: s.session, Check: b.first, Held: b.last,
 	})
-	if len(s.batch) < maxBatch {
+	if len(s.batch) < MaxBatch {
 		return nil
 	}
 	return s.flush()
 }
 
-func (s *sentinel) flush() error {
+func (s *Sentinel) flush() error {
 	if len(s.batch) == 0 {
 		return nil
 	}
 	err := s.witness(s.batch...)
 	s.batch = s.batch[:0]
 	return err
+}
+
+// pause waits, and reports whether to go on.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/leasehold-dev/leasehold/internal/chaos"
+	"github.com/leasehold-dev/leasehold/internal/chaos/check"
+	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
+)
+
+// chaosCommand is the real command, with a directory for its files that no other
+// process has.
+func chaosCommand(t *testing.T, args ...string) (*exec.Cmd, string) {
+	t.Helper()
+	if err := lan.Available(); err != nil {
+		t.Skipf("SKIPPED, NOT TESTED: there can be no network namespaces here: %v", err)
+	}
+	dir := t.TempDir()
+	cmd := exec.Command("leasehold", append([]string{"chaos"}, args...)...) // TestMain has put it on the path
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "LEASEHOLD_LISTEN=nonsense", "NO_COLOR=1")
+	return cmd, dir
+}
+
+// TestChaos runs a few faults from beginning to end, and leaves nothing.
+func TestChaos(t *testing.T) {
+	t.Parallel()
+	cmd, dir := chaosCommand(t, "--faults", "4", "--seed", "1", "--slack", "30s", "--kinds", "owner-kill,leader-alone", "--json")
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, out, errs.String())
+	}
+	var r chaos.Report
+	if err := json.Unmarshal(out, &r); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if r.Faults != 4 || r.Seed != 1 || r.Store != "etcd" || len(r.Violations) > 0 || r.Kept != "" {
+		t.Errorf("got %+v", r)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("it left %v (%v)", left, err)
+	}
+}
+
+// TestChaosWithLeasesOff says what was violated, how to do it again, and where to look.
+func TestChaosWithLeasesOff(t *testing.T) {
+	t.Parallel()
+	cmd, _ := chaosCommand(t, "--faults", "16", "--seed", "1", "--slack", "30s", "--leases-off")
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	var exited *exec.ExitError
+	if !errors.As(err, &exited) || exited.ExitCode() != int(statusViolated) {
+		t.Fatalf("%v\n%s%s", err, out, errs.String())
+	}
+	if text := errs.String(); !strings.Contains(text, "leasehold chaos --store etcd --seed 1 --faults 16") || !strings.Contains(text, "--leases-off") {
+		t.Errorf("it says %q", text)
+	}
+	if text := string(out); !strings.Contains(text, "two owners held a key at the same time") || !strings.Contains(text, "\nkept  ") {
+		t.Errorf("it says %q", text)
+	}
+}
+
+// TestChaosKilled: whatever becomes of the command, its processes end with it.
+func TestChaosKilled(t *testing.T) {
+	t.Parallel()
+	cmd, dir := chaosCommand(t, "--for", "10m", "--seed", "1", "--kinds", "owner-pause-long")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ours := func() int {
+		var n int
+		all, _ := filepath.Glob("/proc/[0-9]*/fd/2") // the pattern is right
+		for _, link := range all {
+			if to, err := os.Readlink(link); err == nil && strings.HasPrefix(to, dir) {
+				n++
+			}
+		}
+		return n
+	}
+	const processes = 3 + 8 + 2 + 1 // managers, owners, callers, the disks
+	within := func(what string, yes func() bool) {
+		t.Helper()
+		late, again := time.After(time.Minute), time.NewTicker(50*time.Millisecond)
+		defer again.Stop()
+		for !yes() {
+			select {
+			case <-again.C:
+			case <-late:
+				_ = cmd.Process.Kill()
+				t.Fatalf("%s: %d processes", what, ours())
+			}
+		}
+	}
+	within("waiting for all to be there", func() bool { return ours() == processes })
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it was killed
+	within("waiting for all to be gone", func() bool { return ours() == 0 })
+}
+
+func TestChaosText(t *testing.T) {
+	r := chaos.Report{
+		Store: "flease", Seed: 7, Seconds: 12, Storms: 1, Faults: 3, ByKind: map[string]int{"loss": 2, "delay": 1}, Revived: 1, Created: 1,
+		Checked:    check.Counts{Writes: 2, Refused: 1},
+		Violations: []check.Violation{{Invariant: "I5", Broken: "a table went back", Text: "from 2 to 1", Times: 4}},
+		Kept:       "/somewhere",
+	}
+	text := ansi.Strip(chaosText(&r))
+	for _, want := range []string{
+		"store flease, seed 7, 12.0 s, 1 storm\n", "3 faults: delay 1, loss 2\n", "I5: a table went back (4 times): from 2 to 1\n",
+		"kept        /somewhere\n", "2 writes accepted, 1 refused (I9)\n", "processes that ended by themselves and were started again: 1; times that the namespace was gone with all managers and was created anew: 1\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %q in\n%s", want, text)
+		}
+	}
+	if text := ansi.Strip(chaosText(&chaos.Report{})); !strings.Contains(text, "violations  none\n") || strings.Contains(text, "fence") {
+		t.Errorf("got\n%s", text)
+	}
+}
+
+func TestChaosProgress(t *testing.T) {
+	for _, test := range []struct {
+		at    chaos.Snapshot
+		share float64
+		text  string
+	}{
+		{chaos.Snapshot{Elapsed: 30 * time.Second, Of: time.Minute, Faults: 1, Doing: "storm"}, 0.5, "30s, 0 storms, 1 fault, storm"},
+		{chaos.Snapshot{Elapsed: time.Second, Faults: 30, Enough: 40, Storms: 2, Broken: true, Doing: "recovering"}, 0.75, "1s, 2 storms, 30 faults, recovering, VIOLATION"},
+		{chaos.Snapshot{Elapsed: time.Hour, Of: time.Minute, Doing: "judging"}, 1, "1h0m0s, 0 storms, 0 faults, judging"},
+	} {
+		if got := share(test.at); got != test.share {
+			t.Errorf("%+v: share %v, want %v", test.at, got, test.share)
+		}
+		if got := ansi.Strip(chaosNumbers(test.at)); got != test.text {
+			t.Errorf("got %q, want %q", got, test.text)
+		}
+		for _, width := range []int{20, 60, 120} {
+			p := newChaosProgress(screen{}, false)
+			if line := p.line(test.at, width); ansi.StringWidth(line) > width {
+				t.Errorf("%d columns: %q", width, line)
+			}
+		}
+	}
+}

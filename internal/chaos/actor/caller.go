@@ -1,0 +1,139 @@
+package actor
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/chaos/history"
+	"github.com/leasehold-dev/leasehold/internal/witness"
+	"github.com/leasehold-dev/leasehold/lookup"
+)
+
+// A CallerConfig says how to run a caller.
+type CallerConfig struct {
+	Number    int // which one it is
+	Managers  []string
+	Registers int           // how many registers there are
+	Workers   int           // how many requests it makes at a time
+	Every     time.Duration // the time between two requests of a worker, on average
+	Poll      time.Duration // see [lookup.Config]
+	Stale     time.Duration
+	Events    io.Writer
+	Logger    *slog.Logger
+}
+
+// A caller is one process that uses registers.
+type caller struct {
+	cfg    CallerConfig
+	lookup *lookup.Lookup
+	out    *history.Writer
+}
+
+// beatEvery is how often a caller says that it lives.
+const beatEvery = 100 * time.Millisecond
+
+// RunCaller runs a caller until the context ends.
+func RunCaller(ctx context.Context, cfg CallerConfig) error {
+	c := &caller{cfg: cfg, out: history.NewWriter(cfg.Events)}
+	if err := c.open(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var running sync.WaitGroup
+	do := func(f func(context.Context) error) {
+		running.Go(func() {
+			if err := f(ctx); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	if err := c.out.Write(history.Event{At: witness.Now(), Opened: true}); err != nil {
+		return err
+	}
+	do(c.beat)
+	do(c.follow)
+	for worker := range cfg.Workers {
+		do(func(ctx context.Context) error { return c.work(ctx, cfg.Number*maxWorkers+worker) })
+	}
+	<-ctx.Done()
+	running.Wait()
+	err := context.Cause(ctx)
+	if errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	return errors.Join(err, c.lookup.Close())
+}
+
+// maxWorkers is how many workers a caller has at most, so that each has a number of its own.
+const maxWorkers = 1000
+
+// open opens the lookup, however long it takes.
+func (c *caller) open(ctx context.Context) error {
+	for {
+		opening, cancel := context.WithTimeout(ctx, joinPatience)
+		l, err := lookup.Open(opening, lookup.Config{
+			Namespace: Namespace, Managers: c.cfg.Managers, OnLoss: c.lost, Poll: c.cfg.Poll, Stale: c.cfg.Stale,
+			Credentials: insecure.NewCredentials(), Logger: c.cfg.Logger,
+		})
+		cancel()
+		switch {
+		case err == nil:
+			c.lookup = l
+			return nil
+		case ctx.Err() != nil || leasehold.KindOf(err) != leasehold.Unavailable:
+			return err
+		}
+		c.cfg.Logger.Warn("opening again", "why", err)
+	}
+}
+
+// lost writes down what the lookup reports. That nobody reads it any more is found
+// out by others.
+func (c *caller) lost(losses []leasehold.Loss) {
+	for _, l := range losses {
+		_ = c.out.Write(history.Event{At: witness.Now(), Loss: &history.Loss{
+			Start: l.Range.Start, Limit: l.Range.Limit, Generation: l.Generation, Cause: l.Cause, LSN: l.LSN,
+		}})
+	}
+}
+
+// beat says that the caller lives.
+func (c *caller) beat(ctx context.Context) error {
+	tick := time.NewTicker(beatEvery)
+	defer tick.Stop()
+	for {
+		if err := c.out.Write(history.Event{At: witness.Now()}); err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// follow writes down each table that it gets to see.
+func (c *caller) follow(ctx context.Context) error {
+	for {
+		changed := c.lookup.Changed()
+		if t, ok := c.table(); ok {
+			if err := c.out.Write(history.Event{At: witness.Now(), Table: &t}); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/chaos/check"
+	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
+	"github.com/leasehold-dev/leasehold/internal/chaos/drifting"
+	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
+)
+
+// program is the leasehold command, and drifter one whose clock has a rate. TestMain builds
+// them if there is use for them.
+var program, drifter string
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "chaos-owner" {
+		if err := runFencedOwner(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(3)
+		}
+		os.Exit(0)
+	}
+	os.Exit(buildAndRun(m))
+}
+
+func buildAndRun(m *testing.M) int {
+	if lan.Available() == nil {
+		dir, err := os.MkdirTemp("", "leasehold-chaos-test-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir) //nolint:errcheck // there is nobody left to tell
+		program = filepath.Join(dir, "leasehold")
+		if out, err := exec.Command("go", "build", "-o", program, "github.com/leasehold-dev/leasehold/cmd/leasehold").CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "building what the tests run: %v\n%s", err, out)
+			return 1
+		}
+		if drifter, err = drifting.Build(context.Background(), dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	return m.Run()
+}
+
+// start is a run of a test.
+func start(t *testing.T, cfg Config) Report {
+	t.Helper()
+	if err := lan.Available(); err != nil {
+		t.Skipf("SKIPPED, NOT TESTED: there can be no network namespaces here: %v", err)
+	}
+	cfg.Program, cfg.Drifting, cfg.Other = program, drifter, program
+	r, err := Run(t.Context(), cfg, func(Snapshot) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d faults in %d storms, %.1f s; recoveries %+v; checked %+v", r.Faults, r.Storms, r.Seconds, r.Recoveries, r.Checked)
+	return r
+}
+
+// slack is for computers that have much else to do. Nothing here is about speed.
+const slack = 30 * time.Second
+
+// TestStorms: 200 faults, of all kinds, and nothing is violated. With a store of its own the
+// owners write to a PostgreSQL, and are therefore of one build, with one clock; with the
+// others they are upgraded, and their clocks drift.
+func TestStorms(t *testing.T) {
+	for _, shape := range cluster.Shapes() {
+		t.Run(string(shape), func(t *testing.T) {
+			t.Parallel()
+			cfg := DefaultConfig()
+			cfg.Shape, cfg.Faults, cfg.Seed, cfg.Slack = shape, 67, 1, slack
+			fencing := shape == cluster.Etcd && fenced(t, &cfg)
+			r := start(t, cfg)
+			for _, v := range r.Violations {
+				t.Errorf("%v\nIt is in %s. To do it again: %s", v, r.Kept, r.Replay)
+			}
+			if r.Faults < cfg.Faults || r.Recoveries.Count != r.Storms || r.Storms == 0 {
+				t.Errorf("%d faults, and %d recoveries from %d storms", r.Faults, r.Recoveries.Count, r.Storms)
+			}
+			if c := r.Checked; c.Tenures < watched || c.Losses == 0 || c.Tables == 0 || c.Calls == 0 || c.Histories < inUse {
+				t.Errorf("checked no more than %+v", c)
+			}
+			if c := r.Checked; fencing && (c.Writes == 0 || c.Refused == 0) {
+				t.Errorf("a database has accepted %d writes and refused %d", c.Writes, c.Refused)
+			}
+			if r.Kept != "" {
+				t.Errorf("it left %s", r.Kept)
+			}
+		})
+	}
+}
+
+// TestLeasesSwitchedOff: owners that ignore that their leases have ended are noticed.
+func TestLeasesSwitchedOff(t *testing.T) {
+	t.Parallel()
+	cfg := DefaultConfig()
+	cfg.Faults, cfg.Seed, cfg.Slack, cfg.LeasesOff, cfg.Dir = 16, 1, slack, true, t.TempDir()
+	r := start(t, cfg)
+	if !slices.ContainsFunc(r.Violations, func(v check.Violation) bool { return v.Broken == "two owners held a key at the same time" }) {
+		t.Errorf("nobody noticed: %v", r.Violations)
+	}
+	for _, name := range []string{"report.json", "faults.jsonl", "m1.log", "o1.log", "o1.history", "c1.history"} {
+		if info, err := os.Stat(filepath.Join(cfg.Dir, name)); err != nil || info.Size() == 0 && filepath.Ext(name) != ".log" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestConfigs(t *testing.T) {
+	for want, change := range map[string]func(*Config){
+		`--store "disk": want etcd, external or flease`:                                    func(c *Config) { c.Shape = "disk" },
+		"--for 0s and --faults 0: one of them must say when it is enough":                  func(c *Config) { c.Faults = 0 },
+		"--owners 0: want 1 to 100":                                                        func(c *Config) { c.Owners = 0 },
+		"--callers 101: want 1 to 100":                                                     func(c *Config) { c.Callers = 101 },
+		"--lease 1ms: want 1s to 1m":                                                       func(c *Config) { c.Lease = time.Millisecond },
+		"--ttl 1ms: want 500ms to 1m":                                                      func(c *Config) { c.TTL = time.Millisecond },
+		"--kinds fire: with --store etcd there are owner-kill, owner-restart, owner-pause": func(c *Config) { c.Kinds = []string{"fire"} },
+	} {
+		c := DefaultConfig()
+		c.Faults = 1
+		change(&c)
+		if err := c.Validate(); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+func TestReplay(t *testing.T) {
+	c := DefaultConfig()
+	c.Seed, c.Faults, c.Lease, c.Kinds, c.LeasesOff = 7, 10, 2*time.Second, []string{"loss", "delay"}, true
+	const want = "leasehold chaos --store etcd --seed 7 --faults 10 --kinds loss,delay --lease 2s --leases-off"
+	if got := c.Replay(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestRecoveriesAsFigures(t *testing.T) {
+	c := DefaultConfig()
+	got := recoveries([]time.Duration{3 * time.Second, time.Second, time.Minute}, &c)
+	want := Recoveries{Count: 3, BoundMillis: 5800, SlackMillis: 10_000, Median: 3000, P99: 60_000, Max: 60_000, WithinBound: 2}
+	if got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}

@@ -1,0 +1,185 @@
+package check
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/chaos/history"
+	"github.com/leasehold-dev/leasehold/internal/witness"
+)
+
+const (
+	name                = "key-0"
+	stale time.Duration = 100
+)
+
+var key = leasehold.KeyOf(name)
+
+// A script is what owners and callers write.
+type script func(b *Book, c *Caller)
+
+// held is that a session held the key under a generation, from and until a time.
+func held(session byte, g leasehold.Generation, from, to witness.Time) script {
+	return func(b *Book, _ *Caller) {
+		b.Observe("o1", witness.Record{
+			About: witness.Belief, Key: key, Generation: g, Session: leasehold.Session{session},
+			Check: witness.Span{Before: from, After: from}, Held: witness.Span{Before: to, After: to},
+		})
+	}
+}
+
+// event is something that the caller saw.
+func event(e history.Event) script { return func(_ *Book, c *Caller) { c.Observe(e) } }
+
+func opened(at witness.Time) script { return event(history.Event{At: at, Opened: true}) }
+func lives(at witness.Time) script  { return event(history.Event{At: at}) }
+
+// lost is that the caller was told of a loss of everything; the generation is 0 if it
+// was not said.
+func lost(at witness.Time, g leasehold.Generation) script {
+	return event(history.Event{At: at, Loss: &history.Loss{Generation: g, Cause: leasehold.CauseExpired}})
+}
+
+func elsewhere(at witness.Time) script {
+	return event(history.Event{At: at, Loss: &history.Loss{Start: key + 1}})
+}
+
+func accepted(resource string, g leasehold.Generation) script {
+	return func(b *Book, _ *Caller) { b.Accepted(resource, g) }
+}
+
+func table(lsn leasehold.LSN, hash uint64) script {
+	return event(history.Event{At: 1, Table: &history.Table{LSN: lsn, Hash: hash}})
+}
+
+// another is what another caller saw.
+func another(s script) script { return func(b *Book, _ *Caller) { s(b, b.Caller("c2")) } }
+
+func write(value string, g leasehold.Generation, began, over witness.Time) script {
+	return event(history.Event{At: over, Call: &history.Call{Began: began, Write: true, Name: name, Value: value, Generation: g}})
+}
+
+func read(value string, g leasehold.Generation, began, over witness.Time) script {
+	return event(history.Event{At: over, Call: &history.Call{Began: began, Name: name, Value: value, Generation: g}})
+}
+
+func TestViolations(t *testing.T) {
+	told := []script{opened(1), lives(1000)}
+	for _, test := range []struct {
+		name  string
+		story []script
+		want  string // how the first violation begins; empty: there is none
+	}{
+		{"nothing", nil, ""},
+		{"one after the other", []script{held(1, 1, 10, 20), held(2, 2, 30, 40)}, ""},
+		{"both at a time", []script{held(1, 1, 10, 30), held(2, 2, 20, 40)}, "I1: two owners held a key at the same time (1 times): key "},
+		{"a generation again", []script{held(1, 1, 10, 20), held(2, 1, 30, 40)}, "I2: a generation was given twice (1 times): generation 1 "},
+		{"a lower generation", []script{held(1, 2, 10, 20), held(2, 1, 30, 40)}, "I2: the generation of a key did not rise (1 times): key "},
+
+		{"a loss is told", append(told, held(1, 1, 10, 20), held(2, 2, 30, 40), lost(25, 1)), ""},
+		{"a loss is told late", append(told, held(1, 1, 10, 20), held(2, 2, 30, 40), lost(130, 0)), ""},
+		{"a loss is told too late", append(told, held(1, 1, 10, 20), held(2, 2, 30, 40), lost(131, 1)), "I4: a caller was not told of a loss (1 times): caller c1 "},
+		{"a loss of another key is told", append(told, held(1, 1, 10, 20), held(2, 2, 30, 40), elsewhere(25)), "I4: a caller was not told"},
+		{"an earlier loss is told", append(told, held(1, 1, 10, 20), held(2, 2, 30, 40), lost(19, 0)), "I4: a caller was not told"},
+		{"the second of two is not told", append(told, held(1, 1, 10, 20), held(2, 2, 30, 200), held(1, 3, 210, 300), lost(25, 1)), "I4: a caller was not told"},
+		{"it came too late to be told", []script{opened(20), lives(1000), held(1, 1, 10, 20), held(2, 2, 30, 40)}, ""},
+		{"it died before it was told", []script{opened(1), lives(129), held(1, 1, 10, 20), held(2, 2, 30, 40)}, ""},
+		{"one is told and the other is not", append(told, held(1, 1, 10, 20), held(2, 2, 30, 40), lost(25, 1), func(b *Book, _ *Caller) {
+			c := b.Caller("c2")
+			c.Observe(history.Event{At: 1, Opened: true})
+			c.Observe(history.Event{At: 1000})
+		}), "I4: a caller was not told of a loss (1 times): caller c2 "},
+		{"what is told is not lost", append(told, held(1, 1, 10, 50), lost(49, 1)), "I4: what was reported as lost was held later"},
+		{"what is told has just been lost", append(told, held(1, 1, 10, 50), lost(50, 1)), ""},
+
+		{"tokens that rise", []script{accepted("a", 1), accepted("a", 1), accepted("a", 2), accepted("b", 1)}, ""},
+		{"a token that falls", []script{accepted("a", 2), accepted("b", 2), accepted("a", 1)}, "I9: an older token was accepted after a newer one (1 times): a write of a with generation 1 "},
+
+		{"tables that agree", []script{table(1, 7), table(2, 8), table(2, 8), another(table(2, 8)), another(table(1, 7))}, ""},
+		{"tables that differ", []script{table(1, 7), table(2, 8), another(table(2, 9))}, "I5: there were two tables of one LSN (1 times): callers c1 and c2 "},
+		{"a table that goes back", []script{table(2, 8), table(1, 7)}, "I5: a table went back (1 times): the table of caller c1 went back from LSN 2 to 1"},
+
+		{"a register", []script{write("a", 1, 10, 11), read("a", 1, 12, 13), read("", 2, 20, 21)}, ""},
+		{"a write is forgotten", []script{write("a", 1, 10, 11), read("", 1, 12, 13)}, "I1: a register is not linearizable (1 times): what register key-0 has answered under generation 1 "},
+		{"a write comes back", []script{write("a", 1, 10, 11), write("b", 1, 12, 13), read("a", 1, 14, 15)}, "I1: a register is not linearizable"},
+		{"a write of another lease", []script{write("a", 1, 10, 11), read("a", 2, 12, 13)}, "I1: a register is not linearizable"},
+		{"a write of which nobody knows, done late", []script{write("a", 0, 10, 11), read("", 1, 12, 13), read("a", 1, 14, 15)}, ""},
+		{"a write of which nobody knows, not done", []script{write("a", 0, 10, 11), read("", 1, 12, 13)}, ""},
+		{"a write of which nobody knows, done too early", []script{read("a", 1, 8, 9), write("a", 0, 10, 11)}, "I1: a register is not linearizable"},
+		{"a write that is answered under one lease, and read under another", []script{write("a", 0, 10, 10), write("a", 1, 10, 11), read("a", 2, 12, 13)}, "I1: a register is not linearizable"},
+		{"a write that is answered is done by then", []script{write("a", 0, 10, 10), write("a", 1, 10, 11), read("", 1, 12, 13)}, "I1: a register is not linearizable"},
+		{"an old lease answers", []script{read("", 2, 10, 11), read("", 1, 12, 13)}, "I1: an older generation answered after a newer one"},
+		{"an old lease answers meanwhile", []script{read("", 2, 10, 13), read("", 1, 12, 14)}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := New([]leasehold.Key{key}, stale)
+			c := b.Caller("c1")
+			for _, do := range test.story {
+				do(b, c)
+			}
+			found, _ := b.Violations()
+			switch {
+			case test.want == "" && len(found) > 0:
+				t.Errorf("found %v", found)
+			case test.want != "" && !slices.ContainsFunc(found, func(v Violation) bool { return strings.HasPrefix(v.String(), test.want) }):
+				t.Errorf("found %q, want %q", found, test.want)
+			}
+			if again, _ := b.Violations(); len(again) != len(found) {
+				t.Errorf("asked again, it found %d and not %d", len(again), len(found))
+			}
+		})
+	}
+}
+
+func TestCounts(t *testing.T) {
+	b := New([]leasehold.Key{key}, stale)
+	c := b.Caller("c1")
+	for _, do := range []script{
+		opened(1), lives(1000), held(1, 1, 10, 20), held(2, 2, 30, 40), lost(25, 1), table(1, 1), write("a", 1, 10, 11), read("", 2, 32, 33), write("b", 0, 50, 51),
+	} {
+		do(b, c)
+	}
+	found, n := b.Violations()
+	if want := (Counts{Tenures: 2, Losses: 1, Tables: 1, Calls: 2, Histories: 2, Generations: 2}); n != want || len(found) > 0 {
+		t.Errorf("counted %+v, want %+v; found %v", n, want, found)
+	}
+}
+
+func TestRecovery(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		story   []script
+		took    time.Duration
+		without int
+	}{
+		{"nobody", nil, 0, 1},
+		{"not any more", []script{held(1, 1, 10, 99)}, 0, 1},
+		{"all along", []script{held(1, 1, 10, 101)}, 0, 0},
+		{"soon", []script{held(1, 1, 10, 99), held(2, 2, 130, 140)}, 30, 0},
+		{"and once more", []script{held(2, 2, 130, 140), held(1, 3, 150, 160)}, 30, 0},
+	} {
+		b := New([]leasehold.Key{key}, stale)
+		for _, do := range test.story {
+			do(b, nil)
+		}
+		if took, without := b.Recovery(100); took != test.took || without != test.without {
+			t.Errorf("%s: it took %d, and %d keys are without an owner, want %d and %d", test.name, took, without, test.took, test.without)
+		}
+	}
+}
+
+func TestUnrecovered(t *testing.T) {
+	b := New(nil, stale)
+	if b.Broken() {
+		t.Error("it is broken from the beginning")
+	}
+	b.Unrecovered(3*time.Second, time.Second, 2)
+	b.Unrecovered(2*time.Second, time.Second, 0)
+	found, _ := b.Violations()
+	if len(found) != 1 || found[0].Times != 2 || !strings.Contains(found[0].Text, "2 keys have no owner 3s after") || !b.Broken() {
+		t.Errorf("found %v", found)
+	}
+}

@@ -1,0 +1,80 @@
+package check
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/witness"
+)
+
+// judgeLosses sees to it that callers are told of lost state (I4).
+//
+// Owners of a chaos run move no state. So whenever a key is held under another
+// generation than before its state was lost in between, and every caller whose lookup
+// was open before that must have been told so, or that it may have missed something,
+// within the stale time: no sooner than the first tenure is known to have ended, and no
+// later than the stale time after the second is known to have begun.
+//
+// And what is reported as lost must be lost: nobody holds the key under that
+// generation any more.
+func (b *Book) judgeLosses(n *Counts) {
+	for _, c := range b.callers {
+		slices.SortFunc(c.losses, func(x, y heard) int { return cmp.Compare(x.at, y.at) })
+	}
+	for _, key := range b.keys {
+		tenures := slices.Clone(b.tenures[key])
+		slices.SortFunc(tenures, func(x, y tenure) int { return cmp.Compare(x.generation, y.generation) })
+		for i := range tenures {
+			b.judgeReports(key, tenures[i])
+			if i > 0 && tenures[i].generation != tenures[i-1].generation {
+				b.judgeLoss(n, key, tenures[i-1], tenures[i])
+			}
+		}
+	}
+}
+
+func (b *Book) judgeLoss(n *Counts, key leasehold.Key, before, after tenure) {
+	by := after.began + witness.Time(b.stale)
+	for _, c := range b.callers {
+		if c.opened == 0 || c.opened >= before.ended {
+			continue // it could not know
+		}
+		told := c.told(key, before.ended, by)
+		if !told && c.last < by {
+			continue // it did not live to hear of it
+		}
+		n.Losses++
+		if !told {
+			b.add("I4", "a caller was not told of a loss", "caller %s was not told of a loss of key %v, which was held under generation %d until %d at least and under %d from %d at the latest",
+				c.name, key, before.generation, before.ended, after.generation, after.began)
+		}
+	}
+}
+
+// told says whether a caller was told of a loss in a time.
+func (c *Caller) told(key leasehold.Key, from, to witness.Time) bool {
+	i, _ := slices.BinarySearchFunc(c.losses, from, func(h heard, at witness.Time) int { return cmp.Compare(h.at, at) })
+	for ; i < len(c.losses) && c.losses[i].at <= to; i++ {
+		if c.losses[i].Range().Contains(key) {
+			return true
+		}
+	}
+	return false
+}
+
+// judgeReports looks for losses that were reported of a lease that was held later.
+func (b *Book) judgeReports(key leasehold.Key, t tenure) {
+	for _, c := range b.callers {
+		for _, l := range c.losses {
+			if l.at >= t.ended {
+				break
+			}
+			if l.Generation == t.generation && l.Range().Contains(key) {
+				b.add("I4", "what was reported as lost was held later", "caller %s was told at %d that key %v was lost under generation %d, which was held until %d at least",
+					c.name, l.at, key, t.generation, t.ended)
+				return
+			}
+		}
+	}
+}

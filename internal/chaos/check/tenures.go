@@ -1,0 +1,108 @@
+package check
+
+import (
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/witness"
+)
+
+// A tenure is the time for which a session held a key under a generation, as far as it
+// is known.
+type tenure struct {
+	session    leasehold.Session
+	generation leasehold.Generation
+	began      witness.Time // no later than this
+	ended      witness.Time // no earlier than this
+}
+
+// A holder is who was given a generation.
+type holder struct {
+	session leasehold.Session
+	owner   string
+}
+
+// Observe takes up what an owner has written.
+func (b *Book) Observe(owner string, r witness.Record) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.oracle.Observe(r)
+	b.note(owner, r)
+	known := b.tenures[r.Key]
+	at := slices.IndexFunc(known, func(t tenure) bool { return t.session == r.Session && t.generation == r.Generation })
+	if at < 0 {
+		known = append(known, tenure{r.Session, r.Generation, r.Check.After, r.Check.Before})
+		at = len(known) - 1
+	}
+	t := &known[at]
+	t.began, t.ended = min(t.began, r.Check.After), max(t.ended, r.Check.Before, r.Held.Before)
+	b.tenures[r.Key] = known
+}
+
+// note sees to it that a generation names one grant to one session, whatever the key
+// (I2).
+func (b *Book) note(owner string, r witness.Record) {
+	h, ok := b.holders[r.Generation]
+	if !ok {
+		b.holders[r.Generation] = holder{r.Session, owner}
+		return
+	}
+	if h.session != r.Session {
+		b.add("I2", "a generation was given twice", "generation %d was given to session %s of %s and to session %s of %s",
+			r.Generation, h.session.Short(), h.owner, r.Session.Short(), owner)
+		b.holders[r.Generation] = holder{r.Session, owner}
+	}
+}
+
+// judgeTenures says what the oracle has found: two sessions that held a key at the
+// same time (I1), and generations that did not rise (I2).
+func (b *Book) judgeTenures(n *Counts) {
+	v := b.oracle.Judge()
+	n.Tenures, n.Generations = int(v.Tenures), len(b.holders)
+	for range v.Duals {
+		b.add("I1", "two owners held a key at the same time", "%s", v.First)
+	}
+	for range v.Reversals {
+		b.add("I2", "the generation of a key did not rise", "%s", v.First)
+	}
+}
+
+// Recovery says how long after a time it took until every key had an owner, and how
+// many keys had none yet. A key that had one all the time took no time (I6).
+func (b *Book) Recovery(since witness.Time) (slowest time.Duration, without int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, key := range b.keys {
+		took, owned := b.owned(key, since)
+		if !owned {
+			without++
+		}
+		slowest = max(slowest, took)
+	}
+	return slowest, without
+}
+
+func (b *Book) owned(key leasehold.Key, since witness.Time) (took time.Duration, owned bool) {
+	for _, t := range b.tenures[key] {
+		if t.ended < since {
+			continue
+		}
+		if d := time.Duration(max(0, t.began-since)); !owned || d < took {
+			took, owned = d, true
+		}
+	}
+	return took, owned
+}
+
+// Unrecovered notes that the keys did not all have an owner in time (I6).
+func (b *Book) Unrecovered(took, bound time.Duration, without int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	const broken = "keys had no owner in time"
+	if without > 0 {
+		b.add("I6", broken, "%d keys have no owner %v after faults stopped, and should have had one after %v", without, took, bound)
+		return
+	}
+	b.add("I6", broken, "the last key had an owner %v after faults stopped, and should have had one after %v", took, bound)
+}

@@ -1,0 +1,22 @@
+package check
+
+import "github.com/leasehold-dev/leasehold"
+
+// Accepted takes up that a database which checks fencing tokens has accepted a write. It
+// is called in the order in which the database has (I9).
+func (b *Book) Accepted(resource string, g leasehold.Generation) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.writes.Writes++
+	if newest := b.fences[resource]; g < newest {
+		b.add("I9", "an older token was accepted after a newer one", "a write of %s with generation %d was accepted after one with %d", resource, g, newest)
+	}
+	b.fences[resource] = max(b.fences[resource], g)
+}
+
+// Refused takes up how many writes a database has refused.
+func (b *Book) Refused(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.writes.Refused += n
+}

@@ -1,0 +1,63 @@
+package cluster
+
+import (
+	"io"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
+)
+
+// A Shape is where managers have their tables.
+type Shape string
+
+// The shapes.
+const (
+	Etcd     Shape = "etcd"     // each has a part of a store that they share
+	External Shape = "external" // in an etcd cluster of three other processes
+	Flease   Shape = "flease"   // nowhere but in memory
+)
+
+// Shapes are all of them.
+func Shapes() []Shape { return []Shape{Etcd, External, Flease} }
+
+// A Config says what to run.
+type Config struct {
+	Program string // the leasehold command
+	Other   string // another build of it, for upgrades; empty: none
+	Shape   Shape
+	Dir     string // for data and logs
+	Network *lan.Network
+
+	Owners, Callers int
+	Watched         int // keys that owners watch
+	Registers       int // how many of them callers use
+	Workers         int // of each caller
+	Every           time.Duration
+
+	Lease time.Duration // of the namespace
+	TTL   time.Duration // of leaders
+	Drift float64
+	Stale time.Duration // of lookups
+
+	LeasesOff bool // see [actor.OwnerConfig]
+	// OwnerProgram is another program for owners, which knows their flags and some more.
+	OwnerProgram string
+	OwnerArgs    []string
+
+	// Owned and Called read what an owner and a caller write, each time that it is
+	// started, until it is gone. Its clock is ahead of ours by the offset.
+	Owned, Called func(name string, offset time.Duration, from io.Reader) error
+	// Failed is told of a process that ended by itself.
+	Failed func(error)
+}
+
+// members is how many managers there are, and how many stores, if they are other processes.
+const members = 3
+
+// The ports, at each host the same.
+const (
+	managerPort = 7400
+	peerPort    = 7500
+	clientPort  = 2379
+	ownerPort   = 8000
+)

@@ -1,0 +1,246 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/chaos/drifting"
+	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
+	"github.com/leasehold-dev/leasehold/internal/child"
+)
+
+// A Role is what a process is there for.
+type Role string
+
+// The roles.
+const (
+	Manager Role = "manager"
+	Store   Role = "store"
+	Owner   Role = "owner"
+	Caller  Role = "caller"
+)
+
+// A Member is a process and its host.
+type Member struct {
+	child.Child
+	Role Role
+	Host *lan.Host
+	Addr string // where it listens, if it does
+
+	output func(offset time.Duration, from io.Reader) error // reads what it writes; nil if that is its log
+
+	mu       sync.Mutex
+	programs []string      // which it may be: the first, and others that can take its place
+	program  int           // which of them it is
+	args     []string      // what it is told
+	within   []string      // the command that it is started with, in whose namespace it is to be
+	disk     string        // its own, as we see it; empty: none
+	offset   time.Duration // by how much its monotonic clock is ahead of ours
+	rate     float64       // of its clock, if its program is one whose clock has a rate; 0: as ours
+	claimed  bool
+	excused  bool // it may crash
+	wanted   bool // it should have a process
+	starts   int
+	revived  int
+	logFrom  int64 // where in its log its last life begins
+	reviving sync.WaitGroup
+}
+
+// Start gives it a process.
+func (m *Member) Start() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.wanted = true
+	return m.start()
+}
+
+// start is Start for those who have the lock.
+func (m *Member) start() error {
+	m.starts++
+	m.logFrom = 0
+	if info, err := os.Stat(m.Launch.Log); err == nil {
+		m.logFrom = info.Size()
+	}
+	m.Launch.Program, m.Launch.Args, m.Launch.Env = m.programs[m.program], m.args, nil
+	offset := m.offset
+	if offset != 0 {
+		seconds := fmt.Sprint(int64(offset / time.Second))
+		m.Launch.Args = append([]string{"--time", "--monotonic", seconds, "--boottime", seconds, m.Launch.Program}, m.Launch.Args...)
+		m.Launch.Program = unshareProgram
+	}
+	if m.within != nil {
+		m.Launch.Args = slices.Concat(m.within[1:], []string{m.Launch.Program}, m.Launch.Args)
+		m.Launch.Program = m.within[0]
+	}
+	if m.rate != 0 {
+		m.Launch.Env = []string{fmt.Sprintf("%s=%g", drifting.Variable, m.rate)}
+	}
+	if m.output != nil {
+		m.Launch.Output = func(r io.Reader) error { return m.output(offset, r) }
+	}
+	return m.Child.Start()
+}
+
+// unshareProgram starts a process in a time namespace.
+const unshareProgram = "unshare"
+
+// Become has it be another of its programs when it is started next, and reports whether
+// there is another.
+func (m *Member) Become() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.program = (m.program + 1) % len(m.programs)
+	return len(m.programs) > 1
+}
+
+// Shift has its monotonic clock be ahead by whole seconds when it is started next.
+func (m *Member) Shift(offset time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.offset = offset.Truncate(time.Second)
+}
+
+// Drift has its clock run at a rate when it is started next.
+func (m *Member) Drift(rate float64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.rate = rate
+}
+
+// Excuse says whether it may crash.
+func (m *Member) Excuse(excused bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.excused = excused
+}
+
+// Kill takes its process away with kill -9.
+func (m *Member) Kill() {
+	m.unwant()
+	m.Child.Kill()
+}
+
+// End asks its process to end, and kills it if the context ends before. It fails only if
+// the process crashes.
+func (m *Member) End(ctx context.Context) error {
+	m.unwant()
+	if err := m.Finish(ctx); err != nil && m.crashed() {
+		return err
+	}
+	return nil
+}
+
+// Close is Kill for good.
+func (m *Member) Close() {
+	m.unwant()
+	m.Child.Close()
+	m.reviving.Wait()
+}
+
+// Stop halts its process. One that has ended by itself meanwhile stands still as well.
+func (m *Member) Stop() error { return unlessDone(m.Child.Stop()) }
+
+// GoOn lets it go on.
+func (m *Member) GoOn() error { return unlessDone(m.Child.GoOn()) }
+
+func unlessDone(err error) error {
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	return err
+}
+
+func (m *Member) unwant() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.wanted = false
+}
+
+// Revived says how often it was started because its process had ended by itself.
+func (m *Member) Revived() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.revived
+}
+
+// revivalAfter is after how long a process that ended by itself is started again.
+const revivalAfter = 300 * time.Millisecond
+
+// revive is what a supervisor does, such as systemd: a manager that finds no store when
+// it is started ends, and it is not its business to be started again. If it ends
+// otherwise than by its own decision, that is a failure.
+func (m *Member) revive(ended error, failed func(error)) {
+	if m.crashed() {
+		failed(ended)
+		return
+	}
+	m.mu.Lock()
+	starts := m.starts
+	m.mu.Unlock()
+	m.reviving.Go(func() {
+		<-time.After(revivalAfter)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if !m.wanted || m.starts != starts {
+			return // somebody else has seen to it
+		}
+		m.revived++
+		if err := m.start(); err != nil {
+			failed(err)
+		}
+	})
+}
+
+// crashed says whether the last words of its process are those of Go's runtime, and
+// that is not excused.
+func (m *Member) crashed() bool {
+	m.mu.Lock()
+	from, excused := m.logFrom, m.excused
+	m.mu.Unlock()
+	text, err := os.ReadFile(m.Launch.Log)
+	return !excused && err == nil && int(from) <= len(text) && panicked(string(text[from:]))
+}
+
+func panicked(log string) bool {
+	for _, words := range []string{"\npanic: ", "\nfatal error: ", "SIGSEGV", "WARNING: DATA RACE"} {
+		if strings.Contains("\n"+log, words) {
+			return true
+		}
+	}
+	return false
+}
+
+// Claim takes a member for one who wants to hurt its process, and reports whether
+// nobody else had it: a process that is dead cannot be stopped.
+func (m *Member) Claim() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	claimed := m.claimed
+	m.claimed = true
+	return !claimed
+}
+
+// Release gives a member back that was claimed.
+func (m *Member) Release() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.claimed = false
+}
+
+// Hosts are the hosts of members.
+func Hosts(members ...[]*Member) []*lan.Host {
+	var hosts []*lan.Host
+	for _, some := range members {
+		for _, m := range some {
+			hosts = append(hosts, m.Host)
+		}
+	}
+	return hosts
+}

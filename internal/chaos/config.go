@@ -1,0 +1,146 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/chaos/check"
+	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
+	"github.com/leasehold-dev/leasehold/internal/chaos/nemesis"
+)
+
+// Config says what to run and how hard to treat it. [DefaultConfig] has all that need
+// not be chosen.
+type Config struct {
+	Program string // the leasehold command
+	Shape   cluster.Shape
+
+	For    time.Duration // for how long storms begin; 0: until there were enough faults
+	Faults int           // after so many no storm begins any more; 0: until the time is over
+	Seed   uint64
+	Kinds  []string // of faults; nil: all
+
+	Owners, Callers int
+	Lease, TTL      time.Duration
+	// Slack is added to the bound of I6, for processes that are started again and compete
+	// for few processors.
+	Slack time.Duration
+
+	// Other is another build of the command, for upgrades and downgrades; empty: none.
+	Other string
+	// Drifting is a build whose clock has a rate, which package drifting makes. Then clocks run
+	// at different rates, within the drift bound. Empty: there is none.
+	Drifting string
+
+	// LeasesOff has owners ignore that their leases have ended. Then a run must fail.
+	LeasesOff bool
+
+	// OwnerProgram is another program for owners, as in [cluster.Config]. If owners keep a
+	// history that is not ours, Conclude writes it into the book, when all have ended.
+	OwnerProgram string
+	OwnerArgs    []string
+	Conclude     func(context.Context, *check.Book) error
+
+	Dir  string // for data, logs and histories; empty: a temporary one
+	Keep bool   // it stays, whatever comes of the run
+}
+
+// DefaultConfig is for a computer with two processors.
+func DefaultConfig() Config {
+	return Config{Shape: cluster.Etcd, Owners: 8, Callers: 2, Lease: 3 * time.Second, TTL: time.Second, Slack: 10 * time.Second}
+}
+
+// What is the same in all runs.
+const (
+	drift     = 1.2
+	watched   = 128 // keys
+	inUse     = 16  // of them, as registers
+	workers   = 2   // of each caller
+	callEvery = 20 * time.Millisecond
+	stale     = 4 * time.Second
+	// perStorm is how many faults a storm has, and stormTime how long it lasts.
+	perStorm  = 16
+	stormTime = 8 * time.Second
+	// roundTrip is what I6 calls one: a message and its answer, with the commit in
+	// between, the backoff if messages cross, and the poll of a standby.
+	roundTrip = 500 * time.Millisecond
+)
+
+// Validate reports what is wrong, in the words of the command's flags.
+func (c *Config) Validate() error {
+	bad := func(format string, args ...any) error {
+		return leasehold.Errorf("", leasehold.Invalid, "", format, args...)
+	}
+	known := nemesis.Kinds(c.setting())
+	for _, k := range c.Kinds {
+		if !slices.Contains(known, k) {
+			return bad("--kinds %s: with --store %s there are %s", k, c.Shape, strings.Join(known, ", "))
+		}
+	}
+	switch {
+	case !slices.Contains(cluster.Shapes(), c.Shape):
+		return bad("--store %q: want etcd, external or flease", c.Shape)
+	case c.For <= 0 && c.Faults <= 0:
+		return bad("--for %v and --faults %d: one of them must say when it is enough", c.For, c.Faults)
+	case c.Owners < 1 || c.Owners > 100:
+		return bad("--owners %d: want 1 to 100", c.Owners)
+	case c.Callers < 1 || c.Callers > 100:
+		return bad("--callers %d: want 1 to 100", c.Callers)
+	case c.Lease < time.Second || c.Lease > time.Minute:
+		return bad("--lease %v: want 1s to 1m", c.Lease)
+	case c.TTL < 500*time.Millisecond || c.TTL > time.Minute:
+		return bad("--ttl %v: want 500ms to 1m", c.TTL)
+	}
+	return nil
+}
+
+func stretch(d time.Duration) time.Duration { return time.Duration(float64(d) * drift) }
+
+// setting is what can be done, and by which times it is long or short.
+func (c *Config) setting() nemesis.Setting {
+	return nemesis.Setting{
+		Shape: c.Shape, Other: c.Other != "", Drift: c.Drifting != "",
+		Times: nemesis.Times{Lease: c.Lease, Hold: stretch(c.Lease), TTL: c.TTL, Yield: stretch(c.TTL)},
+	}
+}
+
+// bound is B of I6: (leader TTL + lease) x drift + 2 round trips. Managers without a store
+// that have been restarted wait for the longest lease before they take part.
+func (c *Config) bound() time.Duration {
+	b := stretch(c.TTL+c.Lease) + 2*roundTrip
+	if c.Shape == cluster.Flease {
+		b += stretch(c.Lease)
+	}
+	return b
+}
+
+// Replay is the command that does a run again.
+func (c *Config) Replay() string {
+	words := []string{"leasehold chaos", "--store", string(c.Shape), "--seed", fmt.Sprint(c.Seed)}
+	usual := DefaultConfig()
+	add := func(differs bool, flag string, value any) {
+		if differs {
+			words = append(words, "--"+flag, fmt.Sprint(value))
+		}
+	}
+	add(c.For > 0, "for", c.For)
+	add(c.Faults > 0, "faults", c.Faults)
+	add(len(c.Kinds) > 0, "kinds", strings.Join(c.Kinds, ","))
+	add(c.Owners != usual.Owners, "owners", c.Owners)
+	add(c.Callers != usual.Callers, "callers", c.Callers)
+	add(c.Lease != usual.Lease, "lease", c.Lease)
+	add(c.TTL != usual.TTL, "ttl", c.TTL)
+	add(c.Slack != usual.Slack, "slack", c.Slack)
+	add(c.Other != "", "other", c.Other)
+	if c.Drifting != "" {
+		words = append(words, "--drift")
+	}
+	if c.LeasesOff {
+		words = append(words, "--leases-off")
+	}
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,90 @@
+package lan
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+)
+
+// A Host is a network namespace with one address. It has a thread of this process,
+// on which whatever has to be done in the namespace is done: what is started there
+// stays there, and so do sockets. Its methods may be called from many goroutines at
+// once.
+type Host struct {
+	Name string
+	Addr netip.Addr
+
+	device  io.ReadWriteCloser
+	visit   func(do func()) error // does something in the namespace, on whatever thread
+	leave   func() error          // moves the host's thread back to where it was
+	reading sync.WaitGroup
+
+	work   chan func()
+	ending sync.Once
+	ended  chan struct{} // the thread has left
+	left   error         // what went wrong with that; read after ended
+}
+
+// errEnded is what a host says that has been closed.
+var errEnded = errors.New("the host is gone")
+
+// newHost makes a namespace with a thread in it.
+func newHost(name string, addr netip.Addr) (*Host, error) {
+	h := &Host{Name: name, Addr: addr, work: make(chan func()), ended: make(chan struct{})}
+	made := make(chan error)
+	go func() {
+		defer close(h.ended)
+		err := h.settle()
+		made <- err
+		if err != nil {
+			return
+		}
+		for do := range h.work {
+			do()
+		}
+		h.left = h.leave()
+	}()
+	if err := <-made; err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// Do calls a function on the host's thread. It must not be called after the
+// network was closed.
+func (h *Host) Do(do func() error) error {
+	done := make(chan error, 1)
+	select {
+	case h.work <- func() { done <- do() }:
+		return <-done
+	case <-h.ended:
+		return errEnded
+	}
+}
+
+// Dial connects from the host. The address has no name in it that would have to be
+// looked up. It does not use the host's thread, so that it holds up nobody.
+func (h *Host) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	var conn net.Conn
+	var failed error
+	err := h.visit(func() { conn, failed = new(net.Dialer).DialContext(ctx, network, addr) })
+	return conn, errors.Join(failed, err)
+}
+
+// At is the address of a port of the host.
+func (h *Host) At(port uint16) string { return netip.AddrPortFrom(h.Addr, port).String() }
+
+// deliver gives a packet to the host. What it does not take is lost.
+func (h *Host) deliver(packet []byte) { _, _ = h.device.Write(packet) }
+
+func (h *Host) close() {
+	h.ending.Do(func() {
+		close(h.work)
+		<-h.ended
+		_ = errors.Join(h.left, h.device.Close()) // there is nothing to be done about it
+		h.reading.Wait()
+	})
+}

@@ -1,0 +1,176 @@
+package lan
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"time"
+)
+
+// network makes a network with hosts, or skips the test where that cannot be.
+func network(t *testing.T, names ...string) (*Network, []*Host) {
+	t.Helper()
+	if err := Available(); err != nil {
+		t.Skipf("SKIPPED, NOT TESTED: %v", err)
+	}
+	n := New(1)
+	t.Cleanup(n.Close)
+	var hosts []*Host
+	for _, name := range names {
+		h, err := n.Host(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hosts = append(hosts, h)
+	}
+	return n, hosts
+}
+
+// echo answers at a host with what it is sent.
+func echo(t *testing.T, h *Host) (addr string) {
+	t.Helper()
+	var l net.Listener
+	err := h.Do(func() (err error) {
+		l, err = net.Listen("tcp", h.At(0))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				_, _ = io.Copy(conn, conn)
+				_ = conn.Close()
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// patience is for what must happen, and moment for what must not.
+const (
+	patience = 30 * time.Second
+	moment   = 300 * time.Millisecond
+)
+
+func dial(t *testing.T, from *Host, addr string, within time.Duration) (net.Conn, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	conn, err := from.Dial(ctx, "tcp", addr)
+	if err == nil {
+		t.Cleanup(func() { _ = conn.Close() })
+	}
+	return conn, err
+}
+
+// say sends something and wants it back.
+func say(conn net.Conn, size int, within time.Duration) error {
+	if err := conn.SetDeadline(time.Now().Add(within)); err != nil {
+		return err
+	}
+	sent := make(chan error, 1)
+	go func() {
+		_, err := conn.Write(make([]byte, size))
+		sent <- err
+	}()
+	_, err := io.ReadFull(conn, make([]byte, size))
+	return errors.Join(err, <-sent)
+}
+
+func TestHostsReachEachOther(t *testing.T) {
+	n, hosts := network(t, "ann", "bob")
+	addr := echo(t, hosts[1])
+	conn, err := dial(t, hosts[0], addr, patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := say(conn, 1<<20, patience); err != nil {
+		t.Error(err)
+	}
+	if _, err := net.DialTimeout("tcp", addr, moment); err == nil {
+		t.Error("it can be reached from outside")
+	}
+	if c := n.Counts(); c.Passed == 0 || c.Dropped+c.Delayed+c.Duplicated > 0 {
+		t.Errorf("counted %+v", c)
+	}
+}
+
+// TestCuts: a cut of one direction is enough to keep a connection from being made
+// and one that is there from being of use, and all is well when it is healed.
+func TestCuts(t *testing.T) {
+	n, hosts := network(t, "ann", "bob", "cid")
+	ann, bob, cid := hosts[0], hosts[1], hosts[2]
+	addr := echo(t, bob)
+	conn, err := dial(t, ann, addr, patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, w := range map[string]Way{
+		"there":         {From: []*Host{ann}, To: []*Host{bob}},
+		"back":          {From: []*Host{bob}, To: []*Host{ann}},
+		"to everybody":  {From: []*Host{ann}},
+		"from anywhere": {To: []*Host{ann}},
+	} {
+		heal := n.Strike(w, Trouble{Cut: true})
+		if _, err := dial(t, ann, addr, moment); err == nil {
+			t.Errorf("%s: connected", name)
+		}
+		if err := say(conn, 10, moment); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if _, err := dial(t, cid, addr, patience); err != nil {
+			t.Errorf("%s: another cannot connect: %v", name, err)
+		}
+		heal()
+		heal()
+		if conn, err = dial(t, ann, addr, patience); err != nil {
+			t.Fatalf("%s: healed, and %v", name, err)
+		}
+	}
+}
+
+// TestTroubles: TCP survives whatever is not a cut, and it has happened.
+func TestTroubles(t *testing.T) {
+	for name, test := range map[string]struct {
+		trouble Trouble
+		size    int
+		least   time.Duration
+		seen    func(Counts) uint64
+	}{
+		"loss":      {Trouble{Loss: 0.1}, 1 << 18, 0, func(c Counts) uint64 { return c.Dropped }},
+		"delay":     {Trouble{Delay: 50 * time.Millisecond}, 1, 100 * time.Millisecond, func(c Counts) uint64 { return c.Delayed }},
+		"reorder":   {Trouble{Jitter: 20 * time.Millisecond}, 1 << 18, 0, func(c Counts) uint64 { return c.Delayed }},
+		"duplicate": {Trouble{Duplicate: 0.5}, 1 << 18, 0, func(c Counts) uint64 { return c.Duplicated }},
+		"rate":      {Trouble{Rate: 100_000}, 30_000, 300 * time.Millisecond, func(c Counts) uint64 { return c.Delayed }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n, hosts := network(t, "ann", "bob")
+			conn, err := dial(t, hosts[0], echo(t, hosts[1]), patience)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer n.Strike(Way{}, test.trouble)()
+			begin := time.Now()
+			if err := say(conn, test.size, patience); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(begin); took < test.least {
+				t.Errorf("it took %v, want at least %v", took, test.least)
+			}
+			if test.seen(n.Counts()) == 0 {
+				t.Errorf("counted %+v", n.Counts())
+			}
+		})
+	}
+}

@@ -1,0 +1,105 @@
+package lan
+
+import (
+	"errors"
+	"math/rand/v2"
+	"net/netip"
+	"sync"
+)
+
+// A Network joins hosts. Its methods may be called from many goroutines at once.
+type Network struct {
+	late *delayer
+
+	mu       sync.Mutex
+	random   *rand.Rand
+	hosts    []*Host
+	byAddr   map[netip.Addr]*Host
+	troubles map[int]struck // by number
+	struck   int            // how many troubles there have been
+	ways     map[[2]*Host]*way
+	counts   Counts
+	closed   bool
+}
+
+// Counts is what became of packets.
+type Counts struct {
+	Passed     uint64 `json:"passed"` // on time
+	Delayed    uint64 `json:"delayed"`
+	Duplicated uint64 `json:"duplicated"`
+	Dropped    uint64 `json:"dropped"`
+}
+
+type struck struct {
+	way     Way
+	trouble Trouble
+}
+
+// maxHosts is how many hosts have an address.
+const maxHosts = 250
+
+// New makes a network without hosts. What befalls which packet is drawn by the
+// seed.
+func New(seed uint64) *Network {
+	n := &Network{
+		random: rand.New(rand.NewPCG(seed, 1)),
+		byAddr: make(map[netip.Addr]*Host), troubles: make(map[int]struck), ways: make(map[[2]*Host]*way),
+	}
+	n.late = newDelayer()
+	return n
+}
+
+// Host adds a host.
+func (n *Network) Host(name string) (*Host, error) {
+	n.mu.Lock()
+	number := len(n.hosts) + 1
+	n.mu.Unlock()
+	if number > maxHosts {
+		return nil, errors.New("there is no address left")
+	}
+	h, err := newHost(name, netip.AddrFrom4([4]byte{10, 77, 0, byte(number)}))
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	n.hosts = append(n.hosts, h)
+	n.byAddr[h.Addr] = h
+	n.mu.Unlock()
+	h.reading.Go(func() { n.forward(h) })
+	return h, nil
+}
+
+// Strike begins a trouble. It returns what ends it, which may be called again.
+func (n *Network) Strike(w Way, t Trouble) (heal func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.struck++
+	number := n.struck
+	n.troubles[number] = struck{w, t}
+	clear(n.ways)
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.troubles, number)
+		clear(n.ways)
+	}
+}
+
+// Counts returns what has become of packets so far.
+func (n *Network) Counts() Counts {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.counts
+}
+
+// Close ends the network. Processes at its hosts must have ended.
+func (n *Network) Close() {
+	n.mu.Lock()
+	hosts := n.hosts
+	n.closed = true
+	n.mu.Unlock()
+	for _, h := range hosts {
+		h.close()
+	}
+	n.late.close()
+}

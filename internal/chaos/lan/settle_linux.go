@@ -1,0 +1,122 @@
+package lan
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// Available says why there can be no network here; nil if there can.
+func Available() error {
+	h, err := newHost("trial", netip.AddrFrom4([4]byte{10, 77, 0, 1}))
+	if err != nil {
+		return err
+	}
+	h.close()
+	return nil
+}
+
+// mtu is large, so that there are few packets.
+const mtu = 9000
+
+// device is the name of the interface, in each namespace the same.
+const device = "lan0"
+
+// settle moves the thread of the calling goroutine into a new namespace with the
+// host's address, until leave is called.
+//
+// The thread must not end with the goroutine, as it would if it stayed locked: it may be
+// the one that another process was started from, which dies with it if it was told to
+// die with its parent.
+func (h *Host) settle() error {
+	runtime.LockOSThread()
+	origin, err := os.Open(ownSpace)
+	if err != nil {
+		return err
+	}
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		return errors.Join(fmt.Errorf("making a network namespace: %w; it takes root", err), origin.Close())
+	}
+	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return errors.Join(fmt.Errorf("opening /dev/net/tun: %w", err), goTo(origin), origin.Close())
+	}
+	space, err := os.Open(ownSpace)
+	if err := errors.Join(err, plug(fd), configure(h.Addr)); err != nil {
+		return errors.Join(err, unix.Close(fd), goTo(origin), origin.Close())
+	}
+	h.device = os.NewFile(uintptr(fd), device)
+	h.leave = func() error { return errors.Join(goTo(origin), origin.Close(), space.Close()) }
+	h.visit = func(do func()) error {
+		runtime.LockOSThread()
+		if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNET); err != nil {
+			runtime.UnlockOSThread()
+			return err
+		}
+		do()
+		return goTo(origin)
+	}
+	return nil
+}
+
+// ownSpace is the network namespace of the thread that asks.
+const ownSpace = "/proc/thread-self/ns/net"
+
+// goTo moves the thread, and lets others have it.
+func goTo(space *os.File) error {
+	if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("leaving a network namespace: %w", err) // and nobody else gets this thread
+	}
+	runtime.UnlockOSThread()
+	return nil
+}
+
+// plug makes the interface.
+func plug(fd int) error {
+	request, err := unix.NewIfreq(device)
+	if err != nil {
+		return err
+	}
+	request.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
+	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, request); err != nil {
+		return fmt.Errorf("making a TUN device: %w", err)
+	}
+	return nil
+}
+
+// configure gives the interface its address, and has it and the loopback up.
+func configure(addr netip.Addr) error {
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(socket) //nolint:errcheck // nothing was sent
+	order := func(name, what string, call uint, fill func(*unix.Ifreq) error) error {
+		request, err := unix.NewIfreq(name)
+		if err == nil {
+			err = fill(request)
+		}
+		if err == nil {
+			err = unix.IoctlIfreq(socket, call, request)
+		}
+		if err != nil {
+			return fmt.Errorf("setting the %s of %s: %w", what, name, err)
+		}
+		return nil
+	}
+	ip := func(a [4]byte) func(*unix.Ifreq) error {
+		return func(r *unix.Ifreq) error { return r.SetInet4Addr(a[:]) }
+	}
+	up := func(r *unix.Ifreq) error { r.SetUint16(unix.IFF_UP | unix.IFF_RUNNING); return nil }
+	return errors.Join(
+		order("lo", "state", unix.SIOCSIFFLAGS, up),
+		order(device, "address", unix.SIOCSIFADDR, ip(addr.As4())),
+		order(device, "mask", unix.SIOCSIFNETMASK, ip([4]byte{255, 255, 255, 0})),
+		order(device, "MTU", unix.SIOCSIFMTU, func(r *unix.Ifreq) error { r.SetUint32(mtu); return nil }),
+		order(device, "state", unix.SIOCSIFFLAGS, up),
+	)
+}

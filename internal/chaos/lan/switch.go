@@ -1,0 +1,116 @@
+package lan
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"time"
+)
+
+// A way is from one host to another, with what befalls packets there.
+type way struct {
+	trouble Trouble
+	free    time.Time // when the packets that have gone this way have passed, if its rate is limited
+}
+
+// forward passes on what a host sends, until its device is closed.
+func (n *Network) forward(from *Host) {
+	packet := make([]byte, maxPacket)
+	for {
+		size, err := from.device.Read(packet)
+		if err != nil {
+			return
+		}
+		n.pass(from, packet[:size])
+	}
+}
+
+// The places of what matters here in a packet of IPv4.
+const (
+	leastPacket = 20
+	maxPacket   = 1 << 16
+	addrAt      = 16
+)
+
+// destination says where a packet is to go.
+func destination(packet []byte) (netip.Addr, bool) {
+	if len(packet) < leastPacket || packet[0]>>4 != 4 {
+		return netip.Addr{}, false // hosts speak of themselves with IPv6, too
+	}
+	var a [4]byte
+	binary.BigEndian.PutUint32(a[:], binary.BigEndian.Uint32(packet[addrAt:]))
+	return netip.AddrFrom4(a), true
+}
+
+// pass passes a packet on, as the troubles of the moment have it.
+func (n *Network) pass(from *Host, packet []byte) {
+	addr, ok := destination(packet)
+	if !ok {
+		return
+	}
+	to, f := n.decide(from, addr, len(packet))
+	for _, late := range f {
+		if late == 0 {
+			to.deliver(packet)
+			continue
+		}
+		n.late.add(late, to, append([]byte(nil), packet...))
+	}
+}
+
+// decide draws what becomes of a packet.
+func (n *Network) decide(from *Host, addr netip.Addr, size int) (*Host, fate) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	to := n.byAddr[addr]
+	if to == nil || n.closed {
+		return nil, nil
+	}
+	w := n.between(from, to)
+	var backlog time.Duration
+	if w.trouble.Rate > 0 {
+		now := time.Now()
+		w.free = maxTime(w.free, now)
+		backlog = w.free.Sub(now)
+	}
+	f := w.trouble.draw(n.random, backlog)
+	if len(f) > 0 {
+		w.free = w.free.Add(w.trouble.takes(size))
+	}
+	n.count(f)
+	return to, f
+}
+
+func maxTime(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// between finds out about a way, and remembers it until troubles change.
+func (n *Network) between(from, to *Host) *way {
+	w, ok := n.ways[[2]*Host{from, to}]
+	if !ok {
+		w = &way{}
+		for _, s := range n.troubles {
+			if s.way.covers(from, to) {
+				w.trouble = w.trouble.and(s.trouble)
+			}
+		}
+		n.ways[[2]*Host{from, to}] = w
+	}
+	return w
+}
+
+func (n *Network) count(f fate) {
+	switch {
+	case len(f) == 0:
+		n.counts.Dropped++
+	case len(f) > 1:
+		n.counts.Duplicated++
+	case f[0] > 0:
+		n.counts.Delayed++
+	default:
+		n.counts.Passed++
+	}
+}

@@ -1,0 +1,73 @@
+package chaos
+
+import (
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/chaos/check"
+	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
+	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
+)
+
+// A Report is what came of a run, as a script wants to know it. Fields may be added;
+// none is renamed or removed.
+type Report struct {
+	Store       cluster.Shape     `json:"store"`
+	Seed        uint64            `json:"seed"`
+	Seconds     float64           `json:"seconds"`
+	Storms      int               `json:"storms"`
+	Faults      int               `json:"faults"`
+	ByKind      map[string]int    `json:"faultsByKind"`
+	Missed      int               `json:"missed"`  // faults for which there was nobody left
+	Revived     int               `json:"revived"` // processes that ended by themselves, as they should, and were started again
+	Created     int               `json:"created"` // times that the namespace had to be created
+	Recoveries  Recoveries        `json:"recoveries"`
+	Checked     check.Counts      `json:"checked"`
+	Packets     lan.Counts        `json:"packets"`
+	Violations  []check.Violation `json:"violations"`
+	Interrupted bool              `json:"interrupted,omitempty"`
+	Replay      string            `json:"replay"`
+	Kept        string            `json:"kept,omitempty"` // where logs and histories are
+}
+
+// Recoveries is how long it took after storms until every key had an owner.
+type Recoveries struct {
+	Count       int     `json:"count"`
+	BoundMillis float64 `json:"bound"` // B of I6
+	SlackMillis float64 `json:"slack"`
+	Median      float64 `json:"p50"`
+	P99         float64 `json:"p99"`
+	Max         float64 `json:"max"`
+	WithinBound int     `json:"withinBound"` // and not only with the slack
+}
+
+// recoveries makes figures of times.
+func recoveries(took []time.Duration, cfg *Config) Recoveries {
+	r := Recoveries{Count: len(took), BoundMillis: millis(cfg.bound()), SlackMillis: millis(cfg.Slack)}
+	if len(took) == 0 {
+		return r
+	}
+	sorted := slices.Sorted(slices.Values(took))
+	at := func(share float64) float64 {
+		return millis(sorted[min(len(sorted)-1, int(share*float64(len(sorted))))])
+	}
+	r.Median, r.P99, r.Max = at(0.5), at(0.99), at(1)
+	for _, d := range sorted {
+		if d <= cfg.bound() {
+			r.WithinBound++
+		}
+	}
+	return r
+}
+
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// A Snapshot is how a run is doing.
+type Snapshot struct {
+	Elapsed, Of time.Duration
+	Storms      int
+	Faults      int
+	Enough      int // faults; 0: any number
+	Broken      bool
+	Doing       string
+}

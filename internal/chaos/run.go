@@ -1,0 +1,292 @@
+package chaos
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/chaos/check"
+	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
+	"github.com/leasehold-dev/leasehold/internal/chaos/history"
+	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
+	"github.com/leasehold-dev/leasehold/internal/chaos/nemesis"
+	"github.com/leasehold-dev/leasehold/internal/witness"
+)
+
+// A run is one cluster, from its start to its end.
+type run struct {
+	cfg     Config
+	watch   func(Snapshot)
+	begin   time.Time
+	network *lan.Network
+	cluster *cluster.Cluster
+	book    *check.Book
+	deeds   *json.Encoder // to a file
+	failed  chan error    // gets the first process that ended by itself
+
+	mu     sync.Mutex
+	report Report
+	took   []time.Duration
+}
+
+// Run runs a cluster under faults, and says what came of it. An error is that it could
+// not be done: what was violated is in the report. Watch is told how it is doing, from
+// one goroutine at a time.
+func Run(ctx context.Context, cfg Config, watch func(Snapshot)) (Report, error) {
+	if err := cfg.Validate(); err != nil {
+		return Report{}, err
+	}
+	if err := lan.Available(); err != nil {
+		return Report{}, fmt.Errorf("there can be no network namespaces here: %w", err)
+	}
+	r := &run{
+		cfg: cfg, watch: watch, begin: time.Now(), failed: make(chan error, 1),
+		book: check.New(history.Keys(history.Watched(watched)), stale+cfg.Slack),
+		report: Report{
+			Store: cfg.Shape, Seed: cfg.Seed, ByKind: make(map[string]int), Violations: []check.Violation{}, Replay: cfg.Replay(),
+		},
+	}
+	err := r.inDirectory(func() error { return r.whole(ctx) })
+	return r.report, err
+}
+
+// inDirectory does something with a directory, which goes unless there is a reason to
+// keep it.
+func (r *run) inDirectory(do func() error) (err error) {
+	if r.cfg.Dir == "" {
+		if r.cfg.Dir, err = os.MkdirTemp("", "leasehold-chaos-"); err != nil {
+			return err
+		}
+	} else if r.cfg.Dir, err = filepath.Abs(r.cfg.Dir); err != nil {
+		return err
+	} else if err := os.MkdirAll(r.cfg.Dir, 0o700); err != nil {
+		return err
+	}
+	err = do()
+	if err == nil && len(r.report.Violations) == 0 && !r.cfg.Keep {
+		return os.RemoveAll(r.cfg.Dir)
+	}
+	r.report.Kept = r.cfg.Dir
+	text, unwritten := json.MarshalIndent(&r.report, "", "  ")
+	if unwritten == nil {
+		unwritten = os.WriteFile(filepath.Join(r.cfg.Dir, "report.json"), text, 0o600)
+	}
+	return errors.Join(err, unwritten)
+}
+
+// whole is a run from the first process to the verdict.
+func (r *run) whole(ctx context.Context) error {
+	deeds, err := os.Create(filepath.Join(r.cfg.Dir, "faults.jsonl"))
+	if err != nil {
+		return err
+	}
+	defer deeds.Close() //nolint:errcheck // what is lost is lost
+	r.deeds = json.NewEncoder(deeds)
+	r.network = lan.New(r.cfg.Seed)
+	defer r.network.Close()
+	r.cluster, err = cluster.New(cluster.Config{
+		Program: cmp.Or(r.cfg.Drifting, r.cfg.Program), Other: r.cfg.Other, Shape: r.cfg.Shape, Dir: r.cfg.Dir, Network: r.network,
+		Owners: r.cfg.Owners, Callers: r.cfg.Callers, Watched: watched, Registers: inUse, Workers: workers, Every: callEvery,
+		Lease: r.cfg.Lease, TTL: r.cfg.TTL, Drift: drift, Stale: stale, LeasesOff: r.cfg.LeasesOff,
+		OwnerProgram: r.cfg.OwnerProgram, OwnerArgs: r.cfg.OwnerArgs,
+		Owned: r.owned, Called: r.called, Failed: r.fail,
+	})
+	if err != nil {
+		return err
+	}
+	err = r.live(ctx)
+	r.cluster.Close()
+	if r.cfg.Conclude != nil {
+		err = errors.Join(err, r.cfg.Conclude(context.WithoutCancel(ctx), r.book))
+	}
+	r.conclude(ctx)
+	if ctx.Err() != nil {
+		err = nil // whatever it was, nobody wanted to wait for more
+	}
+	return err
+}
+
+// live starts the cluster and has storms come over it, until it is enough.
+func (r *run) live(ctx context.Context) error {
+	r.say("starting")
+	if err := r.cluster.Start(ctx); err != nil {
+		return err
+	}
+	if err := r.healed(ctx, "before the first storm"); err != nil {
+		return err
+	}
+	n := &nemesis.Nemesis{Cluster: r.cluster, Network: r.network, Tell: r.tell}
+	for storm := uint64(0); r.goOn(ctx); storm++ {
+		random := rand.New(rand.NewPCG(r.cfg.Seed, 1000+storm))
+		plan := nemesis.Plan(random, r.cfg.setting(), r.strikes(), stormTime, r.cfg.Kinds)
+		r.say("storm")
+		if err := n.Storm(ctx, plan); err != nil {
+			return err
+		}
+		r.count(func(p *Report) { p.Storms++ })
+		if err := r.healed(ctx, fmt.Sprintf("after storm %d", storm+1)); err != nil {
+			return err
+		}
+	}
+	r.say("letting callers hear of the last losses")
+	return r.wait(ctx, stale+time.Second)
+}
+
+// strikes is how many faults the next storm has: no more than are wanted.
+func (r *run) strikes() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if left := r.cfg.Faults - r.report.Faults; r.cfg.Faults > 0 && left < perStorm {
+		return left
+	}
+	return perStorm
+}
+
+// goOn says whether there is to be another storm.
+func (r *run) goOn(ctx context.Context) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return ctx.Err() == nil && !r.book.Broken() &&
+		(r.cfg.For == 0 || time.Since(r.begin) < r.cfg.For) && (r.cfg.Faults == 0 || r.report.Faults < r.cfg.Faults)
+}
+
+// patience is how long it may take until every key has an owner, before the run is
+// given up.
+const patience = time.Minute
+
+// healed waits until every key has an owner, and judges how long that took.
+func (r *run) healed(ctx context.Context, when string) error {
+	r.say("recovering")
+	since := witness.Now()
+	bound := r.cfg.bound() + r.cfg.Slack
+	missing, err := r.cluster.Create(ctx)
+	if err != nil {
+		r.book.Unrecovered(time.Duration(witness.Now()-since), bound, watched)
+		return fmt.Errorf("%s: %w", when, err)
+	}
+	if missing {
+		since = witness.Now() // nothing could be owned before
+		r.count(func(p *Report) { p.Created++ })
+	}
+	for {
+		slowest, without := r.book.Recovery(since)
+		took := time.Duration(witness.Now() - since)
+		switch {
+		case without == 0:
+			r.recovered(slowest, bound)
+			return nil
+		case took > max(bound, patience):
+			r.book.Unrecovered(took, bound, without)
+			return nil
+		}
+		if err := r.wait(ctx, 50*time.Millisecond); err != nil {
+			return fmt.Errorf("%s: %w", when, err)
+		}
+	}
+}
+
+func (r *run) recovered(took, bound time.Duration) {
+	if r.report.Storms > 0 {
+		r.took = append(r.took, took)
+		if took > bound {
+			r.book.Unrecovered(took, bound, 0)
+		}
+	}
+}
+
+// wait waits, unless a process ends by itself or the context ends.
+func (r *run) wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case err := <-r.failed:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// conclude judges everything.
+func (r *run) conclude(ctx context.Context) {
+	r.report.Seconds = time.Since(r.begin).Seconds()
+	r.report.Recoveries = recoveries(r.took, &r.cfg)
+	r.report.Revived = r.cluster.Revived()
+	r.report.Packets = r.network.Counts()
+	r.report.Interrupted = ctx.Err() != nil
+	r.say("judging")
+	found, n := r.book.Violations()
+	r.report.Violations = append(r.report.Violations, found...)
+	r.report.Checked = n
+}
+
+// fail is told of a process that ended by itself.
+func (r *run) fail(err error) {
+	select {
+	case r.failed <- err:
+	default:
+	}
+}
+
+// owned reads what an owner writes, and keeps it.
+func (r *run) owned(name string, offset time.Duration, from io.Reader) error {
+	return r.keep(name, from, func(from io.Reader) error {
+		return witness.Read(from, func(record witness.Record) { r.book.Observe(name, record.Earlier(offset)) })
+	})
+}
+
+// called reads what a caller writes, and keeps it. Nobody sets the clocks of callers.
+func (r *run) called(name string, _ time.Duration, from io.Reader) error {
+	return r.keep(name, from, func(from io.Reader) error { return history.Read(from, r.book.Caller(name).Observe) })
+}
+
+// keep has what is read written to a history.
+func (r *run) keep(name string, from io.Reader, read func(io.Reader) error) error {
+	f, err := os.OpenFile(filepath.Join(r.cfg.Dir, name+".history"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(read(io.TeeReader(from, f)), f.Close())
+}
+
+// tell takes up what the nemesis does.
+func (r *run) tell(d nemesis.Deed) {
+	r.count(func(p *Report) {
+		switch {
+		case d.Victims == "":
+			p.Missed++
+		case !d.Healed:
+			p.Faults++
+			p.ByKind[d.Kind]++
+		}
+		_ = r.deeds.Encode(struct {
+			Time witness.Time `json:"time"`
+			nemesis.Deed
+		}{witness.Now(), d}) // a full disk is found out by others
+	})
+	r.say("storm")
+}
+
+func (r *run) count(do func(*Report)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	do(&r.report)
+}
+
+func (r *run) say(doing string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.watch(Snapshot{
+		Elapsed: time.Since(r.begin), Of: r.cfg.For, Storms: r.report.Storms,
+		Faults: r.report.Faults, Enough: r.cfg.Faults, Broken: r.book.Broken(), Doing: doing,
+	})
+}
