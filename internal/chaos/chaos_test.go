@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
 	"github.com/leasehold-dev/leasehold/internal/chaos/drifting"
 	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
+	"github.com/leasehold-dev/leasehold/internal/leak"
 )
 
 // program is the leasehold command, and drifter one whose clock has a rate. TestMain builds
@@ -50,7 +51,7 @@ func buildAndRun(m *testing.M) int {
 			return 1
 		}
 	}
-	return m.Run()
+	return leak.Checked{Tests: m}.Run()
 }
 
 // start is a run of a test.

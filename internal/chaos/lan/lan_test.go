@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"testing"
 	"time"
 )
@@ -40,19 +41,37 @@ func echo(t *testing.T, h *Host) (addr string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
+	var answering sync.WaitGroup
+	var mu sync.Mutex
+	var all []net.Conn
+	over := false
+	t.Cleanup(func() {
+		_ = l.Close()
+		mu.Lock()
+		over = true
+		for _, conn := range all { // whoever is cut off never hears that the other end is gone
+			_ = conn.Close()
+		}
+		mu.Unlock()
+		answering.Wait()
+	})
+	answering.Go(func() {
 		for {
 			conn, err := l.Accept()
 			if err != nil {
 				return
 			}
-			go func() {
+			mu.Lock()
+			if all = append(all, conn); over {
+				_ = conn.Close()
+			}
+			mu.Unlock()
+			answering.Go(func() {
 				_, _ = io.Copy(conn, conn)
 				_ = conn.Close()
-			}()
+			})
 		}
-	}()
+	})
 	return l.Addr().String()
 }
 
