@@ -11,7 +11,7 @@ import (
 )
 
 const whatItAsks = "What does the leader cost that serves many owners and lookups, and how does that grow? A real manager process with its store embedded, on the\n" +
-	"disk, and a second process that is all owners and lookups: the real protocol, with the library's own machine in each owner, but without\n" +
+	"disk, a process that is all owners and one that is all lookups: the real protocol, with the library's own machine in each owner, but without\n" +
 	"its goroutines and tables. Leases last 10 s and are renewed every 2.5 s (the papers' last 60 s and are renewed every 15 s), and each lookup\n" +
 	"asks every 5 s. First the testbeds of [Centrifuge](https://www.usenix.org/conference/nsdi10) (200 owners, 2,016 lookups) and PRS (500 owners,\n" +
 	"2,000 frontends), then 1,000 owners with 10,000 lookups, and 5,000 with 50,000. Processor time and memory are the process's own, and\n" +
