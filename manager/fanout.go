@@ -18,12 +18,15 @@ import (
 // whatever it costs to tell one. And a wave goes to some lookups after the others, so that
 // whoever renews meanwhile waits behind a few of them, and not behind all.
 const (
-	// restAfterWave is for how much longer than a wave took the next one waits.
+	// restAfterWave is for how much longer than a wave took the next one waits, and
+	// unrested how much of that may be left out after a quiet time: a few changes in a row
+	// go at once.
 	restAfterWave = 2
+	unrested      = 500 * time.Millisecond
 	// someLookups are told at a time. The next are when all but a tenth of those have been,
 	// or after some time: those that read slowly do not count. Where there are fewer, they are
 	// told at once, always.
-	someLookups = 128
+	someLookups = 512
 	longestTold = 100 * time.Millisecond
 	// mostGathered bounds the changes of one message, far below what a lookup takes.
 	mostGathered = 4096
@@ -33,6 +36,7 @@ const (
 type fanout struct {
 	busy    bool                    // a wave is on its way, or was just now
 	waiting []*protocol.LookupReply // what is gathered meanwhile, each ours to add to
+	rested  time.Time               // when all waves so far will have been rested after
 }
 
 // broadcast sends news to all lookups of a namespace, at once or with what comes after it.
@@ -88,8 +92,17 @@ func (l *lookups) spread(ns leasehold.Namespace, f *fanout) {
 		for some := range slices.Chunk(all, someLookups) {
 			l.tell(some, news)
 		}
-		l.wait(nil, restAfterWave*time.Since(begun))
+		l.wait(nil, f.rest(begun, time.Now()))
 	}
+}
+
+// rest returns how long to rest after a wave. Nobody else spreads this news meanwhile.
+func (f *fanout) rest(begun, now time.Time) time.Duration {
+	if f.rested.Before(begun) {
+		f.rested = begun
+	}
+	f.rested = f.rested.Add((1 + restAfterWave) * now.Sub(begun))
+	return f.rested.Sub(now) - unrested
 }
 
 // wave returns whom to tell what next. If it is nothing, nobody is spreading it any more.
@@ -126,7 +139,7 @@ func (l *lookups) tell(some []*lookupStream, news []*encoded) {
 // wait waits until something is done, for a while at most, or until nobody is to be told
 // anything any more.
 func (l *lookups) wait(done <-chan struct{}, longest time.Duration) {
-	timer := time.NewTimer(longest)
+	timer := time.NewTimer(max(0, longest))
 	defer timer.Stop()
 	select {
 	case <-done:
