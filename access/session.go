@@ -58,8 +58,10 @@ func sessionFrom(ctx context.Context) *session {
 }
 
 // direct reports whether the connection of a call is its caller's own, and not that of a
-// manager that passes on the calls of many.
-func (s *session) direct() bool { return len(s.caller.via) == 0 }
+// manager that passes on the calls of many. Who says so and is no manager is not believed.
+func (s *session) direct() bool {
+	return len(s.caller.via) == 0 || !anyMeets(s.policy.book.Load().grants(s.caller.via), forManagers)
+}
 
 // by returns what a book says about the caller.
 func (s *session) by(b *book) []grant {

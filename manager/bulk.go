@@ -19,12 +19,13 @@ const (
 	// bulkSize is from where on something is large, in bytes: twice what gRPC takes off our
 	// hands without having sent any of it.
 	bulkSize = 128 << 10
-	// longestBulk is for how long a lookup that reads slowly has one of the places.
-	longestBulk = 100 * time.Millisecond
+	// longestBulk is for how long a lookup that reads slowly, or is far away, has one of the
+	// places: a moment, so that those who never read do not keep the others from their tables.
+	longestBulk = 25 * time.Millisecond
 )
 
 // bulkAtOnce is how many have one.
-func bulkAtOnce() int { return 2 * runtime.GOMAXPROCS(0) }
+func bulkAtOnce() int { return 16 * runtime.GOMAXPROCS(0) }
 
 // sendAll sends all that waits for a lookup.
 func (l *lookups) sendAll(stream grpc.ServerStream, m *mail) error {
@@ -33,35 +34,42 @@ func (l *lookups) sendAll(stream grpc.ServerStream, m *mail) error {
 		if !some {
 			return nil
 		}
-		err := l.sendOne(stream, out)
+		err := l.sendOne(stream, m, out)
 		if out.telling.told(); err != nil {
 			return err
 		}
 	}
 }
 
-func (l *lookups) sendOne(stream grpc.ServerStream, o outgoing) error {
+func (l *lookups) sendOne(stream grpc.ServerStream, m *mail, o outgoing) error {
 	if failpoint.Drop("manager/update-before-send") {
 		return nil
 	}
 	if o.message != nil {
 		return stream.SendMsg(o.message)
 	}
-	frame, err := o.update.bytes()
+	frame, err := o.frame()
 	if err != nil {
 		return wire.FromError(err)
-	}
-	if o.answer != nil {
-		frame = frame.Answer(o.answer.Echo, o.answer.Age)
 	}
 	if frame.Len() < bulkSize {
 		return stream.SendMsg(frame)
 	}
-	return l.sendBulk(stream, frame, o.update.reply)
+	return l.sendBulk(stream, m, o)
 }
 
-// sendBulk sends something large when there is a place.
-func (l *lookups) sendBulk(stream grpc.ServerStream, frame *wire.Frame, reply *protocol.LookupReply) error {
+// frame is what is sent.
+func (o outgoing) frame() (*wire.Frame, error) {
+	frame, err := o.update.bytes()
+	if err == nil && o.answer != nil {
+		frame = frame.Answer(o.answer.Echo, o.answer.Age)
+	}
+	return frame, err
+}
+
+// sendBulk sends something large when there is a place; or the answer to what the lookup has
+// asked while there was none.
+func (l *lookups) sendBulk(stream grpc.ServerStream, m *mail, o outgoing) error {
 	select {
 	case l.bulk <- struct{}{}:
 	case <-stream.Context().Done():
@@ -73,9 +81,17 @@ func (l *lookups) sendBulk(stream grpc.ServerStream, frame *wire.Frame, reply *p
 	late := time.AfterFunc(longestBulk, leave)
 	defer leave()
 	defer late.Stop()
+	if newer, some := m.instead(o); some {
+		o = newer
+	}
+	frame, err := o.frame()
+	if err != nil {
+		return wire.FromError(err)
+	}
 	if err := stream.SendMsg(frame); err != nil {
 		return err
 	}
+	reply := o.update.reply
 	// gRPC takes one message off our hands, however large, and the next one only when most of
 	// that has been sent. So a small one that says nothing new is how we know.
 	return stream.SendMsg(wire.FromLookupReply(&protocol.LookupReply{

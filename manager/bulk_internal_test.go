@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
@@ -41,15 +42,12 @@ func TestBulk(t *testing.T) {
 		defer l.close()
 		places := bulkAtOnce()
 		reply := &protocol.LookupReply{Namespace: "pool", Leader: "m", Term: 3, LSN: 7}
-		frame, err := wire.EncodeUpdate(reply)
-		if err != nil {
-			t.Fatal(err)
-		}
+		large := outgoing{update: &encoded{reply: reply}, answer: reply}
 		var begun atomic.Int64
 		send := func(takes time.Duration) *fakeStream {
 			s := &fakeStream{ctx: t.Context(), takes: takes, count: &begun}
 			go func() {
-				if err := l.sendBulk(s, frame, reply); err != nil {
+				if err := l.sendBulk(s, newMail(), large); err != nil {
 					t.Error(err)
 				}
 			}()
@@ -91,11 +89,41 @@ func TestBulk(t *testing.T) {
 			l.bulk <- struct{}{}
 		}
 		cancel()
-		if err := l.sendBulk(&fakeStream{ctx: cancelled}, frame, reply); err == nil {
+		if err := l.sendBulk(&fakeStream{ctx: cancelled}, newMail(), large); err == nil {
 			t.Error("it is sent to somebody who has gone")
 		}
 		for range places {
 			<-l.bulk
+		}
+	})
+}
+
+// Who asks again while there is no place is answered once, with what it asked last.
+func TestBulkAnswersTheLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLookups(100)
+		defer l.close()
+		for range bulkAtOnce() {
+			l.bulk <- struct{}{}
+		}
+		answer := func(lsn leasehold.LSN) outgoing {
+			reply := &protocol.LookupReply{Namespace: "pool", Leader: "m", Term: 3, LSN: lsn}
+			return outgoing{update: &encoded{reply: reply}, answer: reply}
+		}
+		m, s := newMail(), &fakeStream{ctx: t.Context(), count: &atomic.Int64{}}
+		go func() { _ = l.sendBulk(s, m, answer(7)) }()
+		synctest.Wait()
+		m.reply(answer(8))
+		m.reply(answer(9))
+		for range bulkAtOnce() {
+			<-l.bulk
+		}
+		synctest.Wait()
+		if _, more := m.take(); more || s.count.Load() != 1 {
+			t.Errorf("%d tables are sent, and there are more: %v", s.count.Load(), more)
+		}
+		if after, ok := s.last.(*leaseholdv1.FollowResponse); !ok || after.GetUpdate().GetLsn() != 9 {
+			t.Errorf("what is sent last is %v", s.last)
 		}
 	})
 }

@@ -23,9 +23,9 @@ const (
 	// go at once.
 	restAfterWave = 2
 	unrested      = 500 * time.Millisecond
-	// someLookups are told at a time. The next are when all but a tenth of those have been,
-	// or after some time: those that read slowly do not count. Where there are fewer, they are
-	// told at once, always.
+	// someLookups are told at a time. The next are when as many have been as nine tenths of
+	// those who had read everything before, or after some time: who reads slowly keeps nobody
+	// else waiting. Where there are fewer, they are told at once, always.
 	someLookups = 512
 	longestTold = 100 * time.Millisecond
 	// mostGathered bounds the changes of one message, far below what a lookup takes.
@@ -123,7 +123,16 @@ func (l *lookups) wave(ns leasehold.Namespace, f *fanout) (all []*lookupStream, 
 // tell tells some lookups, and waits until most of them have been told.
 func (l *lookups) tell(some []*lookupStream, news []*encoded) {
 	t := &telling{done: make(chan struct{})}
-	t.left.Store(int64(len(some) - len(some)/10))
+	quick := 0
+	for _, s := range some {
+		if s.mail.idle() {
+			quick++ // who is behind already is not waited for
+		}
+	}
+	t.left.Store(int64(quick - quick/10))
+	if quick == 0 {
+		close(t.done)
+	}
 	for i, update := range news {
 		out := outgoing{update: update}
 		if i == len(news)-1 {

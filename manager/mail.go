@@ -27,9 +27,10 @@ type outgoing struct {
 type mail struct {
 	ready chan struct{} // has one if there is some
 
-	mu     sync.Mutex
-	answer *outgoing
-	news   []outgoing // the oldest first
+	mu      sync.Mutex
+	answer  *outgoing
+	news    []outgoing // the oldest first
+	sending bool       // something was taken, and nothing after it
 }
 
 func newMail() *mail { return &mail{ready: make(chan struct{}, 1)} }
@@ -67,22 +68,43 @@ func (m *mail) add(out outgoing) {
 	m.wake()
 }
 
+// instead takes the answer to what was asked after the question that another one answers, and
+// reports false if there is none, or if that is not about the table.
+func (m *mail) instead(of outgoing) (outgoing, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if of.answer == nil || m.answer == nil || m.answer.update == nil {
+		return outgoing{}, false
+	}
+	out := *m.answer
+	m.answer = nil
+	return out, true
+}
+
 // take takes what is to be sent next, and reports false if there is nothing.
 func (m *mail) take() (outgoing, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.sending = true
 	if m.answer != nil {
 		out := *m.answer
 		m.answer = nil
 		return out, true
 	}
 	if len(m.news) == 0 {
-		m.news = nil // most of the time there is none
+		m.news, m.sending = nil, false // most of the time there is none
 		return outgoing{}, false
 	}
 	out := m.news[0]
 	m.news = slices.Delete(m.news, 0, 1)
 	return out, true
+}
+
+// idle reports whether everything has been sent, as far as gRPC has taken it.
+func (m *mail) idle() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return !m.sending && m.answer == nil && len(m.news) == 0
 }
 
 func (m *mail) wake() {

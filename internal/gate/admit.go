@@ -78,6 +78,10 @@ func (l *Listener) oldest() *conn {
 // forget takes a connection out of all accounts. The lock is held.
 func (l *Listener) forget(c *conn) {
 	l.introduced(c)
+	if !c.shut {
+		c.shut = true
+		close(c.gone) // whoever reads it need not rest
+	}
 	if !c.counted {
 		return
 	}

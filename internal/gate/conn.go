@@ -30,6 +30,7 @@ type conn struct {
 	counted  bool
 	speaks   bool
 	shut     bool
+	calls    *pace // while its identity makes too many; nil if it never has
 	refused  *pace // of calls that were refused; nil if none was
 
 	gone chan struct{} // closed when it is
@@ -77,10 +78,6 @@ func (c *conn) Read(p []byte) (int, error) {
 func (c *conn) Close() error {
 	c.gate.mu.Lock()
 	c.gate.forget(c)
-	if !c.shut {
-		c.shut = true
-		close(c.gone)
-	}
 	c.gate.mu.Unlock()
 	return c.Conn.Close()
 }

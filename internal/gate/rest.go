@@ -9,6 +9,10 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
+// callsPerSecond is how many calls a connection may make, or as many at once, and never rests
+// because others of its identity make too many: a peer of ours makes one, and stays.
+const callsPerSecond = 5
+
 // Calls that are refused cost a server nearly as much as those that are not. A connection
 // may have some of them a second, or twice as many at once, and rests for those beyond. One
 // that would have to rest for too long is closed, once it can have heard why.
@@ -18,13 +22,28 @@ const (
 	lastWord          = time.Second
 )
 
-// Slow has the connection on which a call has come rest: nothing more is read of it for a
-// while, so that whoever is behind it takes turns with the others. It does not wait itself,
-// and answers go out meanwhile. Other connections than those of [Callers] do not rest.
+// Slow has the connection on which a call has come rest, if it makes many: nothing more is
+// read of it for a while, so that whoever is behind it takes turns with the others. It does
+// not wait itself, and answers go out meanwhile, as far as the peer has said that it has room
+// for them. Other connections than those of [Callers] do not rest.
 func Slow(ctx context.Context, pause time.Duration) {
-	if c := caller(ctx); c != nil {
+	if c := caller(ctx); c != nil && c.gate.hasty(c, time.Now()) {
 		c.rest.until(time.Now().Add(pause))
 	}
+}
+
+// hasty counts a call of a connection, and reports whether it makes too many by itself.
+func (l *Listener) hasty(c *conn, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.calls == nil {
+		c.calls = newPace(callsPerSecond, callsPerSecond)
+	}
+	if c.calls.turn(now) == 0 {
+		return false
+	}
+	c.calls.giveBack() // it is its identity that counts the others
+	return true
 }
 
 // Refused says that a call was refused, for which its connection may have to rest. It does

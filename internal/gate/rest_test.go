@@ -43,6 +43,12 @@ func readIn(client, server net.Conn) (time.Duration, error) {
 // A connection rests for as long as the longest rest that it was told to take, once.
 func TestSlow(t *testing.T) {
 	resting(t, func(_ map[Reason]int, client, server net.Conn, call context.Context) {
+		for range callsPerSecond {
+			Slow(call, time.Hour) // so many it may make
+		}
+		if took, err := readIn(client, server); err != nil || took != 0 {
+			t.Errorf("at first a byte takes %v: %v", took, err)
+		}
 		Slow(call, time.Second)
 		Slow(call, 3*time.Second)
 		Slow(call, 2*time.Second)
@@ -62,7 +68,9 @@ func TestSlow(t *testing.T) {
 // A connection that is closed does not go on resting.
 func TestSlowEnds(t *testing.T) {
 	resting(t, func(_ map[Reason]int, _, server net.Conn, call context.Context) {
-		Slow(call, time.Hour)
+		for range callsPerSecond + 1 {
+			Slow(call, time.Hour)
+		}
 		begun := time.Now()
 		go func() {
 			time.Sleep(time.Second)
@@ -100,6 +108,36 @@ func TestRefused(t *testing.T) {
 		}
 		if dropped[Refusals] != 1 || len(dropped) != 1 {
 			t.Errorf("dropped are %v", dropped)
+		}
+	})
+}
+
+// Nor does one that the gate drops.
+func TestDroppedDoNotRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDoor()
+		l := New(d, Config{Strangers: 1})
+		defer l.Close() //nolint:errcheck // it is over
+		client, server, err := d.greets(t, l, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close() //nolint:errcheck // it is over
+		call := peer.NewContext(context.Background(), &peer.Peer{Addr: server.RemoteAddr()})
+		for range 100 {
+			Refused(call)
+		}
+		begun := time.Now()
+		go func() {
+			time.Sleep(time.Second)
+			another, _, _ := d.greets(t, l, "") // the one before goes
+			_ = another.Close()
+		}()
+		for err == nil {
+			_, err = server.Read(make([]byte, 100))
+		}
+		if took := time.Since(begun); took != time.Second {
+			t.Errorf("it rests for %v", took)
 		}
 	})
 }
