@@ -91,15 +91,15 @@ var shellsOfManagers = []Mutant{
 	{
 		Name: "slow-lookup-misses-the-newest",
 		Why:  "a lookup that reads slowly is not told that something is missing",
-		File: "manager/lookups.go",
-		Old: `	for range lookupQueue {
-		select {
-		case <-s.mailbox:
-		default:
-		}
-	}
+		File: "manager/mail.go",
+		Old: `	m.news = append(m.news, out)
+	m.wake()
 `,
-		New:     "",
+		New: `	if len(m.news) == 0 {
+		m.news = append(m.news, out)
+	}
+	m.wake()
+`,
 		Package: "./manager",
 		Test:    "TestSlowLookup",
 	},

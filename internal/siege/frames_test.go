@@ -134,8 +134,9 @@ func greeted() []frameCase {
 		}},
 		{name: "more data than the window allows", want: "closed|reset FLOW_CONTROL_ERROR|goaway FLOW_CONTROL_ERROR", do: func(r *rogue) {
 			r.open(1, head(follow))
+			_ = r.WriteData(1, false, message(0, 1<<22-1, make([]byte, 16<<10-5))) // the rest never ends
 			for range 1000 {
-				_ = r.WriteData(1, false, message(0, 1<<22-1, make([]byte, 16<<10-5)))
+				_ = r.WriteData(1, false, make([]byte, 16<<10))
 			}
 		}},
 		{name: "a window that overflows", want: "alive|closed|goaway ", do: func(r *rogue) {

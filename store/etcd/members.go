@@ -29,13 +29,30 @@ func (m *Embedded) Members(ctx context.Context) ([]Member, error) {
 	const op = "list members"
 	asking, cancel := m.db.request(ctx)
 	defer cancel()
-	resp, err := m.db.client.MemberList(asking)
+	resp, err := m.list(asking)
 	if err != nil {
 		return nil, m.membersError(op, "", err)
 	}
 	members := toMembers(resp.Members)
 	m.probe(ctx, members)
 	return members, nil
+}
+
+// list asks for the members, and again while the store changes its leader: somebody asks just
+// because a member has died, and that may have been the one that led.
+func (m *Embedded) list(ctx context.Context) (*clientv3.MemberListResponse, error) {
+	const pause = 100 * time.Millisecond
+	for {
+		resp, err := m.db.client.MemberList(ctx)
+		if known := rpctypes.Error(err); err == nil || !errors.Is(known, rpctypes.ErrLeaderChanged) && !errors.Is(known, rpctypes.ErrNoLeader) {
+			return resp, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(pause):
+		}
+	}
 }
 
 func toMembers(list []*pb.Member) []Member {
