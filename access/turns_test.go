@@ -51,6 +51,11 @@ func TestCallsTakeTurns(t *testing.T) {
 		if took := timed(t.Context(), t, 10, first); took < 2*time.Second || took > 20*time.Second {
 			t.Errorf("after that, ten calls took %v", took)
 		}
+		// And as soon as they stop it is as if they had not been.
+		time.Sleep(3 * time.Second)
+		if took := timed(t.Context(), t, 8, d.as(lookup)); took > time.Second {
+			t.Errorf("eight calls after a while took %v", took)
+		}
 	})
 }
 

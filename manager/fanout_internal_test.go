@@ -148,6 +148,14 @@ func TestGather(t *testing.T) {
 			t.Fatalf("gathered are %v", got)
 		}
 	}
+	theirs := change(0, 1)
+	theirs.Changes = append(make([]table.Change, 0, 4), theirs.Changes...)
+	var own fanout
+	own.gather(theirs)
+	own.gather(change(1, 2))
+	if theirs.LSN != 1 || theirs.Changes[:2][1].LSN != 0 {
+		t.Error("what somebody else has was changed")
+	}
 	big := fanout{}
 	big.gather(change(0, mostGathered))
 	big.gather(change(mostGathered, mostGathered+1))

@@ -40,7 +40,11 @@ func TestPace(t *testing.T) {
 						t.Errorf("connection %d is closed: %v", i, gone)
 					}
 				}
-				time.Sleep(500 * time.Millisecond)
+				time.Sleep(100 * time.Millisecond)
+				if closed(t, d.speak(host)) {
+					t.Error("those who have gone take turns")
+				}
+				time.Sleep(400 * time.Millisecond)
 				synctest.Wait()
 				if n := len(accepted); n != 7 {
 					t.Errorf("after half a second %d are let through", n)
