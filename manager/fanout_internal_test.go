@@ -57,10 +57,10 @@ func TestWaves(t *testing.T) {
 		l := newLookups(lookups)
 		all := following(t, l, lookups)
 		defer func() {
+			l.close()
 			for _, s := range all {
 				close(s.mail.ready)
 			}
-			l.close()
 		}()
 		var (
 			mu       sync.Mutex
@@ -106,10 +106,10 @@ func TestWavesPassTheSlow(t *testing.T) {
 		l := newLookups(lookups)
 		all := following(t, l, lookups)
 		defer func() {
+			l.close()
 			for _, s := range all[slow:] {
 				close(s.mail.ready)
 			}
-			l.close()
 		}()
 		var heard [lookups]atomic.Uint64
 		reading(all[slow:], 0, func(i int, o outgoing) { heard[i].Store(uint64(o.update.reply.LSN)) })
