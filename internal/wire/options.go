@@ -20,9 +20,10 @@ const (
 
 // What keeps a connection alive. Leases do not depend on it, since clients dial
 // anew long before that if nobody answers: it is how long the memory of a
-// connection outlives a peer that is gone without a word.
+// connection outlives a peer that is gone without a word. Silence is usual for those who
+// have long leases and ask rarely, and a ping costs as much as a renewal.
 const (
-	pingAfter   = 15 * time.Second // of silence, by either side
+	pingAfter   = time.Minute // of silence, by either side
 	pingTimeout = 10 * time.Second
 	// pingLeast is how often a peer may ping at most. gRPC's clients keep to 10 s
 	// whatever they are told; less than that is not one of ours.
@@ -49,6 +50,17 @@ const maxHeaders = 32 << 10
 // that all connections share.
 const readBuffer = 2 << 10
 
+// Windows are how much a peer may send on a stream, or a connection, before what it sent was
+// taken. They are fixed: gRPC would otherwise find out how large they should be, and ask with a
+// ping after nearly every message, which costs both sides more than messages do that are as short
+// as ours. So long ones wait for a round trip for every window of them.
+const (
+	// requestWindow is for what owners say, far more than they usually do.
+	requestWindow = 256 << 10
+	// responseWindow is for tables: a million ranges take 16 round trips at most.
+	responseWindow = 4 << 20
+)
+
 // ServerOptions is what a manager's gRPC server needs to understand owners,
 // lookups and tools, to send frames, and to be safe from peers that send too
 // much, ping too often, or never finish shaking hands.
@@ -61,6 +73,8 @@ func ServerOptions() []grpc.ServerOption {
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.ConnectionTimeout(handshakeTime),
 		grpc.ReadBufferSize(readBuffer),
+		grpc.StaticStreamWindowSize(requestWindow),
+		grpc.StaticConnWindowSize(4*requestWindow),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleAfter, Time: pingAfter, Timeout: pingTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingLeast, PermitWithoutStream: true}),
 	}
@@ -76,6 +90,8 @@ func DialOptions() []grpc.DialOption {
 			grpc.MaxCallSendMsgSize(MaxRequest),
 		),
 		grpc.WithMaxHeaderListSize(maxHeaders),
+		grpc.WithStaticStreamWindowSize(responseWindow),
+		grpc.WithStaticConnWindowSize(2*responseWindow),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: pingTimeout}),
 		grpc.WithDisableRetry(),
 		grpc.WithDisableServiceConfig(),

@@ -32,6 +32,7 @@ type server struct {
 	leaseholdv1.UnimplementedOwnerServiceServer
 	leaseholdv1.UnimplementedLookupServiceServer
 	answers []any // messages and frames
+	echoes  bool  // it says where it is whenever it is asked, and nothing else
 }
 
 func (s *server) Hold(stream leaseholdv1.OwnerService_HoldServer) error {
@@ -43,6 +44,15 @@ func (s *server) Hold(stream leaseholdv1.OwnerService_HoldServer) error {
 }
 
 func (s *server) Follow(stream leaseholdv1.LookupService_FollowServer) error {
+	for s.echoes {
+		r, err := stream.Recv()
+		if err == nil {
+			err = stream.Send(wire.FromLookupReply(&protocol.LookupReply{Namespace: "n", Term: 1, Echo: protocol.Seq(r.GetSeq())}))
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if _, err := stream.Recv(); err != nil {
 		return err
 	}
@@ -58,6 +68,12 @@ func (s *server) Follow(stream leaseholdv1.LookupService_FollowServer) error {
 func serve(t *testing.T, s *server) *bufconn.Listener {
 	t.Helper()
 	listener := bufconn.Listen(1 << 20)
+	serveOn(t, listener, s)
+	return listener
+}
+
+func serveOn(t *testing.T, listener *bufconn.Listener, s *server) {
+	t.Helper()
 	g := grpc.NewServer(wire.ServerOptions()...)
 	leaseholdv1.RegisterOwnerServiceServer(g, s)
 	leaseholdv1.RegisterLookupServiceServer(g, s)
@@ -69,7 +85,6 @@ func serve(t *testing.T, s *server) *bufconn.Listener {
 			t.Error(err)
 		}
 	})
-	return listener
 }
 
 func dial(t *testing.T, listener *bufconn.Listener, extra ...grpc.DialOption) *grpc.ClientConn {
