@@ -123,6 +123,7 @@ fuzz: ## run each fuzz target for FUZZTIME, 3s unless told, which takes some fiv
 
 .PHONY: bench
 bench: ## measure us against papers, peers and floors, and write docs/BENCHMARKS.md (45 minutes at most); FLAGS="-only routing"
+	@internal/realservice/install benchmarks
 	cd bench && $(GO) run ./all $(FLAGS)
 
 .PHONY: bench-quick
@@ -131,6 +132,7 @@ bench-quick: ## the headlines of that, as a table and as JSON lines (3 minutes a
 
 .PHONY: bench-flease
 bench-flease: ## compare flease with etcd and ZooKeeper (minutes); FLAGS="-docs ../docs" writes docs/flease.md
+	@internal/realservice/install benchmarks
 	cd bench && $(GO) run ./flease $(FLAGS)
 
 .PHONY: bench-sim

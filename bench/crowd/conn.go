@@ -60,22 +60,23 @@ func (t *traffic) watch() {
 // A conn is a connection with some streams, all of the same method. What it
 // sends is far less than what HTTP/2 lets it send unasked, so it does not count.
 type conn struct {
-	net     net.Conn
-	traffic *traffic
-	hear    func(stream int, message []byte)
+	net       net.Conn
+	traffic   *traffic
+	listeners []listener // of the streams
 
 	mu  sync.Mutex // guards what is written
 	out []byte
 }
 
 // dial connects from an address of the loopback, and opens streams.
-func dial(to string, from net.IP, path string, streams int, t *traffic, hear func(stream int, message []byte)) (*conn, error) {
+func dial(to string, from net.IP, path string, t *traffic, listeners []listener) (*conn, error) {
+	streams := len(listeners)
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: from}}
 	c, err := dialer.Dial("tcp", to)
 	if err != nil {
 		return nil, err
 	}
-	out := &conn{net: c, traffic: t, hear: hear}
+	out := &conn{net: c, traffic: t, listeners: listeners}
 	out.out = append(out.out, preface...)
 	out.frame(frameSettings, 0, 0, settings())
 	out.frame(frameWindow, 0, 0, binary.BigEndian.AppendUint32(nil, uint32(streams*streamWindow)))
@@ -138,7 +139,7 @@ func (c *conn) flush() error {
 func (c *conn) send(stream int, message []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	prefixed := make([]byte, 5, 5+len(message))
+	prefixed := make([]byte, prefix, prefix+len(message))
 	binary.BigEndian.PutUint32(prefixed[1:], uint32(len(message)))
 	prefixed = append(prefixed, message...)
 	for rest := prefixed; len(rest) > 0; {
@@ -155,17 +156,16 @@ func (t *traffic) Write(b []byte) (int, error) { t.in.Add(int64(len(b))); return
 // A reading is a connection being read.
 type reading struct {
 	*conn
-	from    *bufio.Reader
-	partial [][]byte // of a message, by stream
-	taken   []uint32 // since the manager was last told that there is room, by stream
-	all     uint32   // the same, of all streams
+	from  *bufio.Reader
+	taken []uint32 // since the manager was last told that there is room, by stream
+	all   uint32   // the same, of all streams
 }
 
 // read reads until the connection or one of its streams ends, and returns why.
-func (c *conn) read(streams int) error {
+func (c *conn) read() error {
 	r := &reading{
 		conn: c, from: bufio.NewReaderSize(io.TeeReader(c.net, c.traffic), readBuffer),
-		partial: make([][]byte, streams), taken: make([]uint32, streams),
+		taken: make([]uint32, len(c.listeners)),
 	}
 	var head [frameHeader]byte
 	for {
@@ -224,7 +224,7 @@ func (r *reading) acknowledge(kind byte, payload []byte) error {
 
 // data takes a part of what is said on a stream.
 func (r *reading) data(flags byte, stream int, payload []byte) error {
-	if stream >= len(r.partial) || flags&flagPadded != 0 {
+	if stream >= len(r.listeners) || flags&flagPadded != 0 {
 		return fmt.Errorf("data of stream %d with flags %x", stream, flags)
 	}
 	r.taken[stream] += uint32(len(payload))
@@ -234,39 +234,44 @@ func (r *reading) data(flags byte, stream int, payload []byte) error {
 			return err
 		}
 	}
-	all, ours := payload, false // the payload's buffer is not ours to keep
-	if part := r.partial[stream]; len(part) > 0 {
-		part = append(part, payload...)
-		all, ours = part, true
-	}
-	r.partial[stream] = nil
+	r.listeners[stream].take(payload)
+	return nil
+}
+
+// A listener takes what is said on a stream, as it comes. What it is given is not its own.
+type listener interface{ take(part []byte) }
+
+// An assembler hears whole messages. They are short.
+type assembler struct {
+	hear    func(message []byte)
+	partial []byte
+}
+
+func (a *assembler) take(part []byte) {
+	a.partial = append(a.partial, part...)
 	for {
-		message, rest, whole := cutMessage(all)
+		message, rest, whole := cutMessage(a.partial)
 		if !whole {
 			break
 		}
-		r.hear(stream, message)
-		all, ours = rest, false // a long message is not kept for the sake of a rest
+		a.hear(message)
+		a.partial = rest
 	}
-	if len(all) > 0 && !ours {
-		all = append([]byte(nil), all...)
+	if len(a.partial) == 0 {
+		a.partial = nil // most of the time there is none
 	}
-	if len(all) > 0 {
-		r.partial[stream] = all
-	}
-	return nil
 }
 
 // cutMessage cuts off the first message of gRPC's.
 func cutMessage(b []byte) (message, rest []byte, whole bool) {
-	if len(b) < 5 {
+	if len(b) < prefix {
 		return nil, b, false
 	}
 	n := int(binary.BigEndian.Uint32(b[1:]))
-	if len(b) < 5+n {
+	if len(b) < prefix+n {
 		return nil, b, false
 	}
-	return b[5 : 5+n], b[5+n:], true
+	return b[prefix : prefix+n], b[prefix+n:], true
 }
 
 // makeRoom lets the manager send more.

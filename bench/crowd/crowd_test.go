@@ -1,9 +1,12 @@
 package crowd
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"log/slog"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,6 +14,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/table"
@@ -20,27 +24,68 @@ import (
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
 
-// TestReadUpdate reads what the manager's own code has written.
-func TestReadUpdate(t *testing.T) {
+// TestSkimmer reads what the manager's own code has written, in parts of any size.
+func TestSkimmer(t *testing.T) {
 	holder := &table.Holder{Owner: "a", Addr: "a:1", Weight: 1}
 	changes := []table.Change{{LSN: 8, Kind: table.Vacated, Generation: 1, Holder: holder}, {LSN: 9, Kind: table.Vacated, Generation: 2, Holder: holder}}
-	for name, c := range map[string]struct {
+	full := table.New()
+	if err := full.Apply(&table.Change{LSN: 1, Kind: table.Granted, Range: leasehold.All, Generation: 1, Holder: holder}); err != nil {
+		t.Fatal(err)
+	}
+	var (
+		stream []byte
+		want   []update
+	)
+	add := func(u update, messages ...proto.Message) {
+		var b []byte
+		for _, m := range messages {
+			b = append(b, marshal(t, m)...)
+		}
+		stream = append(binary.BigEndian.AppendUint32(append(stream, 0), uint32(len(b))), b...)
+		want = append(want, u)
+	}
+	second := &leaseholdv1.FollowResponse{Kind: &leaseholdv1.FollowResponse_Update{Update: &leaseholdv1.Update{Echo: 12}}}
+	for _, c := range []struct {
 		reply protocol.LookupReply
 		want  update
 	}{
-		"nothing new": {protocol.LookupReply{Echo: 4, LSN: 7}, update{echo: 4, lsn: 7}},
-		"changes":     {protocol.LookupReply{LSN: 9, From: 7, Changes: changes}, update{lsn: 9, from: 7, changes: true}},
-		"table":       {protocol.LookupReply{Echo: 1, LSN: 7, Snapshot: table.New()}, update{echo: 1, lsn: 7, table: true}},
+		{protocol.LookupReply{Namespace: "n", Leader: "a:1", Term: 300, Echo: 4, LSN: 7000}, update{echo: 4, lsn: 7000}},
+		{protocol.LookupReply{Namespace: "n", LSN: 9, From: 7, Changes: changes}, update{lsn: 9, from: 7, changes: true}},
+		{protocol.LookupReply{LSN: 2, Changes: changes, Age: 1e9}, update{lsn: 2, changes: true}},
+		{protocol.LookupReply{Echo: 1, LSN: 7, Snapshot: table.New()}, update{echo: 1, lsn: 7, table: true}},
+		{protocol.LookupReply{Echo: 1, LSN: 1, Snapshot: full}, update{echo: 1, lsn: 1, table: true}},
 	} {
-		b := marshal(t, wire.FromLookupReply(&c.reply))
-		if got := readUpdate(b); got != c.want {
-			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
-		}
-		second := &leaseholdv1.FollowResponse{Kind: &leaseholdv1.FollowResponse_Update{Update: &leaseholdv1.Update{Echo: 12}}}
+		message := wire.FromLookupReply(&c.reply)
+		add(c.want, message)
 		c.want.echo = 12
-		if got := readUpdate(append(b, marshal(t, second)...)); got != c.want {
-			t.Errorf("%s, answered: got %+v, want %+v", name, got, c.want)
+		add(c.want, message, second)
+	}
+	add(update{}) // an empty message
+	add(update{}, &leaseholdv1.FollowResponse{Why: "no idea"})
+	for size := 1; size <= len(stream); size++ {
+		var got []update
+		s := &skimmer{hear: func(u update) { got = append(got, u) }}
+		for part := range slices.Chunk(stream, size) {
+			s.take(part)
 		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("in parts of %d bytes: got %+v, want %+v", size, got, want)
+		}
+	}
+}
+
+// TestSkimmerEndsWithNonsense: it says so, and does not go on for ever.
+func TestSkimmerEndsWithNonsense(t *testing.T) {
+	heard := 0
+	s := &skimmer{hear: func(u update) {
+		heard++
+		if u != (update{}) {
+			t.Errorf("it has read %+v", u)
+		}
+	}}
+	s.take(append([]byte{0, 0, 0, 1, 0}, bytes.Repeat([]byte{0xff}, 100)...))
+	if heard == 0 {
+		t.Error("nothing was said of it")
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/leasehold-dev/leasehold/internal/wire"
@@ -14,7 +13,8 @@ import (
 
 // What the library's lookups do by default.
 const (
-	poll  = 5 * time.Second
+	// Poll is how often a lookup asks.
+	Poll  = 5 * time.Second
 	stale = 30 * time.Second
 	retry = 500 * time.Millisecond
 )
@@ -22,6 +22,7 @@ const (
 // A lookup follows the numbers of the changes, and proves that it knows all.
 type lookup struct {
 	namespace string
+	poll      time.Duration
 	tally     *tally
 	say       func(message []byte)
 
@@ -37,6 +38,9 @@ type lookup struct {
 	lost     bool // it has counted itself among those that know too little
 	ended    bool
 }
+
+// stale is how old its proof may be, as the library has it.
+func (l *lookup) stale() time.Duration { return max(stale, 3*l.poll) }
 
 // begin asks for the first time.
 func (l *lookup) begin() {
@@ -67,7 +71,7 @@ func (l *lookup) wake() {
 		l.misses++
 		l.tally.repeats.Add(1)
 	}
-	if !l.lost && !l.proven.IsZero() && time.Since(l.proven) > stale {
+	if !l.lost && !l.proven.IsZero() && time.Since(l.proven) > l.stale() {
 		l.lost = true
 		l.tally.stale.Add(1)
 	}
@@ -78,7 +82,7 @@ func (l *lookup) wake() {
 func (l *lookup) ask() {
 	l.seq++
 	l.sent, l.awaiting = time.Now(), true
-	l.timer.Reset(jitter(min(retry<<min(l.misses, 6), poll)))
+	l.timer.Reset(jitter(min(retry<<min(l.misses, 6), l.poll)))
 	request := &leaseholdv1.FollowRequest{Version: wire.Version, Namespace: l.namespace, Seq: l.seq, Lsn: l.lsn}
 	b, _ := proto.Marshal(request) // it has nothing that could fail
 	l.say(b)
@@ -87,9 +91,11 @@ func (l *lookup) ask() {
 // jitter takes up to an eighth off, as the library does.
 func jitter(d time.Duration) time.Duration { return d - rand.N(d/8+1) }
 
+// listen returns what takes what the manager says, on a new connection.
+func (l *lookup) listen() listener { return &skimmer{hear: l.hear} }
+
 // hear takes what the manager says.
-func (l *lookup) hear(message []byte) {
-	u := readUpdate(message)
+func (l *lookup) hear(u update) {
 	if u.lsn == 0 && u.echo == 0 {
 		l.tally.strange.Add(1) // it leads nobody, or refuses
 		return
@@ -106,7 +112,7 @@ func (l *lookup) hear(message []byte) {
 	}
 	if u.echo == l.seq && l.awaiting {
 		l.awaiting, l.misses = false, 0
-		l.timer.Reset(time.Until(l.sent.Add(jitter(poll))))
+		l.timer.Reset(time.Until(l.sent.Add(jitter(l.poll))))
 		if u.lsn <= l.lsn {
 			l.prove()
 		}
@@ -129,82 +135,5 @@ func (l *lookup) prove() {
 func (l *lookup) knows() (lsn uint64, proof bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.lsn, !l.proven.IsZero() && time.Since(l.proven) <= stale
-}
-
-// An update is what a lookup reads of a message.
-type update struct {
-	echo, lsn, from uint64
-	changes, table  bool
-}
-
-// The numbers of its fields.
-const (
-	responseUpdate protowire.Number = 2
-	updateEcho     protowire.Number = 4
-	updateLSN      protowire.Number = 5
-	updateChanges  protowire.Number = 7
-	updateTable    protowire.Number = 8
-	changesFrom    protowire.Number = 1
-)
-
-// readUpdate reads it. There may be several parts, of which the later ones
-// replace fields of the earlier.
-func readUpdate(message []byte) (u update) {
-	fields(message, func(n protowire.Number, _ uint64, part []byte) {
-		if n != responseUpdate {
-			return
-		}
-		fields(part, func(n protowire.Number, value uint64, inner []byte) {
-			switch n { //nolint:exhaustive // others do not matter
-			case updateEcho:
-				u.echo = value
-			case updateLSN:
-				u.lsn = value
-			case updateTable:
-				u.table = true
-			case updateChanges:
-				u.changes = true
-				fields(inner, func(n protowire.Number, value uint64, _ []byte) {
-					if n == changesFrom {
-						u.from = value
-					}
-				})
-			}
-		})
-	})
-	return u
-}
-
-// fields calls each for the fields of a message that are numbers or bytes.
-func fields(b []byte, each func(n protowire.Number, value uint64, inner []byte)) {
-	for len(b) > 0 {
-		number, kind, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return
-		}
-		b = b[n:]
-		switch kind {
-		case protowire.VarintType:
-			value, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return
-			}
-			each(number, value, nil)
-			b = b[n:]
-		case protowire.BytesType:
-			inner, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return
-			}
-			each(number, 0, inner)
-			b = b[n:]
-		default:
-			n := protowire.ConsumeFieldValue(number, kind, b)
-			if n < 0 {
-				return
-			}
-			b = b[n:]
-		}
-	}
+	return l.lsn, !l.proven.IsZero() && time.Since(l.proven) <= l.stale()
 }

@@ -131,6 +131,9 @@ func (o *owner) act(actions []machine.Action, wake mono.Instant) {
 	}
 }
 
+// listen returns what takes what the manager says, on a new connection.
+func (o *owner) listen() listener { return &assembler{hear: o.hear} }
+
 // hear takes what the manager says.
 func (o *owner) hear(message []byte) {
 	var response leaseholdv1.HoldResponse

@@ -2,6 +2,7 @@ package crowd
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,6 +23,8 @@ type Order struct {
 	Do string `json:"do"` // one of the verbs below
 	// Grow: how many there are to be then, and how many lookups share a connection.
 	Owners, Lookups, Together int
+	// Grow: how often lookups ask; 0 is as the library's do.
+	Poll time.Duration
 	// Both: how long it is to take. Restarts begin at equal distances.
 	Within time.Duration
 	// Restart: Owners and Lookups are how many; without a goodbye if they crash.
@@ -88,6 +91,7 @@ func (c *crowd) obey(o Order) error {
 // grow lets more in, at equal distances.
 func (c *crowd) grow(o Order) error {
 	together := max(1, o.Together)
+	c.poll = cmp.Or(o.Poll, Poll)
 	var all []func() error
 	for n := len(c.owners); n < o.Owners; n++ {
 		s := c.ownerSeat(n)

@@ -15,7 +15,7 @@ import (
 type client interface {
 	begin()
 	end()
-	hear(message []byte)
+	listen() listener
 }
 
 // A seat is a connection, and who shares it. Those who sit there may be replaced.
@@ -60,13 +60,17 @@ func (s *seat) serve(ctx context.Context, clients []client) {
 	defer close(s.done)
 	begun := false
 	for ctx.Err() == nil {
-		c, err := dial(s.crowd.manager, s.source(), s.path, len(clients), &s.crowd.traffic, func(i int, message []byte) { clients[i].hear(message) })
+		listeners := make([]listener, len(clients))
+		for i, c := range clients {
+			listeners[i] = c.listen()
+		}
+		c, err := dial(s.crowd.manager, s.source(), s.path, &s.crowd.traffic, listeners)
 		if err == nil {
 			s.set(c)
 			stopped := context.AfterFunc(ctx, func() { _ = c.net.Close() })
 			s.greet(clients, begun)
 			begun = true
-			_ = c.read(len(clients))
+			_ = c.read()
 			s.set(nil)
 			stopped()
 			_ = c.net.Close()
@@ -149,6 +153,7 @@ type crowd struct {
 	traffic            traffic
 	tally              tally
 	owners, lookups    []*seat
+	poll               time.Duration // of lookups
 }
 
 func (c *crowd) ownerSeat(number int) *seat {
@@ -162,7 +167,7 @@ func (c *crowd) ownerSeat(number int) *seat {
 func (c *crowd) lookupSeat(number int) *seat {
 	s := &seat{crowd: c, number: number, path: leaseholdv1.LookupService_Follow_FullMethodName}
 	s.enter = func(stream int) (client, error) {
-		return &lookup{namespace: c.namespace, tally: &c.tally, say: func(message []byte) { s.say(stream, message) }}, nil
+		return &lookup{namespace: c.namespace, poll: c.poll, tally: &c.tally, say: func(message []byte) { s.say(stream, message) }}, nil
 	}
 	return s
 }

@@ -15,6 +15,7 @@ type finding struct {
 	memory float64 // of the leader, in bytes for each client
 	total  float64 // in bytes
 	quiet  []load
+	bare   []float64 // percents of a core of a server that does nothing but answer
 	// ownersRestart and lookupsRestart are the same if both were restarted at once.
 	ownersRestart, lookupsRestart load
 	restarted                     time.Duration // how long all restarts took
@@ -33,13 +34,20 @@ type step struct {
 
 // measure finds out about one size.
 func measure(ctx context.Context, r *kit.Run, s size, profile string) (*finding, error) {
+	f := &finding{size: s}
+	if s.floor {
+		var err error
+		if f.bare, err = floor(ctx, s, r.Rounds); err != nil {
+			return nil, err
+		}
+		r.Step("%s: bare gRPC: %.1f %% of a core", s.name, kit.Summarise(f.bare).Median)
+	}
 	t, err := newTestbed(ctx, r, s)
 	if err != nil {
 		return nil, err
 	}
 	defer t.close()
 	r.Step("%s: %d owners and %d lookups come", s.name, s.owners, s.lookups)
-	f := &finding{size: s}
 	if err := t.grow(ctx, f); err != nil {
 		return nil, err
 	}
@@ -68,7 +76,7 @@ func (t *testbed) grow(ctx context.Context, f *finding) error {
 	steps := max(1, t.steps)
 	for i := 1; i <= steps; i++ {
 		owners, lookups := t.owners*i/steps, t.lookups*i/steps
-		order := crowd.Order{Do: crowd.Grow, Owners: owners, Together: t.together, Within: t.size.grow / 2}
+		order := crowd.Order{Do: crowd.Grow, Owners: owners, Together: t.together, Within: t.size.grow / 2, Poll: t.poll()}
 		if _, err := t.crowd.Obey(order); err != nil {
 			return err
 		}
@@ -87,7 +95,7 @@ func (t *testbed) grow(ctx context.Context, f *finding) error {
 			f.steps = append(f.steps, s)
 		}
 	}
-	return pause(ctx, window)
+	return t.wait(ctx)
 }
 
 // fail measures a step: quiet, and with failures.
@@ -100,7 +108,7 @@ func (t *testbed) fail(ctx context.Context, owners, lookups int) (step, error) {
 	}
 	s.perMinute = float64(order.Owners+order.Lookups) / t.failures.Minutes()
 	var err error
-	if s.quiet, err = t.during(ctx, func() error { return pause(ctx, window) }); err != nil {
+	if s.quiet, err = t.during(ctx, func() error { return t.wait(ctx) }); err != nil {
 		return s, err
 	}
 	s.failed, err = t.during(ctx, func() error { _, err := t.crowd.Obey(order); return err })
@@ -118,14 +126,15 @@ func (t *testbed) restart(ctx context.Context, f *finding) (err error) {
 		return nil
 	}
 	begun := time.Now()
-	order := crowd.Order{Do: crowd.Restart, Owners: t.owners, Lookups: t.lookups, Together: t.together, Within: t.restarts}
+	some := max(1, t.some)
+	order := crowd.Order{Do: crowd.Restart, Owners: t.owners / some, Lookups: t.lookups / some, Together: t.together, Within: t.restarts}
 	obey := func(o crowd.Order) (load, error) {
 		return t.during(ctx, func() error { _, err := t.crowd.Obey(o); return err })
 	}
 	if t.both {
 		f.ownersRestart, err = obey(order)
 		f.lookupsRestart, f.restarted = f.ownersRestart, time.Since(begun)
-		t.run.Step("%s: all restarted: %.0f %% of a core", t.name, f.ownersRestart.CPU)
+		t.run.Step("%s: restarted: %.0f %% of a core", t.name, f.ownersRestart.CPU)
 		return err
 	}
 	owners, lookups := order, order

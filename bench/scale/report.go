@@ -51,17 +51,21 @@ func report(r *kit.Result, found []*finding) {
 // addCosts is what all sizes cost.
 func addCosts(r *kit.Result, found []*finding) {
 	t := kit.NewTable("", "", "owners", "lookups", "connections", "of a core, quiet", "low", "high", "KB/s, quiet", "memory, MiB", "KiB for each client",
-		"all restarted in", "of a core meanwhile", "KB/s meanwhile", "at most", "ran out")
+		"restarted", "in", "of a core meanwhile", "KB/s meanwhile", "at most", "ran out")
 	for _, f := range found {
 		cpu, bytes := f.cpu(), f.bytes()
-		restarts := []string{"", "", "", ""}
+		restarts := []string{"", "", "", "", ""}
 		if f.restarts > 0 {
 			worst := f.ownersRestart
 			if f.lookupsRestart.CPU > worst.CPU {
 				worst = f.lookupsRestart
 			}
+			how := "all"
+			if f.some > 0 {
+				how = fmt.Sprintf("one of %d", f.some)
+			}
 			restarts = []string{
-				f.restarted.Round(time.Second).String(), percent(worst.CPU), kit.Number(worst.Bytes / kilo),
+				how, f.restarted.Round(time.Second).String(), percent(worst.CPU), kit.Number(worst.Bytes / kilo),
 				kit.Number(max(f.ownersRestart.Peak, f.lookupsRestart.Peak) / kilo),
 			}
 		}
@@ -74,9 +78,10 @@ func addCosts(r *kit.Result, found []*finding) {
 	}
 	r.Add(kit.Section{
 		Title: "What the leader costs",
-		Text: "Quiet is in windows of 4 s: median, low and high. Restarts are as in a rollout: an owner says goodbye, ends, and another session of its name\n" +
+		Text: "Quiet is in windows of 4 s, with the papers' times of 30 s: median, low and high. Restarts are as in a rollout: an owner says goodbye, ends, and another session of its name\n" +
 			"comes at once, on a new connection; a lookup comes back with no table. \"Ran out\" counts owners whose leases ran out, and lookups that had\n" +
-			"no proof for 30 s, though nobody had failed. With 50,000 lookups five share a connection, because the system lets a process open 20,000 files.",
+			"no proof for 30 s (90 s with the papers' times), though nobody had failed. With 50,000 lookups five share a connection, because the system lets a\n" +
+			"process open 20,000 files; their table has 50,000 ranges, so that to restart them all would move more than 100 GB.",
 		Table: t,
 	})
 }
@@ -92,10 +97,12 @@ func addCentrifuge(r *kit.Result, f *finding) {
 	if f.restarts > 0 {
 		t.Add("14", "all owners restarted", fmt.Sprintf("up to %s", kit.Thousands(centrifugePeak)), traffic(f.ownersRestart), percent(f.ownersRestart.CPU))
 		t.Add("14", "all lookups restarted", "less", traffic(f.lookupsRestart), percent(f.lookupsRestart.CPU))
+		faster := float64(paperRestarts) / float64(f.restarts)
 		text += fmt.Sprintf(" They restarted 200 owners, and then 2,016\n"+
-			"lookups, within 32 minutes each: 6.25 and 63 a minute. Time is compressed here, %.0f times: %s and %s a minute.",
-			float64(paperRestarts)/float64(f.restarts), kit.Number(float64(f.owners)/f.restarts.Minutes()), kit.Thousands(float64(f.lookups)/f.restarts.Minutes()))
-		r.Less("owners-restart-peak", f.ownersRestart.Peak/kilo, "KB/s", "Centrifuge's text", centrifugePeak)
+			"lookups, within 32 minutes each: 6.25 and 63 a minute. Time is compressed here, %.0f times: %s and %s a minute. So our worst second is what\n"+
+			"%.0[1]f s were at their pace, and the headline has it divided by that.",
+			faster, kit.Number(float64(f.owners)/f.restarts.Minutes()), kit.Thousands(float64(f.lookups)/f.restarts.Minutes()))
+		r.Less("owners-restart-peak", f.ownersRestart.Peak/kilo/faster, "KB/s at their pace", "Centrifuge's text", centrifugePeak)
 	}
 	r.Add(kit.Section{Title: "Centrifuge, figures 12 to 14", Text: text, Table: t})
 	r.Less("quiet", f.bytes().Median, "KB/s", "Centrifuge's text, about half as many nodes", centrifugeSteady)
@@ -152,6 +159,9 @@ func addGrowth(r *kit.Result, found []*finding) {
 	for _, c := range curves {
 		var points []kit.Point
 		for _, f := range found {
+			if f.patient {
+				continue
+			}
 			points = append(points, kit.Point{X: float64(f.clients()), Y: max(c.of(f), 0.01)})
 		}
 		slope := kit.Slope(points)
@@ -168,9 +178,18 @@ func addGoals(r *kit.Result, f *finding) {
 	r.Want(f.title+": no lease and no proof runs out", float64(f.spurious), "", f.spurious == 0)
 	switch f.name {
 	case "5x":
+		bare := kit.Summarise(f.bare)
+		r.Add(kit.Section{
+			Title: "How far that is from the limit",
+			Text: fmt.Sprintf("A gRPC server that answers each message and does nothing else takes %s of a core (%s to %s) for as many messages a second, %s, on as many\n"+
+				"connections. The leader takes %s.", percent(bare.Median), percent(bare.Low), percent(bare.High),
+				kit.Thousands(float64(f.clients())/f.floorPoll().Seconds()), percent(f.cpu().Median)),
+		})
+		r.Less("5x-quiet", f.cpu().Median, "% of a core", "bare gRPC", bare.Median)
 		r.Want("1,000 owners and 10,000 lookups: less than 10 % of a core, quiet", f.cpu().Median, "%", f.cpu().Median < 10)
+		r.Want("1,000 owners and 10,000 lookups: all restarted within 5 minutes", f.restarted.Minutes(), "minutes", f.restarted <= 5*time.Minute)
 		r.Want("1,000 owners and 10,000 lookups: less than 64 KiB for each client", f.memory/1024, "KiB", f.memory < 64<<10)
-	case "25x":
-		r.Want("5,000 owners and 50,000 lookups: all restarted within 5 minutes", f.restarted.Minutes(), "minutes", f.restarted < 5*time.Minute)
+	case "patient":
+		r.Want("1,000 owners and 10,000 lookups, with the papers' times: less than 10 % of a core, quiet", f.cpu().Median, "%", f.cpu().Median < 10)
 	}
 }

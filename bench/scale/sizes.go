@@ -1,6 +1,11 @@
 package main
 
-import "time"
+import (
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
 
 // A size is how many there are, and what happens to them.
 type size struct {
@@ -10,16 +15,51 @@ type size struct {
 	together        int // lookups that share a connection
 	grow            time.Duration
 	steps           int // in which it grows to that, each of which is measured; 0 is 1
-	// restarts is within how long all owners are restarted, and then all lookups;
-	// or, if both is set, all at once. 0: none are.
+	// restarts is within how long owners are restarted, and then lookups; or, if both is
+	// set, all at once. 0: none are.
 	restarts time.Duration
 	both     bool
+	some     int // one of so many is restarted; 0 is all
+	// floor: a server that does nothing but answer is measured beside it.
+	floor bool
+	// patient: leases and proofs last as long as the papers', and not as ours do by default.
+	patient bool
 	// failures is how long nodes fail for, at each step; 0: none do.
 	failures time.Duration
 }
 
 func (s size) clients() int     { return s.owners + s.lookups }
 func (s size) connections() int { return s.owners + (s.lookups+s.together-1)/s.together }
+
+// Of Centrifuge's lookups: how often they ask.
+const patientPoll = 30 * time.Second
+
+// windows are how many of how long are measured while nothing happens: long enough for
+// everybody to renew, and nearly for everybody to ask. There is no time for many if they
+// are patient.
+func (s size) windows(rounds int) (int, time.Duration) {
+	if s.patient {
+		return min(rounds, 2), patientPoll
+	}
+	return rounds, 4 * time.Second
+}
+
+// poll is how often lookups ask; 0 is the default.
+func (s size) poll() time.Duration {
+	if s.patient {
+		return patientPoll
+	}
+	return 0
+}
+
+// timing is that of leases; nil is the default.
+func (s size) timing() *leaseholdv1.Timing {
+	if !s.patient {
+		return nil
+	}
+	t := protocol.PaperTiming()
+	return &leaseholdv1.Timing{Lease: int64(t.Lease), Renew: int64(t.Renew), Drift: float64(t.Drift)}
+}
 
 // lifetime is how long a node lives in PRS's experiment, and compressed is how
 // many times faster our nodes fail.
@@ -42,7 +82,10 @@ func sizes(quick bool) []size {
 	return []size{
 		centrifuge,
 		{name: "prs", title: "PRS's testbed", owners: 500, lookups: 2000, together: 1, grow: 2 * time.Second, steps: 5, failures: 6 * time.Second},
-		{name: "5x", title: "5 times", owners: 1000, lookups: 10_000, together: 1, grow: 30 * time.Second, restarts: 60 * time.Second, both: true},
-		{name: "25x", title: "25 times", owners: 5000, lookups: 50_000, together: 5, grow: 60 * time.Second, restarts: 4 * time.Minute, both: true},
+		{name: "5x", title: "5 times", owners: 1000, lookups: 10_000, together: 1, grow: 30 * time.Second, restarts: 4 * time.Minute, both: true, floor: true},
+		{name: "patient", title: "5 times, with the papers' times", owners: 1000, lookups: 10_000, together: 1, grow: 20 * time.Second, patient: true},
+		// To restart all of these, tables and changes of more than 100 GB would have to come through.
+		{name: "25x", title: "25 times", owners: 5000, lookups: 50_000, together: 5, grow: 2 * time.Minute, patient: true,
+			restarts: time.Minute, both: true, some: 25},
 	}
 }

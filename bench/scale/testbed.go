@@ -37,7 +37,7 @@ func newTestbed(ctx context.Context, r *kit.Run, s size) (_ *testbed, err error)
 	}
 	t.manager = t.group.All[0]
 	// Twice as many: one that is restarted may be there before the one before is gone.
-	if err := t.manager.Create(ctx, &leaseholdv1.NamespaceConfig{Name: namespace, MaxOwners: uint32(2*s.owners + 64)}); err != nil {
+	if err := t.manager.Create(ctx, &leaseholdv1.NamespaceConfig{Name: namespace, MaxOwners: uint32(2*s.owners + 64), Timing: s.timing()}); err != nil {
 		return nil, err
 	}
 	used, err := t.manager.Usage(ctx)
@@ -115,9 +115,10 @@ func (t *testbed) during(ctx context.Context, do func() error) (load, error) {
 }
 
 // quiet measures the leader while nothing happens, in windows.
-func (t *testbed) quiet(ctx context.Context, windows int) (all []load, err error) {
+func (t *testbed) quiet(ctx context.Context, rounds int) (all []load, err error) {
+	windows, _ := t.windows(rounds)
 	for i := range windows {
-		l, err := t.during(ctx, func() error { return pause(ctx, window) })
+		l, err := t.during(ctx, func() error { return t.wait(ctx) })
 		if err != nil {
 			return all, err
 		}
@@ -126,9 +127,6 @@ func (t *testbed) quiet(ctx context.Context, windows int) (all []load, err error
 	}
 	return all, nil
 }
-
-// window is long enough for everybody to renew, and nearly for everybody to ask.
-const window = 4 * time.Second
 
 // profile writes what the leader does while nothing happens, if that is wanted.
 func (t *testbed) profile(ctx context.Context, to string) error {
@@ -139,6 +137,12 @@ func (t *testbed) profile(ctx context.Context, to string) error {
 	return errors.Join(
 		kit.WriteFile(to, func(w io.Writer) error { return t.manager.Profile(ctx, w, during) }),
 		kit.WriteFile(to+".heap", func(w io.Writer) error { return t.manager.Heap(ctx, w) }))
+}
+
+// wait lets a window pass.
+func (t *testbed) wait(ctx context.Context) error {
+	_, window := t.windows(1)
+	return pause(ctx, window)
 }
 
 func pause(ctx context.Context, d time.Duration) error {

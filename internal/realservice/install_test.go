@@ -78,6 +78,15 @@ func TestInstallHasNothingToDo(t *testing.T) {
 	}
 }
 
+// So is what benchmarks need.
+func TestInstallForBenchmarks(t *testing.T) {
+	out := runInstall(t, programs{"id": "echo 1000", "timeout": "", "flock": "", "apt-get": "echo apt-get was called"}, "benchmarks")
+	const begins, ends = "NOT COMPARED for want of default-jre-headless", "(only root can install it): what is measured beside ZooKeeper\n"
+	if !strings.HasPrefix(out, begins) || !strings.HasSuffix(out, ends) {
+		t.Errorf("it says %q, want %s... %s", out, begins, ends)
+	}
+}
+
 // What models need is another matter than what tests do.
 func TestInstallForModels(t *testing.T) {
 	if out := runInstall(t, programs{"spin": "true", "cc": "true", "apt-get": "echo apt-get was called"}, "models"); out != "" {
