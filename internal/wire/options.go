@@ -74,7 +74,7 @@ func ServerOptions() []grpc.ServerOption {
 		grpc.ConnectionTimeout(handshakeTime),
 		grpc.ReadBufferSize(readBuffer),
 		grpc.StaticStreamWindowSize(requestWindow),
-		grpc.StaticConnWindowSize(4*requestWindow),
+		grpc.StaticConnWindowSize(4 * requestWindow),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleAfter, Time: pingAfter, Timeout: pingTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingLeast, PermitWithoutStream: true}),
 	}
@@ -91,7 +91,7 @@ func DialOptions() []grpc.DialOption {
 		),
 		grpc.WithMaxHeaderListSize(maxHeaders),
 		grpc.WithStaticStreamWindowSize(responseWindow),
-		grpc.WithStaticConnWindowSize(2*responseWindow),
+		grpc.WithStaticConnWindowSize(2 * responseWindow),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: pingTimeout}),
 		grpc.WithDisableRetry(),
 		grpc.WithDisableServiceConfig(),
