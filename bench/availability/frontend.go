@@ -20,10 +20,10 @@ type frontends struct {
 	conns map[string]*rpc.Client
 }
 
-func openFrontends(ctx context.Context, managers []string, lookups int) (*frontends, error) {
+func openFrontends(ctx context.Context, addrs []string, lookups int) (*frontends, error) {
 	f := &frontends{conns: make(map[string]*rpc.Client)}
 	for range lookups {
-		l, err := lookup.Open(ctx, lookup.Config{Namespace: namespace, Managers: managers})
+		l, err := lookup.Open(ctx, lookup.Config{Namespace: namespace, Managers: addrs})
 		if err != nil {
 			f.close()
 			return nil, err
@@ -97,7 +97,8 @@ type operation struct {
 
 // A crew is frontends at work.
 type crew struct {
-	stop    context.CancelFunc
+	stop    context.CancelFunc // at once
+	halt    context.CancelFunc // begin nothing new
 	working sync.WaitGroup
 
 	mu   sync.Mutex
@@ -110,39 +111,43 @@ type crew struct {
 // of its own.
 func (f *frontends) work(ctx context.Context, n int, pause time.Duration, own bool) *crew {
 	ctx, stop := context.WithCancel(ctx)
-	c := &crew{stop: stop}
+	enough, halt := context.WithCancel(ctx)
+	c := &crew{stop: stop, halt: halt}
 	for i := range n {
 		mine := leasehold.Key(uint64(i) * (1<<64 - 1) / uint64(n))
 		c.working.Go(func() {
-			for wait(ctx, rand.N(2*pause)) {
+			for wait(enough, rand.N(2*pause)) {
 				key := mine
 				if !own {
 					key = leasehold.Key(rand.Uint64())
 				}
 				begun := time.Now()
 				took, err := f.operate(ctx, i, key)
-				c.note(ctx, operation{i, begun, took}, err)
+				c.note(operation{i, begun, took}, err)
 			}
 		})
 	}
 	return c
 }
 
-func (c *crew) note(ctx context.Context, o operation, err error) {
+func (c *crew) note(o operation, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case err == nil:
-		c.done = append(c.done, o)
-	case ctx.Err() == nil:
+	if err != nil {
 		c.errs++
+		return
 	}
+	c.done = append(c.done, o)
 }
 
-// end waits until everybody has ended, and returns what they did.
+// end waits until what everybody has begun is served, or for a minute, and returns what they
+// did. Those who were cut short would be the ones that waited longest.
 func (c *crew) end() ([]operation, int) {
-	c.stop()
+	c.halt()
+	timer := time.AfterFunc(patience, c.stop)
+	defer timer.Stop()
 	c.working.Wait()
+	c.stop()
 	return c.done, c.errs
 }
 
