@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"net/rpc"
 	"sync"
@@ -114,7 +115,7 @@ func (f *frontends) work(ctx context.Context, n int, pause time.Duration, own bo
 	enough, halt := context.WithCancel(ctx)
 	c := &crew{stop: stop, halt: halt}
 	for i := range n {
-		mine := leasehold.Key(uint64(i) * (1<<64 - 1) / uint64(n))
+		mine := keyOf(i, n)
 		c.working.Go(func() {
 			for wait(enough, rand.N(2*pause)) {
 				key := mine
@@ -129,6 +130,9 @@ func (f *frontends) work(ctx context.Context, n int, pause time.Duration, own bo
 	}
 	return c
 }
+
+// keyOf returns one of n keys that lie equally far apart.
+func keyOf(i, n int) leasehold.Key { return leasehold.Key(uint64(i) * (math.MaxUint64/uint64(n) + 1)) }
 
 func (c *crew) note(o operation, err error) {
 	c.mu.Lock()

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestKeysAreApart: servers have some of them each.
+func TestKeysAreApart(t *testing.T) {
+	const n = 128
+	for i := range n {
+		if got, want := uint64(keyOf(i, n))>>57, uint64(i); got != want {
+			t.Errorf("key %d is in part %d", i, got)
+		}
+	}
+}
+
+// TestEndWaits: what was begun counts, however long it takes, and what never ends is given up.
+func TestEndWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		c := &crew{stop: stop, halt: func() {}}
+		c.working.Go(func() {
+			time.Sleep(10 * time.Second)
+			c.note(operation{took: 10 * time.Second}, nil)
+		})
+		c.working.Go(func() {
+			<-ctx.Done()
+			c.note(operation{}, errors.New("given up"))
+		})
+		begun := time.Now()
+		done, failed := c.end()
+		if worst(done, begun) != 10*time.Second || failed != 1 || time.Since(begun) != patience {
+			t.Errorf("%v are done, %d have failed, after %v", done, failed, time.Since(begun))
+		}
+	})
+}
