@@ -25,7 +25,7 @@ func TestEndWaits(t *testing.T) {
 		c := &crew{stop: stop, halt: func() {}}
 		c.working.Go(func() {
 			time.Sleep(10 * time.Second)
-			c.note(operation{took: 10 * time.Second}, nil)
+			c.note(operation{begun: time.Now().Add(-10 * time.Second), took: 10 * time.Second}, nil)
 		})
 		c.working.Go(func() {
 			<-ctx.Done()
