@@ -7,16 +7,19 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/bench/cast"
+	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
 // Who grants.
 const (
-	nameJoins     = "leasehold, an owner per lease"
-	nameLeases    = "leasehold, 256 owners"
-	nameEtcdLock  = "etcd lease and put-if-absent"
-	nameEtcdPut   = "etcd put-if-absent, lease per client"
-	nameEtcdMutex = "etcd mutex"
-	nameZooKeeper = "ZooKeeper ephemeral node"
+	nameJoins         = "leasehold, an owner per lease"
+	nameNewcomers     = "leasehold, an owner per lease, with its connection"
+	nameLeases        = "leasehold, 256 owners"
+	nameEtcdLock      = "etcd lease and put-if-absent"
+	nameEtcdNewcomers = "etcd lease and put-if-absent, with its connection"
+	nameEtcdPut       = "etcd put-if-absent, lease per client"
+	nameEtcdMutex     = "etcd mutex"
+	nameZooKeeper     = "ZooKeeper ephemeral node"
 )
 
 // A service grants leases.
@@ -42,13 +45,13 @@ type arena struct {
 	closers   []func()
 }
 
-// The leases of a turn. Owners have a connection each, and are a thousand. There are
+// The leases of a turn. Those who bring a connection each are a thousand. There are
 // as many ranges as a namespace may be told the owners of. Lock services' clients go
 // on until a turn is over.
 const (
-	joiners = 1_000
-	leases  = 4_096
-	endless = 1 << 20
+	arriving = 1_000
+	leases   = 4_096
+	endless  = 1 << 20
 )
 
 func open(ctx context.Context, dir string, fsync bool, turn time.Duration, skip func(string, error)) (a *arena, err error) {
@@ -63,7 +66,10 @@ func open(ctx context.Context, dir string, fsync bool, turn time.Duration, skip 
 		return nil, fmt.Errorf("leasehold: %w", err)
 	}
 	a.closers = append(a.closers, s.close)
-	a.all = append(a.all, entry{nameJoins, joiners, &grantee{system: s}}, entry{nameLeases, leases, &grantee{system: s, owners: cast.Clients}})
+	a.all = append(a.all,
+		entry{nameJoins, leases, &sharers{space: space{system: s}, limit: turn, clock: clock.New()}},
+		entry{nameNewcomers, arriving, &newcomers{space: space{system: s}}},
+		entry{nameLeases, leases, &newcomers{space: space{system: s}, owners: cast.Clients}})
 	if err := a.openEtcd(ctx, filepath.Join(dir, "etcd"), fsync, turn); err != nil {
 		return nil, fmt.Errorf("etcd: %w", err)
 	}
@@ -81,7 +87,7 @@ func open(ctx context.Context, dir string, fsync bool, turn time.Duration, skip 
 	return a, nil
 }
 
-// openEtcd starts one cluster for three ways to use it.
+// openEtcd starts one cluster for four ways to use it.
 func (a *arena) openEtcd(ctx context.Context, dir string, fsync bool, turn time.Duration) error {
 	c, err := cast.BeginEtcd(ctx, dir, fsync, turn)
 	if err != nil {
@@ -96,7 +102,11 @@ func (a *arena) openEtcd(ctx context.Context, dir string, fsync bool, turn time.
 	if err != nil {
 		return err
 	}
-	a.all = append(a.all, entry{nameEtcdLock, endless, &cast.EtcdPerLock{Etcd: c}}, entry{nameEtcdPut, endless, perClient}, entry{nameEtcdMutex, endless, mutex})
+	a.all = append(a.all,
+		entry{nameEtcdLock, endless, &cast.EtcdPerLock{Etcd: c}},
+		entry{nameEtcdNewcomers, arriving, &cast.EtcdNewcomers{Etcd: c}},
+		entry{nameEtcdPut, endless, perClient},
+		entry{nameEtcdMutex, endless, mutex})
 	return nil
 }
 
