@@ -80,7 +80,7 @@ func (m *Map[V]) carryOut(ctx context.Context, s *shard[V], o *operation[V]) err
 		case errors.Is(err, leasehold.Limit):
 			err = m.carryOutWithoutRoom(s, o, err)
 		}
-		if !errors.Is(err, errMoved) {
+		if err == nil || !errors.Is(err, errMoved) {
 			return err
 		}
 	}
@@ -222,7 +222,9 @@ func (m *Map[V]) expired(e *entry[V]) bool {
 // last lets a value last for a time from now on.
 func (m *Map[V]) last(e *entry[V], ttl time.Duration) {
 	if ttl == 0 {
-		e.expires.Store(0)
+		if e.expires.Load() != 0 { // to write what others may read costs more than to look
+			e.expires.Store(0)
+		}
 		return
 	}
 	e.last(m.now(), ttl)

@@ -34,6 +34,9 @@ func (s *session) askAll(ctx context.Context) error {
 	s.all = buildSeconds
 	var asked []question
 	for _, q := range s.questions {
+		if !s.quick {
+			q.spare = ""
+		}
 		if q.foreseen(s.quick) > 0 {
 			asked = append(asked, q)
 			s.all += q.foreseen(s.quick)

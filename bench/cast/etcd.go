@@ -29,7 +29,7 @@ type Etcd struct {
 	leader  string
 	addrs   []string // of all, for clients
 	conns   []*clientv3.Client
-	swarm   swarm
+	swarm   Swarm
 }
 
 // BeginEtcd starts three members, and clients that begin nothing new when a turn
@@ -53,7 +53,7 @@ func BeginEtcdOf(ctx context.Context, n int, dir string, fsync bool, limit time.
 	if err != nil {
 		return nil, err
 	}
-	c := &Etcd{members: members, addrs: addrs[n:], swarm: swarm{members, limit}}
+	c := &Etcd{members: members, addrs: addrs[n:], swarm: Swarm{members.CPU, limit}}
 	if err := c.connect(ctx, addrs[n:]); err != nil {
 		c.Close()
 		return nil, err
@@ -115,9 +115,13 @@ func (c *Etcd) Conn(client int) *clientv3.Client { return c.conns[client%len(c.c
 // put puts a resource's key if nobody has it, bound to a lease. That is what
 // concurrency.Mutex does when nobody else wants the lock, less a read.
 func (c *Etcd) put(ctx context.Context, client int, resource string, lease clientv3.LeaseID) error {
-	r, err := c.Conn(client).Txn(ctx).
+	return putIfAbsent(ctx, c.Conn(client), resource, strconv.Itoa(client), lease)
+}
+
+func putIfAbsent(ctx context.Context, conn *clientv3.Client, resource, client string, lease clientv3.LeaseID) error {
+	r, err := conn.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(resource), "=", 0)).
-		Then(clientv3.OpPut(resource, strconv.Itoa(client), clientv3.WithLease(lease))).
+		Then(clientv3.OpPut(resource, client, clientv3.WithLease(lease))).
 		Else(clientv3.OpGet(resource)).
 		Commit()
 	switch {
@@ -156,7 +160,7 @@ type EtcdPerLock struct {
 
 // Acquire acquires n locks, or as many as there is time for.
 func (e *EtcdPerLock) Acquire(ctx context.Context, n int, name string) (Turn, error) {
-	return e.swarm.run(ctx, n, name, func(ctx context.Context, client int, resource string) error {
+	return e.swarm.Run(ctx, n, name, func(ctx context.Context, client int, resource string) error {
 		lease, err := e.grant(ctx, client)
 		if err != nil {
 			return err
@@ -205,7 +209,7 @@ func NewEtcdPerClient(ctx context.Context, c *Etcd) (*EtcdPerClient, error) {
 // Acquire acquires n locks, or as many as there is time for.
 func (e *EtcdPerClient) Acquire(ctx context.Context, n int, name string) (Turn, error) {
 	e.last = name
-	return e.swarm.run(ctx, n, name, func(ctx context.Context, client int, resource string) error {
+	return e.swarm.Run(ctx, n, name, func(ctx context.Context, client int, resource string) error {
 		return e.put(ctx, client, resource, e.leases[client])
 	})
 }

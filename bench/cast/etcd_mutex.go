@@ -28,7 +28,7 @@ func NewEtcdMutex(c *Etcd) (*EtcdMutex, error) {
 // Acquire locks n mutexes.
 func (e *EtcdMutex) Acquire(ctx context.Context, n int, name string) (Turn, error) {
 	e.last = name
-	return e.swarm.run(ctx, n, name, func(ctx context.Context, client int, resource string) error {
+	return e.swarm.Run(ctx, n, name, func(ctx context.Context, client int, resource string) error {
 		if err := concurrency.NewMutex(e.sessions[client], resource).Lock(ctx); err != nil {
 			return fmt.Errorf("etcd: locking %s: %w", resource, err)
 		}

@@ -11,19 +11,19 @@ import (
 // Clients is how many ask a lock service at a time.
 const Clients = 256
 
-// A swarm is the clients of a lock service. They share a batch: whoever is free
+// A Swarm is the clients of a lock service. They share a batch: whoever is free
 // takes the next name.
-type swarm struct {
-	servers Group
-	limit   time.Duration // nobody begins anything new after that
+type Swarm struct {
+	Servers func() (time.Duration, error) // what these have used of processors so far
+	Limit   time.Duration                 // nobody begins anything new after that
 }
 
-// run lets clients acquire leases on name-0, name-1 and so on until there are n,
+// Run lets clients acquire leases on name-0, name-1 and so on until there are n,
 // or until time is up. A turn that time ended has fewer leases and is as good.
-func (s swarm) run(ctx context.Context, n int, name string, acquire func(ctx context.Context, client int, resource string) error) (Turn, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.limit+OrderLimit, fmt.Errorf("a client got no answer in %v", OrderLimit))
+func (s Swarm) Run(ctx context.Context, n int, name string, acquire func(ctx context.Context, client int, resource string) error) (Turn, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.Limit+OrderLimit, fmt.Errorf("a client got no answer in %v", OrderLimit))
 	defer cancel()
-	before, err := s.servers.CPU()
+	before, err := s.Servers()
 	if err != nil {
 		return Turn{}, err
 	}
@@ -31,7 +31,7 @@ func (s swarm) run(ctx context.Context, n int, name string, acquire func(ctx con
 	var next, done atomic.Int64
 	begin := time.Now()
 	err = Each(Clients, func(client int) error {
-		for time.Since(begin) < s.limit {
+		for time.Since(begin) < s.Limit {
 			i := next.Add(1) - 1
 			if i >= int64(n) {
 				return nil
@@ -47,7 +47,7 @@ func (s swarm) run(ctx context.Context, n int, name string, acquire func(ctx con
 	if err != nil {
 		return Turn{}, err
 	}
-	after, err := s.servers.CPU()
+	after, err := s.Servers()
 	return Turn{Leases: int(done.Load()), Took: took, CPU: after + CPUTime() - before}, err
 }
 

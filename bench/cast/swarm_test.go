@@ -9,12 +9,15 @@ import (
 	"time"
 )
 
+// idle are servers that do nothing.
+func idle() (time.Duration, error) { return 0, nil }
+
 // TestSwarmTakesEachNameOnce, in as long as it takes.
 func TestSwarmTakesEachNameOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		seen := make(map[string]int)
-		got, err := swarm{limit: time.Hour}.run(t.Context(), 10*Clients, "x", func(_ context.Context, _ int, resource string) error {
+		got, err := Swarm{Servers: idle, Limit: time.Hour}.Run(t.Context(), 10*Clients, "x", func(_ context.Context, _ int, resource string) error {
 			time.Sleep(time.Second)
 			mu.Lock()
 			defer mu.Unlock()
@@ -32,7 +35,7 @@ func TestSwarmTakesEachNameOnce(t *testing.T) {
 
 func TestSwarmEndsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		got, err := swarm{limit: 5 * time.Second}.run(t.Context(), 1<<30, "x", func(context.Context, int, string) error {
+		got, err := Swarm{Servers: idle, Limit: 5 * time.Second}.Run(t.Context(), 1<<30, "x", func(context.Context, int, string) error {
 			time.Sleep(2 * time.Second)
 			return nil
 		})
@@ -44,7 +47,7 @@ func TestSwarmEndsInTime(t *testing.T) {
 
 func TestSwarmReportsErrors(t *testing.T) {
 	broken := errors.New("broken")
-	_, err := swarm{limit: time.Hour}.run(t.Context(), 1<<30, "x", func(context.Context, int, string) error { return broken })
+	_, err := Swarm{Servers: idle, Limit: time.Hour}.Run(t.Context(), 1<<30, "x", func(context.Context, int, string) error { return broken })
 	if !errors.Is(err, broken) {
 		t.Errorf("the error is %v", err)
 	}

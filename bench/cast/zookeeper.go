@@ -21,7 +21,7 @@ import (
 type ZooKeeper struct {
 	members  Group
 	sessions []*zk.Conn
-	swarm    swarm
+	swarm    Swarm
 	Version  string
 	parent   string // of the nodes of the last turn
 	paths    []string
@@ -49,7 +49,7 @@ func BeginZooKeeper(ctx context.Context, dir string, fsync bool, limit time.Dura
 	if err != nil {
 		return nil, err
 	}
-	z := &ZooKeeper{members: members, swarm: swarm{members, limit}}
+	z := &ZooKeeper{members: members, swarm: Swarm{members.CPU, limit}}
 	leader := ""
 	for i, p := range members {
 		mode, version, _ := strings.Cut(p.Info(), " ")
@@ -111,7 +111,7 @@ func (z *ZooKeeper) Acquire(ctx context.Context, n int, name string) (Turn, erro
 		return Turn{}, fmt.Errorf("ZooKeeper: creating %s: %w", z.parent, err)
 	}
 	made := make([][]string, Clients)
-	t, err := z.swarm.run(ctx, n, name, func(ctx context.Context, client int, resource string) error {
+	t, err := z.swarm.Run(ctx, n, name, func(ctx context.Context, client int, resource string) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

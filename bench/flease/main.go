@@ -18,7 +18,7 @@ func main() {
 	cast.Play(roles())
 	o := &options{}
 	kit.Main(kit.Question{
-		Name: "flease", Number: 8, Title: "Flease", Asks: whatItAsks, Rounds: 5, Quick: 2,
+		Name: "flease", Number: 8, Title: "Flease", Asks: whatItAsks, Rounds: 5, Quick: 1,
 		Modules: []string{"github.com/go-zookeeper/zk", "go.etcd.io/etcd/server/v3"},
 		Flags:   o.flags, Run: o.run,
 	})

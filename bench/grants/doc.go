@@ -1,6 +1,7 @@
 // Command grants asks how many owners can join, and how many leases can be
 // granted, in a second: beside etcd's leases with keys that are put if they are
-// absent, etcd's mutexes, and ZooKeeper's ephemeral nodes.
+// absent, by clients that are connected and by those that connect first, etcd's
+// mutexes, and ZooKeeper's ephemeral nodes.
 //
 //	cd bench && go run ./grants          all of it, in minutes
 //	cd bench && go run ./grants -quick   short and rough

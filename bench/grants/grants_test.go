@@ -5,8 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/leasehold-dev/leasehold/bench/cast"
 	"github.com/leasehold-dev/leasehold/bench/kit"
+	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
 // TestMain lets the test's binary play the roles of processes, as the program does.
@@ -15,16 +18,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestGrantee: as many owners as there should be are granted all that they should be,
+// TestNewcomers: as many owners as there should be are granted all that they should be,
 // again and again.
-func TestGrantee(t *testing.T) {
-	s, err := beginSystem(t.Context(), 1, t.TempDir(), false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.close()
+func TestNewcomers(t *testing.T) {
+	s := testSystem(t)
 	for name, c := range map[string]struct{ owners, joined int }{"a": {0, 6}, "b": {2, 2}} {
-		g := &grantee{system: s, owners: c.owners}
+		g := &newcomers{space: space{system: s}, owners: c.owners}
 		for _, turn := range []string{"1", "2"} {
 			got, err := g.Acquire(t.Context(), 6, name+turn)
 			if err != nil || got.Leases != 6 || got.Took <= 0 || got.CPU <= 0 {
@@ -44,14 +43,43 @@ func TestGrantee(t *testing.T) {
 	}
 }
 
+// TestSharers: all join, and are gone when they have been released.
+func TestSharers(t *testing.T) {
+	g := &sharers{space: space{system: testSystem(t)}, limit: time.Hour, clock: clock.New()}
+	for _, turn := range []string{"1", "2"} {
+		got, err := g.Acquire(t.Context(), 6, turn)
+		if err != nil || got.Leases != 6 || got.Took <= 0 || got.CPU <= 0 || len(g.lean) != 6 {
+			t.Fatalf("%+v, %v, and %d owners", got, err, len(g.lean))
+		}
+		if err := g.Release(t.Context()); err != nil || len(g.lean) != 0 {
+			t.Errorf("%v, and %d owners", err, len(g.lean))
+		}
+	}
+}
+
+func testSystem(t *testing.T) *system {
+	t.Helper()
+	s, err := beginSystem(t.Context(), 1, t.TempDir(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.close)
+	return s
+}
+
 func TestReport(t *testing.T) {
 	turns := func(leases int) []cast.Turn { return []cast.Turn{{Leases: leases, Took: time.Second}} }
 	r := &kit.Result{Question: "grants"}
-	report(r, []entry{{name: nameJoins}, {name: nameLeases}, {name: nameEtcdLock}}, [][]cast.Turn{turns(100), turns(900), turns(300)}, true)
-	if len(r.Headlines) != 2 || r.Headlines[0].Ratio != 0.3333 || r.Headlines[1].Ratio != 3 {
-		t.Errorf("headlines %+v", r.Headlines)
+	all := []entry{{name: nameJoins}, {name: nameNewcomers}, {name: nameLeases}, {name: nameEtcdLock}, {name: nameEtcdNewcomers}}
+	report(r, all, [][]cast.Turn{turns(100), turns(60), turns(900), turns(300), turns(30)}, true)
+	var ratios []float64
+	for _, h := range r.Headlines {
+		ratios = append(ratios, h.Ratio)
 	}
-	if len(r.Losses) != 1 || r.Missed() != 0 {
+	if diff := cmp.Diff([]float64{0.3333, 2, 3}, ratios); diff != "" {
+		t.Errorf("ratios of %+v (-want +got):\n%s", r.Headlines, diff)
+	}
+	if len(r.Losses) != 1 || r.Missed() != 1 {
 		t.Errorf("losses %q, goals %+v", r.Losses, r.Goals)
 	}
 }

@@ -12,12 +12,19 @@ import (
 	"github.com/leasehold-dev/leasehold/bench/kit"
 )
 
-const whatItAsks = "How many owners can join, and how many leases can be granted, in a second? With leasehold, 1,000 owners join at the same time and are\n" +
-	"granted a range each; and 256 owners join and are granted 4,096 ranges. Time begins when the first asks to join, and ends when the last range\n" +
-	"is granted: the quarter of a second for which a manager waits for others, so as to make one change of many, is in it. Beside it are what one\n" +
-	"can use instead, each with 256 clients that acquire one after the other: a lease of etcd with a key that is put if it is absent; such a key\n" +
-	"under one lease per client; a mutex of etcd's library; an ephemeral node of ZooKeeper. Everyone keeps what is granted in three processes, on\n" +
-	"disk: the manager's store is a cluster of etcd like the one beside it. Giving back is not measured. All of it is on one computer."
+const whatItAsks = "How many owners can join, and how many leases can be granted, in a second? Who is compared does as much, as far as that can be:\n" +
+	"\n" +
+	"- An owner per lease: 256 clients over 4 connections to the manager each let an owner join that nobody has heard of, wait until it is granted its\n" +
+	"  range, and go on with the next; owners stay and renew. Beside it, 256 clients over 4 connections to etcd's leader each have a lease granted\n" +
+	"  and put a key under it if it is absent, which nobody keeps alive. On both sides clients are what the protocol takes and no more.\n" +
+	"- The same with its connection: 1,000 processes are started at the same time, with the whole library. Each connects, joins and is granted its\n" +
+	"  range. Beside it each connects to etcd, begins a session as etcd's library does, and puts its key.\n" +
+	"- 256 owners: they connect, join and are granted 4,096 ranges. Beside it are keys of sessions that are there before: put in etcd under one lease\n" +
+	"  per client; locked with a mutex of etcd's library; ephemeral nodes of ZooKeeper.\n" +
+	"\n" +
+	"A turn of a swarm of clients lasts a second; with us it ends when 4,096 have joined, which are all that a namespace can have fixed ranges for.\n" +
+	"Everyone keeps what is granted in three processes, on disk: the manager's store is a cluster of etcd like the one beside it. Giving back is not\n" +
+	"measured. All of it is on one computer."
 
 func main() {
 	cast.Play(roles())

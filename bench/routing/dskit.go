@@ -1,3 +1,5 @@
+//go:build !nodskit
+
 package main
 
 import (
@@ -15,9 +17,6 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 )
-
-// nameRing is dskit's contestant.
-const nameRing = "grafana/dskit ring.Get"
 
 // startRing starts a ring client as the distributors of Mimir, Loki and Tempo
 // have it, and asks it as they do for each series or stream: Ring.Get with

@@ -38,24 +38,26 @@ func (c Counter) Least() float64 { return max(0, c.Count-c.Error) }
 
 // New returns an empty summary. With so many counters, Error is at most the
 // weight of all keys together divided by the capacity, and every key that weighs
-// more than that has a counter.
-func New(capacity int) *Summary {
-	return &Summary{
-		capacity: capacity,
-		counters: make([]Counter, 0, capacity),
-		numbers:  make(map[leasehold.Key]int32, capacity),
-		heap:     make([]int32, 0, capacity),
-		places:   make([]int32, 0, capacity),
-	}
+// more than that has a counter. They are made when there is something to count.
+func New(capacity int) *Summary { return &Summary{capacity: capacity} }
+
+func (s *Summary) makeCounters() {
+	s.counters = make([]Counter, 0, s.capacity)
+	s.numbers = make(map[leasehold.Key]int32, s.capacity)
+	s.heap = make([]int32, 0, s.capacity)
+	s.places = make([]int32, 0, s.capacity)
 }
 
 // Add adds to the weight of a key, a positive and finite number. It takes time
-// logarithmic in the capacity, and does not allocate.
+// logarithmic in the capacity, and does not allocate after the first.
 func (s *Summary) Add(key leasehold.Key, weight float64) {
 	if number, ok := s.numbers[key]; ok {
 		s.counters[number].Count += weight
 		s.down(int(s.places[number]))
 		return
+	}
+	if s.counters == nil {
+		s.makeCounters()
 	}
 	if len(s.counters) < s.capacity {
 		// The key may have had a counter before, and have lost it.

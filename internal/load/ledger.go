@@ -110,7 +110,7 @@ func (l *ledger) spread(next layout) []account {
 		cell        int
 		first, last leasehold.Key
 	}
-	var olds []span
+	olds := make([]span, 0, l.layout.cells())
 	l.layout.each(func(cell int, first, last leasehold.Key) { olds = append(olds, span{cell, first, last}) })
 	out := make([]account, next.cells())
 	next.each(func(cell int, first, last leasehold.Key) {

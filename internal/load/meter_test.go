@@ -2,6 +2,7 @@ package load
 
 import (
 	"math"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -281,5 +282,22 @@ func BenchmarkSettle(b *testing.B) {
 		now += 5 * second / 2
 		b.StartTimer()
 		m.Loads(now)
+	}
+}
+
+// TestIdleMetersAreSmall: a process that is many owners, most of which do nothing, has
+// no buffers for each.
+func TestIdleMetersAreSmall(t *testing.T) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	const meters = 100
+	for range meters {
+		m := New(0, true)
+		m.Hold(1, []leasehold.Lease{{Range: leasehold.Range{Start: 1, Limit: 2}, Generation: 1}})
+		m.Loads(2)
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / meters; each > 8<<10 {
+		t.Errorf("a meter takes %d bytes before there is anything to measure, want 8 kB at most", each)
 	}
 }

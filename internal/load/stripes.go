@@ -23,19 +23,11 @@ const (
 // A stripe is a buffer with a lock of its own, and with cache lines of its own.
 type stripe struct {
 	mu      sync.Mutex
-	samples []sample // the capacity is stripeLen
+	samples []sample // the capacity is stripeLen, or 0: an owner that does no work has no buffers
 	_       [96]byte
 }
 
 type stripes [stripeCount]stripe
-
-func newStripes() *stripes {
-	s := new(stripes)
-	for i := range s {
-		s[i].samples = make([]sample, 0, stripeLen)
-	}
-	return s
-}
 
 // put adds a sample to a stripe that nobody else is at, any one. If it had to
 // make room, it returns the threshold that would have spared it that, otherwise 0.
@@ -59,6 +51,9 @@ func (s *stripes) lock() *stripe {
 }
 
 func (s *stripe) put(x sample) (threshold float64) {
+	if cap(s.samples) == 0 {
+		s.samples = make([]sample, 0, stripeLen)
+	}
 	for len(s.samples) == stripeLen {
 		threshold = s.thin()
 	}
@@ -89,11 +84,14 @@ func (s *stripe) thin() float64 {
 	return threshold
 }
 
-// swap takes what is in the stripe, and leaves another buffer of the same
-// capacity in its place, emptied.
+// swap takes what is in the stripe, if there is something, and leaves another
+// buffer in its place, emptied.
 func (s *stripe) swap(empty []sample) []sample {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(s.samples) == 0 {
+		return empty[:0]
+	}
 	full := s.samples
 	s.samples = empty[:0]
 	return full

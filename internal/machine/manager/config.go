@@ -38,7 +38,8 @@ type Config struct {
 	// state. Default 64.
 	Seams int
 	// Gather is how long an owner that joins waits for others to join before
-	// ranges are moved. Default 0: not at all.
+	// ranges are moved. Where keys are nobody's it is at most a sixteenth of it.
+	// Default 0: not at all.
 	Gather time.Duration
 	// Backoff bounds the random wait after two messages have crossed. Default
 	// 200 ms; see the owner's.

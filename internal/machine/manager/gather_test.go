@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/machine/manager"
+	"github.com/leasehold-dev/leasehold/partition"
 )
 
 func gathering(c *manager.Config) { c.Gather = time.Second }
@@ -44,4 +45,37 @@ func TestGatherEndsWhenAnOwnerIsGone(t *testing.T) {
 	a.leave()
 	l.settle()
 	l.wantHolder(0, "b", "at once")
+}
+
+// withSlots has three owners, each with a part of its own.
+func withSlots(c *manager.Config) {
+	gathering(c)
+	c.Policy = partition.Static{Slots: partition.Assignment{{Start: 0, Owner: "a"}, {Start: middle, Owner: "b"}, {Start: middle + middle/2, Owner: "c"}}}
+}
+
+// Who comes to keys that nobody has gets them at once, whoever else may join.
+func TestGatherDoesNotDelayWhoseKeysNobodyHas(t *testing.T) {
+	l := newPaperLeader(t, withSlots)
+	l.join("a")
+	l.advance(time.Second)
+	l.join("b")
+	l.wantHolder(middle, "b", "at once")
+	l.wantHolder(^middle+middle, "", "whose owner is away")
+}
+
+// Many who come to keys that nobody has are not as many plans.
+func TestGatherIsShortWhereKeysAreNobodys(t *testing.T) {
+	l := newPaperLeader(t, withSlots)
+	l.join("a")
+	l.advance(10 * time.Millisecond)
+	l.join("b")
+	l.join("c")
+	l.wantHolder(middle, "", "while others may join")
+	commits := len(l.log)
+	l.advance(time.Second / 16)
+	l.wantHolder(middle, "b", "soon")
+	l.wantHolder(^middle+middle, "c", "with it")
+	if got := len(l.log) - commits; got != 2 {
+		t.Errorf("%d changes, want a grant to each", got)
+	}
 }

@@ -61,6 +61,8 @@ type Machine struct {
 	// gatherUntil is for how long those who join are waited for, in the hope
 	// that more do; 0 if nobody is.
 	gatherUntil mono.Instant
+	// drawnAt is when the policy was last asked because of members.
+	drawnAt mono.Instant
 	// rescan: the table has not been compared with desired yet.
 	rescan bool
 	// touched are peers that may have to be told something.

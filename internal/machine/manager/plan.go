@@ -57,16 +57,24 @@ func (m *Machine) plan(now mono.Instant) {
 }
 
 // joined makes the policy be asked soon. Servers are started together, and every
-// plan moves ranges of everyone: so it waits a moment for others to join. All
-// keys are owned meanwhile, unless this one is the first.
+// plan moves ranges of everyone: so it waits a moment for others to join, while all
+// keys are owned. Where some are nobody's, those of an owner that is away, it is
+// asked at once, but not much more often than it can be made use of: a plan looks
+// at the whole table, and a thousand that join need not be as many plans.
 func (m *Machine) joined(now mono.Instant) {
 	alone := len(m.current) == 0 || len(m.current) == 1 && m.current[0].Owner == ""
-	if !m.replan && !alone {
+	switch {
+	case m.replan || alone:
+	case slices.ContainsFunc(m.current, func(s partition.Slot) bool { return s.Owner == "" }):
+		m.gatherUntil = m.drawnAt.Add(m.cfg.Gather / unownedHaste)
+	default:
 		m.gatherUntil = now.Add(m.cfg.Gather)
-		m.wakeAt(m.gatherUntil)
 	}
-	m.replan, m.occasion = true, table.Joined
+	m.replan, m.occasion = true, table.Joined // the next plan sees to it that it is woken
 }
+
+// unownedHaste is how many times sooner than usual those who join get what nobody has.
+const unownedHaste = 16
 
 // lostMember makes the policy be asked at once: someone's keys have no owner, or are to
 // go elsewhere.
@@ -98,7 +106,7 @@ func (m *Machine) rebalance(now mono.Instant) {
 
 // redraw asks the policy what it wants, now that the members have changed.
 func (m *Machine) redraw(now mono.Instant) {
-	m.replan = false
+	m.replan, m.drawnAt = false, now
 	m.gatherUntil = 0
 	m.amend()
 	in := m.input(now, drained)
