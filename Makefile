@@ -16,6 +16,10 @@ FUZZ ?= .
 # For how long make chaos breaks each kind of cluster, and what it draws from.
 CHAOS_FOR ?= 5m
 CHAOS_SEED ?= 1
+# The same of make soak, which breaks one kind.
+SOAK_FOR ?= 2h
+SOAK_SEED ?= 1
+SOAK_STORE ?= etcd
 
 .DEFAULT_GOAL := help
 
@@ -110,6 +114,10 @@ chaos: build ## break real clusters of each kind for CHAOS_FOR, 5m unless told, 
 	bin/leasehold chaos --store all --for $(CHAOS_FOR) --seed $(CHAOS_SEED)
 	cd examples/livemesh && $(GO) test -timeout=60m ./queue ./pubsub ./documents ./device -args -runs=1000
 	$(GO) test -timeout=60m -run RealProcesses -parallel 2 -v ./examples/livemesh -args -runs=20
+
+.PHONY: soak
+soak: build ## break a real cluster for SOAK_FOR, 2h unless told, and see that nothing grows (takes root)
+	bin/leasehold chaos --soak --store $(SOAK_STORE) --for $(SOAK_FOR) --seed $(SOAK_SEED)
 
 .PHONY: screenshots
 screenshots: services ## make the pictures in the documents again, with a real browser (needs Chromium)

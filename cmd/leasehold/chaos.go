@@ -63,6 +63,9 @@ type chaosOptions struct {
 	json   bool
 }
 
+// soakFrom is how long a run takes at least that looks for what grows with time.
+const soakFrom = 30 * time.Minute
+
 func newChaosCommand() *cobra.Command {
 	o := &chaosOptions{config: chaos.DefaultConfig()}
 	cmd := &cobra.Command{
@@ -86,6 +89,7 @@ func newChaosCommand() *cobra.Command {
 	flags.DurationVar(&c.Slack, "slack", c.Slack, "how much later than promised things may happen, for want of processors")
 	flags.StringVar(&c.Other, "other", "", "another build of this `program`, to which processes are upgraded, and back")
 	flags.BoolVar(&o.drift, "drift", false, "have clocks run at different rates, within the drift bound; needs a checkout and\nthe go command")
+	flags.BoolVar(&c.Soak, "soak", false, "spare one process of each kind, and fail if memory, goroutines or descriptors of any\nprocess grow with time (default with --for 30m and more)")
 	flags.BoolVar(&c.LeasesOff, "leases-off", false, "break the servers on purpose, to see that the checks notice")
 	flags.BoolVar(&o.json, "json", false, "print what came of it as JSON, one object for each store, and nothing else")
 	flags.StringVar(&c.Dir, "dir", "", "the `directory` for data, logs and histories (default a temporary one)")
@@ -101,6 +105,9 @@ func newChaosCommand() *cobra.Command {
 		}
 		if c.For == 0 && c.Faults == 0 {
 			c.For = unattended
+		}
+		if !flags.Changed("soak") {
+			c.Soak = c.For >= soakFrom
 		}
 		return o.run(cmd)
 	}
@@ -179,9 +186,9 @@ func chaosText(r *chaos.Report) string {
 		{"faults", fmt.Sprintf("%s: %s", counted(r.Faults, "fault"), byKind(r.ByKind))},
 		{"recovery", fmt.Sprintf("every key had an owner within %.0f ms after half of the storms, %.0f ms after 99 %%, %.0f ms after all; %d of %d within B, which is %.0f ms",
 			rec.Median, rec.P99, rec.Max, rec.WithinBound, rec.Count, rec.BoundMillis)},
-		{"checked", fmt.Sprintf("%s, %s (I1, I2), %s to be told of losses (I4), %s (I5), %s of registers under %s (linearizable)",
+		{"checked", fmt.Sprintf("%s, %s (I1, I2), %s to be told of losses (I4), %s (I5), %s of registers under %s (linearizable; %d undecided)",
 			counted(r.Checked.Tenures, "tenure"), counted(r.Checked.Generations, "generation"), counted(r.Checked.Losses, "occasion"),
-			counted(r.Checked.Tables, "table"), counted(r.Checked.Calls, "answer"), counted(r.Checked.Histories, "lease"))},
+			counted(r.Checked.Tables, "table"), counted(r.Checked.Calls, "answer"), counted(r.Checked.Histories, "lease"), r.Checked.Undecided)},
 		{"packets", fmt.Sprintf("%s passed, %s delayed, %s repeated, %s dropped",
 			grouped(r.Packets.Passed), grouped(r.Packets.Delayed), grouped(r.Packets.Duplicated), grouped(r.Packets.Dropped))},
 	}
@@ -192,11 +199,33 @@ func chaosText(r *chaos.Report) string {
 	if c := r.Checked; c.Writes > 0 {
 		lines = append(lines, entry{"fence", fmt.Sprintf("%s accepted, %d refused (I9)", counted(c.Writes, "write"), c.Refused)})
 	}
+	if len(r.Vitals) > 0 {
+		lines = append(lines, entry{"vitals", vitalsText(r)})
+	}
 	lines = append(lines, entry{"violations", violationsText(r)})
 	if r.Kept != "" {
 		lines = append(lines, entry{"kept", r.Kept})
 	}
 	return heading("Chaos") + "\n" + facts(lines)
+}
+
+// vitalsText is what processes took to live, in the second and in the last quarter of their
+// lives, each with the most that it may have been.
+func vitalsText(r *chaos.Report) string {
+	lines := []string{fmt.Sprintf("medians of the second and the last quarter, and what was allowed; %d other processes lived too short to say", r.ShortLives)}
+	for _, c := range r.Vitals {
+		scale, unit := 1.0, ""
+		if strings.HasPrefix(c.What, "bytes") {
+			scale, unit = 1<<20, " MiB"
+		}
+		line := fmt.Sprintf("%-6s %-16s %8.1f%s %8.1f%s (%.1f) of %s", c.Process, strings.TrimPrefix(c.What, "bytes of "),
+			c.Early/scale, unit, c.Late/scale, unit, c.Allowed/scale, counted(c.Samples, "sample"))
+		if !c.Flat() {
+			line = bad(line)
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
 }
 
 func byKind(faults map[string]int) string {

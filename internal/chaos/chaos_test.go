@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
 	"github.com/leasehold-dev/leasehold/internal/chaos/drifting"
 	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
+	"github.com/leasehold-dev/leasehold/internal/chaos/vitals"
 	"github.com/leasehold-dev/leasehold/internal/leak"
 )
 
@@ -152,5 +153,25 @@ func TestRecoveriesAsFigures(t *testing.T) {
 	want := Recoveries{Count: 3, BoundMillis: 5800, SlackMillis: 10_000, Median: 3000, P99: 60_000, Max: 60_000, WithinBound: 2}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// TestGrowthIsAViolation: what grows in a soak is found, and what does not is in the report.
+func TestGrowthIsAViolation(t *testing.T) {
+	w := newWatch(true)
+	for i := range 100 {
+		w.log.Add("m1", 7, vitals.Sample{Goroutines: float64(50 + i), Descriptors: 20})
+	}
+	w.log.Add("o1", 8, vitals.Sample{Goroutines: 1})
+	var r Report
+	found := w.judge(&r)
+	if len(found) != 1 || found[0].Invariant != "I8" || !strings.HasPrefix(found[0].Text, "the goroutines of m1 were 8") {
+		t.Errorf("found %v", found)
+	}
+	if len(r.Vitals) != 2 || r.ShortLives != 1 {
+		t.Errorf("reported %+v", r)
+	}
+	if off := newWatch(false); off.judge(&r) != nil {
+		t.Error("it judges what nobody wants to know")
 	}
 }

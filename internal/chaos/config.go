@@ -36,6 +36,10 @@ type Config struct {
 	// at different rates, within the drift bound. Empty: there is none.
 	Drifting string
 
+	// Soak has one process of each role be spared, so that it lives for long, and nobody may take
+	// more and more memory, goroutines or descriptors.
+	Soak bool
+
 	// LeasesOff has owners ignore that their leases have ended. Then a run must fail.
 	LeasesOff bool
 
@@ -63,7 +67,7 @@ const (
 	callEvery = 20 * time.Millisecond
 	stale     = 4 * time.Second
 	// perStorm is how many faults a storm has, and stormTime how long it lasts.
-	perStorm  = 16
+	perStorm  = 20
 	stormTime = 8 * time.Second
 	// roundTrip is what I6 calls one: a message and its answer, with the commit in
 	// between, the backoff if messages cross, and the poll of a standby.
@@ -138,6 +142,9 @@ func (c *Config) Replay() string {
 	add(c.Other != "", "other", c.Other)
 	if c.Drifting != "" {
 		words = append(words, "--drift")
+	}
+	if c.Soak {
+		words = append(words, "--soak")
 	}
 	if c.LeasesOff {
 		words = append(words, "--leases-off")

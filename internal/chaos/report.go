@@ -7,6 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/chaos/check"
 	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
 	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
+	"github.com/leasehold-dev/leasehold/internal/chaos/vitals"
 )
 
 // A Report is what came of a run, as a script wants to know it. Fields may be added;
@@ -24,6 +25,8 @@ type Report struct {
 	Recoveries  Recoveries        `json:"recoveries"`
 	Checked     check.Counts      `json:"checked"`
 	Packets     lan.Counts        `json:"packets"`
+	Vitals      []vitals.Course   `json:"vitals,omitempty"`     // of a soak: what processes took to live
+	ShortLives  int               `json:"shortLives,omitempty"` // and how many processes lived too short to say
 	Violations  []check.Violation `json:"violations"`
 	Interrupted bool              `json:"interrupted,omitempty"`
 	Replay      string            `json:"replay"`

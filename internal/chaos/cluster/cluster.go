@@ -83,7 +83,7 @@ func (c *Cluster) settle() error {
 			if err != nil {
 				return err
 			}
-			m := &Member{Role: g.role, Host: host, Addr: host.At(g.port)}
+			m := &Member{Role: g.role, Host: host, Addr: host.At(g.port), Spared: c.cfg.Spare && i == 0}
 			m.Name = name
 			*g.into = append(*g.into, m)
 		}
@@ -114,8 +114,12 @@ func (c *Cluster) launch(m *Member, program string, output func(string, time.Dur
 
 func (c *Cluster) managerArgs(i int) []string {
 	m := c.Managers[i]
+	page := ""
+	if c.cfg.Spare {
+		page = m.Host.At(pagePort)
+	}
 	args := []string{
-		"demo-manager", "--insecure", "--listen", m.Addr, "--http", "",
+		"demo-manager", "--insecure", "--listen", m.Addr, "--http", page,
 		"--ttl", c.cfg.TTL.String(), "--drift", fmt.Sprint(c.cfg.Drift),
 	}
 	switch c.cfg.Shape {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -33,6 +34,8 @@ type Member struct {
 	Role Role
 	Host *lan.Host
 	Addr string // where it listens, if it does
+	// Spared says that its process is not to be ended.
+	Spared bool
 
 	output func(offset time.Duration, from io.Reader) error // reads what it writes; nil if that is its log
 
@@ -204,8 +207,13 @@ func (m *Member) crashed() bool {
 	m.mu.Lock()
 	from, excused := m.logFrom, m.excused
 	m.mu.Unlock()
-	text, err := os.ReadFile(m.Launch.Log)
-	return !excused && err == nil && int(from) <= len(text) && panicked(string(text[from:]))
+	log, err := os.Open(m.Launch.Log)
+	if err != nil {
+		return false
+	}
+	defer log.Close() //nolint:errcheck // it was only read
+	text, err := io.ReadAll(io.NewSectionReader(log, from, math.MaxInt64-from))
+	return !excused && err == nil && panicked(string(text))
 }
 
 func panicked(log string) bool {
