@@ -59,7 +59,7 @@ const chaosExample = `  leasehold chaos --for 30s --seed 1
 type chaosOptions struct {
 	config chaos.Config
 	store  string
-	drift  bool
+	drift  string
 	json   bool
 }
 
@@ -88,7 +88,8 @@ func newChaosCommand() *cobra.Command {
 	flags.DurationVar(&c.TTL, "ttl", c.TTL, "for how long a leader acts without renewing its leadership")
 	flags.DurationVar(&c.Slack, "slack", c.Slack, "how much later than promised things may happen, for want of processors")
 	flags.StringVar(&c.Other, "other", "", "another build of this `program`, to which processes are upgraded, and back")
-	flags.BoolVar(&o.drift, "drift", false, "have clocks run at different rates, within the drift bound; needs a checkout and\nthe go command")
+	flags.StringVar(&o.drift, "drift", "", "have clocks run at different rates, within the drift bound, or with --drift=beyond beyond it,\nand wall clocks be set; needs a checkout and the go command")
+	flags.Lookup("drift").NoOptDefVal = driftWithin
 	flags.BoolVar(&c.Soak, "soak", false, "spare one process of each kind, and fail if memory, goroutines or descriptors of any\nprocess grow with time (default with --for 30m and more)")
 	flags.BoolVar(&c.LeasesOff, "leases-off", false, "break the servers on purpose, to see that the checks notice")
 	flags.BoolVar(&o.json, "json", false, "print what came of it as JSON, one object for each store, and nothing else")
@@ -115,6 +116,12 @@ func newChaosCommand() *cobra.Command {
 	return cmd
 }
 
+// What --drift may say.
+const (
+	driftWithin = "within"
+	driftBeyond = "beyond"
+)
+
 // shapes are those that --store names.
 func (o *chaosOptions) shapes() []cluster.Shape {
 	if o.store == "all" {
@@ -128,7 +135,10 @@ func (o *chaosOptions) run(cmd *cobra.Command) error {
 	out, errs := newScreen(cmd.OutOrStdout()), newScreen(cmd.ErrOrStderr())
 	progress := newChaosProgress(errs, o.json)
 	dir := o.config.Dir
-	if o.drift {
+	switch o.drift {
+	case "":
+	case driftWithin, driftBeyond:
+		o.config.Beyond = o.drift == driftBeyond
 		built, err := os.MkdirTemp("", "leasehold-drifting-")
 		if err != nil {
 			return failed{err}
@@ -137,6 +147,8 @@ func (o *chaosOptions) run(cmd *cobra.Command) error {
 		if o.config.Drifting, err = drifting.Build(cmd.Context(), built); err != nil {
 			return failed{err}
 		}
+	default:
+		return fmt.Errorf("--drift=%s: want within or beyond", o.drift)
 	}
 	for _, shape := range o.shapes() {
 		c := o.config
@@ -195,6 +207,10 @@ func chaosText(r *chaos.Report) string {
 	if r.Revived+r.Created > 0 {
 		lines = append(lines, entry{"also", fmt.Sprintf("processes that ended by themselves and were started again: %d; times that the namespace was gone with all managers and was created anew: %d",
 			r.Revived, r.Created)})
+	}
+	if r.Excused+r.Noticed > 0 {
+		lines = append(lines, entry{"clocks", fmt.Sprintf("owners found their clocks too slow and dropped their leases %d times; what clocks beyond the bound are to blame for: %d times (I1, I4, I6)",
+			r.Noticed, r.Excused)})
 	}
 	if c := r.Checked; c.Writes > 0 {
 		lines = append(lines, entry{"fence", fmt.Sprintf("%s accepted, %d refused (I9)", counted(c.Writes, "write"), c.Refused)})

@@ -32,9 +32,12 @@ type Config struct {
 
 	// Other is another build of the command, for upgrades and downgrades; empty: none.
 	Other string
-	// Drifting is a build whose clock has a rate, which package drifting makes. Then clocks run
-	// at different rates, within the drift bound. Empty: there is none.
+	// Drifting is a build whose clocks can be wrong, which package drifting makes. Then clocks run
+	// at different rates, within the drift bound, and wall clocks are set. Empty: there is none.
 	Drifting string
+	// Beyond has them run at rates beyond the bound. Then keys may have two owners, and what follows
+	// from that is excused: but no fence lets an older one pass, and owners must notice.
+	Beyond bool
 
 	// Soak has one process of each role be spared, so that it lives for long, and nobody may take
 	// more and more memory, goroutines or descriptors.
@@ -107,7 +110,7 @@ func stretch(d time.Duration) time.Duration { return time.Duration(float64(d) * 
 // setting is what can be done, and by which times it is long or short.
 func (c *Config) setting() nemesis.Setting {
 	return nemesis.Setting{
-		Shape: c.Shape, Other: c.Other != "", Drift: c.Drifting != "",
+		Shape: c.Shape, Other: c.Other != "", Drift: c.Drifting != "", Beyond: c.Beyond,
 		Times: nemesis.Times{Lease: c.Lease, Hold: stretch(c.Lease), TTL: c.TTL, Yield: stretch(c.TTL)},
 	}
 }
@@ -140,7 +143,10 @@ func (c *Config) Replay() string {
 	add(c.TTL != usual.TTL, "ttl", c.TTL)
 	add(c.Slack != usual.Slack, "slack", c.Slack)
 	add(c.Other != "", "other", c.Other)
-	if c.Drifting != "" {
+	switch {
+	case c.Beyond:
+		words = append(words, "--drift=beyond")
+	case c.Drifting != "":
 		words = append(words, "--drift")
 	}
 	if c.Soak {

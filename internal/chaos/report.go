@@ -26,6 +26,8 @@ type Report struct {
 	Checked     check.Counts      `json:"checked"`
 	Packets     lan.Counts        `json:"packets"`
 	Vitals      []vitals.Course   `json:"vitals,omitempty"`     // of a soak: what processes took to live
+	Excused     int               `json:"excused,omitempty"`    // of what clocks beyond the drift bound are to blame for
+	Noticed     int               `json:"noticed,omitempty"`    // times that owners found their clocks too slow, and dropped their leases
 	ShortLives  int               `json:"shortLives,omitempty"` // and how many processes lived too short to say
 	Violations  []check.Violation `json:"violations"`
 	Interrupted bool              `json:"interrupted,omitempty"`

@@ -160,7 +160,7 @@ func (r *run) strikes() int {
 func (r *run) goOn(ctx context.Context) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return ctx.Err() == nil && !r.book.Broken() &&
+	return ctx.Err() == nil && (r.cfg.Beyond || !r.book.Broken()) &&
 		(r.cfg.For == 0 || time.Since(r.begin) < r.cfg.For) && (r.cfg.Faults == 0 || r.report.Faults < r.cfg.Faults)
 }
 
@@ -231,7 +231,8 @@ func (r *run) conclude(ctx context.Context) {
 	r.report.Interrupted = ctx.Err() != nil
 	r.say("judging")
 	found, n := r.book.Violations()
-	r.report.Violations = append(append(r.report.Violations, found...), r.vitals.judge(&r.report)...)
+	r.report.Violations = append(append(r.report.Violations, r.excuse(found)...), r.vitals.judge(&r.report)...)
+	r.notice()
 	r.report.Checked = n
 }
 

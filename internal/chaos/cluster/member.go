@@ -47,6 +47,7 @@ type Member struct {
 	disk     string        // its own, as we see it; empty: none
 	offset   time.Duration // by how much its monotonic clock is ahead of ours
 	rate     float64       // of its clock, if its program is one whose clock has a rate; 0: as ours
+	wall     string        // how its wall clock is set in its next life
 	claimed  bool
 	excused  bool // it may crash
 	wanted   bool // it should have a process
@@ -83,7 +84,11 @@ func (m *Member) start() error {
 		m.Launch.Program = m.within[0]
 	}
 	if m.rate != 0 {
-		m.Launch.Env = []string{fmt.Sprintf("%s=%g", drifting.Variable, m.rate)}
+		m.Launch.Env = append(m.Launch.Env, drifting.Rate(m.rate))
+	}
+	if m.wall != "" {
+		m.Launch.Env = append(m.Launch.Env, m.wall)
+		m.wall = "" // the next process has a clock that is right
 	}
 	if m.output != nil {
 		m.Launch.Output = func(r io.Reader) error { return m.output(offset, r) }
@@ -115,6 +120,13 @@ func (m *Member) Drift(rate float64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.rate = rate
+}
+
+// Set has its wall clock be set, a time after it is started next, and be right again later.
+func (m *Member) Set(by, after, until time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.wall = drifting.Wall(by, after, until)
 }
 
 // Excuse says whether it may crash.

@@ -14,7 +14,7 @@ func TestTheSparedLive(t *testing.T) {
 	n := &Nemesis{Cluster: &cluster.Cluster{Managers: []*cluster.Member{spared}}}
 	for name, do := range map[string]deed{
 		"kill": kill(anyManager), "two": killTwo(managers), "restart": restart(anyManager),
-		"upgrade": upgrade, "shift": shift, "drift": drift, "starve": starve,
+		"upgrade": upgrade, "shift": shift, "drift": drift, "set": set, "stray": stray(anyManager, 1), "starve": starve,
 	} {
 		if victims, _, err := do(context.Background(), n, Strike{}); victims != "" || err != nil || !spared.Claim() {
 			t.Errorf("%s: %q, %v", name, victims, err)

@@ -193,6 +193,35 @@ func shift(ctx context.Context, n *Nemesis, s Strike) (string, func() error, err
 	}, (*cluster.Member).Start)(ctx, n, s)
 }
 
+// set kills a process, and starts another whose wall clock is set by up to an hour a moment
+// later, either way, and is right again when the strike is over.
+func set(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
+	return processBy(mortal(ours), 1, func(s Strike, m *cluster.Member) error {
+		m.Kill()
+		m.Set(time.Duration((2*s.How-1)*float64(time.Hour)), s.For/4, s.For)
+		return m.Start()
+	}, func(*cluster.Member) error { return nil })(ctx, n, s)
+}
+
+// stray kills so many processes, and starts others whose clocks keep no bound: those of
+// managers are so fast, and those of owners so slow, that leases are given to others before
+// they end. Then they are as they should be.
+func stray(whom choice, n int) deed {
+	return processBy(mortal(whom), n, func(s Strike, m *cluster.Member) error {
+		rate := 1.4 + 0.8*s.How
+		if m.Role == cluster.Owner {
+			rate = 1 / rate
+		}
+		m.Kill()
+		m.Drift(rate)
+		return m.Start()
+	}, func(m *cluster.Member) error {
+		m.Kill()
+		m.Drift(1)
+		return m.Start()
+	})
+}
+
 // The rates of clocks. The fastest and the slowest are as far apart as the drift bound of
 // 1.2 allows.
 const (
