@@ -204,6 +204,9 @@ func chaosText(r *chaos.Report) string {
 		{"packets", fmt.Sprintf("%s passed, %s delayed, %s repeated, %s dropped",
 			grouped(r.Packets.Passed), grouped(r.Packets.Delayed), grouped(r.Packets.Duplicated), grouped(r.Packets.Dropped))},
 	}
+	if rec.Forgotten > 0 {
+		lines = append(lines, entry{"", fmt.Sprintf("%d times most managers had lost their memory: then B is %.0f ms", rec.Forgotten, rec.WiderMillis)})
+	}
 	if r.Revived+r.Created > 0 {
 		lines = append(lines, entry{"also", fmt.Sprintf("processes that ended by themselves and were started again: %d; times that the namespace was gone with all managers and was created anew: %d",
 			r.Revived, r.Created)})

@@ -149,8 +149,11 @@ func TestReplay(t *testing.T) {
 
 func TestRecoveriesAsFigures(t *testing.T) {
 	c := DefaultConfig()
-	got := recoveries([]time.Duration{3 * time.Second, time.Second, time.Minute}, &c)
-	want := Recoveries{Count: 3, BoundMillis: 5800, SlackMillis: 10_000, Median: 3000, P99: 60_000, Max: 60_000, WithinBound: 2}
+	narrow, wide := c.bound(false), c.bound(true)
+	got := recoveries([]recovery{{3 * time.Second, narrow}, {time.Second, narrow}, {9 * time.Second, wide}, {9 * time.Second, narrow}, {time.Minute, wide}}, &c)
+	want := Recoveries{
+		Count: 5, BoundMillis: 5800, WiderMillis: 9400, SlackMillis: 10_000, Median: 9000, P99: 60_000, Max: 60_000, WithinBound: 3, Forgotten: 2,
+	}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

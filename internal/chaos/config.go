@@ -115,11 +115,17 @@ func (c *Config) setting() nemesis.Setting {
 	}
 }
 
-// bound is B of I6: (leader TTL + lease) x drift + 2 round trips. Managers without a store
-// that have been restarted wait for the longest lease before they take part.
-func (c *Config) bound() time.Duration {
+// bound is B of I6: (leader TTL + lease) x drift + 2 round trips.
+//
+// It is not enough for managers without a store if most of them have lost their memory.
+// Then nobody knows what owners were promised, and by whom: whoever leads waits for the longest
+// lease that the group allows (--longest-lease, here lease x drift) before it so much as
+// asks owners what they have. To ask takes lease x drift itself, if one of them has died: that is
+// the lease of I6; and that members which were restarted do not vote for leader TTL x drift is
+// its TTL. With fewer that forgot, the others remember, and I6 is as it is written.
+func (c *Config) bound(forgot bool) time.Duration {
 	b := stretch(c.TTL+c.Lease) + 2*roundTrip
-	if c.Shape == cluster.Flease {
+	if forgot {
 		b += stretch(c.Lease)
 	}
 	return b

@@ -35,7 +35,7 @@ type run struct {
 
 	mu     sync.Mutex
 	report Report
-	took   []time.Duration
+	took   []recovery
 }
 
 // Run runs a cluster under faults, and says what came of it. An error is that it could
@@ -172,10 +172,10 @@ const patience = time.Minute
 func (r *run) healed(ctx context.Context, when string) error {
 	r.say("recovering")
 	since := witness.Now()
-	bound := r.cfg.bound() + r.cfg.Slack
+	bound := r.cfg.bound(r.cluster.Forgot())
 	missing, err := r.cluster.Create(ctx)
 	if err != nil {
-		r.book.Unrecovered(time.Duration(witness.Now()-since), bound, watched)
+		r.book.Unrecovered(time.Duration(witness.Now()-since), bound+r.cfg.Slack, watched)
 		return fmt.Errorf("%s: %w", when, err)
 	}
 	if missing {
@@ -189,8 +189,8 @@ func (r *run) healed(ctx context.Context, when string) error {
 		case without == 0:
 			r.recovered(slowest, bound)
 			return nil
-		case took > max(bound, patience):
-			r.book.Unrecovered(took, bound, without)
+		case took > max(bound+r.cfg.Slack, patience):
+			r.book.Unrecovered(took, bound+r.cfg.Slack, without)
 			return nil
 		}
 		if err := r.wait(ctx, 50*time.Millisecond); err != nil {
@@ -201,9 +201,9 @@ func (r *run) healed(ctx context.Context, when string) error {
 
 func (r *run) recovered(took, bound time.Duration) {
 	if r.report.Storms > 0 {
-		r.took = append(r.took, took)
-		if took > bound {
-			r.book.Unrecovered(took, bound, 0)
+		r.took = append(r.took, recovery{took, bound})
+		if took > bound+r.cfg.Slack {
+			r.book.Unrecovered(took, bound+r.cfg.Slack, 0)
 		}
 	}
 }

@@ -251,6 +251,18 @@ func (c *Cluster) Leader(ctx context.Context) (*Member, error) {
 	return c.Managers[i], nil
 }
 
+// Forgot says whether more than a minority of managers have lost what they knew since it was
+// last asked. Those with a store never do.
+func (c *Cluster) Forgot() bool {
+	blank := 0
+	for _, m := range c.Managers {
+		if m.restarted() {
+			blank++
+		}
+	}
+	return c.cfg.Shape == Flease && 2*blank > len(c.Managers)
+}
+
 // Revived says how often processes were started because they had ended by themselves.
 func (c *Cluster) Revived() int {
 	n := 0

@@ -52,6 +52,7 @@ type Member struct {
 	excused  bool // it may crash
 	wanted   bool // it should have a process
 	starts   int
+	known    int // starts when somebody last asked
 	revived  int
 	logFrom  int64 // where in its log its last life begins
 	reviving sync.WaitGroup
@@ -176,6 +177,15 @@ func (m *Member) unwant() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.wanted = false
+}
+
+// restarted says whether it has another process than when it was last asked.
+func (m *Member) restarted() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.known
+	m.known = m.starts
+	return known != m.starts
 }
 
 // Revived says how often it was started because its process had ended by itself.
