@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/chaos"
 	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
 	"github.com/leasehold-dev/leasehold/internal/chaos/drifting"
+	"github.com/leasehold-dev/leasehold/internal/chaos/elder"
 )
 
 const chaosHelp = `Starts a real cluster on this computer, three managers, eight servers and callers, each a
@@ -87,7 +88,7 @@ func newChaosCommand() *cobra.Command {
 	flags.DurationVar(&c.Lease, "lease", c.Lease, "how long leases last")
 	flags.DurationVar(&c.TTL, "ttl", c.TTL, "for how long a leader acts without renewing its leadership")
 	flags.DurationVar(&c.Slack, "slack", c.Slack, "how much later than promised things may happen, for want of processors")
-	flags.StringVar(&c.Other, "other", "", "another build of this `program`, to which processes are upgraded, and back")
+	flags.StringVar(&c.Other, "other", "", "another build of this `program`, to which processes are upgraded, and back; \"oldest\" is\nthat of the oldest commit with which this one has to get along, and needs a checkout\nwith its history and the go command")
 	flags.StringVar(&o.drift, "drift", "", "have clocks run at different rates, within the drift bound, or with --drift=beyond beyond it,\nand wall clocks be set; needs a checkout and the go command")
 	flags.Lookup("drift").NoOptDefVal = driftWithin
 	flags.BoolVar(&c.Soak, "soak", false, "spare one process of each kind, and fail if memory, goroutines or descriptors of any\nprocess grow with time (default with --for 30m and more)")
@@ -115,6 +116,9 @@ func newChaosCommand() *cobra.Command {
 	_ = cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions([]string{"etcd", "external", "flease", "all"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
+
+// oldestBuild is what --other may say instead of a program.
+const oldestBuild = "oldest"
 
 // What --drift may say.
 const (
@@ -149,6 +153,13 @@ func (o *chaosOptions) run(cmd *cobra.Command) error {
 		}
 	default:
 		return fmt.Errorf("--drift=%s: want within or beyond", o.drift)
+	}
+	if o.config.Other == oldestBuild {
+		old, err := elder.Oldest(cmd.Context(), ".")
+		if err != nil {
+			return failed{err}
+		}
+		o.config.Other, o.config.Builds = old.Program, []string{buildVersion(), "commit " + old.Commit}
 	}
 	for _, shape := range o.shapes() {
 		c := o.config
@@ -203,6 +214,9 @@ func chaosText(r *chaos.Report) string {
 			counted(r.Checked.Tables, "table"), counted(r.Checked.Calls, "answer"), counted(r.Checked.Histories, "lease"), r.Checked.Undecided)},
 		{"packets", fmt.Sprintf("%s passed, %s delayed, %s repeated, %s dropped",
 			grouped(r.Packets.Passed), grouped(r.Packets.Delayed), grouped(r.Packets.Duplicated), grouped(r.Packets.Dropped))},
+	}
+	if len(r.Builds) > 1 {
+		lines = append(lines, entry{"builds", strings.Join(r.Builds, "; ")})
 	}
 	if rec.Forgotten > 0 {
 		lines = append(lines, entry{"", fmt.Sprintf("%d times most managers had lost their memory: then B is %.0f ms", rec.Forgotten, rec.WiderMillis)})

@@ -32,6 +32,8 @@ type Config struct {
 
 	// Other is another build of the command, for upgrades and downgrades; empty: none.
 	Other string
+	// Builds says what the two are, for the report; empty: as they say themselves.
+	Builds []string
 	// Drifting is a build whose clocks can be wrong, which package drifting makes. Then clocks run
 	// at different rates, within the drift bound, and wall clocks are set. Empty: there is none.
 	Drifting string

@@ -16,6 +16,7 @@ type Report struct {
 	Store       cluster.Shape     `json:"store"`
 	Seed        uint64            `json:"seed"`
 	Seconds     float64           `json:"seconds"`
+	Builds      []string          `json:"builds"` // what processes were upgraded from and to
 	Storms      int               `json:"storms"`
 	Faults      int               `json:"faults"`
 	ByKind      map[string]int    `json:"faultsByKind"`

@@ -52,7 +52,7 @@ func Run(ctx context.Context, cfg Config, progress func(Snapshot)) (Report, erro
 		cfg: cfg, progress: progress, begin: time.Now(), failed: make(chan error, 1),
 		vitals: newWatch(cfg.Soak), book: check.New(history.Keys(history.Watched(watched)), stale+cfg.Slack),
 		report: Report{
-			Store: cfg.Shape, Seed: cfg.Seed, ByKind: make(map[string]int), Violations: []check.Violation{}, Replay: cfg.Replay(),
+			Store: cfg.Shape, Seed: cfg.Seed, Builds: builds(ctx, &cfg), ByKind: make(map[string]int), Violations: []check.Violation{}, Replay: cfg.Replay(),
 		},
 	}
 	err := r.inDirectory(func() error { return r.whole(ctx) })
