@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
 	"github.com/leasehold-dev/leasehold/internal/chaos/drifting"
 	"github.com/leasehold-dev/leasehold/internal/chaos/elder"
+	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
 )
 
 const chaosHelp = `Starts a real cluster on this computer, three managers, eight servers and callers, each a
@@ -37,7 +40,8 @@ cluster of three more processes, and with flease nowhere but in memory; "all" is
 after the other.
 
 The hosts are network namespaces, and this process passes on what goes from one to the
-other. That takes Linux and root. Nothing is left behind, neither processes nor files
+other. That takes Linux, and root or a system that lets its users have namespaces of
+their own and open /dev/net/tun, as most do. Nothing is left behind, neither processes nor files
 nor namespaces, unless something was violated: then a directory has the logs, the
 histories, the faults and the report.
 
@@ -111,10 +115,29 @@ func newChaosCommand() *cobra.Command {
 		if !flags.Changed("soak") {
 			c.Soak = c.For >= soakFrom
 		}
+		if lan.Rootless() {
+			return rootless(cmd, program, os.Args[1:])
+		}
 		return o.run(cmd)
 	}
 	_ = cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions([]string{"etcd", "external", "flease", "all"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// rootless runs the command again, where its user is root. That is so only once.
+func rootless(cmd *cobra.Command, program string, args []string) error {
+	again := lan.Again(cmd.Context(), program, args...)
+	again.Stdin, again.Stdout, again.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+	err := again.Run()
+	var exited *exec.ExitError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &exited) && exited.ExitCode() > 0:
+		return status(exited.ExitCode()) // it has said why
+	default:
+		return failed{fmt.Errorf("hosts are network namespaces; they take root, or a system that lets its users have user namespaces: %w", err)}
+	}
 }
 
 // oldestBuild is what --other may say instead of a program.
