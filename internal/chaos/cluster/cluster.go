@@ -284,7 +284,7 @@ func (c *Cluster) Close() {
 	c.disks.holder.Close()
 	for _, a := range []*admin{c.admin, c.stores} {
 		if a != nil {
-			a.close()
+			a.Close()
 		}
 	}
 }
