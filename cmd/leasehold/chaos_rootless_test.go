@@ -32,7 +32,7 @@ func TestChaosWithoutRoot(t *testing.T) {
 	defer os.RemoveAll(dir) //nolint:errcheck // there is nobody left to tell
 	program := filepath.Join(dir, "leasehold")
 	copyProgram(t, program)
-	if err := os.Chmod(dir, 0o777); err != nil { //nolint:gosec // it is for nobody
+	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
 	if exec.Command("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "unshare", "--user", "--net", "true").Run() != nil {
@@ -63,8 +63,8 @@ func copyProgram(t *testing.T, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer from.Close()                                        //nolint:errcheck // it was only read
-	f, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755) //nolint:gosec // anybody
+	defer from.Close() //nolint:errcheck // it was only read
+	f, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
 	if err != nil {
 		t.Fatal(err)
 	}
