@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +14,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/chaos"
 	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
 	"github.com/leasehold-dev/leasehold/internal/chaos/drifting"
+	"github.com/leasehold-dev/leasehold/internal/chaos/elder"
+	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
 )
 
 const chaosHelp = `Starts a real cluster on this computer, three managers, eight servers and callers, each a
@@ -36,7 +40,8 @@ cluster of three more processes, and with flease nowhere but in memory; "all" is
 after the other.
 
 The hosts are network namespaces, and this process passes on what goes from one to the
-other. That takes Linux and root. Nothing is left behind, neither processes nor files
+other. That takes Linux, and root or a system that lets its users have namespaces of
+their own and open /dev/net/tun, as most do. Nothing is left behind, neither processes nor files
 nor namespaces, unless something was violated: then a directory has the logs, the
 histories, the faults and the report.
 
@@ -59,9 +64,12 @@ const chaosExample = `  leasehold chaos --for 30s --seed 1
 type chaosOptions struct {
 	config chaos.Config
 	store  string
-	drift  bool
+	drift  string
 	json   bool
 }
+
+// soakFrom is how long a run takes at least that looks for what grows with time.
+const soakFrom = 30 * time.Minute
 
 func newChaosCommand() *cobra.Command {
 	o := &chaosOptions{config: chaos.DefaultConfig()}
@@ -84,8 +92,10 @@ func newChaosCommand() *cobra.Command {
 	flags.DurationVar(&c.Lease, "lease", c.Lease, "how long leases last")
 	flags.DurationVar(&c.TTL, "ttl", c.TTL, "for how long a leader acts without renewing its leadership")
 	flags.DurationVar(&c.Slack, "slack", c.Slack, "how much later than promised things may happen, for want of processors")
-	flags.StringVar(&c.Other, "other", "", "another build of this `program`, to which processes are upgraded, and back")
-	flags.BoolVar(&o.drift, "drift", false, "have clocks run at different rates, within the drift bound; needs a checkout and\nthe go command")
+	flags.StringVar(&c.Other, "other", "", "another build of this `program`, to which processes are upgraded, and back; \"oldest\" is\nthat of the oldest commit with which this one has to get along, and needs a checkout\nwith its history and the go command")
+	flags.StringVar(&o.drift, "drift", "", "have clocks run at different rates, within the drift bound, or with --drift=beyond beyond it,\nand wall clocks be set; needs a checkout and the go command")
+	flags.Lookup("drift").NoOptDefVal = driftWithin
+	flags.BoolVar(&c.Soak, "soak", false, "spare one process of each kind, and fail if memory, goroutines or descriptors of any\nprocess grow with time (default with --for 30m and more)")
 	flags.BoolVar(&c.LeasesOff, "leases-off", false, "break the servers on purpose, to see that the checks notice")
 	flags.BoolVar(&o.json, "json", false, "print what came of it as JSON, one object for each store, and nothing else")
 	flags.StringVar(&c.Dir, "dir", "", "the `directory` for data, logs and histories (default a temporary one)")
@@ -102,11 +112,42 @@ func newChaosCommand() *cobra.Command {
 		if c.For == 0 && c.Faults == 0 {
 			c.For = unattended
 		}
+		if !flags.Changed("soak") {
+			c.Soak = c.For >= soakFrom
+		}
+		if lan.Rootless() {
+			return rootless(cmd, program, os.Args[1:])
+		}
 		return o.run(cmd)
 	}
 	_ = cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions([]string{"etcd", "external", "flease", "all"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
+
+// rootless runs the command again, where its user is root. That is so only once.
+func rootless(cmd *cobra.Command, program string, args []string) error {
+	again := lan.Again(cmd.Context(), program, args...)
+	again.Stdin, again.Stdout, again.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+	err := again.Run()
+	var exited *exec.ExitError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &exited) && exited.ExitCode() > 0:
+		return status(exited.ExitCode()) // it has said why
+	default:
+		return failed{fmt.Errorf("hosts are network namespaces; they take root, or a system that lets its users have user namespaces: %w", err)}
+	}
+}
+
+// oldestBuild is what --other may say instead of a program.
+const oldestBuild = "oldest"
+
+// What --drift may say.
+const (
+	driftWithin = "within"
+	driftBeyond = "beyond"
+)
 
 // shapes are those that --store names.
 func (o *chaosOptions) shapes() []cluster.Shape {
@@ -121,7 +162,10 @@ func (o *chaosOptions) run(cmd *cobra.Command) error {
 	out, errs := newScreen(cmd.OutOrStdout()), newScreen(cmd.ErrOrStderr())
 	progress := newChaosProgress(errs, o.json)
 	dir := o.config.Dir
-	if o.drift {
+	switch o.drift {
+	case "":
+	case driftWithin, driftBeyond:
+		o.config.Beyond = o.drift == driftBeyond
 		built, err := os.MkdirTemp("", "leasehold-drifting-")
 		if err != nil {
 			return failed{err}
@@ -130,6 +174,15 @@ func (o *chaosOptions) run(cmd *cobra.Command) error {
 		if o.config.Drifting, err = drifting.Build(cmd.Context(), built); err != nil {
 			return failed{err}
 		}
+	default:
+		return fmt.Errorf("--drift=%s: want within or beyond", o.drift)
+	}
+	if o.config.Other == oldestBuild {
+		old, err := elder.Oldest(cmd.Context(), ".")
+		if err != nil {
+			return failed{err}
+		}
+		o.config.Other, o.config.Builds = old.Program, []string{buildVersion(), "commit " + old.Commit}
 	}
 	for _, shape := range o.shapes() {
 		c := o.config
@@ -179,24 +232,56 @@ func chaosText(r *chaos.Report) string {
 		{"faults", fmt.Sprintf("%s: %s", counted(r.Faults, "fault"), byKind(r.ByKind))},
 		{"recovery", fmt.Sprintf("every key had an owner within %.0f ms after half of the storms, %.0f ms after 99 %%, %.0f ms after all; %d of %d within B, which is %.0f ms",
 			rec.Median, rec.P99, rec.Max, rec.WithinBound, rec.Count, rec.BoundMillis)},
-		{"checked", fmt.Sprintf("%s, %s (I1, I2), %s to be told of losses (I4), %s (I5), %s of registers under %s (linearizable)",
+		{"checked", fmt.Sprintf("%s, %s (I1, I2), %s to be told of losses (I4), %s (I5), %s of registers under %s (linearizable; %d undecided)",
 			counted(r.Checked.Tenures, "tenure"), counted(r.Checked.Generations, "generation"), counted(r.Checked.Losses, "occasion"),
-			counted(r.Checked.Tables, "table"), counted(r.Checked.Calls, "answer"), counted(r.Checked.Histories, "lease"))},
+			counted(r.Checked.Tables, "table"), counted(r.Checked.Calls, "answer"), counted(r.Checked.Histories, "lease"), r.Checked.Undecided)},
 		{"packets", fmt.Sprintf("%s passed, %s delayed, %s repeated, %s dropped",
 			grouped(r.Packets.Passed), grouped(r.Packets.Delayed), grouped(r.Packets.Duplicated), grouped(r.Packets.Dropped))},
+	}
+	if len(r.Builds) > 1 {
+		lines = append(lines, entry{"builds", strings.Join(r.Builds, "; ")})
+	}
+	if rec.Forgotten > 0 {
+		lines = append(lines, entry{"", fmt.Sprintf("%d times most managers had lost their memory: then B is %.0f ms", rec.Forgotten, rec.WiderMillis)})
 	}
 	if r.Revived+r.Created > 0 {
 		lines = append(lines, entry{"also", fmt.Sprintf("processes that ended by themselves and were started again: %d; times that the namespace was gone with all managers and was created anew: %d",
 			r.Revived, r.Created)})
 	}
+	if r.Excused+r.Noticed > 0 {
+		lines = append(lines, entry{"clocks", fmt.Sprintf("owners found their clocks too slow and dropped their leases %d times; what clocks beyond the bound are to blame for: %d times (I1, I4, I6)",
+			r.Noticed, r.Excused)})
+	}
 	if c := r.Checked; c.Writes > 0 {
 		lines = append(lines, entry{"fence", fmt.Sprintf("%s accepted, %d refused (I9)", counted(c.Writes, "write"), c.Refused)})
+	}
+	if len(r.Vitals) > 0 {
+		lines = append(lines, entry{"vitals", vitalsText(r)})
 	}
 	lines = append(lines, entry{"violations", violationsText(r)})
 	if r.Kept != "" {
 		lines = append(lines, entry{"kept", r.Kept})
 	}
 	return heading("Chaos") + "\n" + facts(lines)
+}
+
+// vitalsText is what processes took to live, in the second and in the last quarter of their
+// lives, each with the most that it may have been.
+func vitalsText(r *chaos.Report) string {
+	lines := []string{fmt.Sprintf("medians of the second and the last quarter, and what was allowed; %d other processes lived too short to say", r.ShortLives)}
+	for _, c := range r.Vitals {
+		scale, unit := 1.0, ""
+		if strings.HasPrefix(c.What, "bytes") {
+			scale, unit = 1<<20, " MiB"
+		}
+		line := fmt.Sprintf("%-6s %-16s %8.1f%s %8.1f%s (%.1f) of %s", c.Process, strings.TrimPrefix(c.What, "bytes of "),
+			c.Early/scale, unit, c.Late/scale, unit, c.Allowed/scale, counted(c.Samples, "sample"))
+		if !c.Flat() {
+			line = bad(line)
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
 }
 
 func byKind(faults map[string]int) string {

@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/chaos"
 	"github.com/leasehold-dev/leasehold/internal/chaos/check"
 	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
+	"github.com/leasehold-dev/leasehold/internal/chaos/vitals"
 )
 
 // chaosCommand is the real command, with a directory for its files that no other
@@ -118,9 +119,14 @@ func TestChaosText(t *testing.T) {
 		Violations: []check.Violation{{Invariant: "I5", Broken: "a table went back", Text: "from 2 to 1", Times: 4}},
 		Kept:       "/somewhere",
 	}
+	r.ShortLives, r.Vitals = 2, []vitals.Course{
+		{Process: "m1", What: "bytes of heap", Samples: 30, Early: 3 << 20, Late: 4 << 20, Allowed: 8 << 20},
+		{Process: "o1", What: "goroutines", Samples: 20, Early: 50, Late: 100, Allowed: 78},
+	}
 	text := ansi.Strip(chaosText(&r))
 	for _, want := range []string{
 		"store flease, seed 7, 12.0 s, 1 storm\n", "3 faults: delay 1, loss 2\n", "I5: a table went back (4 times): from 2 to 1\n",
+		"2 other processes lived too short to say\nm1     heap ", " 3.0 MiB      4.0 MiB (8.0) of 30 samples\no1     goroutines ", " 50.0    100.0 (78.0) of 20 samples\n",
 		"kept        /somewhere\n", "2 writes accepted, 1 refused (I9)\n", "processes that ended by themselves and were started again: 1; times that the namespace was gone with all managers and was created anew: 1\n",
 	} {
 		if !strings.Contains(text, want) {

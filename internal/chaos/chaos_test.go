@@ -14,13 +14,18 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/chaos/check"
 	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
 	"github.com/leasehold-dev/leasehold/internal/chaos/drifting"
+	"github.com/leasehold-dev/leasehold/internal/chaos/elder"
 	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
+	"github.com/leasehold-dev/leasehold/internal/chaos/vitals"
 	"github.com/leasehold-dev/leasehold/internal/leak"
 )
 
-// program is the leasehold command, and drifter one whose clock has a rate. TestMain builds
-// them if there is use for them.
-var program, drifter string
+// program is the leasehold command, drifter one whose clocks can be wrong, and old one of the
+// oldest commit that there is use for. TestMain builds them if they are of use.
+var (
+	program, drifter string
+	old              elder.Build
+)
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "chaos-owner" {
@@ -46,6 +51,10 @@ func buildAndRun(m *testing.M) int {
 			fmt.Fprintf(os.Stderr, "building what the tests run: %v\n%s", err, out)
 			return 1
 		}
+		if old, err = elder.Oldest(context.Background(), "."); err != nil {
+			fmt.Fprintf(os.Stderr, "SKIPPED, NOT TESTED: upgrades are from a build to the same one: %v\n", err)
+			old = elder.Build{Program: program, Commit: "the same"}
+		}
 		if drifter, err = drifting.Build(context.Background(), dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
@@ -60,12 +69,12 @@ func start(t *testing.T, cfg Config) Report {
 	if err := lan.Available(); err != nil {
 		t.Skipf("SKIPPED, NOT TESTED: there can be no network namespaces here: %v", err)
 	}
-	cfg.Program, cfg.Drifting, cfg.Other = program, drifter, program
+	cfg.Program, cfg.Drifting, cfg.Other, cfg.Builds = program, drifter, old.Program, []string{"this", old.Commit}
 	r, err := Run(t.Context(), cfg, func(Snapshot) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d faults in %d storms, %.1f s; recoveries %+v; checked %+v", r.Faults, r.Storms, r.Seconds, r.Recoveries, r.Checked)
+	t.Logf("builds %q; %d faults in %d storms, %.1f s; recoveries %+v; checked %+v", r.Builds, r.Faults, r.Storms, r.Seconds, r.Recoveries, r.Checked)
 	return r
 }
 
@@ -148,9 +157,32 @@ func TestReplay(t *testing.T) {
 
 func TestRecoveriesAsFigures(t *testing.T) {
 	c := DefaultConfig()
-	got := recoveries([]time.Duration{3 * time.Second, time.Second, time.Minute}, &c)
-	want := Recoveries{Count: 3, BoundMillis: 5800, SlackMillis: 10_000, Median: 3000, P99: 60_000, Max: 60_000, WithinBound: 2}
+	narrow, wide := c.bound(false), c.bound(true)
+	got := recoveries([]recovery{{3 * time.Second, narrow}, {time.Second, narrow}, {9 * time.Second, wide}, {9 * time.Second, narrow}, {time.Minute, wide}}, &c)
+	want := Recoveries{
+		Count: 5, BoundMillis: 5800, WiderMillis: 9400, SlackMillis: 10_000, Median: 9000, P99: 60_000, Max: 60_000, WithinBound: 3, Forgotten: 2,
+	}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// TestGrowthIsAViolation: what grows in a soak is found, and what does not is in the report.
+func TestGrowthIsAViolation(t *testing.T) {
+	w := newWatch(true)
+	for i := range 100 {
+		w.log.Add("m1", 7, vitals.Sample{Goroutines: float64(50 + i), Descriptors: 20})
+	}
+	w.log.Add("o1", 8, vitals.Sample{Goroutines: 1})
+	var r Report
+	found := w.judge(&r)
+	if len(found) != 1 || found[0].Invariant != "I8" || !strings.HasPrefix(found[0].Text, "the goroutines of m1 were 8") {
+		t.Errorf("found %v", found)
+	}
+	if len(r.Vitals) != 2 || r.ShortLives != 1 {
+		t.Errorf("reported %+v", r)
+	}
+	if off := newWatch(false); off.judge(&r) != nil {
+		t.Error("it judges what nobody wants to know")
 	}
 }

@@ -32,9 +32,18 @@ type Config struct {
 
 	// Other is another build of the command, for upgrades and downgrades; empty: none.
 	Other string
-	// Drifting is a build whose clock has a rate, which package drifting makes. Then clocks run
-	// at different rates, within the drift bound. Empty: there is none.
+	// Builds says what the two are, for the report; empty: as they say themselves.
+	Builds []string
+	// Drifting is a build whose clocks can be wrong, which package drifting makes. Then clocks run
+	// at different rates, within the drift bound, and wall clocks are set. Empty: there is none.
 	Drifting string
+	// Beyond has them run at rates beyond the bound. Then keys may have two owners, and what follows
+	// from that is excused: but no fence lets an older one pass, and owners must notice.
+	Beyond bool
+
+	// Soak has one process of each role be spared, so that it lives for long, and nobody may take
+	// more and more memory, goroutines or descriptors.
+	Soak bool
 
 	// LeasesOff has owners ignore that their leases have ended. Then a run must fail.
 	LeasesOff bool
@@ -63,7 +72,7 @@ const (
 	callEvery = 20 * time.Millisecond
 	stale     = 4 * time.Second
 	// perStorm is how many faults a storm has, and stormTime how long it lasts.
-	perStorm  = 16
+	perStorm  = 20
 	stormTime = 8 * time.Second
 	// roundTrip is what I6 calls one: a message and its answer, with the commit in
 	// between, the backoff if messages cross, and the poll of a standby.
@@ -103,16 +112,22 @@ func stretch(d time.Duration) time.Duration { return time.Duration(float64(d) * 
 // setting is what can be done, and by which times it is long or short.
 func (c *Config) setting() nemesis.Setting {
 	return nemesis.Setting{
-		Shape: c.Shape, Other: c.Other != "", Drift: c.Drifting != "",
+		Shape: c.Shape, Other: c.Other != "", Drift: c.Drifting != "", Beyond: c.Beyond,
 		Times: nemesis.Times{Lease: c.Lease, Hold: stretch(c.Lease), TTL: c.TTL, Yield: stretch(c.TTL)},
 	}
 }
 
-// bound is B of I6: (leader TTL + lease) x drift + 2 round trips. Managers without a store
-// that have been restarted wait for the longest lease before they take part.
-func (c *Config) bound() time.Duration {
+// bound is B of I6: (leader TTL + lease) x drift + 2 round trips.
+//
+// It is not enough for managers without a store if most of them have lost their memory.
+// Then nobody knows what owners were promised, and by whom: whoever leads waits for the longest
+// lease that the group allows (--longest-lease, here lease x drift) before it so much as
+// asks owners what they have. To ask takes lease x drift itself, if one of them has died: that is
+// the lease of I6; and that members which were restarted do not vote for leader TTL x drift is
+// its TTL. With fewer that forgot, the others remember, and I6 is as it is written.
+func (c *Config) bound(forgot bool) time.Duration {
 	b := stretch(c.TTL+c.Lease) + 2*roundTrip
-	if c.Shape == cluster.Flease {
+	if forgot {
 		b += stretch(c.Lease)
 	}
 	return b
@@ -136,8 +151,14 @@ func (c *Config) Replay() string {
 	add(c.TTL != usual.TTL, "ttl", c.TTL)
 	add(c.Slack != usual.Slack, "slack", c.Slack)
 	add(c.Other != "", "other", c.Other)
-	if c.Drifting != "" {
+	switch {
+	case c.Beyond:
+		words = append(words, "--drift=beyond")
+	case c.Drifting != "":
 		words = append(words, "--drift")
+	}
+	if c.Soak {
+		words = append(words, "--soak")
 	}
 	if c.LeasesOff {
 		words = append(words, "--leases-off")

@@ -10,6 +10,7 @@
 //   - cluster: all processes of a run, in one of three shapes
 //   - nemesis: what is done to them
 //   - check: what must hold
+//   - vitals: what processes take to live, which must not grow
 //
 // A run is a row of storms. In a storm faults overlap, and nothing is asked of the
 // cluster but safety. Then everything is healed, and every key must have an owner

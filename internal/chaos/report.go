@@ -7,6 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/chaos/check"
 	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
 	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
+	"github.com/leasehold-dev/leasehold/internal/chaos/vitals"
 )
 
 // A Report is what came of a run, as a script wants to know it. Fields may be added;
@@ -15,6 +16,7 @@ type Report struct {
 	Store       cluster.Shape     `json:"store"`
 	Seed        uint64            `json:"seed"`
 	Seconds     float64           `json:"seconds"`
+	Builds      []string          `json:"builds"` // what processes were upgraded from and to
 	Storms      int               `json:"storms"`
 	Faults      int               `json:"faults"`
 	ByKind      map[string]int    `json:"faultsByKind"`
@@ -24,6 +26,10 @@ type Report struct {
 	Recoveries  Recoveries        `json:"recoveries"`
 	Checked     check.Counts      `json:"checked"`
 	Packets     lan.Counts        `json:"packets"`
+	Vitals      []vitals.Course   `json:"vitals,omitempty"`     // of a soak: what processes took to live
+	Excused     int               `json:"excused,omitempty"`    // of what clocks beyond the drift bound are to blame for
+	Noticed     int               `json:"noticed,omitempty"`    // times that owners found their clocks too slow, and dropped their leases
+	ShortLives  int               `json:"shortLives,omitempty"` // and how many processes lived too short to say
 	Violations  []check.Violation `json:"violations"`
 	Interrupted bool              `json:"interrupted,omitempty"`
 	Replay      string            `json:"replay"`
@@ -39,24 +45,36 @@ type Recoveries struct {
 	P99         float64 `json:"p99"`
 	Max         float64 `json:"max"`
 	WithinBound int     `json:"withinBound"` // and not only with the slack
+	Forgotten   int     `json:"forgotten"`   // after most managers without a store had lost their memory, with another bound
+	WiderMillis float64 `json:"wider"`       // which is this
 }
 
+// A recovery is one of them.
+type recovery struct{ took, bound time.Duration }
+
 // recoveries makes figures of times.
-func recoveries(took []time.Duration, cfg *Config) Recoveries {
-	r := Recoveries{Count: len(took), BoundMillis: millis(cfg.bound()), SlackMillis: millis(cfg.Slack)}
-	if len(took) == 0 {
+func recoveries(all []recovery, cfg *Config) Recoveries {
+	r := Recoveries{
+		Count: len(all), BoundMillis: millis(cfg.bound(false)), WiderMillis: millis(cfg.bound(true)), SlackMillis: millis(cfg.Slack),
+	}
+	if len(all) == 0 {
 		return r
 	}
-	sorted := slices.Sorted(slices.Values(took))
+	var sorted []time.Duration
+	for _, d := range all {
+		sorted = append(sorted, d.took)
+		if d.took <= d.bound {
+			r.WithinBound++
+		}
+		if d.bound > cfg.bound(false) {
+			r.Forgotten++
+		}
+	}
+	slices.Sort(sorted)
 	at := func(share float64) float64 {
 		return millis(sorted[min(len(sorted)-1, int(share*float64(len(sorted))))])
 	}
 	r.Median, r.P99, r.Max = at(0.5), at(0.99), at(1)
-	for _, d := range sorted {
-		if d <= cfg.bound() {
-			r.WithinBound++
-		}
-	}
 	return r
 }
 

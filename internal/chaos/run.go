@@ -23,24 +23,25 @@ import (
 
 // A run is one cluster, from its start to its end.
 type run struct {
-	cfg     Config
-	watch   func(Snapshot)
-	begin   time.Time
-	network *lan.Network
-	cluster *cluster.Cluster
-	book    *check.Book
-	deeds   *json.Encoder // to a file
-	failed  chan error    // gets the first process that ended by itself
+	cfg      Config
+	progress func(Snapshot)
+	begin    time.Time
+	network  *lan.Network
+	cluster  *cluster.Cluster
+	book     *check.Book
+	vitals   *watch
+	deeds    *json.Encoder // to a file
+	failed   chan error    // gets the first process that ended by itself
 
 	mu     sync.Mutex
 	report Report
-	took   []time.Duration
+	took   []recovery
 }
 
 // Run runs a cluster under faults, and says what came of it. An error is that it could
-// not be done: what was violated is in the report. Watch is told how it is doing, from
+// not be done: what was violated is in the report. Progress is told how it is doing, from
 // one goroutine at a time.
-func Run(ctx context.Context, cfg Config, watch func(Snapshot)) (Report, error) {
+func Run(ctx context.Context, cfg Config, progress func(Snapshot)) (Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return Report{}, err
 	}
@@ -48,10 +49,10 @@ func Run(ctx context.Context, cfg Config, watch func(Snapshot)) (Report, error) 
 		return Report{}, fmt.Errorf("there can be no network namespaces here: %w", err)
 	}
 	r := &run{
-		cfg: cfg, watch: watch, begin: time.Now(), failed: make(chan error, 1),
-		book: check.New(history.Keys(history.Watched(watched)), stale+cfg.Slack),
+		cfg: cfg, progress: progress, begin: time.Now(), failed: make(chan error, 1),
+		vitals: newWatch(cfg.Soak), book: check.New(history.Keys(history.Watched(watched)), stale+cfg.Slack),
 		report: Report{
-			Store: cfg.Shape, Seed: cfg.Seed, ByKind: make(map[string]int), Violations: []check.Violation{}, Replay: cfg.Replay(),
+			Store: cfg.Shape, Seed: cfg.Seed, Builds: builds(ctx, &cfg), ByKind: make(map[string]int), Violations: []check.Violation{}, Replay: cfg.Replay(),
 		},
 	}
 	err := r.inDirectory(func() error { return r.whole(ctx) })
@@ -95,7 +96,7 @@ func (r *run) whole(ctx context.Context) error {
 	r.cluster, err = cluster.New(cluster.Config{
 		Program: cmp.Or(r.cfg.Drifting, r.cfg.Program), Other: r.cfg.Other, Shape: r.cfg.Shape, Dir: r.cfg.Dir, Network: r.network,
 		Owners: r.cfg.Owners, Callers: r.cfg.Callers, Watched: watched, Registers: inUse, Workers: workers, Every: callEvery,
-		Lease: r.cfg.Lease, TTL: r.cfg.TTL, Drift: drift, Stale: stale, LeasesOff: r.cfg.LeasesOff,
+		Lease: r.cfg.Lease, TTL: r.cfg.TTL, Drift: drift, Stale: stale, LeasesOff: r.cfg.LeasesOff, Spare: r.cfg.Soak,
 		OwnerProgram: r.cfg.OwnerProgram, OwnerArgs: r.cfg.OwnerArgs,
 		Owned: r.owned, Called: r.called, Failed: r.fail,
 	})
@@ -135,10 +136,15 @@ func (r *run) live(ctx context.Context) error {
 		if err := r.healed(ctx, fmt.Sprintf("after storm %d", storm+1)); err != nil {
 			return err
 		}
+		r.vitals.take(ctx, r.cluster)
+		r.book.Settle(witness.Now() - witness.Time(r.cfg.Slack+settled))
 	}
 	r.say("letting callers hear of the last losses")
 	return r.wait(ctx, stale+time.Second)
 }
+
+// settled is after how long everybody has heard of everything, and said so.
+const settled = time.Minute
 
 // strikes is how many faults the next storm has: no more than are wanted.
 func (r *run) strikes() int {
@@ -154,7 +160,7 @@ func (r *run) strikes() int {
 func (r *run) goOn(ctx context.Context) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return ctx.Err() == nil && !r.book.Broken() &&
+	return ctx.Err() == nil && (r.cfg.Beyond || !r.book.Broken()) &&
 		(r.cfg.For == 0 || time.Since(r.begin) < r.cfg.For) && (r.cfg.Faults == 0 || r.report.Faults < r.cfg.Faults)
 }
 
@@ -166,10 +172,10 @@ const patience = time.Minute
 func (r *run) healed(ctx context.Context, when string) error {
 	r.say("recovering")
 	since := witness.Now()
-	bound := r.cfg.bound() + r.cfg.Slack
+	bound := r.cfg.bound(r.cluster.Forgot())
 	missing, err := r.cluster.Create(ctx)
 	if err != nil {
-		r.book.Unrecovered(time.Duration(witness.Now()-since), bound, watched)
+		r.book.Unrecovered(time.Duration(witness.Now()-since), bound+r.cfg.Slack, watched)
 		return fmt.Errorf("%s: %w", when, err)
 	}
 	if missing {
@@ -183,8 +189,8 @@ func (r *run) healed(ctx context.Context, when string) error {
 		case without == 0:
 			r.recovered(slowest, bound)
 			return nil
-		case took > max(bound, patience):
-			r.book.Unrecovered(took, bound, without)
+		case took > max(bound+r.cfg.Slack, patience):
+			r.book.Unrecovered(took, bound+r.cfg.Slack, without)
 			return nil
 		}
 		if err := r.wait(ctx, 50*time.Millisecond); err != nil {
@@ -195,9 +201,9 @@ func (r *run) healed(ctx context.Context, when string) error {
 
 func (r *run) recovered(took, bound time.Duration) {
 	if r.report.Storms > 0 {
-		r.took = append(r.took, took)
-		if took > bound {
-			r.book.Unrecovered(took, bound, 0)
+		r.took = append(r.took, recovery{took, bound})
+		if took > bound+r.cfg.Slack {
+			r.book.Unrecovered(took, bound+r.cfg.Slack, 0)
 		}
 	}
 }
@@ -225,7 +231,8 @@ func (r *run) conclude(ctx context.Context) {
 	r.report.Interrupted = ctx.Err() != nil
 	r.say("judging")
 	found, n := r.book.Violations()
-	r.report.Violations = append(r.report.Violations, found...)
+	r.report.Violations = append(append(r.report.Violations, r.excuse(found)...), r.vitals.judge(&r.report)...)
+	r.notice()
 	r.report.Checked = n
 }
 
@@ -246,12 +253,21 @@ func (r *run) owned(name string, offset time.Duration, from io.Reader) error {
 
 // called reads what a caller writes, and keeps it. Nobody sets the clocks of callers.
 func (r *run) called(name string, _ time.Duration, from io.Reader) error {
-	return r.keep(name, from, func(from io.Reader) error { return history.Read(from, r.book.Caller(name).Observe) })
+	c := r.book.Caller(name)
+	defer c.Gone()
+	return r.keep(name, from, func(from io.Reader) error {
+		return history.Read(from, func(e history.Event) {
+			if e.Vitals != nil {
+				r.vitals.told(name, *e.Vitals)
+			}
+			c.Observe(e)
+		})
+	})
 }
 
 // keep has what is read written to a history.
 func (r *run) keep(name string, from io.Reader, read func(io.Reader) error) error {
-	f, err := os.OpenFile(filepath.Join(r.cfg.Dir, name+".history"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f, err := keepIn(filepath.Join(r.cfg.Dir, name+".history"), maxHistory)
 	if err != nil {
 		return err
 	}
@@ -285,7 +301,7 @@ func (r *run) count(do func(*Report)) {
 func (r *run) say(doing string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.watch(Snapshot{
+	r.progress(Snapshot{
 		Elapsed: time.Since(r.begin), Of: r.cfg.For, Storms: r.report.Storms,
 		Faults: r.report.Faults, Enough: r.cfg.Faults, Broken: r.book.Broken(), Doing: doing,
 	})

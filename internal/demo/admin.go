@@ -6,11 +6,10 @@ import (
 	"io"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/managers"
 	"github.com/leasehold-dev/leasehold/internal/plaintext"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
@@ -18,56 +17,21 @@ import (
 
 // An admin asks the managers. It may be used from many goroutines at once.
 type admin struct {
-	conns []*grpc.ClientConn
+	*managers.Group
 }
 
 // askPatience is for one question to one manager.
 const askPatience = time.Second
 
-func newAdmin(managers []string, secured credentials.TransportCredentials) (*admin, error) {
+func newAdmin(addrs []string, secured credentials.TransportCredentials) (*admin, error) {
 	if secured == nil {
 		secured = plaintext.Credentials()
 	}
-	a := &admin{}
-	for _, addr := range managers {
-		conn, err := grpc.NewClient("passthrough:///"+addr, append(wire.DialOptions(),
-			grpc.WithTransportCredentials(secured),
-			grpc.WithConnectParams(grpc.ConnectParams{
-				Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.5, MaxDelay: 200 * time.Millisecond},
-				MinConnectTimeout: time.Second,
-			}))...)
-		if err != nil {
-			a.close()
-			return nil, err
-		}
-		a.conns = append(a.conns, conn)
+	g, err := managers.Dial(addrs, secured, askPatience)
+	if err != nil {
+		return nil, err
 	}
-	return a, nil
-}
-
-func (a *admin) close() {
-	for _, conn := range a.conns {
-		_ = conn.Close() // whatever was on it has ended
-	}
-}
-
-// ask puts a question to one manager after the other until one answers.
-func (a *admin) ask(ctx context.Context, question func(context.Context, leaseholdv1.AdminServiceClient) error) error {
-	var failed error
-	for i := range a.conns {
-		err := a.askOne(ctx, i, question)
-		if err == nil {
-			return nil
-		}
-		failed = errors.Join(failed, err)
-	}
-	return failed
-}
-
-func (a *admin) askOne(ctx context.Context, i int, question func(context.Context, leaseholdv1.AdminServiceClient) error) error {
-	ctx, cancel := context.WithTimeout(ctx, askPatience)
-	defer cancel()
-	return wire.ToError(question(ctx, leaseholdv1.NewAdminServiceClient(a.conns[i])))
+	return &admin{g}, nil
 }
 
 // A leadership is who leads, in which term.
@@ -80,7 +44,7 @@ type leadership struct {
 // that is not the leader's predecessor.
 func (a *admin) leader(ctx context.Context, after leasehold.Term) (leadership, error) {
 	var found leadership
-	err := a.ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
+	err := a.Ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
 		s, err := to.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
 		if err != nil {
 			return err
@@ -97,7 +61,7 @@ func (a *admin) leader(ctx context.Context, after leasehold.Term) (leadership, e
 // owners returns what the leader makes of each session.
 func (a *admin) owners(ctx context.Context) ([]*leaseholdv1.OwnerStatus, error) {
 	var found []*leaseholdv1.OwnerStatus
-	err := a.ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
+	err := a.Ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
 		answer, err := to.ListOwners(ctx, &leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: string(namespace)})
 		found = answer.GetOwners()
 		return err
@@ -108,7 +72,7 @@ func (a *admin) owners(ctx context.Context) ([]*leaseholdv1.OwnerStatus, error) 
 // ranges returns the lease table.
 func (a *admin) ranges(ctx context.Context) ([]*leaseholdv1.HeldRange, error) {
 	var found []*leaseholdv1.HeldRange
-	err := a.ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
+	err := a.Ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
 		found = nil
 		stream, err := to.ListRanges(ctx, &leaseholdv1.ListRangesRequest{Version: wire.Version, Namespace: string(namespace)})
 		if err != nil {
@@ -131,7 +95,7 @@ func (a *admin) ranges(ctx context.Context) ([]*leaseholdv1.HeldRange, error) {
 // moves returns how many moves of state are under way, or wait for their turn.
 func (a *admin) moves(ctx context.Context) (int, error) {
 	var found uint32
-	err := a.ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
+	err := a.Ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
 		answer, err := to.ListMoves(ctx, &leaseholdv1.ListMovesRequest{Version: wire.Version, Namespace: string(namespace)})
 		found = answer.GetUnderWay() + answer.GetWaiting()
 		return err
@@ -142,7 +106,7 @@ func (a *admin) moves(ctx context.Context) (int, error) {
 // history returns what became of a key, newest first.
 func (a *admin) history(ctx context.Context, key leasehold.Key) ([]*leaseholdv1.HistoryEntry, error) {
 	var found []*leaseholdv1.HistoryEntry
-	err := a.ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
+	err := a.Ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
 		answer, err := to.ListHistory(ctx, &leaseholdv1.ListHistoryRequest{Version: wire.Version, Namespace: string(namespace), Key: uint64(key)})
 		found = answer.GetEntries()
 		return err
@@ -152,7 +116,7 @@ func (a *admin) history(ctx context.Context, key leasehold.Key) ([]*leaseholdv1.
 
 // create makes the namespace. Repeating it does no harm.
 func (a *admin) create(ctx context.Context, cfg *Config) error {
-	err := a.ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
+	err := a.Ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
 		_, err := to.CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{
 			Version: wire.Version,
 			Namespace: &leaseholdv1.NamespaceConfig{

@@ -270,7 +270,7 @@ func (c *cluster) close() error {
 	}
 	closing.Wait()
 	if c.admin != nil {
-		c.admin.close()
+		c.admin.Close()
 	}
 	c.certificates.close()
 	if c.cfg.Keep {

@@ -78,7 +78,7 @@ func TestDualOwnershipIsSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(a.close)
+	t.Cleanup(a.Close)
 	cfg := DefaultConfig()
 	yes := func(err error) (bool, error) { return err == nil, err }
 	wait(t, func(ctx context.Context) (bool, error) { return yes(a.create(ctx, &cfg)) })

@@ -26,8 +26,8 @@ func (m *movedCount) so() (ranges uint64, share float64) {
 // follow listens to one manager after the other until the context ends. What
 // happens while it changes to another is missed.
 func (m *movedCount) follow(ctx context.Context, a *admin) {
-	for i := 0; ctx.Err() == nil; i = (i + 1) % len(a.conns) {
-		_ = m.listen(ctx, leaseholdv1.NewAdminServiceClient(a.conns[i])) // it is dead or knows no leader: the next one is asked
+	for i := 0; ctx.Err() == nil; i = (i + 1) % a.Len() {
+		_ = m.listen(ctx, a.At(i)) // it is dead or knows no leader: the next one is asked
 		pause(ctx, poll)
 	}
 }

@@ -101,9 +101,11 @@ func (c *cluster) managerAt(addr string) *member {
 
 // isReady says whether a manager says of itself that it is: then another may die.
 func (c *cluster) isReady(ctx context.Context, m *member) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, askPatience)
-	defer cancel()
-	conn := c.admin.conns[slices.Index(c.addrs, m.addr)]
-	answer, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{}, grpc.WaitForReady(true))
-	return answer.GetStatus() == healthpb.HealthCheckResponse_SERVING, err
+	ready := false
+	err := c.admin.On(ctx, slices.Index(c.addrs, m.addr), func(ctx context.Context, to grpc.ClientConnInterface) error {
+		answer, err := healthpb.NewHealthClient(to).Check(ctx, &healthpb.HealthCheckRequest{}, grpc.WaitForReady(true))
+		ready = answer.GetStatus() == healthpb.HealthCheckResponse_SERVING
+		return err
+	})
+	return ready, err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/chaos/history"
+	"github.com/leasehold-dev/leasehold/internal/chaos/vitals"
 	"github.com/leasehold-dev/leasehold/internal/witness"
 	"github.com/leasehold-dev/leasehold/lookup"
 )
@@ -36,8 +37,12 @@ type caller struct {
 	out    *history.Writer
 }
 
-// beatEvery is how often a caller says that it lives.
-const beatEvery = 100 * time.Millisecond
+// beatEvery is how often a caller says that it lives, and of so many beats one says what
+// that takes.
+const (
+	beatEvery = 100 * time.Millisecond
+	vitalBeat = 10
+)
 
 // RunCaller runs a caller until the context ends.
 func RunCaller(ctx context.Context, cfg CallerConfig) error {
@@ -109,8 +114,13 @@ func (c *caller) lost(losses []leasehold.Loss) {
 func (c *caller) beat(ctx context.Context) error {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
-	for {
-		if err := c.out.Write(history.Event{At: witness.Now()}); err != nil {
+	for i := 0; ; i++ {
+		e := history.Event{At: witness.Now()}
+		if i%vitalBeat == 0 {
+			s := vitals.Inside()
+			e.Vitals = &s
+		}
+		if err := c.out.Write(e); err != nil {
 			return err
 		}
 		select {

@@ -1,12 +1,18 @@
 // Package check holds what owners and callers have written down against what
 // Leasehold promises. Each promise has a file.
+//
+// What is certain to be over is judged and forgotten while a run goes on, so that a run of
+// hours takes no more memory than one of minutes.
 package check
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/anishathalye/porcupine"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/chaos/history"
@@ -32,6 +38,7 @@ type Counts struct {
 	Tables      int `json:"tables"`      // I5: that lookups have had
 	Calls       int `json:"calls"`       // requests about registers that were answered
 	Histories   int `json:"histories"`   // of a register under a generation, which were checked for being linearizable
+	Undecided   int `json:"undecided"`   // and of these so many took too long to be checked
 	Generations int `json:"generations"` // I2
 	Writes      int `json:"writes"`      // I9: that a database has accepted
 	Refused     int `json:"refused"`     // and that it has not
@@ -43,14 +50,16 @@ type Book struct {
 	keys  []leasehold.Key
 	stale time.Duration // within so much time a caller is told of a loss, or that it may have missed one
 
-	mu      sync.Mutex
-	oracle  *witness.Oracle
-	tenures map[leasehold.Key][]tenure
-	holders map[leasehold.Generation]holder
-	callers []*Caller
-	fences  map[string]leasehold.Generation // the newest that a database has accepted
-	writes  Counts
-	found   []Violation
+	mu        sync.Mutex
+	oracle    *witness.Oracle
+	tenures   map[leasehold.Key][]tenure      // that are not judged yet, and the last of each key
+	holders   map[leasehold.Generation]holder // of all there ever were: none may come again
+	callers   []*Caller                       // that live, or whose time is not judged yet
+	tables    map[leasehold.LSN]version
+	registers map[string]*register
+	fences    map[string]leasehold.Generation // the newest that a database has accepted
+	n         Counts
+	found     []Violation
 }
 
 // New returns a book about keys. The stale time is by when callers must have been told
@@ -59,6 +68,7 @@ func New(keys []leasehold.Key, stale time.Duration) *Book {
 	return &Book{
 		keys: keys, stale: stale, oracle: witness.NewOracle(len(keys)),
 		tenures: make(map[leasehold.Key][]tenure), holders: make(map[leasehold.Generation]holder),
+		tables: make(map[leasehold.LSN]version), registers: make(map[string]*register),
 		fences: make(map[string]leasehold.Generation),
 	}
 }
@@ -69,9 +79,9 @@ type Caller struct {
 	name   string
 	opened witness.Time // 0: not yet
 	last   witness.Time // when it was last known to live
+	gone   bool         // it says nothing any more
 	losses []heard
-	tables []history.Table
-	calls  []call
+	lsn    leasehold.LSN // of the last table that it had
 }
 
 type heard struct {
@@ -104,10 +114,17 @@ func (c *Caller) Observe(e history.Event) {
 	case e.Loss != nil:
 		c.losses = append(c.losses, heard{e.At, *e.Loss})
 	case e.Table != nil:
-		c.tables = append(c.tables, *e.Table)
+		c.judgeTable(e.At, *e.Table)
 	case e.Call != nil:
-		c.calls = append(c.calls, call{e.At, *e.Call})
+		c.book.register(e.Call.Name).observe(call{e.At, *e.Call}, &c.book.n)
 	}
+}
+
+// Gone says that the process has ended, and that all it has written was observed.
+func (c *Caller) Gone() {
+	c.book.mu.Lock()
+	defer c.book.mu.Unlock()
+	c.gone = true
 }
 
 // add notes a violation. The way in which a promise is broken is a few words; the text
@@ -121,19 +138,38 @@ func (b *Book) add(invariant, broken, text string, args ...any) {
 	b.found = append(b.found, Violation{invariant, broken, fmt.Sprintf(text, args...), 1})
 }
 
-// Violations judges everything that is in the book. Everybody who writes must have
-// ended.
-func (b *Book) Violations() ([]Violation, Counts) {
+// Settle judges what was over at a time, and forgets it. Everything that happened before
+// must have been observed: so the time is well in the past.
+func (b *Book) Settle(before witness.Time) {
+	b.mu.Lock()
+	b.settleLosses(before)
+	b.settleTables(before)
+	ripe := b.ripe(before)
+	b.mu.Unlock()
+	verdicts := make([]porcupine.CheckResult, len(ripe))
+	for i := range ripe { // it may take a while, and owners are not to wait for it
+		verdicts[i] = ripe[i].check()
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	n := b.writes
-	found := b.found
-	defer func() { b.found = found }() // so that it can be called again
+	for i := range ripe {
+		b.judgeTenancy(&ripe[i], verdicts[i])
+	}
+}
+
+// forever is after everything.
+const forever = math.MaxInt64
+
+// Violations judges everything that is left in the book, and says what was found. Everybody
+// who writes must have ended.
+func (b *Book) Violations() ([]Violation, Counts) {
+	b.Settle(forever)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n, found := b.n, b.found
+	defer func() { b.found = found }() // the oracle says the same when it is asked again
 	b.found = slices.Clone(found)
 	b.judgeTenures(&n)
-	b.judgeLosses(&n)
-	b.judgeTables(&n)
-	b.judgeRegisters(&n)
 	return b.found, n
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/witness"
 )
 
-// judgeLosses sees to it that callers are told of lost state (I4).
+// settleLosses sees to it that callers are told of lost state (I4).
 //
 // Owners of a chaos run move no state. So whenever a key is held under another
 // generation than before its state was lost in between, and every caller whose lookup
@@ -18,23 +18,44 @@ import (
 //
 // And what is reported as lost must be lost: nobody holds the key under that
 // generation any more.
-func (b *Book) judgeLosses(n *Counts) {
+//
+// A lease is judged when the one after it has been known for so long that everybody must
+// have heard of it.
+func (b *Book) settleLosses(before witness.Time) {
 	for _, c := range b.callers {
 		slices.SortFunc(c.losses, func(x, y heard) int { return cmp.Compare(x.at, y.at) })
 	}
+	from := before // since when losses still matter
 	for _, key := range b.keys {
-		tenures := slices.Clone(b.tenures[key])
+		tenures := b.tenures[key]
 		slices.SortFunc(tenures, func(x, y tenure) int { return cmp.Compare(x.generation, y.generation) })
 		for i := range tenures {
-			b.judgeReports(key, tenures[i])
-			if i > 0 && tenures[i].generation != tenures[i-1].generation {
-				b.judgeLoss(n, key, tenures[i-1], tenures[i])
-			}
+			b.judgeReports(key, &tenures[i])
 		}
+		for len(tenures) > 1 && tenures[0].ended < before && tenures[1].began+witness.Time(b.stale) < before {
+			if tenures[0].generation != tenures[1].generation {
+				b.judgeLoss(key, tenures[0], tenures[1])
+			}
+			tenures = tenures[1:]
+		}
+		if len(tenures) > 0 {
+			from = min(from, tenures[0].ended)
+		}
+		b.tenures[key] = slices.Clone(tenures) // what is judged takes no room
 	}
+	b.forget(from)
 }
 
-func (b *Book) judgeLoss(n *Counts, key leasehold.Key, before, after tenure) {
+// forget forgets what callers were told before a time, and those who have been gone since.
+func (b *Book) forget(before witness.Time) {
+	for _, c := range b.callers {
+		i, _ := slices.BinarySearchFunc(c.losses, before, func(h heard, at witness.Time) int { return cmp.Compare(h.at, at) })
+		c.losses = slices.Clone(c.losses[i:])
+	}
+	b.callers = slices.DeleteFunc(b.callers, func(c *Caller) bool { return c.gone && c.last < before })
+}
+
+func (b *Book) judgeLoss(key leasehold.Key, before, after tenure) {
 	by := after.began + witness.Time(b.stale)
 	for _, c := range b.callers {
 		if c.opened == 0 || c.opened >= before.ended {
@@ -44,7 +65,7 @@ func (b *Book) judgeLoss(n *Counts, key leasehold.Key, before, after tenure) {
 		if !told && c.last < by {
 			continue // it did not live to hear of it
 		}
-		n.Losses++
+		b.n.Losses++
 		if !told {
 			b.add("I4", "a caller was not told of a loss", "caller %s was not told of a loss of key %v, which was held under generation %d until %d at least and under %d from %d at the latest",
 				c.name, key, before.generation, before.ended, after.generation, after.began)
@@ -64,7 +85,10 @@ func (c *Caller) told(key leasehold.Key, from, to witness.Time) bool {
 }
 
 // judgeReports looks for losses that were reported of a lease that was held later.
-func (b *Book) judgeReports(key leasehold.Key, t tenure) {
+func (b *Book) judgeReports(key leasehold.Key, t *tenure) {
+	if t.misreported {
+		return // it has been counted
+	}
 	for _, c := range b.callers {
 		for _, l := range c.losses {
 			if l.at >= t.ended {
@@ -73,6 +97,7 @@ func (b *Book) judgeReports(key leasehold.Key, t tenure) {
 			if l.Generation == t.generation && l.Range().Contains(key) {
 				b.add("I4", "what was reported as lost was held later", "caller %s was told at %d that key %v was lost under generation %d, which was held until %d at least",
 					c.name, l.at, key, t.generation, t.ended)
+				t.misreported = true
 				return
 			}
 		}

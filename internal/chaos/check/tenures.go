@@ -15,6 +15,8 @@ type tenure struct {
 	generation leasehold.Generation
 	began      witness.Time // no later than this
 	ended      witness.Time // no earlier than this
+
+	misreported bool // it is known that a caller was told too early that it was lost
 }
 
 // A holder is who was given a generation.
@@ -32,7 +34,7 @@ func (b *Book) Observe(owner string, r witness.Record) {
 	known := b.tenures[r.Key]
 	at := slices.IndexFunc(known, func(t tenure) bool { return t.session == r.Session && t.generation == r.Generation })
 	if at < 0 {
-		known = append(known, tenure{r.Session, r.Generation, r.Check.After, r.Check.Before})
+		known = append(known, tenure{session: r.Session, generation: r.Generation, began: r.Check.After, ended: r.Check.Before})
 		at = len(known) - 1
 	}
 	t := &known[at]

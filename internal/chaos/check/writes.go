@@ -7,7 +7,7 @@ import "github.com/leasehold-dev/leasehold"
 func (b *Book) Accepted(resource string, g leasehold.Generation) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.writes.Writes++
+	b.n.Writes++
 	if newest := b.fences[resource]; g < newest {
 		b.add("I9", "an older token was accepted after a newer one", "a write of %s with generation %d was accepted after one with %d", resource, g, newest)
 	}
@@ -18,5 +18,5 @@ func (b *Book) Accepted(resource string, g leasehold.Generation) {
 func (b *Book) Refused(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.writes.Refused += n
+	b.n.Refused += n
 }

@@ -83,7 +83,7 @@ func (c *Cluster) settle() error {
 			if err != nil {
 				return err
 			}
-			m := &Member{Role: g.role, Host: host, Addr: host.At(g.port)}
+			m := &Member{Role: g.role, Host: host, Addr: host.At(g.port), Spared: c.cfg.Spare && i == 0}
 			m.Name = name
 			*g.into = append(*g.into, m)
 		}
@@ -114,8 +114,12 @@ func (c *Cluster) launch(m *Member, program string, output func(string, time.Dur
 
 func (c *Cluster) managerArgs(i int) []string {
 	m := c.Managers[i]
+	page := ""
+	if c.cfg.Spare {
+		page = m.Host.At(pagePort)
+	}
 	args := []string{
-		"demo-manager", "--insecure", "--listen", m.Addr, "--http", "",
+		"demo-manager", "--insecure", "--listen", m.Addr, "--http", page,
 		"--ttl", c.cfg.TTL.String(), "--drift", fmt.Sprint(c.cfg.Drift),
 	}
 	switch c.cfg.Shape {
@@ -247,6 +251,18 @@ func (c *Cluster) Leader(ctx context.Context) (*Member, error) {
 	return c.Managers[i], nil
 }
 
+// Forgot says whether more than a minority of managers have lost what they knew since it was
+// last asked. Those with a store never do.
+func (c *Cluster) Forgot() bool {
+	blank := 0
+	for _, m := range c.Managers {
+		if m.restarted() {
+			blank++
+		}
+	}
+	return c.cfg.Shape == Flease && 2*blank > len(c.Managers)
+}
+
 // Revived says how often processes were started because they had ended by themselves.
 func (c *Cluster) Revived() int {
 	n := 0
@@ -268,7 +284,7 @@ func (c *Cluster) Close() {
 	c.disks.holder.Close()
 	for _, a := range []*admin{c.admin, c.stores} {
 		if a != nil {
-			a.close()
+			a.Close()
 		}
 	}
 }

@@ -39,6 +39,10 @@ type Config struct {
 	Drift float64
 	Stale time.Duration // of lookups
 
+	// Spare has the first of each role be spared: its process is not ended, so that it can be
+	// seen what becomes of one that lives for long. And managers have a page of metrics.
+	Spare bool
+
 	LeasesOff bool // see [actor.OwnerConfig]
 	// OwnerProgram is another program for owners, which knows their flags and some more.
 	OwnerProgram string
@@ -57,6 +61,7 @@ const members = 3
 // The ports, at each host the same.
 const (
 	managerPort = 7400
+	pagePort    = 7480
 	peerPort    = 7500
 	clientPort  = 2379
 	ownerPort   = 8000

@@ -16,8 +16,12 @@ import (
 // memory, in a mount namespace. A process holds that namespace, and does nothing else:
 // when it is gone, which it is at the latest when we are, so are the disks.
 
-// diskSize is enough for a store that prepares two files of 64 MiB for its log.
-const diskSize = 192 << 20
+// diskSize is enough for a store that prepares two files of 64 MiB for its log, and longDisk
+// for one that runs so long that it has the five that it keeps.
+const (
+	diskSize = 192 << 20
+	longDisk = 512 << 20
+)
 
 // disks holds the disks of members.
 type disks struct {
@@ -39,12 +43,16 @@ func (c *Cluster) keepers() []*Member {
 // mount gives the keepers their disks.
 func (c *Cluster) mount() error {
 	var script strings.Builder
+	size := diskSize
+	if c.cfg.Spare {
+		size = longDisk
+	}
 	for _, m := range c.keepers() {
 		dir := c.dataDir(m)
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
-		fmt.Fprintf(&script, "mount -t tmpfs -o size=%d,mode=700 leasehold-chaos '%s' && ", diskSize, dir)
+		fmt.Fprintf(&script, "mount -t tmpfs -o size=%d,mode=700 leasehold-chaos '%s' && ", size, dir)
 	}
 	script.WriteString("echo ready && exec sleep infinity")
 	ready := make(chan error, 1)

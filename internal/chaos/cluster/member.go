@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -33,6 +34,8 @@ type Member struct {
 	Role Role
 	Host *lan.Host
 	Addr string // where it listens, if it does
+	// Spared says that its process is not to be ended.
+	Spared bool
 
 	output func(offset time.Duration, from io.Reader) error // reads what it writes; nil if that is its log
 
@@ -44,10 +47,12 @@ type Member struct {
 	disk     string        // its own, as we see it; empty: none
 	offset   time.Duration // by how much its monotonic clock is ahead of ours
 	rate     float64       // of its clock, if its program is one whose clock has a rate; 0: as ours
+	wall     string        // how its wall clock is set in its next life
 	claimed  bool
 	excused  bool // it may crash
 	wanted   bool // it should have a process
 	starts   int
+	known    int // starts when somebody last asked
 	revived  int
 	logFrom  int64 // where in its log its last life begins
 	reviving sync.WaitGroup
@@ -80,7 +85,11 @@ func (m *Member) start() error {
 		m.Launch.Program = m.within[0]
 	}
 	if m.rate != 0 {
-		m.Launch.Env = []string{fmt.Sprintf("%s=%g", drifting.Variable, m.rate)}
+		m.Launch.Env = append(m.Launch.Env, drifting.Rate(m.rate))
+	}
+	if m.wall != "" {
+		m.Launch.Env = append(m.Launch.Env, m.wall)
+		m.wall = "" // the next process has a clock that is right
 	}
 	if m.output != nil {
 		m.Launch.Output = func(r io.Reader) error { return m.output(offset, r) }
@@ -112,6 +121,13 @@ func (m *Member) Drift(rate float64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.rate = rate
+}
+
+// Set has its wall clock be set, a time after it is started next, and be right again later.
+func (m *Member) Set(by, after, until time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.wall = drifting.Wall(by, after, until)
 }
 
 // Excuse says whether it may crash.
@@ -163,6 +179,15 @@ func (m *Member) unwant() {
 	m.wanted = false
 }
 
+// restarted says whether it has another process than when it was last asked.
+func (m *Member) restarted() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.known
+	m.known = m.starts
+	return known != m.starts
+}
+
 // Revived says how often it was started because its process had ended by itself.
 func (m *Member) Revived() int {
 	m.mu.Lock()
@@ -204,8 +229,13 @@ func (m *Member) crashed() bool {
 	m.mu.Lock()
 	from, excused := m.logFrom, m.excused
 	m.mu.Unlock()
-	text, err := os.ReadFile(m.Launch.Log)
-	return !excused && err == nil && int(from) <= len(text) && panicked(string(text[from:]))
+	log, err := os.Open(m.Launch.Log)
+	if err != nil {
+		return false
+	}
+	defer log.Close() //nolint:errcheck // it was only read
+	text, err := io.ReadAll(io.NewSectionReader(log, from, math.MaxInt64-from))
+	return !excused && err == nil && panicked(string(text))
 }
 
 func panicked(log string) bool {

@@ -31,6 +31,24 @@ func TestPanicked(t *testing.T) {
 	}
 }
 
+// TestForgot: two of three managers that were restarted do not know any more what was, unless
+// they have a store. It is said once.
+func TestForgot(t *testing.T) {
+	for _, test := range []struct {
+		shape Shape
+		blank int
+		want  bool
+	}{{Flease, 0, false}, {Flease, 1, false}, {Flease, 2, true}, {Flease, 3, true}, {Etcd, 3, false}} {
+		c := &Cluster{cfg: Config{Shape: test.shape}, Managers: []*Member{{}, {}, {}}}
+		for _, m := range c.Managers[:test.blank] {
+			m.starts++
+		}
+		if got, again := c.Forgot(), c.Forgot(); got != test.want || again {
+			t.Errorf("%+v: %t, and again %t", test, got, again)
+		}
+	}
+}
+
 // TestPrograms: who has another program takes turns, and who has none stays what it is.
 func TestPrograms(t *testing.T) {
 	m := &Member{programs: []string{"old", "new"}}

@@ -4,20 +4,32 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
-// TestTheClockIsThere: what is replaced is what the clock's file has. That the result
-// builds and drifts is for the storms to see.
-func TestTheClockIsThere(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "clock", "clock.go"))
-	if err != nil {
-		t.Fatal(err)
+// TestTheClocksAreThere: what is replaced is what the files have. That the result
+// builds and is wrong is for the storms to see.
+func TestTheClocksAreThere(t *testing.T) {
+	for name := range changes() {
+		text, err := os.ReadFile(filepath.Join("..", "..", "clock", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed, err := replace(name, string(text))
+		if err != nil || changed == string(text) {
+			t.Errorf("%s stays as it was: %v", name, err)
+		}
+		if _, err := replace(name, changed); err == nil {
+			t.Errorf("%s was replaced a second time", name)
+		}
 	}
-	changed, err := replace(string(text))
-	if err != nil || changed == string(text) {
-		t.Errorf("it stays as it was: %v", err)
+}
+
+func TestWhatProcessesAreTold(t *testing.T) {
+	if got := Rate(1.25); got != "CHAOS_CLOCK_RATE=1.25" {
+		t.Errorf("got %q", got)
 	}
-	if _, err := replace(changed); err == nil {
-		t.Error("it was replaced a second time")
+	if got := Wall(-time.Second, 1, 2); got != "CHAOS_WALL_CLOCK=-1000000000 1 2" {
+		t.Errorf("got %q", got)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/chaos/vitals"
 	"github.com/leasehold-dev/leasehold/internal/witness"
 )
 
@@ -24,6 +25,8 @@ type Event struct {
 	Table  *Table       `json:"table,omitempty"`
 	Loss   *Loss        `json:"loss,omitempty"`
 	Call   *Call        `json:"call,omitempty"`
+	// Vitals is what the caller takes.
+	Vitals *vitals.Sample `json:"vitals,omitempty"`
 }
 
 // A Table is a lease table that a lookup has had.

@@ -23,7 +23,9 @@ func stored(s Setting) bool   { return s.Shape != cluster.Flease }
 func embedded(s Setting) bool { return s.Shape != cluster.External }
 func external(s Setting) bool { return s.Shape == cluster.External }
 func another(s Setting) bool  { return s.Other }
-func drifts(s Setting) bool   { return s.Drift }
+func drifts(s Setting) bool   { return s.Drift && !s.Beyond }
+func strays(s Setting) bool   { return s.Drift && s.Beyond }
+func wrong(s Setting) bool    { return s.Drift }
 
 // A span says how long a strike lasts. It is drawn with a number from 0 to 1.
 type span func(t Times, drawn float64) time.Duration
@@ -57,6 +59,7 @@ var (
 	some    = between(of(0.2, lease), of(1.2, hold))
 	instant = between(of(0.05, ttl), of(0.5, ttl))
 	reign   = between(of(1.2, yield), of(2, yield))
+	longer  = between(of(2, hold), of(3, hold))
 )
 
 // kinds are all there are.
@@ -76,6 +79,9 @@ func kinds() []kind {
 		{"upgrade", 4, another, instant, upgrade},
 		{"clock-offset", 2, nil, instant, shift},
 		{"clock-rate", 6, drifts, instant, drift},
+		{"owner-clock-beyond", 20, strays, longer, stray(anyOwner, 1)},
+		{"manager-clocks-beyond", 4, func(s Setting) bool { return strays(s) && stored(s) }, longer, stray(anyManager, 3)},
+		{"wall-clock", 4, wrong, long, set},
 		{"memory", 2, nil, some, starve},
 		{"disk-full", 3, stored, some, fill},
 		{"connection-storm", 2, nil, some, flood},

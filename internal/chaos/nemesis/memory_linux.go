@@ -15,7 +15,7 @@ import (
 // process that gets none when it wants some; then a supervisor starts it again. So it may
 // crash for a while.
 func starve(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
-	return processBy(ours, 1, func(s Strike, m *cluster.Member) error {
+	return processBy(mortal(ours), 1, func(s Strike, m *cluster.Member) error {
 		m.Excuse(true)
 		pid := m.Pid()
 		has, err := dataOf(pid)

@@ -21,7 +21,9 @@ type Setting struct {
 	Shape cluster.Shape
 	Times Times
 	Other bool // there is another build, to which processes can be upgraded
-	Drift bool // clocks have rates that can be chosen
+	Drift bool // clocks have rates that can be chosen, and wall clocks can be set
+	// Beyond says that rates are beyond the drift bound.
+	Beyond bool
 }
 
 // A Strike is one fault.

@@ -55,6 +55,11 @@ func TestPlansHaveEverything(t *testing.T) {
 	if slices.Contains(Kinds(in(cluster.Flease)), "store-kill") {
 		t.Error("there is a store where there is none")
 	}
+	beyond := in(cluster.Etcd)
+	beyond.Beyond = true
+	if all := Kinds(beyond); slices.Contains(all, "clock-rate") || !slices.Contains(all, "owner-clock-beyond") || !slices.Contains(all, "manager-clocks-beyond") {
+		t.Errorf("there are %v, with clocks beyond the bound", all)
+	}
 	bare := Kinds(Setting{Shape: cluster.Etcd})
 	if slices.Contains(bare, "upgrade") || slices.Contains(bare, "clock-rate") {
 		t.Errorf("there are %v, without another build and without rates", bare)

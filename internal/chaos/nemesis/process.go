@@ -69,6 +69,13 @@ func anybody(_ context.Context, n *Nemesis, s Strike) []*cluster.Member {
 func managers(c *cluster.Cluster) []*cluster.Member { return c.Managers }
 func stores(c *cluster.Cluster) []*cluster.Member   { return c.Stores }
 
+// mortal leaves out those whose processes are not to be ended.
+func mortal(whom choice) choice {
+	return func(ctx context.Context, n *Nemesis, s Strike) []*cluster.Member {
+		return slices.DeleteFunc(whom(ctx, n, s), func(m *cluster.Member) bool { return m.Spared })
+	}
+}
+
 // claim takes the first so many of a choice that nobody else has; all or none.
 func claim(from []*cluster.Member, n int) []*cluster.Member {
 	var claimed []*cluster.Member
@@ -129,7 +136,7 @@ func processBy(whom choice, n int, hurt func(Strike, *cluster.Member) error, hel
 
 // kill is kill -9, and a start later.
 func kill(whom choice) deed {
-	return process(whom, 1, killed, (*cluster.Member).Start)
+	return process(mortal(whom), 1, killed, (*cluster.Member).Start)
 }
 
 func killed(m *cluster.Member) error {
@@ -147,7 +154,7 @@ func two(of func(*cluster.Cluster) []*cluster.Member) choice {
 }
 
 func killTwo(of func(*cluster.Cluster) []*cluster.Member) deed {
-	return process(two(of), 2, killed, (*cluster.Member).Start)
+	return process(mortal(two(of)), 2, killed, (*cluster.Member).Start)
 }
 
 func pauseTwo(of func(*cluster.Cluster) []*cluster.Member) deed {
@@ -160,7 +167,7 @@ func pauseTwo(of func(*cluster.Cluster) []*cluster.Member) deed {
 const endPatience = 5 * time.Second
 
 // restart is SIGTERM, and a start later.
-func restart(whom choice) deed { return process(whom, 1, end, (*cluster.Member).Start) }
+func restart(whom choice) deed { return process(mortal(whom), 1, end, (*cluster.Member).Start) }
 
 func end(m *cluster.Member) error {
 	ending, cancel := context.WithTimeout(context.Background(), endPatience)
@@ -170,7 +177,7 @@ func end(m *cluster.Member) error {
 
 // upgrade is a restart as another build, or as the one before.
 func upgrade(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
-	return process(anybody, 1, func(m *cluster.Member) error {
+	return process(mortal(anybody), 1, func(m *cluster.Member) error {
 		m.Become()
 		return end(m)
 	}, (*cluster.Member).Start)(ctx, n, s)
@@ -179,11 +186,40 @@ func upgrade(ctx context.Context, n *Nemesis, s Strike) (string, func() error, e
 // shift kills a process and starts it with a monotonic clock that is up to a day ahead: what
 // one process's clock shows means nothing to another.
 func shift(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
-	return processBy(ours, 1, func(s Strike, m *cluster.Member) error {
+	return processBy(mortal(ours), 1, func(s Strike, m *cluster.Member) error {
 		m.Kill()
 		m.Shift(time.Duration(s.How * float64(24*time.Hour)))
 		return nil
 	}, (*cluster.Member).Start)(ctx, n, s)
+}
+
+// set kills a process, and starts another whose wall clock is set by up to an hour a moment
+// later, either way, and is right again when the strike is over.
+func set(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
+	return processBy(mortal(ours), 1, func(s Strike, m *cluster.Member) error {
+		m.Kill()
+		m.Set(time.Duration((2*s.How-1)*float64(time.Hour)), s.For/4, s.For)
+		return m.Start()
+	}, func(*cluster.Member) error { return nil })(ctx, n, s)
+}
+
+// stray kills so many processes, and starts others whose clocks keep no bound: those of
+// managers are so fast, and those of owners so slow, that leases are given to others before
+// they end. Then they are as they should be.
+func stray(whom choice, n int) deed {
+	return processBy(mortal(whom), n, func(s Strike, m *cluster.Member) error {
+		rate := 1.4 + 0.8*s.How
+		if m.Role == cluster.Owner {
+			rate = 1 / rate
+		}
+		m.Kill()
+		m.Drift(rate)
+		return m.Start()
+	}, func(m *cluster.Member) error {
+		m.Kill()
+		m.Drift(1)
+		return m.Start()
+	})
 }
 
 // The rates of clocks. The fastest and the slowest are as far apart as the drift bound of
@@ -195,17 +231,21 @@ const (
 
 // drift kills a process and starts it with a clock that runs at another rate.
 func drift(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
-	return processBy(ours, 1, func(s Strike, m *cluster.Member) error {
+	return processBy(mortal(ours), 1, func(s Strike, m *cluster.Member) error {
 		m.Kill()
 		m.Drift(slowest + (fastest-slowest)*s.How)
 		return nil
 	}, (*cluster.Member).Start)(ctx, n, s)
 }
 
+func keepers(_ context.Context, n *Nemesis, s Strike) []*cluster.Member {
+	return among(s, n.Cluster.Keepers())
+}
+
 // fill leaves no room on the disk of somebody who keeps the tables. A store that cannot write
 // its log ends, and is started again, and ends, until there is room.
 func fill(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
-	return process(func(_ context.Context, n *Nemesis, s Strike) []*cluster.Member { return among(s, n.Cluster.Keepers()) }, 1,
+	return process(mortal(keepers), 1,
 		func(m *cluster.Member) error {
 			m.Excuse(true)
 			return m.Fill()

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/chaos"
+	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
+)
+
+// asNobody gives up being root, in a mount namespace where everybody may open the device
+// for networks, as on most systems.
+const asNobody = `mknod "$1/tun" c 10 200 && chmod 666 "$1/tun" && mount --bind "$1/tun" /dev/net/tun || exit 77
+dir=$1; shift
+exec setpriv --reuid 65534 --regid 65534 --clear-groups env TMPDIR="$dir" HOME="$dir" "$@"`
+
+// TestChaosWithoutRoot: somebody who is not root can break clusters as well.
+func TestChaosWithoutRoot(t *testing.T) {
+	t.Parallel()
+	if err := lan.Available(); err != nil || os.Geteuid() != 0 {
+		t.Skipf("SKIPPED, NOT TESTED: it takes root to become nobody, and network namespaces: %v", err)
+	}
+	dir, err := os.MkdirTemp("", "leasehold-nobody-") // where nobody else can look
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // there is nobody left to tell
+	program := filepath.Join(dir, "leasehold")
+	copyProgram(t, program)
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if exec.Command("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "unshare", "--user", "--net", "true").Run() != nil {
+		t.Skip("SKIPPED, NOT TESTED: nobody may have user namespaces here")
+	}
+	cmd := exec.Command("unshare", "--mount", "--propagation", "private", "sh", "-c", asNobody, "sh", dir,
+		program, "chaos", "--faults", "4", "--seed", "1", "--slack", "30s", "--kinds", "owner-kill,leader-alone,clock-offset,disk-full", "--json")
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, out, errs.String())
+	}
+	var r chaos.Report
+	if err := json.Unmarshal(out, &r); err != nil || r.Faults != 4 || len(r.Violations) > 0 {
+		t.Errorf("%v, %s", err, out)
+	}
+}
+
+// copyProgram puts the command where anybody may run it.
+func copyProgram(t *testing.T, to string) {
+	t.Helper()
+	path, err := exec.LookPath("leasehold")
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close() //nolint:errcheck // it was only read
+	f, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(f, from); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
