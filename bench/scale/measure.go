@@ -111,7 +111,13 @@ func (t *testbed) fail(ctx context.Context, owners, lookups int) (step, error) {
 	if s.quiet, err = t.during(ctx, func() error { return t.wait(ctx) }); err != nil {
 		return s, err
 	}
-	s.failed, err = t.during(ctx, func() error { _, err := t.crowd.Obey(order); return err })
+	s.failed, err = t.during(ctx, func() error {
+		begun := time.Now()
+		if _, err := t.crowd.Obey(order); err != nil {
+			return err
+		}
+		return pause(ctx, t.failures-time.Since(begun)) // few failures are over soon
+	})
 	if err != nil {
 		return s, err
 	}
