@@ -88,6 +88,8 @@ func describe(n machine.Note) (slog.Level, string) {
 		return debug, fmt.Sprintf("request %d was heard before: want one newer than %d", n.Have, n.Want)
 	case machine.NoteRace:
 		return debug, fmt.Sprintf("a request crossed one of our messages: it reflects %d, our newest is %d", n.Have, n.Want)
+	case machine.NoteCopy:
+		return slog.LevelError, "two processes speak in one session of this owner: its computer was copied while it ran. At most one of them is renewed, or neither: stop one"
 	case machine.NoteHello:
 		return info, "an owner says hello"
 	case machine.NoteJoined:

@@ -154,6 +154,7 @@ const (
 	NoteGhost                         // an owner name has leases of two sessions in the stored table
 	NoteMoveDone                      // the source has sent everything, and the target has it
 	NoteNoMover                       // a session that cannot move state became a member: Have how many can
+	NoteCopy                          // two processes speak in one session: Have what one of them has heard, Want what the other has
 	notables
 )
 
@@ -162,6 +163,7 @@ var notableNames = [notables]string{
 	"released", "refused", "grant pending", "grant withdrawn", "grant orphaned", "name taken", "successor", "predecessor gone", "full",
 	"commit unknown", "commit retried", "commit found", "snapshot sent", "lookup ahead", "policy refused", "takeover renews", "compacted",
 	"move begun", "moved", "move failed", "move timed out", "move cancelled", "target gone", "parting", "draining", "ghost", "move done", "no mover",
+	"copy",
 }
 
 func (n Notable) String() string { return notableNames[n] }
