@@ -16,7 +16,7 @@ func stores() []Case {
 			Proofs: by(simulated("store-cut", "manager: no authority", "election: authority lapsed"), chaos("manager-minority", "leader-alone"),
 				tests("internal/machine/election", "TestPaperTwoNeverLead", "TestDeposedWhileRenewing", "TestTakeoverWaitsForEachRecord"),
 				tests("internal/machine/manager", "TestPaperFailoverWaitsForWhoDoesNotComeBack", "TestDeposedIsOver"),
-				tests("internal/diskless", "TestAuthorityEndsWithTheLease", "TestDeposedLeaderDoesNotKnow")),
+				tests("internal/diskless", "TestAuthorityEndsWithTheLease"), pointed("internal/diskless", "TestWrittenBeforeThePointOfDismissal")),
 		},
 		{
 			Number: 28, What: "a store loses its quorum", Tries: "I1 I6",

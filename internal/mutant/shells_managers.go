@@ -140,6 +140,15 @@ var shellsOfManagers = []Mutant{
 		Test:    "TestTimeCountsFromBeforeThePointOfAppointment",
 	},
 	{
+		Name:    "catalog-said-by-the-deposed",
+		Why:     "a manager without a store whose lease is over says that namespaces were changed for good, which its successor may not know of",
+		File:    "internal/diskless/council.go",
+		Old:     "if w.Outcome == storage.Done && !c.g.leads(next.Term) {",
+		New:     "if w.Outcome == storage.Done && false {",
+		Package: "./internal/diskless",
+		Test:    "TestWrittenBeforeThePointOfDismissal",
+	},
+	{
 		Name:    "packets-repeated",
 		Why:     "a packet that was recorded is heard again",
 		File:    "internal/fleasenet/window.go",
