@@ -49,7 +49,7 @@ func stores() []Case {
 			Number: 32, What: "watches miss something, old revisions are gone, reads are old", Tries: "I5",
 			Must: "nothing is decided by it, and lookups find the gap",
 			Proofs: by(simulated("store-stale", "election: old record", "lookup: gap"),
-				tests("store/etcd", "TestReadsOutliveCompaction"), tests("store/internal/kv", "TestReadsBeginAgain"),
+				tests("store/internal/kv", "TestReadsBeginAgain", "TestTrim"),
 				tests("store/mem", "TestStore"), tests("store/etcd", "TestExternalStore", "TestGroupStore"),
 				tests("internal/machine/election", "TestStaleReadsAreIgnored", "TestWatchDuringSwap"),
 				tests("internal/machine/lookup", "TestCallerGapWhileAsking"), tests("lookup", "TestAsksAboutGap")),
