@@ -155,6 +155,7 @@ const (
 	NoteMoveDone                      // the source has sent everything, and the target has it
 	NoteNoMover                       // a session that cannot move state became a member: Have how many can
 	NoteCopy                          // two processes speak in one session: Have what one of them has heard, Want what the other has
+	NoteForgotten                     // an owner has a lease that is newer than any in the table: Have its generation, Want the newest
 	notables
 )
 
@@ -163,7 +164,7 @@ var notableNames = [notables]string{
 	"released", "refused", "grant pending", "grant withdrawn", "grant orphaned", "name taken", "successor", "predecessor gone", "full",
 	"commit unknown", "commit retried", "commit found", "snapshot sent", "lookup ahead", "policy refused", "takeover renews", "compacted",
 	"move begun", "moved", "move failed", "move timed out", "move cancelled", "target gone", "parting", "draining", "ghost", "move done", "no mover",
-	"copy",
+	"copy", "forgotten",
 }
 
 func (n Notable) String() string { return notableNames[n] }

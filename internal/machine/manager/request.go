@@ -203,6 +203,7 @@ func (m *Machine) patience(p *peer) time.Duration {
 
 // hear takes in what an accepted request says.
 func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
+	m.remind(r)
 	m.learn(now, p, r)
 	if s := p.seat; s != nil && s.contender == p && !r.Gone.IsZero() && r.Gone == s.incumbent.holder.Session {
 		m.note(NotePredecessor, s.owner, uint64(len(s.incumbent.leases)), 0)
@@ -230,6 +231,32 @@ func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	p.settled = true
 	m.settle(now, p, r)
 	m.getReady(p)
+}
+
+// forgettable is how many generations a store may have forgotten that was restored from an old backup: more
+// than are granted in the life of a namespace.
+const forgettable = 1 << 40
+
+// remind notices that the store has forgotten what an owner has: nobody hears of a lease before it is
+// stored. Generations go on far above it, so that none is given a second time, and none that is below what
+// databases have seen. An owner that makes it up can do so once in a term.
+func (m *Machine) remind(r *protocol.LeaseRequest) {
+	if m.forgot || m.cfg.Volatile {
+		return
+	}
+	newest := m.newest()
+	for _, l := range r.Leases {
+		if l.Generation > newest && l.Generation-newest < forgettable {
+			m.note(NoteForgotten, r.Holder.Owner, uint64(l.Generation), uint64(newest))
+			m.skip(l.Generation)
+			return
+		}
+	}
+}
+
+// skip goes on far above a generation, after which others may have been given that nobody remembers.
+func (m *Machine) skip(g leasehold.Generation) {
+	m.forgot, m.cfg.After = true, max(m.cfg.After, g+forgettable)
 }
 
 // learn takes in what a peer says about itself.
