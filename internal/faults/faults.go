@@ -12,6 +12,7 @@ type Case struct {
 	What   string // happens
 	Must   string // hold then
 	Tries  string // the invariants that it tries to break, as "I1 I2"
+	Open   string // what is not so yet, or cannot be
 	Proofs []Proof
 }
 

@@ -21,7 +21,7 @@ It is tried
 
 Runs is how often that has happened: faults that struck and branches that were taken, strikes of the nemesis, tests that passed. After every event of the
 simulator, and over the whole history of a chaos run, all invariants are checked, not only those of the case. A violation of a run counts against
-every case that it had.
+every case that it had. What is open is said with the case.
 
 `
 
@@ -65,6 +65,9 @@ func where(c *Case) string {
 	}
 	if t := testsOf(c); t != "" {
 		lines = append(lines, "tests: "+t)
+	}
+	if c.Open != "" {
+		lines = append(lines, "**open:** "+c.Open)
 	}
 	return strings.Join(lines, "<br>")
 }

@@ -107,9 +107,11 @@ func (o *options) runPack(ctx context.Context, in pack, proofs []faults.Proof, r
 	return nil
 }
 
-// outcomes counts how often each test has passed and failed, and returns what was printed.
+// outcomes counts how often each test has passed and failed, and returns what those have printed that
+// have failed.
 func outcomes(text []byte) (passed, failed map[string]int, printed string) {
 	passed, failed = map[string]int{}, map[string]int{}
+	said := make(map[string]*strings.Builder)
 	var all strings.Builder
 	for d := json.NewDecoder(bytes.NewReader(text)); ; {
 		var e struct{ Action, Test, Output string }
@@ -124,8 +126,14 @@ func outcomes(text []byte) (passed, failed map[string]int, printed string) {
 			passed[e.Test]++
 		case "fail":
 			failed[e.Test]++
+			if said[e.Test] != nil {
+				all.WriteString(said[e.Test].String())
+			}
 		case "output", "build-output":
-			all.WriteString(e.Output)
+			if said[e.Test] == nil {
+				said[e.Test] = &strings.Builder{}
+			}
+			said[e.Test].WriteString(e.Output)
 		}
 	}
 	return passed, failed, all.String()
