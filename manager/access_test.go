@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -270,6 +271,59 @@ func TestRevokedOwner(t *testing.T) {
 		}
 		if _, err := c.joinAs("spiffe://d/owner/pool/a", "a", "pool"); err == nil {
 			t.Error("it is let in again")
+		}
+	})
+}
+
+// Certificates are replaced, and run out, of managers, owners and lookups, while leases are held. Nothing
+// ends by it: no lease, and no contact. Who has a certificate that is valid gets in afterwards.
+func TestCertificatesChangeUnderLeases(t *testing.T) {
+	guarded(t, func(t *testing.T, c *cluster) {
+		a, err := c.joinAs("spiffe://d/owner/pool/a", "a", "pool")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := c.openAs("spiffe://d/lookup/pool", "pool", addr("m2"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, time.Minute, "a has all keys", func() bool { return complete(a) })
+		before := a.Leases()
+		var lost atomic.Int64
+		go func() {
+			for range l.Losses(t.Context()) {
+				lost.Add(1)
+			}
+		}()
+		renew := func(lasts time.Duration) {
+			c.guard.lasts = lasts
+			for _, name := range []string{"m1", "m2"} {
+				c.guard.issue("spiffe://d/manager/"+name, name)
+			}
+			for _, id := range []string{"spiffe://d/owner/pool/a", "spiffe://d/lookup/pool"} {
+				c.guard.issue(id)
+			}
+		}
+		keeps := func(what string) {
+			t.Helper()
+			for range 600 {
+				time.Sleep(3 * time.Second)
+				if now := a.Leases(); !slices.Equal(now, before) {
+					t.Fatalf("%s: a had %v, and has %v", what, before, now)
+				}
+			}
+		}
+		renew(20 * time.Minute)
+		keeps("certificates are replaced, and run out")
+		renew(24 * time.Hour)
+		keeps("they were replaced late")
+		if n := lost.Load(); n > 0 {
+			t.Errorf("%d losses", n)
+		}
+		if b, err := c.joinAs("spiffe://d/owner/pool/b", "b", "pool"); err != nil {
+			t.Error(err)
+		} else {
+			eventually(t, time.Minute, "b has keys", func() bool { return complete(a, b) && len(b.Leases()) > 0 })
 		}
 	})
 }

@@ -7,11 +7,14 @@ import (
 	"runtime/pprof"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/failpoint"
+	"github.com/leasehold-dev/leasehold/internal/wire"
 	"github.com/leasehold-dev/leasehold/owner"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
 // end ends a manager as a crash does, while it stands at a point until resume is called.
@@ -86,6 +89,19 @@ func withoutDiskAt(t *testing.T, c *cluster, point string, pause time.Duration) 
 		met <- failpoint.Who()
 		<-resume
 	})
+	asked := make(chan struct{})
+	go func() { // the namespaces are changed, whatever comes of it
+		defer close(asked)
+		if point == "diskless/catalog-confirmed" {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			_, _ = c.admin(leader).CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{
+				Version: wire.Version, Namespace: &leaseholdv1.NamespaceConfig{Name: "another"},
+			})
+		}
+	}()
+	defer func() { <-asked }()
+	synctest.Wait()
 	c.peers.cut(leader) // so that another takes its place
 	victim := ""
 	eventually(t, time.Minute, "the point is passed", func() bool {

@@ -47,6 +47,7 @@ type guard struct {
 	keepers map[string]*secure.Keeper
 	books   map[string]*access.Policy
 	serial  int64
+	lasts   time.Duration // what it issues
 
 	mu    sync.Mutex
 	audit map[string]*strings.Builder // by manager
@@ -55,7 +56,7 @@ type guard struct {
 func newGuard(t *testing.T) *guard {
 	t.Helper()
 	g := &guard{
-		t: t, dir: t.TempDir(), issued: make(map[string]*x509.Certificate), keepers: make(map[string]*secure.Keeper),
+		t: t, dir: t.TempDir(), lasts: 24 * time.Hour, issued: make(map[string]*x509.Certificate), keepers: make(map[string]*secure.Keeper),
 		books: make(map[string]*access.Policy), audit: make(map[string]*strings.Builder),
 	}
 	g.key = g.newKey()
@@ -89,7 +90,7 @@ func (g *guard) sign(template, parent *x509.Certificate, key *ecdsa.PrivateKey) 
 	g.t.Helper()
 	g.serial++
 	template.SerialNumber = big.NewInt(g.serial)
-	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour)
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(g.lasts)
 	if parent == nil {
 		parent = template
 	}
@@ -144,6 +145,20 @@ func (g *guard) keeper(id string, hosts ...string) *secure.Keeper {
 	if k := g.keepers[id]; k != nil {
 		return k
 	}
+	base := g.issue(id, hosts...)
+	k, err := secure.Open(secure.Config{
+		Cert: g.path(base + ".crt"), Key: g.path(base + ".key"), Roots: g.path("ca.crt"), Revoked: g.path("revoked.crl"), Poll: time.Second,
+	})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.keepers[id] = k
+	return k
+}
+
+// issue writes a certificate, in the place of the one that was there, and returns how its files are called.
+func (g *guard) issue(id string, hosts ...string) (base string) {
+	g.t.Helper()
 	u, err := url.Parse(id)
 	if err != nil {
 		g.t.Fatal(err)
@@ -157,17 +172,11 @@ func (g *guard) keeper(id string, hosts ...string) *secure.Keeper {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	base := strings.NewReplacer("/", "-", ":", "-").Replace(id)
+	base = strings.NewReplacer("/", "-", ":", "-").Replace(id)
 	g.write(base+".crt", "CERTIFICATE", cert.Raw)
 	g.write(base+".key", "PRIVATE KEY", der)
-	k, err := secure.Open(secure.Config{
-		Cert: g.path(base + ".crt"), Key: g.path(base + ".key"), Roots: g.path("ca.crt"), Revoked: g.path("revoked.crl"), Poll: time.Second,
-	})
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	g.issued[id], g.keepers[id] = cert, k
-	return k
+	g.issued[id] = cert
+	return base
 }
 
 // post has a manager go by its certificate and the access file.

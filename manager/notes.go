@@ -42,6 +42,8 @@ func (m *Manager) logElection(n election.Note) {
 		level, text = slog.LevelWarn, fmt.Sprintf("the lease of leadership, term %d, is over: it could not be renewed in time, or was given up", n.Have)
 	case election.NoteOutranked:
 		level, text = slog.LevelWarn, fmt.Sprintf("somebody has heard of term %d, and ours is %d: leadership is given up for a later one. Was the wall clock set back?", n.Have, n.Want)
+	case election.NoteForgotten:
+		level, text = slog.LevelError, fmt.Sprintf("servers have heard of a leader in term %d, and the store knows of none after term %d: was it restored from an old backup? A new term begins above that", n.Have, n.Want)
 	case election.NoteOldRecord:
 		text = fmt.Sprintf("a leader record of version %d is older than %d and ignored", n.Have, n.Want)
 	case election.NoteSlept:
@@ -88,6 +90,10 @@ func describe(n machine.Note) (slog.Level, string) {
 		return debug, fmt.Sprintf("request %d was heard before: want one newer than %d", n.Have, n.Want)
 	case machine.NoteRace:
 		return debug, fmt.Sprintf("a request crossed one of our messages: it reflects %d, our newest is %d", n.Have, n.Want)
+	case machine.NoteCopy:
+		return slog.LevelError, "two processes speak in one session of this owner: its computer was copied while it ran. At most one of them is renewed, or neither: stop one"
+	case machine.NoteForgotten:
+		return slog.LevelError, fmt.Sprintf("an owner has a lease of generation %d, and the newest in the store is %d: was it restored from an old backup? Generations go on far above that; start lookups again", n.Have, n.Want)
 	case machine.NoteHello:
 		return info, "an owner says hello"
 	case machine.NoteJoined:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -24,6 +25,7 @@ import (
 type fullStore struct {
 	store.Store
 	full   atomic.Bool
+	kept   atomic.Bool // there is room for the leader record
 	writes atomic.Int64
 }
 
@@ -36,7 +38,7 @@ func (s *fullStore) refuses() bool {
 }
 
 func (s *fullStore) Swap(ctx context.Context, prev storage.Version, next storage.Record) (storage.Version, storage.Outcome, error) {
-	if s.refuses() {
+	if !s.kept.Load() && s.refuses() {
 		return 0, storage.Unknown, errors.New("no space")
 	}
 	return s.Store.Swap(ctx, prev, next)
@@ -72,6 +74,44 @@ func TestFullStore(t *testing.T) {
 		full.full.Store(false)
 		b := c.join("b")
 		eventually(t, 30*time.Second, "b has everything", func() bool { return complete(b) })
+	})
+}
+
+// While the store is full nobody hears of a grant, neither owners nor lookups: it is not stored, and
+// may never be. Who has keys goes on with them.
+func TestFullStoreGrantsNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		full := &fullStore{}
+		full.kept.Store(true)
+		c.wrap = func(s store.Store) store.Store {
+			full.Store = s
+			return full
+		}
+		c.start("m1")
+		c.create("m1", pool())
+		l := c.open(addr("m1"))
+		full.full.Store(true)
+		a, b := c.join("a"), c.join("b")
+		for range 60 {
+			time.Sleep(time.Second)
+			if n := len(a.Leases()) + len(b.Leases()); n > 0 {
+				t.Fatalf("%d leases were granted, and nothing is stored", n)
+			}
+			if _, found := l.Find(7); found {
+				t.Fatal("a lookup knows of an owner, and nothing is stored")
+			}
+		}
+		if full.writes.Load() == 0 {
+			t.Error("nothing was to be stored: the test has lost its sense")
+		}
+		full.full.Store(false)
+		eventually(t, 30*time.Second, "all keys are owned", func() bool { return complete(a, b) })
+		full.full.Store(true)
+		held := append(a.Leases(), b.Leases()...)
+		time.Sleep(time.Minute)
+		if now := append(a.Leases(), b.Leases()...); !slices.Equal(now, held) {
+			t.Errorf("they had %v, and have %v", held, now)
+		}
 	})
 }
 

@@ -14,13 +14,14 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/mono"
 )
 
-// laptop is a computer that can be suspended.
-type laptop struct{ slept atomic.Int64 }
+// laptop is a computer that can be suspended, and whose wall clock can be set.
+type laptop struct{ slept, set atomic.Int64 }
 
-func (l *laptop) Offset() time.Duration            { return time.Duration(l.slept.Load()) }
+func (l *laptop) Offset() time.Duration            { return time.Duration(l.slept.Load() + l.set.Load()) }
 func (l *laptop) Suspended() (time.Duration, bool) { return time.Duration(l.slept.Load()), true }
 func (l *laptop) Tolerance() time.Duration         { return time.Millisecond }
 func (l *laptop) suspend(d time.Duration)          { l.slept.Add(int64(d)) }
+func (l *laptop) setClock(d time.Duration)         { l.set.Add(int64(d)) }
 
 // A computer that was suspended finds its leases gone with its first check,
 // although its clock stood still (DESIGN of internal/clock), and gets new ones.
@@ -68,6 +69,49 @@ func TestSleepEndsAllLeases(t *testing.T) {
 		time.Sleep(1100 * time.Millisecond)
 		if told.count("revoked: expired") != 2 {
 			t.Errorf("a sleep that no check noticed: told %q", told.lines)
+		}
+		if err := o.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A wall clock that somebody sets, by an hour and either way, again and again, costs no lease: only
+// the monotonic clock decides about those.
+func TestSetClocksChangeNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		n.lead(manager.Config{})
+		cfg := n.config("10.0.0.1:8080")
+		var told diary
+		cfg.OnRevoke = func(_ []leasehold.Lease, c leasehold.Cause) { told.add("revoked: " + c.String()) }
+		cfg.Logger = told.logger()
+		computer, c := &laptop{}, clock.New()
+		o, err := newOwner(cfg, c, clock.NewDetectorOf(c, computer))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.join(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		lease, ok := o.Check(42)
+		if !ok {
+			t.Fatal("holds nothing")
+		}
+		for i := range 24 {
+			by := time.Hour
+			if i%3 == 2 {
+				by = -2 * time.Hour
+			}
+			computer.setClock(by)
+			time.Sleep(3 * time.Second)
+			if !o.Held(lease) {
+				t.Fatalf("the lease is gone after the wall clock was set by %v: %q", by, told.lines)
+			}
+		}
+		if told.count("revoked") != 0 || told.count("suspended") != 0 {
+			t.Errorf("told %q", told.lines)
 		}
 		if err := o.Close(t.Context()); err != nil {
 			t.Error(err)

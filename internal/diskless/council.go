@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/councilwire"
+	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/council"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/storage"
@@ -186,6 +187,7 @@ func (c *council) save(ctx context.Context, next *storage.Catalog) (storage.Outc
 	}
 	select {
 	case w := <-mine:
+		failpoint.Here("diskless/catalog-confirmed")
 		if w.Outcome == storage.Done && !c.g.leads(next.Term) {
 			w.Outcome = storage.Unknown // another may lead already, and may not have found it
 		}

@@ -138,6 +138,7 @@ var points = []Point{
 	{"diskless/before-sharing", passes, "a leader is about to ask another manager what it remembers, or to tell it"},
 	{"diskless/asked-before-answer", passes, "the other one has taken it in, and has not answered"},
 	{"diskless/shared", passes, "its answer has come, or has not"},
+	{"diskless/catalog-confirmed", passes, "enough managers have a change of the namespaces, and whoever asked for it does not know"},
 	{"diskless/tenure-over", passes, "the lease of leadership is over, and is about to be acted on"},
 
 	{"agent/joined-before-answer", passes, "a program's owner has joined, and the program does not know"},

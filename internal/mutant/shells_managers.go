@@ -1,6 +1,7 @@
 package mutant
 
-// shellsOfManagers are bugs of what is around the machines of managers, of their stores, and of Flease.
+// shellsOfManagers are bugs of what is around the machines of managers, of their stores, and of Flease; and of machines
+// where something happens that the simulator does not do: computers are copied, stores are restored.
 var shellsOfManagers = []Mutant{
 	{
 		Name:    "unknown-write-taken-for-done",
@@ -138,6 +139,42 @@ var shellsOfManagers = []Mutant{
 		New:     "	until := g.cfg.Clock.Now().Add(g.cfg.Lease)\n",
 		Package: "./internal/diskless",
 		Test:    "TestTimeCountsFromBeforeThePointOfAppointment",
+	},
+	{
+		Name:    "catalog-said-by-the-deposed",
+		Why:     "a manager without a store whose lease is over says that namespaces were changed for good, which its successor may not know of",
+		File:    "internal/diskless/council.go",
+		Old:     "if w.Outcome == storage.Done && !c.g.leads(next.Term) {",
+		New:     "if w.Outcome == storage.Done && false {",
+		Package: "./internal/diskless",
+		Test:    "TestWrittenBeforeThePointOfDismissal",
+	},
+	{
+		Name:    "copies-renewed",
+		Why:     "two processes with one session are renewed by turns, and both hold the same keys",
+		File:    "internal/machine/manager/request.go",
+		Old:     "	p.copied = p.copied || ahead\n",
+		New:     "	p.copied = false\n",
+		Package: "./internal/machine/manager",
+		Test:    "TestCopiedOwner",
+	},
+	{
+		Name:    "forgotten-generations-given-again",
+		Why:     "a store that was restored from an old backup gives generations a second time",
+		File:    "internal/machine/manager/request.go",
+		Old:     "max(m.cfg.After, g+forgettable)",
+		New:     "max(m.cfg.After, 0*g)",
+		Package: "./manager",
+		Test:    "TestRestoredStore",
+	},
+	{
+		Name:    "forgetful-store-believed",
+		Why:     "after a store was restored from an old backup, owners listen to nobody",
+		File:    "internal/machine/election/election.go",
+		Old:     "	case m.leading && m.forgotten(now, try):\n",
+		New:     "	case m.leading && m.forgotten(now, try) && false:\n",
+		Package: "./manager",
+		Test:    "TestRestoredStore",
 	},
 	{
 		Name:    "packets-repeated",

@@ -169,6 +169,18 @@ func greeted() []frameCase {
 				r.open(2*i+1, f)
 			}
 		}},
+		{name: "questions without end, whose answers nobody takes", want: "alive", plain: true, do: func(r *rogue) {
+			_ = r.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+			for i := range uint32(100) {
+				r.open(2*i+1, head(follow))
+			}
+			for seq := range uint64(200) {
+				for i := range uint32(100) {
+					r.send(2*i+1, &leaseholdv1.FollowRequest{Version: wire.Version, Namespace: namespace, Seq: seq + 1})
+				}
+			}
+			_ = r.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 16})
+		}},
 		{name: "goodbye, again and again", want: "alive|closed|goaway ", do: func(r *rogue) {
 			for range 1000 {
 				_ = r.WriteGoAway(0, http2.ErrCodeNo, []byte(strings.Repeat("x", 1000)))

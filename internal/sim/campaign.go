@@ -124,6 +124,9 @@ func (s *Summary) add(r *Result) {
 var defences = map[string]string{
 	"election: dismissed":      "only where leaders are appointed",
 	"election: outranked":      "only where leaders are appointed",
+	"election: forgotten":      "no store is restored",
+	"manager: copy":            "no computer is copied",
+	"manager: forgotten":       "no store is restored",
 	"owner: old grant refused": "a leader takes back a grant that it has not offered before it offers a later one",
 }
 

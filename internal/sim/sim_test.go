@@ -80,6 +80,29 @@ func TestRollingRestartsLoseNothing(t *testing.T) {
 	t.Logf("%d ranges have moved in %d worlds", moved, worlds)
 }
 
+// Leadership goes back and forth for an hour, and whoever leads finds everything in order.
+func TestLeadershipFlaps(t *testing.T) {
+	mix, err := ParseMix("manager-crash=10,manager-resign=10,manager-pause=5,store-cut=5,isolate=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, diskless := range []bool{false, true} {
+		cfg := valid(t, Config{Managers: 3, Namespaces: 1, Faults: mix, Duration: time.Hour, Diskless: diskless})
+		leaders := uint64(0)
+		for seed := uint64(1); seed <= 20; seed++ {
+			r := Run(cfg, seed, nil)
+			if r.Violation != nil {
+				t.Fatalf("diskless %t, seed %d: %v", diskless, seed, r.Violation)
+			}
+			leaders += r.Branches["election: elected"] + r.Branches["lease: acquired"]
+		}
+		if leaders < 20*100 {
+			t.Errorf("diskless %t: %d leaders in 20 hours prove little", diskless, leaders)
+		}
+		t.Logf("diskless %t: %d leaders in 20 hours", diskless, leaders)
+	}
+}
+
 func TestSameSeedSameWorld(t *testing.T) {
 	cfg := valid(t, Config{Duration: 30 * time.Second})
 	for seed := uint64(1); seed <= 20; seed++ {

@@ -24,7 +24,8 @@ type (
 		Version storage.Version
 	}
 	// Outranked says that a peer has heard of someone with a higher term. It
-	// is a hint to look: what a peer says must not end a leadership.
+	// is a hint to look: what a peer says must not end a leadership, unless the
+	// store knows of nobody else, which is as if it had forgotten them.
 	Outranked struct{ By leasehold.Term }
 	// Deposed says that the store has a leader with a higher term.
 	Deposed struct{ By leasehold.Term }
@@ -56,10 +57,12 @@ type (
 		Prev storage.Version
 		New  storage.Record
 	}
-	// Lead says that we lead, in a new term, until Until.
+	// Lead says that we lead, in a new term, until Until. Forgotten: what the store has
+	// of its tables may be old.
 	Lead struct {
-		Term  leasehold.Term
-		Until mono.Instant
+		Term      leasehold.Term
+		Until     mono.Instant
+		Forgotten bool
 	}
 	// Extend says that we go on leading until Until.
 	Extend struct{ Until mono.Instant }
@@ -104,12 +107,13 @@ const (
 	NoteOldRecord                   // a record older than one seen before was ignored
 	NoteSlept                       // our clock stood still: we can no longer tell how long we may act
 	NoteOwnRecord                   // the record is our own, from before we stepped down: we start a new term
+	NoteForgotten                   // somebody has heard of a term, Have, that the store knows nothing of: it was restored
 	notables
 )
 
 var notableNames = [notables]string{
 	"takeover", "resignation seen", "elected", "beaten", "swap unknown", "swap found", "swap retried",
-	"authority lapsed", "authority regained", "deposed", "resigning", "dismissed", "outranked", "old record", "slept", "own record",
+	"authority lapsed", "authority regained", "deposed", "resigning", "dismissed", "outranked", "old record", "slept", "own record", "forgotten",
 }
 
 func (n Notable) String() string { return notableNames[n] }
@@ -183,6 +187,9 @@ type Machine struct {
 	seenAt mono.Instant   // when this machine first saw it
 	known  bool           // record has been read at least once
 	floor  leasehold.Term // a term that someone else has been heard to have
+	// floorAt is when we heard of it, and renounced when we last gave up a leadership for it.
+	floorAt, renounced mono.Instant
+	doubtful           bool // that was just now
 
 	nextRead mono.Instant
 	try      *attempt
@@ -450,6 +457,10 @@ func (m *Machine) won(now mono.Instant, v storage.Version) {
 	case rec.Term == m.led && !m.leading:
 		// We stepped down while it was under way. A term is led once: what we
 		// said in it is forgotten, and its numbers must not be used again.
+	case m.leading && m.forgotten(now, try):
+		m.note(NoteForgotten, uint64(m.floor), uint64(rec.Term))
+		m.renounced, m.doubtful = now, true
+		m.stepDown(m.floor)
 	case m.leading:
 		if m.lapsed && now < m.until {
 			m.note(NoteRegained, rec.Beat, 0)
@@ -459,8 +470,18 @@ func (m *Machine) won(now mono.Instant, v storage.Version) {
 	default:
 		m.leading, m.lapsed, m.led = true, false, rec.Term
 		m.note(NoteElected, uint64(rec.Term), 0)
-		m.emit(Lead{rec.Term, m.until})
+		m.emit(Lead{rec.Term, m.until, m.doubtful})
+		m.doubtful = false
 	}
+}
+
+// forgotten reports whether the store has forgotten a leader: somebody has heard of a term above ours,
+// and a renewal that we sent after that has found nobody but us. Terms in a store only rise, unless
+// it was restored from an old backup. Those who know the later term do not listen to us until we have one above it.
+// They may also be mistaken, or lie: so we do that only now and then.
+func (m *Machine) forgotten(now mono.Instant, try *attempt) bool {
+	const seldom = 20 // times the TTL
+	return m.floor > try.rec.Term && try.sent >= m.floorAt && (m.renounced == 0 || now >= m.renounced.Add(seldom*m.cfg.TTL))
 }
 
 // nextRenewFloor keeps a leader whose store is slow from swapping in a frenzy.
@@ -507,12 +528,14 @@ func (m *Machine) resign(now mono.Instant) {
 
 // outranked asks the store whether someone else leads: a leader by renewing at
 // once, which fails if so. If there is nobody, because the store forgot them,
-// our next term is above theirs.
+// our next term is above theirs, and begins at once.
 func (m *Machine) outranked(now mono.Instant, by leasehold.Term) {
 	if by <= m.record.Term {
 		return
 	}
-	m.floor = max(m.floor, by)
+	if by > m.floor {
+		m.floor, m.floorAt = by, now
+	}
 	if m.leading {
 		m.nextRenew = min(m.nextRenew, max(now, m.checked.Add(m.cfg.Renew/8)))
 		return

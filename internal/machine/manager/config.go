@@ -76,6 +76,10 @@ type Config struct {
 	// the machine was made: 0, unless the namespace was led in it before.
 	FirstSeq protocol.Seq
 
+	// Forgotten: the table may be older than what was granted by it, because the store was restored from
+	// an old backup.
+	Forgotten bool
+
 	// Rand draws backoffs.
 	Rand *rand.Rand
 }

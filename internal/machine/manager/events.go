@@ -154,6 +154,8 @@ const (
 	NoteGhost                         // an owner name has leases of two sessions in the stored table
 	NoteMoveDone                      // the source has sent everything, and the target has it
 	NoteNoMover                       // a session that cannot move state became a member: Have how many can
+	NoteCopy                          // two processes speak in one session: Have what one of them has heard, Want what the other has
+	NoteForgotten                     // an owner has a lease that is newer than any in the table: Have its generation, Want the newest
 	notables
 )
 
@@ -162,6 +164,7 @@ var notableNames = [notables]string{
 	"released", "refused", "grant pending", "grant withdrawn", "grant orphaned", "name taken", "successor", "predecessor gone", "full",
 	"commit unknown", "commit retried", "commit found", "snapshot sent", "lookup ahead", "policy refused", "takeover renews", "compacted",
 	"move begun", "moved", "move failed", "move timed out", "move cancelled", "target gone", "parting", "draining", "ghost", "move done", "no mover",
+	"copy", "forgotten",
 }
 
 func (n Notable) String() string { return notableNames[n] }

@@ -84,6 +84,9 @@ type Machine struct {
 	// the churn budget.
 	unlimited bool
 
+	// forgot: an owner has shown that the store has forgotten generations.
+	forgot bool
+
 	compacted leasehold.LSN // the table that we last tried to make smaller
 	mendAt    mono.Instant  // not earlier than when to try again
 
@@ -141,6 +144,9 @@ func New(now mono.Instant, cfg Config, term leasehold.Term, authority mono.Insta
 		reread:   mono.Never, wake: mono.Never, rescanAt: mono.Never, replan: true, unsaved: len(state.Changes),
 	}
 	m.seq = cfg.FirstSeq
+	if cfg.Forgotten && !cfg.Volatile {
+		m.skip(t.Newest())
+	}
 	m.log = changelog.New(t.LSN()-leasehold.LSN(len(state.Changes)), cfg.LogChanges, cfg.LogAge)
 	m.log.Append(now, state.Changes)
 	return m, nil
@@ -231,6 +237,9 @@ func newestOf(p *peer) leasehold.Generation {
 // promises the longer time from a request that we accepted before.
 func (m *Machine) reconfigure(now mono.Instant, cfg Config) {
 	cfg.Namespace, cfg.Self, cfg.Rand = m.cfg.Namespace, m.cfg.Self, m.cfg.Rand
+	if m.forgot {
+		cfg.After = max(cfg.After, m.cfg.After)
+	}
 	if err := cfg.validate(); err != nil {
 		panic(err) // whoever stores a configuration has it checked
 	}

@@ -67,6 +67,10 @@ type peer struct {
 	echo protocol.Seq
 	// sent is our newest message to it, 0 if there was none in this term.
 	sent protocol.Seq
+	// said is its newest request, accepted or not, and named what of ours it had heard by then.
+	said, named protocol.Seq
+	// twofold: two processes speak in its session. copied: so that it is not heard any more.
+	twofold, copied bool
 	// proven: it has shown that it hears us.
 	proven bool
 	// unacked: our newest message asked for something and was not reflected yet.

@@ -38,6 +38,7 @@ type pool struct {
 	hold       bool // its outcome waits until nobody has anything else to say
 
 	steps, commits, changes int
+	wrote                   func(*storage.Batch) // if set, is told of every commit
 }
 
 // A player is one session of an owner that takes whatever it is offered.
@@ -60,9 +61,14 @@ func newPool(t testing.TB, state *storage.State) *pool {
 
 func newPoolWith(t testing.TB, policy partition.Policy, state *storage.State) *pool {
 	t.Helper()
-	p := &pool{t: t, now: mono.Instant(time.Hour), players: make(map[leasehold.Session]*player)}
 	cfg := poolConfig()
 	cfg.Policy = policy
+	return newPoolOf(t, cfg, state)
+}
+
+func newPoolOf(t testing.TB, cfg manager.Config, state *storage.State) *pool {
+	t.Helper()
+	p := &pool{t: t, now: mono.Instant(time.Hour), players: make(map[leasehold.Session]*player)}
 	m, err := manager.New(p.now, cfg, 1, mono.Never, state)
 	if err != nil {
 		t.Fatal(err)
@@ -103,6 +109,9 @@ func (p *pool) did(actions []manager.Action, wake mono.Instant) {
 			p.committing = true
 			p.commits++
 			p.changes += len(a.Batch.Changes)
+			if p.wrote != nil {
+				p.wrote(a.Batch)
+			}
 		case manager.Deposed, manager.ReadEnd:
 			p.t.Fatalf("the leader wants %T, and nothing went wrong", a)
 		}

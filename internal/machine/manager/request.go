@@ -49,6 +49,8 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 	case m.anothers(r.Holder):
 		m.note(NoteForeign, r.Holder.Owner, 0, 0)
 		return
+	case m.ofACopy(r):
+		return
 	case r.Leaving:
 		m.goodbye(now, r)
 		return
@@ -79,6 +81,29 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 func (m *Machine) anothers(h *table.Holder) bool {
 	p := m.sessions[h.Session]
 	return p != nil && p.holder.Owner != h.Owner
+}
+
+// ofACopy reports whether a request is not to be heard, because two processes speak in its
+// session: one of them is a copy, made when the other's computer was. A process that has heard one
+// of our messages says so ever after, and says a number once. If another process says numbers that the
+// first has said already, it is heard no more than any repetition, and has nothing when its time is
+// over. If it is ahead nobody can tell which is the right one, and what it gives back the other may
+// believe in. So neither is heard any more, and what they have ends with its time.
+func (m *Machine) ofACopy(r *protocol.LeaseRequest) bool {
+	p := m.sessions[r.Holder.Session]
+	if p == nil || r.Term != m.term || r.Heard > p.sent {
+		return p != nil && p.copied
+	}
+	ahead := r.Seq > p.said && r.Heard < p.named
+	if !p.twofold && (ahead || r.Seq == p.said && r.Heard != p.named) {
+		m.note(NoteCopy, r.Holder.Owner, uint64(r.Heard), uint64(p.named))
+		p.twofold = true
+	}
+	p.copied = p.copied || ahead
+	if r.Seq > p.said {
+		p.said, p.named = r.Seq, max(p.named, r.Heard)
+	}
+	return p.copied
 }
 
 // firstInLine returns who waits already for the name of a session that we do
@@ -178,6 +203,7 @@ func (m *Machine) patience(p *peer) time.Duration {
 
 // hear takes in what an accepted request says.
 func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
+	m.remind(r)
 	m.learn(now, p, r)
 	if s := p.seat; s != nil && s.contender == p && !r.Gone.IsZero() && r.Gone == s.incumbent.holder.Session {
 		m.note(NotePredecessor, s.owner, uint64(len(s.incumbent.leases)), 0)
@@ -205,6 +231,32 @@ func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	p.settled = true
 	m.settle(now, p, r)
 	m.getReady(p)
+}
+
+// forgettable is how many generations a store may have forgotten that was restored from an old backup: more
+// than are granted in the life of a namespace.
+const forgettable = 1 << 40
+
+// remind notices that the store has forgotten what an owner has: nobody hears of a lease before it is
+// stored. Generations go on far above it, so that none is given a second time, and none that is below what
+// databases have seen. An owner that makes it up can do so once in a term.
+func (m *Machine) remind(r *protocol.LeaseRequest) {
+	if m.forgot || m.cfg.Volatile {
+		return
+	}
+	newest := m.newest()
+	for _, l := range r.Leases {
+		if l.Generation > newest && l.Generation-newest < forgettable {
+			m.note(NoteForgotten, r.Holder.Owner, uint64(l.Generation), uint64(newest))
+			m.skip(l.Generation)
+			return
+		}
+	}
+}
+
+// skip goes on far above a generation, after which others may have been given that nobody remembers.
+func (m *Machine) skip(g leasehold.Generation) {
+	m.forgot, m.cfg.After = true, max(m.cfg.After, g+forgettable)
 }
 
 // learn takes in what a peer says about itself.

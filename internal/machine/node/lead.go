@@ -82,7 +82,7 @@ func (m *Machine) follow(now mono.Instant, actions []election.Action) {
 func (m *Machine) takeOver(l election.Lead) {
 	m.stepDown()
 	m.relays = nil
-	m.term, m.until = l.Term, l.Until
+	m.term, m.until, m.forgotten = l.Term, l.Until, l.Forgotten
 	m.readCatalog()
 }
 
@@ -233,7 +233,7 @@ func (m *Machine) loaded(now mono.Instant, e Loaded) {
 		n.wake = now.Add(m.cfg.Retry) // no answer, or one from before we led it
 		return
 	}
-	n.cfg.FirstSeq = past.seq
+	n.cfg.FirstSeq, n.cfg.Forgotten = past.seq, m.forgotten
 	if e.State.Unknown {
 		m.beginCensus(now, n)
 		return

@@ -125,6 +125,8 @@ type Machine struct {
 
 	term  leasehold.Term // 0 while we do not lead
 	until mono.Instant
+	// forgotten: we lead because the store has forgotten those who did.
+	forgotten bool
 	// catalog is what we lead by; nil if it has not been read in this term.
 	catalog   *storage.Catalog
 	catalogAt mono.Instant // when to read it again

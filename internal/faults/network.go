@@ -1,0 +1,97 @@
+package faults
+
+func network() []Case {
+	return []Case{
+		{
+			Number: 13, What: "a manager cannot reach an owner, which reaches it", Tries: "I1",
+			Must: "the owner's lease ends before anybody else has its keys",
+			Proofs: by(simulated("link-one-way", "isolate"), chaos("owner-deaf", "leader-mute"),
+				tests("internal/machine/owner", "TestPaperLostRenewals"), tests("owner", "TestLeasesExpireWithoutALeader")),
+		},
+		{
+			Number: 14, What: "an owner cannot reach a manager, which reaches it", Tries: "I1 I6",
+			Must: "its lease ends, and its keys have another owner in time",
+			Proofs: by(simulated("link-one-way", "isolate", "manager: expired"), chaos("owner-mute", "leader-deaf"),
+				tests("internal/machine/manager", "TestPaperRemovalOfAnOwner", "TestPaperKeepsALeaseFor65Seconds")),
+		},
+		{
+			Number: 15, What: "owners and callers cannot reach each other", Tries: "I1",
+			Must: "who is asked in error refuses, and tables are refreshed",
+			Proofs: by(simulated("misroute"), chaos("owners-callers-cut"),
+				tests("lookup", "TestDoRefreshes"), tests("leasehttp", "TestMovedAway", "TestDeadServer", "TestRefusedByAll"),
+				tests("leasegrpc", "TestRefusedIsRetried", "TestOwnerRefusesEverything")),
+		},
+		{
+			Number: 16, What: "a lookup hears of no manager for an hour", Tries: "I4 I5",
+			Must: "everything counts as lost at the bound, and it catches up afterwards",
+			Proofs: by(simulated("lookup-pause", "lookup: contact lost", "lookup: contact back"), chaos("caller-cut"),
+				tests("lookup", "TestLosesContact"),
+				tests("internal/machine/lookup", "TestPaperLookupWithoutContactReportsEverything", "TestCallerDespairs")),
+		},
+		{
+			Number: 17, What: "messages arrive twice", Tries: "I1 I2 I5",
+			Must: "the second is not acted upon",
+			Proofs: by(simulated("duplicate", "owner: duplicate", "manager: duplicate"), leased("duplicate"), chaos("duplicate"),
+				tests("internal/fleasenet", "TestReplays")),
+		},
+		{
+			Number: 18, What: "messages overtake each other", Tries: "I1 I2 I5",
+			Must: "the older one is not acted upon",
+			Proofs: by(simulated("delay", "owner: late reply", "lookup: overlap"), leased("delay"), chaos("reorder", "delay"),
+				tests("internal/machine/lookup", "TestPaperLookupAppliesChangesInOrder"),
+				tests("internal/sim/explore", "TestExplore")),
+		},
+		{
+			Number: 19, What: "what an owner gives back crosses what it is granted", Tries: "I1",
+			Must: "both are dropped, and said again after a random time",
+			Proofs: by(simulated("owner: race", "manager: race"),
+				tests("internal/machine/manager", "TestPaperRecallAcknowledgementThatCrossesAGrant", "TestPaperRacingRequestIsDropped"),
+				tests("internal/machine/owner", "TestPaperRacingMessageIsDropped", "TestPaperRecallIsAcknowledgedAfterTheDrop"),
+				tests("internal/transcript", "TestTranscripts")),
+		},
+		{
+			Number: 20, What: "a message of an earlier session comes late", Tries: "I1 I2",
+			Must: "it gives nobody anything, and prolongs nothing",
+			Proofs: by(simulated("owner: foreign message", "delay"),
+				tests("internal/machine/manager", "TestPaperLateMessageOfAnEarlierSession", "TestOlderSessionSpeaks"),
+				tests("internal/machine/owner", "TestPaperMessageForAnotherSessionIsDropped"),
+				tests("manager", "TestReplayedSession", "TestReplayDoesNotProlong"), tests("internal/siege", "TestReplay")),
+		},
+		{
+			Number: 21, What: "1 to 50 % of messages are lost", Tries: "I1 I6",
+			Must: "one owner at a time; leases that end by it are counted, and renewed once it is over",
+			Proofs: by(simulated("loss", "owner: expired", "owner: leader silent"), leased("loss"), chaos("loss"),
+				tests("internal/machine/owner", "TestPaperLostRenewals")),
+		},
+		{
+			Number: 22, What: "a frame makes no sense", Tries: "I8",
+			Must: "its connection is closed, and nothing crashes",
+			Proofs: by(simulated("hostile", "manager: bad message", "owner: bad message"), chaos("connection-storm"),
+				tests("internal/siege", "TestFrames", "TestFramesOverTLS", "TestHandshakes"),
+				tests("internal/fleasenet", "TestUDPDropsAndGoesOn", "TestTCPRefuses"), tests("internal/mover", "TestHostileSource", "TestHostileTarget"),
+				tests("owner", "TestNonsenseIsDropped")),
+		},
+		{
+			Number: 23, What: "a frame of a gigabyte is announced", Tries: "I8",
+			Must: "it is refused before memory is set aside",
+			Proofs: by(tests("internal/wire", "TestHugeMessagesAreRefusedUnread", "TestManySmallPartsAreRefused", "TestRequestsAreBoundedAtBothEnds"),
+				tests("internal/siege", "TestFrames", "TestCalls")),
+		},
+		{
+			Number: 24, What: "a peer never reads", Tries: "I8",
+			Must: "what waits for it is bounded, and nobody else waits",
+			Proofs: by(tests("manager", "TestSlowLookup", "TestWavesPassTheSlow", "TestNewestMessageWaitsForAnOwner"),
+				tests("internal/siege", "TestFrames"), tests("internal/fleasenet", "TestTCPSlowPeer"),
+				tests("internal/mover", "TestSlowImporter", "TestTransferHasAWindow"), tests("internal/dashboard", "TestSlowViewer"),
+				tests("leasehttp", "TestStalledCallers")),
+		},
+		{
+			Number: 25, What: "a peer never speaks", Tries: "I8",
+			Must: "it is gone by a deadline, costs little, and is waited for by nobody",
+			Proofs: by(chaos("connection-storm"), tests("internal/siege", "TestSilence", "TestSilenceOverTLS"),
+				tests("internal/gate", "TestSilence", "TestOldestGoesFirst"), tests("internal/link", "TestDeadConnectionIsReplaced", "TestSilentManagerIsSpared"),
+				tests("lookup", "TestOpenGivesSilentManagersTime"), tests("internal/mover", "TestStreamsThatDoNotOpen", "TestIdleConnectionsAreClosed"),
+				tests("owner", "TestSilentConnectionCostsNoLease")),
+		},
+	}
+}

@@ -1,0 +1,99 @@
+package manager_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/owner"
+	"github.com/leasehold-dev/leasehold/store/mem"
+)
+
+// backup returns a disk with what a store has now.
+func (c *cluster) backup(s *mem.Store) *mem.Disk {
+	c.t.Helper()
+	ctx := c.t.Context()
+	must := func(err error) {
+		c.t.Helper()
+		if err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	record, err := s.Record(ctx, true)
+	must(err)
+	catalog, err := s.Catalog(ctx)
+	must(err)
+	disk := mem.NewDisk()
+	to := disk.Open()
+	defer to.Close() //nolint:errcheck // it does nothing
+	record.Version = 0
+	_, _, err = to.Swap(ctx, 0, record)
+	must(err)
+	for _, n := range catalog.Namespaces {
+		state, err := s.Load(ctx, n.Name)
+		must(err)
+		_, err = to.Append(ctx, &storage.Batch{Namespace: n.Name, Term: record.Term, Changes: state.Changes})
+		must(err)
+	}
+	catalog.Version = 0
+	_, err = to.SaveCatalog(ctx, catalog)
+	must(err)
+	return disk
+}
+
+// newestOf is the newest generation that owners have.
+func newestOf(owners ...*owner.Owner) (g leasehold.Generation) {
+	for _, o := range owners {
+		for _, l := range o.Leases() {
+			g = max(g, l.Generation)
+		}
+	}
+	return g
+}
+
+// The store of the managers is restored from an old backup, while owners run. It is noticed, and
+// said; a term above all that owners have heard of begins, so that they are served again; and no
+// generation is given a second time.
+func TestRestoredStore(t *testing.T) {
+	for name, away := range map[string]time.Duration{"while owners have leases": 5 * time.Second, "after they have ended": time.Minute} {
+		t.Run(name, func(t *testing.T) { restored(t, away) })
+	}
+}
+
+func restored(t *testing.T, away time.Duration) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		d := &diary{}
+		c.logs = d
+		c.start("m1")
+		c.create("m1", pool())
+		a := c.join("a")
+		eventually(t, 5*time.Second, "a has everything", func() bool { return complete(a) })
+		old := c.backup(c.managers["m1"].store)
+		b := c.join("b")
+		for range 5 { // terms and generations go on
+			c.stop("m1")
+			c.start("m1")
+			e := c.join("e")
+			eventually(t, time.Minute, "three have everything", func() bool { return complete(a, b, e) && len(e.Leases()) > 0 })
+			c.leave(e)
+			eventually(t, time.Minute, "two have everything", func() bool { return complete(a, b) })
+		}
+		before := newestOf(a, b)
+		c.crash("m1")
+		time.Sleep(away)
+		c.disk = old
+		c.start("m1")
+		time.Sleep(30 * time.Second)
+		e := c.join("e")
+		eventually(t, time.Minute, "all keys are owned again", func() bool { return complete(a, b, e) && len(e.Leases()) > 0 })
+		for _, l := range e.Leases() {
+			if l.Generation <= before {
+				t.Errorf("%v is granted, and generation %d was given before", l, before)
+			}
+		}
+		if d.count("the store knows of none after term") != 1 {
+			t.Errorf("the log does not say so: %q", d.lines)
+		}
+	})
+}
