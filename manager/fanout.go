@@ -18,14 +18,16 @@ import (
 // whatever it costs to tell one. And a wave goes to some lookups after the others, so that
 // whoever renews meanwhile waits behind a few of them, and not behind all.
 const (
-	// restAfterWave is for how much longer than a wave took the next one waits, and
-	// unrested how much of that may be left out after a quiet time: a few changes in a row
-	// go at once.
-	restAfterWave = 2
+	// restAfterWave is for how many times as long as a wave took the next one waits. Of that may
+	// be left out after a quiet time what some waves take, or unrested if that is more: a few
+	// changes in a row go at once.
+	restAfterWave = 1
+	unrestedWaves = 4
 	unrested      = 500 * time.Millisecond
-	// someLookups are told at a time. The next are when as many have been as nine tenths of
-	// those who had read everything before, or after some time: who reads slowly keeps nobody
-	// else waiting. Where there are fewer, they are told at once, always.
+	// someLookups are told at a time. The next are when as many have been as half of those
+	// who had read everything before, or after some time: so there is always somebody to tell,
+	// and who reads slowly keeps nobody else waiting. Where there are fewer, they are told at
+	// once, always.
 	someLookups = 512
 	longestTold = 100 * time.Millisecond
 	// mostGathered bounds the changes of one message, far below what a lookup takes.
@@ -101,8 +103,9 @@ func (f *fanout) rest(begun, now time.Time) time.Duration {
 	if f.rested.Before(begun) {
 		f.rested = begun
 	}
-	f.rested = f.rested.Add((1 + restAfterWave) * now.Sub(begun))
-	return f.rested.Sub(now) - unrested
+	took := now.Sub(begun)
+	f.rested = f.rested.Add((1 + restAfterWave) * took)
+	return f.rested.Sub(now) - max(unrested, unrestedWaves*took)
 }
 
 // wave returns whom to tell what next. If it is nothing, nobody is spreading it any more.
@@ -120,7 +123,7 @@ func (l *lookups) wave(ns leasehold.Namespace, f *fanout) (all []*lookupStream, 
 	return slices.Collect(maps.Values(l.spaces[ns])), news
 }
 
-// tell tells some lookups, and waits until most of them have been told.
+// tell tells some lookups, and waits until half of them have been told.
 func (l *lookups) tell(some []*lookupStream, news []*encoded) {
 	t := &telling{done: make(chan struct{})}
 	quick := 0
@@ -129,7 +132,7 @@ func (l *lookups) tell(some []*lookupStream, news []*encoded) {
 			quick++ // who is behind already is not waited for
 		}
 	}
-	t.left.Store(int64(quick - quick/10))
+	t.left.Store(int64(quick+1) / 2)
 	if quick == 0 {
 		close(t.done)
 	}

@@ -127,6 +127,37 @@ func TestWavesPassTheSlow(t *testing.T) {
 	})
 }
 
+// A few waves after a quiet time are not rested after, however long they take; waves without an
+// end take half of the time.
+func TestRest(t *testing.T) {
+	for _, took := range []time.Duration{10 * time.Millisecond, 400 * time.Millisecond} {
+		var f fanout
+		now := time.Unix(1000, 0)
+		wave := func() time.Duration {
+			begun := now
+			now = now.Add(took)
+			rest := max(0, f.rest(begun, now))
+			now = now.Add(rest)
+			return rest
+		}
+		for i := range 2 {
+			if rest := wave(); rest != 0 {
+				t.Errorf("waves of %v: it rests for %v after wave %d", took, rest, i+1)
+			}
+		}
+		for range 100 {
+			wave()
+		}
+		if rest := wave(); rest != restAfterWave*took {
+			t.Errorf("waves of %v: it rests for %v in the end, want %v", took, rest, restAfterWave*took)
+		}
+		now = now.Add(time.Minute)
+		if rest := wave(); rest != 0 {
+			t.Errorf("waves of %v: it rests for %v after a quiet time", took, rest)
+		}
+	}
+}
+
 // What does not follow on what is gathered is told by itself.
 func TestGather(t *testing.T) {
 	later, other := change(5, 6), change(6, 7)

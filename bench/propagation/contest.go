@@ -181,8 +181,23 @@ func (c *contender) measure(ctx context.Context, bytes int) (turn, error) {
 	}
 	slices.Sort(times)
 	after := func(at int64) float64 { return float64(time.Unix(0, at).Sub(made.begin)) / float64(time.Millisecond) }
-	c.last, err = c.undo(ctx, made)
-	return turn{half: after(times[len(times)/2]), last: after(times[len(times)-1]), bytes: int(answers[0].Bytes)}, err
+	if err := c.restore(ctx, made); err != nil {
+		return turn{}, err
+	}
+	return turn{half: after(times[len(times)/2]), last: after(times[len(times)-1]), bytes: int(answers[0].Bytes)}, nil
+}
+
+// restore makes another change possible. If that is a change as well, everybody hears of it
+// before it is anybody's turn: it would disturb others.
+func (c *contender) restore(ctx context.Context, made change) (err error) {
+	if _, err := c.crowd.Ask(cast.Order{Do: orderArm, Number: made.number}); err != nil {
+		return err
+	}
+	if c.last, err = c.undo(ctx, made); err != nil || c.last == made.number {
+		return err
+	}
+	_, err = c.crowd.Ask(cast.Order{Do: orderHeard})
+	return err
 }
 
 // An outcome is how one did at a size.

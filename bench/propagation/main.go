@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/bench/cast"
@@ -21,20 +23,30 @@ const whatItAsks = "How long does a change of the lease table take to reach the 
 
 func main() {
 	cast.Play(roles())
+	var only int
 	kit.Main(kit.Question{
 		Name: "propagation", Number: 4, Title: "Propagation", Asks: whatItAsks, Rounds: 9, Quick: 5,
 		Modules: []string{"go.etcd.io/etcd/server/v3", "google.golang.org/grpc"},
-		Run:     run,
+		Flags: func(f *flag.FlagSet) {
+			f.IntVar(&only, "listeners", 0, "only with so many lookups, 1000 for one (default all)")
+		},
+		Run: func(ctx context.Context, r *kit.Run) error { return run(ctx, r, only) },
 	})
 }
 
-func run(ctx context.Context, r *kit.Run) (err error) {
+func run(ctx context.Context, r *kit.Run, only int) (err error) {
 	dir, err := os.MkdirTemp("", "bench-propagation-")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	all, short := sizes(r.Quick, files())
+	if only > 0 {
+		all, short = slices.DeleteFunc(all, func(s size) bool { return s.listeners != only }), false
+	}
+	if len(all) == 0 {
+		return fmt.Errorf("-listeners %d: want 100, 1000, 10000 or 50000", only)
+	}
 	if short {
 		r.Skip("50,000 lookups with a connection each", fmt.Errorf(
 			"a process may have only %d files open here (ulimit -Hn); %v took their place", files(), all[len(all)-4]))
