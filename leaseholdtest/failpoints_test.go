@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/failpoint"
+	"github.com/leasehold-dev/leasehold/internal/logbook"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	"github.com/leasehold-dev/leasehold/leasemap"
 	"github.com/leasehold-dev/leasehold/lookup"
@@ -401,7 +402,8 @@ func (p *play) meet(point string, f fate, stimulus func(*play)) (who string) {
 
 func perform(t *testing.T, point string, f fate, stimulus func(*play)) {
 	t.Cleanup(failpoint.Reset)
-	Run(t, Config{Managers: 3, Policy: "even"}, func(t *testing.T, c *Cluster) {
+	var log logbook.Book
+	Run(t, Config{Managers: 3, Policy: "even", Logger: log.Logger()}, func(t *testing.T, c *Cluster) {
 		p := &play{Cluster: c, servers: make(map[string]*owner.Owner), newest: make(map[leasehold.Key]tenure)}
 		for _, name := range []string{"a", "b", "c"} {
 			p.serve(name)
@@ -432,6 +434,10 @@ func perform(t *testing.T, point string, f fate, stimulus func(*play)) {
 		c.Settle()
 		p.served(0)
 		p.agrees()
+		// A leader that finds leases which it knows nothing of makes the best of it, and says so.
+		if forgotten := log.Lines("restored from an old backup"); len(forgotten) > 0 {
+			t.Errorf("owners had leases that were not stored: %q", forgotten[:min(2, len(forgotten))])
+		}
 		if len(p.wrong) > 0 {
 			t.Errorf("%d times something was wrong: %q", len(p.wrong), slices.Compact(p.wrong)[:min(5, len(p.wrong))])
 		}

@@ -164,8 +164,8 @@ var shellsOfManagers = []Mutant{
 		File:    "internal/machine/manager/request.go",
 		Old:     "max(m.cfg.After, g+forgettable)",
 		New:     "max(m.cfg.After, 0*g)",
-		Package: "./manager",
-		Test:    "TestRestoredStore",
+		Package: "./internal/machine/manager",
+		Test:    "TestForgottenGenerations",
 	},
 	{
 		Name:    "forgetful-store-believed",

@@ -132,7 +132,7 @@ func greeted() []frameCase {
 				_ = r.WriteData(7, false, make([]byte, 1000))
 			}
 		}},
-		{name: "more data than the window allows", want: "closed|reset FLOW_CONTROL_ERROR|goaway FLOW_CONTROL_ERROR", do: func(r *rogue) {
+		{name: "more data than the window allows", want: "closed|reset FLOW_CONTROL_ERROR|goaway FLOW_CONTROL_ERROR|status 13 grpc: failed to unmarshal", do: func(r *rogue) {
 			r.open(1, head(follow))
 			_ = r.WriteData(1, false, message(0, 1<<22-1, make([]byte, 16<<10-5))) // the rest never ends
 			for range 1000 {
@@ -171,6 +171,7 @@ func greeted() []frameCase {
 		}},
 		{name: "questions without end, whose answers nobody takes", want: "alive", plain: true, do: func(r *rogue) {
 			_ = r.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+			_ = r.WriteWindowUpdate(0, 1<<24) // of the connection: it is streams that are not read
 			for i := range uint32(100) {
 				r.open(2*i+1, head(follow))
 			}

@@ -233,7 +233,8 @@ func (m *Machine) loaded(now mono.Instant, e Loaded) {
 		n.wake = now.Add(m.cfg.Retry) // no answer, or one from before we led it
 		return
 	}
-	n.cfg.FirstSeq, n.cfg.Forgotten = past.seq, m.forgotten
+	n.cfg.FirstSeq = past.seq
+	n.cfg.Forgotten = m.forgotten
 	if e.State.Unknown {
 		m.beginCensus(now, n)
 		return
