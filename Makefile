@@ -102,7 +102,7 @@ verify: ## simulate ten thousand worlds of each kind, try everything in small on
 	$(GO) run ./cmd/leasehold flease sim --seeds 10000
 	$(GO) run ./cmd/leasehold flease sim --explore 14 --detours 2
 	$(GO) run ./cmd/leasehold sim --explore 60 --detours 2
-	$(GO) test -count=1 -timeout=30m -run Mutant ./internal/mutant -args -all-shells
+	$(GO) test -count=1 -timeout=30m -run Mutant ./internal/mutant -args -all
 	@$(MAKE) --no-print-directory models
 
 .PHONY: models
