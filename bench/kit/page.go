@@ -34,7 +34,7 @@ take turns in one run, and medians are compared; low and high are the lowest and
 runs do not compare: machines like this one drift by tens of percent within an hour, and are not always alone.
 
     make bench        # all of it, and this page again; 45 minutes on two cores at most
-    make bench-quick  # the headlines, in less than 3 minutes, as a table and as JSON lines
+    make bench-quick  # the headlines, in minutes, as a table and as JSON lines
 
 "Times better" is how many times less we take, or how many times more we do, than the peer. Below 1 the peer is better:
 those are under [what we lose, and why](#what-we-lose-and-why).
