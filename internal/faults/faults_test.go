@@ -160,8 +160,10 @@ func TestOfCase(t *testing.T) {
 		{Kind: faults.Test, Violations: 1, Counts: map[string]int{"a.TestA": 2, "a.TestB": 1}, Failures: map[string]int{"a.TestB": 1}},
 	}}
 	c := faults.Case{Proofs: []faults.Proof{
-		{Kind: faults.Sim, Name: "loss"}, {Kind: faults.Sim, Name: "delay"},
-		{Kind: faults.Test, Dir: "a", Name: "TestA"}, {Kind: faults.Test, Dir: "a", Name: "TestB"},
+		{Kind: faults.Sim, Name: "loss"},
+		{Kind: faults.Sim, Name: "delay"},
+		{Kind: faults.Test, Dir: "a", Name: "TestA"},
+		{Kind: faults.Test, Dir: "a", Name: "TestB"},
 	}}
 	runs, violations := r.OfCase(&c)
 	if want := (map[faults.Kind]int{faults.Sim: 13, faults.Test: 3}); !maps.Equal(runs, want) || violations != 4 {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/leasehold-dev/leasehold/internal/faults"
@@ -38,7 +39,7 @@ func (o *options) simulate(ctx context.Context, r *faults.Results) error {
 // its report says too.
 func (o *options) campaign(ctx context.Context, kind faults.Kind, command string, r *faults.Results) error {
 	args := words(command + " --json")
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // one of ours
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	var report struct {
@@ -79,7 +80,7 @@ func known(kind faults.Kind, counts ...map[string]int) map[string]int {
 func (o *options) takeChaos(r *faults.Results) error {
 	var runs []faults.Run
 	for _, name := range strings.Split(o.chaos, ",") {
-		f, err := os.Open(name) //nolint:gosec // whoever runs this names it
+		f, err := os.Open(name)
 		if err != nil {
 			return err
 		}
@@ -90,13 +91,8 @@ func (o *options) takeChaos(r *faults.Results) error {
 		}
 		runs = append(runs, found...)
 	}
-	kept := r.Runs[:0]
-	for i := range r.Runs {
-		if r.Runs[i].Kind != faults.Chaos {
-			kept = append(kept, r.Runs[i])
-		}
-	}
-	r.Runs = append(kept, runs...)
+	r.Runs = slices.DeleteFunc(r.Runs, func(run faults.Run) bool { return run.Kind == faults.Chaos })
+	r.Runs = append(r.Runs, runs...)
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -91,7 +92,7 @@ func (o *options) runPack(ctx context.Context, in pack, proofs []faults.Proof, r
 	if in.tags != "" {
 		args = append(args, "-tags="+in.tags)
 	}
-	cmd := exec.CommandContext(ctx, "go", append(args, "./"+in.dir)...) //nolint:gosec // names of our own tests
+	cmd := exec.CommandContext(ctx, "go", append(args, "./"+in.dir)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	passed, broken, heard := outcomes(out)
@@ -115,7 +116,7 @@ func outcomes(text []byte) (passed, failed map[string]int, printed string) {
 	var all strings.Builder
 	for d := json.NewDecoder(bytes.NewReader(text)); ; {
 		var e struct{ Action, Test, Output string }
-		if err := d.Decode(&e); err == io.EOF { //nolint:errorlint // it is returned as it is
+		if err := d.Decode(&e); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			all.WriteString(err.Error())
@@ -133,7 +134,7 @@ func outcomes(text []byte) (passed, failed map[string]int, printed string) {
 			if said[e.Test] == nil {
 				said[e.Test] = &strings.Builder{}
 			}
-			said[e.Test].WriteString(e.Output)
+			_, _ = said[e.Test].WriteString(e.Output)
 		}
 	}
 	return passed, failed, all.String()

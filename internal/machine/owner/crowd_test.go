@@ -24,10 +24,10 @@ func TestOwnersDoNotMarchInStep(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		actions, wake := m.Advance(0)
+		actions, _ := m.Advance(0)
 		now := mono.Instant(50 * time.Millisecond) // a round trip
 		for seq := protocol.Seq(1); spoken(actions); seq++ {
-			actions, wake = m.Step(now, owner.Reply{LeaseReply: &protocol.LeaseReply{
+			actions, _ = m.Step(now, owner.Reply{LeaseReply: &protocol.LeaseReply{
 				Namespace: "n", Session: leasehold.Session{1}, Leader: "m", Term: 1, Seq: seq, Echo: seq, Clock: now,
 				Timing: protocol.DefaultTiming(), Offers: []protocol.Offer{offer(0, 0, 1, seq == 1)},
 			}})
@@ -36,7 +36,8 @@ func TestOwnersDoNotMarchInStep(t *testing.T) {
 			t.Fatal("it holds nothing")
 		}
 		gone := now.Add(time.Second)
-		for actions, wake = m.Step(gone, owner.HungUp{Manager: "m"}); !spoken(actions); {
+		actions, wake := m.Step(gone, owner.HungUp{Manager: "m"})
+		for !spoken(actions) {
 			now = wake
 			actions, wake = m.Advance(now)
 		}
