@@ -97,6 +97,7 @@ func (s *skimmer) next() int {
 		s.skip = 8
 	case protowire.Fixed32Type:
 		s.skip = 4
+	case protowire.StartGroupType, protowire.EndGroupType: // they have no length, and proto3 has none
 	}
 	s.pass(n)
 	return n

@@ -85,7 +85,9 @@ func sizes(quick bool) []size {
 		{name: "5x", title: "5 times", owners: 1000, lookups: 10_000, together: 1, grow: 30 * time.Second, restarts: 200 * time.Second, both: true, floor: true},
 		{name: "patient", title: "5 times, with the papers' times", owners: 1000, lookups: 10_000, together: 1, grow: 20 * time.Second, patient: true},
 		// To restart all of these, tables and changes of more than 100 GB would have to come through.
-		{name: "25x", title: "25 times", owners: 5000, lookups: 50_000, together: 5, grow: 2 * time.Minute, patient: true,
-			restarts: time.Minute, both: true, some: 25},
+		{
+			name: "25x", title: "25 times", owners: 5000, lookups: 50_000, together: 5, grow: 2 * time.Minute, patient: true,
+			restarts: time.Minute, both: true, some: 25,
+		},
 	}
 }
