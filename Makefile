@@ -113,7 +113,7 @@ models: ## check the models in verify with Spin, and that it finds what their mu
 .PHONY: chaos
 chaos: build ## break real clusters of each kind for CHAOS_FOR, 5m unless told, and the services of Live Mesh a thousand times (minutes; the former takes Linux)
 	@[ -e .git ] || echo "SKIPPED, NOT TESTED: there is no history here to build an older commit from, so that nothing is upgraded" >&2
-	bin/leasehold chaos --store all --for $(CHAOS_FOR) --seed $(CHAOS_SEED) $(if $(wildcard .git),--other oldest)
+	bin/leasehold chaos --store all --for $(CHAOS_FOR) --seed $(CHAOS_SEED) $(if $(wildcard .git),--other oldest) --drift --failpoints
 	cd examples/livemesh && $(GO) test -timeout=60m ./queue ./pubsub ./documents ./device -args -runs=1000
 	$(GO) test -timeout=60m -run RealProcesses -parallel 2 -v ./examples/livemesh -args -runs=20
 

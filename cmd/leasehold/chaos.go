@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -65,6 +66,7 @@ type chaosOptions struct {
 	config chaos.Config
 	store  string
 	drift  string
+	points bool
 	json   bool
 }
 
@@ -95,6 +97,7 @@ func newChaosCommand() *cobra.Command {
 	flags.StringVar(&c.Other, "other", "", "another build of this `program`, to which processes are upgraded, and back; \"oldest\" is\nthat of the oldest commit with which this one has to get along, and needs a checkout\nwith its history and the go command")
 	flags.StringVar(&o.drift, "drift", "", "have clocks run at different rates, within the drift bound, or with --drift=beyond beyond it,\nand wall clocks be set; needs a checkout and the go command")
 	flags.Lookup("drift").NoOptDefVal = driftWithin
+	flags.BoolVar(&o.points, "failpoints", false, "have processes die and stand still at failpoints; needs a checkout and the go command")
 	flags.BoolVar(&c.Soak, "soak", false, "spare one process of each kind, and fail if memory, goroutines or descriptors of any\nprocess grow with time (default with --for 30m and more)")
 	flags.BoolVar(&c.LeasesOff, "leases-off", false, "break the servers on purpose, to see that the checks notice")
 	flags.BoolVar(&o.json, "json", false, "print what came of it as JSON, one object for each store, and nothing else")
@@ -157,32 +160,54 @@ func (o *chaosOptions) shapes() []cluster.Shape {
 	return []cluster.Shape{cluster.Shape(o.store)}
 }
 
+// build makes the other builds that a run needs, in a directory.
+func (o *chaosOptions) build(ctx context.Context, dir string) error {
+	if o.drift != "" && o.drift != driftWithin && o.drift != driftBeyond {
+		return fmt.Errorf("--drift=%s: want within or beyond", o.drift)
+	}
+	c := &o.config
+	c.Beyond = o.drift == driftBeyond
+	if o.drift != "" || o.points {
+		var tags []string
+		if o.points {
+			tags = []string{drifting.PointsTag}
+		}
+		program, err := drifting.Build(ctx, dir, tags...)
+		if err != nil {
+			return failed{err}
+		}
+		c.Program = program
+		if o.drift != "" {
+			c.Drifting = program
+		}
+		if o.points {
+			if c.Points, err = drifting.Points(ctx, program); err != nil {
+				return failed{err}
+			}
+		}
+	}
+	if c.Other == oldestBuild {
+		old, err := elder.Oldest(ctx, ".")
+		if err != nil {
+			return failed{err}
+		}
+		c.Other, c.Builds = old.Program, []string{buildVersion(), "commit " + old.Commit}
+	}
+	return nil
+}
+
 // run runs one cluster after the other, and says what came of each.
 func (o *chaosOptions) run(cmd *cobra.Command) error {
 	out, errs := newScreen(cmd.OutOrStdout()), newScreen(cmd.ErrOrStderr())
 	progress := newChaosProgress(errs, o.json)
 	dir := o.config.Dir
-	switch o.drift {
-	case "":
-	case driftWithin, driftBeyond:
-		o.config.Beyond = o.drift == driftBeyond
-		built, err := os.MkdirTemp("", "leasehold-drifting-")
-		if err != nil {
-			return failed{err}
-		}
-		defer os.RemoveAll(built) //nolint:errcheck // there is nobody left to tell
-		if o.config.Drifting, err = drifting.Build(cmd.Context(), built); err != nil {
-			return failed{err}
-		}
-	default:
-		return fmt.Errorf("--drift=%s: want within or beyond", o.drift)
+	built, err := os.MkdirTemp("", "leasehold-built-")
+	if err != nil {
+		return failed{err}
 	}
-	if o.config.Other == oldestBuild {
-		old, err := elder.Oldest(cmd.Context(), ".")
-		if err != nil {
-			return failed{err}
-		}
-		o.config.Other, o.config.Builds = old.Program, []string{buildVersion(), "commit " + old.Commit}
+	defer os.RemoveAll(built) //nolint:errcheck // there is nobody left to tell
+	if err := o.build(cmd.Context(), built); err != nil {
+		return err
 	}
 	for _, shape := range o.shapes() {
 		c := o.config

@@ -41,6 +41,9 @@ type Config struct {
 	// from that is excused: but no fence lets an older one pass, and owners must notice.
 	Beyond bool
 
+	// Points are the failpoints of the program, which is built with them then.
+	Points []string
+
 	// Soak has one process of each role be spared, so that it lives for long, and nobody may take
 	// more and more memory, goroutines or descriptors.
 	Soak bool
@@ -112,7 +115,7 @@ func stretch(d time.Duration) time.Duration { return time.Duration(float64(d) * 
 // setting is what can be done, and by which times it is long or short.
 func (c *Config) setting() nemesis.Setting {
 	return nemesis.Setting{
-		Shape: c.Shape, Other: c.Other != "", Drift: c.Drifting != "", Beyond: c.Beyond,
+		Shape: c.Shape, Other: c.Other != "", Drift: c.Drifting != "", Beyond: c.Beyond, Points: len(c.Points) > 0,
 		Times: nemesis.Times{Lease: c.Lease, Hold: stretch(c.Lease), TTL: c.TTL, Yield: stretch(c.TTL)},
 	}
 }
@@ -156,6 +159,9 @@ func (c *Config) Replay() string {
 		words = append(words, "--drift=beyond")
 	case c.Drifting != "":
 		words = append(words, "--drift")
+	}
+	if len(c.Points) > 0 {
+		words = append(words, "--failpoints")
 	}
 	if c.Soak {
 		words = append(words, "--soak")

@@ -47,7 +47,7 @@ type Member struct {
 	disk     string        // its own, as we see it; empty: none
 	offset   time.Duration // by how much its monotonic clock is ahead of ours
 	rate     float64       // of its clock, if its program is one whose clock has a rate; 0: as ours
-	wall     string        // how its wall clock is set in its next life
+	once     []string      // what its next process is told in its environment, and no other
 	claimed  bool
 	excused  bool // it may crash
 	wanted   bool // it should have a process
@@ -87,10 +87,8 @@ func (m *Member) start() error {
 	if m.rate != 0 {
 		m.Launch.Env = append(m.Launch.Env, drifting.Rate(m.rate))
 	}
-	if m.wall != "" {
-		m.Launch.Env = append(m.Launch.Env, m.wall)
-		m.wall = "" // the next process has a clock that is right
-	}
+	m.Launch.Env = append(m.Launch.Env, m.once...)
+	m.once = nil // the next process is as it should be
 	if m.output != nil {
 		m.Launch.Output = func(r io.Reader) error { return m.output(offset, r) }
 	}
@@ -127,7 +125,14 @@ func (m *Member) Drift(rate float64) {
 func (m *Member) Set(by, after, until time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.wall = drifting.Wall(by, after, until)
+	m.once = append(m.once, drifting.Wall(by, after, until))
+}
+
+// Arm has a failpoint of its next process do something, if its program has any.
+func (m *Member) Arm(point string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.once = append(m.once, "LEASEHOLD_FAILPOINTS="+point)
 }
 
 // Excuse says whether it may crash.

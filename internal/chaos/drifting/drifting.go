@@ -90,9 +90,9 @@ var setting = sync.OnceValue(func() (s [3]time.Duration) {
 })
 `
 
-// Build builds the program into a directory, and returns where it is. It takes a checkout
-// that this process runs in, and the go command.
-func Build(ctx context.Context, dir string) (program string, err error) {
+// Build builds the program into a directory, with build tags if there are any, and returns where
+// it is. It takes a checkout that this process runs in, and the go command.
+func Build(ctx context.Context, dir string, tags ...string) (program string, err error) {
 	out, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", "github.com/leasehold-dev/leasehold/internal/clock").Output()
 	if err != nil {
 		return "", fmt.Errorf("finding the clock to replace, which takes a checkout of leasehold and the go command: %w", err)
@@ -119,7 +119,7 @@ func Build(ctx context.Context, dir string) (program string, err error) {
 		return "", err
 	}
 	program = filepath.Join(dir, "leasehold-drifting")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", program, command).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-tags", strings.Join(tags, ","), "-o", program, command).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building a program whose clocks can be wrong: %w\n%s", err, out)
 	}
 	return program, nil

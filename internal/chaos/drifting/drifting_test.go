@@ -33,3 +33,10 @@ func TestWhatProcessesAreTold(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+func TestPointsIn(t *testing.T) {
+	got := pointsIn(`arm failpoints: none/none=kill: there is no "none/none": there are owner/before-send, etcd/committed, owner/before-send`)
+	if len(got) != 2 || got[0] != "etcd/committed" || got[1] != "owner/before-send" {
+		t.Errorf("got %q", got)
+	}
+}

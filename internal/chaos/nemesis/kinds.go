@@ -26,6 +26,7 @@ func another(s Setting) bool  { return s.Other }
 func drifts(s Setting) bool   { return s.Drift && !s.Beyond }
 func strays(s Setting) bool   { return s.Drift && s.Beyond }
 func wrong(s Setting) bool    { return s.Drift }
+func points(s Setting) bool   { return s.Points }
 
 // A span says how long a strike lasts. It is drawn with a number from 0 to 1.
 type span func(t Times, drawn float64) time.Duration
@@ -82,6 +83,7 @@ func kinds() []kind {
 		{"owner-clock-beyond", 20, strays, longer, stray(anyOwner, 1)},
 		{"manager-clocks-beyond", 4, func(s Setting) bool { return strays(s) && stored(s) }, longer, stray(anyManager, 3)},
 		{"wall-clock", 4, wrong, long, set},
+		{"failpoint", 20, points, some, fail},
 		{"memory", 2, nil, some, starve},
 		{"disk-full", 3, stored, some, fill},
 		{"connection-storm", 2, nil, some, flood},

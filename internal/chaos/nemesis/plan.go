@@ -22,6 +22,8 @@ type Setting struct {
 	Times Times
 	Other bool // there is another build, to which processes can be upgraded
 	Drift bool // clocks have rates that can be chosen, and wall clocks can be set
+	// Points says that processes have failpoints.
+	Points bool
 	// Beyond says that rates are beyond the drift bound.
 	Beyond bool
 }
