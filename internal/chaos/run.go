@@ -124,7 +124,7 @@ func (r *run) live(ctx context.Context) error {
 	if err := r.healed(ctx, "before the first storm"); err != nil {
 		return err
 	}
-	n := &nemesis.Nemesis{Cluster: r.cluster, Network: r.network, Points: r.cfg.Points, Tell: r.tell}
+	n := &nemesis.Nemesis{Cluster: r.cluster, Network: r.network, Points: nemesis.Passed(r.cfg.Points, r.cfg.Shape), Tell: r.tell}
 	for storm := uint64(0); r.goOn(ctx); storm++ {
 		random := rand.New(rand.NewPCG(r.cfg.Seed, 1000+storm))
 		plan := nemesis.Plan(random, r.cfg.setting(), r.strikes(), stormTime, r.cfg.Kinds)

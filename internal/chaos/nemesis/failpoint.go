@@ -10,10 +10,25 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
 )
 
-// passedBy says who passes the failpoints of which packages.
-var passedBy = map[string][]cluster.Role{
-	"manager": {cluster.Manager}, "etcd": {cluster.Manager}, "flease": {cluster.Manager}, "diskless": {cluster.Manager},
-	"owner": {cluster.Owner}, "mover": {cluster.Owner}, "lookup": {cluster.Caller},
+// passedBy says who passes the failpoints of which packages, and in which shapes.
+var passedBy = map[string]struct {
+	roles  []cluster.Role
+	shapes []cluster.Shape
+}{
+	"manager":  {[]cluster.Role{cluster.Manager}, cluster.Shapes()},
+	"store":    {[]cluster.Role{cluster.Manager}, []cluster.Shape{cluster.Etcd, cluster.External}},
+	"etcd":     {[]cluster.Role{cluster.Manager}, []cluster.Shape{cluster.Etcd}},
+	"flease":   {[]cluster.Role{cluster.Manager}, []cluster.Shape{cluster.Flease}},
+	"diskless": {[]cluster.Role{cluster.Manager}, []cluster.Shape{cluster.Flease}},
+	"owner":    {[]cluster.Role{cluster.Owner}, cluster.Shapes()},
+	"mover":    {[]cluster.Role{cluster.Owner}, cluster.Shapes()},
+	"link":     {[]cluster.Role{cluster.Owner, cluster.Caller}, cluster.Shapes()},
+	"lookup":   {[]cluster.Role{cluster.Caller}, cluster.Shapes()},
+}
+
+// Passed are those of the failpoints that somebody in a cluster of that shape passes.
+func Passed(points []string, in cluster.Shape) []string {
+	return slices.DeleteFunc(slices.Clone(points), func(point string) bool { return !slices.Contains(passedBy[part(point)].shapes, in) })
 }
 
 // fail kills a process, and starts another that dies or stands still at a failpoint, the
@@ -25,7 +40,7 @@ func fail(ctx context.Context, n *Nemesis, s Strike) (string, func() error, erro
 	}
 	point := n.Points[s.Pick%uint64(len(n.Points))]
 	pass := func(ctx context.Context, n *Nemesis, s Strike) []*cluster.Member {
-		return slices.DeleteFunc(anybody(ctx, n, s), func(m *cluster.Member) bool { return !slices.Contains(roles(point), m.Role) })
+		return slices.DeleteFunc(anybody(ctx, n, s), func(m *cluster.Member) bool { return !slices.Contains(passedBy[part(point)].roles, m.Role) })
 	}
 	victims, heal, err := processBy(mortal(pass), 1, func(s Strike, m *cluster.Member) error {
 		m.Kill()
@@ -41,16 +56,16 @@ func fail(ctx context.Context, n *Nemesis, s Strike) (string, func() error, erro
 	return victims, heal, err
 }
 
-// roles says who passes a point.
-func roles(point string) []cluster.Role {
-	part, _, _ := strings.Cut(point, "/")
-	return passedBy[part]
+// part is the package of a point.
+func part(point string) string {
+	name, _, _ := strings.Cut(point, "/")
+	return name
 }
 
 // armed is what a process is told: to die, or to stand still for up to as long as the strike
 // lasts.
 func armed(point string, s Strike) string {
-	after := s.Pick >> 32 % 20
+	after := 1<<(s.Pick>>32%5) - 1 // soon more often than late: some are passed once in a life
 	if s.How < 0.5 {
 		return fmt.Sprintf("%s=kill:after=%d", point, after)
 	}

@@ -2,6 +2,7 @@ package nemesis
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,9 +11,9 @@ import (
 
 func TestArmed(t *testing.T) {
 	for want, s := range map[string]Strike{
-		"owner/before-send=kill:after=3":            {Pick: 23 << 32, How: 0.4},
+		"owner/before-send=kill:after=3":            {Pick: 22 << 32, How: 0.4},
 		"owner/before-send=pause:for=500ms:after=0": {How: 0.75, For: time.Second},
-		"owner/before-send=pause:for=2s:after=19":   {Pick: 19 << 32, How: 1, For: 2 * time.Second},
+		"owner/before-send=pause:for=2s:after=15":   {Pick: 19 << 32, How: 1, For: 2 * time.Second},
 	} {
 		if got := armed("owner/before-send", s); got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -30,5 +31,18 @@ func TestPoints(t *testing.T) {
 			t.Errorf("%v: %q, %v", points, victims, err)
 		}
 		o.Release()
+	}
+}
+
+func TestPassed(t *testing.T) {
+	all := []string{"agent/before-line", "diskless/tenure-over", "etcd/committed", "link/connected", "store/appended"}
+	for shape, want := range map[cluster.Shape][]string{
+		cluster.Etcd:     {"etcd/committed", "link/connected", "store/appended"},
+		cluster.External: {"link/connected", "store/appended"},
+		cluster.Flease:   {"diskless/tenure-over", "link/connected"},
+	} {
+		if got := Passed(all, shape); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", shape, got, want)
+		}
 	}
 }
