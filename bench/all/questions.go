@@ -33,7 +33,7 @@ func questions() []question {
 		{name: "availability", number: 5, title: "Availability", command: true, seconds: 125, limit: 170, quick: 30},
 		{name: "grants", number: 6, title: "Grant rate", seconds: 165, limit: 200, quick: 18},
 		{name: "balance", number: 7, title: "Balance", seconds: 90, limit: 110, quick: 7},
-		{name: "flease", number: 8, title: "Flease", seconds: 330, limit: 420, quick: 25, args: []string{"-rounds", "2"}},
+		{name: "flease", number: 8, title: "Flease", seconds: 300, limit: 420, quick: 25, args: []string{"-rounds", "2", "-warm", "1"}},
 		{name: "rival", number: 9, title: "Rival", seconds: 2, limit: 15},
 		{name: "guard", number: 10, title: "Regression guard", seconds: 5, limit: 15},
 	}

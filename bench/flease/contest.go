@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -60,8 +61,14 @@ func (r *referee) turn(ctx context.Context, e entry, batch int) (turn, error) {
 
 // batch lets one acquire a batch, and give it back.
 func (r *referee) batch(ctx context.Context, e entry, batch int) (turn, error) {
+	return r.batchThen(ctx, e, batch, func() error { return nil })
+}
+
+// batchThen lets one acquire a batch, and give it back when something else was done.
+func (r *referee) batchThen(ctx context.Context, e entry, batch int, then func() error) (turn, error) {
 	r.batches++
 	t, err := e.acquire(ctx, batch, fmt.Sprintf("b%d", r.batches))
+	err = errors.Join(err, then())
 	if err == nil {
 		err = e.release(ctx)
 	}

@@ -92,16 +92,16 @@ func (r *referee) pair(ctx context.Context, e entry, w *process, busyFirst bool)
 	return p, nil
 }
 
-// batchWhileWriting lets one acquire a batch while the disk is busy.
-func (r *referee) batchWhileWriting(ctx context.Context, e entry, w *process) (turn, answer, error) {
+// batchWhileWriting lets one acquire a batch while the disk is busy, and give it back when
+// it is not: that takes a store that syncs longer than the batch does, and is not measured.
+func (r *referee) batchWhileWriting(ctx context.Context, e entry, w *process) (t turn, wrote answer, err error) {
 	if _, err := w.Ask(order{Do: orderWrite}); err != nil {
 		return turn{}, answer{}, err
 	}
-	t, err := r.batch(ctx, e, usualBatch)
-	if err != nil {
-		return turn{}, answer{}, err
-	}
-	wrote, err := w.Ask(order{Do: orderRest})
+	t, err = r.batchThen(ctx, e, usualBatch, func() (err error) {
+		wrote, err = w.Ask(order{Do: orderRest})
+		return err
+	})
 	return t, wrote, err
 }
 
