@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,17 +11,34 @@ import (
 
 // Fill leaves no room on the disk of a member.
 func (m *Member) Fill() error {
-	var room unix.Statfs_t
-	if err := unix.Statfs(m.disk, &room); err != nil {
-		return fmt.Errorf("%s: %w", m.disk, err)
-	}
 	f, err := os.Create(filepath.Join(m.disk, ballast))
 	if err != nil {
 		return err
 	}
 	defer f.Close() //nolint:errcheck // it has nothing in it
-	if size := int64(room.Bavail) * room.Bsize; size > 0 {
-		return unix.Fallocate(int(f.Fd()), 0, 0, size)
+	return occupy(func() (int64, error) {
+		var disk unix.Statfs_t
+		if err := unix.Statfs(m.disk, &disk); err != nil {
+			return 0, fmt.Errorf("%s: %w", m.disk, err)
+		}
+		return int64(disk.Bavail) * disk.Bsize, nil
+	}, func(size int64) error { return unix.Fallocate(int(f.Fd()), 0, 0, size) })
+}
+
+// fillings is how often a disk may be found fuller than it just was.
+const fillings = 100
+
+// occupy takes all the room that there is, while somebody else takes some, too: there may be
+// less by the time that it is asked for, and then nothing is had.
+func occupy(room func() (int64, error), take func(size int64) error) error {
+	for range fillings {
+		size, err := room()
+		if err != nil || size <= 0 {
+			return err
+		}
+		if err := take(size); !errors.Is(err, unix.ENOSPC) {
+			return err
+		}
 	}
-	return nil
+	return fmt.Errorf("somebody took what was free %d times: %w", fillings, unix.ENOSPC)
 }
