@@ -70,6 +70,7 @@ func kinds() []kind {
 		{"owner-restart", 2, nil, short, restart(anyOwner)},
 		{"owner-pause-short", 3, nil, short, pause(anyOwner)},
 		{"owner-pause-long", 4, nil, long, pause(anyOwner)},
+		{"owner-stutter", 2, nil, some, stutter(anyOwner)},
 		{"manager-kill", 2, nil, some, kill(anyManager)},
 		{"manager-pause", 2, nil, some, pause(anyManager)},
 		{"leader-kill", 3, nil, some, kill(leader)},
