@@ -111,14 +111,19 @@ func TestStorms(t *testing.T) {
 	}
 }
 
-// TestLeasesSwitchedOff: owners that ignore that their leases have ended are noticed.
+// TestLeasesSwitchedOff: owners that ignore that their leases have ended are noticed. They go on
+// writing to a PostgreSQL beside those who have the keys by now, and the fence keeps them out.
 func TestLeasesSwitchedOff(t *testing.T) {
 	t.Parallel()
 	cfg := DefaultConfig()
 	cfg.Faults, cfg.Seed, cfg.Slack, cfg.LeasesOff, cfg.Dir = 16, 1, slack, true, t.TempDir()
+	fencing := fenced(t, &cfg)
 	r := start(t, cfg)
 	if !slices.ContainsFunc(r.Violations, func(v check.Violation) bool { return v.Broken == "two owners held a key at the same time" }) {
 		t.Errorf("nobody noticed: %v", r.Violations)
+	}
+	if slices.ContainsFunc(r.Violations, func(v check.Violation) bool { return v.Invariant == "I9" }) || fencing && (r.Checked.Writes == 0 || r.Checked.Refused == 0) {
+		t.Errorf("a database has accepted %d writes, refused %d, and: %v", r.Checked.Writes, r.Checked.Refused, r.Violations)
 	}
 	for _, name := range []string{"report.json", "faults.jsonl", "m1.log", "o1.log", "o1.history", "c1.history"} {
 		if info, err := os.Stat(filepath.Join(cfg.Dir, name)); err != nil || info.Size() == 0 && filepath.Ext(name) != ".log" {
