@@ -157,16 +157,24 @@ func addGrowth(r *kit.Result, found []*finding) {
 	plot := kit.Plot{Title: "What the leader costs, by clients", X: "owners and lookups", LogX: true, LogY: true}
 	t := kit.NewTable("", "", "grows as clients to the power of")
 	for _, c := range curves {
-		var points []kit.Point
-		for _, f := range found {
-			if f.patient {
+		for _, patient := range []bool{false, true} {
+			name := c.name
+			if patient {
+				name += ", with the papers' times"
+			}
+			var points []kit.Point
+			for _, f := range found {
+				if f.patient == patient {
+					points = append(points, kit.Point{X: float64(f.clients()), Y: max(c.of(f), 0.01)})
+				}
+			}
+			if len(points) < 2 {
 				continue
 			}
-			points = append(points, kit.Point{X: float64(f.clients()), Y: max(c.of(f), 0.01)})
+			slope := kit.Slope(points)
+			plot.Curves = append(plot.Curves, kit.Curve{Name: fmt.Sprintf("%s: slope %.2f", name, slope), Points: points})
+			t.Add(name, fmt.Sprintf("%.2f", slope))
 		}
-		slope := kit.Slope(points)
-		plot.Curves = append(plot.Curves, kit.Curve{Name: fmt.Sprintf("%s: slope %.2f", c.name, slope), Points: points})
-		t.Add(c.name, fmt.Sprintf("%.2f", slope))
 	}
 	r.Add(kit.Section{Title: "How it grows", Table: t})
 	r.AddPlot("growth", "cost by clients, on logarithmic axes", plot.Write)
