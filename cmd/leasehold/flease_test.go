@@ -117,7 +117,7 @@ func group(t *testing.T) (members []*terminal, controls []string) {
 		list = append(list, fmt.Sprintf("%d=127.0.0.1:%s", i+1, p))
 	}
 	for i := range controls {
-		members = append(members, inTerminal(t, "flease", "run", "--id", fmt.Sprint(i+1), "--members", strings.Join(list, ","), "--lease", "2s", "--epsilon", "100ms"))
+		members = append(members, inTerminal(t, "flease", "run", "--id", fmt.Sprint(i+1), "--members", strings.Join(list, ","), "--lease", "6s", "--epsilon", "100ms"))
 	}
 	for _, m := range members {
 		m.await(t, "ready\n")
@@ -235,7 +235,7 @@ func TestFleaseTwice(t *testing.T) {
 		list = append(list, fmt.Sprintf("%d=%s", i+1, addr))
 	}
 	free := ports(t, 1)[0]
-	again := []string{"flease", "run", "--id", "1", "--members", strings.Join(list, ","), "--lease", "2s", "--epsilon", "100ms"}
+	again := []string{"flease", "run", "--id", "1", "--members", strings.Join(list, ","), "--lease", "6s", "--epsilon", "100ms"}
 	same := inTerminal(t, again...)
 	same.end(t, 2)
 	if _, errs := same.text(); !strings.Contains(errs, "does member 1 run already?") {
