@@ -50,6 +50,7 @@ func (o *Owner) act(now mono.Instant, actions []machine.Action) {
 		case machine.Parted:
 			close(o.parted)
 		case machine.Left:
+			o.unheard = a.Unheard
 			close(o.left)
 		case machine.Note:
 			o.note(now, a)

@@ -54,7 +54,8 @@ type Owner struct {
 	joined  chan struct{} // closed when the leader has accepted us
 	refused chan error    // gets why it never will
 	parted  chan struct{} // closed when there is nothing to move away any more
-	left    chan struct{} // closed when the leader has said goodbye
+	left    chan struct{} // closed when the leader has said goodbye, or unheard
+	unheard bool          // no leader has, in all the time in which it would matter; written before left is closed
 	closing atomic.Bool
 	done    chan struct{} // closed when Close is through
 	failure error         // what Close returns; set before done is closed
@@ -137,8 +138,9 @@ func (o *Owner) Done() <-chan struct{} { return o.done }
 // no check succeeds from the beginning on.
 //
 // If the context ends first, Close ends everything all the same and returns an
-// error: the keys then wait until the leases would have run out. A second call
-// waits for the first and returns the same.
+// error: the keys then wait until the leases would have run out. It does not wait for
+// longer than that for a leader that cannot be reached. A second call waits for the first
+// and returns the same.
 func (o *Owner) Close(ctx context.Context) error {
 	if o.closing.CompareAndSwap(false, true) {
 		_, span := o.spanOf(ctx, "leasehold.leave")
@@ -225,14 +227,23 @@ func (o *Owner) awaitGoodbye(ctx context.Context) error {
 	_ = o.driver.Do(o.ctx, nothing) // behind Leave, which is as urgent; it cannot fail before we cancel
 	select {
 	case <-o.left:
-		return nil
+		return o.goodbye()
 	default:
 	}
 	select {
 	case <-o.left:
-		return nil
+		return o.goodbye()
 	case <-ctx.Done():
 		return leasehold.Errorf(opClose, leasehold.Unavailable, string(o.cfg.Namespace),
 			"no leader has confirmed that the leases are back (%s); they will run out: %w", o.hearsay.String(), ctx.Err())
 	}
+}
+
+// goodbye is what is wrong with how we left.
+func (o *Owner) goodbye() error {
+	if !o.unheard {
+		return nil
+	}
+	return leasehold.Errorf(opClose, leasehold.Unavailable, string(o.cfg.Namespace),
+		"no leader has confirmed that the leases are back, in as long as they last (%s)", o.hearsay.String())
 }

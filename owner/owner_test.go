@@ -3,6 +3,7 @@ package owner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -184,6 +185,34 @@ func TestCloseWithoutALeader(t *testing.T) {
 			t.Errorf("second Close: %v, want what the first said", again)
 		}
 	})
+}
+
+// Close does not wait for a leader for ever, with a Mover either.
+func TestCloseWithoutALeaderEnds(t *testing.T) {
+	for _, moves := range []bool{false, true} {
+		t.Run(fmt.Sprintf("moves %v", moves), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNetwork(t)
+				_, stop := n.lead(manager.Config{Moves: 1})
+				const addr = "10.0.0.1:8080"
+				cfg := n.config(addr)
+				if moves {
+					cfg.Mover = n.mover(addr)
+					cfg.Mover.Export, cfg.Mover.Import = noExport, noImport
+				}
+				o := mustJoin(t, cfg)
+				stop()
+				begun := time.Now()
+				err := o.Close(context.Background())
+				if !errors.Is(err, leasehold.Unavailable) || !strings.Contains(err.Error(), "in as long as they last") || !strings.Contains(err.Error(), leaderAddr) {
+					t.Errorf("Close: %v", err)
+				}
+				if took := time.Since(begun); took > 30*time.Second {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
 }
 
 // With a context that has ended already, Close still lets go of everything.

@@ -147,8 +147,9 @@ type (
 	// Parted answers Part: nothing is held that could still be moved away.
 	Parted struct{}
 
-	// Left says that the leader knows that we are gone.
-	Left struct{}
+	// Left says that the leader knows that we are gone; or, Unheard, that no leader has said so in
+	// as long as our leases last without us.
+	Left struct{ Unheard bool }
 
 	// Note tells the operator, and the counters, what happened and why.
 	Note struct {

@@ -112,6 +112,7 @@ type Machine struct {
 
 	parting, parted bool
 	leaving, left   bool
+	leaveBy         mono.Instant // when to go without a goodbye; 0 if we have not said it
 }
 
 // New returns an owner that holds nothing and speaks at once.
@@ -174,6 +175,7 @@ func (m *Machine) Advance(now mono.Instant) ([]Action, mono.Instant) {
 }
 
 func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
+	m.goUnheard(now)
 	if m.left {
 		return m.out, mono.Never
 	}
@@ -193,6 +195,9 @@ func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
 	for _, a := range m.arrivals {
 		wake = min(wake, a.until)
 	}
+	if m.leaveBy != 0 {
+		wake = min(wake, m.leaveBy)
+	}
 	return m.out, wake
 }
 
@@ -210,6 +215,9 @@ func (m *Machine) expire(now mono.Instant) {
 		m.loseContact()
 	}
 	m.forget(now)
+	if m.parting && !m.parted && m.contact.term == 0 && len(m.held)+len(m.arrivals)+len(m.departures) == 0 {
+		m.partNow() // there is no leader to say so, and nothing to tell it of
+	}
 }
 
 // muted reports whether a message is held back: it would give back what somebody
@@ -259,6 +267,9 @@ func (m *Machine) send(now mono.Instant) {
 	m.sentAt = now
 	m.awaiting, m.eager = true, false
 	m.nextSend = now.Add(m.patience())
+	if m.leaving && m.leaveBy == 0 {
+		m.leaveBy = now.Add(m.goodbyeTime())
+	}
 	m.emit(Send{m.leader, &protocol.LeaseRequest{
 		Namespace: m.cfg.Namespace, Holder: m.cfg.Holder, Seq: m.seq,
 		Term: m.term, Heard: m.heard, Applied: m.applied,
@@ -378,31 +389,6 @@ func (m *Machine) predecessorGone(now mono.Instant, s leasehold.Session) {
 		return
 	}
 	m.gone = s
-	m.nextSend = now
-	m.awaiting = false
-}
-
-// part asks for everything to be moved away, if that is possible at all.
-func (m *Machine) part(now mono.Instant) {
-	if m.parting || m.leaving {
-		return
-	}
-	m.parting = true
-	if m.cfg.Mover == "" || len(m.held)+len(m.arrivals) == 0 {
-		m.parted = true
-		m.emit(Parted{})
-		return
-	}
-	m.speak(now)
-}
-
-func (m *Machine) leave(now mono.Instant) {
-	if m.leaving {
-		return
-	}
-	m.leaving = true
-	m.muteUntil = now // it has nothing to hide any more
-	m.dropAll(leasehold.CauseLeft)
 	m.nextSend = now
 	m.awaiting = false
 }

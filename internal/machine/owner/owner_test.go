@@ -3,6 +3,7 @@ package owner_test
 import (
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -174,6 +175,48 @@ func TestLeave(t *testing.T) {
 	if actions := s.hear(5, s.reply(offer(0, 10, 3, true))); len(actions) != 0 {
 		t.Errorf("having left, it does %v", actions)
 	}
+}
+
+// If nobody says goodbye, it goes when a leader would have taken its leases from it.
+func TestLeaveUnheard(t *testing.T) {
+	timing := protocol.DefaultTiming()
+	for name, wait := range map[string]func(*server) time.Duration{
+		"a leader that it knows": func(s *server) time.Duration {
+			r := s.reply(offer(0, 10, 1, true))
+			r.Timing.Lease *= 2
+			r.Timing.Renew *= 2
+			s.hear(0, r)
+			return timing.Drift.Stretch(2 * timing.Lease)
+		},
+		"no leader at all": func(*server) time.Duration { return timing.Drift.Stretch(timing.Lease) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			last := mono.Instant(1).Add(wait(s))
+			s.step(1, owner.Leave{})
+			now := mono.Instant(1)
+			for s.wake < last {
+				now = s.wake
+				if actions := s.did(s.machine.Advance(now)); slices.ContainsFunc(actions, isLeft) || !s.request.Leaving {
+					t.Fatalf("at %v it does %v", now, actions)
+				}
+			}
+			if actions := s.did(s.machine.Advance(s.wake)); s.wake != mono.Never || !slices.Contains(actions, owner.Action(owner.Left{Unheard: true})) {
+				t.Errorf("in the end it does %v, and wants to be woken at %v", actions, s.wake)
+			}
+			if now == 1 {
+				t.Error("it has said it once only")
+			}
+			if actions := s.step(last+1, owner.Leave{}); len(actions) != 0 {
+				t.Errorf("having left, it does %v", actions)
+			}
+		})
+	}
+}
+
+func isLeft(a owner.Action) bool {
+	_, is := a.(owner.Left)
+	return is
 }
 
 func TestExchange(t *testing.T) {

@@ -53,8 +53,7 @@ func (m *Machine) orders(now mono.Instant, r *protocol.LeaseReply) {
 		m.eager = true // the leader does not know of it, and the source counts on us
 		return
 	}
-	m.parted = true
-	m.emit(Parted{})
+	m.partNow()
 }
 
 // relevant applies the protocol's filter. It remembers the number of a message
