@@ -51,14 +51,14 @@ func processes() []Case {
 		{
 			Number: 8, What: "clocks run more differently than that", Tries: "I9",
 			Must: "fencing holds, and an owner that can tell drops its leases and says so",
-			Proofs: by(simulated("clock-beyond", "owner: clock too slow"),
-				tests("internal/machine/owner", "TestClockBeyondTheBound"),
+			Proofs: by(simulated("clock-beyond", "owner: clock too slow"), chaos("owner-clock-beyond", "manager-clocks-beyond"),
+				tests("internal/chaos", "TestClocksBeyondTheBound"), tests("internal/machine/owner", "TestClockBeyondTheBound"),
 				tests("internal/sim/explore", "TestClocksBeyondTheBoundAreFound"), tests("cmd/leasehold", "TestDoctorFindsRunawayClock")),
 		},
 		{
 			Number: 9, What: "wall clocks are set, by an hour, either way", Tries: "I1 I4",
 			Must: "nothing changes; in Flease leases end, and fences rise",
-			Proofs: by(leased("step", "slew"),
+			Proofs: by(leased("step", "slew"), chaos("wall-clock"),
 				tests("owner", "TestSetClocksChangeNothing"), tests("internal/clock", "TestDetectorTellsSleepFromSetClock", "TestWatchFollowsDrift"),
 				tests("flease", "TestClockStep", "TestWrongClock"),
 				tests("internal/machine/flease", "TestClockStepDropsLeases", "TestSlewingIsNoStep", "TestFencesDoNotOutrunTheClock")),
@@ -74,7 +74,7 @@ func processes() []Case {
 		{
 			Number: 11, What: "a snapshot of a computer is started beside it", Tries: "I1 I2",
 			Must: "what the copy had ends with its lease; after that at most one of the two has anything",
-			Open: "until then only fences help, since nothing in a copy can tell that it is one; a census of managers without a disk does not tell them apart",
+			Open: "while both believe in one lease only fences help, since nothing in a copy can tell that it is one; a census of managers without a disk does not tell them apart",
 			Proofs: by(leased("rewind"), tests("internal/machine/manager", "TestCopiedOwner"),
 				tests("manager", "TestReplayedSession", "TestNobodySpeaksForAnothersSession")),
 		},
