@@ -132,6 +132,8 @@ func newChaosCommand() *cobra.Command {
 		}
 		return o.run(cmd)
 	}
+	_ = cmd.RegisterFlagCompletionFunc("kinds", cobra.FixedCompletions(kindNames(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("drift", cobra.FixedCompletions([]string{driftWithin, driftBeyond}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions([]string{"etcd", "external", "flease", "all"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

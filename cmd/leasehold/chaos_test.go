@@ -146,6 +146,9 @@ func TestChaosText(t *testing.T) {
 			t.Errorf("this does not fit into a terminal: %q", line)
 		}
 	}
+	if text := ansi.Strip(chaosText(&chaos.Report{ShortLives: 3}, 0)); !strings.Contains(text, "vitals      not judged: none of 3 processes ") {
+		t.Errorf("nothing was judged, and that is not said:\n%s", text)
+	}
 	text = ansi.Strip(chaosText(&chaos.Report{Interrupted: true}, 0))
 	if !strings.Contains(text, "violations  none\n") || strings.Contains(text, "fence") || !strings.Contains(text, "0 storms, interrupted\n") ||
 		!strings.Contains(text, "no storm was waited out") {
@@ -254,7 +257,7 @@ func TestSecondSignal(t *testing.T) {
 		if synctest.Wait(); stopped {
 			t.Error("a signal that comes with the first ends the process")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		if synctest.Wait(); !stopped {
 			t.Error("a second signal does not end the process")
 		}

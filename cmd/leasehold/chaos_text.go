@@ -24,6 +24,15 @@ func kindsText() string {
 	return tableText([]column{left("FAULT"), left("WHAT HAPPENS")}, rows)
 }
 
+// kindNames are what --kinds may say.
+func kindNames() []string {
+	names := []string{kindsHelp}
+	for _, f := range nemesis.All() {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
 // chaosText is what came of a run, for people whose terminals have so many columns; 0: nobody's.
 func chaosText(r *chaos.Report, width int) string {
 	rec := &r.Recoveries
@@ -54,7 +63,7 @@ func chaosText(r *chaos.Report, width int) string {
 	if c := r.Checked; c.Writes > 0 {
 		lines = append(lines, entry{"fence", fmt.Sprintf("%s accepted, %d refused (I9)", counted(c.Writes, "write"), c.Refused)})
 	}
-	if len(r.Vitals) > 0 {
+	if len(r.Vitals)+r.ShortLives > 0 {
 		lines = append(lines, entry{"vitals", vitalsText(r)})
 	}
 	lines = append(lines, entry{"violations", violationsText(r)})
@@ -119,6 +128,9 @@ const leastText = 20
 // vitalsText is what processes took to live, in the second and in the last quarter of their
 // lives, each with the most that it may have been.
 func vitalsText(r *chaos.Report) string {
+	if len(r.Vitals) == 0 {
+		return bad(fmt.Sprintf("not judged: none of %d processes lived long enough to say; run it for 5m at least (I8)", r.ShortLives))
+	}
 	lines := []string{fmt.Sprintf("medians of the second and the last quarter, and what was allowed; %d other processes lived too short to say", r.ShortLives)}
 	for _, c := range r.Vitals {
 		scale, unit := 1.0, ""
