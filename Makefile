@@ -28,7 +28,7 @@ help: ## say what there is
 	@echo "usage: make TARGET"
 	@echo
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)$$/\1|\2/p' Makefile | \
-		while IFS='|' read -r target text; do printf '  %-10s  %s\n' "$$target" "$$text"; done
+		while IFS='|' read -r target text; do printf '  %-12s  %s\n' "$$target" "$$text"; done
 
 .PHONY: build
 build: ## build bin/leasehold
@@ -58,7 +58,7 @@ test: services ## check formatting, vet, and run all tests: what must pass befor
 POINTS = ./leaseholdtest ./manager ./owner ./flease ./internal/agent ./internal/diskless ./store/etcd ./store/internal/kv
 
 .PHONY: failpoints
-failpoints: ## kill, pause and lose at every failpoint (a minute); make test does it too
+failpoints: ## kill, pause and lose at every failpoint (minutes); make test does it too
 	$(GO) vet -tags failpoints ./internal/failpoint $(POINTS)
 	$(GO) test -tags failpoints -shuffle=on -timeout=$(TIMEOUT) ./internal/failpoint
 	$(GO) test -tags failpoints -shuffle=on -timeout=$(TIMEOUT) -run Point $(POINTS)

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,9 +41,9 @@ after the other.
 
 The hosts are network namespaces, and this process passes on what goes from one to the
 other. That takes Linux, and root or a system that lets its users have namespaces of
-their own and open /dev/net/tun, as most do. Nothing is left behind, neither processes nor files
-nor namespaces, unless something was violated: then a directory has the logs, the
-histories, the faults and the report.
+their own and open /dev/net/tun, as most do. Nothing is left behind, neither processes
+nor files nor namespaces, unless something was violated: then a directory has the logs,
+the histories, the faults and the report, and a README that says what is what.
 
 What is done to whom and when is drawn from --seed. What comes of it also depends on how
 the system schedules processes, so that the same seed may find something once and
@@ -53,11 +52,15 @@ not again.
 With --leases-off servers ignore that their leases have ended. A run that does not
 fail then has checked nothing.
 
+A run takes some 15 seconds more than --for: the last storm comes to its end, and callers
+get the time to hear of it. Ctrl-C ends it sooner, with a report of what was done so far.
+
 Exit status: 0 all went well; 1 something was violated; 2 it could not be done; 130
 interrupted.`
 
 const chaosExample = `  leasehold chaos --for 30s --seed 1
   leasehold chaos --store all --faults 200
+  leasehold chaos --kinds help                  # what can be done to a cluster
   leasehold chaos --store flease --kinds leader-pause-long,leader-kill --for 5m
   leasehold chaos --leases-off --for 20s        # must fail`
 
@@ -80,7 +83,7 @@ func newChaosCommand() *cobra.Command {
 		Short:   "Break a real cluster on this computer, and check what it promises",
 		Long:    chaosHelp,
 		Example: chaosExample,
-		Args:    noArguments,
+		Args:    o.arguments,
 	}
 	flags, c := cmd.Flags(), &o.config
 	flags.SortFlags = false
@@ -88,7 +91,7 @@ func newChaosCommand() *cobra.Command {
 	flags.IntVar(&c.Faults, "faults", 0, "how many faults are enough, with each store (default as many as there is time for)")
 	flags.Uint64Var(&c.Seed, "seed", 0, "what is done to whom and when (default another each time)")
 	flags.StringVar(&o.store, "store", string(c.Shape), "where managers have their tables: etcd, external, flease, or all one after the other")
-	flags.StringSliceVar(&c.Kinds, "kinds", nil, "only these `faults`; a wrong one is answered with all there are")
+	flags.StringSliceVar(&c.Kinds, "kinds", nil, "only these `faults`; \"help\" says which there are")
 	flags.IntVar(&c.Owners, "owners", c.Owners, "how many servers")
 	flags.IntVar(&c.Callers, "callers", c.Callers, "how many callers")
 	flags.DurationVar(&c.Lease, "lease", c.Lease, "how long leases last")
@@ -109,8 +112,11 @@ func newChaosCommand() *cobra.Command {
 			return failed{err}
 		}
 		c.Program = program
+		if slices.Contains(c.Kinds, kindsHelp) || slices.Contains(c.Kinds, "?") {
+			return write(newScreen(cmd.OutOrStdout()), kindsText())
+		}
 		if !flags.Changed("seed") {
-			c.Seed = uint64(time.Now().UnixNano())
+			c.Seed = uint64(time.Now().UnixNano()) % maxDrawn
 		}
 		if c.For == 0 && c.Faults == 0 {
 			c.For = unattended
@@ -118,13 +124,59 @@ func newChaosCommand() *cobra.Command {
 		if !flags.Changed("soak") {
 			c.Soak = c.For >= soakFrom
 		}
+		if err := o.check(); err != nil {
+			return err
+		}
 		if lan.Rootless() {
 			return rootless(cmd, program, os.Args[1:])
 		}
 		return o.run(cmd)
 	}
+	_ = cmd.RegisterFlagCompletionFunc("kinds", cobra.FixedCompletions(kindNames(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("drift", cobra.FixedCompletions([]string{driftWithin, driftBeyond}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions([]string{"etcd", "external", "flease", "all"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// maxDrawn bounds seeds that nobody has chosen: they are easy to type, and programs that read
+// numbers of JSON as floating point do not change them.
+const maxDrawn = 1_000_000_000
+
+// kindsHelp is not a kind of fault, but asks for them.
+const kindsHelp = "help"
+
+// arguments are none. Who writes --drift beyond means something.
+func (o *chaosOptions) arguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 && o.drift != "" && (args[0] == driftWithin || args[0] == driftBeyond) {
+		return fmt.Errorf("--drift %s: write --drift=%s", args[0], args[0])
+	}
+	return noArguments(cmd, args)
+}
+
+// check finds what is wrong with the flags, before anything is built or started.
+func (o *chaosOptions) check() error {
+	if o.drift != "" && o.drift != driftWithin && o.drift != driftBeyond {
+		return fmt.Errorf("--drift=%s: want within or beyond", o.drift)
+	}
+	if other := o.config.Other; other != "" && other != oldestBuild {
+		if _, err := exec.LookPath(other); err != nil {
+			return fmt.Errorf("--other %s: want a program, or %q: %w", other, oldestBuild, err)
+		}
+	}
+	for _, shape := range o.shapes() {
+		c := o.config
+		c.Shape, c.Beyond = shape, o.drift == driftBeyond
+		if o.drift != "" {
+			c.Drifting = c.Program // it will be another
+		}
+		if o.points {
+			c.Points = []string{"some"}
+		}
+		if err := c.Validate(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // rootless runs the command again, where its user is root. That is so only once.
@@ -160,11 +212,8 @@ func (o *chaosOptions) shapes() []cluster.Shape {
 	return []cluster.Shape{cluster.Shape(o.store)}
 }
 
-// build makes the other builds that a run needs, in a directory.
-func (o *chaosOptions) build(ctx context.Context, dir string) error {
-	if o.drift != "" && o.drift != driftWithin && o.drift != driftBeyond {
-		return fmt.Errorf("--drift=%s: want within or beyond", o.drift)
-	}
+// build makes the other builds that a run needs, in a directory. That takes a while, and is told.
+func (o *chaosOptions) build(ctx context.Context, dir string, tell func(doing string)) error {
 	c := &o.config
 	c.Beyond = o.drift == driftBeyond
 	if o.drift != "" || o.points {
@@ -172,6 +221,7 @@ func (o *chaosOptions) build(ctx context.Context, dir string) error {
 		if o.points {
 			tags = []string{drifting.PointsTag}
 		}
+		tell("building the command once more, to be able to break it from within")
 		program, err := drifting.Build(ctx, dir, tags...)
 		if err != nil {
 			return failed{err}
@@ -187,11 +237,12 @@ func (o *chaosOptions) build(ctx context.Context, dir string) error {
 		}
 	}
 	if c.Other == oldestBuild {
+		tell("building the command as it once was")
 		old, err := elder.Oldest(ctx, ".")
 		if err != nil {
 			return failed{err}
 		}
-		c.Other, c.Builds = old.Program, []string{buildVersion(), "commit " + old.Commit}
+		c.Other, c.OtherFlag, c.Builds = old.Program, oldestBuild, []string{buildVersion(), "commit " + old.Commit}
 	}
 	return nil
 }
@@ -206,21 +257,18 @@ func (o *chaosOptions) run(cmd *cobra.Command) error {
 		return failed{err}
 	}
 	defer os.RemoveAll(built) //nolint:errcheck // there is nobody left to tell
-	if err := o.build(cmd.Context(), built); err != nil {
+	if err := o.build(cmd.Context(), built, progress.tell); err != nil {
 		return err
 	}
 	for _, shape := range o.shapes() {
 		c := o.config
 		c.Shape = shape
-		if err := c.Validate(); err != nil {
-			return err
-		}
 		if dir != "" && o.store == "all" {
 			c.Dir = dir + string(os.PathSeparator) + string(shape)
 		}
 		r, err := chaos.Run(cmd.Context(), c, progress.report)
 		progress.stop()
-		text := chaosText(&r)
+		text := chaosText(&r, out.columns())
 		if o.json {
 			text = jsonText(r)
 		}
@@ -246,85 +294,5 @@ func kept(err error, dir string) error {
 	if dir == "" {
 		return err
 	}
-	return fmt.Errorf("%w\nLogs and histories are in %s", err, dir)
-}
-
-// chaosText is what came of a run, for people.
-func chaosText(r *chaos.Report) string {
-	rec := &r.Recoveries
-	lines := []entry{
-		{"run", fmt.Sprintf("store %s, seed %d, %.1f s, %s", r.Store, r.Seed, r.Seconds, counted(r.Storms, "storm"))},
-		{"faults", fmt.Sprintf("%s: %s", counted(r.Faults, "fault"), byKind(r.ByKind))},
-		{"recovery", fmt.Sprintf("every key had an owner within %.0f ms after half of the storms, %.0f ms after 99 %%, %.0f ms after all; %d of %d within B, which is %.0f ms",
-			rec.Median, rec.P99, rec.Max, rec.WithinBound, rec.Count, rec.BoundMillis)},
-		{"checked", fmt.Sprintf("%s, %s (I1, I2), %s to be told of losses (I4), %s (I5), %s of registers under %s (linearizable; %d undecided)",
-			counted(r.Checked.Tenures, "tenure"), counted(r.Checked.Generations, "generation"), counted(r.Checked.Losses, "occasion"),
-			counted(r.Checked.Tables, "table"), counted(r.Checked.Calls, "answer"), counted(r.Checked.Histories, "lease"), r.Checked.Undecided)},
-		{"packets", fmt.Sprintf("%s passed, %s delayed, %s repeated, %s dropped",
-			grouped(r.Packets.Passed), grouped(r.Packets.Delayed), grouped(r.Packets.Duplicated), grouped(r.Packets.Dropped))},
-	}
-	if len(r.Builds) > 1 {
-		lines = append(lines, entry{"builds", strings.Join(r.Builds, "; ")})
-	}
-	if rec.Forgotten > 0 {
-		lines = append(lines, entry{"", fmt.Sprintf("%d times most managers had lost their memory: then B is %.0f ms", rec.Forgotten, rec.WiderMillis)})
-	}
-	if r.Revived+r.Created > 0 {
-		lines = append(lines, entry{"also", fmt.Sprintf("processes that ended by themselves and were started again: %d; times that the namespace was gone with all managers and was created anew: %d",
-			r.Revived, r.Created)})
-	}
-	if r.Excused+r.Noticed > 0 {
-		lines = append(lines, entry{"clocks", fmt.Sprintf("owners found their clocks too slow and dropped their leases %d times; what clocks beyond the bound are to blame for: %d times (I1, I4, I6)",
-			r.Noticed, r.Excused)})
-	}
-	if c := r.Checked; c.Writes > 0 {
-		lines = append(lines, entry{"fence", fmt.Sprintf("%s accepted, %d refused (I9)", counted(c.Writes, "write"), c.Refused)})
-	}
-	if len(r.Vitals) > 0 {
-		lines = append(lines, entry{"vitals", vitalsText(r)})
-	}
-	lines = append(lines, entry{"violations", violationsText(r)})
-	if r.Kept != "" {
-		lines = append(lines, entry{"kept", r.Kept})
-	}
-	return heading("Chaos") + "\n" + facts(lines)
-}
-
-// vitalsText is what processes took to live, in the second and in the last quarter of their
-// lives, each with the most that it may have been.
-func vitalsText(r *chaos.Report) string {
-	lines := []string{fmt.Sprintf("medians of the second and the last quarter, and what was allowed; %d other processes lived too short to say", r.ShortLives)}
-	for _, c := range r.Vitals {
-		scale, unit := 1.0, ""
-		if strings.HasPrefix(c.What, "bytes") {
-			scale, unit = 1<<20, " MiB"
-		}
-		line := fmt.Sprintf("%-6s %-16s %8.1f%s %8.1f%s (%.1f) of %s", c.Process, strings.TrimPrefix(c.What, "bytes of "),
-			c.Early/scale, unit, c.Late/scale, unit, c.Allowed/scale, counted(c.Samples, "sample"))
-		if !c.Flat() {
-			line = bad(line)
-		}
-		lines = append(lines, line)
-	}
-	return strings.Join(lines, "\n")
-}
-
-func byKind(faults map[string]int) string {
-	var words []string
-	for name, n := range faults {
-		words = append(words, fmt.Sprintf("%s %d", name, n))
-	}
-	slices.Sort(words)
-	return strings.Join(words, ", ")
-}
-
-func violationsText(r *chaos.Report) string {
-	if len(r.Violations) == 0 {
-		return "none"
-	}
-	var lines []string
-	for _, v := range r.Violations {
-		lines = append(lines, bad(v.String()))
-	}
-	return strings.Join(lines, "\n")
+	return fmt.Errorf("%w\nLogs and histories are in %s, where README says what is what", err, dir)
 }

@@ -15,13 +15,14 @@ import (
 type chaosProgress struct {
 	out    screen
 	bar    progress.Model
+	room   int // columns for the bar; only shrinks, so that it does not dance
 	silent bool
 	said   time.Duration
 }
 
 func newChaosProgress(out screen, json bool) *chaosProgress {
 	return &chaosProgress{
-		out: out, silent: json && !out.terminal,
+		out: out, silent: json && !out.terminal, room: mostBar,
 		bar: progress.New(progress.WithFillCharacters('█', '░'), progress.WithColors(lipgloss.Cyan), progress.WithoutPercentage()),
 	}
 }
@@ -37,6 +38,17 @@ func (p *chaosProgress) report(s chaos.Snapshot) {
 	}
 }
 
+// tell says what is done before a run.
+func (p *chaosProgress) tell(doing string) {
+	switch {
+	case p.silent:
+	case p.out.terminal:
+		p.out.say("%s%s", eraseLine, lipgloss.NewStyle().MaxWidth(p.out.width-1).Render(doing))
+	default:
+		p.out.say("%s\n", doing)
+	}
+}
+
 func (p *chaosProgress) stop() {
 	if p.out.terminal && !p.silent {
 		p.out.say("%s", eraseLine)
@@ -46,11 +58,11 @@ func (p *chaosProgress) stop() {
 // line is a bar, if there is room for it, and the numbers.
 func (p *chaosProgress) line(s chaos.Snapshot, width int) string {
 	numbers := chaosNumbers(s)
-	room := min(mostBar, width-lipgloss.Width(numbers)-2)
-	if room < leastBar {
+	p.room = min(p.room, width-lipgloss.Width(numbers)-2)
+	if p.room < leastBar {
 		return lipgloss.NewStyle().MaxWidth(width).Render(numbers)
 	}
-	p.bar.SetWidth(room)
+	p.bar.SetWidth(p.room)
 	return p.bar.ViewAs(share(s)) + "  " + numbers
 }
 
@@ -66,8 +78,16 @@ func share(s chaos.Snapshot) float64 {
 	return min(1, done)
 }
 
+// chaosNumbers is how a run is doing: which, for how long, and what was done.
 func chaosNumbers(s chaos.Snapshot) string {
-	text := fmt.Sprintf("%v, %s, %s, %s", s.Elapsed.Round(time.Second), counted(s.Storms, "storm"), counted(s.Faults, "fault"), s.Doing)
+	at, faults := s.Elapsed.Round(time.Second).String(), counted(s.Faults, "fault")
+	if s.Of > s.Elapsed {
+		at += fmt.Sprintf(" of ~%v", s.Of.Round(time.Second))
+	}
+	if s.Enough > 0 {
+		faults = fmt.Sprintf("%d of %s", s.Faults, counted(s.Enough, "fault"))
+	}
+	text := fmt.Sprintf("%s: %s, %s, %s, %s", s.Store, at, counted(s.Storms, "storm"), faults, s.Doing)
 	if s.Broken {
 		text += ", " + bad("VIOLATION")
 	}

@@ -1,14 +1,18 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
@@ -123,18 +127,90 @@ func TestChaosText(t *testing.T) {
 		{Process: "m1", What: "bytes of heap", Samples: 30, Early: 3 << 20, Late: 4 << 20, Allowed: 8 << 20},
 		{Process: "o1", What: "goroutines", Samples: 20, Early: 50, Late: 100, Allowed: 78},
 	}
-	text := ansi.Strip(chaosText(&r))
+	text := ansi.Strip(chaosText(&r, 0))
 	for _, want := range []string{
 		"store flease, seed 7, 12.0 s, 1 storm\n", "3 faults: delay 1, loss 2\n", "I5: a table went back (4 times): from 2 to 1\n",
-		"2 other processes lived too short to say\nm1     heap ", " 3.0 MiB      4.0 MiB (8.0) of 30 samples\no1     goroutines ", " 50.0    100.0 (78.0) of 20 samples\n",
-		"kept        /somewhere\n", "2 writes accepted, 1 refused (I9)\n", "processes that ended by themselves and were started again: 1; times that the namespace was gone with all managers and was created anew: 1\n",
+		"2 other processes lived too short to say\n            m1     heap ", " 3.0 MiB      4.0 MiB (8.0) of 30 samples\n            o1     goroutines ", " 50.0    100.0 (78.0) of 20 samples\n",
+		"kept        /somewhere, where README says what is what\n", "2 writes accepted, 1 refused (I9)\n", "processes that ended by themselves and were started again: 1; times that the namespace was gone with all managers and was created anew: 1\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("there is no %q in\n%s", want, text)
 		}
 	}
-	if text := ansi.Strip(chaosText(&chaos.Report{})); !strings.Contains(text, "violations  none\n") || strings.Contains(text, "fence") {
+	narrow := ansi.Strip(chaosText(&r, 60))
+	if !slices.Equal(strings.Fields(narrow), strings.Fields(text)) {
+		t.Errorf("other words in a narrow terminal:\n%s", narrow)
+	}
+	for line := range strings.Lines(narrow) {
+		if ansi.StringWidth(line) > 61 || line != "Chaos\n" && !strings.HasPrefix(line, " ") && !strings.HasPrefix(line[10:], "  ") {
+			t.Errorf("this does not fit into a terminal: %q", line)
+		}
+	}
+	if text := ansi.Strip(chaosText(&chaos.Report{ShortLives: 3}, 0)); !strings.Contains(text, "vitals      not judged: none of 3 processes ") {
+		t.Errorf("nothing was judged, and that is not said:\n%s", text)
+	}
+	text = ansi.Strip(chaosText(&chaos.Report{Interrupted: true}, 0))
+	if !strings.Contains(text, "violations  none\n") || strings.Contains(text, "fence") || !strings.Contains(text, "0 storms, interrupted\n") ||
+		!strings.Contains(text, "no storm was waited out") {
 		t.Errorf("got\n%s", text)
+	}
+}
+
+// TestChaosFlags: what is wrong is said before anything is built or started, and how it is right.
+func TestChaosFlags(t *testing.T) {
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--drift", "beyond"}, "--drift beyond: write --drift=beyond"},
+		{[]string{"--drift=far"}, "--drift=far: want within or beyond"},
+		{[]string{"--other", "/no/such/program"}, "--other /no/such/program: want a program, or \"oldest\""},
+		{[]string{"--failpoints", "--drift", "--owners", "0"}, "--owners 0: want 1 to 100"},
+		{[]string{"--store", "all", "--kinds", "disk-full"}, "--kinds disk-full: it takes --store etcd or external"},
+		{[]string{"storm"}, "takes flags only, and \"storm\" is none"},
+	} {
+		var out, errs bytes.Buffer
+		got := run(t.Context(), append([]string{"chaos"}, test.args...), &out, &errs)
+		if got != int(statusTrouble) || !strings.Contains(errs.String(), test.want) || out.Len() > 0 {
+			t.Errorf("%q: status %d, %q, %q; want %q", test.args, got, out.String(), errs.String(), test.want)
+		}
+	}
+	var out, errs bytes.Buffer
+	if got := run(t.Context(), []string{"chaos", "--kinds", "help"}, &out, &errs); got != 0 || !strings.Contains(out.String(), "\nhalves  ") {
+		t.Errorf("status %d, %q, %q", got, out.String(), errs.String())
+	}
+}
+
+// TestChaosInterrupted: who does not want to wait gets a report, and nothing is blamed on that.
+func TestChaosInterrupted(t *testing.T) {
+	t.Parallel()
+	cmd, dir := chaosCommand(t, "--for", "10m", "--seed", "1", "--slack", "30s", "--kinds", "owner-pause-short")
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	errs, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	lines := bufio.NewScanner(errs)
+	for lines.Scan() { // it says where it is every few seconds
+		said.WriteString(lines.Text() + "\n")
+		if strings.Contains(lines.Text(), "breaking") {
+			if err := cmd.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	err = cmd.Wait()
+	var exited *exec.ExitError
+	if !errors.As(err, &exited) || exited.ExitCode() != int(statusInterrupted) || !strings.Contains(out.String(), ", interrupted\n") {
+		t.Fatalf("%v\n%s%s", err, out.String(), said.String())
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("it left %v (%v)", left, err)
 	}
 }
 
@@ -144,9 +220,9 @@ func TestChaosProgress(t *testing.T) {
 		share float64
 		text  string
 	}{
-		{chaos.Snapshot{Elapsed: 30 * time.Second, Of: time.Minute, Faults: 1, Doing: "storm"}, 0.5, "30s, 0 storms, 1 fault, storm"},
-		{chaos.Snapshot{Elapsed: time.Second, Faults: 30, Enough: 40, Storms: 2, Broken: true, Doing: "recovering"}, 0.75, "1s, 2 storms, 30 faults, recovering, VIOLATION"},
-		{chaos.Snapshot{Elapsed: time.Hour, Of: time.Minute, Doing: "judging"}, 1, "1h0m0s, 0 storms, 0 faults, judging"},
+		{chaos.Snapshot{Elapsed: 30 * time.Second, Of: time.Minute, Faults: 1, Store: "etcd", Doing: "breaking"}, 0.5, "etcd: 30s of ~1m0s, 0 storms, 1 fault, breaking"},
+		{chaos.Snapshot{Elapsed: time.Second, Faults: 30, Enough: 40, Storms: 2, Broken: true, Store: "flease", Doing: "recovering"}, 0.75, "flease: 1s, 2 storms, 30 of 40 faults, recovering, VIOLATION"},
+		{chaos.Snapshot{Elapsed: time.Hour, Of: time.Minute, Store: "external", Doing: "judging"}, 1, "external: 1h0m0s, 0 storms, 0 faults, judging"},
 	} {
 		if got := share(test.at); got != test.share {
 			t.Errorf("%+v: share %v, want %v", test.at, got, test.share)
@@ -161,4 +237,29 @@ func TestChaosProgress(t *testing.T) {
 			}
 		}
 	}
+	p := newChaosProgress(screen{}, false)
+	bar := func(doing string) int {
+		return strings.IndexFunc(ansi.Strip(p.line(chaos.Snapshot{Doing: doing}, 50)), func(r rune) bool { return r != '█' && r != '░' })
+	}
+	if bar("recovering"); bar("judging") != bar("recovering") {
+		t.Error("the bar dances with what is said beside it")
+	}
+}
+
+// TestSecondSignal: it ends a process at once, unless it comes with the first.
+func TestSecondSignal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		stopped := false
+		afterFirst(ctx, func() { stopped = true })
+		cancel()
+		time.Sleep(oneSignal - 1)
+		if synctest.Wait(); stopped {
+			t.Error("a signal that comes with the first ends the process")
+		}
+		time.Sleep(time.Nanosecond)
+		if synctest.Wait(); !stopped {
+			t.Error("a second signal does not end the process")
+		}
+	})
 }

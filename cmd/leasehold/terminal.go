@@ -39,6 +39,15 @@ func newScreen(w io.Writer) screen {
 	return s
 }
 
+// columns is how many there are, or 0 if it is no terminal: what goes elsewhere is not for eyes
+// alone, and its lines stay whole.
+func (s screen) columns() int {
+	if !s.terminal {
+		return 0
+	}
+	return s.width
+}
+
 // say writes what is good to know but not asked for. If it cannot be written,
 // there is nobody to tell.
 func (s screen) say(format string, args ...any) { _, _ = fmt.Fprintf(s, format, args...) }

@@ -125,7 +125,7 @@ func TestLeasesSwitchedOff(t *testing.T) {
 	if slices.ContainsFunc(r.Violations, func(v check.Violation) bool { return v.Invariant == "I9" }) || fencing && (r.Checked.Writes == 0 || r.Checked.Refused == 0) {
 		t.Errorf("a database has accepted %d writes, refused %d, and: %v", r.Checked.Writes, r.Checked.Refused, r.Violations)
 	}
-	for _, name := range []string{"report.json", "faults.jsonl", "m1.log", "o1.log", "o1.history", "c1.history"} {
+	for _, name := range []string{"README", "report.json", "faults.jsonl", "m1.log", "o1.log", "o1.history", "c1.history"} {
 		if info, err := os.Stat(filepath.Join(cfg.Dir, name)); err != nil || info.Size() == 0 && filepath.Ext(name) != ".log" {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -133,20 +133,38 @@ func TestLeasesSwitchedOff(t *testing.T) {
 }
 
 func TestConfigs(t *testing.T) {
+	full := t.TempDir()
+	if err := os.WriteFile(filepath.Join(full, "thesis"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for want, change := range map[string]func(*Config){
-		`--store "disk": want etcd, external or flease`:                                    func(c *Config) { c.Shape = "disk" },
-		"--for 0s and --faults 0: one of them must say when it is enough":                  func(c *Config) { c.Faults = 0 },
-		"--owners 0: want 1 to 100":                                                        func(c *Config) { c.Owners = 0 },
-		"--callers 101: want 1 to 100":                                                     func(c *Config) { c.Callers = 101 },
-		"--lease 1ms: want 1s to 1m":                                                       func(c *Config) { c.Lease = time.Millisecond },
-		"--ttl 1ms: want 500ms to 1m":                                                      func(c *Config) { c.TTL = time.Millisecond },
-		"--kinds fire: with --store etcd there are owner-kill, owner-restart, owner-pause": func(c *Config) { c.Kinds = []string{"fire"} },
+		`--store "disk": want etcd, external, flease or all`:                                  func(c *Config) { c.Shape = "disk" },
+		"--for 0s and --faults 0: one of them must say when it is enough":                     func(c *Config) { c.Faults = 0 },
+		"--for -1s: want a time above 0":                                                      func(c *Config) { c.For = -time.Second },
+		"--faults -1: want a number above 0":                                                  func(c *Config) { c.Faults = -1 },
+		"--owners 0: want 1 to 100":                                                           func(c *Config) { c.Owners = 0 },
+		"--callers 101: want 1 to 100":                                                        func(c *Config) { c.Callers = 101 },
+		"--lease 1ms: want 1s to 1m":                                                          func(c *Config) { c.Lease = time.Millisecond },
+		"--ttl 1ms: want 500ms to 1m":                                                         func(c *Config) { c.TTL = time.Millisecond },
+		"--slack -1s: want 0s or more":                                                        func(c *Config) { c.Slack = -time.Second },
+		"--dir " + full + ": want a directory that is empty or does not exist":                func(c *Config) { c.Dir = full },
+		"--kinds fire: there is no such fault; --kinds help says which there are":             func(c *Config) { c.Kinds = []string{"loss", "fire"} },
+		"--kinds upgrade: it takes --other":                                                   func(c *Config) { c.Kinds = []string{"upgrade"} },
+		"--kinds store-kill: it takes --store external":                                       func(c *Config) { c.Kinds = []string{"store-kill"} },
+		"--kinds manager-clocks-beyond: it takes --drift=beyond and --store etcd or external": func(c *Config) { c.Kinds = []string{"manager-clocks-beyond"} },
 	} {
 		c := DefaultConfig()
 		c.Faults = 1
 		change(&c)
 		if err := c.Validate(); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	c := DefaultConfig()
+	c.Faults = 1
+	for _, dir := range []string{"", t.TempDir(), filepath.Join(full, "new")} {
+		if c.Dir = dir; c.Validate() != nil {
+			t.Errorf("--dir %s: %v", dir, c.Validate())
 		}
 	}
 }
@@ -156,6 +174,11 @@ func TestReplay(t *testing.T) {
 	c.Seed, c.Faults, c.Lease, c.Kinds, c.LeasesOff = 7, 10, 2*time.Second, []string{"loss", "delay"}, true
 	const want = "leasehold chaos --store etcd --seed 7 --faults 10 --kinds loss,delay --lease 2s --leases-off"
 	if got := c.Replay(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	c = DefaultConfig()
+	c.Seed, c.For, c.Other, c.OtherFlag = 7, time.Minute, "/cache/1234", "oldest"
+	if got, want := c.Replay(), "leasehold chaos --store etcd --seed 7 --for 1m0s --other oldest"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -1,8 +1,10 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -32,6 +34,8 @@ type Config struct {
 
 	// Other is another build of the command, for upgrades and downgrades; empty: none.
 	Other string
+	// OtherFlag is what --other said, for the command that does it again; empty: Other.
+	OtherFlag string
 	// Builds says what the two are, for the report; empty: as they say themselves.
 	Builds []string
 	// Drifting is a build whose clocks can be wrong, which package drifting makes. Then clocks run
@@ -87,16 +91,14 @@ func (c *Config) Validate() error {
 	bad := func(format string, args ...any) error {
 		return leasehold.Errorf("", leasehold.Invalid, "", format, args...)
 	}
-	known := nemesis.Kinds(c.setting())
-	for _, k := range c.Kinds {
-		if !slices.Contains(known, k) {
-			return bad("--kinds %s: with --store %s there are %s", k, c.Shape, strings.Join(known, ", "))
-		}
-	}
 	switch {
 	case !slices.Contains(cluster.Shapes(), c.Shape):
-		return bad("--store %q: want etcd, external or flease", c.Shape)
-	case c.For <= 0 && c.Faults <= 0:
+		return bad("--store %q: want etcd, external, flease or all", c.Shape)
+	case c.For < 0:
+		return bad("--for %v: want a time above 0", c.For)
+	case c.Faults < 0:
+		return bad("--faults %d: want a number above 0", c.Faults)
+	case c.For == 0 && c.Faults == 0:
 		return bad("--for %v and --faults %d: one of them must say when it is enough", c.For, c.Faults)
 	case c.Owners < 1 || c.Owners > 100:
 		return bad("--owners %d: want 1 to 100", c.Owners)
@@ -106,8 +108,33 @@ func (c *Config) Validate() error {
 		return bad("--lease %v: want 1s to 1m", c.Lease)
 	case c.TTL < 500*time.Millisecond || c.TTL > time.Minute:
 		return bad("--ttl %v: want 500ms to 1m", c.TTL)
+	case c.Slack < 0:
+		return bad("--slack %v: want 0s or more", c.Slack)
+	case !vacant(c.Dir):
+		return bad("--dir %s: want a directory that is empty or does not exist: what is in it in the end is removed", c.Dir)
+	}
+	return c.validateKinds()
+}
+
+// validateKinds finds kinds of faults that there are not, or not here.
+func (c *Config) validateKinds() error {
+	all, here := nemesis.All(), nemesis.Kinds(c.setting())
+	for _, name := range c.Kinds {
+		at := slices.IndexFunc(all, func(f nemesis.Fault) bool { return f.Name == name })
+		switch {
+		case at < 0:
+			return leasehold.Errorf("", leasehold.Invalid, "", "--kinds %s: there is no such fault; --kinds help says which there are", name)
+		case !slices.Contains(here, name):
+			return leasehold.Errorf("", leasehold.Invalid, "", "--kinds %s: it takes %s", name, all[at].Takes)
+		}
 	}
 	return nil
+}
+
+// vacant says whether a directory is nobody's: a run removes what it has made by removing it.
+func vacant(dir string) bool {
+	found, err := os.ReadDir(dir)
+	return dir == "" || os.IsNotExist(err) || err == nil && len(found) == 0
 }
 
 func stretch(d time.Duration) time.Duration { return time.Duration(float64(d) * drift) }
@@ -153,7 +180,7 @@ func (c *Config) Replay() string {
 	add(c.Lease != usual.Lease, "lease", c.Lease)
 	add(c.TTL != usual.TTL, "ttl", c.TTL)
 	add(c.Slack != usual.Slack, "slack", c.Slack)
-	add(c.Other != "", "other", c.Other)
+	add(c.Other != "", "other", cmp.Or(c.OtherFlag, c.Other))
 	switch {
 	case c.Beyond:
 		words = append(words, "--drift=beyond")

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -71,21 +72,11 @@ func recoveries(all []recovery, cfg *Config) Recoveries {
 		}
 	}
 	slices.Sort(sorted)
-	at := func(share float64) float64 {
-		return millis(sorted[min(len(sorted)-1, int(share*float64(len(sorted))))])
+	at := func(share float64) float64 { // so many took no longer
+		return millis(sorted[max(1, int(math.Ceil(share*float64(len(sorted)))))-1])
 	}
 	r.Median, r.P99, r.Max = at(0.5), at(0.99), at(1)
 	return r
 }
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-// A Snapshot is how a run is doing.
-type Snapshot struct {
-	Elapsed, Of time.Duration
-	Storms      int
-	Faults      int
-	Enough      int // faults; 0: any number
-	Broken      bool
-	Doing       string
-}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -35,6 +34,7 @@ type run struct {
 
 	mu     sync.Mutex
 	report Report
+	doing  string
 	took   []recovery
 }
 
@@ -55,7 +55,9 @@ func Run(ctx context.Context, cfg Config, progress func(Snapshot)) (Report, erro
 			Store: cfg.Shape, Seed: cfg.Seed, Builds: builds(ctx, &cfg), ByKind: make(map[string]int), Violations: []check.Violation{}, Replay: cfg.Replay(),
 		},
 	}
+	stop := r.keepSaying()
 	err := r.inDirectory(func() error { return r.whole(ctx) })
+	stop()
 	return r.report, err
 }
 
@@ -76,11 +78,7 @@ func (r *run) inDirectory(do func() error) (err error) {
 		return os.RemoveAll(r.cfg.Dir)
 	}
 	r.report.Kept = r.cfg.Dir
-	text, unwritten := json.MarshalIndent(&r.report, "", "  ")
-	if unwritten == nil {
-		unwritten = os.WriteFile(filepath.Join(r.cfg.Dir, "report.json"), text, 0o600)
-	}
-	return errors.Join(err, unwritten)
+	return errors.Join(err, r.bundle())
 }
 
 // whole is a run from the first process to the verdict.
@@ -128,8 +126,8 @@ func (r *run) live(ctx context.Context) error {
 	for storm := uint64(0); r.goOn(ctx); storm++ {
 		random := rand.New(rand.NewPCG(r.cfg.Seed, 1000+storm))
 		plan := nemesis.Plan(random, r.cfg.setting(), r.strikes(), stormTime, r.cfg.Kinds)
-		r.say("storm")
-		if err := n.Storm(ctx, plan); err != nil {
+		r.say("breaking")
+		if err := n.Storm(ctx, plan); err != nil || ctx.Err() != nil {
 			return err
 		}
 		r.count(func(p *Report) { p.Storms++ })
@@ -139,8 +137,8 @@ func (r *run) live(ctx context.Context) error {
 		r.vitals.take(ctx, r.cluster)
 		r.book.Settle(witness.Now() - witness.Time(r.cfg.Slack+settled))
 	}
-	r.say("letting callers hear of the last losses")
-	return r.wait(ctx, stale+time.Second)
+	r.say("listening") // callers hear of the last losses
+	return r.wait(ctx, lastWords)
 }
 
 // settled is after how long everybody has heard of everything, and said so.
@@ -174,11 +172,13 @@ func (r *run) healed(ctx context.Context, when string) error {
 	since := witness.Now()
 	bound := r.cfg.bound(r.cluster.Forgot())
 	missing, err := r.cluster.Create(ctx)
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err() // nobody waits for it any more
+	case err != nil:
 		r.book.Unrecovered(time.Duration(witness.Now()-since), bound+r.cfg.Slack, watched)
 		return fmt.Errorf("%s: %w", when, err)
-	}
-	if missing {
+	case missing:
 		since = witness.Now() // nothing could be owned before
 		r.count(func(p *Report) { p.Created++ })
 	}
@@ -244,36 +244,6 @@ func (r *run) fail(err error) {
 	}
 }
 
-// owned reads what an owner writes, and keeps it.
-func (r *run) owned(name string, offset time.Duration, from io.Reader) error {
-	return r.keep(name, from, func(from io.Reader) error {
-		return witness.Read(from, func(record witness.Record) { r.book.Observe(name, record.Earlier(offset)) })
-	})
-}
-
-// called reads what a caller writes, and keeps it. Nobody sets the clocks of callers.
-func (r *run) called(name string, _ time.Duration, from io.Reader) error {
-	c := r.book.Caller(name)
-	defer c.Gone()
-	return r.keep(name, from, func(from io.Reader) error {
-		return history.Read(from, func(e history.Event) {
-			if e.Vitals != nil {
-				r.vitals.told(name, *e.Vitals)
-			}
-			c.Observe(e)
-		})
-	})
-}
-
-// keep has what is read written to a history.
-func (r *run) keep(name string, from io.Reader, read func(io.Reader) error) error {
-	f, err := keepIn(filepath.Join(r.cfg.Dir, name+".history"), maxHistory)
-	if err != nil {
-		return err
-	}
-	return errors.Join(read(io.TeeReader(from, f)), f.Close())
-}
-
 // tell takes up what the nemesis does.
 func (r *run) tell(d nemesis.Deed) {
 	r.count(func(p *Report) {
@@ -289,20 +259,11 @@ func (r *run) tell(d nemesis.Deed) {
 			nemesis.Deed
 		}{witness.Now(), d}) // a full disk is found out by others
 	})
-	r.say("storm")
+	r.say("breaking")
 }
 
 func (r *run) count(do func(*Report)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	do(&r.report)
-}
-
-func (r *run) say(doing string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.progress(Snapshot{
-		Elapsed: time.Since(r.begin), Of: r.cfg.For, Storms: r.report.Storms,
-		Faults: r.report.Faults, Enough: r.cfg.Faults, Broken: r.book.Broken(), Doing: doing,
-	})
 }

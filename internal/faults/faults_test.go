@@ -172,3 +172,23 @@ func TestOfCase(t *testing.T) {
 		t.Errorf("%v and %d violations, want %v and 3 of the simulator, and 1 of a test", runs, violations, want)
 	}
 }
+
+// The page tells apart what is not tried, what was not recorded, and what did not happen.
+func TestPageSaysWhatIsKnown(t *testing.T) {
+	page := faults.Page([]faults.Case{
+		{
+			Number: 1, Part: "Fires", What: "smoke", Must: "all get out", Tries: "I1", Open: "the cat",
+			Proofs: []faults.Proof{{Kind: faults.Chaos, Name: "loss"}, {Kind: faults.Sim, Name: "delay"}, {Kind: faults.Flease, Name: "rate"}},
+		},
+		{Number: 2, Part: "Fires", What: "flames", Must: "all get out", Tries: "I2", Proofs: []faults.Proof{{Kind: faults.Sim, Name: "calm"}}},
+	}, &faults.Results{Runs: []faults.Run{{Kind: faults.Sim, Counts: map[string]int{"delay": 1234}}}})
+	for _, want := range []string{
+		"**2 cases, 1 of them tried, 0 with violations.** What is open:\n\n- 1, smoke: the cat.\n",
+		"| 1 | smoke | all get out (I1) | 1,234 | not recorded | - | 0 |\n| 2 | flames | all get out (I2) | 0 | - | - | 0 |\n\n",
+		"### Fires\n\n| | simulator | chaos | tests |\n|---|---|---|---|\n| 1 | `delay`<br>flease: `rate` | `loss` | - |\n| 2 | `calm` | - | - |\n",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("there is no %q in\n%s", want, page)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -12,16 +13,16 @@ const intro = `# What may happen to us, and where it is tried
 <!-- written by go run ./internal/faults/record; do not edit -->
 
 Each case is something that happens to real clusters, with what must hold then; I1 to I10 are in [ARCHITECTURE.md](ARCHITECTURE.md).
-It is tried
+The numbers say how often it was tried, and by what:
 
-- in the simulator (` + "`leasehold sim`" + `, and ` + "`leasehold flease sim`" + ` where it says flease), by faults that strike at random; a name with a
-  colon is a branch of a machine that is counted: what the fault leads to;
-- by chaos: real processes on a network that is broken (` + "`leasehold chaos`" + `), by kinds of faults;
-- by tests, which are named with their directory; those marked * run with failpoints.
+- **simulator**: faults of ` + "`leasehold sim`" + ` that struck, and branches of machines that they led to; in Flease's cases of
+  ` + "`leasehold flease sim`" + `;
+- **chaos**: faults of ` + "`leasehold chaos`" + ` that struck real processes on a network that is broken;
+- **tests**: tests of this case by name that passed.
 
-Runs is how often that has happened: faults that struck and branches that were taken, strikes of the nemesis, tests that passed. After every event of the
-simulator, and over the whole history of a chaos run, all invariants are checked, not only those of the case. A violation of a run counts against
-every case that it had. What is open is said with the case.
+After every event of a simulator, and over the whole history of a chaos run, all invariants are checked, not only those of the case. A
+violation of a run counts against every case that it had. A dash: it is not tried there. [Where each case is
+tried](#where-each-case-is-tried), by name, is below, and [where the numbers come from](#where-the-numbers-come-from) at the end.
 
 `
 
@@ -29,47 +30,78 @@ every case that it had. What is open is said with the case.
 func Page(cases []Case, results *Results) string {
 	var b strings.Builder
 	b.WriteString(intro)
+	b.WriteString(summary(cases, results))
+	b.WriteString(inParts(cases, "##", "| | what happens | what must hold | simulator | chaos | tests | violations |\n|---|---|---|---|---|---|---|\n", func(c *Case) string {
+		runs, violations := results.OfCase(c)
+		return fmt.Sprintf("| %d | %s | %s (%s) | %s | %s | %s | %d |\n", c.Number, c.What, c.Must, c.Tries,
+			results.times(runs, Sim, Flease), results.times(runs, Chaos), results.times(runs, Test), violations)
+	}))
+	b.WriteString("## Where each case is tried\n\nIn the simulator a name with a colon is a branch of a machine, which is counted. Tests are named with their " +
+		"directory, and without their\n`Test`; those marked * run with failpoints.\n\n")
+	b.WriteString(inParts(cases, "###", "| | simulator | chaos | tests |\n|---|---|---|---|\n", func(c *Case) string {
+		simulated := strings.TrimPrefix(named(c, Sim, "")+named(c, Flease, "<br>flease: "), "<br>")
+		return fmt.Sprintf("| %d | %s | %s | %s |\n", c.Number, cmp.Or(simulated, "-"), cmp.Or(named(c, Chaos, ""), "-"), cmp.Or(testsOf(c), "-"))
+	}))
+	b.WriteString(sources(results))
+	return b.String()
+}
+
+// summary says how many cases there are, of which something was tried, and what is open.
+func summary(cases []Case, results *Results) string {
+	var b strings.Builder
+	tried, violated := 0, 0
+	for i := range cases {
+		runs, violations := results.OfCase(&cases[i])
+		for _, n := range runs {
+			if n > 0 {
+				tried++
+				break
+			}
+		}
+		if violations > 0 {
+			violated++
+		}
+	}
+	fmt.Fprintf(&b, "**%d cases, %d of them tried, %d with violations.** What is open:\n\n", len(cases), tried, violated)
+	for i := range cases {
+		if c := &cases[i]; c.Open != "" {
+			fmt.Fprintf(&b, "- %d, %s: %s.\n", c.Number, c.What, c.Open)
+		}
+	}
+	b.WriteString("\n")
+	return b.String()
+}
+
+// inParts is a table for each part of the catalogue, under its name, with a row for each case.
+func inParts(cases []Case, level, head string, row func(*Case) string) string {
+	var b strings.Builder
 	last := ""
 	for i := range cases {
 		c := &cases[i]
 		if c.Part != last {
 			last = c.Part
-			fmt.Fprintf(&b, "## %s\n\n| | what happens | what must hold | where it is tried | runs | violations |\n|---|---|---|---|---|---|\n", c.Part)
+			fmt.Fprintf(&b, "%s %s\n\n%s", level, c.Part, head)
 		}
-		runs, violations := results.OfCase(c)
-		fmt.Fprintf(&b, "| %d | %s | %s (%s) | %s | %s | %d |\n", c.Number, c.What, c.Must, c.Tries, where(c), times(runs), violations)
+		b.WriteString(row(c))
 		if i+1 == len(cases) || cases[i+1].Part != c.Part {
 			b.WriteString("\n")
 		}
 	}
-	b.WriteString(sources(results))
 	return b.String()
 }
 
-// where lists the proofs of a case, by kind.
-func where(c *Case) string {
-	var lines []string
-	for _, k := range []struct {
-		kind Kind
-		name string
-	}{{Sim, "simulator"}, {Flease, "flease"}, {Chaos, "chaos"}} {
-		var names []string
-		for _, p := range c.Proofs {
-			if p.Kind == k.kind {
-				names = append(names, "`"+p.Name+"`")
-			}
-		}
-		if len(names) > 0 {
-			lines = append(lines, k.name+": "+strings.Join(names, ", "))
+// named lists the proofs of a kind, after some words.
+func named(c *Case, kind Kind, before string) string {
+	var names []string
+	for _, p := range c.Proofs {
+		if p.Kind == kind {
+			names = append(names, "`"+p.Name+"`")
 		}
 	}
-	if t := testsOf(c); t != "" {
-		lines = append(lines, "tests: "+t)
+	if len(names) == 0 {
+		return ""
 	}
-	if c.Open != "" {
-		lines = append(lines, "**open:** "+c.Open)
-	}
-	return strings.Join(lines, "<br>")
+	return before + strings.Join(names, ", ")
 }
 
 // testsOf lists the tests of a case, those of a directory together.
@@ -96,18 +128,21 @@ func testsOf(c *Case) string {
 	return strings.Join(all, "; ")
 }
 
-// times says how often things have run.
-func times(runs map[Kind]int) string {
-	var parts []string
-	for _, k := range []struct {
-		kind Kind
-		name string
-	}{{Sim, "simulator"}, {Flease, "flease"}, {Chaos, "chaos"}, {Test, "tests"}} {
-		if n, ok := runs[k.kind]; ok {
-			parts = append(parts, fmt.Sprintf("%s %s", k.name, grouped(n)))
-		}
+// times says how often things of some kinds have run, if the case has any.
+func (r *Results) times(runs map[Kind]int, kinds ...Kind) string {
+	sum, has, recorded := 0, false, false
+	for _, k := range kinds {
+		n, ok := runs[k]
+		sum, has = sum+n, has || ok
+		recorded = recorded || ok && slices.ContainsFunc(r.Runs, func(run Run) bool { return run.Kind == k })
 	}
-	return strings.Join(parts, "<br>")
+	switch {
+	case !has:
+		return "-"
+	case !recorded:
+		return "not recorded"
+	}
+	return grouped(sum)
 }
 
 // sources says where the numbers come from.

@@ -52,8 +52,7 @@ func processes() []Case {
 			Number: 8, What: "clocks run more differently than that", Tries: "I9",
 			Must: "fencing holds, and an owner that can tell drops its leases and says so",
 			Proofs: by(simulated("clock-beyond", "owner: clock too slow"), chaos("owner-clock-beyond", "manager-clocks-beyond"),
-				tests("internal/chaos", "TestClocksBeyondTheBound"),
-				tests("internal/machine/owner", "TestClockBeyondTheBound"),
+				tests("internal/chaos", "TestClocksBeyondTheBound"), tests("internal/machine/owner", "TestClockBeyondTheBound"),
 				tests("internal/sim/explore", "TestClocksBeyondTheBoundAreFound"), tests("cmd/leasehold", "TestDoctorFindsRunawayClock")),
 		},
 		{
@@ -75,7 +74,7 @@ func processes() []Case {
 		{
 			Number: 11, What: "a snapshot of a computer is started beside it", Tries: "I1 I2",
 			Must: "what the copy had ends with its lease; after that at most one of the two has anything",
-			Open: "until then only fences help, since nothing in a copy can tell that it is one; a census of managers without a disk does not tell them apart",
+			Open: "while both believe in one lease only fences help, since nothing in a copy can tell that it is one; a census of managers without a disk does not tell them apart",
 			Proofs: by(leased("rewind"), tests("internal/machine/manager", "TestCopiedOwner"),
 				tests("manager", "TestReplayedSession", "TestNobodySpeaksForAnothersSession")),
 		},

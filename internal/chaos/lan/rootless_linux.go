@@ -24,6 +24,7 @@ func Again(ctx context.Context, program string, args ...string) *exec.Cmd {
 		UidMappings: []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}},
 		Pdeathsig:   syscall.SIGKILL,
+		Setpgid:     true, // Ctrl-C is for us, and we pass it on: a second one would end it at once
 	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it has something to say
 	return cmd

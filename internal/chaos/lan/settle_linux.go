@@ -43,7 +43,7 @@ func (h *Host) settle() error {
 	}
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return errors.Join(fmt.Errorf("opening /dev/net/tun: %w; without root it must be there for everybody", err), goTo(origin), origin.Close())
+		return errors.Join(fmt.Errorf("opening /dev/net/tun: %w; that takes root, or that root has made it for everybody (chmod 666 /dev/net/tun)", err), goTo(origin), origin.Close())
 	}
 	space, err := os.Open(ownSpace)
 	if err := errors.Join(err, plug(fd), configure(h.Addr)); err != nil {

@@ -2,6 +2,8 @@ package nemesis
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
@@ -10,23 +12,43 @@ import (
 // A kind is a kind of fault.
 type kind struct {
 	name   string
-	weight int                // how often it comes, relative to others
-	when   func(Setting) bool // whether it can be done; nil: always
+	text   string   // what happens
+	weight int      // how often it comes, relative to others
+	when   []demand // what it takes; nil: nothing
 	lasts  span
 	do     deed
 }
 
-func (k *kind) in(s Setting) bool { return k.when == nil || k.when(s) }
+// A demand is what a kind takes to be done, in the words of the command's flags.
+type demand struct {
+	flags string
+	met   func(Setting) bool
+}
 
-// Reasons why some can be done and others not.
-func stored(s Setting) bool   { return s.Shape != cluster.Flease }
-func embedded(s Setting) bool { return s.Shape != cluster.External }
-func external(s Setting) bool { return s.Shape == cluster.External }
-func another(s Setting) bool  { return s.Other }
-func drifts(s Setting) bool   { return s.Drift && !s.Beyond }
-func strays(s Setting) bool   { return s.Drift && s.Beyond }
-func wrong(s Setting) bool    { return s.Drift }
-func points(s Setting) bool   { return s.Points }
+func (k *kind) in(s Setting) bool {
+	return !slices.ContainsFunc(k.when, func(d demand) bool { return !d.met(s) })
+}
+
+// takes is what a kind takes, as flags.
+func (k *kind) takes() string {
+	var flags []string
+	for _, d := range k.when {
+		flags = append(flags, d.flags)
+	}
+	return strings.Join(flags, " and ")
+}
+
+// What kinds take.
+var (
+	stored   = demand{"--store etcd or external", func(s Setting) bool { return s.Shape != cluster.Flease }}
+	embedded = demand{"--store etcd or flease", func(s Setting) bool { return s.Shape != cluster.External }}
+	external = demand{"--store external", func(s Setting) bool { return s.Shape == cluster.External }}
+	another  = demand{"--other", func(s Setting) bool { return s.Other }}
+	drifts   = demand{"--drift", func(s Setting) bool { return s.Drift && !s.Beyond }}
+	strays   = demand{"--drift=beyond", func(s Setting) bool { return s.Drift && s.Beyond }}
+	wrong    = demand{"--drift or --drift=beyond", func(s Setting) bool { return s.Drift }}
+	points   = demand{"--failpoints", func(s Setting) bool { return s.Points }}
+)
 
 // A span says how long a strike lasts. It is drawn with a number from 0 to 1.
 type span func(t Times, drawn float64) time.Duration
@@ -66,55 +88,55 @@ var (
 // kinds are all there are.
 func kinds() []kind {
 	return []kind{
-		{"owner-kill", 4, nil, some, kill(anyOwner)},
-		{"owner-restart", 2, nil, short, restart(anyOwner)},
-		{"owner-pause-short", 3, nil, short, pause(anyOwner)},
-		{"owner-pause-long", 4, nil, long, pause(anyOwner)},
-		{"owner-stutter", 2, nil, some, stutter(anyOwner)},
-		{"manager-kill", 2, nil, some, kill(anyManager)},
-		{"manager-pause", 2, nil, some, pause(anyManager)},
-		{"leader-kill", 3, nil, some, kill(leader)},
-		{"leader-restart", 1, nil, short, restart(leader)},
-		{"leader-pause-short", 2, nil, instant, pause(leader)},
-		{"leader-pause-long", 3, nil, reign, pause(leader)},
-		{"caller-kill", 1, nil, short, kill(anyCaller)},
-		{"upgrade", 4, another, instant, upgrade},
-		{"clock-offset", 2, nil, instant, shift},
-		{"clock-rate", 6, drifts, instant, drift},
-		{"owner-clock-beyond", 20, strays, longer, stray(anyOwner, 1)},
-		{"manager-clocks-beyond", 4, func(s Setting) bool { return strays(s) && stored(s) }, longer, stray(anyManager, 3)},
-		{"wall-clock", 4, wrong, long, set},
-		{"failpoint", 20, points, some, fail},
-		{"memory", 2, nil, some, starve},
-		{"disk-full", 3, stored, some, fill},
-		{"connection-storm", 2, nil, some, flood},
-		{"store-leader-kill", 2, external, some, kill(storeLeader)},
-		{"store-leader-cut", 2, external, some, trouble(cut(storeLeader))},
-		{"store-stutter", 2, external, some, stutter(anyStore)},
-		{"manager-stutter", 2, nil, some, stutter(anyManager)},
-		{"store-kill", 2, external, some, kill(anyStore)},
-		{"store-pause", 3, external, some, pause(anyStore)},
-		{"quorum-kill", 1, embedded, some, killTwo(managers)},
-		{"store-quorum-kill", 1, external, some, killTwo(stores)},
-		{"store-quorum-pause", 2, external, some, pauseTwo(stores)},
-		{"quorum-pause", 1, stored, some, pauseTwo(managers)},
-		{"owner-cut", 3, nil, some, trouble(cut(anyOwner))},
-		{"owner-deaf", 3, nil, some, trouble(deaf(anyOwner))},
-		{"owner-mute", 3, nil, some, trouble(mute(anyOwner))},
-		{"leader-alone", 3, nil, some, trouble(cut(leader))},
-		{"leader-deaf", 2, nil, some, trouble(deaf(leader))},
-		{"leader-mute", 2, nil, some, trouble(mute(leader))},
-		{"manager-minority", 2, nil, some, trouble(minority)},
-		{"halves", 2, nil, some, trouble(halves)},
-		{"owners-callers-cut", 1, nil, some, trouble(apart)},
-		{"caller-cut", 1, nil, long, trouble(cut(anyCaller))},
-		{"store-cut", 2, external, some, trouble(cut(anyStore))},
-		{"flapping", 2, nil, some, flap(cut(anyManager))},
-		{"leader-flapping", 2, nil, some, flap(cut(leader))},
-		{"delay", 2, nil, some, trouble(slow)},
-		{"loss", 3, nil, some, trouble(lossy)},
-		{"reorder", 2, nil, some, trouble(reordering)},
-		{"duplicate", 2, nil, some, trouble(duplicating)},
-		{"bandwidth", 1, nil, some, trouble(narrow)},
+		{"owner-kill", "a server is killed with -9, and started again", 4, nil, some, kill(anyOwner)},
+		{"owner-restart", "a server is asked to end (SIGTERM), and started again", 2, nil, short, restart(anyOwner)},
+		{"owner-pause-short", "a server stands still (SIGSTOP) for less than its lease", 3, nil, short, pause(anyOwner)},
+		{"owner-pause-long", "a server stands still for longer than its lease", 4, nil, long, pause(anyOwner)},
+		{"owner-stutter", "a server stops and goes, as if it got too little of a processor", 2, nil, some, stutter(anyOwner)},
+		{"manager-kill", "a manager is killed with -9, and started again", 2, nil, some, kill(anyManager)},
+		{"manager-pause", "a manager stands still", 2, nil, some, pause(anyManager)},
+		{"leader-kill", "the manager that leads is killed with -9, and started again", 3, nil, some, kill(leader)},
+		{"leader-restart", "the manager that leads is asked to end, and started again", 1, nil, short, restart(leader)},
+		{"leader-pause-short", "the manager that leads stands still for less than its TTL", 2, nil, instant, pause(leader)},
+		{"leader-pause-long", "the manager that leads stands still for longer than its TTL", 3, nil, reign, pause(leader)},
+		{"caller-kill", "a caller is killed with -9, and started again", 1, nil, short, kill(anyCaller)},
+		{"upgrade", "a process is restarted as the other build, or as this one again", 4, []demand{another}, instant, upgrade},
+		{"clock-offset", "a process is restarted with a monotonic clock that is up to a day ahead", 2, nil, instant, shift},
+		{"clock-rate", "a process is restarted with a clock at another rate, within the drift bound", 6, []demand{drifts}, instant, drift},
+		{"owner-clock-beyond", "a server is restarted with a clock that is slower than the bound allows", 20, []demand{strays}, longer, stray(anyOwner, 1)},
+		{"manager-clocks-beyond", "all managers are restarted with clocks that are faster than that", 4, []demand{strays, stored}, longer, stray(anyManager, 3)},
+		{"wall-clock", "the wall clock of a process is set, by up to an hour, and set right again", 4, []demand{wrong}, long, set},
+		{"failpoint", "a process dies, or stands still, at a failpoint", 20, []demand{points}, some, fail},
+		{"memory", "a process gets hardly more memory than it has", 2, nil, some, starve},
+		{"disk-full", "the disk of somebody who keeps the tables is full", 3, []demand{stored}, some, fill},
+		{"connection-storm", "many connect to a manager, and say nothing, or nonsense", 2, nil, some, flood},
+		{"store-leader-kill", "the store's leader is killed with -9, and started again", 2, []demand{external}, some, kill(storeLeader)},
+		{"store-leader-cut", "the store's leader is cut off from everybody", 2, []demand{external}, some, trouble(cut(storeLeader))},
+		{"store-stutter", "a store stops and goes, as if its disk were slow to sync", 2, []demand{external}, some, stutter(anyStore)},
+		{"manager-stutter", "a manager stops and goes", 2, nil, some, stutter(anyManager)},
+		{"store-kill", "a store is killed with -9, and started again", 2, []demand{external}, some, kill(anyStore)},
+		{"store-pause", "a store stands still", 3, []demand{external}, some, pause(anyStore)},
+		{"quorum-kill", "two of three managers are killed with -9 at once", 1, []demand{embedded}, some, killTwo(managers)},
+		{"store-quorum-kill", "two of three stores are killed with -9 at once", 1, []demand{external}, some, killTwo(stores)},
+		{"store-quorum-pause", "two of three stores stand still at once", 2, []demand{external}, some, pauseTwo(stores)},
+		{"quorum-pause", "two of three managers stand still at once", 1, []demand{stored}, some, pauseTwo(managers)},
+		{"owner-cut", "a server is cut off from everybody", 3, nil, some, trouble(cut(anyOwner))},
+		{"owner-deaf", "nothing reaches a server, which reaches others", 3, nil, some, trouble(deaf(anyOwner))},
+		{"owner-mute", "a server reaches nobody, and hears others", 3, nil, some, trouble(mute(anyOwner))},
+		{"leader-alone", "the manager that leads is cut off from everybody", 3, nil, some, trouble(cut(leader))},
+		{"leader-deaf", "nothing reaches the manager that leads, which reaches others", 2, nil, some, trouble(deaf(leader))},
+		{"leader-mute", "the manager that leads reaches nobody, and hears others", 2, nil, some, trouble(mute(leader))},
+		{"manager-minority", "a manager is cut off from the others and from stores, not from servers", 2, nil, some, trouble(minority)},
+		{"halves", "the network falls into two halves", 2, nil, some, trouble(halves)},
+		{"owners-callers-cut", "servers and callers do not reach each other", 1, nil, some, trouble(apart)},
+		{"caller-cut", "a caller is cut off from everybody", 1, nil, long, trouble(cut(anyCaller))},
+		{"store-cut", "a store is cut off from everybody", 2, []demand{external}, some, trouble(cut(anyStore))},
+		{"flapping", "a manager is cut off and back, again and again", 2, nil, some, flap(cut(anyManager))},
+		{"leader-flapping", "the manager that leads is cut off and back, again and again", 2, nil, some, flap(cut(leader))},
+		{"delay", "packets are late, by up to 100 ms, at one host or everywhere", 2, nil, some, trouble(slow)},
+		{"loss", "1 to 50 % of packets are lost, at one host or everywhere", 3, nil, some, trouble(lossy)},
+		{"reorder", "packets overtake each other, at one host or everywhere", 2, nil, some, trouble(reordering)},
+		{"duplicate", "packets arrive twice, at one host or everywhere", 2, nil, some, trouble(duplicating)},
+		{"bandwidth", "10 to 100 kB pass in a second, at one host or everywhere", 1, nil, some, trouble(narrow)},
 	}
 }

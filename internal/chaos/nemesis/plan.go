@@ -74,3 +74,18 @@ func Kinds(in Setting) []string {
 	}
 	return names
 }
+
+// A Fault is a kind of fault, for people.
+type Fault struct {
+	Name  string
+	Text  string // what happens
+	Takes string // the flags that it takes, empty if none
+}
+
+// All are all kinds of faults, whatever they take.
+func All() (all []Fault) {
+	for _, k := range kinds() {
+		all = append(all, Fault{k.name, k.text, k.takes()})
+	}
+	return all
+}

@@ -89,3 +89,21 @@ func TestSpans(t *testing.T) {
 		}
 	}
 }
+
+// TestKindsSayWhatTheyDo, each in other words, and what they take if they cannot be had everywhere.
+func TestKindsSayWhatTheyDo(t *testing.T) {
+	plain := Kinds(Setting{Shape: cluster.Etcd, Times: times})
+	said := make(map[string]string)
+	for _, f := range All() {
+		if other, ok := said[f.Text]; f.Text == "" || ok {
+			t.Errorf("%s says %q, as %s does", f.Name, f.Text, other)
+		}
+		said[f.Text] = f.Name
+		if !slices.Contains(plain, f.Name) && f.Takes == "" {
+			t.Errorf("%s cannot be had with --store etcd, and does not say what it takes", f.Name)
+		}
+	}
+	if len(said) != len(kinds()) {
+		t.Errorf("%d kinds, want %d", len(said), len(kinds()))
+	}
+}

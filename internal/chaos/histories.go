@@ -1,0 +1,66 @@
+package chaos
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/chaos/history"
+	"github.com/leasehold-dev/leasehold/internal/witness"
+)
+
+// A belief is what an owner has said about a key, as it is kept for people: on the clock of the
+// chaos process, whatever that of the owner showed.
+type belief struct {
+	Key        string               `json:"key"`
+	Generation leasehold.Generation `json:"generation"`
+	Session    string               `json:"session"`
+	Check      [2]witness.Time      `json:"check"`          // between these it succeeded
+	Held       *[2]witness.Time     `json:"held,omitempty"` // and the key was still held between these
+}
+
+func beliefOf(r *witness.Record) belief {
+	b := belief{r.Key.String(), r.Generation, r.Session.Short(), [2]witness.Time{r.Check.Before, r.Check.After}, nil}
+	if r.Held != (witness.Span{}) {
+		b.Held = &[2]witness.Time{r.Held.Before, r.Held.After}
+	}
+	return b
+}
+
+// owned reads what an owner writes, and keeps it.
+func (r *run) owned(name string, offset time.Duration, from io.Reader) error {
+	return r.keep(name, func(to io.Writer) error {
+		lines := json.NewEncoder(to)
+		return witness.Read(from, func(record witness.Record) {
+			record = record.Earlier(offset)
+			r.book.Observe(name, record)
+			_ = lines.Encode(beliefOf(&record)) // what cannot be kept has been judged all the same
+		})
+	})
+}
+
+// called reads what a caller writes, and keeps it. Nobody sets the clocks of callers.
+func (r *run) called(name string, _ time.Duration, from io.Reader) error {
+	c := r.book.Caller(name)
+	defer c.Gone()
+	return r.keep(name, func(to io.Writer) error {
+		return history.Read(io.TeeReader(from, to), func(e history.Event) {
+			if e.Vitals != nil {
+				r.vitals.told(name, *e.Vitals)
+			}
+			c.Observe(e)
+		})
+	})
+}
+
+// keep has a history written to the file of a process.
+func (r *run) keep(name string, write func(to io.Writer) error) error {
+	f, err := keepIn(filepath.Join(r.cfg.Dir, name+".history"), maxHistory)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
+}
