@@ -20,7 +20,9 @@ func chaosChild(use, short string, run func(cmd *cobra.Command, log *slog.Logger
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			go child.EndWithParent(cmd.InOrStdin())
 			runtime.GOMAXPROCS(1) // many share the processors
-			if err := run(cmd, slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))); err != nil {
+			// All of it: what happened may not happen again.
+			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+			if err := run(cmd, log); err != nil {
 				return failed{err}
 			}
 			return nil

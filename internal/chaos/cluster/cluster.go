@@ -120,7 +120,7 @@ func (c *Cluster) managerArgs(i int) []string {
 	}
 	args := []string{
 		"demo-manager", "--insecure", "--listen", m.Addr, "--http", page,
-		"--ttl", c.cfg.TTL.String(), "--drift", fmt.Sprint(c.cfg.Drift),
+		"--ttl", c.cfg.TTL.String(), "--drift", fmt.Sprint(c.cfg.Drift), "--log-level", "debug",
 	}
 	switch c.cfg.Shape {
 	case Etcd:
