@@ -44,9 +44,12 @@ type belief struct {
 const (
 	// roundEvery is how much time there is between two rounds at least, and
 	// restShare how many times as long as a round it is: a round of 2,000 keys
-	// takes about 0.1 ms, and many more keys are looked at less often.
+	// takes about 0.1 ms, and many more keys are looked at less often. restMost bounds
+	// that: a process that was stopped in the middle of a round, or had no processor, must
+	// not be blind for twenty times as long.
 	roundEvery = 15 * time.Millisecond
 	restShare  = 20
+	restMost   = 100 * time.Millisecond
 
 	// tellEvery is how often beliefs that go on are told at most, and tellKey
 	// bounds how many records a second that makes.
@@ -77,7 +80,7 @@ func (s *Sentinel) Run(ctx context.Context) error {
 		if err := s.round(all); err != nil {
 			return err
 		}
-		if !pause(ctx, max(roundEvery, restShare*time.Since(begin))) {
+		if !pause(ctx, min(max(roundEvery, restShare*time.Since(begin)), restMost)) {
 			return nil
 		}
 	}

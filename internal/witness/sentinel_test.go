@@ -108,3 +108,36 @@ func TestSentinelEndsIfNobodyListens(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// stoppedLeases stands still for a while, holds nothing then, and something ever after.
+type stoppedLeases struct {
+	someLeases
+	pause time.Duration
+}
+
+func (l *stoppedLeases) Check(key leasehold.Key) (owner.Lease, bool) {
+	if l.pause > 0 {
+		time.Sleep(l.pause)
+		l.pause = 0
+		return owner.Lease{}, false
+	}
+	return l.someLeases.Check(key)
+}
+
+// TestSentinelLooksAgainSoon: a process that stood still in the middle of a round goes on looking.
+func TestSentinelLooksAgainSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		begun := time.Now()
+		s := NewSentinel(&stoppedLeases{someLeases{1: 5}, 4 * time.Second}, leasehold.Session{9}, []leasehold.Key{1}, func(...Record) error {
+			cancel()
+			return nil
+		})
+		if err := s.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begun); took > 4*time.Second+restMost {
+			t.Errorf("it looked again after %v", took)
+		}
+	})
+}
