@@ -44,9 +44,12 @@ type belief struct {
 const (
 	// roundEvery is how much time there is between two rounds at least, and
 	// restShare how many times as long as a round it is: a round of 2,000 keys
-	// takes about 0.1 ms, and many more keys are looked at less often.
+	// takes about 0.1 ms, and many more keys are looked at less often. A round that
+	// took long because the process stood still is no reason to rest: after that
+	// it is most likely to believe what is not so. So there is a restMost.
 	roundEvery = 15 * time.Millisecond
 	restShare  = 20
+	restMost   = 100 * time.Millisecond
 
 	// tellEvery is how often beliefs that go on are told at most, and tellKey
 	// bounds how many records a second that makes.
@@ -77,7 +80,7 @@ func (s *Sentinel) Run(ctx context.Context) error {
 		if err := s.round(all); err != nil {
 			return err
 		}
-		if !pause(ctx, max(roundEvery, restShare*time.Since(begin))) {
+		if !pause(ctx, min(max(roundEvery, restShare*time.Since(begin)), restMost)) {
 			return nil
 		}
 	}

@@ -101,6 +101,42 @@ func TestSentinelIsBounded(t *testing.T) {
 	})
 }
 
+// stopped are leases of a process that stands still once in the middle of a round.
+type stopped struct {
+	someLeases
+	rounds int
+	last   time.Time     // when they were last looked at
+	unseen time.Duration // how long nobody looked, at most
+}
+
+func (l *stopped) Check(key leasehold.Key) (owner.Lease, bool) {
+	if l.rounds++; l.rounds > 1 {
+		l.unseen = max(l.unseen, time.Since(l.last))
+	}
+	if l.rounds == 10 {
+		time.Sleep(5 * time.Second)
+	}
+	l.last = time.Now()
+	return l.someLeases.Check(key)
+}
+
+// TestSentinelLooksAtOnceAfterAStop: a process that stood still in a round does not rest from
+// it. What it believes then is what matters most.
+func TestSentinelLooksAtOnceAfterAStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		held := &stopped{someLeases: someLeases{1: 1}}
+		s := NewSentinel(held, leasehold.Session{9}, []leasehold.Key{1}, func(...Record) error { return nil })
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if err := s.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		if held.rounds < 11 || held.unseen > restMost {
+			t.Errorf("%d rounds, and nobody looked for %v", held.rounds, held.unseen)
+		}
+	})
+}
+
 func TestSentinelEndsIfNobodyListens(t *testing.T) {
 	gone := errors.New("the pipe is broken")
 	s := NewSentinel(someLeases{1: 1}, leasehold.Session{9}, []leasehold.Key{1}, func(...Record) error { return gone })
