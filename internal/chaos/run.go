@@ -139,8 +139,18 @@ func (r *run) live(ctx context.Context) error {
 		r.vitals.take(ctx, r.cluster)
 		r.book.Settle(witness.Now() - witness.Time(r.cfg.Slack+settled))
 	}
+	return r.heard(ctx)
+}
+
+// heard waits until callers have heard of the last losses, or should have.
+func (r *run) heard(ctx context.Context) error {
 	r.say("letting callers hear of the last losses")
-	return r.wait(ctx, stale+time.Second)
+	for until := time.Now().Add(stale + r.cfg.Slack + time.Second); ; {
+		err := r.wait(ctx, 100*time.Millisecond)
+		if err != nil || r.book.Untold() == 0 || time.Now().After(until) {
+			return err
+		}
+	}
 }
 
 // settled is after how long everybody has heard of everything, and said so.
@@ -168,34 +178,53 @@ func (r *run) goOn(ctx context.Context) bool {
 // given up.
 const patience = time.Minute
 
-// healed waits until every key has an owner, and judges how long that took.
+// healed waits until every key has an owner for good, and all callers find them, and judges how
+// long the former took. Who has a key when no lease from before can be left was renewed since.
 func (r *run) healed(ctx context.Context, when string) error {
 	r.say("recovering")
 	since := witness.Now()
-	bound := r.cfg.bound(r.cluster.Forgot())
+	blank := r.cluster.Blank()
+	bound := r.cfg.bound(r.cfg.Shape == cluster.Flease && 2*blank > len(r.cluster.Managers))
 	missing, err := r.cluster.Create(ctx)
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s: %w", when, ctx.Err())
+	case err != nil:
 		r.book.Unrecovered(time.Duration(witness.Now()-since), bound+r.cfg.Slack, watched)
 		return fmt.Errorf("%s: %w", when, err)
-	}
-	if missing {
+	case missing:
 		since = witness.Now() // nothing could be owned before
-		r.count(func(p *Report) { p.Created++ })
+		r.created(when, blank)
 	}
 	for {
-		slowest, without := r.book.Recovery(since)
+		slowest, without := r.book.Recovery(since, since+witness.Time(stretch(r.cfg.Lease)))
+		unanswered := r.book.Unanswered(since, history.Watched(inUse))
 		took := time.Duration(witness.Now() - since)
 		switch {
-		case without == 0:
+		case without == 0 && unanswered == 0:
 			r.recovered(slowest, bound)
 			return nil
 		case took > max(bound+r.cfg.Slack, patience):
-			r.book.Unrecovered(took, bound+r.cfg.Slack, without)
+			if without > 0 {
+				r.book.Unrecovered(took, bound+r.cfg.Slack, without)
+			} else {
+				r.recovered(slowest, bound)
+				r.book.Lost(took, unanswered)
+			}
 			return nil
 		}
 		if err := r.wait(ctx, 50*time.Millisecond); err != nil {
 			return fmt.Errorf("%s: %w", when, err)
 		}
+	}
+}
+
+// created takes up that the namespace had to be created, which is as it should be only if
+// all managers have been dead and have no store.
+func (r *run) created(when string, blank int) {
+	r.count(func(p *Report) { p.Created++ })
+	if r.cfg.Shape != cluster.Flease || blank < len(r.cluster.Managers) {
+		r.book.Vanished(when, blank)
 	}
 }
 
@@ -236,7 +265,7 @@ func (r *run) conclude(ctx context.Context) {
 	r.report.Checked = n
 }
 
-// fail is told of a process that ended by itself.
+// fail is told of a process that ended by itself, and of what else makes a run worthless.
 func (r *run) fail(err error) {
 	select {
 	case r.failed <- err:
@@ -265,13 +294,18 @@ func (r *run) called(name string, _ time.Duration, from io.Reader) error {
 	})
 }
 
-// keep has what is read written to a history.
+// keep has what is read written to a history. What cannot be read, or kept, cannot be judged: then
+// the run has failed, whatever else comes of it.
 func (r *run) keep(name string, from io.Reader, read func(io.Reader) error) error {
 	f, err := keepIn(filepath.Join(r.cfg.Dir, name+".history"), maxHistory)
-	if err != nil {
-		return err
+	if err == nil {
+		err = errors.Join(read(io.TeeReader(from, f)), f.Close())
 	}
-	return errors.Join(read(io.TeeReader(from, f)), f.Close())
+	if err != nil {
+		err = fmt.Errorf("the history of %s: %w", name, err)
+		r.fail(err)
+	}
+	return err
 }
 
 // tell takes up what the nemesis does.

@@ -82,6 +82,8 @@ type Caller struct {
 	gone   bool         // it says nothing any more
 	losses []heard
 	lsn    leasehold.LSN // of the last table that it had
+	// answered is when it last asked each register that has answered.
+	answered map[string]witness.Time
 }
 
 type heard struct {
@@ -98,7 +100,7 @@ type call struct {
 func (b *Book) Caller(name string) *Caller {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c := &Caller{book: b, name: name}
+	c := &Caller{book: b, name: name, answered: make(map[string]witness.Time)}
 	b.callers = append(b.callers, c)
 	return c
 }
@@ -116,6 +118,9 @@ func (c *Caller) Observe(e history.Event) {
 	case e.Table != nil:
 		c.judgeTable(e.At, *e.Table)
 	case e.Call != nil:
+		if e.Call.Generation != 0 {
+			c.answered[e.Call.Name] = max(c.answered[e.Call.Name], e.Call.Began)
+		}
 		c.book.register(e.Call.Name).observe(call{e.At, *e.Call}, &c.book.n)
 	}
 }

@@ -83,6 +83,8 @@ func TestViolations(t *testing.T) {
 		{"a loss is told late", append(told, held(1, 1, 10, 20), held(2, 2, 30, 40), lost(130, 0)), ""},
 		{"a loss is told too late", append(told, held(1, 1, 10, 20), held(2, 2, 30, 40), lost(131, 1)), "I4: a caller was not told of a loss (1 times): caller c1 "},
 		{"a loss of another key is told", append(told, held(1, 1, 10, 20), held(2, 2, 30, 40), elsewhere(25)), "I4: a caller was not told"},
+		{"a later loss is told", append(told, held(1, 1, 10, 20), held(2, 2, 30, 40), lost(45, 2)), "I4: a caller was not told"},
+		{"an earlier loss stands for it", append(told, held(1, 3, 10, 20), held(2, 4, 30, 40), lost(45, 2)), ""},
 		{"an earlier loss is told", append(told, held(1, 1, 10, 20), held(2, 2, 30, 40), lost(19, 0)), "I4: a caller was not told"},
 		{"the second of two is not told", append(told, held(1, 1, 10, 20), held(2, 2, 30, 200), held(1, 3, 210, 300), lost(25, 1)), "I4: a caller was not told"},
 		{"it came too late to be told", []script{opened(20), lives(1000), held(1, 1, 10, 20), held(2, 2, 30, 40)}, ""},
@@ -134,6 +136,32 @@ func TestViolations(t *testing.T) {
 	}
 }
 
+// TestUntold: whoever lives may still hear of a loss, until it is too late.
+func TestUntold(t *testing.T) {
+	lose := []script{opened(1), held(1, 1, 10, 20), held(2, 2, 30, 40)}
+	for _, test := range []struct {
+		name  string
+		story []script
+		want  int
+	}{
+		{"nothing is lost", []script{opened(1), held(1, 1, 10, 20)}, 0},
+		{"not yet", append(lose, lives(41)), 1},
+		{"it is told", append(lose, lost(41, 1)), 0},
+		{"it is too late", append(lose, lives(131)), 0},
+		{"it is gone", append(lose, lives(41), func(_ *Book, c *Caller) { c.Gone() }), 0},
+		{"it came later", []script{opened(25), held(1, 1, 10, 20), held(2, 2, 30, 40)}, 0},
+	} {
+		b := New([]leasehold.Key{key}, stale)
+		c := b.Caller("c1")
+		for _, do := range test.story {
+			do(b, c)
+		}
+		if got := b.Untold(); got != test.want {
+			t.Errorf("%s: %d are untold, want %d", test.name, got, test.want)
+		}
+	}
+}
+
 func TestCounts(t *testing.T) {
 	b := New([]leasehold.Key{key}, stale)
 	c := b.Caller("c1")
@@ -148,7 +176,9 @@ func TestCounts(t *testing.T) {
 	}
 }
 
+// TestRecovery: faults stopped after 100 s, and no lease from before lasts for longer than 10 s.
 func TestRecovery(t *testing.T) {
+	const second = witness.Time(time.Second)
 	for _, test := range []struct {
 		name    string
 		story   []script
@@ -156,18 +186,52 @@ func TestRecovery(t *testing.T) {
 		without int
 	}{
 		{"nobody", nil, 0, 1},
-		{"not any more", []script{held(1, 1, 10, 99)}, 0, 1},
-		{"all along", []script{held(1, 1, 10, 101)}, 0, 0},
-		{"soon", []script{held(1, 1, 10, 99), held(2, 2, 130, 140)}, 30, 0},
-		{"and once more", []script{held(2, 2, 130, 140), held(1, 3, 150, 160)}, 30, 0},
+		{"not any more", []script{held(1, 1, 10, 99*second)}, 0, 1},
+		{"not for long", []script{held(1, 1, 10, 109*second)}, 0, 1},
+		{"all along", []script{held(1, 1, 10, 111*second)}, 0, 0},
+		{"soon", []script{held(1, 1, 10, 99*second), held(2, 2, 103*second, 110*second)}, 3 * time.Second, 0},
+		{"once more, after a gap", []script{held(2, 2, 101*second, 102*second), held(1, 3, 105*second, 110*second)}, 5 * time.Second, 0},
+		{"from one to another", []script{held(1, 1, 10, 102*second), held(2, 2, 102*second+100, 105*second), held(1, 3, 106*second, 120*second)}, 0, 0},
+		{"too late", []script{held(1, 1, 10, 109*second), held(2, 2, 119*second, 120*second)}, 19 * time.Second, 0},
 	} {
 		b := New([]leasehold.Key{key}, stale)
 		for _, do := range test.story {
 			do(b, nil)
 		}
-		if took, without := b.Recovery(100); took != test.took || without != test.without {
+		if took, without := b.Recovery(100*second, 110*second); took != test.took || without != test.without {
 			t.Errorf("%s: it took %d, and %d keys are without an owner, want %d and %d", test.name, took, without, test.took, test.without)
 		}
+	}
+}
+
+// TestUnanswered: every caller that lives is to be answered by every register.
+func TestUnanswered(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		story []script
+		want  int
+	}{
+		{"not yet", []script{opened(1)}, 2},
+		{"not any more", []script{read("", 1, 99, 105)}, 2},
+		{"it is not known", []script{write("a", 0, 101, 101)}, 2},
+		{"one has", []script{read("", 1, 101, 102), read("", 1, 90, 103)}, 1},
+		{"not another caller", []script{read("", 1, 101, 102), another(opened(1))}, 3},
+		{"one is gone", []script{opened(1), func(_ *Book, c *Caller) { c.Gone() }}, 0},
+	} {
+		b := New([]leasehold.Key{key}, stale)
+		c := b.Caller("c1")
+		for _, do := range test.story {
+			do(b, c)
+		}
+		if got := b.Unanswered(100, []string{name, "key-1"}); got != test.want {
+			t.Errorf("%s: %d are unanswered, want %d", test.name, got, test.want)
+		}
+	}
+	b := New(nil, stale)
+	b.Lost(time.Second, 3)
+	b.Vanished("after storm 1", 2)
+	if found, _ := b.Violations(); len(found) != 2 || found[0].Invariant != "I6" || found[1].Invariant != "I2" {
+		t.Errorf("found %v", found)
 	}
 }
 

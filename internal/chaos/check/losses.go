@@ -22,13 +22,11 @@ import (
 // A lease is judged when the one after it has been known for so long that everybody must
 // have heard of it.
 func (b *Book) settleLosses(before witness.Time) {
-	for _, c := range b.callers {
-		slices.SortFunc(c.losses, func(x, y heard) int { return cmp.Compare(x.at, y.at) })
-	}
+	b.sortLosses()
 	from := before // since when losses still matter
 	for _, key := range b.keys {
 		tenures := b.tenures[key]
-		slices.SortFunc(tenures, func(x, y tenure) int { return cmp.Compare(x.generation, y.generation) })
+		slices.SortFunc(tenures, byGeneration)
 		for i := range tenures {
 			b.judgeReports(key, &tenures[i])
 		}
@@ -61,7 +59,7 @@ func (b *Book) judgeLoss(key leasehold.Key, before, after tenure) {
 		if c.opened == 0 || c.opened >= before.ended {
 			continue // it could not know
 		}
-		told := c.told(key, before.ended, by)
+		told := c.told(key, &before, by)
 		if !told && c.last < by {
 			continue // it did not live to hear of it
 		}
@@ -73,16 +71,49 @@ func (b *Book) judgeLoss(key leasehold.Key, before, after tenure) {
 	}
 }
 
-// told says whether a caller was told of a loss in a time.
-func (c *Caller) told(key leasehold.Key, from, to witness.Time) bool {
-	i, _ := slices.BinarySearchFunc(c.losses, from, func(h heard, at witness.Time) int { return cmp.Compare(h.at, at) })
-	for ; i < len(c.losses) && c.losses[i].at <= to; i++ {
-		if c.losses[i].Range().Contains(key) {
+// told says whether a caller was told of the loss of what was held in a tenure, until a time.
+// That of a later lease is another one; that of an earlier one may stand for all
+// since, in a snapshot.
+func (c *Caller) told(key leasehold.Key, t *tenure, by witness.Time) bool {
+	i, _ := slices.BinarySearchFunc(c.losses, t.ended, func(h heard, at witness.Time) int { return cmp.Compare(h.at, at) })
+	for ; i < len(c.losses) && c.losses[i].at <= by; i++ {
+		if l := &c.losses[i]; l.Generation <= t.generation && l.Range().Contains(key) {
 			return true
 		}
 	}
 	return false
 }
+
+// Untold is of how many losses callers that live have not been told. In the end they must be given
+// the time for it: of one who is gone nobody knows what it would have heard.
+func (b *Book) Untold() (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sortLosses()
+	for _, key := range b.keys {
+		tenures := slices.SortedFunc(slices.Values(b.tenures[key]), byGeneration)
+		for i := range tenures {
+			if i+1 == len(tenures) || tenures[i].generation == tenures[i+1].generation {
+				continue
+			}
+			for _, c := range b.callers {
+				by := tenures[i+1].began + witness.Time(b.stale)
+				if !c.gone && c.opened != 0 && c.opened < tenures[i].ended && c.last <= by && !c.told(key, &tenures[i], by) {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
+
+func (b *Book) sortLosses() {
+	for _, c := range b.callers {
+		slices.SortFunc(c.losses, func(x, y heard) int { return cmp.Compare(x.at, y.at) })
+	}
+}
+
+func byGeneration(x, y tenure) int { return cmp.Compare(x.generation, y.generation) }
 
 // judgeReports looks for losses that were reported of a lease that was held later.
 func (b *Book) judgeReports(key leasehold.Key, t *tenure) {
