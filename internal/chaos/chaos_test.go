@@ -130,7 +130,7 @@ func TestLeasesSwitchedOff(t *testing.T) {
 // TestUnreadableHistories: what cannot be read or kept makes a run worthless.
 func TestUnreadableHistories(t *testing.T) {
 	for name, dir := range map[string]string{"unreadable": t.TempDir(), "not kept": filepath.Join(t.TempDir(), "none")} {
-		r := &run{cfg: Config{Dir: dir}, failed: make(chan error, 1), book: check.New(nil, 0), vitals: newWatch(false)}
+		r := &run{cfg: Config{Dir: dir}, failed: make(chan error, 1), book: check.New(nil, 0, 0), vitals: newWatch(false)}
 		if r.called("c1", 0, strings.NewReader("{\n")) == nil || r.owned("o1", 0, strings.NewReader("half")) == nil {
 			t.Errorf("%s: it was read", name)
 		}
@@ -152,7 +152,7 @@ func TestNamespacesAreNotLost(t *testing.T) {
 		blank int
 		fine  bool
 	}{{cluster.Flease, 3, true}, {cluster.Flease, 2, false}, {cluster.Etcd, 3, false}, {cluster.External, 0, false}} {
-		r := &run{cfg: Config{Shape: test.shape}, cluster: &cluster.Cluster{Managers: make([]*cluster.Member, 3)}, book: check.New(nil, 0)}
+		r := &run{cfg: Config{Shape: test.shape}, cluster: &cluster.Cluster{Managers: make([]*cluster.Member, 3)}, book: check.New(nil, 0, 0)}
 		if r.created("after storm 1", test.blank); r.book.Broken() == test.fine || r.report.Created != 1 {
 			t.Errorf("%+v: %d created, broken %t", test, r.report.Created, r.book.Broken())
 		}

@@ -50,7 +50,7 @@ func Run(ctx context.Context, cfg Config, progress func(Snapshot)) (Report, erro
 	}
 	r := &run{
 		cfg: cfg, progress: progress, begin: time.Now(), failed: make(chan error, 1),
-		vitals: newWatch(cfg.Soak), book: check.New(history.Keys(history.Watched(watched)), stale+cfg.Slack),
+		vitals: newWatch(cfg.Soak), book: check.New(history.Keys(history.Watched(watched)), stale, cfg.Slack),
 		report: Report{
 			Store: cfg.Shape, Seed: cfg.Seed, Builds: builds(ctx, &cfg), ByKind: make(map[string]int), Violations: []check.Violation{}, Replay: cfg.Replay(),
 		},
@@ -310,6 +310,10 @@ func (r *run) keep(name string, from io.Reader, read func(io.Reader) error) erro
 
 // tell takes up what the nemesis does.
 func (r *run) tell(d nemesis.Deed) {
+	if d.Kind == nemesis.CallerCut && !d.Healed {
+		now := witness.Now() // it has begun
+		r.book.Cut(d.Victims, now, now+witness.Time(d.For))
+	}
 	r.count(func(p *Report) {
 		switch {
 		case d.Victims == "":

@@ -47,6 +47,15 @@ func elsewhere(at witness.Time) script {
 	return event(history.Event{At: at, Loss: &history.Loss{Start: key + 1}})
 }
 
+// cutOff is that the caller hears of nobody, and despairs that it says so.
+func cutOff(from, to witness.Time) script {
+	return func(b *Book, c *Caller) { b.Cut(c.name, from, to) }
+}
+
+func despairs(at witness.Time) script {
+	return event(history.Event{At: at, Loss: &history.Loss{Cause: leasehold.CauseContact}})
+}
+
 func accepted(resource string, g leasehold.Generation) script {
 	return func(b *Book, _ *Caller) { b.Accepted(resource, g) }
 }
@@ -97,6 +106,15 @@ func TestViolations(t *testing.T) {
 		{"what is told is not lost", append(told, held(1, 1, 10, 50), lost(49, 1)), "I4: what was reported as lost was held later"},
 		{"what is told has just been lost", append(told, held(1, 1, 10, 50), lost(50, 1)), ""},
 
+		{"a cut is noticed", append(told, cutOff(100, 250), despairs(200)), ""},
+		{"a cut is noticed when it is over", append(told, cutOff(100, 250), despairs(251)), ""},
+		{"a cut is short", append(told, cutOff(100, 200)), ""},
+		{"a cut is not noticed", append(told, cutOff(100, 250), lost(200, 1)), "I4: a caller did not say that it knew nothing (1 times): caller c1 heard of nobody from 100 to 250,"},
+		{"a cut is noticed too early", append(told, cutOff(100, 250), despairs(99)), "I4: a caller did not say that it knew nothing"},
+		{"a cut of another", append(told, func(b *Book, _ *Caller) { b.Cut("c2", 100, 250) }), ""},
+		{"it came in the middle of a cut", []script{opened(150), lives(1000), cutOff(100, 250)}, ""},
+		{"it died in a cut", []script{opened(1), lives(200), cutOff(100, 250)}, ""},
+
 		{"tokens that rise", []script{accepted("a", 1), accepted("a", 1), accepted("a", 2), accepted("b", 1)}, ""},
 		{"a token that falls", []script{accepted("a", 2), accepted("b", 2), accepted("a", 1)}, "I9: an older token was accepted after a newer one (1 times): a write of a with generation 1 "},
 
@@ -117,7 +135,7 @@ func TestViolations(t *testing.T) {
 		{"an old lease answers meanwhile", []script{read("", 2, 10, 13), read("", 1, 12, 14)}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := New([]leasehold.Key{key}, stale)
+			b := New([]leasehold.Key{key}, stale, 0)
 			c := b.Caller("c1")
 			for _, do := range test.story {
 				do(b, c)
@@ -136,6 +154,20 @@ func TestViolations(t *testing.T) {
 	}
 }
 
+// TestLate: what is told in time only with the slack is counted.
+func TestLate(t *testing.T) {
+	for at, want := range map[witness.Time]int{25: 0, 130: 0, 131: 1, 150: 1} {
+		b := New([]leasehold.Key{key}, stale, 20)
+		c := b.Caller("c1")
+		for _, do := range []script{opened(1), lives(1000), held(1, 1, 10, 20), held(2, 2, 30, 40), lost(at, 1)} {
+			do(b, c)
+		}
+		if found, n := b.Violations(); len(found) > 0 || n.Losses != 1 || n.Late != want {
+			t.Errorf("told at %d: %+v, %v", at, n, found)
+		}
+	}
+}
+
 // TestUntold: whoever lives may still hear of a loss, until it is too late.
 func TestUntold(t *testing.T) {
 	lose := []script{opened(1), held(1, 1, 10, 20), held(2, 2, 30, 40)}
@@ -150,8 +182,10 @@ func TestUntold(t *testing.T) {
 		{"it is too late", append(lose, lives(131)), 0},
 		{"it is gone", append(lose, lives(41), func(_ *Book, c *Caller) { c.Gone() }), 0},
 		{"it came later", []script{opened(25), held(1, 1, 10, 20), held(2, 2, 30, 40)}, 0},
+		{"a cut is not noticed yet", []script{opened(1), cutOff(10, 120)}, 1},
+		{"a cut is noticed", []script{opened(1), cutOff(10, 120), despairs(110)}, 0},
 	} {
-		b := New([]leasehold.Key{key}, stale)
+		b := New([]leasehold.Key{key}, stale, 0)
 		c := b.Caller("c1")
 		for _, do := range test.story {
 			do(b, c)
@@ -163,7 +197,7 @@ func TestUntold(t *testing.T) {
 }
 
 func TestCounts(t *testing.T) {
-	b := New([]leasehold.Key{key}, stale)
+	b := New([]leasehold.Key{key}, stale, 0)
 	c := b.Caller("c1")
 	for _, do := range []script{
 		opened(1), lives(1000), held(1, 1, 10, 20), held(2, 2, 30, 40), lost(25, 1), table(1, 1), write("a", 1, 10, 11), read("", 2, 32, 33), write("b", 0, 50, 51),
@@ -194,7 +228,7 @@ func TestRecovery(t *testing.T) {
 		{"from one to another", []script{held(1, 1, 10, 102*second), held(2, 2, 102*second+100, 105*second), held(1, 3, 106*second, 120*second)}, 0, 0},
 		{"too late", []script{held(1, 1, 10, 109*second), held(2, 2, 119*second, 120*second)}, 19 * time.Second, 0},
 	} {
-		b := New([]leasehold.Key{key}, stale)
+		b := New([]leasehold.Key{key}, stale, 0)
 		for _, do := range test.story {
 			do(b, nil)
 		}
@@ -218,7 +252,7 @@ func TestUnanswered(t *testing.T) {
 		{"not another caller", []script{read("", 1, 101, 102), another(opened(1))}, 3},
 		{"one is gone", []script{opened(1), func(_ *Book, c *Caller) { c.Gone() }}, 0},
 	} {
-		b := New([]leasehold.Key{key}, stale)
+		b := New([]leasehold.Key{key}, stale, 0)
 		c := b.Caller("c1")
 		for _, do := range test.story {
 			do(b, c)
@@ -227,7 +261,7 @@ func TestUnanswered(t *testing.T) {
 			t.Errorf("%s: %d are unanswered, want %d", test.name, got, test.want)
 		}
 	}
-	b := New(nil, stale)
+	b := New(nil, stale, 0)
 	b.Lost(time.Second, 3)
 	b.Vanished("after storm 1", 2)
 	if found, _ := b.Violations(); len(found) != 2 || found[0].Invariant != "I6" || found[1].Invariant != "I2" {
@@ -236,7 +270,7 @@ func TestUnanswered(t *testing.T) {
 }
 
 func TestUnrecovered(t *testing.T) {
-	b := New(nil, stale)
+	b := New(nil, stale, 0)
 	if b.Broken() {
 		t.Error("it is broken from the beginning")
 	}

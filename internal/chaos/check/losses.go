@@ -23,29 +23,36 @@ import (
 // have heard of it.
 func (b *Book) settleLosses(before witness.Time) {
 	b.sortLosses()
-	from := before // since when losses still matter
 	for _, key := range b.keys {
 		tenures := b.tenures[key]
 		slices.SortFunc(tenures, byGeneration)
 		for i := range tenures {
 			b.judgeReports(key, &tenures[i])
 		}
-		for len(tenures) > 1 && tenures[0].ended < before && tenures[1].began+witness.Time(b.stale) < before {
+		for len(tenures) > 1 && tenures[0].ended < before && b.due(tenures[1].began) < before {
 			if tenures[0].generation != tenures[1].generation {
 				b.judgeLoss(key, tenures[0], tenures[1])
 			}
 			tenures = tenures[1:]
 		}
-		if len(tenures) > 0 {
-			from = min(from, tenures[0].ended)
-		}
 		b.tenures[key] = slices.Clone(tenures) // what is judged takes no room
 	}
-	b.forget(from)
 }
 
-// forget forgets what callers were told before a time, and those who have been gone since.
+// due is by when callers must have been told of what happened at a time.
+func (b *Book) due(at witness.Time) witness.Time { return at + witness.Time(b.stale+b.slack) }
+
+// forget forgets what callers were told before a time and matters no more, and those who have been
+// gone since.
 func (b *Book) forget(before witness.Time) {
+	for _, tenures := range b.tenures {
+		if len(tenures) > 0 {
+			before = min(before, tenures[0].ended)
+		}
+	}
+	for _, c := range b.cuts {
+		before = min(before, c.from)
+	}
 	for _, c := range b.callers {
 		i, _ := slices.BinarySearchFunc(c.losses, before, func(h heard, at witness.Time) int { return cmp.Compare(h.at, at) })
 		c.losses = slices.Clone(c.losses[i:])
@@ -54,7 +61,7 @@ func (b *Book) forget(before witness.Time) {
 }
 
 func (b *Book) judgeLoss(key leasehold.Key, before, after tenure) {
-	by := after.began + witness.Time(b.stale)
+	by := b.due(after.began)
 	for _, c := range b.callers {
 		if c.opened == 0 || c.opened >= before.ended {
 			continue // it could not know
@@ -64,6 +71,9 @@ func (b *Book) judgeLoss(key leasehold.Key, before, after tenure) {
 			continue // it did not live to hear of it
 		}
 		b.n.Losses++
+		if told && !c.told(key, &before, after.began+witness.Time(b.stale)) {
+			b.n.Late++
+		}
 		if !told {
 			b.add("I4", "a caller was not told of a loss", "caller %s was not told of a loss of key %v, which was held under generation %d until %d at least and under %d from %d at the latest",
 				c.name, key, before.generation, before.ended, after.generation, after.began)
@@ -90,6 +100,13 @@ func (b *Book) Untold() (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.sortLosses()
+	for i := range b.cuts {
+		for _, c := range b.callers {
+			if b.cuts[i].concerns(c) && !c.gone && c.last <= b.due(b.cuts[i].to) && !c.despaired(&b.cuts[i], b.due(b.cuts[i].to)) {
+				n++
+			}
+		}
+	}
 	for _, key := range b.keys {
 		tenures := slices.SortedFunc(slices.Values(b.tenures[key]), byGeneration)
 		for i := range tenures {
@@ -97,7 +114,7 @@ func (b *Book) Untold() (n int) {
 				continue
 			}
 			for _, c := range b.callers {
-				by := tenures[i+1].began + witness.Time(b.stale)
+				by := b.due(tenures[i+1].began)
 				if !c.gone && c.opened != 0 && c.opened < tenures[i].ended && c.last <= by && !c.told(key, &tenures[i], by) {
 					n++
 				}

@@ -63,6 +63,10 @@ var (
 	longer  = between(of(2, hold), of(3, hold))
 )
 
+// CallerCut is the kind of fault that cuts a caller off from everybody, for longer than
+// it may know nothing.
+const CallerCut = "caller-cut"
+
 // kinds are all there are.
 func kinds() []kind {
 	return []kind{
@@ -106,7 +110,7 @@ func kinds() []kind {
 		{"manager-minority", 2, nil, some, trouble(minority)},
 		{"halves", 2, nil, some, trouble(halves)},
 		{"owners-callers-cut", 1, nil, some, trouble(apart)},
-		{"caller-cut", 1, nil, long, trouble(cut(anyCaller))},
+		{CallerCut, 1, nil, long, trouble(cut(anyCaller))},
 		{"store-cut", 2, external, some, trouble(cut(anyStore))},
 		{"flapping", 2, nil, some, flap(cut(anyManager))},
 		{"leader-flapping", 2, nil, some, flap(cut(leader))},
