@@ -53,7 +53,8 @@ func ttl(t Times) time.Duration   { return t.TTL }
 func yield(t Times) time.Duration { return t.Yield }
 
 // The usual spans: so short that no lease ends by it, so long that leases have ended
-// and are others', and whatever is in between.
+// and are others', and whatever is in between. Longer is for so long that another leads and
+// has waited for all leases: a leader that goes on renewing until then does harm.
 var (
 	short   = between(of(0.1, lease), of(0.5, lease))
 	long    = between(of(1.2, hold), of(1.5, hold))
@@ -71,6 +72,7 @@ const CallerCut = "caller-cut"
 func kinds() []kind {
 	return []kind{
 		{"owner-kill", 4, nil, some, kill(anyOwner)},
+		{"owners-kill", 1, nil, some, killHalf(anyOwner)},
 		{"owner-restart", 2, nil, short, restart(anyOwner)},
 		{"owner-pause-short", 3, nil, short, pause(anyOwner)},
 		{"owner-pause-long", 4, nil, long, pause(anyOwner)},
@@ -95,6 +97,7 @@ func kinds() []kind {
 		{"store-leader-cut", 2, external, some, trouble(cut(storeLeader))},
 		{"store-stutter", 2, external, some, stutter(anyStore)},
 		{"manager-stutter", 2, nil, some, stutter(anyManager)},
+		{"owner-stutter", 2, nil, some, stutter(anyOwner)},
 		{"store-kill", 2, external, some, kill(anyStore)},
 		{"store-pause", 3, external, some, pause(anyStore)},
 		{"quorum-kill", 1, embedded, some, killTwo(managers)},
@@ -107,7 +110,8 @@ func kinds() []kind {
 		{"leader-alone", 3, nil, some, trouble(cut(leader))},
 		{"leader-deaf", 2, nil, some, trouble(deaf(leader))},
 		{"leader-mute", 2, nil, some, trouble(mute(leader))},
-		{"manager-minority", 2, nil, some, trouble(minority)},
+		{"manager-minority", 2, nil, some, trouble(minority(anyManager))},
+		{"leader-minority", 3, nil, longer, trouble(minority(leader))},
 		{"halves", 2, nil, some, trouble(halves)},
 		{"owners-callers-cut", 1, nil, some, trouble(apart)},
 		{CallerCut, 1, nil, long, trouble(cut(anyCaller))},

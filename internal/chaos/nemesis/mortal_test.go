@@ -13,7 +13,7 @@ func TestTheSparedLive(t *testing.T) {
 	spared := &cluster.Member{Spared: true}
 	n := &Nemesis{Cluster: &cluster.Cluster{Managers: []*cluster.Member{spared}}}
 	for name, do := range map[string]deed{
-		"kill": kill(anyManager), "two": killTwo(managers), "restart": restart(anyManager),
+		"kill": kill(anyManager), "two": killTwo(managers), "half": killHalf(anyManager), "restart": restart(anyManager),
 		"upgrade": upgrade, "shift": shift, "drift": drift, "set": set, "stray": stray(anyManager, 1), "starve": starve,
 	} {
 		if victims, _, err := do(context.Background(), n, Strike{}); victims != "" || err != nil || !spared.Claim() {
@@ -23,5 +23,23 @@ func TestTheSparedLive(t *testing.T) {
 	}
 	if claim(anyManager(context.Background(), n, Strike{}), 1) == nil {
 		t.Error("it cannot be paused either")
+	}
+}
+
+// TestHalf: as many as half are killed, of those whom nobody else has.
+func TestHalf(t *testing.T) {
+	for claimed, want := range map[int]string{0: "o o o", 2: "o o o", 3: "o o", 4: ""} {
+		var all []*cluster.Member
+		for i := range 5 {
+			m := &cluster.Member{}
+			if m.Name = "o"; i < claimed {
+				m.Claim()
+			}
+			all = append(all, m)
+		}
+		n := &Nemesis{Cluster: &cluster.Cluster{Owners: all}}
+		if victims, _, err := killHalf(anyOwner)(context.Background(), n, Strike{}); victims != want || err != nil {
+			t.Errorf("of 5 of whom %d are taken %q are killed, want %q: %v", claimed, victims, want, err)
+		}
 	}
 }
