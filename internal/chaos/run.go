@@ -142,12 +142,13 @@ func (r *run) live(ctx context.Context) error {
 	return r.heard(ctx)
 }
 
-// heard waits until callers have heard of the last losses, or should have.
+// heard waits until callers have heard of the last losses, or should have. If something is wrong
+// already there is no need to.
 func (r *run) heard(ctx context.Context) error {
 	r.say("letting callers hear of the last losses")
 	for until := time.Now().Add(stale + r.cfg.Slack + time.Second); ; {
 		err := r.wait(ctx, 100*time.Millisecond)
-		if err != nil || r.book.Untold() == 0 || time.Now().After(until) {
+		if err != nil || !r.cfg.Beyond && r.book.Broken() || r.book.Untold() == 0 || time.Now().After(until) {
 			return err
 		}
 	}

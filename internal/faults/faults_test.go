@@ -86,7 +86,9 @@ func simNames(t *testing.T) []string {
 // chaosNames are the kinds of faults of all kinds of clusters.
 func chaosNames() (names []string) {
 	for _, shape := range cluster.Shapes() {
-		names = append(names, nemesis.Kinds(nemesis.Setting{Shape: shape, Other: true, Drift: true})...)
+		for _, beyond := range []bool{false, true} {
+			names = append(names, nemesis.Kinds(nemesis.Setting{Shape: shape, Other: true, Drift: true, Beyond: beyond})...)
+		}
 	}
 	return names
 }

@@ -26,7 +26,7 @@ func processes() []Case {
 			Number: 4, What: "an owner stands still for longer than its lease, between its check and its write", Tries: "I3 I9",
 			Must: "its next check fails, and the late write is fenced off",
 			Proofs: by(simulated("owner-pause", "store: write fenced"), chaos("owner-pause-long"),
-				tests("internal/e2e", "TestOwnerStoppedForLong"), tests("fence", "TestPostgreSQL"),
+				tests("internal/e2e", "TestOwnerStoppedForLong"), tests("internal/chaos", "TestStorms"), tests("fence", "TestPostgreSQL"),
 				tests("fence/fenceredis", "TestRedis"), tests("fence/fenceetcd", "TestEtcd")),
 		},
 		{
@@ -38,7 +38,7 @@ func processes() []Case {
 		{
 			Number: 6, What: "an owner gets too little of a processor", Tries: "I1 I3",
 			Must: "leases end by the clock, and need no event for it",
-			Proofs: by(simulated("starve"), chaos("memory"),
+			Proofs: by(simulated("starve"), chaos("owner-stutter"),
 				tests("owner", "TestChecksEndInTime"), tests("internal/machine/owner", "TestPaperLeaseEndsWithoutAnEvent")),
 		},
 		{
@@ -51,14 +51,15 @@ func processes() []Case {
 		{
 			Number: 8, What: "clocks run more differently than that", Tries: "I9",
 			Must: "fencing holds, and an owner that can tell drops its leases and says so",
-			Proofs: by(simulated("clock-beyond", "owner: clock too slow"),
+			Proofs: by(simulated("clock-beyond", "owner: clock too slow"), chaos("owner-clock-beyond", "manager-clocks-beyond"),
+				tests("internal/chaos", "TestClocksBeyondTheBound"),
 				tests("internal/machine/owner", "TestClockBeyondTheBound"),
 				tests("internal/sim/explore", "TestClocksBeyondTheBoundAreFound"), tests("cmd/leasehold", "TestDoctorFindsRunawayClock")),
 		},
 		{
 			Number: 9, What: "wall clocks are set, by an hour, either way", Tries: "I1 I4",
 			Must: "nothing changes; in Flease leases end, and fences rise",
-			Proofs: by(leased("step", "slew"),
+			Proofs: by(leased("step", "slew"), chaos("wall-clock"),
 				tests("owner", "TestSetClocksChangeNothing"), tests("internal/clock", "TestDetectorTellsSleepFromSetClock", "TestWatchFollowsDrift"),
 				tests("flease", "TestClockStep", "TestWrongClock"),
 				tests("internal/machine/flease", "TestClockStepDropsLeases", "TestSlewingIsNoStep", "TestFencesDoNotOutrunTheClock")),
