@@ -111,7 +111,7 @@ func kinds() []kind {
 		{"leader-deaf", 2, nil, some, trouble(deaf(leader))},
 		{"leader-mute", 2, nil, some, trouble(mute(leader))},
 		{"manager-minority", 2, nil, some, trouble(minority(anyManager))},
-		{"leader-minority", 3, nil, longer, trouble(minority(leader))},
+		{"leader-minority", 3, nil, longer, single(trouble(minority(leader)))},
 		{"halves", 2, nil, some, trouble(halves)},
 		{"owners-callers-cut", 1, nil, some, trouble(apart)},
 		{CallerCut, 1, nil, long, trouble(cut(anyCaller))},

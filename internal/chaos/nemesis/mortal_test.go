@@ -43,3 +43,26 @@ func TestHalf(t *testing.T) {
 		}
 	}
 }
+
+// TestSingle: one at a time, and another after it.
+func TestSingle(t *testing.T) {
+	victims := "m1"
+	do := single(func(context.Context, *Nemesis, Strike) (string, func() error, error) {
+		return victims, func() error { return nil }, nil
+	})
+	strike := func(want string) (heal func() error) {
+		t.Helper()
+		got, heal, err := do(context.Background(), nil, Strike{})
+		if got != want || err != nil {
+			t.Errorf("it befalls %q, want %q: %v", got, want, err)
+		}
+		return heal
+	}
+	heal := strike("m1")
+	strike("")
+	_ = heal() // it does not fail
+	victims = ""
+	strike("")
+	victims = "m2"
+	strike("m2")
+}
