@@ -58,7 +58,7 @@ func operation() []Case {
 		},
 		{
 			Number: 46, What: "a certificate expires, or is replaced, while leases are held", Tries: "I4",
-			Must: "no connection and no lease ends by it",
+			Must:   "no connection and no lease ends by it",
 			Proofs: by(tests("secure", "TestRotation", "TestExpiryCutsNothing", "TestReload"), tests("manager", "TestCertificatesChangeUnderLeases")),
 		},
 		{

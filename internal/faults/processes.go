@@ -26,7 +26,7 @@ func processes() []Case {
 			Number: 4, What: "an owner stands still for longer than its lease, between its check and its write", Tries: "I3 I9",
 			Must: "its next check fails, and the late write is fenced off",
 			Proofs: by(simulated("owner-pause", "store: write fenced"), chaos("owner-pause-long"),
-				tests("internal/e2e", "TestOwnerStoppedForLong"), tests("internal/chaos", "TestStorms"), tests("fence", "TestPostgreSQL"),
+				tests("internal/e2e", "TestOwnerStoppedForLong"), tests("fence", "TestPostgreSQL"),
 				tests("fence/fenceredis", "TestRedis"), tests("fence/fenceetcd", "TestEtcd")),
 		},
 		{
@@ -52,7 +52,6 @@ func processes() []Case {
 			Number: 8, What: "clocks run more differently than that", Tries: "I9",
 			Must: "fencing holds, and an owner that can tell drops its leases and says so",
 			Proofs: by(simulated("clock-beyond", "owner: clock too slow"), chaos("owner-clock-beyond", "manager-clocks-beyond"),
-				tests("internal/chaos", "TestClocksBeyondTheBound"),
 				tests("internal/machine/owner", "TestClockBeyondTheBound"),
 				tests("internal/sim/explore", "TestClocksBeyondTheBoundAreFound"), tests("cmd/leasehold", "TestDoctorFindsRunawayClock")),
 		},
