@@ -88,7 +88,8 @@ func restored(t *testing.T, away time.Duration) {
 		e := c.join("e")
 		eventually(t, time.Minute, "all keys are owned again", func() bool { return complete(a, b, e) && len(e.Leases()) > 0 })
 		for _, l := range e.Leases() {
-			if l.Generation <= before {
+			// Others may have been given that nobody here remembers.
+			if l.Generation <= before+1<<39 {
 				t.Errorf("%v is granted, and generation %d was given before", l, before)
 			}
 		}

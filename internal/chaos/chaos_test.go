@@ -111,8 +111,9 @@ func TestStorms(t *testing.T) {
 	}
 }
 
-// TestLeasesSwitchedOff: owners that ignore that their leases have ended are noticed. They go on
-// writing to a PostgreSQL beside those who have the keys by now, and the fence keeps them out.
+// TestLeasesSwitchedOff: owners that ignore that their leases have ended are noticed, be it before
+// the first fault: leases are given back when others join. They go on writing to a PostgreSQL beside
+// those who have the keys by now, and the fence keeps them out.
 func TestLeasesSwitchedOff(t *testing.T) {
 	t.Parallel()
 	cfg := DefaultConfig()
@@ -126,8 +127,40 @@ func TestLeasesSwitchedOff(t *testing.T) {
 		t.Errorf("a database has accepted %d writes, refused %d, and: %v", r.Checked.Writes, r.Checked.Refused, r.Violations)
 	}
 	for _, name := range []string{"README", "report.json", "faults.jsonl", "m1.log", "o1.log", "o1.history", "c1.history"} {
-		if info, err := os.Stat(filepath.Join(cfg.Dir, name)); err != nil || info.Size() == 0 && filepath.Ext(name) != ".log" {
+		if info, err := os.Stat(filepath.Join(cfg.Dir, name)); err != nil || info.Size() == 0 && filepath.Ext(name) != ".log" && name != "faults.jsonl" {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestUnreadableHistories: what cannot be read or kept makes a run worthless.
+func TestUnreadableHistories(t *testing.T) {
+	for name, dir := range map[string]string{"unreadable": t.TempDir(), "not kept": filepath.Join(t.TempDir(), "none")} {
+		r := &run{cfg: Config{Dir: dir}, failed: make(chan error, 1), book: check.New(nil, 0, 0), vitals: newWatch(false)}
+		if r.called("c1", 0, strings.NewReader("{\n")) == nil || r.owned("o1", 0, strings.NewReader("half")) == nil {
+			t.Errorf("%s: it was read", name)
+		}
+		select {
+		case err := <-r.failed:
+			if !strings.HasPrefix(err.Error(), "the history of c1: ") {
+				t.Errorf("%s: %v", name, err)
+			}
+		default:
+			t.Errorf("%s: nobody was told", name)
+		}
+	}
+}
+
+// TestNamespacesAreNotLost: only managers without a store that were all dead may lose one.
+func TestNamespacesAreNotLost(t *testing.T) {
+	for _, test := range []struct {
+		shape cluster.Shape
+		blank int
+		fine  bool
+	}{{cluster.Flease, 3, true}, {cluster.Flease, 2, false}, {cluster.Etcd, 3, false}, {cluster.External, 0, false}} {
+		r := &run{cfg: Config{Shape: test.shape}, cluster: &cluster.Cluster{Managers: make([]*cluster.Member, 3)}, book: check.New(nil, 0, 0)}
+		if r.created("after storm 1", test.blank); r.book.Broken() == test.fine || r.report.Created != 1 {
+			t.Errorf("%+v: %d created, broken %t", test, r.report.Created, r.book.Broken())
 		}
 	}
 }

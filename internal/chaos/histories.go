@@ -3,6 +3,7 @@ package chaos
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"time"
@@ -56,11 +57,16 @@ func (r *run) called(name string, _ time.Duration, from io.Reader) error {
 	})
 }
 
-// keep has a history written to the file of a process.
+// keep has a history written to the file of a process. What cannot be read, or kept, cannot be
+// judged: then the run has failed, whatever else comes of it.
 func (r *run) keep(name string, write func(to io.Writer) error) error {
 	f, err := keepIn(filepath.Join(r.cfg.Dir, name+".history"), maxHistory)
-	if err != nil {
-		return err
+	if err == nil {
+		err = errors.Join(write(f), f.Close())
 	}
-	return errors.Join(write(f), f.Close())
+	if err != nil {
+		err = fmt.Errorf("the history of %s: %w", name, err)
+		r.fail(err)
+	}
+	return err
 }

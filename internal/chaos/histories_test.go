@@ -16,7 +16,7 @@ import (
 // TestHistoriesAreOnOneClock: what an owner whose clock is ahead has written is kept as it was on
 // the clock of faults and callers, and can be read.
 func TestHistoriesAreOnOneClock(t *testing.T) {
-	r := &run{cfg: Config{Dir: t.TempDir()}, book: check.New(nil, time.Second)}
+	r := &run{cfg: Config{Dir: t.TempDir()}, book: check.New(nil, time.Second, 0)}
 	var said bytes.Buffer
 	record := witness.Record{
 		About: witness.Belief, Key: 0xab, Generation: 7, Session: leasehold.Session{1, 2, 3, 4, 5},

@@ -50,7 +50,7 @@ func Run(ctx context.Context, cfg Config, progress func(Snapshot)) (Report, erro
 	}
 	r := &run{
 		cfg: cfg, progress: progress, begin: time.Now(), failed: make(chan error, 1),
-		vitals: newWatch(cfg.Soak), book: check.New(history.Keys(history.Watched(watched)), stale+cfg.Slack),
+		vitals: newWatch(cfg.Soak), book: check.New(history.Keys(history.Watched(watched)), stale, cfg.Slack),
 		report: Report{
 			Store: cfg.Shape, Seed: cfg.Seed, Builds: builds(ctx, &cfg), ByKind: make(map[string]int), Violations: []check.Violation{}, Replay: cfg.Replay(),
 		},
@@ -137,8 +137,19 @@ func (r *run) live(ctx context.Context) error {
 		r.vitals.take(ctx, r.cluster)
 		r.book.Settle(witness.Now() - witness.Time(r.cfg.Slack+settled))
 	}
+	return r.heard(ctx)
+}
+
+// heard waits until callers have heard of the last losses, or should have. If something is wrong
+// already there is no need to.
+func (r *run) heard(ctx context.Context) error {
 	r.say("listening") // callers hear of the last losses
-	return r.wait(ctx, lastWords)
+	for until := time.Now().Add(lastWords + r.cfg.Slack); ; {
+		err := r.wait(ctx, 100*time.Millisecond)
+		if err != nil || !r.cfg.Beyond && r.book.Broken() || r.book.Untold() == 0 || time.Now().After(until) {
+			return err
+		}
+	}
 }
 
 // settled is after how long everybody has heard of everything, and said so.
@@ -166,11 +177,13 @@ func (r *run) goOn(ctx context.Context) bool {
 // given up.
 const patience = time.Minute
 
-// healed waits until every key has an owner, and judges how long that took.
+// healed waits until every key has an owner for good, and all callers find them, and judges how
+// long the former took. Who has a key when no lease from before can be left was renewed since.
 func (r *run) healed(ctx context.Context, when string) error {
 	r.say("recovering")
 	since := witness.Now()
-	bound := r.cfg.bound(r.cluster.Forgot())
+	blank := r.cluster.Blank()
+	bound := r.cfg.bound(r.cfg.Shape == cluster.Flease && 2*blank > len(r.cluster.Managers))
 	missing, err := r.cluster.Create(ctx)
 	switch {
 	case ctx.Err() != nil:
@@ -180,22 +193,37 @@ func (r *run) healed(ctx context.Context, when string) error {
 		return fmt.Errorf("%s: %w", when, err)
 	case missing:
 		since = witness.Now() // nothing could be owned before
-		r.count(func(p *Report) { p.Created++ })
+		r.created(when, blank)
 	}
 	for {
-		slowest, without := r.book.Recovery(since)
+		slowest, without := r.book.Recovery(since, since+witness.Time(stretch(r.cfg.Lease)))
+		unanswered := r.book.Unanswered(since, history.Watched(inUse))
 		took := time.Duration(witness.Now() - since)
 		switch {
-		case without == 0:
+		case without == 0 && unanswered == 0:
 			r.recovered(slowest, bound)
 			return nil
 		case took > max(bound+r.cfg.Slack, patience):
-			r.book.Unrecovered(took, bound+r.cfg.Slack, without)
+			if without > 0 {
+				r.book.Unrecovered(took, bound+r.cfg.Slack, without)
+			} else {
+				r.recovered(slowest, bound)
+				r.book.Lost(took, unanswered)
+			}
 			return nil
 		}
 		if err := r.wait(ctx, 50*time.Millisecond); err != nil {
 			return fmt.Errorf("%s: %w", when, err)
 		}
+	}
+}
+
+// created takes up that the namespace had to be created, which is as it should be only if
+// all managers have been dead and have no store.
+func (r *run) created(when string, blank int) {
+	r.count(func(p *Report) { p.Created++ })
+	if r.cfg.Shape != cluster.Flease || blank < len(r.cluster.Managers) {
+		r.book.Vanished(when, blank)
 	}
 }
 
@@ -236,7 +264,7 @@ func (r *run) conclude(ctx context.Context) {
 	r.report.Checked = n
 }
 
-// fail is told of a process that ended by itself.
+// fail is told of a process that ended by itself, and of what else makes a run worthless.
 func (r *run) fail(err error) {
 	select {
 	case r.failed <- err:
@@ -246,6 +274,10 @@ func (r *run) fail(err error) {
 
 // tell takes up what the nemesis does.
 func (r *run) tell(d nemesis.Deed) {
+	if d.Kind == nemesis.CallerCut && !d.Healed {
+		now := witness.Now() // it has begun
+		r.book.Cut(d.Victims, now, now+witness.Time(d.For))
+	}
 	r.count(func(p *Report) {
 		switch {
 		case d.Victims == "":

@@ -10,7 +10,7 @@ func operation() []Case {
 		{
 			Number: 38, What: "half of all owners die at once", Tries: "I4 I6",
 			Must:   "their losses are told together, and their keys have owners in time",
-			Proofs: by(chaos("halves"), tests("internal/machine/manager", "TestHalfOfAllDie")),
+			Proofs: by(chaos("owners-kill"), tests("internal/machine/manager", "TestHalfOfAllDie")),
 		},
 		{
 			Number: 39, What: "10,000 clients connect again at once", Tries: "I6 I8",
@@ -58,9 +58,8 @@ func operation() []Case {
 		},
 		{
 			Number: 46, What: "a certificate expires, or is replaced, while leases are held", Tries: "I4",
-			Must: "no connection and no lease ends by it",
-			Proofs: by(tests("secure", "TestRotation", "TestExpiryCutsNothing", "TestReload"), tests("manager", "TestCertificatesChangeUnderLeases"),
-				tests("manager", "TestRevokedOwner")),
+			Must:   "no connection and no lease ends by it",
+			Proofs: by(tests("secure", "TestRotation", "TestExpiryCutsNothing", "TestReload"), tests("manager", "TestCertificatesChangeUnderLeases")),
 		},
 		{
 			Number: 47, What: "Flease: members forget within tmax + 2e, answer twice, have one id; a write comes late", Tries: "I1",

@@ -13,9 +13,9 @@ func stores() []Case {
 		{
 			Number: 27, What: "a deposed leader goes on renewing", Tries: "I1",
 			Must: "it stops at its own deadline, for which its successor waits",
-			Proofs: by(simulated("store-cut", "manager: no authority", "election: authority lapsed"), chaos("manager-minority", "leader-alone"),
+			Proofs: by(simulated("store-cut", "manager: no authority", "election: authority lapsed"), chaos("leader-minority"),
 				tests("internal/machine/election", "TestPaperTwoNeverLead", "TestDeposedWhileRenewing", "TestTakeoverWaitsForEachRecord"),
-				tests("internal/machine/manager", "TestPaperFailoverWaitsForWhoDoesNotComeBack", "TestDeposedIsOver"),
+				tests("internal/machine/manager", "TestPaperOnlyTheLeaderResponds", "TestPaperFailoverWaitsForWhoDoesNotComeBack", "TestDeposedIsOver"),
 				tests("internal/diskless", "TestAuthorityEndsWithTheLease"), pointed("internal/diskless", "TestWrittenBeforeThePointOfDismissal")),
 		},
 		{
@@ -28,7 +28,7 @@ func stores() []Case {
 		{
 			Number: 29, What: "a write to the store takes 5 to 30 s", Tries: "I1 I6",
 			Must: "nobody hears of it before it is done, and leadership ends if it must",
-			Proofs: by(simulated("store-slow"), chaos("store-stutter", "manager-stutter"),
+			Proofs: by(simulated("store-slow"), chaos("store-stutter", "manager-stutter", "store-quorum-pause", "quorum-pause"),
 				tests("internal/machine/election", "TestLapseAndRegain", "TestLapseAndLoss"),
 				tests("internal/machine/manager", "TestPaperCommitsBeforeItResponds"), pointed("leaseholdtest", "TestEveryPoint")),
 		},
@@ -80,7 +80,7 @@ func stores() []Case {
 		{
 			Number: 36, What: "the change log is cut while a lookup is away", Tries: "I4 I5",
 			Must: "it gets a snapshot, and finds every loss in it",
-			Proofs: by(simulated("lookup-pause", "manager: snapshot sent", "lookup: snapshot"), chaos("caller-cut"),
+			Proofs: by(simulated("lookup-pause", "manager: snapshot sent", "lookup: snapshot"),
 				tests("internal/changelog", "TestForgetsByNumberAndAge", "TestTellPrefersTheSmaller"),
 				tests("internal/machine/lookup", "TestPaperLookupFindsLossesInASnapshot", "TestPaperSnapshotMissesNoLoss"),
 				tests("lookup", "TestLossesOfSkippedChanges")),

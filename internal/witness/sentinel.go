@@ -44,9 +44,9 @@ type belief struct {
 const (
 	// roundEvery is how much time there is between two rounds at least, and
 	// restShare how many times as long as a round it is: a round of 2,000 keys
-	// takes about 0.1 ms, and many more keys are looked at less often. restMost bounds
-	// that: a process that was stopped in the middle of a round, or had no processor, must
-	// not be blind for twenty times as long.
+	// takes about 0.1 ms, and many more keys are looked at less often. A round that
+	// took long because the process stood still is no reason to rest: after that
+	// it is most likely to believe what is not so. So there is a restMost.
 	roundEvery = 15 * time.Millisecond
 	restShare  = 20
 	restMost   = 100 * time.Millisecond

@@ -101,43 +101,46 @@ func TestSentinelIsBounded(t *testing.T) {
 	})
 }
 
+// stopped are leases of a process that stands still once in the middle of a round.
+type stopped struct {
+	someLeases
+	rounds int
+	last   time.Time     // when they were last looked at
+	unseen time.Duration // how long nobody looked, at most
+}
+
+func (l *stopped) Check(key leasehold.Key) (owner.Lease, bool) {
+	if l.rounds++; l.rounds > 1 {
+		l.unseen = max(l.unseen, time.Since(l.last))
+	}
+	if l.rounds == 10 {
+		time.Sleep(5 * time.Second)
+	}
+	l.last = time.Now()
+	return l.someLeases.Check(key)
+}
+
+// TestSentinelLooksAtOnceAfterAStop: a process that stood still in a round does not rest from
+// it. What it believes then is what matters most.
+func TestSentinelLooksAtOnceAfterAStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		held := &stopped{someLeases: someLeases{1: 1}}
+		s := NewSentinel(held, leasehold.Session{9}, []leasehold.Key{1}, func(...Record) error { return nil })
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if err := s.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		if held.rounds < 11 || held.unseen > restMost {
+			t.Errorf("%d rounds, and nobody looked for %v", held.rounds, held.unseen)
+		}
+	})
+}
+
 func TestSentinelEndsIfNobodyListens(t *testing.T) {
 	gone := errors.New("the pipe is broken")
 	s := NewSentinel(someLeases{1: 1}, leasehold.Session{9}, []leasehold.Key{1}, func(...Record) error { return gone })
 	if err := s.Run(t.Context()); !errors.Is(err, gone) {
 		t.Errorf("got %v", err)
 	}
-}
-
-// stoppedLeases stands still for a while, holds nothing then, and something ever after.
-type stoppedLeases struct {
-	someLeases
-	pause time.Duration
-}
-
-func (l *stoppedLeases) Check(key leasehold.Key) (owner.Lease, bool) {
-	if l.pause > 0 {
-		time.Sleep(l.pause)
-		l.pause = 0
-		return owner.Lease{}, false
-	}
-	return l.someLeases.Check(key)
-}
-
-// TestSentinelLooksAgainSoon: a process that stood still in the middle of a round goes on looking.
-func TestSentinelLooksAgainSoon(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		begun := time.Now()
-		s := NewSentinel(&stoppedLeases{someLeases{1: 5}, 4 * time.Second}, leasehold.Session{9}, []leasehold.Key{1}, func(...Record) error {
-			cancel()
-			return nil
-		})
-		if err := s.Run(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if took := time.Since(begun); took > 4*time.Second+restMost {
-			t.Errorf("it looked again after %v", took)
-		}
-	})
 }

@@ -35,6 +35,8 @@ func (v Violation) String() string {
 type Counts struct {
 	Tenures     int `json:"tenures"`     // I1, I2: times for which a session held a key under a generation
 	Losses      int `json:"losses"`      // I4: that a caller had to be told of
+	Late        int `json:"late"`        // and of which it was told in time only with the slack
+	Cuts        int `json:"cuts"`        // I4: times that a caller had to say that it knew nothing any more
 	Tables      int `json:"tables"`      // I5: that lookups have had
 	Calls       int `json:"calls"`       // requests about registers that were answered
 	Histories   int `json:"histories"`   // of a register under a generation, which were checked for being linearizable
@@ -49,12 +51,14 @@ type Counts struct {
 type Book struct {
 	keys  []leasehold.Key
 	stale time.Duration // within so much time a caller is told of a loss, or that it may have missed one
+	slack time.Duration // and by so much later, for want of processors
 
 	mu        sync.Mutex
 	oracle    *witness.Oracle
 	tenures   map[leasehold.Key][]tenure      // that are not judged yet, and the last of each key
 	holders   map[leasehold.Generation]holder // of all there ever were: none may come again
 	callers   []*Caller                       // that live, or whose time is not judged yet
+	cuts      []cut                           // that are not judged yet
 	tables    map[leasehold.LSN]version
 	registers map[string]*register
 	fences    map[string]leasehold.Generation // the newest that a database has accepted
@@ -63,10 +67,10 @@ type Book struct {
 }
 
 // New returns a book about keys. The stale time is by when callers must have been told
-// of losses.
-func New(keys []leasehold.Key, stale time.Duration) *Book {
+// of losses, but for some slack.
+func New(keys []leasehold.Key, stale, slack time.Duration) *Book {
 	return &Book{
-		keys: keys, stale: stale, oracle: witness.NewOracle(len(keys)),
+		keys: keys, stale: stale, slack: slack, oracle: witness.NewOracle(len(keys)),
 		tenures: make(map[leasehold.Key][]tenure), holders: make(map[leasehold.Generation]holder),
 		tables: make(map[leasehold.LSN]version), registers: make(map[string]*register),
 		fences: make(map[string]leasehold.Generation),
@@ -82,6 +86,8 @@ type Caller struct {
 	gone   bool         // it says nothing any more
 	losses []heard
 	lsn    leasehold.LSN // of the last table that it had
+	// answered is when it last asked each register that has answered.
+	answered map[string]witness.Time
 }
 
 type heard struct {
@@ -98,7 +104,7 @@ type call struct {
 func (b *Book) Caller(name string) *Caller {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c := &Caller{book: b, name: name}
+	c := &Caller{book: b, name: name, answered: make(map[string]witness.Time)}
 	b.callers = append(b.callers, c)
 	return c
 }
@@ -116,6 +122,9 @@ func (c *Caller) Observe(e history.Event) {
 	case e.Table != nil:
 		c.judgeTable(e.At, *e.Table)
 	case e.Call != nil:
+		if e.Call.Generation != 0 {
+			c.answered[e.Call.Name] = max(c.answered[e.Call.Name], e.Call.Began)
+		}
 		c.book.register(e.Call.Name).observe(call{e.At, *e.Call}, &c.book.n)
 	}
 }
@@ -143,6 +152,8 @@ func (b *Book) add(invariant, broken, text string, args ...any) {
 func (b *Book) Settle(before witness.Time) {
 	b.mu.Lock()
 	b.settleLosses(before)
+	b.settleCuts(before)
+	b.forget(before)
 	b.settleTables(before)
 	ripe := b.ripe(before)
 	b.mu.Unlock()

@@ -47,6 +47,15 @@ func elsewhere(at witness.Time) script {
 	return event(history.Event{At: at, Loss: &history.Loss{Start: key + 1}})
 }
 
+// cutOff is that the caller hears of nobody, and despairs that it says so.
+func cutOff(from, to witness.Time) script {
+	return func(b *Book, c *Caller) { b.Cut(c.name, from, to) }
+}
+
+func despairs(at witness.Time) script {
+	return event(history.Event{At: at, Loss: &history.Loss{Cause: leasehold.CauseContact}})
+}
+
 func accepted(resource string, g leasehold.Generation) script {
 	return func(b *Book, _ *Caller) { b.Accepted(resource, g) }
 }
@@ -83,6 +92,8 @@ func TestViolations(t *testing.T) {
 		{"a loss is told late", append(told, held(1, 1, 10, 20), held(2, 2, 30, 40), lost(130, 0)), ""},
 		{"a loss is told too late", append(told, held(1, 1, 10, 20), held(2, 2, 30, 40), lost(131, 1)), "I4: a caller was not told of a loss (1 times): caller c1 "},
 		{"a loss of another key is told", append(told, held(1, 1, 10, 20), held(2, 2, 30, 40), elsewhere(25)), "I4: a caller was not told"},
+		{"a later loss is told", append(told, held(1, 1, 10, 20), held(2, 2, 30, 40), lost(45, 2)), "I4: a caller was not told"},
+		{"an earlier loss stands for it", append(told, held(1, 3, 10, 20), held(2, 4, 30, 40), lost(45, 2)), ""},
 		{"an earlier loss is told", append(told, held(1, 1, 10, 20), held(2, 2, 30, 40), lost(19, 0)), "I4: a caller was not told"},
 		{"the second of two is not told", append(told, held(1, 1, 10, 20), held(2, 2, 30, 200), held(1, 3, 210, 300), lost(25, 1)), "I4: a caller was not told"},
 		{"it came too late to be told", []script{opened(20), lives(1000), held(1, 1, 10, 20), held(2, 2, 30, 40)}, ""},
@@ -94,6 +105,15 @@ func TestViolations(t *testing.T) {
 		}), "I4: a caller was not told of a loss (1 times): caller c2 "},
 		{"what is told is not lost", append(told, held(1, 1, 10, 50), lost(49, 1)), "I4: what was reported as lost was held later"},
 		{"what is told has just been lost", append(told, held(1, 1, 10, 50), lost(50, 1)), ""},
+
+		{"a cut is noticed", append(told, cutOff(100, 250), despairs(200)), ""},
+		{"a cut is noticed when it is over", append(told, cutOff(100, 250), despairs(251)), ""},
+		{"a cut is short", append(told, cutOff(100, 200)), ""},
+		{"a cut is not noticed", append(told, cutOff(100, 250), lost(200, 1)), "I4: a caller did not say that it knew nothing (1 times): caller c1 heard of nobody from 100 to 250,"},
+		{"a cut is noticed too early", append(told, cutOff(100, 250), despairs(99)), "I4: a caller did not say that it knew nothing"},
+		{"a cut of another", append(told, func(b *Book, _ *Caller) { b.Cut("c2", 100, 250) }), ""},
+		{"it came in the middle of a cut", []script{opened(150), lives(1000), cutOff(100, 250)}, ""},
+		{"it died in a cut", []script{opened(1), lives(200), cutOff(100, 250)}, ""},
 
 		{"tokens that rise", []script{accepted("a", 1), accepted("a", 1), accepted("a", 2), accepted("b", 1)}, ""},
 		{"a token that falls", []script{accepted("a", 2), accepted("b", 2), accepted("a", 1)}, "I9: an older token was accepted after a newer one (1 times): a write of a with generation 1 "},
@@ -115,7 +135,7 @@ func TestViolations(t *testing.T) {
 		{"an old lease answers meanwhile", []script{read("", 2, 10, 13), read("", 1, 12, 14)}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := New([]leasehold.Key{key}, stale)
+			b := New([]leasehold.Key{key}, stale, 0)
 			c := b.Caller("c1")
 			for _, do := range test.story {
 				do(b, c)
@@ -134,8 +154,50 @@ func TestViolations(t *testing.T) {
 	}
 }
 
+// TestLate: what is told in time only with the slack is counted.
+func TestLate(t *testing.T) {
+	for at, want := range map[witness.Time]int{25: 0, 130: 0, 131: 1, 150: 1} {
+		b := New([]leasehold.Key{key}, stale, 20)
+		c := b.Caller("c1")
+		for _, do := range []script{opened(1), lives(1000), held(1, 1, 10, 20), held(2, 2, 30, 40), lost(at, 1)} {
+			do(b, c)
+		}
+		if found, n := b.Violations(); len(found) > 0 || n.Losses != 1 || n.Late != want {
+			t.Errorf("told at %d: %+v, %v", at, n, found)
+		}
+	}
+}
+
+// TestUntold: whoever lives may still hear of a loss, until it is too late.
+func TestUntold(t *testing.T) {
+	lose := []script{opened(1), held(1, 1, 10, 20), held(2, 2, 30, 40)}
+	for _, test := range []struct {
+		name  string
+		story []script
+		want  int
+	}{
+		{"nothing is lost", []script{opened(1), held(1, 1, 10, 20)}, 0},
+		{"not yet", append(lose, lives(41)), 1},
+		{"it is told", append(lose, lost(41, 1)), 0},
+		{"it is too late", append(lose, lives(131)), 0},
+		{"it is gone", append(lose, lives(41), func(_ *Book, c *Caller) { c.Gone() }), 0},
+		{"it came later", []script{opened(25), held(1, 1, 10, 20), held(2, 2, 30, 40)}, 0},
+		{"a cut is not noticed yet", []script{opened(1), cutOff(10, 120)}, 1},
+		{"a cut is noticed", []script{opened(1), cutOff(10, 120), despairs(110)}, 0},
+	} {
+		b := New([]leasehold.Key{key}, stale, 0)
+		c := b.Caller("c1")
+		for _, do := range test.story {
+			do(b, c)
+		}
+		if got := b.Untold(); got != test.want {
+			t.Errorf("%s: %d are untold, want %d", test.name, got, test.want)
+		}
+	}
+}
+
 func TestCounts(t *testing.T) {
-	b := New([]leasehold.Key{key}, stale)
+	b := New([]leasehold.Key{key}, stale, 0)
 	c := b.Caller("c1")
 	for _, do := range []script{
 		opened(1), lives(1000), held(1, 1, 10, 20), held(2, 2, 30, 40), lost(25, 1), table(1, 1), write("a", 1, 10, 11), read("", 2, 32, 33), write("b", 0, 50, 51),
@@ -148,7 +210,9 @@ func TestCounts(t *testing.T) {
 	}
 }
 
+// TestRecovery: faults stopped after 100 s, and no lease from before lasts for longer than 10 s.
 func TestRecovery(t *testing.T) {
+	const second = witness.Time(time.Second)
 	for _, test := range []struct {
 		name    string
 		story   []script
@@ -156,23 +220,57 @@ func TestRecovery(t *testing.T) {
 		without int
 	}{
 		{"nobody", nil, 0, 1},
-		{"not any more", []script{held(1, 1, 10, 99)}, 0, 1},
-		{"all along", []script{held(1, 1, 10, 101)}, 0, 0},
-		{"soon", []script{held(1, 1, 10, 99), held(2, 2, 130, 140)}, 30, 0},
-		{"and once more", []script{held(2, 2, 130, 140), held(1, 3, 150, 160)}, 30, 0},
+		{"not any more", []script{held(1, 1, 10, 99*second)}, 0, 1},
+		{"not for long", []script{held(1, 1, 10, 109*second)}, 0, 1},
+		{"all along", []script{held(1, 1, 10, 111*second)}, 0, 0},
+		{"soon", []script{held(1, 1, 10, 99*second), held(2, 2, 103*second, 110*second)}, 3 * time.Second, 0},
+		{"once more, after a gap", []script{held(2, 2, 101*second, 102*second), held(1, 3, 105*second, 110*second)}, 5 * time.Second, 0},
+		{"from one to another", []script{held(1, 1, 10, 102*second), held(2, 2, 102*second+100, 105*second), held(1, 3, 106*second, 120*second)}, 0, 0},
+		{"too late", []script{held(1, 1, 10, 109*second), held(2, 2, 119*second, 120*second)}, 19 * time.Second, 0},
 	} {
-		b := New([]leasehold.Key{key}, stale)
+		b := New([]leasehold.Key{key}, stale, 0)
 		for _, do := range test.story {
 			do(b, nil)
 		}
-		if took, without := b.Recovery(100); took != test.took || without != test.without {
+		if took, without := b.Recovery(100*second, 110*second); took != test.took || without != test.without {
 			t.Errorf("%s: it took %d, and %d keys are without an owner, want %d and %d", test.name, took, without, test.took, test.without)
 		}
 	}
 }
 
+// TestUnanswered: every caller that lives is to be answered by every register.
+func TestUnanswered(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		story []script
+		want  int
+	}{
+		{"not yet", []script{opened(1)}, 2},
+		{"not any more", []script{read("", 1, 99, 105)}, 2},
+		{"it is not known", []script{write("a", 0, 101, 101)}, 2},
+		{"one has", []script{read("", 1, 101, 102), read("", 1, 90, 103)}, 1},
+		{"not another caller", []script{read("", 1, 101, 102), another(opened(1))}, 3},
+		{"one is gone", []script{opened(1), func(_ *Book, c *Caller) { c.Gone() }}, 0},
+	} {
+		b := New([]leasehold.Key{key}, stale, 0)
+		c := b.Caller("c1")
+		for _, do := range test.story {
+			do(b, c)
+		}
+		if got := b.Unanswered(100, []string{name, "key-1"}); got != test.want {
+			t.Errorf("%s: %d are unanswered, want %d", test.name, got, test.want)
+		}
+	}
+	b := New(nil, stale, 0)
+	b.Lost(time.Second, 3)
+	b.Vanished("after storm 1", 2)
+	if found, _ := b.Violations(); len(found) != 2 || found[0].Invariant != "I6" || found[1].Invariant != "I2" {
+		t.Errorf("found %v", found)
+	}
+}
+
 func TestUnrecovered(t *testing.T) {
-	b := New(nil, stale)
+	b := New(nil, stale, 0)
 	if b.Broken() {
 		t.Error("it is broken from the beginning")
 	}

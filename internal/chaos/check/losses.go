@@ -22,32 +22,37 @@ import (
 // A lease is judged when the one after it has been known for so long that everybody must
 // have heard of it.
 func (b *Book) settleLosses(before witness.Time) {
-	for _, c := range b.callers {
-		slices.SortFunc(c.losses, func(x, y heard) int { return cmp.Compare(x.at, y.at) })
-	}
-	from := before // since when losses still matter
+	b.sortLosses()
 	for _, key := range b.keys {
 		tenures := b.tenures[key]
-		slices.SortFunc(tenures, func(x, y tenure) int { return cmp.Compare(x.generation, y.generation) })
+		slices.SortFunc(tenures, byGeneration)
 		for i := range tenures {
 			b.judgeReports(key, &tenures[i])
 		}
-		for len(tenures) > 1 && tenures[0].ended < before && tenures[1].began+witness.Time(b.stale) < before {
+		for len(tenures) > 1 && tenures[0].ended < before && b.due(tenures[1].began) < before {
 			if tenures[0].generation != tenures[1].generation {
 				b.judgeLoss(key, tenures[0], tenures[1])
 			}
 			tenures = tenures[1:]
 		}
-		if len(tenures) > 0 {
-			from = min(from, tenures[0].ended)
-		}
 		b.tenures[key] = slices.Clone(tenures) // what is judged takes no room
 	}
-	b.forget(from)
 }
 
-// forget forgets what callers were told before a time, and those who have been gone since.
+// due is by when callers must have been told of what happened at a time.
+func (b *Book) due(at witness.Time) witness.Time { return at + witness.Time(b.stale+b.slack) }
+
+// forget forgets what callers were told before a time and matters no more, and those who have been
+// gone since.
 func (b *Book) forget(before witness.Time) {
+	for _, tenures := range b.tenures {
+		if len(tenures) > 0 {
+			before = min(before, tenures[0].ended)
+		}
+	}
+	for _, c := range b.cuts {
+		before = min(before, c.from)
+	}
 	for _, c := range b.callers {
 		i, _ := slices.BinarySearchFunc(c.losses, before, func(h heard, at witness.Time) int { return cmp.Compare(h.at, at) })
 		c.losses = slices.Clone(c.losses[i:])
@@ -56,16 +61,19 @@ func (b *Book) forget(before witness.Time) {
 }
 
 func (b *Book) judgeLoss(key leasehold.Key, before, after tenure) {
-	by := after.began + witness.Time(b.stale)
+	by := b.due(after.began)
 	for _, c := range b.callers {
 		if c.opened == 0 || c.opened >= before.ended {
 			continue // it could not know
 		}
-		told := c.told(key, before.ended, by)
+		told := c.told(key, &before, by)
 		if !told && c.last < by {
 			continue // it did not live to hear of it
 		}
 		b.n.Losses++
+		if told && !c.told(key, &before, after.began+witness.Time(b.stale)) {
+			b.n.Late++
+		}
 		if !told {
 			b.add("I4", "a caller was not told of a loss", "caller %s was not told of a loss of key %v, which was held under generation %d until %d at least and under %d from %d at the latest",
 				c.name, key, before.generation, before.ended, after.generation, after.began)
@@ -73,16 +81,56 @@ func (b *Book) judgeLoss(key leasehold.Key, before, after tenure) {
 	}
 }
 
-// told says whether a caller was told of a loss in a time.
-func (c *Caller) told(key leasehold.Key, from, to witness.Time) bool {
-	i, _ := slices.BinarySearchFunc(c.losses, from, func(h heard, at witness.Time) int { return cmp.Compare(h.at, at) })
-	for ; i < len(c.losses) && c.losses[i].at <= to; i++ {
-		if c.losses[i].Range().Contains(key) {
+// told says whether a caller was told of the loss of what was held in a tenure, until a time.
+// That of a later lease is another one; that of an earlier one may stand for all
+// since, in a snapshot.
+func (c *Caller) told(key leasehold.Key, t *tenure, by witness.Time) bool {
+	i, _ := slices.BinarySearchFunc(c.losses, t.ended, func(h heard, at witness.Time) int { return cmp.Compare(h.at, at) })
+	for ; i < len(c.losses) && c.losses[i].at <= by; i++ {
+		if l := &c.losses[i]; l.Generation <= t.generation && l.Range().Contains(key) {
 			return true
 		}
 	}
 	return false
 }
+
+// Untold is of how many losses callers that live have not been told. In the end they must be given
+// the time for it: of one who is gone nobody knows what it would have heard.
+func (b *Book) Untold() (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sortLosses()
+	for i := range b.cuts {
+		for _, c := range b.callers {
+			if b.cuts[i].concerns(c) && !c.gone && c.last <= b.due(b.cuts[i].to) && !c.despaired(&b.cuts[i], b.due(b.cuts[i].to)) {
+				n++
+			}
+		}
+	}
+	for _, key := range b.keys {
+		tenures := slices.SortedFunc(slices.Values(b.tenures[key]), byGeneration)
+		for i := range tenures {
+			if i+1 == len(tenures) || tenures[i].generation == tenures[i+1].generation {
+				continue
+			}
+			for _, c := range b.callers {
+				by := b.due(tenures[i+1].began)
+				if !c.gone && c.opened != 0 && c.opened < tenures[i].ended && c.last <= by && !c.told(key, &tenures[i], by) {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
+
+func (b *Book) sortLosses() {
+	for _, c := range b.callers {
+		slices.SortFunc(c.losses, func(x, y heard) int { return cmp.Compare(x.at, y.at) })
+	}
+}
+
+func byGeneration(x, y tenure) int { return cmp.Compare(x.generation, y.generation) }
 
 // judgeReports looks for losses that were reported of a lease that was held later.
 func (b *Book) judgeReports(key leasehold.Key, t *tenure) {

@@ -34,7 +34,7 @@ type teller struct {
 }
 
 func (s *teller) tell(leases, spoilt leasehold.Generation) *Book {
-	s.book = New([]leasehold.Key{key}, time.Second)
+	s.book = New([]leasehold.Key{key}, time.Second, 0)
 	for s.lease = 1; s.lease <= leases; s.lease++ {
 		s.value = ""
 		s.reign()

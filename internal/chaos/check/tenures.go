@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -70,31 +71,40 @@ func (b *Book) judgeTenures(n *Counts) {
 	}
 }
 
-// Recovery says how long after a time it took until every key had an owner, and how
-// many keys had none yet. A key that had one all the time took no time (I6).
-func (b *Book) Recovery(since witness.Time) (slowest time.Duration, without int) {
+// handover is how long a key may be without an owner while it goes from one to another.
+const handover = witness.Time(time.Second)
+
+// Recovery says how long after a time it took until every key had an owner for good, and how
+// many keys have none yet. Only those count who have a key at another time, which is so much
+// later that no lease from before is left: an owner that nobody renews has it for a
+// while, too. A key that had one all the time took no time, and neither did one that went
+// from one to another on the way (I6).
+func (b *Book) Recovery(since, lasting witness.Time) (slowest time.Duration, without int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, key := range b.keys {
-		took, owned := b.owned(key, since)
+		from, owned := b.owned(key, lasting)
 		if !owned {
 			without++
 		}
-		slowest = max(slowest, took)
+		slowest = max(slowest, time.Duration(from-since))
 	}
 	return slowest, without
 }
 
-func (b *Book) owned(key leasehold.Key, since witness.Time) (took time.Duration, owned bool) {
-	for _, t := range b.tenures[key] {
-		if t.ended < since {
-			continue
-		}
-		if d := time.Duration(max(0, t.began-since)); !owned || d < took {
-			took, owned = d, true
+// owned says since when a key has had an owner without a gap, of those who have it at a time
+// and of those before them.
+func (b *Book) owned(key leasehold.Key, lasting witness.Time) (from witness.Time, owned bool) {
+	known := slices.SortedFunc(slices.Values(b.tenures[key]), func(x, y tenure) int { return cmp.Compare(y.ended, x.ended) })
+	for _, t := range known {
+		switch {
+		case t.ended >= lasting && !owned:
+			from, owned = t.began, true
+		case owned && t.ended >= from-handover:
+			from = min(from, t.began)
 		}
 	}
-	return took, owned
+	return from, owned
 }
 
 // Unrecovered notes that the keys did not all have an owner in time (I6).
@@ -107,4 +117,12 @@ func (b *Book) Unrecovered(took, bound time.Duration, without int) {
 		return
 	}
 	b.add("I6", broken, "the last key had an owner %v after faults stopped, and should have had one after %v", took, bound)
+}
+
+// Vanished notes that a namespace was gone, though not all managers had lost their memory, or
+// they have a store. Its generations begin anew then (I2).
+func (b *Book) Vanished(when string, blank int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.add("I2", "the namespace was gone", "%s the namespace was gone, and %d managers had been started again", when, blank)
 }

@@ -251,16 +251,16 @@ func (c *Cluster) Leader(ctx context.Context) (*Member, error) {
 	return c.Managers[i], nil
 }
 
-// Forgot says whether more than a minority of managers have lost what they knew since it was
-// last asked. Those with a store never do.
-func (c *Cluster) Forgot() bool {
+// Blank says how many managers have another process than when it was last asked. Without a
+// store these have lost what they knew.
+func (c *Cluster) Blank() int {
 	blank := 0
 	for _, m := range c.Managers {
 		if m.restarted() {
 			blank++
 		}
 	}
-	return c.cfg.Shape == Flease && 2*blank > len(c.Managers)
+	return blank
 }
 
 // Revived says how often processes were started because they had ended by themselves.

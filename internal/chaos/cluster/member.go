@@ -48,6 +48,8 @@ type Member struct {
 	offset   time.Duration // by how much its monotonic clock is ahead of ours
 	rate     float64       // of its clock, if its program is one whose clock has a rate; 0: as ours
 	once     []string      // what its next process is told in its environment, and no other
+	dies     bool          // its next process may die at a failpoint
+	armed    bool          // its process may
 	claimed  bool
 	excused  bool // it may crash
 	wanted   bool // it should have a process
@@ -88,7 +90,8 @@ func (m *Member) start() error {
 		m.Launch.Env = append(m.Launch.Env, drifting.Rate(m.rate))
 	}
 	m.Launch.Env = append(m.Launch.Env, m.once...)
-	m.once = nil // the next process is as it should be
+	m.armed = m.dies
+	m.once, m.dies = nil, false // the next process is as it should be
 	if m.output != nil {
 		m.Launch.Output = func(r io.Reader) error { return m.output(offset, r) }
 	}
@@ -132,7 +135,7 @@ func (m *Member) Set(by, after, until time.Duration) {
 func (m *Member) Arm(point string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.once = append(m.once, "LEASEHOLD_FAILPOINTS="+point)
+	m.once, m.dies = append(m.once, "LEASEHOLD_FAILPOINTS="+point), true
 }
 
 // Excuse says whether it may crash.
@@ -205,9 +208,10 @@ const revivalAfter = 300 * time.Millisecond
 
 // revive is what a supervisor does, such as systemd: a manager that finds no store when
 // it is started ends, and it is not its business to be started again. If it ends
-// otherwise than by its own decision, that is a failure.
+// otherwise than by its own decision, that is a failure, and so is it if an owner or a
+// caller ends: they have no reason to, unless they are told to die.
 func (m *Member) revive(ended error, failed func(error)) {
-	if m.crashed() {
+	if m.crashed() || !m.mayEnd() {
 		failed(ended)
 		return
 	}
@@ -228,8 +232,15 @@ func (m *Member) revive(ended error, failed func(error)) {
 	})
 }
 
+// mayEnd says whether its process may end by itself.
+func (m *Member) mayEnd() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.Role == Manager || m.Role == Store || m.excused || m.armed || !m.wanted
+}
+
 // crashed says whether the last words of its process are those of Go's runtime, and
-// that is not excused.
+// that is not excused. No want of memory or room is an excuse for what is wrong in a program.
 func (m *Member) crashed() bool {
 	m.mu.Lock()
 	from, excused := m.logFrom, m.excused
@@ -240,16 +251,25 @@ func (m *Member) crashed() bool {
 	}
 	defer log.Close() //nolint:errcheck // it was only read
 	text, err := io.ReadAll(io.NewSectionReader(log, from, math.MaxInt64-from))
-	return !excused && err == nil && panicked(string(text))
+	return err == nil && panicked(string(text), excused)
 }
 
-func panicked(log string) bool {
-	for _, words := range []string{"\npanic: ", "\nfatal error: ", "SIGSEGV", "WARNING: DATA RACE"} {
-		if strings.Contains("\n"+log, words) {
-			return true
-		}
+func panicked(log string, excused bool) bool {
+	words := []string{"\npanic: runtime error: ", "\nfatal error: all goroutines are asleep", "\nfatal error: concurrent map", "WARNING: DATA RACE"}
+	if !excused {
+		words = append(words, "\npanic: ", "\nfatal error: ", "SIGSEGV")
 	}
-	return false
+	log = "\n" + log
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(log, w) }) || disbelieved(log)
+}
+
+// disbelieved says whether a machine panicked, which it does if what it rests on does not hold.
+func disbelieved(log string) bool {
+	_, last, found := strings.Cut(log, "\npanic: ")
+	if _, rest, more := strings.Cut(last, "\n\n"); more {
+		last, _, _ = strings.Cut(rest, "\n\n") // the goroutine that did
+	}
+	return found && strings.Contains(last, "/internal/machine/")
 }
 
 // Claim takes a member for one who wants to hurt its process, and reports whether

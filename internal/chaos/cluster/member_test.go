@@ -13,39 +13,61 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestPanicked: last words are told from what is merely logged.
+// TestPanicked: last words are told from what is merely logged, and what want of memory or room
+// may lead to from what it may not.
 func TestPanicked(t *testing.T) {
-	for log, want := range map[string]bool{
-		"":                                  false,
-		"leasehold: etcd: no space left":    false,
-		"msg=\"no panic: it is all right\"": false,
-		"msg=joined\npanic: oh no\n":        true,
-		"panic: oh no":                      true,
-		"fatal error: out of memory\n":      true,
-		"[signal SIGSEGV: segmentation]":    true,
-		"x\nWARNING: DATA RACE\n":           true,
+	const machine = "\n\ngoroutine 7 [running]:\ngithub.com/leasehold-dev/leasehold/internal/machine/manager.(*Machine).found(0x1)\n\ngoroutine 1 [select]:\n"
+	for log, want := range map[string]struct{ panicked, inWant bool }{
+		"":                                        {false, false},
+		"leasehold: etcd: no space left":          {false, false},
+		"msg=\"no panic: it is all right\"":       {false, false},
+		"msg=joined\npanic: oh no\n":              {true, false},
+		"panic: oh no":                            {true, false},
+		"fatal error: out of memory\n":            {true, false},
+		"[signal SIGSEGV: segmentation]":          {true, false},
+		"x\nWARNING: DATA RACE\n":                 {true, true},
+		"panic: runtime error: index out":         {true, true},
+		"x\npanic: log ends at lsn 7" + machine:   {true, true},
+		"x\nfatal error: out of memory" + machine: {true, false},
+		"x\npanic: no space left on device\n\ngoroutine 7 [running]:\ngo.uber.org/zap\n\ngoroutine 1 [select]:\ng/internal/machine/x\n": {true, false},
 	} {
-		if got := panicked(log); got != want {
+		if got := panicked(log, false); got != want.panicked {
 			t.Errorf("%q: %t", log, got)
+		}
+		if got := panicked(log, true); got != want.inWant {
+			t.Errorf("%q: %t, in want", log, got)
 		}
 	}
 }
 
-// TestForgot: two of three managers that were restarted do not know any more what was, unless
-// they have a store. It is said once.
-func TestForgot(t *testing.T) {
+// TestWhoMayEnd: owners and callers have no reason to end, unless they are told to die.
+func TestWhoMayEnd(t *testing.T) {
 	for _, test := range []struct {
-		shape Shape
-		blank int
-		want  bool
-	}{{Flease, 0, false}, {Flease, 1, false}, {Flease, 2, true}, {Flease, 3, true}, {Etcd, 3, false}} {
-		c := &Cluster{cfg: Config{Shape: test.shape}, Managers: []*Member{{}, {}, {}}}
-		for _, m := range c.Managers[:test.blank] {
-			m.starts++
+		name string
+		m    *Member
+		want bool
+	}{
+		{"a manager", &Member{Role: Manager, wanted: true}, true},
+		{"a store", &Member{Role: Store, wanted: true}, true},
+		{"an owner", &Member{Role: Owner, wanted: true}, false},
+		{"a caller", &Member{Role: Caller, wanted: true}, false},
+		{"one that is ended", &Member{Role: Owner}, true},
+		{"one without memory", &Member{Role: Owner, wanted: true, excused: true}, true},
+		{"one with a failpoint", &Member{Role: Caller, wanted: true, armed: true}, true},
+	} {
+		if got := test.m.mayEnd(); got != test.want {
+			t.Errorf("%s: %t", test.name, got)
 		}
-		if got, again := c.Forgot(), c.Forgot(); got != test.want || again {
-			t.Errorf("%+v: %t, and again %t", test, got, again)
-		}
+	}
+}
+
+// TestBlank: managers that were restarted are counted once.
+func TestBlank(t *testing.T) {
+	c := &Cluster{Managers: []*Member{{}, {}, {}}}
+	c.Managers[0].starts++
+	c.Managers[2].starts += 2
+	if got, again := c.Blank(), c.Blank(); got != 2 || again != 0 {
+		t.Errorf("%d, and again %d", got, again)
 	}
 }
 

@@ -75,7 +75,8 @@ func ttl(t Times) time.Duration   { return t.TTL }
 func yield(t Times) time.Duration { return t.Yield }
 
 // The usual spans: so short that no lease ends by it, so long that leases have ended
-// and are others', and whatever is in between.
+// and are others', and whatever is in between. Longer is for so long that another leads and
+// has waited for all leases: a leader that goes on renewing until then does harm.
 var (
 	short   = between(of(0.1, lease), of(0.5, lease))
 	long    = between(of(1.2, hold), of(1.5, hold))
@@ -85,10 +86,15 @@ var (
 	longer  = between(of(2, hold), of(3, hold))
 )
 
+// CallerCut is the kind of fault that cuts a caller off from everybody, for longer than
+// it may know nothing.
+const CallerCut = "caller-cut"
+
 // kinds are all there are.
 func kinds() []kind {
 	return []kind{
 		{"owner-kill", "a server is killed with -9, and started again", 4, nil, some, kill(anyOwner)},
+		{"owners-kill", "half of all servers are killed with -9 at once, and started again", 1, nil, some, killHalf(anyOwner)},
 		{"owner-restart", "a server is asked to end (SIGTERM), and started again", 2, nil, short, restart(anyOwner)},
 		{"owner-pause-short", "a server stands still (SIGSTOP) for less than its lease", 3, nil, short, pause(anyOwner)},
 		{"owner-pause-long", "a server stands still for longer than its lease", 4, nil, long, pause(anyOwner)},
@@ -126,10 +132,11 @@ func kinds() []kind {
 		{"leader-alone", "the manager that leads is cut off from everybody", 3, nil, some, trouble(cut(leader))},
 		{"leader-deaf", "nothing reaches the manager that leads, which reaches others", 2, nil, some, trouble(deaf(leader))},
 		{"leader-mute", "the manager that leads reaches nobody, and hears others", 2, nil, some, trouble(mute(leader))},
-		{"manager-minority", "a manager is cut off from the others and from stores, not from servers", 2, nil, some, trouble(minority)},
+		{"manager-minority", "a manager is cut off from the others and from stores, not from servers", 2, nil, some, trouble(minority(anyManager))},
+		{"leader-minority", "the manager that leads is so for longer than its successor waits", 3, nil, longer, single(trouble(minority(leader)))},
 		{"halves", "the network falls into two halves", 2, nil, some, trouble(halves)},
 		{"owners-callers-cut", "servers and callers do not reach each other", 1, nil, some, trouble(apart)},
-		{"caller-cut", "a caller is cut off from everybody", 1, nil, long, trouble(cut(anyCaller))},
+		{CallerCut, "a caller is cut off from everybody", 1, nil, long, trouble(cut(anyCaller))},
 		{"store-cut", "a store is cut off from everybody", 2, []demand{external}, some, trouble(cut(anyStore))},
 		{"flapping", "a manager is cut off and back, again and again", 2, nil, some, flap(cut(anyManager))},
 		{"leader-flapping", "the manager that leads is cut off and back, again and again", 2, nil, some, flap(cut(leader))},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
@@ -73,6 +74,26 @@ func (n *Nemesis) strike(ctx context.Context, do deed, s Strike) error {
 	err = heal()
 	n.Tell(Deed{Strike: s, Victims: victims, Healed: true})
 	return err
+}
+
+// single has a strike befall nobody while another of its kind lasts, in one storm. If one leader after the other
+// were cut off nobody could lead, and nothing would be shown.
+func single(do deed) deed {
+	var lasts atomic.Bool
+	return func(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
+		if !lasts.CompareAndSwap(false, true) {
+			return "", nil, nil
+		}
+		victims, heal, err := do(ctx, n, s)
+		if victims == "" || err != nil {
+			lasts.Store(false)
+			return victims, heal, err
+		}
+		return victims, func() error {
+			defer lasts.Store(false)
+			return heal()
+		}, nil
+	}
 }
 
 // wait waits, and reports whether to go on.

@@ -87,10 +87,12 @@ func mute(whom choice) disorder {
 
 // minority is that one manager has no connection with the others, nor with the store, but
 // with everybody else.
-func minority(ctx context.Context, n *Nemesis, s Strike) (string, []lan.Way, lan.Trouble) {
-	m := anyManager(ctx, n, s)[0]
-	h, others := []*lan.Host{m.Host}, cluster.Hosts(n.Cluster.Managers, n.Cluster.Stores)
-	return m.Name, []lan.Way{{From: h, To: others}, {From: others, To: h}}, lan.Trouble{Cut: true}
+func minority(whom choice) disorder {
+	return func(ctx context.Context, n *Nemesis, s Strike) (string, []lan.Way, lan.Trouble) {
+		m := whom(ctx, n, s)[0]
+		h, others := []*lan.Host{m.Host}, cluster.Hosts(n.Cluster.Managers, n.Cluster.Stores)
+		return m.Name, []lan.Way{{From: h, To: others}, {From: others, To: h}}, lan.Trouble{Cut: true}
+	}
 }
 
 // halves is that there are two parts of the network that know nothing of each other.

@@ -84,7 +84,8 @@ func TestSpans(t *testing.T) {
 		case s.Kind == "owner-pause-short" && s.For > times.Lease/2,
 			s.Kind == "owner-pause-long" && s.For < times.Hold,
 			s.Kind == "leader-pause-short" && s.For > times.TTL/2,
-			s.Kind == "leader-pause-long" && s.For < times.Yield:
+			s.Kind == "leader-pause-long" && s.For < times.Yield,
+			s.Kind == "leader-minority" && s.For < times.Yield+times.Hold:
 			t.Errorf("%s lasts %v", s.Kind, s.For)
 		}
 	}

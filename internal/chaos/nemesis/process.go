@@ -157,6 +157,19 @@ func killTwo(of func(*cluster.Cluster) []*cluster.Member) deed {
 	return process(mortal(two(of)), 2, killed, (*cluster.Member).Start)
 }
 
+// killHalf kills half of those whom nobody else has.
+func killHalf(whom choice) deed {
+	return func(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
+		all := len(mortal(whom)(ctx, n, s))
+		for some := (all + 1) / 2; some > 1; some-- {
+			if victims, heal, err := process(mortal(whom), some, killed, (*cluster.Member).Start)(ctx, n, s); victims != "" {
+				return victims, heal, err
+			}
+		}
+		return "", nil, nil
+	}
+}
+
 func pauseTwo(of func(*cluster.Cluster) []*cluster.Member) deed {
 	return process(two(of), 2, (*cluster.Member).Stop, (*cluster.Member).GoOn)
 }

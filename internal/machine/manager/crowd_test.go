@@ -80,6 +80,9 @@ func TestThousandOwnersJoin(t *testing.T) {
 		t.Fatalf("%d have joined within a second, want %d", joined, owners)
 	}
 	bound := p.machine.Sizes()
+	if bound.Planned > 10 || p.commits > 3 {
+		t.Errorf("while they come there are plans for %d ranges, and %d writes", bound.Planned, p.commits)
+	}
 	p.pass(9*time.Second, func(*player) bool { return false })
 	p.requireSettled()
 	for _, o := range p.players {

@@ -1,0 +1,55 @@
+package check
+
+import (
+	"slices"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/witness"
+)
+
+// A cut is a time in which a caller hears of nobody. It is longer than the stale time.
+type cut struct {
+	caller   string
+	from, to witness.Time
+}
+
+// Cut takes up that a caller is cut off from everybody, from a time to another, if that is longer
+// than it may know nothing: then it must say that everything may be lost, when it hears
+// somebody again at the latest (I4). Whether it was told of real losses does not show
+// it: the cut is over before that is too late.
+func (b *Book) Cut(caller string, from, to witness.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if to-from > witness.Time(b.stale) {
+		b.cuts = append(b.cuts, cut{caller, from, to})
+	}
+}
+
+func (t *cut) concerns(c *Caller) bool {
+	return c.name == t.caller && c.opened != 0 && c.opened < t.from
+}
+
+// despaired says whether a caller has said so, until a time.
+func (c *Caller) despaired(t *cut, by witness.Time) bool {
+	return slices.ContainsFunc(c.losses, func(l heard) bool { return l.Cause == leasehold.CauseContact && l.at >= t.from && l.at <= by })
+}
+
+// settleCuts judges cuts that were over for long at a time.
+func (b *Book) settleCuts(before witness.Time) {
+	b.cuts = slices.DeleteFunc(b.cuts, func(t cut) bool {
+		by := b.due(t.to)
+		if by >= before {
+			return false
+		}
+		for _, c := range b.callers {
+			said := t.concerns(c) && c.despaired(&t, by)
+			if !t.concerns(c) || !said && c.last < by {
+				continue // it could not know, or did not live to say so
+			}
+			if b.n.Cuts++; !said {
+				b.add("I4", "a caller did not say that it knew nothing", "caller %s heard of nobody from %d to %d, and did not say that everything may be lost", c.name, t.from, t.to)
+			}
+		}
+		return true
+	})
+}
