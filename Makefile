@@ -113,13 +113,13 @@ models: ## check the models in verify with Spin, and that it finds what their mu
 .PHONY: chaos
 chaos: build ## break real clusters of each kind for CHAOS_FOR, 5m unless told, and the services of Live Mesh a thousand times (minutes; the former takes Linux)
 	@[ -e .git ] || echo "SKIPPED, NOT TESTED: there is no history here to build an older commit from, so that nothing is upgraded" >&2
-	bin/leasehold chaos --store all --for $(CHAOS_FOR) --seed $(CHAOS_SEED) $(if $(wildcard .git),--other oldest) --drift --failpoints
+	bin/leasehold chaos --store all --for $(CHAOS_FOR) --seed $(CHAOS_SEED) $(if $(wildcard .git),--other oldest) --drift --failpoints --report bin/chaos.json
 	cd examples/livemesh && $(GO) test -timeout=60m ./queue ./pubsub ./documents ./device -args -runs=1000
 	$(GO) test -timeout=60m -run RealProcesses -parallel 2 -v ./examples/livemesh -args -runs=20
 
 .PHONY: soak
 soak: build ## break a real cluster for SOAK_FOR, 2h unless told, and see that nothing grows (takes Linux)
-	bin/leasehold chaos --soak --store $(SOAK_STORE) --for $(SOAK_FOR) --seed $(SOAK_SEED)
+	bin/leasehold chaos --soak --store $(SOAK_STORE) --for $(SOAK_FOR) --seed $(SOAK_SEED) --report bin/soak.json
 
 .PHONY: screenshots
 screenshots: services ## make the pictures in the documents again, with a real browser (needs Chromium)

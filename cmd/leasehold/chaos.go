@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -71,6 +72,7 @@ type chaosOptions struct {
 	drift  string
 	points bool
 	json   bool
+	file   string // for JSON besides
 }
 
 // soakFrom is how long a run takes at least that looks for what grows with time.
@@ -104,6 +106,7 @@ func newChaosCommand() *cobra.Command {
 	flags.BoolVar(&c.Soak, "soak", false, "spare one process of each kind, and fail if memory, goroutines or descriptors of any\nprocess grow with time (default with --for 30m and more)")
 	flags.BoolVar(&c.LeasesOff, "leases-off", false, "break the servers on purpose, to see that the checks notice")
 	flags.BoolVar(&o.json, "json", false, "print what came of it as JSON, one object for each store, and nothing else")
+	flags.StringVar(&o.file, "report", "", "write that JSON to a `file`, too, whatever is printed")
 	flags.StringVar(&c.Dir, "dir", "", "the `directory` for data, logs and histories (default a temporary one)")
 	flags.BoolVar(&c.Keep, "keep", false, "keep it, whatever comes of it")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -257,6 +260,15 @@ func (o *chaosOptions) run(cmd *cobra.Command) error {
 		return failed{err}
 	}
 	defer os.RemoveAll(built) //nolint:errcheck // there is nobody left to tell
+	record := io.Discard
+	if o.file != "" {
+		f, err := os.Create(o.file)
+		if err != nil {
+			return failed{fmt.Errorf("--report: %w", err)}
+		}
+		defer f.Close() //nolint:errcheck // each report was written
+		record = f
+	}
 	if err := o.build(cmd.Context(), built, progress.tell); err != nil {
 		return err
 	}
@@ -273,7 +285,8 @@ func (o *chaosOptions) run(cmd *cobra.Command) error {
 			text = jsonText(r)
 		}
 		if err == nil {
-			err = write(out, text)
+			_, unwritten := io.WriteString(record, jsonText(r))
+			err = errors.Join(write(out, text), unwritten)
 		} else {
 			err = failed{kept(err, r.Kept)}
 		}

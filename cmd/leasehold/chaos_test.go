@@ -39,7 +39,8 @@ func chaosCommand(t *testing.T, args ...string) (*exec.Cmd, string) {
 // TestChaos runs a few faults from beginning to end, and leaves nothing.
 func TestChaos(t *testing.T) {
 	t.Parallel()
-	cmd, dir := chaosCommand(t, "--faults", "4", "--seed", "1", "--slack", "30s", "--kinds", "owner-kill,leader-alone", "--json")
+	file := filepath.Join(t.TempDir(), "report")
+	cmd, dir := chaosCommand(t, "--faults", "4", "--seed", "1", "--slack", "30s", "--kinds", "owner-kill,leader-alone", "--json", "--report", file)
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
@@ -55,6 +56,9 @@ func TestChaos(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("it left %v (%v)", left, err)
+	}
+	if kept, err := os.ReadFile(file); err != nil || !bytes.Equal(kept, out) {
+		t.Errorf("the file has %s (%v)", kept, err)
 	}
 }
 

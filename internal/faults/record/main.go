@@ -3,7 +3,7 @@
 //
 //	go run ./internal/faults/record               # tests and simulators
 //	go run ./internal/faults/record -missing      # only tests that have not been recorded yet
-//	go run ./internal/faults/record -chaos FILE   # what "leasehold chaos --json" has printed
+//	go run ./internal/faults/record -chaos bin/chaos.json,bin/soak.json   # what make chaos and make soak have left
 //	go run ./internal/faults/record -page         # nothing is run; only the page is written
 package main
 
@@ -42,7 +42,7 @@ func main() {
 	flag.BoolVar(&o.missing, "missing", false, "run only tests of which nothing is recorded")
 	flag.BoolVar(&o.page, "page", false, "run nothing, and write the page")
 	flag.StringVar(&o.only, "only", "", "run only `what`: tests or sim")
-	flag.StringVar(&o.chaos, "chaos", "", "take `files`, with commas between them, that leasehold chaos --json has written, and run nothing")
+	flag.StringVar(&o.chaos, "chaos", "", "take `files`, with commas between them, that leasehold chaos --report has written, and run nothing")
 	flag.Parse()
 	o.date = time.Now().UTC().Format(time.DateOnly)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
