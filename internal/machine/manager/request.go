@@ -203,7 +203,9 @@ func (m *Machine) patience(p *peer) time.Duration {
 
 // hear takes in what an accepted request says.
 func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
-	m.remind(r)
+	if p.sent == 0 {
+		m.remind(r) // whatever it has later is from us
+	}
 	m.learn(now, p, r)
 	if s := p.seat; s != nil && s.contender == p && !r.Gone.IsZero() && r.Gone == s.incumbent.holder.Session {
 		m.note(NotePredecessor, s.owner, uint64(len(s.incumbent.leases)), 0)
