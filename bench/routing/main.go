@@ -25,7 +25,7 @@ same list of servers, and keep no promise about it.`
 
 func main() {
 	kit.Main(kit.Question{
-		Name: "routing", Number: 1, Title: "Routing", Asks: asks, Module: true, Rounds: 5, Quick: 3,
+		Name: "routing", Number: 1, Title: "Routing", Asks: asks, Module: true, Rounds: 5, Quick: 2,
 		Modules: []string{
 			"github.com/buraksezer/consistent", "github.com/stathat/consistent", "github.com/serialx/hashring",
 			"github.com/dgryski/go-rendezvous", "github.com/lafikl/consistent", "github.com/grafana/dskit",
