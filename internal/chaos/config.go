@@ -79,7 +79,7 @@ const (
 	callEvery = 20 * time.Millisecond
 	stale     = 4 * time.Second
 	// perStorm is how many faults a storm has, and stormTime how long it lasts.
-	perStorm  = 20
+	perStorm  = 24
 	stormTime = 8 * time.Second
 	// roundTrip is what I6 calls one: a message and its answer, with the commit in
 	// between, the backoff if messages cross, and the poll of a standby.
