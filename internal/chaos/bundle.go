@@ -48,7 +48,7 @@ All times are nanoseconds on one clock, the monotonic one of the chaos process. 
     faults.jsonl   what was done to whom: "at" and "for" count from the beginning of the storm, "time" is
                    when it was done, and again, with "healed", when it was undone; without victims
                    there was nobody to whom it could be done
-    NAME.log       what a process said: m1 to m3 are managers, s1 to s3 stores, o1 and so on
+    NAME.log       what a process said: m1 to m3 are managers, e1 to e3 stores, o1 and so on
                    servers (owners), c1 and so on callers
     oN.history     what a server believed: "check" is before and after a Check of the key that succeeded,
                    and "held" of the last one under the same lease, so that it held the key at least

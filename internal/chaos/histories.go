@@ -35,11 +35,15 @@ func beliefOf(r *witness.Record) belief {
 func (r *run) owned(name string, offset time.Duration, from io.Reader) error {
 	return r.keep(name, func(to io.Writer) error {
 		lines := json.NewEncoder(to)
-		return witness.Read(from, func(record witness.Record) {
+		var unkept error
+		err := witness.Read(from, func(record witness.Record) {
 			record = record.Earlier(offset)
 			r.book.Observe(name, record)
-			_ = lines.Encode(beliefOf(&record)) // what cannot be kept has been judged all the same
+			if unkept == nil {
+				unkept = lines.Encode(beliefOf(&record))
+			}
 		})
+		return errors.Join(err, unkept)
 	})
 }
 
@@ -57,8 +61,8 @@ func (r *run) called(name string, _ time.Duration, from io.Reader) error {
 	})
 }
 
-// keep has a history written to the file of a process. What cannot be read, or kept, cannot be
-// judged: then the run has failed, whatever else comes of it.
+// keep has a history written to the file of a process. What cannot be read cannot be
+// judged, and what cannot be kept is no evidence: then the run has failed, whatever else comes of it.
 func (r *run) keep(name string, write func(to io.Writer) error) error {
 	f, err := keepIn(filepath.Join(r.cfg.Dir, name+".history"), maxHistory)
 	if err == nil {
