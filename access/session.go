@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +29,7 @@ type session struct {
 
 	rights   atomic.Pointer[rights]
 	decision atomic.Pointer[decision] // nil until a message has named a subject
+	ending   sync.Once                // sets ended
 	ended    atomic.Pointer[ending]   // nil until the policy has ended it
 	passedOn atomic.Bool              // another manager answers, and writes it down
 }
@@ -162,12 +164,13 @@ func (s *session) sees(ns leasehold.Namespace) bool {
 
 // end ends a stream, and returns the status that it ends with. Its handler sees its
 // context end, and returns; then the caller hears why. A handler that waits for the
-// caller does not see it: see force.
+// caller does not see it: see force. Several may find at once that it must end; it is
+// written down once, and before anybody hears of it.
 func (s *session) end(why error) error {
-	status := s.policy.refuse(s, why)
-	if s.ended.CompareAndSwap(nil, &ending{status, time.Now()}) {
+	s.ending.Do(func() {
+		s.ended.Store(&ending{s.policy.refuse(s, why), time.Now()})
 		s.cancel(why)
-	}
+	})
 	return s.ended.Load().status
 }
 

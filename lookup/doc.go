@@ -24,6 +24,12 @@
 // linear in its ranges, a millisecond or two at 64,000 of them, on a goroutine
 // of its own; changes that come faster than that are taken up together.
 //
+// # Whom it asks
+//
+// It follows one of Config.Managers, and turns to the next if that fails or knows
+// too little. It prefers managers that stand by, and leaves the leader to owners;
+// so all managers should be in the list.
+//
 // # When managers are out of reach
 //
 // Find goes on answering from the last table: servers find out at once whether

@@ -6,6 +6,13 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
+// How many answers of a leader a lookup takes at most, when it has just met it, and how
+// many of a standby.
+const (
+	FirstStay   = firstStay
+	StandbyStay = standbyStay
+)
+
 // OpenOn is Open on a computer that sleeps as s says.
 func OpenOn(ctx context.Context, cfg Config, s clock.Source) (*Lookup, error) {
 	c := clock.New()

@@ -52,6 +52,7 @@ func newFollower(l *Lookup) (*follower, error) {
 		Stale:     l.cfg.Stale,
 		Retry:     min(usualRetry, l.cfg.Poll),
 		Rand:      rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), //nolint:gosec // for pauses
+		Beats:     l.clock.Beats(),
 	})
 	if err != nil {
 		return nil, err

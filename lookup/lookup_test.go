@@ -235,30 +235,6 @@ func TestTurnsToAnotherManager(t *testing.T) {
 	})
 }
 
-// A standby that has lost the leader goes on answering. It must not keep its
-// lookups from those who know more.
-func TestLeavesManagerThatIsOutOfDate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newGroup(t)
-		m1 := g.start("m1", 1)
-		l := g.open(g.config("m1", "m2"))
-		m1.says(func(r *leaseholdv1.FollowRequest) *leaseholdv1.FollowResponse {
-			a := m1.reply(r.GetSeq(), int(r.GetLsn()), 1)
-			a.GetUpdate().Age = int64(15 * time.Second)
-			return a
-		})
-		m2 := g.start("m2", 3)
-		elapse(16 * time.Second)
-		wantOwner(t, l, 7, "b:1")
-		m1.questions()
-		m2.questions()
-		elapse(time.Minute)
-		if one, two := len(m1.questions()), len(m2.questions()); one != 0 || two == 0 {
-			t.Errorf("asked %d times and %d times", one, two)
-		}
-	})
-}
-
 func TestLosesContact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)

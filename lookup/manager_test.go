@@ -213,6 +213,19 @@ func (m *manager) lead(n int) {
 	})
 }
 
+// relay makes it a standby that knows the table after n changes of the story, as it was a
+// second ago.
+func (m *manager) relay(n int) { m.relayOf(n, time.Second) }
+
+// relayOf is the same of some time ago.
+func (m *manager) relayOf(n int, age time.Duration) {
+	m.says(func(r *leaseholdv1.FollowRequest) *leaseholdv1.FollowResponse {
+		a := m.reply(r.GetSeq(), int(r.GetLsn()), n)
+		a.GetUpdate().Age, a.GetUpdate().Leads = int64(age), false
+		return a
+	})
+}
+
 func (m *manager) refuse(err error) {
 	m.says(func(*leaseholdv1.FollowRequest) *leaseholdv1.FollowResponse {
 		return &leaseholdv1.FollowResponse{
@@ -221,10 +234,13 @@ func (m *manager) refuse(err error) {
 	})
 }
 
-func (m *manager) standBy() {
+func (m *manager) standBy() { m.pointTo("") }
+
+// pointTo makes it a standby that knows nothing but who leads.
+func (m *manager) pointTo(leader string) {
 	m.says(func(*leaseholdv1.FollowRequest) *leaseholdv1.FollowResponse {
 		return &leaseholdv1.FollowResponse{
-			Version: wire.Version, Kind: &leaseholdv1.FollowResponse_NotLeader{NotLeader: &leaseholdv1.NotLeader{Term: 1}},
+			Version: wire.Version, Kind: &leaseholdv1.FollowResponse_NotLeader{NotLeader: &leaseholdv1.NotLeader{Term: 1, Leader: leader}},
 		}
 	})
 }
@@ -236,7 +252,7 @@ func (m *manager) fallSilent() {
 // reply brings a lookup from one LSN to another; from 0, by a snapshot.
 func (m *manager) reply(echo uint64, from, to int) *leaseholdv1.FollowResponse {
 	r := &protocol.LookupReply{
-		Namespace: "n", Leader: storage.ManagerID(m.addr), Term: 1, Echo: protocol.Seq(echo), LSN: leasehold.LSN(to),
+		Namespace: "n", Leader: storage.ManagerID(m.addr), Leads: true, Term: 1, Echo: protocol.Seq(echo), LSN: leasehold.LSN(to),
 	}
 	switch {
 	case from == 0 && to > 0:

@@ -25,8 +25,14 @@ import (
 // guarded runs a test with two managers, of which m1 leads, and the namespaces pool
 // and other.
 func guarded(t *testing.T, test func(t *testing.T, c *cluster)) {
+	guardedFor(t, 24*time.Hour, test)
+}
+
+// guardedFor is the same with certificates that last so long.
+func guardedFor(t *testing.T, lasts time.Duration, test func(t *testing.T, c *cluster)) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.guard = newGuard(t)
+		c.guard.lasts = lasts
 		c.start("m1")
 		eventually(t, time.Minute, "m1 leads", func() bool { return c.status("m1").GetLeader() == addr("m1") })
 		c.start("m2")
@@ -278,7 +284,7 @@ func TestRevokedOwner(t *testing.T) {
 // Certificates are replaced, and run out, of managers, owners and lookups, while leases are held. Nothing
 // ends by it: no lease, and no contact. Who has a certificate that is valid gets in afterwards.
 func TestCertificatesChangeUnderLeases(t *testing.T) {
-	guarded(t, func(t *testing.T, c *cluster) {
+	guardedFor(t, 20*time.Minute, func(t *testing.T, c *cluster) {
 		a, err := c.joinAs("spiffe://d/owner/pool/a", "a", "pool")
 		if err != nil {
 			t.Fatal(err)
@@ -313,10 +319,11 @@ func TestCertificatesChangeUnderLeases(t *testing.T) {
 				}
 			}
 		}
+		keeps("certificates run out")
 		renew(20 * time.Minute)
-		keeps("certificates are replaced, and run out")
+		keeps("they were replaced late, and run out again")
 		renew(24 * time.Hour)
-		keeps("they were replaced late")
+		keeps("they were replaced once more")
 		if n := lost.Load(); n > 0 {
 			t.Errorf("%d losses", n)
 		}

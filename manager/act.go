@@ -8,12 +8,13 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// act carries out what the machine decided. It runs on the driver's goroutine
-// and waits for nothing.
+// act carries out what the machine decided. It is a part of the machine's step,
+// on whichever goroutine that is, and waits for nothing.
 func (m *Manager) act(now mono.Instant, actions []node.Action) {
 	for _, a := range actions {
 		switch a := a.(type) {
@@ -31,6 +32,8 @@ func (m *Manager) act(now mono.Instant, actions []node.Action) {
 			m.feeds.ask(a)
 		case node.Unfollow:
 			m.feeds.end(a.Namespace)
+		case node.Serves:
+			m.owners.announce(a.Namespace, notLeader{protocol.NotLeader{Term: a.Term, Leader: storage.ManagerID(m.cfg.Advertise)}})
 		case node.RedirectOwner:
 			m.metrics.refuse(leasehold.NotLeader)
 			m.owners.send(a.Speaker, notLeader{a.NotLeader})

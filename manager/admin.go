@@ -44,7 +44,7 @@ func (s *adminService) ListNamespaces(ctx context.Context, r *leaseholdv1.ListNa
 	return answer, nil
 }
 
-// led calls f on the driver's goroutine with the machine that leads a
+// led calls f between two events with the machine that leads a
 // namespace, or says why there is none.
 func (s *adminService) led(ctx context.Context, ns string, f func(now mono.Instant, led *machine.Machine)) error {
 	var failed error

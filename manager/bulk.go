@@ -34,11 +34,35 @@ func (l *lookups) sendAll(stream grpc.ServerStream, m *mail) error {
 		if !some {
 			return nil
 		}
-		err := l.sendOne(stream, m, out)
-		if out.telling.told(); err != nil {
+		if err := l.sendOne(stream, m, out); err != nil {
 			return err
 		}
 	}
+}
+
+// sendAnswer sends the answer to what a lookup has just asked, if there is one and it is small.
+// Everything else is left to the lookup's own goroutine. The caller attends to the mail, and no
+// longer afterwards.
+func (l *lookups) sendAnswer(s *lookupStream) error {
+	defer s.mail.release(nil, false)
+	out := s.mail.takeAnswer()
+	switch {
+	case out == nil:
+		return nil
+	case !out.small():
+		s.mail.returnAnswer(out)
+		return nil
+	}
+	return l.sendOne(s.wire, s.mail, *out)
+}
+
+// small reports whether something can be sent at once, without a place for what is large.
+func (o outgoing) small() bool {
+	if o.message != nil {
+		return true
+	}
+	frame, err := o.update.bytes()
+	return err == nil && frame.Len() < bulkSize
 }
 
 func (l *lookups) sendOne(stream grpc.ServerStream, m *mail, o outgoing) error {
@@ -95,6 +119,6 @@ func (l *lookups) sendBulk(stream grpc.ServerStream, m *mail, o outgoing) error 
 	// gRPC takes one message off our hands, however large, and the next one only when most of
 	// that has been sent. So a small one that says nothing new is how we know.
 	return stream.SendMsg(wire.FromLookupReply(&protocol.LookupReply{
-		Namespace: reply.Namespace, Leader: reply.Leader, Term: reply.Term, LSN: reply.LSN, Age: reply.Age,
+		Namespace: reply.Namespace, Leader: reply.Leader, Leads: reply.Leads, Term: reply.Term, LSN: reply.LSN, Age: reply.Age,
 	}))
 }

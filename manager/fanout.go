@@ -1,9 +1,9 @@
 package manager
 
 import (
+	"cmp"
 	"maps"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -15,8 +15,7 @@ import (
 // renewals among it. So news goes in waves. While a wave is on its way, and for some time after
 // it, what happens is gathered, and is the next wave. A change after a quiet time goes at once;
 // without an end of them, waves take a part of the time, however many lookups there are and
-// whatever it costs to tell one. And a wave goes to some lookups after the others, so that
-// whoever renews meanwhile waits behind a few of them, and not behind all.
+// whatever it costs to tell one.
 const (
 	// restAfterWave is for how many times as long as a wave took the next one waits. Of that may
 	// be left out after a quiet time what some waves take, or unrested if that is more: a few
@@ -24,12 +23,8 @@ const (
 	restAfterWave = 1
 	unrestedWaves = 4
 	unrested      = 500 * time.Millisecond
-	// someLookups are told at a time. The next are when as many have been as half of those
-	// who had read everything before, or after some time: so there is always somebody to tell,
-	// and who reads slowly keeps nobody else waiting. Where there are fewer, they are told at
-	// once, always.
-	someLookups = 512
-	longestTold = 100 * time.Millisecond
+	// fewLookups are told at once, always, by their own goroutines.
+	fewLookups = 512
 	// mostGathered bounds the changes of one message, far below what a lookup takes.
 	mostGathered = 4096
 )
@@ -53,7 +48,7 @@ func (l *lookups) broadcast(reply *protocol.LookupReply) {
 	switch {
 	case f.busy:
 		f.gather(reply)
-	case len(l.spaces[ns]) <= someLookups:
+	case len(l.spaces[ns]) <= l.few:
 		for _, s := range l.spaces[ns] {
 			s.mail.add(outgoing{update: &encoded{reply: reply}})
 		}
@@ -91,14 +86,20 @@ func (l *lookups) spread(ns leasehold.Namespace, f *fanout) {
 			return
 		}
 		begun := time.Now()
-		for some := range slices.Chunk(all, someLookups) {
-			l.tell(some, news)
+		slices.SortFunc(all, inOrder)
+		l.tell(all, news)
+		if rest := f.rest(begun, time.Now()); rest > 0 {
+			l.wait(rest)
 		}
-		l.wait(nil, f.rest(begun, time.Now()))
 	}
 }
 
-// rest returns how long to rest after a wave. Nobody else spreads this news meanwhile.
+// inOrder is the order in which lookups have come. What belongs to them lies in memory in about
+// that order, here and where they are, and to go through it so takes a sixth less than as it comes.
+func inOrder(a, b *lookupStream) int { return cmp.Compare(a.id, b.id) }
+
+// rest returns how long to rest after a wave, if that is more than 0. Nobody else spreads this
+// news meanwhile.
 func (f *fanout) rest(begun, now time.Time) time.Duration {
 	if f.rested.Before(begun) {
 		f.rested = begun
@@ -123,52 +124,12 @@ func (l *lookups) wave(ns leasehold.Namespace, f *fanout) (all []*lookupStream, 
 	return slices.Collect(maps.Values(l.spaces[ns])), news
 }
 
-// tell tells some lookups, and waits until half of them have been told.
-func (l *lookups) tell(some []*lookupStream, news []*encoded) {
-	t := &telling{done: make(chan struct{})}
-	quick := 0
-	for _, s := range some {
-		if s.mail.idle() {
-			quick++ // who is behind already is not waited for
-		}
-	}
-	t.left.Store(int64(quick+1) / 2)
-	if quick == 0 {
-		close(t.done)
-	}
-	for i, update := range news {
-		out := outgoing{update: update}
-		if i == len(news)-1 {
-			out.telling = t
-		}
-		for _, s := range some {
-			s.mail.add(out)
-		}
-	}
-	l.wait(t.done, longestTold)
-}
-
-// wait waits until something is done, for a while at most, or until nobody is to be told
-// anything any more.
-func (l *lookups) wait(done <-chan struct{}, longest time.Duration) {
-	timer := time.NewTimer(max(0, longest))
+// wait waits, or until nobody is to be told anything any more.
+func (l *lookups) wait(d time.Duration) {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
-	case <-done:
 	case <-timer.C:
 	case <-l.done:
-	}
-}
-
-// A telling is news on its way to some lookups.
-type telling struct {
-	left atomic.Int64  // how many must yet be told
-	done chan struct{} // closed when none must
-}
-
-// told says that one more has been. It need not be part of a telling.
-func (t *telling) told() {
-	if t != nil && t.left.Add(-1) == 0 {
-		close(t.done)
 	}
 }

@@ -40,7 +40,7 @@ func newFeeds(m *Manager) *feeds {
 }
 
 // ask sends a question to the leader, over the stream that there is or a new
-// one. Only the driver's goroutine asks.
+// one. It is asked only within a step of the machine.
 func (f *feeds) ask(a node.Follow) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -19,15 +19,15 @@ import (
 // leading follows who leads, for people, health checks and those who watch.
 // Nothing is decided by it.
 type leading struct {
-	begun mono.Instant // when we last began to lead; the driver's goroutine alone
+	begun mono.Instant // when we last began to lead; touched only within a step
 
 	mu    sync.Mutex
 	ours  bool
 	id    storage.ManagerID
 	term  uint64
 	ready bool
-	// counted is the newest term of a leader that we have heard of; the driver's
-	// goroutine alone.
+	// counted is the newest term of a leader that we have heard of; touched only
+	// within a step.
 	counted uint64
 	ended   chan struct{} // closed when we cease to lead; nil while nobody asks
 	// before is who has led so far, the oldest first, as we have seen it, or been told by
@@ -43,7 +43,7 @@ func (l *leading) begin(now mono.Instant) { l.begun = now }
 func (l *leading) since(now mono.Instant) time.Duration { return now.Sub(l.begun) }
 
 // check compares what the machine knows with what was last known. It runs
-// after every step, on the driver's goroutine.
+// at the end of every step.
 func (l *leading) check(m *Manager, now mono.Instant) {
 	ours := m.node.Leads(now)
 	id := m.node.Living(now)
@@ -72,11 +72,6 @@ func (l *leading) check(m *Manager, now mono.Instant) {
 	if changed {
 		l.log(m, ours, id, uint64(term))
 		m.events.led(protocol.NotLeader{Term: term, Leader: id})
-	}
-	if readiness && ready && ours {
-		// They ask again and again while nobody leads. This spares them the
-		// rest of their patience.
-		m.owners.announce(notLeader{protocol.NotLeader{Term: term, Leader: id}})
 	}
 	if readiness {
 		status := healthpb.HealthCheckResponse_NOT_SERVING

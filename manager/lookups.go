@@ -18,6 +18,7 @@ import (
 // lookups knows the streams of lookups, and of standbys that follow us.
 type lookups struct {
 	most int
+	few  int // are told by their own goroutines
 
 	mu      sync.Mutex
 	closed  bool
@@ -35,7 +36,7 @@ type lookups struct {
 
 func newLookups(most int) *lookups {
 	return &lookups{
-		most: most, streams: make(map[uint64]*lookupStream),
+		most: most, few: fewLookups, streams: make(map[uint64]*lookupStream),
 		spaces:  make(map[leasehold.Namespace]map[uint64]*lookupStream),
 		answers: make(map[leasehold.Namespace]*answers),
 		fanouts: make(map[leasehold.Namespace]*fanout),
@@ -47,14 +48,15 @@ func newLookups(most int) *lookups {
 type lookupStream struct {
 	id   uint64
 	addr string // where it is connected from
+	wire grpc.ServerStream
 	mail *mail
 
 	// What follows is guarded by the lookups' lock.
+	left      bool
 	namespace leasehold.Namespace // once it is known
 	since     mono.Instant        // when it said so
-	heard     mono.Instant        // when it last asked
-	lsn       leasehold.LSN       // the last change that it had then
-	behind    uint64              // how many it lacked
+
+	questions questions
 }
 
 // An encoded update is encoded by whoever sends it first, and by nobody twice.
@@ -71,7 +73,7 @@ func (e *encoded) bytes() (*wire.Frame, error) {
 }
 
 // admit numbers a stream from an address, unless there are too many.
-func (l *lookups) admit(addr string) (*lookupStream, error) {
+func (l *lookups) admit(addr string, stream grpc.ServerStream) (*lookupStream, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -81,7 +83,7 @@ func (l *lookups) admit(addr string) (*lookupStream, error) {
 		return nil, leasehold.Errorf("follow", leasehold.Limit, "", "this manager has %d lookups connected, and that is its limit: connect to another manager of the group", len(l.streams))
 	}
 	l.newest++
-	s := &lookupStream{id: l.newest, addr: addr, mail: newMail()}
+	s := &lookupStream{id: l.newest, addr: addr, wire: stream, mail: newMail()}
 	l.streams[s.id] = s
 	return s, nil
 }
@@ -90,6 +92,9 @@ func (l *lookups) admit(addr string) (*lookupStream, error) {
 func (l *lookups) subscribe(now mono.Instant, s *lookupStream, ns leasehold.Namespace) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if s.left {
+		return // its first message was heard when its handler had returned
+	}
 	s.namespace, s.since = ns, now
 	if l.spaces[ns] == nil {
 		l.spaces[ns], l.fanouts[ns] = make(map[uint64]*lookupStream), &fanout{}
@@ -97,16 +102,11 @@ func (l *lookups) subscribe(now mono.Instant, s *lookupStream, ns leasehold.Name
 	l.spaces[ns][s.id] = s
 }
 
-// asked remembers what a lookup had when it last asked.
-func (l *lookups) asked(now mono.Instant, s *lookupStream, lsn leasehold.LSN) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s.heard, s.lsn = now, lsn
-}
-
 func (l *lookups) leave(s *lookupStream) {
+	s.mail.close()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	s.left = true
 	delete(l.streams, s.id)
 	if in := l.spaces[s.namespace]; in != nil {
 		delete(in, s.id)
@@ -135,10 +135,7 @@ func (l *lookups) answer(to uint64, reply *protocol.LookupReply) {
 	if s == nil {
 		return
 	}
-	s.behind = 0
-	if reply.LSN > s.lsn {
-		s.behind = uint64(reply.LSN - s.lsn)
-	}
+	s.questions.answered(reply.LSN)
 	of := l.answers[reply.Namespace]
 	if of == nil {
 		of = &answers{}
@@ -206,16 +203,16 @@ func (s *lookupService) Follow(stream grpc.BidiStreamingServer[leaseholdv1.Follo
 	if p, ok := peer.FromContext(stream.Context()); ok {
 		from = p.Addr.String()
 	}
-	out, err := s.m.lookups.admit(from)
+	out, err := s.m.lookups.admit(from, stream)
 	if err != nil {
 		s.m.metrics.refuse(leasehold.KindOf(err))
 		return wire.FromError(err)
 	}
 	defer s.m.lookups.leave(out)
 	hearing := lookupHearing{m: s.m, stream: out}
-	return converse(s.m, conversation[leaseholdv1.FollowRequest, struct{}]{
-		ctx: stream.Context(), recv: stream.Recv, hear: hearing.hear, mailbox: out.mail.ready,
-		send: func(struct{}) error { return s.m.lookups.sendAll(stream, out.mail) },
+	return converse(s.m, conversation[leaseholdv1.FollowRequest]{
+		ctx: stream.Context(), recv: stream.Recv, hear: hearing.hear, ready: out.mail.ready,
+		speak: func() error { return s.m.lookups.sendAll(stream, out.mail) },
 	})
 }
 
@@ -247,7 +244,24 @@ func (h *lookupHearing) hear(r *leaseholdv1.FollowRequest) error {
 	if failpoint.Drop("manager/question-heard") {
 		return nil
 	}
-	h.m.lookups.asked(h.m.clock.Now(), h.stream, request.LSN)
-	h.m.driver.Post(h.m.ctx, node.Lookup{LookupRequest: request})
+	if h.stream.questions.ask(h.m.clock.Now(), request) {
+		return h.decide(h.stream.questions.next)
+	}
+	return nil
+}
+
+// decide hands a question to the machine. If it need not wait for its turn, we send the answer,
+// instead of whoever would have to be woken for that.
+func (h *lookupHearing) decide(next func() node.Event) error {
+	attends, decided := h.stream.mail.attend(), h.m.driver.TryPatient(next)
+	switch {
+	case decided && attends:
+		return h.m.lookups.sendAnswer(h.stream)
+	case attends:
+		h.stream.mail.release(nil, false)
+	}
+	if !decided {
+		h.m.driver.PostPatient(h.m.ctx, next)
+	}
 	return nil
 }

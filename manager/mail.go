@@ -18,7 +18,6 @@ type outgoing struct {
 	message *leaseholdv1.FollowResponse
 	update  *encoded
 	answer  *protocol.LookupReply // nil if the update was not asked for
-	telling *telling              // that it is part of; nil if of none
 }
 
 // mail is what waits for a lookup: the answer to what it last asked, and news. A lookup that
@@ -30,7 +29,10 @@ type mail struct {
 	mu      sync.Mutex
 	answer  *outgoing
 	news    []outgoing // the oldest first
-	sending bool       // something was taken, and nothing after it
+	taking  bool       // something was taken, and nothing after it
+	claimed bool       // somebody else sends, and nothing can be taken
+	slow    int        // for how many waves more nobody else sends
+	closed  bool       // nobody takes anything any more
 }
 
 func newMail() *mail { return &mail{ready: make(chan struct{}, 1)} }
@@ -43,11 +45,7 @@ func (m *mail) reply(out outgoing) {
 	m.answer = &out
 	if with := out.answer; with != nil {
 		m.news = slices.DeleteFunc(m.news, func(o outgoing) bool {
-			old := o.update.reply.Term == with.Term && o.update.reply.LSN <= with.LSN
-			if old {
-				o.telling.told()
-			}
-			return old
+			return o.update.reply.Term == with.Term && o.update.reply.LSN <= with.LSN
 		})
 	}
 	m.wake()
@@ -58,10 +56,11 @@ func (m *mail) reply(out outgoing) {
 func (m *mail) add(out outgoing) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.leave(out)
+}
+
+func (m *mail) leave(out outgoing) {
 	if len(m.news) >= lookupQueue {
-		for _, o := range m.news {
-			o.telling.told()
-		}
 		m.news = m.news[:0]
 	}
 	m.news = append(m.news, out)
@@ -81,18 +80,22 @@ func (m *mail) instead(of outgoing) (outgoing, bool) {
 	return out, true
 }
 
-// take takes what is to be sent next, and reports false if there is nothing.
+// take takes what is to be sent next, and reports false if there is nothing, or if somebody
+// else sends: whoever takes hears when that is over.
 func (m *mail) take() (outgoing, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.sending = true
+	if m.claimed {
+		return outgoing{}, false
+	}
+	m.taking = true
 	if m.answer != nil {
 		out := *m.answer
 		m.answer = nil
 		return out, true
 	}
 	if len(m.news) == 0 {
-		m.news, m.sending = nil, false // most of the time there is none
+		m.news, m.taking = nil, false // most of the time there is none
 		return outgoing{}, false
 	}
 	out := m.news[0]
@@ -100,14 +103,82 @@ func (m *mail) take() (outgoing, bool) {
 	return out, true
 }
 
-// idle reports whether everything has been sent, as far as gRPC has taken it.
-func (m *mail) idle() bool {
+// attend makes the caller the one who sends what is about to come, until it says release, if there
+// is nothing to send now and nobody sends. Nobody is woken meanwhile.
+func (m *mail) attend() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return !m.sending && m.answer == nil && len(m.news) == 0
+	if m.claimed || m.taking || m.closed || m.waiting() {
+		return false
+	}
+	m.claimed = true
+	return true
 }
 
+// takeAnswer takes the answer that has come since the caller attends, if one has.
+func (m *mail) takeAnswer() *outgoing {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := m.answer
+	m.answer = nil
+	return out
+}
+
+// returnAnswer leaves an answer that was taken and not sent, unless there is a newer one.
+func (m *mail) returnAnswer(out *outgoing) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.answer == nil {
+		m.answer = out
+	}
+}
+
+// claim reports whether everything has been sent, as far as gRPC has taken it, and whoever reads it
+// has not been slow of late. If so, the caller may send news, and nobody else until it says release.
+// Otherwise the news is left.
+func (m *mail) claim(news []outgoing) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.claimed || m.taking || m.closed || m.slow > 0 || m.waiting() {
+		m.slow = max(0, m.slow-1)
+		for _, out := range news {
+			m.leave(out)
+		}
+		return false
+	}
+	m.claimed = true
+	return true
+}
+
+// release ends a claim. What was not sent, and what has come meanwhile, can be taken now, in
+// this order. A reader that was slow is not claimed again for some time.
+func (m *mail) release(unsent []outgoing, slow bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.claimed = false
+	if slow {
+		m.slow = slowFor
+	}
+	m.news = append(slices.Clone(unsent), m.news...)
+	if m.waiting() {
+		m.wake()
+	}
+}
+
+// close says that nobody takes anything any more. So nobody else is to send, either.
+func (m *mail) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+}
+
+func (m *mail) waiting() bool { return m.answer != nil || len(m.news) > 0 }
+
+// wake says that something can be taken. While somebody else sends nothing can: release wakes.
 func (m *mail) wake() {
+	if m.claimed {
+		return
+	}
 	select {
 	case m.ready <- struct{}{}:
 	default:

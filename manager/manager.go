@@ -35,12 +35,12 @@ type Manager struct {
 	cfg    Config
 	log    *slog.Logger
 	clock  *clock.Clock
-	node   *node.Machine // only the driver's goroutine touches it
+	node   *node.Machine // touched only within a step, or between two
 	driver *driver.Driver[node.Event, node.Action]
 	store  *storeIO
 	tables store.Tables    // what store asks
 	group  *diskless.Group // the same, if nothing is on disk; nil otherwise
-	led    leasehold.Term  // the newest that we led in; only the driver's goroutine touches it
+	led    leasehold.Term  // the newest that we led in; touched only within a step
 
 	owners  *owners
 	lookups *lookups
@@ -50,7 +50,7 @@ type Manager struct {
 	standbys *standbys
 	events   *events
 	orders   *orders
-	repeats  repeats   // only the driver's goroutine touches it
+	repeats  repeats   // touched only within a step, or between two
 	metrics  *metrics  // nil if nobody asks for them
 	watch    *measured // nil in that case
 	spans    spans

@@ -2,6 +2,8 @@ package manager_test
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +12,8 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/lookup"
+	"github.com/leasehold-dev/leasehold/manager"
 	"github.com/leasehold-dev/leasehold/owner"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
@@ -40,6 +44,30 @@ func TestOneManager(t *testing.T) {
 		synctest.Wait()
 		if at, ok := l.Find(leasehold.KeyOf("x")); !ok || at != "a:80" {
 			t.Errorf("after b has left, x is at %q", at)
+		}
+	})
+}
+
+// Whoever spreads news sends it, on streams on which questions are answered at the same time.
+// Nothing is left out: what is, a lookup would only find out with its next question, or more news.
+func TestNewsIsSentByWhoeverSpreadsIt(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		manager.TellFewAsMany(c.start("m1"))
+		c.create("m1", pool())
+		var lookups []*lookup.Lookup
+		for range 20 {
+			lookups = append(lookups, c.open())
+		}
+		var owners []*owner.Owner
+		for i := range 8 {
+			owners = append(owners, c.join(fmt.Sprintf("o%d", i)))
+			eventually(t, 30*time.Second, "all keys are owned, by all", func() bool {
+				return complete(owners...) && len(owners[i].Leases()) > 0
+			})
+			newest := c.status("m1").GetNamespaces()[0].GetLsn()
+			eventually(t, 500*time.Millisecond, "all lookups know", func() bool {
+				return !slices.ContainsFunc(lookups, func(l *lookup.Lookup) bool { return uint64(l.LSN()) < newest })
+			})
 		}
 	})
 }
@@ -160,6 +188,47 @@ func TestStandby(t *testing.T) {
 		if leader.GetLeader() != standby.GetLeader() || leader.GetTerm() != standby.GetTerm() {
 			t.Errorf("m1 says %s leads, m2 says %s", leader.GetLeader(), standby.GetLeader())
 		}
+	})
+}
+
+// Callers are no burden to the leader: after a while lookups follow its standbys, and
+// hear of changes as before.
+func TestLookupsFollowStandbys(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		names := []string{"m1", "m2", "m3"}
+		for _, name := range names {
+			c.start(name)
+		}
+		c.create("m1", pool())
+		c.join("a")
+		var all []*lookup.Lookup
+		for range 9 {
+			all = append(all, c.open(addr("m1"), addr("m2"), addr("m3")))
+		}
+		time.Sleep(5 * time.Minute)
+		leader, stand := c.status("m1").GetLeader(), uint32(0)
+		for _, name := range names {
+			switch n := c.status(name).GetNamespaces()[0].GetLookups(); {
+			case addr(name) != leader:
+				stand += n
+			case n == 0 || n > 2: // by the standbys that have lookups
+				t.Errorf("the leader is followed by %d, want the standbys, which are 2", n)
+			}
+		}
+		if stand != 9 {
+			t.Errorf("%d lookups follow the standbys, want all 9", stand)
+		}
+		b := c.join("b")
+		eventually(t, time.Second, "all hear of b at once", func() bool {
+			for _, l := range all {
+				for _, lease := range b.Leases() {
+					if at, _ := l.Find(lease.Range.Start); at != "b:80" {
+						return false
+					}
+				}
+			}
+			return len(b.Leases()) > 0
+		})
 	})
 }
 

@@ -135,8 +135,8 @@ func (m *metrics) election(n election.Note) {
 	}
 }
 
-// A measured stepper is the manager's, and takes the time of its steps. It belongs to
-// the driver's goroutine.
+// A measured stepper is the manager's, and takes the time of its steps. It is touched
+// only within them.
 type measured struct {
 	stepper
 	metrics *metrics

@@ -108,7 +108,7 @@ type survey struct {
 }
 
 // survey asks the machine about all namespaces that it leads. It does not look at
-// tables on the driver's goroutine.
+// tables while the machine waits.
 func (m *metrics) survey() []survey {
 	ctx, cancel := context.WithTimeout(m.manager.ctx, collectPatience)
 	defer cancel()

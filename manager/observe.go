@@ -3,6 +3,7 @@ package manager
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/leasehold-dev/leasehold"
@@ -93,17 +94,14 @@ func (s *adminService) ListLookups(_ context.Context, r *leaseholdv1.ListLookups
 // list describes the lookups of a namespace, the longest connected first.
 func (l *lookups) list(now mono.Instant, ns leasehold.Namespace) *leaseholdv1.ListLookupsResponse {
 	l.mu.Lock()
-	streams := make([]lookupStream, 0, len(l.spaces[ns]))
-	for _, s := range l.spaces[ns] {
-		streams = append(streams, *s)
-	}
+	streams := slices.Collect(maps.Values(l.spaces[ns])) // each has said which namespace it follows, and since when
 	l.mu.Unlock()
-	slices.SortFunc(streams, func(a, b lookupStream) int { return cmp.Compare(a.id, b.id) })
+	slices.SortFunc(streams, func(a, b *lookupStream) int { return cmp.Compare(a.id, b.id) })
 	answer := &leaseholdv1.ListLookupsResponse{Total: uint32(len(streams))}
 	for _, s := range streams[:min(mostLookups, len(streams))] {
+		heard, lsn, behind := s.questions.figures()
 		answer.Lookups = append(answer.Lookups, &leaseholdv1.LookupStatus{
-			Addr: s.addr, ConnectedFor: int64(now.Sub(s.since)), Heard: int64(now.Sub(s.heard)),
-			Lsn: uint64(s.lsn), Behind: s.behind,
+			Addr: s.addr, ConnectedFor: int64(now.Sub(s.since)), Heard: int64(now.Sub(heard)), Lsn: uint64(lsn), Behind: behind,
 		})
 	}
 	return answer

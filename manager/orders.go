@@ -37,7 +37,7 @@ func (o *orders) begin() uint64 {
 	return o.newest
 }
 
-// answered takes what the machine says. It runs on the driver's goroutine.
+// answered takes what the machine says. It runs within a step of the machine.
 func (o *orders) answered(a machine.Ordered) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -59,8 +59,9 @@ func TestDrainSurvivesFailover(t *testing.T) {
 		c.start("m2")
 		c.create("m1", pool())
 		hold := make(chan struct{})
-		a, b := c.joinMoving("a", hold), c.joinMoving("b", nil)
+		a := c.joinMoving("a", hold)
 		eventually(t, 5*time.Second, "a has everything", func() bool { return complete(a) })
+		b := c.joinMoving("b", nil)
 		if _, err := c.drain("m1", &leaseholdv1.DrainOwnerRequest{Owner: "a"}); err != nil {
 			t.Fatal(err)
 		}
@@ -213,8 +214,9 @@ func TestListMoves(t *testing.T) {
 		one.Moves = 1
 		c.create("m1", one)
 		hold := make(chan struct{})
-		a, b := c.joinMoving("a", hold), c.joinMoving("b", nil)
+		a := c.joinMoving("a", hold)
 		eventually(t, 5*time.Second, "a has everything", func() bool { return complete(a) })
+		b := c.joinMoving("b", nil)
 		if _, err := c.drain("m1", &leaseholdv1.DrainOwnerRequest{Owner: "a"}); err != nil {
 			t.Fatal(err)
 		}

@@ -40,10 +40,18 @@ func (o *owners) connected() int {
 // An ownerStream is one conversation with one session.
 type ownerStream struct {
 	speaker  protocol.Speaker // once it is known; guarded by the owners' lock
+	left     bool             // guarded by the owners' lock
 	replaced chan struct{}    // closed when another stream takes its place
-	// mailbox holds the newest message that has not left. An older one is
-	// replaced: each is complete in itself, and the owner would drop it.
-	mailbox chan holdMessage
+	outbox   *outbox
+	wire     grpc.BidiStreamingServer[leaseholdv1.HoldRequest, leaseholdv1.HoldResponse]
+}
+
+// send sends a message. Whoever attends to the outbox may call it.
+func (s *ownerStream) send(message holdMessage) error {
+	if failpoint.Drop("manager/reply-before-send") {
+		return nil
+	}
+	return s.wire.Send(message.response())
 }
 
 // A holdMessage becomes what is sent on the goroutine that sends it: a
@@ -92,6 +100,9 @@ func (o *owners) admit() error {
 func (o *owners) register(speaker protocol.Speaker, s *ownerStream) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if s.left {
+		return // its first message was heard when its handler had returned
+	}
 	if before := o.streams[speaker]; before != nil {
 		close(before.replaced)
 	}
@@ -103,36 +114,31 @@ func (o *owners) leave(s *ownerStream) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.count--
+	s.left = true
 	if o.streams[s.speaker] == s {
 		delete(o.streams, s.speaker)
 	}
 }
 
-// send leaves a message for a session, if it is connected. Only the driver's
-// goroutine sends.
+// send leaves a message for a session, if it is connected.
 func (o *owners) send(to protocol.Speaker, message holdMessage) {
 	o.mu.Lock()
 	s := o.streams[to]
 	o.mu.Unlock()
-	if s == nil {
-		return
+	if s != nil {
+		s.outbox.put(message)
 	}
-	select {
-	case <-s.mailbox:
-	default:
-	}
-	s.mailbox <- message
 }
 
-// announce tells all owners that are connected who leads, unless there is
-// something else to say to them. Only the driver's goroutine announces.
-func (o *owners) announce(n notLeader) {
+// announce tells all owners of a namespace that are connected who leads, unless there is
+// something else to say to them. They ask again and again while nobody answers, and this
+// spares them the rest of their patience.
+func (o *owners) announce(ns leasehold.Namespace, n notLeader) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, s := range o.streams {
-		select {
-		case s.mailbox <- n:
-		default:
+	for speaker, s := range o.streams {
+		if speaker.Namespace == ns {
+			s.outbox.announce(n)
 		}
 	}
 }
@@ -157,16 +163,16 @@ func (s *ownerService) Hold(stream grpc.BidiStreamingServer[leaseholdv1.HoldRequ
 		s.m.metrics.refuse(leasehold.KindOf(err))
 		return wire.FromError(err)
 	}
-	out := &ownerStream{mailbox: make(chan holdMessage, 1), replaced: make(chan struct{})}
+	out := &ownerStream{outbox: newOutbox(), wire: stream, replaced: make(chan struct{})}
 	hearing := ownerHearing{m: s.m, ctx: stream.Context(), stream: out}
 	defer func() { owners.leave(out) }()
-	return converse(s.m, conversation[leaseholdv1.HoldRequest, holdMessage]{
-		ctx: stream.Context(), recv: stream.Recv, hear: hearing.hear, mailbox: out.mailbox, stop: out.replaced,
-		send: func(message holdMessage) error {
-			if failpoint.Drop("manager/reply-before-send") {
-				return nil
+	return converse(s.m, conversation[leaseholdv1.HoldRequest]{
+		ctx: stream.Context(), recv: stream.Recv, hear: hearing.hear, ready: out.outbox.ready, stop: out.replaced,
+		speak: func() error {
+			if !out.outbox.attend() {
+				return nil // the listener sends it
 			}
-			return stream.Send(message.response())
+			return out.outbox.sendAll(out.send)
 		},
 	})
 }
@@ -204,6 +210,22 @@ func (h *ownerHearing) hear(r *leaseholdv1.HoldRequest) error {
 	if failpoint.Drop("manager/request-heard") {
 		return nil
 	}
-	h.m.driver.Post(h.m.ctx, node.Request{LeaseRequest: request})
+	return h.decide(node.Request{LeaseRequest: request})
+}
+
+// decide hands an event to the machine. If it need not wait for its turn, we send the answer,
+// instead of whoever would have to be woken for that.
+func (h *ownerHearing) decide(event node.Event) error {
+	out := h.stream.outbox
+	attends, decided := out.attend(), h.m.driver.Try(event)
+	switch {
+	case decided && attends:
+		return out.sendAll(h.stream.send)
+	case attends:
+		out.leave()
+	}
+	if !decided {
+		h.m.driver.Post(h.m.ctx, event)
+	}
 	return nil
 }

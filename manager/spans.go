@@ -16,7 +16,7 @@ import (
 
 // spans are what a manager lets the process's trace provider know: that it takes over,
 // and how moves of state went. Without a provider they are nothing, and cost as much.
-// They belong to the driver's goroutine.
+// They are touched only within a step of the machine.
 type spans struct {
 	failover trace.Span // from when there was no leader until we serve all namespaces; nil otherwise
 	orphaned time.Time  // since when no leader is known; zero if one is

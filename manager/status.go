@@ -61,7 +61,7 @@ func (s *adminService) GetStatus(ctx context.Context, r *leaseholdv1.GetStatusRe
 	return answer, nil
 }
 
-// status fills in what the machine knows. It runs on the driver's goroutine.
+// status fills in what the machine knows. It runs between two events.
 func (m *Manager) status(now mono.Instant, answer *leaseholdv1.GetStatusResponse) {
 	_, term := m.node.Leader()
 	answer.Leader, answer.Term = string(m.node.Living(now)), uint64(term)

@@ -38,7 +38,7 @@ func (n *notes) write(now mono.Instant, note machine.Note) {
 
 func levelOf(what machine.Notable) slog.Level {
 	switch what {
-	case machine.NoteNewTerm:
+	case machine.NoteNewTerm, machine.NoteUnproven:
 		return slog.LevelInfo
 	case machine.NoteExpired, machine.NoteSlept, machine.NoteClockSlow, machine.NoteNameTaken,
 		machine.NoteContender, machine.NoteServerRefuse, machine.NoteBadMessage,
@@ -93,6 +93,8 @@ func explain(n machine.Note) string {
 		return "a move has failed: the range is served here as before"
 	case machine.NoteNoState:
 		return fmt.Sprintf("grant refused: the state that generation %d comes with is not here", have)
+	case machine.NoteUnproven:
+		return fmt.Sprintf("%d ranges were being handed over when the time that a leader had given ran out: managers without a store may take their state for lost", have)
 	case machine.NoteImportFailed:
 		return fmt.Sprintf("lease given back: the state of generation %d could not be put in its place", have)
 	}

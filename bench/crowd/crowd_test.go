@@ -51,7 +51,7 @@ func TestSkimmer(t *testing.T) {
 	}{
 		{protocol.LookupReply{Namespace: "n", Leader: "a:1", Term: 300, Echo: 4, LSN: 7000}, update{echo: 4, lsn: 7000}},
 		{protocol.LookupReply{Namespace: "n", LSN: 9, From: 7, Changes: changes}, update{lsn: 9, from: 7, changes: true}},
-		{protocol.LookupReply{LSN: 2, Changes: changes, Age: 1e9}, update{lsn: 2, changes: true}},
+		{protocol.LookupReply{LSN: 2, Changes: changes, Age: 1e9}, update{lsn: 2, changes: true, age: time.Second}},
 		{protocol.LookupReply{Echo: 1, LSN: 7, Snapshot: table.New()}, update{echo: 1, lsn: 7, table: true}},
 		{protocol.LookupReply{Echo: 1, LSN: 1, Snapshot: full}, update{echo: 1, lsn: 1, table: true}},
 	} {
@@ -114,7 +114,7 @@ func TestCutMessage(t *testing.T) {
 // TestCrowd: owners and lookups come, hold all keys and know it, and are restarted.
 func TestCrowd(t *testing.T) {
 	addr := startManager(t)
-	c := &crowd{manager: addr, namespace: "crowd", clock: clock.New()}
+	c := &crowd{managers: []string{addr}, namespace: "crowd", clock: clock.New()}
 	t.Cleanup(func() {
 		for _, s := range append(c.owners, c.lookups...) {
 			s.close(true)

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
@@ -91,6 +92,18 @@ func (l *lookup) ask() {
 // jitter takes up to an eighth off, as the library does.
 func jitter(d time.Duration) time.Duration { return d - rand.N(d/8+1) }
 
+// onBeat makes a pause end with a beat, as the library does.
+func onBeat(pause, interval time.Duration) time.Duration {
+	now := wall.Now()
+	return beats.Last(now.Add(pause), interval).Sub(now)
+}
+
+// All lookups of a process have the same beats.
+var (
+	wall  = clock.New()
+	beats = wall.Beats()
+)
+
 // listen returns what takes what the manager says, on a new connection.
 func (l *lookup) listen() listener { return &skimmer{hear: l.hear} }
 
@@ -112,9 +125,9 @@ func (l *lookup) hear(u update) {
 	}
 	if u.echo == l.seq && l.awaiting {
 		l.awaiting, l.misses = false, 0
-		l.timer.Reset(time.Until(l.sent.Add(jitter(l.poll))))
+		l.timer.Reset(onBeat(time.Until(l.sent.Add(jitter(l.poll))), l.poll))
 		if u.lsn <= l.lsn {
-			l.prove()
+			l.prove(u.age)
 		}
 	}
 	if u.lsn > l.lsn && !l.awaiting {
@@ -122,12 +135,16 @@ func (l *lookup) hear(u update) {
 	}
 }
 
-// prove notes that it knew everything when it asked.
-func (l *lookup) prove() {
+// prove notes that it knew everything when it asked, but for what the manager itself has
+// not known for a while.
+func (l *lookup) prove(age time.Duration) {
 	if l.proven.IsZero() {
 		l.tally.firstTable(time.Since(l.begun))
 	}
-	l.proven, l.lost = l.sent, false
+	if known := l.sent.Add(-age); known.After(l.proven) {
+		l.proven = known
+	}
+	l.lost = false
 }
 
 // knows reports the last change that it has, and whether it has proof that is not

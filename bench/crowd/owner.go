@@ -45,7 +45,8 @@ func newOwner(c *clock.Clock, t *tally, namespace string, number int, say func([
 			Owner: leasehold.OwnerID(fmt.Sprintf("owner-%05d", number)), Addr: fmt.Sprintf("10.%d.%d.%d:80", number>>16, number>>8&255, number&255),
 			Session: session, Weight: 1,
 		},
-		Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
+		Rand:  rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
+		Beats: c.Beats(),
 	})
 	return &owner{tally: t, clock: c, say: say, machine: m, left: make(chan struct{})}, err
 }

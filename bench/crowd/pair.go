@@ -10,13 +10,14 @@ import (
 // does not keep owners from renewing, as it would not if they were computers of their own.
 type Pair struct{ owners, lookups *Process }
 
-// StartPair starts a pair that has nobody yet. It ends with its parent.
-func StartPair(ctx context.Context, manager, namespace string) (*Pair, error) {
-	owners, err := Start(ctx, manager, namespace)
+// StartPair starts a pair that has nobody yet. It ends with its parent. Owners speak to
+// the leader, and lookups to some managers.
+func StartPair(ctx context.Context, namespace, leader string, managers ...string) (*Pair, error) {
+	owners, err := Start(ctx, namespace, leader)
 	if err != nil {
 		return nil, err
 	}
-	lookups, err := Start(ctx, manager, namespace)
+	lookups, err := Start(ctx, namespace, managers...)
 	if err != nil {
 		owners.Close()
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"time"
 
@@ -48,7 +49,7 @@ func Main() {
 	if len(os.Args) != 4 || os.Args[1] != word {
 		return
 	}
-	c := &crowd{manager: os.Args[2], namespace: os.Args[3], clock: clock.New()}
+	c := &crowd{managers: strings.Split(os.Args[2], ","), namespace: os.Args[3], clock: clock.New()}
 	go c.traffic.watch()
 	orders, answers := json.NewDecoder(bufio.NewReader(os.Stdin)), json.NewEncoder(os.Stdout)
 	for {
@@ -165,13 +166,14 @@ type Process struct {
 	answers *json.Decoder
 }
 
-// Start starts a crowd that has nobody yet. It ends with its parent.
-func Start(ctx context.Context, manager, namespace string) (*Process, error) {
+// Start starts a crowd that has nobody yet. It ends with its parent. Of several managers
+// each has as many clients as the others.
+func Start(ctx context.Context, namespace string, managers ...string) (*Process, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, self, word, manager, namespace)
+	cmd := exec.CommandContext(ctx, self, word, strings.Join(managers, ","), namespace)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -64,7 +64,7 @@ func (s *seat) serve(ctx context.Context, clients []client) {
 		for i, c := range clients {
 			listeners[i] = c.listen()
 		}
-		c, err := dial(s.crowd.manager, s.source(), s.path, &s.crowd.traffic, listeners)
+		c, err := dial(s.crowd.managers[s.number%len(s.crowd.managers)], s.source(), s.path, &s.crowd.traffic, listeners)
 		if err == nil {
 			s.set(c)
 			stopped := context.AfterFunc(ctx, func() { _ = c.net.Close() })
@@ -148,12 +148,13 @@ const farewell = 15 * time.Second
 
 // A crowd is all seats.
 type crowd struct {
-	manager, namespace string
-	clock              *clock.Clock
-	traffic            traffic
-	tally              tally
-	owners, lookups    []*seat
-	poll               time.Duration // of lookups
+	managers        []string
+	namespace       string
+	clock           *clock.Clock
+	traffic         traffic
+	tally           tally
+	owners, lookups []*seat
+	poll            time.Duration // of lookups
 }
 
 func (c *crowd) ownerSeat(number int) *seat {

@@ -2,6 +2,7 @@ package crowd
 
 import (
 	"encoding/binary"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -9,6 +10,7 @@ import (
 // An update is what a lookup reads of a message.
 type update struct {
 	echo, lsn, from uint64
+	age             time.Duration
 	changes, table  bool
 }
 
@@ -17,6 +19,7 @@ const (
 	responseUpdate protowire.Number = 2
 	updateEcho     protowire.Number = 4
 	updateLSN      protowire.Number = 5
+	updateAge      protowire.Number = 6
 	updateChanges  protowire.Number = 7
 	updateTable    protowire.Number = 8
 	changesFrom    protowire.Number = 1
@@ -126,6 +129,8 @@ func (s *skimmer) updateField(number protowire.Number, inner bool, value uint64,
 		s.found.echo = value
 	case updateLSN:
 		s.found.lsn = value
+	case updateAge:
+		s.found.age = time.Duration(value)
 	case updateChanges:
 		s.found.changes = true
 		s.changesEnd = left - int(value)

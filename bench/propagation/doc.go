@@ -1,6 +1,6 @@
 // Command propagation asks how long a change of the lease table takes to reach
 // the last of many lookups, beside etcd's watch with as many watchers and bytes,
-// and beside a bare gRPC server that pushes as many bytes, which is the floor.
+// and beside a bare gRPC server that pushes as many bytes, written as one would.
 //
 //	cd bench && go run ./propagation          all of it, in minutes
 //	cd bench && go run ./propagation -quick   1,000 of each, in seconds

@@ -15,7 +15,7 @@ import (
 
 const whatItAsks = "How long does a change of the lease table take to reach the last of many lookups? A change is 64 ranges that are granted to an owner at\n" +
 	"once. Beside it are etcd's watch of a key whose value is put, with as many bytes in a message, and a gRPC server that sends as many bytes to\n" +
-	"all who listen and does nothing else, which is the floor. Time begins when a manager hands the change to its store, when the put is sent, and\n" +
+	"all who listen, from a goroutine for each, and does nothing else. Time begins when a manager hands the change to its store, when the put is sent, and\n" +
 	"when the push begins; it ends when the last has got the message. A manager's wait for other owners before it makes a change, a quarter of a\n" +
 	"second, is not in it. No disk is: the manager's store is in memory, and etcd is one member without fsync. Everybody's listeners are the same\n" +
 	"code in processes of their own, as many over as many connections, without compression; all of it is on one computer. Everyone has a turn in each round, but for more than\n" +

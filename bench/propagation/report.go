@@ -10,10 +10,10 @@ import (
 func report(r *kit.Run, all []size, found map[size][]outcome) {
 	t := kit.NewTable("", "listeners", "", "bytes", "half of them, ms", "the last, ms", "low", "high", "times the push")
 	for _, s := range all {
-		floor := byName(found[s])[namePush]
+		push := byName(found[s])[namePush]
 		for _, o := range found[s] {
 			t.Add(s.String(), o.name, kit.Thousands(float64(o.bytes)), kit.Number(o.half.Median), kit.Number(o.last.Median),
-				kit.Number(o.last.Low), kit.Number(o.last.High), kit.Number(kit.PairedRatio(o.turns, floor.turns)))
+				kit.Number(o.last.Low), kit.Number(o.last.High), kit.Number(kit.PairedRatio(o.turns, push.turns)))
 		}
 	}
 	r.Add(kit.Section{Title: "From a change to those who hear of it", Table: t})

@@ -69,7 +69,7 @@ func (s leaseholdService) undo(context.Context, change) (uint64, error) {
 
 func (s leaseholdService) close() { s.Close() }
 
-// A pushService is the floor.
+// A pushService does nothing but push.
 type pushService struct{ *cast.Process }
 
 func beginPush(ctx context.Context, _ string, _ size) (service, error) {

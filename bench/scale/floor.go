@@ -78,7 +78,7 @@ func floor(ctx context.Context, s size, windows int) (out []float64, err error) 
 		return nil, err
 	}
 	defer server.Close()
-	clients, err := crowd.Start(ctx, server[0].Info(), namespace)
+	clients, err := crowd.Start(ctx, namespace, server[0].Info())
 	if err != nil {
 		return nil, err
 	}

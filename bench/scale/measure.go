@@ -14,6 +14,7 @@ type finding struct {
 	size
 	memory float64 // of the leader, in bytes for each client
 	total  float64 // in bytes
+	all    float64 // of all managers, in bytes
 	quiet  []load
 	bare   []float64 // percents of a core of a server that does nothing but answer
 	// ownersRestart and lookupsRestart are the same if both were restarted at once.
@@ -57,11 +58,14 @@ func measure(ctx context.Context, r *kit.Run, s size, profile string) (*finding,
 	if f.quiet, err = t.quiet(ctx, r.Rounds); err != nil {
 		return nil, err
 	}
-	used, err := t.manager.Usage(ctx)
+	used, err := t.used(ctx)
 	if err != nil {
 		return nil, err
 	}
-	f.total, f.memory = used.Memory, (used.Memory-t.empty)/float64(s.clients())
+	f.total, f.memory = used[0].Memory, (used[0].Memory-t.empty)/float64(s.served())
+	for _, u := range used {
+		f.all += u.Memory
+	}
 	if err := t.restart(ctx, f); err != nil {
 		return nil, err
 	}

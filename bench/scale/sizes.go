@@ -13,6 +13,7 @@ type size struct {
 	title           string
 	owners, lookups int
 	together        int // lookups that share a connection
+	managers        int // 0 is 1; lookups follow the standbys if there are any
 	grow            time.Duration
 	steps           int // in which it grows to that, each of which is measured; 0 is 1
 	// restarts is within how long owners are restarted, and then lookups; or, if both is
@@ -28,7 +29,16 @@ type size struct {
 	failures time.Duration
 }
 
-func (s size) clients() int     { return s.owners + s.lookups }
+func (s size) clients() int { return s.owners + s.lookups }
+
+// served are those who speak to the leader.
+func (s size) served() int {
+	if s.managers > 1 {
+		return s.owners + s.managers - 1
+	}
+	return s.clients()
+}
+
 func (s size) connections() int { return s.owners + (s.lookups+s.together-1)/s.together }
 
 // Of Centrifuge's lookups: how often they ask.
@@ -84,6 +94,7 @@ func sizes(quick bool) []size {
 		{name: "prs", title: "PRS's testbed", owners: 500, lookups: 2000, together: 1, grow: 2 * time.Second, steps: 5, failures: 6 * time.Second},
 		{name: "5x", title: "5 times", owners: 1000, lookups: 10_000, together: 1, grow: 30 * time.Second, restarts: 200 * time.Second, both: true, floor: true},
 		{name: "patient", title: "5 times, with the papers' times", owners: 1000, lookups: 10_000, together: 1, grow: 20 * time.Second, patient: true},
+		{name: "group", title: "5 times, with three managers", owners: 1000, lookups: 10_000, together: 1, managers: 3, grow: 20 * time.Second},
 		// To restart all of these, tables and changes of more than 100 GB would have to come through.
 		{
 			name: "25x", title: "25 times", owners: 5000, lookups: 50_000, together: 5, grow: 2 * time.Minute, patient: true,

@@ -15,12 +15,12 @@ import (
 
 const namespace = "scale"
 
-// A testbed is a manager and its crowd.
+// A testbed is a group of managers and its crowd.
 type testbed struct {
 	size
 	run     *kit.Run
 	group   *managers.Group
-	manager *managers.Manager
+	manager *managers.Manager // the leader
 	crowd   *crowd.Pair
 	empty   float64 // the manager's memory before anybody came
 }
@@ -32,10 +32,12 @@ func newTestbed(ctx context.Context, r *kit.Run, s size) (_ *testbed, err error)
 			t.close()
 		}
 	}()
-	if t.group, err = managers.Start(ctx, 1); err != nil {
+	if t.group, err = managers.Start(ctx, max(1, s.managers)); err != nil {
 		return nil, err
 	}
-	t.manager = t.group.All[0]
+	if t.manager, err = t.group.Leader(ctx); err != nil {
+		return nil, err
+	}
 	// Twice as many: one that is restarted may be there before the one before is gone.
 	if err := t.manager.Create(ctx, &leaseholdv1.NamespaceConfig{Name: namespace, MaxOwners: uint32(2*s.owners + 64), Timing: s.timing()}); err != nil {
 		return nil, err
@@ -45,8 +47,18 @@ func newTestbed(ctx context.Context, r *kit.Run, s size) (_ *testbed, err error)
 		return nil, err
 	}
 	t.empty = used.Memory
-	t.crowd, err = crowd.StartPair(ctx, t.manager.Addr, namespace)
+	t.crowd, err = crowd.StartPair(ctx, namespace, t.manager.Addr, t.followed()...)
 	return t, err
+}
+
+// followed are the managers that lookups follow: the standbys, if there are any.
+func (t *testbed) followed() (addrs []string) {
+	for _, m := range t.group.All {
+		if m != t.manager || len(t.group.All) == 1 {
+			addrs = append(addrs, m.Addr)
+		}
+	}
+	return addrs
 }
 
 func (t *testbed) close() {
@@ -86,8 +98,23 @@ func (t *testbed) settled(ctx context.Context, owners, lookups int) (crowd.Count
 // A load is what the leader does, in a second.
 type load struct {
 	CPU   float64 // of a core, in percent
-	Bytes float64 // in both directions
+	All   float64 // the same of all managers together
+	Bytes float64 // in both directions, of all managers
 	Peak  float64 // the most bytes in one second
+}
+
+// used is what each manager has used, the leader first.
+func (t *testbed) used(ctx context.Context) (all []managers.Usage, err error) {
+	leader, err := t.manager.Usage(ctx)
+	all = append(all, leader)
+	for _, m := range t.group.All {
+		if m != t.manager && err == nil {
+			var u managers.Usage
+			u, err = m.Usage(ctx)
+			all = append(all, u)
+		}
+	}
+	return all, err
 }
 
 // during measures the leader while something is done.
@@ -96,7 +123,7 @@ func (t *testbed) during(ctx context.Context, do func() error) (load, error) {
 	if err != nil {
 		return load{}, err
 	}
-	before, err := t.manager.Usage(ctx)
+	before, err := t.used(ctx)
 	if err != nil {
 		return load{}, err
 	}
@@ -105,13 +132,17 @@ func (t *testbed) during(ctx context.Context, do func() error) (load, error) {
 		return load{}, err
 	}
 	seconds := time.Since(begun).Seconds()
-	after, err := t.manager.Usage(ctx)
+	after, err := t.used(ctx)
 	if err != nil {
 		return load{}, err
 	}
 	now, err := t.crowd.Obey(crowd.Order{Do: crowd.Look})
-	bytes := float64(now.In + now.Out - counts.In - counts.Out)
-	return load{CPU: 100 * (after.CPU - before.CPU) / seconds, Bytes: bytes / seconds, Peak: float64(now.Peak)}, err
+	l := load{Bytes: float64(now.In+now.Out-counts.In-counts.Out) / seconds, Peak: float64(now.Peak)}
+	l.CPU = 100 * (after[0].CPU - before[0].CPU) / seconds
+	for i := range after {
+		l.All += 100 * (after[i].CPU - before[i].CPU) / seconds
+	}
+	return l, err
 }
 
 // quiet measures the leader while nothing happens, in windows.
@@ -124,6 +155,9 @@ func (t *testbed) quiet(ctx context.Context, rounds int) (all []load, err error)
 		}
 		all = append(all, l)
 		t.run.Step("%s: quiet, %d of %d: %.1f %% of a core", t.name, i+1, windows, l.CPU)
+	}
+	if leader, err := t.group.Leader(ctx); err != nil || leader != t.manager {
+		return all, errors.Join(errors.New("another manager leads than in the beginning"), err)
 	}
 	return all, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -61,40 +62,73 @@ type savedDocument struct {
 	Config json.RawMessage       `json:"config"` // a NamespaceConfig
 }
 
-// backUp asks for all that is kept.
-func (c *client) backUp(ctx context.Context) (backupDocument, error) {
-	saved := backupDocument{Format: backupFormat, Taken: time.Now().UTC().Truncate(time.Second), Namespaces: []savedDocument{}}
-	err := c.ask(ctx, func(ctx context.Context, to admin) error {
-		configured, err := namespaces(ctx, to)
-		if err != nil {
-			return err
-		}
-		// Later than the configurations: what was granted meanwhile is older than what
-		// this says.
-		status, err := to.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
-		if err != nil {
-			return err
-		}
-		saved.Leader = status.GetLeader()
-		newest := make(map[string]*leaseholdv1.NamespaceStatus)
-		for _, s := range status.GetNamespaces() {
-			newest[s.GetName()] = s
-		}
-		for _, n := range configured {
-			s := newest[n.GetName()]
-			if s == nil || !s.GetReady() {
-				return leasehold.Errorf("backup", leasehold.Unavailable, n.GetName(), "the managers have not read its table yet, and do not know its newest generation; try again in a few seconds")
-			}
-			config, err := protojson.Marshal(n)
-			if err != nil {
+// backUp asks for all that is kept. A table that the managers have not read yet, of a
+// namespace just created or after a failover, is waited for.
+func (c *client) backUp(ctx context.Context) (saved backupDocument, err error) {
+	err = c.ask(ctx, func(ctx context.Context, to admin) error {
+		for {
+			var unread *leaseholdv1.NamespaceStatus
+			saved, unread, err = backUpOnce(ctx, to)
+			switch {
+			case err != nil || unread == nil:
 				return err
+			case !timeFor(ctx, unreadAnswer) || !pause(ctx, unreadPause):
+				why := cmp.Or(unread.GetProblem(), "they have not read its table yet")
+				return leasehold.Errorf("backup", leasehold.Unavailable, unread.GetName(), "the managers do not know its newest generation: %s; try again, with a longer --timeout if that takes its time", why)
 			}
-			newest := leasehold.Generation(max(s.GetNewestGeneration(), n.GetAfterGeneration()))
-			saved.Namespaces = append(saved.Namespaces, savedDocument{Newest: &newest, Config: config})
 		}
-		return nil
 	})
 	return saved, err
+}
+
+const (
+	// unreadPause is how long to wait before it is asked again whether tables have been read.
+	unreadPause = 100 * time.Millisecond
+	// unreadAnswer is how long an answer to that may take.
+	unreadAnswer = time.Second
+)
+
+// timeFor reports whether there is so much of it.
+func timeFor(ctx context.Context, d time.Duration) bool {
+	deadline, set := ctx.Deadline()
+	return !set || time.Until(deadline) > d
+}
+
+// backUpOnce asks one manager for all that is kept, or says of which namespace the table has
+// not been read.
+func backUpOnce(ctx context.Context, to admin) (saved backupDocument, unread *leaseholdv1.NamespaceStatus, err error) {
+	saved = backupDocument{Format: backupFormat, Taken: time.Now().UTC().Truncate(time.Second), Namespaces: []savedDocument{}}
+	configured, err := namespaces(ctx, to)
+	if err != nil {
+		return saved, nil, err
+	}
+	// Later than the configurations: what was granted meanwhile is older than what
+	// this says.
+	status, err := to.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
+	if err != nil {
+		return saved, nil, err
+	}
+	saved.Leader = status.GetLeader()
+	newest := make(map[string]*leaseholdv1.NamespaceStatus)
+	for _, s := range status.GetNamespaces() {
+		newest[s.GetName()] = s
+	}
+	for _, n := range configured {
+		s := newest[n.GetName()]
+		if s == nil {
+			s = &leaseholdv1.NamespaceStatus{Name: n.GetName()} // they have not begun with it
+		}
+		if !s.GetReady() {
+			return saved, s, nil
+		}
+		config, err := protojson.Marshal(n)
+		if err != nil {
+			return saved, nil, err
+		}
+		newest := leasehold.Generation(max(s.GetNewestGeneration(), n.GetAfterGeneration()))
+		saved.Namespaces = append(saved.Namespaces, savedDocument{Newest: &newest, Config: config})
+	}
+	return saved, nil, nil
 }
 
 // config reads a saved namespace, and has it begin after all that may have been granted in

@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/manager"
 	"github.com/leasehold-dev/leasehold/owner"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
 
@@ -81,7 +82,7 @@ func TestBackupAndRestore(t *testing.T) {
 	command(t, 0, "namespace", "create", "presence", "--lease", "4s", "--policy", "adaptive", "--churn", "0.5", "--timeout", "1m", "--managers", old)
 	command(t, 0, "namespace", "create", "empty", "--lease", "2s", "--managers", old)
 	before := granted(t, old, "presence")
-	saved, _ := command(t, 0, "backup", "--managers", old)
+	saved, _ := command(t, 0, "backup", "--timeout", "1m", "--managers", old)
 	file := filepath.Join(t.TempDir(), "backup.json")
 	if err := os.WriteFile(file, []byte(saved), 0o600); err != nil {
 		t.Fatal(err)
@@ -113,6 +114,31 @@ func TestBackupAndRestore(t *testing.T) {
 	command(t, 0, "namespace", "update", "presence", "--lease", "5s", "--managers", anew)
 	if _, errs := command(t, 2, "restore", file, "--managers", anew); !strings.Contains(errs, "there is one already, and not as the backup would make it") {
 		t.Errorf("it printed %s", errs)
+	}
+}
+
+// A table that is being read is waited for, and what one manager said is not mixed with what
+// the next one says.
+func TestBackupWaits(t *testing.T) {
+	two := func(unread int) *fakeManager {
+		return startFake(t, &fakeManager{unread: unread, namespaces: []*leaseholdv1.NamespaceConfig{{Name: "presence"}, {Name: "sessions"}}})
+	}
+	f := two(2)
+	out, _ := command(t, 0, "backup", "--timeout", "1m", "--managers", f.addr)
+	if got, err := parseBackup("it", []byte(out)); err != nil || len(got) != 2 {
+		t.Errorf("it printed %s: %v", out, err)
+	}
+	if asked := len(f.called()); asked != 2*3 {
+		t.Errorf("asked %d times, want 6: for namespaces and status three times", asked)
+	}
+
+	never := two(-1)
+	if _, errs := command(t, 2, "backup", "--timeout", "2s", "--managers", never.addr); !strings.Contains(errs, `"sessions": the managers do not know its newest generation: loading its table; try again`) {
+		t.Errorf("it printed %s", errs)
+	}
+	out, _ = command(t, 0, "backup", "--timeout", "4s", "--managers", never.addr+","+two(0).addr)
+	if got, err := parseBackup("it", []byte(out)); err != nil || len(got) != 2 {
+		t.Errorf("it printed %s: %v", out, err)
 	}
 }
 

@@ -131,8 +131,10 @@ func TestChaosText(t *testing.T) {
 		{Process: "m1", What: "bytes of heap", Samples: 30, Early: 3 << 20, Late: 4 << 20, Allowed: 8 << 20},
 		{Process: "o1", What: "goroutines", Samples: 20, Early: 50, Late: 100, Allowed: 78},
 	}
+	r.Recoveries = chaos.Recoveries{Count: 14, WithinBound: 2, BoundMillis: 5800, Late: slices.Repeat([]chaos.Late{{Storm: 7, Millis: 6297, StoreMillis: 1500}}, 12)}
 	text := ansi.Strip(chaosText(&r, 0))
 	for _, want := range []string{
+		"2 of 14 within B, which is 5800 ms (I6)\n            late: 6297 ms after storm 7, where the store had a leader after 1500 ms\n", "\n            2 more\n",
 		"store flease, seed 7, 12.0 s, 1 storm\n", "3 faults: delay 1, loss 2\n", "I5: a table went back (4 times): from 2 to 1\n",
 		"2 other processes lived too short to say\n            m1     heap ", " 3.0 MiB      4.0 MiB (8.0) of 30 samples\n            o1     goroutines ", " 50.0    100.0 (78.0) of 20 samples\n",
 		"kept        /somewhere, where README says what is what\n", "2 writes accepted, 1 refused (I9)\n", "processes that ended by themselves and were started again: 1; times that the namespace was gone with all managers and was created anew: 1\n",

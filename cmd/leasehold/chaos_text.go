@@ -86,9 +86,19 @@ func recoveryText(rec *chaos.Recoveries) string {
 	if rec.Count == 0 {
 		return "no storm was waited out"
 	}
-	return fmt.Sprintf("every key had an owner within %.0f ms after half of the storms, %.0f ms after 99 %%, %.0f ms after all; %d of %d within B, which is %.0f ms (I6)",
+	text := fmt.Sprintf("every key had an owner within %.0f ms after half of the storms, %.0f ms after 99 %%, %.0f ms after all; %d of %d within B, which is %.0f ms (I6)",
 		rec.Median, rec.P99, rec.Max, rec.WithinBound, rec.Count, rec.BoundMillis)
+	for i, l := range rec.Late {
+		if i == mostLate {
+			return text + fmt.Sprintf("\n%d more", len(rec.Late)-i)
+		}
+		text += fmt.Sprintf("\nlate: %.0f ms after storm %d, where the store had a leader after %.0f ms", l.Millis, l.Storm, l.StoreMillis)
+	}
+	return text
 }
+
+// mostLate is how many recoveries are listed that were late.
+const mostLate = 10
 
 // inLines breaks what is too long for a terminal into lines, under each other.
 func inLines(lines []entry, width int) (out []entry) {

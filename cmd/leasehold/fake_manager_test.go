@@ -41,7 +41,10 @@ type fakeManager struct {
 	// clocks are what it says about its clocks, if it does.
 	clocks func() *leaseholdv1.Clocks
 
-	mu         sync.Mutex
+	mu sync.Mutex
+	// unread is how many more questions find it loading its namespaces but the first; -1 is
+	// all of them.
+	unread     int
 	muted      bool // nobody leads
 	orders     fakeOrders
 	namespaces []*leaseholdv1.NamespaceConfig
@@ -142,11 +145,12 @@ func (f *fakeManager) GetStatus(context.Context, *leaseholdv1.GetStatusRequest) 
 		s := &leaseholdv1.NamespaceStatus{
 			Name: n.GetName(), Ready: true, Lsn: 1234, NewestGeneration: 1 << 60, Owners: 2, Ranges: 128, Vacant: 1, Lookups: 7, Moves: 2, Lull: f.lull,
 		}
-		if i > 0 {
+		if i > 0 && f.unread != 0 {
 			s = &leaseholdv1.NamespaceStatus{Name: n.GetName(), Problem: "loading its table"}
 		}
 		answer.Namespaces = append(answer.Namespaces, s)
 	}
+	f.unread = max(f.unread-1, min(f.unread, 0))
 	return answer, nil
 }
 

@@ -46,7 +46,7 @@ func TestScripts(t *testing.T) {
 
 func setUpScript(env *testscript.Env) error {
 	env.Setenv("TZ", "UTC")
-	manager, err := (&fakeManager{}).start(env.Defer)
+	manager, err := (&fakeManager{unread: -1}).start(env.Defer)
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func until(t *testing.T, seen <-chan *topSnapshot, what string, wanted func(*top
 
 // When managers go away the picture stays, and when one is back it lives again.
 func TestTopSurvivesManagers(t *testing.T) {
-	f := inPresence(&fakeManager{events: events()})
+	f := inPresence(&fakeManager{unread: -1, events: events()})
 	f.namespaces = append(f.namespaces, &leaseholdv1.NamespaceConfig{Name: "second"})
 	stop := func() {}
 	if _, err := f.start(func(end func()) { stop = end }); err != nil {

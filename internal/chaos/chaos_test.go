@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/leasehold-dev/leasehold/internal/chaos/check"
 	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
 	"github.com/leasehold-dev/leasehold/internal/chaos/drifting"
@@ -223,12 +225,19 @@ func TestReplay(t *testing.T) {
 func TestRecoveriesAsFigures(t *testing.T) {
 	c := DefaultConfig()
 	narrow, wide := c.bound(false), c.bound(true)
-	got := recoveries([]recovery{{3 * time.Second, narrow}, {time.Second, narrow}, {9 * time.Second, wide}, {9 * time.Second, narrow}, {time.Minute, wide}}, &c)
+	got := recoveries([]recovery{
+		{1, 3 * time.Second, narrow, 0},
+		{2, time.Second, narrow, 0},
+		{3, 9 * time.Second, wide, time.Second},
+		{4, 9 * time.Second, narrow, 2 * time.Second},
+		{5, time.Minute, wide, 0},
+	}, &c)
 	want := Recoveries{
 		Count: 5, BoundMillis: 5800, WiderMillis: 9400, SlackMillis: 10_000, Median: 9000, P99: 60_000, Max: 60_000, WithinBound: 3, Forgotten: 2,
+		Late: []Late{{Storm: 4, Millis: 9000, StoreMillis: 2000}, {Storm: 5, Millis: 60_000}},
 	}
-	if got != want {
-		t.Errorf("got %+v, want %+v", got, want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("figures (-want +got):\n%s", diff)
 	}
 }
 

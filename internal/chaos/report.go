@@ -48,10 +48,21 @@ type Recoveries struct {
 	WithinBound int     `json:"withinBound"` // and not only with the slack
 	Forgotten   int     `json:"forgotten"`   // after most managers without a store had lost their memory, with another bound
 	WiderMillis float64 `json:"wider"`       // which is this
+	Late        []Late  `json:"late,omitempty"`
+}
+
+// A Late recovery took longer than B.
+type Late struct {
+	Storm       int     `json:"storm"`
+	Millis      float64 `json:"took"`
+	StoreMillis float64 `json:"store"` // how long it took until most members of the store had a leader
 }
 
 // A recovery is one of them.
-type recovery struct{ took, bound time.Duration }
+type recovery struct {
+	storm              int
+	took, bound, store time.Duration
+}
 
 // recoveries makes figures of times.
 func recoveries(all []recovery, cfg *Config) Recoveries {
@@ -66,6 +77,8 @@ func recoveries(all []recovery, cfg *Config) Recoveries {
 		sorted = append(sorted, d.took)
 		if d.took <= d.bound {
 			r.WithinBound++
+		} else {
+			r.Late = append(r.Late, Late{Storm: d.storm, Millis: millis(d.took), StoreMillis: millis(d.store)})
 		}
 		if d.bound > cfg.bound(false) {
 			r.Forgotten++

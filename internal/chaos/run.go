@@ -182,6 +182,8 @@ const patience = time.Minute
 func (r *run) healed(ctx context.Context, when string) error {
 	r.say("recovering")
 	since := witness.Now()
+	store, stop := r.storeBack(ctx)
+	defer stop()
 	blank := r.cluster.Blank()
 	bound := r.cfg.bound(r.cfg.Shape == cluster.Flease && 2*blank > len(r.cluster.Managers))
 	missing, err := r.cluster.Create(ctx)
@@ -201,13 +203,13 @@ func (r *run) healed(ctx context.Context, when string) error {
 		took := time.Duration(witness.Now() - since)
 		switch {
 		case without == 0 && unanswered == 0:
-			r.recovered(slowest, bound)
+			r.recovered(slowest, bound, store())
 			return nil
 		case took > max(bound+r.cfg.Slack, patience):
 			if without > 0 {
 				r.book.Unrecovered(took, bound+r.cfg.Slack, without)
 			} else {
-				r.recovered(slowest, bound)
+				r.recovered(slowest, bound, store())
 				r.book.Lost(took, unanswered)
 			}
 			return nil
@@ -227,9 +229,27 @@ func (r *run) created(when string, blank int) {
 	}
 }
 
-func (r *run) recovered(took, bound time.Duration) {
+// storeBack waits beside us until the store works. What it returns says how long that took,
+// or has taken, and ends it.
+func (r *run) storeBack(ctx context.Context) (took func() time.Duration, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	began, back := time.Now(), make(chan time.Duration, 1)
+	go func() {
+		for ctx.Err() == nil && !r.cluster.StoreWorks(ctx) {
+			select {
+			case <-ctx.Done():
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+		back <- time.Since(began)
+	}()
+	took = sync.OnceValue(func() time.Duration { cancel(); return <-back })
+	return took, func() { took() }
+}
+
+func (r *run) recovered(took, bound, store time.Duration) {
 	if r.report.Storms > 0 {
-		r.took = append(r.took, recovery{took, bound})
+		r.took = append(r.took, recovery{storm: r.report.Storms, took: took, bound: bound, store: store})
 		if took > bound+r.cfg.Slack {
 			r.book.Unrecovered(took, bound+r.cfg.Slack, 0)
 		}

@@ -1,10 +1,11 @@
 package child
 
 import (
-	"errors"
-	"math/rand/v2"
+	"fmt"
 	"net"
+	"os"
 	"strconv"
+	"sync"
 )
 
 // Ports of managers are below those that systems hand out by themselves, to
@@ -12,24 +13,35 @@ import (
 // port of a manager that is being restarted.
 const (
 	firstPort = 20_000
-	lastPort  = 32_000
+	ports     = 12_000
+	// apart is how far processes that were started one after the other keep
+	// from each other.
+	apart = 131
 )
 
-// FreePorts finds n addresses on loopback on which nobody listens. Where it
-// looks is random, whatever the seed, so that two demos keep out of each
-// other's way.
+// turn is which port is tried next. A port that was found is not listened on
+// yet, and whoever else looks for one must not find it: so this process goes
+// round through all ports, and others of this system begin elsewhere, as a rule.
+var turn = struct {
+	sync.Mutex
+	next int
+}{next: os.Getpid() * apart % ports}
+
+// FreePorts finds n addresses on loopback on which nobody listens, and which it
+// has not found before, until it is through with all.
 func FreePorts(n int) ([]string, error) {
-	const attempts = 1000
-	found := make(map[string]bool)
+	if n > ports {
+		return nil, fmt.Errorf("%d ports: there are %d from %d on", n, ports, firstPort)
+	}
+	turn.Lock()
+	defer turn.Unlock()
 	var addrs []string
-	for range attempts {
+	for range ports {
 		if len(addrs) == n {
-			return addrs, nil
+			break
 		}
-		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(firstPort+rand.IntN(lastPort-firstPort)))
-		if found[addr] {
-			continue
-		}
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(firstPort+turn.next))
+		turn.next = (turn.next + 1) % ports
 		l, err := net.Listen("tcp", addr)
 		if err != nil {
 			continue // somebody has it
@@ -37,8 +49,10 @@ func FreePorts(n int) ([]string, error) {
 		if err := l.Close(); err != nil {
 			return nil, err
 		}
-		found[addr] = true
 		addrs = append(addrs, addr)
 	}
-	return nil, errors.New("found no free ports between 20000 and 32000 on 127.0.0.1")
+	if len(addrs) < n {
+		return nil, fmt.Errorf("found %d free ports between %d and %d on 127.0.0.1, want %d", len(addrs), firstPort, firstPort+ports-1, n)
+	}
+	return addrs, nil
 }

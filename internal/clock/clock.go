@@ -21,6 +21,13 @@ func New() *Clock { return &Clock{base: time.Now()} }
 // suspended: see [Detector].
 func (c *Clock) Now() mono.Instant { return mono.Instant(time.Since(c.base)) }
 
+// Beats returns those of the wall clock as it is now. It may be set later, or the computer
+// may sleep; they are then not those of others any more, until the process starts again.
+func (c *Clock) Beats() mono.Beats {
+	now, wall := c.Both()
+	return mono.BeatsAt(now.Add(-time.Duration(wall.UnixNano()) % mono.LongestBeat))
+}
+
 // Both returns the present instant and the wall clock's time, from one reading.
 func (c *Clock) Both() (mono.Instant, time.Time) {
 	now := time.Now()

@@ -84,6 +84,159 @@ func TestUrgency(t *testing.T) {
 	})
 }
 
+// Patient events come last, one in a while all the same, and are what they are when their turn comes.
+func TestPatientEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const posted = 2*mostAhead + 1
+		d, _, did := start(t, posted)
+		calm := make(chan struct{})
+		go func() { _ = d.Do(t.Context(), func(mono.Instant) { <-calm }) }()
+		synctest.Wait() // it is busy
+		newest := "old"
+		for range 3 {
+			d.PostPatient(t.Context(), func() string { return newest })
+		}
+		for range posted {
+			d.Post(t.Context(), "posted")
+		}
+		if n := d.Waiting(); n != posted+3 {
+			t.Errorf("%d wait, want %d", n, posted+3)
+		}
+		newest = "new"
+		close(calm)
+		in := slices.Repeat([]string{"posted"}, mostAhead)
+		want := slices.Concat([]string{"tick 0s"}, in, []string{"new"}, in, []string{"new", "posted", "new"})
+		if got := did(); !slices.Equal(got, want) {
+			t.Errorf("did %q, want %q", got, want)
+		}
+	})
+}
+
+// Whoever tries runs the machine, if nobody else does and nothing comes before.
+func TestTry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		idle := New[string, string](clock.New(), &ticker{}, 4, nil)
+		if idle.Try("early") {
+			t.Error("a machine runs before its driver does")
+		}
+		d, cancel, did := start(t, 4)
+		did()
+		if !d.Try("tried") || !d.TryPatient(func() string { return "patient" }) {
+			t.Error("it is refused, and nobody is before it")
+		}
+		if err := d.Do(t.Context(), func(mono.Instant) {
+			if d.Try("second at a time") {
+				t.Error("two run the machine")
+			}
+			if d.waiting.Load() != 1 {
+				t.Error("what has left the queue could be overtaken")
+			}
+		}); err != nil {
+			t.Error(err)
+		}
+		d.Post(t.Context(), "posted")
+		d.Offer("offered")
+		synctest.Wait()
+		d.waiting.Add(1) // something else was posted
+		if d.Try("overtaking") {
+			t.Error("it overtakes what was posted before")
+		}
+		d.waiting.Add(-1)
+		if got, want := did(), []string{"tick 0s", "tried", "patient", "posted", "offered"}; !slices.Equal(got, want) {
+			t.Errorf("did %q, want %q", got, want)
+		}
+		if !d.Try("last") {
+			t.Error("it is refused, and nobody is before it any more")
+		}
+		cancel()
+		<-d.Done()
+		if d.Try("late") {
+			t.Error("a machine runs after its driver has ended")
+		}
+	})
+}
+
+// A machine that has panicked does not run again, as long as there still is a process: what it
+// says could be anything.
+func TestPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, _, did := start(t, 4)
+		did()
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("it goes on")
+				}
+			}()
+			d.TryPatient(func() string { panic("broken") })
+		}()
+		d.Post(t.Context(), "posted")
+		if d.Try("tried") {
+			t.Error("a machine that has panicked runs again")
+		}
+		time.Sleep(5 * time.Second)
+		if got, want := did(), []string{"tick 0s"}; !slices.Equal(got, want) {
+			t.Errorf("did %q, want %q", got, want)
+		}
+	})
+}
+
+// Whoever waits for the machine while it sleeps does not stop a virtual clock.
+func TestSleepingStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, _, did := start(t, 4)
+		did()
+		if !d.TryPatient(func() string { time.Sleep(3 * time.Second); return "tried" }) {
+			t.Error("it is refused, and nobody is before it")
+		}
+		if got, want := did(), []string{"tick 0s", "tried", "tick 1s", "tick 2s", "tick 3s"}; !slices.Equal(got, want) {
+			t.Errorf("did %q, want %q", got, want)
+		}
+	})
+}
+
+// alarmed is a machine that wakes so long after the start as the last event says.
+type alarmed struct{ next mono.Instant }
+
+func (m *alarmed) Step(now mono.Instant, event time.Duration) ([]string, mono.Instant) {
+	m.next = mono.Instant(event)
+	return m.Advance(now)
+}
+
+func (m *alarmed) Advance(now mono.Instant) ([]string, mono.Instant) {
+	if now < m.next {
+		return nil, m.next
+	}
+	m.next = mono.Never
+	return []string{"woken at " + time.Duration(now).String()}, m.next
+}
+
+// The timer rings when the machine is to wake, whoever ran it last, and whether that is
+// sooner or later than it was.
+func TestAlarm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var did []string
+		d := New[time.Duration, string](clock.New(), &alarmed{next: mono.Never}, 1, func(_ mono.Instant, actions []string) { did = append(did, actions...) })
+		ctx, cancel := context.WithCancel(t.Context())
+		go d.Run(ctx)
+		t.Cleanup(func() { cancel(); <-d.Done() })
+		for _, at := range []time.Duration{10 * time.Second, 5 * time.Second, 8 * time.Second} { // the first, sooner, later
+			synctest.Wait()
+			if !d.Try(at) {
+				t.Error("it is refused")
+			}
+		}
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		d.Try(30 * time.Second)
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		if want := []string{"woken at 8s", "woken at 30s"}; !slices.Equal(did, want) {
+			t.Errorf("%q, want %q", did, want)
+		}
+	})
+}
+
 // A machine that is wakeful hears of a sleep before anything else.
 func TestWokenHearsOfSleepFirst(t *testing.T) {
 	c := clock.New()

@@ -305,21 +305,29 @@ func TestDemoKeepsSecrets(t *testing.T) {
 		program: leaseholdProgram, args: []string{"demo", "--for=1m", "--json"}, log: filepath.Join(t.TempDir(), "demo.log"),
 		env: []string{"LEASEHOLD_ETCD_PASSWORD=" + s.secret("the password"), "LEASEHOLD_ADMIN_TOKEN_FILE=/nosuch/" + s.secret("the path of a token")},
 	}.start(t)
-	var children []int
+	itself, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", demo.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
 	eventually(t, "the demo has children", func() error {
-		if children = childrenOf(t, demo.cmd.Process.Pid); len(children) < 3 {
-			return fmt.Errorf("%d of them; it said %s", len(children), demo.said(t))
+		seen := 0
+		for _, pid := range childrenOf(t, demo.cmd.Process.Pid) {
+			dir := "/proc/" + strconv.Itoa(pid)
+			line, err := os.ReadFile(dir + "/cmdline")
+			if err != nil || len(line) == 0 || bytes.Equal(line, itself) {
+				continue // it has ended, or is still the demo itself, about to become something else
+			}
+			if environ, err := os.ReadFile(dir + "/environ"); err == nil {
+				s.add(dir+"/cmdline", string(line))
+				s.add(dir+"/environ", string(environ))
+				seen++
+			}
+		}
+		if seen < 3 {
+			return fmt.Errorf("%d of them; it said %s", seen, demo.said(t))
 		}
 		return nil
 	})
-	for _, pid := range children {
-		dir := "/proc/" + strconv.Itoa(pid)
-		for _, file := range []string{"/cmdline", "/environ"} {
-			if text, err := os.ReadFile(dir + file); err == nil { // it may have been killed: that is what the demo does
-				s.add(dir+file, string(text))
-			}
-		}
-	}
 	s.file(t, demo.log)
 	s.clean(t)
 }

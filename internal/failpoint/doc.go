@@ -26,5 +26,6 @@
 // and 0 is always. Each time is a line on the standard error. A name or an action that
 // does not exist is refused, with a list of those that do.
 //
-// No point is passed while a lock is held: a pause would stop more than it says.
+// No point is passed while a lock is held, for a pause would stop more than it says; but for
+// those within a step of a machine, where nobody else can run it.
 package failpoint

@@ -18,11 +18,13 @@ var moves = []Mutant{
 	m.note(NoteMoveFailed, 0, 0)`,
 	},
 	{
-		Name: "failed-move-believed",
-		Why:  "the leader takes any report about a range for the news that its state has arrived",
-		File: handoverFile,
-		Old:  "if rep.State != protocol.MoveDone || f.Generation > rep.Newest || !unmarked(parts, rep.Range) {",
-		New:  "if f.Generation > rep.Newest || !unmarked(parts, rep.Range) {",
+		Name:  "failed-move-believed",
+		World: "--faults=move-range=20,drain=10,owner-leave=10,upcalls=5",
+		Seeds: 4000,
+		Why:   "the leader takes any report about a range for the news that its state has arrived",
+		File:  handoverFile,
+		Old:   "if rep.State != protocol.MoveDone || f.Generation > rep.Newest || !unmarked(parts, rep.Range) {",
+		New:   "if f.Generation > rep.Newest || !unmarked(parts, rep.Range) {",
 	},
 	{
 		Name:  "never-stops-serving",
@@ -58,7 +60,7 @@ var moves = []Mutant{
 	},
 	{
 		Name:  "install-lapses-with-a-part",
-		World: "--faults=move-range=20,drain=10,owner-leave=10,upcalls=5",
+		World: "--faults=drain=30,owner-leave=30,upcalls=60",
 		Seeds: 4000,
 		Why:   "when a part of a lease is recalled whose state is not in its place yet, the rest is served without it",
 		File:  arrivalsFile,

@@ -13,6 +13,15 @@ var shellsOfManagers = []Mutant{
 		Test:    "TestEveryPoint/store/before-append",
 	},
 	{
+		Name:    "leader-does-not-say-so",
+		Why:     "lookups take a leader for a standby, and stay with it",
+		File:    "internal/machine/manager/commit.go",
+		Old:     "reply := &protocol.LookupReply{Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Leads: true, Term: m.term}",
+		New:     "reply := &protocol.LookupReply{Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Term: m.term}",
+		Package: "./manager",
+		Test:    "TestLookupsFollowStandbys",
+	},
+	{
 		Name: "said-before-stored",
 		Why:  "grants are heard of before they are stored, and the next leader knows nothing of them",
 		File: "manager/storeio.go",
@@ -72,22 +81,76 @@ var shellsOfManagers = []Mutant{
 		Test:    "TestNewestStreamIsASessions",
 	},
 	{
-		Name: "old-message-kept",
-		Why:  "an owner that reads slowly gets the older of two messages",
-		File: "manager/owners.go",
-		Old: `	select {
-	case <-s.mailbox:
-	default:
-	}
-	s.mailbox <- message
-`,
-		New: `	select {
-	case s.mailbox <- message:
-	default:
-	}
-`,
+		Name:    "old-message-kept",
+		Why:     "an owner that reads slowly gets the older of two messages",
+		File:    "manager/outbox.go",
+		Old:     "	b.newest = message\n",
+		New:     "	if b.newest == nil {\n		b.newest = message\n	}\n",
 		Package: "./manager",
 		Test:    "TestNewestMessageWaitsForAnOwner",
+	},
+	{
+		Name:    "lookups-among-owners",
+		Why:     "owners that renew wait behind lookups that ask",
+		File:    "manager/lookups.go",
+		Old:     "h.m.driver.PostPatient(h.m.ctx, next)",
+		New:     "h.m.driver.Post(h.m.ctx, next())",
+		Package: "./manager",
+		Test:    "TestLookupsLeaveRoomForOwners",
+	},
+	{
+		Name:    "every-question-answered",
+		Why:     "a manager that is late answers all that lookups have asked meanwhile, and becomes later",
+		File:    "manager/questions.go",
+		Old:     "	first = q.newest == nil\n",
+		New:     "	first = true\n",
+		Package: "./manager",
+		Test:    "TestNewestQuestion",
+	},
+	{
+		Name:    "nobody-told-who-serves",
+		Why:     "owners that have asked a leader too soon wait until they ask again",
+		File:    "internal/machine/node/lead.go",
+		Old:     "		m.emit(Serves{n.name(), m.term})\n",
+		New:     "",
+		Package: "./internal/machine/node",
+		Test:    "TestNamespaceIsAdded",
+	},
+	{
+		Name:    "two-send-to-an-owner",
+		Why:     "the listener and the handler of an owner's stream send at a time",
+		File:    "manager/outbox.go",
+		Old:     "	b.newest, b.attended = nil, message != nil\n",
+		New:     "	b.newest, b.attended = nil, false\n",
+		Package: "./manager",
+		Test:    "TestOutbox",
+	},
+	{
+		Name:    "nobody-sends-what-came-meanwhile",
+		Why:     "what comes while a lookup's listener sends an answer waits until something else comes",
+		File:    "manager/mail.go",
+		Old:     "	if m.waiting() {\n		m.wake()\n	}\n",
+		New:     "",
+		Package: "./manager",
+		Test:    "TestAttend",
+	},
+	{
+		Name:    "news-among-what-waits",
+		Why:     "news overtakes what a lookup is being sent, or goes into the midst of it",
+		File:    "manager/mail.go",
+		Old:     "m.claimed || m.taking || m.closed || m.slow > 0 || m.waiting()",
+		New:     "m.claimed || m.closed || m.slow > 0",
+		Package: "./manager",
+		Test:    "TestClaim",
+	},
+	{
+		Name:    "deaf-lookup-holds-up-all",
+		Why:     "news waits for a lookup that does not read",
+		File:    "manager/telling.go",
+		Old:     "if t.next.Load() < before+tellingPace && t.at.Load() == tellers {",
+		New:     "if t.next.Load() < before {",
+		Package: "./manager",
+		Test:    "TestWavesPassTheSlow",
 	},
 	{
 		Name: "slow-lookup-misses-the-newest",

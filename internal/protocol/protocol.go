@@ -163,6 +163,7 @@ type LookupRequest struct {
 type LookupReply struct {
 	Namespace leasehold.Namespace
 	Leader    storage.ManagerID // who speaks, and should be asked the next time; it need not lead
+	Leads     bool              // the one who speaks does
 	Term      leasehold.Term    // of the leader whose table this is
 	Echo      Seq               // the request answered; 0 if the manager speaks unasked
 	LSN       leasehold.LSN

@@ -51,3 +51,12 @@ func (c *clock) run(now int64, r rate) {
 	c.since = now
 	c.rate = r
 }
+
+// beats are those of a host that starts. There are none in most worlds: on beats less happens that
+// nobody has thought of.
+func (w *world) beats(now mono.Instant) mono.Beats {
+	if w.seed%4 != 0 {
+		return mono.Beats{}
+	}
+	return mono.BeatsAt(now)
+}

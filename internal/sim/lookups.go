@@ -36,7 +36,7 @@ func (l *lookupHost) boot() {
 	w := l.world
 	now := w.start(l.host)
 	l.machine = must(lookup.New(now, lookup.Config{
-		Namespace: l.space.name, ID: uint64(l.index), Poll: simPoll, Stale: simStale, Rand: w.newRand(),
+		Namespace: l.space.name, ID: uint64(l.index), Poll: simPoll, Stale: simStale, Rand: w.newRand(), Beats: w.beats(now),
 	}))
 	l.watch = lookupWatch{}
 	l.do(l.machine.Advance(now))

@@ -179,6 +179,8 @@ func (m *managerHost) do(actions []node.Action, wake mono.Instant) {
 			w.trace.printf(w.now, "%s, following %s, notes %v (%d, %d)", m.label, a.Namespace, a.What, a.Have, a.Want)
 		case node.Parked:
 			w.oracle.violated(Crash, "%s cannot lead %s: %v", m.label, a.Namespace, a.Why)
+		case node.Serves:
+			m.announce(a)
 		case node.RefuseOwner:
 			m.tellOwner(a.Session, refused{leasehold.KindOf(a.Why)})
 		case node.RefuseLookup:
@@ -198,11 +200,12 @@ func (m *managerHost) do(actions []node.Action, wake mono.Instant) {
 	}
 }
 
-// announce tells some owners who leads.
-func (m *managerHost) announce(term leasehold.Term) {
+// announce tells the owners of a namespace that are connected who leads. While nobody answers
+// they ask everyone, so all are if no connection breaks.
+func (m *managerHost) announce(a node.Serves) {
 	for _, o := range m.world.owners {
-		if m.world.chance(2) {
-			m.world.net.send(m.endpoint, o.endpoint, protocol.NotLeader{Term: term, Leader: m.id})
+		if o.space.name == a.Namespace && (m.world.cfg.Graceful || m.world.chance(2)) {
+			m.world.net.send(m.endpoint, o.endpoint, protocol.NotLeader{Term: a.Term, Leader: m.id})
 		}
 	}
 }
@@ -229,7 +232,11 @@ func (m *managerHost) elect(a election.Action) {
 		w.trace.printf(w.now, "%s notes %v (%d, %d)", m.label, a.What, a.Have, a.Want)
 	case election.Lead:
 		w.oracle.leads(m, a)
-		m.announce(a.Term)
+		if !w.cfg.Graceful {
+			for _, s := range w.spaces { // too early: some are sent away, and wait
+				m.announce(node.Serves{Namespace: s.name, Term: a.Term})
+			}
+		}
 	case election.StepDown:
 		if m.memory != nil {
 			m.memory.stepDown()

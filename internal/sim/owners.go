@@ -67,7 +67,7 @@ func (o *ownerHost) boot(name leasehold.OwnerID) {
 	}
 	o.promises.until, o.promises.dropped = 0, nil // those who rely on what the last process has said go on
 	o.machine = must(owner.New(now, owner.Config{
-		Namespace: o.space.name, Holder: o.holder, Mover: mover, Promises: w.cfg.Agents, Rand: w.newRand(),
+		Namespace: o.space.name, Holder: o.holder, Mover: mover, Promises: w.cfg.Agents, Rand: w.newRand(), Beats: w.beats(now),
 	}))
 	o.view = o.machine.View()
 	w.trace.printf(w.now, "%s is owner %v", o.label, o.holder)

@@ -105,6 +105,7 @@ func (m *manager) do(actions []node.Action, wake mono.Instant) {
 			answers = append(answers, m.store.atOnce(m.name, storeRequest{term: a.Term, what: a}))
 		case node.Manage:
 			m.manage(a)
+		case node.Serves: // whoever speaks here is told to
 		case node.RedirectOwner:
 			m.send(&message{from: m.name, to: m.sessions[a.Session].place, what: a.NotLeader})
 		default:

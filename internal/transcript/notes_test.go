@@ -50,6 +50,8 @@ func ownerNote(n ownermachine.Note) string {
 		return "gives up, and serves the range as before"
 	case ownermachine.NoteNoState:
 		return fmt.Sprintf("refuses generation %d: its state is not here", n.Have)
+	case ownermachine.NoteUnproven:
+		return "can no longer prove to whom it has handed over"
 	case ownermachine.NoteImportFailed:
 		return fmt.Sprintf("lets go of generation %d: its state is not in its place, and never will be", n.Have)
 	default:

@@ -45,6 +45,7 @@ func FromLookupReply(r *protocol.LookupReply) *leaseholdv1.FollowResponse {
 		Echo:      uint64(r.Echo),
 		Lsn:       uint64(r.LSN),
 		Age:       int64(r.Age),
+		Leads:     r.Leads,
 	}
 	if len(r.Changes) > 0 {
 		update.Changes = FromChanges(r.From, r.Changes)
@@ -65,6 +66,7 @@ func ToLookupReply(u *leaseholdv1.Update, l protocol.Limits) (*protocol.LookupRe
 		Echo:      protocol.Seq(u.GetEcho()),
 		LSN:       leasehold.LSN(u.GetLsn()),
 		Age:       time.Duration(u.GetAge()),
+		Leads:     u.GetLeads(),
 	}
 	var err error
 	if changes := u.GetChanges(); len(changes.GetKinds()) > 0 {

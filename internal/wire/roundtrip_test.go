@@ -124,7 +124,7 @@ func TestLookupRequestRoundTrip(t *testing.T) {
 func drawLookupReply(r *rapid.T) *protocol.LookupReply {
 	d := drawer{r}
 	out := &protocol.LookupReply{
-		Namespace: d.namespace(), Leader: d.manager(),
+		Namespace: d.namespace(), Leader: d.manager(), Leads: rapid.Bool().Draw(r, "leads"),
 		Term: leasehold.Term(rapid.Uint64Range(1, protocol.MaxTerm).Draw(r, "term")),
 		Echo: protocol.Seq(d.number("echo")), LSN: leasehold.LSN(d.number("lsn")),
 		Age: time.Duration(rapid.Int64Range(0, 1<<63-1).Draw(r, "age")),

@@ -114,6 +114,7 @@ func allVectors(t *testing.T) []vector {
 		newVector(t, "a lookup that has no table", wire.FromLookupRequest(&protocol.LookupRequest{Namespace: "presence", Seq: 1}), nil),
 		newVector(t, "a lookup that has one", wire.FromLookupRequest(&protocol.LookupRequest{Namespace: "presence", Seq: 2, LSN: 1 << 40}), nil),
 		newVector(t, "no news", wire.FromLookupReply(&protocol.LookupReply{Namespace: "presence", Leader: "m1:7400", Term: 3, Echo: 2, LSN: 1 << 40}), nil),
+		newVector(t, "no news of a leader", wire.FromLookupReply(&protocol.LookupReply{Namespace: "presence", Leader: "m1:7400", Leads: true, Term: 3, Echo: 2, LSN: 1 << 40}), nil),
 		newVector(t, "a table of a leader that has collected", wire.FromLookupReply(found), nil),
 		newVector(t, "changes", wire.FromLookupReply(news), nil),
 		newVector(t, "changes, one of which moves a range", wire.FromLookupReply(&protocol.LookupReply{

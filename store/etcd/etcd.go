@@ -19,6 +19,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/internal/kv"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 )
 
 // Defaults.
@@ -135,7 +137,15 @@ func dial(ctx context.Context, cfg Config) (*clientv3.Client, error) {
 		Username:             cfg.Username,
 		Password:             cfg.Password.Reveal(),
 		Logger:               zapLogger(cfg.Logger, slog.LevelError), // it warns of every retry
+		DialOptions:          []grpc.DialOption{grpc.WithConnectParams(connecting)},
 	})
+}
+
+// connecting is how soon a member that cannot be reached is tried again. Usual would be up
+// to two minutes, and leases run out in seconds.
+var connecting = grpc.ConnectParams{
+	Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+	MinConnectTimeout: 5 * time.Second, // with TLS, by a member that is busy
 }
 
 // unreachable says what became of the first contact.

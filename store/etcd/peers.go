@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"syscall"
 	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
@@ -31,6 +32,17 @@ const (
 	peersEvery = time.Second
 	// strangersEvery is how often the log hears of those who may not.
 	strangersEvery = 10 * time.Second
+	// resendWithin bounds how long TCP waits until it sends again what was lost, where the
+	// system lets us: it takes no less. When members have been cut off from each other it
+	// would otherwise wait for as long again as that lasted, and etcd for it: members write
+	// to connections that others have made and that those never give up, since the limits
+	// for reading that etcd means to set on them are not in force (up to 3.8.0-alpha.0 its
+	// NewTimeoutTransport sets Dial where DialContext is set, which comes first).
+	resendWithin = time.Second
+	// resendFor is for how long it goes on with that, some 15 minutes as it does by itself. If
+	// it were only so often, a connection would end after 15 s, for the member that writes to it;
+	// and the one that reads would wait until it hears of that, by its next keepalive.
+	resendFor = 15 * time.Minute
 )
 
 // A peerServer is where the other members connect.
@@ -52,11 +64,24 @@ type peerServer struct {
 
 // listenPeers listens, and answers nobody yet.
 func listenPeers(at *url.URL, cfg *EmbedConfig) (*peerServer, error) {
-	l, err := transport.NewListenerWithOpts(at.Host, "http", transport.WithTimeout(rafthttp.ConnReadTimeout, rafthttp.ConnWriteTimeout))
+	l, err := transport.NewListenerWithOpts(at.Host, "http", transport.WithTimeout(rafthttp.ConnReadTimeout, rafthttp.ConnWriteTimeout), resending(cfg.Logger))
 	if err != nil {
 		return nil, leasehold.Errorf(opEmbed, leasehold.Unavailable, cfg.Name, "%w", err)
 	}
 	return newPeerServer(l, cfg), nil
+}
+
+// resending makes a listener's connections send again soon what was lost, if the system can.
+func resending(logger *slog.Logger) transport.ListenerOption {
+	return func(o *transport.ListenerOptions) {
+		o.ListenConfig.SetMultipathTCP(false) // which cannot be told to
+		o.ListenConfig.Control = func(_, _ string, socket syscall.RawConn) error {
+			if err := resendSoon(socket); err != nil {
+				logger.Info("managers that were cut off from each other may take as long again to find each other: this system does not bound how long TCP waits until it sends again (Linux does since 6.15)", "why", err)
+			}
+			return nil
+		}
+	}
 }
 
 func newPeerServer(l net.Listener, cfg *EmbedConfig) *peerServer {

@@ -83,6 +83,11 @@ func (c *Cluster) settle() error {
 			if err != nil {
 				return err
 			}
+			if g.role == Store || g.role == Manager {
+				if err := host.ResendWithin(time.Second); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+					return fmt.Errorf("setting up a host as docs/OPERATIONS.md says: %w", err)
+				}
+			}
 			m := &Member{Role: g.role, Host: host, Addr: host.At(g.port), Spared: c.cfg.Spare && i == 0}
 			m.Name = name
 			*g.into = append(*g.into, m)
@@ -114,12 +119,8 @@ func (c *Cluster) launch(m *Member, program string, output func(string, time.Dur
 
 func (c *Cluster) managerArgs(i int) []string {
 	m := c.Managers[i]
-	page := ""
-	if c.cfg.Spare {
-		page = m.Host.At(pagePort)
-	}
 	args := []string{
-		"demo-manager", "--insecure", "--listen", m.Addr, "--http", page,
+		"demo-manager", "--insecure", "--listen", m.Addr, "--http", m.Host.At(pagePort),
 		"--ttl", c.cfg.TTL.String(), "--drift", fmt.Sprint(c.cfg.Drift), "--log-level", "debug",
 	}
 	switch c.cfg.Shape {

@@ -40,7 +40,7 @@ type Config struct {
 	Stale time.Duration // of lookups
 
 	// Spare has the first of each role be spared: its process is not ended, so that it can be
-	// seen what becomes of one that lives for long. And managers have a page of metrics.
+	// seen what becomes of one that lives for long.
 	Spare bool
 
 	LeasesOff bool // see [actor.OwnerConfig]

@@ -51,8 +51,9 @@ type Member struct {
 	dies     bool          // its next process may die at a failpoint
 	armed    bool          // its process may
 	claimed  bool
-	excused  bool // it may crash
-	wanted   bool // it should have a process
+	excused  bool      // it may crash
+	pardon   time.Time // until when it may end of what it was excused for
+	wanted   bool      // it should have a process
 	starts   int
 	known    int // starts when somebody last asked
 	revived  int
@@ -138,12 +139,21 @@ func (m *Member) Arm(point string) {
 	m.once, m.dies = append(m.once, "LEASEHOLD_FAILPOINTS="+point), true
 }
 
-// Excuse says whether it may crash.
+// lastWords is how long a process may take to end that has crashed: it has much to say.
+const lastWords = 2 * time.Second
+
+// Excuse says whether it may crash. Who may no longer may still be about to end.
 func (m *Member) Excuse(excused bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.excused && !excused {
+		m.pardon = time.Now().Add(lastWords)
+	}
 	m.excused = excused
 }
+
+// isExcused says whether it may have crashed. The lock is held.
+func (m *Member) isExcused() bool { return m.excused || time.Now().Before(m.pardon) }
 
 // Kill takes its process away with kill -9.
 func (m *Member) Kill() {
@@ -236,14 +246,14 @@ func (m *Member) revive(ended error, failed func(error)) {
 func (m *Member) mayEnd() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.Role == Manager || m.Role == Store || m.excused || m.armed || !m.wanted
+	return m.Role == Manager || m.Role == Store || m.isExcused() || m.armed || !m.wanted
 }
 
 // crashed says whether the last words of its process are those of Go's runtime, and
 // that is not excused. No want of memory or room is an excuse for what is wrong in a program.
 func (m *Member) crashed() bool {
 	m.mu.Lock()
-	from, excused := m.logFrom, m.excused
+	from, excused := m.logFrom, m.isExcused()
 	m.mu.Unlock()
 	log, err := os.Open(m.Launch.Log)
 	if err != nil {

@@ -1,6 +1,10 @@
 package cluster
 
-import "testing"
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
 
 func TestClaims(t *testing.T) {
 	m := &Member{}
@@ -38,6 +42,28 @@ func TestPanicked(t *testing.T) {
 			t.Errorf("%q: %t, in want", log, got)
 		}
 	}
+}
+
+// TestExcuse: a process that crashes just before it is no longer excused ends after that.
+func TestExcuse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &Member{Role: Owner, wanted: true}
+		m.Excuse(false)
+		if m.mayEnd() {
+			t.Error("it may end, and was never excused")
+		}
+		m.Excuse(true)
+		time.Sleep(time.Hour)
+		m.Excuse(false)
+		time.Sleep(lastWords - 1)
+		if !m.mayEnd() {
+			t.Error("it may not end, and was excused until a moment ago")
+		}
+		time.Sleep(time.Nanosecond)
+		if m.mayEnd() {
+			t.Error("it may end for ever")
+		}
+	})
 }
 
 // TestWhoMayEnd: owners and callers have no reason to end, unless they are told to die.

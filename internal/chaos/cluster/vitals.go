@@ -14,12 +14,7 @@ import (
 // Vitals asks all processes what they take, and those around them. Callers say what they know
 // of themselves by other means.
 func (c *Cluster) Vitals(ctx context.Context, into *vitals.Log, callers func(name string) vitals.Sample) {
-	transport := &http.Transport{
-		DisableKeepAlives: true, // whoever is asked is not to be changed by it
-		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			return c.Operator.Dial(ctx, network, addr)
-		},
-	}
+	transport := c.transport()
 	for _, m := range c.All() {
 		pid := m.Pid()
 		outside, err := vitals.Outside(pid)
@@ -43,21 +38,31 @@ func (c *Cluster) Vitals(ctx context.Context, into *vitals.Log, callers func(nam
 	}
 }
 
+// transport asks from the host of an operator.
+func (c *Cluster) transport() *http.Transport {
+	return &http.Transport{
+		DisableKeepAlives: true, // whoever is asked is not to be changed by it
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return c.Operator.Dial(ctx, network, addr)
+		},
+	}
+}
+
 // ask gets a page.
-func ask(ctx context.Context, via http.RoundTripper, url string, read func(io.Reader) (vitals.Sample, error)) (vitals.Sample, error) {
+func ask[T any](ctx context.Context, via http.RoundTripper, url string, read func(io.Reader) (T, error)) (found T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+url, nil)
 	if err != nil {
-		return vitals.Sample{}, err
+		return found, err
 	}
 	answer, err := via.RoundTrip(request)
 	if err != nil {
-		return vitals.Sample{}, err
+		return found, err
 	}
 	defer answer.Body.Close() //nolint:errcheck // it was only read
 	if answer.StatusCode != http.StatusOK {
-		return vitals.Sample{}, fmt.Errorf("%s: %s", url, answer.Status)
+		return found, fmt.Errorf("%s: %s", url, answer.Status)
 	}
 	return read(answer.Body)
 }

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -73,6 +75,37 @@ func goTo(space *os.File) error {
 	}
 	runtime.UnlockOSThread()
 	return nil
+}
+
+const (
+	// resendPath is where Linux, since 6.15, has how long TCP waits at most, and resendsPath
+	// how often it does.
+	resendPath  = "/proc/sys/net/ipv4/tcp_rto_max_ms"
+	resendsPath = "/proc/sys/net/ipv4/tcp_retries2"
+	mostResends = 255
+)
+
+// ResendWithin bounds how long TCP waits on this host, from now on, until it sends again
+// what was lost, and has it do so as often as it can. The error is [errors.ErrUnsupported] if the
+// system is too old for that, or does not let us.
+func (h *Host) ResendWithin(longest time.Duration) error {
+	err := h.Do(func() error {
+		if err := set(resendPath, longest.Milliseconds()); err != nil {
+			return err
+		}
+		return set(resendsPath, mostResends)
+	})
+	for _, cannot := range []error{os.ErrNotExist, os.ErrPermission, unix.EROFS} {
+		if errors.Is(err, cannot) {
+			return errors.ErrUnsupported
+		}
+	}
+	return err
+}
+
+// set sets one of the system's variables.
+func set(path string, value int64) error {
+	return os.WriteFile(path, strconv.AppendInt(nil, value, 10), 0o644) //nolint:gosec // it is there, with the permissions that it has
 }
 
 // plug makes the interface.

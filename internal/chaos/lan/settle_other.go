@@ -2,7 +2,10 @@
 
 package lan
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
 // Available says why there can be no network here.
 func Available() error {
@@ -10,3 +13,6 @@ func Available() error {
 }
 
 func (*Host) settle() error { return Available() }
+
+// ResendWithin is for hosts, and there are none.
+func (*Host) ResendWithin(time.Duration) error { return Available() }

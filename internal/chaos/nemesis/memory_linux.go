@@ -24,8 +24,9 @@ func starve(ctx context.Context, n *Nemesis, s Strike) (string, func() error, er
 		}
 		return limit(pid, has+uint64(s.How*4e6))
 	}, func(m *cluster.Member) error {
+		err := limit(m.Pid(), unix.RLIM_INFINITY)
 		m.Excuse(false)
-		return limit(m.Pid(), unix.RLIM_INFINITY)
+		return err
 	})(ctx, n, s)
 }
 

@@ -263,8 +263,9 @@ func fill(ctx context.Context, n *Nemesis, s Strike) (string, func() error, erro
 			m.Excuse(true)
 			return m.Fill()
 		}, func(m *cluster.Member) error {
+			err := m.Empty()
 			m.Excuse(false)
-			return m.Empty()
+			return err
 		})(ctx, n, s)
 }
 

@@ -162,7 +162,7 @@ export function hotTable(explain) {
 export function lookupsTable() {
   const table = new Table(part("lookups"), {
     caption: "Lookups connected to this manager", noun: "lookup", page: 10,
-    empty: () => model.lookups ? "No lookup of this namespace is connected to this manager." : notSaid,
+    empty: () => model.lookups ? "No lookup of this namespace is connected to this manager. They prefer managers that stand by." : notSaid,
     rows: () => model.lookups?.rows ?? [], total: () => model.lookups?.total ?? 0, key: l => l.addr,
     columns: [
       { title: "From", text: l => l.addr || "?" },

@@ -31,6 +31,8 @@ type Config struct {
 
 	// Rand draws jitter.
 	Rand *rand.Rand
+	// Beats are when to ask, if there is nothing to hurry for.
+	Beats mono.Beats
 }
 
 func (c *Config) validate() error {
@@ -75,7 +77,7 @@ type Machine struct {
 
 	term   leasehold.Term
 	leader storage.ManagerID // empty: ask everyone
-	silent storage.ManagerID // the last that did not answer
+	silent storage.ManagerID // who has just not answered
 
 	table *table.Table // immutable; nil until the first snapshot
 	mixed bool         // our table cannot be continued: ask for a snapshot
@@ -203,8 +205,8 @@ func (m *Machine) send(now mono.Instant) {
 		m.redirected = false
 		if m.leader != "" {
 			m.note(NoteLeaderSilent, uint64(m.misses), 0)
-			m.silent, m.leader = m.leader, ""
 		}
+		m.silent, m.leader = m.leader, ""
 	}
 	m.seq++
 	m.sentAt = now
@@ -282,7 +284,7 @@ func (m *Machine) reply(now mono.Instant, r *protocol.LookupReply) {
 func (m *Machine) answered(now mono.Instant, r *protocol.LookupReply) {
 	m.awaiting, m.redirected = false, false
 	m.misses = 0
-	m.nextSend = m.sentAt.Add(m.jitter(m.cfg.Poll))
+	m.nextSend = m.cfg.Beats.Last(m.sentAt.Add(m.jitter(m.cfg.Poll)), m.cfg.Poll)
 	if m.again {
 		m.again = false
 		m.nextSend = now

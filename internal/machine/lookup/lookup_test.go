@@ -652,3 +652,25 @@ func TestCallerRefused(t *testing.T) {
 	}
 	t.Error("it was refused for 30 s, and nothing is lost")
 }
+
+// A lookup asks on a beat, which is a little sooner than it would have been, and never later.
+func TestAsksOnABeat(t *testing.T) {
+	const poll, length = 5 * time.Second, 80 * time.Millisecond
+	cfg := callerConfig()
+	cfg.Poll, cfg.Beats = poll, mono.BeatsAt(mono.Instant(7*time.Millisecond))
+	m, err := lookup.New(0, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &caller{t: t, machine: m}
+	c.advance(0, "ask everyone from 0")
+	c.hear(0, c.snapshot(2), "publish 2")
+	asked := mono.Instant(0)
+	for range 20 {
+		if pause := c.wake.Sub(asked); pause > poll || pause < poll*7/8-length || time.Duration(c.wake)%length != 7*time.Millisecond {
+			t.Errorf("asked at %v, it asks again at %v", asked, c.wake)
+		}
+		asked = c.untilAsked("ask m from 2")
+		c.hear(asked.Add(time.Millisecond), c.reply(2))
+	}
+}

@@ -76,7 +76,7 @@ func (m *Machine) record(now mono.Instant) {
 	m.lookAgain()
 	m.log.Append(now, changes)
 	m.emit(Broadcast{&protocol.LookupReply{
-		Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Term: m.term,
+		Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Leads: true, Term: m.term,
 		LSN: m.table.LSN(), From: changes[0].LSN - 1, Changes: changes,
 	}})
 	if m.unsaved += len(changes); m.unsaved >= m.cfg.SnapshotEvery {
@@ -126,7 +126,7 @@ func (m *Machine) lookup(now mono.Instant, r *protocol.LookupRequest) {
 		m.note(NoteNoAuthority, "", uint64(now), uint64(m.authority))
 		return
 	}
-	reply := &protocol.LookupReply{Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Term: m.term}
+	reply := &protocol.LookupReply{Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Leads: true, Term: m.term}
 	if m.batch != nil {
 		reply.Age = m.cfg.Timing.Drift.Stretch(now.Sub(m.sentAt))
 	}

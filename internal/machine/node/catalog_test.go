@@ -106,7 +106,7 @@ func TestNamespaceIsAdded(t *testing.T) {
 	p.step(10*ms, p.request("w", "ann", 1), "refuse owner 61000000: not found")
 	p.reads(20*ms, catalog(2, entry("w"), entry("x"), entry("y")), "load w in 1")
 	p.step(30*ms, p.request("w", "ann", 2), `redirect owner 61000000 to "" in 1`)
-	p.loads(40*ms, "w", 1, &storage.State{Term: 1})
+	p.loads(40*ms, "w", 1, &storage.State{Term: 1}, "serve w in 1")
 	p.step(50*ms, p.request("w", "ann", 3), "w in 1: tell 61000000 0")
 }
 
@@ -130,7 +130,7 @@ func TestNamespaceIsReconfigured(t *testing.T) {
 func TestReconfiguredBeforeItIsLoaded(t *testing.T) {
 	p := informed(t)
 	p.reads(10*ms, catalog(2, shorter("x"), entry("y")))
-	p.loads(20*ms, "x", 1, &storage.State{Term: 1})
+	p.loads(20*ms, "x", 1, &storage.State{Term: 1}, "serve x in 1")
 	p.step(30*ms, p.request("x", "ann", 1), "x in 1: tell 61000000 0")
 	if got := p.replies[holder("ann").Session].Timing.Lease; got != 2*time.Second {
 		t.Errorf("leases of %v, want 2 s", got)
@@ -196,7 +196,7 @@ func TestNamespaceComesBackInItsTerm(t *testing.T) {
 		p.reads(40*ms, catalog(p.machine.Catalog().Version+1, entry("y")))
 		p.reads(50*ms, catalog(p.machine.Catalog().Version+1, entry("x"), entry("y")), "load x in 1")
 	}
-	p.loads(60*ms, "x", 1, state)
+	p.loads(60*ms, "x", 1, state, "serve x in 1")
 	p.step(70*ms, p.request("x", "ann", 3), "x in 1: tell 61000000 1")
 	if got := p.replies[holder("ann").Session].Seq; got <= last {
 		t.Errorf("message %d after message %d", got, last)
@@ -230,7 +230,7 @@ func TestNamespaceComesBackWhileACommitIsUnderWay(t *testing.T) {
 			p.manages(290*ms, "x", 1, manager.Committed{Outcome: storage.Done}, "load x in 1")
 			p.loads(300*ms, "x", 1, &storage.State{Term: 1}) // from before the batch
 			p.advance(500*ms, "load x in 1")
-			p.loads(510*ms, "x", 1, &storage.State{Term: 1, Table: grown()})
+			p.loads(510*ms, "x", 1, &storage.State{Term: 1, Table: grown()}, "serve x in 1")
 			p.step(520*ms, p.request("x", "ann", 4), "x in 1: tell 61000000 1")
 		})
 	}
@@ -268,7 +268,7 @@ func TestBadEntryIsParked(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := elected(t)
 			p.reads(0, catalog(1, c.bad, entry("y")), c.why, "load y in 1")
-			p.loads(0, "y", 1, &storage.State{Term: 1})
+			p.loads(0, "y", 1, &storage.State{Term: 1}, "serve y in 1")
 			p.step(10*ms, p.request("x", "ann", 1), "refuse owner 61000000: invalid")
 			p.step(10*ms, lookupRequest("x"), "refuse lookup 7: invalid")
 			p.step(10*ms, p.request("y", "bob", 1), "y in 1: tell 62000000 0")
@@ -278,7 +278,7 @@ func TestBadEntryIsParked(t *testing.T) {
 				t.Errorf("problems %v and %v, want one with x alone", p.machine.Problem("x"), p.machine.Problem("y"))
 			}
 			p.reads(600*ms, catalog(2, entry("x"), entry("y")), "load x in 1")
-			p.loads(610*ms, "x", 1, &storage.State{Term: 1})
+			p.loads(610*ms, "x", 1, &storage.State{Term: 1}, "serve x in 1")
 			p.step(620*ms, p.request("x", "ann", 2), "x in 1: tell 61000000 0")
 			if p.machine.Problem("x") != nil {
 				t.Errorf("x is led, and its problem is %v", p.machine.Problem("x"))
@@ -308,7 +308,7 @@ func TestBrokenLogIsParked(t *testing.T) {
 	broken := &storage.State{Term: 1, Changes: []table.Change{{LSN: 5}}}
 	_, why := broken.Replay()
 	p.loads(0, "x", 1, broken, "park x: "+why.Error())
-	p.loads(0, "y", 1, &storage.State{Term: 1})
+	p.loads(0, "y", 1, &storage.State{Term: 1}, "serve y in 1")
 	p.step(10*ms, p.request("x", "ann", 1), "refuse owner 61000000: internal error")
 	p.step(10*ms, p.request("y", "bob", 1), "y in 1: tell 62000000 0")
 	if diff := cmp.Diff(why.Error(), p.machine.Problem("x").Error()); diff != "" {

@@ -42,7 +42,7 @@ func (p *process) catalogues(version storage.Version, e storage.Namespace, want 
 func surveys(t *testing.T) *process {
 	t.Helper()
 	p := appointed(t)
-	p.loads(0, "x", 5, &storage.State{Term: 5, Unknown: true})
+	p.loads(0, "x", 5, &storage.State{Term: 5, Unknown: true}, "serve x in 5")
 	if p.machine.Census("x") == nil || p.machine.Manager("x") != nil {
 		t.Fatal("there is no census, or x is led already")
 	}
@@ -84,7 +84,7 @@ func TestNoCensusOfWhatIsNew(t *testing.T) {
 	c := catalog(2, entry("x"), entry("y"))
 	c.Term = 5
 	p.step(0, node.Catalogued{Term: 5, Catalog: c}, "load y in 5")
-	p.loads(10*ms, "y", 5, &storage.State{Term: 5, Unknown: true}, "y in 5: manager.SaveSnapshot")
+	p.loads(10*ms, "y", 5, &storage.State{Term: 5, Unknown: true}, "serve y in 5", "y in 5: manager.SaveSnapshot")
 	if p.machine.Manager("y") == nil {
 		t.Error("y, which is new, is not led")
 	}
@@ -115,7 +115,7 @@ func TestCensusBeginsAgain(t *testing.T) {
 	p := surveys(t)
 	p.step(10*ms, holds("ann", 1, 4), "x in 5: tell 61000000 1")
 	p.catalogues(2, shorter("x"), "load x in 5")
-	p.loads(0, "x", 5, &storage.State{Term: 5, Unknown: true})
+	p.loads(0, "x", 5, &storage.State{Term: 5, Unknown: true}, "serve x in 5")
 	p.step(20*ms, holds("ann", 2, 4), "x in 5: tell 61000000 1")
 	if got := p.replies[holder("ann").Session]; got.Seq != 2 || got.Timing.Lease != 2*time.Second {
 		t.Errorf("message %d promises %v", got.Seq, got.Timing.Lease)
@@ -149,7 +149,7 @@ func TestCensusIsDropped(t *testing.T) {
 // A table that is in memory already, from earlier in the term, is led by at once.
 func TestNoCensusWithinATerm(t *testing.T) {
 	p := appointed(t)
-	p.loads(0, "x", 5, &storage.State{Term: 5})
+	p.loads(0, "x", 5, &storage.State{Term: 5}, "serve x in 5")
 	if p.machine.Census("x") != nil || p.machine.Manager("x") == nil {
 		t.Error("the owners are asked for what is known")
 	}

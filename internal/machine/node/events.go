@@ -100,6 +100,12 @@ type (
 	// Unfollow says that nobody asks for a namespace any more: what [Follow] has
 	// opened for it can be closed.
 	Unfollow struct{ Namespace leasehold.Namespace }
+	// Serves says that from now on we answer the owners of a namespace. They need not
+	// wait until they ask again.
+	Serves struct {
+		Namespace leasehold.Namespace
+		Term      leasehold.Term
+	}
 	// RedirectOwner tells an owner that we do not lead.
 	RedirectOwner struct {
 		protocol.Speaker
@@ -151,6 +157,7 @@ func (Load) nodeAction()           {}
 func (Settle) nodeAction()         {}
 func (Follow) nodeAction()         {}
 func (Unfollow) nodeAction()       {}
+func (Serves) nodeAction()         {}
 func (RedirectOwner) nodeAction()  {}
 func (RedirectLookup) nodeAction() {}
 func (RefuseOwner) nodeAction()    {}

@@ -213,6 +213,10 @@ func (n *fuzzedNode) check(a node.Action) {
 	switch a := a.(type) {
 	case node.Elect:
 		n.elects(a)
+	case node.Serves:
+		if a.Term != n.term {
+			n.t.Fatalf("it serves %q in term %d, and leads in %d", a.Namespace, a.Term, n.term)
+		}
 	case node.Manage:
 		n.manages(a)
 	case node.Load, node.LoadCatalog, node.Settle:

@@ -237,9 +237,17 @@ func (m *Machine) loaded(now mono.Instant, e Loaded) {
 	n.cfg.Forgotten = m.forgotten
 	if e.State.Unknown {
 		m.beginCensus(now, n)
-		return
+	} else {
+		m.inherit(now, n, e.State)
 	}
-	machine, err := manager.New(now, n.cfg, m.term, m.until, e.State)
+	if n.parked == nil && !n.entry.Deleted {
+		m.emit(Serves{n.name(), m.term})
+	}
+}
+
+// inherit leads a namespace from the table on that its last leader has left.
+func (m *Machine) inherit(now mono.Instant, n *namespace, state *storage.State) {
+	machine, err := manager.New(now, n.cfg, m.term, m.until, state)
 	if err != nil {
 		m.park(n, err)
 		return

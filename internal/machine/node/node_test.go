@@ -57,7 +57,7 @@ func TestRedirectsWhileItDoesNotLead(t *testing.T) {
 func TestNamespacesLoadOnTheirOwn(t *testing.T) {
 	p := informed(t)
 	p.step(0, p.request("y", "ann", 1), `redirect owner 61000000 to "" in 1`)
-	p.loads(10*ms, "y", 1, &storage.State{Term: 1})
+	p.loads(10*ms, "y", 1, &storage.State{Term: 1}, "serve y in 1")
 	p.step(20*ms, p.request("y", "ann", 2), "y in 1: tell 61000000 0")
 	p.step(20*ms, p.request("x", "bob", 1), `redirect owner 62000000 to "" in 1`)
 	p.step(20*ms, lookupRequest("y"), "y in 1: answer lookup 7 at 0")
@@ -105,7 +105,7 @@ func TestLoadIsRepeated(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := informed(t)
-			p.loads(0, "y", 1, &storage.State{Term: 1})
+			p.loads(0, "y", 1, &storage.State{Term: 1}, "serve y in 1")
 			p.loads(100*ms, "x", 1, c.state)
 			if p.wake > 300*ms {
 				t.Errorf("it wants to be woken at %v, and loads again at 0.3 s", p.wake)
@@ -113,7 +113,7 @@ func TestLoadIsRepeated(t *testing.T) {
 			p.advance(299 * ms)
 			p.advance(300*ms, "load x in 1")
 			p.advance(900 * ms) // once
-			p.loads(950*ms, "x", 1, &storage.State{Term: 1})
+			p.loads(950*ms, "x", 1, &storage.State{Term: 1}, "serve x in 1")
 			if p.machine.Manager("x") == nil {
 				t.Error("x is not led")
 			}
@@ -156,7 +156,7 @@ func TestLateAnswersAreDropped(t *testing.T) {
 	if p.machine.Manager("x") != nil {
 		t.Fatal("it took the earlier term's table")
 	}
-	p.loads(70*ms, "x", 2, &storage.State{Term: 2})
+	p.loads(70*ms, "x", 2, &storage.State{Term: 2}, "serve x in 2")
 	p.step(80*ms, p.request("x", "ann", 3), "x in 2: tell 61000000 0")
 	p.step(90*ms, p.request("x", "ann", 4), "x in 2: tell 61000000 0", "x in 2: commit 0 to 1")
 	p.manages(100*ms, "x", 1, manager.Committed{Outcome: storage.Done})

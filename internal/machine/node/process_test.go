@@ -116,8 +116,8 @@ func informed(t *testing.T) *process {
 func leader(t *testing.T) *process {
 	t.Helper()
 	p := informed(t)
-	p.loads(0, "x", 1, &storage.State{Term: 1})
-	p.loads(0, "y", 1, &storage.State{Term: 1})
+	p.loads(0, "x", 1, &storage.State{Term: 1}, "serve x in 1")
+	p.loads(0, "y", 1, &storage.State{Term: 1}, "serve y in 1")
 	return p
 }
 
@@ -200,6 +200,8 @@ func (p *process) describe(a node.Action) string {
 			return fmt.Sprintf("forget %s in %d", a.Entry.Name, a.Term)
 		}
 		return fmt.Sprintf("settle %s in %d: %v", a.Entry.Name, a.Term, a.Entry.Promised)
+	case node.Serves:
+		return fmt.Sprintf("serve %s in %d", a.Namespace, a.Term)
 	case node.Parked:
 		return fmt.Sprintf("park %s: %v", a.Namespace, a.Why)
 	case node.RedirectOwner:

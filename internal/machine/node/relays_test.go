@@ -134,7 +134,7 @@ func TestStandbyTakesOver(t *testing.T) {
 	p.step(50*ms, asks("x", 7, 1), `redirect lookup 7 to "" in 4`)
 	p.step(50*ms, answers("x", 1, grown()))
 	p.step(60*ms, node.Catalogued{Term: 4, Catalog: &storage.Catalog{Version: 1, Term: 4, Namespaces: []storage.Namespace{entry("x")}}}, "load x in 4")
-	p.loads(70*ms, "x", 4, &storage.State{Term: 4, Table: grown()})
+	p.loads(70*ms, "x", 4, &storage.State{Term: 4, Table: grown()}, "serve x in 4")
 	p.step(80*ms, asks("x", 7, 1), "x in 4: answer lookup 7 at 1")
 }
 

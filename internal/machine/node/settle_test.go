@@ -55,7 +55,7 @@ func TestPromiseIsSettledInTime(t *testing.T) {
 		{"a new leader finds it", func(t *testing.T) *process {
 			p := elected(t)
 			p.reads(0, catalog(1, shorter("x")), "load x in 1")
-			p.loads(1*second, "x", 1, &storage.State{Term: 1}, "swap for term 1")
+			p.loads(1*second, "x", 1, &storage.State{Term: 1}, "serve x in 1", "swap for term 1")
 			p.version = 2
 			p.machine.Step(1*second, nodeSwapped(p.version))
 			return p
@@ -141,7 +141,7 @@ func TestDeposedInTheMiddleOfEverything(t *testing.T) {
 	p.reads(0, catalog(1, odd, shorter("x"), entry("y"), entry("z")),
 		`park odd: configure "odd": there is no policy "odd"`, "load x in 1", "load y in 1", "load z in 1")
 	for _, ns := range []leasehold.Namespace{"x", "y"} {
-		p.loads(0, ns, 1, &storage.State{Term: 1})
+		p.loads(0, ns, 1, &storage.State{Term: 1}, fmt.Sprintf("serve %s in 1", ns))
 		p.replies = map[leasehold.Session]*protocol.LeaseReply{}
 		p.step(10*ms, p.request(ns, "ann", 1), fmt.Sprintf("%s in 1: tell 61000000 0", ns))
 		p.step(20*ms, p.request(ns, "ann", 2), fmt.Sprintf("%s in 1: tell 61000000 0", ns), fmt.Sprintf("%s in 1: commit 0 to 1", ns))

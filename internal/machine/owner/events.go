@@ -201,6 +201,7 @@ const (
 	NoteMoveCancelled                 // the leader no longer wants a move: Have how far it was
 	NoteMoveFailed                    // a move was given up: the range is served here as before
 	NoteNoState                       // a lease was refused because its state is not here: Have its generation
+	NoteUnproven                      // our time has run out, and moves that are over cannot be proven to a new leader: Have how many
 	NoteImportFailed                  // a lease was let go because its state could not be put in its place: Have its generation
 	notables
 )
@@ -208,7 +209,7 @@ const (
 var notableNames = [notables]string{
 	"bad message", "foreign message", "stale term", "duplicate", "race", "new term", "late reply", "renewal refused",
 	"old grant refused", "expired", "slept", "clock too slow", "name taken", "contender", "leader silent", "refused by leader",
-	"move impossible", "move cancelled", "move failed", "state missing", "import failed",
+	"move impossible", "move cancelled", "move failed", "state missing", "unproven", "import failed",
 }
 
 func (n Notable) String() string { return notableNames[n] }

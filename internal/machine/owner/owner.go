@@ -34,6 +34,8 @@ type Config struct {
 
 	// Rand draws backoffs. Owners must not share a seed.
 	Rand *rand.Rand
+	// Beats are when to renew.
+	Beats mono.Beats
 }
 
 func (c *Config) validate() error {

@@ -111,6 +111,44 @@ func offer(start, limit leasehold.Key, g leasehold.Generation, fresh bool) proto
 	return protocol.Offer{Lease: leasehold.Lease{Range: leasehold.Range{Start: start, Limit: limit}, Generation: g}, Fresh: fresh}
 }
 
+// An owner renews on a beat, which is a little sooner than it would have been, and never later.
+// What it says again because nobody has answered comes when it comes.
+func TestRenewsOnABeat(t *testing.T) {
+	const length = 40 * time.Millisecond // that of renewals every 2.5 s
+	cfg := serverConfig()
+	cfg.Beats = mono.BeatsAt(mono.Instant(7 * time.Millisecond))
+	m, err := owner.New(0, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{t: t, machine: m}
+	s.did(m.Advance(0))
+	renew, sent := protocol.DefaultTiming().Renew, mono.Instant(0)
+	onBeat := func() bool { return time.Duration(s.wake)%length == 7*time.Millisecond }
+	for range 3 { // the first answer is proof that it hears, and makes it speak at once
+		s.hear(sent.Add(time.Millisecond), s.reply(offer(0, 10, 1, true)))
+		sent = sent.Add(time.Millisecond)
+		s.did(m.Advance(sent))
+	}
+	for range 20 {
+		s.hear(sent.Add(time.Millisecond), s.reply(offer(0, 10, 1, false)))
+		if pause := s.wake.Sub(sent); pause > renew || pause < renew*7/8-length || !onBeat() {
+			t.Errorf("sent at %v, it speaks again at %v", sent, s.wake)
+		}
+		sent = s.wake
+		s.did(m.Advance(sent))
+	}
+	beats := 0
+	for range 10 {
+		if s.did(m.Advance(s.wake)); onBeat() {
+			beats++
+		}
+	}
+	if beats > 5 {
+		t.Errorf("of 10 times that it was not answered, it speaks again on a beat %d times", beats)
+	}
+}
+
 // A later session of a name asks about the one before it, once, and says that
 // it is gone if that is so.
 func TestPredecessor(t *testing.T) {

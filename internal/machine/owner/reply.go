@@ -26,7 +26,7 @@ func (m *Machine) reply(now mono.Instant, r *protocol.LeaseReply) {
 	if m.refusedOutright(now, r) {
 		return
 	}
-	m.nextSend = m.sentAt.Add(m.jitter(m.timing.Renew))
+	m.nextSend = m.cfg.Beats.Last(m.sentAt.Add(m.jitter(m.timing.Renew)), m.timing.Renew)
 	changed := m.adopt(now, r)
 	if !m.Quarantined(now) && !r.Collecting {
 		m.orders(now, r)

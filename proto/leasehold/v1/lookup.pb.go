@@ -247,7 +247,9 @@ func (*FollowResponse_Refusal) isFollowResponse_Kind() {}
 //     while that is so: some losses may have gone unheard;
 //  8. MUST do the same at once when its computer was suspended, or its clock may
 //     have stood still for another reason; and MUST then take no answer to a
-//     question that it sent before that for proof, which a new question sees to.
+//     question that it sent before that for proof, which a new question sees to;
+//  9. SHOULD leave a manager that leads to owners: after some of its answers it
+//     asks the others, and stays with one that answers and does not lead.
 type Update struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -266,8 +268,10 @@ type Update struct {
 	// Not negative. Rule 6.
 	Age int64 `protobuf:"varint,6,opt,name=age,proto3" json:"age,omitempty"`
 	// At most one of the two.
-	Changes       *Changes `protobuf:"bytes,7,opt,name=changes,proto3" json:"changes,omitempty"`
-	Table         *Table   `protobuf:"bytes,8,opt,name=table,proto3" json:"table,omitempty"`
+	Changes *Changes `protobuf:"bytes,7,opt,name=changes,proto3" json:"changes,omitempty"`
+	Table   *Table   `protobuf:"bytes,8,opt,name=table,proto3" json:"table,omitempty"`
+	// The manager leads. Rule 9.
+	Leads         bool `protobuf:"varint,9,opt,name=leads,proto3" json:"leads,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -358,6 +362,13 @@ func (x *Update) GetTable() *Table {
 	return nil
 }
 
+func (x *Update) GetLeads() bool {
+	if x != nil {
+		return x.Leads
+	}
+	return false
+}
+
 var File_leasehold_v1_lookup_proto protoreflect.FileDescriptor
 
 const file_leasehold_v1_lookup_proto_rawDesc = "" +
@@ -375,7 +386,7 @@ const file_leasehold_v1_lookup_proto_rawDesc = "" +
 	"not_leader\x18\x03 \x01(\v2\x17.leasehold.v1.NotLeaderH\x00R\tnotLeader\x12/\n" +
 	"\arefusal\x18\x04 \x01(\v2\x13.leasehold.v1.ErrorH\x00R\arefusal\x12\x10\n" +
 	"\x03why\x18\x05 \x01(\tR\x03whyB\x06\n" +
-	"\x04kind\"\xe8\x01\n" +
+	"\x04kind\"\xfe\x01\n" +
 	"\x06Update\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x18\n" +
 	"\amanager\x18\x02 \x01(\tR\amanager\x12\x12\n" +
@@ -384,7 +395,8 @@ const file_leasehold_v1_lookup_proto_rawDesc = "" +
 	"\x03lsn\x18\x05 \x01(\x04R\x03lsn\x12\x10\n" +
 	"\x03age\x18\x06 \x01(\x03R\x03age\x12/\n" +
 	"\achanges\x18\a \x01(\v2\x15.leasehold.v1.ChangesR\achanges\x12)\n" +
-	"\x05table\x18\b \x01(\v2\x13.leasehold.v1.TableR\x05table2X\n" +
+	"\x05table\x18\b \x01(\v2\x13.leasehold.v1.TableR\x05table\x12\x14\n" +
+	"\x05leads\x18\t \x01(\bR\x05leads2X\n" +
 	"\rLookupService\x12G\n" +
 	"\x06Follow\x12\x1b.leasehold.v1.FollowRequest\x1a\x1c.leasehold.v1.FollowResponse(\x010\x01BCZAgithub.com/leasehold-dev/leasehold/proto/leasehold/v1;leaseholdv1b\x06proto3"
 

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package etcd
+
+import (
+	"errors"
+	"syscall"
+)
+
+// resendSoon does nothing where the system cannot be asked.
+func resendSoon(syscall.RawConn) error { return errors.ErrUnsupported }
