@@ -48,7 +48,7 @@ func StartTrusting(t *testing.T, certs ...*x509.Certificate) *Browser {
 		t.Skip("SKIPPED, NOT TESTED: there is no Chromium here; run make services as root where there is apt-get, or install what Debian calls chromium")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(Patience))
+		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.WSURLReadTimeout(Patience))
 	if len(certs) > 0 {
 		var keys []string
 		for _, cert := range certs {
@@ -57,14 +57,35 @@ func StartTrusting(t *testing.T, certs ...*x509.Certificate) *Browser {
 		}
 		options = append(options, chromedp.Flag("ignore-certificate-errors-spki-list", strings.Join(keys, ",")))
 	}
-	ctx, stop := chromedp.NewExecAllocator(t.Context(), options...)
-	t.Cleanup(stop)
-	ctx, end := chromedp.NewContext(ctx)
-	t.Cleanup(end)
-	if err := chromedp.Do(ctx); err != nil {
+	ctx, err := launch(t, options)
+	for again := 1; err != nil && again < launches; again++ {
+		t.Logf("Chromium ended before it was asked anything (%d of %d times): %v", again, launches, err)
+		ctx, err = launch(t, options)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	return &Browser{t, ctx}
+}
+
+// launches is how often a browser is started that ends before it has heard of any page:
+// now and then Chromium crashes within a fifth of a second, with nothing of ours in it yet.
+const launches = 3
+
+// launch starts a browser with an empty profile.
+func launch(t *testing.T, options []chromedp.ExecAllocatorOption) (context.Context, error) {
+	t.Helper()
+	options = append(options[:len(options):len(options)], chromedp.UserDataDir(t.TempDir()))
+	ctx, stop := chromedp.NewExecAllocator(t.Context(), options...)
+	ctx, end := chromedp.NewContext(ctx)
+	if err := chromedp.Do(ctx); err != nil {
+		end()
+		stop()
+		return nil, err
+	}
+	t.Cleanup(stop)
+	t.Cleanup(end)
+	return ctx, nil
 }
 
 // A Window is one of a browser. It is for the goroutine of the test.
