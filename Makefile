@@ -95,7 +95,7 @@ reproducible: ## build the binary twice, in different places and the second time
 	@GO=$(GO) tools/reproducible
 
 .PHONY: verify
-verify: ## simulate ten thousand worlds of each kind, try everything in small ones, and check the models (minutes)
+verify: models ## check the models, simulate ten thousand worlds of each kind, try everything in small ones, and find all planted bugs (minutes)
 	$(GO) run ./cmd/leasehold sim --seeds 10000
 	$(GO) run ./cmd/leasehold sim --seeds 10000 --diskless
 	$(GO) run ./cmd/leasehold sim --seeds 10000 --agents
@@ -103,7 +103,6 @@ verify: ## simulate ten thousand worlds of each kind, try everything in small on
 	$(GO) run ./cmd/leasehold flease sim --explore 14 --detours 2
 	$(GO) run ./cmd/leasehold sim --explore 60 --detours 2
 	$(GO) test -count=1 -timeout=30m -run Mutant ./internal/mutant -args -all
-	@$(MAKE) --no-print-directory models
 
 .PHONY: models
 models: ## check the models in verify with Spin, and that it finds what their mutants break (installs it where apt-get can)
@@ -114,6 +113,7 @@ models: ## check the models in verify with Spin, and that it finds what their mu
 chaos: build ## break real clusters of each kind for CHAOS_FOR, 5m unless told, and the services of Live Mesh a thousand times (minutes; the former takes Linux)
 	@[ -e .git ] || echo "SKIPPED, NOT TESTED: there is no history here to build an older commit from, so that nothing is upgraded" >&2
 	bin/leasehold chaos --store all --for $(CHAOS_FOR) --seed $(CHAOS_SEED) $(if $(wildcard .git),--other oldest) --drift --failpoints --report bin/chaos.json
+	bin/leasehold chaos --drift=beyond --for 45s --seed $(CHAOS_SEED) --report bin/beyond.json
 	cd examples/livemesh && $(GO) test -timeout=60m ./queue ./pubsub ./documents ./device -args -runs=1000
 	$(GO) test -timeout=60m -run RealProcesses -parallel 2 -v ./examples/livemesh -args -runs=20
 

@@ -97,7 +97,7 @@ func sizes(quick bool) []size {
 		{name: "group", title: "5 times, with three managers", owners: 1000, lookups: 10_000, together: 1, managers: 3, grow: 20 * time.Second},
 		// To restart all of these, tables and changes of more than 100 GB would have to come through.
 		{
-			name: "25x", title: "25 times", owners: 5000, lookups: 50_000, together: 5, grow: 2 * time.Minute, patient: true,
+			name: "25x", title: "25 times, with the papers' times", owners: 5000, lookups: 50_000, together: 5, grow: 2 * time.Minute, patient: true,
 			restarts: time.Minute, both: true, some: 25,
 		},
 	}

@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/leasehold-dev/leasehold/internal/chaos"
 	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
@@ -38,13 +39,14 @@ answered. In the end that is held against what Leasehold promises:
 
 With --store etcd the managers keep their tables themselves, with external in an etcd
 cluster of three more processes, and with flease nowhere but in memory; "all" is one
-after the other.
+after the other, until something is violated.
 
 The hosts are network namespaces, and this process passes on what goes from one to the
 other. That takes Linux, and root or a system that lets its users have namespaces of
 their own and open /dev/net/tun, as most do. Nothing is left behind, neither processes
-nor files nor namespaces, unless something was violated: then a directory has the logs,
-the histories, the faults and the report, and a README that says what is what.
+nor files nor namespaces, unless something was violated or failed: then a directory has the
+logs, the histories, the faults and the report, and a README that says what is what. What
+--other oldest builds stays in the user's cache directory, for the next time.
 
 What is done to whom and when is drawn from --seed. What comes of it also depends on how
 the system schedules processes, so that the same seed may find something once and
@@ -56,8 +58,9 @@ fail then has checked nothing.
 A run takes some 15 seconds more than --for: the last storm comes to its end, and callers
 get the time to hear of it. Ctrl-C ends it sooner, with a report of what was done so far.
 
-Exit status: 0 all went well; 1 something was violated; 2 it could not be done; 130
-interrupted.`
+Exit status: 0 all went well; 1 something was violated, or a process crashed; 2 it could not
+be done, or not judged; 130 interrupted. Of these "go run" makes 1: build the command to tell
+them apart.`
 
 const chaosExample = `  leasehold chaos --for 30s --seed 1
   leasehold chaos --store all --faults 200
@@ -118,6 +121,9 @@ func newChaosCommand() *cobra.Command {
 		if slices.Contains(c.Kinds, kindsHelp) || slices.Contains(c.Kinds, "?") {
 			return write(newScreen(cmd.OutOrStdout()), kindsText())
 		}
+		if err := unset(flags); err != nil {
+			return err
+		}
 		if !flags.Changed("seed") {
 			c.Seed = uint64(time.Now().UnixNano()) % maxDrawn
 		}
@@ -141,6 +147,25 @@ func newChaosCommand() *cobra.Command {
 	return cmd
 }
 
+// unset finds flags that were given and say nothing, such as those of a script with an empty
+// variable. What would be done without them may not be what is meant.
+func unset(flags *pflag.FlagSet) error {
+	var found error
+	flags.Visit(func(f *pflag.Flag) {
+		switch value := f.Value.String(); {
+		case f.Name == "for" && value == "0s":
+			found = errors.New("--for 0s: want a time above 0")
+		case f.Name == "faults" && value == "0":
+			found = errors.New("--faults 0: want a number above 0")
+		case f.Name == "kinds" && slices.Contains(strings.Split(strings.Trim(value, "[]"), ","), ""):
+			found = errors.New("--kinds: there is a name missing; --kinds help says which faults there are")
+		case value == "" && f.Name != "kinds":
+			found = fmt.Errorf("--%s says nothing: leave it out, or say what it is to be", f.Name)
+		}
+	})
+	return found
+}
+
 // maxDrawn bounds seeds that nobody has chosen: they are easy to type, and programs that read
 // numbers of JSON as floating point do not change them.
 const maxDrawn = 1_000_000_000
@@ -150,8 +175,11 @@ const kindsHelp = "help"
 
 // arguments are none. Who writes --drift beyond means something.
 func (o *chaosOptions) arguments(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 && o.drift != "" && (args[0] == driftWithin || args[0] == driftBeyond) {
-		return fmt.Errorf("--drift %s: write --drift=%s", args[0], args[0])
+	if len(args) > 0 && o.drift != "" {
+		if args[0] == driftWithin || args[0] == driftBeyond {
+			return fmt.Errorf("--drift %s: write --drift=%s", args[0], args[0])
+		}
+		return fmt.Errorf("--drift %s: write --drift, which is --drift=within, or --drift=beyond, and nothing after it that is not a flag", args[0])
 	}
 	return noArguments(cmd, args)
 }
@@ -260,15 +288,11 @@ func (o *chaosOptions) run(cmd *cobra.Command) error {
 		return failed{err}
 	}
 	defer os.RemoveAll(built) //nolint:errcheck // there is nobody left to tell
-	record := io.Discard
-	if o.file != "" {
-		f, err := os.Create(o.file)
-		if err != nil {
-			return failed{fmt.Errorf("--report: %w", err)}
-		}
-		defer f.Close() //nolint:errcheck // each report was written
-		record = f
+	record, err := newRecord(o.file)
+	if err != nil {
+		return failed{fmt.Errorf("--report: %w", err)}
 	}
+	defer record.close()
 	if err := o.build(cmd.Context(), built, progress.tell); err != nil {
 		return err
 	}
@@ -285,8 +309,7 @@ func (o *chaosOptions) run(cmd *cobra.Command) error {
 			text = jsonText(r)
 		}
 		if err == nil {
-			_, unwritten := io.WriteString(record, jsonText(r))
-			err = errors.Join(write(out, text), unwritten)
+			err = errors.Join(write(out, text), record.add(jsonText(r)))
 		} else {
 			err = failed{kept(err, r.Kept)}
 		}

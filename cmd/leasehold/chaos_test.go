@@ -10,7 +10,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,6 +81,70 @@ func TestChaosWithLeasesOff(t *testing.T) {
 	if text := string(out); !strings.Contains(text, "two owners held a key at the same time") || !strings.Contains(text, "\nkept  ") {
 		t.Errorf("it says %q", text)
 	}
+}
+
+// TestChaosCrash: a process that ends and should not is a violation like any other, with a
+// report.
+func TestChaosCrash(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "report")
+	cmd, dir := chaosCommand(t, "--for", "10m", "--seed", "1", "--slack", "30s", "--kinds", "delay", "--report", file)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	late, again := time.After(2*time.Minute), time.NewTicker(50*time.Millisecond)
+	defer again.Stop()
+	for killed := false; ; {
+		select {
+		case <-again.C:
+			if faults, _ := filepath.Glob(filepath.Join(dir, "leasehold-chaos-*", "faults.jsonl")); !killed && len(faults) == 1 && size(faults[0]) > 0 {
+				killed = kill(t, filepath.Join(filepath.Dir(faults[0]), "o3.log"))
+			}
+		case err := <-ended:
+			if exited, ok := errors.AsType[*exec.ExitError](err); !ok || exited.ExitCode() != int(statusViolated) {
+				t.Errorf("%v\n%s%s", err, out.String(), errs.String())
+			}
+			if text := out.String(); !strings.Contains(text, "crash: a process ended by itself") || !strings.Contains(text, "o3: signal: killed") || !strings.Contains(text, "\nkept  ") {
+				t.Errorf("it says %q", text)
+			}
+			var r chaos.Report
+			if kept, err := os.ReadFile(file); err != nil || json.Unmarshal(kept, &r) != nil || len(r.Violations) != 1 || r.Kept == "" {
+				t.Errorf("the file has %s (%v)", kept, err)
+			}
+			return
+		case <-late:
+			_ = cmd.Process.Kill()
+			t.Fatalf("it goes on, killed %t\n%s", killed, errs.String())
+		}
+	}
+}
+
+func size(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// kill kills the process that logs to a file, and reports whether there is one.
+func kill(t *testing.T, log string) bool {
+	t.Helper()
+	all, _ := filepath.Glob("/proc/[0-9]*/fd/2") // the pattern is right
+	for _, link := range all {
+		if to, err := os.Readlink(link); err == nil && to == log {
+			pid, err := strconv.Atoi(strings.Split(link, "/")[2])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return syscall.Kill(pid, syscall.SIGKILL) == nil
+		}
+	}
+	return false
 }
 
 // TestChaosKilled: whatever becomes of the command, its processes end with it.
@@ -162,6 +228,40 @@ func TestChaosText(t *testing.T) {
 	}
 }
 
+// TestChaosRecord: reports follow each other, and what was there before goes with the first.
+func TestChaosRecord(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "report")
+	has := func(want string) {
+		t.Helper()
+		if got, err := os.ReadFile(path); err != nil || string(got) != want {
+			t.Errorf("it has %q (%v), want %q", got, err, want)
+		}
+	}
+	if err := os.WriteFile(path, []byte("of the run before"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := newRecord(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.close()
+	has("of the run before")
+	for _, report := range []string{"one\n", "two\n"} {
+		if err := r.add(report); err != nil {
+			t.Fatal(err)
+		}
+	}
+	has("one\ntwo\n")
+	if _, err := newRecord(filepath.Join(path, "below")); err == nil {
+		t.Error("it is below a file")
+	}
+	none, err := newRecord("")
+	if err != nil || none.add("lost") != nil {
+		t.Error("nobody wants one")
+	}
+	none.close()
+}
+
 // TestChaosFlags: what is wrong is said before anything is built or started, and how it is right.
 func TestChaosFlags(t *testing.T) {
 	for _, test := range []struct {
@@ -173,6 +273,13 @@ func TestChaosFlags(t *testing.T) {
 		{[]string{"--other", "/no/such/program"}, "--other /no/such/program: want a program, or \"oldest\""},
 		{[]string{"--failpoints", "--drift", "--owners", "0"}, "--owners 0: want 1 to 100"},
 		{[]string{"--store", "all", "--kinds", "disk-full"}, "--kinds disk-full: it takes --store etcd or external"},
+		{[]string{"--drift", "far"}, "--drift far: write --drift, which is --drift=within, or --drift=beyond"},
+		{[]string{"--for", "0s"}, "--for 0s: want a time above 0"},
+		{[]string{"--faults", "0"}, "--faults 0: want a number above 0"},
+		{[]string{"--kinds", ""}, "--kinds: there is a name missing; --kinds help says which faults there are"},
+		{[]string{"--kinds", "loss,"}, "--kinds: there is a name missing"},
+		{[]string{"--store", ""}, "--store says nothing: leave it out, or say what it is to be"},
+		{[]string{"--other", ""}, "--other says nothing"},
 		{[]string{"storm"}, "takes flags only, and \"storm\" is none"},
 	} {
 		var out, errs bytes.Buffer

@@ -73,8 +73,8 @@ state when a server dies.
 
 A manager grants the leases ("leasehold manager"). Servers hold them through the
 owner library, callers find servers through the lookup library. These commands
-run a manager, look after what it manages, and try to break the protocol in
-simulation.
+run a manager, look after what it manages, and try to break the protocol, in
+simulation ("sim") and for real ("chaos").
 
 With other computers everything speaks TLS, by certificates that --tls-dir names and
 "leasehold pki" makes, or plain text if --insecure says that the network can be trusted.
@@ -84,8 +84,8 @@ key managers of the YAML file that --config or LEASEHOLD_CONFIG names, and
 otherwise at 127.0.0.1:7400. With --json they print for programs.
 
 Exit status: 0 it was done; 2 it could not be done as asked, or no manager
-answered; 130 interrupted. "leasehold help sim" has those of the simulator, and
-"leasehold help doctor" those of the doctor.`
+answered; 130 interrupted. "leasehold help sim" has those of the simulator, and so
+have the help of chaos, demo and doctor.`
 
 const rootExample = `  leasehold manager                      # run a manager, alone, on this computer
   leasehold namespace create presence    # in another terminal

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -154,6 +155,19 @@ func TestUnreadableHistories(t *testing.T) {
 		default:
 			t.Errorf("%s: nobody was told", name)
 		}
+	}
+}
+
+// TestCrashIsAViolation: it is found, and in the report; what only keeps a run from going on
+// is not.
+func TestCrashIsAViolation(t *testing.T) {
+	r := &run{}
+	if err := errors.New("no more descriptors"); !errors.Is(r.blame(err), err) || r.blame(nil) != nil || len(r.report.Violations) > 0 {
+		t.Errorf("violations: %v", r.report.Violations)
+	}
+	if err := r.blame(fmt.Errorf("after storm 1: %w", cluster.Crash{Err: errors.New("o1: signal: killed")})); err != nil || len(r.report.Violations) != 1 ||
+		r.report.Violations[0].String() != "crash: a process ended by itself (1 times): o1: signal: killed" {
+		t.Errorf("%v, violations: %v", err, r.report.Violations)
 	}
 }
 

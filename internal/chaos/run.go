@@ -113,7 +113,7 @@ func (r *run) whole(ctx context.Context) error {
 	return err
 }
 
-// live starts the cluster and has storms come over it, until it is enough.
+// live starts the cluster and has storms come over it.
 func (r *run) live(ctx context.Context) error {
 	r.say("starting")
 	if err := r.cluster.Start(ctx); err != nil {
@@ -122,6 +122,11 @@ func (r *run) live(ctx context.Context) error {
 	if err := r.healed(ctx, "before the first storm"); err != nil {
 		return err
 	}
+	return r.blame(r.storms(ctx))
+}
+
+// storms has storms come, one after the other, until it is enough.
+func (r *run) storms(ctx context.Context) error {
 	n := &nemesis.Nemesis{Cluster: r.cluster, Network: r.network, Points: nemesis.Passed(r.cfg.Points, r.cfg.Shape), Tell: r.tell}
 	for storm := uint64(0); r.goOn(ctx); storm++ {
 		random := rand.New(rand.NewPCG(r.cfg.Seed, 1000+storm))
@@ -139,6 +144,19 @@ func (r *run) live(ctx context.Context) error {
 	}
 	return r.heard(ctx)
 }
+
+// blame takes a process that ends by itself for what it is: it could start, and so it is the
+// system that is wrong, and not the way in which it was to be tried.
+func (r *run) blame(err error) error {
+	if crash, ok := errors.AsType[cluster.Crash](err); ok {
+		r.report.Violations = append(r.report.Violations, check.Violation{Invariant: crashed, Broken: "a process ended by itself", Text: crash.Error(), Times: 1})
+		return nil
+	}
+	return err
+}
+
+// crashed stands where violations have their invariant.
+const crashed = "crash"
 
 // heard waits until callers have heard of the last losses, or should have. If something is wrong
 // already there is no need to.

@@ -9,5 +9,5 @@
 // and write that file and the page anew:
 //
 //	go run ./internal/faults/record              # the tests and the simulators, some minutes
-//	go run ./internal/faults/record -chaos bin/chaos.json,bin/soak.json # what make chaos and make soak have left
+//	go run ./internal/faults/record -chaos bin/chaos.json,bin/soak.json,bin/beyond.json # what make chaos and make soak have left
 package faults

@@ -21,7 +21,7 @@ import (
 
 // A Violation is a promise that was broken, in one of the ways that there are.
 type Violation struct {
-	Invariant string `json:"invariant"` // I1 to I9 of docs/ARCHITECTURE.md
+	Invariant string `json:"invariant"` // I1 to I9 of docs/ARCHITECTURE.md, or "crash"
 	Broken    string `json:"broken"`    // how
 	Text      string `json:"text"`      // the first time
 	Times     int    `json:"times"`

@@ -51,7 +51,8 @@ type Config struct {
 	// Owned and Called read what an owner and a caller write, each time that it is
 	// started, until it is gone. Its clock is ahead of ours by the offset.
 	Owned, Called func(name string, offset time.Duration, from io.Reader) error
-	// Failed is told of a process that ended by itself.
+	// Failed is told what makes a run worthless; of a process of the cluster's that ended by
+	// itself, and should not have, with a [Crash].
 	Failed func(error)
 }
 

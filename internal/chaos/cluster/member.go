@@ -213,6 +213,14 @@ func (m *Member) Revived() int {
 	return m.revived
 }
 
+// A Crash is the end of a process that had no reason to end.
+type Crash struct{ Err error }
+
+func (c Crash) Error() string { return c.Err.Error() }
+
+// Unwrap is how it ended.
+func (c Crash) Unwrap() error { return c.Err }
+
 // revivalAfter is after how long a process that ended by itself is started again.
 const revivalAfter = 300 * time.Millisecond
 
@@ -222,7 +230,7 @@ const revivalAfter = 300 * time.Millisecond
 // caller ends: they have no reason to, unless they are told to die.
 func (m *Member) revive(ended error, failed func(error)) {
 	if m.crashed() || !m.mayEnd() {
-		failed(ended)
+		failed(Crash{ended})
 		return
 	}
 	m.mu.Lock()

@@ -68,6 +68,9 @@ func oldest(ctx context.Context, root string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if shallow, err := git(ctx, root, "rev-parse", "--is-shallow-repository"); err != nil || shallow == "true" {
+		return "", errors.Join(err, errors.New("this checkout has not all of its history, in which an older commit is looked for: run git fetch --unshallow first, or do without --other"))
+	}
 	first := since[strings.LastIndexByte(since, '\n')+1:]
 	all, err := git(ctx, root, "log", "--reverse", "--first-parent", "--format=%H", first+"^..HEAD")
 	if err != nil {

@@ -45,6 +45,13 @@ func TestOldest(t *testing.T) {
 	if got, err := oldest(t.Context(), root); err != nil || got != want {
 		t.Errorf("got %s, %v; want %s", got, err, want)
 	}
+	shallow := filepath.Join(t.TempDir(), "shallow")
+	if _, err := git(t.Context(), root, "clone", "-q", "--depth", "1", "file://"+root, shallow); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := oldest(t.Context(), shallow); err == nil || !strings.Contains(err.Error(), "git fetch --unshallow") {
+		t.Errorf("of a shallow clone: %v", err)
+	}
 	commit(t, root, map[string]string{protocol: "package wire\n"})
 	if _, err := oldest(t.Context(), root); err == nil || !strings.Contains(err.Error(), "must follow") {
 		t.Errorf("got %v", err)

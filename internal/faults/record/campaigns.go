@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/faults"
 )
@@ -75,8 +76,8 @@ func known(kind faults.Kind, counts ...map[string]int) map[string]int {
 	return out
 }
 
-// takeChaos takes reports of "leasehold chaos --json", one object for each store, in the place
-// of those that were there.
+// takeChaos takes reports of "leasehold chaos --report", one object for each store, each in the place
+// of the one that the same command left before.
 func (o *options) takeChaos(r *faults.Results) error {
 	var runs []faults.Run
 	for _, name := range strings.Split(o.chaos, ",") {
@@ -84,20 +85,26 @@ func (o *options) takeChaos(r *faults.Results) error {
 		if err != nil {
 			return err
 		}
-		found, err := o.reports(f)
+		found, err := reports(f)
 		_ = f.Close() // it was only read
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		runs = append(runs, found...)
 	}
-	r.Runs = slices.DeleteFunc(r.Runs, func(run faults.Run) bool { return run.Kind == faults.Chaos })
+	for _, run := range runs {
+		r.Runs = slices.DeleteFunc(r.Runs, func(old faults.Run) bool { return old.Kind == faults.Chaos && old.Command == run.Command })
+	}
 	r.Runs = append(r.Runs, runs...)
 	return nil
 }
 
-// reports reads all reports that there are.
-func (o *options) reports(from io.Reader) (runs []faults.Run, err error) {
+// reports reads all reports that a file has. They are as old as it is.
+func reports(from *os.File) (runs []faults.Run, err error) {
+	info, err := from.Stat()
+	if err != nil {
+		return nil, err
+	}
 	for d := json.NewDecoder(from); ; {
 		var report struct {
 			Replay       string
@@ -105,6 +112,8 @@ func (o *options) reports(from io.Reader) (runs []faults.Run, err error) {
 			Seconds      float64
 			FaultsByKind map[string]int
 			Violations   []any
+			Excused      int
+			Noticed      int
 		}
 		switch err := d.Decode(&report); {
 		case errors.Is(err, io.EOF) && len(runs) > 0:
@@ -112,9 +121,13 @@ func (o *options) reports(from io.Reader) (runs []faults.Run, err error) {
 		case err != nil:
 			return nil, err
 		}
+		size := fmt.Sprintf("%s in %.0f s", plural(report.Faults, "fault"), report.Seconds)
+		if report.Excused+report.Noticed > 0 {
+			size += fmt.Sprintf("; %s excused, and owners noticed their clocks %s", plural(report.Excused, "violation"), plural(report.Noticed, "time"))
+		}
 		runs = append(runs, faults.Run{
-			Kind: faults.Chaos, Command: report.Replay, Date: o.date, Violations: len(report.Violations),
-			Size: fmt.Sprintf("%s in %.0f s", plural(report.Faults, "fault"), report.Seconds), Counts: known(faults.Chaos, report.FaultsByKind),
+			Kind: faults.Chaos, Command: report.Replay, Date: info.ModTime().UTC().Format(time.DateOnly), Violations: len(report.Violations),
+			Size: size, Counts: known(faults.Chaos, report.FaultsByKind),
 		})
 	}
 }

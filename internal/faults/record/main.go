@@ -3,7 +3,7 @@
 //
 //	go run ./internal/faults/record               # tests and simulators
 //	go run ./internal/faults/record -missing      # only tests that have not been recorded yet
-//	go run ./internal/faults/record -chaos bin/chaos.json,bin/soak.json   # what make chaos and make soak have left
+//	go run ./internal/faults/record -chaos bin/chaos.json,bin/soak.json,bin/beyond.json # what make chaos and make soak have left
 //	go run ./internal/faults/record -page         # nothing is run; only the page is written
 package main
 
