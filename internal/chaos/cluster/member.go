@@ -166,7 +166,7 @@ func (m *Member) Kill() {
 func (m *Member) End(ctx context.Context) error {
 	m.unwant()
 	if err := m.Finish(ctx); err != nil && m.crashed() {
-		return err
+		return Crash{err}
 	}
 	return nil
 }
