@@ -72,8 +72,8 @@ func TestRest(t *testing.T) {
 		for range 100 {
 			wave()
 		}
-		if rest := wave(); rest != restAfterWave*took {
-			t.Errorf("waves of %v: it rests for %v in the end, want %v", took, rest, restAfterWave*took)
+		if rest := wave(); rest != took {
+			t.Errorf("waves of %v: it rests for %v in the end, want %v", took, rest, took)
 		}
 		now = now.Add(time.Minute)
 		if rest := wave(); rest != 0 {
