@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/chaos/actor"
 	"github.com/leasehold-dev/leasehold/internal/child"
+	"github.com/leasehold-dev/leasehold/store/etcd"
 )
 
 // chaosChild is a process of a chaos run: it ends with its parent, and its standard
@@ -58,7 +59,7 @@ func newChaosCallerCommand() *cobra.Command {
 }
 
 func newChaosStoreCommand() *cobra.Command {
-	cfg := actor.StoreConfig{Compact: "10m", Peers: make(map[string]string)}
+	cfg := actor.StoreConfig{Compact: "10m", Election: etcd.MinElection, Peers: make(map[string]string)} // as OPERATIONS says
 	var peers []string
 	cmd := chaosChild("chaos-store", "Run a member of the etcd cluster of a chaos run", func(cmd *cobra.Command, _ *slog.Logger) error {
 		for _, p := range peers {

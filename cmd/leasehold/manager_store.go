@@ -102,8 +102,16 @@ func (e *etcdSettings) pair(*tls.CertificateRequestInfo) (*tls.Certificate, erro
 	return &pair, nil
 }
 
+// electionOf is after how long members elect another, for leaders with a TTL. A leader that cannot
+// write for that long has to step down: an election of the store should not take all of it.
+func electionOf(ttl time.Duration) time.Duration {
+	return max(etcd.MinElection, min(etcd.DefaultElection, ttl/2))
+}
+
 func embedStore(ctx context.Context, cfg *managerSettings, by *protection, log *slog.Logger) (*keptStore, error) {
-	embed := etcd.EmbedConfig{Dir: cfg.DataDir, Name: cfg.Name, PeerURL: cfg.PeerURL, Quota: cfg.Quota, Logger: log}
+	embed := etcd.EmbedConfig{
+		Dir: cfg.DataDir, Name: cfg.Name, PeerURL: cfg.PeerURL, Quota: cfg.Quota, Election: electionOf(cfg.TTL), Logger: log,
+	}
 	if cfg.PeerListen != "" {
 		files := cfg.Security.config(nil)
 		embed.PeerTLS = by.stores(files)

@@ -254,3 +254,15 @@ func TestManagerLogger(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// TestElectionsOfTheStore: they leave a leader time to renew, if they can.
+func TestElectionsOfTheStore(t *testing.T) {
+	for ttl, want := range map[time.Duration]time.Duration{
+		100 * time.Millisecond: 500 * time.Millisecond, time.Second: 500 * time.Millisecond, 1600 * time.Millisecond: 800 * time.Millisecond,
+		2 * time.Second: time.Second, time.Hour: time.Second,
+	} {
+		if got := electionOf(ttl); got != want {
+			t.Errorf("with --ttl %v they elect after %v, want %v", ttl, got, want)
+		}
+	}
+}

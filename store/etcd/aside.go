@@ -14,7 +14,7 @@ import (
 
 const (
 	// transferTimeout is how long a member has to take over. Nothing is written
-	// until it has or, after an election timeout of one second, etcd gives up.
+	// until it has or, after an election timeout, etcd gives up.
 	transferTimeout = 2 * time.Second
 	// transferLag is by how many entries a member may be behind that is asked to
 	// take over: as many as it catches up with in a moment.

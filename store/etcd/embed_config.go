@@ -20,6 +20,9 @@ import (
 const (
 	DefaultQuota = 2 << 30
 	MinQuota     = 16 << 20 // less has no room for a reserve
+
+	DefaultElection = time.Second            // etcd's own
+	MinElection     = 500 * time.Millisecond // with less, busy processors would end leaderships
 )
 
 const opEmbed = "embed etcd"
@@ -65,6 +68,12 @@ type EmbedConfig struct {
 	// the store grow is refused, with an error of kind Limit. The rest is kept
 	// for what lets a leader go on: its record, and the end of leases.
 	Quota int64
+
+	// Election is for how long members hear nothing of their leader before they elect
+	// another, or up to twice as long, since each draws its own time. It is the same for all members:
+	// [DefaultElection] if 0, and [MinElection] at least. While they elect, nothing is
+	// written: half of a manager's TTL leaves it time to renew its leadership.
+	Election time.Duration
 
 	RequestTimeout time.Duration // see [Config]
 	History        int           // see [Config]
@@ -114,12 +123,15 @@ func (c *EmbedConfig) validate() error {
 	c.Name = cmp.Or(c.Name, "leasehold")
 	c.Quota = cmp.Or(c.Quota, DefaultQuota)
 	c.RequestTimeout = cmp.Or(c.RequestTimeout, DefaultRequestTimeout)
+	c.Election = cmp.Or(c.Election, DefaultElection)
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
 	switch {
 	case c.Quota < MinQuota:
 		return bad("its quota is %d bytes, want %d at least", c.Quota, int64(MinQuota))
+	case c.Election < MinElection || c.Election > maxElection:
+		return bad("its members elect after %v, want %v to %v", c.Election, MinElection, maxElection)
 	case c.Dir == "":
 		return bad("there is no data directory")
 	case strings.ContainsAny(c.Name, "=,"):
@@ -172,6 +184,12 @@ func (c *EmbedConfig) listen() (*url.URL, error) {
 	return u, nil
 }
 
+// maxElection is etcd's own limit.
+const maxElection = 50 * time.Second
+
+// beatsPerElection is how often a leader is heard of in the time after which it is missed.
+const beatsPerElection = 10
+
 // etcd returns the configuration of the etcd server.
 func (c *EmbedConfig) etcd(dir, token string) (*embed.Config, error) {
 	ec := embed.NewConfig()
@@ -179,6 +197,8 @@ func (c *EmbedConfig) etcd(dir, token string) (*embed.Config, error) {
 	ec.InitialClusterToken = token
 	ec.ListenPeerUrls, ec.ListenClientUrls, ec.AdvertiseClientUrls = nil, nil, nil // see peers.go
 	ec.QuotaBackendBytes = c.Quota
+	ec.ElectionMs = uint(c.Election.Milliseconds())
+	ec.TickMs = ec.ElectionMs / beatsPerElection
 	ec.PeerTLSInfo, ec.TlsMinVersion = c.PeerTLS.info(), "TLS1.3"
 	ec.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zapLogger(c.Logger, slog.LevelWarn))
 	// What is older than a minute is of no use: a table is read in less.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
 )
@@ -16,6 +17,8 @@ type StoreConfig struct {
 	Client  string // host:port, as are those of the peers
 	Peers   map[string]string
 	Compact string // how much of the past is kept
+	// Election is after how long without a word of their leader members elect another.
+	Election time.Duration
 }
 
 // RunStore runs a member until the context ends.
@@ -55,6 +58,8 @@ func (cfg *StoreConfig) settings() (*embed.Config, error) {
 	c.InitialCluster = strings.Join(group, ",")
 	c.ListenPeerUrls, c.AdvertisePeerUrls = []url.URL{*peer}, []url.URL{*peer}
 	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{*client}, []url.URL{*client}
+	c.ElectionMs = uint(cfg.Election.Milliseconds())
+	c.TickMs = c.ElectionMs / 10
 	c.AutoCompactionMode, c.AutoCompactionRetention = embed.CompactorModePeriodic, cfg.Compact
 	return c, nil
 }
