@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/failpoint"
@@ -190,23 +189,4 @@ func (p *peer[Req, Resp]) hangUp() {
 	if p.conn != nil {
 		_ = p.conn.Close() // it fails only if it is closed already
 	}
-}
-
-// dial returns a connection that is made when it is first used.
-//
-// The address goes to the dialer as it is, which resolves it at every attempt:
-// gRPC's own resolver would look a moved manager up again only after half a
-// minute. Attempts that fail are repeated soon, because leases run out in
-// seconds.
-func dial(addr string, options []grpc.DialOption) (*grpc.ClientConn, error) {
-	retry := backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second}
-	own := []grpc.DialOption{
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: retry, MinConnectTimeout: 3 * time.Second}),
-		grpc.WithIdleTimeout(0), // we close what is idle ourselves
-	}
-	conn, err := grpc.NewClient("passthrough:///"+addr, append(own, options...)...)
-	if err != nil {
-		return nil, &leasehold.Error{Op: "dial", Kind: leasehold.Invalid, Subject: addr, Err: err}
-	}
-	return conn, nil
 }

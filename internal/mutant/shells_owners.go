@@ -212,6 +212,15 @@ var shellsOfOwners = []Mutant{
 		Test:    "TestLifeOfAProgram",
 	},
 	{
+		Name:    "ghosts",
+		Why:     "what an owner has said arrives long after it was killed, and keeps its keys from others",
+		File:    "internal/link/dial.go",
+		Old:     "_ = tcp.SetLinger(0)",
+		New:     "_ = tcp",
+		Package: "./internal/link",
+		Test:    "TestNothingIsLeftBehind",
+	},
+	{
 		Name:    "urgent-waits",
 		Why:     "what a leader hears from its store waits behind all owners",
 		File:    "internal/driver/driver.go",

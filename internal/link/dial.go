@@ -1,0 +1,64 @@
+package link
+
+import (
+	"context"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http/httpproxy"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// dial returns a connection that is made when it is first used.
+//
+// The address goes to the dialer as it is, which resolves it at every attempt:
+// gRPC's own resolver would look a moved manager up again only after half a
+// minute. Attempts that fail are repeated soon, because leases run out in
+// seconds.
+func dial(addr string, options []grpc.DialOption) (*grpc.ClientConn, error) {
+	retry := backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second}
+	own := []grpc.DialOption{
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: retry, MinConnectTimeout: 3 * time.Second}),
+		grpc.WithIdleTimeout(0), // we close what is idle ourselves
+	}
+	if direct(addr) {
+		own = append(own, grpc.WithContextDialer(connect))
+	}
+	conn, err := grpc.NewClient("passthrough:///"+addr, append(own, options...)...)
+	if err != nil {
+		return nil, &leasehold.Error{Op: "dial", Kind: leasehold.Invalid, Subject: addr, Err: err}
+	}
+	return conn, nil
+}
+
+// direct reports whether a connection to an address is TCP, and goes through no proxy that the
+// environment names: then we can make it ourselves.
+func direct(addr string) bool {
+	if strings.HasPrefix(addr, "unix:") || strings.HasPrefix(addr, "unix-abstract:") {
+		return false
+	}
+	proxy, err := httpproxy.FromEnvironment().ProxyFunc()(&url.URL{Scheme: "https", Host: addr})
+	return err == nil && proxy == nil
+}
+
+// connect makes a connection that ends with its process. Otherwise the system goes on, when the
+// process has been killed, to send what it had said: where the network was broken, for many
+// seconds after it works again. A manager takes that for a sign of life, and keeps the
+// keys of the dead for another lease.
+func connect(ctx context.Context, addr string) (net.Conn, error) {
+	// As gRPC would do it: how often it is probed is the system's business.
+	d := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: -1, Interval: -1, Count: -1}}
+	conn, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // without it all is as it was
+	}
+	return conn, nil
+}
