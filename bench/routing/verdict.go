@@ -62,9 +62,9 @@ func goals(r *kit.Run, routers []*router) {
 	quiet := mode{}
 	ours := routers[0]
 	ratio := func(name string) float64 {
-		return named(routers, name).summary(quiet).Median / ours.summary(quiet).Median
+		return kit.PairedRatio(named(routers, name).turns[quiet], ours.turns[quiet])
 	}
-	index := 1 / ratio(nameIndex)
+	index := kit.PairedRatio(ours.turns[quiet], named(routers, nameIndex).turns[quiet])
 	r.Want("Find at most 1.5 times the index with the same hash", index, "times", index <= 1.5)
 	if named(routers, nameRing) != nil {
 		ring := ratio(nameRing)
