@@ -41,8 +41,8 @@ func Header(name string) Source { return must(newHeader(name)) }
 
 // PathSegment takes a segment of the path, unescaped; the first has number 1. In
 // /users/alice/inbox number 2 is alice. A path in which one of the segments up to
-// it is empty has none. One in which any segment at all is "." or "..", escaped or
-// not, is refused: such paths mean different things to different programs. It panics
+// it is empty has none. One in which "." or ".." is anywhere between slashes, escaped
+// or not, is refused: such paths mean different things to different programs. It panics
 // if n is not from 1 to 64.
 func PathSegment(n int) Source { return must(newPathSegment(n)) }
 

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -181,20 +182,29 @@ func TestConstructorsPanic(t *testing.T) {
 }
 
 // TestSourceFindsWhatWasWritten: whatever a name is, it is found where a client has
-// written it.
+// written it, or refused if the path would have "." or ".." between slashes.
 func TestSourceFindsWhatWasWritten(t *testing.T) {
+	awkward := rapid.Map(rapid.SliceOfN(rapid.SampledFrom([]string{".", "/", "%", "%2F", "a", " "}), 1, 6),
+		func(parts []string) string { return strings.Join(parts, "") })
+	names := rapid.OneOf(rapid.StringN(1, 20, 60), awkward)
 	rapid.Check(t, func(t *rapid.T) {
-		name := rapid.StringN(1, 20, 60).Filter(func(s string) bool { return s != "." && s != ".." }).Draw(t, "name")
+		name := names.Draw(t, "name")
 		target := "/users/" + url.PathEscape(name) + "/inbox?" + url.Values{"user": {name}, "other": {"x"}}.Encode()
 		u, err := url.ParseRequestURI(target)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r := &http.Request{URL: u}
-		for _, source := range []leasehttp.Source{leasehttp.PathSegment(2), leasehttp.Query("user")} {
-			if got, err := source.Name(r); got != name || err != nil {
-				t.Errorf("%v in %s: %q, %v", source, target, got, err)
-			}
+		if got, err := leasehttp.Query("user").Name(r); got != name || err != nil {
+			t.Errorf("the query of %s: %q, %v", target, got, err)
+		}
+		parts := strings.Split(name, "/")
+		dots := slices.Contains(parts, ".") || slices.Contains(parts, "..")
+		switch got, err := leasehttp.PathSegment(2).Name(r); {
+		case dots && leasehold.KindOf(err) != leasehold.Invalid:
+			t.Errorf("the path of %s is read as %q, %v, want a refusal", target, got, err)
+		case !dots && (got != name || err != nil):
+			t.Errorf("the path of %s: %q, %v", target, got, err)
 		}
 	})
 }
