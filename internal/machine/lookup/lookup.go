@@ -293,7 +293,9 @@ func (m *Machine) answered(now mono.Instant, r *protocol.LookupReply) {
 		m.replace(table.New()) // the leader's table is empty, and so is ours
 	}
 	if m.table == nil || m.mixed || m.LSN() < r.LSN {
-		m.nextSend = now
+		if r.Snapshot == nil { // to ask for another brings nothing that this one has not
+			m.nextSend = now
+		}
 		return
 	}
 	known := m.sentAt.Add(-r.Age)

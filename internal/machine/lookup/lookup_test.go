@@ -345,6 +345,15 @@ func TestCallerMixed(t *testing.T) {
 		c.wantTable(4)
 		c.hear(30*ms, unasked(c.changes(4, 5)))
 	})
+	t.Run("an older snapshot as the answer is waited with", func(t *testing.T) {
+		// Of a store that was restored from an old backup. To ask again at once, and again, brings nothing.
+		c := callerAt(t, 4)
+		c.hear(10*ms, forged(c), "mixed history", "ask m from 0")
+		c.hear(20*ms, c.snapshot(2), "old snapshot")
+		if again := c.untilAsked("ask m from 0"); again < mono.Instant(time.Second) {
+			t.Errorf("it asks again at %v", again)
+		}
+	})
 	t.Run("half of what does not fit is not taken", func(t *testing.T) {
 		c := callerAt(t, 2)
 		r := unasked(c.reply(4))

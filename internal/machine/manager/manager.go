@@ -84,8 +84,10 @@ type Machine struct {
 	// the churn budget.
 	unlimited bool
 
-	// forgot: an owner has shown that the store has forgotten generations.
+	// forgot: an owner has shown that the store has forgotten generations. Before us it had
+	// given out those up to known.
 	forgot bool
+	known  leasehold.Generation
 
 	compacted leasehold.LSN // the table that we last tried to make smaller
 	mendAt    mono.Instant  // not earlier than when to try again
@@ -143,7 +145,7 @@ func New(now mono.Instant, cfg Config, term leasehold.Term, authority mono.Insta
 		reasons:  keyrange.NewMap(table.NoReason),
 		reread:   mono.Never, wake: mono.Never, rescanAt: mono.Never, replan: true, unsaved: len(state.Changes),
 	}
-	m.seq = cfg.FirstSeq
+	m.seq, m.known = cfg.FirstSeq, m.newest()
 	if cfg.Forgotten && !cfg.Volatile {
 		m.skip(t.Newest())
 	}

@@ -43,6 +43,11 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 	case r.Term > m.term:
 		m.emit(Outranked{r.Term}) // only the store can say whether it is so
 		return
+	case r.Term == m.term && r.Heard > m.seq:
+		// It was not us who said that: the store has forgotten who led in this term before, and no
+		// other is to lead in it.
+		m.emit(Outranked{m.term + 1})
+		return
 	case !m.leads(now):
 		m.note(NoteNoAuthority, r.Holder.Owner, uint64(now), uint64(m.authority))
 		return
@@ -236,29 +241,35 @@ func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 }
 
 // forgettable is how many generations a store may have forgotten that was restored from an old backup: more
-// than are granted in the life of a namespace.
-const forgettable = 1 << 40
+// than are granted in the life of a namespace. Each term goes on elsewhere, a million from the one before: if
+// the same backup is restored once more, nothing in it tells where the first time went on, but owners may know
+// the term.
+func forgettable(t leasehold.Term) leasehold.Generation {
+	const many, perTerm, terms = 1 << 40, 1 << 20, 1 << 20
+	return many + leasehold.Generation(t%terms)*perTerm
+}
 
-// remind notices that the store has forgotten what an owner has: nobody hears of a lease before it is
-// stored. Generations go on far above it, so that none is given a second time, and none that is below what
-// databases have seen. An owner that makes it up can do so once in a term.
+// remind notices that the store has forgotten what an owner has from leaders before us: nobody hears of a
+// lease before it is stored. Generations go on far above it, so that none is given a second time, and none that
+// is below what databases have seen. An owner that makes it up can do so once in a term.
 func (m *Machine) remind(r *protocol.LeaseRequest) {
-	if m.forgot || m.cfg.Volatile {
+	if m.forgot || m.cfg.Volatile || r.Term == m.term {
 		return
 	}
-	newest := m.newest()
+	had := leasehold.Generation(0)
 	for _, l := range r.Leases {
-		if l.Generation > newest && l.Generation-newest < forgettable {
-			m.note(NoteForgotten, r.Holder.Owner, uint64(l.Generation), uint64(newest))
-			m.skip(l.Generation)
-			return
-		}
+		had = max(had, l.Generation)
+	}
+	// It may have been granted after a restore before this one.
+	if had > m.known && had-m.known < 2*forgettable(m.term) {
+		m.note(NoteForgotten, r.Holder.Owner, uint64(had), uint64(m.known))
+		m.skip(had)
 	}
 }
 
 // skip goes on far above a generation, after which others may have been given that nobody remembers.
 func (m *Machine) skip(g leasehold.Generation) {
-	m.forgot, m.cfg.After = true, max(m.cfg.After, g+forgettable)
+	m.forgot, m.cfg.After = true, max(m.cfg.After, g+forgettable(m.term))
 }
 
 // learn takes in what a peer says about itself.
