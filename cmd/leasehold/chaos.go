@@ -308,14 +308,16 @@ func (o *chaosOptions) run(cmd *cobra.Command) error {
 		if o.json {
 			text = jsonText(r)
 		}
-		if err == nil {
-			err = errors.Join(write(out, text), record.add(jsonText(r)))
-		} else {
-			err = failed{kept(err, r.Kept)}
+		if err != nil && len(r.Violations) == 0 {
+			return failed{kept(err, r.Kept)}
+		}
+		if err != nil { // it went no further, but what it has found counts
+			errs.say("leasehold: %v\n", err)
+		}
+		if err := errors.Join(write(out, text), record.add(jsonText(r))); err != nil {
+			return err
 		}
 		switch {
-		case err != nil:
-			return err
 		case len(r.Violations) > 0:
 			errs.say("leasehold: %s; %s\n", bad("VIOLATION"), "to do it again: "+r.Replay)
 			return statusViolated

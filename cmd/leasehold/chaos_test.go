@@ -188,7 +188,7 @@ func TestChaosKilled(t *testing.T) {
 
 func TestChaosText(t *testing.T) {
 	r := chaos.Report{
-		Store: "flease", Seed: 7, Seconds: 12, Storms: 1, Faults: 3, ByKind: map[string]int{"loss": 2, "delay": 1}, Revived: 1, Created: 1,
+		Store: "flease", Seed: 7, Seconds: 12, Storms: 1, Faults: 3, ByKind: map[string]int{"loss": 2, "delay": 1}, Revived: 1, Created: 1, Unbounded: true,
 		Checked:    check.Counts{Writes: 2, Refused: 1},
 		Violations: []check.Violation{{Invariant: "I5", Broken: "a table went back", Text: "from 2 to 1", Times: 4}},
 		Kept:       "/somewhere",
@@ -203,7 +203,7 @@ func TestChaosText(t *testing.T) {
 		"2 of 14 within B, which is 5800 ms (I6)\n            late: 6297 ms after storm 7, where the store had a leader after 1500 ms\n", "\n            2 more\n",
 		"store flease, seed 7, 12.0 s, 1 storm\n", "3 faults: delay 1, loss 2\n", "I5: a table went back (4 times): from 2 to 1\n",
 		"2 other processes lived too short to say\n            m1     heap ", " 3.0 MiB      4.0 MiB (8.0) of 30 samples\n            o1     goroutines ", " 50.0    100.0 (78.0) of 20 samples\n",
-		"kept        /somewhere, where README says what is what\n", "2 writes accepted, 1 refused (I9)\n", "processes that ended by themselves and were started again: 1; times that the namespace was gone with all managers and was created anew: 1\n",
+		"kept        /somewhere, where README says what is what\n", "2 writes accepted, 1 refused (I9)\n", "hosts       TCP waits for as long as it likes", "processes that ended by themselves and were started again: 1; times that the namespace was gone with all managers and was created anew: 1\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("there is no %q in\n%s", want, text)
@@ -222,7 +222,7 @@ func TestChaosText(t *testing.T) {
 		t.Errorf("nothing was judged, and that is not said:\n%s", text)
 	}
 	text = ansi.Strip(chaosText(&chaos.Report{Interrupted: true}, 0))
-	if !strings.Contains(text, "violations  none\n") || strings.Contains(text, "fence") || !strings.Contains(text, "0 storms, interrupted\n") ||
+	if !strings.Contains(text, "violations  none\n") || strings.Contains(text, "fence") || strings.Contains(text, "hosts") || !strings.Contains(text, "0 storms, interrupted\n") ||
 		!strings.Contains(text, "no storm was waited out") {
 		t.Errorf("got\n%s", text)
 	}

@@ -57,6 +57,9 @@ func chaosText(r *chaos.Report, width int) string {
 		lines = append(lines, entry{"also", fmt.Sprintf("processes that ended by themselves and were started again: %d; times that the namespace was gone with all managers and was created anew: %d",
 			r.Revived, r.Created)})
 	}
+	if r.Unbounded {
+		lines = append(lines, entry{"hosts", "TCP waits for as long as it likes before it sends again, which may make recoveries late: to bound that takes Linux 6.15"})
+	}
 	if r.Excused+r.Noticed > 0 {
 		lines = append(lines, entry{"clocks", fmt.Sprintf("owners found their clocks too slow and dropped their leases %d times; what clocks beyond the bound are to blame for: %d times (I1, I4, I6)",
 			r.Noticed, r.Excused)})

@@ -102,8 +102,9 @@ func (e *etcdSettings) pair(*tls.CertificateRequestInfo) (*tls.Certificate, erro
 	return &pair, nil
 }
 
-// electionOf is after how long members elect another, for leaders with a TTL. A leader that cannot
-// write for that long has to step down: an election of the store should not take all of it.
+// electionOf is after how long members begin to elect another, at the earliest, for leaders with a
+// TTL; at the latest it is twice that. A leader that cannot write for its TTL has to step down: an
+// election of the store should not take all of it, if that can be helped.
 func electionOf(ttl time.Duration) time.Duration {
 	return max(etcd.MinElection, min(etcd.DefaultElection, ttl/2))
 }

@@ -171,6 +171,18 @@ func TestCrashIsAViolation(t *testing.T) {
 	}
 }
 
+// TestCrashWhileNobodyWaits: it counts all the same, if the run was interrupted at that moment.
+func TestCrashWhileNobodyWaits(t *testing.T) {
+	r := &run{failed: make(chan error, 1)}
+	if err := r.unread(); err != nil {
+		t.Errorf("nothing has failed, and it says %v", err)
+	}
+	r.fail(cluster.Crash{Err: errors.New("m1: exit status 2")})
+	if err := r.blame(r.unread()); err != nil || len(r.report.Violations) != 1 || r.report.Violations[0].Invariant != crashed {
+		t.Errorf("%v, violations: %v", err, r.report.Violations)
+	}
+}
+
 // TestNamespacesAreNotLost: only managers without a store that were all dead may lose one.
 func TestNamespacesAreNotLost(t *testing.T) {
 	for _, test := range []struct {

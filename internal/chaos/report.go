@@ -33,6 +33,7 @@ type Report struct {
 	ShortLives  int               `json:"shortLives,omitempty"` // and how many processes lived too short to say
 	Violations  []check.Violation `json:"violations"`
 	Interrupted bool              `json:"interrupted,omitempty"`
+	Unbounded   bool              `json:"unbounded,omitempty"` // TCP waited for as long as it likes before it sent again
 	Replay      string            `json:"replay"`
 	Kept        string            `json:"kept,omitempty"` // where logs and histories are
 }

@@ -103,6 +103,7 @@ func (r *run) whole(ctx context.Context) error {
 	}
 	err = r.live(ctx)
 	r.cluster.Close()
+	err = errors.Join(err, r.blame(r.unread()))
 	if r.cfg.Conclude != nil {
 		err = errors.Join(err, r.cfg.Conclude(context.WithoutCancel(ctx), r.book))
 	}
@@ -119,10 +120,11 @@ func (r *run) live(ctx context.Context) error {
 	if err := r.cluster.Start(ctx); err != nil {
 		return err
 	}
-	if err := r.healed(ctx, "before the first storm"); err != nil {
-		return err
+	err := r.healed(ctx, "before the first storm")
+	if err == nil {
+		err = r.storms(ctx)
 	}
-	return r.blame(r.storms(ctx))
+	return r.blame(err)
 }
 
 // storms has storms come, one after the other, until it is enough.
@@ -149,10 +151,28 @@ func (r *run) storms(ctx context.Context) error {
 // system that is wrong, and not the way in which it was to be tried.
 func (r *run) blame(err error) error {
 	if crash, ok := errors.AsType[cluster.Crash](err); ok {
-		r.report.Violations = append(r.report.Violations, check.Violation{Invariant: crashed, Broken: "a process ended by itself", Text: crash.Error(), Times: 1})
+		r.violated(crashed, "a process ended by itself", crash)
 		return nil
 	}
 	return err
+}
+
+// violated takes up what no history can show.
+func (r *run) violated(invariant, broken string, why error) {
+	r.count(func(p *Report) {
+		p.Violations = append(p.Violations, check.Violation{Invariant: invariant, Broken: broken, Text: why.Error(), Times: 1})
+	})
+}
+
+// unread is that a process has ended by itself, or what else makes a run worthless, while nobody
+// waited: because it was interrupted, or something else was wrong as well.
+func (r *run) unread() error {
+	select {
+	case err := <-r.failed:
+		return err
+	default:
+		return nil
+	}
 }
 
 // crashed stands where violations have their invariant.
@@ -208,9 +228,12 @@ func (r *run) healed(ctx context.Context, when string) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err() // nobody waits for it any more
+	case err != nil && r.report.Storms == 0:
+		return fmt.Errorf("%s: %w", when, err) // it has never worked
 	case err != nil:
 		r.book.Unrecovered(time.Duration(witness.Now()-since), bound+r.cfg.Slack, watched)
-		return fmt.Errorf("%s: %w", when, err)
+		r.violated("I6", "nobody leads", fmt.Errorf("%s: %w", when, err))
+		return nil
 	case missing:
 		since = witness.Now() // nothing could be owned before
 		r.created(when, blank)
@@ -292,7 +315,7 @@ func (r *run) wait(ctx context.Context, d time.Duration) error {
 func (r *run) conclude(ctx context.Context) {
 	r.report.Seconds = time.Since(r.begin).Seconds()
 	r.report.Recoveries = recoveries(r.took, &r.cfg)
-	r.report.Revived = r.cluster.Revived()
+	r.report.Revived, r.report.Unbounded = r.cluster.Revived(), r.cluster.Unbounded
 	r.report.Packets = r.network.Counts()
 	r.report.Interrupted = ctx.Err() != nil
 	r.say("judging")
