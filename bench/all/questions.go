@@ -22,18 +22,18 @@ type question struct {
 	args    []string // for what goes to the page
 }
 
-// questions are asked in this order. With what building takes, all limits together
-// are no more than 45 minutes, and all that -quick takes is less than 3.
+// questions are asked in this order. With what building takes, they are done in 45 minutes
+// though one of them takes as long as it may, and in less than 3 with -quick.
 func questions() []question {
 	return []question{
-		{name: "routing", number: 1, title: "Routing", module: true, spare: "nodskit", seconds: 200, limit: 250, quick: 15},
-		{name: "ownership", number: 2, title: "Ownership check", seconds: 15, limit: 30, quick: 5},
-		{name: "scale", number: 3, title: "Manager at scale", command: true, seconds: 1000, limit: 1125, quick: 25},
-		{name: "propagation", number: 4, title: "Propagation", seconds: 200, limit: 250, quick: 10},
-		{name: "availability", number: 5, title: "Availability", command: true, seconds: 125, limit: 170, quick: 30},
-		{name: "grants", number: 6, title: "Grant rate", seconds: 165, limit: 200, quick: 18},
-		{name: "balance", number: 7, title: "Balance", seconds: 90, limit: 110, quick: 7},
-		{name: "flease", number: 8, title: "Flease", seconds: 300, limit: 340, quick: 25, args: []string{"-rounds", "2", "-warm", "1"}},
+		{name: "routing", number: 1, title: "Routing", module: true, spare: "nodskit", seconds: 180, limit: 250, quick: 15},
+		{name: "ownership", number: 2, title: "Ownership check", seconds: 12, limit: 30, quick: 5},
+		{name: "scale", number: 3, title: "Manager at scale", command: true, seconds: 1260, limit: 1400, quick: 25},
+		{name: "propagation", number: 4, title: "Propagation", seconds: 185, limit: 250, quick: 10},
+		{name: "availability", number: 5, title: "Availability", command: true, seconds: 120, limit: 170, quick: 30},
+		{name: "grants", number: 6, title: "Grant rate", seconds: 170, limit: 210, quick: 18},
+		{name: "balance", number: 7, title: "Balance", seconds: 85, limit: 120, quick: 7},
+		{name: "flease", number: 8, title: "Flease", seconds: 300, limit: 360, quick: 25, args: []string{"-rounds", "2", "-warm", "1"}},
 		{name: "rival", number: 9, title: "Rival", seconds: 2, limit: 15},
 		{name: "guard", number: 10, title: "Regression guard", seconds: 15, limit: 30},
 	}
@@ -80,13 +80,12 @@ func names(all []question) []string {
 // budget is a table of how long everything takes, and may take.
 func budget(all []question) *kit.Table {
 	t := kit.NewTable("Seconds, as foreseen", "question", "takes", "at most", "with -quick")
-	var takes, most, quick int
+	var takes, quick int
 	for _, q := range all {
 		t.Add(q.name, fmt.Sprint(q.seconds), fmt.Sprint(q.limit), fmt.Sprint(q.quick))
-		takes, most, quick = takes+q.seconds, most+q.limit, quick+q.quick
+		takes, quick = takes+q.seconds, quick+q.quick
 	}
-	build := int(buildLimit.Seconds())
-	t.Add("building, if nothing was built", "", fmt.Sprint(build), "")
-	t.Add("all", fmt.Sprint(takes), fmt.Sprintf("%d of %.0f", most+build, wholeLimit.Seconds()), fmt.Sprint(quick))
+	t.Add("building, if nothing was built", "", fmt.Sprintf("%.0f", buildLimit.Seconds()), "")
+	t.Add("all", fmt.Sprint(takes), fmt.Sprintf("%.0f", wholeLimit.Seconds()), fmt.Sprint(quick))
 	return t
 }

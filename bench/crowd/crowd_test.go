@@ -21,6 +21,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	"github.com/leasehold-dev/leasehold/manager"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
 
@@ -139,6 +140,36 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
+// TestCrowdFindsTheLeader: whoever has come to a manager that does not lead, or that goes, turns
+// to another.
+func TestCrowdFindsTheLeader(t *testing.T) {
+	group := mem.New()
+	first, leader := startManagerWith(t, group)
+	second, _ := startManagerWith(t, group)
+	c := &crowd{managers: []string{first, second}, namespace: "crowd", clock: clock.New()}
+	t.Cleanup(func() {
+		for _, s := range append(c.owners, c.lookups...) {
+			s.close(true)
+		}
+	})
+	const owners, lookups = 4, 6
+	if err := c.obey(Order{Do: Grow, Owners: owners, Lookups: lookups}); err != nil {
+		t.Fatal(err)
+	}
+	awaitWhole(t, c, owners, lookups)
+	if err := leader.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before := c.counts().Lowest
+	if err := c.obey(Order{Do: Restart, Owners: 2}); err != nil { // makes changes that only the other can tell
+		t.Fatal(err)
+	}
+	awaitWhole(t, c, owners, lookups)
+	if n := c.counts(); n.Lowest <= before {
+		t.Errorf("nothing has changed: %+v", n)
+	}
+}
+
 func awaitWhole(t *testing.T, c *crowd, owners, lookups int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -158,11 +189,18 @@ func awaitWhole(t *testing.T, c *crowd, owners, lookups int) {
 
 // startManager returns the address of a manager with a namespace of short leases.
 func startManager(t *testing.T) string {
+	addr, _ := startManagerWith(t, mem.New())
+	return addr
+}
+
+// startManagerWith starts one with a store that it may share with others, which lead already.
+func startManagerWith(t *testing.T, group store.Store) (string, *manager.Manager) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := manager.Start(manager.Config{Store: mem.New(), Listener: l, Logger: slog.New(slog.DiscardHandler)})
+	m, err := manager.Start(manager.Config{Store: group, Listener: l, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,8 +216,8 @@ func startManager(t *testing.T) string {
 	}}
 	for { // until it leads
 		_, err := leaseholdv1.NewAdminServiceClient(conn).CreateNamespace(t.Context(), request)
-		if err == nil {
-			return addr
+		if err == nil || leasehold.KindOf(wire.ToError(err)) == leasehold.Exists {
+			return addr, m
 		}
 		if t.Context().Err() != nil {
 			t.Fatal(err)

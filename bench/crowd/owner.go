@@ -21,9 +21,10 @@ import (
 
 // An owner is one session: the library's machine, and a timer.
 type owner struct {
-	tally *tally
-	clock *clock.Clock
-	say   func(message []byte)
+	tally  *tally
+	clock  *clock.Clock
+	say    func(message []byte)
+	moveOn func(leader string) // to another manager; nil if there is none
 
 	mu      sync.Mutex
 	machine *machine.Machine
@@ -138,7 +139,12 @@ func (o *owner) listen() listener { return &assembler{hear: o.hear} }
 // hear takes what the manager says.
 func (o *owner) hear(message []byte) {
 	var response leaseholdv1.HoldResponse
-	if proto.Unmarshal(message, &response) != nil || response.GetGrant() == nil {
+	err := proto.Unmarshal(message, &response)
+	if n := response.GetNotLeader(); n != nil && o.moveOn != nil {
+		o.moveOn(n.GetLeader())
+		return
+	}
+	if err != nil || response.GetGrant() == nil {
 		o.tally.strange.Add(1)
 		return
 	}

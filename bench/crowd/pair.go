@@ -11,13 +11,13 @@ import (
 type Pair struct{ owners, lookups *Process }
 
 // StartPair starts a pair that has nobody yet. It ends with its parent. Owners speak to
-// the leader, and lookups to some managers.
-func StartPair(ctx context.Context, namespace, leader string, managers ...string) (*Pair, error) {
-	owners, err := Start(ctx, namespace, leader)
+// some managers, of which one has to lead, and lookups to some.
+func StartPair(ctx context.Context, namespace string, ofOwners, ofLookups []string) (*Pair, error) {
+	owners, err := Start(ctx, namespace, ofOwners...)
 	if err != nil {
 		return nil, err
 	}
-	lookups, err := Start(ctx, namespace, managers...)
+	lookups, err := Start(ctx, namespace, ofLookups...)
 	if err != nil {
 		owners.Close()
 		return nil, err

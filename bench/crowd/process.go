@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,9 +29,11 @@ type Order struct {
 	Poll time.Duration
 	// Both: how long it is to take. Restarts begin at equal distances.
 	Within time.Duration
-	// Restart: Owners and Lookups are how many; without a goodbye if they crash.
+	// Restart: Owners and Lookups are how many, drawn at random; without a goodbye if they crash.
 	Crash bool
-	Pause time.Duration // from the end of one to the start of the next in its place
+	// Restart: instead, all of one part, of so many into which they are divided.
+	Part, Parts int
+	Pause       time.Duration // from the end of one to the start of the next in its place
 }
 
 // The verbs.
@@ -117,10 +120,11 @@ func (c *crowd) restart(o Order) error {
 			return s.open(len(s.sitting()))
 		}
 	}
-	for _, s := range some(c.owners, o.Owners) {
-		all = append(all, again(s))
+	owners, lookups := some(c.owners, o.Owners), some(c.lookups, o.Lookups/max(1, o.Together))
+	if o.Parts > 0 {
+		owners, lookups = part(c.owners, o.Part, o.Parts), part(c.lookups, o.Part, o.Parts)
 	}
-	for _, s := range some(c.lookups, o.Lookups/max(1, o.Together)) {
+	for _, s := range slices.Concat(owners, lookups) {
 		all = append(all, again(s))
 	}
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -131,6 +135,16 @@ func (c *crowd) restart(o Order) error {
 func some(seats []*seat, n int) (picked []*seat) {
 	for _, i := range rand.Perm(len(seats))[:min(n, len(seats))] {
 		picked = append(picked, seats[i])
+	}
+	return picked
+}
+
+// part is every so-manieth of them.
+func part(seats []*seat, at, of int) (picked []*seat) {
+	for i, s := range seats {
+		if i%of == at {
+			picked = append(picked, s)
+		}
 	}
 	return picked
 }
@@ -167,7 +181,8 @@ type Process struct {
 }
 
 // Start starts a crowd that has nobody yet. It ends with its parent. Of several managers
-// each has as many clients as the others.
+// each has as many clients as the others; who loses its own, or hears that it does not lead,
+// turns to the next.
 func Start(ctx context.Context, namespace string, managers ...string) (*Process, error) {
 	self, err := os.Executable()
 	if err != nil {

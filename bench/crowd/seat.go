@@ -55,16 +55,18 @@ func (s *seat) open(streams int) error {
 	return nil
 }
 
-// serve connects until it is stopped, again whenever the connection breaks.
+// serve connects until it is stopped, again whenever the connection breaks, and then to
+// another manager, if there are several.
 func (s *seat) serve(ctx context.Context, clients []client) {
 	defer close(s.done)
 	begun := false
-	for ctx.Err() == nil {
+	managers := s.crowd.managers
+	for at := s.number; ctx.Err() == nil; at++ {
 		listeners := make([]listener, len(clients))
 		for i, c := range clients {
 			listeners[i] = c.listen()
 		}
-		c, err := dial(s.crowd.managers[s.number%len(s.crowd.managers)], s.source(), s.path, &s.crowd.traffic, listeners)
+		c, err := dial(managers[at%len(managers)], s.source(), s.path, &s.crowd.traffic, listeners)
 		if err == nil {
 			s.set(c)
 			stopped := context.AfterFunc(ctx, func() { _ = c.net.Close() })
@@ -124,6 +126,15 @@ func (s *seat) say(stream int, message []byte) {
 	}
 }
 
+// moveOn ends the connection if another manager leads, so that it turns to the next.
+func (s *seat) moveOn(leader string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn != nil && s.conn.net.RemoteAddr().String() != leader {
+		_ = s.conn.net.Close()
+	}
+}
+
 // close ends those who are there. Owners say goodbye first, unless they crash.
 func (s *seat) close(crash bool) {
 	s.mu.Lock()
@@ -160,7 +171,11 @@ type crowd struct {
 func (c *crowd) ownerSeat(number int) *seat {
 	s := &seat{crowd: c, number: number, path: leaseholdv1.OwnerService_Hold_FullMethodName}
 	s.enter = func(stream int) (client, error) {
-		return newOwner(c.clock, &c.tally, c.namespace, number, func(message []byte) { s.say(stream, message) })
+		o, err := newOwner(c.clock, &c.tally, c.namespace, number, func(message []byte) { s.say(stream, message) })
+		if err == nil && len(c.managers) > 1 {
+			o.moveOn = s.moveOn
+		}
+		return o, err
 	}
 	return s
 }

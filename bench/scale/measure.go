@@ -136,8 +136,13 @@ func (t *testbed) restart(ctx context.Context, f *finding) (err error) {
 		return nil
 	}
 	begun := time.Now()
-	some := max(1, t.some)
-	order := crowd.Order{Do: crowd.Restart, Owners: t.owners / some, Lookups: t.lookups / some, Together: t.together, Within: t.restarts}
+	if t.rollout {
+		l, err := t.during(ctx, func() error { return t.roll(ctx) })
+		l.CPU = l.All // each of them has led for a while
+		f.ownersRestart, f.lookupsRestart, f.restarted = l, l, time.Since(begun)
+		return err
+	}
+	order := crowd.Order{Do: crowd.Restart, Owners: t.owners, Lookups: t.lookups, Together: t.together, Within: t.restarts}
 	obey := func(o crowd.Order) (load, error) {
 		return t.during(ctx, func() error { _, err := t.crowd.Obey(o); return err })
 	}

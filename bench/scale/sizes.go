@@ -20,7 +20,12 @@ type size struct {
 	// set, all at once. 0: none are.
 	restarts time.Duration
 	both     bool
-	some     int // one of so many is restarted; 0 is all
+	// rollout: managers are restarted as well, one after another, each with its share of the
+	// others.
+	rollout bool
+	// sparse: each owner has one range, as consistent hashing without virtual nodes gives it. Such a
+	// table is only restarted: of the quiet, those of the policy that is the default tell more.
+	sparse bool
 	// floor: a server that does nothing but answer is measured beside it.
 	floor bool
 	// patient: leases and proofs last as long as the papers', and not as ours do by default.
@@ -33,7 +38,10 @@ func (s size) clients() int { return s.owners + s.lookups }
 
 // served are those who speak to the leader.
 func (s size) served() int {
-	if s.managers > 1 {
+	switch {
+	case s.rollout: // lookups are with all of them alike
+		return s.owners + s.lookups/s.managers + s.managers - 1
+	case s.managers > 1:
 		return s.owners + s.managers - 1
 	}
 	return s.clients()
@@ -48,7 +56,10 @@ const patientPoll = 30 * time.Second
 // everybody to renew, and nearly for everybody to ask. There is no time for many if they
 // are patient.
 func (s size) windows(rounds int) (int, time.Duration) {
-	if s.patient {
+	switch {
+	case s.sparse:
+		return 0, time.Second
+	case s.patient:
 		return min(rounds, 2), patientPoll
 	}
 	return rounds, 4 * time.Second
@@ -71,6 +82,16 @@ func (s size) timing() *leaseholdv1.Timing {
 	return &leaseholdv1.Timing{Lease: int64(t.Lease), Renew: int64(t.Renew), Drift: float64(t.Drift)}
 }
 
+// config is the namespace's.
+func (s size) config() *leaseholdv1.NamespaceConfig {
+	// Twice as many: one that is restarted may be there before the one before is gone.
+	c := &leaseholdv1.NamespaceConfig{Name: namespace, MaxOwners: uint32(2*s.owners + 64), Timing: s.timing()}
+	if s.sparse {
+		c.Policy, c.VirtualNodes = "consistent", 1
+	}
+	return c
+}
+
 // lifetime is how long a node lives in PRS's experiment, and compressed is how
 // many times faster our nodes fail.
 const (
@@ -78,27 +99,33 @@ const (
 	compressed = 12
 )
 
-// paperRestarts is how long Centrifuge's experiments took.
-const paperRestarts = 32 * time.Minute
+// How long Centrifuge's experiments took, and a rollout from the first leader's restart until
+// the last took over.
+const (
+	paperRestarts = 32 * time.Minute
+	paperRollout  = time.Hour
+)
 
 // sizes are asked in this order. A process may open 20,000 files on many systems,
 // and a manager takes 16,384 connections: with 50,000 lookups, five share one.
 func sizes(quick bool) []size {
-	centrifuge := size{name: "centrifuge", title: "Centrifuge's testbed", owners: 200, lookups: 2016, together: 1, grow: 4 * time.Second, restarts: 40 * time.Second}
+	production := size{name: "rollout", title: "Centrifuge's production", owners: 130, lookups: 1000, together: 1, managers: 3, grow: 4 * time.Second, restarts: 60 * time.Second, rollout: true}
 	if quick {
-		centrifuge.restarts = 0 // in seconds, they would be a stampede, and no rollout
-		return []size{centrifuge}
+		production.restarts = 0 // in seconds, they would be a stampede, and no rollout
+		return []size{production}
 	}
 	return []size{
-		centrifuge,
+		production,
+		{name: "centrifuge", title: "Centrifuge's testbed", owners: 200, lookups: 2016, together: 1, grow: 4 * time.Second, restarts: 32 * time.Second},
 		{name: "prs", title: "PRS's testbed", owners: 500, lookups: 2000, together: 1, grow: 2 * time.Second, steps: 5, failures: 6 * time.Second},
 		{name: "5x", title: "5 times", owners: 1000, lookups: 10_000, together: 1, grow: 30 * time.Second, restarts: 200 * time.Second, both: true, floor: true},
 		{name: "patient", title: "5 times, with the papers' times", owners: 1000, lookups: 10_000, together: 1, grow: 20 * time.Second, patient: true},
 		{name: "group", title: "5 times, with three managers", owners: 1000, lookups: 10_000, together: 1, managers: 3, grow: 20 * time.Second},
-		// To restart all of these, tables and changes of more than 100 GB would have to come through.
+		// Here the table has 50,000 ranges. To restart all, more than 100 GB of tables and changes would have to come through.
+		{name: "25x", title: "25 times, with the papers' times", owners: 5000, lookups: 50_000, together: 5, grow: 2 * time.Minute, patient: true},
 		{
-			name: "25x", title: "25 times, with the papers' times", owners: 5000, lookups: 50_000, together: 5, grow: 2 * time.Minute, patient: true,
-			restarts: time.Minute, both: true, some: 25,
+			name: "25x-sparse", title: "25 times, the same with a range for each owner", owners: 5000, lookups: 50_000, together: 5, grow: time.Minute,
+			patient: true, sparse: true, restarts: 180 * time.Second, both: true,
 		},
 	}
 }

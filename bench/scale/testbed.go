@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/bench/crowd"
 	"github.com/leasehold-dev/leasehold/bench/kit"
 	"github.com/leasehold-dev/leasehold/bench/managers"
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
 const namespace = "scale"
@@ -22,11 +22,12 @@ type testbed struct {
 	group   *managers.Group
 	manager *managers.Manager // the leader
 	crowd   *crowd.Pair
-	empty   float64 // the manager's memory before anybody came
+	empty   float64                       // the manager's memory before anybody came
+	before  map[*managers.Manager]float64 // seconds of a core that they used before they were restarted
 }
 
 func newTestbed(ctx context.Context, r *kit.Run, s size) (_ *testbed, err error) {
-	t := &testbed{size: s, run: r}
+	t := &testbed{size: s, run: r, before: map[*managers.Manager]float64{}}
 	defer func() {
 		if err != nil {
 			t.close()
@@ -38,8 +39,7 @@ func newTestbed(ctx context.Context, r *kit.Run, s size) (_ *testbed, err error)
 	if t.manager, err = t.group.Leader(ctx); err != nil {
 		return nil, err
 	}
-	// Twice as many: one that is restarted may be there before the one before is gone.
-	if err := t.manager.Create(ctx, &leaseholdv1.NamespaceConfig{Name: namespace, MaxOwners: uint32(2*s.owners + 64), Timing: s.timing()}); err != nil {
+	if err := t.manager.Create(ctx, s.config()); err != nil {
 		return nil, err
 	}
 	used, err := t.manager.Usage(ctx)
@@ -47,12 +47,24 @@ func newTestbed(ctx context.Context, r *kit.Run, s size) (_ *testbed, err error)
 		return nil, err
 	}
 	t.empty = used.Memory
-	t.crowd, err = crowd.StartPair(ctx, namespace, t.manager.Addr, t.followed()...)
+	t.crowd, err = crowd.StartPair(ctx, namespace, t.asked(), t.followed())
 	return t, err
 }
 
-// followed are the managers that lookups follow: the standbys, if there are any.
+// asked are the managers that owners ask for leases: the leader, or all if that will change.
+func (t *testbed) asked() []string {
+	if t.rollout {
+		return t.group.Addrs()
+	}
+	return []string{t.manager.Addr}
+}
+
+// followed are the managers that lookups follow: the standbys, if there are any, or all if
+// those will change.
 func (t *testbed) followed() (addrs []string) {
+	if t.rollout {
+		return t.group.Addrs()
+	}
 	for _, m := range t.group.All {
 		if m != t.manager || len(t.group.All) == 1 {
 			addrs = append(addrs, m.Addr)
@@ -105,16 +117,19 @@ type load struct {
 
 // used is what each manager has used, the leader first.
 func (t *testbed) used(ctx context.Context) (all []managers.Usage, err error) {
-	leader, err := t.manager.Usage(ctx)
-	all = append(all, leader)
 	for _, m := range t.group.All {
-		if m != t.manager && err == nil {
-			var u managers.Usage
-			u, err = m.Usage(ctx)
+		u, err := m.Usage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		u.CPU += t.before[m]
+		if m == t.manager {
+			all = slices.Insert(all, 0, u)
+		} else {
 			all = append(all, u)
 		}
 	}
-	return all, err
+	return all, nil
 }
 
 // during measures the leader while something is done.
