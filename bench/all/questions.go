@@ -29,7 +29,7 @@ func questions() []question {
 		{name: "routing", number: 1, title: "Routing", module: true, spare: "nodskit", seconds: 180, limit: 250, quick: 15},
 		{name: "ownership", number: 2, title: "Ownership check", seconds: 12, limit: 30, quick: 5},
 		{name: "scale", number: 3, title: "Manager at scale", command: true, seconds: 1260, limit: 1400, quick: 25},
-		{name: "propagation", number: 4, title: "Propagation", seconds: 185, limit: 250, quick: 10},
+		{name: "propagation", number: 4, title: "Propagation", seconds: 195, limit: 290, quick: 10},
 		{name: "availability", number: 5, title: "Availability", command: true, seconds: 120, limit: 170, quick: 30},
 		{name: "grants", number: 6, title: "Grant rate", seconds: 170, limit: 210, quick: 18},
 		{name: "balance", number: 7, title: "Balance", seconds: 85, limit: 120, quick: 7},

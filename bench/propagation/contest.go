@@ -215,6 +215,24 @@ const (
 	fewest    = 3
 )
 
+// judged reports whether a size has goals. It has more rounds, and time for them: who is faster is not
+// to be decided by what else the machine does.
+func (s size) judged() bool { return s.own() && s.listeners == 10_000 }
+
+func (s size) rounds(usual int) int {
+	if s.judged() {
+		return 4 * usual
+	}
+	return usual
+}
+
+func (s size) limit() time.Duration {
+	if s.judged() {
+		return 3 * sizeLimit
+	}
+	return sizeLimit
+}
+
 var errEnough = errors.New("there is no time for more rounds")
 
 // contest lets everybody have a turn in each round, with changes of so many bytes.

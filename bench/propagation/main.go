@@ -53,7 +53,7 @@ func run(ctx context.Context, r *kit.Run, only int) (err error) {
 	}
 	steps := 0
 	for _, s := range all {
-		steps += len(entrants()) + len(heats(s))*r.Rounds
+		steps += len(entrants()) + len(heats(s))*s.rounds(r.Rounds)
 	}
 	r.Expect(steps)
 	found := make(map[size][]outcome)
@@ -71,7 +71,7 @@ func ask(ctx context.Context, r *kit.Run, dir string, s size) (all []outcome, er
 	bytes := 0
 	turns := heats(s)
 	for _, entrants := range turns {
-		found, err := heat(ctx, r, dir, s, entrants, bytes, sizeLimit/time.Duration(len(turns)))
+		found, err := heat(ctx, r, dir, s, entrants, bytes, s.limit()/time.Duration(len(turns)))
 		if err != nil {
 			return nil, err
 		}
@@ -88,5 +88,6 @@ func heat(ctx context.Context, r *kit.Run, dir string, s size, entrants []entran
 		return nil, err
 	}
 	defer closeAll(contenders)
-	return contest(ctx, contenders, r.Rounds, bytes, limit, func(round int) { r.Step("%v, round %d of %d", s, round+1, r.Rounds) })
+	rounds := s.rounds(r.Rounds)
+	return contest(ctx, contenders, rounds, bytes, limit, func(round int) { r.Step("%v, round %d of %d", s, round+1, rounds) })
 }
