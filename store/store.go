@@ -59,7 +59,8 @@ type Tables interface {
 
 	// Append writes a batch if the leader record has its Term and the log of
 	// its namespace ends at its Prev. Its size is bounded only by memory: an
-	// implementation on a store with limits must cope.
+	// implementation on a store with limits must cope. One with a Base takes the place
+	// of all that was there, but for its history.
 	Append(ctx context.Context, b *storage.Batch) (storage.Outcome, error)
 
 	// End returns where a namespace's log ends and the term of the leader

@@ -156,6 +156,9 @@ type LookupRequest struct {
 	Lookup    uint64 // names the lookup among those that one manager talks to
 	Seq       Seq
 	LSN       leasehold.LSN // the lookup's table; 0 if it has none
+	// Term is the newest that the lookup has heard of; 0 if it has heard of none, or
+	// does not say.
+	Term leasehold.Term
 }
 
 // A LookupReply brings a lookup up to LSN: by Changes if it is at From or

@@ -35,6 +35,14 @@ type Record struct {
 	// to believe.
 	Wait     time.Duration
 	Resigned bool // the leader has stopped acting: anyone may take over at once
+	// At is when it was written, on the wall clock of whoever wrote it, in seconds
+	// since 1970; 0 if that is not known. One that is old when somebody takes over may
+	// be from a backup.
+	At int64
+	// Floor is what all numbers exceed that are given out from now on, changes and
+	// grants of all namespaces: a table that is below it is of a time before the store
+	// was restored, and goes on above it (see [Above]).
+	Floor uint64
 }
 
 // An Outcome is how a write ended.
@@ -67,10 +75,18 @@ type Batch struct {
 	Term      leasehold.Term
 	Prev      leasehold.LSN
 	Changes   []table.Change
+	// Base, if it is not nil, takes the place of all that is stored: a table at an
+	// LSN above Prev, from which the log goes on. Then there are no changes.
+	Base *table.Table // immutable
 }
 
 // Last returns the LSN at which the log ends once the batch is in it.
-func (b *Batch) Last() leasehold.LSN { return b.Prev + leasehold.LSN(len(b.Changes)) }
+func (b *Batch) Last() leasehold.LSN {
+	if b.Base != nil {
+		return b.Base.LSN()
+	}
+	return b.Prev + leasehold.LSN(len(b.Changes))
+}
 
 // A Snapshot replaces a namespace's log up to the LSN of Table. It is refused
 // unless the leader record has this Term. It never changes what is stored,
@@ -92,6 +108,7 @@ type State struct {
 	Term    leasehold.Term // of the leader record at that instant
 	Table   *table.Table   // the newest snapshot; nil if there is none
 	Changes []table.Change // what follows on it
+	Base    leasehold.LSN  // that of the last [Batch] that had one; 0 if none had
 
 	// Unknown: nothing is stored, because the store is the memory of a leader
 	// that is gone. What there is only the owners know. The log goes on at

@@ -37,9 +37,9 @@ type Entry struct {
 	// but in ranges where Lost > n. Where ranges that were lost at different
 	// times have become one, it is the latest.
 	Lost leasehold.LSN
-	// Adopted is the generation under which a leader without a store found the
-	// range when it took over, 0 if it did not. Such a leader knows nothing about
-	// losses before that, and Lost is where its log begins. But a generation that
+	// Adopted is the generation under which a leader without a store, or with one
+	// that was restored, found the range when it took over, 0 if it did not. Such a
+	// leader knows nothing about losses before that, and Lost is where its log begins. But a generation that
 	// is still held was held all along: a lookup that knew the range under this
 	// one missed no loss, whatever Lost says.
 	Adopted leasehold.Generation
@@ -145,6 +145,23 @@ func Restore(lsn leasehold.LSN, newest leasehold.Generation, entries *keyrange.M
 		}
 	}
 	return t, nil
+}
+
+// Renumbered returns the table as it goes on above what may have been forgotten of its
+// history: at lsn, with newest for the newest generation. Who holds what stays as it is.
+// Nothing is known of losses before that; but who knew a range under the generation that
+// is held has missed none, if held reports that it really is.
+func (t *Table) Renumbered(lsn leasehold.LSN, newest leasehold.Generation, held func(leasehold.Range, Entry) bool) *Table {
+	var b keyrange.Builder[Entry]
+	b.Grow(t.entries.Len())
+	for r, e := range t.entries.All() {
+		e.Lost, e.Adopted = lsn, 0
+		if !e.Vacant() && held(r, e) {
+			e.Adopted = e.Generation
+		}
+		b.Append(r.Start, e)
+	}
+	return &Table{lsn: lsn, newest: newest, entries: b.Map()}
 }
 
 // LSN returns the number of the last change applied.

@@ -17,6 +17,7 @@ func FromLookupRequest(r *protocol.LookupRequest) *leaseholdv1.FollowRequest {
 		Namespace: string(r.Namespace),
 		Seq:       uint64(r.Seq),
 		Lsn:       uint64(r.LSN),
+		Term:      uint64(r.Term),
 	}
 }
 
@@ -28,6 +29,7 @@ func ToLookupRequest(r *leaseholdv1.FollowRequest, lookup uint64) (*protocol.Loo
 		Lookup:    lookup,
 		Seq:       protocol.Seq(r.GetSeq()),
 		LSN:       leasehold.LSN(r.GetLsn()),
+		Term:      leasehold.Term(r.GetTerm()),
 	}
 	if err := out.Validate(); err != nil {
 		return nil, err

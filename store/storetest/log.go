@@ -81,6 +81,62 @@ func namespacesAreApart(t *testing.T, s store.Store) {
 	checkLoad(t, s, empty)
 }
 
+// replacement: a table can take the place of a log, as a batch that is guarded like any
+// other. It is the end of what was there, and changes go on from it.
+func replacement(t *testing.T, s store.Store) {
+	lead(t, s, 2)
+	p := newPen(t, 2)
+	first := p.next(30)
+	mustAppend(t, s, first)
+	save(t, s, p.snapshot())
+	second := p.next(30)
+	mustAppend(t, s, second)
+	log := slices.Concat(first.Changes, second.Changes)
+	before := *p
+	try := func(what string, want storage.Outcome, b storage.Batch) {
+		t.Helper()
+		outcome, err := s.Append(t.Context(), &b)
+		if outcome != want || want == storage.Done && err != nil {
+			t.Fatalf("%s: %v (%v), want %v", what, outcome, err, want)
+		}
+	}
+	b := p.replacement()
+	other := *b
+	other.Term = 1
+	try("an older term", storage.Conflict, other)
+	other = *b
+	other.Prev--
+	try("an older log", storage.Conflict, other)
+	other = *b
+	other.Base = before.table.Clone() // at the very end
+	try("a table that is not above the log", storage.Conflict, other)
+	other = *b
+	other.Changes = []table.Change{{}}
+	try("changes with it", storage.Conflict, other)
+	checkLoad(t, s, &before)
+
+	try("the replacement", storage.Done, *b)
+	checkLoad(t, s, p)
+	try("the same again", storage.Conflict, *b)
+	if end, err := s.End(t.Context(), ns); err != nil || end != (storage.End{Term: 2, LSN: b.Last()}) {
+		t.Errorf("the end is %v (%v), want %d", end, err, b.Last())
+	}
+	checkHistory(t, t, s, ns, log)
+	next := p.next(20)
+	mustAppend(t, s, next)
+	save(t, s, before.snapshot()) // it came late
+	checkLoad(t, s, p)
+	checkHistory(t, t, s, ns, slices.Concat(log, next.Changes))
+	save(t, s, p.snapshot())
+	last := p.next(5)
+	mustAppend(t, s, last)
+	checkLoad(t, s, p)
+	log = slices.Concat(next.Changes, last.Changes)
+	mustAppend(t, s, p.replacement())
+	checkLoad(t, s, p)
+	checkHistory(t, t, s, ns, log) // one such step back is enough
+}
+
 // randomHistories: whatever is appended, under whatever leaders, and however
 // often snapshots are taken, what is loaded is what was appended.
 func randomHistories(t *testing.T, s store.Store) {
@@ -91,14 +147,17 @@ func randomHistories(t *testing.T, s store.Store) {
 		run++
 		p := newPen(t, term)
 		p.ns = leasehold.Namespace(fmt.Sprintf("run-%d", run))
-		var log []table.Change
+		var log, earlier []table.Change
 		for range rapid.IntRange(1, 8).Draw(rt, "steps") {
-			switch rapid.IntRange(0, 5).Draw(rt, "step") {
+			switch rapid.IntRange(0, 7).Draw(rt, "step") {
 			case 0:
 				if err := s.SaveSnapshot(t.Context(), p.snapshot()); err != nil {
 					rt.Fatalf("save snapshot: %v", err)
 				}
 			case 1:
+				mustAppend(t, s, p.replacement())
+				log, earlier = nil, log
+			case 2:
 				term++
 				lead(t, s, term)
 				p.term = term
@@ -109,7 +168,7 @@ func randomHistories(t *testing.T, s store.Store) {
 			}
 		}
 		loadAndCompare(rt, t, s, p)
-		checkHistory(rt, t, s, p.ns, log)
+		checkHistory(rt, t, s, p.ns, slices.Concat(earlier, log))
 	})
 }
 
@@ -123,7 +182,7 @@ func checkHistory(t fataler, tb testing.TB, s store.Store, name leasehold.Namesp
 	}
 	var older []store.Past
 	if half > 0 { // before lsn 1 there is nothing, and 0 means the end
-		if older, err = s.History(tb.Context(), name, leasehold.LSN(half+1), len(log)); err != nil {
+		if older, err = s.History(tb.Context(), name, log[half].LSN, len(log)); err != nil {
 			t.Fatalf("history: %v", err)
 		}
 	}

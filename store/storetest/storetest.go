@@ -27,6 +27,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"AppendAgain", appendAgain},
 		{"NamespacesAreApart", namespacesAreApart},
 		{"RandomHistories", randomHistories},
+		{"Replacement", replacement},
 		{"BigBatch", bigBatch},
 		{"BigTable", bigTable},
 		{"SnapshotOfAnOldTerm", snapshotOfAnOldTerm},

@@ -81,6 +81,15 @@ func (p *pen) next(n int) *storage.Batch {
 	return p.batch(changes...)
 }
 
+// replacement is a batch that puts the table, far above, in the place of the log.
+func (p *pen) replacement() *storage.Batch {
+	n := uint64(p.table.LSN()) + 1<<40
+	b := &storage.Batch{Namespace: p.ns, Term: p.term, Prev: p.table.LSN()}
+	b.Base = p.table.Renumbered(leasehold.LSN(n), leasehold.Generation(n), func(r leasehold.Range, _ table.Entry) bool { return r.Start%2 == 0 })
+	p.table = b.Base.Clone()
+	return b
+}
+
 func (p *pen) snapshot() *storage.Snapshot {
 	return &storage.Snapshot{Namespace: p.ns, Term: p.term, Table: p.table.Clone()}
 }

@@ -30,7 +30,10 @@ type FollowRequest struct {
 	// Rises with every question of the lookup, from 1.
 	Seq uint64 `protobuf:"varint,3,opt,name=seq,proto3" json:"seq,omitempty"`
 	// The last change that the lookup has; 0 if it has no table.
-	Lsn           uint64 `protobuf:"varint,4,opt,name=lsn,proto3" json:"lsn,omitempty"`
+	Lsn uint64 `protobuf:"varint,4,opt,name=lsn,proto3" json:"lsn,omitempty"`
+	// The newest term of a leader that the lookup has heard of; 0 if it has heard of
+	// none. A leader that has not told it of lsn learns from it whether an earlier one has.
+	Term          uint64 `protobuf:"varint,5,opt,name=term,proto3" json:"term,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -89,6 +92,13 @@ func (x *FollowRequest) GetSeq() uint64 {
 func (x *FollowRequest) GetLsn() uint64 {
 	if x != nil {
 		return x.Lsn
+	}
+	return 0
+}
+
+func (x *FollowRequest) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
 	}
 	return 0
 }
@@ -373,12 +383,13 @@ var File_leasehold_v1_lookup_proto protoreflect.FileDescriptor
 
 const file_leasehold_v1_lookup_proto_rawDesc = "" +
 	"\n" +
-	"\x19leasehold/v1/lookup.proto\x12\fleasehold.v1\x1a\x18leasehold/v1/lease.proto\x1a\x18leasehold/v1/table.proto\"k\n" +
+	"\x19leasehold/v1/lookup.proto\x12\fleasehold.v1\x1a\x18leasehold/v1/lease.proto\x1a\x18leasehold/v1/table.proto\"\x7f\n" +
 	"\rFollowRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x10\n" +
 	"\x03seq\x18\x03 \x01(\x04R\x03seq\x12\x10\n" +
-	"\x03lsn\x18\x04 \x01(\x04R\x03lsn\"\xdf\x01\n" +
+	"\x03lsn\x18\x04 \x01(\x04R\x03lsn\x12\x12\n" +
+	"\x04term\x18\x05 \x01(\x04R\x04term\"\xdf\x01\n" +
 	"\x0eFollowResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12.\n" +
 	"\x06update\x18\x02 \x01(\v2\x14.leasehold.v1.UpdateH\x00R\x06update\x128\n" +

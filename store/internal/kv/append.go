@@ -27,7 +27,12 @@ func (s *Store) Append(ctx context.Context, b *storage.Batch) (storage.Outcome, 
 		return storage.Conflict, err
 	}
 	a := appending{db: s.db, k: k, batch: b, grows: grows(b)}
-	if a.pieces, err = s.cutBatch(k, b); err != nil {
+	if b.Base != nil {
+		a.pieces, err = s.cutBase(k, b)
+	} else {
+		a.pieces, err = s.cutBatch(k, b)
+	}
+	if err != nil {
 		return storage.Conflict, err
 	}
 	outcome, h, err := a.run(ctx, s.lastSeen(b.Namespace))
@@ -55,7 +60,7 @@ func (s *Store) cutBatch(k keys, b *storage.Batch) ([]Entry, error) {
 
 // grows reports whether a batch has more than ends of leases. Those are written
 // even when there is hardly any room: there are no more of them than there were
-// grants.
+// grants. A table that takes the place of a log makes room.
 func grows(b *storage.Batch) bool {
 	return slices.ContainsFunc(b.Changes, func(c table.Change) bool { return c.Kind != table.Vacated })
 }
@@ -130,6 +135,9 @@ func (a *appending) refused(term leasehold.Term, h *head) bool {
 func (a *appending) attempt(ctx context.Context, h *head) (Result, *head, error) {
 	next := *h
 	next.end = a.batch.Last()
+	if a.batch.Base != nil {
+		return a.replace(ctx, h, next)
+	}
 	if len(a.pieces) <= 1 {
 		// What an attempt in several pieces has left behind goes with it.
 		leftovers := Span{a.k.log(a.batch.Prev + 2), a.k.logEnd()}

@@ -24,8 +24,23 @@ func grants(owner string, n int) (out []table.Change) {
 	return out
 }
 
-// A leader that dies, or is replaced, between two pieces of a batch has written nothing.
+// A leader that dies, or is replaced, between two pieces of a batch, or of a table that takes the place of
+// a log, has written nothing.
 func TestEveryPointOfLargeBatches(t *testing.T) {
+	large := &storage.Batch{Namespace: "n", Term: 1, Changes: grants("first", 100)}
+	whole := table.New()
+	for i := range large.Changes {
+		if err := whole.Apply(&large.Changes[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	base := whole.Renumbered(1000, 1000, func(leasehold.Range, table.Entry) bool { return true })
+	for name, large := range map[string]*storage.Batch{"changes": large, "a table": {Namespace: "n", Term: 1, Base: base}} {
+		t.Run(name, func(t *testing.T) { everyPointOfALargeBatch(t, large) })
+	}
+}
+
+func everyPointOfALargeBatch(t *testing.T, large *storage.Batch) {
 	for name, dies := range map[string]bool{"kill": true, "pause": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Cleanup(failpoint.Reset)
@@ -56,7 +71,6 @@ func TestEveryPointOfLargeBatches(t *testing.T) {
 					next()
 				}
 			})
-			large := &storage.Batch{Namespace: "n", Term: 1, Changes: grants("first", 100)}
 			outcome, err := lead(1).Append(ctx, large)
 			if dies && outcome != storage.Unknown || !dies && outcome != storage.Conflict {
 				t.Errorf("%v, %v", outcome, err)

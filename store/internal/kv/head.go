@@ -16,7 +16,12 @@ type head struct {
 	snapshot  leasehold.LSN // the newest snapshot; 0 if there is none
 	pieces    int           // of the snapshot
 	forgotten leasehold.LSN // no change up to this one is kept
+	base      leasehold.LSN // the last table that took the place of the log; 0 if none did
+	earlier   stretch       // what is kept of the log before that
 }
+
+// A stretch is the changes of a log behind after, up to and with end.
+type stretch struct{ after, end leasehold.LSN }
 
 func (h *head) guard(k keys) Guard { return Guard{Key: k.head(), Revision: h.revision} }
 
@@ -28,10 +33,13 @@ func (h *head) at(r Revision) *head {
 }
 
 func (h *head) encode(k keys) Entry {
-	m := &storagev1.Head{End: uint64(h.end), Snapshot: uint64(h.snapshot), Pieces: uint32(h.pieces), Forgotten: uint64(h.forgotten)}
+	m := &storagev1.Head{
+		End: uint64(h.end), Snapshot: uint64(h.snapshot), Pieces: uint32(h.pieces), Forgotten: uint64(h.forgotten),
+		Base: uint64(h.base), EarlierAfter: uint64(h.earlier.after), EarlierEnd: uint64(h.earlier.end),
+	}
 	value, err := proto.Marshal(m)
 	if err != nil {
-		panic(err) // four numbers
+		panic(err) // they are numbers
 	}
 	return Entry{Key: k.head(), Value: value}
 }
@@ -44,6 +52,7 @@ func decodeHead(e Entry) (*head, error) {
 	return &head{
 		revision: e.Revision, end: leasehold.LSN(m.GetEnd()), snapshot: leasehold.LSN(m.GetSnapshot()),
 		pieces: int(m.GetPieces()), forgotten: leasehold.LSN(m.GetForgotten()),
+		base: leasehold.LSN(m.GetBase()), earlier: stretch{leasehold.LSN(m.GetEarlierAfter()), leasehold.LSN(m.GetEarlierEnd())},
 	}, nil
 }
 

@@ -41,21 +41,24 @@ func history(ctx context.Context, v View, k keys, before leasehold.LSN, most int
 	if err != nil {
 		return nil, err
 	}
-	last := h.end
-	if before > 0 {
-		last = min(last, before-1)
-	}
-	n := min(last, leasehold.LSN(max(0, min(most, DefaultHistory))))
-	after := max(last-n, h.forgotten)
 	var past []store.Past
-	err = readLog(ctx, v, k, after, last, func(at time.Time, changes []table.Change) {
-		for i := range changes {
-			past = append(past, store.Past{At: at, Change: changes[i]})
+	// Newest first: what follows on the last table that took the place of a log, and then what came before that.
+	for _, part := range []stretch{{h.forgotten, h.end}, h.earlier} {
+		if before > 0 {
+			part.end = min(part.end, before-1)
 		}
-	})
-	if err != nil {
-		return nil, err
+		room := leasehold.LSN(max(0, min(most, DefaultHistory)-len(past)))
+		part.after = max(part.after, part.end-min(part.end, room))
+		read := len(past)
+		err = readLog(ctx, v, k, part.after, part.end, func(at time.Time, changes []table.Change) {
+			for i := range changes {
+				past = append(past, store.Past{At: at, Change: changes[i]})
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		slices.Reverse(past[read:])
 	}
-	slices.Reverse(past)
 	return past, nil
 }

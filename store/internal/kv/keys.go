@@ -48,6 +48,9 @@ func (k keys) snapshotEnd(at leasehold.LSN) string {
 	return fmt.Sprintf("%ssnapshot/%020d0", string(k), at)
 }
 
+// snapshotsEnd is behind every snapshot.
+func (k keys) snapshotsEnd() string { return string(k) + "snapshot0" }
+
 func encodeTerm(t leasehold.Term) []byte { return strconv.AppendUint(nil, uint64(t), 10) }
 
 // decodeTerm reads the term's key. Where there is none there is no leader yet. A number that

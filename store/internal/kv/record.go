@@ -100,6 +100,8 @@ func encodeRecord(r storage.Record) (Entry, error) {
 		Beat:     r.Beat,
 		Wait:     int64(r.Wait),
 		Resigned: r.Resigned,
+		At:       r.At,
+		Floor:    r.Floor,
 	})
 }
 
@@ -118,6 +120,8 @@ func decodeRecord(e Entry) (storage.Record, error) {
 		Beat:     m.GetBeat(),
 		Wait:     time.Duration(m.GetWait()),
 		Resigned: m.GetResigned(),
+		At:       m.GetAt(),
+		Floor:    m.GetFloor(),
 	}
 	copy(r.Session[:], m.GetSession())
 	return r, nil

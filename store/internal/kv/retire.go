@@ -54,7 +54,7 @@ func (s *Store) retire(ctx context.Context, ns leasehold.Namespace, term leaseho
 func (s *Store) tryRetire(ctx context.Context, k keys, ns leasehold.Namespace, term leasehold.Term) (bool, error) {
 	v := s.db.View()
 	now, h, err := readHead(ctx, v, k)
-	if err != nil || now != term || h.end == h.forgotten {
+	if err != nil || now != term || h.end == h.forgotten && h.earlier == (stretch{}) {
 		return err == nil, err
 	}
 	state, err := load(ctx, v, k)
@@ -75,7 +75,7 @@ func (s *Store) tryRetire(ctx context.Context, k keys, ns leasehold.Namespace, t
 			return err == nil, err // another leads
 		}
 	}
-	next := head{end: h.end, snapshot: h.end, pieces: len(pieces), forgotten: h.end}
+	next := head{end: h.end, snapshot: h.end, pieces: len(pieces), forgotten: h.end, base: h.base}
 	res, err := s.db.Commit(ctx, Txn{
 		Guards:  []Guard{termGuard(term), h.guard(k)},
 		Puts:    []Entry{next.encode(k)},

@@ -66,10 +66,13 @@ func (s *Store) showSnapshot(ctx context.Context, k keys, snap *storage.Snapshot
 		next := *h
 		next.snapshot, next.pieces = snap.Table.LSN(), pieces
 		next.forgotten = s.forget(h, next.snapshot)
+		if next.forgotten > next.base {
+			next.earlier = stretch{}
+		}
 		res, err := s.db.Commit(ctx, Txn{
 			Guards:  []Guard{termGuard(snap.Term), h.guard(k)},
 			Puts:    []Entry{next.encode(k)},
-			Deletes: append(forgotten(k, next.forgotten), Span{k.snapshot(0), k.snapshot(next.snapshot)}),
+			Deletes: append(next.superfluous(k), Span{k.snapshot(0), k.snapshot(next.snapshot)}),
 			Else:    []string{termKey, k.head()},
 		})
 		if err != nil {
@@ -98,13 +101,13 @@ func (s *Store) forget(h *head, snapshot leasehold.LSN) leasehold.LSN {
 	return max(h.forgotten, min(old, snapshot, h.forgotten+maxForget))
 }
 
-// forgotten returns the keys of the pieces that have no change behind upTo,
+// superfluous returns the keys of the pieces that have no change that is kept,
 // whatever their size. A few more pieces than that may be superfluous.
-func forgotten(k keys, upTo leasehold.LSN) []Span {
-	if upTo < MaxPieceChanges {
+func (h *head) superfluous(k keys) []Span {
+	if h.forgotten < MaxPieceChanges || h.earlier != (stretch{}) {
 		return nil
 	}
-	return []Span{{k.log(0), k.log(upTo - MaxPieceChanges + 2)}}
+	return []Span{{k.log(0), k.log(h.forgotten - MaxPieceChanges + 2)}}
 }
 
 // cutTable encodes a snapshot's table as pieces.

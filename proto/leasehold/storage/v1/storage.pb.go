@@ -35,8 +35,13 @@ type Record struct {
 	Beat    uint64                 `protobuf:"varint,4,opt,name=beat,proto3" json:"beat,omitempty"`
 	// How long the record must stand still before anyone else may take over, in
 	// nanoseconds.
-	Wait          int64 `protobuf:"varint,5,opt,name=wait,proto3" json:"wait,omitempty"`
-	Resigned      bool  `protobuf:"varint,6,opt,name=resigned,proto3" json:"resigned,omitempty"`
+	Wait     int64 `protobuf:"varint,5,opt,name=wait,proto3" json:"wait,omitempty"`
+	Resigned bool  `protobuf:"varint,6,opt,name=resigned,proto3" json:"resigned,omitempty"`
+	// When it was written, on the wall clock of whoever wrote it, in seconds since
+	// 1970; 0 if that is not known.
+	At int64 `protobuf:"varint,7,opt,name=at,proto3" json:"at,omitempty"`
+	// What all changes and generations exceed that are given out from now on.
+	Floor         uint64 `protobuf:"varint,8,opt,name=floor,proto3" json:"floor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -111,6 +116,20 @@ func (x *Record) GetResigned() bool {
 		return x.Resigned
 	}
 	return false
+}
+
+func (x *Record) GetAt() int64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+func (x *Record) GetFloor() uint64 {
+	if x != nil {
+		return x.Floor
+	}
+	return 0
 }
 
 // A Catalog is the configuration of all namespaces.
@@ -427,7 +446,13 @@ type Head struct {
 	Snapshot uint64 `protobuf:"varint,2,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	Pieces   uint32 `protobuf:"varint,3,opt,name=pieces,proto3" json:"pieces,omitempty"`
 	// No change up to this one is kept.
-	Forgotten     uint64 `protobuf:"varint,4,opt,name=forgotten,proto3" json:"forgotten,omitempty"`
+	Forgotten uint64 `protobuf:"varint,4,opt,name=forgotten,proto3" json:"forgotten,omitempty"`
+	// The LSN of the last table that took the place of the log; 0 if none did.
+	Base uint64 `protobuf:"varint,5,opt,name=base,proto3" json:"base,omitempty"`
+	// What is still kept of the log before that, for people to read: the changes
+	// after the first of these up to the second. Both are 0 if nothing is.
+	EarlierAfter  uint64 `protobuf:"varint,6,opt,name=earlier_after,json=earlierAfter,proto3" json:"earlier_after,omitempty"`
+	EarlierEnd    uint64 `protobuf:"varint,7,opt,name=earlier_end,json=earlierEnd,proto3" json:"earlier_end,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -490,6 +515,27 @@ func (x *Head) GetForgotten() uint64 {
 	return 0
 }
 
+func (x *Head) GetBase() uint64 {
+	if x != nil {
+		return x.Base
+	}
+	return 0
+}
+
+func (x *Head) GetEarlierAfter() uint64 {
+	if x != nil {
+		return x.EarlierAfter
+	}
+	return 0
+}
+
+func (x *Head) GetEarlierEnd() uint64 {
+	if x != nil {
+		return x.EarlierEnd
+	}
+	return 0
+}
+
 // A Piece is a part of a snapshot: the bytes of a leasehold.v1.Table, cut where
 // the store's limits want it.
 type Piece struct {
@@ -540,14 +586,16 @@ var File_leasehold_storage_v1_storage_proto protoreflect.FileDescriptor
 
 const file_leasehold_storage_v1_storage_proto_rawDesc = "" +
 	"\n" +
-	"\"leasehold/storage/v1/storage.proto\x12\x14leasehold.storage.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18leasehold/v1/lease.proto\x1a\x18leasehold/v1/table.proto\"\x92\x01\n" +
+	"\"leasehold/storage/v1/storage.proto\x12\x14leasehold.storage.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18leasehold/v1/lease.proto\x1a\x18leasehold/v1/table.proto\"\xb8\x01\n" +
 	"\x06Record\x12\x12\n" +
 	"\x04term\x18\x01 \x01(\x04R\x04term\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x18\n" +
 	"\asession\x18\x03 \x01(\fR\asession\x12\x12\n" +
 	"\x04beat\x18\x04 \x01(\x04R\x04beat\x12\x12\n" +
 	"\x04wait\x18\x05 \x01(\x03R\x04wait\x12\x1a\n" +
-	"\bresigned\x18\x06 \x01(\bR\bresigned\"J\n" +
+	"\bresigned\x18\x06 \x01(\bR\bresigned\x12\x0e\n" +
+	"\x02at\x18\a \x01(\x03R\x02at\x12\x14\n" +
+	"\x05floor\x18\b \x01(\x04R\x05floor\"J\n" +
 	"\aCatalog\x12?\n" +
 	"\n" +
 	"namespaces\x18\x01 \x03(\v2\x1f.leasehold.storage.v1.NamespaceR\n" +
@@ -575,12 +623,16 @@ const file_leasehold_storage_v1_storage_proto_rawDesc = "" +
 	"\x05Batch\x12\x12\n" +
 	"\x04term\x18\x01 \x01(\x04R\x04term\x12*\n" +
 	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12/\n" +
-	"\achanges\x18\x03 \x01(\v2\x15.leasehold.v1.ChangesR\achanges\"j\n" +
+	"\achanges\x18\x03 \x01(\v2\x15.leasehold.v1.ChangesR\achanges\"\xc4\x01\n" +
 	"\x04Head\x12\x10\n" +
 	"\x03end\x18\x01 \x01(\x04R\x03end\x12\x1a\n" +
 	"\bsnapshot\x18\x02 \x01(\x04R\bsnapshot\x12\x16\n" +
 	"\x06pieces\x18\x03 \x01(\rR\x06pieces\x12\x1c\n" +
-	"\tforgotten\x18\x04 \x01(\x04R\tforgotten\"\x1b\n" +
+	"\tforgotten\x18\x04 \x01(\x04R\tforgotten\x12\x12\n" +
+	"\x04base\x18\x05 \x01(\x04R\x04base\x12#\n" +
+	"\rearlier_after\x18\x06 \x01(\x04R\fearlierAfter\x12\x1f\n" +
+	"\vearlier_end\x18\a \x01(\x04R\n" +
+	"earlierEnd\"\x1b\n" +
 	"\x05Piece\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04dataBIZGgithub.com/leasehold-dev/leasehold/proto/leasehold/storage/v1;storagev1b\x06proto3"
 
