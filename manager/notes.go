@@ -43,7 +43,9 @@ func (m *Manager) logElection(n election.Note) {
 	case election.NoteOutranked:
 		level, text = slog.LevelWarn, fmt.Sprintf("somebody has heard of term %d, and ours is %d: leadership is given up for a later one. Was the wall clock set back?", n.Have, n.Want)
 	case election.NoteForgotten:
-		level, text = slog.LevelError, fmt.Sprintf("servers have heard of a leader in term %d, and the store knows of none after term %d: was it restored from an old backup? A new term begins above that", n.Have, n.Want)
+		level, text = slog.LevelError, fmt.Sprintf("there was a leader in term %d, and the store knows of none after term %d: was it restored from an old backup? A new term begins above that", n.Have, n.Want)
+	case election.NoteOldStore:
+		level, text = slog.LevelWarn, fmt.Sprintf("the leader record in the store is %v old: nobody has led since then, or the clocks of managers differ; or was it restored from an old backup? In case it was, all tables go on far above what may have been forgotten, once no lease of that time can last", time.Duration(n.Have)*time.Second)
 	case election.NoteOldRecord:
 		text = fmt.Sprintf("a leader record of version %d is older than %d and ignored", n.Have, n.Want)
 	case election.NoteSlept:
@@ -93,7 +95,15 @@ func describe(n machine.Note) (slog.Level, string) {
 	case machine.NoteCopy:
 		return slog.LevelError, "two processes speak in one session of this owner: its computer was copied while it ran. At most one of them is renewed, or neither: stop one"
 	case machine.NoteForgotten:
-		return slog.LevelError, fmt.Sprintf("an owner has a lease of generation %d, and the newest in the store is %d: was it restored from an old backup? Generations go on far above that; start lookups again", n.Have, n.Want)
+		what := "an owner has a lease of generation"
+		if n.Owner == "" {
+			what = "a lookup has heard of change"
+		}
+		return slog.LevelError, fmt.Sprintf("%s %d, and the newest in the store is %d: was it restored from an old backup? The table goes on far above that", what, n.Have, n.Want)
+	case machine.NoteLogForgotten:
+		return slog.LevelError, fmt.Sprintf("the log in the store ends at change %d, and we have written %d: was it restored from an old backup? Leadership is given up for a new term", n.Have, n.Want)
+	case machine.NoteRenumbered:
+		return warn, fmt.Sprintf("the table goes on with change and generation %d, after %d: what the store may have forgotten is not given out again, and lookups start over", n.Have, n.Want)
 	case machine.NoteHello:
 		return info, "an owner says hello"
 	case machine.NoteJoined:

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/lookup"
 	"github.com/leasehold-dev/leasehold/owner"
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
@@ -53,21 +54,21 @@ func newestOf(owners ...*owner.Owner) (g leasehold.Generation) {
 	return g
 }
 
-// The store of the managers is restored from an old backup, while owners run. It is noticed, and
-// said; a term above all that owners have heard of begins, so that they are served again; and no
-// generation is given a second time, not even if the same backup is restored once more.
+// The store of the managers is restored from an old backup, while owners and lookups run. It is noticed, and
+// said; a term above all that they have heard of begins, so that they are served again; no generation and no
+// number of a change is given a second time, not even if the same backup is restored once more, or if managers
+// end before they have written anything; and lookups start over.
 func TestRestoredStore(t *testing.T) {
-	for name, away := range map[string]time.Duration{"while owners have leases": 5 * time.Second, "after they have ended": time.Minute} {
+	for name, away := range map[string]time.Duration{"while owners have leases": 5 * time.Second, "after they have ended": 2 * time.Minute} {
 		for _, failovers := range []int{0, 1, 5} { // with one, the term after that of the backup is led a second time
-			if failovers == 0 && away == time.Minute {
-				continue // nobody remembers
+			for _, ends := range []int{0, 2} {
+				t.Run(fmt.Sprintf("%s, %d, %d", name, failovers, ends), func(t *testing.T) { restored(t, away, failovers, ends) })
 			}
-			t.Run(fmt.Sprintf("%s, %d", name, failovers), func(t *testing.T) { restored(t, away, failovers) })
 		}
 	}
 }
 
-func restored(t *testing.T, away time.Duration, failovers int) {
+func restored(t *testing.T, away time.Duration, failovers, ends int) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		d := &diary{}
 		c.logs = d
@@ -87,11 +88,18 @@ func restored(t *testing.T, away time.Duration, failovers int) {
 			eventually(t, time.Minute, "two have everything", func() bool { return complete(a, b) })
 		}
 		all := []*owner.Owner{a, b}
+		l := c.open()
+		eventually(t, time.Minute, "the lookup knows all", func() bool { return follows(l, all...) })
 		for i, old := range backups { // of the same time: nothing in the second tells of the first
-			before := newestOf(all...)
+			before, lsn := newestOf(all...), l.LSN()
 			c.crash("m1")
 			time.Sleep(away)
 			c.disk = old
+			for range ends { // it leads, and ends before it has granted anything
+				c.start("m1")
+				time.Sleep(5 * time.Second)
+				c.crash("m1")
+			}
 			c.start("m1")
 			time.Sleep(30 * time.Second)
 			e := c.join(fmt.Sprintf("e%d", i))
@@ -106,6 +114,22 @@ func restored(t *testing.T, away time.Duration, failovers int) {
 			if d.count("was it restored from an old backup?") <= i {
 				t.Errorf("the log does not say so: %q", d.lines)
 			}
+			eventually(t, time.Minute, "the lookup knows all again", func() bool { return follows(l, all...) })
+			if l.LSN() <= lsn+1<<19 {
+				t.Errorf("after %d restores the lookup has gone from change %d to %d", i+1, lsn, l.LSN())
+			}
 		}
 	})
+}
+
+// follows reports whether a lookup knows who holds what.
+func follows(l *lookup.Lookup, owners ...*owner.Owner) bool {
+	for _, o := range owners {
+		for _, lease := range o.Leases() {
+			if at, ok := l.At(lease.Range.Start); !ok || at.Owner != o.Name() || at.Generation != lease.Generation {
+				return false
+			}
+		}
+	}
+	return l.Ready()
 }

@@ -80,12 +80,12 @@ func (s *storeIO) readRecord(a election.Read) {
 		if err != nil {
 			return node.Election{Event: election.ReadFailed{}}
 		}
-		return node.Election{Event: election.Seen{Record: r}}
+		return node.Election{Event: election.Seen{Record: r, AtLeast: a.AtLeast, Wall: time.Now().Unix()}}
 	})
 }
 
 func (s *storeIO) recordSeen(r storage.Record) {
-	s.m.driver.PostUrgent(s.m.ctx, node.Election{Event: election.Seen{Record: r}})
+	s.m.driver.PostUrgent(s.m.ctx, node.Election{Event: election.Seen{Record: r, Wall: time.Now().Unix()}})
 }
 
 func (s *storeIO) swap(a election.Swap) {

@@ -14,8 +14,13 @@ type Event interface{ electionEvent() }
 
 type (
 	// Seen is the record as it was read, or as a watch reported it. It may be
-	// old, but it was there once.
-	Seen struct{ Record storage.Record }
+	// old, but it was there once. AtLeast is that of the [Read] which it answers. Wall
+	// is what the wall clock says, in seconds since 1970; 0 if that is not known.
+	Seen struct {
+		Record  storage.Record
+		AtLeast storage.Version
+		Wall    int64
+	}
 	// ReadFailed says that a read was not answered.
 	ReadFailed struct{}
 	// Swapped answers [Swap]. Version is the new record's if it is done.
@@ -49,20 +54,26 @@ type Action interface{ electionAction() }
 
 type (
 	// Read reads the record; the shell answers with [Seen] or [ReadFailed].
-	// Fresh asks for a linearizable read.
-	Read struct{ Fresh bool }
+	// Fresh asks for a linearizable read: the record has this version at least, since
+	// it was there before.
+	Read struct {
+		Fresh   bool
+		AtLeast storage.Version
+	}
 	// Swap writes the record if the stored one has version Prev; the shell
 	// answers with [Swapped].
 	Swap struct {
 		Prev storage.Version
 		New  storage.Record
 	}
-	// Lead says that we lead, in a new term, until Until. Forgotten: what the store has
-	// of its tables may be old.
+	// Lead says that we lead, in a new term, until Until. Tables that are below Floor
+	// go on above it. Forgotten: what the store has of them may be old, wherever they are.
+	// Clock is what the wall clock stands for, 0 if that is not known (see [storage.Clock]).
 	Lead struct {
-		Term      leasehold.Term
-		Until     mono.Instant
-		Forgotten bool
+		Term         leasehold.Term
+		Until        mono.Instant
+		Floor, Clock uint64
+		Forgotten    bool
 	}
 	// Extend says that we go on leading until Until.
 	Extend struct{ Until mono.Instant }
@@ -108,12 +119,13 @@ const (
 	NoteSlept                       // our clock stood still: we can no longer tell how long we may act
 	NoteOwnRecord                   // the record is our own, from before we stepped down: we start a new term
 	NoteForgotten                   // somebody has heard of a term, Have, that the store knows nothing of: it was restored
+	NoteOldStore                    // the record was written long before we take over: Have seconds
 	notables
 )
 
 var notableNames = [notables]string{
 	"takeover", "resignation seen", "elected", "beaten", "swap unknown", "swap found", "swap retried",
-	"authority lapsed", "authority regained", "deposed", "resigning", "dismissed", "outranked", "old record", "slept", "own record", "forgotten",
+	"authority lapsed", "authority regained", "deposed", "resigning", "dismissed", "outranked", "old record", "slept", "own record", "forgotten", "old store",
 }
 
 func (n Notable) String() string { return notableNames[n] }
@@ -166,6 +178,13 @@ func (c *Config) validate() error {
 	return nil
 }
 
+// seldom is how many times the TTL is a long time. Clocks that differ by farthest seconds, eight years, cannot both
+// be right.
+const (
+	seldom   = 20
+	farthest = 1 << 28
+)
+
 // attempt is a swap that has been sent and not resolved.
 type attempt struct {
 	prev storage.Version
@@ -174,6 +193,8 @@ type attempt struct {
 	sent  mono.Instant
 	doubt bool // its outcome is unknown: read
 	fails int  // how often it was
+	// doubtful: what the store has of its tables may be old.
+	doubtful bool
 }
 
 // A Machine is one manager's part in the election. It is not safe for
@@ -185,11 +206,18 @@ type Machine struct {
 
 	record storage.Record // newest seen or written
 	seenAt mono.Instant   // when this machine first saw it
+	wall   int64          // what the wall clock said, 0 if it never did,
+	wallAt mono.Instant   // at this instant
 	known  bool           // record has been read at least once
-	floor  leasehold.Term // a term that someone else has been heard to have
-	// floorAt is when we heard of it, and renounced when we last gave up a leadership for it.
-	floorAt, renounced mono.Instant
-	doubtful           bool // that was just now
+	// heardTerm is one that someone else has been heard to have.
+	heardTerm leasehold.Term
+	// heardAt is when we heard of it, and renounced when we last gave up a leadership for it;
+	// renouncements is how often we did.
+	heardAt, renounced mono.Instant
+	renouncements      int
+	// doubtful: the store was restored, as far as we know, and nobody has taken over who
+	// knows it. restored: we have seen that ourselves.
+	doubtful, restored bool
 
 	nextRead mono.Instant
 	try      *attempt
@@ -241,7 +269,10 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 	m.out = m.out[:0]
 	switch e := e.(type) {
 	case Seen:
-		m.seen(now, e.Record)
+		if e.Wall != 0 {
+			m.wall, m.wallAt = e.Wall, now
+		}
+		m.seen(now, e)
 	case ReadFailed:
 	case Swapped:
 		m.swapped(now, e)
@@ -249,7 +280,7 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 		m.outranked(now, e.By)
 	case Deposed:
 		m.nextRead = now
-		m.floor = max(m.floor, e.By)
+		m.heardTerm = max(m.heardTerm, e.By)
 		if m.leading && e.By > m.record.Term {
 			m.stepDown(e.By)
 		}
@@ -309,7 +340,7 @@ func (m *Machine) alarm() mono.Instant {
 func (m *Machine) resolve(now mono.Instant) {
 	if m.try.doubt && now >= m.nextRead {
 		m.nextRead = now.Add(m.cfg.Poll)
-		m.emit(Read{Fresh: true})
+		m.emit(Read{Fresh: true, AtLeast: m.record.Version})
 	}
 }
 
@@ -321,13 +352,14 @@ func (m *Machine) renew(now mono.Instant) {
 	next := m.record
 	next.Beat++
 	next.Resigned = m.resigning
+	next.At = m.clock(now)
 	m.swap(now, next)
 }
 
 // stand watches the leader, and takes over when it has stood still.
 func (m *Machine) stand(now mono.Instant) {
 	if m.known && m.vacant(now) {
-		m.swap(now, storage.Record{Term: max(m.record.Term, m.floor) + 1, Leader: m.cfg.Self, Session: m.cfg.Session, Beat: 1, Wait: m.cfg.Drift.Stretch(m.cfg.TTL)})
+		m.candidate(now)
 		return
 	}
 	if now >= m.nextRead {
@@ -336,9 +368,52 @@ func (m *Machine) stand(now mono.Instant) {
 	}
 }
 
+// candidate tries to take over. If the store may have been restored from an old backup, the term
+// is above all that there can have been since, one a second, and all numbers go on above what may have
+// been forgotten; that is stored with the record, so that it counts for whoever leads after us.
+func (m *Machine) candidate(now mono.Instant) {
+	missed := m.missed(now)
+	rec := storage.Record{
+		Term: max(m.record.Term+leasehold.Term(missed), m.heardTerm) + 1, Leader: m.cfg.Self, Session: m.cfg.Session, Beat: 1,
+		Wait: m.cfg.Drift.Stretch(m.cfg.TTL), At: m.clock(now), Floor: m.record.Floor,
+	}
+	doubtful := m.doubtful || missed > 0
+	if missed > 0 {
+		m.note(NoteOldStore, uint64(missed), 0)
+	}
+	if doubtful {
+		rec.Floor = storage.Above(rec.Floor, storage.Clock(rec.At), rec.Term)
+	}
+	m.swap(now, rec)
+	m.try.doubtful = doubtful
+}
+
+// missed returns how many seconds ago the record was written, if that is longer than a group is
+// without a leader when nothing is wrong: nobody led for as long, or it is from a backup. If not, it
+// is 0. Clocks may differ, and so it proves nothing; but to take a store for an older one costs little.
+func (m *Machine) missed(now mono.Instant) int64 {
+	wall, at := m.clock(now), m.record.At
+	most := int64(max(time.Minute, seldom*m.wait()) / time.Second)
+	if wall == 0 || at == 0 || wall-at <= most || wall-at > farthest {
+		return 0
+	}
+	return wall - at
+}
+
+// clock is what the wall clock says, as far as we know: it runs on from what it last said.
+func (m *Machine) clock(now mono.Instant) int64 {
+	if m.wall == 0 {
+		return 0
+	}
+	return m.wall + int64(now.Sub(m.wallAt)/time.Second)
+}
+
 // vacant reports whether nobody can be leading.
 func (m *Machine) vacant(now mono.Instant) bool {
+	old := m.restored || m.missed(now) > 0 // whoever led in what was forgotten may lead on for its time
 	switch {
+	case old && now < m.seenAt.Add(m.wait()):
+		return false
 	case m.record.Version == 0:
 		return true
 	case m.record.Resigned:
@@ -369,8 +444,10 @@ func (m *Machine) swap(now mono.Instant, rec storage.Record) {
 }
 
 // seen takes in a record that was read or watched.
-func (m *Machine) seen(now mono.Instant, r storage.Record) {
-	if m.known && r.Version < m.record.Version {
+func (m *Machine) seen(now mono.Instant, e Seen) {
+	r := e.Record
+	restored := r.Version < e.AtLeast && e.AtLeast == m.record.Version
+	if m.known && r.Version < m.record.Version && !restored {
 		m.note(NoteOldRecord, uint64(r.Version), uint64(m.record.Version))
 		return
 	}
@@ -389,9 +466,24 @@ func (m *Machine) seen(now mono.Instant, r storage.Record) {
 	}
 }
 
-// observe remembers a record as first seen now.
+// observe remembers a record as first seen now. One that was written before the one that we
+// know shows that the store was restored from an old backup while we were there. It is where
+// we go on from, but in a term above all that we know of.
 func (m *Machine) observe(now mono.Instant, r storage.Record) {
+	switch {
+	case m.known && earlier(r, m.record):
+		m.note(NoteForgotten, uint64(m.record.Term), uint64(r.Term))
+		m.heardTerm = max(m.heardTerm, m.record.Term)
+		m.doubtful, m.restored = true, true
+	case r.Floor > m.record.Floor:
+		m.doubtful, m.restored = false, false // whoever wrote it knows
+	}
 	m.record, m.seenAt, m.known = r, now, true
+}
+
+// earlier reports whether a record cannot have been written after another one.
+func earlier(r, than storage.Record) bool {
+	return r.Term < than.Term || r.Term == than.Term && (r.Session != than.Session || r.Beat < than.Beat)
 }
 
 // settle resolves a swap in doubt by what a read has found.
@@ -458,9 +550,10 @@ func (m *Machine) won(now mono.Instant, v storage.Version) {
 		// We stepped down while it was under way. A term is led once: what we
 		// said in it is forgotten, and its numbers must not be used again.
 	case m.leading && m.forgotten(now, try):
-		m.note(NoteForgotten, uint64(m.floor), uint64(rec.Term))
+		m.note(NoteForgotten, uint64(m.heardTerm), uint64(rec.Term))
 		m.renounced, m.doubtful = now, true
-		m.stepDown(m.floor)
+		m.renouncements++
+		m.stepDown(m.heardTerm)
 	case m.leading:
 		if m.lapsed && now < m.until {
 			m.note(NoteRegained, rec.Beat, 0)
@@ -470,18 +563,17 @@ func (m *Machine) won(now mono.Instant, v storage.Version) {
 	default:
 		m.leading, m.lapsed, m.led = true, false, rec.Term
 		m.note(NoteElected, uint64(rec.Term), 0)
-		m.emit(Lead{rec.Term, m.until, m.doubtful})
-		m.doubtful = false
+		m.emit(Lead{rec.Term, m.until, rec.Floor, storage.Clock(rec.At), try.doubtful})
+		m.doubtful, m.restored = false, false
 	}
 }
 
 // forgotten reports whether the store has forgotten a leader: somebody has heard of a term above ours,
 // and a renewal that we sent after that has found nobody but us. Terms in a store only rise, unless
 // it was restored from an old backup. Those who know the later term do not listen to us until we have one above it.
-// They may also be mistaken, or lie: so we do that only now and then.
+// They may also be mistaken, or lie: so we do that only now and then, and ever more rarely.
 func (m *Machine) forgotten(now mono.Instant, try *attempt) bool {
-	const seldom = 20 // times the TTL
-	return m.floor > try.rec.Term && try.sent >= m.floorAt && (m.renounced == 0 || now >= m.renounced.Add(seldom*m.cfg.TTL))
+	return m.heardTerm > try.rec.Term && try.sent >= m.heardAt && (m.renounced == 0 || now >= m.renounced.Add(seldom*m.cfg.TTL<<min(m.renouncements-1, 10)))
 }
 
 // nextRenewFloor keeps a leader whose store is slow from swapping in a frenzy.
@@ -533,8 +625,8 @@ func (m *Machine) outranked(now mono.Instant, by leasehold.Term) {
 	if by <= m.record.Term {
 		return
 	}
-	if by > m.floor {
-		m.floor, m.floorAt = by, now
+	if by > m.heardTerm {
+		m.heardTerm, m.heardAt = by, now
 	}
 	if m.leading {
 		m.nextRenew = min(m.nextRenew, max(now, m.checked.Add(m.cfg.Renew/8)))

@@ -101,7 +101,14 @@ func describe(a election.Action) string {
 		}
 		return s
 	case election.Lead:
-		return fmt.Sprintf("lead in term %d until %v", a.Term, a.Until)
+		s := fmt.Sprintf("lead in term %d until %v", a.Term, a.Until)
+		if a.Floor > 0 {
+			s += fmt.Sprintf(" above %d", a.Floor)
+		}
+		if a.Forgotten {
+			s += ", much may be forgotten"
+		}
+		return s
 	case election.Extend:
 		return fmt.Sprintf("go on until %v", a.Until)
 	case election.StepDown:
@@ -529,7 +536,7 @@ func TestForgetfulStore(t *testing.T) {
 	c.advance(2000*ms, "swap 2 for term 1 beat 3")
 	c.step(2100*ms, done(3), "forgotten", "deposed", "step down", "own record", "swap 3 for term 8 beat 1")
 	c.wantLeads(2100*ms, false)
-	c.step(2200*ms, done(4), "elected", "lead in term 8 until 5.100s")
+	c.step(2200*ms, done(4), "elected", fmt.Sprintf("lead in term 8 until 5.100s above %d, much may be forgotten", storage.Forgettable(8)))
 	c.step(2300*ms, election.Outranked{By: 9})
 	c.advance(2325*ms, "swap 4 for term 8 beat 2")
 	c.step(2400*ms, done(5), "go on until 5.325s")

@@ -212,7 +212,7 @@ func (m *Machine) send(now mono.Instant) {
 	m.sentAt = now
 	m.awaiting = true
 	m.nextSend = now.Add(m.jitter(min(m.cfg.Retry<<min(m.misses, 6), m.cfg.Poll)))
-	r := &protocol.LookupRequest{Namespace: m.cfg.Namespace, Lookup: m.cfg.ID, Seq: m.seq}
+	r := &protocol.LookupRequest{Namespace: m.cfg.Namespace, Lookup: m.cfg.ID, Seq: m.seq, Term: m.term}
 	if !m.mixed {
 		r.LSN = m.LSN()
 	}

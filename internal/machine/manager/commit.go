@@ -1,8 +1,6 @@
 package manager
 
 import (
-	"fmt"
-
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/changelog"
 	"github.com/leasehold-dev/leasehold/internal/mono"
@@ -10,6 +8,12 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/internal/table"
 )
+
+// commit puts a batch under way.
+func (m *Machine) commit(now mono.Instant, b *storage.Batch) {
+	m.batch, m.sentAt = b, now
+	m.emit(Commit{b})
+}
 
 // committed handles the outcome of the batch under way.
 func (m *Machine) committed(now mono.Instant, o storage.Outcome) {
@@ -51,15 +55,22 @@ func (m *Machine) logEnd(now mono.Instant, e LogEnd) {
 		m.doubt = false
 		m.emit(Commit{m.batch})
 	default:
-		panic(fmt.Sprintf("log of %q ends at lsn %d in our own term %d, where only %d or %d is possible",
-			m.cfg.Namespace, e.LSN, m.term, m.batch.Prev, m.batch.Last()))
+		// Nobody else writes in our term: the store has forgotten what we wrote. Another is
+		// to lead, from what it has now.
+		m.note(NoteLogForgotten, "", uint64(e.LSN), uint64(m.batch.Prev))
+		m.emit(Outranked{m.term + 1})
+		m.reread = now.Add(m.cfg.Timing.Renew)
 	}
 }
 
 // record makes the committed batch part of the table and lets it be known.
 func (m *Machine) record(now mono.Instant) {
-	changes := m.batch.Changes
+	batch, changes := m.batch, m.batch.Changes
 	m.batch, m.fails = nil, 0
+	if batch.Base != nil {
+		m.rebased(now, batch)
+		return
+	}
 	m.recorded += uint64(len(m.batchFreed))
 	for i := range m.batchFreed {
 		m.recordedMove(&m.batchFreed[i])
@@ -75,10 +86,11 @@ func (m *Machine) record(now mono.Instant) {
 	m.batchTickets = nil
 	m.lookAgain()
 	m.log.Append(now, changes)
-	m.emit(Broadcast{&protocol.LookupReply{
-		Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Leads: true, Term: m.term,
-		LSN: m.table.LSN(), From: changes[0].LSN - 1, Changes: changes,
-	}})
+	news := &protocol.LookupReply{Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Leads: true, Term: m.term, LSN: m.table.LSN()}
+	if !m.doubted() { // otherwise others may have heard of other changes with these numbers
+		news.From, news.Changes = changes[0].LSN-1, changes
+	}
+	m.emit(Broadcast{news})
 	if m.unsaved += len(changes); m.unsaved >= m.cfg.SnapshotEvery {
 		m.unsaved = 0
 		m.emit(SaveSnapshot{&storage.Snapshot{Namespace: m.cfg.Namespace, Term: m.term, Table: m.frozen()}})
@@ -92,7 +104,7 @@ func (m *Machine) hand(c *table.Change) {
 	}
 	l := leasehold.Lease{Range: c.Range, Generation: c.Generation}
 	p := m.sessions[c.Holder.Session]
-	if p == nil || !p.member() {
+	if p == nil || !p.member() || m.doubted() { // others may have had the generation
 		m.note(NoteGrantOrphaned, c.Holder.Owner, uint64(c.Generation), 0)
 		m.received(m.batchTickets[c.Generation])
 		m.free(freed{Lease: l, holder: c.Holder, cause: leasehold.CauseExpired})
@@ -126,9 +138,15 @@ func (m *Machine) lookup(now mono.Instant, r *protocol.LookupRequest) {
 		m.note(NoteNoAuthority, "", uint64(now), uint64(m.authority))
 		return
 	}
+	if m.remindedBy(now, r); m.doubted() && r.LSN != 0 {
+		return // much may have been forgotten: it will get the whole table
+	}
 	reply := &protocol.LookupReply{Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Leads: true, Term: m.term}
 	if m.batch != nil {
 		reply.Age = m.cfg.Timing.Drift.Stretch(now.Sub(m.sentAt))
+	}
+	if m.doubted() {
+		reply.Age = longAgo // it is not to believe that it knows all
 	}
 	switch m.log.Tell(now, r, m.table, m.frozen, reply) {
 	case changelog.Ahead:

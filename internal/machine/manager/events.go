@@ -155,7 +155,9 @@ const (
 	NoteMoveDone                      // the source has sent everything, and the target has it
 	NoteNoMover                       // a session that cannot move state became a member: Have how many can
 	NoteCopy                          // two processes speak in one session: Have what one of them has heard, Want what the other has
-	NoteForgotten                     // an owner has a lease that is newer than any in the table: Have its generation, Want the newest
+	NoteForgotten                     // an owner has a lease, or a lookup has heard of a change, that is newer than any in the table: Have its number, Want the newest
+	NoteLogForgotten                  // the log ends where we have not left it, in our own term: Have where, Want where it was
+	NoteRenumbered                    // the table goes on far above what may have been forgotten: Have from where on, Want where it was
 	notables
 )
 
@@ -164,7 +166,7 @@ var notableNames = [notables]string{
 	"released", "refused", "grant pending", "grant withdrawn", "grant orphaned", "name taken", "successor", "predecessor gone", "full",
 	"commit unknown", "commit retried", "commit found", "snapshot sent", "lookup ahead", "policy refused", "takeover renews", "compacted",
 	"move begun", "moved", "move failed", "move timed out", "move cancelled", "target gone", "parting", "draining", "ghost", "move done", "no mover",
-	"copy", "forgotten",
+	"copy", "forgotten", "log forgotten", "renumbered",
 }
 
 func (n Notable) String() string { return notableNames[n] }

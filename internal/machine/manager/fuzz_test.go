@@ -78,7 +78,8 @@ type fuzzedLeader struct {
 	inherited int          // changes and sessions that it found in the store
 	over      bool
 
-	stored  *table.Table // what the store has
+	stored  *table.Table  // what the store has
+	base    leasehold.LSN // what the log follows on: a table, if it is not 0
 	log     []table.Change
 	asked   *storage.Batch // the newest that was to be committed
 	batch   *storage.Batch // the same while it waits for its outcome
@@ -134,11 +135,11 @@ func newFuzzedLeader(t *testing.T, data []byte) *fuzzedLeader {
 // takeOver starts a leader on what is stored.
 func (l *fuzzedLeader) takeOver() {
 	state := &storage.State{Table: l.stored.Clone()}
-	if n := l.tape.below(4); n > 0 && len(l.log) > n { // as a snapshot and what follows on it
+	if n := l.tape.below(4); n > 0 && len(l.log) > n && l.base == 0 { // as a log without a snapshot
 		state = &storage.State{Changes: l.log}
 	}
 	l.term++
-	state.Term = l.term
+	state.Term, state.Base = l.term, l.base
 	cfg := manager.Config{
 		Namespace: fuzzNamespace, Self: "m", Policy: fuzzedPolicy{partition.Consistent{VirtualNodes: 1 + l.tape.below(4)}, l},
 		Timing: l.timing(), Promised: protocol.DefaultTiming().Hold(),
@@ -146,6 +147,12 @@ func (l *fuzzedLeader) takeOver() {
 		MaxOwners: fuzzOwners, LogChanges: fuzzLog, LogAge: time.Minute,
 		Moves: 1 + l.tape.below(fuzzMoves), MoveTimeout: time.Duration(1+l.tape.below(60)) * time.Second, Seams: 1 + l.tape.below(8),
 		BatchChanges: 4 + l.tape.below(8), SnapshotEvery: 1 + l.tape.below(8), Rand: rand.New(rand.NewPCG(1, 2)),
+	}
+	switch l.tape.below(16) { // the store may have been restored
+	case 0:
+		cfg.Forgotten = true
+	case 1:
+		cfg.Floor = uint64(l.stored.LSN()) + uint64(l.tape.byte())
 	}
 	l.cfg = cfg
 	l.authority = l.now.Add(time.Minute)
@@ -329,8 +336,8 @@ func (l *fuzzedLeader) answered(r *protocol.LookupReply) {
 		l.t.Fatalf("lsn %d in term %d, and the store is at %d in %d", r.LSN, r.Term, l.stored.LSN(), l.term)
 	}
 	for _, c := range r.Changes {
-		if c != l.log[c.LSN-1] {
-			l.t.Fatalf("it says %v, and the log %v", c.String(), l.log[c.LSN-1].String())
+		if there := l.log[c.LSN-l.base-1]; c != there {
+			l.t.Fatalf("it says %v, and the log %v", c.String(), there.String())
 		}
 	}
 	if r.Snapshot != nil && r.LSN == l.stored.LSN() {
@@ -344,7 +351,7 @@ func (l *fuzzedLeader) answered(r *protocol.LookupReply) {
 // and nobody's lease is ended before its time.
 func (l *fuzzedLeader) committing(b *storage.Batch) {
 	l.t.Helper()
-	if l.batch != nil || b.Term != l.term || b.Namespace != fuzzNamespace || len(b.Changes) == 0 {
+	if l.batch != nil || b.Term != l.term || b.Namespace != fuzzNamespace || (len(b.Changes) == 0) != (b.Base != nil) {
 		l.t.Fatalf("batch %+v, in term %d, while %+v is under way", b, l.term, l.batch)
 	}
 	l.asked, l.batch = b, b
@@ -353,6 +360,10 @@ func (l *fuzzedLeader) committing(b *storage.Batch) {
 			l.t.Fatalf("a batch from %d to %d, and the log ends at %d", b.Prev, b.Last(), l.stored.LSN())
 		}
 		return // it is there: sent again
+	}
+	if b.Base != nil {
+		l.renumbering(b.Base)
+		return
 	}
 	trial := l.stored.Clone()
 	for i := range b.Changes {
@@ -363,6 +374,19 @@ func (l *fuzzedLeader) committing(b *storage.Batch) {
 		l.checkMoved(c)
 		if until := l.believed[c.Generation]; c.Cause == leasehold.CauseExpired && l.now < until {
 			l.t.Fatalf("at %v, %v, which its holder may believe in until %v", l.now, c.String(), until)
+		}
+	}
+}
+
+// renumbering checks a table that takes the place of the log: it says the same, further up.
+func (l *fuzzedLeader) renumbering(base *table.Table) {
+	l.t.Helper()
+	if base.LSN() <= l.stored.LSN() || base.Newest() < l.stored.Newest() {
+		l.t.Fatalf("a table at lsn %d, newest %d, and the store is at %d, %d", base.LSN(), base.Newest(), l.stored.LSN(), l.stored.Newest())
+	}
+	for r, pair := range keyrange.Zip(base.Entries(), l.stored.Entries()) {
+		if pair.A.Generation != pair.B.Generation || pair.A.Holder != pair.B.Holder {
+			l.t.Fatalf("%v is renumbered to %+v from %+v", r, pair.A, pair.B)
 		}
 	}
 }
@@ -395,6 +419,9 @@ func (l *fuzzedLeader) commit() {
 }
 
 func (l *fuzzedLeader) land(b *storage.Batch) {
+	if b.Base != nil {
+		l.stored, l.base, l.log = b.Base.Clone(), b.Base.LSN(), nil
+	}
 	for i := range b.Changes {
 		if err := l.stored.Apply(&b.Changes[i]); err != nil {
 			l.t.Fatal(err)

@@ -32,7 +32,7 @@ func (m *Machine) target(now mono.Instant, h *table.Holder) *peer {
 		p.until = max(p.until, m.inheritUntil)
 		m.replan = true
 	}
-	if p != nil || now >= m.inheritUntil || len(m.sessions) >= m.cfg.MaxOwners+m.found {
+	if p != nil || now >= m.inheritUntil || len(m.sessions) >= m.cfg.MaxOwners+m.named {
 		return p
 	}
 	if i, known := m.findSeat(h.Owner); known && m.seats[i].incumbent != nil {

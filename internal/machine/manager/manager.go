@@ -39,8 +39,8 @@ type Machine struct {
 	heard    int     // sessions that have spoken to us, not only to our predecessors
 	// inherited is how many sessions we found in the table.
 	inherited int
-	// found is how many of them the table named.
-	found int
+	// named is how many of them the table named.
+	named int
 	// inheritUntil is until when leases that we found may be held by owners that
 	// we have not heard.
 	inheritUntil mono.Instant
@@ -84,10 +84,14 @@ type Machine struct {
 	// the churn budget.
 	unlimited bool
 
-	// forgot: an owner has shown that the store has forgotten generations. Before us it had
-	// given out those up to known.
-	forgot bool
-	known  leasehold.Generation
+	// found is what the store had when we took over. believed: somebody has shown that
+	// it has forgotten what came after. The table is to go on at renumber; 0 if it may
+	// stay as it is. unmarked: only we know that.
+	found    ending
+	since    mono.Instant // when that was
+	believed bool
+	renumber uint64
+	unmarked bool
 
 	compacted leasehold.LSN // the table that we last tried to make smaller
 	mendAt    mono.Instant  // not earlier than when to try again
@@ -114,6 +118,12 @@ type Machine struct {
 	reread       mono.Instant // when to read the log's end again
 
 	wake mono.Instant // no deadline is earlier
+}
+
+// An ending is where a log ends, and the newest generation that was given out by then.
+type ending struct {
+	lsn        leasehold.LSN
+	generation leasehold.Generation
 }
 
 // freed is a lease that has ended, which the table does not say yet.
@@ -145,10 +155,8 @@ func New(now mono.Instant, cfg Config, term leasehold.Term, authority mono.Insta
 		reasons:  keyrange.NewMap(table.NoReason),
 		reread:   mono.Never, wake: mono.Never, rescanAt: mono.Never, replan: true, unsaved: len(state.Changes),
 	}
-	m.seq, m.known = cfg.FirstSeq, m.newest()
-	if cfg.Forgotten && !cfg.Volatile {
-		m.skip(t.Newest())
-	}
+	m.seq, m.found, m.since = cfg.FirstSeq, ending{t.LSN(), m.newest()}, now
+	m.suspect(state.Base)
 	m.log = changelog.New(t.LSN()-leasehold.LSN(len(state.Changes)), cfg.LogChanges, cfg.LogAge)
 	m.log.Append(now, state.Changes)
 	return m, nil
@@ -209,7 +217,7 @@ func (m *Machine) inherit(now mono.Instant) {
 		}
 		s.incumbent, p.seat = p, s
 	}
-	m.found = m.inherited
+	m.named = m.inherited
 	if m.census != nil {
 		m.resume(now)
 	}
@@ -239,9 +247,6 @@ func newestOf(p *peer) leasehold.Generation {
 // promises the longer time from a request that we accepted before.
 func (m *Machine) reconfigure(now mono.Instant, cfg Config) {
 	cfg.Namespace, cfg.Self, cfg.Rand = m.cfg.Namespace, m.cfg.Self, m.cfg.Rand
-	if m.forgot {
-		cfg.After = max(cfg.After, m.cfg.After)
-	}
 	if err := cfg.validate(); err != nil {
 		panic(err) // whoever stores a configuration has it checked
 	}
@@ -451,8 +456,8 @@ func (m *Machine) expire(now mono.Instant) {
 		m.wakeAt(p.until)
 	}
 	m.overdueMoves(now)
-	if m.batch != nil {
-		return // the end of the batch is the time for everything else
+	if m.batch != nil || m.doubted() {
+		return // the end of that is the time for everything else
 	}
 	m.wakeAt(m.rescanAt)
 	m.wakeAt(m.churn.next)

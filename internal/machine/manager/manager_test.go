@@ -85,26 +85,6 @@ func TestDeposedIsOver(t *testing.T) {
 	}
 }
 
-// A log that ends where no write of ours can have left it means that someone
-// else writes in our term: that is no reason to go on.
-func TestPanicsOnImpossibleLogEnd(t *testing.T) {
-	p := newPool(t, &storage.State{})
-	o := p.join(poolHolder(1))
-	p.queue = nil
-	o.read()
-	p.say(o)
-	if !p.committing {
-		t.Fatal("nothing is to be committed")
-	}
-	p.machine.Step(p.now, manager.Committed{Outcome: storage.Unknown})
-	defer func() {
-		if recover() == nil {
-			t.Error("it goes on")
-		}
-	}()
-	p.machine.Step(p.now, manager.LogEnd{Term: 1, LSN: 77})
-}
-
 // twoSessions is a table in which a name has leases of two sessions: the
 // leader died while it was giving one's leases to the other.
 func twoSessions(swapped bool) (older, newer *table.Holder, state *storage.State) {

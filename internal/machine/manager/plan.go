@@ -19,6 +19,10 @@ func (m *Machine) plan(now mono.Instant) {
 	if m.batch != nil {
 		return // one at a time
 	}
+	if m.doubted() {
+		m.rebase(now)
+		return
+	}
 	if m.cfg.Volatile && storage.Spent(m.term, m.table.LSN(), m.table.Newest(), m.cfg.BatchChanges) {
 		m.emit(Spent{})
 		return
@@ -50,9 +54,7 @@ func (m *Machine) plan(now mono.Instant) {
 	m.rescan = rest
 	m.startMoves(now)
 	if len(changes) > 0 {
-		m.batch = &storage.Batch{Namespace: m.cfg.Namespace, Term: m.term, Prev: m.table.LSN(), Changes: changes}
-		m.sentAt = now
-		m.emit(Commit{m.batch})
+		m.commit(now, &storage.Batch{Namespace: m.cfg.Namespace, Term: m.term, Prev: m.table.LSN(), Changes: changes})
 	}
 }
 

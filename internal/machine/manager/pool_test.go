@@ -68,8 +68,13 @@ func newPoolWith(t testing.TB, policy partition.Policy, state *storage.State) *p
 
 func newPoolOf(t testing.TB, cfg manager.Config, state *storage.State) *pool {
 	t.Helper()
+	return newPoolIn(t, 1, cfg, state)
+}
+
+func newPoolIn(t testing.TB, term leasehold.Term, cfg manager.Config, state *storage.State) *pool {
+	t.Helper()
 	p := &pool{t: t, now: mono.Instant(time.Hour), players: make(map[leasehold.Session]*player)}
-	m, err := manager.New(p.now, cfg, 1, mono.Never, state)
+	m, err := manager.New(p.now, cfg, term, mono.Never, state)
 	if err != nil {
 		t.Fatal(err)
 	}

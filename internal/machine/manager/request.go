@@ -16,7 +16,7 @@ import (
 // up. Where there is no store they are milliseconds, and an owner is ahead if our
 // wall clocks were set back; more than a day or so is not believed.
 const (
-	maxTermJump         = 1 << 20
+	maxTermJump         = 1 << 33
 	maxVolatileTermJump = 1 << 27
 )
 
@@ -54,6 +54,8 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 	case m.anothers(r.Holder):
 		m.note(NoteForeign, r.Holder.Owner, 0, 0)
 		return
+	case m.unmarked:
+		return // what it has may be all that shows that the store was restored
 	case m.ofACopy(r):
 		return
 	case r.Leaving:
@@ -77,7 +79,9 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 		p.heard, p.load = now, r.Load
 		p.until = max(p.until, now.Add(m.patience(p)))
 		m.wakeAt(p.until)
-		m.tell(now, p)
+		if !m.unmarked {
+			m.tell(now, p)
+		}
 	}
 }
 
@@ -209,7 +213,7 @@ func (m *Machine) patience(p *peer) time.Duration {
 // hear takes in what an accepted request says.
 func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	if p.sent == 0 {
-		m.remind(r) // whatever it has later is from us
+		m.remind(now, r) // whatever it has later is from us
 	}
 	m.learn(now, p, r)
 	if s := p.seat; s != nil && s.contender == p && !r.Gone.IsZero() && r.Gone == s.incumbent.holder.Session {
@@ -238,38 +242,6 @@ func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	p.settled = true
 	m.settle(now, p, r)
 	m.getReady(p)
-}
-
-// forgettable is how many generations a store may have forgotten that was restored from an old backup: more
-// than are granted in the life of a namespace. Each term goes on elsewhere, a million from the one before: if
-// the same backup is restored once more, nothing in it tells where the first time went on, but owners may know
-// the term.
-func forgettable(t leasehold.Term) leasehold.Generation {
-	const many, perTerm, terms = 1 << 40, 1 << 20, 1 << 20
-	return many + leasehold.Generation(t%terms)*perTerm
-}
-
-// remind notices that the store has forgotten what an owner has from leaders before us: nobody hears of a
-// lease before it is stored. Generations go on far above it, so that none is given a second time, and none that
-// is below what databases have seen. An owner that makes it up can do so once in a term.
-func (m *Machine) remind(r *protocol.LeaseRequest) {
-	if m.forgot || m.cfg.Volatile || r.Term == m.term {
-		return
-	}
-	had := leasehold.Generation(0)
-	for _, l := range r.Leases {
-		had = max(had, l.Generation)
-	}
-	// It may have been granted after a restore before this one.
-	if had > m.known && had-m.known < 2*forgettable(m.term) {
-		m.note(NoteForgotten, r.Holder.Owner, uint64(had), uint64(m.known))
-		m.skip(had)
-	}
-}
-
-// skip goes on far above a generation, after which others may have been given that nobody remembers.
-func (m *Machine) skip(g leasehold.Generation) {
-	m.forgot, m.cfg.After = true, max(m.cfg.After, g+forgettable(m.term))
 }
 
 // learn takes in what a peer says about itself.
@@ -326,7 +298,7 @@ func (m *Machine) settle(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 		first, fresh := p.fresh[l.Generation]
 		neverHad := fresh && (first == 0 || first > r.Applied)
 		_, moved := p.tickets[l.Generation]
-		if ticket, here := m.arrived(p, l, r.Imports); here && !fresh {
+		if ticket, here := m.arrived(p, l, r.Imports); here && !fresh && !m.doubted() {
 			p.expect(l.Generation, ticket)
 			pending[l.Generation] = 0
 			m.note(NoteGrantPending, p.holder.Owner, uint64(l.Generation), 0)
@@ -345,7 +317,7 @@ func (m *Machine) settle(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	m.confirm(p, pending)
 	p.drop(leasesOf(given))
 	m.pruneMoves(p)
-	m.release(now, p, given, r.Moves)
+	m.release(now, p, given, m.credible(r.Moves))
 }
 
 // confirm remembers which grants are still not confirmed. What had to be given
@@ -412,7 +384,7 @@ func (m *Machine) whyGiven(p *peer, l leasehold.Lease, wanted *seat) leasehold.C
 func (m *Machine) goodbye(now mono.Instant, r *protocol.LeaseRequest) {
 	if p := m.sessions[r.Holder.Session]; p != nil {
 		m.note(NoteLeft, r.Holder.Owner, uint64(len(p.leases)), 0)
-		m.bequeath(now, p, r.Moves, leasehold.CauseLeft)
+		m.bequeath(now, p, m.credible(r.Moves), leasehold.CauseLeft)
 		m.remove(p, leasehold.CauseLeft)
 	}
 	if len(m.goodbyes) < m.cfg.MaxOwners {

@@ -62,6 +62,7 @@ type fuzzedNode struct {
 	term     leasehold.Term // led in; 0 if it does not lead
 	silent   bool           // it has resigned
 	record   storage.Record
+	bases    map[leasehold.Namespace]*table.Table // what the logs follow on; nil if nothing
 	logs     map[leasehold.Namespace][]table.Change
 	tables   map[leasehold.Namespace]*table.Table // what the logs make
 	catalog  *storage.Catalog
@@ -83,7 +84,7 @@ type fuzzedPeer struct {
 }
 
 func newFuzzedNode(t *testing.T, data []byte) *fuzzedNode {
-	n := &fuzzedNode{t: t, tape: tape{data}, now: mono.Instant(time.Hour), logs: make(map[leasehold.Namespace][]table.Change), tables: make(map[leasehold.Namespace]*table.Table)}
+	n := &fuzzedNode{t: t, tape: tape{data}, now: mono.Instant(time.Hour), logs: make(map[leasehold.Namespace][]table.Change), tables: make(map[leasehold.Namespace]*table.Table), bases: make(map[leasehold.Namespace]*table.Table)}
 	cfg := node.Config{
 		Election:  election.Config{Self: "me", Session: leasehold.Session{1}, Rand: rand.New(rand.NewPCG(1, 2))},
 		Configure: fuzzConfigure, MaxRelays: fuzzRelays, RelayIdle: 20 * time.Second, Rand: rand.New(rand.NewPCG(3, 4)),
@@ -352,7 +353,7 @@ func (n *fuzzedNode) serve() {
 	case node.Load:
 		loaded := node.Loaded{Namespace: a.Namespace, Term: a.Term}
 		if !fails {
-			loaded.State = &storage.State{Term: n.record.Term, Changes: n.logs[a.Namespace]}
+			loaded.State = &storage.State{Term: n.record.Term, Table: n.bases[a.Namespace], Changes: n.logs[a.Namespace], Base: n.base(a.Namespace)}
 		}
 		n.answers = append(n.answers, loaded)
 	case node.LoadCatalog:
@@ -394,7 +395,7 @@ func (n *fuzzedNode) serveElection(a election.Action, fails bool) election.Event
 	case !ok && fails:
 		return election.ReadFailed{}
 	case !ok:
-		return election.Seen{Record: n.record}
+		return election.Seen{Record: n.record, AtLeast: a.(election.Read).AtLeast, Wall: int64(n.now.Sub(0)/time.Second) + int64(n.tape.below(200))}
 	case s.Prev != n.record.Version:
 		return election.Swapped{Outcome: storage.Conflict}
 	}
@@ -407,14 +408,14 @@ func (n *fuzzedNode) serveElection(a election.Action, fails bool) election.Event
 }
 
 func (n *fuzzedNode) serveManager(a node.Manage, fails bool) manager.Event {
-	log := n.logs[a.Namespace]
+	end := n.tables[a.Namespace].LSN()
 	c, ok := a.Action.(manager.Commit)
 	if !ok {
-		return manager.LogEnd{Term: n.record.Term, LSN: leasehold.LSN(len(log)), Err: fails}
+		return manager.LogEnd{Term: n.record.Term, LSN: end, Err: fails}
 	}
-	landed := c.Batch.Term == n.record.Term && c.Batch.Prev == leasehold.LSN(len(log))
+	landed := c.Batch.Term == n.record.Term && c.Batch.Prev == end
 	if landed && n.tape.below(8) > 0 {
-		n.append(a.Namespace, c.Batch.Changes)
+		n.append(a.Namespace, c.Batch)
 		if !fails {
 			return manager.Committed{Outcome: storage.Done}
 		}
@@ -494,8 +495,19 @@ func (n *fuzzedNode) lead() {
 	n.step(node.Followed{Namespace: q.Namespace, Event: e})
 }
 
-func (n *fuzzedNode) append(ns leasehold.Namespace, changes []table.Change) {
+func (n *fuzzedNode) base(ns leasehold.Namespace) leasehold.LSN {
+	if b := n.bases[ns]; b != nil {
+		return b.LSN()
+	}
+	return 0
+}
+
+func (n *fuzzedNode) append(ns leasehold.Namespace, b *storage.Batch) {
 	n.t.Helper()
+	if b.Base != nil {
+		n.bases[ns], n.logs[ns], n.tables[ns] = b.Base, nil, b.Base.Clone()
+	}
+	changes := b.Changes
 	for i := range changes {
 		if err := n.tables[ns].Apply(&changes[i]); err != nil {
 			n.t.Fatal(err)

@@ -82,7 +82,8 @@ func (m *Machine) follow(now mono.Instant, actions []election.Action) {
 func (m *Machine) takeOver(l election.Lead) {
 	m.stepDown()
 	m.relays = nil
-	m.term, m.until, m.forgotten = l.Term, l.Until, l.Forgotten
+	m.term, m.until = l.Term, l.Until
+	m.floor, m.clock, m.forgotten = l.Floor, l.Clock, l.Forgotten
 	m.readCatalog()
 }
 
@@ -234,7 +235,7 @@ func (m *Machine) loaded(now mono.Instant, e Loaded) {
 		return
 	}
 	n.cfg.FirstSeq = past.seq
-	n.cfg.Forgotten = m.forgotten
+	n.cfg.Floor, n.cfg.Clock, n.cfg.Forgotten = m.floor, m.clock, m.forgotten
 	if e.State.Unknown {
 		m.beginCensus(now, n)
 	} else {

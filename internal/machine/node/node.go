@@ -125,8 +125,11 @@ type Machine struct {
 
 	term  leasehold.Term // 0 while we do not lead
 	until mono.Instant
-	// forgotten: we lead because the store has forgotten those who did.
-	forgotten bool
+	// floor is what all numbers exceed in our term, and clock what the wall clock stood
+	// for when it began. forgotten: the store may have forgotten what leaders before us
+	// have done.
+	floor, clock uint64
+	forgotten    bool
 	// catalog is what we lead by; nil if it has not been read in this term.
 	catalog   *storage.Catalog
 	catalogAt mono.Instant // when to read it again
