@@ -99,6 +99,7 @@ verify: models ## check the models, simulate ten thousand worlds of each kind, t
 	$(GO) run ./cmd/leasehold sim --seeds 10000
 	$(GO) run ./cmd/leasehold sim --seeds 10000 --diskless
 	$(GO) run ./cmd/leasehold sim --seeds 10000 --agents
+	$(GO) run ./cmd/leasehold sim --seeds 10000 --faults default,store-restore=8
 	$(GO) run ./cmd/leasehold flease sim --seeds 10000
 	$(GO) run ./cmd/leasehold flease sim --explore 14 --detours 2
 	$(GO) run ./cmd/leasehold sim --explore 60 --detours 2

@@ -57,9 +57,9 @@ func stores() []Case {
 		{
 			Number: 33, What: "a store is restored from an old backup", Tries: "I2 I5",
 			Must: "it is noticed, and said; a term above all begins, and no generation is given twice; lookups start over",
-			Open: "it is noticed if an owner has heard of a leader that the store has forgotten, or has a lease that is newer than all in the store. If neither is so, or the leader that has noticed ends before it has granted anything, generations are given again. Lookups that go on report everything as lost, again and again, and have to be started anew",
-			Proofs: by(tests("manager", "TestRestoredStore"), tests("internal/machine/election", "TestForgetfulStore", "TestOutrankedSetsTheFloor"),
-				tests("internal/machine/manager", "TestForgottenGenerations", "TestGenerationsBeginAfter"),
+			Proofs: by(simulated("store-restore", "store: log renumbered", "manager: log forgotten"),
+				tests("manager", "TestRestoredStore"), tests("internal/machine/election", "TestOldStore", "TestRestoredWhileWeRun", "TestForgetfulStore", "TestOutrankedSetsTheFloor"),
+				tests("internal/machine/manager", "TestForgottenGenerations", "TestForgottenChanges", "TestBelowTheFloor", "TestGenerationsBeginAfter"),
 				tests("cmd/leasehold", "TestBackupAndRestore"), tests("store/etcd", "TestAmnesia"), tests("internal/e2e", "TestLostDisk")),
 		},
 		{

@@ -22,8 +22,8 @@ var elections = []Mutant{
 		Name: "term-not-raised",
 		Why:  "a new leader has the term of the old one",
 		File: electionFile,
-		Old:  "Term: max(m.record.Term, m.floor) + 1,",
-		New:  "Term: max(m.record.Term, m.floor, 1),",
+		Old:  "Term: max(m.record.Term+leasehold.Term(missed), m.heardTerm) + 1,",
+		New:  "Term: max(m.record.Term+leasehold.Term(missed), m.heardTerm, 1),",
 	},
 	{
 		Name: "resigned-leader-goes-on",

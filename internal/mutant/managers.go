@@ -64,8 +64,8 @@ var managers = []Mutant{
 		Name: "grant-before-commit",
 		Why:  "an owner hears of a grant that is not stored",
 		File: planFile,
-		Old:  "		m.emit(Commit{m.batch})\n",
-		New: `		m.emit(Commit{m.batch})
+		Old:  "		m.commit(now, &storage.Batch{Namespace: m.cfg.Namespace, Term: m.term, Prev: m.table.LSN(), Changes: changes})\n",
+		New: `		m.commit(now, &storage.Batch{Namespace: m.cfg.Namespace, Term: m.term, Prev: m.table.LSN(), Changes: changes})
 		for i := range changes {
 			m.hand(&changes[i])
 		}

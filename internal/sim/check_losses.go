@@ -73,9 +73,9 @@ func (o *oracle) checkReported(l *lookupHost, step *lookupStep, reported []lease
 		}
 	}
 	s, r := keyrange.NewSet(said...), keyrange.NewSet(lost...)
-	// Where there is no store, owners are asked what they have. One whose clock is
-	// too slow may name what was given up long ago.
-	gullible := o.world.cfg.Diskless && o.world.nemesis.beyond
+	// Where there is no store, or an old one, owners are asked what they have. One whose
+	// clock is too slow may name what was given up long ago.
+	gullible := (o.world.cfg.Diskless || o.world.store.era > 0) && o.world.nemesis.beyond
 	if silent := r.Subtract(s); len(silent) > 0 && !gullible {
 		o.violated(I4Losses, "%s went from lsn %d to %d and did not report the loss of %v", l.label, from, to, silent)
 	}

@@ -89,8 +89,8 @@ func (c *Config) Validate() error {
 // kind that is not in it does not happen.
 type Mix map[Fault]int
 
-// DefaultMix has every kind of fault but ManagerRelapse, which takes a world for
-// itself.
+// DefaultMix has every kind of fault but ManagerRelapse and StoreRestore, which take
+// worlds for themselves.
 func DefaultMix() Mix {
 	return Mix{
 		OwnerCrash: 10, OwnerPause: 8, OwnerSuspend: 3, OwnerLeave: 4, OwnerTwin: 3,

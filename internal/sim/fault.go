@@ -46,6 +46,7 @@ const (
 	MoveCrash                   // the source or the target of a move dies in the middle of it, or the leader
 	Upcalls                     // an application's exporters and importers fail or hang
 	ManagerRelapse              // managers without a store: an old leader meets one that was restarted
+	StoreRestore                // the store is restored from an old backup, whether managers run or not
 	faults
 )
 
@@ -54,7 +55,7 @@ var faultNames = [faults]string{
 	"manager-crash", "manager-pause", "manager-resign", "manager-suspend", "lookup-crash", "lookup-pause", "lookup-suspend",
 	"link-cut", "link-one-way", "isolate", "loss", "duplicate", "delay", "misroute", "hostile",
 	"store-slow", "store-unknown", "store-down", "store-cut", "store-stale", "clock-rate", "clock-beyond", "starve", "policy-broken", "reconfigure", "delete",
-	"drain", "move-range", "move-crash", "upcalls", "manager-relapse",
+	"drain", "move-range", "move-crash", "upcalls", "manager-relapse", "store-restore",
 }
 
 func (f Fault) String() string {

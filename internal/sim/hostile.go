@@ -28,7 +28,7 @@ func (n *nemesis) lie() any {
 	s := w.spaces[w.random.IntN(len(w.spaces))]
 	holder := &table.Holder{Owner: "liar", Session: leasehold.Session{1}, Addr: "nowhere", Weight: 1}
 	unsorted := []leasehold.Lease{{Range: leasehold.Range{Start: 9}, Generation: 1}, {Range: leasehold.Range{Start: 1, Limit: 5}, Generation: 2}}
-	switch w.random.IntN(13) {
+	switch w.random.IntN(14) {
 	case 0:
 		return &protocol.LeaseRequest{Namespace: s.name, Seq: 1}
 	case 1:
@@ -58,6 +58,10 @@ func (n *nemesis) lie() any {
 		return &protocol.LookupRequest{Namespace: "elsewhere", Seq: 1}
 	case 11:
 		return w.theft(s)
+	case 12:
+		// Somebody who pretends to have heard more than there was, from this leader or the one before.
+		at, term := w.oracle.spaces[s.index].table.LSN(), w.store.record.Term
+		return &protocol.LookupRequest{Namespace: s.name, Seq: 1, LSN: at + leasehold.LSN(w.random.IntN(9)), Term: term - min(term, leasehold.Term(w.random.IntN(2))), Lookup: math.MaxUint64}
 	}
 	return &protocol.LeaseRequest{Namespace: "elsewhere", Seq: 1, Holder: holder}
 }

@@ -138,6 +138,10 @@ func (m *managerHost) handleOne(what any) {
 		m.do(m.node.Step(now, node.Lookup{LookupRequest: what}))
 	case *storeAnswer:
 		m.do(m.node.Step(now, what.event))
+	case watched:
+		if what.epoch == m.epoch {
+			m.do(m.node.Step(now, node.Election{Event: what.seen}))
+		}
 	case followRequest:
 		m.handleFollow(now, what)
 	case followReply:
@@ -266,6 +270,9 @@ func (m *managerHost) manage(a node.Manage) {
 		m.ask(a.Namespace, a.Term, act)
 	case manager.Note:
 		w.stats.managers[act.What]++
+		if act.What == manager.NoteLogForgotten && w.store.era == 0 {
+			w.oracle.violated(Crash, "%s finds that the log of %s ends at lsn %d and not at %d, and nobody else can have written", m.label, a.Namespace, act.Have, act.Want)
+		}
 		w.trace.printf(w.now, "%s notes %v %v (%d, %d)", m.label, act.What, act.Owner, act.Have, act.Want)
 	}
 }

@@ -158,6 +158,8 @@ func (n *nemesis) inflict(f Fault) bool {
 		return n.order(f)
 	case ManagerRelapse:
 		return n.relapse()
+	case StoreRestore:
+		return !w.cfg.Diskless && n.restoreStore()
 	case MoveCrash:
 		return n.crashMove()
 	case Upcalls:
@@ -328,6 +330,9 @@ func (n *nemesis) create(s *space) {
 
 func (n *nemesis) drawTiming() protocol.Timing {
 	t := simTiming()
+	if n.world.cfg.Faults[StoreRestore] > 0 {
+		return t // a lease that was made longer after a backup lasts longer than a leader believes that knows only that
+	}
 	t.Lease /= time.Duration(1 + n.world.random.IntN(4))
 	t.Renew = t.Lease / 4
 	return t

@@ -139,6 +139,9 @@ func (o *oracle) committed(b *storage.Batch) {
 		if w.trace.text != nil {
 			w.trace.printf(w.now, "committed in %s: %v", b.Namespace, c)
 		}
+		if w.store.era > 0 && t.repeated(c) {
+			continue
+		}
 		o.checkChange(s, t, c)
 		if w.failed != nil {
 			return

@@ -58,8 +58,10 @@ func TestParseMix(t *testing.T) {
 			t.Errorf("%q is read as %v, %v", text, m, err)
 		}
 	}
-	if _, there := DefaultMix()[ManagerRelapse]; there || len(DefaultMix()) != int(faults)-1 {
-		t.Errorf("the default mix has %d of %d faults, want all but one", len(DefaultMix()), faults)
+	_, relapses := DefaultMix()[ManagerRelapse]
+	_, restores := DefaultMix()[StoreRestore]
+	if relapses || restores || len(DefaultMix()) != int(faults)-2 {
+		t.Errorf("the default mix has %d of %d faults, want all but two", len(DefaultMix()), faults)
 	}
 	for text, want := range map[string]string{
 		"earthquake=1": "no such fault", "loss": "a weight", "loss=x": "a weight", "loss=-1": "0 to 1000", "": "no such fault", "loss=1,default": "no such fault",

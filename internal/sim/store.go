@@ -23,6 +23,9 @@ type store struct {
 	catalog *storage.Catalog
 	logs    map[leasehold.Namespace]*stored
 
+	era   int     // how often it was restored
+	saved *backup // nil if there is none
+
 	down    bool
 	slow    time.Duration
 	unknown int  // percent of requests whose way there or back fails
@@ -34,10 +37,11 @@ type store struct {
 type stored struct {
 	table   *table.Table
 	changes []table.Change
+	base    leasehold.LSN // of the last table that took the place of the log
 }
 
 func (s *stored) state(term leasehold.Term) *storage.State {
-	return &storage.State{Term: term, Table: s.table, Changes: s.changes[:len(s.changes):len(s.changes)]}
+	return &storage.State{Term: term, Table: s.table, Changes: s.changes[:len(s.changes):len(s.changes)], Base: s.base}
 }
 
 // A storeRequest is something that a manager asks of the store.
@@ -46,6 +50,7 @@ type storeRequest struct {
 	epoch uint32
 	done  bool // answered, or given up
 	lost  bool // the answer will not arrive
+	era   int  // what it was sent to is gone with that
 	ns    leasehold.Namespace
 	term  leasehold.Term
 	what  any // election.Read, election.Swap, manager.Commit, manager.ReadEnd, manager.SaveSnapshot, node.Load, node.LoadCatalog, node.Settle, configure
@@ -83,7 +88,7 @@ func (s *store) latency() time.Duration {
 // ask puts a request under way.
 func (s *store) ask(h *managerHost, ns leasehold.Namespace, term leasehold.Term, what any) {
 	w := s.world
-	r := &storeRequest{host: h, epoch: h.epoch, ns: ns, term: term, what: what}
+	r := &storeRequest{host: h, epoch: h.epoch, ns: ns, term: term, what: what, era: s.era}
 	w.stats.storeOps++
 	if h.storeCut {
 		s.giveUp(r)
@@ -114,6 +119,10 @@ type giveUp struct{ request *storeRequest }
 // serve is a request reaching the store.
 func (s *store) serve(r *storeRequest) {
 	w := s.world
+	if r.era != s.era {
+		s.giveUp(r)
+		return
+	}
 	if s.down {
 		if !w.chance(2) {
 			s.waiting = append(s.waiting, r) // it will happen, late
@@ -165,7 +174,7 @@ func (s *store) apply(r *storeRequest) node.Event {
 		if s.stale && !what.Fresh && len(s.history) > 0 {
 			rec = s.history[len(s.history)-1-s.world.random.IntN(len(s.history))]
 		}
-		return node.Election{Event: election.Seen{Record: rec}}
+		return node.Election{Event: election.Seen{Record: rec, AtLeast: what.AtLeast, Wall: r.host.wall()}}
 	case election.Swap:
 		return node.Election{Event: s.swap(what)}
 	case manager.Commit:
@@ -202,6 +211,9 @@ type configure struct {
 
 // configure writes what the operator wants.
 func (s *store) configure(ns leasehold.Namespace, c configure) {
+	if c.remove && s.world.nemesis.healed {
+		return // it came too late
+	}
 	if !c.remove {
 		s.replaceCatalog(s.catalog.Configured(s.world.space(ns).configured(c.timing)))
 	} else if next := s.catalog.Deleted(ns); next != nil {
@@ -222,7 +234,7 @@ func (s *store) replaceCatalog(next *storage.Catalog) {
 }
 
 func (s *store) swap(swap election.Swap) election.Swapped {
-	if swap.Prev != s.record.Version {
+	if swap.Prev != s.record.Version || swap.New.Term < s.record.Term {
 		return election.Swapped{Outcome: storage.Conflict}
 	}
 	if len(s.history) == 4 {
@@ -237,12 +249,18 @@ func (s *store) swap(swap election.Swap) election.Swapped {
 	return election.Swapped{Outcome: storage.Done, Version: version}
 }
 
+// watched is what the watch of a process has seen.
+type watched struct {
+	epoch uint32
+	seen  election.Seen
+}
+
 // tell is the watch: a hint that may come late or not at all.
 func (s *store) tell() {
 	w := s.world
 	for _, m := range w.managers {
 		if m.alive && !m.storeCut && !s.stale && w.random.IntN(100) < 80 {
-			w.later(s.latency(), m.endpoint, 0, node.Election{Event: election.Seen{Record: s.record}})
+			w.later(s.latency(), m.endpoint, 0, watched{m.epoch, election.Seen{Record: s.record, Wall: m.wall()}})
 		}
 	}
 }
@@ -251,6 +269,11 @@ func (s *store) commit(b *storage.Batch) storage.Outcome {
 	l := s.log(b.Namespace)
 	if b.Term != s.record.Term || b.Prev != l.state(0).End() {
 		return storage.Conflict
+	}
+	if b.Base != nil {
+		s.world.oracle.renumbered(b, must(l.state(0).Replay()))
+		l.table, l.changes, l.base = b.Base, nil, b.Last()
+		return storage.Done
 	}
 	l.changes = append(l.changes, b.Changes...)
 	s.world.oracle.committed(b)

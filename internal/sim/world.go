@@ -36,7 +36,8 @@ type world struct {
 	trace   trace
 	failed  *Violation
 
-	lastLead int64 // when a manager last took over, where there is no store
+	lastLead int64         // when a manager last took over, where there is no store
+	aged     time.Duration // how much time has passed on wall clocks that nobody has lived through
 }
 
 // space is a namespace of the world.

@@ -109,6 +109,10 @@ func (st *state) commit(b *storage.Batch) storage.Outcome {
 	if b.Term != s.record.Term || b.Prev != leasehold.LSN(len(s.changes)) {
 		return storage.Conflict
 	}
+	if b.Base != nil {
+		st.violated(sim.I2Generations, "the log is renumbered, and no store is ever restored here")
+		return storage.Conflict
+	}
 	next := *s
 	next.changes = slices.Concat(s.changes, b.Changes)
 	next.tables = slices.Clip(s.tables)

@@ -1,0 +1,83 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+)
+
+// A backup is what the store had at some time.
+type backup struct {
+	record  storage.Record
+	catalog *storage.Catalog
+	logs    map[leasehold.Namespace]stored
+}
+
+// backUp returns what the store has now.
+func (s *store) backUp() *backup {
+	b := &backup{record: s.record, catalog: s.readCatalog(), logs: make(map[leasehold.Namespace]stored)}
+	for ns, l := range s.logs {
+		b.logs[ns] = stored{l.table, slices.Clone(l.changes), l.base}
+	}
+	return b
+}
+
+// restore makes the store what it was. Requests that are under way went to the store that is
+// gone.
+func (s *store) restore(b *backup) {
+	s.era++
+	s.record, s.history, s.waiting = b.record, nil, nil
+	catalog := *b.catalog
+	s.catalog = &catalog
+	clear(s.logs)
+	for ns, l := range b.logs {
+		s.logs[ns] = &stored{l.table, slices.Clone(l.changes), l.base}
+	}
+}
+
+// restoreStore makes a backup of the store, or restores the last one, which is older by then than
+// wall clocks differ. Most of the time the managers are started again
+// with it. If they run on, versions go on as well: no number that a process has seen stands for
+// two things.
+func (n *nemesis) restoreStore() bool {
+	w, s := n.world, n.world.store
+	if s.record.Version == 0 {
+		return false // there is nothing to restore
+	}
+	if s.saved == nil || w.chance(4) {
+		s.saved = s.backUp()
+		n.tell("later, from this backup")
+		return true
+	}
+	w.aged += 10*time.Minute + w.below(time.Hour)
+	version, catalog := s.record.Version, s.catalog.Version
+	s.restore(s.saved)
+	if w.chance(3) {
+		n.tell("while managers run")
+		s.record.Version, s.catalog.Version = version+1, catalog+1
+		return true
+	}
+	for _, m := range w.managers {
+		if m.alive {
+			w.kill(m.host)
+			n.hangUp(m)
+			n.bootLater(m.host, m.boot)
+		}
+	}
+	return true
+}
+
+// wall is what the wall clock of a manager says, in seconds since 1970: it is a little ahead of
+// some others, or behind; in some worlds by minutes.
+func (m *managerHost) wall() int64 {
+	const start = 1_800_000_000
+	w := m.world
+	apart := 7 * time.Second
+	if w.seed%8 == 3 && !w.cfg.Graceful { // a failover is then taken for a restore, and costs what is being moved
+		apart = 3 * time.Minute
+	}
+	since := time.Duration(w.now-worldStart) + w.aged + time.Duration(m.index)*apart
+	return start + int64(since/time.Second)
+}
