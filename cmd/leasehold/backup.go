@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -131,10 +130,8 @@ func backUpOnce(ctx context.Context, to admin) (saved backupDocument, unread *le
 	return saved, nil, nil
 }
 
-// config reads a saved namespace, and has it begin after all that may have been granted in
-// it since: nobody grants as many leases as we leave out in the life of a namespace.
+// config reads a saved namespace, which begins after all that was granted in it by then.
 func (s *savedDocument) config() (*leaseholdv1.NamespaceConfig, error) {
-	const skipped = 1 << 40
 	out := &leaseholdv1.NamespaceConfig{}
 	if err := protojson.Unmarshal(s.Config, out); err != nil {
 		return nil, fmt.Errorf("a namespace of the backup cannot be read: %w", err)
@@ -142,7 +139,7 @@ func (s *savedDocument) config() (*leaseholdv1.NamespaceConfig, error) {
 	if s.Newest == nil {
 		return nil, fmt.Errorf("the newest generation is missing of namespace %q of the backup", out.GetName())
 	}
-	out.AfterGeneration = min(uint64(*s.Newest), math.MaxUint64-skipped) + skipped
+	out.AfterGeneration = uint64(*s.Newest)
 	if _, err := wire.ToNamespace(out); err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
@@ -129,6 +130,8 @@ func (c *client) restore(ctx context.Context, wanted []*leaseholdv1.NamespaceCon
 	}
 	done := restoredDocument{Restored: []string{}, There: there}
 	for _, n := range missing {
+		// All that the lost group can have granted is below what the clock stands for.
+		n.AfterGeneration = storage.Above(n.GetAfterGeneration(), storage.Clock(time.Now().Unix()), 0)
 		if err := c.change(ctx, func(ctx context.Context, to admin) error {
 			_, err := to.CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: n})
 			return err
@@ -168,7 +171,7 @@ func (c *client) missing(ctx context.Context, wanted []*leaseholdv1.NamespaceCon
 			switch is := now[n.GetName()]; {
 			case is == nil:
 				missing = append(missing, n)
-			case !proto.Equal(is, n):
+			case !restoredFrom(is, n):
 				return leasehold.Errorf("restore", leasehold.Exists, n.GetName(), "there is one already, and not as the backup would make it; a backup is for a group that does not have its namespaces")
 			default:
 				there = append(there, n.GetName())
@@ -177,6 +180,14 @@ func (c *client) missing(ctx context.Context, wanted []*leaseholdv1.NamespaceCon
 		return nil
 	})
 	return missing, there, err
+}
+
+// restoredFrom reports whether a namespace is as a backup makes it. It begins later than it must, depending on
+// when it was restored.
+func restoredFrom(is, saved *leaseholdv1.NamespaceConfig) bool {
+	begun, ok := proto.Clone(saved).(*leaseholdv1.NamespaceConfig)
+	begun.AfterGeneration = is.GetAfterGeneration()
+	return ok && is.GetAfterGeneration() >= saved.GetAfterGeneration() && proto.Equal(is, begun)
 }
 
 // waitOut waits until no lease of a group that is gone can be valid.
