@@ -81,7 +81,9 @@ func TestFailoverKeepsLeases(t *testing.T) {
 		c.create("m1", pool())
 		a, b := c.join("a"), c.join("b")
 		l := c.open()
-		eventually(t, 5*time.Second, "all keys are owned", func() bool { return complete(a, b) && len(b.Leases()) > 0 })
+		eventually(t, 5*time.Second, "both have keys, and the lookup knows", func() bool {
+			return complete(a, b) && len(a.Leases()) > 0 && len(b.Leases()) > 0 && follows(l, a, b)
+		})
 		before := [][]leasehold.Lease{a.Leases(), b.Leases()}
 		lsn := l.LSN()
 

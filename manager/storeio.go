@@ -132,7 +132,11 @@ func (s *storeIO) loaded(ctx context.Context, a node.Load) node.Event {
 }
 
 func (s *storeIO) commit(ns leasehold.Namespace, term leasehold.Term, b *storage.Batch) {
-	s.table(max(s.m.storePatience(), 5*time.Second), func(ctx context.Context) node.Event {
+	patience := max(s.m.storePatience(), 5*time.Second)
+	if b.Base != nil {
+		patience = tablePatience
+	}
+	s.table(patience, func(ctx context.Context) node.Event {
 		failpoint.Here("manager/before-commit")
 		outcome, err := s.m.tables.Append(ctx, b)
 		if failpoint.Drop("manager/committed-before-reply") {

@@ -30,7 +30,7 @@ and for that restore waits first, as long as the longest lease lasts. Say
 --owners-stopped if none of them runs.
 
 Start owners and lookups again afterwards. Those that go on remember the old group's
-term, and take the new leader for a former one: they are safe, and useless.
+term, and do not listen to the new leader until it has a term above that.
 
 Restoring again is harmless: what is there already stays as it is.`
 

@@ -19,7 +19,7 @@ type backup struct {
 func (s *store) backUp() *backup {
 	b := &backup{record: s.record, catalog: s.readCatalog(), logs: make(map[leasehold.Namespace]stored)}
 	for ns, l := range s.logs {
-		b.logs[ns] = stored{l.table, slices.Clone(l.changes), l.base}
+		b.logs[ns] = stored{l.table, slices.Clone(l.changes), l.unfinished}
 	}
 	return b
 }
@@ -33,7 +33,7 @@ func (s *store) restore(b *backup) {
 	s.catalog = &catalog
 	clear(s.logs)
 	for ns, l := range b.logs {
-		s.logs[ns] = &stored{l.table, slices.Clone(l.changes), l.base}
+		s.logs[ns] = &stored{l.table, slices.Clone(l.changes), l.unfinished}
 	}
 }
 

@@ -37,11 +37,12 @@ type store struct {
 type stored struct {
 	table   *table.Table
 	changes []table.Change
-	base    leasehold.LSN // of the last table that took the place of the log
+	// unfinished: the table is to take its own place once more.
+	unfinished bool
 }
 
 func (s *stored) state(term leasehold.Term) *storage.State {
-	return &storage.State{Term: term, Table: s.table, Changes: s.changes[:len(s.changes):len(s.changes)], Base: s.base}
+	return &storage.State{Term: term, Table: s.table, Changes: s.changes[:len(s.changes):len(s.changes)], Unfinished: s.unfinished}
 }
 
 // A storeRequest is something that a manager asks of the store.
@@ -272,7 +273,7 @@ func (s *store) commit(b *storage.Batch) storage.Outcome {
 	}
 	if b.Base != nil {
 		s.world.oracle.renumbered(b, must(l.state(0).Replay()))
-		l.table, l.changes, l.base = b.Base, nil, b.Last()
+		l.table, l.changes, l.unfinished = b.Base, nil, b.Unfinished
 		return storage.Done
 	}
 	l.changes = append(l.changes, b.Changes...)

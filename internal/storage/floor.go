@@ -22,7 +22,7 @@ func Clock(wall int64) uint64 {
 // one before: if the same backup is restored once more, nothing in it tells where the first
 // time went on, but owners may know the term.
 func Above(n, clock uint64, t leasehold.Term) uint64 {
-	const near, little = 1 << 30, 1 << 21
+	const little = 1 << 21
 	switch {
 	case n < clock:
 		return clock
@@ -30,6 +30,18 @@ func Above(n, clock uint64, t leasehold.Term) uint64 {
 		return n + little
 	}
 	return n + Forgettable(t)
+}
+
+// near is how far above the clock a number may be that is not made up.
+const near = 1 << 30
+
+// Plausible reports whether a number can have been given out that is above all that is known, which
+// go up to known.
+func Plausible(had, known, clock uint64, t leasehold.Term) bool {
+	if clock > known {
+		return had < clock+near
+	}
+	return had-known < 2*Forgettable(t)
 }
 
 // Forgettable is how many numbers may have been forgotten if nothing but a term is known: more

@@ -57,3 +57,24 @@ func TestBatchWithABaseLast(t *testing.T) {
 		t.Errorf("it ends at %d, want 50", got)
 	}
 }
+
+func TestPlausible(t *testing.T) {
+	const clock = 1_800_000_000 << 20
+	for _, test := range []struct {
+		had, known, clock uint64
+		want              bool
+	}{
+		{6, 5, clock, true},
+		{clock, 5, clock, true},
+		{clock + 1000, 5, clock, true}, // as many as were given out in a moment
+		{clock + 1<<40, 5, clock, false},
+		{clock + 1<<40, clock - 5, clock, false},
+		{clock + 1<<40, clock + 1<<39, clock, true}, // clocks were set back
+		{1 << 40, 5, 0, true},
+		{1 << 45, 5, 0, false},
+	} {
+		if got := storage.Plausible(test.had, test.known, test.clock, 7); got != test.want {
+			t.Errorf("%d above %d, at %d: %t", test.had, test.known, test.clock, got)
+		}
+	}
+}

@@ -77,7 +77,9 @@ type Batch struct {
 	Changes   []table.Change
 	// Base, if it is not nil, takes the place of all that is stored: a table at an
 	// LSN above Prev, from which the log goes on. Then there are no changes.
-	Base *table.Table // immutable
+	// Unfinished: that is to happen once more before there are any.
+	Base       *table.Table // immutable
+	Unfinished bool
 }
 
 // Last returns the LSN at which the log ends once the batch is in it.
@@ -108,7 +110,8 @@ type State struct {
 	Term    leasehold.Term // of the leader record at that instant
 	Table   *table.Table   // the newest snapshot; nil if there is none
 	Changes []table.Change // what follows on it
-	Base    leasehold.LSN  // that of the last [Batch] that had one; 0 if none had
+	// Unfinished: the last [Batch] was.
+	Unfinished bool
 
 	// Unknown: nothing is stored, because the store is the memory of a leader
 	// that is gone. What there is only the owners know. The log goes on at

@@ -101,6 +101,7 @@ func replacement(t *testing.T, s store.Store) {
 		}
 	}
 	b := p.replacement()
+	b.Unfinished = true
 	other := *b
 	other.Term = 1
 	try("an older term", storage.Conflict, other)
@@ -121,6 +122,17 @@ func replacement(t *testing.T, s store.Store) {
 	if end, err := s.End(t.Context(), ns); err != nil || end != (storage.End{Term: 2, LSN: b.Last()}) {
 		t.Errorf("the end is %v (%v), want %d", end, err, b.Last())
 	}
+	checkHistory(t, t, s, ns, log)
+	unfinished := func(want bool) {
+		t.Helper()
+		if state, err := s.Load(t.Context(), ns); err != nil || state.Unfinished != want {
+			t.Errorf("whether it is unfinished: %t (%v), want %t", state.Unfinished, err, want)
+		}
+	}
+	unfinished(true)
+	try("its end", storage.Done, *p.replacement())
+	unfinished(false)
+	checkLoad(t, s, p)
 	checkHistory(t, t, s, ns, log)
 	next := p.next(20)
 	mustAppend(t, s, next)
@@ -156,7 +168,9 @@ func randomHistories(t *testing.T, s store.Store) {
 				}
 			case 1:
 				mustAppend(t, s, p.replacement())
-				log, earlier = nil, log
+				if len(log) > 0 {
+					log, earlier = nil, log
+				}
 			case 2:
 				term++
 				lead(t, s, term)

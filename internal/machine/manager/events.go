@@ -34,7 +34,7 @@ type (
 
 	// Reconfigured says that the store has another configuration for the
 	// namespace, which has been checked. Its Namespace, Self and Rand do not
-	// matter.
+	// matter, nor does what it says about how the term began.
 	Reconfigured struct{ Config Config }
 )
 

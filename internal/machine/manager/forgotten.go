@@ -22,17 +22,16 @@ import (
 // waited for before the write: by then it is known who holds what, and nobody acts any more
 // on what lookups then take for lost. If nothing but what somebody remembers shows that the
 // store was restored, the table is renumbered at once as well, before anybody is answered: who
-// remembers will have forgotten when the next leader asks. Whoever finds a table in which nothing
-// has changed since waits, and renumbers it again.
+// remembers will have forgotten when the next leader asks. That is not the end of it, and
+// whoever finds such a table waits as well, and renumbers it again.
 
 // longAgo is how old the table of such a store may be, as lookups are told until it is renumbered:
 // too old for any of them to rely on.
 const longAgo = 24 * time.Hour
 
 // suspect takes a table that is below the floor, or may be old wherever it is, for one
-// from an old backup; and one that was renumbered to base, and has not changed since.
-func (m *Machine) suspect(base leasehold.LSN) {
-	unfinished := base != 0 && base == m.table.LSN()
+// from an old backup; and one that is to be renumbered once more.
+func (m *Machine) suspect(unfinished bool) {
 	if !m.cfg.Volatile && (m.cfg.Forgotten || unfinished || uint64(m.table.LSN()) < m.cfg.Floor) {
 		m.goOnAbove(0, max(m.cfg.Floor, m.cfg.Clock))
 	}
@@ -41,14 +40,14 @@ func (m *Machine) suspect(base leasehold.LSN) {
 // remind notices that the store has forgotten what an owner has from leaders before us: nobody hears of a
 // lease before it is stored. An owner that makes it up can do so once in a term.
 func (m *Machine) remind(now mono.Instant, r *protocol.LeaseRequest) {
+	had, known := leasehold.Generation(0), m.found.generation
 	if r.Term == m.term {
-		return
+		known = m.newest()
 	}
-	had := leasehold.Generation(0)
 	for _, l := range r.Leases {
 		had = max(had, l.Generation)
 	}
-	m.reminded(now, r.Holder.Owner, uint64(had), uint64(m.found.generation))
+	m.reminded(now, r.Holder.Owner, uint64(had), uint64(known))
 }
 
 // remindedBy notices that the store has forgotten changes that a lookup has heard of: from leaders before us, if
@@ -62,17 +61,18 @@ func (m *Machine) remindedBy(now mono.Instant, r *protocol.LookupRequest) {
 }
 
 // reminded handles a number that somebody has. It shows that the store has forgotten it, if that had
-// numbers up to known and we do not know better yet. One that is above what our clock stands for, and far above
-// what we know, is made up; and nobody is believed twice.
+// numbers up to known and we do not know better yet. One that is above what our clock stands for, or far above what we
+// know if the clock is no help, is made up; and nobody is believed twice. Other namespaces have been restored as well,
+// though nobody may remember: so we also ask for another term, in which all are renumbered.
 func (m *Machine) reminded(now mono.Instant, by leasehold.OwnerID, had, known uint64) {
 	known = max(known, m.renumber)
-	plausible := had <= m.clock(now) || had-known < 2*storage.Forgettable(m.term)
-	if m.believed || m.cfg.Volatile || had <= known || !plausible {
+	if m.believed || m.cfg.Volatile || had <= known || !storage.Plausible(had, known, m.clock(now), m.term) {
 		return
 	}
 	m.believed, m.unmarked = true, true
 	m.note(NoteForgotten, by, had, known)
 	m.goOnAbove(had, m.clock(now))
+	m.emit(Outranked{m.term + 1})
 }
 
 // doubted reports whether the table may be old.
@@ -100,7 +100,9 @@ func (m *Machine) rebase(now mono.Instant) {
 		return
 	}
 	base := m.table.Renumbered(leasehold.LSN(m.renumber), leasehold.Generation(m.renumber), m.surelyHeld)
-	m.commit(now, &storage.Batch{Namespace: m.cfg.Namespace, Term: m.term, Prev: m.table.LSN(), Base: base})
+	m.commit(now, &storage.Batch{
+		Namespace: m.cfg.Namespace, Term: m.term, Prev: m.table.LSN(), Base: base, Unfinished: now < m.inheritUntil,
+	})
 }
 
 // credible returns what an owner says about moves, as far as it may be relied on. In what was forgotten, the state may
@@ -130,7 +132,7 @@ func (m *Machine) rebased(now mono.Instant, b *storage.Batch) {
 	m.unsaved = 0
 	switch {
 	case m.renumber != uint64(b.Base.LSN()): // somebody has reminded us of more
-	case m.unmarked && now < m.inheritUntil:
+	case b.Unfinished:
 		m.unmarked = false
 		m.goOnAbove(0, m.clock(now))
 	default:

@@ -29,7 +29,7 @@ func TestForgottenGenerations(t *testing.T) {
 		t.Fatalf("it has written %v, want a table far above, at once, and nothing else: others may have leases as well that the store has forgotten", batches)
 	}
 	// Whoever leads next knows it from the table alone, and waits as well.
-	next := newPoolIn(t, 2, poolConfig(), &storage.State{Table: batches[0].Base, Base: batches[0].Base.LSN()})
+	next := newPoolIn(t, 2, poolConfig(), &storage.State{Table: batches[0].Base, Unfinished: batches[0].Unfinished})
 	var then []*storage.Batch
 	next.wrote = func(b *storage.Batch) { then = append(then, b) }
 	next.joinAll(poolHolder(1))
@@ -43,7 +43,7 @@ func TestForgottenGenerations(t *testing.T) {
 
 	p.waitOut()
 	p.requireSettled()
-	if len(batches) < 3 || batches[1].Base == nil {
+	if len(batches) < 3 || batches[1].Base == nil || batches[1].Unfinished {
 		t.Fatalf("it has written %v, want the table again once all leases have ended", batches)
 	}
 	granted := 0

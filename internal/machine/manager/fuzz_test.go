@@ -78,12 +78,13 @@ type fuzzedLeader struct {
 	inherited int          // changes and sessions that it found in the store
 	over      bool
 
-	stored  *table.Table  // what the store has
-	base    leasehold.LSN // what the log follows on: a table, if it is not 0
-	log     []table.Change
-	asked   *storage.Batch // the newest that was to be committed
-	batch   *storage.Batch // the same while it waits for its outcome
-	reading bool           // the end of the log is asked for
+	stored     *table.Table  // what the store has
+	base       leasehold.LSN // what the log follows on: a table, if it is not 0
+	log        []table.Change
+	unfinished bool           // the last batch was
+	asked      *storage.Batch // the newest that was to be committed
+	batch      *storage.Batch // the same while it waits for its outcome
+	reading    bool           // the end of the log is asked for
 
 	misled bool // the policy is
 	orders int  // that operators have given
@@ -139,7 +140,7 @@ func (l *fuzzedLeader) takeOver() {
 		state = &storage.State{Changes: l.log}
 	}
 	l.term++
-	state.Term, state.Base = l.term, l.base
+	state.Term, state.Unfinished = l.term, l.unfinished
 	cfg := manager.Config{
 		Namespace: fuzzNamespace, Self: "m", Policy: fuzzedPolicy{partition.Consistent{VirtualNodes: 1 + l.tape.below(4)}, l},
 		Timing: l.timing(), Promised: protocol.DefaultTiming().Hold(),
@@ -365,6 +366,9 @@ func (l *fuzzedLeader) committing(b *storage.Batch) {
 		l.renumbering(b.Base)
 		return
 	}
+	if l.unfinished {
+		l.t.Fatalf("batch %+v before the table was renumbered again", b)
+	}
 	trial := l.stored.Clone()
 	for i := range b.Changes {
 		c := &b.Changes[i]
@@ -420,7 +424,7 @@ func (l *fuzzedLeader) commit() {
 
 func (l *fuzzedLeader) land(b *storage.Batch) {
 	if b.Base != nil {
-		l.stored, l.base, l.log = b.Base.Clone(), b.Base.LSN(), nil
+		l.stored, l.base, l.log, l.unfinished = b.Base.Clone(), b.Base.LSN(), nil, b.Unfinished
 	}
 	for i := range b.Changes {
 		if err := l.stored.Apply(&b.Changes[i]); err != nil {

@@ -156,7 +156,7 @@ func New(now mono.Instant, cfg Config, term leasehold.Term, authority mono.Insta
 		reread:   mono.Never, wake: mono.Never, rescanAt: mono.Never, replan: true, unsaved: len(state.Changes),
 	}
 	m.seq, m.found, m.since = cfg.FirstSeq, ending{t.LSN(), m.newest()}, now
-	m.suspect(state.Base)
+	m.suspect(state.Unfinished)
 	m.log = changelog.New(t.LSN()-leasehold.LSN(len(state.Changes)), cfg.LogChanges, cfg.LogAge)
 	m.log.Append(now, state.Changes)
 	return m, nil
@@ -247,6 +247,7 @@ func newestOf(p *peer) leasehold.Generation {
 // promises the longer time from a request that we accepted before.
 func (m *Machine) reconfigure(now mono.Instant, cfg Config) {
 	cfg.Namespace, cfg.Self, cfg.Rand = m.cfg.Namespace, m.cfg.Self, m.cfg.Rand
+	cfg.Floor, cfg.Clock, cfg.Forgotten = m.cfg.Floor, m.cfg.Clock, m.cfg.Forgotten
 	if err := cfg.validate(); err != nil {
 		panic(err) // whoever stores a configuration has it checked
 	}

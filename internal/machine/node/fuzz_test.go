@@ -59,16 +59,17 @@ type fuzzedNode struct {
 	now     mono.Instant
 	wake    mono.Instant
 
-	term     leasehold.Term // led in; 0 if it does not lead
-	silent   bool           // it has resigned
-	record   storage.Record
-	bases    map[leasehold.Namespace]*table.Table // what the logs follow on; nil if nothing
-	logs     map[leasehold.Namespace][]table.Change
-	tables   map[leasehold.Namespace]*table.Table // what the logs make
-	catalog  *storage.Catalog
-	asked    []node.Action // of the store, not done
-	answers  []node.Event  // of the store, under way
-	underWay int           // commits whose outcome the node does not know
+	term       leasehold.Term // led in; 0 if it does not lead
+	silent     bool           // it has resigned
+	record     storage.Record
+	bases      map[leasehold.Namespace]*table.Table // what the logs follow on; nil if nothing
+	unfinished map[leasehold.Namespace]bool
+	logs       map[leasehold.Namespace][]table.Change
+	tables     map[leasehold.Namespace]*table.Table // what the logs make
+	catalog    *storage.Catalog
+	asked      []node.Action // of the store, not done
+	answers    []node.Event  // of the store, under way
+	underWay   int           // commits whose outcome the node does not know
 
 	questions []node.Follow // to the rival, not answered
 
@@ -84,7 +85,7 @@ type fuzzedPeer struct {
 }
 
 func newFuzzedNode(t *testing.T, data []byte) *fuzzedNode {
-	n := &fuzzedNode{t: t, tape: tape{data}, now: mono.Instant(time.Hour), logs: make(map[leasehold.Namespace][]table.Change), tables: make(map[leasehold.Namespace]*table.Table), bases: make(map[leasehold.Namespace]*table.Table)}
+	n := &fuzzedNode{t: t, tape: tape{data}, now: mono.Instant(time.Hour), logs: make(map[leasehold.Namespace][]table.Change), tables: make(map[leasehold.Namespace]*table.Table), bases: make(map[leasehold.Namespace]*table.Table), unfinished: make(map[leasehold.Namespace]bool)}
 	cfg := node.Config{
 		Election:  election.Config{Self: "me", Session: leasehold.Session{1}, Rand: rand.New(rand.NewPCG(1, 2))},
 		Configure: fuzzConfigure, MaxRelays: fuzzRelays, RelayIdle: 20 * time.Second, Rand: rand.New(rand.NewPCG(3, 4)),
@@ -353,7 +354,7 @@ func (n *fuzzedNode) serve() {
 	case node.Load:
 		loaded := node.Loaded{Namespace: a.Namespace, Term: a.Term}
 		if !fails {
-			loaded.State = &storage.State{Term: n.record.Term, Table: n.bases[a.Namespace], Changes: n.logs[a.Namespace], Base: n.base(a.Namespace)}
+			loaded.State = &storage.State{Term: n.record.Term, Table: n.bases[a.Namespace], Changes: n.logs[a.Namespace], Unfinished: n.unfinished[a.Namespace]}
 		}
 		n.answers = append(n.answers, loaded)
 	case node.LoadCatalog:
@@ -495,17 +496,10 @@ func (n *fuzzedNode) lead() {
 	n.step(node.Followed{Namespace: q.Namespace, Event: e})
 }
 
-func (n *fuzzedNode) base(ns leasehold.Namespace) leasehold.LSN {
-	if b := n.bases[ns]; b != nil {
-		return b.LSN()
-	}
-	return 0
-}
-
 func (n *fuzzedNode) append(ns leasehold.Namespace, b *storage.Batch) {
 	n.t.Helper()
 	if b.Base != nil {
-		n.bases[ns], n.logs[ns], n.tables[ns] = b.Base, nil, b.Base.Clone()
+		n.bases[ns], n.logs[ns], n.tables[ns], n.unfinished[ns] = b.Base, nil, b.Base.Clone(), b.Unfinished
 	}
 	changes := b.Changes
 	for i := range changes {

@@ -134,7 +134,7 @@ func (a *appending) refused(term leasehold.Term, h *head) bool {
 // attempt writes the batch on top of h and returns the head with it.
 func (a *appending) attempt(ctx context.Context, h *head) (Result, *head, error) {
 	next := *h
-	next.end = a.batch.Last()
+	next.end, next.unfinished = a.batch.Last(), a.batch.Unfinished
 	if a.batch.Base != nil {
 		return a.replace(ctx, h, next)
 	}

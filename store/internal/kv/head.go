@@ -18,6 +18,8 @@ type head struct {
 	forgotten leasehold.LSN // no change up to this one is kept
 	base      leasehold.LSN // the last table that took the place of the log; 0 if none did
 	earlier   stretch       // what is kept of the log before that
+	// unfinished: another is to take its place before anything else is written.
+	unfinished bool
 }
 
 // A stretch is the changes of a log behind after, up to and with end.
@@ -35,7 +37,7 @@ func (h *head) at(r Revision) *head {
 func (h *head) encode(k keys) Entry {
 	m := &storagev1.Head{
 		End: uint64(h.end), Snapshot: uint64(h.snapshot), Pieces: uint32(h.pieces), Forgotten: uint64(h.forgotten),
-		Base: uint64(h.base), EarlierAfter: uint64(h.earlier.after), EarlierEnd: uint64(h.earlier.end),
+		Base: uint64(h.base), EarlierAfter: uint64(h.earlier.after), EarlierEnd: uint64(h.earlier.end), Unfinished: h.unfinished,
 	}
 	value, err := proto.Marshal(m)
 	if err != nil {
@@ -53,6 +55,7 @@ func decodeHead(e Entry) (*head, error) {
 		revision: e.Revision, end: leasehold.LSN(m.GetEnd()), snapshot: leasehold.LSN(m.GetSnapshot()),
 		pieces: int(m.GetPieces()), forgotten: leasehold.LSN(m.GetForgotten()),
 		base: leasehold.LSN(m.GetBase()), earlier: stretch{leasehold.LSN(m.GetEarlierAfter()), leasehold.LSN(m.GetEarlierEnd())},
+		unfinished: m.GetUnfinished(),
 	}, nil
 }
 

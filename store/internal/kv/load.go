@@ -55,7 +55,7 @@ func load(ctx context.Context, v View, k keys) (*storage.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	state := &storage.State{Term: term, Base: h.base}
+	state := &storage.State{Term: term, Unfinished: h.unfinished}
 	if h.snapshot > 0 {
 		if state.Table, err = readTable(ctx, v, k, h); err != nil {
 			return nil, err

@@ -30,12 +30,13 @@ func (a *appending) replace(ctx context.Context, h *head, next head) (Result, *h
 	}
 	at := a.batch.Base.LSN()
 	next.snapshot, next.pieces, next.forgotten = at, len(a.pieces), at
-	next.base, next.earlier = at, stretch{h.forgotten, h.end}
+	next.base = at
 	deletes := []Span{
 		{a.k.log(a.batch.Prev + 1), a.k.logEnd()}, // what an attempt to write more has left behind
 		{a.k.snapshot(0), a.k.snapshot(at)}, {a.k.snapshotEnd(at), a.k.snapshotsEnd()},
 	}
-	if h.base != 0 {
+	if h.end != h.base { // otherwise there is nothing that is newer
+		next.earlier = stretch{h.forgotten, h.end}
 		deletes = append(deletes, Span{a.k.log(0), a.k.log(h.base + 1)})
 	}
 	res, err := a.commit(ctx, h, []Entry{next.encode(a.k)}, deletes...)

@@ -451,8 +451,11 @@ type Head struct {
 	Base uint64 `protobuf:"varint,5,opt,name=base,proto3" json:"base,omitempty"`
 	// What is still kept of the log before that, for people to read: the changes
 	// after the first of these up to the second. Both are 0 if nothing is.
-	EarlierAfter  uint64 `protobuf:"varint,6,opt,name=earlier_after,json=earlierAfter,proto3" json:"earlier_after,omitempty"`
-	EarlierEnd    uint64 `protobuf:"varint,7,opt,name=earlier_end,json=earlierEnd,proto3" json:"earlier_end,omitempty"`
+	EarlierAfter uint64 `protobuf:"varint,6,opt,name=earlier_after,json=earlierAfter,proto3" json:"earlier_after,omitempty"`
+	EarlierEnd   uint64 `protobuf:"varint,7,opt,name=earlier_end,json=earlierEnd,proto3" json:"earlier_end,omitempty"`
+	// Nothing has followed on that table, and another is to take its place before
+	// anything does.
+	Unfinished    bool `protobuf:"varint,8,opt,name=unfinished,proto3" json:"unfinished,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -534,6 +537,13 @@ func (x *Head) GetEarlierEnd() uint64 {
 		return x.EarlierEnd
 	}
 	return 0
+}
+
+func (x *Head) GetUnfinished() bool {
+	if x != nil {
+		return x.Unfinished
+	}
+	return false
 }
 
 // A Piece is a part of a snapshot: the bytes of a leasehold.v1.Table, cut where
@@ -623,7 +633,7 @@ const file_leasehold_storage_v1_storage_proto_rawDesc = "" +
 	"\x05Batch\x12\x12\n" +
 	"\x04term\x18\x01 \x01(\x04R\x04term\x12*\n" +
 	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12/\n" +
-	"\achanges\x18\x03 \x01(\v2\x15.leasehold.v1.ChangesR\achanges\"\xc4\x01\n" +
+	"\achanges\x18\x03 \x01(\v2\x15.leasehold.v1.ChangesR\achanges\"\xe4\x01\n" +
 	"\x04Head\x12\x10\n" +
 	"\x03end\x18\x01 \x01(\x04R\x03end\x12\x1a\n" +
 	"\bsnapshot\x18\x02 \x01(\x04R\bsnapshot\x12\x16\n" +
@@ -632,7 +642,10 @@ const file_leasehold_storage_v1_storage_proto_rawDesc = "" +
 	"\x04base\x18\x05 \x01(\x04R\x04base\x12#\n" +
 	"\rearlier_after\x18\x06 \x01(\x04R\fearlierAfter\x12\x1f\n" +
 	"\vearlier_end\x18\a \x01(\x04R\n" +
-	"earlierEnd\"\x1b\n" +
+	"earlierEnd\x12\x1e\n" +
+	"\n" +
+	"unfinished\x18\b \x01(\bR\n" +
+	"unfinished\"\x1b\n" +
 	"\x05Piece\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04dataBIZGgithub.com/leasehold-dev/leasehold/proto/leasehold/storage/v1;storagev1b\x06proto3"
 
