@@ -59,8 +59,8 @@ func stores() []Case {
 			Must: "it is noticed, and said; a term above all begins, and no generation is given twice; lookups start over",
 			Proofs: by(simulated("store-restore", "store: log renumbered", "manager: log forgotten"),
 				tests("manager", "TestRestoredStore"), tests("internal/machine/election", "TestOldStore", "TestRestoredWhileWeRun", "TestForgetfulStore", "TestOutrankedSetsTheFloor"),
-				tests("internal/machine/manager", "TestForgottenGenerations", "TestForgottenChanges", "TestBelowTheFloor", "TestGenerationsBeginAfter"),
-				tests("cmd/leasehold", "TestBackupAndRestore"), tests("store/etcd", "TestAmnesia"), tests("internal/e2e", "TestLostDisk")),
+				tests("internal/machine/manager", "TestForgottenGenerations", "TestForgottenChanges", "TestBelowTheFloor", "TestTermLedTwice", "TestRestoredWhileItWrites", "TestGenerationsBeginAfter"),
+				tests("cmd/leasehold", "TestBackupAndRestore"), tests("store/etcd", "TestAmnesia"), tests("internal/e2e", "TestLostDisk", "TestOldDataDirectory")),
 		},
 		{
 			Number: 34, What: "a manager takes over in the middle of a recall, of a move, of a split", Tries: "I1 I7",
