@@ -119,6 +119,7 @@ var points = []Point{
 	{"store/before-append", fails, "a part of the log is about to be written"},
 	{"store/appended", fails, "it was; failed, the outcome is unknown"},
 	{"store/piece-appended", passes, "one of several pieces of a batch was written, which nobody can see"},
+	{"store/base-piece-written", passes, "a piece of a table was written that is to take the place of a log, which nobody can see"},
 	{"store/snapshot-written", passes, "all pieces of a snapshot were written, which nobody can see"},
 
 	{"etcd/marker-written", passes, "what the data directory will say was written beside what it says"},

@@ -36,11 +36,17 @@ func TestEveryPointOfLargeBatches(t *testing.T) {
 	}
 	base := whole.Renumbered(1000, 1000, func(leasehold.Range, table.Entry) bool { return true })
 	for name, large := range map[string]*storage.Batch{"changes": large, "a table": {Namespace: "n", Term: 1, Base: base}} {
-		t.Run(name, func(t *testing.T) { everyPointOfALargeBatch(t, large) })
+		t.Run(name, func(t *testing.T) {
+			point := "store/piece-appended"
+			if large.Base != nil {
+				point = "store/base-piece-written"
+			}
+			everyPointOfALargeBatch(t, large, point)
+		})
 	}
 }
 
-func everyPointOfALargeBatch(t *testing.T, large *storage.Batch) {
+func everyPointOfALargeBatch(t *testing.T, large *storage.Batch, point string) {
 	for name, dies := range map[string]bool{"kill": true, "pause": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Cleanup(failpoint.Reset)
@@ -64,7 +70,7 @@ func everyPointOfALargeBatch(t *testing.T, large *storage.Batch) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			failpoint.Once("store/piece-appended", func() {
+			failpoint.Once(point, func() {
 				if dies {
 					cancel()
 				} else {

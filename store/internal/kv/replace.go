@@ -26,7 +26,7 @@ func (a *appending) replace(ctx context.Context, h *head, next head) (Result, *h
 		if res, err := a.commit(ctx, h, []Entry{piece}); err != nil || !res.Held {
 			return res, nil, err
 		}
-		failpoint.Here("store/piece-appended")
+		failpoint.Here("store/base-piece-written")
 	}
 	at := a.batch.Base.LSN()
 	next.snapshot, next.pieces, next.forgotten = at, len(a.pieces), at
