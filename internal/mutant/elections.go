@@ -77,7 +77,7 @@ var elections = []Mutant{
 		World: "--faults=manager-crash=5,store-stale=5",
 		File:  electionFile,
 		Old:   "	ours.Version = 0\n",
-		New:   "	ours.Version, ours.Session = 0, try.rec.Session\n",
+		New:   "	ours.Version, ours.Session, ours.At = 0, try.rec.Session, try.rec.At\n",
 	},
 	{
 		Name: "every-look-counts-as-first",
