@@ -12,8 +12,8 @@ import (
 )
 
 // By how much an owner's term may be ahead of ours and still be believed. Terms of a
-// store rise one by one: an owner that is far ahead is broken, and must not use them
-// up. Where there is no store they are milliseconds, and an owner is ahead if our
+// store rise one by one, or by the seconds for which it may have forgotten some: an owner
+// that is centuries ahead is broken, and must not use them up. Where there is no store they are milliseconds, and an owner is ahead if our
 // wall clocks were set back; more than a day or so is not believed.
 const (
 	maxTermJump         = 1 << 33
