@@ -38,11 +38,11 @@ func (n *notes) write(now mono.Instant, note machine.Note) {
 
 func levelOf(what machine.Notable) slog.Level {
 	switch what {
-	case machine.NoteNewTerm, machine.NoteUnproven:
+	case machine.NoteNewTerm, machine.NoteUnproven, machine.NoteResumed:
 		return slog.LevelInfo
-	case machine.NoteExpired, machine.NoteSlept, machine.NoteClockSlow, machine.NoteNameTaken,
+	case machine.NoteSuspended, machine.NoteSlept, machine.NoteClockSlow, machine.NoteNameTaken,
 		machine.NoteContender, machine.NoteServerRefuse, machine.NoteBadMessage,
-		machine.NoteNoState, machine.NoteImportFailed:
+		machine.NoteNoState, machine.NoteImportFailed, machine.NoteKeptTooLong:
 		return slog.LevelWarn
 	default:
 		return slog.LevelDebug
@@ -71,8 +71,12 @@ func explain(n machine.Note) string {
 		return fmt.Sprintf("renewal refused: generation %d is not held here", have)
 	case machine.NoteOldGrant:
 		return fmt.Sprintf("grant refused: generation %d is not newer than %d", have, want)
-	case machine.NoteExpired:
-		return fmt.Sprintf("%d leases expired: no leader has answered in time", have)
+	case machine.NoteSuspended:
+		return fmt.Sprintf("%d leases suspended: no leader answered before their deadline; their state is kept", have)
+	case machine.NoteResumed:
+		return fmt.Sprintf("%d suspended leases resumed under the same generations", have)
+	case machine.NoteKeptTooLong:
+		return fmt.Sprintf("%d suspended leases dropped: KeepSuspended has passed", have)
 	case machine.NoteSlept:
 		return fmt.Sprintf("%d leases dropped: the computer was suspended, and its clock stood still", have)
 	case machine.NoteClockSlow:

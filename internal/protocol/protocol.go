@@ -50,8 +50,11 @@ type LeaseRequest struct {
 	Heard   Seq
 	Applied Seq
 
-	Leases  []leasehold.Lease // everything held, sorted by range; immutable
-	Leaving bool              // the owner closes: Leases is empty and stays so
+	Leases []leasehold.Lease // everything held, sorted by range; immutable
+	// Suspended: the leases have reached their deadline. The owner does not act on
+	// them, but keeps them and their state, and claims them.
+	Suspended bool
+	Leaving   bool // the owner closes: Leases is empty and stays so
 
 	// Load is how much work per second the owner does, in a unit of its
 	// application's choosing; 0 if it does not count.

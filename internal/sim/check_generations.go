@@ -10,8 +10,9 @@ type tenure struct {
 	session   leasehold.Session
 	granted   leasehold.Range
 	installed bool
-	moved     bool  // it came with its state
-	at        int64 // when it was installed
+	parts     []leasehold.Range // what of it was
+	moved     bool              // it came with its state
+	at        int64             // when it was installed
 }
 
 // taken is an owner taking hold of a range.
@@ -57,6 +58,6 @@ func (o *oracle) checkInstall(h *ownerHost, l leasehold.Lease) {
 		o.violated(I2Generations, "%s takes hold of %v for the second time", h.label, l)
 		return
 	}
-	g.installed, g.at = true, now
+	g.installed, g.at, g.parts = true, now, append(g.parts, l.Range)
 	t.taken = append(t.taken, taken{h.holder.Session, l.Range, now})
 }

@@ -29,6 +29,8 @@ type nemesis struct {
 	upcalls  bool // functions of applications fail
 	beyond   bool // some owner's clock has been made too slow
 
+	quietUntil int64 // true time: nothing strikes before
+
 	kinds  []Fault // as often as the mix says
 	detail string  // of the fault being inflicted, for the trace
 	mean   time.Duration
@@ -63,6 +65,10 @@ func (n *nemesis) pause() time.Duration {
 func (n *nemesis) strike() {
 	w := n.world
 	if n.healed {
+		return
+	}
+	if w.now < n.quietUntil {
+		w.later(time.Duration(n.quietUntil-w.now), none, 0, strike{})
 		return
 	}
 	if n.kinds == nil {
@@ -162,6 +168,8 @@ func (n *nemesis) inflict(f Fault) bool {
 		return !w.cfg.Diskless && n.restoreStore()
 	case MoveCrash:
 		return n.crashMove()
+	case Outage:
+		return n.outage()
 	case Upcalls:
 		n.upcalls = true
 		n.after(n.span(time.Second, 20*time.Second), func() { n.upcalls = false })

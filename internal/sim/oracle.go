@@ -27,6 +27,7 @@ const (
 	I8Bounds                       // everything is bounded
 	I9Fencing                      // a fenced store accepts no older token after a newer one
 	I10Isolation                   // namespaces do not touch
+	I11Needless                    // no state of a living owner is lost but to another owner
 	OneLeader                      // at most one manager acts as leader: I1 rests on it
 	Census                         // a leader without a store loses nothing of an owner that it hears
 	Crash                          // no machine panics
@@ -34,7 +35,7 @@ const (
 )
 
 var invariantNames = [invariants]string{
-	"I1 exclusive", "I2 generations", "I3 held", "I4 losses", "I5 tables", "I6 progress", "I7 moved", "I8 bounds", "I9 fencing", "I10 isolation", "one leader", "census", "crash",
+	"I1 exclusive", "I2 generations", "I3 held", "I4 losses", "I5 tables", "I6 progress", "I7 moved", "I8 bounds", "I9 fencing", "I10 isolation", "I11 needless loss", "one leader", "census", "crash",
 }
 
 func (i Invariant) String() string { return invariantNames[i] }
@@ -75,6 +76,7 @@ type truth struct {
 	grants map[leasehold.Generation]*tenure
 	taken  []taken // what owners have taken hold of, in order
 	fence  fence
+	ended  []ended // leases of living owners that have ended, and whose ranges nobody has got yet
 
 	version   uint64 // of the newest write
 	written   [fencedKeys]written
@@ -146,6 +148,7 @@ func (o *oracle) committed(b *storage.Batch) {
 		if w.failed != nil {
 			return
 		}
+		o.checkNeedless(s, t, c)
 		t.happen(*c, w.now)
 		t.stands()
 		if c.Kind == table.Vacated && !w.nemesis.healed {
@@ -172,7 +175,7 @@ func (o *oracle) leads(m *managerHost, l election.Lead) {
 func (o *oracle) ownerSends(h *ownerHost, r *protocol.LeaseRequest) { o.checkConfession(h, r) }
 
 // ownerPublishes is an owner's view being replaced.
-func (o *oracle) ownerPublishes(h *ownerHost, from, to *owner.View) { o.checkGaps(h, from, to) }
+func (o *oracle) ownerPublishes(h *ownerHost, to *owner.View) { o.checkGaps(h, to) }
 
 // ownerGranted is an owner telling its application what it has.
 func (o *oracle) ownerGranted(h *ownerHost, leases []leasehold.Lease) {
@@ -205,6 +208,7 @@ func (o *oracle) finish() {
 		o.recovered()
 		o.checkSettled()
 		o.checkDrained()
+		o.checkNeedlessLeft()
 		o.checkSeams()
 	}
 }

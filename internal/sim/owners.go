@@ -25,6 +25,9 @@ type ownerHost struct {
 	leaving bool           // it has been told to, and will end
 	parting bool           // it has been told to, and will leave
 	ops     []*operation
+	// forgone are generations of leases that it dropped for a reason of its own, or because
+	// a leader recalled them while they were valid.
+	forgone map[leasehold.Generation]bool
 
 	promises promises
 	state    map[leasehold.Key]record
@@ -57,9 +60,9 @@ func (o *ownerHost) boot(name leasehold.OwnerID) {
 		Owner: name, Session: session, Addr: o.label,
 		Weight: []float64{1, 1, 1, 0.5, 2}[w.random.IntN(5)], Process: fmt.Sprintf("%s/%d", o.label, o.epoch),
 	}
-	o.space.home[session] = o
+	o.space.home[session], o.space.latest[name] = o, session
 	o.beyond, o.leaving, o.parting, o.ops, o.renewed = false, false, false, nil, 0
-	o.state = make(map[leasehold.Key]record)
+	o.state, o.forgone = make(map[leasehold.Key]record), make(map[leasehold.Generation]bool)
 	o.outgoing, o.incoming = make(map[protocol.Ticket]*outgoing), make(map[protocol.Ticket]*incoming)
 	mover := o.label
 	if w.cfg.Agents || !w.cfg.Graceful && (!o.space.moves || w.chance(6)) {
@@ -122,17 +125,14 @@ func (o *ownerHost) handle(what any) {
 
 func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 	w := o.world
-	expired := false
+	ownReason := false
 	for _, a := range actions {
 		switch a := a.(type) {
 		case owner.Send:
 			w.oracle.ownerSends(o, a.Request)
 			w.toManagers(o.host, a.To, o.loaded(a.Request))
 		case owner.Publish:
-			if expired && w.cfg.LeasesOff {
-				continue // it believes in them for ever
-			}
-			w.oracle.ownerPublishes(o, o.view, a.View)
+			w.oracle.ownerPublishes(o, a.View)
 			if w.cfg.Agents {
 				o.promises.dropped = append(o.promises.dropped, protocol.Missing(o.view.Leases, a.View.Leases)...)
 			}
@@ -144,6 +144,9 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 			if a.Cause == leasehold.CauseMoved {
 				w.oracle.letGo(o, a.Leases)
 			}
+			for _, l := range a.Leases {
+				o.forgone[l.Generation] = o.forgone[l.Generation] || ownReason || a.Cause != leasehold.CauseExpired
+			}
 		case owner.FindPredecessor:
 			o.findPredecessor(a.Incumbent)
 		case owner.Settle:
@@ -154,7 +157,10 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 		case owner.StartMove, owner.Stop, owner.EndMove, owner.Expect, owner.Confirm, owner.Discard, owner.Install, owner.Parted:
 			o.carry(a)
 		case owner.Note:
-			expired = a.What == owner.NoteExpired
+			switch a.What {
+			case owner.NoteSlept, owner.NoteClockSlow, owner.NoteImportFailed, owner.NoteNameTaken:
+				ownReason = true
+			}
 			w.stats.owners[a.What]++
 			w.trace.printf(w.now, "%s notes %v (%d, %d)", o.label, a.What, a.Have, a.Want)
 		}

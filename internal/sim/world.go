@@ -19,6 +19,7 @@ type world struct {
 	seed   uint64
 	random *rand.Rand
 	now    int64 // true time
+	heal   int64 // when faults stop
 	end    int64
 	queue  timeline.Timeline[event]
 
@@ -50,6 +51,8 @@ type space struct {
 	moves     bool // its application can move state
 	balances  bool // its owners measure loads
 	policy    partition.Policy
+	// latest is the session that has last been started under a name.
+	latest map[leasehold.OwnerID]leasehold.Session
 	// home is where a session lives or lived.
 	home map[leasehold.Session]*ownerHost
 }
@@ -111,7 +114,7 @@ func (w *world) build() {
 		vnodes := []int{1, 2, 2, 3, 4, 8}[w.random.IntN(6)]
 		w.spaces = append(w.spaces, &space{
 			index: i, name: leasehold.Namespace(fmt.Sprintf("ns%d", i)), vnodes: vnodes,
-			home: make(map[leasehold.Session]*ownerHost),
+			home: make(map[leasehold.Session]*ownerHost), latest: make(map[leasehold.OwnerID]leasehold.Session),
 		})
 		w.oracle.addSpace()
 		w.spaces[i].maxOwners = w.cfg.Owners + 2
@@ -161,8 +164,8 @@ func (w *world) post(d time.Duration, from, to int32, what any) {
 
 // run lets the world happen until it ends or something is violated.
 func (w *world) run() {
-	heal := w.now + int64(w.cfg.Duration)
-	w.end = heal + int64(w.oracle.bound()) + int64(2*time.Second)
+	w.heal = w.now + int64(w.cfg.Duration)
+	w.end = w.heal + int64(w.oracle.bound()) + int64(2*time.Second)
 	if w.cfg.Agents {
 		w.end += int64(time.Minute) // whatever is tidied up waits for promises, one step after the other
 	}
@@ -226,6 +229,10 @@ func (w *world) happenNowhere(what any) {
 	case strike:
 		w.nemesis.strike()
 	case healing:
+		if w.now < w.heal { // an outage has made the world longer
+			w.later(time.Duration(w.heal-w.now), none, 0, what)
+			return
+		}
 		w.nemesis.heal()
 		w.later(w.oracle.bound(), none, 0, deadline{})
 	case deadline:

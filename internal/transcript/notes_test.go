@@ -29,8 +29,10 @@ func ownerNote(n ownermachine.Note) string {
 		return "gains nothing: the time of these leases is over"
 	case ownermachine.NoteRefused:
 		return fmt.Sprintf("refuses to renew generation %d, which it does not hold", n.Have)
-	case ownermachine.NoteExpired:
-		return "has had no answer in time: its leases end"
+	case ownermachine.NoteSuspended:
+		return "has had no answer in time: its leases are suspended"
+	case ownermachine.NoteResumed:
+		return "resumes its leases under the same generations"
 	case ownermachine.NoteSlept:
 		return "finds that its clock stood still"
 	case ownermachine.NoteClockSlow:

@@ -32,6 +32,7 @@ func FromLeaseRequest(r *protocol.LeaseRequest) *leaseholdv1.HoldRequest {
 		Imports:   fromImports(r.Imports),
 		Parting:   r.Parting,
 		Draining:  r.Draining,
+		Suspended: r.Suspended,
 	}
 }
 
@@ -64,6 +65,7 @@ func ToLeaseRequest(r *leaseholdv1.HoldRequest, l protocol.Limits) (*protocol.Le
 		Mover:     r.GetMover(),
 		Parting:   r.GetParting(),
 		Draining:  r.GetDraining(),
+		Suspended: r.GetSuspended(),
 	}
 	if out.Loads, err = ToLoads(r.GetLoads()); err != nil {
 		return nil, err

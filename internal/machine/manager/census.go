@@ -181,6 +181,9 @@ func (c *Census) hear(w *witness, r *protocol.LeaseRequest) {
 		c.surveyed -= keys(w.leases)
 	}
 	w.echo, w.leases = r.Seq, r.Leases
+	if r.Suspended {
+		w.leases = nil // its range may have been given to another since, and no table tells
+	}
 	w.exact = r.Term == c.term || r.Leaving
 	if w.exact {
 		c.surveyed += keys(w.leases)
@@ -229,7 +232,7 @@ func (c *Census) answer(now mono.Instant, w *witness, r *protocol.LeaseRequest) 
 		Seq: c.seq, Echo: r.Seq, Timing: c.cfg.Timing, Clock: now, Collecting: true, Goodbye: r.Leaving,
 		Draining: r.Draining,
 	}
-	for _, l := range r.Leases {
+	for _, l := range w.leases {
 		reply.Offers = append(reply.Offers, protocol.Offer{Lease: l})
 	}
 	w.until = now.Add(c.cfg.Timing.Hold())

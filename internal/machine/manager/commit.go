@@ -9,9 +9,17 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/table"
 )
 
-// commit puts a batch under way.
+// commit puts a batch under way. Its changes are applied to a copy of the table first: one
+// that does not apply is a bug of ours, and must not be stored, where it would stop every
+// successor.
 func (m *Machine) commit(now mono.Instant, b *storage.Batch) {
-	m.batch, m.sentAt = b, now
+	next := m.table.Clone()
+	for i := range b.Changes {
+		if err := next.Apply(&b.Changes[i]); err != nil {
+			panic(err) // it was decided on this very table
+		}
+	}
+	m.batch, m.batchTable, m.sentAt = b, next, now
 	m.emit(Commit{b})
 }
 
@@ -76,11 +84,8 @@ func (m *Machine) record(now mono.Instant) {
 		m.recordedMove(&m.batchFreed[i])
 	}
 	m.batchFreed = nil
-	m.snapshot = nil
+	m.table, m.batchTable, m.snapshot = m.batchTable, nil, nil
 	for i := range changes {
-		if err := m.table.Apply(&changes[i]); err != nil {
-			panic(err) // we decided it on this very table
-		}
 		m.hand(&changes[i])
 	}
 	m.batchTickets = nil

@@ -72,6 +72,10 @@ type Config struct {
 	// has its lease.
 	Volatile bool
 
+	// Deleted: the namespace is being deleted. Its leases expire, whether or not another
+	// owner could take their ranges.
+	Deleted bool
+
 	// FirstSeq is the newest message that was sent in the leader's term before
 	// the machine was made: 0, unless the namespace was led in it before.
 	FirstSeq protocol.Seq

@@ -125,6 +125,8 @@ const (
 	NoteHello                         // a session was heard for the first time
 	NoteJoined                        // a session became a member
 	NoteExpired                       // a member was silent for too long: Have its leases
+	NoteOutage                        // all members are silent and are kept, since no other could take their ranges: Have how many
+	NoteOutageOver                    // an owner is heard again after that: the others have the time of a lease to return
 	NoteLeft                          // a member said goodbye
 	NoteReleased                      // a recalled lease came back: Have its generation
 	NoteRefused                       // a holder does not know its lease: Have its generation
@@ -162,7 +164,7 @@ const (
 )
 
 var notableNames = [notables]string{
-	"bad message", "foreign message", "no authority", "duplicate", "race", "hello", "joined", "expired", "left",
+	"bad message", "foreign message", "no authority", "duplicate", "race", "hello", "joined", "expired", "outage", "outage over", "left",
 	"released", "refused", "grant pending", "grant withdrawn", "grant orphaned", "name taken", "successor", "predecessor gone", "full",
 	"commit unknown", "commit retried", "commit found", "snapshot sent", "lookup ahead", "policy refused", "takeover renews", "compacted",
 	"move begun", "moved", "move failed", "move timed out", "move cancelled", "target gone", "parting", "draining", "ghost", "move done", "no mover",

@@ -35,6 +35,8 @@ type Machine struct {
 	unsaved int
 
 	sessions map[leasehold.Session]*peer
+	// duplicates are sessions in which two processes speak.
+	duplicates map[leasehold.Session]*duplicate
 	seats    []*seat // sorted by owner
 	heard    int     // sessions that have spoken to us, not only to our predecessors
 	// inherited is how many sessions we found in the table.
@@ -44,6 +46,9 @@ type Machine struct {
 	// inheritUntil is until when leases that we found may be held by owners that
 	// we have not heard.
 	inheritUntil mono.Instant
+	// outage: silent owners are kept, because no other could take their ranges (see
+	// outage.go).
+	outage bool
 	// census is where we come from, if we have asked the owners what there is; nil
 	// if we have not, and once it was made use of.
 	census *Census
@@ -107,7 +112,8 @@ type Machine struct {
 	// with it.
 	unconfirmed map[protocol.Ticket]leasehold.Session
 
-	batch *storage.Batch // under way; nil if none is
+	batch      *storage.Batch // under way; nil if none is
+	batchTable *table.Table   // the table with its changes
 	// batchFreed is what of freed the batch records.
 	batchFreed []freed
 	// batchTickets are the tickets of the leases that the batch moves.
@@ -434,27 +440,29 @@ func (m *Machine) expire(now mono.Instant) {
 		return
 	}
 	m.wake = mono.Never
+	keep := m.keepSilent(now)
 	for _, s := range slices.Clone(m.seats) {
 		if p := s.contender; p != nil && now >= p.until {
 			m.remove(p, leasehold.CauseExpired)
 		}
-		if p := s.incumbent; p != nil && now >= p.until {
+		if p := s.incumbent; s.expired(now, keep) {
 			m.note(NoteExpired, s.owner, uint64(len(p.leases)), 0)
 			m.remove(p, leasehold.CauseExpired)
 		}
 	}
 	for _, p := range m.ghosts() {
-		if now >= p.until {
+		if now >= p.until && !keep {
 			m.remove(p, leasehold.CauseExpired)
 		}
 	}
+	m.noticeOutage(now)
 	for _, s := range m.seats {
 		for _, p := range []*peer{s.incumbent, s.contender} {
 			m.rouse(now, p)
 		}
 	}
 	for _, p := range m.ghosts() {
-		m.wakeAt(p.until)
+		m.wakeAtDeadline(now, p)
 	}
 	m.overdueMoves(now)
 	if m.batch != nil || m.doubted() {
@@ -479,7 +487,8 @@ func (m *Machine) rouse(now mono.Instant, p *peer) {
 		p.resendAt = mono.Never
 		m.tell(now, p)
 	}
-	m.wakeAt(min(p.until, p.resendAt))
+	m.wakeAt(p.resendAt)
+	m.wakeAtDeadline(now, p)
 }
 
 // ghosts returns the sessions without a seat that still have leases, in a

@@ -53,6 +53,10 @@ type peer struct {
 	ended map[protocol.Ticket]protocol.Seq
 	// settled: it has said to us what it has.
 	settled bool
+	// overdue: it was kept past its deadline (see outage.go), and has not been heard since.
+	overdue bool
+	// suspended: its newest request claims leases that have reached their deadline.
+	suspended bool
 	// orders: what it was last told about moves, or about draining, is not so
 	// any more.
 	orders bool
@@ -69,8 +73,6 @@ type peer struct {
 	sent protocol.Seq
 	// said is its newest request, accepted or not, and named what of ours it had heard by then.
 	said, named protocol.Seq
-	// twofold: two processes speak in its session. copied: so that it is not heard any more.
-	twofold, copied bool
 	// proven: it has shown that it hears us.
 	proven bool
 	// unacked: our newest message asked for something and was not reflected yet.

@@ -80,7 +80,7 @@ func TestLongerLeasesMoveDeadlinesOut(t *testing.T) {
 	a.say()
 	a.read()
 	l.reconfigure(longTiming())
-	l.introduce("b") // a is asked to give something back, unasked, and falls silent
+	b := l.introduce("b") // a is asked to give something back, unasked, and falls silent
 	l.advance(0)
 	if len(a.unread) == 0 {
 		t.Fatal("a is told nothing")
@@ -89,22 +89,24 @@ func TestLongerLeasesMoveDeadlinesOut(t *testing.T) {
 	if told.Timing != longTiming() || told.Echo != a.seq {
 		t.Fatalf("a is told %+v, and has said %d", told, a.seq)
 	}
-	l.advance(longTiming().Hold() - time.Second)
+	b.read()
+	l.keepAlive(longTiming().Hold()-time.Second, b)
 	l.wantHolder(0, "a", "as long as a may believe in it")
-	l.advance(2 * time.Second)
-	l.wantHolder(0, "", "after that")
+	l.keepAlive(2*time.Second, b)
+	l.wantHolder(0, "b", "after that")
 }
 
 // Whatever else is changed does not give a dead owner more time.
 func TestSameLeasesKeepDeadlines(t *testing.T) {
 	l := newPaperLeader(t)
 	l.join("a")
+	b := l.join("b")
 	for range 13 {
-		l.advance(5 * time.Second)
+		l.keepAlive(5*time.Second, b)
 		l.reconfigure(protocol.PaperTiming())
 	}
-	l.advance(time.Second)
-	l.wantHolder(0, "", "after 66 seconds")
+	l.keepAlive(time.Second, b)
+	l.wantHolder(0, "b", "after 66 seconds")
 }
 
 // A new policy takes effect at once.
@@ -162,10 +164,12 @@ func TestSuccessorWaitsForThePromise(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			next := newPaperSuccessor(t, 2, state, short(c.promised))
-			next.advance(c.want - time.Millisecond)
+			b := next.introduce("b")
+			b.read()
+			next.keepAlive(c.want-500*time.Millisecond, b)
 			next.wantHolder(0, "a", "before the time is over")
-			next.advance(time.Millisecond)
-			next.wantHolder(0, "", "when it is")
+			next.keepAlive(time.Second, b)
+			next.wantHolder(0, "b", "when it is")
 		})
 	}
 }

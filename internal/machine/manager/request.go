@@ -56,11 +56,13 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 		return
 	case m.unmarked:
 		return // what it has may be all that shows that the store was restored
-	case m.ofACopy(r):
+	case m.duplicated(now, r):
 		return
 	case r.Leaving:
 		m.goodbye(now, r)
 		return
+	case m.sessions[r.Holder.Session] == nil && m.ending(r.Holder.Session):
+		return // its leases have ended, which is not committed yet: the answer would reveal it
 	}
 	if first := m.firstInLine(r.Holder); first != nil && !m.overtakes(r, first) {
 		reply := m.reply(now, r.Holder.Session, r.Seq)
@@ -74,9 +76,10 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 		return
 	}
 	if m.accept(now, p, r) {
+		m.endOutage(now)
 		m.seatGhost(p)
 		m.hear(now, p, r)
-		p.heard, p.load = now, r.Load
+		p.heard, p.load, p.suspended, p.overdue = now, r.Load, r.Suspended, false
 		p.until = max(p.until, now.Add(m.patience(p)))
 		m.wakeAt(p.until)
 		if !m.unmarked {
@@ -90,29 +93,6 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 func (m *Machine) anothers(h *table.Holder) bool {
 	p := m.sessions[h.Session]
 	return p != nil && p.holder.Owner != h.Owner
-}
-
-// ofACopy reports whether a request is not to be heard, because two processes speak in its
-// session: one of them is a copy, made when the other's computer was. A process that has heard one
-// of our messages says so ever after, and says a number once. If another process says numbers that the
-// first has said already, it is heard no more than any repetition, and has nothing when its time is
-// over. If it is ahead nobody can tell which is the right one, and what it gives back the other may
-// believe in. So neither is heard any more, and what they have ends with its time.
-func (m *Machine) ofACopy(r *protocol.LeaseRequest) bool {
-	p := m.sessions[r.Holder.Session]
-	if p == nil || r.Term != m.term || r.Heard > p.sent {
-		return p != nil && p.copied
-	}
-	ahead := r.Seq > p.said && r.Heard < p.named
-	if !p.twofold && (ahead || r.Seq == p.said && r.Heard != p.named) {
-		m.note(NoteCopy, r.Holder.Owner, uint64(r.Heard), uint64(p.named))
-		p.twofold = true
-	}
-	p.copied = p.copied || ahead
-	if r.Seq > p.said {
-		p.said, p.named = r.Seq, max(p.named, r.Heard)
-	}
-	return p.copied
 }
 
 // firstInLine returns who waits already for the name of a session that we do
@@ -153,6 +133,9 @@ func (m *Machine) session(h *table.Holder) (*peer, leasehold.Kind) {
 		return p, leasehold.Other
 	}
 	p.seat.contender = p
+	if p.seat.incumbent.overdue {
+		m.wake = 0 // it is expired at once
+	}
 	m.note(NoteNameTaken, h.Owner, 0, 0)
 	return p, leasehold.Other
 }
@@ -491,11 +474,15 @@ func (m *Machine) offersTo(p *peer) []protocol.Offer {
 		return offers
 	}
 	for _, l := range p.leases {
+		_, fresh := p.fresh[l.Generation]
+		ticket, moved := p.tickets[l.Generation]
+		if p.suspended && !fresh && !moved {
+			offers = append(offers, protocol.Offer{Lease: l}) // it is resumed first, and recalled after that
+			continue
+		}
 		if p.recalled[l] {
 			continue
 		}
-		_, fresh := p.fresh[l.Generation]
-		ticket, moved := p.tickets[l.Generation]
 		if moved {
 			// Its state is there: it is given all of it, whatever the plan is now.
 			offers = append(offers, protocol.Offer{Lease: l, Fresh: true, Ticket: ticket})

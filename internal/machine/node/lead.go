@@ -161,7 +161,7 @@ func (m *Machine) configure(n *namespace, entry storage.Namespace) bool {
 	cfg, err := m.cfg.Configure(entry)
 	if err == nil {
 		cfg.Namespace, cfg.Self, cfg.Promised = entry.Name, m.cfg.self(), entry.Promised
-		cfg.Volatile = m.appointment != nil
+		cfg.Volatile, cfg.Deleted = m.appointment != nil, entry.Deleted
 		if cfg.Rand == nil {
 			cfg.Rand = m.newRand()
 		}

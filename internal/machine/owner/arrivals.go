@@ -40,6 +40,9 @@ func (m *Machine) arrive(now mono.Instant, wanted []protocol.Arrival) {
 			return false
 		case a.confirmed:
 			a.backing = backing{}
+			if a.until == mono.Never { // a leader answers again, and does not want it
+				a.until = now.Add(m.keep())
+			}
 			return false
 		}
 		m.emit(Discard{a.Ticket})
@@ -93,6 +96,9 @@ func (m *Machine) imported(now mono.Instant, t protocol.Ticket) {
 		m.supersede(a.Range) // what came before for these keys is older
 		a.confirmed = true
 		a.until = now.Add(m.keep())
+		if m.contact.term == 0 {
+			m.keepArrivals(now)
+		}
 		m.publish(m.held, m.view.Until) // it is coming
 	}
 	m.emit(Confirm{t})

@@ -261,9 +261,10 @@ func TestDepartureEndsWithItsLease(t *testing.T) {
 		{"recalled", func(s *server) []owner.Action {
 			return s.hear(2, s.orders(renewals(lease(0, 7, 1), lease(10, 20, 1)), departure(1, 5, 10)))
 		}, []string{"end 1", "serve 0-7@1 10-20@1", "revoked 7-10@1: released", "move impossible", "send 0-7@1 10-20@1"}},
-		{"expired", func(s *server) []owner.Action {
-			return s.did(s.machine.Advance(mono.Instant(20 * time.Second)))
-		}, []string{"expired", "end 1", "serve nothing", "revoked 0-20@1: expired", "send nothing"}},
+		{"kept too long", func(s *server) []owner.Action {
+			s.did(s.machine.Advance(mono.Instant(20 * time.Second)))
+			return s.did(s.machine.Advance(mono.Instant(2 * time.Hour)))
+		}, []string{"kept too long", "end 1", "serve nothing", "revoked 0-20@1: expired", "leader silent", "send nothing"}},
 		{
 			"slept", func(s *server) []owner.Action { return s.step(2, owner.Slept{}) },
 			[]string{"slept", "end 1", "serve nothing", "revoked 0-20@1: expired", "send nothing"},

@@ -104,6 +104,15 @@ type (
 		Cause  leasehold.Cause
 	}
 
+	// SuspendedLeases tells the application that the leases have reached their deadline
+	// without an answer from a leader. Checks fail, and the state is to be kept:
+	// [ResumedLeases] or [RevokedLeases] follows.
+	SuspendedLeases struct{ Leases []leasehold.Lease }
+
+	// ResumedLeases tells the application that suspended leases are renewed under the same
+	// generation: no other owner has held them in between.
+	ResumedLeases struct{ Leases []leasehold.Lease }
+
 	// FindPredecessor asks whether the process of another session with our
 	// name still exists on this machine.
 	FindPredecessor struct{ Incumbent *table.Holder }
@@ -163,6 +172,8 @@ func (Send) ownerAction()            {}
 func (Publish) ownerAction()         {}
 func (GrantedLeases) ownerAction()   {}
 func (RevokedLeases) ownerAction()   {}
+func (SuspendedLeases) ownerAction() {}
+func (ResumedLeases) ownerAction()   {}
 func (FindPredecessor) ownerAction() {}
 func (StartMove) ownerAction()       {}
 func (Stop) ownerAction()            {}
@@ -190,7 +201,7 @@ const (
 	NoteLate                          // a reply came after the leases it renews had ended
 	NoteRefused                       // a renewal of a lease that we do not hold was refused: Have its generation
 	NoteOldGrant                      // a fresh offer of a generation that is not new was refused: Have it, Want newer than that
-	NoteExpired                       // leases ended because no reply came in time
+	NoteSuspended                     // leases were suspended because no reply came in time: Have how many
 	NoteSlept                         // leases were dropped because the clock stood still
 	NoteClockSlow                     // leases were dropped because our clock runs too slowly: Have the leader's time, Want ours, in ns
 	NoteNameTaken                     // another session has our name: we wait
@@ -203,13 +214,15 @@ const (
 	NoteNoState                       // a lease was refused because its state is not here: Have its generation
 	NoteUnproven                      // our time has run out, and moves that are over cannot be proven to a new leader: Have how many
 	NoteImportFailed                  // a lease was let go because its state could not be put in its place: Have its generation
+	NoteResumed                       // suspended leases were renewed: Have how many
+	NoteKeptTooLong                   // suspended leases were dropped after KeepSuspended: Have how many
 	notables
 )
 
 var notableNames = [notables]string{
 	"bad message", "foreign message", "stale term", "duplicate", "race", "new term", "late reply", "renewal refused",
-	"old grant refused", "expired", "slept", "clock too slow", "name taken", "contender", "leader silent", "refused by leader",
-	"move impossible", "move cancelled", "move failed", "state missing", "unproven", "import failed",
+	"old grant refused", "suspended", "slept", "clock too slow", "name taken", "contender", "leader silent", "refused by leader",
+	"move impossible", "move cancelled", "move failed", "state missing", "unproven", "import failed", "resumed", "kept too long",
 }
 
 func (n Notable) String() string { return notableNames[n] }

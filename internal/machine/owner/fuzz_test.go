@@ -190,8 +190,8 @@ func (o *fuzzedOwner) check(actions []owner.Action) {
 	if o.machine.View() != o.view {
 		o.t.Fatal("its view is not the one that it published")
 	}
-	if len(o.view.Leases) > 0 && o.now >= o.view.Until {
-		o.t.Fatalf("at %v it has leases until %v", o.now, o.view.Until)
+	if len(o.view.Leases) > 0 && o.now >= o.view.Until != o.machine.Suspended() {
+		o.t.Fatalf("at %v it has leases until %v, suspended: %t", o.now, o.view.Until, o.machine.Suspended())
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -25,6 +26,7 @@ var other = &table.Holder{Owner: "p", Session: leasehold.Session{2}, Addr: "b", 
 func newMover(t *testing.T, leases ...leasehold.Lease) *server {
 	t.Helper()
 	cfg := serverConfig()
+	cfg.KeepSuspended = time.Hour
 	cfg.Mover = "a"
 	m, err := owner.New(0, cfg)
 	if err != nil {

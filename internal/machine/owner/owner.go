@@ -24,6 +24,10 @@ type Config struct {
 	// stopped. See [Settle].
 	Promises bool
 
+	// KeepSuspended bounds how long leases stay suspended, and with them the state of
+	// the application. Default 0: until a leader answers or the process ends.
+	KeepSuspended time.Duration
+
 	// Retry is how long to wait for an answer before asking all managers, as
 	// long as no leader has told us its timing. Default 500 ms.
 	Retry time.Duration
@@ -57,8 +61,9 @@ func (c *Config) validate() error {
 	if c.Limits == (protocol.Limits{}) {
 		c.Limits = protocol.DefaultLimits
 	}
-	if c.Retry < 0 || c.Backoff < 0 {
-		return leasehold.Errorf("owner", leasehold.Invalid, string(c.Holder.Owner), "retry %v and backoff %v must not be negative", c.Retry, c.Backoff)
+	if c.Retry < 0 || c.Backoff < 0 || c.KeepSuspended < 0 {
+		return leasehold.Errorf("owner", leasehold.Invalid, string(c.Holder.Owner),
+			"retry %v, backoff %v and keep suspended %v must not be negative", c.Retry, c.Backoff, c.KeepSuspended)
 	}
 	return nil
 }
@@ -87,9 +92,12 @@ type Machine struct {
 
 	// held is what we have as the leader sees it. The view has it less what may
 	// not be served for a moment, because its state is about to go or to come.
-	held   []leasehold.Lease
-	view   *View
-	newest leasehold.Generation // newest generation ever installed
+	held []leasehold.Lease
+	view *View
+	// suspended: the deadline of the held leases has passed. Checks fail, but the leases
+	// and the application's state are kept until a leader answers (see suspend.go).
+	suspended bool
+	newest    leasehold.Generation // newest generation ever installed
 
 	rate        rateGuard
 	quarantines int               // how often the clock was found too slow
@@ -191,8 +199,12 @@ func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
 		}
 		wake = m.nextSend
 	}
-	if len(m.held) > 0 {
+	switch {
+	case len(m.held) == 0:
+	case !m.suspended:
 		wake = min(wake, m.view.Until)
+	case m.cfg.KeepSuspended > 0:
+		wake = min(wake, m.discardAt())
 	}
 	for _, a := range m.arrivals {
 		wake = min(wake, a.until)
@@ -207,18 +219,17 @@ func (m *Machine) emit(a Action) { m.out = append(m.out, a) }
 
 func (m *Machine) note(what Notable, have, want uint64) { m.emit(Note{what, have, want}) }
 
-// expire drops the leases whose time is over.
+// expire handles the deadlines that have passed.
 func (m *Machine) expire(now mono.Instant) {
-	if len(m.held) > 0 && now >= m.view.Until {
-		m.note(NoteExpired, uint64(len(m.held)), 0)
-		m.dropAll(leasehold.CauseExpired)
-	}
 	if m.contact.term != 0 && m.contact.at(now) == 0 {
 		m.loseContact()
+		m.keepArrivals(now)
 	}
+	m.suspend(now)
 	m.forget(now)
-	if m.parting && !m.parted && m.contact.term == 0 && len(m.held)+len(m.arrivals)+len(m.departures) == 0 {
-		m.partNow() // there is no leader to say so, and nothing to tell it of
+	idle := m.suspended || len(m.held)+len(m.arrivals)+len(m.departures) == 0
+	if m.parting && !m.parted && m.contact.term == 0 && idle {
+		m.partNow() // there is no leader to move anything away with
 	}
 }
 
@@ -232,6 +243,7 @@ func (m *Machine) dropAll(cause leasehold.Cause) {
 		return
 	}
 	held := m.held
+	m.suspended = false
 	m.publish(nil, m.view.Until)
 	m.emit(RevokedLeases{held, cause})
 }
@@ -275,7 +287,7 @@ func (m *Machine) send(now mono.Instant) {
 	m.emit(Send{m.leader, &protocol.LeaseRequest{
 		Namespace: m.cfg.Namespace, Holder: m.cfg.Holder, Seq: m.seq,
 		Term: m.term, Heard: m.heard, Applied: m.applied,
-		Leases: m.held, Leaving: m.leaving, Gone: m.gone,
+		Leases: m.held, Suspended: m.suspended, Leaving: m.leaving, Gone: m.gone,
 		Mover: m.cfg.Mover, Moves: m.reports(now), Imports: m.imports(now), Parting: m.parting, Draining: m.draining,
 	}})
 }

@@ -33,8 +33,8 @@ func TestConfigRefuses(t *testing.T) {
 		{"nobody", func(c *owner.Config) { c.Holder = nil }, `owner "n": Holder and Rand must be set`},
 		{"no randomness", func(c *owner.Config) { c.Rand = nil }, `owner "n": Holder and Rand must be set`},
 		{"a bad holder", func(c *owner.Config) { c.Holder.Weight = 0 }, `holder "o": weight is 0, want more than 0 and at most 1000`},
-		{"a retry in the past", func(c *owner.Config) { c.Retry = -1 }, `owner "o": retry -1ns and backoff 200ms must not be negative`},
-		{"a backoff into the past", func(c *owner.Config) { c.Backoff = -1 }, `owner "o": retry 500ms and backoff -1ns must not be negative`},
+		{"a retry in the past", func(c *owner.Config) { c.Retry = -1 }, `owner "o": retry -1ns, backoff 200ms and keep suspended 0s must not be negative`},
+		{"a backoff into the past", func(c *owner.Config) { c.Backoff = -1 }, `owner "o": retry 500ms, backoff -1ns and keep suspended 0s must not be negative`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := serverConfig()
@@ -355,7 +355,9 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	s.did(s.machine.Advance(until))
-	s.wantLeases()
+	if !s.machine.Suspended() {
+		t.Error("its leases are not suspended at their deadline")
+	}
 }
 
 // The first refusal is told to the operator, with its kind.

@@ -140,10 +140,17 @@ func (m *Machine) adopt(now mono.Instant, r *protocol.LeaseReply) bool {
 	if m.leaving {
 		return false
 	}
+	if m.suspended && r.Collecting {
+		// A leader without a table offers what a request named, and the request may have been
+		// sent before the suspension. What happened to the ranges since, it cannot know.
+		m.dropAll(leasehold.CauseExpired)
+		return true
+	}
 	if m.unchanged(r.Offers) {
 		if until != m.view.Until {
 			m.publish(m.held, until)
 		}
+		m.resume(m.held)
 		return false
 	}
 	return m.exchange(r.Offers, until)
@@ -195,11 +202,15 @@ func (m *Machine) exchange(offers []protocol.Offer, until mono.Instant) bool {
 		}
 	}
 	m.newest = newest
-	revoked := protocol.Missing(held, next)
+	revoked, cause := protocol.Missing(held, next), leasehold.CauseReleased
+	if m.suspended {
+		cause = leasehold.CauseExpired // the leader did not recall them: they had ended for it
+	}
 	m.publish(next, until)
 	if len(revoked) > 0 {
-		m.emit(RevokedLeases{revoked, leasehold.CauseReleased})
+		m.emit(RevokedLeases{revoked, cause})
 	}
+	m.resume(protocol.Missing(held, revoked))
 	if len(granted) > 0 {
 		m.emit(GrantedLeases{granted})
 	}

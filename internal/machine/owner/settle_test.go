@@ -15,6 +15,7 @@ import (
 func newPromiser(t *testing.T) *server {
 	t.Helper()
 	cfg := serverConfig()
+	cfg.KeepSuspended = time.Hour
 	cfg.Promises = true
 	m, err := owner.New(0, cfg)
 	if err != nil {
@@ -52,8 +53,9 @@ func TestNothingIsSaidBeforeItIsSettled(t *testing.T) {
 		}},
 		{"left", func(s *server) []owner.Action { return s.step(1, owner.Leave{}) }},
 		{"slept", func(s *server) []owner.Action { return s.step(1, owner.Slept{}) }},
-		{"expired", func(s *server) []owner.Action {
-			return s.did(s.machine.Advance(mono.Instant(20 * time.Second)))
+		{"kept too long", func(s *server) []owner.Action {
+			s.did(s.machine.Advance(mono.Instant(20 * time.Second)))
+			return s.did(s.machine.Advance(mono.Instant(2 * time.Hour)))
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -178,7 +178,12 @@ type HoldRequest struct {
 	// What the newest Grant has said about draining, so that the next leader knows.
 	Draining bool `protobuf:"varint,16,opt,name=draining,proto3" json:"draining,omitempty"`
 	// All state that has been confirmed and has no lease yet.
-	Imports       []*Import `protobuf:"bytes,17,rep,name=imports,proto3" json:"imports,omitempty"`
+	Imports []*Import `protobuf:"bytes,17,rep,name=imports,proto3" json:"imports,omitempty"`
+	// The leases have reached their deadline: the owner does not act on them, but
+	// keeps them and their state, and claims them. A leader whose table still has
+	// them for this session and generation renews them; what its answer lacks has
+	// ended. A leader that does not know the field renews them like any others.
+	Suspended     bool `protobuf:"varint,18,opt,name=suspended,proto3" json:"suspended,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -330,6 +335,13 @@ func (x *HoldRequest) GetImports() []*Import {
 		return x.Imports
 	}
 	return nil
+}
+
+func (x *HoldRequest) GetSuspended() bool {
+	if x != nil {
+		return x.Suspended
+	}
+	return false
 }
 
 // Loads say how much work per second keys cost, in two tables of columns. The
@@ -1546,7 +1558,7 @@ var File_leasehold_v1_lease_proto protoreflect.FileDescriptor
 
 const file_leasehold_v1_lease_proto_rawDesc = "" +
 	"\n" +
-	"\x18leasehold/v1/lease.proto\x12\fleasehold.v1\x1a\x18leasehold/v1/table.proto\"\x92\x04\n" +
+	"\x18leasehold/v1/lease.proto\x12\fleasehold.v1\x1a\x18leasehold/v1/table.proto\"\xb0\x04\n" +
 	"\vHoldRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12,\n" +
@@ -1565,7 +1577,8 @@ const file_leasehold_v1_lease_proto_rawDesc = "" +
 	"\x05moves\x18\x0e \x03(\v2\x18.leasehold.v1.MoveReportR\x05moves\x12\x18\n" +
 	"\aparting\x18\x0f \x01(\bR\aparting\x12\x1a\n" +
 	"\bdraining\x18\x10 \x01(\bR\bdraining\x12.\n" +
-	"\aimports\x18\x11 \x03(\v2\x14.leasehold.v1.ImportR\aimports\"\x85\x01\n" +
+	"\aimports\x18\x11 \x03(\v2\x14.leasehold.v1.ImportR\aimports\x12\x1c\n" +
+	"\tsuspended\x18\x12 \x01(\bR\tsuspended\"\x85\x01\n" +
 	"\x05Loads\x12\x16\n" +
 	"\x06starts\x18\x01 \x03(\x06R\x06starts\x12\x16\n" +
 	"\x06limits\x18\x02 \x03(\x06R\x06limits\x12\x14\n" +

@@ -339,9 +339,18 @@ type Table struct {
 	// range when it took over; 0 if it found nobody, or the state was lost since.
 	// Who knew the range under this generation has missed no loss there, whatever
 	// lost says. Empty if all are 0.
-	Adopted       []uint64 `protobuf:"varint,8,rep,packed,name=adopted,proto3" json:"adopted,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Adopted []uint64 `protobuf:"varint,8,rep,packed,name=adopted,proto3" json:"adopted,omitempty"`
+	// Where lost is base: the change before the gap at which state in the range was
+	// last lost; 0 if it never was. Empty if all are 0.
+	LostBefore []uint64 `protobuf:"varint,9,rep,packed,name=lost_before,json=lostBefore,proto3" json:"lost_before,omitempty"`
+	// The table went on at LSN base after LSN after, with generations above base after
+	// generation after_generation, because the store may have lost history. No number
+	// in between is of this history. All are 0 if that has not happened.
+	After           uint64 `protobuf:"varint,10,opt,name=after,proto3" json:"after,omitempty"`
+	AfterGeneration uint64 `protobuf:"varint,11,opt,name=after_generation,json=afterGeneration,proto3" json:"after_generation,omitempty"`
+	Base            uint64 `protobuf:"varint,12,opt,name=base,proto3" json:"base,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Table) Reset() {
@@ -428,6 +437,34 @@ func (x *Table) GetAdopted() []uint64 {
 		return x.Adopted
 	}
 	return nil
+}
+
+func (x *Table) GetLostBefore() []uint64 {
+	if x != nil {
+		return x.LostBefore
+	}
+	return nil
+}
+
+func (x *Table) GetAfter() uint64 {
+	if x != nil {
+		return x.After
+	}
+	return 0
+}
+
+func (x *Table) GetAfterGeneration() uint64 {
+	if x != nil {
+		return x.AfterGeneration
+	}
+	return 0
+}
+
+func (x *Table) GetBase() uint64 {
+	if x != nil {
+		return x.Base
+	}
+	return 0
 }
 
 // Changes are consecutive changes of a lease table, each a step of its history,
@@ -565,7 +602,7 @@ const file_leasehold_v1_table_proto_rawDesc = "" +
 	"\asession\x18\x02 \x01(\fR\asession\x12\x12\n" +
 	"\x04addr\x18\x03 \x01(\tR\x04addr\x12\x16\n" +
 	"\x06weight\x18\x04 \x01(\x01R\x06weight\x12\x18\n" +
-	"\aprocess\x18\x05 \x01(\tR\aprocess\"\xe2\x01\n" +
+	"\aprocess\x18\x05 \x01(\tR\aprocess\"\xd8\x02\n" +
 	"\x05Table\x12\x10\n" +
 	"\x03lsn\x18\x01 \x01(\x04R\x03lsn\x12\x16\n" +
 	"\x06newest\x18\x02 \x01(\x04R\x06newest\x12.\n" +
@@ -574,7 +611,13 @@ const file_leasehold_v1_table_proto_rawDesc = "" +
 	"\vgenerations\x18\x05 \x03(\x04R\vgenerations\x12\x17\n" +
 	"\aheld_by\x18\x06 \x03(\rR\x06heldBy\x12\x12\n" +
 	"\x04lost\x18\a \x03(\x04R\x04lost\x12\x18\n" +
-	"\aadopted\x18\b \x03(\x04R\aadopted\"\xe4\x02\n" +
+	"\aadopted\x18\b \x03(\x04R\aadopted\x12\x1f\n" +
+	"\vlost_before\x18\t \x03(\x04R\n" +
+	"lostBefore\x12\x14\n" +
+	"\x05after\x18\n" +
+	" \x01(\x04R\x05after\x12)\n" +
+	"\x10after_generation\x18\v \x01(\x04R\x0fafterGeneration\x12\x12\n" +
+	"\x04base\x18\f \x01(\x04R\x04base\"\xe4\x02\n" +
 	"\aChanges\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x04R\x04from\x12.\n" +
 	"\aholders\x18\x02 \x03(\v2\x14.leasehold.v1.HolderR\aholders\x12.\n" +

@@ -41,7 +41,12 @@ type Record struct {
 	// 1970; 0 if that is not known.
 	At int64 `protobuf:"varint,7,opt,name=at,proto3" json:"at,omitempty"`
 	// What all changes and generations exceed that are given out from now on.
-	Floor         uint64 `protobuf:"varint,8,opt,name=floor,proto3" json:"floor,omitempty"`
+	Floor uint64 `protobuf:"varint,8,opt,name=floor,proto3" json:"floor,omitempty"`
+	// The boot of the machine on which it was written, and for how long that machine had
+	// run, in nanoseconds. Empty and 0 if that is not known. A manager on the same boot
+	// measures the age of the record with them, without wall clocks.
+	Boot          string `protobuf:"bytes,9,opt,name=boot,proto3" json:"boot,omitempty"`
+	Uptime        int64  `protobuf:"varint,10,opt,name=uptime,proto3" json:"uptime,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -128,6 +133,20 @@ func (x *Record) GetAt() int64 {
 func (x *Record) GetFloor() uint64 {
 	if x != nil {
 		return x.Floor
+	}
+	return 0
+}
+
+func (x *Record) GetBoot() string {
+	if x != nil {
+		return x.Boot
+	}
+	return ""
+}
+
+func (x *Record) GetUptime() int64 {
+	if x != nil {
+		return x.Uptime
 	}
 	return 0
 }
@@ -596,7 +615,7 @@ var File_leasehold_storage_v1_storage_proto protoreflect.FileDescriptor
 
 const file_leasehold_storage_v1_storage_proto_rawDesc = "" +
 	"\n" +
-	"\"leasehold/storage/v1/storage.proto\x12\x14leasehold.storage.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18leasehold/v1/lease.proto\x1a\x18leasehold/v1/table.proto\"\xb8\x01\n" +
+	"\"leasehold/storage/v1/storage.proto\x12\x14leasehold.storage.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18leasehold/v1/lease.proto\x1a\x18leasehold/v1/table.proto\"\xe4\x01\n" +
 	"\x06Record\x12\x12\n" +
 	"\x04term\x18\x01 \x01(\x04R\x04term\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x18\n" +
@@ -605,7 +624,10 @@ const file_leasehold_storage_v1_storage_proto_rawDesc = "" +
 	"\x04wait\x18\x05 \x01(\x03R\x04wait\x12\x1a\n" +
 	"\bresigned\x18\x06 \x01(\bR\bresigned\x12\x0e\n" +
 	"\x02at\x18\a \x01(\x03R\x02at\x12\x14\n" +
-	"\x05floor\x18\b \x01(\x04R\x05floor\"J\n" +
+	"\x05floor\x18\b \x01(\x04R\x05floor\x12\x12\n" +
+	"\x04boot\x18\t \x01(\tR\x04boot\x12\x16\n" +
+	"\x06uptime\x18\n" +
+	" \x01(\x03R\x06uptime\"J\n" +
 	"\aCatalog\x12?\n" +
 	"\n" +
 	"namespaces\x18\x01 \x03(\v2\x1f.leasehold.storage.v1.NamespaceR\n" +

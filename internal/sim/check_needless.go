@@ -1,0 +1,92 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/table"
+)
+
+// An ended lease is one whose owner would still have its state, and whose range is to go to
+// another owner.
+type ended struct {
+	leasehold.Lease
+	holder *table.Holder
+	label  string
+	at     int64
+}
+
+// checkNeedless is I11 at the store: a lease that ends with its state belongs to a process
+// that is gone, or that has dropped it for a reason of its own or because it was recalled, or
+// its range goes to another owner next. Nothing else is worth the state of a living owner:
+// not an outage of managers, store or network, however long, and not a failover. While the
+// policy is broken there is no plan that gives a range to another.
+func (o *oracle) checkNeedless(s *space, t *truth, c *table.Change) {
+	if c.Kind != table.Vacated {
+		o.checkRegrant(s, t, c)
+		return
+	}
+	o.checks[I11Needless]++
+	if h := s.home[c.Holder.Session]; o.keepsState(h, t, c) && !o.world.nemesis.misled && !o.deleted(s) {
+		t.ended = append(t.ended, ended{leasehold.Lease{Range: c.Range, Generation: c.Generation}, c.Holder, h.label, o.world.now})
+	}
+}
+
+// keepsState reports whether the owner of a lease that ends would still have its state.
+func (o *oracle) keepsState(h *ownerHost, t *truth, c *table.Change) bool {
+	if h == nil || !h.alive || h.asleep || h.beyond || h.leaving || h.holder.Session != c.Holder.Session || h.forgone[c.Generation] {
+		return false
+	}
+	g := t.grants[c.Generation]
+	return g != nil && !o.contested(h) && slices.ContainsFunc(g.parts, c.Range.Overlaps)
+}
+
+// contested reports whether another process wants an owner's name, or has wanted it since.
+func (o *oracle) contested(h *ownerHost) bool {
+	if h.space.latest[h.holder.Owner] != h.holder.Session {
+		return true
+	}
+	return slices.ContainsFunc(o.world.owners, func(other *ownerHost) bool {
+		return other != h && other.alive && other.space == h.space && other.holder.Owner == h.holder.Owner
+	})
+}
+
+// checkRegrant looks at who gets the range of a lease that has ended.
+func (o *oracle) checkRegrant(s *space, t *truth, c *table.Change) {
+	var left []ended
+	for _, e := range t.ended {
+		if e.Range.Overlaps(c.Range) && e.holder.Session == c.Holder.Session {
+			o.violated(I11Needless, "%s: %v of %s has ended, although it lives, and the same session gets it again at generation %d", s.name, e.Lease, e.label, c.Generation)
+			return
+		}
+		granted := []leasehold.Lease{{Range: c.Range, Generation: e.Generation}}
+		for _, l := range protocol.Missing([]leasehold.Lease{e.Lease}, granted) {
+			e.Lease = l
+			left = append(left, e)
+		}
+	}
+	t.ended = left
+}
+
+// checkNeedlessLeft is I11 at the end of the world: what has ended went to another owner, or
+// its owner did not live on.
+func (o *oracle) checkNeedlessLeft() {
+	for _, s := range o.world.spaces {
+		for _, e := range o.truth(s).ended {
+			if h := s.home[e.holder.Session]; h.alive && h.holder.Session == e.holder.Session {
+				o.violated(I11Needless, "%s: %v of %s has ended, although it lives, and no other owner got it", s.name, e.Lease, e.label)
+				return
+			}
+		}
+	}
+}
+
+// deleted reports whether a namespace is being deleted.
+func (o *oracle) deleted(s *space) bool {
+	if o.world.cfg.Diskless {
+		return slices.ContainsFunc(o.catalogs, func(c *storage.Catalog) bool { return c.Find(s.name) == nil })
+	}
+	return o.world.store.catalog.Find(s.name) == nil
+}
