@@ -230,6 +230,8 @@ func (s *store) readCatalog() *storage.Catalog {
 }
 
 func (s *store) replaceCatalog(next *storage.Catalog) {
+	s.world.oracle.noteDeleted(s.catalog)
+	s.world.oracle.noteDeleted(next)
 	next.Version++
 	s.catalog = next
 }
