@@ -138,7 +138,7 @@ func (g *lossLog) step(at *cursor) ([]leasehold.Loss, *table.Table, <-chan struc
 func lostSince(t *table.Table, lsn leasehold.LSN) []leasehold.Loss {
 	var losses []leasehold.Loss
 	for r, e := range t.All() {
-		if e.LostSince(lsn) {
+		if t.LostSince(e, lsn) {
 			losses = append(losses, leasehold.Loss{Range: r, LSN: e.Lost})
 		}
 	}

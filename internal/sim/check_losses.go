@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -13,6 +14,7 @@ type lookupWatch struct {
 	known bool  // it has a table
 	since int64 // when it got its first one: what was lost before is no news to it
 	lsn   leasehold.LSN
+	table *table.Table
 	// despaired is when it last reported everything as lost.
 	despaired int64
 }
@@ -42,7 +44,7 @@ func (o *oracle) lookupStepped(l *lookupHost, step *lookupStep) {
 		if !l.watch.known {
 			l.watch.known, l.watch.since = true, o.world.now
 		}
-		l.watch.lsn = step.table.LSN()
+		l.watch.lsn, l.watch.table = step.table.LSN(), step.table
 		if o.world.failed != nil {
 			return
 		}
@@ -69,8 +71,13 @@ func (o *oracle) checkReported(l *lookupHost, step *lookupStep, reported []lease
 	}
 	for i := first; i < last; i++ {
 		if loss, is := t.history[i].Loss(); is {
-			lost = append(lost, loss.Range)
+			if !t.wasLost(loss.LSN) {
+				lost = append(lost, loss.Range)
+			}
 		}
+	}
+	if t.wasLost(from) && !slices.ContainsFunc(t.lost, func(h lostHistory) bool { return h.base == from }) {
+		lost = append(lost, forsaken(l.watch.table, step.table)...)
 	}
 	s, r := keyrange.NewSet(said...), keyrange.NewSet(lost...)
 	// Where there is no store, or an old one, owners are asked what they have. One whose

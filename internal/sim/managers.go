@@ -97,7 +97,7 @@ func (m *managerHost) boot() {
 	} else {
 		cfg.Election = election.Config{
 			Self: m.id, Session: must(leasehold.NewSession(randomBytes{w.random})),
-			TTL: simTTL, Drift: simTiming().Drift, Rand: w.newRand(),
+			TTL: simTTL, Drift: simTiming().Drift, Rand: w.newRand(), Boot: m.bootName(),
 		}
 	}
 	m.node = must(node.New(now, cfg))

@@ -76,6 +76,7 @@ type truth struct {
 	grants    map[leasehold.Generation]*tenure
 	taken     []taken // what owners have taken hold of, in order
 	fence     fence
+	lost      []lostHistory
 	deletedAt int64 // when the namespace was last seen to be deleted
 
 	ended []ended // leases of living owners that have ended, and whose ranges nobody has got yet

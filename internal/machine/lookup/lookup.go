@@ -368,7 +368,7 @@ func (m *Machine) replace(s *table.Table) {
 func missed(old, s *table.Table) []leasehold.Loss {
 	var losses []leasehold.Loss
 	for r, e := range keyrange.Zip(old.Entries(), s.Entries()) {
-		if !e.B.Missed(e.A, old.LSN()) {
+		if !s.Missed(e.B, e.A, old.LSN()) {
 			continue
 		}
 		loss := leasehold.Loss{Range: r, Generation: e.A.Generation, LSN: e.B.Lost}

@@ -25,8 +25,9 @@ func (m *Machine) keepSilent(now mono.Instant) bool {
 	})
 }
 
-// expired reports whether the time of whoever has a seat is over.
-func (s *seat) expired(now mono.Instant, keep bool) bool {
+// replaced reports whether whoever has a seat is expired even if silent owners are kept: it
+// holds nothing, or another session wants its name.
+func (s *seat) replaced(now mono.Instant) bool {
 	p := s.incumbent
 	switch {
 	case p == nil:
@@ -34,7 +35,26 @@ func (s *seat) expired(now mono.Instant, keep bool) bool {
 	case s.contender != nil:
 		return now >= p.until || p.overdue
 	}
-	return now >= p.until && (!keep || len(p.leases) == 0)
+	return now >= p.until && len(p.leases) == 0
+}
+
+// expireSilent ends all sessions whose time is over.
+func (m *Machine) expireSilent(now mono.Instant) {
+	for _, s := range slices.Clone(m.seats) {
+		if p := s.incumbent; p != nil && now >= p.until {
+			m.expireIncumbent(s)
+		}
+	}
+	for _, p := range m.ghosts() {
+		if now >= p.until {
+			m.remove(p, leasehold.CauseExpired)
+		}
+	}
+}
+
+func (m *Machine) expireIncumbent(s *seat) {
+	m.note(NoteExpired, s.owner, uint64(len(s.incumbent.leases)), 0)
+	m.remove(s.incumbent, leasehold.CauseExpired)
 }
 
 // noticeOutage notes that owners are kept past their deadlines.
@@ -64,7 +84,22 @@ func (m *Machine) endOutage(now mono.Instant) {
 			p.until, p.overdue = until, true
 		}
 	}
-	m.wakeAt(until)
+	m.wake = now // who is replaced is expired at once
+}
+
+// extend lets us lead for longer. While we had no authority we heard no owner: that time does
+// not count as an owner's silence.
+func (m *Machine) extend(now, until mono.Instant) {
+	if from := max(m.authority, m.deafUntil); now > from {
+		for _, p := range m.sessions {
+			if p.until > from {
+				p.until = max(p.until, min(p.until.Add(now.Sub(from)), now.Add(m.patience(p))))
+			}
+		}
+		m.deafUntil = now
+	}
+	m.authority = max(m.authority, until)
+	m.wake = now // whatever waited for it
 }
 
 // wakeAtDeadline sets the alarm for a peer's deadline, unless it is kept past it.
