@@ -42,8 +42,7 @@ func (o *oracle) renumbered(b *storage.Batch, was *table.Table) {
 			o.violated(I4Losses, "%s: %v is taken for %v@%d all along, but %v@%d was recorded", s.name, r, e.B.Holder, e.B.Adopted, e.A.Holder, e.A.Generation)
 		}
 	}
-	t.table = b.Base.Clone()
-	t.stands()
+	t.begin(b.Base, true)
 }
 
 // repeated reports whether a change is the very same as one that the store had before it was restored: a leader has sent

@@ -71,6 +71,7 @@ type truth struct {
 	at map[leasehold.LSN]version
 	// losses[n] is how many of the first n changes are losses.
 	losses []int
+	resets []reset // in order
 
 	grants map[leasehold.Generation]*tenure
 	taken  []taken // what owners have taken hold of, in order
@@ -86,6 +87,14 @@ type truth struct {
 type version struct {
 	changes int
 	hash    uint64
+}
+
+// reset is a table that took the place of a log, and after how many changes: one that a leader without a store has
+// collected from the owners, or one that was renumbered.
+type reset struct {
+	changes    int
+	table      *table.Table
+	renumbered bool
 }
 
 // happened is a change and when it was committed.
@@ -111,6 +120,13 @@ func (t *truth) happen(c table.Change, now int64) {
 		n++
 	}
 	t.losses = append(t.losses, n)
+}
+
+// begin makes a table the beginning of another log.
+func (t *truth) begin(tab *table.Table, renumbered bool) {
+	t.table = tab.Clone()
+	t.resets = append(t.resets, reset{len(t.history), tab, renumbered})
+	t.stands()
 }
 
 // stands remembers the table as it is now.
