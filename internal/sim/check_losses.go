@@ -116,7 +116,8 @@ func (t *truth) lost(first, last int) keyrange.Set {
 //
 //   - the rest of a lease that has become one with a range that was lost, since a lease has one LSN of its last loss;
 //   - after a leader without a store has collected its table: what no owner was proven to hold, and what was
-//     granted or moved after the lookup's LSN. What was lost before is then not known;
+//     granted or moved after the lookup's LSN. What was lost before is then not known. An owner whose clock is too
+//     slow may also hold what was recorded as lost, and the lookup knows of that;
 //   - after a table was renumbered: the same, and leases that have become one since. There generations do not tell
 //     since when they are held: a caller that has no earlier table to compare with may get everything.
 func (t *truth) suspect(from, to leasehold.LSN, hasTable bool) keyrange.Set {
@@ -132,7 +133,7 @@ func (t *truth) suspect(from, to leasehold.LSN, hasTable bool) keyrange.Set {
 			}
 			renumbered = renumbered || resets[0].renumbered
 			for r, e := range resets[0].table.All() {
-				if g := t.grants[e.Adopted]; g == nil || g.lsn > from || resets[0].renumbered && !hasTable {
+				if g := t.grants[e.Adopted]; g == nil || g.lsn > from || t.ended(e.Adopted, r, first) || resets[0].renumbered && !hasTable {
 					add(r)
 				}
 			}
@@ -146,6 +147,14 @@ func (t *truth) suspect(from, to leasehold.LSN, hasTable bool) keyrange.Set {
 		}
 	}
 	return set
+}
+
+// ended reports whether the first changes have recorded that a lease has ended in a range, or in a part of it.
+func (t *truth) ended(g leasehold.Generation, r leasehold.Range, first int) bool {
+	return slices.ContainsFunc(t.history[:first], func(h happened) bool {
+		_, here := h.Range.Intersect(r)
+		return h.Kind == table.Vacated && h.Generation == g && here
+	})
 }
 
 func overlaps(s keyrange.Set, r leasehold.Range) bool {
