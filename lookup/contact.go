@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A Contact says that contact with the managers was lost, or is restored. Config.OnContact and [WithContact] pass it on.
+// A Contact reports that contact with the managers is lost, or restored. Config.OnContact and [WithContact] deliver it.
 //
 // While contact is lost it is unknown whether state was lost: callers should not recreate it, but wait. [Lookup.Find]
 // goes on answering from the last table. When contact is restored, every loss that happened meanwhile has been

@@ -90,7 +90,7 @@ func open(ctx context.Context, cfg Config, c *clock.Clock, d *clock.Detector) (*
 	l.metrics.open(l)
 	if cfg.OnLoss != nil || cfg.OnContact != nil {
 		at := l.losses.beginning()
-		l.running.Go(func() { l.tell(at) })
+		l.running.Go(func() { l.callBack(at) })
 	}
 	return l, nil
 }

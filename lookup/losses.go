@@ -33,10 +33,10 @@ func WithContact(f func(Contact)) LossOption {
 // [WithContact] reports both. With Config.ConservativeRecovery there are also
 // losses with [leasehold.CauseContact], which are not in the table and have its LSN.
 //
-// Nothing is left out silently. A reader that is so slow that losses were
-// dropped which it has not seen is told about each range in which state was
-// lost meanwhile: without owner and generation, with [leasehold.CauseUnknown],
-// and only once if it was lost more than once.
+// Nothing is left out silently. A reader so slow that losses were dropped which it
+// has not seen gets each range in which state was lost meanwhile: without owner and
+// generation, with [leasehold.CauseUnknown], and once if it was lost more than once.
+// A range that has become one lease with a lost range counts as lost with it.
 func (l *Lookup) Losses(ctx context.Context) iter.Seq[leasehold.Loss] {
 	return l.LossesSince(ctx, l.LSN())
 }
@@ -45,8 +45,7 @@ func (l *Lookup) Losses(ctx context.Context) iter.Seq[leasehold.Loss] {
 // earlier loss, or [Lookup.LSN] at a time when all state was known to be there. All
 // losses up to and including that LSN count as handled.
 // It does not matter which Lookup that was, if the namespace is the same. What
-// happened before this Lookup was opened is told as to a reader that is too
-// slow.
+// happened before this Lookup was opened is reported as to a slow reader.
 //
 // With Config.ConservativeRecovery, that contact was lost is not reported again to a
 // reader that resumes; it is repeated soon enough while that lasts.

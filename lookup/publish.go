@@ -94,8 +94,8 @@ func (l *Lookup) publish(ctx context.Context) {
 	}
 }
 
-// tell calls OnLoss and OnContact until the Lookup is closed.
-func (l *Lookup) tell(at cursor) {
+// callBack calls OnLoss and OnContact until the Lookup is closed.
+func (l *Lookup) callBack(at cursor) {
 	lost, contact := l.cfg.OnLoss, l.cfg.OnContact
 	if lost == nil {
 		lost = func([]leasehold.Loss) {}

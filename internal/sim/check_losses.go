@@ -116,10 +116,10 @@ func (t *truth) lost(first, last int) keyrange.Set {
 //
 //   - the rest of a lease that has become one with a range that was lost, since a lease has one LSN of its last loss;
 //   - after a leader without a store has collected its table: what no owner was proven to hold, and what was
-//     granted or moved after the lookup's LSN. What was lost before is then not known. An owner whose clock is too
-//     slow may also hold what was recorded as lost, and the lookup knows of that;
-//   - after a table was renumbered: the same, and leases that have become one since. There generations do not tell
-//     since when they are held: a caller that has no earlier table to compare with may get everything.
+//     granted or moved after the lookup's LSN. The leader does not know of losses before its census. And what was
+//     recorded as lost before the lookup's LSN, if an owner with a slow clock still holds it;
+//   - after a renumbering: the same, and leases that have become one since. A generation is no LSN there, and does not
+//     prove since when it is held: a caller without an earlier table to compare with may get everything.
 func (t *truth) suspect(from, to leasehold.LSN, hasTable bool) keyrange.Set {
 	first, last := t.at[from].changes, t.at[to].changes
 	var set keyrange.Set
