@@ -33,7 +33,7 @@ func (o *oracle) checkNeedless(s *space, t *truth, c *table.Change) {
 	}
 	o.checks[I11Needless]++
 	if h := s.home[c.Holder.Session]; o.keepsState(h, t, c) && !o.world.nemesis.misled && !o.deleted(s) {
-		t.ended = append(t.ended, ended{leasehold.Lease{Range: c.Range, Generation: c.Generation}, c.Holder, h.label, o.world.now})
+		t.ending = append(t.ending, ended{leasehold.Lease{Range: c.Range, Generation: c.Generation}, c.Holder, h.label, o.world.now})
 	}
 }
 
@@ -59,7 +59,7 @@ func (o *oracle) contested(h *ownerHost) bool {
 // checkRegrant looks at who gets the range of a lease that has ended.
 func (o *oracle) checkRegrant(s *space, t *truth, c *table.Change) {
 	var left []ended
-	for _, e := range t.ended {
+	for _, e := range t.ending {
 		if e.Range.Overlaps(c.Range) && e.holder.Session == c.Holder.Session && !o.taken(s, &e) {
 			o.violated(I11Needless, "%s: %v of %s has ended, although it lives, and the same session gets it again at generation %d", s.name, e.Lease, e.label, c.Generation)
 			return
@@ -70,7 +70,7 @@ func (o *oracle) checkRegrant(s *space, t *truth, c *table.Change) {
 			left = append(left, e)
 		}
 	}
-	t.ended = left
+	t.ending = left
 }
 
 // taken reports whether a lease may have ended for the sake of another owner that has died
@@ -85,7 +85,7 @@ func (o *oracle) taken(s *space, e *ended) bool {
 // its owner did not live on.
 func (o *oracle) checkNeedlessLeft() {
 	for _, s := range o.world.spaces {
-		for _, e := range o.truth(s).ended {
+		for _, e := range o.truth(s).ending {
 			if h := s.home[e.holder.Session]; h.alive && h.holder.Session == e.holder.Session && !o.taken(s, &e) {
 				o.violated(I11Needless, "%s: %v of %s has ended, although it lives, and no other owner got it", s.name, e.Lease, e.label)
 				return

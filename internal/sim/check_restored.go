@@ -41,7 +41,7 @@ func (o *oracle) rebased(b *storage.Batch, was *table.Table) {
 			o.violated(I2Generations, "%s: %v is %v@%d, and was %v@%d before the gap", s.name, r, e.B.Holder, e.B.Generation, e.A.Holder, e.A.Generation)
 		}
 	}
-	t.lost = append(t.lost, lostHistory{b.Base.Gap().After, b.Base.LSN(), b.Base.Gap().Newest})
+	t.forks = append(t.forks, lostHistory{b.Base.Gap().After, b.Base.LSN(), b.Base.Gap().Newest})
 	for r, e := range keyrange.Zip(t.table.Entries(), b.Base.Entries()) {
 		if !e.A.Vacant() && e.A.Generation != e.B.Generation {
 			t.happen(table.Change{
@@ -63,10 +63,27 @@ func (o *oracle) keptBy(s *space, r leasehold.Range, e table.Entry) bool {
 	return h != nil && h.alive && h.holder.Session == e.Holder.Session && keeps(h.view, r.Start, e.Generation)
 }
 
+// astray reports whether an LSN was in a history that was lost.
+func (t *truth) astray(lsn leasehold.LSN) bool {
+	return slices.ContainsFunc(t.forks, func(l lostHistory) bool { return lsn > l.after && lsn < l.base })
+}
+
+// unsure reports whether a lookup cannot tell that a later table has followed on its own: it is
+// astray, or there were two gaps since.
+func (t *truth) unsure(from, to leasehold.LSN) bool {
+	gaps := 0
+	for _, l := range t.forks {
+		if from < l.base && l.base <= to {
+			gaps++
+		}
+	}
+	return gaps > 1 || t.astray(from)
+}
+
 // wasLost reports whether a change was part of a history that a store has lost, or is the loss
 // of that: it has the number at which the table went on.
 func (t *truth) wasLost(lsn leasehold.LSN) bool {
-	return slices.ContainsFunc(t.lost, func(l lostHistory) bool { return lsn > l.after && lsn <= l.base })
+	return slices.ContainsFunc(t.forks, func(l lostHistory) bool { return lsn > l.after && lsn <= l.base })
 }
 
 // forsaken returns what a lookup of a history that was lost has lost when it goes on to a
@@ -83,7 +100,7 @@ func forsaken(from, to *table.Table) []leasehold.Range {
 
 // lostToken reports whether a generation was given out in a history that was lost.
 func (t *truth) lostToken(g leasehold.Generation) bool {
-	return slices.ContainsFunc(t.lost, func(l lostHistory) bool { return g > l.newest && g < leasehold.Generation(l.base) })
+	return slices.ContainsFunc(t.forks, func(l lostHistory) bool { return g > l.newest && g < leasehold.Generation(l.base) })
 }
 
 // repeated reports whether a change is the very same as one that the store had before it was restored: a leader has sent

@@ -72,14 +72,15 @@ type truth struct {
 	at map[leasehold.LSN]version
 	// losses[n] is how many of the first n changes are losses.
 	losses []int
+	resets []reset // in order
 
 	grants    map[leasehold.Generation]*tenure
 	taken     []taken // what owners have taken hold of, in order
 	fence     fence
-	lost      []lostHistory
+	forks     []lostHistory
 	deletedAt int64 // when the namespace was last seen to be deleted
 
-	ended []ended // leases of living owners that have ended, and whose ranges nobody has got yet
+	ending []ended // leases of living owners that have ended, and whose ranges nobody has got yet
 
 	version   uint64 // of the newest write
 	written   [fencedKeys]written
@@ -91,6 +92,12 @@ type truth struct {
 type version struct {
 	changes int
 	hash    uint64
+}
+
+// reset is a table that a leader without a store has collected from the owners, and after how many changes.
+type reset struct {
+	changes int
+	table   *table.Table
 }
 
 // happened is a change and when it was committed.
@@ -116,6 +123,13 @@ func (t *truth) happen(c table.Change, now int64) {
 		n++
 	}
 	t.losses = append(t.losses, n)
+}
+
+// begin makes a table the beginning of another log.
+func (t *truth) begin(tab *table.Table) {
+	t.table = tab.Clone()
+	t.resets = append(t.resets, reset{len(t.history), tab})
+	t.stands()
 }
 
 // stands remembers the table as it is now.
