@@ -47,6 +47,7 @@ const (
 	Upcalls                     // an application's exporters and importers fail or hang
 	ManagerRelapse              // managers without a store: an old leader meets one that was restarted
 	StoreRestore                // the store is restored from an old backup, whether managers run or not
+	StoreLag                    // the store is slow for one manager, and for no other
 	faults
 )
 
@@ -55,7 +56,7 @@ var faultNames = [faults]string{
 	"manager-crash", "manager-pause", "manager-resign", "manager-suspend", "lookup-crash", "lookup-pause", "lookup-suspend",
 	"link-cut", "link-one-way", "isolate", "loss", "duplicate", "delay", "misroute", "hostile",
 	"store-slow", "store-unknown", "store-down", "store-cut", "store-stale", "clock-rate", "clock-beyond", "starve", "policy-broken", "reconfigure", "delete",
-	"drain", "move-range", "move-crash", "upcalls", "manager-relapse", "store-restore",
+	"drain", "move-range", "move-crash", "upcalls", "manager-relapse", "store-restore", "store-lag",
 }
 
 func (f Fault) String() string {
