@@ -83,7 +83,7 @@ func (m *Machine) leadsAgain(now mono.Instant) {
 	l := &m.limp
 	switch {
 	case l.yielded == 0:
-	case now >= l.yielded.Add(2 * m.rest()):
+	case now >= l.yielded.Add(2*m.rest()):
 		l.fruitless, l.yielded = 0, 0
 	case !l.judged:
 		l.fruitless++
