@@ -255,7 +255,7 @@ func (m *managerHost) elect(a election.Action) {
 		}
 	case election.StepDown:
 		if m.memory != nil {
-			m.memory.stepDown()
+			m.memory.stepDown(a.Above)
 		}
 	case election.Extend:
 		w.oracle.authorized(m)
