@@ -77,6 +77,9 @@ const (
 	simRelayIdle = 15 * time.Second
 )
 
+// simRemember is for how long owners that have heard of higher terms are believed: so that some are not.
+const simRemember = 40 * time.Second
+
 func (m *managerHost) boot() {
 	w := m.world
 	now := w.start(m.host)
@@ -98,7 +101,7 @@ func (m *managerHost) boot() {
 		},
 	}
 	if w.cfg.Diskless {
-		cfg.Appointment = &appointment.Config{Self: m.id, Drift: simTiming().Drift, Fade: simTTL}
+		cfg.Appointment = &appointment.Config{Self: m.id, Drift: simTiming().Drift, Fade: simTTL, Remember: simRemember}
 		m.memory = newMemory(m, now)
 	} else {
 		m.session = must(leasehold.NewSession(randomBytes{w.random}))

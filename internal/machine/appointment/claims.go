@@ -20,6 +20,9 @@ import (
 // While it is credible it may still be a lie. Each claim may be ahead by a day or so (manager.Config), costs one election, and the next one
 // counts only after a time that doubles.
 //
+// A term that was raised is ahead of the clock. If all managers are restarted again before the clock has reached it, the next leader's term
+// is lower once more, until an owner that lives has said so: fences rise by themselves only where they do not run ahead of clocks.
+//
 // A manager of the group is believed at any time: what it has heard of is a request that a leader has sent it.
 const (
 	claimFades   = 4  // after a claim that counted, the next one does so many Fades later,
