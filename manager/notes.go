@@ -41,7 +41,9 @@ func (m *Manager) logElection(n election.Note) {
 	case election.NoteDismissed:
 		level, text = slog.LevelWarn, fmt.Sprintf("the lease of leadership, term %d, is over: it could not be renewed in time, or was given up", n.Have)
 	case election.NoteOutranked:
-		level, text = slog.LevelWarn, fmt.Sprintf("somebody has heard of term %d, and ours is %d: leadership is given up for a later one. Was the wall clock set back?", n.Have, n.Want)
+		level, text = slog.LevelWarn, fmt.Sprintf("somebody has heard of term %d, and ours is %d: leadership is given up for a term above that. Was the wall clock set back?", n.Have, n.Want)
+	case election.NoteDisbelieved:
+		level, text = slog.LevelWarn, fmt.Sprintf("an owner has heard of term %d, and ours is %d: the managers remember no such leader, and nothing is done. If that server stays without keys, restart it", n.Have, n.Want)
 	case election.NoteForgotten:
 		level, text = slog.LevelError, fmt.Sprintf("there was a leader in term %d, and the store knows of none after term %d: was it restored from an old backup? A new term begins above that", n.Have, n.Want)
 	case election.NoteUncertain:

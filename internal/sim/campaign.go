@@ -126,6 +126,7 @@ const restores = "only where stores are restored"
 var defences = map[string]string{
 	"election: dismissed":      "only where leaders are appointed",
 	"election: outranked":      "only where leaders are appointed",
+	"election: disbelieved":    "only where leaders are appointed",
 	"election: forgotten":      restores,
 	"manager: copy":            "no computer is copied",
 	"manager: forgotten":       restores,

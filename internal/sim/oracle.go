@@ -29,13 +29,14 @@ const (
 	I10Isolation                   // namespaces do not touch
 	I11Needless                    // no state of a living owner is lost but to another owner
 	OneLeader                      // at most one manager acts as leader: I1 rests on it
+	NoLimping                      // a manager that cannot lead keeps no other from it
 	Census                         // a leader without a store loses nothing of an owner that it hears
 	Crash                          // no machine panics
 	invariants
 )
 
 var invariantNames = [invariants]string{
-	"I1 exclusive", "I2 generations", "I3 held", "I4 losses", "I5 tables", "I6 progress", "I7 moved", "I8 bounds", "I9 fencing", "I10 isolation", "I11 needless loss", "one leader", "census", "crash",
+	"I1 exclusive", "I2 generations", "I3 held", "I4 losses", "I5 tables", "I6 progress", "I7 moved", "I8 bounds", "I9 fencing", "I10 isolation", "I11 needless loss", "one leader", "no limping", "census", "crash",
 }
 
 func (i Invariant) String() string { return invariantNames[i] }
@@ -57,6 +58,8 @@ type oracle struct {
 	world  *world
 	checks [invariants]uint64
 	spaces []*truth
+
+	limping limping
 	// catalogs are, where there is no store, the one that an operator knows of and
 	// what was written since.
 	catalogs []*storage.Catalog
@@ -178,6 +181,7 @@ func (o *oracle) committed(b *storage.Batch) {
 // swapped is the store linearizing a new leader record.
 func (o *oracle) swapped(r storage.Record) {
 	o.world.trace.mix(uint64(r.Term), r.Beat)
+	o.resignations(r)
 	if r.Beat == 1 {
 		o.world.stats.takeovers++
 	}
@@ -185,7 +189,9 @@ func (o *oracle) swapped(r storage.Record) {
 
 func (o *oracle) leads(m *managerHost, l election.Lead) {
 	o.world.trace.printf(o.world.now, "%s leads in term %d", m.label, l.Term)
+	o.authorized(m)
 	o.checkOneLeader(m)
+	o.checkStoodBack(m)
 }
 
 // ownerSends is an owner's message leaving it.

@@ -76,7 +76,7 @@ func (w *world) result(simulated time.Duration) *Result {
 		Checks: map[string]uint64{}, Faults: map[string]uint64{}, Branches: map[string]uint64{},
 	}
 	for i, n := range w.oracle.checks {
-		if Invariant(i) != Crash && (Invariant(i) != Census || w.cfg.Diskless) {
+		if Invariant(i) != Crash && (Invariant(i) != Census || w.cfg.Diskless) && (Invariant(i) != NoLimping || !w.cfg.Diskless) {
 			r.Checks[Invariant(i).String()] = n
 		}
 	}

@@ -103,9 +103,12 @@ func (s *store) ask(h *managerHost, ns leasehold.Namespace, term leasehold.Term,
 			return
 		}
 	}
-	w.later(s.latency(), none, 0, r)
+	late := h.lag.of(w, what)
+	w.later(s.latency()+late, none, 0, r)
 	if s.slow > 0 || s.down || r.lost {
 		s.giveUp(r)
+	} else if late > 0 {
+		s.giveUpLate(r)
 	}
 }
 

@@ -36,7 +36,11 @@ type (
 	// Outranked says that a peer has heard of someone with a higher term. It
 	// is a hint to look: what a peer says must not end a leadership, unless the
 	// store knows of nobody else, which is as if it had forgotten them.
-	Outranked struct{ By leasehold.Term }
+	// Manager: it is a manager of the group that says so, from its own memory.
+	Outranked struct {
+		By      leasehold.Term
+		Manager bool
+	}
 	// Deposed says that the store has a leader with a higher term.
 	Deposed struct{ By leasehold.Term }
 	// Slept says that our clock may have stood still while others ran on: the
@@ -126,6 +130,7 @@ const (
 	NoteOwnRecord                   // the record is our own, from before we stepped down: we start a new term
 	NoteForgotten                   // somebody has heard of a term, Have, that the store knows nothing of: it was restored
 	NoteUncertain                   // it cannot be excluded that the store was restored: no manager has seen the record change, which is Have seconds old by wall clocks
+	NoteDisbelieved                 // an owner has a higher term, Have, which the managers' memory disproves: Want is ours
 	NoteLimping                     // our renewals arrive too late: we resign, the last one took Have; the TTL is Want
 	NoteFruitless                   // we lead again soon after we resigned because we limped: Have times in a row
 	notables
@@ -134,7 +139,7 @@ const (
 var notableNames = [notables]string{
 	"takeover", "resignation seen", "elected", "beaten", "swap unknown", "swap found", "swap retried",
 	"authority lapsed", "authority regained", "deposed", "resigning", "dismissed", "outranked", "old record", "slept", "own record", "forgotten", "uncertain",
-	"limping", "resignation fruitless",
+	"disbelieved", "limping", "resignation fruitless",
 }
 
 func (n Notable) String() string { return notableNames[n] }
