@@ -81,8 +81,8 @@ func (o *oracle) checkReported(l *lookupHost, step *lookupStep, reported []lease
 	for _, loss := range reported {
 		said = append(said, loss.Range)
 	}
-	s, r := keyrange.NewSet(said...), t.lost(first, last)
-	if t.astray(from) {
+	s, r := keyrange.NewSet(said...), t.lost(from, to)
+	if t.astray(from) && !t.astray(to) {
 		r = r.Union(keyrange.NewSet(forsaken(l.watch.table, step.table)...))
 	}
 	if silent := r.Subtract(s); len(silent) > 0 && !o.gullible() {
@@ -105,12 +105,13 @@ func (o *oracle) gullible() bool {
 	return (o.world.cfg.Diskless || o.world.store.era > 0) && o.world.nemesis.beyond
 }
 
-// lost is what the changes from first to last have recorded as lost, but for those that a
-// store has lost itself.
-func (t *truth) lost(first, last int) keyrange.Set {
+// lost is what changes from one LSN to another have recorded as lost, but for those that a
+// store has lost itself, and that a lookup has not followed.
+func (t *truth) lost(from, to leasehold.LSN) keyrange.Set {
+	first, last, inside := t.at[from].changes, t.at[to].changes, t.astray(to)
 	var lost []leasehold.Range
 	for i := first; i < last; i++ {
-		if loss, is := t.history[i].Loss(); is && !t.wasLost(loss.LSN) {
+		if loss, is := t.history[i].Loss(); is && (inside || !t.wasLost(loss.LSN)) {
 			lost = append(lost, loss.Range)
 		}
 	}
@@ -182,7 +183,7 @@ func (o *oracle) checkResumed(l *lookupHost, now *table.Table) {
 			said = append(said, r)
 		}
 	}
-	s, r := keyrange.NewSet(said...), t.lost(t.at[l.bookmark].changes, t.at[now.LSN()].changes)
+	s, r := keyrange.NewSet(said...), t.lost(l.bookmark, now.LSN())
 	if silent := r.Subtract(s); len(silent) > 0 && !o.gullible() {
 		o.violated(I4Losses, "a caller that resumes from lsn %d does not get the loss of %v from %s at lsn %d", l.bookmark, silent, l.label, now.LSN())
 	}

@@ -59,6 +59,11 @@ func (o *oracle) contested(h *ownerHost) bool {
 // checkRegrant looks at who gets the range of a lease that has ended.
 func (o *oracle) checkRegrant(s *space, t *truth, c *table.Change) {
 	var left []ended
+	for i := len(t.history) - 1; i >= 0 && t.history[i].at > o.world.now-int64(storeWait); i-- {
+		if v := &t.history[i]; v.Kind == table.Vacated && v.Range.Overlaps(c.Range) && v.Holder.Session != c.Holder.Session {
+			t.servedAt[v.Holder.Session] = o.world.now
+		}
+	}
 	for _, e := range t.ending {
 		if e.Range.Overlaps(c.Range) && e.holder.Session == c.Holder.Session && !o.taken(s, &e) {
 			o.violated(I11Needless, "%s: %v of %s has ended, although it lives, and the same session gets it again at generation %d", s.name, e.Lease, e.label, c.Generation)
@@ -74,8 +79,12 @@ func (o *oracle) checkRegrant(s *space, t *truth, c *table.Change) {
 }
 
 // taken reports whether a lease may have ended for the sake of another owner that has died
-// since: what a leader has decided stays decided, though a commit may take a while.
+// since, or that has got others of its ranges: what a leader has decided stays decided, though a
+// commit may take a while, and the leader may lose the other owner meanwhile.
 func (o *oracle) taken(s *space, e *ended) bool {
+	if at := o.truth(s).servedAt[e.holder.Session]; at != 0 && at > e.at-int64(storeWait) {
+		return true
+	}
 	return slices.ContainsFunc(o.world.owners, func(h *ownerHost) bool {
 		return h.space == s && h.died > e.at-int64(storeWait)-int64(simTTL)
 	})

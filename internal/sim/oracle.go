@@ -83,7 +83,10 @@ type truth struct {
 	forks     []lostHistory
 	deletedAt int64 // when the namespace was last seen to be deleted
 
-	ending []ended // leases of living owners that have ended, and whose ranges nobody has got yet
+	// ending are leases of living owners that have ended, and whose ranges nobody has got yet;
+	// servedAt is when a range of such an owner last went to another.
+	ending   []ended
+	servedAt map[leasehold.Session]int64
 
 	version   uint64 // of the newest write
 	written   [fencedKeys]written
@@ -115,6 +118,7 @@ func (o *oracle) addSpace() {
 	t := table.New()
 	o.spaces = append(o.spaces, &truth{
 		table: t, at: map[leasehold.LSN]version{0: {0, hashTable(t)}}, losses: []int{0}, grants: make(map[leasehold.Generation]*tenure),
+		servedAt: make(map[leasehold.Session]int64),
 	})
 }
 

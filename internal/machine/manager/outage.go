@@ -17,11 +17,15 @@ import (
 // lease to return, as after a takeover; whoever is silent then is expired as usual. An owner
 // whose name a new session wants does not get that time: its process was replaced.
 
-// keepSilent reports whether silent owners stay in the table at now.
+// keepSilent reports whether silent owners stay in the table at now: no other member could take
+// their ranges. One that has missed two renewals does not count. When all are cut off at once
+// they reach their deadlines one after the other, and the first must not be expired for the
+// sake of the last.
 func (m *Machine) keepSilent(now mono.Instant) bool {
+	since := now.Add(-m.cfg.Timing.Drift.Stretch(2 * m.cfg.Timing.Renew))
 	return !m.cfg.Deleted && !slices.ContainsFunc(m.seats, func(s *seat) bool {
 		p := s.incumbent
-		return p != nil && p.member() && now < p.until && !p.parting
+		return p != nil && p.member() && p.echo != 0 && p.heard >= since && !p.parting
 	})
 }
 

@@ -56,6 +56,8 @@ type peer struct {
 	claims   []leasehold.Lease
 	answered bool
 	settled  bool
+	// valid: since it has heard us, its leases have been valid once: what it has is from us.
+	valid bool
 	// deferred: it claims suspended leases, and is answered when no other owner can hold them
 	// (see restored.go). resumed: it was.
 	deferred, resumed bool

@@ -214,6 +214,7 @@ func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 		return
 	}
 	p.unacked = false
+	p.valid = p.valid || !r.Suspended
 	if !p.proven {
 		p.proven = true
 		if p.member() {
@@ -437,6 +438,9 @@ func (m *Machine) reply(now mono.Instant, s leasehold.Session, echo protocol.Seq
 
 // tell sends a peer the complete set of leases that it is to have.
 func (m *Machine) tell(now mono.Instant, p *peer) {
+	if p.deferred {
+		return
+	}
 	reply := m.reply(now, p.holder.Session, p.echo)
 	p.sent = m.seq
 	p.stale = false

@@ -52,11 +52,11 @@ func (m *Machine) doubted() bool { return m.base != 0 }
 // undecided reports whether nothing may be concluded yet from what owners claim.
 func (m *Machine) undecided() bool { return m.doubted() && !m.proven }
 
-// resume decides on suspended leases that a peer claims when it is heard for the first time:
-// they go on, unless history was lost in which their ranges may have been another owner's.
+// resume decides on suspended leases that a peer has from leaders before us: they go on, unless
+// history was lost in which their ranges may have been another owner's.
 func (m *Machine) resume(p *peer) {
 	switch {
-	case !p.suspended || p.sent != 0:
+	case !p.suspended || p.valid:
 	case m.proven:
 		m.recallAll(p)
 	default:
@@ -66,7 +66,7 @@ func (m *Machine) resume(p *peer) {
 
 // defers reports whether a peer that claims suspended leases is to be answered later.
 func (m *Machine) defers(now mono.Instant, p *peer) bool {
-	return p.suspended && p.sent == 0 && m.undecided() && now < m.inheritUntil
+	return p.suspended && !p.valid && m.undecided() && now < m.inheritUntil
 }
 
 // resumeDeferred answers those who were to be answered later, and reports whether all owners
