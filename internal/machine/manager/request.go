@@ -64,6 +64,7 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 	case m.sessions[r.Holder.Session] == nil && m.ending(r.Holder.Session):
 		return // its leases have ended, which is not committed yet: the answer would reveal it
 	}
+	m.endOutage(now)
 	if first := m.firstInLine(r.Holder); first != nil && !m.overtakes(r, first) {
 		reply := m.reply(now, r.Holder.Session, r.Seq)
 		reply.Incumbent = first.holder
@@ -76,7 +77,6 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 		return
 	}
 	if m.accept(now, p, r) {
-		m.endOutage(now)
 		m.seatGhost(p)
 		m.hear(now, p, r)
 		p.heard, p.load, p.suspended, p.overdue = now, r.Load, r.Suspended, false
