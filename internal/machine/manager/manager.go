@@ -48,9 +48,10 @@ type Machine struct {
 	// inheritUntil is until when leases that we found may be held by owners that
 	// we have not heard.
 	inheritUntil mono.Instant
-	// outage: silent owners are kept, because no other could take their ranges (see
-	// outage.go).
-	outage bool
+	// outage: no owner is heard, and those whose time is over are kept, because no other could
+	// take their ranges (see outage.go). heardAt is when an owner was last heard.
+	outage  bool
+	heardAt mono.Instant
 	// census is where we come from, if we have asked the owners what there is; nil
 	// if we have not, and once it was made use of.
 	census *Census

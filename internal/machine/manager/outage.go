@@ -22,11 +22,15 @@ import (
 // they reach their deadlines one after the other, and the first must not be expired for the
 // sake of the last.
 func (m *Machine) keepSilent(now mono.Instant) bool {
-	since := now.Add(-m.cfg.Timing.Drift.Stretch(2 * m.cfg.Timing.Renew))
 	return !m.cfg.Deleted && !slices.ContainsFunc(m.seats, func(s *seat) bool {
 		p := s.incumbent
-		return p != nil && p.member() && p.echo != 0 && p.heard >= since && !p.parting
+		return p != nil && p.member() && p.echo != 0 && p.heard >= m.recently(now) && !p.parting
 	})
+}
+
+// recently is since when an owner that is not cut off has been heard.
+func (m *Machine) recently(now mono.Instant) mono.Instant {
+	return now.Add(-m.cfg.Timing.Drift.Stretch(2 * m.cfg.Timing.Renew))
 }
 
 // replaced reports whether whoever has a seat is expired even if silent owners are kept: it
@@ -61,7 +65,8 @@ func (m *Machine) expireIncumbent(s *seat) {
 	m.remove(s.incumbent, leasehold.CauseExpired)
 }
 
-// noticeOutage notes that owners are kept past their deadlines.
+// noticeOutage notes that owners are kept past their deadlines. It is an outage if no owner is
+// heard at all; otherwise they are looked at again soon, since another may become a member.
 func (m *Machine) noticeOutage(now mono.Instant) {
 	kept := 0
 	for _, p := range m.sessions {
@@ -69,14 +74,19 @@ func (m *Machine) noticeOutage(now mono.Instant) {
 			kept++
 		}
 	}
-	if kept > 0 && !m.outage {
+	silence := kept > 0 && m.heardAt < m.recently(now)
+	if silence && !m.outage {
 		m.note(NoteOutage, "", uint64(kept), 0)
 	}
-	m.outage = kept > 0
+	m.outage = silence
+	if kept > 0 && !silence {
+		m.wakeAt(now.Add(m.cfg.Timing.Renew / 2))
+	}
 }
 
 // endOutage gives the silent owners the time of a lease to return, now that one is heard.
 func (m *Machine) endOutage(now mono.Instant) {
+	m.heardAt = now
 	if !m.outage {
 		return
 	}
