@@ -476,7 +476,8 @@ func (m *Machine) clock(now mono.Instant) int64 {
 
 // vacant reports whether nobody can be leading.
 func (m *Machine) vacant(now mono.Instant) bool {
-	old := m.uncertain(now) // whoever led in a history that was lost may lead on for its time
+	// Whoever led in a history that was lost may lead on for its time, unless that was we.
+	old := m.restored || m.uncertain(now) && !m.doubtful && m.record.Session != m.cfg.Session
 	switch {
 	case old && now < m.seenAt.Add(m.wait()):
 		return false

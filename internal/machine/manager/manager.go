@@ -228,6 +228,7 @@ func (m *Machine) inherit(now mono.Instant) {
 	}
 	m.named = m.inherited
 	if m.census != nil {
+		m.heardAt = now // the census has heard owners
 		m.resumeHandovers(now)
 	}
 }
