@@ -37,8 +37,8 @@ type Machine struct {
 	sessions map[leasehold.Session]*peer
 	// duplicates are sessions in which two processes speak.
 	duplicates map[leasehold.Session]*duplicate
-	seats    []*seat // sorted by owner
-	heard    int     // sessions that have spoken to us, not only to our predecessors
+	seats      []*seat // sorted by owner
+	heard      int     // sessions that have spoken to us, not only to our predecessors
 	// inherited is how many sessions we found in the table.
 	inherited int
 	// named is how many of them the table named.
