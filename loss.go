@@ -50,6 +50,11 @@ type Loss struct {
 	Generation Generation // the lease that it was held under
 	Cause      Cause
 	LSN        LSN // the change of the lease table that recorded the loss
+	// Resume is the LSN to resume from once this loss and all that were reported
+	// before it have been handled. Several losses may have the same LSN. Only the
+	// last of them has Resume == LSN; the others have LSN - 1, so that a reader
+	// that stops between them gets all of them again.
+	Resume LSN
 }
 
 // String writes the loss as one line for a log.

@@ -243,7 +243,7 @@ func TestLosesContact(t *testing.T) {
 		var told []leasehold.Loss
 		cfg.OnLoss = func(losses []leasehold.Loss) { told = append(told, losses...) }
 		l := g.open(cfg)
-		everything := leasehold.Loss{Range: leasehold.All, Cause: leasehold.CauseContact, LSN: 1}
+		everything := leasehold.Loss{Range: leasehold.All, Cause: leasehold.CauseContact, LSN: 1, Resume: 1}
 
 		elapse(time.Minute)
 		if len(told) > 0 || l.Age() > cfg.Poll+5*time.Second {
@@ -363,7 +363,7 @@ func TestSlept(t *testing.T) {
 		if l.Age() < 30*time.Second || l.Ready() {
 			t.Errorf("at once: age %v, ready %t", l.Age(), l.Ready())
 		}
-		r.want(t, leasehold.Loss{Range: leasehold.All, Cause: leasehold.CauseContact, LSN: 1})
+		r.want(t, leasehold.Loss{Range: leasehold.All, Cause: leasehold.CauseContact, LSN: 1, Resume: 1})
 		if l.Age() < 30*time.Second || l.Ready() {
 			t.Errorf("when the machine knows: age %v, ready %t", l.Age(), l.Ready())
 		}

@@ -11,10 +11,11 @@ import (
 // next one and ends when the context does or the Lookup is closed. When a loss
 // is yielded, [Lookup.Find] already knows what came after it.
 //
-// Each loss has a higher LSN than the one before, so that the LSN of the last
-// one handled is the place from which [Lookup.LossesSince] resumes. Only losses
-// with [leasehold.CauseContact] are different: they are not in the table, and
-// have its LSN.
+// Losses come in order of LSN. Several may have the same LSN: each has its own
+// range, and the ranges between them were not lost. [leasehold.Loss.Resume] of the
+// last loss handled is the place from which [Lookup.LossesSince] resumes: a reader
+// that stops between losses of one LSN gets all of them again, and misses none.
+// Losses with [leasehold.CauseContact] are not in the table, and have its LSN.
 //
 // Nothing is left out silently. A reader that is so slow that losses were
 // dropped which it has not seen is told about each range in which state was
@@ -24,8 +25,9 @@ func (l *Lookup) Losses(ctx context.Context) iter.Seq[leasehold.Loss] {
 	return l.LossesSince(ctx, l.LSN())
 }
 
-// LossesSince is like [Lookup.Losses], but begins after an LSN: one that an
-// earlier loss had, or [Lookup.LSN] had when all state was known to be there.
+// LossesSince is like [Lookup.Losses], but begins after an LSN: Resume of an
+// earlier loss, or [Lookup.LSN] at a time when all state was known to be there. All
+// losses up to and including that LSN count as handled.
 // It does not matter which Lookup that was, if the namespace is the same. What
 // happened before this Lookup was opened is told as to a reader that is too
 // slow.

@@ -91,7 +91,7 @@ func TestLossesFollowTable(t *testing.T) {
 }
 
 func TestLossesSince(t *testing.T) {
-	fromTable := leasehold.Loss{Range: lower, LSN: 2} // nobody knows any more who had it
+	fromTable := leasehold.Loss{Range: lower, LSN: 2, Resume: 2} // nobody knows any more who had it
 	for _, c := range []struct {
 		name   string
 		opened int // the table that it started with
@@ -104,8 +104,8 @@ func TestLossesSince(t *testing.T) {
 		{"from between losses", 1, 10, 3, []leasehold.Loss{lossOfUpper}},
 		{"from now", 1, 10, 5, nil},
 		{"from what it does not know yet", 1, 10, 9, nil},
-		{"from before it was opened", 3, 10, 1, []leasehold.Loss{fromTable, {Range: upper, LSN: 4}}},
-		{"from before what it keeps", 1, 1, 1, []leasehold.Loss{fromTable, {Range: upper, LSN: 4}}},
+		{"from before it was opened", 3, 10, 1, []leasehold.Loss{fromTable, {Range: upper, LSN: 4, Resume: 4}}},
+		{"from before what it keeps", 1, 1, 1, []leasehold.Loss{fromTable, {Range: upper, LSN: 4, Resume: 4}}},
 		{"from what it keeps", 1, 1, 2, []leasehold.Loss{lossOfUpper}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -152,8 +152,8 @@ func TestSlowReaderMissesNothing(t *testing.T) {
 		}
 		began := time.Now()
 		for _, want := range []leasehold.Loss{
-			{Range: upper, LSN: 4},
-			{Range: leasehold.All, Cause: leasehold.CauseContact, LSN: 4},
+			{Range: upper, LSN: 4, Resume: 4},
+			{Range: leasehold.All, Cause: leasehold.CauseContact, LSN: 4, Resume: 4},
 		} {
 			if loss, _ := next(); loss != want {
 				t.Errorf("got %v, want %v", loss, want)
@@ -179,8 +179,8 @@ func TestLossesOfSkippedChanges(t *testing.T) {
 		a.GetUpdate().Table = wire.FromTable(after(changes, 5))
 		m.send(t, a)
 		r.want(t,
-			leasehold.Loss{Range: upper, Owner: "a", Generation: 1, LSN: 2},
-			leasehold.Loss{Range: lower, Owner: "a", Generation: 1, LSN: 4})
+			leasehold.Loss{Range: upper, Owner: "a", Generation: 1, LSN: 2, Resume: 2},
+			leasehold.Loss{Range: lower, Owner: "a", Generation: 1, LSN: 4, Resume: 4})
 	})
 }
 

@@ -16,8 +16,8 @@ type lossLog struct {
 	keep int
 
 	mu sync.Mutex
-	// kept is in order: LSNs rise, but that a loss of contact has the LSN of
-	// the table, and so perhaps of the loss before it.
+	// kept is in order of LSN, as [leasehold.Loss.Resume] requires. A loss of
+	// contact has the LSN of the table, and so perhaps of the loss before it.
 	kept []leasehold.Loss
 	// first is the position of kept[0]. Positions number losses from 1, and
 	// skip some where losses were dropped before they got here.
@@ -31,7 +31,7 @@ type lossLog struct {
 // A cursor is how far a reader has come.
 type cursor struct {
 	next uint64        // the position that it reads next; one that is gone sends it to the table
-	lsn  leasehold.LSN // it has all losses up to here
+	lsn  leasehold.LSN // it has all losses up to here, and perhaps some of the next
 }
 
 // behind is a position that is gone.
@@ -124,7 +124,7 @@ func (g *lossLog) step(at *cursor) ([]leasehold.Loss, *table.Table, <-chan struc
 		if loss.LSN > at.lsn || loss.Cause == leasehold.CauseContact {
 			batch = append(batch, loss)
 		}
-		at.lsn = max(at.lsn, loss.LSN)
+		at.lsn = max(at.lsn, loss.Resume)
 	}
 	at.next += uint64(len(next))
 	if at.next < g.end() {
@@ -134,41 +134,32 @@ func (g *lossLog) step(at *cursor) ([]leasehold.Loss, *table.Table, <-chan struc
 	return batch, nil, g.grown
 }
 
-// lostSince returns what the table knows of losses after an LSN.
+// lostSince returns what the table contains of losses after an LSN.
 func lostSince(t *table.Table, lsn leasehold.LSN) []leasehold.Loss {
 	var losses []leasehold.Loss
 	for r, e := range t.All() {
-		if e.Lost > lsn {
+		if e.LostSince(lsn) {
 			losses = append(losses, leasehold.Loss{Range: r, LSN: e.Lost})
 		}
 	}
 	return inOrder(losses)
 }
 
-// inOrder sorts losses of one step by LSN, and makes one of those that have the
-// same: who resumes from the first of two would miss the second.
+// inOrder sorts the losses of one step by LSN and range, and sets from where to resume after each.
 //
-// Losses that were read from a table may have the same LSN: what was one range
-// when its state was lost may be several since, or may have been before. The
-// one that stands for them spans them all. What lies between them was lost at
-// that time too, and perhaps again later. It says who had the state only if it
-// was the same owner under the same generation.
+// Losses that were read from a table may have the same LSN, and ranges between them need not have been lost. What
+// was one range when its state was lost may be several since. A table that a diskless leader has collected from
+// the owners, or that was renumbered, has one LSN for all that was lost before.
 func inOrder(losses []leasehold.Loss) []leasehold.Loss {
-	slices.SortFunc(losses, func(a, b leasehold.Loss) int {
+	slices.SortStableFunc(losses, func(a, b leasehold.Loss) int {
 		return cmp.Or(cmp.Compare(a.LSN, b.LSN), cmp.Compare(a.Range.Start, b.Range.Start))
 	})
-	out := losses[:0]
-	for _, loss := range losses {
-		last := len(out) - 1
-		if last < 0 || out[last].LSN != loss.LSN {
-			out = append(out, loss)
-			continue
-		}
-		one := &out[last]
-		one.Range.Limit = loss.Range.Limit // it starts later, and they do not overlap
-		if one.Owner != loss.Owner || one.Generation != loss.Generation {
-			one.Owner, one.Generation = "", 0
+	for i := range losses {
+		loss := &losses[i]
+		loss.Resume = loss.LSN
+		if i+1 < len(losses) && losses[i+1].LSN == loss.LSN {
+			loss.Resume--
 		}
 	}
-	return out
+	return losses
 }

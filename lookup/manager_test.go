@@ -42,8 +42,8 @@ var (
 		{LSN: 5, Kind: table.Granted, Range: upper, Generation: 3, Holder: holderB},
 	}
 
-	lossOfLower = leasehold.Loss{Range: lower, Owner: "a", Generation: 1, Cause: leasehold.CauseReleased, LSN: 2}
-	lossOfUpper = leasehold.Loss{Range: upper, Owner: "a", Generation: 1, Cause: leasehold.CauseExpired, LSN: 4}
+	lossOfLower = leasehold.Loss{Range: lower, Owner: "a", Generation: 1, Cause: leasehold.CauseReleased, LSN: 2, Resume: 2}
+	lossOfUpper = leasehold.Loss{Range: upper, Owner: "a", Generation: 1, Cause: leasehold.CauseExpired, LSN: 4, Resume: 4}
 )
 
 // after is the table after so many changes.

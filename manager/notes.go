@@ -50,6 +50,10 @@ func (m *Manager) logElection(n election.Note) {
 		text = fmt.Sprintf("a leader record of version %d is older than %d and ignored", n.Have, n.Want)
 	case election.NoteSlept:
 		level, text = slog.LevelWarn, "this computer was suspended: leadership is given up, since nobody knows how long it still lasts"
+	case election.NoteLimping:
+		level, text = slog.LevelWarn, fmt.Sprintf("leader record renewed too late several times: the last write took %v, the TTL is %v; leadership is handed over. Is the disk slow?", time.Duration(n.Have), time.Duration(n.Want))
+	case election.NoteFruitless:
+		level, text = slog.LevelWarn, fmt.Sprintf("leader again, although writes of the leader record were too slow: no other manager has led for long, %d times in a row", n.Have)
 	case election.NoteOwnRecord:
 		text = "the leader record is our own, from before we stepped down"
 	}

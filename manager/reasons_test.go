@@ -2,22 +2,17 @@ package manager_test
 
 import (
 	"context"
-	"errors"
-	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	"github.com/leasehold-dev/leasehold/lookup"
 	"github.com/leasehold-dev/leasehold/manager"
-	"github.com/leasehold-dev/leasehold/owner"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 	"github.com/leasehold-dev/leasehold/secret"
 )
@@ -181,37 +176,9 @@ func TestWithoutDiskAfterFailover(t *testing.T) {
 // without a word.
 func (c *cluster) joinMortal(name string) (die func()) {
 	c.t.Helper()
-	var mu sync.Mutex
-	var dead bool
-	var conns []net.Conn
-	cfg := c.ownerConfig(name)
-	cfg.DialOptions = append(cfg.DialOptions, grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
-		conn, err := c.dial(ctx, addr)
-		mu.Lock()
-		defer mu.Unlock()
-		if err == nil && dead {
-			_ = conn.Close()
-			return nil, errors.New("who asks is dead")
-		}
-		if err == nil {
-			conns = append(conns, conn)
-		}
-		return conn, err
-	}))
-	o, err := owner.Join(c.t.Context(), cfg)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	c.t.Cleanup(func() { c.leave(o) })
+	o, die := c.joinSevered(name)
 	eventually(c.t, 20*time.Second, "all keys are owned", func() bool { return complete(o) })
-	return func() {
-		mu.Lock()
-		defer mu.Unlock()
-		dead = true
-		for _, conn := range conns {
-			_ = conn.Close()
-		}
-	}
+	return die
 }
 
 // A lookup that is opened while a new leader asks the owners is told so, and for how

@@ -96,7 +96,7 @@ func (s *storeIO) swap(a election.Swap) {
 			outcome = storage.Unknown
 		}
 		s.note("writing the leader record", err)
-		return node.Election{Event: election.Swapped{Outcome: outcome, Version: v}}
+		return node.Election{Event: election.Swapped{Swap: a, Outcome: outcome, Version: v}}
 	})
 }
 

@@ -111,6 +111,7 @@ type lossLine struct {
 	Generation string `json:"generation"` // "0" if that is not known
 	Cause      string `json:"cause"`
 	LSN        string `json:"lsn"`
+	Resume     string `json:"resume"` // see leasehold.Loss
 }
 
 // A lossBegin is the first one: resuming from its LSN is as good as having read on.
@@ -197,6 +198,6 @@ func lossJSON(l leasehold.Loss) lossLine {
 	start, limit := rangeJSON(l.Range)
 	return lossLine{
 		Type: "loss", Start: start, Limit: limit, Owner: string(l.Owner), Generation: decimal(l.Generation),
-		Cause: causeName(l.Cause), LSN: decimal(l.LSN),
+		Cause: causeName(l.Cause), LSN: decimal(l.LSN), Resume: decimal(l.Resume),
 	}
 }

@@ -28,15 +28,15 @@ var managers = []Mutant{
 		Name: "no-new-generation",
 		Why:  "a grant reuses the generation of the one before",
 		File: planFile,
-		Old:  "		generation++\n",
+		Old:  "		granted++\n",
 		New:  "",
 	},
 	{
 		Name: "generations-counted-from-the-table",
 		Why:  "a leader numbers grants after the ranges in the table, and so reuses numbers",
 		File: planFile,
-		Old:  "generation := m.newest()",
-		New:  "generation := leasehold.Generation(m.table.Len())",
+		Old:  "return m.newest() + leasehold.Generation(grants) + 1",
+		New:  "return leasehold.Generation(m.table.Len()) + leasehold.Generation(grants) + 1",
 	},
 	{
 		Name: "seams-never-mended",

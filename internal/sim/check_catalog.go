@@ -10,11 +10,17 @@ import (
 // told is not forgotten, unless too many managers have forgotten.
 
 // proposed is a leader beginning to write a catalog: it may come to count.
-func (o *oracle) proposed(c *storage.Catalog) { o.catalogs = append(o.catalogs, c) }
+func (o *oracle) proposed(c *storage.Catalog) {
+	o.noteDeleted(c)
+	o.catalogs = append(o.catalogs, c)
+}
 
 // settledOn is a majority having a catalog, and the leader saying so: nothing that
 // was written before can come back.
-func (o *oracle) settledOn(c *storage.Catalog) { o.catalogs = []*storage.Catalog{c} }
+func (o *oracle) settledOn(c *storage.Catalog) {
+	o.noteDeleted(c)
+	o.catalogs = []*storage.Catalog{c}
+}
 
 // forgotten is a leader having heard from all managers, most of whom know nothing.
 func (o *oracle) forgotten() { o.catalogs = nil }

@@ -83,10 +83,22 @@ func (o *oracle) checkNeedlessLeft() {
 	}
 }
 
-// deleted reports whether a namespace is being deleted.
-func (o *oracle) deleted(s *space) bool {
-	if o.world.cfg.Diskless {
-		return slices.ContainsFunc(o.catalogs, func(c *storage.Catalog) bool { return c.Find(s.name) == nil })
+// noteDeleted remembers when a namespace was last deleted, or created again.
+func (o *oracle) noteDeleted(c *storage.Catalog) {
+	for _, s := range o.world.spaces {
+		if c.Entry(s.name) != nil && c.Find(s.name) == nil {
+			o.truth(s).deletedAt = o.world.now
+		}
 	}
-	return o.world.store.catalog.Find(s.name) == nil
+}
+
+// deleted reports whether a namespace is being deleted, or has just been created again: its
+// owners were refused meanwhile, and may be expired for their silence.
+func (o *oracle) deleted(s *space) bool {
+	catalog := o.world.store.catalog
+	if n := len(o.catalogs); n > 0 {
+		catalog = o.catalogs[n-1]
+	}
+	at := o.truth(s).deletedAt
+	return catalog.Find(s.name) == nil || at != 0 && o.world.now-at < 3*int64(simTiming().Hold())
 }

@@ -73,10 +73,12 @@ type truth struct {
 	// losses[n] is how many of the first n changes are losses.
 	losses []int
 
-	grants map[leasehold.Generation]*tenure
-	taken  []taken // what owners have taken hold of, in order
-	fence  fence
-	ended  []ended // leases of living owners that have ended, and whose ranges nobody has got yet
+	grants    map[leasehold.Generation]*tenure
+	taken     []taken // what owners have taken hold of, in order
+	fence     fence
+	deletedAt int64 // when the namespace was last seen to be deleted
+
+	ended []ended // leases of living owners that have ended, and whose ranges nobody has got yet
 
 	version   uint64 // of the newest write
 	written   [fencedKeys]written

@@ -148,11 +148,11 @@ func (s *store) answer(r *storeRequest, e node.Event, d time.Duration) {
 
 // unanswered is what the asker concludes from silence.
 func (s *store) unanswered(r *storeRequest) node.Event {
-	switch r.what.(type) {
+	switch what := r.what.(type) {
 	case election.Read:
 		return node.Election{Event: election.ReadFailed{}}
 	case election.Swap:
-		return node.Election{Event: election.Swapped{Outcome: storage.Unknown}}
+		return node.Election{Event: election.Swapped{Swap: what, Outcome: storage.Unknown}}
 	case manager.Commit:
 		return node.Manager{Namespace: r.ns, Term: r.term, Event: manager.Committed{Outcome: storage.Unknown}}
 	case manager.ReadEnd:
@@ -230,13 +230,15 @@ func (s *store) readCatalog() *storage.Catalog {
 }
 
 func (s *store) replaceCatalog(next *storage.Catalog) {
+	s.world.oracle.noteDeleted(s.catalog)
+	s.world.oracle.noteDeleted(next)
 	next.Version++
 	s.catalog = next
 }
 
 func (s *store) swap(swap election.Swap) election.Swapped {
 	if swap.Prev != s.record.Version || swap.New.Term < s.record.Term {
-		return election.Swapped{Outcome: storage.Conflict}
+		return election.Swapped{Swap: swap, Outcome: storage.Conflict}
 	}
 	if len(s.history) == 4 {
 		s.history = append(s.history[:0], s.history[1:]...)
@@ -247,7 +249,7 @@ func (s *store) swap(swap election.Swap) election.Swapped {
 	s.record.Version = version
 	s.world.oracle.swapped(s.record)
 	s.tell()
-	return election.Swapped{Outcome: storage.Done, Version: version}
+	return election.Swapped{Swap: swap, Outcome: storage.Done, Version: version}
 }
 
 // watched is what the watch of a process has seen.

@@ -39,16 +39,37 @@ type Entry struct {
 	Lost leasehold.LSN
 	// Adopted is the generation under which a leader without a store, or with one
 	// that was restored, found the range when it took over, 0 if it did not. Such a
-	// leader knows nothing about losses before that, and Lost is where its log begins. But a generation that
-	// is still held was held all along: a lookup that knew the range under this
-	// one missed no loss, whatever Lost says.
+	// leader knows nothing about losses before that, and Lost is where its log begins.
+	// But a generation that is still held was held all along: a lookup that knew the
+	// range under this one missed no loss, whatever Lost says. Where ranges that were
+	// found under several generations have become one, it is the newest of them.
 	Adopted leasehold.Generation
 }
 
 // Missed reports whether a lookup that knew a range as before, in a table at
 // lsn, may have missed a loss in it if it is now as e.
 func (e Entry) Missed(before Entry, lsn leasehold.LSN) bool {
-	return e.Lost > lsn && (e.Adopted == 0 || e.Adopted != before.Generation)
+	return e.LostSince(lsn) && (e.Adopted == 0 || e.Adopted != before.Generation)
+}
+
+// LostSince reports whether state in the range may have been lost after lsn. If nothing but
+// the LSN is known, it may be true although nothing was lost: after a leader has collected
+// its table from the owners, for a range that was not held then, or that had moved after
+// lsn; and after a renumbering, for all ranges.
+func (e Entry) LostSince(lsn leasehold.LSN) bool {
+	return e.Lost > lsn && !e.adoptedBy(lsn)
+}
+
+// ByTerm is the least number of a group without a store. Such a group numbers changes and
+// generations by terms, which are milliseconds since 1970. All numbers of groups with a store
+// are below it, until the year 2242 (see internal/storage).
+const ByTerm = 1 << 53
+
+// adoptedBy reports whether the range is proven to have been held at lsn under the
+// generation under which it was adopted, and so to have lost nothing between the two.
+// In a group without a store a generation is the LSN of the change that granted it.
+func (e Entry) adoptedBy(lsn leasehold.LSN) bool {
+	return e.Adopted >= ByTerm && leasehold.LSN(e.Adopted) <= lsn
 }
 
 // Vacant reports whether nobody holds the range.
@@ -215,16 +236,19 @@ func (t *Table) Apply(c *Change) error {
 			return t.refuse(c, "generation %d is not newer than %d", c.Generation, t.newest)
 		}
 		next = Entry{Generation: c.Generation, Holder: c.Holder}
-		_, first := t.entries.At(c.Range.Start)
-		next.Adopted = first.Adopted
+		unproven := false
 		for r, e := range t.entries.Within(c.Range) {
 			if !e.heldBy(c.From) {
 				return t.refuse(c, "%v is held by %v at generation %d", r, e.Holder, e.Generation)
 			}
 			next.Lost = max(next.Lost, e.Lost)
-			if e.Adopted != next.Adopted {
-				next.Adopted = 0 // it was found in parts: none of them speaks for all
+			// Of a part that was not found, or has been lost since, nothing is proven.
+			if next.Adopted = max(next.Adopted, e.Adopted); e.Adopted == 0 {
+				unproven = true
 			}
+		}
+		if unproven {
+			next.Adopted = 0
 		}
 		t.newest = c.Generation
 	case Vacated:

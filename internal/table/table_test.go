@@ -456,3 +456,58 @@ func TestRenumbered(t *testing.T) {
 		t.Errorf("it cannot be read again: %v", err)
 	}
 }
+
+// A leader without a store adopts what owners hold. A generation is the LSN of its grant there, so that it
+// proves from which LSN on nothing was lost; the numbers of groups with a store prove nothing.
+func TestAdoptedProvesSinceWhen(t *testing.T) {
+	const term = table.ByTerm
+	left, right := leasehold.Range{Limit: 1 << 63}, leasehold.Range{Start: 1 << 63}
+	adopted := func(lsn leasehold.LSN, parts ...table.Entry) *table.Table {
+		m := keyrange.NewMap(table.Entry{Lost: lsn})
+		for i, r := range []leasehold.Range{left, right} {
+			parts[i].Lost = lsn
+			m.Set(r, parts[i])
+		}
+		tab, err := table.Restore(lsn, leasehold.Generation(lsn), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tab
+	}
+	at := func(g leasehold.Generation) table.Entry { return table.Entry{Generation: g, Holder: ann, Adopted: g} }
+	unproven := table.Entry{Generation: term + 3, Holder: ann}
+	joint := func(tab *table.Table) *table.Table {
+		lsn := tab.LSN() + 1
+		apply(t, tab, move(lsn, leasehold.All, leasehold.Generation(lsn), ann, ann))
+		return tab
+	}
+	lossOf := func(tab *table.Table) *table.Table {
+		_, e := tab.At(0)
+		apply(t, tab, vacate(tab.LSN()+1, left, e.Generation, ann))
+		return tab
+	}
+	for _, test := range []struct {
+		name string
+		tab  *table.Table
+		lsn  leasehold.LSN
+		lost [2]bool // left and right
+	}{
+		{"held all along", adopted(2*term, at(term+3), at(term+5)), term + 5, [2]bool{}},
+		{"granted later", adopted(2*term, at(term+3), at(term+5)), term + 4, [2]bool{false, true}},
+		{"not proven", adopted(2*term, unproven, at(term+5)), term + 5, [2]bool{true, false}},
+		{"held all along, and made one", joint(adopted(2*term, at(term+3), at(term+5))), term + 5, [2]bool{}},
+		{"granted later, and made one", joint(adopted(2*term, at(term+3), at(term+5))), term + 4, [2]bool{true, true}},
+		{"not proven, and made one", joint(adopted(2*term, at(term+5), unproven)), term + 5, [2]bool{true, true}},
+		{"lost since", lossOf(adopted(2*term, at(term+3), at(term+5))), term + 5, [2]bool{true, false}},
+		{"lost before", lossOf(adopted(2*term, at(term+3), at(term+5))), 2*term + 1, [2]bool{}},
+		{"with a store", adopted(1000, at(3), at(5)), 500, [2]bool{true, true}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for i, r := range []leasehold.Range{left, right} {
+				if _, e := test.tab.At(r.Start); e.LostSince(test.lsn) != test.lost[i] {
+					t.Errorf("%v is %+v: lost since %d: %t, want %t", r, e, test.lsn, !test.lost[i], test.lost[i])
+				}
+			}
+		})
+	}
+}

@@ -126,12 +126,12 @@ func (s *store) apply(r storeRequest) storeAnswer {
 
 func (s *store) swap(swap election.Swap) election.Swapped {
 	if swap.Prev != s.record.Version {
-		return election.Swapped{Outcome: storage.Conflict}
+		return election.Swapped{Swap: swap, Outcome: storage.Conflict}
 	}
 	version := s.record.Version + 1
 	s.record = swap.New
 	s.record.Version = version
-	return election.Swapped{Outcome: storage.Done, Version: version}
+	return election.Swapped{Swap: swap, Outcome: storage.Done, Version: version}
 }
 
 func (s *store) commit(b *storage.Batch) storage.Outcome {
@@ -144,11 +144,11 @@ func (s *store) commit(b *storage.Batch) storage.Outcome {
 
 // unanswered is what the asker concludes from silence.
 func (r storeRequest) unanswered() node.Event {
-	switch r.what.(type) {
+	switch what := r.what.(type) {
 	case election.Read:
 		return node.Election{Event: election.ReadFailed{}}
 	case election.Swap:
-		return node.Election{Event: election.Swapped{Outcome: storage.Unknown}}
+		return node.Election{Event: election.Swapped{Swap: what, Outcome: storage.Unknown}}
 	case node.Load:
 		return node.Loaded{Namespace: namespace, Term: r.term}
 	case node.LoadCatalog, node.Settle:

@@ -538,13 +538,13 @@ export class Lookup {
   }
 
   // losses yields losses as they happen, for ever: objects with start, limit, owner,
-  // generation, cause and lsn, as the agent writes them. It resumes where it was when the
-  // agent was restarted. With an earlier lsn it begins after that.
+  // generation, cause, lsn and resume, as the agent writes them. It resumes where it was when
+  // the agent was restarted. With resume of an earlier loss it begins after that.
   async *losses(since) {
     for (;;) {
       try {
         for await (const line of this.agent.lines(`${this._path}/losses${since === undefined ? "" : `?since=${since}`}`)) {
-          if (line.type === "begin" || line.type === "loss") since = line.lsn;
+          if (line.type === "begin" || line.type === "loss") since = line.resume ?? line.lsn;
           if (line.type === "loss") yield line;
         }
       } catch (e) {

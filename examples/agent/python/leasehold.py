@@ -545,16 +545,18 @@ class Lookup:
 
     def losses(self, since=None):
         """Yields losses as they happen, for ever: dictionaries with start, limit, owner,
-        generation, cause and lsn. It resumes where it was when the agent was restarted.
-        With an earlier lsn it begins after that."""
+        generation, cause, lsn and resume. It resumes where it was when the agent was restarted.
+        With resume of an earlier loss it begins after that."""
         while True:
             try:
                 path = f"{self._path}/losses" + (f"?since={since}" if since is not None else "")
                 for line in self.agent.lines(path):
                     with _reading():
                         kind = line["type"]
-                        if kind in ("begin", "loss"):
+                        if kind == "begin":
                             since = line["lsn"]
+                        elif kind == "loss":
+                            since = line.get("resume", line["lsn"])  # an older agent has no resume
                     if kind == "loss":
                         yield line
             except Error as e:

@@ -133,7 +133,7 @@ func (n *news) tell(name string, r reading, loss leasehold.Loss) bool {
 		if !q.add(Message{Lost: &Lost{r.service, lost}}, n.s.cfg.Room) {
 			q.miss()
 		}
-		q.told(r.service, loss.LSN)
+		q.told(r.service, loss.Resume)
 		return nil
 	})
 	if err == nil {

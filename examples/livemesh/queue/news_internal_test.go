@@ -152,16 +152,18 @@ func TestToldWhenItArrives(t *testing.T) {
 func TestToldOnce(t *testing.T) {
 	withQueue(t, 3, func(s *Service, _ *leases, losses func() []string) {
 		r := reading{service: "documents", from: 3}
+		between := max(leasehold.KeyOf("home"), leasehold.KeyOf("work"))
 		for _, test := range []struct {
 			loss leasehold.Loss
 			want int // names that were told so far
 		}{
-			{leasehold.Loss{Range: leasehold.All, LSN: 3}, 0},
-			{leasehold.Loss{Range: leasehold.All, LSN: 4}, 2},
-			{leasehold.Loss{Range: leasehold.All, LSN: 4}, 2},
-			{leasehold.Loss{Range: leasehold.All, LSN: 4, Cause: leasehold.CauseContact}, 4},
-			{leasehold.Loss{Range: leasehold.All, LSN: 4, Cause: leasehold.CauseContact}, 6},
-			{leasehold.Loss{Range: leasehold.All, LSN: 5}, 8},
+			{leasehold.Loss{Range: leasehold.All, LSN: 3, Resume: 3}, 0},
+			{leasehold.Loss{Range: leasehold.All, LSN: 4, Resume: 4}, 2},
+			{leasehold.Loss{Range: leasehold.All, LSN: 4, Resume: 4}, 2},
+			{leasehold.Loss{Range: leasehold.All, LSN: 4, Resume: 4, Cause: leasehold.CauseContact}, 4},
+			{leasehold.Loss{Range: leasehold.All, LSN: 4, Resume: 4, Cause: leasehold.CauseContact}, 6},
+			{leasehold.Loss{Range: leasehold.Range{Limit: between}, LSN: 5, Resume: 4}, 7}, // two losses of one LSN
+			{leasehold.Loss{Range: leasehold.Range{Start: between}, LSN: 5, Resume: 5}, 8},
 		} {
 			tell(s, r, test.loss)
 			if got := losses(); len(got) != test.want {

@@ -16,5 +16,8 @@
 //
 // A swap whose outcome is unknown is resolved by reading. Until then it counts
 // for nothing; and since the machine repeats only the very same swap, what is
-// read tells what happened.
+// read tells what happened. A watch event that shows the record of a swap under way
+// proves as much, so that authority does not wait for the answer.
+//
+// A leader whose renewals are repeatedly late resigns, and stands back: see limping.go.
 package election

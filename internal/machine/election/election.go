@@ -23,8 +23,11 @@ type (
 	}
 	// ReadFailed says that a read was not answered.
 	ReadFailed struct{}
-	// Swapped answers [Swap]. Version is the new record's if it is done.
+	// Swapped answers [Swap], of which Swap is a copy: an answer that arrives after a
+	// watch event has shown the record must not count for the next swap. Version is
+	// the new record's if it is done.
 	Swapped struct {
+		Swap    Swap
 		Outcome storage.Outcome
 		Version storage.Version
 	}
@@ -120,12 +123,15 @@ const (
 	NoteOwnRecord                   // the record is our own, from before we stepped down: we start a new term
 	NoteForgotten                   // somebody has heard of a term, Have, that the store knows nothing of: it was restored
 	NoteOldStore                    // the record was written long before we take over: Have seconds
+	NoteLimping                     // our renewals arrive too late: we resign, the last one took Have; the TTL is Want
+	NoteFruitless                   // we lead again soon after we resigned because we limped: Have times in a row
 	notables
 )
 
 var notableNames = [notables]string{
 	"takeover", "resignation seen", "elected", "beaten", "swap unknown", "swap found", "swap retried",
 	"authority lapsed", "authority regained", "deposed", "resigning", "dismissed", "outranked", "old record", "slept", "own record", "forgotten", "old store",
+	"limping", "resignation fruitless",
 }
 
 func (n Notable) String() string { return notableNames[n] }
@@ -230,6 +236,7 @@ type Machine struct {
 	checked   mono.Instant // when our leadership was last confirmed
 	resigning bool
 	resigned  bool
+	limp      limp
 }
 
 // New returns a standby that looks at once who leads.
@@ -313,7 +320,7 @@ func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
 	switch {
 	case m.try != nil:
 		m.resolve(now)
-	case m.leading || m.resigning:
+	case m.leading || m.resigning || m.limp.yielding:
 		m.renew(now)
 	default:
 		m.stand(now)
@@ -328,10 +335,10 @@ func (m *Machine) alarm() mono.Instant {
 		return m.nextRead
 	case m.try != nil:
 		return mono.Never
-	case m.leading || m.resigning:
+	case m.leading || m.resigning || m.limp.yielding:
 		return m.nextRenew
 	case m.known:
-		return min(m.nextRead, m.seenAt.Add(m.wait()))
+		return min(m.nextRead, max(m.seenAt.Add(m.wait()), m.standsBackUntil()))
 	}
 	return m.nextRead
 }
@@ -351,14 +358,14 @@ func (m *Machine) renew(now mono.Instant) {
 	}
 	next := m.record
 	next.Beat++
-	next.Resigned = m.resigning
+	next.Resigned = m.resigning || m.limp.yielding
 	next.At = m.clock(now)
 	m.swap(now, next)
 }
 
 // stand watches the leader, and takes over when it has stood still.
 func (m *Machine) stand(now mono.Instant) {
-	if m.known && m.vacant(now) {
+	if m.known && now >= m.standsBackUntil() && m.vacant(now) {
 		m.candidate(now)
 		return
 	}
@@ -451,7 +458,7 @@ func (m *Machine) seen(now mono.Instant, e Seen) {
 		m.note(NoteOldRecord, uint64(r.Version), uint64(m.record.Version))
 		return
 	}
-	if try := m.try; try != nil && try.doubt {
+	if try := m.try; try != nil && (try.doubt || try.wrote(r)) {
 		m.settle(now, r)
 		return
 	}
@@ -486,14 +493,22 @@ func earlier(r, than storage.Record) bool {
 	return r.Term < than.Term || r.Term == than.Term && (r.Session != than.Session || r.Beat < than.Beat)
 }
 
-// settle resolves a swap in doubt by what a read has found.
-func (m *Machine) settle(now mono.Instant, r storage.Record) {
-	try := m.try
+// wrote reports whether a record is what the swap writes: then it has happened, whatever
+// else is known of it.
+func (a *attempt) wrote(r storage.Record) bool {
 	ours := r
 	ours.Version = 0
+	return ours == a.rec
+}
+
+// settle resolves a swap by what a read or a watch has found.
+func (m *Machine) settle(now mono.Instant, r storage.Record) {
+	try := m.try
 	switch {
-	case ours == try.rec:
-		m.note(NoteSwapFound, uint64(r.Version), 0)
+	case try.wrote(r):
+		if try.doubt {
+			m.note(NoteSwapFound, uint64(r.Version), 0)
+		}
 		m.won(now, r.Version)
 	case r.Version == try.prev:
 		// It may still arrive: so it is sent again just as it was.
@@ -507,7 +522,7 @@ func (m *Machine) settle(now mono.Instant, r storage.Record) {
 
 // swapped handles the outcome of our swap.
 func (m *Machine) swapped(now mono.Instant, e Swapped) {
-	if m.try == nil || m.try.doubt {
+	if m.try == nil || m.try.doubt || e.Swap != (Swap{m.try.prev, m.try.rec}) {
 		return
 	}
 	if e.Outcome == storage.Done {
@@ -536,11 +551,15 @@ func (m *Machine) won(now mono.Instant, v storage.Version) {
 	m.try = nil
 	rec := try.rec
 	rec.Version = v
+	overdue := now >= m.until
 	m.observe(now, rec)
 	m.until = try.sent.Add(m.cfg.TTL)
 	m.checked = now
-	m.nextRenew = max(try.sent.Add(m.cfg.Renew), m.nextRenewFloor(now))
+	m.nextRenew = max(try.sent.Add(m.cfg.Renew), now)
 	switch {
+	case rec.Resigned && m.limp.yielding && !m.resigning:
+		m.limp.yielding = false
+		m.nextRead = now.Add(m.cfg.Poll)
 	case rec.Resigned:
 		m.retire()
 	case m.resigning:
@@ -554,6 +573,8 @@ func (m *Machine) won(now mono.Instant, v storage.Version) {
 		m.renounced, m.doubtful = now, true
 		m.renouncements++
 		m.stepDown(m.heardTerm)
+	case m.leading && m.limps(now, overdue):
+		m.yield(now, now.Sub(try.sent))
 	case m.leading:
 		if m.lapsed && now < m.until {
 			m.note(NoteRegained, rec.Beat, 0)
@@ -564,6 +585,7 @@ func (m *Machine) won(now mono.Instant, v storage.Version) {
 		m.leading, m.lapsed, m.led = true, false, rec.Term
 		m.note(NoteElected, uint64(rec.Term), 0)
 		m.emit(Lead{rec.Term, m.until, rec.Floor, storage.Clock(rec.At), try.doubtful})
+		m.leadsAgain(now)
 		m.doubtful, m.restored = false, false
 	}
 }
@@ -576,13 +598,10 @@ func (m *Machine) forgotten(now mono.Instant, try *attempt) bool {
 	return m.heardTerm > try.rec.Term && try.sent >= m.heardAt && (m.renounced == 0 || now >= m.renounced.Add(seldom*m.cfg.TTL<<min(m.renouncements-1, 10)))
 }
 
-// nextRenewFloor keeps a leader whose store is slow from swapping in a frenzy.
-func (m *Machine) nextRenewFloor(now mono.Instant) mono.Instant { return now.Add(m.cfg.Renew / 8) }
-
 // beaten handles the loss of a swap to someone else's.
 func (m *Machine) beaten(now mono.Instant, r storage.Record) {
 	m.note(NoteBeaten, uint64(r.Term), uint64(m.try.rec.Term))
-	m.try = nil
+	m.try, m.limp.yielding = nil, false
 	m.observe(now, r)
 	if m.leading {
 		m.stepDown(r.Term)

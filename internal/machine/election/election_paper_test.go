@@ -138,17 +138,17 @@ func (g *paperGroup) serve(a election.Action) election.Event {
 	case !ok:
 		return election.Seen{Record: g.record}
 	case swap.Prev != g.record.Version:
-		return election.Swapped{Outcome: storage.Conflict}
+		return election.Swapped{Swap: swap, Outcome: storage.Conflict}
 	}
 	version := g.record.Version + 1
 	g.record = swap.New
 	g.record.Version = version
-	return election.Swapped{Outcome: storage.Done, Version: version}
+	return election.Swapped{Swap: swap, Outcome: storage.Done, Version: version}
 }
 
 func unanswered(a election.Action) election.Event {
-	if _, ok := a.(election.Swap); ok {
-		return election.Swapped{Outcome: storage.Unknown}
+	if swap, ok := a.(election.Swap); ok {
+		return election.Swapped{Swap: swap, Outcome: storage.Unknown}
 	}
 	return election.ReadFailed{}
 }
@@ -301,10 +301,11 @@ func TestPaperLeadershipRunsFromTheSending(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Advance(now)
-	m.Step(now, election.Seen{}) // there is no record, so it sends one
+	actions, _ := m.Step(now, election.Seen{}) // there is no record, so it sends one
+	swap, _ := actions[len(actions)-1].(election.Swap)
 	sent := now
 	now = now.Add(20 * time.Second)
-	m.Step(now, election.Swapped{Outcome: storage.Done, Version: 1})
+	m.Step(now, election.Swapped{Swap: swap, Outcome: storage.Done, Version: 1})
 	if !m.Leads(sent.Add(paperTTL-1)) || m.Leads(sent.Add(paperTTL)) {
 		t.Error("it does not lead until exactly 30s after it sent the record")
 	}
@@ -343,7 +344,7 @@ func TestPaperAnUnknownElectionIsReadBack(t *testing.T) {
 			if first == nil {
 				t.Fatalf("there is no record, and it does %v", actions)
 			}
-			actions, _ = m.Step(1, election.Swapped{Outcome: storage.Unknown})
+			actions, _ = m.Step(1, election.Swapped{Swap: *first, Outcome: storage.Unknown})
 			if m.Leads(1) {
 				t.Error("it leads on a guess")
 			}
@@ -405,16 +406,18 @@ func TestPaperASwapFromBeforeTheSleepGivesNoAuthority(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.Advance(0)
-		m.Step(0, election.Seen{})
+		sent, _ := m.Step(0, election.Seen{})
+		swap := sent[len(sent)-1].(election.Swap)
 		version := storage.Version(1)
 		now := mono.Instant(1)
 		if leading {
-			_, now = m.Step(1, election.Swapped{Outcome: storage.Done, Version: version})
+			_, now = m.Step(1, election.Swapped{Swap: swap, Outcome: storage.Done, Version: version})
 			version++
-			m.Advance(now) // it renews
+			sent, _ = m.Advance(now) // it renews
+			swap = sent[len(sent)-1].(election.Swap)
 		}
 		m.Step(now, election.Slept{})
-		actions, _ := m.Step(now+1, election.Swapped{Outcome: storage.Done, Version: version})
+		actions, _ := m.Step(now+1, election.Swapped{Swap: swap, Outcome: storage.Done, Version: version})
 		if m.Leads(now + 1) {
 			t.Errorf("led before: %t: it leads by a record that it sent before it slept", leading)
 		}

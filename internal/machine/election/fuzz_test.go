@@ -45,6 +45,7 @@ type fuzzedCandidate struct {
 
 	history []storage.Record // what the store has had, by version
 	swap    *election.Swap   // waits for its outcome
+	proven  []election.Swap  // waited for theirs when a watch had shown them already
 	late    []election.Swap  // may yet happen
 	reads   int              // wait for an answer
 
@@ -93,8 +94,10 @@ func (c *fuzzedCandidate) run() {
 			c.see(c.history[c.tape.below(len(c.history))])
 		case b < 24:
 			c.rival()
-		case b < 26:
+		case b < 25:
 			c.land()
+		case b < 26:
+			c.answerProven()
 		case b < 27:
 			c.supersede()
 		case b < 28:
@@ -174,18 +177,28 @@ func (c *fuzzedCandidate) answerSwap() {
 	switch c.tape.below(6) {
 	case 0: // it got lost, or is only slow
 		c.late = append(c.late, s)
-		c.step(election.Swapped{Outcome: storage.Unknown})
+		c.step(election.Swapped{Swap: s, Outcome: storage.Unknown})
 	case 1:
 		c.write(s.Prev, s.New)
-		c.step(election.Swapped{Outcome: storage.Unknown})
+		c.step(election.Swapped{Swap: s, Outcome: storage.Unknown})
 	default:
 		if !c.write(s.Prev, s.New) {
-			c.step(election.Swapped{Outcome: storage.Conflict})
+			c.step(election.Swapped{Swap: s, Outcome: storage.Conflict})
 			return
 		}
 		c.first[c.newest().Version] = c.now
-		c.step(election.Swapped{Outcome: storage.Done, Version: c.newest().Version})
+		c.step(election.Swapped{Swap: s, Outcome: storage.Done, Version: c.newest().Version})
 	}
+}
+
+// answerProven answers a swap of which the candidate knows already that it was written.
+func (c *fuzzedCandidate) answerProven() {
+	if len(c.proven) == 0 {
+		return
+	}
+	s := c.proven[0]
+	c.proven = c.proven[1:]
+	c.step(election.Swapped{Swap: s, Outcome: storage.Outcome(1 + c.tape.below(3)), Version: s.Prev + 1})
 }
 
 // land lets a slow swap happen after all.
@@ -194,6 +207,8 @@ func (c *fuzzedCandidate) land() {
 		s := c.late[0]
 		c.late = c.late[1:]
 		c.write(s.Prev, s.New)
+	} else if c.swap != nil {
+		c.write(c.swap.Prev, c.swap.New) // a watch may show it before it is answered
 	}
 }
 
@@ -298,8 +313,11 @@ func (c *fuzzedCandidate) acts(term leasehold.Term, until mono.Instant) {
 // one when nobody can be leading.
 func (c *fuzzedCandidate) swaps(s election.Swap) {
 	c.t.Helper()
-	if c.swap != nil || c.silent {
+	if c.swap != nil && !c.written(*c.swap) || c.silent {
 		c.t.Fatalf("it swaps %+v, with %+v under way, resigned: %t", s, c.swap, c.silent)
+	}
+	if c.swap != nil {
+		c.proven = append(c.proven, *c.swap)
 	}
 	c.swap = &s
 	id := sending{s.Prev, s.New.Term, s.New.Beat, s.New.Resigned}
@@ -318,6 +336,16 @@ func (c *fuzzedCandidate) swaps(s election.Swap) {
 	case c.now < c.first[s.Prev].Add(fuzzDrift.Stretch(fuzzTTL)):
 		c.t.Fatalf("at %v it takes over from %+v, first seen at %v", c.now, before, c.first[s.Prev])
 	}
+}
+
+// written reports whether a swap has happened, so that a watch may have shown it.
+func (c *fuzzedCandidate) written(s election.Swap) bool {
+	if int(s.Prev+1) >= len(c.history) {
+		return false
+	}
+	r := c.history[s.Prev+1]
+	r.Version = 0
+	return r == s.New
 }
 
 func FuzzElection(f *testing.F) {

@@ -238,9 +238,9 @@ func (m *Machine) reason(r leasehold.Range, from, to *table.Holder) table.Reason
 }
 
 // transfer is the change by which leases that lie side by side, and went under
-// one ticket, go to where their state is, as one.
-func (m *Machine) transfer(row []freed) table.Change {
-	generation := m.newest() + leasehold.Generation(len(m.batchTickets)) + 1
+// one ticket, go to where their state is, as one. So many changes of the batch come before it.
+func (m *Machine) transfer(row []freed, changes int) table.Change {
+	generation := m.nextGeneration(len(m.batchTickets), changes)
 	m.batchTickets[generation] = row[0].moved.ticket
 	r := leasehold.Range{Start: row[0].Range.Start, Limit: row[len(row)-1].Range.Limit}
 	return table.Change{

@@ -276,7 +276,7 @@ func (m *Machine) settleFreed(grants *[]grant) (changes []table.Change) {
 			for n < len(m.freed) && m.freed[n-1].joins(&m.freed[n]) {
 				n++
 			}
-			changes = append(changes, m.transfer(m.freed[first:n]))
+			changes = append(changes, m.transfer(m.freed[first:n], len(changes)))
 			continue
 		}
 		changes = append(changes, table.Change{
@@ -304,11 +304,22 @@ func (m *Machine) newest() leasehold.Generation {
 	return max(m.table.Newest(), m.cfg.After)
 }
 
+// nextGeneration returns the generation of the next grant of a batch, of which so many are grants and so many are
+// changes so far. If the table dies with its leader, it is the LSN of the change: then a generation that an owner
+// still holds proves since when it does, though no table is left that has recorded it (see table.Entry.LostSince).
+// Both numbers begin with the term.
+func (m *Machine) nextGeneration(grants, changes int) leasehold.Generation {
+	if m.cfg.Volatile {
+		return leasehold.Generation(m.table.LSN()) + leasehold.Generation(changes) + 1
+	}
+	return m.newest() + leasehold.Generation(grants) + 1
+}
+
 // grantAll numbers the changes and adds the grants, neighbours as one: each
 // becomes one lease with one generation. It reports whether some had to wait.
 func (m *Machine) grantAll(changes []table.Change, grants []grant) ([]table.Change, bool) {
 	slices.SortFunc(grants, func(a, b grant) int { return cmp.Compare(a.Start, b.Start) })
-	generation := m.newest() + leasehold.Generation(len(m.batchTickets))
+	granted := len(m.batchTickets)
 	wait := false
 	for i := 0; i < len(grants); {
 		g := grants[i]
@@ -322,8 +333,9 @@ func (m *Machine) grantAll(changes []table.Change, grants []grant) ([]table.Chan
 			wait = true
 			break
 		}
-		generation++
 		_, reason := m.reasons.At(g.Start)
+		generation := m.nextGeneration(granted, len(changes))
+		granted++
 		changes = append(changes, table.Change{
 			Kind: table.Granted, Range: g.Range, Generation: generation, Holder: g.to.incumbent.holder, Reason: reason,
 		})

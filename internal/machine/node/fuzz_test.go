@@ -398,14 +398,14 @@ func (n *fuzzedNode) serveElection(a election.Action, fails bool) election.Event
 	case !ok:
 		return election.Seen{Record: n.record, AtLeast: a.(election.Read).AtLeast, Wall: int64(n.now.Sub(0)/time.Second) + int64(n.tape.below(200))}
 	case s.Prev != n.record.Version:
-		return election.Swapped{Outcome: storage.Conflict}
+		return election.Swapped{Swap: s, Outcome: storage.Conflict}
 	}
 	n.record = s.New
 	n.record.Version = s.Prev + 1
 	if fails {
-		return election.Swapped{Outcome: storage.Unknown}
+		return election.Swapped{Swap: s, Outcome: storage.Unknown}
 	}
-	return election.Swapped{Outcome: storage.Done, Version: n.record.Version}
+	return election.Swapped{Swap: s, Outcome: storage.Done, Version: n.record.Version}
 }
 
 func (n *fuzzedNode) serveManager(a node.Manage, fails bool) manager.Event {

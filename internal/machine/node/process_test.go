@@ -74,6 +74,7 @@ type process struct {
 	machine *node.Machine
 	wake    mono.Instant
 	version storage.Version                            // of the leader record, where it matters
+	swap    election.Swap                              // the last one
 	replies map[leasehold.Session]*protocol.LeaseReply // the newest to each owner
 }
 
@@ -131,6 +132,12 @@ func follows(t *testing.T) *process {
 
 func (p *process) step(now mono.Instant, e node.Event, want ...string) {
 	p.t.Helper()
+	if s, ok := e.(node.Election); ok {
+		if s, ok := s.Event.(election.Swapped); ok {
+			s.Swap = p.swap // it answers the last one
+			e = node.Election{Event: s}
+		}
+	}
 	actions, wake := p.machine.Step(now, e)
 	p.compare(now, fmt.Sprintf("%T", e), actions, wake, want)
 }
@@ -147,8 +154,8 @@ func (p *process) elects(now mono.Instant, e election.Event, want ...string) {
 }
 
 // nodeSwapped says that the leader record was written.
-func nodeSwapped(v storage.Version) node.Event {
-	return node.Election{Event: election.Swapped{Outcome: storage.Done, Version: v}}
+func (p *process) nodeSwapped(v storage.Version) node.Event {
+	return node.Election{Event: election.Swapped{Swap: p.swap, Outcome: storage.Done, Version: v}}
 }
 
 func (p *process) reads(now mono.Instant, c *storage.Catalog, want ...string) {
@@ -185,6 +192,9 @@ func (p *process) compare(now mono.Instant, what string, actions []node.Action, 
 func (p *process) describe(a node.Action) string {
 	switch a := a.(type) {
 	case node.Elect:
+		if s, ok := a.Action.(election.Swap); ok {
+			p.swap = s
+		}
 		return describeElection(a.Action)
 	case node.Manage:
 		if s, ok := a.Action.(manager.Send); ok {

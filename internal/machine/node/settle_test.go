@@ -33,7 +33,7 @@ func (p *process) live(from, to mono.Instant) (settled []mono.Instant) {
 				settled = append(settled, now)
 			case "swap for term 1":
 				p.version++
-				answer = nodeSwapped(p.version)
+				answer = p.nodeSwapped(p.version)
 			case "x in 1: commit 1 to 2":
 				answer = node.Manager{Namespace: "x", Term: 1, Event: manager.Committed{Outcome: storage.Done}}
 			}
@@ -57,7 +57,7 @@ func TestPromiseIsSettledInTime(t *testing.T) {
 			p.reads(0, catalog(1, shorter("x")), "load x in 1")
 			p.loads(1*second, "x", 1, &storage.State{Term: 1}, "serve x in 1", "swap for term 1")
 			p.version = 2
-			p.machine.Step(1*second, nodeSwapped(p.version))
+			p.machine.Step(1*second, p.nodeSwapped(p.version))
 			return p
 		}, 1 * second},
 		{"a leader is told", func(t *testing.T) *process {

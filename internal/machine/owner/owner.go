@@ -97,6 +97,7 @@ type Machine struct {
 	// suspended: the deadline of the held leases has passed. Checks fail, but the leases
 	// and the application's state are kept until a leader answers (see suspend.go).
 	suspended bool
+	claimed   bool // our newest request says so
 	newest    leasehold.Generation // newest generation ever installed
 
 	rate        rateGuard
@@ -278,7 +279,7 @@ func (m *Machine) send(now mono.Instant) {
 		}
 	}
 	m.seq++
-	m.sentAt = now
+	m.sentAt, m.claimed = now, m.suspended
 	m.awaiting, m.eager = true, false
 	m.nextSend = now.Add(m.patience())
 	if m.leaving && m.leaveBy == 0 {

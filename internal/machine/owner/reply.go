@@ -203,8 +203,8 @@ func (m *Machine) exchange(offers []protocol.Offer, until mono.Instant) bool {
 	}
 	m.newest = newest
 	revoked, cause := protocol.Missing(held, next), leasehold.CauseReleased
-	if m.suspended {
-		cause = leasehold.CauseExpired // the leader did not recall them: they had ended for it
+	if m.suspended && m.claimed {
+		cause = leasehold.CauseExpired // a leader resumes before it recalls: they had ended for it
 	}
 	m.publish(next, until)
 	if len(revoked) > 0 {

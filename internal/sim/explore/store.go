@@ -34,11 +34,11 @@ func newStore() *store { return &store{tables: []*table.Table{table.New()}} }
 
 // unanswered is what the asker concludes from silence.
 func (r *request) unanswered() node.Event {
-	switch r.what.(type) {
+	switch what := r.what.(type) {
 	case election.Read:
 		return node.Election{Event: election.ReadFailed{}}
 	case election.Swap:
-		return node.Election{Event: election.Swapped{Outcome: storage.Unknown}}
+		return node.Election{Event: election.Swapped{Swap: what, Outcome: storage.Unknown}}
 	case manager.Commit:
 		return node.Manager{Namespace: namespace, Term: r.term, Event: manager.Committed{Outcome: storage.Unknown}}
 	case manager.ReadEnd:
@@ -83,14 +83,14 @@ func catalog(term leasehold.Term) *storage.Catalog {
 func (st *state) swapRecord(swap election.Swap) election.Swapped {
 	s := st.store
 	if swap.Prev != s.record.Version {
-		return election.Swapped{Outcome: storage.Conflict}
+		return election.Swapped{Swap: swap, Outcome: storage.Conflict}
 	}
 	next := *s
 	next.record = swap.New
 	next.record.Version = s.record.Version + 1
 	st.putStore(&next)
 	st.notify(next.record)
-	return election.Swapped{Outcome: storage.Done, Version: next.record.Version}
+	return election.Swapped{Swap: swap, Outcome: storage.Done, Version: next.record.Version}
 }
 
 // notify is the watch: who does not lead is told of a new record.

@@ -1,0 +1,150 @@
+package manager_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// A slowStore writes the leader record only after a while. Everything else is as fast as ever, and so is
+// the watch.
+type slowStore struct {
+	store.Store
+	writes atomic.Int64 // how long one takes, in nanoseconds
+	blind  atomic.Bool  // the watch shows nothing
+	late   sync.WaitGroup
+}
+
+// fast ends that, and waits for what is still to be written.
+func (s *slowStore) fast() {
+	s.writes.Store(0)
+	s.late.Wait()
+}
+
+func (s *slowStore) Swap(ctx context.Context, prev storage.Version, next storage.Record) (storage.Version, storage.Outcome, error) {
+	type result struct {
+		v   storage.Version
+		o   storage.Outcome
+		err error
+	}
+	done := make(chan result, 1)
+	s.late.Go(func() {
+		time.Sleep(time.Duration(s.writes.Load()))
+		v, o, err := s.Store.Swap(context.WithoutCancel(ctx), prev, next)
+		done <- result{v, o, err}
+	})
+	select {
+	case r := <-done:
+		return r.v, r.o, r.err
+	case <-ctx.Done():
+		return 0, storage.Unknown, ctx.Err()
+	}
+}
+
+func (s *slowStore) WatchRecord(ctx context.Context, seen func(storage.Record)) {
+	s.Store.WatchRecord(ctx, func(r storage.Record) {
+		if !s.blind.Load() {
+			seen(r)
+		}
+	})
+}
+
+// The leader's own writes of the record are slow, by less than the TTL of 2 s or by a little more, while the
+// other manager's are not. Keys are owned all the time, and the other one leads as soon as
+// that is needed.
+func TestLimpingLeader(t *testing.T) {
+	for _, w := range []time.Duration{990, 1010, 1100, 1300, 1600, 1700, 1800, 1990, 2100, 2300, 2500} {
+		w *= time.Millisecond
+		for _, blind := range []bool{false, true} {
+			name := w.String()
+			if blind {
+				name += ", without a watch"
+			}
+			t.Run(name, func(t *testing.T) { limpingLeader(t, w, blind) })
+		}
+	}
+}
+
+func limpingLeader(t *testing.T, w time.Duration, blind bool) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		slow := &slowStore{}
+		c.wrap = func(s store.Store) store.Store {
+			if slow.Store != nil {
+				return s
+			}
+			slow.Store = s
+			return slow
+		}
+		c.start("m1")
+		c.create("m1", pool())
+		a := c.join("a")
+		eventually(t, time.Minute, "complete", func() bool { return complete(a) })
+		c.start("m2")
+		time.Sleep(10 * time.Second)
+		leases := a.Leases()
+		slow.blind.Store(blind)
+		slow.writes.Store(int64(w))
+		owned, led := 0, 0
+		const samples = 900
+		for range samples {
+			time.Sleep(100 * time.Millisecond)
+			if complete(a) {
+				owned++
+			}
+			for name := range c.managers {
+				if s := c.status(name); s.GetLeader() == addr(name) {
+					led++
+				}
+			}
+		}
+		if owned < samples-5 {
+			t.Errorf("all keys are owned in %d of %d samples", owned, samples)
+		}
+		if led < samples*9/10 {
+			t.Errorf("some manager says that it leads in %d of %d samples", led, samples)
+		}
+		if s := c.status("m2"); (s.GetLeader() == addr("m2")) != (w > time.Second) {
+			t.Errorf("the leader is %q", s.GetLeader())
+		}
+		if got := a.Leases(); len(got) != len(leases) || got[0].Generation != leases[0].Generation {
+			t.Errorf("the leases were %v and are %v", leases, got)
+		}
+		slow.fast()
+	})
+}
+
+// A manager on a slow disk that is alone leads as much as it can: no other one would do better. With
+// writes of 1.6 s it has authority for a quarter of the time, as 0.4 s after each write.
+func TestLimpingAlone(t *testing.T) {
+	for _, test := range []struct{ millis, percent int }{{990, 99}, {1100, 99}, {1300, 99}, {1600, 50}} {
+		w := time.Duration(test.millis) * time.Millisecond
+		t.Run(w.String(), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, c *cluster) {
+				slow := &slowStore{}
+				c.wrap = func(s store.Store) store.Store { slow.Store = s; return slow }
+				c.start("m1")
+				c.create("m1", pool())
+				a := c.join("a")
+				eventually(t, time.Minute, "complete", func() bool { return complete(a) })
+				slow.writes.Store(int64(w))
+				owned := 0
+				const samples = 3000
+				for range samples {
+					time.Sleep(100 * time.Millisecond)
+					if complete(a) {
+						owned++
+					}
+				}
+				if owned < samples*test.percent/100 {
+					t.Errorf("all keys are owned in %d of %d samples", owned, samples)
+				}
+				slow.fast()
+			})
+		})
+	}
+}
