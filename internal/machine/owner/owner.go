@@ -97,7 +97,7 @@ type Machine struct {
 	// suspended: the deadline of the held leases has passed. Checks fail, but the leases
 	// and the application's state are kept until a leader answers (see suspend.go).
 	suspended bool
-	claimed   bool // our newest request says so
+	claimed   bool                 // our newest request says so
 	newest    leasehold.Generation // newest generation ever installed
 
 	rate        rateGuard
