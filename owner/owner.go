@@ -115,6 +115,17 @@ func (o *Owner) Leases() []leasehold.Lease {
 	return slices.Clone(h.areas.held)
 }
 
+// SuspendedLeases returns all leases that are suspended now, sorted by range, as Leases
+// does of those that are held. It copies them.
+func (o *Owner) SuspendedLeases() []leasehold.Lease {
+	h := o.holding.Load()
+	now := o.clock.Now()
+	if now < h.until || o.detector.Epoch(now) != h.epoch {
+		return nil
+	}
+	return slices.Clone(h.areas.held)
+}
+
 // Name returns the owner's name in its namespace.
 func (o *Owner) Name() leasehold.OwnerID { return o.cfg.Name }
 

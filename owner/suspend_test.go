@@ -64,6 +64,9 @@ func TestOutageSuspends(t *testing.T) {
 				if _, ok := o.Check(42); ok || o.Held(lease) || len(o.Leases()) > 0 {
 					t.Error("a suspended lease is held")
 				}
+				if kept := o.SuspendedLeases(); len(kept) != 1 || kept[0] != lease.Lease {
+					t.Errorf("%v is suspended, want %v", kept, lease)
+				}
 				s := o.Status()
 				if since := s.SuspendedSince.Sub(begun); !o.Suspended(42) || s.Held != 0 || s.Suspended != 1 || since <= 0 || since > 10*time.Second {
 					t.Errorf("status %+v, suspended %v after the outage began", s, since)
@@ -75,7 +78,7 @@ func TestOutageSuspends(t *testing.T) {
 
 				n.serve(leaderAddr, l)
 				time.Sleep(20 * time.Second)
-				if again, ok := o.Check(42); !ok || again != lease || !o.Held(lease) || o.Suspended(42) {
+				if again, ok := o.Check(42); !ok || again != lease || !o.Held(lease) || o.Suspended(42) || len(o.SuspendedLeases()) > 0 {
 					t.Errorf("after the outage %v is held, %t; want %v", again, ok, lease)
 				}
 				told.want(t, "granted 1", "suspended 1", "resumed 1")
