@@ -127,8 +127,8 @@ func TestOwnersShareTheKeys(t *testing.T) {
 	})
 }
 
-// Without a leader, leases are suspended in time, and resumed when there is one.
-func TestLeasesAreSuspendedWithoutALeader(t *testing.T) {
+// Without a leader, leases expire in time: they are suspended, and resumed when there is one.
+func TestLeasesExpireWithoutALeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		leader, stop := n.lead(manager.Config{})
