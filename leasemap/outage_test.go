@@ -110,3 +110,58 @@ func TestSuspendedServerIsReplaced(t *testing.T) {
 		}
 	})
 }
+
+// TestOutageInTheMiddleOfMoves: all managers are killed while values are on their way to a
+// server that has just joined, at one moment after the other. Whatever became of each move,
+// every value is there when a manager is back, and nobody is told of a loss.
+func TestOutageInTheMiddleOfMoves(t *testing.T) {
+	interrupted := 0
+	for after := time.Duration(0); after <= 300*time.Millisecond; after += 3 * time.Millisecond {
+		t.Run(after.String(), func(t *testing.T) {
+			leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+				serve(t, c.Node("a"))
+				c.Settle()
+				asker := newClient(c.Node("caller"))
+				const users = 50
+				for i := range users {
+					mustSet(t, asker, fmt.Sprint("user-", i), "online")
+				}
+				watching, stop := context.WithCancel(t.Context())
+				lost := make(chan leasehold.Loss, 1000)
+				watcher := c.Node("watcher").Lookup()
+				go func() {
+					defer close(lost)
+					for loss := range watcher.Losses(watching) {
+						lost <- loss
+					}
+				}()
+				serve(t, c.Node("b"))
+				c.Advance(after)
+				before, _ := c.Owner(leasehold.KeyOf("user-0"))
+				c.KillManager("m1")
+				c.Advance(45 * time.Second)
+				c.StartManager("m1")
+				c.Settle()
+				if now, _ := c.Owner(leasehold.KeyOf("user-0")); now != before {
+					interrupted++
+				}
+				for i := range users {
+					name := fmt.Sprint("user-", i)
+					if got, err := asker.ask(t.Context(), http.MethodGet, name, reply{}, false); err != nil || got.Value != "online" {
+						t.Errorf("%s is %q after the outage: %v", name, got.Value, err)
+					}
+				}
+				stop()
+				for loss := range lost {
+					if loss.Cause == leasehold.CauseContact {
+						continue // it has heard of no manager for too long to know
+					}
+					t.Errorf("told of a loss: %+v", loss)
+				}
+			})
+		})
+	}
+	if interrupted == 0 {
+		t.Error("no move was interrupted: the test has lost its sense")
+	}
+}
