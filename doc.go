@@ -35,8 +35,10 @@
 //
 //  1. Check. Before it touches the state of a key it calls Check, which answers
 //     whether this process holds a lease on the key now, and which. If not, it
-//     refuses the request with [NotOwner] and the caller looks again. No call
-//     asks for a lease: the manager decides who owns what.
+//     refuses the request with [NotOwner] and the caller looks again; or with
+//     [Suspended], if it has a lease that no manager has renewed in time, and the
+//     caller waits and asks it again. No call asks for a lease: the manager decides
+//     who owns what.
 //
 //  2. Validate. It compares the lease's generation with the one stored beside
 //     the state of the key. If they are equal, the state reflects every
@@ -96,11 +98,11 @@
 // # What a caller must do
 //
 //  7. Take an address for a hint. A lookup may be behind, and the server finds
-//     that out at step 1. On [NotOwner] or [NoOwner] look up again, after a
-//     backoff.
+//     that out at step 1. On [NotOwner], [NoOwner] or [Suspended] look up again,
+//     after a backoff.
 //
 //  8. Expect to repeat itself. A request that failed with [Unavailable] may have
-//     been carried out; one that was refused with [NotOwner] has not. Make requests
+//     been carried out; one that was refused with [NotOwner] or [Suspended] has not. Make requests
 //     idempotent, or number them.
 //
 //  9. Recreate what is lost, if it is the one who can. A Loss may be reported
@@ -130,6 +132,15 @@
 // went on during the pause; a clock that stops with its machine is beyond the
 // drift bound. An effect that has already left the process is beyond recall.
 // For both there is fencing.
+//
+// # Outages of the managers
+//
+// While no manager that leads can be reached, every server goes on until its leases
+// have reached their deadline. Then they are suspended: no check succeeds, and leases and
+// state are kept. A leader that returns renews, under the same generations, what its table
+// still has for the same processes. So an outage costs availability and never state, however
+// long it lasts: what is lost is what was granted to another server, or what a process held
+// that has ended.
 //
 // # Fencing
 //

@@ -69,6 +69,12 @@ const (
 	// until somebody changes that file or the certificate; whoever retries does it
 	// slowly.
 	Denied Kind = 13
+
+	// Suspended means that the server asked has a lease on the key which has reached its
+	// deadline, because no manager that leads has answered. It keeps the state, and has
+	// changed nothing. Retry after a backoff, at the server that the table names by then:
+	// the same one, unless the range was granted to another.
+	Suspended Kind = 14
 )
 
 var kindNames = [...]string{
@@ -86,6 +92,7 @@ var kindNames = [...]string{
 	Closed:      "closed",
 	Internal:    "internal error",
 	Denied:      "not permitted",
+	Suspended:   "suspended",
 }
 
 // Error makes a Kind usable as a target of errors.Is.

@@ -31,6 +31,7 @@ func TestKindsAreNeverRenumbered(t *testing.T) {
 		{leasehold.Closed, "closed"},
 		{leasehold.Internal, "internal error"},
 		{leasehold.Denied, "not permitted"},
+		{leasehold.Suspended, "suspended"},
 	} {
 		if int(want.kind) != number || want.kind.Error() != want.name {
 			t.Errorf("kind %d is %d, %q; want %q", number, want.kind, want.kind, want.name)
@@ -40,7 +41,7 @@ func TestKindsAreNeverRenumbered(t *testing.T) {
 		}
 		names[want.name] = want.kind
 	}
-	if got, want := leasehold.Kind(14).Error(), "kind(14)"; got != want {
+	if got, want := leasehold.Kind(15).Error(), "kind(15)"; got != want {
 		t.Errorf("got %q, want %q: has a kind been added without a test?", got, want)
 	}
 }

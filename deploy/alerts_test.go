@@ -149,12 +149,13 @@ var alarms = []alarm{
 	{"LeaseholdDrainStuck", []series{of("leasehold_manager_owners_leaving", spaceX, "1"+minutes)}, 31 * time.Minute, []series{of("leasehold_manager_owners_leaving", spaceX, "1+0x80 0"+minutes)}},
 	{"LeaseholdPolicyFails", []series{of("leasehold_manager_policy_failures_total", spaceX, grows)}, 8 * time.Minute, []series{of("leasehold_manager_policy_failures_total", spaceX, step)}},
 	{"LeaseholdRenewalsLate", lasts("3", "3.5"), time.Minute, lasts("3", "4.5")}, // a failover while a renewal is due
+	{"LeaseholdLeasesSuspended", []series{of("leasehold_owner_suspended_leases", spaceX, "3"+minutes)}, time.Minute, []series{of("leasehold_owner_suspended_leases", spaceX, "0"+minutes)}},
 	{"LeaseholdLeasesExpired", []series{of("leasehold_owner_revocations_total", `cause="expired",`+spaceX, step)}, 2 * time.Minute, []series{of("leasehold_owner_revocations_total", `cause="moved",`+spaceX, grows)}},
 	{
 		"LeaseholdOwnerHoldsNothing",
-		[]series{of("leasehold_owner_sessions", spaceX, "1"+minutes), of("leasehold_owner_leases", spaceX, "0"+minutes)},
+		[]series{of("leasehold_owner_sessions", spaceX, "1"+minutes), of("leasehold_owner_leases", spaceX, "0"+minutes), of("leasehold_owner_suspended_leases", spaceX, "0"+minutes)},
 		6 * time.Minute,
-		[]series{of("leasehold_owner_sessions", spaceX, "0"+minutes), of("leasehold_owner_leases", spaceX, "0"+minutes)},
+		[]series{of("leasehold_owner_sessions", spaceX, "1"+minutes), of("leasehold_owner_leases", spaceX, "0"+minutes), of("leasehold_owner_suspended_leases", spaceX, "3"+minutes)},
 	},
 	{"LeaseholdClockTrouble", []series{of("leasehold_owner_clock_trouble_total", `kind="slow",`+spaceX, step)}, 2 * time.Minute, []series{of("leasehold_owner_clock_trouble_total", `kind="slow",`+spaceX, "1"+minutes)}},
 	{

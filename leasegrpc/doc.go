@@ -28,14 +28,17 @@
 // handler's; package leasemap does them, and may be all that a handler calls.
 //
 // A handler that returns an error of kind [leasehold.NotOwner] refuses the call as the
-// interceptor does, and the caller tries again elsewhere: nothing may have been done.
+// interceptor does, and the caller tries again elsewhere: nothing may have been done. With
+// [leasehold.Suspended] the caller tries again here.
 // Other errors of ours cross the wire with their kinds. An error that is a gRPC status
 // already is passed on as it is, so that one which a handler has got from another
 // service is not taken for its own.
 //
 // The context of a stream ends when the lease does, and nothing can be sent on it any
 // more: then the caller is told. A handler that waits in Recv alone does not notice.
-// It hears of it with the next request, or should wait for the context, too.
+// It hears of it with the next request, or should wait for the context, too. A suspended
+// lease (see package owner) has not ended: the context goes on, and messages cannot be sent
+// until it is resumed.
 //
 // Metadata is not state, and should not have any: headers and trailers that a handler
 // has set leave with the status, even if that says that the lease has ended. A
@@ -50,7 +53,8 @@
 //
 //   - The key had no owner, or its owner could not be connected to: nothing was sent,
 //     and it is repeated.
-//   - The server refused it: nothing was done, and it is repeated.
+//   - The server refused it: nothing was done, and it is repeated. If the server's lease is
+//     suspended, that goes on until the call's deadline.
 //   - The connection broke before there was an answer, or the lease ended while the
 //     server worked: it may have been carried out. It is repeated if it is idempotent,
 //     which [Method.Idempotent] or [Idempotent] says. Otherwise it fails with
@@ -63,7 +67,7 @@
 //
 // What a call fails with is a status, as always with gRPC. Errors of ours have a kind,
 // too: errors.Is(err, leasehold.NoOwner) works. A call that was given up with
-// NoOwner, NotOwner, Limit or Closed, as below, was not carried out by any attempt; what
+// NoOwner, NotOwner, Suspended, Limit or Closed, as below, was not carried out by any attempt; what
 // a handler means by a kind that it returns itself is its own affair.
 //
 //	code                what happened                                 kind
@@ -72,6 +76,8 @@
 //	Unavailable         nobody owned the key all the while, or the    NoOwner
 //	                    owner could not be connected to
 //	Unavailable         all servers that were asked refused           NotOwner
+//	Unavailable         the server's lease was suspended all the       Suspended
+//	                    while
 //	Unavailable         the lease ended while the server worked, or   Unavailable
 //	                    an attempt may have been carried out, and
 //	                    whatever came after it did not answer
@@ -93,7 +99,8 @@
 //
 // A refusal is a status Aborted with a google.rpc.ErrorInfo, of domain "leasehold",
 // reason "NOT_THE_OWNER", and the namespace and the key in its metadata. So callers in
-// other languages can do the same. If the server took the key from a field of the
+// other languages can do the same. If its lease is suspended, the status is Unavailable and
+// the reason "SUSPENDED": nothing was done, and the call is made again at the same server. If the server took the key from a field of the
 // request, method and field are in the metadata, too: a caller that took it from another
 // field is wrong, or the server is, and does not try again.
 //

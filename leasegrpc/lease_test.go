@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// Nothing is sent on a stream whose lease has ended, even by a handler that does not
+// Nothing is sent on a stream whose lease is suspended, even by a handler that does not
 // look at its context and knows nothing of leases; and how it ends is no answer.
 func TestStreamOutlivesItsLease(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
@@ -39,7 +39,8 @@ func TestStreamOutlivesItsLease(t *testing.T) {
 		if n, err := w.next(); n != 1 || err != nil {
 			t.Fatalf("watched %d, %v", n, err)
 		}
-		n.Expire()
+		n.Cut()
+		c.Advance(20 * time.Second)
 		close(goOn)
 		if err := <-sent; status.Code(err) != codes.Unavailable {
 			t.Errorf("it was sent: %v", err)

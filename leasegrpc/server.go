@@ -122,6 +122,10 @@ func header(ctx context.Context) (key leasehold.Key, there bool, err error) {
 func (s *server) check(ctx context.Context, key leasehold.Key) (owner.Lease, error) {
 	s.owner.Await(ctx, key)
 	lease, ok := s.owner.Check(key)
+	if !ok && s.owner.Suspended(key) {
+		return lease, leasehold.Errorf(opServe, leasehold.Suspended, key.String(),
+			"the lease of server %s of namespace %s is suspended, because no manager has answered in time; nothing was done", s.owner.Name(), s.namespace)
+	}
 	if !ok {
 		return lease, leasehold.Errorf(opServe, leasehold.NotOwner, key.String(), "server %s of namespace %s does not own the key; nothing was done", s.owner.Name(), s.namespace)
 	}
@@ -150,7 +154,7 @@ func (s *server) seal(lease owner.Lease, err error) error {
 		kind = leasehold.KindOf(err)
 	}
 	switch {
-	case kind == leasehold.NotOwner:
+	case kind == leasehold.NotOwner || kind == leasehold.Suspended:
 		return s.mark(lease.Key, refusedAnother(lease.Key, err))
 	case !s.owner.Held(lease):
 		return s.mark(lease.Key, s.ended(lease))
@@ -181,5 +185,5 @@ func refusedAnother(routed leasehold.Key, err error) error {
 // ended is what became of a call whose lease did not last.
 func (s *server) ended(lease owner.Lease) error {
 	return leasehold.Errorf(opServe, leasehold.Unavailable, lease.Key.String(),
-		"the lease of generation %d ended while server %s worked: the call may have been carried out, or not", lease.Generation, s.owner.Name())
+		"the lease of generation %d ended, or was suspended, while server %s worked: the call may have been carried out, or not", lease.Generation, s.owner.Name())
 }

@@ -72,14 +72,16 @@ func info(ns leasehold.Namespace, err error) *errdetails.ErrorInfo {
 }
 
 // refused reports whether a server has refused a call because it does not own the
-// key, and has done nothing.
+// key, or its lease is suspended, and has done nothing.
 func refused(ns leasehold.Namespace, key leasehold.Key, err error) bool {
 	i := info(ns, err)
 	return i != nil && refusal(i) && i.GetMetadata()[infoKey] == key.String()
 }
 
 // refusal reports whether it is the mark of a refusal, of whatever key.
-func refusal(i *errdetails.ErrorInfo) bool { return i.GetReason() == reason(leasehold.NotOwner) }
+func refusal(i *errdetails.ErrorInfo) bool {
+	return i.GetReason() == reason(leasehold.NotOwner) || i.GetReason() == reason(leasehold.Suspended)
+}
 
 // misread returns an error if the server of a call takes its key from another field of
 // the request than the caller, nil otherwise. Then no other server would do better.

@@ -82,6 +82,11 @@ func TestStreamMaybeDone(t *testing.T) {
 		}
 		c.Advance(time.Second)
 		c.Node("a").Kill()
+		last := c.Node("b").Join(owner.Config{})
+		c.Settle()
+		if err := last.Close(patient(t)); err != nil {
+			t.Fatal(err)
+		}
 		c.Advance(time.Minute)
 		if addr, ok := l.Find(leasehold.KeyOf("alice")); ok {
 			t.Fatalf("%s owns the key", addr)

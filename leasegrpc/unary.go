@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/keybalancer"
+	"github.com/leasehold-dev/leasehold/internal/wire"
 )
 
 // unary is the interceptor of calls with one request and one answer.
@@ -76,7 +77,7 @@ func (c *client) do(ctx context.Context, call *call, try func(context.Context) e
 // again reports whether an attempt that ended so is to be repeated.
 func (c *client) again(call *call, err error) bool {
 	switch leasehold.KindOf(c.judge(call, err)) {
-	case tryAgain, nowhereToGo:
+	case tryAgain, waitAndTry, nowhereToGo:
 		return true
 	case maybeDone:
 		return call.idempotent
@@ -99,6 +100,7 @@ func (v *verdict) Unwrap() []error { return []error{v.kind, v.err} }
 // The verdicts.
 const (
 	tryAgain     = leasehold.NotOwner    // nothing was done
+	waitAndTry   = leasehold.Suspended   // nothing was done, and no other server would do it
 	nowhereToGo  = leasehold.NoOwner     // nothing was sent
 	maybeDone    = leasehold.Unavailable // to be tried again if that does no harm
 	thatIsAnswer = leasehold.Internal    // Do knows nothing to do about it
@@ -122,6 +124,9 @@ func (c *client) judge(call *call, err error) error {
 		}
 		return &verdict{thatIsAnswer, err}
 	case refused(c.namespace, call.key, err):
+		if leasehold.KindOf(wire.ToError(err)) == leasehold.Suspended {
+			return &verdict{waitAndTry, err}
+		}
 		return &verdict{tryAgain, err}
 	case status.Code(err) == codes.Unavailable:
 		call.maybe = true

@@ -52,15 +52,16 @@ func (n *Node) Cut(names ...string) {
 func (n *Node) Heal() { n.cluster.net.HealAll(n.Name()) }
 
 // Expire lets the leases of the node run out, because it does not reach the managers for
-// as long as that takes. When it returns, the managers have given its keys away, if
-// there is anybody to have them, and it reaches them again.
+// as long as that takes. When it returns, the managers have given its keys to other nodes,
+// and it reaches them again. There must be another: leases that no other owner could have
+// are suspended and do not end, which [Node.Cut] and [Node.Heal] are for.
 func (n *Node) Expire() {
 	n.cluster.t.Helper()
 	n.Cut()
 	defer n.Heal()
 	for deadline := time.Now().Add(n.cluster.patience()); n.cluster.leasesOf(n.Name()) > 0; n.cluster.Advance(n.cluster.cfg.Lease / 100) {
 		if time.Now().After(deadline) {
-			n.cluster.t.Fatalf("the leases of %s do not run out", n.Name())
+			n.cluster.t.Fatalf("the leases of %s do not run out: want another node with an owner that can have its keys", n.Name())
 		}
 	}
 }

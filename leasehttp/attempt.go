@@ -147,7 +147,7 @@ func (c *call) refused(addr, how string) error {
 	case how == RefusedLost && !c.repeatable:
 		return final{leasehold.Errorf("send", leasehold.Unavailable, addr, "%w, and may have carried it out; a %s is not sent again", err, c.request.Method)}
 	case !c.body.whole():
-		return final{leasehold.Errorf("send", leasehold.NotOwner, addr, "%w, and the body of the request is too long to be sent again", err)}
+		return final{leasehold.Errorf("send", leasehold.KindOf(err), addr, "%w, and the body of the request is too long to be sent again", err)}
 	}
 	return err
 }

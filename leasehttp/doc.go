@@ -28,6 +28,9 @@
 //
 //   - The server refuses it, because it does not own the key: nothing was done. It
 //     is sent again, to whoever has the key by then.
+//   - The server refuses it, because its lease is suspended (see package owner): nothing
+//     was done. It is sent again, to the same server while the table names it, until the
+//     request's deadline. Without a deadline the bound below holds.
 //   - Nobody is there, so that not a byte was sent: likewise.
 //   - The server says that it lost the key while it worked, or there is no answer:
 //     it may have been carried out. It is sent again only if that does no harm: if
@@ -70,6 +73,9 @@
 //     different places, and the request is not sent again.
 //   - Status 400 with "Leasehold-Refused: other-key": this server found that out
 //     itself, and has done nothing. Both headers are as above.
+//   - Status 503 with "Leasehold-Refused: suspended" and Retry-After: this server's lease is
+//     suspended, and it has done nothing. The key is told as above. The table names this
+//     server, so that the request is sent here again, whatever its method.
 //   - Status 503 with "Leasehold-Refused: lost": this server lost the key while it
 //     worked. The request may have been carried out.
 //
@@ -87,6 +93,7 @@
 //	502  unavailable  there is no answer; it may have been carried out
 //	503  no-owner     nobody owns the key for now; nothing was done
 //	503  not-owner    all who were asked have refused; nothing was done
+//	503  suspended    the owner waits for a manager and keeps its state; nothing was done
 //	503  limit        too many requests are under way to the owner; nothing was done
 //	503  unavailable  the gateway has just begun, and knows of no servers; nothing was done
 //	503  closed       the gateway is stopping

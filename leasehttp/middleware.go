@@ -13,6 +13,7 @@ type Holder interface {
 	Await(ctx context.Context, key leasehold.Key) bool
 	Check(key leasehold.Key) (owner.Lease, bool)
 	Held(lease owner.Lease) bool
+	Suspended(key leasehold.Key) bool
 }
 
 // DefaultHoldBack is how much of an answer [Middleware] holds back, in bytes.
@@ -37,8 +38,9 @@ func HoldBack(bytes int) MiddlewareOption {
 //
 //   - It finds the key, and answers 400 if there is none.
 //   - It waits for a key that is about to arrive ([owner.Owner.Await]), checks the
-//     lease, and refuses with 421 and [HeaderRefused] if it has none. The handler
-//     is not called, and the body is not read.
+//     lease, and refuses with 421 and [HeaderRefused] if it has none, and with 503
+//     and [RefusedSuspended] if that is suspended. The handler is not called, and the
+//     body is not read.
 //   - It calls the handler, with the lease in the context: see [Lease].
 //   - It asks whether the lease was held all the while, before the answer leaves.
 //     If it was not, the answer is replaced by 503 and [HeaderRefused].
@@ -62,6 +64,8 @@ func HoldBack(bytes int) MiddlewareOption {
 // most, with a cause of kind [leasehold.Unavailable]; and so does a connection that
 // the handler has hijacked, a WebSocket for instance. What is written to it asks for
 // the lease each time, as above. Its caller connects again, and reaches the next owner.
+// A suspended lease has not ended: contexts and idle connections last through an outage of
+// the managers, and what is written meanwhile fails.
 //
 // Middleware panics if the source is the zero Source. It costs two checks, a
 // timer, and a copy of the answer.
@@ -111,7 +115,11 @@ func (g *guard) serve(w http.ResponseWriter, r *http.Request, next http.Handler)
 	lease, ok := g.holder.Check(key)
 	if !ok {
 		tellKey(w.Header(), name, key)
-		Error(w, errNotOwner)
+		why := errNotOwner
+		if g.holder.Suspended(key) {
+			why = errSuspended
+		}
+		Error(w, why)
 		return
 	}
 	ctx, end := context.WithCancelCause(context.WithValue(r.Context(), leaseKey{}, lease))

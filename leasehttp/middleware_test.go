@@ -21,19 +21,24 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// holder has all keys until it is told to lose them.
+// holder has all keys until it is told to lose them, or that its lease is suspended.
 type holder struct {
-	lost    atomic.Bool
-	awaited atomic.Int32
+	lost      atomic.Bool
+	suspended atomic.Bool
+	awaited   atomic.Int32
 }
 
-func (h *holder) Await(context.Context, leasehold.Key) bool { h.awaited.Add(1); return !h.lost.Load() }
+func (h *holder) has() bool { return !h.lost.Load() && !h.suspended.Load() }
+
+func (h *holder) Await(context.Context, leasehold.Key) bool { h.awaited.Add(1); return h.has() }
 
 func (h *holder) Check(key leasehold.Key) (owner.Lease, bool) {
-	return owner.Lease{Key: key, Lease: leasehold.Lease{Range: leasehold.All, Generation: 7}}, !h.lost.Load()
+	return owner.Lease{Key: key, Lease: leasehold.Lease{Range: leasehold.All, Generation: 7}}, h.has()
 }
 
-func (h *holder) Held(l owner.Lease) bool { return l.Generation == 7 && !h.lost.Load() }
+func (h *holder) Held(l owner.Lease) bool { return l.Generation == 7 && h.has() }
+
+func (h *holder) Suspended(leasehold.Key) bool { return h.suspended.Load() && !h.lost.Load() }
 
 // guarded calls a handler through the middleware, in this goroutine.
 func guarded(h *holder, r *http.Request, handler http.HandlerFunc, options ...leasehttp.MiddlewareOption) *httptest.ResponseRecorder {

@@ -53,6 +53,11 @@ func judge(err error) verdict {
 			status: http.StatusServiceUnavailable, kind: kind, again: true,
 			text: "no server that was asked owns the key, and the request was not carried out: send it again",
 		}
+	case leasehold.Suspended:
+		return verdict{
+			status: http.StatusServiceUnavailable, kind: kind, again: true,
+			text: "the owner of the key waits for a manager and keeps its state, and the request was not carried out: send it again",
+		}
 	case leasehold.Limit:
 		return verdict{
 			status: http.StatusServiceUnavailable, kind: kind, again: true,

@@ -22,8 +22,8 @@ const (
 	// It is left out if the name is not known, or long.
 	HeaderName = "Leasehold-Name"
 	// HeaderRefused is in an answer that comes from a server's lease and not from
-	// its application. Its value is [RefusedNotOwner], [RefusedLost] or
-	// [RefusedOtherKey].
+	// its application. Its value is [RefusedNotOwner], [RefusedSuspended],
+	// [RefusedLost] or [RefusedOtherKey].
 	HeaderRefused = "Leasehold-Refused"
 	// HeaderError is in an answer that comes from a gateway and not from a server,
 	// and has the kind of error that the body explains.
@@ -40,6 +40,10 @@ const (
 	// key than the server finds in it, and that nothing was done: caller and server
 	// take it from different places.
 	RefusedOtherKey = "other-key"
+	// RefusedSuspended, with status 503 and Retry-After, says that the server's lease on
+	// the key is suspended, because no manager has answered in time, and that it has done
+	// nothing: any request may be sent again, to the same server.
+	RefusedSuspended = "suspended"
 )
 
 // ours reports whether a header is one of ours, to any program: there are some that
@@ -63,7 +67,7 @@ func strip(h http.Header) {
 func refused(r *http.Response) string {
 	switch said := r.Header.Get(HeaderRefused); {
 	case said == RefusedNotOwner && r.StatusCode == http.StatusMisdirectedRequest,
-		said == RefusedLost && r.StatusCode == http.StatusServiceUnavailable:
+		(said == RefusedLost || said == RefusedSuspended) && r.StatusCode == http.StatusServiceUnavailable:
 		return said
 	}
 	return ""
@@ -78,6 +82,8 @@ func refused(r *http.Response) string {
 //     finds an error with the method RefusedKey() (name string, key leasehold.Key),
 //     as in those of package leasemap, the answer says that, so that whoever routed
 //     by another key finds out.
+//   - [leasehold.Suspended] is 503 with Retry-After, so that whoever routed the request
+//     waits and sends it again. Nothing may have been done about it, as above.
 //   - [leasehold.Unavailable] is 503, and says that it may have been carried out.
 //     Only requests that do no harm twice are sent again.
 //   - A body that [http.MaxBytesReader] has found too long is 413.
@@ -99,6 +105,11 @@ func Error(w http.ResponseWriter, err error) {
 		w.Header().Set(HeaderRefused, RefusedNotOwner)
 		tellRefused(w.Header(), err)
 		explain(w, http.StatusMisdirectedRequest, kind, err.Error())
+	case leasehold.Suspended:
+		w.Header().Set(HeaderRefused, RefusedSuspended)
+		w.Header().Set("Retry-After", "1")
+		tellRefused(w.Header(), err)
+		explain(w, http.StatusServiceUnavailable, kind, err.Error())
 	case leasehold.Unavailable:
 		w.Header().Set(HeaderRefused, RefusedLost)
 		explain(w, http.StatusServiceUnavailable, kind, err.Error())
@@ -154,6 +165,8 @@ func kindName(k leasehold.Kind) string {
 		return "limit"
 	case leasehold.Closed:
 		return "closed"
+	case leasehold.Suspended:
+		return "suspended"
 	default:
 		return "internal"
 	}

@@ -12,7 +12,9 @@ import (
 )
 
 var (
-	errNotOwner = leasehold.Errorf("serve", leasehold.NotOwner, "", "this server does not own the key of the request, and has done nothing: look the key up again")
+	errNotOwner  = leasehold.Errorf("serve", leasehold.NotOwner, "", "this server does not own the key of the request, and has done nothing: look the key up again")
+	errSuspended = leasehold.Errorf("serve", leasehold.Suspended, "",
+		"this server's lease on the key is suspended, because no manager has answered in time, and nothing was done: repeat the request here")
 
 	// errLost is why the context of a request ended, and why it can no longer answer.
 	errLost = leasehold.Errorf("serve", leasehold.Unavailable, "",
@@ -52,7 +54,7 @@ func (t *tenure) look() {
 	if t.stopped {
 		return
 	}
-	if t.held() {
+	if t.held() || t.holder.Suspended(t.lease.Key) { // which may go on, as it was
 		t.timer.Reset(lookAgain)
 		return
 	}

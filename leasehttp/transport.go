@@ -257,11 +257,14 @@ func (c *call) outgoing(ctx context.Context, addr string) (*http.Request, error)
 
 // misrouted makes an error from a server's refusal.
 func misrouted(addr, how string) error {
-	what := "it does not own the key"
-	if how == RefusedLost {
+	kind, what := leasehold.NotOwner, "it does not own the key"
+	switch how {
+	case RefusedLost:
 		what = "it lost the key while it worked on the request"
+	case RefusedSuspended:
+		kind, what = leasehold.Suspended, "its lease on the key is suspended, because no manager has answered it in time"
 	}
-	return leasehold.Errorf("send", leasehold.NotOwner, addr, "%s", what)
+	return leasehold.Errorf("send", kind, addr, "%s", what)
 }
 
 // unreached makes an error from a request that has no answer.

@@ -24,6 +24,9 @@
 //   - [leasehold.NotOwner]: this server does not own the name. Nothing was done.
 //     The caller looks again. Somewhere in it is an error with the method
 //     RefusedKey() (name string, key leasehold.Key), for errors.As.
+//   - [leasehold.Suspended]: this server owns the name, and no manager has renewed its
+//     lease in time. Nothing was done, and the value is kept: see below. The caller waits
+//     and asks again. It has RefusedKey, too.
 //   - [leasehold.Unavailable]: the lease ended while the operation was under way. A
 //     change may have been carried out and have moved on with the name, or be lost. Or
 //     the context ended before it was the operation's turn; then errors.Is finds the
@@ -32,6 +35,13 @@
 //     done.
 //   - [leasehold.Limit]: there is no room for another name. Nothing was done.
 //   - Whatever the function of an Update returns: nothing was done.
+//
+// # Outages of the managers
+//
+// While no manager answers, and the server's leases are suspended (see package owner), no
+// operation succeeds and all values stay. When the leases are resumed they are served
+// again, with the same versions, whatever the length of the outage. A TTL goes on
+// meanwhile. Values of a name that another server was granted are removed.
 //
 // # Values
 //

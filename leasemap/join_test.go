@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 	"github.com/leasehold-dev/leasehold/leasemap"
+	"github.com/leasehold-dev/leasehold/owner"
 )
 
 // Join composes what the application has configured with what the map needs.
@@ -26,8 +27,14 @@ func TestJoin(t *testing.T) {
 		if _, err := m.Set(t.Context(), "x", "1"); err != nil || m.Len() != 1 {
 			t.Errorf("%v, %d names", err, m.Len())
 		}
-		n.Expire()
-		c.Advance(1)
+		n.Cut()
+		c.Node("b").Join(owner.Config{}) // gets all keys
+		c.Settle()
+		if revoked.Load() != 0 || m.Len() != 1 {
+			t.Errorf("suspended, %d leases are said to have ended, and %d names are left", revoked.Load(), m.Len())
+		}
+		n.Heal()
+		c.Settle()
 		if revoked.Load() == 0 || m.Len() != 0 {
 			t.Errorf("%d leases are said to have ended, and %d names are left", revoked.Load(), m.Len())
 		}

@@ -16,6 +16,7 @@ import (
 type Leases interface {
 	Check(key leasehold.Key) (owner.Lease, bool)
 	Held(lease owner.Lease) bool
+	Suspended(key leasehold.Key) bool
 }
 
 // A Map holds the values of the names that this server owns.
@@ -53,6 +54,7 @@ type nobody struct{}
 
 func (nobody) Check(leasehold.Key) (owner.Lease, bool) { return owner.Lease{}, false }
 func (nobody) Held(owner.Lease) bool                   { return false }
+func (nobody) Suspended(leasehold.Key) bool            { return false }
 
 // Join joins a namespace with a map as the server's state. The Mover of the owner's
 // configuration is the map's, with the addresses and credentials of the one that is

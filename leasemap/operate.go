@@ -64,7 +64,7 @@ func (m *Map[V]) operate(ctx context.Context, o *operation[V]) (Version, error) 
 	case o.changed:
 		return Version{}, leasehold.Errorf(opUpdate, leasehold.Unavailable, o.name, "the lease ended meanwhile: it may have been carried out, or not")
 	}
-	return Version{}, notOwner(opUpdate, o.name, o.key, leaseEnded)
+	return Version{}, m.refuse(opUpdate, o.name, o.key, leaseEnded)
 }
 
 // errMoved says that an entry is no longer in its place.
@@ -174,7 +174,7 @@ func (m *Map[V]) announce(s *shard[V], o *operation[V]) error {
 	}
 	s.note(o.key, o.name)
 	if again, ok := m.leases.Check(o.key); !m.cfg.Weak && (!ok || again.Generation != o.lease.Generation) {
-		return notOwner(opUpdate, o.name, o.key, elsewhere)
+		return m.refuse(opUpdate, o.name, o.key, elsewhere)
 	}
 	return nil
 }
@@ -199,7 +199,7 @@ func (m *Map[V]) done(e *Entry[V]) {
 func (m *Map[V]) validate(s *shard[V], e *entry[V], key leasehold.Key, name, op string) (owner.Lease, error) {
 	lease, ok := m.leases.Check(key) // 1
 	if !m.cfg.Weak && (!ok || e.generation > lease.Generation) {
-		return owner.Lease{}, notOwner(op, name, key, elsewhere)
+		return owner.Lease{}, m.refuse(op, name, key, elsewhere)
 	}
 	if e.gone.Load() {
 		return owner.Lease{}, errMoved

@@ -23,7 +23,7 @@ func (m *Map[V]) read(name string, look func(*entry[V])) error {
 		if m.cfg.Weak || m.leases.Held(lease) { // it was true: the lease was held all along
 			return nil
 		}
-		return notOwner(opGet, name, key, leaseEnded)
+		return m.refuse(opGet, name, key, leaseEnded)
 	}
 }
 
@@ -59,7 +59,7 @@ func (m *Map[V]) lookOnce(s *shard[V], key leasehold.Key, name string, look func
 func (m *Map[V]) lookAtNothing(s *shard[V], key leasehold.Key, name string, look func(*entry[V])) (owner.Lease, error) {
 	lease, ok := m.leases.Check(key)
 	if !ok && !m.cfg.Weak {
-		return owner.Lease{}, notOwner(opGet, name, key, elsewhere)
+		return owner.Lease{}, m.refuse(opGet, name, key, elsewhere)
 	}
 	if s.find(name) != nil {
 		return owner.Lease{}, errMoved

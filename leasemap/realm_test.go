@@ -18,6 +18,7 @@ type realm struct {
 	holder     int // the server's number; -1: nobody
 	generation leasehold.Generation
 	stopped    bool
+	suspended  bool
 	servers    []*server
 }
 
@@ -49,7 +50,7 @@ func (s *server) Check(key leasehold.Key) (owner.Lease, bool) {
 	r := s.realm
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.holder != s.number || r.stopped {
+	if r.holder != s.number || r.stopped || r.suspended {
 		return owner.Lease{}, false
 	}
 	return owner.Lease{Lease: r.lease(), Key: key}, true
@@ -63,7 +64,15 @@ func (s *server) Held(l owner.Lease) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.holder == s.number && !r.stopped && r.generation == l.Generation
+	return r.holder == s.number && !r.stopped && !r.suspended && r.generation == l.Generation
+}
+
+// Suspended is that of the server's owner.
+func (s *server) Suspended(leasehold.Key) bool {
+	r := s.realm
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.holder == s.number && r.suspended
 }
 
 // lease is the one that the holder has.

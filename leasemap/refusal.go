@@ -20,8 +20,15 @@ func (r *refusal) RefusedKey() (name string, key leasehold.Key) { return r.name,
 const (
 	elsewhere  = "another server has it, or nobody does"
 	leaseEnded = "the lease ended meanwhile"
+	suspended  = "nothing was done: no manager has renewed the lease in time, and the value is kept until one answers"
 )
 
-func notOwner(op, name string, key leasehold.Key, why string) error {
-	return &leasehold.Error{Op: op, Kind: leasehold.NotOwner, Subject: name, Err: &refusal{name, key, why}}
+// refuse returns why an operation is refused that has done nothing: the lease on the name
+// is suspended, or this server has none.
+func (m *Map[V]) refuse(op, name string, key leasehold.Key, why string) error {
+	kind := leasehold.NotOwner
+	if m.leases.Suspended(key) {
+		kind, why = leasehold.Suspended, suspended
+	}
+	return &leasehold.Error{Op: op, Kind: kind, Subject: name, Err: &refusal{name, key, why}}
 }

@@ -109,7 +109,7 @@ func (m *Map[V]) take(ctx context.Context, s *shard[V], key leasehold.Key, name,
 // what others own must not take up room.
 func (m *Map[V]) add(s *shard[V], key leasehold.Key, name, op string) (*entry[V], error) {
 	if _, ok := m.leases.Check(key); !ok && !m.cfg.Weak {
-		return nil, notOwner(op, name, key, elsewhere)
+		return nil, m.refuse(op, name, key, elsewhere)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -27,7 +27,7 @@ const (
 type DoOption func(*policy)
 
 type policy struct {
-	attempts   int
+	attempts   int // 0: the usual number
 	idempotent bool
 }
 
@@ -37,13 +37,18 @@ func Idempotent() DoOption { return func(p *policy) { p.idempotent = true } }
 
 // Attempts bounds how often f is called or, while the key has no owner, would
 // have been. Less than 1 counts as 1. The default is 40, which takes about 23
-// seconds.
+// seconds; attempts at a server whose lease was suspended do not count then if the context
+// has a deadline.
 func Attempts(n int) DoOption { return func(p *policy) { p.attempts = max(1, n) } }
 
 // Do calls f with the address of the server that owns the key, and again, after
 // a backoff, for as long as it was not the owner: if f returns an error of kind
 // [leasehold.NotOwner] or [leasehold.NoOwner], or if nobody owns the key for now.
 // It tries again early when the table gives the key to another owner.
+//
+// [leasehold.Suspended] is tried again likewise: the managers are out of the server's
+// reach, it keeps the state, and nothing was done. That lasts as long as the outage. So Do
+// tries until the context's deadline if there is one, unless [Attempts] was given.
 //
 // How a server says over the wire that it is not the owner is the application's
 // choice; f makes the error from it, with [leasehold.Errorf] or as the bare kind.
@@ -66,11 +71,15 @@ func (l *Lookup) Do(ctx context.Context, key leasehold.Key, f func(ctx context.C
 }
 
 func (l *Lookup) do(ctx context.Context, key leasehold.Key, f func(ctx context.Context, addr string) error, options []DoOption) error {
-	p := policy{attempts: usualAttempts}
+	p := policy{}
 	for _, option := range options {
 		option(&p)
 	}
-	wait := firstWait
+	wait, left := firstWait, p.attempts
+	if left == 0 {
+		left = usualAttempts
+	}
+	_, bounded := ctx.Deadline()
 	for attempt := 1; ; attempt++ {
 		if l.ctx.Err() != nil {
 			return &leasehold.Error{Op: opDo, Kind: leasehold.Closed, Subject: key.String()}
@@ -82,7 +91,7 @@ func (l *Lookup) do(ctx context.Context, key leasehold.Key, f func(ctx context.C
 		}
 		kind := kindOf(err)
 		switch kind {
-		case leasehold.NotOwner, leasehold.NoOwner:
+		case leasehold.NotOwner, leasehold.NoOwner, leasehold.Suspended:
 			l.Refresh()
 		case leasehold.Unavailable:
 			l.Refresh() // its server may be gone
@@ -92,7 +101,10 @@ func (l *Lookup) do(ctx context.Context, key leasehold.Key, f func(ctx context.C
 		default:
 			return err
 		}
-		if attempt == p.attempts {
+		if kind != leasehold.Suspended || !bounded || p.attempts > 0 {
+			left--
+		}
+		if left == 0 {
 			return leasehold.Errorf(opDo, kind, key.String(), "gave up after %d attempts%s: %w", attempt, l.unheard(), err)
 		}
 		moved := l.wait(ctx, before, key, wait)

@@ -47,6 +47,9 @@ func TestDo(t *testing.T) {
 		{"not the owner", []error{notOwner, notOwner}, nil, 3, nil},
 		{"not the owner, as a kind", []error{leasehold.NotOwner}, nil, 2, nil},
 		{"not the owner, over gRPC", []error{wire.FromError(notOwner)}, nil, 2, nil},
+		{"suspended", []error{leasehold.Suspended, leasehold.Suspended}, nil, 3, nil},
+		{"suspended, over gRPC", []error{wire.FromError(leasehold.Suspended)}, nil, 2, nil},
+		{"suspended, too often", []error{leasehold.Suspended, leasehold.Suspended}, []lookup.DoOption{lookup.Attempts(2)}, 2, leasehold.Suspended},
 		{"no owner, over gRPC", []error{wire.FromError(leasehold.NoOwner)}, nil, 2, nil},
 		{"the application's error", []error{mine}, nil, 1, mine},
 		{"invalid", []error{leasehold.Invalid}, []lookup.DoOption{lookup.Idempotent()}, 1, leasehold.Invalid},
@@ -103,6 +106,30 @@ func TestDoGivesUp(t *testing.T) {
 		// half less.
 		if took := time.Since(began); took < 15*time.Second || took > 34*time.Second {
 			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// A server whose lease is suspended is asked until the context's deadline, and without one
+// as often as any other.
+func TestDoWaitsForASuspendedServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		g.start("m", 1)
+		l := g.open(g.config("m"))
+		suspended := func(context.Context, string) error { return leasehold.Suspended }
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		began := time.Now()
+		if err := l.Do(ctx, 7, suspended); !errors.Is(err, leasehold.Suspended) || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Hour {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		began = time.Now()
+		if err := l.Do(t.Context(), 7, suspended); !errors.Is(err, leasehold.Suspended) || time.Since(began) > time.Minute {
+			t.Errorf("without a deadline, after %v: %v", time.Since(began), err)
+		}
+		if err := l.Do(ctx, 7, suspended, lookup.Attempts(3)); !strings.Contains(err.Error(), "gave up after 1 attempts") {
+			t.Errorf("with a context that has ended: %v", err)
 		}
 	})
 }

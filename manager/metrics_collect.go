@@ -19,7 +19,7 @@ import (
 type gauges struct {
 	leader, known, ready, term, streams, limits, queue *prometheus.Desc
 	// Of the namespaces that this manager leads, but for lookups.
-	lookups, owners, draining, ranges, unowned, lsn, bytes, moves, lease *prometheus.Desc
+	lookups, owners, draining, suspended, ranges, unowned, lsn, bytes, moves, lease *prometheus.Desc
 }
 
 func newGauges() gauges {
@@ -27,22 +27,23 @@ func newGauges() gauges {
 		return prometheus.NewDesc(prefix+name, help, labels, nil)
 	}
 	return gauges{
-		leader:   desc("leader", "1 if this manager leads, 0 if not."),
-		known:    desc("leader_known", "1 if this manager knows a leader that lives, itself or another, 0 if not."),
-		ready:    desc("ready", "1 if this manager can serve, as /readyz says, 0 if not."),
-		term:     desc("term", "The newest term that this manager knows of."),
-		streams:  desc("streams", "Streams that are open: of owners, of lookups and standbys, and of those who watch.", "kind"),
-		limits:   desc("limit_used_ratio", "How much is in use of what this manager has only so much of, 0 to 1: connections, and of a manager that is a process of its own open files and bytes of its store.", "kind"),
-		queue:    desc("queue_length", "Events that wait for the machine."),
-		lookups:  desc("lookups", "Lookups connected to this manager, and standbys that follow it.", "namespace"),
-		owners:   desc("owners", "Owners as the leader sees them: member; greeted, new; waiting, for its name; silent, not heard since the leader took over.", "namespace", "kind"),
-		draining: desc("owners_leaving", "Owners whose keys are being moved away, because they want to leave or an operator wants them drained.", "namespace"),
-		ranges:   desc("ranges", "Ranges of the lease table.", "namespace"),
-		unowned:  desc("unowned_ratio", "Share of the key space that nobody owns, 0 to 1.", "namespace"),
-		lsn:      desc("lsn", "Number of the last change of the lease table.", "namespace"),
-		bytes:    desc("table_bytes", "Size of the lease table as it is sent to lookups.", "namespace"),
-		moves:    desc("moves", "Moves of state between owners: under way, and waiting for their turn.", "namespace", "kind"),
-		lease:    desc("lease_wait_seconds", "How long the keys of an owner that dies wait at most: lease x drift.", "namespace"),
+		leader:    desc("leader", "1 if this manager leads, 0 if not."),
+		known:     desc("leader_known", "1 if this manager knows a leader that lives, itself or another, 0 if not."),
+		ready:     desc("ready", "1 if this manager can serve, as /readyz says, 0 if not."),
+		term:      desc("term", "The newest term that this manager knows of."),
+		streams:   desc("streams", "Streams that are open: of owners, of lookups and standbys, and of those who watch.", "kind"),
+		limits:    desc("limit_used_ratio", "How much is in use of what this manager has only so much of, 0 to 1: connections, and of a manager that is a process of its own open files and bytes of its store.", "kind"),
+		queue:     desc("queue_length", "Events that wait for the machine."),
+		lookups:   desc("lookups", "Lookups connected to this manager, and standbys that follow it.", "namespace"),
+		owners:    desc("owners", "Owners as the leader sees them: member; greeted, new; waiting, for its name; silent, not heard since the leader took over.", "namespace", "kind"),
+		suspended: desc("owners_suspended", "Owners that were not heard for longer than a lease and are kept in the table, because no other could have their ranges.", "namespace"),
+		draining:  desc("owners_leaving", "Owners whose keys are being moved away, because they want to leave or an operator wants them drained.", "namespace"),
+		ranges:    desc("ranges", "Ranges of the lease table.", "namespace"),
+		unowned:   desc("unowned_ratio", "Share of the key space that nobody owns, 0 to 1.", "namespace"),
+		lsn:       desc("lsn", "Number of the last change of the lease table.", "namespace"),
+		bytes:     desc("table_bytes", "Size of the lease table as it is sent to lookups.", "namespace"),
+		moves:     desc("moves", "Moves of state between owners: under way, and waiting for their turn.", "namespace", "kind"),
+		lease:     desc("lease_wait_seconds", "How long the keys of an owner that dies wait at most: lease x drift.", "namespace"),
 	}
 }
 
@@ -52,7 +53,7 @@ func (m *metrics) Describe(to chan<- *prometheus.Desc) {
 	g := &m.gauges
 	for _, d := range []*prometheus.Desc{
 		g.leader, g.known, g.ready, g.term, g.streams, g.limits, g.queue,
-		g.lookups, g.owners, g.draining, g.ranges, g.unowned, g.lsn, g.bytes, g.moves, g.lease,
+		g.lookups, g.owners, g.draining, g.suspended, g.ranges, g.unowned, g.lsn, g.bytes, g.moves, g.lease,
 	} {
 		to <- d
 	}
@@ -104,6 +105,7 @@ type survey struct {
 	table          *table.Table // immutable
 	owners         [machine.Silent + 1]int
 	leaving        int
+	suspended      int
 	moves, waiting int
 }
 
@@ -151,6 +153,9 @@ func surveyOf(now mono.Instant, ns leasehold.Namespace, hold time.Duration, led 
 		if o.Draining || o.Parting {
 			s.leaving++
 		}
+		if o.Suspended {
+			s.suspended++
+		}
 	}
 	return s
 }
@@ -163,6 +168,7 @@ func (s *survey) report(g *gauges, gauge func(*prometheus.Desc, float64, ...stri
 		gauge(g.owners, float64(s.owners[standing]), name, kind)
 	}
 	gauge(g.draining, float64(s.leaving), name)
+	gauge(g.suspended, float64(s.suspended), name)
 	gauge(g.ranges, float64(s.table.Len()), name)
 	gauge(g.lsn, float64(s.table.LSN()), name)
 	gauge(g.moves, float64(s.moves), name, "under_way")

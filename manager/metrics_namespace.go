@@ -15,8 +15,8 @@ import (
 
 // perNamespace is what is counted for each namespace that this manager leads.
 type perNamespace struct {
-	joins, granted, renewed, commits, moves, policyFailures, losses *prometheus.CounterVec
-	moveDuration, policy                                            *prometheus.HistogramVec
+	joins, granted, renewed, commits, moves, policyFailures, losses, outages *prometheus.CounterVec
+	moveDuration, policy                                                     *prometheus.HistogramVec
 }
 
 func newPerNamespace() perNamespace {
@@ -26,6 +26,7 @@ func newPerNamespace() perNamespace {
 		renewed:        counters("renewals_total", "Leases renewed.", "namespace"),
 		commits:        counters("changes_total", "Changes of the lease table.", "namespace"),
 		losses:         counters("losses_total", "Losses of state, by cause: leases that ended and were not moved. Cause \"released\" are recalls, \"expired\" are owners that died or were cut off.", "namespace", "cause"),
+		outages:        counters("outages_total", "How often all owners with leases were silent for longer than a lease, and were kept in the table with their leases suspended.", "namespace"),
 		moves:          counters("moves_total", "Moves of state between owners that have ended, by how.", "namespace", "outcome"),
 		moveDuration:   histograms("move_duration_seconds", "How long moves of state took that succeeded.", "namespace"),
 		policy:         histograms("policy_duration_seconds", "How long the policy takes to decide who should have which keys.", "namespace"),
@@ -34,13 +35,13 @@ func newPerNamespace() perNamespace {
 }
 
 func (p *perNamespace) all() scrape.Set {
-	return scrape.Set{p.joins, p.granted, p.renewed, p.commits, p.losses, p.moves, p.moveDuration, p.policy, p.policyFailures}
+	return scrape.Set{p.joins, p.granted, p.renewed, p.commits, p.losses, p.outages, p.moves, p.moveDuration, p.policy, p.policyFailures}
 }
 
 // forget removes a namespace that has been deleted.
 func (p *perNamespace) forget(ns leasehold.Namespace) {
 	labels := prometheus.Labels{"namespace": string(ns)}
-	for _, v := range []*prometheus.CounterVec{p.joins, p.granted, p.renewed, p.commits, p.losses, p.moves, p.policyFailures} {
+	for _, v := range []*prometheus.CounterVec{p.joins, p.granted, p.renewed, p.commits, p.losses, p.outages, p.moves, p.policyFailures} {
 		v.DeletePartialMatch(labels)
 	}
 	p.moveDuration.DeletePartialMatch(labels)
@@ -58,9 +59,9 @@ const (
 
 // spaceMetrics is that of one namespace, found once.
 type spaceMetrics struct {
-	joins, granted, renewed, commits, policyFailures prometheus.Counter
-	losses, moves                                    *prometheus.CounterVec
-	moveDuration, policy                             prometheus.Observer
+	joins, granted, renewed, commits, policyFailures, outages prometheus.Counter
+	losses, moves                                             *prometheus.CounterVec
+	moveDuration, policy                                      prometheus.Observer
 }
 
 // space returns what is counted for a namespace, beginning with it if it is new.
@@ -75,8 +76,8 @@ func (m *metrics) space(ns leasehold.Namespace) *spaceMetrics {
 	s := &spaceMetrics{
 		joins: m.of.joins.WithLabelValues(name), granted: m.of.granted.WithLabelValues(name),
 		renewed: m.of.renewed.WithLabelValues(name), commits: m.of.commits.WithLabelValues(name),
-		policyFailures: m.of.policyFailures.WithLabelValues(name),
-		losses:         m.of.losses.MustCurryWith(labels), moves: m.of.moves.MustCurryWith(labels),
+		policyFailures: m.of.policyFailures.WithLabelValues(name), outages: m.of.outages.WithLabelValues(name),
+		losses: m.of.losses.MustCurryWith(labels), moves: m.of.moves.MustCurryWith(labels),
 		moveDuration: m.of.moveDuration.WithLabelValues(name), policy: m.of.policy.WithLabelValues(name),
 	}
 	scrape.Begin(s.losses, scrape.Causes()...)
@@ -155,6 +156,8 @@ func (m *metrics) noted(ns leasehold.Namespace, n machine.Note) {
 		}
 	case n.What == machine.NoteJoined:
 		m.space(ns).joins.Inc()
+	case n.What == machine.NoteOutage:
+		m.space(ns).outages.Inc()
 	case n.What == machine.NotePolicyRefused:
 		m.space(ns).policyFailures.Inc()
 	}

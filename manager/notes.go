@@ -112,6 +112,10 @@ func describe(n machine.Note) (slog.Level, string) {
 		return info, "an owner joined"
 	case machine.NoteExpired:
 		return warn, fmt.Sprintf("an owner was not heard for longer than its lease, because it died, was cut off, or nobody led: its %d leases have expired", n.Have)
+	case machine.NoteOutage:
+		return warn, fmt.Sprintf("%d owners were not heard for longer than a lease, and no other could take their ranges: they stay in the table with their leases suspended until an owner is heard", n.Have)
+	case machine.NoteOutageOver:
+		return info, "an owner is heard again after an outage: suspended leases are resumed, and owners that are still silent have the time of a lease to return"
 	case machine.NoteLeft:
 		return info, fmt.Sprintf("an owner left and gave back %d leases", n.Have)
 	case machine.NoteReleased:

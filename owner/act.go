@@ -16,7 +16,7 @@ import (
 
 // act carries out what the machine has decided, on the driver's goroutine.
 func (o *Owner) act(now mono.Instant, actions []machine.Action) {
-	var view *machine.View
+	var view *machine.View // of which the callbacks are told
 	var ended []revocation
 	for _, a := range actions {
 		switch a := a.(type) {
@@ -37,6 +37,12 @@ func (o *Owner) act(now mono.Instant, actions []machine.Action) {
 			o.metrics.revoke(len(a.Leases), a.Cause)
 			o.recalled(a)
 			failpoint.Here("owner/revoked")
+		case machine.SuspendedLeases:
+			view = o.machine.owner.View()
+			o.metrics.suspend(len(a.Leases))
+		case machine.ResumedLeases:
+			view = o.machine.owner.View()
+			o.metrics.resume(len(a.Leases))
 		case machine.GrantedLeases: // the callbacks see it by what is published
 			o.metrics.grant(len(a.Leases))
 		case machine.FindPredecessor:
@@ -57,7 +63,7 @@ func (o *Owner) act(now mono.Instant, actions []machine.Action) {
 		}
 	}
 	if view != nil {
-		o.callbacks.change(view.Kept, view.Coming, ended)
+		o.callbacks.change(view.Kept, view.Coming, ended, o.machine.owner.Suspended())
 	}
 }
 

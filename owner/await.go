@@ -36,7 +36,8 @@ const (
 //	lease, ok := o.Check(key)
 //	...
 //
-// Only ranges that come with their state are waited for, see [Mover]. At most 4096
+// Only ranges that come with their state are waited for, see [Mover]. A key whose lease
+// is suspended is not: an outage may last, and callers come back ([Owner.Suspended]). At most 4096
 // calls wait at a time; more are not made to wait. Nothing is started for one that
 // waits, and one that need not wait costs what Check costs.
 func (o *Owner) Await(ctx context.Context, key leasehold.Key) bool {
@@ -78,10 +79,13 @@ func (o *Owner) await(ctx context.Context, key leasehold.Key) bool {
 	}
 }
 
-// AwaitEnd waits until a lease, as Check returned it, is not held on its key any
-// more, and reports true; or until the context ends, and reports false. It is for
-// what goes on without being asked, such as a stream of events, which nobody else
-// would stop. Like OnRevoke it may come late: Held is what decides.
+// AwaitEnd waits until a lease, as Check returned it, has ended on its key, and reports
+// true; or until the context ends, and reports false. It is for what goes on without
+// being asked, such as a stream of events, which nobody else would stop. Like OnRevoke it
+// may come late: Held is what decides.
+//
+// A suspension is no end: AwaitEnd waits on while the lease is suspended, and returns if it
+// is revoked after that. Held fails meanwhile, so that nothing is sent.
 //
 // Nothing is started for one that waits. It wakes up whenever leases are renewed,
 // which costs what Held costs.
@@ -89,7 +93,7 @@ func (o *Owner) AwaitEnd(ctx context.Context, lease Lease) bool {
 	for {
 		// In this order: what ends the lease after it was found held supersedes h.
 		h := o.holding.Load()
-		if !o.Held(lease) {
+		if o.ended(h, lease) {
 			return true
 		}
 		select {
@@ -100,6 +104,11 @@ func (o *Owner) AwaitEnd(ctx context.Context, lease Lease) bool {
 			return true
 		}
 	}
+}
+
+// ended reports whether a lease has ended by a holding: it is neither held nor suspended.
+func (o *Owner) ended(h *holding, lease Lease) bool {
+	return h.areas.find(lease.Key).Generation != lease.Generation || o.detector.Epoch(o.clock.Now()) != h.epoch
 }
 
 // holds is Check for those who do not act on it.

@@ -184,21 +184,23 @@ func TestAwaitEndsWithTheOwner(t *testing.T) {
 	})
 }
 
-// The end of a lease is noticed when it comes: by the manager's word, by time, and
-// with the owner.
+// The end of a lease is noticed when it comes: with the owner, and when a suspended lease
+// was kept for long enough.
 func TestAwaitEnd(t *testing.T) {
 	for name, end := range map[string]struct {
 		lease func(t *testing.T, o *Owner, stopLeader func())
 		after time.Duration // at most
 	}{
 		"closed":  {func(t *testing.T, o *Owner, _ func()) { _ = o.Close(t.Context()) }, 0},
-		"run out": {func(_ *testing.T, _ *Owner, stopLeader func()) { stopLeader() }, 10 * time.Second},
+		"run out": {func(_ *testing.T, _ *Owner, stopLeader func()) { stopLeader() }, 10*time.Second + time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newNetwork(t)
 				_, stop := n.lead(manager.Config{})
-				o := mustJoin(t, n.config("10.0.0.1:8080"))
+				cfg := n.config("10.0.0.1:8080")
+				cfg.KeepSuspended = time.Minute
+				o := mustJoin(t, cfg)
 				lease, ok := o.Check(42)
 				if !ok {
 					t.Fatal("holds nothing")

@@ -22,15 +22,22 @@ const hangs = 10 * time.Second
 // but may have found them with Check. So nothing is missing from it, and it is
 // bounded however slow the application is: see passing.
 type callbacks struct {
-	onGrant  func([]leasehold.Lease)
-	onRevoke func([]leasehold.Lease, leasehold.Cause)
-	logger   *slog.Logger
-	changed  chan struct{} // has room for one
-	ended    chan struct{}
+	onGrant   func([]leasehold.Lease)
+	onRevoke  func([]leasehold.Lease, leasehold.Cause)
+	onSuspend func([]leasehold.Lease)
+	onResume  func([]leasehold.Lease)
+	logger    *slog.Logger
+	changed   chan struct{} // has room for one
+	ended     chan struct{}
 
-	mu     sync.Mutex
-	held   []leasehold.Lease                        // immutable
-	told   []leasehold.Lease                        // immutable
+	mu   sync.Mutex
+	held []leasehold.Lease // immutable
+	told []leasehold.Lease // immutable
+	// suspended: the deadline of what is held has passed. toldSuspended is the part of told
+	// that the application was told to be suspended; immutable.
+	suspended     bool
+	toldSuspended []leasehold.Lease
+
 	causes map[leasehold.Generation]leasehold.Cause // of leases in told
 	passed passing
 	last   bool   // nothing will change any more
@@ -42,12 +49,14 @@ type callbacks struct {
 
 func newCallbacks(cfg *Config, logger *slog.Logger) *callbacks {
 	c := &callbacks{
-		onGrant: cfg.OnGrant, onRevoke: cfg.OnRevoke, logger: logger,
+		onGrant: cfg.OnGrant, onRevoke: cfg.OnRevoke, onSuspend: cfg.OnSuspend, onResume: cfg.OnResume, logger: logger,
 		changed: make(chan struct{}, 1), ended: make(chan struct{}),
 		causes: make(map[leasehold.Generation]leasehold.Cause), late: make(map[leasehold.Generation]passing),
 	}
-	if c.onGrant == nil {
-		c.onGrant = func([]leasehold.Lease) {}
+	for _, optional := range []*func([]leasehold.Lease){&c.onGrant, &c.onSuspend, &c.onResume} {
+		if *optional == nil {
+			*optional = func([]leasehold.Lease) {}
+		}
 	}
 	if c.onRevoke == nil {
 		c.onRevoke = func([]leasehold.Lease, leasehold.Cause) {}
@@ -57,14 +66,15 @@ func newCallbacks(cfg *Config, logger *slog.Logger) *callbacks {
 
 func (c *callbacks) start() { go c.run() }
 
-// change says what is held now, what will be in a moment, and what has ended on the
-// way to it, as one: who sees that a lease is gone also sees why. It does not wait.
+// change says what is held now, what will be in a moment, what has ended on the way to
+// it, and whether what is held is suspended, as one: who sees that a lease is gone also
+// sees why. It does not wait.
 //
 // If parts of a lease end for different reasons before the application has been
 // told, the last one is told.
-func (c *callbacks) change(held []leasehold.Lease, coming []leasehold.Range, ended []revocation) {
+func (c *callbacks) change(held []leasehold.Lease, coming []leasehold.Range, ended []revocation, suspended bool) {
 	c.mu.Lock()
-	c.held = held
+	c.held, c.suspended = held, suspended
 	for _, e := range ended {
 		unknown := protocol.Missing(e.leases, c.told)
 		for _, l := range protocol.Missing(e.leases, unknown) {
@@ -142,8 +152,14 @@ func (c *callbacks) run() {
 		for _, r := range d.revoked {
 			c.call("OnRevoke", func() { c.onRevoke(r.leases, r.cause) })
 		}
-		if len(d.granted) > 0 {
-			c.call("OnGrant", func() { c.onGrant(d.granted) })
+		for _, t := range []struct {
+			name   string
+			tell   func([]leasehold.Lease)
+			leases []leasehold.Lease
+		}{{"OnResume", c.onResume, d.resumed}, {"OnGrant", c.onGrant, d.granted}, {"OnSuspend", c.onSuspend, d.suspended}} {
+			if len(t.leases) > 0 {
+				c.call(t.name, func() { t.tell(t.leases) })
+			}
 		}
 		if d.last {
 			return
@@ -151,11 +167,14 @@ func (c *callbacks) run() {
 	}
 }
 
-// A difference is what the application has yet to be told, ends first.
+// A difference is what the application has yet to be told, in this order: a lease that is
+// suspended was granted before, and one that has ended is not resumed.
 type difference struct {
-	revoked []revocation
-	granted []leasehold.Lease
-	last    bool
+	revoked   []revocation
+	resumed   []leasehold.Lease
+	granted   []leasehold.Lease
+	suspended []leasehold.Lease
+	last      bool
 }
 
 // A revocation is leases that have ended for one reason.
@@ -175,7 +194,13 @@ func (c *callbacks) difference() difference {
 	for _, p := range c.passed {
 		d.revoke(p.Lease, p.cause)
 	}
-	c.told, c.passed = c.held, nil
+	var suspended []leasehold.Lease
+	if c.suspended {
+		suspended = c.held
+	}
+	kept := protocol.Missing(c.toldSuspended, protocol.Missing(c.toldSuspended, c.held))
+	d.resumed, d.suspended = protocol.Missing(kept, suspended), protocol.Missing(suspended, c.toldSuspended)
+	c.told, c.toldSuspended, c.passed = c.held, suspended, nil
 	clear(c.causes)
 	return d
 }

@@ -43,7 +43,7 @@ func TestCallbacksLeaveNothingOut(t *testing.T) {
 			newest += 20
 			ended := protocol.Missing(c.held, next)
 			owed = append(owed, ended...)
-			c.change(next, nil, []revocation{{ended, leasehold.CauseReleased}})
+			c.change(next, nil, []revocation{{ended, leasehold.CauseReleased}}, false)
 			if rapid.Bool().Draw(t, "many") {
 				c.passed.merge(c.held, nil)
 			}
@@ -115,12 +115,12 @@ func lease(start leasehold.Key, g leasehold.Generation) leasehold.Lease {
 // that came and went as well.
 func TestCallbacksOrder(t *testing.T) {
 	c := newCallbacks(&Config{}, nil)
-	c.change([]leasehold.Lease{lease(0, 1), lease(10, 2), lease(20, 3), lease(30, 4)}, nil, nil)
+	c.change([]leasehold.Lease{lease(0, 1), lease(10, 2), lease(20, 3), lease(30, 4)}, nil, nil, false)
 	c.difference()
 	c.change([]leasehold.Lease{lease(10, 2), lease(20, 5), lease(30, 4)}, nil,
-		[]revocation{{[]leasehold.Lease{lease(0, 1), lease(20, 3)}, leasehold.CauseReleased}})
+		[]revocation{{[]leasehold.Lease{lease(0, 1), lease(20, 3)}, leasehold.CauseReleased}}, false)
 	c.change([]leasehold.Lease{lease(20, 6), lease(30, 4)}, nil,
-		[]revocation{{[]leasehold.Lease{lease(10, 2), lease(20, 5)}, leasehold.CauseExpired}})
+		[]revocation{{[]leasehold.Lease{lease(10, 2), lease(20, 5)}, leasehold.CauseExpired}}, false)
 	want := difference{
 		revoked: []revocation{
 			{[]leasehold.Lease{lease(0, 1), lease(20, 3)}, leasehold.CauseReleased},
@@ -148,8 +148,8 @@ func TestCausesAreNotLost(t *testing.T) {
 	c.start()
 	for g := range leasehold.Generation(2000) {
 		held := []leasehold.Lease{lease(0, g+1)}
-		c.change(held, nil, nil)
-		c.change(nil, nil, []revocation{{held, leasehold.CauseExpired}})
+		c.change(held, nil, nil, false)
+		c.change(nil, nil, []revocation{{held, leasehold.CauseExpired}}, false)
 	}
 	if err := c.stop(t.Context()); err != nil {
 		t.Fatal(err)
@@ -190,7 +190,7 @@ func TestHangingCallback(t *testing.T) {
 		}
 		close(hang)
 		synctest.Wait()
-		if told.count("revoked: expired") != 1 {
+		if told.count("revoked: left") != 1 {
 			t.Errorf("the application was not told of the end: %q", told.lines)
 		}
 		if told.count("has returned at last") != 1 {

@@ -55,9 +55,27 @@ type Config struct {
 	// ended to mean that its generation, and every older one, has ended on all of
 	// its keys. What is held, or is being installed, is never covered.
 	//
-	// Neither callback may call Close, which waits for them. One that panics
-	// takes the process with it.
+	// No callback may call Close, which waits for them. One that panics takes the process
+	// with it.
 	OnRevoke func([]leasehold.Lease, leasehold.Cause)
+
+	// OnSuspend, if set, is called with leases that have reached their deadline because no
+	// leader has answered. Check and Held fail on their keys already, and callers are to wait
+	// ([leasehold.Suspended]). Keep the state: OnResume follows if a leader renews the leases,
+	// and OnRevoke if it does not.
+	OnSuspend func([]leasehold.Lease)
+	// OnResume, if set, is called with suspended leases that a leader has renewed. They have
+	// the same generations, since no other owner has held them meanwhile, and Check succeeds
+	// already.
+	OnResume func([]leasehold.Lease)
+
+	// KeepSuspended bounds for how long leases stay suspended, and with them the state.
+	// When it has passed they end, as [leasehold.CauseExpired]. Longer than any outage of the
+	// managers: then an outage costs no state. Shorter: memory is freed earlier by a server
+	// that is cut off alone, whose keys have long had another owner; it cannot tell one from
+	// the other. It makes no difference to safety. Default 0: until a leader answers or the
+	// process ends.
+	KeepSuspended time.Duration
 
 	// Load says what counts as this server's work, which the manager hears of per
 	// range and for the hottest keys. Default: LoadChecks, its successful checks.
@@ -143,6 +161,9 @@ func (c *Config) validate() error {
 	}
 	if c.Load != LoadChecks && c.Load != LoadReported {
 		return c.bad("Load is %d, want LoadChecks or LoadReported", c.Load)
+	}
+	if c.KeepSuspended < 0 {
+		return c.bad("KeepSuspended is %v, want 0 or more", c.KeepSuspended)
 	}
 	if err := c.validatePromise(); err != nil {
 		return err

@@ -21,8 +21,9 @@
 // The obligations of a server, in full and with the reasons, are in the
 // documentation of package leasehold. In short, for each request:
 //
-//  1. Check before touching the state of a key; refuse with
-//     [leasehold.NotOwner] if it fails.
+//  1. Check before touching the state of a key; if it fails refuse, with
+//     [leasehold.Suspended] if [Owner.Suspended] reports true, and with
+//     [leasehold.NotOwner] otherwise.
 //  2. Discard state that is stamped with a lower generation than the lease's.
 //  3. Stamp what is created or changed with the generation, and send it along
 //     as fencing token with every effect outside of the process.
@@ -97,6 +98,26 @@
 // At most 64 ranges move to an owner at a time, and as many from it. Each has up
 // to 1 MiB under way or, if it has long records, one of them: up to 4 MiB.
 //
+// # Outages of the managers
+//
+// A lease that reaches its deadline without an answer of a leader is suspended: Check and
+// Held fail from that moment on, as no other guarantee is left, but the lease keeps its
+// generation and the application its state. OnRevoke is not called. When a leader answers
+// whose table still has the range for this process, the lease is resumed under the same
+// generation: no other owner has acted meanwhile, and Held of a lease from before succeeds
+// again. If the range was granted to another, the lease ends and OnRevoke is called. So an
+// outage of all managers costs availability, from one lease time after its beginning to a
+// second or two after its end, and no state, however long it lasts.
+//
+// [Config.OnSuspend] and [Config.OnResume] tell the application, [Owner.Status] whoever
+// asks, and [Owner.Suspended] decides what a caller is told. [Config.KeepSuspended] bounds
+// for how long state is kept. A process that was stopped with its computer (below) does not
+// keep its leases: its memory may be older than what it has confirmed.
+//
+// A move that an outage interrupts ends as any that fails: until the target has confirmed,
+// the source keeps the range, suspended; after that the target keeps the state until a
+// leader has answered.
+//
 // # Answers for others
 //
 // A process that answers for others, as "leasehold agent" does for programs in
@@ -113,8 +134,8 @@
 // are few leases or many. The first in 10 microseconds also looks whether the
 // computer has slept, which makes it some 100 ns slower.
 //
-// OnGrant and OnRevoke are called one at a time, in order, on a goroutine of
-// their own. A lease ends for Check before OnRevoke is told of it, and nothing
+// OnGrant, OnRevoke, OnSuspend and OnResume are called one at a time, in order, on a
+// goroutine of their own. A lease ends for Check before OnRevoke is told of it, and nothing
 // waits for the callbacks: neither renewals nor the end of a lease. One that is
 // slow is told the net result of what happened meanwhile, and the end of every
 // lease: also of one that came and went, which Check may have found.
@@ -126,7 +147,8 @@
 // # Time
 //
 // A lease runs on this process's monotonic clock, from the sending of the
-// request that the leader answered. It ends by itself when no answer comes. A
+// request that the leader answered. If no answer comes, it is suspended at its
+// deadline: see above. A
 // computer that was suspended finds its leases gone with its first Check,
 // although its monotonic clock stood still. What cannot be found out from
 // within is a virtual machine that its host stopped with all of its clocks: for

@@ -94,7 +94,7 @@ func newOwner(cfg Config, c *clock.Clock, d *clock.Detector) (_ *Owner, err erro
 	}
 	o.hearsay.expect(cfg.Managers)
 	mc := machine.Config{
-		Namespace: cfg.Namespace, Holder: holder, Promises: cfg.MaxPromise > 0, Beats: o.clock.Beats(),
+		Namespace: cfg.Namespace, Holder: holder, Promises: cfg.MaxPromise > 0, KeepSuspended: cfg.KeepSuspended, Beats: o.clock.Beats(),
 		Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), //nolint:gosec // for backoffs; the session is from crypto/rand
 	}
 	if cfg.Mover != nil {

@@ -29,6 +29,8 @@ type metrics struct {
 	rtt      prometheus.Histogram
 	granted  prometheus.Counter
 	revoked  *prometheus.CounterVec
+	paused   prometheus.Counter
+	resumed  prometheus.Counter
 	dropped  *prometheus.CounterVec
 	silences prometheus.Counter
 	clock    *prometheus.CounterVec
@@ -67,6 +69,8 @@ func newMetrics(cfg *Config) (*metrics, error) {
 		rtt:      n.histogram("renewal_duration_seconds", "How long the leader takes to answer a message."),
 		granted:  n.counter("grants_total", "Leases granted to this process."),
 		revoked:  n.counters("revocations_total", "Leases, or parts of leases, that have ended, by cause.", "cause"),
+		paused:   n.counter("suspensions_total", "Leases that were suspended: no leader answered before their deadline, and their state is kept."),
+		resumed:  n.counter("resumptions_total", "Suspended leases that a leader has renewed under the same generation."),
 		dropped:  n.counters("dropped_messages_total", "Messages of managers that were dropped, by reason.", "reason"),
 		silences: n.counter("leader_silences_total", "How often the leader did not answer in time, and all managers were asked."),
 		clock:    n.counters("clock_trouble_total", "How often leases were dropped because of this computer's clock: it was suspended, or is too slow.", "kind"),
@@ -79,13 +83,14 @@ func newMetrics(cfg *Config) (*metrics, error) {
 		movedBytes:   n.counter("sent_bytes_total", "Bytes sent to other owners by moves that have ended."),
 
 		gauges: gauges{
-			owners:   n.desc("sessions", "Owners that this process has in the namespace."),
-			leases:   n.desc("leases", "Leases held."),
-			share:    n.desc("key_space_ratio", "Share of the key space held, 0 to 1."),
-			validity: n.desc("validity_seconds", "How long the leases last if they are not renewed; 0 if nothing is held. Of several owners the least."),
-			lease:    n.desc("lease_duration_seconds", "How long leases last that are renewed now, as the leader says; 0 before it has."),
-			term:     n.desc("leader_term", "Term of the leader last heard."),
-			underWay: n.desc("moves_under_way", "Moves of a range's state under way.", "direction"),
+			owners:    n.desc("sessions", "Owners that this process has in the namespace."),
+			leases:    n.desc("leases", "Leases held."),
+			suspended: n.desc("suspended_leases", "Leases suspended: no check succeeds on their keys, and their state is kept until a leader answers."),
+			share:     n.desc("key_space_ratio", "Share of the key space held, 0 to 1."),
+			validity:  n.desc("validity_seconds", "How long the leases last if they are not renewed; 0 if nothing is held. Of several owners the least."),
+			lease:     n.desc("lease_duration_seconds", "How long leases last that are renewed now, as the leader says; 0 before it has."),
+			term:      n.desc("leader_term", "Term of the leader last heard."),
+			underWay:  n.desc("moves_under_way", "Moves of a range's state under way.", "direction"),
 		},
 	}
 	scrape.Begin(m.joins, "accepted", "refused", "gave_up")
@@ -101,7 +106,7 @@ func newMetrics(cfg *Config) (*metrics, error) {
 		}
 	}
 	m.counted = scrape.Set{
-		m.joins, m.sent, m.renewals, m.rtt, m.granted, m.revoked, m.dropped, m.silences, m.clock, m.work,
+		m.joins, m.sent, m.renewals, m.rtt, m.granted, m.revoked, m.paused, m.resumed, m.dropped, m.silences, m.clock, m.work,
 		m.moves, m.moveDuration, m.unserved, m.movedRecords, m.movedBytes,
 	}
 	return scrape.Share(cfg.Metrics, m)
@@ -206,6 +211,18 @@ func (m *metrics) renewed() {
 func (m *metrics) grant(leases int) {
 	if m != nil {
 		m.granted.Add(float64(leases))
+	}
+}
+
+func (m *metrics) suspend(leases int) {
+	if m != nil {
+		m.paused.Add(float64(leases))
+	}
+}
+
+func (m *metrics) resume(leases int) {
+	if m != nil {
+		m.resumed.Add(float64(leases))
 	}
 }
 

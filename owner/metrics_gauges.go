@@ -9,13 +9,13 @@ import (
 )
 
 // gauges are read when they are asked for.
-type gauges struct{ owners, leases, share, validity, lease, term, underWay *prometheus.Desc }
+type gauges struct{ owners, leases, suspended, share, validity, lease, term, underWay *prometheus.Desc }
 
 // Describe is for [prometheus.Collector].
 func (m *metrics) Describe(to chan<- *prometheus.Desc) {
 	m.counted.Describe(to)
 	g := &m.gauges
-	for _, d := range []*prometheus.Desc{g.owners, g.leases, g.share, g.validity, g.lease, g.term, g.underWay} {
+	for _, d := range []*prometheus.Desc{g.owners, g.leases, g.suspended, g.share, g.validity, g.lease, g.term, g.underWay} {
 		to <- d
 	}
 }
@@ -24,16 +24,17 @@ func (m *metrics) Describe(to chan<- *prometheus.Desc) {
 func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	m.counted.Collect(to)
 	var (
-		leases, in, out int
-		share           float64
-		validity, lease time.Duration
-		term            leasehold.Term
+		leases, suspended, in, out int
+		share                      float64
+		validity, lease            time.Duration
+		term                       leasehold.Term
 	)
 	m.mu.Lock()
 	first := true
 	for o := range m.owners {
 		held, left := o.present()
 		leases += len(held)
+		suspended += o.Status().Suspended
 		for _, l := range held {
 			share += (float64(l.Range.Last()-l.Range.Start) + 1) / (1 << 64)
 		}
@@ -57,6 +58,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	g := &m.gauges
 	gauge(g.owners, float64(n))
 	gauge(g.leases, float64(leases))
+	gauge(g.suspended, float64(suspended))
 	gauge(g.share, share)
 	gauge(g.underWay, float64(in), "in")
 	gauge(g.underWay, float64(out), "out")

@@ -82,8 +82,9 @@ func (o *Owner) Check(key leasehold.Key) (Lease, bool) {
 }
 
 // Held reports whether the lease, as Check returned it, has been held on its
-// key without a gap ever since (CheckLeaseContinuous of Centrifuge). Once it is
-// false it stays false. It costs what Check costs.
+// key without a gap ever since (CheckLeaseContinuous of Centrifuge): no other owner
+// has acted on the key. It is false while the lease is suspended, and true again if it
+// is resumed. Once the lease has ended it stays false. It costs what Check costs.
 func (o *Owner) Held(lease Lease) bool {
 	l, _ := o.find(lease.Key)
 	return l != nil && l.Generation == lease.Generation && l.Generation != 0
@@ -103,11 +104,23 @@ func (o *Owner) find(key leasehold.Key) (*leasehold.Lease, mono.Instant) {
 	return h.areas.find(key), now
 }
 
-// Leases returns all leases that are held now, sorted by range. It copies them.
+// Leases returns all leases that are held now, sorted by range; suspended ones are not
+// among them. It copies them.
 func (o *Owner) Leases() []leasehold.Lease {
 	h := o.holding.Load()
 	now := o.clock.Now()
 	if now >= h.until || o.detector.Epoch(now) != h.epoch {
+		return nil
+	}
+	return slices.Clone(h.areas.held)
+}
+
+// SuspendedLeases returns all leases that are suspended now, sorted by range, as Leases
+// does of those that are held. It copies them.
+func (o *Owner) SuspendedLeases() []leasehold.Lease {
+	h := o.holding.Load()
+	now := o.clock.Now()
+	if now < h.until || o.detector.Epoch(now) != h.epoch {
 		return nil
 	}
 	return slices.Clone(h.areas.held)
@@ -213,7 +226,11 @@ func (o *Owner) part(ctx context.Context) error {
 	case <-ctx.Done():
 		why = "there was no time to move it"
 	}
-	left := len(o.Leases())
+	status := o.Status()
+	left := status.Held + status.Suspended
+	if status.Suspended > 0 {
+		why = "no leader answers"
+	}
 	if left == 0 {
 		return nil
 	}

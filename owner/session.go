@@ -18,6 +18,7 @@ import (
 // us.
 type session struct {
 	*driver.Wakeful[machine.Event, machine.Action]
+	owner *machine.Machine // the same, for what is not a step
 
 	// The newest reply that is not a refusal. The machine may have dropped it;
 	// a request that says that it was applied proves that it has not.
@@ -28,7 +29,7 @@ type session struct {
 }
 
 func newSession(m *machine.Machine, d *clock.Detector, heard func(mono.Instant, *protocol.LeaseReply)) *session {
-	return &session{heard: heard, Wakeful: driver.Woken[machine.Event, machine.Action](m, d, machine.Slept{})}
+	return &session{owner: m, heard: heard, Wakeful: driver.Woken[machine.Event, machine.Action](m, d, machine.Slept{})}
 }
 
 // Step is the machine's.

@@ -26,6 +26,11 @@ on. No status may be lost, and no request may fail. Callers who keep asking for 
 keys, every 5 ms, measure for how long a key has no answer while it moves. At the
 end the status of every user is looked at.
 
+With --outage nobody is killed but the managers: all of them, once, and they are
+started again after that time. Every user sets a status before that, and users go on
+meanwhile. Servers suspend their leases when no manager renews them, keep the statuses,
+and serve them again when one leads. No status may be lost.
+
 With --store flease the managers keep nothing on disk: they agree among themselves
 who leads, and one that takes over asks the servers what they own.
 
@@ -53,13 +58,14 @@ the logs are.
 
 Exit status: 0 all went well; 1 two servers owned a key at the same time, an answer
 was out of date, or a status was lost and nobody was told; 2 it could not be done,
-or something else went wrong, which is said, such as a loss for which a restart is
-to blame; 130 interrupted before the time that --for set.`
+or something else went wrong, which is said, such as a loss for which a restart or
+an outage is to blame; 130 interrupted before the time that --for set.`
 
 const demoExample = `  leasehold demo
   leasehold demo --for 30s --json
   leasehold demo --tls --for 30s --json
   leasehold demo --store flease
+  leasehold demo --outage 60s --json
   leasehold demo --owners 20 --rate 5000 --kill-every 3s --for 5m
   leasehold demo --rolling-restart --for 60s
   leasehold demo --rolling-restart --rounds 1 --owners 10 --keys 1000000 --value-size 200 --json`
@@ -95,6 +101,7 @@ func newDemoCommand() *cobra.Command {
 	flags.IntVar(&c.Rate, "rate", c.Rate, "how many requests they make in a second, all together")
 	flags.BoolVar(&c.Rolling, "rolling-restart", false, "restart all servers, one after the other, and kill nobody")
 	flags.IntVar(&c.Rounds, "rounds", 0, "how often each server is restarted (default as often as there is time for it)")
+	flags.DurationVar(&c.Outage, "outage", 0, "kill all managers for so long, once, and nobody else")
 	flags.DurationVar(&c.Lease, "lease", c.Lease, "how long leases last; users of a server that was killed wait for 1.2 times as long")
 	flags.DurationVar(&c.KillEvery, "kill-every", c.KillEvery, "how much time there is between two kills of a leader, and two of a server, on average")
 	flags.Uint64Var(&c.Seed, "seed", 0, "who is killed when (default another each time)")
@@ -117,7 +124,7 @@ func newDemoCommand() *cobra.Command {
 func (o *demoOptions) run(cmd *cobra.Command) error {
 	out, errs := newScreen(cmd.OutOrStdout()), newScreen(cmd.ErrOrStderr())
 	live := out.terminal && !o.json
-	if !live && !cmd.Flags().Changed("for") && o.config.Rounds == 0 {
+	if !live && !cmd.Flags().Changed("for") && o.config.Rounds == 0 && o.config.Outage == 0 {
 		o.config.For = unattended
 	}
 	if err := o.config.Validate(); err != nil {

@@ -18,10 +18,14 @@ func demoText(r *demo.Report) string {
 			percent(r.Availability), percent(r.Eventually), counted(int(r.Failures), "failure"), retriesText(r.Retries), grouped(r.Misroutes))},
 	}
 	title := "Demo"
-	if r.Rolling {
+	switch {
+	case r.Rolling:
 		title = "Rolling restart"
 		lines = append(lines, rollingFacts(r)...)
-	} else {
+	case r.OutageSeconds > 0:
+		title = "Outage"
+		lines = append(lines, outageFacts(r)...)
+	default:
 		lines = append(lines,
 			entry{"killed", killedText(r)},
 			entry{"failover", fmt.Sprintf("%s; %s", failoversText(r.FailoverMillis), counted(r.LeasesLostInFailover, "lease")+" lost in it")})
@@ -48,6 +52,21 @@ func killedText(r *demo.Report) string {
 		text += fmt.Sprintf("; %s restarted, for which %s lost", counted(r.Restarts, "owner"), counted(int(r.ByRestart), "range"))
 	}
 	return text
+}
+
+// outageFacts is what an outage of all managers is about.
+func outageFacts(r *demo.Report) []entry {
+	lost := grouped(r.ByOutage) + " lost"
+	if r.ByOutage == 0 {
+		lost = good(lost)
+	} else {
+		lost = bad(lost)
+	}
+	return []entry{
+		{"outage", fmt.Sprintf("no manager ran for %.1f s; %s resumed with the same generation, %s", r.OutageSeconds, counted(r.ResumedRanges, "range"), lost)},
+		{"unavailable", fmt.Sprintf("all keys had an answer %.2f s after a manager led again", r.AfterReturn)},
+		{"keys", fmt.Sprintf("%s of %s; %s looked through at the end", grouped(uint64(r.Keys)), counted(r.ValueSize, "byte"), grouped(uint64(r.LookedUp)))},
+	}
 }
 
 // rollingFacts is what a rolling restart is about.

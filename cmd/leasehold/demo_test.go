@@ -92,6 +92,26 @@ func TestDemoRollingRestart(t *testing.T) {
 	noFiles(t, dir)
 }
 
+// TestDemoOutage kills all managers for longer than leases last. Nobody loses anything, and
+// every request succeeds in the end.
+func TestDemoOutage(t *testing.T) {
+	const keys = 500
+	cmd, dir := demoCommand(t, "--outage", "10s", "--lease", "6s", "--owners", "3", "--keys", strconv.Itoa(keys), "--rate", "200", "--json")
+	r := reportOf(t, cmd)
+	switch {
+	case r.DualOwnership != 0 || r.GenerationReversals != 0 || r.StaleAnswers != 0 || r.SilentLosses != 0 || r.Garbled != 0:
+		t.Errorf("not safe: %+v", r)
+	case r.Losses != 0 || r.ByOutage != 0 || r.Republished != 0 || r.LookedUp != keys:
+		t.Errorf("something was lost: %+v", r)
+	case r.OutageSeconds < 10 || r.ResumedRanges == 0 || r.AfterReturn <= 0:
+		t.Errorf("there was no outage, or nothing was resumed: %+v", r)
+	case r.Requests == 0 || r.Failed != 0 || r.Availability == 1:
+		t.Errorf("requests went wrong, or nobody had to wait: %+v", r)
+	}
+	nothingLeft(t, dir)
+	noFiles(t, dir)
+}
+
 // reportOf runs a demo that must end well and say nothing but its report.
 func reportOf(t *testing.T, cmd *exec.Cmd) demo.Report {
 	t.Helper()

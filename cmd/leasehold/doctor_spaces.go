@@ -62,10 +62,14 @@ func diagnoseVacant(s *spaceExam) []finding {
 // diagnoseOwners finds owners that may soon be taken for dead, and those that do not
 // do what was wanted of them. It names a few of each kind.
 func diagnoseOwners(s *spaceExam) []finding {
-	var silent, tardy, waiting, unmoving, stuck []string
+	var suspended, silent, tardy, waiting, unmoving, stuck []string
 	for _, o := range s.looks[1].owners {
 		who := o.GetHolder().GetOwner()
 		before := sameSession(s.looks[0].owners, o)
+		if o.GetSuspended() {
+			suspended = append(suspended, who)
+			continue
+		}
 		switch o.GetState() {
 		case leaseholdv1.OwnerState_OWNER_STATE_SILENT:
 			silent = append(silent, fmt.Sprintf("%s (%s left)", who, brief(time.Duration(o.GetPatience()))))
@@ -90,6 +94,7 @@ func diagnoseOwners(s *spaceExam) []finding {
 		verdict      verdict
 		text, advice string
 	}{
+		{suspended, wrong, "not heard for longer than a lease, and kept with suspended leases", "Are they running, and can they reach the leader? They keep their state, and no other owner can take their keys; they are served again when the leader hears them."},
 		{silent, wrong, "not heard since the leader took over", "Are they running, and can they reach the leader? When their time is up their keys go to others, and the state is lost."},
 		{tardy, wrong, "not heard for two renewals", "They are paused, overloaded or cut off: when their time is up their keys go to others, and the state is lost."},
 		{waiting, wrong, "waiting, because another session has the name", "Give each server a name of its own; after a restart it passes when the old session ends."},

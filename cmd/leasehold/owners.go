@@ -22,6 +22,11 @@ that are waited for. The states are:
   waiting  another session has its name: it gets nothing until that one is gone
   silent   it holds leases and has not spoken to this leader: it is waited for
 
+An owner is shown as suspended if its leases have passed their deadline: it was not heard
+for longer than a lease, and is kept because no other owner could have its keys, or has
+the time of a lease to return after an outage. If its process lives, it keeps its state
+and serves nothing until the leader has answered it.
+
 A member that is draining gets no keys, because an operator wants it so; one that
 is leaving wants it so itself, and ends when its keys have moved.
 
@@ -79,6 +84,7 @@ type ownerDocument struct {
 
 	Draining   bool   `json:"draining"`             // an operator wants it to hold nothing
 	Leaving    bool   `json:"leaving"`              // it wants to leave, when its keys have moved
+	Suspended  bool   `json:"suspended"`            // its leases have passed their deadline, and are kept
 	MovesState *bool  `json:"movesState,omitempty"` // it can move state; left out if the leader is too old to know
 	MovesIn    uint32 `json:"movesIn"`              // under way
 	MovesOut   uint32 `json:"movesOut"`
@@ -94,7 +100,7 @@ func ownerJSON(o *leaseholdv1.OwnerStatus, knowsMoves bool) ownerDocument {
 		Owner: h.GetOwner(), Session: hex.EncodeToString(h.GetSession()), Addr: h.GetAddr(), Weight: h.GetWeight(),
 		State: enumText(o.GetState(), "OWNER_STATE_"), Leases: o.GetLeases(), Share: o.GetShare(), Load: o.GetLoad(),
 		Patience: time.Duration(o.GetPatience()).Seconds(),
-		Draining: o.GetDraining(), Leaving: o.GetParting(),
+		Draining: o.GetDraining(), Leaving: o.GetParting(), Suspended: o.GetSuspended(),
 		MovesIn: o.GetMovesIn(), MovesOut: o.GetMovesOut(),
 	}
 	if knowsMoves {
@@ -122,6 +128,8 @@ func (d ownersDocument) text() string {
 
 func (o ownerDocument) stateText() string {
 	switch {
+	case o.Suspended:
+		return bad("suspended")
 	case o.State == "silent" || o.State == "waiting":
 		return bad(o.State)
 	case o.Leaving:

@@ -20,7 +20,7 @@ type topColumn struct {
 // topColumns are those that fit beside the name and the bar.
 func topColumns(width int) []topColumn {
 	all := []topColumn{
-		{left("STATE"), 8, 0, (*topOwner).stateColoured},
+		{left("STATE"), 9, 0, (*topOwner).stateColoured},
 		{number("SHARE"), 8, 34, func(o *topOwner) string { return percent(o.Share) }},
 		{number("LOAD"), 10, 46, func(o *topOwner) string { return load(o.Load) }},
 		{number("LEASES"), 7, 72, func(o *topOwner) string { return grouped(uint64(o.Leases)) }},
@@ -102,14 +102,14 @@ func cell(text string, width int, right bool) string {
 
 // stateName is what an owner is doing, in a word.
 func (o *topOwner) stateName() string {
-	if o.Late {
+	if o.Late && !o.Suspended {
 		return "late"
 	}
 	return ansi.Strip(o.stateText())
 }
 
 func (o *topOwner) stateColoured() string {
-	if o.Late {
+	if o.Late && !o.Suspended {
 		return bad("late")
 	}
 	return o.stateText()

@@ -266,3 +266,15 @@ func BenchmarkTopFrame(b *testing.B) {
 		topScreen(s, topView{width: 120, height: 50})
 	}
 }
+
+// An owner whose leases are suspended is shown as such, whatever else it is.
+func TestSuspendedOwnerIsShown(t *testing.T) {
+	for _, o := range []topOwner{
+		{ownerDocument: ownerDocument{State: "silent", Suspended: true}},
+		{ownerDocument: ownerDocument{State: "member", Suspended: true}, Late: true},
+	} {
+		if got := o.stateName(); got != "suspended" {
+			t.Errorf("%+v is shown as %q", o, got)
+		}
+	}
+}

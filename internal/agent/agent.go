@@ -116,7 +116,8 @@ type ownerDocument struct {
 	Name      string `json:"name"`
 	Addr      string `json:"addr"`
 	Leases    int    `json:"leases"`
-	SilentMS  int64  `json:"silent_ms"` // since it was last heard of
+	Suspended int    `json:"suspended,omitempty"` // leases that no manager has renewed in time
+	SilentMS  int64  `json:"silent_ms"`           // since it was last heard of
 	TTLMS     int64  `json:"ttl_ms"`
 }
 

@@ -37,10 +37,12 @@ func (a *Agent) withOwner(do func(*session, http.ResponseWriter, *http.Request) 
 
 // A leasesAnswer is all that is held, and for how long after the program sent its
 // question that is true: nobody else acts on these keys before. Nothing is true for
-// 0 ms.
+// 0 ms. Suspended says that nothing is held because no manager has answered in time: the
+// program keeps its state, and its callers wait.
 type leasesAnswer struct {
 	Leases     []leaseDocument `json:"leases"`
 	ValidForMS int64           `json:"valid_for_ms"`
+	Suspended  bool            `json:"suspended,omitempty"`
 }
 
 func (s *session) leases(w http.ResponseWriter, r *http.Request) (any, error) {
@@ -48,7 +50,7 @@ func (s *session) leases(w http.ResponseWriter, r *http.Request) (any, error) {
 		return nil, err
 	}
 	held, ms := s.promise()
-	return leasesAnswer{leasesJSON(held), ms}, nil
+	return leasesAnswer{leasesJSON(held), ms, s.owner.Status().Suspended > 0}, nil
 }
 
 // promise is the owner's, in whole milliseconds. The fraction is the program's
@@ -63,12 +65,14 @@ func (s *session) promise() ([]leasehold.Lease, int64) {
 }
 
 // A checkAnswer says whether a key is held, under which lease, and for how long
-// after the program sent its question that is true.
+// after the program sent its question that is true; if it is not, whether its lease is
+// suspended.
 type checkAnswer struct {
 	Held       bool           `json:"held"`
 	Key        string         `json:"key"`
 	Lease      *leaseDocument `json:"lease,omitempty"`
 	ValidForMS int64          `json:"valid_for_ms"`
+	Suspended  bool           `json:"suspended,omitempty"`
 }
 
 func (s *session) check(w http.ResponseWriter, r *http.Request) (any, error) {
@@ -83,7 +87,7 @@ func (s *session) check(w http.ResponseWriter, r *http.Request) (any, error) {
 	held, ms := s.promise()
 	l, ok := find(held, key)
 	if !ok {
-		return checkAnswer{Key: key.String()}, nil
+		return checkAnswer{Key: key.String(), Suspended: s.owner.Suspended(key)}, nil
 	}
 	s.owner.Check(key) // counts as work
 	lease := leaseJSON(l)
@@ -114,6 +118,7 @@ func find(leases []leasehold.Lease, key leasehold.Key) (leasehold.Lease, bool) {
 type heldAnswer struct {
 	Held       bool  `json:"held"`
 	ValidForMS int64 `json:"valid_for_ms"`
+	Suspended  bool  `json:"suspended,omitempty"`
 }
 
 func (s *session) held(w http.ResponseWriter, r *http.Request) (any, error) {
@@ -134,9 +139,9 @@ func (s *session) held(w http.ResponseWriter, r *http.Request) (any, error) {
 	}
 	leases, ms := s.promise()
 	if l, ok := find(leases, key); !ok || uint64(l.Generation) != generation {
-		return heldAnswer{}, nil
+		return heldAnswer{Suspended: s.owner.Suspended(key)}, nil
 	}
-	return heldAnswer{true, ms}, nil
+	return heldAnswer{Held: true, ValidForMS: ms}, nil
 }
 
 // An awaitAnswer says whether a key was held when the wait ended. It promises

@@ -29,10 +29,12 @@ const maxPending = 256
 
 // An event is one line of the stream of events.
 type event struct {
-	Type   string          `json:"type"` // "leases", "granted", "revoked", "closed"
+	Type   string          `json:"type"` // "leases", "granted", "revoked", "suspended", "resumed", "closed"
 	Leases []leaseDocument `json:"leases,omitzero"`
 	Cause  string          `json:"cause,omitempty"`
 	Why    string          `json:"why,omitempty"`
+	// Suspended, of the type "leases": these are kept, and must not be used.
+	Suspended bool `json:"suspended,omitempty"`
 }
 
 func (f *feed) open() *follower {
@@ -58,6 +60,14 @@ func (f *feed) granted(leases []leasehold.Lease) {
 
 func (f *feed) revoked(leases []leasehold.Lease, why leasehold.Cause) {
 	f.tell(event{Type: "revoked", Leases: leasesJSON(leases), Cause: causeName(why)})
+}
+
+func (f *feed) suspended(leases []leasehold.Lease) {
+	f.tell(event{Type: "suspended", Leases: leasesJSON(leases)})
+}
+
+func (f *feed) resumed(leases []leasehold.Lease) {
+	f.tell(event{Type: "resumed", Leases: leasesJSON(leases)})
 }
 
 // tell does not wait for anybody.
@@ -138,7 +148,10 @@ func (s *session) tell(out *stream, one *follower) bool {
 	return true
 }
 
-// all is the event that stands for everything before it.
+// all is the event that stands for everything before it. Suspended leases have not ended.
 func (s *session) all() event {
+	if kept := s.owner.SuspendedLeases(); len(kept) > 0 {
+		return event{Type: "leases", Leases: leasesJSON(kept), Suspended: true}
+	}
 	return event{Type: "leases", Leases: leasesJSON(s.owner.Leases())}
 }

@@ -129,7 +129,7 @@ func (a *Agent) newSession(ctx context.Context, in *joinRequest) (_ *session, er
 	defer context.AfterFunc(a.accepting, cancel)()
 	s.owner, err = owner.Join(ctx, owner.Config{
 		Namespace: s.namespace, Managers: a.cfg.Managers, Addr: in.Addr, Name: leasehold.OwnerID(in.Name),
-		Weight: in.Weight, Load: load, OnGrant: s.feed.granted, OnRevoke: s.feed.revoked,
+		Weight: in.Weight, Load: load, OnGrant: s.feed.granted, OnRevoke: s.feed.revoked, OnSuspend: s.feed.suspended, OnResume: s.feed.resumed,
 		MaxPromise: a.cfg.MaxPromise, WaitForPredecessor: true,
 		Credentials: a.cfg.Credentials, DialOptions: a.cfg.DialOptions, Logger: a.cfg.Logger, Metrics: a.cfg.Metrics,
 	})

@@ -128,7 +128,7 @@ func (s *session) document() ownerDocument {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return ownerDocument{
-		Namespace: string(s.namespace), Name: string(s.owner.Name()), Addr: s.addr, Leases: len(s.owner.Leases()),
+		Namespace: string(s.namespace), Name: string(s.owner.Name()), Addr: s.addr, Leases: len(s.owner.Leases()), Suspended: s.owner.Status().Suspended,
 		SilentMS: time.Since(s.heard).Milliseconds(), TTLMS: s.ttl.Milliseconds(),
 	}
 }

@@ -173,6 +173,8 @@ func verdictOf(k leasehold.Kind) verdict {
 		return verdict{"not_owner", http.StatusMisdirectedRequest}
 	case leasehold.NoOwner:
 		return verdict{"no_owner", http.StatusServiceUnavailable}
+	case leasehold.Suspended:
+		return verdict{"suspended", http.StatusServiceUnavailable}
 	case leasehold.NameTaken:
 		return verdict{"name_taken", http.StatusConflict}
 	case leasehold.NotFound:

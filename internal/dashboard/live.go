@@ -95,7 +95,7 @@ type ownerJSON struct {
 	ID       string  `json:"id"` // of the session
 	Name     string  `json:"name"`
 	Addr     string  `json:"addr"`
-	State    string  `json:"state"` // member, late, draining, leaving, joining, waiting or silent
+	State    string  `json:"state"` // member, suspended, late, draining, leaving, joining, waiting or silent
 	Weight   float64 `json:"weight"`
 	Leases   uint32  `json:"leases"`
 	Share    float64 `json:"share"`
@@ -118,6 +118,10 @@ func ownerOf(o *leaseholdv1.OwnerStatus, c *leaseholdv1.NamespaceConfig) ownerJS
 	}
 	hold := float64(t.GetLease()) * t.GetDrift()
 	late := hold > 0 && float64(o.GetPatience()) < hold-2*float64(t.GetRenew())
+	if o.GetSuspended() {
+		out.State = "suspended"
+		return out
+	}
 	switch o.GetState() {
 	case leaseholdv1.OwnerState_OWNER_STATE_GREETED:
 		out.State = "joining"

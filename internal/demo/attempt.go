@@ -80,5 +80,8 @@ func failure(addr string, response *http.Response, text []byte) error {
 	if response.StatusCode == http.StatusMisdirectedRequest {
 		return leasehold.Errorf("ask", leasehold.NotOwner, addr, "%s", d.Error)
 	}
+	if response.StatusCode == http.StatusServiceUnavailable {
+		return leasehold.Errorf("ask", leasehold.Suspended, addr, "%s", d.Error)
+	}
 	return leasehold.Errorf("ask", leasehold.Internal, addr, "%s: %s", response.Status, d.Error)
 }

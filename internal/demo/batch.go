@@ -122,8 +122,8 @@ func (p *presence) replyTo(q *question) (reply, error) {
 		do = setting(q.number, q.text)
 	}
 	s, _, err := p.carryOut(q.key, do, untimed)
-	switch {
-	case leasehold.KindOf(err) == leasehold.NotOwner:
+	switch kind := leasehold.KindOf(err); {
+	case kind == leasehold.NotOwner || kind == leasehold.Suspended:
 		return reply{number: declined}, nil
 	case err != nil:
 		return reply{}, err

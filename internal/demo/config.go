@@ -36,6 +36,10 @@ type Config struct {
 	Rolling bool
 	Rounds  int
 
+	// Outage has all managers killed for so long, once, and nobody else. Every user has a
+	// status before that, and all are looked through at the end. 0 is none.
+	Outage time.Duration
+
 	// Lease is how long leases last. The keys of a server that is killed wait
 	// for 1.2 times as long, unless it is back sooner and proves that the one
 	// before it is gone. It must be longer than a failover, which takes 2 to 3
@@ -65,13 +69,14 @@ const (
 
 // Bounds on a Config.
 const (
-	minFor   = 10 * time.Second // a leader and an owner are killed and replaced in that time
-	minLease = 6 * time.Second
-	maxLease = time.Minute
-	maxUsers = 2_000_000
-	maxValue = maxText
-	maxRate  = 100_000
-	maxProcs = 64
+	minFor    = 10 * time.Second // a leader and an owner are killed and replaced in that time
+	minLease  = 6 * time.Second
+	minOutage = time.Second
+	maxLease  = time.Minute
+	maxUsers  = 2_000_000
+	maxValue  = maxText
+	maxRate   = 100_000
+	maxProcs  = 64
 	// maxRounds is more than anybody has time for.
 	maxRounds = 1_000_000
 )
@@ -111,6 +116,12 @@ func (c *Config) Validate() error {
 		return bad("--store %q: want %s or %s", c.Store, Disk, Flease)
 	case c.Rounds > 0 && !c.Rolling:
 		return bad("--rounds %d: it is for --rolling-restart", c.Rounds)
+	case c.Outage < 0 || c.Outage > 0 && c.Outage < minOutage:
+		return bad("--outage %v: want at least %v", c.Outage, minOutage)
+	case c.Outage > 0 && (c.Rolling || c.TLS || c.Store == Flease):
+		return bad("--outage %v: it cannot be combined with --rolling-restart or --tls, and managers without a store (--store %s) forget their table when all are killed", c.Outage, Flease)
+	case c.Outage.Seconds()*float64(c.Rate) > maxWaiting/2:
+		return bad("--outage %v at --rate %d: too many requests would wait for its end, %d at most", c.Outage, c.Rate, maxWaiting/2)
 	case c.Rolling && !child.CanSuspend:
 		return bad("--rolling-restart: this system has no signal that asks a process to end")
 	case c.For != 0 && c.For < minFor:
@@ -122,6 +133,10 @@ func (c *Config) Validate() error {
 	}
 	return nil
 }
+
+// keepsStatuses reports whether no status may be lost, so that all are set before and looked
+// at afterwards.
+func (c *Config) keepsStatuses() bool { return c.Rolling || c.Outage > 0 }
 
 // renew is how often owners speak. It is often, so that little of the lease has
 // passed when the leader dies.

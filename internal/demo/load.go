@@ -58,7 +58,11 @@ const lookupPatience = 20 * time.Second
 func openLoad(ctx context.Context, c *cluster) (*load, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupPatience)
 	defer cancel()
-	t, err := lookup.Open(ctx, lookup.Config{Namespace: namespace, Managers: c.addrs, Credentials: c.certificates.finding()})
+	follow := lookup.Config{Namespace: namespace, Managers: c.addrs, Credentials: c.certificates.finding()}
+	if c.cfg.Outage > 0 {
+		follow.Stale = c.cfg.Outage + time.Minute // that managers are out of reach is no loss here
+	}
+	t, err := lookup.Open(ctx, follow)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +79,7 @@ func newLoad(cfg *Config, t table, servers http.RoundTripper) *load {
 	return &load{
 		rate: cfg.Rate, valueSize: cfg.ValueSize, byRestart: func(leasehold.Loss) bool { return false }, users: newUsers(cfg.Users), lookup: t, tally: newTally(), queues: newQueues(), gone: newSuspicions(),
 		client: &http.Client{Transport: servers},
-		rand:   rand.New(rand.NewPCG(cfg.Seed, 2)), attempts: attemptsFor(cfg.Lease),
+		rand:   rand.New(rand.NewPCG(cfg.Seed, 2)), attempts: attemptsFor(cfg.Lease + cfg.Outage),
 		lost: make(chan *user, cfg.Users),
 	}
 }

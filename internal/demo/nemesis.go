@@ -16,6 +16,7 @@ import (
 // owner may be struck while there is no leader.
 type nemesis struct {
 	cluster *cluster
+	load    *load     // set before run
 	begin   time.Time // set by run
 
 	mu    sync.Mutex
@@ -34,6 +35,10 @@ type deeds struct {
 
 	renewed       int // certificates, by processes that went on meanwhile
 	lostToRenewal int // leases
+
+	outage      time.Duration // for which no manager ran
+	resumed     int           // leases that were suspended in it
+	unavailable time.Duration // from when a manager leads again until all keys are served
 }
 
 func (n *nemesis) done() deeds {
@@ -74,6 +79,10 @@ func (n *nemesis) run(ctx context.Context) {
 	}
 	if n.cluster.cfg.Rolling {
 		n.roll(ctx)
+		return
+	}
+	if n.cluster.cfg.Outage > 0 {
+		n.try(ctx, nil, n.outage)
 		return
 	}
 	leaders, owners := n.random(3), n.random(4)

@@ -103,7 +103,7 @@ func join(ctx context.Context, cfg OwnerConfig, addr string) (*owner.Owner, *pre
 	}
 	service.leases, service.session = o, o.Session() // before anybody is served
 	service.worked = func(key leasehold.Key) { o.Report(key, 1) }
-	service.await = o.Await
+	service.await, service.suspended = o.Await, o.Suspended
 	return o, service, nil
 }
 

@@ -23,6 +23,8 @@ type presence struct {
 	worked  func(leasehold.Key) // is told of each operation that was carried out
 	// await waits if a key is about to be served here. Check says whether it is.
 	await func(context.Context, leasehold.Key) bool
+	// suspended says of a key that is not held whether the lease on it is suspended.
+	suspended func(leasehold.Key) bool
 
 	statuses statuses
 	lines    switchboard
@@ -31,7 +33,8 @@ type presence struct {
 func newPresence(l leases, session leasehold.Session, witness func(...witness.Record) error) *presence {
 	return &presence{
 		leases: l, session: session, witness: witness, worked: func(leasehold.Key) {},
-		await: func(context.Context, leasehold.Key) bool { return false },
+		await:     func(context.Context, leasehold.Key) bool { return false },
+		suspended: func(leasehold.Key) bool { return false },
 	}
 }
 
@@ -119,7 +122,7 @@ func (p *presence) carryOut(key leasehold.Key, do operation, call caller) (statu
 	case err != nil:
 		return status{}, seen, err
 	case !held:
-		return status{}, seen, notOwner(key)
+		return status{}, seen, p.refusal(key)
 	}
 	p.worked(key)
 	return s, seen, nil
@@ -135,12 +138,12 @@ func (p *presence) checked(key leasehold.Key, do operation, call caller, seen *w
 	var ok bool
 	seen.Check = call(func() { lease, ok = p.leases.Check(key) }) // 1
 	if !ok {
-		return status{}, owner.Lease{}, notOwner(key)
+		return status{}, owner.Lease{}, p.refusal(key)
 	}
 	seen.Generation = lease.Generation
 	s, known := b.known[key]
 	if s.generation() > lease.Generation {
-		return status{}, lease, notOwner(key)
+		return status{}, lease, p.refusal(key)
 	}
 	discarded := s.generation() < lease.Generation
 	if discarded { // 2
@@ -159,7 +162,11 @@ func (p *presence) checked(key leasehold.Key, do operation, call caller, seen *w
 	return s, lease, nil
 }
 
-func notOwner(key leasehold.Key) error {
+// refusal is why an operation is not carried out, or its result is of no use.
+func (p *presence) refusal(key leasehold.Key) error {
+	if p.suspended(key) {
+		return leasehold.Errorf("presence", leasehold.Suspended, key.String(), "this server waits for a manager, and keeps the status")
+	}
 	return leasehold.Errorf("presence", leasehold.NotOwner, key.String(), "another server has this user")
 }
 

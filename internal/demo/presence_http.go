@@ -30,7 +30,7 @@ const (
 //	GET /presence          a line for short questions, see line_serve.go
 //
 // The first two answer with what is known now. A user that another server has is
-// answered with 421, "misdirected request".
+// answered with 421, "misdirected request"; one whose lease is suspended with 503.
 func (p *presence) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /presence/{user}", func(w http.ResponseWriter, r *http.Request) {
@@ -72,6 +72,8 @@ func codeOf(err error) int {
 	switch leasehold.KindOf(err) {
 	case leasehold.NotOwner:
 		return http.StatusMisdirectedRequest
+	case leasehold.Suspended:
+		return http.StatusServiceUnavailable
 	case leasehold.Limit:
 		return http.StatusInsufficientStorage
 	default:

@@ -98,6 +98,10 @@ func TestPresenceRefuses(t *testing.T) {
 	if _, err := p.set(someKey, 1, "away"); !errors.Is(err, leasehold.NotOwner) {
 		t.Errorf("no lease: got %v", err)
 	}
+	p.suspended = func(leasehold.Key) bool { return true }
+	if _, err := p.set(someKey, 1, "away"); !errors.Is(err, leasehold.Suspended) || codeOf(err) != http.StatusServiceUnavailable {
+		t.Errorf("suspended: got %v", err)
+	}
 	if len(*records) != 1 {
 		t.Errorf("a check that failed was recorded: %+v", (*records)[1:])
 	}

@@ -62,6 +62,11 @@ type Report struct {
 	// callers saw it who kept asking.
 	Unavailable Unavailability `json:"unavailableMillis"`
 
+	OutageSeconds float64 `json:"outageSeconds"`                 // for which no manager ran
+	ByOutage      uint64  `json:"lossesByOutage"`                // that callers were notified of, where nothing else was done
+	ResumedRanges int     `json:"resumedRanges"`                 // whose leases were suspended in it, and go on with the same generations
+	AfterReturn   float64 `json:"unavailableSecondsAfterReturn"` // from when a manager leads again until all keys that were asked for had an answer
+
 	TLS           bool `json:"tls"`                 // all processes spoke TLS, and managers went by a policy
 	Renewed       int  `json:"certificatesRenewed"` // of managers and owners, which went on meanwhile
 	LostToRenewal int  `json:"leasesLostInRenewal"`
@@ -71,7 +76,8 @@ type Report struct {
 
 	violation  string // what the oracle saw first
 	unjudged   uint64
-	unanswered int // requests of those who keep asking, given up
+	unanswered int           // requests of those who keep asking, given up
+	outage     time.Duration // that was asked for
 }
 
 // An Unavailability is for how long keys had no answer: from the last one before
@@ -103,6 +109,7 @@ func (r *Report) fill(c counts, p pace, d deeds, v witness.Verdict) {
 	r.OwnersKilled, r.OwnersStopped, r.LeadersKilled, r.LeasesLostInFailover = d.owners, d.stopped, d.leaders, d.leasesLost
 	r.Restarts, r.Rounds = d.restarts, d.rounds
 	r.Renewed, r.LostToRenewal = d.renewed, d.lostToRenewal
+	r.OutageSeconds, r.ResumedRanges, r.AfterReturn = d.outage.Seconds(), d.resumed, d.unavailable.Seconds()
 	r.FailoverMillis = []int64{}
 	for _, f := range d.failovers {
 		r.FailoverMillis = append(r.FailoverMillis, f.Milliseconds())
@@ -150,6 +157,8 @@ func (r *Report) Shortfall() string {
 		return fmt.Sprintf("%d leases were lost while certificates were renewed", r.LostToRenewal)
 	case r.unjudged > 0:
 		return fmt.Sprintf("%d operations were on keys that the oracle had no room for", r.unjudged)
+	case r.ByOutage > 0:
+		return fmt.Sprintf("%d ranges lost their state because no manager ran, though their owners did", r.ByOutage)
 	case r.ByRestart > 0:
 		return fmt.Sprintf("%d ranges lost their state because owners were restarted, which should move it", r.ByRestart)
 	case r.Interrupted:
@@ -162,10 +171,22 @@ func (r *Report) Shortfall() string {
 		return "no owner said what it held"
 	case r.Rolling:
 		return r.rollingShortfall()
+	case r.outage > 0:
+		return r.outageShortfall()
 	case r.OwnersKilled == 0 || r.LeadersKilled == 0:
 		return fmt.Sprintf("%d owners and %d leaders were killed, want at least one of each", r.OwnersKilled, r.LeadersKilled)
 	case r.Losses == 0:
 		return fmt.Sprintf("%d owners were killed, and nobody was told of a loss", r.OwnersKilled)
+	}
+	return ""
+}
+
+func (r *Report) outageShortfall() string {
+	switch {
+	case r.OutageSeconds == 0:
+		return "the managers were not killed"
+	case r.LookedUp < r.Keys:
+		return fmt.Sprintf("only %d of %d keys were looked through at the end", r.LookedUp, r.Keys)
 	}
 	return ""
 }

@@ -46,6 +46,14 @@ func TestReport(t *testing.T) {
 			*d, r.Rolling, r.Keys = deeds{restarts: 3}, true, 8
 			c.lookedThrough = 7
 		}, "", "only 7 of 8 keys were looked through"},
+		{"outage", func(c *counts, d *deeds, _ *witness.Verdict, r *Report) {
+			*d, r.outage, r.Keys = deeds{outage: time.Minute, resumed: 5}, time.Minute, 7
+			c.lookedThrough, c.losses = 7, 0
+		}, "", ""},
+		{"outage with losses", func(_ *counts, d *deeds, _ *witness.Verdict, r *Report) {
+			*d, r.outage, r.ByOutage = deeds{outage: time.Minute}, time.Minute, 3
+		}, "", "3 ranges lost their state because no manager ran"},
+		{"no outage", func(_ *counts, d *deeds, _ *witness.Verdict, r *Report) { *d, r.outage = deeds{}, time.Minute }, "", "the managers were not killed"},
 		{"failures, then interrupted", func(c *counts, _ *deeds, _ *witness.Verdict, r *Report) { c.failures, r.Interrupted = 1, true }, "", "given up"},
 	} {
 		c, d, v := fine()

@@ -83,14 +83,17 @@ func (d *demo) perform(ctx context.Context) error {
 	defer l.close()
 	c.journal.add("every key has an owner")
 	var p *prober
-	if c.cfg.Rolling {
+	if c.cfg.keepsStatuses() {
 		if err := l.fill(ctx, d.progress("users have set a status")); err != nil {
 			return err
 		}
 		c.journal.add("all users have set a status of %d bytes", c.cfg.ValueSize)
 		runtime.GC() // of what filling has left behind, and not while they measure
+	}
+	if c.cfg.Rolling {
 		p = newProber(l, c.certificates.dialer())
 	}
+	d.nemesis.load = l
 	c.journal.add("%d users begin to call", c.cfg.Users)
 	d.beginLoad(l, p)
 	return d.trouble(ctx, l, p)
@@ -124,7 +127,7 @@ func (d *demo) trouble(ctx context.Context, l *load, p *prober) error {
 
 // inspect looks all keys through, if none can have lost its status.
 func (d *demo) inspect(ctx context.Context) error {
-	if !d.cluster.cfg.Rolling {
+	if !d.cluster.cfg.keepsStatuses() {
 		return nil
 	}
 	err := d.load.lookThrough(ctx, d.progress("keys have been looked through"))
@@ -215,6 +218,9 @@ func (d *demo) report() Report {
 	r.Seconds = d.elapsed().Seconds()
 	cfg := &d.cluster.cfg
 	r.Store, r.Keys, r.ValueSize, r.Rolling, r.TLS = cfg.Store, cfg.Users, cfg.ValueSize, cfg.Rolling, cfg.TLS
+	if r.outage = cfg.Outage; r.outage > 0 {
+		r.ByOutage = c.losses
+	}
 	r.fill(c, p, d.nemesis.done(), d.cluster.oracle.Judge())
 	ranges, share := d.cluster.moved.so()
 	r.fillMoves(ranges, share, a)

@@ -20,6 +20,7 @@ var programs = filepath.Join(os.TempDir(), fmt.Sprintf("leasehold-e2e-%d", os.Ge
 var (
 	leaseholdProgram = filepath.Join(programs, "leasehold")
 	etcdProgram      = filepath.Join(programs, "server")
+	presenceProgram  = filepath.Join(programs, "presence")
 )
 
 func TestMain(m *testing.M) {
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 func buildAndRun(m *testing.M) int {
 	defer os.RemoveAll(programs) //nolint:errcheck // there is nobody left to tell
 	out, err := exec.Command("go", "build", "-o", programs+string(filepath.Separator),
-		"github.com/leasehold-dev/leasehold/cmd/leasehold", "go.etcd.io/etcd/server/v3").CombinedOutput()
+		"github.com/leasehold-dev/leasehold/cmd/leasehold", "github.com/leasehold-dev/leasehold/examples/presence", "go.etcd.io/etcd/server/v3").CombinedOutput()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "building what the tests run: %v\n%s", err, out)
 		return 1

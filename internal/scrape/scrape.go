@@ -76,7 +76,7 @@ func Cause(c leasehold.Cause) string {
 
 // Kind is the value of a label for a kind of error.
 func Kind(k leasehold.Kind) string {
-	if k > leasehold.Denied {
+	if k > leasehold.Suspended {
 		k = leasehold.Other
 	}
 	return Label(k.Error())

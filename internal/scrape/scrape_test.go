@@ -53,7 +53,7 @@ func TestLabels(t *testing.T) {
 		if v := Cause(leasehold.Cause(c)); strings.ContainsAny(v, " ()\"") || c > int(leasehold.CauseMoved) && v != "unknown" {
 			t.Errorf("cause %d: %q", c, v)
 		}
-		if v := Kind(leasehold.Kind(c)); strings.ContainsAny(v, " ()\"") || c > int(leasehold.Denied) && v != "error" {
+		if v := Kind(leasehold.Kind(c)); strings.ContainsAny(v, " ()\"") || c > int(leasehold.Suspended) && v != "error" {
 			t.Errorf("kind %d: %q", c, v)
 		}
 	}

@@ -22,7 +22,7 @@ func codeOf(k leasehold.Kind) codes.Code {
 		return codes.InvalidArgument
 	case leasehold.NotOwner:
 		return codes.Aborted
-	case leasehold.NoOwner, leasehold.NotLeader, leasehold.Unavailable:
+	case leasehold.NoOwner, leasehold.NotLeader, leasehold.Unavailable, leasehold.Suspended:
 		return codes.Unavailable
 	case leasehold.NameTaken, leasehold.Exists:
 		return codes.AlreadyExists

@@ -24,7 +24,7 @@ func TestKindsCrossTheWire(t *testing.T) {
 		leasehold.NoOwner: codes.Unavailable, leasehold.NotLeader: codes.Unavailable, leasehold.NameTaken: codes.AlreadyExists,
 		leasehold.NotFound: codes.NotFound, leasehold.Exists: codes.AlreadyExists, leasehold.Unavailable: codes.Unavailable,
 		leasehold.Limit: codes.ResourceExhausted, leasehold.Stale: codes.FailedPrecondition, leasehold.Closed: codes.Canceled,
-		leasehold.Internal: codes.Internal, leasehold.Denied: codes.PermissionDenied, 200: codes.Unknown,
+		leasehold.Internal: codes.Internal, leasehold.Denied: codes.PermissionDenied, leasehold.Suspended: codes.Unavailable, 200: codes.Unknown,
 	} {
 		sent := &leasehold.Error{Op: "join", Kind: kind, Subject: "ann", Err: errors.New("of a reason")}
 		over := wire.FromError(sent)

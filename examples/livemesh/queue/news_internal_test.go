@@ -26,6 +26,8 @@ func (l *leases) Check(key leasehold.Key) (owner.Lease, bool) {
 
 func (l *leases) Held(owner.Lease) bool { return !l.stopped.Load() }
 
+func (l *leases) Suspended(leasehold.Key) bool { return false }
+
 func newService(t *testing.T, held *leases, watch map[string]*lookup.Lookup) *Service {
 	t.Helper()
 	queues, err := leasemap.New(leasemap.Config[queue]{TTL: time.Hour})

@@ -51,7 +51,7 @@ export function namespaces() {
   }));
 }
 
-const states = { member: "good", late: "bad", silent: "bad", waiting: "bad" };
+const states = { member: "good", suspended: "bad", late: "bad", silent: "bad", waiting: "bad" };
 const stateText = o => o.state === "late" || o.state === "silent" ? `${o.state}, ${duration(o.patience)} left` : o.state;
 
 // loads is what bars are drawn against: the most that anybody does, and what each would do
@@ -61,7 +61,7 @@ function loads() {
   for (const o of model.owners.values()) {
     most = Math.max(most, o.load);
     sum += o.load;
-    if (o.state === "member" || o.state === "late") weight += o.weight;
+    if (o.state === "member" || o.state === "late" || o.state === "suspended") weight += o.weight;
   }
   return { most, fair: o => weight > 0 && o.state !== "waiting" ? sum * o.weight / weight : 0 };
 }

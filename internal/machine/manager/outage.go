@@ -96,6 +96,9 @@ func (m *Machine) endOutage(now mono.Instant) {
 	for _, p := range m.sessions {
 		if now >= p.until {
 			p.until, p.overdue = until, true
+			if p.seat != nil && p.seat.contender != nil {
+				m.wake = 0 // a new session has its name: it is expired at once
+			}
 		}
 	}
 	m.wake = now // who is replaced is expired at once

@@ -1414,7 +1414,12 @@ type OwnerStatus struct {
 	MovesIn  uint32 `protobuf:"varint,9,opt,name=moves_in,json=movesIn,proto3" json:"moves_in,omitempty"`
 	MovesOut uint32 `protobuf:"varint,10,opt,name=moves_out,json=movesOut,proto3" json:"moves_out,omitempty"`
 	// It can move state. If not, that is lost when its ranges go elsewhere.
-	MovesState    bool `protobuf:"varint,11,opt,name=moves_state,json=movesState,proto3" json:"moves_state,omitempty"`
+	MovesState bool `protobuf:"varint,11,opt,name=moves_state,json=movesState,proto3" json:"moves_state,omitempty"`
+	// Its leases have passed their deadline: it has not been heard for longer than a
+	// lease, and is kept in the table because no other owner could have its ranges, or
+	// has the time of a lease to return after an outage. If its process lives, it keeps
+	// its state and serves nothing until the leader has answered it.
+	Suspended     bool `protobuf:"varint,12,opt,name=suspended,proto3" json:"suspended,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1522,6 +1527,13 @@ func (x *OwnerStatus) GetMovesOut() uint32 {
 func (x *OwnerStatus) GetMovesState() bool {
 	if x != nil {
 		return x.MovesState
+	}
+	return false
+}
+
+func (x *OwnerStatus) GetSuspended() bool {
+	if x != nil {
+		return x.Suspended
 	}
 	return false
 }
@@ -4141,7 +4153,7 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\x12ListOwnersResponse\x121\n" +
 	"\x06owners\x18\x01 \x03(\v2\x19.leasehold.v1.OwnerStatusR\x06owners\x12\x10\n" +
 	"\x03lsn\x18\x02 \x01(\x04R\x03lsn\x12\x18\n" +
-	"\aversion\x18\x03 \x01(\rR\aversion\"\xd8\x02\n" +
+	"\aversion\x18\x03 \x01(\rR\aversion\"\xf6\x02\n" +
 	"\vOwnerStatus\x12,\n" +
 	"\x06holder\x18\x01 \x01(\v2\x14.leasehold.v1.HolderR\x06holder\x12.\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x18.leasehold.v1.OwnerStateR\x05state\x12\x16\n" +
@@ -4155,7 +4167,8 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\tmoves_out\x18\n" +
 	" \x01(\rR\bmovesOut\x12\x1f\n" +
 	"\vmoves_state\x18\v \x01(\bR\n" +
-	"movesState\"\xa6\x01\n" +
+	"movesState\x12\x1c\n" +
+	"\tsuspended\x18\f \x01(\bR\tsuspended\"\xa6\x01\n" +
 	"\vPlannedMove\x12\x14\n" +
 	"\x05start\x18\x01 \x01(\x06R\x05start\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x06R\x05limit\x12\x12\n" +

@@ -1,0 +1,288 @@
+package owner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"pgregory.net/rapid"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+)
+
+// calls notes every callback, with how many leases it was called with.
+func (d *diary) calls(cfg *Config) {
+	cfg.OnGrant = func(l []leasehold.Lease) { d.add(fmt.Sprint("granted ", len(l))) }
+	cfg.OnRevoke = func(l []leasehold.Lease, c leasehold.Cause) { d.add(fmt.Sprint("revoked ", len(l), ": ", c)) }
+	cfg.OnSuspend = func(l []leasehold.Lease) { d.add(fmt.Sprint("suspended ", len(l))) }
+	cfg.OnResume = func(l []leasehold.Lease) { d.add(fmt.Sprint("resumed ", len(l))) }
+}
+
+func (d *diary) want(t *testing.T, lines ...string) {
+	t.Helper()
+	synctest.Wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if diff := gocmp.Diff(lines, d.lines); diff != "" {
+		t.Errorf("callbacks (-want +got):\n%s", diff)
+	}
+}
+
+// DESIGN 5: an outage of the managers, of any length, suspends leases. Nothing is revoked,
+// and the same generations are held afterwards.
+func TestOutageSuspends(t *testing.T) {
+	for _, outage := range []time.Duration{30 * time.Second, 24 * time.Hour} {
+		t.Run(outage.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNetwork(t)
+				l, stop := n.lead(manager.Config{})
+				cfg := n.config("10.0.0.1:8080")
+				var told diary
+				told.calls(&cfg)
+				o := mustJoin(t, cfg)
+				lease, ok := o.Check(42)
+				if !ok || o.Suspended(42) || o.Status() != (Status{Held: 1}) {
+					t.Fatalf("held: %t, %+v", ok, o.Status())
+				}
+				ended := make(chan bool, 1)
+				go func() { ended <- o.AwaitEnd(t.Context(), lease) }()
+				stop()
+				begun := time.Now()
+				time.Sleep(outage)
+				if _, ok := o.Check(42); ok || o.Held(lease) || len(o.Leases()) > 0 {
+					t.Error("a suspended lease is held")
+				}
+				if kept := o.SuspendedLeases(); len(kept) != 1 || kept[0] != lease.Lease {
+					t.Errorf("%v is suspended, want %v", kept, lease)
+				}
+				s := o.Status()
+				if since := s.SuspendedSince.Sub(begun); !o.Suspended(42) || s.Held != 0 || s.Suspended != 1 || since <= 0 || since > 10*time.Second {
+					t.Errorf("status %+v, suspended %v after the outage began", s, since)
+				}
+				if begun := time.Now(); o.Await(t.Context(), 42) || time.Since(begun) > 0 {
+					t.Errorf("Await waits for a suspended lease, for %v", time.Since(begun))
+				}
+				told.want(t, "granted 1", "suspended 1")
+
+				n.serve(leaderAddr, l)
+				time.Sleep(20 * time.Second)
+				if again, ok := o.Check(42); !ok || again != lease || !o.Held(lease) || o.Suspended(42) || len(o.SuspendedLeases()) > 0 {
+					t.Errorf("after the outage %v is held, %t; want %v", again, ok, lease)
+				}
+				told.want(t, "granted 1", "suspended 1", "resumed 1")
+				select {
+				case <-ended:
+					t.Error("AwaitEnd takes a suspension for an end")
+				default:
+				}
+				if err := o.Close(t.Context()); err != nil || !<-ended {
+					t.Errorf("the end is not noticed: %v", err)
+				}
+				told.want(t, "granted 1", "suspended 1", "resumed 1", "revoked 1: left")
+			})
+		})
+	}
+}
+
+// gated lets one owner be cut off from the managers.
+func (n *network) gated(cfg *Config) (cut *atomic.Bool) {
+	cut = new(atomic.Bool)
+	cfg.DialOptions = []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+		if cut.Load() {
+			return nil, errors.New("cut off")
+		}
+		conn, err := n.dial(ctx, addr)
+		return &gatedConn{conn, cut}, err
+	})}
+	return cut
+}
+
+type gatedConn struct {
+	net.Conn
+	cut *atomic.Bool
+}
+
+func (c *gatedConn) Write(b []byte) (int, error) {
+	if c.cut.Load() {
+		return 0, errors.New("cut off")
+	}
+	return c.Conn.Write(b)
+}
+
+// A suspended lease whose range was granted to another owner ends, and is not resumed.
+func TestSuspensionEndsIfAnotherHasTheRange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		n.lead(manager.Config{})
+		cfg := n.config("10.0.0.1:8080")
+		var told diary
+		told.calls(&cfg)
+		cut := n.gated(&cfg)
+		a := mustJoin(t, cfg)
+		lease, ok := a.Check(42)
+		if !ok {
+			t.Fatal("a holds nothing")
+		}
+		cut.Store(true)
+		time.Sleep(11 * time.Second)
+		told.want(t, "granted 1", "suspended 1")
+		b := mustJoin(t, n.config("10.0.0.2:8080"))
+		ended := make(chan bool, 1)
+		go func() { ended <- a.AwaitEnd(t.Context(), lease) }()
+		time.Sleep(30 * time.Second)
+		if holds(b) != len(keys()) || !a.Suspended(42) {
+			t.Fatalf("b holds %d of %d, a is suspended: %t", holds(b), len(keys()), a.Suspended(42))
+		}
+		cut.Store(false)
+		time.Sleep(20 * time.Second)
+		if !<-ended || a.Suspended(42) || a.Held(lease) {
+			t.Error("what b was granted is suspended at a")
+		}
+		if told.count("revoked 1: expired") != 1 || told.count("resumed") != 0 {
+			t.Errorf("told %q", told.lines)
+		}
+		for _, o := range []*Owner{b, a} {
+			if err := o.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func TestKeepSuspended(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		_, stop := n.lead(manager.Config{})
+		cfg := n.config("10.0.0.1:8080")
+		cfg.KeepSuspended = time.Hour
+		var told diary
+		told.calls(&cfg)
+		o := mustJoin(t, cfg)
+		lease, _ := o.Check(42)
+		stop()
+		time.Sleep(time.Hour)
+		told.want(t, "granted 1", "suspended 1")
+		begun := time.Now()
+		if !o.AwaitEnd(t.Context(), lease) || time.Since(begun) > 10*time.Second || o.Suspended(42) {
+			t.Errorf("it ends %v after an hour", time.Since(begun))
+		}
+		told.want(t, "granted 1", "suspended 1", "revoked 1: expired")
+		_ = o.Close(t.Context()) // there is no leader
+	})
+	cfg := newNetwork(t).config("10.0.0.1:8080")
+	cfg.KeepSuspended = -1
+	if err := cfg.validate(); !errors.Is(err, leasehold.Invalid) || !strings.Contains(err.Error(), "KeepSuspended") {
+		t.Errorf("a negative time: %v", err)
+	}
+}
+
+// The memory of a computer that was suspended may be older than what its session has
+// confirmed: its leases end, suspended or not.
+func TestSleepEndsSuspendedLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		_, stop := n.lead(manager.Config{})
+		cfg := n.config("10.0.0.1:8080")
+		var told diary
+		told.calls(&cfg)
+		computer, c := &laptop{}, clock.New()
+		o, err := newOwner(cfg, c, clock.NewDetectorOf(c, computer))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.join(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		stop()
+		time.Sleep(30 * time.Second)
+		if !o.Suspended(42) {
+			t.Fatal("nothing is suspended")
+		}
+		computer.suspend(time.Hour)
+		time.Sleep(20 * time.Microsecond)
+		if o.Suspended(42) || o.Status() != (Status{}) {
+			t.Errorf("after a sleep: %+v", o.Status())
+		}
+		time.Sleep(2 * time.Second)
+		told.want(t, "granted 1", "suspended 1", "revoked 1: expired")
+		_ = o.Close(t.Context()) // there is no leader
+	})
+}
+
+// A server that stops in an outage loses its state, and says so.
+func TestCloseWhileSuspended(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		_, stop := n.lead(manager.Config{})
+		cfg := n.config("10.0.0.1:8080")
+		cfg.Mover = n.mover("10.0.0.1:8081")
+		cfg.Mover.Export = func(context.Context, *Export) error { return nil }
+		cfg.Mover.Import = func(context.Context, *Import) (func(leasehold.Lease), error) { return nil, nil }
+		o := mustJoin(t, cfg)
+		stop()
+		time.Sleep(30 * time.Second)
+		if err := o.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "the state of 1 ranges is lost: no leader answers") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func sorted(leases []leasehold.Lease) []leasehold.Lease {
+	slices.SortFunc(leases, byStart)
+	return leases
+}
+
+// However slow the callbacks are: an application that follows them knows at the end which
+// of its leases are suspended, and is never told of the suspension of a lease that it does
+// not have.
+func TestCallbacksTellSuspensions(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var app, suspended []leasehold.Lease
+		c := newCallbacks(&Config{}, nil)
+		hear := func() {
+			d := c.difference()
+			for _, r := range d.revoked {
+				app, suspended = protocol.Missing(app, r.leases), protocol.Missing(suspended, r.leases)
+			}
+			if strange := protocol.Missing(d.resumed, suspended); len(strange) > 0 {
+				t.Fatalf("%v is resumed, and was not suspended", strange)
+			}
+			suspended = protocol.Missing(suspended, d.resumed)
+			app = sorted(append(app, d.granted...))
+			if strange := protocol.Missing(d.suspended, app); len(strange) > 0 {
+				t.Fatalf("%v is suspended, and was not granted", strange)
+			}
+			suspended = sorted(append(suspended, d.suspended...))
+		}
+		newest := leasehold.Generation(0)
+		for range rapid.IntRange(1, 10).Draw(t, "steps") {
+			next := drawNext(t, c.held, newest)
+			newest += 20
+			c.change(next, nil, []revocation{{protocol.Missing(c.held, next), leasehold.CauseReleased}}, rapid.Bool().Draw(t, "suspended"))
+			if rapid.Bool().Draw(t, "fast") {
+				hear()
+			}
+		}
+		hear()
+		var want []leasehold.Lease
+		if c.suspended {
+			want = c.held
+		}
+		if len(protocol.Missing(want, suspended))+len(protocol.Missing(suspended, want)) > 0 {
+			t.Fatalf("the application takes %v for suspended, want %v", suspended, want)
+		}
+	})
+}
