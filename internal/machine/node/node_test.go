@@ -164,7 +164,7 @@ func TestLateAnswersAreDropped(t *testing.T) {
 	if lsn := p.machine.Manager("x").Table().LSN(); lsn != 0 {
 		t.Fatalf("it took the earlier term's commit for its own: lsn %d", lsn)
 	}
-	p.manages(110*ms, "x", 2, manager.Committed{Outcome: storage.Done}, "x in 3: broadcast 1", "x in 3: tell 61000000 1")
+	p.manages(110*ms, "x", 3, manager.Committed{Outcome: storage.Done}, "x in 3: broadcast 1", "x in 3: tell 61000000 1")
 }
 
 func TestStepsDownForAll(t *testing.T) {
