@@ -106,9 +106,10 @@
 //     idempotent, or number them.
 //
 //  9. Recreate what is lost, if it is the one who can. A Loss may be reported
-//     more than once, and a lookup that was out of contact for too long reports
-//     the whole key space ([CauseContact]) because it cannot know better. A
-//     Loss is an invitation, never a proof that nothing is left.
+//     more than once. A Loss is an invitation, never a proof that nothing is left.
+//     While a lookup has no contact with the managers, losses may be missing:
+//     wait, and do not recreate anything for that. They are reported when contact
+//     is restored.
 //
 // # What is assumed of clocks
 //

@@ -14,7 +14,7 @@ const (
 	CauseLeft      Cause = 3 // the holder closed
 	CauseRefused   Cause = 4 // the holder did not know the lease: it had restarted or had let it expire
 	CauseRestarted Cause = 5 // the holder's successor proved that its process is gone
-	CauseContact   Cause = 6 // the lookup heard from no manager for too long to know
+	CauseContact   Cause = 6 // a lookup with ConservativeRecovery has lost contact with the managers
 	CauseMoved     Cause = 7 // nothing was lost: the state has gone to another owner
 )
 
@@ -40,10 +40,10 @@ func (c Cause) String() string {
 // A Loss says that the state held in a range is gone, and that whoever can
 // recreate it should.
 //
-// A loss with CauseContact speaks of the whole key space: the lookup has had
-// no word from a manager for so long that anything may have been lost. It is
-// repeated as often while that lasts. It has
-// no owner and no generation, and its LSN is the last that the lookup knew.
+// Only a lookup with ConservativeRecovery reports losses with CauseContact. Such a
+// loss is of the whole key space: no manager has answered for so long that anything
+// may have been lost. It is repeated while that lasts. It has no owner and no
+// generation, and its LSN is that of the lookup's table.
 type Loss struct {
 	Range      Range
 	Owner      OwnerID    // who held the state

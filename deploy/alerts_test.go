@@ -164,7 +164,7 @@ var alarms = []alarm{
 		time.Minute,
 		[]series{of("leasehold_lookup_age_seconds", spaceX, "10"+minutes), of("leasehold_lookup_stale_after_seconds", spaceX, "30"+minutes)},
 	},
-	{"LeaseholdContactLost", []series{of("leasehold_lookup_losses_total", `cause="contact_lost",`+spaceX, step)}, 2 * time.Minute, []series{of("leasehold_lookup_losses_total", `cause="expired",`+spaceX, step)}},
+	{"LeaseholdContactLost", []series{of("leasehold_lookup_contact_losses_total", spaceX, step)}, 2 * time.Minute, []series{of("leasehold_lookup_losses_total", `cause="expired",`+spaceX, step)}},
 	{
 		"LeaseholdCallsRetried",
 		[]series{of("leasehold_lookup_call_retries_total", `kind="no_owner",`+spaceX, "0+3x200"), of("leasehold_lookup_calls_total", spaceX, "0+10x200")},

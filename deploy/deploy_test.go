@@ -139,7 +139,7 @@ var unshown = []string{
 	"leasehold_owner_move_duration_seconds_bucket", "leasehold_owner_move_duration_seconds_count", "leasehold_owner_move_duration_seconds_sum",
 	"leasehold_manager_outages_total", "leasehold_owner_resumptions_total", "leasehold_owner_suspensions_total",
 	"leasehold_owner_renewals_total", "leasehold_owner_requests_total", "leasehold_owner_sent_records_total", "leasehold_owner_sessions",
-	"leasehold_lookup_calls_total", "leasehold_lookup_changes_total", "leasehold_lookup_losses_total", "leasehold_lookup_manager_silences_total", "leasehold_lookup_open",
+	"leasehold_lookup_calls_total", "leasehold_lookup_changes_total", "leasehold_lookup_contact_losses_total", "leasehold_lookup_contact_lost", "leasehold_lookup_losses_total", "leasehold_lookup_manager_silences_total", "leasehold_lookup_open",
 	"leasehold_lookup_ranges", "leasehold_lookup_resyncs_total", "leasehold_lookup_servers", "leasehold_lookup_snapshots_total", "leasehold_lookup_updates_total",
 }
 

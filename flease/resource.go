@@ -1,6 +1,10 @@
 package flease
 
-import "errors"
+import (
+	"errors"
+
+	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
+)
 
 // A ResourceStatus is what a node knows about one resource.
 type ResourceStatus struct {
@@ -9,6 +13,15 @@ type ResourceStatus struct {
 	Waiting  int    // calls of this process that wait for it
 	// Why says why the first of them has not got it yet; nil if none waits.
 	Why error
+}
+
+// RaiseFence makes this member give a resource fences above a given one only, and others if they ask it in time. It is for
+// applications that find a fence somewhere which all members have forgotten: they were restarted at a time, and wall clocks were set
+// back. Fences then run ahead of the clock, and nobody waits for it. It takes the lock for a moment, and
+// lasts until the process ends.
+func (n *Node) RaiseFence(resource string, above uint64) (err error) {
+	n.step(func(now machine.Time) { err = n.machine.Raise(now, resource, above) })
+	return err
 }
 
 // Resource returns what the node knows about a resource. It asks nobody, and takes

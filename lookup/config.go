@@ -27,15 +27,30 @@ type Config struct {
 	// its time: what it does not keep up with is told as [Lookup.Losses] says.
 	// It must not call Close, which waits for it.
 	OnLoss func([]leasehold.Loss)
+	// OnContact, if set, is called when contact is lost, and when it is restored. It
+	// runs on the goroutine of OnLoss: when it is called for a restored contact,
+	// OnLoss has returned for every loss that happened before. A loss of contact that
+	// ends while a call is running may be skipped. It must not call Close.
+	OnContact func(Contact)
 
 	// Poll is how often to ask whether the table is complete. Changes arrive
 	// unasked; asking proves that none was missed. Default 5 s.
 	Poll time.Duration
-	// Stale is how old that proof may become before the whole key space is
-	// reported as lost. A short one tells callers soon that they may have
-	// missed something; a long one rides out more trouble with the network
-	// before they recreate everything. At least three polls. Default 30 s.
+	// Stale is how old that proof may become before contact counts as lost. A short
+	// one tells callers soon that they may have missed a loss; a long one rides out
+	// more trouble with the network. At least three polls. Default 30 s.
 	Stale time.Duration
+	// ConservativeRecovery reports the whole key space as lost when contact is lost,
+	// with [leasehold.CauseContact], and again every Stale until it is restored.
+	// These are the conservative recovery notifications of PRS.
+	//
+	// Without it, a loss that happens while contact is lost is reported when contact
+	// is restored, and not before; an outage in which nothing was lost asks no caller
+	// to recreate anything. With it, every loss is reported within Stale and a bit,
+	// whatever happens to managers and network; but callers recreate all state in
+	// every outage of that length, and mostly for nothing. Set it if a caller must
+	// not wait for managers, for instance because it can send its clients elsewhere.
+	ConservativeRecovery bool
 	// KeepLosses is how many losses are kept with all they say, for readers
 	// that lag or resume. Each takes about 60 bytes. Default 8192.
 	KeepLosses int

@@ -57,6 +57,7 @@ func TestLookupThatIsNotPermittedAnyMore(t *testing.T) {
 		if _, ok := l.Find(1); !ok {
 			t.Error("it has forgotten its table")
 		}
+		synctest.Wait()
 		if said := strings.Count(log.String(), "does not permit"); said != len(managers) {
 			t.Errorf("it says so %d times:\n%s", said, &log)
 		}

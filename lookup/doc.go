@@ -35,9 +35,15 @@
 // Find goes on answering from the last table: servers find out at once whether
 // they still own a key, so an old answer costs a round trip and not safety.
 // [Lookup.Age] says how old the table may be. Once that is more than
-// Config.Stale, losses may have gone unheard, and the whole key space is
-// reported as lost, with leasehold.CauseContact, and again as often while it
-// lasts.
+// Config.Stale, contact is lost: whether state was lost is unknown, and
+// Config.OnContact is called. There is nothing to recreate for that. When a manager
+// answers again, every loss since the table is reported, exactly, and then
+// OnContact is called for the restored contact. An outage of managers or network
+// in which no owner lost state reports no loss.
+//
+// PRS reports the whole key space as lost instead, and so does a lookup with
+// Config.ConservativeRecovery, with leasehold.CauseContact, and again every
+// Config.Stale while contact is lost.
 //
 // # DESIGN
 //

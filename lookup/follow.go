@@ -50,9 +50,12 @@ func newFollower(l *Lookup) (*follower, error) {
 		Limits:    protocol.DefaultLimits,
 		Poll:      l.cfg.Poll,
 		Stale:     l.cfg.Stale,
-		Retry:     min(usualRetry, l.cfg.Poll),
-		Rand:      rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), //nolint:gosec // for pauses
-		Beats:     l.clock.Beats(),
+
+		ConservativeRecovery: l.cfg.ConservativeRecovery,
+
+		Retry: min(usualRetry, l.cfg.Poll),
+		Rand:  rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), //nolint:gosec // for pauses
+		Beats: l.clock.Beats(),
 	})
 	if err != nil {
 		return nil, err
@@ -86,6 +89,7 @@ func (f *follower) act(now mono.Instant, actions []machine.Action) {
 	var (
 		newest *table.Table
 		losses []leasehold.Loss
+		change *Contact
 	)
 	for _, a := range actions {
 		f.lookup.metrics.act(a)
@@ -98,13 +102,15 @@ func (f *follower) act(now mono.Instant, actions []machine.Action) {
 			newest = a.Table
 		case machine.Losses:
 			losses = append(losses, inOrder(a.Losses)...)
+		case machine.Contact:
+			change = &Contact{Lost: a.Lost, Age: a.Age, LSN: f.machine.LSN()}
 		case machine.Note:
 			f.log(a)
 		}
 	}
 	f.publishAge(now)
-	if newest != nil || len(losses) > 0 {
-		f.lookup.outbox.put(newest, losses)
+	if newest != nil || len(losses) > 0 || change != nil {
+		f.lookup.outbox.put(newest, losses, change)
 	}
 }
 

@@ -55,7 +55,7 @@ func TestNoReaderMissesALoss(t *testing.T) {
 		keep := rapid.IntRange(1, 5).Draw(t, "keep")
 		out, log := newOutbox(keep), newLossLog(keep)
 		opened := rapid.IntRange(0, len(changes)).Draw(t, "opened")
-		log.append(tables[opened], nil, 0)
+		log.append(news{table: tables[opened]})
 
 		since := leasehold.LSN(rapid.IntRange(0, opened).Draw(t, "since"))
 		at, last, resume := log.since(since), since, false
@@ -80,9 +80,9 @@ func TestNoReaderMissesALoss(t *testing.T) {
 		for lsn := opened; lsn < len(changes); {
 			next := rapid.IntRange(lsn+1, len(changes)).Draw(t, "next")
 			if rapid.Bool().Draw(t, "snapshot") {
-				out.put(tables[next], inOrder(skipped(tables[lsn], tables[next])))
+				out.put(tables[next], inOrder(skipped(tables[lsn], tables[next])), nil)
 			} else {
-				out.put(tables[next], inOrder(lossesOf(changes[lsn:next])))
+				out.put(tables[next], inOrder(lossesOf(changes[lsn:next])), nil)
 			}
 			lsn = next
 			if rapid.Bool().Draw(t, "publish") {
@@ -106,12 +106,12 @@ func TestNoReaderMissesALoss(t *testing.T) {
 }
 
 // takeOr is take, with the table that is current if it has not changed.
-func (o *outbox) takeOr(current *table.Table) (*table.Table, []leasehold.Loss, leasehold.LSN) {
-	t, losses, dropped := o.take()
-	if t == nil {
-		t = current
+func (o *outbox) takeOr(current *table.Table) news {
+	n := o.take()
+	if n.table == nil {
+		n.table = current
 	}
-	return t, losses, dropped
+	return n
 }
 
 // checkHeard checks that every key of a loss was heard of, at that time or

@@ -88,15 +88,15 @@ func open(ctx context.Context, cfg Config, c *clock.Clock, d *clock.Detector) (*
 		return nil, err
 	}
 	l.metrics.open(l)
-	if cfg.OnLoss != nil {
+	if cfg.OnLoss != nil || cfg.OnContact != nil {
 		at := l.losses.beginning()
-		l.running.Go(func() { l.tellLosses(l.ctx, at, cfg.OnLoss) })
+		l.running.Go(func() { l.callBack(at) })
 	}
 	return l, nil
 }
 
 // Close ends what Open began, and waits until nothing of it runs any more, a
-// call of OnLoss included. Iterators over losses end, and so do waiting calls of
+// call of OnLoss or OnContact included. Iterators over losses end, and so do waiting calls of
 // Do. It may be called more than once and always returns nil.
 func (l *Lookup) Close() error {
 	l.cancel()

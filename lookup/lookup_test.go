@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -235,38 +236,99 @@ func TestTurnsToAnotherManager(t *testing.T) {
 	})
 }
 
+// TestLosesContact: a loss of contact is an event of its own. What was lost meanwhile is reported when a manager
+// answers again, exactly, and before contact is restored. With conservative recovery everything is reported as well.
 func TestLosesContact(t *testing.T) {
+	everything := leasehold.Loss{Range: leasehold.All, Cause: leasehold.CauseContact, LSN: 1, Resume: 1}
+	const lost, restored = "contact lost at lsn 1", "contact restored at lsn 3"
+	for name, test := range map[string]struct {
+		conservative  bool
+		before, after []any
+	}{
+		"exact":        {false, []any{lost}, []any{lossOfLower, restored}},
+		"conservative": {true, []any{everything, lost}, []any{lossOfLower, restored}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newGroup(t)
+				m := g.start("m", 1)
+				cfg := g.config("m")
+				cfg.ConservativeRecovery = test.conservative
+				var told []any
+				cfg.OnLoss = func(losses []leasehold.Loss) {
+					for _, loss := range losses {
+						told = append(told, loss)
+					}
+				}
+				cfg.OnContact = func(c lookup.Contact) {
+					if c.Age < cfg.Stale {
+						t.Errorf("%+v comes too early", c)
+					}
+					text := "contact restored"
+					if c.Lost {
+						text = "contact lost"
+					}
+					told = append(told, fmt.Sprintf("%s at lsn %d", text, c.LSN))
+				}
+				l := g.open(cfg)
+				elapse(time.Minute)
+				if len(told) > 0 || l.Age() > cfg.Poll+5*time.Second {
+					t.Fatalf("while the manager answers: age %v, told %v", l.Age(), told)
+				}
+				m.fallSilent()
+				elapse(36 * time.Second)
+				if diff := cmp.Diff(test.before, told); diff != "" {
+					t.Fatalf("when contact is lost (-want +got):\n%s", diff)
+				}
+				if l.Age() < 30*time.Second {
+					t.Errorf("age is %v", l.Age())
+				}
+				wantOwner(t, l, 7, "a:1") // it goes on answering
+
+				m.lead(3)
+				elapse(6 * time.Second)
+				if diff := cmp.Diff(slices.Concat(test.before, test.after), told); diff != "" {
+					t.Fatalf("when contact is restored (-want +got):\n%s", diff)
+				}
+				wantOwner(t, l, 7, "b:1")
+				if l.Age() > 6*time.Second {
+					t.Errorf("age is %v", l.Age())
+				}
+			})
+		})
+	}
+}
+
+// TestOutageWithoutLoss: an outage in which nothing was lost reports no loss, however long it is, and contact once.
+func TestOutageWithoutLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
 		m := g.start("m", 1)
 		cfg := g.config("m")
-		var told []leasehold.Loss
-		cfg.OnLoss = func(losses []leasehold.Loss) { told = append(told, losses...) }
+		var contacts []lookup.Contact
+		cfg.OnContact = func(c lookup.Contact) { contacts = append(contacts, c) }
 		l := g.open(cfg)
-		everything := leasehold.Loss{Range: leasehold.All, Cause: leasehold.CauseContact, LSN: 1, Resume: 1}
-
-		elapse(time.Minute)
-		if len(told) > 0 || l.Age() > cfg.Poll+5*time.Second {
-			t.Fatalf("while the manager answers: age %v, lost %v", l.Age(), told)
+		var early, late []lookup.Contact
+		into := func(to *[]lookup.Contact) lookup.LossOption {
+			return lookup.WithContact(func(c lookup.Contact) { *to = append(*to, c) })
 		}
+		r := read(l.LossesSince(t.Context(), l.LSN(), into(&early)))
 		m.fallSilent()
-		elapse(36 * time.Second)
-		if diff := cmp.Diff([]leasehold.Loss{everything}, told); diff != "" {
-			t.Fatalf("losses (-want +got):\n%s", diff)
+		elapse(time.Hour)
+		s := read(l.LossesSince(t.Context(), l.LSN(), into(&late))) // when contact is lost already
+		elapse(time.Second)
+		if len(late) != 1 {
+			t.Errorf("contacts of a late reader: %+v", late)
 		}
-		if l.Age() < 30*time.Second {
-			t.Errorf("age is %v", l.Age())
-		}
-		wantOwner(t, l, 7, "a:1") // it goes on answering
-
-		m.lead(3)
+		m.lead(1)
 		elapse(6 * time.Second)
-		if diff := cmp.Diff([]leasehold.Loss{everything, lossOfLower}, told); diff != "" {
-			t.Fatalf("losses (-want +got):\n%s", diff)
+		r.want(t)
+		s.want(t)
+		if len(contacts) != 2 || !contacts[0].Lost || contacts[1].Lost || contacts[1].Age < time.Hour {
+			t.Errorf("contacts: %+v", contacts)
 		}
-		wantOwner(t, l, 7, "b:1")
-		if l.Age() > 6*time.Second {
-			t.Errorf("age is %v", l.Age())
+		if !slices.Equal(contacts, early) || !slices.Equal(contacts, late) {
+			t.Errorf("contacts: %+v, of readers %+v and %+v", contacts, early, late)
 		}
 	})
 }
@@ -347,7 +409,10 @@ func TestSlept(t *testing.T) {
 		g := newGroup(t)
 		m := g.start("m", 1)
 		computer := &laptop{}
-		l, err := lookup.OpenOn(t.Context(), g.config("m"), computer)
+		cfg := g.config("m")
+		var contacts []bool
+		cfg.OnContact = func(c lookup.Contact) { contacts = append(contacts, c.Lost) }
+		l, err := lookup.OpenOn(t.Context(), cfg, computer)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -363,7 +428,10 @@ func TestSlept(t *testing.T) {
 		if l.Age() < 30*time.Second || l.Ready() {
 			t.Errorf("at once: age %v, ready %t", l.Age(), l.Ready())
 		}
-		r.want(t, leasehold.Loss{Range: leasehold.All, Cause: leasehold.CauseContact, LSN: 1, Resume: 1})
+		r.want(t) // nothing is lost for that
+		if !slices.Equal(contacts, []bool{true}) {
+			t.Errorf("contacts: %v", contacts)
+		}
 		if l.Age() < 30*time.Second || l.Ready() {
 			t.Errorf("when the machine knows: age %v, ready %t", l.Age(), l.Ready())
 		}
@@ -371,6 +439,9 @@ func TestSlept(t *testing.T) {
 		elapse(time.Second)
 		if l.Age() > time.Second || !l.Ready() {
 			t.Errorf("once a manager answers: age %v, ready %t", l.Age(), l.Ready())
+		}
+		if !slices.Equal(contacts, []bool{true, false}) {
+			t.Errorf("contacts: %v", contacts)
 		}
 	})
 }

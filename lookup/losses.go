@@ -7,6 +7,20 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
+// A LossOption changes what [Lookup.LossesSince] does.
+type LossOption func(*lossOptions)
+
+type lossOptions struct{ contact func(Contact) }
+
+// WithContact calls f, between two losses, when contact is lost and when it is
+// restored; and at the beginning, if contact is lost then. When f is called for a restored
+// contact, every loss that happened before has been yielded. A loss of contact that ends
+// while the reader handles a loss may be skipped. Config.OnContact is the same for
+// Config.OnLoss.
+func WithContact(f func(Contact)) LossOption {
+	return func(o *lossOptions) { o.contact = f }
+}
+
 // Losses yields the losses that happen from now on, in order. It waits for the
 // next one and ends when the context does or the Lookup is closed. When a loss
 // is yielded, [Lookup.Find] already knows what came after it.
@@ -15,12 +29,14 @@ import (
 // range, and the ranges between them were not lost. [leasehold.Loss.Resume] of the
 // last loss handled is the place from which [Lookup.LossesSince] resumes: a reader
 // that stops between losses of one LSN gets all of them again, and misses none.
-// Losses with [leasehold.CauseContact] are not in the table, and have its LSN.
+// While contact is lost, losses may be missing, and come when it is restored:
+// [WithContact] reports both. With Config.ConservativeRecovery there are also
+// losses with [leasehold.CauseContact], which are not in the table and have its LSN.
 //
-// Nothing is left out silently. A reader that is so slow that losses were
-// dropped which it has not seen is told about each range in which state was
-// lost meanwhile: without owner and generation, with [leasehold.CauseUnknown],
-// and only once if it was lost more than once.
+// Nothing is left out silently. A reader so slow that losses were dropped which it
+// has not seen gets each range in which state was lost meanwhile: without owner and
+// generation, with [leasehold.CauseUnknown], and once if it was lost more than once.
+// A range that has become one lease with a lost range counts as lost with it.
 func (l *Lookup) Losses(ctx context.Context) iter.Seq[leasehold.Loss] {
 	return l.LossesSince(ctx, l.LSN())
 }
@@ -29,31 +45,50 @@ func (l *Lookup) Losses(ctx context.Context) iter.Seq[leasehold.Loss] {
 // earlier loss, or [Lookup.LSN] at a time when all state was known to be there. All
 // losses up to and including that LSN count as handled.
 // It does not matter which Lookup that was, if the namespace is the same. What
-// happened before this Lookup was opened is told as to a reader that is too
-// slow.
+// happened before this Lookup was opened is reported as to a slow reader.
 //
-// That contact was lost is not told again to one who resumes; it is repeated
-// soon enough while that lasts.
-func (l *Lookup) LossesSince(ctx context.Context, lsn leasehold.LSN) iter.Seq[leasehold.Loss] {
+// With Config.ConservativeRecovery, that contact was lost is not reported again to a
+// reader that resumes; it is repeated soon enough while that lasts.
+func (l *Lookup) LossesSince(ctx context.Context, lsn leasehold.LSN, options ...LossOption) iter.Seq[leasehold.Loss] {
 	start := l.losses.since(lsn)
+	o := lossOptions{contact: func(Contact) {}}
+	for _, option := range options {
+		option(&o)
+	}
 	return func(yield func(leasehold.Loss) bool) {
-		at := start // a sequence can be gone through more than once
-		for {
-			batch, more := l.losses.read(&at)
+		for batch := range l.reports(ctx, start, o.contact) { // a sequence can be gone through more than once
 			for _, loss := range batch {
 				if ctx.Err() != nil || l.ctx.Err() != nil || !yield(loss) {
 					return
 				}
 			}
-			if len(batch) > 0 {
-				continue
-			}
-			select {
-			case <-more:
-			case <-ctx.Done():
-				return
-			case <-l.ctx.Done():
-				return
+		}
+	}
+}
+
+// reports yields losses from a cursor on as they come, until the context ends or the
+// Lookup is closed. It calls contact when that has changed and all losses that came
+// before were yielded.
+func (l *Lookup) reports(ctx context.Context, at cursor, contact func(Contact)) iter.Seq[[]leasehold.Loss] {
+	return func(yield func([]leasehold.Loss) bool) {
+		last := Contact{}
+		for ctx.Err() == nil && l.ctx.Err() == nil {
+			now := l.losses.contactNow()
+			batch, more := l.losses.read(&at)
+			switch {
+			case len(batch) > 0:
+				if !yield(batch) {
+					return
+				}
+			case now.Lost != last.Lost:
+				last = now
+				contact(now)
+			default:
+				select {
+				case <-more:
+				case <-ctx.Done():
+				case <-l.ctx.Done():
+				}
 			}
 		}
 	}

@@ -132,7 +132,7 @@ func TestSlowReaderMissesNothing(t *testing.T) {
 		g := newGroup(t)
 		m := g.start("m", 1)
 		cfg := g.config("m")
-		cfg.KeepLosses = 1
+		cfg.KeepLosses, cfg.ConservativeRecovery = 1, true
 		l := g.open(cfg)
 		next, stop := iter.Pull(l.Losses(t.Context()))
 		defer stop()

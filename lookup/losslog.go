@@ -25,7 +25,9 @@ type lossLog struct {
 	floor leasehold.LSN // every loss after it is kept
 	begin leasehold.LSN // of the first table
 	table *table.Table  // what it knows of losses was all appended here; nil before the first
-	grown chan struct{} // closed when there is more
+	// contact is the newest; all losses before it were appended.
+	contact Contact
+	grown   chan struct{} // closed when there is more
 }
 
 // A cursor is how far a reader has come.
@@ -44,21 +46,23 @@ func newLossLog(keep int) *lossLog {
 	return &lossLog{keep: keep, first: behind + 1, grown: make(chan struct{})}
 }
 
-// append adds what was lost on the way to t. If dropped is not 0, losses up to
-// that LSN are missing.
-func (g *lossLog) append(t *table.Table, losses []leasehold.Loss, dropped leasehold.LSN) {
+// append adds what was lost on the way to a table, which must be there.
+func (g *lossLog) append(n news) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.table == nil {
-		g.begin, g.floor = t.LSN(), t.LSN() // of what was before, only the table knows
+		g.begin, g.floor = n.table.LSN(), n.table.LSN() // of what was before, only the table knows
 	}
-	g.table = t
-	if dropped > 0 {
+	g.table = n.table
+	if n.contact != nil {
+		g.contact = *n.contact
+	}
+	if n.dropped > 0 {
 		g.first = g.end() + 1
 		g.kept = nil
-		g.floor = dropped
+		g.floor = n.dropped
 	}
-	g.kept = append(g.kept, losses...)
+	g.kept = append(g.kept, n.losses...)
 	if over := len(g.kept) - g.keep; over > 0 {
 		g.floor = g.kept[over-1].LSN
 		g.kept = slices.Delete(g.kept, 0, over)
@@ -66,6 +70,12 @@ func (g *lossLog) append(t *table.Table, losses []leasehold.Loss, dropped leaseh
 	}
 	close(g.grown)
 	g.grown = make(chan struct{})
+}
+
+func (g *lossLog) contactNow() Contact {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.contact
 }
 
 func (g *lossLog) end() uint64 { return g.first + uint64(len(g.kept)) }
@@ -138,7 +148,7 @@ func (g *lossLog) step(at *cursor) ([]leasehold.Loss, *table.Table, <-chan struc
 func lostSince(t *table.Table, lsn leasehold.LSN) []leasehold.Loss {
 	var losses []leasehold.Loss
 	for r, e := range t.All() {
-		if e.LostSince(lsn) {
+		if t.LostSince(e, lsn) {
 			losses = append(losses, leasehold.Loss{Range: r, LSN: e.Lost})
 		}
 	}

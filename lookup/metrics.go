@@ -26,6 +26,7 @@ type metrics struct {
 	resyncs   prometheus.Counter
 	losses    *prometheus.CounterVec
 	silences  prometheus.Counter
+	contacts  prometheus.Counter
 	calls     prometheus.Counter
 	failures  *prometheus.CounterVec
 	retries   *prometheus.CounterVec
@@ -37,7 +38,7 @@ type metrics struct {
 }
 
 // gauges are read when they are asked for.
-type gauges struct{ open, lsn, ranges, servers, age, stale *prometheus.Desc }
+type gauges struct{ open, lsn, ranges, servers, age, stale, contactLost *prometheus.Desc }
 
 const prefix = "leasehold_lookup_"
 
@@ -62,23 +63,25 @@ func newMetrics(cfg *Config) (*metrics, error) {
 		resyncs:   counter("resyncs_total", "How often changes were missing or did not follow on the table, and were asked for again."),
 		losses:    counters("losses_total", "Losses of state that were reported, by cause.", "cause"),
 		silences:  counter("manager_silences_total", "How often the manager that was asked did not answer in time, and others were asked."),
+		contacts:  counter("contact_losses_total", "How often contact was lost: no manager had confirmed the table for longer than stale_after_seconds."),
 		calls:     counter("calls_total", "Calls of Do: requests of this process, each with all of its attempts."),
 		failures:  counters("call_failures_total", "Calls of Do that ended with an error, by its kind; kind \"error\" is the application's own.", "kind"),
 		retries:   counters("call_retries_total", "Attempts of Do that were made again, by why the one before did not succeed.", "kind"),
 		gauges: gauges{
-			open:    desc("open", "Lookups that this process has in the namespace."),
-			lsn:     desc("lsn", "Number of the last change in the table. Of several lookups the least."),
-			ranges:  desc("ranges", "Ranges of the table."),
-			servers: desc("servers", "Servers that own keys."),
-			age:     desc("age_seconds", "For how long the table has not been known to be complete. Of several lookups the most."),
-			stale:   desc("stale_after_seconds", "At which age everything is reported as lost. Of several lookups the least."),
+			open:        desc("open", "Lookups that this process has in the namespace."),
+			lsn:         desc("lsn", "Number of the last change in the table. Of several lookups the least."),
+			ranges:      desc("ranges", "Ranges of the table."),
+			servers:     desc("servers", "Servers that own keys."),
+			age:         desc("age_seconds", "For how long the table has not been known to be complete. Of several lookups the most."),
+			stale:       desc("stale_after_seconds", "At which age contact counts as lost. Of several lookups the least."),
+			contactLost: desc("contact_lost", "Lookups whose contact is lost: whether state was lost since is unknown."),
 		},
 	}
 	scrape.Begin(m.losses, scrape.Causes()...)
 	for _, of := range []*prometheus.CounterVec{m.failures, m.retries} {
 		scrape.Begin(of, scrape.Kind(leasehold.NotOwner), scrape.Kind(leasehold.NoOwner), scrape.Kind(leasehold.Suspended), scrape.Kind(leasehold.Unavailable))
 	}
-	m.counted = scrape.Set{m.updates, m.changes, m.snapshots, m.resyncs, m.losses, m.silences, m.calls, m.failures, m.retries}
+	m.counted = scrape.Set{m.updates, m.changes, m.snapshots, m.resyncs, m.losses, m.silences, m.contacts, m.calls, m.failures, m.retries}
 	return scrape.Share(cfg.Metrics, m)
 }
 
@@ -86,7 +89,7 @@ func newMetrics(cfg *Config) (*metrics, error) {
 func (m *metrics) Describe(to chan<- *prometheus.Desc) {
 	m.counted.Describe(to)
 	g := &m.gauges
-	for _, d := range []*prometheus.Desc{g.open, g.lsn, g.ranges, g.servers, g.age, g.stale} {
+	for _, d := range []*prometheus.Desc{g.open, g.lsn, g.ranges, g.servers, g.age, g.stale, g.contactLost} {
 		to <- d
 	}
 }
@@ -100,6 +103,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	var (
 		behind     *snapshot
 		age, stale time.Duration
+		lost       int
 	)
 	m.mu.Lock()
 	open := len(m.lookups)
@@ -108,6 +112,9 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 			behind = s
 		}
 		age = max(age, l.Age())
+		if !l.Ready() {
+			lost++
+		}
 		if stale == 0 || l.cfg.Stale < stale {
 			stale = l.cfg.Stale
 		}
@@ -123,6 +130,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	gauge(g.servers, float64(len(behind.addrs)-1))
 	gauge(g.age, age.Seconds())
 	gauge(g.stale, stale.Seconds())
+	gauge(g.contactLost, float64(lost))
 }
 
 // open and close say whose gauges count: of those that have a table.
@@ -154,6 +162,10 @@ func (m *metrics) act(a machine.Action) {
 	case machine.Losses:
 		for i := range a.Losses {
 			m.losses.WithLabelValues(scrape.Cause(a.Losses[i].Cause)).Inc()
+		}
+	case machine.Contact:
+		if a.Lost {
+			m.contacts.Inc()
 		}
 	case machine.Note:
 		switch a.What {

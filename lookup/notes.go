@@ -38,10 +38,10 @@ func describe(n machine.Note) (slog.Level, string, []any) {
 	case machine.NoteMixed:
 		return slog.LevelWarn, "changes do not follow on our table: asking for the whole", []any{"change", n.Have, "lsn", n.Want}
 	case machine.NoteContactLost:
-		return slog.LevelWarn, "no manager has answered for too long: everything is reported as lost",
-			[]any{"silent", time.Duration(n.Have), "stale", time.Duration(n.Want)}
+		return slog.LevelWarn, "contact lost: no manager has confirmed the table, and losses may be unknown",
+			[]any{"age", time.Duration(n.Have), "stale", time.Duration(n.Want)}
 	case machine.NoteContactBack:
-		return slog.LevelInfo, "a manager answers again", nil
+		return slog.LevelInfo, "contact restored: all losses up to now are reported", []any{"age", time.Duration(n.Have)}
 	case machine.NoteLeaderSilent:
 		return slog.LevelDebug, "the manager does not answer: asking the others", []any{"misses", n.Have}
 	case machine.NoteRefused:

@@ -9,30 +9,39 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/table"
 )
 
-// An outbox holds what the machine has decided and nobody has seen yet: the
-// newest table, and all losses on the way to it. Who fills it never waits. It
-// may be used from many goroutines at once.
+// news is what the machine has decided and no reader has seen yet: the newest table, and all
+// losses on the way to it.
+type news struct {
+	table   *table.Table // nil if it has not changed
+	losses  []leasehold.Loss
+	dropped leasehold.LSN // losses up to here are missing, if not 0
+	contact *Contact      // the newest, which follows on the losses; nil if it has not changed
+}
+
+// An outbox holds news. Who fills it never waits. It may be used from many
+// goroutines at once.
 type outbox struct {
 	keep   int
 	filled chan struct{} // holds one token while there is something
 
-	mu      sync.Mutex
-	table   *table.Table
-	losses  []leasehold.Loss
-	dropped leasehold.LSN // losses up to here are missing, if not 0
+	mu sync.Mutex
+	news
 }
 
 func newOutbox(keep int) *outbox {
 	return &outbox{keep: keep, filled: make(chan struct{}, 1)}
 }
 
-// put adds the table and the losses of one step, which belong together. The
-// table is nil if it has not changed.
-func (o *outbox) put(t *table.Table, losses []leasehold.Loss) {
+// put adds the table, the losses and the contact of one step, which belong
+// together. The table and the contact are nil if they have not changed.
+func (o *outbox) put(t *table.Table, losses []leasehold.Loss, c *Contact) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if t != nil {
 		o.table = t
+	}
+	if c != nil {
+		o.contact = c
 	}
 	o.losses = append(o.losses, losses...)
 	if over := len(o.losses) - o.keep; over > 0 {
@@ -46,12 +55,12 @@ func (o *outbox) put(t *table.Table, losses []leasehold.Loss) {
 }
 
 // take empties the outbox.
-func (o *outbox) take() (t *table.Table, losses []leasehold.Loss, dropped leasehold.LSN) {
+func (o *outbox) take() news {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	t, losses, dropped = o.table, o.losses, o.dropped
-	o.table, o.losses, o.dropped = nil, nil, 0
-	return t, losses, dropped
+	n := o.news
+	o.news = news{}
+	return n
 }
 
 // publish makes known what is in the outbox until the context ends. Tables that
@@ -65,16 +74,17 @@ func (l *Lookup) publish(ctx context.Context) {
 		case <-l.outbox.filled:
 		}
 		failpoint.Here("lookup/before-publishing")
-		t, losses, dropped := l.outbox.take()
+		n := l.outbox.take()
 		old := l.current.Load()
 		now := old
-		if t != nil {
-			now = newSnapshot(t)
+		if n.table != nil {
+			now = newSnapshot(n.table)
 			l.current.Store(now)
 		}
 		failpoint.Here("lookup/published-before-losses")
 		// The losses come after the table: who hears of one looks for the key.
-		l.losses.append(now.table, losses, dropped)
+		n.table = now.table
+		l.losses.append(n)
 		switch {
 		case old == nil:
 			close(l.ready)
@@ -84,17 +94,16 @@ func (l *Lookup) publish(ctx context.Context) {
 	}
 }
 
-// tellLosses passes losses to the application until the context ends.
-func (l *Lookup) tellLosses(ctx context.Context, at cursor, tell func([]leasehold.Loss)) {
-	for ctx.Err() == nil {
-		batch, more := l.losses.read(&at)
-		if len(batch) > 0 {
-			tell(batch)
-			continue
-		}
-		select {
-		case <-more:
-		case <-ctx.Done():
-		}
+// callBack calls OnLoss and OnContact until the Lookup is closed.
+func (l *Lookup) callBack(at cursor) {
+	lost, contact := l.cfg.OnLoss, l.cfg.OnContact
+	if lost == nil {
+		lost = func([]leasehold.Loss) {}
+	}
+	if contact == nil {
+		contact = func(Contact) {}
+	}
+	for batch := range l.reports(l.ctx, at, contact) {
+		lost(batch)
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/access"
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/gate"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/mono"
@@ -55,6 +56,12 @@ type Config struct {
 	// Drift bounds how much faster one manager's clock may run than another's.
 	// Default 1.20.
 	Drift float64
+
+	// Boot names the current boot of the machine, and returns for how long it has run. With
+	// that a manager that was started again knows how long all managers were down, without
+	// wall clocks, and need not exclude a restored store by waiting. Default: what the system
+	// says, on Linux; elsewhere it is not known.
+	Boot func() (name string, uptime time.Duration)
 
 	// Policy, if set, replaces the policy that a namespace is configured with.
 	// It is asked once for each configuration; nil means the usual one. All
@@ -145,6 +152,9 @@ func (c *Config) validate() error {
 	}
 	if c.Drift == 0 {
 		c.Drift = 1.20
+	}
+	if c.Boot == nil {
+		c.Boot = clock.Boot
 	}
 	if c.TTL < 100*time.Millisecond || c.TTL > time.Hour {
 		return bad("the leader's time is %v, want 100ms to 1h", c.TTL)

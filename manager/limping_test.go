@@ -2,7 +2,6 @@ package manager_test
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,14 +16,10 @@ type slowStore struct {
 	store.Store
 	writes atomic.Int64 // how long one takes, in nanoseconds
 	blind  atomic.Bool  // the watch shows nothing
-	late   sync.WaitGroup
 }
 
-// fast ends that, and waits for what is still to be written.
-func (s *slowStore) fast() {
-	s.writes.Store(0)
-	s.late.Wait()
-}
+// fast ends that, and lets the time pass in which what is under way is written.
+func (s *slowStore) fast() { time.Sleep(time.Duration(s.writes.Swap(0))) }
 
 func (s *slowStore) Swap(ctx context.Context, prev storage.Version, next storage.Record) (storage.Version, storage.Outcome, error) {
 	type result struct {
@@ -33,11 +28,11 @@ func (s *slowStore) Swap(ctx context.Context, prev storage.Version, next storage
 		err error
 	}
 	done := make(chan result, 1)
-	s.late.Go(func() {
+	go func() {
 		time.Sleep(time.Duration(s.writes.Load()))
 		v, o, err := s.Store.Swap(context.WithoutCancel(ctx), prev, next)
 		done <- result{v, o, err}
-	})
+	}()
 	select {
 	case r := <-done:
 		return r.v, r.o, r.err

@@ -105,6 +105,7 @@ func Start(cfg Config) (*Manager, error) {
 			Self: storage.ManagerID(cfg.Advertise), Session: session, TTL: cfg.TTL, Drift: cfg.drift(),
 			Rand: unguessable(),
 		}
+		process.Election.Boot, _ = cfg.Boot()
 	}
 	if m.node, err = node.New(m.clock.Now(), process); err != nil {
 		return nil, err

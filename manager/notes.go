@@ -41,11 +41,13 @@ func (m *Manager) logElection(n election.Note) {
 	case election.NoteDismissed:
 		level, text = slog.LevelWarn, fmt.Sprintf("the lease of leadership, term %d, is over: it could not be renewed in time, or was given up", n.Have)
 	case election.NoteOutranked:
-		level, text = slog.LevelWarn, fmt.Sprintf("somebody has heard of term %d, and ours is %d: leadership is given up for a later one. Was the wall clock set back?", n.Have, n.Want)
+		level, text = slog.LevelWarn, fmt.Sprintf("somebody has heard of term %d, and ours is %d: leadership is given up for a term above that. Was the wall clock set back?", n.Have, n.Want)
+	case election.NoteDisbelieved:
+		level, text = slog.LevelWarn, fmt.Sprintf("an owner has heard of term %d, and ours is %d: the managers remember no such leader, and nothing is done. If that server stays without keys, restart it", n.Have, n.Want)
 	case election.NoteForgotten:
 		level, text = slog.LevelError, fmt.Sprintf("there was a leader in term %d, and the store knows of none after term %d: was it restored from an old backup? A new term begins above that", n.Have, n.Want)
-	case election.NoteOldStore:
-		level, text = slog.LevelWarn, fmt.Sprintf("the leader record in the store is %v old: nobody has led since then, or the clocks of managers differ; or was it restored from an old backup? In case it was, all tables go on far above what may have been forgotten, once no lease of that time can last", time.Duration(n.Have)*time.Second)
+	case election.NoteUncertain:
+		level, text = slog.LevelWarn, fmt.Sprintf("no manager knows how old the leader record is (%v by wall clocks), so a restored store cannot be excluded: suspended leases resume, and ranges are granted, after the time of one lease", time.Duration(n.Have)*time.Second)
 	case election.NoteOldRecord:
 		text = fmt.Sprintf("a leader record of version %d is older than %d and ignored", n.Have, n.Want)
 	case election.NoteSlept:
@@ -99,15 +101,11 @@ func describe(n machine.Note) (slog.Level, string) {
 	case machine.NoteCopy:
 		return slog.LevelError, "two processes speak in one session of this owner: its computer was copied while it ran. At most one of them is renewed, or neither: stop one"
 	case machine.NoteForgotten:
-		what := "an owner has a lease of generation"
-		if n.Owner == "" {
-			what = "a lookup has heard of change"
-		}
-		return slog.LevelError, fmt.Sprintf("%s %d, and the newest in the store is %d: was it restored from an old backup? The table goes on far above that", what, n.Have, n.Want)
+		return slog.LevelError, fmt.Sprintf("the owner has a lease of generation %d, and the newest in the store was %d: the store was restored from a backup. Suspended leases are not resumed, and the table goes on at higher numbers", n.Have, n.Want)
 	case machine.NoteLogForgotten:
 		return slog.LevelError, fmt.Sprintf("the log in the store ends at change %d, and we have written %d: was it restored from an old backup? Leadership is given up for a new term", n.Have, n.Want)
-	case machine.NoteRenumbered:
-		return warn, fmt.Sprintf("the table goes on with change and generation %d, after %d: what the store may have forgotten is not given out again, and lookups start over", n.Have, n.Want)
+	case machine.NoteRebased:
+		return info, fmt.Sprintf("the table goes on at LSN and generation %d, after %d: numbers that the store may have lost are not given out again", n.Have, n.Want)
 	case machine.NoteHello:
 		return info, "an owner says hello"
 	case machine.NoteJoined:

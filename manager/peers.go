@@ -125,7 +125,7 @@ func (m *Manager) joinGroup() error {
 	cfg.Dial = func(id storage.ManagerID) (*grpc.ClientConn, error) { return m.dial(string(id)) }
 	cfg.Hear = func(e appointment.Event) { m.driver.PostUrgent(m.ctx, node.Appointment{Event: e}) }
 	cfg.Outranked = func(by leasehold.Term) {
-		m.driver.PostUrgent(m.ctx, node.Election{Event: election.Outranked{By: by}})
+		m.driver.PostUrgent(m.ctx, node.Election{Event: election.Outranked{By: by, Manager: true}})
 	}
 	group, err := diskless.Start(cfg)
 	if err != nil {

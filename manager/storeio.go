@@ -80,12 +80,17 @@ func (s *storeIO) readRecord(a election.Read) {
 		if err != nil {
 			return node.Election{Event: election.ReadFailed{}}
 		}
-		return node.Election{Event: election.Seen{Record: r, AtLeast: a.AtLeast, Wall: time.Now().Unix()}}
+		return s.seen(r, a.AtLeast)
 	})
 }
 
 func (s *storeIO) recordSeen(r storage.Record) {
-	s.m.driver.PostUrgent(s.m.ctx, node.Election{Event: election.Seen{Record: r, Wall: time.Now().Unix()}})
+	s.m.driver.PostUrgent(s.m.ctx, s.seen(r, 0))
+}
+
+func (s *storeIO) seen(r storage.Record, atLeast storage.Version) node.Event {
+	_, uptime := s.m.cfg.Boot()
+	return node.Election{Event: election.Seen{Record: r, AtLeast: atLeast, Wall: time.Now().Unix(), Uptime: uptime}}
 }
 
 func (s *storeIO) swap(a election.Swap) {

@@ -248,9 +248,13 @@ func TestLookupMetrics(t *testing.T) {
 		if age := value(t, r, "leasehold_lookup_age_seconds{namespace=test}"); age < 50 {
 			t.Errorf("the table is %v s old", age)
 		}
-		if v := value(t, r, "leasehold_lookup_losses_total{namespace=test,cause=contact_lost}"); v < 1 {
-			t.Errorf("contact was lost %v times", v)
-		}
+		exactly("lookup_contact_losses_total{namespace=test}", 1)
+		exactly("lookup_contact_lost{namespace=test}", 1)
+		exactly("lookup_losses_total{namespace=test,cause=contact_lost}", 0) // nothing is known to be lost
+		n.Heal()
+		c.Advance(10 * time.Second)
+		exactly("lookup_contact_losses_total{namespace=test}", 1)
+		exactly("lookup_contact_lost{namespace=test}", 0)
 		_ = l.Close()
 		exactly("lookup_open{namespace=test}", 0)
 		exactly("lookup_age_seconds{namespace=test}", -1)

@@ -222,6 +222,42 @@ func TestLosses(t *testing.T) {
 	})
 }
 
+// A loss of contact is an event of its own: nothing is reported as lost for it. What was lost meanwhile comes before
+// the line that says that contact is restored.
+func TestLossesWithoutContact(t *testing.T) {
+	one(t, nil, func(t *testing.T, c *leaseholdtest.Cluster, _ *program) {
+		startAgent(t, c, "b")
+		other := newProgram(t, c, "b")
+		ctx, cancel := context.WithCancel(t.Context())
+		lines := other.lines(ctx, "/v1/namespaces/test/losses")
+		next := func() map[string]any {
+			for line := range lines {
+				if line["type"] != "alive" {
+					return line
+				}
+			}
+			return nil
+		}
+		next() // begin
+		c.Node("b").Cut()
+		if line := next(); line["type"] != "contact" || line["lost"] != true || line["age_ms"].(float64) < 30_000 {
+			t.Errorf("without contact: %v", line)
+		}
+		c.Node("a").Kill()
+		c.Advance(time.Minute)
+		c.Node("b").Heal()
+		if line := next(); line["type"] != "loss" || line["owner"] != "a" {
+			t.Errorf("what was lost meanwhile: %v", line)
+		}
+		if line := next(); line["type"] != "contact" || line["lost"] != false || line["age_ms"].(float64) < 60_000 {
+			t.Errorf("with contact: %v", line)
+		}
+		cancel()
+		for range lines {
+		}
+	})
+}
+
 func TestReport(t *testing.T) {
 	one(t, object{"load": "reported"}, func(t *testing.T, _ *leaseholdtest.Cluster, p *program) {
 		var heard reportAnswer

@@ -24,7 +24,7 @@ type findAnswer struct {
 	Limit      string `json:"limit"`
 	LSN        string `json:"lsn"`
 	AgeMS      int64  `json:"age_ms"` // for how long the table has not been known to be complete
-	Ready      bool   `json:"ready"`  // false: losses may have gone unheard
+	Ready      bool   `json:"ready"`  // false: contact is lost, and losses may be unknown
 }
 
 // find answers GET /v1/namespaces/{namespace}/find.
@@ -114,6 +114,15 @@ type lossLine struct {
 	Resume     string `json:"resume"` // see leasehold.Loss
 }
 
+// A contactLine says that contact with the managers was lost, or is restored: then all losses that happened before
+// are on the stream before it.
+type contactLine struct {
+	Type  string `json:"type"` // "contact"
+	Lost  bool   `json:"lost"`
+	LSN   string `json:"lsn"`    // all losses up to it are on the stream
+	AgeMS int64  `json:"age_ms"` // for how long the table had not been known to be complete
+}
+
 // A lossBegin is the first one: resuming from its LSN is as good as having read on.
 type lossBegin struct {
 	Type string `json:"type"` // "begin"
@@ -166,13 +175,22 @@ func (a *Agent) losses(w http.ResponseWriter, r *http.Request) {
 // follow writes losses until the program hangs up or the lookup is closed.
 func follow(ctx context.Context, l *lookup.Lookup, since leasehold.LSN, out *stream) {
 	ctx, cancel := context.WithCancel(ctx)
-	heard := make(chan leasehold.Loss)
+	heard := make(chan any)
+	pass := func(line any) bool {
+		select {
+		case heard <- line:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
 	go func() {
 		defer close(heard)
-		for loss := range l.LossesSince(ctx, since) {
-			select {
-			case heard <- loss:
-			case <-ctx.Done():
+		contact := lookup.WithContact(func(c lookup.Contact) {
+			pass(contactLine{"contact", c.Lost, decimal(c.LSN), c.Age.Milliseconds()})
+		})
+		for loss := range l.LossesSince(ctx, since, contact) {
+			if !pass(lossJSON(loss)) {
 				return
 			}
 		}
@@ -186,8 +204,8 @@ func follow(ctx context.Context, l *lookup.Lookup, since leasehold.LSN, out *str
 	defer pulse.Stop()
 	for ok := out.send(lossBegin{"begin", decimal(since)}); ok; {
 		select {
-		case loss, more := <-heard:
-			ok = more && out.send(lossJSON(loss))
+		case line, more := <-heard:
+			ok = more && out.send(line)
 		case <-pulse.C:
 			ok = out.send(alive{"alive"})
 		}

@@ -36,3 +36,6 @@ func read(clock int32) (time.Duration, bool) {
 	err := unix.ClockGettime(clock, &t)
 	return time.Duration(t.Nano()), err == nil
 }
+
+// sinceBoot returns for how long the machine has run, time asleep included.
+func sinceBoot() (time.Duration, bool) { return read(unix.CLOCK_BOOTTIME) }

@@ -186,5 +186,5 @@ func (c *Config) refresh() time.Duration { return min(time.Second, c.Lease/2) }
 
 // Appointment says how a manager of the group learns who leads.
 func (c *Config) Appointment() *appointment.Config {
-	return &appointment.Config{Self: c.Self, Drift: mono.Drift(c.Drift), Fade: 3 * c.refresh()}
+	return &appointment.Config{Self: c.Self, Drift: mono.Drift(c.Drift), Fade: 3 * c.refresh(), Remember: c.Longest + 5*time.Minute}
 }

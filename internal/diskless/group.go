@@ -91,8 +91,13 @@ func (g *Group) Register(s grpc.ServiceRegistrar) {
 // will not lead in that term again; the next one will be above a given one. It does not
 // wait.
 func (g *Group) StepDown(term, above leasehold.Term) {
+	if above > 0 {
+		raise(&g.above, uint64(above))
+		if err := g.node.RaiseFence(leadership, uint64(above)); err != nil {
+			g.log.Warn("the next term may not be high enough, and be given up again", "above", above, "why", err)
+		}
+	}
 	raise(&g.givenUp, uint64(term))
-	raise(&g.above, uint64(above))
 	select {
 	case g.more <- struct{}{}:
 	default: // it has a signal that it has not seen

@@ -261,20 +261,20 @@ func TestSilence(t *testing.T) {
 }
 
 // A term that somebody has heard of is not led in again, nor one below it, whatever wall
-// clocks show.
+// clocks show; and nobody waits for them.
 func TestTermsRiseAboveWhatWasHeard(t *testing.T) {
 	inHall(t, func(t *testing.T, h *hall) {
 		seats := []*seat{h.enter(0), h.enter(1), h.enter(2)}
 		leader, _ := h.leader(seats...)
 		term, _ := leader.leads()
-		heard := leasehold.Term(time.Now().UnixMilli()) + 30_000
+		heard := leasehold.Term(time.Now().Add(30 * 24 * time.Hour).UnixMilli())
 		begun := time.Now()
 		for _, s := range seats {
 			s.StepDown(0, heard)
 		}
 		leader.stepDown()
 		next, _ := h.leader(seats...)
-		if now, _ := next.leads(); now <= heard || now <= term || time.Since(begun) < 30*time.Second || !h.logged("Was it set back?") {
+		if now, _ := next.leads(); now <= heard || now <= term || time.Since(begun) > 10*time.Second {
 			t.Errorf("after %v it leads in term %d; %d was heard of", time.Since(begun), now, heard)
 		}
 	})

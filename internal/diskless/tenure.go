@@ -8,14 +8,12 @@ import (
 	"github.com/leasehold-dev/leasehold/flease"
 	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/machine/appointment"
+	"github.com/leasehold-dev/leasehold/internal/storage"
 )
 
 // campaign wants to lead, for as long as we are wanted to.
 func (g *Group) campaign() {
 	for g.wanting.Err() == nil {
-		if !g.catchUp() {
-			continue
-		}
 		lease, err := g.node.Acquire(g.wanting, leadership)
 		if err != nil {
 			if g.wanting.Err() == nil {
@@ -24,27 +22,18 @@ func (g *Group) campaign() {
 			}
 			continue
 		}
-		if lease.Fence() <= g.above.Load() {
+		switch term := leasehold.Term(lease.Fence()); {
+		case term <= leasehold.Term(g.above.Load()):
 			g.release(lease) // we were told while we waited for it
-			continue
+			pause(g.wanting, g.cfg.Lease/12)
+		case term > storage.LastTerm:
+			g.log.Error("this manager does not lead: its wall clock is centuries ahead, and terms are made of that", "term", term)
+			g.release(lease)
+			pause(g.wanting, time.Minute)
+		default:
+			g.tenure(lease)
 		}
-		g.tenure(lease)
 	}
-}
-
-// catchUp reports whether the wall clock, of which terms are made, is beyond all terms
-// that anybody is known to have heard of. Otherwise it waits for a while.
-func (g *Group) catchUp() bool {
-	behind := time.Until(time.UnixMilli(int64(g.above.Load())))
-	if behind < 0 {
-		return true
-	}
-	if behind > g.cfg.Lease {
-		g.log.Error("servers have heard of a leader that is ahead of this computer's wall clock, and listen to no other: "+
-			"this manager does not lead until its clock has caught up. Was it set back? Set it right", "behind", behind)
-	}
-	pause(g.wanting, min(behind+1, time.Minute))
-	return false
 }
 
 func pause(ctx context.Context, d time.Duration) {

@@ -61,7 +61,8 @@ func processes() []Case {
 			Proofs: by(leased("step", "slew"), chaos("wall-clock"),
 				tests("owner", "TestSetClocksChangeNothing"), tests("internal/clock", "TestDetectorTellsSleepFromSetClock", "TestWatchFollowsDrift"),
 				tests("flease", "TestClockStep", "TestWrongClock"),
-				tests("internal/machine/flease", "TestClockStepDropsLeases", "TestSlewingIsNoStep", "TestFencesDoNotOutrunTheClock")),
+				tests("internal/machine/flease", "TestClockStepDropsLeases", "TestSlewingIsNoStep", "TestFencesDoNotOutrunTheClock", "TestOneClockYearsAhead"),
+				tests("manager", "TestClocksSetBackAndAllRestarted")),
 		},
 		{
 			Number: 10, What: "a computer is suspended for longer than a lease", Tries: "I1 I3",

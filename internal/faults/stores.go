@@ -28,8 +28,9 @@ func stores() []Case {
 		{
 			Number: 29, What: "a write to the store takes 5 to 30 s", Tries: "I1 I6",
 			Must: "nobody hears of it before it is done, and leadership ends if it must",
-			Proofs: by(simulated("store-slow"), chaos("store-stutter", "manager-stutter", "store-quorum-pause", "quorum-pause"),
-				tests("internal/machine/election", "TestLapseAndRegain", "TestLapseAndLoss"),
+			Proofs: by(simulated("store-slow", "store-lag"), chaos("store-stutter", "manager-stutter", "store-quorum-pause", "quorum-pause"),
+				tests("internal/machine/election", "TestLapseAndRegain", "TestLapseAndLoss", "TestLimpingLeaderYields", "TestLimpingInVain"),
+				tests("manager", "TestLimpingLeader", "TestLimpingAlone"),
 				tests("internal/machine/manager", "TestPaperCommitsBeforeItResponds"), pointed("leaseholdtest", "TestEveryPoint")),
 		},
 		{

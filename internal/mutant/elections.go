@@ -1,6 +1,9 @@
 package mutant
 
-const electionFile = "internal/machine/election/election.go"
+const (
+	electionFile = "internal/machine/election/election.go"
+	limpingFile  = "internal/machine/election/limping.go"
+)
 
 // elections are bugs of the election.
 var elections = []Mutant{
@@ -77,7 +80,7 @@ var elections = []Mutant{
 		World: "--faults=manager-crash=5,store-stale=5",
 		File:  electionFile,
 		Old:   "	ours.Version = 0\n",
-		New:   "	ours.Version, ours.Session, ours.At = 0, try.rec.Session, try.rec.At\n",
+		New:   "	ours.Version, ours.Session, ours.At = 0, a.rec.Session, a.rec.At\n",
 	},
 	{
 		Name: "every-look-counts-as-first",
@@ -92,5 +95,39 @@ var elections = []Mutant{
 		File: electionFile,
 		Old:  "if now < m.seenAt.Add(wait) {",
 		New:  "if now < m.seenAt {",
+	},
+	{
+		Name:  "own-record-seen-in-vain",
+		Why:   "a leader whose store is slow to answer has no authority, although a watch has shown its renewal",
+		World: "--faults=store-lag=5",
+		File:  electionFile,
+		Old:   "try != nil && (try.doubt || try.wrote(r)) {",
+		New:   "try != nil && try.doubt {",
+	},
+	{
+		Name:  "late-answer-counts-for-the-next-swap",
+		Why:   "a leader takes the answer to an earlier renewal, which a watch had shown already, for that to the one under way",
+		Seeds: 4000,
+		World: "--faults=store-slow=8,store-cut=4,manager-pause=2",
+		File:  electionFile,
+		Old:   " || e.Swap != (Swap{m.try.prev, m.try.rec}) {",
+		New:   " {",
+	},
+	{
+		Name:  "limping-leader-stays",
+		Why:   "a leader whose renewals always arrive too late keeps those from leading that could",
+		World: "--faults=store-lag=5",
+		Seeds: 3000,
+		File:  limpingFile,
+		Old:   "	return l.spent >= tooSpent || l.late >= tooLate && !m.rests(now)\n",
+		New:   "	return false\n",
+	},
+	{
+		Name:  "limping-leader-comes-back-at-once",
+		Why:   "a leader that has resigned because its renewals arrive too late leaves no other the time to take over",
+		World: "--faults=store-lag=5",
+		File:  limpingFile,
+		Old:   "	if !m.record.Resigned || m.record.Session != m.cfg.Session {\n",
+		New:   "	if true {\n",
 	},
 }

@@ -1,5 +1,7 @@
 package mutant
 
+const claimsFile = "internal/machine/appointment/claims.go"
+
 // shellsOfManagers are bugs of what is around the machines of managers, of their stores, and of Flease; and of machines
 // where something happens that the simulator does not do: computers are copied, stores are restored.
 var shellsOfManagers = []Mutant{
@@ -292,5 +294,50 @@ var shellsOfManagers = []Mutant{
 		New:     "	return true\n",
 		Package: "./internal/fleasenet",
 		Test:    "TestReplays",
+	},
+	{
+		Name:    "lookup-ahead-believed",
+		Why:     "a lookup, which may only read, has a leader without a disk give up",
+		File:    "internal/machine/manager/commit.go",
+		Old:     "	reply := &protocol.LookupReply{Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Leads: true, Term: m.term}\n",
+		New:     "	if r.Term > m.term && r.Term <= m.term+m.cfg.termJump() {\n		m.emit(Outranked{r.Term})\n	}\n	reply := &protocol.LookupReply{Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Leads: true, Term: m.term}\n",
+		Package: "./manager",
+		Test:    "TestLookupAheadMovesNothing",
+	},
+	{
+		Name:    "owner-ahead-always-believed",
+		Why:     "an owner that makes a term up has managers give up that have been there all the time",
+		File:    claimsFile,
+		Old:     "	case now >= c.since.Add(m.cfg.Remember),\n",
+		New:     "	case false,\n",
+		Package: "./manager",
+		Test:    "TestOwnerAheadIsDisbelieved",
+	},
+	{
+		Name:    "owner-ahead-time-and-again",
+		Why:     "an owner that makes terms up has a young group elect a leader every few seconds",
+		File:    claimsFile,
+		Old:     "		c.counted > 0 && now <",
+		New:     "		false && now <",
+		Package: "./internal/machine/appointment",
+		Test:    "TestClaimsCountEverMoreRarely",
+	},
+	{
+		Name:    "forgotten-term-not-exceeded",
+		Why:     "a group that was restarted, with clocks set back, leads in terms that owners do not listen to",
+		File:    "internal/machine/flease/hold.go",
+		Old:     "		c.fence = max(c.fence, fence)\n",
+		New:     "		_ = c\n",
+		Package: "./manager",
+		Test:    "TestClocksSetBackAndAllRestarted",
+	},
+	{
+		Name:    "managers-memory-disbelieved",
+		Why:     "a leader does not give up although another manager remembers a later one",
+		File:    claimsFile,
+		Old:     "	case e.Manager:\n",
+		New:     "	case false:\n",
+		Package: "./internal/machine/appointment",
+		Test:    "TestClaimThatMemoryDisproves",
 	},
 }

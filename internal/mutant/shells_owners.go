@@ -331,4 +331,38 @@ var shellsOfOwners = []Mutant{
 		Package: "./internal/mover",
 		Test:    "TestStrangersAreTurnedAway",
 	},
+	{
+		Name: "losses-of-one-lsn-joined",
+		Why:  "losses of one LSN are reported as one span, with what lies between them and was not lost",
+		File: "lookup/losslog.go",
+		Old:  "	for i := range losses {\n",
+		New: `	for i := len(losses) - 1; i > 0; i-- {
+		if losses[i].LSN == losses[i-1].LSN {
+			losses[i-1].Range.Limit = losses[i].Range.Limit
+			losses = slices.Delete(losses, i, i+1)
+		}
+	}
+	for i := range losses {
+`,
+		Package: "./manager",
+		Test:    "TestDisklessLossesAreExact",
+	},
+	{
+		Name:    "resume-between-losses-of-one-lsn",
+		Why:     "a reader that stops between losses of one LSN resumes after all of them",
+		File:    "lookup/losslog.go",
+		Old:     "			loss.Resume--\n",
+		New:     "",
+		Package: "./lookup",
+		Test:    "TestNoReaderMissesALoss",
+	},
+	{
+		Name:    "contact-without-its-losses",
+		Why:     "contact is restored before the losses are passed on that happened meanwhile",
+		File:    "lookup/losses.go",
+		Old:     "			case len(batch) > 0:\n",
+		New:     "			case len(batch) > 0:\n				if now.Lost != last.Lost {\n					last = now\n					contact(now)\n				}\n",
+		Package: "./lookup",
+		Test:    "TestLosesContact",
+	},
 }

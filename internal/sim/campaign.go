@@ -126,13 +126,11 @@ const restores = "only where stores are restored"
 var defences = map[string]string{
 	"election: dismissed":      "only where leaders are appointed",
 	"election: outranked":      "only where leaders are appointed",
+	"election: disbelieved":    "only where leaders are appointed",
 	"election: forgotten":      restores,
-	"election: old store":      restores,
 	"manager: copy":            "no computer is copied",
 	"manager: forgotten":       restores,
 	"manager: log forgotten":   restores,
-	"manager: renumbered":      restores,
-	"store: log renumbered":    restores,
 	"owner: old grant refused": "a leader takes back a grant that it has not offered before it offers a later one",
 }
 

@@ -26,8 +26,7 @@ func (o *oracle) collected(m *managerHost, p *storage.Snapshot) {
 	for r, e := range keyrange.Zip(t.table.Entries(), p.Table.Entries()) {
 		o.checkFound(s, t, p.Table.LSN(), r, e.A, e.B)
 	}
-	t.table = p.Table.Clone()
-	t.stands()
+	t.begin(p.Table)
 	o.checkKept(m, s, p)
 }
 

@@ -27,7 +27,7 @@ func (o *oracle) write(h *ownerHost, op *operation, held bool) {
 	o.checks[I9Fencing]++
 	r := &o.truth(h.space).fence.registers[i]
 	switch g := op.lease.Generation; {
-	case g < r.token && held && !o.world.nemesis.beyond:
+	case g < r.token && held && !o.world.nemesis.beyond && !o.truth(h.space).lostToken(r.token):
 		o.violated(I9Fencing, "%s holds %v, but the fence has seen token %d", h.label, op.lease, r.token)
 	case g < r.token:
 		o.world.stats.fenced++

@@ -8,6 +8,7 @@ import (
 // A tenure is the life of one generation.
 type tenure struct {
 	session   leasehold.Session
+	lsn       leasehold.LSN // of the grant
 	granted   leasehold.Range
 	installed bool
 	parts     []leasehold.Range // what of it was
@@ -34,7 +35,7 @@ func (o *oracle) checkChange(s *space, t *truth, c *table.Change) {
 	o.checkHome(s, c)
 	o.checkMoved(s, t, c)
 	if c.Kind != table.Vacated {
-		t.grants[c.Generation] = &tenure{session: c.Holder.Session, granted: c.Range, moved: c.Kind == table.Moved}
+		t.grants[c.Generation] = &tenure{session: c.Holder.Session, lsn: c.LSN, granted: c.Range, moved: c.Kind == table.Moved}
 	}
 }
 

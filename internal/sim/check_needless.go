@@ -28,9 +28,12 @@ func (o *oracle) checkNeedless(s *space, t *truth, c *table.Change) {
 		o.checkRegrant(s, t, c)
 		return
 	}
+	if o.world.store.era > 0 {
+		return // what a restored store has lost may cost others their state
+	}
 	o.checks[I11Needless]++
 	if h := s.home[c.Holder.Session]; o.keepsState(h, t, c) && !o.world.nemesis.misled && !o.deleted(s) {
-		t.ended = append(t.ended, ended{leasehold.Lease{Range: c.Range, Generation: c.Generation}, c.Holder, h.label, o.world.now})
+		t.ending = append(t.ending, ended{leasehold.Lease{Range: c.Range, Generation: c.Generation}, c.Holder, h.label, o.world.now})
 	}
 }
 
@@ -56,8 +59,13 @@ func (o *oracle) contested(h *ownerHost) bool {
 // checkRegrant looks at who gets the range of a lease that has ended.
 func (o *oracle) checkRegrant(s *space, t *truth, c *table.Change) {
 	var left []ended
-	for _, e := range t.ended {
-		if e.Range.Overlaps(c.Range) && e.holder.Session == c.Holder.Session {
+	for i := len(t.history) - 1; i >= 0 && t.history[i].at > o.world.now-int64(storeWait); i-- {
+		if v := &t.history[i]; v.Kind == table.Vacated && v.Range.Overlaps(c.Range) && v.Holder.Session != c.Holder.Session {
+			t.servedAt[v.Holder.Session] = o.world.now
+		}
+	}
+	for _, e := range t.ending {
+		if e.Range.Overlaps(c.Range) && e.holder.Session == c.Holder.Session && !o.taken(s, &e) {
 			o.violated(I11Needless, "%s: %v of %s has ended, although it lives, and the same session gets it again at generation %d", s.name, e.Lease, e.label, c.Generation)
 			return
 		}
@@ -67,15 +75,27 @@ func (o *oracle) checkRegrant(s *space, t *truth, c *table.Change) {
 			left = append(left, e)
 		}
 	}
-	t.ended = left
+	t.ending = left
+}
+
+// taken reports whether a lease may have ended for the sake of another owner that has died
+// since, or that has got others of its ranges: what a leader has decided stays decided, though a
+// commit may take a while, and the leader may lose the other owner meanwhile.
+func (o *oracle) taken(s *space, e *ended) bool {
+	if at := o.truth(s).servedAt[e.holder.Session]; at != 0 && at > e.at-int64(storeWait) {
+		return true
+	}
+	return slices.ContainsFunc(o.world.owners, func(h *ownerHost) bool {
+		return h.space == s && h.died > e.at-int64(storeWait)-int64(simTTL)
+	})
 }
 
 // checkNeedlessLeft is I11 at the end of the world: what has ended went to another owner, or
 // its owner did not live on.
 func (o *oracle) checkNeedlessLeft() {
 	for _, s := range o.world.spaces {
-		for _, e := range o.truth(s).ended {
-			if h := s.home[e.holder.Session]; h.alive && h.holder.Session == e.holder.Session {
+		for _, e := range o.truth(s).ending {
+			if h := s.home[e.holder.Session]; h.alive && h.holder.Session == e.holder.Session && !o.taken(s, &e) {
 				o.violated(I11Needless, "%s: %v of %s has ended, although it lives, and no other owner got it", s.name, e.Lease, e.label)
 				return
 			}

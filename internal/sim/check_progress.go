@@ -52,6 +52,18 @@ func (o *oracle) recovered() {
 		owned = append(owned, o.truth(s).underway(o.world.now)...)
 		if gaps := keyrange.NewSet(owned...).Gaps(); len(gaps) > 0 && living > 0 {
 			o.violated(I6Progress, "%v after faults stopped nobody owns %v of %s, although %d owners live", o.bound(), gaps, s.name, living)
+			o.tellOwners(s)
+		}
+	}
+}
+
+// tellOwners writes to the trace how leaders see the owners of a namespace.
+func (o *oracle) tellOwners(s *space) {
+	for _, m := range o.world.managers {
+		if machine := m.node.Manager(s.name); machine != nil && m.alive {
+			for _, h := range machine.Owners(m.clock.at(o.world.now)) {
+				o.world.trace.printf(o.world.now, "%s has %v: standing %d, %d leases, patience %v", m.label, h.Holder, h.Standing, h.Leases, h.Patience)
+			}
 		}
 	}
 }

@@ -97,7 +97,7 @@ func DefaultMix() Mix {
 		ManagerCrash: 5, ManagerPause: 5, ManagerResign: 4, ManagerSuspend: 3,
 		LookupCrash: 2, LookupPause: 3, LookupSuspend: 2,
 		LinkCut: 10, LinkOneWay: 10, Isolate: 6, Loss: 5, Duplicate: 5, Delay: 6, Misroute: 4, Hostile: 2,
-		StoreSlow: 3, StoreUnknown: 5, StoreDown: 3, StoreCut: 5, StoreStale: 4,
+		StoreSlow: 3, StoreUnknown: 5, StoreDown: 3, StoreCut: 5, StoreStale: 4, StoreLag: 4,
 		ClockRate: 6, ClockBeyond: 1, Starve: 4, PolicyBroken: 2, Reconfigure: 3, Delete: 1,
 		Drain: 4, MoveRange: 4, MoveCrash: 6, Upcalls: 3, Outage: 3,
 	}

@@ -48,6 +48,7 @@ const (
 	ManagerRelapse              // managers without a store: an old leader meets one that was restarted
 	StoreRestore                // the store is restored from an old backup, whether managers run or not
 	Outage                      // all managers die, stop, or are cut off, or the store is down: for a second or for a day
+	StoreLag                    // the store is slow for one manager, and for no other
 	faults
 )
 
@@ -56,7 +57,7 @@ var faultNames = [faults]string{
 	"manager-crash", "manager-pause", "manager-resign", "manager-suspend", "lookup-crash", "lookup-pause", "lookup-suspend",
 	"link-cut", "link-one-way", "isolate", "loss", "duplicate", "delay", "misroute", "hostile",
 	"store-slow", "store-unknown", "store-down", "store-cut", "store-stale", "clock-rate", "clock-beyond", "starve", "policy-broken", "reconfigure", "delete",
-	"drain", "move-range", "move-crash", "upcalls", "manager-relapse", "store-restore", "outage",
+	"drain", "move-range", "move-crash", "upcalls", "manager-relapse", "store-restore", "outage", "store-lag",
 }
 
 func (f Fault) String() string {

@@ -26,7 +26,7 @@ func (n *nemesis) heal() {
 		}
 	}
 	for _, m := range w.managers {
-		m.storeCut = false
+		m.storeCut, m.lag = false, lag{}
 		if !m.alive || m.resigning {
 			m.boot()
 		}

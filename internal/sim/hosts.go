@@ -25,6 +25,7 @@ type host struct {
 	endpoint int32
 	label    string
 	alive    bool
+	died     int64  // when the last process here ended
 	epoch    uint32 // counts the processes that ran here
 	clock    clock
 
@@ -62,7 +63,7 @@ func (w *world) start(h *host) mono.Instant {
 
 // kill ends the process on a host.
 func (w *world) kill(h *host) {
-	h.alive = false
+	h.alive, h.died = false, w.now
 	h.stopped, h.asleep, h.inbox = 0, false, nil
 }
 

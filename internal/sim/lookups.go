@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/machine/lookup"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
@@ -17,6 +18,8 @@ type lookupHost struct {
 	index   int
 	machine *lookup.Machine
 	watch   lookupWatch
+	// bookmark is an LSN that it once had, for a caller that resumes from there, perhaps in another process.
+	bookmark leasehold.LSN
 }
 
 func (w *world) addLookup(i int, s *space) {
@@ -37,10 +40,14 @@ func (l *lookupHost) boot() {
 	now := w.start(l.host)
 	l.machine = must(lookup.New(now, lookup.Config{
 		Namespace: l.space.name, ID: uint64(l.index), Poll: simPoll, Stale: simStale, Rand: w.newRand(), Beats: w.beats(now),
+		ConservativeRecovery: w.conservative(),
 	}))
 	l.watch = lookupWatch{}
 	l.do(l.machine.Advance(now))
 }
+
+// conservative reports whether lookups report everything as lost when contact is: in half of the worlds.
+func (w *world) conservative() bool { return w.seed/8%2 == 1 }
 
 func (l *lookupHost) handle(what any) {
 	now := l.clock.at(l.world.now)
@@ -71,6 +78,8 @@ func (l *lookupHost) do(actions []lookup.Action, wake mono.Instant) {
 			step.table = a.Table
 		case lookup.Losses:
 			step.losses = append(step.losses, a.Losses...)
+		case lookup.Contact:
+			step.contacts = append(step.contacts, a.Lost)
 		case lookup.Note:
 			step.snapshot = step.snapshot || a.What == lookup.NoteSnapshot
 			w.stats.lookups[a.What]++

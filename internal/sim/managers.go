@@ -25,11 +25,16 @@ type managerHost struct {
 	// resigning: it has been told to, and will end.
 	resigning bool
 	storeCut  bool    // what it asks of the store gets lost
+	lag       lag     // by how much what it asks is late
 	memory    *memory // what it has instead of a store; nil if there is one
 	nodeWake  mono.Instant
 	// heard is when a lookup last spoke to us, in true time, 0 if never: first
 	// the lookups, then the managers that follow us.
-	heard []int64
+	heard   []int64
+	unwell  int64 // until when something was wrong with it, in true time
+	limped  int64 // when it last resigned because it limped, if no other has led since
+	session leasehold.Session
+	sent    map[renewal]mono.Instant // when it first sent a record
 	// followers says, by manager, which process of it follows us.
 	followers []followed
 }
@@ -72,11 +77,15 @@ const (
 	simRelayIdle = 15 * time.Second
 )
 
+// simRemember is for how long owners that have heard of higher terms are believed: so that some are not.
+const simRemember = 40 * time.Second
+
 func (m *managerHost) boot() {
 	w := m.world
 	now := w.start(m.host)
 	clear(m.heard)
-	m.resigning = false
+	m.resigning, m.unwell, m.limped = false, w.now, 0
+	m.sent = make(map[renewal]mono.Instant)
 	snapshotEvery, batch := 1+w.random.IntN(30), 4+w.random.IntN(simBatch-3)
 	gather, moves := w.nemesis.span(0, simGather), 1+w.random.IntN(simMoves)
 	cfg := node.Config{
@@ -92,12 +101,13 @@ func (m *managerHost) boot() {
 		},
 	}
 	if w.cfg.Diskless {
-		cfg.Appointment = &appointment.Config{Self: m.id, Drift: simTiming().Drift, Fade: simTTL}
+		cfg.Appointment = &appointment.Config{Self: m.id, Drift: simTiming().Drift, Fade: simTTL, Remember: simRemember}
 		m.memory = newMemory(m, now)
 	} else {
+		m.session = must(leasehold.NewSession(randomBytes{w.random}))
 		cfg.Election = election.Config{
-			Self: m.id, Session: must(leasehold.NewSession(randomBytes{w.random})),
-			TTL: simTTL, Drift: simTiming().Drift, Rand: w.newRand(),
+			Self: m.id, Session: m.session,
+			TTL: simTTL, Drift: simTiming().Drift, Rand: w.newRand(), Boot: m.bootName(),
 		}
 	}
 	m.node = must(node.New(now, cfg))
@@ -141,6 +151,7 @@ func (m *managerHost) handleOne(what any) {
 	case watched:
 		if what.epoch == m.epoch {
 			m.do(m.node.Step(now, node.Election{Event: what.seen}))
+			m.world.oracle.checkWatched(m, what.seen.Record)
 		}
 	case followRequest:
 		m.handleFollow(now, what)
@@ -149,6 +160,7 @@ func (m *managerHost) handleOne(what any) {
 			m.do(m.node.Step(now, node.Followed{Namespace: what.ns, Event: what.event}))
 		}
 	case slept:
+		m.forgetSent()
 		m.do(m.node.Step(now, node.Slept{}))
 	case node.Event:
 		m.do(m.node.Step(now, what))
@@ -229,7 +241,10 @@ func (m *managerHost) tellOwner(session leasehold.Session, what any) {
 func (m *managerHost) elect(a election.Action) {
 	w := m.world
 	switch a := a.(type) {
-	case election.Read, election.Swap:
+	case election.Read:
+		w.store.ask(m, "", 0, a)
+	case election.Swap:
+		m.sends(a)
 		w.store.ask(m, "", 0, a)
 	case election.Note:
 		w.stats.elections[a.What]++
@@ -243,9 +258,10 @@ func (m *managerHost) elect(a election.Action) {
 		}
 	case election.StepDown:
 		if m.memory != nil {
-			m.memory.stepDown()
+			m.memory.stepDown(a.Above)
 		}
 	case election.Extend:
+		w.oracle.authorized(m)
 		w.oracle.checkOneLeader(m)
 	case election.Resigned:
 		w.kill(m.host)

@@ -93,8 +93,13 @@ func (d *memory) lead(term leasehold.Term) {
 // not have heard of the first.
 const haste = 20 * time.Second
 
-// stepDown gives the lease up: a term is led once.
-func (d *memory) stepDown() {
+// stepDown gives the lease up: a term is led once. The next one is above a given one.
+func (d *memory) stepDown(above leasehold.Term) {
+	if above > 0 {
+		if err := d.lock.Raise(d.time(), leadership, uint64(above)); err != nil {
+			panic(err)
+		}
+	}
 	d.advise(council.StepDown{})
 	d.again = true
 	d.lock.Release(d.time(), leadership)
@@ -170,7 +175,7 @@ func (d *memory) advise(e council.Event) {
 				d.step(node.Catalogued{Term: d.term, Catalog: a.Catalog})
 			}
 		case council.Outranked:
-			d.step(node.Election{Event: election.Outranked{By: a.By}})
+			d.step(node.Election{Event: election.Outranked{By: a.By, Manager: true}})
 		case council.Forgotten:
 			w.stats.forgotten++
 			w.oracle.forgotten()

@@ -160,6 +160,8 @@ func (n *nemesis) inflict(f Fault) bool {
 		return n.hurtNetwork(f)
 	case StoreSlow, StoreUnknown, StoreDown, StoreCut, StoreStale:
 		return n.hurtStore(f)
+	case StoreLag:
+		return !w.cfg.Diskless && n.storeLag()
 	case Drain, MoveRange:
 		return n.order(f)
 	case ManagerRelapse:

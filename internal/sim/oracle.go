@@ -29,13 +29,14 @@ const (
 	I10Isolation                   // namespaces do not touch
 	I11Needless                    // no state of a living owner is lost but to another owner
 	OneLeader                      // at most one manager acts as leader: I1 rests on it
+	NoLimping                      // a manager that cannot lead keeps no other from it
 	Census                         // a leader without a store loses nothing of an owner that it hears
 	Crash                          // no machine panics
 	invariants
 )
 
 var invariantNames = [invariants]string{
-	"I1 exclusive", "I2 generations", "I3 held", "I4 losses", "I5 tables", "I6 progress", "I7 moved", "I8 bounds", "I9 fencing", "I10 isolation", "I11 needless loss", "one leader", "census", "crash",
+	"I1 exclusive", "I2 generations", "I3 held", "I4 losses", "I5 tables", "I6 progress", "I7 moved", "I8 bounds", "I9 fencing", "I10 isolation", "I11 needless loss", "one leader", "no limping", "census", "crash",
 }
 
 func (i Invariant) String() string { return invariantNames[i] }
@@ -57,6 +58,8 @@ type oracle struct {
 	world  *world
 	checks [invariants]uint64
 	spaces []*truth
+
+	limping limping
 	// catalogs are, where there is no store, the one that an operator knows of and
 	// what was written since.
 	catalogs []*storage.Catalog
@@ -72,13 +75,18 @@ type truth struct {
 	at map[leasehold.LSN]version
 	// losses[n] is how many of the first n changes are losses.
 	losses []int
+	resets []reset // in order
 
 	grants    map[leasehold.Generation]*tenure
 	taken     []taken // what owners have taken hold of, in order
 	fence     fence
+	forks     []lostHistory
 	deletedAt int64 // when the namespace was last seen to be deleted
 
-	ended []ended // leases of living owners that have ended, and whose ranges nobody has got yet
+	// ending are leases of living owners that have ended, and whose ranges nobody has got yet;
+	// servedAt is when a range of such an owner last went to another.
+	ending   []ended
+	servedAt map[leasehold.Session]int64
 
 	version   uint64 // of the newest write
 	written   [fencedKeys]written
@@ -90,6 +98,12 @@ type truth struct {
 type version struct {
 	changes int
 	hash    uint64
+}
+
+// reset is a table that a leader without a store has collected from the owners, and after how many changes.
+type reset struct {
+	changes int
+	table   *table.Table
 }
 
 // happened is a change and when it was committed.
@@ -104,6 +118,7 @@ func (o *oracle) addSpace() {
 	t := table.New()
 	o.spaces = append(o.spaces, &truth{
 		table: t, at: map[leasehold.LSN]version{0: {0, hashTable(t)}}, losses: []int{0}, grants: make(map[leasehold.Generation]*tenure),
+		servedAt: make(map[leasehold.Session]int64),
 	})
 }
 
@@ -115,6 +130,13 @@ func (t *truth) happen(c table.Change, now int64) {
 		n++
 	}
 	t.losses = append(t.losses, n)
+}
+
+// begin makes a table the beginning of another log.
+func (t *truth) begin(tab *table.Table) {
+	t.table = tab.Clone()
+	t.resets = append(t.resets, reset{len(t.history), tab})
+	t.stands()
 }
 
 // stands remembers the table as it is now.
@@ -163,6 +185,7 @@ func (o *oracle) committed(b *storage.Batch) {
 // swapped is the store linearizing a new leader record.
 func (o *oracle) swapped(r storage.Record) {
 	o.world.trace.mix(uint64(r.Term), r.Beat)
+	o.resignations(r)
 	if r.Beat == 1 {
 		o.world.stats.takeovers++
 	}
@@ -170,7 +193,9 @@ func (o *oracle) swapped(r storage.Record) {
 
 func (o *oracle) leads(m *managerHost, l election.Lead) {
 	o.world.trace.printf(o.world.now, "%s leads in term %d", m.label, l.Term)
+	o.authorized(m)
 	o.checkOneLeader(m)
+	o.checkStoodBack(m)
 }
 
 // ownerSends is an owner's message leaving it.

@@ -69,6 +69,21 @@ func (n *nemesis) restoreStore() bool {
 	return true
 }
 
+// bootName is the boot of a manager's machine, if the system says: every other does. No machine
+// is started anew in a world, though its processes are.
+func (m *managerHost) bootName() string {
+	if m.index%2 == 1 {
+		return ""
+	}
+	return m.label
+}
+
+// uptime is for how long the machine has run.
+func (m *managerHost) uptime() time.Duration {
+	w := m.world
+	return time.Hour + time.Duration(w.now-worldStart) + w.aged
+}
+
 // wall is what the wall clock of a manager says, in seconds since 1970: it is a little ahead of
 // some others, or behind; in some worlds by minutes.
 func (m *managerHost) wall() int64 {

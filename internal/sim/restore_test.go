@@ -15,7 +15,7 @@ func TestRestores(t *testing.T) {
 	for _, f := range s.Failures {
 		t.Errorf("seed %d: %v", f.Seed, f.Violation)
 	}
-	for _, name := range []string{"election: forgotten", "election: old store", "manager: log forgotten", "manager: renumbered", "store: log renumbered"} {
+	for _, name := range []string{"election: forgotten", "election: uncertain", "manager: log forgotten", "manager: rebased", "store: log rebased"} {
 		if s.Branches[name] < 3 {
 			t.Errorf("%s %d times: that proves little", name, s.Branches[name])
 		}

@@ -23,7 +23,7 @@ type stats struct {
 	managers                                     []uint64
 	lookups                                      []uint64
 	elections                                    []uint64
-	forgotten, censuses, hasty, renumbered       uint64
+	forgotten, censuses, hasty, rebased          uint64
 	promised, kept                               uint64 // by owners, to those who rely on it
 	leases                                       [flease.EqualIDs + 1]uint64
 }
@@ -76,7 +76,7 @@ func (w *world) result(simulated time.Duration) *Result {
 		Checks: map[string]uint64{}, Faults: map[string]uint64{}, Branches: map[string]uint64{},
 	}
 	for i, n := range w.oracle.checks {
-		if Invariant(i) != Crash && (Invariant(i) != Census || w.cfg.Diskless) {
+		if Invariant(i) != Crash && (Invariant(i) != Census || w.cfg.Diskless) && (Invariant(i) != NoLimping || !w.cfg.Diskless) {
 			r.Checks[Invariant(i).String()] = n
 		}
 	}
@@ -102,7 +102,7 @@ func (w *world) result(simulated time.Duration) *Result {
 		r.Branches["owner: promised"] = w.stats.promised
 		r.Branches["owner: held back for a promise"] = w.stats.kept
 	}
-	r.Branches["store: log renumbered"] = w.stats.renumbered
+	r.Branches["store: log rebased"] = w.stats.rebased
 	r.Branches["store: write fenced"] = w.stats.fenced
 	r.Branches["node: standby answers a lookup"] = w.stats.relayed
 	r.Branches["node: promise settled"] = w.stats.settles

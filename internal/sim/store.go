@@ -103,9 +103,12 @@ func (s *store) ask(h *managerHost, ns leasehold.Namespace, term leasehold.Term,
 			return
 		}
 	}
-	w.later(s.latency(), none, 0, r)
+	late := h.lag.of(w, what)
+	w.later(s.latency()+late, none, 0, r)
 	if s.slow > 0 || s.down || r.lost {
 		s.giveUp(r)
+	} else if late > 0 {
+		s.giveUpLate(r)
 	}
 }
 
@@ -175,7 +178,7 @@ func (s *store) apply(r *storeRequest) node.Event {
 		if s.stale && !what.Fresh && len(s.history) > 0 {
 			rec = s.history[len(s.history)-1-s.world.random.IntN(len(s.history))]
 		}
-		return node.Election{Event: election.Seen{Record: rec, AtLeast: what.AtLeast, Wall: r.host.wall()}}
+		return node.Election{Event: election.Seen{Record: rec, AtLeast: what.AtLeast, Wall: r.host.wall(), Uptime: r.host.uptime()}}
 	case election.Swap:
 		return node.Election{Event: s.swap(what)}
 	case manager.Commit:
@@ -263,7 +266,7 @@ func (s *store) tell() {
 	w := s.world
 	for _, m := range w.managers {
 		if m.alive && !m.storeCut && !s.stale && w.random.IntN(100) < 80 {
-			w.later(s.latency(), m.endpoint, 0, watched{m.epoch, election.Seen{Record: s.record, Wall: m.wall()}})
+			w.later(s.latency(), m.endpoint, 0, watched{m.epoch, election.Seen{Record: s.record, Wall: m.wall(), Uptime: m.uptime()}})
 		}
 	}
 }
@@ -274,7 +277,7 @@ func (s *store) commit(b *storage.Batch) storage.Outcome {
 		return storage.Conflict
 	}
 	if b.Base != nil {
-		s.world.oracle.renumbered(b, must(l.state(0).Replay()))
+		s.world.oracle.rebased(b, must(l.state(0).Replay()))
 		l.table, l.changes, l.unfinished = b.Base, nil, b.Unfinished
 		return storage.Done
 	}

@@ -183,6 +183,7 @@ func (w *world) run() {
 			w.nemesis.provide(s)
 		}
 	}
+	w.oracle.watchOverLimping()
 	w.later(w.nemesis.pause(), none, 0, strike{})
 	w.later(w.cfg.Duration, none, 0, healing{})
 	for w.queue.Len() > 0 && w.failed == nil {

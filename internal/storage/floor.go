@@ -32,17 +32,16 @@ func Above(n, clock uint64, t leasehold.Term) uint64 {
 	return n + Forgettable(t)
 }
 
-// near is how far above the clock a number may be that is not made up.
+// near is how far above the clock a number may be so that others are near it as well.
 const near = 1 << 30
+
+// far is how far above the clock a number may be that is not made up: some eight years. A
+// manager whose clock was ahead may have given it out.
+const far = 1 << 48
 
 // Plausible reports whether a number can have been given out that is above all that is known, which
 // go up to known.
-func Plausible(had, known, clock uint64, t leasehold.Term) bool {
-	if clock > known {
-		return had < clock+near
-	}
-	return had-known < 2*Forgettable(t)
-}
+func Plausible(had, known, clock uint64) bool { return had < max(known, clock)+far }
 
 // Forgettable is how many numbers may have been forgotten if nothing but a term is known: more
 // than are given out in the life of a namespace.

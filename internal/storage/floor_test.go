@@ -52,7 +52,7 @@ func TestForgettable(t *testing.T) {
 }
 
 func TestBatchWithABaseLast(t *testing.T) {
-	base := table.New().Renumbered(50, 50, nil)
+	base := table.New().Rebased(50, nil)
 	if got := (&storage.Batch{Prev: 7, Base: base}).Last(); got != 50 {
 		t.Errorf("it ends at %d, want 50", got)
 	}
@@ -66,14 +66,15 @@ func TestPlausible(t *testing.T) {
 	}{
 		{6, 5, clock, true},
 		{clock, 5, clock, true},
-		{clock + 1000, 5, clock, true}, // as many as were given out in a moment
-		{clock + 1<<40, 5, clock, false},
-		{clock + 1<<40, clock - 5, clock, false},
-		{clock + 1<<40, clock + 1<<39, clock, true}, // clocks were set back
+		{clock + 1000, 5, clock, true},     // as many as were given out in a moment
+		{clock + 1100<<20, 5, clock, true}, // by a manager whose clock was 1,100 s ahead
+		{clock + 1<<47, 5, clock, true},    // or years
+		{clock + 1<<48, 5, clock, false},   // or more than that
+		{clock + 1<<48, clock + 1<<47, clock, true},
 		{1 << 40, 5, 0, true},
-		{1 << 45, 5, 0, false},
+		{1<<48 + 5, 5, 0, false},
 	} {
-		if got := storage.Plausible(test.had, test.known, test.clock, 7); got != test.want {
+		if got := storage.Plausible(test.had, test.known, test.clock); got != test.want {
 			t.Errorf("%d above %d, at %d: %t", test.had, test.known, test.clock, got)
 		}
 	}

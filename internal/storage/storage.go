@@ -35,13 +35,17 @@ type Record struct {
 	// to believe.
 	Wait     time.Duration
 	Resigned bool // the leader has stopped acting: anyone may take over at once
-	// At is when it was written, on the wall clock of whoever wrote it, in seconds
-	// since 1970; 0 if that is not known. One that is old when somebody takes over may
-	// be from a backup.
+	// At is when it was written, on the writer's wall clock, in seconds since 1970; 0 if that
+	// is not known. It helps to choose numbers, and decides nothing.
 	At int64
-	// Floor is what all numbers exceed that are given out from now on, changes and
-	// grants of all namespaces: a table that is below it is of a time before the store
-	// was restored, and goes on above it (see [Above]).
+	// Boot names the boot of the machine on which it was written, and Uptime is for how long
+	// that machine had run; empty and 0 if that is not known. They tell a manager on the same
+	// boot how old the record is, without wall clocks.
+	Boot   string
+	Uptime time.Duration
+	// Floor is what all numbers exceed that are given out from now on, LSNs and generations
+	// of all namespaces: a table that is below it may have lost history, and goes on above it
+	// after a gap (see [Above] and table.Gap).
 	Floor uint64
 }
 

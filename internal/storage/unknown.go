@@ -14,6 +14,9 @@ import (
 // 2248.
 const perTerm = 1 << 20
 
+// LastTerm is the last one that has numbers.
+const LastTerm = leasehold.Term(1<<43 - 2)
+
 // First returns the LSN at which the log of a term begins, and the generation
 // that all of the term exceed.
 func First(t leasehold.Term) (leasehold.LSN, leasehold.Generation) {

@@ -37,28 +37,24 @@ type Entry struct {
 	// but in ranges where Lost > n. Where ranges that were lost at different
 	// times have become one, it is the latest.
 	Lost leasehold.LSN
-	// Adopted is the generation under which a leader without a store, or with one
-	// that was restored, found the range when it took over, 0 if it did not. Such a
-	// leader knows nothing about losses before that, and Lost is where its log begins.
+	// Adopted is the generation under which a leader without a store found the range when
+	// it took over, or one that could not exclude that its store was restored (see [Gap]); 0
+	// if it did not. The first knows nothing about losses before that, and Lost is where its
+	// log begins.
 	// But a generation that is still held was held all along: a lookup that knew the
 	// range under this one missed no loss, whatever Lost says. Where ranges that were
 	// found under several generations have become one, it is the newest of them.
 	Adopted leasehold.Generation
 }
 
-// Missed reports whether a lookup that knew a range as before, in a table at
+// missed reports whether a lookup that knew a range as before, in an earlier table at
 // lsn, may have missed a loss in it if it is now as e.
-func (e Entry) Missed(before Entry, lsn leasehold.LSN) bool {
-	return e.LostSince(lsn) && (e.Adopted == 0 || e.Adopted != before.Generation)
+func (e Entry) missed(before Entry, lsn leasehold.LSN) bool {
+	return e.lostSince(lsn) && (e.Adopted == 0 || e.Adopted != before.Generation)
 }
 
-// LostSince reports whether state in the range may have been lost after lsn. If nothing but
-// the LSN is known, it may be true although nothing was lost: after a leader has collected
-// its table from the owners, for a range that was not held then, or that had moved after
-// lsn; and after a renumbering, for all ranges.
-func (e Entry) LostSince(lsn leasehold.LSN) bool {
-	return e.Lost > lsn && !e.adoptedBy(lsn)
-}
+// lostSince reports whether state in the range may have been lost after lsn.
+func (e Entry) lostSince(lsn leasehold.LSN) bool { return e.Lost > lsn && !e.adoptedBy(lsn) }
 
 // ByTerm is the least number of a group without a store. Such a group numbers changes and
 // generations by terms, which are milliseconds since 1970. All numbers of groups with a store
@@ -148,6 +144,7 @@ func (c *Change) String() string {
 type Table struct {
 	lsn     leasehold.LSN
 	newest  leasehold.Generation
+	gap     Gap
 	entries *keyrange.Map[Entry]
 }
 
@@ -166,23 +163,6 @@ func Restore(lsn leasehold.LSN, newest leasehold.Generation, entries *keyrange.M
 		}
 	}
 	return t, nil
-}
-
-// Renumbered returns the table as it goes on above what may have been forgotten of its
-// history: at lsn, with newest for the newest generation. Who holds what stays as it is.
-// Nothing is known of losses before that; but who knew a range under the generation that
-// is held has missed none, if held reports that it really is.
-func (t *Table) Renumbered(lsn leasehold.LSN, newest leasehold.Generation, held func(leasehold.Range, Entry) bool) *Table {
-	var b keyrange.Builder[Entry]
-	b.Grow(t.entries.Len())
-	for r, e := range t.entries.All() {
-		e.Lost, e.Adopted = lsn, 0
-		if !e.Vacant() && held(r, e) {
-			e.Adopted = e.Generation
-		}
-		b.Append(r.Start, e)
-	}
-	return &Table{lsn: lsn, newest: newest, entries: b.Map()}
 }
 
 // LSN returns the number of the last change applied.

@@ -3,7 +3,6 @@ package table_test
 import (
 	"errors"
 	"math"
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -413,50 +412,6 @@ func TestMoveKnowsTheSession(t *testing.T) {
 	apply(t, tab, move(4, span(10, 20), 8, &same, bob))
 }
 
-// Whoever skips to a renumbered table finds that what is surely held was not lost, and thinks the
-// worst of all else. What holds stays as it is, and changes go on from it.
-func TestRenumbered(t *testing.T) {
-	tab := table.New()
-	half, rest := leasehold.Range{Limit: 1 << 63}, leasehold.Range{Start: 1 << 63}
-	for _, c := range []table.Change{grant(1, half, 1, ann), grant(2, rest, 2, bob)} {
-		if err := tab.Apply(&c); err != nil {
-			t.Fatal(err)
-		}
-	}
-	before := rows(tab)
-	got := tab.Renumbered(1000, 2000, func(_ leasehold.Range, e table.Entry) bool { return e.Holder == ann })
-	if got.LSN() != 1000 || got.Newest() != 2000 || !slices.Equal(rows(tab), before) {
-		t.Errorf("lsn %d, newest %d; the table itself is now %v", got.LSN(), got.Newest(), rows(tab))
-	}
-	for _, test := range []struct {
-		key    leasehold.Key
-		holder *table.Holder
-		missed bool
-	}{{0, ann, false}, {1 << 63, bob, true}} {
-		_, was := tab.At(test.key)
-		_, is := got.At(test.key)
-		if is.Holder != test.holder || is.Generation != was.Generation || is.Missed(was, 2) != test.missed {
-			t.Errorf("at %v: %+v, was %+v; whether a loss was missed: %t, want %t", test.key, is, was, is.Missed(was, 2), test.missed)
-		}
-	}
-	for _, test := range []struct {
-		change table.Change
-		fits   bool
-	}{
-		{vacate(3, half, 1, ann), false},
-		{vacate(1001, half, 1, ann), true},
-		{grant(1002, half, 3, bob), false},
-		{grant(1002, half, 2001, bob), true},
-	} {
-		if err := got.Apply(&test.change); (err == nil) != test.fits {
-			t.Errorf("%v: %v", test.change.String(), err)
-		}
-	}
-	if _, err := table.Restore(got.LSN(), got.Newest(), got.Entries()); err != nil {
-		t.Errorf("it cannot be read again: %v", err)
-	}
-}
-
 // A leader without a store adopts what owners hold. A generation is the LSN of its grant there, so that it
 // proves from which LSN on nothing was lost; the numbers of groups with a store prove nothing.
 func TestAdoptedProvesSinceWhen(t *testing.T) {
@@ -504,7 +459,7 @@ func TestAdoptedProvesSinceWhen(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			for i, r := range []leasehold.Range{left, right} {
-				if _, e := test.tab.At(r.Start); e.LostSince(test.lsn) != test.lost[i] {
+				if _, e := test.tab.At(r.Start); test.tab.LostSince(e, test.lsn) != test.lost[i] {
 					t.Errorf("%v is %+v: lost since %d: %t, want %t", r, e, test.lsn, !test.lost[i], test.lost[i])
 				}
 			}

@@ -46,7 +46,7 @@
 //	owner A clock=0.9         start an owner, whose clock runs at that rate
 //	owner A2 named A          another process with A's name
 //	owner A mover             one that can move state; "named" comes first
-//	lookup L poll=5s stale=30s
+//	lookup L poll=5s stale=30s recovery=conservative
 //	draws A 0.5               what A's random numbers come to, of 0 to 1
 //	begin again               forget everything
 //

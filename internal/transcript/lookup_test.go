@@ -27,6 +27,7 @@ func (l *lookup) boot(options map[string]string) error {
 	if err := setDuration(&cfg.Stale, options["stale"]); err != nil {
 		return err
 	}
+	cfg.ConservativeRecovery = options["recovery"] == "conservative"
 	var err error
 	l.machine, err = machine.New(l.local(), cfg)
 	return err
@@ -56,6 +57,12 @@ func (l *lookup) do(actions []machine.Action, wake mono.Instant) {
 			for _, loss := range a.Losses {
 				l.then("%s upcall: lost %s", l.name, l.loss(loss))
 			}
+		case machine.Contact:
+			state := "restored"
+			if a.Lost {
+				state = "lost"
+			}
+			l.then("%s upcall: contact %s", l.name, state)
 		case machine.Note:
 			l.then("%s %s", l.name, lookupNote(a))
 		}

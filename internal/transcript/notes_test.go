@@ -162,6 +162,8 @@ func electionNote(n election.Note) string {
 		return "" // what follows says it
 	case election.NoteSlept:
 		return "finds that its clock stood still"
+	case election.NoteUncertain:
+		return "cannot exclude that the store was restored"
 	case election.NoteOwnRecord:
 		return fmt.Sprintf("finds its own record of term %d, in which it has stepped down", n.Have)
 	case election.NoteBeaten:

@@ -27,6 +27,11 @@ func FromTable(t *table.Table) *leaseholdv1.Table {
 	}
 	holders := newHolderList()
 	adopted, known := make([]uint64, 0, n), false
+	gap := t.Gap()
+	if gap != (table.Gap{}) {
+		out.Gap = &leaseholdv1.Gap{From: uint64(gap.From), After: uint64(gap.After), Base: uint64(gap.Base), Newest: uint64(gap.Newest)}
+		out.LostBefore = make([]uint64, 0, n)
+	}
 	for r, e := range t.All() {
 		heldBy := uint32(0)
 		if !e.Vacant() {
@@ -35,7 +40,10 @@ func FromTable(t *table.Table) *leaseholdv1.Table {
 		out.Starts = append(out.Starts, uint64(r.Start))
 		out.Generations = append(out.Generations, uint64(e.Generation))
 		out.HeldBy = append(out.HeldBy, heldBy)
-		out.Lost = append(out.Lost, uint64(e.Lost))
+		out.Lost = append(out.Lost, uint64(max(e.Lost, gap.Base)))
+		if out.Gap != nil {
+			out.LostBefore = append(out.LostBefore, uint64(e.Lost))
+		}
 		adopted = append(adopted, uint64(e.Adopted))
 		known = known || e.Adopted != 0
 	}
@@ -63,6 +71,9 @@ func ToTable(t *leaseholdv1.Table, l protocol.Limits) (*table.Table, error) {
 			Generation: leasehold.Generation(t.GetGenerations()[i]),
 			Lost:       leasehold.LSN(t.GetLost()[i]),
 		}
+		if t.GetGap() != nil {
+			e.Lost = leasehold.LSN(t.GetLostBefore()[i])
+		}
 		if column := t.GetAdopted(); len(column) > 0 {
 			e.Adopted = leasehold.Generation(column[i])
 		}
@@ -76,7 +87,14 @@ func ToTable(t *leaseholdv1.Table, l protocol.Limits) (*table.Table, error) {
 			return nil, badTable("range %d starts at %v: starts must rise from 0", i, leasehold.Key(start))
 		}
 	}
-	return table.Restore(leasehold.LSN(t.GetLsn()), leasehold.Generation(t.GetNewest()), b.Map())
+	out, err := table.Restore(leasehold.LSN(t.GetLsn()), leasehold.Generation(t.GetNewest()), b.Map())
+	if err != nil || t.GetGap() == nil {
+		return out, err
+	}
+	return out.WithGap(table.Gap{
+		From: leasehold.LSN(t.GetGap().GetFrom()), After: leasehold.LSN(t.GetGap().GetAfter()),
+		Base: leasehold.LSN(t.GetGap().GetBase()), Newest: leasehold.Generation(t.GetGap().GetNewest()),
+	})
 }
 
 // checkColumns checks sizes, so that what follows can allocate and index.
@@ -92,6 +110,8 @@ func checkColumns(t *leaseholdv1.Table, l protocol.Limits) error {
 			n, len(t.GetGenerations()), len(t.GetHeldBy()), len(t.GetLost()))
 	case len(t.GetAdopted()) != 0 && len(t.GetAdopted()) != n:
 		return badTable("%d ranges say how they were found, of %d: want none, or all", len(t.GetAdopted()), n)
+	case t.GetGap() != nil && len(t.GetLostBefore()) != n || t.GetGap() == nil && len(t.GetLostBefore()) != 0:
+		return badTable("%d ranges say what was lost before a gap, of %d: want all if there is one, or none", len(t.GetLostBefore()), n)
 	case len(t.GetHolders()) > n:
 		return badTable("%d holders of %d ranges", len(t.GetHolders()), n)
 	case t.GetNewest() > maxGeneration:

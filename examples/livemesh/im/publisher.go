@@ -47,8 +47,9 @@ type Stats struct {
 //
 // It does not ask whether users are still there. The lookup tells which ranges were lost, and
 // under which lease; whoever is in such a range and has not been written since is published
-// again, and nobody else. Only where the lookup cannot know for sure, because it was out of
-// contact, each user in question is asked about first.
+// again, and nobody else. Where the lookup does not know under which lease, because the loss was
+// long ago, each user in question is asked about first. While the lookup is out of contact,
+// nothing is sent: losses come when contact is restored.
 //
 // All methods may be called from many goroutines at once; those for one user wait for each
 // other. A loss costs a look at each user, and no request but for those that are lost.

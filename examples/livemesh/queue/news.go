@@ -123,7 +123,7 @@ func (n *news) tell(name string, r reading, loss leasehold.Loss) bool {
 		switch {
 		case len(lost) == 0:
 			return errNothing
-		case loss.Cause == leasehold.CauseContact: // it is said as often as it happens
+		case loss.Cause == leasehold.CauseContact: // of a lookup with ConservativeRecovery: it is repeated with the same LSN
 		case told < r.from:
 			r.again() // it came after we had begun, and has not been told of what was before
 			return errNothing

@@ -60,7 +60,7 @@ func RunCaller(ctx context.Context, cfg CallerConfig) error {
 			}
 		})
 	}
-	if err := c.out.Write(history.Event{At: witness.Now(), Opened: true}); err != nil {
+	if err := c.out.Write(history.Event{At: witness.Now(), Opened: true, Conservative: c.conservative()}); err != nil {
 		return err
 	}
 	do(c.beat)
@@ -86,6 +86,7 @@ func (c *caller) open(ctx context.Context) error {
 		opening, cancel := context.WithTimeout(ctx, joinPatience)
 		l, err := lookup.Open(opening, lookup.Config{
 			Namespace: Namespace, Managers: c.cfg.Managers, OnLoss: c.lost, Poll: c.cfg.Poll, Stale: c.cfg.Stale,
+			OnContact: c.contact, ConservativeRecovery: c.conservative(),
 			Credentials: insecure.NewCredentials(), Logger: c.cfg.Logger,
 		})
 		cancel()
@@ -108,6 +109,14 @@ func (c *caller) lost(losses []leasehold.Loss) {
 			Start: l.Range.Start, Limit: l.Range.Limit, Generation: l.Generation, Cause: l.Cause, LSN: l.LSN,
 		}})
 	}
+}
+
+// conservative reports whether the lookup reports everything as lost when contact is: every second caller's does.
+func (c *caller) conservative() bool { return c.cfg.Number%2 == 1 }
+
+// contact writes down that contact was lost or restored.
+func (c *caller) contact(now lookup.Contact) {
+	_ = c.out.Write(history.Event{At: witness.Now(), Contact: &history.Contact{Lost: now.Lost}})
 }
 
 // beat says that the caller lives.

@@ -85,9 +85,18 @@ type Caller struct {
 	last   witness.Time // when it was last known to live
 	gone   bool         // it says nothing any more
 	losses []heard
-	lsn    leasehold.LSN // of the last table that it had
+	// conservative: it reports everything as lost when contact is.
+	conservative bool
+	contacts     []contact     // that were lost, in order
+	lsn          leasehold.LSN // of the last table that it had
 	// answered is when it last asked each register that has answered.
 	answered map[string]witness.Time
+}
+
+// contact is a time in which a caller has no contact.
+type contact struct {
+	lost     witness.Time
+	restored witness.Time // 0: not yet
 }
 
 type heard struct {
@@ -116,7 +125,11 @@ func (c *Caller) Observe(e history.Event) {
 	c.last = max(c.last, e.At)
 	switch {
 	case e.Opened:
-		c.opened = e.At
+		c.opened, c.conservative = e.At, e.Conservative
+	case e.Contact != nil && e.Contact.Lost:
+		c.contacts = append(c.contacts, contact{lost: e.At})
+	case e.Contact != nil && len(c.contacts) > 0:
+		c.contacts[len(c.contacts)-1].restored = e.At
 	case e.Loss != nil:
 		c.losses = append(c.losses, heard{e.At, *e.Loss})
 	case e.Table != nil:

@@ -47,13 +47,26 @@ func elsewhere(at witness.Time) script {
 	return event(history.Event{At: at, Loss: &history.Loss{Start: key + 1}})
 }
 
-// cutOff is that the caller hears of nobody, and despairs that it says so.
+// cutOff is that the caller hears of nobody. losesContact and restored are what it reports then; despairs is what
+// it reports if it is conservative.
 func cutOff(from, to witness.Time) script {
 	return func(b *Book, c *Caller) { b.Cut(c.name, from, to) }
 }
 
 func despairs(at witness.Time) script {
 	return event(history.Event{At: at, Loss: &history.Loss{Cause: leasehold.CauseContact}})
+}
+
+func conservative(at witness.Time) script {
+	return event(history.Event{At: at, Opened: true, Conservative: true})
+}
+
+func losesContact(at witness.Time) script {
+	return event(history.Event{At: at, Contact: &history.Contact{Lost: true}})
+}
+
+func restored(at witness.Time) script {
+	return event(history.Event{At: at, Contact: &history.Contact{}})
 }
 
 func accepted(resource string, g leasehold.Generation) script {
@@ -106,11 +119,20 @@ func TestViolations(t *testing.T) {
 		{"what is told is not lost", append(told, held(1, 1, 10, 50), lost(49, 1)), "I4: what was reported as lost was held later"},
 		{"what is told has just been lost", append(told, held(1, 1, 10, 50), lost(50, 1)), ""},
 
-		{"a cut is noticed", append(told, cutOff(100, 250), despairs(200)), ""},
-		{"a cut is noticed when it is over", append(told, cutOff(100, 250), despairs(251)), ""},
+		{"a loss is told when contact is restored", append(told, held(1, 1, 10, 20), held(2, 2, 30, 40), losesContact(120), lost(500, 1), restored(500)), ""},
+		{"a loss is not told when contact is restored", append(told, held(1, 1, 10, 20), held(2, 2, 30, 40), losesContact(120), restored(500), lost(501, 1)), "I4: a caller was not told"},
+		{"contact is lost too late to excuse it", append(told, held(1, 1, 10, 20), held(2, 2, 30, 40), losesContact(131), lost(500, 1), restored(500)), "I4: a caller was not told"},
+		{"contact is not restored", append(told, held(1, 1, 10, 20), held(2, 2, 30, 40), losesContact(120)), ""},
+		{"a conservative caller does not wait", []script{conservative(1), lives(1000), held(1, 1, 10, 20), held(2, 2, 30, 40), losesContact(120), lost(500, 1), restored(500)}, "I4: a caller was not told"},
+		{"a conservative caller reports everything", []script{conservative(1), lives(1000), held(1, 1, 10, 20), held(2, 2, 30, 40), losesContact(120), despairs(120)}, ""},
+
+		{"a cut is noticed", append(told, cutOff(100, 250), losesContact(200)), ""},
+		{"a cut is noticed when it is over", append(told, cutOff(100, 250), losesContact(251)), ""},
+		{"a cut is noticed conservatively", []script{conservative(1), lives(1000), cutOff(100, 250), losesContact(200), despairs(200)}, ""},
+		{"a cut is not reported as a loss", []script{conservative(1), lives(1000), cutOff(100, 250), losesContact(200)}, "I4: a caller did not report that it has no contact"},
 		{"a cut is short", append(told, cutOff(100, 200)), ""},
-		{"a cut is not noticed", append(told, cutOff(100, 250), lost(200, 1)), "I4: a caller did not say that it knew nothing (1 times): caller c1 heard of nobody from 100 to 250,"},
-		{"a cut is noticed too early", append(told, cutOff(100, 250), despairs(99)), "I4: a caller did not say that it knew nothing"},
+		{"a cut is not noticed", append(told, cutOff(100, 250), lost(200, 1)), "I4: a caller did not report that it has no contact (1 times): caller c1 heard of nobody from 100 to 250,"},
+		{"a cut is noticed too early", append(told, cutOff(100, 250), losesContact(99)), "I4: a caller did not report that it has no contact"},
 		{"a cut of another", append(told, func(b *Book, _ *Caller) { b.Cut("c2", 100, 250) }), ""},
 		{"it came in the middle of a cut", []script{opened(150), lives(1000), cutOff(100, 250)}, ""},
 		{"it died in a cut", []script{opened(1), lives(200), cutOff(100, 250)}, ""},
@@ -183,7 +205,9 @@ func TestUntold(t *testing.T) {
 		{"it is gone", append(lose, lives(41), func(_ *Book, c *Caller) { c.Gone() }), 0},
 		{"it came later", []script{opened(25), held(1, 1, 10, 20), held(2, 2, 30, 40)}, 0},
 		{"a cut is not noticed yet", []script{opened(1), cutOff(10, 120)}, 1},
-		{"a cut is noticed", []script{opened(1), cutOff(10, 120), despairs(110)}, 0},
+		{"a cut is noticed", []script{opened(1), cutOff(10, 120), losesContact(110)}, 0},
+		{"it has no contact", append(lose, losesContact(120), lives(200)), 1},
+		{"it was told when contact was restored", append(lose, losesContact(120), lost(200, 1), restored(200)), 0},
 	} {
 		b := New([]leasehold.Key{key}, stale, 0)
 		c := b.Caller("c1")

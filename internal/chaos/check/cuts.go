@@ -14,8 +14,8 @@ type cut struct {
 }
 
 // Cut takes up that a caller is cut off from everybody, from a time to another, if that is longer
-// than it may know nothing: then it must say that everything may be lost, when it hears
-// somebody again at the latest (I4). Whether it was told of real losses does not show
+// than its stale time: then it must report that contact is lost, or that everything may be if it is
+// conservative, when it hears somebody again at the latest (I4). Whether it was told of real losses does not show
 // it: the cut is over before that is too late.
 func (b *Book) Cut(caller string, from, to witness.Time) {
 	b.mu.Lock()
@@ -29,8 +29,11 @@ func (t *cut) concerns(c *Caller) bool {
 	return c.name == t.caller && c.opened != 0 && c.opened < t.from
 }
 
-// despaired says whether a caller has said so, until a time.
-func (c *Caller) despaired(t *cut, by witness.Time) bool {
+// noticed reports whether a caller has reported that, until a time.
+func (c *Caller) noticed(t *cut, by witness.Time) bool {
+	if !c.conservative {
+		return slices.ContainsFunc(c.contacts, func(n contact) bool { return n.lost >= t.from && n.lost <= by })
+	}
 	return slices.ContainsFunc(c.losses, func(l heard) bool { return l.Cause == leasehold.CauseContact && l.at >= t.from && l.at <= by })
 }
 
@@ -42,12 +45,12 @@ func (b *Book) settleCuts(before witness.Time) {
 			return false
 		}
 		for _, c := range b.callers {
-			said := t.concerns(c) && c.despaired(&t, by)
+			said := t.concerns(c) && c.noticed(&t, by)
 			if !t.concerns(c) || !said && c.last < by {
 				continue // it could not know, or did not live to say so
 			}
 			if b.n.Cuts++; !said {
-				b.add("I4", "a caller did not say that it knew nothing", "caller %s heard of nobody from %d to %d, and did not say that everything may be lost", c.name, t.from, t.to)
+				b.add("I4", "a caller did not report that it has no contact", "caller %s heard of nobody from %d to %d, and did not report that it has no contact", c.name, t.from, t.to)
 			}
 		}
 		return true

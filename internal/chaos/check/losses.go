@@ -29,7 +29,7 @@ func (b *Book) settleLosses(before witness.Time) {
 		for i := range tenures {
 			b.judgeReports(key, &tenures[i])
 		}
-		for len(tenures) > 1 && tenures[0].ended < before && b.due(tenures[1].began) < before {
+		for len(tenures) > 1 && tenures[0].ended < before && b.due(tenures[1].began) < before && !b.open(tenures[1].began) {
 			if tenures[0].generation != tenures[1].generation {
 				b.judgeLoss(key, tenures[0], tenures[1])
 			}
@@ -39,7 +39,34 @@ func (b *Book) settleLosses(before witness.Time) {
 	}
 }
 
-// due is by when callers must have been told of what happened at a time.
+// dueTo is by when a caller must have been told of what happened at a time. One that has reported
+// until then that it has no contact must be told when contact is restored; if it is not yet, that is open.
+func (b *Book) dueTo(c *Caller, at witness.Time) (by witness.Time, open bool) {
+	by = b.due(at)
+	if c.conservative {
+		return by, false
+	}
+	for _, t := range c.contacts {
+		if t.lost > by {
+			break
+		}
+		if t.restored == 0 {
+			return by, !c.gone
+		}
+		by = max(by, t.restored+witness.Time(b.slack))
+	}
+	return by, false
+}
+
+// open reports whether some caller has yet to be told of what happened at a time, once contact is restored.
+func (b *Book) open(at witness.Time) bool {
+	return slices.ContainsFunc(b.callers, func(c *Caller) bool {
+		_, open := b.dueTo(c, at)
+		return open
+	})
+}
+
+// due is by when callers with contact must have been told of what happened at a time.
 func (b *Book) due(at witness.Time) witness.Time { return at + witness.Time(b.stale+b.slack) }
 
 // forget forgets what callers were told before a time and matters no more, and those who have been
@@ -56,16 +83,17 @@ func (b *Book) forget(before witness.Time) {
 	for _, c := range b.callers {
 		i, _ := slices.BinarySearchFunc(c.losses, before, func(h heard, at witness.Time) int { return cmp.Compare(h.at, at) })
 		c.losses = slices.Clone(c.losses[i:])
+		c.contacts = slices.DeleteFunc(c.contacts, func(t contact) bool { return t.restored != 0 && t.restored < before })
 	}
 	b.callers = slices.DeleteFunc(b.callers, func(c *Caller) bool { return c.gone && c.last < before })
 }
 
 func (b *Book) judgeLoss(key leasehold.Key, before, after tenure) {
-	by := b.due(after.began)
 	for _, c := range b.callers {
 		if c.opened == 0 || c.opened >= before.ended {
 			continue // it could not know
 		}
+		by, _ := b.dueTo(c, after.began)
 		told := c.told(key, &before, by)
 		if !told && c.last < by {
 			continue // it did not live to hear of it
@@ -102,7 +130,7 @@ func (b *Book) Untold() (n int) {
 	b.sortLosses()
 	for i := range b.cuts {
 		for _, c := range b.callers {
-			if b.cuts[i].concerns(c) && !c.gone && c.last <= b.due(b.cuts[i].to) && !c.despaired(&b.cuts[i], b.due(b.cuts[i].to)) {
+			if b.cuts[i].concerns(c) && !c.gone && c.last <= b.due(b.cuts[i].to) && !c.noticed(&b.cuts[i], b.due(b.cuts[i].to)) {
 				n++
 			}
 		}
@@ -114,8 +142,8 @@ func (b *Book) Untold() (n int) {
 				continue
 			}
 			for _, c := range b.callers {
-				by := b.due(tenures[i+1].began)
-				if !c.gone && c.opened != 0 && c.opened < tenures[i].ended && c.last <= by && !c.told(key, &tenures[i], by) {
+				by, open := b.dueTo(c, tenures[i+1].began)
+				if !c.gone && c.opened != 0 && c.opened < tenures[i].ended && (open || c.last <= by) && !c.told(key, &tenures[i], by) {
 					n++
 				}
 			}

@@ -22,9 +22,12 @@ import (
 type Event struct {
 	At     witness.Time `json:"at"`
 	Opened bool         `json:"opened,omitempty"` // the caller's lookup has its first table
-	Table  *Table       `json:"table,omitempty"`
-	Loss   *Loss        `json:"loss,omitempty"`
-	Call   *Call        `json:"call,omitempty"`
+	// Conservative: it reports everything as lost when contact is. It comes with Opened.
+	Conservative bool     `json:"conservative,omitempty"`
+	Contact      *Contact `json:"contact,omitempty"`
+	Table        *Table   `json:"table,omitempty"`
+	Loss         *Loss    `json:"loss,omitempty"`
+	Call         *Call    `json:"call,omitempty"`
 	// Vitals is what the caller takes.
 	Vitals *vitals.Sample `json:"vitals,omitempty"`
 }
@@ -33,6 +36,11 @@ type Event struct {
 type Table struct {
 	LSN  leasehold.LSN `json:"lsn"`
 	Hash uint64        `json:"hash"` // of all that is in it
+}
+
+// A Contact is that a lookup has lost contact with the managers, or that it is restored.
+type Contact struct {
+	Lost bool `json:"lost"`
 }
 
 // A Loss is one that a lookup has reported.

@@ -58,6 +58,9 @@ type Config struct {
 	// Fade is for how long it is believed that someone leads who is not heard of
 	// again. Default 3 s.
 	Fade time.Duration
+	// Remember is for how long after we first knew of a leader an owner may be right that has
+	// heard of a higher term: owners that live have come back by then. Default 5 min.
+	Remember time.Duration
 }
 
 // A Machine is one manager's leadership. It is not safe for concurrent use. The
@@ -77,6 +80,8 @@ type Machine struct {
 	leaderTerm leasehold.Term
 	heardAt    mono.Instant // of it, if that is not us
 
+	claims claims
+
 	held                bool // we have the lease, whether or not we lead by it
 	resigning, resigned bool
 }
@@ -89,12 +94,15 @@ func New(cfg Config) (*Machine, error) {
 	if cfg.Fade == 0 {
 		cfg.Fade = 3 * time.Second
 	}
+	if cfg.Remember == 0 {
+		cfg.Remember = 5 * time.Minute
+	}
 	switch {
 	case cfg.Self == "":
 		return nil, leasehold.Errorf("appointment", leasehold.Invalid, "", "Self must be set")
-	case !(cfg.Drift >= 1 && cfg.Drift <= 10) || cfg.Fade < 0:
+	case !(cfg.Drift >= 1 && cfg.Drift <= 10) || cfg.Fade < 0 || cfg.Remember < 0:
 		return nil, leasehold.Errorf("appointment", leasehold.Invalid, string(cfg.Self),
-			"drift is %v and fade %v, want 1 to 10 and a positive time", float64(cfg.Drift), cfg.Fade)
+			"drift is %v, fade %v and remember %v, want 1 to 10 and positive times", float64(cfg.Drift), cfg.Fade, cfg.Remember)
 	}
 	return &Machine{cfg: cfg}, nil
 }
@@ -136,8 +144,7 @@ func (m *Machine) Hear(now mono.Instant, e Event) ([]election.Action, mono.Insta
 // Step handles those events of an election that concern us too: that our clock
 // stood still, that we are to resign, that we are deposed, and that a peer has heard
 // of a higher term. The lease decides who leads, not what peers have heard; but who
-// has heard of a higher term does not listen to us. That happens when all managers
-// were restarted and their wall clocks are behind what they were: then the lease is
+// has heard of a higher term does not listen to us. If that is credible (claims.go), the lease is
 // given up, for one with a higher fence.
 func (m *Machine) Step(now mono.Instant, e election.Event) ([]election.Action, mono.Instant) {
 	m.out = m.out[:0]
@@ -151,7 +158,7 @@ func (m *Machine) Step(now mono.Instant, e election.Event) ([]election.Action, m
 			m.stepDown(0)
 		}
 	case election.Outranked:
-		if m.leading && e.By > m.term {
+		if m.leading && e.By > m.term && m.credible(now, e) {
 			m.note(election.NoteOutranked, uint64(e.By), uint64(m.term))
 			m.stepDown(e.By)
 		}
@@ -194,6 +201,7 @@ func (m *Machine) note(what election.Notable, have, want uint64) {
 // appointed begins a term, unless it is one that we have led in before.
 func (m *Machine) appointed(now mono.Instant, e Appointed) {
 	m.held = true
+	m.claims.met(now)
 	if e.Term <= m.term || m.resigning {
 		return
 	}
@@ -228,6 +236,9 @@ func (m *Machine) dismissed() {
 func (m *Machine) leads(now mono.Instant, e Leads) {
 	if e.Term < m.leaderTerm || m.leading {
 		return
+	}
+	if e.Manager != "" && e.Manager != m.cfg.Self {
+		m.claims.met(now)
 	}
 	m.leader, m.leaderTerm, m.heardAt = e.Manager, e.Term, now
 	if e.Manager == m.cfg.Self {

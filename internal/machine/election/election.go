@@ -15,11 +15,13 @@ type Event interface{ electionEvent() }
 type (
 	// Seen is the record as it was read, or as a watch reported it. It may be
 	// old, but it was there once. AtLeast is that of the [Read] which it answers. Wall
-	// is what the wall clock says, in seconds since 1970; 0 if that is not known.
+	// is what the wall clock says, in seconds since 1970, and Uptime for how long the machine
+	// has run; 0 if that is not known.
 	Seen struct {
 		Record  storage.Record
 		AtLeast storage.Version
 		Wall    int64
+		Uptime  time.Duration
 	}
 	// ReadFailed says that a read was not answered.
 	ReadFailed struct{}
@@ -34,7 +36,11 @@ type (
 	// Outranked says that a peer has heard of someone with a higher term. It
 	// is a hint to look: what a peer says must not end a leadership, unless the
 	// store knows of nobody else, which is as if it had forgotten them.
-	Outranked struct{ By leasehold.Term }
+	// Manager: it is a manager of the group that says so, from its own memory.
+	Outranked struct {
+		By      leasehold.Term
+		Manager bool
+	}
 	// Deposed says that the store has a leader with a higher term.
 	Deposed struct{ By leasehold.Term }
 	// Slept says that our clock may have stood still while others ran on: the
@@ -70,13 +76,14 @@ type (
 		New  storage.Record
 	}
 	// Lead says that we lead, in a new term, until Until. Tables that are below Floor
-	// go on above it. Forgotten: what the store has of them may be old, wherever they are.
-	// Clock is what the wall clock stands for, 0 if that is not known (see [storage.Clock]).
+	// go on above it. Uncertain: it cannot be excluded that the store was restored from a
+	// backup; Restored: it was. Clock is what the wall clock stands for, 0 if that is not
+	// known (see [storage.Clock]).
 	Lead struct {
-		Term         leasehold.Term
-		Until        mono.Instant
-		Floor, Clock uint64
-		Forgotten    bool
+		Term                leasehold.Term
+		Until               mono.Instant
+		Floor, Clock        uint64
+		Uncertain, Restored bool
 	}
 	// Extend says that we go on leading until Until.
 	Extend struct{ Until mono.Instant }
@@ -122,7 +129,8 @@ const (
 	NoteSlept                       // our clock stood still: we can no longer tell how long we may act
 	NoteOwnRecord                   // the record is our own, from before we stepped down: we start a new term
 	NoteForgotten                   // somebody has heard of a term, Have, that the store knows nothing of: it was restored
-	NoteOldStore                    // the record was written long before we take over: Have seconds
+	NoteUncertain                   // it cannot be excluded that the store was restored: no manager has seen the record change, which is Have seconds old by wall clocks
+	NoteDisbelieved                 // an owner has a higher term, Have, which the managers' memory disproves: Want is ours
 	NoteLimping                     // our renewals arrive too late: we resign, the last one took Have; the TTL is Want
 	NoteFruitless                   // we lead again soon after we resigned because we limped: Have times in a row
 	notables
@@ -130,8 +138,8 @@ const (
 
 var notableNames = [notables]string{
 	"takeover", "resignation seen", "elected", "beaten", "swap unknown", "swap found", "swap retried",
-	"authority lapsed", "authority regained", "deposed", "resigning", "dismissed", "outranked", "old record", "slept", "own record", "forgotten", "old store",
-	"limping", "resignation fruitless",
+	"authority lapsed", "authority regained", "deposed", "resigning", "dismissed", "outranked", "old record", "slept", "own record", "forgotten", "uncertain",
+	"disbelieved", "limping", "resignation fruitless",
 }
 
 func (n Notable) String() string { return notableNames[n] }
@@ -144,6 +152,8 @@ type Config struct {
 	Self storage.ManagerID
 	// Session is random, and new with every start of the process.
 	Session leasehold.Session
+	// Boot names the boot of the machine; empty if that is not known.
+	Boot string
 	// TTL is for how long a leader acts without renewing. Shorter means faster
 	// failover; longer means that a slow store does not end a leadership.
 	// Default 3 s.
@@ -199,8 +209,8 @@ type attempt struct {
 	sent  mono.Instant
 	doubt bool // its outcome is unknown: read
 	fails int  // how often it was
-	// doubtful: what the store has of its tables may be old.
-	doubtful bool
+	// uncertain, restored: whether the store may have lost history, or has.
+	uncertain, restored bool
 }
 
 // A Machine is one manager's part in the election. It is not safe for
@@ -214,15 +224,21 @@ type Machine struct {
 	seenAt mono.Instant   // when this machine first saw it
 	wall   int64          // what the wall clock said, 0 if it never did,
 	wallAt mono.Instant   // at this instant
-	known  bool           // record has been read at least once
+	// uptime is for how long the machine had run at uptimeAt; 0 if that is not known.
+	uptime   time.Duration
+	uptimeAt mono.Instant
+	// witnessed: we have seen the record change, so that we know from our own clock how old
+	// it is.
+	witnessed bool
+	known     bool // record has been read at least once
 	// heardTerm is one that someone else has been heard to have.
 	heardTerm leasehold.Term
 	// heardAt is when we heard of it, and renounced when we last gave up a leadership for it;
 	// renouncements is how often we did.
 	heardAt, renounced mono.Instant
 	renouncements      int
-	// doubtful: the store was restored, as far as we know, and nobody has taken over who
-	// knows it. restored: we have seen that ourselves.
+	// doubtful: an owner has heard of a leader that the store does not know. restored: we have
+	// seen an older record than before. In both cases nobody has taken over who knows it.
 	doubtful, restored bool
 
 	nextRead mono.Instant
@@ -279,6 +295,7 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 		if e.Wall != 0 {
 			m.wall, m.wallAt = e.Wall, now
 		}
+		m.uptime, m.uptimeAt = e.Uptime, now
 		m.seen(now, e)
 	case ReadFailed:
 	case Swapped:
@@ -359,7 +376,7 @@ func (m *Machine) renew(now mono.Instant) {
 	next := m.record
 	next.Beat++
 	next.Resigned = m.resigning || m.limp.yielding
-	next.At = m.clock(now)
+	m.stamp(now, &next)
 	m.swap(now, next)
 }
 
@@ -375,33 +392,75 @@ func (m *Machine) stand(now mono.Instant) {
 	}
 }
 
-// candidate tries to take over. If the store may have been restored from an old backup, the term
-// is above all that there can have been since, one a second, and all numbers go on above what may have
-// been forgotten; that is stored with the record, so that it counts for whoever leads after us.
+// candidate tries to take over. If the store may have lost history, all numbers go on above
+// what may have been lost. That is stored with the record, so that it counts for every later
+// leader. The term is above all that there can have been, one a second; owners that know a
+// higher one say so.
 func (m *Machine) candidate(now mono.Instant) {
-	missed := m.missed(now)
+	uncertain := m.uncertain(now)
+	missed := int64(0)
+	if uncertain {
+		missed = m.missed(now)
+		m.note(NoteUncertain, uint64(missed), 0)
+	}
 	rec := storage.Record{
 		Term: max(m.record.Term+leasehold.Term(missed), m.heardTerm) + 1, Leader: m.cfg.Self, Session: m.cfg.Session, Beat: 1,
-		Wait: m.cfg.Drift.Stretch(m.cfg.TTL), At: m.clock(now), Floor: m.record.Floor,
+		Wait: m.cfg.Drift.Stretch(m.cfg.TTL), Floor: m.record.Floor,
 	}
-	doubtful := m.doubtful || missed > 0
-	if missed > 0 {
-		m.note(NoteOldStore, uint64(missed), 0)
-	}
-	if doubtful {
+	m.stamp(now, &rec)
+	if uncertain {
 		rec.Floor = storage.Above(rec.Floor, storage.Clock(rec.At), rec.Term)
 	}
 	m.swap(now, rec)
-	m.try.doubtful = doubtful
+	m.try.uncertain, m.try.restored = uncertain, m.restored
 }
 
-// missed returns how many seconds ago the record was written, if that is longer than a group is
-// without a leader when nothing is wrong: nobody led for as long, or it is from a backup. If not, it
-// is 0. Clocks may differ, and so it proves nothing; but to take a store for an older one costs little.
+// stamp says in a record when and where it is written.
+func (m *Machine) stamp(now mono.Instant, r *storage.Record) {
+	r.At, r.Boot, r.Uptime = m.clock(now), "", 0
+	if up := m.upFor(now); up > 0 && m.cfg.Boot != "" {
+		r.Boot, r.Uptime = m.cfg.Boot, up
+	}
+}
+
+// upFor is for how long the machine has run, as far as we know.
+func (m *Machine) upFor(now mono.Instant) time.Duration {
+	if m.uptime == 0 {
+		return 0
+	}
+	return m.uptime + now.Sub(m.uptimeAt)
+}
+
+// uncertain reports whether the store may have been restored from a backup: nobody knows how
+// old the record is. A manager that has seen it change knows. So does one that was started
+// after its writer on the same boot of the same machine, and a backup that is younger than a
+// minute is not restored. Wall clocks prove nothing.
+func (m *Machine) uncertain(now mono.Instant) bool {
+	if m.record.Version == 0 {
+		return false
+	}
+	return m.doubtful || m.restored || !m.witnessed && !m.young(now)
+}
+
+// young reports whether the record was written on this boot of this machine, a short while ago.
+func (m *Machine) young(now mono.Instant) bool {
+	up := m.upFor(now)
+	if up == 0 || m.cfg.Boot == "" || m.record.Boot != m.cfg.Boot {
+		return false
+	}
+	age := up - m.record.Uptime
+	return age >= 0 && age <= m.recent()
+}
+
+// recent is how old a record is at most if the group has been without a leader for no longer
+// than failovers take.
+func (m *Machine) recent() time.Duration { return max(time.Minute, seldom*m.wait()) }
+
+// missed returns how many seconds ago the record was written, by wall clocks, if that is
+// longer than failovers take. It chooses a number, and proves nothing.
 func (m *Machine) missed(now mono.Instant) int64 {
 	wall, at := m.clock(now), m.record.At
-	most := int64(max(time.Minute, seldom*m.wait()) / time.Second)
-	if wall == 0 || at == 0 || wall-at <= most || wall-at > farthest {
+	if wall == 0 || at == 0 || wall-at <= int64(m.recent()/time.Second) || wall-at > farthest {
 		return 0
 	}
 	return wall - at
@@ -417,7 +476,8 @@ func (m *Machine) clock(now mono.Instant) int64 {
 
 // vacant reports whether nobody can be leading.
 func (m *Machine) vacant(now mono.Instant) bool {
-	old := m.restored || m.missed(now) > 0 // whoever led in what was forgotten may lead on for its time
+	// Whoever led in a history that was lost may lead on for its time, unless that was we.
+	old := m.restored || m.uncertain(now) && !m.doubtful && m.record.Session != m.cfg.Session
 	switch {
 	case old && now < m.seenAt.Add(m.wait()):
 		return false
@@ -481,16 +541,19 @@ func (m *Machine) observe(now mono.Instant, r storage.Record) {
 	case m.known && earlier(r, m.record):
 		m.note(NoteForgotten, uint64(m.record.Term), uint64(r.Term))
 		m.heardTerm = max(m.heardTerm, m.record.Term)
-		m.doubtful, m.restored = true, true
-	case r.Floor > m.record.Floor:
-		m.doubtful, m.restored = false, false // whoever wrote it knows
+		m.restored = true
+	case m.known && r.Floor > m.record.Floor:
+		m.doubtful, m.restored, m.witnessed = false, false, true // whoever wrote it knows
+	case m.known:
+		m.witnessed = true
 	}
 	m.record, m.seenAt, m.known = r, now, true
 }
 
-// earlier reports whether a record cannot have been written after another one.
+// earlier reports whether a record cannot have been written after another one. One that says
+// the same was not written by a leader: each of its writes has a new beat.
 func earlier(r, than storage.Record) bool {
-	return r.Term < than.Term || r.Term == than.Term && (r.Session != than.Session || r.Beat < than.Beat)
+	return r.Term < than.Term || r.Term == than.Term && (r.Session != than.Session || r.Beat <= than.Beat)
 }
 
 // wrote reports whether a record is what the swap writes: then it has happened, whatever
@@ -584,7 +647,7 @@ func (m *Machine) won(now mono.Instant, v storage.Version) {
 	default:
 		m.leading, m.lapsed, m.led = true, false, rec.Term
 		m.note(NoteElected, uint64(rec.Term), 0)
-		m.emit(Lead{rec.Term, m.until, rec.Floor, storage.Clock(rec.At), try.doubtful})
+		m.emit(Lead{rec.Term, m.until, rec.Floor, storage.Clock(rec.At), try.uncertain, try.restored})
 		m.leadsAgain(now)
 		m.doubtful, m.restored = false, false
 	}
@@ -659,6 +722,7 @@ func (m *Machine) outranked(now mono.Instant, by leasehold.Term) {
 // only takes longer, which is safe.
 func (m *Machine) slept(now mono.Instant) {
 	m.note(NoteSlept, uint64(m.record.Term), 0)
+	m.witnessed, m.uptime = false, 0 // the machine may be a copy of an earlier one
 	m.nextRead = now
 	if m.try != nil {
 		m.try.sent = now.Add(-m.cfg.TTL)

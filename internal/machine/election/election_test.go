@@ -28,8 +28,11 @@ var (
 )
 
 func config() election.Config {
-	return election.Config{Self: "me", Session: ownSession, TTL: 3 * time.Second, Drift: 1.2, Rand: rand.New(rand.NewPCG(1, 2))}
+	return election.Config{Self: "me", Session: ownSession, TTL: 3 * time.Second, Drift: 1.2, Boot: sameBoot, Rand: rand.New(rand.NewPCG(1, 2))}
 }
+
+// sameBoot is the boot of the machine on which all managers run.
+const sameBoot = "boot 1"
 
 // A candidate is a manager in an election that the test plays by hand.
 type candidate struct {
@@ -40,9 +43,13 @@ type candidate struct {
 }
 
 // standby returns a candidate that has begun to look who leads.
-func standby(t *testing.T) *candidate {
+func standby(t *testing.T, change ...func(*election.Config)) *candidate {
 	t.Helper()
-	m, err := election.New(0, config())
+	cfg := config()
+	for _, c := range change {
+		c(&cfg)
+	}
+	m, err := election.New(0, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,8 +120,11 @@ func describe(a election.Action) string {
 		if a.Floor > 0 {
 			s += fmt.Sprintf(" above %d", a.Floor)
 		}
-		if a.Forgotten {
-			s += ", much may be forgotten"
+		if a.Uncertain {
+			s += ", uncertain"
+		}
+		if a.Restored {
+			s += ", restored"
 		}
 		return s
 	case election.Extend:
@@ -146,14 +156,15 @@ func conflict() election.Event { return election.Swapped{Outcome: storage.Confli
 
 // theirs is a record of another manager, which is what the others see.
 func theirs(v storage.Version, term leasehold.Term, beat uint64) storage.Record {
-	return storage.Record{Version: v, Term: term, Leader: "other", Session: otherSession, Beat: beat}
+	return storage.Record{Version: v, Term: term, Leader: "other", Session: otherSession, Beat: beat, Boot: sameBoot, Uptime: time.Hour}
 }
 
 func ours(v storage.Version, term leasehold.Term, beat uint64) storage.Record {
 	return storage.Record{Version: v, Term: term, Leader: "me", Session: ownSession, Beat: beat, Wait: 3600 * time.Millisecond}
 }
 
-func seen(r storage.Record) election.Event { return election.Seen{Record: r} }
+// seen is a record as it was read, on a machine that has run for an hour.
+func seen(r storage.Record) election.Event { return election.Seen{Record: r, Uptime: time.Hour} }
 
 func TestConfigRefuses(t *testing.T) {
 	for _, c := range []struct {
@@ -311,7 +322,7 @@ func TestWatchShowsElectionAndResignation(t *testing.T) {
 	c.step(100*ms, seen(ours(1, 1, 1)), "elected", "lead in term 1 until 3.000s")
 	c.step(500*ms, election.Resign{}, "resigning", "step down", "swap 1 for term 1 beat 2, resigned")
 	gone := ours(2, 1, 2)
-	gone.Resigned = true
+	gone.Resigned, gone.Boot, gone.Uptime = true, sameBoot, time.Hour+400*time.Millisecond
 	c.step(600*ms, seen(gone), "has resigned")
 }
 
@@ -532,7 +543,7 @@ func TestOutrankedSetsTheFloor(t *testing.T) {
 		c := leader(t)
 		c.step(500*ms, election.Outranked{By: 7}, "swap 1 for term 1 beat 2") // is it so?
 		c.wantLeads(500*ms, true)
-		c.step(600*ms, done(2), "forgotten", "deposed", "step down", "own record", "swap 2 for term 8 beat 1")
+		c.step(600*ms, done(2), "forgotten", "deposed", "step down", "own record", "uncertain", "swap 2 for term 8 beat 1")
 	})
 	t.Run("of a standby", func(t *testing.T) {
 		c := standby(t)
@@ -565,9 +576,9 @@ func TestForgetfulStore(t *testing.T) {
 	c.step(1100*ms, election.Outranked{By: 7})
 	c.step(1200*ms, done(2), "go on until 4.000s") // sent before
 	c.advance(2000*ms, "swap 2 for term 1 beat 3")
-	c.step(2100*ms, done(3), "forgotten", "deposed", "step down", "own record", "swap 3 for term 8 beat 1")
+	c.step(2100*ms, done(3), "forgotten", "deposed", "step down", "own record", "uncertain", "swap 3 for term 8 beat 1")
 	c.wantLeads(2100*ms, false)
-	c.step(2200*ms, done(4), "elected", fmt.Sprintf("lead in term 8 until 5.100s above %d, much may be forgotten", storage.Forgettable(8)))
+	c.step(2200*ms, done(4), "elected", fmt.Sprintf("lead in term 8 until 5.100s above %d, uncertain", storage.Forgettable(8)))
 	c.step(2300*ms, election.Outranked{By: 9})
 	c.advance(2325*ms, "swap 4 for term 8 beat 2")
 	c.step(2400*ms, done(5), "go on until 5.325s")
@@ -588,9 +599,9 @@ func TestDeposedWhileRenewing(t *testing.T) {
 func TestSlept(t *testing.T) {
 	t.Run("a leader starts a new term", func(t *testing.T) {
 		c := leader(t)
-		c.step(500*ms, election.Slept{}, "slept", "deposed", "step down", "own record", "swap 1 for term 2 beat 1")
+		c.step(500*ms, election.Slept{}, "slept", "deposed", "step down", "own record", "uncertain", "swap 1 for term 2 beat 1")
 		c.wantLeads(500*ms, false)
-		c.step(600*ms, done(2), "elected", "lead in term 2 until 3.500s")
+		c.step(600*ms, done(2), "elected", fmt.Sprintf("lead in term 2 until 3.500s above %d, uncertain", storage.Forgettable(2)))
 	})
 	t.Run("a swap from before counts for nothing", func(t *testing.T) {
 		c := standby(t)

@@ -16,16 +16,17 @@ import (
 //
 // So a leader counts late renewals: those that arrive when its authority has run out. If there
 // were three more late ones than timely ones, it steps down and writes that it has resigned, so that
-// a standby takes over at once. Then it stands back: for a while, it becomes a candidate only if no other
-// manager has taken over although it could have, for TTL x drift.
+// a standby takes over at once. Then it stands back: it becomes a candidate only if no other manager has taken over
+// within TTL x drift. Once another has, it takes part in the next election like all others, and the fastest writer wins.
 //
 // All managers may be slow, or there may be no other: then a resignation is worse than gaps.
 // It was fruitless if the manager leads again soon after. The more of them in a row, the longer until the next
-// one, up to a bound. A leader whose renewals bring it next to no authority has nothing to lose,
+// one, up to a bound. A leader that two writes in a row have brought next to no authority has nothing to lose,
 // and resigns however often that was fruitless.
 const (
-	tooLate    = 3 // so many renewals
-	spentShare = 8 // a renewal is spent if it leaves less than this part of the TTL
+	tooLate    = 3 // late renewals, less timely ones
+	tooSpent   = 2 // spent writes in a row
+	spentShare = 8 // a write is spent if it leaves less than this part of the TTL
 	restTTLs   = 8 // a resignation is followed by so many TTLs without another one,
 	restShift  = 5 // times 2 for each fruitless one, so many times at most
 )
@@ -33,9 +34,10 @@ const (
 // limp is what a manager has learned about the speed of its own writes.
 type limp struct {
 	late      int // renewals that arrived without authority, less those that arrived in time
-	spent     int // renewals in a row that brought no authority worth the name
+	spent     int // writes in a row that brought no authority worth the name, the first one of a term included
 	yielding  bool
 	yielded   mono.Instant // when we last resigned for it, 0 if never
+	judged    bool         // whether that was fruitless is known
 	fruitless int          // resignations in a row after which we soon led again
 }
 
@@ -47,13 +49,18 @@ func (m *Machine) limps(now mono.Instant, overdue bool) bool {
 	} else {
 		l.late = max(l.late-1, 0)
 	}
-	if l.spent++; m.until.Sub(now) >= m.cfg.TTL/spentShare {
-		l.spent = 0
-	}
-	return l.spent >= tooLate || l.late >= tooLate && !m.rests(now)
+	m.countSpent(now)
+	return l.spent >= tooSpent || l.late >= tooLate && !m.rests(now)
 }
 
-// rests reports whether we resigned not long ago. That is also for how long we stand back.
+// countSpent takes in a write that has given us authority until m.until.
+func (m *Machine) countSpent(now mono.Instant) {
+	if m.limp.spent++; m.until.Sub(now) >= m.cfg.TTL/spentShare {
+		m.limp.spent = 0
+	}
+}
+
+// rests reports whether we resigned not long ago.
 func (m *Machine) rests(now mono.Instant) bool {
 	return m.limp.yielded != 0 && now < m.limp.yielded.Add(m.rest())
 }
@@ -66,7 +73,7 @@ func (m *Machine) rest() time.Duration {
 func (m *Machine) yield(now mono.Instant, took time.Duration) {
 	m.note(NoteLimping, uint64(took), uint64(m.cfg.TTL))
 	m.leading, m.lapsed = false, false
-	m.limp.yielding, m.limp.yielded = true, now
+	m.limp.yielding, m.limp.yielded, m.limp.judged = true, now, false
 	m.nextRenew = now
 	m.emit(StepDown{})
 }
@@ -76,24 +83,21 @@ func (m *Machine) leadsAgain(now mono.Instant) {
 	l := &m.limp
 	switch {
 	case l.yielded == 0:
-	case now < l.yielded.Add(2*m.rest()):
+	case now >= l.yielded.Add(2*m.rest()):
+		l.fruitless, l.yielded = 0, 0
+	case !l.judged:
 		l.fruitless++
 		m.note(NoteFruitless, uint64(l.fruitless), 0)
-	default:
-		l.fruitless, l.yielded = 0, 0
 	}
-	l.late, l.spent = 0, 0
+	l.judged, l.late, l.spent = true, 0, 0
+	m.countSpent(now)
 }
 
-// standsBackUntil is when we become a candidate at the earliest: any time, unless we resigned
-// not long ago. Then others come first, for as long as one of them needs that is well.
+// standsBackUntil is when we become a candidate at the earliest: any time, unless the record says that we
+// have resigned. Then others come first, for as long as one of them needs that is well.
 func (m *Machine) standsBackUntil() mono.Instant {
-	if !m.rests(m.seenAt) {
+	if !m.record.Resigned || m.record.Session != m.cfg.Session {
 		return 0
 	}
-	vacant := m.seenAt
-	if !m.record.Resigned && m.record.Session != m.cfg.Session {
-		vacant = vacant.Add(m.wait())
-	}
-	return vacant.Add(m.cfg.Drift.Stretch(m.cfg.TTL))
+	return m.seenAt.Add(m.cfg.Drift.Stretch(m.cfg.TTL))
 }

@@ -169,6 +169,6 @@ func TestBeatenWhileYielding(t *testing.T) {
 	c.step(now+1*second, conflict(), "swap unknown", "read afresh")
 	c.step(now+1100*ms, seen(theirs(v, 2, 1)), "beaten")
 	c.advance(now+1600*ms, "read")
-	c.advance(now+8299*ms, "read") // 3.6 s of a record that stands still, and 3.6 s for others
-	c.advance(now+8300*ms, "takeover", "swap "+fmt.Sprint(v)+" for term 3 beat 1")
+	c.advance(now+4699*ms, "read") // 3.6 s of a record that stands still: it need not stand back for others
+	c.advance(now+4700*ms, "takeover", "swap "+fmt.Sprint(v)+" for term 3 beat 1")
 }

@@ -3,7 +3,9 @@ package election_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
+	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 )
@@ -13,47 +15,65 @@ const (
 	farthest = 1 << 28       // years, in seconds
 )
 
-// A record that was written long ago may be from a backup. Whoever takes over goes on above all
-// that may have been forgotten, and has that in the record before it leads, for those who come after.
-// It takes wall clocks for a hint: one that is unknown, or behind, proves nothing.
-func TestOldStore(t *testing.T) {
+// A manager that takes over knows that its store was not restored if it has seen the record
+// change, or if the record was written on the same boot of its machine, a short while ago. What
+// wall clocks say decides nothing: they choose the numbers from which an uncertain leader goes
+// on, and those are in the record before it leads, for all who come after.
+func TestUncertain(t *testing.T) {
+	const here, hour = "boot 1", time.Hour
 	for _, test := range []struct {
-		name  string
-		at    int64
-		wall  int64
-		floor uint64
-		want  uint64
+		name      string
+		boot      string
+		uptime    time.Duration // of the record
+		at, wall  int64
+		witnessed bool
+		slept     bool
+		uncertain bool
+		term      int
 	}{
-		{"written just now", wall - 5, wall, 0, 0},
-		{"a moment before it is old", wall + 3 - 72, wall, 7, 7}, // 20 times 3.6 s
-		{"old", wall + 3 - 73, wall, 7, (wall + 3) << 20},
-		{"of a clock that is ahead", wall + 5000, wall, 7, 7},
-		{"of an unknown time", 0, wall, 7, 7},
-		{"while our clock is unknown", 1, 0, 7, 7},
-		{"with a floor above our clock", wall + 3 - 73, wall, wall << 21, wall<<21 + storage.Forgettable(3+73)},
-		{"older than anything", wall - farthest, wall, 7, 7},
+		{name: "seen to change", witnessed: true, at: wall, wall: wall, term: 3},
+		{name: "seen to change, by wall clocks two minutes ago", witnessed: true, at: wall - 120, wall: wall, term: 3},
+		{name: "seen to change, by wall clocks years ago", witnessed: true, at: wall - 1<<27, wall: wall, term: 3},
+		{name: "seen to change, in the future", witnessed: true, at: wall + 5000, wall: wall, term: 3},
+		{name: "seen to change, before a sleep", witnessed: true, slept: true, at: wall, wall: wall, uncertain: true, term: 3},
+		{name: "written here just now", boot: here, uptime: hour, at: wall - 5000, wall: wall, term: 3},
+		{name: "written here a while ago", boot: here, uptime: hour - 68*time.Second, at: wall, wall: wall, term: 3},
+		{name: "written here too long ago", boot: here, uptime: hour - 69*time.Second, at: wall, wall: wall, uncertain: true, term: 3},
+		{name: "written here in the future", boot: here, uptime: 2 * hour, at: wall, wall: wall, uncertain: true, term: 3},
+		{name: "written here, before a sleep", boot: here, uptime: hour, slept: true, at: wall, wall: wall, uncertain: true, term: 3},
+		{name: "written on another boot", boot: "boot 2", uptime: hour, at: wall, wall: wall, uncertain: true, term: 3},
+		{name: "written elsewhere", at: wall, wall: wall, uncertain: true, term: 3},
+		{name: "written elsewhere, long ago", at: wall + 3 - 73, wall: wall, uncertain: true, term: 3 + 73},
+		{name: "written elsewhere, by a clock that is ahead", at: wall + 5000, wall: wall, uncertain: true, term: 3},
+		{name: "written elsewhere, at an unknown time", wall: wall, uncertain: true, term: 3},
+		{name: "written elsewhere, decades ago", at: wall - farthest, wall: wall, uncertain: true, term: 3},
+		{name: "while our clock is unknown", at: wall, uncertain: true, term: 3},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := standby(t)
+			c := standby(t, func(c *election.Config) { c.Boot = here })
 			rec := theirs(5, 2, 9)
-			rec.At, rec.Floor = test.at, test.floor
-			c.step(0, election.Seen{Record: rec, Wall: test.wall})
-			old := test.want != test.floor
-			term, want, forgotten := 3, []string{"takeover"}, ""
-			if old { // there may have been a term in each second since
-				term, want, forgotten = 3+73, append(want, "old store"), ", much may be forgotten"
+			rec.At, rec.Floor, rec.Boot, rec.Uptime = test.at, 7, test.boot, test.uptime
+			if test.witnessed {
+				before := rec
+				before.Version, before.Beat = 4, 8
+				c.step(0, election.Seen{Record: before, Wall: test.wall, Uptime: hour})
 			}
-			leads := fmt.Sprintf("lead in term %d until 6.600s", term)
-			if test.want > 0 {
-				leads += fmt.Sprintf(" above %d", test.want)
+			c.step(0, election.Seen{Record: rec, Wall: test.wall, Uptime: hour})
+			if test.slept {
+				c.step(0, election.Slept{}, "slept", "read")
 			}
-			c.advance(3600*ms, append(want, fmt.Sprintf("swap 5 for term %d beat 1", term))...)
-			c.step(3700*ms, done(6), "elected", leads+forgotten)
-			// It is said once, and stays in the record.
+			want, floor, ends := []string{"takeover"}, uint64(7), ""
+			if test.uncertain {
+				want, ends = append(want, "uncertain"), ", uncertain"
+				if floor = storage.Clock(test.wall + 3); test.wall == 0 {
+					floor = 7 + storage.Forgettable(leasehold.Term(test.term))
+				}
+			}
+			c.advance(3600*ms, append(want, fmt.Sprintf("swap 5 for term %d beat 1", test.term))...)
+			c.step(3700*ms, done(6), "elected", fmt.Sprintf("lead in term %d until 6.600s above %d%s", test.term, floor, ends))
 			actions, _ := c.machine.Advance(4600 * ms)
-			swap := actions[0].(election.Swap).New
-			if swap.Floor != test.want || test.wall != 0 && swap.At != test.wall+4 {
-				t.Errorf("it goes on with a floor of %d at %d, want %d", swap.Floor, swap.At, test.want)
+			if next := actions[0].(election.Swap).New; next.Floor != floor {
+				t.Errorf("it goes on with a floor of %d, want %d", next.Floor, floor)
 			}
 		})
 	}
@@ -74,8 +94,8 @@ func TestRestoredWhileWeRun(t *testing.T) {
 		c.wantLeads(2300*ms, false)
 		c.advance(2800*ms, "read")
 		c.step(2900*ms, seen(theirs(12, 0, 9)))
-		c.advance(5900*ms, "takeover", "swap 12 for term 2 beat 1")
-		c.step(6000*ms, done(13), "elected", fmt.Sprintf("lead in term 2 until 8.900s above %d, much may be forgotten", storage.Forgettable(2)))
+		c.advance(5900*ms, "takeover", "uncertain", "swap 12 for term 2 beat 1")
+		c.step(6000*ms, done(13), "elected", fmt.Sprintf("lead in term 2 until 8.900s above %d, uncertain, restored", storage.Forgettable(2)))
 		c.advance(6900*ms, "swap 13 for term 2 beat 2")
 	})
 	t.Run("to when it led itself", func(t *testing.T) {
@@ -84,14 +104,14 @@ func TestRestoredWhileWeRun(t *testing.T) {
 		c.step(1100*ms, done(20), "go on until 4.000s")
 		c.step(1200*ms, seen(ours(21, 1, 1)), "forgotten", "deposed", "step down", "read")
 		c.advance(4799*ms, "read") // another may lead, in what was forgotten
-		c.advance(4800*ms, "own record", "swap 21 for term 2 beat 1")
+		c.advance(4800*ms, "own record", "uncertain", "swap 21 for term 2 beat 1")
 	})
 	t.Run("under a standby", func(t *testing.T) {
 		c := standby(t)
 		c.step(0, seen(theirs(50, 7, 9)))
 		c.step(100*ms, seen(theirs(51, 5, 3)), "forgotten")
 		c.advance(3699*ms, "read")
-		c.advance(3700*ms, "takeover", "swap 51 for term 8 beat 1")
-		c.step(3800*ms, done(52), "elected", fmt.Sprintf("lead in term 8 until 6.700s above %d, much may be forgotten", storage.Forgettable(8)))
+		c.advance(3700*ms, "takeover", "uncertain", "swap 51 for term 8 beat 1")
+		c.step(3800*ms, done(52), "elected", fmt.Sprintf("lead in term 8 until 6.700s above %d, uncertain, restored", storage.Forgettable(8)))
 	})
 }

@@ -115,7 +115,8 @@
 //
 // By the same argument a fence that is ahead by more than twice epsilon was made by
 // a clock that was wrong. Nobody waits for it to be reached, which might take years;
-// the next one is higher all the same, unless all forget before.
+// the next one is higher all the same, unless all forget before. If all have forgotten,
+// and who remembers asks for it, the next one is higher too: [Machine.Raise].
 //
 // # What it costs
 //

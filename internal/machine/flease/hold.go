@@ -86,6 +86,17 @@ func (m *Machine) claimNew(now Time, b *bid) {
 	m.claim(now, b, fence)
 }
 
+// Raise makes sure that the next fence that we give a resource is above a given one, and others' if they ask us: somebody has
+// heard of that fence, and it was forgotten. It may be ahead of all clocks: then nobody waits for them.
+func (m *Machine) Raise(now Time, name string, fence uint64) error {
+	m.observe(now)
+	c, err := m.cell(now, name, m.cfg.Self)
+	if err == nil {
+		c.fence = max(c.fence, fence)
+	}
+	return err
+}
+
 func millis(w Wall) uint64 { return uint64(max(0, w) / Wall(time.Millisecond)) }
 
 // claim writes a lease of ours, that counts from now.

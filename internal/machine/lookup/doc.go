@@ -11,6 +11,11 @@
 //
 // No loss may go unreported. An answer to a request proves that the lookup
 // knew everything that had been committed when it *sent* the request. Once
-// that proof is too old, because no manager answers, the lookup reports that
-// everything may be lost, and goes on answering from what it last knew.
+// that proof is too old, because no manager answers, the lookup emits that contact
+// is lost, and goes on answering from the table that it has. When a manager answers
+// again, the changes or the table in its answer contain every loss since that
+// table's LSN; these are emitted, and then that contact is restored.
+//
+// PRS (section 2.1) reports everything as lost when contact is lost: its recovery
+// notifications are conservative. Config.ConservativeRecovery does the same.
 package lookup

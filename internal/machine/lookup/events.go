@@ -1,6 +1,8 @@
 package lookup
 
 import (
+	"time"
+
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/storage"
@@ -57,6 +59,16 @@ type (
 	// Losses tells the application what state is gone, in order.
 	Losses struct{ Losses []leasehold.Loss }
 
+	// Contact says that contact is lost: no manager has proven for Config.Stale that
+	// the table is complete. Losses may have happened that were not emitted. Or it
+	// says that contact is restored: all losses up to now were emitted before. The
+	// two alternate, and begin with a loss of contact. Age is for how long the table
+	// was not known to be complete, at least.
+	Contact struct {
+		Lost bool
+		Age  time.Duration
+	}
+
 	// Note tells the operator, and the counters, what happened and why.
 	Note struct {
 		What       Notable
@@ -67,6 +79,7 @@ type (
 func (Send) lookupAction()    {}
 func (Publish) lookupAction() {}
 func (Losses) lookupAction()  {}
+func (Contact) lookupAction() {}
 func (Note) lookupAction()    {}
 
 // A Notable is something worth a line in a log.
@@ -82,8 +95,8 @@ const (
 	NoteSnapshot                    // a snapshot was taken over: Have its lsn, Want ours
 	NoteOldSnapshot                 // a snapshot older than our table was dropped
 	NoteMixed                       // changes do not follow on our table: a snapshot is asked for
-	NoteContactLost                 // no manager has answered for too long: everything counts as lost
-	NoteContactBack                 // a manager answers again
+	NoteContactLost                 // contact is lost: Have the age of our knowledge, Want what it may be
+	NoteContactBack                 // contact is restored: Have the age that our knowledge had
 	NoteLeaderSilent                // no answer in time: all managers are asked
 	NoteRefused                     // a leader will not serve us: Have the kind of error
 	NoteSlept                       // our clock stood still: we cannot tell how old our knowledge is

@@ -80,7 +80,9 @@ type fuzzedLookup struct {
 
 	seen   []published
 	losses keyrange.Set // reported in the step under way
-	calm   mono.Instant // when it last had a reason to think that it knows all, or said that it does not
+	calm   mono.Instant // when it last had a reason to think that it knows all, or reported everything as lost
+	// conservative is its setting, contactLost what it emitted last.
+	conservative, contactLost bool
 }
 
 // published is a table that the lookup gave away, and what was in it.
@@ -88,9 +90,10 @@ type published struct{ given, copied *table.Table }
 
 func newFuzzedLookup(t *testing.T, data []byte) *fuzzedLookup {
 	l := &fuzzedLookup{t: t, tape: tape{data}, now: mono.Instant(time.Hour), truth: []*table.Table{table.New()}, term: 1}
+	l.conservative = l.tape.below(2) == 1
 	m, err := lookup.New(l.now, lookup.Config{
 		Namespace: fuzzNamespace, ID: 1, Poll: fuzzPoll, Stale: fuzzStale, Rand: rand.New(rand.NewPCG(1, 2)),
-		Limits: protocol.Limits{Leases: 8, Changes: 8, Ranges: 64},
+		Limits: protocol.Limits{Leases: 8, Changes: 8, Ranges: 64}, ConservativeRecovery: l.conservative,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -186,6 +189,11 @@ func (l *fuzzedLookup) check(actions []lookup.Action) {
 			l.lost(a.Losses)
 		case lookup.Send:
 			l.sent(a.Request)
+		case lookup.Contact:
+			if a.Lost == l.contactLost || before == nil {
+				l.t.Fatalf("%+v comes after %t", a, l.contactLost)
+			}
+			l.contactLost = a.Lost
 		case lookup.Note:
 			if int(a.What) >= lookup.Notables() || a.What.String() == "" {
 				l.t.Fatalf("a note without a name: %d", a.What)
@@ -196,7 +204,7 @@ func (l *fuzzedLookup) check(actions []lookup.Action) {
 	if l.machine.Table() != after {
 		l.t.Fatal("its table is not the one that it published")
 	}
-	if after != nil && l.now.Sub(l.calm) > fuzzStale {
+	if after != nil && l.now.Sub(l.calm) > fuzzStale && (l.conservative || !l.contactLost) {
 		l.t.Fatalf("it has not heard anyone since %v, and says nothing of it at %v", l.calm, l.now)
 	}
 	if after != before {
@@ -237,8 +245,8 @@ func (l *fuzzedLookup) moved(before, after *table.Table) {
 	if missed := happened.Subtract(l.losses); missed != nil {
 		l.t.Fatalf("from lsn %d to %d it missed the loss of %v", before.LSN(), after.LSN(), missed)
 	}
-	if happened == nil && l.losses != nil {
-		l.t.Fatalf("from lsn %d to %d nothing was lost, and it reports %v", before.LSN(), after.LSN(), l.losses)
+	if invented := l.losses.Subtract(happened); invented != nil {
+		l.t.Fatalf("from lsn %d to %d %v was not lost, and it reports it", before.LSN(), after.LSN(), invented)
 	}
 }
 
@@ -252,6 +260,9 @@ func (l *fuzzedLookup) lost(losses []leasehold.Loss) {
 			l.t.Fatalf("%v was lost", loss)
 		}
 		if loss.Cause == leasehold.CauseContact {
+			if !l.conservative || !l.contactLost {
+				l.t.Fatalf("%v, and contact lost: %t", loss, l.contactLost)
+			}
 			l.calm = l.now
 			continue
 		}

@@ -21,10 +21,13 @@ type Config struct {
 	// Poll is how often to ask. Changes arrive unasked; asking proves that
 	// none was missed. Default 5 s.
 	Poll time.Duration
-	// Stale is how old that proof may become before everything counts as
-	// lost: at least three polls, or one lost message raises a false alarm.
-	// Default 30 s.
+	// Stale is how old that proof may become before contact counts as lost: at
+	// least three polls, or one lost message raises a false alarm. Default 30 s.
 	Stale time.Duration
+	// ConservativeRecovery reports the whole key space as lost when contact is
+	// lost, and again every Stale until it is restored: the conservative recovery
+	// notifications of PRS.
+	ConservativeRecovery bool
 	// Retry is how long to wait for an answer before asking all managers.
 	// Default 500 ms; it doubles up to Poll.
 	Retry time.Duration
@@ -83,9 +86,10 @@ type Machine struct {
 	mixed bool         // our table cannot be continued: ask for a snapshot
 	// fresh is when we last knew everything that had been committed.
 	fresh mono.Instant
-	// despaired is when we last reported everything as lost; only if lost.
-	despaired mono.Instant
-	lost      bool
+	// lost: contact is lost. Losses may have happened that we have not learned of.
+	lost bool
+	// reported is when we last reported the whole key space as lost.
+	reported mono.Instant
 	// unsure: nobody has answered yet, or not since our clock stood still.
 	unsure bool
 }
@@ -122,7 +126,7 @@ func (m *Machine) Age(now mono.Instant) (time.Duration, bool) {
 // It returns what to do, in order, and when to call Advance at the latest.
 func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 	m.out = m.out[:0]
-	m.despair(now)
+	m.checkContact(now)
 	switch e := e.(type) {
 	case Reply:
 		m.reply(now, e.LookupReply)
@@ -141,7 +145,7 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 // Advance handles the passing of time.
 func (m *Machine) Advance(now mono.Instant) ([]Action, mono.Instant) {
 	m.out = m.out[:0]
-	m.despair(now)
+	m.checkContact(now)
 	return m.finish(now)
 }
 
@@ -151,7 +155,7 @@ func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
 	}
 	wake := m.nextSend
 	if m.table != nil {
-		wake = min(wake, m.despairAt())
+		wake = min(wake, m.contactDue())
 	}
 	return m.out, wake
 }
@@ -160,32 +164,43 @@ func (m *Machine) emit(a Action) { m.out = append(m.out, a) }
 
 func (m *Machine) note(what Notable, have, want uint64) { m.emit(Note{what, have, want}) }
 
-// despairAt is when everything must be reported as lost: once our knowledge is
-// too old, and again as often while it stays so. Whatever is lost meanwhile,
-// the next report covers it.
-func (m *Machine) despairAt() mono.Instant {
-	if m.lost {
-		return m.despaired.Add(m.cfg.Stale)
+// contactDue is when contact is lost, unless a manager answers before. With
+// ConservativeRecovery it is also when everything is reported as lost once more.
+func (m *Machine) contactDue() mono.Instant {
+	switch {
+	case !m.lost:
+		return m.fresh.Add(m.cfg.Stale)
+	case m.cfg.ConservativeRecovery:
+		return m.reported.Add(m.cfg.Stale)
 	}
-	return m.fresh.Add(m.cfg.Stale)
+	return mono.Never
 }
 
-func (m *Machine) despair(now mono.Instant) {
-	if m.table == nil || now < m.despairAt() {
+// checkContact notices that our knowledge is too old. Nothing counts as lost for
+// that: whatever is lost meanwhile is learned from the changes or the table that a
+// manager sends when it answers again.
+func (m *Machine) checkContact(now mono.Instant) {
+	if m.table == nil || now < m.contactDue() {
 		return
 	}
-	m.lost, m.despaired = true, now
 	m.note(NoteContactLost, uint64(now.Sub(m.fresh)), uint64(m.cfg.Stale))
-	m.emit(Losses{[]leasehold.Loss{{Range: leasehold.All, Cause: leasehold.CauseContact, LSN: m.table.LSN()}}})
+	if !m.lost {
+		m.lost = true
+		m.emit(Contact{Lost: true, Age: now.Sub(m.fresh)})
+	}
+	if m.cfg.ConservativeRecovery {
+		m.reported = now
+		m.emit(Losses{[]leasehold.Loss{{Range: leasehold.All, Cause: leasehold.CauseContact, LSN: m.table.LSN()}}})
+	}
 }
 
-// slept reports everything as lost, since we cannot tell for how long our clock
-// stood still, and asks anew: an answer under way may be arbitrarily old.
+// slept loses contact, since we cannot tell for how long our clock stood still, and
+// asks anew: an answer under way may be arbitrarily old.
 func (m *Machine) slept(now mono.Instant) {
 	m.note(NoteSlept, 0, 0)
 	m.unsure = true
-	m.fresh, m.lost = now.Add(-m.cfg.Stale), false
-	m.despair(now)
+	m.fresh, m.reported = now.Add(-m.cfg.Stale), now.Add(-m.cfg.Stale)
+	m.checkContact(now)
 	m.nextSend = now
 	m.awaiting = false
 }
@@ -298,13 +313,14 @@ func (m *Machine) answered(now mono.Instant, r *protocol.LookupReply) {
 		}
 		return
 	}
-	known := m.sentAt.Add(-r.Age)
+	known, age := m.sentAt.Add(-r.Age), now.Sub(m.fresh)
 	if m.unsure || known > m.fresh {
 		m.fresh, m.unsure = known, false
 	}
 	if m.lost && now < m.fresh.Add(m.cfg.Stale) {
 		m.lost = false
-		m.note(NoteContactBack, 0, 0)
+		m.note(NoteContactBack, uint64(age), 0)
+		m.emit(Contact{Age: age})
 	}
 }
 
@@ -368,7 +384,7 @@ func (m *Machine) replace(s *table.Table) {
 func missed(old, s *table.Table) []leasehold.Loss {
 	var losses []leasehold.Loss
 	for r, e := range keyrange.Zip(old.Entries(), s.Entries()) {
-		if !e.B.Missed(e.A, old.LSN()) {
+		if !s.Missed(e.B, e.A, old.LSN()) {
 			continue
 		}
 		loss := leasehold.Loss{Range: r, Generation: e.A.Generation, LSN: e.B.Lost}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 )
 
 // Every caller here polls every 5 s, waits half a second for an answer, and
-// gives up hope after 30 s.
+// loses contact after 30 s.
 const (
 	second = mono.Instant(time.Second)
 	ms     = mono.Instant(time.Millisecond)
@@ -65,7 +66,12 @@ func callerConfig() lookup.Config {
 // newCaller returns a lookup that has asked for the first time, at 0.
 func newCaller(t *testing.T) *caller {
 	t.Helper()
-	m, err := lookup.New(0, callerConfig())
+	return start(t, callerConfig())
+}
+
+func start(t *testing.T, cfg lookup.Config) *caller {
+	t.Helper()
+	m, err := lookup.New(0, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +83,20 @@ func newCaller(t *testing.T) *caller {
 // callerAt returns a lookup that has the table after n changes, as of 0.
 func callerAt(t *testing.T, n int) *caller {
 	t.Helper()
-	c := newCaller(t)
+	return startAt(t, callerConfig(), n)
+}
+
+// conservativeAt is callerAt with conservative recovery.
+func conservativeAt(t *testing.T, n int) *caller {
+	t.Helper()
+	cfg := callerConfig()
+	cfg.ConservativeRecovery = true
+	return startAt(t, cfg, n)
+}
+
+func startAt(t *testing.T, cfg lookup.Config, n int) *caller {
+	t.Helper()
+	c := start(t, cfg)
 	c.hear(0, c.snapshot(n), fmt.Sprintf("publish %d", n))
 	return c
 }
@@ -138,6 +157,11 @@ func (c *caller) describe(a lookup.Action) string {
 			s += fmt.Sprintf(" %q %d-%d@%d %v %d", l.Owner, l.Range.Start, l.Range.Limit, l.Generation, l.Cause, l.LSN)
 		}
 		return s
+	case lookup.Contact:
+		if a.Lost {
+			return fmt.Sprintf("lose contact after %v", a.Age)
+		}
+		return fmt.Sprintf("restore contact after %v", a.Age)
 	case lookup.Note:
 		return a.What.String()
 	}
@@ -389,8 +413,58 @@ func TestCallerSnapshots(t *testing.T) {
 	}
 }
 
-func TestCallerDespairs(t *testing.T) {
+// Contact is lost once, whatever follows, and nothing is reported as lost for it. When a manager answers again, what
+// was lost in between is reported exactly, and then contact is restored.
+func TestCallerLosesContact(t *testing.T) {
 	c := callerAt(t, 2)
+	var at []mono.Instant
+	for now := mono.Instant(0); now < 100*second; now = c.wake {
+		actions, wake := c.machine.Advance(now)
+		if wake <= now {
+			t.Fatalf("at %v it wants to be woken at %v", now, wake)
+		}
+		c.wake = wake
+		for _, a := range actions {
+			switch a.(type) {
+			case lookup.Contact:
+				at = append(at, now)
+			case lookup.Losses:
+				t.Errorf("at %v it reports %s", now, c.describe(a))
+			}
+		}
+	}
+	if diff := cmp.Diff([]mono.Instant{30 * second}, at); diff != "" {
+		t.Fatalf("contact was lost (-want +got):\n%s", diff)
+	}
+	c.wantTable(2) // it goes on answering
+	asked := c.untilAsked("ask everyone from 2")
+	age := asked.Add(10 * time.Millisecond).Sub(0)
+	c.hear(asked+10*ms, c.snapshot(6), "snapshot", "publish 6", `losses: "a" 0-50@1 unknown 3 "b" 100-0@2 unknown 5`,
+		"contact back", fmt.Sprint("restore contact after ", age))
+	c.untilAsked("ask m from 6")
+}
+
+// An outage in which nothing was lost reports nothing.
+func TestCallerLosesContactAndNothingElse(t *testing.T) {
+	c := callerAt(t, 2)
+	c.advance(200*second, "contact lost", "lose contact after 3m20s", "ask m from 2")
+	c.hear(200*second+10*ms, c.reply(2), "contact back", "restore contact after 3m20.01s")
+}
+
+// A proof that is itself too old does not restore contact.
+func TestCallerContactNeedsAFreshProof(t *testing.T) {
+	c := callerAt(t, 2)
+	c.advance(200*second, "contact lost", "lose contact after 3m20s", "ask m from 2")
+	r := c.reply(2)
+	r.Age = 30 * time.Second
+	c.hear(200*second, r)
+	c.untilAsked("ask m from 2")
+	c.hear(c.wake-1, c.reply(2), "contact back", fmt.Sprint("restore contact after ", (c.wake-1).Sub(170*second)))
+}
+
+// With conservative recovery everything is reported as lost when contact is, and again as often while that lasts.
+func TestCallerConservativeRecovery(t *testing.T) {
+	c := conservativeAt(t, 2)
 	const everything = `losses: "" 0-0@0 contact lost 2`
 	var told []mono.Instant
 	for now := mono.Instant(0); now < 100*second; now = c.wake {
@@ -408,23 +482,23 @@ func TestCallerDespairs(t *testing.T) {
 	if diff := cmp.Diff([]mono.Instant{30 * second, 60 * second, 90 * second}, told); diff != "" {
 		t.Fatalf("everything was reported as lost (-want +got):\n%s", diff)
 	}
-	c.wantTable(2) // it goes on answering
+	c.wantTable(2)
 
 	at := c.untilAsked("ask everyone from 2")
-	c.hear(at+10*ms, c.reply(2), "contact back")
+	c.hear(at+10*ms, c.reply(2), "contact back", fmt.Sprint("restore contact after ", (at+10*ms).Sub(0)))
 	c.untilAsked("ask m from 2")
 }
 
-// A despair that is noticed late is one despair.
-func TestCallerDespairsLate(t *testing.T) {
-	c := callerAt(t, 2)
-	c.advance(200*second, "contact lost", `losses: "" 0-0@0 contact lost 2`, "ask m from 2")
+// A report that is due several times over is made once.
+func TestCallerConservativeRecoveryLate(t *testing.T) {
+	c := conservativeAt(t, 2)
+	c.advance(200*second, "contact lost", "lose contact after 3m20s", `losses: "" 0-0@0 contact lost 2`, "ask m from 2")
 	if c.wake > 230*second {
 		t.Errorf("it wants to be woken at %v, and must say so again at 230 s", c.wake)
 	}
 }
 
-func TestCallerWithoutTableDoesNotDespair(t *testing.T) {
+func TestCallerWithoutTableHasNoContactToLose(t *testing.T) {
 	c := newCaller(t)
 	c.advance(200*second, "ask everyone from 0")
 }
@@ -451,15 +525,15 @@ func TestCallerAge(t *testing.T) {
 			for m.wake < c.want {
 				actions, wake := m.machine.Advance(m.wake)
 				for _, a := range actions {
-					if _, lost := a.(lookup.Losses); lost {
-						t.Fatalf("it despairs at %v, want %v", m.wake, c.want)
+					if _, lost := a.(lookup.Contact); lost {
+						t.Fatalf("it loses contact at %v, want %v", m.wake, c.want)
 					}
 				}
 				m.wake = wake
 			}
 			actions, _ := m.machine.Advance(c.want)
 			if len(actions) < 2 || m.describe(actions[0]) != "contact lost" {
-				t.Errorf("at %v it does not despair: %v", c.want, actions)
+				t.Errorf("at %v it does not lose contact: %v", c.want, actions)
 			}
 		})
 	}
@@ -474,7 +548,7 @@ func TestCallerOnlyTheNewestAnswerCounts(t *testing.T) {
 	at := c.untilAsked("leader silent", "ask everyone from 2")
 	c.hear(at+1, old)
 	c.hear(at+2, unasked(c.reply(2)))
-	c.advance(30*second, "contact lost", `losses: "" 0-0@0 contact lost 2`, "leader silent", "ask everyone from 2")
+	c.advance(30*second, "contact lost", "lose contact after 30s", "leader silent", "ask everyone from 2")
 }
 
 func TestCallerAsksEveryone(t *testing.T) {
@@ -549,13 +623,24 @@ func TestCallerRefresh(t *testing.T) {
 }
 
 func TestCallerSlept(t *testing.T) {
-	c := callerAt(t, 2)
-	c.step(4*second, lookup.Refresh{}, "ask m from 2")
-	old := c.reply(2)
-	c.step(4100*ms, lookup.Slept{}, "slept", "contact lost", `losses: "" 0-0@0 contact lost 2`, "ask m from 2")
-	c.hear(4200*ms, old) // it may be arbitrarily old
-	c.hear(4300*ms, c.reply(2), "contact back")
-	c.step(4400*ms, lookup.Slept{}, "slept", "contact lost", `losses: "" 0-0@0 contact lost 2`, "ask m from 2")
+	for _, conservative := range []bool{false, true} {
+		c, report := callerAt(t, 2), []string(nil)
+		if conservative {
+			c, report = conservativeAt(t, 2), []string{`losses: "" 0-0@0 contact lost 2`}
+		}
+		lost := slices.Concat([]string{"slept", "contact lost", "lose contact after 30s"}, report, []string{"ask m from 2"})
+		c.step(4*second, lookup.Refresh{}, "ask m from 2")
+		old := c.reply(2)
+		c.step(4100*ms, lookup.Slept{}, lost...)
+		c.hear(4200*ms, old) // it may be arbitrarily old
+		c.hear(4300*ms, c.reply(2), "contact back", "restore contact after 30.2s")
+		c.step(4400*ms, lookup.Slept{}, lost...)
+		again := []string{"slept", "ask m from 2"} // contact is lost already
+		if conservative {
+			again = slices.Concat([]string{"slept", "contact lost"}, report, []string{"ask m from 2"})
+		}
+		c.step(4500*ms, lookup.Slept{}, again...)
+	}
 }
 
 // Age is how old the knowledge is, from when the question was sent, and with
@@ -574,14 +659,14 @@ func TestCallerKnowsItsAge(t *testing.T) {
 	c.hear(100*ms, r, "publish 2")
 	age(c, second, 21*time.Second, true)
 	if c.wake > 10*second {
-		t.Errorf("it wants to be woken at %v, and gives up hope at 10 s", c.wake)
+		t.Errorf("it wants to be woken at %v, and loses contact at 10 s", c.wake)
 	}
 	asked := c.untilAsked("ask m from 2")
 	c.hear(asked+10*ms, c.reply(2))
 	age(c, asked+second, time.Second, true)
-	c.step(asked+2*second, lookup.Slept{}, "slept", "contact lost", `losses: "" 0-0@0 contact lost 2`, "ask m from 2")
+	c.step(asked+2*second, lookup.Slept{}, "slept", "contact lost", "lose contact after 30s", "ask m from 2")
 	age(c, asked+2*second, 0, false) // for how long, nobody knows
-	c.hear(asked+3*second, c.reply(2), "contact back")
+	c.hear(asked+3*second, c.reply(2), "contact back", "restore contact after 31s")
 	age(c, asked+3*second, time.Second, true)
 	if got := c.machine.Term(); got != 1 {
 		t.Errorf("the leader's term is %d, want 1", got)
@@ -648,18 +733,18 @@ func TestCallerRefused(t *testing.T) {
 		t.Errorf("refused at %v it asks again at %v, and polls every 5 s", asked, c.wake)
 	}
 	c.untilAsked("ask everyone from 2")
-	for now := c.wake; now < 31*second; now = c.wake { // it goes on, and despairs in time
+	for now := c.wake; now < 31*second; now = c.wake { // it goes on, and loses contact in time
 		actions, wake := c.machine.Step(now, lookup.Refused{Kind: leasehold.NotFound})
 		for _, a := range actions {
-			if _, ok := a.(lookup.Losses); ok && now < 30*second {
-				t.Errorf("everything is lost at %v", now)
+			if _, ok := a.(lookup.Contact); ok && now < 30*second {
+				t.Errorf("contact is lost at %v", now)
 			} else if ok {
 				return
 			}
 		}
 		c.wake = max(wake, now+ms)
 	}
-	t.Error("it was refused for 30 s, and nothing is lost")
+	t.Error("it was refused for 30 s, and contact is not lost")
 }
 
 // A lookup asks on a beat, which is a little sooner than it would have been, and never later.

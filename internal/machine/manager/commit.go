@@ -143,11 +143,8 @@ func (m *Machine) lookup(now mono.Instant, r *protocol.LookupRequest) {
 		m.note(NoteNoAuthority, "", uint64(now), uint64(m.authority))
 		return
 	}
-	if r.Term > m.term && r.Term <= m.term+m.cfg.termJump() {
-		m.emit(Outranked{r.Term}) // it does not listen to us
-	}
-	if m.remindedBy(now, r); m.doubted() && r.LSN != 0 {
-		return // much may have been forgotten: it will get the whole table
+	if m.doubted() && r.LSN != 0 {
+		return // it will get the whole table
 	}
 	reply := &protocol.LookupReply{Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Leads: true, Term: m.term}
 	if m.batch != nil {

@@ -80,11 +80,11 @@ type Config struct {
 	// the machine was made: 0, unless the namespace was led in it before.
 	FirstSeq protocol.Seq
 
-	// Floor is what all numbers exceed that are given out from now on: a table that is
-	// below it may be from an old backup. Forgotten: it may be so wherever it is.
-	// Clock is what the wall clock stood for when we took over (see [storage.Clock]).
-	Floor, Clock uint64
-	Forgotten    bool
+	// Floor is what all numbers exceed that are given out from now on: a table that is below
+	// it may have lost history. Uncertain: so may every table. Restored: they have. Clock is
+	// what the wall clock stood for when we took over (see [storage.Clock]).
+	Floor, Clock        uint64
+	Uncertain, Restored bool
 
 	// Rand draws backoffs.
 	Rand *rand.Rand

@@ -159,7 +159,7 @@ const (
 	NoteCopy                          // two processes speak in one session: Have what one of them has heard, Want what the other has
 	NoteForgotten                     // an owner has a lease, or a lookup has heard of a change, that is newer than any in the table: Have its number, Want the newest
 	NoteLogForgotten                  // the log ends where we have not left it, in our own term: Have where, Want where it was
-	NoteRenumbered                    // the table goes on far above what may have been forgotten: Have from where on, Want where it was
+	NoteRebased                       // the table goes on far above what may have been forgotten: Have from where on, Want where it was
 	notables
 )
 
@@ -168,7 +168,7 @@ var notableNames = [notables]string{
 	"released", "refused", "grant pending", "grant withdrawn", "grant orphaned", "name taken", "successor", "predecessor gone", "full",
 	"commit unknown", "commit retried", "commit found", "snapshot sent", "lookup ahead", "policy refused", "takeover renews", "compacted",
 	"move begun", "moved", "move failed", "move timed out", "move cancelled", "target gone", "parting", "draining", "ghost", "move done", "no mover",
-	"copy", "forgotten", "log forgotten", "renumbered",
+	"copy", "forgotten", "log forgotten", "rebased",
 }
 
 func (n Notable) String() string { return notableNames[n] }

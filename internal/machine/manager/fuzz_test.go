@@ -151,7 +151,7 @@ func (l *fuzzedLeader) takeOver() {
 	}
 	switch l.tape.below(16) { // the store may have been restored
 	case 0:
-		cfg.Forgotten = true
+		cfg.Uncertain = true
 	case 1:
 		cfg.Floor = uint64(l.stored.LSN()) + uint64(l.tape.byte())
 	}

@@ -23,6 +23,8 @@ type Machine struct {
 	term leasehold.Term
 	// authority is when our time as leader ends, unless it is extended.
 	authority mono.Instant
+	// deafUntil is until when time without authority was added to the owners' deadlines.
+	deafUntil mono.Instant
 	begun     bool
 	over      bool
 	seq       protocol.Seq // our newest message to anyone
@@ -46,9 +48,10 @@ type Machine struct {
 	// inheritUntil is until when leases that we found may be held by owners that
 	// we have not heard.
 	inheritUntil mono.Instant
-	// outage: silent owners are kept, because no other could take their ranges (see
-	// outage.go).
-	outage bool
+	// outage: no owner is heard, and those whose time is over are kept, because no other could
+	// take their ranges (see outage.go). heardAt is when an owner was last heard.
+	outage  bool
+	heardAt mono.Instant
 	// census is where we come from, if we have asked the owners what there is; nil
 	// if we have not, and once it was made use of.
 	census *Census
@@ -89,13 +92,13 @@ type Machine struct {
 	// the churn budget.
 	unlimited bool
 
-	// found is what the store had when we took over. believed: somebody has shown that
-	// it has forgotten what came after. The table is to go on at renumber; 0 if it may
-	// stay as it is. unmarked: only we know that.
+	// found is what the store had when we took over. The table is to go on at base, after a
+	// gap, because the store may have lost history; 0 if that is not so, or the gap is stored.
+	// proven: it has lost history. unmarked: only we know that.
 	found    ending
 	since    mono.Instant // when that was
-	believed bool
-	renumber uint64
+	base     uint64
+	proven   bool
 	unmarked bool
 
 	compacted leasehold.LSN // the table that we last tried to make smaller
@@ -225,12 +228,13 @@ func (m *Machine) inherit(now mono.Instant) {
 	}
 	m.named = m.inherited
 	if m.census != nil {
-		m.resume(now)
+		m.heardAt = now // the census has heard owners
+		m.resumeHandovers(now)
 	}
 }
 
-// resume goes on with what owners have handed over while nobody led.
-func (m *Machine) resume(now mono.Instant) {
+// resumeHandovers goes on with what owners have handed over while nobody led.
+func (m *Machine) resumeHandovers(now mono.Instant) {
 	for _, h := range m.census.handovers() {
 		if p := m.sessions[h.from.Session]; p != nil {
 			m.bequeath(now, p, []protocol.MoveReport{h.MoveReport}, leasehold.CauseReleased)
@@ -253,7 +257,7 @@ func newestOf(p *peer) leasehold.Generation {
 // promises the longer time from a request that we accepted before.
 func (m *Machine) reconfigure(now mono.Instant, cfg Config) {
 	cfg.Namespace, cfg.Self, cfg.Rand = m.cfg.Namespace, m.cfg.Self, m.cfg.Rand
-	cfg.Floor, cfg.Clock, cfg.Forgotten = m.cfg.Floor, m.cfg.Clock, m.cfg.Forgotten
+	cfg.Floor, cfg.Clock, cfg.Uncertain, cfg.Restored = m.cfg.Floor, m.cfg.Clock, m.cfg.Uncertain, m.cfg.Restored
 	if err := cfg.validate(); err != nil {
 		panic(err) // whoever stores a configuration has it checked
 	}
@@ -345,8 +349,7 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 	case Lookup:
 		m.lookup(now, e.LookupRequest)
 	case Authority:
-		m.authority = max(m.authority, e.Until)
-		m.wake = now // whatever waited for it
+		m.extend(now, e.Until)
 	case Committed:
 		m.committed(now, e.Outcome)
 	case LogEnd:
@@ -440,20 +443,16 @@ func (m *Machine) expire(now mono.Instant) {
 		return
 	}
 	m.wake = mono.Never
-	keep := m.keepSilent(now)
 	for _, s := range slices.Clone(m.seats) {
 		if p := s.contender; p != nil && now >= p.until {
 			m.remove(p, leasehold.CauseExpired)
 		}
-		if p := s.incumbent; s.expired(now, keep) {
-			m.note(NoteExpired, s.owner, uint64(len(p.leases)), 0)
-			m.remove(p, leasehold.CauseExpired)
+		if s.replaced(now) {
+			m.expireIncumbent(s)
 		}
 	}
-	for _, p := range m.ghosts() {
-		if now >= p.until && !keep {
-			m.remove(p, leasehold.CauseExpired)
-		}
+	if !m.keepSilent(now) {
+		m.expireSilent(now)
 	}
 	m.noticeOutage(now)
 	for _, s := range m.seats {

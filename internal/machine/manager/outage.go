@@ -17,16 +17,25 @@ import (
 // lease to return, as after a takeover; whoever is silent then is expired as usual. An owner
 // whose name a new session wants does not get that time: its process was replaced.
 
-// keepSilent reports whether silent owners stay in the table at now.
+// keepSilent reports whether silent owners stay in the table at now: no other member could take
+// their ranges. One that has missed two renewals does not count. When all are cut off at once
+// they reach their deadlines one after the other, and the first must not be expired for the
+// sake of the last.
 func (m *Machine) keepSilent(now mono.Instant) bool {
 	return !m.cfg.Deleted && !slices.ContainsFunc(m.seats, func(s *seat) bool {
 		p := s.incumbent
-		return p != nil && p.member() && now < p.until && !p.parting
+		return p != nil && p.member() && p.echo != 0 && p.heard >= m.recently(now) && !p.parting
 	})
 }
 
-// expired reports whether the time of whoever has a seat is over.
-func (s *seat) expired(now mono.Instant, keep bool) bool {
+// recently is since when an owner that is not cut off has been heard.
+func (m *Machine) recently(now mono.Instant) mono.Instant {
+	return now.Add(-m.cfg.Timing.Drift.Stretch(2 * m.cfg.Timing.Renew))
+}
+
+// replaced reports whether whoever has a seat is expired even if silent owners are kept: it
+// holds nothing, or another session wants its name.
+func (s *seat) replaced(now mono.Instant) bool {
 	p := s.incumbent
 	switch {
 	case p == nil:
@@ -34,10 +43,30 @@ func (s *seat) expired(now mono.Instant, keep bool) bool {
 	case s.contender != nil:
 		return now >= p.until || p.overdue
 	}
-	return now >= p.until && (!keep || len(p.leases) == 0)
+	return now >= p.until && len(p.leases) == 0
 }
 
-// noticeOutage notes that owners are kept past their deadlines.
+// expireSilent ends all sessions whose time is over.
+func (m *Machine) expireSilent(now mono.Instant) {
+	for _, s := range slices.Clone(m.seats) {
+		if p := s.incumbent; p != nil && now >= p.until {
+			m.expireIncumbent(s)
+		}
+	}
+	for _, p := range m.ghosts() {
+		if now >= p.until {
+			m.remove(p, leasehold.CauseExpired)
+		}
+	}
+}
+
+func (m *Machine) expireIncumbent(s *seat) {
+	m.note(NoteExpired, s.owner, uint64(len(s.incumbent.leases)), 0)
+	m.remove(s.incumbent, leasehold.CauseExpired)
+}
+
+// noticeOutage notes that owners are kept past their deadlines. It is an outage if no owner is
+// heard at all; otherwise they are looked at again soon, since another may become a member.
 func (m *Machine) noticeOutage(now mono.Instant) {
 	kept := 0
 	for _, p := range m.sessions {
@@ -45,14 +74,19 @@ func (m *Machine) noticeOutage(now mono.Instant) {
 			kept++
 		}
 	}
-	if kept > 0 && !m.outage {
+	silence := kept > 0 && m.heardAt < m.recently(now)
+	if silence && !m.outage {
 		m.note(NoteOutage, "", uint64(kept), 0)
 	}
-	m.outage = kept > 0
+	m.outage = silence
+	if kept > 0 && !silence {
+		m.wakeAt(now.Add(m.cfg.Timing.Renew / 2))
+	}
 }
 
 // endOutage gives the silent owners the time of a lease to return, now that one is heard.
 func (m *Machine) endOutage(now mono.Instant) {
+	m.heardAt = now
 	if !m.outage {
 		return
 	}
@@ -67,7 +101,22 @@ func (m *Machine) endOutage(now mono.Instant) {
 			}
 		}
 	}
-	m.wakeAt(until)
+	m.wake = now // who is replaced is expired at once
+}
+
+// extend lets us lead for longer. While we had no authority we heard no owner: that time does
+// not count as an owner's silence.
+func (m *Machine) extend(now, until mono.Instant) {
+	if from := max(m.authority, m.deafUntil); now > from {
+		for _, p := range m.sessions {
+			if p.until > from {
+				p.until = max(p.until, min(p.until.Add(now.Sub(from)), now.Add(m.patience(p))))
+			}
+		}
+		m.deafUntil = now
+	}
+	m.authority = max(m.authority, until)
+	m.wake = now // whatever waited for it
 }
 
 // wakeAtDeadline sets the alarm for a peer's deadline, unless it is kept past it.

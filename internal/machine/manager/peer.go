@@ -51,8 +51,16 @@ type peer struct {
 	// ended holds moves from it that are over for us, until it has shown that it
 	// knows: ticket to the message that told it first, 0 if none did yet.
 	ended map[protocol.Ticket]protocol.Seq
-	// settled: it has said to us what it has.
-	settled bool
+	// claims is what its newest request named, and answered: that reflects a message of ours,
+	// so that it is exact. settled: it was compared with the table.
+	claims   []leasehold.Lease
+	answered bool
+	settled  bool
+	// valid: since it has heard us, its leases have been valid once: what it has is from us.
+	valid bool
+	// deferred: it claims suspended leases, and is answered when no other owner can hold them
+	// (see restored.go). resumed: it was.
+	deferred, resumed bool
 	// overdue: it was kept past its deadline (see outage.go), and has not been heard since.
 	overdue bool
 	// suspended: its newest request claims leases that have reached their deadline.

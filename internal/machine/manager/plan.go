@@ -20,7 +20,7 @@ func (m *Machine) plan(now mono.Instant) {
 		return // one at a time
 	}
 	if m.doubted() {
-		m.rebase(now)
+		m.rebase(now) // before anything else is written
 		return
 	}
 	if m.cfg.Volatile && storage.Spent(m.term, m.table.LSN(), m.table.Newest(), m.cfg.BatchChanges) {

@@ -64,6 +64,7 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 	case m.sessions[r.Holder.Session] == nil && m.ending(r.Holder.Session):
 		return // its leases have ended, which is not committed yet: the answer would reveal it
 	}
+	m.endOutage(now)
 	if first := m.firstInLine(r.Holder); first != nil && !m.overtakes(r, first) {
 		reply := m.reply(now, r.Holder.Session, r.Seq)
 		reply.Incumbent = first.holder
@@ -76,13 +77,13 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 		return
 	}
 	if m.accept(now, p, r) {
-		m.endOutage(now)
 		m.seatGhost(p)
 		m.hear(now, p, r)
 		p.heard, p.load, p.suspended, p.overdue = now, r.Load, r.Suspended, false
 		p.until = max(p.until, now.Add(m.patience(p)))
 		m.wakeAt(p.until)
-		if !m.unmarked {
+		m.resume(p)
+		if p.deferred = m.defers(now, p); !p.deferred && !m.unmarked {
 			m.tell(now, p)
 		}
 	}
@@ -198,6 +199,7 @@ func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	if p.sent == 0 {
 		m.remind(now, r) // whatever it has later is from us
 	}
+	p.claims = r.Leases
 	m.learn(now, p, r)
 	if s := p.seat; s != nil && s.contender == p && !r.Gone.IsZero() && r.Gone == s.incumbent.holder.Session {
 		m.note(NotePredecessor, s.owner, uint64(len(s.incumbent.leases)), 0)
@@ -212,6 +214,7 @@ func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 		return
 	}
 	p.unacked = false
+	p.valid = p.valid || !r.Suspended
 	if !p.proven {
 		p.proven = true
 		if p.member() {
@@ -222,6 +225,9 @@ func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	}
 	p.heardEnds(r.Applied)
 	m.reported(now, p, r.Moves)
+	if p.answered = true; m.undecided() {
+		return
+	}
 	p.settled = true
 	m.settle(now, p, r)
 	m.getReady(p)
@@ -281,7 +287,7 @@ func (m *Machine) settle(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 		first, fresh := p.fresh[l.Generation]
 		neverHad := fresh && (first == 0 || first > r.Applied)
 		_, moved := p.tickets[l.Generation]
-		if ticket, here := m.arrived(p, l, r.Imports); here && !fresh && !m.doubted() {
+		if ticket, here := m.arrived(p, l, r.Imports); here && !fresh && !m.proven {
 			p.expect(l.Generation, ticket)
 			pending[l.Generation] = 0
 			m.note(NoteGrantPending, p.holder.Owner, uint64(l.Generation), 0)
@@ -432,6 +438,9 @@ func (m *Machine) reply(now mono.Instant, s leasehold.Session, echo protocol.Seq
 
 // tell sends a peer the complete set of leases that it is to have.
 func (m *Machine) tell(now mono.Instant, p *peer) {
+	if p.deferred {
+		return
+	}
 	reply := m.reply(now, p.holder.Session, p.echo)
 	p.sent = m.seq
 	p.stale = false
@@ -467,6 +476,12 @@ func (m *Machine) offersTo(p *peer) []protocol.Offer {
 		return nil
 	}
 	offers := make([]protocol.Offer, 0, len(p.leases))
+	if m.undecided() {
+		for _, l := range protocol.Missing(p.leases, protocol.Missing(p.leases, p.claims)) {
+			offers = append(offers, protocol.Offer{Lease: l}) // what it lacks is not for now
+		}
+		return offers
+	}
 	if m.keepsAsIs(p) {
 		for _, l := range p.leases {
 			offers = append(offers, protocol.Offer{Lease: l})
@@ -476,7 +491,7 @@ func (m *Machine) offersTo(p *peer) []protocol.Offer {
 	for _, l := range p.leases {
 		_, fresh := p.fresh[l.Generation]
 		ticket, moved := p.tickets[l.Generation]
-		if p.suspended && !fresh && !moved {
+		if p.suspended && !fresh && !moved && !m.proven {
 			offers = append(offers, protocol.Offer{Lease: l}) // it is resumed first, and recalled after that
 			continue
 		}

@@ -83,7 +83,7 @@ func (m *Machine) takeOver(l election.Lead) {
 	m.stepDown()
 	m.relays = nil
 	m.term, m.until = l.Term, l.Until
-	m.floor, m.clock, m.forgotten = l.Floor, l.Clock, l.Forgotten
+	m.mandate = l
 	m.readCatalog()
 }
 
@@ -235,7 +235,7 @@ func (m *Machine) loaded(now mono.Instant, e Loaded) {
 		return
 	}
 	n.cfg.FirstSeq = past.seq
-	n.cfg.Floor, n.cfg.Clock, n.cfg.Forgotten = m.floor, m.clock, m.forgotten
+	n.cfg.Floor, n.cfg.Clock, n.cfg.Uncertain, n.cfg.Restored = m.mandate.Floor, m.mandate.Clock, m.mandate.Uncertain, m.mandate.Restored
 	if e.State.Unknown {
 		m.beginCensus(now, n)
 	} else {

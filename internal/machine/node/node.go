@@ -125,11 +125,8 @@ type Machine struct {
 
 	term  leasehold.Term // 0 while we do not lead
 	until mono.Instant
-	// floor is what all numbers exceed in our term, and clock what the wall clock stood
-	// for when it began. forgotten: the store may have forgotten what leaders before us
-	// have done.
-	floor, clock uint64
-	forgotten    bool
+	// mandate is how our term began.
+	mandate election.Lead
 	// catalog is what we lead by; nil if it has not been read in this term.
 	catalog   *storage.Catalog
 	catalogAt mono.Instant // when to read it again

@@ -147,24 +147,24 @@ func TestLateAnswersAreDropped(t *testing.T) {
 	p := leader(t)
 	p.step(10*ms, p.request("x", "ann", 1), "x in 1: tell 61000000 0")
 	p.step(20*ms, p.request("x", "ann", 2), "x in 1: tell 61000000 0", "x in 1: commit 0 to 1")
-	p.elects(30*ms, election.Slept{}, "step down", "swap for term 2")
+	p.elects(30*ms, election.Deposed{By: 2}, "step down", "swap for term 3")
 	p.manages(40*ms, "x", 1, manager.Committed{Outcome: storage.Done}) // nobody leads
-	p.elects(50*ms, election.Swapped{Outcome: storage.Done, Version: 2}, "read catalog in 2", "lead in 2")
-	p.step(50*ms, node.Catalogued{Term: 2, Catalog: &storage.Catalog{Version: 1, Term: 2, Namespaces: []storage.Namespace{entry("x")}}}, "load x in 2")
+	p.elects(50*ms, election.Swapped{Outcome: storage.Done, Version: 2}, "read catalog in 3", "lead in 3")
+	p.step(50*ms, node.Catalogued{Term: 3, Catalog: &storage.Catalog{Version: 1, Term: 3, Namespaces: []storage.Namespace{entry("x")}}}, "load x in 3")
 	p.loads(60*ms, "x", 1, &storage.State{Term: 1}) // for the earlier term
-	p.loads(60*ms, "x", 1, &storage.State{Term: 2}) // the same, read late
+	p.loads(60*ms, "x", 1, &storage.State{Term: 3}) // the same, read late
 	if p.machine.Manager("x") != nil {
 		t.Fatal("it took the earlier term's table")
 	}
-	p.loads(70*ms, "x", 2, &storage.State{Term: 2}, "serve x in 2")
-	p.step(80*ms, p.request("x", "ann", 3), "x in 2: tell 61000000 0")
-	p.step(90*ms, p.request("x", "ann", 4), "x in 2: tell 61000000 0", "x in 2: commit 0 to 1")
+	p.loads(70*ms, "x", 3, &storage.State{Term: 3}, "serve x in 3")
+	p.step(80*ms, p.request("x", "ann", 3), "x in 3: tell 61000000 0")
+	p.step(90*ms, p.request("x", "ann", 4), "x in 3: tell 61000000 0", "x in 3: commit 0 to 1")
 	p.manages(100*ms, "x", 1, manager.Committed{Outcome: storage.Done})
 	p.manages(100*ms, "x", 1, manager.LogEnd{Term: 1, LSN: 1})
 	if lsn := p.machine.Manager("x").Table().LSN(); lsn != 0 {
 		t.Fatalf("it took the earlier term's commit for its own: lsn %d", lsn)
 	}
-	p.manages(110*ms, "x", 2, manager.Committed{Outcome: storage.Done}, "x in 2: broadcast 1", "x in 2: tell 61000000 1")
+	p.manages(110*ms, "x", 3, manager.Committed{Outcome: storage.Done}, "x in 3: broadcast 1", "x in 3: tell 61000000 1")
 }
 
 func TestStepsDownForAll(t *testing.T) {

@@ -126,7 +126,7 @@ func TestStandbyTakesOver(t *testing.T) {
 	p := follows(t)
 	p.step(10*ms, asks("x", 7, 0), `follow x at "other": #1 from 0`)
 	p.step(20*ms, answers("x", 1, grown()), "answer lookup 7 at 1, 12ms old")
-	p.elects(30*ms, election.Seen{Record: storage.Record{Version: 5, Term: 3, Leader: "other", Session: leasehold.Session{2}, Resigned: true}}, "swap for term 4")
+	p.elects(30*ms, election.Seen{Record: storage.Record{Version: 5, Term: 3, Leader: "other", Session: leasehold.Session{2}, Beat: 9, Resigned: true}}, "swap for term 4")
 	p.elects(40*ms, election.Swapped{Outcome: storage.Done, Version: 6}, "read catalog in 4", "lead in 4")
 	if p.machine.Followed("x") != nil {
 		t.Error("it leads, and follows")

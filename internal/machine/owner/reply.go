@@ -140,9 +140,14 @@ func (m *Machine) adopt(now mono.Instant, r *protocol.LeaseReply) bool {
 	if m.leaving {
 		return false
 	}
-	if m.suspended && r.Collecting {
-		// A leader without a table offers what a request named, and the request may have been
-		// sent before the suspension. What happened to the ranges since, it cannot know.
+	switch {
+	case m.suspended && !m.claimed:
+		// The leader has renewed what was valid when we sent our request. What it would make of
+		// a suspended claim we do not know yet.
+		m.note(NoteLate, uint64(now), uint64(m.view.Until))
+		return true
+	case m.suspended && r.Collecting:
+		// A leader without a table does not know whether another owner has had the ranges.
 		m.dropAll(leasehold.CauseExpired)
 		return true
 	}
@@ -203,7 +208,7 @@ func (m *Machine) exchange(offers []protocol.Offer, until mono.Instant) bool {
 	}
 	m.newest = newest
 	revoked, cause := protocol.Missing(held, next), leasehold.CauseReleased
-	if m.suspended && m.claimed {
+	if m.suspended {
 		cause = leasehold.CauseExpired // a leader resumes before it recalls: they had ended for it
 	}
 	m.publish(next, until)

@@ -17,8 +17,9 @@ import (
 // renewal makes the lease valid again under the same generation. What the reply omits has
 // ended.
 //
-// Why this is safe: validity counts from the sending of a request, suspended or not, so the
-// leader still outlasts it. Held of a lease that was checked before the suspension is true
+// Why this is safe: only the answer to a request that was sent as suspended resumes anything,
+// so that the leader knows what it renews. Validity counts from the sending of that request, so
+// the leader still outlasts it. Held of a lease that was checked before the suspension is true
 // after it, because the same generation in the table means that no other owner acted.
 //
 // A process that has slept, or whose clock is too slow, does not suspend but drops its

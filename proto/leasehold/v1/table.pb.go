@@ -340,17 +340,15 @@ type Table struct {
 	// Who knew the range under this generation has missed no loss there, whatever
 	// lost says. Empty if all are 0.
 	Adopted []uint64 `protobuf:"varint,8,rep,packed,name=adopted,proto3" json:"adopted,omitempty"`
-	// Where lost is base: the change before the gap at which state in the range was
-	// last lost; 0 if it never was. Empty if all are 0.
-	LostBefore []uint64 `protobuf:"varint,9,rep,packed,name=lost_before,json=lostBefore,proto3" json:"lost_before,omitempty"`
-	// The table went on at LSN base after LSN after, with generations above base after
-	// generation after_generation, because the store may have lost history. No number
-	// in between is of this history. All are 0 if that has not happened.
-	After           uint64 `protobuf:"varint,10,opt,name=after,proto3" json:"after,omitempty"`
-	AfterGeneration uint64 `protobuf:"varint,11,opt,name=after_generation,json=afterGeneration,proto3" json:"after_generation,omitempty"`
-	Base            uint64 `protobuf:"varint,12,opt,name=base,proto3" json:"base,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Numbers have jumped, because the store may have lost history; missing if they
+	// have not.
+	Gap *Gap `protobuf:"bytes,9,opt,name=gap,proto3" json:"gap,omitempty"`
+	// Where lost is gap.base: the change at which state in the range was last lost before
+	// the gap; 0 if it never was. Who does not know gaps takes everything for lost that
+	// was not adopted. Empty if there is no gap.
+	LostBefore    []uint64 `protobuf:"varint,10,rep,packed,name=lost_before,json=lostBefore,proto3" json:"lost_before,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Table) Reset() {
@@ -439,6 +437,13 @@ func (x *Table) GetAdopted() []uint64 {
 	return nil
 }
 
+func (x *Table) GetGap() *Gap {
+	if x != nil {
+		return x.Gap
+	}
+	return nil
+}
+
 func (x *Table) GetLostBefore() []uint64 {
 	if x != nil {
 		return x.LostBefore
@@ -446,23 +451,74 @@ func (x *Table) GetLostBefore() []uint64 {
 	return nil
 }
 
-func (x *Table) GetAfter() uint64 {
+// A Gap is a jump of a table's numbers. Those from "from" to "after", and those from base
+// on, are of this table's history; all others below base are not.
+type Gap struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	From  uint64                 `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"`
+	After uint64                 `protobuf:"varint,2,opt,name=after,proto3" json:"after,omitempty"`
+	// LSNs and generations went on here.
+	Base uint64 `protobuf:"varint,3,opt,name=base,proto3" json:"base,omitempty"`
+	// The newest generation before the gap.
+	Newest        uint64 `protobuf:"varint,4,opt,name=newest,proto3" json:"newest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Gap) Reset() {
+	*x = Gap{}
+	mi := &file_leasehold_v1_table_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Gap) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Gap) ProtoMessage() {}
+
+func (x *Gap) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_table_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Gap.ProtoReflect.Descriptor instead.
+func (*Gap) Descriptor() ([]byte, []int) {
+	return file_leasehold_v1_table_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Gap) GetFrom() uint64 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *Gap) GetAfter() uint64 {
 	if x != nil {
 		return x.After
 	}
 	return 0
 }
 
-func (x *Table) GetAfterGeneration() uint64 {
+func (x *Gap) GetBase() uint64 {
 	if x != nil {
-		return x.AfterGeneration
+		return x.Base
 	}
 	return 0
 }
 
-func (x *Table) GetBase() uint64 {
+func (x *Gap) GetNewest() uint64 {
 	if x != nil {
-		return x.Base
+		return x.Newest
 	}
 	return 0
 }
@@ -494,7 +550,7 @@ type Changes struct {
 
 func (x *Changes) Reset() {
 	*x = Changes{}
-	mi := &file_leasehold_v1_table_proto_msgTypes[2]
+	mi := &file_leasehold_v1_table_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -506,7 +562,7 @@ func (x *Changes) String() string {
 func (*Changes) ProtoMessage() {}
 
 func (x *Changes) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_table_proto_msgTypes[2]
+	mi := &file_leasehold_v1_table_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -519,7 +575,7 @@ func (x *Changes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Changes.ProtoReflect.Descriptor instead.
 func (*Changes) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_table_proto_rawDescGZIP(), []int{2}
+	return file_leasehold_v1_table_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Changes) GetFrom() uint64 {
@@ -602,7 +658,7 @@ const file_leasehold_v1_table_proto_rawDesc = "" +
 	"\asession\x18\x02 \x01(\fR\asession\x12\x12\n" +
 	"\x04addr\x18\x03 \x01(\tR\x04addr\x12\x16\n" +
 	"\x06weight\x18\x04 \x01(\x01R\x06weight\x12\x18\n" +
-	"\aprocess\x18\x05 \x01(\tR\aprocess\"\xd8\x02\n" +
+	"\aprocess\x18\x05 \x01(\tR\aprocess\"\xa8\x02\n" +
 	"\x05Table\x12\x10\n" +
 	"\x03lsn\x18\x01 \x01(\x04R\x03lsn\x12\x16\n" +
 	"\x06newest\x18\x02 \x01(\x04R\x06newest\x12.\n" +
@@ -611,13 +667,16 @@ const file_leasehold_v1_table_proto_rawDesc = "" +
 	"\vgenerations\x18\x05 \x03(\x04R\vgenerations\x12\x17\n" +
 	"\aheld_by\x18\x06 \x03(\rR\x06heldBy\x12\x12\n" +
 	"\x04lost\x18\a \x03(\x04R\x04lost\x12\x18\n" +
-	"\aadopted\x18\b \x03(\x04R\aadopted\x12\x1f\n" +
-	"\vlost_before\x18\t \x03(\x04R\n" +
-	"lostBefore\x12\x14\n" +
-	"\x05after\x18\n" +
-	" \x01(\x04R\x05after\x12)\n" +
-	"\x10after_generation\x18\v \x01(\x04R\x0fafterGeneration\x12\x12\n" +
-	"\x04base\x18\f \x01(\x04R\x04base\"\xe4\x02\n" +
+	"\aadopted\x18\b \x03(\x04R\aadopted\x12#\n" +
+	"\x03gap\x18\t \x01(\v2\x11.leasehold.v1.GapR\x03gap\x12\x1f\n" +
+	"\vlost_before\x18\n" +
+	" \x03(\x04R\n" +
+	"lostBefore\"[\n" +
+	"\x03Gap\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\x04R\x04from\x12\x14\n" +
+	"\x05after\x18\x02 \x01(\x04R\x05after\x12\x12\n" +
+	"\x04base\x18\x03 \x01(\x04R\x04base\x12\x16\n" +
+	"\x06newest\x18\x04 \x01(\x04R\x06newest\"\xe4\x02\n" +
 	"\aChanges\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x04R\x04from\x12.\n" +
 	"\aholders\x18\x02 \x03(\v2\x14.leasehold.v1.HolderR\aholders\x12.\n" +
@@ -672,26 +731,28 @@ func file_leasehold_v1_table_proto_rawDescGZIP() []byte {
 }
 
 var file_leasehold_v1_table_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_leasehold_v1_table_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_leasehold_v1_table_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_leasehold_v1_table_proto_goTypes = []any{
 	(Reason)(0),     // 0: leasehold.v1.Reason
 	(ChangeKind)(0), // 1: leasehold.v1.ChangeKind
 	(Cause)(0),      // 2: leasehold.v1.Cause
 	(*Holder)(nil),  // 3: leasehold.v1.Holder
 	(*Table)(nil),   // 4: leasehold.v1.Table
-	(*Changes)(nil), // 5: leasehold.v1.Changes
+	(*Gap)(nil),     // 5: leasehold.v1.Gap
+	(*Changes)(nil), // 6: leasehold.v1.Changes
 }
 var file_leasehold_v1_table_proto_depIdxs = []int32{
 	3, // 0: leasehold.v1.Table.holders:type_name -> leasehold.v1.Holder
-	3, // 1: leasehold.v1.Changes.holders:type_name -> leasehold.v1.Holder
-	1, // 2: leasehold.v1.Changes.kinds:type_name -> leasehold.v1.ChangeKind
-	2, // 3: leasehold.v1.Changes.causes:type_name -> leasehold.v1.Cause
-	0, // 4: leasehold.v1.Changes.reasons:type_name -> leasehold.v1.Reason
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	5, // 1: leasehold.v1.Table.gap:type_name -> leasehold.v1.Gap
+	3, // 2: leasehold.v1.Changes.holders:type_name -> leasehold.v1.Holder
+	1, // 3: leasehold.v1.Changes.kinds:type_name -> leasehold.v1.ChangeKind
+	2, // 4: leasehold.v1.Changes.causes:type_name -> leasehold.v1.Cause
+	0, // 5: leasehold.v1.Changes.reasons:type_name -> leasehold.v1.Reason
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_leasehold_v1_table_proto_init() }
@@ -705,7 +766,7 @@ func file_leasehold_v1_table_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_leasehold_v1_table_proto_rawDesc), len(file_leasehold_v1_table_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   3,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -102,6 +102,8 @@ func encodeRecord(r storage.Record) (Entry, error) {
 		Resigned: r.Resigned,
 		At:       r.At,
 		Floor:    r.Floor,
+		Boot:     r.Boot,
+		Uptime:   int64(r.Uptime),
 	})
 }
 
@@ -122,6 +124,8 @@ func decodeRecord(e Entry) (storage.Record, error) {
 		Resigned: m.GetResigned(),
 		At:       m.GetAt(),
 		Floor:    m.GetFloor(),
+		Boot:     m.GetBoot(),
+		Uptime:   time.Duration(m.GetUptime()),
 	}
 	copy(r.Session[:], m.GetSession())
 	return r, nil

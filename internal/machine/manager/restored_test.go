@@ -58,12 +58,12 @@ func TestForgottenGenerations(t *testing.T) {
 		t.Fatal("nothing is granted")
 	}
 	newest := p.machine.Table().Newest()
-	p.claims(1, newest+1<<39)
+	p.claims(1, newest+1<<50)
 	p.settle()
 	p.waitOut()
 	p.requireSettled()
 	if now := p.machine.Table().Newest(); now > newest+10_000 {
-		t.Errorf("another claim has taken generations from %d to %d", newest, now)
+		t.Errorf("a claim that cannot be has taken generations from %d to %d", newest, now)
 	}
 }
 
@@ -103,58 +103,152 @@ func (p *pool) asks(lsn leasehold.LSN, term leasehold.Term) *protocol.LookupRepl
 	return reply
 }
 
-// A lookup has heard of changes that the store has forgotten, though the log may have passed their numbers since.
-// It gets the whole table, far above all that it knows; and none that makes such changes up can have that done
-// twice.
-func TestForgottenChanges(t *testing.T) {
+// A lookup may only read. Whatever LSN and term it reports, the group does not move: neither does
+// the table of its namespace go on elsewhere, nor does the leader ask for another term (F4).
+func TestLookupsAreNoEvidence(t *testing.T) {
 	for _, test := range []struct {
-		name    string
-		ahead   leasehold.LSN // of the table
-		term    leasehold.Term
-		reminds bool
+		name  string
+		ahead leasehold.LSN // of the table
+		term  leasehold.Term
 	}{
-		{"of this term, and ahead", 3, 2, true},
-		{"of a term before, and ahead", 3, 1, true},
-		{"of an unknown term, and ahead", 3, 0, true},
-		{"of a term before, and passed", 0, 1, true},
-		{"of an unknown term, and passed", 0, 0, false},
-		{"of this term", 0, 2, false},
-		{"made up", 1 << 45, 1, false},
+		{"of this term, and ahead", 3, 2},
+		{"of a term before, and ahead", 3, 1},
+		{"of an unknown term, and far ahead", 1 << 45, 0},
+		{"of a later term", 0, 7},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			state := heldBy(poolHolder(0))
-			p := newPoolIn(t, 2, poolConfig(), state)
+			p := newPoolIn(t, 2, poolConfig(), heldBy(poolHolder(0)))
 			p.claims(0, 1)
 			p.settle()
-			p.waitOut()
-			p.joinAll(poolHolder(1))
-			p.waitOut()
-			p.requireSettled()
 			before := p.machine.Table().LSN()
-			if before <= state.End() {
-				t.Fatal("nothing has changed")
+			actions, wake := p.machine.Step(p.now, manager.Lookup{LookupRequest: &protocol.LookupRequest{
+				Namespace: poolNamespace, Lookup: 1, Seq: 1, LSN: before + test.ahead, Term: test.term,
+			}})
+			for _, a := range actions {
+				switch a.(type) {
+				case manager.Answer, manager.Note:
+				default:
+					t.Errorf("it does %T", a)
+				}
 			}
-			reply := p.asks(before+test.ahead, test.term)
-			if (reply == nil) != (test.reminds || test.ahead > 0) {
-				t.Errorf("it is answered %v", reply)
+			p.did(actions, wake)
+			p.joinAll(poolHolder(1))
+			p.requireSettled()
+			if now := p.machine.Table().LSN(); now > before+1000 || now == before {
+				t.Errorf("the table goes from %d to %d", before, now)
 			}
+		})
+	}
+}
+
+// suspended lets an owner claim what it had, suspended, from leaders before this one.
+func (p *pool) suspended(i int, g leasehold.Generation) *player {
+	o := &player{holder: poolHolder(i), leases: []leasehold.Lease{{Range: leasehold.All, Generation: g}}}
+	p.players[o.holder.Session] = o
+	p.claim(o)
+	return o
+}
+
+func (p *pool) claim(o *player) {
+	o.seq++
+	p.step(manager.Request{LeaseRequest: &protocol.LeaseRequest{
+		Namespace: poolNamespace, Holder: o.holder, Seq: o.seq, Term: o.term, Heard: o.heard, Applied: o.heard, Leases: o.leases, Suspended: true,
+	}})
+}
+
+// DESIGN 5: a leader renews a suspended claim at once if its table has it for this session and
+// generation; there is no change, and no loss. What the table has for another ends.
+func TestSuspendedClaim(t *testing.T) {
+	p := newPoolIn(t, 2, poolConfig(), heldBy(poolHolder(0)))
+	o := p.suspended(0, 1)
+	if o.unread == nil || len(o.unread.Offers) != 1 || o.unread.Offers[0].Lease != o.leases[0] || o.unread.Offers[0].Fresh {
+		t.Errorf("it is answered %+v, want its lease", o.unread)
+	}
+	p.settle()
+	if lsn := p.machine.Table().LSN(); lsn != 1 {
+		t.Errorf("the table is at lsn %d, want no change", lsn)
+	}
+	if other := p.suspended(1, 1); other.unread == nil || len(other.unread.Offers) != 0 {
+		t.Errorf("who claims what another has is answered %+v, want nothing offered", other.unread)
+	}
+}
+
+// A leader that cannot exclude a restored store answers a suspended claim when every lease that
+// the store may have lost has expired, and a valid one at once. Then it resumes what it has, and
+// nothing is lost.
+func TestSuspendedClaimWaits(t *testing.T) {
+	cfg := poolConfig()
+	cfg.Uncertain = true
+	hold := protocol.DefaultTiming().Hold()
+	p := newPoolIn(t, 2, cfg, heldBy(poolHolder(0)))
+	var batches []*storage.Batch
+	p.wrote = func(b *storage.Batch) { batches = append(batches, b) }
+	end := p.now.Add(hold)
+	o := p.suspended(0, 1)
+	for p.now < end-1 {
+		p.now = min(p.now.Add(2*time.Second), end-1)
+		p.claim(o)
+		p.did(p.machine.Advance(p.now))
+		if o.unread != nil || len(batches) > 0 {
+			t.Fatalf("%v before the wait is over it is answered %+v, and %v is written", end.Sub(p.now), o.unread, batches)
+		}
+	}
+	p.now = end
+	p.did(p.machine.Advance(p.now))
+	if o.unread == nil || len(o.unread.Offers) != 1 || o.unread.Offers[0].Lease != o.leases[0] || o.unread.Offers[0].Fresh {
+		t.Fatalf("after the wait it is answered %+v, want its lease", o.unread)
+	}
+	p.settle()
+	if len(batches) != 1 || batches[0].Base == nil {
+		t.Fatalf("it writes %v, want the gap and nothing else", batches)
+	}
+	if _, e := batches[0].Base.At(0); e.Generation != 1 || e.Adopted != 1 || e.Lost != 0 {
+		t.Errorf("what it holds is %+v", e)
+	}
+	valid := newPoolIn(t, 2, cfg, heldBy(poolHolder(0)))
+	if o := valid.claims(0, 1); o.unread == nil || len(o.unread.Offers) != 1 {
+		t.Errorf("a claim that is not suspended is answered %+v at once, want its lease", o.unread)
+	}
+}
+
+// An owner that holds a lease which the table has never had proves that history was lost. What
+// was resumed before is recalled, and what is claimed after it is not resumed: their ranges may
+// have been another owner's. It is so whether the lease is above all numbers that the store had,
+// or inside the gap (F6: a clock that was ahead may have made it).
+func TestEvidenceAfterResume(t *testing.T) {
+	for name, g := range map[string]func(*pool) leasehold.Generation{
+		"inside the gap":    func(*pool) leasehold.Generation { return 7 },
+		"of a fast clock":   func(p *pool) leasehold.Generation { return p.machine.Table().Newest() + 1100<<20 },
+		"of a faster clock": func(p *pool) leasehold.Generation { return p.machine.Table().Newest() + 1<<45 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := poolConfig()
+			cfg.Uncertain, cfg.Clock = true, storage.Clock(1_800_000_000)
+			p := newPoolIn(t, 2, cfg, heldBy(poolHolder(0)))
+			o := p.suspended(0, 1)
+			p.now = p.now.Add(protocol.DefaultTiming().Hold() - time.Millisecond)
+			p.claim(o)
+			p.now = p.now.Add(time.Millisecond)
+			p.did(p.machine.Advance(p.now))
+			p.settle()
+			p.say(o)
+			p.settle()
+			if len(o.leases) != 1 || o.leases[0].Generation != 1 {
+				t.Fatalf("it has resumed %v", o.leases)
+			}
+			had := g(p)
+			p.claims(1, had)
 			p.settle()
 			p.waitOut()
-			after := p.machine.Table().LSN()
-			if far := after > before+1<<39; far != test.reminds {
-				t.Fatalf("the table goes from %d to %d", before, after)
-			}
-			if !test.reminds {
-				return
-			}
-			if reply := p.asks(before+test.ahead, test.term); reply == nil || reply.Snapshot == nil || reply.LSN != after {
-				t.Errorf("it is answered %v, want the table", reply)
-			}
 			p.requireSettled()
-			p.asks(after+5, 2)
-			p.settle()
-			if now := p.machine.Table().LSN(); now > after+1000 {
-				t.Errorf("another has made it go from %d to %d", after, now)
+			for _, l := range o.leases {
+				if l.Generation <= had {
+					t.Errorf("it still has %v, although an owner had %d", l, had)
+				}
+			}
+			late := p.machine.Table().Newest()
+			if uint64(late) <= uint64(had) {
+				t.Errorf("generations go on at %d, and %d was given out", late, had)
 			}
 		})
 	}
@@ -192,7 +286,7 @@ func TestBelowTheFloor(t *testing.T) {
 			if len(batches) < 2 || batches[0].Base == nil || batches[0].Base.LSN() != 1<<50 || batches[0].Base.Newest() != 1<<50 {
 				t.Fatalf("it writes %v", batches)
 			}
-			if _, e := batches[0].Base.At(0); (e.Adopted == 1) != speaks || e.Lost != 1<<50 || e.Generation != 1 {
+			if _, e := batches[0].Base.At(0); (e.Adopted == 1) != speaks || e.Lost != 0 || e.Generation != 1 {
 				t.Errorf("what its owner had is %+v", e)
 			}
 			if reply = p.asks(1, 1); reply == nil || reply.Snapshot == nil || reply.LSN <= 1<<50 || reply.Age > 0 {

@@ -1,0 +1,236 @@
+package manager
+
+import (
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/changelog"
+	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/table"
+)
+
+// A store that was restored from a backup has lost the end of its history: changes that
+// lookups know, and leases that owners hold. A leader that takes over after all managers were
+// down cannot tell such a store from one that is as they left it. Most of the time nothing was
+// restored, and then nothing may be lost. So it decides by evidence:
+//
+//   - It grants nothing, and resumes no suspended lease, until every lease that the store may
+//     have lost has expired: the time of one lease, which inheritUntil is. It renews leases that
+//     are not suspended: while they are valid, no other owner can hold the range.
+//   - Then it resumes what owners claim, and the table goes on at much higher numbers, after a
+//     gap (table.Gap): one guarded write takes the place of the log, before anything else is
+//     written. Numbers of a history that was lost are never given out again, and nothing else
+//     changes: lookups get the whole table, and find what was lost and no more.
+//   - An owner that holds a lease that the table has never had is evidence that history was
+//     lost. From then on no suspended lease is resumed, and those that were are recalled: their
+//     ranges may have been another owner's since. Evidence counts in its own namespace.
+//
+// What lookups report is no evidence: they may only read.
+//
+// If an owner shows that history was lost, and nothing else has, its claim may be all that
+// does. Then the table is marked at once, before any owner is answered, and the wait follows.
+
+// longAgo is how old the table of such a store may be, as lookups are told until the gap is
+// stored: too old for any of them to rely on.
+const longAgo = 24 * time.Hour
+
+// suspect decides whether the table that we found may have lost history. One that is below the
+// floor was found by a leader that did not live to store the gap.
+func (m *Machine) suspect(unfinished bool) {
+	m.proven = m.cfg.Restored
+	if !m.cfg.Volatile && (m.cfg.Uncertain || m.cfg.Restored || unfinished || uint64(m.table.LSN()) < m.cfg.Floor) {
+		m.goOnAbove(0, max(m.cfg.Floor, m.cfg.Clock))
+	}
+}
+
+// doubted reports whether the table may have lost history, and the gap is not stored yet.
+func (m *Machine) doubted() bool { return m.base != 0 }
+
+// undecided reports whether nothing may be concluded yet from what owners claim.
+func (m *Machine) undecided() bool { return m.doubted() && !m.proven }
+
+// resume decides on suspended leases that a peer has from leaders before us: they go on, unless
+// history was lost in which their ranges may have been another owner's.
+func (m *Machine) resume(p *peer) {
+	switch {
+	case !p.suspended || p.valid:
+	case m.proven:
+		m.recallAll(p)
+	default:
+		p.resumed = true
+	}
+}
+
+// defers reports whether a peer that claims suspended leases is to be answered later.
+func (m *Machine) defers(now mono.Instant, p *peer) bool {
+	return p.suspended && !p.valid && m.undecided() && now < m.inheritUntil
+}
+
+// resumeDeferred answers those who were to be answered later, and reports whether all owners
+// that are heard have said what they have. They do so at once, and are not waited for much
+// longer than that takes.
+func (m *Machine) resumeDeferred(now mono.Instant) bool {
+	if now < m.inheritUntil {
+		m.wakeAt(m.inheritUntil)
+		return false
+	}
+	complete := true
+	for _, p := range m.peers() {
+		if p.deferred {
+			p.deferred = false
+			m.tell(now, p)
+		}
+		complete = complete && (p.echo == 0 || p.answered)
+	}
+	limit := m.inheritUntil.Add(m.cfg.Backoff)
+	if complete || now >= limit {
+		return true
+	}
+	m.wakeAt(limit)
+	return false
+}
+
+// peers returns all sessions in a fixed order.
+func (m *Machine) peers() []*peer {
+	var all []*peer
+	for _, s := range m.seats {
+		for _, p := range []*peer{s.incumbent, s.contender} {
+			if p != nil {
+				all = append(all, p)
+			}
+		}
+	}
+	return append(all, m.ghosts()...)
+}
+
+// remind notices that the store has lost a lease that an owner has: no owner learns of a lease
+// before it is stored. One that we know nothing of is above all that the store had, or inside a
+// gap. A number that cannot have been given out is a mistake of the owner's.
+func (m *Machine) remind(now mono.Instant, r *protocol.LeaseRequest) {
+	had, known := leasehold.Generation(0), m.found.generation
+	if r.Term == m.term {
+		known = m.newest()
+	}
+	for _, l := range r.Leases {
+		had = max(had, l.Generation)
+		if m.table.Gap().Lost(l.Generation) {
+			m.prove(now, r.Holder.Owner, l.Generation)
+		}
+	}
+	if had > known && !m.cfg.Volatile && storage.Plausible(uint64(had), max(uint64(known), m.base), m.clock(now)) {
+		m.prove(now, r.Holder.Owner, had)
+	}
+}
+
+// prove takes it for proven that history was lost, up to a generation at least.
+func (m *Machine) prove(now mono.Instant, by leasehold.OwnerID, had leasehold.Generation) {
+	above := uint64(had) >= max(m.base, uint64(m.newest()))
+	if m.proven && !above {
+		return
+	}
+	m.note(NoteForgotten, by, uint64(had), uint64(m.found.generation))
+	if above {
+		m.unmarked = !m.doubted() // otherwise a successor will find out as we did
+		m.goOnAbove(uint64(had), m.clock(now))
+	}
+	m.proven = true
+	for _, p := range m.peers() {
+		m.recallResumed(now, p)
+	}
+}
+
+// recallResumed recalls what a peer has resumed, or refuses to resume it: its ranges may have
+// been another owner's in the history that was lost.
+func (m *Machine) recallResumed(now mono.Instant, p *peer) {
+	if !p.resumed {
+		return
+	}
+	p.resumed = false
+	m.recallAll(p)
+	if p.deferred {
+		p.deferred = false
+		m.tell(now, p)
+	}
+	m.touch(p)
+}
+
+// recallAll recalls all leases that a peer had before our term.
+func (m *Machine) recallAll(p *peer) {
+	if p.recalled == nil {
+		p.recalled = make(map[leasehold.Lease]bool)
+	}
+	for _, l := range p.leases {
+		if l.Generation <= m.found.generation {
+			p.recalled[l] = true
+		}
+	}
+	p.plain = false
+}
+
+// clock is what the wall clock stands for, 0 if that is not known.
+func (m *Machine) clock(now mono.Instant) uint64 {
+	if m.cfg.Clock == 0 {
+		return 0
+	}
+	return m.cfg.Clock + storage.Clock(int64(now.Sub(m.since)/time.Second))
+}
+
+// goOnAbove lets the table go on above a number and all that we know, after which others may
+// have been given out: at what the clock stands for, if that is above.
+func (m *Machine) goOnAbove(n, clock uint64) {
+	m.base = storage.Above(max(n, m.base, uint64(m.newest()), uint64(m.table.LSN())), clock, m.term)
+}
+
+// rebase stores the gap, once no owner can have a lease that the table does not know of; at
+// once if only we know of it.
+func (m *Machine) rebase(now mono.Instant) {
+	if !m.unmarked && !m.resumeDeferred(now) {
+		return
+	}
+	m.commit(now, &storage.Batch{
+		Namespace: m.cfg.Namespace, Term: m.term, Prev: m.table.LSN(),
+		Base: m.table.Rebased(m.base, m.surelyHeld), Unfinished: now < m.inheritUntil,
+	})
+}
+
+// credible returns what an owner says about moves, as far as it may be relied on. In a history
+// that was lost, the state may have been lost that is said to have gone elsewhere, or have
+// changed there.
+func (m *Machine) credible(moves []protocol.MoveReport) []protocol.MoveReport {
+	if m.proven {
+		return nil
+	}
+	return moves
+}
+
+// surelyHeld reports whether a lease is held, and was all along: its holder says so, and we
+// have not granted it, since others may then have had the same generation.
+func (m *Machine) surelyHeld(r leasehold.Range, e table.Entry) bool {
+	p := m.sessions[e.Holder.Session]
+	return p != nil && p.answered && e.Generation <= m.found.generation && slices.ContainsFunc(p.claims, func(l leasehold.Lease) bool {
+		return l.Generation == e.Generation && l.Range.Covers(r)
+	})
+}
+
+// rebased goes on from the table after the gap. If owners may have leases that it knows nothing
+// of, that is waited for and there is another gap. Otherwise lookups hear that there is another
+// table, and ask for it.
+func (m *Machine) rebased(now mono.Instant, b *storage.Batch) {
+	m.note(NoteRebased, "", uint64(b.Base.LSN()), uint64(b.Prev))
+	m.table, m.snapshot = b.Base.Clone(), b.Base
+	m.log = changelog.New(b.Base.LSN(), m.cfg.LogChanges, m.cfg.LogAge)
+	m.unsaved = 0
+	switch {
+	case m.base != uint64(b.Base.LSN()): // an owner has shown us more
+	case b.Unfinished:
+		m.unmarked = false
+		m.goOnAbove(0, m.clock(now))
+	default:
+		m.unmarked, m.base = false, 0
+	}
+	m.lookAgain()
+	m.emit(Broadcast{&protocol.LookupReply{Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Leads: true, Term: m.term, LSN: m.table.LSN()}})
+}

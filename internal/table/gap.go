@@ -1,0 +1,87 @@
+package table
+
+import (
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/keyrange"
+)
+
+// A Gap is a jump of a table's numbers. The problem: a store that was restored from a backup
+// has lost the end of its history, and its numbers must not be given out again: LSNs, which
+// lookups know, and generations, which owners and databases know. A leader that cannot exclude
+// a restore lets both go on far above. Nothing else changes: most of the time nothing was
+// restored, and then a lookup whose LSN is before the gap has missed nothing but what the
+// table says.
+//
+// A lookup whose LSN is inside the gap is of a history that was lost. All it can rely on is a
+// generation: while that is held, it was held all along.
+//
+// The zero Gap means that there is none.
+type Gap struct {
+	From   leasehold.LSN        // from here to After all numbers are of this history
+	After  leasehold.LSN        // the last before the gap
+	Base   leasehold.LSN        // where LSNs and generations went on
+	Newest leasehold.Generation // the newest before the gap
+}
+
+func (g Gap) valid() bool { return g == Gap{} || g.From <= g.After && g.After < g.Base }
+
+// Lost reports whether a generation was given out in a history that was lost: it is inside
+// the gap.
+func (g Gap) Lost(generation leasehold.Generation) bool {
+	return generation > g.Newest && generation < leasehold.Generation(g.Base)
+}
+
+// Gap returns the newest gap in the table's numbers.
+func (t *Table) Gap() Gap { return t.gap }
+
+// WithGap returns the table with a gap that it had when it was stored. It shares its entries.
+func (t *Table) WithGap(g Gap) (*Table, error) {
+	if !g.valid() || g.Base > t.lsn || g.Newest > t.newest {
+		return nil, leasehold.Errorf("restore table", leasehold.Invalid, "",
+			"a gap from lsn %d and generation %d to %d does not fit a table at lsn %d", g.After, g.Newest, g.Base, t.lsn)
+	}
+	c := *t
+	c.gap = g
+	return &c, nil
+}
+
+// Rebased returns the table as it goes on at base, after a gap. A range is adopted if held
+// reports that its holder has it, and has had it all along.
+func (t *Table) Rebased(base uint64, held func(leasehold.Range, Entry) bool) *Table {
+	var b keyrange.Builder[Entry]
+	b.Grow(t.entries.Len())
+	for r, e := range t.entries.All() {
+		e.Adopted = 0
+		if !e.Vacant() && held(r, e) {
+			e.Adopted = e.Generation
+		}
+		b.Append(r.Start, e)
+	}
+	gap := Gap{From: t.gap.Base, After: t.lsn, Base: leasehold.LSN(base), Newest: t.newest}
+	if t.lsn == t.gap.Base && t.lsn != 0 { // nothing has happened since the last one
+		gap.From, gap.After, gap.Newest = t.gap.From, t.gap.After, t.gap.Newest
+	}
+	return &Table{lsn: gap.Base, newest: leasehold.Generation(base), gap: gap, entries: b.Map()}
+}
+
+// follows reports whether a table at lsn is an earlier state of this one.
+func (t *Table) follows(lsn leasehold.LSN) bool {
+	return lsn >= t.gap.Base || lsn >= t.gap.From && lsn <= t.gap.After
+}
+
+// Missed reports whether a lookup that knew a range as before, in a table at lsn, may have
+// missed a loss in it if this table now has e there.
+func (t *Table) Missed(e, before Entry, lsn leasehold.LSN) bool {
+	if !t.follows(lsn) {
+		return e.Adopted == 0 || e.Adopted != before.Generation
+	}
+	return e.missed(before, lsn)
+}
+
+// LostSince reports whether state in a range where this table has e may have been lost after
+// lsn. If nothing but the LSN is known, it may be true although nothing was lost: after a
+// leader has collected its table from the owners, for a range that was not held then, or that
+// had moved after lsn; and if lsn is of a history that was lost.
+func (t *Table) LostSince(e Entry, lsn leasehold.LSN) bool {
+	return !t.follows(lsn) || e.lostSince(lsn)
+}

@@ -1,0 +1,104 @@
+package table_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/table"
+)
+
+// A table that goes on after a gap says the same as before. A lookup from before the gap has
+// missed what the table says that it has; one from inside it relies on generations; and changes
+// go on above.
+func TestGap(t *testing.T) {
+	tab := table.New()
+	half, rest := leasehold.Range{Limit: 1 << 63}, leasehold.Range{Start: 1 << 63}
+	apply(t, tab, grant(1, half, 1, ann))
+	apply(t, tab, grant(2, rest, 2, bob))
+	apply(t, tab, vacate(3, rest, 2, bob))
+	apply(t, tab, grant(4, rest, 3, bob))
+	before := rows(tab)
+	got := tab.Rebased(1000, func(_ leasehold.Range, e table.Entry) bool { return e.Holder == ann })
+	if want := (table.Gap{After: 4, Base: 1000, Newest: 3}); got.LSN() != 1000 || got.Newest() != 1000 || got.Gap() != want || !slices.Equal(rows(tab), before) {
+		t.Errorf("lsn %d, newest %d, gap %+v; the table itself is now %v", got.LSN(), got.Newest(), got.Gap(), rows(tab))
+	}
+	twice := got.Clone()
+	apply(t, twice, vacate(1001, half, 1, ann))
+	twice = twice.Rebased(2000, func(leasehold.Range, table.Entry) bool { return false })
+	at := func(tab *table.Table, k leasehold.Key) table.Entry { _, e := tab.At(k); return e }
+	for _, test := range []struct {
+		name   string
+		tab    *table.Table
+		lsn    leasehold.LSN
+		left   leasehold.Generation // what the lookup knew
+		right  leasehold.Generation
+		missed [2]bool
+		since  [2]bool // what a caller gets that knows only the LSN
+	}{
+		{"before the gap", got, 4, 1, 3, [2]bool{}, [2]bool{}},
+		{"before a loss before the gap", got, 2, 1, 2, [2]bool{false, true}, [2]bool{false, true}},
+		{"inside the gap, with the same leases", got, 6, 1, 3, [2]bool{false, true}, [2]bool{true, true}},
+		{"inside the gap, with another lease", got, 6, 5, 3, [2]bool{true, true}, [2]bool{true, true}},
+		{"after the gap", got, 1000, 1, 3, [2]bool{}, [2]bool{}},
+		{"between two gaps", twice, 1000, 1, 3, [2]bool{true, false}, [2]bool{true, false}},
+		{"before two gaps", twice, 4, 1, 3, [2]bool{true, true}, [2]bool{true, true}},
+		{"inside the first of two", twice, 6, 1, 3, [2]bool{true, true}, [2]bool{true, true}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for i, k := range []leasehold.Key{0, 1 << 63} {
+				knew := table.Entry{Generation: []leasehold.Generation{test.left, test.right}[i], Holder: ann}
+				if got := test.tab.Missed(at(test.tab, k), knew, test.lsn); got != test.missed[i] {
+					t.Errorf("at %v a loss was missed: %t, want %t", k, got, test.missed[i])
+				}
+				if got := test.tab.LostSince(at(test.tab, k), test.lsn); got != test.since[i] {
+					t.Errorf("at %v something was lost since: %t, want %t", k, got, test.since[i])
+				}
+			}
+		})
+	}
+	for _, test := range []struct {
+		change table.Change
+		fits   bool
+	}{
+		{vacate(5, half, 1, ann), false},
+		{vacate(1001, half, 1, ann), true},
+		{grant(1002, half, 4, bob), false},
+		{grant(1002, half, 1001, bob), true},
+	} {
+		if err := got.Apply(&test.change); (err == nil) != test.fits {
+			t.Errorf("%v: %v", test.change.String(), err)
+		}
+	}
+	for _, g := range []leasehold.Generation{3, 4, 999, 1000} {
+		if lost := got.Gap().Lost(g); lost != (g > 3 && g < 1000) {
+			t.Errorf("generation %d was lost: %t", g, lost)
+		}
+	}
+}
+
+// A second gap that follows on the first without a change in between widens it: who is from
+// before both has missed nothing.
+func TestGapTwice(t *testing.T) {
+	tab := table.New()
+	apply(t, tab, grant(1, leasehold.All, 1, ann))
+	none := func(leasehold.Range, table.Entry) bool { return false }
+	got := tab.Rebased(1000, none).Rebased(2000, none)
+	if want := (table.Gap{After: 1, Base: 2000, Newest: 1}); got.Gap() != want {
+		t.Errorf("the gap is %+v, want %+v", got.Gap(), want)
+	}
+}
+
+// A gap that does not fit is refused.
+func TestWithGap(t *testing.T) {
+	tab := table.New()
+	apply(t, tab, grant(1, leasehold.All, 1, ann))
+	for _, g := range []table.Gap{{After: 2, Base: 1}, {From: 3, After: 2, Base: 5}, {Base: 2}, {Base: 1, Newest: 2}} {
+		if _, err := tab.WithGap(g); leasehold.KindOf(err) != leasehold.Invalid {
+			t.Errorf("%+v passes: %v", g, err)
+		}
+	}
+	if got, err := tab.WithGap(table.Gap{Base: 1}); err != nil || got.Gap().Base != 1 {
+		t.Errorf("a gap before the table is refused: %v", err)
+	}
+}
