@@ -102,10 +102,8 @@ func TestEtcdQuorumLostForLong(t *testing.T) {
 		return sameLeases(had, append(ann.Leases(), bob.Leases()...))
 	})
 	eventually(t, "the lookup knows that its table is complete", func() error { return calls.younger(2 * time.Second) })
-	for _, loss := range calls.told() {
-		if loss.Cause != leasehold.CauseContact { // the outage may last for longer than it waits
-			t.Errorf("the lookup reported a loss: %v", loss)
-		}
+	if told := calls.told(); len(told) > 0 {
+		t.Errorf("the lookup reported losses: %v", told)
 	}
 }
 
