@@ -107,7 +107,8 @@
 // generation: no other owner has acted meanwhile, and Held of a lease from before succeeds
 // again. If the range was granted to another, the lease ends and OnRevoke is called. So an
 // outage of all managers costs availability, from one lease time after its beginning to a
-// second or two after its end, and no state, however long it lasts.
+// second or two after its end (after a long one, a lease time later), and no state,
+// however long it lasts.
 //
 // [Config.OnSuspend] and [Config.OnResume] tell the application, [Owner.Status] whoever
 // asks, and [Owner.Suspended] decides what a caller is told. [Config.KeepSuspended] bounds

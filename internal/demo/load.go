@@ -58,11 +58,7 @@ const lookupPatience = 20 * time.Second
 func openLoad(ctx context.Context, c *cluster) (*load, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupPatience)
 	defer cancel()
-	follow := lookup.Config{Namespace: namespace, Managers: c.addrs, Credentials: c.certificates.finding()}
-	if c.cfg.Outage > 0 {
-		follow.Stale = c.cfg.Outage + time.Minute // that managers are out of reach is no loss here
-	}
-	t, err := lookup.Open(ctx, follow)
+	t, err := lookup.Open(ctx, lookup.Config{Namespace: namespace, Managers: c.addrs, Credentials: c.certificates.finding()})
 	if err != nil {
 		return nil, err
 	}

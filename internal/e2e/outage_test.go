@@ -41,7 +41,7 @@ func TestOutageLosesNothing(t *testing.T) {
 		g.startHTTPServer(t, ns, names[i])
 	}
 	g.settled(t, ns, names...)
-	calls := g.open(t, ns, 10*time.Minute) // so that being out of contact is no loss
+	calls := g.open(t, ns, usualLease) // so that contact is lost: that is no loss
 	users := newUsers(t, calls)
 	for _, version := range []string{"old", "new"} {
 		users.each(keys, func(name string) error { return users.put(name, version+name) })
@@ -113,7 +113,7 @@ func TestPresenceSurvivesItsManagers(t *testing.T) {
 				}
 				return err
 			})
-			users := newUsers(t, g.open(t, ns, 10*time.Minute))
+			users := newUsers(t, g.open(t, ns, usualLease))
 			users.path = "/status/"
 			end := g.killAll()
 			users.until(t, end.Add(20*time.Second))
