@@ -60,7 +60,7 @@ func network() []Case {
 		{
 			Number: 21, What: "1 to 50 % of messages are lost", Tries: "I1 I6",
 			Must: "one owner at a time; leases that end by it are counted, and renewed once it is over",
-			Proofs: by(simulated("loss", "owner: expired", "owner: leader silent"), leased("loss"), chaos("loss"),
+			Proofs: by(simulated("loss", "owner: suspended", "owner: leader silent"), leased("loss"), chaos("loss"),
 				tests("internal/machine/owner", "TestPaperLostRenewals")),
 		},
 		{

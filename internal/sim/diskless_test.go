@@ -58,7 +58,7 @@ func TestDisklessRollingRestartsLoseNothing(t *testing.T) {
 		if r.Violation != nil {
 			t.Fatalf("seed %d: %v", seed, r.Violation)
 		}
-		if r.Branches["owner: expired"] > 0 || r.Branches["node: hasty takeover"] > 0 {
+		if r.Branches["owner: suspended"] > 0 || r.Branches["node: hasty takeover"] > 0 {
 			continue
 		}
 		worlds++

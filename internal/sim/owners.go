@@ -70,11 +70,20 @@ func (o *ownerHost) boot(name leasehold.OwnerID) {
 	}
 	o.promises.until, o.promises.dropped = 0, nil // those who rely on what the last process has said go on
 	o.machine = must(owner.New(now, owner.Config{
-		Namespace: o.space.name, Holder: o.holder, Mover: mover, Promises: w.cfg.Agents, Rand: w.newRand(), Beats: w.beats(now),
+		Namespace: o.space.name, Holder: o.holder, Mover: mover, Promises: w.cfg.Agents, KeepSuspended: o.keepSuspended(), Rand: w.newRand(), Beats: w.beats(now),
 	}))
 	o.view = o.machine.View()
 	w.trace.printf(w.now, "%s is owner %v", o.label, o.holder)
 	o.do(o.machine.Advance(now))
+}
+
+// keepSuspended is for how long the application keeps state that is suspended: most do for as
+// long as they live.
+func (o *ownerHost) keepSuspended() time.Duration {
+	if o.world.cfg.Graceful || !o.world.chance(8) {
+		return 0
+	}
+	return 20 * time.Second
 }
 
 type randomBytes struct{ *rand.Rand }
@@ -158,7 +167,7 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 			o.carry(a)
 		case owner.Note:
 			switch a.What {
-			case owner.NoteSlept, owner.NoteClockSlow, owner.NoteImportFailed, owner.NoteNameTaken:
+			case owner.NoteSlept, owner.NoteClockSlow, owner.NoteImportFailed, owner.NoteNameTaken, owner.NoteKeptTooLong:
 				ownReason = true
 			}
 			w.stats.owners[a.What]++
