@@ -55,6 +55,8 @@ type world struct {
 	cfg  Config
 	net  *memnet.Net
 	disk *mem.Disk
+	// started is when the machine on which all managers run was booted.
+	started time.Time
 
 	managers map[string]*running
 	admins   map[string]leaseholdv1.AdminServiceClient
@@ -73,7 +75,7 @@ func Run(t *testing.T, cfg Config, test func(t *testing.T, c *Cluster)) {
 	cfg = cfg.complete()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{
-			t: t, cfg: cfg, net: memnet.New(cfg.Latency), disk: mem.NewDisk(),
+			t: t, cfg: cfg, net: memnet.New(cfg.Latency), disk: mem.NewDisk(), started: time.Now().Add(-time.Hour),
 			managers: make(map[string]*running), admins: make(map[string]leaseholdv1.AdminServiceClient),
 			spaces: make(map[leasehold.Namespace]*Cluster), nodes: make(map[string]*Node),
 		}

@@ -54,6 +54,7 @@ func (c *Cluster) StartManager(name string) {
 	cfg := manager.Config{
 		Store: store, StoreName: "memory", Listener: listener, Advertise: managerAddr(name),
 		DialOptions: dialer(host), Logger: c.cfg.Logger.With("manager", name),
+		Boot: c.boot,
 	}
 	if c.cfg.Metrics != nil {
 		cfg.Metrics = c.cfg.Metrics(name)
@@ -64,6 +65,12 @@ func (c *Cluster) StartManager(name string) {
 		c.t.Fatal(err)
 	}
 	c.managers[name] = &running{m, host, store}
+}
+
+// boot names the boot of the machine of all managers. Its uptime follows virtual time, so that
+// managers that were all down know for how long, as on a real machine.
+func (c *Cluster) boot() (name string, uptime time.Duration) {
+	return "leaseholdtest", time.Since(c.started)
 }
 
 // KillManager ends a manager without a chance to say a word. What it has stored stays.

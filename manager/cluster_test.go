@@ -39,6 +39,8 @@ type cluster struct {
 	logs   slog.Handler                                       // of the managers; nil: nowhere
 	peers  *peers                                             // if the managers have no disk
 	guard  *guard                                             // if not everybody may do everything
+	boot   func() (string, time.Duration)                     // of the machine on which all managers run
+	wall   func() time.Time                                   // the managers' wall clock; nil: virtual time
 
 	mu       sync.Mutex
 	at       map[string]*bufconn.Listener
@@ -79,7 +81,7 @@ func inBubble(t *testing.T, test func(t *testing.T, c *cluster)) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{
 			t: t, disk: mem.NewDisk(), at: map[string]*bufconn.Listener{}, managers: map[string]*running{},
-			admins: map[string]leaseholdv1.AdminServiceClient{},
+			admins: map[string]leaseholdv1.AdminServiceClient{}, boot: boot(),
 		}
 		t.Cleanup(func() {
 			for name := range c.managers {
@@ -88,6 +90,12 @@ func inBubble(t *testing.T, test func(t *testing.T, c *cluster)) {
 		})
 		test(t, c)
 	})
+}
+
+// boot returns the boot of a machine whose uptime follows virtual time.
+func boot() func() (string, time.Duration) {
+	started := time.Now().Add(-time.Hour)
+	return func() (string, time.Duration) { return "virtual", time.Since(started) }
 }
 
 // addr is where a manager is.
@@ -114,6 +122,10 @@ func (c *cluster) start(name string) *manager.Manager {
 		Store: seen, StoreName: "memory", Listener: listener, Advertise: addr(name), Policy: c.policy,
 		DialOptions: []grpc.DialOption{grpc.WithContextDialer(c.dial)},
 		Logger:      slog.New(logs),
+		Boot:        c.boot,
+	}
+	if c.wall != nil {
+		manager.SetWallClock(&cfg, c.wall)
 	}
 	if c.peers != nil {
 		cfg.Store, cfg.Peers = nil, c.peers.config(name)

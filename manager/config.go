@@ -63,6 +63,8 @@ type Config struct {
 	// says, on Linux; elsewhere it is not known.
 	Boot func() (name string, uptime time.Duration)
 
+	wall func() time.Time // the wall clock; tests have others
+
 	// Policy, if set, replaces the policy that a namespace is configured with.
 	// It is asked once for each configuration; nil means the usual one. All
 	// managers of a group must have the same. A policy that errs, panics or makes
@@ -155,6 +157,9 @@ func (c *Config) validate() error {
 	}
 	if c.Boot == nil {
 		c.Boot = clock.Boot
+	}
+	if c.wall == nil {
+		c.wall = time.Now
 	}
 	if c.TTL < 100*time.Millisecond || c.TTL > time.Hour {
 		return bad("the leader's time is %v, want 100ms to 1h", c.TTL)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/keyrange"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/lookup"
 	"github.com/leasehold-dev/leasehold/owner"
@@ -57,7 +58,7 @@ func newestOf(owners ...*owner.Owner) (g leasehold.Generation) {
 // The store of the managers is restored from an old backup, while owners and lookups run. It is noticed, and
 // said; a term above all that they have heard of begins, so that they are served again; no generation and no
 // number of a change is given a second time, not even if the same backup is restored once more, or if managers
-// end before they have written anything; and lookups start over.
+// end before they have written anything; and lookups end with the right table, and report every loss.
 func TestRestoredStore(t *testing.T) {
 	for name, away := range map[string]time.Duration{"while owners have leases": 5 * time.Second, "after they have ended": 2 * time.Minute} {
 		for _, failovers := range []int{0, 1, 5} { // with one, the term after that of the backup is led a second time
@@ -92,6 +93,7 @@ func restored(t *testing.T, away time.Duration, failovers, ends int) {
 		eventually(t, time.Minute, "the lookup knows all", func() bool { return follows(l, all...) })
 		for i, old := range backups { // of the same time: nothing in the second tells of the first
 			before, lsn := newestOf(all...), l.LSN()
+			held := heldBy(all...)
 			c.crash("m1")
 			time.Sleep(away)
 			c.disk = old
@@ -111,15 +113,49 @@ func restored(t *testing.T, away time.Duration, failovers, ends int) {
 					t.Errorf("%v is granted after %d restores, and generation %d was given before", l, i+1, before)
 				}
 			}
-			if d.count("was it restored from an old backup?") <= i {
+			if d.count("the store was restored from a backup.") <= i {
 				t.Errorf("the log does not say so: %q", d.lines)
 			}
 			eventually(t, time.Minute, "the lookup knows all again", func() bool { return follows(l, all...) })
 			if l.LSN() <= lsn+1<<19 {
 				t.Errorf("after %d restores the lookup has gone from change %d to %d", i+1, lsn, l.LSN())
 			}
+			lost := endedSince(held, all...)
+			if len(lost) == 0 {
+				t.Error("the backup had all leases: the test shows nothing")
+			}
+			for name, l := range map[string]*lookup.Lookup{"connected": l, "resumed": c.open()} {
+				if silent := lost.Subtract(ranges(collectLosses(t, l, lsn, time.Second))); len(silent) > 0 {
+					t.Errorf("%s: %v was lost, and is not reported", name, silent)
+				}
+			}
 		}
 	})
+}
+
+// heldBy returns the leases of each owner.
+func heldBy(owners ...*owner.Owner) map[leasehold.OwnerID][]leasehold.Lease {
+	all := map[leasehold.OwnerID][]leasehold.Lease{}
+	for _, o := range owners {
+		all[o.Name()] = o.Leases()
+	}
+	return all
+}
+
+// endedSince returns the keys of leases that owners had and no longer have.
+func endedSince(held map[leasehold.OwnerID][]leasehold.Lease, owners ...*owner.Owner) (ended keyrange.Set) {
+	for _, o := range owners {
+		for _, before := range held[o.Name()] {
+			var kept []leasehold.Range
+			for _, l := range o.Leases() {
+				if l.Generation == before.Generation {
+					kept = append(kept, l.Range)
+				}
+			}
+			ended = ended.Union(keyrange.NewSet(before.Range).Subtract(keyrange.NewSet(kept...)))
+		}
+	}
+	return ended
 }
 
 // follows reports whether a lookup knows who holds what.
