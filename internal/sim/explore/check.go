@@ -60,16 +60,19 @@ func (st *state) checkConfession(i int, v *owner.View, r *protocol.LeaseRequest)
 	}
 }
 
-// checkGaps is I3: a lease that has ended never comes back.
+// checkGaps is I3: a lease that has ended never comes back. One that was suspended has not
+// ended, and is resumed only while the store has it for this owner: then no other acted on it.
 func (st *state) checkGaps(i int, p *process, from, to *owner.View) {
-	kept := from.Leases
-	if st.clock(i) >= from.Until {
-		kept = nil
-	}
-	for _, l := range protocol.Missing(to.Leases, kept) {
-		if slices.ContainsFunc(p.ended, func(e leasehold.Lease) bool { return e.Generation == l.Generation && e.Range.Overlaps(l.Range) }) ||
-			len(protocol.Missing([]leasehold.Lease{l}, from.Leases)) == 0 {
+	for _, l := range protocol.Missing(to.Leases, from.Leases) {
+		if slices.ContainsFunc(p.ended, func(e leasehold.Lease) bool { return e.Generation == l.Generation && e.Range.Overlaps(l.Range) }) {
 			st.violated(sim.I3Held, "owner %s has %v again, which had ended", ownerNames[i-managers], l)
+		}
+	}
+	if now := st.clock(i); now >= from.Until && now < to.Until {
+		for _, l := range protocol.Missing(to.Leases, protocol.Missing(to.Leases, from.Leases)) {
+			if st.store.ended(l) {
+				st.violated(sim.I3Held, "owner %s resumes %v, which the store has as ended", ownerNames[i-managers], l)
+			}
 		}
 	}
 	p.ended = append(slices.Clip(p.ended), protocol.Missing(from.Leases, to.Leases)...)

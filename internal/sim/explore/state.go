@@ -118,7 +118,7 @@ func nodeConfig(i int, epoch uint8) node.Config {
 	return node.Config{
 		Rand: random(),
 		Election: election.Config{
-			Self: managerNames[i], Session: session(i, epoch), TTL: ttl, Renew: ttl / 2, Poll: ttl, Drift: drift, Rand: random(),
+			Self: managerNames[i], Session: session(i, epoch), TTL: ttl, Renew: ttl / 2, Poll: ttl, Drift: drift, Boot: "boot", Rand: random(),
 		},
 		Configure: func(n storage.Namespace) (manager.Config, error) {
 			return manager.Config{

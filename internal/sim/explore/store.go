@@ -3,6 +3,7 @@ package explore
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
@@ -57,7 +58,7 @@ func (st *state) serve(r *request) node.Event {
 	end := leasehold.LSN(len(s.changes))
 	switch what := r.what.(type) {
 	case election.Read:
-		return node.Election{Event: election.Seen{Record: s.record}}
+		return node.Election{Event: election.Seen{Record: s.record, Uptime: st.uptime()}}
 	case election.Swap:
 		return node.Election{Event: st.swapRecord(what)}
 	case manager.Commit:
@@ -97,7 +98,7 @@ func (st *state) swapRecord(swap election.Swap) election.Swapped {
 func (st *state) notify(r storage.Record) {
 	for i := range managers {
 		if p := st.procs[i]; p != nil && managerNames[i] != r.Leader {
-			st.post(&letter{to: i, epoch: p.epoch, what: node.Election{Event: election.Seen{Record: r}}})
+			st.post(&letter{to: i, epoch: p.epoch, what: node.Election{Event: election.Seen{Record: r, Uptime: st.uptime()}}})
 		}
 	}
 }
@@ -136,4 +137,15 @@ func (s *store) granted(g leasehold.Generation) *table.Change {
 		}
 	}
 	return nil
+}
+
+// uptime is for how long the machine of all managers has run: no store is ever restored here, and
+// each of them knows it.
+func (st *state) uptime() time.Duration { return time.Hour + st.now }
+
+// ended reports whether a part of a lease has ended.
+func (s *store) ended(l leasehold.Lease) bool {
+	return slices.ContainsFunc(s.changes, func(c table.Change) bool {
+		return c.Kind == table.Vacated && c.Generation == l.Generation && c.Range.Overlaps(l.Range)
+	})
 }
