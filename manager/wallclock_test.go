@@ -26,11 +26,13 @@ func TestSuccessorsClockAhead(t *testing.T) {
 // firstGrant returns how soon after a leader has resigned a new owner gets a lease.
 func firstGrant(t *testing.T, lease, ahead time.Duration) (took time.Duration) {
 	inBubble(t, func(t *testing.T, c *cluster) {
+		booted := time.Now().Add(-time.Minute)
 		c.start("m1")
 		cfg := pool()
 		cfg.Timing = &leaseholdv1.Timing{Lease: int64(lease), Renew: int64(lease / 4), Drift: 1.2}
 		c.create("m1", cfg)
 		c.wall = func() time.Time { return time.Now().Add(ahead) }
+		c.boot = func() (string, time.Duration) { return "another machine", time.Since(booted) }
 		c.start("m2")
 		s := c.service()
 		c.stop("m1")
