@@ -1,0 +1,94 @@
+package manager_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/owner"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// A lookup, which may only read, says that it has heard of a later term, or that it has a change that was never
+// made. Neither its own namespace nor another is delayed by that, and no number jumps.
+func TestLookupDoesNotMoveNumbers(t *testing.T) {
+	quiet := afterFollow(t, func(_ *leaseholdv1.FollowRequest) {})
+	for name, change := range map[string]func(*leaseholdv1.FollowRequest){
+		"a term five ahead":                func(r *leaseholdv1.FollowRequest) { r.Term += 5 },
+		"a term far ahead":                 func(r *leaseholdv1.FollowRequest) { r.Term += 1e8 },
+		"an lsn ahead":                     func(r *leaseholdv1.FollowRequest) { r.Lsn = 1000 },
+		"an lsn far ahead":                 func(r *leaseholdv1.FollowRequest) { r.Lsn = 1 << 50 },
+		"an lsn ahead of a term far ahead": func(r *leaseholdv1.FollowRequest) { r.Lsn, r.Term = 1<<50, r.Term+1e8 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := afterFollow(t, change)
+			if got.term != quiet.term || got.pool != quiet.pool || got.other != quiet.other {
+				t.Errorf("term and LSNs are %+v, and otherwise %+v", got, quiet)
+			}
+			if got.grant > quiet.grant+time.Second || got.grantOther > quiet.grantOther+time.Second {
+				t.Errorf("first grants after %v and %v, and otherwise %v and %v", got.grant, got.grantOther, quiet.grant, quiet.grantOther)
+			}
+		})
+	}
+}
+
+type numbers struct {
+	term, pool, other uint64
+	grant, grantOther time.Duration // until a new owner has a lease, in each namespace
+}
+
+// afterFollow sends the question of a lookup of the namespace "other", and returns how the group then is.
+func afterFollow(t *testing.T, change func(*leaseholdv1.FollowRequest)) (n numbers) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		c.start("m1")
+		c.create("m1", pool())
+		c.create("m1", &leaseholdv1.NamespaceConfig{Name: "other"})
+		a := c.join("a")
+		eventually(t, time.Minute, "complete", func() bool { return complete(a) })
+		time.Sleep(20 * time.Second)
+		conn, err := grpc.NewClient("passthrough:///"+addr("m1"), append(wire.DialOptions(), c.dialOptions()...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close() //nolint:errcheck // it does nothing
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		s, err := leaseholdv1.NewLookupServiceClient(conn).Follow(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &leaseholdv1.FollowRequest{Version: wire.Version, Namespace: "other", Seq: 1, Term: c.status("m1").GetTerm()}
+		change(r)
+		if err := s.Send(r); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		begun := time.Now()
+		b := c.join("b")
+		eventually(t, 5*time.Minute, "a new owner has a lease", func() bool { return len(b.Leases()) > 0 })
+		n.grant, begun = time.Since(begun), time.Now()
+		cfg := c.ownerConfig("o")
+		cfg.Namespace = "other"
+		o, err := owner.Join(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.leave(o)
+		eventually(t, 5*time.Minute, "a new owner of the other has a lease", func() bool { return complete(o) })
+		n.grantOther = time.Since(begun)
+		time.Sleep(20 * time.Second)
+		status := c.status("m1")
+		n.term = status.GetTerm()
+		for _, ns := range status.GetNamespaces() {
+			if ns.GetName() == "pool" {
+				n.pool = ns.GetLsn()
+			} else {
+				n.other = ns.GetLsn()
+			}
+		}
+	})
+	return n
+}

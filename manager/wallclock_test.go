@@ -1,0 +1,129 @@
+package manager_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// A leader resigns, and the wall clock of its successor is two minutes ahead. The standby has seen the record
+// change, so its own monotonic clock says how old the record is: it grants as soon as with equal clocks, for
+// leases of any length, and lookups report nothing.
+func TestSuccessorsClockAhead(t *testing.T) {
+	for _, lease := range []time.Duration{10 * time.Second, 30 * time.Second, 60 * time.Second} {
+		t.Run(lease.String(), func(t *testing.T) {
+			equal, ahead := firstGrant(t, lease, 0), firstGrant(t, lease, 2*time.Minute)
+			t.Logf("first grant after %v with equal clocks, and %v", equal, ahead)
+			if ahead > equal+time.Second || equal > 2*time.Second {
+				t.Errorf("first grant after %v, and after %v with equal clocks", ahead, equal)
+			}
+		})
+	}
+}
+
+// firstGrant returns how soon after a leader has resigned a new owner gets a lease.
+func firstGrant(t *testing.T, lease, ahead time.Duration) (took time.Duration) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		booted := time.Now().Add(-time.Minute)
+		c.start("m1")
+		cfg := pool()
+		cfg.Timing = &leaseholdv1.Timing{Lease: int64(lease), Renew: int64(lease / 4), Drift: 1.2}
+		c.create("m1", cfg)
+		c.wall = func() time.Time { return time.Now().Add(ahead) }
+		c.boot = func() (string, time.Duration) { return "another machine", time.Since(booted) }
+		c.start("m2")
+		s := c.service()
+		c.stop("m1")
+		begun := time.Now()
+		e := c.join("e")
+		eventually(t, 5*time.Minute, "it has a lease", func() bool { return len(e.Leases()) > 0 })
+		took = time.Since(begun)
+		time.Sleep(time.Minute) // longer than the lookup waits for an answer
+		lost := endedSince(s.held, s.owners...)
+		if more := ranges(collectLosses(t, s.lookup, s.lsn, time.Second)).Subtract(lost); len(more) > 0 {
+			t.Errorf("%v is reported as lost; only %v has another owner", more, lost)
+		}
+	})
+	return took
+}
+
+// A wildClock is what managers' wall clocks say, each time that they are started.
+type wildClock struct {
+	name string
+	says func(start int) time.Time
+}
+
+func wildClocks() []wildClock {
+	const year = 365 * 24 * time.Hour
+	by := func(ahead time.Duration) func(int) time.Time {
+		return func(int) time.Time { return time.Now().Add(ahead) }
+	}
+	steps := []time.Duration{10 * year, -10 * year, 0, 200 * year, time.Hour, -29 * year, 2 * time.Minute}
+	return []wildClock{
+		{"years ahead", by(50 * year)},
+		{"centuries ahead", by(280 * year)}, // no time that Clock accepts
+		{"years back", by(-25 * year)},
+		{"before 1970", by(-60 * year)},
+		{"stands at 0", func(int) time.Time { return time.Unix(0, 0) }},
+		{"steps with each start", func(start int) time.Time { return time.Now().Add(steps[start%len(steps)]) }},
+	}
+}
+
+// The wall clock of one manager is wildly wrong, or of all of them, with and without a machine that says for how
+// long it has run. All managers crash several times. The group leads again, and no lease is lost.
+func TestWildWallClock(t *testing.T) {
+	for _, clock := range wildClocks() {
+		for _, managers := range []int{1, 3} {
+			for _, all := range []bool{false, true} {
+				for _, uptime := range []bool{false, true} {
+					if all && managers == 1 {
+						continue // as with one
+					}
+					t.Run(fmt.Sprintf("%s, %d managers, all %t, uptime known %t", clock.name, managers, all, uptime), func(t *testing.T) {
+						wildWallClock(t, clock, group(managers), all, uptime)
+					})
+				}
+			}
+		}
+	}
+}
+
+func wildWallClock(t *testing.T, clock wildClock, managers []string, all, uptime bool) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		if !uptime {
+			c.boot = func() (string, time.Duration) { return "", 0 }
+		}
+		starts := 0
+		start := func() {
+			for i, name := range managers {
+				c.wall = nil
+				if i == 0 || all {
+					n := starts
+					c.wall = func() time.Time { return clock.says(n) }
+				}
+				starts++
+				c.start(name)
+			}
+		}
+		start()
+		c.leads(time.Minute)
+		c.create(managers[0], pool())
+		s := c.service()
+		for _, outage := range []time.Duration{20 * time.Second, 10 * time.Minute, 20 * time.Second} {
+			for _, name := range managers {
+				c.crash(name)
+			}
+			time.Sleep(outage)
+			start()
+			took := s.resumes(22 * time.Second)
+			if uptime && outage < time.Minute && took > 10*time.Second {
+				t.Errorf("all keys are owned %v after the start, and the machine knows that it was down for %v", took, outage)
+			}
+		}
+		// Not only leases that there were: new ones are granted as ever.
+		e := c.join("e")
+		eventually(t, 10*time.Second, "a new owner gets a lease", func() bool { return len(e.Leases()) > 0 })
+	})
+}
