@@ -20,7 +20,7 @@ var owners = []Mutant{
 		Name:  "expiry-not-noticed",
 		Why:   "the owner does not suspend leases whose time is over: it claims them as valid, and the leader of a restored store renews them",
 		World: restored,
-		Seeds: 3000,
+		Seeds: 2000,
 		File:  suspendFile,
 		Old:   "case len(m.held) == 0 || now < m.view.Until:",
 		New:   "case true:",
