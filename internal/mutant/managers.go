@@ -146,8 +146,8 @@ var managers = []Mutant{
 		Name: "stale-snapshot-served",
 		Why:  "lookups get a copy of the table from before the last change",
 		File: commitFile,
-		Old:  "	m.snapshot = nil\n	for i",
-		New:  "	for i",
+		Old:  "	m.table, m.batchTable, m.snapshot = m.batchTable, nil, nil\n",
+		New:  "	m.table, m.batchTable = m.batchTable, nil\n",
 	},
 	{
 		Name: "log-skips-a-change",

@@ -39,8 +39,8 @@ var moves = []Mutant{
 		Name: "stopped-range-given-back",
 		Why:  "while a source sends the last of the state it says that it has no lease, and may then serve again",
 		File: ownerFile,
-		Old:  "Leases: m.held, Leaving: m.leaving",
-		New:  "Leases: m.view.Leases, Leaving: m.leaving",
+		Old:  "Leases: m.held, Suspended: m.suspended",
+		New:  "Leases: m.view.Leases, Suspended: m.suspended",
 	},
 	{
 		Name: "served-before-installed",

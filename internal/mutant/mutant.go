@@ -50,7 +50,7 @@ type Mutant struct {
 
 // All returns every mutant of the clusters, sorted by name.
 func All() []Mutant {
-	return sorted(owners, managers, promises, moves, lookups, standbys, elections, restores, diskless)
+	return sorted(owners, managers, promises, moves, lookups, standbys, elections, restores, suspensions, diskless)
 }
 
 // Fleases returns every mutant of Flease, sorted by name: its simulator is

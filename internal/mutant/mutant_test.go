@@ -159,7 +159,7 @@ func TestExplorerFindsMutants(t *testing.T) {
 		t.Skip("takes a minute, because it builds a program for each mutant: runs without -short")
 	}
 	for _, name := range []string{
-		"drift-ignored", "expiry-not-noticed", "grant-before-commit", "takeover-at-first-sight", "takeover-ignores-drift",
+		"drift-ignored", "grant-before-commit", "takeover-at-first-sight", "takeover-ignores-drift",
 		"takeover-without-waiting", "unknown-commit-taken-for-done", "unknown-swap-taken-for-won",
 	} {
 		t.Run(name, func(t *testing.T) {

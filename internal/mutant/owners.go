@@ -1,8 +1,9 @@
 package mutant
 
 const (
-	ownerFile = "internal/machine/owner/owner.go"
-	replyFile = "internal/machine/owner/reply.go"
+	ownerFile   = "internal/machine/owner/owner.go"
+	replyFile   = "internal/machine/owner/reply.go"
+	suspendFile = "internal/machine/owner/suspend.go"
 )
 
 // owners are bugs of the owner machine, and of what it shares with the leader.
@@ -16,11 +17,13 @@ var owners = []Mutant{
 		New:   "until := now.Add(r.Timing.Lease)",
 	},
 	{
-		Name: "expiry-not-noticed",
-		Why:  "the owner does not drop leases whose time is over, so that a late renewal brings them back",
-		File: ownerFile,
-		Old:  "if len(m.held) > 0 && now >= m.view.Until {",
-		New:  "if false {",
+		Name:  "expiry-not-noticed",
+		Why:   "the owner does not suspend leases whose time is over: it claims them as valid, and the leader of a restored store renews them",
+		World: restored,
+		Seeds: 2000,
+		File:  suspendFile,
+		Old:   "case len(m.held) == 0 || now < m.view.Until:",
+		New:   "case true:",
 	},
 	{
 		Name:  "old-term-accepted",

@@ -34,7 +34,8 @@ func (m *Machine) recently(now mono.Instant) mono.Instant {
 }
 
 // replaced reports whether whoever has a seat is expired even if silent owners are kept: it
-// holds nothing, or another session wants its name.
+// holds nothing, or another session wants its name. One that moves state may hold the only
+// copy of a range that its source has let go of.
 func (s *seat) replaced(now mono.Instant) bool {
 	p := s.incumbent
 	switch {
@@ -43,7 +44,7 @@ func (s *seat) replaced(now mono.Instant) bool {
 	case s.contender != nil:
 		return now >= p.until || p.overdue
 	}
-	return now >= p.until && len(p.leases) == 0
+	return now >= p.until && len(p.leases) == 0 && p.mover == ""
 }
 
 // expireSilent ends all sessions whose time is over.
@@ -94,6 +95,10 @@ func (m *Machine) endOutage(now mono.Instant) {
 	m.note(NoteOutageOver, "", 0, 0)
 	until := now.Add(m.cfg.Timing.Hold())
 	for _, p := range m.sessions {
+		if now < p.until && p.heard < m.recently(now) {
+			p.until = max(p.until, until) // it was cut off as well, and its deadline is near
+			continue
+		}
 		if now >= p.until {
 			p.until, p.overdue = until, true
 			if p.seat != nil && p.seat.contender != nil {

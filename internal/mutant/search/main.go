@@ -29,6 +29,7 @@ func search(args []string) error {
 	flags := flag.NewFlagSet("search", flag.ContinueOnError)
 	faults := flags.String("faults", "default", "the fault mix")
 	depth := flags.Int("explore", 0, "explore for so many steps, with one detour, instead")
+	flags.Uint64Var(&c.First, "first", 1, "the first seed")
 	flags.IntVar(&c.Seeds, "seeds", 1000, "how many worlds to run")
 	flags.IntVar(&c.Config.Managers, "managers", 0, "managers in each world")
 	flags.IntVar(&c.Config.Owners, "owners", 0, "owners in each world")

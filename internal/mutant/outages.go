@@ -1,0 +1,96 @@
+package mutant
+
+const (
+	outageFile = "internal/machine/manager/outage.go"
+	viewFile   = "internal/machine/owner/view.go"
+	gapFile    = "internal/table/gap.go"
+	outages    = "--faults=default,outage=8"
+)
+
+// suspensions are bugs that show when leases reach their deadline without a leader: they lose
+// what living owners keep, or serve what another owner may have.
+var suspensions = []Mutant{
+	{
+		Name:  "suspension-drops-leases",
+		Why:   "an owner drops its leases at their deadline, although the table still assigns them to it",
+		World: outages,
+		File:  suspendFile,
+		Old:   "		m.emit(SuspendedLeases{m.held})\n",
+		New:   "		m.emit(SuspendedLeases{m.held})\n		m.dropAll(leasehold.CauseExpired)\n",
+	},
+	{
+		Name: "suspended-leases-served",
+		Why:  "checks of a suspended lease succeed, while the leader may grant its range to another owner",
+		File: viewFile,
+		Old:  "if now >= v.Until {",
+		New:  "if false {",
+	},
+	{
+		Name:  "census-resumes-claims",
+		Why:   "a leader without a table renews suspended leases, whose ranges another owner may have had since",
+		World: "--diskless",
+		Seeds: 2500,
+		File:  censusFile,
+		Old:   "if r.Suspended {",
+		New:   "if false {",
+	},
+	{
+		Name:  "uncertain-leader-resumes-at-once",
+		Why:   "a leader whose store may be restored resumes suspended leases while another owner may hold their ranges",
+		World: restored,
+		Seeds: 2000,
+		File:  restoredFile,
+		Old:   "return p.suspended && !p.valid && m.undecided() && now < m.inheritUntil",
+		New:   "return false",
+	},
+	{
+		Name:  "resumed-despite-evidence",
+		Why:   "a leader resumes suspended leases although an owner has shown that the store has lost history",
+		World: restored,
+		Seeds: 2000,
+		File:  restoredFile,
+		Old:   "	case m.proven:\n		m.recallAll(p)\n",
+		New:   "",
+	},
+	{
+		Name:  "silent-owners-always-expired",
+		Why:   "a leader expires owners that an outage has cut off, although no other owner can take their ranges",
+		World: outages,
+		File:  outageFile,
+		Old:   "return !m.cfg.Deleted && !slices",
+		New:   "return false && !slices",
+	},
+	{
+		Name:  "silent-member-counts-as-taker",
+		Why:   "a leader expires the first of many silent owners for the sake of one that is cut off as well",
+		World: outages,
+		File:  outageFile,
+		Old:   "p.echo != 0 && p.heard >= m.recently(now) && !p.parting",
+		New:   "p.echo != 0 && !p.parting",
+	},
+	{
+		Name:  "gap-ignored-by-lookups",
+		Why:   "a lookup takes the table after a gap for a later state of one from a history that was lost",
+		World: restored,
+		File:  gapFile,
+		Old:   "	if !t.follows(lsn) {\n",
+		New:   "	if false {\n",
+	},
+	{
+		Name:  "record-witnessed-at-first-sight",
+		Why:   "a manager that has seen the leader record once takes the store for current, and reuses lost numbers",
+		World: restored,
+		File:  electionFile,
+		Old:   "	case m.known:\n		m.witnessed = true\n",
+		New:   "	default:\n		m.witnessed = true\n",
+	},
+	{
+		Name:  "same-beat-counts-as-change",
+		Why:   "a record that a restore has put in the place of one with the same beat is taken for a leader's next",
+		World: restored,
+		Seeds: 2000,
+		File:  electionFile,
+		Old:   "r.Beat <= than.Beat)",
+		New:   "r.Beat < than.Beat)",
+	},
+}
