@@ -52,7 +52,7 @@ func TestForgettable(t *testing.T) {
 }
 
 func TestBatchWithABaseLast(t *testing.T) {
-	base := table.New().Rebased(50, nil)
+	base := table.New().Rebased(50, false, nil)
 	if got := (&storage.Batch{Prev: 7, Base: base}).Last(); got != 50 {
 		t.Errorf("it ends at %d, want 50", got)
 	}

@@ -46,8 +46,9 @@ func (t *Table) WithGap(g Gap) (*Table, error) {
 }
 
 // Rebased returns the table as it goes on at base, after a gap. A range is adopted if held
-// reports that its holder has it, and has had it all along.
-func (t *Table) Rebased(base uint64, held func(leasehold.Range, Entry) bool) *Table {
+// reports that its holder has it, and has had it all along. If the last gap is to be widened,
+// nothing must have happened since, and who has the table from in between relies on generations.
+func (t *Table) Rebased(base uint64, widen bool, held func(leasehold.Range, Entry) bool) *Table {
 	var b keyrange.Builder[Entry]
 	b.Grow(t.entries.Len())
 	for r, e := range t.entries.All() {
@@ -58,7 +59,7 @@ func (t *Table) Rebased(base uint64, held func(leasehold.Range, Entry) bool) *Ta
 		b.Append(r.Start, e)
 	}
 	gap := Gap{From: t.gap.Base, After: t.lsn, Base: leasehold.LSN(base), Newest: t.newest}
-	if t.lsn == t.gap.Base && t.lsn != 0 { // nothing has happened since the last one
+	if widen && t.lsn == t.gap.Base {
 		gap.From, gap.After, gap.Newest = t.gap.From, t.gap.After, t.gap.Newest
 	}
 	return &Table{lsn: gap.Base, newest: leasehold.Generation(base), gap: gap, entries: b.Map()}

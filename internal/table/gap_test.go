@@ -19,13 +19,13 @@ func TestGap(t *testing.T) {
 	apply(t, tab, vacate(3, rest, 2, bob))
 	apply(t, tab, grant(4, rest, 3, bob))
 	before := rows(tab)
-	got := tab.Rebased(1000, func(_ leasehold.Range, e table.Entry) bool { return e.Holder == ann })
+	got := tab.Rebased(1000, false, func(_ leasehold.Range, e table.Entry) bool { return e.Holder == ann })
 	if want := (table.Gap{After: 4, Base: 1000, Newest: 3}); got.LSN() != 1000 || got.Newest() != 1000 || got.Gap() != want || !slices.Equal(rows(tab), before) {
 		t.Errorf("lsn %d, newest %d, gap %+v; the table itself is now %v", got.LSN(), got.Newest(), got.Gap(), rows(tab))
 	}
 	twice := got.Clone()
 	apply(t, twice, vacate(1001, half, 1, ann))
-	twice = twice.Rebased(2000, func(leasehold.Range, table.Entry) bool { return false })
+	twice = twice.Rebased(2000, false, func(leasehold.Range, table.Entry) bool { return false })
 	at := func(tab *table.Table, k leasehold.Key) table.Entry { _, e := tab.At(k); return e }
 	for _, test := range []struct {
 		name   string
@@ -77,15 +77,19 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// A second gap that follows on the first without a change in between widens it: who is from
-// before both has missed nothing.
+// A gap is widened until it is settled what the store has lost: who is from before both has
+// missed nothing. A later one is another.
 func TestGapTwice(t *testing.T) {
 	tab := table.New()
 	apply(t, tab, grant(1, leasehold.All, 1, ann))
 	none := func(leasehold.Range, table.Entry) bool { return false }
-	got := tab.Rebased(1000, none).Rebased(2000, none)
+	got := tab.Rebased(1000, false, none).Rebased(2000, true, none)
 	if want := (table.Gap{After: 1, Base: 2000, Newest: 1}); got.Gap() != want {
 		t.Errorf("the gap is %+v, want %+v", got.Gap(), want)
+	}
+	got = tab.Rebased(1000, false, none).Rebased(2000, false, none)
+	if want := (table.Gap{From: 1000, After: 1000, Base: 2000, Newest: 1000}); got.Gap() != want {
+		t.Errorf("the gap is %+v, want %+v: who has the table from in between has missed nothing", got.Gap(), want)
 	}
 }
 

@@ -85,7 +85,7 @@ func (p *pen) next(n int) *storage.Batch {
 func (p *pen) replacement() *storage.Batch {
 	n := uint64(p.table.LSN()) + 1<<40
 	b := &storage.Batch{Namespace: p.ns, Term: p.term, Prev: p.table.LSN()}
-	b.Base = p.table.Rebased(uint64(n), func(r leasehold.Range, _ table.Entry) bool { return r.Start%2 == 0 })
+	b.Base = p.table.Rebased(uint64(n), false, func(r leasehold.Range, _ table.Entry) bool { return r.Start%2 == 0 })
 	p.table = b.Base.Clone()
 	return b
 }

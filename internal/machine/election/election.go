@@ -230,6 +230,7 @@ type Machine struct {
 	// witnessed: we have seen the record change, so that we know from our own clock how old
 	// it is.
 	witnessed bool
+	woken     bool // our clock has stood still: uptimes prove nothing any more
 	known     bool // record has been read at least once
 	// heardTerm is one that someone else has been heard to have.
 	heardTerm leasehold.Term
@@ -439,17 +440,24 @@ func (m *Machine) uncertain(now mono.Instant) bool {
 	if m.record.Version == 0 {
 		return false
 	}
-	return m.doubtful || m.restored || !m.witnessed && !m.young(now)
+	witnessed := m.witnessed && now.Sub(m.seenAt) <= m.recent()
+	return m.doubtful || m.restored || !witnessed && !m.young(now)
 }
 
 // young reports whether the record was written on this boot of this machine, a short while ago.
 func (m *Machine) young(now mono.Instant) bool {
 	up := m.upFor(now)
-	if up == 0 || m.cfg.Boot == "" || m.record.Boot != m.cfg.Boot {
+	if up == 0 || m.cfg.Boot == "" || m.record.Boot != m.cfg.Boot || m.woken {
 		return false
 	}
 	age := up - m.record.Uptime
-	return age >= 0 && age <= m.recent()
+	if age < 0 || age > m.recent() {
+		return false
+	}
+	// A machine that was reverted to an earlier state has an earlier uptime, too. Its wall clock
+	// is set anew, and does not agree with that. If it is wrong, that costs a wait.
+	wall, at := m.clock(now), m.record.At
+	return wall == 0 || at == 0 || (time.Duration(wall-at)*time.Second-age).Abs() <= time.Minute
 }
 
 // recent is how old a record is at most if the group has been without a leader for no longer
@@ -647,7 +655,8 @@ func (m *Machine) won(now mono.Instant, v storage.Version) {
 	default:
 		m.leading, m.lapsed, m.led = true, false, rec.Term
 		m.note(NoteElected, uint64(rec.Term), 0)
-		m.emit(Lead{rec.Term, m.until, rec.Floor, storage.Clock(rec.At), try.uncertain, try.restored})
+		late := now.Sub(try.sent) > m.recent() // much may have happened while the swap was in doubt
+		m.emit(Lead{rec.Term, m.until, rec.Floor, storage.Clock(rec.At), try.uncertain || late, try.restored})
 		m.leadsAgain(now)
 		m.doubtful, m.restored = false, false
 	}
@@ -722,7 +731,7 @@ func (m *Machine) outranked(now mono.Instant, by leasehold.Term) {
 // only takes longer, which is safe.
 func (m *Machine) slept(now mono.Instant) {
 	m.note(NoteSlept, uint64(m.record.Term), 0)
-	m.witnessed, m.uptime = false, 0 // the machine may be a copy of an earlier one
+	m.witnessed, m.woken = false, true // the machine may be a copy of an earlier one
 	m.nextRead = now
 	if m.try != nil {
 		m.try.sent = now.Add(-m.cfg.TTL)

@@ -36,8 +36,9 @@ func TestUncertain(t *testing.T) {
 		{name: "seen to change, by wall clocks years ago", witnessed: true, at: wall - 1<<27, wall: wall, term: 3},
 		{name: "seen to change, in the future", witnessed: true, at: wall + 5000, wall: wall, term: 3},
 		{name: "seen to change, before a sleep", witnessed: true, slept: true, at: wall, wall: wall, uncertain: true, term: 3},
-		{name: "written here just now", boot: here, uptime: hour, at: wall - 5000, wall: wall, term: 3},
-		{name: "written here a while ago", boot: here, uptime: hour - 68*time.Second, at: wall, wall: wall, term: 3},
+		{name: "written here just now", boot: here, uptime: hour, at: wall, wall: wall, term: 3},
+		{name: "written here just now, by wall clocks long ago", boot: here, uptime: hour, at: wall + 3 - 5000, wall: wall, uncertain: true, term: 3 + 5000},
+		{name: "written here a while ago", boot: here, uptime: hour - 68*time.Second, at: wall - 68, wall: wall, term: 3},
 		{name: "written here too long ago", boot: here, uptime: hour - 69*time.Second, at: wall, wall: wall, uncertain: true, term: 3},
 		{name: "written here in the future", boot: here, uptime: 2 * hour, at: wall, wall: wall, uncertain: true, term: 3},
 		{name: "written here, before a sleep", boot: here, uptime: hour, slept: true, at: wall, wall: wall, uncertain: true, term: 3},
@@ -61,6 +62,7 @@ func TestUncertain(t *testing.T) {
 			c.step(0, election.Seen{Record: rec, Wall: test.wall, Uptime: hour})
 			if test.slept {
 				c.step(0, election.Slept{}, "slept", "read")
+				c.step(0, election.Seen{Record: rec, Wall: test.wall, Uptime: hour}) // the answer to that
 			}
 			want, floor, ends := []string{"takeover"}, uint64(7), ""
 			if test.uncertain {

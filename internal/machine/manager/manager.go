@@ -94,12 +94,16 @@ type Machine struct {
 
 	// found is what the store had when we took over. The table is to go on at base, after a
 	// gap, because the store may have lost history; 0 if that is not so, or the gap is stored.
-	// proven: it has lost history. unmarked: only we know that.
+	// proven: it has lost history. unmarked: only we know that. marked: the table has a gap
+	// that is to be widened. gapStored: a gap was stored in our term.
 	found    ending
 	since    mono.Instant // when that was
 	base     uint64
 	proven   bool
 	unmarked bool
+	marked   bool
+
+	gapStored bool
 
 	compacted leasehold.LSN // the table that we last tried to make smaller
 	mendAt    mono.Instant  // not earlier than when to try again

@@ -24,7 +24,7 @@ import (
 func (m *Machine) keepSilent(now mono.Instant) bool {
 	return !m.cfg.Deleted && !slices.ContainsFunc(m.seats, func(s *seat) bool {
 		p := s.incumbent
-		return p != nil && p.member() && p.echo != 0 && p.heard >= m.recently(now) && !p.parting
+		return p != nil && p.member() && p.echo != 0 && p.heard >= m.recently(now)
 	})
 }
 
@@ -42,7 +42,7 @@ func (s *seat) replaced(now mono.Instant) bool {
 	case p == nil:
 		return false
 	case s.contender != nil:
-		return now >= p.until || p.overdue
+		return now >= p.until || p.overdue(now)
 	}
 	return now >= p.until && len(p.leases) == 0 && p.mover == ""
 }
@@ -85,28 +85,31 @@ func (m *Machine) noticeOutage(now mono.Instant) {
 	}
 }
 
-// endOutage gives the silent owners the time of a lease to return, now that one is heard.
+// endOutage gives the silent owners the time of a lease to return, when an owner is heard after
+// no other was for a while: they were cut off as well, whether or not their deadlines have
+// passed. A new session that wants the name of one waits no longer for that.
 func (m *Machine) endOutage(now mono.Instant) {
+	recently := m.recently(now)
+	silence := max(m.heardAt, m.since) < recently
 	m.heardAt = now
-	if !m.outage {
-		return
+	if m.outage {
+		m.note(NoteOutageOver, "", 0, 0)
 	}
 	m.outage = false
-	m.note(NoteOutageOver, "", 0, 0)
+	if !silence {
+		return
+	}
 	until := now.Add(m.cfg.Timing.Hold())
 	for _, p := range m.sessions {
-		if now < p.until && p.heard < m.recently(now) {
-			p.until = max(p.until, until) // it was cut off as well, and its deadline is near
+		if p.heard >= recently || p.until >= until {
 			continue
 		}
-		if now >= p.until {
-			p.until, p.overdue = until, true
-			if p.seat != nil && p.seat.contender != nil {
-				m.wake = 0 // a new session has its name: it is expired at once
-			}
+		if p.due == 0 {
+			p.due = p.until
 		}
+		p.until = until
 	}
-	m.wake = now // who is replaced is expired at once
+	m.wake = now
 }
 
 // extend lets us lead for longer. While we had no authority we heard no owner: that time does
@@ -129,7 +132,13 @@ func (m *Machine) wakeAtDeadline(now mono.Instant, p *peer) {
 	if now < p.until {
 		m.wakeAt(p.until)
 	}
+	if now < p.due {
+		m.wakeAt(p.due)
+	}
 }
+
+// overdue reports whether an outage has given a peer more time, and its deadline has passed.
+func (p *peer) overdue(now mono.Instant) bool { return p.due != 0 && now >= p.due }
 
 // ending reports whether leases of a session have ended, which the table does not say yet.
 func (m *Machine) ending(s leasehold.Session) bool {

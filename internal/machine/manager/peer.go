@@ -61,8 +61,9 @@ type peer struct {
 	// deferred: it claims suspended leases, and is answered when no other owner can hold them
 	// (see restored.go). resumed: it was.
 	deferred, resumed bool
-	// overdue: it was kept past its deadline (see outage.go), and has not been heard since.
-	overdue bool
+	// due is its deadline before an outage moved it (see outage.go); 0 if none did, or it has
+	// been heard since.
+	due mono.Instant
 	// suspended: its newest request claims leases that have reached their deadline.
 	suspended bool
 	// orders: what it was last told about moves, or about draining, is not so

@@ -79,7 +79,7 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 	if m.accept(now, p, r) {
 		m.seatGhost(p)
 		m.hear(now, p, r)
-		p.heard, p.load, p.suspended, p.overdue = now, r.Load, r.Suspended, false
+		p.heard, p.load, p.suspended, p.due = now, r.Load, r.Suspended, 0
 		p.until = max(p.until, now.Add(m.patience(p)))
 		m.wakeAt(p.until)
 		m.resume(p)
@@ -134,9 +134,7 @@ func (m *Machine) session(h *table.Holder) (*peer, leasehold.Kind) {
 		return p, leasehold.Other
 	}
 	p.seat.contender = p
-	if p.seat.incumbent.overdue {
-		m.wake = 0 // it is expired at once
-	}
+	m.wake = 0 // whoever has the name may be overdue
 	m.note(NoteNameTaken, h.Owner, 0, 0)
 	return p, leasehold.Other
 }
@@ -287,7 +285,7 @@ func (m *Machine) settle(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 		first, fresh := p.fresh[l.Generation]
 		neverHad := fresh && (first == 0 || first > r.Applied)
 		_, moved := p.tickets[l.Generation]
-		if ticket, here := m.arrived(p, l, r.Imports); here && !fresh && !m.proven {
+		if ticket, here := m.arrived(p, l, r.Imports); here && !fresh && (!m.proven || l.Generation > m.found.generation) {
 			p.expect(l.Generation, ticket)
 			pending[l.Generation] = 0
 			m.note(NoteGrantPending, p.holder.Owner, uint64(l.Generation), 0)
@@ -306,7 +304,7 @@ func (m *Machine) settle(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	m.confirm(p, pending)
 	p.drop(leasesOf(given))
 	m.pruneMoves(p)
-	m.release(now, p, given, m.credible(r.Moves))
+	m.release(now, p, given, m.credible(p, r.Moves))
 }
 
 // confirm remembers which grants are still not confirmed. What had to be given
@@ -373,7 +371,7 @@ func (m *Machine) whyGiven(p *peer, l leasehold.Lease, wanted *seat) leasehold.C
 func (m *Machine) goodbye(now mono.Instant, r *protocol.LeaseRequest) {
 	if p := m.sessions[r.Holder.Session]; p != nil {
 		m.note(NoteLeft, r.Holder.Owner, uint64(len(p.leases)), 0)
-		m.bequeath(now, p, m.credible(r.Moves), leasehold.CauseLeft)
+		m.bequeath(now, p, m.credible(p, r.Moves), leasehold.CauseLeft)
 		m.remove(p, leasehold.CauseLeft)
 	}
 	if len(m.goodbyes) < m.cfg.MaxOwners {

@@ -40,7 +40,7 @@ const longAgo = 24 * time.Hour
 // suspect decides whether the table that we found may have lost history. One that is below the
 // floor was found by a leader that did not live to store the gap.
 func (m *Machine) suspect(unfinished bool) {
-	m.proven = m.cfg.Restored
+	m.proven, m.marked = m.cfg.Restored, unfinished
 	if !m.cfg.Volatile && (m.cfg.Uncertain || m.cfg.Restored || unfinished || uint64(m.table.LSN()) < m.cfg.Floor) {
 		m.goOnAbove(0, max(m.cfg.Floor, m.cfg.Clock))
 	}
@@ -120,7 +120,7 @@ func (m *Machine) remind(now mono.Instant, r *protocol.LeaseRequest) {
 			m.prove(now, r.Holder.Owner, l.Generation)
 		}
 	}
-	if had > known && !m.cfg.Volatile && storage.Plausible(uint64(had), max(uint64(known), m.base), m.clock(now)) {
+	if had > known && !m.cfg.Volatile && storage.Plausible(uint64(had), uint64(m.found.generation), m.clock(now)) {
 		m.prove(now, r.Holder.Owner, had)
 	}
 }
@@ -128,6 +128,7 @@ func (m *Machine) remind(now mono.Instant, r *protocol.LeaseRequest) {
 // prove takes it for proven that history was lost, up to a generation at least.
 func (m *Machine) prove(now mono.Instant, by leasehold.OwnerID, had leasehold.Generation) {
 	above := uint64(had) >= max(m.base, uint64(m.newest()))
+	above = above || !m.proven && !m.doubted() && !m.gapStored // the store was taken for what it was
 	if m.proven && !above {
 		return
 	}
@@ -192,18 +193,22 @@ func (m *Machine) rebase(now mono.Instant) {
 	}
 	m.commit(now, &storage.Batch{
 		Namespace: m.cfg.Namespace, Term: m.term, Prev: m.table.LSN(),
-		Base: m.table.Rebased(m.base, m.surelyHeld), Unfinished: now < m.inheritUntil,
+		Base: m.table.Rebased(m.base, m.marked, m.surelyHeld), Unfinished: now < m.inheritUntil,
 	})
 }
 
-// credible returns what an owner says about moves, as far as it may be relied on. In a history
+// credible returns what a peer says about moves, as far as it may be relied on. In a history
 // that was lost, the state may have been lost that is said to have gone elsewhere, or have
-// changed there.
-func (m *Machine) credible(moves []protocol.MoveReport) []protocol.MoveReport {
-	if m.proven {
-		return nil
+// changed there. So of leases from before our term only moves count that we have ordered.
+func (m *Machine) credible(p *peer, moves []protocol.MoveReport) []protocol.MoveReport {
+	if !m.proven {
+		return moves
 	}
-	return moves
+	return slices.DeleteFunc(slices.Clone(moves), func(r protocol.MoveReport) bool {
+		_, ours := p.ended[r.Ticket]
+		ours = ours || slices.ContainsFunc(p.out, func(mv *move) bool { return mv.ticket == r.Ticket })
+		return !ours && r.Newest <= m.found.generation
+	})
 }
 
 // surelyHeld reports whether a lease is held, and was all along: its holder says so, and we
@@ -226,10 +231,10 @@ func (m *Machine) rebased(now mono.Instant, b *storage.Batch) {
 	switch {
 	case m.base != uint64(b.Base.LSN()): // an owner has shown us more
 	case b.Unfinished:
-		m.unmarked = false
+		m.unmarked, m.marked = false, true
 		m.goOnAbove(0, m.clock(now))
 	default:
-		m.unmarked, m.base = false, 0
+		m.unmarked, m.base, m.gapStored = false, 0, true
 	}
 	m.lookAgain()
 	m.emit(Broadcast{&protocol.LookupReply{Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Leads: true, Term: m.term, LSN: m.table.LSN()}})

@@ -84,7 +84,7 @@ func (p *peer) status(now mono.Instant) Owner {
 	o := Owner{
 		Holder: p.holder, Leases: len(p.leases), Load: p.load, Patience: max(0, p.until.Sub(now)),
 		Parting: p.parting, Draining: p.draining, Mover: p.mover != "", MovesIn: len(p.in), MovesOut: len(p.out),
-		Suspended: len(p.leases) > 0 && (now >= p.until || p.overdue),
+		Suspended: len(p.leases) > 0 && (now >= p.until || p.overdue(now)),
 	}
 	switch {
 	case p.echo == 0:

@@ -240,11 +240,11 @@ func (m *Machine) muted() bool { return m.settled != m.settling }
 
 // dropAll lets go of everything, on our own account.
 func (m *Machine) dropAll(cause leasehold.Cause) {
+	m.suspended = false
 	if len(m.held) == 0 {
 		return
 	}
 	held := m.held
-	m.suspended = false
 	m.publish(nil, m.view.Until)
 	m.emit(RevokedLeases{held, cause})
 }
