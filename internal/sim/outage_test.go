@@ -6,9 +6,8 @@ import (
 )
 
 // Managers, the store and the network fail for seconds to hours, and managers crash in between.
-// No owner fails: leases are resumed, and what ends goes to another owner, which I11 checks.
-// Ranges lost are logged only: a leader still expires an owner that returns later than others.
-func TestOutages(t *testing.T) {
+// No owner fails: whatever ends goes to another owner, and no lease is lost. I11 checks each end.
+func TestOutagesLoseNothing(t *testing.T) {
 	for _, faults := range []string{"outage=10", "outage=10,manager-crash=3"} {
 		t.Run(faults, func(t *testing.T) {
 			mix, err := ParseMix(faults)
@@ -16,9 +15,9 @@ func TestOutages(t *testing.T) {
 				t.Fatal(err)
 			}
 			cfg := valid(t, Config{Namespaces: 1, Faults: mix, Graceful: true})
-			var resumed, suspended, lost uint64
+			var resumed, suspended uint64
 			longest := time.Duration(0)
-			for seed := uint64(1); seed <= 60; seed++ {
+			for seed := uint64(1); seed <= 150; seed++ {
 				r := Run(cfg, seed, nil)
 				if r.Violation != nil {
 					t.Fatalf("seed %d: %v", seed, r.Violation)
@@ -26,15 +25,17 @@ func TestOutages(t *testing.T) {
 				suspended += r.Branches["owner: suspended"]
 				resumed += r.Branches["owner: resumed"]
 				longest = max(longest, r.Simulated)
-				lost += r.Branches["store: state lost"]
-				if seed <= 5 && Run(cfg, seed, nil).Hash != r.Hash {
-					t.Errorf("seed %d: the same seed must give the same world", seed)
+				if lost := r.Branches["store: state lost"]; lost > 0 {
+					t.Errorf("seed %d: %d ranges have lost their state", seed, lost)
+				}
+				if again := Run(cfg, seed, nil); seed <= 5 && again.Hash != r.Hash {
+					t.Errorf("seed %d: hashes %x and %x: the same seed must give the same world", seed, r.Hash, again.Hash)
 				}
 			}
 			if suspended < 100 || resumed < 100 || longest < 30*time.Minute {
 				t.Errorf("%d suspensions, %d resumed, the longest world %v: that proves little", suspended, resumed, longest)
 			}
-			t.Logf("%d suspensions, %d resumed, %d ranges lost, the longest world %v", suspended, resumed, lost, longest)
+			t.Logf("%d suspensions, %d resumed, the longest world %v", suspended, resumed, longest)
 		})
 	}
 }

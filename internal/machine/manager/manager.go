@@ -49,9 +49,10 @@ type Machine struct {
 	// we have not heard.
 	inheritUntil mono.Instant
 	// outage: no owner is heard, and those whose time is over are kept, because no other could
-	// take their ranges (see outage.go). heardAt is when an owner was last heard.
-	outage  bool
-	heardAt mono.Instant
+	// take their ranges (see outage.go). heardAt is when an owner was last heard, and returnedAt
+	// when one was that we knew before.
+	outage              bool
+	heardAt, returnedAt mono.Instant
 	// census is where we come from, if we have asked the owners what there is; nil
 	// if we have not, and once it was made use of.
 	census *Census
@@ -232,7 +233,7 @@ func (m *Machine) inherit(now mono.Instant) {
 	}
 	m.named = m.inherited
 	if m.census != nil {
-		m.heardAt = now // the census has heard owners
+		m.heardAt, m.returnedAt = now, now // the census has heard owners
 		m.resumeHandovers(now)
 	}
 }

@@ -85,20 +85,21 @@ func (m *Machine) noticeOutage(now mono.Instant) {
 	}
 }
 
-// endOutage gives the silent owners the time of a lease to return, when an owner is heard after
-// no other was for a while: they were cut off as well, whether or not their deadlines have
-// passed. A new session that wants the name of one waits no longer for that.
-func (m *Machine) endOutage(now mono.Instant) {
-	recently := m.recently(now)
-	silence := max(m.heardAt, m.since) < recently
-	m.heardAt = now
-	if m.outage {
-		m.note(NoteOutageOver, "", 0, 0)
+// endOutage gives the silent owners the time of a lease to return, when one of them returns
+// after none was heard for a while: they were cut off as well, whether or not their deadlines
+// have passed. A newcomer shows nothing of the kind, unless deadlines have passed. A new session
+// that wants the name of one waits no longer for that.
+func (m *Machine) endOutage(now mono.Instant, s leasehold.Session) {
+	recently, over := m.recently(now), m.outage
+	m.heardAt, m.outage = now, false
+	if p := m.sessions[s]; p != nil {
+		over = over || p.heard < recently && max(m.returnedAt, m.since) < recently
+		m.returnedAt = now
 	}
-	m.outage = false
-	if !silence {
+	if !over {
 		return
 	}
+	m.note(NoteOutageOver, "", 0, 0)
 	until := now.Add(m.cfg.Timing.Hold())
 	for _, p := range m.sessions {
 		if p.heard >= recently || p.until >= until {

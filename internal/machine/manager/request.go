@@ -64,7 +64,7 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 	case m.sessions[r.Holder.Session] == nil && m.ending(r.Holder.Session):
 		return // its leases have ended, which is not committed yet: the answer would reveal it
 	}
-	m.endOutage(now)
+	m.endOutage(now, r.Holder.Session)
 	if first := m.firstInLine(r.Holder); first != nil && !m.overtakes(r, first) {
 		reply := m.reply(now, r.Holder.Session, r.Seq)
 		reply.Incumbent = first.holder
