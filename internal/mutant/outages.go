@@ -65,8 +65,8 @@ var suspensions = []Mutant{
 		Why:   "a leader expires the first of many silent owners for the sake of one that is cut off as well",
 		World: outages,
 		File:  outageFile,
-		Old:   "p.echo != 0 && p.heard >= m.recently(now) && !p.parting",
-		New:   "p.echo != 0 && !p.parting",
+		Old:   "p.echo != 0 && p.heard >= m.recently(now)\n",
+		New:   "p.echo != 0 && now < p.until\n",
 	},
 	{
 		Name:  "gap-ignored-by-lookups",

@@ -12,8 +12,8 @@ var restores = []Mutant{
 		Why:   "a leader that finds a record of long ago goes on as if nothing had been forgotten",
 		World: restored,
 		File:  electionFile,
-		Old:   "m.restored || !m.witnessed && !m.young(now)",
-		New:   "m.restored",
+		Old:   "m.doubtful || m.restored || !witnessed && !m.young(now)",
+		New:   "m.doubtful || m.restored || false && witnessed",
 	},
 	{
 		Name:  "floor-forgotten",

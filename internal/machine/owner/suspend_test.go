@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/machine/owner"
 	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
 )
 
 // suspendedServer holds one lease whose deadline has passed.
@@ -131,5 +132,28 @@ func TestArrivalIsKeptInAnOutage(t *testing.T) {
 	}
 	if len(s.request.Imports) != 1 {
 		t.Errorf("it says that it has %v, want what it has confirmed", s.request.Imports)
+	}
+}
+
+// An owner that has handed its only lease over while it was suspended has nothing to drop: a
+// leader that collects is not answered at once, again and again.
+func TestSuspensionEndsWithTheLease(t *testing.T) {
+	s := newMover(t, lease(0, 20, 1))
+	now := s.speak()
+	s.hear(now, s.orders([]protocol.Offer{offer(0, 20, 1, false)}, departure(1, 0, 20)))
+	s.step(now, owner.Copied{Ticket: ticket(1)})
+	until := s.machine.View().Until
+	s.did(s.machine.Advance(until))
+	s.step(until, owner.Confirmed{Ticket: ticket(1)})
+	now = s.ask(until)
+	seq := s.request.Seq
+	for range 1000 {
+		r := s.reply()
+		r.Collecting = true
+		now = now.Add(time.Millisecond)
+		s.hear(now, r)
+	}
+	if n := s.request.Seq - seq; n > 10 {
+		t.Errorf("%d requests in a second", n)
 	}
 }

@@ -1,0 +1,194 @@
+package manager_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/table"
+)
+
+// until lets time pass, and the leader wake when it wants to.
+func (p *pool) until(end time.Duration) {
+	for limit := p.now.Add(end); p.now < limit; {
+		p.now = max(min(p.wake, limit), p.now+1)
+		p.did(p.machine.Advance(p.now))
+		p.settle()
+	}
+}
+
+// I11: all owners are cut off, for less than a lease, for about one, or for longer, and return
+// one after the other. Nothing changes in the table.
+func TestOutageOfAnyLength(t *testing.T) {
+	for _, away := range []time.Duration{
+		7 * time.Second, 9 * time.Second, 9500 * time.Millisecond, 11 * time.Second, 11900 * time.Millisecond, 12100 * time.Millisecond,
+		20 * time.Second, time.Minute, 24 * time.Hour,
+	} {
+		t.Run(away.String(), func(t *testing.T) {
+			p := newPool(t, &storage.State{})
+			p.joinAll(poolHolder(0), poolHolder(1))
+			a, b := p.players[poolHolder(0).Session], p.players[poolHolder(1).Session]
+			for range 20 {
+				for _, o := range []*player{b, a} {
+					p.until(1200 * time.Millisecond)
+					p.say(o)
+					p.settle()
+				}
+			}
+			before := p.machine.Table().LSN()
+			p.until(away)
+			p.claim(a)
+			p.settle()
+			p.until(2500 * time.Millisecond)
+			p.claim(b)
+			p.settle()
+			if now := p.machine.Table().LSN(); now != before {
+				t.Errorf("the table goes from lsn %d to %d", before, now)
+			}
+		})
+	}
+}
+
+// I11: a new leader hears the first owner early, late, or after their deadline. The second, which
+// comes half a second later, keeps what it has.
+func TestTakeoverWaitsForTheSecond(t *testing.T) {
+	for _, first := range []time.Duration{5 * time.Second, 11900 * time.Millisecond, 12100 * time.Millisecond, time.Hour} {
+		t.Run(first.String(), func(t *testing.T) {
+			old := newPool(t, &storage.State{})
+			old.joinAll(poolHolder(0), poolHolder(1))
+			p := newPoolIn(t, 2, poolConfig(), &storage.State{Table: old.machine.Frozen()})
+			p.players = old.players
+			before := p.machine.Table().LSN()
+			p.until(first)
+			p.claim(p.players[poolHolder(0).Session])
+			p.settle()
+			p.until(500 * time.Millisecond)
+			p.claim(p.players[poolHolder(1).Session])
+			p.settle()
+			p.until(100 * time.Millisecond)
+			if now := p.machine.Table().LSN(); now != before {
+				t.Errorf("the table goes from lsn %d to %d", before, now)
+			}
+		})
+	}
+}
+
+// An owner that wants to leave does not wait for a dead one to take its ranges: that is expired,
+// as if the other stayed.
+func TestPartingBesideADeadOwner(t *testing.T) {
+	ha := &table.Holder{Owner: "a", Session: leasehold.Session{1}, Addr: "a", Weight: 1}
+	hb := &table.Holder{Owner: "b", Session: leasehold.Session{2}, Addr: "b", Weight: 1}
+	ra, rb := leasehold.Range{Limit: middle}, leasehold.Range{Start: middle}
+	l := newPaperSuccessor(t, 2, &storage.State{Changes: []table.Change{
+		{LSN: 1, Kind: table.Granted, Range: ra, Generation: 1, Holder: ha},
+		{LSN: 2, Kind: table.Granted, Range: rb, Generation: 2, Holder: hb},
+	}})
+	a := &paperOwner{leader: l, holder: ha, leases: []leasehold.Lease{{Range: ra, Generation: 1}}, moving: &moving{}}
+	b := &paperOwner{leader: l, holder: hb, leases: []leasehold.Lease{{Range: rb, Generation: 2}}, moving: &moving{}}
+	l.owners = []*paperOwner{a, b}
+	a.greet()
+	b.greet()
+	l.settle()
+	l.renew(70*time.Second, a, b)
+	a.parts() // b is dead from here on: what a sends to it fails
+	for end := l.now.Add(2 * paperHold); l.now < end && !a.moving.last.Idle; {
+		l.advance(5 * time.Second)
+		b.unread = nil
+		if len(a.unread) > 0 {
+			a.read()
+		}
+		for _, d := range a.departures() {
+			a.reports(d, protocol.MoveFailed)
+			if len(a.unread) > 0 {
+				a.read()
+			}
+		}
+		a.say()
+		if len(a.unread) > 0 {
+			a.read()
+		}
+	}
+	if !a.moving.last.Idle || l.noted(manager.NoteExpired) != 1 {
+		t.Errorf("after %v it is idle: %t; %d owners have expired", 2*paperHold, a.moving.last.Idle, l.noted(manager.NoteExpired))
+	}
+}
+
+// After evidence of a lost history, moves that this leader orders are moves.
+func TestMoveAfterEvidence(t *testing.T) {
+	for name, evidence := range map[string]bool{"without": false, "with": true} {
+		t.Run(name, func(t *testing.T) {
+			l, p := newMovingLeader(t, "aaa")
+			a, b := l.mover("a"), l.mover("b")
+			l.renew(70*time.Second, a, b)
+			if evidence {
+				c := l.newcomer("c")
+				c.leases = []leasehold.Lease{{Range: cell(0, 1), Generation: 7}}
+				c.say()
+				l.settle()
+				l.renew(70*time.Second, a, b, c)
+			}
+			l.renew(700*time.Second, a, b)
+			p.give("aba")
+			l.rethink()
+			a.wantDepartures(cell(1, 2))
+			since := len(l.log)
+			a.completes(a.departures()[0])
+			l.settle()
+			if got := l.changesSince(since); len(got) != 1 || slices.ContainsFunc(l.log[since:], func(c table.Change) bool { return c.Kind != table.Moved }) {
+				t.Errorf("it records %v, want one move", got)
+			}
+		})
+	}
+}
+
+// Evidence of a generation that this leader has passed since is evidence all the same: the store
+// was taken for what it was, and nobody knows what else it has lost.
+func TestEvidenceBelowNewest(t *testing.T) {
+	p := newPoolIn(t, 2, poolConfig(), heldBy(poolHolder(0)))
+	gaps := 0
+	p.wrote = func(b *storage.Batch) {
+		if b.Base != nil {
+			gaps++
+		}
+	}
+	p.claims(0, 1)
+	p.settle()
+	p.waitOut()
+	p.joinAll(poolHolder(1), poolHolder(2))
+	if newest := p.machine.Table().Newest(); newest < 6 {
+		t.Fatalf("%d generations are granted, which proves nothing", newest)
+	}
+	p.claims(7, 5) // of a leader in term 1; the newest in the store was 1 when we took over
+	p.settle()
+	p.waitOut()
+	if gaps == 0 {
+		t.Error("numbers go on as if nothing had been lost")
+	}
+}
+
+// Owners that claim what cannot be do not use generations up, however many of them there are.
+func TestClaimsDoNotUseGenerationsUp(t *testing.T) {
+	cfg := poolConfig()
+	cfg.Clock = storage.Clock(1_800_000_000)
+	p := newPoolIn(t, 2, cfg, heldBy(poolHolder(0)))
+	p.claims(0, 1)
+	p.settle()
+	p.waitOut()
+	for n := range 100 {
+		h, before := poolHolder(9), poolHolder(9)
+		h.Session[0], before.Session[0] = byte(n+1), byte(n)
+		p.now++
+		p.step(manager.Request{LeaseRequest: &protocol.LeaseRequest{
+			Namespace: poolNamespace, Holder: h, Seq: 1, Gone: before.Session, Term: 2,
+			Leases: []leasehold.Lease{{Range: leasehold.All, Generation: p.machine.Table().Newest() + 1<<48 - 1}},
+		}})
+		p.settle()
+	}
+	if newest := p.machine.Table().Newest(); newest > 1<<52 {
+		t.Errorf("generations are at %x", newest)
+	}
+}
