@@ -104,6 +104,7 @@ verify: models ## check the models, simulate ten thousand worlds of each kind, t
 	$(GO) run ./cmd/leasehold flease sim --explore 14 --detours 2
 	$(GO) run ./cmd/leasehold sim --explore 60 --detours 2
 	$(GO) test -count=1 -timeout=30m -run Mutant ./internal/mutant -args -all
+	$(GO) test -count=1 -timeout=30m -run 'Every(Flease)?MutantIsCaught' ./internal/mutant -args -all -first 1000001
 
 .PHONY: models
 models: ## check the models in verify with Spin, and that it finds what their mutants break (installs it where apt-get can)

@@ -56,6 +56,8 @@ func (m *Manager) logElection(n election.Note) {
 		level, text = slog.LevelWarn, fmt.Sprintf("leader record renewed too late several times: the last write took %v, the TTL is %v; leadership is handed over. Is the disk slow?", time.Duration(n.Have), time.Duration(n.Want))
 	case election.NoteFruitless:
 		level, text = slog.LevelWarn, fmt.Sprintf("leader again, although writes of the leader record were too slow: no other manager has led for long, %d times in a row", n.Have)
+	case election.NoteCopied:
+		level, text = slog.LevelError, fmt.Sprintf("the leader record of term %d was written to another cluster, so this store was restored from a backup: suspended leases end, and numbers go on above all that may be lost", n.Have)
 	case election.NoteOwnRecord:
 		text = "the leader record is our own, from before we stepped down"
 	}

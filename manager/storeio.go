@@ -90,7 +90,7 @@ func (s *storeIO) recordSeen(r storage.Record) {
 
 func (s *storeIO) seen(r storage.Record, atLeast storage.Version) node.Event {
 	_, uptime := s.m.cfg.Boot()
-	return node.Election{Event: election.Seen{Record: r, AtLeast: atLeast, Wall: s.m.cfg.wall().Unix(), Uptime: uptime}}
+	return node.Election{Event: election.Seen{Record: r, AtLeast: atLeast, Wall: s.m.cfg.wall().Unix(), Uptime: uptime, Store: s.m.cfg.Store.Identity()}}
 }
 
 func (s *storeIO) swap(a election.Swap) {

@@ -34,6 +34,9 @@ type Store interface {
 	// returns the new version, which is higher than any before.
 	Swap(ctx context.Context, prev storage.Version, next storage.Record) (storage.Version, storage.Outcome, error)
 
+	// Identity names the store that the newest answer came from. It does no I/O.
+	Identity() storage.Identity
+
 	// WatchRecord calls seen with records as they are written, as far as it
 	// notices, until the context ends or the store is closed. It is a hint:
 	// records may be missing.

@@ -13,7 +13,10 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-var everyOne = flag.Bool("all", false, "try every mutant, and not one of three")
+var (
+	everyOne  = flag.Bool("all", false, "try every mutant, and not one of three")
+	firstSeed = flag.Uint64("first", 1, "the first seed: a mutant must be found in any range of seeds")
+)
 
 // thirds leaves out two of three mutants: to build a program with each, and to search, takes a
 // third of what all tests of this module may take. Those of Flease, and those that the
@@ -231,7 +234,7 @@ func buildSearch(t *testing.T, m Mutant, source string) string {
 // search lets a program with a planted bug look for a violation, and returns
 // how many it found: none or one.
 func search(t *testing.T, program string, m Mutant, more ...string) int {
-	args := append([]string{fmt.Sprintf("--seeds=%d", m.Seeds)}, strings.Fields(m.World)...)
+	args := append([]string{fmt.Sprintf("--seeds=%d", m.Seeds), fmt.Sprintf("--first=%d", *firstSeed)}, strings.Fields(m.World)...)
 	out, err := exec.CommandContext(t.Context(), program, append(args, more...)...).Output()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

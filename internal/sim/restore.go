@@ -2,6 +2,7 @@ package sim
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -37,10 +38,16 @@ func (s *store) restore(b *backup) {
 	}
 }
 
-// restoreStore makes a backup of the store, or restores the last one, which is older by then than
-// wall clocks differ. Most of the time the managers are started again
-// with it. If they run on, versions go on as well: no number that a process has seen stands for
-// two things.
+// identity names the store.
+func (s *store) identity() storage.Identity {
+	return storage.Identity{Cluster: strconv.Itoa(1 + s.moves), Directory: strconv.Itoa(1 + s.copies)}
+}
+
+// restoreStore makes a backup of the store, or restores the last one. Most of the time the
+// managers are started again with it. If they run on, versions go on as well: no number that a
+// process has seen stands for two things. A backup is older than wall clocks differ, since
+// they choose the numbers that follow. It can be seconds old if its identity shows that it is
+// a copy: it is restored into a new cluster, or in new data directories.
 func (n *nemesis) restoreStore() bool {
 	w, s := n.world, n.world.store
 	if s.record.Version == 0 {
@@ -51,10 +58,22 @@ func (n *nemesis) restoreStore() bool {
 		n.tell("later, from this backup")
 		return true
 	}
-	w.aged += 10*time.Minute + w.below(time.Hour)
+	w.aged += time.Duration(len(w.managers)) * w.clocksApart()
+	kind := w.random.IntN(3)
+	switch kind {
+	case 0:
+		s.moves++
+	case 1:
+		s.copies++
+	default:
+		w.aged += 10 * time.Minute
+	}
+	if kind == 2 || w.chance(4) {
+		w.aged += w.below(time.Hour)
+	}
 	version, catalog := s.record.Version, s.catalog.Version
 	s.restore(s.saved)
-	if w.chance(3) {
+	if kind != 1 && w.chance(3) {
 		n.tell("while managers run")
 		s.record.Version, s.catalog.Version = version+1, catalog+1
 		return true
@@ -84,15 +103,19 @@ func (m *managerHost) uptime() time.Duration {
 	return time.Hour + time.Duration(w.now-worldStart) + w.aged
 }
 
-// wall is what the wall clock of a manager says, in seconds since 1970: it is a little ahead of
-// some others, or behind; in some worlds by minutes.
+// clocksApart is by how much the wall clock of each manager is ahead of the one before: a
+// little; in some worlds minutes.
+func (w *world) clocksApart() time.Duration {
+	if w.seed%8 == 3 && !w.cfg.Graceful { // a failover is then taken for a restore, and costs what is being moved
+		return 3 * time.Minute
+	}
+	return 7 * time.Second
+}
+
+// wall is the wall clock of a manager, in seconds since 1970.
 func (m *managerHost) wall() int64 {
 	const start = 1_800_000_000
 	w := m.world
-	apart := 7 * time.Second
-	if w.seed%8 == 3 && !w.cfg.Graceful { // a failover is then taken for a restore, and costs what is being moved
-		apart = 3 * time.Minute
-	}
-	since := time.Duration(w.now-worldStart) + w.aged + time.Duration(m.index)*apart
+	since := time.Duration(w.now-worldStart) + w.aged + time.Duration(m.index)*w.clocksApart()
 	return start + int64(since/time.Second)
 }

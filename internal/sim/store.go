@@ -23,8 +23,11 @@ type store struct {
 	catalog *storage.Catalog
 	logs    map[leasehold.Namespace]*stored
 
-	era   int     // how often it was restored
-	saved *backup // nil if there is none
+	era int // how often it was restored
+	// moves is how often it was restored into a new cluster, and copies how often data
+	// directories were replaced by copies.
+	moves, copies int
+	saved         *backup // nil if there is none
 
 	down    bool
 	slow    time.Duration
@@ -178,7 +181,7 @@ func (s *store) apply(r *storeRequest) node.Event {
 		if s.stale && !what.Fresh && len(s.history) > 0 {
 			rec = s.history[len(s.history)-1-s.world.random.IntN(len(s.history))]
 		}
-		return node.Election{Event: election.Seen{Record: rec, AtLeast: what.AtLeast, Wall: r.host.wall(), Uptime: r.host.uptime()}}
+		return node.Election{Event: election.Seen{Record: rec, AtLeast: what.AtLeast, Wall: r.host.wall(), Uptime: r.host.uptime(), Store: s.identity()}}
 	case election.Swap:
 		return node.Election{Event: s.swap(what)}
 	case manager.Commit:
@@ -266,7 +269,7 @@ func (s *store) tell() {
 	w := s.world
 	for _, m := range w.managers {
 		if m.alive && !m.storeCut && !s.stale && w.random.IntN(100) < 80 {
-			w.later(s.latency(), m.endpoint, 0, watched{m.epoch, election.Seen{Record: s.record, Wall: m.wall(), Uptime: m.uptime()}})
+			w.later(s.latency(), m.endpoint, 0, watched{m.epoch, election.Seen{Record: s.record, Wall: m.wall(), Uptime: m.uptime(), Store: s.identity()}})
 		}
 	}
 }

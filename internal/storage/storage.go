@@ -20,6 +20,17 @@ type ManagerID string
 // record yet.
 type Version uint64
 
+// An Identity tells a store from a copy of it. Empty fields are unknown and prove nothing.
+type Identity struct {
+	// Cluster is the same for all managers of a group. It changes when a backup is restored
+	// into a new cluster. A leader record with another cluster was copied, and what was
+	// written after the copy is lost.
+	Cluster string
+	// Directory is the data directory of one manager. It changes when the directory is
+	// replaced by a copy, which may be old.
+	Directory string
+}
+
 // A Record says who leads. The leader writes it again and again, with a new
 // Beat each time, so that others can see it stand still when the leader dies.
 type Record struct {
@@ -43,6 +54,8 @@ type Record struct {
 	// boot how old the record is, without wall clocks.
 	Boot   string
 	Uptime time.Duration
+	// Store is the store that it was written to.
+	Store Identity
 	// Floor is what all numbers exceed that are given out from now on, LSNs and generations
 	// of all namespaces: a table that is below it may have lost history, and goes on above it
 	// after a gap (see [Above] and table.Gap).

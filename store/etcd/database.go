@@ -2,9 +2,12 @@ package etcd
 
 import (
 	"context"
+	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/failpoint"
+	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/store/internal/kv"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -19,9 +22,25 @@ type database struct {
 	room    *room         // nil: whoever runs the cluster sees to it
 	ended   func() error  // why nothing works any more; nil function or nil error: it does
 	close   func() error
+
+	directory string        // identity of the data directory; empty if unknown, or if it is not ours
+	cluster   atomic.Uint64 // id of the cluster that has last answered
 }
 
 var _ kv.DB = (*database)(nil)
+
+// Identity implements [kv.DB]. The cluster's id is in the header of every response: a cluster
+// can be restored while we are connected.
+func (d *database) Identity() storage.Identity {
+	i := storage.Identity{Directory: d.directory}
+	if id := d.cluster.Load(); id != 0 {
+		i.Cluster = strconv.FormatUint(id, 16)
+	}
+	return i
+}
+
+// answered records which cluster a response came from.
+func (d *database) answered(h *pb.ResponseHeader) { d.cluster.Store(h.GetClusterId()) }
 
 // request bounds one request. Each has a context of its own, so that one that
 // times out leaves the others alone.
@@ -54,6 +73,7 @@ func (d *database) Peek(ctx context.Context, key string) (kv.Entry, error) {
 	if err != nil {
 		return kv.Entry{}, d.failed(err)
 	}
+	d.answered(resp.Header)
 	return d.entry(key, resp.Kvs), nil
 }
 
@@ -99,6 +119,7 @@ func (d *database) Commit(ctx context.Context, t kv.Txn) (kv.Result, error) {
 	if err != nil {
 		return kv.Result{}, d.failed(err)
 	}
+	d.answered(resp.Header)
 	if err := failpoint.Fail("etcd/committed"); err != nil {
 		return kv.Result{}, err
 	}

@@ -174,6 +174,10 @@ func (d *dataDir) hasData() error {
 	return err
 }
 
+// identity names the directory that etcd's log is in. A copy has another identity, although
+// its content is the same. It is empty if the system does not provide one.
+func (d *dataDir) identity() string { return fileIdentity(filepath.Join(d.etcd(), "member", "wal")) }
+
 // begin notes how the first start is meant or, if this start does not say,
 // reminds it of what an earlier one said. The note is one write, and is there
 // before etcd has anything: whenever the process dies, the next start either

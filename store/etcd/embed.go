@@ -101,7 +101,8 @@ func (m *Embedded) start(ctx context.Context) error {
 	client := v3client.New(m.server.Server)
 	m.db = &database{
 		client: client, prefix: DefaultPrefix, timeout: m.cfg.RequestTimeout, ended: m.ended, close: m.shutdown,
-		room: &room{file: m.server.Server.Backend, quota: m.cfg.Quota},
+		room:      &room{file: m.server.Server.Backend, quota: m.cfg.Quota},
+		directory: m.dir.identity(),
 	}
 	return m.moveTo(ctx, m.cfg.PeerURL)
 }

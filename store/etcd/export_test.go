@@ -10,9 +10,8 @@ import (
 // Under returns a store of its own, under a prefix, on a member that goes on
 // when the store is closed.
 func (m *Embedded) Under(prefix string) *Store {
-	db := *m.db
-	db.prefix, db.close = prefix, func() error { return nil }
-	return &Store{kv.New(&db, kv.Config{})}
+	db := &database{client: m.db.client, prefix: prefix, timeout: m.db.timeout, room: m.db.room, ended: m.db.ended, close: func() error { return nil }}
+	return &Store{kv.New(db, kv.Config{})}
 }
 
 // KnowsOthers reports whether etcd's published status is that of this member.

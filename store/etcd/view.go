@@ -39,6 +39,7 @@ func (v *view) Get(ctx context.Context, keys ...string) ([]kv.Entry, error) {
 		return nil, v.d.failed(err)
 	}
 	v.pin(resp.Header.Revision)
+	v.d.answered(resp.Header)
 	return v.d.entries(keys, resp.Responses), nil
 }
 

@@ -16,12 +16,13 @@ type (
 	// Seen is the record as it was read, or as a watch reported it. It may be
 	// old, but it was there once. AtLeast is that of the [Read] which it answers. Wall
 	// is what the wall clock says, in seconds since 1970, and Uptime for how long the machine
-	// has run; 0 if that is not known.
+	// has run; 0 if that is not known. Store is the store that was read.
 	Seen struct {
 		Record  storage.Record
 		AtLeast storage.Version
 		Wall    int64
 		Uptime  time.Duration
+		Store   storage.Identity
 	}
 	// ReadFailed says that a read was not answered.
 	ReadFailed struct{}
@@ -133,13 +134,14 @@ const (
 	NoteDisbelieved                 // an owner has a higher term, Have, which the managers' memory disproves: Want is ours
 	NoteLimping                     // our renewals arrive too late: we resign, the last one took Have; the TTL is Want
 	NoteFruitless                   // we lead again soon after we resigned because we limped: Have times in a row
+	NoteCopied                      // the record, of term Have, was written to another store: this one was made from a backup
 	notables
 )
 
 var notableNames = [notables]string{
 	"takeover", "resignation seen", "elected", "beaten", "swap unknown", "swap found", "swap retried",
 	"authority lapsed", "authority regained", "deposed", "resigning", "dismissed", "outranked", "old record", "slept", "own record", "forgotten", "uncertain",
-	"disbelieved", "limping", "resignation fruitless",
+	"disbelieved", "limping", "resignation fruitless", "record copied",
 }
 
 func (n Notable) String() string { return notableNames[n] }
@@ -227,6 +229,7 @@ type Machine struct {
 	// uptime is for how long the machine had run at uptimeAt; 0 if that is not known.
 	uptime   time.Duration
 	uptimeAt mono.Instant
+	store    storage.Identity // as of the newest read
 	// witnessed: we have seen the record change, so that we know from our own clock how old
 	// it is.
 	witnessed bool
@@ -296,7 +299,7 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 		if e.Wall != 0 {
 			m.wall, m.wallAt = e.Wall, now
 		}
-		m.uptime, m.uptimeAt = e.Uptime, now
+		m.uptime, m.uptimeAt, m.store = e.Uptime, now, e.Store
 		m.seen(now, e)
 	case ReadFailed:
 	case Swapped:
@@ -343,11 +346,11 @@ func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
 	default:
 		m.stand(now)
 	}
-	return m.out, m.alarm()
+	return m.out, m.alarm(now)
 }
 
 // alarm is when time alone makes a difference.
-func (m *Machine) alarm() mono.Instant {
+func (m *Machine) alarm(now mono.Instant) mono.Instant {
 	switch {
 	case m.try != nil && m.try.doubt:
 		return m.nextRead
@@ -355,7 +358,7 @@ func (m *Machine) alarm() mono.Instant {
 		return mono.Never
 	case m.leading || m.resigning || m.limp.yielding:
 		return m.nextRenew
-	case m.known:
+	case m.known && m.fresh(now):
 		return min(m.nextRead, max(m.seenAt.Add(m.wait()), m.standsBackUntil()))
 	}
 	return m.nextRead
@@ -383,7 +386,7 @@ func (m *Machine) renew(now mono.Instant) {
 
 // stand watches the leader, and takes over when it has stood still.
 func (m *Machine) stand(now mono.Instant) {
-	if m.known && now >= m.standsBackUntil() && m.vacant(now) {
+	if m.known && m.fresh(now) && now >= m.standsBackUntil() && m.vacant(now) {
 		m.candidate(now)
 		return
 	}
@@ -393,12 +396,20 @@ func (m *Machine) stand(now mono.Instant) {
 	}
 }
 
+// fresh reports whether the record was read a short while ago. A manager that was stopped for
+// long reads it again before it takes over: its wall clock, which runs on at the rate of the
+// monotonic one between two reads, may be wrong by hours.
+func (m *Machine) fresh(now mono.Instant) bool { return now.Sub(m.uptimeAt) <= m.recent() }
+
 // candidate tries to take over. If the store may have lost history, all numbers go on above
 // what may have been lost. That is stored with the record, so that it counts for every later
 // leader. The term is above all that there can have been, one a second; owners that know a
 // higher one say so.
 func (m *Machine) candidate(now mono.Instant) {
-	uncertain := m.uncertain(now)
+	uncertain, restored := m.uncertain(now), m.restored || m.copied()
+	if m.copied() {
+		m.note(NoteCopied, uint64(m.record.Term), 0)
+	}
 	missed := int64(0)
 	if uncertain {
 		missed = m.missed(now)
@@ -413,12 +424,12 @@ func (m *Machine) candidate(now mono.Instant) {
 		rec.Floor = storage.Above(rec.Floor, storage.Clock(rec.At), rec.Term)
 	}
 	m.swap(now, rec)
-	m.try.uncertain, m.try.restored = uncertain, m.restored
+	m.try.uncertain, m.try.restored = uncertain, restored
 }
 
 // stamp says in a record when and where it is written.
 func (m *Machine) stamp(now mono.Instant, r *storage.Record) {
-	r.At, r.Boot, r.Uptime = m.clock(now), "", 0
+	r.At, r.Boot, r.Uptime, r.Store = m.clock(now), "", 0, m.store
 	if up := m.upFor(now); up > 0 && m.cfg.Boot != "" {
 		r.Boot, r.Uptime = m.cfg.Boot, up
 	}
@@ -441,13 +452,26 @@ func (m *Machine) uncertain(now mono.Instant) bool {
 		return false
 	}
 	witnessed := m.witnessed && now.Sub(m.seenAt) <= m.recent()
-	return m.doubtful || m.restored || !witnessed && !m.young(now)
+	return m.doubtful || m.restored || m.copied() || !witnessed && !m.young(now)
 }
+
+// copied reports whether the record was written to another store than the one it was read
+// from. That store was made from a backup, and what was written after the backup is lost.
+func (m *Machine) copied() bool { return differ(m.record.Store.Cluster, m.store.Cluster) }
+
+// replaced reports whether the record was written by this manager, and its data directory was
+// replaced by a copy since. The copy may be as new as the original.
+func (m *Machine) replaced() bool {
+	return m.record.Leader == m.cfg.Self && differ(m.record.Store.Directory, m.store.Directory)
+}
+
+// differ reports whether two names are known and differ.
+func differ(a, b string) bool { return a != "" && b != "" && a != b }
 
 // young reports whether the record was written on this boot of this machine, a short while ago.
 func (m *Machine) young(now mono.Instant) bool {
 	up := m.upFor(now)
-	if up == 0 || m.cfg.Boot == "" || m.record.Boot != m.cfg.Boot || m.woken {
+	if up == 0 || m.cfg.Boot == "" || m.record.Boot != m.cfg.Boot || m.woken || m.replaced() {
 		return false
 	}
 	age := up - m.record.Uptime
@@ -485,7 +509,7 @@ func (m *Machine) clock(now mono.Instant) int64 {
 // vacant reports whether nobody can be leading.
 func (m *Machine) vacant(now mono.Instant) bool {
 	// Whoever led in a history that was lost may lead on for its time, unless that was we.
-	old := m.restored || m.uncertain(now) && !m.doubtful && m.record.Session != m.cfg.Session
+	old := m.restored || m.copied() || m.uncertain(now) && !m.doubtful && m.record.Session != m.cfg.Session
 	switch {
 	case old && now < m.seenAt.Add(m.wait()):
 		return false

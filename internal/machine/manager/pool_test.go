@@ -3,6 +3,7 @@ package manager_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -168,12 +169,21 @@ func (o *player) read() bool {
 		news = r.Offers[i].Fresh || r.Offers[i].Lease != o.leases[i]
 	}
 	if news {
-		o.leases = make([]leasehold.Lease, len(r.Offers))
-		for i := range r.Offers {
-			o.leases[i] = r.Offers[i].Lease
+		had := o.leases
+		o.leases = nil
+		for _, offer := range r.Offers {
+			if offer.Fresh || renews(offer.Lease, had) {
+				o.leases = append(o.leases, offer.Lease)
+			}
 		}
 	}
 	return news || first
+}
+
+// renews reports whether an offer is part of a lease that the owner has. Others that are not
+// fresh are refused.
+func renews(l leasehold.Lease, had []leasehold.Lease) bool {
+	return slices.ContainsFunc(had, func(h leasehold.Lease) bool { return h.Generation == l.Generation && h.Range.Covers(l.Range) })
 }
 
 // say sends what the player has.

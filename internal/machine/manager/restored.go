@@ -197,6 +197,17 @@ func (m *Machine) rebase(now mono.Instant) {
 	})
 }
 
+// askForReleases sends a message to each owner that lacks leases which the table has for it.
+// Nothing was concluded from that until now. The owner answers at once, and its ranges are
+// granted, instead of at its next renewal.
+func (m *Machine) askForReleases() {
+	for _, p := range m.peers() {
+		if p.answered && !p.settled && len(protocol.Missing(p.leases, p.claims)) > 0 {
+			m.ordered(p)
+		}
+	}
+}
+
 // credible returns what a peer says about moves, as far as it may be relied on. In a history
 // that was lost, the state may have been lost that is said to have gone elsewhere, or have
 // changed there. So of leases from before our term only moves count that we have ordered.
@@ -235,6 +246,7 @@ func (m *Machine) rebased(now mono.Instant, b *storage.Batch) {
 		m.goOnAbove(0, m.clock(now))
 	default:
 		m.unmarked, m.base, m.gapStored = false, 0, true
+		m.askForReleases()
 	}
 	m.lookAgain()
 	m.emit(Broadcast{&protocol.LookupReply{Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Leads: true, Term: m.term, LSN: m.table.LSN()}})

@@ -340,3 +340,31 @@ func TestTermLedTwice(t *testing.T) {
 		}
 	}
 }
+
+// An owner that no longer has its leases says so while the leader waits, because its store may
+// be restored. When the wait is over the leader asks at once, and grants them: not at the
+// owner's next renewal.
+func TestReleasedDuringTheWait(t *testing.T) {
+	old := newPool(t, &storage.State{})
+	old.joinAll(poolHolder(0), poolHolder(1))
+	cfg := poolConfig()
+	cfg.Uncertain = true
+	p := newPoolIn(t, 2, cfg, &storage.State{Table: old.machine.Frozen()})
+	p.players = old.players
+	a, b := p.players[poolHolder(0).Session], p.players[poolHolder(1).Session]
+	a.leases = nil // its application keeps suspended state for a short time only
+	for range 4 {
+		p.say(a)
+		p.claim(b)
+		p.settle()
+		p.until(2900 * time.Millisecond)
+	}
+	if len(a.leases) > 0 {
+		t.Fatalf("%v is granted during the wait", a.leases)
+	}
+	p.until(600 * time.Millisecond) // the owner does not speak unless it is asked
+	if len(a.leases) == 0 {
+		t.Error("nothing is granted when the wait is over")
+	}
+	p.requireSettled()
+}

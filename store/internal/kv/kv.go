@@ -103,6 +103,9 @@ type DB interface {
 	// notices, until the context ends.
 	Watch(ctx context.Context, key string, seen func(Entry))
 
+	// Identity names the database that the newest answer came from. It does no I/O.
+	Identity() storage.Identity
+
 	// Close ends the database. No other call is under way or follows.
 	Close() error
 }

@@ -77,6 +77,9 @@ func (s *Store) Swap(ctx context.Context, prev storage.Version, next storage.Rec
 	return res.Revision, storage.Done, nil
 }
 
+// Identity implements [store.Store].
+func (s *Store) Identity() storage.Identity { return s.db.Identity() }
+
 // WatchRecord implements [store.Store]. It returns when its context ends or
 // the store is closed.
 func (s *Store) WatchRecord(ctx context.Context, seen func(storage.Record)) {
@@ -104,6 +107,9 @@ func encodeRecord(r storage.Record) (Entry, error) {
 		Floor:    r.Floor,
 		Boot:     r.Boot,
 		Uptime:   int64(r.Uptime),
+
+		StoreCluster:   r.Store.Cluster,
+		StoreDirectory: r.Store.Directory,
 	})
 }
 
@@ -126,6 +132,7 @@ func decodeRecord(e Entry) (storage.Record, error) {
 		Floor:    m.GetFloor(),
 		Boot:     m.GetBoot(),
 		Uptime:   time.Duration(m.GetUptime()),
+		Store:    storage.Identity{Cluster: m.GetStoreCluster(), Directory: m.GetStoreDirectory()},
 	}
 	copy(r.Session[:], m.GetSession())
 	return r, nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/store/internal/kv"
 )
 
@@ -39,6 +40,9 @@ func (d *DB) Peek(ctx context.Context, key string) (kv.Entry, error) {
 	defer d.mu.Unlock()
 	return find(d.entries, key), nil
 }
+
+// Identity implements [kv.DB]. A process has its own memory, so there is no copy to tell it from.
+func (d *DB) Identity() storage.Identity { return storage.Identity{} }
 
 // View implements [kv.DB].
 func (d *DB) View() kv.View {

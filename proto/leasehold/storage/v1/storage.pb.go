@@ -45,10 +45,15 @@ type Record struct {
 	// The boot of the machine on which it was written, and for how long that machine had
 	// run, in nanoseconds. Empty and 0 if that is not known. A manager on the same boot
 	// measures the age of the record with them, without wall clocks.
-	Boot          string `protobuf:"bytes,9,opt,name=boot,proto3" json:"boot,omitempty"`
-	Uptime        int64  `protobuf:"varint,10,opt,name=uptime,proto3" json:"uptime,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Boot   string `protobuf:"bytes,9,opt,name=boot,proto3" json:"boot,omitempty"`
+	Uptime int64  `protobuf:"varint,10,opt,name=uptime,proto3" json:"uptime,omitempty"`
+	// The store that it was written to: the cluster, which changes when a backup is restored
+	// into a new one, and the data directory of the manager that wrote it, which changes
+	// when it is replaced by a copy. Empty if unknown.
+	StoreCluster   string `protobuf:"bytes,11,opt,name=store_cluster,json=storeCluster,proto3" json:"store_cluster,omitempty"`
+	StoreDirectory string `protobuf:"bytes,12,opt,name=store_directory,json=storeDirectory,proto3" json:"store_directory,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Record) Reset() {
@@ -149,6 +154,20 @@ func (x *Record) GetUptime() int64 {
 		return x.Uptime
 	}
 	return 0
+}
+
+func (x *Record) GetStoreCluster() string {
+	if x != nil {
+		return x.StoreCluster
+	}
+	return ""
+}
+
+func (x *Record) GetStoreDirectory() string {
+	if x != nil {
+		return x.StoreDirectory
+	}
+	return ""
 }
 
 // A Catalog is the configuration of all namespaces.
@@ -615,7 +634,7 @@ var File_leasehold_storage_v1_storage_proto protoreflect.FileDescriptor
 
 const file_leasehold_storage_v1_storage_proto_rawDesc = "" +
 	"\n" +
-	"\"leasehold/storage/v1/storage.proto\x12\x14leasehold.storage.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18leasehold/v1/lease.proto\x1a\x18leasehold/v1/table.proto\"\xe4\x01\n" +
+	"\"leasehold/storage/v1/storage.proto\x12\x14leasehold.storage.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18leasehold/v1/lease.proto\x1a\x18leasehold/v1/table.proto\"\xb2\x02\n" +
 	"\x06Record\x12\x12\n" +
 	"\x04term\x18\x01 \x01(\x04R\x04term\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x18\n" +
@@ -627,7 +646,9 @@ const file_leasehold_storage_v1_storage_proto_rawDesc = "" +
 	"\x05floor\x18\b \x01(\x04R\x05floor\x12\x12\n" +
 	"\x04boot\x18\t \x01(\tR\x04boot\x12\x16\n" +
 	"\x06uptime\x18\n" +
-	" \x01(\x03R\x06uptime\"J\n" +
+	" \x01(\x03R\x06uptime\x12#\n" +
+	"\rstore_cluster\x18\v \x01(\tR\fstoreCluster\x12'\n" +
+	"\x0fstore_directory\x18\f \x01(\tR\x0estoreDirectory\"J\n" +
 	"\aCatalog\x12?\n" +
 	"\n" +
 	"namespaces\x18\x01 \x03(\v2\x1f.leasehold.storage.v1.NamespaceR\n" +

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package etcd
+
+func fileIdentity(string) string { return "" }
