@@ -19,6 +19,7 @@ var restores = []Mutant{
 		Name:  "copied-store-taken-for-original",
 		Why:   "a leader goes on from the record of another cluster, and reuses numbers that were lost with it",
 		World: restored,
+		Seeds: 4000,
 		File:  electionFile,
 		Old:   "return differ(m.record.Store.Cluster, m.store.Cluster)",
 		New:   "return false && differ(m.record.Store.Cluster, m.store.Cluster)",

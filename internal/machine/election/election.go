@@ -488,14 +488,14 @@ func (m *Machine) young(now mono.Instant) bool {
 // than failovers take.
 func (m *Machine) recent() time.Duration { return max(time.Minute, seldom*m.wait()) }
 
-// missed returns how many seconds ago the record was written, by wall clocks, if that is
-// longer than failovers take. It chooses a number, and proves nothing.
+// missed returns how many seconds ago the record was written, by wall clocks. It chooses a
+// number, and proves nothing.
 func (m *Machine) missed(now mono.Instant) int64 {
 	wall, at := m.clock(now), m.record.At
-	if wall == 0 || at == 0 || wall-at <= int64(m.recent()/time.Second) || wall-at > farthest {
+	if wall == 0 || at == 0 || wall-at > farthest {
 		return 0
 	}
-	return wall - at
+	return max(0, wall-at)
 }
 
 // clock is what the wall clock says, as far as we know: it runs on from what it last said.
