@@ -55,8 +55,8 @@ func TestDemoSeesWhatIsWrong(t *testing.T) {
 			Name: "losses-dropped",
 			Why:  "callers are told where keys are now, and not that their state is gone",
 			File: "lookup/publish.go",
-			Old:  "l.losses.append(now.table, losses, dropped)",
-			New:  "l.losses.append(now.table, losses[:0], dropped)",
+			Old:  "l.losses.append(n)",
+			New:  "n.losses = nil\n\t\tl.losses.append(n)",
 		}, killed, silent},
 		{mutant.Mutant{
 			Name: "state-not-installed",
