@@ -34,7 +34,7 @@ func (n *Nemesis) Storm(ctx context.Context, plan []Strike) error {
 	var all sync.WaitGroup
 	failed := make(chan error, len(plan))
 	byName := make(map[string]kind)
-	for _, k := range kinds() {
+	for _, k := range every() {
 		byName[k.name] = k
 	}
 	for _, s := range plan {

@@ -1,0 +1,77 @@
+package nemesis
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
+)
+
+// outagePlans draws outages.
+func outagePlans(shape cluster.Shape, n int, left, exact time.Duration, named ...string) (all []Strike) {
+	random := rand.New(rand.NewPCG(1, 1))
+	for range n {
+		if s, ok := PlanOutage(random, in(shape), left, exact, named); ok {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// TestOutageTimes: most outages are short and some are minutes long. The end of the run bounds
+// them, and an exact time replaces the drawn one.
+func TestOutageTimes(t *testing.T) {
+	var drawn []time.Duration
+	for _, s := range outagePlans(cluster.Etcd, 1000, time.Hour, 0) {
+		drawn = append(drawn, s.For)
+	}
+	slices.Sort(drawn)
+	if median, most := drawn[500], drawn[999]; median > 10*time.Second || most < 4*time.Minute || drawn[0] < ShortestOutage {
+		t.Errorf("outages last %v to %v, median %v", drawn[0], most, median)
+	}
+	for _, s := range outagePlans(cluster.Etcd, 100, 20*time.Second, 0) {
+		if s.For > 20*time.Second {
+			t.Errorf("an outage lasts %v, where 20 s are left", s.For)
+		}
+	}
+	for _, s := range outagePlans(cluster.Etcd, 10, -time.Second, time.Minute) {
+		if s.For != time.Minute {
+			t.Errorf("an outage lasts %v, want 1m", s.For)
+		}
+	}
+}
+
+// TestOutageKinds: named kinds are drawn and no others; a soak has no outage that ends a process that
+// is spared, and clocks beyond the bound leave none.
+func TestOutageKinds(t *testing.T) {
+	for _, s := range outagePlans(cluster.External, 50, time.Hour, 0, ManagersCut, "loss") {
+		if s.Kind != ManagersCut {
+			t.Errorf("there is %s", s.Kind)
+		}
+	}
+	if all := outagePlans(cluster.External, 1, time.Hour, 0, "loss"); all != nil {
+		t.Errorf("there is %v", all)
+	}
+	soak := in(cluster.External)
+	soak.Spare = true
+	if HasRestores(soak, nil) || slices.Contains(Kinds(soak), ManagersKill) || !HasOutages(soak, nil) {
+		t.Errorf("a soak has %v", Kinds(soak))
+	}
+	beyond := in(cluster.Etcd)
+	beyond.Beyond = true
+	if HasOutages(beyond, nil) || !HasStorms(beyond, nil) || HasStorms(beyond, []string{ManagersCut}) {
+		t.Errorf("beyond the bound there are %v", Kinds(beyond))
+	}
+}
+
+// TestNoCopyNoRestore: a store is not restored without a copy.
+func TestNoCopyNoRestore(t *testing.T) {
+	m := &cluster.Member{}
+	n := &Nemesis{Cluster: &cluster.Cluster{Managers: []*cluster.Member{m}}}
+	if victims, _, err := restore(context.Background(), n, Strike{}); victims != "" || err != nil || !m.Claim() {
+		t.Errorf("struck %q: %v", victims, err)
+	}
+}
