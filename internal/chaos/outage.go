@@ -34,7 +34,9 @@ func (r *run) outage(ctx context.Context, n *nemesis.Nemesis, random *rand.Rand,
 	if err := r.quiet(ctx); err != nil {
 		return err
 	}
-	strike, ok := nemesis.PlanOutage(random, r.cfg.setting(), r.left(), r.cfg.Outage, r.cfg.Kinds)
+	in := r.cfg.setting()
+	in.Copied = time.Since(r.cluster.CopiedAt()) > nemesis.CopyAge
+	strike, ok := nemesis.PlanOutage(random, in, r.left(), r.cfg.Outage, r.cfg.Kinds)
 	if !ok {
 		return nil
 	}

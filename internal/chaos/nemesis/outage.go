@@ -49,9 +49,13 @@ func outages() []kind {
 
 // PlanOutage draws an outage of the kinds that there are in a setting, or of those that are
 // named. It lasts for as long as exact says, or if that is 0 as drawn, but no longer than left.
-// It reports false if there is no such kind.
+// It reports false if there is no such kind. A store whose copy is too young is restored only if there
+// is no other kind, since that takes a wait.
 func PlanOutage(random *rand.Rand, in Setting, left, exact time.Duration, named []string) (Strike, bool) {
 	possible := pool(outages(), in, named)
+	if others := slices.DeleteFunc(slices.Clone(possible), isRestore); !in.Copied && len(others) > 0 {
+		possible = others
+	}
 	if len(possible) == 0 {
 		return Strike{}, false
 	}
@@ -73,8 +77,10 @@ func HasStorms(in Setting, named []string) bool { return len(pool(kinds(), in, n
 
 // HasRestores reports whether an outage may restore the store.
 func HasRestores(in Setting, named []string) bool {
-	return slices.ContainsFunc(pool(outages(), in, named), func(k kind) bool { return k.name == StoreRestore })
+	return slices.ContainsFunc(pool(outages(), in, named), isRestore)
 }
+
+func isRestore(k kind) bool { return k.name == StoreRestore }
 
 // A group is the members of a cluster that an outage strikes.
 type group func(c *cluster.Cluster, s Strike) []*cluster.Member
@@ -117,7 +123,8 @@ func unreachable(_ context.Context, n *Nemesis, _ Strike) (string, []lan.Way, la
 // runs. The copy must be so old that the next leader cannot take it for current: docs/OPERATIONS.md
 // has this limit.
 func restore(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
-	if n.Cluster.CopiedAt().IsZero() || !wait(ctx, time.Until(n.Cluster.CopiedAt().Add(oldestCurrent-s.For))) {
+	copied := n.Cluster.CopiedAt()
+	if copied.IsZero() || !wait(ctx, time.Until(copied.Add(CopyAge-s.For))) {
 		return "", nil, nil
 	}
 	all := slices.Concat(n.Cluster.Stores, n.Cluster.Managers)
@@ -131,6 +138,6 @@ func restore(ctx context.Context, n *Nemesis, s Strike) (string, func() error, e
 	return victims, heal, nil
 }
 
-// oldestCurrent is the age above which no manager takes a store for current: a minute, on the
-// slowest clock of a run, and some more.
-const oldestCurrent = 75 * time.Second
+// CopyAge is how old a copy must be so that no manager takes the restored store for current: a minute on
+// the slowest clock of a run, and some more.
+const CopyAge = 75 * time.Second

@@ -14,7 +14,9 @@ import (
 func outagePlans(shape cluster.Shape, n int, left, exact time.Duration, named ...string) (all []Strike) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for range n {
-		if s, ok := PlanOutage(random, in(shape), left, exact, named); ok {
+		setting := in(shape)
+		setting.Copied = true
+		if s, ok := PlanOutage(random, setting, left, exact, named); ok {
 			all = append(all, s)
 		}
 	}
@@ -64,6 +66,19 @@ func TestOutageKinds(t *testing.T) {
 	beyond.Beyond = true
 	if HasOutages(beyond, nil) || !HasStorms(beyond, nil) || HasStorms(beyond, []string{ManagersCut}) {
 		t.Errorf("beyond the bound there are %v", Kinds(beyond))
+	}
+}
+
+// TestYoungCopies: a store whose copy is young is restored only if there is no other outage.
+func TestYoungCopies(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	for range 100 {
+		if s, ok := PlanOutage(random, in(cluster.Etcd), time.Hour, 0, nil); !ok || s.Kind == StoreRestore {
+			t.Errorf("%+v, %t", s, ok)
+		}
+	}
+	if s, ok := PlanOutage(random, in(cluster.Etcd), time.Hour, 0, []string{StoreRestore}); !ok || s.Kind != StoreRestore {
+		t.Errorf("%+v, %t", s, ok)
 	}
 }
 

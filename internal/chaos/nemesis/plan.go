@@ -28,6 +28,8 @@ type Setting struct {
 	Beyond bool
 	// Spare says that one process of each role is not to be ended.
 	Spare bool
+	// Copied says that the store has a copy which is old enough to be restored.
+	Copied bool
 }
 
 // A Strike is one fault.
