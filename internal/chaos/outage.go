@@ -35,7 +35,7 @@ func (r *run) outage(ctx context.Context, n *nemesis.Nemesis, random *rand.Rand,
 		return err
 	}
 	in := r.cfg.setting()
-	in.Copied = time.Since(r.cluster.CopiedAt()) > nemesis.CopyAge
+	in.Copied = time.Since(r.cluster.CopiedAt()) > n.CopyAge
 	strike, ok := nemesis.PlanOutage(random, in, r.left(), r.cfg.Outage, r.cfg.Kinds)
 	if !ok {
 		return nil

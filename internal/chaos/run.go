@@ -130,6 +130,7 @@ func (r *run) live(ctx context.Context) error {
 // storms has storms come, one after the other, until it is enough.
 func (r *run) storms(ctx context.Context) error {
 	n := &nemesis.Nemesis{Cluster: r.cluster, Network: r.network, Points: nemesis.Passed(r.cfg.Points, r.cfg.Shape), Tell: r.tell}
+	n.CopyAge = r.cfg.setting().Times.CopyAge()
 	if nemesis.HasRestores(r.cfg.setting(), r.cfg.Kinds) {
 		if err := r.cluster.Backup(); err != nil {
 			return err

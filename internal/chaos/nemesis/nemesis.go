@@ -15,7 +15,8 @@ import (
 type Nemesis struct {
 	Cluster *cluster.Cluster
 	Network *lan.Network
-	Points  []string // the failpoints of its processes
+	Points  []string      // the failpoints of its processes
+	CopyAge time.Duration // see [Times.CopyAge]
 	// Tell is told of each strike, when it begins and when it is healed. It may be
 	// called from several goroutines at once.
 	Tell func(Deed)

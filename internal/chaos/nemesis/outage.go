@@ -124,7 +124,7 @@ func unreachable(_ context.Context, n *Nemesis, _ Strike) (string, []lan.Way, la
 // has this limit.
 func restore(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
 	copied := n.Cluster.CopiedAt()
-	if copied.IsZero() || !wait(ctx, time.Until(copied.Add(CopyAge-s.For))) {
+	if copied.IsZero() || !wait(ctx, time.Until(copied.Add(n.CopyAge-s.For))) {
 		return "", nil, nil
 	}
 	all := slices.Concat(n.Cluster.Stores, n.Cluster.Managers)
@@ -138,6 +138,7 @@ func restore(ctx context.Context, n *Nemesis, s Strike) (string, func() error, e
 	return victims, heal, nil
 }
 
-// CopyAge is how old a copy must be so that no manager takes the restored store for current: a minute on
-// the slowest clock of a run, and some more.
-const CopyAge = 75 * time.Second
+// CopyAge is how old a copy must be so that no manager takes the restored store for current. That is after a
+// minute, or 20 times the wait of a standby if that is longer, on the slowest clock of a run; a quarter more is
+// enough for any.
+func (t Times) CopyAge() time.Duration { return 5 * max(time.Minute, 20*t.Yield) / 4 }
