@@ -101,7 +101,7 @@ func newChaosCommand() *cobra.Command {
 	flags.Uint64Var(&c.Seed, "seed", 0, "what is done to whom and when (default another each time)")
 	flags.StringVar(&o.store, "store", string(c.Shape), "where managers have their tables: etcd, external, flease, or all one after the other")
 	flags.StringSliceVar(&c.Kinds, "kinds", nil, "only these `faults`; \"help\" says which there are")
-	flags.DurationVar(&c.Outage, "outage", 0, "how long each outage of all managers or of the store lasts, 5s or more (default drawn: 5s to 5m, mostly\nshort, and no longer than --for)")
+	flags.DurationVar(&c.Outage, "outage", 0, "how long each outage of all managers or of the store lasts, 5s or more (default drawn: 5s to 5m,\nmostly short, and at most a third of what is left of --for)")
 	flags.IntVar(&c.Owners, "owners", c.Owners, "how many servers")
 	flags.IntVar(&c.Callers, "callers", c.Callers, "how many callers")
 	flags.DurationVar(&c.Lease, "lease", c.Lease, "how long leases last")

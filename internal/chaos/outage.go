@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -36,7 +37,7 @@ func (r *run) outage(ctx context.Context, n *nemesis.Nemesis, random *rand.Rand,
 	}
 	in := r.cfg.setting()
 	in.Copied = time.Since(r.cluster.CopiedAt()) > n.CopyAge
-	strike, ok := nemesis.PlanOutage(random, in, r.left(), r.cfg.Outage, r.cfg.Kinds)
+	strike, ok := nemesis.PlanOutage(random, in, r.left(), r.cfg.Outage, r.cfg.Kinds, r.struck())
 	if !ok {
 		return nil
 	}
@@ -82,6 +83,13 @@ func (r *run) quiet(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// struck is how often each kind of fault has struck.
+func (r *run) struck() map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.report.ByKind)
 }
 
 // left is how long faults go on.

@@ -48,10 +48,11 @@ func outages() []kind {
 }
 
 // PlanOutage draws an outage of the kinds that there are in a setting, or of those that are
-// named. It lasts for as long as exact says, or if that is 0 as drawn, but no longer than left.
-// It reports false if there is no such kind. A store whose copy is too young is restored only if there
-// is no other kind, since that takes a wait.
-func PlanOutage(random *rand.Rand, in Setting, left, exact time.Duration, named []string) (Strike, bool) {
+// named: one of those that have struck least often, so that a short run has many kinds. It lasts for as
+// long as exact says, or if that is 0 as drawn, and then no longer than a third of what is left of
+// the run. It reports false if there is no such kind. A store whose copy is too young is
+// restored only if there is no other kind, since that takes a wait.
+func PlanOutage(random *rand.Rand, in Setting, left, exact time.Duration, named []string, struck map[string]int) (Strike, bool) {
 	possible := pool(outages(), in, named)
 	if others := slices.DeleteFunc(slices.Clone(possible), isRestore); !in.Copied && len(others) > 0 {
 		possible = others
@@ -59,9 +60,11 @@ func PlanOutage(random *rand.Rand, in Setting, left, exact time.Duration, named 
 	if len(possible) == 0 {
 		return Strike{}, false
 	}
+	rare := slices.MinFunc(possible, func(a, b kind) int { return struck[a.name] - struck[b.name] })
+	possible = slices.DeleteFunc(possible, func(k kind) bool { return struck[k.name] > struck[rare.name] })
 	k := possible[random.IntN(len(possible))]
 	s := Strike{Kind: k.name, Pick: random.Uint64(), How: random.Float64(), For: k.lasts(in.Times, random.Float64())}
-	s.For = min(s.For, max(ShortestOutage, left))
+	s.For = min(s.For, max(ShortestOutage, left/3))
 	if exact > 0 {
 		s.For = exact
 	}

@@ -16,7 +16,7 @@ func outagePlans(shape cluster.Shape, n int, left, exact time.Duration, named ..
 	for range n {
 		setting := in(shape)
 		setting.Copied = true
-		if s, ok := PlanOutage(random, setting, left, exact, named); ok {
+		if s, ok := PlanOutage(random, setting, left, exact, named, nil); ok {
 			all = append(all, s)
 		}
 	}
@@ -35,7 +35,7 @@ func TestOutageTimes(t *testing.T) {
 		t.Errorf("outages last %v to %v, median %v", drawn[0], most, median)
 	}
 	for _, s := range outagePlans(cluster.Etcd, 100, 20*time.Second, 0) {
-		if s.For > 20*time.Second {
+		if s.For > 20*time.Second/3 {
 			t.Errorf("an outage lasts %v, where 20 s are left", s.For)
 		}
 	}
@@ -69,15 +69,30 @@ func TestOutageKinds(t *testing.T) {
 	}
 }
 
+// TestRareOutagesFirst: each kind comes once before one comes twice.
+func TestRareOutagesFirst(t *testing.T) {
+	random, setting, struck := rand.New(rand.NewPCG(1, 1)), in(cluster.External), make(map[string]int)
+	setting.Copied = true
+	for range 2 * len(outages()) {
+		s, _ := PlanOutage(random, setting, time.Hour, 0, nil, struck)
+		struck[s.Kind]++
+	}
+	for _, k := range outages() {
+		if struck[k.name] != 2 {
+			t.Errorf("%s: %d times, want 2", k.name, struck[k.name])
+		}
+	}
+}
+
 // TestYoungCopies: a store whose copy is young is restored only if there is no other outage.
 func TestYoungCopies(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for range 100 {
-		if s, ok := PlanOutage(random, in(cluster.Etcd), time.Hour, 0, nil); !ok || s.Kind == StoreRestore {
+		if s, ok := PlanOutage(random, in(cluster.Etcd), time.Hour, 0, nil, nil); !ok || s.Kind == StoreRestore {
 			t.Errorf("%+v, %t", s, ok)
 		}
 	}
-	if s, ok := PlanOutage(random, in(cluster.Etcd), time.Hour, 0, []string{StoreRestore}); !ok || s.Kind != StoreRestore {
+	if s, ok := PlanOutage(random, in(cluster.Etcd), time.Hour, 0, []string{StoreRestore}, nil); !ok || s.Kind != StoreRestore {
 		t.Errorf("%+v, %t", s, ok)
 	}
 }
