@@ -100,7 +100,7 @@ func (r *run) left() time.Duration {
 	return r.cfg.For - time.Since(r.begin)
 }
 
-// silenced returns the callers that hear no manager while a fault lasts.
+// silenced returns the callers that receive nothing from any manager during a fault.
 func (r *run) silenced(d *nemesis.Deed) (names []string) {
 	switch d.Kind {
 	case nemesis.CallerCut:

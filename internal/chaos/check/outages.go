@@ -47,7 +47,7 @@ func (b *Book) Outage(kind string, from witness.Time) Outage {
 // is no loss by the outage: the leader recalled the lease from a living owner and granted the range
 // to another, as it does to balance. Then the holder gave the lease back, and that is the cause in the table.
 //
-// And no caller may be told of a loss of the key, unless the cause is lost contact.
+// No caller may receive a report of a loss of the key, unless the cause is lost contact.
 func (b *Book) JudgeOutage(o Outage) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -56,7 +56,7 @@ func (b *Book) JudgeOutage(o Outage) {
 		tenures := slices.SortedFunc(slices.Values(b.tenures[key]), byGeneration)
 		at := slices.IndexFunc(tenures, func(t tenure) bool { return t.began <= o.From && o.From <= t.ended })
 		if at < 0 {
-			continue // it was on its way from one owner to another
+			continue // not held: in transfer between owners
 		}
 		held := &tenures[at]
 		if at+1 == len(tenures) {
@@ -74,8 +74,8 @@ func (b *Book) JudgeOutage(o Outage) {
 	}
 }
 
-// recalled reports whether a caller was told that a lease was given back by an owner that had been
-// asked to.
+// recalled reports whether a caller received a loss with the cause that the owner has released
+// the lease after a recall.
 func (b *Book) recalled(key leasehold.Key, g leasehold.Generation, since witness.Time) bool {
 	return slices.ContainsFunc(b.callers, func(c *Caller) bool {
 		return slices.ContainsFunc(c.losses, func(l heard) bool {

@@ -11,9 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
 )
 
-// An outage is a fault of managers, store or network that leaves every owner alone. Each is a
-// storm of its own and begins in a settled cluster, so that whatever is lost is lost by the
-// outage (I11).
+// An outage is a fault of managers, store or network that strikes no owner. It is a storm of one
+// fault and begins in a cluster at rest, so that the outage is the cause of every loss (I11).
 
 // Kinds of outages that are judged in their own way.
 const (
@@ -47,11 +46,11 @@ func outages() []kind {
 	}
 }
 
-// PlanOutage draws an outage of the kinds that there are in a setting, or of those that are
-// named: one of those that have struck least often, so that a short run has many kinds. It lasts for as
-// long as exact says, or if that is 0 as drawn, and then no longer than a third of what is left of
-// the run. It reports false if there is no such kind. A store whose copy is too young is
-// restored only if there is no other kind, since that takes a wait.
+// PlanOutage draws an outage of the kinds that a setting has, or of the named ones. It
+// prefers kinds that have struck least often, so that a short run has many kinds. The outage lasts
+// for exact, or if that is 0 for a random time of at most a third of left. It reports false
+// if there is no such kind. A store whose copy is too young is restored only if there is no other
+// kind, since the strike then waits.
 func PlanOutage(random *rand.Rand, in Setting, left, exact time.Duration, named []string, struck map[string]int) (Strike, bool) {
 	possible := pool(outages(), in, named)
 	if others := slices.DeleteFunc(slices.Clone(possible), isRestore); !in.Copied && len(others) > 0 {
