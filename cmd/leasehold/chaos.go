@@ -36,6 +36,10 @@ answered. In the end that is held against what Leasehold promises:
   I5  all callers had the same table at the same LSN, and none went back
   I6  after each storm every key had an owner within (leader TTL + lease) x drift + 2
       round trips, and --slack on top of that for the computer
+  I11 an outage of managers, store or network alone ended no lease and lost nothing
+
+Every third storm is an outage: one fault, from 5 s to 5 min long, that strikes managers,
+store or network and no server. It begins when no key has changed hands for a while.
 
 With --store etcd the managers keep their tables themselves, with external in an etcd
 cluster of three more processes, and with flease nowhere but in memory; "all" is one
@@ -97,6 +101,7 @@ func newChaosCommand() *cobra.Command {
 	flags.Uint64Var(&c.Seed, "seed", 0, "what is done to whom and when (default another each time)")
 	flags.StringVar(&o.store, "store", string(c.Shape), "where managers have their tables: etcd, external, flease, or all one after the other")
 	flags.StringSliceVar(&c.Kinds, "kinds", nil, "only these `faults`; \"help\" says which there are")
+	flags.DurationVar(&c.Outage, "outage", 0, "how long each outage of all managers or of the store lasts, 5s or more (default drawn: 5s to 5m,\nmostly short, and at most a third of what is left of --for)")
 	flags.IntVar(&c.Owners, "owners", c.Owners, "how many servers")
 	flags.IntVar(&c.Callers, "callers", c.Callers, "how many callers")
 	flags.DurationVar(&c.Lease, "lease", c.Lease, "how long leases last")

@@ -47,6 +47,10 @@ func chaosText(r *chaos.Report, width int) string {
 		{"packets", fmt.Sprintf("%s passed, %s delayed, %s repeated, %s dropped",
 			grouped(r.Packets.Passed), grouped(r.Packets.Delayed), grouped(r.Packets.Duplicated), grouped(r.Packets.Dropped))},
 	}
+	if c := r.Checked; c.Outages > 0 {
+		lines = append(lines, entry{"outages", fmt.Sprintf("after %s that may lose nothing, keys had the same lease as before %s times, and a recall had given them to another owner %s times (I11)",
+			counted(c.Outages, "outage"), grouped(uint64(c.Kept)), grouped(uint64(c.Reassigned)))})
+	}
 	if len(r.Builds) > 1 {
 		lines = append(lines, entry{"builds", strings.Join(r.Builds, "; ")})
 	}

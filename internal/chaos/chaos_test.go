@@ -14,11 +14,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/chaos/check"
 	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
 	"github.com/leasehold-dev/leasehold/internal/chaos/drifting"
 	"github.com/leasehold-dev/leasehold/internal/chaos/elder"
 	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
+	"github.com/leasehold-dev/leasehold/internal/chaos/nemesis"
 	"github.com/leasehold-dev/leasehold/internal/chaos/vitals"
 	"github.com/leasehold-dev/leasehold/internal/leak"
 )
@@ -88,7 +90,7 @@ const (
 	ttl   = 2 * time.Second
 )
 
-// TestStorms: 200 faults, of all kinds, and nothing is violated. With a store of its own the
+// TestStorms: 200 faults, of all kinds, one of them an outage, and nothing is violated. With a store of its own the
 // owners write to a PostgreSQL, and are therefore of one build, with one clock; with the
 // others they are upgraded, and their clocks drift.
 func TestStorms(t *testing.T) {
@@ -97,6 +99,7 @@ func TestStorms(t *testing.T) {
 			t.Parallel()
 			cfg := DefaultConfig()
 			cfg.Shape, cfg.Faults, cfg.Seed, cfg.Slack, cfg.TTL = shape, 67, 1, slack, ttl
+			cfg.Outage = nemesis.ShortestOutage
 			fencing := shape == cluster.Etcd && fenced(t, &cfg)
 			r := start(t, cfg)
 			for _, v := range r.Violations {
@@ -107,6 +110,9 @@ func TestStorms(t *testing.T) {
 			}
 			if c := r.Checked; c.Tenures < watched || c.Losses == 0 || c.Tables == 0 || c.Calls == 0 || c.Histories < inUse {
 				t.Errorf("checked no more than %+v", c)
+			}
+			if c := r.Checked; shape != cluster.Flease && (c.Outages == 0 || c.Kept == 0) {
+				t.Errorf("checked no outage: %+v", c)
 			}
 			if c := r.Checked; fencing && (c.Writes == 0 || c.Refused == 0) {
 				t.Errorf("a database has accepted %d writes and refused %d", c.Writes, c.Refused)
@@ -136,6 +142,43 @@ func TestLeasesSwitchedOff(t *testing.T) {
 	for _, name := range []string{"README", "report.json", "faults.jsonl", "m1.log", "o1.log", "o1.history", "c1.history"} {
 		if info, err := os.Stat(filepath.Join(cfg.Dir, name)); err != nil || info.Size() == 0 && filepath.Ext(name) != ".log" && name != "faults.jsonl" {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestDroppedLeasesAreNoticed: owners that drop their leases when they are suspended lose state in an
+// outage of the network, although no owner has failed (I11).
+func TestDroppedLeasesAreNoticed(t *testing.T) {
+	t.Parallel()
+	cfg := DefaultConfig()
+	cfg.Faults, cfg.Seed, cfg.Slack, cfg.TTL, cfg.Dir = 1, 1, slack, ttl, t.TempDir()
+	cfg.Kinds, cfg.Outage, cfg.OwnerArgs = []string{nemesis.ManagersCut}, nemesis.ShortestOutage, []string{"--keep-suspended", "1ms"}
+	r := start(t, cfg)
+	if len(r.Violations) != 1 || r.Violations[0].Invariant != "I11" || r.Violations[0].Broken != "an outage ended a lease" {
+		t.Errorf("violations: %v", r.Violations)
+	}
+}
+
+// TestOutagesThatMayLose: a restored store may have lost leases, and managers without a store
+// keep them only while the same term lasts.
+func TestOutagesThatMayLose(t *testing.T) {
+	for _, test := range []struct {
+		shape         cluster.Shape
+		kind          string
+		before, after leasehold.Term
+		want          bool
+	}{
+		{cluster.Etcd, nemesis.ManagersKill, 1, 2, true},
+		{cluster.External, "store-outage-kill", 0, 2, true},
+		{cluster.External, nemesis.StoreRestore, 1, 2, false},
+		{cluster.Flease, nemesis.ManagersCut, 1, 1, true},
+		{cluster.Flease, nemesis.ManagersCut, 1, 2, false},
+		{cluster.Flease, nemesis.ManagersPause, 1, 2, false},
+		{cluster.Flease, nemesis.ManagersCut, 0, 0, false},
+	} {
+		r := &run{cfg: Config{Shape: test.shape}}
+		if got := r.losesNothing(test.kind, test.before, test.after); got != test.want {
+			t.Errorf("%+v: got %t", test, got)
 		}
 	}
 }
@@ -211,6 +254,7 @@ func TestConfigs(t *testing.T) {
 		"--callers 101: want 1 to 100":                                                        func(c *Config) { c.Callers = 101 },
 		"--lease 1ms: want 1s to 1m":                                                          func(c *Config) { c.Lease = time.Millisecond },
 		"--ttl 1ms: want 500ms to 1m":                                                         func(c *Config) { c.TTL = time.Millisecond },
+		"--outage 1s: want 5s or more":                                                        func(c *Config) { c.Outage = time.Second },
 		"--slack -1s: want 0s or more":                                                        func(c *Config) { c.Slack = -time.Second },
 		"--dir " + full + ": want a directory that is empty or does not exist":                func(c *Config) { c.Dir = full },
 		"--kinds fire: there is no such fault; --kinds help says which there are":             func(c *Config) { c.Kinds = []string{"loss", "fire"} },

@@ -25,6 +25,8 @@ type Config struct {
 	Faults int           // after so many no storm begins any more; 0: until the time is over
 	Seed   uint64
 	Kinds  []string // of faults; nil: all
+	// Outage is how long each outage of managers, store or network lasts; 0: 5 s to 5 min, mostly short.
+	Outage time.Duration
 
 	Owners, Callers int
 	Lease, TTL      time.Duration
@@ -108,6 +110,8 @@ func (c *Config) Validate() error {
 		return bad("--lease %v: want 1s to 1m", c.Lease)
 	case c.TTL < 500*time.Millisecond || c.TTL > time.Minute:
 		return bad("--ttl %v: want 500ms to 1m", c.TTL)
+	case c.Outage < 0 || c.Outage > 0 && c.Outage < nemesis.ShortestOutage:
+		return bad("--outage %v: want %v or more", c.Outage, nemesis.ShortestOutage)
 	case c.Slack < 0:
 		return bad("--slack %v: want 0s or more", c.Slack)
 	case !vacant(c.Dir):
@@ -142,7 +146,7 @@ func stretch(d time.Duration) time.Duration { return time.Duration(float64(d) * 
 // setting is what can be done, and by which times it is long or short.
 func (c *Config) setting() nemesis.Setting {
 	return nemesis.Setting{
-		Shape: c.Shape, Other: c.Other != "", Drift: c.Drifting != "", Beyond: c.Beyond, Points: len(c.Points) > 0,
+		Shape: c.Shape, Other: c.Other != "", Drift: c.Drifting != "", Beyond: c.Beyond, Points: len(c.Points) > 0, Spare: c.Soak,
 		Times: nemesis.Times{Lease: c.Lease, Hold: stretch(c.Lease), TTL: c.TTL, Yield: stretch(c.TTL)},
 	}
 }
@@ -175,6 +179,7 @@ func (c *Config) Replay() string {
 	add(c.For > 0, "for", c.For)
 	add(c.Faults > 0, "faults", c.Faults)
 	add(len(c.Kinds) > 0, "kinds", strings.Join(c.Kinds, ","))
+	add(c.Outage > 0, "outage", c.Outage)
 	add(c.Owners != usual.Owners, "owners", c.Owners)
 	add(c.Callers != usual.Callers, "callers", c.Callers)
 	add(c.Lease != usual.Lease, "lease", c.Lease)

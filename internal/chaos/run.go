@@ -130,21 +130,41 @@ func (r *run) live(ctx context.Context) error {
 // storms has storms come, one after the other, until it is enough.
 func (r *run) storms(ctx context.Context) error {
 	n := &nemesis.Nemesis{Cluster: r.cluster, Network: r.network, Points: nemesis.Passed(r.cfg.Points, r.cfg.Shape), Tell: r.tell}
-	for storm := uint64(0); r.goOn(ctx); storm++ {
-		random := rand.New(rand.NewPCG(r.cfg.Seed, 1000+storm))
-		plan := nemesis.Plan(random, r.cfg.setting(), r.strikes(), stormTime, r.cfg.Kinds)
-		r.say("breaking")
-		if err := n.Storm(ctx, plan); err != nil || ctx.Err() != nil {
+	n.CopyAge = r.cfg.setting().Times.CopyAge()
+	if nemesis.HasRestores(r.cfg.setting(), r.cfg.Kinds) {
+		if err := r.cluster.Backup(); err != nil {
 			return err
 		}
-		r.count(func(p *Report) { p.Storms++ })
-		if err := r.healed(ctx, fmt.Sprintf("after storm %d", storm+1)); err != nil {
+	}
+	for storm := uint64(0); r.goOn(ctx); storm++ {
+		random := rand.New(rand.NewPCG(r.cfg.Seed, 1000+storm))
+		do := r.storm
+		if r.isOutage(storm) {
+			do = r.outage
+		}
+		if err := do(ctx, n, random, storm); err != nil || ctx.Err() != nil {
 			return err
 		}
 		r.vitals.take(ctx, r.cluster)
 		r.book.Settle(witness.Now() - witness.Time(r.cfg.Slack+settled))
 	}
 	return r.heard(ctx)
+}
+
+// storm strikes with many faults that overlap, and waits until all is healed.
+func (r *run) storm(ctx context.Context, n *nemesis.Nemesis, random *rand.Rand, storm uint64) error {
+	plan := nemesis.Plan(random, r.cfg.setting(), r.strikes(), stormTime, r.cfg.Kinds)
+	r.say("breaking")
+	if err := n.Storm(ctx, plan); err != nil || ctx.Err() != nil {
+		return err
+	}
+	if r.isOutage(storm + 1) { // which is judged by what this build promises
+		if err := r.cluster.Revert(ctx); err != nil {
+			return err
+		}
+	}
+	r.count(func(p *Report) { p.Storms++ })
+	return r.healed(ctx, fmt.Sprintf("after storm %d", storm+1))
 }
 
 // blame takes a process that ends by itself for what it is: it could start, and so it is the
@@ -335,9 +355,11 @@ func (r *run) fail(err error) {
 
 // tell takes up what the nemesis does.
 func (r *run) tell(d nemesis.Deed) {
-	if d.Kind == nemesis.CallerCut && !d.Healed {
+	if !d.Healed && d.Victims != "" {
 		now := witness.Now() // it has begun
-		r.book.Cut(d.Victims, now, now+witness.Time(d.For))
+		for _, caller := range r.silenced(&d) {
+			r.book.Cut(caller, now, now+witness.Time(d.For))
+		}
 	}
 	r.count(func(p *Report) {
 		switch {

@@ -11,7 +11,7 @@ import (
 type Child struct {
 	Name   string
 	Launch Launch
-	Ended  func(error) // is told if its process ends though nobody killed it
+	Ended  func(error) // is called if its process ends that was neither killed nor asked to end
 
 	mu       sync.Mutex
 	process  *process // nil while it is dead
@@ -32,7 +32,7 @@ func (c *Child) Start() error {
 	c.lives++
 	c.watching.Go(func() {
 		<-p.done
-		if p.err != nil {
+		if p.err != nil && !p.asked.Load() { // Finish returns the error of one that was asked
 			c.Ended(fmt.Errorf("%s: %w; %s", c.Name, p.err, Tail(c.Launch.Log)))
 		}
 	})

@@ -58,7 +58,7 @@ func TestAChildFinishes(t *testing.T) {
 	} {
 		t.Run(test.how, func(t *testing.T) {
 			ready := make(chan struct{})
-			m := &Child{Name: "asked", Ended: func(error) {}, Launch: Launch{
+			m := &Child{Name: "asked", Ended: func(err error) { t.Errorf("it is said to have ended by itself: %v", err) }, Launch: Launch{
 				Program: program, Args: []string{"asked", test.how}, Log: filepath.Join(t.TempDir(), "log"),
 				Output: func(r io.Reader) error {
 					_, err := io.ReadFull(r, make([]byte, len("ready")))

@@ -14,6 +14,17 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
+// After an outage of the network the leader gives owners the time of a lease to return, and expires those
+// that are silent then. So the time to reconnect must be shorter than a short lease: at most
+// connectTimeout, in which one SYN may be lost, and maxBackoff with its jitter. Without a limit of its
+// own, a connection would wait for the system to repeat a lost SYN, after 1, 3 and 7 s.
+const (
+	connectTimeout = time.Second
+	maxBackoff     = time.Second
+	// handshakeTimeout includes connectTimeout: TLS takes long when many clients reconnect at once.
+	handshakeTimeout = 3 * time.Second
+)
+
 // dial returns a connection that is made when it is first used.
 //
 // The address goes to the dialer as it is, which resolves it at every attempt:
@@ -21,9 +32,9 @@ import (
 // minute. Attempts that fail are repeated soon, because leases run out in
 // seconds.
 func dial(addr string, options []grpc.DialOption) (*grpc.ClientConn, error) {
-	retry := backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second}
+	retry := backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxBackoff}
 	own := []grpc.DialOption{
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: retry, MinConnectTimeout: 3 * time.Second}),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: retry, MinConnectTimeout: handshakeTimeout}),
 		grpc.WithIdleTimeout(0), // we close what is idle ourselves
 	}
 	if direct(addr) {
@@ -52,7 +63,7 @@ func direct(addr string) bool {
 // keys of the dead for another lease.
 func connect(ctx context.Context, addr string) (net.Conn, error) {
 	// As gRPC would do it: how often it is probed is the system's business.
-	d := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: -1, Interval: -1, Count: -1}}
+	d := net.Dialer{Timeout: connectTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: -1, Interval: -1, Count: -1}}
 	conn, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err

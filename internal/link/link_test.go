@@ -110,6 +110,41 @@ func TestConnectionIsMadeAgain(t *testing.T) {
 	})
 }
 
+// After a long outage, owners have the time of a lease to return. One whose manager refuses
+// connections until then is back within the backoff, at most 1.2 s later with its jitter, and the next
+// message.
+func TestReconnectIsFasterThanALease(t *testing.T) {
+	const every, bound = 100 * time.Millisecond, 1400 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		a := &manager{addr: "a:1", answers: true}
+		n := newNetwork(t, a)
+		c := n.client(Config[request, response]{Managers: []string{"a:1"}})
+		seq := uint64(0)
+		send := func(d time.Duration) {
+			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(every) {
+				seq++
+				c.Send("a:1", message(seq))
+			}
+		}
+		for outage := range 20 {
+			n.mu.Lock()
+			n.at = map[string]*manager{}
+			n.mu.Unlock()
+			n.forgetConns()
+			send(time.Minute + time.Duration(outage)*every)
+			n.mu.Lock()
+			n.at = map[string]*manager{"a:1": a}
+			n.mu.Unlock()
+			before := seq
+			send(bound)
+			synctest.Wait()
+			if heard, _, _ := a.state(); len(heard) == 0 || heard[len(heard)-1] <= before {
+				t.Errorf("outage %d: no message arrived within %v", outage, bound)
+			}
+		}
+	})
+}
+
 func TestIdleConversationsEndButNotTheCurrentOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &manager{addr: "a:1"}, &manager{addr: "b:1"}

@@ -30,6 +30,8 @@ type OwnerConfig struct {
 	// LeasesOff has the owner believe for ever in each lease that it has ever had. It is
 	// there to show that this is noticed.
 	LeasesOff bool
+	// KeepSuspended is that of [owner.Config]. A short time makes every outage a loss.
+	KeepSuspended time.Duration
 	// Beside, if set, runs beside the registers until the context ends.
 	Beside  func(ctx context.Context, l Leases) error
 	Records io.Writer
@@ -42,6 +44,7 @@ func (cfg *OwnerConfig) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&cfg.Addr, "listen", "", "where it listens")
 	f.StringSliceVar(&cfg.Managers, "managers", nil, "where managers listen")
 	f.IntVar(&cfg.Watched, "watched", 0, "how many keys it watches")
+	f.DurationVar(&cfg.KeepSuspended, "keep-suspended", 0, "how long suspended leases are kept (default until a leader answers)")
 	f.BoolVar(&cfg.LeasesOff, "leases-off", false, "believe for ever in leases")
 }
 
@@ -95,7 +98,7 @@ func (cfg *OwnerConfig) join(ctx context.Context, service *registers) (*owner.Ow
 		joining, cancel := context.WithTimeout(ctx, joinPatience)
 		o, err := owner.Join(joining, owner.Config{
 			Namespace: Namespace, Managers: cfg.Managers, Addr: cfg.Addr, Name: cfg.Name,
-			OnRevoke: service.forget, Load: owner.LoadReported,
+			OnRevoke: service.forget, Load: owner.LoadReported, KeepSuspended: cfg.KeepSuspended,
 			Credentials: insecure.NewCredentials(), Logger: cfg.Logger,
 		})
 		cancel()

@@ -21,7 +21,7 @@ import (
 
 // A Violation is a promise that was broken, in one of the ways that there are.
 type Violation struct {
-	Invariant string `json:"invariant"` // I1 to I9 of docs/ARCHITECTURE.md, or "crash"
+	Invariant string `json:"invariant"` // I1 to I11 of docs/ARCHITECTURE.md, or "crash"
 	Broken    string `json:"broken"`    // how
 	Text      string `json:"text"`      // the first time
 	Times     int    `json:"times"`
@@ -44,6 +44,9 @@ type Counts struct {
 	Generations int `json:"generations"` // I2
 	Writes      int `json:"writes"`      // I9: that a database has accepted
 	Refused     int `json:"refused"`     // and that it has not
+	Outages     int `json:"outages"`     // I11: of managers, store or network, in which nothing may be lost
+	Kept        int `json:"kept"`        // keys that had the same lease after such an outage as before
+	Reassigned  int `json:"reassigned"`  // and keys that a leader has recalled and granted to another owner
 }
 
 // A Book keeps what owners and callers say. It may be written by many goroutines at

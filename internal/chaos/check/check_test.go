@@ -247,6 +247,7 @@ func TestRecovery(t *testing.T) {
 		{"not any more", []script{held(1, 1, 10, 99*second)}, 0, 1},
 		{"not for long", []script{held(1, 1, 10, 109*second)}, 0, 1},
 		{"all along", []script{held(1, 1, 10, 111*second)}, 0, 0},
+		{"again, after a suspension", []script{held(1, 1, 10, 50*second), held(1, 1, 104*second, 111*second)}, 4 * time.Second, 0},
 		{"soon", []script{held(1, 1, 10, 99*second), held(2, 2, 103*second, 110*second)}, 3 * time.Second, 0},
 		{"once more, after a gap", []script{held(2, 2, 101*second, 102*second), held(1, 3, 105*second, 110*second)}, 5 * time.Second, 0},
 		{"from one to another", []script{held(1, 1, 10, 102*second), held(2, 2, 102*second+100, 105*second), held(1, 3, 106*second, 120*second)}, 0, 0},

@@ -16,6 +16,7 @@ type tenure struct {
 	generation leasehold.Generation
 	began      witness.Time // no later than this
 	ended      witness.Time // no earlier than this
+	resumed    witness.Time // when it was held again after its last gap, no later than this; began if there was none
 
 	misreported bool // it is known that a caller was told too early that it was lost
 }
@@ -35,10 +36,13 @@ func (b *Book) Observe(owner string, r witness.Record) {
 	known := b.tenures[r.Key]
 	at := slices.IndexFunc(known, func(t tenure) bool { return t.session == r.Session && t.generation == r.Generation })
 	if at < 0 {
-		known = append(known, tenure{session: r.Session, generation: r.Generation, began: r.Check.After, ended: r.Check.Before})
+		known = append(known, tenure{session: r.Session, generation: r.Generation, began: r.Check.After, ended: r.Check.Before, resumed: r.Check.After})
 		at = len(known) - 1
 	}
 	t := &known[at]
+	if r.Check.Before > t.ended+handover {
+		t.resumed = r.Check.After
+	}
 	t.began, t.ended = min(t.began, r.Check.After), max(t.ended, r.Check.Before, r.Held.Before)
 	b.tenures[r.Key] = known
 }
@@ -99,9 +103,9 @@ func (b *Book) owned(key leasehold.Key, lasting witness.Time) (from witness.Time
 	for _, t := range known {
 		switch {
 		case t.ended >= lasting && !owned:
-			from, owned = t.began, true
+			from, owned = t.resumed, true
 		case owned && t.ended >= from-handover:
-			from = min(from, t.began)
+			from = min(from, t.resumed)
 		}
 	}
 	return from, owned

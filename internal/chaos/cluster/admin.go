@@ -40,8 +40,8 @@ func dialAll(from *lan.Host, addrs []string) (*admin, error) {
 }
 
 // leader returns the address of the leader of the latest term that any manager knows
-// of.
-func (a *admin) leader(ctx context.Context) (addr string, err error) {
+// of, and that term.
+func (a *admin) leader(ctx context.Context) (addr string, term leasehold.Term, err error) {
 	var latest uint64
 	err = a.AskEach(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
 		s, err := to.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
@@ -51,9 +51,9 @@ func (a *admin) leader(ctx context.Context) (addr string, err error) {
 		return err
 	})
 	if addr == "" {
-		return "", leasehold.Errorf("chaos", leasehold.Unavailable, "", "nobody leads: %w", err)
+		return "", 0, leasehold.Errorf("chaos", leasehold.Unavailable, "", "nobody leads: %w", err)
 	}
-	return addr, nil
+	return addr, leasehold.Term(latest), nil
 }
 
 // storeLeader returns which of the stores leads the others.

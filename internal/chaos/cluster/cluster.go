@@ -31,6 +31,9 @@ type Cluster struct {
 	admin  *admin
 	stores *admin
 	disks  disks
+
+	mu       sync.Mutex
+	copiedAt time.Time // when the backup was taken
 }
 
 // New prepares a cluster that has no process yet.
@@ -245,7 +248,7 @@ func (c *Cluster) Create(ctx context.Context) (missing bool, err error) {
 
 // Leader returns the manager that leads, as the others have it.
 func (c *Cluster) Leader(ctx context.Context) (*Member, error) {
-	addr, err := c.admin.leader(ctx)
+	addr, _, err := c.admin.leader(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -254,6 +257,28 @@ func (c *Cluster) Leader(ctx context.Context) (*Member, error) {
 		return nil, leasehold.Errorf("chaos", leasehold.Other, addr, "it leads, and is none of our managers")
 	}
 	return c.Managers[i], nil
+}
+
+// Term returns the latest term that any manager has heard of.
+func (c *Cluster) Term(ctx context.Context) (leasehold.Term, error) {
+	_, term, err := c.admin.leader(ctx)
+	return term, err
+}
+
+// endPatience is for a process that is asked to end.
+const endPatience = 5 * time.Second
+
+// Revert restarts every member that runs the other build as this one.
+func (c *Cluster) Revert(ctx context.Context) (failed error) {
+	for _, m := range c.All() {
+		if !m.revert() {
+			continue
+		}
+		ending, cancel := context.WithTimeout(ctx, endPatience)
+		failed = errors.Join(failed, m.End(ending), m.Start())
+		cancel()
+	}
+	return failed
 }
 
 // Blank says how many managers have another process than when it was last asked. Without a

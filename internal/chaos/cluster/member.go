@@ -111,6 +111,15 @@ func (m *Member) Become() bool {
 	return len(m.programs) > 1
 }
 
+// revert has it be its first program when it is started next, and reports whether it was another.
+func (m *Member) revert() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	other := m.program != 0
+	m.program = 0
+	return other
+}
+
 // Shift has its monotonic clock be ahead by whole seconds when it is started next.
 func (m *Member) Shift(offset time.Duration) {
 	m.mu.Lock()

@@ -48,6 +48,8 @@ var (
 	strays   = demand{"--drift=beyond", func(s Setting) bool { return s.Drift && s.Beyond }}
 	wrong    = demand{"--drift or --drift=beyond", func(s Setting) bool { return s.Drift }}
 	points   = demand{"--failpoints", func(s Setting) bool { return s.Points }}
+	bounded  = demand{"clocks within the drift bound", func(s Setting) bool { return !s.Beyond }}
+	unspared = demand{"a run without --soak", func(s Setting) bool { return !s.Spare }}
 )
 
 // A span says how long a strike lasts. It is drawn with a number from 0 to 1.
@@ -90,7 +92,7 @@ var (
 // it may know nothing.
 const CallerCut = "caller-cut"
 
-// kinds are all there are.
+// kinds are those that storms are made of.
 func kinds() []kind {
 	return []kind{
 		{"owner-kill", "a server is killed with -9, and started again", 4, nil, some, kill(anyOwner)},

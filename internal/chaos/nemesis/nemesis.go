@@ -15,7 +15,8 @@ import (
 type Nemesis struct {
 	Cluster *cluster.Cluster
 	Network *lan.Network
-	Points  []string // the failpoints of its processes
+	Points  []string      // the failpoints of its processes
+	CopyAge time.Duration // see [Times.CopyAge]
 	// Tell is told of each strike, when it begins and when it is healed. It may be
 	// called from several goroutines at once.
 	Tell func(Deed)
@@ -34,7 +35,7 @@ func (n *Nemesis) Storm(ctx context.Context, plan []Strike) error {
 	var all sync.WaitGroup
 	failed := make(chan error, len(plan))
 	byName := make(map[string]kind)
-	for _, k := range kinds() {
+	for _, k := range every() {
 		byName[k.name] = k
 	}
 	for _, s := range plan {

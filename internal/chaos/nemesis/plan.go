@@ -26,6 +26,10 @@ type Setting struct {
 	Points bool
 	// Beyond says that rates are beyond the drift bound.
 	Beyond bool
+	// Spare says that one process of each role is not to be ended.
+	Spare bool
+	// Copied says that the store has a copy which is old enough to be restored.
+	Copied bool
 }
 
 // A Strike is one fault.
@@ -41,14 +45,7 @@ type Strike struct {
 // those that are named. It lasts as long as it is told to, or as the longest strike
 // takes.
 func Plan(random *rand.Rand, in Setting, n int, lasts time.Duration, named []string) []Strike {
-	var pool []kind
-	for _, k := range kinds() {
-		if k.in(in) && (len(named) == 0 || slices.Contains(named, k.name)) {
-			for range k.weight {
-				pool = append(pool, k)
-			}
-		}
-	}
+	pool := pool(kinds(), in, named)
 	if len(pool) == 0 {
 		return nil
 	}
@@ -64,10 +61,21 @@ func Plan(random *rand.Rand, in Setting, n int, lasts time.Duration, named []str
 	return plan
 }
 
+// pool is those of some kinds that there are in a setting, of those that are named if any are,
+// each as often as it weighs.
+func pool(of []kind, in Setting, named []string) (all []kind) {
+	for _, k := range of {
+		if k.in(in) && (len(named) == 0 || slices.Contains(named, k.name)) {
+			all = append(all, slices.Repeat([]kind{k}, k.weight)...)
+		}
+	}
+	return all
+}
+
 // Kinds are the names of the kinds of faults that there are in a setting.
 func Kinds(in Setting) []string {
 	var names []string
-	for _, k := range kinds() {
+	for _, k := range every() {
 		if k.in(in) {
 			names = append(names, k.name)
 		}
@@ -84,8 +92,11 @@ type Fault struct {
 
 // All are all kinds of faults, whatever they take.
 func All() (all []Fault) {
-	for _, k := range kinds() {
+	for _, k := range every() {
 		all = append(all, Fault{k.name, k.text, k.takes()})
 	}
 	return all
 }
+
+// every is all kinds of faults.
+func every() []kind { return slices.Concat(kinds(), outages()) }

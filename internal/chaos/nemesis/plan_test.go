@@ -32,7 +32,7 @@ func TestPlansAreTheirSeeds(t *testing.T) {
 }
 
 // TestPlansHaveEverything that there is for a shape, in order, and nothing lasts beyond
-// the storm unless it takes longer.
+// the storm unless it takes longer. Outages are plans of their own.
 func TestPlansHaveEverything(t *testing.T) {
 	for _, shape := range cluster.Shapes() {
 		seen := make(map[string]bool)
@@ -43,6 +43,11 @@ func TestPlansHaveEverything(t *testing.T) {
 			}
 			last, seen[s.Kind] = s.At, true
 		}
+		for _, s := range outagePlans(shape, 200, time.Hour, 0) {
+			if seen[s.Kind] = true; s.At != 0 || s.For < ShortestOutage || s.For > longestOutage {
+				t.Errorf("%+v", s)
+			}
+		}
 		for _, name := range Kinds(in(shape)) {
 			if !seen[name] {
 				t.Errorf("%s: no %s", shape, name)
@@ -50,6 +55,11 @@ func TestPlansHaveEverything(t *testing.T) {
 		}
 		if len(seen) != len(Kinds(in(shape))) {
 			t.Errorf("%s: %d kinds, want %d", shape, len(seen), len(Kinds(in(shape))))
+		}
+	}
+	for _, name := range []string{"store-outage-kill", StoreRestore} {
+		if slices.Contains(Kinds(in(cluster.Flease)), name) {
+			t.Errorf("there is %s where there is no store", name)
 		}
 	}
 	if slices.Contains(Kinds(in(cluster.Flease)), "store-kill") {
@@ -104,7 +114,7 @@ func TestKindsSayWhatTheyDo(t *testing.T) {
 			t.Errorf("%s cannot be had with --store etcd, and does not say what it takes", f.Name)
 		}
 	}
-	if len(said) != len(kinds()) {
-		t.Errorf("%d kinds, want %d", len(said), len(kinds()))
+	if len(said) != len(every()) {
+		t.Errorf("%d kinds, want %d", len(said), len(every()))
 	}
 }
