@@ -37,7 +37,6 @@ type Report struct {
 	LastRenewed, LastResumed time.Time
 	// Leases that were suspended, resumed, granted and revoked.
 	Suspended, Resumed, Granted, Revoked int
-	Repeated                             int // requests that were repeated because no reply came in time
 	Renewals                             []Renewal
 }
 
@@ -151,7 +150,6 @@ func (m *member) add(out *Report, renewals bool) {
 	out.Resumed += r.resumed
 	out.Granted += r.granted
 	out.Revoked += r.revoked
-	out.Repeated += r.repeated
 	if renewals {
 		out.Renewals = append(out.Renewals, r.renewals...)
 	}

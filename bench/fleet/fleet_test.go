@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -23,28 +24,28 @@ import (
 func TestRecorder(t *testing.T) {
 	var r recorder
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
-	r.request(at(0), 1)
-	r.request(at(1), 1) // the same to another manager
+	r.request(at(0), 1, false)
+	r.request(at(1), 1, false) // the same to another manager
 	r.reply(at(5), 7, 1)
 	r.reply(at(6), 7, 1)
 	r.mark()
-	r.request(at(10), 2)
-	r.request(at(20), 3) // 2 was not answered
-	r.reply(at(21), 7, 2)
+	r.request(at(10), 2, false)
+	r.request(at(20), 3, true)
+	r.reply(at(21), 7, 2) // too late
 	r.reply(at(24), 7, 3)
 	if !r.renewedAt.IsZero() {
 		t.Error("a reply of the term at the mark counts as one of a later term")
 	}
-	r.request(at(30), 4)
+	r.request(at(30), 4, false)
 	r.reply(at(33), 8, 4)
-	r.request(at(40), 5)
+	r.request(at(40), 5, false)
 	r.reply(at(41), 8, 5)
-	want := []Renewal{{20e6, 4e6}, {30e6, 3e6}, {40e6, 1e6}}
-	if len(r.renewals) != len(want) || r.renewals[0] != want[0] || r.renewals[1] != want[1] || r.renewals[2] != want[2] {
+	want := []Renewal{{Sent: 10e6}, {Sent: 20e6, Latency: 4e6, Suspended: true}, {Sent: 30e6, Latency: 3e6}, {Sent: 40e6, Latency: 1e6}}
+	if !slices.Equal(r.renewals, want) {
 		t.Errorf("renewals are %v, want %v", r.renewals, want)
 	}
-	if r.repeated != 1 || !r.renewedAt.Equal(at(33)) {
-		t.Errorf("%d requests repeated, renewed at %v; want 1 and %v", r.repeated, r.renewedAt, at(33))
+	if !r.renewedAt.Equal(at(33)) {
+		t.Errorf("renewed at %v, want %v", r.renewedAt, at(33))
 	}
 }
 

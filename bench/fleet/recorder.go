@@ -16,8 +16,8 @@ type recorder struct {
 	mu sync.Mutex
 
 	term     uint64 // the newest that a reply had
-	seq      uint64 // the newest request
-	sentAt   time.Time
+	seq      uint64 // of the newest request
+	newest   Renewal
 	answered bool // the newest request was answered
 
 	// The following are since the last mark.
@@ -27,13 +27,15 @@ type recorder struct {
 	suspended, resumed,
 	granted, revoked int // leases
 	renewals []Renewal
-	repeated int // requests that were sent because the one before was not answered
 }
 
 // A Renewal is a request of an owner and its reply.
 type Renewal struct {
-	Sent    int64         `json:"s"` // nanoseconds since 1970
-	Latency time.Duration `json:"l"`
+	Sent int64 `json:"s"` // nanoseconds since 1970
+	// Latency is the time to the reply; 0 if none came before the next request was sent.
+	Latency time.Duration `json:"l,omitempty"`
+	// Suspended: the request claimed suspended leases. A leader may answer it later on purpose.
+	Suspended bool `json:"p,omitempty"`
 }
 
 // mark starts the measurements again.
@@ -43,20 +45,20 @@ func (r *recorder) mark() {
 	r.markedTerm = r.term
 	r.renewedAt, r.resumedAt = time.Time{}, time.Time{}
 	r.suspended, r.resumed, r.granted, r.revoked = 0, 0, 0, 0
-	r.renewals, r.repeated = nil, 0
+	r.renewals = nil
 }
 
 // request records a request. The same request may be sent to several managers.
-func (r *recorder) request(now time.Time, seq uint64) {
+func (r *recorder) request(now time.Time, seq uint64, suspended bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if seq <= r.seq {
 		return
 	}
 	if r.seq != 0 && !r.answered {
-		r.repeated++
+		r.renewals = append(r.renewals, r.newest)
 	}
-	r.seq, r.sentAt, r.answered = seq, now, false
+	r.seq, r.newest, r.answered = seq, Renewal{Sent: now.UnixNano(), Suspended: suspended}, false
 }
 
 // reply records the first reply to the newest request. Replies to older requests renew nothing.
@@ -68,7 +70,8 @@ func (r *recorder) reply(now time.Time, term, echo uint64) {
 		return
 	}
 	r.answered = true
-	r.renewals = append(r.renewals, Renewal{r.sentAt.UnixNano(), now.Sub(r.sentAt)})
+	r.newest.Latency = max(1, time.Duration(now.UnixNano()-r.newest.Sent))
+	r.renewals = append(r.renewals, r.newest)
 	if r.renewedAt.IsZero() && term > r.markedTerm {
 		r.renewedAt = now
 	}
@@ -117,7 +120,7 @@ type recordedStream struct {
 
 func (s *recordedStream) SendMsg(m any) error {
 	if request, ok := m.(*leaseholdv1.HoldRequest); ok {
-		s.recorder.request(time.Now(), request.GetSeq())
+		s.recorder.request(time.Now(), request.GetSeq(), request.GetSuspended())
 	}
 	return s.ClientStream.SendMsg(m)
 }
