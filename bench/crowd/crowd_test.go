@@ -54,6 +54,11 @@ func TestSkimmer(t *testing.T) {
 		{protocol.LookupReply{Namespace: "n", LSN: 9, From: 7, Changes: changes}, update{lsn: 9, from: 7, changes: true}},
 		{protocol.LookupReply{LSN: 2, Changes: changes, Age: 1e9}, update{lsn: 2, changes: true, age: time.Second}},
 		{protocol.LookupReply{Echo: 1, LSN: 7, Snapshot: table.New()}, update{echo: 1, lsn: 7, table: true}},
+		{
+			protocol.LookupReply{LSN: 3000, Age: 1e9, Crossing: &table.Crossing{Gap: table.Gap{From: 1, After: 400, Base: 3000, Newest: 7}, Unproven: []leasehold.Key{5, 1 << 60}}},
+			update{lsn: 3000, after: 400, base: 3000, age: time.Second},
+		},
+		{protocol.LookupReply{LSN: 3001, Crossing: &table.Crossing{Gap: table.Gap{After: 400, Base: 3000}}}, update{lsn: 3001, after: 400, base: 3000}},
 		{protocol.LookupReply{Echo: 1, LSN: 1, Snapshot: full}, update{echo: 1, lsn: 1, table: true}},
 	} {
 		message := wire.FromLookupReply(&c.reply)

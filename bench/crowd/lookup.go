@@ -84,7 +84,7 @@ func (l *lookup) ask() {
 	l.seq++
 	l.sent, l.awaiting = time.Now(), true
 	l.timer.Reset(jitter(min(retry<<min(l.misses, 6), l.poll)))
-	request := &leaseholdv1.FollowRequest{Version: wire.Version, Namespace: l.namespace, Seq: l.seq, Lsn: l.lsn}
+	request := &leaseholdv1.FollowRequest{Version: wire.Version, Namespace: l.namespace, Seq: l.seq, Lsn: l.lsn, Crosses: true}
 	b, _ := proto.Marshal(request) // it has nothing that could fail
 	l.say(b)
 }
@@ -122,6 +122,8 @@ func (l *lookup) hear(u update) {
 		l.lsn = max(l.lsn, u.lsn)
 	case u.changes:
 		l.tally.gaps.Add(1)
+	case u.base != 0 && u.after == l.lsn:
+		l.lsn = u.base
 	}
 	if u.echo == l.seq && l.awaiting {
 		l.awaiting, l.misses = false, 0

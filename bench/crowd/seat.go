@@ -177,6 +177,7 @@ type crowd struct {
 	tally           tally
 	owners, lookups []*seat
 	poll            time.Duration // of lookups
+	lsn             uint64        // that lookups start with
 }
 
 func (c *crowd) ownerSeat(number int) *seat {
@@ -194,7 +195,7 @@ func (c *crowd) ownerSeat(number int) *seat {
 func (c *crowd) lookupSeat(number int) *seat {
 	s := &seat{crowd: c, number: number, path: leaseholdv1.LookupService_Follow_FullMethodName}
 	s.enter = func(stream int) (client, error) {
-		return &lookup{namespace: c.namespace, poll: c.poll, tally: &c.tally, say: func(message []byte) { s.say(stream, message) }}, nil
+		return &lookup{namespace: c.namespace, poll: c.poll, lsn: c.lsn, tally: &c.tally, say: func(message []byte) { s.say(stream, message) }}, nil
 	}
 	return s
 }

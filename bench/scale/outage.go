@@ -53,7 +53,7 @@ type outageFinding struct {
 	bytes       float64       // to and from lookups meanwhile
 	losses      int           // that library lookups report
 	restored    int           // library lookups that reported contact as restored
-	status      *leaseholdv1.NamespaceStatus
+	leaders     int           // managers that led after the outage, one after the other
 }
 
 // renewals is the latency of renewals of valid leases.
@@ -153,17 +153,18 @@ func (b *outageBed) start(ctx context.Context) (err error) {
 		return err
 	}
 	b.run.Step("%s: %d owners join", b.name, b.size.owners)
-	if err := b.owners.Join(b.size.owners, b.grow/2); err != nil {
+	if err := b.owners.Join(b.size.owners, b.grow); err != nil {
 		return err
 	}
-	if _, err := b.complete(ctx); err != nil {
+	status, err := b.complete(ctx)
+	if err != nil {
 		return err
 	}
 	b.run.Step("%s: %d lookups connect", b.name, b.size.lookups)
 	if b.lookups, err = crowd.Start(ctx, namespace, b.group.Addrs()...); err != nil {
 		return err
 	}
-	order := crowd.Order{Do: crowd.Grow, Lookups: b.size.lookups, Together: b.together, Within: b.grow}
+	order := crowd.Order{Do: crowd.Grow, Lookups: b.size.lookups, Together: b.together, Within: b.grow / 4, LSN: status.GetLsn()}
 	if _, err := b.lookups.Obey(order); err != nil {
 		return err
 	}
@@ -332,10 +333,18 @@ func (b *outageBed) conclude(ctx context.Context, f *outageFinding, before *leas
 	if err != nil {
 		return err
 	}
-	if f.status, err = leader.Namespace(ctx, namespace); err != nil {
+	status, err := leader.Status(ctx)
+	if err != nil {
 		return err
 	}
-	f.waited = f.status.GetLsn() >= before.GetLsn()+gapLSNs
+	for _, n := range status.GetNamespaces() {
+		f.waited = n.GetName() == namespace && n.GetLsn() >= before.GetLsn()+gapLSNs
+	}
+	for _, l := range status.GetLeaderships() {
+		if l.GetLeader() != "" {
+			f.leaders++
+		}
+	}
 	for _, m := range b.group.All {
 		used, err := m.Usage(ctx)
 		if err != nil {

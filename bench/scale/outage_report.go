@@ -14,6 +14,7 @@ func addOutage(r *kit.Result, f *outageFinding) {
 	t.Add("ranges in the table", kit.Thousands(float64(f.ranges)))
 	t.Add("leases suspended during the outage", kit.Thousands(float64(f.after.Suspended)))
 	t.Add("leader waits, because it cannot exclude a restored store", f.wait().String())
+	t.Add("managers that led, one after the other", fmt.Sprint(f.leaders))
 	t.Add("every owner renewed after", seconds(f.renewed))
 	t.Add("every range resumed, under its generation, after", seconds(f.resumed))
 	t.Add("half of the lookups have contact after", seconds(f.half))

@@ -125,7 +125,7 @@ func sizes(quick bool) []size {
 		production,
 		// Neighbouring ranges of one owner are one. With 65 virtual nodes there are at least 64,000 all the same.
 		{
-			name: "outage", title: "All managers down for a minute", owners: 1000, lookups: 10_000, together: 1, managers: 3, grow: 60 * time.Second,
+			name: "outage", title: "All managers down for a minute", owners: 1000, lookups: 10_000, together: 1, managers: 3, grow: 40 * time.Second,
 			virtualNodes: 65, outage: time.Minute,
 		},
 		{name: "centrifuge", title: "Centrifuge's testbed", owners: 200, lookups: 2016, together: 1, grow: 4 * time.Second, restarts: 32 * time.Second},
