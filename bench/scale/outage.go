@@ -346,7 +346,11 @@ func (b *outageBed) conclude(ctx context.Context, f *outageFinding, before *leas
 		}
 	}
 	for _, m := range b.group.All {
-		used, err := m.Usage(ctx)
+		var used managers.Usage
+		err := managers.Until(ctx, 250*time.Millisecond, func(ctx context.Context) (err error) {
+			used, err = m.Usage(ctx)
+			return err
+		})
 		if err != nil {
 			return err
 		}
