@@ -17,7 +17,7 @@ const whatItAsks = "What does the leader cost that serves many owners and lookup
 	"its goroutines and tables. Leases last 10 s and are renewed every 2.5 s (the papers' last 60 s and are renewed every 15 s), and each lookup\n" +
 	"asks every 5 s. First the testbeds of [Centrifuge](https://www.usenix.org/conference/nsdi10) (200 owners, 2,016 lookups; in production 130 and\n" +
 	"1,000, with three managers) and PRS (500 owners, 2,000 frontends), then 1,000 owners with 10,000 lookups, also with leases and questions as rare as the papers' (every 15 s and every 30 s) and\n" +
-	"with three managers, and 5,000 with 50,000, whose table has 50,000 ranges first and then 5,000. All clients, those of bare gRPC too, speak on a beat, as the library's do; here the beats are of one\n" +
+	"with three managers, which are also all killed for a minute, and 5,000 with 50,000, whose table has 50,000 ranges first and then 5,000. All clients, those of bare gRPC too, speak on a beat, as the library's do; here the beats are of one\n" +
 	"wall clock, and those of many hosts are as close as their clocks are. Processor time and memory are the process's own, and\n" +
 	"bytes are counted by the clients, in both directions, without what TCP adds. What the papers measured stands in figures of which their text\n" +
 	"says little: only numbers that it names are repeated here, and marked."

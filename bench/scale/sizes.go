@@ -130,7 +130,7 @@ func sizes(quick bool) []size {
 		},
 		{name: "centrifuge", title: "Centrifuge's testbed", owners: 200, lookups: 2016, together: 1, grow: 4 * time.Second, restarts: 32 * time.Second},
 		{name: "prs", title: "PRS's testbed", owners: 500, lookups: 2000, together: 1, grow: 2 * time.Second, steps: 5, failures: 6 * time.Second},
-		{name: "5x", title: "5 times", owners: 1000, lookups: 10_000, together: 1, grow: 30 * time.Second, restarts: 200 * time.Second, both: true, floor: true},
+		{name: "5x", title: "5 times", owners: 1000, lookups: 10_000, together: 1, grow: 30 * time.Second, restarts: 180 * time.Second, both: true, floor: true},
 		{name: "patient", title: "5 times, with the papers' times", owners: 1000, lookups: 10_000, together: 1, grow: 20 * time.Second, patient: true},
 		{name: "group", title: "5 times, with three managers", owners: 1000, lookups: 10_000, together: 1, managers: 3, grow: 20 * time.Second},
 		// Here the table has 50,000 ranges. To restart all, more than 100 GB of tables and changes would have to come through.
