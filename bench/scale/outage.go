@@ -53,7 +53,7 @@ type outageFinding struct {
 	bytes       float64       // to and from lookups meanwhile
 	losses      int           // that library lookups report
 	restored    int           // library lookups that reported contact as restored
-	leaders     int           // managers that led after the outage, one after the other
+	terms       int           // since a manager leads; more than 1 if there was another failover
 }
 
 // renewals is the latency of renewals of valid leases.
@@ -338,13 +338,15 @@ func (b *outageBed) conclude(ctx context.Context, f *outageFinding, before *leas
 		return err
 	}
 	for _, n := range status.GetNamespaces() {
-		f.waited = n.GetName() == namespace && n.GetLsn() >= before.GetLsn()+gapLSNs
+		f.waited = f.waited || n.GetName() == namespace && n.GetLsn() >= before.GetLsn()+gapLSNs
 	}
+	terms := make(map[uint64]bool)
 	for _, l := range status.GetLeaderships() {
-		if l.GetLeader() != "" {
-			f.leaders++
+		if l.GetLeader() != "" && !l.GetAt().AsTime().Before(leads) {
+			terms[l.GetTerm()] = true
 		}
 	}
+	f.terms = len(terms)
 	for _, m := range b.group.All {
 		var used managers.Usage
 		err := managers.Until(ctx, 250*time.Millisecond, func(ctx context.Context) (err error) {

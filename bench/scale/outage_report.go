@@ -14,7 +14,7 @@ func addOutage(r *kit.Result, f *outageFinding) {
 	t.Add("ranges in the table", kit.Thousands(float64(f.ranges)))
 	t.Add("leases suspended during the outage", kit.Thousands(float64(f.after.Suspended)))
 	t.Add("leader waits, because it cannot exclude a restored store", f.wait().String())
-	t.Add("managers that led, one after the other", fmt.Sprint(f.leaders))
+	t.Add("terms since then: more than 1 is another failover", fmt.Sprint(f.terms))
 	t.Add("every owner renewed after", seconds(f.renewed))
 	t.Add("every range resumed, under its generation, after", seconds(f.resumed))
 	t.Add("half of the lookups have contact after", seconds(f.half))
