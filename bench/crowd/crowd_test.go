@@ -175,6 +175,31 @@ func TestCrowdFindsTheLeader(t *testing.T) {
 	}
 }
 
+// TestCrowdLeavesASilentManager: a lookup whose manager accepts the connection and never answers turns to the next.
+func TestCrowdLeavesASilentManager(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close() //nolint:errcheck // the test is over
+	addr := startManager(t)
+	c := &crowd{managers: []string{silent.Addr().String(), addr}, namespace: "crowd", clock: clock.New()}
+	t.Cleanup(func() {
+		for _, s := range c.lookups {
+			s.close(true)
+		}
+	})
+	if err := c.obey(Order{Do: Grow, Lookups: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); c.counts().Proven == 0; {
+		if time.Now().After(deadline) {
+			t.Fatalf("the lookup stays where it is: %+v", c.counts())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
 func awaitWhole(t *testing.T, c *crowd, owners, lookups int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

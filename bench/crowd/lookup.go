@@ -18,6 +18,8 @@ const (
 	Poll  = 5 * time.Second
 	stale = 30 * time.Second
 	retry = 500 * time.Millisecond
+	// mostMisses is after how many questions without an answer a connection is replaced.
+	mostMisses = 3
 )
 
 // A lookup follows the numbers of the changes, and proves that it knows all.
@@ -26,6 +28,7 @@ type lookup struct {
 	poll      time.Duration
 	tally     *tally
 	say       func(message []byte)
+	hangUp    func() // ends a connection on which nothing is answered; nil if there is only one manager
 
 	mu       sync.Mutex
 	timer    *time.Timer
@@ -71,6 +74,9 @@ func (l *lookup) wake() {
 	if l.awaiting {
 		l.misses++
 		l.tally.repeats.Add(1)
+		if l.hangUp != nil && l.misses%mostMisses == 0 {
+			l.hangUp()
+		}
 	}
 	if !l.lost && !l.proven.IsZero() && time.Since(l.proven) > l.stale() {
 		l.lost = true

@@ -195,7 +195,11 @@ func (c *crowd) ownerSeat(number int) *seat {
 func (c *crowd) lookupSeat(number int) *seat {
 	s := &seat{crowd: c, number: number, path: leaseholdv1.LookupService_Follow_FullMethodName}
 	s.enter = func(stream int) (client, error) {
-		return &lookup{namespace: c.namespace, poll: c.poll, lsn: c.lsn, tally: &c.tally, say: func(message []byte) { s.say(stream, message) }}, nil
+		l := &lookup{namespace: c.namespace, poll: c.poll, lsn: c.lsn, tally: &c.tally, say: func(message []byte) { s.say(stream, message) }}
+		if len(c.managers) > 1 {
+			l.hangUp = func() { s.moveOn("") }
+		}
+		return l, nil
 	}
 	return s
 }
