@@ -43,7 +43,9 @@ type Answer struct {
 	Number uint64  `json:"number,omitempty"` // that of a change
 	Times  []int64 `json:"times,omitempty"`  // nanoseconds since 1970, of everybody
 	Info   string  `json:"info,omitempty"`
-	Error  string  `json:"error,omitempty"`
+	// Data is the answer of a role that has more to report.
+	Data  json.RawMessage `json:"data,omitempty"`
+	Error string          `json:"error,omitempty"`
 }
 
 // A Process is a child of this program: the program itself, with a role. It

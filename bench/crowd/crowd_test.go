@@ -54,6 +54,11 @@ func TestSkimmer(t *testing.T) {
 		{protocol.LookupReply{Namespace: "n", LSN: 9, From: 7, Changes: changes}, update{lsn: 9, from: 7, changes: true}},
 		{protocol.LookupReply{LSN: 2, Changes: changes, Age: 1e9}, update{lsn: 2, changes: true, age: time.Second}},
 		{protocol.LookupReply{Echo: 1, LSN: 7, Snapshot: table.New()}, update{echo: 1, lsn: 7, table: true}},
+		{
+			protocol.LookupReply{LSN: 3000, Age: 1e9, Crossing: &table.Crossing{Gap: table.Gap{From: 1, After: 400, Base: 3000, Newest: 7}, Unproven: []leasehold.Key{5, 1 << 60}}},
+			update{lsn: 3000, after: 400, base: 3000, age: time.Second},
+		},
+		{protocol.LookupReply{LSN: 3001, Crossing: &table.Crossing{Gap: table.Gap{After: 400, Base: 3000}}}, update{lsn: 3001, after: 400, base: 3000}},
 		{protocol.LookupReply{Echo: 1, LSN: 1, Snapshot: full}, update{echo: 1, lsn: 1, table: true}},
 	} {
 		message := wire.FromLookupReply(&c.reply)
@@ -167,6 +172,31 @@ func TestCrowdFindsTheLeader(t *testing.T) {
 	awaitWhole(t, c, owners, lookups)
 	if n := c.counts(); n.Lowest <= before {
 		t.Errorf("nothing has changed: %+v", n)
+	}
+}
+
+// TestCrowdLeavesASilentManager: a lookup whose manager accepts the connection and never answers turns to the next.
+func TestCrowdLeavesASilentManager(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close() //nolint:errcheck // the test is over
+	addr := startManager(t)
+	c := &crowd{managers: []string{silent.Addr().String(), addr}, namespace: "crowd", clock: clock.New()}
+	t.Cleanup(func() {
+		for _, s := range c.lookups {
+			s.close(true)
+		}
+	})
+	if err := c.obey(Order{Do: Grow, Lookups: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); c.counts().Proven == 0; {
+		if time.Now().After(deadline) {
+			t.Fatalf("the lookup stays where it is: %+v", c.counts())
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 }
 

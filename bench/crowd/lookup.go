@@ -18,6 +18,8 @@ const (
 	Poll  = 5 * time.Second
 	stale = 30 * time.Second
 	retry = 500 * time.Millisecond
+	// mostMisses is after how many questions without an answer a connection is replaced.
+	mostMisses = 3
 )
 
 // A lookup follows the numbers of the changes, and proves that it knows all.
@@ -26,6 +28,7 @@ type lookup struct {
 	poll      time.Duration
 	tally     *tally
 	say       func(message []byte)
+	hangUp    func() // ends a connection on which nothing is answered; nil if there is only one manager
 
 	mu       sync.Mutex
 	timer    *time.Timer
@@ -71,6 +74,9 @@ func (l *lookup) wake() {
 	if l.awaiting {
 		l.misses++
 		l.tally.repeats.Add(1)
+		if l.hangUp != nil && l.misses%mostMisses == 0 {
+			l.hangUp()
+		}
 	}
 	if !l.lost && !l.proven.IsZero() && time.Since(l.proven) > l.stale() {
 		l.lost = true
@@ -84,7 +90,7 @@ func (l *lookup) ask() {
 	l.seq++
 	l.sent, l.awaiting = time.Now(), true
 	l.timer.Reset(jitter(min(retry<<min(l.misses, 6), l.poll)))
-	request := &leaseholdv1.FollowRequest{Version: wire.Version, Namespace: l.namespace, Seq: l.seq, Lsn: l.lsn}
+	request := &leaseholdv1.FollowRequest{Version: wire.Version, Namespace: l.namespace, Seq: l.seq, Lsn: l.lsn, Crosses: true}
 	b, _ := proto.Marshal(request) // it has nothing that could fail
 	l.say(b)
 }
@@ -122,6 +128,8 @@ func (l *lookup) hear(u update) {
 		l.lsn = max(l.lsn, u.lsn)
 	case u.changes:
 		l.tally.gaps.Add(1)
+	case u.base != 0 && u.after == l.lsn:
+		l.lsn = u.base
 	}
 	if u.echo == l.seq && l.awaiting {
 		l.awaiting, l.misses = false, 0

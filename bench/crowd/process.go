@@ -27,6 +27,8 @@ type Order struct {
 	Owners, Lookups, Together int
 	// Grow: how often lookups ask; 0 is as the library's do.
 	Poll time.Duration
+	// Grow: lookups start as if they had the table of this LSN, so that none has to be sent to them.
+	LSN uint64
 	// Both: how long it is to take. Restarts begin at equal distances.
 	Within time.Duration
 	// Restart: Owners and Lookups are how many, drawn at random; without a goodbye if they crash.
@@ -95,7 +97,7 @@ func (c *crowd) obey(o Order) error {
 // grow lets more in, at equal distances.
 func (c *crowd) grow(o Order) error {
 	together := max(1, o.Together)
-	c.poll = cmp.Or(o.Poll, Poll)
+	c.poll, c.lsn = cmp.Or(o.Poll, Poll), o.LSN
 	var all []func() error
 	for n := len(c.owners); n < o.Owners; n++ {
 		s := c.ownerSeat(n)

@@ -60,14 +60,16 @@ func (s *seat) open(streams int) error {
 func (s *seat) serve(ctx context.Context, clients []client) {
 	defer close(s.done)
 	begun := false
-	managers := s.crowd.managers
+	managers, failures := s.crowd.managers, 0
 	for at := s.number; ctx.Err() == nil; at++ {
 		listeners := make([]listener, len(clients))
 		for i, c := range clients {
 			listeners[i] = c.listen()
 		}
 		c, err := dial(managers[at%len(managers)], s.source(), s.path, &s.crowd.traffic, listeners)
+		failures++
 		if err == nil {
+			failures = 0
 			s.set(c)
 			stopped := context.AfterFunc(ctx, func() { _ = c.net.Close() })
 			s.greet(clients, begun)
@@ -83,9 +85,18 @@ func (s *seat) serve(ctx context.Context, clients []client) {
 		s.crowd.tally.broken.Add(1)
 		select {
 		case <-ctx.Done():
-		case <-time.After(jitter(time.Second)):
+		case <-time.After(s.backoff(failures)):
 		}
 	}
+}
+
+// backoff is how long to wait before the next connection, after so many failures in a row. A lookup waits as long as
+// the library's does before it asks again.
+func (s *seat) backoff(failures int) time.Duration {
+	if s.path == leaseholdv1.LookupService_Follow_FullMethodName {
+		return jitter(min(retry<<min(failures, 6), s.crowd.poll))
+	}
+	return jitter(time.Second)
 }
 
 // greet lets them speak for the first time, or says that they were cut off.
@@ -166,6 +177,7 @@ type crowd struct {
 	tally           tally
 	owners, lookups []*seat
 	poll            time.Duration // of lookups
+	lsn             uint64        // that lookups start with
 }
 
 func (c *crowd) ownerSeat(number int) *seat {
@@ -183,7 +195,11 @@ func (c *crowd) ownerSeat(number int) *seat {
 func (c *crowd) lookupSeat(number int) *seat {
 	s := &seat{crowd: c, number: number, path: leaseholdv1.LookupService_Follow_FullMethodName}
 	s.enter = func(stream int) (client, error) {
-		return &lookup{namespace: c.namespace, poll: c.poll, tally: &c.tally, say: func(message []byte) { s.say(stream, message) }}, nil
+		l := &lookup{namespace: c.namespace, poll: c.poll, lsn: c.lsn, tally: &c.tally, say: func(message []byte) { s.say(stream, message) }}
+		if len(c.managers) > 1 {
+			l.hangUp = func() { s.moveOn("") }
+		}
+		return l, nil
 	}
 	return s
 }

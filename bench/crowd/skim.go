@@ -12,6 +12,8 @@ type update struct {
 	echo, lsn, from uint64
 	age             time.Duration
 	changes, table  bool
+	// after and base are those of a crossing; 0 if there is none.
+	after, base uint64
 }
 
 // The numbers of its fields.
@@ -22,7 +24,10 @@ const (
 	updateAge      protowire.Number = 6
 	updateChanges  protowire.Number = 7
 	updateTable    protowire.Number = 8
+	updateCrossing protowire.Number = 10
 	changesFrom    protowire.Number = 1
+	crossingAfter  protowire.Number = 1
+	crossingBase   protowire.Number = 2
 )
 
 const (
@@ -42,6 +47,7 @@ type skimmer struct {
 	// Where an update ends, and its changes, counted as left is: at or below that we are
 	// not in one.
 	updateEnd, changesEnd int
+	crossing              bool // what ends at changesEnd is a crossing
 	found                 update
 }
 
@@ -109,6 +115,13 @@ func (s *skimmer) next() int {
 // field takes a number, or a length, with so much of the message after it.
 func (s *skimmer) field(number protowire.Number, inner bool, value uint64, left int) {
 	switch in := s.left; {
+	case in > s.changesEnd && s.crossing && number == crossingAfter:
+		s.found.after = value
+	case in > s.changesEnd && s.crossing:
+		if number == crossingBase {
+			s.found.base = value
+		}
+		s.skip = left - s.changesEnd // it is the second field
 	case in > s.changesEnd:
 		if number == changesFrom {
 			s.found.from = value
@@ -133,7 +146,10 @@ func (s *skimmer) updateField(number protowire.Number, inner bool, value uint64,
 		s.found.age = time.Duration(value)
 	case updateChanges:
 		s.found.changes = true
-		s.changesEnd = left - int(value)
+		s.changesEnd, s.crossing = left-int(value), false
+		return
+	case updateCrossing:
+		s.changesEnd, s.crossing = left-int(value), true
 		return
 	case updateTable:
 		s.found.table = true

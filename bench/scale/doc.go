@@ -2,7 +2,8 @@
 // how that grows: on the testbeds of the two papers, and with five and
 // twenty-five times as many.
 //
-//	cd bench && go run ./scale                          all of it, in some twenty minutes
+//	cd bench && go run ./scale                          all of it, in some 23 minutes
 //	cd bench && go run ./scale -quick                   the smallest, in half a minute
+//	cd bench && go run ./scale -only outage             all managers down for a minute, in three
 //	cd bench && go run ./scale -only 5x -profile m.prof one size, and what the leader does meanwhile
 package main

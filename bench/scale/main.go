@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/bench/cast"
 	"github.com/leasehold-dev/leasehold/bench/crowd"
+	"github.com/leasehold-dev/leasehold/bench/fleet"
 	"github.com/leasehold-dev/leasehold/bench/kit"
 )
 
@@ -16,20 +17,20 @@ const whatItAsks = "What does the leader cost that serves many owners and lookup
 	"its goroutines and tables. Leases last 10 s and are renewed every 2.5 s (the papers' last 60 s and are renewed every 15 s), and each lookup\n" +
 	"asks every 5 s. First the testbeds of [Centrifuge](https://www.usenix.org/conference/nsdi10) (200 owners, 2,016 lookups; in production 130 and\n" +
 	"1,000, with three managers) and PRS (500 owners, 2,000 frontends), then 1,000 owners with 10,000 lookups, also with leases and questions as rare as the papers' (every 15 s and every 30 s) and\n" +
-	"with three managers, and 5,000 with 50,000, whose table has 50,000 ranges first and then 5,000. All clients, those of bare gRPC too, speak on a beat, as the library's do; here the beats are of one\n" +
+	"with three managers, which are also all killed for a minute, and 5,000 with 50,000, whose table has 50,000 ranges first and then 5,000. All clients, those of bare gRPC too, speak on a beat, as the library's do; here the beats are of one\n" +
 	"wall clock, and those of many hosts are as close as their clocks are. Processor time and memory are the process's own, and\n" +
 	"bytes are counted by the clients, in both directions, without what TCP adds. What the papers measured stands in figures of which their text\n" +
 	"says little: only numbers that it names are repeated here, and marked."
 
 func main() {
 	crowd.Main()
-	cast.Play(map[string]cast.Start{roleEcho: startEcho})
+	cast.Play(map[string]cast.Start{roleEcho: startEcho, fleet.Role: fleet.Start})
 	var only, profile string
 	kit.Main(kit.Question{
 		Name: "scale", Number: 3, Title: "Manager at scale", Asks: whatItAsks, Rounds: 5, Quick: 2,
 		Modules: []string{"google.golang.org/grpc", "go.etcd.io/etcd/server/v3"},
 		Flags: func(f *flag.FlagSet) {
-			f.StringVar(&only, "only", "", "one size: rollout, centrifuge, prs, 5x, patient, group, 25x or 25x-sparse (default all)")
+			f.StringVar(&only, "only", "", "one size: rollout, outage, centrifuge, prs, 5x, patient, group, 25x or 25x-sparse (default all)")
 			f.StringVar(&profile, "profile", "", "`file` for a profile of the quiet leader's processor time, with -only; file.heap gets that of its memory")
 		},
 		Run: func(ctx context.Context, r *kit.Run) error { return run(ctx, r, only, profile) },
@@ -42,10 +43,14 @@ func run(ctx context.Context, r *kit.Run, only, profile string) error {
 		asked = slices.DeleteFunc(asked, func(s size) bool { return s.name != only })
 	}
 	if len(asked) == 0 || profile != "" && len(asked) > 1 {
-		return fmt.Errorf("-only %q: want rollout, centrifuge, prs, 5x, patient, group, 25x or 25x-sparse; -profile needs one of them", only)
+		return fmt.Errorf("-only %q: want rollout, outage, centrifuge, prs, 5x, patient, group, 25x or 25x-sparse; -profile needs one of them", only)
 	}
 	steps := 0
 	for _, s := range asked {
+		if s.outage > 0 {
+			steps += outageSteps
+			continue
+		}
 		windows, _ := s.windows(r.Rounds)
 		steps += s.steps + windows + 2
 		if s.floor {
@@ -61,8 +66,18 @@ func run(ctx context.Context, r *kit.Run, only, profile string) error {
 		}
 	}
 	r.Expect(steps)
-	var found []*finding
+	var (
+		found  []*finding
+		outage *outageFinding
+	)
 	for _, s := range asked {
+		if s.outage > 0 {
+			var err error
+			if outage, err = measureOutage(ctx, r, s, profile); err != nil {
+				return fmt.Errorf("%s: %w", s.title, err)
+			}
+			continue
+		}
 		f, err := measure(ctx, r, s, profile)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.title, err)
@@ -73,5 +88,8 @@ func run(ctx context.Context, r *kit.Run, only, profile string) error {
 		found = append(found, f)
 	}
 	report(r.Result, found)
+	if outage != nil {
+		addOutage(r.Result, outage)
+	}
 	return nil
 }

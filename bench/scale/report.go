@@ -34,6 +34,9 @@ func values(all []load, of func(load) float64) (out []float64) {
 }
 
 func report(r *kit.Result, found []*finding) {
+	if len(found) == 0 {
+		return
+	}
 	addCosts(r, found)
 	addCentrifuge(r, named(found, "centrifuge"), named(found, "rollout"))
 	for _, f := range found {

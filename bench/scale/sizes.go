@@ -32,6 +32,10 @@ type size struct {
 	patient bool
 	// failures is how long nodes fail for, at each step; 0: none do.
 	failures time.Duration
+	// virtualNodes: owners have so many ranges each, by consistent hashing; 0: the default policy.
+	virtualNodes uint32
+	// outage is for how long all managers are down. Such a size is measured as outage.go says.
+	outage time.Duration
 }
 
 func (s size) clients() int { return s.owners + s.lookups }
@@ -89,6 +93,9 @@ func (s size) config() *leaseholdv1.NamespaceConfig {
 	if s.sparse {
 		c.Policy, c.VirtualNodes = "consistent", 1
 	}
+	if s.virtualNodes > 0 {
+		c.Policy, c.VirtualNodes = "consistent", s.virtualNodes
+	}
 	return c
 }
 
@@ -116,9 +123,14 @@ func sizes(quick bool) []size {
 	}
 	return []size{
 		production,
+		// Neighbouring ranges of one owner are one. With 65 virtual nodes there are at least 64,000 all the same.
+		{
+			name: "outage", title: "All managers down for a minute", owners: 1000, lookups: 10_000, together: 1, managers: 3, grow: 40 * time.Second,
+			virtualNodes: 65, outage: time.Minute,
+		},
 		{name: "centrifuge", title: "Centrifuge's testbed", owners: 200, lookups: 2016, together: 1, grow: 4 * time.Second, restarts: 32 * time.Second},
 		{name: "prs", title: "PRS's testbed", owners: 500, lookups: 2000, together: 1, grow: 2 * time.Second, steps: 5, failures: 6 * time.Second},
-		{name: "5x", title: "5 times", owners: 1000, lookups: 10_000, together: 1, grow: 30 * time.Second, restarts: 200 * time.Second, both: true, floor: true},
+		{name: "5x", title: "5 times", owners: 1000, lookups: 10_000, together: 1, grow: 30 * time.Second, restarts: 180 * time.Second, both: true, floor: true},
 		{name: "patient", title: "5 times, with the papers' times", owners: 1000, lookups: 10_000, together: 1, grow: 20 * time.Second, patient: true},
 		{name: "group", title: "5 times, with three managers", owners: 1000, lookups: 10_000, together: 1, managers: 3, grow: 20 * time.Second},
 		// Here the table has 50,000 ranges. To restart all, more than 100 GB of tables and changes would have to come through.

@@ -24,6 +24,8 @@ type Log struct {
 	changes []table.Change
 	// batches says when changes were committed, oldest first.
 	batches []batch
+	// crossing leads from the table before the newest gap to the one after it; nil if there is none.
+	crossing *table.Crossing
 }
 
 type batch struct {
@@ -35,6 +37,11 @@ type batch struct {
 // changes, and for no longer than age.
 func New(base leasehold.LSN, most int, age time.Duration) *Log {
 	return &Log{base: base, most: most, age: age}
+}
+
+// NewAcross returns an empty log that follows on a gap.
+func NewAcross(c *table.Crossing, most int, age time.Duration) *Log {
+	return &Log{base: c.Gap.Base, most: most, age: age, crossing: c}
 }
 
 // Len returns how many changes are kept.
@@ -99,6 +106,9 @@ func (l *Log) Tell(now mono.Instant, r *protocol.LookupRequest, t *table.Table, 
 		return Current
 	case known && len(changes) <= t.Len() && r.LSN != 0:
 		reply.Changes = changes
+		return Changes
+	case r.Crosses && l.crossing != nil && r.LSN != 0 && r.LSN == l.crossing.Gap.After:
+		reply.Crossing = l.crossing
 		return Changes
 	}
 	reply.Snapshot = frozen()

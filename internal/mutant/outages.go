@@ -77,6 +77,14 @@ var suspensions = []Mutant{
 		New:   "	if false {\n",
 	},
 	{
+		Name:  "crossing-adopts-everything",
+		Why:   "a lookup that crosses a gap takes ranges for adopted whose owners the leader has not heard",
+		World: outages,
+		File:  gapFile,
+		Old:   "return !unproven(r) })",
+		New:   "unproven(r); return true })",
+	},
+	{
 		Name:  "record-witnessed-at-first-sight",
 		Why:   "a manager that has seen the leader record once takes the store for current, and reuses lost numbers",
 		World: restored,

@@ -162,10 +162,13 @@ type LookupRequest struct {
 	// Term is the newest that the lookup has heard of; 0 if it has heard of none, or
 	// does not say.
 	Term leasehold.Term
+	// Crosses: the lookup handles LookupReply.Crossing.
+	Crosses bool
 }
 
 // A LookupReply brings a lookup up to LSN: by Changes if it is at From or
-// later, or by Snapshot. A reply with neither says that LSN is current.
+// later, or by Snapshot, or to Crossing.Gap.Base by Crossing if it is at Crossing.Gap.After.
+// A reply with none of them says that LSN is current.
 type LookupReply struct {
 	Namespace leasehold.Namespace
 	Leader    storage.ManagerID // who speaks, and should be asked the next time; it need not lead
@@ -180,4 +183,5 @@ type LookupReply struct {
 	From     leasehold.LSN  // Changes[0] follows on it
 	Changes  []table.Change // immutable
 	Snapshot *table.Table   // immutable
+	Crossing *table.Crossing
 }

@@ -208,6 +208,12 @@ func TestValidateLookupReply(t *testing.T) {
 		{"too many changes", func(r *reply) { r.Changes, r.LSN = append(r.Changes, table.Change{LSN: 8}), 8 }, leasehold.Limit, `lookup reply "m": 3 changes, at most 2 are allowed`},
 		{"both kinds of news", func(r *reply) { r.Snapshot = tableAt(t, 7, 1) }, invalid, `lookup reply "m": has both a snapshot and changes`},
 		{"a snapshot of another time", func(r *reply) { r.Changes, r.Snapshot = nil, tableAt(t, 6, 1) }, invalid, `lookup reply "m": snapshot is at lsn 6, reply at 7`},
+		{"a crossing besides changes", func(r *reply) { r.Crossing = &table.Crossing{} }, invalid, `lookup reply "m": has a crossing besides a snapshot or changes`},
+		{"a crossing too far", func(r *reply) { r.Changes, r.Crossing = nil, &table.Crossing{Gap: table.Gap{Base: 8}} }, invalid, `lookup reply "m": crosses a gap to lsn 8, reply at 7`},
+		{
+			"too long a crossing", func(r *reply) { r.Changes, r.Crossing = nil, &table.Crossing{Unproven: make([]leasehold.Key, 3)} },
+			leasehold.Limit, `lookup reply "m": 3 unproven ranges, at most 2 are allowed`,
+		},
 		{"too long a snapshot", func(r *reply) { r.Changes, r.Snapshot = nil, tableAt(t, 7, 3) }, leasehold.Limit, `lookup reply "m": 3 ranges, at most 2 are allowed`},
 		{"changes that stop short", func(r *reply) { r.LSN = 8 }, invalid, `lookup reply "m": 2 changes from lsn 5 do not lead to 8`},
 		{"changes with a gap", func(r *reply) { r.Changes[0].LSN = 5 }, invalid, `lookup reply "m": change 0 has lsn 5, want 6`},

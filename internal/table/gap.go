@@ -86,3 +86,45 @@ func (t *Table) Missed(e, before Entry, lsn leasehold.LSN) bool {
 func (t *Table) LostSince(e Entry, lsn leasehold.LSN) bool {
 	return !t.follows(lsn) || e.lostSince(lsn)
 }
+
+// A Crossing takes a table across a gap: it is the difference between the table at Gap.After
+// and the one at Gap.Base. After an outage thousands of lookups have the former, and a
+// crossing is far smaller than a table.
+type Crossing struct {
+	Gap Gap
+	// Unproven are the starts of the ranges that are held but not adopted at Gap.Base, in order.
+	Unproven []leasehold.Key
+}
+
+// Crossing returns what takes this table to what [Table.Rebased] has made of it.
+func (t *Table) Crossing(rebased *Table) *Crossing {
+	c := &Crossing{Gap: rebased.gap}
+	for r, e := range keyrange.Zip(t.entries, rebased.entries) {
+		if !e.A.Vacant() && e.B.Adopted == 0 {
+			c.Unproven = append(c.Unproven, r.Start)
+		}
+	}
+	return c
+}
+
+// Cross returns the table at Gap.Base. It fails if the table is not the one before the gap.
+func (t *Table) Cross(c *Crossing) (*Table, error) {
+	rest := c.Unproven
+	unproven := func(r leasehold.Range) bool {
+		found := len(rest) > 0 && rest[0] == r.Start
+		if found {
+			rest = rest[1:]
+		}
+		return found
+	}
+	out := t.Rebased(uint64(c.Gap.Base), false, func(r leasehold.Range, _ Entry) bool { return !unproven(r) })
+	switch {
+	case !c.Gap.valid() || t.lsn != c.Gap.After || t.newest != c.Gap.Newest:
+		return nil, leasehold.Errorf("cross gap", leasehold.Invalid, "",
+			"a table at lsn %d and generation %d is not before a gap from lsn %d and generation %d", t.lsn, t.newest, c.Gap.After, c.Gap.Newest)
+	case len(rest) > 0:
+		return nil, leasehold.Errorf("cross gap", leasehold.Invalid, "", "no range is held that starts at %v", rest[0])
+	}
+	out.gap = c.Gap
+	return out, nil
+}

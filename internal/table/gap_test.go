@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/keyrange"
 	"github.com/leasehold-dev/leasehold/internal/table"
 )
 
@@ -104,5 +105,59 @@ func TestWithGap(t *testing.T) {
 	}
 	if got, err := tab.WithGap(table.Gap{Base: 1}); err != nil || got.Gap().Base != 1 {
 		t.Errorf("a gap before the table is refused: %v", err)
+	}
+}
+
+// TestCrossing: a crossing takes the table before a gap to exactly the one after it, and no other.
+func TestCrossing(t *testing.T) {
+	quarter, second, rest := leasehold.Range{Limit: 1 << 62}, leasehold.Range{Start: 1 << 62, Limit: 1 << 63}, leasehold.Range{Start: 1 << 63}
+	tab := table.New()
+	apply(t, tab, grant(1, quarter, 1, ann))
+	apply(t, tab, grant(2, second, 2, bob))
+	apply(t, tab, grant(3, rest, 3, ann))
+	apply(t, tab, vacate(4, rest, 3, ann))
+	adopt := func(held ...*table.Holder) *table.Table {
+		return tab.Rebased(1000, false, func(_ leasehold.Range, e table.Entry) bool { return slices.Contains(held, e.Holder) })
+	}
+	for _, held := range [][]*table.Holder{{ann, bob}, {bob}, {}} {
+		want := adopt(held...)
+		c := tab.Crossing(want)
+		if len(c.Unproven) != 2-len(held) {
+			t.Errorf("with %d owners heard %v are unproven", len(held), c.Unproven)
+		}
+		got, err := tab.Cross(c)
+		if err != nil || got.LSN() != want.LSN() || got.Newest() != want.Newest() || got.Gap() != want.Gap() || !slices.Equal(rows(got), rows(want)) {
+			t.Errorf("with %d owners heard it is %v, %v; want %v", len(held), got, err, rows(want))
+		}
+		if _, err := want.Cross(c); leasehold.KindOf(err) != leasehold.Invalid {
+			t.Errorf("the table after the gap crosses it: %v", err)
+		}
+	}
+	for _, unproven := range [][]leasehold.Key{{1 << 63}, {5}, {1 << 62, 0}} {
+		if _, err := tab.Cross(&table.Crossing{Gap: adopt().Gap(), Unproven: unproven}); leasehold.KindOf(err) != leasehold.Invalid {
+			t.Errorf("unproven ranges %v, of which not all are held, pass: %v", unproven, err)
+		}
+	}
+}
+
+// TestCrossingOfEqualNeighbours: ranges that differ only in what was adopted before may become one behind a gap.
+func TestCrossingOfEqualNeighbours(t *testing.T) {
+	tab := table.New()
+	apply(t, tab, grant(1, leasehold.All, 1, ann))
+	half := leasehold.Range{Limit: 1 << 63}
+	var b keyrange.Builder[table.Entry]
+	_, e := tab.At(0)
+	e.Adopted = 1
+	b.Append(0, e)
+	e.Adopted = 0
+	b.Append(half.Limit, e)
+	before, err := table.Restore(1, 1, b.Map())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := before.Rebased(1000, false, func(leasehold.Range, table.Entry) bool { return false })
+	got, err := before.Cross(before.Crossing(want))
+	if err != nil || want.Len() != 1 || !slices.Equal(rows(got), rows(want)) {
+		t.Errorf("it is %v, %v; want one range, %v", got, err, rows(want))
 	}
 }

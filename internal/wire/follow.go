@@ -6,6 +6,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/table"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -18,6 +19,7 @@ func FromLookupRequest(r *protocol.LookupRequest) *leaseholdv1.FollowRequest {
 		Seq:       uint64(r.Seq),
 		Lsn:       uint64(r.LSN),
 		Term:      uint64(r.Term),
+		Crosses:   r.Crosses,
 	}
 }
 
@@ -30,6 +32,7 @@ func ToLookupRequest(r *leaseholdv1.FollowRequest, lookup uint64) (*protocol.Loo
 		Seq:       protocol.Seq(r.GetSeq()),
 		LSN:       leasehold.LSN(r.GetLsn()),
 		Term:      leasehold.Term(r.GetTerm()),
+		Crosses:   r.GetCrosses(),
 	}
 	if err := out.Validate(); err != nil {
 		return nil, err
@@ -54,6 +57,9 @@ func FromLookupReply(r *protocol.LookupReply) *leaseholdv1.FollowResponse {
 	}
 	if r.Snapshot != nil {
 		update.Table = FromTable(r.Snapshot)
+	}
+	if r.Crossing != nil {
+		update.Crossing = fromCrossing(r.Crossing)
 	}
 	return &leaseholdv1.FollowResponse{Version: Version, Kind: &leaseholdv1.FollowResponse_Update{Update: update}}
 }
@@ -82,8 +88,30 @@ func ToLookupReply(u *leaseholdv1.Update, l protocol.Limits) (*protocol.LookupRe
 			return nil, err
 		}
 	}
+	if c := u.GetCrossing(); c != nil {
+		out.Crossing = toCrossing(c)
+	}
 	if err := out.Validate(l); err != nil {
 		return nil, err
 	}
 	return out, nil
+}
+
+func fromCrossing(c *table.Crossing) *leaseholdv1.Crossing {
+	out := &leaseholdv1.Crossing{From: uint64(c.Gap.From), After: uint64(c.Gap.After), Base: uint64(c.Gap.Base), Newest: uint64(c.Gap.Newest)}
+	for _, start := range c.Unproven {
+		out.Unproven = append(out.Unproven, uint64(start))
+	}
+	return out
+}
+
+// toCrossing checks nothing: only the table that is to cross the gap can tell whether this is right.
+func toCrossing(c *leaseholdv1.Crossing) *table.Crossing {
+	out := &table.Crossing{Gap: table.Gap{
+		From: leasehold.LSN(c.GetFrom()), After: leasehold.LSN(c.GetAfter()), Base: leasehold.LSN(c.GetBase()), Newest: leasehold.Generation(c.GetNewest()),
+	}}
+	for _, start := range c.GetUnproven() {
+		out.Unproven = append(out.Unproven, leasehold.Key(start))
+	}
+	return out
 }

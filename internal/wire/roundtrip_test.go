@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/table"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	"pgregory.net/rapid"
 )
@@ -113,14 +114,14 @@ func TestLookupRequestRoundTrip(t *testing.T) {
 		d := drawer{r}
 		want := &protocol.LookupRequest{
 			Namespace: d.namespace(), Lookup: d.number("lookup"),
-			Seq: protocol.Seq(d.number("seq") | 1), LSN: leasehold.LSN(d.number("lsn")),
+			Seq: protocol.Seq(d.number("seq") | 1), LSN: leasehold.LSN(d.number("lsn")), Crosses: d.bool("crosses"),
 		}
 		got, err := wire.ToLookupRequest(through(t, wire.FromLookupRequest(want)), want.Lookup)
 		sameAfter(r, want, got, err)
 	})
 }
 
-// drawLookupReply draws a reply that brings a table, changes or no news.
+// drawLookupReply draws a reply that brings a table, changes, a crossing or no news.
 func drawLookupReply(r *rapid.T) *protocol.LookupReply {
 	d := drawer{r}
 	out := &protocol.LookupReply{
@@ -130,13 +131,17 @@ func drawLookupReply(r *rapid.T) *protocol.LookupReply {
 		Age: time.Duration(rapid.Int64Range(0, 1<<63-1).Draw(r, "age")),
 	}
 	all := d.history(rapid.IntRange(1, 20).Draw(r, "changes"))
-	switch rapid.SampledFrom([]string{"table", "changes", "no news"}).Draw(r, "news") {
+	switch rapid.SampledFrom([]string{"table", "changes", "crossing", "no news"}).Draw(r, "news") {
 	case "table":
 		out.Snapshot = tableAfter(r, all)
 		out.LSN = out.Snapshot.LSN()
 	case "changes":
 		from := rapid.IntRange(0, len(all)-1).Draw(r, "from")
 		out.From, out.Changes, out.LSN = leasehold.LSN(from), all[from:], leasehold.LSN(len(all))
+	case "crossing":
+		before := tableAfter(r, all)
+		out.LSN = before.LSN() + 1000
+		out.Crossing = before.Crossing(before.Rebased(uint64(out.LSN), false, func(leasehold.Range, table.Entry) bool { return d.bool("held") }))
 	}
 	return out
 }

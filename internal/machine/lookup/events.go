@@ -49,11 +49,12 @@ type (
 	}
 
 	// Publish makes the table the one that keys are found in. Changes led to it
-	// from the one before; there are none if it was taken over as a whole. Both
-	// are immutable.
+	// from the one before, or a Crossing did; there are none if it was taken over as a
+	// whole. All are immutable.
 	Publish struct {
-		Table   *table.Table
-		Changes []table.Change
+		Table    *table.Table
+		Changes  []table.Change
+		Crossing *table.Crossing
 	}
 
 	// Losses tells the application what state is gone, in order.

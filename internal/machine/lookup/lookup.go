@@ -227,7 +227,7 @@ func (m *Machine) send(now mono.Instant) {
 	m.sentAt = now
 	m.awaiting = true
 	m.nextSend = now.Add(m.jitter(min(m.cfg.Retry<<min(m.misses, 6), m.cfg.Poll)))
-	r := &protocol.LookupRequest{Namespace: m.cfg.Namespace, Lookup: m.cfg.ID, Seq: m.seq, Term: m.term}
+	r := &protocol.LookupRequest{Namespace: m.cfg.Namespace, Lookup: m.cfg.ID, Seq: m.seq, Term: m.term, Crosses: true}
 	if !m.mixed {
 		r.LSN = m.LSN()
 	}
@@ -285,7 +285,10 @@ func (m *Machine) reply(now mono.Instant, r *protocol.LookupReply) {
 		m.replace(r.Snapshot)
 	case len(r.Changes) > 0:
 		m.follow(now, r)
-	case r.Echo == 0 && r.LSN > m.LSN():
+	case r.Crossing != nil:
+		m.cross(now, r.Crossing)
+	}
+	if r.Snapshot == nil && len(r.Changes) == 0 && r.Echo == 0 && r.LSN > m.LSN() {
 		m.soon(now) // there is more to know than the manager wants to say unasked
 	}
 	if r.Echo == m.seq {
@@ -361,6 +364,22 @@ func (m *Machine) follow(now mono.Instant, r *protocol.LookupReply) {
 	m.publish(next, r.Changes[at-r.From:], losses)
 }
 
+// cross continues at the other end of a gap in the LSNs, if our table is the one before it.
+func (m *Machine) cross(now mono.Instant, c *table.Crossing) {
+	if m.table == nil || m.mixed || m.table.LSN() != c.Gap.After {
+		return
+	}
+	next, err := m.table.Cross(c)
+	if err != nil {
+		m.note(NoteMixed, uint64(c.Gap.Base), uint64(m.table.LSN()))
+		m.mixed = true
+		m.soon(now)
+		return
+	}
+	m.table = next
+	m.emit(Publish{Table: next, Crossing: c})
+}
+
 // replace takes over a snapshot, and finds what was lost since our table.
 func (m *Machine) replace(s *table.Table) {
 	if m.table == nil {
@@ -398,7 +417,7 @@ func missed(old, s *table.Table) []leasehold.Loss {
 
 func (m *Machine) publish(t *table.Table, changes []table.Change, losses []leasehold.Loss) {
 	m.table = t
-	m.emit(Publish{t, changes})
+	m.emit(Publish{Table: t, Changes: changes})
 	if len(losses) > 0 {
 		m.emit(Losses{losses})
 	}

@@ -413,6 +413,50 @@ func TestCallerSnapshots(t *testing.T) {
 	}
 }
 
+// crossing takes a lookup from LSN n across a gap to LSN 1000.
+func crossing(t *testing.T, n int) *table.Crossing {
+	before := after(t, n)
+	return before.Crossing(before.Rebased(1000, false, func(r leasehold.Range, _ table.Entry) bool { return r.Start == 0 }))
+}
+
+// TestCallerCrossesAGap: a lookup at the end of a gap continues at its other end, and reports no loss. Any other lookup asks for a table.
+func TestCallerCrossesAGap(t *testing.T) {
+	m := callerAt(t, 4)
+	r := m.reply(1000)
+	r.Crossing = crossing(t, 4)
+	want := after(t, 4).Rebased(1000, false, func(r leasehold.Range, _ table.Entry) bool { return r.Start == 0 })
+	m.hear(10*ms, unasked(r), "publish 1000")
+	var got, wanted []table.Entry
+	for _, e := range m.machine.Table().All() {
+		got = append(got, e)
+	}
+	for _, e := range want.All() {
+		wanted = append(wanted, e)
+	}
+	if diff := cmp.Diff(wanted, got); diff != "" || m.machine.Table().Gap() != want.Gap() {
+		t.Errorf("across the gap (-want +got):\n%s", diff)
+	}
+
+	m = callerAt(t, 4)
+	now := m.untilAsked("ask m from 4")
+	r = m.reply(1001)
+	r.Crossing = crossing(t, 4)
+	m.hear(now, r, "publish 1000", "ask m from 1000") // there is more
+
+	m = callerAt(t, 3)
+	r = m.reply(1000)
+	r.Crossing = crossing(t, 4)
+	m.hear(10*ms, unasked(r), "ask m from 3")
+	m.wantTable(3)
+
+	m = callerAt(t, 4)
+	r = m.reply(1000)
+	r.Crossing = crossing(t, 4)
+	r.Crossing.Unproven = []leasehold.Key{7} // where no range starts
+	m.hear(10*ms, unasked(r), "mixed history", "ask m from 0")
+	m.wantTable(4)
+}
+
 // Contact is lost once, whatever follows, and nothing is reported as lost for it. When a manager answers again, what
 // was lost in between is reported exactly, and then contact is restored.
 func TestCallerLosesContact(t *testing.T) {

@@ -236,8 +236,12 @@ func (m *Machine) surelyHeld(r leasehold.Range, e table.Entry) bool {
 // table, and ask for it.
 func (m *Machine) rebased(now mono.Instant, b *storage.Batch) {
 	m.note(NoteRebased, "", uint64(b.Base.LSN()), uint64(b.Prev))
+	crossing := m.crossing(b)
 	m.table, m.snapshot = b.Base.Clone(), b.Base
 	m.log = changelog.New(b.Base.LSN(), m.cfg.LogChanges, m.cfg.LogAge)
+	if crossing != nil {
+		m.log = changelog.NewAcross(crossing, m.cfg.LogChanges, m.cfg.LogAge)
+	}
 	m.unsaved = 0
 	switch {
 	case m.base != uint64(b.Base.LSN()): // an owner has shown us more
@@ -249,5 +253,17 @@ func (m *Machine) rebased(now mono.Instant, b *storage.Batch) {
 		m.askForReleases()
 	}
 	m.lookAgain()
-	m.emit(Broadcast{&protocol.LookupReply{Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Leads: true, Term: m.term, LSN: m.table.LSN()}})
+	m.emit(Broadcast{&protocol.LookupReply{
+		Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Leads: true, Term: m.term, LSN: m.table.LSN(), Crossing: crossing,
+	}})
+}
+
+// crossing returns what takes a lookup across the gap, so that it does not need the whole
+// table; nil if it does. A lookup at the last LSN before the gap must have the table that we
+// found: so nothing was written since, and nothing shows that history was lost.
+func (m *Machine) crossing(b *storage.Batch) *table.Crossing {
+	if m.proven || m.marked || b.Unfinished || b.Prev != m.found.lsn {
+		return nil
+	}
+	return m.table.Crossing(b.Base)
 }

@@ -92,7 +92,16 @@ func (p *pool) waitOut() {
 
 // asks returns what a lookup is answered; nil if it is not.
 func (p *pool) asks(lsn leasehold.LSN, term leasehold.Term) *protocol.LookupReply {
-	actions, wake := p.machine.Step(p.now, manager.Lookup{LookupRequest: &protocol.LookupRequest{Namespace: poolNamespace, Lookup: 1, Seq: 1, LSN: lsn, Term: term}})
+	return p.ask(&protocol.LookupRequest{Namespace: poolNamespace, Lookup: 1, Seq: 1, LSN: lsn, Term: term})
+}
+
+// crosses is asks of a lookup that handles crossings.
+func (p *pool) crosses(lsn leasehold.LSN) *protocol.LookupReply {
+	return p.ask(&protocol.LookupRequest{Namespace: poolNamespace, Lookup: 1, Seq: 1, LSN: lsn, Term: 1, Crosses: true})
+}
+
+func (p *pool) ask(r *protocol.LookupRequest) *protocol.LookupReply {
+	actions, wake := p.machine.Step(p.now, manager.Lookup{LookupRequest: r})
 	var reply *protocol.LookupReply
 	for _, a := range actions {
 		if a, ok := a.(manager.Answer); ok {
@@ -205,6 +214,12 @@ func TestSuspendedClaimWaits(t *testing.T) {
 	if _, e := batches[0].Base.At(0); e.Generation != 1 || e.Adopted != 1 || e.Lost != 0 {
 		t.Errorf("what it holds is %+v", e)
 	}
+	if r := p.crosses(1); r == nil || r.Crossing == nil || r.Crossing.Gap.After != 1 || len(r.Crossing.Unproven) > 0 || r.Age > 0 {
+		t.Errorf("a lookup from before the gap is answered %+v, want a crossing", r)
+	}
+	if r := p.asks(1, 1); r == nil || r.Snapshot == nil {
+		t.Errorf("one that does not handle crossings is answered %+v, want the table", r)
+	}
 	valid := newPoolIn(t, 2, cfg, heldBy(poolHolder(0)))
 	if o := valid.claims(0, 1); o.unread == nil || len(o.unread.Offers) != 1 {
 		t.Errorf("a claim that is not suspended is answered %+v at once, want its lease", o.unread)
@@ -249,6 +264,26 @@ func TestEvidenceAfterResume(t *testing.T) {
 			late := p.machine.Table().Newest()
 			if uint64(late) <= uint64(had) {
 				t.Errorf("generations go on at %d, and %d was given out", late, had)
+			}
+		})
+	}
+}
+
+// TestNoCrossing: if history was lost, or the table is not as the leader found it, a lookup gets the whole table.
+func TestNoCrossing(t *testing.T) {
+	for name, change := range map[string]func(*manager.Config, *storage.State){
+		"restored":   func(c *manager.Config, _ *storage.State) { c.Restored = true },
+		"unfinished": func(_ *manager.Config, s *storage.State) { s.Unfinished = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg, state := poolConfig(), heldBy(poolHolder(0))
+			change(&cfg, state)
+			p := newPoolIn(t, 2, cfg, state)
+			p.joinAll(poolHolder(1))
+			p.waitOut()
+			p.requireSettled()
+			if r := p.crosses(1); r == nil || r.Snapshot == nil {
+				t.Errorf("a lookup from before the gap is answered %+v, want the table", r)
 			}
 		})
 	}

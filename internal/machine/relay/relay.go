@@ -184,9 +184,13 @@ func (m *Machine) learn(now mono.Instant, p lookup.Publish) {
 	news := &protocol.LookupReply{
 		Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Term: m.lookup.Term(), LSN: p.Table.LSN(), Changes: p.Changes,
 	}
-	if len(p.Changes) == 0 {
+	switch {
+	case p.Crossing != nil:
+		news.Crossing = p.Crossing
+		m.log = changelog.NewAcross(p.Crossing, m.cfg.LogChanges, m.cfg.LogAge)
+	case len(p.Changes) == 0:
 		m.log = changelog.New(p.Table.LSN(), m.cfg.LogChanges, m.cfg.LogAge)
-	} else {
+	default:
 		news.From = p.Changes[0].LSN - 1
 		m.log.Append(now, p.Changes)
 	}

@@ -172,6 +172,8 @@ func says(r *protocol.LookupReply) string {
 		text = fmt.Sprintf("table at %d", r.LSN)
 	case len(r.Changes) > 0:
 		text = fmt.Sprintf("changes %d to %d", r.From, r.LSN)
+	case r.Crossing != nil:
+		text = fmt.Sprintf("crossing %d to %d", r.Crossing.Gap.After, r.LSN)
 	}
 	if r.Echo != 0 {
 		text += fmt.Sprintf(", %v old", r.Age)
@@ -284,6 +286,20 @@ func TestPassesOnNews(t *testing.T) {
 	s.advance(second, "ask from 1")
 	s.hear(1100*ms, s.snapshot(4), "tell all: current at 4")
 	s.asks(1200*ms, 7, 1, "answer 7: #9, table at 4, 240ms old") // how it came about is not known
+}
+
+// TestPassesOnACrossing: lookups that are at the end of a gap do not need the table, if they handle crossings.
+func TestPassesOnACrossing(t *testing.T) {
+	s := standbyAt(t, 4)
+	before := after(4)
+	news := s.current(1000)
+	news.Echo, news.Crossing = 0, before.Crossing(before.Rebased(1000, false, func(leasehold.Range, table.Entry) bool { return true }))
+	s.hear(100*ms, news, "tell all: crossing 4 to 1000")
+	ask := &protocol.LookupRequest{Namespace: "n", Lookup: 7, Seq: 9, LSN: 4, Crosses: true}
+	s.step(200*ms, relay.Ask{LookupRequest: ask}, "answer 7: #9, crossing 4 to 1000, 240ms old")
+	s.asks(200*ms, 7, 4, "answer 7: #9, table at 1000, 240ms old")
+	ask.LSN = 3
+	s.step(200*ms, relay.Ask{LookupRequest: ask}, "answer 7: #9, table at 1000, 240ms old")
 }
 
 // A gap makes it ask, and nobody is told of what it does not understand.

@@ -33,7 +33,9 @@ type FollowRequest struct {
 	Lsn uint64 `protobuf:"varint,4,opt,name=lsn,proto3" json:"lsn,omitempty"`
 	// The newest term of a leader that the lookup has heard of; 0 if it has heard of
 	// none. A leader that has not told it of lsn learns from it whether an earlier one has.
-	Term          uint64 `protobuf:"varint,5,opt,name=term,proto3" json:"term,omitempty"`
+	Term uint64 `protobuf:"varint,5,opt,name=term,proto3" json:"term,omitempty"`
+	// The lookup handles Update.crossing. Without it, it gets a table instead.
+	Crosses       bool `protobuf:"varint,6,opt,name=crosses,proto3" json:"crosses,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -101,6 +103,13 @@ func (x *FollowRequest) GetTerm() uint64 {
 		return x.Term
 	}
 	return 0
+}
+
+func (x *FollowRequest) GetCrosses() bool {
+	if x != nil {
+		return x.Crosses
+	}
+	return false
 }
 
 // A FollowResponse is what a manager says to a lookup.
@@ -259,7 +268,10 @@ func (*FollowResponse_Refusal) isFollowResponse_Kind() {}
 //     have stood still for another reason; and MUST then take no answer to a
 //     question that it sent before that for proof, which a new question sees to;
 //  9. SHOULD leave a manager that leads to owners: after some of its answers it
-//     asks the others, and stays with one that answers and does not lead.
+//     asks the others, and stays with one that answers and does not lead;
+//  10. MUST ignore a crossing unless its own lsn is crossing.after. Then its table
+//     continues at crossing.base with the same ranges, and nothing was lost. If
+//     lsn is above crossing.base, changes follow: it asks for them.
 type Update struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -277,11 +289,13 @@ type Update struct {
 	// whether it has happened, and a standby knows what the leader last told it.
 	// Not negative. Rule 6.
 	Age int64 `protobuf:"varint,6,opt,name=age,proto3" json:"age,omitempty"`
-	// At most one of the two.
+	// At most one of changes, table and crossing.
 	Changes *Changes `protobuf:"bytes,7,opt,name=changes,proto3" json:"changes,omitempty"`
 	Table   *Table   `protobuf:"bytes,8,opt,name=table,proto3" json:"table,omitempty"`
 	// The manager leads. Rule 9.
-	Leads         bool `protobuf:"varint,9,opt,name=leads,proto3" json:"leads,omitempty"`
+	Leads bool `protobuf:"varint,9,opt,name=leads,proto3" json:"leads,omitempty"`
+	// Takes a table across a gap in its LSNs. Rule 10.
+	Crossing      *Crossing `protobuf:"bytes,10,opt,name=crossing,proto3" json:"crossing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -379,17 +393,106 @@ func (x *Update) GetLeads() bool {
 	return false
 }
 
+func (x *Update) GetCrossing() *Crossing {
+	if x != nil {
+		return x.Crossing
+	}
+	return nil
+}
+
+// A Crossing is the difference between the tables at both ends of a gap (see Gap).
+type Crossing struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As in Gap. after and base come first.
+	After  uint64 `protobuf:"varint,1,opt,name=after,proto3" json:"after,omitempty"`
+	Base   uint64 `protobuf:"varint,2,opt,name=base,proto3" json:"base,omitempty"`
+	From   uint64 `protobuf:"varint,3,opt,name=from,proto3" json:"from,omitempty"`
+	Newest uint64 `protobuf:"varint,4,opt,name=newest,proto3" json:"newest,omitempty"`
+	// The starts of the ranges that are held but not adopted in the table at base,
+	// rising. All other held ranges are adopted under their generations: see
+	// Table.adopted.
+	Unproven      []uint64 `protobuf:"varint,5,rep,packed,name=unproven,proto3" json:"unproven,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Crossing) Reset() {
+	*x = Crossing{}
+	mi := &file_leasehold_v1_lookup_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Crossing) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Crossing) ProtoMessage() {}
+
+func (x *Crossing) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_lookup_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Crossing.ProtoReflect.Descriptor instead.
+func (*Crossing) Descriptor() ([]byte, []int) {
+	return file_leasehold_v1_lookup_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Crossing) GetAfter() uint64 {
+	if x != nil {
+		return x.After
+	}
+	return 0
+}
+
+func (x *Crossing) GetBase() uint64 {
+	if x != nil {
+		return x.Base
+	}
+	return 0
+}
+
+func (x *Crossing) GetFrom() uint64 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *Crossing) GetNewest() uint64 {
+	if x != nil {
+		return x.Newest
+	}
+	return 0
+}
+
+func (x *Crossing) GetUnproven() []uint64 {
+	if x != nil {
+		return x.Unproven
+	}
+	return nil
+}
+
 var File_leasehold_v1_lookup_proto protoreflect.FileDescriptor
 
 const file_leasehold_v1_lookup_proto_rawDesc = "" +
 	"\n" +
-	"\x19leasehold/v1/lookup.proto\x12\fleasehold.v1\x1a\x18leasehold/v1/lease.proto\x1a\x18leasehold/v1/table.proto\"\x7f\n" +
+	"\x19leasehold/v1/lookup.proto\x12\fleasehold.v1\x1a\x18leasehold/v1/lease.proto\x1a\x18leasehold/v1/table.proto\"\x99\x01\n" +
 	"\rFollowRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x10\n" +
 	"\x03seq\x18\x03 \x01(\x04R\x03seq\x12\x10\n" +
 	"\x03lsn\x18\x04 \x01(\x04R\x03lsn\x12\x12\n" +
-	"\x04term\x18\x05 \x01(\x04R\x04term\"\xdf\x01\n" +
+	"\x04term\x18\x05 \x01(\x04R\x04term\x12\x18\n" +
+	"\acrosses\x18\x06 \x01(\bR\acrosses\"\xdf\x01\n" +
 	"\x0eFollowResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12.\n" +
 	"\x06update\x18\x02 \x01(\v2\x14.leasehold.v1.UpdateH\x00R\x06update\x128\n" +
@@ -397,7 +500,7 @@ const file_leasehold_v1_lookup_proto_rawDesc = "" +
 	"not_leader\x18\x03 \x01(\v2\x17.leasehold.v1.NotLeaderH\x00R\tnotLeader\x12/\n" +
 	"\arefusal\x18\x04 \x01(\v2\x13.leasehold.v1.ErrorH\x00R\arefusal\x12\x10\n" +
 	"\x03why\x18\x05 \x01(\tR\x03whyB\x06\n" +
-	"\x04kind\"\xfe\x01\n" +
+	"\x04kind\"\xb2\x02\n" +
 	"\x06Update\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x18\n" +
 	"\amanager\x18\x02 \x01(\tR\amanager\x12\x12\n" +
@@ -407,7 +510,15 @@ const file_leasehold_v1_lookup_proto_rawDesc = "" +
 	"\x03age\x18\x06 \x01(\x03R\x03age\x12/\n" +
 	"\achanges\x18\a \x01(\v2\x15.leasehold.v1.ChangesR\achanges\x12)\n" +
 	"\x05table\x18\b \x01(\v2\x13.leasehold.v1.TableR\x05table\x12\x14\n" +
-	"\x05leads\x18\t \x01(\bR\x05leads2X\n" +
+	"\x05leads\x18\t \x01(\bR\x05leads\x122\n" +
+	"\bcrossing\x18\n" +
+	" \x01(\v2\x16.leasehold.v1.CrossingR\bcrossing\"|\n" +
+	"\bCrossing\x12\x14\n" +
+	"\x05after\x18\x01 \x01(\x04R\x05after\x12\x12\n" +
+	"\x04base\x18\x02 \x01(\x04R\x04base\x12\x12\n" +
+	"\x04from\x18\x03 \x01(\x04R\x04from\x12\x16\n" +
+	"\x06newest\x18\x04 \x01(\x04R\x06newest\x12\x1a\n" +
+	"\bunproven\x18\x05 \x03(\x04R\bunproven2X\n" +
 	"\rLookupService\x12G\n" +
 	"\x06Follow\x12\x1b.leasehold.v1.FollowRequest\x1a\x1c.leasehold.v1.FollowResponse(\x010\x01BCZAgithub.com/leasehold-dev/leasehold/proto/leasehold/v1;leaseholdv1b\x06proto3"
 
@@ -423,29 +534,31 @@ func file_leasehold_v1_lookup_proto_rawDescGZIP() []byte {
 	return file_leasehold_v1_lookup_proto_rawDescData
 }
 
-var file_leasehold_v1_lookup_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_leasehold_v1_lookup_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_leasehold_v1_lookup_proto_goTypes = []any{
 	(*FollowRequest)(nil),  // 0: leasehold.v1.FollowRequest
 	(*FollowResponse)(nil), // 1: leasehold.v1.FollowResponse
 	(*Update)(nil),         // 2: leasehold.v1.Update
-	(*NotLeader)(nil),      // 3: leasehold.v1.NotLeader
-	(*Error)(nil),          // 4: leasehold.v1.Error
-	(*Changes)(nil),        // 5: leasehold.v1.Changes
-	(*Table)(nil),          // 6: leasehold.v1.Table
+	(*Crossing)(nil),       // 3: leasehold.v1.Crossing
+	(*NotLeader)(nil),      // 4: leasehold.v1.NotLeader
+	(*Error)(nil),          // 5: leasehold.v1.Error
+	(*Changes)(nil),        // 6: leasehold.v1.Changes
+	(*Table)(nil),          // 7: leasehold.v1.Table
 }
 var file_leasehold_v1_lookup_proto_depIdxs = []int32{
 	2, // 0: leasehold.v1.FollowResponse.update:type_name -> leasehold.v1.Update
-	3, // 1: leasehold.v1.FollowResponse.not_leader:type_name -> leasehold.v1.NotLeader
-	4, // 2: leasehold.v1.FollowResponse.refusal:type_name -> leasehold.v1.Error
-	5, // 3: leasehold.v1.Update.changes:type_name -> leasehold.v1.Changes
-	6, // 4: leasehold.v1.Update.table:type_name -> leasehold.v1.Table
-	0, // 5: leasehold.v1.LookupService.Follow:input_type -> leasehold.v1.FollowRequest
-	1, // 6: leasehold.v1.LookupService.Follow:output_type -> leasehold.v1.FollowResponse
-	6, // [6:7] is the sub-list for method output_type
-	5, // [5:6] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	4, // 1: leasehold.v1.FollowResponse.not_leader:type_name -> leasehold.v1.NotLeader
+	5, // 2: leasehold.v1.FollowResponse.refusal:type_name -> leasehold.v1.Error
+	6, // 3: leasehold.v1.Update.changes:type_name -> leasehold.v1.Changes
+	7, // 4: leasehold.v1.Update.table:type_name -> leasehold.v1.Table
+	3, // 5: leasehold.v1.Update.crossing:type_name -> leasehold.v1.Crossing
+	0, // 6: leasehold.v1.LookupService.Follow:input_type -> leasehold.v1.FollowRequest
+	1, // 7: leasehold.v1.LookupService.Follow:output_type -> leasehold.v1.FollowResponse
+	7, // [7:8] is the sub-list for method output_type
+	6, // [6:7] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_leasehold_v1_lookup_proto_init() }
@@ -466,7 +579,7 @@ func file_leasehold_v1_lookup_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_leasehold_v1_lookup_proto_rawDesc), len(file_leasehold_v1_lookup_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   3,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
