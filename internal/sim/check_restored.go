@@ -69,7 +69,7 @@ func (t *truth) astray(lsn leasehold.LSN) bool {
 }
 
 // unsure reports whether a lookup cannot tell that a later table has followed on its own: it is
-// astray, or there were two gaps since.
+// astray, or the table has no longer all of its gaps.
 func (t *truth) unsure(from, to leasehold.LSN) bool {
 	gaps := 0
 	for _, l := range t.forks {
@@ -77,7 +77,7 @@ func (t *truth) unsure(from, to leasehold.LSN) bool {
 			gaps++
 		}
 	}
-	return gaps > 1 || t.astray(from)
+	return gaps > 64 || t.astray(from)
 }
 
 // wasLost reports whether a change was part of a history that a store has lost, or is the loss

@@ -1,6 +1,8 @@
 package table
 
 import (
+	"slices"
+
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/keyrange"
 )
@@ -23,25 +25,47 @@ type Gap struct {
 	Newest leasehold.Generation // the newest before the gap
 }
 
-func (g Gap) valid() bool { return g == Gap{} || g.From <= g.After && g.After < g.Base }
+// maxGaps is how many gaps a table keeps. Each is an outage of all managers, or a restore. An
+// LSN from before the oldest one is treated like one of a lost history.
+const maxGaps = 64
 
-// Lost reports whether a generation was given out in a history that was lost: it is inside
-// the gap.
-func (g Gap) Lost(generation leasehold.Generation) bool {
-	return generation > g.Newest && generation < leasehold.Generation(g.Base)
-}
+func (g Gap) valid() bool { return g.From <= g.After && g.After < g.Base }
 
 // Gap returns the newest gap in the table's numbers.
-func (t *Table) Gap() Gap { return t.gap }
+func (t *Table) Gap() Gap {
+	if n := len(t.gaps); n > 0 {
+		return t.gaps[n-1]
+	}
+	return Gap{}
+}
 
-// WithGap returns the table with a gap that it had when it was stored. It shares its entries.
-func (t *Table) WithGap(g Gap) (*Table, error) {
-	if !g.valid() || g.Base > t.lsn || g.Newest > t.newest {
-		return nil, leasehold.Errorf("restore table", leasehold.Invalid, "",
-			"a gap from lsn %d and generation %d to %d does not fit a table at lsn %d", g.After, g.Newest, g.Base, t.lsn)
+// Gaps returns the gaps in the table's numbers, oldest first. It must not be changed.
+func (t *Table) Gaps() []Gap { return t.gaps }
+
+// LostGeneration reports whether a generation was given out in a history that was lost: it is
+// inside a gap.
+func (t *Table) LostGeneration(generation leasehold.Generation) bool {
+	return slices.ContainsFunc(t.gaps, func(g Gap) bool {
+		return generation > g.Newest && generation < leasehold.Generation(g.Base)
+	})
+}
+
+// WithGaps returns the table with the gaps that it had when it was stored, oldest first. It
+// shares its entries, and keeps the slice.
+func (t *Table) WithGaps(gaps []Gap) (*Table, error) {
+	if len(gaps) > maxGaps {
+		return nil, leasehold.Errorf("restore table", leasehold.Limit, "", "%d gaps, at most %d are allowed", len(gaps), maxGaps)
+	}
+	after := Gap{}
+	for _, g := range gaps {
+		if !g.valid() || g.From < after.Base || g.Base > t.lsn || g.Newest > t.newest {
+			return nil, leasehold.Errorf("restore table", leasehold.Invalid, "",
+				"a gap from lsn %d and generation %d to %d does not fit a table at lsn %d", g.After, g.Newest, g.Base, t.lsn)
+		}
+		after = g
 	}
 	c := *t
-	c.gap = g
+	c.gaps = gaps
 	return &c, nil
 }
 
@@ -58,16 +82,19 @@ func (t *Table) Rebased(base uint64, widen bool, held func(leasehold.Range, Entr
 		}
 		b.Append(r.Start, e)
 	}
-	gap := Gap{From: t.gap.Base, After: t.lsn, Base: leasehold.LSN(base), Newest: t.newest}
-	if widen && t.lsn == t.gap.Base {
-		gap.From, gap.After, gap.Newest = t.gap.From, t.gap.After, t.gap.Newest
+	last, kept := t.Gap(), t.gaps
+	gap := Gap{From: last.Base, After: t.lsn, Base: leasehold.LSN(base), Newest: t.newest}
+	if widen && len(kept) > 0 && t.lsn == last.Base {
+		gap.From, gap.After, gap.Newest = last.From, last.After, last.Newest
+		kept = kept[:len(kept)-1]
 	}
-	return &Table{lsn: gap.Base, newest: leasehold.Generation(base), gap: gap, entries: b.Map()}
+	gaps := slices.Concat(kept[max(0, len(kept)+1-maxGaps):], []Gap{gap})
+	return &Table{lsn: gap.Base, newest: leasehold.Generation(base), gaps: gaps, entries: b.Map()}
 }
 
 // follows reports whether a table at lsn is an earlier state of this one.
 func (t *Table) follows(lsn leasehold.LSN) bool {
-	return lsn >= t.gap.Base || lsn >= t.gap.From && lsn <= t.gap.After
+	return lsn >= t.Gap().Base || slices.ContainsFunc(t.gaps, func(g Gap) bool { return lsn >= g.From && lsn <= g.After })
 }
 
 // Missed reports whether a lookup that knew a range as before, in a table at lsn, may have
@@ -98,7 +125,7 @@ type Crossing struct {
 
 // Crossing returns what takes this table to what [Table.Rebased] has made of it.
 func (t *Table) Crossing(rebased *Table) *Crossing {
-	c := &Crossing{Gap: rebased.gap}
+	c := &Crossing{Gap: rebased.Gap()}
 	for r, e := range keyrange.Zip(t.entries, rebased.entries) {
 		if !e.A.Vacant() && e.B.Adopted == 0 {
 			c.Unproven = append(c.Unproven, r.Start)
@@ -125,6 +152,6 @@ func (t *Table) Cross(c *Crossing) (*Table, error) {
 	case len(rest) > 0:
 		return nil, leasehold.Errorf("cross gap", leasehold.Invalid, "", "no range is held that starts at %v", rest[0])
 	}
-	out.gap = c.Gap
+	out.gaps[len(out.gaps)-1] = c.Gap
 	return out, nil
 }

@@ -43,7 +43,7 @@ func TestGap(t *testing.T) {
 		{"inside the gap, with another lease", got, 6, 5, 3, [2]bool{true, true}, [2]bool{true, true}},
 		{"after the gap", got, 1000, 1, 3, [2]bool{}, [2]bool{}},
 		{"between two gaps", twice, 1000, 1, 3, [2]bool{true, false}, [2]bool{true, false}},
-		{"before two gaps", twice, 4, 1, 3, [2]bool{true, true}, [2]bool{true, true}},
+		{"before two gaps", twice, 4, 1, 3, [2]bool{true, false}, [2]bool{true, false}},
 		{"inside the first of two", twice, 6, 1, 3, [2]bool{true, true}, [2]bool{true, true}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestGap(t *testing.T) {
 		}
 	}
 	for _, g := range []leasehold.Generation{3, 4, 999, 1000} {
-		if lost := got.Gap().Lost(g); lost != (g > 3 && g < 1000) {
+		if lost := got.LostGeneration(g); lost != (g > 3 && g < 1000) {
 			t.Errorf("generation %d was lost: %t", g, lost)
 		}
 	}
@@ -94,16 +94,41 @@ func TestGapTwice(t *testing.T) {
 	}
 }
 
+// A table keeps its newest gaps. A lookup from before the oldest of these cannot tell.
+func TestManyGaps(t *testing.T) {
+	tab := table.New()
+	apply(t, tab, grant(1, leasehold.All, 1, ann))
+	all := func(leasehold.Range, table.Entry) bool { return true }
+	const gaps = 100
+	for i := range uint64(gaps) {
+		tab = tab.Rebased(1000*(i+1), false, all)
+	}
+	if n := len(tab.Gaps()); n != 64 {
+		t.Errorf("it keeps %d gaps, want 64", n)
+	}
+	_, e := tab.At(0)
+	for lsn, lost := range map[leasehold.LSN]bool{1: true, 1000*(gaps-64) - 1: true, 1000 * (gaps - 64): false, 1000 * (gaps - 1): false, 1000*(gaps-1) + 1: true, 1000 * gaps: false} {
+		if got := tab.LostSince(e, lsn); got != lost {
+			t.Errorf("something was lost since lsn %d: %t, want %t", lsn, got, lost)
+		}
+	}
+}
+
 // A gap that does not fit is refused.
 func TestWithGap(t *testing.T) {
 	tab := table.New()
 	apply(t, tab, grant(1, leasehold.All, 1, ann))
-	for _, g := range []table.Gap{{After: 2, Base: 1}, {From: 3, After: 2, Base: 5}, {Base: 2}, {Base: 1, Newest: 2}} {
-		if _, err := tab.WithGap(g); leasehold.KindOf(err) != leasehold.Invalid {
-			t.Errorf("%+v passes: %v", g, err)
+	for _, gaps := range [][]table.Gap{
+		{{After: 2, Base: 1}}, {{From: 3, After: 2, Base: 5}}, {{Base: 2}}, {{Base: 1, Newest: 2}}, {{}}, {{Base: 1}, {Base: 1}},
+	} {
+		if _, err := tab.WithGaps(gaps); leasehold.KindOf(err) != leasehold.Invalid {
+			t.Errorf("%+v passes: %v", gaps, err)
 		}
 	}
-	if got, err := tab.WithGap(table.Gap{Base: 1}); err != nil || got.Gap().Base != 1 {
+	if _, err := tab.WithGaps(make([]table.Gap, 65)); leasehold.KindOf(err) != leasehold.Limit {
+		t.Errorf("65 gaps pass: %v", err)
+	}
+	if got, err := tab.WithGaps([]table.Gap{{Base: 1}}); err != nil || got.Gap().Base != 1 {
 		t.Errorf("a gap before the table is refused: %v", err)
 	}
 }

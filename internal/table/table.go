@@ -144,7 +144,7 @@ func (c *Change) String() string {
 type Table struct {
 	lsn     leasehold.LSN
 	newest  leasehold.Generation
-	gap     Gap
+	gaps    []Gap // oldest first, at most maxGaps; immutable
 	entries *keyrange.Map[Entry]
 }
 

@@ -28,8 +28,10 @@ func FromTable(t *table.Table) *leaseholdv1.Table {
 	holders := newHolderList()
 	adopted, known := make([]uint64, 0, n), false
 	gap := t.Gap()
-	if gap != (table.Gap{}) {
-		out.Gap = &leaseholdv1.Gap{From: uint64(gap.From), After: uint64(gap.After), Base: uint64(gap.Base), Newest: uint64(gap.Newest)}
+	for _, g := range t.Gaps() {
+		out.Gaps = append(out.Gaps, &leaseholdv1.Gap{From: uint64(g.From), After: uint64(g.After), Base: uint64(g.Base), Newest: uint64(g.Newest)})
+	}
+	if len(out.Gaps) > 0 {
 		out.LostBefore = make([]uint64, 0, n)
 	}
 	for r, e := range t.All() {
@@ -41,7 +43,7 @@ func FromTable(t *table.Table) *leaseholdv1.Table {
 		out.Generations = append(out.Generations, uint64(e.Generation))
 		out.HeldBy = append(out.HeldBy, heldBy)
 		out.Lost = append(out.Lost, uint64(max(e.Lost, gap.Base)))
-		if out.Gap != nil {
+		if len(out.Gaps) > 0 {
 			out.LostBefore = append(out.LostBefore, uint64(e.Lost))
 		}
 		adopted = append(adopted, uint64(e.Adopted))
@@ -71,7 +73,7 @@ func ToTable(t *leaseholdv1.Table, l protocol.Limits) (*table.Table, error) {
 			Generation: leasehold.Generation(t.GetGenerations()[i]),
 			Lost:       leasehold.LSN(t.GetLost()[i]),
 		}
-		if t.GetGap() != nil {
+		if len(t.GetGaps()) > 0 {
 			e.Lost = leasehold.LSN(t.GetLostBefore()[i])
 		}
 		if column := t.GetAdopted(); len(column) > 0 {
@@ -88,13 +90,17 @@ func ToTable(t *leaseholdv1.Table, l protocol.Limits) (*table.Table, error) {
 		}
 	}
 	out, err := table.Restore(leasehold.LSN(t.GetLsn()), leasehold.Generation(t.GetNewest()), b.Map())
-	if err != nil || t.GetGap() == nil {
+	if err != nil || len(t.GetGaps()) == 0 {
 		return out, err
 	}
-	return out.WithGap(table.Gap{
-		From: leasehold.LSN(t.GetGap().GetFrom()), After: leasehold.LSN(t.GetGap().GetAfter()),
-		Base: leasehold.LSN(t.GetGap().GetBase()), Newest: leasehold.Generation(t.GetGap().GetNewest()),
-	})
+	gaps := make([]table.Gap, len(t.GetGaps()))
+	for i, g := range t.GetGaps() {
+		gaps[i] = table.Gap{
+			From: leasehold.LSN(g.GetFrom()), After: leasehold.LSN(g.GetAfter()),
+			Base: leasehold.LSN(g.GetBase()), Newest: leasehold.Generation(g.GetNewest()),
+		}
+	}
+	return out.WithGaps(gaps)
 }
 
 // checkColumns checks sizes, so that what follows can allocate and index.
@@ -110,7 +116,7 @@ func checkColumns(t *leaseholdv1.Table, l protocol.Limits) error {
 			n, len(t.GetGenerations()), len(t.GetHeldBy()), len(t.GetLost()))
 	case len(t.GetAdopted()) != 0 && len(t.GetAdopted()) != n:
 		return badTable("%d ranges say how they were found, of %d: want none, or all", len(t.GetAdopted()), n)
-	case t.GetGap() != nil && len(t.GetLostBefore()) != n || t.GetGap() == nil && len(t.GetLostBefore()) != 0:
+	case len(t.GetGaps()) > 0 && len(t.GetLostBefore()) != n || len(t.GetGaps()) == 0 && len(t.GetLostBefore()) != 0:
 		return badTable("%d ranges say what was lost before a gap, of %d: want all if there is one, or none", len(t.GetLostBefore()), n)
 	case len(t.GetHolders()) > n:
 		return badTable("%d holders of %d ranges", len(t.GetHolders()), n)

@@ -116,7 +116,7 @@ func (m *Machine) remind(now mono.Instant, r *protocol.LeaseRequest) {
 	}
 	for _, l := range r.Leases {
 		had = max(had, l.Generation)
-		if m.table.Gap().Lost(l.Generation) {
+		if m.table.LostGeneration(l.Generation) {
 			m.prove(now, r.Holder.Owner, l.Generation)
 		}
 	}

@@ -340,10 +340,10 @@ type Table struct {
 	// Who knew the range under this generation has missed no loss there, whatever
 	// lost says. Empty if all are 0.
 	Adopted []uint64 `protobuf:"varint,8,rep,packed,name=adopted,proto3" json:"adopted,omitempty"`
-	// Numbers have jumped, because the store may have lost history; missing if they
-	// have not.
-	Gap *Gap `protobuf:"bytes,9,opt,name=gap,proto3" json:"gap,omitempty"`
-	// Where lost is gap.base: the change at which state in the range was last lost before
+	// The jumps of its numbers, oldest first, because the store may have lost history. At
+	// most 64. Numbers below "from" of the first one prove nothing.
+	Gaps []*Gap `protobuf:"bytes,9,rep,name=gaps,proto3" json:"gaps,omitempty"`
+	// Where lost is the last base: the change at which state in the range was last lost before
 	// the gap; 0 if it never was. Who does not know gaps takes everything for lost that
 	// was not adopted. Empty if there is no gap.
 	LostBefore    []uint64 `protobuf:"varint,10,rep,packed,name=lost_before,json=lostBefore,proto3" json:"lost_before,omitempty"`
@@ -437,9 +437,9 @@ func (x *Table) GetAdopted() []uint64 {
 	return nil
 }
 
-func (x *Table) GetGap() *Gap {
+func (x *Table) GetGaps() []*Gap {
 	if x != nil {
-		return x.Gap
+		return x.Gaps
 	}
 	return nil
 }
@@ -658,7 +658,7 @@ const file_leasehold_v1_table_proto_rawDesc = "" +
 	"\asession\x18\x02 \x01(\fR\asession\x12\x12\n" +
 	"\x04addr\x18\x03 \x01(\tR\x04addr\x12\x16\n" +
 	"\x06weight\x18\x04 \x01(\x01R\x06weight\x12\x18\n" +
-	"\aprocess\x18\x05 \x01(\tR\aprocess\"\xa8\x02\n" +
+	"\aprocess\x18\x05 \x01(\tR\aprocess\"\xaa\x02\n" +
 	"\x05Table\x12\x10\n" +
 	"\x03lsn\x18\x01 \x01(\x04R\x03lsn\x12\x16\n" +
 	"\x06newest\x18\x02 \x01(\x04R\x06newest\x12.\n" +
@@ -667,8 +667,8 @@ const file_leasehold_v1_table_proto_rawDesc = "" +
 	"\vgenerations\x18\x05 \x03(\x04R\vgenerations\x12\x17\n" +
 	"\aheld_by\x18\x06 \x03(\rR\x06heldBy\x12\x12\n" +
 	"\x04lost\x18\a \x03(\x04R\x04lost\x12\x18\n" +
-	"\aadopted\x18\b \x03(\x04R\aadopted\x12#\n" +
-	"\x03gap\x18\t \x01(\v2\x11.leasehold.v1.GapR\x03gap\x12\x1f\n" +
+	"\aadopted\x18\b \x03(\x04R\aadopted\x12%\n" +
+	"\x04gaps\x18\t \x03(\v2\x11.leasehold.v1.GapR\x04gaps\x12\x1f\n" +
 	"\vlost_before\x18\n" +
 	" \x03(\x04R\n" +
 	"lostBefore\"[\n" +
@@ -743,7 +743,7 @@ var file_leasehold_v1_table_proto_goTypes = []any{
 }
 var file_leasehold_v1_table_proto_depIdxs = []int32{
 	3, // 0: leasehold.v1.Table.holders:type_name -> leasehold.v1.Holder
-	5, // 1: leasehold.v1.Table.gap:type_name -> leasehold.v1.Gap
+	5, // 1: leasehold.v1.Table.gaps:type_name -> leasehold.v1.Gap
 	3, // 2: leasehold.v1.Changes.holders:type_name -> leasehold.v1.Holder
 	1, // 3: leasehold.v1.Changes.kinds:type_name -> leasehold.v1.ChangeKind
 	2, // 4: leasehold.v1.Changes.causes:type_name -> leasehold.v1.Cause
