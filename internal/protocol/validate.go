@@ -178,8 +178,8 @@ func (r *LookupReply) Validate(l Limits) error {
 		return bad("has a crossing besides a snapshot or changes")
 	case r.Crossing != nil && r.Crossing.Gap.Base > r.LSN:
 		return bad("crosses a gap to lsn %d, reply at %d", r.Crossing.Gap.Base, r.LSN)
-	case r.Crossing != nil && len(r.Crossing.Unproven) > l.Ranges:
-		return leasehold.Errorf(op, leasehold.Limit, string(r.Leader), "%d unproven ranges, at most %d are allowed", len(r.Crossing.Unproven), l.Ranges)
+	case r.Crossing != nil && len(r.Crossing.Unproven)+len(r.Crossing.Silent) > l.Ranges:
+		return leasehold.Errorf(op, leasehold.Limit, string(r.Leader), "%d unproven ranges, at most %d are allowed", len(r.Crossing.Unproven)+len(r.Crossing.Silent), l.Ranges)
 	case r.Snapshot != nil && r.Snapshot.LSN() != r.LSN:
 		return bad("snapshot is at lsn %d, reply at %d", r.Snapshot.LSN(), r.LSN)
 	case r.Snapshot != nil && r.Snapshot.Len() > l.Ranges:

@@ -119,16 +119,32 @@ func (t *Table) LostSince(e Entry, lsn leasehold.LSN) bool {
 // crossing is far smaller than a table.
 type Crossing struct {
 	Gap Gap
-	// Unproven are the starts of the ranges that are held but not adopted at Gap.Base, in order.
+	// Silent are the sessions none of whose ranges is adopted at Gap.Base: the leader has not heard them. There may
+	// be hundreds, with many ranges each.
+	Silent []leasehold.Session
+	// Unproven are the starts of the other ranges that are held but not adopted, in order.
 	Unproven []leasehold.Key
 }
 
 // Crossing returns what takes this table to what [Table.Rebased] has made of it.
 func (t *Table) Crossing(rebased *Table) *Crossing {
 	c := &Crossing{Gap: rebased.Gap()}
+	heard, listed := make(map[leasehold.Session]bool), make(map[leasehold.Session]bool)
+	for _, e := range rebased.entries.All() {
+		if e.Adopted != 0 {
+			heard[e.Holder.Session] = true
+		}
+	}
 	for r, e := range keyrange.Zip(t.entries, rebased.entries) {
-		if !e.A.Vacant() && e.B.Adopted == 0 {
+		if e.A.Vacant() || e.B.Adopted != 0 {
+			continue
+		}
+		switch s := e.A.Holder.Session; {
+		case heard[s]:
 			c.Unproven = append(c.Unproven, r.Start)
+		case !listed[s]:
+			listed[s] = true
+			c.Silent = append(c.Silent, s)
 		}
 	}
 	return c
@@ -136,15 +152,19 @@ func (t *Table) Crossing(rebased *Table) *Crossing {
 
 // Cross returns the table at Gap.Base. It fails if the table is not the one before the gap.
 func (t *Table) Cross(c *Crossing) (*Table, error) {
-	rest := c.Unproven
-	unproven := func(r leasehold.Range) bool {
-		found := len(rest) > 0 && rest[0] == r.Start
-		if found {
-			rest = rest[1:]
-		}
-		return found
+	silent := make(map[leasehold.Session]bool)
+	for _, s := range c.Silent {
+		silent[s] = true
 	}
-	out := t.Rebased(uint64(c.Gap.Base), false, func(r leasehold.Range, _ Entry) bool { return !unproven(r) })
+	rest := c.Unproven
+	adopted := func(r leasehold.Range, e Entry) bool {
+		if len(rest) > 0 && rest[0] == r.Start {
+			rest = rest[1:]
+			return false
+		}
+		return !silent[e.Holder.Session]
+	}
+	out := t.Rebased(uint64(c.Gap.Base), false, adopted)
 	switch {
 	case !c.Gap.valid() || t.lsn != c.Gap.After || t.newest != c.Gap.Newest:
 		return nil, leasehold.Errorf("cross gap", leasehold.Invalid, "",

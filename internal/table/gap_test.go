@@ -147,8 +147,8 @@ func TestCrossing(t *testing.T) {
 	for _, held := range [][]*table.Holder{{ann, bob}, {bob}, {}} {
 		want := adopt(held...)
 		c := tab.Crossing(want)
-		if len(c.Unproven) != 2-len(held) {
-			t.Errorf("with %d owners heard %v are unproven", len(held), c.Unproven)
+		if len(c.Silent) != 2-len(held) || len(c.Unproven) != 0 {
+			t.Errorf("with %d owners heard %v are silent, and %v unproven", len(held), c.Silent, c.Unproven)
 		}
 		got, err := tab.Cross(c)
 		if err != nil || got.LSN() != want.LSN() || got.Newest() != want.Newest() || got.Gap() != want.Gap() || !slices.Equal(rows(got), rows(want)) {
@@ -180,9 +180,11 @@ func TestCrossingOfEqualNeighbours(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := before.Rebased(1000, false, func(leasehold.Range, table.Entry) bool { return false })
-	got, err := before.Cross(before.Crossing(want))
-	if err != nil || want.Len() != 1 || !slices.Equal(rows(got), rows(want)) {
-		t.Errorf("it is %v, %v; want one range, %v", got, err, rows(want))
+	for adopted, ranges := range map[leasehold.Key]int{0: 2, half.Limit: 2, 1: 1} { // where a range is adopted; none is at 1
+		want := before.Rebased(1000, false, func(r leasehold.Range, _ table.Entry) bool { return r.Start == adopted })
+		got, err := before.Cross(before.Crossing(want))
+		if err != nil || want.Len() != ranges || !slices.Equal(rows(got), rows(want)) {
+			t.Errorf("adopted at %v it is %v, %v; want %d ranges, %v", adopted, got, err, ranges, rows(want))
+		}
 	}
 }

@@ -89,7 +89,9 @@ func ToLookupReply(u *leaseholdv1.Update, l protocol.Limits) (*protocol.LookupRe
 		}
 	}
 	if c := u.GetCrossing(); c != nil {
-		out.Crossing = toCrossing(c)
+		if out.Crossing, err = toCrossing(c); err != nil {
+			return nil, err
+		}
 	}
 	if err := out.Validate(l); err != nil {
 		return nil, err
@@ -99,19 +101,30 @@ func ToLookupReply(u *leaseholdv1.Update, l protocol.Limits) (*protocol.LookupRe
 
 func fromCrossing(c *table.Crossing) *leaseholdv1.Crossing {
 	out := &leaseholdv1.Crossing{From: uint64(c.Gap.From), After: uint64(c.Gap.After), Base: uint64(c.Gap.Base), Newest: uint64(c.Gap.Newest)}
+	for i := range c.Silent {
+		out.Silent = append(out.Silent, c.Silent[i][:])
+	}
 	for _, start := range c.Unproven {
 		out.Unproven = append(out.Unproven, uint64(start))
 	}
 	return out
 }
 
-// toCrossing checks nothing: only the table that is to cross the gap can tell whether this is right.
-func toCrossing(c *leaseholdv1.Crossing) *table.Crossing {
+// toCrossing checks little: only the table that is to cross the gap can tell whether this is right.
+func toCrossing(c *leaseholdv1.Crossing) (*table.Crossing, error) {
 	out := &table.Crossing{Gap: table.Gap{
 		From: leasehold.LSN(c.GetFrom()), After: leasehold.LSN(c.GetAfter()), Base: leasehold.LSN(c.GetBase()), Newest: leasehold.Generation(c.GetNewest()),
 	}}
+	for _, b := range c.GetSilent() {
+		var s leasehold.Session
+		if len(b) != len(s) {
+			return nil, badTable("a session of %d bytes, want %d", len(b), len(s))
+		}
+		copy(s[:], b)
+		out.Silent = append(out.Silent, s)
+	}
 	for _, start := range c.GetUnproven() {
 		out.Unproven = append(out.Unproven, leasehold.Key(start))
 	}
-	return out
+	return out, nil
 }

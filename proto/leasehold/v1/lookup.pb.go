@@ -408,9 +408,10 @@ type Crossing struct {
 	Base   uint64 `protobuf:"varint,2,opt,name=base,proto3" json:"base,omitempty"`
 	From   uint64 `protobuf:"varint,3,opt,name=from,proto3" json:"from,omitempty"`
 	Newest uint64 `protobuf:"varint,4,opt,name=newest,proto3" json:"newest,omitempty"`
-	// The starts of the ranges that are held but not adopted in the table at base,
-	// rising. All other held ranges are adopted under their generations: see
-	// Table.adopted.
+	// The ranges that are held but not adopted in the table at base: all of these
+	// sessions, 16 bytes each, and those that start here, rising. All other held
+	// ranges are adopted under their generations: see Table.adopted.
+	Silent        [][]byte `protobuf:"bytes,6,rep,name=silent,proto3" json:"silent,omitempty"`
 	Unproven      []uint64 `protobuf:"varint,5,rep,packed,name=unproven,proto3" json:"unproven,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -474,6 +475,13 @@ func (x *Crossing) GetNewest() uint64 {
 	return 0
 }
 
+func (x *Crossing) GetSilent() [][]byte {
+	if x != nil {
+		return x.Silent
+	}
+	return nil
+}
+
 func (x *Crossing) GetUnproven() []uint64 {
 	if x != nil {
 		return x.Unproven
@@ -512,12 +520,13 @@ const file_leasehold_v1_lookup_proto_rawDesc = "" +
 	"\x05table\x18\b \x01(\v2\x13.leasehold.v1.TableR\x05table\x12\x14\n" +
 	"\x05leads\x18\t \x01(\bR\x05leads\x122\n" +
 	"\bcrossing\x18\n" +
-	" \x01(\v2\x16.leasehold.v1.CrossingR\bcrossing\"|\n" +
+	" \x01(\v2\x16.leasehold.v1.CrossingR\bcrossing\"\x94\x01\n" +
 	"\bCrossing\x12\x14\n" +
 	"\x05after\x18\x01 \x01(\x04R\x05after\x12\x12\n" +
 	"\x04base\x18\x02 \x01(\x04R\x04base\x12\x12\n" +
 	"\x04from\x18\x03 \x01(\x04R\x04from\x12\x16\n" +
-	"\x06newest\x18\x04 \x01(\x04R\x06newest\x12\x1a\n" +
+	"\x06newest\x18\x04 \x01(\x04R\x06newest\x12\x16\n" +
+	"\x06silent\x18\x06 \x03(\fR\x06silent\x12\x1a\n" +
 	"\bunproven\x18\x05 \x03(\x04R\bunproven2X\n" +
 	"\rLookupService\x12G\n" +
 	"\x06Follow\x12\x1b.leasehold.v1.FollowRequest\x1a\x1c.leasehold.v1.FollowResponse(\x010\x01BCZAgithub.com/leasehold-dev/leasehold/proto/leasehold/v1;leaseholdv1b\x06proto3"
