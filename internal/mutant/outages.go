@@ -49,7 +49,7 @@ var suspensions = []Mutant{
 		World: restored,
 		Seeds: 2000,
 		File:  restoredFile,
-		Old:   "	case m.proven:\n		m.recallAll(p)\n",
+		Old:   "	case m.proven && suspended:\n		m.recallUpTo(p, m.found.generation)\n",
 		New:   "",
 	},
 	{

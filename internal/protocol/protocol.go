@@ -54,6 +54,9 @@ type LeaseRequest struct {
 	// Suspended: the leases have reached their deadline. The owner does not act on
 	// them, but keeps them and their state, and claims them.
 	Suspended bool
+	// Resumed is the newest generation among the leases that were suspended once, and were
+	// resumed; 0 if the owner has none.
+	Resumed leasehold.Generation
 	Leaving   bool // the owner closes: Leases is empty and stays so
 
 	// Load is how much work per second the owner does, in a unit of its

@@ -33,6 +33,7 @@ func FromLeaseRequest(r *protocol.LeaseRequest) *leaseholdv1.HoldRequest {
 		Parting:   r.Parting,
 		Draining:  r.Draining,
 		Suspended: r.Suspended,
+		Resumed:   uint64(r.Resumed),
 	}
 }
 
@@ -66,6 +67,7 @@ func ToLeaseRequest(r *leaseholdv1.HoldRequest, l protocol.Limits) (*protocol.Le
 		Parting:   r.GetParting(),
 		Draining:  r.GetDraining(),
 		Suspended: r.GetSuspended(),
+		Resumed:   leasehold.Generation(r.GetResumed()),
 	}
 	if out.Loads, err = ToLoads(r.GetLoads()); err != nil {
 		return nil, err

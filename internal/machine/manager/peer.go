@@ -61,6 +61,9 @@ type peer struct {
 	// deferred: it claims suspended leases, and is answered when no other owner can hold them
 	// (see restored.go). resumed: it was.
 	deferred, resumed bool
+	// resumedUpTo is the newest generation among the leases that it has resumed once, in any
+	// term; 0 if there is none.
+	resumedUpTo leasehold.Generation
 	// due is its deadline before an outage moved it (see outage.go); 0 if none did, or it has
 	// been heard since.
 	due mono.Instant

@@ -80,6 +80,7 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 		m.seatGhost(p)
 		m.hear(now, p, r)
 		p.heard, p.load, p.suspended, p.due = now, r.Load, r.Suspended, 0
+		p.resumedUpTo = r.Resumed
 		p.until = max(p.until, now.Add(m.patience(p)))
 		m.wakeAt(p.until)
 		m.resume(p)

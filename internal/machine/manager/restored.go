@@ -40,7 +40,7 @@ const longAgo = 24 * time.Hour
 // suspect decides whether the table that we found may have lost history. One that is below the
 // floor was found by a leader that did not live to store the gap.
 func (m *Machine) suspect(unfinished bool) {
-	m.proven, m.marked = m.cfg.Restored, unfinished
+	m.proven, m.marked = m.cfg.Restored || unfinished, unfinished // unfinished: a leader before us had evidence
 	if !m.cfg.Volatile && (m.cfg.Uncertain || m.cfg.Restored || unfinished || uint64(m.table.LSN()) < m.cfg.Floor) {
 		m.goOnAbove(0, max(m.cfg.Floor, m.cfg.Clock))
 	}
@@ -55,11 +55,13 @@ func (m *Machine) undecided() bool { return m.doubted() && !m.proven }
 // resume decides on suspended leases that a peer has from leaders before us: they go on, unless
 // history was lost in which their ranges may have been another owner's.
 func (m *Machine) resume(p *peer) {
+	suspended := p.suspended && !p.valid
 	switch {
-	case !p.suspended || p.valid:
+	case m.proven && suspended:
+		m.recallUpTo(p, m.found.generation)
 	case m.proven:
-		m.recallAll(p)
-	default:
+		m.recallUpTo(p, p.resumedUpTo)
+	case suspended:
 		p.resumed = true
 	}
 }
@@ -143,14 +145,18 @@ func (m *Machine) prove(now mono.Instant, by leasehold.OwnerID, had leasehold.Ge
 	}
 }
 
-// recallResumed recalls what a peer has resumed, or refuses to resume it: its ranges may have
-// been another owner's in the history that was lost.
+// recallResumed recalls what a peer has resumed, in our term or before it, or refuses to resume
+// it: its ranges may have been another owner's in the history that was lost.
 func (m *Machine) recallResumed(now mono.Instant, p *peer) {
-	if !p.resumed {
+	upTo := p.resumedUpTo
+	if p.resumed {
+		upTo = m.found.generation
+	}
+	if upTo == 0 {
 		return
 	}
 	p.resumed = false
-	m.recallAll(p)
+	m.recallUpTo(p, upTo)
 	if p.deferred {
 		p.deferred = false
 		m.tell(now, p)
@@ -158,17 +164,17 @@ func (m *Machine) recallResumed(now mono.Instant, p *peer) {
 	m.touch(p)
 }
 
-// recallAll recalls all leases that a peer had before our term.
-func (m *Machine) recallAll(p *peer) {
-	if p.recalled == nil {
-		p.recalled = make(map[leasehold.Lease]bool)
-	}
+// recallUpTo recalls the leases that a peer had before our term, up to a generation.
+func (m *Machine) recallUpTo(p *peer, upTo leasehold.Generation) {
 	for _, l := range p.leases {
-		if l.Generation <= m.found.generation {
-			p.recalled[l] = true
+		if l.Generation > min(upTo, m.found.generation) {
+			continue
 		}
+		if p.recalled == nil {
+			p.recalled = make(map[leasehold.Lease]bool)
+		}
+		p.recalled[l], p.plain = true, false
 	}
-	p.plain = false
 }
 
 // clock is what the wall clock stands for, 0 if that is not known.

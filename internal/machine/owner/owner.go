@@ -97,8 +97,10 @@ type Machine struct {
 	// suspended: the deadline of the held leases has passed. Checks fail, but the leases
 	// and the application's state are kept until a leader answers (see suspend.go).
 	suspended bool
-	claimed   bool                 // our newest request says so
-	newest    leasehold.Generation // newest generation ever installed
+	claimed   bool // our newest request says so
+	// resumedUpTo is the newest generation among the leases that were resumed.
+	resumedUpTo leasehold.Generation
+	newest      leasehold.Generation // newest generation ever installed
 
 	rate        rateGuard
 	quarantines int               // how often the clock was found too slow
@@ -288,7 +290,7 @@ func (m *Machine) send(now mono.Instant) {
 	m.emit(Send{m.leader, &protocol.LeaseRequest{
 		Namespace: m.cfg.Namespace, Holder: m.cfg.Holder, Seq: m.seq,
 		Term: m.term, Heard: m.heard, Applied: m.applied,
-		Leases: m.held, Suspended: m.suspended, Leaving: m.leaving, Gone: m.gone,
+		Leases: m.held, Suspended: m.suspended, Resumed: m.resumed(), Leaving: m.leaving, Gone: m.gone,
 		Mover: m.cfg.Mover, Moves: m.reports(now), Imports: m.imports(now), Parting: m.parting, Draining: m.draining,
 	}})
 }

@@ -1,6 +1,8 @@
 package owner
 
 import (
+	"slices"
+
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 )
@@ -49,10 +51,24 @@ func (m *Machine) resume(renewed []leasehold.Lease) {
 		return
 	}
 	m.suspended = false
+	for _, l := range renewed {
+		m.resumedUpTo = max(m.resumedUpTo, l.Generation)
+	}
 	if len(renewed) > 0 {
 		m.note(NoteResumed, uint64(len(renewed)), 0)
 		m.emit(ResumedLeases{renewed})
 	}
+}
+
+// resumed returns the newest generation among the held leases that were resumed once; 0 if there
+// is none. If the store turns out to have lost history, such a lease may have been another
+// owner's while it was suspended. The leader that resumed it knows that, and a successor learns
+// it from us.
+func (m *Machine) resumed() leasehold.Generation {
+	if m.resumedUpTo != 0 && !slices.ContainsFunc(m.held, func(l leasehold.Lease) bool { return l.Generation <= m.resumedUpTo }) {
+		m.resumedUpTo = 0
+	}
+	return m.resumedUpTo
 }
 
 // Suspended reports whether the held leases have reached their deadline and wait for a

@@ -183,7 +183,11 @@ type HoldRequest struct {
 	// keeps them and their state, and claims them. A leader whose table still has
 	// them for this session and generation renews them; what its answer lacks has
 	// ended. A leader that does not know the field renews them like any others.
-	Suspended     bool `protobuf:"varint,18,opt,name=suspended,proto3" json:"suspended,omitempty"`
+	Suspended bool `protobuf:"varint,18,opt,name=suspended,proto3" json:"suspended,omitempty"`
+	// The newest generation among the leases that were suspended once, and were resumed;
+	// 0 if the owner has none. A leader that finds that its store has lost history
+	// recalls leases up to this generation.
+	Resumed       uint64 `protobuf:"varint,19,opt,name=resumed,proto3" json:"resumed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -342,6 +346,13 @@ func (x *HoldRequest) GetSuspended() bool {
 		return x.Suspended
 	}
 	return false
+}
+
+func (x *HoldRequest) GetResumed() uint64 {
+	if x != nil {
+		return x.Resumed
+	}
+	return 0
 }
 
 // Loads say how much work per second keys cost, in two tables of columns. The
@@ -1558,7 +1569,7 @@ var File_leasehold_v1_lease_proto protoreflect.FileDescriptor
 
 const file_leasehold_v1_lease_proto_rawDesc = "" +
 	"\n" +
-	"\x18leasehold/v1/lease.proto\x12\fleasehold.v1\x1a\x18leasehold/v1/table.proto\"\xb0\x04\n" +
+	"\x18leasehold/v1/lease.proto\x12\fleasehold.v1\x1a\x18leasehold/v1/table.proto\"\xca\x04\n" +
 	"\vHoldRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12,\n" +
@@ -1578,7 +1589,8 @@ const file_leasehold_v1_lease_proto_rawDesc = "" +
 	"\aparting\x18\x0f \x01(\bR\aparting\x12\x1a\n" +
 	"\bdraining\x18\x10 \x01(\bR\bdraining\x12.\n" +
 	"\aimports\x18\x11 \x03(\v2\x14.leasehold.v1.ImportR\aimports\x12\x1c\n" +
-	"\tsuspended\x18\x12 \x01(\bR\tsuspended\"\x85\x01\n" +
+	"\tsuspended\x18\x12 \x01(\bR\tsuspended\x12\x18\n" +
+	"\aresumed\x18\x13 \x01(\x04R\aresumed\"\x85\x01\n" +
 	"\x05Loads\x12\x16\n" +
 	"\x06starts\x18\x01 \x03(\x06R\x06starts\x12\x16\n" +
 	"\x06limits\x18\x02 \x03(\x06R\x06limits\x12\x14\n" +
