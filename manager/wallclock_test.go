@@ -61,12 +61,25 @@ func wildClocks() []wildClock {
 		return func(int) time.Time { return time.Now().Add(ahead) }
 	}
 	steps := []time.Duration{10 * year, -10 * year, 0, 200 * year, time.Hour, -29 * year, 2 * time.Minute}
+	epoch := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // virtual time starts here
 	return []wildClock{
+		{"months ahead", by(90 * 24 * time.Hour)},
+		{"months behind", by(-90 * 24 * time.Hour)},
 		{"years ahead", by(50 * year)},
 		{"centuries ahead", by(280 * year)}, // no time that Clock accepts
 		{"years back", by(-25 * year)},
 		{"before 1970", by(-60 * year)},
 		{"stands at 0", func(int) time.Time { return time.Unix(0, 0) }},
+		{"steps every minute", func(int) time.Time { now := time.Now(); return now.Add(steps[now.Minute()%len(steps)]) }},
+		{"twice the rate", func(int) time.Time { now := time.Now(); return now.Add(now.Sub(epoch)) }},
+		{"half the rate", func(int) time.Time { now := time.Now(); return now.Add(-now.Sub(epoch) / 2) }},
+		{"years ahead, corrected later", func(int) time.Time {
+			now := time.Now()
+			if now.Sub(epoch) < 5*time.Minute {
+				return now.Add(5 * year)
+			}
+			return now
+		}},
 		{"steps with each start", func(start int) time.Time { return time.Now().Add(steps[start%len(steps)]) }},
 	}
 }
