@@ -46,7 +46,8 @@ func (p Proof) String() string {
 func Cases() []Case {
 	return slices.Concat(
 		part("Processes and time", processes()), part("Network", network()),
-		part("Manager and store", stores()), part("Scale and operation", operation()))
+		part("Manager and store", stores()), part("Scale and operation", operation()),
+		part("Outages and clocks", outages()))
 }
 
 func part(name string, cases []Case) []Case {

@@ -12,7 +12,7 @@ const intro = `# What may happen to us, and where it is tried
 
 <!-- written by go run ./internal/faults/record; do not edit -->
 
-Each case is something that happens to real clusters, with what must hold then; I1 to I10 are in [ARCHITECTURE.md](ARCHITECTURE.md).
+Each case is something that happens to real clusters, with what must hold then; I1 to I11 are in [ARCHITECTURE.md](ARCHITECTURE.md).
 The numbers say how often it was tried, and by what:
 
 - **simulator**: faults of ` + "`leasehold sim`" + ` that struck, and branches of machines that they led to; in Flease's cases of
