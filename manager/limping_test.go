@@ -53,19 +53,43 @@ func (s *slowStore) WatchRecord(ctx context.Context, seen func(storage.Record)) 
 // other manager's are not. Keys are owned all the time, and the other one leads as soon as
 // that is needed.
 func TestLimpingLeader(t *testing.T) {
-	for _, w := range []time.Duration{990, 1010, 1100, 1300, 1600, 1700, 1800, 1990, 2100, 2300, 2500} {
+	for _, w := range []time.Duration{200, 500, 990, 1010, 1100, 1300, 1600, 1700, 1800, 1990, 2100, 2300, 2500} {
 		w *= time.Millisecond
 		for _, blind := range []bool{false, true} {
 			name := w.String()
 			if blind {
 				name += ", without a watch"
 			}
-			t.Run(name, func(t *testing.T) { limpingLeader(t, w, blind) })
+			t.Run(name, func(t *testing.T) {
+				limpingLeader(t, func(time.Duration) time.Duration { return w }, blind, w > time.Second)
+			})
 		}
 	}
 }
 
-func limpingLeader(t *testing.T, w time.Duration, blind bool) {
+// The leader's own writes of the record become slower and slower, or are slow in bursts. Keys are owned all the
+// time. The other manager leads, unless a burst is over before three renewals were late.
+func TestLimpingLeaderVaries(t *testing.T) {
+	burst := func(period, w time.Duration) func(time.Duration) time.Duration {
+		return func(elapsed time.Duration) time.Duration { return elapsed / period % 2 * w }
+	}
+	for _, test := range []struct {
+		name   string
+		writes func(elapsed time.Duration) time.Duration
+		yields bool
+	}{
+		{"growing", func(elapsed time.Duration) time.Duration { return min(elapsed/20, 2500*time.Millisecond) }, true},
+		{"long bursts", burst(10*time.Second, 1600*time.Millisecond), true},
+		{"long bursts above the TTL", burst(10*time.Second, 2100*time.Millisecond), true},
+		{"short bursts", burst(3*time.Second, 1300*time.Millisecond), false},
+	} {
+		t.Run(test.name, func(t *testing.T) { limpingLeader(t, test.writes, false, test.yields) })
+	}
+}
+
+// limpingLeader slows down the leader's writes of the record, by a time that depends on how long it has been slow. It
+// fails unless the leader resigns if yields is set, and stays otherwise.
+func limpingLeader(t *testing.T, writes func(elapsed time.Duration) time.Duration, blind, yields bool) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		slow := &slowStore{}
 		c.wrap = func(s store.Store) store.Store {
@@ -83,10 +107,11 @@ func limpingLeader(t *testing.T, w time.Duration, blind bool) {
 		time.Sleep(10 * time.Second)
 		leases := a.Leases()
 		slow.blind.Store(blind)
-		slow.writes.Store(int64(w))
 		owned, led := 0, 0
+		begun := time.Now()
 		const samples = 900
 		for range samples {
+			slow.writes.Store(int64(writes(time.Since(begun))))
 			time.Sleep(100 * time.Millisecond)
 			if complete(a) {
 				owned++
@@ -100,10 +125,10 @@ func limpingLeader(t *testing.T, w time.Duration, blind bool) {
 		if owned < samples-5 {
 			t.Errorf("all keys are owned in %d of %d samples", owned, samples)
 		}
-		if led < samples*9/10 {
+		if led < samples*85/100 {
 			t.Errorf("some manager says that it leads in %d of %d samples", led, samples)
 		}
-		if s := c.status("m2"); (s.GetLeader() == addr("m2")) != (w > time.Second) {
+		if s := c.status("m2"); (s.GetLeader() == addr("m2")) != yields {
 			t.Errorf("the leader is %q", s.GetLeader())
 		}
 		if got := a.Leases(); len(got) != len(leases) || got[0].Generation != leases[0].Generation {

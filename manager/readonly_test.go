@@ -2,6 +2,7 @@ package manager_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -42,6 +43,48 @@ type numbers struct {
 
 // afterFollow sends the question of a lookup of the namespace "other", and returns how the group then is.
 func afterFollow(t *testing.T, change func(*leaseholdv1.FollowRequest)) (n numbers) {
+	return afterRequest(t, func(ctx context.Context, conn *grpc.ClientConn, term uint64) error {
+		s, err := leaseholdv1.NewLookupServiceClient(conn).Follow(ctx)
+		if err != nil {
+			return err
+		}
+		r := &leaseholdv1.FollowRequest{Version: wire.Version, Namespace: "other", Seq: 1, Term: term}
+		change(r)
+		return s.Send(r)
+	})
+}
+
+// An owner claims a generation that was never granted. The group does not elect another leader, and the other
+// namespace is not delayed, whatever happens in the namespace of the owner.
+func TestOwnerDoesNotMoveOtherNamespaces(t *testing.T) {
+	quiet := afterFollow(t, func(_ *leaseholdv1.FollowRequest) {})
+	for _, generation := range []uint64{1, 1000, 1 << 40, 1 << 62} {
+		for _, suspended := range []bool{false, true} {
+			t.Run(fmt.Sprintf("generation %d, suspended %t", generation, suspended), func(t *testing.T) {
+				got := afterRequest(t, func(ctx context.Context, conn *grpc.ClientConn, term uint64) error {
+					s, err := leaseholdv1.NewOwnerServiceClient(conn).Hold(ctx)
+					if err != nil {
+						return err
+					}
+					return s.Send(&leaseholdv1.HoldRequest{
+						Version: wire.Version, Namespace: "other", Seq: 1, Term: term, Suspended: suspended,
+						Holder: &leaseholdv1.Holder{Owner: "eve", Session: []byte("0123456789abcdef"), Addr: "eve:80", Weight: 1},
+						Leases: &leaseholdv1.LeaseSet{Starts: []uint64{0}, Limits: []uint64{0}, Generations: []uint64{generation}},
+					})
+				})
+				if got.term != quiet.term || got.pool != quiet.pool || got.grant > quiet.grant+time.Second {
+					t.Errorf("the group is %+v, and otherwise %+v", got, quiet)
+				}
+				if got.grantOther > time.Minute {
+					t.Errorf("first grant in the namespace of the owner after %v", got.grantOther)
+				}
+			})
+		}
+	}
+}
+
+// afterRequest sends a request to the leader of a term, and returns how the group then is.
+func afterRequest(t *testing.T, send func(ctx context.Context, conn *grpc.ClientConn, term uint64) error) (n numbers) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.start("m1")
 		c.create("m1", pool())
@@ -56,13 +99,7 @@ func afterFollow(t *testing.T, change func(*leaseholdv1.FollowRequest)) (n numbe
 		defer conn.Close() //nolint:errcheck // it does nothing
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		s, err := leaseholdv1.NewLookupServiceClient(conn).Follow(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := &leaseholdv1.FollowRequest{Version: wire.Version, Namespace: "other", Seq: 1, Term: c.status("m1").GetTerm()}
-		change(r)
-		if err := s.Send(r); err != nil {
+		if err := send(ctx, conn, c.status("m1").GetTerm()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)

@@ -63,13 +63,19 @@ func TestRestoredStore(t *testing.T) {
 	for name, away := range map[string]time.Duration{"while owners have leases": 5 * time.Second, "after they have ended": 2 * time.Minute} {
 		for _, failovers := range []int{0, 1, 5} { // with one, the term after that of the backup is led a second time
 			for _, ends := range []int{0, 2} {
-				t.Run(fmt.Sprintf("%s, %d, %d", name, failovers, ends), func(t *testing.T) { restored(t, away, failovers, ends) })
+				t.Run(fmt.Sprintf("%s, %d, %d", name, failovers, ends), func(t *testing.T) { restored(t, away, failovers, ends, false) })
 			}
 		}
+		t.Run(name+", the record is resigned", func(t *testing.T) { restored(t, away, 1, 0, true) })
+	}
+	if !testing.Short() {
+		t.Run("after hours", func(t *testing.T) { restored(t, 6*time.Hour, 1, 0, false) })
 	}
 }
 
-func restored(t *testing.T, away time.Duration, failovers, ends int) {
+// restored restores the same backup twice, each time after the manager was down for a while. If resigned is set, the
+// leader has resigned before the backup.
+func restored(t *testing.T, away time.Duration, failovers, ends int, resigned bool) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		d := &diary{}
 		c.logs = d
@@ -77,7 +83,17 @@ func restored(t *testing.T, away time.Duration, failovers, ends int) {
 		c.create("m1", pool())
 		a := c.join("a")
 		eventually(t, 5*time.Second, "a has everything", func() bool { return complete(a) })
-		backups := []*mem.Disk{c.backup(c.managers["m1"].store), c.backup(c.managers["m1"].store)}
+		if resigned {
+			c.stop("m1")
+		}
+		source := c.disk.Open()
+		if record, err := source.Record(t.Context(), true); err != nil || record.Resigned != resigned {
+			t.Fatalf("the record is %+v, %v", record, err)
+		}
+		backups := []*mem.Disk{c.backup(source), c.backup(source)}
+		if resigned {
+			c.start("m1")
+		}
 		b := c.join("b")
 		eventually(t, time.Minute, "two have everything", func() bool { return complete(a, b) && len(b.Leases()) > 0 })
 		for range failovers { // terms and generations go on

@@ -72,6 +72,9 @@ type exploredScenario struct {
 	Deepest   int              `json:"deepest"`
 	Leaders   uint64           `json:"leaders"`
 	Changes   uint64           `json:"changes"`
+	Suspended uint64           `json:"suspendedStates"`
+	Resumed   uint64           `json:"resumed"`
+	Refused   uint64           `json:"refused"`
 	Violation *exploredFailure `json:"violation,omitempty"`
 }
 
@@ -118,7 +121,8 @@ func (o *simOptions) runExplorer(ctx context.Context, out, progressTo screen) er
 }
 
 func (r *exploreReport) add(s *explore.Report, replay string) {
-	one := exploredScenario{Name: s.Scenario, States: s.States, Steps: s.Steps, Deepest: s.Deepest, Leaders: s.Terms, Changes: s.Changes}
+	one := exploredScenario{Name: s.Scenario, States: s.States, Steps: s.Steps, Deepest: s.Deepest, Leaders: s.Terms, Changes: s.Changes,
+		Suspended: s.Suspended, Resumed: s.Resumed, Refused: s.Refused}
 	if v := s.Violated; v != nil {
 		one.Violation = &exploredFailure{v.Invariant, v.Text, v.Path, replay}
 		r.Failed++

@@ -47,7 +47,7 @@ func Cases() []Case {
 	return slices.Concat(
 		part("Processes and time", processes()), part("Network", network()),
 		part("Manager and store", stores()), part("Scale and operation", operation()),
-		part("Outages", outages()))
+		part("Outages and clocks", outages()))
 }
 
 func part(name string, cases []Case) []Case {

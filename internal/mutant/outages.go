@@ -26,6 +26,31 @@ var suspensions = []Mutant{
 		New:  "if false {",
 	},
 	{
+		Name:  "claims-renewed-unchecked",
+		Why:   "a leader renews every suspended claim, whatever the table says",
+		World: outages,
+		File:  requestFile,
+		Old:   "	if len(p.leases) == 0 {\n		return nil\n	}\n	offers := make([]protocol.Offer, 0, len(p.leases))\n",
+		New: "	if p.suspended {\n		var claims []protocol.Offer\n		for _, l := range p.claims {\n			claims = append(claims, protocol.Offer{Lease: l})\n		}\n		return claims\n	}\n" +
+			"	offers := make([]protocol.Offer, 0, len(p.leases))\n",
+	},
+	{
+		Name:  "resumed-lease-not-held",
+		Why:   "a leader renews a suspended claim without extending the deadline at which it expires the owner",
+		World: outages,
+		File:  requestFile,
+		Old:   "		p.until = max(p.until, now.Add(m.patience(p)))\n",
+		New:   "		if !r.Suspended {\n			p.until = max(p.until, now.Add(m.patience(p)))\n		}\n",
+	},
+	{
+		Name:  "refused-claim-resumed",
+		Why:   "an owner resumes its suspended leases although the reply omits them",
+		World: outages,
+		File:  replyFile,
+		Old:   "	if len(offers) != len(m.held) {\n",
+		New:   "	if len(offers) > len(m.held) || len(offers) < len(m.held) && !m.suspended {\n",
+	},
+	{
 		Name:  "census-resumes-claims",
 		Why:   "a leader without a table renews suspended leases, whose ranges another owner may have had since",
 		World: "--diskless",

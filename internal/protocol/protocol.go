@@ -57,7 +57,7 @@ type LeaseRequest struct {
 	// Resumed is the newest generation among the leases that were suspended once, and were
 	// resumed; 0 if the owner has none.
 	Resumed leasehold.Generation
-	Leaving   bool // the owner closes: Leases is empty and stays so
+	Leaving bool // the owner closes: Leases is empty and stays so
 
 	// Load is how much work per second the owner does, in a unit of its
 	// application's choosing; 0 if it does not count.

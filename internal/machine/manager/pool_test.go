@@ -50,6 +50,7 @@ type player struct {
 	term    leasehold.Term
 	heard   protocol.Seq
 	leaving bool
+	resumed leasehold.Generation // of its leases that were suspended once
 
 	unread *protocol.LeaseReply // the newest
 }
@@ -191,7 +192,7 @@ func (p *pool) say(o *player) {
 	o.seq++
 	p.step(manager.Request{LeaseRequest: &protocol.LeaseRequest{
 		Namespace: poolNamespace, Holder: o.holder, Seq: o.seq,
-		Term: o.term, Heard: o.heard, Applied: o.heard, Leases: o.leases, Leaving: o.leaving,
+		Term: o.term, Heard: o.heard, Applied: o.heard, Leases: o.leases, Leaving: o.leaving, Resumed: o.resumed,
 	}})
 }
 

@@ -289,6 +289,44 @@ func TestNoCrossing(t *testing.T) {
 	}
 }
 
+// A leader that cannot exclude a restored store resumes a lease, and fails. Its successor renews
+// the lease, which is valid now. Then evidence of lost history reaches the successor: the lease
+// may have been another owner's before it was resumed, and is recalled.
+func TestEvidenceAfterFailover(t *testing.T) {
+	cfg := poolConfig()
+	cfg.Uncertain, cfg.Clock = true, storage.Clock(1_800_000_000)
+	first := newPoolIn(t, 2, cfg, heldBy(poolHolder(0)))
+	o := first.suspended(0, 1)
+	first.now = first.now.Add(protocol.DefaultTiming().Hold() - time.Millisecond)
+	first.claim(o)
+	first.now = first.now.Add(time.Millisecond)
+	first.did(first.machine.Advance(first.now))
+	first.settle()
+	first.say(o)
+	first.settle()
+	if len(o.leases) != 1 || o.leases[0].Generation != 1 {
+		t.Fatalf("it has resumed %v", o.leases)
+	}
+	cfg.Uncertain = false
+	p := newPoolIn(t, 3, cfg, &storage.State{Table: first.machine.Table()})
+	kept := &player{holder: o.holder, leases: o.leases, resumed: 1}
+	p.players[kept.holder.Session] = kept
+	p.say(kept)
+	p.settle()
+	p.say(kept)
+	p.settle()
+	const lost = 7
+	p.claims(1, lost)
+	p.settle()
+	p.waitOut()
+	p.requireSettled()
+	for _, l := range kept.leases {
+		if l.Generation <= lost {
+			t.Errorf("it still has %v, although another owner had generation %d", l, lost)
+		}
+	}
+}
+
 // heldBy is a store in which an owner has everything.
 func heldBy(h *table.Holder) *storage.State {
 	return &storage.State{Changes: []table.Change{{LSN: 1, Kind: table.Granted, Range: leasehold.All, Generation: 1, Holder: h}}}

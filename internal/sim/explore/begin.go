@@ -25,8 +25,13 @@ func begin(s *Scenario, k *kit) (*state, error) {
 			return nil, err
 		}
 	}
-	if s.Begin == Joining {
+	switch s.Begin {
+	case Joining:
 		st.boot(processes-1, 1)
+	case Outage:
+		if err := st.outage(); err != nil {
+			return nil, err
+		}
 	}
 	st.detours, st.crashes, st.duplicates, st.pauses = s.Detours, s.Crashes, s.Duplicates, s.Pauses
 	if st.broken != nil {
@@ -51,6 +56,38 @@ func (st *state) settle() error {
 		st.pass()
 	}
 	return fmt.Errorf("the group does not settle: %s", st.holdings())
+}
+
+// outage crashes all managers, and restarts them when the leases of all owners are suspended.
+// Requests that are sent in between are lost.
+func (st *state) outage() error {
+	for i := range managers {
+		stopped := *st.procs[i]
+		stopped.still = true
+		st.procs[i] = &stopped
+	}
+	for range 500 {
+		st.mail = nil
+		if st.suspendedOwners() == owners {
+			for i := range managers {
+				st.boot(i, st.procs[i].epoch+1)
+			}
+			return nil
+		}
+		st.pass()
+	}
+	return fmt.Errorf("no suspension without managers: %s", st.holdings())
+}
+
+// suspendedOwners returns how many owners have suspended leases.
+func (st *state) suspendedOwners() int {
+	n := 0
+	for _, p := range st.procs {
+		if p.owner != nil && p.owner.Suspended() {
+			n++
+		}
+	}
+	return n
 }
 
 // settled reports whether who is to have a range has it.

@@ -72,6 +72,8 @@ func (st *state) holdings() string {
 			out = append(out, fmt.Sprintf("%s leads in term %d", processName(i), p.node.Term()))
 		case p.owner != nil && len(p.owner.View().Leases) > 0 && st.clock(i) < p.owner.View().Until:
 			out = append(out, fmt.Sprintf("%s has %v", processName(i), p.owner.View().Leases))
+		case p.owner != nil && p.owner.Suspended():
+			out = append(out, fmt.Sprintf("%s has %v suspended", processName(i), p.owner.View().Leases))
 		}
 	}
 	return strings.Join(out, ", ")

@@ -29,6 +29,10 @@
 // messages are numbered, so that what happens later is never the same as what happened
 // before. Randomness is always the same.
 //
+// Leases are suspended at the beginning of the outage scenarios, and in others when a leader is
+// replaced late. A [Report] counts the states with suspended leases, and the steps in which one
+// is resumed or ends.
+//
 // What is not here: lookups, moves of state, sleep, the group without a store. The
 // simulator has them.
 package explore

@@ -13,12 +13,16 @@ import (
 // A Report is what was found.
 type Report struct {
 	Scenario string
-	Depth    int           // steps that were allowed
-	Deepest  int           // steps of the longest way
-	States   uint64        // that differ, in more than who is who
-	Steps    uint64        // that were tried
-	Terms    uint64        // the most leaders that there were, one after the other
-	Changes  uint64        // the most changes of the table
+	Depth    int    // steps that were allowed
+	Deepest  int    // steps of the longest way
+	States   uint64 // that differ, in more than who is who
+	Steps    uint64 // that were tried
+	Terms    uint64 // the most leaders that there were, one after the other
+	Changes  uint64 // the most changes of the table
+	// Suspended counts states with a suspended lease, Resumed the steps that resume one, and
+	// Refused the steps that end one because the range was granted to another owner.
+	Suspended, Resumed, Refused uint64
+
 	Elapsed  time.Duration // how long it took
 	Violated *Violation    // nil if there was none
 }
@@ -34,8 +38,8 @@ type Violation struct {
 func (v *Violation) String() string { return fmt.Sprintf("%s violated: %s", v.Invariant, v.Text) }
 
 func (r *Report) String() string {
-	return fmt.Sprintf("%s, depth %d of %d: %d states, %d steps, up to %d leaders and %d changes",
-		r.Scenario, r.Deepest, r.Depth, r.States, r.Steps, r.Terms, r.Changes)
+	return fmt.Sprintf("%s, depth %d of %d: %d states, %d steps, up to %d leaders and %d changes, %d states with suspended leases, %d resumed, %d refused",
+		r.Scenario, r.Deepest, r.Depth, r.States, r.Steps, r.Terms, r.Changes, r.Suspended, r.Resumed, r.Refused)
 }
 
 // Options say how to explore; they change only the speed.
@@ -66,6 +70,7 @@ type explorer struct {
 	states   fingerprints // of states alone
 
 	steps, deepest, terms, changes atomic.Uint64
+	suspended, resumed, refused    atomic.Uint64
 
 	mu    sync.Mutex
 	found *trail // to the first violation
@@ -125,6 +130,7 @@ func (x *explorer) report(start time.Time) *Report {
 	return &Report{
 		Scenario: x.scenario.Name(), Depth: x.scenario.Depth, Deepest: int(x.deepest.Load()),
 		States: x.states.len(), Steps: x.steps.Load(), Terms: x.terms.Load(), Changes: x.changes.Load(),
+		Suspended: x.suspended.Load(), Resumed: x.resumed.Load(), Refused: x.refused.Load(),
 		Elapsed: time.Since(start),
 	}
 }
@@ -159,6 +165,9 @@ func (x *explorer) visit(it item, k *kit, stack []item) []item {
 		raise(&x.deepest, uint64(it.depth))
 		raise(&x.terms, uint64(st.store.record.Term))
 		raise(&x.changes, uint64(len(st.store.changes)))
+		if st.suspendedOwners() > 0 {
+			x.suspended.Add(1)
+		}
 	}
 	if st.broken != nil {
 		x.violated(it.trail)
@@ -170,6 +179,12 @@ func (x *explorer) visit(it item, k *kit, stack []item) []item {
 	from, choice := len(stack), uint16(0)
 	st.each(func(n *state, _ func() string) {
 		stack = append(stack, item{n, &trail{it.trail, choice}, it.depth + 1})
+		if n.resumed {
+			x.resumed.Add(1)
+		}
+		if n.refused {
+			x.refused.Add(1)
+		}
 		choice++
 	})
 	x.steps.Add(uint64(choice))

@@ -35,6 +35,29 @@ func TestExplore(t *testing.T) {
 	}
 }
 
+// After an outage all leases are suspended. The scenarios reach states in which they are resumed,
+// and states in which one ends because its range was granted to the other owner.
+func TestSuspendedLeasesAreExplored(t *testing.T) {
+	for _, c := range clocks {
+		s := must(Find(Scenarios(60, 1), "outage/"+c.Name))
+		st := must(begin(&s, newKit(&s)))
+		if n := st.suspendedOwners(); n != owners || st.store.record.Term != 1 {
+			t.Errorf("%s: %d owners have suspended leases, and the stored term is %d", s.Name(), n, st.store.record.Term)
+		}
+		r, err := Explore(t.Context(), s, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := r.Violated; v != nil {
+			t.Errorf("%s: %v\n%s", s.Name(), v, strings.Join(v.Path, "\n"))
+		}
+		if r.Suspended < 1000 || r.Resumed < 100 || r.Refused == 0 {
+			t.Errorf("%v: too few", r)
+		}
+		t.Logf("%v, %v", r, r.Elapsed.Round(time.Millisecond))
+	}
+}
+
 // The number of states does not depend on how many look for them. No two processes are
 // alike here: which of two states that differ only in who is who is found first depends on
 // who looks, and what then comes first in it.

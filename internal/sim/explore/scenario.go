@@ -33,10 +33,11 @@ const (
 	Dawn    Begin = iota // all processes have just been started, and there is no leader
 	Joining              // one owner has everything, and the other has just been started
 	Settled              // each owner has a range
+	Outage               // the managers restart after an outage in which all leases were suspended
 	begins
 )
 
-var beginNames = [begins]string{"dawn", "joining", "settled"}
+var beginNames = [begins]string{"dawn", "joining", "settled", "outage"}
 
 func (b Begin) String() string { return beginNames[b] }
 

@@ -29,6 +29,8 @@ type state struct {
 	store    *store
 	mail     []*letter // under way, in the order in which they were sent
 	broken   *Violation
+	resumed  bool // the last step resumed a suspended lease
+	refused  bool // the last step ended a suspended lease
 
 	detours, crashes, duplicates, pauses int8 // that are left
 }
@@ -209,7 +211,7 @@ func (st *state) tell(s leasehold.Session, what owner.Event) {
 
 func (st *state) callOwner(i int, p *process, event any) {
 	p.owner = st.kit.copyOwner(p.owner)
-	view := p.owner.View()
+	view, suspended := p.owner.View(), p.owner.Suspended()
 	var actions []owner.Action
 	if event == nil {
 		actions, p.wake = p.owner.Advance(st.clock(i))
@@ -224,6 +226,10 @@ func (st *state) callOwner(i int, p *process, event any) {
 		case owner.Publish:
 			st.checkGaps(i, p, view, a.View)
 			view = a.View
+		case owner.ResumedLeases:
+			st.resumed = true
+		case owner.RevokedLeases:
+			st.refused = st.refused || suspended
 		case owner.GrantedLeases:
 			st.checkInstalls(i, p, a.Leases)
 		case owner.FindPredecessor:

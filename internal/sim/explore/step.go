@@ -13,6 +13,7 @@ import (
 // that stood still goes on, or time passes until something is due.
 func (st *state) next(detour bool) *state {
 	n := *st
+	n.resumed, n.refused = false, false
 	if detour && st.scenario.Detours != Unlimited {
 		if n.detours == 0 {
 			return nil
