@@ -13,7 +13,8 @@
  * A store that was restored from a backup breaks that argument: it may have lost a grant. A leader
  * that cannot exclude a restore waits until every lost lease has expired, and then resumes. An
  * owner that claims a generation which the table never had is evidence of lost history. From
- * then on the leader resumes nothing, and it recalls what was resumed.
+ * then on the leader resumes nothing, and it recalls what was resumed, also by leaders before it:
+ * owners report which of their leases were resumed.
  *
  * The model has one range, two sessions, a store, and one leader at a time that can crash at
  * any step. Sessions are those of two owners, or of one owner before and after a restart. All
@@ -26,14 +27,9 @@
  *   I2   no generation is granted twice
  *   I3   a check that succeeds implies that no other session has had the range since the first
  *        check under the same generation. Exception: the store was restored, and the leader
- *        that sent the reply had no evidence of that, or did not resume the lease itself.
+ *        that sent the reply had no evidence of that.
  *   I11  a session that lives loses its lease only if another session could take the range, or
  *        after evidence of lost history
- *
- * The second part of the exception to I3 is a limit of the protocol: a leader resumes a lease
- * and crashes, and evidence reaches its successor. The successor does not know that the lease
- * was suspended once, and keeps it. With -DSTRICT there is no such exception, and Spin finds
- * that case.
  *
  *   here                     internal/machine/...
  *   ----------------------   -----------------------------------------------------------
@@ -41,6 +37,7 @@
  *   asked                    owner: sentAt; the remaining time of a lease that counts from the
  *                            newest request
  *   claimed                  owner: claimed; protocol.LeaseRequest: Suspended
+ *   wasResumed, told         owner: resumedUpTo; protocol.LeaseRequest: Resumed
  *   RECEIVE                  owner/reply.go: adopt, exchange; owner/suspend.go: resume
  *   holder, tableGen         the stored table
  *   pending                  manager: a batch that is decided and not yet stored; ending
@@ -51,7 +48,7 @@
  *   inherit                  manager: inheritUntil; the remaining time of leases from earlier terms
  *   doubt                    manager/restored.go: doubted; stored as storage.Record.Floor
  *   evidence                 manager/restored.go: proven
- *   resumed, recalled        manager/peer.go: resumed, recalled
+ *   resumed                  manager/peer.go: resumed, resumedUpTo
  *   gapLow, gapHigh          table.Gap
  *   ANSWER                   manager/request.go: request; manager/restored.go: defers, resume, remind
  *
@@ -70,6 +67,7 @@
  *   -DDROP_EXPIRED        the owner drops its lease at the deadline
  *   -DNO_CLAIMED          the answer to a request that was sent before the deadline resumes
  *   -DFROM_RECEIPT        a resumed lease counts from the receipt of the reply
+ *   -DNO_REPORT           the owner does not report that its lease was resumed
  *   Leader
  *   -DNO_GENERATION       a claim of any generation is renewed while the table assigns the range to
  *                         the session
@@ -100,9 +98,10 @@
 typedef Session {
 	byte gen, until, newest;        /* the lease; gen 0: none */
 	byte asked, claim;              /* the newest request: remaining validity, claimed generation */
-	bool request, claimed;          /* it is in flight; it says that the claim is suspended */
+	bool request, claimed, told;    /* it is in flight; the claim is suspended; it was resumed */
 	bool reply, offerFresh, warned; /* the reply: in flight, a new grant, sent after evidence */
 	byte offer;                     /* the offered generation; 0: none */
+	bool wasResumed;                /* the lease was suspended and resumed */
 	bool spoiled                    /* ghost: another session has had the range since gen was granted */
 }
 
@@ -124,7 +123,7 @@ bool needless;           /* the lease has ended although no other session could 
 /* The leader. */
 bool leads, evidence, fresh;
 byte inherit, hold[2];
-bool member[2], resumed[2], recalled[2];
+bool member[2], resumed[2];
 
 #ifdef SERVE_SUSPENDED
 #define VALID(x) (s[x].gen != 0)
@@ -139,7 +138,7 @@ bool member[2], resumed[2], recalled[2];
 #ifdef DROP_EXPIRED
 #define EXPIRED(x) (s[x].gen != 0 && s[x].until == 0)
 #define ASSIGNED(x) (holder == x && tableGen == s[x].gen)
-#define DROP(x) if :: EXPIRED(x) -> assert(!ASSIGNED(x) || restored); s[x].gen = 0; s[x].spoiled = false :: else fi
+#define DROP(x) if :: EXPIRED(x) -> assert(!ASSIGNED(x) || restored); s[x].gen = 0; s[x].spoiled = false; s[x].wasResumed = false :: else fi
 #endif
 
 active proctype Clock() {
@@ -155,7 +154,7 @@ end:	do
 	od
 }
 
-inline END(x) { s[x].gen = 0; s[x].until = 0; s[x].spoiled = false }
+inline END(x) { s[x].gen = 0; s[x].until = 0; s[x].spoiled = false; s[x].wasResumed = false }
 
 /* The lease is valid: the other session's lease, if it has one, is no longer exclusive. */
 inline ACT(x) {
@@ -178,6 +177,9 @@ inline RECEIVE(x) {
 	:: else ->
 		if
 		:: s[x].gen != 0 && s[x].offer == s[x].gen ->
+#ifndef NO_REPORT
+			s[x].wasResumed = s[x].wasResumed || s[x].until == 0;
+#endif
 #ifdef FROM_RECEIPT
 			s[x].until = LEASE;
 #else
@@ -206,6 +208,7 @@ end:	do
 	:: d_step {
 		s[me].request = true; s[me].asked = LEASE;
 		s[me].claim = s[me].gen; s[me].claimed = s[me].gen != 0 && s[me].until == 0;
+		s[me].told = s[me].wasResumed;
 		s[me].reply = false; s[me].offer = 0; s[me].offerFresh = false; s[me].warned = false
 	}
 	:: atomic { s[me].reply -> RECEIVE(me) }
@@ -214,15 +217,9 @@ end:	do
 	od
 }
 
-#ifdef STRICT
-#define WARNED(x) evidence
-#else
-#define WARNED(x) (evidence && (resumed[x] || s[x].claimed))
-#endif
-
 inline OFFER(x, g, isFresh) {
-	s[x].offer = g; s[x].offerFresh = isFresh; s[x].warned = WARNED(x);
-	s[x].request = false; s[x].claim = 0; s[x].reply = true;
+	s[x].offer = g; s[x].offerFresh = isFresh; s[x].warned = evidence;
+	s[x].request = false; s[x].claim = 0; s[x].told = false; s[x].reply = true;
 	member[x] = true
 }
 
@@ -252,27 +249,28 @@ inline OFFER(x, g, isFresh) {
 #define DEFERRED(x) (s[x].claimed && doubt && !evidence && inherit > 0)
 #endif
 
+/* After evidence a lease is neither resumed nor kept if it was resumed. */
 #ifdef IGNORE_EVIDENCE
-#define REFUSED(x) recalled[x]
+#define REFUSED(x) (evidence && resumed[x])
 #else
-#define REFUSED(x) (recalled[x] || s[x].claimed && evidence)
+#ifdef KEEP_RESUMED
+#define REFUSED(x) (evidence && s[x].claimed)
+#else
+#define REFUSED(x) (evidence && (s[x].claimed || resumed[x]))
+#endif
 #endif
 
 inline ANSWER(x) {
+	resumed[x] = resumed[x] || MATCHES(x) && s[x].told;
 	if
-	:: LOST(s[x].claim) && !evidence ->
-		evidence = true;
-#ifndef KEEP_RESUMED
-		recalled[0] = resumed[0];
-		recalled[1] = resumed[1]
-#endif
+	:: LOST(s[x].claim) -> evidence = true
 	:: else
 	fi;
 	if
 	:: DEFERRED(x) || ENDING(x)
 	:: else ->
 		if
-		:: MATCHES(x) && REFUSED(x) -> recalled[x] = true; needless = needless || !restored; OFFER(x, 0, false)
+		:: MATCHES(x) && REFUSED(x) -> needless = needless || !restored; OFFER(x, 0, false)
 		:: MATCHES(x) && !REFUSED(x) ->
 			resumed[x] = resumed[x] || s[x].claimed && !fresh;
 			fresh = false;
@@ -343,7 +341,7 @@ end:	do
 	/* It crashes. A write in flight may still be stored. */
 	:: d_step {
 		leads -> leads = false; evidence = false; fresh = false; inherit = 0; hold[0] = 0; hold[1] = 0;
-		member[0] = false; member[1] = false; resumed[0] = false; resumed[1] = false; recalled[0] = false; recalled[1] = false
+		member[0] = false; member[1] = false; resumed[0] = false; resumed[1] = false
 	}
 	:: atomic { leads && s[0].request -> ANSWER(0) }
 	:: atomic { leads && s[1].request -> ANSWER(1) }
@@ -378,7 +376,7 @@ end:	do
 	:: atomic {
 		pending == VACATE ->
 		pending = 0; holder = NONE; tableGen = 0;
-		recalled[0] = false; recalled[1] = false; resumed[0] = false; resumed[1] = false
+		resumed[0] = false; resumed[1] = false
 	}
 	:: atomic {
 		pending == GRANT ->
