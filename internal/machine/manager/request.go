@@ -80,7 +80,6 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 		m.seatGhost(p)
 		m.hear(now, p, r)
 		p.heard, p.load, p.suspended, p.due = now, r.Load, r.Suspended, 0
-		p.resumedUpTo = r.Resumed
 		p.until = max(p.until, now.Add(m.patience(p)))
 		m.wakeAt(p.until)
 		m.resume(p)
@@ -195,8 +194,9 @@ func (m *Machine) patience(p *peer) time.Duration {
 
 // hear takes in what an accepted request says.
 func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
-	if p.sent == 0 {
-		m.remind(now, r) // whatever it has later is from us
+	if p.sent == 0 { // whatever it has or resumes later is from us
+		p.resumedUpTo = r.Resumed
+		m.remind(now, r)
 	}
 	p.claims = r.Leases
 	m.learn(now, p, r)

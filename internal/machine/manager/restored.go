@@ -203,13 +203,16 @@ func (m *Machine) rebase(now mono.Instant) {
 	})
 }
 
-// askForReleases sends a message to each owner that lacks leases which the table has for it.
-// Nothing was concluded from that until now. The owner answers at once, and its ranges are
-// granted, instead of at its next renewal.
-func (m *Machine) askForReleases() {
+// settleAnswered compares what owners have reported during the wait with the table, and frees
+// what they lack. The newest report of an owner reflects all our messages but the reply to it.
+// That reply has offered what the owner had, and nothing else: so no message under way gives an
+// owner back what it lacks. Without this, these ranges would wait for its next renewal.
+func (m *Machine) settleAnswered(now mono.Instant) {
 	for _, p := range m.peers() {
-		if p.answered && !p.settled && len(protocol.Missing(p.leases, p.claims)) > 0 {
-			m.ordered(p)
+		if p.answered && !p.settled {
+			p.settled = true
+			m.settle(now, p, &protocol.LeaseRequest{Leases: p.claims, Imports: p.imports, Moves: p.reports})
+			m.getReady(p)
 		}
 	}
 }
@@ -256,7 +259,7 @@ func (m *Machine) rebased(now mono.Instant, b *storage.Batch) {
 		m.goOnAbove(0, m.clock(now))
 	default:
 		m.unmarked, m.base, m.gapStored = false, 0, true
-		m.askForReleases()
+		m.settleAnswered(now)
 	}
 	m.lookAgain()
 	m.emit(Broadcast{&protocol.LookupReply{

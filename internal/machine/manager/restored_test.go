@@ -414,9 +414,8 @@ func TestTermLedTwice(t *testing.T) {
 	}
 }
 
-// An owner that no longer has its leases says so while the leader waits, because its store may
-// be restored. When the wait is over the leader asks at once, and grants them: not at the
-// owner's next renewal.
+// An owner reports that it no longer has its leases while the leader waits, because its store
+// may be restored. They are granted when the wait is over, and not at the owner's next renewal.
 func TestReleasedDuringTheWait(t *testing.T) {
 	old := newPool(t, &storage.State{})
 	old.joinAll(poolHolder(0), poolHolder(1))
@@ -435,7 +434,7 @@ func TestReleasedDuringTheWait(t *testing.T) {
 	if len(a.leases) > 0 {
 		t.Fatalf("%v is granted during the wait", a.leases)
 	}
-	p.until(600 * time.Millisecond) // the owner does not speak unless it is asked
+	p.until(600 * time.Millisecond) // the owner sends nothing meanwhile
 	if len(a.leases) == 0 {
 		t.Error("nothing is granted when the wait is over")
 	}
