@@ -60,6 +60,9 @@ type Record struct {
 	// of all namespaces: a table that is below it may have lost history, and goes on above it
 	// after a gap (see [Above] and table.Gap).
 	Floor uint64
+	// LostBelow: a table below it has lost history for certain. It is the floor of a leader that
+	// knew that the store was restored, and stays in the record: evidence outlives that leader.
+	LostBelow uint64
 }
 
 // An Outcome is how a write ended.

@@ -18,7 +18,7 @@ func recordRoundTrip(t *testing.T, s store.Store) {
 			t.Fatalf("before any is written the record is %+v (%v)", got, err)
 		}
 	}
-	want := storage.Record{Term: 7, Leader: "m1", Session: leasehold.Session{1, 2}, Beat: 9, Wait: 3 * time.Second, Resigned: true, At: 1_800_000_000, Floor: 1 << 52, Boot: "b", Uptime: time.Hour, Store: storage.Identity{Cluster: "c", Directory: "d"}}
+	want := storage.Record{Term: 7, Leader: "m1", Session: leasehold.Session{1, 2}, Beat: 9, Wait: 3 * time.Second, Resigned: true, At: 1_800_000_000, Floor: 1 << 52, LostBelow: 1 << 51, Boot: "b", Uptime: time.Hour, Store: storage.Identity{Cluster: "c", Directory: "d"}}
 	v, outcome, err := s.Swap(t.Context(), 0, want)
 	wantOutcome(t, "swap", storage.Done, outcome, err)
 	want.Version = v

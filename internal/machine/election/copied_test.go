@@ -91,3 +91,18 @@ func TestReadsAfterAStop(t *testing.T) {
 		t.Errorf("numbers go on above %d, want %d", got, storage.Clock(wall+slow))
 	}
 }
+
+// Another cluster is evidence for every later leader, too: it is in the record, although that
+// names the new cluster.
+func TestCopiedForSuccessors(t *testing.T) {
+	c := standby(t)
+	rec := theirs(5, 2, 9)
+	rec.Store.Cluster = "c"
+	here := storage.Identity{Cluster: "c2"}
+	c.step(0, election.Seen{Record: rec, Uptime: time.Hour, Store: here})
+	found := theirs(6, 3, 1)
+	found.Store, found.Floor, found.LostBelow = here, 1000, 1000
+	c.step(3000*ms, election.Seen{Record: found, Uptime: time.Hour, Store: here}, "read")
+	c.advance(6600*ms, "takeover", "swap 6 for term 4 beat 1")
+	c.step(6700*ms, done(7), "elected", "lead in term 4 until 9.600s above 1000, restored")
+}

@@ -78,13 +78,13 @@ type (
 	}
 	// Lead says that we lead, in a new term, until Until. Tables that are below Floor
 	// go on above it. Uncertain: it cannot be excluded that the store was restored from a
-	// backup; Restored: it was. Clock is what the wall clock stands for, 0 if that is not
-	// known (see [storage.Clock]).
+	// backup. Tables below LostBelow have lost history for certain. Clock is what the wall
+	// clock stands for, 0 if that is not known (see [storage.Clock]).
 	Lead struct {
-		Term                leasehold.Term
-		Until               mono.Instant
-		Floor, Clock        uint64
-		Uncertain, Restored bool
+		Term                    leasehold.Term
+		Until                   mono.Instant
+		Floor, LostBelow, Clock uint64
+		Uncertain               bool
 	}
 	// Extend says that we go on leading until Until.
 	Extend struct{ Until mono.Instant }
@@ -208,11 +208,10 @@ type attempt struct {
 	prev storage.Version
 	rec  storage.Record
 	// sent is when it was first sent: authority counts from there.
-	sent  mono.Instant
-	doubt bool // its outcome is unknown: read
-	fails int  // how often it was
-	// uncertain, restored: whether the store may have lost history, or has.
-	uncertain, restored bool
+	sent      mono.Instant
+	doubt     bool // its outcome is unknown: read
+	fails     int  // how often it was
+	uncertain bool // the store may have lost history
 }
 
 // A Machine is one manager's part in the election. It is not safe for
@@ -417,14 +416,17 @@ func (m *Machine) candidate(now mono.Instant) {
 	}
 	rec := storage.Record{
 		Term: max(m.record.Term+leasehold.Term(missed), m.heardTerm) + 1, Leader: m.cfg.Self, Session: m.cfg.Session, Beat: 1,
-		Wait: m.cfg.Drift.Stretch(m.cfg.TTL), Floor: m.record.Floor,
+		Wait: m.cfg.Drift.Stretch(m.cfg.TTL), Floor: m.record.Floor, LostBelow: m.record.LostBelow,
 	}
 	m.stamp(now, &rec)
 	if uncertain {
 		rec.Floor = storage.Above(rec.Floor, storage.Clock(rec.At), rec.Term)
 	}
+	if restored {
+		rec.LostBelow = rec.Floor
+	}
 	m.swap(now, rec)
-	m.try.uncertain, m.try.restored = uncertain, restored
+	m.try.uncertain = uncertain
 }
 
 // stamp says in a record when and where it is written.
@@ -680,7 +682,7 @@ func (m *Machine) won(now mono.Instant, v storage.Version) {
 		m.leading, m.lapsed, m.led = true, false, rec.Term
 		m.note(NoteElected, uint64(rec.Term), 0)
 		late := now.Sub(try.sent) > m.recent() // much may have happened while the swap was in doubt
-		m.emit(Lead{rec.Term, m.until, rec.Floor, storage.Clock(rec.At), try.uncertain || late, try.restored})
+		m.emit(Lead{rec.Term, m.until, rec.Floor, rec.LostBelow, storage.Clock(rec.At), try.uncertain || late})
 		m.leadsAgain(now)
 		m.doubtful, m.restored = false, false
 	}

@@ -123,7 +123,7 @@ func describe(a election.Action) string {
 		if a.Uncertain {
 			s += ", uncertain"
 		}
-		if a.Restored {
+		if a.LostBelow != 0 {
 			s += ", restored"
 		}
 		return s

@@ -81,10 +81,11 @@ type Config struct {
 	FirstSeq protocol.Seq
 
 	// Floor is what all numbers exceed that are given out from now on: a table that is below
-	// it may have lost history. Uncertain: so may every table. Restored: they have. Clock is
-	// what the wall clock stood for when we took over (see [storage.Clock]).
-	Floor, Clock        uint64
-	Uncertain, Restored bool
+	// it may have lost history. Uncertain: so may every table. A table that is below LostBelow
+	// has lost history for certain. Clock is what the wall clock stood for when we took over
+	// (see [storage.Clock]).
+	Floor, LostBelow, Clock uint64
+	Uncertain               bool
 
 	// Rand draws backoffs.
 	Rand *rand.Rand

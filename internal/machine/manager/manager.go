@@ -96,15 +96,15 @@ type Machine struct {
 	// found is what the store had when we took over. The table is to go on at base, after a
 	// gap, because the store may have lost history; 0 if that is not so, or the gap is stored.
 	// proven: it has lost history. unmarked: only we know that. marked: the table has a gap
-	// that is to be widened. gapStored: a gap was stored in our term.
+	// that is to be widened. decideAt is when the gap is stored for good: no lease that the
+	// table does not know of is valid any more.
+	decideAt mono.Instant
 	found    ending
 	since    mono.Instant // when that was
 	base     uint64
 	proven   bool
 	unmarked bool
 	marked   bool
-
-	gapStored bool
 
 	compacted leasehold.LSN // the table that we last tried to make smaller
 	mendAt    mono.Instant  // not earlier than when to try again
@@ -193,7 +193,7 @@ func (m *Machine) begin(now mono.Instant) {
 // table for the assignment in force.
 func (m *Machine) inherit(now mono.Instant) {
 	until := now.Add(max(m.cfg.Timing.Hold(), m.cfg.Promised))
-	m.inheritUntil = until
+	m.inheritUntil, m.decideAt = until, until
 	m.wakeAt(until)
 	for r, e := range m.table.All() {
 		if e.Vacant() {
@@ -262,7 +262,7 @@ func newestOf(p *peer) leasehold.Generation {
 // promises the longer time from a request that we accepted before.
 func (m *Machine) reconfigure(now mono.Instant, cfg Config) {
 	cfg.Namespace, cfg.Self, cfg.Rand = m.cfg.Namespace, m.cfg.Self, m.cfg.Rand
-	cfg.Floor, cfg.Clock, cfg.Uncertain, cfg.Restored = m.cfg.Floor, m.cfg.Clock, m.cfg.Uncertain, m.cfg.Restored
+	cfg.Floor, cfg.LostBelow, cfg.Clock, cfg.Uncertain = m.cfg.Floor, m.cfg.LostBelow, m.cfg.Clock, m.cfg.Uncertain
 	if err := cfg.validate(); err != nil {
 		panic(err) // whoever stores a configuration has it checked
 	}
@@ -452,7 +452,7 @@ func (m *Machine) expire(now mono.Instant) {
 		if p := s.contender; p != nil && now >= p.until {
 			m.remove(p, leasehold.CauseExpired)
 		}
-		if s.replaced(now) {
+		if s.replaced(now) || m.forfeited(now, s.incumbent) {
 			m.expireIncumbent(s)
 		}
 	}

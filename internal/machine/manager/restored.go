@@ -40,8 +40,9 @@ const longAgo = 24 * time.Hour
 // suspect decides whether the table that we found may have lost history. One that is below the
 // floor was found by a leader that did not live to store the gap.
 func (m *Machine) suspect(unfinished bool) {
-	m.proven, m.marked = m.cfg.Restored || unfinished, unfinished // unfinished: a leader before us had evidence
-	if !m.cfg.Volatile && (m.cfg.Uncertain || m.cfg.Restored || unfinished || uint64(m.table.LSN()) < m.cfg.Floor) {
+	// Unfinished: a leader before us had evidence.
+	m.proven, m.marked = unfinished || !m.cfg.Volatile && uint64(m.table.LSN()) < m.cfg.LostBelow, unfinished
+	if !m.cfg.Volatile && (m.cfg.Uncertain || m.proven || uint64(m.table.LSN()) < m.cfg.Floor) {
 		m.goOnAbove(0, max(m.cfg.Floor, m.cfg.Clock))
 	}
 }
@@ -68,15 +69,15 @@ func (m *Machine) resume(p *peer) {
 
 // defers reports whether a peer that claims suspended leases is to be answered later.
 func (m *Machine) defers(now mono.Instant, p *peer) bool {
-	return p.suspended && !p.valid && m.undecided() && now < m.inheritUntil
+	return p.suspended && !p.valid && m.undecided() && now < m.decideAt
 }
 
 // resumeDeferred answers those who were to be answered later, and reports whether all owners
 // that are heard have said what they have. They do so at once, and are not waited for much
 // longer than that takes.
 func (m *Machine) resumeDeferred(now mono.Instant) bool {
-	if now < m.inheritUntil {
-		m.wakeAt(m.inheritUntil)
+	if now < m.decideAt {
+		m.wakeAt(m.decideAt)
 		return false
 	}
 	complete := true
@@ -87,7 +88,7 @@ func (m *Machine) resumeDeferred(now mono.Instant) bool {
 		}
 		complete = complete && (p.echo == 0 || p.answered)
 	}
-	limit := m.inheritUntil.Add(m.cfg.Backoff)
+	limit := m.decideAt.Add(m.cfg.Backoff)
 	if complete || now >= limit {
 		return true
 	}
@@ -130,13 +131,15 @@ func (m *Machine) remind(now mono.Instant, r *protocol.LeaseRequest) {
 // prove takes it for proven that history was lost, up to a generation at least.
 func (m *Machine) prove(now mono.Instant, by leasehold.OwnerID, had leasehold.Generation) {
 	above := uint64(had) >= max(m.base, uint64(m.newest()))
-	above = above || !m.proven && !m.doubted() && !m.gapStored // the store was taken for what it was
+	above = above || !m.proven && !m.doubted() // the store was taken for what it was
 	if m.proven && !above {
 		return
 	}
 	m.note(NoteForgotten, by, uint64(had), uint64(m.found.generation))
 	if above {
-		m.unmarked = !m.doubted() // otherwise a successor will find out as we did
+		if m.unmarked = !m.doubted(); m.unmarked { // otherwise a successor will find out as we did
+			m.decideAt = max(m.decideAt, now.Add(m.cfg.Timing.Hold())) // recalled leases have ended by then
+		}
 		m.goOnAbove(uint64(had), m.clock(now))
 	}
 	m.proven = true
@@ -199,7 +202,7 @@ func (m *Machine) rebase(now mono.Instant) {
 	}
 	m.commit(now, &storage.Batch{
 		Namespace: m.cfg.Namespace, Term: m.term, Prev: m.table.LSN(),
-		Base: m.table.Rebased(m.base, m.marked, m.surelyHeld), Unfinished: now < m.inheritUntil,
+		Base: m.table.Rebased(m.base, m.marked, m.surelyHeld), Unfinished: now < m.decideAt,
 	})
 }
 
@@ -258,7 +261,7 @@ func (m *Machine) rebased(now mono.Instant, b *storage.Batch) {
 		m.unmarked, m.marked = false, true
 		m.goOnAbove(0, m.clock(now))
 	default:
-		m.unmarked, m.base, m.gapStored = false, 0, true
+		m.unmarked, m.base = false, 0
 		m.settleAnswered(now)
 	}
 	m.lookAgain()

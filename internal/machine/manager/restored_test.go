@@ -272,7 +272,7 @@ func TestEvidenceAfterResume(t *testing.T) {
 // TestNoCrossing: if history was lost, or the table is not as the leader found it, a lookup gets the whole table.
 func TestNoCrossing(t *testing.T) {
 	for name, change := range map[string]func(*manager.Config, *storage.State){
-		"restored":   func(c *manager.Config, _ *storage.State) { c.Restored = true },
+		"restored":   func(c *manager.Config, _ *storage.State) { c.Floor, c.LostBelow = 1000, 1000 },
 		"unfinished": func(_ *manager.Config, s *storage.State) { s.Unfinished = true },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -439,4 +439,84 @@ func TestReleasedDuringTheWait(t *testing.T) {
 		t.Error("nothing is granted when the wait is over")
 	}
 	p.requireSettled()
+}
+
+// A leader that knows of lost history fails after it has stored the gap, while an owner is
+// silent. Its successor does not resume the lease of that owner.
+func TestSilentOwnerAfterLostHistory(t *testing.T) {
+	cfg := poolConfig()
+	cfg.Floor, cfg.LostBelow, cfg.Uncertain, cfg.Clock = 1000, 1000, true, storage.Clock(1_800_000_000)
+	first := newPoolIn(t, 2, cfg, heldBy(poolHolder(0)))
+	first.until(2 * protocol.DefaultTiming().Hold())
+	cfg.Uncertain = false
+	p := newPoolIn(t, 3, cfg, &storage.State{Table: first.machine.Frozen()})
+	o := p.suspended(0, 1)
+	p.settle()
+	p.waitOut()
+	p.requireSettled()
+	for _, l := range o.leases {
+		if l.Generation == 1 {
+			t.Errorf("%v is resumed", l)
+		}
+	}
+}
+
+// Evidence reaches a leader that has stored a gap and resumed a lease. It is stored before the
+// owner that has it is answered: that owner drops it, and nothing else would tell a successor.
+func TestEvidenceIsStoredFirst(t *testing.T) {
+	cfg := poolConfig()
+	cfg.Uncertain, cfg.Clock = true, storage.Clock(1_800_000_000)
+	first := newPoolIn(t, 2, cfg, heldBy(poolHolder(0)))
+	o := first.suspended(0, 1)
+	first.now = first.now.Add(protocol.DefaultTiming().Hold() - time.Millisecond)
+	first.claim(o)
+	first.now = first.now.Add(time.Millisecond)
+	first.did(first.machine.Advance(first.now))
+	first.settle()
+	first.say(o)
+	first.settle()
+	var wrote *storage.Batch
+	first.wrote = func(b *storage.Batch) { wrote = b }
+	c := first.claims(1, 7)
+	if c.unread != nil || wrote == nil || !wrote.Unfinished {
+		t.Fatalf("it is answered %v, and %v is written", c.unread, wrote)
+	}
+	cfg.Uncertain = false
+	p := newPoolIn(t, 3, cfg, &storage.State{Table: wrote.Base, Unfinished: wrote.Unfinished})
+	a, b := &player{holder: o.holder, leases: o.leases, resumed: 1}, &player{holder: c.holder}
+	p.players[a.holder.Session], p.players[b.holder.Session] = a, b
+	p.say(a)
+	p.say(b)
+	p.settle()
+	p.waitOut()
+	p.waitOut()
+	for _, l := range a.leases {
+		if l.Generation == 1 {
+			t.Errorf("it still has %v", l)
+		}
+	}
+}
+
+// History was lost, and the lease of an owner was valid all along. An outage of the network in
+// the same term costs nothing.
+func TestOutageAfterLostHistory(t *testing.T) {
+	cfg := poolConfig()
+	cfg.Floor, cfg.LostBelow, cfg.Uncertain, cfg.Clock = 1000, 1000, true, storage.Clock(1_800_000_000)
+	p := newPoolIn(t, 2, cfg, heldBy(poolHolder(0)))
+	o := p.claims(0, 1)
+	p.settle()
+	p.waitOut()
+	p.requireSettled()
+	p.until(time.Minute)
+	p.claim(o)
+	p.settle()
+	o.resumed = 1
+	for range 3 {
+		p.until(protocol.DefaultTiming().Renew)
+		p.say(o)
+		p.settle()
+	}
+	if len(o.leases) != 1 || o.leases[0].Generation != 1 {
+		t.Errorf("after the outage it has %v", o.leases)
+	}
 }

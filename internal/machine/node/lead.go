@@ -235,7 +235,7 @@ func (m *Machine) loaded(now mono.Instant, e Loaded) {
 		return
 	}
 	n.cfg.FirstSeq = past.seq
-	n.cfg.Floor, n.cfg.Clock, n.cfg.Uncertain, n.cfg.Restored = m.mandate.Floor, m.mandate.Clock, m.mandate.Uncertain, m.mandate.Restored
+	n.cfg.Floor, n.cfg.LostBelow, n.cfg.Clock, n.cfg.Uncertain = m.mandate.Floor, m.mandate.LostBelow, m.mandate.Clock, m.mandate.Uncertain
 	if e.State.Unknown {
 		m.beginCensus(now, n)
 	} else {

@@ -110,6 +110,7 @@ func encodeRecord(r storage.Record) (Entry, error) {
 
 		StoreCluster:   r.Store.Cluster,
 		StoreDirectory: r.Store.Directory,
+		LostBelow:      r.LostBelow,
 	})
 }
 
@@ -133,6 +134,8 @@ func decodeRecord(e Entry) (storage.Record, error) {
 		Boot:     m.GetBoot(),
 		Uptime:   time.Duration(m.GetUptime()),
 		Store:    storage.Identity{Cluster: m.GetStoreCluster(), Directory: m.GetStoreDirectory()},
+
+		LostBelow: m.GetLostBelow(),
 	}
 	copy(r.Session[:], m.GetSession())
 	return r, nil

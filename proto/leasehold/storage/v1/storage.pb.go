@@ -52,8 +52,10 @@ type Record struct {
 	// when it is replaced by a copy. Empty if unknown.
 	StoreCluster   string `protobuf:"bytes,11,opt,name=store_cluster,json=storeCluster,proto3" json:"store_cluster,omitempty"`
 	StoreDirectory string `protobuf:"bytes,12,opt,name=store_directory,json=storeDirectory,proto3" json:"store_directory,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// A table below it has lost history for certain; 0 if none has.
+	LostBelow     uint64 `protobuf:"varint,13,opt,name=lost_below,json=lostBelow,proto3" json:"lost_below,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Record) Reset() {
@@ -168,6 +170,13 @@ func (x *Record) GetStoreDirectory() string {
 		return x.StoreDirectory
 	}
 	return ""
+}
+
+func (x *Record) GetLostBelow() uint64 {
+	if x != nil {
+		return x.LostBelow
+	}
+	return 0
 }
 
 // A Catalog is the configuration of all namespaces.
@@ -634,7 +643,7 @@ var File_leasehold_storage_v1_storage_proto protoreflect.FileDescriptor
 
 const file_leasehold_storage_v1_storage_proto_rawDesc = "" +
 	"\n" +
-	"\"leasehold/storage/v1/storage.proto\x12\x14leasehold.storage.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18leasehold/v1/lease.proto\x1a\x18leasehold/v1/table.proto\"\xb2\x02\n" +
+	"\"leasehold/storage/v1/storage.proto\x12\x14leasehold.storage.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18leasehold/v1/lease.proto\x1a\x18leasehold/v1/table.proto\"\xd1\x02\n" +
 	"\x06Record\x12\x12\n" +
 	"\x04term\x18\x01 \x01(\x04R\x04term\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x18\n" +
@@ -648,7 +657,9 @@ const file_leasehold_storage_v1_storage_proto_rawDesc = "" +
 	"\x06uptime\x18\n" +
 	" \x01(\x03R\x06uptime\x12#\n" +
 	"\rstore_cluster\x18\v \x01(\tR\fstoreCluster\x12'\n" +
-	"\x0fstore_directory\x18\f \x01(\tR\x0estoreDirectory\"J\n" +
+	"\x0fstore_directory\x18\f \x01(\tR\x0estoreDirectory\x12\x1d\n" +
+	"\n" +
+	"lost_below\x18\r \x01(\x04R\tlostBelow\"J\n" +
 	"\aCatalog\x12?\n" +
 	"\n" +
 	"namespaces\x18\x01 \x03(\v2\x1f.leasehold.storage.v1.NamespaceR\n" +
