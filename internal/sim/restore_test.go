@@ -15,9 +15,12 @@ func TestRestores(t *testing.T) {
 	for _, f := range s.Failures {
 		t.Errorf("seed %d: %v", f.Seed, f.Violation)
 	}
-	for _, name := range []string{"election: forgotten", "election: uncertain", "manager: log forgotten", "manager: rebased", "store: log rebased"} {
-		if s.Branches[name] < 3 {
-			t.Errorf("%s %d times: that proves little", name, s.Branches[name])
+	for name, least := range map[string]uint64{
+		"election: forgotten": 100, "election: uncertain": 100, "manager: rebased": 100, "store: log rebased": 100,
+		"manager: log forgotten": 1, // one world in a thousand: a restore must hit a leader that writes
+	} {
+		if s.Branches[name] < least {
+			t.Errorf("%s %d times, want at least %d: that proves little", name, s.Branches[name], least)
 		}
 	}
 	if s.Faults[StoreRestore.String()] < 1500 {
