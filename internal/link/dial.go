@@ -64,7 +64,11 @@ func direct(addr string) bool {
 func connect(ctx context.Context, addr string) (net.Conn, error) {
 	// As gRPC would do it: how often it is probed is the system's business.
 	d := net.Dialer{Timeout: connectTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: -1, Interval: -1, Count: -1}}
-	conn, err := d.DialContext(ctx, "tcp", addr)
+	addrs, err := resolve(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := dialEach(ctx, &d, addrs)
 	if err != nil {
 		return nil, err
 	}
@@ -72,4 +76,28 @@ func connect(ctx context.Context, addr string) (net.Conn, error) {
 		_ = tcp.SetLinger(0) // without it all is as it was
 	}
 	return conn, nil
+}
+
+// resolve returns all addresses that a name stands for.
+func resolve(ctx context.Context, addr string) ([]string, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil || host == "" {
+		return []string{addr}, nil // the dialer reports what is wrong
+	}
+	hosts, err := net.DefaultResolver.LookupHost(ctx, host)
+	for i := range hosts {
+		hosts[i] = net.JoinHostPort(hosts[i], port)
+	}
+	return hosts, err
+}
+
+// dialEach tries addresses one after the other, each for the time that the dialer has. The dialer
+// itself would spend all of it on the first one.
+func dialEach(ctx context.Context, d *net.Dialer, addrs []string) (conn net.Conn, err error) {
+	for _, addr := range addrs {
+		if conn, err = d.DialContext(ctx, "tcp", addr); err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	return conn, err
 }

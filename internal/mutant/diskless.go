@@ -83,7 +83,7 @@ var diskless = []Mutant{
 		Name:  "moves-without-backing",
 		Why:   "a range is given to where its state was sent, although a leader had given up on that long ago",
 		World: "--diskless --faults=isolate=10,move-range=20,drain=6,manager-crash=6,owner-crash=4 --owners=4 --namespaces=1",
-		Seeds: 5000,
+		Seeds: 20000,
 		File:  backingFile,
 		Old:   "	if now < b.until {\n		return b.term\n	}\n	return 0\n",
 		New:   "	return max(b.term, 1)\n",

@@ -89,6 +89,7 @@ var suspensions = []Mutant{
 		Name:  "silent-member-counts-as-taker",
 		Why:   "a leader expires the first of many silent owners for the sake of one that is cut off as well",
 		World: outages,
+		Seeds: 4000,
 		File:  outageFile,
 		Old:   "p.echo != 0 && p.heard >= m.recently(now)\n",
 		New:   "p.echo != 0 && now < p.until\n",

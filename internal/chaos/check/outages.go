@@ -85,11 +85,11 @@ func (b *Book) recalled(key leasehold.Key, g leasehold.Generation, since witness
 }
 
 // judgeReportsAfter looks for losses of a key that were reported although its lease went on. A loss
-// is from before the outage if its LSN is.
+// is from before the outage if its LSN is, or if it is of an earlier lease.
 func (b *Book) judgeReportsAfter(o *Outage, key leasehold.Key, t *tenure) {
 	for _, c := range b.callers {
 		for _, l := range c.losses {
-			if l.at >= o.From && l.LSN > o.lsn && l.Cause != leasehold.CauseContact && l.Range().Contains(key) {
+			if l.at >= o.From && l.LSN > o.lsn && l.Cause != leasehold.CauseContact && l.Range().Contains(key) && (l.Generation == 0 || l.Generation >= t.generation) {
 				b.add("I11", "a loss was reported after an outage in which nothing was lost", "%s, begun at %d: caller %s was told at %d that key %v was lost (%v, generation %d, LSN %d), which is held under generation %d",
 					o.Kind, o.From, c.name, l.at, key, l.Cause, l.Generation, l.LSN, t.generation)
 				return
