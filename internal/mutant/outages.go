@@ -63,9 +63,9 @@ var suspensions = []Mutant{
 		Name:  "uncertain-leader-resumes-at-once",
 		Why:   "a leader whose store may be restored resumes suspended leases while another owner may hold their ranges",
 		World: restored,
-		Seeds: 2000,
+		Seeds: 12000,
 		File:  restoredFile,
-		Old:   "return p.suspended && !p.valid && m.undecided() && now < m.inheritUntil",
+		Old:   "return p.suspended && !p.valid && m.undecided() && now < m.decideAt",
 		New:   "return false",
 	},
 	{
