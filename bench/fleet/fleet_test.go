@@ -20,7 +20,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
 
-// TestRecorder: a reply counts once, and only for the newest request.
+// TestRecorder: a reply counts once, and only for the newest request; latency counts from the first one that waits.
 func TestRecorder(t *testing.T) {
 	var r recorder
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
@@ -40,7 +40,7 @@ func TestRecorder(t *testing.T) {
 	r.reply(at(33), 8, 4)
 	r.request(at(40), 5, false)
 	r.reply(at(41), 8, 5)
-	want := []Renewal{{Sent: 10e6}, {Sent: 20e6, Latency: 4e6, Suspended: true}, {Sent: 30e6, Latency: 3e6}, {Sent: 40e6, Latency: 1e6}}
+	want := []Renewal{{Sent: 10e6}, {Sent: 20e6, Latency: 14e6, Suspended: true}, {Sent: 30e6, Latency: 3e6}, {Sent: 40e6, Latency: 1e6}}
 	if !slices.Equal(r.renewals, want) {
 		t.Errorf("renewals are %v, want %v", r.renewals, want)
 	}

@@ -18,7 +18,8 @@ type recorder struct {
 	term     uint64 // the newest that a reply had
 	seq      uint64 // of the newest request
 	newest   Renewal
-	answered bool // the newest request was answered
+	answered bool  // the newest request was answered
+	since    int64 // the first request since the last one that was answered; nanoseconds since 1970
 
 	// The following are since the last mark.
 	markedTerm uint64
@@ -32,7 +33,8 @@ type recorder struct {
 // A Renewal is a request of an owner and its reply.
 type Renewal struct {
 	Sent int64 `json:"s"` // nanoseconds since 1970
-	// Latency is the time to the reply; 0 if none came before the next request was sent.
+	// Latency is the time to the reply, from the first request since the last one that was
+	// answered; 0 if no reply came before the next request was sent.
 	Latency time.Duration `json:"l,omitempty"`
 	// Suspended: the request claimed suspended leases. A leader may answer it later on purpose.
 	Suspended bool `json:"p,omitempty"`
@@ -58,6 +60,9 @@ func (r *recorder) request(now time.Time, seq uint64, suspended bool) {
 	if r.seq != 0 && !r.answered {
 		r.renewals = append(r.renewals, r.newest)
 	}
+	if r.seq == 0 || r.answered {
+		r.since = now.UnixNano()
+	}
 	r.seq, r.newest, r.answered = seq, Renewal{Sent: now.UnixNano(), Suspended: suspended}, false
 }
 
@@ -70,7 +75,7 @@ func (r *recorder) reply(now time.Time, term, echo uint64) {
 		return
 	}
 	r.answered = true
-	r.newest.Latency = max(1, time.Duration(now.UnixNano()-r.newest.Sent))
+	r.newest.Latency = max(1, time.Duration(now.UnixNano()-r.since))
 	r.renewals = append(r.renewals, r.newest)
 	if r.renewedAt.IsZero() && term > r.markedTerm {
 		r.renewedAt = now

@@ -18,15 +18,17 @@ import (
 // restored, and then nothing may be lost. So it decides by evidence:
 //
 //   - It grants nothing, and resumes no suspended lease, until every lease that the store may
-//     have lost has expired: the time of one lease, which inheritUntil is. It renews leases that
+//     have lost has expired: the time of one lease, until decideAt. It renews leases that
 //     are not suspended: while they are valid, no other owner can hold the range.
 //   - Then it resumes what owners claim, and the table goes on at much higher numbers, after a
 //     gap (table.Gap): one guarded write takes the place of the log, before anything else is
 //     written. Numbers of a history that was lost are never given out again, and nothing else
-//     changes: lookups get the whole table, and find what was lost and no more.
+//     changes: lookups cross the gap, or get the whole table, and find what was lost and no more.
 //   - An owner that holds a lease that the table has never had is evidence that history was
 //     lost. From then on no suspended lease is resumed, and those that were are recalled: their
 //     ranges may have been another owner's since. Evidence counts in its own namespace.
+//   - A leader record that names another cluster is evidence in all namespaces. It stays in the
+//     record as LostBelow, so that it outlives the leader.
 //
 // What lookups report is no evidence: they may only read.
 //
@@ -244,8 +246,8 @@ func (m *Machine) surelyHeld(r leasehold.Range, e table.Entry) bool {
 }
 
 // rebased goes on from the table after the gap. If owners may have leases that it knows nothing
-// of, that is waited for and there is another gap. Otherwise lookups hear that there is another
-// table, and ask for it.
+// of, that is waited for and there is another gap. Otherwise lookups cross the gap, or ask for
+// the table.
 func (m *Machine) rebased(now mono.Instant, b *storage.Batch) {
 	m.note(NoteRebased, "", uint64(b.Base.LSN()), uint64(b.Prev))
 	crossing := m.crossing(b)
