@@ -64,7 +64,7 @@ func TestOldDataDirectory(t *testing.T) {
 		})
 	}
 	log, err := os.ReadFile(m.log)
-	if err != nil || !strings.Contains(string(log), "was it restored from an old backup?") {
+	if err != nil || !strings.Contains(string(log), "the store was restored from a backup.") {
 		t.Errorf("the log does not say it (%v)", err)
 	}
 }
