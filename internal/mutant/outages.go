@@ -122,7 +122,7 @@ var suspensions = []Mutant{
 		Name:  "same-beat-counts-as-change",
 		Why:   "a record that a restore has put in the place of one with the same beat is taken for a leader's next",
 		World: restored,
-		Seeds: 2000,
+		Seeds: 12000,
 		File:  electionFile,
 		Old:   "r.Beat <= than.Beat)",
 		New:   "r.Beat < than.Beat)",

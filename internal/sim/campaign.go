@@ -131,6 +131,7 @@ var defences = map[string]string{
 	"manager: copy":            "no computer is copied",
 	"manager: forgotten":       restores,
 	"manager: log forgotten":   restores,
+	"election: record copied":  restores,
 	"owner: old grant refused": "a leader takes back a grant that it has not offered before it offers a later one",
 }
 

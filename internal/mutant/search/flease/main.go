@@ -29,6 +29,7 @@ func search(args []string) error {
 	world := flags.String("world", "any", "the kind of worlds")
 	faults := flags.String("faults", "default", "the fault mix")
 	depth := flags.Int("explore", 0, "explore for so many steps, with two detours, instead")
+	flags.Uint64Var(&c.First, "first", 1, "the first seed")
 	flags.IntVar(&c.Seeds, "seeds", 1000, "how many worlds to run")
 	flags.IntVar(&c.Config.Processes, "processes", 0, "processes in each world")
 	flags.IntVar(&c.Config.Resources, "resources", 0, "resources in each world")
