@@ -34,7 +34,7 @@ func TestEveryPointOfLargeBatches(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	base := whole.Renumbered(1000, 1000, func(leasehold.Range, table.Entry) bool { return true })
+	base := whole.Rebased(1000, false, func(leasehold.Range, table.Entry) bool { return true })
 	for name, large := range map[string]*storage.Batch{"changes": large, "a table": {Namespace: "n", Term: 1, Base: base}} {
 		t.Run(name, func(t *testing.T) {
 			point := "store/piece-appended"
