@@ -289,10 +289,10 @@ func TestNoCrossing(t *testing.T) {
 	}
 }
 
-// A leader that cannot exclude a restored store resumes a lease, and fails. Its successor renews
-// the lease, which is valid now. Then evidence of lost history reaches the successor: the lease
-// may have been another owner's before it was resumed, and is recalled.
-func TestEvidenceAfterFailover(t *testing.T) {
+// uncertainLeaderResumes returns a leader that cannot exclude a restored store, and an owner
+// whose lease of generation 1 it has resumed after the wait.
+func uncertainLeaderResumes(t *testing.T) (manager.Config, *pool, *player) {
+	t.Helper()
 	cfg := poolConfig()
 	cfg.Uncertain, cfg.Clock = true, storage.Clock(1_800_000_000)
 	first := newPoolIn(t, 2, cfg, heldBy(poolHolder(0)))
@@ -307,6 +307,14 @@ func TestEvidenceAfterFailover(t *testing.T) {
 	if len(o.leases) != 1 || o.leases[0].Generation != 1 {
 		t.Fatalf("it has resumed %v", o.leases)
 	}
+	return cfg, first, o
+}
+
+// A leader that cannot exclude a restored store resumes a lease, and fails. Its successor renews
+// the lease, which is valid now. Then evidence of lost history reaches the successor: the lease
+// may have been another owner's before it was resumed, and is recalled.
+func TestEvidenceAfterFailover(t *testing.T) {
+	cfg, first, o := uncertainLeaderResumes(t)
 	cfg.Uncertain = false
 	p := newPoolIn(t, 3, cfg, &storage.State{Table: first.machine.Table()})
 	kept := &player{holder: o.holder, leases: o.leases, resumed: 1}
@@ -464,17 +472,7 @@ func TestSilentOwnerAfterLostHistory(t *testing.T) {
 // Evidence reaches a leader that has stored a gap and resumed a lease. It is stored before the
 // owner that has it is answered: that owner drops it, and nothing else would tell a successor.
 func TestEvidenceIsStoredFirst(t *testing.T) {
-	cfg := poolConfig()
-	cfg.Uncertain, cfg.Clock = true, storage.Clock(1_800_000_000)
-	first := newPoolIn(t, 2, cfg, heldBy(poolHolder(0)))
-	o := first.suspended(0, 1)
-	first.now = first.now.Add(protocol.DefaultTiming().Hold() - time.Millisecond)
-	first.claim(o)
-	first.now = first.now.Add(time.Millisecond)
-	first.did(first.machine.Advance(first.now))
-	first.settle()
-	first.say(o)
-	first.settle()
+	cfg, first, o := uncertainLeaderResumes(t)
 	var wrote *storage.Batch
 	first.wrote = func(b *storage.Batch) { wrote = b }
 	c := first.claims(1, 7)
