@@ -127,4 +127,13 @@ var suspensions = []Mutant{
 		Old:   "r.Beat <= than.Beat)",
 		New:   "r.Beat < than.Beat)",
 	},
+	{
+		Name:  "late-message-replaces",
+		Why:   "a silent owner is expired for the sake of a session that has sent one message, which may be late",
+		World: "--faults=owner-crash=8,owner-pause=8,duplicate=8,delay=8 --owners=1 --namespaces=1",
+		Seeds: 4000,
+		File:  outageFile,
+		Old:   "s.contender != nil && s.contender.proven",
+		New:   "s.contender != nil",
+	},
 }

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"github.com/leasehold-dev/leasehold/internal/machine/manager"
 )
 
@@ -40,6 +42,16 @@ func (o *oracle) checkManagerBounds(m *managerHost, machine *manager.Machine) {
 			o.violated(I8Bounds, "%s holds %d %s, at most %d are expected", m.label, b.have, b.what, b.most)
 		}
 	}
+}
+
+// moving reports whether a leader has moves to make.
+func (o *oracle) moving() bool {
+	return slices.ContainsFunc(o.world.managers, func(m *managerHost) bool {
+		return m.alive && slices.ContainsFunc(o.world.spaces, func(s *space) bool {
+			machine := m.node.Manager(s.name)
+			return machine != nil && machine.Sizes().Moves+machine.Sizes().Backlog > 0
+		})
+	})
 }
 
 // checkSeams is I8 for the table: once everything is quiet it has at most twice

@@ -103,8 +103,12 @@ func (o *oracle) checkNeedlessLeft() {
 	}
 }
 
-// noteDeleted remembers when a namespace was last deleted, or created again.
+// noteDeleted remembers when a namespace was last deleted, or created again: in the store, and
+// in the catalog by which a manager leads, which it may have read earlier.
 func (o *oracle) noteDeleted(c *storage.Catalog) {
+	if c == nil {
+		return
+	}
 	for _, s := range o.world.spaces {
 		if c.Entry(s.name) != nil && c.Find(s.name) == nil {
 			o.truth(s).deletedAt = o.world.now

@@ -16,6 +16,32 @@ type lostHistory struct {
 	newest      leasehold.Generation // before it
 }
 
+// restored is the changes that one restore has removed from the store.
+type restored struct {
+	after, upTo leasehold.LSN
+	evident     bool // the store's identity shows that it was restored
+}
+
+// restored is the store having been replaced by a backup.
+func (o *oracle) restored(evident bool) {
+	for _, s := range o.world.spaces {
+		t := o.truth(s)
+		end := o.world.store.log(s.name).state(0).End()
+		t.restores = append(t.restores, restored{end, t.table.LSN(), evident})
+	}
+}
+
+// excused reports whether state that was lost by a change may be served again: a restore has
+// removed the change from the store, and only owners could show that.
+func (t *truth) excused(lsn leasehold.LSN) bool {
+	for _, r := range t.restores {
+		if lsn > r.after && lsn <= r.upTo {
+			return !r.evident
+		}
+	}
+	return t.wasLost(lsn)
+}
+
 // rebased is the store putting a table in the place of a log, after a gap in its numbers: was
 // is what it had. Whatever was recorded before, and is not in the table, is lost from here on.
 // It is I2 and I5: neither generations nor LSNs are given out a second time; and no lookup may

@@ -86,7 +86,7 @@ func (o *oracle) risen(h *ownerHost, key leasehold.Key, found record) {
 		return
 	}
 	for _, c := range o.truth(h.space).history[found.at:] {
-		if c.Kind == table.Vacated && c.Range.Contains(key) && !o.truth(h.space).wasLost(c.LSN) {
+		if c.Kind == table.Vacated && c.Range.Contains(key) && !o.truth(h.space).excused(c.LSN) {
 			o.violated(I7Moved, "%s serves version %d of key %v, which was lost at lsn %d", h.label, found.version, key, c.LSN)
 			return
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/storage"
 )
 
 // describe writes a message for the trace.
@@ -73,6 +74,8 @@ func describeAnswer(e node.Event) string {
 			return fmt.Sprintf("%s not loaded", e.Namespace)
 		}
 		return fmt.Sprintf("%s loaded at lsn %d in term %d", e.Namespace, e.State.End(), e.State.Term)
+	case node.Catalogued:
+		return describeCatalog(e.Catalog)
 	case node.Manager:
 		return fmt.Sprintf("%s %T%+v", e.Namespace, e.Event, e.Event)
 	case node.Election:
@@ -83,4 +86,20 @@ func describeAnswer(e node.Event) string {
 		return fmt.Sprintf("%T%+v", e.Event, e.Event)
 	}
 	return fmt.Sprintf("%T", e)
+}
+
+// describeCatalog writes which namespaces a catalog has.
+func describeCatalog(c *storage.Catalog) string {
+	if c == nil {
+		return "catalog not read"
+	}
+	var names []string
+	for _, n := range c.Namespaces {
+		name := string(n.Name)
+		if n.Deleted {
+			name += " (deleted)"
+		}
+		names = append(names, name)
+	}
+	return fmt.Sprintf("catalog version %d in term %d: %s", c.Version, c.Term, strings.Join(names, ", "))
 }

@@ -134,6 +134,7 @@ func (m *managerHost) handle(what any) {
 
 func (m *managerHost) handleOne(what any) {
 	now := m.clock.at(m.world.now)
+	m.world.oracle.noteDeleted(m.node.Catalog())
 	switch what := what.(type) {
 	case nil:
 		m.do(m.node.Advance(now))

@@ -81,6 +81,7 @@ type truth struct {
 	taken     []taken // what owners have taken hold of, in order
 	fence     fence
 	forks     []lostHistory
+	restores  []restored
 	deletedAt int64 // when the namespace was last seen to be deleted
 
 	// ending are leases of living owners that have ended, and whose ranges nobody has got yet;

@@ -15,13 +15,14 @@ import (
 // A world is one run of the simulator: processes, a network, a store, a
 // nemesis, and an oracle that sees everything at once.
 type world struct {
-	cfg    Config
-	seed   uint64
-	random *rand.Rand
-	now    int64 // true time
-	heal   int64 // when faults stop
-	end    int64
-	queue  timeline.Timeline[event]
+	cfg      Config
+	seed     uint64
+	random   *rand.Rand
+	now      int64 // true time
+	heal     int64 // when faults stop
+	end      int64
+	extended int // how often end was put off
+	queue    timeline.Timeline[event]
 
 	spaces   []*space
 	managers []*managerHost
@@ -188,7 +189,7 @@ func (w *world) run() {
 	w.later(w.cfg.Duration, none, 0, healing{})
 	for w.queue.Len() > 0 && w.failed == nil {
 		at, e := w.queue.Next()
-		if at > w.end {
+		if at > w.end && !w.goesOn() {
 			break
 		}
 		w.now, e.at = at, at
@@ -196,6 +197,17 @@ func (w *world) run() {
 		w.happen(&e)
 	}
 	w.oracle.finish()
+}
+
+// goesOn makes the world longer while a leader still moves ranges, at most by a minute: what is
+// checked at the end holds when all is quiet.
+func (w *world) goesOn() bool {
+	if w.extended == 30 || !w.oracle.moving() {
+		return false
+	}
+	w.extended++
+	w.end += int64(2 * time.Second)
+	return true
 }
 
 func (w *world) happen(e *event) {

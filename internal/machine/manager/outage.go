@@ -34,14 +34,15 @@ func (m *Machine) recently(now mono.Instant) mono.Instant {
 }
 
 // replaced reports whether whoever has a seat is expired even if silent owners are kept: it
-// holds nothing, or another session wants its name. One that moves state may hold the only
+// holds nothing, or another session wants its name. That session must have shown that it lives:
+// a first message may be late, and its process gone. One that moves state may hold the only
 // copy of a range that its source has let go of.
 func (s *seat) replaced(now mono.Instant) bool {
 	p := s.incumbent
 	switch {
 	case p == nil:
 		return false
-	case s.contender != nil:
+	case s.contender != nil && s.contender.proven:
 		return now >= p.until || p.overdue(now)
 	}
 	return now >= p.until && len(p.leases) == 0 && p.mover == ""

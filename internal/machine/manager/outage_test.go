@@ -53,6 +53,32 @@ func TestOutageOfAnyLength(t *testing.T) {
 	}
 }
 
+// I11: a message of a session that is gone arrives late, while the owner that has its name now is
+// silent. That owner keeps what it has; a living session would get the name.
+func TestLateMessageReplacesNobody(t *testing.T) {
+	p := newPool(t, &storage.State{})
+	p.joinAll(poolHolder(0))
+	owner := p.players[poolHolder(0).Session]
+	before := p.machine.Table().LSN()
+	p.until(time.Minute)
+	late := *poolHolder(0)
+	late.Session[0] = 'l'
+	p.step(manager.Request{LeaseRequest: &protocol.LeaseRequest{Namespace: poolNamespace, Holder: &late, Seq: 9}})
+	p.until(time.Second)
+	p.claim(owner)
+	p.settle()
+	if now := p.machine.Table().LSN(); now != before {
+		t.Errorf("the table goes from lsn %d to %d", before, now)
+	}
+	p.until(time.Minute)
+	p.join(&late)
+	p.settle()
+	p.until(time.Millisecond)
+	if got := p.machine.Table().LSN(); got == before {
+		t.Error("a session that lives does not get the name of one that is silent")
+	}
+}
+
 // I11: a new leader hears the first owner early, late, or after their deadline. The second, which
 // comes half a second later, keeps what it has.
 func TestTakeoverWaitsForTheSecond(t *testing.T) {

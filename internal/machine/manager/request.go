@@ -134,7 +134,6 @@ func (m *Machine) session(h *table.Holder) (*peer, leasehold.Kind) {
 		return p, leasehold.Other
 	}
 	p.seat.contender = p
-	m.wake = 0 // whoever has the name may be overdue
 	m.note(NoteNameTaken, h.Owner, 0, 0)
 	return p, leasehold.Other
 }
@@ -216,6 +215,9 @@ func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	p.valid = p.valid || !r.Suspended
 	if !p.proven {
 		p.proven = true
+		if p.seat != nil && p.seat.contender == p {
+			m.wake = now // whoever has the name may be overdue
+		}
 		if p.member() {
 			m.note(NoteJoined, p.holder.Owner, 0, 0)
 			m.compareMovers(p)

@@ -331,3 +331,14 @@ func TestRefusesOnlyWithAuthority(t *testing.T) {
 	p.step(3*second, p.request("nowhere", "ann", 3), `redirect owner 61000000 to "" in 1`, "swap for term 1")
 	p.step(3*second, lookupRequest("nowhere"), `redirect lookup 7 to "" in 1`)
 }
+
+// A write whose answer was lost may take effect after the leader has read the catalog again.
+func TestLateWriteOfTheCatalog(t *testing.T) {
+	p := elected(t)
+	p.reads(0, catalog(3, entry("x")), "load x in 1")
+	p.step(10*ms, node.Catalogued{Term: 1})
+	p.advance(210*ms, "read catalog in 1")
+	p.reads(220*ms, catalog(3, entry("x")))
+	p.advance(11000*ms, "swap for term 1", "read catalog in 1")
+	p.reads(11000*ms, catalog(4, entry("x"), entry("y")), "load y in 1")
+}

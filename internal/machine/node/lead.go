@@ -92,7 +92,7 @@ func (m *Machine) stepDown() {
 		n.machine, n.census, n.wake, n.settleAt = nil, nil, mono.Never, mono.Never // whoever walks the list finds it ended
 	}
 	m.term = 0
-	m.catalog, m.catalogAt = nil, mono.Never
+	m.catalog, m.catalogAt, m.catalogDoubt = nil, mono.Never, false
 	m.led, m.retired, m.past = nil, nil, nil
 }
 
@@ -110,6 +110,10 @@ func (m *Machine) current(now mono.Instant, stored leasehold.Term) bool {
 	return stored == m.term
 }
 
+// A write of the catalog whose outcome is unknown may take effect after the catalog was read
+// again. For the rest of its term the leader reads the catalog at this multiple of Config.Retry.
+const doubtRetries = 50
+
 // catalogued makes the namespaces that we lead those of the catalog.
 func (m *Machine) catalogued(now mono.Instant, e Catalogued) {
 	if m.term == 0 || e.Term != m.term {
@@ -117,9 +121,12 @@ func (m *Machine) catalogued(now mono.Instant, e Catalogued) {
 	}
 	if e.Catalog == nil || !m.current(now, e.Catalog.Term) {
 		if m.term != 0 {
-			m.catalogAt = now.Add(m.cfg.Retry)
+			m.catalogAt, m.catalogDoubt = now.Add(m.cfg.Retry), true
 		}
 		return
+	}
+	if m.catalogDoubt && m.appointment == nil {
+		m.catalogAt = now.Add(doubtRetries * m.cfg.Retry)
 	}
 	if m.catalog != nil && e.Catalog.Version <= m.catalog.Version {
 		return

@@ -130,7 +130,9 @@ type Machine struct {
 	// catalog is what we lead by; nil if it has not been read in this term.
 	catalog   *storage.Catalog
 	catalogAt mono.Instant // when to read it again
-	led       []*namespace // sorted by name
+	// catalogDoubt: a read or write of the catalog has failed in this term.
+	catalogDoubt bool
+	led          []*namespace // sorted by name
 	// retired are machines that ended in this term and still have a batch under
 	// way; past is what all that ended have done.
 	retired []*retired
