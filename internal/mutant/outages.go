@@ -131,9 +131,17 @@ var suspensions = []Mutant{
 		Name:  "late-message-replaces",
 		Why:   "a silent owner is expired for the sake of a session that has sent one message, which may be late",
 		World: "--faults=owner-crash=8,owner-pause=8,duplicate=8,delay=8 --owners=1 --namespaces=1",
-		Seeds: 4000,
+		Seeds: 8000,
 		File:  outageFile,
 		Old:   "s.contender != nil && s.contender.proven",
 		New:   "s.contender != nil",
+	},
+	{
+		Name:  "kept-owners-take-room",
+		Why:   "silent owners that are kept in the table count as connected, so that those who could take their ranges are refused",
+		World: "--faults=owner-crash=8,owner-pause=8,duplicate=8,delay=8 --owners=1 --namespaces=1",
+		File:  requestFile,
+		Old:   "m.heard-m.kept(now) >= m.cfg.MaxOwners",
+		New:   "true",
 	},
 }

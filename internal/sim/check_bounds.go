@@ -26,9 +26,10 @@ func (o *oracle) checkManagerBounds(m *managerHost, machine *manager.Machine) {
 		have, most int
 	}{
 		// A new leader finds sessions in the table that the old one had given
-		// up and replaced without having recorded all of it yet.
-		{"sessions", sizes.Sessions, owners + sizes.Inherited},
-		{"sessions that speak", sizes.Heard, owners + sizes.Inherited},
+		// up and replaced without having recorded all of it yet. Sessions that are
+		// kept past their deadlines do not keep others out, and may return.
+		{"sessions", sizes.Sessions, 2*owners + sizes.Inherited},
+		{"sessions that speak", sizes.Heard, 2*owners + sizes.Inherited},
 		{"seats", sizes.Seats, 2 * owners},
 		{"ranges", sizes.Ranges, ranges},
 		{"planned ranges", sizes.Planned, planned},

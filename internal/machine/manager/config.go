@@ -29,8 +29,9 @@ type Config struct {
 
 	// MaxOwners bounds how many sessions are heard at a time: members, those
 	// who have said hello, and those who wait for a name. Sessions that a new
-	// leader finds in the table, and does not hear, do not count: they may be
-	// dead, and must not keep the living out. Default 4096.
+	// leader finds in the table, and does not hear, do not count, and neither do
+	// those that are kept past their deadlines: they may be dead, and must not
+	// keep the living out. Default 4096.
 	MaxOwners int
 	// Seams is how many ranges more than the policy needs the table may always
 	// have. Beyond that, and beyond nearly twice as many as needed, leases that

@@ -92,6 +92,18 @@ func (m *Machine) noticeOutage(now mono.Instant) {
 	}
 }
 
+// kept is how many owners have been heard, and are kept past their deadlines. They do not count
+// as connected: otherwise they would keep out the owners that could take their ranges.
+func (m *Machine) kept(now mono.Instant) int {
+	n := 0
+	for _, p := range m.sessions {
+		if p.echo != 0 && now >= p.until {
+			n++
+		}
+	}
+	return n
+}
+
 // endOutage gives the silent owners the time of a lease to return, when one of them returns
 // after none was heard for a while: they were cut off as well, whether or not their deadlines
 // have passed. A newcomer shows nothing of the kind, unless deadlines have passed. A new session

@@ -79,6 +79,25 @@ func TestLateMessageReplacesNobody(t *testing.T) {
 	}
 }
 
+// Owners that are kept past their deadlines do not keep out those that could take their ranges.
+func TestKeptOwnersLeaveRoom(t *testing.T) {
+	cfg := poolConfig()
+	cfg.MaxOwners = 2
+	p := newPoolIn(t, 1, cfg, &storage.State{})
+	p.joinAll(poolHolder(0), poolHolder(1))
+	clear(p.players)
+	p.until(time.Minute)
+	newcomer := p.join(poolHolder(2))
+	for range 10 {
+		p.until(2 * time.Second)
+		p.say(newcomer)
+		p.settle()
+	}
+	if len(newcomer.leases) == 0 {
+		t.Error("the newcomer gets nothing")
+	}
+}
+
 // I11: a new leader hears the first owner early, late, or after their deadline. The second, which
 // comes half a second later, keeps what it has.
 func TestTakeoverWaitsForTheSecond(t *testing.T) {

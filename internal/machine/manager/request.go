@@ -71,7 +71,7 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 		m.emit(Send{r.Holder.Owner, reply})
 		return
 	}
-	p, refusal := m.session(r.Holder)
+	p, refusal := m.session(now, r.Holder)
 	if p == nil {
 		m.refuse(now, r, refusal)
 		return
@@ -118,11 +118,11 @@ func (m *Machine) overtakes(r *protocol.LeaseRequest, first *peer) bool {
 
 // session returns the peer of a holder, making one if there is none, or why
 // there can be none.
-func (m *Machine) session(h *table.Holder) (*peer, leasehold.Kind) {
+func (m *Machine) session(now mono.Instant, h *table.Holder) (*peer, leasehold.Kind) {
 	if p := m.sessions[h.Session]; p != nil {
 		return p, leasehold.Other
 	}
-	if m.heard >= m.cfg.MaxOwners {
+	if m.heard >= m.cfg.MaxOwners && m.heard-m.kept(now) >= m.cfg.MaxOwners {
 		m.note(NoteFull, h.Owner, uint64(m.heard), 0)
 		return nil, leasehold.Limit
 	}
