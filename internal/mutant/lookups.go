@@ -5,6 +5,15 @@ const lookupFile = "internal/machine/lookup/lookup.go"
 // lookups are bugs of the lookup machine.
 var lookups = []Mutant{
 	{
+		Name:  "overdue-request-waited-for",
+		Why:   "a lookup waits for the answer to a request that the leader has not answered, although the leader speaks of newer changes",
+		World: "--managers=1 --owners=1 --faults=default,store-restore=8",
+		Seeds: 6000,
+		File:  lookupFile,
+		Old:   "case m.misses == 0:",
+		New:   "case true:",
+	},
+	{
 		Name: "loss-dropped-on-snapshot",
 		Why:  "a lookup that takes over a snapshot does not report what was lost in between",
 		File: lookupFile,

@@ -39,14 +39,23 @@ func TestSeeds(t *testing.T) {
 	t.Logf("%d worlds, %.0f simulated hours, %d checks", s.Seeds, s.Simulated.Hours(), s.TotalChecks())
 }
 
-// Larger clusters meet in other ways.
-func TestLargerWorlds(t *testing.T) {
-	s, err := Campaign{Config: Config{Managers: 3, Owners: 8, Lookups: 4}, First: 1, Seeds: 200, Parallel: 2}.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range s.Failures {
-		t.Errorf("seed %d: %v\nreplay: go run ./cmd/leasehold sim --managers 3 --owners 8 --lookups 4 --seed %d --seeds 1 --trace", f.Seed, f.Violation, f.Seed)
+// Clusters of other sizes meet in other ways.
+func TestOtherSizes(t *testing.T) {
+	for _, test := range []struct {
+		flags string
+		cfg   Config
+		seeds int
+	}{
+		{"--managers 1 --owners 1", Config{Managers: 1, Owners: 1}, 300},
+		{"--managers 3 --owners 8 --lookups 4", Config{Managers: 3, Owners: 8, Lookups: 4}, 200},
+	} {
+		s, err := Campaign{Config: test.cfg, First: 1, Seeds: test.seeds, Parallel: 2}.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range s.Failures {
+			t.Errorf("seed %d: %v\nreplay: go run ./cmd/leasehold sim %s --seed %d --seeds 1 --trace", f.Seed, f.Violation, test.flags, f.Seed)
+		}
 	}
 }
 

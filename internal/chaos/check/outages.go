@@ -47,17 +47,20 @@ func (b *Book) Outage(kind string, from witness.Time) Outage {
 // is no loss by the outage: the leader recalled the lease from a living owner and granted the range
 // to another, as it does to balance. Then the holder gave the lease back, and that is the cause in the table.
 //
-// No caller may receive a report of a loss of the key, unless the cause is lost contact.
+// No caller may receive a report of a loss of the key, unless the cause is lost contact. At least
+// half of the keys must count, so that the judgement means something.
 func (b *Book) JudgeOutage(o Outage) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.n.Outages++
+	judged := 0
 	for _, key := range b.keys {
 		tenures := slices.SortedFunc(slices.Values(b.tenures[key]), byGeneration)
 		at := slices.IndexFunc(tenures, func(t tenure) bool { return t.began <= o.From && o.From <= t.ended })
 		if at < 0 {
 			continue // not held: in transfer between owners
 		}
+		judged++
 		held := &tenures[at]
 		if at+1 == len(tenures) {
 			b.n.Kept++
@@ -71,6 +74,9 @@ func (b *Book) JudgeOutage(o Outage) {
 		}
 		b.add("I11", "an outage ended a lease", "%s, begun at %d: key %v was held under generation %d by session %s until %d, and then under %d by session %s from %d",
 			o.Kind, o.From, key, held.generation, held.session.Short(), held.ended, next.generation, next.session.Short(), next.began)
+	}
+	if 2*judged < len(b.keys) {
+		b.add("I11", "an outage began while most keys had no owner", "%s, begun at %d: %d of %d keys were held, so it shows little", o.Kind, o.From, judged, len(b.keys))
 	}
 }
 

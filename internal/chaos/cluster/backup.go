@@ -58,6 +58,9 @@ func (c *Cluster) Restore() error {
 
 // copyOut makes the next backup.
 func (c *Cluster) copyOut() error {
+	if err := os.RemoveAll(filepath.Join(c.cfg.Dir, nextCopyDir)); err != nil {
+		return err // of an attempt that failed
+	}
 	for _, m := range c.Keepers() {
 		to := filepath.Join(c.cfg.Dir, nextCopyDir, m.Name)
 		if err := os.MkdirAll(to, 0o700); err != nil {

@@ -240,13 +240,19 @@ func (m *Machine) jitter(d time.Duration) time.Duration {
 }
 
 // soon asks at once, or if a request is under way, when it has been answered:
-// the answer may be older than the reason to ask.
+// the answer may be older than the reason to ask. If that request is overdue, a leader
+// that speaks now has not answered it, and will not. Then it does not wait for all of its
+// backoff, but asks within Retry: many lookups may be told at the same time.
 func (m *Machine) soon(now mono.Instant) {
-	if m.awaiting {
+	switch {
+	case !m.awaiting:
+		m.nextSend = now
+	case m.misses == 0:
 		m.again = true
-		return
+	default:
+		m.awaiting, m.misses = false, 0
+		m.nextSend = min(m.nextSend, now.Add(time.Duration(m.cfg.Rand.Int64N(int64(m.cfg.Retry)))))
 	}
-	m.nextSend = now
 }
 
 // redirect follows a hint, once for every time that nobody answered: managers

@@ -333,6 +333,21 @@ func TestCallerGapWhileAsking(t *testing.T) {
 	c.hear(at+3, c.reply(6)) // and then no more
 }
 
+// A leader that has left requests unanswered, as it does while a store may have been restored,
+// tells of changes. The caller asks for what it lacks soon, and not at the end of its backoff.
+func TestCallerAsksAfterSilence(t *testing.T) {
+	c := callerAt(t, 2)
+	at := c.untilAsked("ask m from 2")
+	at = c.untilAsked("leader silent", "ask everyone from 2")
+	for range 4 {
+		at = c.untilAsked("ask everyone from 2")
+	}
+	c.hear(at+1, unasked(c.changes(4, 6)), "gap")
+	if soon := c.untilAsked("ask m from 2"); soon > at+500*ms {
+		t.Errorf("it asks at %v, and was told at %v", soon, at+1)
+	}
+}
+
 // An answer that does not lead up to what it speaks of is asked about again.
 func TestCallerAnswerFallsShort(t *testing.T) {
 	c := callerAt(t, 2)
