@@ -337,8 +337,9 @@ func TestCallerGapWhileAsking(t *testing.T) {
 // tells of changes. The caller asks for what it lacks soon, and not at the end of its backoff.
 func TestCallerAsksAfterSilence(t *testing.T) {
 	c := callerAt(t, 2)
-	at := c.untilAsked("ask m from 2")
-	at = c.untilAsked("leader silent", "ask everyone from 2")
+	c.untilAsked("ask m from 2")
+	c.untilAsked("leader silent", "ask everyone from 2")
+	var at mono.Instant
 	for range 4 {
 		at = c.untilAsked("ask everyone from 2")
 	}
