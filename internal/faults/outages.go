@@ -57,7 +57,7 @@ func outages() []Case {
 			Number: 55, What: "owners return after an outage at the same time, and some of them late", Tries: "I11",
 			Must: "all resume; late ones have the time of a lease after the first one returned",
 			Proofs: by(simulated("outage"), tests("manager", "TestOwnersReturnTogether"),
-				tests("internal/machine/manager", "TestOutageOfAnyLength", "TestTakeoverWaitsForTheSecond", "TestPartingBesideADeadOwner")),
+				tests("internal/machine/manager", "TestOutageOfAnyLength", "TestTakeoverWaitsForTheSecond", "TestPartingBesideADeadOwner", "TestLateMessageReplacesNobody", "TestKeptOwnersLeaveRoom")),
 		},
 		{
 			Number: 56, What: "the range of a suspended owner is granted to another owner before the outage ends, with and without a store", Tries: "I1 I3 I11",

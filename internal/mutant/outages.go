@@ -140,8 +140,8 @@ var suspensions = []Mutant{
 		Name:  "kept-owners-take-room",
 		Why:   "silent owners that are kept in the table count as connected, so that those who could take their ranges are refused",
 		World: "--faults=owner-crash=8,owner-pause=8,duplicate=8,delay=8 --owners=1 --namespaces=1",
-		File:  requestFile,
-		Old:   "m.heard-m.kept(now) >= m.cfg.MaxOwners",
-		New:   "true",
+		File:  outageFile,
+		Old:   "if m.heard-len(kept) >= m.cfg.MaxOwners {",
+		New:   "if m.heard >= m.cfg.MaxOwners {",
 	},
 }

@@ -540,7 +540,7 @@ func (l *fuzzedLeader) checkSizes() {
 		what       string
 		have, most int
 	}{
-		{"sessions", s.Sessions, fuzzOwners + l.inherited},
+		{"sessions", s.Sessions, 2*fuzzOwners + l.inherited}, // silent ones leave room for others
 		{"seats", s.Seats, s.Sessions},
 		{"planned ranges", s.Planned, fuzzSlots + 2*s.Ranges + 2*l.orders},
 		{"moves", s.Moves, s.Sessions * fuzzMoves},

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/leasehold-dev/leasehold"
@@ -92,16 +93,21 @@ func (m *Machine) noticeOutage(now mono.Instant) {
 	}
 }
 
-// kept is how many owners have been heard, and are kept past their deadlines. They do not count
-// as connected: otherwise they would keep out the owners that could take their ranges.
-func (m *Machine) kept(now mono.Instant) int {
-	n := 0
-	for _, p := range m.sessions {
-		if p.echo != 0 && now >= p.until {
-			n++
-		}
+// makeRoom reports whether another session can be heard. Silent owners that are kept past their
+// deadlines, or have got more time to return, do not count: otherwise they would keep out the
+// owners that could take their ranges. They may return, so there can be twice as many sessions
+// as usual. Beyond that the one that has been silent for longest is expired.
+func (m *Machine) makeRoom(now mono.Instant) bool {
+	kept := slices.DeleteFunc(m.peers(), func(p *peer) bool { return p.echo == 0 || now < p.until && !p.overdue(now) })
+	if m.heard-len(kept) >= m.cfg.MaxOwners {
+		return false
 	}
-	return n
+	if m.heard >= 2*m.cfg.MaxOwners {
+		longest := slices.MinFunc(kept, func(a, b *peer) int { return cmp.Compare(a.heard, b.heard) })
+		m.note(NoteExpired, longest.holder.Owner, uint64(len(longest.leases)), 0)
+		m.remove(longest, leasehold.CauseExpired)
+	}
+	return true
 }
 
 // endOutage gives the silent owners the time of a lease to return, when one of them returns

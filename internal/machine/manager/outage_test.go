@@ -60,16 +60,19 @@ func TestLateMessageReplacesNobody(t *testing.T) {
 	p.joinAll(poolHolder(0))
 	owner := p.players[poolHolder(0).Session]
 	before := p.machine.Table().LSN()
+	clear(p.players)
 	p.until(time.Minute)
 	late := *poolHolder(0)
 	late.Session[0] = 'l'
 	p.step(manager.Request{LeaseRequest: &protocol.LeaseRequest{Namespace: poolNamespace, Holder: &late, Seq: 9}})
 	p.until(time.Second)
+	p.players[owner.holder.Session] = owner
 	p.claim(owner)
 	p.settle()
 	if now := p.machine.Table().LSN(); now != before {
 		t.Errorf("the table goes from lsn %d to %d", before, now)
 	}
+	clear(p.players)
 	p.until(time.Minute)
 	p.join(&late)
 	p.settle()
@@ -95,6 +98,35 @@ func TestKeptOwnersLeaveRoom(t *testing.T) {
 	}
 	if len(newcomer.leases) == 0 {
 		t.Error("the newcomer gets nothing")
+	}
+}
+
+// A server that crashes again and again, and has a new name each time, does not fill the memory of
+// the leader, and does not end the lease of the owner that was cut off.
+func TestNewcomersThatCrash(t *testing.T) {
+	cfg := poolConfig()
+	cfg.MaxOwners = 3
+	p := newPoolIn(t, 1, cfg, &storage.State{})
+	p.joinAll(poolHolder(0))
+	owner := p.players[poolHolder(0).Session]
+	before := p.machine.Table().LSN()
+	clear(p.players)
+	p.until(time.Minute)
+	for i := range 20 {
+		p.join(poolHolder(1 + i))
+		p.settle()
+		delete(p.players, poolHolder(1+i).Session)
+		p.until(20 * time.Second)
+		if n := p.machine.Sizes().Sessions; n > 6 {
+			t.Fatalf("after %d newcomers there are %d sessions", 1+i, n)
+		}
+	}
+	p.players[owner.holder.Session] = owner
+	p.claim(owner)
+	p.settle()
+	p.until(time.Minute)
+	if now := p.machine.Table().LSN(); now != before {
+		t.Errorf("the table goes from lsn %d to %d", before, now)
 	}
 }
 

@@ -122,7 +122,7 @@ func (m *Machine) session(now mono.Instant, h *table.Holder) (*peer, leasehold.K
 	if p := m.sessions[h.Session]; p != nil {
 		return p, leasehold.Other
 	}
-	if m.heard >= m.cfg.MaxOwners && m.heard-m.kept(now) >= m.cfg.MaxOwners {
+	if m.heard >= m.cfg.MaxOwners && !m.makeRoom(now) {
 		m.note(NoteFull, h.Owner, uint64(m.heard), 0)
 		return nil, leasehold.Limit
 	}
