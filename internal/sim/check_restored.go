@@ -32,8 +32,12 @@ func (o *oracle) restored(evident bool) {
 }
 
 // excused reports whether state that was lost by a change may be served again: a restore has
-// removed the change from the store, and only owners could show that.
+// removed the change from the store, and only owners could show that; or the change is none
+// that was ever stored, but what rebased has noted as lost.
 func (t *truth) excused(lsn leasehold.LSN) bool {
+	if slices.ContainsFunc(t.forks, func(l lostHistory) bool { return lsn == l.base }) {
+		return true
+	}
 	for _, r := range t.restores {
 		if lsn > r.after && lsn <= r.upTo {
 			return !r.evident
