@@ -86,6 +86,15 @@ var suspensions = []Mutant{
 		New:   "return false && !slices",
 	},
 	{
+		Name:  "leaving-member-counts-as-taker",
+		Why:   "a leader expires silent owners for the sake of one that is about to leave",
+		World: "--faults=owner-leave=10,drain=6,isolate=10,owner-pause=6,link-one-way=6,loss=4 --owners=2 --namespaces=1",
+		Seeds: 8000,
+		File:  outageFile,
+		Old:   "p.member() && !p.parting",
+		New:   "p.member()",
+	},
+	{
 		Name:  "silent-member-counts-as-taker",
 		Why:   "a leader expires the first of many silent owners for the sake of one that is cut off as well",
 		World: outages,

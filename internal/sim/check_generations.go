@@ -60,5 +60,19 @@ func (o *oracle) checkInstall(h *ownerHost, l leasehold.Lease) {
 		return
 	}
 	g.installed, g.at, g.parts = true, now, append(g.parts, l.Range)
-	t.taken = append(t.taken, taken{h.holder.Session, l.Range, now})
+	h.granted = append(h.granted, l)
+}
+
+// takesHold notes what an owner may act on from now on: what it was granted, unless the lease was
+// suspended by then, and has not been resumed.
+func (o *oracle) takesHold(h *ownerHost) {
+	if len(h.granted) == 0 || !h.valid() {
+		return
+	}
+	for _, l := range h.granted {
+		if keeps(h.view, l.Range.Start, l.Generation) {
+			o.truth(h.space).taken = append(o.truth(h.space).taken, taken{h.holder.Session, l.Range, o.world.now})
+		}
+	}
+	h.granted = nil
 }

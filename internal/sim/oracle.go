@@ -214,6 +214,7 @@ func (o *oracle) ownerGranted(h *ownerHost, leases []leasehold.Lease) {
 
 // ownerStepped is an owner having done something.
 func (o *oracle) ownerStepped(h *ownerHost) {
+	o.takesHold(h)
 	o.checkExclusive(h)
 	o.checkReliance(h)
 	o.checkQuarantine(h)

@@ -39,3 +39,28 @@ func TestOutagesLoseNothing(t *testing.T) {
 		})
 	}
 }
+
+// Worlds that have shown a bug of the machines which few others show.
+func TestRareWorlds(t *testing.T) {
+	for _, test := range []struct {
+		seed   uint64
+		faults string
+		cfg    Config
+		bug    string
+	}{
+		{9008427, "default", Config{}, "a late message of a session that is gone ends the leases of the next one"},
+		{30011063, "default,store-restore=8", Config{Managers: 1, Owners: 1}, "a lookup waits for the answer to a request that the leader did not answer during its wait"},
+		{40001578, "default,outage=8", Config{Managers: 1, Owners: 1}, "owners that are kept past their deadlines leave no room for others"},
+		{61027247, "default,store-restore=8", Config{}, "owners are expired for the sake of one that leaves"},
+		{13095, "owner-pause=6,owner-leave=10,link-one-way=6,isolate=10,loss=4,drain=6", Config{Owners: 2, Namespaces: 1}, "a drained owner keeps a range, because the one beside it has gone before both could"},
+	} {
+		mix, err := ParseMix(test.faults)
+		if err != nil {
+			t.Fatal(err)
+		}
+		test.cfg.Faults = mix
+		if r := Run(valid(t, test.cfg), test.seed, nil); r.Violation != nil {
+			t.Errorf("seed %d (%s): %v", test.seed, test.bug, r.Violation)
+		}
+	}
+}

@@ -28,6 +28,8 @@ type ownerHost struct {
 	// forgone are generations of leases that it dropped for a reason of its own, or because
 	// a leader recalled them while they were valid.
 	forgone map[leasehold.Generation]bool
+	// granted are leases that it was granted, and has not acted on yet.
+	granted []leasehold.Lease
 
 	promises promises
 	state    map[leasehold.Key]record
@@ -61,7 +63,7 @@ func (o *ownerHost) boot(name leasehold.OwnerID) {
 		Weight: []float64{1, 1, 1, 0.5, 2}[w.random.IntN(5)], Process: fmt.Sprintf("%s/%d", o.label, o.epoch),
 	}
 	o.space.home[session], o.space.latest[name] = o, session
-	o.beyond, o.leaving, o.parting, o.ops, o.renewed = false, false, false, nil, 0
+	o.beyond, o.leaving, o.parting, o.ops, o.granted, o.renewed = false, false, false, nil, nil, 0
 	o.state, o.forgone = make(map[leasehold.Key]record), make(map[leasehold.Generation]bool)
 	o.outgoing, o.incoming = make(map[protocol.Ticket]*outgoing), make(map[protocol.Ticket]*incoming)
 	mover := o.label

@@ -109,8 +109,11 @@ func (m *Machine) startOrWait(now mono.Instant, p *peer, w wanted) bool {
 	}
 	to := w.to.incumbent
 	switch {
-	case !m.stillWanted(w.Range, p, w.to) || p.moving(w.Range):
+	case p.moving(w.Range):
 		m.again = true // a part of it is on its way: the rest is for later
+		return false
+	case !m.stillWanted(w.Range, p, w.to):
+		m.rescan = true // p has let go of a part of it: the rest is for the next plan
 		return false
 	case p.unsure(w.Range):
 		return true // nobody is asked to send what it may not have

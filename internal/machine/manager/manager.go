@@ -399,7 +399,7 @@ func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
 		return m.out, m.reread // nothing else to do until we lead again
 	}
 	m.plan(now)
-	m.noticeIdle()
+	m.noticeIdle(now)
 	m.tellTouched(now)
 	m.sayGoodbyes(now)
 	return m.out, min(m.wake, m.reread)

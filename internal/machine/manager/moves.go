@@ -361,10 +361,10 @@ func (p *peer) arrivals() []protocol.Arrival {
 
 // noticeIdle remembers to tell those who wait for it that there is nothing left
 // to wait for.
-func (m *Machine) noticeIdle() {
+func (m *Machine) noticeIdle(now mono.Instant) {
 	m.parting = slices.DeleteFunc(m.parting, func(p *peer) bool { return m.sessions[p.holder.Session] != p })
 	for _, p := range m.parting {
-		if !p.idleSaid && m.idle(p) {
+		if !p.idleSaid && m.idle(now, p) {
 			m.ordered(p)
 		}
 	}
@@ -385,8 +385,8 @@ func (m *Machine) claimed(t protocol.Ticket) bool {
 }
 
 // idle reports whether there is nothing that p, which wants to leave, should
-// still wait for.
-func (m *Machine) idle(p *peer) bool {
+// still wait for. An owner that is past its deadline takes nothing.
+func (m *Machine) idle(now mono.Instant, p *peer) bool {
 	if !p.parting || m.replan || m.rescan || len(p.out)+len(p.in)+len(p.handed) > 0 {
 		return false
 	}
@@ -397,7 +397,7 @@ func (m *Machine) idle(p *peer) bool {
 	}
 	for _, l := range p.leases {
 		for _, s := range m.desired.Within(l.Range) {
-			if s != nil {
+			if s != nil && (s.gone || !s.incumbent.silent(now)) {
 				return false
 			}
 		}

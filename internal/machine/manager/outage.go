@@ -19,13 +19,13 @@ import (
 // whose name a new session wants does not get that time: its process was replaced.
 
 // keepSilent reports whether silent owners stay in the table at now: no other member could take
-// their ranges. One that has missed two renewals does not count. When all are cut off at once
+// their ranges. One that leaves does not count, nor one that has missed two renewals. When all are cut off at once
 // they reach their deadlines one after the other, and the first must not be expired for the
 // sake of the last.
 func (m *Machine) keepSilent(now mono.Instant) bool {
 	return !m.cfg.Deleted && !slices.ContainsFunc(m.seats, func(s *seat) bool {
 		p := s.incumbent
-		return p != nil && p.member() && p.echo != 0 && p.heard >= m.recently(now)
+		return p != nil && p.member() && !p.parting && p.echo != 0 && p.heard >= m.recently(now)
 	})
 }
 
@@ -44,7 +44,7 @@ func (s *seat) replaced(now mono.Instant) bool {
 	case p == nil:
 		return false
 	case s.contender != nil && s.contender.proven:
-		return now >= p.until || p.overdue(now)
+		return p.silent(now)
 	}
 	return now >= p.until && len(p.leases) == 0 && p.mover == ""
 }
@@ -98,7 +98,7 @@ func (m *Machine) noticeOutage(now mono.Instant) {
 // owners that could take their ranges. They may return, so there can be twice as many sessions
 // as usual. Beyond that the one that has been silent for longest is expired.
 func (m *Machine) makeRoom(now mono.Instant) bool {
-	kept := slices.DeleteFunc(m.peers(), func(p *peer) bool { return p.echo == 0 || now < p.until && !p.overdue(now) })
+	kept := slices.DeleteFunc(m.peers(), func(p *peer) bool { return p.echo == 0 || !p.silent(now) })
 	if m.heard-len(kept) >= m.cfg.MaxOwners {
 		return false
 	}
@@ -165,6 +165,10 @@ func (m *Machine) wakeAtDeadline(now mono.Instant, p *peer) {
 
 // overdue reports whether an outage has given a peer more time, and its deadline has passed.
 func (p *peer) overdue(now mono.Instant) bool { return p.due != 0 && now >= p.due }
+
+// silent reports whether a peer is past its deadline: it is kept for as long as nobody else could
+// take its ranges.
+func (p *peer) silent(now mono.Instant) bool { return now >= p.until || p.overdue(now) }
 
 // ending reports whether leases of a session have ended, which the table does not say yet.
 func (m *Machine) ending(s leasehold.Session) bool {

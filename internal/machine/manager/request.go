@@ -457,7 +457,7 @@ func (m *Machine) tell(now mono.Instant, p *peer) {
 		}
 		reply.Offers = m.offersTo(p)
 		reply.Departures, reply.Arrivals = p.departures(), p.arrivals()
-		p.idleSaid = m.idle(p)
+		p.idleSaid = m.idle(now, p)
 		reply.Draining, reply.Idle = p.draining, p.idleSaid
 		p.unacked = p.unacked || !m.keepsAsIs(p)
 		p.orders = false
