@@ -36,7 +36,7 @@ func newGauges() gauges {
 		queue:     desc("queue_length", "Events that wait for the machine."),
 		lookups:   desc("lookups", "Lookups connected to this manager, and standbys that follow it.", "namespace"),
 		owners:    desc("owners", "Owners as the leader sees them: member; greeted, new; waiting, for its name; silent, not heard since the leader took over.", "namespace", "kind"),
-		suspended: desc("owners_suspended", "Owners that were not heard for longer than a lease and are kept in the table, because no other could have their ranges.", "namespace"),
+		suspended: desc("owners_suspended", "Owners whose leases are suspended: they were not heard for longer than a lease and no other could have their ranges, or they wait for the leader to resume them.", "namespace"),
 		draining:  desc("owners_leaving", "Owners whose keys are being moved away, because they want to leave or an operator wants them drained.", "namespace"),
 		ranges:    desc("ranges", "Ranges of the lease table.", "namespace"),
 		unowned:   desc("unowned_ratio", "Share of the key space that nobody owns, 0 to 1.", "namespace"),

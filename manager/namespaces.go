@@ -20,6 +20,9 @@ func (s *adminService) CreateNamespace(ctx context.Context, r *leaseholdv1.Creat
 	if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.CreateNamespace); done {
 		return answer, err
 	}
+	if err := s.discards(ctx, n); err != nil {
+		return nil, wire.FromError(err)
+	}
 	err = s.rewrite(ctx, func(c *storage.Catalog) (*storage.Catalog, error) {
 		const op = "create namespace"
 		_, first := storage.First(c.Term)
@@ -34,6 +37,26 @@ func (s *adminService) CreateNamespace(ctx context.Context, r *leaseholdv1.Creat
 		return c.Configured(n), nil
 	})
 	return &leaseholdv1.CreateNamespaceResponse{Namespace: wire.FromNamespace(n)}, wire.FromError(err)
+}
+
+// discards refuses to create a namespace in which servers hold leases, and which the store has
+// never had: most likely the managers were started with another data directory. To create it
+// would end these leases. Who restores a namespace says after which generation it begins.
+func (s *adminService) discards(ctx context.Context, n storage.Namespace) error {
+	if s.m.cfg.Peers != nil || n.After > 0 {
+		return nil
+	}
+	var by leasehold.OwnerID
+	err := s.m.driver.Do(ctx, func(now mono.Instant) { by = s.m.node.Claimed(now, n.Name) })
+	if err != nil || by == "" {
+		return err
+	}
+	end, err := s.m.tables.End(ctx, n.Name)
+	if err != nil || end.LSN > 0 {
+		return err
+	}
+	return leasehold.Errorf("create namespace", leasehold.Invalid, string(n.Name),
+		"owner %q holds leases in a namespace of this name, which this store has never had, and would lose them. Do the managers run with another data directory or store than before? If these leases are to end, stop the servers that hold them, and try again %v later", by, node.ClaimAge)
 }
 
 // UpdateNamespace replaces a namespace's configuration.

@@ -47,7 +47,7 @@ func (m *Manager) logElection(n election.Note) {
 	case election.NoteForgotten:
 		level, text = slog.LevelError, fmt.Sprintf("there was a leader in term %d, and the store knows of none after term %d: was it restored from an old backup? A new term begins above that", n.Have, n.Want)
 	case election.NoteUncertain:
-		level, text = slog.LevelWarn, fmt.Sprintf("no manager knows how old the leader record is (%v by wall clocks), so a restored store cannot be excluded: suspended leases resume, and ranges are granted, after the time of one lease", time.Duration(n.Have)*time.Second)
+		level, text = slog.LevelWarn, fmt.Sprintf("a restored store cannot be excluded: the leader record is %v old by wall clocks, and no running manager has seen it change. Suspended leases resume, and ranges are granted, after one lease and the allowance for clock drift", time.Duration(n.Have)*time.Second)
 	case election.NoteOldRecord:
 		text = fmt.Sprintf("a leader record of version %d is older than %d and ignored", n.Have, n.Want)
 	case election.NoteSlept:

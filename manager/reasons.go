@@ -60,6 +60,11 @@ func (m *Manager) unanswered(now mono.Instant, ns leasehold.Namespace) string {
 	return fmt.Sprintf("it leads, and does not know the table of %s yet: %s", ns, m.unready(now, ns))
 }
 
+// undecided says what is waited for after a takeover that may have found a restored store.
+func undecided(left time.Duration) string {
+	return fmt.Sprintf("a restored store cannot be excluded, so suspended leases resume and ranges are granted in %v", left.Round(100*time.Millisecond))
+}
+
 // unheard says that owners hold something, and have not been heard since we lead: they
 // are not among the owners that are counted. It is "" if there is none.
 func unheard(owners []machine.Owner) string {

@@ -94,6 +94,9 @@ func (m *Manager) status(now mono.Instant, answer *leaseholdv1.GetStatusResponse
 		status.Lsn, status.NewestGeneration, status.Ranges = uint64(t.LSN()), uint64(t.Newest()), uint32(t.Len())
 		status.Owners, status.Moves = uint32(led.Members()), uint32(led.Sizes().Moves)
 		status.Problem = m.repeats.since(now, topic{namespace: n.Name, what: machine.NotePolicyRefused}, 2*n.Renew+time.Second)
+		if left := led.Undecided(now); left > 0 && status.GetProblem() == "" {
+			status.Problem = undecided(left)
+		}
 		if status.GetProblem() == "" {
 			status.Problem = unheard(led.Owners(now))
 		}

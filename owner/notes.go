@@ -13,7 +13,8 @@ import (
 
 // notes write what the machine notes into the log. What happens over and over,
 // such as another process having our name, is said once a minute, and in
-// between at debug. They belong to the driver's goroutine.
+// between at debug. Every suspension is logged, and how it ends. They belong to
+// the driver's goroutine.
 type notes struct {
 	logger *slog.Logger
 	last   map[machine.Notable]mono.Instant
@@ -23,7 +24,7 @@ const repeatAfter = time.Minute
 
 func (n *notes) write(now mono.Instant, note machine.Note) {
 	level := levelOf(note.What)
-	if last, said := n.last[note.What]; said && level > slog.LevelDebug && now.Sub(last) < repeatAfter {
+	if last, said := n.last[note.What]; said && level > slog.LevelDebug && now.Sub(last) < repeatAfter && !ofSuspension(note.What) {
 		level = slog.LevelDebug
 	} else {
 		if n.last == nil {
@@ -36,13 +37,17 @@ func (n *notes) write(now mono.Instant, note machine.Note) {
 	}
 }
 
+func ofSuspension(what machine.Notable) bool {
+	return what == machine.NoteSuspended || what == machine.NoteResumed || what == machine.NoteNotResumed
+}
+
 func levelOf(what machine.Notable) slog.Level {
 	switch what {
 	case machine.NoteNewTerm, machine.NoteUnproven, machine.NoteResumed:
 		return slog.LevelInfo
 	case machine.NoteSuspended, machine.NoteSlept, machine.NoteClockSlow, machine.NoteNameTaken,
 		machine.NoteContender, machine.NoteServerRefuse, machine.NoteBadMessage,
-		machine.NoteNoState, machine.NoteImportFailed, machine.NoteKeptTooLong:
+		machine.NoteNoState, machine.NoteImportFailed, machine.NoteKeptTooLong, machine.NoteNotResumed:
 		return slog.LevelWarn
 	default:
 		return slog.LevelDebug
@@ -75,6 +80,8 @@ func explain(n machine.Note) string {
 		return fmt.Sprintf("%d leases suspended: no leader answered before their deadline; their state is kept", have)
 	case machine.NoteResumed:
 		return fmt.Sprintf("%d suspended leases resumed under the same generations", have)
+	case machine.NoteNotResumed:
+		return fmt.Sprintf("%d suspended leases ended: the leader's table does not have them any more, and their state is discarded", have)
 	case machine.NoteKeptTooLong:
 		return fmt.Sprintf("%d suspended leases dropped: KeepSuspended has passed", have)
 	case machine.NoteSlept:

@@ -204,7 +204,7 @@ func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 		m.remove(s.incumbent, leasehold.CauseRestarted)
 	}
 	if p.sent == 0 {
-		if n := len(p.leases); n > 0 && p.heard == 0 {
+		if n := len(p.leases); n > 0 && p.heard == 0 && !(r.Suspended && m.undecided()) {
 			m.note(NoteTakeoverRenews, p.holder.Owner, uint64(n), 0)
 		}
 		// It has not heard us. What it lacks, a message of our predecessor that

@@ -86,6 +86,7 @@ func (m *Machine) resumeDeferred(now mono.Instant) bool {
 	for _, p := range m.peers() {
 		if p.deferred {
 			p.deferred = false
+			m.note(NoteTakeoverRenews, p.holder.Owner, uint64(len(p.leases)), 0)
 			m.tell(now, p)
 		}
 		complete = complete && (p.echo == 0 || p.answered)
@@ -96,6 +97,15 @@ func (m *Machine) resumeDeferred(now mono.Instant) bool {
 	}
 	m.wakeAt(limit)
 	return false
+}
+
+// Undecided is how long it still takes until suspended leases resume and ranges are granted, since
+// the store may have lost history; 0 if nothing is waited for.
+func (m *Machine) Undecided(now mono.Instant) time.Duration {
+	if !m.begun || !m.undecided() {
+		return 0
+	}
+	return max(0, m.decideAt.Sub(now))
 }
 
 // peers returns all sessions in a fixed order.

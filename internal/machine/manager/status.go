@@ -37,7 +37,8 @@ type Owner struct {
 	Mover    bool // it can move state
 	MovesIn  int  // under way to it
 	MovesOut int  // under way from it
-	// Suspended: its leases have passed their deadline, and are kept (see outage.go).
+	// Suspended: its leases have passed their deadline, and are kept (see outage.go), or wait to be
+	// resumed (see restored.go).
 	Suspended bool
 }
 
@@ -84,7 +85,7 @@ func (p *peer) status(now mono.Instant) Owner {
 	o := Owner{
 		Holder: p.holder, Leases: len(p.leases), Load: p.load, Patience: max(0, p.until.Sub(now)),
 		Parting: p.parting, Draining: p.draining, Mover: p.mover != "", MovesIn: len(p.in), MovesOut: len(p.out),
-		Suspended: len(p.leases) > 0 && (now >= p.until || p.overdue(now)),
+		Suspended: len(p.leases) > 0 && (p.silent(now) || p.deferred),
 	}
 	switch {
 	case p.echo == 0:

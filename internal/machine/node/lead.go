@@ -2,6 +2,7 @@ package node
 
 import (
 	"slices"
+	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/machine/appointment"
@@ -277,7 +278,7 @@ func (m *Machine) request(now mono.Instant, r Request) {
 	n := m.find(r.Namespace)
 	switch {
 	case m.unknown(now, n):
-		m.emit(RefuseOwner{r.Speaker(), noSuchNamespace(r.Namespace)})
+		m.emit(RefuseOwner{r.Speaker(), m.unknownTo(now, n, r)})
 	case n != nil && n.machine != nil:
 		m.manage(now, n, manager.Request{LeaseRequest: r.LeaseRequest})
 	case n != nil && n.census != nil:
@@ -293,6 +294,40 @@ func (m *Machine) request(now mono.Instant, r Request) {
 // served.
 func (m *Machine) unknown(now mono.Instant, n *namespace) bool {
 	return m.catalog != nil && m.Leads(now) && (n == nil || n.entry.Deleted)
+}
+
+// unknownTo tells an owner that there is no such namespace. One that holds leases in it had
+// other managers, or these with another store: then to create the namespace would be wrong.
+func (m *Machine) unknownTo(now mono.Instant, n *namespace, r Request) error {
+	if n != nil || len(r.Leases) == 0 || m.appointment != nil {
+		return noSuchNamespace(r.Namespace)
+	}
+	if m.claims == nil || len(m.claims) >= maxClaims && m.claims[r.Namespace].at == 0 {
+		m.claims = make(map[leasehold.Namespace]claim)
+	}
+	m.claims[r.Namespace] = claim{now, r.Holder.Owner}
+	return leasehold.Errorf("find namespace", leasehold.NotFound, string(r.Namespace),
+		"there is no such namespace, although this owner holds leases in it: it was deleted, or the managers run with another data directory or store than before")
+}
+
+// A claim is an owner holding leases in a namespace that there is not.
+type claim struct {
+	at    mono.Instant
+	owner leasehold.OwnerID
+}
+
+// ClaimAge is for how long a claim is remembered: an owner that is refused asks every few seconds.
+const ClaimAge = 30 * time.Second
+
+const maxClaims = 64 // of how many namespaces claims are remembered
+
+// Claimed returns an owner that has just claimed leases in a namespace that there is not; "" if
+// none has.
+func (m *Machine) Claimed(now mono.Instant, ns leasehold.Namespace) leasehold.OwnerID {
+	if c, there := m.claims[ns]; there && now.Sub(c.at) < ClaimAge {
+		return c.owner
+	}
+	return ""
 }
 
 func noSuchNamespace(ns leasehold.Namespace) error {

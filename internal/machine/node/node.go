@@ -133,6 +133,7 @@ type Machine struct {
 	// catalogDoubt: a read or write of the catalog has failed in this term.
 	catalogDoubt bool
 	led          []*namespace // sorted by name
+	claims       map[leasehold.Namespace]claim
 	// retired are machines that ended in this term and still have a batch under
 	// way; past is what all that ended have done.
 	retired []*retired

@@ -216,6 +216,7 @@ const (
 	NoteImportFailed                  // a lease was let go because its state could not be put in its place: Have its generation
 	NoteResumed                       // suspended leases were renewed: Have how many
 	NoteKeptTooLong                   // suspended leases were dropped after KeepSuspended: Have how many
+	NoteNotResumed                    // suspended leases have ended, since the leader does not renew them: Have how many
 	notables
 )
 
@@ -223,6 +224,7 @@ var notableNames = [notables]string{
 	"bad message", "foreign message", "stale term", "duplicate", "race", "new term", "late reply", "renewal refused",
 	"old grant refused", "suspended", "slept", "clock too slow", "name taken", "contender", "leader silent", "refused by leader",
 	"move impossible", "move cancelled", "move failed", "state missing", "unproven", "import failed", "resumed", "kept too long",
+	"not resumed",
 }
 
 func (n Notable) String() string { return notableNames[n] }

@@ -148,6 +148,7 @@ func (m *Machine) adopt(now mono.Instant, r *protocol.LeaseReply) bool {
 		return true
 	case m.suspended && r.Collecting:
 		// A leader without a table does not know whether another owner has had the ranges.
+		m.note(NoteNotResumed, uint64(len(m.held)), 0)
 		m.dropAll(leasehold.CauseExpired)
 		return true
 	}
@@ -212,6 +213,9 @@ func (m *Machine) exchange(offers []protocol.Offer, until mono.Instant) bool {
 		cause = leasehold.CauseExpired // a leader resumes before it recalls: they had ended for it
 	}
 	m.publish(next, until)
+	if m.suspended && len(revoked) > 0 {
+		m.note(NoteNotResumed, uint64(len(revoked)), 0)
+	}
 	if len(revoked) > 0 {
 		m.emit(RevokedLeases{revoked, cause})
 	}

@@ -70,7 +70,7 @@ func TestSuspension(t *testing.T) {
 func TestSuspensionEndsInPart(t *testing.T) {
 	s, until := suspendedServer(t)
 	now := s.ask(until)
-	s.want(s.hear(now, s.reply(offer(0, 7, 1, false))), "serve 0-7@1", "revoked 7-20@1: expired", "resumed", "resumedleases", "send 0-7@1")
+	s.want(s.hear(now, s.reply(offer(0, 7, 1, false))), "serve 0-7@1", "not resumed", "revoked 7-20@1: expired", "resumed", "resumedleases", "send 0-7@1")
 }
 
 // A leader that only collects does not know what happened to the range since.
@@ -79,7 +79,7 @@ func TestSuspensionEndsInACensus(t *testing.T) {
 	now := s.ask(until)
 	r := s.reply(offer(0, 20, 1, false))
 	r.Collecting = true
-	s.want(s.hear(now, r), "serve nothing", "revoked 0-20@1: expired", "send nothing")
+	s.want(s.hear(now, r), "not resumed", "serve nothing", "revoked 0-20@1: expired", "send nothing")
 }
 
 // A process that has slept, or leaves, does not keep suspended leases.

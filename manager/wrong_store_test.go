@@ -1,0 +1,33 @@
+package manager_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/store/mem"
+)
+
+// A manager is started with an empty data directory by mistake. Servers keep what they have; a namespace of the same
+// name is not created, which would end their leases; and with the right directory all goes on.
+func TestWrongDataDirectory(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		s := c.serve(group(1))
+		right := c.disk
+		c.crash("m1")
+		c.disk = mem.NewDisk()
+		c.start("m1")
+		eventually(t, time.Minute, "leases are suspended", s.suspended)
+		_, err := c.admin("m1").CreateNamespace(t.Context(), &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: pool()})
+		if err = wire.ToError(err); leasehold.KindOf(err) != leasehold.Invalid || !strings.Contains(err.Error(), "another data directory") {
+			t.Errorf("the namespace is created while servers hold leases in it: %v", err)
+		}
+		c.crash("m1")
+		c.disk = right
+		c.start("m1")
+		s.resumes(time.Minute)
+	})
+}
