@@ -38,6 +38,8 @@ type fakeManager struct {
 	// answer.
 	diskless bool
 
+	// away is how many questions about its status fail after the first.
+	away int
 	// clocks are what it says about its clocks, if it does.
 	clocks func() *leaseholdv1.Clocks
 
@@ -125,6 +127,9 @@ func (f *fakeManager) check(name string) error {
 func (f *fakeManager) GetStatus(context.Context, *leaseholdv1.GetStatusRequest) (*leaseholdv1.GetStatusResponse, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if n := len(f.requests); n > 1 && n <= 1+f.away {
+		return nil, leasehold.Errorf("ask", leasehold.Unavailable, "", "shut down")
+	}
 	answer := &leaseholdv1.GetStatusResponse{
 		Leader: "10.0.0.1:7400", Term: 3, LedFor: int64(2*time.Hour + 13*time.Minute + 5*time.Second),
 		Manager: "10.0.0.2:7400", Build: "leasehold v1.2.3", Store: "etcd, embedded, 3 members",

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
@@ -18,8 +19,9 @@ const watchHelp = `Prints what happens, as it happens, one event on a line, unti
 with Ctrl-C: leases that are granted, that end and that move, owners that join,
 leaders that change. It begins now; "leasehold history" tells what was before.
 
-If the manager that is asked goes away, another one is asked. What happened in
-between is not shown: with --json, and on the terminal, a line says so.`
+If the manager that is asked goes away, another one is asked, until one answers.
+What happened in between is not shown: with --json, and on the terminal, a line
+says so.`
 
 func newWatchCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -41,25 +43,33 @@ const calm = 500 * time.Millisecond
 // watch follows events through one manager after the other, until it is
 // interrupted, which is how it is meant to end.
 func (c *client) watch(ctx context.Context) error {
+	begun, told := false, false
 	for {
 		err := c.ask(ctx, func(within context.Context, to admin) error {
 			// The stream has no deadline, but the first answer has.
 			if _, err := to.GetStatus(within, &leaseholdv1.GetStatusRequest{Version: wire.Version}); err != nil {
 				return err
 			}
+			begun, told = true, false
 			return done{c.follow(ctx, to)}
 		})
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // whatever broke, it was to end anyway
 		}
 		var broken interruptedStream
-		if !errors.As(err, &broken) {
+		switch silent := begun && leasehold.KindOf(err) == leasehold.Unavailable; {
+		case errors.As(err, &broken):
+		case silent: // all managers, after one was followed
+			broken = interruptedStream{err}
+		default:
 			return err
 		}
-		now := time.Now()
-		if err := c.printEvent(eventDocument{Type: "gap", At: now.Format(time.RFC3339Nano), at: now, Text: broken.Error()}); err != nil {
-			return err
+		if now := time.Now(); !told {
+			if err := c.printEvent(eventDocument{Type: "gap", At: now.Format(time.RFC3339Nano), at: now, Text: broken.Error()}); err != nil {
+				return err
+			}
 		}
+		told = true
 		select {
 		case <-ctx.Done():
 			return nil

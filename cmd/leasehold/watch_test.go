@@ -92,6 +92,19 @@ func TestWatchGoesOnElsewhere(t *testing.T) {
 	}
 }
 
+// TestWatchWaitsForAManager: an outage of all managers is not the end, and is one gap.
+func TestWatchWaitsForAManager(t *testing.T) {
+	f := startFake(t, &fakeManager{events: events()[:1], failure: leasehold.Errorf("watch", leasehold.Unavailable, "", "shutting down"), away: 2})
+	got := watchLines(t, 3, "--managers", f.addr, "--json")
+	lines := strings.Split(got, "\n")
+	if len(lines) < 3 || lines[0] != lines[2] || !strings.Contains(lines[1], `"type":"gap"`) {
+		t.Errorf("it does not go on:\n%s", got)
+	}
+	if n := len(f.called()); n < 4 {
+		t.Errorf("it has asked %d times, and the manager was away for 2", n)
+	}
+}
+
 // TestWatchEndsWhenRefused: no other manager would say anything else.
 func TestWatchEndsWhenRefused(t *testing.T) {
 	f := startFake(t, &fakeManager{failure: leasehold.Errorf("watch", leasehold.Limit, "", "there are 100 watchers already")})

@@ -39,8 +39,13 @@ func (n *nemesis) outage(ctx context.Context, _ *rand.Rand) error {
 	killing.Wait()
 	begin := time.Now()
 	c.journal.add("killed all %d managers", len(c.managers))
-	if !pause(ctx, c.cfg.Outage) {
+	if suspended := min(c.cfg.Lease, c.cfg.Outage); !pause(ctx, suspended) {
 		return ctx.Err()
+	} else if left := c.cfg.Outage - suspended; left > 0 {
+		c.journal.add("servers have suspended their leases and keep the statuses; managers return in %.1f s", left.Seconds())
+		if !pause(ctx, left) {
+			return ctx.Err()
+		}
 	}
 	n.count(func(d *deeds) { d.outage = time.Since(begin) })
 	for _, m := range c.managers {
