@@ -31,3 +31,28 @@ func TestWrongDataDirectory(t *testing.T) {
 		s.resumes(time.Minute)
 	})
 }
+
+// After a long outage suspended leases resume one lease later. Status says so meanwhile, and owners are shown as
+// suspended.
+func TestWaitIsShown(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		s := c.serve(group(1))
+		c.crash("m1")
+		time.Sleep(2 * time.Minute)
+		c.start("m1")
+		c.leads(time.Minute)
+		time.Sleep(6 * time.Second)
+		if problem := c.status("m1").GetNamespaces()[0].GetProblem(); !strings.Contains(problem, "suspended leases resume and ranges are granted in ") {
+			t.Errorf("during the wait the status says %q", problem)
+		}
+		for _, o := range s.owners {
+			if !c.listed("m1", string(o.Name())).GetSuspended() {
+				t.Errorf("%s is not shown as suspended", o.Name())
+			}
+		}
+		s.resumes(time.Minute)
+		if problem := c.status("m1").GetNamespaces()[0].GetProblem(); problem != "" {
+			t.Errorf("after the wait the status says %q", problem)
+		}
+	})
+}
