@@ -67,6 +67,7 @@ var lookups = []Mutant{
 		Name:  "knowledge-counted-from-receipt",
 		Why:   "a lookup counts an answer as proof of what was committed after it had asked",
 		World: "--faults=delay=10,manager-crash=10,owner-leave=10 --namespaces=1 --managers=1 --lookups=8 --owners=6",
+		Seeds: 6000,
 		File:  lookupFile,
 		Old:   "known, age := m.sentAt.Add(-r.Age), now.Sub(m.fresh)",
 		New:   "known, age := now.Add(-r.Age), now.Sub(m.fresh)",

@@ -164,14 +164,6 @@ var managers = []Mutant{
 		New:  "for false {",
 	},
 	{
-		Name:  "sessions-unbounded",
-		Why:   "the leader remembers as many sessions as anyone cares to make up",
-		World: "--faults=owner-crash=10",
-		File:  requestFile,
-		Old:   "if m.heard >= m.cfg.MaxOwners {",
-		New:   "if false {",
-	},
-	{
 		Name:  "answers-lookups-without-authority",
 		Why:   "a deposed leader tells lookups that they are up to date",
 		Seeds: 4000,

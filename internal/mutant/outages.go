@@ -95,15 +95,6 @@ var suspensions = []Mutant{
 		New:   "p.member()",
 	},
 	{
-		Name:  "silent-member-counts-as-taker",
-		Why:   "a leader expires the first of many silent owners for the sake of one that is cut off as well",
-		World: outages,
-		Seeds: 4000,
-		File:  outageFile,
-		Old:   "p.echo != 0 && p.heard >= m.recently(now)\n",
-		New:   "p.echo != 0 && now < p.until\n",
-	},
-	{
 		Name:  "gap-ignored-by-lookups",
 		Why:   "a lookup takes the table after a gap for a later state of one from a history that was lost",
 		World: restored,

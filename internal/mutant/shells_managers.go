@@ -5,6 +5,24 @@ const claimsFile = "internal/machine/appointment/claims.go"
 // shellsOfManagers are bugs of what is around the machines of managers, of their stores, and of Flease; and of machines
 // where something happens that the simulator does not do: computers are copied, stores are restored.
 var shellsOfManagers = []Mutant{
+	{ // of the machine, and too rare a coincidence for the simulator
+		Name:    "silent-member-counts-as-taker",
+		Why:     "a leader expires the first of many silent owners for the sake of one that is cut off as well",
+		File:    outageFile,
+		Old:     "p.echo != 0 && p.heard >= m.recently(now)\n",
+		New:     "p.echo != 0 && now < p.until\n",
+		Package: "./internal/machine/manager",
+		Test:    "TestOutageOfAnyLength",
+	},
+	{ // of the machine; a world has too few owners
+		Name:    "sessions-unbounded",
+		Why:     "the leader remembers as many sessions as anyone cares to make up",
+		File:    requestFile,
+		Old:     "if m.heard >= m.cfg.MaxOwners && !m.makeRoom(now) {",
+		New:     "if false {",
+		Package: "./internal/machine/manager",
+		Test:    "TestMaxOwners",
+	},
 	{
 		Name:    "unknown-write-taken-for-done",
 		Why:     "a leader takes whatever it writes for stored",

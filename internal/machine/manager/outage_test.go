@@ -101,6 +101,17 @@ func TestKeptOwnersLeaveRoom(t *testing.T) {
 	}
 }
 
+// No more than so many owners are heard.
+func TestMaxOwners(t *testing.T) {
+	cfg := poolConfig()
+	cfg.MaxOwners = 2
+	p := newPoolIn(t, 1, cfg, &storage.State{})
+	p.joinAll(poolHolder(0), poolHolder(1), poolHolder(2))
+	if n := p.machine.Sizes().Sessions; n != 2 {
+		t.Errorf("there are %d sessions, want 2", n)
+	}
+}
+
 // A server that crashes again and again, and has a new name each time, does not fill the memory of
 // the leader, and does not end the lease of the owner that was cut off.
 func TestNewcomersThatCrash(t *testing.T) {
