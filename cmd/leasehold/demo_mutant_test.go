@@ -19,58 +19,28 @@ func TestDemoSeesWhatIsWrong(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute, because it builds and runs four commands with bugs in them: runs without -short")
 	}
-	const publish = `	if !protocol.SameLeases(a.held, v.Leases) {
-		a = newAreas(v.Leases)
-	}
-	o.holding.Store(&holding{until: v.Until, `
 	dual := func(r *demo.Report) uint64 { return r.DualOwnership }
 	silent := func(r *demo.Report) uint64 { return r.SilentLosses }
 	stopped, killed := []string{"--for", "22s"}, []string{"--for", "12s"} // the time that it takes
 	for _, test := range []struct {
-		bug  mutant.Mutant
+		bug  string
 		args []string
 		seen func(*demo.Report) uint64
 	}{
-		{mutant.Mutant{
-			Name: "leases-never-end",
-			Why:  "an owner that was stopped goes on to believe in leases that are over",
-			File: "owner/act.go",
-			Old:  publish,
-			New: `	if len(v.Leases) > 0 && !protocol.SameLeases(a.held, v.Leases) {
-		a = newAreas(v.Leases)
-	}
-	o.holding.Store(&holding{until: mono.Never, `,
-		}, stopped, dual},
-		{mutant.Mutant{
-			Name: "recalls-ignored",
-			Why:  "an owner tells the leader that it has given leases back, and goes on to believe in them",
-			File: "owner/act.go",
-			Old:  publish,
-			New: `	if len(protocol.Missing(a.held, v.Leases)) == 0 {
-		a = newAreas(v.Leases)
-	}
-	o.holding.Store(&holding{until: v.Until, `,
-		}, stopped, dual},
-		{mutant.Mutant{
-			Name: "losses-dropped",
-			Why:  "callers are told where keys are now, and not that their state is gone",
-			File: "lookup/publish.go",
-			Old:  "l.losses.append(n)",
-			New:  "n.losses = nil\n\t\tl.losses.append(n)",
-		}, killed, silent},
-		{mutant.Mutant{
-			Name: "state-not-installed",
-			Why:  "the state of a range that moves arrives, and is thrown away",
-			File: "owner/migrate_in.go",
-			Old:  "			put(lease)",
-			New:  "			_ = put",
-		}, []string{"--rolling-restart", "--rounds", "1"}, silent},
+		{"leases-never-end", stopped, dual},
+		{"recalls-ignored", stopped, dual},
+		{"losses-dropped", killed, silent},
+		{"state-not-installed", []string{"--rolling-restart", "--rounds", "1"}, silent},
 	} {
-		t.Run(test.bug.Name, func(t *testing.T) {
+		t.Run(test.bug, func(t *testing.T) {
 			t.Parallel()
-			r := runWith(t, test.bug, test.args...)
+			bug, ok := mutant.FindDemo(test.bug)
+			if !ok {
+				t.Fatal("no such mutant")
+			}
+			r := runWith(t, bug, test.args...)
 			if test.seen(&r) == 0 {
-				t.Errorf("the demo did not see that %s: %+v", test.bug.Why, r)
+				t.Errorf("the demo did not see that %s: %+v", bug.Why(), r)
 			}
 		})
 	}

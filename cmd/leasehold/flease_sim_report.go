@@ -104,7 +104,7 @@ func (o *fleaseSimOptions) runMutant(cmd *cobra.Command) error {
 		return noSuchMutant(o.mutant, names)
 	}
 	if errs := newScreen(cmd.ErrOrStderr()); !o.json || errs.terminal {
-		errs.say("planting %s: %s\n", m.Name, m.Why)
+		errs.say("planting %s: %s\n", m.Name, m.Why())
 	}
 	dir, err := os.MkdirTemp("", "leasehold-mutant-")
 	if err != nil {

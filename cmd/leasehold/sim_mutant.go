@@ -32,7 +32,7 @@ func (o *simOptions) runMutant(cmd *cobra.Command) error {
 		return unknownMutant(o.mutant)
 	}
 	if errs := newScreen(cmd.ErrOrStderr()); !o.json || errs.terminal {
-		errs.say("planting %s: %s\n", m.Name, m.Why)
+		errs.say("planting %s: %s\n", m.Name, m.Why())
 	}
 	dir, err := os.MkdirTemp("", "leasehold-mutant-")
 	if err != nil {
@@ -115,7 +115,7 @@ func runProgram(cmd *cobra.Command, program string, args []string) error {
 func completeMutant(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var names []cobra.Completion
 	for _, m := range mutant.All() {
-		names = append(names, cobra.CompletionWithDesc(m.Name, m.Why))
+		names = append(names, cobra.CompletionWithDesc(m.Name, m.Why()))
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
 }

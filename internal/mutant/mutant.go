@@ -3,18 +3,20 @@
 //
 // # DESIGN
 //
-// A mutant is a change of a line or two of the real source. It lives here as
-// text, and not behind a hook in the machines: what we ship has no switch that
+// A mutant is a change of a line or two of the real source. It lives here as a
+// patch, and not behind a hook in the machines: what we ship has no switch that
 // turns safety off. To run one, the command is built anew with the changed
 // file laid over the real one (go build -overlay), which takes seconds. Tests,
 // which run all of them, build a smaller program.
 //
-// The old text must occur exactly once in its file. A test checks that, so
+// A patch begins with what goes wrong. The lines that a hunk replaces, with the
+// lines around them, must occur exactly once in the file. A test checks that, so
 // that a mutant cannot silently stop being one when the code moves on.
 package mutant
 
 import (
 	"context"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,13 +31,12 @@ import (
 
 const module = "github.com/leasehold-dev/leasehold"
 
+//go:embed patches
+var patches embed.FS
+
 // A Mutant is a planted bug.
 type Mutant struct {
 	Name string
-	Why  string // what goes wrong with it
-	File string // relative to the module
-	Old  string // the source, exactly once in File
-	New  string // what stands there instead
 	// Seeds is how many seeds from 1 on are searched for it: several times as
 	// many as it took when it was planted.
 	Seeds int
@@ -43,31 +44,40 @@ type Mutant struct {
 	// not: some bugs need several things to go wrong at once.
 	World string
 
-	// Package and Test are what catches it, if it is a bug of a shell: tests, built with
-	// failpoints.
+	// Package and Test are what catches it, if no simulator does.
 	Package, Test string
+
+	Patch string // a unified diff of one file, after a text that says what goes wrong
 }
 
 // All returns every mutant of the clusters, sorted by name.
-func All() []Mutant {
-	return sorted(owners, managers, promises, moves, lookups, standbys, elections, restores, suspensions, diskless)
-}
+func All() []Mutant { return sorted(clusters) }
 
 // Fleases returns every mutant of Flease, sorted by name: its simulator is
 // another one.
-func Fleases() []Mutant {
-	return sorted(fleaseRecovery, fleaseTimes, fleaseRounds, fleaseAsking, fleaseWishes, fleaseTwins)
+func Fleases() []Mutant { return sorted(fleases) }
+
+// Shells returns every mutant that a test catches, sorted by name.
+func Shells() []Mutant { return sorted(shells) }
+
+// Why says what goes wrong with a mutant.
+func (m Mutant) Why() string {
+	text, _, _ := strings.Cut(m.Patch, "\n--- ")
+	return strings.Join(strings.Fields(text), " ")
 }
 
-// Shells returns every mutant of the shells, sorted by name. No simulator runs those.
-func Shells() []Mutant { return sorted(shellsOfOwners, shellsOfManagers) }
-
-func sorted(lists ...[]Mutant) []Mutant {
-	all := slices.Concat(lists...)
+func sorted(all []Mutant) []Mutant {
+	all = slices.Clone(all)
 	for i := range all {
-		if all[i].Seeds == 0 {
-			all[i].Seeds = 1000
+		m := &all[i]
+		if m.Seeds == 0 {
+			m.Seeds = 1000
 		}
+		patch, err := patches.ReadFile("patches/" + m.Name + ".patch")
+		if err != nil {
+			panic(err) // it was forgotten
+		}
+		m.Patch = string(patch)
 	}
 	slices.SortFunc(all, func(a, b Mutant) int { return strings.Compare(a.Name, b.Name) })
 	return all
@@ -78,6 +88,9 @@ func Find(name string) (Mutant, bool) { return find(All(), name) }
 
 // FindFlease returns the mutant of Flease of that name.
 func FindFlease(name string) (Mutant, bool) { return find(Fleases(), name) }
+
+// FindDemo returns the mutant of that name that the demo finds.
+func FindDemo(name string) (Mutant, bool) { return find(sorted(demos), name) }
 
 func find(all []Mutant, name string) (Mutant, bool) {
 	for _, m := range all {
@@ -129,12 +142,7 @@ func (m Mutant) compile(ctx context.Context, out, what string, command ...string
 
 // lay writes the changed file and the overlay that puts it in place.
 func (m Mutant) lay(root, dir string) (string, error) {
-	original := filepath.Join(root, filepath.FromSlash(m.File))
-	source, err := os.ReadFile(original)
-	if err != nil {
-		return "", err
-	}
-	planted, err := m.plant(string(source))
+	original, planted, err := m.plant(root)
 	if err != nil {
 		return "", err
 	}
@@ -150,12 +158,44 @@ func (m Mutant) lay(root, dir string) (string, error) {
 	return overlay, os.WriteFile(overlay, text, 0o600)
 }
 
-// plant returns the source with the bug in it.
-func (m Mutant) plant(source string) (string, error) {
-	if n := strings.Count(source, m.Old); n != 1 {
-		return "", fmt.Errorf("%s has its text %d times, want once: the code has moved on, and the mutant must follow\n%s", m.File, n, m.Old)
+// plant returns which file the bug is in, and the file with the bug in it.
+func (m Mutant) plant(root string) (file, planted string, err error) {
+	_, diff, _ := strings.Cut(m.Patch, "\n--- a/")
+	name, diff, _ := strings.Cut(diff, "\n")
+	_, diff, found := strings.Cut(diff, "\n@@ ")
+	if !found {
+		return "", "", errors.New("the patch has no hunk")
 	}
-	return strings.Replace(source, m.Old, m.New, 1), nil
+	file = filepath.Join(root, filepath.FromSlash(name))
+	source, err := os.ReadFile(file) //nolint:gosec // a file of the checkout
+	if err != nil {
+		return "", "", err
+	}
+	planted = string(source)
+	for hunk := range strings.SplitSeq(diff, "\n@@ ") {
+		was, is := sides(hunk)
+		if n := strings.Count(planted, was); n != 1 {
+			return "", "", fmt.Errorf("%s has these lines %d times, want once: the code has moved on, and the patch must follow\n%s", name, n, was)
+		}
+		planted = strings.Replace(planted, was, is, 1)
+	}
+	return file, planted, nil
+}
+
+// sides returns the lines that a hunk replaces, and those that it puts in their place.
+func sides(hunk string) (was, is string) {
+	_, lines, _ := strings.Cut(hunk, "\n") // after the numbers
+	for line := range strings.Lines(lines) {
+		switch line[0] {
+		case '-':
+			was += line[1:]
+		case '+':
+			is += line[1:]
+		default:
+			was, is = was+line[1:], is+line[1:]
+		}
+	}
+	return was, is
 }
 
 // checkout finds the root of the module that the working directory is in.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -49,22 +48,21 @@ func TestMutantsAreWellFormed(t *testing.T) {
 			t.Errorf("%s does not say what catches it", m.Name)
 		}
 	}
-	for _, all := range [][]Mutant{All(), Fleases(), Shells()} {
+	for _, all := range [][]Mutant{All(), Fleases(), Shells(), sorted(demos)} {
 		for i, m := range all {
 			if i > 0 && all[i-1].Name >= m.Name {
 				t.Errorf("%s comes after %s: names must be sorted and unique", m.Name, all[i-1].Name)
 			}
-			if m.Name == "" || m.Why == "" || m.Old == m.New || m.Seeds < 1 {
+			if m.Name == "" || m.Why() == "" || m.Seeds < 1 {
 				t.Errorf("%q is incomplete", m.Name)
 			}
-			source, err := os.ReadFile(filepath.Join(root, m.File))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := m.plant(string(source)); err != nil {
+			if _, _, err := m.plant(root); err != nil {
 				t.Errorf("%s: %v", m.Name, err)
 			}
 		}
+	}
+	if entries, err := patches.ReadDir("patches"); err != nil || len(entries) != len(All())+len(Fleases())+len(Shells())+len(demos) {
+		t.Errorf("there are %d patches, and %d mutants of clusters, %d of Flease, %d that tests find and %d that the demo finds: %v", len(entries), len(All()), len(Fleases()), len(Shells()), len(demos), err)
 	}
 	for _, m := range All() {
 		if found, ok := Find(m.Name); !ok || found != m {
@@ -78,13 +76,17 @@ func TestMutantsAreWellFormed(t *testing.T) {
 
 func TestBuildSaysWhatIsWrong(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "leasehold")
-	gone := Mutant{Name: "gone", File: "internal/mono/mono.go", Old: "this text is not there"}
-	if err := Build(t.Context(), gone, out); err == nil || !strings.Contains(err.Error(), "0 times") {
-		t.Errorf("a mutant whose text is gone: %v", err)
+	patched := func(lines string) Mutant {
+		return Mutant{Name: "some-bug", Patch: "It is wrong.\n\n--- a/internal/mono/mono.go\n+++ b/internal/mono/mono.go\n@@ -1 +1 @@\n" + lines}
 	}
-	broken := Mutant{Name: "broken", File: "internal/mono/mono.go", Old: "package mono\n", New: "package ???\n"}
-	if err := Build(t.Context(), broken, out); err == nil || !strings.Contains(err.Error(), "mono.go") {
+	if err := Build(t.Context(), patched("-this text is not there\n+nor this\n"), out); err == nil || !strings.Contains(err.Error(), "0 times") {
+		t.Errorf("a mutant whose lines are gone: %v", err)
+	}
+	if err := Build(t.Context(), patched("-package mono\n+package ???\n"), out); err == nil || !strings.Contains(err.Error(), "mono.go") {
 		t.Errorf("a mutant that does not compile: %v", err)
+	}
+	if err := Build(t.Context(), Mutant{Name: "empty", Patch: "It is wrong.\n"}, out); err == nil || !strings.Contains(err.Error(), "no hunk") {
+		t.Errorf("a patch without a hunk: %v", err)
 	}
 	t.Chdir(t.TempDir())
 	if err := Build(t.Context(), All()[0], out); leasehold.KindOf(err) != leasehold.NotFound || !strings.Contains(err.Error(), "inside a checkout") {
@@ -102,7 +104,7 @@ func TestEveryMutantIsCaught(t *testing.T) {
 			t.Parallel()
 			program := build(t, m)
 			if n := search(t, program, m); n == 0 {
-				t.Errorf("%d worlds did not notice: %s", m.Seeds, m.Why)
+				t.Errorf("%d worlds did not notice: %s", m.Seeds, m.Why())
 			}
 		})
 	}
@@ -117,7 +119,7 @@ func TestEveryFleaseMutantIsCaught(t *testing.T) {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
 			if n := search(t, buildFlease(t, m), m); n == 0 {
-				t.Errorf("%d worlds did not notice: %s", m.Seeds, m.Why)
+				t.Errorf("%d worlds did not notice: %s", m.Seeds, m.Why())
 			}
 		})
 	}
@@ -147,7 +149,7 @@ func TestEveryShellMutantIsCaught(t *testing.T) {
 			case err == nil && strings.Contains(string(out), "no tests to run"):
 				t.Errorf("%s has no test %s", m.Package, m.Test)
 			case err == nil:
-				t.Errorf("%s of %s did not notice: %s", m.Test, m.Package, m.Why)
+				t.Errorf("%s of %s did not notice: %s", m.Test, m.Package, m.Why())
 			case !strings.Contains(string(out), "--- FAIL: ") && !strings.Contains(string(out), "panic: "):
 				t.Errorf("%v\n%s", err, out)
 			}
@@ -173,7 +175,7 @@ func TestExplorerFindsMutants(t *testing.T) {
 				t.Fatal("no such mutant")
 			}
 			if n := search(t, build(t, m), m, "--explore=60"); n == 0 {
-				t.Errorf("the explorer did not notice: %s", m.Why)
+				t.Errorf("the explorer did not notice: %s", m.Why())
 			}
 		})
 	}
@@ -192,7 +194,7 @@ func TestFleaseExplorerFindsMutants(t *testing.T) {
 				t.Fatal("no such mutant")
 			}
 			if n := search(t, buildFlease(t, m), m, "--explore=12"); n == 0 {
-				t.Errorf("the explorer did not notice: %s", m.Why)
+				t.Errorf("the explorer did not notice: %s", m.Why())
 			}
 		})
 	}
