@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -42,6 +43,7 @@ type Embedded struct {
 	// upkeep's own: when it last made room, and complained that there is none.
 	tidied, complained time.Time
 
+	closing atomic.Bool
 	done    chan struct{} // closed when the member has ended
 	failure error         // why, if it ended by itself; set before done is closed
 }
@@ -160,8 +162,10 @@ func (m *Embedded) follow() {
 	close(m.done)
 }
 
+// whyStopped says why etcd has stopped. By itself it stops only when it learns that it was removed.
+// It may learn that from another member, before it has applied the removal itself.
 func (m *Embedded) whyStopped() error {
-	if s := m.server.Server; s.IsIDRemoved(uint64(s.MemberID())) {
+	if !m.closing.Load() {
 		return leasehold.Errorf(opEmbed, leasehold.Closed, m.cfg.Name,
 			"the member was removed from its group: to take part again, add it as a new member with an empty data directory")
 	}
@@ -202,6 +206,7 @@ func (m *Embedded) group() []string {
 
 // shutdown ends the member. The store has no call under way.
 func (m *Embedded) shutdown() error {
+	m.closing.Store(true)
 	m.stop()
 	m.chores.Wait() // a compaction that etcd is closed under writes to a closed file
 	err := m.db.client.Close()
