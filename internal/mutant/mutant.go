@@ -16,7 +16,6 @@ package mutant
 
 import (
 	"context"
-	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,8 +30,8 @@ import (
 
 const module = "github.com/leasehold-dev/leasehold"
 
-//go:embed patches
-var patches embed.FS
+// patches is where the patches are, in a checkout: the command does not carry them.
+const patches = "internal/mutant/patches"
 
 // A Mutant is a planted bug.
 type Mutant struct {
@@ -47,7 +46,9 @@ type Mutant struct {
 	// Package and Test are what catches it, if no simulator does.
 	Package, Test string
 
-	Patch string // a unified diff of one file, after a text that says what goes wrong
+	// Patch is a unified diff of one file, after a text that says what goes wrong. If it is empty,
+	// it is in the file of that name.
+	Patch string
 }
 
 // All returns every mutant of the clusters, sorted by name.
@@ -60,24 +61,34 @@ func Fleases() []Mutant { return sorted(fleases) }
 // Shells returns every mutant that a test catches, sorted by name.
 func Shells() []Mutant { return sorted(shells) }
 
-// Why says what goes wrong with a mutant.
+// Why says what goes wrong with a mutant; "" outside of a checkout.
 func (m Mutant) Why() string {
-	text, _, _ := strings.Cut(m.Patch, "\n--- ")
+	root, err := checkout()
+	if err != nil {
+		return ""
+	}
+	patch, err := m.patch(root)
+	if err != nil {
+		return ""
+	}
+	text, _, _ := strings.Cut(patch, "\n--- ")
 	return strings.Join(strings.Fields(text), " ")
+}
+
+func (m Mutant) patch(root string) (string, error) {
+	if m.Patch != "" {
+		return m.Patch, nil
+	}
+	text, err := os.ReadFile(filepath.Join(root, patches, m.Name+".patch")) //nolint:gosec // a file of the checkout
+	return string(text), err
 }
 
 func sorted(all []Mutant) []Mutant {
 	all = slices.Clone(all)
 	for i := range all {
-		m := &all[i]
-		if m.Seeds == 0 {
-			m.Seeds = 1000
+		if all[i].Seeds == 0 {
+			all[i].Seeds = 1000
 		}
-		patch, err := patches.ReadFile("patches/" + m.Name + ".patch")
-		if err != nil {
-			panic(err) // it was forgotten
-		}
-		m.Patch = string(patch)
 	}
 	slices.SortFunc(all, func(a, b Mutant) int { return strings.Compare(a.Name, b.Name) })
 	return all
@@ -160,7 +171,11 @@ func (m Mutant) lay(root, dir string) (string, error) {
 
 // plant returns which file the bug is in, and the file with the bug in it.
 func (m Mutant) plant(root string) (file, planted string, err error) {
-	_, diff, _ := strings.Cut(m.Patch, "\n--- a/")
+	patch, err := m.patch(root)
+	if err != nil {
+		return "", "", err
+	}
+	_, diff, _ := strings.Cut(patch, "\n--- a/")
 	name, diff, _ := strings.Cut(diff, "\n")
 	_, diff, found := strings.Cut(diff, "\n@@ ")
 	if !found {

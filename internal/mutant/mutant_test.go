@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -61,7 +62,7 @@ func TestMutantsAreWellFormed(t *testing.T) {
 			}
 		}
 	}
-	if entries, err := patches.ReadDir("patches"); err != nil || len(entries) != len(All())+len(Fleases())+len(Shells())+len(demos) {
+	if entries, err := os.ReadDir(filepath.Join(root, patches)); err != nil || len(entries) != len(All())+len(Fleases())+len(Shells())+len(demos) {
 		t.Errorf("there are %d patches, and %d mutants of clusters, %d of Flease, %d that tests find and %d that the demo finds: %v", len(entries), len(All()), len(Fleases()), len(Shells()), len(demos), err)
 	}
 	for _, m := range All() {
