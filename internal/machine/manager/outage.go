@@ -18,10 +18,10 @@ import (
 // lease to return, as after a takeover; whoever is silent then is expired as usual. An owner
 // whose name a new session wants does not get that time: its process was replaced.
 
-// keepSilent reports whether silent owners stay in the table at now: no other member could take
-// their ranges. One that leaves does not count, nor one that has missed two renewals. When all are cut off at once
-// they reach their deadlines one after the other, and the first must not be expired for the
-// sake of the last.
+// keepSilent reports whether silent owners stay in the table at now, because no other member can
+// take their ranges. A member that leaves cannot, and one that has missed two renewals does not
+// count. Owners that are cut off together reach their deadlines one after the other: the first
+// must not be expired because the last has some time left.
 func (m *Machine) keepSilent(now mono.Instant) bool {
 	return !m.cfg.Deleted && !slices.ContainsFunc(m.seats, func(s *seat) bool {
 		p := s.incumbent
