@@ -16,6 +16,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/access"
+	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/internal/agent"
 	"github.com/leasehold-dev/leasehold/internal/settings"
 	"github.com/leasehold-dev/leasehold/secure"
@@ -120,8 +121,8 @@ func (a *agentSettings) origin(flag string) string {
 // validate says what is wrong in terms of settings; what the agent itself refuses, it
 // says as well as we could. It returns the permissions of a socket.
 func (a *agentSettings) validate() (os.FileMode, error) {
-	if n := len(a.Managers); n == 0 || n > maxManagers {
-		return 0, fmt.Errorf("%s: want 1 to %d addresses, have %d", a.origin("managers"), maxManagers, n)
+	if n := len(a.Managers); n == 0 || n > admin.MaxManagers {
+		return 0, fmt.Errorf("%s: want 1 to %d addresses, have %d", a.origin("managers"), admin.MaxManagers, n)
 	}
 	for i, addr := range a.Managers {
 		a.Managers[i] = strings.TrimSpace(addr)

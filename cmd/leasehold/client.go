@@ -11,20 +11,15 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"google.golang.org/grpc/credentials"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/settings"
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
-const (
-	defaultManager = "127.0.0.1:7400"
-	defaultTimeout = 5 * time.Second
-	// maxManagers bounds how many managers are tried in turn.
-	maxManagers = 64
-)
+const defaultManager = "127.0.0.1:7400"
 
 // A client is what the commands share that ask a running manager: where it is,
 // how long to wait, and how to show the answer.
@@ -36,9 +31,9 @@ type client struct {
 	timeout   time.Duration
 	json      bool
 
-	security    securitySettings
-	keeper      *secure.Keeper                   // nil for plain text
-	credentials credentials.TransportCredentials // of the connections
+	security securitySettings
+	keeper   *secure.Keeper // nil for plain text
+	admin    *admin.Client  // set while a command runs
 
 	out, errs screen
 }
@@ -47,7 +42,7 @@ type client struct {
 func newClient(cmd *cobra.Command) *client {
 	c := &client{settings: pflag.NewFlagSet("client", pflag.ContinueOnError)}
 	c.settings.StringSliceVar(&c.managers, "managers", []string{defaultManager}, "`addresses` of managers, with commas between; they are tried in turn")
-	c.settings.DurationVar(&c.timeout, "timeout", defaultTimeout, "how long to wait for an answer")
+	c.settings.DurationVar(&c.timeout, "timeout", admin.DefaultTimeout, "how long to wait for an answer")
 	c.settings.BoolVar(&c.json, "json", false, "print JSON, and nothing else")
 	c.security.addFlags(c.settings, c.origin)
 	c.security.addToken(c.settings)
@@ -111,30 +106,42 @@ func (c *client) run(do func(ctx context.Context, args []string) error) func(*co
 		if err := c.validate(); err != nil {
 			return err
 		}
-		disarm, err := c.arm()
+		disconnect, err := c.connect()
 		if err != nil {
 			return err
 		}
-		defer disarm()
+		defer disconnect()
 		return do(cmd.Context(), args)
 	}
 }
 
-// arm reads the certificates for connections to managers.
-func (c *client) arm() (disarm func(), err error) {
+// connect reads the certificates, and makes the client of the managers.
+func (c *client) connect() (disconnect func(), err error) {
 	if c.keeper, err = c.security.open(nil); err != nil {
 		return nil, err
 	}
-	c.credentials = c.security.dialling(c.keeper)
-	if c.keeper == nil {
-		return func() {}, nil
+	c.admin, err = c.adminFor(c.managers)
+	if err != nil {
+		return nil, err
 	}
-	return c.keeper.Close, nil
+	return func() {
+		_ = c.admin.Close() // nothing is in flight
+		if c.keeper != nil {
+			c.keeper.Close()
+		}
+	}, nil
+}
+
+// adminFor returns a client of some managers.
+func (c *client) adminFor(managers []string) (*admin.Client, error) {
+	return admin.New(admin.Config{
+		Managers: managers, Timeout: c.timeout, Credentials: c.security.dialling(c.keeper), Token: c.security.perRPC(),
+	})
 }
 
 func (c *client) validate() error {
-	if len(c.managers) == 0 || len(c.managers) > maxManagers {
-		return fmt.Errorf("%s: want 1 to %d addresses, have %d", c.origin("managers"), maxManagers, len(c.managers))
+	if len(c.managers) == 0 || len(c.managers) > admin.MaxManagers {
+		return fmt.Errorf("%s: want 1 to %d addresses, have %d", c.origin("managers"), admin.MaxManagers, len(c.managers))
 	}
 	for i, addr := range c.managers {
 		c.managers[i] = strings.TrimSpace(addr)

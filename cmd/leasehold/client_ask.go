@@ -4,127 +4,45 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"time"
 
-	"google.golang.org/grpc"
-
-	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/admin"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// admin is what commands ask.
-type admin = leaseholdv1.AdminServiceClient
+// service is the raw service of a manager, for what package admin has no method for.
+type service = leaseholdv1.AdminServiceClient
 
-// ask lets call speak to a manager: to the first that answers, within the
-// timeout. The managers share the time that is left evenly, so that one that
-// accepts connections and then says nothing does not use up that of the
-// others. The connection lives until call returns.
-//
-// If call fails because a manager is out of reach or has no leader, the next
-// one is tried. So call must only read, or see to it that nothing is done
-// twice: see [done].
-func (c *client) ask(ctx context.Context, call func(context.Context, admin) error) error {
-	end := time.Now().Add(c.timeout)
-	var silent []string
-	for i, addr := range c.managers {
-		share := time.Until(end) / time.Duration(len(c.managers)-i)
-		err := c.askOne(ctx, addr, share, call)
-		var final done
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil:
-			return statusInterrupted
-		case errors.As(err, &final) || !elsewhere(err):
-			return c.explain(err)
-		}
-		silent = append(silent, fmt.Sprintf("%s: %v", addr, err))
-	}
-	return c.unanswered(silent)
+// ask calls f with the service of one manager after the other until one answers. f must only read.
+func (c *client) ask(ctx context.Context, f func(context.Context, service) error) error {
+	return c.explain(ctx, c.admin.Do(ctx, f))
 }
 
-// done is an error that no other manager is to be asked about: what was asked
-// for is no question.
-type done struct{ error }
-
-func (d done) Unwrap() error { return d.error }
-
-// change asks for something to be done, once. That a manager is there at all
-// is found out before, with a question: a change that got no answer may have
-// been made, and is not asked for again. One for which there was no leader has not:
-// there will be one soon, and it is waited for.
-func (c *client) change(ctx context.Context, call func(context.Context, admin) error) error {
-	return c.ask(ctx, func(ctx context.Context, to admin) error {
-		if _, err := to.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version}); err != nil {
-			return err
-		}
-		for {
-			err := call(ctx, to)
-			if leasehold.KindOf(wire.ToError(err)) != leasehold.NotLeader || !pause(ctx, leaderlessPause) {
-				return onlyOnce(err)
-			}
-		}
-	})
+// within calls f with the namespace that is meant.
+func within[T any](ctx context.Context, c *client, f func(ctx context.Context, namespace string) (T, error)) (T, error) {
+	var none T
+	if err := c.chooseNamespace(ctx); err != nil {
+		return none, c.explain(ctx, err)
+	}
+	answer, err := f(ctx, c.namespace)
+	return answer, c.explain(ctx, err)
 }
 
-// leaderlessPause is how long to wait before a leader is asked for again.
-const leaderlessPause = 200 * time.Millisecond
-
-// pause waits, and reports whether to go on: not if the time is up by then.
-func pause(ctx context.Context, d time.Duration) bool {
-	if deadline, set := ctx.Deadline(); set && time.Until(deadline) < 2*d {
-		return false
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
-func onlyOnce(err error) error {
-	if err == nil {
-		return nil
-	}
-	err = wire.ToError(err)
-	if leasehold.KindOf(err) == leasehold.Unavailable {
-		err = advised(err, "It may have been done all the same: look before you try again.")
-	}
-	return done{err}
-}
-
-// elsewhere reports whether another manager might do better.
-func elsewhere(err error) bool {
-	kind := leasehold.KindOf(err)
-	return kind == leasehold.Unavailable || kind == leasehold.NotLeader
-}
-
-// askOne lets call speak to one manager for as long as its share of the time
-// lasts, and returns its error as one of ours.
-func (c *client) askOne(ctx context.Context, addr string, share time.Duration, call func(context.Context, admin) error) error {
-	within, cancel := context.WithTimeout(ctx, share)
-	defer cancel()
-	var d dialer
-	conn, err := grpc.NewClient("passthrough:///"+addr, slices.Concat(wire.DialOptions(), c.security.showing(),
-		[]grpc.DialOption{grpc.WithTransportCredentials(d.over(c.credentials)), grpc.WithContextDialer(d.dial)})...)
-	if err != nil {
-		return wire.ToError(err)
-	}
-	defer func() { _ = conn.Close() }() // whatever was on it has ended
-	err = wire.ToError(call(within, leaseholdv1.NewAdminServiceClient(conn)))
-	var final done
+// explain adds to an error of package admin what to do about it.
+func (c *client) explain(ctx context.Context, err error) error {
+	var (
+		ended       status
+		trouble     failed
+		unreachable *admin.UnreachableError
+	)
 	switch {
-	case err == nil || errors.As(err, &final) || leasehold.KindOf(err) != leasehold.Unavailable:
+	case err == nil:
+		return nil
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return statusInterrupted
+	case errors.As(err, &ended) || errors.As(err, &trouble):
 		return err
-	case d.why() != nil:
-		return &leasehold.Error{Kind: leasehold.Unavailable, Err: d.why()}
-	case within.Err() != nil:
-		return leasehold.Errorf("", leasehold.Unavailable, "", "no answer within %v", share.Round(time.Millisecond))
+	case errors.As(err, &unreachable):
+		return failed{fmt.Errorf("%w\n%s", err, c.whereToLook(unreachable.Reasons))}
 	}
-	return err
+	return c.explainRefusal(err)
 }

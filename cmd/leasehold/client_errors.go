@@ -10,13 +10,8 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/admin"
 )
-
-// unanswered says that no manager could be asked, and what to do about it.
-func (c *client) unanswered(reasons []string) error {
-	return failed{leasehold.Errorf("", leasehold.Unavailable, "", "no manager answers\n  %s\n%s",
-		strings.Join(reasons, "\n  "), c.whereToLook(reasons))}
-}
 
 // preface is what gRPC says when it is hung up on at once.
 const preface = "error reading server preface"
@@ -36,10 +31,18 @@ func (c *client) whereToLook(reasons []string) string {
 	return "Start one with 'leasehold manager', or say with --managers or LEASEHOLD_MANAGERS where they are."
 }
 
-// explain adds to a manager's refusal what to do about it.
-func (c *client) explain(err error) error {
-	var ours *leasehold.Error
+// explainRefusal adds to a manager's refusal what to do about it.
+func (c *client) explainRefusal(err error) error {
+	var (
+		ours    *leasehold.Error
+		unknown *admin.UnknownOwnerError
+		loss    *admin.LossError
+	)
 	switch {
+	case errors.As(err, &unknown):
+		return failed{noSuchOwner(unknown)}
+	case errors.As(err, &loss):
+		return failed{wouldLose(loss)}
 	case errors.As(err, &ours) && ours.Kind == leasehold.NotFound && ours.Subject == c.namespace && c.namespace != "" &&
 		!strings.Contains(err.Error(), "namespace create"):
 		err = advised(err, createIt(c.namespace))

@@ -8,26 +8,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/wire"
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// askWithin is ask for questions about one namespace. If none was named, it is
-// the only one that there is.
-func (c *client) askWithin(ctx context.Context, call func(context.Context, admin) error) error {
-	return c.ask(ctx, func(ctx context.Context, to admin) error {
-		if err := c.chooseNamespace(ctx, to); err != nil {
-			return err
-		}
-		return call(ctx, to)
-	})
-}
-
-func (c *client) chooseNamespace(ctx context.Context, to admin) error {
+// chooseNamespace finds out which namespace is meant. If none was named, it is the only one that
+// there is.
+func (c *client) chooseNamespace(ctx context.Context) error {
 	if c.namespace != "" {
 		return nil
 	}
-	names, err := namespaceNames(ctx, to)
+	names, err := c.namespaceNames(ctx)
 	switch {
 	case err != nil:
 		return err
@@ -44,11 +33,11 @@ func (c *client) chooseNamespace(ctx context.Context, to admin) error {
 	return leasehold.Errorf("", leasehold.Invalid, "", "say with --namespace which one you mean: %s", strings.Join(names, ", "))
 }
 
-func namespaceNames(ctx context.Context, to admin) ([]string, error) {
-	all, err := namespaces(ctx, to)
+func (c *client) namespaceNames(ctx context.Context) ([]string, error) {
+	all, err := c.admin.Namespaces(ctx)
 	var names []string
 	for _, n := range all {
-		names = append(names, shown(n.GetName()))
+		names = append(names, shown(n.Name))
 	}
 	return names, err
 }
@@ -59,7 +48,7 @@ const completionTime = time.Second
 
 // complete asks a manager for names that begin as what was typed. It never
 // fails: without an answer there is nothing to offer.
-func (c *client) complete(cmd *cobra.Command, typed string, names func(context.Context, admin) ([]string, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (c *client) complete(cmd *cobra.Command, typed string, names func(context.Context) ([]string, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
 	const directive = cobra.ShellCompDirectiveNoFileComp
 	if fill(c.settings, c.file) != nil || c.validate() != nil {
 		return nil, directive
@@ -67,25 +56,22 @@ func (c *client) complete(cmd *cobra.Command, typed string, names func(context.C
 	if !c.settings.Changed("timeout") {
 		c.timeout = completionTime
 	}
-	disarm, err := c.arm()
+	disconnect, err := c.connect()
 	if err != nil {
 		return nil, directive
 	}
-	defer disarm()
+	defer disconnect()
 	var offered []cobra.Completion
 	ctx := cmd.Context()
 	if ctx == nil {
 		ctx = context.Background() // cobra completes flags without one
 	}
-	err = c.ask(ctx, func(ctx context.Context, to admin) error {
-		all, err := names(ctx, to)
-		for _, name := range all {
-			if strings.HasPrefix(name, typed) {
-				offered = append(offered, name)
-			}
+	all, err := names(ctx)
+	for _, name := range all {
+		if strings.HasPrefix(name, typed) {
+			offered = append(offered, name)
 		}
-		return err
-	})
+	}
 	if err != nil {
 		return nil, directive
 	}
@@ -93,7 +79,7 @@ func (c *client) complete(cmd *cobra.Command, typed string, names func(context.C
 }
 
 func (c *client) completeNamespaces(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return c.complete(cmd, typed, namespaceNames)
+	return c.complete(cmd, typed, c.namespaceNames)
 }
 
 // completeNamespace is completeNamespaces for a command's one argument.
@@ -105,14 +91,11 @@ func (c *client) completeNamespace(cmd *cobra.Command, args []string, typed stri
 }
 
 func (c *client) completeOwners(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return c.complete(cmd, typed, func(ctx context.Context, to admin) ([]string, error) {
-		if err := c.chooseNamespace(ctx, to); err != nil {
-			return nil, err
-		}
-		answer, err := to.ListOwners(ctx, &leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: c.namespace})
+	return c.complete(cmd, typed, func(ctx context.Context) ([]string, error) {
+		all, err := within(ctx, c, c.admin.Owners)
 		var names []string
-		for _, o := range answer.GetOwners() {
-			names = append(names, shown(o.GetHolder().GetOwner()))
+		for _, o := range all.Owners {
+			names = append(names, shown(o.Owner))
 		}
 		return names, err
 	})

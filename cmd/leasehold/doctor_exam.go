@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/internal/hostport"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
@@ -81,7 +84,7 @@ func (o *doctorOptions) examine(ctx context.Context) *exam {
 
 // visit asks one manager for as long as the exam lasts.
 func (o *doctorOptions) visit(ctx context.Context, m *managerExam) {
-	m.err = o.askOne(ctx, m.addr, o.timeout+o.lasting, func(ctx context.Context, to admin) error {
+	m.err = o.askOne(ctx, m.addr, func(ctx context.Context, to service) error {
 		end := time.Now().Add(o.lasting)
 		for len(m.samples) < mostSamples {
 			if err := o.sample(ctx, to, m); err != nil {
@@ -102,6 +105,23 @@ func (o *doctorOptions) visit(ctx context.Context, m *managerExam) {
 	}
 }
 
+// askOne calls f with the service of one manager, for as long as the exam lasts.
+func (o *doctorOptions) askOne(ctx context.Context, addr string, f func(context.Context, service) error) error {
+	one, err := admin.New(admin.Config{
+		Managers: []string{addr}, Timeout: o.timeout + o.lasting, Credentials: o.security.dialling(o.keeper), Token: o.security.perRPC(),
+	})
+	if err != nil {
+		return err
+	}
+	defer one.Close() //nolint:errcheck // nothing is in flight
+	err = one.Do(ctx, f)
+	var unreachable *admin.UnreachableError
+	if errors.As(err, &unreachable) {
+		return leasehold.Errorf("", leasehold.Unavailable, "", "%s", strings.TrimPrefix(unreachable.Reasons[0], addr+": "))
+	}
+	return err
+}
+
 // listens reports whether somebody takes connections at an address.
 func listens(ctx context.Context, addr string, within time.Duration) bool {
 	conn, err := (&net.Dialer{Timeout: within}).DialContext(ctx, "tcp", addr)
@@ -113,7 +133,7 @@ func listens(ctx context.Context, addr string, within time.Duration) bool {
 
 // lookupsOf returns the lookups that are connected to a manager, by namespace, as far as
 // it is new enough to tell.
-func lookupsOf(ctx context.Context, to admin, s *leaseholdv1.GetStatusResponse) map[string]*leaseholdv1.ListLookupsResponse {
+func lookupsOf(ctx context.Context, to service, s *leaseholdv1.GetStatusResponse) map[string]*leaseholdv1.ListLookupsResponse {
 	out := make(map[string]*leaseholdv1.ListLookupsResponse)
 	for _, n := range s.GetNamespaces()[:min(mostSpaces, len(s.GetNamespaces()))] {
 		answer, err := to.ListLookups(ctx, &leaseholdv1.ListLookupsRequest{Version: wire.Version, Namespace: n.GetName()})
@@ -126,7 +146,7 @@ func lookupsOf(ctx context.Context, to admin, s *leaseholdv1.GetStatusResponse) 
 }
 
 // sample asks a manager for its status, with its clocks.
-func (o *doctorOptions) sample(ctx context.Context, to admin, m *managerExam) error {
+func (o *doctorOptions) sample(ctx context.Context, to service, m *managerExam) error {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	before := time.Now()
@@ -195,7 +215,7 @@ func (o *doctorOptions) askReady(ctx context.Context, addr string) (why string, 
 // tour looks at all namespaces at the beginning and at the end.
 func (o *doctorOptions) tour(ctx context.Context, e *exam) error {
 	look := func(i int) error {
-		return o.ask(ctx, func(ctx context.Context, to admin) error { return e.look(ctx, to, i) })
+		return o.ask(ctx, func(ctx context.Context, to service) error { return e.look(ctx, to, i) })
 	}
 	if err := look(0); err != nil {
 		return err
@@ -212,17 +232,18 @@ func (o *doctorOptions) tour(ctx context.Context, e *exam) error {
 
 // look asks for everything about the namespaces. Those that come later are left for
 // another time.
-func (e *exam) look(ctx context.Context, to admin, which int) error {
+func (e *exam) look(ctx context.Context, to service, which int) error {
 	status, err := to.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
 	if err != nil {
 		return err
 	}
 	if which == 0 {
-		all, err := namespaces(ctx, to)
+		answer, err := to.ListNamespaces(ctx, &leaseholdv1.ListNamespacesRequest{Version: wire.Version})
 		if err != nil {
 			return err
 		}
 		e.spaces = nil
+		all := answer.GetNamespaces()
 		for _, c := range all[:min(mostSpaces, len(all))] {
 			e.spaces = append(e.spaces, &spaceExam{config: proto.CloneOf(c)})
 		}
@@ -236,7 +257,7 @@ func (e *exam) look(ctx context.Context, to admin, which int) error {
 	return nil
 }
 
-func lookAt(ctx context.Context, to admin, status *leaseholdv1.GetStatusResponse, name string) spaceLook {
+func lookAt(ctx context.Context, to service, status *leaseholdv1.GetStatusResponse, name string) spaceLook {
 	var l spaceLook
 	for _, n := range status.GetNamespaces() {
 		if n.GetName() == name {
@@ -256,4 +277,16 @@ func lookAt(ctx context.Context, to admin, status *leaseholdv1.GetStatusResponse
 		l.moves = moves.GetMoves()
 	}
 	return l
+}
+
+// pause waits, and reports whether to go on: not if the context has ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
 }

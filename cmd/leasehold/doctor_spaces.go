@@ -174,3 +174,10 @@ func diagnoseLookups(e *exam) []finding {
 	}
 	return out
 }
+
+// late reports whether a member has not been heard for two renewals.
+func late(o *leaseholdv1.OwnerStatus, t *leaseholdv1.Timing) bool {
+	hold := float64(t.GetLease()) * t.GetDrift()
+	return hold > 0 && o.GetState() == leaseholdv1.OwnerState_OWNER_STATE_MEMBER &&
+		float64(o.GetPatience()) < hold-2*float64(t.GetRenew())
+}

@@ -2,12 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold-dev/leasehold/internal/wire"
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/admin"
 )
 
 const drainHelp = `Has all keys of an owner moved to others, with their state, and waits until that
@@ -51,96 +52,82 @@ func newDrainCommand() *cobra.Command {
 	return cmd
 }
 
-// A drainDocument is what "drain --json" prints.
-type drainDocument struct {
-	Namespace string `json:"namespace"`
-	Owner     string `json:"owner"`
-	// Outcome is planned (with --dry-run), begun (with --no-wait), drained, left
-	// (its process has ended), lost (it has, and state with it), cancelled, or if the
-	// waiting ended first, unfinished.
-	Outcome string        `json:"outcome"`
-	Leases  uint32        `json:"leases"`              // that it has, or had when it was last seen
-	Share   float64       `json:"share"`               // of the key space that these are
-	Lost    float64       `json:"shareLost,omitempty"` // of the key space, whose state went with its process
-	Sent    uint64        `json:"sentBytes"`
-	Seconds float64       `json:"seconds"`
-	Plan    *planDocument `json:"plan,omitempty"`
-}
-
 func (c *client) undrain(ctx context.Context, owner string) error {
-	if err := c.askWithin(ctx, func(ctx context.Context, to admin) error {
-		owners, err := c.listOwners(ctx, to)
-		if err != nil {
-			return err
-		}
-		if _, err := c.knownOwner(owners, owner); err != nil {
-			return err
-		}
-		_, err = to.DrainOwner(ctx, &leaseholdv1.DrainOwnerRequest{Version: wire.Version, Namespace: c.namespace, Owner: owner, Cancel: true})
-		return err
-	}); err != nil {
+	_, err := within(ctx, c, func(ctx context.Context, namespace string) (struct{}, error) {
+		return struct{}{}, c.admin.CancelDrain(ctx, namespace, owner)
+	})
+	if err != nil {
 		return err
 	}
-	return c.print(drainDocument{Namespace: c.namespace, Owner: owner, Outcome: "cancelled"},
+	return c.print(admin.Drain{Namespace: c.namespace, Owner: owner, Outcome: admin.OutcomeCancelled},
 		func() string { return fmt.Sprintf("%s: %s takes part again\n", good("cancelled"), shown(owner)) })
 }
 
 func (c *client) drain(ctx context.Context, owner string, o *orderOptions) error {
-	d := &drainDocument{Namespace: c.namespace, Owner: owner}
-	var before *leaseholdv1.OwnerStatus
-	if err := c.askWithin(ctx, func(ctx context.Context, to admin) (err error) {
-		d.Namespace = c.namespace
-		before, err = c.beginDrain(ctx, to, d, o)
-		return err
-	}); err != nil {
-		return err
-	}
-	d.Leases, d.Share = before.GetLeases(), before.GetShare()
+	d, err := within(ctx, c, func(ctx context.Context, namespace string) (*admin.Drain, error) {
+		return c.admin.Drain(ctx, namespace, owner, o.options(), o.noWait)
+	})
 	switch {
+	case errors.Is(err, admin.ErrNoTaker):
+		return failed{fmt.Errorf("nobody else can take the keys of %s: start another owner first\nWith --no-wait it is drained all the same, as soon as there is one", shown(owner))}
+	case err != nil:
+		return err
 	case o.dryRun:
-		d.Outcome = "planned"
-		return c.print(d, d.Plan.text)
+		return c.print(d, func() string { return planText(*d.Plan) })
 	case o.noWait:
-		d.Outcome = "begun"
 		return c.print(d, func() string {
 			return fmt.Sprintf("draining %s: %s, %s of the keys\n", shown(owner), counted(int(d.Leases), "lease"), percent(d.Share))
 		})
 	}
-	return c.awaitDrain(ctx, d, before, o)
+	return c.awaitDrain(ctx, d, o)
 }
 
-// beginDrain has a drain begun, or says what it would move. It returns how the
-// owner was before. It is one question to the leader, unless that refuses.
-func (c *client) beginDrain(ctx context.Context, to admin, d *drainDocument, o *orderOptions) (*leaseholdv1.OwnerStatus, error) {
-	owners, err := c.listOwners(ctx, to)
-	if err != nil {
-		return nil, err
+// awaitDrain waits until the owner has nothing any more, and shows how far it is.
+func (c *client) awaitDrain(ctx context.Context, d *admin.Drain, o *orderOptions) error {
+	waiting, cancel := o.waiting(ctx)
+	defer cancel()
+	shows := newWaiting(c.errs, c.json)
+	err := d.Wait(waiting, func(p admin.Progress, trouble error) { shows.report(p.Share, drainText(d, p), trouble) })
+	shows.stop()
+	if err == nil {
+		return c.print(d, func() string { return drainedText(d) })
 	}
-	before, err := c.knownOwner(owners, d.Owner)
-	if err != nil {
-		return nil, err
+	if c.json {
+		if err := write(c.out, jsonText(d)); err != nil {
+			return err
+		}
 	}
-	if before.GetLeases() > 0 && !othersTake(owners, d.Owner) && !o.noWait {
-		return nil, failed{fmt.Errorf("nobody else can take the keys of %s: start another owner first\nWith --no-wait it is drained all the same, as soon as there is one", shown(d.Owner))}
+	goesOn := fmt.Sprintf("%s still has %s, %s of the keys. The drain goes on; see 'leasehold moves', or end it with 'leasehold drain %s --cancel'.",
+		shown(d.Owner), counted(int(d.Leases), "lease"), percent(d.Share), shown(d.Owner))
+	switch {
+	case ctx.Err() != nil:
+		c.errs.say("%s\n", goesOn)
+		return statusInterrupted
+	case waiting.Err() != nil:
+		return failed{fmt.Errorf("it was not done within %v\n%s", o.within, goesOn)}
+	case errors.Is(err, admin.ErrDrainEnded):
+		return failed{fmt.Errorf("%s is no longer drained: somebody has cancelled it, or a manager died before the owner heard of it\nLook with 'leasehold owners', and drain it again if that is meant", shown(d.Owner))}
+	case errors.Is(err, admin.ErrStateLost):
+		return failed{fmt.Errorf("%s left with %s: the state of up to %s of the keys is lost\nIts process ended before all of it had moved; 'leasehold history' says what became of a key",
+			shown(d.Owner), counted(int(d.Leases), "lease"), percent(d.Lost))}
 	}
-	request := &leaseholdv1.DrainOwnerRequest{Version: wire.Version, Namespace: c.namespace, Owner: d.Owner, DryRun: o.dryRun, LoseState: o.loseState}
-	answer, err := to.DrainOwner(ctx, request)
-	if err != nil {
-		return nil, whyRefused(err, "draining "+shown(d.Owner), owners, func() (*leaseholdv1.Plan, error) {
-			request.DryRun = true
-			answer, err := to.DrainOwner(ctx, request)
-			return answer.GetPlan(), err
-		})
-	}
-	plan := planJSON(answer.GetPlan())
-	d.Plan = &plan
-	return before, nil
+	return c.explain(ctx, err)
 }
 
-func (d *drainDocument) text() string {
-	if d.Outcome == "left" {
-		return fmt.Sprintf("%s has %s after %s: its process has ended\n", shown(d.Owner), good("left"), seconds(d.Seconds))
+// drainText says how far a drain is.
+func drainText(d *admin.Drain, p admin.Progress) string {
+	if p.Gone {
+		return shown(d.Owner) + " has left; its leases are about to end"
+	}
+	return fmt.Sprintf("%s has %s, %s of the keys; %s, %s sent",
+		shown(d.Owner), counted(int(d.Leases), "lease"), percent(d.Share), counted(p.Moves, "move"), byteText(d.Sent))
+}
+
+func drainedText(d *admin.Drain) string {
+	took := brief(time.Duration(d.Elapsed))
+	if d.Outcome == admin.OutcomeLeft {
+		return fmt.Sprintf("%s has %s after %s: its process has ended\n", shown(d.Owner), good("left"), took)
 	}
 	return fmt.Sprintf("%s %s in %s: it has nothing, and gets nothing until its process ends or 'leasehold drain %s --cancel'\n",
-		good("drained"), shown(d.Owner), seconds(d.Seconds), shown(d.Owner))
+		good("drained"), shown(d.Owner), took, shown(d.Owner))
 }

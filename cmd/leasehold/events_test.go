@@ -7,12 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/admin"
 )
 
 // The journal is read page by page, and only as far as is asked for.
@@ -42,7 +40,7 @@ func TestEvents(t *testing.T) {
 		if got := run(t.Context(), append(args, "--json"), &out, &out); got != 0 {
 			t.Fatalf("%s: exit status %d: %s", test.args, got, out.String())
 		}
-		var d eventsDocument
+		var d admin.Events
 		if err := json.Unmarshal(out.Bytes(), &d); err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +56,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-func storyOf(events []eventDocument) string {
+func storyOf(events []admin.Event) string {
 	var story []string
 	for _, e := range events {
 		if e.Change != nil {
@@ -70,7 +68,7 @@ func storyOf(events []eventDocument) string {
 	return strings.Join(story, ", ")
 }
 
-func flagsOf(d eventsDocument) string {
+func flagsOf(d admin.Events) string {
 	var flags []string
 	for name, set := range map[string]bool{"more": d.More, "truncated": d.Truncated, "diskless": d.Diskless} {
 		if set {
@@ -80,21 +78,4 @@ func flagsOf(d eventsDocument) string {
 	slices.Sort(flags)
 	slices.Reverse(flags)
 	return strings.Join(flags, " ")
-}
-
-// Changes are in the order of the journal, even if a leader's clock is behind that of
-// the one before; and what such a leader has written is found.
-func TestEventsWithClocksThatDiffer(t *testing.T) {
-	at := time.Date(2026, 11, 15, 10, 0, 0, 0, time.UTC)
-	j := &journal{since: at, most: 10}
-	for i, minutes := range []int{4, -2, 3, 2, -6} { // of LSN 5, 4, 3, 2, 1
-		c := &leaseholdv1.HistoryEntry{Lsn: uint64(5 - i), At: timestamppb.New(at.Add(time.Duration(minutes) * time.Minute))}
-		if goOn := j.take(pastJSON("x", c)); goOn != (minutes > -5) {
-			t.Errorf("%d: go on is %t", 5-i, goOn)
-		}
-	}
-	j.lead([]*leaseholdv1.Leadership{{At: timestamppb.New(at.Add(150 * time.Second)), Term: 7}})
-	if got, want := storyOf(j.document().Events), "2 unspecified, leader, 3 unspecified, 5 unspecified"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
 }

@@ -173,3 +173,7 @@ func (f *fakeManager) ListMoves(_ context.Context, r *leaseholdv1.ListMovesReque
 		{Start: 1 << 62, Limit: 1 << 63, From: "server-1", To: "server-3"},
 	}}, f.check(r.GetNamespace())
 }
+
+func rangeOf(l *leaseholdv1.Lease) leasehold.Range {
+	return leasehold.Range{Start: leasehold.Key(l.GetStart()), Limit: leasehold.Key(l.GetLimit())}
+}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/flease"
 )
 
@@ -149,7 +150,7 @@ func newFleaseStatusCommand() *cobra.Command {
 
 func askFleaseStatus(ctx context.Context, member, resource string) (fleaseStatus, error) {
 	var s fleaseStatus
-	ctx, cancel := context.WithTimeout(ctx, defaultTimeout)
+	ctx, cancel := context.WithTimeout(ctx, admin.DefaultTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+member+"/v1/status?"+url.Values{"resource": {resource}}.Encode(), nil)
 	if err != nil {

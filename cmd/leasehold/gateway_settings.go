@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/internal/settings"
 	"github.com/leasehold-dev/leasehold/leasehttp"
 )
@@ -106,8 +107,8 @@ func (g *gatewaySettings) validate() error {
 }
 
 func (g *gatewaySettings) validateManagers() error {
-	if len(g.managers) == 0 || len(g.managers) > maxManagers {
-		return fmt.Errorf("%s: want 1 to %d addresses, have %d", g.origin("managers"), maxManagers, len(g.managers))
+	if len(g.managers) == 0 || len(g.managers) > admin.MaxManagers {
+		return fmt.Errorf("%s: want 1 to %d addresses, have %d", g.origin("managers"), admin.MaxManagers, len(g.managers))
 	}
 	for i, addr := range g.managers {
 		g.managers[i] = strings.TrimSpace(addr)

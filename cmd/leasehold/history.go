@@ -2,15 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/wire"
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/admin"
 )
 
 const historyHelp = `Says who held a key, since when, and why that ended, newest first, as far back as
@@ -53,160 +50,67 @@ func newHistoryCommand() *cobra.Command {
 }
 
 func (c *client) history(ctx context.Context, key *keyArgument, most uint32, since time.Time) error {
-	var answer *leaseholdv1.ListHistoryResponse
-	if err := c.askWithin(ctx, func(ctx context.Context, to admin) (err error) {
-		answer, err = to.ListHistory(ctx, &leaseholdv1.ListHistoryRequest{
-			Version: wire.Version, Namespace: c.namespace, Key: uint64(key.key), Most: most,
-		})
-		return err
-	}); err != nil {
+	history, err := within(ctx, c, func(ctx context.Context, namespace string) (admin.History, error) {
+		return c.admin.History(ctx, namespace, key.key, most, since)
+	})
+	if err != nil {
 		return err
 	}
-	document := historyDocument{
-		Namespace: c.namespace, Key: key.key.String(), Name: key.name,
-		Truncated: answer.GetTruncated(), More: answer.GetMore(), Diskless: answer.GetBegun() > 0, Entries: []changeDocument{},
-	}
-	for _, e := range answer.GetEntries() {
-		document.Entries = append(document.Entries, changeJSON(e))
-	}
-	if before := answer.GetBefore(); before != nil {
-		document.Before = beforeJSON(before)
-	}
-	document.from(since)
-	return c.print(document, func() string { return document.text(key) })
+	document := struct {
+		Name string `json:"name,omitempty"`
+		admin.History
+	}{key.name, history}
+	return c.print(document, func() string { return historyText(history, key) })
 }
 
-// A historyDocument is what "history --json" prints, newest first.
-type historyDocument struct {
-	Namespace string `json:"namespace"`
-	Key       string `json:"key"`
-	Name      string `json:"name,omitempty"`
-	Truncated bool   `json:"truncated"` // what was before is forgotten
-	More      bool   `json:"more"`      // there is more than was asked for
-	// Diskless: it is forgotten because the managers keep nothing on disk.
-	Diskless bool             `json:"diskless,omitempty"`
-	Entries  []changeDocument `json:"entries"`
-	Before   *beforeDocument  `json:"before,omitempty"` // if there are no entries
-}
-
-// from leaves off what was before a time, but for the change that was in force then.
-func (d *historyDocument) from(since time.Time) {
-	for i, e := range d.Entries {
-		if e.at.Before(since) {
-			d.Entries, d.More, d.Truncated, d.Diskless = d.Entries[:i+1], false, false, false
-			return
-		}
-	}
-}
-
-// A beforeDocument is who has held the key since before all that is remembered.
-type beforeDocument struct {
-	Start      string `json:"start"`
-	Limit      string `json:"limit"` // 0000000000000000: the end of the key space
-	Generation string `json:"generation"`
-	Owner      string `json:"owner"`
-	Addr       string `json:"addr"`
-
-	keys leasehold.Range
-}
-
-func beforeJSON(r *leaseholdv1.HeldRange) *beforeDocument {
-	keys := rangeOf(r.GetLease())
-	return &beforeDocument{
-		Start: keys.Start.String(), Limit: keys.Limit.String(), Generation: decimal(r.GetLease().GetGeneration()),
-		Owner: r.GetOwner(), Addr: r.GetAddr(), keys: keys,
-	}
-}
-
-// A changeDocument is one change of the lease table.
-type changeDocument struct {
-	LSN        uint64 `json:"lsn"`
-	At         string `json:"at,omitempty"` // RFC 3339
-	Kind       string `json:"kind"`         // granted, vacated or moved
-	Start      string `json:"start"`
-	Limit      string `json:"limit"` // 0000000000000000: the end of the key space
-	Generation string `json:"generation"`
-	Owner      string `json:"owner"`
-	Session    string `json:"session"`
-	Addr       string `json:"addr"`
-	Cause      string `json:"cause,omitempty"` // of a change that vacates
-	From       string `json:"from,omitempty"`  // of a change that moves: who had it
-	// Reason is why somebody was given the range: joined, gone, load, leaving, drain, order,
-	// rebalance, configured or joint. Missing if it is not known.
-	Reason string `json:"reason,omitempty"`
-
-	at   time.Time
-	keys leasehold.Range
-}
-
-func changeJSON(e *leaseholdv1.HistoryEntry) changeDocument {
-	keys, h := rangeOf(e.GetLease()), e.GetHolder()
-	d := changeDocument{
-		LSN: e.GetLsn(), Kind: enumText(e.GetKind(), "CHANGE_KIND_"),
-		Start: keys.Start.String(), Limit: keys.Limit.String(), Generation: decimal(e.GetLease().GetGeneration()),
-		Owner: h.GetOwner(), Session: hex.EncodeToString(h.GetSession()), Addr: h.GetAddr(), From: e.GetFrom().GetOwner(), keys: keys,
-	}
-	if e.GetAt() != nil {
-		d.at = e.GetAt().AsTime()
-		d.At = d.at.Format(time.RFC3339Nano)
-	}
-	if e.GetCause() != leaseholdv1.Cause_CAUSE_UNSPECIFIED {
-		d.Cause = enumText(e.GetCause(), "CAUSE_")
-	}
-	if e.GetReason() != leaseholdv1.Reason_REASON_UNSPECIFIED {
-		d.Reason = enumText(e.GetReason(), "REASON_")
-	}
-	return d
-}
-
-func (d historyDocument) text(key *keyArgument) string {
-	text := facts([]entry{{"key", key.text()}, {"namespace", shown(d.Namespace)}}) + "\n"
-	if len(d.Entries) == 0 && d.Before == nil {
+func historyText(h admin.History, key *keyArgument) string {
+	text := facts([]entry{{"key", key.text()}, {"namespace", shown(h.Namespace)}}) + "\n"
+	if len(h.Entries) == 0 && h.Before == nil {
 		return text + "Nobody has held it, as far as the store remembers.\n"
 	}
 	var rows [][]string
-	if b := d.Before; b != nil {
-		rows = append(rows, []string{"-", "-", "held all along", orDash(b.Owner), orDash(b.Addr), b.Generation, b.keys.String()})
+	if b := h.Before; b != nil {
+		rows = append(rows, []string{"-", "-", "held all along", orDash(b.Owner), orDash(b.Addr), decimal(uint64(b.Generation)), b.Keys().String()})
 	}
-	for _, e := range d.Entries {
+	for _, e := range h.Entries {
 		rows = append(rows, []string{
-			timeText(e.at), grouped(e.LSN), e.what(), orDash(e.Owner), orDash(e.Addr), e.Generation, e.keys.String(),
+			timeText(e.At), grouped(uint64(e.LSN)), changeText(e), orDash(e.Owner), orDash(e.Addr), decimal(uint64(e.Generation)), e.Keys().String(),
 		})
 	}
 	text += tableText([]column{
 		left("TIME"), number("LSN"), left("CHANGE"), left("OWNER"), left("ADDRESS"), number("GENERATION"), left("RANGE"),
 	}, rows)
-	if d.More {
+	if h.More {
 		text += "There is more: ask for it with --most.\n"
 	}
 	switch {
-	case d.Diskless:
+	case h.Diskless:
 		text += "These managers keep nothing on disk: what was before the present leader led is forgotten.\n"
-	case d.Truncated:
+	case h.Truncated:
 		text += "What was before that is forgotten.\n"
 	}
 	return text
 }
 
-// what says what a change did, and why.
-func (d changeDocument) what() string {
+// changeText says what a change did, and why.
+func changeText(d admin.Change) string {
 	switch {
 	case d.Cause != "":
 		return fmt.Sprintf("%s: %s", bad(d.Kind), d.Cause)
-	case d.Kind == "granted":
-		return good(d.Kind) + d.why()
-	case d.Kind == "moved" && d.From == d.Owner:
+	case d.Kind == admin.ChangeGranted:
+		return good(d.Kind) + reasonText(d.Reason)
+	case d.Kind == admin.ChangeMoved && d.From == d.Owner:
 		return good(d.Kind) + " into one lease"
-	case d.Kind == "moved":
-		return good(d.Kind) + " from " + orDash(d.From) + d.why()
+	case d.Kind == admin.ChangeMoved:
+		return good(d.Kind) + " from " + orDash(d.From) + reasonText(d.Reason)
 	}
 	return d.Kind
 }
 
-// why says why somebody was given a range, in a few words; nothing if that is not known.
-func (d changeDocument) why() string {
-	words := d.Reason
-	switch d.Reason {
+// reasonText says why an owner was given a range, in a few words; nothing if that is not known.
+func reasonText(reason string) string {
+	words := reason
+	switch reason {
 	case "":
 		return ""
 	case "joined", "gone":
@@ -221,9 +125,9 @@ func (d changeDocument) why() string {
 	return " (" + words + ")"
 }
 
-// ownerText names whose change it is; of a move, whom the range has gone to.
-func (d changeDocument) ownerText() string {
-	if d.Kind == "moved" && d.From != d.Owner {
+// changedOwner names the owner of a change; of a move, the new one.
+func changedOwner(d admin.Change) string {
+	if d.Kind == admin.ChangeMoved && d.From != d.Owner {
 		return "to " + orDash(d.Owner)
 	}
 	return orDash(d.Owner)

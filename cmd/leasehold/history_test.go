@@ -5,22 +5,22 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/admin"
 )
 
 // Whatever has happened is told with why.
 func TestChangesSayWhy(t *testing.T) {
 	for _, test := range []struct {
-		entry *leaseholdv1.HistoryEntry
-		want  string
+		change admin.Change
+		want   string
 	}{
-		{&leaseholdv1.HistoryEntry{Kind: leaseholdv1.ChangeKind_CHANGE_KIND_GRANTED}, "granted"},
-		{&leaseholdv1.HistoryEntry{Kind: leaseholdv1.ChangeKind_CHANGE_KIND_GRANTED, Reason: leaseholdv1.Reason_REASON_GONE}, "granted (owners gone)"},
-		{&leaseholdv1.HistoryEntry{Kind: leaseholdv1.ChangeKind_CHANGE_KIND_MOVED, From: &leaseholdv1.Holder{Owner: "a"}, Holder: &leaseholdv1.Holder{Owner: "b"}, Reason: leaseholdv1.Reason_REASON_LOAD}, "moved from a (load)"},
-		{&leaseholdv1.HistoryEntry{Kind: leaseholdv1.ChangeKind_CHANGE_KIND_MOVED, From: &leaseholdv1.Holder{Owner: "a"}, Holder: &leaseholdv1.Holder{Owner: "a"}, Reason: leaseholdv1.Reason_REASON_JOINT}, "moved into one lease"},
-		{&leaseholdv1.HistoryEntry{Kind: leaseholdv1.ChangeKind_CHANGE_KIND_VACATED, Cause: leaseholdv1.Cause_CAUSE_EXPIRED}, "vacated: expired"},
+		{admin.Change{Kind: admin.ChangeGranted}, "granted"},
+		{admin.Change{Kind: admin.ChangeGranted, Reason: "gone"}, "granted (owners gone)"},
+		{admin.Change{Kind: admin.ChangeMoved, From: "a", Owner: "b", Reason: "load"}, "moved from a (load)"},
+		{admin.Change{Kind: admin.ChangeMoved, From: "a", Owner: "a", Reason: "joint"}, "moved into one lease"},
+		{admin.Change{Kind: admin.ChangeVacated, Cause: "expired"}, "vacated: expired"},
 	} {
-		if got := changeJSON(test.entry).what(); ansi.Strip(got) != test.want {
+		if got := changeText(test.change); ansi.Strip(got) != test.want {
 			t.Errorf("got %q, want %q", got, test.want)
 		}
 	}

@@ -8,8 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/wire"
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/admin"
 )
 
 const keyHelp = `KEY is a name, which is hashed as the libraries hash names, or a key of 64 bits
@@ -83,39 +82,29 @@ func (k *keyArgument) text() string {
 }
 
 func (c *client) lookup(ctx context.Context, key *keyArgument) error {
-	var answer *leaseholdv1.LookupKeyResponse
-	if err := c.askWithin(ctx, func(ctx context.Context, to admin) (err error) {
-		answer, err = to.LookupKey(ctx, &leaseholdv1.LookupKeyRequest{Version: wire.Version, Namespace: c.namespace, Key: uint64(key.key)})
-		return err
-	}); err != nil {
+	found, err := within(ctx, c, func(ctx context.Context, namespace string) (admin.Found, error) {
+		return c.admin.Find(ctx, namespace, key.key)
+	})
+	if err != nil {
 		return err
 	}
-	document := lookupDocument{
-		Namespace: c.namespace, Key: key.key.String(), Name: key.name, LSN: answer.GetLsn(),
-		rangeDocument: rangeJSON(answer.GetRange(), answer.GetBegun()),
-	}
-	return c.print(document, func() string { return document.text(key) })
+	document := struct {
+		Name string `json:"name,omitempty"`
+		admin.Found
+	}{key.name, found}
+	return c.print(document, func() string { return foundText(found, key) })
 }
 
-// A lookupDocument is what "lookup --json" prints: the range around the key.
-type lookupDocument struct {
-	Namespace string `json:"namespace"`
-	Key       string `json:"key"`
-	Name      string `json:"name,omitempty"`
-	LSN       uint64 `json:"lsn"`
-	rangeDocument
-}
-
-func (d lookupDocument) text(key *keyArgument) string {
+func foundText(f admin.Found, key *keyArgument) string {
 	lines := []entry{
 		{"key", key.text()},
-		{"owner", orNobody(d.Owner)},
+		{"owner", orNobody(f.Owner)},
 	}
-	if d.Owner != "" {
-		lines = append(lines, entry{"address", orDash(d.Addr)}, entry{"generation", d.Generation})
+	if f.Owner != "" {
+		lines = append(lines, entry{"address", orDash(f.Addr)}, entry{"generation", decimal(uint64(f.Generation))})
 	}
 	return facts(append(lines,
-		entry{"range", fmt.Sprintf("%v, %s of the keys", d.keys, percent(d.Share))},
-		entry{"state lost", d.lostText()},
-		entry{"as of", "LSN " + grouped(d.LSN)}))
+		entry{"range", fmt.Sprintf("%v, %s of the keys", f.Keys(), percent(f.Share))},
+		entry{"state lost", lostText(f.Range)},
+		entry{"as of", "LSN " + grouped(uint64(f.LSN))}))
 }

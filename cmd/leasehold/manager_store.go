@@ -170,7 +170,7 @@ func enterGroup(ctx context.Context, cfg *managerSettings, by *protection, embed
 // it this manager would serve that other group, perhaps all alone. If nobody can
 // be asked it goes on, because a group that was shut down must be able to start
 // again.
-func checkGroup(ctx context.Context, cfg *managerSettings, group admin, log *slog.Logger) error {
+func checkGroup(ctx context.Context, cfg *managerSettings, group service, log *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	answer, err := group.ListMembers(ctx, &leaseholdv1.ListMembersRequest{Version: wire.Version})
@@ -189,7 +189,7 @@ func checkGroup(ctx context.Context, cfg *managerSettings, group admin, log *slo
 }
 
 // joinGroup asks a manager of a running group to make room for this one.
-func joinGroup(ctx context.Context, cfg *managerSettings, embed *etcd.EmbedConfig, group admin) error {
+func joinGroup(ctx context.Context, cfg *managerSettings, embed *etcd.EmbedConfig, group service) error {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	answer, err := group.AddMember(ctx, &leaseholdv1.AddMemberRequest{

@@ -7,8 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold-dev/leasehold/internal/wire"
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/admin"
 )
 
 const memberHelp = `Managers that keep the lease tables themselves form a group. It works while more
@@ -35,48 +34,24 @@ func newMemberListCommand() *cobra.Command {
 	}
 	c := newClient(cmd)
 	cmd.RunE = c.run(func(ctx context.Context, _ []string) error {
-		var answer *leaseholdv1.ListMembersResponse
-		if err := c.ask(ctx, func(ctx context.Context, to admin) (err error) {
-			answer, err = to.ListMembers(ctx, &leaseholdv1.ListMembersRequest{Version: wire.Version})
-			return err
-		}); err != nil {
-			return err
+		members, err := c.admin.Members(ctx)
+		if err != nil {
+			return c.explain(ctx, err)
 		}
-		document := membersDocument{Members: []memberDocument{}}
-		for _, m := range answer.GetMembers() {
-			document.Members = append(document.Members, memberJSON(m))
-		}
-		return c.print(document, document.text)
+		document := struct {
+			Members []admin.Member `json:"members"`
+		}{members}
+		return c.print(document, func() string { return membersText(members) })
 	})
 	return cmd
 }
 
-// A membersDocument is what "member list --json" prints.
-type membersDocument struct {
-	Members []memberDocument `json:"members"`
-}
-
-type memberDocument struct {
-	ID       string   `json:"id"` // hexadecimal
-	Name     string   `json:"name"`
-	PeerURLs []string `json:"peerUrls"`
-	Learner  bool     `json:"learner"` // it has not caught up yet and does not vote
-	Healthy  bool     `json:"healthy"`
-}
-
-func memberJSON(m *leaseholdv1.Member) memberDocument {
-	return memberDocument{
-		ID: keyText(m.GetId()), Name: m.GetName(), PeerURLs: append([]string{}, m.GetPeerUrls()...),
-		Learner: m.GetLearner(), Healthy: m.GetHealthy(),
-	}
-}
-
-func (d membersDocument) text() string {
-	if len(d.Members) == 0 {
+func membersText(members []admin.Member) string {
+	if len(members) == 0 {
 		return "The tables are kept in a store of their own: there is no group of managers to list.\n"
 	}
 	var rows [][]string
-	for _, m := range d.Members {
+	for _, m := range members {
 		health, role := good("yes"), "voter"
 		if !m.Healthy {
 			health = bad("no")
@@ -84,7 +59,7 @@ func (d membersDocument) text() string {
 		if m.Learner {
 			role = "learner"
 		}
-		rows = append(rows, []string{orDash(m.Name), m.ID, role, health, orDash(strings.Join(m.PeerURLs, " "))})
+		rows = append(rows, []string{orDash(m.Name), m.ID.String(), role, health, orDash(strings.Join(m.PeerURLs, " "))})
 	}
 	return tableText([]column{left("NAME"), left("ID"), left("ROLE"), left("ANSWERS"), left("PEER URL")}, rows)
 }
@@ -102,11 +77,8 @@ func newMemberRemoveCommand() *cobra.Command {
 	}
 	c := newClient(cmd)
 	cmd.RunE = c.run(func(ctx context.Context, args []string) error {
-		if err := c.change(ctx, func(ctx context.Context, to admin) error {
-			_, err := to.RemoveMember(ctx, &leaseholdv1.RemoveMemberRequest{Version: wire.Version, Member: args[0]})
-			return err
-		}); err != nil {
-			return err
+		if err := c.admin.RemoveMember(ctx, args[0]); err != nil {
+			return c.explain(ctx, err)
 		}
 		return c.print(removedDocument{Removed: args[0]}, func() string { return fmt.Sprintf("%s %s\n", good("removed"), shown(args[0])) })
 	})

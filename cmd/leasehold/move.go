@@ -2,14 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/wire"
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/admin"
 )
 
 const moveHelp = `Has a range moved to an owner, with its state, and waits until that is done. RANGE
@@ -51,21 +51,23 @@ func newMoveCommand() *cobra.Command {
 		if err := o.validate(); err != nil {
 			return err
 		}
-		request := &leaseholdv1.MoveRangeRequest{Version: wire.Version, Owner: args[len(args)-1], LoseState: o.loseState}
+		owner := args[len(args)-1]
 		if cmd.Flags().Changed("key") {
 			parsed, err := k.parse(key)
 			if err != nil {
 				return err
 			}
-			request.Start, request.ByKey = uint64(parsed.key), true
-		} else {
-			r, err := leasehold.ParseRange(args[0])
-			if err != nil {
-				return err
-			}
-			request.Start, request.Limit = uint64(r.Start), uint64(r.Limit)
+			return c.move(ctx, o, func(ctx context.Context, namespace string) (*admin.RangeMove, error) {
+				return c.admin.MoveKey(ctx, namespace, parsed.key, owner, o.options())
+			})
 		}
-		return c.move(ctx, request, o)
+		keys, err := leasehold.ParseRange(args[0])
+		if err != nil {
+			return err
+		}
+		return c.move(ctx, o, func(ctx context.Context, namespace string) (*admin.RangeMove, error) {
+			return c.admin.MoveRange(ctx, namespace, keys, owner, o.options())
+		})
 	})
 	return cmd
 }
@@ -90,69 +92,53 @@ func (c *client) completeOwner(cmd *cobra.Command, args []string, typed string) 
 	return c.completeOwners(cmd, args, typed)
 }
 
-// A moveDocument is what "move --json" prints.
-type moveDocument struct {
-	Namespace string `json:"namespace"`
-	Owner     string `json:"owner"`
-	Start     string `json:"start"`
-	Limit     string `json:"limit"` // 0000000000000000: the end of the key space
-	// Outcome is planned (with --dry-run), begun (with --no-wait), moved, or if the
-	// waiting ended first, unfinished.
-	Outcome string       `json:"outcome"`
-	Sent    uint64       `json:"sentBytes"`
-	Seconds float64      `json:"seconds"`
-	Plan    planDocument `json:"plan"` // empty if the owner had it already
-
-	keys     leasehold.Range
-	patience time.Duration // see comesToNothing
-}
-
-func (c *client) move(ctx context.Context, r *leaseholdv1.MoveRangeRequest, o *orderOptions) error {
-	d := &moveDocument{Owner: r.GetOwner()}
-	if err := c.askWithin(ctx, func(ctx context.Context, to admin) error {
-		r.Namespace, d.Namespace = c.namespace, c.namespace
-		return c.beginMove(ctx, to, r, d, o)
-	}); err != nil {
-		return err
-	}
+// move has a move begun, and waits for it.
+func (c *client) move(ctx context.Context, o *orderOptions, begin func(context.Context, string) (*admin.RangeMove, error)) error {
+	m, err := within(ctx, c, begin)
 	switch {
+	case err != nil:
+		return err
 	case o.dryRun:
-		d.Outcome = "planned"
-		return c.print(d, d.Plan.text)
-	case d.Plan.Total == 0:
-		d.Outcome = "moved"
-		return c.print(d, func() string { return fmt.Sprintf("%s has %v already\n", shown(d.Owner), d.keys) })
+		return c.print(m, func() string { return planText(m.Plan) })
+	case m.Plan.Total == 0:
+		return c.print(m, func() string { return fmt.Sprintf("%s has %v already\n", shown(m.Owner), m.Keys()) })
 	case o.noWait:
-		d.Outcome = "begun"
-		return c.print(d, func() string { return fmt.Sprintf("moving %v to %s: %s\n", d.keys, shown(d.Owner), d.Plan.sum()) })
+		return c.print(m, func() string { return fmt.Sprintf("moving %v to %s: %s\n", m.Keys(), shown(m.Owner), planSum(m.Plan)) })
 	}
-	return c.awaitMove(ctx, d, o)
+	return c.awaitMove(ctx, m, o)
 }
 
-// beginMove has a move begun, or says what it would move. From then on the range
-// is named by its bounds. It is one question to the leader, unless that refuses.
-func (c *client) beginMove(ctx context.Context, to admin, r *leaseholdv1.MoveRangeRequest, d *moveDocument, o *orderOptions) error {
-	owners, err := c.listOwners(ctx, to)
-	if err != nil {
-		return err
-	}
-	if _, err := c.knownOwner(owners, d.Owner); err != nil {
-		return err
-	}
-	r.DryRun = o.dryRun
-	answer, err := to.MoveRange(ctx, r)
-	if err != nil {
-		return whyRefused(err, "this move", owners, func() (*leaseholdv1.Plan, error) {
-			r.DryRun = true
-			answer, err := to.MoveRange(ctx, r)
-			return answer.GetPlan(), err
+// awaitMove waits until the owner has the range, and shows how far it is.
+func (c *client) awaitMove(ctx context.Context, m *admin.RangeMove, o *orderOptions) error {
+	waiting, cancel := o.waiting(ctx)
+	defer cancel()
+	shows := newWaiting(c.errs, c.json)
+	err := m.Wait(waiting, func(p admin.Progress, trouble error) {
+		shows.report(p.Share, fmt.Sprintf("%s of the keys left; %s, %s sent", percent(p.Left), counted(p.Moves, "move"), byteText(m.Sent)), trouble)
+	})
+	shows.stop()
+	if err == nil {
+		return c.print(m, func() string {
+			return fmt.Sprintf("%s %v to %s in %s\n", good("moved"), m.Keys(), shown(m.Owner), brief(time.Duration(m.Elapsed)))
 		})
 	}
-	d.keys = leasehold.Range{Start: leasehold.Key(answer.GetStart()), Limit: leasehold.Key(answer.GetLimit())}
-	d.Start, d.Limit, d.Plan = d.keys.Start.String(), d.keys.Limit.String(), planJSON(answer.GetPlan())
-	d.patience = comesToNothing
-	if d.Plan.ShareLost > 0 {
-		d.patience += longestPatience(owners) // what is not moved is recalled, and nobody sees it under way
+	if c.json {
+		if err := write(c.out, jsonText(m)); err != nil {
+			return err
+		}
 	}
-	return nil
+	prospects := "It goes on: see 'leasehold moves'."
+	if !m.InProgress() {
+		prospects = "Nothing of it was on its way at the last look: see 'leasehold ranges' and 'leasehold moves'."
+	}
+	switch {
+	case ctx.Err() != nil:
+		c.errs.say("%s\n", prospects)
+		return statusInterrupted
+	case waiting.Err() != nil:
+		return failed{fmt.Errorf("it was not done within %v\n%s", o.within, prospects)}
+	case errors.Is(err, admin.ErrNotMoved):
+		return failed{fmt.Errorf("%w\n'leasehold history' says what became of the keys, and the logs of the managers and of the owners say why", err)}
+	}
+	return c.explain(ctx, err)
 }

@@ -5,11 +5,9 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/wire"
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/admin"
 )
 
 const createHelp = `Creates a namespace. What no flag says gets its default: leases of 10 s, renewed
@@ -43,17 +41,15 @@ func newNamespaceCreateCommand() *cobra.Command {
 	o := addNamespaceFlags(cmd)
 	c := newClient(cmd)
 	cmd.RunE = c.run(func(ctx context.Context, args []string) error {
-		wanted := &leaseholdv1.NamespaceConfig{Name: args[0]}
+		wanted := admin.Namespace{Name: args[0]}
 		if err := leasehold.Namespace(args[0]).Validate(); err != nil {
 			return err
 		}
-		if err := o.apply(wanted); err != nil {
+		if err := o.apply(&wanted); err != nil {
 			return err
 		}
-		return c.edit(ctx, "created", func(ctx context.Context, to admin) (*leaseholdv1.NamespaceConfig, error) {
-			answer, err := to.CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: wanted})
-			return answer.GetNamespace(), err
-		})
+		now, err := c.admin.CreateNamespace(ctx, wanted)
+		return c.edited(ctx, "created", now, err)
 	})
 	return cmd
 }
@@ -81,33 +77,19 @@ func newNamespaceUpdateCommand() *cobra.Command {
 			return err
 		}
 		c.namespace = args[0]
-		return c.edit(ctx, "updated", func(ctx context.Context, to admin) (*leaseholdv1.NamespaceConfig, error) {
-			now, err := find(ctx, to, args[0])
-			if err != nil {
-				return nil, err
-			}
-			wanted := proto.CloneOf(now)
-			if err := o.apply(wanted); err != nil {
-				return nil, err
-			}
-			answer, err := to.UpdateNamespace(ctx, &leaseholdv1.UpdateNamespaceRequest{Version: wire.Version, Namespace: wanted})
-			return answer.GetNamespace(), err
-		})
+		now, err := c.admin.UpdateNamespace(ctx, args[0], o.apply)
+		return c.edited(ctx, "updated", now, err)
 	})
 	return cmd
 }
 
-// edit carries out a change of a namespace and shows what came of it.
-func (c *client) edit(ctx context.Context, did string, call func(context.Context, admin) (*leaseholdv1.NamespaceConfig, error)) error {
-	var now namespaceShown
-	if err := c.change(ctx, func(ctx context.Context, to admin) error {
-		n, err := call(ctx, to)
-		now.namespaceDocument = namespaceJSON(n)
-		return err
-	}); err != nil {
-		return err
+// edited shows what came of a change of a namespace.
+func (c *client) edited(ctx context.Context, did string, now admin.Namespace, err error) error {
+	if err != nil {
+		return c.explain(ctx, err)
 	}
-	return c.print(now, func() string { return fmt.Sprintf("%s %s\n\n%s", good(did), shown(now.Name), now.text()) })
+	shows := namespaceShown{Namespace: now}
+	return c.print(shows, func() string { return fmt.Sprintf("%s %s\n\n%s", good(did), shown(now.Name), shows.text()) })
 }
 
 const deleteHelp = `Deletes a namespace and its lease table. Its owners' leases run out, and callers
@@ -130,15 +112,8 @@ func newNamespaceDeleteCommand() *cobra.Command {
 		if !yes {
 			return failed{fmt.Errorf("this would end all leases in %q, for good; add --yes if you mean it", args[0])}
 		}
-		if err := c.change(ctx, func(ctx context.Context, to admin) error {
-			// Whoever mistyped the name is not to be told that it is gone.
-			if _, err := find(ctx, to, args[0]); err != nil {
-				return err
-			}
-			_, err := to.DeleteNamespace(ctx, &leaseholdv1.DeleteNamespaceRequest{Version: wire.Version, Name: args[0]})
-			return err
-		}); err != nil {
-			return err
+		if err := c.admin.DeleteNamespace(ctx, args[0]); err != nil {
+			return c.explain(ctx, err)
 		}
 		return c.print(deletedDocument{Deleted: args[0]}, func() string { return fmt.Sprintf("%s %s\n", good("deleted"), args[0]) })
 	})

@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	"github.com/leasehold-dev/leasehold/partition"
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
 // namespaceOptions is what flags say about a namespace's configuration. What
@@ -70,7 +70,7 @@ func (o *namespaceOptions) something() error {
 }
 
 // apply changes a configuration to what the flags say.
-func (o *namespaceOptions) apply(n *leaseholdv1.NamespaceConfig) error {
+func (o *namespaceOptions) apply(n *admin.Namespace) error {
 	if err := o.positive(); err != nil {
 		return err
 	}
@@ -107,27 +107,24 @@ func (o *namespaceOptions) positive() error {
 }
 
 // applyMoving changes how much is moved, and how.
-func (o *namespaceOptions) applyMoving(n *leaseholdv1.NamespaceConfig) {
+func (o *namespaceOptions) applyMoving(n *admin.Namespace) {
 	if o.flags.Changed("churn") {
 		n.Churn = o.churn
 	}
 	if o.flags.Changed("rebalance") {
-		n.Rebalance = int64(o.rebalance)
+		n.Rebalance = admin.Seconds(o.rebalance)
 	}
 	if o.flags.Changed("moves") {
 		n.Moves = o.moves
 	}
 	if o.flags.Changed("move-timeout") {
-		n.MoveTimeout = int64(o.moveTimeout)
+		n.MoveTimeout = admin.Seconds(o.moveTimeout)
 	}
 }
 
-func (o *namespaceOptions) applyTiming(n *leaseholdv1.NamespaceConfig) error {
-	if n.GetTiming() == nil {
-		n.Timing = &leaseholdv1.Timing{}
-	}
+func (o *namespaceOptions) applyTiming(n *admin.Namespace) error {
 	preset := func(t protocol.Timing) {
-		n.Timing = &leaseholdv1.Timing{Lease: int64(t.Lease), Renew: int64(t.Renew), Drift: float64(t.Drift)}
+		n.Lease, n.Renew, n.Drift = admin.Seconds(t.Lease), admin.Seconds(t.Renew), float64(t.Drift)
 	}
 	switch o.preset {
 	case "":
@@ -139,18 +136,18 @@ func (o *namespaceOptions) applyTiming(n *leaseholdv1.NamespaceConfig) error {
 		return fmt.Errorf("--preset %q: want paper or default", o.preset)
 	}
 	if o.flags.Changed("lease") {
-		n.Timing.Lease, n.Timing.Renew = int64(o.lease), 0
+		n.Lease, n.Renew = admin.Seconds(o.lease), 0
 	}
 	if o.flags.Changed("renew") {
-		n.Timing.Renew = int64(o.renew)
+		n.Renew = admin.Seconds(o.renew)
 	}
 	if o.flags.Changed("drift") {
-		n.Timing.Drift = o.drift
+		n.Drift = o.drift
 	}
 	return nil
 }
 
-func (o *namespaceOptions) applyPolicy(n *leaseholdv1.NamespaceConfig) error {
+func (o *namespaceOptions) applyPolicy(n *admin.Namespace) error {
 	static := partition.Static{}.Name()
 	switch {
 	case o.static != "" && o.policy != "" && o.policy != static:
@@ -163,7 +160,7 @@ func (o *namespaceOptions) applyPolicy(n *leaseholdv1.NamespaceConfig) error {
 			return err
 		}
 		n.Policy, n.Static, n.VirtualNodes = static, slots, 0
-	case o.policy != "" && o.policy != n.GetPolicy():
+	case o.policy != "" && o.policy != n.Policy:
 		// What belongs to the policy before it would be refused with this one.
 		n.Policy, n.Static, n.VirtualNodes = o.policy, nil, 0
 	}
@@ -178,13 +175,13 @@ func (o *namespaceOptions) applyPolicy(n *leaseholdv1.NamespaceConfig) error {
 const maxSlotsFile = wire.MaxStaticSlots * (16 + 1 + leasehold.MaxOwnerIDLen + 2)
 
 // readSlots reads a file that says who gets which keys.
-func readSlots(path string) ([]*leaseholdv1.StaticSlot, error) {
+func readSlots(path string) ([]admin.Slot, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, failed{err}
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	var slots []*leaseholdv1.StaticSlot
+	var slots []admin.Slot
 	lines := bufio.NewScanner(io.LimitReader(file, maxSlotsFile))
 	for number := 1; lines.Scan(); number++ {
 		line := strings.TrimSpace(lines.Text())
@@ -196,7 +193,7 @@ func readSlots(path string) ([]*leaseholdv1.StaticSlot, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--static %s: line %d: %w", path, number, err)
 		}
-		slots = append(slots, &leaseholdv1.StaticSlot{Start: uint64(key), Owner: strings.TrimSpace(owner)})
+		slots = append(slots, admin.Slot{Start: admin.Point(key), Owner: strings.TrimSpace(owner)})
 	}
 	if err := lines.Err(); err != nil {
 		return nil, failed{fmt.Errorf("--static %s: %w", path, err)}

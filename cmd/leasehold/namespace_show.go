@@ -6,9 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/partition"
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
 func newNamespaceShowCommand() *cobra.Command {
@@ -27,38 +26,29 @@ func newNamespaceShowCommand() *cobra.Command {
 // A namespaceShown is what "namespace show --json" prints. Its status is left
 // out if no leader could tell it.
 type namespaceShown struct {
-	namespaceDocument
-	Status *namespaceStatusDocument `json:"status,omitempty"`
+	admin.Namespace
+	Status *admin.NamespaceStatus `json:"status,omitempty"`
 }
 
 func (c *client) showNamespace(ctx context.Context, name string) error {
 	c.namespace = name
-	var shown namespaceShown
-	if err := c.ask(ctx, func(ctx context.Context, to admin) error {
-		n, err := find(ctx, to, name)
-		if err != nil {
-			return err
-		}
-		status, err := to.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
-		if err != nil {
-			return err
-		}
-		shown.namespaceDocument = namespaceJSON(n)
-		for _, s := range status.GetNamespaces() {
-			if s.GetName() == name {
-				document := namespaceStatusJSON(s)
-				shown.Status = &document
-			}
-		}
-		return nil
-	}); err != nil {
-		return err
+	config, err := c.admin.Namespace(ctx, name)
+	if err != nil {
+		return c.explain(ctx, err)
+	}
+	status, err := c.admin.Status(ctx)
+	if err != nil {
+		return c.explain(ctx, err)
+	}
+	shown := namespaceShown{Namespace: config}
+	if s, there := status.Namespace(name); there {
+		shown.Status = &s
 	}
 	return c.print(shown, shown.text)
 }
 
 // looksAtLoad reports whether the policy goes by what owners report.
-func (d namespaceDocument) looksAtLoad() bool {
+func looksAtLoad(d admin.Namespace) bool {
 	return d.Policy == partition.Balanced{}.Name() || d.Policy == partition.Adaptive{}.Name()
 }
 
@@ -66,19 +56,19 @@ func (n namespaceShown) text() string {
 	lines := []entry{{"namespace", heading(shown(n.Name))}}
 	if s := n.Status; s != nil {
 		lines = append(lines,
-			entry{"ready", s.readyText()},
+			entry{"ready", readyText(*s)},
 			entry{"owners", grouped(uint64(s.Owners))},
-			entry{"ranges", s.rangesText()},
+			entry{"ranges", vacancyText(*s)},
 			entry{"lookups", fmt.Sprintf("%s at the manager asked", grouped(uint64(s.Lookups)))},
-			entry{"lsn", grouped(s.LSN)},
-			entry{"generation", s.NewestGeneration + " is the newest"})
+			entry{"lsn", grouped(uint64(s.LSN))},
+			entry{"generation", decimal(uint64(s.NewestGeneration)) + " is the newest"})
 	}
 	lines = append(lines,
-		entry{"lease", fmt.Sprintf("%s, renewed every %s", seconds(n.LeaseSeconds), seconds(n.RenewSeconds))},
+		entry{"lease", fmt.Sprintf("%s, renewed every %s", seconds(n.Lease), seconds(n.Renew))},
 		entry{"drift", fmt.Sprintf("clocks may differ in rate by a factor of %.4g", n.Drift)},
-		entry{"policy", n.policyText()})
-	if n.looksAtLoad() && n.Churn > 0 {
-		lines = append(lines, entry{"balance", fmt.Sprintf("at most %s of the keys move in a minute, looked at every %s", percent(n.Churn), seconds(n.RebalanceSeconds))})
+		entry{"policy", policyText(n.Namespace)})
+	if looksAtLoad(n.Namespace) && n.Churn > 0 {
+		lines = append(lines, entry{"balance", fmt.Sprintf("at most %s of the keys move in a minute, looked at every %s", percent(n.Churn), seconds(n.Rebalance))})
 	}
 	if n.Status != nil && n.Status.Lull != "" {
 		lines = append(lines, entry{"not now", n.Status.Lull})
@@ -94,7 +84,7 @@ func (n namespaceShown) text() string {
 	}
 	var rows [][]string
 	for _, s := range n.Static {
-		rows = append(rows, []string{s.Start, orNobody(s.Owner)})
+		rows = append(rows, []string{s.Start.String(), orNobody(s.Owner)})
 	}
 	return text + "\n" + tableText([]column{left("FROM KEY"), left("OWNER")}, rows)
 }

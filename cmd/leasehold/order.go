@@ -3,20 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/settings"
-	"github.com/leasehold-dev/leasehold/internal/wire"
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/admin"
 )
-
-// Orders may be given twice: the second changes nothing. So they are asked for
-// like questions, of one manager after the other.
 
 // orderOptions are the flags of commands that move keys.
 type orderOptions struct {
@@ -49,102 +41,17 @@ func (o *orderOptions) validate() error {
 	return nil
 }
 
-// listOwners returns everyone the leader knows.
-func (c *client) listOwners(ctx context.Context, to admin) ([]*leaseholdv1.OwnerStatus, error) {
-	answer, err := to.ListOwners(ctx, &leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: c.namespace})
-	return answer.GetOwners(), err
+// options are those of package admin.
+func (o *orderOptions) options() admin.OrderOptions {
+	return admin.OrderOptions{DryRun: o.dryRun, LoseState: o.loseState}
 }
 
-// ownerNamed returns who has a name: the session that takes part, if there are
-// several. The nil owner is nobody.
-func ownerNamed(owners []*leaseholdv1.OwnerStatus, name string) *leaseholdv1.OwnerStatus {
-	var found *leaseholdv1.OwnerStatus
-	for _, o := range owners {
-		if o.GetHolder().GetOwner() == name && (found == nil || o.GetState() == leaseholdv1.OwnerState_OWNER_STATE_MEMBER) {
-			found = o
-		}
+// waiting returns a context for the time that somebody wants to wait.
+func (o *orderOptions) waiting(ctx context.Context) (context.Context, context.CancelFunc) {
+	if o.within > 0 {
+		return context.WithTimeout(ctx, o.within)
 	}
-	return found
-}
-
-// knownOwner returns who has a name, or says which names are most like it.
-func (c *client) knownOwner(owners []*leaseholdv1.OwnerStatus, name string) (*leaseholdv1.OwnerStatus, error) {
-	if found := ownerNamed(owners, name); found != nil {
-		return found, nil
-	}
-	if len(owners) == 0 {
-		return nil, leasehold.Errorf("", leasehold.NotFound, name, "nobody has joined %s", c.namespace)
-	}
-	var names []string
-	for _, o := range owners {
-		names = append(names, shown(o.GetHolder().GetOwner()))
-	}
-	const most = 3 // to propose
-	near := settings.Nearest(name, names, most)
-	if len(near) == 0 {
-		return nil, leasehold.Errorf("", leasehold.NotFound, name, "no owner in %s has this name; 'leasehold owners -n %s' lists those there are", c.namespace, c.namespace)
-	}
-	return nil, leasehold.Errorf("", leasehold.NotFound, name, "no owner in %s has this name; the closest: %s", c.namespace, strings.Join(near, ", "))
-}
-
-// longestPatience is for how long the leader may have to wait for an owner that
-// says nothing.
-func longestPatience(owners []*leaseholdv1.OwnerStatus) (longest time.Duration) {
-	for _, o := range owners {
-		longest = max(longest, time.Duration(o.GetPatience()))
-	}
-	return longest
-}
-
-// othersTake reports whether somebody else takes part, and can be given the keys
-// of an owner.
-func othersTake(owners []*leaseholdv1.OwnerStatus, name string) bool {
-	return slices.ContainsFunc(owners, func(o *leaseholdv1.OwnerStatus) bool {
-		takesPart := o.GetState() == leaseholdv1.OwnerState_OWNER_STATE_MEMBER || o.GetState() == leaseholdv1.OwnerState_OWNER_STATE_SILENT
-		return takesPart && o.GetHolder().GetOwner() != name && !o.GetDraining() && !o.GetParting()
-	})
-}
-
-// whyRefused says who is to blame for a refusal, if that was for state that would
-// be lost. The leader works out what an order moves while it does nothing else:
-// so it is asked for that a second time only if it has refused.
-func whyRefused(refusal error, what string, owners []*leaseholdv1.OwnerStatus, preview func() (*leaseholdv1.Plan, error)) error {
-	if leasehold.KindOf(wire.ToError(refusal)) != leasehold.Invalid {
-		return refusal
-	}
-	plan, err := preview()
-	if err != nil {
-		return refusal
-	}
-	if loss := planJSON(plan).lossy(what, owners); loss != nil {
-		return loss
-	}
-	return refusal
-}
-
-// A sentTally adds up what moves have sent, for as long as somebody looks: what came
-// and went between two looks is not in it.
-type sentTally struct{ sent map[string]uint64 }
-
-// add takes in the moves that are wanted and returns how many there are, begun or
-// not, and what has been sent so far.
-func (t *sentTally) add(moves []*leaseholdv1.MoveStatus, wanted func(*leaseholdv1.MoveStatus) bool) (count int, sent uint64) {
-	if t.sent == nil {
-		t.sent = make(map[string]uint64)
-	}
-	for _, m := range moves {
-		if !wanted(m) {
-			continue
-		}
-		count++
-		if m.GetId() != "" {
-			t.sent[m.GetId()] = max(t.sent[m.GetId()], m.GetBytes())
-		}
-	}
-	for _, bytes := range t.sent {
-		sent += bytes
-	}
-	return count, sent
+	return context.WithCancel(ctx)
 }
 
 // byteText writes a number of bytes for people.

@@ -2,16 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold-dev/leasehold/internal/wire"
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/admin"
 )
 
 const ownersHelp = `Lists the owners of a namespace: the servers that hold its keys, that want to, or
@@ -49,75 +45,22 @@ func newOwnersCommand() *cobra.Command {
 }
 
 func (c *client) owners(ctx context.Context) error {
-	var answer *leaseholdv1.ListOwnersResponse
-	if err := c.askWithin(ctx, func(ctx context.Context, to admin) (err error) {
-		answer, err = to.ListOwners(ctx, &leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: c.namespace})
-		return err
-	}); err != nil {
+	all, err := within(ctx, c, c.admin.Owners)
+	if err != nil {
 		return err
 	}
-	document := ownersDocument{Namespace: c.namespace, LSN: answer.GetLsn(), Owners: []ownerDocument{}}
-	for _, o := range answer.GetOwners() {
-		document.Owners = append(document.Owners, ownerJSON(o, answer.GetVersion() >= movesSince))
-	}
-	slices.SortStableFunc(document.Owners, func(a, b ownerDocument) int { return strings.Compare(a.Owner, b.Owner) })
-	return c.print(document, document.text)
+	return c.print(all, func() string { return ownersTable(all) })
 }
 
-// An ownersDocument is what "owners --json" prints.
-type ownersDocument struct {
-	Namespace string          `json:"namespace"`
-	LSN       uint64          `json:"lsn"`
-	Owners    []ownerDocument `json:"owners"`
-}
-
-type ownerDocument struct {
-	Owner    string  `json:"owner"`
-	Session  string  `json:"session"`
-	Addr     string  `json:"addr"`
-	Weight   float64 `json:"weight"`
-	State    string  `json:"state"`
-	Leases   uint32  `json:"leases"`
-	Share    float64 `json:"share"` // of the key space, 0 to 1
-	Load     float64 `json:"load"`  // work per second, as the owner counts it
-	Patience float64 `json:"patienceSeconds"`
-
-	Draining   bool   `json:"draining"`             // an operator wants it to hold nothing
-	Leaving    bool   `json:"leaving"`              // it wants to leave, when its keys have moved
-	Suspended  bool   `json:"suspended"`            // its leases have passed their deadline, and are kept
-	MovesState *bool  `json:"movesState,omitempty"` // it can move state; left out if the leader is too old to know
-	MovesIn    uint32 `json:"movesIn"`              // under way
-	MovesOut   uint32 `json:"movesOut"`
-}
-
-// movesSince is the first version of the protocol in which there are moves. Owner
-// lists of managers before that have no version.
-const movesSince = 2
-
-func ownerJSON(o *leaseholdv1.OwnerStatus, knowsMoves bool) ownerDocument {
-	h := o.GetHolder()
-	d := ownerDocument{
-		Owner: h.GetOwner(), Session: hex.EncodeToString(h.GetSession()), Addr: h.GetAddr(), Weight: h.GetWeight(),
-		State: enumText(o.GetState(), "OWNER_STATE_"), Leases: o.GetLeases(), Share: o.GetShare(), Load: o.GetLoad(),
-		Patience: time.Duration(o.GetPatience()).Seconds(),
-		Draining: o.GetDraining(), Leaving: o.GetParting(), Suspended: o.GetSuspended(),
-		MovesIn: o.GetMovesIn(), MovesOut: o.GetMovesOut(),
-	}
-	if knowsMoves {
-		d.MovesState = new(o.GetMovesState())
-	}
-	return d
-}
-
-func (d ownersDocument) text() string {
+func ownersTable(d admin.Owners) string {
 	if len(d.Owners) == 0 {
 		return "Nobody has joined " + shown(d.Namespace) + " yet: all its keys are vacant.\n"
 	}
 	var rows [][]string
 	for _, o := range d.Owners {
 		rows = append(rows, []string{
-			shown(o.Owner), orDash(o.Addr), o.stateText(), fmt.Sprintf("%g", o.Weight), grouped(uint64(o.Leases)), percent(o.Share), load(o.Load),
-			o.movesText(), seconds(o.Patience), shortSession(o.Session),
+			shown(o.Owner), orDash(o.Addr), ownerState(o), fmt.Sprintf("%g", o.Weight), grouped(uint64(o.Leases)), percent(o.Share), load(o.Load),
+			ownerMoves(o), brief(time.Duration(o.Patience)), shortSession(o.Session),
 		})
 	}
 	return tableText([]column{
@@ -126,23 +69,24 @@ func (d ownersDocument) text() string {
 	}, rows)
 }
 
-func (o ownerDocument) stateText() string {
+// ownerState is what an owner is doing, in a word.
+func ownerState(o admin.Owner) string {
 	switch {
 	case o.Suspended:
 		return bad("suspended")
-	case o.State == "silent" || o.State == "waiting":
+	case o.State == admin.OwnerSilent || o.State == admin.OwnerWaiting:
 		return bad(o.State)
 	case o.Leaving:
 		return "leaving"
 	case o.Draining:
 		return "draining"
-	case o.State == "member":
+	case o.State == admin.OwnerMember:
 		return good(o.State)
 	}
 	return o.State
 }
 
-func (o ownerDocument) movesText() string {
+func ownerMoves(o admin.Owner) string {
 	switch {
 	case o.MovesState == nil:
 		return "unknown" // to a leader that is older than moves
@@ -164,9 +108,3 @@ func load(perSecond float64) string {
 
 // shortSession is enough to tell sessions apart.
 func shortSession(session string) string { return session[:min(8, len(session))] }
-
-// enumText is a name of the protocol in words: what is after its prefix. A
-// value of a newer peer is its number.
-func enumText(value interface{ String() string }, prefix string) string {
-	return strings.ToLower(strings.TrimPrefix(value.String(), prefix))
-}

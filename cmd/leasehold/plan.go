@@ -2,97 +2,52 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/leasehold-dev/leasehold"
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/internal/settings"
 )
-
-// A planDocument is what an order moves, or would move.
-type planDocument struct {
-	Total     uint32            `json:"total"`     // how many ranges
-	Share     float64           `json:"share"`     // of the key space, 0 to 1
-	ShareLost float64           `json:"shareLost"` // that loses its state
-	Moves     []plannedDocument `json:"moves"`     // the first 4,096
-}
-
-// A plannedDocument is a range that is to change its owner; to "" is to nobody.
-type plannedDocument struct {
-	Start     string  `json:"start"`
-	Limit     string  `json:"limit"` // 0000000000000000: the end of the key space
-	From      string  `json:"from"`
-	To        string  `json:"to"`
-	WithState bool    `json:"withState"`
-	Share     float64 `json:"share"`
-	Load      float64 `json:"load"` // work per second, as far as it is known
-
-	keys leasehold.Range
-}
-
-func planJSON(p *leaseholdv1.Plan) planDocument {
-	d := planDocument{Total: p.GetTotal(), Share: p.GetShare(), ShareLost: p.GetShareLost(), Moves: []plannedDocument{}}
-	for _, m := range p.GetMoves() {
-		keys := leasehold.Range{Start: leasehold.Key(m.GetStart()), Limit: leasehold.Key(m.GetLimit())}
-		d.Moves = append(d.Moves, plannedDocument{
-			Start: keys.Start.String(), Limit: keys.Limit.String(), From: m.GetFrom(), To: m.GetTo(),
-			WithState: m.GetWithState(), Share: m.GetShare(), Load: m.GetLoad(), keys: keys,
-		})
-	}
-	return d
-}
 
 // rangesShown is how many ranges of a plan people are shown.
 const rangesShown = 40
 
-// text lists what is to move.
-func (d planDocument) text() string {
-	if d.Total == 0 {
+// planText lists what is to move.
+func planText(p admin.Plan) string {
+	if p.Total == 0 {
 		return "Nothing is to move.\n"
 	}
 	var rows [][]string
-	for _, m := range d.Moves[:min(rangesShown, len(d.Moves))] {
+	for _, m := range p.Moves[:min(rangesShown, len(p.Moves))] {
 		state := good("moved")
 		if !m.WithState {
 			state = bad("lost")
 		}
-		rows = append(rows, []string{m.keys.String(), percent(m.Share), load(m.Load), shown(m.From), orNobody(m.To), state})
+		rows = append(rows, []string{m.Keys().String(), percent(m.Share), load(m.Load), shown(m.From), orNobody(m.To), state})
 	}
 	text := tableText([]column{
 		left("RANGE"), number("SHARE"), number("LOAD"), left("FROM"), left("TO"), left("STATE"),
 	}, rows)
-	if more := int(d.Total) - len(rows); more > 0 {
+	if more := int(p.Total) - len(rows); more > 0 {
 		text += fmt.Sprintf("... and %s more\n", grouped(uint64(more)))
 	}
-	return text + d.sum() + "\n"
+	return text + planSum(p) + "\n"
 }
 
-// sum says in a line what the plan comes to.
-func (d planDocument) sum() string {
-	text := fmt.Sprintf("%s, %s of the keys", counted(int(d.Total), "range"), percent(d.Share))
-	if d.ShareLost == 0 {
+// planSum says in a line what a plan comes to.
+func planSum(p admin.Plan) string {
+	text := fmt.Sprintf("%s, %s of the keys", counted(int(p.Total), "range"), percent(p.Share))
+	if p.ShareLost == 0 {
 		return text + ", with their state."
 	}
-	return text + "; " + bad(percent(d.ShareLost)+" lose their state") + "."
+	return text + "; " + bad(percent(p.ShareLost)+" lose their state") + "."
 }
 
-// lossy refuses a plan that loses state nobody has said may be lost, and says
-// who cannot move it.
-func (d planDocument) lossy(what string, owners []*leaseholdv1.OwnerStatus) error {
-	if d.ShareLost == 0 {
-		return nil
-	}
-	moves := make(map[string]bool, len(owners))
-	for _, o := range owners {
-		moves[o.GetHolder().GetOwner()] = o.GetMovesState()
-	}
+// wouldLose explains why an order was refused that would lose state.
+func wouldLose(loss *admin.LossError) error {
 	var unable []string
-	for _, m := range d.Moves {
-		for _, owner := range []string{m.From, m.To} {
-			if !m.WithState && owner != "" && !moves[owner] && !slices.Contains(unable, shown(owner)) {
-				unable = append(unable, shown(owner))
-			}
-		}
+	for _, owner := range loss.Unable {
+		unable = append(unable, shown(owner))
 	}
 	const most = 5 // to name
 	if len(unable) > most {
@@ -102,6 +57,26 @@ func (d planDocument) lossy(what string, owners []*leaseholdv1.OwnerStatus) erro
 	if len(unable) > 0 {
 		because = strings.Join(unable, ", ") + " cannot move any"
 	}
-	return failed{fmt.Errorf("%s would lose the state of %s of the keys, because %s\nAdd --lose-state if that is meant; --dry-run says which keys they are",
-		what, percent(d.ShareLost), because)}
+	return fmt.Errorf("%s would lose the state of %s of the keys, because %s\nAdd --lose-state if that is meant; --dry-run says which keys they are",
+		shown(loss.Order), percent(loss.Share), because)
+}
+
+// noSuchOwner says which names are most like one that no owner has.
+func noSuchOwner(unknown *admin.UnknownOwnerError) error {
+	fail := func(format string, args ...any) error {
+		return leasehold.Errorf("", leasehold.NotFound, unknown.Owner, format, args...)
+	}
+	if len(unknown.Known) == 0 {
+		return fail("nobody has joined %s", unknown.Namespace)
+	}
+	var names []string
+	for _, name := range unknown.Known {
+		names = append(names, shown(name))
+	}
+	const most = 3 // to propose
+	near := settings.Nearest(unknown.Owner, names, most)
+	if len(near) == 0 {
+		return fail("no owner in %s has this name; 'leasehold owners -n %s' lists those there are", unknown.Namespace, unknown.Namespace)
+	}
+	return fail("no owner in %s has this name; the closest: %s", unknown.Namespace, strings.Join(near, ", "))
 }

@@ -6,8 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold-dev/leasehold/internal/wire"
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/admin"
 )
 
 const rebalanceHelp = `Has the policy asked at once who should have which keys, without regard to how
@@ -33,45 +32,27 @@ func newRebalanceCommand() *cobra.Command {
 
 // A rebalanceDocument is what "rebalance --json" prints.
 type rebalanceDocument struct {
-	Namespace string       `json:"namespace"`
-	Outcome   string       `json:"outcome"` // planned (with --dry-run) or begun
-	Plan      planDocument `json:"plan"`
+	Namespace string     `json:"namespace"`
+	Outcome   string     `json:"outcome"` // planned (with --dry-run) or begun
+	Plan      admin.Plan `json:"plan"`
 }
 
 func (c *client) rebalance(ctx context.Context, o *orderOptions) error {
-	d := rebalanceDocument{Outcome: "planned"}
-	if err := c.askWithin(ctx, func(ctx context.Context, to admin) error {
-		d.Namespace = c.namespace
-		request := &leaseholdv1.RebalanceRequest{Version: wire.Version, Namespace: c.namespace, DryRun: o.dryRun, LoseState: o.loseState}
-		answer, err := to.Rebalance(ctx, request)
-		if err != nil {
-			return c.whyNotRebalanced(ctx, to, err)
-		}
-		d.Plan = planJSON(answer.GetPlan())
-		return nil
-	}); err != nil {
+	plan, err := within(ctx, c, func(ctx context.Context, namespace string) (admin.Plan, error) {
+		return c.admin.Rebalance(ctx, namespace, o.options())
+	})
+	if err != nil {
 		return err
 	}
+	d := rebalanceDocument{Namespace: c.namespace, Outcome: admin.OutcomeBegun, Plan: plan}
 	if o.dryRun {
-		return c.print(d, d.Plan.text)
+		d.Outcome = admin.OutcomePlanned
+		return c.print(d, func() string { return planText(plan) })
 	}
-	d.Outcome = "begun"
 	return c.print(d, func() string {
-		if d.Plan.Total == 0 {
+		if plan.Total == 0 {
 			return "The policy has nothing to move.\n"
 		}
-		return fmt.Sprintf("%s%s: see 'leasehold moves'\n", d.Plan.text(), good("begun"))
-	})
-}
-
-// whyNotRebalanced says who is to blame for a refusal, where it can.
-func (c *client) whyNotRebalanced(ctx context.Context, to admin, refusal error) error {
-	owners, err := c.listOwners(ctx, to)
-	if err != nil {
-		return refusal
-	}
-	return whyRefused(refusal, "rebalancing", owners, func() (*leaseholdv1.Plan, error) {
-		answer, err := to.Rebalance(ctx, &leaseholdv1.RebalanceRequest{Version: wire.Version, Namespace: c.namespace, DryRun: true})
-		return answer.GetPlan(), err
+		return fmt.Sprintf("%s%s: see 'leasehold moves'\n", planText(plan), good("begun"))
 	})
 }

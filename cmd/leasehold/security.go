@@ -176,10 +176,18 @@ func (s *securitySettings) expose(contacts []contact) (err error) {
 	return err
 }
 
-// showing are options by which calls show the token, if there is one.
-func (s *securitySettings) showing() []grpc.DialOption {
+// perRPC returns the credentials by which calls show the token, nil if there is none.
+func (s *securitySettings) perRPC() credentials.PerRPCCredentials {
 	if s.token.Len() == 0 {
 		return nil
 	}
-	return []grpc.DialOption{grpc.WithPerRPCCredentials(access.Bearer(s.token.Reveal(), !s.tls()))}
+	return access.Bearer(s.token.Reveal(), !s.tls())
+}
+
+// showing are options by which calls show the token, if there is one.
+func (s *securitySettings) showing() []grpc.DialOption {
+	if token := s.perRPC(); token != nil {
+		return []grpc.DialOption{grpc.WithPerRPCCredentials(token)}
+	}
+	return nil
 }

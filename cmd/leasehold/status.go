@@ -7,8 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold-dev/leasehold/internal/wire"
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/admin"
 )
 
 const statusHelp = `Says which manager leads, since when, where the lease tables are kept, and how
@@ -31,78 +30,21 @@ func newStatusCommand() *cobra.Command {
 }
 
 func (c *client) status(ctx context.Context) error {
-	var answer *leaseholdv1.GetStatusResponse
-	if err := c.ask(ctx, func(ctx context.Context, to admin) (err error) {
-		answer, err = to.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
-		return err
-	}); err != nil {
-		return err
+	status, err := c.admin.Status(ctx)
+	if err != nil {
+		return c.explain(ctx, err)
 	}
-	document := statusJSON(answer)
-	document.secured = c.security.tls()
-	return c.print(document, document.text)
+	return c.print(status, func() string { return statusText(status, c.security.tls()) })
 }
 
-func statusJSON(answer *leaseholdv1.GetStatusResponse) statusDocument {
-	document := statusDocument{
-		Leader: answer.GetLeader(), Term: decimal(answer.GetTerm()), LedFor: time.Duration(answer.GetLedFor()).Seconds(),
-		Manager: answer.GetManager(), Build: answer.GetBuild(), Store: answer.GetStore(),
-		Problem: answer.GetProblem(), Warnings: answer.GetWarnings(), Namespaces: []namespaceStatusDocument{},
-	}
-	for _, n := range answer.GetNamespaces() {
-		document.Namespaces = append(document.Namespaces, namespaceStatusJSON(n))
-	}
-	return document
-}
-
-// A statusDocument is what "status --json" prints. Without a leader the field
-// is "".
-type statusDocument struct {
-	Leader     string                    `json:"leader"`
-	Term       string                    `json:"term"`
-	LedFor     float64                   `json:"ledForSeconds"` // 0 if that is not known
-	Manager    string                    `json:"manager"`       // the one that was asked
-	Build      string                    `json:"build"`
-	Store      string                    `json:"store"`
-	Problem    string                    `json:"problem,omitempty"`  // why this is not all
-	Warnings   []string                  `json:"warnings,omitempty"` // what is wrong although the group serves
-	Namespaces []namespaceStatusDocument `json:"namespaces"`
-
-	secured bool // we see what our roles cover
-}
-
-// A namespaceStatusDocument is how a namespace fares.
-type namespaceStatusDocument struct {
-	Name             string `json:"name"`
-	Ready            bool   `json:"ready"`
-	Problem          string `json:"problem,omitempty"` // why it is not ready, or what is wrong all the same
-	LSN              uint64 `json:"lsn"`
-	NewestGeneration string `json:"newestGeneration"`
-	Owners           uint32 `json:"owners"`
-	Ranges           uint32 `json:"ranges"`
-	Vacant           uint32 `json:"vacant"`
-	Lookups          uint32 `json:"lookups"`
-	Moves            uint32 `json:"moves"` // of state, under way
-	// Lull is why the policy, which goes by loads, moves nothing for the sake of
-	// balance; left out if it does, or never does.
-	Lull string `json:"lull,omitempty"`
-}
-
-func namespaceStatusJSON(n *leaseholdv1.NamespaceStatus) namespaceStatusDocument {
-	return namespaceStatusDocument{
-		Name: n.GetName(), Ready: n.GetReady(), Problem: n.GetProblem(), LSN: n.GetLsn(),
-		NewestGeneration: decimal(n.GetNewestGeneration()), Owners: n.GetOwners(), Ranges: n.GetRanges(),
-		Vacant: n.GetVacant(), Lookups: n.GetLookups(), Moves: n.GetMoves(), Lull: n.GetLull(),
-	}
-}
-
-func (d statusDocument) text() string {
+// statusText writes a status. With TLS, only the namespaces of the caller's roles are in it.
+func statusText(d admin.Status, secured bool) string {
 	leader := bad("none") + ": leases go on until they run out, and nothing changes"
 	if d.Leader != "" {
-		leader = fmt.Sprintf("%s, in term %s", good(shown(d.Leader)), d.Term)
+		leader = fmt.Sprintf("%s, in term %d", good(shown(d.Leader)), d.Term)
 	}
 	if d.Leader != "" && d.LedFor > 0 {
-		leader += ", for " + seconds(d.LedFor)
+		leader += ", for " + brief(time.Duration(d.LedFor))
 	}
 	text := facts([]entry{
 		{"leader", leader},
@@ -120,23 +62,23 @@ func (d statusDocument) text() string {
 		return text
 	}
 	if len(d.Namespaces) == 0 {
-		return text + noNamespace(d.secured) + "\n"
+		return text + noNamespace(secured) + "\n"
 	}
 	var rows [][]string
 	for _, n := range d.Namespaces {
 		rows = append(rows, []string{
 			shown(n.Name), grouped(uint64(n.Owners)), grouped(uint64(n.Ranges)), grouped(uint64(n.Vacant)),
-			grouped(uint64(n.Moves)), grouped(uint64(n.Lookups)), grouped(n.LSN), n.NewestGeneration, n.readyText(),
+			grouped(uint64(n.Moves)), grouped(uint64(n.Lookups)), grouped(uint64(n.LSN)), decimal(uint64(n.NewestGeneration)), readyText(n),
 		})
 	}
 	return text + tableText([]column{
 		left("NAMESPACE"), number("OWNERS"), number("RANGES"), number("VACANT"), number("MOVES"), number("LOOKUPS"),
 		number("LSN"), number("GENERATION"), left("READY"),
-	}, rows) + d.lulls()
+	}, rows) + lulls(d)
 }
 
 // lulls says where nothing is balanced, and why.
-func (d statusDocument) lulls() string {
+func lulls(d admin.Status) string {
 	text := ""
 	for _, n := range d.Namespaces {
 		if n.Lull != "" {
@@ -146,7 +88,7 @@ func (d statusDocument) lulls() string {
 	return text
 }
 
-func (d namespaceStatusDocument) readyText() string {
+func readyText(d admin.NamespaceStatus) string {
 	switch {
 	case d.Ready && d.Problem != "":
 		return good("yes") + ", but " + bad(shown(d.Problem))
@@ -156,7 +98,7 @@ func (d namespaceStatusDocument) readyText() string {
 	return bad("no") + ": " + orDash(d.Problem)
 }
 
-func (d namespaceStatusDocument) rangesText() string {
+func vacancyText(d admin.NamespaceStatus) string {
 	if d.Vacant == 0 {
 		return grouped(uint64(d.Ranges))
 	}

@@ -85,14 +85,10 @@ func (o *topOptions) top(ctx context.Context, cmd *cobra.Command) error {
 
 // topOnce prints one picture.
 func (o *topOptions) topOnce(ctx context.Context, by topSort) error {
-	var seen *topSnapshot
-	err := o.ask(ctx, func(ctx context.Context, to admin) (err error) {
-		seen, err = (&topLook{topWish: topWish{namespace: o.namespace}}).look(ctx, to)
-		return err
-	})
+	seen, err := (&topLook{topWish: topWish{namespace: o.namespace}}).look(ctx, o.admin)
 	switch {
 	case err != nil:
-		return err
+		return o.explain(ctx, err)
 	case o.namespace != "" && seen.absent:
 		return failed{advised(fmt.Errorf("there is no namespace %q", o.namespace), createIt(o.namespace))}
 	}

@@ -81,7 +81,7 @@ func topLatest(s *topSnapshot, room int) []string {
 	}
 	lines := []string{"", heading("what happened")}
 	for _, e := range events {
-		lines = append(lines, clockText(e.at)+"  "+strings.Join(e.words(), "  "))
+		lines = append(lines, clockText(e.At)+"  "+strings.Join(eventWords(e), "  "))
 	}
 	return lines
 }

@@ -65,7 +65,7 @@ func (m topModel) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 		if m.seen != nil && message.Namespace != m.seen.Namespace {
 			m.view.scroll = 0
 		}
-		m.seen, m.view.now = message, message.at
+		m.seen, m.view.now = message, message.At
 	case topTick:
 		m.view.now = time.Time(message)
 		return m, tickTop()

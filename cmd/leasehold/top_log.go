@@ -7,15 +7,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/wire"
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/admin"
 )
 
 // A topLog is the last events of all namespaces: as they are watched, and from the
 // journal what was before. Its methods may be called from many goroutines at once.
 type topLog struct {
 	mu     sync.Mutex
-	events []eventDocument // by time, newest last
+	events []admin.Event   // by time, newest last
 	filled map[string]bool // the journal of these namespaces was read
 }
 
@@ -24,7 +23,7 @@ const mostLogged = 1000
 
 // add takes up events, unless they are known: the journal and the watch tell of the
 // same changes, and every watch begins with who leads.
-func (l *topLog) add(events ...eventDocument) {
+func (l *topLog) add(events ...admin.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range events {
@@ -36,13 +35,13 @@ func (l *topLog) add(events ...eventDocument) {
 }
 
 // insert puts an event in its place, unless it is known.
-func (l *topLog) insert(e eventDocument) {
+func (l *topLog) insert(e admin.Event) {
 	at := len(l.events)
-	for at > 0 && l.events[at-1].at.After(e.at) {
+	for at > 0 && l.events[at-1].At.After(e.At) {
 		at--
 	}
 	switch {
-	case e.Change != nil && slices.ContainsFunc(l.events, e.same):
+	case e.Change != nil && slices.ContainsFunc(l.events, func(other admin.Event) bool { return sameChange(e, other) }):
 		return
 	case e.Leader != nil:
 		if before := nextLeader(slices.Backward(l.events[:at])); before >= 0 && *l.events[before].Leader == *e.Leader {
@@ -57,7 +56,7 @@ func (l *topLog) insert(e eventDocument) {
 }
 
 // nextLeader returns the index of the first event of a sequence that says who leads, or -1.
-func nextLeader(events iter.Seq2[int, eventDocument]) int {
+func nextLeader(events iter.Seq2[int, admin.Event]) int {
 	for i, e := range events {
 		if e.Leader != nil {
 			return i
@@ -66,35 +65,46 @@ func nextLeader(events iter.Seq2[int, eventDocument]) int {
 	return -1
 }
 
-// same reports whether two events are one change, told twice.
-func (e eventDocument) same(other eventDocument) bool {
+// sameChange reports whether two events are one change, told twice.
+func sameChange(e, other admin.Event) bool {
 	return e.Change != nil && other.Change != nil && e.Namespace == other.Namespace && e.Change.LSN == other.Change.LSN
+}
+
+// take takes up an event of a watch.
+func (l *topLog) take(e admin.Event) {
+	if e.Missed > 0 {
+		l.gap(counted(int(e.Missed), "event") + " missed: they came faster than they were read")
+	}
+	if e.Type == admin.EventGap {
+		l.gap(e.Text)
+		return
+	}
+	l.add(e)
 }
 
 // gap notes that events were missed. The journal has those that matter most.
 func (l *topLog) gap(why string) {
-	now := time.Now()
-	l.add(eventDocument{Type: "gap", Text: why, At: now.Format(time.RFC3339Nano), at: now})
+	l.add(admin.Event{Type: admin.EventGap, Text: why, At: time.Now()})
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.filled = nil
 }
 
 // fill reads the journal of a namespace, if that is to be done.
-func (l *topLog) fill(ctx context.Context, to admin, namespace string) {
+func (l *topLog) fill(ctx context.Context, from *admin.Client, namespace string) {
 	l.mu.Lock()
 	filled := l.filled[namespace]
 	l.mu.Unlock()
 	if filled {
 		return
 	}
-	answer, err := to.ListChanges(ctx, &leaseholdv1.ListChangesRequest{Version: wire.Version, Namespace: namespace, Most: topEvents})
+	changes, _, err := from.Changes(ctx, namespace, 0, topEvents)
 	if err != nil {
 		return // it is too old to know, or the next look will tell
 	}
-	var past []eventDocument
-	for _, c := range slices.Backward(answer.GetChanges()) {
-		past = append(past, pastJSON(namespace, c))
+	var past []admin.Event
+	for _, c := range slices.Backward(changes) {
+		past = append(past, c.Event(namespace))
 	}
 	l.add(past...)
 	l.mu.Lock()
@@ -105,34 +115,20 @@ func (l *topLog) fill(ctx context.Context, to admin, namespace string) {
 	l.filled[namespace] = true
 }
 
-// pastJSON is a change of the journal as an event.
-func pastJSON(namespace string, c *leaseholdv1.HistoryEntry) eventDocument {
-	change := changeJSON(c)
-	return eventDocument{At: change.At, at: change.at, Namespace: namespace, Type: "change", Change: &change}
-}
-
 // leaders takes up who has led.
-func (l *topLog) leaders(list []*leaseholdv1.Leadership) {
-	var past []eventDocument
+func (l *topLog) leaders(list []admin.Leadership) {
+	var past []admin.Event
 	for _, s := range slices.Backward(list) {
-		past = append(past, leadershipJSON(s))
+		past = append(past, s.Event())
 	}
 	l.add(past...)
 }
 
-// leadershipJSON is that somebody leads from some time on, as an event.
-func leadershipJSON(s *leaseholdv1.Leadership) eventDocument {
-	at := s.GetAt().AsTime()
-	return eventDocument{
-		At: at.Format(time.RFC3339Nano), at: at, Type: "leader", Leader: &leaderDocument{decimal(s.GetTerm()), s.GetLeader()},
-	}
-}
-
 // tail returns the last events of a namespace and of the group.
-func (l *topLog) tail(namespace string, most int) []eventDocument {
+func (l *topLog) tail(namespace string, most int) []admin.Event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := []eventDocument{}
+	out := []admin.Event{}
 	for _, e := range slices.Backward(l.events) {
 		if e.Namespace == "" || e.Namespace == namespace {
 			if out = append(out, e); len(out) == most {

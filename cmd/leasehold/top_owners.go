@@ -6,6 +6,8 @@ import (
 
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/leasehold-dev/leasehold/admin"
 )
 
 // A topColumn is a column of the owners. Its width is the same at every look, so that
@@ -25,7 +27,7 @@ func topColumns(width int) []topColumn {
 		{number("LOAD"), 10, 46, func(o *topOwner) string { return load(o.Load) }},
 		{number("LEASES"), 7, 72, func(o *topOwner) string { return grouped(uint64(o.Leases)) }},
 		{number("PATIENCE"), 8, 90, func(o *topOwner) string { return seconds(o.Patience) }},
-		{left("MOVES"), 13, 105, func(o *topOwner) string { return o.movesText() }},
+		{left("MOVES"), 13, 105, func(o *topOwner) string { return ownerMoves(o.Owner) }},
 		{left("ADDRESS"), 22, 132, func(o *topOwner) string { return orDash(o.Addr) }},
 	}
 	var fitting []topColumn
@@ -52,7 +54,7 @@ func topOwners(s *topSnapshot, v topView, rows []*topOwner, room int) []string {
 	columns := topColumns(v.width)
 	name, bar := leastName, v.width
 	for _, o := range s.Owners {
-		name = max(name, lipgloss.Width(shown(o.Owner)))
+		name = max(name, lipgloss.Width(shown(o.Owner.Owner)))
 	}
 	name = min(name, mostName, max(leastName, v.width/4))
 	for _, c := range columns {
@@ -67,7 +69,7 @@ func topOwners(s *topSnapshot, v topView, rows []*topOwner, room int) []string {
 	}
 	lines := []string{ownersTitle(s, v, len(rows), from, len(seen)), heading(strings.TrimRight(strings.Join(titles, "  "), " "))}
 	for _, o := range seen {
-		cells := []string{cell(shown(o.Owner), name, false)}
+		cells := []string{cell(shown(o.Owner.Owner), name, false)}
 		for _, c := range columns {
 			cells = append(cells, cell(c.cell(o), c.width, c.right))
 		}
@@ -105,14 +107,14 @@ func (o *topOwner) stateName() string {
 	if o.Late && !o.Suspended {
 		return "late"
 	}
-	return ansi.Strip(o.stateText())
+	return ansi.Strip(ownerState(o.Owner))
 }
 
 func (o *topOwner) stateColoured() string {
 	if o.Late && !o.Suspended {
 		return bad("late")
 	}
-	return o.stateText()
+	return ownerState(o.Owner)
 }
 
 // A fairness is what the owners would have if it were spread by weight: loads, or
@@ -126,7 +128,7 @@ func newFairness(owners []topOwner) fairness {
 	var loads, shares, weights float64
 	for _, o := range owners {
 		loads, shares = loads+o.Load, shares+o.Share
-		if o.State == "member" && !o.Draining && !o.Leaving {
+		if o.State == admin.OwnerMember && !o.Draining && !o.Leaving {
 			weights += o.Weight
 		}
 	}

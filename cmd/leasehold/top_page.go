@@ -9,6 +9,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/admin"
 )
 
 // A topPage is what the screen shows below the facts.
@@ -35,26 +36,18 @@ type topWish struct {
 // topPaged is what only one page needs, and is asked for only while it is looked at.
 type topPaged struct {
 	of      topWish
-	ranges  []rangeDocument
-	lookups []topLookup
-	total   int // lookups that there are
-	log     []eventDocument
+	ranges  []admin.Range
+	lookups admin.Lookups // of the manager that is asked, the one that lags most first
+	log     []admin.Event
 	found   *topFound
 	problem string // why it is not known
-}
-
-// A topLookup is a lookup that follows the manager that is asked.
-type topLookup struct {
-	addr        string
-	since, last time.Duration
-	behind      uint64
 }
 
 // A topFound is what is known of a key.
 type topFound struct {
 	key     keyArgument
-	held    rangeDocument
-	history historyDocument
+	held    admin.Range
+	history admin.History
 }
 
 // A topTable is a page: rows that can be filtered and scrolled through. Rows are made when
@@ -96,7 +89,7 @@ func matching(v topView, n int, text func(i int) string) []int {
 }
 
 func (p *topPaged) rangesTable(v topView) topTable {
-	seen := matching(v, len(p.ranges), func(i int) string { return p.ranges[i].Start + " " + p.ranges[i].Owner })
+	seen := matching(v, len(p.ranges), func(i int) string { return p.ranges[i].Start.String() + " " + p.ranges[i].Owner })
 	return topTable{
 		title: heading(counted(len(p.ranges), "range")) + ofThem(v, len(seen)), rows: len(seen),
 		columns: []column{left("RANGE"), number("SHARE"), left("OWNER"), number("GENERATION"), left("STATE LAST LOST")},
@@ -106,36 +99,37 @@ func (p *topPaged) rangesTable(v topView) topTable {
 			if r.Owner == "" {
 				owner = bad("nobody")
 			}
-			return []string{r.keys.String(), percent(r.Share), owner, r.Generation, r.lostText()}
+			return []string{r.Keys().String(), percent(r.Share), owner, decimal(uint64(r.Generation)), lostText(*r)}
 		},
 	}
 }
 
 func (p *topPaged) lookupsTable(s *topSnapshot, v topView) topTable {
-	seen := matching(v, len(p.lookups), func(i int) string { return p.lookups[i].addr })
+	all := p.lookups.Lookups
+	seen := matching(v, len(all), func(i int) string { return all[i].Addr })
 	return topTable{
-		title: heading(counted(p.total, "lookup")) + " of manager " + orDash(s.Status.Manager) + ofThem(v, len(seen)), rows: len(seen),
+		title: heading(counted(int(p.lookups.Total), "lookup")) + " of manager " + orDash(s.Status.Manager) + ofThem(v, len(seen)), rows: len(seen),
 		columns: []column{left("FROM"), number("CONNECTED"), number("LAST HEARD"), number("CHANGES BEHIND")},
 		row: func(i int) []string {
-			l := &p.lookups[seen[i]]
-			behind := grouped(l.behind)
-			if l.behind > lagging || l.last > lookupSilence {
+			l := &all[seen[i]]
+			behind := grouped(l.Behind)
+			if l.Behind > lagging || time.Duration(l.HeardAgo) > lookupSilence {
 				behind = bad(behind)
 			}
-			return []string{orDash(l.addr), brief(l.since), brief(l.last) + " ago", behind}
+			return []string{orDash(l.Addr), seconds(l.Connected), seconds(l.HeardAgo) + " ago", behind}
 		},
 	}
 }
 
 func (p *topPaged) eventsTable(v topView) topTable {
-	text := func(i int) []string { return p.log[i].words() }
+	text := func(i int) []string { return eventWords(p.log[i]) }
 	seen := matching(v, len(p.log), func(i int) string { return ansi.Strip(strings.Join(text(i), " ")) })
 	return topTable{
 		title: heading(counted(len(p.log), "event")) + ofThem(v, len(seen)) + ", newest first", rows: len(seen),
 		columns: []column{left("TIME"), left("WHAT HAPPENED")},
 		row: func(i int) []string {
 			i = seen[len(seen)-1-i]
-			return []string{clockText(p.log[i].at), strings.Join(text(i), "  ")}
+			return []string{clockText(p.log[i].At), strings.Join(text(i), "  ")}
 		},
 	}
 }
@@ -150,7 +144,7 @@ func (p *topPaged) keyTable() topTable {
 		columns: []column{left("TIME"), left("CHANGE"), left("OWNER"), number("GENERATION"), left("RANGE")},
 		row: func(i int) []string {
 			e := &entries[i]
-			return []string{timeText(e.at), e.what(), orDash(e.Owner), e.Generation, e.keys.String()}
+			return []string{timeText(e.At), changeText(*e), orDash(e.Owner), decimal(uint64(e.Generation)), e.Keys().String()}
 		},
 	}
 }
@@ -196,13 +190,13 @@ func topPageLines(s *topSnapshot, v topView, room int) []string {
 func (f *topFound) lines() []string {
 	owner := bad("nobody")
 	if f.held.Owner != "" {
-		owner = good(shown(f.held.Owner)) + " at " + orDash(f.held.Addr) + ", generation " + f.held.Generation
+		owner = good(shown(f.held.Owner)) + " at " + orDash(f.held.Addr) + fmt.Sprintf(", generation %d", f.held.Generation)
 	}
 	text := facts([]entry{
 		{"key", f.key.text()},
 		{"owner", owner},
-		{"range", fmt.Sprintf("%v, %s of the keys", f.held.keys, percent(f.held.Share))},
-		{"state lost", f.held.lostText()},
+		{"range", fmt.Sprintf("%v, %s of the keys", f.held.Keys(), percent(f.held.Share))},
+		{"state lost", lostText(f.held)},
 	})
 	return append(strings.Split(strings.TrimSuffix(text, "\n"), "\n"), "")
 }

@@ -7,6 +7,8 @@ import (
 
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/leasehold-dev/leasehold/admin"
 )
 
 // topScreen draws what was seen for a terminal of a size: a line for each row of it,
@@ -62,7 +64,7 @@ func topTitle(s *topSnapshot, v topView) []string {
 			title += fmt.Sprintf(" (%d of %d)", i+1, len(s.Status.Namespaces))
 		}
 	}
-	at := clockText(s.at)
+	at := clockText(s.At)
 	gap := v.width - lipgloss.Width(title) - len(at)
 	return []string{title + strings.Repeat(" ", max(2, gap)) + at}
 }
@@ -75,13 +77,13 @@ func topTrouble(s *topSnapshot, v topView) []string {
 	why := "Waiting for an answer."
 	switch {
 	case s.Stale != nil:
-		since, why = s.Stale.since, s.Stale.Why
-	case !v.now.IsZero() && v.now.Sub(s.at) > v.patience:
-		since = s.at
+		since, why = s.Stale.Since, s.Stale.Why
+	case !v.now.IsZero() && v.now.Sub(s.At) > v.patience:
+		since = s.At
 	default:
 		return nil
 	}
-	now := s.at
+	now := s.At
 	if v.now.After(now) {
 		now = v.now
 	}
@@ -145,7 +147,7 @@ func topFacts(s *topSnapshot, v topView) []string {
 	d := &s.Status
 	leader := bad("none")
 	if d.Leader != "" {
-		leader = fmt.Sprintf("%s, in term %s", good(shown(d.Leader)), d.Term)
+		leader = fmt.Sprintf("%s, in term %d", good(shown(d.Leader)), d.Term)
 	}
 	if d.Leader != "" && d.LedFor > 0 {
 		leader += ", for " + seconds(d.LedFor)
@@ -153,7 +155,7 @@ func topFacts(s *topSnapshot, v topView) []string {
 	entries, notes := []entry{{"leader", leader}}, []string(nil)
 	if n := s.status(); n != nil && n.Ready {
 		entries = append(entries,
-			entry{"keys", fmt.Sprintf("%s, %s; LSN %s", counted(int(n.Ranges), "range"), s.vacantText(), grouped(n.LSN))},
+			entry{"keys", fmt.Sprintf("%s, %s; LSN %s", counted(int(n.Ranges), "range"), s.vacantText(), grouped(uint64(n.LSN)))},
 			entry{"policy", fmt.Sprintf("%s; %s, %s waiting; %s", orDash(s.Policy),
 				counted(int(s.Moves.UnderWay), "move"), grouped(uint64(s.Moves.Waiting)), counted(int(n.Lookups), "lookup"))})
 		if n.Problem != "" {
@@ -166,7 +168,7 @@ func topFacts(s *topSnapshot, v topView) []string {
 	for _, w := range d.Warnings {
 		notes = append(notes, bad("Warning: ")+shown(w)+".")
 	}
-	entries = append(entries, entry{"store", shown(d.Store) + membersText(s.Members)})
+	entries = append(entries, entry{"store", shown(d.Store) + silentMembers(s.Members)})
 	most := 4 // notes
 	if v.tiny() {
 		entries, most = entries[:min(2, len(entries))], 1
@@ -185,8 +187,8 @@ func (s *topSnapshot) vacantText() string {
 	return bad(percent(s.Vacant) + " of the keys vacant")
 }
 
-// membersText names the managers of the group whose stores do not answer.
-func membersText(members []memberDocument) string {
+// silentMembers names the managers of the group whose stores do not answer.
+func silentMembers(members []admin.Member) string {
 	var silent []string
 	for _, m := range members {
 		if !m.Healthy {

@@ -11,16 +11,21 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/admin"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
 // followTop looks through managers until the test ends, and returns what it shows.
 func followTop(t *testing.T, managers ...string) (*topSource, <-chan *topSnapshot) {
 	t.Helper()
-	c := &client{settings: newClient(&cobra.Command{}).settings, managers: managers, timeout: time.Minute}
+	c := newClient(&cobra.Command{})
+	c.managers, c.timeout = managers, time.Minute
+	disconnect, err := c.connect()
+	if err != nil {
+		t.Fatal(err)
+	}
 	seen := make(chan *topSnapshot)
 	ctx, cancel := context.WithCancel(t.Context())
 	s := newTopSource(c, time.Millisecond, func(s *topSnapshot) {
@@ -34,7 +39,7 @@ func followTop(t *testing.T, managers ...string) (*topSource, <-chan *topSnapsho
 		defer close(ended)
 		s.run(ctx)
 	}()
-	t.Cleanup(func() { cancel(); <-ended })
+	t.Cleanup(func() { cancel(); <-ended; disconnect() })
 	return s, seen
 }
 
@@ -106,16 +111,16 @@ func TestTopSurvivesManagers(t *testing.T) {
 func TestTopLog(t *testing.T) {
 	l := &topLog{}
 	at := time.Date(2026, 11, 15, 10, 20, 31, 0, time.UTC)
-	change := func(lsn uint64) eventDocument {
-		return pastJSON("x", &leaseholdv1.HistoryEntry{Lsn: lsn, At: timestamppb.New(at.Add(time.Duration(lsn) * time.Second))})
+	change := func(lsn uint64) admin.Event {
+		return admin.Change{LSN: leasehold.LSN(lsn), At: at.Add(time.Duration(lsn) * time.Second)}.Event("x")
 	}
 	l.add(change(5), change(7))
 	l.add(change(6), change(7))
-	l.leaders([]*leaseholdv1.Leadership{{At: timestamppb.New(at), Leader: "m", Term: 2}})
-	l.leaders([]*leaseholdv1.Leadership{{At: timestamppb.New(at), Leader: "m", Term: 2}})
+	l.leaders([]admin.Leadership{{At: at, Leader: "m", Term: 2}})
+	l.leaders([]admin.Leadership{{At: at, Leader: "m", Term: 2}})
 	var got []string
 	for _, e := range l.tail("x", 10) {
-		got = append(got, strings.Join(e.words(), " "))
+		got = append(got, strings.Join(eventWords(e), " "))
 	}
 	if len(got) != 4 || !strings.Contains(plain(got[0]), "m leads") || !strings.Contains(got[1], "lsn 5") || !strings.Contains(got[2], "lsn 6") {
 		t.Errorf("got %q", got)
@@ -132,18 +137,18 @@ func TestTopLog(t *testing.T) {
 // log must not end with nobody.
 func TestTopLogOfLeaders(t *testing.T) {
 	l := &topLog{}
-	at := func(second int, leader string) *leaseholdv1.Leadership {
-		return &leaseholdv1.Leadership{At: timestamppb.New(time.Date(2026, 11, 15, 10, 20, second, 0, time.UTC)), Leader: leader, Term: 3}
+	at := func(second int, leader string) admin.Leadership {
+		return admin.Leadership{At: time.Date(2026, 11, 15, 10, 20, second, 0, time.UTC), Leader: leader, Term: 3}
 	}
-	watched := leadershipJSON(at(40, "m")) // a watch begins with who leads
+	watched := at(40, "m").Event() // a watch begins with who leads
 	l.add(watched)
 	for range 2 { // at every look, newest first
-		l.leaders([]*leaseholdv1.Leadership{at(30, "m"), at(29, ""), at(20, "m")})
+		l.leaders([]admin.Leadership{at(30, "m"), at(29, ""), at(20, "m")})
 	}
 	l.add(watched)
 	var got []string
 	for _, e := range l.tail("x", 10) {
-		got = append(got, fmt.Sprint(e.at.Second(), e.Leader.Leader))
+		got = append(got, fmt.Sprint(e.At.Second(), e.Leader.Leader))
 	}
 	if diff := cmp.Diff([]string{"20m", "29", "30m"}, got); diff != "" {
 		t.Error(diff)

@@ -12,75 +12,78 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/admin"
 )
 
 // someTop is a picture with so many owners.
 func someTop(owners int) *topSnapshot {
 	at := time.Date(2026, 11, 15, 10, 20, 31, 0, time.Local)
 	s := &topSnapshot{
-		at: at, Namespace: "presence", Policy: "adaptive",
-		Status: statusDocument{
-			Leader: "10.0.0.1:7400", Term: "3", LedFor: 7985, Manager: "10.0.0.2:7400", Store: "etcd, embedded, 3 members",
-			Namespaces: []namespaceStatusDocument{
+		At: at, Namespace: "presence", Policy: "adaptive",
+		Status: admin.Status{
+			Leader: "10.0.0.1:7400", Term: 3, LedFor: admin.Seconds(7985 * time.Second), Manager: "10.0.0.2:7400", Store: "etcd, embedded, 3 members",
+			Namespaces: []admin.NamespaceStatus{
 				{Name: "other", Problem: "loading its table"},
 				{Name: "presence", Ready: true, LSN: 1234, Owners: uint32(owners), Ranges: 128, Lookups: 7, Moves: 2},
 			},
 		},
-		Members: []memberDocument{{Name: "m1", Healthy: true}, {Name: "m2"}, {Name: "m3", Healthy: true}},
-		Moves: movesDocument{UnderWay: 1, Waiting: 9, Moves: []moveStatusDocument{
-			{ID: "1", Share: 0.25, From: "server-0001", To: "server-0003", State: "copying", Records: 1234, Bytes: 5 << 20, Age: 1.5},
+		Members: []admin.Member{{Name: "m1", Healthy: true}, {Name: "m2"}, {Name: "m3", Healthy: true}},
+		Moves: admin.Moves{UnderWay: 1, Waiting: 9, Moves: []admin.Move{
+			{ID: "1", Share: 0.25, From: "server-0001", To: "server-0003", State: "copying", Records: 1234, Bytes: 5 << 20, Age: admin.Seconds(1500 * time.Millisecond)},
 			{Share: 0.125, From: "server-0002", To: "server-0003", State: "waiting"},
 		}},
-		HotKeys: []hotKeyDocument{{Key: "8000000000000000", Rate: 4321, Owner: "server-0001"}},
+		HotKeys: []admin.HotKey{{Key: 1 << 63, Rate: 4321, Owner: "server-0001"}},
 	}
 	yes := true
 	for i := range owners {
-		s.Owners = append(s.Owners, topOwner{ownerDocument: ownerDocument{
+		s.Owners = append(s.Owners, topOwner{Owner: admin.Owner{
 			Owner: fmt.Sprintf("server-%04d", i+1), Addr: fmt.Sprintf("10.1.0.%d:8080", i%250+1), State: "member", Weight: 1,
-			Leases: uint32(i % 7), Share: 1 / float64(owners), Load: float64(100 * (i*7919%31 + 1)), Patience: 11, MovesState: &yes,
+			Leases: uint32(i % 7), Share: 1 / float64(owners), Load: float64(100 * (i*7919%31 + 1)), Patience: admin.Seconds(11 * time.Second), MovesState: &yes,
 		}})
 	}
 	if owners >= 3 {
 		o := s.Owners
-		o[0].MovesOut, o[2].MovesIn, o[2].Draining, o[1].Late, o[1].Patience = 1, 1, true, true, 4.2
+		o[0].MovesOut, o[2].MovesIn, o[2].Draining, o[1].Late, o[1].Patience = 1, 1, true, true, admin.Seconds(4200*time.Millisecond)
 		o[2].State, o[2].Weight = "silent", 2
 	}
 	for i := range 30 {
-		s.Events = append(s.Events, eventDocument{
-			at: at.Add(time.Duration(i-30) * time.Second), Type: "change", Namespace: "presence",
-			Change: &changeDocument{
-				LSN: uint64(1200 + i), Kind: "granted", Owner: "server-0001", Generation: "41",
-				keys: leasehold.Range{Start: 0, Limit: 1 << 63},
+		s.Events = append(s.Events, admin.Event{
+			At: at.Add(time.Duration(i-30) * time.Second), Type: admin.EventChange, Namespace: "presence",
+			Change: &admin.Change{
+				LSN: leasehold.LSN(1200 + i), Kind: admin.ChangeGranted, Owner: "server-0001", Generation: 41,
+				Interval: admin.Interval{Limit: 1 << 63},
 			},
 		})
 	}
-	s.Events = append(s.Events, eventDocument{at: at, Type: "leader", Leader: &leaderDocument{"3", "10.0.0.1:7400"}})
+	s.Events = append(s.Events, admin.Event{At: at, Type: admin.EventLeader, Leader: &admin.LeaderName{Term: 3, Leader: "10.0.0.1:7400"}})
 	return s
 }
 
 // somePages is what the pages show.
 func somePages(of topWish, owners int) topPaged {
-	p := topPaged{of: of, total: 1234, log: someTop(owners).Events}
+	p := topPaged{of: of, lookups: admin.Lookups{Total: 1234}, log: someTop(owners).Events}
 	ranges := uint64(16 * owners)
 	for i := range ranges {
-		keys := leasehold.Range{Start: leasehold.Key(i * (1 << 59)), Limit: leasehold.Key((i + 1) * (1 << 59))}
-		p.ranges = append(p.ranges, rangeDocument{
-			Start: keys.Start.String(), Share: shareOf(keys), Generation: decimal(40 + i), keys: keys, LostAt: i % 3 * 100, Owner: fmt.Sprintf("server-%04d", i%uint64(owners)+1),
+		keys := admin.Interval{Start: admin.Point(i * (1 << 59)), Limit: admin.Limit((i + 1) * (1 << 59))}
+		p.ranges = append(p.ranges, admin.Range{
+			Interval: keys, Share: keys.Share(), Generation: leasehold.Generation(40 + i), LostAt: leasehold.LSN(i % 3 * 100), Owner: fmt.Sprintf("server-%04d", i%uint64(owners)+1),
 		})
 	}
 	if ranges > 1 {
-		p.ranges[1].Owner, p.ranges[1].Generation = "", "0"
+		p.ranges[1].Owner, p.ranges[1].Generation = "", 0
 	}
 	for i := range owners {
-		p.lookups = append(p.lookups, topLookup{fmt.Sprintf("10.2.0.%d:4711", i+1), time.Hour, time.Duration(i) * 20 * time.Second, uint64(i) * 600})
+		p.lookups.Lookups = append(p.lookups.Lookups, admin.Lookup{
+			Addr: fmt.Sprintf("10.2.0.%d:4711", i+1), Connected: admin.Seconds(time.Hour), HeardAgo: admin.Seconds(i) * admin.Seconds(20*time.Second), Behind: uint64(i) * 600,
+		})
 	}
 	if of.page == pageKey {
 		key, _ := keyTyped(of.key)
 		at := time.Date(2026, 11, 15, 10, 20, 31, 0, time.Local)
-		p.found = &topFound{key: key, held: rangeDocument{Owner: "server-0001", Addr: "10.1.0.1:8080", Generation: "43", Share: 0.5, keys: leasehold.Range{Start: 1 << 63}}}
-		p.found.history.Entries = []changeDocument{
-			{at: at, Kind: "moved", From: "server-0002", Owner: "server-0001", Generation: "43", keys: leasehold.Range{Start: 1 << 63}},
-			{at: at.Add(-time.Hour), Kind: "vacated", Cause: "expired", Owner: "server-0003", Generation: "41", keys: leasehold.Range{Start: 1 << 63}},
+		p.found = &topFound{key: key, held: admin.Range{Owner: "server-0001", Addr: "10.1.0.1:8080", Generation: 43, Share: 0.5, Interval: admin.Interval{Start: 1 << 63}}}
+		p.found.history.Entries = []admin.Change{
+			{At: at, Kind: admin.ChangeMoved, From: "server-0002", Owner: "server-0001", Generation: 43, Interval: admin.Interval{Start: 1 << 63}},
+			{At: at.Add(-time.Hour), Kind: admin.ChangeVacated, Cause: "expired", Owner: "server-0003", Generation: 41, Interval: admin.Interval{Start: 1 << 63}},
 		}
 	}
 	return p
@@ -112,7 +115,7 @@ func TestTopFrames(t *testing.T) {
 			v.page, _ = pageNamed(page)
 		}
 		s.paged = somePages(topWish{s.Namespace, v.page, v.sought}, owners)
-		v.now, v.help = s.at, d.HasArg("help")
+		v.now, v.help = s.At, d.HasArg("help")
 		disturb(d, s, &v)
 		frame := plain(topScreen(s, v))
 		for i, line := range strings.Split(strings.TrimSuffix(frame, "\n"), "\n") {
@@ -131,13 +134,13 @@ func TestTopFrames(t *testing.T) {
 // disturb does to a picture what a line says.
 func disturb(d *datadriven.TestData, s *topSnapshot, v *topView) {
 	if d.HasArg("stale") || d.HasArg("never") {
-		s.Stale = &staleDocument{since: s.at.Add(-12 * time.Second), Why: "no manager answers 10.0.0.1:7400: connection refused 10.0.0.2:7400: connection refused"}
+		s.Stale = &staleDocument{Since: s.At.Add(-12 * time.Second), Why: "no manager answers 10.0.0.1:7400: connection refused 10.0.0.2:7400: connection refused"}
 	}
 	if d.HasArg("never") {
-		s.Status, s.Owners, s.Events = statusDocument{}, nil, nil
+		s.Status, s.Owners, s.Events = admin.Status{}, nil, nil
 	}
 	if d.HasArg("old") {
-		v.now = s.at.Add(4 * time.Second)
+		v.now = s.At.Add(4 * time.Second)
 	}
 	if d.HasArg("lull") {
 		s.Status.Namespaces[1].Lull = "there are 0 requests per second"
@@ -155,15 +158,15 @@ func disturb(d *datadriven.TestData, s *topSnapshot, v *topView) {
 		s.Namespace = "nosuch"
 	}
 	if d.HasArg("bare") {
-		s.Events, s.HotKeys, s.Moves, s.Members = nil, nil, movesDocument{}, nil
+		s.Events, s.HotKeys, s.Moves, s.Members = nil, nil, admin.Moves{}, nil
 	}
 	if d.HasArg("vacant") {
 		s.Vacant, s.Status.Warnings = 0.125, []string{"10.0.0.3:7400 does not vote: it has just started"}
 	}
 	if d.HasArg("hostile") {
-		s.Owners[0].Owner, s.Owners[1].Owner = "\x1b[2J\x1b]0;x\a<b>evil</b>", "ユーザー・サーバー"
+		s.Owners[0].Owner.Owner, s.Owners[1].Owner.Owner = "\x1b[2J\x1b]0;x\a<b>evil</b>", "ユーザー・サーバー"
 		s.Status.Store = "\x1b[31m"
-		s.paged.ranges[0].Owner, s.paged.lookups[0].addr = s.Owners[0].Owner, s.Owners[0].Owner
+		s.paged.ranges[0].Owner, s.paged.lookups.Lookups[0].Addr = s.Owners[0].Owner.Owner, s.Owners[0].Owner.Owner
 	}
 }
 
@@ -174,7 +177,7 @@ func TestTopGreysWhatIsOld(t *testing.T) {
 	if fresh := topScreen(s, v); !strings.Contains(fresh, good("10.0.0.1:7400")) {
 		t.Error("a fresh picture has no colours")
 	}
-	s.Stale = &staleDocument{since: s.at, Why: "gone"}
+	s.Stale = &staleDocument{Since: s.At, Why: "gone"}
 	if old := topScreen(s, v); strings.Contains(old, good("10.0.0.1:7400")) || !strings.Contains(old, "\x1b[2m") || !strings.Contains(old, bad("NO ANSWER")[:4]) {
 		t.Errorf("an old picture is not grey: %q", old)
 	}
@@ -270,8 +273,8 @@ func BenchmarkTopFrame(b *testing.B) {
 // An owner whose leases are suspended is shown as such, whatever else it is.
 func TestSuspendedOwnerIsShown(t *testing.T) {
 	for _, o := range []topOwner{
-		{ownerDocument: ownerDocument{State: "silent", Suspended: true}},
-		{ownerDocument: ownerDocument{State: "member", Suspended: true}, Late: true},
+		{Owner: admin.Owner{State: "silent", Suspended: true}},
+		{Owner: admin.Owner{State: "member", Suspended: true}, Late: true},
 	} {
 		if got := o.stateName(); got != "suspended" {
 			t.Errorf("%+v is shown as %q", o, got)

@@ -60,7 +60,7 @@ func (s topSort) compare(a, b *topOwner) int {
 	if most != 0 {
 		return most
 	}
-	return cmp.Or(strings.Compare(a.Owner, b.Owner), strings.Compare(a.Session, b.Session))
+	return cmp.Or(strings.Compare(a.Owner.Owner, b.Owner.Owner), strings.Compare(a.Session, b.Session))
 }
 
 // topRows returns the owners that are to be seen, in their order.
@@ -80,7 +80,7 @@ func topRows(s *topSnapshot, v topView) []*topOwner {
 
 // has reports whether a text is part of what can be seen of an owner.
 func (o *topOwner) has(lower string) bool {
-	for _, text := range []string{o.Owner, o.Addr, o.stateName()} {
+	for _, text := range []string{o.Owner.Owner, o.Addr, o.stateName()} {
 		if strings.Contains(strings.ToLower(text), lower) {
 			return true
 		}

@@ -1,0 +1,270 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/hostport"
+	"github.com/leasehold-dev/leasehold/internal/plaintext"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+const (
+	// DefaultTimeout is the timeout of a request unless Config has another one.
+	DefaultTimeout = 5 * time.Second
+	// MaxManagers is the maximum number of addresses in Config.
+	MaxManagers = 64
+
+	// leaderlessPause is the time between two attempts of a change that found no leader.
+	leaderlessPause = 200 * time.Millisecond
+	// maxReconnectDelay bounds gRPC's own backoff, which would otherwise exceed the timeout.
+	maxReconnectDelay = 500 * time.Millisecond
+)
+
+// Config says where the managers are and how to connect to them.
+type Config struct {
+	// Managers are addresses, host:port, of 1 to MaxManagers managers of one group.
+	Managers []string
+	// Timeout bounds each request. The managers share it: one that accepts connections and does
+	// not answer uses only its part. Default DefaultTimeout.
+	Timeout time.Duration
+	// Credentials are those of the connections, for example secure.Keeper.Client(). Without them
+	// connections are in plain text, and only to this computer.
+	Credentials credentials.TransportCredentials
+	// Token, if not nil, is sent with each request, for example access.Bearer(token).
+	Token credentials.PerRPCCredentials
+}
+
+func (c Config) validate() error {
+	const op = "admin client"
+	if len(c.Managers) == 0 || len(c.Managers) > MaxManagers {
+		return leasehold.Errorf(op, leasehold.Invalid, "managers", "want 1 to %d addresses, have %d", MaxManagers, len(c.Managers))
+	}
+	for _, addr := range c.Managers {
+		if err := hostport.Check(addr, "127.0.0.1:7400"); err != nil {
+			return &leasehold.Error{Op: op, Kind: leasehold.Invalid, Subject: "managers", Err: err}
+		}
+	}
+	if c.Timeout < 0 {
+		return leasehold.Errorf(op, leasehold.Invalid, "timeout", "%v is negative", c.Timeout)
+	}
+	return nil
+}
+
+// A Client sends requests to the managers of one group.
+type Client struct {
+	timeout  time.Duration
+	managers []*endpoint
+
+	mu     sync.Mutex
+	latest int // index of the manager that answered last; it is asked first
+}
+
+// New returns a client. It does not connect yet.
+func New(cfg Config) (*Client, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	c := &Client{timeout: cfg.Timeout}
+	if c.timeout == 0 {
+		c.timeout = DefaultTimeout
+	}
+	for _, addr := range cfg.Managers {
+		e, err := newEndpoint(addr, cfg)
+		if err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+		c.managers = append(c.managers, e)
+	}
+	return c, nil
+}
+
+// Close closes the connections. Requests that are in flight fail.
+func (c *Client) Close() error {
+	var errs []error
+	for _, e := range c.managers {
+		errs = append(errs, e.conn.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Timeout returns the timeout of a request.
+func (c *Client) Timeout() time.Duration { return c.timeout }
+
+// Do calls f with the raw service of one manager after the other, until f returns nil or an error
+// that no other manager would avoid. It is for requests that this package has no method for.
+// f may run several times, so it must only read.
+func (c *Client) Do(ctx context.Context, f func(context.Context, leaseholdv1.AdminServiceClient) error) error {
+	end := time.Now().Add(c.timeout)
+	var reasons []string
+	order := c.order()
+	for i, index := range order {
+		e := c.managers[index]
+		share := time.Until(end) / time.Duration(len(order)-i)
+		err := e.do(ctx, share, f)
+		var last final
+		switch {
+		case err == nil:
+			c.answered(index)
+			return nil
+		case errors.As(err, &last):
+			c.answered(index)
+			return last.error
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !Retriable(err):
+			return err
+		}
+		reasons = append(reasons, fmt.Sprintf("%s: %v", e.addr, err))
+	}
+	return &UnreachableError{Reasons: reasons}
+}
+
+// order returns the indexes of the managers, the one that answered last first.
+func (c *Client) order() []int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	order := make([]int, 0, len(c.managers))
+	for i := range c.managers {
+		order = append(order, (c.latest+i)%len(c.managers))
+	}
+	return order
+}
+
+func (c *Client) answered(index int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.latest = index
+}
+
+// An UnreachableError says that no manager answered. Its kind is leasehold.Unavailable.
+type UnreachableError struct {
+	Reasons []string // for each manager: its address and the cause
+}
+
+func (e *UnreachableError) Error() string {
+	return "no manager answers\n  " + strings.Join(e.Reasons, "\n  ")
+}
+
+// Unwrap makes errors.Is(err, leasehold.Unavailable) true.
+func (e *UnreachableError) Unwrap() error { return leasehold.Unavailable }
+
+// Retriable reports whether another manager, or the same one later, may answer a request that
+// failed with err: a manager was out of reach, or there was no leader.
+func Retriable(err error) bool {
+	return errors.Is(err, leasehold.Unavailable) || errors.Is(err, leasehold.NotLeader)
+}
+
+// final is an error for which no other manager is tried, whatever its kind.
+type final struct{ error }
+
+func (f final) Unwrap() error { return f.error }
+
+// change sends a request that changes something, once. A status request first finds a manager
+// that answers. A change for which there was no leader was not made, and is sent again until
+// there is one or the time is up.
+func (c *Client) change(ctx context.Context, f func(context.Context, leaseholdv1.AdminServiceClient) error) error {
+	return c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
+		if _, err := s.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version}); err != nil {
+			return err
+		}
+		for {
+			err := f(ctx, s)
+			if _, remote := status.FromError(err); err == nil || !remote {
+				return err
+			}
+			err = wire.ToError(err)
+			switch {
+			case leasehold.KindOf(err) == leasehold.NotLeader && pause(ctx, leaderlessPause):
+				continue
+			case leasehold.KindOf(err) == leasehold.Unavailable:
+				err = fmt.Errorf("%w\nThe change may have been made: check before you try again.", err)
+			}
+			return final{err}
+		}
+	})
+}
+
+// pause waits, and reports whether there is time for another attempt after that.
+func pause(ctx context.Context, d time.Duration) bool {
+	if deadline, set := ctx.Deadline(); set && time.Until(deadline) < 2*d {
+		return false
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// An endpoint is one manager.
+type endpoint struct {
+	addr   string
+	conn   *grpc.ClientConn
+	dialer *dialer
+}
+
+func newEndpoint(addr string, cfg Config) (*endpoint, error) {
+	given := cfg.Credentials
+	if given == nil {
+		given = plaintext.Credentials()
+	}
+	d := &dialer{}
+	options := slices.Concat(wire.DialOptions(), []grpc.DialOption{
+		grpc.WithTransportCredentials(recordingCredentials{given, d}),
+		grpc.WithContextDialer(d.dial),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: maxReconnectDelay / 10, Multiplier: 2, Jitter: 0.2, MaxDelay: maxReconnectDelay},
+			MinConnectTimeout: DefaultTimeout,
+		}),
+	})
+	if cfg.Token != nil {
+		options = append(options, grpc.WithPerRPCCredentials(cfg.Token))
+	}
+	conn, err := grpc.NewClient("passthrough:///"+addr, options...)
+	if err != nil {
+		return nil, wire.ToError(err)
+	}
+	return &endpoint{addr: addr, conn: conn, dialer: d}, nil
+}
+
+// do calls f within a time. It returns the status of a failed call as a leasehold.Error, and other
+// errors of f as they are.
+func (e *endpoint) do(ctx context.Context, within time.Duration, f func(context.Context, leaseholdv1.AdminServiceClient) error) error {
+	bounded, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	err := f(bounded, leaseholdv1.NewAdminServiceClient(e.conn))
+	var last final
+	if err == nil || errors.As(err, &last) {
+		return err
+	}
+	if _, remote := status.FromError(err); !remote {
+		return err
+	}
+	err = wire.ToError(err)
+	if leasehold.KindOf(err) != leasehold.Unavailable {
+		return err
+	}
+	if cause := e.dialer.failure(); cause != nil {
+		return &leasehold.Error{Kind: leasehold.Unavailable, Err: cause}
+	}
+	if bounded.Err() != nil {
+		return leasehold.Errorf("", leasehold.Unavailable, "", "no answer within %v", within.Round(time.Millisecond))
+	}
+	return err
+}

@@ -1,0 +1,133 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// A RangeMove moves a range to an owner.
+type RangeMove struct {
+	Namespace string `json:"namespace"`
+	Owner     string `json:"owner"`
+	Interval
+	Outcome string  `json:"outcome"`
+	Sent    uint64  `json:"sentBytes"`
+	Elapsed Seconds `json:"seconds"`
+	Plan    Plan    `json:"plan"` // empty if the owner had the range
+
+	client   *Client
+	sent     sentTally
+	patience time.Duration // see abandonAfter
+	seen     time.Time     // when a move was last in progress, or may have been
+	moves    int           // in progress at the last poll
+}
+
+// abandonAfter is how long a move may be neither done nor in progress before it counts as failed:
+// the leader first writes what is done.
+const abandonAfter = 3 * time.Second
+
+// MoveRange has a range moved to an owner, with its state, and returns when that has begun. The range
+// may be a part of a range of the table, or parts of several. The policy may move it again later.
+func (c *Client) MoveRange(ctx context.Context, namespace string, keys leasehold.Range, owner string, options OrderOptions) (*RangeMove, error) {
+	return c.moveRange(ctx, options, &leaseholdv1.MoveRangeRequest{
+		Version: wire.Version, Namespace: namespace, Owner: owner, Start: uint64(keys.Start), Limit: uint64(keys.Limit),
+	})
+}
+
+// MoveKey is MoveRange for the range of the table that contains a key.
+func (c *Client) MoveKey(ctx context.Context, namespace string, key leasehold.Key, owner string, options OrderOptions) (*RangeMove, error) {
+	return c.moveRange(ctx, options, &leaseholdv1.MoveRangeRequest{
+		Version: wire.Version, Namespace: namespace, Owner: owner, Start: uint64(key), ByKey: true,
+	})
+}
+
+func (c *Client) moveRange(ctx context.Context, options OrderOptions, request *leaseholdv1.MoveRangeRequest) (*RangeMove, error) {
+	m := &RangeMove{Namespace: request.GetNamespace(), Owner: request.GetOwner(), Outcome: OutcomeBegun, client: c, sent: sentTally{}, patience: abandonAfter}
+	err := c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
+		all, _, err := known(ctx, s, m.Namespace, m.Owner)
+		if err != nil {
+			return err
+		}
+		m.Plan, err = order("this move", options,
+			func() (Owners, error) { return all, nil },
+			func(o OrderOptions) (*leaseholdv1.Plan, error) {
+				request.DryRun, request.LoseState = o.DryRun, o.LoseState
+				answer, err := s.MoveRange(ctx, request)
+				m.Interval = intervalOf(answer.GetStart(), answer.GetLimit())
+				return answer.GetPlan(), err
+			})
+		if m.Plan.ShareLost > 0 {
+			m.patience += all.longestPatience() // what is not moved is recalled first
+		}
+		return err
+	})
+	switch {
+	case options.DryRun:
+		m.Outcome = OutcomePlanned
+	case m.Plan.Total == 0:
+		m.Outcome = OutcomeMoved
+	}
+	return m, err
+}
+
+// ErrNotMoved says that a move failed, or that the policy overruled it.
+var ErrNotMoved = errors.New("the move failed, or the policy overruled it")
+
+// Wait waits until the owner has the range, and updates m. When the context ends, the move goes on.
+func (m *RangeMove) Wait(ctx context.Context, report func(Progress, error)) error {
+	begun := time.Now()
+	m.seen = begun
+	err := m.client.wait(ctx, report, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (Progress, bool, error) {
+		p, done, err := m.poll(ctx, s)
+		if err != nil && Retriable(wire.ToError(err)) {
+			m.seen = time.Now() // a new leader takes a while
+		}
+		return p, done, err
+	})
+	m.Elapsed = Seconds(time.Since(begun).Round(time.Millisecond))
+	m.Outcome = OutcomeMoved
+	if err != nil {
+		m.Outcome = OutcomeUnfinished
+	}
+	return err
+}
+
+// InProgress reports whether a part of the range was being moved at the last poll of Wait.
+func (m *RangeMove) InProgress() bool { return m.moves > 0 }
+
+func (m *RangeMove) poll(ctx context.Context, s leaseholdv1.AdminServiceClient) (Progress, bool, error) {
+	has, err := ranges(ctx, s, m.Namespace, m.Owner)
+	if err != nil {
+		return Progress{}, false, err
+	}
+	inProgress, err := moves(ctx, s, m.Namespace)
+	if err != nil {
+		return Progress{}, false, err
+	}
+	return m.judge(has, inProgress)
+}
+
+// judge decides how far the move is, from the ranges of its owner and the moves in progress.
+func (m *RangeMove) judge(has Ranges, inProgress Moves) (p Progress, done bool, err error) {
+	left, some := has.missing(m.Keys())
+	if !some {
+		return p, true, nil
+	}
+	m.moves, m.Sent = m.sent.add(inProgress, func(move Move) bool {
+		return move.To == m.Owner && move.From != m.Owner && move.Keys().Overlaps(m.Keys())
+	})
+	all := len(inProgress.Moves) >= int(inProgress.UnderWay+inProgress.Waiting)
+	switch {
+	case m.moves > 0 || !all: // it may be one of those that are not listed
+		m.seen = time.Now()
+	case time.Since(m.seen) > m.patience:
+		return p, false, fmt.Errorf("%.2f %% of the keys were not moved: %w", 100*left, ErrNotMoved)
+	}
+	return Progress{Share: 1 - left/max(m.Plan.Share, left, 1e-18), Moves: m.moves, Left: left}, false, nil
+}

@@ -1,0 +1,157 @@
+package admin
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// A Namespace is the configuration of a namespace. In a request, zero fields mean the default.
+type Namespace struct {
+	Name         string  `json:"name"`
+	Lease        Seconds `json:"leaseSeconds"` // default 10 s
+	Renew        Seconds `json:"renewSeconds"` // default a quarter of the lease
+	Drift        float64 `json:"drift"`        // the bound on how much the rates of two clocks differ; default 1.2
+	Policy       string  `json:"policy"`       // balanced (the default), adaptive, consistent, even or static
+	VirtualNodes uint32  `json:"virtualNodes,omitempty"`
+	Static       []Slot  `json:"static,omitempty"` // of the policy static, sorted, from key 0 on
+	MaxOwners    uint32  `json:"maxOwners"`        // default 4096
+
+	// Managers of protocol version 1 do not report these.
+	Churn       float64 `json:"churn,omitempty"`             // share of the keys that may move in a minute for balance; default 0.09
+	Rebalance   Seconds `json:"rebalanceSeconds,omitzero"`   // how often the policy looks at loads; default 10 s
+	Moves       uint32  `json:"moves,omitempty"`             // of an owner at a time; default 4
+	MoveTimeout Seconds `json:"moveTimeoutSeconds,omitzero"` // without progress; default 1 min
+
+	// AfterGeneration makes all generations newer than this one. It is for a namespace that
+	// replaces a lost one.
+	AfterGeneration leasehold.Generation `json:"afterGeneration,omitempty,string"`
+}
+
+// A Slot gives the keys from Start up to the next slot to an owner.
+type Slot struct {
+	Start Point  `json:"start"`
+	Owner string `json:"owner"` // "": no owner
+}
+
+// Namespaces returns the configurations of all namespaces that the caller may see, sorted by name.
+func (c *Client) Namespaces(ctx context.Context) ([]Namespace, error) {
+	var all []Namespace
+	err := c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (err error) {
+		all, err = namespaces(ctx, s)
+		return err
+	})
+	return all, err
+}
+
+func namespaces(ctx context.Context, s leaseholdv1.AdminServiceClient) ([]Namespace, error) {
+	answer, err := s.ListNamespaces(ctx, &leaseholdv1.ListNamespacesRequest{Version: wire.Version})
+	if err != nil {
+		return nil, err
+	}
+	all := []Namespace{}
+	for _, n := range answer.GetNamespaces() {
+		all = append(all, NamespaceOf(n))
+	}
+	slices.SortFunc(all, func(a, b Namespace) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// Namespace returns the configuration of one namespace.
+func (c *Client) Namespace(ctx context.Context, name string) (Namespace, error) {
+	var found Namespace
+	err := c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (err error) {
+		found, err = namespace(ctx, s, name)
+		return err
+	})
+	return found, err
+}
+
+func namespace(ctx context.Context, s leaseholdv1.AdminServiceClient, name string) (Namespace, error) {
+	all, err := namespaces(ctx, s)
+	if err != nil {
+		return Namespace{}, err
+	}
+	for _, n := range all {
+		if n.Name == name {
+			return n, nil
+		}
+	}
+	return Namespace{}, leasehold.Errorf("namespace", leasehold.NotFound, name, "there is none of this name")
+}
+
+// CreateNamespace creates a namespace, and returns its configuration with all defaults. If there is
+// one of this name, the error is of the kind leasehold.Exists.
+func (c *Client) CreateNamespace(ctx context.Context, wanted Namespace) (Namespace, error) {
+	var created Namespace
+	err := c.change(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
+		answer, err := s.CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: wanted.proto()})
+		created = NamespaceOf(answer.GetNamespace())
+		return err
+	})
+	return created, err
+}
+
+// UpdateNamespace reads the configuration of a namespace, has edit change it, and writes it back.
+// Two updates at the same time may overwrite each other. Leases that are held keep their times.
+func (c *Client) UpdateNamespace(ctx context.Context, name string, edit func(*Namespace) error) (Namespace, error) {
+	var updated Namespace
+	err := c.change(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
+		wanted, err := namespace(ctx, s, name)
+		if err != nil {
+			return err
+		}
+		if err := edit(&wanted); err != nil {
+			return err
+		}
+		answer, err := s.UpdateNamespace(ctx, &leaseholdv1.UpdateNamespaceRequest{Version: wire.Version, Namespace: wanted.proto()})
+		updated = NamespaceOf(answer.GetNamespace())
+		return err
+	})
+	return updated, err
+}
+
+// DeleteNamespace deletes a namespace and its leases, for good. If there is none of this name, the
+// error is of the kind leasehold.NotFound.
+func (c *Client) DeleteNamespace(ctx context.Context, name string) error {
+	return c.change(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
+		if _, err := namespace(ctx, s, name); err != nil {
+			return err
+		}
+		_, err := s.DeleteNamespace(ctx, &leaseholdv1.DeleteNamespaceRequest{Version: wire.Version, Name: name})
+		return err
+	})
+}
+
+// NamespaceOf converts a configuration of the service.
+func NamespaceOf(n *leaseholdv1.NamespaceConfig) Namespace {
+	out := Namespace{
+		Name:  n.GetName(),
+		Lease: Seconds(n.GetTiming().GetLease()), Renew: Seconds(n.GetTiming().GetRenew()), Drift: n.GetTiming().GetDrift(),
+		Policy: n.GetPolicy(), VirtualNodes: n.GetVirtualNodes(), MaxOwners: n.GetMaxOwners(),
+		Churn: n.GetChurn(), Rebalance: Seconds(n.GetRebalance()), Moves: n.GetMoves(), MoveTimeout: Seconds(n.GetMoveTimeout()),
+		AfterGeneration: leasehold.Generation(n.GetAfterGeneration()),
+	}
+	for _, s := range n.GetStatic() {
+		out.Static = append(out.Static, Slot{Point(s.GetStart()), s.GetOwner()})
+	}
+	return out
+}
+
+func (n Namespace) proto() *leaseholdv1.NamespaceConfig {
+	out := &leaseholdv1.NamespaceConfig{
+		Name:   n.Name,
+		Timing: &leaseholdv1.Timing{Lease: int64(n.Lease), Renew: int64(n.Renew), Drift: n.Drift},
+		Policy: n.Policy, VirtualNodes: n.VirtualNodes, MaxOwners: n.MaxOwners,
+		Churn: n.Churn, Rebalance: int64(n.Rebalance), Moves: n.Moves, MoveTimeout: int64(n.MoveTimeout),
+		AfterGeneration: uint64(n.AfterGeneration),
+	}
+	for _, s := range n.Static {
+		out.Static = append(out.Static, &leaseholdv1.StaticSlot{Start: uint64(s.Start), Owner: s.Owner})
+	}
+	return out
+}

@@ -1,0 +1,147 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// A Plan is what an order moves.
+type Plan struct {
+	Total     uint32        `json:"total"`     // ranges
+	Share     float64       `json:"share"`     // of the key space, 0 to 1
+	ShareLost float64       `json:"shareLost"` // that loses its state
+	Moves     []PlannedMove `json:"moves"`     // the first 4096, in the order of keys
+}
+
+// A PlannedMove is a range that is to change its owner.
+type PlannedMove struct {
+	Interval
+	From      string  `json:"from"`
+	To        string  `json:"to"` // "": no owner
+	WithState bool    `json:"withState"`
+	Share     float64 `json:"share"`
+	Load      float64 `json:"load"` // work per second, as far as it is known
+}
+
+func planOf(p *leaseholdv1.Plan) Plan {
+	plan := Plan{Total: p.GetTotal(), Share: p.GetShare(), ShareLost: p.GetShareLost(), Moves: []PlannedMove{}}
+	for _, m := range p.GetMoves() {
+		plan.Moves = append(plan.Moves, PlannedMove{
+			Interval: intervalOf(m.GetStart(), m.GetLimit()), From: m.GetFrom(), To: m.GetTo(),
+			WithState: m.GetWithState(), Share: m.GetShare(), Load: m.GetLoad(),
+		})
+	}
+	return plan
+}
+
+// Orders may be given twice: the second has no effect. So they are sent like requests that read, to
+// one manager after the other.
+
+// OrderOptions are the options of orders that move ranges.
+type OrderOptions struct {
+	DryRun    bool // only return the plan
+	LoseState bool // do it although state is lost; otherwise a LossError is returned
+}
+
+// A LossError says that an order was not carried out because state would be lost. Its kind is
+// leasehold.Invalid.
+type LossError struct {
+	Order  string   // such as "draining server-1"
+	Share  float64  // of the key space
+	Unable []string // owners that cannot move state; without any, there is no owner to receive it
+}
+
+func (e *LossError) Error() string {
+	because := "there is no owner to receive it"
+	if len(e.Unable) > 0 {
+		because = fmt.Sprintf("these owners cannot move state: %q", e.Unable)
+	}
+	return fmt.Sprintf("%s would lose the state of %.2f %% of the keys, because %s", e.Order, 100*e.Share, because)
+}
+
+// Unwrap makes errors.Is(err, leasehold.Invalid) true.
+func (e *LossError) Unwrap() error { return leasehold.Invalid }
+
+// An UnknownOwnerError says that there is no owner of a name. Its kind is leasehold.NotFound.
+type UnknownOwnerError struct {
+	Namespace, Owner string
+	Known            []string // the names there are
+}
+
+func (e *UnknownOwnerError) Error() string {
+	return fmt.Sprintf("there is no owner %q in %s", e.Owner, e.Namespace)
+}
+
+// Unwrap makes errors.Is(err, leasehold.NotFound) true.
+func (e *UnknownOwnerError) Unwrap() error { return leasehold.NotFound }
+
+// known returns the owners of a namespace and the one that has a name.
+func known(ctx context.Context, s leaseholdv1.AdminServiceClient, namespace, name string) (all Owners, found Owner, err error) {
+	if all, err = owners(ctx, s, namespace); err != nil {
+		return all, found, err
+	}
+	found, ok := all.Find(name)
+	if !ok {
+		unknown := &UnknownOwnerError{Namespace: namespace, Owner: name}
+		for _, o := range all.Owners {
+			unknown.Known = append(unknown.Known, o.Owner)
+		}
+		return all, found, unknown
+	}
+	return all, found, nil
+}
+
+// order carries out an order, or returns a LossError if it was refused for that. The leader
+// computes plans while it does nothing else, so it is asked for one again only after a refusal.
+func order(what string, options OrderOptions, all func() (Owners, error), send func(OrderOptions) (*leaseholdv1.Plan, error)) (Plan, error) {
+	plan, refusal := send(options)
+	if leasehold.KindOf(wire.ToError(refusal)) != leasehold.Invalid {
+		return planOf(plan), refusal
+	}
+	preview, err := send(OrderOptions{DryRun: true})
+	if err != nil || preview.GetShareLost() == 0 {
+		return Plan{}, refusal
+	}
+	there, err := all()
+	if err != nil {
+		return Plan{}, refusal
+	}
+	return Plan{}, planOf(preview).loss(what, there)
+}
+
+// loss describes a plan that loses state.
+func (p Plan) loss(what string, all Owners) *LossError {
+	loss := &LossError{Order: what, Share: p.ShareLost}
+	for _, m := range p.Moves {
+		for _, name := range []string{m.From, m.To} {
+			o, found := all.Find(name)
+			if !m.WithState && name != "" && !(found && o.CanMoveState()) && !slices.Contains(loss.Unable, name) {
+				loss.Unable = append(loss.Unable, name)
+			}
+		}
+	}
+	return loss
+}
+
+// Rebalance has the policy divide the keys now, without its limit on how much may move in a
+// minute. It returns when the moves have begun.
+func (c *Client) Rebalance(ctx context.Context, namespace string, options OrderOptions) (Plan, error) {
+	var plan Plan
+	err := c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (err error) {
+		plan, err = order("rebalancing", options,
+			func() (Owners, error) { return owners(ctx, s, namespace) },
+			func(o OrderOptions) (*leaseholdv1.Plan, error) {
+				answer, err := s.Rebalance(ctx, &leaseholdv1.RebalanceRequest{
+					Version: wire.Version, Namespace: namespace, DryRun: o.DryRun, LoseState: o.LoseState,
+				})
+				return answer.GetPlan(), err
+			})
+		return err
+	})
+	return plan, err
+}

@@ -1,0 +1,107 @@
+package admin
+
+import (
+	"context"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// A Status is the state of the group as one manager reports it.
+type Status struct {
+	Leader     string            `json:"leader"` // "" without a leader
+	Term       leasehold.Term    `json:"term,string"`
+	LedFor     Seconds           `json:"ledForSeconds"` // 0 if it is not known
+	Manager    string            `json:"manager"`       // the one that answered
+	Build      string            `json:"build"`
+	Store      string            `json:"store"`              // for people, such as "etcd, embedded, 3 members"
+	Problem    string            `json:"problem,omitempty"`  // why the status is incomplete
+	Warnings   []string          `json:"warnings,omitempty"` // what is wrong although the group serves
+	Namespaces []NamespaceStatus `json:"namespaces"`
+	Terms      []Leadership      `json:"terms,omitempty"`    // newest first; at most 64
+	Managers   []Manager         `json:"managers,omitempty"` // of the group; the leader first
+}
+
+// A NamespaceStatus is the state of a namespace as the leader reports it.
+type NamespaceStatus struct {
+	Name             string               `json:"name"`
+	Ready            bool                 `json:"ready"`
+	Problem          string               `json:"problem,omitempty"` // why it is not ready; if it is, what is wrong all the same
+	LSN              leasehold.LSN        `json:"lsn"`
+	NewestGeneration leasehold.Generation `json:"newestGeneration,string"`
+	Owners           uint32               `json:"owners"`
+	Ranges           uint32               `json:"ranges"`
+	Vacant           uint32               `json:"vacant"`         // ranges without an owner
+	Lookups          uint32               `json:"lookups"`        // connected to the manager that answered
+	Moves            uint32               `json:"moves"`          // of state, in progress
+	Lull             string               `json:"lull,omitempty"` // why a policy that goes by load does not balance now
+}
+
+// A Leadership is a change of the leader.
+type Leadership struct {
+	At     time.Time      `json:"at"`     // on the clock of the manager that observed it
+	Leader string         `json:"leader"` // "": there was none
+	Term   leasehold.Term `json:"term,string"`
+}
+
+// A Manager is one manager of the group.
+type Manager struct {
+	Addr     string  `json:"addr"`
+	Leads    bool    `json:"leads"`
+	Heard    bool    `json:"heard"` // the leader has received a message from it
+	HeardAgo Seconds `json:"heardAgoSeconds"`
+	Build    string  `json:"build,omitempty"`
+	HTTP     string  `json:"http,omitempty"` // where it serves HTTP
+}
+
+// Status returns the state of the group. It does not fail without a leader: the manager that
+// answers says then what it knows.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	var answer *leaseholdv1.GetStatusResponse
+	err := c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (err error) {
+		answer, err = s.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
+		return err
+	})
+	return StatusOf(answer), err
+}
+
+// StatusOf converts an answer of the service.
+func StatusOf(answer *leaseholdv1.GetStatusResponse) Status {
+	s := Status{
+		Leader: answer.GetLeader(), Term: leasehold.Term(answer.GetTerm()), LedFor: Seconds(answer.GetLedFor()),
+		Manager: answer.GetManager(), Build: answer.GetBuild(), Store: answer.GetStore(),
+		Problem: answer.GetProblem(), Warnings: answer.GetWarnings(), Namespaces: []NamespaceStatus{},
+	}
+	for _, n := range answer.GetNamespaces() {
+		s.Namespaces = append(s.Namespaces, namespaceStatusOf(n))
+	}
+	for _, l := range answer.GetLeaderships() {
+		s.Terms = append(s.Terms, Leadership{l.GetAt().AsTime(), l.GetLeader(), leasehold.Term(l.GetTerm())})
+	}
+	for _, m := range answer.GetManagers() {
+		s.Managers = append(s.Managers, Manager{
+			Addr: m.GetAddr(), Leads: m.GetLeads(), Heard: m.GetHeard(), HeardAgo: Seconds(m.GetHeardAgo()), Build: m.GetBuild(), HTTP: m.GetHttp(),
+		})
+	}
+	return s
+}
+
+func namespaceStatusOf(n *leaseholdv1.NamespaceStatus) NamespaceStatus {
+	return NamespaceStatus{
+		Name: n.GetName(), Ready: n.GetReady(), Problem: n.GetProblem(), LSN: leasehold.LSN(n.GetLsn()),
+		NewestGeneration: leasehold.Generation(n.GetNewestGeneration()), Owners: n.GetOwners(), Ranges: n.GetRanges(),
+		Vacant: n.GetVacant(), Lookups: n.GetLookups(), Moves: n.GetMoves(), Lull: n.GetLull(),
+	}
+}
+
+// Namespace returns the status of one namespace, and whether there is one.
+func (s Status) Namespace(name string) (NamespaceStatus, bool) {
+	for _, n := range s.Namespaces {
+		if n.Name == name {
+			return n, true
+		}
+	}
+	return NamespaceStatus{}, false
+}

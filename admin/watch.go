@@ -1,0 +1,95 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// watchPause is the time between a stream that broke and the next attempt.
+const watchPause = 500 * time.Millisecond
+
+// Watch returns events as they happen, of one namespace or of all if it is "", until the context
+// ends or the loop does. It begins with the present. If the manager goes away, another one is asked,
+// until one answers; an event of the type EventGap says that events may be missing. The last pair has
+// the error that ended the iteration. It is nil if the context has ended.
+func (c *Client) Watch(ctx context.Context, namespace string) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		w := watcher{client: c, namespace: namespace, yield: yield}
+		if err := w.run(ctx); err != nil {
+			yield(Event{}, err)
+		}
+	}
+}
+
+type watcher struct {
+	client    *Client
+	namespace string
+	yield     func(Event, error) bool
+
+	connected bool // to a manager, at least once
+	inGap     bool // a gap was reported, and no event since
+	stopped   bool // by the consumer
+}
+
+func (w *watcher) run(ctx context.Context) error {
+	for {
+		err := w.client.Do(ctx, func(bounded context.Context, s leaseholdv1.AdminServiceClient) error {
+			// The stream has no deadline; the first answer has.
+			if _, err := s.GetStatus(bounded, &leaseholdv1.GetStatusRequest{Version: wire.Version}); err != nil {
+				return err
+			}
+			w.connected, w.inGap = true, false
+			return final{w.follow(ctx, s)}
+		})
+		if w.stopped || ctx.Err() != nil {
+			return nil //nolint:nilerr // the consumer or the context has ended it
+		}
+		if !w.connected || !Retriable(err) && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if !w.inGap && !w.yield(Event{At: time.Now(), Type: EventGap, Text: gapText(err)}, nil) {
+			return nil
+		}
+		w.inGap = true
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(watchPause):
+		}
+	}
+}
+
+func gapText(err error) string {
+	if errors.Is(err, io.EOF) {
+		err = errors.New("it ended the stream")
+	}
+	return fmt.Sprintf("the manager went away, and events may be missing: %v", err)
+}
+
+// follow passes on the events of one stream. It returns io.EOF if the manager ended it.
+func (w *watcher) follow(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
+	stream, err := s.Watch(ctx, &leaseholdv1.WatchRequest{Version: wire.Version, Namespace: w.namespace})
+	if err != nil {
+		return wire.ToError(err)
+	}
+	for {
+		event, err := stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF):
+			return err
+		case err != nil:
+			return wire.ToError(err)
+		}
+		if !w.yield(EventOf(event), nil) {
+			w.stopped = true
+			return nil
+		}
+	}
+}
