@@ -137,7 +137,10 @@ var serverNames = []string{"a", "b", "c"}
 // from seed to seed. Every addition that was acknowledged is there, once, or was
 // reported lost.
 func TestFaults(t *testing.T) {
-	const seeds = 16
+	seeds := 16
+	if testing.Short() {
+		seeds = 3
+	}
 	acked, unknown, losses, failed := 0, 0, 0, 0
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

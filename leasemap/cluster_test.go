@@ -62,7 +62,10 @@ func mustSet(t *testing.T, c *client, name, value string) {
 // cut off and restarted. What callers see is what registers do that are asked one
 // request at a time, and are lost when a lookup says so.
 func TestLinearizableUnderFaults(t *testing.T) {
-	const seeds = 40
+	seeds := 40
+	if testing.Short() {
+		seeds = 4
+	}
 	lost, found, unknown := 0, 0, 0
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

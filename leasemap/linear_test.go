@@ -18,7 +18,10 @@ import (
 // Histories of clients, and of leases that move on and are lost, are those of registers
 // that are registers.Request one request at a time.
 func TestLinearizable(t *testing.T) {
-	const histories = 600
+	histories := 600
+	if testing.Short() {
+		histories = 60
+	}
 	read, swapped, unknown, lost := 0, 0, 0, 0
 	for seed := range uint64(histories) {
 		history := play(t, seed)

@@ -18,6 +18,9 @@ import (
 func TestOutageKeepsValues(t *testing.T) {
 	for _, managers := range []int{1, 3} {
 		for _, outage := range []time.Duration{30 * time.Second, time.Hour} {
+			if testing.Short() && outage == time.Hour {
+				continue
+			}
 			t.Run(fmt.Sprint(managers, " managers, ", outage), func(t *testing.T) {
 				leaseholdtest.Run(t, leaseholdtest.Config{Managers: managers}, func(t *testing.T, c *leaseholdtest.Cluster) {
 					const users = 100
@@ -115,8 +118,11 @@ func TestSuspendedServerIsReplaced(t *testing.T) {
 // server that has just joined, at one moment after the other. Whatever became of each move,
 // every value is there when a manager is back, and nobody is told of a loss.
 func TestOutageInTheMiddleOfMoves(t *testing.T) {
-	interrupted := 0
-	for after := time.Duration(0); after <= 300*time.Millisecond; after += 3 * time.Millisecond {
+	interrupted, step := 0, 3*time.Millisecond
+	if testing.Short() {
+		step = 30 * time.Millisecond
+	}
+	for after := time.Duration(0); after <= 300*time.Millisecond; after += step {
 		t.Run(after.String(), func(t *testing.T) {
 			leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 				serve(t, c.Node("a"))

@@ -16,6 +16,9 @@ import (
 func TestOwnersReturnTogether(t *testing.T) {
 	for _, crash := range []bool{false, true} {
 		for _, late := range []time.Duration{0, 2 * time.Second, 5 * time.Second} {
+			if testing.Short() && late != 2*time.Second {
+				continue
+			}
 			t.Run(fmt.Sprintf("managers crash %t, some %v late", crash, late), func(t *testing.T) {
 				inBubble(t, func(t *testing.T, c *cluster) { ownersReturn(t, c, crash, late) })
 			})

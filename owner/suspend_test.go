@@ -44,6 +44,9 @@ func (d *diary) want(t *testing.T, lines ...string) {
 // and the same generations are held afterwards.
 func TestOutageSuspends(t *testing.T) {
 	for _, outage := range []time.Duration{30 * time.Second, 24 * time.Hour} {
+		if testing.Short() && outage > time.Hour {
+			continue
+		}
 		t.Run(outage.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newNetwork(t)
