@@ -76,7 +76,7 @@ func newAgentCommand() *cobra.Command {
 	}
 	cfg.addFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := fill(cfg.flags, cfg.file); err != nil {
+		if err := fill(cmd, cfg.flags, cfg.file); err != nil {
 			return err
 		}
 		mode, err := cfg.validate()

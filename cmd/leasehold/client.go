@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strings"
 	"time"
 
@@ -14,7 +12,6 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/admin"
-	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/settings"
 	"github.com/leasehold-dev/leasehold/secure"
 )
@@ -54,6 +51,7 @@ func newClient(cmd *cobra.Command) *client {
 func (c *client) inNamespace(cmd *cobra.Command, usage string) *client {
 	flags := pflag.NewFlagSet("namespace", pflag.ContinueOnError)
 	flags.StringVarP(&c.namespace, "namespace", "n", "", usage)
+	markSettings(flags)
 	c.settings.AddFlagSet(flags)
 	cmd.Flags().AddFlagSet(flags)
 	// The name is that of a flag just added, the only thing that can go wrong.
@@ -63,44 +61,12 @@ func (c *client) inNamespace(cmd *cobra.Command, usage string) *client {
 
 const usualNamespace = "the `name` of the namespace; not needed if there is only one"
 
-// addSettings gives a command flags that can also be set by the environment
-// and by a file, and the flag that names the file.
-func addSettings(cmd *cobra.Command, flags *pflag.FlagSet, file *string) {
-	cmd.Flags().AddFlagSet(flags)
-	cmd.Flags().StringVar(file, settings.FileFlag, "", "a YAML `file` with settings; keys are the names of flags")
-}
-
-// knownSettings are the settings of all commands. One environment and one file
-// serve all of them, so each must know what the others take.
-func knownSettings() []string {
-	var asks, manages, answers, forwards cobra.Command
-	c, m := newClient(&asks).inNamespace(&asks, usualNamespace), &managerSettings{}
-	a, g := &agentSettings{}, &gatewaySettings{}
-	m.addFlags(&manages)
-	a.addFlags(&answers)
-	g.addFlags(&forwards)
-	var names []string
-	for _, flags := range []*pflag.FlagSet{c.settings, m.flags, a.flags, g.flags} {
-		flags.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	}
-	return names
-}
-
-// fill completes flags from the environment and a file.
-func fill(flags *pflag.FlagSet, file string) error {
-	environ, err := failpoint.Environ(os.Environ())
-	if err != nil {
-		return err
-	}
-	return settings.Fill(flags, settings.Source{File: file, Environ: environ, Known: knownSettings()})
-}
-
 // run makes a function the body of a command: it is called with all settings
 // in place.
 func (c *client) run(do func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		c.out, c.errs = newScreen(cmd.OutOrStdout()), newScreen(cmd.ErrOrStderr())
-		if err := fill(c.settings, c.file); err != nil {
+		if err := fill(cmd, c.settings, c.file); err != nil {
 			return err
 		}
 		if err := c.validate(); err != nil {
@@ -186,19 +152,4 @@ func (c *client) print(document any, text func() string) error {
 		return write(c.out, jsonText(document))
 	}
 	return write(c.out, text())
-}
-
-// oneArgument refuses anything but one argument, and says what it would be.
-func oneArgument(what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) == 0:
-			return fmt.Errorf("%s needs %s", cmd.CommandPath(), what)
-		case len(args) > 1:
-			return fmt.Errorf("%s takes one argument, %s, and has %d; quote what belongs together", cmd.CommandPath(), what, len(args))
-		case args[0] == "":
-			return errors.New("want " + what + `, have ""`)
-		}
-		return nil
-	}
 }

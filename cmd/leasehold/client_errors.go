@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/internal/settings"
 )
 
 // preface is what gRPC says when it is hung up on at once.
@@ -61,4 +62,42 @@ func advised(err error, advice string) error { return fmt.Errorf("%w\n%s", err, 
 
 func createIt(namespace string) string {
 	return fmt.Sprintf("Create it with 'leasehold namespace create %s', or see with 'leasehold namespace list' which there are.", namespace)
+}
+
+// wouldLose explains why an order was refused that would lose state.
+func wouldLose(loss *admin.LossError) error {
+	var unable []string
+	for _, owner := range loss.Unable {
+		unable = append(unable, shown(owner))
+	}
+	const most = 5 // to name
+	if len(unable) > most {
+		unable = append(unable[:most], "others")
+	}
+	because := "nobody is there to take it"
+	if len(unable) > 0 {
+		because = strings.Join(unable, ", ") + " cannot move any"
+	}
+	return fmt.Errorf("%s would lose the state of %s of the keys, because %s\nAdd --lose-state if that is meant; --dry-run says which keys they are",
+		shown(loss.Order), percent(loss.Share), because)
+}
+
+// noSuchOwner says which names are most like one that no owner has.
+func noSuchOwner(unknown *admin.UnknownOwnerError) error {
+	fail := func(format string, args ...any) error {
+		return leasehold.Errorf("", leasehold.NotFound, unknown.Owner, format, args...)
+	}
+	if len(unknown.Known) == 0 {
+		return fail("nobody has joined %s", unknown.Namespace)
+	}
+	var names []string
+	for _, name := range unknown.Known {
+		names = append(names, shown(name))
+	}
+	const most = 3 // to propose
+	near := settings.Nearest(unknown.Owner, names, most)
+	if len(near) == 0 {
+		return fail("no owner in %s has this name; 'leasehold owners -n %s' lists those there are", unknown.Namespace, unknown.Namespace)
+	}
+	return fail("no owner in %s has this name; the closest: %s", unknown.Namespace, strings.Join(near, ", "))
 }

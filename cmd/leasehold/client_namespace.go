@@ -50,7 +50,7 @@ const completionTime = time.Second
 // fails: without an answer there is nothing to offer.
 func (c *client) complete(cmd *cobra.Command, typed string, names func(context.Context) ([]string, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
 	const directive = cobra.ShellCompDirectiveNoFileComp
-	if fill(c.settings, c.file) != nil || c.validate() != nil {
+	if fill(cmd, c.settings, c.file) != nil || c.validate() != nil {
 		return nil, directive
 	}
 	if !c.settings.Changed("timeout") {
@@ -99,4 +99,12 @@ func (c *client) completeOwners(cmd *cobra.Command, _ []string, typed string) ([
 		}
 		return names, err
 	})
+}
+
+// noNamespace says that there is none. With TLS, everybody sees those of his roles alone.
+func noNamespace(secured bool) string {
+	if secured {
+		return "There is no namespace that we may see. 'leasehold namespace create NAME' makes one, if the managers' access file permits that."
+	}
+	return "There is no namespace yet. Create one with 'leasehold namespace create NAME'."
 }

@@ -60,7 +60,7 @@ func newGatewayCommand() *cobra.Command {
 	g.addFlags(cmd)
 	cmd.Flags().BoolVar(&printConfig, "print-config", false, "print all settings and where each is from, as a file for --config, and stop")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := fill(g.flags, g.file); err != nil {
+		if err := fill(cmd, g.flags, g.file); err != nil {
 			return err
 		}
 		if err := g.validate(); err != nil {

@@ -58,7 +58,7 @@ func newManagerCommand() *cobra.Command {
 	cfg.addFlags(cmd)
 	cmd.Flags().BoolVar(&printConfig, "print-config", false, "print all settings and where each is from, as a file for --config, and stop")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := fill(cfg.flags, cfg.file); err != nil {
+		if err := fill(cmd, cfg.flags, cfg.file); err != nil {
 			return err
 		}
 		if err := cfg.validate(); err != nil {

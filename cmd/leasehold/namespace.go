@@ -28,14 +28,6 @@ func newNamespaceCommand() *cobra.Command {
 	return cmd
 }
 
-// aSubcommand refuses what no subcommand is called.
-func aSubcommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	return fmt.Errorf("there is no command %q in %s", args[0], cmd.CommandPath())
-}
-
 func newNamespaceListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -56,14 +48,6 @@ func (c *client) listNamespaces(ctx context.Context) error {
 		Namespaces []admin.Namespace `json:"namespaces"`
 	}{all}
 	return c.print(document, func() string { return namespacesText(all, c.security.tls()) })
-}
-
-// noNamespace says that there is none. With TLS, everybody sees those of his roles alone.
-func noNamespace(secured bool) string {
-	if secured {
-		return "There is no namespace that we may see. 'leasehold namespace create NAME' makes one, if the managers' access file permits that."
-	}
-	return "There is no namespace yet. Create one with 'leasehold namespace create NAME'."
 }
 
 func namespacesText(all []admin.Namespace, secured bool) string {

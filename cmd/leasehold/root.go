@@ -3,41 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 )
-
-// A status is how a command ended that did what it was asked, and has already
-// told the user: the process's exit status. It is an error so that it can be
-// returned like one.
-type status int
-
-// The exit statuses. Scripts rely on them: they are never renumbered.
-const (
-	statusOK          status = 0
-	statusViolated    status = 1   // an invariant did not hold
-	statusTrouble     status = 2   // it could not be done as asked: wrong flags, no disk space
-	statusSurvived    status = 3   // a bug was planted, and nothing noticed it
-	statusInterrupted status = 130 // as shells report SIGINT
-)
-
-func (s status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
-
-// failed is an error that other flags would not have avoided. What is not
-// failed is answered with a hint to --help.
-type failed struct{ error }
-
-func (f failed) Unwrap() error { return f.error }
-
-// write writes what a command has to say.
-func write(out io.Writer, text string) error {
-	if _, err := io.WriteString(out, text); err != nil {
-		return failed{fmt.Errorf("writing the output: %w", err)}
-	}
-	return nil
-}
 
 // run is the whole program: it carries out the command that args name, and
 // returns the exit status. When ctx ends, commands stop early, in good order.
@@ -164,12 +133,4 @@ func newHelpCommand() *cobra.Command {
 			return explained.Help()
 		},
 	}
-}
-
-// noArguments refuses what is neither a flag nor a flag's value.
-func noArguments(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%s takes flags only, and %q is none", cmd.CommandPath(), args[0])
 }

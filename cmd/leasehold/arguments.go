@@ -1,0 +1,39 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// noArguments refuses what is neither a flag nor a flag's value.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s takes flags only, and %q is none", cmd.CommandPath(), args[0])
+}
+
+// oneArgument refuses anything but one argument, and says what it would be.
+func oneArgument(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return fmt.Errorf("%s needs %s", cmd.CommandPath(), what)
+		case len(args) > 1:
+			return fmt.Errorf("%s takes one argument, %s, and has %d; quote what belongs together", cmd.CommandPath(), what, len(args))
+		case args[0] == "":
+			return errors.New("want " + what + `, have ""`)
+		}
+		return nil
+	}
+}
+
+// aSubcommand refuses what no subcommand is called.
+func aSubcommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return fmt.Errorf("there is no command %q in %s", args[0], cmd.CommandPath())
+}
