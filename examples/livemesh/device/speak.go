@@ -40,11 +40,11 @@ func (d *Device) everything(ctx context.Context) error {
 	for _, other := range d.cfg.Watch {
 		interests = append(interests, queue.Interest{Service: Topics, Name: other}, queue.Interest{Service: Documents, Name: other})
 	}
-	if err := d.cfg.Queues.SetInterests(ctx, d.cfg.Name, interests); err != nil {
+	if err := d.queues.SetInterests(ctx, d.cfg.Name, interests); err != nil {
 		return err
 	}
 	for _, other := range d.cfg.Watch {
-		if err := d.cfg.Topics.Subscribe(ctx, other, d.cfg.Name, subscription); err != nil {
+		if err := d.topics.Subscribe(ctx, other, d.cfg.Name, subscription); err != nil {
 			return err
 		}
 	}
@@ -72,7 +72,7 @@ func (d *Device) publish(ctx context.Context) error {
 		return err
 	}
 	// It was lost, or a request of ours that had no answer has been carried out.
-	document, err := d.cfg.Documents.Get(ctx, d.cfg.Name)
+	document, err := d.documents.Get(ctx, d.cfg.Name)
 	if err != nil && !errors.Is(err, leasehold.NotFound) {
 		return err
 	}
@@ -83,7 +83,7 @@ func (d *Device) publish(ctx context.Context) error {
 // write replaces the version of the address that we know: a request that was given up, and
 // arrives after this one, finds another and changes nothing.
 func (d *Device) write(ctx context.Context, address json.RawMessage) error {
-	document, err := d.cfg.Documents.Change(ctx, d.cfg.Name, documents.Change{
+	document, err := d.documents.Change(ctx, d.cfg.Name, documents.Change{
 		If: map[string]string{Section: d.version}, Set: map[string]json.RawMessage{Section: address},
 	})
 	if err == nil {
@@ -97,7 +97,7 @@ func (d *Device) read(ctx context.Context, other string) error {
 	d.mu.Lock()
 	before := d.peers[other].version
 	d.mu.Unlock()
-	document, err := d.cfg.Documents.Get(ctx, other)
+	document, err := d.documents.Get(ctx, other)
 	if err != nil && !errors.Is(err, leasehold.NotFound) {
 		return err
 	}
@@ -111,10 +111,10 @@ func (d *Device) read(ctx context.Context, other string) error {
 
 // refresh lets everything last longer. What is not there any more is said again.
 func (d *Device) refresh(ctx context.Context) error {
-	err := d.cfg.Documents.Refresh(ctx, d.cfg.Name)
+	err := d.documents.Refresh(ctx, d.cfg.Name)
 	for _, other := range d.cfg.Watch {
 		if err == nil {
-			err = d.cfg.Topics.Refresh(ctx, other, d.cfg.Name, subscription)
+			err = d.topics.Refresh(ctx, other, d.cfg.Name, subscription)
 		}
 	}
 	if errors.Is(err, leasehold.NotFound) {

@@ -3,7 +3,6 @@ package documents
 import (
 	"context"
 	"encoding/json"
-	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -71,9 +70,6 @@ func Join(ctx context.Context, as owner.Config, cfg Config) (*Service, error) {
 
 // Close hands all documents over to other servers. They are served until they have gone.
 func (s *Service) Close(ctx context.Context) error { return s.documents.Close(ctx) }
-
-// Owner returns what has joined the namespace.
-func (s *Service) Owner() *owner.Owner { return s.documents.Owner() }
 
 // Get returns a document.
 func (s *Service) Get(name string) (Document, error) {
@@ -166,34 +162,22 @@ func (s *Service) Delete(ctx context.Context, name string) error {
 }
 
 func (c *Change) validate(name string) error {
-	bad := func(format string, args ...any) error {
-		return leasehold.Errorf("change document", leasehold.Invalid, name, format, args...)
-	}
-	if err := jsonhttp.ValidName("change document", "a document", name); err != nil {
-		return err
-	}
+	const op = "change document"
 	if len(c.Set)+len(c.Remove) == 0 {
-		return bad("nothing is to be set or removed")
+		return leasehold.Errorf(op, leasehold.Invalid, name, "nothing is to be set or removed")
 	}
 	for section, data := range c.Set {
-		if err := jsonhttp.ValidName("change document", "a section", section); err != nil {
-			return err
-		}
 		if slices.Contains(c.Remove, section) {
-			return bad("section %q is to be set and to be removed: say one of them", section)
+			return leasehold.Errorf(op, leasehold.Invalid, name, "section %q is to be set and to be removed", section)
 		}
 		if !json.Valid(data) {
-			return bad("section %q is not JSON", section)
-		}
-		if slices.Contains(c.Remove, section) {
-			return bad("section %q is to be set and to be removed", section)
+			return leasehold.Errorf(op, leasehold.Invalid, name, "section %q is not JSON", section)
 		}
 	}
-	for _, sections := range []iter.Seq[string]{maps.Keys(c.Set), slices.Values(c.Remove), maps.Keys(c.If)} {
-		for section := range sections {
-			if section == "" || len(section) > MaxName {
-				return bad("a section has a name of up to %d bytes", MaxName)
-			}
+	sections := slices.AppendSeq(slices.Clone(c.Remove), maps.Keys(c.Set))
+	for _, section := range slices.AppendSeq(sections, maps.Keys(c.If)) {
+		if err := jsonhttp.ValidName(op, "a section", section); err != nil {
+			return err
 		}
 	}
 	return nil

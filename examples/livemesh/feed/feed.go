@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -32,30 +33,12 @@ type Config struct {
 const maxRoom = 300
 
 func (c *Config) validate() error {
-	bad := func(field, format string, args ...any) error {
-		return leasehold.Errorf("join", leasehold.Invalid, field, format, args...)
-	}
-	switch {
-	case c.TTL < 0:
-		return bad("TTL", "%v: want a time, or 0 for the default", c.TTL)
-	case c.Window < 0:
-		return bad("Window", "%v: want a time, or 0 for the default", c.Window)
-	case c.Room < 0 || c.Room > maxRoom:
-		return bad("Room", "%d: want up to %d, or 0 for the default", c.Room, maxRoom)
-	case c.MaxWorking < 0:
-		return bad("MaxWorking", "%d: want at least 1, or 0 for the default", c.MaxWorking)
-	}
-	if c.TTL == 0 {
-		c.TTL = 24 * time.Hour
-	}
-	if c.Window == 0 {
-		c.Window = time.Hour
-	}
-	if c.Room == 0 {
-		c.Room = 200
-	}
-	if c.MaxWorking == 0 {
-		c.MaxWorking = 32
+	c.TTL = cmp.Or(c.TTL, 24*time.Hour)
+	c.Window = cmp.Or(c.Window, time.Hour)
+	c.Room = cmp.Or(c.Room, 200)
+	c.MaxWorking = cmp.Or(c.MaxWorking, 32)
+	if c.TTL < 0 || c.Window < 0 || c.Room < 0 || c.Room > maxRoom || c.MaxWorking < 0 {
+		return leasehold.Errorf("join", leasehold.Invalid, "", "want positive numbers, 0 for a default, and Room of up to %d: %+v", maxRoom, *c)
 	}
 	return nil
 }
@@ -64,6 +47,7 @@ func (c *Config) validate() error {
 type Service struct {
 	cfg     Config
 	feeds   *leasemap.Map[state]
+	formats []format
 	working chan struct{} // has something for each request at work
 }
 
@@ -81,7 +65,7 @@ func Join(ctx context.Context, as owner.Config, cfg Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Service{cfg, m, make(chan struct{}, cfg.MaxWorking)}, nil
+	return &Service{cfg, m, formats(), make(chan struct{}, cfg.MaxWorking)}, nil
 }
 
 // Close hands all feeds over to other servers. They are served until they have gone, and
@@ -126,18 +110,12 @@ func (s *Service) add(ctx context.Context, user string, activities []Activity) (
 	_, err = s.feeds.Do(ctx, user, func(e *leasemap.Entry[state]) error {
 		e.Value.Activities, receipt = merge(e.Value.Activities, activities, s.cfg.Room)
 		if receipt.Added == 0 {
-			e.Keep()
+			e.Touch()
 		}
 		return nil
 	})
-	if err == nil && receipt.Added == 0 {
-		_, err = s.feeds.Touch(ctx, user)
-	}
 	return receipt, err
 }
-
-// Delete removes the feed of a user from this server.
-func (s *Service) Delete(ctx context.Context, user string) error { return s.feeds.Delete(ctx, user) }
 
 func validUser(user string) error {
 	if user == "" || len(user) > MaxName || legible(user) != user {

@@ -3,61 +3,37 @@ package im
 import (
 	"net/http"
 
-	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
-	"github.com/leasehold-dev/leasehold/leasehttp"
 )
 
-// maxRequest is how long a request may be: all texts, escaped, and what is around them.
-const maxRequest = 16 << 10
-
-// Key is where in a request the name of its user is.
-func Key() leasehttp.Source { return leasehttp.PathSegment(2) }
+const (
+	maxRequest = 16 << 10 // bytes of a request: all texts, escaped, and what is around them
+	wanted     = "session, address, status and ip"
+)
 
 // Handler serves the API.
 func (s *Service) Handler() http.Handler {
-	mux := http.NewServeMux()
-	handle := func(pattern string, answer func(r *http.Request, user string) (any, error)) {
-		mux.Handle(pattern, jsonhttp.Answer(func(_ http.ResponseWriter, r *http.Request) (any, error) {
-			user := r.PathValue("name")
-			s.Owner().Await(r.Context(), leasehold.KeyOf(user)) // if it is about to arrive
-			return answer(r, user)
-		}))
-	}
-	handle("GET /im/{name}", func(_ *http.Request, user string) (any, error) { return s.Get(user) })
-	handle("PUT /im/{name}", func(r *http.Request, user string) (any, error) {
-		var on SignOn
-		if err := read(r, user, &on); err != nil {
+	mux := jsonhttp.NewMux(s.users.Owner())
+	mux.Handle("GET /im/{name}", func(r *jsonhttp.Request) (any, error) { return s.Get(r.Name) })
+	mux.Handle("PUT /im/{name}", func(r *jsonhttp.Request) (any, error) {
+		on, err := jsonhttp.Body[SignOn](r, maxRequest, wanted)
+		if err != nil {
 			return nil, err
 		}
-		return s.SignOn(r.Context(), user, on)
+		return s.SignOn(r.Context(), r.Name, on)
 	})
-	handle("PATCH /im/{name}", func(r *http.Request, user string) (any, error) {
-		var c Change
-		if err := read(r, user, &c); err != nil {
+	mux.Handle("PATCH /im/{name}", func(r *jsonhttp.Request) (any, error) {
+		c, err := jsonhttp.Body[Change](r, maxRequest, wanted)
+		if err != nil {
 			return nil, err
 		}
-		return s.Change(r.Context(), user, c)
+		return s.Change(r.Context(), r.Name, c)
 	})
-	handle("POST /im/{name}/refresh", func(r *http.Request, user string) (any, error) {
-		return nil, s.Refresh(r.Context(), user, session(r))
+	mux.Handle("POST /im/{name}/refresh", func(r *jsonhttp.Request) (any, error) {
+		return nil, s.Refresh(r.Context(), r.Name, r.URL.Query().Get("session"))
 	})
-	handle("DELETE /im/{name}", func(r *http.Request, user string) (any, error) {
-		return nil, s.SignOff(r.Context(), user, session(r))
+	mux.Handle("DELETE /im/{name}", func(r *jsonhttp.Request) (any, error) {
+		return nil, s.SignOff(r.Context(), r.Name, r.URL.Query().Get("session"))
 	})
-	return jsonhttp.Routes(mux)
+	return mux
 }
-
-// read reads the body of a request.
-func read(r *http.Request, user string, into any) error {
-	data, err := jsonhttp.Read(r, maxRequest)
-	if err != nil {
-		return err
-	}
-	if err := jsonhttp.Decode(data, into); err != nil {
-		return leasehold.Errorf("read presence", leasehold.Invalid, user, "want JSON, with session, address, status and ip: %w", err)
-	}
-	return nil
-}
-
-func session(r *http.Request) string { return r.URL.Query().Get("session") }

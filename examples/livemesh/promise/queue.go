@@ -160,12 +160,26 @@ func (d *Device) Send(ctx context.Context, from string, queues *queue.Client, ra
 	return nil
 }
 
-// A Tally is how many messages were due, and how many of them were lost. All of these are
-// known to whom they were for, or it comes with an error.
-type Tally struct{ Due, Lost int }
+// A Tally is what became of messages that were acknowledged. Silent losses come with an
+// error.
+type Tally struct {
+	Due    int `json:"acknowledged"`
+	Lost   int `json:"lost_and_known"` // the device or subscriber has learned of a loss
+	Silent int `json:"lost_silently"`
+}
 
 // Add adds up.
-func (t *Tally) Add(more Tally) { t.Due, t.Lost = t.Due+more.Due, t.Lost+more.Lost }
+func (t *Tally) Add(more Tally) {
+	t.Due, t.Lost, t.Silent = t.Due+more.Due, t.Lost+more.Lost, t.Silent+more.Silent
+}
+
+// String says how many were lost.
+func (t Tally) String() string {
+	if t.Lost == 0 {
+		return "and none was lost"
+	}
+	return fmt.Sprintf("%d of them lost, and who lost them knows; none silently", t.Lost)
+}
 
 // Check holds what was acknowledged against what was received.
 func (d *Device) Check() (Tally, error) {
@@ -181,8 +195,10 @@ func (d *Device) Check() (Tally, error) {
 		if d.received[id] {
 			continue
 		}
-		tally.Lost++
-		if !d.knows(s) {
+		if d.knows(s) {
+			tally.Lost++
+		} else {
+			tally.Silent++
 			broken = append(broken, fmt.Errorf("%s: message %s was acknowledged at %v as %v, not received, and nobody was told of a loss since (%v)", d.name, id, s.at, s.receipt, d.lost))
 		}
 	}

@@ -104,8 +104,10 @@ func (s *Subscriber) Check(published Published) (Tally, error) {
 		if s.received[id] {
 			continue
 		}
-		tally.Lost++
-		if !told {
+		if told {
+			tally.Lost++
+		} else {
+			tally.Silent++
 			broken = append(broken, fmt.Errorf("%s has not received %s, which was published at %v, and does not know: %v", s.name, id, began, s.tenures))
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 	"github.com/leasehold-dev/leasehold/leasemap"
 )
@@ -27,7 +27,7 @@ func TestMaxSubscribers(t *testing.T) {
 		}
 		s := join(c.Node("a"))
 		c.Settle()
-		name := func(i int) string { return fmt.Sprintf("%0*d", queue.MaxName, i) }
+		name := func(i int) string { return fmt.Sprintf("%0*d", jsonhttp.MaxName, i) }
 		full := topic{make(map[string]time.Duration), time.Now()}
 		for i := range MaxSubscribers {
 			full.Subscribers[name(i)] = time.Hour

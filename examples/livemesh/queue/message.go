@@ -40,6 +40,17 @@ type Batch struct {
 	Lost bool `json:"lost,omitempty"`
 }
 
+// Next is the place after a batch.
+func (b *Batch) Next(at Place) Place {
+	if b.Lost || at.Epoch == "" {
+		at = Place{Epoch: b.Epoch}
+	}
+	if n := len(b.Messages); n > 0 {
+		at.Have = b.Messages[n-1].Number
+	}
+	return at
+}
+
 // A Receipt says where a message is.
 type Receipt struct {
 	Epoch  string `json:"epoch"`

@@ -31,7 +31,6 @@ const (
 	MaxMessage   = 64 << 10
 	MaxBytes     = 2 << 20 // of all messages of a queue, which must fit into what can be moved
 	MaxInterests = 1000
-	MaxName      = 256 // bytes of the name of an interest, or of a queue that subscribes
 )
 
 // A Service is one server of queues.
@@ -74,14 +73,8 @@ func (s *Service) Close(ctx context.Context) error {
 	return err
 }
 
-// Owner returns what has joined the namespace.
-func (s *Service) Owner() *owner.Owner { return s.queues.Owner() }
-
 // do operates on a queue, which is made if there is none.
 func (s *Service) do(ctx context.Context, name string, operate func(*queue) error) error {
-	if err := jsonhttp.ValidName("use queue", "a queue", name); err != nil {
-		return err
-	}
 	_, err := s.queues.Do(ctx, name, func(e *leasemap.Entry[queue]) error {
 		if !e.Version.Exists() {
 			e.Value = queue{Epoch: fmt.Sprintf("%d.%d", e.Next.Generation, e.Next.Number)}
@@ -187,9 +180,6 @@ func (s *Service) SetInterests(ctx context.Context, name string, interests []Int
 		if s.cfg.Watch[i.Service] == nil {
 			return leasehold.Errorf("set interests", leasehold.Invalid, name, "there is no service %q: want one of %s", i.Service, strings.Join(slices.Sorted(maps.Keys(s.cfg.Watch)), ", "))
 		}
-		if len(i.Name) > MaxName {
-			return leasehold.Errorf("set interests", leasehold.Invalid, name, "a name has %d bytes, and %d are allowed", len(i.Name), MaxName)
-		}
 	}
 	return s.do(ctx, name, func(q *queue) error {
 		told := make(map[string]leasehold.LSN)
@@ -203,6 +193,3 @@ func (s *Service) SetInterests(ctx context.Context, name string, interests []Int
 		return nil
 	})
 }
-
-// Delete removes a queue, if there is one.
-func (s *Service) Delete(ctx context.Context, name string) error { return s.queues.Delete(ctx, name) }

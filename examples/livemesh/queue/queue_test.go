@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/meshtest"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
@@ -354,7 +355,7 @@ func TestFullQueueMoves(t *testing.T) {
 		opened := receive(t, asks, queue.Place{}, 0)
 		interests := make([]queue.Interest, queue.MaxInterests)
 		for i := range interests {
-			interests[i] = queue.Interest{Service: "documents", Name: fmt.Sprintf("%0*d", queue.MaxName, i)}
+			interests[i] = queue.Interest{Service: "documents", Name: fmt.Sprintf("%0*d", jsonhttp.MaxName, i)}
 		}
 		if err := asks.SetInterests(t.Context(), "phone", interests); err != nil {
 			t.Fatal(err)
