@@ -2,7 +2,6 @@ package queue
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 
 	"github.com/leasehold-dev/leasehold"
@@ -17,18 +16,6 @@ type Message struct {
 	Missed bool `json:"missed,omitempty"`
 	// Lost are names of another service whose state was lost.
 	Lost *Lost `json:"lost,omitempty"`
-}
-
-// Lost are names of another service whose state was lost.
-type Lost struct {
-	Service string   `json:"service"`
-	Names   []string `json:"names"`
-}
-
-// An Interest is a name of another service that a device depends on.
-type Interest struct {
-	Service string `json:"service"`
-	Name    string `json:"name"`
 }
 
 // A Batch is what a device receives.
@@ -64,7 +51,7 @@ type queue struct {
 	Last      uint64                   `json:"last"` // number of the last message
 	Messages  []Message                `json:"messages"`
 	Interests []Interest               `json:"interests"`
-	Told      map[string]leasehold.LSN `json:"told"` // up to which losses of a service were told
+	Told      map[string]leasehold.LSN `json:"told"` // up to which losses of a service it has messages
 }
 
 // ValidMessage reports what is wrong with a message.
@@ -133,11 +120,4 @@ func (q *queue) after(name string, have uint64) ([]Message, error) {
 		return nil, nil
 	}
 	return q.Messages[i:], nil
-}
-
-// told notes up to which loss of a service the device has been told.
-func (q *queue) told(service string, lsn leasehold.LSN) {
-	told := maps.Clone(q.Told)
-	told[service] = max(told[service], lsn)
-	q.Told = told
 }

@@ -1,16 +1,15 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
+	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/leasemap"
 	"github.com/leasehold-dev/leasehold/lookup"
 	"github.com/leasehold-dev/leasehold/owner"
@@ -35,41 +34,32 @@ const (
 
 // A Service is one server of queues.
 type Service struct {
-	cfg    Config
-	queues *leasemap.Map[queue]
-	bells  bells
-	news   *news
+	cfg       Config
+	queues    *leasemap.Map[queue]
+	bells     bells
+	stop      context.CancelFunc
+	following sync.WaitGroup
 }
 
 // Join joins the namespace as one of its servers.
 func Join(ctx context.Context, as owner.Config, cfg Config) (*Service, error) {
-	if cfg.TTL == 0 {
-		cfg.TTL = time.Hour
-	}
-	if cfg.Room == 0 {
-		cfg.Room = 1000
-	}
-	s := &Service{cfg: cfg, bells: newBells()}
-	s.news = newNews(s)
-	granted := as.OnGrant
-	as.OnGrant = func(leases []leasehold.Lease) {
-		s.news.arrived() // queues that have come may have been told less than ours
-		if granted != nil {
-			granted(leases)
-		}
-	}
-	var err error
-	if s.queues, err = leasemap.Join(ctx, as, leasemap.Config[queue]{TTL: cfg.TTL}); err != nil {
+	cfg.TTL = cmp.Or(cfg.TTL, time.Hour)
+	cfg.Room = cmp.Or(cfg.Room, 1000)
+	queues, err := leasemap.Join(ctx, as, leasemap.Config[queue]{TTL: cfg.TTL})
+	if err != nil {
 		return nil, err
 	}
-	s.news.start()
+	following, stop := context.WithCancel(context.Background())
+	s := &Service{cfg: cfg, queues: queues, bells: bells{waiting: make(map[string]*bell)}, stop: stop}
+	s.follow(following)
 	return s, nil
 }
 
 // Close hands all queues over to other servers. They are served until they have gone.
 func (s *Service) Close(ctx context.Context) error {
 	err := s.queues.Close(ctx)
-	s.news.stop()
+	s.stop()
+	s.following.Wait()
 	return err
 }
 
@@ -134,10 +124,12 @@ func (s *Service) Receive(ctx context.Context, name string, at Place, wait time.
 	}
 }
 
-// look returns what is after a place. It lets the queue last for another TTL.
+// look returns what is after a place, what was lost of other services included. It lets the
+// queue last for another TTL.
 func (s *Service) look(ctx context.Context, name string, at Place) (Batch, error) {
 	var b Batch
 	err := s.do(ctx, name, func(q *queue) error {
+		s.addLosses(q)
 		b = Batch{Epoch: q.Epoch, Lost: at.Epoch != "" && at.Epoch != q.Epoch, Messages: q.Messages}
 		if b.Lost || at.Epoch == "" {
 			return nil
@@ -164,32 +156,5 @@ func (s *Service) Ack(ctx context.Context, name string, at Place) error {
 			q.Messages = slices.Clone(later) // so that the others are freed
 		}
 		return err
-	})
-}
-
-// SetInterests says on which names of other services a device depends, in place of what
-// was said before.
-func (s *Service) SetInterests(ctx context.Context, name string, interests []Interest) error {
-	if len(interests) > MaxInterests {
-		return leasehold.Errorf("set interests", leasehold.Invalid, name, "%d interests, and %d are allowed", len(interests), MaxInterests)
-	}
-	for _, i := range interests {
-		if err := jsonhttp.ValidName("set interests", "what a device depends on", i.Name); err != nil {
-			return err
-		}
-		if s.cfg.Watch[i.Service] == nil {
-			return leasehold.Errorf("set interests", leasehold.Invalid, name, "there is no service %q: want one of %s", i.Service, strings.Join(slices.Sorted(maps.Keys(s.cfg.Watch)), ", "))
-		}
-	}
-	return s.do(ctx, name, func(q *queue) error {
-		told := make(map[string]leasehold.LSN)
-		for service, l := range s.cfg.Watch {
-			told[service] = l.LSN()
-			if known, ok := q.Told[service]; ok {
-				told[service] = min(known, told[service]) // what it depended on before may have been lost since
-			}
-		}
-		q.Interests, q.Told = slices.Clone(interests), told
-		return nil
 	})
 }
