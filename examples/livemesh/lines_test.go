@@ -7,7 +7,6 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -26,7 +25,7 @@ const (
 // paper. A line counts if there is code on it: blank lines, comments and tests do not.
 func TestLines(t *testing.T) {
 	var table strings.Builder
-	table.WriteString("| package | in the paper | lines of Go | the service | HTTP and client | lines of C# in the paper |\n|---|---|---:|---:|---:|---:|\n")
+	table.WriteString("| package | in the paper | lines of Go | lines of C# in the paper |\n|---|---|---:|---:|\n")
 	for _, s := range []struct{ dir, paper, lines string }{
 		{"documents", "Sectioned-Document", "5,788"},
 		{"pubsub", "Publish-Subscribe", "4,164"},
@@ -35,8 +34,7 @@ func TestLines(t *testing.T) {
 		{"im", "the test application of section 7", ""},
 		{"jsonhttp", "what all of them share", ""},
 	} {
-		service, wire := countDir(t, s.dir)
-		fmt.Fprintf(&table, "| %s | %s | %d | %d | %d | %s |\n", s.dir, s.paper, service+wire, service, wire, s.lines)
+		fmt.Fprintf(&table, "| %s | %s | %d | %s |\n", s.dir, s.paper, countDir(t, s.dir), s.lines)
 	}
 	text, err := os.ReadFile("README.md")
 	if err != nil {
@@ -58,29 +56,24 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// countDir returns the lines of a package: of what it does, and of its API and its callers.
-func countDir(t *testing.T, dir string) (service, wire int) {
+// countDir returns the lines of a package.
+func countDir(t *testing.T, dir string) (lines int) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%s: %d files, %v", dir, len(files), err)
 	}
 	for _, file := range files {
-		name := filepath.Base(file)
-		if strings.HasSuffix(name, "_test.go") {
+		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
 		source, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if slices.Contains([]string{"http.go", "push.go", "client.go", "publisher.go", "repair.go"}, name) {
-			wire += countLines(source)
-		} else {
-			service += countLines(source)
-		}
+		lines += countLines(source)
 	}
-	return service, wire
+	return lines
 }
 
 // countLines returns on how many lines of a source there is code.

@@ -15,19 +15,12 @@ const maxRequest = MaxBytes + 64<<10
 // Handler serves the API.
 func (s *Service) Handler() http.Handler {
 	mux := jsonhttp.NewMux(s.documents.Owner())
-	mux.Handle("GET /documents/{name}", func(r *jsonhttp.Request) (any, error) { return s.Get(r.Name) })
-	mux.Handle("PATCH /documents/{name}", s.patch)
-	mux.Handle("DELETE /documents/{name}", func(r *jsonhttp.Request) (any, error) {
-		if _, err := condition(r, ""); err != nil {
-			return nil, err
-		}
-		return nil, s.Delete(r.Context(), r.Name)
-	})
-	mux.Handle("POST /documents/{name}/refresh", func(r *jsonhttp.Request) (any, error) {
-		return nil, s.Refresh(r.Context(), r.Name)
-	})
+	mux.Handle("GET /documents/{name}", func(r *jsonhttp.Request) (any, error) { return s.get(r) })
+	mux.Handle("PATCH /documents/{name}", jsonhttp.Body(maxRequest, "a change, with set, remove and if,", s.patch))
+	mux.Handle("DELETE /documents/{name}", s.delete)
+	mux.Handle("POST /documents/{name}/refresh", s.refresh)
 	mux.Serve("GET /documents/{name}/sections/{section}", func(w http.ResponseWriter, r *jsonhttp.Request) error {
-		d, err := s.Get(r.Name)
+		d, err := s.get(r)
 		return answer(w, r, d, err)
 	})
 	mux.Serve("PUT /documents/{name}/sections/{section}", s.putSection)
@@ -35,22 +28,18 @@ func (s *Service) Handler() http.Handler {
 		section := r.PathValue("section")
 		only, err := condition(r, section)
 		if err == nil {
-			_, err = s.Change(r.Context(), r.Name, Change{If: only, Remove: []string{section}})
+			_, err = s.change(r, Change{If: only, Remove: []string{section}})
 		}
 		return nil, err
 	})
 	return mux
 }
 
-func (s *Service) patch(r *jsonhttp.Request) (any, error) {
+func (s *Service) patch(r *jsonhttp.Request, c Change) (any, error) {
 	if _, err := condition(r, ""); err != nil {
 		return nil, err
 	}
-	c, err := jsonhttp.Body[Change](r, maxRequest, "a change, with set, remove and if,")
-	if err != nil {
-		return nil, err
-	}
-	return s.Change(r.Context(), r.Name, c)
+	return s.change(r, c)
 }
 
 func (s *Service) putSection(w http.ResponseWriter, r *jsonhttp.Request) error {
@@ -63,7 +52,7 @@ func (s *Service) putSection(w http.ResponseWriter, r *jsonhttp.Request) error {
 	if err != nil {
 		return err
 	}
-	d, err := s.Change(r.Context(), r.Name, Change{If: only, Set: map[string]json.RawMessage{section: data}})
+	d, err := s.change(r, Change{If: only, Set: map[string]json.RawMessage{section: data}})
 	return answer(w, r, d, err)
 }
 

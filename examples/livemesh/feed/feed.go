@@ -75,39 +75,40 @@ func (s *Service) Close(ctx context.Context) error { return s.feeds.Close(ctx) }
 // Owner returns what has joined the namespace.
 func (s *Service) Owner() *owner.Owner { return s.feeds.Owner() }
 
-// Add adds the items of a feed, which is RSS, Atom or JSON Feed.
-func (s *Service) Add(ctx context.Context, user string, document []byte) (Receipt, error) {
-	if err := validUser(user); err != nil {
-		return Receipt{}, err
+// addItems adds the items of a feed, which is RSS, Atom or JSON Feed.
+func (s *Service) addItems(r *jsonhttp.Request) (any, error) {
+	document, err := r.Read(MaxBytes)
+	if err != nil {
+		return nil, err
 	}
 	activities, silent, err := parse(document, time.Now())
 	if err != nil {
-		return Receipt{}, jsonhttp.WithStatus(http.StatusUnprocessableEntity, leasehold.Errorf("add items", leasehold.Invalid, user, "this is no feed, and nothing was added: %w", err))
+		return nil, jsonhttp.WithStatus(http.StatusUnprocessableEntity, leasehold.Errorf("add items", leasehold.Invalid, r.Name, "this is no feed, and nothing was added: %w", err))
 	}
 	if len(activities)+silent > MaxItems {
-		return Receipt{}, jsonhttp.TooLarge(user, "the feed has %d items, and %d are allowed: post the latest", len(activities)+silent, MaxItems)
+		return nil, jsonhttp.TooLarge(r.Name, "the feed has %d items, and %d are allowed: post the latest", len(activities)+silent, MaxItems)
 	}
-	receipt, err := s.add(ctx, user, activities)
+	receipt, err := s.add(r, activities...)
 	receipt.Ignored += silent
 	return receipt, err
 }
 
-// Report adds an event of another service.
-func (s *Service) Report(ctx context.Context, user string, e Event) (Receipt, error) {
-	if err := validUser(user); err != nil {
-		return Receipt{}, err
-	}
-	a, err := e.activity(user, time.Now())
+// addEvent adds an event of another service.
+func (s *Service) addEvent(r *jsonhttp.Request, e Event) (any, error) {
+	a, err := e.activity(r.Name, time.Now())
 	if err != nil {
-		return Receipt{}, err
+		return nil, err
 	}
-	return s.add(ctx, user, []Activity{a})
+	return s.add(r, a)
 }
 
 // add keeps what is new. If nothing is, the feed lasts longer, and readers need not read it
 // again.
-func (s *Service) add(ctx context.Context, user string, activities []Activity) (receipt Receipt, err error) {
-	_, err = s.feeds.Do(ctx, user, func(e *leasemap.Entry[state]) error {
+func (s *Service) add(r *jsonhttp.Request, activities ...Activity) (receipt Receipt, err error) {
+	if err := validUser(r.Name); err != nil {
+		return Receipt{}, err
+	}
+	_, err = s.feeds.Do(r.Context(), r.Name, func(e *leasemap.Entry[state]) error {
 		e.Value.Activities, receipt = merge(e.Value.Activities, activities, s.cfg.Room)
 		if receipt.Added == 0 {
 			e.Touch()

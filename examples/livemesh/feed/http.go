@@ -22,20 +22,8 @@ const (
 // posted before would be replaced by it.
 func (s *Service) Handler() http.Handler {
 	mux := jsonhttp.NewMux(s.feeds.Owner())
-	mux.Handle("POST /feeds/{name}/items", func(r *jsonhttp.Request) (any, error) {
-		document, err := r.Read(MaxBytes)
-		if err != nil {
-			return nil, err
-		}
-		return s.Add(r.Context(), r.Name, document)
-	})
-	mux.Handle("POST /feeds/{name}/events", func(r *jsonhttp.Request) (any, error) {
-		e, err := jsonhttp.Body[Event](r, maxEvent, `an event, {"text": "is now online"} for instance,`)
-		if err != nil {
-			return nil, err
-		}
-		return s.Report(r.Context(), r.Name, e)
-	})
+	mux.Handle("POST /feeds/{name}/items", s.addItems)
+	mux.Handle("POST /feeds/{name}/events", jsonhttp.Body(maxEvent, `an event, {"text": "is now online"} for instance,`, s.addEvent))
 	mux.Handle("DELETE /feeds/{name}", func(r *jsonhttp.Request) (any, error) {
 		return nil, s.feeds.Delete(r.Context(), r.Name)
 	})

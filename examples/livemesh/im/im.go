@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/leasemap"
 	"github.com/leasehold-dev/leasehold/owner"
 )
@@ -67,33 +69,48 @@ func (s *Service) Close(ctx context.Context) error {
 	return s.users.Close(ctx)
 }
 
-// Get returns the presence of a user.
-func (s *Service) Get(user string) (Presence, error) {
-	r, version, err := s.users.Get(user)
-	if err == nil && !version.Exists() {
-		err = absent("get presence", user)
-	}
-	r.Version = version
-	return r.Presence, err
+const (
+	maxRequest = 16 << 10 // bytes of a request: all texts, escaped, and what is around them
+	wanted     = "session, address, status and ip"
+)
+
+// Handler serves the API.
+func (s *Service) Handler() http.Handler {
+	mux := jsonhttp.NewMux(s.users.Owner())
+	mux.Handle("GET /im/{name}", s.get)
+	mux.Handle("PUT /im/{name}", jsonhttp.Body(maxRequest, wanted, s.signOn))
+	mux.Handle("PATCH /im/{name}", jsonhttp.Body(maxRequest, wanted, s.change))
+	mux.Handle("POST /im/{name}/refresh", s.refresh)
+	mux.Handle("DELETE /im/{name}", s.signOff)
+	return mux
 }
 
-// SignOn publishes a user. It fails with [leasehold.Exists] if another session does, and with
-// [leasehold.Stale] if that one's presence has another version than is to be replaced.
-func (s *Service) SignOn(ctx context.Context, user string, on SignOn) (Presence, error) {
-	const op = "sign on"
-	if err := on.validate(op, user); err != nil {
-		return Presence{}, err
+func (s *Service) get(r *jsonhttp.Request) (any, error) {
+	found, version, err := s.users.Get(r.Name)
+	if err == nil && !version.Exists() {
+		err = absent("get presence", r.Name)
 	}
-	return s.write(ctx, user, func(e *leasemap.Entry[record]) (known string, err error) {
+	found.Version = version
+	return found.Presence, err
+}
+
+// signOn publishes a user. It fails with [leasehold.Exists] if another session does, and with
+// [leasehold.Stale] if that one's presence has another version than is to be replaced.
+func (s *Service) signOn(r *jsonhttp.Request, on SignOn) (any, error) {
+	const op = "sign on"
+	if err := on.validate(op, r.Name); err != nil {
+		return nil, err
+	}
+	return s.write(r, func(e *leasemap.Entry[record]) (known string, err error) {
 		known = on.Known
 		if e.Version.Exists() {
 			known = e.Value.Status
 		}
-		err = owned(op, user, e, on.Session)
+		err = owned(op, r.Name, e, on.Session)
 		switch {
 		case err == nil: // the same session again
 		case on.If.Exists():
-			err = unchanged(op, user, e, on.If)
+			err = unchanged(op, r.Name, e, on.If)
 		case !e.Version.Exists():
 			err = nil
 		}
@@ -102,18 +119,18 @@ func (s *Service) SignOn(ctx context.Context, user string, on SignOn) (Presence,
 	})
 }
 
-// Change changes a presence that the session has published.
-func (s *Service) Change(ctx context.Context, user string, c Change) (Presence, error) {
+// change changes a presence that the session has published.
+func (s *Service) change(r *jsonhttp.Request, c Change) (any, error) {
 	const op = "change presence"
-	if err := c.validate(op, user); err != nil {
-		return Presence{}, err
+	if err := c.validate(op, r.Name); err != nil {
+		return nil, err
 	}
-	return s.write(ctx, user, func(e *leasemap.Entry[record]) (known string, err error) {
-		if err := owned(op, user, e, c.Session); err != nil {
+	return s.write(r, func(e *leasemap.Entry[record]) (known string, err error) {
+		if err := owned(op, r.Name, e, c.Session); err != nil {
 			return "", err
 		}
 		if c.If.Exists() {
-			err = unchanged(op, user, e, c.If)
+			err = unchanged(op, r.Name, e, c.If)
 		}
 		known = e.Value.Status
 		c.apply(&e.Value.Presence)
@@ -122,55 +139,63 @@ func (s *Service) Change(ctx context.Context, user string, c Change) (Presence, 
 }
 
 // write writes a presence, and announces its status unless it was known.
-func (s *Service) write(ctx context.Context, user string, change func(e *leasemap.Entry[record]) (known string, err error)) (next Presence, err error) {
-	known := ""
-	version, err := s.users.Do(ctx, user, func(e *leasemap.Entry[record]) (err error) {
+func (s *Service) write(r *jsonhttp.Request, change func(e *leasemap.Entry[record]) (known string, err error)) (any, error) {
+	var known string
+	var next Presence
+	version, err := s.users.Do(r.Context(), r.Name, func(e *leasemap.Entry[record]) (err error) {
 		known, err = change(e)
 		next = e.Value.Presence
 		return err
 	})
 	if err != nil {
-		return Presence{}, err
+		return nil, err
 	}
 	if next.Status != known {
-		s.news.add(user, next.Status)
+		s.news.add(r.Name, next.Status)
 	}
 	next.Version = version
 	return next, nil
 }
 
-// Refresh lets a presence that the session has published last for another TTL. Its version
+// refresh lets a presence that the session has published last for another TTL. Its version
 // stays.
-func (s *Service) Refresh(ctx context.Context, user, session string) error {
+func (s *Service) refresh(r *jsonhttp.Request) (any, error) {
 	const op = "refresh presence"
-	if err := validText(op, user, "session", session); err != nil {
-		return err
+	session, err := sessionOf(op, r)
+	if err != nil {
+		return nil, err
 	}
-	_, err := s.users.Do(ctx, user, func(e *leasemap.Entry[record]) error {
+	_, err = s.users.Do(r.Context(), r.Name, func(e *leasemap.Entry[record]) error {
 		e.Touch()
-		return owned(op, user, e, session)
+		return owned(op, r.Name, e, session)
 	})
-	return err
+	return nil, err
 }
 
-// SignOff removes a presence that the session has published, if there is one.
-func (s *Service) SignOff(ctx context.Context, user, session string) error {
+// signOff removes a presence that the session has published, if there is one.
+func (s *Service) signOff(r *jsonhttp.Request) (any, error) {
 	const op = "sign off"
-	if err := validText(op, user, "session", session); err != nil {
-		return err
+	session, err := sessionOf(op, r)
+	if err != nil {
+		return nil, err
 	}
 	there := false
-	_, err := s.users.Do(ctx, user, func(e *leasemap.Entry[record]) error {
+	_, err = s.users.Do(r.Context(), r.Name, func(e *leasemap.Entry[record]) error {
 		e.Delete()
 		if there = e.Version.Exists(); !there {
 			return nil
 		}
-		return owned(op, user, e, session)
+		return owned(op, r.Name, e, session)
 	})
 	if err == nil && there {
-		s.news.add(user, "offline")
+		s.news.add(r.Name, "offline")
 	}
-	return err
+	return nil, err
+}
+
+func sessionOf(op string, r *jsonhttp.Request) (string, error) {
+	session := r.URL.Query().Get("session")
+	return session, validText(op, r.Name, "session", session)
 }
 
 // owned returns an error if a presence is not there, or not the session's.

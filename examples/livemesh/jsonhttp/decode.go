@@ -40,16 +40,20 @@ func (r *Request) Read(most int64) ([]byte, error) {
 	return body, nil
 }
 
-// Body decodes the body of a request; want says for the error what it should be.
-func Body[In any](r *Request, most int64, want string) (in In, err error) {
-	data, err := r.Read(most)
-	if err != nil {
-		return in, err
+// Body is for [Mux.Handle]: it reads a request of up to most bytes, and decodes it for a
+// function. Want says in errors what it should be.
+func Body[In any](most int64, want string, answer func(r *Request, in In) (any, error)) func(*Request) (any, error) {
+	return func(r *Request) (any, error) {
+		data, err := r.Read(most)
+		if err != nil {
+			return nil, err
+		}
+		var in In
+		if err := Decode(data, &in); err != nil {
+			return nil, leasehold.Errorf("read request", leasehold.Invalid, r.Name, "want %s as JSON: %w", want, err)
+		}
+		return answer(r, in)
 	}
-	if err := Decode(data, &in); err != nil {
-		return in, leasehold.Errorf("read request", leasehold.Invalid, r.Name, "want %s as JSON: %w", want, err)
-	}
-	return in, nil
 }
 
 // Decode reads the one JSON value that data is. Unknown fields are refused: one that is

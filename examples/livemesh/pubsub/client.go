@@ -31,7 +31,7 @@ func (c *Client) Unsubscribe(ctx context.Context, topic, queue string) error {
 // Publish passes a message on to all subscribers, and returns how many there are. If it
 // fails it is to be repeated.
 func (c *Client) Publish(ctx context.Context, topic string, message any) (int, error) {
-	done, err := jsonhttp.Call[Published](ctx, c.Client, http.MethodPost, jsonhttp.Path("topics", topic, "messages"), message)
+	done, err := jsonhttp.Call[published](ctx, c.Client, http.MethodPost, jsonhttp.Path("topics", topic, "messages"), message)
 	return done.Subscribers, err
 }
 

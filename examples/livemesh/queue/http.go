@@ -20,17 +20,7 @@ const MaxWait = time.Minute
 // Handler serves the API.
 func (s *Service) Handler() http.Handler {
 	mux := jsonhttp.NewMux(s.queues.Owner())
-	mux.Handle("POST /queues/{name}/messages", func(r *jsonhttp.Request) (any, error) {
-		body, err := r.Read(MaxMessage)
-		if err != nil {
-			return nil, err
-		}
-		overflow := r.URL.Query().Get("overflow")
-		if overflow != "" && overflow != "mark" {
-			return nil, leasehold.Errorf("enqueue", leasehold.Invalid, r.Name, "overflow is %q, want mark or nothing", overflow)
-		}
-		return s.Enqueue(r.Context(), r.Name, body, overflow == "mark")
-	})
+	mux.Handle("POST /queues/{name}/messages", s.enqueue)
 	mux.Handle("GET /queues/{name}/messages", s.poll)
 	mux.Serve("GET /queues/{name}/events", s.push)
 	mux.Handle("POST /queues/{name}/ack", func(r *jsonhttp.Request) (any, error) {
@@ -38,15 +28,9 @@ func (s *Service) Handler() http.Handler {
 		if err != nil {
 			return nil, err
 		}
-		return nil, s.Ack(r.Context(), r.Name, at)
+		return nil, s.ack(r.Context(), r.Name, at)
 	})
-	mux.Handle("PUT /queues/{name}/interests", func(r *jsonhttp.Request) (any, error) {
-		interests, err := jsonhttp.Body[[]Interest](r, 1<<20, "a list of services and names")
-		if err != nil {
-			return nil, err
-		}
-		return nil, s.SetInterests(r.Context(), r.Name, interests)
-	})
+	mux.Handle("PUT /queues/{name}/interests", jsonhttp.Body(1<<20, "a list of services and names", s.setInterests))
 	mux.Handle("DELETE /queues/{name}", func(r *jsonhttp.Request) (any, error) {
 		return nil, s.queues.Delete(r.Context(), r.Name)
 	})
@@ -66,10 +50,10 @@ func (s *Service) poll(r *jsonhttp.Request) (any, error) {
 	if err != nil || wait < 0 || wait > MaxWait {
 		return nil, leasehold.Errorf("receive", leasehold.Invalid, r.Name, "wait is %q, want a time of up to %v, 30s for instance", text, MaxWait)
 	}
-	if err := s.Ack(r.Context(), r.Name, at); err != nil {
+	if err := s.ack(r.Context(), r.Name, at); err != nil {
 		return nil, err
 	}
-	return s.Receive(r.Context(), r.Name, at, wait)
+	return s.receive(r.Context(), r.Name, at, wait)
 }
 
 func parsePlace(name string, query url.Values) (Place, error) {

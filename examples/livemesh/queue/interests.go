@@ -22,21 +22,21 @@ type Lost struct {
 	Names   []string `json:"names"`
 }
 
-// SetInterests says on which names of other services a device depends, in place of what
+// setInterests says on which names of other services a device depends, in place of what
 // was said before.
-func (s *Service) SetInterests(ctx context.Context, name string, interests []Interest) error {
+func (s *Service) setInterests(r *jsonhttp.Request, interests []Interest) (any, error) {
 	if len(interests) > MaxInterests {
-		return leasehold.Errorf("set interests", leasehold.Invalid, name, "%d interests, and %d are allowed", len(interests), MaxInterests)
+		return nil, leasehold.Errorf("set interests", leasehold.Invalid, r.Name, "%d interests, and %d are allowed", len(interests), MaxInterests)
 	}
 	for _, i := range interests {
 		if err := jsonhttp.ValidName("set interests", "what a device depends on", i.Name); err != nil {
-			return err
+			return nil, err
 		}
 		if s.cfg.Watch[i.Service] == nil {
-			return leasehold.Errorf("set interests", leasehold.Invalid, name, "there is no service %q: want one of %s", i.Service, strings.Join(slices.Sorted(maps.Keys(s.cfg.Watch)), ", "))
+			return nil, leasehold.Errorf("set interests", leasehold.Invalid, r.Name, "there is no service %q: want one of %s", i.Service, strings.Join(slices.Sorted(maps.Keys(s.cfg.Watch)), ", "))
 		}
 	}
-	return s.do(ctx, name, func(q *queue) error {
+	return nil, s.do(r.Context(), r.Name, func(q *queue) error {
 		s.addLosses(q) // of what it depended on before
 		q.Interests = slices.Clone(interests)
 		return nil

@@ -54,15 +54,13 @@ type queue struct {
 	Told      map[string]leasehold.LSN `json:"told"` // up to which losses of a service it has messages
 }
 
-// ValidMessage reports what is wrong with a message.
-func ValidMessage(op, name string, body json.RawMessage) error {
-	if len(body) > MaxMessage {
-		return jsonhttp.TooLarge(name, "the message has %d bytes, and %d are allowed", len(body), MaxMessage)
+// ReadMessage returns the message in a request.
+func ReadMessage(op string, r *jsonhttp.Request) (json.RawMessage, error) {
+	body, err := r.Read(MaxMessage)
+	if err == nil && !json.Valid(body) {
+		err = leasehold.Errorf(op, leasehold.Invalid, r.Name, "the message is not JSON")
 	}
-	if !json.Valid(body) {
-		return leasehold.Errorf(op, leasehold.Invalid, name, "the message is not JSON")
-	}
-	return nil
+	return body, err
 }
 
 // add appends a message, if there is room for it.

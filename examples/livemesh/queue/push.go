@@ -20,10 +20,10 @@ func (s *Service) push(w http.ResponseWriter, r *jsonhttp.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Ack(r.Context(), r.Name, at); err != nil {
+	if err := s.ack(r.Context(), r.Name, at); err != nil {
 		return err
 	}
-	b, err := s.Receive(r.Context(), r.Name, at, 0) // the device is to know at once that it is connected
+	b, err := s.receive(r.Context(), r.Name, at, 0) // the device is to know at once that it is connected
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (s *Service) push(w http.ResponseWriter, r *jsonhttp.Request) error {
 		if writeEvents(w, b, at) != nil || http.NewResponseController(w).Flush() != nil {
 			break
 		}
-		b, err = s.Receive(r.Context(), r.Name, at, MaxWait/2)
+		b, err = s.receive(r.Context(), r.Name, at, MaxWait/2)
 	}
 	return nil // the device connects again, to the owner of the queue
 }

@@ -3,13 +3,13 @@ package queue
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/leasemap"
 	"github.com/leasehold-dev/leasehold/lookup"
 	"github.com/leasehold-dev/leasehold/owner"
@@ -74,17 +74,22 @@ func (s *Service) do(ctx context.Context, name string, operate func(*queue) erro
 	return err
 }
 
-// Enqueue adds a message. If there is no room it fails with [leasehold.Limit], unless a
+// enqueue adds a message. If there is no room it fails with [leasehold.Limit], unless a
 // mark is to be left: then it succeeds, and the device learns that it missed something.
-func (s *Service) Enqueue(ctx context.Context, name string, body json.RawMessage, mark bool) (Receipt, error) {
-	if err := ValidMessage("enqueue", name, body); err != nil {
-		return Receipt{}, err
+func (s *Service) enqueue(r *jsonhttp.Request) (any, error) {
+	body, err := ReadMessage("enqueue", r)
+	if err != nil {
+		return nil, err
+	}
+	overflow := r.URL.Query().Get("overflow")
+	if overflow != "" && overflow != "mark" {
+		return nil, leasehold.Errorf("enqueue", leasehold.Invalid, r.Name, "overflow is %q, want mark or nothing", overflow)
 	}
 	var receipt Receipt
-	err := s.do(ctx, name, func(q *queue) error {
+	err = s.do(r.Context(), r.Name, func(q *queue) error {
 		if !q.add(Message{Body: body}, s.cfg.Room) {
-			if !mark {
-				return leasehold.Errorf("enqueue", leasehold.Limit, name, "the queue is full: it has %d messages that its device has not taken; %d, of %d bytes, are allowed", len(q.Messages), s.cfg.Room, MaxBytes)
+			if overflow == "" {
+				return leasehold.Errorf("enqueue", leasehold.Limit, r.Name, "the queue is full: it has %d messages that its device has not taken; %d, of %d bytes, are allowed", len(q.Messages), s.cfg.Room, MaxBytes)
 			}
 			q.miss()
 		}
@@ -92,16 +97,16 @@ func (s *Service) Enqueue(ctx context.Context, name string, body json.RawMessage
 		return nil
 	})
 	if err == nil {
-		s.bells.ring(name)
+		s.bells.ring(r.Name)
 	}
 	return receipt, err
 }
 
-// Receive returns the messages of a queue after a place, and waits for the first if there
-// is none. Messages that the device has said to have are forgotten; see [Service.Ack]. If
+// receive returns the messages of a queue after a place, and waits for the first if there
+// is none. Messages that the device has said to have are forgotten; see [Service.ack]. If
 // the place is in another life of the queue, messages may have been lost: it says so, and
 // returns all that there are.
-func (s *Service) Receive(ctx context.Context, name string, at Place, wait time.Duration) (Batch, error) {
+func (s *Service) receive(ctx context.Context, name string, at Place, wait time.Duration) (Batch, error) {
 	deadline := time.NewTimer(wait)
 	defer deadline.Stop()
 	for {
@@ -144,9 +149,9 @@ func (s *Service) look(ctx context.Context, name string, at Place) (Batch, error
 	return b, err
 }
 
-// Ack forgets the messages up to a place, because the device has them. In another life of
+// ack forgets the messages up to a place, because the device has them. In another life of
 // the queue there is nothing to be forgotten.
-func (s *Service) Ack(ctx context.Context, name string, at Place) error {
+func (s *Service) ack(ctx context.Context, name string, at Place) error {
 	return s.do(ctx, name, func(q *queue) error {
 		if at.Epoch != q.Epoch {
 			return nil
