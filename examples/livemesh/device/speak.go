@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
 )
 
-// speak says what others are to know: everything when something may have been lost, and
-// the address when it has changed. From time to time it refreshes what would expire.
+// speak sends everything when something may have been lost, and the address when it has
+// changed. From time to time it refreshes what would expire.
 func (d *Device) speak(ctx context.Context) error {
 	refresh := time.NewTicker(refreshing)
 	defer refresh.Stop()
@@ -92,7 +92,8 @@ func (d *Device) write(ctx context.Context, address json.RawMessage) error {
 	return err
 }
 
-// read learns another device's address, or that it has none: it will say so when it has.
+// read reads another device's address, or that it has none. There will be a message when it
+// has.
 func (d *Device) read(ctx context.Context, other string) error {
 	d.mu.Lock()
 	before := d.peers[other].version
@@ -109,7 +110,8 @@ func (d *Device) read(ctx context.Context, other string) error {
 	return nil
 }
 
-// refresh lets everything last longer. What is not there any more is said again.
+// refresh lets everything last longer. If something has expired or was lost, everything is
+// sent again.
 func (d *Device) refresh(ctx context.Context) error {
 	err := d.documents.Refresh(ctx, d.cfg.Name)
 	for _, other := range d.cfg.Watch {
@@ -124,8 +126,7 @@ func (d *Device) refresh(ctx context.Context) error {
 	return err
 }
 
-// repeat does something until it succeeds or the context ends. What is wrong stays wrong,
-// and ends it.
+// repeat retries until it succeeds, the context ends, or a request was invalid.
 func (d *Device) repeat(ctx context.Context, what string, do func() error) error {
 	said := false
 	for wait := minBackoff; ; wait = min(2*wait, maxBackoff) {

@@ -15,13 +15,13 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// Config says how large queues are, and what they know.
+// Config says how large queues are, and which services they watch.
 type Config struct {
-	// TTL is how long a queue lasts that nobody touches. Default one hour.
+	// TTL is how long a queue lasts without requests. Default one hour.
 	TTL time.Duration
 	// Room is how many messages a queue holds. Default 1000.
 	Room int
-	// Watch are other services, by name, of whose losses devices are told.
+	// Watch are the lookups of other services, by name, whose losses devices receive.
 	Watch map[string]*lookup.Lookup
 }
 
@@ -103,9 +103,8 @@ func (s *Service) enqueue(r *jsonhttp.Request) (any, error) {
 }
 
 // receive returns the messages of a queue after a place, and waits for the first if there
-// is none. Messages that the device has said to have are forgotten; see [Service.ack]. If
-// the place is in another life of the queue, messages may have been lost: it says so, and
-// returns all that there are.
+// is none. If the place is in another epoch of the queue, messages may have been lost: the
+// batch says so, and has all messages that there are.
 func (s *Service) receive(ctx context.Context, name string, at Place, wait time.Duration) (Batch, error) {
 	deadline := time.NewTimer(wait)
 	defer deadline.Stop()
@@ -149,8 +148,8 @@ func (s *Service) look(ctx context.Context, name string, at Place) (Batch, error
 	return b, err
 }
 
-// ack forgets the messages up to a place, because the device has them. In another life of
-// the queue there is nothing to be forgotten.
+// ack removes the messages up to a place, because the device has them. In another epoch of the
+// queue there is nothing to remove.
 func (s *Service) ack(ctx context.Context, name string, at Place) error {
 	return s.do(ctx, name, func(q *queue) error {
 		if at.Epoch != q.Epoch {
