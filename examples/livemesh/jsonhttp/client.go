@@ -55,7 +55,7 @@ func (c Client) Do(ctx context.Context, method, path string, in, out any) error 
 	if c.Repeatable {
 		r.Header.Set("Idempotency-Key", rand.Text())
 	}
-	answer, err := c.HTTP.Do(r) //nolint:gosec // addresses are the lookup's
+	answer, err := c.HTTP.Do(r)
 	if err != nil {
 		kind := leasehold.KindOf(err)
 		if kind == leasehold.Other {

@@ -36,7 +36,7 @@ func (s *Service) push(w http.ResponseWriter, r *jsonhttp.Request) error {
 		}
 		b, err = s.receive(r.Context(), r.Name, at, MaxWait/2)
 	}
-	return nil // the device connects again, to the owner of the queue
+	return nil //nolint:nilerr // the device connects again, to the owner of the queue
 }
 
 // writeEvents writes what a device receives, and where it is then. The last event is there
