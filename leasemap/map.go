@@ -2,7 +2,6 @@ package leasemap
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -139,8 +138,8 @@ type Entry[V any] struct {
 	// carries its generation. It is zero if a weak map does not own the name.
 	Lease owner.Lease
 
-	deleted, kept bool
-	ttl           time.Duration
+	deleted, kept, touched bool
+	ttl                    time.Duration
 }
 
 // Delete removes the value if the operation succeeds.
@@ -149,6 +148,10 @@ func (e *Entry[V]) Delete() { e.deleted = true }
 // Keep leaves the value as it is, and as old as it is, whatever becomes of e.Value: the
 // operation was only reading.
 func (e *Entry[V]) Keep() { e.kept = true }
+
+// Touch leaves the value and its version as they are, whatever becomes of e.Value, and lets
+// it last for another TTL.
+func (e *Entry[V]) Touch() { e.touched = true }
 
 // Expire sets for how long the value lasts, in place of Config.TTL; 0 is for ever, and less
 // is not at all.
@@ -201,22 +204,11 @@ func (m *Map[V]) Delete(ctx context.Context, name string, options ...Option) err
 	return err
 }
 
-// errAbsent ends an operation that has nothing to do.
-var errAbsent = errors.New("there is no value")
-
 // Touch lets a value last for another TTL, and reports whether there is one. Its version
 // stays.
 func (m *Map[V]) Touch(ctx context.Context, name string, options ...Option) (bool, error) {
-	_, err := m.operate(ctx, &operation[V]{name: name, how: touching, options: options, do: func(e *Entry[V]) error {
-		if !e.Version.Exists() {
-			return errAbsent
-		}
-		return nil
-	}})
-	if errors.Is(err, errAbsent) {
-		return false, nil
-	}
-	return err == nil, err
+	version, err := m.Do(ctx, name, func(e *Entry[V]) error { e.Touch(); return nil }, options...)
+	return version.Exists(), err
 }
 
 // Do carries out an operation with all that there is to know. It is what the others are

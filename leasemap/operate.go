@@ -9,19 +9,10 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// manner is what an operation does to the value's version.
-type manner bool
-
-const (
-	changing manner = false
-	touching manner = true
-)
-
 // An operation is what is to be done to a name.
 type operation[V any] struct {
 	name    string
 	key     leasehold.Key
-	how     manner
 	options []Option
 
 	// One of these. That they are apart saves functions that would be made for each
@@ -132,7 +123,7 @@ func (m *Map[V]) apply(s *shard[V], e *entry[V], o *operation[V]) error {
 	if work.ttl == 0 && m.cfg.Weak {
 		return leasehold.Errorf(opUpdate, leasehold.Invalid, o.name, "nothing was done: values of a weak map do not last for ever")
 	}
-	if work.kept || work.deleted && !existed {
+	if work.kept || (work.deleted || work.touched) && !existed {
 		o.version = work.Version
 		return nil
 	}
@@ -142,7 +133,7 @@ func (m *Map[V]) apply(s *shard[V], e *entry[V], o *operation[V]) error {
 	switch { // 3
 	case work.deleted:
 		e.clear()
-	case o.how == touching:
+	case work.touched:
 		m.last(e, work.ttl)
 	default:
 		e.value, e.version = work.Value, next

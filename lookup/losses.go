@@ -66,6 +66,16 @@ func (l *Lookup) LossesSince(ctx context.Context, lsn leasehold.LSN, options ...
 	}
 }
 
+// LostSince reports whether state of a key was lost after an LSN, which is as for
+// [Lookup.LossesSince]: for a caller that need not be told at once, and asks when it next has
+// something to do with the key. Like [Lookup.At] it never waits. As for a slow reader, it may
+// be true although nothing was lost, after the managers have lost their table.
+func (l *Lookup) LostSince(key leasehold.Key, lsn leasehold.LSN) bool {
+	t := l.current.Load().table
+	_, e := t.At(key)
+	return t.LostSince(e, lsn)
+}
+
 // reports yields losses from a cursor on as they come, until the context ends or the
 // Lookup is closed. It calls contact when that has changed and all losses that came
 // before were yielded.

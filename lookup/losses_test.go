@@ -120,6 +120,12 @@ func TestLossesSince(t *testing.T) {
 					synctest.Wait()
 				}
 				read(l.LossesSince(t.Context(), c.since)).want(t, c.want...)
+				for _, key := range []leasehold.Key{7, half} {
+					want := slices.ContainsFunc(c.want, func(loss leasehold.Loss) bool { return loss.Range.Contains(key) })
+					if got := l.LostSince(key, c.since); got != want {
+						t.Errorf("LostSince(%v, %d) is %v", key, c.since, got)
+					}
+				}
 			})
 		})
 	}

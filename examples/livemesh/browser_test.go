@@ -47,7 +47,7 @@ func TestTwoWindows(t *testing.T) {
 		t.Skip("it takes half a minute")
 	}
 	browser := browsertest.Start(t)
-	f := startFleet(t)
+	f := testFleet(t)
 	at := func(i int, query url.Values) string { return f.Frontends()[i] + "/?" + query.Encode() }
 	choice := open(browser, t, "choice", at(0, nil))
 	choice.Await("two doors are shown", `document.querySelectorAll('.door').length === 2 && !document.getElementById('choose').hidden`)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/examples/livemesh/demo"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/fleet"
 )
 
 const demoHelp = `Runs all of Live Mesh on this computer: three managers, two servers of each service and two
@@ -20,16 +22,9 @@ killed, stopped or restarted. At the end each message is held against what was p
 
 Open the URL that it prints in two windows of a browser to play along.`
 
-// demoFlags is what people say about a demo.
-type demoFlags struct {
-	length time.Duration
-	seed   uint64
-	calm   bool
-	json   bool
-}
-
 func newDemoCommand() *cobra.Command {
-	var f demoFlags
+	var cfg demo.Config
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Run all of it on this computer, and kill servers",
@@ -39,52 +34,48 @@ func newDemoCommand() *cobra.Command {
   livemesh demo --for 30s --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.length <= 0 {
-				return fmt.Errorf("--for is %v, want more than that", f.length)
+			if cfg.Length <= 0 {
+				return fmt.Errorf("--for is %v, want more than that", cfg.Length)
 			}
 			if !cmd.Flags().Changed("seed") {
-				f.seed = rand.Uint64()
+				cfg.Seed = rand.Uint64()
 			}
-			return f.run(cmd)
+			cfg.Out = cmd.OutOrStdout()
+			if asJSON {
+				cfg.Out = io.Discard
+			}
+			report, err := runDemo(cmd.Context(), cfg)
+			if err != nil {
+				return err
+			}
+			return printReport(cmd, asJSON, report)
 		},
 	}
-	cmd.Flags().DurationVar(&f.length, "for", time.Minute, "how long it takes")
-	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "decides what is killed, and when (default: at random)")
-	cmd.Flags().BoolVar(&f.calm, "calm", false, "kill nothing")
-	cmd.Flags().BoolVar(&f.json, "json", false, "print one object at the end, and nothing else")
+	cmd.Flags().DurationVar(&cfg.Length, "for", time.Minute, "how long it takes")
+	cmd.Flags().Uint64Var(&cfg.Seed, "seed", 0, "decides what is killed, and when (default: at random)")
+	cmd.Flags().BoolVar(&cfg.Calm, "calm", false, "kill nothing")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one object at the end, and nothing else")
 	return cmd
 }
 
-func (f *demoFlags) run(cmd *cobra.Command) error {
-	program, err := os.Executable()
-	if err != nil {
-		return err
-	}
+// runDemo leaves the logs of the processes if it fails.
+func runDemo(ctx context.Context, cfg demo.Config) (*demo.Report, error) {
 	dir, err := os.MkdirTemp("", "livemesh-demo-")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	said := cmd.OutOrStdout()
-	if f.json {
-		said = io.Discard
+	report, err := demo.Run(ctx, cfg, func(ctx context.Context) (*fleet.Fleet, error) { return startFleet(ctx, dir) })
+	if err != nil && !errors.Is(err, demo.ErrInterrupted) {
+		return nil, fmt.Errorf("%w (the logs of the processes are in %s)", err, dir)
 	}
-	d := &demo{program: program, dir: dir, flags: f, began: time.Now(), out: said}
-	ctx, cancel := context.WithCancel(cmd.Context())
-	defer cancel()
-	report, err := d.run(ctx)
-	if errors.Is(err, errInterrupted) {
-		return errors.Join(err, os.RemoveAll(dir))
-	}
+	return report, errors.Join(err, os.RemoveAll(dir))
+}
+
+// startFleet starts processes of this program.
+func startFleet(ctx context.Context, dir string) (*fleet.Fleet, error) {
+	program, err := os.Executable()
 	if err != nil {
-		return fmt.Errorf("%w (what the processes have said is in %s)", err, dir)
+		return nil, err
 	}
-	if err := os.RemoveAll(dir); err != nil {
-		return err
-	}
-	if f.json {
-		encoder := json.NewEncoder(cmd.OutOrStdout())
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(report)
-	}
-	return report.print(cmd.OutOrStdout())
+	return fleet.Start(ctx, program, dir, namespaces())
 }

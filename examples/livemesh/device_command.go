@@ -3,18 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/examples/livemesh/device"
-	"github.com/leasehold-dev/leasehold/examples/livemesh/documents"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/frontend"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
-	"github.com/leasehold-dev/leasehold/examples/livemesh/pubsub"
-	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
 )
 
 func newDeviceCommand() *cobra.Command {
@@ -40,11 +35,11 @@ func newDeviceCommand() *cobra.Command {
 			if address == "" {
 				return errors.New("--address is missing: say where the device is, 10.0.0.1 for instance")
 			}
-			cfg, err := behind(at)
+			asks, err := frontend.Client(at, 2)
 			if err != nil {
 				return err
 			}
-			cfg.Name, cfg.Watch, cfg.Logger = args[0], watch, logger(cmd)
+			cfg := device.Config{Name: args[0], Watch: watch, Frontend: asks, Logger: logger(cmd)}
 			cfg.Learned = func(peer, address string) {
 				if address == "" {
 					address = "nowhere"
@@ -58,19 +53,4 @@ func newDeviceCommand() *cobra.Command {
 	cmd.Flags().StringVar(&address, "address", "", "where the device is")
 	cmd.Flags().StringSliceVar(&watch, "watch", nil, "the devices whose addresses it wants to know")
 	return cmd
-}
-
-// behind is a device's view of the services behind a frontend.
-func behind(at string) (device.Config, error) {
-	u, err := url.Parse(at)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return device.Config{}, fmt.Errorf("--frontend is %q, want a URL, http://127.0.0.1:8080 for instance", at)
-	}
-	at = strings.TrimSuffix(at, "/")
-	client := &http.Client{Timeout: 2 * callPatience, Transport: http.DefaultTransport.(*http.Transport).Clone()}
-	return device.Config{
-		Documents: &documents.Client{HTTP: client, URL: at},
-		Topics:    &pubsub.Client{HTTP: client, URL: at},
-		Queues:    &queue.Client{HTTP: client, URL: at},
-	}, nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/examples/livemesh/demo"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/fleet"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/meshtest"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/promise"
@@ -33,7 +35,7 @@ func TestRealProcesses(t *testing.T) {
 	var queues, topics promise.Tally
 	runs := meshtest.Runs(2)
 	t.Run("runs", func(t *testing.T) {
-		done := make(chan *demoReport, runs)
+		done := make(chan *demo.Report, runs)
 		for seed := range uint64(runs) {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
@@ -55,14 +57,11 @@ func TestRealProcesses(t *testing.T) {
 	}
 }
 
-func suffer(t *testing.T, seed uint64) *demoReport {
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+func suffer(t *testing.T, seed uint64) *demo.Report {
 	var said bytes.Buffer
-	d := &demo{program: program, dir: t.TempDir(), flags: &demoFlags{length: 15 * time.Second, seed: seed}, began: time.Now(), out: &said}
-	report, err := d.run(t.Context())
+	cfg := demo.Config{Length: 15 * time.Second, Seed: seed, Out: &said}
+	dir := t.TempDir()
+	report, err := demo.Run(t.Context(), cfg, func(ctx context.Context) (*fleet.Fleet, error) { return startFleet(ctx, dir) })
 	t.Log(said.String())
 	if err != nil {
 		t.Fatal(err)
@@ -73,16 +72,10 @@ func suffer(t *testing.T, seed uint64) *demoReport {
 	return report
 }
 
-// startFleet starts all of it, until the test ends.
-func startFleet(t *testing.T) *fleet.Fleet {
+// testFleet starts all of it, until the test ends.
+func testFleet(t *testing.T) *fleet.Fleet {
 	t.Helper()
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := fleet.Start(t.Context(), fleet.Config{
-		Program: program, Dir: t.TempDir(), Services: namespaces(), Servers: 2, Managers: 3, Frontends: 2,
-	})
+	f, err := startFleet(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

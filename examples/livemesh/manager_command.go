@@ -23,7 +23,7 @@ func newManagerCommand() *cobra.Command {
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s := &site{listen: listen}
-			listener, err := s.listening(cmd.Context())
+			listener, err := s.listener(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -40,7 +40,7 @@ func newManagerCommand() *cobra.Command {
 			case <-cmd.Context().Done():
 			case <-m.Done():
 			}
-			closing, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), lastWords)
+			closing, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), closeTime)
 			defer cancel()
 			return m.Close(closing)
 		},

@@ -17,8 +17,7 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// The services' namespaces. The second segment of a path is the key in all of them, and the
-// first one is the namespace's name.
+// The services' namespaces, which are the first segments of their paths, too.
 const (
 	documentsSpace leasehold.Namespace = device.Documents
 	topicsSpace    leasehold.Namespace = device.Topics
@@ -39,7 +38,7 @@ type role struct {
 	about string
 	join  func(ctx context.Context, s *site, as owner.Config) (service, error)
 	// maxOutstanding is how many requests a frontend has under way to one of its servers;
-	// 0 is the usual number.
+	// 0 is the default of package leasehttp.
 	maxOutstanding int
 }
 
@@ -48,7 +47,7 @@ func roles() []role {
 		{documentsSpace, "documents made of sections, such as the addresses of devices", joinDocuments, 0},
 		{topicsSpace, "subscriptions, and what is published to them", joinTopics, 0},
 		{queuesSpace, "the messages of devices, and what was lost of other services", joinQueues, 0},
-		{feedsSpace, "what people did, coalesced into feeds", joinFeeds, maxFeeds},
+		{feedsSpace, "what people did, coalesced into feeds", joinFeeds, 64}, // PRS 3.3
 		{imSpace, "the presence of users of an instant messenger", joinIM, 0},
 	}
 }
@@ -61,18 +60,16 @@ func namespaces() (all []leasehold.Namespace) {
 	return all
 }
 
-// maxFeeds is how many requests a frontend has under way to a server of feeds (PRS 3.3).
-const maxFeeds = 64
-
 func (r role) command() *cobra.Command {
-	s := &server{role: r}
+	s, name := &site{}, ""
 	cmd := &cobra.Command{
 		Use:   string(r.space),
 		Short: "Serve " + r.about,
 		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return s.serveRole(cmd, r, leasehold.OwnerID(name)) },
 	}
-	s.flags(cmd)
+	s.flags(cmd, "127.0.0.1:0")
+	cmd.Flags().StringVar(&name, "name", "", "its name, which it keeps when it is restarted (default: how others reach it)")
 	return cmd
 }
 
@@ -81,7 +78,7 @@ func joinDocuments(ctx context.Context, s *site, as owner.Config) (service, erro
 	if err != nil {
 		return nil, err
 	}
-	publisher := &pubsub.Client{HTTP: topics, URL: "http://topics"}
+	publisher := &pubsub.Client{Client: topics}
 	return documents.Join(ctx, as, documents.Config{Announce: func(ctx context.Context, news documents.News) error {
 		_, err := publisher.Publish(ctx, news.Document, news) // the topic is called like the document
 		return err
@@ -93,7 +90,7 @@ func joinTopics(ctx context.Context, s *site, as owner.Config) (service, error) 
 	if err != nil {
 		return nil, err
 	}
-	return pubsub.Join(ctx, as, &queue.Client{HTTP: queues, URL: "http://queues"})
+	return pubsub.Join(ctx, as, &queue.Client{Client: queues})
 }
 
 func joinQueues(ctx context.Context, s *site, as owner.Config) (service, error) {
@@ -117,9 +114,9 @@ func joinIM(ctx context.Context, s *site, as owner.Config) (service, error) {
 	if err != nil {
 		return nil, err
 	}
-	reader := &feed.Client{HTTP: feeds, URL: "http://feeds"}
+	reporter := &feed.Client{Client: feeds}
 	return im.Join(ctx, as, im.Config{Logger: s.log, Announce: func(ctx context.Context, user, text string) error {
-		_, err := reader.Report(ctx, user, feed.Event{Text: text}) // "is now online"
+		_, err := reporter.Report(ctx, user, feed.Event{Text: text}) // "is now online"
 		return err
 	}})
 }

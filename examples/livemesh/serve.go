@@ -14,18 +14,20 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/frontend"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/leasehttp"
 	"github.com/leasehold-dev/leasehold/lookup"
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
 const (
-	joinPatience  = 30 * time.Second
-	silence       = 3 * time.Second // without a word at the start
-	drainPatience = 2 * time.Minute
-	lastWords     = 2 * time.Second
-	callPatience  = 30 * time.Second
-	headerTime    = 10 * time.Second
+	joinTime   = 30 * time.Second
+	silentTime = 3 * time.Second // until a process logs that it waits
+	drainTime  = 2 * time.Minute
+	closeTime  = 2 * time.Second
+	callTime   = 30 * time.Second
+	headerTime = 10 * time.Second
 )
 
 // A site is where a process runs: what it listens on, and which managers it asks.
@@ -44,28 +46,6 @@ func (s *site) flags(cmd *cobra.Command, listen string) {
 	cmd.Flags().StringVar(&s.advertise, "advertise", "", "how others reach it (default: what it listens on)")
 }
 
-// listening listens, first of all: names are for servers that can serve.
-func (s *site) listening(ctx context.Context) (net.Listener, error) {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.listen)
-	if err != nil {
-		return nil, fmt.Errorf("--listen: %w", err)
-	}
-	if s.advertise == "" {
-		s.advertise = l.Addr().String()
-	}
-	return l, nil
-}
-
-// lookup follows a namespace until the site is closed.
-func (s *site) lookup(ctx context.Context, space leasehold.Namespace) (*lookup.Lookup, error) {
-	l, err := lookup.Open(ctx, lookup.Config{Namespace: space, Managers: s.managers, Credentials: s.credentials(), Logger: s.log})
-	if err != nil {
-		return nil, err
-	}
-	s.open = append(s.open, l)
-	return l, nil
-}
-
 // credentials are none, but in a network that can be trusted.
 func (s *site) credentials() credentials.TransportCredentials {
 	if s.insecure {
@@ -74,12 +54,31 @@ func (s *site) credentials() credentials.TransportCredentials {
 	return nil // within this computer
 }
 
-// opening is for what cannot be done without a manager. After a while it says what it waits
-// for, unless that is done.
-func (s *site) opening(ctx context.Context, log *slog.Logger) (_ context.Context, done func()) {
-	ctx, cancel := context.WithTimeout(ctx, joinPatience)
-	long := time.AfterFunc(silence, func() {
-		log.Warn("waiting for a manager that answers", "managers", s.managers, "patience", joinPatience)
+// lookup follows a namespace until the site is closed.
+func (s *site) lookup(ctx context.Context, space leasehold.Namespace) (*lookup.Lookup, error) {
+	l, err := lookup.Open(ctx, lookup.Config{Namespace: space, Managers: s.managers, Credentials: s.credentials(), Logger: s.log})
+	if err == nil {
+		s.open = append(s.open, l)
+	}
+	return l, err
+}
+
+// client finds the servers of a namespace.
+func (s *site) client(ctx context.Context, space leasehold.Namespace) (jsonhttp.Client, error) {
+	l, err := s.lookup(ctx, space)
+	if err != nil {
+		return jsonhttp.Client{}, err
+	}
+	transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{Lookup: l, Key: jsonhttp.Key()})
+	return jsonhttp.Client{HTTP: &http.Client{Transport: transport, Timeout: callTime}, URL: "http://" + string(space)}, err
+}
+
+// awaitManagers returns a context for what cannot be done without a manager. After a while it
+// logs what it waits for, unless that is done.
+func awaitManagers(ctx context.Context, log *slog.Logger, managers []string) (_ context.Context, done func()) {
+	ctx, cancel := context.WithTimeout(ctx, joinTime)
+	long := time.AfterFunc(silentTime, func() {
+		log.Warn("waiting for a manager that answers", "managers", managers, "patience", joinTime)
 	})
 	return ctx, func() {
 		long.Stop()
@@ -87,87 +86,90 @@ func (s *site) opening(ctx context.Context, log *slog.Logger) (_ context.Context
 	}
 }
 
-// client finds the servers of a namespace.
-func (s *site) client(ctx context.Context, space leasehold.Namespace) (*http.Client, error) {
-	l, err := s.lookup(ctx, space)
-	if err != nil {
-		return nil, err
-	}
-	transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{Lookup: l, Key: leasehttp.PathSegment(2)})
-	if err != nil {
-		return nil, err
-	}
-	return &http.Client{Transport: transport, Timeout: callPatience}, nil
-}
-
-func (s *site) close() error {
-	var failed error
-	for _, l := range s.open {
-		failed = errors.Join(failed, l.Close())
-	}
-	return failed
-}
-
-// A server is one process of a service.
-type server struct {
-	site
-	role role
-	name string
-}
-
-func (s *server) flags(cmd *cobra.Command) {
-	s.site.flags(cmd, "127.0.0.1:0")
-	cmd.Flags().StringVar(&s.name, "name", "", "its name, which it keeps when it is restarted (default: how others reach it)")
-}
-
-// run serves until the context ends. Then it has its names moved to other servers, and goes
+// serveRole runs a server. When it is interrupted its names move to other servers, and it goes
 // on serving meanwhile.
-func (s *server) run(cmd *cobra.Command) error {
+func (s *site) serveRole(cmd *cobra.Command, r role, name leasehold.OwnerID) error {
+	return s.serve(cmd, string(r.space)+" on %s\n", func(ctx context.Context) (service, error) {
+		if host, _, err := net.SplitHostPort(s.advertise); err == nil && net.ParseIP(host).IsUnspecified() {
+			return nil, fmt.Errorf("--listen is %s, which is nowhere in particular: say with --advertise how others reach it, 10.0.0.1:8101 for instance", s.listen)
+		}
+		return r.join(ctx, s, owner.Config{
+			Namespace: r.space, Managers: s.managers, Addr: s.advertise, Name: name, Logger: s.log,
+			Credentials: s.credentials(), Mover: &owner.Mover{Credentials: s.credentials(), ServerCredentials: s.credentials()},
+		})
+	})
+}
+
+// A stateless service has nothing to hand over.
+type stateless struct{ handler http.Handler }
+
+func (s stateless) Handler() http.Handler     { return s.handler }
+func (stateless) Close(context.Context) error { return nil }
+
+// serveFrontend runs a frontend.
+func (s *site) serveFrontend(cmd *cobra.Command) error {
+	return s.serve(cmd, "frontend on http://%s/\n", func(ctx context.Context) (service, error) {
+		cfg := frontend.Config{Logger: s.log}
+		for _, r := range roles() {
+			l, err := s.lookup(ctx, r.space)
+			if err != nil {
+				return nil, err
+			}
+			cfg.Services = append(cfg.Services, frontend.Service{Prefix: "/" + string(r.space) + "/", Lookup: l, MaxOutstanding: r.maxOutstanding})
+		}
+		handler, err := frontend.New(cfg)
+		return stateless{handler}, err
+	})
+}
+
+// serve listens, joins, prints where it is, and serves until the context ends.
+func (s *site) serve(cmd *cobra.Command, ready string, join func(context.Context) (service, error)) error {
 	ctx := cmd.Context()
 	s.log = logger(cmd)
-	listener, err := s.listening(ctx)
+	listener, err := s.listener(ctx)
 	if err != nil {
 		return err
 	}
 	defer listener.Close() //nolint:errcheck // the server has closed it
-	defer s.close()        //nolint:errcheck // nobody asks any more
-	if host, _, err := net.SplitHostPort(s.advertise); err == nil && net.ParseIP(host).IsUnspecified() {
-		return fmt.Errorf("--listen is %s, which is nowhere in particular: say with --advertise how others reach it, 10.0.0.1:8101 for instance", s.listen)
-	}
-	joining, joined := s.opening(ctx, s.log)
-	served, err := s.role.join(joining, &s.site, owner.Config{
-		Namespace: s.role.space, Managers: s.managers, Addr: s.advertise, Name: leasehold.OwnerID(s.name), Logger: s.log,
-		Credentials: s.credentials(), Mover: &owner.Mover{Credentials: s.credentials(), ServerCredentials: s.credentials()},
-	})
+	defer func() {
+		for _, l := range s.open {
+			_ = l.Close() // it never fails
+		}
+	}()
+	joining, joined := awaitManagers(ctx, s.log, s.managers)
+	served, err := join(joining)
 	joined()
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%s on %s\n", s.role.space, s.advertise)
-	return serve(ctx, s.log, listener, served.Handler(), served.Close)
-}
-
-// serve serves until the context ends, and while it has what it owns moved to others, if
-// it owns something.
-func serve(ctx context.Context, log *slog.Logger, listener net.Listener, handler http.Handler, leave func(context.Context) error) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerTime}
+	_, _ = fmt.Fprintf(cmd.OutOrStdout(), ready, s.advertise)
+	server := &http.Server{Handler: served.Handler(), ReadHeaderTimeout: headerTime}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
-	var failed error
 	select {
 	case <-ctx.Done():
-	case failed = <-ended:
+	case err = <-ended:
 	}
-	if leave != nil {
-		log.Info("stopping: what it has goes to others first; interrupt it again to stop at once", "patience", drainPatience)
-		draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainPatience)
-		defer cancel()
-		failed = errors.Join(failed, leave(draining))
-	}
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	s.log.Info("stopping: state moves to other servers first; interrupt again to stop at once", "patience", drainTime)
+	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+	defer cancel()
+	err = errors.Join(err, served.Close(draining))
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
 	if server.Shutdown(closing) != nil { // devices that wait are to wait elsewhere
-		failed = errors.Join(failed, server.Close())
+		err = errors.Join(err, server.Close())
 	}
-	return failed
+	return err
+}
+
+// listener listens, before anything else: names are for servers that can serve.
+func (s *site) listener(ctx context.Context) (net.Listener, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.listen)
+	if err != nil {
+		return nil, fmt.Errorf("--listen: %w", err)
+	}
+	if s.advertise == "" {
+		s.advertise = l.Addr().String()
+	}
+	return l, nil
 }

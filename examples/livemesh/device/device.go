@@ -11,13 +11,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/leasehold-dev/leasehold/examples/livemesh/documents"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/pubsub"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
 )
@@ -37,14 +37,13 @@ type Config struct {
 	// Watch are the devices whose addresses it wants to know.
 	Watch []string
 
-	Documents *documents.Client
-	Topics    *pubsub.Client
-	Queues    *queue.Client
+	// Frontend is how it reaches all services.
+	Frontend jsonhttp.Client
 
-	// Learned is called when the address of another device, or that it has none, becomes
-	// known. Default: nobody is told.
+	// Learned, if set, is called when the address of another device, or that it has none,
+	// becomes known.
 	Learned func(peer, address string)
-	// Logger hears of what was lost, and of what fails for seconds. Default slog.Default().
+	// Logger gets losses, and what fails for seconds. Default slog.Default().
 	Logger *slog.Logger
 }
 
@@ -58,7 +57,11 @@ const (
 
 // A Device is one computer.
 type Device struct {
-	cfg   Config
+	cfg       Config
+	documents documents.Client
+	topics    pubsub.Client
+	queues    queue.Client
+
 	again chan struct{} // something may have been lost
 	moved chan struct{} // it has a new address
 
@@ -81,8 +84,8 @@ func New(cfg Config, address string) *Device {
 		cfg.Logger = slog.Default()
 	}
 	return &Device{
-		cfg: cfg, address: address, again: make(chan struct{}, 1), moved: make(chan struct{}, 1),
-		peers: make(map[string]peer),
+		cfg: cfg, documents: documents.Client{Client: cfg.Frontend}, topics: pubsub.Client{Client: cfg.Frontend}, queues: queue.Client{Client: cfg.Frontend},
+		address: address, again: make(chan struct{}, 1), moved: make(chan struct{}, 1), peers: make(map[string]peer),
 	}
 }
 
@@ -118,17 +121,4 @@ func (d *Device) Run(ctx context.Context) error {
 		return nil
 	}
 	return err
-}
-
-// Known returns the addresses of all other devices that are known.
-func (d *Device) Known() map[string]string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	known := make(map[string]string)
-	for name, p := range maps.All(d.peers) {
-		if p.address != "" {
-			known[name] = p.address
-		}
-	}
-	return known
 }

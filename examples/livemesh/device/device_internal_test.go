@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/examples/livemesh/documents"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
 )
 
@@ -28,8 +29,8 @@ func TestUnwatched(t *testing.T) {
 		}
 		d.take(queue.Message{Number: 1, Body: body})
 	}
-	if len(learned) != 1 || learned[0] != "work" || len(d.Known()) != 1 {
-		t.Errorf("it learned of %v, and knows %v, and watches work alone", learned, d.Known())
+	if len(learned) != 1 || learned[0] != "work" || d.Address("home") != "" {
+		t.Errorf("it learned of %v, and watches work alone", learned)
 	}
 }
 
@@ -45,8 +46,8 @@ func TestUnreachable(t *testing.T) {
 		var said bytes.Buffer
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		asks := &queue.Client{HTTP: &http.Client{Transport: unreachable{}}, URL: "http://frontend"}
-		d := New(Config{Name: "home", Queues: asks, Logger: slog.New(slog.NewTextHandler(&said, nil))}, "10.0.0.1")
+		asks := jsonhttp.Client{HTTP: &http.Client{Transport: unreachable{}}, URL: "http://frontend"}
+		d := New(Config{Name: "home", Frontend: asks, Logger: slog.New(slog.NewTextHandler(&said, nil))}, "10.0.0.1")
 		if err := d.Run(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold/examples/livemesh/device"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/documents"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/frontend"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/meshtest"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/pubsub"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
@@ -49,7 +50,7 @@ func newMesh(t *testing.T, c *leaseholdtest.Cluster, seed uint64) *mesh {
 }
 
 func (m *mesh) serveDocuments(n *leaseholdtest.Node) func(context.Context) error {
-	topics := &pubsub.Client{HTTP: meshtest.Client(m.t, m.topics, n), URL: "http://topics"}
+	topics := &pubsub.Client{Client: meshtest.Client(m.t, m.topics, n)}
 	s, err := documents.Join(m.t.Context(), n.MovingConfig(), documents.Config{Announce: func(ctx context.Context, news documents.News) error {
 		_, err := topics.Publish(ctx, news.Document, news)
 		return err
@@ -58,7 +59,7 @@ func (m *mesh) serveDocuments(n *leaseholdtest.Node) func(context.Context) error
 }
 
 func (m *mesh) serveTopics(n *leaseholdtest.Node) func(context.Context) error {
-	s, err := pubsub.Join(m.t.Context(), n.MovingConfig(), &queue.Client{HTTP: meshtest.Client(m.t, m.queues, n), URL: "http://queues"})
+	s, err := pubsub.Join(m.t.Context(), n.MovingConfig(), &queue.Client{Client: meshtest.Client(m.t, m.queues, n)})
 	return meshtest.Serve(m.t, n, s, err)
 }
 
@@ -91,9 +92,7 @@ func (m *mesh) device(name, address string, watch ...string) *device.Device {
 	asks := m.reach(name)
 	return device.New(device.Config{
 		Name: name, Watch: watch, Logger: slog.New(slog.DiscardHandler),
-		Documents: asks,
-		Topics:    &pubsub.Client{HTTP: asks.HTTP, URL: asks.URL},
-		Queues:    &queue.Client{HTTP: asks.HTTP, URL: asks.URL},
+		Frontend: asks.Client,
 	}, address)
 }
 
@@ -103,10 +102,10 @@ func (m *mesh) reach(name string) *documents.Client {
 	transport := &http.Transport{DialContext: n.DialContext}
 	n.Cleanup(func(context.Context) { transport.CloseIdleConnections() })
 	m.late[name] = &delay{RoundTripper: transport}
-	return &documents.Client{
+	return &documents.Client{Client: jsonhttp.Client{
 		HTTP: &http.Client{Transport: m.late[name], Timeout: time.Minute},
 		URL:  "http://" + m.documents.Node("frontend").Addr(),
-	}
+	}}
 }
 
 // settle waits until all services have owners for all names.

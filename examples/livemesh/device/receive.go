@@ -20,7 +20,7 @@ func (d *Device) receive(ctx context.Context) error {
 			if at.Epoch == "" {
 				wait = 0
 			}
-			b, err = d.cfg.Queues.Receive(ctx, d.cfg.Name, at, wait)
+			b, err = d.queues.Receive(ctx, d.cfg.Name, at, wait)
 			return err
 		})
 		if err != nil {
@@ -62,35 +62,33 @@ func (d *Device) take(m queue.Message) {
 	}
 }
 
-// learn takes in what another device's address is, if it is news.
+// learn takes in what another device's address is, if that is newer than what is known.
 func (d *Device) learn(name, version string, data json.RawMessage) {
 	var address string
 	if data != nil && json.Unmarshal(data, &address) != nil {
 		return // it is no address
 	}
-	d.mu.Lock()
-	known := d.peers[name]
-	newer := documents.Newer(version, known.version)
-	if newer {
-		d.peers[name] = peer{version, address}
-	}
-	d.mu.Unlock()
-	if newer && address != known.address && d.cfg.Learned != nil {
-		d.cfg.Learned(name, address)
-	}
+	d.update(name, func(known peer) (peer, bool) {
+		return peer{version, address}, documents.Newer(version, known.version)
+	})
 }
 
-// forget takes in that another device has no address any more, unless there was news of it
-// since it had a version.
+// forget takes in that another device has no address any more, unless that has changed since
+// it had a version.
 func (d *Device) forget(name, version string) {
+	d.update(name, func(known peer) (peer, bool) { return peer{version, ""}, known.version == version })
+}
+
+// update changes what is known of another device, and reports a new address.
+func (d *Device) update(name string, change func(known peer) (next peer, changed bool)) {
 	d.mu.Lock()
 	known := d.peers[name]
-	forgotten := known.version == version && known.address != ""
-	if forgotten {
-		d.peers[name] = peer{version, ""}
+	next, changed := change(known)
+	if changed {
+		d.peers[name] = next
 	}
 	d.mu.Unlock()
-	if forgotten && d.cfg.Learned != nil {
-		d.cfg.Learned(name, "")
+	if changed && next.address != known.address && d.cfg.Learned != nil {
+		d.cfg.Learned(name, next.address)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
 )
 
-// speak says what others are to know: everything when something may have been lost, and
-// the address when it has changed. From time to time it refreshes what would expire.
+// speak sends everything when something may have been lost, and the address when it has
+// changed. From time to time it refreshes what would expire.
 func (d *Device) speak(ctx context.Context) error {
 	refresh := time.NewTicker(refreshing)
 	defer refresh.Stop()
@@ -40,11 +40,11 @@ func (d *Device) everything(ctx context.Context) error {
 	for _, other := range d.cfg.Watch {
 		interests = append(interests, queue.Interest{Service: Topics, Name: other}, queue.Interest{Service: Documents, Name: other})
 	}
-	if err := d.cfg.Queues.SetInterests(ctx, d.cfg.Name, interests); err != nil {
+	if err := d.queues.SetInterests(ctx, d.cfg.Name, interests); err != nil {
 		return err
 	}
 	for _, other := range d.cfg.Watch {
-		if err := d.cfg.Topics.Subscribe(ctx, other, d.cfg.Name, subscription); err != nil {
+		if err := d.topics.Subscribe(ctx, other, d.cfg.Name, subscription); err != nil {
 			return err
 		}
 	}
@@ -72,7 +72,7 @@ func (d *Device) publish(ctx context.Context) error {
 		return err
 	}
 	// It was lost, or a request of ours that had no answer has been carried out.
-	document, err := d.cfg.Documents.Get(ctx, d.cfg.Name)
+	document, err := d.documents.Get(ctx, d.cfg.Name)
 	if err != nil && !errors.Is(err, leasehold.NotFound) {
 		return err
 	}
@@ -83,7 +83,7 @@ func (d *Device) publish(ctx context.Context) error {
 // write replaces the version of the address that we know: a request that was given up, and
 // arrives after this one, finds another and changes nothing.
 func (d *Device) write(ctx context.Context, address json.RawMessage) error {
-	document, err := d.cfg.Documents.Change(ctx, d.cfg.Name, documents.Change{
+	document, err := d.documents.Change(ctx, d.cfg.Name, documents.Change{
 		If: map[string]string{Section: d.version}, Set: map[string]json.RawMessage{Section: address},
 	})
 	if err == nil {
@@ -92,12 +92,13 @@ func (d *Device) write(ctx context.Context, address json.RawMessage) error {
 	return err
 }
 
-// read learns another device's address, or that it has none: it will say so when it has.
+// read reads another device's address, or that it has none. There will be a message when it
+// has.
 func (d *Device) read(ctx context.Context, other string) error {
 	d.mu.Lock()
 	before := d.peers[other].version
 	d.mu.Unlock()
-	document, err := d.cfg.Documents.Get(ctx, other)
+	document, err := d.documents.Get(ctx, other)
 	if err != nil && !errors.Is(err, leasehold.NotFound) {
 		return err
 	}
@@ -109,12 +110,13 @@ func (d *Device) read(ctx context.Context, other string) error {
 	return nil
 }
 
-// refresh lets everything last longer. What is not there any more is said again.
+// refresh lets everything last longer. If something has expired or was lost, everything is
+// sent again.
 func (d *Device) refresh(ctx context.Context) error {
-	err := d.cfg.Documents.Refresh(ctx, d.cfg.Name)
+	err := d.documents.Refresh(ctx, d.cfg.Name)
 	for _, other := range d.cfg.Watch {
 		if err == nil {
-			err = d.cfg.Topics.Refresh(ctx, other, d.cfg.Name, subscription)
+			err = d.topics.Refresh(ctx, other, d.cfg.Name, subscription)
 		}
 	}
 	if errors.Is(err, leasehold.NotFound) {
@@ -124,8 +126,7 @@ func (d *Device) refresh(ctx context.Context) error {
 	return err
 }
 
-// repeat does something until it succeeds or the context ends. What is wrong stays wrong,
-// and ends it.
+// repeat retries until it succeeds, the context ends, or a request was invalid.
 func (d *Device) repeat(ctx context.Context, what string, do func() error) error {
 	said := false
 	for wait := minBackoff; ; wait = min(2*wait, maxBackoff) {

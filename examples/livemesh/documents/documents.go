@@ -3,7 +3,6 @@ package documents
 import (
 	"context"
 	"encoding/json"
-	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -37,8 +36,7 @@ type Change struct {
 // Bounds on a document.
 const (
 	MaxSections = 64
-	MaxName     = jsonhttp.MaxName // bytes of a name, of a document or a section
-	MaxBytes    = 1 << 20          // of all sections together
+	MaxBytes    = 1 << 20 // of all sections together
 )
 
 // Config says how documents are kept.
@@ -72,27 +70,24 @@ func Join(ctx context.Context, as owner.Config, cfg Config) (*Service, error) {
 // Close hands all documents over to other servers. They are served until they have gone.
 func (s *Service) Close(ctx context.Context) error { return s.documents.Close(ctx) }
 
-// Owner returns what has joined the namespace.
-func (s *Service) Owner() *owner.Owner { return s.documents.Owner() }
-
-// Get returns a document.
-func (s *Service) Get(name string) (Document, error) {
-	d, version, err := s.documents.Get(name)
+func (s *Service) get(r *jsonhttp.Request) (Document, error) {
+	d, version, err := s.documents.Get(r.Name)
 	if err == nil && !version.Exists() {
-		err = leasehold.Errorf("get document", leasehold.NotFound, name, "there is no such document: it was never written, has expired or was lost")
+		err = leasehold.Errorf("get document", leasehold.NotFound, r.Name, "there is no such document: it was never written, has expired or was lost")
 	}
 	return d, err
 }
 
-// Change changes a document, which is made if there is none, and returns it. A document
+// change changes a document, which is made if there is none, and returns it. A document
 // whose last section is removed is gone.
-func (s *Service) Change(ctx context.Context, name string, c Change) (Document, error) {
+func (s *Service) change(r *jsonhttp.Request, c Change) (Document, error) {
+	name := r.Name
 	if err := c.validate(name); err != nil {
 		return Document{}, err
 	}
 	var changed Document
 	news := News{Document: name, Set: c.Set, Removed: c.Remove}
-	_, err := s.documents.Do(ctx, name, func(e *leasemap.Entry[Document]) error {
+	_, err := s.documents.Do(r.Context(), r.Name, func(e *leasemap.Entry[Document]) error {
 		for section, want := range c.If {
 			if err := e.Value.meets(name, section, want); err != nil {
 				return err
@@ -120,7 +115,7 @@ func (s *Service) Change(ctx context.Context, name string, c Change) (Document, 
 	if err != nil {
 		return Document{}, err
 	}
-	return changed, s.announce(ctx, news)
+	return changed, s.announce(r.Context(), news)
 }
 
 // meets reports as an error that a section is not as a change wants it.
@@ -140,60 +135,51 @@ func (d *Document) meets(name, section, want string) error {
 	return nil
 }
 
-// Refresh lets a document last for another TTL.
-func (s *Service) Refresh(ctx context.Context, name string) error {
-	there, err := s.documents.Touch(ctx, name)
+// refresh lets a document last for another TTL.
+func (s *Service) refresh(r *jsonhttp.Request) (any, error) {
+	there, err := s.documents.Touch(r.Context(), r.Name)
 	if err == nil && !there {
-		err = leasehold.Errorf("refresh document", leasehold.NotFound, name, "there is no such document: write it again")
+		err = leasehold.Errorf("refresh document", leasehold.NotFound, r.Name, "there is no such document: write it again")
 	}
-	return err
+	return nil, err
 }
 
-// Delete removes a document, if there is one. If there is none it is announced just so: it
-// may have been deleted by a request of which not all have been told, and which this one
+// delete removes a document, if there is one. If there is none it is announced all the same:
+// it may have been deleted by a request of which not all have been told, and which this one
 // repeats.
-func (s *Service) Delete(ctx context.Context, name string) error {
-	news := News{Document: name, Deleted: true}
-	_, err := s.documents.Do(ctx, name, func(e *leasemap.Entry[Document]) error {
+func (s *Service) delete(r *jsonhttp.Request) (any, error) {
+	if _, err := condition(r, ""); err != nil {
+		return nil, err
+	}
+	news := News{Document: r.Name, Deleted: true}
+	_, err := s.documents.Do(r.Context(), r.Name, func(e *leasemap.Entry[Document]) error {
 		news.Version = e.Next.String()
 		e.Delete()
 		return nil
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return s.announce(ctx, news)
+	return nil, s.announce(r.Context(), news)
 }
 
 func (c *Change) validate(name string) error {
-	bad := func(format string, args ...any) error {
-		return leasehold.Errorf("change document", leasehold.Invalid, name, format, args...)
-	}
-	if err := jsonhttp.ValidName("change document", "a document", name); err != nil {
-		return err
-	}
+	const op = "change document"
 	if len(c.Set)+len(c.Remove) == 0 {
-		return bad("nothing is to be set or removed")
+		return leasehold.Errorf(op, leasehold.Invalid, name, "nothing is to be set or removed")
 	}
 	for section, data := range c.Set {
-		if err := jsonhttp.ValidName("change document", "a section", section); err != nil {
-			return err
-		}
 		if slices.Contains(c.Remove, section) {
-			return bad("section %q is to be set and to be removed: say one of them", section)
+			return leasehold.Errorf(op, leasehold.Invalid, name, "section %q is to be set and to be removed", section)
 		}
 		if !json.Valid(data) {
-			return bad("section %q is not JSON", section)
-		}
-		if slices.Contains(c.Remove, section) {
-			return bad("section %q is to be set and to be removed", section)
+			return leasehold.Errorf(op, leasehold.Invalid, name, "section %q is not JSON", section)
 		}
 	}
-	for _, sections := range []iter.Seq[string]{maps.Keys(c.Set), slices.Values(c.Remove), maps.Keys(c.If)} {
-		for section := range sections {
-			if section == "" || len(section) > MaxName {
-				return bad("a section has a name of up to %d bytes", MaxName)
-			}
+	sections := slices.AppendSeq(slices.Clone(c.Remove), maps.Keys(c.Set))
+	for _, section := range slices.AppendSeq(sections, maps.Keys(c.If)) {
+		if err := jsonhttp.ValidName(op, "a section", section); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/documents"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/meshtest"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 )
@@ -131,7 +132,7 @@ func TestStatuses(t *testing.T) {
 			{What: "too long", Method: "PUT", Path: "/documents/d/sections/s", Body: long, Status: 413},
 			{What: "far too long", Method: "PUT", Path: "/documents/d/sections/s", Body: long + strings.Repeat(" ", 1<<16), Status: 413},
 			{What: "too many sections", Method: "PATCH", Path: "/documents/d", Body: string(tooMany), Status: 413},
-			{What: "a long name", Method: "PUT", Path: "/documents/" + strings.Repeat("n", documents.MaxName+1) + "/sections/s", Body: "1", Status: 400},
+			{What: "a long name", Method: "PUT", Path: "/documents/" + strings.Repeat("n", jsonhttp.MaxName+1) + "/sections/s", Body: "1", Status: 400},
 			{What: "unchanged", Method: "GET", Path: "/documents/d/sections/s", Status: 200, Has: `"data":1`},
 			{What: "as long as it is there", Method: "PUT", Path: "/documents/d/sections/s", Body: "2", Header: `If-Match: *`, Status: 200},
 			{What: "a new section", Method: "PUT", Path: "/documents/d/sections/t", Body: "1", Header: `If-None-Match: *`, Status: 200},

@@ -28,7 +28,7 @@ func serve(t *testing.T, n *leaseholdtest.Node) func(context.Context) error {
 
 func client(t *testing.T, c *leaseholdtest.Cluster, n *leaseholdtest.Node) *documents.Client {
 	t.Helper()
-	return &documents.Client{HTTP: meshtest.Client(t, c, n), URL: "http://documents"}
+	return &documents.Client{Client: meshtest.Client(t, c, n)}
 }
 
 // TestLinearizable: what callers see of sections, while servers are killed, paused, cut

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/documents"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/meshtest"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
@@ -93,7 +94,7 @@ func TestNewsFit(t *testing.T) {
 		}
 		odd := make([]string, documents.MaxSections)
 		for i := range odd {
-			odd[i] = fmt.Sprint(strings.Repeat("\x01", documents.MaxName-2), i)
+			odd[i] = fmt.Sprint(strings.Repeat("\x01", jsonhttp.MaxName-2), i)
 		}
 		if _, err := asks.Change(t.Context(), "home", documents.Change{Remove: odd}); err != nil {
 			t.Error(err)

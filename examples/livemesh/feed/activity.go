@@ -43,29 +43,26 @@ type Receipt struct {
 // changes neither, and depends on the order of neither.
 func merge(have, more []Activity, room int) ([]Activity, Receipt) {
 	var receipt Receipt
-	known := make(map[string]bool, len(have)+len(more))
+	there := make(map[string]bool, len(have)+len(more)) // false for those that are new
 	for _, a := range have {
-		known[a.ID] = true
+		there[a.ID] = true
 	}
 	merged := slices.Clone(have)
 	for _, a := range more {
-		if known[a.ID] {
+		if _, known := there[a.ID]; known {
 			receipt.Known++
 			continue
 		}
-		known[a.ID] = true
+		there[a.ID] = false
 		merged = append(merged, a)
 	}
 	slices.SortFunc(merged, compare)
 	merged = merged[max(0, len(merged)-room):]
-	kept := make(map[string]bool, len(merged))
 	for _, a := range merged {
-		kept[a.ID] = true
+		if !there[a.ID] {
+			receipt.Added++
+		}
 	}
-	for _, a := range have {
-		delete(kept, a.ID)
-	}
-	receipt.Added = len(kept)
 	receipt.Ignored = len(more) - receipt.Known - receipt.Added
 	return merged, receipt
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/feed"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 )
 
@@ -59,7 +60,7 @@ func TestWithoutALease(t *testing.T) {
 		a.Cleanup(func(ctx context.Context) { _ = s.Close(ctx) })
 		a.Serve(s.Handler())
 		c.Settle()
-		asks := &feed.Client{HTTP: c.Node("caller").Client(), URL: "http://" + a.Addr()}
+		asks := &feed.Client{Client: jsonhttp.Client{HTTP: c.Node("caller").Client(), URL: "http://" + a.Addr()}}
 		if _, err := asks.Add(t.Context(), "carol", rss("Alice slept")); err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -32,30 +33,12 @@ type Config struct {
 const maxRoom = 300
 
 func (c *Config) validate() error {
-	bad := func(field, format string, args ...any) error {
-		return leasehold.Errorf("join", leasehold.Invalid, field, format, args...)
-	}
-	switch {
-	case c.TTL < 0:
-		return bad("TTL", "%v: want a time, or 0 for the default", c.TTL)
-	case c.Window < 0:
-		return bad("Window", "%v: want a time, or 0 for the default", c.Window)
-	case c.Room < 0 || c.Room > maxRoom:
-		return bad("Room", "%d: want up to %d, or 0 for the default", c.Room, maxRoom)
-	case c.MaxWorking < 0:
-		return bad("MaxWorking", "%d: want at least 1, or 0 for the default", c.MaxWorking)
-	}
-	if c.TTL == 0 {
-		c.TTL = 24 * time.Hour
-	}
-	if c.Window == 0 {
-		c.Window = time.Hour
-	}
-	if c.Room == 0 {
-		c.Room = 200
-	}
-	if c.MaxWorking == 0 {
-		c.MaxWorking = 32
+	c.TTL = cmp.Or(c.TTL, 24*time.Hour)
+	c.Window = cmp.Or(c.Window, time.Hour)
+	c.Room = cmp.Or(c.Room, 200)
+	c.MaxWorking = cmp.Or(c.MaxWorking, 32)
+	if c.TTL < 0 || c.Window < 0 || c.Room < 0 || c.Room > maxRoom || c.MaxWorking < 0 {
+		return leasehold.Errorf("join", leasehold.Invalid, "", "want positive numbers, 0 for a default, and Room of up to %d: %+v", maxRoom, *c)
 	}
 	return nil
 }
@@ -64,6 +47,7 @@ func (c *Config) validate() error {
 type Service struct {
 	cfg     Config
 	feeds   *leasemap.Map[state]
+	formats []format
 	working chan struct{} // has something for each request at work
 }
 
@@ -81,7 +65,7 @@ func Join(ctx context.Context, as owner.Config, cfg Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Service{cfg, m, make(chan struct{}, cfg.MaxWorking)}, nil
+	return &Service{cfg, m, formats(), make(chan struct{}, cfg.MaxWorking)}, nil
 }
 
 // Close hands all feeds over to other servers. They are served until they have gone, and
@@ -91,53 +75,48 @@ func (s *Service) Close(ctx context.Context) error { return s.feeds.Close(ctx) }
 // Owner returns what has joined the namespace.
 func (s *Service) Owner() *owner.Owner { return s.feeds.Owner() }
 
-// Add adds the items of a feed, which is RSS, Atom or JSON Feed.
-func (s *Service) Add(ctx context.Context, user string, document []byte) (Receipt, error) {
-	if err := validUser(user); err != nil {
-		return Receipt{}, err
+// addItems adds the items of a feed, which is RSS, Atom or JSON Feed.
+func (s *Service) addItems(r *jsonhttp.Request) (any, error) {
+	document, err := r.Read(MaxBytes)
+	if err != nil {
+		return nil, err
 	}
 	activities, silent, err := parse(document, time.Now())
 	if err != nil {
-		return Receipt{}, jsonhttp.WithStatus(http.StatusUnprocessableEntity, leasehold.Errorf("add items", leasehold.Invalid, user, "this is no feed, and nothing was added: %w", err))
+		return nil, jsonhttp.WithStatus(http.StatusUnprocessableEntity, leasehold.Errorf("add items", leasehold.Invalid, r.Name, "this is no feed, and nothing was added: %w", err))
 	}
 	if len(activities)+silent > MaxItems {
-		return Receipt{}, jsonhttp.TooLarge(user, "the feed has %d items, and %d are allowed: post the latest", len(activities)+silent, MaxItems)
+		return nil, jsonhttp.TooLarge(r.Name, "the feed has %d items, and %d are allowed: post the latest", len(activities)+silent, MaxItems)
 	}
-	receipt, err := s.add(ctx, user, activities)
+	receipt, err := s.add(r, activities...)
 	receipt.Ignored += silent
 	return receipt, err
 }
 
-// Report adds an event of another service.
-func (s *Service) Report(ctx context.Context, user string, e Event) (Receipt, error) {
-	if err := validUser(user); err != nil {
-		return Receipt{}, err
-	}
-	a, err := e.activity(user, time.Now())
+// addEvent adds an event of another service.
+func (s *Service) addEvent(r *jsonhttp.Request, e Event) (any, error) {
+	a, err := e.activity(r.Name, time.Now())
 	if err != nil {
-		return Receipt{}, err
+		return nil, err
 	}
-	return s.add(ctx, user, []Activity{a})
+	return s.add(r, a)
 }
 
 // add keeps what is new. If nothing is, the feed lasts longer, and readers need not read it
 // again.
-func (s *Service) add(ctx context.Context, user string, activities []Activity) (receipt Receipt, err error) {
-	_, err = s.feeds.Do(ctx, user, func(e *leasemap.Entry[state]) error {
+func (s *Service) add(r *jsonhttp.Request, activities ...Activity) (receipt Receipt, err error) {
+	if err := validUser(r.Name); err != nil {
+		return Receipt{}, err
+	}
+	_, err = s.feeds.Do(r.Context(), r.Name, func(e *leasemap.Entry[state]) error {
 		e.Value.Activities, receipt = merge(e.Value.Activities, activities, s.cfg.Room)
 		if receipt.Added == 0 {
-			e.Keep()
+			e.Touch()
 		}
 		return nil
 	})
-	if err == nil && receipt.Added == 0 {
-		_, err = s.feeds.Touch(ctx, user)
-	}
 	return receipt, err
 }
-
-// Delete removes the feed of a user from this server.
-func (s *Service) Delete(ctx context.Context, user string) error { return s.feeds.Delete(ctx, user) }
 
 func validUser(user string) error {
 	if user == "" || len(user) > MaxName || legible(user) != user {

@@ -27,7 +27,7 @@ func serve(t *testing.T, n *leaseholdtest.Node, cfg feed.Config) func(context.Co
 
 func client(t *testing.T, c *leaseholdtest.Cluster, n *leaseholdtest.Node) *feed.Client {
 	t.Helper()
-	return &feed.Client{HTTP: meshtest.Client(t, c, n), URL: "http://feeds"}
+	return &feed.Client{Client: meshtest.Client(t, c, n)}
 }
 
 // alone runs a test with one server.

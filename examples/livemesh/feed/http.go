@@ -1,12 +1,16 @@
 package feed
 
 import (
+	"bytes"
+	"mime"
 	"net/http"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
-	"github.com/leasehold-dev/leasehold/leasehttp"
 )
 
 const (
@@ -14,71 +18,94 @@ const (
 	bodyTime = 10 * time.Second // in which a request must be here, because it counts as one at work
 )
 
-// Key is where in a request the name of its user is.
-func Key() leasehttp.Source { return leasehttp.PathSegment(2) }
-
-// Handler serves the API.
+// Handler serves the API. A request for a feed that is being moved here waits for it: what is
+// posted before would be replaced by it.
 func (s *Service) Handler() http.Handler {
-	mux := http.NewServeMux()
-	handle := func(pattern string, answer func(w http.ResponseWriter, r *http.Request) (any, error)) {
-		mux.Handle(pattern, jsonhttp.Answer(func(w http.ResponseWriter, r *http.Request) (any, error) {
-			// If the feed is about to arrive, what is posted now would be replaced by it.
-			// If it is not, whoever owns it is nothing to us.
-			s.Owner().Await(r.Context(), leasehold.KeyOf(r.PathValue("name")))
-			return answer(w, r)
-		}))
-	}
-	handle("POST /feeds/{name}/items", func(w http.ResponseWriter, r *http.Request) (any, error) {
-		data, err := read(w, r, MaxBytes)
-		if err != nil {
-			return nil, err
-		}
-		return s.Add(r.Context(), r.PathValue("name"), data)
+	mux := jsonhttp.NewMux(s.feeds.Owner())
+	mux.Handle("POST /feeds/{name}/items", s.addItems)
+	mux.Handle("POST /feeds/{name}/events", jsonhttp.Body(maxEvent, `an event, {"text": "is now online"} for instance,`, s.addEvent))
+	mux.Handle("DELETE /feeds/{name}", func(r *jsonhttp.Request) (any, error) {
+		return nil, s.feeds.Delete(r.Context(), r.Name)
 	})
-	handle("POST /feeds/{name}/events", s.postEvent)
-	handle("DELETE /feeds/{name}", func(_ http.ResponseWriter, r *http.Request) (any, error) {
-		return nil, s.Delete(r.Context(), r.PathValue("name"))
-	})
-	mux.HandleFunc("GET /feeds/{name}", func(w http.ResponseWriter, r *http.Request) {
-		s.Owner().Await(r.Context(), leasehold.KeyOf(r.PathValue("name")))
-		if err := s.get(w, r); err != nil {
-			jsonhttp.Fail(w, err)
-		}
-	})
-	return s.admit(jsonhttp.Routes(mux))
+	mux.Serve("GET /feeds/{name}", s.get)
+	return s.admit(mux)
 }
 
-// admit refuses requests while as many are at work as may be (PRS 3.3).
+// admit refuses requests while as many are at work as may be (PRS 3.3), and lets none take long
+// to arrive.
 func (s *Service) admit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case s.working <- struct{}{}:
 			defer func() { <-s.working }()
-			next.ServeHTTP(w, r)
 		default:
 			w.Header().Set("Retry-After", "1")
 			jsonhttp.Fail(w, leasehold.Errorf("admit", leasehold.Limit, r.URL.Path, "nothing was done: %d requests are at work here, as many as may be; send it again later", s.cfg.MaxWorking))
+			return
 		}
+		in := http.NewResponseController(w)
+		if err := in.SetReadDeadline(time.Now().Add(bodyTime)); err == nil { // or the server has its own
+			defer in.SetReadDeadline(time.Time{}) //nolint:errcheck // it could be set
+		}
+		next.ServeHTTP(w, r)
 	})
 }
 
-// read returns the body of a request, if it comes in time.
-func read(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
-	in := http.NewResponseController(w)
-	if err := in.SetReadDeadline(time.Now().Add(bodyTime)); err == nil { // or the server has its own
-		defer in.SetReadDeadline(time.Time{}) //nolint:errcheck // it could be set
+// get answers with a feed, unless the reader has it already.
+func (s *Service) get(w http.ResponseWriter, r *jsonhttp.Request) error {
+	if err := validUser(r.Name); err != nil {
+		return err
 	}
-	return jsonhttp.Read(r, most)
+	as, err := formatOf(s.formats, r.Request)
+	if err != nil {
+		return err
+	}
+	have, version, err := s.feeds.Get(r.Name)
+	if err != nil {
+		return err
+	}
+	scheme := "http"
+	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+		scheme = "https"
+	}
+	address := scheme + "://" + r.Host + jsonhttp.Path("feeds", r.Name) + "?format=" + as.name
+	data, err := as.write(newDocument(r.Name, address, Coalesce(have.Activities, s.cfg.Window)))
+	if err != nil {
+		return leasehold.Errorf("write feed", leasehold.Internal, r.Name, "%w", err)
+	}
+	h := w.Header()
+	h.Set("Cache-Control", "no-cache")
+	h.Set("Vary", "Accept")
+	h.Set("ETag", `"`+as.name+"-"+version.String()+`"`)
+	h.Set("Content-Type", as.media[0]+"; charset=utf-8")
+	h.Set("X-Content-Type-Options", "nosniff")
+	http.ServeContent(w, r.Request, "", time.Time{}, bytes.NewReader(data))
+	return nil
 }
 
-func (s *Service) postEvent(w http.ResponseWriter, r *http.Request) (any, error) {
-	data, err := read(w, r, maxEvent)
-	if err != nil {
-		return nil, err
+// formatOf is how a reader wants the feed.
+func formatOf(all []format, r *http.Request) (format, error) {
+	if name := r.URL.Query().Get("format"); name != "" {
+		i := slices.IndexFunc(all, func(f format) bool { return f.name == name })
+		if i < 0 {
+			return format{}, leasehold.Errorf("get feed", leasehold.Invalid, r.PathValue("name"), "there is no format %q: want atom, rss or json", name)
+		}
+		return all[i], nil
 	}
-	var e Event
-	if err := jsonhttp.Decode(data, &e); err != nil {
-		return nil, leasehold.Errorf("report event", leasehold.Invalid, r.PathValue("name"), `want an event as JSON, {"text": "is now online"} for instance: %w`, err)
+	best, weight := all[0], 0.0
+	for part := range strings.SplitSeq(strings.Join(r.Header.Values("Accept"), ","), ",") {
+		media, parameters, err := mime.ParseMediaType(part)
+		i := slices.IndexFunc(all, func(f format) bool { return slices.Contains(f.media, media) })
+		if err != nil || i < 0 {
+			continue // a reader that wants something else gets what most can read
+		}
+		q, err := strconv.ParseFloat(parameters["q"], 64)
+		if err != nil {
+			q = 1
+		}
+		if q > weight {
+			best, weight = all[i], q
+		}
 	}
-	return s.Report(r.Context(), r.PathValue("name"), e)
+	return best, nil
 }

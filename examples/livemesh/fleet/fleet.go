@@ -1,6 +1,6 @@
-// Package fleet runs all of Live Mesh as processes of this computer: managers, two or more
-// servers of each service, and frontends. The demo watches them being killed, and tests hold
-// what devices see meanwhile against what was promised.
+// Package fleet runs all of Live Mesh as processes of this computer: three managers, two
+// servers of each service, and two frontends. The demo kills some of them, and tests compare
+// what devices see meanwhile with what was promised.
 package fleet
 
 import (
@@ -10,76 +10,72 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/child"
+	"github.com/leasehold-dev/leasehold/internal/managers"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// Config says what a fleet is made of.
-type Config struct {
-	// Program is livemesh itself, and Dir where what the processes say is kept.
-	Program, Dir string
-	// Services are the namespaces, whose names are those of the commands.
-	Services []leasehold.Namespace
-	// Servers are how many each service has; Managers and Frontends how many there are.
-	Servers, Managers, Frontends int
-	// Lease is how long a server's lease lasts. Default 3 s, so that one sees something.
-	Lease time.Duration
-}
+const (
+	managerCount = 3
+	pair         = 2               // servers of each service, and frontends
+	lease        = 3 * time.Second // short, so that a kill is soon over
+	patience     = time.Minute
+)
 
 // A Process is one of a fleet.
 type Process struct {
 	child.Child
 	Service leasehold.Namespace // "" for managers and frontends
-	said    chan struct{}       // something, when it was ready
+	ready   chan struct{}       // has something when it has printed a line
 }
 
 // A Fleet is its processes. It is for one goroutine.
 type Fleet struct {
-	cfg       Config
-	managers  []*Process
-	frontends []*Process
-	servers   []*Process
-	addrs     []string // of the managers
-	urls      []string // of the frontends
-	failed    chan error
+	program, dir string
+
+	managers, servers, frontends []*Process
+	addrs, urls                  []string // of managers and frontends
+	failed                       chan error
 }
 
-const patience = time.Minute
-
-// Start starts a fleet, and returns when all its processes are ready.
-func Start(ctx context.Context, cfg Config) (*Fleet, error) {
-	if cfg.Lease == 0 {
-		cfg.Lease = 3 * time.Second
-	}
-	addrs, err := child.FreePorts(cfg.Managers + cfg.Frontends)
+// Start starts a fleet of a program, which is livemesh itself, and returns when all processes
+// are ready. The services are namespaces whose names are those of commands. The logs are in
+// the directory.
+func Start(ctx context.Context, program, dir string, services []leasehold.Namespace) (*Fleet, error) {
+	addrs, err := child.FreePorts(managerCount + pair)
 	if err != nil {
 		return nil, err
 	}
-	f := &Fleet{cfg: cfg, addrs: addrs[:cfg.Managers], failed: make(chan error, 1)}
+	f := &Fleet{program: program, dir: dir, addrs: addrs[:managerCount], failed: make(chan error, 1)}
 	group := strings.Join(f.addrs, ",")
-	longest := cfg.Lease * 13 / 10 // with the drift that a namespace usually has
+	longest := lease * 13 / 10 // with the default drift of a namespace
 	for i, addr := range f.addrs {
 		f.managers = append(f.managers, f.process(fmt.Sprint("manager-", i+1), "", "manager", "--listen", addr, "--peers", group, "--longest", longest.String()))
 	}
-	for _, space := range cfg.Services {
-		for i := range cfg.Servers {
+	for i, addr := range addrs[managerCount:] {
+		f.urls = append(f.urls, "http://"+addr)
+		f.frontends = append(f.frontends, f.process(fmt.Sprint("frontend-", i+1), "", "frontend", "--listen", addr, "--managers", group))
+		for _, space := range services {
 			name := fmt.Sprintf("%s-%d", space, i+1)
 			f.servers = append(f.servers, f.process(name, space, string(space), "--name", name, "--managers", group))
 		}
 	}
-	for i, addr := range addrs[cfg.Managers:] {
-		f.urls = append(f.urls, "http://"+addr)
-		f.frontends = append(f.frontends, f.process(fmt.Sprint("frontend-", i+1), "", "frontend", "--listen", addr, "--managers", group))
+	err = f.start(ctx, f.managers)
+	if err == nil {
+		err = f.createNamespaces(ctx, services)
 	}
-	if err := f.start(ctx); err != nil {
+	if err == nil {
+		err = f.start(ctx, slices.Concat(f.servers, f.frontends))
+	}
+	if err != nil {
 		f.Close()
 		return nil, err
 	}
@@ -87,15 +83,20 @@ func Start(ctx context.Context, cfg Config) (*Fleet, error) {
 }
 
 func (f *Fleet) process(name string, space leasehold.Namespace, args ...string) *Process {
-	p := &Process{Service: space, said: make(chan struct{}, 1)}
-	p.Name, p.Ended = name, f.fail
+	p := &Process{Service: space, ready: make(chan struct{}, 1)}
+	p.Name, p.Ended = name, func(err error) {
+		select {
+		case f.failed <- err:
+		default: // another has failed
+		}
+	}
 	p.Launch = child.Launch{
-		Program: f.cfg.Program, Args: append(args, "--child"), Log: filepath.Join(f.cfg.Dir, name+".log"),
+		Program: f.program, Args: append(args, "--child"), Log: filepath.Join(f.dir, name+".log"),
 		Output: func(r io.Reader) error {
 			lines := bufio.NewScanner(r)
 			for lines.Scan() {
 				select {
-				case p.said <- struct{}{}:
+				case p.ready <- struct{}{}:
 				default:
 				}
 			}
@@ -105,71 +106,56 @@ func (f *Fleet) process(name string, space leasehold.Namespace, args ...string) 
 	return p
 }
 
-func (f *Fleet) fail(err error) {
-	select {
-	case f.failed <- err:
-	default: // it is known already that something is wrong
-	}
-}
-
-// Failed tells of a process that has ended though nobody killed it.
+// Failed returns the error of a process that has ended by itself.
 func (f *Fleet) Failed() <-chan error { return f.failed }
 
-func (f *Fleet) start(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{
-		func(ctx context.Context) error { return f.startAll(ctx, f.managers) },
-		f.createNamespaces,
-		func(ctx context.Context) error { return f.startAll(ctx, f.servers) },
-		func(ctx context.Context) error { return f.startAll(ctx, f.frontends) },
-	} {
-		if err := step(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (f *Fleet) startAll(ctx context.Context, processes []*Process) error {
+// start starts processes, and waits until all are ready.
+func (f *Fleet) start(ctx context.Context, processes []*Process) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	for _, p := range processes {
+		select {
+		case <-p.ready: // of its last life
+		default:
+		}
 		if err := p.Start(); err != nil {
 			return err
 		}
 	}
 	for _, p := range processes {
-		if err := f.ready(ctx, p); err != nil {
+		select {
+		case <-p.ready:
+		case err := <-f.failed:
 			return err
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w; %s", p.Name, context.Cause(ctx), child.Tail(p.Launch.Log))
 		}
 	}
 	return nil
 }
 
-// ready waits until a process says that it is.
-func (f *Fleet) ready(ctx context.Context, p *Process) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	select {
-	case <-p.said:
-		return nil
-	case err := <-f.failed:
+// createNamespaces retries until one of the managers is the leader.
+func (f *Fleet) createNamespaces(ctx context.Context, services []leasehold.Namespace) error {
+	group, err := managers.Dial(f.addrs, insecure.NewCredentials(), patience)
+	if err != nil {
 		return err
-	case <-ctx.Done():
-		return fmt.Errorf("waiting for %s: %w; %s", p.Name, context.Cause(ctx), child.Tail(p.Launch.Log))
 	}
-}
-
-// createNamespaces asks the managers, one after the other, until one of them leads.
-func (f *Fleet) createNamespaces(ctx context.Context) error {
+	defer group.Close()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for _, space := range f.cfg.Services {
-		for i := 0; ; i++ {
-			err := f.createNamespace(ctx, f.addrs[i%len(f.addrs)], space)
+	for _, space := range services {
+		request := &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: &leaseholdv1.NamespaceConfig{
+			Name: string(space), Timing: &leaseholdv1.Timing{Lease: int64(lease), Renew: int64(lease / 4)},
+		}}
+		for {
+			err := group.Ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
+				_, err := to.CreateNamespace(ctx, request)
+				return err
+			}, leasehold.Exists)
 			if err == nil || errors.Is(err, leasehold.Exists) {
 				break
 			}
-			select {
-			case <-time.After(100 * time.Millisecond):
-			case <-ctx.Done():
+			if wait(ctx, 100*time.Millisecond) != nil {
 				return fmt.Errorf("creating namespace %s: %w", space, err)
 			}
 		}
@@ -177,42 +163,20 @@ func (f *Fleet) createNamespaces(ctx context.Context) error {
 	return nil
 }
 
-func (f *Fleet) createNamespace(ctx context.Context, addr string, space leasehold.Namespace) error {
-	conn, err := grpc.NewClient("passthrough:///"+addr, append(wire.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
-	if err != nil {
-		return err
-	}
-	defer conn.Close() //nolint:errcheck // nothing is under way
-	_, err = leaseholdv1.NewAdminServiceClient(conn).CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{
-		Version: wire.Version,
-		Namespace: &leaseholdv1.NamespaceConfig{
-			Name: string(space), Timing: &leaseholdv1.Timing{Lease: int64(f.cfg.Lease), Renew: int64(f.cfg.Lease / 4)},
-		},
-	})
-	return wire.ToError(err)
-}
-
-// Frontends are where the frontends are.
+// Frontends are the URLs of the frontends.
 func (f *Fleet) Frontends() []string { return f.urls }
 
-// Managers are where the managers are.
+// Managers are the addresses of the managers.
 func (f *Fleet) Managers() []string { return f.addrs }
 
 // Servers are those of a service.
-func (f *Fleet) Servers(space leasehold.Namespace) (found []*Process) {
-	for _, p := range f.servers {
-		if p.Service == space {
-			found = append(found, p)
-		}
-	}
-	return found
+func (f *Fleet) Servers(space leasehold.Namespace) []*Process {
+	return slices.DeleteFunc(slices.Clone(f.servers), func(p *Process) bool { return p.Service != space })
 }
 
 // Close ends all processes.
 func (f *Fleet) Close() {
-	for _, all := range [][]*Process{f.frontends, f.servers, f.managers} {
-		for _, p := range all {
-			p.Close()
-		}
+	for _, p := range slices.Concat(f.frontends, f.servers, f.managers) {
+		p.Close()
 	}
 }

@@ -9,50 +9,34 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/child"
 )
 
-// A blow is one thing that happens to a process.
-type blow func(f *Fleet, ctx context.Context, random *rand.Rand) (string, error)
-
-// Strike does something to one process, and returns what it was when all run again.
+// Strike kills, stops or restarts one process, and returns what it did when all run again.
 func (f *Fleet) Strike(ctx context.Context, random *rand.Rand) (string, error) {
-	blows := []blow{(*Fleet).killServer, (*Fleet).killServer, (*Fleet).pauseServer, (*Fleet).pauseServer, (*Fleet).restartServer, (*Fleet).killManager, (*Fleet).killFrontend}
-	return blows[random.IntN(len(blows))](f, ctx, random)
-}
-
-func (f *Fleet) killServer(ctx context.Context, random *rand.Rand) (string, error) {
-	p := one(random, f.servers)
-	return fmt.Sprintf("%s was killed", p.Name), f.Revive(ctx, p, upTo(random, 2*f.cfg.Lease))
-}
-
-func (f *Fleet) killManager(ctx context.Context, random *rand.Rand) (string, error) {
-	p := one(random, f.managers)
-	return fmt.Sprintf("%s was killed", p.Name), f.Revive(ctx, p, upTo(random, 2*f.cfg.Lease))
-}
-
-func (f *Fleet) killFrontend(ctx context.Context, random *rand.Rand) (string, error) {
-	p := one(random, f.frontends)
-	return fmt.Sprintf("%s was killed", p.Name), f.Revive(ctx, p, upTo(random, time.Second))
-}
-
-// restartServer ends a server properly: its names move to others, and nothing is lost.
-func (f *Fleet) restartServer(ctx context.Context, random *rand.Rand) (string, error) {
-	p := one(random, f.servers)
-	ending, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	if err := p.Finish(ending); err != nil {
-		return "", err
+	server := f.servers[random.IntN(len(f.servers))]
+	switch n := random.IntN(7); {
+	case n < 2 && child.CanSuspend:
+		return f.pause(ctx, server, random)
+	case n == 2: // its names move to others, and nothing is lost
+		ending, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		if err := server.Finish(ending); err != nil {
+			return "", err
+		}
+		return server.Name + " was restarted", f.Revive(ctx, server, 0)
+	case n == 3:
+		p := f.managers[random.IntN(len(f.managers))]
+		return p.Name + " was killed", f.Revive(ctx, p, upTo(random, 2*lease))
+	case n == 4:
+		p := f.frontends[random.IntN(len(f.frontends))]
+		return p.Name + " was killed", f.Revive(ctx, p, upTo(random, time.Second))
 	}
-	return fmt.Sprintf("%s was restarted", p.Name), f.Revive(ctx, p, 0)
+	return server.Name + " was killed", f.Revive(ctx, server, upTo(random, 2*lease))
 }
 
-// pauseServer stops a server, for less or for more than its leases last. It does not know.
-func (f *Fleet) pauseServer(ctx context.Context, random *rand.Rand) (string, error) {
-	if !child.CanSuspend {
-		return f.killServer(ctx, random)
-	}
-	p, how := one(random, f.servers), "shortly"
-	d := upTo(random, f.cfg.Lease/2)
+// pause stops a process, for less or for more than its leases last. It is not told.
+func (f *Fleet) pause(ctx context.Context, p *Process, random *rand.Rand) (string, error) {
+	d, how := upTo(random, lease/2), "shortly"
 	if random.IntN(2) == 0 {
-		d, how = f.cfg.Lease+upTo(random, f.cfg.Lease), "for longer than its leases last"
+		d, how = lease+upTo(random, lease), "for longer than its leases last"
 	}
 	if err := p.Stop(); err != nil {
 		return "", err
@@ -70,17 +54,8 @@ func (f *Fleet) Revive(ctx context.Context, p *Process, after time.Duration) err
 	if err := wait(ctx, after); err != nil {
 		return err
 	}
-	select {
-	case <-p.said: // in its last life
-	default:
-	}
-	if err := p.Start(); err != nil {
-		return err
-	}
-	return f.ready(ctx, p)
+	return f.start(ctx, []*Process{p})
 }
-
-func one(random *rand.Rand, from []*Process) *Process { return from[random.IntN(len(from))] }
 
 func upTo(random *rand.Rand, most time.Duration) time.Duration {
 	return time.Duration(random.Int64N(int64(most)))

@@ -6,9 +6,12 @@ package frontend
 
 import (
 	"embed"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -42,6 +45,18 @@ const (
 	maxBody = 2 << 20
 	stall   = 30 * time.Second
 )
+
+// Client reaches all services behind a frontend, which has a URL, for so many requests at a
+// time.
+func Client(at string, callers int) (jsonhttp.Client, error) {
+	u, err := url.Parse(at)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return jsonhttp.Client{}, fmt.Errorf("--frontend is %q, want a URL, http://127.0.0.1:8080 for instance", at)
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = callers
+	return jsonhttp.Client{HTTP: &http.Client{Timeout: 2 * stall, Transport: transport}, URL: strings.TrimSuffix(at, "/")}, nil
+}
 
 //go:embed page
 var files embed.FS

@@ -3,54 +3,39 @@ package im
 import (
 	"context"
 	"net/http"
-	"net/url"
 
 	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 )
 
 // A Client is how frontends, and those who want to write to users, use presence.
-type Client struct {
-	// HTTP finds the server of a user: by a [leasehttp.Transport] with [Key], or behind a
-	// gateway.
-	HTTP *http.Client
-	// URL is what paths are appended to: "http://im".
-	URL string
-}
+type Client struct{ jsonhttp.Client }
 
 // Get returns the presence of a user. It fails with [leasehold.NotFound] if the user is not
 // there.
 func (c *Client) Get(ctx context.Context, user string) (Presence, error) {
-	var p Presence
-	err := jsonhttp.Call(ctx, c.HTTP, http.MethodGet, c.url(user), nil, &p)
-	return p, err
+	return jsonhttp.Call[Presence](ctx, c.Client, http.MethodGet, path(user), nil)
 }
 
 // SignOn publishes a user. It fails with [leasehold.Exists] if another session does.
 func (c *Client) SignOn(ctx context.Context, user string, on SignOn) (Presence, error) {
-	var p Presence
-	err := jsonhttp.Call(ctx, c.HTTP, http.MethodPut, c.url(user), on, &p)
-	return p, err
+	return jsonhttp.Call[Presence](ctx, c.Client, http.MethodPut, path(user), on)
 }
 
 // Change changes a presence that the session has published. If it fails with
 // [leasehold.NotFound] the user is to sign on again.
 func (c *Client) Change(ctx context.Context, user string, change Change) (Presence, error) {
-	var p Presence
-	err := jsonhttp.Call(ctx, c.HTTP, http.MethodPatch, c.url(user), change, &p)
-	return p, err
+	return jsonhttp.Call[Presence](ctx, c.Client, http.MethodPatch, path(user), change)
 }
 
 // Refresh lets a presence that the session has published last for another TTL. If it fails
 // with [leasehold.NotFound] the user is to sign on again.
 func (c *Client) Refresh(ctx context.Context, user, session string) error {
-	return jsonhttp.Call(ctx, c.HTTP, http.MethodPost, c.url(user)+"/refresh"+by(session), nil, nil)
+	return c.Do(ctx, http.MethodPost, path(user)+"/refresh"+jsonhttp.Query("session", session), nil, nil)
 }
 
 // SignOff removes a presence that the session has published, if there is one.
 func (c *Client) SignOff(ctx context.Context, user, session string) error {
-	return jsonhttp.Call(ctx, c.HTTP, http.MethodDelete, c.url(user)+by(session), nil, nil)
+	return c.Do(ctx, http.MethodDelete, path(user)+jsonhttp.Query("session", session), nil, nil)
 }
 
-func (c *Client) url(user string) string { return jsonhttp.Path(c.URL, "im", user) }
-
-func by(session string) string { return "?" + url.Values{"session": {session}}.Encode() }
+func path(user string) string { return jsonhttp.Path("im", user) }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/examples/livemesh/im"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/leasehttp"
 	"github.com/leasehold-dev/leasehold/lookup"
 )
@@ -19,12 +20,12 @@ func ExamplePublisher() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{Lookup: l, Key: im.Key()})
+	transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{Lookup: l, Key: jsonhttp.Key()})
 	if err != nil {
 		log.Fatal(err)
 	}
 	p, err := im.NewPublisher(im.PublisherConfig{
-		Client: &im.Client{HTTP: &http.Client{Transport: transport, Timeout: time.Minute}, URL: "http://im"},
+		Client: &im.Client{Client: jsonhttp.Client{HTTP: &http.Client{Transport: transport, Timeout: time.Minute}, URL: "http://im"}},
 		Lookup: l,
 	})
 	if err != nil {

@@ -1,11 +1,14 @@
 package im
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/leasemap"
 	"github.com/leasehold-dev/leasehold/owner"
 )
@@ -34,166 +37,174 @@ type Config struct {
 	// [UsualTTL].
 	TTL time.Duration
 	// Announce tells others, a feed for instance, that a user "is now online". It is
-	// called when a status has changed, by goroutines of the service, in order for each
-	// user. No request waits for it or fails because of it: what cannot be told, or comes
-	// faster than it can be, is dropped. Default: nobody is told.
+	// called when a status has changed, in order, by a goroutine of the service. No request
+	// waits for it or fails because of it: what cannot be told, or comes faster than it can
+	// be, is dropped. Default: changes are not announced.
 	Announce func(ctx context.Context, user, text string) error
-	// Logger hears of what could not be announced. Default: nobody does.
+	// Logger gets what could not be announced. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
 // A Service is one server of presence.
 type Service struct {
 	users *leasemap.Map[record]
-	crier *crier
+	news  *announcer
 }
 
 // Join joins the namespace as one of its servers.
 func Join(ctx context.Context, as owner.Config, cfg Config) (*Service, error) {
-	if cfg.TTL == 0 {
-		cfg.TTL = UsualTTL
-	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	m, err := leasemap.Join(ctx, as, leasemap.Config[record]{TTL: cfg.TTL})
+	m, err := leasemap.Join(ctx, as, leasemap.Config[record]{TTL: cmp.Or(cfg.TTL, UsualTTL)})
 	if err != nil {
 		return nil, err
 	}
-	return &Service{m, newCrier(cfg)}, nil
+	return &Service{m, newAnnouncer(cfg)}, nil
 }
 
 // Close hands all users over to other servers. They are served until they have gone.
 func (s *Service) Close(ctx context.Context) error {
-	defer s.crier.stop()
+	defer s.news.stop()
 	return s.users.Close(ctx)
 }
 
-// Owner returns what has joined the namespace.
-func (s *Service) Owner() *owner.Owner { return s.users.Owner() }
+const (
+	maxRequest = 16 << 10 // bytes of a request: all texts, escaped, and what is around them
+	wanted     = "session, address, status and ip"
+)
 
-// Get returns the presence of a user.
-func (s *Service) Get(user string) (Presence, error) {
-	r, version, err := s.users.Get(user)
-	if err == nil && !version.Exists() {
-		err = absent("get presence", user)
-	}
-	r.Version = version
-	return r.Presence, err
+// Handler serves the API.
+func (s *Service) Handler() http.Handler {
+	mux := jsonhttp.NewMux(s.users.Owner())
+	mux.Handle("GET /im/{name}", s.get)
+	mux.Handle("PUT /im/{name}", jsonhttp.Body(maxRequest, wanted, s.signOn))
+	mux.Handle("PATCH /im/{name}", jsonhttp.Body(maxRequest, wanted, s.change))
+	mux.Handle("POST /im/{name}/refresh", s.refresh)
+	mux.Handle("DELETE /im/{name}", s.signOff)
+	return mux
 }
 
-// SignOn publishes a user. It fails with [leasehold.Exists] if another session does, and with
-// [leasehold.Stale] if that one's presence has another version than is to be replaced.
-func (s *Service) SignOn(ctx context.Context, user string, on SignOn) (Presence, error) {
-	const op = "sign on"
-	if err := on.validate(user); err != nil {
-		return Presence{}, err
+func (s *Service) get(r *jsonhttp.Request) (any, error) {
+	found, version, err := s.users.Get(r.Name)
+	if err == nil && !version.Exists() {
+		err = absent("get presence", r.Name)
 	}
-	next := Presence{Address: on.Address, Status: on.Status, IP: on.IP}
-	known := on.Known
-	version, err := s.users.Do(ctx, user, func(e *leasemap.Entry[record]) error {
-		there := e.Version.Exists()
-		if there {
+	found.Version = version
+	return found.Presence, err
+}
+
+// signOn publishes a user. It fails with [leasehold.Exists] if another session does, and with
+// [leasehold.Stale] if that one's presence has another version than is to be replaced.
+func (s *Service) signOn(r *jsonhttp.Request, on SignOn) (any, error) {
+	const op = "sign on"
+	if err := on.validate(op, r.Name); err != nil {
+		return nil, err
+	}
+	return s.write(r, func(e *leasemap.Entry[record]) (known string, err error) {
+		known = on.Known
+		if e.Version.Exists() {
 			known = e.Value.Status
 		}
+		err = owned(op, r.Name, e, on.Session)
 		switch {
-		case there && e.Value.Session == on.Session:
-		case on.If.Exists() && e.Version != on.If:
-			return changed(op, user, e.Version, on.If)
-		case there && !on.If.Exists():
-			return taken(op, user)
+		case err == nil: // the same session again
+		case on.If.Exists():
+			err = unchanged(op, r.Name, e, on.If)
+		case !e.Version.Exists():
+			err = nil
 		}
-		e.Value = record{next, on.Session}
-		return nil
+		e.Value = record{on.presence(), on.Session}
+		return known, err
 	})
-	if err != nil {
-		return Presence{}, err
-	}
-	if next.Version = version; next.Status != known {
-		s.crier.cry(user, next.Status)
-	}
-	return next, nil
 }
 
-// Change changes a presence that the session has published.
-func (s *Service) Change(ctx context.Context, user string, c Change) (Presence, error) {
+// change changes a presence that the session has published.
+func (s *Service) change(r *jsonhttp.Request, c Change) (any, error) {
 	const op = "change presence"
-	if err := c.validate(user); err != nil {
-		return Presence{}, err
+	if err := c.validate(op, r.Name); err != nil {
+		return nil, err
 	}
-	var was, next Presence
-	version, err := s.users.Do(ctx, user, func(e *leasemap.Entry[record]) error {
-		if err := owned(op, user, e, c.Session); err != nil {
-			return err
+	return s.write(r, func(e *leasemap.Entry[record]) (known string, err error) {
+		if err := owned(op, r.Name, e, c.Session); err != nil {
+			return "", err
 		}
-		if c.If.Exists() && e.Version != c.If {
-			return changed(op, user, e.Version, c.If)
+		if c.If.Exists() {
+			err = unchanged(op, r.Name, e, c.If)
 		}
-		was = e.Value.Presence
+		known = e.Value.Status
 		c.apply(&e.Value.Presence)
+		return known, err
+	})
+}
+
+// write writes a presence, and announces its status unless it was known.
+func (s *Service) write(r *jsonhttp.Request, change func(e *leasemap.Entry[record]) (known string, err error)) (any, error) {
+	var known string
+	var next Presence
+	version, err := s.users.Do(r.Context(), r.Name, func(e *leasemap.Entry[record]) (err error) {
+		known, err = change(e)
 		next = e.Value.Presence
-		return nil
+		return err
 	})
 	if err != nil {
-		return Presence{}, err
+		return nil, err
 	}
-	if next.Version = version; next.Status != was.Status {
-		s.crier.cry(user, next.Status)
+	if next.Status != known {
+		s.news.add(r.Name, next.Status)
 	}
+	next.Version = version
 	return next, nil
 }
 
-// Refresh lets a presence that the session has published last for another TTL. Its version
+// refresh lets a presence that the session has published last for another TTL. Its version
 // stays.
-func (s *Service) Refresh(ctx context.Context, user, session string) error {
+func (s *Service) refresh(r *jsonhttp.Request) (any, error) {
 	const op = "refresh presence"
-	if err := validSession(op, user, session); err != nil {
-		return err
-	}
-	_, err := s.users.Do(ctx, user, func(e *leasemap.Entry[record]) error {
-		e.Keep()
-		return owned(op, user, e, session)
-	})
+	session, err := sessionOf(op, r)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	// If another session takes over right now, its presence lasts a little longer. That is
-	// no harm.
-	there, err := s.users.Touch(ctx, user)
-	if err == nil && !there {
-		err = absent(op, user)
-	}
-	return err
+	_, err = s.users.Do(r.Context(), r.Name, func(e *leasemap.Entry[record]) error {
+		e.Touch()
+		return owned(op, r.Name, e, session)
+	})
+	return nil, err
 }
 
-// SignOff removes a presence that the session has published, if there is one.
-func (s *Service) SignOff(ctx context.Context, user, session string) error {
+// signOff removes a presence that the session has published, if there is one.
+func (s *Service) signOff(r *jsonhttp.Request) (any, error) {
 	const op = "sign off"
-	if err := validSession(op, user, session); err != nil {
-		return err
+	session, err := sessionOf(op, r)
+	if err != nil {
+		return nil, err
 	}
-	was := false
-	_, err := s.users.Do(ctx, user, func(e *leasemap.Entry[record]) error {
-		if was = e.Version.Exists(); !was {
-			e.Keep()
+	there := false
+	_, err = s.users.Do(r.Context(), r.Name, func(e *leasemap.Entry[record]) error {
+		e.Delete()
+		if there = e.Version.Exists(); !there {
 			return nil
 		}
-		e.Delete()
-		return owned(op, user, e, session)
+		return owned(op, r.Name, e, session)
 	})
-	if err == nil && was {
-		s.crier.cry(user, "offline")
+	if err == nil && there {
+		s.news.add(r.Name, "offline")
 	}
-	return err
+	return nil, err
 }
 
-// owned is what is wrong if a presence is not there, or not the session's.
+func sessionOf(op string, r *jsonhttp.Request) (string, error) {
+	session := r.URL.Query().Get("session")
+	return session, validText(op, r.Name, "session", session)
+}
+
+// owned returns an error if a presence is not there, or not the session's.
 func owned(op, user string, e *leasemap.Entry[record], session string) error {
 	switch {
 	case !e.Version.Exists():
 		return absent(op, user)
 	case e.Value.Session != session:
-		return taken(op, user)
+		return leasehold.Errorf(op, leasehold.Exists, user, "another session publishes the user; to take over, sign on with the version that is there")
 	}
 	return nil
 }
@@ -202,10 +213,9 @@ func absent(op, user string) error {
 	return leasehold.Errorf(op, leasehold.NotFound, user, "the user is not there: has never signed on, has expired or was lost; sign on")
 }
 
-func taken(op, user string) error {
-	return leasehold.Errorf(op, leasehold.Exists, user, "another session publishes the user; to take over, sign on with the version that is there")
-}
-
-func changed(op, user string, have, want leasemap.Version) error {
-	return leasehold.Errorf(op, leasehold.Stale, user, "the presence has version %v, and not %v: read it again", have, want)
+func unchanged(op, user string, e *leasemap.Entry[record], want leasemap.Version) error {
+	if e.Version != want {
+		return leasehold.Errorf(op, leasehold.Stale, user, "the presence has version %v, and not %v: read it again", e.Version, want)
+	}
+	return nil
 }

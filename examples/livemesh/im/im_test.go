@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/im"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/meshtest"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 	"github.com/leasehold-dev/leasehold/leasemap"
@@ -26,7 +27,7 @@ func serve(t *testing.T, n *leaseholdtest.Node, cfg im.Config) func(context.Cont
 
 func client(t *testing.T, c *leaseholdtest.Cluster, n *leaseholdtest.Node) *im.Client {
 	t.Helper()
-	return &im.Client{HTTP: meshtest.Client(t, c, n), URL: "http://im"}
+	return &im.Client{Client: meshtest.Client(t, c, n)}
 }
 
 // alone runs a test with one server.
@@ -155,7 +156,7 @@ func TestStatuses(t *testing.T) {
 			{What: "a long status", Method: "PUT", Path: "/im/a", Body: with("online", long), Status: 413, Has: "status"},
 			{What: "a long session", Method: "DELETE", Path: "/im/a?session=" + long, Status: 413, Has: "session"},
 			{What: "far too long", Method: "PUT", Path: "/im/a", Body: body + strings.Repeat(" ", 1<<16), Status: 413},
-			{What: "a long name", Method: "PUT", Path: "/im/" + strings.Repeat("n", im.MaxUser+1), Body: body, Status: 400},
+			{What: "a long name", Method: "PUT", Path: "/im/" + strings.Repeat("n", jsonhttp.MaxName+1), Body: body, Status: 400},
 			{What: "unchanged", Method: "GET", Path: "/im/a", Status: 200, Has: `"status":"online"`},
 		})
 	})

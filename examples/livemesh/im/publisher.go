@@ -1,12 +1,14 @@
 package im
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
-	"log/slog"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/leasemap"
@@ -19,18 +21,9 @@ type PublisherConfig struct {
 	// stays the caller's, to be closed after [Publisher.Run] has returned.
 	Client *Client
 	Lookup *lookup.Lookup
-
-	// Session is who publishes: different for every publisher, and for every start of
-	// one. Default: a random text.
-	Session string
-	// Refresh is how old what was said of a user becomes before it is said to last.
-	// Default a third of [UsualTTL], so that two may fail.
+	// Refresh is the time after which a user that was not written is refreshed. Default a
+	// third of [UsualTTL], so that two attempts may fail.
 	Refresh time.Duration
-	// Parallel is how many users are repaired or refreshed at a time. Default 16.
-	Parallel int
-	// Logger hears of losses, and of users whom others have taken over. Default: nobody
-	// does.
-	Logger *slog.Logger
 }
 
 // Stats are what a publisher has done.
@@ -38,52 +31,59 @@ type Stats struct {
 	Users       int // that it publishes now
 	Republished int // users that were lost, and that it has published again
 	Refreshed   int // requests to let a user last
-	Dropped     int // users that it does not publish any more though nobody has withdrawn them
+	Dropped     int // users that it does not publish any more, though they were not withdrawn
 }
 
 // A Publisher is the frontend's side of presence (PRS 2 and 7): it publishes users, lets
-// them last, and publishes those again whose server has died. It keeps what it has said of
-// each user, and makes it true again for as long as it runs.
+// them last, and publishes those again whose server has died. It keeps what was published of
+// each user, and restores it for as long as it runs.
 //
-// It does not ask whether users are still there. The lookup tells which ranges were lost, and
-// under which lease; whoever is in such a range and has not been written since is published
-// again, and nobody else. Where the lookup does not know under which lease, because the loss was
-// long ago, each user in question is asked about first. While the lookup is out of contact,
-// nothing is sent: losses come when contact is restored.
+// It does not poll. The lookup reports which ranges were lost, and under which lease; users in
+// such a range that have not been written since are published again, and no others. If the
+// lookup does not know the lease, because the loss was long ago, the users in question are
+// refreshed first. While the lookup is out of contact nothing is sent: losses come when
+// contact is restored.
 //
 // All methods may be called from many goroutines at once; those for one user wait for each
-// other. A loss costs a look at each user, and no request but for those that are lost.
+// other. A loss costs a look at each user, and one request for each that is lost.
 type Publisher struct {
-	cfg  PublisherConfig
-	from leasehold.LSN // whatever is lost after that concerns us
-	work *repairs
+	cfg     PublisherConfig
+	session string
+	from    leasehold.LSN // losses after that concern us
+	wake    chan struct{} // there may be users to repair
 
 	mu    sync.Mutex
 	users map[string]*user
 	stats Stats
 }
 
+// A user is one that is published.
+type user struct {
+	name string
+	key  leasehold.Key
+	turn *semaphore.Weighted // held while requests about the user are under way
+
+	// These belong to the goroutine that has the turn.
+	on      SignOn               // Known is the last status that was acknowledged
+	written leasehold.Generation // of the lease under which it was last written; 0 if it never was
+	lost    bool                 // it was there, and is not
+	gone    bool                 // it is not published any more
+
+	// These are guarded by the publisher's lock.
+	fresh     time.Time // when it was last written or refreshed
+	need      need
+	repairing bool
+}
+
 // NewPublisher returns a publisher without users.
 func NewPublisher(cfg PublisherConfig) (*Publisher, error) {
-	if cfg.Client == nil || cfg.Lookup == nil {
-		return nil, leasehold.Errorf("new publisher", leasehold.Invalid, "", "want a Client and a Lookup")
+	if cfg.Client == nil || cfg.Lookup == nil || cfg.Refresh < 0 {
+		return nil, leasehold.Errorf("new publisher", leasehold.Invalid, "", "want a Client and a Lookup, and Refresh of 0 or more")
 	}
-	if cfg.Session == "" {
-		cfg.Session = rand.Text()
-	}
-	if cfg.Refresh == 0 {
-		cfg.Refresh = UsualTTL / 3
-	}
-	if cfg.Parallel == 0 {
-		cfg.Parallel = 16
-	}
-	if cfg.Refresh < 0 || cfg.Parallel < 0 {
-		return nil, leasehold.Errorf("new publisher", leasehold.Invalid, "", "Refresh is %v and Parallel %d, want more than that", cfg.Refresh, cfg.Parallel)
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
-	return &Publisher{cfg: cfg, from: cfg.Lookup.LSN(), work: newRepairs(), users: make(map[string]*user)}, nil
+	cfg.Refresh = cmp.Or(cfg.Refresh, UsualTTL/3)
+	return &Publisher{
+		cfg: cfg, session: rand.Text(), from: cfg.Lookup.LSN(), wake: make(chan struct{}, 1), users: make(map[string]*user),
+	}, nil
 }
 
 // Publish publishes a user from now on, or all that is known of one anew. It returns nil when
@@ -92,66 +92,48 @@ func NewPublisher(cfg PublisherConfig) (*Publisher, error) {
 // It fails with [leasehold.Invalid] if something is wrong with it, and with
 // [leasehold.Exists] if another session publishes the user, who is not published here then;
 // with [ErrUnsaid] if the context ended before it was this call's turn. After any other error
-// it is tried again by [Publisher.Run] until it is there.
+// [Publisher.Run] retries until it succeeds.
 func (p *Publisher) Publish(ctx context.Context, name string, what Presence) error {
-	u, err := p.take(ctx, name, true)
-	if err != nil {
-		return err
-	}
-	defer u.yield()
-	was := u.set(p.cfg.Session, what)
-	return p.settle(u, was, p.signOn(ctx, u, leasemap.Version{}))
+	return p.set(ctx, name, true, Change{Address: &what.Address, Status: &what.Status, IP: &what.IP}, func(u *user) error {
+		return p.signOn(ctx, u, leasemap.Version{})
+	})
 }
+
+// takeOvers is how often TakeOver retries while others change the user.
+const takeOvers = 5
 
 // TakeOver is Publish for a user whom another session may publish: the user has come here.
-// The other one learns of it when it next says something of the user, and drops the user
-// then. If it fails it is to be repeated.
+// The other one finds out with its next request about the user, and drops the user then. If
+// it fails it is to be repeated.
 func (p *Publisher) TakeOver(ctx context.Context, name string, what Presence) error {
-	u, err := p.take(ctx, name, true)
-	if err != nil {
+	return p.set(ctx, name, true, Change{Address: &what.Address, Status: &what.Status, IP: &what.IP}, func(u *user) (err error) {
+		for range takeOvers {
+			there, failed := p.cfg.Client.Get(ctx, name)
+			if failed != nil && !errors.Is(failed, leasehold.NotFound) {
+				return failed
+			}
+			err = p.signOn(ctx, u, there.Version)
+			if !errors.Is(err, leasehold.Stale) && !errors.Is(err, leasehold.Exists) {
+				break
+			}
+		}
 		return err
-	}
-	defer u.yield()
-	was := u.set(p.cfg.Session, what)
-	for range takeOvers {
-		there, failed := p.cfg.Client.Get(ctx, name)
-		if failed != nil && !errors.Is(failed, leasehold.NotFound) {
-			return p.settle(u, was, failed)
-		}
-		err = p.signOn(ctx, u, there.Version)
-		if !errors.Is(err, leasehold.Stale) && !errors.Is(err, leasehold.Exists) {
-			break
-		}
-	}
-	return p.settle(u, was, err)
+	})
 }
-
-// takeOvers is how often it is tried to take over while others change the user.
-const takeOvers = 5
 
 // Update changes what is published of a user: what is nil in the change stays, and its session
 // and condition do not count. It returns nil when a server has it, and fails as Publish does; with
 // [leasehold.NotFound] if the user is not published here.
 func (p *Publisher) Update(ctx context.Context, name string, change Change) error {
-	u, err := p.take(ctx, name, false)
-	if err != nil {
-		return err
-	}
-	defer u.yield()
-	was := u.on
-	next := Presence{Address: was.Address, Status: was.Status, IP: was.IP}
-	change.apply(&next)
-	u.set(p.cfg.Session, next)
-	change.Session, change.If = p.cfg.Session, leasemap.Version{}
-	there, err := p.cfg.Client.Change(ctx, name, change)
-	switch {
-	case errors.Is(err, leasehold.NotFound): // it was lost, and the news of it is under way
-		u.lost = true
-		err = p.signOn(ctx, u, leasemap.Version{})
-	case err == nil:
-		p.wrote(u, there)
-	}
-	return p.settle(u, was, err)
+	return p.set(ctx, name, false, change, func(u *user) error {
+		change.Session, change.If = p.session, leasemap.Version{}
+		there, err := p.cfg.Client.Change(ctx, name, change)
+		if errors.Is(err, leasehold.NotFound) { // it was lost, and the report of that is under way
+			u.lost = true
+			return p.signOn(ctx, u, leasemap.Version{})
+		}
+		return p.wrote(u, there, err)
+	})
 }
 
 // Withdraw ends the publication of a user. If it fails, the user is there for as long as the
@@ -161,9 +143,9 @@ func (p *Publisher) Withdraw(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	defer u.yield()
+	defer u.turn.Release(1)
 	p.forget(u)
-	return p.cfg.Client.SignOff(ctx, name, p.cfg.Session)
+	return p.cfg.Client.SignOff(ctx, name, p.session)
 }
 
 // Stats returns what it has done so far.
@@ -175,40 +157,95 @@ func (p *Publisher) Stats() Stats {
 	return s
 }
 
-// settle decides what becomes of a user of whom something was said, given the error.
-func (p *Publisher) settle(u *user, was SignOn, err error) error {
+// set changes what is to be published of a user, and sends it.
+func (p *Publisher) set(ctx context.Context, name string, create bool, change Change, send func(*user) error) error {
+	u, err := p.take(ctx, name, create)
+	if err != nil {
+		return err
+	}
+	defer u.turn.Release(1)
+	was := u.on
+	next := was.presence()
+	change.apply(&next)
+	u.on = SignOn{Session: p.session, Address: next.Address, Status: next.Status, IP: next.IP, Known: was.Known}
+	err = send(u)
 	switch {
 	case err == nil:
 	case errors.Is(err, leasehold.Exists), errors.Is(err, leasehold.Stale):
 		p.forget(u)
 	case errors.Is(err, leasehold.Invalid):
-		if u.on = was; was.Session == "" { // it never was
+		if u.on = was; was.Session == "" { // it was never published
 			p.forget(u)
 		}
-	default: // it may have been carried out or not: it is to be
-		p.work.add(u, need{say: true})
+	default: // it may have been carried out or not
+		p.require(need{write: true}, func(other *user) bool { return other == u })
 	}
 	return err
 }
 
-// signOn says all of a user, in place of another session's version if there is one.
+// signOn sends all of a user, in place of another session's version if there is one.
 func (p *Publisher) signOn(ctx context.Context, u *user, over leasemap.Version) error {
 	on := u.on
 	on.If = over
 	there, err := p.cfg.Client.SignOn(ctx, u.name, on)
-	if err == nil {
-		p.wrote(u, there)
-	}
-	return err
+	return p.wrote(u, there, err)
 }
 
-// wrote notes that a server has what was said.
-func (p *Publisher) wrote(u *user, there Presence) {
+// wrote records that a server has what was sent, unless that failed.
+func (p *Publisher) wrote(u *user, there Presence, err error) error {
+	if err != nil {
+		return err
+	}
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	if u.lost {
 		p.stats.Republished++
 	}
 	u.fresh = time.Now()
-	p.mu.Unlock()
 	u.on.Known, u.written, u.lost = there.Status, there.Version.Generation, false
+	return nil
+}
+
+// take returns a user whose turn the caller has.
+func (p *Publisher) take(ctx context.Context, name string, create bool) (*user, error) {
+	for {
+		p.mu.Lock()
+		u := p.users[name]
+		if u == nil && create {
+			u = &user{name: name, key: leasehold.KeyOf(name), turn: semaphore.NewWeighted(1), fresh: time.Now()}
+			p.users[name] = u
+		}
+		p.mu.Unlock()
+		if u == nil {
+			return nil, leasehold.Errorf("find user", leasehold.NotFound, name, "the user is not published here")
+		}
+		if err := u.await(ctx); err != nil {
+			return nil, err
+		}
+		if !u.gone {
+			return u, nil
+		}
+		u.turn.Release(1) // it was removed from the map meanwhile
+	}
+}
+
+// ErrUnsaid is what a [Publisher] fails with if the context ended while another request about
+// the same user was under way: what was to be published never is.
+var ErrUnsaid = errors.New("nothing was said")
+
+// await waits for the turn. If it is free it is taken even if the context has ended, so that a
+// user that was just created is always written or forgotten.
+func (u *user) await(ctx context.Context) error {
+	if u.turn.TryAcquire(1) || u.turn.Acquire(ctx, 1) == nil {
+		return nil
+	}
+	return leasehold.Errorf("wait for turn", leasehold.Unavailable, u.name, "%w: %w", ErrUnsaid, context.Cause(ctx))
+}
+
+// forget ends the publication of a user whose turn the caller has.
+func (p *Publisher) forget(u *user) {
+	u.gone = true
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.users, u.name)
 }

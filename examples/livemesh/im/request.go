@@ -1,6 +1,7 @@
 package im
 
 import (
+	"cmp"
 	"net/netip"
 
 	"github.com/leasehold-dev/leasehold"
@@ -8,11 +9,8 @@ import (
 	"github.com/leasehold-dev/leasehold/leasemap"
 )
 
-// Bounds on a presence.
-const (
-	MaxUser  = jsonhttp.MaxName // bytes of a user's name
-	MaxField = 256              // bytes of each other text
-)
+// MaxField is how many bytes each text of a presence may have.
+const MaxField = 256
 
 // A SignOn is what a session publishes of a user.
 type SignOn struct {
@@ -49,47 +47,31 @@ func (c *Change) apply(to *Presence) {
 	set(&to.IP, c.IP)
 }
 
-func (on *SignOn) validate(user string) error {
-	c := Change{Session: on.Session, Address: &on.Address, Status: &on.Status, IP: &on.IP}
-	return c.check("sign on", user)
+func (on *SignOn) presence() Presence {
+	return Presence{Address: on.Address, Status: on.Status, IP: on.IP}
 }
 
-func (c *Change) validate(user string) error {
+func (on *SignOn) validate(op, user string) error {
+	next := on.presence()
+	return next.validate(op, user, on.Session)
+}
+
+func (c *Change) validate(op, user string) error {
 	if c.Address == nil && c.Status == nil && c.IP == nil {
-		return leasehold.Errorf("change presence", leasehold.Invalid, user, "nothing is to be changed: want an address, a status or an ip")
+		return leasehold.Errorf(op, leasehold.Invalid, user, "nothing is to be changed: want an address, a status or an ip")
 	}
-	return c.check("change presence", user)
+	next := Presence{Address: "any", Status: "any", IP: "::"}
+	c.apply(&next)
+	return next.validate(op, user, c.Session)
 }
 
-func (c *Change) check(op, user string) error {
-	if err := validSession(op, user, c.Session); err != nil {
-		return err
+func (p *Presence) validate(op, user, session string) error {
+	_, err := netip.ParseAddr(p.IP)
+	if err != nil {
+		err = leasehold.Errorf(op, leasehold.Invalid, user, "ip: %w; want 10.0.0.1 or 2001:db8::1 for instance", err)
 	}
-	for _, field := range []struct {
-		name  string
-		value *string
-	}{{"address", c.Address}, {"status", c.Status}, {"ip", c.IP}} {
-		if field.value == nil {
-			continue
-		}
-		if err := validText(op, user, field.name, *field.value); err != nil {
-			return err
-		}
-	}
-	if c.IP == nil {
-		return nil
-	}
-	if _, err := netip.ParseAddr(*c.IP); err != nil {
-		return leasehold.Errorf(op, leasehold.Invalid, user, "ip: %w; want 10.0.0.1 or 2001:db8::1 for instance", err)
-	}
-	return nil
-}
-
-func validSession(op, user, session string) error {
-	if err := jsonhttp.ValidName(op, "a user", user); err != nil {
-		return err
-	}
-	return validText(op, user, "session", session)
+	return cmp.Or(validText(op, user, "session", session), validText(op, user, "address", p.Address),
+		validText(op, user, "status", p.Status), validText(op, user, "ip", p.IP), err)
 }
 
 func validText(op, user, name, value string) error {

@@ -31,14 +31,17 @@ func TestErrorsTravel(t *testing.T) {
 		{jsonhttp.TooLarge("it", "because"), http.StatusRequestEntityTooLarge, leasehold.Invalid},
 	} {
 		status, said := 0, ""
+		mux := jsonhttp.NewMux(nil)
+		mux.Handle("GET /do/{name}", func(*jsonhttp.Request) (any, error) { return nil, test.err })
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			recorder := httptest.NewRecorder()
-			jsonhttp.Answer(func(http.ResponseWriter, *http.Request) (any, error) { return nil, test.err })(recorder, r)
+			mux.ServeHTTP(recorder, r)
 			status, said = recorder.Code, recorder.Body.String()
 			w.WriteHeader(recorder.Code)
 			_, _ = w.Write(recorder.Body.Bytes())
 		}))
-		err := jsonhttp.Call(t.Context(), server.Client(), http.MethodGet, server.URL, nil, nil)
+		asks := jsonhttp.Client{HTTP: server.Client(), URL: server.URL}
+		err := asks.Do(t.Context(), http.MethodGet, "/do/it", nil, nil)
 		server.Close()
 		if kind, _, _ := strings.Cut(strings.TrimPrefix(said, `{"kind":"`), `"`); kind == "" || strings.Contains(kind, " ") {
 			t.Errorf("%v: the kind is %q, want a word, as package leasehttp has it", test.err, kind)
@@ -50,37 +53,45 @@ func TestErrorsTravel(t *testing.T) {
 }
 
 func TestCall(t *testing.T) {
-	server := httptest.NewServer(jsonhttp.Answer(func(_ http.ResponseWriter, r *http.Request) (any, error) {
-		body, err := jsonhttp.Read(r, 10)
+	mux := jsonhttp.NewMux(nil)
+	mux.Handle("PUT /do/{name}", func(r *jsonhttp.Request) (any, error) {
+		body, err := r.Read(10)
 		if err != nil || len(body) == 0 {
 			return nil, err
 		}
-		return map[string]string{"path": r.URL.EscapedPath(), "body": string(body)}, nil
-	}))
+		return map[string]string{"name": r.Name, "path": r.URL.EscapedPath(), "body": string(body)}, nil
+	})
+	server := httptest.NewServer(mux)
 	defer server.Close()
+	asks, path := jsonhttp.Client{HTTP: server.Client(), URL: server.URL}, jsonhttp.Path("do", "a/b .. c")
+	put := func(in, out any) error { return asks.Do(t.Context(), http.MethodPut, path, in, out) }
 	var out map[string]string
-	url := jsonhttp.Path(server.URL, "a/b", "..", "c d")
-	if err := jsonhttp.Call(t.Context(), server.Client(), http.MethodPut, url, "hello", &out); err != nil {
+	if err := put("hello", &out); err != nil {
 		t.Fatal(err)
 	}
-	if out["path"] != "/a%2Fb/%2E%2E/c%20d" || out["body"] != `"hello"` {
+	if out["name"] != "a/b .. c" || out["path"] != "/do/a%2Fb%20%2E%2E%20c" || out["body"] != `"hello"` {
 		t.Errorf("%v", out)
 	}
-	if err := jsonhttp.Call(t.Context(), server.Client(), http.MethodPut, url, nil, nil); err != nil {
+	if err := put([]byte("raw"), &out); err != nil || out["body"] != "raw" {
+		t.Errorf("%v, %v", out, err)
+	}
+	if err := put(nil, nil); err != nil {
 		t.Errorf("an answer without a body: %v", err)
 	}
-	if err := jsonhttp.Call(t.Context(), server.Client(), http.MethodPut, url, "hello world", &out); !errors.Is(err, leasehold.Invalid) {
+	if err := put("hello world", &out); !errors.Is(err, leasehold.Invalid) {
 		t.Errorf("too long: %v", err)
 	}
-	var wrong []string
-	if err := jsonhttp.Call(t.Context(), server.Client(), http.MethodPut, url, "hello", &wrong); !errors.Is(err, leasehold.Internal) {
+	if err := put("hello", new([]string)); !errors.Is(err, leasehold.Internal) {
 		t.Errorf("an answer that is something else: %v", err)
 	}
-	if err := jsonhttp.Call(t.Context(), server.Client(), http.MethodPut, url, make(chan int), nil); !errors.Is(err, leasehold.Invalid) {
+	if err := put(make(chan int), nil); !errors.Is(err, leasehold.Invalid) {
 		t.Errorf("what is not JSON: %v", err)
 	}
+	if err := asks.Do(t.Context(), http.MethodPut, "/do/%ff", nil, nil); !errors.Is(err, leasehold.Invalid) || !strings.Contains(err.Error(), "UTF-8") {
+		t.Errorf("what is no name: %v", err)
+	}
 	server.Close()
-	if err := jsonhttp.Call(t.Context(), server.Client(), http.MethodPut, url, "hello", &out); !errors.Is(err, leasehold.Unavailable) {
+	if err := put("hello", &out); !errors.Is(err, leasehold.Unavailable) {
 		t.Errorf("a server that is gone: %v", err)
 	} else if strings.Count(err.Error(), server.URL) != 1 {
 		t.Errorf("it says more than once where: %v", err)
@@ -89,20 +100,20 @@ func TestCall(t *testing.T) {
 
 // What a mux has no handler for is answered like all that fails.
 func TestRoutes(t *testing.T) {
-	mux := http.NewServeMux()
-	mux.Handle("GET /known", jsonhttp.Answer(func(http.ResponseWriter, *http.Request) (any, error) { return "fine", nil }))
+	mux := jsonhttp.NewMux(nil)
+	mux.Handle("GET /known/{name}", func(*jsonhttp.Request) (any, error) { return "fine", nil })
 	for _, test := range []struct {
 		method, path string
 		status       int
 		want         string
 	}{
-		{http.MethodGet, "/known", http.StatusOK, `"fine"`},
+		{http.MethodGet, "/known/x", http.StatusOK, `"fine"`},
 		{http.MethodGet, "/unknown", http.StatusNotFound, `{"kind":"not-found","message":"GET \"/unknown\": there is no such path"}`},
-		{http.MethodPut, "/known", http.StatusMethodNotAllowed, `{"kind":"invalid","message":"PUT \"/known\": there is no such method here: want one of GET, HEAD"}`},
-		{http.MethodGet, "/a/../known", http.StatusTemporaryRedirect, `href="/known"`},
+		{http.MethodPut, "/known/x", http.StatusMethodNotAllowed, `{"kind":"invalid","message":"PUT \"/known/x\": there is no such method here: want one of GET, HEAD"}`},
+		{http.MethodGet, "/a/../known/x", http.StatusTemporaryRedirect, `href="/known/x"`},
 	} {
 		w := httptest.NewRecorder()
-		jsonhttp.Routes(mux).ServeHTTP(w, httptest.NewRequest(test.method, test.path, http.NoBody))
+		mux.ServeHTTP(w, httptest.NewRequest(test.method, test.path, http.NoBody))
 		if w.Code != test.status || !strings.Contains(w.Body.String(), test.want) {
 			t.Errorf("%s %s: %d %s, want %d with %s", test.method, test.path, w.Code, w.Body, test.status, test.want)
 		}

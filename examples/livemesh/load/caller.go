@@ -44,19 +44,20 @@ type caller struct {
 const longest = 10 * time.Minute
 
 func newCaller(l *Load, on *im.Publisher, asks *im.Client) *caller {
-	c := &caller{load: l, on: on, asks: asks, status: make(map[string]string)}
-	c.random = rand.New(rand.NewPCG(l.cfg.Seed, uint64(len(l.callers))))
-	for i := range c.took {
-		c.took[i] = newHistogram()
-	}
-	return c
+	random := rand.New(rand.NewPCG(l.cfg.Seed, uint64(len(l.callers))))
+	return &caller{load: l, on: on, asks: asks, random: random, status: make(map[string]string), took: newHistograms()}
 }
 
 func newHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, longest.Microseconds(), 2)
 }
 
-func (c *caller) add(name string) { c.names = append(c.names, name) }
+func newHistograms() (all [kinds]*hdrhistogram.Histogram) {
+	for i := range all {
+		all[i] = newHistogram()
+	}
+	return all
+}
 
 // signOn has all users published.
 func (c *caller) signOn(ctx context.Context) error {

@@ -1,61 +1,63 @@
 // Package load drives the presence service as the test application of the PRS paper does
-// (section 7): frontends publish users, change them and read them, publish again who was
-// lost, and measure how long all that takes. At the end every user must be there as it was
-// published last.
+// (section 7): frontends publish users, change and read them, publish again who was lost, and
+// measure how long that takes. At the end every user must be there as it was published last.
 package load
 
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/im"
-	"github.com/leasehold-dev/leasehold/lookup"
 )
-
-// A Frontend is how one publisher reaches the servers, and learns of losses.
-type Frontend struct {
-	Client *im.Client
-	Lookup *lookup.Lookup
-}
 
 // Config says how much load there is.
 type Config struct {
-	// Frontends is required. Each has a publisher of its own.
-	Frontends []Frontend
-	// Users are how many each frontend publishes, and Callers how many requests it has
-	// under way at a time. Default 100 and 4.
+	// Publishers is required: how each reaches the servers, and learns of losses. They are
+	// what frontends have.
+	Publishers []im.PublisherConfig
+	// Users are how many each publishes, and Callers how many requests it has under way at
+	// a time.
 	Users, Callers int
-	// Rate is how many operations are due in a second, all frontends together; how long
-	// one takes is counted from when it was due. Default 0: the next one is due when the
-	// last one has ended.
+	// Rate is how many operations are due in a second, all publishers together; how long
+	// one takes is counted from when it was due. With 0 the next one is due when the last
+	// one has ended.
 	Rate float64
 	// Inserts, Updates and Reads are how often each is done, relative to the others.
-	// Default 1, 4 and 5.
 	Inserts, Updates, Reads int
 	// Seed decides who is asked about, and what.
 	Seed uint64
-	// Logger hears what publishers have to say. Default: nobody does.
-	Logger *slog.Logger
 }
 
-func (c *Config) validate() error {
-	if c.Users == 0 {
-		c.Users = 100
+// Default returns the default configuration.
+func Default() Config { return Config{Users: 100, Callers: 4, Inserts: 1, Updates: 4, Reads: 5} }
+
+// Validate returns an error that begins with the name of a field.
+func (c *Config) Validate() error {
+	if !(c.Rate >= 0) { // nor is it NaN
+		return fmt.Errorf("rate is %v, want 0 or more", c.Rate)
 	}
-	if c.Callers == 0 {
-		c.Callers = 4
+	for _, field := range []struct {
+		name        string
+		is, atLeast int
+	}{
+		{"callers", c.Callers, 1},
+		{"users", c.Users, c.Callers}, // one for each
+		{"inserts", c.Inserts, 0},
+		{"updates", c.Updates, 0},
+		{"reads", c.Reads, 0},
+	} {
+		if field.is < field.atLeast {
+			return fmt.Errorf("%s is %d, want %d or more", field.name, field.is, field.atLeast)
+		}
 	}
-	if c.Inserts == 0 && c.Updates == 0 && c.Reads == 0 {
-		c.Inserts, c.Updates, c.Reads = 1, 4, 5
-	}
-	if len(c.Frontends) == 0 || c.Callers < 1 || c.Users < c.Callers || c.Rate < 0 || min(c.Inserts, c.Updates, c.Reads) < 0 {
-		return leasehold.Errorf("load", leasehold.Invalid, "", "want frontends, a caller or more, and a user or more for each, and nothing that is negative: %d, %d, %d", len(c.Frontends), c.Callers, c.Users)
+	if c.Inserts+c.Updates+c.Reads == 0 {
+		return errors.New("inserts, updates and reads are all 0: nothing is to be done")
 	}
 	return nil
 }
@@ -75,18 +77,22 @@ type Load struct {
 // Start has all users published, and then begins. It goes on until Finish, which must be
 // called if Start has succeeded; the context is only for the beginning.
 func Start(ctx context.Context, cfg Config) (*Load, error) {
-	if err := cfg.validate(); err != nil {
-		return nil, err
+	if err := cfg.Validate(); err != nil {
+		return nil, leasehold.Errorf("load", leasehold.Invalid, "", "%w", err)
 	}
 	l := &Load{cfg: cfg}
 	serving, end := context.WithCancel(context.WithoutCancel(ctx))
 	calling, stop := context.WithCancel(serving)
 	l.stop, l.end = stop, end
-	if err := l.open(serving); err != nil {
-		return nil, l.abandon(err)
+	err := l.open(serving)
+	if err == nil {
+		err = l.each(ctx, (*caller).signOn)
 	}
-	if err := l.each(ctx, (*caller).signOn); err != nil {
-		return nil, l.abandon(err)
+	if err != nil {
+		stop()
+		end()
+		_ = l.serving.Wait() // what is wrong is known
+		return nil, err
 	}
 	l.began = time.Now()
 	for _, c := range l.callers {
@@ -97,9 +103,9 @@ func Start(ctx context.Context, cfg Config) (*Load, error) {
 
 // open makes publishers, and callers who share out their users.
 func (l *Load) open(ctx context.Context) error {
-	run := rand.Text()[:8] // so that nobody else has these users
-	for f, frontend := range l.cfg.Frontends {
-		p, err := im.NewPublisher(im.PublisherConfig{Client: frontend.Client, Lookup: frontend.Lookup, Logger: l.cfg.Logger})
+	run := rand.Text()[:8] // so that no other load has these users
+	for i, publisher := range l.cfg.Publishers {
+		p, err := im.NewPublisher(publisher)
 		if err != nil {
 			return err
 		}
@@ -107,12 +113,13 @@ func (l *Load) open(ctx context.Context) error {
 		l.serving.Go(func() error { return p.Run(ctx) })
 		first := len(l.callers)
 		for range l.cfg.Callers {
-			l.callers = append(l.callers, newCaller(l, p, frontend.Client))
+			l.callers = append(l.callers, newCaller(l, p, publisher.Client))
 		}
-		for i := range l.cfg.Users {
-			name := fmt.Sprintf("load-%s-%d-%d", run, f, i)
+		for j := range l.cfg.Users {
+			name := fmt.Sprintf("load-%s-%d-%d", run, i, j)
 			l.names = append(l.names, name)
-			l.callers[first+i%l.cfg.Callers].add(name)
+			c := l.callers[first+j%l.cfg.Callers]
+			c.names = append(c.names, name)
 		}
 	}
 	return nil
@@ -127,20 +134,13 @@ func (l *Load) each(ctx context.Context, do func(*caller, context.Context) error
 	return group.Wait()
 }
 
-func (l *Load) abandon(err error) error {
-	l.stop()
-	l.end()
-	_ = l.serving.Wait() // what is wrong is known
-	return err
-}
-
 // Finish ends the operations, waits until all users are there as they were published last, or
 // the context ends, and has them withdrawn. It fails if it could not go on for as long as it
 // was asked to.
 func (l *Load) Finish(ctx context.Context) (*Report, error) {
 	l.stop()
 	err := l.calling.Wait()
-	r := l.report(time.Since(l.began))
+	r := l.report()
 	absent := l.each(ctx, (*caller).look)
 	for _, c := range l.callers {
 		r.Absent += c.absent

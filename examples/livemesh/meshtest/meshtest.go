@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 	"github.com/leasehold-dev/leasehold/leasehttp"
 	"github.com/leasehold-dev/leasehold/lookup"
@@ -57,17 +58,16 @@ func Lookup(t testing.TB, c *leaseholdtest.Cluster, n *leaseholdtest.Node) *look
 	return l
 }
 
-// Client finds the servers of a namespace from a node. The second segment of a path is the
-// key, as it is for all services.
-func Client(t testing.TB, c *leaseholdtest.Cluster, n *leaseholdtest.Node) *http.Client {
+// Client finds the servers of a namespace from a node.
+func Client(t testing.TB, c *leaseholdtest.Cluster, n *leaseholdtest.Node) jsonhttp.Client {
 	t.Helper()
 	base := &http.Transport{DialContext: n.DialContext}
-	transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{Lookup: Lookup(t, c, n), Key: leasehttp.PathSegment(2), Base: base})
+	transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{Lookup: Lookup(t, c, n), Key: jsonhttp.Key(), Base: base})
 	if err != nil {
 		t.Fatal(err)
 	}
 	n.Cleanup(func(context.Context) { base.CloseIdleConnections() })
-	return &http.Client{Transport: transport, Timeout: time.Minute}
+	return jsonhttp.Client{HTTP: &http.Client{Transport: transport, Timeout: time.Minute}, URL: "http://" + string(c.Namespace())}
 }
 
 // A Case is a request, and what its answer must be.

@@ -2,7 +2,6 @@ package promise
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -11,7 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
 )
 
-// A Subscriber is a device that wants to have what is published.
+// A Subscriber is a device that subscribes to a topic.
 type Subscriber struct {
 	name, topic string
 	queues      *queue.Client
@@ -55,7 +54,7 @@ func (s *Subscriber) Live(ctx context.Context, random *rand.Rand, offline time.D
 	})
 }
 
-// subscribe says first what it depends on, and then subscribes.
+// subscribe sets the interest first, and then subscribes.
 func (s *Subscriber) subscribe(ctx context.Context) bool {
 	if s.queues.SetInterests(ctx, s.name, []queue.Interest{{Service: "topics", Name: s.topic}}) != nil ||
 		s.topics.Subscribe(ctx, s.topic, s.name, time.Hour) != nil {
@@ -85,29 +84,16 @@ func Publish(ctx context.Context, from string, topics *pubsub.Client, topic stri
 	for i := 0; pause(ctx, time.Duration(random.IntN(1000))*time.Millisecond); i++ {
 		id, began := fmt.Sprintf("%s.%d", from, i), time.Now()
 		if _, err := topics.Publish(ctx, topic, id); err == nil {
-			done[fmt.Sprintf("%q", id)] = began
+			done[quoted(id)] = began
 		}
 	}
 	return done
 }
 
-// Check holds what was acknowledged against what was received.
+// Check compares messages that were acknowledged with those that were received. They are due
+// if the subscription lasted when their publication began.
 func (s *Subscriber) Check(published Published) (Tally, error) {
-	var tally Tally
-	var broken []error
-	for id, began := range published {
-		subscribed, told := s.believed(began)
-		if !subscribed {
-			continue
-		}
-		tally.Due++
-		if s.received[id] {
-			continue
-		}
-		tally.Lost++
-		if !told {
-			broken = append(broken, fmt.Errorf("%s has not received %s, which was published at %v, and does not know: %v", s.name, id, began, s.tenures))
-		}
-	}
-	return tally, errors.Join(broken...)
+	subscribed := func(began time.Time) bool { subscribed, _ := s.believed(began); return subscribed }
+	known := func(began time.Time) bool { _, ended := s.believed(began); return ended }
+	return compare(s.name, published, s.received, subscribed, known)
 }

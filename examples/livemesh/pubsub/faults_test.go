@@ -28,11 +28,11 @@ type mesh struct {
 }
 
 func (m *mesh) queueClient(n *leaseholdtest.Node) *queue.Client {
-	return &queue.Client{HTTP: meshtest.Client(m.t, m.queues, n), URL: "http://queues"}
+	return &queue.Client{Client: meshtest.Client(m.t, m.queues, n)}
 }
 
 func (m *mesh) topicClient(n *leaseholdtest.Node) *pubsub.Client {
-	return &pubsub.Client{HTTP: meshtest.Client(m.t, m.topics, n), URL: "http://topics"}
+	return &pubsub.Client{Client: meshtest.Client(m.t, m.topics, n)}
 }
 
 func (m *mesh) serveQueues(n *leaseholdtest.Node) func(context.Context) error {

@@ -80,43 +80,46 @@ func Join(ctx context.Context, as owner.Config, queues *queue.Client) (*Service,
 // Close hands all topics over to other servers. They are served until they have gone.
 func (s *Service) Close(ctx context.Context) error { return s.topics.Close(ctx) }
 
-// Owner returns what has joined the namespace.
-func (s *Service) Owner() *owner.Owner { return s.topics.Owner() }
+// Handler serves the API.
+func (s *Service) Handler() http.Handler {
+	mux := jsonhttp.NewMux(s.topics.Owner())
+	mux.Handle("PUT /topics/{name}/subscriptions/{queue}", s.subscribe)
+	mux.Handle("POST /topics/{name}/subscriptions/{queue}/refresh", s.refresh)
+	mux.Handle("DELETE /topics/{name}/subscriptions/{queue}", s.unsubscribe)
+	mux.Handle("POST /topics/{name}/messages", s.publish)
+	return mux
+}
 
-// Subscribe has messages of a topic go to a queue for some time.
-func (s *Service) Subscribe(ctx context.Context, name, to string, ttl time.Duration) error {
-	err := cmp.Or(jsonhttp.ValidName("subscribe", "a topic", name), jsonhttp.ValidName("subscribe", "a queue", to), validTTL("subscribe", name, ttl))
+// subscribe has messages of a topic go to a queue for some time.
+func (s *Service) subscribe(r *jsonhttp.Request) (any, error) {
+	to := r.PathValue("queue")
+	if err := jsonhttp.ValidName("subscribe", "a queue", to); err != nil {
+		return nil, err
+	}
+	ttl, err := ttlOf(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if len(to) > queue.MaxName {
-		return leasehold.Errorf("subscribe", leasehold.Invalid, name, "the queue's name has %d bytes, and %d are allowed: a topic must fit into what can be moved", len(to), queue.MaxName)
-	}
-	return s.change(ctx, name, func(t *topic) error {
+	return nil, s.change(r, func(t *topic) error {
 		t.Subscribers[to] = ttl
 		if len(t.Subscribers) > MaxSubscribers {
-			return leasehold.Errorf("subscribe", leasehold.Limit, name, "the topic has %d subscribers already", MaxSubscribers)
+			return leasehold.Errorf("subscribe", leasehold.Limit, r.Name, "the topic has %d subscribers already", MaxSubscribers)
 		}
 		return nil
 	})
 }
 
-func validTTL(op, name string, ttl time.Duration) error {
-	if ttl <= 0 || ttl > MaxTTL {
-		return leasehold.Errorf(op, leasehold.Invalid, name, "ttl is %v, want more than 0s and up to %v", ttl, MaxTTL)
-	}
-	return nil
-}
-
-// Refresh lets a subscription last for some time from now on. It fails with
+// refresh lets a subscription last for some time from now on. It fails with
 // [leasehold.NotFound] if there is none: then messages may have been missed.
-func (s *Service) Refresh(ctx context.Context, name, to string, ttl time.Duration) error {
-	if err := validTTL("refresh", name, ttl); err != nil {
-		return err
+func (s *Service) refresh(r *jsonhttp.Request) (any, error) {
+	to := r.PathValue("queue")
+	ttl, err := ttlOf(r)
+	if err != nil {
+		return nil, err
 	}
-	return s.change(ctx, name, func(t *topic) error {
+	return nil, s.change(r, func(t *topic) error {
 		if _, ok := t.Subscribers[to]; !ok {
-			return jsonhttp.WithStatus(http.StatusGone, leasehold.Errorf("refresh", leasehold.NotFound, name,
+			return jsonhttp.WithStatus(http.StatusGone, leasehold.Errorf("refresh", leasehold.NotFound, r.Name,
 				"queue %q does not subscribe: the subscription has expired or was lost, and messages may have been missed; subscribe again", to))
 		}
 		t.Subscribers[to] = ttl
@@ -124,17 +127,27 @@ func (s *Service) Refresh(ctx context.Context, name, to string, ttl time.Duratio
 	})
 }
 
-// Unsubscribe ends a subscription, if there is one.
-func (s *Service) Unsubscribe(ctx context.Context, name, to string) error {
-	return s.change(ctx, name, func(t *topic) error {
-		delete(t.Subscribers, to)
+// unsubscribe ends a subscription, if there is one.
+func (s *Service) unsubscribe(r *jsonhttp.Request) (any, error) {
+	return nil, s.change(r, func(t *topic) error {
+		delete(t.Subscribers, r.PathValue("queue"))
 		return nil
 	})
 }
 
+// ttlOf returns for how long a subscription is to last.
+func ttlOf(r *jsonhttp.Request) (time.Duration, error) {
+	text := cmp.Or(r.URL.Query().Get("ttl"), "1h")
+	ttl, err := time.ParseDuration(text)
+	if err != nil || ttl <= 0 || ttl > MaxTTL {
+		return 0, leasehold.Errorf("subscribe", leasehold.Invalid, r.Name, "ttl is %q, want a time of up to %v, 1h for instance", text, MaxTTL)
+	}
+	return ttl, nil
+}
+
 // change changes a copy of a topic: what is there may be being read.
-func (s *Service) change(ctx context.Context, name string, change func(*topic) error) error {
-	_, err := s.topics.Do(ctx, name, func(e *leasemap.Entry[topic]) error {
+func (s *Service) change(r *jsonhttp.Request, change func(*topic) error) error {
+	_, err := s.topics.Do(r.Context(), r.Name, func(e *leasemap.Entry[topic]) error {
 		next := e.Value.now(time.Now())
 		if err := change(&next); err != nil {
 			return err
@@ -150,27 +163,33 @@ func (s *Service) change(ctx context.Context, name string, change func(*topic) e
 	return err
 }
 
-// Publish puts a message into the queues of all subscribers, and returns how many there
+// publish puts a message into the queues of all subscribers, and returns how many there
 // are. If it fails, some may have it, and it is to be published again.
-func (s *Service) Publish(ctx context.Context, name string, message json.RawMessage) (int, error) {
-	if err := queue.ValidMessage("publish", name, message); err != nil {
-		return 0, err
-	}
-	t, _, err := s.topics.Get(name)
+func (s *Service) publish(r *jsonhttp.Request) (any, error) {
+	message, err := queue.ReadMessage("publish", r)
 	if err != nil {
-		return 0, err
+		return nil, err
+	}
+	t, _, err := s.topics.Get(r.Name)
+	if err != nil {
+		return nil, err
 	}
 	var group errgroup.Group
 	group.SetLimit(fanOut)
 	subscribers := t.now(time.Now()).Subscribers
 	for to := range subscribers {
 		group.Go(func() error {
-			_, err := s.queues.Enqueue(ctx, to, message, true)
+			_, err := s.queues.Enqueue(r.Context(), to, message, true)
 			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return 0, leasehold.Errorf("publish", leasehold.Unavailable, name, "not all of the %d subscribers have it; publish it again: %w", len(subscribers), err)
+		return nil, leasehold.Errorf("publish", leasehold.Unavailable, r.Name, "not all of the %d subscribers have it; publish it again: %w", len(subscribers), err)
 	}
-	return len(subscribers), nil
+	return published{len(subscribers)}, nil
+}
+
+// published is the answer to a publication.
+type published struct {
+	Subscribers int `json:"subscribers"`
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/meshtest"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/pubsub"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
@@ -143,7 +144,7 @@ func TestStatuses(t *testing.T) {
 			{What: "no time", Method: "PUT", Path: "subscriptions/home?ttl=long", Status: 400},
 			{What: "a time that is over", Method: "PUT", Path: "subscriptions/home?ttl=-1s", Status: 400},
 			{What: "too long a time", Method: "PUT", Path: "subscriptions/home?ttl=25h", Status: 400},
-			{What: "a long name", Method: "PUT", Path: "subscriptions/" + strings.Repeat("n", queue.MaxName+1), Status: 400},
+			{What: "a long name", Method: "PUT", Path: "subscriptions/" + strings.Repeat("n", jsonhttp.MaxName+1), Status: 400},
 			{What: "no subscription", Method: "POST", Path: "subscriptions/home/refresh", Status: 410, Has: "subscribe again"},
 			{What: "nothing to end", Method: "DELETE", Path: "subscriptions/home", Status: 204},
 		})

@@ -1,14 +1,14 @@
 package pubsub
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/meshtest"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 	"github.com/leasehold-dev/leasehold/leasemap"
 )
@@ -19,15 +19,13 @@ func TestMaxSubscribers(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		join := func(n *leaseholdtest.Node) *Service {
 			s, err := Join(t.Context(), n.MovingConfig(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			n.Cleanup(func(ctx context.Context) { _ = s.Close(ctx) })
+			meshtest.Serve(t, n, s, err)
+			c.Settle()
 			return s
 		}
 		s := join(c.Node("a"))
-		c.Settle()
-		name := func(i int) string { return fmt.Sprintf("%0*d", queue.MaxName, i) }
+		asks := &Client{Client: meshtest.Client(t, c, c.Node("caller"))}
+		name := func(i int) string { return fmt.Sprintf("%0*d", jsonhttp.MaxName, i) }
 		full := topic{make(map[string]time.Duration), time.Now()}
 		for i := range MaxSubscribers {
 			full.Subscribers[name(i)] = time.Hour
@@ -35,16 +33,15 @@ func TestMaxSubscribers(t *testing.T) {
 		if _, err := s.topics.Set(t.Context(), "news", full, leasemap.TTL(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Subscribe(t.Context(), "news", name(MaxSubscribers), time.Hour); !errors.Is(err, leasehold.Limit) {
+		if err := asks.Subscribe(t.Context(), "news", name(MaxSubscribers), time.Hour); !errors.Is(err, leasehold.Limit) {
 			t.Errorf("one too many: %v", err)
 		}
-		if err := s.Subscribe(t.Context(), "news", name(0), time.Hour); err != nil {
+		if err := asks.Subscribe(t.Context(), "news", name(0), time.Hour); err != nil {
 			t.Errorf("one that is there: %v", err)
 		}
-		next := join(c.Node("b"))
-		c.Settle()
+		join(c.Node("b"))
 		c.Move(leasehold.All, "b")
-		if err := next.Refresh(t.Context(), "news", name(7), time.Hour); err != nil {
+		if err := asks.Refresh(t.Context(), "news", name(7), time.Hour); err != nil {
 			t.Errorf("after a move: %v", err)
 		}
 	})

@@ -1,10 +1,14 @@
 package queue
 
-import "sync"
+import (
+	"maps"
+	"slices"
+	"sync"
+)
 
 // bells wake devices that wait for messages.
 type bells struct {
-	mu      *sync.Mutex
+	mu      sync.Mutex
 	waiting map[string]*bell
 }
 
@@ -14,11 +18,9 @@ type bell struct {
 	waiters int
 }
 
-func newBells() bells { return bells{new(sync.Mutex), make(map[string]*bell)} }
-
 // wait returns what is closed when the bell is rung; the caller says when it no longer
 // waits.
-func (b bells) wait(name string) (rung <-chan struct{}, forget func()) {
+func (b *bells) wait(name string) (rung <-chan struct{}, forget func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	one := b.waiting[name]
@@ -36,11 +38,21 @@ func (b bells) wait(name string) (rung <-chan struct{}, forget func()) {
 	}
 }
 
-func (b bells) ring(name string) {
+// ring wakes the devices that wait for messages of some queues.
+func (b *bells) ring(names ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if one := b.waiting[name]; one != nil {
-		close(one.rung)
-		delete(b.waiting, name)
+	for _, name := range names {
+		if one := b.waiting[name]; one != nil {
+			close(one.rung)
+			delete(b.waiting, name)
+		}
 	}
+}
+
+func (b *bells) ringAll() {
+	b.mu.Lock()
+	names := slices.Collect(maps.Keys(b.waiting))
+	b.mu.Unlock()
+	b.ring(names...)
 }

@@ -25,7 +25,7 @@ func serve(t *testing.T, n *leaseholdtest.Node, cfg queue.Config) func(context.C
 // client finds queues from a node.
 func client(t *testing.T, c *leaseholdtest.Cluster, n *leaseholdtest.Node) *queue.Client {
 	t.Helper()
-	return &queue.Client{HTTP: meshtest.Client(t, c, n), URL: "http://queues"}
+	return &queue.Client{Client: meshtest.Client(t, c, n)}
 }
 
 // TestNothingIsLostSilently: while servers and managers are killed, paused, cut off and

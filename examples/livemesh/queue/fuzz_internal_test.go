@@ -25,7 +25,7 @@ func FuzzPlace(f *testing.F) {
 				}
 				return parsePlace("q", values)
 			},
-			func() (Place, error) { return parseEventID(id) },
+			func() (Place, error) { return parseEventID("q", id) },
 		} {
 			at, err := parse()
 			if err != nil {
@@ -41,7 +41,7 @@ func FuzzPlace(f *testing.F) {
 			if strings.Count(out.String(), "\n") != 4 || strings.Contains(out.String(), "\r") {
 				t.Fatalf("%q: %q", at.Epoch, out.String())
 			}
-			if again, err := parseEventID(fmt.Sprintf("%s/%d", at.Epoch, at.Have)); err != nil || again != at {
+			if again, err := parseEventID("q", fmt.Sprintf("%s/%d", at.Epoch, at.Have)); err != nil || again != at {
 				t.Fatalf("%+v is read again as %+v, %v", at, again, err)
 			}
 		}

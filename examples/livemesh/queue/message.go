@@ -2,7 +2,6 @@ package queue
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 
 	"github.com/leasehold-dev/leasehold"
@@ -19,18 +18,6 @@ type Message struct {
 	Lost *Lost `json:"lost,omitempty"`
 }
 
-// Lost are names of another service whose state was lost.
-type Lost struct {
-	Service string   `json:"service"`
-	Names   []string `json:"names"`
-}
-
-// An Interest is a name of another service that a device depends on.
-type Interest struct {
-	Service string `json:"service"`
-	Name    string `json:"name"`
-}
-
 // A Batch is what a device receives.
 type Batch struct {
 	Epoch    string    `json:"epoch"`
@@ -38,6 +25,17 @@ type Batch struct {
 	// Lost says that the device knew another life of the queue: messages may have been
 	// lost with it, and with them those about losses.
 	Lost bool `json:"lost,omitempty"`
+}
+
+// Next is the place after a batch.
+func (b *Batch) Next(at Place) Place {
+	if b.Lost || at.Epoch == "" {
+		at = Place{Epoch: b.Epoch}
+	}
+	if n := len(b.Messages); n > 0 {
+		at.Have = b.Messages[n-1].Number
+	}
+	return at
 }
 
 // A Receipt says where a message is.
@@ -53,18 +51,16 @@ type queue struct {
 	Last      uint64                   `json:"last"` // number of the last message
 	Messages  []Message                `json:"messages"`
 	Interests []Interest               `json:"interests"`
-	Told      map[string]leasehold.LSN `json:"told"` // up to which losses of a service were told
+	Told      map[string]leasehold.LSN `json:"told"` // up to which losses of a service it has messages
 }
 
-// ValidMessage reports what is wrong with a message.
-func ValidMessage(op, name string, body json.RawMessage) error {
-	if len(body) > MaxMessage {
-		return jsonhttp.TooLarge(name, "the message has %d bytes, and %d are allowed", len(body), MaxMessage)
+// ReadMessage returns the message in a request.
+func ReadMessage(op string, r *jsonhttp.Request) (json.RawMessage, error) {
+	body, err := r.Read(MaxMessage)
+	if err == nil && !json.Valid(body) {
+		err = leasehold.Errorf(op, leasehold.Invalid, r.Name, "the message is not JSON")
 	}
-	if !json.Valid(body) {
-		return leasehold.Errorf(op, leasehold.Invalid, name, "the message is not JSON")
-	}
-	return nil
+	return body, err
 }
 
 // add appends a message, if there is room for it.
@@ -122,11 +118,4 @@ func (q *queue) after(name string, have uint64) ([]Message, error) {
 		return nil, nil
 	}
 	return q.Messages[i:], nil
-}
-
-// told notes up to which loss of a service the device has been told.
-func (q *queue) told(service string, lsn leasehold.LSN) {
-	told := maps.Clone(q.Told)
-	told[service] = max(told[service], lsn)
-	q.Told = told
 }

@@ -1,12 +1,11 @@
 package queue
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
+	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -16,13 +15,13 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// Config says how large queues are, and what they know.
+// Config says how large queues are, and which services they watch.
 type Config struct {
-	// TTL is how long a queue lasts that nobody touches. Default one hour.
+	// TTL is how long a queue lasts without requests. Default one hour.
 	TTL time.Duration
 	// Room is how many messages a queue holds. Default 1000.
 	Room int
-	// Watch are other services, by name, of whose losses devices are told.
+	// Watch are the lookups of other services, by name, whose losses devices receive.
 	Watch map[string]*lookup.Lookup
 }
 
@@ -31,57 +30,41 @@ const (
 	MaxMessage   = 64 << 10
 	MaxBytes     = 2 << 20 // of all messages of a queue, which must fit into what can be moved
 	MaxInterests = 1000
-	MaxName      = 256 // bytes of the name of an interest, or of a queue that subscribes
 )
 
 // A Service is one server of queues.
 type Service struct {
-	cfg    Config
-	queues *leasemap.Map[queue]
-	bells  bells
-	news   *news
+	cfg       Config
+	queues    *leasemap.Map[queue]
+	bells     bells
+	stop      context.CancelFunc
+	following sync.WaitGroup
 }
 
 // Join joins the namespace as one of its servers.
 func Join(ctx context.Context, as owner.Config, cfg Config) (*Service, error) {
-	if cfg.TTL == 0 {
-		cfg.TTL = time.Hour
-	}
-	if cfg.Room == 0 {
-		cfg.Room = 1000
-	}
-	s := &Service{cfg: cfg, bells: newBells()}
-	s.news = newNews(s)
-	granted := as.OnGrant
-	as.OnGrant = func(leases []leasehold.Lease) {
-		s.news.arrived() // queues that have come may have been told less than ours
-		if granted != nil {
-			granted(leases)
-		}
-	}
-	var err error
-	if s.queues, err = leasemap.Join(ctx, as, leasemap.Config[queue]{TTL: cfg.TTL}); err != nil {
+	cfg.TTL = cmp.Or(cfg.TTL, time.Hour)
+	cfg.Room = cmp.Or(cfg.Room, 1000)
+	queues, err := leasemap.Join(ctx, as, leasemap.Config[queue]{TTL: cfg.TTL})
+	if err != nil {
 		return nil, err
 	}
-	s.news.start()
+	following, stop := context.WithCancel(context.Background())
+	s := &Service{cfg: cfg, queues: queues, bells: bells{waiting: make(map[string]*bell)}, stop: stop}
+	s.follow(following)
 	return s, nil
 }
 
 // Close hands all queues over to other servers. They are served until they have gone.
 func (s *Service) Close(ctx context.Context) error {
 	err := s.queues.Close(ctx)
-	s.news.stop()
+	s.stop()
+	s.following.Wait()
 	return err
 }
 
-// Owner returns what has joined the namespace.
-func (s *Service) Owner() *owner.Owner { return s.queues.Owner() }
-
 // do operates on a queue, which is made if there is none.
 func (s *Service) do(ctx context.Context, name string, operate func(*queue) error) error {
-	if err := jsonhttp.ValidName("use queue", "a queue", name); err != nil {
-		return err
-	}
 	_, err := s.queues.Do(ctx, name, func(e *leasemap.Entry[queue]) error {
 		if !e.Version.Exists() {
 			e.Value = queue{Epoch: fmt.Sprintf("%d.%d", e.Next.Generation, e.Next.Number)}
@@ -91,17 +74,22 @@ func (s *Service) do(ctx context.Context, name string, operate func(*queue) erro
 	return err
 }
 
-// Enqueue adds a message. If there is no room it fails with [leasehold.Limit], unless a
+// enqueue adds a message. If there is no room it fails with [leasehold.Limit], unless a
 // mark is to be left: then it succeeds, and the device learns that it missed something.
-func (s *Service) Enqueue(ctx context.Context, name string, body json.RawMessage, mark bool) (Receipt, error) {
-	if err := ValidMessage("enqueue", name, body); err != nil {
-		return Receipt{}, err
+func (s *Service) enqueue(r *jsonhttp.Request) (any, error) {
+	body, err := ReadMessage("enqueue", r)
+	if err != nil {
+		return nil, err
+	}
+	overflow := r.URL.Query().Get("overflow")
+	if overflow != "" && overflow != "mark" {
+		return nil, leasehold.Errorf("enqueue", leasehold.Invalid, r.Name, "overflow is %q, want mark or nothing", overflow)
 	}
 	var receipt Receipt
-	err := s.do(ctx, name, func(q *queue) error {
+	err = s.do(r.Context(), r.Name, func(q *queue) error {
 		if !q.add(Message{Body: body}, s.cfg.Room) {
-			if !mark {
-				return leasehold.Errorf("enqueue", leasehold.Limit, name, "the queue is full: it has %d messages that its device has not taken; %d, of %d bytes, are allowed", len(q.Messages), s.cfg.Room, MaxBytes)
+			if overflow == "" {
+				return leasehold.Errorf("enqueue", leasehold.Limit, r.Name, "the queue is full: it has %d messages that its device has not taken; %d, of %d bytes, are allowed", len(q.Messages), s.cfg.Room, MaxBytes)
 			}
 			q.miss()
 		}
@@ -109,16 +97,15 @@ func (s *Service) Enqueue(ctx context.Context, name string, body json.RawMessage
 		return nil
 	})
 	if err == nil {
-		s.bells.ring(name)
+		s.bells.ring(r.Name)
 	}
 	return receipt, err
 }
 
-// Receive returns the messages of a queue after a place, and waits for the first if there
-// is none. Messages that the device has said to have are forgotten; see [Service.Ack]. If
-// the place is in another life of the queue, messages may have been lost: it says so, and
-// returns all that there are.
-func (s *Service) Receive(ctx context.Context, name string, at Place, wait time.Duration) (Batch, error) {
+// receive returns the messages of a queue after a place, and waits for the first if there
+// is none. If the place is in another epoch of the queue, messages may have been lost: the
+// batch says so, and has all messages that there are.
+func (s *Service) receive(ctx context.Context, name string, at Place, wait time.Duration) (Batch, error) {
 	deadline := time.NewTimer(wait)
 	defer deadline.Stop()
 	for {
@@ -141,10 +128,12 @@ func (s *Service) Receive(ctx context.Context, name string, at Place, wait time.
 	}
 }
 
-// look returns what is after a place. It lets the queue last for another TTL.
+// look returns what is after a place, what was lost of other services included. It lets the
+// queue last for another TTL.
 func (s *Service) look(ctx context.Context, name string, at Place) (Batch, error) {
 	var b Batch
 	err := s.do(ctx, name, func(q *queue) error {
+		s.addLosses(q)
 		b = Batch{Epoch: q.Epoch, Lost: at.Epoch != "" && at.Epoch != q.Epoch, Messages: q.Messages}
 		if b.Lost || at.Epoch == "" {
 			return nil
@@ -159,9 +148,9 @@ func (s *Service) look(ctx context.Context, name string, at Place) (Batch, error
 	return b, err
 }
 
-// Ack forgets the messages up to a place, because the device has them. In another life of
-// the queue there is nothing to be forgotten.
-func (s *Service) Ack(ctx context.Context, name string, at Place) error {
+// ack removes the messages up to a place, because the device has them. In another epoch of the
+// queue there is nothing to remove.
+func (s *Service) ack(ctx context.Context, name string, at Place) error {
 	return s.do(ctx, name, func(q *queue) error {
 		if at.Epoch != q.Epoch {
 			return nil
@@ -173,36 +162,3 @@ func (s *Service) Ack(ctx context.Context, name string, at Place) error {
 		return err
 	})
 }
-
-// SetInterests says on which names of other services a device depends, in place of what
-// was said before.
-func (s *Service) SetInterests(ctx context.Context, name string, interests []Interest) error {
-	if len(interests) > MaxInterests {
-		return leasehold.Errorf("set interests", leasehold.Invalid, name, "%d interests, and %d are allowed", len(interests), MaxInterests)
-	}
-	for _, i := range interests {
-		if err := jsonhttp.ValidName("set interests", "what a device depends on", i.Name); err != nil {
-			return err
-		}
-		if s.cfg.Watch[i.Service] == nil {
-			return leasehold.Errorf("set interests", leasehold.Invalid, name, "there is no service %q: want one of %s", i.Service, strings.Join(slices.Sorted(maps.Keys(s.cfg.Watch)), ", "))
-		}
-		if len(i.Name) > MaxName {
-			return leasehold.Errorf("set interests", leasehold.Invalid, name, "a name has %d bytes, and %d are allowed", len(i.Name), MaxName)
-		}
-	}
-	return s.do(ctx, name, func(q *queue) error {
-		told := make(map[string]leasehold.LSN)
-		for service, l := range s.cfg.Watch {
-			told[service] = l.LSN()
-			if known, ok := q.Told[service]; ok {
-				told[service] = min(known, told[service]) // what it depended on before may have been lost since
-			}
-		}
-		q.Interests, q.Told = slices.Clone(interests), told
-		return nil
-	})
-}
-
-// Delete removes a queue, if there is one.
-func (s *Service) Delete(ctx context.Context, name string) error { return s.queues.Delete(ctx, name) }

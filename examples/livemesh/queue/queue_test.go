@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/meshtest"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
@@ -269,14 +270,28 @@ func TestLossesOfOthers(t *testing.T) {
 		if err := asks.SetInterests(t.Context(), "phone", []queue.Interest{{Service: "none", Name: "home"}}); !errors.Is(err, leasehold.Invalid) {
 			t.Errorf("a service that is not there: %v", err)
 		}
+		began, waiting := time.Now(), make(chan queue.Batch, 1)
+		go func() {
+			b, err := asks.Receive(t.Context(), "phone", at, 55*time.Second)
+			if err != nil {
+				t.Error(err)
+			}
+			waiting <- b
+		}()
 		dies.Kill()
 		others.Node("lives").Join(owner.Config{})
 		others.Settle()
-		b := receive(t, asks, at, 0)
+		b := <-waiting
+		if took := time.Since(began); took > 50*time.Second {
+			t.Errorf("it waited for %v", took)
+		}
 		if len(b.Messages) != 1 || b.Messages[0].Lost == nil || b.Messages[0].Lost.Names[0] != "home" {
 			t.Fatalf("%+v", b)
 		}
 		at = b.Next(at)
+		if b := receive(t, asks, at, 0); len(b.Messages) != 0 {
+			t.Errorf("it was told already: %+v", b)
+		}
 
 		// The queue moves while a server of the other service dies.
 		others.Node("lives").Kill()
@@ -354,7 +369,7 @@ func TestFullQueueMoves(t *testing.T) {
 		opened := receive(t, asks, queue.Place{}, 0)
 		interests := make([]queue.Interest, queue.MaxInterests)
 		for i := range interests {
-			interests[i] = queue.Interest{Service: "documents", Name: fmt.Sprintf("%0*d", queue.MaxName, i)}
+			interests[i] = queue.Interest{Service: "documents", Name: fmt.Sprintf("%0*d", jsonhttp.MaxName, i)}
 		}
 		if err := asks.SetInterests(t.Context(), "phone", interests); err != nil {
 			t.Fatal(err)

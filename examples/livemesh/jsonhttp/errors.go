@@ -18,33 +18,26 @@ type failure struct {
 
 func (f *failure) Unwrap() error { return f.error }
 
-// WithStatus returns an error that is answered with this status. It must be one that
-// [Call] knows.
+// WithStatus returns an error that is answered with this status, which must be one of those
+// in [Client.Do].
 func WithStatus(status int, err error) error { return &failure{status, err} }
 
-// An explanation is the body of an answer to a request that failed. Package leasehttp has
-// the same.
-type explanation struct {
-	Kind    string `json:"kind"`
-	Message string `json:"message"`
+// TooLarge returns an error that is answered with 413.
+func TooLarge(name, format string, args ...any) error {
+	return WithStatus(http.StatusRequestEntityTooLarge, leasehold.Errorf("accept", leasehold.Invalid, name, format, args...))
 }
 
 // Fail answers a request that failed.
 func Fail(w http.ResponseWriter, err error) {
-	status := 0
 	if f := (*failure)(nil); errors.As(err, &f) {
-		status = f.status
+		w = statusWriter{w, f.status}
 	} else if errors.Is(err, leasehold.Limit) {
-		status = http.StatusTooManyRequests // nothing was done
+		w = statusWriter{w, http.StatusTooManyRequests} // nothing was done
 	}
-	if status == 0 {
-		leasehttp.Error(w, err)
-		return
-	}
-	leasehttp.Error(statusWriter{w, status}, err) // the body is the same, whatever the status
+	leasehttp.Error(w, err)
 }
 
-// A statusWriter answers with a status of its own.
+// A statusWriter replaces the status of an answer.
 type statusWriter struct {
 	http.ResponseWriter
 	status int
@@ -52,7 +45,7 @@ type statusWriter struct {
 
 func (w statusWriter) WriteHeader(int) { w.ResponseWriter.WriteHeader(w.status) }
 
-// kindOf is what a status means.
+// kindOf is the inverse of Fail.
 func kindOf(status int) (kind leasehold.Kind, failed bool) {
 	switch status {
 	case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge:
@@ -71,9 +64,11 @@ func kindOf(status int) (kind leasehold.Kind, failed bool) {
 	return leasehold.Unavailable, status >= http.StatusMultipleChoices
 }
 
-// explanationOf is what an answer says, whoever gave it.
+// explanationOf is the message in an answer, or all of its body.
 func explanationOf(body []byte) string {
-	var e explanation
+	var e struct {
+		Message string `json:"message"`
+	}
 	if json.Unmarshal(body, &e) == nil && e.Message != "" {
 		return e.Message
 	}

@@ -1,0 +1,173 @@
+package im
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/leasemap"
+)
+
+const (
+	maxRepairs  = 16                     // users that are repaired or refreshed at a time
+	repairTime  = 30 * time.Second       // of one attempt
+	repairPause = 250 * time.Millisecond // after an attempt that failed
+)
+
+// A need is what is to be done for a user.
+type need struct {
+	write   bool                 // it was written, and not acknowledged
+	lost    leasehold.Generation // of the lease under which it was lost; 0 if it was not
+	refresh bool                 // it may have been lost, or would expire
+}
+
+// and returns what satisfies both needs.
+func (n need) and(other need) need {
+	return need{n.write || other.write, max(n.lost, other.lost), n.refresh || other.refresh}
+}
+
+// Run follows losses, publishes again what was lost, and refreshes the rest, until the
+// context ends. Then it returns nil, and users last for no longer than the TTL. It fails if
+// the lookup is closed. It is called once, before or after the first user is published:
+// nothing that is lost in between is missed.
+func (p *Publisher) Run(ctx context.Context) error {
+	group, running := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		for loss := range p.cfg.Lookup.LossesSince(running, p.from) {
+			p.require(need{lost: loss.Generation, refresh: loss.Generation == 0}, func(u *user) bool { return loss.Range.Contains(u.key) })
+		}
+		return leasehold.Errorf("publish", leasehold.Closed, string(p.cfg.Lookup.Namespace()), "the lookup was closed: losses are not reported any more")
+	})
+	group.Go(func() error { p.repairAll(running); return nil })
+	if err := group.Wait(); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// require adds a need to those of some users.
+func (p *Publisher) require(n need, of func(*user) bool) {
+	p.mu.Lock()
+	for _, u := range p.users {
+		if of(u) {
+			u.need = u.need.and(n)
+		}
+	}
+	p.mu.Unlock()
+	p.ring()
+}
+
+func (p *Publisher) ring() {
+	select {
+	case p.wake <- struct{}{}:
+	default: // it was rung already
+	}
+}
+
+// repairAll does what users need, some at a time.
+func (p *Publisher) repairAll(ctx context.Context) {
+	look := time.NewTicker(max(p.cfg.Refresh/8, time.Millisecond))
+	defer look.Stop()
+	var group errgroup.Group
+	group.SetLimit(maxRepairs)
+	for {
+		select {
+		case <-ctx.Done():
+			_ = group.Wait() // none of them fails
+			return
+		case <-p.wake:
+		case <-look.C:
+		}
+		for _, u := range p.due() {
+			group.Go(func() error { p.repair(ctx, u); return nil })
+		}
+	}
+}
+
+// due returns the users that need something, and are not being repaired.
+func (p *Publisher) due() (users []*user) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, u := range p.users {
+		if time.Since(u.fresh) >= p.cfg.Refresh {
+			u.need.refresh = true
+		}
+		if u.need != (need{}) && !u.repairing {
+			u.repairing = true
+			users = append(users, u)
+		}
+	}
+	return users
+}
+
+// repair does what a user needs. If it fails it is tried again, after all others.
+func (p *Publisher) repair(ctx context.Context, u *user) {
+	p.mu.Lock()
+	n := u.need
+	u.need = need{}
+	p.mu.Unlock()
+	attempt, cancel := context.WithTimeout(ctx, repairTime)
+	err := p.attempt(attempt, u, n)
+	cancel()
+	if err != nil {
+		select {
+		case <-ctx.Done():
+		case <-time.After(repairPause):
+		}
+	}
+	p.mu.Lock()
+	u.repairing = false
+	if err != nil {
+		u.need = u.need.and(n)
+	}
+	more := u.need != (need{})
+	p.mu.Unlock()
+	if more {
+		p.ring()
+	}
+}
+
+func (p *Publisher) attempt(ctx context.Context, u *user, n need) error {
+	if err := u.await(ctx); err != nil {
+		return err
+	}
+	defer u.turn.Release(1)
+	if u.gone {
+		return nil
+	}
+	err := p.fulfil(ctx, u, n)
+	if !errors.Is(err, leasehold.Exists) && !errors.Is(err, leasehold.Invalid) {
+		return err
+	}
+	// Another session has the user, or a server refuses it for good.
+	p.forget(u)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stats.Dropped++
+	return nil
+}
+
+// fulfil sends what a user needs. What was written after a loss is not lost.
+func (p *Publisher) fulfil(ctx context.Context, u *user, n need) error {
+	u.lost = u.lost || u.written != 0 && n.lost >= u.written
+	if n.refresh && !n.write && !u.lost {
+		err := p.cfg.Client.Refresh(ctx, u.name, p.session)
+		if err == nil {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			u.fresh = time.Now()
+			p.stats.Refreshed++
+		}
+		if !errors.Is(err, leasehold.NotFound) {
+			return err
+		}
+		u.lost = true
+	}
+	if n.write || u.lost {
+		return p.signOn(ctx, u, leasemap.Version{})
+	}
+	return nil
+}

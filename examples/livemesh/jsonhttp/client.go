@@ -1,0 +1,124 @@
+package jsonhttp
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// maxAnswer bounds what is read of an answer, in bytes.
+const maxAnswer = 8 << 20
+
+// A Client sends requests to a service. Each service has one around it, with a method for
+// each operation. It may be used from many goroutines at once.
+type Client struct {
+	// HTTP finds the server of a name: by a [leasehttp.Transport] with [Key], or behind a
+	// frontend.
+	HTTP *http.Client
+	// URL is what paths are appended to: "http://queues".
+	URL string
+	// Repeatable says that a POST does no harm twice, so that it is sent again if a server
+	// does not answer.
+	Repeatable bool
+}
+
+// Call sends in, and returns the answer: see [Client.Do].
+func Call[Out any](ctx context.Context, c Client, method, path string, in any) (out Out, err error) {
+	err = c.Do(ctx, method, path, in, &out)
+	return out, err
+}
+
+// Do sends in as JSON, or as it is if it is a []byte, and reads the answer into out. Both may
+// be nil.
+//
+// An error of kind [leasehold.Unavailable] says that the request may have been carried
+// out. Those of the other kinds say that it was not.
+func (c Client) Do(ctx context.Context, method, path string, in, out any) error {
+	subject := c.URL + path
+	body, err := encodeBody(in)
+	if err != nil {
+		return leasehold.Errorf(method, leasehold.Invalid, subject, "%w", err)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, subject, bytes.NewReader(body))
+	if err != nil {
+		return leasehold.Errorf(method, leasehold.Invalid, subject, "%w", err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if c.Repeatable {
+		r.Header.Set("Idempotency-Key", rand.Text())
+	}
+	answer, err := c.HTTP.Do(r)
+	if err != nil {
+		kind := leasehold.KindOf(err)
+		if kind == leasehold.Other {
+			kind = leasehold.Unavailable
+		}
+		if failed := (*url.Error)(nil); errors.As(err, &failed) {
+			err = failed.Err // the other fields are the method and the URL
+		}
+		return leasehold.Errorf(method, kind, subject, "%w", err)
+	}
+	defer answer.Body.Close() //nolint:errcheck // it was read
+	data, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	if err != nil {
+		return leasehold.Errorf(method, leasehold.Unavailable, subject, "%w", err)
+	}
+	if kind, failed := kindOf(answer.StatusCode); failed {
+		return leasehold.Errorf(method, kind, subject, "%s: %s", answer.Status, explanationOf(data))
+	}
+	if out == nil || len(data) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(data, out); err != nil {
+		return leasehold.Errorf(method, leasehold.Internal, subject, "unexpected answer: %w", err)
+	}
+	return nil
+}
+
+func encodeBody(in any) ([]byte, error) {
+	switch in := in.(type) {
+	case nil:
+		return nil, nil
+	case []byte:
+		return in, nil
+	}
+	var b bytes.Buffer
+	err := encode(&b, in)
+	return bytes.TrimSpace(b.Bytes()), err
+}
+
+// encode writes JSON. It does not escape for HTML: a message could become longer than the
+// other side accepts.
+func encode(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// Path joins segments, which may have any characters in them, to a path.
+func Path(segments ...string) string {
+	var b strings.Builder
+	for _, s := range segments {
+		b.WriteString("/" + strings.ReplaceAll(url.PathEscape(s), ".", "%2E"))
+	}
+	return b.String()
+}
+
+// Query writes parameters, given as names and values in turn; empty values are left out.
+func Query(parameters ...string) string {
+	query := url.Values{}
+	for i := 0; i < len(parameters); i += 2 {
+		if parameters[i+1] != "" {
+			query.Set(parameters[i], parameters[i+1])
+		}
+	}
+	return "?" + query.Encode()
+}
