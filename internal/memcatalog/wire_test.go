@@ -1,4 +1,4 @@
-package councilwire_test
+package memcatalog
 
 import (
 	"testing"
@@ -6,8 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/councilwire"
-	"github.com/leasehold-dev/leasehold/internal/machine/council"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/memcatalog"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	storagev1 "github.com/leasehold-dev/leasehold/proto/leasehold/storage/v1"
@@ -41,8 +40,8 @@ func through[M proto.Message](t *testing.T, m M) M {
 }
 
 func TestRequestGoesThrough(t *testing.T) {
-	for _, want := range []*council.Request{{Term: 7, Seq: 1, Full: true}, {Term: 7, Seq: 2, Catalog: full(), To: 99}} {
-		from, got, err := councilwire.ToRequest(through(t, councilwire.FromRequest(5, "m1", want)))
+	for _, want := range []*machine.Request{{Term: 7, Seq: 1, Full: true}, {Term: 7, Seq: 2, Catalog: full(), To: 99}} {
+		from, got, err := toRequest(through(t, fromRequest(5, "m1", want)))
 		if err != nil || from != "m1" {
 			t.Fatalf("from %q: %v", from, err)
 		}
@@ -53,10 +52,10 @@ func TestRequestGoesThrough(t *testing.T) {
 }
 
 func TestResponseGoesThrough(t *testing.T) {
-	for _, want := range []*council.Response{
+	for _, want := range []*machine.Response{
 		{Process: 3, Term: 7, Seq: 1}, {Term: 9, Seq: 1, Known: true, Wrote: 7, At: 3}, {Term: 9, Seq: 1, Known: true, Wrote: 7, At: 3, Catalog: full()},
 	} {
-		got, err := councilwire.ToResponse(through(t, councilwire.FromResponse(want)))
+		got, err := toResponse(through(t, fromResponse(want)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,9 +67,9 @@ func TestResponseGoesThrough(t *testing.T) {
 
 func TestRefusesNonsense(t *testing.T) {
 	request := func(change func(*storagev1.ShareRequest)) error {
-		m := councilwire.FromRequest(5, "m1", &council.Request{Term: 7, Seq: 1, Catalog: full()})
+		m := fromRequest(5, "m1", &machine.Request{Term: 7, Seq: 1, Catalog: full()})
 		change(m)
-		_, _, err := councilwire.ToRequest(m)
+		_, _, err := toRequest(m)
 		return err
 	}
 	for name, err := range map[string]error{
@@ -98,6 +97,6 @@ func TestRefusesNonsense(t *testing.T) {
 }
 
 func response(m *storagev1.ShareResponse) error {
-	_, err := councilwire.ToResponse(m)
+	_, err := toResponse(m)
 	return err
 }

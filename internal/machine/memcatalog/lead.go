@@ -1,4 +1,4 @@
-package council
+package memcatalog
 
 import (
 	"github.com/leasehold-dev/leasehold"

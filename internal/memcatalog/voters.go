@@ -1,4 +1,4 @@
-package diskless
+package memcatalog
 
 import (
 	"fmt"
@@ -42,7 +42,7 @@ func (g *Group) Voters() []Voter {
 	var out []Voter
 	for _, p := range g.cfg.Peers {
 		if p.Manager != g.cfg.Self {
-			out = append(out, Voter{p.Manager, g.mute(members[p.id()], strange[p.id()], g.council.calls(p.Manager))})
+			out = append(out, Voter{p.Manager, g.mute(members[p.id()], strange[p.id()], g.replica.calls(p.Manager))})
 		}
 	}
 	return out
@@ -114,7 +114,7 @@ func Sentences(mute []Voter) string {
 // this one is concerned: it takes part in the agreement about who leads, and knows the
 // namespaces. A manager that was restarted needs some seconds for both. It says nothing
 // of the others: see [Group.Indispensable]. It is cheap.
-func (g *Group) Informed() bool { return g.votes.Load() && !g.silent.Load() && g.council.informed() }
+func (g *Group) Informed() bool { return g.votes.Load() && !g.silent.Load() && g.replica.informed() }
 
 // Uninformed says why this manager is not informed; "" if it is.
 func (g *Group) Uninformed() string {
@@ -134,7 +134,7 @@ func (g *Group) Uninformed() string {
 // Outsider says that other managers were started otherwise than this one, so that it
 // takes no part; "" if none was heard lately.
 func (g *Group) Outsider() string {
-	if from := g.council.strangeLeader(); from != "" {
+	if from := g.replica.strangeLeader(); from != "" {
 		return fmt.Sprintf("%s leads, and was started with another --peer-key-file, or with other %s, than this one: %s", from, toldOtherwise, tellAlike)
 	}
 	if g.votes.Load() {

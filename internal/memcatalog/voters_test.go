@@ -1,4 +1,4 @@
-package diskless_test
+package memcatalog_test
 
 import (
 	"fmt"
@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/diskless"
+	"github.com/leasehold-dev/leasehold/internal/memcatalog"
 	"github.com/leasehold-dev/leasehold/secret"
 )
 
-func key(c *diskless.Config)      { c.Key = secret.New("the key of all of them") }
-func otherKey(c *diskless.Config) { c.Key = secret.New("another one, by mistake") }
+func key(c *memcatalog.Config)      { c.Key = secret.New("the key of all of them") }
+func otherKey(c *memcatalog.Config) { c.Key = secret.New("another one, by mistake") }
 
 // follower returns the place of one that does not lead.
 func follower(seats []*seat, leader *seat) int {
@@ -128,7 +128,7 @@ func TestWhoDoesNotVote(t *testing.T) {
 		}
 	})
 	inHall(t, func(t *testing.T, h *hall) {
-		five := func(c *diskless.Config) { c.Peers = ids(5) }
+		five := func(c *memcatalog.Config) { c.Peers = ids(5) }
 		var seats []*seat
 		for i := range 5 {
 			seats = append(seats, h.enterAs(ids(5)[i].Manager, five))
@@ -152,7 +152,7 @@ func TestLogsNameManagers(t *testing.T) {
 	inHall(t, func(t *testing.T, h *hall) {
 		h.enter(0)
 		h.enter(1)
-		odd := h.enter(2, func(c *diskless.Config) { c.Longest += time.Second })
+		odd := h.enter(2, func(c *memcatalog.Config) { c.Longest += time.Second })
 		time.Sleep(30 * time.Second)
 		logs := h.log()
 		if !strings.Contains(logs, "of=m2:7400") && !strings.Contains(logs, "stranger=m2:7400") {

@@ -1,4 +1,4 @@
-package diskless
+package memcatalog
 
 import (
 	"context"
@@ -8,10 +8,9 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/councilwire"
 	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/machine/appointment"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/council"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/memcatalog"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	storagev1 "github.com/leasehold-dev/leasehold/proto/leasehold/storage/v1"
@@ -41,21 +40,21 @@ func (c calls) alive() bool {
 }
 
 // calls returns how calls to another manager go.
-func (c *council) calls(to storage.ManagerID) calls {
+func (c *replica) calls(to storage.ManagerID) calls {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := c.peers[to]
 	return calls{c.term != 0 && p.called, p.why}
 }
 
-const opCouncil = "council"
+const opShare = "share the catalog"
 
 // callPatience is how long a manager has to answer another.
 const callPatience = time.Second
 
 // ask sends a request, after the one that is under way; of two that wait the newer
 // counts. The lock is held.
-func (c *council) ask(p *peer, r *machine.Request) {
+func (c *replica) ask(p *peer, r *machine.Request) {
 	switch {
 	case c.closed:
 	case p.busy:
@@ -67,11 +66,11 @@ func (c *council) ask(p *peer, r *machine.Request) {
 }
 
 // call asks another manager until nothing is left to ask.
-func (c *council) call(p *peer, r *machine.Request) {
+func (c *replica) call(p *peer, r *machine.Request) {
 	for r != nil {
-		failpoint.Here("diskless/before-sharing")
+		failpoint.Here("memcatalog/before-sharing")
 		answer, err := c.share(p, r)
-		failpoint.Here("diskless/shared")
+		failpoint.Here("memcatalog/shared")
 		c.mu.Lock()
 		c.note(p, err)
 		// Only the leader may learn who is there: see the machine.
@@ -88,9 +87,9 @@ func (c *council) call(p *peer, r *machine.Request) {
 	}
 }
 
-func (c *council) share(p *peer, r *machine.Request) (*machine.Response, error) {
+func (c *replica) share(p *peer, r *machine.Request) (*machine.Response, error) {
 	if !c.g.leads(r.Term) {
-		return nil, c.g.notLeader(opCouncil)
+		return nil, c.g.notLeader(opShare)
 	}
 	conn, err := c.connect(p)
 	if err != nil {
@@ -98,17 +97,17 @@ func (c *council) share(p *peer, r *machine.Request) (*machine.Response, error) 
 	}
 	ctx, cancel := context.WithTimeout(c.g.ctx, callPatience)
 	defer cancel()
-	answer, err := storagev1.NewCouncilServiceClient(conn).Share(ctx, councilwire.FromRequest(c.g.digests[0], c.g.cfg.Self, r))
+	answer, err := storagev1.NewCouncilServiceClient(conn).Share(ctx, fromRequest(c.g.digests[0], c.g.cfg.Self, r))
 	if err != nil {
 		return nil, wire.ToError(err)
 	}
 	if err := wire.CheckVersion(answer.GetVersion()); err != nil {
 		return nil, err
 	}
-	return councilwire.ToResponse(answer)
+	return toResponse(answer)
 }
 
-func (c *council) connect(p *peer) (*grpc.ClientConn, error) {
+func (c *replica) connect(p *peer) (*grpc.ClientConn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if p.conn != nil {
@@ -123,7 +122,7 @@ func (c *council) connect(p *peer) (*grpc.ClientConn, error) {
 
 // note says that a manager does not answer, and that it does again: once each. The
 // lock is held.
-func (c *council) note(p *peer, err error) {
+func (c *replica) note(p *peer, err error) {
 	kind, before, fault := leasehold.KindOf(err), p.why, leasehold.KindOf(p.why)
 	if c.g.ctx.Err() != nil || kind == leasehold.NotLeader {
 		return
@@ -143,7 +142,7 @@ func (c *council) note(p *peer, err error) {
 }
 
 // strange says, now and then, that a manager leads that was started otherwise.
-func (c *council) strange(from string) {
+func (c *replica) strange(from string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.g.cfg.Clock.Now()
@@ -156,7 +155,7 @@ func (c *council) strange(from string) {
 }
 
 // strangeLeader returns who leads that was started otherwise, if it has called lately.
-func (c *council) strangeLeader() string {
+func (c *replica) strangeLeader() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.strangeAt == 0 || c.g.cfg.Clock.Now().Sub(c.strangeAt) > strangeLasts {
@@ -170,33 +169,33 @@ const (
 	strangeLasts = 5 * time.Second  // a leader calls several times in it
 )
 
-// councilService is what other managers call.
-type councilService struct {
+// shareService is what other managers call.
+type shareService struct {
 	storagev1.UnimplementedCouncilServiceServer
 	g *Group
 }
 
 // Share hears who leads, and answers what we know.
-func (s *councilService) Share(_ context.Context, r *storagev1.ShareRequest) (*storagev1.ShareResponse, error) {
+func (s *shareService) Share(_ context.Context, r *storagev1.ShareRequest) (*storagev1.ShareResponse, error) {
 	if err := wire.CheckVersion(r.GetVersion()); err != nil {
 		return nil, wire.FromError(err)
 	}
 	if !slices.Contains(s.g.digests, r.GetGroup()) {
-		s.g.council.strange(r.GetFrom())
-		return nil, wire.FromError(leasehold.Errorf(opCouncil, leasehold.Invalid, string(s.g.cfg.Self),
+		s.g.replica.strange(r.GetFrom())
+		return nil, wire.FromError(leasehold.Errorf(opShare, leasehold.Invalid, string(s.g.cfg.Self),
 			"it was started with other managers or times than %s, or with another key: %s", r.GetFrom(), tellAlike))
 	}
-	from, request, err := councilwire.ToRequest(r)
+	from, request, err := toRequest(r)
 	if err != nil {
 		return nil, wire.FromError(err)
 	}
-	answer := s.g.council.asked(from, request)
-	failpoint.Here("diskless/asked-before-answer")
+	answer := s.g.replica.asked(from, request)
+	failpoint.Here("memcatalog/asked-before-answer")
 	if answer == nil {
-		return nil, wire.FromError(leasehold.Errorf(opCouncil, leasehold.Invalid, string(s.g.cfg.Self), "%s is not another manager of its group", from))
+		return nil, wire.FromError(leasehold.Errorf(opShare, leasehold.Invalid, string(s.g.cfg.Self), "%s is not another manager of its group", from))
 	}
 	s.g.told.Store(int64(s.g.cfg.Clock.Now()))
 	s.g.leader.Store(uint64(Peer{Manager: from}.id()))
 	s.g.cfg.Hear(appointment.Leads{Manager: from, Term: request.Term})
-	return councilwire.FromResponse(answer), nil
+	return fromResponse(answer), nil
 }

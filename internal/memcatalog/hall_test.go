@@ -1,4 +1,4 @@
-package diskless_test
+package memcatalog_test
 
 import (
 	"context"
@@ -20,9 +20,9 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/flease"
 	"github.com/leasehold-dev/leasehold/internal/clock"
-	"github.com/leasehold-dev/leasehold/internal/diskless"
 	"github.com/leasehold-dev/leasehold/internal/leak"
 	"github.com/leasehold-dev/leasehold/internal/machine/appointment"
+	"github.com/leasehold-dev/leasehold/internal/memcatalog"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/internal/wire"
@@ -45,7 +45,7 @@ type hall struct {
 
 // A seat is a manager in it.
 type seat struct {
-	*diskless.Group
+	*memcatalog.Group
 	hall   *hall
 	id     storage.ManagerID
 	clock  *clock.Clock
@@ -79,24 +79,24 @@ func (h *hall) log() string {
 
 func (h *hall) logged(what string) bool { return strings.Contains(h.log(), what) }
 
-func ids(n int) (out []diskless.Peer) {
+func ids(n int) (out []memcatalog.Peer) {
 	for i := range n {
-		out = append(out, diskless.Peer{Manager: storage.ManagerID(fmt.Sprintf("m%d:7400", i)), Addr: fmt.Sprintf("m%d:7400", i)})
+		out = append(out, memcatalog.Peer{Manager: storage.ManagerID(fmt.Sprintf("m%d:7400", i)), Addr: fmt.Sprintf("m%d:7400", i)})
 	}
 	return out
 }
 
 // enter starts a manager of a group of three.
-func (h *hall) enter(i int, change ...func(*diskless.Config)) *seat {
+func (h *hall) enter(i int, change ...func(*memcatalog.Config)) *seat {
 	h.t.Helper()
 	return h.enterAs(ids(3)[i].Manager, change...)
 }
 
 // enterAs starts a manager of some name.
-func (h *hall) enterAs(self storage.ManagerID, change ...func(*diskless.Config)) *seat {
+func (h *hall) enterAs(self storage.ManagerID, change ...func(*memcatalog.Config)) *seat {
 	h.t.Helper()
 	s := &seat{hall: h, clock: clock.New()}
-	cfg := diskless.Config{
+	cfg := memcatalog.Config{
 		Self: self, Peers: ids(3), Transport: &h.net, Secure: true,
 		Lease: 2 * time.Second, Epsilon: 200 * time.Millisecond, Drift: 1.2, Longest: longest,
 		Clock: s.clock, Logger: slog.New(slog.NewTextHandler(h, nil)), Hear: s.hear, Outranked: s.outranked,
@@ -106,7 +106,7 @@ func (h *hall) enterAs(self storage.ManagerID, change ...func(*diskless.Config))
 	}
 	s.id = cfg.Self
 	cfg.Dial = func(to storage.ManagerID) (*grpc.ClientConn, error) { return h.dial(s.id, to) }
-	g, err := diskless.Start(cfg)
+	g, err := memcatalog.Start(cfg)
 	if err != nil {
 		h.t.Fatal(err)
 	}

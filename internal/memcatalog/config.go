@@ -1,4 +1,4 @@
-package diskless
+package memcatalog
 
 import (
 	"crypto/hmac"
@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold-dev/leasehold/flease"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/machine/appointment"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/council"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/memcatalog"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/secret"
@@ -171,8 +171,8 @@ func (c *Config) flease() flease.Config {
 	return out
 }
 
-// council says how the group keeps the catalog.
-func (c *Config) council() machine.Config {
+// replica says how the group keeps the catalog.
+func (c *Config) replica() machine.Config {
 	var process [8]byte
 	_, _ = rand.Read(process[:]) // it never fails
 	return machine.Config{

@@ -1,4 +1,4 @@
-// Package council is the machine by which managers keep the catalog of
+// Package memcatalog is the machine by which managers keep the catalog of
 // namespaces in their memory, where there is no store to keep it in.
 //
 // # DESIGN
@@ -31,4 +31,4 @@
 // process confirmed, it confirmed before that; so it was not of a later term, and of
 // this term the leader sends the newest. Without the number, the message of a leader
 // whose time was over long ago could make a blank manager count among those who know.
-package council
+package memcatalog

@@ -1,4 +1,4 @@
-package diskless_test
+package memcatalog_test
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package diskless_test
+package memcatalog_test
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/flease"
-	"github.com/leasehold-dev/leasehold/internal/diskless"
 	"github.com/leasehold-dev/leasehold/internal/machine/appointment"
+	"github.com/leasehold-dev/leasehold/internal/memcatalog"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/secret"
 )
@@ -289,7 +289,7 @@ func TestOtherGroupComesLate(t *testing.T) {
 		if !h.logged("does not answer") {
 			t.Fatal("nobody misses the third")
 		}
-		h.enter(2, func(c *diskless.Config) { c.Peers[0].Manager = "elsewhere:7400" })
+		h.enter(2, func(c *memcatalog.Config) { c.Peers[0].Manager = "elsewhere:7400" })
 		time.Sleep(20 * time.Second)
 		if !h.logged("refuses to be led") || !h.logged("this one takes no part") {
 			t.Error("nobody says that it was told otherwise")
@@ -300,7 +300,7 @@ func TestOtherGroupComesLate(t *testing.T) {
 // Those who were told of another group are not understood, and the leader says so.
 func TestOtherGroup(t *testing.T) {
 	inHall(t, func(t *testing.T, h *hall) {
-		seats := []*seat{h.enter(0), h.enter(1), h.enter(2, func(c *diskless.Config) { c.Longest += time.Second })}
+		seats := []*seat{h.enter(0), h.enter(1), h.enter(2, func(c *memcatalog.Config) { c.Longest += time.Second })}
 		time.Sleep(30 * time.Second)
 		leading := 0
 		for _, s := range seats {
@@ -318,17 +318,17 @@ func TestOtherGroup(t *testing.T) {
 }
 
 func TestRefusesConfig(t *testing.T) {
-	for want, change := range map[string]func(*diskless.Config){
-		"there are 2 managers, want 3 to 9": func(c *diskless.Config) { c.Peers = ids(2) },
-		"there are 10 managers":             func(c *diskless.Config) { c.Peers = ids(10) },
-		"m1:7400 is there twice":            func(c *diskless.Config) { c.Peers[0] = c.Peers[1] },
-		"is not one of its group":           func(c *diskless.Config) { c.Self = "m9:7400" },
-		"m0:7400 is not on the loopback, so that managers need a key by which they know each other: give the same to all with --peer-key-file": func(c *diskless.Config) { c.Secure = false },
-		"the key has 3 bytes": func(c *diskless.Config) { c.Key = secret.New("abc") },
+	for want, change := range map[string]func(*memcatalog.Config){
+		"there are 2 managers, want 3 to 9": func(c *memcatalog.Config) { c.Peers = ids(2) },
+		"there are 10 managers":             func(c *memcatalog.Config) { c.Peers = ids(10) },
+		"m1:7400 is there twice":            func(c *memcatalog.Config) { c.Peers[0] = c.Peers[1] },
+		"is not one of its group":           func(c *memcatalog.Config) { c.Self = "m9:7400" },
+		"m0:7400 is not on the loopback, so that managers need a key by which they know each other: give the same to all with --peer-key-file": func(c *memcatalog.Config) { c.Secure = false },
+		"the key has 3 bytes": func(c *memcatalog.Config) { c.Key = secret.New("abc") },
 	} {
-		cfg := diskless.Config{Self: "m0:7400", Peers: ids(3), Transport: &flease.Memory{}, Secure: true, Lease: time.Second, Epsilon: time.Millisecond, Drift: 1.2, Longest: longest}
+		cfg := memcatalog.Config{Self: "m0:7400", Peers: ids(3), Transport: &flease.Memory{}, Secure: true, Lease: time.Second, Epsilon: time.Millisecond, Drift: 1.2, Longest: longest}
 		change(&cfg)
-		if _, err := diskless.Start(cfg); leasehold.KindOf(err) != leasehold.Invalid || !strings.Contains(err.Error(), want) {
+		if _, err := memcatalog.Start(cfg); leasehold.KindOf(err) != leasehold.Invalid || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

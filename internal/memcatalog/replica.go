@@ -1,4 +1,4 @@
-package diskless
+package memcatalog
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/councilwire"
+	"github.com/leasehold-dev/leasehold/internal/catalogwire"
 	"github.com/leasehold-dev/leasehold/internal/failpoint"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/council"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/memcatalog"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 )
@@ -21,8 +21,8 @@ import (
 // maxCatalog bounds the catalog, which is sent as a whole.
 const maxCatalog = 1 << 20
 
-// council runs our part in keeping the catalog.
-type council struct {
+// replica runs this manager's copy of the catalog, and the calls that keep it.
+type replica struct {
 	g       *Group
 	rouse   chan struct{}  // has one when the timer is to be set anew
 	running sync.WaitGroup // calls
@@ -46,12 +46,12 @@ type council struct {
 	strangeAgain mono.Instant
 }
 
-func newCouncil(g *Group) (*council, error) {
-	m, err := machine.New(g.cfg.council())
+func newReplica(g *Group) (*replica, error) {
+	m, err := machine.New(g.cfg.replica())
 	if err != nil {
 		return nil, err
 	}
-	c := &council{g: g, machine: m, wake: mono.Never, rouse: make(chan struct{}, 1), peers: make(map[storage.ManagerID]*peer)}
+	c := &replica{g: g, machine: m, wake: mono.Never, rouse: make(chan struct{}, 1), peers: make(map[storage.ManagerID]*peer)}
 	for _, p := range g.cfg.Peers {
 		c.peers[p.Manager] = &peer{id: p.Manager}
 	}
@@ -59,7 +59,7 @@ func newCouncil(g *Group) (*council, error) {
 }
 
 // keepTime wakes the machine when it asks for it.
-func (c *council) keepTime(ctx context.Context) {
+func (c *replica) keepTime(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
@@ -80,7 +80,7 @@ func (c *council) keepTime(ctx context.Context) {
 }
 
 // step steps the machine; a nil event is the passing of time. The lock is held.
-func (c *council) step(e machine.Event) {
+func (c *replica) step(e machine.Event) {
 	now := c.g.cfg.Clock.Now()
 	var actions []machine.Action
 	var wake mono.Instant
@@ -119,7 +119,7 @@ func (c *council) step(e machine.Event) {
 	}
 }
 
-func (c *council) loaded(catalog *storage.Catalog) {
+func (c *replica) loaded(catalog *storage.Catalog) {
 	for _, w := range c.waiting {
 		w <- catalog
 	}
@@ -127,7 +127,7 @@ func (c *council) loaded(catalog *storage.Catalog) {
 }
 
 // begin leads in a term.
-func (c *council) begin(term leasehold.Term) {
+func (c *replica) begin(term leasehold.Term) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.term, c.waitUntil = term, 0
@@ -137,7 +137,7 @@ func (c *council) begin(term leasehold.Term) {
 	c.step(machine.Lead{Term: term})
 }
 
-func (c *council) stepDown() {
+func (c *replica) stepDown() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.term = 0
@@ -149,7 +149,7 @@ func (c *council) stepDown() {
 }
 
 // load returns the catalog in force, as soon as it is known.
-func (c *council) load(ctx context.Context) (*storage.Catalog, error) {
+func (c *replica) load(ctx context.Context) (*storage.Catalog, error) {
 	const op = "read namespaces"
 	mine := make(chan *storage.Catalog, 1)
 	c.mu.Lock()
@@ -175,9 +175,9 @@ func (c *council) load(ctx context.Context) (*storage.Catalog, error) {
 }
 
 // save writes the catalog in place of the one with its version.
-func (c *council) save(ctx context.Context, next *storage.Catalog) (storage.Outcome, error) {
+func (c *replica) save(ctx context.Context, next *storage.Catalog) (storage.Outcome, error) {
 	const op = "write namespaces"
-	if n := proto.Size(councilwire.FromCatalog(next)); n > maxCatalog {
+	if n := proto.Size(catalogwire.FromCatalog(next)); n > maxCatalog {
 		return storage.Conflict, leasehold.Errorf(op, leasehold.Limit, "",
 			"%d namespaces take %d bytes, at most %d can be kept: use fewer static slots", len(next.Namespaces), n, maxCatalog)
 	}
@@ -187,7 +187,7 @@ func (c *council) save(ctx context.Context, next *storage.Catalog) (storage.Outc
 	}
 	select {
 	case w := <-mine:
-		failpoint.Here("diskless/catalog-confirmed")
+		failpoint.Here("memcatalog/catalog-confirmed")
 		if w.Outcome == storage.Done && !c.g.leads(next.Term) {
 			w.Outcome = storage.Unknown // another may lead already, and may not have found it
 		}
@@ -198,7 +198,7 @@ func (c *council) save(ctx context.Context, next *storage.Catalog) (storage.Outc
 }
 
 // unknown explains an outcome, if that is what it is.
-func (c *council) unknown(o storage.Outcome, op string) error {
+func (c *replica) unknown(o storage.Outcome, op string) error {
 	if o == storage.Unknown {
 		return leasehold.Errorf(op, leasehold.Unavailable, string(c.g.cfg.Self), "leadership ended meanwhile: it may have been written, or not")
 	}
@@ -207,7 +207,7 @@ func (c *council) unknown(o storage.Outcome, op string) error {
 
 // write begins to write a catalog. It reports false if another write is under way,
 // or was done since.
-func (c *council) write(next *storage.Catalog) (<-chan machine.Written, bool) {
+func (c *replica) write(next *storage.Catalog) (<-chan machine.Written, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.term == 0 || c.term != next.Term || c.writer != nil {
@@ -220,7 +220,7 @@ func (c *council) write(next *storage.Catalog) (<-chan machine.Written, bool) {
 }
 
 // informed reports whether we know a catalog.
-func (c *council) informed() bool {
+func (c *replica) informed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.machine.Catalog() != nil
@@ -228,7 +228,7 @@ func (c *council) informed() bool {
 
 // deaf reports whether we do not know the namespaces, and too few of the others have
 // answered since we began to lead.
-func (c *council) deaf() bool {
+func (c *replica) deaf() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.term != 0 && c.machine.Missing() == nil {
@@ -243,7 +243,7 @@ func (c *council) deaf() bool {
 	return 2*answered <= len(c.peers)
 }
 
-func (c *council) missing() (out []string) {
+func (c *replica) missing() (out []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, id := range c.machine.Missing() {
@@ -257,14 +257,14 @@ func (c *council) missing() (out []string) {
 }
 
 // waits returns for how much longer nothing is granted.
-func (c *council) waits() time.Duration {
+func (c *replica) waits() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return max(0, c.waitUntil.Sub(c.g.cfg.Clock.Now()))
 }
 
 // asked answers another manager; nil if that is none of the group.
-func (c *council) asked(from storage.ManagerID, r *machine.Request) *machine.Response {
+func (c *replica) asked(from storage.ManagerID, r *machine.Request) *machine.Response {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.answer = nil
@@ -273,7 +273,7 @@ func (c *council) asked(from storage.ManagerID, r *machine.Request) *machine.Res
 }
 
 // close ends all calls. The machine is not stepped any more.
-func (c *council) close() error {
+func (c *replica) close() error {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()

@@ -1,4 +1,4 @@
-package diskless
+package memcatalog
 
 import (
 	"context"
@@ -52,8 +52,8 @@ func (g *Group) tenure(lease *flease.Lease) {
 	g.lease.Store(lease)
 	begun := time.Now()
 	g.logs.begin(term)
-	g.council.begin(term)
-	failpoint.Here("diskless/before-appointed")
+	g.replica.begin(term)
+	failpoint.Here("memcatalog/before-appointed")
 	until := g.cfg.Clock.Now().Add(lease.Remaining())
 	g.cfg.Hear(appointment.Appointed{Term: term, Until: until})
 	// A lease is renewed after a third of its time, and nobody says so.
@@ -79,15 +79,15 @@ func (g *Group) tenure(lease *flease.Lease) {
 			}
 		}
 	}
-	failpoint.Here("diskless/tenure-over")
-	g.council.stepDown()
+	failpoint.Here("memcatalog/tenure-over")
+	g.replica.stepDown()
 	g.logs.end()
 	if g.ctx.Err() == nil {
 		g.release(lease)
 	}
 	g.lease.Store(nil)
 	g.cfg.Hear(appointment.Dismissed{})
-	if g.council.deaf() {
+	if g.replica.deaf() {
 		pause(g.wanting, 2*g.cfg.Lease) // another may have better luck
 	}
 }
@@ -95,7 +95,7 @@ func (g *Group) tenure(lease *flease.Lease) {
 // useless reports whether we have led for a while, and are as far from knowing the
 // namespaces as at the beginning, because we reach too few of the others.
 func (g *Group) useless(since time.Time) bool {
-	return time.Since(since) > patience*g.cfg.Lease && g.council.deaf()
+	return time.Since(since) > patience*g.cfg.Lease && g.replica.deaf()
 }
 
 // patience is for how many leases a leader may be of no use.

@@ -1,11 +1,11 @@
-// Package diskless is what managers have in place of a store. They agree among
+// Package memcatalog is what managers have in place of a store. They agree among
 // themselves who leads, by a lease of package flease; the catalog of namespaces is
 // in the memory of all of them; and the lease tables are in the leader's, who finds
 // them out by asking the owners.
 //
-// It is a shell: machine/flease, machine/appointment and machine/council decide,
+// It is a shell: machine/flease, machine/appointment and machine/memcatalog decide,
 // and docs/ARCHITECTURE.md, "Without a store", has the argument.
-package diskless
+package memcatalog
 
 import (
 	"context"
@@ -34,7 +34,7 @@ type Group struct {
 	log     *slog.Logger
 	digests []uint64 // of those who belong to it; the first is our own
 	node    *flease.Node
-	council *council
+	replica *replica
 	logs    logs
 
 	votes  atomic.Bool   // we take part in the agreement about who leads
@@ -68,7 +68,7 @@ func Start(cfg Config) (*Group, error) {
 	}
 	g := &Group{cfg: cfg, log: cfg.Logger, digests: cfg.digests(), more: make(chan struct{}, 1)}
 	var err error
-	if g.council, err = newCouncil(g); err != nil {
+	if g.replica, err = newReplica(g); err != nil {
 		return nil, err
 	}
 	if g.node, err = flease.Start(cfg.flease()); err != nil {
@@ -77,14 +77,14 @@ func Start(cfg Config) (*Group, error) {
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.wanting, g.resign = context.WithCancel(g.ctx)
 	g.running.Go(g.campaign)
-	g.running.Go(func() { g.council.keepTime(g.ctx) })
+	g.running.Go(func() { g.replica.keepTime(g.ctx) })
 	g.running.Go(g.listen)
 	return g, nil
 }
 
 // Register adds what other managers of the group call to a server.
 func (g *Group) Register(s grpc.ServiceRegistrar) {
-	storagev1.RegisterCouncilServiceServer(s, &councilService{g: g})
+	storagev1.RegisterCouncilServiceServer(s, &shareService{g: g})
 }
 
 // StepDown gives up the lease of a term. Whoever led by it must have stopped, and
@@ -122,7 +122,7 @@ func (g *Group) Resign() { g.resign() }
 func (g *Group) Close(ctx context.Context) error {
 	g.cancel()
 	g.running.Wait()
-	return errors.Join(g.node.Close(ctx), g.council.close())
+	return errors.Join(g.node.Close(ctx), g.replica.close())
 }
 
 // leads reports whether we have the lease of leadership, in a term.
@@ -133,11 +133,11 @@ func (g *Group) leads(term leasehold.Term) bool {
 
 // Missing says who has not answered since we lead, if we wait for that, and why if it
 // refuses.
-func (g *Group) Missing() []string { return g.council.missing() }
+func (g *Group) Missing() []string { return g.replica.missing() }
 
 // Waits returns for how much longer nothing is granted, because what owners were
 // promised may be forgotten; 0 if that is not feared.
-func (g *Group) Waits() time.Duration { return g.council.waits() }
+func (g *Group) Waits() time.Duration { return g.replica.waits() }
 
 // Status returns how the lease of leadership does.
 func (g *Group) Status() flease.Status { return g.node.Status() }
@@ -151,10 +151,10 @@ func (g *Group) notLeader(op string) error {
 }
 
 // Catalog implements [store.Tables]. Only the leader knows.
-func (g *Group) Catalog(ctx context.Context) (*storage.Catalog, error) { return g.council.load(ctx) }
+func (g *Group) Catalog(ctx context.Context) (*storage.Catalog, error) { return g.replica.load(ctx) }
 
 // SaveCatalog implements [store.Tables]. It is done when a majority of the managers
 // has it, and nobody else can lead yet.
 func (g *Group) SaveCatalog(ctx context.Context, next *storage.Catalog) (storage.Outcome, error) {
-	return g.council.save(ctx, next)
+	return g.replica.save(ctx, next)
 }

@@ -1,4 +1,4 @@
-package diskless
+package memcatalog
 
 import (
 	"fmt"

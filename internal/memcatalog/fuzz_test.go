@@ -1,4 +1,4 @@
-package councilwire_test
+package memcatalog
 
 import (
 	"testing"
@@ -8,8 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/councilwire"
-	"github.com/leasehold-dev/leasehold/internal/machine/council"
+	machine "github.com/leasehold-dev/leasehold/internal/machine/memcatalog"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	storagev1 "github.com/leasehold-dev/leasehold/proto/leasehold/storage/v1"
 )
@@ -51,20 +50,20 @@ func checkCatalog(t *testing.T, c *storage.Catalog) {
 }
 
 func FuzzShareRequest(f *testing.F) {
-	seed(f, councilwire.FromRequest(5, "m1", &council.Request{Term: 7, Seq: 1, Full: true}),
-		councilwire.FromRequest(5, "m1", &council.Request{Term: 7, Seq: 2, Catalog: full(), To: 99}))
+	seed(f, fromRequest(5, "m1", &machine.Request{Term: 7, Seq: 1, Full: true}),
+		fromRequest(5, "m1", &machine.Request{Term: 7, Seq: 2, Catalog: full(), To: 99}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var m storagev1.ShareRequest
 		if proto.Unmarshal(b, &m) != nil {
 			return
 		}
-		from, r, err := councilwire.ToRequest(&m)
+		from, r, err := toRequest(&m)
 		if err != nil {
 			checkRefusal(t, err)
 			return
 		}
 		checkCatalog(t, r.Catalog)
-		againFrom, again, err := councilwire.ToRequest(through(t, councilwire.FromRequest(m.GetGroup(), from, r)))
+		againFrom, again, err := toRequest(through(t, fromRequest(m.GetGroup(), from, r)))
 		if diff := cmp.Diff(r, again, sameNumbers); diff != "" || err != nil || from != againFrom {
 			t.Fatalf("sent on: from %q, error %v (-read +sent):\n%s", againFrom, err, diff)
 		}
@@ -72,20 +71,20 @@ func FuzzShareRequest(f *testing.F) {
 }
 
 func FuzzShareResponse(f *testing.F) {
-	seed(f, councilwire.FromResponse(&council.Response{Process: 3, Term: 7, Seq: 1}),
-		councilwire.FromResponse(&council.Response{Term: 9, Seq: 1, Known: true, Wrote: 7, At: 3, Catalog: full()}))
+	seed(f, fromResponse(&machine.Response{Process: 3, Term: 7, Seq: 1}),
+		fromResponse(&machine.Response{Term: 9, Seq: 1, Known: true, Wrote: 7, At: 3, Catalog: full()}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var m storagev1.ShareResponse
 		if proto.Unmarshal(b, &m) != nil {
 			return
 		}
-		r, err := councilwire.ToResponse(&m)
+		r, err := toResponse(&m)
 		if err != nil {
 			checkRefusal(t, err)
 			return
 		}
 		checkCatalog(t, r.Catalog)
-		again, err := councilwire.ToResponse(through(t, councilwire.FromResponse(r)))
+		again, err := toResponse(through(t, fromResponse(r)))
 		if diff := cmp.Diff(r, again, sameNumbers); diff != "" || err != nil {
 			t.Fatalf("sent on: error %v (-read +sent):\n%s", err, diff)
 		}

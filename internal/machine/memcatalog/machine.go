@@ -1,4 +1,4 @@
-package council
+package memcatalog
 
 import (
 	"slices"
@@ -34,8 +34,8 @@ type Response struct {
 	Catalog *storage.Catalog // if asked for; immutable
 }
 
-// An Event is something that happens to a manager's part in the council.
-type Event interface{ councilEvent() }
+// An Event is something that happens to a manager's replica of the catalog.
+type Event interface{ memcatalogEvent() }
 
 type (
 	// Lead says that we lead in a term, and asks what the catalog is. [Loaded]
@@ -62,14 +62,14 @@ type (
 	}
 )
 
-func (Lead) councilEvent()     {}
-func (StepDown) councilEvent() {}
-func (Write) councilEvent()    {}
-func (Asked) councilEvent()    {}
-func (Answered) councilEvent() {}
+func (Lead) memcatalogEvent()     {}
+func (StepDown) memcatalogEvent() {}
+func (Write) memcatalogEvent()    {}
+func (Asked) memcatalogEvent()    {}
+func (Answered) memcatalogEvent() {}
 
 // An Action is something that the shell must do. Actions are done in order.
-type Action interface{ councilAction() }
+type Action interface{ memcatalogAction() }
 
 type (
 	// Ask sends a request to another manager. It may be lost.
@@ -99,12 +99,12 @@ type (
 	Forgotten struct{ Wait time.Duration }
 )
 
-func (Ask) councilAction()       {}
-func (Answer) councilAction()    {}
-func (Loaded) councilAction()    {}
-func (Written) councilAction()   {}
-func (Outranked) councilAction() {}
-func (Forgotten) councilAction() {}
+func (Ask) memcatalogAction()       {}
+func (Answer) memcatalogAction()    {}
+func (Loaded) memcatalogAction()    {}
+func (Written) memcatalogAction()   {}
+func (Outranked) memcatalogAction() {}
+func (Forgotten) memcatalogAction() {}
 
 // Config is what a manager knows about its group. All but Self and Process must be
 // the same everywhere.
@@ -132,7 +132,7 @@ func (c *Config) validate() error {
 		c.Refresh = time.Second
 	}
 	bad := func(format string, args ...any) error {
-		return leasehold.Errorf("council", leasehold.Invalid, string(c.Self), format, args...)
+		return leasehold.Errorf("memcatalog", leasehold.Invalid, string(c.Self), format, args...)
 	}
 	switch {
 	case c.Process == 0:
@@ -147,7 +147,7 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// A Machine is one manager's part in the council. It is not safe for concurrent
+// A Machine is one manager's replica of the catalog. It is not safe for concurrent
 // use. The actions that Step and Advance return are valid until the next call.
 type Machine struct {
 	cfg Config

@@ -1,6 +1,6 @@
 //go:build failpoints
 
-package diskless_test
+package memcatalog_test
 
 import (
 	"testing"
@@ -16,7 +16,7 @@ func TestTimeCountsFromBeforeThePointOfAppointment(t *testing.T) {
 	inHall(t, func(t *testing.T, h *hall) {
 		seats := []*seat{h.enter(0), h.enter(1), h.enter(2)}
 		const pause = 500 * time.Millisecond // and no renewal meanwhile
-		if err := failpoint.Arm("diskless/before-appointed=pause:for=500ms"); err != nil {
+		if err := failpoint.Arm("memcatalog/before-appointed=pause:for=500ms"); err != nil {
 			t.Fatal(err)
 		}
 		for range 60_000 {
@@ -50,7 +50,7 @@ func TestWrittenBeforeThePointOfDismissal(t *testing.T) {
 					h.net.Cut(s.ID(), leader.ID())
 				}
 			}
-			if err := failpoint.Arm("diskless/catalog-confirmed=pause:for=" + pause); err != nil {
+			if err := failpoint.Arm("memcatalog/catalog-confirmed=pause:for=" + pause); err != nil {
 				t.Fatal(err)
 			}
 			o, err := leader.SaveCatalog(t.Context(), with(c, "a"))

@@ -1,6 +1,7 @@
-// Package councilwire is what managers keep about namespaces, and say to each
-// other about it, as protobuf. Owners and lookups do not link it.
-package councilwire
+// Package catalogwire converts the catalog of namespaces to and from protobuf, for
+// the stores and for managers that send it to each other. Owners and lookups do not
+// link it.
+package catalogwire
 
 import (
 	"time"

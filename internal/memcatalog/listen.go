@@ -1,4 +1,4 @@
-package diskless
+package memcatalog
 
 import (
 	"time"
@@ -44,7 +44,7 @@ func (g *Group) listenToLeader() {
 }
 
 // listenToAll says, while we lead, who lives and has no vote, and who has one again:
-// once each. Those who do not answer calls either are down, and the council says so;
+// once each. Those who do not answer calls either are down, and the replica logs that;
 // those who have just started soon will.
 func (g *Group) listenToAll(said map[storage.ManagerID]bool) {
 	since := mono.Instant(g.ledSince.Load())
@@ -52,7 +52,7 @@ func (g *Group) listenToAll(said map[storage.ManagerID]bool) {
 		return // who leads not for long may not have heard all
 	}
 	for _, v := range g.Voters() {
-		switch lives := g.council.calls(v.Manager).alive(); {
+		switch lives := g.replica.calls(v.Manager).alive(); {
 		case v.Mute != "" && v.Mute != justStarted && lives && !said[v.Manager]:
 			g.log.Error("a manager of the group lives, and does not vote on who leads: do not stop another", "peer", v.Manager, "why", v.Mute)
 			said[v.Manager] = true

@@ -1,4 +1,4 @@
-package council_test
+package memcatalog_test
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/machine/council"
+	"github.com/leasehold-dev/leasehold/internal/machine/memcatalog"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 )
@@ -17,7 +17,7 @@ const longest = 12 * time.Second
 type group struct {
 	t       *testing.T
 	now     mono.Instant
-	members map[storage.ManagerID]*council.Machine
+	members map[storage.ManagerID]*memcatalog.Machine
 	down    map[storage.ManagerID]bool
 	said    []string // what the machines tell their shells
 	asks    int
@@ -35,7 +35,7 @@ func names(n int) (ids []storage.ManagerID) {
 
 func newGroup(t *testing.T, n int) *group {
 	t.Helper()
-	g := &group{t: t, members: map[storage.ManagerID]*council.Machine{}, down: map[storage.ManagerID]bool{}, lapsed: map[storage.ManagerID]bool{}}
+	g := &group{t: t, members: map[storage.ManagerID]*memcatalog.Machine{}, down: map[storage.ManagerID]bool{}, lapsed: map[storage.ManagerID]bool{}}
 	for _, id := range names(n) {
 		g.members[id] = nil
 	}
@@ -49,14 +49,14 @@ func newGroup(t *testing.T, n int) *group {
 func (g *group) restart(id storage.ManagerID) {
 	g.t.Helper()
 	g.processes++
-	m, err := council.New(council.Config{Self: id, Process: g.processes, Peers: names(len(g.members)), Longest: longest})
+	m, err := memcatalog.New(memcatalog.Config{Self: id, Process: g.processes, Peers: names(len(g.members)), Longest: longest})
 	if err != nil {
 		g.t.Fatal(err)
 	}
 	g.members[id] = m
 }
 
-func (g *group) step(id storage.ManagerID, e council.Event) {
+func (g *group) step(id storage.ManagerID, e memcatalog.Event) {
 	g.t.Helper()
 	actions, _ := g.members[id].Step(g.now, e)
 	g.do(id, actions)
@@ -86,27 +86,27 @@ func (g *group) advance(id storage.ManagerID) (int, mono.Instant) {
 }
 
 // do carries actions out. What they lead to comes after that.
-func (g *group) do(id storage.ManagerID, actions []council.Action) {
+func (g *group) do(id storage.ManagerID, actions []memcatalog.Action) {
 	g.t.Helper()
-	actions = append([]council.Action(nil), actions...)
+	actions = append([]memcatalog.Action(nil), actions...)
 	for _, a := range actions {
 		switch a := a.(type) {
-		case council.Ask:
+		case memcatalog.Ask:
 			g.asks++
 			if !g.down[a.To] && !g.down[id] {
-				g.step(a.To, council.Asked{From: id, Request: a.Request})
+				g.step(a.To, memcatalog.Asked{From: id, Request: a.Request})
 			}
-		case council.Answer:
+		case memcatalog.Answer:
 			if !g.lapsed[a.To] {
-				g.step(a.To, council.Answered{From: id, Response: a.Response})
+				g.step(a.To, memcatalog.Answered{From: id, Response: a.Response})
 			}
-		case council.Loaded:
+		case memcatalog.Loaded:
 			g.said = append(g.said, fmt.Sprintf("%s: loaded %s", id, describe(a.Catalog)))
-		case council.Written:
+		case memcatalog.Written:
 			g.said = append(g.said, fmt.Sprintf("%s: %v", id, a.Outcome))
-		case council.Outranked:
+		case memcatalog.Outranked:
 			g.said = append(g.said, fmt.Sprintf("%s: outranked by %d", id, a.By))
-		case council.Forgotten:
+		case memcatalog.Forgotten:
 			g.said = append(g.said, fmt.Sprintf("%s: forgotten", id))
 		}
 	}
@@ -131,13 +131,15 @@ func (g *group) wants(want ...string) {
 	g.said = nil
 }
 
-func (g *group) lead(id storage.ManagerID, term leasehold.Term) { g.step(id, council.Lead{Term: term}) }
+func (g *group) lead(id storage.ManagerID, term leasehold.Term) {
+	g.step(id, memcatalog.Lead{Term: term})
+}
 
 // create adds a namespace to the catalog that a leader leads by.
 func (g *group) create(id storage.ManagerID, name leasehold.Namespace) {
 	g.t.Helper()
 	c := g.members[id].Catalog()
-	g.step(id, council.Write{Prev: c.Version, Catalog: c.With(storage.Namespace{Name: name})})
+	g.step(id, memcatalog.Write{Prev: c.Version, Catalog: c.With(storage.Namespace{Name: name})})
 }
 
 // begun returns a group of three led by a in term 1, with a namespace x.
@@ -184,7 +186,7 @@ func TestChangeCountsWhenAMajorityHasIt(t *testing.T) {
 	if got := describe(g.members["b"].Catalog()); got != "1.3 x y" {
 		t.Errorf("b has %s", got)
 	}
-	g.step("a", council.Write{Prev: 2, Catalog: &storage.Catalog{}})
+	g.step("a", memcatalog.Write{Prev: 2, Catalog: &storage.Catalog{}})
 	g.wants("a: conflict") // the catalog is another by now
 }
 
@@ -194,7 +196,7 @@ func TestNextLeaderFindsIt(t *testing.T) {
 	g.create("a", "y")
 	g.wants("a: done")
 	g.down["a"], g.down["c"] = true, false
-	g.step("a", council.StepDown{})
+	g.step("a", memcatalog.StepDown{})
 	g.lead("c", 2) // it has never heard of y
 	g.wants("c: loaded 2.4 x y")
 	g.down["a"] = false
@@ -232,12 +234,12 @@ func TestStaleLeaderInformsNobody(t *testing.T) {
 	if got := g.members["b"].Catalog(); got != nil {
 		t.Fatalf("b has %s, which is older than what it has confirmed", describe(got))
 	}
-	g.step("a", council.StepDown{})
+	g.step("a", memcatalog.StepDown{})
 	g.lead("b", 3)
 	g.pass("b", longest)
 	g.wants() // it waits for c
 	g.down["c"] = false
-	g.step("c", council.StepDown{})
+	g.step("c", memcatalog.StepDown{})
 	g.pass("b", time.Second)
 	g.wants("b: loaded 3.5 x y")
 }
@@ -246,7 +248,7 @@ func TestStaleLeaderInformsNobody(t *testing.T) {
 func TestOutranked(t *testing.T) {
 	g := begun(t)
 	g.lead("c", 9)
-	g.step("c", council.StepDown{})
+	g.step("c", memcatalog.StepDown{})
 	g.restart("a")
 	g.said = nil
 	g.lead("a", 5)
@@ -328,7 +330,7 @@ func TestStepsDown(t *testing.T) {
 	g := begun(t)
 	g.down["b"], g.down["c"] = true, true
 	g.create("a", "y")
-	g.step("a", council.StepDown{})
+	g.step("a", memcatalog.StepDown{})
 	g.wants("a: unknown")
 	if _, wake := g.advance("a"); wake != mono.Never {
 		t.Errorf("it wants to be woken at %v", wake)
@@ -338,25 +340,25 @@ func TestStepsDown(t *testing.T) {
 // Strangers, and answers to questions that nobody asked, are not heard.
 func TestIgnores(t *testing.T) {
 	g := newGroup(t, 3)
-	g.step("a", council.Asked{From: "stranger", Request: &council.Request{Term: 9, Seq: 1, Catalog: &storage.Catalog{Term: 9, Version: 9}}})
+	g.step("a", memcatalog.Asked{From: "stranger", Request: &memcatalog.Request{Term: 9, Seq: 1, Catalog: &storage.Catalog{Term: 9, Version: 9}}})
 	if g.members["a"].Catalog() != nil {
 		t.Error("it keeps what a stranger says")
 	}
 	g.down["b"], g.down["c"] = true, true
 	g.lead("a", 1)
-	for _, r := range []*council.Response{
+	for _, r := range []*memcatalog.Response{
 		{Term: 1, Seq: 0}, {Term: 1, Seq: 99}, {Term: 2, Seq: 1}, // too early, too late, of a later leader's friend
 		{Term: 1, Seq: 1, Known: true}, // but not which
 	} {
-		g.step("a", council.Answered{From: "b", Response: r})
-		g.step("a", council.Answered{From: "c", Response: r})
+		g.step("a", memcatalog.Answered{From: "b", Response: r})
+		g.step("a", memcatalog.Answered{From: "c", Response: r})
 	}
 	g.pass("a", time.Minute)
 	g.wants("a: outranked by 2", "a: outranked by 2")
 }
 
 func TestConfigRefuses(t *testing.T) {
-	for _, cfg := range []council.Config{
+	for _, cfg := range []memcatalog.Config{
 		{Process: 1, Peers: names(3), Longest: longest},
 		{Process: 1, Self: "z", Peers: names(3), Longest: longest},
 		{Process: 1, Self: "a", Peers: append(names(3), "a"), Longest: longest},
@@ -365,7 +367,7 @@ func TestConfigRefuses(t *testing.T) {
 		{Process: 1, Self: "a", Peers: names(3), Longest: longest, Refresh: -1},
 		{Self: "a", Peers: names(3), Longest: longest},
 	} {
-		if _, err := council.New(cfg); leasehold.KindOf(err) != leasehold.Invalid {
+		if _, err := memcatalog.New(cfg); leasehold.KindOf(err) != leasehold.Invalid {
 			t.Errorf("%+v: %v", cfg, err)
 		}
 	}
