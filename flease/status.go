@@ -11,64 +11,67 @@ import (
 
 // A Status is how a node does, at one moment.
 type Status struct {
-	Self  ID
-	Addr  string // where it listens
-	Ready bool   // whether it takes part
+	Self  ID     `json:"member"`
+	Addr  string `json:"addr"`  // where it listens
+	Ready bool   `json:"ready"` // whether it takes part
 	// Err is why it takes part no more: what [Node.Err] returns.
-	Err error
+	Err error `json:"-"`
 
-	Members []MemberStatus // the others
+	Members []MemberStatus `json:"members"` // the others
 	// Fingerprint stands for what all members must have been told alike.
-	Fingerprint uint64
-	Strangers   []StrangerStatus // who was told otherwise, in the order of IDs
-	Clock       ClockStatus
+	Fingerprint uint64           `json:"fingerprint,string"`
+	Strangers   []StrangerStatus `json:"strangers,omitempty"` // who was told otherwise, in the order of IDs
+	Clock       ClockStatus      `json:"clock"`
 
-	Held      int // leases
-	Waiting   int // resources that calls of this process wait for
-	Resources int // that it knows of, as a member of their groups
-	Counts    Counts
-	Traffic   Traffic
+	Held      int     `json:"held"`      // leases
+	Waiting   int     `json:"waiting"`   // resources that calls of this process wait for
+	Resources int     `json:"resources"` // that it knows of, as a member of their groups
+	Counts    Counts  `json:"counts"`
+	Traffic   Traffic `json:"traffic"`
 }
 
 // A MemberStatus is what a node knows about another member.
 type MemberStatus struct {
 	Member
-	Heard time.Time // when something came from it last; zero if never
-	Waits bool      // it did not take part then: it had just started, or hears strangers
+	Heard time.Time `json:"heard,omitzero"`  // when something came from it last; zero if never
+	Waits bool      `json:"waits,omitempty"` // it did not take part then: it had just started, or hears strangers
 	// ClockOff is by how much its clock was found to be ahead of ours, or behind
 	// if it is negative, at least. While it is not 0 the member is ignored.
-	ClockOff time.Duration
+	ClockOff time.Duration `json:"clockOffNanos,omitempty"`
 	// Twins is when two processes were last found to run as this member; zero if
 	// never.
-	Twins time.Time
+	Twins time.Time `json:"twins,omitzero"`
 }
 
 // A ClockStatus is what a node knows about its own wall clock.
 type ClockStatus struct {
-	Wrong   bool          // most other members find it wrong
-	Steps   uint64        // how often it was seen to have been set
-	Stepped time.Time     // when, the last time, by the clock itself
-	By      time.Duration // and by how much
+	Wrong   bool          `json:"wrong"`               // most other members find it wrong
+	Steps   uint64        `json:"steps"`               // how often it was seen to have been set
+	Stepped time.Time     `json:"stepped,omitzero"`    // when, the last time, by the clock itself
+	By      time.Duration `json:"stepNanos,omitempty"` // and by how much
 }
 
 // Counts count what has happened since the start.
 type Counts struct {
-	Acquired uint64 // leases
-	Lost     uint64 // of them, that were not released
-	Void     uint64 // packets meant for an earlier start of a member, or from one
-	BadTime  uint64 // messages of members whose clocks are off
-	Foreign  uint64 // messages about resources that are not ours to decide
-	Full     uint64 // resources for which there was no room
+	Acquired uint64 `json:"acquired"` // leases
+	Lost     uint64 `json:"lost"`     // of them, that were not released
+	Void     uint64 `json:"void"`     // packets meant for an earlier start of a member, or from one
+	BadTime  uint64 `json:"badTime"`  // messages of members whose clocks are off
+	Foreign  uint64 `json:"foreign"`  // messages about resources that are not ours to decide
+	Full     uint64 `json:"full"`     // resources for which there was no room
 }
 
 // Traffic counts packets since the start.
 type Traffic struct {
-	PacketsIn, PacketsOut   uint64
-	MessagesIn, MessagesOut uint64
-	BytesIn, BytesOut       uint64
-	Refused                 uint64 // that were malformed, foreign, not authentic or replayed
-	Strange                 uint64 // of members that were told otherwise
-	Lost                    uint64 // for which there was no room here, or no way out
+	PacketsIn   uint64 `json:"packetsIn"`
+	PacketsOut  uint64 `json:"packetsOut"`
+	MessagesIn  uint64 `json:"messagesIn"`
+	MessagesOut uint64 `json:"messagesOut"`
+	BytesIn     uint64 `json:"bytesIn"`
+	BytesOut    uint64 `json:"bytesOut"`
+	Refused     uint64 `json:"refused"` // that were malformed, foreign, not authentic or replayed
+	Strange     uint64 `json:"strange"` // of members that were told otherwise
+	Lost        uint64 `json:"lost"`    // for which there was no room here, or no way out
 }
 
 // A member is another process.

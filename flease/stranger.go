@@ -36,10 +36,10 @@ func (c *Config) fingerprint() uint64 {
 // A StrangerStatus is what a node knows about a process that has the same key, and
 // was told of other members, times or label: see "How to change the members".
 type StrangerStatus struct {
-	ID          ID
-	Fingerprint uint64
-	Heard       time.Time // when something came from it last
-	Waits       bool      // it did not take part then
+	ID          ID        `json:"id"`
+	Fingerprint uint64    `json:"fingerprint,string"`
+	Heard       time.Time `json:"heard"` // when something came from it last
+	Waits       bool      `json:"waits"` // it did not take part then
 }
 
 // A stranger is such a process.

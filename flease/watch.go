@@ -12,13 +12,13 @@ import (
 
 // A Holder is who seems to have a resource.
 type Holder struct {
-	ID    ID // 0: nobody; the rest is zero, too
-	Fence uint64
-	Until time.Time // when it ends unless it is renewed, by the holder's clock
+	ID    ID        `json:"id,omitempty"` // 0: nobody; the rest is zero, too
+	Fence uint64    `json:"fence,omitempty,string"`
+	Until time.Time `json:"until,omitzero"` // when it ends unless it is renewed, by the holder's clock
 	// Unsure is true if this member cannot tell yet whether anybody has it: it has
 	// started or begun to watch less than a lease ago, or asks for it itself. The
 	// rest is zero then.
-	Unsure bool
+	Unsure bool `json:"unsure,omitempty"`
 }
 
 // Watch yields who seems to have a resource: at once, and then whenever that

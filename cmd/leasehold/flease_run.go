@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/flease"
+	"github.com/leasehold-dev/leasehold/internal/fleasecontrol"
 )
 
 const fleaseRunHelp = `Runs a member of a group. All members are started with the same --members, --lease,
@@ -133,24 +134,34 @@ func (o *fleaseRun) run(ctx context.Context, out screen) error {
 		}
 		return err
 	}
-	c := serveFlease(node, &o.config, listener)
-	stop := func() error {
-		ended, cancel := context.WithTimeout(context.Background(), farewell)
-		defer cancel()
-		err := node.Close(ended) // those who hold something hear of it
-		return errors.Join(err, c.stop(ended))
+	var control *fleasecontrol.Server // nil if there is none
+	if listener != nil {
+		control = fleasecontrol.Serve(node, o.config.Lease, listener, o.config.Logger)
 	}
-	if err := write(out, o.greeting(node, addrOf(listener))); err != nil {
-		return errors.Join(err, stop())
+	err = o.attend(ctx, node, addrOf(listener), out)
+	ended, cancel := context.WithTimeout(context.Background(), farewell)
+	defer cancel()
+	err = errors.Join(err, node.Close(ended)) // ends what the control answers
+	if control != nil {
+		err = errors.Join(err, control.Close(ended))
+	}
+	return err
+}
+
+// attend reports that the member takes part, and waits until ctx ends or it no longer
+// does.
+func (o *fleaseRun) attend(ctx context.Context, node *flease.Node, control string, out screen) error {
+	if err := write(out, o.greeting(node, control)); err != nil {
+		return err
 	}
 	if node.Ready(ctx) == nil {
 		out.say("%s", readiness(node.Status()))
 	}
 	select {
 	case <-node.Done():
-		return errors.Join(node.Err(), stop())
+		return node.Err()
 	case <-ctx.Done():
-		return stop()
+		return nil
 	}
 }
 

@@ -1,14 +1,13 @@
 //go:build unix
 
-package main
+package fleasebench
 
 import (
 	"syscall"
 	"time"
 )
 
-// cpuTime is what this process has used of the processors so far; 0 if the system
-// does not tell.
+// cpuTime is the CPU time of this process; 0 if the system does not report it.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

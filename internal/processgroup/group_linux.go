@@ -1,9 +1,9 @@
-package main
+package processgroup
 
 import "syscall"
 
-// withParent has a process killed when we die. The guard does that, too, but might
-// be killed itself.
+// withParent lets the kernel kill a process when this one dies, in case that the
+// guard was killed.
 func withParent(a *syscall.SysProcAttr) *syscall.SysProcAttr {
 	a.Pdeathsig = syscall.SIGKILL
 	return a

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package processgroup
 
 import (
 	"fmt"
@@ -9,20 +9,19 @@ import (
 	"syscall"
 )
 
-// guardScript waits for the end of its input, which is the end of whoever had the
-// other end, and kills its process group.
+// guardScript waits for the end of its input, which this process holds open, and
+// then kills its process group.
 const guardScript = `trap '' HUP INT TERM; echo; read -r line; kill -KILL 0`
 
-// A processGroup is a command and what it starts. Its leader is a guard of ours,
-// which kills all of it when this process dies in whatever way: the lease is then
-// free, and nothing may go on that relied on it. And as long as the leader is
-// there, no other group can have its number.
-type processGroup struct {
+// A group is the process group of a command. Its leader is a guard, a shell that
+// kills the whole group when this process dies, for whatever reason. While the
+// guard lives, no other group can get its number.
+type group struct {
 	guard *exec.Cmd
 	input io.Closer
 }
 
-func newProcessGroup() (*processGroup, error) {
+func newGroup() (*group, error) {
 	guard := exec.Command("sh", "-c", guardScript)
 	guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	input, err := guard.StdinPipe()
@@ -34,28 +33,28 @@ func newProcessGroup() (*processGroup, error) {
 		return nil, err
 	}
 	if err := guard.Start(); err != nil {
-		return nil, fmt.Errorf("a command needs a shell that watches over it: %w", err)
+		return nil, fmt.Errorf("the shell that guards the process group of a command does not start: %w", err)
 	}
-	g := &processGroup{guard, input}
+	g := &group{guard, input}
 	if _, err := io.ReadFull(output, make([]byte, 1)); err != nil { // then it ignores signals
 		g.dismiss()
-		return nil, fmt.Errorf("the shell that is to watch over a command has ended: %w", err)
+		return nil, fmt.Errorf("the shell that guards the process group of a command has ended: %w", err)
 	}
 	return g, nil
 }
 
 // attributes make a process part of the group.
-func (g *processGroup) attributes() *syscall.SysProcAttr {
+func (g *group) attributes() *syscall.SysProcAttr {
 	return withParent(&syscall.SysProcAttr{Setpgid: true, Pgid: g.guard.Process.Pid})
 }
 
 // signal sends a signal to all of the group. The guard ignores all but SIGKILL.
-func (g *processGroup) signal(s syscall.Signal) {
+func (g *group) signal(s syscall.Signal) {
 	_ = syscall.Kill(-g.guard.Process.Pid, s) // the guard is there, if only to be waited for
 }
 
-// dismiss ends the guard, and leaves the others alone.
-func (g *processGroup) dismiss() {
+// dismiss ends the guard, and not the others.
+func (g *group) dismiss() {
 	_ = g.guard.Process.Kill() // or it has been killed
 	_ = g.guard.Wait()         // by us
 	_ = g.input.Close()
