@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/fleasenet"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
+	"github.com/leasehold-dev/leasehold/internal/mono"
 )
 
 // A Status is how a node does, at one moment.
@@ -83,21 +84,39 @@ type member struct {
 	twins machine.Wall // 0 if never
 }
 
+// A roster is what a node knows about other processes.
+type roster struct {
+	members   []*member // in the order of IDs
+	strangers map[ID]*stranger
+	greeted   mono.Instant // when the others were greeted last, before this node took part
+}
+
+func newRoster(c *Config) roster {
+	r := roster{strangers: make(map[ID]*stranger)}
+	for _, m := range c.Members {
+		if m.ID != c.Self {
+			r.members = append(r.members, &member{Member: m})
+		}
+	}
+	slices.SortFunc(r.members, func(a, b *member) int { return cmp.Compare(a.ID, b.ID) })
+	return r
+}
+
 // heard notes that something came from a member.
-func (n *Node) heard(now machine.Time, e *machine.Envelope) {
-	if m := n.member(ID(e.From)); m != nil {
+func (r *roster) heard(now machine.Time, e *machine.Envelope) {
+	if m := r.member(ID(e.From)); m != nil {
 		m.heard, m.waits = now.Wall, e.Waiting
-		delete(n.strangers, m.ID) // it was told anew
+		delete(r.strangers, m.ID) // it was told anew
 	}
 }
 
-// member returns a member, nil if it is none or ourselves.
-func (n *Node) member(id ID) *member {
-	place, found := slices.BinarySearchFunc(n.members, id, func(m *member, id ID) int { return cmp.Compare(m.ID, id) })
+// member returns a member, nil if it is none or this process.
+func (r *roster) member(id ID) *member {
+	place, found := slices.BinarySearchFunc(r.members, id, func(m *member, id ID) int { return cmp.Compare(m.ID, id) })
 	if !found {
 		return nil
 	}
-	return n.members[place]
+	return r.members[place]
 }
 
 // Status returns how the node does. It takes the lock for as long as it takes to
@@ -107,9 +126,9 @@ func (n *Node) Status() Status {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	void := n.machine.Counters()
-	s.Ready, s.Resources, s.Clock, s.Counts = n.machine.Ready() && !n.closing, n.machine.Size(), n.clock, n.counts
+	s.Ready, s.Resources, s.Clock, s.Counts = n.machine.Ready() && !n.life.closing, n.machine.Size(), n.clock, n.counts
 	s.Counts.Void, s.Counts.BadTime, s.Counts.Foreign, s.Counts.Full = void.Void, void.BadTime, void.Foreign, void.Full
-	for _, m := range n.members {
+	for _, m := range n.roster.members {
 		status := MemberStatus{Member: m.Member, Waits: m.waits, ClockOff: m.off}
 		if m.heard != 0 {
 			status.Heard = time.Unix(0, int64(m.heard))
@@ -119,8 +138,11 @@ func (n *Node) Status() Status {
 		}
 		s.Members = append(s.Members, status)
 	}
-	s.Fingerprint, s.Strangers = n.cfg.fingerprint(), n.strangerStatus()
-	for _, e := range n.entries {
+	s.Fingerprint = n.cfg.fingerprint()
+	for _, stranger := range n.roster.sortedStrangers() {
+		s.Strangers = append(s.Strangers, stranger.StrangerStatus)
+	}
+	for _, e := range n.requests.entries {
 		if e.lease != nil {
 			s.Held++
 		} else if len(e.claims) > 0 {
@@ -145,7 +167,7 @@ func traffic(c fleasenet.Counters) Traffic {
 func (n *Node) Leases() []*Lease {
 	var leases []*Lease
 	n.mu.Lock()
-	for _, e := range n.entries {
+	for _, e := range n.requests.entries {
 		if e.lease != nil {
 			leases = append(leases, e.lease)
 		}

@@ -63,7 +63,7 @@ func (n *Node) Watch(ctx context.Context, resource string) iter.Seq2[Holder, err
 // watch begins to signal when a resource changes hands.
 func (n *Node) watch(resource string) (signal chan struct{}, err error) {
 	n.step(func(now machine.Time) {
-		if n.closing {
+		if n.life.closing {
 			err = errClosed(opWatch, resource)
 			return
 		}
@@ -125,7 +125,7 @@ func (n *Node) await(ctx context.Context, signal <-chan struct{}, wait time.Dura
 	select {
 	case <-ctx.Done():
 		return false
-	case <-n.done:
+	case <-n.Done():
 		return false
 	case <-signal:
 	case <-timer.C:
