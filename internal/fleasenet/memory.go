@@ -13,10 +13,10 @@ import (
 
 // A Memory is a network within one process, for tests: the same packets, carried
 // by goroutines, channels and timers alone, so that it also works in the virtual
-// time of testing/synctest. All its methods may be called at any time.
+// time of testing/synctest. All its methods may be called at any time. The zero
+// Memory has no members and no faults.
 type Memory struct {
 	mu      sync.Mutex
-	rand    *rand.Rand
 	latency Latency
 	cut     map[way]bool
 	members map[flease.Process]*member
@@ -30,15 +30,6 @@ type Latency struct {
 
 // A way is from one process to another.
 type way struct{ from, to flease.Process }
-
-// NewMemory returns a network without members or faults. The seed decides the jitter,
-// as far as the order in which packets are sent does not.
-func NewMemory(seed uint64) *Memory {
-	return &Memory{
-		rand: rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // a network for tests, from a seed
-		cut:  make(map[way]bool), members: make(map[flease.Process]*member),
-	}
-}
 
 // Join adds a process. Addresses are not needed. A process may join again when
 // it has closed what it had.
@@ -55,6 +46,9 @@ func (m *Memory) Join(c Config) (Net, error) {
 	defer m.mu.Unlock()
 	if m.members[c.Self] != nil {
 		return nil, leasehold.Errorf(op, leasehold.Exists, n.Addr(), "this member is in the network already: every process needs an ID of its own")
+	}
+	if m.members == nil {
+		m.members = make(map[flease.Process]*member)
 	}
 	m.members[c.Self] = n
 	ctx, stop := context.WithCancel(context.Background())
@@ -78,6 +72,9 @@ func (m *Memory) SetLatency(l Latency) {
 func (m *Memory) Cut(from, to flease.Process) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.cut == nil {
+		m.cut = make(map[way]bool)
+	}
 	m.cut[way{from, to}] = true
 }
 
@@ -98,7 +95,7 @@ func (m *Memory) carry(w way, packet []byte) {
 	}
 	delay := m.latency.Delay
 	if m.latency.Jitter > 0 {
-		delay += time.Duration(m.rand.Int64N(int64(m.latency.Jitter)))
+		delay += rand.N(m.latency.Jitter) //nolint:gosec // a network for tests
 	}
 	to.arrive(packet, time.Now().Add(delay))
 }

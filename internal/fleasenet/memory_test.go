@@ -39,7 +39,7 @@ func greet(n Net, from, to flease.Process, times int) {
 
 func TestMemoryCarriesMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, one, two := NewMemory(1), newMailbox(), newMailbox()
+		m, one, two := new(Memory), newMailbox(), newMailbox()
 		n := join(t, m, 1, one)
 		join(t, m, 2, two)
 		there := usual(flease.KindWrite, 3000)
@@ -73,7 +73,7 @@ func TestMemoryLatency(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m, two := NewMemory(1), newMailbox()
+				m, two := new(Memory), newMailbox()
 				n := join(t, m, 1, newMailbox())
 				join(t, m, 2, two)
 				m.SetLatency(test.latency)
@@ -105,7 +105,7 @@ func TestMemoryLatency(t *testing.T) {
 // TestMemoryCut: one direction is cut, and mended.
 func TestMemoryCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, one, two := NewMemory(1), newMailbox(), newMailbox()
+		m, one, two := new(Memory), newMailbox(), newMailbox()
 		a, b := join(t, m, 1, one), join(t, m, 2, two)
 		exchange := func() (int, int) {
 			greet(a, 1, 2, 1)
@@ -127,7 +127,7 @@ func TestMemoryCut(t *testing.T) {
 // TestMemoryFull: what is under way is bounded.
 func TestMemoryFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, two := NewMemory(1), newMailbox()
+		m, two := new(Memory), newMailbox()
 		n, far := join(t, m, 1, newMailbox()), join(t, m, 2, two)
 		m.SetLatency(Latency{Delay: time.Second})
 		greet(n, 1, 2, maxUnderWay+5)
@@ -140,7 +140,7 @@ func TestMemoryFull(t *testing.T) {
 // TestMemoryRejoin: a process joins once, and again when it has left.
 func TestMemoryRejoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := NewMemory(1)
+		m := new(Memory)
 		n := join(t, m, 1, newMailbox())
 		c := Config{Self: 1, Incarnation: 12, Peers: []Peer{{Process: 2}}, Receive: newMailbox().receive}
 		if _, err := m.Join(c); !errors.Is(err, leasehold.Exists) {

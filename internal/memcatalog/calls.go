@@ -145,10 +145,8 @@ func (c *replica) note(p *peer, err error) {
 func (c *replica) strange(from string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := c.g.cfg.Clock.Now()
-	c.stranger, c.strangeAt = from, now
-	if now >= c.strangeAgain {
-		c.strangeAgain = now.Add(strangeEvery)
+	c.stranger, c.strangeAt = from, c.g.cfg.Clock.Now()
+	if _, ok := c.warned.Allow("stranger", 1); ok {
 		c.g.log.Error("another manager leads, and was started with other managers, times or key than this one: this one takes no part. "+
 			"Give all of them the same --peers, --ttl, --epsilon, --drift, --longest-lease and --peer-key-file", "leader", from)
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
-	"net"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/flease"
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/hostport"
 	"github.com/leasehold-dev/leasehold/internal/machine/appointment"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/memcatalog"
 	"github.com/leasehold-dev/leasehold/internal/mono"
@@ -88,31 +88,30 @@ func (c *Config) validate() error {
 			return bad("%s and %s have the same number by chance: write one of them in another way", other, p.Manager)
 		}
 		ids[p.id()] = p.Manager
-		if c.Key.Len() == 0 && !c.Secure && !onLoopback(p.Addr) {
-			return bad("%s is not on the loopback, so that managers need a key by which they know each other: give the same to all with --peer-key-file, or Peers.Key", p.Addr)
-		}
 	}
 	if !names["manager "+string(c.Self)] {
 		return bad("it is not one of its group: %v", c.managers())
 	}
-	if 0 < c.Key.Len() && c.Key.Len() < 16 {
-		return bad("the key has %d bytes, want 16 or more that nobody can guess", c.Key.Len())
+	if c.Key.Len() > 0 || c.Secure {
+		return nil
 	}
-	for _, other := range c.OtherKeys {
-		if other.Len() < 16 || c.Key.Len() == 0 {
-			return bad("another key has %d bytes, want 16 or more that nobody can guess", other.Len())
+	for _, addr := range c.addrs() {
+		if !hostport.Loopback(addr) {
+			return bad("%s is not on the loopback, so that managers need a key by which they know each other: give the same to all with --peer-key-file, or Peers.Key", addr)
 		}
-	}
-	if c.Listen != "" && c.Key.Len() == 0 && !c.Secure && !onLoopback(c.Listen) {
-		return bad("%s is not on the loopback, so that managers need a key by which they know each other: give the same to all with --peer-key-file, or Peers.Key", c.Listen)
 	}
 	return nil
 }
 
-// onLoopback reports whether an address is on the loopback for certain.
-func onLoopback(addr string) bool {
-	host, _, err := net.SplitHostPort(addr)
-	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
+// addrs are the addresses of the group, and where this manager listens.
+func (c *Config) addrs() (all []string) {
+	for _, p := range c.Peers {
+		all = append(all, p.Addr)
+	}
+	if c.Listen != "" {
+		all = append(all, c.Listen)
+	}
+	return all
 }
 
 // id is the manager's number among those who agree on leases. It does not depend on
@@ -128,6 +127,17 @@ func (c *Config) managers() (ids []storage.ManagerID) {
 		ids = append(ids, p.Manager)
 	}
 	return ids
+}
+
+// manager names the manager that has a number, or gives the number if it is none of
+// the group.
+func (c *Config) manager(id flease.ID) string {
+	for _, p := range c.Peers {
+		if p.id() == id {
+			return string(p.Manager)
+		}
+	}
+	return fmt.Sprintf("an unknown manager (%d)", id)
 }
 
 // description is what all managers of a group must have been told alike.

@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/catalogwire"
 	"github.com/leasehold-dev/leasehold/internal/failpoint"
+	"github.com/leasehold-dev/leasehold/internal/logthrottle"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/memcatalog"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/storage"
@@ -39,11 +40,10 @@ type replica struct {
 
 	waitUntil mono.Instant // until when nothing is granted; 0 if nothing is feared
 
-	// A leader that was started otherwise than we, when it has called us last, and
-	// when to say so again.
-	stranger     string
-	strangeAt    mono.Instant
-	strangeAgain mono.Instant
+	// A leader that was started otherwise than this manager, and when it has called last.
+	stranger  string
+	strangeAt mono.Instant
+	warned    *logthrottle.Throttle[string]
 }
 
 func newReplica(g *Group) (*replica, error) {
@@ -51,7 +51,7 @@ func newReplica(g *Group) (*replica, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &replica{g: g, machine: m, wake: mono.Never, rouse: make(chan struct{}, 1), peers: make(map[storage.ManagerID]*peer)}
+	c := &replica{g: g, machine: m, wake: mono.Never, rouse: make(chan struct{}, 1), peers: make(map[storage.ManagerID]*peer), warned: logthrottle.New[string](strangeEvery)}
 	for _, p := range g.cfg.Peers {
 		c.peers[p.Manager] = &peer{id: p.Manager}
 	}
