@@ -122,7 +122,7 @@ func (r *roster) member(id ID) *member {
 // Status returns how the node does. It takes the lock for as long as it takes to
 // count what is held.
 func (n *Node) Status() Status {
-	s := Status{Self: n.cfg.Self, Addr: n.Addr(), Err: n.Err(), Traffic: traffic(n.net.Counters())}
+	s := Status{Self: n.cfg.Self, Addr: n.Addr(), Err: n.Err(), Traffic: traffic(n.net.Counters()), Members: []MemberStatus{}}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	void := n.machine.Counters()

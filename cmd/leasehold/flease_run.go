@@ -115,54 +115,19 @@ func (o *fleaseRun) complete() error {
 	return onlyLoopback("control", o.control)
 }
 
-// farewell is how long a member that stops waits for the others to hear of it.
-const farewell = 5 * time.Second
-
 // run runs a member until ctx ends.
 func (o *fleaseRun) run(ctx context.Context, out screen) error {
-	listener, err := listenOn("control", o.control)
+	control, err := listenOn("control", o.control)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%w. Or does member %d run already? It must not run twice", err, o.id)
 	}
 	if err != nil {
 		return err
 	}
-	node, err := flease.Start(o.config)
-	if err != nil {
-		if listener != nil {
-			err = errors.Join(err, listener.Close())
-		}
-		return err
-	}
-	var control *fleasecontrol.Server // nil if there is none
-	if listener != nil {
-		control = fleasecontrol.Serve(node, o.config.Lease, listener, o.config.Logger)
-	}
-	err = o.attend(ctx, node, addrOf(listener), out)
-	ended, cancel := context.WithTimeout(context.Background(), farewell)
-	defer cancel()
-	err = errors.Join(err, node.Close(ended)) // ends what the control answers
-	if control != nil {
-		err = errors.Join(err, control.Close(ended))
-	}
-	return err
-}
-
-// attend reports that the member takes part, and waits until ctx ends or it no longer
-// does.
-func (o *fleaseRun) attend(ctx context.Context, node *flease.Node, control string, out screen) error {
-	if err := write(out, o.greeting(node, control)); err != nil {
-		return err
-	}
-	if node.Ready(ctx) == nil {
-		out.say("%s", readiness(node.Status()))
-	}
-	select {
-	case <-node.Done():
-		return node.Err()
-	case <-ctx.Done():
-		return nil
-	}
+	return fleasecontrol.RunMember(ctx, o.config, control, fleasecontrol.Events{
+		Started: func(node *flease.Node) error { return write(out, o.greeting(node, addrOf(control))) },
+		Ready:   func(s flease.Status) { out.say("%s", readiness(s)) },
+	})
 }
 
 // readiness says that a member takes part, and whether enough others do.

@@ -196,21 +196,12 @@ func (r *reader) open(b []byte) (_ fate, fingerprint uint64) {
 	if end < headerSize+envelopeSize {
 		return malformed, 0
 	}
-	s := peer
-	if peer == nil {
-		s = r.outsiders.find(h.from)
+	why := r.unseal(peer, b, &h)
+	if why == unauthentic {
+		r.warn(h.from)
 	}
-	if s == nil {
-		return foreign, 0
-	}
-	if why := s.open(b, &h, r.keys); why != delivered {
-		if why == unauthentic {
-			r.warn(h.from)
-		}
+	if why != delivered {
 		return why, 0
-	}
-	if peer == nil {
-		r.outsiders.keep(h.from, s)
 	}
 	r.envelope = parseEnvelope(b[headerSize:], &h)
 	if h.fingerprint != r.fingerprint {
@@ -224,6 +215,14 @@ func (r *reader) open(b []byte) (_ fate, fingerprint uint64) {
 		return malformed, 0
 	}
 	return delivered, 0
+}
+
+// unseal decrypts a packet of a peer, or of an outsider if peer is nil.
+func (r *reader) unseal(peer *sender, packet []byte, h *header) fate {
+	if peer == nil {
+		return r.outsiders.open(packet, h, r.keys)
+	}
+	return peer.open(packet, h, r.keys)
 }
 
 // warnEvery is how often the log mentions packets of a peer that are not authentic.
