@@ -5,8 +5,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/leak"
 	"github.com/leasehold-dev/leasehold/internal/logthrottle"
 )
+
+func TestMain(m *testing.M) { leak.Main(m) }
 
 func TestThrottle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
