@@ -86,8 +86,8 @@ func (n *Node) claim(ctx context.Context, what task, names []string) []Result {
 func (n *Node) begin(b *batch) {
 	n.step(func(now machine.Time) {
 		n.observe(now)
-		n.batches++
-		b.number = n.batches
+		n.requests.batches++
+		b.number = n.requests.batches
 		n.advance(now, b)
 	})
 }
@@ -130,7 +130,7 @@ func (n *Node) ReleaseAll(ctx context.Context, leases []*Lease) error {
 	failpoint.Here("flease/releasing")
 	select {
 	case <-b.done:
-	case <-n.over:
+	case <-n.life.closed:
 	case <-ctx.Done():
 	}
 	switch {

@@ -214,7 +214,7 @@ func TestCancel(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
-		if got := len(s.nodes[2].entries); got != 0 {
+		if got := len(s.nodes[2].requests.entries); got != 0 {
 			t.Errorf("%d entries are left", got)
 		}
 		if err := l.Release(t.Context()); err != nil {

@@ -91,7 +91,7 @@ func (n *Node) end(c claim, r Result) {
 		n.after.wake = append(n.after.wake, b)
 	case !b.queued:
 		b.queued = true
-		n.pending = append(n.pending, b)
+		n.requests.pending = append(n.requests.pending, b)
 	}
 }
 

@@ -78,8 +78,8 @@ func chaos(t *testing.T, seed uint64) {
 	}
 	time.Sleep(time.Minute) // releases that nobody waits for are done, or given up
 	for _, n := range s.nodes {
-		if got := n.Status(); got.Waiting != 0 || len(n.entries) != got.Held {
-			t.Errorf("member %d holds %d and waits for %d, and has %d entries", n.Self(), got.Held, got.Waiting, len(n.entries))
+		if got := n.Status(); got.Waiting != 0 || len(n.requests.entries) != got.Held {
+			t.Errorf("member %d holds %d and waits for %d, and has %d entries", n.Self(), got.Held, got.Waiting, len(n.requests.entries))
 		}
 	}
 }

@@ -31,9 +31,9 @@ type ID uint32
 
 // A Member is a process of the system, and where the others reach it.
 type Member struct {
-	ID   ID
-	Addr string // host:port; not needed with [Memory]
-	Name string // what the log calls it. Default: its ID
+	ID   ID     `json:"id"`
+	Addr string `json:"addr"`           // host:port; not needed with [Memory]
+	Name string `json:"name,omitempty"` // what the log calls it. Default: its ID
 }
 
 // name is what the log calls a member.

@@ -37,19 +37,19 @@ func (n *Node) newEntry(b *batch, name string) *entry {
 	}
 	e := &b.fresh[0]
 	b.fresh = b.fresh[1:]
-	e.name, e.place = name, len(n.entries)
+	e.name, e.place = name, len(n.requests.entries)
 	e.claims = e.room[:0]
-	n.entries = append(n.entries, e)
+	n.requests.entries = append(n.requests.entries, e)
 	return e
 }
 
 // drop ends an entry.
 func (n *Node) drop(e *entry) {
-	last := len(n.entries) - 1
-	n.entries[e.place] = n.entries[last]
-	n.entries[e.place].place = e.place
-	n.entries[last] = nil
-	n.entries = n.entries[:last]
+	last := len(n.requests.entries) - 1
+	n.requests.entries[e.place] = n.requests.entries[last]
+	n.requests.entries[e.place].place = e.place
+	n.requests.entries[last] = nil
+	n.requests.entries = n.requests.entries[:last]
 }
 
 // entry returns what we have to do with a resource; nil if nothing.
@@ -64,7 +64,7 @@ func (n *Node) enter(now machine.Time, c claim) {
 	b, name := c.batch, c.batch.names[c.place]
 	e := n.entry(name)
 	switch {
-	case n.closing:
+	case n.life.closing:
 		n.end(c, Result{Err: errClosed(opAcquire, name)})
 		return
 	case e == nil:

@@ -1,96 +1,115 @@
 package flease
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/logthrottle"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
-	"github.com/leasehold-dev/leasehold/internal/mono"
 )
 
-// aftermath is what a step leaves to be done when the lock is free again.
+// An aftermath is what a step leaves to be done when the lock is free again.
 type aftermath struct {
-	wake    []*batch // have ended
-	remarks []remark // for the log
+	wake   []*batch // have ended
+	lines  []line   // for the log
+	losses []loss
 }
 
-// A subject is what a remark is about. Remarks on the same subject are not
-// repeated too often.
+// A line is something to be logged.
+type line struct {
+	subject
+	level slog.Level
+	count int // of events
+	args  []any
+}
+
+// A subject is what a line is about. It is not repeated too often.
 type subject struct {
-	what topic
+	text string
 	id   ID // of the member that it is about; 0 if none
 }
 
-// A topic is a kind of remark.
-type topic uint8
-
-const (
-	sleeping topic = iota + 1
-	stepping
-	ownClockWrong
-	memberClockWrong
-	memberClockRight
-	equalIDs
-	ousted
-	otherGroup
-	losing
-)
-
-// A remark is something to be logged.
-type remark struct {
-	subject
-	name     string // of the member that it is about
-	by       time.Duration
-	resource string // the first of
-	count    int    // so many
-	why      ending
-	args     []any // more to say
+// A loss is leases that a step has lost, for one reason.
+type loss struct {
+	why   ending
+	first string // resource
+	count int
 }
 
-func (a *aftermath) note(r remark) { a.remarks = append(a.remarks, r) }
-
-// noteOf notes something about a member.
-func (n *Node) noteOf(what topic, id ID, r remark) {
-	r.subject, r.name = subject{what, id}, n.nameOf(id)
-	n.after.note(r)
+// note notes something for the log, about a member if the ID is not 0.
+func (n *Node) note(id ID, level slog.Level, text string, args ...any) {
+	n.after.lines = append(n.after.lines, line{subject{text, id}, level, 1, args})
 }
 
-// lost notes that a lease was lost. A remark tells of all that a step has lost for
+// lost notes that a lease was lost. One line tells of all that a step has lost for
 // the same reason.
 func (a *aftermath) lost(resource string, why ending) {
-	if last := len(a.remarks) - 1; last >= 0 && a.remarks[last].what == losing && a.remarks[last].why == why {
-		a.remarks[last].count++
+	if last := len(a.losses) - 1; last >= 0 && a.losses[last].why == why {
+		a.losses[last].count++
 		return
 	}
-	a.note(remark{subject: subject{what: losing}, resource: resource, count: 1, why: why})
+	a.losses = append(a.losses, loss{why, resource, 1})
+}
+
+// A journal writes to the log, each subject once in a while.
+type journal struct {
+	*slog.Logger
+	throttle *logthrottle.Throttle[subject]
+}
+
+// quiet is how long a subject is not mentioned again.
+const quiet = 10 * time.Second
+
+func newJournal(c *Config) journal {
+	return journal{c.Logger.With("member", c.self().name()), logthrottle.New[subject](quiet)}
+}
+
+// write logs what a step has left. There are as many subjects as there are members
+// and strangers, times a few.
+func (j *journal) write(a *aftermath) {
+	for _, l := range a.losses {
+		text := "leases lost: " + l.why.String()
+		a.lines = append(a.lines, line{subject{text: text}, slog.LevelWarn, l.count, []any{"count", l.count, "first", l.first}})
+	}
+	for _, l := range a.lines {
+		suppressed, ok := j.throttle.Allow(l.subject, l.count)
+		if !ok {
+			continue
+		}
+		if suppressed > 0 {
+			l.args = append(l.args, "since_last", suppressed)
+		}
+		j.Log(context.Background(), l.level, l.text, l.args...)
+	}
 }
 
 // trouble remembers what is wrong with a clock, and returns the reason for leases
 // that are lost with it.
 func (n *Node) trouble(note *machine.Notice) ending {
 	id := ID(note.Peer)
-	m := n.member(id)
+	m := n.roster.member(id)
 	switch note.What {
 	case machine.ClockStep:
 		now, _ := n.time.read()
 		n.clock.Steps++
 		n.clock.Stepped, n.clock.By, n.clock.Wrong = time.Unix(0, int64(now.Wall)), note.By, false
-		for _, m := range n.members {
+		for _, m := range n.roster.members {
 			m.off = 0
 		}
-		n.after.note(remark{subject: subject{what: stepping}, by: note.By})
+		n.note(0, slog.LevelError, "the wall clock of this computer was set: all leases are dropped", "by", note.By)
 		return clockStepped
 	case machine.OwnClock:
 		n.clock.Wrong = true
-		n.after.note(remark{subject: subject{what: ownClockWrong}})
+		n.note(0, slog.LevelError, "most other members find the wall clock of this computer wrong: all leases are dropped, and none is to be had until it is right")
 		return clockWrong
 	case machine.PeerClock:
 		m.off = note.By
-		n.noteOf(memberClockWrong, id, remark{by: note.By})
+		n.note(id, slog.LevelError, "a member's wall clock differs from ours by more than epsilon: it is ignored until it is right", "of", n.nameOf(id), "ahead", note.By)
 	case machine.PeerClockOK:
 		m.off = 0
 		n.clock.Wrong = n.clock.Wrong && n.mostDiffer()
-		n.noteOf(memberClockRight, id, remark{})
+		n.note(id, slog.LevelInfo, "a member's wall clock is right again", "of", n.nameOf(id))
 	case machine.EqualIDs:
 		n.sawTwins(id)
 	default: // is no trouble
@@ -101,83 +120,10 @@ func (n *Node) trouble(note *machine.Notice) ending {
 // mostDiffer reports whether the clocks of most others differ from ours.
 func (n *Node) mostDiffer() bool {
 	differ := 0
-	for _, m := range n.members {
+	for _, m := range n.roster.members {
 		if m.off != 0 {
 			differ++
 		}
 	}
-	return 2*differ > len(n.members)
-}
-
-// quiet is how long a subject is not mentioned again.
-const quiet = 10 * time.Second
-
-// A journal writes remarks to the log, each subject once in a while.
-type journal struct {
-	log  *slog.Logger
-	said map[subject]saying
-}
-
-// A saying is when a subject was mentioned last, and how often it would have been
-// since.
-type saying struct {
-	at     mono.Instant
-	passed int
-}
-
-// A line is ready to be logged.
-type line struct {
-	level slog.Level
-	text  string
-	args  []any
-}
-
-// write turns remarks into lines, under the node's lock. There are as many
-// subjects as there are members, times a few.
-func (j *journal) write(now machine.Time, a *aftermath) []line {
-	var lines []line
-	for i := range a.remarks {
-		r := &a.remarks[i]
-		last, known := j.said[r.subject]
-		if known && now.Mono.Sub(last.at) < quiet {
-			last.passed += max(1, r.count)
-			j.said[r.subject] = last
-			continue
-		}
-		l := r.line()
-		if last.passed > 0 {
-			l.args = append(l.args, "since_last", last.passed)
-		}
-		lines = append(lines, l)
-		if j.said == nil {
-			j.said = make(map[subject]saying)
-		}
-		j.said[r.subject] = saying{at: now.Mono}
-	}
-	return lines
-}
-
-// line words a remark.
-func (r *remark) line() line {
-	of := append([]any{"of", r.name}, r.args...)
-	switch r.what {
-	case sleeping:
-		return line{slog.LevelWarn, "the computer was suspended: all leases are dropped", nil}
-	case stepping:
-		return line{slog.LevelError, "the wall clock of this computer was set: all leases are dropped", []any{"by", r.by}}
-	case ownClockWrong:
-		return line{slog.LevelError, "most other members find the wall clock of this computer wrong: all leases are dropped, and none is to be had until it is right", nil}
-	case memberClockWrong:
-		return line{slog.LevelError, "a member's wall clock differs from ours by more than epsilon: it is ignored until it is right", append(of, "ahead", r.by)}
-	case memberClockRight:
-		return line{slog.LevelInfo, "a member's wall clock is right again", of}
-	case equalIDs:
-		return line{slog.LevelError, "two processes run as the same member, and one of them is told to give way: stop it, and give each process an ID of its own", of}
-	case ousted:
-		return line{slog.LevelError, "another process runs as this member: this one takes part no more, and all its leases are dropped. Stop one of the two", r.args}
-	case otherGroup:
-		return line{slog.LevelError, otherGroupText, append([]any{"stranger", r.name}, r.args...)}
-	default:
-		return line{slog.LevelWarn, "leases lost: " + r.why.String(), []any{"count", r.count, "first", r.resource}}
-	}
+	return 2*differ > len(n.roster.members)
 }

@@ -1,13 +1,11 @@
 package flease
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	mrand "math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
@@ -24,38 +22,59 @@ type Node struct {
 	cfg  Config
 	time timepiece
 	net  fleasenet.Net
-
-	ready chan struct{} // closed when it takes part
-	rouse chan struct{} // has one when the timer is to be set anew
-	over  chan struct{} // closed when it is closed
-	ended error         // what became of that; not changed after over is closed
-	done  chan struct{} // closed when it is, or has given way
-
-	stop    context.CancelFunc
-	running sync.WaitGroup
+	log  journal
+	life lifecycle
 
 	// mu guards everything below, and the sending side of net.
-	mu      sync.Mutex
-	machine *machine.Machine
-	wake    mono.Instant // when the timer will go off
-	sleeps  uint64       // that the machine knows of
-	closing bool
-	gaveWay error             // to another process with our ID; nil if it has not
-	source  *fleasenet.Source // of the packet that is being handled; nil if none is
+	mu       sync.Mutex
+	machine  *machine.Machine
+	timer    timer
+	sleeps   uint64            // that the machine knows of
+	source   *fleasenet.Source // of the packet that is being handled; nil if none is
+	requests requests
+	watches  map[string][]chan struct{}
+	roster   roster
+	counts   Counts
+	clock    ClockStatus
+	after    aftermath
+}
 
+// A lifecycle is the states that a node goes through: started, ready, done, closed.
+type lifecycle struct {
+	ready    context.Context // ends when the node takes part
+	setReady context.CancelFunc
+	done     context.Context // ends when it no longer does, with the reason for its cause
+	end      context.CancelCauseFunc
+
+	closing  bool          // Close was called; guarded by the node's lock
+	closed   chan struct{} // closed when Close has finished
+	closeErr error         // its result; not changed after closed
+
+	stop    context.CancelFunc // ends the goroutines
+	running sync.WaitGroup
+}
+
+// start begins a lifecycle, and returns a context that ends with it.
+func (l *lifecycle) start() (ctx context.Context) {
+	l.ready, l.setReady = context.WithCancel(context.Background())
+	l.done, l.end = context.WithCancelCause(context.Background())
+	l.closed = make(chan struct{})
+	ctx, l.stop = context.WithCancel(context.Background())
+	return ctx
+}
+
+// A timer is when the machine is advanced next.
+type timer struct {
+	at    mono.Instant
+	rouse chan struct{} // has one when the timer is to be set anew
+}
+
+// requests are what calls of this process want, and what they have got.
+type requests struct {
 	entries []*entry // in no order
 	pending []*batch // may go on
 	spare   []*batch // room for the next of them
 	batches uint64   // so far
-	watches map[string][]chan struct{}
-
-	members   []*member // in the order of IDs
-	strangers map[ID]*stranger
-	greeted   mono.Instant // when the others were greeted last, before we took part
-	counts    Counts
-	clock     ClockStatus
-	after     aftermath
-	journal   journal
 }
 
 // Start starts a member. It begins to take part after a while: see [Node.Ready].
@@ -67,10 +86,8 @@ func start(cfg Config, t timepiece) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{
-		cfg: cfg, time: t,
-		ready: make(chan struct{}), rouse: make(chan struct{}, 1), over: make(chan struct{}), done: make(chan struct{}),
-		watches: make(map[string][]chan struct{}), strangers: make(map[ID]*stranger),
-		members: newMembers(&cfg), journal: journal{log: cfg.Logger.With("member", cfg.self().name())},
+		cfg: cfg, time: t, log: newJournal(&cfg), roster: newRoster(&cfg),
+		timer: timer{rouse: make(chan struct{}, 1)}, watches: make(map[string][]chan struct{}),
 	}
 	decides := cfg.machine()
 	decides.Incarnation, decides.Rand = draw()
@@ -92,10 +109,9 @@ func start(cfg Config, t timepiece) (*Node, error) {
 	if n.machine, err = machine.New(now, decides); err != nil {
 		return nil, err
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	n.stop = stop
-	n.running.Go(func() { n.keepTime(ctx) })
-	n.running.Go(func() { t.watch(ctx, func() { n.step(func(machine.Time) {}) }) })
+	ctx := n.life.start()
+	n.life.running.Go(func() { n.keepTime(ctx) })
+	n.life.running.Go(func() { t.watch(ctx, func() { n.step(func(machine.Time) {}) }) })
 	return n, nil
 }
 
@@ -113,7 +129,7 @@ func (n *Node) network(incarnation uint64) fleasenet.Config {
 	c := fleasenet.Config{
 		Self: machine.Process(n.cfg.Self), Incarnation: incarnation, Listen: n.cfg.Listen, Key: n.cfg.Key, OtherKeys: n.cfg.OtherKeys,
 		Fingerprint: n.cfg.fingerprint(),
-		Receive:     n.receive, Strange: n.strange, Drained: n.flush, Logger: n.journal.log,
+		Receive:     n.receive, Strange: n.strange, Drained: n.flush, Logger: n.log.Logger,
 	}
 	for _, m := range n.cfg.Members {
 		c.Peers = append(c.Peers, fleasenet.Peer{Process: machine.Process(m.ID), Addr: m.Addr, Name: m.Name})
@@ -121,40 +137,16 @@ func (n *Node) network(incarnation uint64) fleasenet.Config {
 	return c
 }
 
-// newMembers returns those besides ourselves.
-func newMembers(c *Config) []*member {
-	var all []*member
-	for _, m := range c.Members {
-		if m.ID != c.Self {
-			all = append(all, &member{Member: m})
-		}
-	}
-	slices.SortFunc(all, func(a, b *member) int { return cmp.Compare(a.ID, b.ID) })
-	return all
-}
-
 // Done returns a channel that is closed when the node takes part no more: it is
 // closed, or another process was found to run as the same member, and this one has
 // given way to it. Then all its leases are over, no call will get one, and what is
 // left is to [Node.Close] it. [Node.Err] says which.
-func (n *Node) Done() <-chan struct{} { return n.done }
+func (n *Node) Done() <-chan struct{} { return n.life.done.Done() }
 
 // Err returns nil until Done is closed, and then why the node takes part no more:
 // its kind is [leasehold.Closed], or [leasehold.NameTaken] if another process runs
 // as the same member.
-func (n *Node) Err() error {
-	select {
-	case <-n.done:
-	default:
-		return nil
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.gaveWay != nil {
-		return n.gaveWay
-	}
-	return errClosed("flease", "")
-}
+func (n *Node) Err() error { return context.Cause(n.life.done) }
 
 // Self is the member that this node is.
 func (n *Node) Self() ID { return n.cfg.Self }
@@ -169,15 +161,13 @@ func (n *Node) Addr() string { return n.net.Addr() }
 // or the node is closed, or another process runs as the same member: see
 // [Node.Done].
 func (n *Node) Ready(ctx context.Context) error {
-	select {
-	case <-n.done:
-		return n.Err()
-	default:
+	if err := n.Err(); err != nil {
+		return err
 	}
 	select {
-	case <-n.ready:
+	case <-n.life.ready.Done():
 		return nil
-	case <-n.done:
+	case <-n.Done():
 		return n.Err()
 	case <-ctx.Done():
 		return leasehold.Errorf("ready", leasehold.Unavailable, "", "%s: %w", n.waits(), context.Cause(ctx))
@@ -196,29 +186,27 @@ func (n *Node) Close(ctx context.Context) error {
 		return n.awaitClosed(ctx)
 	}
 	err := n.ReleaseAll(ctx, leases)
-	n.stop()
+	n.life.stop()
 	err = errors.Join(err, n.net.Close())
-	n.running.Wait()
+	n.life.running.Wait()
 	if err != nil {
-		n.ended = &leasehold.Error{Op: opClose, Kind: leasehold.Unavailable, Err: err}
+		n.life.closeErr = &leasehold.Error{Op: opClose, Kind: leasehold.Unavailable, Err: err}
 	}
-	close(n.over)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.finish()
-	return n.ended
+	close(n.life.closed)
+	n.life.end(errClosed("flease", ""))
+	return n.life.closeErr
 }
 
 // awaitClosed waits for another call that closes the node.
 func (n *Node) awaitClosed(ctx context.Context) error {
 	select {
-	case <-n.over:
-		return n.ended
+	case <-n.life.closed:
+		return n.life.closeErr
 	default: // now ctx counts
 	}
 	select {
-	case <-n.over:
-		return n.ended
+	case <-n.life.closed:
+		return n.life.closeErr
 	case <-ctx.Done():
 		return leasehold.Errorf(opClose, leasehold.Unavailable, "", "another call is closing it: %w", context.Cause(ctx))
 	}
@@ -228,12 +216,12 @@ func (n *Node) awaitClosed(ctx context.Context) error {
 // reports false if another call has done so.
 func (n *Node) shut() (leases []*Lease, first bool) {
 	n.step(func(now machine.Time) {
-		if first = !n.closing; !first {
+		if first = !n.life.closing; !first {
 			return
 		}
-		n.closing = true
+		n.life.closing = true
 		waiting := make(map[*batch]bool)
-		for _, e := range n.entries {
+		for _, e := range n.requests.entries {
 			if e.lease != nil {
 				e.lease.end(closed)
 				leases = append(leases, e.lease)

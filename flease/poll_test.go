@@ -16,7 +16,7 @@ func TestPollersTakeNothingAway(t *testing.T) {
 	within(t, func(t *testing.T) {
 		const delay, jitter = 10 * time.Millisecond, 5 * time.Millisecond
 		s := newSystem(t, 5, nil)
-		s.network.net().SetWeather(fleasenet.Weather{Delay: delay, Jitter: jitter})
+		s.network.net.SetLatency(fleasenet.Latency{Delay: delay, Jitter: jitter})
 		l := s.acquire(1, "r")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

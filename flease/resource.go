@@ -1,18 +1,14 @@
 package flease
 
-import (
-	"errors"
-
-	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
-)
+import machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
 
 // A ResourceStatus is what a node knows about one resource.
 type ResourceStatus struct {
-	Resource string
-	Holder   Holder // who seems to have it: a hint, as with [Node.Watch]
-	Waiting  int    // calls of this process that wait for it
-	// Why says why the first of them has not got it yet; nil if none waits.
-	Why error
+	Resource string `json:"name"`
+	Holder   Holder `json:"holder"`  // who seems to have it: a hint, as with [Node.Watch]
+	Waiting  int    `json:"waiting"` // calls of this process that wait for it
+	// Why says why the first of them has not got it yet; empty if none waits.
+	Why string `json:"why,omitempty"`
 }
 
 // RaiseFence makes this member give a resource fences above a given one only, and others if they ask it in time. It is for
@@ -34,7 +30,7 @@ func (n *Node) Resource(name string) ResourceStatus {
 	s.Holder, _ = n.seen(now, name)
 	if e := n.entry(name); e != nil && len(e.claims) > 0 {
 		s.Waiting = len(e.claims)
-		s.Why = errors.New(n.obstacle(now, name))
+		s.Why = n.obstacle(now, name)
 	}
 	return s
 }

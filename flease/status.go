@@ -7,68 +7,72 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/fleasenet"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
+	"github.com/leasehold-dev/leasehold/internal/mono"
 )
 
 // A Status is how a node does, at one moment.
 type Status struct {
-	Self  ID
-	Addr  string // where it listens
-	Ready bool   // whether it takes part
+	Self  ID     `json:"member"`
+	Addr  string `json:"addr"`  // where it listens
+	Ready bool   `json:"ready"` // whether it takes part
 	// Err is why it takes part no more: what [Node.Err] returns.
-	Err error
+	Err error `json:"-"`
 
-	Members []MemberStatus // the others
+	Members []MemberStatus `json:"members"` // the others
 	// Fingerprint stands for what all members must have been told alike.
-	Fingerprint uint64
-	Strangers   []StrangerStatus // who was told otherwise, in the order of IDs
-	Clock       ClockStatus
+	Fingerprint uint64           `json:"fingerprint,string"`
+	Strangers   []StrangerStatus `json:"strangers,omitempty"` // who was told otherwise, in the order of IDs
+	Clock       ClockStatus      `json:"clock"`
 
-	Held      int // leases
-	Waiting   int // resources that calls of this process wait for
-	Resources int // that it knows of, as a member of their groups
-	Counts    Counts
-	Traffic   Traffic
+	Held      int     `json:"held"`      // leases
+	Waiting   int     `json:"waiting"`   // resources that calls of this process wait for
+	Resources int     `json:"resources"` // that it knows of, as a member of their groups
+	Counts    Counts  `json:"counts"`
+	Traffic   Traffic `json:"traffic"`
 }
 
 // A MemberStatus is what a node knows about another member.
 type MemberStatus struct {
 	Member
-	Heard time.Time // when something came from it last; zero if never
-	Waits bool      // it did not take part then: it had just started, or hears strangers
+	Heard time.Time `json:"heard,omitzero"`  // when something came from it last; zero if never
+	Waits bool      `json:"waits,omitempty"` // it did not take part then: it had just started, or hears strangers
 	// ClockOff is by how much its clock was found to be ahead of ours, or behind
 	// if it is negative, at least. While it is not 0 the member is ignored.
-	ClockOff time.Duration
+	ClockOff time.Duration `json:"clockOffNanos,omitempty"`
 	// Twins is when two processes were last found to run as this member; zero if
 	// never.
-	Twins time.Time
+	Twins time.Time `json:"twins,omitzero"`
 }
 
 // A ClockStatus is what a node knows about its own wall clock.
 type ClockStatus struct {
-	Wrong   bool          // most other members find it wrong
-	Steps   uint64        // how often it was seen to have been set
-	Stepped time.Time     // when, the last time, by the clock itself
-	By      time.Duration // and by how much
+	Wrong   bool          `json:"wrong"`               // most other members find it wrong
+	Steps   uint64        `json:"steps"`               // how often it was seen to have been set
+	Stepped time.Time     `json:"stepped,omitzero"`    // when, the last time, by the clock itself
+	By      time.Duration `json:"stepNanos,omitempty"` // and by how much
 }
 
 // Counts count what has happened since the start.
 type Counts struct {
-	Acquired uint64 // leases
-	Lost     uint64 // of them, that were not released
-	Void     uint64 // packets meant for an earlier start of a member, or from one
-	BadTime  uint64 // messages of members whose clocks are off
-	Foreign  uint64 // messages about resources that are not ours to decide
-	Full     uint64 // resources for which there was no room
+	Acquired uint64 `json:"acquired"` // leases
+	Lost     uint64 `json:"lost"`     // of them, that were not released
+	Void     uint64 `json:"void"`     // packets meant for an earlier start of a member, or from one
+	BadTime  uint64 `json:"badTime"`  // messages of members whose clocks are off
+	Foreign  uint64 `json:"foreign"`  // messages about resources that are not ours to decide
+	Full     uint64 `json:"full"`     // resources for which there was no room
 }
 
 // Traffic counts packets since the start.
 type Traffic struct {
-	PacketsIn, PacketsOut   uint64
-	MessagesIn, MessagesOut uint64
-	BytesIn, BytesOut       uint64
-	Refused                 uint64 // that were malformed, foreign, not authentic or replayed
-	Strange                 uint64 // of members that were told otherwise
-	Lost                    uint64 // for which there was no room here, or no way out
+	PacketsIn   uint64 `json:"packetsIn"`
+	PacketsOut  uint64 `json:"packetsOut"`
+	MessagesIn  uint64 `json:"messagesIn"`
+	MessagesOut uint64 `json:"messagesOut"`
+	BytesIn     uint64 `json:"bytesIn"`
+	BytesOut    uint64 `json:"bytesOut"`
+	Refused     uint64 `json:"refused"` // that were malformed, foreign, not authentic or replayed
+	Strange     uint64 `json:"strange"` // of members that were told otherwise
+	Lost        uint64 `json:"lost"`    // for which there was no room here, or no way out
 }
 
 // A member is another process.
@@ -80,33 +84,51 @@ type member struct {
 	twins machine.Wall // 0 if never
 }
 
+// A roster is what a node knows about other processes.
+type roster struct {
+	members   []*member // in the order of IDs
+	strangers map[ID]*stranger
+	greeted   mono.Instant // when the others were greeted last, before this node took part
+}
+
+func newRoster(c *Config) roster {
+	r := roster{strangers: make(map[ID]*stranger)}
+	for _, m := range c.Members {
+		if m.ID != c.Self {
+			r.members = append(r.members, &member{Member: m})
+		}
+	}
+	slices.SortFunc(r.members, func(a, b *member) int { return cmp.Compare(a.ID, b.ID) })
+	return r
+}
+
 // heard notes that something came from a member.
-func (n *Node) heard(now machine.Time, e *machine.Envelope) {
-	if m := n.member(ID(e.From)); m != nil {
+func (r *roster) heard(now machine.Time, e *machine.Envelope) {
+	if m := r.member(ID(e.From)); m != nil {
 		m.heard, m.waits = now.Wall, e.Waiting
-		delete(n.strangers, m.ID) // it was told anew
+		delete(r.strangers, m.ID) // it was told anew
 	}
 }
 
-// member returns a member, nil if it is none or ourselves.
-func (n *Node) member(id ID) *member {
-	place, found := slices.BinarySearchFunc(n.members, id, func(m *member, id ID) int { return cmp.Compare(m.ID, id) })
+// member returns a member, nil if it is none or this process.
+func (r *roster) member(id ID) *member {
+	place, found := slices.BinarySearchFunc(r.members, id, func(m *member, id ID) int { return cmp.Compare(m.ID, id) })
 	if !found {
 		return nil
 	}
-	return n.members[place]
+	return r.members[place]
 }
 
 // Status returns how the node does. It takes the lock for as long as it takes to
 // count what is held.
 func (n *Node) Status() Status {
-	s := Status{Self: n.cfg.Self, Addr: n.Addr(), Err: n.Err(), Traffic: traffic(n.net.Counters())}
+	s := Status{Self: n.cfg.Self, Addr: n.Addr(), Err: n.Err(), Traffic: traffic(n.net.Counters()), Members: []MemberStatus{}}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	void := n.machine.Counters()
-	s.Ready, s.Resources, s.Clock, s.Counts = n.machine.Ready() && !n.closing, n.machine.Size(), n.clock, n.counts
+	s.Ready, s.Resources, s.Clock, s.Counts = n.machine.Ready() && !n.life.closing, n.machine.Size(), n.clock, n.counts
 	s.Counts.Void, s.Counts.BadTime, s.Counts.Foreign, s.Counts.Full = void.Void, void.BadTime, void.Foreign, void.Full
-	for _, m := range n.members {
+	for _, m := range n.roster.members {
 		status := MemberStatus{Member: m.Member, Waits: m.waits, ClockOff: m.off}
 		if m.heard != 0 {
 			status.Heard = time.Unix(0, int64(m.heard))
@@ -116,8 +138,11 @@ func (n *Node) Status() Status {
 		}
 		s.Members = append(s.Members, status)
 	}
-	s.Fingerprint, s.Strangers = n.cfg.fingerprint(), n.strangerStatus()
-	for _, e := range n.entries {
+	s.Fingerprint = n.cfg.fingerprint()
+	for _, stranger := range n.roster.sortedStrangers() {
+		s.Strangers = append(s.Strangers, stranger.StrangerStatus)
+	}
+	for _, e := range n.requests.entries {
 		if e.lease != nil {
 			s.Held++
 		} else if len(e.claims) > 0 {
@@ -142,7 +167,7 @@ func traffic(c fleasenet.Counters) Traffic {
 func (n *Node) Leases() []*Lease {
 	var leases []*Lease
 	n.mu.Lock()
-	for _, e := range n.entries {
+	for _, e := range n.requests.entries {
 		if e.lease != nil {
 			leases = append(leases, e.lease)
 		}

@@ -2,6 +2,7 @@ package flease
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/failpoint"
@@ -34,7 +35,7 @@ func (n *Node) receive(e *machine.Envelope, msgs []machine.Message, from *flease
 	n.mu.Lock()
 	now := n.look()
 	n.source = from
-	n.heard(now, e)
+	n.roster.heard(now, e)
 	if answer, ok := n.machine.Receive(now, e, msgs); ok {
 		from.Reply(&answer)
 	}
@@ -54,23 +55,20 @@ func (n *Node) flush() {
 
 // unlock ends a step.
 func (n *Node) unlock(now machine.Time) {
-	if at := n.machine.Wake(now); at < n.wake {
-		n.wake = at
+	if at := n.machine.Wake(now); at < n.timer.at {
+		n.timer.at = at
 		select {
-		case n.rouse <- struct{}{}:
+		case n.timer.rouse <- struct{}{}:
 		default:
 		}
 	}
 	after := n.after
 	n.after = aftermath{}
-	lines := n.journal.write(now, &after)
 	n.mu.Unlock()
 	for _, b := range after.wake {
 		close(b.done)
 	}
-	for _, l := range lines {
-		n.journal.log.Log(context.Background(), l.level, l.text, l.args...)
-	}
+	n.log.write(&after)
 }
 
 // look reads the clocks. The machine must hear of a sleep before anything else.
@@ -78,7 +76,7 @@ func (n *Node) look() machine.Time {
 	now, sleeps := n.time.read()
 	if sleeps != n.sleeps {
 		n.sleeps = sleeps
-		n.after.note(remark{subject: subject{what: sleeping}})
+		n.note(0, slog.LevelWarn, "the computer was suspended: all leases are dropped")
 		n.machine.Slept(now)
 		n.carry(now, slept)
 		n.settle(now)
@@ -97,13 +95,13 @@ func (n *Node) observe(now machine.Time) {
 // has more.
 func (n *Node) settle(now machine.Time) {
 	for n.carry(now, notRenewed) {
-		pending := n.pending
-		n.pending, n.spare = n.spare[:0], nil
+		pending := n.requests.pending
+		n.requests.pending, n.requests.spare = n.requests.spare[:0], nil
 		for _, b := range pending {
 			n.advance(now, b)
 		}
 		clear(pending)
-		n.spare = pending
+		n.requests.spare = pending
 	}
 }
 
@@ -114,7 +112,7 @@ func (n *Node) carry(now machine.Time, why ending) bool {
 	for i := range notes {
 		n.handle(now, &notes[i], &why)
 	}
-	return len(notes) > 0 || len(n.pending) > 0
+	return len(notes) > 0 || len(n.requests.pending) > 0
 }
 
 // handle handles one notice. Why is the reason for losses that follow it.
@@ -134,7 +132,7 @@ func (n *Node) handle(now machine.Time, note *machine.Notice, why *ending) {
 	case machine.Changed:
 		n.changed(note.Name)
 	case machine.Ready:
-		n.takesPart()
+		n.life.setReady()
 	case machine.GaveWay:
 		n.giveWay()
 		*why = gaveWay
@@ -143,16 +141,6 @@ func (n *Node) handle(now machine.Time, note *machine.Notice, why *ending) {
 		n.ask(now, e) // and hears why not
 	default:
 		*why = n.trouble(note)
-	}
-}
-
-// takesPart lets those go on who wait for it. It may be for another time: a member
-// that has slept is silent for a while, and calls wait as after a start.
-func (n *Node) takesPart() {
-	select {
-	case <-n.ready:
-	default:
-		close(n.ready)
 	}
 }
 
@@ -165,7 +153,7 @@ func (n *Node) keepTime(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
-		case <-n.rouse:
+		case <-n.timer.rouse:
 		}
 		failpoint.Here("flease/before-its-time")
 		var wait time.Duration
@@ -173,7 +161,7 @@ func (n *Node) keepTime(ctx context.Context) {
 			n.machine.Advance(now)
 			n.settle(now)
 			wait = min(tick, max(0, n.machine.Wake(now).Sub(now.Mono)), n.greet(now))
-			n.wake = now.Mono.Add(wait)
+			n.timer.at = now.Mono.Add(wait)
 		})
 		timer.Reset(wait)
 	}

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"log/slog"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -36,10 +38,10 @@ func (c *Config) fingerprint() uint64 {
 // A StrangerStatus is what a node knows about a process that has the same key, and
 // was told of other members, times or label: see "How to change the members".
 type StrangerStatus struct {
-	ID          ID
-	Fingerprint uint64
-	Heard       time.Time // when something came from it last
-	Waits       bool      // it did not take part then
+	ID          ID        `json:"id"`
+	Fingerprint uint64    `json:"fingerprint,string"`
+	Heard       time.Time `json:"heard"` // when something came from it last
+	Waits       bool      `json:"waits"` // it did not take part then
 }
 
 // A stranger is such a process.
@@ -62,10 +64,10 @@ func (n *Node) strange(e *machine.Envelope, fingerprint uint64, from *fleasenet.
 	now := n.look()
 	n.source = from
 	answer, wanted := n.machine.Strange(now, e)
-	s := n.strangers[ID(e.From)]
-	if s == nil && len(n.strangers) < maxStrangers {
+	s := n.roster.strangers[ID(e.From)]
+	if s == nil && len(n.roster.strangers) < maxStrangers {
 		s = &stranger{StrangerStatus: StrangerStatus{ID: ID(e.From)}}
-		n.strangers[s.ID] = s
+		n.roster.strangers[s.ID] = s
 	}
 	if s != nil {
 		n.know(now, s, e, fingerprint)
@@ -83,10 +85,10 @@ func (n *Node) strange(e *machine.Envelope, fingerprint uint64, from *fleasenet.
 func (n *Node) know(now machine.Time, s *stranger, e *machine.Envelope, fingerprint uint64) {
 	if s.Fingerprint != fingerprint {
 		s.Fingerprint = fingerprint
-		n.noteOf(otherGroup, s.ID, remark{args: []any{
-			"one_of_ours", n.member(s.ID) != nil || s.ID == n.cfg.Self, "from", n.source.Addr(), "theirs", printed(fingerprint), "ours", printed(n.cfg.fingerprint()),
-			"takes_part", !e.Waiting, "we_take_part", n.machine.Ready(),
-		}})
+		n.note(s.ID, slog.LevelError, otherGroupText, "stranger", n.nameOf(s.ID),
+			"one_of_ours", n.roster.member(s.ID) != nil || s.ID == n.cfg.Self, "from", n.source.Addr(),
+			"theirs", printed(fingerprint), "ours", printed(n.cfg.fingerprint()),
+			"takes_part", !e.Waiting, "we_take_part", n.machine.Ready())
 	}
 	s.at, s.Heard, s.Waits = now.Mono, time.Unix(0, int64(now.Wall)), e.Waiting
 }
@@ -100,10 +102,10 @@ func (n *Node) greet(now machine.Time) time.Duration {
 		return tick
 	}
 	every := n.machine.GreetEvery()
-	if since := now.Mono.Sub(n.greeted); n.greeted != 0 && since < every {
+	if since := now.Mono.Sub(n.roster.greeted); n.roster.greeted != 0 && since < every {
 		return every - since
 	}
-	n.greeted = now.Mono
+	n.roster.greeted = now.Mono
 	n.machine.Greet()
 	return every
 }
@@ -117,7 +119,7 @@ func (n *Node) waits() string {
 
 func (n *Node) whyNotReady() string {
 	now, _ := n.time.read()
-	for _, s := range n.sortedStrangers() {
+	for _, s := range n.roster.sortedStrangers() {
 		if now.Mono.Sub(s.at) <= 2*n.cfg.Lease {
 			return fmt.Sprintf("this member does not take part while process %s does, which was told of other members, times or label", n.nameOf(s.ID))
 		}
@@ -125,18 +127,7 @@ func (n *Node) whyNotReady() string {
 	return "this member has started too short a time ago"
 }
 
-func (n *Node) sortedStrangers() []*stranger {
-	var all []*stranger
-	for _, s := range n.strangers {
-		all = append(all, s)
-	}
-	slices.SortFunc(all, func(a, b *stranger) int { return cmp.Compare(a.ID, b.ID) })
-	return all
-}
-
-func (n *Node) strangerStatus() (all []StrangerStatus) {
-	for _, s := range n.sortedStrangers() {
-		all = append(all, s.StrangerStatus)
-	}
-	return all
+// sortedStrangers returns the strangers in the order of their IDs.
+func (r *roster) sortedStrangers() []*stranger {
+	return slices.SortedFunc(maps.Values(r.strangers), func(a, b *stranger) int { return cmp.Compare(a.ID, b.ID) })
 }

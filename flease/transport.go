@@ -2,7 +2,6 @@ package flease
 
 import (
 	"crypto/tls"
-	"sync"
 
 	"github.com/leasehold-dev/leasehold/internal/fleasenet"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
@@ -37,20 +36,14 @@ func (t TCP) open(c fleasenet.Config) (fleasenet.Net, error) {
 // time of testing/synctest. The zero Memory is ready to be used, and must not be
 // copied.
 type Memory struct {
-	once    sync.Once
-	network *fleasenet.Memory
+	net fleasenet.Memory
 }
 
-func (m *Memory) net() *fleasenet.Memory {
-	m.once.Do(func() { m.network = fleasenet.NewMemory(1) })
-	return m.network
-}
-
-func (m *Memory) open(c fleasenet.Config) (fleasenet.Net, error) { return m.net().Join(c) }
+func (m *Memory) open(c fleasenet.Config) (fleasenet.Net, error) { return m.net.Join(c) }
 
 // Cut loses everything that one member sends to another from now on, until
 // [Memory.Mend]. The other direction is not concerned.
-func (m *Memory) Cut(from, to ID) { m.net().Cut(machine.Process(from), machine.Process(to)) }
+func (m *Memory) Cut(from, to ID) { m.net.Cut(machine.Process(from), machine.Process(to)) }
 
 // Mend undoes Cut.
-func (m *Memory) Mend(from, to ID) { m.net().Mend(machine.Process(from), machine.Process(to)) }
+func (m *Memory) Mend(from, to ID) { m.net.Mend(machine.Process(from), machine.Process(to)) }

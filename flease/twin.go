@@ -1,6 +1,7 @@
 package flease
 
 import (
+	"log/slog"
 	"strconv"
 
 	"github.com/leasehold-dev/leasehold"
@@ -8,29 +9,20 @@ import (
 
 // giveWay ends our part: another process runs as this member, and stays.
 func (n *Node) giveWay() {
-	n.gaveWay = leasehold.Errorf("flease", leasehold.NameTaken, "member "+n.cfg.self().name(),
-		"another process runs as this member, as %s says: stop one of the two, and start this one anew", n.sender())
-	n.after.note(remark{subject: subject{what: ousted}, args: []any{"from", n.sender()}})
-	n.finish()
-}
-
-// finish lets those know who wait for it that the node takes part no more. It is
-// called with the lock held.
-func (n *Node) finish() {
-	select {
-	case <-n.done:
-	default:
-		close(n.done)
-	}
+	n.note(0, slog.LevelError, "another process runs as this member: this one takes part no more, and all its leases are dropped. Stop one of the two",
+		"from", n.sender())
+	n.life.end(leasehold.Errorf("flease", leasehold.NameTaken, "member "+n.cfg.self().name(),
+		"another process runs as this member, as %s says: stop one of the two, and start this one anew", n.sender()))
 }
 
 // sawTwins notes that two processes run as a member.
 func (n *Node) sawTwins(id ID) {
 	now, _ := n.time.read()
-	if m := n.member(id); m != nil {
+	if m := n.roster.member(id); m != nil {
 		m.twins = now.Wall
 	}
-	n.noteOf(equalIDs, id, remark{args: []any{"from", n.sender()}})
+	n.note(id, slog.LevelError, "two processes run as the same member, and one of them is told to give way: stop it, and give each process an ID of its own",
+		"of", n.nameOf(id), "from", n.sender())
 }
 
 // sender is where the packet came from that is being handled.

@@ -12,13 +12,13 @@ import (
 
 // A Holder is who seems to have a resource.
 type Holder struct {
-	ID    ID // 0: nobody; the rest is zero, too
-	Fence uint64
-	Until time.Time // when it ends unless it is renewed, by the holder's clock
+	ID    ID        `json:"id,omitempty"` // 0: nobody; the rest is zero, too
+	Fence uint64    `json:"fence,omitempty,string"`
+	Until time.Time `json:"until,omitzero"` // when it ends unless it is renewed, by the holder's clock
 	// Unsure is true if this member cannot tell yet whether anybody has it: it has
 	// started or begun to watch less than a lease ago, or asks for it itself. The
 	// rest is zero then.
-	Unsure bool
+	Unsure bool `json:"unsure,omitempty"`
 }
 
 // Watch yields who seems to have a resource: at once, and then whenever that
@@ -63,7 +63,7 @@ func (n *Node) Watch(ctx context.Context, resource string) iter.Seq2[Holder, err
 // watch begins to signal when a resource changes hands.
 func (n *Node) watch(resource string) (signal chan struct{}, err error) {
 	n.step(func(now machine.Time) {
-		if n.closing {
+		if n.life.closing {
 			err = errClosed(opWatch, resource)
 			return
 		}
@@ -125,7 +125,7 @@ func (n *Node) await(ctx context.Context, signal <-chan struct{}, wait time.Dura
 	select {
 	case <-ctx.Done():
 		return false
-	case <-n.done:
+	case <-n.Done():
 		return false
 	case <-signal:
 	case <-timer.C:

@@ -121,7 +121,7 @@ func TestWhyThereIsNoLease(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
 			time.AfterFunc(4*time.Second, func() {
-				if st := s.nodes[id].Resource(resource); st.Waiting != 1 || st.Why == nil || !strings.Contains(st.Why.Error(), want) {
+				if st := s.nodes[id].Resource(resource); st.Waiting != 1 || !strings.Contains(st.Why, want) {
 					t.Errorf("who waits is told %+v", st)
 				}
 			})
@@ -134,7 +134,7 @@ func TestWhyThereIsNoLease(t *testing.T) {
 		s.kill(2)
 		s.kill(3)
 		why(1, "s", "too few members of its group answer, 1 so far, this one among them, and 2 must")
-		if st := s.nodes[1].Resource("nobody's"); st.Waiting != 0 || st.Why != nil || !st.Holder.Unsure {
+		if st := s.nodes[1].Resource("nobody's"); st.Waiting != 0 || st.Why != "" || !st.Holder.Unsure {
 			t.Errorf("of what it has never heard: %+v", st)
 		}
 		_ = s.nodes[1].Close(t.Context())

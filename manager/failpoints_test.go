@@ -56,7 +56,7 @@ func overlap(a, b *owner.Owner) (leasehold.Key, bool) {
 func TestEveryPointWithoutDisk(t *testing.T) {
 	t.Setenv("GODEBUG", "tracebacklabels=1") // see failpoint.Who
 	for _, point := range failpoint.Names() {
-		if !strings.HasPrefix(point, "diskless/") {
+		if !strings.HasPrefix(point, "memcatalog/") {
 			continue
 		}
 		for fate, pause := range map[string]time.Duration{"kill": 0, "pause": 300 * time.Millisecond, "pause for long": 15 * time.Second} {
@@ -92,7 +92,7 @@ func withoutDiskAt(t *testing.T, c *cluster, point string, pause time.Duration) 
 	asked := make(chan struct{})
 	go func() { // the namespaces are changed, whatever comes of it
 		defer close(asked)
-		if point == "diskless/catalog-confirmed" {
+		if point == "memcatalog/catalog-confirmed" {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			_, _ = c.admin(leader).CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/diskless"
+	"github.com/leasehold-dev/leasehold/internal/memcatalog"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 )
 
@@ -50,14 +50,14 @@ func (m *Manager) readyz(w http.ResponseWriter, _ *http.Request) {
 	answer := "ok, led by " + string(leader)
 	if m.group != nil {
 		if mute := m.group.Mute(); len(mute) > 0 {
-			answer += "; " + diskless.Sentences(mute)
+			answer += "; " + memcatalog.Sentences(mute)
 		}
 	}
 	answerPlain(w, answer)
 }
 
 // restartz: another manager, or this one, may be stopped, and those who are left agree
-// on a leader: see [diskless.Group.Indispensable].
+// on a leader: see [memcatalog.Group.Indispensable].
 func (m *Manager) restartz(w http.ResponseWriter, _ *http.Request) {
 	why := m.unreadiness()
 	if why == "" {

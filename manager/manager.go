@@ -16,13 +16,13 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/access"
 	"github.com/leasehold-dev/leasehold/internal/clock"
-	"github.com/leasehold-dev/leasehold/internal/diskless"
 	"github.com/leasehold-dev/leasehold/internal/driver"
 	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/gate"
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
+	"github.com/leasehold-dev/leasehold/internal/memcatalog"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
@@ -38,9 +38,9 @@ type Manager struct {
 	node   *node.Machine // touched only within a step, or between two
 	driver *driver.Driver[node.Event, node.Action]
 	store  *storeIO
-	tables store.Tables    // what store asks
-	group  *diskless.Group // the same, if nothing is on disk; nil otherwise
-	led    leasehold.Term  // the newest that we led in; touched only within a step
+	tables store.Tables      // what store asks
+	group  *memcatalog.Group // the same, if nothing is on disk; nil otherwise
+	led    leasehold.Term    // the newest that we led in; touched only within a step
 
 	owners  *owners
 	lookups *lookups

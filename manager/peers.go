@@ -9,10 +9,10 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/flease"
-	"github.com/leasehold-dev/leasehold/internal/diskless"
 	"github.com/leasehold-dev/leasehold/internal/machine/appointment"
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
+	"github.com/leasehold-dev/leasehold/internal/memcatalog"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/secret"
@@ -91,17 +91,17 @@ func (p *Peers) validate(c *Config) error {
 }
 
 // group says how this manager takes part in its group.
-func (c *Config) group() diskless.Config {
+func (c *Config) group() memcatalog.Config {
 	p := c.Peers
 	tcp, _ := p.Transport.(flease.TCP)
 	_, inMemory := p.Transport.(*flease.Memory)
-	out := diskless.Config{
+	out := memcatalog.Config{
 		Self: storage.ManagerID(c.Advertise), Key: p.Key, OtherKeys: p.OtherKeys, Listen: p.Listen, Transport: p.Transport,
 		Secure: tcp.TLS != nil || inMemory,
 		Lease:  c.TTL, Epsilon: p.Epsilon, Drift: c.Drift, Longest: p.Longest,
 	}
 	for _, peer := range p.Members {
-		out.Peers = append(out.Peers, diskless.Peer{Manager: storage.ManagerID(peer.Manager), Addr: peer.Addr})
+		out.Peers = append(out.Peers, memcatalog.Peer{Manager: storage.ManagerID(peer.Manager), Addr: peer.Addr})
 	}
 	return out
 }
@@ -127,7 +127,7 @@ func (m *Manager) joinGroup() error {
 	cfg.Outranked = func(by leasehold.Term) {
 		m.driver.PostUrgent(m.ctx, node.Election{Event: election.Outranked{By: by, Manager: true}})
 	}
-	group, err := diskless.Start(cfg)
+	group, err := memcatalog.Start(cfg)
 	if err != nil {
 		return err
 	}

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/flease"
+	"github.com/leasehold-dev/leasehold/internal/hostport"
 	"github.com/leasehold-dev/leasehold/secret"
 )
 
@@ -95,15 +94,14 @@ func readKey(file string) (secret.Text, error) {
 	return key, nil
 }
 
-// onlyLoopback refuses an address that others can reach: whoever reaches it can
-// take any lease.
+// onlyLoopback refuses an address that others can reach: the control API does not
+// authenticate its clients.
 func onlyLoopback(flag, addr string) error {
 	if err := checkAddr(addr); err != nil {
 		return fmt.Errorf("--%s: %w", flag, err)
 	}
-	host, _, _ := net.SplitHostPort(addr)
-	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
-		return fmt.Errorf("--%s %s: want an address on the loopback, such as %s: it asks nobody who he is", flag, addr, defaultMember)
+	if !hostport.Loopback(addr) {
+		return fmt.Errorf("--%s %s: want an address on the loopback, such as %s: clients are not authenticated", flag, addr, defaultMember)
 	}
 	return nil
 }

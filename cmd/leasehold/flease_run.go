@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/flease"
+	"github.com/leasehold-dev/leasehold/internal/fleasecontrol"
 )
 
 const fleaseRunHelp = `Runs a member of a group. All members are started with the same --members, --lease,
@@ -114,44 +115,19 @@ func (o *fleaseRun) complete() error {
 	return onlyLoopback("control", o.control)
 }
 
-// farewell is how long a member that stops waits for the others to hear of it.
-const farewell = 5 * time.Second
-
 // run runs a member until ctx ends.
 func (o *fleaseRun) run(ctx context.Context, out screen) error {
-	listener, err := listenOn("control", o.control)
+	control, err := listenOn("control", o.control)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%w. Or does member %d run already? It must not run twice", err, o.id)
 	}
 	if err != nil {
 		return err
 	}
-	node, err := flease.Start(o.config)
-	if err != nil {
-		if listener != nil {
-			err = errors.Join(err, listener.Close())
-		}
-		return err
-	}
-	c := serveFlease(node, &o.config, listener)
-	stop := func() error {
-		ended, cancel := context.WithTimeout(context.Background(), farewell)
-		defer cancel()
-		err := node.Close(ended) // those who hold something hear of it
-		return errors.Join(err, c.stop(ended))
-	}
-	if err := write(out, o.greeting(node, addrOf(listener))); err != nil {
-		return errors.Join(err, stop())
-	}
-	if node.Ready(ctx) == nil {
-		out.say("%s", readiness(node.Status()))
-	}
-	select {
-	case <-node.Done():
-		return errors.Join(node.Err(), stop())
-	case <-ctx.Done():
-		return stop()
-	}
+	return fleasecontrol.RunMember(ctx, o.config, control, fleasecontrol.Events{
+		Started: func(node *flease.Node) error { return write(out, o.greeting(node, addrOf(control))) },
+		Ready:   func(s flease.Status) { out.say("%s", readiness(s)) },
+	})
 }
 
 // readiness says that a member takes part, and whether enough others do.

@@ -2,12 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -15,6 +10,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/flease"
+	"github.com/leasehold-dev/leasehold/internal/fleasecontrol"
 )
 
 const fleaseStatusHelp = `Shows what a member knows: whom it hears, what it holds, and whether something is
@@ -23,100 +19,6 @@ as far as this member knows: it may not have heard yet, and is right about a lea
 later.
 
 Exit status: 0 it was done; 2 the member does not answer.`
-
-// maxLeasesShown bounds what is listed; all are counted.
-const maxLeasesShown = 100
-
-// A fleaseStatus is what a member knows, for programs.
-type fleaseStatus struct {
-	Member  uint32         `json:"member"`
-	Addr    string         `json:"addr"`
-	Ready   bool           `json:"ready"`
-	Members []fleaseMember `json:"members"`
-	// Strangers were told of other members, times or label.
-	Strangers []fleaseStranger `json:"strangers,omitempty"`
-	Clock     fleaseClock      `json:"clock"`
-	Held      int              `json:"held"`
-	Waiting   int              `json:"waiting"`
-	Resources int              `json:"resources"`
-	Acquired  uint64           `json:"acquired"`
-	Lost      uint64           `json:"lost"`
-	Leases    []fleaseLease    `json:"leases"` // the first hundred
-	Traffic   fleaseTraffic    `json:"traffic"`
-	// Error is why it takes part no more; empty if it does, or will.
-	Error string `json:"error,omitempty"`
-	// Resource is the one that was asked about.
-	Resource *fleaseResource `json:"resource,omitempty"`
-}
-
-type fleaseTraffic struct {
-	PacketsIn  uint64 `json:"packetsIn"`
-	PacketsOut uint64 `json:"packetsOut"`
-	Refused    uint64 `json:"refused"` // malformed, foreign, not authentic or replayed
-	Strange    uint64 `json:"strange"` // of those who were told otherwise
-	Lost       uint64 `json:"lost"`    // no room, or no way out
-}
-
-type fleaseMember struct {
-	ID             uint32    `json:"id"`
-	Addr           string    `json:"addr"`
-	Heard          time.Time `json:"heard,omitzero"`
-	ClockOffMillis float64   `json:"clockOffMillis,omitempty"`
-	// Twins is when two processes were last found to run as this member.
-	Twins time.Time `json:"twins,omitzero"`
-}
-
-type fleaseStranger struct {
-	ID        uint32    `json:"id"`
-	Heard     time.Time `json:"heard"`
-	TakesPart bool      `json:"takesPart"`
-}
-
-type fleaseClock struct {
-	Wrong     bool      `json:"wrong"` // most others find it wrong
-	Steps     uint64    `json:"steps"`
-	Stepped   time.Time `json:"stepped,omitzero"`
-	StepMilli float64   `json:"stepMillis,omitempty"`
-}
-
-type fleaseLease struct {
-	Resource string    `json:"resource"`
-	Fence    string    `json:"fence"`
-	Until    time.Time `json:"until"`
-}
-
-func fleaseStatusOf(node *flease.Node) fleaseStatus {
-	s := node.Status()
-	d := fleaseStatus{
-		Member: uint32(s.Self), Addr: s.Addr, Ready: s.Ready, Held: s.Held, Waiting: s.Waiting, Resources: s.Resources,
-		Acquired: s.Counts.Acquired, Lost: s.Counts.Lost, Members: []fleaseMember{}, Leases: []fleaseLease{},
-		Clock: fleaseClock{Wrong: s.Clock.Wrong, Steps: s.Clock.Steps, Stepped: s.Clock.Stepped, StepMilli: millis(s.Clock.By)},
-		Traffic: fleaseTraffic{
-			PacketsIn: s.Traffic.PacketsIn, PacketsOut: s.Traffic.PacketsOut,
-			Refused: s.Traffic.Refused, Strange: s.Traffic.Strange, Lost: s.Traffic.Lost,
-		},
-	}
-	if s.Err != nil {
-		d.Error = s.Err.Error()
-	}
-	for _, m := range s.Members {
-		d.Members = append(d.Members, fleaseMember{ID: uint32(m.ID), Addr: m.Addr, Heard: m.Heard, ClockOffMillis: millis(m.ClockOff), Twins: m.Twins})
-	}
-	for _, m := range s.Strangers {
-		d.Strangers = append(d.Strangers, fleaseStranger{ID: uint32(m.ID), Heard: m.Heard, TakesPart: !m.Waits})
-	}
-	for _, l := range node.Leases() {
-		if len(d.Leases) == maxLeasesShown {
-			break
-		}
-		if until := l.Until(); !until.IsZero() {
-			d.Leases = append(d.Leases, fleaseLease{Resource: l.Resource(), Fence: decimal(l.Fence()), Until: until})
-		}
-	}
-	return d
-}
-
-func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 func newFleaseStatusCommand() *cobra.Command {
 	var (
@@ -132,7 +34,9 @@ func newFleaseStatusCommand() *cobra.Command {
 			if err := onlyLoopback("member", member); err != nil {
 				return err
 			}
-			s, err := askFleaseStatus(cmd.Context(), member, strings.Join(args, ""))
+			ctx, cancel := context.WithTimeout(cmd.Context(), admin.DefaultTimeout)
+			defer cancel()
+			s, err := fleasecontrol.Client(member).Status(ctx, strings.Join(args, ""))
 			if err != nil {
 				return failed{err}
 			}
@@ -140,7 +44,7 @@ func newFleaseStatusCommand() *cobra.Command {
 			if asJSON {
 				return write(out, jsonText(s))
 			}
-			return write(out, s.text(time.Now()))
+			return write(out, fleaseStatusText(&s, time.Now()))
 		},
 	}
 	cmd.Flags().StringVar(&member, "member", defaultMember, "the control `address` of a member")
@@ -148,36 +52,7 @@ func newFleaseStatusCommand() *cobra.Command {
 	return cmd
 }
 
-func askFleaseStatus(ctx context.Context, member, resource string) (fleaseStatus, error) {
-	var s fleaseStatus
-	ctx, cancel := context.WithTimeout(ctx, admin.DefaultTimeout)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+member+"/v1/status?"+url.Values{"resource": {resource}}.Encode(), nil)
-	if err != nil {
-		return s, err
-	}
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return s, noMember(member, err)
-	}
-	defer answer.Body.Close() //nolint:errcheck // it was read
-	body, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
-	if err != nil || answer.StatusCode != http.StatusOK {
-		return s, fmt.Errorf("%s is no member, or not a healthy one: it answers %s", member, answer.Status)
-	}
-	err = json.Unmarshal(body, &s)
-	return s, err
-}
-
-// noMember says that nobody answers, and what to do.
-func noMember(at string, err error) error {
-	if errors.Is(err, io.EOF) {
-		return fmt.Errorf("what is at %s is not the control of a member: it hangs up. A member with --tcp has one only with --control", at)
-	}
-	return fmt.Errorf("no member answers at %s: %w; \"leasehold flease run\" says where its control is", at, err)
-}
-
-func (s *fleaseStatus) text(now time.Time) string {
+func fleaseStatusText(s *fleasecontrol.Status, now time.Time) string {
 	state := good("takes part")
 	switch {
 	case s.Ready:
@@ -189,47 +64,80 @@ func (s *fleaseStatus) text(now time.Time) string {
 		state = bad("waits until what it may have promised before is over")
 	}
 	lines := []entry{
-		{"member", fmt.Sprintf("%d at %s, %s", s.Member, shown(s.Addr), state)},
-		{"leases", fmt.Sprintf("%d held, %d waited for; %d acquired since the start, %d lost", s.Held, s.Waiting, s.Acquired, s.Lost)},
+		{"member", fmt.Sprintf("%d at %s, %s", s.Self, shown(s.Addr), state)},
+		{"leases", fmt.Sprintf("%d held, %d waited for; %d acquired since the start, %d lost", s.Held, s.Waiting, s.Counts.Acquired, s.Counts.Lost)},
 		{"resources", fmt.Sprintf("%d known", s.Resources)},
-		{"clock", s.clockText(now)},
-		{"packets", s.Traffic.text()},
+		{"clock", fleaseClockText(&s.Clock, now)},
+		{"packets", fleaseTrafficText(&s.Traffic)},
 	}
 	if s.Resource != nil {
-		lines = append(lines, entry{s.Resource.Name, s.Resource.text(now)})
+		lines = append(lines, entry{s.Resource.Resource, fleaseResourceText(s.Resource, now)})
 	}
-	var out strings.Builder
-	out.WriteString(facts(lines) + "\n")
-	var rows [][]string
-	for _, m := range s.Members {
-		rows = append(rows, []string{fmt.Sprint(m.ID), shown(m.Addr), m.heardText(now), m.clockText()})
-	}
-	out.WriteString(tableText([]column{number("MEMBER"), left("ADDRESS"), left("HEARD"), left("CLOCK")}, rows))
-	out.WriteString(s.strangersText(now))
-	if len(s.Leases) == 0 {
-		return out.String()
-	}
-	rows = nil
-	for _, l := range s.Leases {
-		rows = append(rows, []string{shown(l.Resource), l.Fence, "in " + brief(l.Until.Sub(now))})
-	}
-	out.WriteString("\n" + tableText([]column{left("LEASE"), number("FENCE"), left("ENDS")}, rows))
-	if more := s.Held - len(s.Leases); more > 0 {
-		fmt.Fprintf(&out, "... and %d more\n", more)
-	}
-	return out.String()
+	return facts(lines) + "\n" + fleaseMembersText(s.Members, now) + fleaseStrangersText(s.Strangers, now) + fleaseLeasesText(s, now)
 }
 
-// strangersText warns of those who were told otherwise.
-func (s *fleaseStatus) strangersText(now time.Time) string {
-	if len(s.Strangers) == 0 {
+func fleaseResourceText(r *flease.ResourceStatus, now time.Time) string {
+	text := "no member seems to hold it"
+	switch h := r.Holder; {
+	case h.Unsure:
+		text = "this member has heard nothing of it, and another may hold it all the same"
+	case h.ID != 0:
+		text = fmt.Sprintf("seems to be held by member %d, fence %d, for %s unless it is renewed", h.ID, h.Fence, brief(h.Until.Sub(now)))
+	}
+	if r.Waiting > 0 {
+		text += fmt.Sprintf("; %d wait for it here: %s", r.Waiting, shown(r.Why))
+	}
+	return text
+}
+
+func fleaseTrafficText(t *flease.Traffic) string {
+	text := fmt.Sprintf("%d came, %d went, %d were lost here", t.PacketsIn, t.PacketsOut, t.Lost)
+	if t.Refused > 0 {
+		text += ", " + bad(fmt.Sprintf("%d were refused: the log may know of another key", t.Refused))
+	}
+	if t.Strange > 0 {
+		text += ", " + bad(fmt.Sprintf("%d came from strangers", t.Strange))
+	}
+	return text
+}
+
+func fleaseClockText(c *flease.ClockStatus, now time.Time) string {
+	switch {
+	case c.Wrong:
+		return bad("wrong, as most other members find")
+	case c.Steps > 0:
+		return fmt.Sprintf("was set %d times, last by %v, %s ago", c.Steps, c.By.Round(time.Millisecond), brief(now.Sub(c.Stepped)))
+	}
+	return "steady"
+}
+
+func fleaseMembersText(members []flease.MemberStatus, now time.Time) string {
+	var rows [][]string
+	for _, m := range members {
+		heard, clock := bad("never"), "-"
+		if !m.Heard.IsZero() {
+			heard, clock = brief(now.Sub(m.Heard))+" ago", "right"
+		}
+		if !m.Twins.IsZero() {
+			heard += ", " + bad("as two processes "+brief(now.Sub(m.Twins))+" ago")
+		}
+		if m.ClockOff != 0 {
+			clock = bad(fmt.Sprintf("off by %v", m.ClockOff.Round(time.Millisecond)))
+		}
+		rows = append(rows, []string{fmt.Sprint(m.ID), shown(m.Addr), heard, clock})
+	}
+	return tableText([]column{number("MEMBER"), left("ADDRESS"), left("HEARD"), left("CLOCK")}, rows)
+}
+
+func fleaseStrangersText(strangers []flease.StrangerStatus, now time.Time) string {
+	if len(strangers) == 0 {
 		return ""
 	}
 	var rows [][]string
-	for _, m := range s.Strangers {
-		state := "waits"
-		if m.TakesPart {
-			state = "takes part"
+	for _, m := range strangers {
+		state := "takes part"
+		if m.Waits {
+			state = "waits"
 		}
 		rows = append(rows, []string{fmt.Sprint(m.ID), brief(now.Sub(m.Heard)) + " ago", state})
 	}
@@ -237,33 +145,17 @@ func (s *fleaseStatus) strangersText(now time.Time) string {
 		tableText([]column{number("STRANGER"), left("HEARD"), left("STATE")}, rows)
 }
 
-func (s *fleaseStatus) clockText(now time.Time) string {
-	switch {
-	case s.Clock.Wrong:
-		return bad("wrong, as most other members find")
-	case s.Clock.Steps > 0:
-		return fmt.Sprintf("was set %d times, last by %.0f ms, %s ago", s.Clock.Steps, s.Clock.StepMilli, brief(now.Sub(s.Clock.Stepped)))
+func fleaseLeasesText(s *fleasecontrol.Status, now time.Time) string {
+	if len(s.Leases) == 0 {
+		return ""
 	}
-	return "steady"
-}
-
-func (m *fleaseMember) heardText(now time.Time) string {
-	if m.Heard.IsZero() {
-		return bad("never")
+	var rows [][]string
+	for _, l := range s.Leases {
+		rows = append(rows, []string{shown(l.Resource), decimal(l.Fence), "in " + brief(l.Until.Sub(now))})
 	}
-	text := brief(now.Sub(m.Heard)) + " ago"
-	if !m.Twins.IsZero() {
-		text += ", " + bad("as two processes "+brief(now.Sub(m.Twins))+" ago")
+	text := "\n" + tableText([]column{left("LEASE"), number("FENCE"), left("ENDS")}, rows)
+	if more := s.Held - len(s.Leases); more > 0 {
+		text += fmt.Sprintf("... and %d more\n", more)
 	}
 	return text
-}
-
-func (m *fleaseMember) clockText() string {
-	switch {
-	case m.Heard.IsZero():
-		return "-"
-	case m.ClockOffMillis == 0:
-		return "right"
-	}
-	return bad(fmt.Sprintf("off by %.0f ms", m.ClockOffMillis))
 }

@@ -5,14 +5,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/flease"
+	"github.com/leasehold-dev/leasehold/internal/child"
+	"github.com/leasehold-dev/leasehold/internal/fleasecontrol"
 )
 
 // A terminal runs a command, as a user would who can interrupt it.
@@ -98,7 +100,7 @@ func (term *terminal) end(t *testing.T, want int) {
 // ports are free on the loopback.
 func ports(t *testing.T, n int) []string {
 	t.Helper()
-	free, err := freeAddrs(n)
+	free, err := child.FreePorts(n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,14 +172,14 @@ func TestFleaseCommands(t *testing.T) {
 	interrupted.awaitError(t, "waiting for nightly: member 1 seems to have it\n")
 	interrupted.interrupt()
 	interrupted.end(t, 130)
-	var s fleaseStatus
+	var s fleasecontrol.Status
 	status := inTerminal(t, "flease", "status", "--member", at[0], "--json")
 	status.end(t, 0)
 	out, _ := status.text()
 	if err := json.Unmarshal([]byte(out), &s); err != nil {
 		t.Fatal(err)
 	}
-	if !s.Ready || s.Member != 1 || s.Held != 1 || len(s.Members) != 2 || len(s.Leases) != 1 || s.Leases[0].Fence != first || s.Leases[0].Resource != "nightly" {
+	if !s.Ready || s.Self != 1 || s.Held != 1 || len(s.Members) != 2 || len(s.Leases) != 1 || decimal(s.Leases[0].Fence) != first || s.Leases[0].Resource != "nightly" {
 		t.Errorf("status %+v", s)
 	}
 
@@ -208,19 +210,22 @@ func TestFleaseCommands(t *testing.T) {
 
 func TestFleaseStatusShowsStrangers(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
-	s := fleaseStatus{
-		Members:   []fleaseMember{{ID: 2, Addr: "a:1"}, {ID: 3, Addr: "b:1", Heard: now, Twins: now.Add(-time.Second)}},
-		Strangers: []fleaseStranger{{ID: 4, Heard: now.Add(-2 * time.Second), TakesPart: true}, {ID: 5, Heard: now}},
-		Traffic:   fleaseTraffic{PacketsIn: 7, Refused: 5},
-	}
-	text := s.text(now)
+	s := fleasecontrol.Status{Status: flease.Status{
+		Members: []flease.MemberStatus{
+			{Member: flease.Member{ID: 2, Addr: "a:1"}},
+			{Member: flease.Member{ID: 3, Addr: "b:1"}, Heard: now, Twins: now.Add(-time.Second)},
+		},
+		Strangers: []flease.StrangerStatus{{ID: 4, Heard: now.Add(-2 * time.Second)}, {ID: 5, Heard: now, Waits: true}},
+		Traffic:   flease.Traffic{PacketsIn: 7, Refused: 5},
+	}}
+	text := fleaseStatusText(&s, now)
 	for _, want := range []string{"     -\n", "as two processes 1s ago", "7 came", "5 were refused", "waits until strangers are gone", "started with other members", "4  2s ago  takes part", "5  0s ago  waits"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	s = fleaseStatus{Ready: true}
-	if text := s.text(now); strings.Contains(text, "STRANGER") {
+	s = fleasecontrol.Status{Status: flease.Status{Ready: true}}
+	if text := fleaseStatusText(&s, now); strings.Contains(text, "STRANGER") {
 		t.Error(text)
 	}
 }
@@ -313,44 +318,6 @@ func TestFleaseBadFlags(t *testing.T) {
 			t.Errorf("%s: %s, want %s", test.args, errs, test.want)
 		}
 	}
-}
-
-// The control is for programs of this computer, and no browser's.
-func TestFleaseControlIsLocal(t *testing.T) {
-	free := ports(t, 1)[0]
-	member := inTerminal(t, "flease", "run", "--id", "1", "--members", "1=127.0.0.1:"+free, "--lease", "100ms", "--epsilon", "10ms")
-	member.await(t, "ready\n")
-	for name, test := range map[string]struct {
-		method, path, host, origin, body string
-		want                             int
-	}{
-		"status":         {"GET", "/v1/status", "", "", "", 200},
-		"another host":   {"GET", "/v1/status", "evil.example:80", "", "", 403},
-		"another origin": {"POST", "/v1/acquire", "", "https://evil.example", `{"resource":"r"}`, 403},
-		"no JSON":        {"POST", "/v1/acquire", "", "", "r", 400},
-		"no name":        {"POST", "/v1/acquire", "", "", "{}", 400},
-		"too long":       {"POST", "/v1/acquire", "", "", `{"resource":"` + strings.Repeat("r", 5000) + `"}`, 400},
-	} {
-		r, err := http.NewRequestWithContext(t.Context(), test.method, "http://127.0.0.1:"+free+test.path, strings.NewReader(test.body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Host = test.host
-		if test.origin != "" {
-			r.Header.Set("Origin", test.origin)
-		}
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, _ = io.Copy(io.Discard, answer.Body)
-		_ = answer.Body.Close()
-		if answer.StatusCode != test.want {
-			t.Errorf("%s: %s, want %d", name, answer.Status, test.want)
-		}
-	}
-	member.interrupt()
-	member.end(t, 0)
 }
 
 // The lines of the README do what it says, on other ports.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/leasehold-dev/leasehold/flease"
-	"github.com/leasehold-dev/leasehold/internal/diskless"
+	"github.com/leasehold-dev/leasehold/internal/memcatalog"
 	"github.com/leasehold-dev/leasehold/manager"
 	"github.com/leasehold-dev/leasehold/secret"
 )
@@ -14,9 +14,9 @@ import (
 // validatePeers checks what managers that keep nothing on disk say about each other.
 func (m *managerSettings) validatePeers() error {
 	where, p := m.origin("peers"), &m.Peers
-	if n := len(p.members); n < diskless.MinPeers || n > diskless.MaxPeers {
+	if n := len(p.members); n < memcatalog.MinPeers || n > memcatalog.MaxPeers {
 		return fmt.Errorf("%s: want the addresses of %d to %d managers with commas between, this one included, such as --peers m1:7400,m2:7400,m3:7400; there are %d",
-			where, diskless.MinPeers, diskless.MaxPeers, n)
+			where, memcatalog.MinPeers, memcatalog.MaxPeers, n)
 	}
 	p.Members = nil
 	for _, text := range p.members {

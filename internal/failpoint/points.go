@@ -135,12 +135,12 @@ var points = []Point{
 	{"flease/answered", passes, "it is known who has them, and the caller does not know"},
 	{"flease/releasing", passes, "leases were released here, and the members may not know"},
 
-	{"diskless/before-appointed", passes, "a manager has the lease of leadership, and does not lead yet"},
-	{"diskless/before-sharing", passes, "a leader is about to ask another manager what it remembers, or to tell it"},
-	{"diskless/asked-before-answer", passes, "the other one has taken it in, and has not answered"},
-	{"diskless/shared", passes, "its answer has come, or has not"},
-	{"diskless/catalog-confirmed", passes, "enough managers have a change of the namespaces, and whoever asked for it does not know"},
-	{"diskless/tenure-over", passes, "the lease of leadership is over, and is about to be acted on"},
+	{"memcatalog/before-appointed", passes, "a manager has the lease of leadership, and does not lead yet"},
+	{"memcatalog/before-sharing", passes, "a leader is about to ask another manager what it remembers, or to tell it"},
+	{"memcatalog/asked-before-answer", passes, "the other one has taken it in, and has not answered"},
+	{"memcatalog/shared", passes, "its answer has come, or has not"},
+	{"memcatalog/catalog-confirmed", passes, "enough managers have a change of the namespaces, and whoever asked for it does not know"},
+	{"memcatalog/tenure-over", passes, "the lease of leadership is over, and is about to be acted on"},
 
 	{"agent/joined-before-answer", passes, "a program's owner has joined, and the program does not know"},
 	{"agent/promised-before-answer", passes, "leases were promised, and the program does not know"},

@@ -16,7 +16,7 @@ func stores() []Case {
 			Proofs: by(simulated("store-cut", "manager: no authority", "election: authority lapsed"), chaos("leader-minority"),
 				tests("internal/machine/election", "TestPaperTwoNeverLead", "TestDeposedWhileRenewing", "TestTakeoverWaitsForEachRecord"),
 				tests("internal/machine/manager", "TestPaperOnlyTheLeaderResponds", "TestPaperFailoverWaitsForWhoDoesNotComeBack", "TestDeposedIsOver"),
-				tests("internal/diskless", "TestAuthorityEndsWithTheLease"), pointed("internal/diskless", "TestWrittenBeforeThePointOfDismissal")),
+				tests("internal/memcatalog", "TestAuthorityEndsWithTheLease"), pointed("internal/memcatalog", "TestWrittenBeforeThePointOfDismissal")),
 		},
 		{
 			Number: 28, What: "a store loses its quorum", Tries: "I1 I6",

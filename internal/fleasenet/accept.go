@@ -57,31 +57,39 @@ func (s *streams) serve(conn net.Conn) {
 	}()
 	_ = conn.SetDeadline(time.Now().Add(helloWait))
 	if s.config.TLS != nil {
-		conn := tls.Server(conn, s.config.TLS)
-		if err := conn.HandshakeContext(s.ctx); err != nil {
+		over := tls.Server(conn, s.config.TLS)
+		if err := over.HandshakeContext(s.ctx); err != nil {
 			s.config.Logger.Info("refused a connection", "from", conn.RemoteAddr(), "err", err)
 			return
 		}
-		s.read(conn)
-		return
+		conn = over
 	}
-	s.read(conn)
+	s.read(conn, 2*(MaxPacket+lengthSize), s.wayBack(conn), func(why fate) bool {
+		if why == delivered || why == strange {
+			_ = conn.SetReadDeadline(time.Now().Add(closeAfter))
+			return true
+		}
+		return why == replayed // by an old connection and a new one
+	})
 }
 
-func (s *streams) read(conn net.Conn) {
-	in := bufio.NewReaderSize(conn, 2*(MaxPacket+lengthSize))
-	r := &reader{inbox: s.inbox, back: s.wayBack(conn), from: conn.RemoteAddr().String}
+// hear reads answers that come back on a connection that we have made, until it
+// ends. Nothing else comes there.
+func (s *streams) hear(conn net.Conn) {
+	s.read(conn, MinPacket+lengthSize, func(flease.Process, []byte) {}, func(why fate) bool {
+		return why == delivered || why == strange
+	})
+}
+
+// read reads packets from a connection until it ends, or one of them has a fate that
+// is not acceptable.
+func (s *streams) read(conn net.Conn, buffer int, back wayBack, acceptable func(fate) bool) {
+	in := bufio.NewReaderSize(conn, buffer)
+	r := &reader{inbox: s.inbox, back: back, from: conn.RemoteAddr().String}
 	defer r.drain()
 	for {
 		packet := s.next(in, r)
-		if packet == nil {
-			return
-		}
-		switch r.packet(packet) {
-		case delivered, strange:
-			_ = conn.SetReadDeadline(time.Now().Add(closeAfter))
-		case replayed: // by an old connection and a new one
-		default:
+		if packet == nil || !acceptable(r.packet(packet)) {
 			return
 		}
 		_, _ = in.Discard(lengthSize + len(packet))
@@ -97,24 +105,6 @@ func (s *streams) wayBack(conn net.Conn) wayBack {
 			s.drop(failed, 1)
 			_ = conn.Close()
 		}
-	}
-}
-
-// hear reads answers that come back on a connection that we have made, until it
-// ends. Nothing else comes there.
-func (s *streams) hear(conn net.Conn) {
-	in := bufio.NewReaderSize(conn, MinPacket+lengthSize)
-	r := &reader{inbox: s.inbox, back: func(flease.Process, []byte) {}, from: conn.RemoteAddr().String}
-	defer r.drain()
-	for {
-		packet := s.next(in, r)
-		if packet == nil {
-			return
-		}
-		if why := r.packet(packet); why != strange && why != delivered {
-			return
-		}
-		_, _ = in.Discard(lengthSize + len(packet))
 	}
 }
 

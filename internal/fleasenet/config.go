@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/hostport"
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
 	"github.com/leasehold-dev/leasehold/secret"
 )
@@ -80,14 +81,14 @@ func (c *Config) checkAddresses() error {
 			return invalid(p.Addr, "the address of both member %d and member %d: each needs its own", other, p.Process)
 		}
 		taken[plain(p.Addr)] = p.Process
-		if !onLoopback(p.Addr) {
+		if !hostport.Loopback(p.Addr) {
 			exposed = p.Addr
 		}
 	}
 	if err := checkAddr("where this member listens", c.Listen, true); err != nil {
 		return err
 	}
-	if !onLoopback(c.Listen) {
+	if !hostport.Loopback(c.Listen) {
 		exposed = c.Listen
 	}
 	if exposed != "" && c.Key.Len() == 0 && !mutual(c.TLS) {
@@ -118,16 +119,6 @@ func checkAddr(what, addr string, anyPort bool) error {
 		return invalid(addr, "%s has no host", what)
 	}
 	return nil
-}
-
-// onLoopback reports whether an address is on the loopback for certain.
-func onLoopback(addr string) bool {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return false
-	}
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
 // mutual reports whether both ends of a connection prove that they belong to us.

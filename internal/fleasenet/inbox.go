@@ -2,9 +2,12 @@ package fleasenet
 
 import (
 	"bytes"
+	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/logthrottle"
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
 	"github.com/leasehold-dev/leasehold/secret"
 )
@@ -23,7 +26,9 @@ type inbox struct {
 	receive     func(*flease.Envelope, []flease.Message, *Source)
 	strange     func(*flease.Envelope, uint64, *Source)
 	drained     func()
-	complaints  complaints
+	log         *slog.Logger
+	names       map[flease.Process]string // of peers, for the log
+	warned      *logthrottle.Throttle[flease.Process]
 }
 
 func newInbox(c *Config, p *packer, t *tally) *inbox {
@@ -31,10 +36,10 @@ func newInbox(c *Config, p *packer, t *tally) *inbox {
 		self: c.Self, keys: c.keys(), fingerprint: c.Fingerprint,
 		mark: p.seal.mark(), trailer: p.seal.trailer(), packer: p, tally: t,
 		receive: c.Receive, strange: c.Strange, drained: c.Drained, senders: map[flease.Process]*sender{c.Self: new(sender)},
-		complaints: newComplaints(c),
+		log: c.Logger, names: make(map[flease.Process]string), warned: logthrottle.New[flease.Process](warnEvery),
 	}
 	for _, p := range c.Peers {
-		in.senders[p.Process] = new(sender)
+		in.senders[p.Process], in.names[p.Process] = new(sender), p.name()
 	}
 	return in
 }
@@ -184,28 +189,19 @@ func (r *reader) open(b []byte) (_ fate, fingerprint uint64) {
 		return foreign, 0
 	}
 	if h.sealed != r.mark {
-		r.complain(h.from)
+		r.warn(h.from)
 		return unauthentic, 0
 	}
 	end := len(b) - r.trailer
 	if end < headerSize+envelopeSize {
 		return malformed, 0
 	}
-	s := peer
-	if peer == nil {
-		s = r.outsiders.find(h.from)
+	why := r.unseal(peer, b, &h)
+	if why == unauthentic {
+		r.warn(h.from)
 	}
-	if s == nil {
-		return foreign, 0
-	}
-	if why := s.open(b, &h, r.keys); why != delivered {
-		if why == unauthentic {
-			r.complain(h.from)
-		}
+	if why != delivered {
 		return why, 0
-	}
-	if peer == nil {
-		r.outsiders.keep(h.from, s)
 	}
 	r.envelope = parseEnvelope(b[headerSize:], &h)
 	if h.fingerprint != r.fingerprint {
@@ -219,6 +215,29 @@ func (r *reader) open(b []byte) (_ fate, fingerprint uint64) {
 		return malformed, 0
 	}
 	return delivered, 0
+}
+
+// unseal decrypts a packet of a peer, or of an outsider if peer is nil.
+func (r *reader) unseal(peer *sender, packet []byte, h *header) fate {
+	if peer == nil {
+		return r.outsiders.open(packet, h, r.keys)
+	}
+	return peer.open(packet, h, r.keys)
+}
+
+// warnEvery is how often the log mentions packets of a peer that are not authentic.
+const warnEvery = time.Minute
+
+// warn logs a packet that is not authentic and claims to be from a peer: usually
+// that was started with another key.
+func (r *reader) warn(peer flease.Process) {
+	name, known := r.names[peer]
+	if !known || r.log == nil {
+		return
+	}
+	if suppressed, ok := r.warned.Allow(peer, 1); ok {
+		r.log.Warn("packets of a member are not authentic, and are dropped: has it another key?", "of", name, "from", r.from(), "since_last", suppressed)
+	}
 }
 
 // drain tells the receiver, if it was given anything, that there is no more for

@@ -35,7 +35,7 @@ func (l *load) clear() { l.bytes, l.packets = l.bytes[:0], 0 }
 // while there is something to say.
 type line struct {
 	peer  Peer
-	tls   *tls.Config // with the peer's name; nil without TLS
+	tls   *tls.Config // nil without TLS
 	tally *tally
 	log   *slog.Logger
 	hear  func(net.Conn) // reads what comes back, until the connection ends
@@ -55,17 +55,12 @@ type line struct {
 }
 
 func newLine(p Peer, cfg *Config, t *tally, hear func(net.Conn)) *line {
-	c := cfg.TLS
-	if c != nil && c.ServerName == "" {
-		c = c.Clone()
-		c.ServerName, _, _ = net.SplitHostPort(p.Addr)
-	}
 	log := cfg.Logger
 	if p.Process == cfg.Self {
 		log = slog.New(slog.DiscardHandler) // as a rule nobody is there but us
 	}
 	return &line{
-		peer: p, tls: c, tally: t, queued: make(chan struct{}, 1), backoff: leastBackoff, hear: hear,
+		peer: p, tls: cfg.TLS, tally: t, queued: make(chan struct{}, 1), backoff: leastBackoff, hear: hear,
 		log: log.With("of", p.name(), "addr", p.Addr),
 	}
 }
@@ -172,18 +167,15 @@ func (l *line) failed(ctx context.Context, what string, err error) {
 func (l *line) dial(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, dialWait)
 	defer cancel()
-	var d net.Dialer
+	var d interface {
+		DialContext(ctx context.Context, network, addr string) (net.Conn, error)
+	} = new(net.Dialer)
+	if l.tls != nil {
+		d = &tls.Dialer{Config: l.tls} // it checks the name in the peer's address
+	}
 	conn, err := d.DialContext(ctx, "tcp", l.peer.Addr)
 	if err != nil {
 		return err
-	}
-	if l.tls != nil {
-		over := tls.Client(conn, l.tls)
-		if err := over.HandshakeContext(ctx); err != nil {
-			_ = conn.Close()
-			return err
-		}
-		conn = over
 	}
 	l.broken, l.since = make(chan struct{}), time.Now()
 	go l.watch(conn, l.broken)

@@ -1,7 +1,7 @@
 package fleasenet
 
 import (
-	"container/heap"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -29,8 +29,7 @@ type member struct {
 	waiting []parcel
 
 	mu       sync.Mutex
-	underWay parcels
-	sent     uint64
+	underWay []parcel      // in the order in which they arrive
 	wake     chan struct{} // has one when something came that may be due sooner
 
 	stop    context.CancelFunc
@@ -42,7 +41,6 @@ type parcel struct {
 	packet []byte
 	to     flease.Process
 	due    time.Time
-	order  uint64 // in which it was sent
 }
 
 // Addr names the process.
@@ -84,8 +82,10 @@ func (n *member) arrive(packet []byte, due time.Time) {
 		n.drop(full, 1)
 		return
 	}
-	n.sent++
-	heap.Push(&n.underWay, parcel{packet: slices.Clone(packet), due: due, order: n.sent})
+	after, _ := slices.BinarySearchFunc(n.underWay, due, func(p parcel, due time.Time) int {
+		return cmp.Or(p.due.Compare(due), -1) // behind those that are due at the same time
+	})
+	n.underWay = slices.Insert(n.underWay, after, parcel{packet: slices.Clone(packet), due: due})
 	select {
 	case n.wake <- struct{}{}:
 	default:
@@ -116,7 +116,9 @@ func (n *member) due() ([]byte, time.Duration) {
 	if wait := time.Until(n.underWay[0].due); wait > 0 {
 		return nil, wait
 	}
-	return heap.Pop(&n.underWay).(parcel).packet, 0
+	packet := n.underWay[0].packet
+	n.underWay = slices.Delete(n.underWay, 0, 1)
+	return packet, 0
 }
 
 // sleep waits for something new, and for so long at most, unless that is 0. With
@@ -145,26 +147,4 @@ func (n *member) Close() error {
 	n.stop()
 	n.running.Wait()
 	return nil
-}
-
-// parcels are a heap of what is due first.
-type parcels []parcel
-
-func (p parcels) Len() int      { return len(p) }
-func (p parcels) Swap(i, j int) { p[i], p[j] = p[j], p[i] }
-func (p *parcels) Push(x any)   { *p = append(*p, x.(parcel)) }
-
-func (p parcels) Less(i, j int) bool {
-	if p[i].due.Equal(p[j].due) {
-		return p[i].order < p[j].order
-	}
-	return p[i].due.Before(p[j].due)
-}
-
-func (p *parcels) Pop() any {
-	last := len(*p) - 1
-	x := (*p)[last]
-	(*p)[last] = parcel{}
-	*p = (*p)[:last]
-	return x
 }

@@ -13,36 +13,23 @@ import (
 
 // A Memory is a network within one process, for tests: the same packets, carried
 // by goroutines, channels and timers alone, so that it also works in the virtual
-// time of testing/synctest. It is as bad a network as it is told to be. All its
-// methods may be called at any time.
+// time of testing/synctest. All its methods may be called at any time. The zero
+// Memory has no members and no faults.
 type Memory struct {
 	mu      sync.Mutex
-	rand    *rand.Rand
-	weather Weather
+	latency Latency
 	cut     map[way]bool
 	members map[flease.Process]*member
 }
 
-// Weather is what befalls packets.
-type Weather struct {
-	Loss      float64       // the part of packets that is lost
-	Duplicate float64       // the part that arrives twice
-	Delay     time.Duration // of every packet
-	Jitter    time.Duration // up to so much more, so that packets overtake others
+// Latency is how long packets take.
+type Latency struct {
+	Delay  time.Duration // of every packet
+	Jitter time.Duration // up to so much more, so that packets overtake others
 }
 
 // A way is from one process to another.
 type way struct{ from, to flease.Process }
-
-// NewMemory returns a network without members or faults. The seed decides which
-// packets are lost and delayed, as far as the order in which they are sent does
-// not.
-func NewMemory(seed uint64) *Memory {
-	return &Memory{
-		rand: rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // a network for tests, from a seed
-		cut:  make(map[way]bool), members: make(map[flease.Process]*member),
-	}
-}
 
 // Join adds a process. Addresses are not needed. A process may join again when
 // it has closed what it had.
@@ -60,6 +47,9 @@ func (m *Memory) Join(c Config) (Net, error) {
 	if m.members[c.Self] != nil {
 		return nil, leasehold.Errorf(op, leasehold.Exists, n.Addr(), "this member is in the network already: every process needs an ID of its own")
 	}
+	if m.members == nil {
+		m.members = make(map[flease.Process]*member)
+	}
 	m.members[c.Self] = n
 	ctx, stop := context.WithCancel(context.Background())
 	n.stop = stop
@@ -70,11 +60,11 @@ func (m *Memory) Join(c Config) (Net, error) {
 	return n, nil
 }
 
-// SetWeather changes what befalls packets from now on.
-func (m *Memory) SetWeather(w Weather) {
+// SetLatency changes how long packets take that are sent from now on.
+func (m *Memory) SetLatency(l Latency) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.weather = w
+	m.latency = l
 }
 
 // Cut loses all packets from one process to another from now on, those under way
@@ -82,6 +72,9 @@ func (m *Memory) SetWeather(w Weather) {
 func (m *Memory) Cut(from, to flease.Process) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.cut == nil {
+		m.cut = make(map[way]bool)
+	}
 	m.cut[way{from, to}] = true
 }
 
@@ -92,24 +85,17 @@ func (m *Memory) Mend(from, to flease.Process) {
 	delete(m.cut, way{from, to})
 }
 
-// carry takes a packet on its way. What is lost is nobody's fault, and not
-// counted.
+// carry takes a packet on its way. What is lost by a cut is not counted.
 func (m *Memory) carry(w way, packet []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	to := m.members[w.to]
-	if to == nil || m.cut[w] || m.rand.Float64() < m.weather.Loss {
+	if to == nil || m.cut[w] {
 		return
 	}
-	copies := 1
-	if m.rand.Float64() < m.weather.Duplicate {
-		copies = 2
+	delay := m.latency.Delay
+	if m.latency.Jitter > 0 {
+		delay += rand.N(m.latency.Jitter) //nolint:gosec // a network for tests
 	}
-	for range copies {
-		delay := m.weather.Delay
-		if m.weather.Jitter > 0 {
-			delay += time.Duration(m.rand.Int64N(int64(m.weather.Jitter)))
-		}
-		to.arrive(packet, time.Now().Add(delay))
-	}
+	to.arrive(packet, time.Now().Add(delay))
 }

@@ -4,39 +4,36 @@ import (
 	"sync"
 
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
+	"github.com/leasehold-dev/leasehold/secret"
 )
 
-// outsiders are those who are no peers, and have proved that they have the key: as
-// a rule, processes of the group that is to take the place of ours, or of the one
-// whose place we are to take. They are not forgotten, and no more are heard than
-// a group can have.
+// outsiders are senders that are no peers, and have proved that they have the key: as
+// a rule, processes of another version of the group. They are not forgotten, and there
+// are at most as many as a group can have.
 type outsiders struct {
 	mu      sync.Mutex
 	senders map[flease.Process]*sender
 }
 
-// find returns a stranger, a new one if it is not known, and nil if there is no
-// room for it.
-func (s *outsiders) find(p flease.Process) *sender {
+// open opens the packet of a process that is no peer. Only one that is authentic is
+// remembered.
+func (s *outsiders) open(packet []byte, h *header, keys []secret.Text) fate {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known := s.senders[p]; known != nil {
-		return known
+	who := s.senders[h.from]
+	switch {
+	case who != nil:
+		return who.open(packet, h, keys)
+	case len(s.senders) >= MaxPeers:
+		return foreign
 	}
-	if len(s.senders) >= MaxPeers {
-		return nil
+	who = new(sender)
+	why := who.open(packet, h, keys)
+	if why == delivered {
+		if s.senders == nil {
+			s.senders = make(map[flease.Process]*sender)
+		}
+		s.senders[h.from] = who
 	}
-	return new(sender)
-}
-
-// keep remembers a stranger that is authentic.
-func (s *outsiders) keep(p flease.Process, who *sender) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.senders == nil {
-		s.senders = make(map[flease.Process]*sender)
-	}
-	if s.senders[p] == nil && len(s.senders) < MaxPeers {
-		s.senders[p] = who
-	}
+	return why
 }

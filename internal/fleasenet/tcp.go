@@ -1,6 +1,7 @@
 package fleasenet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -87,11 +88,8 @@ func TCP(c Config) (Net, error) {
 // newStreams takes over the listener, if it returns no error.
 func newStreams(c Config, l net.Listener) (*streams, error) {
 	s := &streams{
-		listener: l, config: c, limit: c.MaxPacket,
+		listener: l, config: c, limit: cmp.Or(c.MaxPacket, MaxPacket),
 		lines: make(map[flease.Process]*line), incoming: make(map[net.Conn]bool),
-	}
-	if s.limit == 0 {
-		s.limit = MaxPacket
 	}
 	var err error
 	if s.packer, err = newPacker(&c, &s.tally); err != nil {

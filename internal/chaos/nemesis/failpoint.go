@@ -19,7 +19,7 @@ var passedBy = map[string]struct {
 	"store":    {[]cluster.Role{cluster.Manager}, []cluster.Shape{cluster.Etcd, cluster.External}},
 	"etcd":     {[]cluster.Role{cluster.Manager}, []cluster.Shape{cluster.Etcd}},
 	"flease":   {[]cluster.Role{cluster.Manager}, []cluster.Shape{cluster.Flease}},
-	"diskless": {[]cluster.Role{cluster.Manager}, []cluster.Shape{cluster.Flease}},
+	"memcatalog": {[]cluster.Role{cluster.Manager}, []cluster.Shape{cluster.Flease}},
 	"owner":    {[]cluster.Role{cluster.Owner}, cluster.Shapes()},
 	"mover":    {[]cluster.Role{cluster.Owner}, cluster.Shapes()},
 	"link":     {[]cluster.Role{cluster.Owner, cluster.Caller}, cluster.Shapes()},

@@ -35,11 +35,11 @@ func TestPoints(t *testing.T) {
 }
 
 func TestPassed(t *testing.T) {
-	all := []string{"agent/before-line", "diskless/tenure-over", "etcd/committed", "link/connected", "store/appended"}
+	all := []string{"agent/before-line", "memcatalog/tenure-over", "etcd/committed", "link/connected", "store/appended"}
 	for shape, want := range map[cluster.Shape][]string{
 		cluster.Etcd:     {"etcd/committed", "link/connected", "store/appended"},
 		cluster.External: {"link/connected", "store/appended"},
-		cluster.Flease:   {"diskless/tenure-over", "link/connected"},
+		cluster.Flease:   {"memcatalog/tenure-over", "link/connected"},
 	} {
 		if got := Passed(all, shape); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", shape, got, want)

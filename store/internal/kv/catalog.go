@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/councilwire"
+	"github.com/leasehold-dev/leasehold/internal/catalogwire"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	storagev1 "github.com/leasehold-dev/leasehold/proto/leasehold/storage/v1"
 	"google.golang.org/protobuf/proto"
@@ -77,7 +77,7 @@ func live(c *storage.Catalog) (n int) {
 }
 
 func encodeCatalog(c *storage.Catalog) (Entry, error) {
-	return encode(catalogKey, councilwire.FromCatalog(c))
+	return encode(catalogKey, catalogwire.FromCatalog(c))
 }
 
 func decodeCatalog(e Entry) (*storage.Catalog, error) {
@@ -85,7 +85,7 @@ func decodeCatalog(e Entry) (*storage.Catalog, error) {
 	if err := proto.Unmarshal(e.Value, &m); err != nil {
 		return nil, corrupt(e.Key, err)
 	}
-	c := councilwire.ToCatalog(&m)
+	c := catalogwire.ToCatalog(&m)
 	c.Version = e.Revision
 	return c, nil
 }
