@@ -69,12 +69,11 @@ const (
 
 // Bounds on a Config.
 const (
-	minFor    = 10 * time.Second // a leader and an owner are killed and replaced in that time
+	minFor    = 10 * time.Second // enough to kill and replace a leader and an owner
 	minLease  = 6 * time.Second
 	minOutage = time.Second
 	maxLease  = time.Minute
 	maxUsers  = 2_000_000
-	maxValue  = maxText
 	maxRate   = 100_000
 	maxProcs  = 64
 	// maxRounds is more than anybody has time for.
@@ -102,7 +101,7 @@ func (c *Config) Validate() error {
 		{"owners", c.Owners, 2, maxProcs},
 		{"users", c.Users, 1, maxUsers},
 		{"rate", c.Rate, 1, maxRate},
-		{"value-size", c.ValueSize, 1, maxValue},
+		{"value-size", c.ValueSize, 1, maxText},
 		{"rounds", c.Rounds, 0, maxRounds},
 	} {
 		if n.value < n.from || n.value > n.upTo {
@@ -132,6 +131,14 @@ func (c *Config) Validate() error {
 		return bad("--kill-every %v: want at least 1s", c.KillEvery)
 	}
 	return nil
+}
+
+// scheme is that of URLs.
+func (c *Config) scheme() string {
+	if c.TLS {
+		return "https"
+	}
+	return "http"
 }
 
 // keepsStatuses reports whether no status may be lost, so that all are set before and looked

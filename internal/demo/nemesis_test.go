@@ -100,7 +100,7 @@ func TestOwnersAreStoppedOnlyIfThereIsTime(t *testing.T) {
 		{minFor, minLease, false},
 	} {
 		n := &nemesis{cluster: &cluster{cfg: Config{For: test.whole, Lease: test.lease}}, begin: time.Now()}
-		if got := n.mayStop(firstOwnerStops + minFor); got != (test.want && child.CanSuspend) {
+		if got := n.mayStop(firstStop + minFor); got != (test.want && child.CanSuspend) {
 			t.Errorf("a demo of %v with leases of %v: %t", test.whole, test.lease, got)
 		}
 	}

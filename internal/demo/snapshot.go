@@ -51,7 +51,7 @@ const observeEvery = 250 * time.Millisecond
 func (o *observer) run(ctx context.Context) {
 	for pause(ctx, observeEvery) {
 		led, err := o.cluster.admin.leader(ctx, 0)
-		if err != nil || o.cluster.dead(led.leader) {
+		if m := o.cluster.managerAt(led.leader); err != nil || m != nil && m.Life() == 0 {
 			led = leadership{}
 		}
 		owners, err := o.cluster.admin.owners(ctx)
@@ -92,10 +92,4 @@ func (o *observer) fill(s *Snapshot) {
 		s.Owners = append(s.Owners, Participant{Name: m.Name, Alive: m.Life() > 0, Share: o.shares[m.Name]})
 	}
 	s.Events = c.journal.events()
-}
-
-// dead reports whether a manager has no process.
-func (c *cluster) dead(addr string) bool {
-	m := c.managerAt(addr)
-	return m != nil && m.Life() == 0
 }

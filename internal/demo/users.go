@@ -63,6 +63,16 @@ func (us users) each() []*user {
 	return all
 }
 
+// spread returns n users at most, spread over all keys.
+func (us users) spread(n int) []*user {
+	n = min(n, len(us))
+	chosen := make([]*user, n)
+	for i := range chosen {
+		chosen[i] = &us[i*len(us)/n]
+	}
+	return chosen
+}
+
 // within returns the users whose keys are in a range.
 func (us users) within(r leasehold.Range) users {
 	from := func(key leasehold.Key) int { return sort.Search(len(us), func(i int) bool { return us[i].key >= key }) }
