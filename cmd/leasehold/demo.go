@@ -26,9 +26,9 @@ routes to the owner of their key: as a service of your own would.
 
 With --rolling-restart no process is killed. Every user sets a status, and then all
 servers are restarted, one after the other and repeatedly, while the users continue.
-No status may be lost, and no request may fail. Some keys are read every 5 ms to
-measure for how long a key has no answer while it moves. At the end the status of
-every user is checked.
+No status may be lost, and no request may fail. Some keys are read every 5 ms (with
+many servers less often) to measure for how long a key has no answer while it moves.
+At the end the status of every user is checked.
 
 With --outage all managers are killed, once, and started again after that time; no
 server is killed. Every user sets a status before that, and users continue meanwhile.

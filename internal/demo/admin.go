@@ -42,60 +42,56 @@ type leadership struct {
 
 // leader returns the leader of a term after the given one, as any manager reports it.
 func (a *admin) leader(ctx context.Context, after leasehold.Term) (leadership, error) {
-	var found leadership
-	err := a.Ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
+	return ask(ctx, a, func(ctx context.Context, to leaseholdv1.AdminServiceClient) (leadership, error) {
 		s, err := to.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
-		if err != nil {
-			return err
+		found := leadership{s.GetLeader(), leasehold.Term(s.GetTerm())}
+		if err == nil && (found.leader == "" || found.term <= after) {
+			err = leasehold.Errorf("status", leasehold.NotLeader, s.GetManager(), "it knows no leader after term %d", after)
 		}
-		if s.GetLeader() == "" || leasehold.Term(s.GetTerm()) <= after {
-			return leasehold.Errorf("status", leasehold.NotLeader, s.GetManager(), "it knows no leader after term %d", after)
-		}
-		found = leadership{s.GetLeader(), leasehold.Term(s.GetTerm())}
-		return nil
+		return found, err
 	})
-	return found, err
+}
+
+// ask calls the managers, one after the other until one answers.
+func ask[T any](ctx context.Context, a *admin, call func(context.Context, leaseholdv1.AdminServiceClient) (T, error)) (answer T, err error) {
+	err = a.Ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
+		var err error
+		answer, err = call(ctx, to)
+		return err
+	})
+	return answer, err
 }
 
 // owners returns the status of every session.
 func (a *admin) owners(ctx context.Context) ([]*leaseholdv1.OwnerStatus, error) {
-	var found []*leaseholdv1.OwnerStatus
-	err := a.Ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
-		answer, err := to.ListOwners(ctx, &leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: string(namespace)})
-		found = answer.GetOwners()
-		return err
+	answer, err := ask(ctx, a, func(ctx context.Context, to leaseholdv1.AdminServiceClient) (*leaseholdv1.ListOwnersResponse, error) {
+		return to.ListOwners(ctx, &leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: string(namespace)})
 	})
-	return found, err
+	return answer.GetOwners(), err
 }
 
 // ranges returns the lease table.
 func (a *admin) ranges(ctx context.Context) ([]*leaseholdv1.HeldRange, error) {
-	var found []*leaseholdv1.HeldRange
-	err := a.Ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
-		found = nil
+	return ask(ctx, a, func(ctx context.Context, to leaseholdv1.AdminServiceClient) (all []*leaseholdv1.HeldRange, err error) {
 		stream, err := to.ListRanges(ctx, &leaseholdv1.ListRangesRequest{Version: wire.Version, Namespace: string(namespace)})
 		for err == nil {
 			var part *leaseholdv1.ListRangesResponse
 			part, err = stream.Recv()
-			found = append(found, part.GetRanges()...)
+			all = append(all, part.GetRanges()...)
 		}
 		if errors.Is(err, io.EOF) {
-			return nil
+			return all, nil
 		}
-		return err
+		return nil, err
 	})
-	return found, err
 }
 
 // moves returns how many moves of state are under way or wait for their turn.
 func (a *admin) moves(ctx context.Context) (int, error) {
-	var found uint32
-	err := a.Ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
-		answer, err := to.ListMoves(ctx, &leaseholdv1.ListMovesRequest{Version: wire.Version, Namespace: string(namespace)})
-		found = answer.GetUnderWay() + answer.GetWaiting()
-		return err
+	answer, err := ask(ctx, a, func(ctx context.Context, to leaseholdv1.AdminServiceClient) (*leaseholdv1.ListMovesResponse, error) {
+		return to.ListMoves(ctx, &leaseholdv1.ListMovesRequest{Version: wire.Version, Namespace: string(namespace)})
 	})
-	return int(found), err
+	return int(answer.GetUnderWay() + answer.GetWaiting()), err
 }
 
 // followMoves calls moved for each range that moves to another owner with its state. It

@@ -2,7 +2,9 @@ package demo
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -93,12 +95,26 @@ func (l *load) askAll(ctx context.Context, us []*user, ask func(*user) status, a
 	return refused, err
 }
 
+// askBatch sends the questions for some users, maxBatch at most, to one server.
 func (l *load) askBatch(ctx context.Context, addr string, batch []*user, ask func(*user) status) ([]reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	defer cancel()
 	questions := make([]status, len(batch))
 	for i, u := range batch {
 		questions[i] = ask(u)
 	}
-	return l.callBatch(ctx, addr, questions)
+	body, err := json.Marshal(questions)
+	if err != nil {
+		return nil, err
+	}
+	replies := make([]reply, 0, len(batch))
+	if err = exchange(ctx, l.direct, http.MethodPost, l.scheme+"://"+addr+"/presence", body, &replies); err != nil {
+		return nil, err
+	}
+	if len(replies) != len(batch) {
+		return nil, leasehold.Errorf("batch", leasehold.Internal, addr, "%d replies to %d questions", len(replies), len(batch))
+	}
+	return replies, nil
 }
 
 // byServer groups users by the servers that own their keys.

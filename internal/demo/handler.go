@@ -117,6 +117,15 @@ func (h *handler) operate(ctx context.Context, s status, checked func(*leasemap.
 	return stored, err
 }
 
+// operateUnreported is operate without the oracle. A read is cheap.
+func (h *handler) operateUnreported(ctx context.Context, s status) (status, error) {
+	if s.Number != 0 {
+		return h.operate(ctx, s, func(*leasemap.Entry[status]) {})
+	}
+	stored, _, err := h.statuses.Get(s.User)
+	return stored, err
+}
+
 func (h *handler) batch(w http.ResponseWriter, r *http.Request) {
 	var all []status
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBatch*maxBody)).Decode(&all)
@@ -129,7 +138,7 @@ func (h *handler) batch(w http.ResponseWriter, r *http.Request) {
 	}
 	replies := make([]reply, len(all))
 	for i, s := range all {
-		stored, err := h.operate(r.Context(), s, func(*leasemap.Entry[status]) {})
+		stored, err := h.operateUnreported(r.Context(), s)
 		switch leasehold.KindOf(err) {
 		case leasehold.NotOwner, leasehold.Suspended, leasehold.Unavailable:
 			replies[i].Refused = true

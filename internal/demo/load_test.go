@@ -273,7 +273,7 @@ func TestUnavailabilityIsMeasured(t *testing.T) {
 				if got.Keys != 50 || got.Times != test.times || failures != 0 {
 					t.Errorf("got %+v, %d failures", got, failures)
 				}
-				if got.Median < millis(away) || got.Max > millis(away+2*probeEvery) {
+				if got.Median < millis(away) || got.Max > millis(away+2*p.interval) {
 					t.Errorf("measured %v and %v ms, want %v or a little more", got.Median, got.Max, away)
 				}
 			})

@@ -13,14 +13,15 @@ import (
 // A prober reads some keys continuously and measures for how long a key has no answer.
 // Requests at random times would hardly ever hit a key in the milliseconds in which it moves.
 //
-// All keys of a server are read with one batch, every probeEvery. A key that is refused is
+// All keys of a server are read with one batch at each interval. A key that is refused is
 // read with a routed request, as any caller would. The key was unavailable from the last
-// answer before that to the first one after it. So a measured time is too long by up to
-// probeEvery, and a key that was unavailable for less may be missed.
+// answer before that to the first one after it. So a measured time is too long by up to an
+// interval, and a key that was unavailable for less may be missed.
 type prober struct {
-	load   *load
-	probes []*probe
-	asking sync.WaitGroup
+	load     *load
+	interval time.Duration
+	probes   []*probe
+	asking   sync.WaitGroup
 
 	mu       sync.Mutex
 	gaps     *hdrhistogram.Histogram
@@ -35,14 +36,17 @@ type probe struct {
 }
 
 const (
-	probeEvery = 5 * time.Millisecond
+	// perServer bounds the rate of batches to 1,000 per second, of all servers together: they
+	// must not take more processor time than all requests.
+	perServer   = time.Millisecond
+	minInterval = 5 * time.Millisecond
 	// maxProbes is enough for some keys of every range that moves. More would have the same
-	// answers, and take more processor time than all requests.
+	// answers.
 	maxProbes = 250
 )
 
 func newProber(l *load) *prober {
-	p := &prober{load: l, gaps: newHistogram()}
+	p := &prober{load: l, interval: max(minInterval, time.Duration(l.cfg.Owners)*perServer), gaps: newHistogram()}
 	for _, u := range l.users.spread(maxProbes) {
 		p.probes = append(p.probes, &probe{user: u})
 	}
@@ -53,7 +57,7 @@ func newProber(l *load) *prober {
 // that are under way when the whole ends do not count.
 func (p *prober) run(ctx, whole context.Context) {
 	defer p.asking.Wait()
-	ticker := time.NewTicker(probeEvery)
+	ticker := time.NewTicker(p.interval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -88,11 +92,11 @@ func (p *prober) round(ctx context.Context) {
 
 // ask reads keys with one batch. Those that are refused are chased.
 func (p *prober) ask(ctx context.Context, addr string, keys []*probe) {
-	questions := make([]status, len(keys))
+	batch := make([]*user, len(keys))
 	for i, k := range keys {
-		questions[i] = readStatus(k.user)
+		batch[i] = k.user
 	}
-	replies, err := p.load.callBatch(ctx, addr, questions)
+	replies, err := p.load.askBatch(ctx, addr, batch, readStatus)
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -129,24 +129,6 @@ func (l *load) call(ctx context.Context, u *user, number uint64) (status, error)
 	return answer, err
 }
 
-// callBatch sets or reads many statuses of one server, maxBatch at most.
-func (l *load) callBatch(ctx context.Context, addr string, all []status) ([]reply, error) {
-	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
-	defer cancel()
-	body, err := json.Marshal(all)
-	if err != nil {
-		return nil, err
-	}
-	replies := make([]reply, 0, len(all))
-	if err = exchange(ctx, l.direct, http.MethodPost, l.scheme+"://"+addr+"/presence", body, &replies); err != nil {
-		return nil, err
-	}
-	if len(replies) != len(all) {
-		return nil, leasehold.Errorf("batch", leasehold.Internal, addr, "%d replies to %d statuses", len(replies), len(all))
-	}
-	return replies, nil
-}
-
 // exchange sends a request and reads the JSON that is answered.
 func exchange(ctx context.Context, client *http.Client, method, url string, body []byte, answer any) error {
 	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))

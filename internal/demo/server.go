@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"crypto/tls"
+	"encoding/binary"
 	"errors"
 	"io"
 	"log/slog"
@@ -98,7 +99,26 @@ func join(ctx context.Context, cfg *OwnerConfig, addr string) (*leasemap.Map[sta
 		as.Credentials = k.Client()
 		as.Mover = &owner.Mover{Credentials: k.Client(), ServerCredentials: k.ServerWith(secure.Required)}
 	}
-	return leasemap.Join(ctx, as, leasemap.Config[status]{Max: maxUsers})
+	return leasemap.Join(ctx, as, statusMap())
+}
+
+// statusMap configures a map of statuses. They move in a binary form: JSON would take most of
+// the processor time of a move.
+func statusMap() leasemap.Config[status] {
+	return leasemap.Config[status]{
+		Max: maxUsers,
+		Encode: func(dst []byte, s *status) ([]byte, error) {
+			return append(binary.AppendUvarint(dst, s.Number), s.Text...), nil
+		},
+		Decode: func(data []byte, s *status) error {
+			number, size := binary.Uvarint(data)
+			if size <= 0 {
+				return errors.New("no number")
+			}
+			s.Number, s.Text = number, string(data[size:])
+			return nil
+		},
+	}
 }
 
 // secured adds TLS to a listener, if there is a certificate.

@@ -34,7 +34,7 @@ func (r *records) add(some ...witness.Record) error {
 // serveOn runs a server of the presence service on a node.
 func serveOn(t *testing.T, n *leaseholdtest.Node, r *records) *leasemap.Map[status] {
 	t.Helper()
-	statuses, err := leasemap.Join(t.Context(), n.MovingConfig(), leasemap.Config[status]{})
+	statuses, err := leasemap.Join(t.Context(), n.MovingConfig(), statusMap())
 	if err != nil {
 		t.Fatal(err)
 	}
