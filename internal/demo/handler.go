@@ -123,6 +123,9 @@ func (h *handler) operateUnreported(ctx context.Context, s status) (status, erro
 		return h.operate(ctx, s, func(*leasemap.Entry[status]) {})
 	}
 	stored, _, err := h.statuses.Get(s.User)
+	if err == nil {
+		h.statuses.Owner().Report(leasehold.KeyOf(s.User), 1)
+	}
 	return stored, err
 }
 
