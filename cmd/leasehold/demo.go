@@ -9,57 +9,59 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/internal/demo"
+	"github.com/leasehold-dev/leasehold/internal/demo/console"
 )
 
 const demoHelp = `Starts three managers and five servers of a small presence service, each a process
-of its own on this computer, and 2,000 users who set and ask for a status. Then it
-kills the leader and the servers, one after the other, with kill -9, and starts
-them again, while the users go on. If there is time it also stops a server
-(SIGSTOP) for longer than its leases last, and lets it go on; and it restarts one
-as for an upgrade (SIGTERM), which moves its statuses to the others first. It shows
-who leads, who owns which share of the keys, how requests fare, and what the users
-were told; and it says where the managers' dashboards are, for a browser.
+of its own on this computer, and 2,000 users who set and read a status. Then it kills
+the leader and the servers, one after the other, with kill -9, and starts them again,
+while the users continue. If there is time it also stops a server (SIGSTOP) for longer
+than its leases last, and resumes it; and it restarts one as for an upgrade (SIGTERM),
+which moves its statuses to the others first. It shows the leader, each server's share
+of the keys, the results of requests, and the losses that users were notified of; and
+it prints the addresses of the managers' dashboards, for a browser.
 
-With --rolling-restart nobody is killed. Every user sets a status, and then all
-servers are restarted, one after the other and again and again, while the users go
-on. No status may be lost, and no request may fail. Callers who keep asking for some
-keys, every 5 ms, measure for how long a key has no answer while it moves. At the
-end the status of every user is looked at.
+A server keeps its statuses in a leasemap, and users send HTTP requests that leasehttp
+routes to the owner of their key: as a service of your own would.
 
-With --outage nobody is killed but the managers: all of them, once, and they are
-started again after that time. Every user sets a status before that, and users go on
-meanwhile. Servers suspend their leases when no manager renews them, keep the statuses,
-and serve them again when one leads. No status may be lost.
+With --rolling-restart no process is killed. Every user sets a status, and then all
+servers are restarted, one after the other and repeatedly, while the users continue.
+No status may be lost, and no request may fail. Some keys are read every 5 ms (with
+many servers less often) to measure for how long a key has no answer while it moves.
+At the end the status of every user is checked.
 
-With --store flease the managers keep nothing on disk: they agree among themselves
-who leads, and one that takes over asks the servers what they own.
+With --outage all managers are killed, once, and started again after that time; no
+server is killed. Every user sets a status before that, and users continue meanwhile.
+Servers suspend their leases when no manager renews them, keep the statuses, and serve
+them again when a manager leads. No status may be lost.
 
-With --tls a PKI is made for the occasion: managers, servers and users speak mutual TLS
-1.3 with each other, and managers let each do what an access policy permits. While all
-go on, every certificate and key is replaced on disk once. All processes must show their
-new ones soon after, and no lease may be lost for it.
+With --store flease the managers keep nothing on disk: they elect a leader among
+themselves, and a new leader reads from the servers what they own.
 
-Whether two servers ever owned a key at the same time is not left to the managers
-to say: every server checks the keys of all users (2,000 of them, if there are more)
-every 15 ms or so, asked or not, and reports what it found and each of its requests'
-checks, with the time on the clock that all processes of a computer share. The
-reports are compared.
+With --tls a PKI is created for the demo: managers, servers and users use mutual TLS 1.3,
+and managers enforce an access policy. Every certificate and key is replaced on disk once
+while all processes run. All must present their new ones soon after, and no lease may be
+lost for it.
 
-Requests are due at a steady rate. Whose turn it is is drawn first; a user who is
-still busy makes the request later, and its time counts from when it was due.
+Whether two servers ever owned a key at the same time is not for the managers to say:
+every server checks the keys of all users (2,000 of them, if there are more) every 15 ms
+or so, and reports the results and the checks of each request, with the time on the clock
+that all processes of a computer share. An oracle compares the reports.
+
+Requests are due at a steady rate. The user is drawn first; a user who has a request
+under way makes the new one later, and its latency counts from when it was due.
 Availability is the share that succeeded within 1 s of that. Requests are repeated
 until they succeed; those that never do are failures. While a server is dead or
-stopped its users wait, so that the availability says what the chosen kills and
-leases cost, and it does not decide the exit status.
+stopped its users wait, so that the availability is the cost of the chosen kills and
+leases, and it does not decide the exit status.
 
-On a terminal it goes on until q or Ctrl-C, elsewhere for 30 s; --for sets another
-time. Nothing is left behind, neither processes nor files; with --keep the data and
-the logs are.
+On a terminal it runs until q or Ctrl-C, elsewhere for 30 s; --for sets another time.
+No process and no file is left behind; with --keep the data and the logs are.
 
 Exit status: 0 all went well; 1 two servers owned a key at the same time, an answer
-was out of date, or a status was lost and nobody was told; 2 it could not be done,
-or something else went wrong, which is said, such as a loss for which a restart or
-an outage is to blame; 130 interrupted before the time that --for set.`
+was stale, or a status was lost without notice; 2 it could not be carried out, or
+something else went wrong, which is printed, such as a loss that a restart or an
+outage caused; 130 interrupted before the time that --for set.`
 
 const demoExample = `  leasehold demo
   leasehold demo --for 30s --json
@@ -70,7 +72,7 @@ const demoExample = `  leasehold demo
   leasehold demo --rolling-restart --for 60s
   leasehold demo --rolling-restart --rounds 1 --owners 10 --keys 1000000 --value-size 200 --json`
 
-// unattended is how long a demo goes on that nobody watches.
+// unattended is the duration of a demo that is not on a terminal.
 const unattended = 30 * time.Second
 
 type demoOptions struct {
@@ -89,23 +91,23 @@ func newDemoCommand() *cobra.Command {
 	}
 	flags, c := cmd.Flags(), &o.config
 	flags.SortFlags = false
-	flags.DurationVar(&c.For, "for", 0, "how long users go on (default until q or Ctrl-C on a terminal, else 30s)")
-	flags.BoolVar(&o.json, "json", false, "print what came of it as one JSON object, and nothing else")
+	flags.DurationVar(&c.For, "for", 0, "how long users call (default until q or Ctrl-C on a terminal, else 30s)")
+	flags.BoolVar(&o.json, "json", false, "print the result as one JSON object, and nothing else")
 	flags.StringVar(&c.Store, "store", c.Store, "where managers have their tables: on disk, or with flease in memory only")
-	flags.BoolVar(&c.TLS, "tls", false, "have all processes speak TLS, with certificates that are renewed on the way, and\nmanagers go by an access policy")
-	flags.IntVar(&c.Managers, "managers", c.Managers, "how many managers")
-	flags.IntVar(&c.Owners, "owners", c.Owners, "how many servers of the presence service")
-	flags.IntVar(&c.Users, "users", c.Users, "how many users; each makes one request at a time, and others that are due wait")
+	flags.BoolVar(&c.TLS, "tls", false, "use TLS between all processes, with certificates that are renewed meanwhile, and an\naccess policy")
+	flags.IntVar(&c.Managers, "managers", c.Managers, "number of managers")
+	flags.IntVar(&c.Owners, "owners", c.Owners, "number of servers of the presence service")
+	flags.IntVar(&c.Users, "users", c.Users, "number of users; each has one request under way at most, and others that are due wait")
 	flags.IntVar(&c.Users, "keys", c.Users, "the same as --users: each has one key")
-	flags.IntVar(&c.ValueSize, "value-size", c.ValueSize, "how many bytes a status has")
-	flags.IntVar(&c.Rate, "rate", c.Rate, "how many requests they make in a second, all together")
-	flags.BoolVar(&c.Rolling, "rolling-restart", false, "restart all servers, one after the other, and kill nobody")
-	flags.IntVar(&c.Rounds, "rounds", 0, "how often each server is restarted (default as often as there is time for it)")
-	flags.DurationVar(&c.Outage, "outage", 0, "kill all managers for so long, once, and nobody else")
-	flags.DurationVar(&c.Lease, "lease", c.Lease, "how long leases last; users of a server that was killed wait for 1.2 times as long")
-	flags.DurationVar(&c.KillEvery, "kill-every", c.KillEvery, "how much time there is between two kills of a leader, and two of a server, on average")
-	flags.Uint64Var(&c.Seed, "seed", 0, "who is killed when (default another each time)")
-	flags.BoolVar(&c.Keep, "keep", false, "keep data and logs, and say where they are")
+	flags.IntVar(&c.ValueSize, "value-size", c.ValueSize, "bytes of a status")
+	flags.IntVar(&c.Rate, "rate", c.Rate, "requests per second of all users together")
+	flags.BoolVar(&c.Rolling, "rolling-restart", false, "restart all servers, one after the other, and kill none")
+	flags.IntVar(&c.Rounds, "rounds", 0, "number of restarts of each server (default as many as there is time for)")
+	flags.DurationVar(&c.Outage, "outage", 0, "kill all managers for so long, once, and no server")
+	flags.DurationVar(&c.Lease, "lease", c.Lease, "duration of leases; users of a server that was killed wait for 1.2 times as long")
+	flags.DurationVar(&c.KillEvery, "kill-every", c.KillEvery, "mean time between two kills of a leader, and between two of a server")
+	flags.Uint64Var(&c.Seed, "seed", 0, "seed of the choice and the times of faults (default another each time)")
+	flags.BoolVar(&c.Keep, "keep", false, "keep data and logs, and print where they are")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		program, err := os.Executable()
 		if err != nil {
@@ -120,7 +122,7 @@ func newDemoCommand() *cobra.Command {
 	return cmd
 }
 
-// run runs the demo, shows it, and judges it.
+// run runs the demo, shows it, and judges the result.
 func (o *demoOptions) run(cmd *cobra.Command) error {
 	out, errs := newScreen(cmd.OutOrStdout()), newScreen(cmd.ErrOrStderr())
 	live := out.terminal && !o.json
@@ -134,16 +136,18 @@ func (o *demoOptions) run(cmd *cobra.Command) error {
 		r   demo.Report
 		err error
 	)
-	if live {
-		r, err = o.draw(cmd.Context(), cmd.OutOrStdout())
-	} else {
-		n := narrator{out: errs, silent: o.json && !errs.terminal}
-		r, err = demo.Run(cmd.Context(), o.config, n.tell)
+	switch narrator := (&console.Narrator{Out: errs}); {
+	case live:
+		r, err = console.Live(cmd.Context(), o.config, cmd.OutOrStdout())
+	case o.json && !errs.terminal:
+		r, err = demo.Run(cmd.Context(), o.config, func(demo.Snapshot) {})
+	default:
+		r, err = demo.Run(cmd.Context(), o.config, narrator.Watch)
 	}
 	if err != nil {
 		return failed{fmt.Errorf("%w%s", err, o.hint(r))}
 	}
-	text := demoText(&r)
+	text := console.Text(&r)
 	if o.json {
 		text = jsonText(r)
 	}
@@ -153,7 +157,7 @@ func (o *demoOptions) run(cmd *cobra.Command) error {
 	return o.judge(errs, &r)
 }
 
-// hint says where the logs are, or how to have them next time.
+// hint says where the logs are, or how to keep them next time.
 func (o *demoOptions) hint(r demo.Report) string {
 	if r.Kept != "" {
 		return "\nData and logs are in " + r.Kept
@@ -161,7 +165,7 @@ func (o *demoOptions) hint(r demo.Report) string {
 	return "\nWith --keep the data and the logs stay."
 }
 
-// judge turns a report into the exit status, with a sentence why.
+// judge turns a report into the exit status, and prints the reason.
 func (o *demoOptions) judge(errs screen, r *demo.Report) error {
 	if why := r.Violation(); why != "" {
 		errs.say("leasehold: %s: %s\n", bad("VIOLATION"), why)

@@ -218,3 +218,46 @@ func processesIn(t *testing.T, dir string) int {
 	}
 	return n
 }
+
+func TestDemoExitStatus(t *testing.T) {
+	good := demo.Report{
+		CallCounts: demo.CallCounts{Requests: 1}, LossCounts: demo.LossCounts{Losses: 1},
+		OwnershipCounts: demo.OwnershipCounts{Checked: 1, Tenures: 1}, FaultCounts: demo.FaultCounts{OwnersKilled: 1, LeadersKilled: 1},
+	}
+	for _, test := range []struct {
+		name   string
+		change func(*demo.Report)
+		forSet bool
+		want   string
+	}{
+		{"fine", func(*demo.Report) {}, true, ""},
+		{"violated", func(r *demo.Report) { r.DualOwnership = 1 }, true, "exit status 1"},
+		{"not available, which is no fault", func(r *demo.Report) { r.Availability = 0.1 }, true, ""},
+		{"violated and short", func(r *demo.Report) { r.DualOwnership, r.Failures = 1, 1 }, true, "exit status 1"},
+		{"short", func(r *demo.Report) { r.OwnersKilled = 0 }, true, "0 owners and 1 leaders were killed, want at least one of each"},
+		{"interrupted", func(r *demo.Report) { r.Interrupted = true }, true, "exit status 130"},
+		{"ended as it is meant to", func(r *demo.Report) { r.Interrupted = true }, false, ""},
+	} {
+		r := good
+		test.change(&r)
+		o := &demoOptions{}
+		if test.forSet {
+			o.config.For = time.Minute
+		}
+		var errs bytes.Buffer
+		err := o.judge(newScreen(&errs), &r)
+		if got := text(err); got != test.want {
+			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
+		}
+		if says := strings.Contains(errs.String(), "VIOLATION"); says != (r.DualOwnership > 0) {
+			t.Errorf("%s: stderr has %q", test.name, errs.String())
+		}
+	}
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

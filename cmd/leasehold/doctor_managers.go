@@ -61,7 +61,7 @@ func diagnoseReach(m *managerExam) finding {
 // briefer has more digits for what takes less than a millisecond.
 func briefer(d time.Duration) string {
 	if d < 10*time.Millisecond {
-		return millisText(d)
+		return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
 	}
 	return brief(d)
 }

@@ -15,106 +15,103 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// An admin asks the managers. It may be used from many goroutines at once.
+// An admin sends requests to the managers. It may be used by many goroutines at once.
 type admin struct {
 	*managers.Group
 }
 
-// askPatience is for one question to one manager.
-const askPatience = time.Second
+// adminTimeout bounds one request to one manager.
+const adminTimeout = time.Second
 
 func newAdmin(addrs []string, secured credentials.TransportCredentials) (*admin, error) {
 	if secured == nil {
 		secured = plaintext.Credentials()
 	}
-	g, err := managers.Dial(addrs, secured, askPatience)
+	g, err := managers.Dial(addrs, secured, adminTimeout)
 	if err != nil {
 		return nil, err
 	}
 	return &admin{g}, nil
 }
 
-// A leadership is who leads, in which term.
+// A leadership is a leader and its term.
 type leadership struct {
 	leader string // its address; never empty
 	term   leasehold.Term
 }
 
-// leader returns who leads in a term after the given one, as one manager says
-// that is not the leader's predecessor.
+// leader returns the leader of a term after the given one, as any manager reports it.
 func (a *admin) leader(ctx context.Context, after leasehold.Term) (leadership, error) {
-	var found leadership
-	err := a.Ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
+	return ask(ctx, a, func(ctx context.Context, to leaseholdv1.AdminServiceClient) (leadership, error) {
 		s, err := to.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
-		if err != nil {
-			return err
+		found := leadership{s.GetLeader(), leasehold.Term(s.GetTerm())}
+		if err == nil && (found.leader == "" || found.term <= after) {
+			err = leasehold.Errorf("status", leasehold.NotLeader, s.GetManager(), "it knows no leader after term %d", after)
 		}
-		if s.GetLeader() == "" || leasehold.Term(s.GetTerm()) <= after {
-			return leasehold.Errorf("ask", leasehold.NotLeader, s.GetManager(), "it knows of no leader after term %d", after)
-		}
-		found = leadership{s.GetLeader(), leasehold.Term(s.GetTerm())}
-		return nil
+		return found, err
 	})
-	return found, err
 }
 
-// owners returns what the leader makes of each session.
-func (a *admin) owners(ctx context.Context) ([]*leaseholdv1.OwnerStatus, error) {
-	var found []*leaseholdv1.OwnerStatus
-	err := a.Ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
-		answer, err := to.ListOwners(ctx, &leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: string(namespace)})
-		found = answer.GetOwners()
+// ask calls the managers, one after the other until one answers.
+func ask[T any](ctx context.Context, a *admin, call func(context.Context, leaseholdv1.AdminServiceClient) (T, error)) (answer T, err error) {
+	err = a.Ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
+		var err error
+		answer, err = call(ctx, to)
 		return err
 	})
-	return found, err
+	return answer, err
+}
+
+// owners returns the status of every session.
+func (a *admin) owners(ctx context.Context) ([]*leaseholdv1.OwnerStatus, error) {
+	answer, err := ask(ctx, a, func(ctx context.Context, to leaseholdv1.AdminServiceClient) (*leaseholdv1.ListOwnersResponse, error) {
+		return to.ListOwners(ctx, &leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: string(namespace)})
+	})
+	return answer.GetOwners(), err
 }
 
 // ranges returns the lease table.
 func (a *admin) ranges(ctx context.Context) ([]*leaseholdv1.HeldRange, error) {
-	var found []*leaseholdv1.HeldRange
-	err := a.Ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
-		found = nil
+	return ask(ctx, a, func(ctx context.Context, to leaseholdv1.AdminServiceClient) (all []*leaseholdv1.HeldRange, err error) {
 		stream, err := to.ListRanges(ctx, &leaseholdv1.ListRangesRequest{Version: wire.Version, Namespace: string(namespace)})
-		if err != nil {
-			return err
+		for err == nil {
+			var part *leaseholdv1.ListRangesResponse
+			part, err = stream.Recv()
+			all = append(all, part.GetRanges()...)
 		}
-		for {
-			piece, err := stream.Recv()
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			found = append(found, piece.GetRanges()...)
+		if errors.Is(err, io.EOF) {
+			return all, nil
 		}
+		return nil, err
 	})
-	return found, err
 }
 
-// moves returns how many moves of state are under way, or wait for their turn.
+// moves returns how many moves of state are under way or wait for their turn.
 func (a *admin) moves(ctx context.Context) (int, error) {
-	var found uint32
-	err := a.Ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
-		answer, err := to.ListMoves(ctx, &leaseholdv1.ListMovesRequest{Version: wire.Version, Namespace: string(namespace)})
-		found = answer.GetUnderWay() + answer.GetWaiting()
-		return err
+	answer, err := ask(ctx, a, func(ctx context.Context, to leaseholdv1.AdminServiceClient) (*leaseholdv1.ListMovesResponse, error) {
+		return to.ListMoves(ctx, &leaseholdv1.ListMovesRequest{Version: wire.Version, Namespace: string(namespace)})
 	})
-	return int(found), err
+	return int(answer.GetUnderWay() + answer.GetWaiting()), err
 }
 
-// history returns what became of a key, newest first.
-func (a *admin) history(ctx context.Context, key leasehold.Key) ([]*leaseholdv1.HistoryEntry, error) {
-	var found []*leaseholdv1.HistoryEntry
-	err := a.Ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
-		answer, err := to.ListHistory(ctx, &leaseholdv1.ListHistoryRequest{Version: wire.Version, Namespace: string(namespace), Key: uint64(key)})
-		found = answer.GetEntries()
-		return err
-	})
-	return found, err
+// followMoves calls moved for each range that moves to another owner with its state. It
+// watches one manager after the other until the context ends; moves in between are missed.
+func (a *admin) followMoves(ctx context.Context, moved func(leasehold.Range)) {
+	for i := 0; ctx.Err() == nil; i = (i + 1) % a.Len() {
+		stream, err := a.At(i).Watch(ctx, &leaseholdv1.WatchRequest{Version: wire.Version, Namespace: string(namespace)})
+		for err == nil {
+			var event *leaseholdv1.WatchResponse
+			event, err = stream.Recv()
+			c := event.GetChange()
+			if c.GetKind() == leaseholdv1.ChangeKind_CHANGE_KIND_MOVED && c.GetFrom().GetOwner() != c.GetHolder().GetOwner() {
+				moved(leasehold.Range{Start: leasehold.Key(c.GetLease().GetStart()), Limit: leasehold.Key(c.GetLease().GetLimit())})
+			}
+		}
+		pause(ctx, poll)
+	}
 }
 
-// create makes the namespace. Repeating it does no harm.
+// create creates the namespace, if it does not exist.
 func (a *admin) create(ctx context.Context, cfg *Config) error {
 	err := a.Ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
 		_, err := to.CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{
@@ -122,9 +119,9 @@ func (a *admin) create(ctx context.Context, cfg *Config) error {
 			Namespace: &leaseholdv1.NamespaceConfig{
 				Name:   string(namespace),
 				Timing: &leaseholdv1.Timing{Lease: int64(cfg.Lease), Renew: int64(cfg.renew())},
-				// All servers share the processors of this computer. Several moves at a
-				// time would not be over sooner, but each would wait for the others in
-				// the moments that count, when nobody serves its keys.
+				// All servers share the processors of this computer. Several moves at a time
+				// would not end sooner, but each would wait for the others while its keys have
+				// no owner.
 				Moves: 1,
 			},
 		})
@@ -136,25 +133,33 @@ func (a *admin) create(ctx context.Context, cfg *Config) error {
 	return err
 }
 
-// poll is how often to ask about something that is waited for.
+// poll is the interval at which a condition is checked that is waited for.
 const poll = 20 * time.Millisecond
 
-// await asks until the answer is yes. It returns the last error, or that of the
-// context, if that ends first.
-func await(ctx context.Context, what string, patience time.Duration, yes func(context.Context) (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// await waits until a condition holds. After the timeout it returns the condition's last
+// error.
+func await(ctx context.Context, what string, timeout time.Duration, holds func(context.Context) (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	ticker := time.NewTicker(poll)
-	defer ticker.Stop()
 	for {
-		ok, err := yes(ctx)
+		ok, err := holds(ctx)
 		if ok {
 			return nil
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return leasehold.Errorf("demo", leasehold.Unavailable, "", "%s: not within %v: %w", what, patience, errors.Join(err, ctx.Err()))
+		if !pause(ctx, poll) {
+			return leasehold.Errorf("demo", leasehold.Unavailable, "", "%s: not within %v: %w", what, timeout, errors.Join(err, ctx.Err()))
 		}
+	}
+}
+
+// pause waits, and reports whether the context has not ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }

@@ -13,11 +13,12 @@ func TestWhoIsToBlame(t *testing.T) {
 	if by("a") {
 		t.Error("nobody was restarted")
 	}
-	c.blame("a")
+	name := "a"
+	c.restarting.Store(&name)
 	if !by("a") || by("b") || by("") {
 		t.Error("only a is restarted")
 	}
-	c.blame("")
+	c.restarting.Store(nil)
 	if by("a") || by("") {
 		t.Error("nobody is restarted any more")
 	}

@@ -21,33 +21,35 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A cluster is the processes of a demo and what they leave on disk.
+// A cluster is the processes of a demo and their files.
 type cluster struct {
-	cfg      Config
-	dir      string
-	addrs    []string // of the managers
-	pages    []string // of their dashboards
-	managers []*member
-	owners   []*member
-	admin    *admin
-	// certificates are those of all processes; nil for plain text.
-	certificates *certificates
+	cfg          Config
+	dir          string
+	addrs        []string // of the managers
+	pages        []string // of their dashboards
+	managers     []*member
+	owners       []*member
+	admin        *admin
+	certificates *certificates // of all processes; nil for plain text
 	oracle       *witness.Oracle
 	journal      *journal
 	moved        movedCount
-	// restarting is the owner that is being restarted; nil or empty if none is.
-	restarting atomic.Pointer[string]
+	restarting   atomic.Pointer[string] // name of the owner that is being restarted; nil if none is
 
-	failed chan error // gets the first of the troubles that end a demo
+	failed chan error // receives the first error that ends the demo
 }
 
-// Patience with processes that start. They compete for few processors.
-const (
-	managersPatience = 60 * time.Second
-	ownersPatience   = 60 * time.Second
-)
+// A member is a manager or an owner.
+type member struct {
+	child.Child
+	addr string // of a manager; an owner listens on another port each time
+}
 
-// newCluster prepares a cluster that has no process yet.
+// startTimeout bounds the start of all managers, and of all owners. They compete for few
+// processors.
+const startTimeout = 60 * time.Second
+
+// newCluster prepares a cluster without processes.
 func newCluster(cfg Config) (*cluster, error) {
 	addrs, err := child.FreePorts(3 * cfg.Managers)
 	if err != nil {
@@ -67,14 +69,12 @@ func newCluster(cfg Config) (*cluster, error) {
 			return c, err
 		}
 	}
-	c.nameManagers(addrs[cfg.Managers : 2*cfg.Managers])
+	c.addManagers(managers, addrs[cfg.Managers:2*cfg.Managers])
 	for _, name := range owners {
-		c.owners = append(c.owners, c.member(name, "", c.observe, append([]string{
-			"demo-owner",
-			"--name", name, "--managers", strings.Join(c.addrs, ","), "--users", strconv.Itoa(cfg.Users),
-		}, c.certificates.flags(pki.Party{Role: pki.Owner, Namespace: namespace, Name: name})...)...))
+		args := []string{"demo-owner", "--name", name, "--managers", strings.Join(c.addrs, ","), "--users", strconv.Itoa(cfg.Users)}
+		c.owners = append(c.owners, c.member(pki.Party{Role: pki.Owner, Namespace: namespace, Name: name}, "", c.observe, args))
 	}
-	c.admin, err = newAdmin(c.addrs, c.certificates.ordering())
+	c.admin, err = newAdmin(c.addrs, c.certificates.operatorCredentials())
 	return c, err
 }
 
@@ -87,33 +87,29 @@ func named(prefix string, n int) []string {
 	return names
 }
 
-func (c *cluster) nameManagers(peers []string) {
-	manager := func(i int, args ...string) {
-		name := fmt.Sprintf("m%d", i+1)
-		args = append([]string{"demo-manager", "--listen", c.addrs[i], "--http", c.pages[i]}, args...)
-		c.managers = append(c.managers, c.member(name, c.addrs[i], nil,
-			append(args, c.certificates.flags(pki.Party{Role: pki.Manager, Name: name})...)...))
+func (c *cluster) addManagers(names, peers []string) {
+	group := make([]string, len(names))
+	for i, name := range names {
+		group[i] = name + "=" + peers[i]
 	}
-	if c.cfg.Store == Flease {
-		for i := range c.addrs {
-			manager(i, "--store", Flease, "--peers", strings.Join(c.addrs, ","), "--longest-lease", (c.cfg.Lease * 12 / 10).String())
+	for i, name := range names {
+		args := []string{"demo-manager", "--listen", c.addrs[i], "--http", c.pages[i]}
+		if c.cfg.Store == Flease {
+			args = append(args, "--store", Flease, "--peers", strings.Join(c.addrs, ","), "--longest-lease", (c.cfg.Lease * 12 / 10).String())
+		} else {
+			args = append(args, "--name", name, "--members", strings.Join(group, ","), "--data-dir", filepath.Join(c.dir, name))
 		}
-		return
-	}
-	var group []string
-	for i, addr := range peers {
-		group = append(group, fmt.Sprintf("m%d=%s", i+1, addr))
-	}
-	for i := range c.addrs {
-		name := fmt.Sprintf("m%d", i+1)
-		manager(i, "--name", name, "--members", strings.Join(group, ","), "--data-dir", filepath.Join(c.dir, name))
+		c.managers = append(c.managers, c.member(pki.Party{Role: pki.Manager, Name: name}, c.addrs[i], nil, args))
 	}
 }
 
-func (c *cluster) member(name, addr string, output func(io.Reader) error, args ...string) *member {
+func (c *cluster) member(p pki.Party, addr string, output func(io.Reader) error, args []string) *member {
 	return &member{addr: addr, Child: child.Child{
-		Name: name, Ended: c.fail,
-		Launch: child.Launch{Program: c.cfg.Program, Args: args, Log: filepath.Join(c.dir, name+".log"), Output: output},
+		Name: p.Name, Ended: c.fail,
+		Launch: child.Launch{
+			Program: c.cfg.Program, Args: append(args, c.certificates.flags(p)...),
+			Log: filepath.Join(c.dir, p.Name+".log"), Output: output,
+		},
 	}}
 }
 
@@ -127,7 +123,8 @@ func (c *cluster) fail(err error) {
 	}
 }
 
-// failure returns what has failed since it was last asked, nil if nothing has.
+// failure returns the error that ends the demo, and nil if there is none. A second call
+// returns nil.
 func (c *cluster) failure() error {
 	select {
 	case err := <-c.failed:
@@ -143,13 +140,13 @@ func (c *cluster) start(ctx context.Context) error {
 	if err := startAll(c.managers); err != nil {
 		return err
 	}
-	if err := c.awaitStart(ctx, "a leader", managersPatience, c.ready); err != nil {
+	if err := c.awaitStart(ctx, "a leader", c.ready); err != nil {
 		return err
 	}
 	if err := startAll(c.owners); err != nil {
 		return err
 	}
-	return c.awaitStart(ctx, "an owner for every key", ownersPatience, c.settled)
+	return c.awaitStart(ctx, "an owner for every key", c.settled)
 }
 
 func startAll(members []*member) error {
@@ -161,15 +158,14 @@ func startAll(members []*member) error {
 	return nil
 }
 
-// awaitStart is await, but does not go on waiting for a process that is gone.
-func (c *cluster) awaitStart(ctx context.Context, what string, patience time.Duration, yes func(context.Context) (bool, error)) error {
+// awaitStart is await, but returns when a process has failed.
+func (c *cluster) awaitStart(ctx context.Context, what string, holds func(context.Context) (bool, error)) error {
 	var failed error
-	err := await(ctx, "waiting for "+what, patience, func(ctx context.Context) (bool, error) {
-		failed = c.failure()
-		if failed != nil {
+	err := await(ctx, "waiting for "+what, startTimeout, func(ctx context.Context) (bool, error) {
+		if failed = c.failure(); failed != nil {
 			return true, nil //nolint:nilerr // there is nothing to wait for any more
 		}
-		return yes(ctx)
+		return holds(ctx)
 	})
 	if err != nil && ctx.Err() == nil {
 		err = fmt.Errorf("%w; %s", err, child.Tail(c.managers[0].Launch.Log))
@@ -177,7 +173,7 @@ func (c *cluster) awaitStart(ctx context.Context, what string, patience time.Dur
 	return errors.Join(err, failed)
 }
 
-// ready says whether somebody leads and has the namespace.
+// ready reports whether there is a leader, and creates the namespace.
 func (c *cluster) ready(ctx context.Context) (bool, error) {
 	led, err := c.admin.leader(ctx, 0)
 	if err != nil {
@@ -194,15 +190,10 @@ func (c *cluster) ready(ctx context.Context) (bool, error) {
 }
 
 // page is the URL of a manager's dashboard. With TLS a browser needs a certificate for it.
-func (c *cluster) page(i int) string {
-	if c.cfg.TLS {
-		return "https://" + c.pages[i] + "/"
-	}
-	return "http://" + c.pages[i] + "/"
-}
+func (c *cluster) page(i int) string { return c.cfg.scheme() + "://" + c.pages[i] + "/" }
 
-// settled says whether every owner takes part and has leases, and every key has
-// an owner.
+// settled reports whether every owner is a member and has leases, and every key has an
+// owner.
 func (c *cluster) settled(ctx context.Context) (bool, error) {
 	all, err := c.admin.owners(ctx)
 	if err != nil {
@@ -210,7 +201,7 @@ func (c *cluster) settled(ctx context.Context) (bool, error) {
 	}
 	settled := make(map[string]bool)
 	for _, o := range all {
-		if takesPart(o) && o.GetLeases() > 0 {
+		if isMember(o) && o.GetLeases() > 0 {
 			settled[o.GetHolder().GetOwner()] = true
 		}
 	}
@@ -219,26 +210,6 @@ func (c *cluster) settled(ctx context.Context) (bool, error) {
 			return false, fmt.Errorf("%s has no leases yet", o.Name)
 		}
 	}
-	return c.allOwned(ctx)
-}
-
-func takesPart(o *leaseholdv1.OwnerStatus) bool {
-	return o.GetState() == leaseholdv1.OwnerState_OWNER_STATE_MEMBER
-}
-
-// members returns the names of the owners that take part.
-func (c *cluster) members(ctx context.Context) (map[string]bool, error) {
-	owners, err := c.admin.owners(ctx)
-	found := make(map[string]bool)
-	for _, o := range owners {
-		if takesPart(o) {
-			found[o.GetHolder().GetOwner()] = true
-		}
-	}
-	return found, err
-}
-
-func (c *cluster) allOwned(ctx context.Context) (bool, error) {
 	ranges, err := c.admin.ranges(ctx)
 	if err != nil {
 		return false, err
@@ -251,18 +222,40 @@ func (c *cluster) allOwned(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
+// settledAndStill reports whether all is settled and nothing moves.
+func (c *cluster) settledAndStill(ctx context.Context) (bool, error) {
+	if ok, err := c.settled(ctx); !ok {
+		return false, err
+	}
+	moves, err := c.admin.moves(ctx)
+	if err == nil && moves > 0 {
+		err = fmt.Errorf("%d ranges are moving", moves)
+	}
+	return err == nil, err
+}
+
+func isMember(o *leaseholdv1.OwnerStatus) bool {
+	return o.GetState() == leaseholdv1.OwnerState_OWNER_STATE_MEMBER
+}
+
+// managerAt returns the manager with an address, nil if there is none.
+func (c *cluster) managerAt(addr string) *member {
+	if i := slices.Index(c.addrs, addr); i >= 0 {
+		return c.managers[i]
+	}
+	return nil
+}
+
 // nameOf names the manager with an address.
 func (c *cluster) nameOf(addr string) string {
-	for _, m := range c.managers {
-		if m.addr == addr {
-			return m.Name
-		}
+	if m := c.managerAt(addr); m != nil {
+		return m.Name
 	}
 	return addr
 }
 
-// close kills all processes, waits until they are gone, and removes what they
-// left behind, unless it is to be kept.
+// close kills all processes, waits for their end, and removes their files unless they are
+// to be kept.
 func (c *cluster) close() error {
 	var closing sync.WaitGroup
 	for _, m := range slices.Concat(c.owners, c.managers) {

@@ -7,57 +7,53 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/child"
 )
 
-// Config says what to run and how hard to treat it. All fields but For, Seed
-// and Keep must be set; [DefaultConfig] does.
+// Config says what to run and which faults to inject. All fields but For, Seed and Keep
+// must be set; [DefaultConfig] does.
 type Config struct {
-	// Program is the leasehold command, which managers and owners are started
-	// with.
+	// Program is the leasehold command, which runs managers and owners.
 	Program string
 
-	// For is how long callers go on; 0 is until the context ends. A failover
-	// that is under way at the end is waited for.
+	// For is how long callers call; 0 is until the context ends. A recovery that is under
+	// way at the end is waited for.
 	For time.Duration
 
-	// Store is where managers have their tables: on [Disk], each with a part of a
-	// store that they share, or with [Flease] nowhere but in memory.
+	// Store is where managers have their tables: on [Disk], each with a part of a shared
+	// store, or with [Flease] in memory only.
 	Store string
 
-	Managers int // an odd number, or one more manager brings no safety
-	Owners   int
-	Users    int // each has one key, and at most one request under way
-	Rate     int // requests in a second, of all users together
-	// ValueSize is how many bytes the status of a user has.
-	ValueSize int
+	Managers  int // an odd number, or one more manager brings no safety
+	Owners    int
+	Users     int // each has one key, and at most one request under way
+	Rate      int // requests per second, of all users together
+	ValueSize int // bytes of a status
 
-	// Rolling has all owners restarted, one after the other and again and again,
-	// and nobody killed. Every user has a status before that, and all are looked
-	// through at the end. Rounds is how often each owner is restarted; 0 is as
-	// often as there is time for it.
+	// Rolling has all owners restarted, one after the other and repeatedly, and no other
+	// fault. Every user has a status before that, and all are read at the end. Rounds is how
+	// often each owner is restarted; 0 is as often as there is time.
 	Rolling bool
 	Rounds  int
 
-	// Outage has all managers killed for so long, once, and nobody else. Every user has a
-	// status before that, and all are looked through at the end. 0 is none.
+	// Outage has all managers killed for so long, once, and no other fault. Every user has a
+	// status before that, and all are read at the end. 0 is none.
 	Outage time.Duration
 
-	// Lease is how long leases last. The keys of a server that is killed wait
-	// for 1.2 times as long, unless it is back sooner and proves that the one
-	// before it is gone. It must be longer than a failover, which takes 2 to 3
-	// s, and 4 to 6 s if the store loses its own leader with ours: or else
-	// leases run out while nobody can renew them.
+	// Lease is how long leases last. The keys of a server that is killed have no owner for
+	// 1.2 times as long, unless it is back sooner and proves that its predecessor is gone. It
+	// must be longer than a failover, which takes 2 to 3 s, and 4 to 6 s if the store loses its
+	// own leader with ours: otherwise leases expire while no leader can renew them.
 	Lease time.Duration
 
-	// KillEvery is the mean time between two kills of an owner, and between two
-	// of a leader, after the first of each.
+	// KillEvery is the mean time between two kills of an owner, and between two of a
+	// leader, after the first of each.
 	KillEvery time.Duration
-	// Seed says who is killed when, as far as that is not up to the processes.
+	// Seed decides the choice and the times of faults, apart from the timing of processes.
 	Seed uint64
 
-	// TLS has all processes speak TLS, with certificates that are made for the demo and
-	// replaced while it runs, and managers go by an access policy.
+	// TLS has all processes use TLS, with certificates that are issued for the demo and
+	// replaced while it runs, and managers enforce an access policy.
 	TLS bool
 
-	// Keep leaves the data and the logs behind.
+	// Keep keeps the data and the logs.
 	Keep bool
 }
 
@@ -69,15 +65,13 @@ const (
 
 // Bounds on a Config.
 const (
-	minFor    = 10 * time.Second // a leader and an owner are killed and replaced in that time
+	minFor    = 10 * time.Second // enough to kill and replace a leader and an owner
 	minLease  = 6 * time.Second
 	minOutage = time.Second
 	maxLease  = time.Minute
 	maxUsers  = 2_000_000
-	maxValue  = maxText
 	maxRate   = 100_000
 	maxProcs  = 64
-	// maxRounds is more than anybody has time for.
 	maxRounds = 1_000_000
 )
 
@@ -89,7 +83,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate reports what is wrong, in the words of the command's flags.
+// Validate reports what is wrong, with the names of the command's flags.
 func (c *Config) Validate() error {
 	bad := func(format string, args ...any) error {
 		return leasehold.Errorf("", leasehold.Invalid, "", format, args...)
@@ -102,7 +96,7 @@ func (c *Config) Validate() error {
 		{"owners", c.Owners, 2, maxProcs},
 		{"users", c.Users, 1, maxUsers},
 		{"rate", c.Rate, 1, maxRate},
-		{"value-size", c.ValueSize, 1, maxValue},
+		{"value-size", c.ValueSize, 1, maxText},
 		{"rounds", c.Rounds, 0, maxRounds},
 	} {
 		if n.value < n.from || n.value > n.upTo {
@@ -134,10 +128,18 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// keepsStatuses reports whether no status may be lost, so that all are set before and looked
-// at afterwards.
+// scheme is that of URLs.
+func (c *Config) scheme() string {
+	if c.TLS {
+		return "https"
+	}
+	return "http"
+}
+
+// keepsStatuses reports whether no status may be lost, so that all are set before and read
+// afterwards.
 func (c *Config) keepsStatuses() bool { return c.Rolling || c.Outage > 0 }
 
-// renew is how often owners speak. It is often, so that little of the lease has
-// passed when the leader dies.
+// renew is the interval of renewals. It is short, so that little of the lease has passed
+// when the leader is killed.
 func (c *Config) renew() time.Duration { return c.Lease / 10 }

@@ -1,46 +1,42 @@
-// Package demo runs a whole Leasehold on one computer and breaks it: managers,
-// owners of a small presence service, callers, and somebody who kills the
-// leader and the owners while the callers go on. Or who restarts all owners, one
-// after the other, which nobody is to notice.
+// Package demo runs a whole Leasehold on one computer and breaks it: managers, servers of a
+// small presence service, callers, and a nemesis that kills the leader and the servers
+// meanwhile. Or it restarts all servers, one after the other, without any loss; or it kills all
+// managers for a time.
 //
-// Managers and owners are processes of their own, so that a kill is the real
-// thing: kill -9, no last words. So is a restart: SIGTERM, and the owner's state
-// goes to the others over their own connections before it ends. Callers and the one who kills are goroutines of
-// the parent. Nothing outlives the parent: see process.go.
+// Managers and servers are processes of their own, so that a kill is a real kill -9, and a
+// restart a real SIGTERM, on which a server moves its state to the others. Callers and
+// nemesis are goroutines of the parent. No process outlives the parent (package child).
 //
-// # How dual ownership is judged
+// A server is what a user of the libraries would write: an HTTP server with a leasemap
+// (server.go, handler.go). Callers send HTTP requests with leasehttp's Transport, which routes
+// each to the owner of its key (request.go).
 //
-// Not by the managers' word, and not by what callers happen to ask. Every owner
-// checks the keys of all users again and again, and tells the
-// parent, through a pipe, about the checks that succeeded, and about those of
-// each request, with the time on the clock that all processes of a computer
-// share. An oracle in the parent compares what the owners believed
-// about each key (package witness). If two of them believed for longer than a round of
-// checks that they owned a key, it finds out, whatever the lease table says.
+// # Dual ownership
 //
-// The dead believe nothing. So owners are not only killed, but also stopped for
-// longer than their leases last, and then let go on with all that they believed
-// (nemesis.go).
+// Every server checks its leases on the keys of all users continuously. It sends the
+// checks that succeeded, and those of each request, through a pipe to the parent, with the time
+// on the clock that all processes of a computer share. An oracle compares them (package
+// witness). It detects if two servers believed for longer than a round of checks that they owned
+// a key, whatever the lease table says.
 //
-// # How lost state is judged
+// Killed processes believe nothing. So servers are also stopped for longer than their leases
+// last, and resumed with all that they believed (faults.go).
 //
-// Callers number what they store and remember what was acknowledged. An answer
-// from before that is counted as stale (users.go). An answer that knows nothing
-// of it is right only if callers are told of a loss that covers the key, soon;
-// or else the loss was silent (suspicions.go). Each status has a text that no other
-// has, so that one is not taken for another.
+// # Lost state
 //
-// Before owners are restarted one after the other every user sets a status, and
-// after it every one is looked at (everyone.go). Nothing else is done to owners
-// then: so restarts are to blame for each loss that callers are told of.
+// Callers number what they store and remember what was acknowledged. An older answer is
+// stale (users.go). An answer without it is right only if a loss that covers the key is notified
+// soon; otherwise the loss was silent (tally.go). The text of each status is unique, so that one
+// is not taken for another.
 //
-// # How availability is judged
+// Before a rolling restart or an outage every user sets a status, and after it every one is
+// read (everyone.go). There are no other faults: so each loss was caused by them.
 //
-// Requests are due at a steady rate, whatever has become of earlier ones, and
-// count from when they were due (load.go). A request that succeeds within a
-// second counts as served. All are repeated until they succeed, so that nearly
-// all do in the end; that is another figure (report.go).
+// # Availability
 //
-// For how long a key has no answer while it moves is measured by callers who keep
-// asking (probe.go).
+// Requests are due at a steady rate, whatever the result of earlier ones, and count from
+// when they were due (load.go). One that succeeds within a second counts as served. All are
+// repeated until they succeed, which is another figure (report.go).
+//
+// A prober measures for how long a key has no answer while it moves (probe.go).
 package demo

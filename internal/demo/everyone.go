@@ -2,156 +2,130 @@ package demo
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/leasehold-dev/leasehold"
 )
 
-// How all users are gone through: so many servers at a time are asked about so
-// many users each.
-const (
-	askers      = 4
-	perQuestion = 512
-)
+// maxConcurrentBatches is the number of batches under way at a time.
+const maxConcurrentBatches = 4
 
-// everyonePatience is how long that may take without any progress.
-const everyonePatience = 30 * time.Second
+// everyoneTimeout bounds the time without progress while all users are gone through.
+const everyoneTimeout = 30 * time.Second
 
-// fill has every user set a status for the first time. Nobody else may use them
-// meanwhile. How many are done is told from several goroutines at once.
+// fill has every user set a status for the first time. The users must not be in use.
 func (l *load) fill(ctx context.Context, progress func(done int)) error {
-	return l.everyone(ctx, "filling the servers", progress, func(u *user) question {
+	return l.everyone(ctx, "filling the servers", progress, func(u *user) status {
 		u.last = 1
-		return question{u.key, u.last, u.text(u.last, l.valueSize)}
+		return status{User: u.name(), Number: u.last, Text: u.text(u.last, l.cfg.ValueSize)}
 	}, func(u *user, _ reply) { u.acked = 1 })
 }
 
-// lookThrough asks for the status of every user, and judges each as one that the
-// user has asked for. Nobody else may use them meanwhile.
+// lookThrough reads the status of every user, and judges each as one that the user has
+// read. The users must not be in use.
 func (l *load) lookThrough(ctx context.Context, progress func(done int)) error {
-	return l.everyone(ctx, "looking all keys through", progress, func(u *user) question {
-		return question{key: u.key}
-	}, func(u *user, r reply) {
-		l.tally.count(func(c *counts) { c.lookedThrough++ })
-		switch u.judge(0, r.number) {
-		case stale:
-			l.tally.count(func(c *counts) { c.stale++ })
-		case forgotten:
-			l.gone.suspect(u, time.Now())
-		case current:
-			if r.number != 0 && r.sum != sumOf(u.text(r.number, l.valueSize)) {
-				l.tally.count(func(c *counts) { c.garbled++ })
-			}
-		}
+	return l.everyone(ctx, "looking all keys through", progress, readStatus, func(u *user, r reply) {
+		l.tally.count(func(c *counts) { c.LookedUp++ })
+		l.judge(u, 0, r.Number, r.Sum == sumOf(u.text(r.Number, l.cfg.ValueSize)))
 	})
 }
 
-// everyone asks one question of each user, of whoever owns its key, until all
-// have been answered.
-func (l *load) everyone(ctx context.Context, what string, progress func(int), ask func(*user) question, heard func(*user, reply)) error {
-	left, since := l.users.each(), time.Now()
+func readStatus(u *user) status { return status{User: u.name()} }
+
+// everyone sends one question for each user to the owner of its key, until all have been
+// answered.
+func (l *load) everyone(ctx context.Context, what string, progress func(int), ask func(*user) status, answered func(*user, reply)) error {
+	left, since, done := l.users.each(), time.Now(), 0
 	for len(left) > 0 {
-		progress(len(l.users) - len(left))
-		remain, err := l.round(ctx, left, ask, heard, func(n int) { progress(len(l.users) - len(left) + n) })
-		if len(remain) < len(left) {
+		refused, err := l.askAll(ctx, left, ask, func(u *user, r reply) {
+			answered(u, r)
+			done++
 			since = time.Now()
-		}
-		left = remain
+			progress(done)
+		})
+		left = refused
 		switch {
-		case len(left) == 0 || ctx.Err() == nil && time.Since(since) < everyonePatience && pause(ctx, poll):
-		case ctx.Err() != nil:
+		case len(left) == 0:
+		case time.Since(since) > everyoneTimeout:
+			return fmt.Errorf("%s: %d of %d keys have had no answer for %v: %w", what, len(left), len(l.users), everyoneTimeout, err)
+		case !pause(ctx, poll):
 			return ctx.Err()
-		default:
-			return fmt.Errorf("%s: %d of %d keys have had no answer for %v: %w", what, len(left), len(l.users), everyonePatience, err)
 		}
 	}
-	progress(len(l.users))
 	return nil
 }
 
-// round asks about each user once, and returns those who got no answer, with the
-// last reason.
-func (l *load) round(ctx context.Context, us []*user, ask func(*user) question, heard func(*user, reply), progress func(int)) ([]*user, error) {
-	var (
-		mu     sync.Mutex
-		remain []*user
-		failed error
-		done   atomic.Int64
-	)
-	again := func(some []*user, err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		remain, failed = append(remain, some...), err
-	}
-	batches := make(chan batch)
-	var asking sync.WaitGroup
-	for range askers {
-		asking.Go(func() {
-			for b := range batches {
-				answered, refused, err := l.askBatch(ctx, b, ask, heard)
-				if len(refused) > 0 {
-					again(refused, err)
+// askAll sends one question for each user, and returns those that were refused with the
+// last reason. Answered is called by one goroutine at a time.
+func (l *load) askAll(ctx context.Context, us []*user, ask func(*user) status, answered func(*user, reply)) ([]*user, error) {
+	servers, refused := l.byServer(us)
+	err := error(leasehold.NoOwner)
+	var mu sync.Mutex
+	var asking errgroup.Group
+	asking.SetLimit(maxConcurrentBatches)
+	for addr, owned := range servers {
+		for batch := range slices.Chunk(owned, maxBatch) {
+			asking.Go(func() error {
+				replies, failed := l.askBatch(ctx, addr, batch, ask)
+				mu.Lock()
+				defer mu.Unlock()
+				if failed != nil {
+					refused, err = append(refused, batch...), failed
+					return nil
 				}
-				progress(int(done.Add(int64(answered))))
-			}
-		})
-	}
-	unowned := l.byServer(us, func(b batch) { batches <- b })
-	close(batches)
-	asking.Wait()
-	if len(unowned) > 0 {
-		again(unowned, leasehold.NoOwner)
-	}
-	return remain, failed
-}
-
-// A batch is users whose keys have the same server.
-type batch struct {
-	addr  string
-	users []*user
-}
-
-// byServer gathers users by who owns their keys, perQuestion at most, and returns
-// those whose keys nobody owns.
-func (l *load) byServer(us []*user, ready func(batch)) (unowned []*user) {
-	gathered := make(map[string][]*user)
-	for _, u := range us {
-		addr, ok := l.lookup.Find(u.key)
-		if !ok {
-			unowned = append(unowned, u)
-			continue
-		}
-		if gathered[addr] = append(gathered[addr], u); len(gathered[addr]) == perQuestion {
-			ready(batch{addr, gathered[addr]})
-			delete(gathered, addr)
+				for i, r := range replies {
+					if r.Refused {
+						refused, err = append(refused, batch[i]), leasehold.NotOwner
+					} else {
+						answered(batch[i], r)
+					}
+				}
+				return nil
+			})
 		}
 	}
-	for addr, some := range gathered {
-		ready(batch{addr, some})
-	}
-	return unowned
+	_ = asking.Wait() // the errors are in err
+	return refused, err
 }
 
-// askBatch asks one server, and returns how many users it has answered for, and
-// the others with the reason.
-func (l *load) askBatch(ctx context.Context, b batch, ask func(*user) question, heard func(*user, reply)) (answered int, refused []*user, err error) {
-	questions := make([]question, len(b.users))
-	for i, u := range b.users {
+// askBatch sends the questions for some users, maxBatch at most, to one server.
+func (l *load) askBatch(ctx context.Context, addr string, batch []*user, ask func(*user) status) ([]reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	defer cancel()
+	questions := make([]status, len(batch))
+	for i, u := range batch {
 		questions[i] = ask(u)
 	}
-	replies, err := l.askMany(ctx, b.addr, questions)
+	body, err := json.Marshal(questions)
 	if err != nil {
-		return 0, b.users, err
+		return nil, err
 	}
-	for i, r := range replies {
-		if r.number == declined {
-			refused = append(refused, b.users[i])
-			continue
+	replies := make([]reply, 0, len(batch))
+	if err = exchange(ctx, l.direct, http.MethodPost, l.scheme+"://"+addr+"/presence", body, &replies); err != nil {
+		return nil, err
+	}
+	if len(replies) != len(batch) {
+		return nil, leasehold.Errorf("batch", leasehold.Internal, addr, "%d replies to %d questions", len(replies), len(batch))
+	}
+	return replies, nil
+}
+
+// byServer groups users by the servers that own their keys.
+func (l *load) byServer(us []*user) (servers map[string][]*user, unowned []*user) {
+	servers = make(map[string][]*user)
+	for _, u := range us {
+		if addr, ok := l.table.Find(u.key); ok {
+			servers[addr] = append(servers[addr], u)
+		} else {
+			unowned = append(unowned, u)
 		}
-		heard(b.users[i], r)
 	}
-	return len(replies) - len(refused), refused, leasehold.NotOwner
+	return servers, unowned
 }

@@ -7,15 +7,14 @@ import (
 	"time"
 )
 
-// An Event is something that people want to know about.
+// An Event is a line of the journal.
 type Event struct {
 	Number int           // from 1 on, without gaps
 	At     time.Duration // into the demo
 	Text   string
 }
 
-// A journal keeps the latest events. It may be used from many goroutines at
-// once.
+// A journal keeps the latest events. It may be used by many goroutines at once.
 type journal struct {
 	begin time.Time
 

@@ -2,20 +2,21 @@ package demo
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"iter"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/witness"
-	"github.com/leasehold-dev/leasehold/lookup"
 )
 
-// aTable sends all callers to one server, and tells them of the losses that it is
+// aTable sends all callers to one server, and notifies them of the losses that it is
 // given. For one key it has no owner until a time.
 type aTable struct {
 	losses chan leasehold.Loss
@@ -44,13 +45,6 @@ func (a *aTable) away(key leasehold.Key) time.Duration {
 	return time.Until(a.until)
 }
 
-func (a *aTable) Do(ctx context.Context, key leasehold.Key, f func(context.Context, string) error, _ ...lookup.DoOption) error {
-	if d := a.away(key); d > 0 && !pause(ctx, d) {
-		return ctx.Err()
-	}
-	return f(ctx, "server")
-}
-
 func (a *aTable) Losses(ctx context.Context) iter.Seq[leasehold.Loss] {
 	return func(yield func(leasehold.Loss) bool) {
 		for {
@@ -68,40 +62,87 @@ func (a *aTable) Losses(ctx context.Context) iter.Seq[leasehold.Loss] {
 
 func (a *aTable) Close() error { return nil }
 
-// aServer answers as the presence service does, without a network. It forgets
-// everything when it is told to.
+// aServer answers as a server of the presence service does, without a network and without
+// leases, unless it is down.
 type aServer struct {
 	mu       sync.Mutex
-	presence *presence
+	statuses map[string]status
+	down     bool
 }
 
-func newServer() *aServer {
-	s := &aServer{}
-	s.forget()
-	return s
+func (s *aServer) setDown(down bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = down
 }
 
+// forget removes all statuses.
 func (s *aServer) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.presence = newPresence(&fakeLeases{generation: 1}, leasehold.Session{1}, func(...witness.Record) error { return nil })
+	s.statuses = nil
 }
 
+// RoundTrip is for requests to the server itself.
 func (s *aServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.mu.Lock()
-	p := s.presence
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	if s.down {
+		return nil, errors.New("connection refused")
+	}
 	w := httptest.NewRecorder()
-	p.handler().ServeHTTP(w, r)
+	if r.Method == http.MethodPost {
+		var all []status
+		_ = json.NewDecoder(r.Body).Decode(&all)
+		replies := make([]reply, len(all))
+		for i, q := range all {
+			replies[i] = reply{Number: s.statuses[q.User].Number}
+		}
+		respond(w, replies)
+		return w.Result(), nil
+	}
+	name := path.Base(r.URL.Path)
+	var set status
+	if r.Method == http.MethodPut {
+		_ = json.NewDecoder(r.Body).Decode(&set)
+		if s.statuses == nil {
+			s.statuses = make(map[string]status)
+		}
+		s.statuses[name] = set
+	}
+	respond(w, s.statuses[name])
 	return w.Result(), nil
+}
+
+// aRoute sends requests to the server when their key has an owner, and again until it
+// answers.
+type aRoute struct {
+	table  *aTable
+	server *aServer
+}
+
+func (a aRoute) RoundTrip(r *http.Request) (*http.Response, error) {
+	if d := a.table.away(leasehold.KeyOf(path.Base(r.URL.Path))); d > 0 && !pause(r.Context(), d) {
+		return nil, r.Context().Err()
+	}
+	for {
+		answer, err := countedTransport{a.server}.RoundTrip(r)
+		if err == nil || !pause(r.Context(), time.Millisecond) {
+			return answer, err
+		}
+	}
+}
+
+func newTestLoad(cfg *Config, a *aTable) (*load, *aServer) {
+	server := &aServer{}
+	return newLoad(cfg, a, aRoute{a, server}, server), server
 }
 
 // runLoad lets users call for ten seconds, in virtual time, and lets something
 // happen after five.
-func runLoad(t *testing.T, cfg Config, a *aTable, happens func(*aServer)) (counts, pace) {
+func runLoad(t *testing.T, cfg Config, a *aTable, happens func(*aServer)) counts {
 	t.Helper()
-	server := newServer()
-	l := newLoad(&cfg, a, server)
+	l, server := newTestLoad(&cfg, a)
 	defer l.close()
 	sending, stop := context.WithTimeout(t.Context(), 10*time.Second)
 	defer stop()
@@ -114,14 +155,14 @@ func runLoad(t *testing.T, cfg Config, a *aTable, happens func(*aServer)) (count
 		t.Error(err)
 	}
 	other.Wait()
-	return l.counts(), l.tally.overall(10 * time.Second)
+	return l.tally.sum()
 }
 
 // TestRequestsAreDueAtTheRate.
 func TestRequestsAreDueAtTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := runLoad(t, Config{Users: 50, Rate: 200}, &aTable{}, func(*aServer) {})
-		if c.requests < 1990 || c.requests > 2000 || c.prompt != c.requests || c.failures != 0 || c.silent != 0 || c.stale != 0 {
+		c := runLoad(t, Config{Users: 50, Rate: 200, ValueSize: 30}, &aTable{}, func(*aServer) {})
+		if c.Requests < 1990 || c.Requests > 2000 || c.Availability != 1 || c.FirstTry < 0.9 || c.Failures+c.SilentLosses+c.StaleAnswers+c.Garbled != 0 {
 			t.Errorf("got %+v", c)
 		}
 	})
@@ -134,18 +175,18 @@ func TestBusyUsersAreNotPassedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		us := newUsers(10)
 		a := &aTable{unowned: us[3].key, until: time.Now().Add(4 * time.Second)}
-		c, p := runLoad(t, Config{Users: 10, Rate: 100}, a, func(*aServer) {})
-		late := c.requests - c.prompt // about a tenth of those of three seconds
-		if c.requests < 990 || late < 15 || late > 50 || c.failures != 0 {
-			t.Errorf("%d of %d requests were late, %d failed", late, c.requests, c.failures)
+		c := runLoad(t, Config{Users: 10, Rate: 100}, a, func(*aServer) {})
+		late := c.Requests - c.prompt // about a tenth of those of three seconds
+		if c.Requests < 990 || late < 15 || late > 50 || c.Failures != 0 {
+			t.Errorf("%d of %d requests were late, %d failed", late, c.Requests, c.Failures)
 		}
-		if p.slow < 2*time.Second || p.median > time.Millisecond {
-			t.Errorf("half within %v, 99 of 100 within %v", p.median, p.slow)
+		if c.P99Millis < 2000 || c.MedianMillis > 1 {
+			t.Errorf("half within %v ms, 99 of 100 within %v ms", c.MedianMillis, c.P99Millis)
 		}
-		if c.unowned < 3*time.Second || c.unowned > 4*time.Second {
-			t.Errorf("tried for %v", c.unowned)
+		if c.WithoutOwnerSeconds < 3 || c.WithoutOwnerSeconds > 4 {
+			t.Errorf("tried for %v s", c.WithoutOwnerSeconds)
 		}
-		if passed := c.requests - c.firstTry; passed < late {
+		if passed := c.Requests - c.firstTry; passed < late {
 			t.Errorf("%d requests did not succeed at once, but %d were late", passed, late)
 		}
 	})
@@ -161,20 +202,20 @@ func TestSilentLossesAreSeen(t *testing.T) {
 	}{
 		{"nobody is told", func(*aTable) {}, true},
 		{"told at once", func(a *aTable) { a.losses <- all }, false},
-		{"told late", func(a *aTable) { pause(context.Background(), noticePatience/2); a.losses <- all }, false},
-		{"told too late", func(a *aTable) { pause(context.Background(), 2*noticePatience); a.losses <- all }, true},
+		{"told late", func(a *aTable) { pause(context.Background(), noticeTimeout/2); a.losses <- all }, false},
+		{"told too late", func(a *aTable) { pause(context.Background(), 2*noticeTimeout); a.losses <- all }, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := &aTable{losses: make(chan leasehold.Loss, 1)}
-				c, _ := runLoad(t, Config{Users: 20, Rate: 100}, a, func(s *aServer) {
+				c := runLoad(t, Config{Users: 20, Rate: 100}, a, func(s *aServer) {
 					s.forget()
 					test.losses(a)
 				})
-				if (c.silent > 0) != test.silent || c.silent > 20 {
-					t.Errorf("%d silent losses", c.silent)
+				if (c.SilentLosses > 0) != test.silent || c.SilentLosses > 20 {
+					t.Errorf("%d silent losses", c.SilentLosses)
 				}
-				if c.stale != 0 || (c.republished > 0) != (c.losses > 0) {
+				if c.StaleAnswers != 0 || (c.Republished > 0) != (c.Losses > 0) {
 					t.Errorf("got %+v", c)
 				}
 			})
@@ -184,17 +225,58 @@ func TestSilentLossesAreSeen(t *testing.T) {
 
 // TestANoticeThatComesFirstExplains, though the answer was on its way before.
 func TestANoticeThatComesFirstExplains(t *testing.T) {
-	s, u, now := newSuspicions(), &user{}, time.Now()
+	ta, u, now := newTally(), &user{}, time.Now()
 	u.lost.Store(true)
-	s.explain(u)
-	s.suspect(u, now)
-	if n := s.open(now); n != 0 {
-		t.Errorf("%d open", n)
+	ta.explain(u)
+	ta.suspect(u, now)
+	if n := ta.suspected(now); n != 0 {
+		t.Errorf("%d suspected", n)
 	}
 	u.lost.Store(false)
-	s.suspect(u, now)
-	s.suspect(u, now.Add(noticePatience-1)) // the same, not another one
-	if s.open(now) != 1 || s.silent(now.Add(noticePatience)) != 1 || s.open(now) != 0 {
+	ta.suspect(u, now)
+	ta.suspect(u, now.Add(noticeTimeout-1)) // the same, not another one
+	if ta.suspected(now) != 1 || ta.suspected(now.Add(noticeTimeout)) != 0 || ta.sum().SilentLosses != 1 {
 		t.Error("what was not explained was not counted once")
+	}
+}
+
+// TestUnavailabilityIsMeasured: keys are without an answer for 40 ms. What is measured is
+// that, and two intervals more at most.
+func TestUnavailabilityIsMeasured(t *testing.T) {
+	const away = 40 * time.Millisecond
+	for _, test := range []struct {
+		name    string
+		happens func(*load, *aTable, *aServer)
+		times   uint64
+	}{
+		{"a key has no owner", func(l *load, a *aTable, _ *aServer) { a.takeAway(l.users[9].key, away) }, 1},
+		{"a server restarts", func(_ *load, _ *aTable, s *aServer) {
+			s.setDown(true)
+			pause(context.Background(), away)
+			s.setDown(false)
+		}, 50},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := &aTable{}
+				l, server := newTestLoad(&Config{Users: 50, ValueSize: 1}, a)
+				p := newProber(l)
+				probing, stop := context.WithCancel(t.Context())
+				var running sync.WaitGroup
+				running.Go(func() { p.run(probing, t.Context()) })
+				pause(t.Context(), 101*time.Millisecond)
+				test.happens(l, a, server)
+				pause(t.Context(), time.Second)
+				stop()
+				running.Wait()
+				got, failures := p.unavailability()
+				if got.Keys != 50 || got.Times != test.times || failures != 0 {
+					t.Errorf("got %+v, %d failures", got, failures)
+				}
+				if got.Median < millis(away) || got.Max > millis(away+2*p.interval) {
+					t.Errorf("measured %v and %v ms, want %v or a little more", got.Median, got.Max, away)
+				}
+			})
+		})
 	}
 }

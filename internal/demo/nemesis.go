@@ -7,145 +7,133 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/leasehold-dev/leasehold"
 )
 
-// A nemesis kills leaders and owners, and brings them back. It also stops owners
-// for longer than their leases last: unlike the dead they come back with all that
-// they believed. And it restarts owners as one does for an upgrade, or does
-// nothing but that. Leaders die one at a time, and so owners are struck, but an
-// owner may be struck while there is no leader.
+// A nemesis injects faults: it kills leaders and owners and starts them again, stops owners
+// for longer than their leases last, and restarts owners as for an upgrade. Or it does nothing
+// but restart owners, or kills all managers for a time. There is one fault of a leader and one of
+// an owner at a time; both may overlap.
 type nemesis struct {
 	cluster *cluster
 	load    *load     // set before run
 	begin   time.Time // set by run
 
-	mu    sync.Mutex
-	deeds deeds
+	mu     sync.Mutex
+	faults FaultCounts
 }
 
-// deeds is what a nemesis has done, and what came of it.
-type deeds struct {
-	owners     int             // killed
-	stopped    int             // owners
-	restarts   int             // of owners, that were asked to end and have come back
-	rounds     int             // in which all owners were restarted
-	leaders    int             // killed
-	failovers  []time.Duration // of each leader killed that was replaced
-	leasesLost int             // in all failovers together
-
-	renewed       int // certificates, by processes that went on meanwhile
-	lostToRenewal int // leases
-
-	outage      time.Duration // for which no manager ran
-	resumed     int           // leases that were suspended in it
-	unavailable time.Duration // from when a manager leads again until all keys are served
+func newNemesis(c *cluster) *nemesis {
+	return &nemesis{cluster: c, faults: FaultCounts{FailoverMillis: []int64{}}}
 }
 
-func (n *nemesis) done() deeds {
+func (n *nemesis) count(change func(*FaultCounts)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	d := n.deeds
-	d.failovers = slices.Clone(d.failovers)
-	return d
+	change(&n.faults)
 }
 
-// When the first owner is restarted and how long that takes, how long after that
-// the first one is stopped, and after that the first leader and the first owner
-// die, at the latest: a short demo has less time, and one that is too short has no
-// time for the first two.
+func (n *nemesis) sum() FaultCounts {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f := n.faults
+	f.FailoverMillis = slices.Clone(f.FailoverMillis)
+	return f
+}
+
+// The latest times of the first restart, its duration, and after it of the first stop, the
+// first kill of a leader and the first kill of an owner. A short demo has less time, and a
+// very short one neither restart nor stop.
 const (
 	firstRestart    = time.Second
 	restartTime     = 2 * time.Second
-	firstOwnerStops = time.Second
-	firstLeaderDies = 4 * time.Second
-	firstOwnerDies  = 8 * time.Second
+	firstStop       = time.Second
+	firstLeaderKill = 4 * time.Second
+	firstOwnerKill  = 8 * time.Second
 )
 
-// reserve is enough time for a failover, and for a victim to return.
+// reserve is enough time for a failover and for the return of a process.
 const reserve = 8 * time.Second
 
-// run strikes again and again. If the demo has an end it returns in time for
-// the last victim to be replaced before it, or else when the context ends.
+// A fault happens to some process; it returns when the cluster has recovered.
+type fault func(context.Context, *rand.Rand) error
+
+// run injects faults. If the demo has an end it returns in time for the last recovery
+// before it, or else when the context ends.
 func (n *nemesis) run(ctx context.Context) {
 	n.begin = time.Now()
+	var renewing sync.WaitGroup
+	defer renewing.Wait()
 	if n.cluster.certificates != nil {
-		var renewing sync.WaitGroup
 		renewing.Go(func() {
-			if err := n.renewCertificates(ctx); err != nil && ctx.Err() == nil {
-				n.cluster.fail(err)
-			}
+			n.try(ctx, nil, func(ctx context.Context, _ *rand.Rand) error { return n.renewCertificates(ctx) })
 		})
-		defer renewing.Wait()
 	}
-	if n.cluster.cfg.Rolling {
+	switch {
+	case n.cluster.cfg.Rolling:
 		n.roll(ctx)
-		return
-	}
-	if n.cluster.cfg.Outage > 0 {
+	case n.cluster.cfg.Outage > 0:
 		n.try(ctx, nil, n.outage)
+	default:
+		n.kill(ctx)
+	}
+}
+
+// kill begins with a restart and a stop if there is time, and then kills leaders and owners.
+func (n *nemesis) kill(ctx context.Context) {
+	leaders, owners := n.random(3), n.random(4)
+	if n.mayStop(firstRestart+restartTime+firstStop+minFor) && !(pause(ctx, firstRestart) && n.try(ctx, owners, n.restartOwner)) {
 		return
 	}
-	leaders, owners := n.random(3), n.random(4)
-	if n.mayStop(firstRestart + restartTime + firstOwnerStops + minFor) {
-		if !pause(ctx, firstRestart) || !n.try(ctx, owners, n.restartOwner) {
-			return
-		}
-	}
-	if n.mayStop(firstOwnerStops + minFor) {
-		// Alone, so that nothing but the time gives its keys to others.
-		if !pause(ctx, firstOwnerStops) || !n.try(ctx, owners, n.stopOwner) {
-			return
-		}
+	// Alone, so that its keys get other owners for no reason but time.
+	if n.mayStop(firstStop+minFor) && !(pause(ctx, firstStop) && n.try(ctx, owners, n.stopOwner)) {
+		return
 	}
 	left := n.left()
-	leader, owner := min(firstLeaderDies, left/4), min(firstOwnerDies, left/2)
 	var both sync.WaitGroup
-	both.Go(func() { n.repeat(ctx, leaders, leader, n.killLeader) })
+	both.Go(func() { n.repeat(ctx, leaders, min(firstLeaderKill, left/4), n.killLeader) })
 	both.Go(func() {
 		first := n.killOwner
-		n.repeat(ctx, owners, owner, func(ctx context.Context, random *rand.Rand) error {
-			strike := first
+		n.repeat(ctx, owners, min(firstOwnerKill, left/2), func(ctx context.Context, random *rand.Rand) error {
+			next := first
 			first = n.strikeOwner
-			return strike(ctx, random)
+			return next(ctx, random)
 		})
 	})
 	both.Wait()
 }
 
-// random draws what the seed says, from a stream of its own.
+// random returns a random stream of the seed.
 func (n *nemesis) random(stream uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(n.cluster.cfg.Seed, stream))
 }
 
-// A strike kills or stops somebody and waits for the recovery.
-type strike func(context.Context, *rand.Rand) error
-
-// repeat strikes at its time, and then again for as long as there is time left
-// to replace the victim.
-func (n *nemesis) repeat(ctx context.Context, random *rand.Rand, first time.Duration, s strike) {
-	cfg := &n.cluster.cfg
+// repeat injects a fault for the first time, and then again while there is time to recover.
+func (n *nemesis) repeat(ctx context.Context, random *rand.Rand, first time.Duration, f fault) {
+	every := n.cluster.cfg.KillEvery
 	for wait := first; pause(ctx, wait); {
-		if !n.try(ctx, random, s) {
+		if !n.try(ctx, random, f) {
 			return
 		}
-		wait = cfg.KillEvery/2 + between(random, 0, cfg.KillEvery)
+		wait = every/2 + between(random, 0, every)
 		if n.left() < wait+reserve {
 			return
 		}
 	}
 }
 
-// try strikes, and reports whether to go on. A failure ends the demo, unless it
-// is over anyway.
-func (n *nemesis) try(ctx context.Context, random *rand.Rand, s strike) bool {
-	err := s(ctx, random)
+// try injects a fault, and reports whether to go on. An error ends the demo, unless it is
+// over anyway.
+func (n *nemesis) try(ctx context.Context, random *rand.Rand, f fault) bool {
+	err := f(ctx, random)
 	if err != nil && ctx.Err() == nil {
 		n.cluster.fail(err)
 	}
 	return err == nil
 }
 
-// left is how much time there is until the demo ends.
+// left is the time until the demo ends.
 func (n *nemesis) left() time.Duration {
 	if n.cluster.cfg.For == 0 {
 		return math.MaxInt64
@@ -153,19 +141,49 @@ func (n *nemesis) left() time.Duration {
 	return n.cluster.cfg.For - time.Since(n.begin)
 }
 
-// between draws a time.
+// between draws a duration.
 func between(random *rand.Rand, least, most time.Duration) time.Duration {
 	return least + time.Duration(random.Int64N(int64(most-least)))
 }
 
-// pause waits, and reports whether to go on.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
+// A baseline is the state before a fault that must not cost leases: the processes of the
+// owners, and the number of losses so far.
+type baseline struct {
+	lives  map[string]int // by name, of the owners that live
+	losses int
+}
+
+func (n *nemesis) baseline() baseline {
+	b := baseline{lives: make(map[string]int), losses: len(n.load.tally.lossesAfter(0))}
+	for _, o := range n.cluster.owners {
+		if life := o.Life(); life > 0 {
+			b.lives[o.Name] = life
+		}
 	}
+	return b
+}
+
+// survivors returns the owners that have run ever since.
+func (c *cluster) survivors(since baseline) map[string]bool {
+	names := make(map[string]bool)
+	for _, o := range c.owners {
+		if life := o.Life(); life > 0 && life == since.lives[o.Name] {
+			names[o.Name] = true
+		}
+	}
+	return names
+}
+
+// lostSince counts the leases of surviving owners that ended with a loss. Owners get two more
+// renewals to report what they no longer hold.
+func (n *nemesis) lostSince(ctx context.Context, since baseline) int {
+	pause(ctx, 2*n.cluster.cfg.renew())
+	alive, lost := n.cluster.survivors(since), 0
+	for _, l := range n.load.tally.lossesAfter(since.losses) {
+		released := l.Cause == leasehold.CauseReleased || l.Cause == leasehold.CauseRestarted
+		if alive[string(l.Owner)] && !released {
+			lost++
+		}
+	}
+	return lost
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/child"
 )
 
@@ -100,7 +101,7 @@ func TestOwnersAreStoppedOnlyIfThereIsTime(t *testing.T) {
 		{minFor, minLease, false},
 	} {
 		n := &nemesis{cluster: &cluster{cfg: Config{For: test.whole, Lease: test.lease}}, begin: time.Now()}
-		if got := n.mayStop(firstOwnerStops + minFor); got != (test.want && child.CanSuspend) {
+		if got := n.mayStop(firstStop + minFor); got != (test.want && child.CanSuspend) {
 			t.Errorf("a demo of %v with leases of %v: %t", test.whole, test.lease, got)
 		}
 	}
@@ -132,5 +133,36 @@ func TestAStoppedMemberCountsAsDead(t *testing.T) {
 	m.Close()
 	if err := c.failure(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestLeasesLostAreThoseOfSurvivors: a loss of an owner that has run all the while counts,
+// and no other.
+func TestLeasesLostAreThoseOfSurvivors(t *testing.T) {
+	c := &cluster{failed: make(chan error, 1)}
+	for _, name := range []string{"a", "b"} {
+		c.owners = append(c.owners, startOwner(t, c, name, "sleeper"))
+	}
+	l, _ := newTestLoad(&Config{Users: 1}, &aTable{})
+	n := newNemesis(c)
+	n.load = l
+	lose := func(owner leasehold.OwnerID, cause leasehold.Cause) {
+		l.tally.addLoss(leasehold.Loss{Owner: owner, Cause: cause}, false)
+	}
+	lose("a", leasehold.CauseExpired)
+	before := n.baseline()
+	c.owners[1].Kill()
+	if err := c.owners[1].Start(); err != nil {
+		t.Fatal(err)
+	}
+	lose("a", leasehold.CauseReleased)
+	lose("b", leasehold.CauseExpired)
+	if lost := n.lostSince(t.Context(), before); lost != 0 {
+		t.Errorf("%d leases were lost, want none", lost)
+	}
+	lose("a", leasehold.CauseExpired)
+	lose("a", leasehold.CauseRefused)
+	if lost := n.lostSince(t.Context(), before); lost != 2 {
+		t.Errorf("%d leases were lost, want 2", lost)
 	}
 }

@@ -8,83 +8,56 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/lookup"
 )
 
-// A prober is callers who keep asking, each about one key, and who measure for
-// how long they get no answer. Requests at random times would hardly ever meet a
-// key in the milliseconds in which it moves.
+// A prober reads some keys continuously and measures for how long a key has no answer.
+// Requests at random times would hardly ever hit a key in the milliseconds in which it moves.
 //
-// All keys of a server are asked about with one question, every few milliseconds.
-// Whoever is refused, or not answered, goes on as any caller does, with
-// [lookup.Lookup.Do]. A key was unavailable from the last answer before that to
-// the first one after it. So what is measured is too long by up to a round of
-// questions, and a key that was away for less than a round may be missed.
-//
-// Questions go over lines and not over HTTP, which would keep the processors so
-// busy that what is measured is the wait for them. A round allocates nothing.
+// All keys of a server are read with one batch at each interval. A key that is refused is
+// read with a routed request, as any caller would. The key was unavailable from the last
+// answer before that to the first one after it. So a measured time is too long by up to an
+// interval, and a key that was unavailable for less may be missed.
 type prober struct {
-	load *load
-	dial dialer
-	keys []*probed
+	load     *load
+	interval time.Duration
+	probes   []*probe
+	asking   sync.WaitGroup
 
-	lines  *lines         // for questions about many keys
-	chases *lines         // for those about one: they may have to wait, and the others must not
-	asking sync.WaitGroup // questions to servers, and those who chase
-
-	mu      sync.Mutex
-	servers map[string]*asked
-	gaps    *hdrhistogram.Histogram
-	given   int // requests that were given up
+	mu       sync.Mutex
+	gaps     *hdrhistogram.Histogram
+	failures int // routed requests that failed
 }
 
-// A probed is a key that is asked about.
-type probed struct {
+// A probe is a key that is read. It is guarded by the prober's lock.
+type probe struct {
 	user *user
-
-	// Under the prober's lock:
-	last    time.Time // of an answer
-	chasing bool      // somebody asks with Do
-}
-
-// An asked is a server that is asked. Under the prober's lock.
-type asked struct {
-	addr  string
-	busy  bool // it has yet to answer about its keys
-	keys  []*probed
-	words []leasehold.Key // the same
-	heard func(words []byte, err error)
+	last time.Time // of an answer
+	busy bool      // a request is under way
 }
 
 const (
-	// probeEvery is how often keys are asked about, and maxProbed how many: that
-	// are 2,000 small questions a second if there are ten servers, about some keys
-	// of every range that moves. More would be answered alike, and cost the
-	// processors more than all requests.
-	probeEvery = 5 * time.Millisecond
-	maxProbed  = 250
+	// perServer bounds the rate of batches to 1,000 per second, of all servers together: they
+	// must not take more processor time than all requests.
+	perServer   = time.Millisecond
+	minInterval = 5 * time.Millisecond
+	// maxProbes is enough for some keys of every range that moves. More would have the same
+	// answers.
+	maxProbes = 250
 )
 
-// A question has room for all keys.
-const _ = uint(maxWords - maxProbed)
-
-func newProber(l *load, dial dialer) *prober {
-	p := &prober{load: l, dial: dial, servers: make(map[string]*asked), gaps: newHistogram()}
-	n := min(maxProbed, len(l.users))
-	for i := range n { // spread over all keys: users are sorted by them
-		p.keys = append(p.keys, &probed{user: &l.users[i*len(l.users)/n]})
+func newProber(l *load) *prober {
+	p := &prober{load: l, interval: max(minInterval, time.Duration(l.cfg.Owners)*perServer), gaps: newHistogram()}
+	for _, u := range l.users.spread(maxProbes) {
+		p.probes = append(p.probes, &probe{user: u})
 	}
 	return p
 }
 
-// run asks until the context ends, and returns when all have had their answers.
-// Those that have none when the whole ends do not count.
+// run reads until the context ends, and returns when all keys have been answered. Requests
+// that are under way when the whole ends do not count.
 func (p *prober) run(ctx, whole context.Context) {
-	p.lines, p.chases = newLines(whole, p.dial), newLines(whole, p.dial)
-	defer p.lines.close()
-	defer p.chases.close()
 	defer p.asking.Wait()
-	ticker := time.NewTicker(probeEvery)
+	ticker := time.NewTicker(p.interval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -96,129 +69,90 @@ func (p *prober) run(ctx, whole context.Context) {
 	}
 }
 
-// round asks every server that is not busy about its keys.
+// round reads all keys that have no request under way.
 func (p *prober) round(ctx context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, k := range p.keys {
-		if k.chasing {
+	servers := make(map[string][]*probe)
+	for _, k := range p.probes {
+		if k.busy {
 			continue
 		}
-		addr, ok := p.load.lookup.Find(k.user.key)
-		if !ok {
+		k.busy = true
+		if addr, ok := p.load.table.Find(k.user.key); ok {
+			servers[addr] = append(servers[addr], k)
+		} else {
+			p.chase(ctx, k)
+		}
+	}
+	for addr, keys := range servers {
+		p.asking.Go(func() { p.ask(ctx, addr, keys) })
+	}
+}
+
+// ask reads keys with one batch. Those that are refused are chased.
+func (p *prober) ask(ctx context.Context, addr string, keys []*probe) {
+	batch := make([]*user, len(keys))
+	for i, k := range keys {
+		batch[i] = k.user
+	}
+	replies, err := p.load.askBatch(ctx, addr, batch, readStatus)
+	now := time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, k := range keys {
+		if err != nil || replies[i].Refused {
 			p.chase(ctx, k)
 			continue
 		}
-		if s := p.server(ctx, addr); !s.busy {
-			s.keys, s.words = append(s.keys, k), append(s.words, k.user.key)
-		}
-	}
-	for addr, s := range p.servers {
-		switch {
-		case s.busy:
-		case len(s.keys) == 0: // it has gone, or owns nothing now
-			delete(p.servers, addr)
-		default:
-			p.ask(ctx, s)
-		}
+		k.last, k.busy = now, false
 	}
 }
 
-// server returns the server at an address.
-func (p *prober) server(ctx context.Context, addr string) *asked {
-	s := p.servers[addr]
-	if s == nil {
-		s = &asked{addr: addr}
-		s.heard = func(words []byte, err error) { p.heard(ctx, s, words, err) }
-		p.servers[addr] = s
-	}
-	return s
-}
-
-// ask asks a server about its keys.
-func (p *prober) ask(ctx context.Context, s *asked) {
-	s.busy = true
-	p.asking.Add(1)
-	to, err := p.lines.to(s.addr)
-	if err == nil {
-		err = to.send(s.words, s.heard)
-	}
-	if err != nil {
-		p.answered(ctx, s, nil, err)
-	}
-}
-
-// heard is called with a server's answer.
-func (p *prober) heard(ctx context.Context, s *asked, words []byte, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.answered(ctx, s, words, err)
-}
-
-// answered takes up an answer about all keys of a server. Who was refused goes on
-// with Do.
-func (p *prober) answered(ctx context.Context, s *asked, words []byte, err error) {
-	now := time.Now()
-	for i, k := range s.keys {
-		if err == nil && wordAt(words, i) != declined {
-			k.last = now
-			continue
-		}
-		p.chase(ctx, k)
-	}
-	s.busy, s.keys, s.words = false, s.keys[:0], s.words[:0]
-	p.asking.Done()
-}
-
-// chase asks for one key until there is an answer.
-func (p *prober) chase(ctx context.Context, k *probed) {
-	k.chasing = true
+// chase reads one key with a routed request, until there is an answer.
+func (p *prober) chase(ctx context.Context, k *probe) {
 	p.asking.Go(func() {
-		err := p.load.lookup.Do(ctx, k.user.key, func(ctx context.Context, addr string) error {
-			to, err := p.chases.to(addr)
-			if err != nil {
-				return err
-			}
-			number, err := to.ask(ctx, k.user.key)
-			if err == nil && number == declined {
-				err = leasehold.NotOwner
-			}
-			return err
-		}, lookup.Idempotent(), lookup.Attempts(p.load.attempts))
-		p.found(k, err, ctx.Err() != nil)
+		_, err := p.load.call(ctx, k.user, 0)
+		now := time.Now()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			p.failures++
+		case !k.last.IsZero():
+			measure(p.gaps, now.Sub(k.last))
+		}
+		k.last, k.busy = now, false
 	})
 }
 
-// found notes how long a key was away.
-func (p *prober) found(k *probed, err error, over bool) {
-	now := time.Now()
+// unavailability returns what was measured so far, and how many requests failed.
+func (p *prober) unavailability() (Unavailability, int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	k.chasing = false
-	switch {
-	case over:
-	case err != nil:
-		p.given++
-	case !k.last.IsZero():
-		measure(p.gaps, now.Sub(k.last))
-	}
-	k.last = now
+	at := func(quantile float64) float64 { return millis(quantileOf(p.gaps, quantile)) }
+	return Unavailability{
+		Keys: len(p.probes), Times: uint64(p.gaps.TotalCount()), Median: at(50), P99: at(99), Max: at(100),
+	}, p.failures
 }
 
-// An absence is for how long keys had no answer.
-type absence struct {
-	keys                  int    // that are asked about
-	times                 uint64 // that one had none
-	failures              int    // requests that were given up
-	median, slow, longest time.Duration
+// A movedCount counts ranges that moved to another owner with their state, as
+// managers report it. It may be used by many goroutines at once.
+type movedCount struct {
+	mu sync.Mutex
+	MoveCounts
 }
 
-func (p *prober) absence() absence {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	h := paceOf(p.gaps, time.Second)
-	return absence{
-		keys: len(p.keys), times: uint64(p.gaps.TotalCount()), failures: p.given,
-		median: h.median, slow: h.slow, longest: time.Duration(p.gaps.Max()) * time.Microsecond,
-	}
+func (m *movedCount) add(r leasehold.Range) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.MovedRanges++
+	m.MovedShare += float64(r.Size()) / (1 << 64)
+}
+
+func (m *movedCount) sum() MoveCounts {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.MoveCounts
 }

@@ -1,80 +1,94 @@
 package demo
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/witness"
 )
 
 func TestReport(t *testing.T) {
-	fine := func() (counts, deeds, witness.Verdict) {
-		return counts{requests: 10, firstTry: 9, prompt: 8, losses: 2, unowned: 3 * time.Second, byCause: map[leasehold.Cause]uint64{leasehold.CauseExpired: 2}},
-			deeds{owners: 1, stopped: 2, leaders: 1, failovers: []time.Duration{2 * time.Second}}, witness.Verdict{Checked: 10, Tenures: 5}
-	}
 	for _, test := range []struct {
 		name                 string
-		change               func(*counts, *deeds, *witness.Verdict, *Report)
+		change               func(*Report)
 		violation, shortfall string
 	}{
-		{"fine", func(*counts, *deeds, *witness.Verdict, *Report) {}, "", ""},
-		{"dual", func(_ *counts, _ *deeds, v *witness.Verdict, _ *Report) { v.Duals, v.First = 3, "key 7" }, "3 times two owners held a key at the same time; key 7", ""},
-		{"reversal", func(_ *counts, _ *deeds, v *witness.Verdict, _ *Report) { v.Reversals = 1 }, "1 times the generation", ""},
-		{"stale", func(c *counts, _ *deeds, _ *witness.Verdict, _ *Report) { c.stale = 1 }, "1 answers were older", ""},
-		{"failures", func(c *counts, _ *deeds, _ *witness.Verdict, _ *Report) { c.failures = 1 }, "", "1 of 10 requests were given up"},
-		{"leases", func(_ *counts, d *deeds, _ *witness.Verdict, _ *Report) { d.leasesLost = 4 }, "", "4 leases were lost"},
-		{"unjudged", func(_ *counts, _ *deeds, v *witness.Verdict, _ *Report) { v.Unjudged = 1 }, "", "no room"},
-		{"nobody killed", func(_ *counts, d *deeds, _ *witness.Verdict, _ *Report) { d.owners = 0 }, "", "0 owners and 1 leaders were killed"},
-		{"nothing asked", func(c *counts, _ *deeds, _ *witness.Verdict, _ *Report) { c.requests = 0 }, "", "there were no requests"},
-		{"nobody watched", func(_ *counts, _ *deeds, v *witness.Verdict, _ *Report) { v.Tenures = 0 }, "", "no owner said what it held"},
-		{"silent", func(c *counts, _ *deeds, _ *witness.Verdict, _ *Report) { c.silent = 2 }, "2 statuses that had been acknowledged were gone, and nobody was told", ""},
-		{"killed for nothing", func(c *counts, _ *deeds, _ *witness.Verdict, _ *Report) { c.losses = 0 }, "", "1 owners were killed, and nobody was told of a loss"},
-		{"slow", func(c *counts, _ *deeds, _ *witness.Verdict, _ *Report) { c.prompt = 0 }, "", ""},
-		{"interrupted", func(c *counts, d *deeds, _ *witness.Verdict, r *Report) {
-			c.requests, d.owners, r.Interrupted = 0, 0, true
-		}, "", ""},
-		{"garbled", func(c *counts, _ *deeds, _ *witness.Verdict, _ *Report) { c.garbled = 1 }, "1 answers were not what the user had set", ""},
-		{"lost by a restart", func(c *counts, _ *deeds, _ *witness.Verdict, _ *Report) { c.byRestart = 1 }, "", "1 ranges lost their state because owners were restarted"},
-		{"rolling", func(c *counts, d *deeds, _ *witness.Verdict, r *Report) {
-			*d, r.Rolling, r.Keys = deeds{restarts: 3}, true, 7
-			c.lookedThrough, c.losses = 7, 0
-		}, "", ""},
-		{"rolling, nobody restarted", func(c *counts, d *deeds, _ *witness.Verdict, r *Report) { *d, r.Rolling = deeds{}, true }, "", "no owner was restarted"},
-		{"rolling, not looked through", func(c *counts, d *deeds, _ *witness.Verdict, r *Report) {
-			*d, r.Rolling, r.Keys = deeds{restarts: 3}, true, 8
-			c.lookedThrough = 7
-		}, "", "only 7 of 8 keys were looked through"},
-		{"outage", func(c *counts, d *deeds, _ *witness.Verdict, r *Report) {
-			*d, r.outage, r.Keys = deeds{outage: time.Minute, resumed: 5}, time.Minute, 7
-			c.lookedThrough, c.losses = 7, 0
-		}, "", ""},
-		{"outage with losses", func(_ *counts, d *deeds, _ *witness.Verdict, r *Report) {
-			*d, r.outage, r.ByOutage = deeds{outage: time.Minute}, time.Minute, 3
-		}, "", "3 ranges lost their state because no manager ran"},
-		{"no outage", func(_ *counts, d *deeds, _ *witness.Verdict, r *Report) { *d, r.outage = deeds{}, time.Minute }, "", "the managers were not killed"},
-		{"failures, then interrupted", func(c *counts, _ *deeds, _ *witness.Verdict, r *Report) { c.failures, r.Interrupted = 1, true }, "", "given up"},
+		{"fine", func(*Report) {}, "", ""},
+		{"dual", func(r *Report) { r.DualOwnership, r.violation = 3, "key 7" }, "3 times two owners held a key at the same time; key 7", ""},
+		{"reversal", func(r *Report) { r.GenerationReversals = 1 }, "1 times the generation", ""},
+		{"stale", func(r *Report) { r.StaleAnswers = 1 }, "1 answers were older", ""},
+		{"silent", func(r *Report) { r.SilentLosses = 2 }, "2 statuses that had been acknowledged were gone, and no loss was notified", ""},
+		{"garbled", func(r *Report) { r.Garbled = 1 }, "1 answers were not what the user had set", ""},
+		{"failures", func(r *Report) { r.Failures = 1 }, "", "1 of 10 requests failed"},
+		{"failures, then interrupted", func(r *Report) { r.Failures, r.Interrupted = 1, true }, "", "requests failed"},
+		{"probes", func(r *Report) { r.unanswered = 2 }, "", "2 requests of the prober"},
+		{"leases", func(r *Report) { r.LeasesLostInFailover = 4 }, "", "4 leases were lost"},
+		{"renewal", func(r *Report) { r.LostToRenewal = 4 }, "", "4 leases were lost while certificates"},
+		{"no renewal", func(r *Report) { r.TLS = true }, "", "no certificate was renewed"},
+		{"unjudged", func(r *Report) { r.unjudged = 1 }, "", "no room"},
+		{"nothing killed", func(r *Report) { r.OwnersKilled = 0 }, "", "0 owners and 1 leaders were killed"},
+		{"nothing asked", func(r *Report) { r.Requests = 0 }, "", "there were no requests"},
+		{"nothing watched", func(r *Report) { r.Tenures = 0 }, "", "no owner reported what it held"},
+		{"killed for nothing", func(r *Report) { r.Losses = 0 }, "", "1 owners were killed, and no loss was notified"},
+		{"slow", func(r *Report) { r.Availability = 0 }, "", ""},
+		{"interrupted", func(r *Report) { r.Requests, r.OwnersKilled, r.Interrupted = 0, 0, true }, "", ""},
+		{"lost by a restart", func(r *Report) { r.ByRestart = 1 }, "", "1 ranges lost their state because owners were restarted"},
+		{"rolling", func(r *Report) { r.Rolling, r.Restarts, r.Losses, r.OwnersKilled = true, 3, 0, 0 }, "", ""},
+		{"rolling, not restarted", func(r *Report) { r.Rolling = true }, "", "no owner was restarted"},
+		{"rolling, not moved", func(r *Report) { r.Rolling, r.Restarts, r.MovedRanges = true, 3, 0 }, "", "no range has moved"},
+		{"rolling, not looked through", func(r *Report) { r.Rolling, r.Restarts, r.Keys = true, 3, 8 }, "", "only 7 of 8 keys were looked through"},
+		{"outage", func(r *Report) { r.outage, r.OutageSeconds, r.Losses, r.OwnersKilled = time.Minute, 60, 0, 0 }, "", ""},
+		{"outage with losses", func(r *Report) { r.outage, r.OutageSeconds, r.ByOutage = time.Minute, 60, 3 }, "", "3 ranges lost their state because no manager ran"},
+		{"outage, not looked through", func(r *Report) { r.outage, r.OutageSeconds, r.Keys = time.Minute, 60, 8 }, "", "only 7 of 8 keys were looked through"},
+		{"no outage", func(r *Report) { r.outage = time.Minute }, "", "the managers were not killed"},
 	} {
-		c, d, v := fine()
-		var r Report
-		test.change(&c, &d, &v, &r)
-		r.fill(c, pace{median: 1500 * time.Microsecond}, d, v)
-		r.fillMoves(1, 0.5, absence{})
+		r := Report{
+			Keys: 7, CallCounts: CallCounts{Requests: 10}, LossCounts: LossCounts{Losses: 2, LookedUp: 7},
+			OwnershipCounts: OwnershipCounts{Checked: 10, Tenures: 5},
+			FaultCounts:     FaultCounts{OwnersKilled: 1, LeadersKilled: 1}, MoveCounts: MoveCounts{MovedRanges: 1},
+		}
+		test.change(&r)
 		is := func(got, want string) bool { return (got == "") == (want == "") && strings.Contains(got, want) }
 		if !is(r.Violation(), test.violation) || !is(r.Shortfall(), test.shortfall) {
 			t.Errorf("%s: violation %q, shortfall %q", test.name, r.Violation(), r.Shortfall())
 		}
 	}
-	var kept Report
-	if kept.fillMoves(1, 0.5, absence{failures: 2}); !strings.Contains(kept.Shortfall(), "2 requests of callers who kept asking") {
-		t.Errorf("got %q", kept.Shortfall())
+}
+
+// TestTallySharesOfRequests: shares are of all requests, and latencies count from when they
+// were due.
+func TestTallySharesOfRequests(t *testing.T) {
+	ta := newTally()
+	first := outcome{took: 1500 * time.Microsecond, attempts: attempts{made: 1}, owned: true}
+	for _, o := range []outcome{
+		first, first, first,
+		{took: 2 * time.Second, tried: time.Second, attempts: attempts{made: 3, misrouted: 1}, owned: true, republished: true},
+		{took: 3 * time.Second, tried: 2 * time.Second, err: leasehold.Unavailable},
+	} {
+		ta.add(o)
 	}
-	c, d, v := fine()
-	c.failures = 1
-	var r Report
-	r.fill(c, pace{median: 1500 * time.Microsecond}, d, v)
-	if r.Availability != 0.8 || r.Eventually != 0.9 || r.WithoutOwnerSeconds != 3 || r.OwnersStopped != 2 || r.FirstTry != 0.9 || r.MedianMillis != 1.5 || r.FailoverMillis[0] != 2000 || r.LossesFor["expired"] != 2 {
-		t.Errorf("got %+v", r)
+	got := ta.sum().CallCounts
+	want := CallCounts{
+		Requests: 5, Retries: 2, Failures: 1, Failed: 1, Misroutes: 1, Availability: 0.6, Eventually: 0.8, Success: 0.8, FirstTry: 0.6,
+		MedianMillis: got.MedianMillis, P99Millis: got.P99Millis, WithoutOwnerSeconds: 3, prompt: 3, firstTry: 3,
+	}
+	if got != want || got.MedianMillis < 1.4 || got.MedianMillis > 1.6 || got.P99Millis < 2900 || ta.sum().Republished != 1 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestReportAsJSON: an empty list is one, and the parts are flat.
+func TestReportAsJSON(t *testing.T) {
+	r := Report{FaultCounts: newNemesis(nil).sum(), LossCounts: newTally().sum().LossCounts}
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"requests":0`, `"failoverMillis":[]`, `"lossesByCause":{}`, `"movedShare":0`, `"unavailableMillis":{"keys":0`} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("no %s in %s", want, text)
+		}
 	}
 }

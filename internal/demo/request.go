@@ -1,62 +1,151 @@
 package demo
 
 import (
+	"bytes"
 	"context"
-	"errors"
-	"math/rand/v2"
+	"encoding/json"
+	"io"
+	"iter"
+	"net"
+	"net/http"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/leasehttp"
 	"github.com/leasehold-dev/leasehold/lookup"
 )
 
-// A due is a request that a user is to make.
-type due struct {
-	at     time.Time
-	set    bool // the status, or else ask for it
-	queued bool // it had to wait for another of its user
+const (
+	lookupTimeout = 20 * time.Second
+	// attemptTimeout bounds connecting to a server, and waiting for its answer.
+	attemptTimeout = 2 * time.Second
+	// maxConns bounds the connections to one server. More requests wait for one: a stopped
+	// server would collect a connection for each of its users.
+	maxConns = 64
+)
+
+// A table is what callers use of [lookup.Lookup] directly.
+type table interface {
+	Find(key leasehold.Key) (addr string, ok bool)
+	Losses(ctx context.Context) iter.Seq[leasehold.Loss]
+	Close() error
 }
 
-// setShare is how many of ten requests set the status.
-const setShare = 3
-
-func drawDue(at time.Time, random *rand.Rand) due {
-	return due{at: at, set: random.IntN(10) < setShare}
+// openLoad opens a lookup, and routes requests with it.
+func openLoad(ctx context.Context, c *cluster) (*load, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	t, err := lookup.Open(ctx, lookup.Config{Namespace: namespace, Managers: c.addrs, Credentials: c.certificates.lookupCredentials()})
+	if err != nil {
+		return nil, err
+	}
+	base := &http.Transport{
+		DialContext:    (&net.Dialer{Timeout: attemptTimeout}).DialContext,
+		DialTLSContext: c.certificates.dialServer, ResponseHeaderTimeout: attemptTimeout,
+		MaxConnsPerHost: maxConns, MaxIdleConnsPerHost: maxConns, IdleConnTimeout: time.Minute,
+	}
+	routed, err := leasehttp.NewTransport(leasehttp.TransportConfig{
+		Lookup: t, Key: leasehttp.PathSegment(2), Base: countedTransport{base},
+		MaxOutstanding: maxWaiting, Attempts: attemptsFor(c.cfg.Lease + c.cfg.Outage),
+	})
+	if err != nil {
+		_ = t.Close() // it always returns nil
+		return nil, err
+	}
+	l := newLoad(&c.cfg, t, routed, base)
+	l.byRestart = c.byRestart
+	return l, nil
 }
 
-// request makes one request and repeats it until it succeeds. It is not complete
-// if it was dropped because the whole has ended.
+// attemptsFor is enough attempts for three times as long as keys may have no owner, with
+// half a second at least between two of them once the first few have failed.
+func attemptsFor(unowned time.Duration) int { return 20 + int(3*unowned/(500*time.Millisecond)) }
+
+// attempts counts the attempts of a request.
+type attempts struct{ made, misrouted int }
+
+type attemptsKey struct{}
+
+// A countedTransport counts attempts in the request's context.
+type countedTransport struct{ http.RoundTripper }
+
+func (t countedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := t.RoundTripper.RoundTrip(r)
+	if a, ok := r.Context().Value(attemptsKey{}).(*attempts); ok {
+		a.made++
+		if err == nil && answer.Header.Get(leasehttp.HeaderRefused) == leasehttp.RefusedNotOwner {
+			a.misrouted++
+		}
+	}
+	return answer, err
+}
+
+// request makes one request of a user, which is repeated until it succeeds. It is not
+// complete if it was dropped because the whole has ended.
 func (l *load) request(ctx, whole context.Context, u *user, d due) (out outcome, complete bool) {
 	number, republish := u.next(d.set)
-	out.republished = republish
-	_, owned := l.lookup.Find(u.key)
-	out.waited, out.queued = !owned, d.queued
-	var answer statusDocument
+	out.republished, out.queued = republish, d.queued
+	_, out.owned = l.table.Find(u.key)
 	begin := time.Now()
-	out.err = l.lookup.Do(ctx, u.key, func(ctx context.Context, addr string) error {
-		out.attempts++
-		var err error
-		answer, err = l.attempt(ctx, addr, u, number)
-		if errors.Is(err, leasehold.NotOwner) {
-			out.misroutes++
-		}
-		return err
-	}, lookup.Idempotent(), lookup.Attempts(l.attempts))
+	answer, err := l.call(context.WithValue(ctx, attemptsKey{}, &out.attempts), u, number)
 	now := time.Now()
-	out.took, out.tried = now.Sub(d.at), now.Sub(begin)
-	if out.err != nil {
+	out.took, out.tried, out.err = now.Sub(d.at), now.Sub(begin), err
+	if err != nil {
 		if republish {
 			u.lost.Store(true) // it is still to be done
 		}
 		return out, whole.Err() == nil
 	}
-	switch u.judge(number, answer.Number) {
-	case stale:
-		out.stale = true
-	case forgotten:
-		l.gone.suspect(u, now)
-	case current:
-		out.garbled = answer.Number != 0 && answer.Status != u.text(answer.Number, l.valueSize)
-	}
+	l.judge(u, number, answer.Number, answer.Text == u.text(answer.Number, l.cfg.ValueSize))
 	return out, true
+}
+
+// judge compares an answer with what the user has set; number is 0 if the request was a read.
+func (l *load) judge(u *user, number, answered uint64, sameText bool) {
+	switch u.judge(number, answered) {
+	case stale:
+		l.tally.count(func(c *counts) { c.StaleAnswers++ })
+	case forgotten:
+		l.tally.suspect(u, time.Now())
+	case current:
+		if answered != 0 && !sameText {
+			l.tally.count(func(c *counts) { c.Garbled++ })
+		}
+	}
+}
+
+// call sets the status of a user with a number, or reads it if the number is 0.
+func (l *load) call(ctx context.Context, u *user, number uint64) (status, error) {
+	method, body := http.MethodGet, []byte(nil)
+	if number != 0 {
+		var err error
+		if body, err = json.Marshal(status{Number: number, Text: u.text(number, l.cfg.ValueSize)}); err != nil {
+			return status{}, err
+		}
+		method = http.MethodPut
+	}
+	var answer status
+	err := exchange(ctx, l.routed, method, l.scheme+"://presence/presence/"+u.name(), body, &answer)
+	return answer, err
+}
+
+// exchange sends a request and reads the JSON that is answered.
+func exchange(ctx context.Context, client *http.Client, method, url string, body []byte, answer any) error {
+	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close() //nolint:errcheck // all of it has been read, or is not wanted
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		return leasehold.Errorf("call", leasehold.Internal, url, "%s: %s", response.Status, text)
+	}
+	return json.Unmarshal(text, answer)
 }

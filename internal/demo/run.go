@@ -5,29 +5,33 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/child"
 )
 
-// Run runs a demo until its time is over or the context ends, and says what
-// came of it. An error means that it could not be carried out; then the report
-// is not complete. Whatever it started and wrote is gone when it returns,
-// unless the configuration says to keep the files.
+// gcPercent makes garbage collection rare. There may be a million users; callers that wait
+// for the collector's processor time would measure that and not the servers.
+const gcPercent = 400
+
+// Run runs a demo until its time is over or the context ends, and reports the result. An
+// error means that it could not be carried out; then the report is not complete. All
+// processes have ended and all files are removed when it returns, unless the configuration
+// keeps the files.
 //
-// Watch is called a few times a second with how it stands, never twice at a
-// time.
+// Watch is called a few times a second with the current state, by one goroutine at a time.
 func Run(ctx context.Context, cfg Config, watch func(Snapshot)) (Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return Report{}, err
 	}
-	defer letGarbageWait()()
+	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	c, err := newCluster(cfg)
 	if c == nil {
 		return Report{}, err
 	}
-	d := &demo{cluster: c, nemesis: &nemesis{cluster: c}, observer: &observer{cluster: c}, watch: watch}
+	d := &demo{cluster: c, nemesis: newNemesis(c), observer: &observer{cluster: c}, watch: watch}
 	if err == nil {
 		err = d.run(ctx)
 	}
@@ -49,28 +53,32 @@ type demo struct {
 
 	mu     sync.Mutex
 	load   *load     // nil while the cluster starts
-	prober *prober   // nil if nobody keeps asking
+	prober *prober   // nil without a rolling restart
 	begin  time.Time // of the load
 	lasted time.Duration
 }
 
-// run returns when everything that it started has ended, but for the processes.
+// run returns when everything that it started has ended, except for the processes.
 func (d *demo) run(ctx context.Context) error {
 	watching, stop := context.WithCancel(ctx)
 	var watchers sync.WaitGroup
 	watchers.Go(func() { d.observer.run(watching) })
-	watchers.Go(func() { d.show(watching) })
+	watchers.Go(func() {
+		for pause(watching, observeEvery) {
+			d.watch(d.snapshot())
+		}
+	})
 	err := d.perform(ctx)
 	stop()
 	watchers.Wait()
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		err = nil // it was interrupted while something was waited for
+		err = nil // it was interrupted
 	}
 	d.watch(d.snapshot())
 	return err
 }
 
-// perform starts the cluster, then lets callers and nemesis at it.
+// perform starts the cluster, and then callers and faults.
 func (d *demo) perform(ctx context.Context) error {
 	c := d.cluster
 	if err := c.start(ctx); err != nil {
@@ -82,38 +90,43 @@ func (d *demo) perform(ctx context.Context) error {
 	}
 	defer l.close()
 	c.journal.add("every key has an owner")
-	var p *prober
 	if c.cfg.keepsStatuses() {
 		if err := l.fill(ctx, d.progress("users have set a status")); err != nil {
 			return err
 		}
 		c.journal.add("all users have set a status of %d bytes", c.cfg.ValueSize)
-		runtime.GC() // of what filling has left behind, and not while they measure
+		runtime.GC() // of what filling has left, and not while latencies are measured
 	}
+	var p *prober
 	if c.cfg.Rolling {
-		p = newProber(l, c.certificates.dialer())
+		p = newProber(l)
 	}
 	d.nemesis.load = l
 	c.journal.add("%d users begin to call", c.cfg.Users)
-	d.beginLoad(l, p)
-	return d.trouble(ctx, l, p)
+	d.mu.Lock()
+	d.load, d.prober, d.begin = l, p, time.Now()
+	d.mu.Unlock()
+	return d.callAndBreak(ctx)
 }
 
-// trouble lets callers call until the nemesis is done. If that fails, they do not
-// finish what they are at.
-func (d *demo) trouble(ctx context.Context, l *load, p *prober) error {
+// callAndBreak has callers call until the nemesis is done. If that fails, requests that are
+// under way are dropped.
+func (d *demo) callAndBreak(ctx context.Context) error {
 	whole, drop := context.WithCancel(ctx)
 	defer drop()
 	loading, stopLoad := context.WithCancel(whole)
+	defer stopLoad()
 	var callers sync.WaitGroup
 	var last error
-	callers.Go(func() { last = l.run(loading, whole, d.inspect) })
-	callers.Go(func() { d.cluster.moved.follow(loading, d.cluster.admin) })
-	if p != nil {
-		callers.Go(func() { p.run(loading, whole) })
+	callers.Go(func() { last = d.load.run(loading, whole, d.inspect) })
+	callers.Go(func() { d.cluster.admin.followMoves(loading, d.cluster.moved.add) })
+	if d.prober != nil {
+		callers.Go(func() { d.prober.run(loading, whole) })
 	}
-	err := d.strike(ctx)
-	d.endLoad()
+	err := d.breakCluster(ctx)
+	d.mu.Lock()
+	d.lasted = time.Since(d.begin)
+	d.mu.Unlock()
 	if err != nil {
 		drop()
 	}
@@ -125,7 +138,33 @@ func (d *demo) trouble(ctx context.Context, l *load, p *prober) error {
 	return last
 }
 
-// inspect looks all keys through, if none can have lost its status.
+// breakCluster lets the nemesis work until it is done and the time is over, or something
+// fails.
+func (d *demo) breakCluster(ctx context.Context) error {
+	c := d.cluster
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var working sync.WaitGroup
+	working.Go(func() { d.nemesis.run(ctx) })
+	if c.cfg.For > 0 && c.cfg.Rounds == 0 {
+		working.Go(func() { pause(ctx, c.cfg.For) })
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		working.Wait()
+	}()
+	select {
+	case <-done:
+		return nil
+	case err := <-c.failed:
+		cancel()
+		<-done
+		return err
+	}
+}
+
+// inspect looks all keys through, if no status may be lost.
 func (d *demo) inspect(ctx context.Context) error {
 	if !d.cluster.cfg.keepsStatuses() {
 		return nil
@@ -137,60 +176,18 @@ func (d *demo) inspect(ctx context.Context) error {
 	return err
 }
 
-// progress returns what tells people, once a second, how far something is. It may
-// be used from many goroutines at once.
+// progress returns a function that adds the progress to the journal, once a second.
 func (d *demo) progress(what string) func(done int) {
-	var mu sync.Mutex
-	said := time.Now()
+	last := time.Now()
 	return func(done int) {
-		mu.Lock()
-		defer mu.Unlock()
-		if now := time.Now(); now.Sub(said) >= time.Second {
-			said = now
+		if now := time.Now(); now.Sub(last) >= time.Second {
+			last = now
 			d.cluster.journal.add("%d of %d %s", done, d.cluster.cfg.Users, what)
 		}
 	}
 }
 
-// strike lets the nemesis work until it is done and the time is over, or
-// something fails.
-func (d *demo) strike(ctx context.Context) error {
-	c := d.cluster
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		var both sync.WaitGroup
-		both.Go(func() { d.nemesis.run(ctx) })
-		if c.cfg.For > 0 && c.cfg.Rounds == 0 {
-			both.Go(func() { pause(ctx, c.cfg.For) })
-		}
-		both.Wait()
-	}()
-	var err error
-	select {
-	case <-done:
-	case err = <-c.failed:
-		cancel()
-		<-done
-	}
-	return err
-}
-
-func (d *demo) beginLoad(l *load, p *prober) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.load, d.prober, d.begin = l, p, time.Now()
-}
-
-func (d *demo) endLoad() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.lasted = time.Since(d.begin)
-}
-
-// elapsed is for how long callers have gone on.
+// elapsed is the time for which callers have called.
 func (d *demo) elapsed() time.Duration {
 	switch {
 	case d.load == nil:
@@ -201,37 +198,28 @@ func (d *demo) elapsed() time.Duration {
 	return time.Since(d.begin)
 }
 
-// report is what is known so far.
+// report is the result so far.
 func (d *demo) report() Report {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var r Report
-	var c counts
-	var p pace
-	var a absence
+	cfg := &d.cluster.cfg
+	r := Report{
+		Seconds: d.elapsed().Seconds(), Store: cfg.Store, Keys: cfg.Users, ValueSize: cfg.ValueSize,
+		Rolling: cfg.Rolling, TLS: cfg.TLS, outage: cfg.Outage,
+		OwnershipCounts: ownershipCounts(d.cluster.oracle.Judge()),
+		FaultCounts:     d.nemesis.sum(), MoveCounts: d.cluster.moved.sum(),
+	}
 	if d.prober != nil {
-		a = d.prober.absence()
+		r.Unavailable, r.unanswered = d.prober.unavailability()
 	}
 	if d.load != nil {
-		c, p = d.load.counts(), d.load.tally.overall(d.elapsed())
+		c := d.load.tally.sum()
+		r.CallCounts, r.LossCounts = c.CallCounts, c.LossCounts
 	}
-	r.Seconds = d.elapsed().Seconds()
-	cfg := &d.cluster.cfg
-	r.Store, r.Keys, r.ValueSize, r.Rolling, r.TLS = cfg.Store, cfg.Users, cfg.ValueSize, cfg.Rolling, cfg.TLS
-	if r.outage = cfg.Outage; r.outage > 0 {
-		r.ByOutage = c.losses
+	if cfg.Outage > 0 {
+		r.ByOutage = r.Losses
 	}
-	r.fill(c, p, d.nemesis.done(), d.cluster.oracle.Judge())
-	ranges, share := d.cluster.moved.so()
-	r.fillMoves(ranges, share, a)
 	return r
-}
-
-// show tells the watcher, until the context ends.
-func (d *demo) show(ctx context.Context) {
-	for pause(ctx, observeEvery) {
-		d.watch(d.snapshot())
-	}
 }
 
 func (d *demo) snapshot() Snapshot {
@@ -242,7 +230,7 @@ func (d *demo) snapshot() Snapshot {
 	s.Elapsed = d.elapsed()
 	if d.load != nil {
 		p := d.load.tally.lately()
-		s.PerSecond, s.Median, s.Slow = p.perSecond, p.median, p.slow
+		s.PerSecond, s.Median, s.Slow = p.perSecond, p.median, p.p99
 	}
 	return s
 }

@@ -8,21 +8,20 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A Snapshot is how a demo stands. It is a value, and belongs to whoever gets
-// it.
+// A Snapshot is the current state of a demo.
 type Snapshot struct {
 	Elapsed time.Duration // since callers began; 0 before that
-	Of      time.Duration // how long it will be; 0 if that is open
+	Of      time.Duration // its duration; 0 if that is open
 
-	Leader   string // its name; empty if nobody leads
+	Leader   string // its name; empty if there is none
 	Term     uint64
 	Managers []Participant
-	// Dashboard is where a manager that lives serves the page; empty if none does.
+	Owners   []Participant
+	// Dashboard is the URL of a manager's page; empty if no manager runs.
 	Dashboard string
-	Owners    []Participant
 
-	PerSecond    float64       // requests that succeeded, lately
-	Median, Slow time.Duration // what half of them took at most, and 99 of 100
+	PerSecond    float64       // requests that succeeded recently
+	Median, Slow time.Duration // p50 and p99 of their latency
 	Report       Report        // so far
 
 	Events []Event // the latest, oldest first
@@ -35,7 +34,7 @@ type Participant struct {
 	Share float64 // of the keys, 0 to 1, of an owner
 }
 
-// An observer asks how things are, again and again.
+// An observer asks the managers for leader and shares continuously.
 type observer struct {
 	cluster *cluster
 
@@ -44,14 +43,13 @@ type observer struct {
 	shares map[string]float64
 }
 
-// observeEvery is how often.
+// observeEvery is the interval of snapshots.
 const observeEvery = 250 * time.Millisecond
 
-// run asks until the context ends.
 func (o *observer) run(ctx context.Context) {
 	for pause(ctx, observeEvery) {
 		led, err := o.cluster.admin.leader(ctx, 0)
-		if err != nil || o.cluster.dead(led.leader) {
+		if m := o.cluster.managerAt(led.leader); err != nil || m != nil && m.Life() == 0 {
 			led = leadership{}
 		}
 		owners, err := o.cluster.admin.owners(ctx)
@@ -64,8 +62,8 @@ func (o *observer) run(ctx context.Context) {
 	}
 }
 
-// sharesOf adds up what the sessions of each name hold: one that has died and
-// one that waits for it may both be there.
+// sharesOf adds up the shares of the sessions of each name: there may be one that was killed
+// and its successor.
 func sharesOf(owners []*leaseholdv1.OwnerStatus) map[string]float64 {
 	shares := make(map[string]float64)
 	for _, o := range owners {
@@ -74,7 +72,7 @@ func sharesOf(owners []*leaseholdv1.OwnerStatus) map[string]float64 {
 	return shares
 }
 
-// fill puts what was last seen into a snapshot.
+// fill adds what was last observed to a snapshot.
 func (o *observer) fill(s *Snapshot) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -92,10 +90,4 @@ func (o *observer) fill(s *Snapshot) {
 		s.Owners = append(s.Owners, Participant{Name: m.Name, Alive: m.Life() > 0, Share: o.shares[m.Name]})
 	}
 	s.Events = c.journal.events()
-}
-
-// dead reports whether a manager has no process.
-func (c *cluster) dead(addr string) bool {
-	m := c.managerAt(addr)
-	return m != nil && m.Life() == 0
 }

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,65 +11,48 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// counts is what callers experienced.
-type counts struct {
-	requests      uint64 // that have ended
-	failures      uint64 // that did not succeed in the end
-	prompt        uint64 // that succeeded within promptly of when they were due
-	firstTry      uint64 // that succeeded at the first attempt, made when they were due
-	retries       uint64 // attempts after the first
-	misroutes     uint64 // attempts refused because the server did not own the key
-	stale         uint64 // answers from before what was acknowledged
-	garbled       uint64 // answers with another text than the user had set
-	silent        uint64 // answers that had forgotten it, and nobody was told of a loss
-	losses        uint64 // that callers were notified of
-	byRestart     uint64 // of these, for which a restart is to blame
-	byCause       map[leasehold.Cause]uint64
-	lookedThrough int           // keys, when all was over
-	republished   uint64        // statuses set again because of a loss
-	unowned       time.Duration // that users tried for, who did not find the owner of their key at once, all together
-}
-
-// promptly is how soon a request must succeed to count as served when it was due.
+// promptly is the time within which a request must succeed to count for the availability.
 const promptly = time.Second
 
-// A tally counts. It may be used from many goroutines at once.
+// noticeTimeout is how long the notice of a loss may take. It is some hundred times the
+// usual, because the processes of a demo compete for few processors.
+const noticeTimeout = 3 * time.Second
+
+// counts is what callers experienced.
+type counts struct {
+	CallCounts
+	LossCounts
+}
+
+// A tally counts. It may be used by many goroutines at once.
 type tally struct {
 	mu     sync.Mutex
 	counts counts
-	total  *hdrhistogram.Histogram // microseconds from when a request was due to its end
-	recent *hdrhistogram.Histogram // the same of those that succeeded, since it was last asked
-	asked  time.Time
-}
+	losses []leasehold.Loss        // all that were notified
+	total  *hdrhistogram.Histogram // latencies, in microseconds from when a request was due
+	recent *hdrhistogram.Histogram // of those that succeeded since recentSince
+	since  time.Time
 
-// Latencies from a microsecond to a minute are kept to two digits.
-const longestLatency = time.Minute
+	// missing has the users whose status a server did not have, though it was acknowledged and
+	// no loss that covers the key was notified. The notice may be on its way: the answer may
+	// come from the key's new owner before the lookup knows of it. If it does not come the
+	// loss was silent.
+	missing map[*user]time.Time
+}
 
 func newTally() *tally {
-	return &tally{
-		counts: counts{byCause: make(map[leasehold.Cause]uint64)},
-		total:  newHistogram(), recent: newHistogram(), asked: time.Now(),
-	}
+	t := &tally{total: newHistogram(), recent: newHistogram(), since: time.Now(), missing: make(map[*user]time.Time)}
+	t.counts.LossesFor = make(map[string]uint64)
+	return t
 }
 
-func newHistogram() *hdrhistogram.Histogram {
-	return hdrhistogram.New(1, longestLatency.Microseconds(), 2)
-}
-
-func measure(h *hdrhistogram.Histogram, d time.Duration) {
-	_ = h.RecordValue(min(max(1, d.Microseconds()), longestLatency.Microseconds())) // it is within bounds
-}
-
-// An outcome is how a request went.
+// An outcome is the result of a request.
 type outcome struct {
 	took        time.Duration // since it was due
 	tried       time.Duration // since it was begun
-	attempts    int           // that reached for a server
-	waited      bool          // the key had no owner at first
-	queued      bool          // behind another request of its user
-	misroutes   int
-	stale       bool
-	garbled     bool
+	attempts    attempts
+	owned       bool // the key had an owner at the beginning
+	queued      bool // behind another request of its user
 	republished bool
 	err         error
 }
@@ -77,16 +61,16 @@ func (t *tally) add(o outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := &t.counts
-	c.requests++
-	c.retries += uint64(max(0, o.attempts-1))
-	c.misroutes += uint64(o.misroutes)
+	c.Requests++
+	c.Retries += uint64(max(0, o.attempts.made-1))
+	c.Misroutes += uint64(o.attempts.misrouted)
 	measure(t.total, o.took)
-	atOnce := o.attempts == 1 && !o.waited
+	atOnce := o.attempts.made == 1 && o.owned
 	if !atOnce {
-		c.unowned += o.tried
+		c.WithoutOwnerSeconds += o.tried.Seconds()
 	}
 	if o.err != nil {
-		c.failures++
+		c.Failures++
 		return
 	}
 	if atOnce && !o.queued {
@@ -95,69 +79,120 @@ func (t *tally) add(o outcome) {
 	if o.took <= promptly {
 		c.prompt++
 	}
-	if o.stale {
-		c.stale++
-	}
-	if o.garbled {
-		c.garbled++
-	}
 	if o.republished {
-		c.republished++
+		c.Republished++
 	}
 	measure(t.recent, o.took)
 }
 
-// count changes what is counted.
-func (t *tally) count(do func(*counts)) {
+// count changes the counts.
+func (t *tally) count(change func(*counts)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	do(&t.counts)
+	change(&t.counts)
 }
 
 func (t *tally) addLoss(l leasehold.Loss, byRestart bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.counts.losses++
+	t.losses = append(t.losses, l)
+	t.counts.Losses++
 	if byRestart {
-		t.counts.byRestart++
+		t.counts.ByRestart++
 	}
-	t.counts.byCause[l.Cause]++
+	t.counts.LossesFor[l.Cause.String()]++
 }
 
-// sum returns everything so far.
+// lossesAfter returns the losses that were notified after the first n.
+func (t *tally) lossesAfter(n int) []leasehold.Loss {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.losses[n:])
+}
+
+// suspect begins to wait for the notice of a loss, unless it has just come.
+func (t *tally) suspect(u *user, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if u.lost.Load() {
+		return // explain came first
+	}
+	if _, waits := t.missing[u]; !waits {
+		t.missing[u] = now
+	}
+}
+
+// explain is for a notice that has come. The user has been marked as lost before.
+func (t *tally) explain(u *user) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.missing, u)
+}
+
+// suspected is how many notices are awaited.
+func (t *tally) suspected(now time.Time) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.countSilent(now)
+	return len(t.missing)
+}
+
+// countSilent counts the losses whose notices have not come in time.
+func (t *tally) countSilent(now time.Time) {
+	for u, since := range t.missing {
+		if now.Sub(since) >= noticeTimeout {
+			delete(t.missing, u)
+			t.counts.SilentLosses++
+		}
+	}
+}
+
+// sum returns all counts so far.
 func (t *tally) sum() counts {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.countSilent(time.Now())
 	c := t.counts
-	c.byCause = maps.Clone(t.counts.byCause)
+	c.LossesFor = maps.Clone(c.LossesFor)
+	c.Failed = c.Failures
+	if c.Requests > 0 {
+		of := func(n uint64) float64 { return float64(n) / float64(c.Requests) }
+		c.Availability, c.Eventually, c.FirstTry = of(c.prompt), of(c.Requests-c.Failures), of(c.firstTry)
+		c.Success = c.Eventually
+	}
+	c.MedianMillis, c.P99Millis = millis(quantileOf(t.total, 50)), millis(quantileOf(t.total, 99))
 	return c
 }
 
-// A pace is how fast requests succeed.
+// A pace is the rate and the latency of requests that succeeded.
 type pace struct {
-	perSecond    float64
-	median, slow time.Duration // slow is what 99 of 100 requests do not exceed
+	perSecond   float64
+	median, p99 time.Duration
 }
 
-// lately returns the pace since it was last asked.
+// lately returns the pace since the last call.
 func (t *tally) lately() pace {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	p := paceOf(t.recent, now.Sub(t.asked))
+	seconds := max(now.Sub(t.since).Seconds(), 1e-3)
+	p := pace{float64(t.recent.TotalCount()) / seconds, quantileOf(t.recent, 50), quantileOf(t.recent, 99)}
 	t.recent.Reset()
-	t.asked = now
+	t.since = now
 	return p
 }
 
-// overall returns the pace of all requests, which took so long together.
-func (t *tally) overall(took time.Duration) pace {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return paceOf(t.total, took)
+// Histograms have latencies from a microsecond to a minute, to two digits.
+const maxLatency = time.Minute
+
+func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, maxLatency.Microseconds(), 2) }
+
+func measure(h *hdrhistogram.Histogram, d time.Duration) {
+	_ = h.RecordValue(min(max(1, d.Microseconds()), maxLatency.Microseconds())) // it is within bounds
 }
 
-func paceOf(h *hdrhistogram.Histogram, took time.Duration) pace {
-	at := func(q float64) time.Duration { return time.Duration(h.ValueAtQuantile(q)) * time.Microsecond }
-	return pace{perSecond: float64(h.TotalCount()) / max(took.Seconds(), 1e-3), median: at(50), slow: at(99)}
+func quantileOf(h *hdrhistogram.Histogram, percent float64) time.Duration {
+	return time.Duration(h.ValueAtQuantile(percent)) * time.Microsecond
 }
+
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -11,25 +11,25 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A user sets a status and asks for it, one request at a time, and sets it again
-// when told that it was lost. There may be a million: so there are no pointers in
-// it, which the garbage collector would have to follow.
+// A user sets and reads a status, one request at a time, and sets it again when notified of
+// its loss. There may be a million: so it has no pointers, which the garbage collector would
+// have to follow.
 type user struct {
-	number int // among all; the name says it
+	number int // among all; part of the name
 	key    leasehold.Key
 
 	lost atomic.Bool // a loss covers the key, and the status has not been set again
 
-	// Only the request under way touches these.
+	// For the request under way only:
 	last  uint64 // the number of the last status
-	acked uint64 // a server has said that it has a status with this number, or a later one
+	acked uint64 // the highest number that a server has acknowledged
 }
 
 func (u *user) name() string { return userName(u.number) }
 
 func userName(number int) string { return "user-" + strconv.Itoa(number) }
 
-// users are sorted by key, so that those of a range are next to each other.
+// users are sorted by key, so that those of a range are adjacent.
 type users []user
 
 func newUsers(n int) users {
@@ -63,6 +63,16 @@ func (us users) each() []*user {
 	return all
 }
 
+// spread returns n users at most, spread over all keys.
+func (us users) spread(n int) []*user {
+	n = min(n, len(us))
+	chosen := make([]*user, n)
+	for i := range chosen {
+		chosen[i] = &us[i*len(us)/n]
+	}
+	return chosen
+}
+
 // within returns the users whose keys are in a range.
 func (us users) within(r leasehold.Range) users {
 	from := func(key leasehold.Key) int { return sort.Search(len(us), func(i int) bool { return us[i].key >= key }) }
@@ -73,8 +83,7 @@ func (us users) within(r leasehold.Range) users {
 	return us[first:max(first, after)]
 }
 
-// text is the status of a user with a number: one that nobody else has, nor has
-// had, if it is long enough.
+// text is the status of a user with a number. It is unique if it is long enough.
 func (u *user) text(number uint64, size int) string {
 	word := fmt.Appendf(nil, "%s is here for the %d. time; ", u.name(), number)
 	text := make([]byte, 0, size+len(word))
@@ -84,8 +93,8 @@ func (u *user) text(number uint64, size int) string {
 	return string(text[:size])
 }
 
-// next decides what the user does next: set the status, or ask for it. After a
-// loss nothing is acknowledged any more.
+// next returns the number of the status to set, or 0 to read it. After a loss nothing is
+// acknowledged any more.
 func (u *user) next(set bool) (number uint64, republish bool) {
 	republish = u.lost.Swap(false)
 	if republish {
@@ -98,18 +107,17 @@ func (u *user) next(set bool) (number uint64, republish bool) {
 	return u.last, republish
 }
 
-// A judgement is what an answer is worth.
+// A judgement is the result of comparing an answer with what was acknowledged.
 type judgement int
 
 const (
-	current   judgement = iota // all that was acknowledged is in it
-	stale                      // it is older than that
-	forgotten                  // it knows nothing, though something was acknowledged
+	current   judgement = iota // it is not older
+	stale                      // it is older
+	forgotten                  // it has no status
 )
 
-// judge compares an answer with what was acknowledged. A user who has been told
-// of a loss meanwhile expects nothing, and nor does one whose status is
-// forgotten, from then on.
+// judge compares an answer with what was acknowledged. After the notice of a loss nothing is
+// expected, and nor is it once the status was forgotten.
 func (u *user) judge(set, answered uint64) judgement {
 	expected := max(u.acked, set)
 	if set != 0 {

@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leasehold-dev/leasehold/internal/demo"
@@ -21,15 +22,19 @@ func someSnapshot() demo.Snapshot {
 		Owners:    []demo.Participant{{Name: "owner-1", Alive: true, Share: 0.75}, {Name: "owner-2", Share: 0.25}},
 		PerSecond: 998.7, Median: 1200 * time.Microsecond, Slow: 30 * time.Millisecond,
 		Report: demo.Report{
-			Seconds: 12.34, Requests: 12000, Misroutes: 1, Retries: 1, Losses: 14, LossesFor: map[string]uint64{"expired": 2, "restarted": 12},
-			Republished: 1, Checked: 12001, Tenures: 3000, OwnersKilled: 1, OwnersStopped: 1, Restarts: 3, LeadersKilled: 2, FailoverMillis: []int64{2840, 2400},
-			Availability: 0.95, Eventually: 1, FirstTry: 0.98, MedianMillis: 1.25, P99Millis: 31,
+			Seconds: 12.34,
+			CallCounts: demo.CallCounts{
+				Requests: 12000, Misroutes: 1, Retries: 1, Availability: 0.95, Eventually: 1, FirstTry: 0.98, MedianMillis: 1.25, P99Millis: 31,
+			},
+			LossCounts:      demo.LossCounts{Losses: 14, LossesFor: map[string]uint64{"expired": 2, "restarted": 12}, Republished: 1},
+			OwnershipCounts: demo.OwnershipCounts{Checked: 12001, Tenures: 3000},
+			FaultCounts:     demo.FaultCounts{OwnersKilled: 1, OwnersStopped: 1, Restarts: 3, LeadersKilled: 2, FailoverMillis: []int64{2840, 2400}},
 		},
 		Events: []demo.Event{{Number: 1, At: time.Second, Text: "m1 leads"}, {Number: 2, At: 8 * time.Second, Text: "killed m1, the leader"}},
 	}
 }
 
-func TestDemoScreen(t *testing.T) {
+func TestScreen(t *testing.T) {
 	s := someSnapshot()
 	const want = `Leasehold demo  12s of 30s  (q ends it)
 
@@ -42,14 +47,14 @@ dashboard  http://127.0.0.1:20001/
 requests   999/s, half within 1.2 ms, 99 % within 30.0 ms
 so far     12,000 requests, 0 failures, 1 refused by a server that was not the owner
 killed     2 leaders (failover 2.8 s, 2.4 s), 1 owner; 1 stopped for a while, 3 restarted
-losses     14 lost ranges told to users (2 expired, 12 restarted); 1 status set again; 0 silent
+losses     14 lost ranges notified to users (2 expired, 12 restarted); 1 status set again; 0 silent
 ownership  0 dual ownerships in 3,000 tenures and 12,001 operations
 
 What happened
    1.0s m1 leads
    8.0s killed m1, the leader
 `
-	if diff := cmp.Diff(trimmed(want), trimmed(plain(demoScreen(&s, 100, 40, false)))); diff != "" {
+	if diff := cmp.Diff(trimmed(want), trimmed(ansi.Strip(screen(&s, 100, 40, false)))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -63,78 +68,78 @@ func trimmed(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-func TestDemoScreenFits(t *testing.T) {
+func TestScreenFits(t *testing.T) {
 	s := someSnapshot()
 	for i := range 60 {
 		s.Events = append(s.Events, demo.Event{Number: i + 3, Text: strings.Repeat("long ", 40)})
 	}
 	for _, width := range []int{1, 20, 30, 80, 200} {
-		if got := lipgloss.Width(demoScreen(&s, width, 24, false)); got > width {
+		if got := lipgloss.Width(screen(&s, width, 24, false)); got > width {
 			t.Errorf("%d columns wide, want at most %d", got, width)
 		}
 	}
-	if got := lipgloss.Height(demoScreen(&s, 80, 24, false)); got > 24 {
+	if got := lipgloss.Height(screen(&s, 80, 24, false)); got > 24 {
 		t.Errorf("%d lines, want at most 24", got)
 	}
 }
 
-func TestDemoTitles(t *testing.T) {
+func TestTitles(t *testing.T) {
 	for _, test := range []struct {
 		s      demo.Snapshot
 		ending bool
 		want   string
 	}{
 		{demo.Snapshot{}, false, "starting"},
-		{demo.Snapshot{Elapsed: time.Minute}, false, "1m"},
+		{demo.Snapshot{Elapsed: time.Minute}, false, "1m0s"},
 		{demo.Snapshot{Elapsed: time.Minute}, true, "ending"},
 	} {
-		if got := plain(demoTitle(&test.s, test.ending)); !strings.Contains(got, "  "+test.want+"  ") {
+		if got := ansi.Strip(title(&test.s, test.ending)); !strings.Contains(got, "  "+test.want+"  ") {
 			t.Errorf("got %q, want %q", got, test.want)
 		}
 	}
-	if got := plain(managersLine(&demo.Snapshot{})); !strings.Contains(got, "nobody leads") {
+	if got := ansi.Strip(managersLine(&demo.Snapshot{})); !strings.Contains(got, "no leader") {
 		t.Errorf("got %q", got)
 	}
 }
 
-func TestDemoModel(t *testing.T) {
+func TestModel(t *testing.T) {
 	stopped := 0
-	var m tea.Model = demoModel{stop: func() { stopped++ }}
+	var m tea.Model = model{stop: func() { stopped++ }}
 	m, _ = m.Update(tea.WindowSizeMsg{Width: 70, Height: 20})
 	m, _ = m.Update(someSnapshot())
 	m, _ = m.Update(tea.KeyPressMsg{Code: 'x', Text: "x"})
 	if stopped != 0 {
 		t.Error("any key ends it")
 	}
-	if got := m.View(); !got.AltScreen || !strings.Contains(plain(got.Content), "12s of 30s") {
+	if got := m.View(); !got.AltScreen || !strings.Contains(ansi.Strip(got.Content), "12s of 30s") {
 		t.Errorf("got %+v", got)
 	}
 	m, _ = m.Update(tea.KeyPressMsg{Code: 'q', Text: "q"})
 	m, _ = m.Update(tea.KeyPressMsg{Code: 'c', Mod: tea.ModCtrl})
-	if stopped != 2 || !strings.Contains(plain(m.View().Content), "ending") {
+	if stopped != 2 || !strings.Contains(ansi.Strip(m.View().Content), "ending") {
 		t.Errorf("stopped %d times", stopped)
 	}
 }
 
 func TestNarratorTellsEachEventOnce(t *testing.T) {
 	var out bytes.Buffer
-	n := narrator{out: newScreen(&out)}
+	n := Narrator{Out: &out}
 	s := someSnapshot()
-	n.tell(s)
-	n.tell(s)
+	n.Watch(s)
+	n.Watch(s)
 	s.Events = append(s.Events[1:], demo.Event{Number: 3, At: 9 * time.Second, Text: "m1 is back"})
-	n.tell(s)
+	n.Watch(s)
 	const want = `   1.0s m1 leads
    8.0s killed m1, the leader
         999 requests/s, 12,000 requests, 0 failures, 14 loss notices, 0 dual ownerships
    9.0s m1 is back
 `
-	if diff := cmp.Diff(want, out.String()); diff != "" {
+	if diff := cmp.Diff(want, ansi.Strip(out.String())); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestDemoText(t *testing.T) {
+func TestText(t *testing.T) {
 	s := someSnapshot()
 	s.Report.Kept = "/tmp/x"
 	const want = `Demo
@@ -142,11 +147,11 @@ requests      12,000 in 12.3 s, 98.00 % at the first try; half within 1.2 ms, 99
 availability  95.00 % succeeded within 1 s, 100.00 % in the end: 0 failures, 1 retry, 1 refused by a server that was not the owner
 killed        2 leaders, 1 owner; 1 owner stopped for longer than its leases last; 3 owners restarted, for which 0 ranges lost
 failover      2.8 s, 2.4 s; 0 leases lost in it
-losses        users were told of 14 lost ranges (2 expired, 12 restarted), and set 1 status again; 0 silent
+losses        users were notified of 14 lost ranges (2 expired, 12 restarted), and set 1 status again; 0 silent
 ownership     0 dual ownerships in 3,000 tenures and 12,001 operations
 kept          /tmp/x
 `
-	if diff := cmp.Diff(want, plain(demoText(&s.Report))); diff != "" {
+	if diff := cmp.Diff(want, ansi.Strip(Text(&s.Report))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -160,7 +165,7 @@ func rollingReport() demo.Report {
 	return r
 }
 
-func TestDemoRollingText(t *testing.T) {
+func TestRollingText(t *testing.T) {
 	r := rollingReport()
 	const want = `Rolling restart
 requests      12,000 in 12.3 s, 98.00 % at the first try; half within 1.2 ms, 99 % within 31.0 ms of when they were due
@@ -168,55 +173,15 @@ availability  95.00 % succeeded within 1 s, 100.00 % in the end: 0 failures, 1 r
 restarted     10 owners, in 1 whole round; 182 ranges moved, which makes each key move 1.9 times
 unavailable   a key that moved: half within 12.2 ms, 99 % within 41.0 ms, 60.5 ms at most; seen 972 times on 500 keys
 keys          1,000,000 of 200 bytes; 1,000,000 looked through at the end
-losses        users were told of 0 lost ranges, and set 0 statuses again; 0 silent
+losses        users were notified of 0 lost ranges, and set 0 statuses again; 0 silent
 ownership     0 dual ownerships in 3,000 tenures and 12,001 operations
 `
-	if diff := cmp.Diff(want, plain(demoText(&r))); diff != "" {
+	if diff := cmp.Diff(want, ansi.Strip(Text(&r))); diff != "" {
 		t.Error(diff)
 	}
 	s := someSnapshot()
 	s.Report = r
-	if got := plain(demoScreen(&s, 120, 40, false)); !strings.Contains(got, "restarted  10 owners, in 1 whole round; a key that moves has no answer for 12 ms in half of the cases, 41 ms in 99 %") {
+	if got := ansi.Strip(screen(&s, 120, 40, false)); !strings.Contains(got, "restarted  10 owners, in 1 whole round; a key that moves has no answer for 12 ms in half of the cases, 41 ms in 99 %") {
 		t.Error(got)
 	}
-}
-
-func TestDemoExitStatus(t *testing.T) {
-	good := demo.Report{Requests: 1, Checked: 1, Tenures: 1, Losses: 1, OwnersKilled: 1, LeadersKilled: 1}
-	for _, test := range []struct {
-		name   string
-		change func(*demo.Report)
-		forSet bool
-		want   string
-	}{
-		{"fine", func(*demo.Report) {}, true, ""},
-		{"violated", func(r *demo.Report) { r.DualOwnership = 1 }, true, "exit status 1"},
-		{"not available, which is no fault", func(r *demo.Report) { r.Availability = 0.1 }, true, ""},
-		{"violated and short", func(r *demo.Report) { r.DualOwnership, r.Failures = 1, 1 }, true, "exit status 1"},
-		{"short", func(r *demo.Report) { r.OwnersKilled = 0 }, true, "0 owners and 1 leaders were killed, want at least one of each"},
-		{"interrupted", func(r *demo.Report) { r.Interrupted = true }, true, "exit status 130"},
-		{"ended as it is meant to", func(r *demo.Report) { r.Interrupted = true }, false, ""},
-	} {
-		r := good
-		test.change(&r)
-		o := &demoOptions{}
-		if test.forSet {
-			o.config.For = time.Minute
-		}
-		var errs bytes.Buffer
-		err := o.judge(newScreen(&errs), &r)
-		if got := text(err); got != test.want {
-			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
-		}
-		if says := strings.Contains(errs.String(), "VIOLATION"); says != (r.DualOwnership > 0) {
-			t.Errorf("%s: stderr has %q", test.name, errs.String())
-		}
-	}
-}
-
-func text(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }
