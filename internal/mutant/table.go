@@ -255,6 +255,12 @@ var shells = []Mutant{
 	{Name: "moves-without-backing", Package: "./internal/machine/owner", Test: "TestSourceSaysWhoCountsOnIt"},
 	// What is around the machines of managers, their stores and Flease; and machines, where the simulator does not do what it takes, or hardly ever.
 	{Name: "silent-member-counts-as-taker", Package: "./internal/machine/manager", Test: "TestOutageOfAnyLength"},
+	{Name: "late-message-of-a-ghost-replaces", Package: "./internal/machine/manager", Test: "TestLateMessageOfAGhost"},
+	{Name: "room-at-the-cost-of-leases", Package: "./internal/machine/manager", Test: "TestNewcomersThatCrash"},
+	{Name: "silent-sessions-unbounded", Package: "./internal/machine/manager", Test: "TestNewcomersThatCrash"},
+	{Name: "former-deadline-stays", Package: "./internal/machine/manager", Test: "TestLongerLeasesMoveFormerDeadlines"},
+	{Name: "leaving-does-not-wait-for-those-that-return", Package: "./internal/machine/manager", Test: "TestLeavingWaitsForThoseThatMayReturn"},
+	{Name: "leaving-waits-for-the-silent", Package: "./internal/machine/manager", Test: "TestLeavingBesideASilentOwner"},
 	{Name: "sessions-unbounded", Package: "./internal/machine/manager", Test: "TestMaxOwners"},
 	{Name: "unknown-write-taken-for-done", Package: "./leaseholdtest", Test: "TestEveryPoint/store/before-append"},
 	{Name: "leader-does-not-say-so", Package: "./manager", Test: "TestLookupsFollowStandbys"},

@@ -77,6 +77,8 @@ type Machine struct {
 	misses   int
 	// redirected: since the last miss a hint has been followed.
 	redirected bool
+	// spread: the next request was put off, because many lookups may ask at the same time.
+	spread bool
 
 	term   leasehold.Term
 	leader storage.ManagerID // empty: ask everyone
@@ -225,7 +227,7 @@ func (m *Machine) send(now mono.Instant) {
 	}
 	m.seq++
 	m.sentAt = now
-	m.awaiting = true
+	m.awaiting, m.spread = true, false
 	m.nextSend = now.Add(m.jitter(min(m.cfg.Retry<<min(m.misses, 6), m.cfg.Poll)))
 	r := &protocol.LookupRequest{Namespace: m.cfg.Namespace, Lookup: m.cfg.ID, Seq: m.seq, Term: m.term, Crosses: true}
 	if !m.mixed {
@@ -245,12 +247,13 @@ func (m *Machine) jitter(d time.Duration) time.Duration {
 // backoff, but asks within Retry: many lookups may be told at the same time.
 func (m *Machine) soon(now mono.Instant) {
 	switch {
+	case !m.awaiting && m.spread && m.nextSend > now:
 	case !m.awaiting:
 		m.nextSend = now
 	case m.misses == 0:
 		m.again = true
 	default:
-		m.awaiting, m.misses = false, 0
+		m.awaiting, m.misses, m.spread = false, 0, true
 		m.nextSend = min(m.nextSend, now.Add(time.Duration(m.cfg.Rand.Int64N(int64(m.cfg.Retry)))))
 	}
 }

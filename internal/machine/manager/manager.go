@@ -53,6 +53,8 @@ type Machine struct {
 	// when one was that we knew before.
 	outage              bool
 	heardAt, returnedAt mono.Instant
+	// fullUntil: until then, no session is added (see makeRoom).
+	fullUntil mono.Instant
 	// census is where we come from, if we have asked the owners what there is; nil
 	// if we have not, and once it was made use of.
 	census *Census
@@ -271,6 +273,9 @@ func (m *Machine) reconfigure(now mono.Instant, cfg Config) {
 	if longer {
 		for _, p := range m.sessions {
 			p.until = max(p.until, now.Add(m.patience(p)))
+			if p.due != 0 {
+				p.due = p.until // a message that is sent now promises the longer time, too
+			}
 		}
 	}
 	m.log.Limit(now, cfg.LogChanges, cfg.LogAge)

@@ -278,10 +278,16 @@ func (m *Machine) pruneMoves(p *peer) {
 	}
 }
 
+// hopeless reports whether one end of a move wants to leave, and the other is past its deadline, and
+// kept only because no other owner can have its ranges. The one that leaves would wait for it in vain.
+func (mv *move) hopeless(now mono.Instant) bool {
+	return mv.from.parting && now >= mv.to.until || mv.to.parting && now >= mv.from.until
+}
+
 // overdueMoves fails those that have made no progress for too long.
 func (m *Machine) overdueMoves(now mono.Instant) {
 	for _, mv := range slices.Clone(m.moves) {
-		if now >= mv.deadline {
+		if now >= mv.deadline || mv.hopeless(now) {
 			m.fail(now, mv, NoteMoveTimeout)
 			continue
 		}
@@ -371,9 +377,12 @@ func (m *Machine) noticeIdle(now mono.Instant) {
 }
 
 // claimed reports whether a source may yet say that it has let go of what went
-// under the ticket.
-func (m *Machine) claimed(t protocol.Ticket) bool {
+// under the ticket. One that is past its deadline is not waited for.
+func (m *Machine) claimed(now mono.Instant, t protocol.Ticket) bool {
 	for _, p := range m.sessions {
+		if now >= p.until {
+			continue
+		}
 		if _, open := p.ended[t]; open || !p.settled && len(p.leases) > 0 {
 			return true // we do not know what it has to say
 		}
@@ -385,19 +394,19 @@ func (m *Machine) claimed(t protocol.Ticket) bool {
 }
 
 // idle reports whether there is nothing that p, which wants to leave, should
-// still wait for. An owner that is past its deadline takes nothing.
+// still wait for. An owner that is past its deadline takes nothing, unless it has got more time to return.
 func (m *Machine) idle(now mono.Instant, p *peer) bool {
 	if !p.parting || m.replan || m.rescan || len(p.out)+len(p.in)+len(p.handed) > 0 {
 		return false
 	}
 	for i := range p.imports {
-		if m.claimed(p.imports[i].Ticket) {
+		if m.claimed(now, p.imports[i].Ticket) {
 			return false
 		}
 	}
 	for _, l := range p.leases {
 		for _, s := range m.desired.Within(l.Range) {
-			if s != nil && (s.gone || !s.incumbent.silent(now)) {
+			if s != nil && (s.gone || now < s.incumbent.until) {
 				return false
 			}
 		}

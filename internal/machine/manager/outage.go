@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 
@@ -35,18 +36,20 @@ func (m *Machine) recently(now mono.Instant) mono.Instant {
 }
 
 // replaced reports whether whoever has a seat is expired even if silent owners are kept: it
-// holds nothing, or another session wants its name. That session must have shown that it lives:
-// a first message may be late, and its process gone. One that moves state may hold the only
-// copy of a range that its source has let go of.
+// holds nothing, or another session wants its name. That session must have answered a message of
+// this leader: its first message may be late, and its process gone. An owner without leases is kept
+// if it may have the only copy of a range that its source has let go of: it can move state, and
+// has answered or has named imports.
 func (s *seat) replaced(now mono.Instant) bool {
 	p := s.incumbent
 	switch {
 	case p == nil:
 		return false
-	case s.contender != nil && s.contender.proven:
+	case s.contender != nil && s.contender.answered:
 		return p.silent(now)
 	}
-	return now >= p.until && len(p.leases) == 0 && p.mover == ""
+	moves := p.mover != "" && (p.answered || len(p.imports)+len(p.arriving) > 0)
+	return now >= p.until && len(p.leases) == 0 && !moves
 }
 
 // forfeited reports whether the leases of a silent owner are of no use to it: history was lost,
@@ -96,18 +99,39 @@ func (m *Machine) noticeOutage(now mono.Instant) {
 // makeRoom reports whether another session can be heard. Silent owners that are kept past their
 // deadlines, or have got more time to return, do not count: otherwise they would keep out the
 // owners that could take their ranges. They may return, so there can be twice as many sessions
-// as usual. Beyond that the one that has been silent for longest is expired.
+// as usual. Beyond that a silent session is expired: one without leases if there is any, and of those
+// the one that has been silent for longest. It costs a pass over all sessions; after a refusal, others
+// are refused without one for a while.
 func (m *Machine) makeRoom(now mono.Instant) bool {
-	kept := slices.DeleteFunc(m.peers(), func(p *peer) bool { return p.echo == 0 || !p.silent(now) })
-	if m.heard-len(kept) >= m.cfg.MaxOwners {
+	if now < m.fullUntil {
+		return false
+	}
+	kept, first := 0, (*peer)(nil)
+	for _, p := range m.sessions {
+		if p.echo == 0 || !p.silent(now) {
+			continue
+		}
+		if kept++; first == nil || p.expiresBefore(first) {
+			first = p
+		}
+	}
+	if m.heard-kept >= m.cfg.MaxOwners {
+		m.fullUntil = now.Add(m.cfg.Timing.Renew / 8)
 		return false
 	}
 	if m.heard >= 2*m.cfg.MaxOwners {
-		longest := slices.MinFunc(kept, func(a, b *peer) int { return cmp.Compare(a.heard, b.heard) })
-		m.note(NoteExpired, longest.holder.Owner, uint64(len(longest.leases)), 0)
-		m.remove(longest, leasehold.CauseExpired)
+		m.note(NoteExpired, first.holder.Owner, uint64(len(first.leases)), 0)
+		m.remove(first, leasehold.CauseExpired)
 	}
 	return true
+}
+
+// expiresBefore reports whether a silent session is expired before another, if there are too many.
+func (p *peer) expiresBefore(o *peer) bool {
+	if has, other := len(p.leases) > 0, len(o.leases) > 0; has != other {
+		return other
+	}
+	return cmp.Or(cmp.Compare(p.heard, o.heard), bytes.Compare(p.holder.Session[:], o.holder.Session[:])) < 0
 }
 
 // endOutage gives the silent owners the time of a lease to return, when one of them returns

@@ -115,6 +115,12 @@ func TestMaxOwners(t *testing.T) {
 // A server that crashes again and again, and has a new name each time, does not fill the memory of
 // the leader, and does not end the lease of the owner that was cut off.
 func TestNewcomersThatCrash(t *testing.T) {
+	for name, mover := range map[string]string{"without a mover": "", "with a mover": "10.0.0.1:7001"} {
+		t.Run(name, func(t *testing.T) { newcomersThatCrash(t, mover) })
+	}
+}
+
+func newcomersThatCrash(t *testing.T, mover string) {
 	cfg := poolConfig()
 	cfg.MaxOwners = 3
 	p := newPoolIn(t, 1, cfg, &storage.State{})
@@ -124,20 +130,27 @@ func TestNewcomersThatCrash(t *testing.T) {
 	clear(p.players)
 	p.until(time.Minute)
 	for i := range 20 {
-		p.join(poolHolder(1 + i))
+		h := poolHolder(1 + i)
+		p.step(manager.Request{LeaseRequest: &protocol.LeaseRequest{Namespace: poolNamespace, Holder: h, Seq: 1, Mover: mover}})
+		if i%2 == 0 { // it answers, too
+			p.step(manager.Request{LeaseRequest: &protocol.LeaseRequest{
+				Namespace: poolNamespace, Holder: h, Seq: 2, Term: 1, Heard: p.machine.Seq(), Applied: p.machine.Seq(), Mover: mover,
+			}})
+		}
 		p.settle()
-		delete(p.players, poolHolder(1+i).Session)
 		p.until(20 * time.Second)
 		if n := p.machine.Sizes().Sessions; n > 6 {
 			t.Fatalf("after %d newcomers there are %d sessions", 1+i, n)
+		}
+		if now := p.machine.Table().LSN(); now != before {
+			t.Fatalf("after %d newcomers the table goes from lsn %d to %d", 1+i, before, now)
 		}
 	}
 	p.players[owner.holder.Session] = owner
 	p.claim(owner)
 	p.settle()
-	p.until(time.Minute)
 	if now := p.machine.Table().LSN(); now != before {
-		t.Errorf("the table goes from lsn %d to %d", before, now)
+		t.Errorf("when the owner returns, the table goes from lsn %d to %d", before, now)
 	}
 }
 

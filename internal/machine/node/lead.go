@@ -1,6 +1,7 @@
 package node
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -302,10 +303,7 @@ func (m *Machine) unknownTo(now mono.Instant, n *namespace, r Request) error {
 	if n != nil || len(r.Leases) == 0 || m.appointment != nil {
 		return noSuchNamespace(r.Namespace)
 	}
-	if m.claims == nil || len(m.claims) >= maxClaims && m.claims[r.Namespace].at == 0 {
-		m.claims = make(map[leasehold.Namespace]claim)
-	}
-	m.claims[r.Namespace] = claim{now, r.Holder.Owner}
+	m.claim(now, r)
 	return leasehold.Errorf("find namespace", leasehold.NotFound, string(r.Namespace),
 		"there is no such namespace, although this owner holds leases in it: it was deleted, or the managers run with another data directory or store than before")
 }
@@ -319,7 +317,28 @@ type claim struct {
 // ClaimAge is for how long a claim is remembered: an owner that is refused asks every few seconds.
 const ClaimAge = 30 * time.Second
 
-const maxClaims = 64 // of how many namespaces claims are remembered
+const maxClaims = 4096 // of how many namespaces claims are remembered
+
+// claim remembers a claim. If there are too many, those that are out of date are removed, and if
+// there are still too many, the oldest.
+func (m *Machine) claim(now mono.Instant, r Request) {
+	if m.claims == nil {
+		m.claims = make(map[leasehold.Namespace]claim)
+	}
+	if _, known := m.claims[r.Namespace]; !known && len(m.claims) >= maxClaims {
+		maps.DeleteFunc(m.claims, func(_ leasehold.Namespace, c claim) bool { return now.Sub(c.at) >= ClaimAge })
+	}
+	if _, known := m.claims[r.Namespace]; !known && len(m.claims) >= maxClaims {
+		oldest := r.Namespace
+		for name, c := range m.claims {
+			if o, set := m.claims[oldest]; !set || c.at < o.at || c.at == o.at && name < oldest {
+				oldest = name
+			}
+		}
+		delete(m.claims, oldest)
+	}
+	m.claims[r.Namespace] = claim{now, r.Holder.Owner}
+}
 
 // Claimed returns an owner that has just claimed leases in a namespace that there is not; "" if
 // none has.

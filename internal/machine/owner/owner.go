@@ -376,6 +376,10 @@ func (m *Machine) redirect(now mono.Instant, n protocol.NotLeader) {
 	m.speakSoon(now)
 }
 
+// maxRefusedWait bounds the wait after a refusal, however long leases are: what was wrong may have
+// been mended, and managers remember the claims of refused owners for some of these waits.
+const maxRefusedWait = 10 * time.Second
+
 // refused waits before it speaks again: whoever refuses has heard us.
 func (m *Machine) refused(now mono.Instant, why leasehold.Kind) {
 	m.note(NoteServerRefuse, uint64(why), 0)
@@ -384,7 +388,7 @@ func (m *Machine) refused(now mono.Instant, why leasehold.Kind) {
 	m.leader = ""
 	wait := 4 * m.cfg.Retry
 	if m.timing.Renew > 0 {
-		wait = m.timing.Renew
+		wait = min(m.timing.Renew, maxRefusedWait)
 	}
 	m.nextSend = now.Add(m.jitter(wait))
 }
