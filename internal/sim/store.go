@@ -152,23 +152,24 @@ func (s *store) answer(r *storeRequest, e node.Event, d time.Duration) {
 	s.world.Later(d, r.host.endpoint, r.epoch, &storeAnswer{r, e})
 }
 
-// unanswered is what the asker concludes from silence.
-func (s *store) unanswered(r *storeRequest) node.Event {
-	switch what := r.what.(type) {
+// Unanswered is what a manager concludes when the store does not answer a request; nil
+// if it does not wait for the answer.
+func Unanswered(ns leasehold.Namespace, term leasehold.Term, request any) node.Event {
+	switch what := request.(type) {
 	case election.Read:
 		return node.Election{Event: election.ReadFailed{}}
 	case election.Swap:
 		return node.Election{Event: election.Swapped{Swap: what, Outcome: storage.Unknown}}
 	case manager.Commit:
-		return node.Manager{Namespace: r.ns, Term: r.term, Event: manager.Committed{Outcome: storage.Unknown}}
+		return node.Manager{Namespace: ns, Term: term, Event: manager.Committed{Outcome: storage.Unknown}}
 	case manager.ReadEnd:
-		return node.Manager{Namespace: r.ns, Term: r.term, Event: manager.LogEnd{Err: true}}
+		return node.Manager{Namespace: ns, Term: term, Event: manager.LogEnd{Err: true}}
 	case node.Load:
-		return node.Loaded{Namespace: r.ns, Term: r.term}
+		return node.Loaded{Namespace: ns, Term: term}
 	case node.LoadCatalog:
-		return node.Catalogued{Term: r.term}
+		return node.Catalogued{Term: term}
 	case node.Settle, configure:
-		return node.Catalogued{Term: r.term} // it reads what has become of it
+		return node.Catalogued{Term: term} // it reads what has become of it
 	}
 	return nil
 }

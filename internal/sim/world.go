@@ -234,7 +234,8 @@ func (w *world) happenNowhere(what any) {
 	case *storeRequest:
 		w.store.serve(what)
 	case *giveUp:
-		w.store.answer(what.request, w.store.unanswered(what.request), 0)
+		r := what.request
+		w.store.answer(r, Unanswered(r.ns, r.term, r.what), 0)
 	case func():
 		what()
 	}
