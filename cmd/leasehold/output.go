@@ -20,18 +20,6 @@ import (
 // because many readers of JSON keep only 53 bits of a number. Fields may be
 // added; none is renamed or removed.
 
-// jsonText is a document as JSON, indented.
-func jsonText(document any) string {
-	var text bytes.Buffer
-	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(document); err != nil {
-		panic(err) // numbers, strings, and lists and structs of them
-	}
-	return text.String()
-}
-
 // writeLine writes a document as one line of JSON, for commands that print many.
 func writeLine(out io.Writer, document any) error {
 	var line bytes.Buffer

@@ -7,55 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"testing"
-
-	"github.com/spf13/cobra"
-
-	"github.com/leasehold-dev/leasehold/internal/mutant"
-	"github.com/leasehold-dev/leasehold/internal/sim"
 )
-
-// parsed returns the options that arguments of sim amount to.
-func parsed(t *testing.T, args ...string) (*cobra.Command, *simOptions) {
-	t.Helper()
-	o := &simOptions{}
-	cmd := &cobra.Command{}
-	o.addFlags(cmd)
-	if err := cmd.ParseFlags(args); err != nil {
-		t.Fatal(err)
-	}
-	if err := o.validate(); err != nil {
-		t.Fatal(err)
-	}
-	return cmd, o
-}
-
-func TestReplayRepeatsWhatShapesTheWorld(t *testing.T) {
-	const base = "go run ./cmd/leasehold sim --seed 17 --seeds 1 --trace"
-	for _, test := range []struct {
-		args []string
-		want string
-	}{
-		{nil, base},
-		{[]string{"--seeds=50", "--seed=3", "--parallel=1", "--stop-after=2", "--json"}, base},
-		{[]string{"--owners=5"}, base + " --owners 5"},
-		{[]string{"--owners=3", "--duration=120s", "--faults=default", "--leases-off=false"}, base}, // as it is anyway
-		{[]string{"--lookups=1", "--managers=3", "--namespaces=1", "--duration=90s"}, base + " --duration 1m30s --managers 3 --lookups 1 --namespaces 1"},
-		{[]string{"--leases-off", "--equal-clocks"}, base + " --leases-off --equal-clocks"},
-		{[]string{"--diskless"}, base + " --diskless"},
-		{[]string{"--faults=none"}, base + " --faults none"},
-		{[]string{"--faults=default, loss=0"}, base + " --faults default,loss=0"},
-		{[]string{"--faults=loss=1,loss=2,delay=0"}, base + " --faults loss=2"},
-		{[]string{"--planted=some-bug", "--owners=2"}, "go run ./cmd/leasehold sim --mutant some-bug --seed 17 --seeds 1 --trace --owners 2"},
-	} {
-		_, o := parsed(t, test.args...)
-		if got := o.replay(17); got != test.want {
-			t.Errorf("%q:\n got %s\nwant %s", test.args, got, test.want)
-		}
-	}
-}
 
 // TestReplayReplays takes the command that a violation is printed with, and
 // sees the same violation happen.
@@ -65,7 +19,12 @@ func TestReplayReplays(t *testing.T) {
 	if got := run(t.Context(), args, &out, io.Discard); got != int(statusViolated) {
 		t.Fatalf("exit status %d: no violation to replay\n%s", got, out.String())
 	}
-	var report simReport
+	var report struct {
+		Failures []struct {
+			Seed                        uint64
+			Invariant, At, Text, Replay string
+		}
+	}
 	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
 		t.Fatal(err)
 	}
@@ -81,50 +40,9 @@ func TestReplayReplays(t *testing.T) {
 	if want := fmt.Sprintf("!!! %s violated at %s: %s\n", f.Invariant, f.At, f.Text); !strings.Contains(out.String(), want) {
 		t.Errorf("the replay does not show %q", want)
 	}
-	if !strings.Contains(out.String(), plain(f.text())) {
-		t.Errorf("the replay does not end with\n%s", plain(f.text()))
-	}
-}
-
-func TestPlantedArgs(t *testing.T) {
-	m := mutant.Mutant{Name: "some-bug", Seeds: 70}
-	for _, test := range []struct{ args, want []string }{
-		{nil, []string{"sim", "--planted=some-bug", "--seeds=70", "--stop-after=1"}},
-		{[]string{"--mutant", "some-bug", "--json"}, []string{"sim", "--planted=some-bug", "--seeds=70", "--stop-after=1", "--json=true"}},
-		{
-			[]string{"--seeds", "1", "--stop-after", "5", "--trace", "--faults", "default, loss=0", "--duration", "1h"},
-			[]string{"sim", "--planted=some-bug", "--seeds=1", "--stop-after=5", "--trace=true", "--faults=default,loss=0", "--duration=1h0m0s"},
-		},
-	} {
-		cmd, _ := parsed(t, test.args...)
-		if got := plantedArgs(cmd.Flags(), m); !slices.Equal(got, test.want) {
-			t.Errorf("%q: got %q, want %q", test.args, got, test.want)
-		}
-	}
-}
-
-func TestMixFlagKeepsTheShorterText(t *testing.T) {
-	for s, want := range map[string]string{
-		"default":               "default",
-		"default,loss=5":        "default", // it is 5 anyway
-		"default , loss=0":      "default,loss=0",
-		"loss=1, loss=1":        "loss=1",
-		"none":                  "none",
-		"loss=0":                "none",
-		"none,loss=1,isolate=2": "isolate=2,loss=1", // in the order of the kinds
-	} {
-		var mix sim.Mix
-		f := &mixFlag{mix: &mix}
-		if err := f.Set(s); err != nil {
-			t.Errorf("%q: %v", s, err)
-			continue
-		}
-		if f.String() != want {
-			t.Errorf("%q: got %q, want %q", s, f, want)
-		}
-		if again, err := sim.ParseMix(f.String()); err != nil || again.String() != mix.String() {
-			t.Errorf("%q means %v, but %q means %v (%v)", s, mix, f, again, err)
-		}
+	want := fmt.Sprintf("VIOLATION  seed %d, %s, at %s\n  %s\n  replay: %s\n\n", f.Seed, f.Invariant, f.At, f.Text, f.Replay)
+	if !strings.Contains(out.String(), want) {
+		t.Errorf("the replay does not end with\n%s", want)
 	}
 }
 
@@ -187,4 +105,11 @@ func TestOutputThatFailsIsAnError(t *testing.T) {
 			t.Errorf("%q: blames the flags: %q", args, errs.String())
 		}
 	}
+}
+
+// plain is what is left of a text on a stream that is no terminal.
+func plain(s string) string {
+	var out bytes.Buffer
+	newScreen(&out).say("%s", s)
+	return out.String()
 }

@@ -48,7 +48,7 @@ func TestCasesAreComplete(t *testing.T) {
 // What a proof names is there.
 func TestProofsExist(t *testing.T) {
 	there := map[faults.Kind][]string{
-		faults.Sim: simNames(t), faults.Flease: fleasesim.FaultNames(), faults.Chaos: chaosNames(),
+		faults.Sim: simNames(t), faults.Flease: fleasesim.Kinds().Names(), faults.Chaos: chaosNames(),
 	}
 	found := make(map[string][]string)
 	for _, c := range faults.Cases() {
@@ -72,13 +72,13 @@ func TestProofsExist(t *testing.T) {
 
 // simNames are the faults and branches of the simulator, with and without a store.
 func simNames(t *testing.T) []string {
-	names := sim.FaultNames()
+	names := sim.Kinds().Names()
 	for _, diskless := range []bool{false, true} {
 		cfg := sim.Config{Duration: time.Second, Diskless: diskless}
 		if err := cfg.Validate(); err != nil {
 			t.Fatal(err)
 		}
-		names = slices.AppendSeq(names, maps.Keys(sim.Run(cfg, 1, nil).Branches))
+		names = slices.AppendSeq(names, maps.Keys(cfg.Run(1, nil).Branches))
 	}
 	return names
 }

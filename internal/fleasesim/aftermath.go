@@ -3,6 +3,8 @@ package fleasesim
 import (
 	"slices"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/sim/engine"
 )
 
 // A phase is a part of a world's time.
@@ -32,21 +34,20 @@ type aftermath struct {
 	phase    phase
 	began    int64
 	deadline int64
-	dead     []*process // that were holders
 }
 
 // heal ends the faults. Who is dead comes back, or stays dead if a majority of
 // every group lives on.
 func (a *aftermath) heal() {
 	w := a.world
-	w.trace.printf(w.now, "=== all faults end")
+	w.Printf("=== all faults end")
 	a.enter(healed)
 	w.nemesis.heal()
 	for _, p := range w.processes {
-		p.role = []role{wanter, wanter, badger, watcher}[w.random.IntN(4)]
+		p.role = []role{wanter, wanter, badger, watcher}[w.Random.IntN(4)]
 		switch {
 		case p.machine != nil:
-		case w.chance(3) && w.affords(p):
+		case w.Chance(3) && w.affords(p):
 			p.gone = true
 		default:
 			p.boot()
@@ -56,7 +57,7 @@ func (a *aftermath) heal() {
 		a.part()
 		return
 	}
-	a.deadline = w.now + int64(w.recovery()+w.takeover())
+	a.deadline = w.Now + int64(w.recovery()+w.takeover())
 	a.poll()
 }
 
@@ -66,7 +67,7 @@ func (a *aftermath) part() {
 	w := a.world
 	for _, p := range w.processes {
 		p.gone, p.role = false, wanter
-		if p.machine == nil || p.machine.Retired() || len(w.byID[p.id]) > 1 && w.chance(4) {
+		if p.machine == nil || p.machine.Retired() || len(w.byID[p.id]) > 1 && w.Chance(4) {
 			p.die()
 			p.boot()
 		}
@@ -75,10 +76,10 @@ func (a *aftermath) part() {
 		w.over = true // nobody may ever hear of it
 		return
 	}
-	w.later(w.recovery()+2*lease, func() {
+	w.After(w.recovery()+2*lease, func() {
 		w.oracle.checkParted()
-		w.later(2*lease, func() { w.oracle.parted = true })
-		w.later(5*lease, func() { w.over = true })
+		w.After(2*lease, func() { w.oracle.parted = true })
+		w.After(5*lease, func() { w.over = true })
 	})
 }
 
@@ -92,7 +93,7 @@ func (w *world) busy() bool {
 	return false
 }
 
-func (a *aftermath) enter(p phase) { a.phase, a.began = p, a.world.now }
+func (a *aftermath) enter(p phase) { a.phase, a.began = p, a.world.Now }
 
 // affords reports whether all groups keep a majority without a process.
 func (w *world) affords(p *process) bool {
@@ -136,7 +137,9 @@ func (w *world) takeover() time.Duration {
 const rounds = 3 * lease
 
 // slow is how long a time is on the slowest clock.
-func slow(d time.Duration) time.Duration { return d * time.Duration(trueRate) / time.Duration(slowest) }
+func slow(d time.Duration) time.Duration {
+	return d * time.Duration(engine.TrueRate) / time.Duration(slowest)
+}
 
 // poll looks now and then whether what must happen has happened.
 func (a *aftermath) poll() {
@@ -145,21 +148,17 @@ func (a *aftermath) poll() {
 	w.oracle.checks[L5Progress]++
 	switch {
 	case waiting == nil && a.phase == healed:
-		w.stats.healed = max(w.stats.healed, time.Duration(w.now-a.began))
 		a.calm()
 		return
 	case waiting == nil:
-		if len(a.dead) > 0 {
-			w.stats.taken = max(w.stats.taken, time.Duration(w.now-a.began))
-		}
 		a.leave()
 		return
-	case w.now > a.deadline:
-		w.oracle.violated(L5Progress, "%s has had no holder for %v although it is wanted, most of its group %v live, and nothing is wrong (phase %d)",
-			waiting.name, time.Duration(w.now-a.began), waiting.members, a.phase)
+	case w.Now > a.deadline:
+		w.Violated(L5Progress, "%s has had no holder for %v although it is wanted, most of its group %v live, and nothing is wrong (phase %d)",
+			waiting.name, time.Duration(w.Now-a.began), waiting.members, a.phase)
 		return
 	}
-	w.later(lease/20, a.poll)
+	w.After(lease/20, a.poll)
 }
 
 // unheld returns a resource that is wanted and that nobody has, nil if there is
@@ -186,15 +185,15 @@ func (a *aftermath) calm() {
 	for _, p := range w.processes {
 		p.ring() // or who has nothing to do would look at its clocks only later
 	}
-	w.later(w.recovery()+2*lease, func() {
-		w.trace.printf(w.now, "=== everyone asks")
+	w.After(w.recovery()+2*lease, func() {
+		w.Printf("=== everyone asks")
 		a.enter(besieged)
 		w.oracle.checkKnown()
-		pace := milliseconds(w.random, 10, 30, 100)
+		pace := milliseconds(w.Random, 10, 30, 100)
 		for _, p := range w.processes {
-			w.later(w.below(pace), func() { a.siege(p, pace) })
+			w.After(w.Below(pace), func() { a.siege(p, pace) })
 		}
-		w.later(2*lease, func() {
+		w.After(2*lease, func() {
 			w.oracle.checkUnanswered()
 			a.bereave()
 			a.poll()
@@ -213,21 +212,19 @@ func (a *aftermath) siege(p *process, pace time.Duration) {
 			p.ask(r, try)
 		}
 	}
-	w.later(w.span(pace/2, pace), func() { a.siege(p, pace) })
+	w.After(w.span(pace/2, pace), func() { a.siege(p, pace) })
 }
 
 // bereave lets holders die for good, as far as a majority of every group lives on.
 func (a *aftermath) bereave() {
 	w := a.world
 	a.enter(bereaved)
-	a.deadline = w.now + int64(w.takeover())
+	a.deadline = w.Now + int64(w.takeover())
 	for _, r := range w.resources {
 		for _, p := range w.processes {
 			if p.machine != nil && p.believes(r) && w.affords(p) {
 				p.gone = true
 				p.die()
-				a.dead = append(a.dead, p)
-				w.stats.bereavements++
 			}
 		}
 	}
@@ -237,7 +234,7 @@ func (a *aftermath) bereave() {
 // in a lingering time, and forgotten when it was not touched for one.
 func (a *aftermath) leave() {
 	w := a.world
-	w.trace.printf(w.now, "=== all is released")
+	w.Printf("=== all is released")
 	a.enter(leaving)
 	for _, p := range w.processes {
 		if p.runs() {
@@ -254,7 +251,7 @@ func (a *aftermath) leave() {
 	if w.kind == Mono {
 		ahead = time.Duration(w.nemesis.ahead)
 	}
-	w.later(w.takeover()+3*linger+ahead, func() {
+	w.After(w.takeover()+3*linger+ahead, func() {
 		w.oracle.checkForgotten()
 		w.over = true
 	})

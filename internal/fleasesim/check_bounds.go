@@ -4,7 +4,7 @@ package fleasesim
 func (o *oracle) checkSize(p *process) {
 	o.checks[L6Bounded]++
 	if n := p.machine.Size(); n > len(o.world.resources) {
-		o.violated(L6Bounded, "%s knows %d resources, and has room for %d", p.label, n, len(o.world.resources))
+		o.world.Violated(L6Bounded, "%s knows %d resources, and has room for %d", p.label, n, len(o.world.resources))
 	}
 }
 
@@ -13,7 +13,7 @@ func (o *oracle) checkForgotten() {
 	for _, p := range o.world.processes {
 		o.checks[L6Bounded]++
 		if p.machine != nil && p.machine.Size() > 0 {
-			o.violated(L6Bounded, "%s still knows %d resources, long after everyone has released them", p.label, p.machine.Size())
+			o.world.Violated(L6Bounded, "%s still knows %d resources, long after everyone has released them", p.label, p.machine.Size())
 			return
 		}
 	}

@@ -10,8 +10,8 @@ func (o *oracle) checkExclusive(p *process, r *resource) {
 	for _, other := range o.world.processes {
 		if other != p && other.believes(r) {
 			mine, its := &p.stakes[r.index], &other.stakes[r.index]
-			o.violated(L1Exclusive, "%s and %s both believe that they hold %s: with fence %d since %.6f, and with fence %d since %.6f",
-				p.label, other.label, r.name, mine.lease.Fence, seconds(mine.since), its.lease.Fence, seconds(its.since))
+			o.world.Violated(L1Exclusive, "%s and %s both believe that they hold %s: with fence %d since %.6f, and with fence %d since %.6f",
+				p.label, other.label, r.name, mine.lease.Fence, o.world.Seconds(mine.since), its.lease.Fence, o.world.Seconds(its.since))
 			return
 		}
 	}

@@ -11,7 +11,7 @@ func (o *oracle) checkRises(p *process, r *resource, fence uint64) {
 		return
 	}
 	if t := tenures[len(tenures)-1]; t.fence >= fence { // which was higher than all before it
-		o.violated(L4Fences, "%s gets %s with fence %d, but %s had it with %d at %.6f", p.label, r.name, fence, t.by.label, t.fence, seconds(t.began))
+		o.world.Violated(L4Fences, "%s gets %s with fence %d, but %s had it with %d at %.6f", p.label, r.name, fence, t.by.label, t.fence, o.world.Seconds(t.began))
 	}
 }
 
@@ -21,8 +21,8 @@ func (o *oracle) checkSame(p *process, r *resource, fence uint64) {
 	o.checks[L4Fences]++
 	switch s := &p.stakes[r.index]; {
 	case s.lease.Fence != fence:
-		o.violated(L4Fences, "%s renews %s with fence %d, but it had %d", p.label, r.name, fence, s.lease.Fence)
+		o.world.Violated(L4Fences, "%s renews %s with fence %d, but it had %d", p.label, r.name, fence, s.lease.Fence)
 	case !p.believes(r):
-		o.violated(L4Fences, "%s renews %s, fence %d, which was over", p.label, r.name, fence)
+		o.world.Violated(L4Fences, "%s renews %s, fence %d, which was over", p.label, r.name, fence)
 	}
 }

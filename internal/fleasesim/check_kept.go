@@ -16,7 +16,7 @@ const answer = lease / 2
 func (o *oracle) checkKnown() {
 	for _, r := range o.world.resources {
 		for _, p := range o.world.processes {
-			if !p.believes(r) || o.world.now-p.stakes[r.index].since < int64(2*lease) {
+			if !p.believes(r) || o.world.Now-p.stakes[r.index].since < int64(2*lease) {
 				continue
 			}
 			for _, q := range o.world.processes {
@@ -25,7 +25,7 @@ func (o *oracle) checkKnown() {
 				}
 				o.checks[L7Kept]++
 				if n := q.machine.Look(q.time(), r.name); n.Holder != p.id {
-					o.violated(L7Kept, "%s has %s although nothing is wrong, and %s takes p%d for the holder", p.label, r.name, q.label, n.Holder)
+					o.world.Violated(L7Kept, "%s has %s although nothing is wrong, and %s takes p%d for the holder", p.label, r.name, q.label, n.Holder)
 					return
 				}
 			}
@@ -40,7 +40,7 @@ func (o *oracle) checkLost(p *process, r *resource) {
 		return
 	}
 	o.checks[L7Kept]++
-	o.violated(L7Kept, "%s loses %s although nothing is wrong", p.label, r.name)
+	o.world.Violated(L7Kept, "%s loses %s although nothing is wrong", p.label, r.name)
 }
 
 // checkAnswer is L7 for those who ask: they are told, and soon.
@@ -50,11 +50,11 @@ func (o *oracle) checkAnswer(p *process, r *resource, n *flease.Notice) {
 		return
 	}
 	o.checks[L7Kept]++
-	switch took := time.Duration(o.world.now - s.tried); {
+	switch took := time.Duration(o.world.Now - s.tried); {
 	case took > answer:
-		o.violated(L7Kept, "%s has tried %s for %v although nothing is wrong", p.label, r.name, took)
+		o.world.Violated(L7Kept, "%s has tried %s for %v although nothing is wrong", p.label, r.name, took)
 	case n.What != flease.Refused && o.heldSince(r, s.tried):
-		o.violated(L7Kept, "%s has tried %s, which another has, and is told %q although nothing is wrong", p.label, r.name, n.What)
+		o.world.Violated(L7Kept, "%s has tried %s, which another has, and is told %q although nothing is wrong", p.label, r.name, n.What)
 	}
 }
 

@@ -4,7 +4,7 @@ package fleasesim
 func (o *oracle) checkNews(p *process, r *resource) {
 	o.checks[L3Released]++
 	if !p.believes(r) {
-		o.violated(L3Released, "%s gets %s with fence %d, which is over by its own clocks", p.label, r.name, p.stakes[r.index].lease.Fence)
+		o.world.Violated(L3Released, "%s gets %s with fence %d, which is over by its own clocks", p.label, r.name, p.stakes[r.index].lease.Fence)
 	}
 }
 
@@ -13,6 +13,6 @@ func (o *oracle) checkNews(p *process, r *resource) {
 func (o *oracle) checkReleased(p *process, r *resource) {
 	o.checks[L3Released]++
 	if p.stakes[r.index].asked == nothing {
-		o.violated(L3Released, "%s gets %s, which it has not asked for since it released it", p.label, r.name)
+		o.world.Violated(L3Released, "%s gets %s, which it has not asked for since it released it", p.label, r.name)
 	}
 }

@@ -29,15 +29,15 @@ func (o *oracle) checkTold(p *process, r *resource, n *flease.Notice) {
 	for _, other := range o.world.processes {
 		s := &other.stakes[r.index]
 		if other.believes(r) && s.since < asked && (other.id != n.Holder || s.lease.Fence != n.Fence) {
-			o.violated(L2Told, "%s is told that p%d has %s with fence %d, but %s has had it with %d since %.6f, before it was asked",
-				p.label, n.Holder, r.name, n.Fence, other.label, s.lease.Fence, seconds(s.since))
+			o.world.Violated(L2Told, "%s is told that p%d has %s with fence %d, but %s has had it with %d since %.6f, before it was asked",
+				p.label, n.Holder, r.name, n.Fence, other.label, s.lease.Fence, o.world.Seconds(s.since))
 			return
 		}
 	}
 	over := o.world.kind != Mono && p.time().Wall > n.Until.Add(o.world.epsilon)
 	for _, t := range o.truths[r.index].tenures {
 		if o.fenced && !over && t.began < asked && t.fence > n.Fence {
-			o.violated(L2Told, "%s is told that p%d has %s with fence %d, but %s had it with %d before it was asked",
+			o.world.Violated(L2Told, "%s is told that p%d has %s with fence %d, but %s had it with %d before it was asked",
 				p.label, n.Holder, r.name, n.Fence, t.by.label, t.fence)
 			return
 		}
@@ -50,7 +50,7 @@ func (o *oracle) checkTold(p *process, r *resource, n *flease.Notice) {
 func (o *oracle) checkSeen(p *process, r *resource, n *flease.Notice) {
 	o.checks[L2Told]++
 	if n.Holder == p.id && !p.stakes[r.index].held {
-		o.violated(L2Told, "%s sees itself have %s, with fence %d, and has it not", p.label, r.name, n.Fence)
+		o.world.Violated(L2Told, "%s sees itself have %s, with fence %d, and has it not", p.label, r.name, n.Fence)
 	}
 }
 
@@ -62,7 +62,7 @@ func (o *oracle) remember(p *process, r *resource, n *flease.Notice) {
 		return
 	}
 	t := &o.truths[r.index]
-	t.told = append(t.told, told{p, o.world.now, holder, n.Fence, n.Until})
+	t.told = append(t.told, told{p, o.world.Now, holder, n.Fence, n.Until})
 }
 
 // checkKept is L2, for the future: who was told that someone has a lease may
@@ -71,13 +71,13 @@ func (o *oracle) remember(p *process, r *resource, n *flease.Notice) {
 func (o *oracle) checkKept(p *process, r *resource) {
 	t := &o.truths[r.index]
 	t.told = slices.DeleteFunc(t.told, func(s told) bool {
-		return flease.Wall(s.holder.wall.at(o.world.now)) > s.until || s.holder.stakes[r.index].given >= s.fence
+		return s.holder.wall.At(o.world.Now) > s.until || s.holder.stakes[r.index].given >= s.fence
 	})
 	for _, s := range t.told {
 		o.checks[L2Told]++
 		if p != s.holder {
-			o.violated(L2Told, "%s gets %s, but %s was told at %.6f that %s has it with fence %d until %.6f, where its clock shows %.6f",
-				p.label, r.name, s.by.label, seconds(s.at), s.holder.label, s.fence, seconds(int64(s.until)), seconds(s.holder.wall.at(o.world.now)))
+			o.world.Violated(L2Told, "%s gets %s, but %s was told at %.6f that %s has it with fence %d until %.6f, where its clock shows %.6f",
+				p.label, r.name, s.by.label, o.world.Seconds(s.at), s.holder.label, s.fence, o.world.Seconds(int64(s.until)), o.world.Seconds(int64(s.holder.wall.At(o.world.Now))))
 			return
 		}
 	}

@@ -8,9 +8,9 @@ func (o *oracle) checkTwins(p *process, n *flease.Notice) {
 	o.checks[L8Twins]++
 	switch {
 	case len(o.world.byID[n.Peer]) < 2:
-		o.violated(L8Twins, "%s finds that two processes p%d are alive, but there is one", p.label, n.Peer)
+		o.world.Violated(L8Twins, "%s finds that two processes p%d are alive, but there is one", p.label, n.Peer)
 	case n.What == flease.GaveWay && n.Peer != p.id:
-		o.violated(L8Twins, "%s has given way to a twin of p%d", p.label, n.Peer)
+		o.world.Violated(L8Twins, "%s has given way to a twin of p%d", p.label, n.Peer)
 	}
 }
 
@@ -20,7 +20,7 @@ func (o *oracle) checkParted() {
 	for _, twins := range o.world.byID {
 		o.checks[L8Twins]++
 		if len(twins) > 1 && twins[0].takesPart() && twins[1].takesPart() {
-			o.violated(L8Twins, "%s and %s both take part, long after faults have ended", twins[0].label, twins[1].label)
+			o.world.Violated(L8Twins, "%s and %s both take part, long after faults have ended", twins[0].label, twins[1].label)
 		}
 	}
 }

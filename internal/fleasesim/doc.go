@@ -5,9 +5,8 @@
 //
 // # DESIGN
 //
-// A world is one run: processes, a network, a nemesis and an oracle, on one
-// goroutine, with a queue of events in true time and one seeded source of
-// randomness, as in package sim. A seed says all that happens in it.
+// A world is one run: processes, a network, a nemesis and an oracle. What it has in common
+// with worlds of other protocols is in package sim/engine.
 //
 // Each process has two clocks. The machine claims to be safe if either the wall
 // clocks agree within epsilon or the monotonic ones run at rates within the drift
@@ -23,7 +22,7 @@
 // one, although some keep asking who has it; then all is released, and must be
 // forgotten.
 //
-// Reading order: world.go, process.go, workload.go, network.go, nemesis.go (the
-// faults), aftermath.go (the later phases), oracle.go, check_*.go (one invariant
+// Reading order: world.go, process.go, workload.go, network.go, faults.go and
+// nemesis.go (the faults), aftermath.go (the later phases), oracle.go, check_*.go (one invariant
 // each).
 package fleasesim

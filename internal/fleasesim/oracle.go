@@ -2,7 +2,6 @@ package fleasesim
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
 )
@@ -29,17 +28,6 @@ var invariantNames = [invariants]string{
 }
 
 func (i Invariant) String() string { return invariantNames[i] }
-
-// A Violation is an invariant that did not hold.
-type Violation struct {
-	Invariant string        `json:"invariant"`
-	At        time.Duration `json:"at"` // true time since the start of the world
-	Text      string        `json:"text"`
-}
-
-func (v *Violation) String() string {
-	return fmt.Sprintf("%s violated at %v: %s", v.Invariant, v.At, v.Text)
-}
 
 // An oracle sees all processes at once, on true time. Each of its checks has a
 // file of its own, check_*.go.
@@ -73,23 +61,13 @@ func (o *oracle) init(w *world) {
 	o.truths = make([]truth, len(w.resources))
 }
 
-// violated records the first violation; the world ends with it.
-func (o *oracle) violated(i Invariant, format string, args ...any) {
-	w := o.world
-	if w.failed != nil {
-		return
-	}
-	w.failed = &Violation{Invariant: i.String(), At: time.Duration(w.now - worldStart), Text: fmt.Sprintf(format, args...)}
-	w.trace.printf(w.now, "!!! %v", w.failed)
-}
-
 // noticed is a machine saying something.
 func (o *oracle) noticed(p *process, n *flease.Notice) {
 	w := o.world
-	w.stats.notices[n.What]++
-	w.trace.mix(uint64(p.index)<<8|uint64(n.What), n.Fence^n.Lease.Fence)
-	if w.trace.text != nil {
-		w.trace.printf(w.now, "%s: %v %s %s", p.label, n.What, n.Name, details(n))
+	w.notices[n.What]++
+	w.Mix(uint64(p.index)<<8|uint64(n.What), n.Fence^n.Lease.Fence)
+	if w.Traced() {
+		w.Printf("%s: %v %s %s", p.label, n.What, n.Name, w.details(n))
 	}
 	if n.What == flease.EqualIDs || n.What == flease.GaveWay {
 		o.checkTwins(p, n)
@@ -142,8 +120,8 @@ func (o *oracle) believed(p *process, r *resource, n *flease.Notice) {
 	if n.What == flease.Acquired {
 		o.checkKept(p, r)
 		o.checkRises(p, r, n.Lease.Fence)
-		s.since, s.given = o.world.now, n.Lease.Fence-1
-		t.tenures = append(t.tenures, tenure{p, p.incarnation, n.Lease.Fence, o.world.now})
+		s.since, s.given = o.world.Now, n.Lease.Fence-1
+		t.tenures = append(t.tenures, tenure{p, p.incarnation, n.Lease.Fence, o.world.Now})
 	} else {
 		o.checkSame(p, r, n.Lease.Fence)
 	}
@@ -163,12 +141,12 @@ func (o *oracle) clockChanged(p *process) {
 // stepped is a machine having been called.
 func (o *oracle) stepped(p *process) { o.checkSize(p) }
 
-func details(n *flease.Notice) string {
+func (w *world) details(n *flease.Notice) string {
 	switch n.What {
 	case flease.Acquired, flease.Renewed, flease.Lost:
-		return fmt.Sprintf("fence %d until %v and %.3f", n.Lease.Fence, n.Lease.Until.Mono, seconds(int64(n.Lease.Until.Wall)))
+		return fmt.Sprintf("fence %d until %v and %.3f", n.Lease.Fence, n.Lease.Until.Mono, w.Seconds(int64(n.Lease.Until.Wall)))
 	case flease.Refused, flease.Changed:
-		return fmt.Sprintf("p%d fence %d until %.3f", n.Holder, n.Fence, seconds(int64(n.Until)))
+		return fmt.Sprintf("p%d fence %d until %.3f", n.Holder, n.Fence, w.Seconds(int64(n.Until)))
 	case flease.Released:
 		return fmt.Sprintf("fence %d", n.Fence)
 	default: // the others are about clocks and peers

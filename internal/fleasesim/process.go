@@ -3,11 +3,11 @@ package fleasesim
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
 	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/sim/engine"
 )
 
 // A process has two clocks, and a machine while it lives.
@@ -18,7 +18,8 @@ type process struct {
 	label string
 	peers []flease.Process
 
-	mono, wall clock
+	mono engine.Clock[mono.Instant]
+	wall engine.Clock[flease.Wall]
 
 	machine     *flease.Machine // nil while it is dead
 	incarnation uint64
@@ -44,16 +45,16 @@ func (w *world) addProcess(id flease.Process, peers []flease.Process) {
 	if len(w.byID[id]) > 0 {
 		p.label += "'"
 	}
-	p.send = func(to flease.Process, e *flease.Envelope, msgs []flease.Message) { w.net.send(p, to, e, msgs) }
-	p.mono = clock{since: w.now, base: w.random.Int64N(int64(time.Hour)), rate: trueRate}
-	p.wall = clock{since: w.now, base: w.now, rate: trueRate}
+	p.send = func(to flease.Process, e *flease.Envelope, msgs []flease.Message) { w.send(p, to, e, msgs) }
+	p.mono = engine.NewClock(w.Now, mono.Instant(w.Random.Int64N(int64(time.Hour))), engine.TrueRate)
+	p.wall = engine.NewClock(w.Now, flease.Wall(w.Now), engine.TrueRate)
 	w.processes = append(w.processes, p)
 	w.byID[id] = append(w.byID[id], p)
 }
 
 // time is what the process's clocks show.
 func (p *process) time() flease.Time {
-	return flease.Time{Mono: mono.Instant(p.mono.at(p.world.now)), Wall: flease.Wall(p.wall.at(p.world.now))}
+	return flease.Time{Mono: p.mono.At(p.world.Now), Wall: p.wall.At(p.world.Now)}
 }
 
 // runs reports whether the process is alive and not stopped.
@@ -65,27 +66,22 @@ func (p *process) boot() {
 	if p.machine != nil || p.gone {
 		return
 	}
-	p.incarnation = w.random.Uint64() | 1
-	p.mono.set(w.now, w.random.Int64N(int64(time.Hour)))
+	p.incarnation = w.Random.Uint64() | 1
+	p.mono.Set(w.Now, mono.Instant(w.Random.Int64N(int64(time.Hour))))
 	now := p.time()
-	m, err := flease.New(now, flease.Config{
+	p.machine = engine.Must(flease.New(now, flease.Config{
 		Self: p.id, Incarnation: p.incarnation, Peers: p.peers, Group: p.group,
 		Lease: lease, Epsilon: w.epsilon, Drift: drift, Max: len(w.resources),
-		Rand: rand.New(rand.NewPCG(w.random.Uint64(), 1)), Fresh: p.another,
-	})
-	if err != nil {
-		panic(err) // the configuration is ours
-	}
-	p.machine, p.greeted = m, 0
-	if w.trace.text != nil {
-		w.trace.printf(w.now, "%s starts, incarnation %04x", p.label, p.incarnation>>48)
-	}
+		Rand: w.NewRand(), Fresh: p.another,
+	}))
+	p.greeted = 0
+	w.Printf("%s starts, incarnation %04x", p.label, p.incarnation>>48)
 	p.settle(now)
 }
 
 // another is the machine taking another incarnation.
 func (p *process) another(uint64) uint64 {
-	p.incarnation = p.world.random.Uint64() | 1
+	p.incarnation = p.world.Random.Uint64() | 1
 	return p.incarnation
 }
 
@@ -101,7 +97,7 @@ func (p *process) die() {
 	if p.machine == nil {
 		return
 	}
-	p.world.trace.printf(p.world.now, "%s dies", p.label)
+	p.world.Printf("%s dies", p.label)
 	p.machine = nil
 	p.epoch++
 	p.alarm, p.paused, p.inbox = math.MaxInt64, 0, nil
@@ -115,8 +111,8 @@ func (p *process) stop(d time.Duration) {
 	if !p.runs() {
 		return
 	}
-	p.paused = p.world.now + int64(d)
-	p.world.push(event{at: p.paused, what: resume, to: p.index, epoch: p.epoch})
+	p.paused = p.world.Now + int64(d)
+	p.world.Later(d, p.index, p.epoch, resume{})
 }
 
 // goOn ends a pause. What has arrived meanwhile is handled first, or the clock
@@ -125,7 +121,7 @@ func (p *process) goOn() {
 	p.paused = 0
 	mail := p.inbox
 	p.inbox = nil
-	if p.world.chance(2) {
+	if p.world.Chance(2) {
 		p.ring()
 	}
 	for _, m := range mail {
@@ -145,11 +141,11 @@ func (p *process) receive(mail *packet) {
 		return
 	}
 	now := p.time()
-	if p.world.trace.text != nil {
-		p.world.net.describe(p, mail)
+	if p.world.Traced() {
+		p.world.describe(p, mail)
 	}
 	if answer, ok := p.machine.Receive(now, &mail.envelope, mail.messages); ok {
-		p.world.net.answer(p, mail.from, &answer)
+		p.world.answer(p, mail.from, &answer)
 	}
 	p.settle(now)
 }
@@ -196,14 +192,14 @@ func (p *process) reschedule() {
 	if !p.runs() {
 		return
 	}
-	at := p.mono.when(int64(min(p.machine.Wake(p.time()), p.greets())))
+	at := p.mono.When(min(p.machine.Wake(p.time()), p.greets()))
 	if at == math.MaxInt64 {
 		return
 	}
-	at = max(at, p.world.now) + int64(p.world.nemesis.lateness())
+	at = max(at, p.world.Now) + int64(p.world.nemesis.lateness())
 	if at >= p.alarm {
 		return
 	}
 	p.alarm = at
-	p.world.push(event{at: at, what: alarm, to: p.index, epoch: p.epoch})
+	p.world.Later(time.Duration(at-p.world.Now), p.index, p.epoch, alarm{})
 }

@@ -50,11 +50,11 @@ func (p *process) act() {
 		w.after.act(p)
 		return
 	}
-	r := w.resources[w.random.IntN(len(w.resources))]
+	r := w.resources[w.Random.IntN(len(w.resources))]
 	if !p.member(r) {
 		return
 	}
-	switch dice := w.random.IntN(12); {
+	switch dice := w.Random.IntN(12); {
 	case p.stakes[r.index].asked != nothing && dice < 3:
 		p.release(r)
 	case dice < 7:
@@ -73,14 +73,14 @@ func (p *process) ask(r *resource, what wish) {
 	if what == try {
 		call, name = p.machine.Try, "tries"
 		if s.tried == 0 {
-			s.tried = w.now
+			s.tried = w.Now
 		}
 	}
-	w.trace.printf(w.now, "%s %s %s", p.label, name, r.name)
+	w.Printf("%s %s %s", p.label, name, r.name)
 	s.asked, s.asking = max(s.asked, what), what
 	defer func() { s.asking = nothing }()
 	if err := call(now, r.name); err != nil {
-		w.oracle.violated(L6Bounded, "%s cannot ask for %s: %v", p.label, r.name, err)
+		w.Violated(L6Bounded, "%s cannot ask for %s: %v", p.label, r.name, err)
 		return
 	}
 	p.settle(now)
@@ -98,7 +98,7 @@ func (p *process) look() flease.Time {
 // release gives up a lease, or the wish for one.
 func (p *process) release(r *resource) {
 	w, s, now := p.world, &p.stakes[r.index], p.look()
-	w.trace.printf(w.now, "%s releases %s", p.label, r.name)
+	w.Printf("%s releases %s", p.label, r.name)
 	if s.held {
 		s.given = max(s.given, s.lease.Fence)
 	} else {
@@ -113,7 +113,7 @@ func (p *process) watch(r *resource, on bool) {
 	now := p.time()
 	p.stakes[r.index].watched = on
 	if err := p.machine.Watch(now, r.name, on); err != nil {
-		p.world.oracle.violated(L6Bounded, "%s cannot watch %s: %v", p.label, r.name, err)
+		p.world.Violated(L6Bounded, "%s cannot watch %s: %v", p.label, r.name, err)
 		return
 	}
 	p.settle(now)

@@ -2,13 +2,14 @@ package fleasesim
 
 import (
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
 	"github.com/leasehold-dev/leasehold/internal/mono"
-	"github.com/leasehold-dev/leasehold/internal/timeline"
+	"github.com/leasehold-dev/leasehold/internal/sim/engine"
 )
 
 // Times that are the same in every world. What matters is how they relate to
@@ -22,13 +23,10 @@ const (
 
 // A world is one run of the simulator.
 type world struct {
-	cfg    Config
-	seed   uint64
-	kind   Kind
-	random *rand.Rand
-	now    int64 // true time
-	queue  timeline.Timeline[event]
-	over   bool
+	engine.World
+	cfg  Config
+	kind Kind
+	over bool
 
 	epsilon   time.Duration
 	pace      time.Duration // of the applications: about so often each does something
@@ -37,13 +35,12 @@ type world struct {
 	byID      map[flease.Process][]*process // more than one of each only in the world of twins
 	resources []*resource
 
-	net     network
+	usual time.Duration // most that a packet takes while nothing is wrong
+
 	nemesis nemesis
 	oracle  oracle
 	after   aftermath
-	stats   stats
-	trace   trace
-	failed  *Violation
+	notices [flease.EqualIDs + 1]uint64
 }
 
 // A resource is something that processes want to have alone.
@@ -53,21 +50,17 @@ type resource struct {
 	members []flease.Process
 }
 
-func newWorld(cfg Config, seed uint64, tr trace) *world {
-	w := &world{
-		cfg: cfg, seed: seed, kind: cfg.Kind, trace: tr, now: worldStart,
-		random: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15)),
-		byID:   map[flease.Process][]*process{},
-	}
-	w.trace.hash = 0xcbf29ce484222325 ^ seed
+func newWorld(cfg Config, seed uint64, text io.Writer) *world {
+	w := &world{cfg: cfg, kind: cfg.Kind, byID: map[flease.Process][]*process{}}
+	w.Init(seed, worldStart, text)
 	if w.kind == Any {
-		w.kind = []Kind{Wall, Wall, Wall, Wall, Mono, Mono, Mono, Mono, Both, Both, Both, Twins}[w.random.IntN(12)]
+		w.kind = []Kind{Wall, Wall, Wall, Wall, Mono, Mono, Mono, Mono, Both, Both, Both, Twins}[w.Random.IntN(12)]
 	}
-	w.epsilon = milliseconds(w.random, 10, 50, 100, 300, 600)
-	w.pace = milliseconds(w.random, 100, 300, 1000)
-	w.greeting = w.kind == Twins || w.chance(4)
+	w.epsilon = milliseconds(w.Random, 10, 50, 100, 300, 600)
+	w.pace = milliseconds(w.Random, 100, 300, 1000)
+	w.greeting = w.kind == Twins || w.Chance(4)
 	w.build()
-	w.net.init(w)
+	w.connect()
 	w.nemesis.init(w)
 	w.oracle.init(w)
 	w.after.world = w
@@ -77,27 +70,27 @@ func newWorld(cfg Config, seed uint64, tr trace) *world {
 func (w *world) build() {
 	n := w.cfg.Processes
 	if n == 0 {
-		n = minProcesses + w.random.IntN(maxProcesses-minProcesses+1)
+		n = minProcesses + w.Random.IntN(maxProcesses-minProcesses+1)
 	}
 	resources := w.cfg.Resources
 	if resources == 0 {
-		resources = 1 + w.random.IntN(maxResources)
+		resources = 1 + w.Random.IntN(maxResources)
 	}
 	ids := make([]flease.Process, n)
 	for i := range ids {
 		ids[i] = flease.Process(i + 1)
 	}
 	for i := range resources {
-		size := []int{1, 2, 3, 3, 3, 4, 5}[w.random.IntN(7)]
+		size := []int{1, 2, 3, 3, 3, 4, 5}[w.Random.IntN(7)]
 		members := slices.Clone(ids)
-		w.random.Shuffle(n, func(i, j int) { members[i], members[j] = members[j], members[i] })
+		w.Random.Shuffle(n, func(i, j int) { members[i], members[j] = members[j], members[i] })
 		w.resources = append(w.resources, &resource{i, fmt.Sprintf("r%d", i), members[:min(size, n)]})
 	}
 	for _, id := range ids {
 		w.addProcess(id, ids)
 	}
 	if w.kind == Twins {
-		w.addProcess(ids[w.random.IntN(n)], ids)
+		w.addProcess(ids[w.Random.IntN(n)], ids)
 	}
 }
 
@@ -110,66 +103,59 @@ func (w *world) resource(name string) *resource {
 	return nil
 }
 
-// below returns a random duration below d.
-func (w *world) below(d time.Duration) time.Duration {
-	return time.Duration(w.random.Int64N(int64(max(d, 1))))
-}
-
 // span returns a random duration from low to high.
-func (w *world) span(low, high time.Duration) time.Duration { return low + w.below(high-low+1) }
+func (w *world) span(low, high time.Duration) time.Duration { return low + w.Below(high-low+1) }
 
-// chance is true once in n.
-func (w *world) chance(n int) bool { return w.random.IntN(n) == 0 }
-
-// push puts an event into the queue.
-func (w *world) push(e event) { w.queue.Add(e.at, e) }
-
-// later does something after a while, whatever happens meanwhile.
-func (w *world) later(d time.Duration, do func()) {
-	w.push(event{at: w.now + int64(d), what: effect, do: do})
-}
+// What a process finds in the queue.
+type (
+	alarm  struct{} // that a machine has asked for
+	resume struct{} // after a pause
+	action struct{} // of the application
+)
 
 // run lets the world happen until it is over or something is violated.
 func (w *world) run() {
 	for _, p := range w.processes {
-		w.later(w.below(lease/2), p.boot)
-		w.push(event{at: w.now + int64(w.below(2*w.pace)), what: action, to: p.index})
+		w.After(w.Below(lease/2), p.boot)
+		w.Later(w.Below(2*w.pace), p.index, 0, action{})
 	}
 	w.nemesis.begin()
-	w.later(w.cfg.Duration, w.after.heal)
-	for w.queue.Len() > 0 && w.failed == nil && !w.over {
-		at, e := w.queue.Next()
-		w.now, e.at = at, at
-		w.stats.events++
-		w.trace.mix(uint64(e.at), uint64(e.what)<<32|uint64(e.to))
+	w.After(w.cfg.Duration, w.after.heal)
+	for w.Queue.Len() > 0 && w.Failed == nil && !w.over {
+		e := w.Next()
 		w.happen(&e)
-		if w.stats.events > maxEvents {
-			w.oracle.violated(L6Bounded, "%d events have happened: something goes on for ever", w.stats.events)
+		if w.Events > maxEvents {
+			w.Violated(L6Bounded, "%d events have happened: something goes on for ever", w.Events)
 		}
 	}
 }
 
-func (w *world) happen(e *event) {
-	if e.what == effect {
-		e.do()
+func (w *world) happen(e *engine.Event) {
+	if do, ok := e.What.(func()); ok {
+		w.Mix(uint64(e.At), 4<<32)
+		do()
 		return
 	}
-	p := w.processes[e.to]
-	switch e.what {
-	case arrival:
-		p.receive(e.mail)
+	p := w.processes[e.To]
+	mix := func(kind uint64) { w.Mix(uint64(e.At), kind<<32|uint64(e.To)) }
+	switch what := e.What.(type) {
+	case *packet:
+		mix(0)
+		p.receive(what)
 	case alarm:
-		if e.at == p.alarm && e.epoch == p.epoch {
+		mix(1)
+		if e.At == p.alarm && e.Epoch == p.epoch {
 			p.ring()
 		}
 	case resume:
-		if e.epoch == p.epoch && p.paused != 0 && w.now >= p.paused {
+		mix(2)
+		if e.Epoch == p.epoch && p.paused != 0 && w.Now >= p.paused {
 			p.goOn()
 		}
 	case action:
+		mix(3)
 		p.act()
-		w.push(event{at: w.now + int64(w.span(w.pace/10, 2*w.pace)), what: action, to: p.index})
-	case effect:
+		w.Later(w.span(w.pace/10, 2*w.pace), p.index, 0, action{})
 	}
 }
 

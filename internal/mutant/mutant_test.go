@@ -103,8 +103,7 @@ func TestEveryMutantIsCaught(t *testing.T) {
 	for _, m := range thirds(All()) {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
-			program := build(t, m)
-			if n := search(t, program, m); n == 0 {
+			if n := search(t, m, "sim"); n == 0 {
 				t.Errorf("%d worlds did not notice: %s", m.Seeds, m.Why())
 			}
 		})
@@ -119,7 +118,7 @@ func TestEveryFleaseMutantIsCaught(t *testing.T) {
 	for _, m := range Fleases() {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
-			if n := search(t, buildFlease(t, m), m); n == 0 {
+			if n := search(t, m, "flease"); n == 0 {
 				t.Errorf("%d worlds did not notice: %s", m.Seeds, m.Why())
 			}
 		})
@@ -175,7 +174,7 @@ func TestExplorerFindsMutants(t *testing.T) {
 			if !ok {
 				t.Fatal("no such mutant")
 			}
-			if n := search(t, build(t, m), m, "--explore=60"); n == 0 {
+			if n := search(t, m, "sim", "--explore=60"); n == 0 {
 				t.Errorf("the explorer did not notice: %s", m.Why())
 			}
 		})
@@ -194,7 +193,7 @@ func TestFleaseExplorerFindsMutants(t *testing.T) {
 			if !ok {
 				t.Fatal("no such mutant")
 			}
-			if n := search(t, buildFlease(t, m), m, "--explore=12"); n == 0 {
+			if n := search(t, m, "flease", "--explore=12", "--detours=2"); n == 0 {
 				t.Errorf("the explorer did not notice: %s", m.Why())
 			}
 		})
@@ -214,22 +213,16 @@ func TestEqualClocksHideMutants(t *testing.T) {
 			if !ok {
 				t.Fatal("no such mutant")
 			}
-			if n := search(t, build(t, m), m, "--equal-clocks"); n != 0 {
+			if n := search(t, m, "sim", "--equal-clocks"); n != 0 {
 				t.Error("it was found although all clocks were equal: then it is not the drift of clocks that finds it")
 			}
 		})
 	}
 }
 
-func build(t *testing.T, m Mutant) string { return buildSearch(t, m, "./internal/mutant/search") }
-
-func buildFlease(t *testing.T, m Mutant) string {
-	return buildSearch(t, m, "./internal/mutant/search/flease")
-}
-
-func buildSearch(t *testing.T, m Mutant, source string) string {
+func build(t *testing.T, m Mutant) string {
 	program := filepath.Join(t.TempDir(), "search")
-	if err := m.build(t.Context(), source, program); err != nil {
+	if err := m.build(t.Context(), "./internal/mutant/search", program); err != nil {
 		t.Fatal(err)
 	}
 	return program
@@ -237,9 +230,9 @@ func buildSearch(t *testing.T, m Mutant, source string) string {
 
 // search lets a program with a planted bug look for a violation, and returns
 // how many it found: none or one.
-func search(t *testing.T, program string, m Mutant, more ...string) int {
-	args := append([]string{fmt.Sprintf("--seeds=%d", m.Seeds), fmt.Sprintf("--first=%d", *firstSeed)}, strings.Fields(m.World)...)
-	out, err := exec.CommandContext(t.Context(), program, append(args, more...)...).Output()
+func search(t *testing.T, m Mutant, protocol string, more ...string) int {
+	args := append([]string{protocol, fmt.Sprintf("--seeds=%d", m.Seeds), fmt.Sprintf("--first=%d", *firstSeed)}, strings.Fields(m.World)...)
+	out, err := exec.CommandContext(t.Context(), build(t, m), append(args, more...)...).Output()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/machine/owner"
 	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/sim/engine"
 )
 
 // agentPromise is the longest time for which somebody relies on an answer.
@@ -38,7 +39,7 @@ type settling struct {
 // promise answers somebody who asks what is held, and for how long.
 func (o *ownerHost) promise() {
 	w := o.world
-	now := o.clock.at(w.now)
+	now := o.clock.At(w.Now)
 	kept := min(agentPromise, o.view.Until.Sub(now)/2)
 	if !o.valid() || kept <= 0 || o.beyond {
 		return
@@ -46,9 +47,9 @@ func (o *ownerHost) promise() {
 	o.promises.until = max(o.promises.until, now.Add(kept))
 	counted := int64(float64(kept) / float64(o.view.Drift)) // on the other's clock
 	o.promises.relying = append(o.promises.relying, reliance{
-		o.holder.Session, o.view.Leases, w.now + counted*int64(trueRate)/int64(slowest),
+		o.holder.Session, o.view.Leases, w.Now + counted*int64(engine.TrueRate)/int64(slowest),
 	})
-	w.stats.promised++
+	w.Branches["owner: promised"]++
 }
 
 // settle tells the machine when promises are over.
@@ -57,10 +58,10 @@ func (o *ownerHost) settle(s settling) {
 	if s.epoch != o.epoch {
 		return
 	}
-	now := o.clock.at(w.now)
+	now := o.clock.At(w.Now)
 	if now < s.until {
-		w.stats.kept++
-		w.push(event{at: o.clock.when(s.until), from: none, to: o.endpoint, what: s})
+		w.Branches["owner: held back for a promise"]++
+		w.Push(engine.Event{At: o.clock.When(s.until), From: engine.Nowhere, To: o.endpoint, What: s})
 		return
 	}
 	o.promises.dropped = nil
@@ -80,7 +81,7 @@ func (o *oracle) checkReliance(a *ownerHost) {
 		}
 		kept := b.promises.relying[:0]
 		for _, r := range b.promises.relying {
-			if r.end <= o.world.now {
+			if r.end <= o.world.Now {
 				continue
 			}
 			kept = append(kept, r)
@@ -89,7 +90,7 @@ func (o *oracle) checkReliance(a *ownerHost) {
 			}
 			o.checks[I1Exclusive]++
 			if la, lb, found := overlap(a.view.Leases, r.leases); found {
-				o.violated(I1Exclusive, "%s (%v) checks %v while somebody relies on %v, which %s has told him", a.label, a.holder, la, lb, b.label)
+				o.world.Violated(I1Exclusive, "%s (%v) checks %v while somebody relies on %v, which %s has told him", a.label, a.holder, la, lb, b.label)
 			}
 		}
 		b.promises.relying = kept

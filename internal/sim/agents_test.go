@@ -1,6 +1,10 @@
 package sim
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/sim/engine"
+)
 
 // Owners that answer for others are put through the same faults: nobody else has a key
 // while somebody relies on what its owner has told him.
@@ -8,7 +12,7 @@ func TestAgents(t *testing.T) {
 	for name, cfg := range map[string]Config{"with a store": {Agents: true}, "without": {Agents: true, Diskless: true}} {
 		t.Run(name, func(t *testing.T) {
 			const seeds = 300
-			s, err := Campaign{Config: cfg, First: firstSeed, Seeds: seeds, Parallel: 2}.Run(t.Context())
+			s, err := engine.Campaign{Simulation: &cfg, First: firstSeed, Seeds: seeds, Parallel: 2}.Run(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -22,20 +22,20 @@ type operation struct {
 // operate starts an operation on some key, if it is ours.
 func (o *ownerHost) operate() {
 	w := o.world
-	key := leasehold.Key(w.random.Uint64())
-	if w.chance(2) {
-		key = fencedKey(w.random.IntN(fencedKeys))
+	key := leasehold.Key(w.Random.Uint64())
+	if w.Chance(2) {
+		key = fencedKey(w.Random.IntN(fencedKeys))
 	}
-	lease, ok := o.view.Check(o.clock.at(w.now), key)
+	lease, ok := o.view.Check(o.clock.At(w.Now), key)
 	if !ok || len(o.ops) >= 8 {
 		return
 	}
-	op := &operation{epoch: o.epoch, key: key, lease: lease, checked: w.now}
+	op := &operation{epoch: o.epoch, key: key, lease: lease, checked: w.Now}
 	if key == fencedKey(int(key>>60)) {
 		o.write(op)
 	}
 	o.ops = append(o.ops, op)
-	w.later(w.nemesis.span(0, 6*time.Second), o.endpoint, 0, op)
+	w.Later(w.nemesis.span(0, 6*time.Second), o.endpoint, 0, op)
 }
 
 // write reads the state of a key and writes it anew. What was written under an
@@ -64,7 +64,7 @@ func (o *ownerHost) finishOperation(op *operation) {
 			break
 		}
 	}
-	held := o.view.Held(o.clock.at(w.now), op.key, op.lease.Generation)
+	held := o.view.Held(o.clock.At(w.Now), op.key, op.lease.Generation)
 	if held {
 		w.oracle.held(o, op)
 		if op.version > 0 {

@@ -15,7 +15,7 @@ func BenchmarkWorld(b *testing.B) {
 	seed := uint64(0)
 	for b.Loop() {
 		seed++
-		r := Run(cfg, seed, nil)
+		r := cfg.Run(seed, nil)
 		if r.Violation != nil {
 			b.Fatalf("seed %d: %v", seed, r.Violation)
 		}

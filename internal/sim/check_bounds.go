@@ -40,7 +40,7 @@ func (o *oracle) checkManagerBounds(m *managerHost, machine *manager.Machine) {
 		{"actions", sizes.Actions, 64 + 4*ranges},
 	} {
 		if b.have > b.most {
-			o.violated(I8Bounds, "%s holds %d %s, at most %d are expected", m.label, b.have, b.what, b.most)
+			o.world.Violated(I8Bounds, "%s holds %d %s, at most %d are expected", m.label, b.have, b.what, b.most)
 		}
 	}
 }
@@ -66,7 +66,7 @@ func (o *oracle) checkSeams() {
 			}
 			o.checks[I8Bounds]++
 			if sizes := machine.Sizes(); sizes.Ranges > sizes.Planned+max(sizes.Planned, simSeams) {
-				o.violated(I8Bounds, "the table of %s has %d ranges, the policy needs %d", s.name, sizes.Ranges, sizes.Planned)
+				o.world.Violated(I8Bounds, "the table of %s has %d ranges, the policy needs %d", s.name, sizes.Ranges, sizes.Planned)
 			}
 		}
 	}
@@ -77,6 +77,6 @@ func (o *oracle) checkSeams() {
 func (o *oracle) checkOwnerBounds(h *ownerHost) {
 	o.checks[I8Bounds]++
 	if n := o.truth(h.space).table.Len(); len(h.view.Leases) > n+inboxLimit {
-		o.violated(I8Bounds, "%s holds %d leases, the table has %d", h.label, len(h.view.Leases), n)
+		o.world.Violated(I8Bounds, "%s holds %d leases, the table has %d", h.label, len(h.view.Leases), n)
 	}
 }

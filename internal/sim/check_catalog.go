@@ -32,6 +32,6 @@ func (o *oracle) checkCatalog(m *managerHost, c *storage.Catalog) {
 		return slices.EqualFunc(c.Namespaces, other.Namespaces, storage.Namespace.Equal)
 	}
 	if len(o.catalogs) > 0 && !slices.ContainsFunc(o.catalogs, same) {
-		o.violated(Census, "%s leads by version %d of the catalog, which is not what was acknowledged in version %d", m.label, c.Version, o.catalogs[0].Version)
+		o.world.Violated(Census, "%s leads by version %d of the catalog, which is not what was acknowledged in version %d", m.label, c.Version, o.catalogs[0].Version)
 	}
 }

@@ -14,12 +14,12 @@ func (o *oracle) collected(m *managerHost, p *storage.Snapshot) {
 	w := o.world
 	s := w.space(p.Namespace)
 	t := o.truth(s)
-	w.stats.censuses++
-	w.trace.mix(uint64(p.Table.LSN()), uint64(p.Table.Len()))
-	w.trace.printf(w.now, "%s has found what there is of %s", m.label, s.name)
+	w.Branches["node: census"]++
+	w.Mix(uint64(p.Table.LSN()), uint64(p.Table.Len()))
+	w.Printf("%s has found what there is of %s", m.label, s.name)
 	o.checks[Census]++
 	if _, again := t.at[p.Table.LSN()]; again || p.Table.LSN() <= t.table.LSN() || p.Table.Newest() < t.table.Newest() {
-		o.violated(I2Generations, "%s: the log goes on at lsn %d after %d, generations after %d from %d on",
+		o.world.Violated(I2Generations, "%s: the log goes on at lsn %d after %d, generations after %d from %d on",
 			s.name, p.Table.LSN(), t.table.LSN(), t.table.Newest(), p.Table.Newest())
 		return
 	}
@@ -35,16 +35,16 @@ func (o *oracle) collected(m *managerHost, p *storage.Snapshot) {
 func (o *oracle) checkFound(s *space, t *truth, at leasehold.LSN, r leasehold.Range, was, is table.Entry) {
 	w := o.world
 	if !was.Vacant() && was.Generation != is.Generation && !o.onItsWay(t, was, is) {
-		w.trace.printf(w.now, "%v of %v@%d was lost with the leader", r, was.Holder, was.Generation)
+		w.Printf("%v of %v@%d was lost with the leader", r, was.Holder, was.Generation)
 		t.happen(table.Change{
 			LSN: at, Kind: table.Vacated, Range: r, Generation: was.Generation, Holder: was.Holder, Cause: leasehold.CauseExpired,
-		}, w.now)
+		}, w.Now)
 		if !w.nemesis.healed {
-			w.stats.lost++
+			w.Branches["store: state lost"]++
 		}
 	}
 	if is.Adopted != 0 && was.Generation != is.Adopted && !o.onItsWay(t, was, is) && !w.nemesis.beyond {
-		o.violated(Census, "%s: %v is taken for %v@%d all along, but %v@%d was recorded", s.name, r, is.Holder, is.Adopted, was.Holder, was.Generation)
+		o.world.Violated(Census, "%s: %v is taken for %v@%d all along, but %v@%d was recorded", s.name, r, is.Holder, is.Adopted, was.Holder, was.Generation)
 	}
 }
 
@@ -73,7 +73,7 @@ func (o *oracle) checkKept(m *managerHost, s *space, p *storage.Snapshot) {
 			}
 		}
 		if missing := protocol.Missing(h.view.Kept, found); len(missing) > 0 {
-			o.violated(Census, "%s has lost %v of %s, which lives and had its time from it", m.label, missing[0], h.label)
+			o.world.Violated(Census, "%s has lost %v of %s, which lives and had its time from it", m.label, missing[0], h.label)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func (o *oracle) checkExclusive(a *ownerHost) {
 			continue
 		}
 		if la, lb, found := overlap(a.view.Leases, b.view.Leases); found {
-			o.violated(I1Exclusive, "%s (%v) checks %v while %s (%v) checks %v", a.label, a.holder, la, b.label, b.holder, lb)
+			o.world.Violated(I1Exclusive, "%s (%v) checks %v while %s (%v) checks %v", a.label, a.holder, la, b.label, b.holder, lb)
 			return
 		}
 	}
@@ -29,8 +29,8 @@ func (o *oracle) checkExclusive(a *ownerHost) {
 // checkQuarantine is what is left of I1 for an owner whose clock breaks the
 // bound: once it has found that out, it holds nothing until it may try again.
 func (o *oracle) checkQuarantine(h *ownerHost) {
-	if len(h.view.Leases) > 0 && h.machine.Quarantined(h.clock.at(o.world.now)) {
-		o.violated(I1Exclusive, "%s holds %v, although it knows that its clock is too slow", h.label, h.view.Leases[0])
+	if len(h.view.Leases) > 0 && h.machine.Quarantined(h.clock.At(o.world.Now)) {
+		o.world.Violated(I1Exclusive, "%s holds %v, although it knows that its clock is too slow", h.label, h.view.Leases[0])
 	}
 }
 

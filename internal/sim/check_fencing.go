@@ -28,11 +28,11 @@ func (o *oracle) write(h *ownerHost, op *operation, held bool) {
 	r := &o.truth(h.space).fence.registers[i]
 	switch g := op.lease.Generation; {
 	case g < r.token && held && !o.world.nemesis.beyond && !o.truth(h.space).lostToken(r.token):
-		o.violated(I9Fencing, "%s holds %v, but the fence has seen token %d", h.label, op.lease, r.token)
+		o.world.Violated(I9Fencing, "%s holds %v, but the fence has seen token %d", h.label, op.lease, r.token)
 	case g < r.token:
-		o.world.stats.fenced++
+		o.world.Branches["store: write fenced"]++
 	case g == r.token && r.writer != h.holder.Session:
-		o.violated(I9Fencing, "%s writes with token %d, which session %s has used", h.label, g, r.writer.Short())
+		o.world.Violated(I9Fencing, "%s writes with token %d, which session %s has used", h.label, g, r.writer.Short())
 	default:
 		r.token, r.writer = g, h.holder.Session
 	}

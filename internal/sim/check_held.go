@@ -32,7 +32,7 @@ func (o *oracle) held(h *ownerHost, op *operation) {
 		return
 	}
 	if op.broken {
-		o.violated(I3Held, "%s says that it held %v all along, but it had ended", h.label, op.lease)
+		o.world.Violated(I3Held, "%s says that it held %v all along, but it had ended", h.label, op.lease)
 		return
 	}
 	// Where an owner's clock was ever broken, it may have been the one that took
@@ -40,7 +40,7 @@ func (o *oracle) held(h *ownerHost, op *operation) {
 	t := o.truth(h.space)
 	for i := len(t.taken) - 1; i >= 0 && t.taken[i].at > op.checked; i-- {
 		if k := t.taken[i]; k.session != h.holder.Session && k.r.Contains(op.key) && !o.world.nemesis.beyond {
-			o.violated(I3Held, "%s says that it held %v all along, but session %s took hold of %v", h.label, op.lease, k.session.Short(), k.r)
+			o.world.Violated(I3Held, "%s says that it held %v all along, but session %s took hold of %v", h.label, op.lease, k.session.Short(), k.r)
 			return
 		}
 	}
@@ -50,10 +50,10 @@ func (o *oracle) held(h *ownerHost, op *operation) {
 // that a check could still succeed on, or the leader gives it to others.
 func (o *oracle) checkConfession(h *ownerHost, r *protocol.LeaseRequest) {
 	o.checks[I1Exclusive]++
-	if h.clock.at(o.world.now) >= h.view.Until {
+	if h.clock.At(o.world.Now) >= h.view.Until {
 		return
 	}
 	if missing := protocol.Missing(h.view.Leases, r.Leases); len(missing) > 0 {
-		o.violated(I1Exclusive, "%s does not say that it has %v, while its checks succeed", h.label, missing[0])
+		o.world.Violated(I1Exclusive, "%s does not say that it has %v, while its checks succeed", h.label, missing[0])
 	}
 }

@@ -8,10 +8,10 @@ func (o *oracle) checkHome(s *space, c *table.Change) {
 	o.checks[I10Isolation]++
 	home := s.home[c.Holder.Session]
 	if home == nil {
-		o.violated(I10Isolation, "%s: %v names a session that never was in this namespace", s.name, c)
+		o.world.Violated(I10Isolation, "%s: %v names a session that never was in this namespace", s.name, c)
 		return
 	}
 	if name := c.Holder.Owner; name[0] != 'a'+byte(s.index) {
-		o.violated(I10Isolation, "%s: %v names an owner of another namespace", s.name, c)
+		o.world.Violated(I10Isolation, "%s: %v names an owner of another namespace", s.name, c)
 	}
 }

@@ -5,13 +5,13 @@ package sim
 // manager's authority begins or is extended; otherwise it only ends.
 func (o *oracle) checkOneLeader(m *managerHost) {
 	w := o.world
-	if !m.node.Leads(m.clock.at(w.now)) {
+	if !m.node.Leads(m.clock.At(w.Now)) {
 		return // it was elected so long ago that it may not act yet
 	}
 	o.checks[OneLeader]++
 	for _, other := range w.managers {
-		if other != m && other.alive && !other.asleep && other.node.Leads(other.clock.at(w.now)) {
-			o.violated(OneLeader, "%s acts as leader while %s does", m.label, other.label)
+		if other != m && other.alive && !other.asleep && other.node.Leads(other.clock.At(w.Now)) {
+			o.world.Violated(OneLeader, "%s acts as leader while %s does", m.label, other.label)
 		}
 	}
 }

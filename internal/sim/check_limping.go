@@ -7,6 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
 	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/sim/engine"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 )
 
@@ -44,13 +45,13 @@ func (o *oracle) watchOverLimping() {
 		return
 	}
 	o.checkNoLimping()
-	o.world.later(limpTick, none, 0, o.watchOverLimping)
+	o.world.Later(limpTick, engine.Nowhere, 0, o.watchOverLimping)
 }
 
 // authorized is a manager having got authority, or more of it.
 func (o *oracle) authorized(m *managerHost) {
-	if m.node.Leads(m.clock.at(o.world.now)) {
-		o.limping.authority = o.world.now
+	if m.node.Leads(m.clock.At(o.world.Now)) {
+		o.limping.authority = o.world.Now
 	}
 }
 
@@ -58,30 +59,30 @@ func (o *oracle) checkNoLimping() {
 	w, l := o.world, &o.limping
 	s := w.store
 	if s.down || s.slow > 0 || s.unknown > 0 || s.stale || w.nemesis.starving || s.era != l.era {
-		l.trouble, l.era = w.now+int64(storeWait), s.era
+		l.trouble, l.era = w.Now+int64(storeWait), s.era
 	}
 	if slow := slices.DeleteFunc(slices.Clone(w.managers), func(m *managerHost) bool { return m.lag.shape == noLag }); len(slow) > 1 {
-		l.trouble = max(l.trouble, w.now+int64(lagPatience))
+		l.trouble = max(l.trouble, w.Now+int64(lagPatience))
 	}
 	for _, m := range w.managers {
 		running := m.alive && m.stopped == 0
-		if running && m.node.Leads(m.clock.at(w.now)) {
-			l.authority = w.now
+		if running && m.node.Leads(m.clock.At(w.Now)) {
+			l.authority = w.Now
 		}
 		switch {
 		case !running || m.resigning:
-			m.unwell = w.now
+			m.unwell = w.Now
 		case m.storeCut:
-			m.unwell = max(m.unwell, w.now+int64(storeWait))
+			m.unwell = max(m.unwell, w.Now+int64(storeWait))
 		case m.lag.shape != noLag:
-			m.unwell = max(m.unwell, w.now+int64(lagPatience))
+			m.unwell = max(m.unwell, w.Now+int64(lagPatience))
 		}
 	}
 	for _, m := range w.managers {
 		o.checks[NoLimping]++
 		since := max(l.authority, l.trouble, m.unwell)
-		if time.Duration(w.now-since) > o.bound() {
-			o.violated(NoLimping, "no manager has had authority for %v, although %s is well and has been for %v", time.Duration(w.now-l.authority), m.label, time.Duration(w.now-m.unwell))
+		if time.Duration(w.Now-since) > o.bound() {
+			o.world.Violated(NoLimping, "no manager has had authority for %v, although %s is well and has been for %v", time.Duration(w.Now-l.authority), m.label, time.Duration(w.Now-m.unwell))
 		}
 	}
 }
@@ -96,20 +97,20 @@ type renewal struct {
 func (m *managerHost) sends(s election.Swap) {
 	id := renewal{s.New.Term, s.New.Beat}
 	if _, again := m.sent[id]; !again {
-		m.sent[id] = m.clock.at(m.world.now)
+		m.sent[id] = m.clock.At(m.world.Now)
 	}
 }
 
 // checkWatched looks at a manager that has just handled what a watch has shown it.
 func (o *oracle) checkWatched(m *managerHost, r storage.Record) {
-	now := m.clock.at(o.world.now)
+	now := m.clock.At(o.world.Now)
 	sent, ours := m.sent[renewal{r.Term, r.Beat}]
 	if !ours || r.Leader != m.id || r.Resigned || m.node.Term() != r.Term || now >= sent.Add(simTTL) {
 		return
 	}
 	o.checks[NoLimping]++
 	if !m.node.Leads(now) {
-		o.violated(NoLimping, "%s does not act as leader, although it has seen its record of term %d, beat %d, which it sent %v ago", m.label, r.Term, r.Beat, now.Sub(sent))
+		o.world.Violated(NoLimping, "%s does not act as leader, although it has seen its record of term %d, beat %d, which it sent %v ago", m.label, r.Term, r.Beat, now.Sub(sent))
 	}
 }
 
@@ -121,7 +122,7 @@ func (o *oracle) resignations(r storage.Record) {
 		case m.session != r.Session:
 			m.limped = 0
 		case r.Resigned && !m.resigning:
-			m.limped = o.world.now
+			m.limped = o.world.Now
 		}
 	}
 }
@@ -132,8 +133,8 @@ func (o *oracle) checkStoodBack(m *managerHost) {
 		return
 	}
 	o.checks[NoLimping]++
-	if d := time.Duration(o.world.now - m.limped); d < simTTL {
-		o.violated(NoLimping, "%s leads again %v after it has resigned because it limped", m.label, d)
+	if d := time.Duration(o.world.Now - m.limped); d < simTTL {
+		o.world.Violated(NoLimping, "%s leads again %v after it has resigned because it limped", m.label, d)
 	}
 }
 

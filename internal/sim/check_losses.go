@@ -6,6 +6,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/keyrange"
+	"github.com/leasehold-dev/leasehold/internal/sim/engine"
 	"github.com/leasehold-dev/leasehold/internal/table"
 )
 
@@ -36,32 +37,32 @@ func (o *oracle) lookupStepped(l *lookupHost, step *lookupStep) {
 		case loss.Cause != leasehold.CauseContact:
 			reported = append(reported, loss)
 		case !o.world.conservative():
-			o.violated(I4Losses, "%s reports the loss of %v because it has no contact", l.label, loss.Range)
+			o.world.Violated(I4Losses, "%s reports the loss of %v because it has no contact", l.label, loss.Range)
 		default:
-			l.watch.reportedAll = o.world.now
+			l.watch.reportedAll = o.world.Now
 		}
 	}
 	for _, lost := range step.contacts {
 		if lost == l.watch.contactLost {
-			o.violated(I4Losses, "%s says twice that contact is lost, or restored: %v", l.label, step.contacts)
+			o.world.Violated(I4Losses, "%s says twice that contact is lost, or restored: %v", l.label, step.contacts)
 		}
 		l.watch.contactLost = lost
 	}
 	if step.table != nil {
 		o.checkFollows(l, step.table)
-		if l.watch.known && o.world.failed == nil {
+		if l.watch.known && o.world.Failed == nil {
 			o.checkReported(l, step, reported)
 		}
 		if !l.watch.known {
-			l.watch.known, l.watch.since = true, o.world.now
+			l.watch.known, l.watch.since = true, o.world.Now
 		}
 		o.checkResumed(l, step.table)
 		l.watch.lsn, l.watch.table = step.table.LSN(), step.table
-		if o.world.failed != nil {
+		if o.world.Failed != nil {
 			return
 		}
 	} else if len(reported) > 0 {
-		o.violated(I4Losses, "%s reports %v out of nowhere", l.label, reported[0])
+		o.world.Violated(I4Losses, "%s reports %v out of nowhere", l.label, reported[0])
 	}
 	o.checkReportedInTime(l)
 }
@@ -86,7 +87,7 @@ func (o *oracle) checkReported(l *lookupHost, step *lookupStep, reported []lease
 		r = r.Union(keyrange.NewSet(forsaken(l.watch.table, step.table)...))
 	}
 	if silent := r.Subtract(s); len(silent) > 0 && !o.gullible() {
-		o.violated(I4Losses, "%s went from lsn %d to %d and did not report the loss of %v", l.label, from, to, silent)
+		o.world.Violated(I4Losses, "%s went from lsn %d to %d and did not report the loss of %v", l.label, from, to, silent)
 	}
 	if len(s.Subtract(r)) == 0 {
 		return
@@ -95,7 +96,7 @@ func (o *oracle) checkReported(l *lookupHost, step *lookupStep, reported []lease
 		r = t.suspect(from, to)
 	}
 	if invented := s.Subtract(r); len(invented) > 0 {
-		o.violated(I4Losses, "%s went from lsn %d to %d and reported the loss of %v, which was not lost", l.label, from, to, invented)
+		o.world.Violated(I4Losses, "%s went from lsn %d to %d and reported the loss of %v, which was not lost", l.label, from, to, invented)
 	}
 }
 
@@ -185,11 +186,11 @@ func (o *oracle) checkResumed(l *lookupHost, now *table.Table) {
 	}
 	s, r := keyrange.NewSet(said...), t.lost(l.bookmark, now.LSN())
 	if silent := r.Subtract(s); len(silent) > 0 && !o.gullible() {
-		o.violated(I4Losses, "a caller that resumes from lsn %d does not get the loss of %v from %s at lsn %d", l.bookmark, silent, l.label, now.LSN())
+		o.world.Violated(I4Losses, "a caller that resumes from lsn %d does not get the loss of %v from %s at lsn %d", l.bookmark, silent, l.label, now.LSN())
 	}
 	if len(s.Subtract(r)) > 0 {
 		if invented := s.Subtract(t.suspect(l.bookmark, now.LSN())); len(invented) > 0 {
-			o.violated(I4Losses, "a caller that resumes from lsn %d gets the loss of %v, which was not lost, from %s at lsn %d", l.bookmark, invented, l.label, now.LSN())
+			o.world.Violated(I4Losses, "a caller that resumes from lsn %d gets the loss of %v, which was not lost, from %s at lsn %d", l.bookmark, invented, l.label, now.LSN())
 		}
 	}
 	if now.LSN()%4 == 0 {
@@ -202,14 +203,14 @@ func (o *oracle) checkResumed(l *lookupHost, now *table.Table) {
 // its own clock, and the timer that tells it so has fired.
 func (o *oracle) overdue(l *lookupHost, since int64) bool {
 	late := 4 * lateTimers
-	if o.world.stats.faults[Starve] > 0 {
+	if o.world.Faults["starve"] > 0 {
 		late += starvedTimers
 	}
-	if since >= l.clock.since {
-		return l.clock.at(o.world.now).Sub(l.clock.at(since)) > simStale+late
+	if since >= l.clock.Since() {
+		return l.clock.At(o.world.Now).Sub(l.clock.At(since)) > simStale+late
 	}
 	// Its clock has changed its rate since: then what the slowest would show.
-	return time.Duration(o.world.now-since) > simStale*time.Duration(trueRate)/time.Duration(slowest)+late
+	return time.Duration(o.world.Now-since) > simStale*time.Duration(engine.TrueRate)/time.Duration(slowest)+late
 }
 
 // checkReportedInTime is I4, second half: while there is a loss that a lookup does not
@@ -236,7 +237,7 @@ func (o *oracle) checkReportedInTime(l *lookupHost) {
 			aware = l.watch.reportedAll >= since
 		}
 		if !aware && o.overdue(l, since) {
-			o.violated(I4Losses, "%s has not reported the loss of lsn %d for %v, nor that it has no contact", l.label, h.LSN, time.Duration(o.world.now-since))
+			o.world.Violated(I4Losses, "%s has not reported the loss of lsn %d for %v, nor that it has no contact", l.label, h.LSN, time.Duration(o.world.Now-since))
 		}
 		return
 	}

@@ -33,7 +33,7 @@ func (o *oracle) checkNeedless(s *space, t *truth, c *table.Change) {
 	}
 	o.checks[I11Needless]++
 	if h := s.home[c.Holder.Session]; o.keepsState(h, t, c) && !o.world.nemesis.misled && !o.deleted(s) {
-		t.ending = append(t.ending, ended{leasehold.Lease{Range: c.Range, Generation: c.Generation}, c.Holder, h.label, o.world.now})
+		t.ending = append(t.ending, ended{leasehold.Lease{Range: c.Range, Generation: c.Generation}, c.Holder, h.label, o.world.Now})
 	}
 }
 
@@ -59,14 +59,14 @@ func (o *oracle) contested(h *ownerHost) bool {
 // checkRegrant looks at who gets the range of a lease that has ended.
 func (o *oracle) checkRegrant(s *space, t *truth, c *table.Change) {
 	var left []ended
-	for i := len(t.history) - 1; i >= 0 && t.history[i].at > o.world.now-int64(storeWait); i-- {
+	for i := len(t.history) - 1; i >= 0 && t.history[i].at > o.world.Now-int64(storeWait); i-- {
 		if v := &t.history[i]; v.Kind == table.Vacated && v.Range.Overlaps(c.Range) && v.Holder.Session != c.Holder.Session {
-			t.servedAt[v.Holder.Session] = o.world.now
+			t.servedAt[v.Holder.Session] = o.world.Now
 		}
 	}
 	for _, e := range t.ending {
 		if e.Range.Overlaps(c.Range) && e.holder.Session == c.Holder.Session && !o.taken(s, &e) {
-			o.violated(I11Needless, "%s: %v of %s has ended, although it lives, and the same session gets it again at generation %d", s.name, e.Lease, e.label, c.Generation)
+			o.world.Violated(I11Needless, "%s: %v of %s has ended, although it lives, and the same session gets it again at generation %d", s.name, e.Lease, e.label, c.Generation)
 			return
 		}
 		granted := []leasehold.Lease{{Range: c.Range, Generation: e.Generation}}
@@ -96,7 +96,7 @@ func (o *oracle) checkNeedlessLeft() {
 	for _, s := range o.world.spaces {
 		for _, e := range o.truth(s).ending {
 			if h := s.home[e.holder.Session]; h.alive && h.holder.Session == e.holder.Session && !o.taken(s, &e) {
-				o.violated(I11Needless, "%s: %v of %s has ended, although it lives, and no other owner got it", s.name, e.Lease, e.label)
+				o.world.Violated(I11Needless, "%s: %v of %s has ended, although it lives, and no other owner got it", s.name, e.Lease, e.label)
 				return
 			}
 		}
@@ -111,7 +111,7 @@ func (o *oracle) noteDeleted(c *storage.Catalog) {
 	}
 	for _, s := range o.world.spaces {
 		if c.Entry(s.name) != nil && c.Find(s.name) == nil {
-			o.truth(s).deletedAt = o.world.now
+			o.truth(s).deletedAt = o.world.Now
 		}
 	}
 }
@@ -124,5 +124,5 @@ func (o *oracle) deleted(s *space) bool {
 		catalog = o.catalogs[n-1]
 	}
 	at := o.truth(s).deletedAt
-	return catalog.Find(s.name) == nil || at != 0 && o.world.now-at < 3*int64(simTiming().Hold())
+	return catalog.Find(s.name) == nil || at != 0 && o.world.Now-at < 3*int64(simTiming().Hold())
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/keyrange"
 	"github.com/leasehold-dev/leasehold/internal/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/sim/engine"
 )
 
 // exchange is one round trip of I6, with all that belongs to it: the message
@@ -25,7 +26,7 @@ func (o *oracle) bound() time.Duration {
 	if o.world.cfg.Diskless {
 		b += t.Drift.Stretch(simTTL+t.Lease) + 2*simEpsilon + 2*exchange
 	}
-	return time.Duration(float64(b) * float64(trueRate) / float64(slowest))
+	return time.Duration(float64(b) * float64(engine.TrueRate) / float64(slowest))
 }
 
 // recovered is I6: by now every key must be owned, in every namespace that has
@@ -49,9 +50,9 @@ func (o *oracle) recovered() {
 				owned = append(owned, l.Range)
 			}
 		}
-		owned = append(owned, o.truth(s).underway(o.world.now)...)
+		owned = append(owned, o.truth(s).underway(o.world.Now)...)
 		if gaps := keyrange.NewSet(owned...).Gaps(); len(gaps) > 0 && living > 0 {
-			o.violated(I6Progress, "%v after faults stopped nobody owns %v of %s, although %d owners live", o.bound(), gaps, s.name, living)
+			o.world.Violated(I6Progress, "%v after faults stopped nobody owns %v of %s, although %d owners live", o.bound(), gaps, s.name, living)
 			o.tellOwners(s)
 		}
 	}
@@ -61,8 +62,8 @@ func (o *oracle) recovered() {
 func (o *oracle) tellOwners(s *space) {
 	for _, m := range o.world.managers {
 		if machine := m.node.Manager(s.name); machine != nil && m.alive {
-			for _, h := range machine.Owners(m.clock.at(o.world.now)) {
-				o.world.trace.printf(o.world.now, "%s has %v: standing %d, %d leases, patience %v", m.label, h.Holder, h.Standing, h.Leases, h.Patience)
+			for _, h := range machine.Owners(m.clock.At(o.world.Now)) {
+				o.world.Printf("%s has %v: standing %d, %d leases, patience %v", m.label, h.Holder, h.Standing, h.Leases, h.Patience)
 			}
 		}
 	}
@@ -78,10 +79,10 @@ func (o *oracle) checkDrained() {
 				continue
 			}
 			o.checks[I6Progress]++
-			now := m.clock.at(o.world.now)
+			now := m.clock.At(o.world.Now)
 			for _, mv := range machine.Moves(now, 1<<10) {
 				if mv.Age > simMoveTimeout+2*time.Second {
-					o.violated(I6Progress, "the state of %v in %s has been on its way from %s to %s for %v", mv.Range, s.name, mv.From, mv.To, mv.Age)
+					o.world.Violated(I6Progress, "the state of %v in %s has been on its way from %s to %s for %v", mv.Range, s.name, mv.From, mv.To, mv.Age)
 				}
 			}
 			o.checkHoldsNothing(s, machine.Owners(now))
@@ -98,7 +99,7 @@ func (o *oracle) checkHoldsNothing(s *space, owners []manager.Owner) {
 	}
 	for _, h := range owners {
 		if h.Standing == manager.Member && h.Draining && h.Leases > 0 && takers > 0 {
-			o.violated(I6Progress, "%s of %s is drained and still holds %d leases, although %d others could take them", h.Holder, s.name, h.Leases, takers)
+			o.world.Violated(I6Progress, "%s of %s is drained and still holds %d leases, although %d others could take them", h.Holder, s.name, h.Leases, takers)
 		}
 	}
 }
@@ -112,7 +113,7 @@ const transit = 2*exchange + simInstall
 func (o *oracle) letGo(h *ownerHost, leases []leasehold.Lease) {
 	t := o.truth(h.space)
 	for _, l := range leases {
-		t.transits = append(t.transits, passage{l.Range, o.world.now})
+		t.transits = append(t.transits, passage{l.Range, o.world.Now})
 	}
 }
 
@@ -137,12 +138,12 @@ func (t *truth) underway(now int64) []leasehold.Range {
 func (o *oracle) checkSettled() {
 	for _, l := range o.world.lookups {
 		t := o.truth(l.space)
-		if n := len(t.history); n > 0 && o.world.now-t.history[n-1].at < int64(time.Second) {
+		if n := len(t.history); n > 0 && o.world.Now-t.history[n-1].at < int64(time.Second) {
 			continue // too recent to have been heard
 		}
 		o.checks[I6Progress]++
 		if l.watch.lsn != t.table.LSN() {
-			o.violated(I6Progress, "%s is still at lsn %d of %s, the table is at %d", l.label, l.watch.lsn, l.space.name, t.table.LSN())
+			o.world.Violated(I6Progress, "%s is still at lsn %d of %s, the table is at %d", l.label, l.watch.lsn, l.space.name, t.table.LSN())
 		}
 	}
 }

@@ -32,7 +32,7 @@ func (o *oracle) restored(evident bool) {
 }
 
 // excused reports whether state that was lost by a change may be served again: a restore has
-// removed the change from the store, and only owners could show that; or the change is none
+// removed the change from the store, and only owners could show that; or the change is engine.Nowhere
 // that was ever stored, but what rebased has noted as lost.
 func (t *truth) excused(lsn leasehold.LSN) bool {
 	if slices.ContainsFunc(t.forks, func(l lostHistory) bool { return lsn == l.base }) {
@@ -54,21 +54,21 @@ func (o *oracle) rebased(b *storage.Batch, was *table.Table) {
 	w := o.world
 	s := w.space(b.Namespace)
 	t := o.truth(s)
-	w.stats.rebased++
-	w.trace.mix(uint64(b.Base.LSN()), uint64(b.Base.Len()))
-	w.trace.printf(w.now, "rebased in %s: lsn %d after %d", s.name, b.Base.LSN(), b.Prev)
+	w.Branches["store: log rebased"]++
+	w.Mix(uint64(b.Base.LSN()), uint64(b.Base.Len()))
+	w.Printf("rebased in %s: lsn %d after %d", s.name, b.Base.LSN(), b.Prev)
 	o.checks[I2Generations]++
 	if again, there := t.at[b.Base.LSN()]; there && w.store.era > 0 && again.hash == hashTable(b.Base) && t.table.LSN() == b.Base.LSN() {
 		return // it was sent once more
 	}
 	if b.Base.LSN() <= t.table.LSN() || b.Base.Newest() < t.table.Newest() {
-		o.violated(I2Generations, "%s: the log goes on at lsn %d after %d, generations after %d from %d on",
+		o.world.Violated(I2Generations, "%s: the log goes on at lsn %d after %d, generations after %d from %d on",
 			s.name, b.Base.LSN(), t.table.LSN(), t.table.Newest(), b.Base.Newest())
 		return
 	}
 	for r, e := range keyrange.Zip(was.Entries(), b.Base.Entries()) {
 		if e.A.Generation != e.B.Generation || e.A.Holder != e.B.Holder || e.A.Lost != e.B.Lost {
-			o.violated(I2Generations, "%s: %v is %v@%d, and was %v@%d before the gap", s.name, r, e.B.Holder, e.B.Generation, e.A.Holder, e.A.Generation)
+			o.world.Violated(I2Generations, "%s: %v is %v@%d, and was %v@%d before the gap", s.name, r, e.B.Holder, e.B.Generation, e.A.Holder, e.A.Generation)
 		}
 	}
 	t.forks = append(t.forks, lostHistory{b.Base.Gap().After, b.Base.LSN(), b.Base.Gap().Newest})
@@ -76,10 +76,10 @@ func (o *oracle) rebased(b *storage.Batch, was *table.Table) {
 		if !e.A.Vacant() && e.A.Generation != e.B.Generation {
 			t.happen(table.Change{
 				LSN: b.Base.LSN(), Kind: table.Vacated, Range: r, Generation: e.A.Generation, Holder: e.A.Holder, Cause: leasehold.CauseExpired,
-			}, w.now)
+			}, w.Now)
 		}
 		if e.B.Adopted != 0 && e.A.Generation != e.B.Adopted && !w.nemesis.beyond && !o.keptBy(s, r, e.B) {
-			o.violated(I4Losses, "%s: %v is taken for %v@%d all along, but %v@%d was recorded", s.name, r, e.B.Holder, e.B.Adopted, e.A.Holder, e.A.Generation)
+			o.world.Violated(I4Losses, "%s: %v is taken for %v@%d all along, but %v@%d was recorded", s.name, r, e.B.Holder, e.B.Adopted, e.A.Holder, e.A.Generation)
 		}
 	}
 	t.table = b.Base.Clone()

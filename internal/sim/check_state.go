@@ -41,13 +41,13 @@ func (o *oracle) checkMoved(s *space, t *truth, c *table.Change) {
 		return
 	}
 	o.checks[I7Moved]++
-	o.world.stats.moved++
+	o.world.Branches["store: state moved"]++
 	found := false
 	for i := range t.confirmed {
 		found = found || t.confirmed[i].session == c.Holder.Session && t.confirmed[i].r.Covers(c.Range)
 	}
 	if !found {
-		o.violated(I7Moved, "%s: %v, which has not confirmed it", s.name, c)
+		o.world.Violated(I7Moved, "%s: %v, which has not confirmed it", s.name, c)
 	}
 	from := s.home[c.From.Session]
 	if from == nil || from.holder.Session != c.From.Session || !from.valid() || from.beyond {
@@ -55,7 +55,7 @@ func (o *oracle) checkMoved(s *space, t *truth, c *table.Change) {
 	}
 	for _, l := range from.view.Leases {
 		if l.Range.Overlaps(c.Range) {
-			o.violated(I7Moved, "%s: %v, and %s still serves %v", s.name, c, from.label, l)
+			o.world.Violated(I7Moved, "%s: %v, and %s still serves %v", s.name, c, from.label, l)
 		}
 	}
 }
@@ -76,7 +76,7 @@ func (o *oracle) read(h *ownerHost, key leasehold.Key, found uint64) {
 			return
 		}
 	}
-	o.violated(I7Moved, "%s has version %d of key %v, version %d was acknowledged, and no loss was recorded", h.label, found, key, known.version)
+	o.world.Violated(I7Moved, "%s has version %d of key %v, version %d was acknowledged, and no loss was recorded", h.label, found, key, known.version)
 }
 
 // risen is the other side of it: what was written before a recorded loss is never
@@ -87,7 +87,7 @@ func (o *oracle) risen(h *ownerHost, key leasehold.Key, found record) {
 	}
 	for _, c := range o.truth(h.space).history[found.at:] {
 		if c.Kind == table.Vacated && c.Range.Contains(key) && !o.truth(h.space).excused(c.LSN) {
-			o.violated(I7Moved, "%s serves version %d of key %v, which was lost at lsn %d", h.label, found.version, key, c.LSN)
+			o.world.Violated(I7Moved, "%s serves version %d of key %v, which was lost at lsn %d", h.label, found.version, key, c.LSN)
 			return
 		}
 	}

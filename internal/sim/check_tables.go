@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"github.com/leasehold-dev/leasehold/internal/sim/engine"
 	"github.com/leasehold-dev/leasehold/internal/table"
 )
 
@@ -8,7 +9,7 @@ import (
 // the table of that LSN.
 func (o *oracle) checkFollows(l *lookupHost, t *table.Table) {
 	if l.watch.known && t.LSN() < l.watch.lsn {
-		o.violated(I5Tables, "%s goes back from lsn %d to %d", l.label, l.watch.lsn, t.LSN())
+		o.world.Violated(I5Tables, "%s goes back from lsn %d to %d", l.label, l.watch.lsn, t.LSN())
 		return
 	}
 	o.checkTable(l.host, l.space, t)
@@ -21,23 +22,23 @@ func (o *oracle) checkTable(h *host, s *space, t *table.Table) {
 	truth := o.truth(s)
 	version, known := truth.at[t.LSN()]
 	if !known {
-		o.violated(I5Tables, "%s is at lsn %d of %s, which was never committed", h.label, t.LSN(), s.name)
+		o.world.Violated(I5Tables, "%s is at lsn %d of %s, which was never committed", h.label, t.LSN(), s.name)
 		return
 	}
 	if hashTable(t) != version.hash {
-		o.violated(I5Tables, "%s has another table of %s at lsn %d than was committed", h.label, s.name, t.LSN())
+		o.world.Violated(I5Tables, "%s has another table of %s at lsn %d than was committed", h.label, s.name, t.LSN())
 	}
 }
 
 // hashTable condenses everything that a table says.
 func hashTable(t *table.Table) uint64 {
-	h := trace{hash: uint64(t.LSN())}
+	h := engine.Hash(t.LSN())
 	for r, e := range t.All() {
-		h.mix(uint64(r.Start), uint64(e.Generation))
-		h.mix(uint64(e.Lost), uint64(e.Adopted))
+		h.Mix(uint64(r.Start), uint64(e.Generation))
+		h.Mix(uint64(e.Lost), uint64(e.Adopted))
 		if !e.Vacant() {
-			h.mix(uint64(e.Holder.Session[0])<<8|uint64(e.Holder.Session[1]), uint64(len(e.Holder.Owner)))
+			h.Mix(uint64(e.Holder.Session[0])<<8|uint64(e.Holder.Session[1]), uint64(len(e.Holder.Owner)))
 		}
 	}
-	return h.hash
+	return uint64(h)
 }

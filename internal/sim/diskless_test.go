@@ -4,13 +4,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/sim/engine"
 )
 
 // Managers without a store are put through the same faults, but for those of the
 // store; when one crashes, it has forgotten everything.
 func TestDisklessSeeds(t *testing.T) {
 	const seeds = 800
-	s, err := Campaign{Config: Config{Diskless: true}, First: firstSeed, Seeds: seeds, Parallel: 2}.Run(t.Context())
+	s, err := engine.Campaign{Simulation: &Config{Diskless: true}, First: firstSeed, Seeds: seeds, Parallel: 2}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,8 +24,8 @@ func TestDisklessSeeds(t *testing.T) {
 			t.Errorf("%s was never checked", name)
 		}
 	}
-	for _, name := range FaultNames() {
-		if name == ManagerRelapse.String() {
+	for _, name := range Kinds().Names() {
+		if name == managerRelapse {
 			continue // see TestRelapses
 		}
 		if happened := s.Faults[name] > 0; happened == strings.HasPrefix(name, "store-") {
@@ -47,14 +49,14 @@ func TestDisklessSeeds(t *testing.T) {
 // time lasts, or managers crash so fast one after the other that nobody hears of what
 // the one in between has done.
 func TestDisklessRollingRestartsLoseNothing(t *testing.T) {
-	mix, err := ParseMix("owner-leave=20,drain=5,move-range=5,manager-crash=2,manager-resign=1")
+	mix, err := Kinds().Parse("owner-leave=20,drain=5,move-range=5,manager-crash=2,manager-resign=1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg := valid(t, Config{Diskless: true, Managers: 5, Owners: 5, Namespaces: 1, Faults: mix, Graceful: true})
 	worlds, excused, moved, censuses := 0, 0, uint64(0), uint64(0)
 	for seed := uint64(1); seed <= 360; seed++ {
-		r := Run(cfg, seed, nil)
+		r := cfg.Run(seed, nil)
 		if r.Violation != nil {
 			t.Fatalf("seed %d: %v", seed, r.Violation)
 		}
@@ -83,19 +85,19 @@ func TestDisklessRollingRestartsLoseNothing(t *testing.T) {
 
 // What was changed while a leader stood still is not forgotten because it goes on.
 func TestRelapses(t *testing.T) {
-	mix, err := ParseMix("manager-relapse=5,reconfigure=10,delay=2")
+	mix, err := Kinds().Parse("manager-relapse=5,reconfigure=10,delay=2")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Campaign{Config: Config{Diskless: true, Managers: 3, Faults: mix}, First: firstSeed, Seeds: 300, Parallel: 2}.Run(t.Context())
+	s, err := engine.Campaign{Simulation: &Config{Diskless: true, Managers: 3, Faults: mix}, First: firstSeed, Seeds: 300, Parallel: 2}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range s.Failures {
 		t.Errorf("seed %d: %v", f.Seed, f.Violation)
 	}
-	if s.Faults[ManagerRelapse.String()] < 300 || s.Branches["council: forgotten"] < 300 {
-		t.Errorf("%d relapses, and %d times something was forgotten: that proves little", s.Faults[ManagerRelapse.String()], s.Branches["council: forgotten"])
+	if s.Faults[managerRelapse] < 300 || s.Branches["council: forgotten"] < 300 {
+		t.Errorf("%d relapses, and %d times something was forgotten: that proves little", s.Faults[managerRelapse], s.Branches["council: forgotten"])
 	}
 }
 
@@ -103,7 +105,7 @@ func TestDisklessSameSeedSameWorld(t *testing.T) {
 	cfg := valid(t, Config{Diskless: true, Duration: time.Minute})
 	for seed := uint64(1); seed <= 20; seed++ {
 		var text strings.Builder
-		a, b := Run(cfg, seed, nil), Run(cfg, seed, &text)
+		a, b := cfg.Run(seed, nil), cfg.Run(seed, &text)
 		if a.Hash != b.Hash || a.Events != b.Events {
 			t.Errorf("seed %d: hashes %x and %x: the same seed must give the same world, watched or not", seed, a.Hash, b.Hash)
 		}

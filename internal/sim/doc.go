@@ -5,10 +5,8 @@
 // # DESIGN
 //
 // A world is one run: manager, owner and lookup processes, a network, a store,
-// a nemesis and an oracle. It runs on one goroutine with a queue of events in
-// true time and one seeded source of randomness, so that a seed says all that
-// happens in it; nothing is left to the Go scheduler, which is why
-// testing/synctest would not do.
+// a nemesis and an oracle. What it has in common with worlds of other protocols is in
+// package engine.
 //
 // Each process has a clock that runs at its own rate and a machine that sees
 // only that clock. The oracle sees true time and all processes at once: that
@@ -18,10 +16,7 @@
 // A world has two phases. First the nemesis strikes at random. Then it heals
 // everything, and the system must recover by itself within the bound of I6.
 //
-// The network has no connections and no order. A real transport gives more
-// than that; the machines do not rely on it.
-//
 // Reading order: world.go, hosts.go, managers.go, owners.go and lookups.go (the
-// processes), network.go, store.go, memory.go (managers without a store),
-// nemesis.go (the faults), oracle.go, check_*.go (one invariant each).
+// processes), store.go, memory.go (managers without a store), faults.go and nemesis.go
+// (the faults), oracle.go, check_*.go (one invariant each).
 package sim

@@ -5,6 +5,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/sim/engine"
 )
 
 // heal ends all faults: links carry, the store answers, what was stopped goes
@@ -12,11 +13,11 @@ import (
 // itself, within the bound.
 func (n *nemesis) heal() {
 	w := n.world
-	w.trace.printf(w.now, "*** healed")
+	w.Printf("*** healed")
 	n.healed = true
 	n.starving, n.misled, n.upcalls = false, false, false
-	w.net.loss, w.net.duplicate, w.net.misroute, w.net.delay = 0, 0, 0, 0
-	clear(w.net.cut)
+	n.misrouted = 0
+	w.Net.Heal()
 	w.store.slow, w.store.unknown, w.store.stale = 0, 0, false
 	n.settleTraffic()
 	w.store.up()
@@ -54,7 +55,7 @@ func (n *nemesis) healNamespace(s *space) {
 	}
 	for _, m := range w.managers {
 		if m.alive {
-			w.later(time.Millisecond, m.endpoint, 0, node.Catalogued{Term: m.node.Term(), Catalog: w.store.readCatalog()})
+			w.Later(time.Millisecond, m.endpoint, 0, node.Catalogued{Term: m.node.Term(), Catalog: w.store.readCatalog()})
 		}
 	}
 }
@@ -76,7 +77,7 @@ func (n *nemesis) provide(s *space) {
 		m.ask(s.name, m.node.Term(), configure{timing: t})
 		m.memory.converse()
 	}
-	w.later(500*time.Millisecond, none, 0, func() { n.provide(s) })
+	w.After(500*time.Millisecond, func() { n.provide(s) })
 }
 
 // healOwners makes sure that at least one owner of the namespace lives, and
@@ -99,7 +100,7 @@ func (n *nemesis) healOwners(s *space) {
 		}
 	}
 	for i, o := range dead {
-		if w.chance(2) || living == 0 && i == len(dead)-1 {
+		if w.Chance(2) || living == 0 && i == len(dead)-1 {
 			o.boot(o.holder.Owner)
 			living++
 		}
@@ -111,13 +112,13 @@ func (n *nemesis) healOwners(s *space) {
 // request either happened or never will.
 func (n *nemesis) settleTraffic() {
 	w := n.world
-	latest := w.now + int64(calmDelay)
+	latest := w.Now + int64(calmDelay)
 	var dropped []*storeRequest
-	w.queue.Revise(func(at int64, e *event) (int64, bool) {
+	w.Queue.Revise(func(at int64, e *engine.Event) (int64, bool) {
 		if at <= latest {
 			return at, true
 		}
-		switch what := e.what.(type) {
+		switch what := e.What.(type) {
 		case *protocol.LeaseRequest, *protocol.LeaseReply, *protocol.LookupRequest, *protocol.LookupReply, protocol.NotLeader, followRequest, followReply, refused, rest, verdict,
 			letter, councilRequest, councilResponse:
 			return at, false
@@ -132,6 +133,6 @@ func (n *nemesis) settleTraffic() {
 		return at, true
 	})
 	for _, r := range dropped {
-		w.later(time.Millisecond, none, 0, &giveUp{r})
+		w.Later(time.Millisecond, engine.Nowhere, 0, &giveUp{r})
 	}
 }

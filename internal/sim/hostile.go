@@ -13,22 +13,22 @@ import (
 // authentication, not a lease protocol.
 func (n *nemesis) slander() bool {
 	w := n.world
-	h := w.hosts[w.random.IntN(len(w.hosts))]
+	h := w.hosts[w.Random.IntN(len(w.hosts))]
 	if !h.alive {
 		return false
 	}
-	for range 1 + w.random.IntN(4) {
-		w.later(n.world.net.latency(), h.endpoint, 0, n.lie())
+	for range 1 + w.Random.IntN(4) {
+		w.Later(n.world.Net.Latency(), h.endpoint, 0, n.lie())
 	}
 	return true
 }
 
 func (n *nemesis) lie() any {
 	w := n.world
-	s := w.spaces[w.random.IntN(len(w.spaces))]
+	s := w.spaces[w.Random.IntN(len(w.spaces))]
 	holder := &table.Holder{Owner: "liar", Session: leasehold.Session{1}, Addr: "nowhere", Weight: 1}
 	unsorted := []leasehold.Lease{{Range: leasehold.Range{Start: 9}, Generation: 1}, {Range: leasehold.Range{Start: 1, Limit: 5}, Generation: 2}}
-	switch w.random.IntN(14) {
+	switch w.Random.IntN(14) {
 	case 0:
 		return &protocol.LeaseRequest{Namespace: s.name, Seq: 1}
 	case 1:
@@ -61,7 +61,7 @@ func (n *nemesis) lie() any {
 	case 12:
 		// Somebody who pretends to have heard more than there was, from this leader or the one before.
 		at, term := w.oracle.spaces[s.index].table.LSN(), w.store.record.Term
-		return &protocol.LookupRequest{Namespace: s.name, Seq: 1, LSN: at + leasehold.LSN(w.random.IntN(9)), Term: term - min(term, leasehold.Term(w.random.IntN(2))), Lookup: math.MaxUint64}
+		return &protocol.LookupRequest{Namespace: s.name, Seq: 1, LSN: at + leasehold.LSN(w.Random.IntN(9)), Term: term - min(term, leasehold.Term(w.Random.IntN(2))), Lookup: math.MaxUint64}
 	}
 	return &protocol.LeaseRequest{Namespace: "elsewhere", Seq: 1, Holder: holder}
 }
@@ -70,7 +70,7 @@ func (n *nemesis) lie() any {
 // are in the table, for everybody to read. A leader without a store knows only sessions that
 // it has heard of, and believes whoever comes first.
 func (w *world) theft(s *space) any {
-	_, victim := w.oracle.spaces[s.index].table.At(leasehold.Key(w.random.Uint64()))
+	_, victim := w.oracle.spaces[s.index].table.At(leasehold.Key(w.Random.Uint64()))
 	if victim.Holder == nil || w.cfg.Diskless {
 		return &protocol.LookupRequest{Namespace: "elsewhere", Seq: 1}
 	}

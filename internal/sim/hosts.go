@@ -1,23 +1,11 @@
 package sim
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/sim/engine"
 )
-
-// must is for configurations that the simulator makes itself.
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
-// newRand gives a machine randomness of its own, so that what one draws does
-// not depend on what another does.
-func (w *world) newRand() *rand.Rand { return rand.New(rand.NewPCG(w.random.Uint64(), 1)) }
 
 // A host is a place where a process runs, is stopped, dies and is started
 // again.
@@ -27,14 +15,14 @@ type host struct {
 	alive    bool
 	died     int64  // when the last process here ended
 	epoch    uint32 // counts the processes that ran here
-	clock    clock
+	clock    engine.Clock[mono.Instant]
 
 	stopped int64 // true time until which it is stopped, 0 if it runs
 	asleep  bool  // it is suspended, not merely stopped
 	inbox   []any // what arrived meanwhile
 
 	wake  mono.Instant // when the machine wants to be woken
-	alarm int64        // true time of the earliest timer set for that; 0 if none
+	alarm int64        // true time of the earliest timer set for that; 0 if engine.Nowhere
 
 	// deliver hands a message, or with nil the passing of time, to the process.
 	deliver func(what any)
@@ -50,20 +38,23 @@ func (w *world) addHost(label string) *host {
 	return h
 }
 
+// runs reports whether there is a process that is not stopped.
+func (h *host) runs() bool { return h.alive && h.stopped == 0 }
+
 // start begins a new process on a host, with a clock of its own.
 func (w *world) start(h *host) mono.Instant {
 	h.alive = true
 	h.epoch++
 	h.stopped, h.asleep, h.inbox = 0, false, nil
 	h.alarm = 0
-	h.clock = clock{since: w.now, base: mono.Instant(w.random.Int64N(int64(1000 * time.Hour))), rate: w.nemesis.drawRate()}
-	w.trace.printf(w.now, "%s starts, its clock at %.3f of true time", h.label, float64(h.clock.rate)/float64(trueRate))
-	return h.clock.at(w.now)
+	h.clock = engine.NewClock(w.Now, mono.Instant(w.Random.Int64N(int64(1000*time.Hour))), w.nemesis.drawRate())
+	w.Printf("%s starts, its clock at %.3f of true time", h.label, float64(h.clock.Rate())/float64(engine.TrueRate))
+	return h.clock.At(w.Now)
 }
 
 // kill ends the process on a host.
 func (w *world) kill(h *host) {
-	h.alive, h.died = false, w.now
+	h.alive, h.died = false, w.Now
 	h.stopped, h.asleep, h.inbox = 0, false, nil
 }
 
@@ -75,16 +66,16 @@ func (w *world) arm(h *host, wake mono.Instant) {
 	if wake == mono.Never {
 		return
 	}
-	at := max(h.clock.when(wake), w.now)
+	at := max(h.clock.When(wake), w.Now)
 	if h.alarm != 0 && h.alarm <= at || at > w.end+int64(time.Hour) {
 		return
 	}
-	at += int64(w.below(lateTimers))
+	at += int64(w.Below(lateTimers))
 	if w.nemesis.starving {
-		at += int64(w.below(starvedTimers))
+		at += int64(w.Below(starvedTimers))
 	}
 	h.alarm = at
-	w.later(time.Duration(at-w.now), h.endpoint, h.epoch, timer{})
+	w.Later(time.Duration(at-w.Now), h.endpoint, h.epoch, timer{})
 }
 
 // ring is a timer going off. It may be early, because alarms are not moved
@@ -94,31 +85,31 @@ func (w *world) ring(h *host) {
 	if h.stopped != 0 {
 		return // going on will catch up
 	}
-	if h.clock.at(w.now) < h.wake && !w.chance(8) {
+	if h.clock.At(w.Now) < h.wake && !w.Chance(8) {
 		w.arm(h, h.wake)
 		return
 	}
-	w.trace.mix(uint64(w.now), uint64(h.endpoint))
+	w.Mix(uint64(w.Now), uint64(h.endpoint))
 	h.deliver(nil)
 }
 
 // arrive is a message reaching a host.
-func (w *world) arrive(h *host, e *event) {
+func (w *world) arrive(h *host, e *engine.Event) {
 	if h.stopped != 0 {
 		if len(h.inbox) < inboxLimit {
-			h.inbox = append(h.inbox, e.what)
+			h.inbox = append(h.inbox, e.What)
 		}
 		return
 	}
-	w.trace.mix(uint64(w.now), uint64(h.endpoint)|1<<32)
-	if w.trace.text != nil {
+	w.Mix(uint64(w.Now), uint64(h.endpoint)|1<<32)
+	if w.Traced() {
 		from := ""
-		if e.from != none {
-			from = w.hosts[e.from].label + ": "
+		if e.From != engine.Nowhere {
+			from = w.hosts[e.From].label + ": "
 		}
-		w.trace.printf(w.now, "%s <- %s%s", h.label, from, describe(e.what))
+		w.Printf("%s <- %s%s", h.label, from, describe(e.What))
 	}
-	h.deliver(e.what)
+	h.deliver(e.What)
 }
 
 // stop halts a host for a while.
@@ -126,12 +117,12 @@ func (w *world) stop(h *host, d time.Duration, asleep bool) {
 	if !h.alive || h.stopped != 0 {
 		return
 	}
-	h.stopped = w.now + int64(d)
+	h.stopped = w.Now + int64(d)
 	h.asleep = asleep
 	if asleep {
-		h.clock.run(w.now, 0)
+		h.clock.Run(w.Now, 0)
 	}
-	w.later(d, h.endpoint, h.epoch, resume{})
+	w.Later(d, h.endpoint, h.epoch, resume{})
 }
 
 // goOn lets a stopped host run again: first it learns that it slept, if it
@@ -140,14 +131,14 @@ func (w *world) goOn(h *host) {
 	asleep := h.asleep
 	h.stopped, h.asleep = 0, false
 	if asleep {
-		h.clock.run(w.now, w.nemesis.drawRate())
+		h.clock.Run(w.Now, w.nemesis.drawRate())
 	}
-	w.trace.printf(w.now, "%s goes on", h.label)
+	w.Printf("%s goes on", h.label)
 	epoch, inbox := h.epoch, h.inbox
 	h.inbox = nil
 	if asleep {
 		h.deliver(slept{})
-	} else if w.chance(2) {
+	} else if w.Chance(2) {
 		h.deliver(nil) // the timer is first
 	}
 	for _, what := range inbox {
@@ -158,4 +149,13 @@ func (w *world) goOn(h *host) {
 	if h.alive && h.epoch == epoch {
 		h.deliver(nil)
 	}
+}
+
+// beats are those of a host that starts. There are none in most worlds: on beats fewer
+// interleavings happen.
+func (w *world) beats(now mono.Instant) mono.Beats {
+	if w.Seed%4 != 0 {
+		return mono.Beats{}
+	}
+	return mono.BeatsAt(now)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
 	"github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
+	"github.com/leasehold-dev/leasehold/internal/sim/engine"
 )
 
 // A lag makes what one manager asks of the store slow, while the store is as fast as ever for the others: its
@@ -34,11 +35,11 @@ const lagGrowth = 20 * time.Second
 // authority and its record does not stand still.
 func (n *nemesis) drawLag() lag {
 	w := n.world
-	most := simTTL * time.Duration(1+w.random.IntN(48)) / 32
-	if w.chance(3) {
-		most = simTTL + w.below(simTTL/5)
+	most := simTTL * time.Duration(1+w.Random.IntN(48)) / 32
+	if w.Chance(3) {
+		most = simTTL + w.Below(simTTL/5)
 	}
-	return lag{shape: constantLag + lagShape(w.random.IntN(int(lagShapes-constantLag))), most: most, reads: w.chance(4), since: w.now}
+	return lag{shape: constantLag + lagShape(w.Random.IntN(int(lagShapes-constantLag))), most: most, reads: w.Chance(4), since: w.Now}
 }
 
 // storeLag slows a manager's requests down for a while: often for so long that another one must take over. Mostly no
@@ -46,11 +47,11 @@ func (n *nemesis) drawLag() lag {
 func (n *nemesis) storeLag() bool {
 	w := n.world
 	for _, m := range w.managers {
-		if m.lag.shape != noLag && !w.chance(4) {
+		if m.lag.shape != noLag && !w.Chance(4) {
 			return false
 		}
 	}
-	m := w.managers[w.random.IntN(len(w.managers))]
+	m := w.managers[w.Random.IntN(len(w.managers))]
 	l, d := n.drawLag(), n.span(5*time.Second, 90*time.Second)
 	m.lag = l
 	n.tell("of %s by up to %v for %v, shape %d, reads %t", m.label, l.most, d, l.shape, l.reads)
@@ -73,9 +74,9 @@ func (l lag) of(w *world, what any) time.Duration {
 	}
 	switch l.shape {
 	case growingLag:
-		return time.Duration(float64(most) * min(1, float64(w.now-l.since)/float64(lagGrowth)))
+		return time.Duration(float64(most) * min(1, float64(w.Now-l.since)/float64(lagGrowth)))
 	case burstyLag:
-		return most * time.Duration(w.random.IntN(2))
+		return most * time.Duration(w.Random.IntN(2))
 	default:
 		return most
 	}
@@ -100,5 +101,5 @@ func (s *store) giveUpLate(r *storeRequest) {
 	case election.Read, election.Swap:
 		patience = lagPatience
 	}
-	s.world.later(patience, none, 0, &giveUp{r})
+	s.world.Later(patience, engine.Nowhere, 0, &giveUp{r})
 }

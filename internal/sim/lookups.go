@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/machine/lookup"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/sim/engine"
 )
 
 // A lookupHost runs lookups of one namespace.
@@ -38,8 +39,8 @@ const (
 func (l *lookupHost) boot() {
 	w := l.world
 	now := w.start(l.host)
-	l.machine = must(lookup.New(now, lookup.Config{
-		Namespace: l.space.name, ID: uint64(l.index), Poll: simPoll, Stale: simStale, Rand: w.newRand(), Beats: w.beats(now),
+	l.machine = engine.Must(lookup.New(now, lookup.Config{
+		Namespace: l.space.name, ID: uint64(l.index), Poll: simPoll, Stale: simStale, Rand: w.NewRand(), Beats: w.beats(now),
 		ConservativeRecovery: w.conservative(),
 	}))
 	l.watch = lookupWatch{}
@@ -47,10 +48,10 @@ func (l *lookupHost) boot() {
 }
 
 // conservative reports whether lookups report everything as lost when contact is: in half of the worlds.
-func (w *world) conservative() bool { return w.seed/8%2 == 1 }
+func (w *world) conservative() bool { return w.Seed/8%2 == 1 }
 
 func (l *lookupHost) handle(what any) {
-	now := l.clock.at(l.world.now)
+	now := l.clock.At(l.world.Now)
 	switch what := what.(type) {
 	case nil:
 		l.do(l.machine.Advance(now))
@@ -82,8 +83,8 @@ func (l *lookupHost) do(actions []lookup.Action, wake mono.Instant) {
 			step.contacts = append(step.contacts, a.Lost)
 		case lookup.Note:
 			step.snapshot = step.snapshot || a.What == lookup.NoteSnapshot
-			w.stats.lookups[a.What]++
-			w.trace.printf(w.now, "%s notes %v (%d, %d)", l.label, a.What, a.Have, a.Want)
+			w.notes.lookups[a.What]++
+			w.Printf("%s notes %v (%d, %d)", l.label, a.What, a.Have, a.Want)
 		}
 	}
 	w.arm(l.host, wake)

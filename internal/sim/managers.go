@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/sim/engine"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/partition"
 )
@@ -84,12 +85,12 @@ func (m *managerHost) boot() {
 	w := m.world
 	now := w.start(m.host)
 	clear(m.heard)
-	m.resigning, m.unwell, m.limped = false, w.now, 0
+	m.resigning, m.unwell, m.limped = false, w.Now, 0
 	m.sent = make(map[renewal]mono.Instant)
-	snapshotEvery, batch := 1+w.random.IntN(30), 4+w.random.IntN(simBatch-3)
-	gather, moves := w.nemesis.span(0, simGather), 1+w.random.IntN(simMoves)
+	snapshotEvery, batch := 1+w.Random.IntN(30), 4+w.Random.IntN(simBatch-3)
+	gather, moves := w.nemesis.span(0, simGather), 1+w.Random.IntN(simMoves)
 	cfg := node.Config{
-		RelayPoll: simRelayPoll, RelayIdle: simRelayIdle, Rand: w.newRand(),
+		RelayPoll: simRelayPoll, RelayIdle: simRelayIdle, Rand: w.NewRand(),
 		Configure: func(n storage.Namespace) (manager.Config, error) {
 			return manager.Config{
 				Timing:    protocol.Timing{Lease: n.Lease, Renew: n.Renew, Drift: n.Drift},
@@ -104,13 +105,13 @@ func (m *managerHost) boot() {
 		cfg.Appointment = &appointment.Config{Self: m.id, Drift: simTiming().Drift, Fade: simTTL, Remember: simRemember}
 		m.memory = newMemory(m, now)
 	} else {
-		m.session = must(leasehold.NewSession(randomBytes{w.random}))
+		m.session = engine.Must(leasehold.NewSession(randomBytes{w.Random}))
 		cfg.Election = election.Config{
 			Self: m.id, Session: m.session,
-			TTL: simTTL, Drift: simTiming().Drift, Rand: w.newRand(), Boot: m.bootName(),
+			TTL: simTTL, Drift: simTiming().Drift, Rand: w.NewRand(), Boot: m.bootName(),
 		}
 	}
-	m.node = must(node.New(now, cfg))
+	m.node = engine.Must(node.New(now, cfg))
 	m.handle(nil)
 }
 
@@ -133,7 +134,7 @@ func (m *managerHost) handle(what any) {
 }
 
 func (m *managerHost) handleOne(what any) {
-	now := m.clock.at(m.world.now)
+	now := m.clock.At(m.world.Now)
 	m.world.oracle.noteDeleted(m.node.Catalog())
 	switch what := what.(type) {
 	case nil:
@@ -144,7 +145,7 @@ func (m *managerHost) handleOne(what any) {
 		m.do(m.node.Step(now, node.Request{LeaseRequest: what}))
 	case *protocol.LookupRequest:
 		if i := what.Lookup; i < uint64(len(m.heard)) {
-			m.heard[i] = m.world.now
+			m.heard[i] = m.world.Now
 		}
 		m.do(m.node.Step(now, node.Lookup{LookupRequest: what}))
 	case *storeAnswer:
@@ -181,21 +182,21 @@ func (m *managerHost) do(actions []node.Action, wake mono.Instant) {
 		case node.LoadCatalog:
 			m.ask("", a.Term, a)
 		case node.Settle:
-			w.stats.settles++
+			w.Branches["node: promise settled"]++
 			m.ask(a.Entry.Name, a.Term, a)
 		case node.Follow:
 			if i := w.managerIndex(a.To); i >= 0 {
-				w.net.send(m.endpoint, w.managers[i].endpoint, followRequest{m.index, m.epoch, a.Request})
+				w.send(m.endpoint, w.managers[i].endpoint, followRequest{m.index, m.epoch, a.Request})
 			}
 		case node.Answer:
 			m.answer(a.Lookup, a.Reply)
-			w.stats.relayed++
+			w.Branches["node: standby answers a lookup"]++
 		case node.Relay:
 			m.broadcast(a.Namespace, a.Reply)
 		case node.Note:
-			w.trace.printf(w.now, "%s, following %s, notes %v (%d, %d)", m.label, a.Namespace, a.What, a.Have, a.Want)
+			w.Printf("%s, following %s, notes %v (%d, %d)", m.label, a.Namespace, a.What, a.Have, a.Want)
 		case node.Parked:
-			w.oracle.violated(Crash, "%s cannot lead %s: %v", m.label, a.Namespace, a.Why)
+			w.Violated(Crash, "%s cannot lead %s: %v", m.label, a.Namespace, a.Why)
 		case node.Serves:
 			m.announce(a)
 		case node.RefuseOwner:
@@ -221,8 +222,8 @@ func (m *managerHost) do(actions []node.Action, wake mono.Instant) {
 // they ask everyone, so all are if no connection breaks.
 func (m *managerHost) announce(a node.Serves) {
 	for _, o := range m.world.owners {
-		if o.space.name == a.Namespace && (m.world.cfg.Graceful || m.world.chance(2)) {
-			m.world.net.send(m.endpoint, o.endpoint, protocol.NotLeader{Term: a.Term, Leader: m.id})
+		if o.space.name == a.Namespace && (m.world.cfg.Graceful || m.world.Chance(2)) {
+			m.world.send(m.endpoint, o.endpoint, protocol.NotLeader{Term: a.Term, Leader: m.id})
 		}
 	}
 }
@@ -234,7 +235,7 @@ type refused struct{ kind leasehold.Kind }
 func (m *managerHost) tellOwner(session leasehold.Session, what any) {
 	for _, s := range m.world.spaces {
 		if o := s.home[session]; o != nil {
-			m.world.net.send(m.endpoint, o.endpoint, what)
+			m.world.send(m.endpoint, o.endpoint, what)
 		}
 	}
 }
@@ -248,8 +249,8 @@ func (m *managerHost) elect(a election.Action) {
 		m.sends(a)
 		w.store.ask(m, "", 0, a)
 	case election.Note:
-		w.stats.elections[a.What]++
-		w.trace.printf(w.now, "%s notes %v (%d, %d)", m.label, a.What, a.Have, a.Want)
+		w.notes.elections[a.What]++
+		w.Printf("%s notes %v (%d, %d)", m.label, a.What, a.Have, a.Want)
 	case election.Lead:
 		w.oracle.leads(m, a)
 		if !w.cfg.Graceful {
@@ -276,7 +277,7 @@ func (m *managerHost) manage(a node.Manage) {
 	case manager.Send:
 		s := w.space(a.Namespace)
 		if o := s.home[act.Reply.Session]; o != nil {
-			w.net.send(m.endpoint, o.endpoint, act.Reply)
+			w.send(m.endpoint, o.endpoint, act.Reply)
 		}
 	case manager.Answer:
 		m.answer(act.Lookup, act.Reply)
@@ -286,11 +287,11 @@ func (m *managerHost) manage(a node.Manage) {
 	case manager.Commit, manager.ReadEnd, manager.SaveSnapshot:
 		m.ask(a.Namespace, a.Term, act)
 	case manager.Note:
-		w.stats.managers[act.What]++
+		w.notes.managers[act.What]++
 		if act.What == manager.NoteLogForgotten && w.store.era == 0 {
-			w.oracle.violated(Crash, "%s finds that the log of %s ends at lsn %d and not at %d, and nobody else can have written", m.label, a.Namespace, act.Have, act.Want)
+			w.Violated(Crash, "%s finds that the log of %s ends at lsn %d and not at %d, and nobody else can have written", m.label, a.Namespace, act.Have, act.Want)
 		}
-		w.trace.printf(w.now, "%s notes %v %v (%d, %d)", m.label, act.What, act.Owner, act.Have, act.Want)
+		w.Printf("%s notes %v %v (%d, %d)", m.label, act.What, act.Owner, act.Have, act.Want)
 	}
 }
 
@@ -313,7 +314,7 @@ func (p policy) Assign(in partition.Input) (partition.Assignment, error) {
 	if !p.nemesis.misled {
 		return p.Policy.Assign(in)
 	}
-	if p.nemesis.world.chance(2) {
+	if p.nemesis.world.Chance(2) {
 		return nil, leasehold.Errorf("policy", leasehold.Internal, "", "out of its mind")
 	}
 	return []partition.Assignment{
@@ -321,5 +322,5 @@ func (p policy) Assign(in partition.Input) (partition.Assignment, error) {
 		{{Start: 0}}, // nobody, although there are owners
 		{{Start: 7}},
 		nil,
-	}[p.nemesis.world.random.IntN(4)], nil
+	}[p.nemesis.world.Random.IntN(4)], nil
 }

@@ -13,6 +13,7 @@ import (
 	council "github.com/leasehold-dev/leasehold/internal/machine/memcatalog"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
 	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/sim/engine"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 )
 
@@ -48,18 +49,18 @@ const wallStart = flease.Wall(1_800_000_000_000_000_000)
 
 func newMemory(m *managerHost, now mono.Instant) *memory {
 	w := m.world
-	d := &memory{host: m, world: w, councilWake: mono.Never, skew: w.below(simEpsilon) - simEpsilon/2}
+	d := &memory{host: m, world: w, councilWake: mono.Never, skew: w.Below(simEpsilon) - simEpsilon/2}
 	var peers []flease.Process
 	var ids []storage.ManagerID
 	for i := range w.cfg.Managers {
 		peers = append(peers, flease.Process(i+1))
 		ids = append(ids, managerID(i))
 	}
-	d.lock = must(flease.New(d.time(), flease.Config{
-		Self: flease.Process(m.index + 1), Incarnation: w.random.Uint64() | 1, Peers: peers,
-		Lease: simTTL, Epsilon: simEpsilon, Drift: simTiming().Drift, Rand: w.newRand(),
+	d.lock = engine.Must(flease.New(d.time(), flease.Config{
+		Self: flease.Process(m.index + 1), Incarnation: w.Random.Uint64() | 1, Peers: peers,
+		Lease: simTTL, Epsilon: simEpsilon, Drift: simTiming().Drift, Rand: w.NewRand(),
 	}))
-	d.council = must(council.New(council.Config{Self: m.id, Process: w.random.Uint64() | 1, Peers: ids, Longest: simTiming().Hold()}))
+	d.council = engine.Must(council.New(council.Config{Self: m.id, Process: w.Random.Uint64() | 1, Peers: ids, Longest: simTiming().Hold()}))
 	d.acquire()
 	return d
 }
@@ -69,7 +70,7 @@ func managerID(i int) storage.ManagerID { return storage.ManagerID(fmt.Sprintf("
 // time is what both clocks of the process show.
 func (d *memory) time() flease.Time {
 	w := d.world
-	return flease.Time{Mono: d.host.clock.at(w.now), Wall: wallStart.Add(time.Duration(w.now) + d.skew)}
+	return flease.Time{Mono: d.host.clock.At(w.Now), Wall: wallStart.Add(time.Duration(w.Now) + d.skew)}
 }
 
 func (d *memory) acquire() {
@@ -82,11 +83,10 @@ func (d *memory) acquire() {
 func (d *memory) lead(term leasehold.Term) {
 	w := d.world
 	d.term, d.logs = term, make(map[leasehold.Namespace]*stored)
-	w.stats.takeovers++
-	if w.lastLead != 0 && time.Duration(w.now-w.lastLead) < haste {
-		w.stats.hasty++
+	if w.lastLead != 0 && time.Duration(w.Now-w.lastLead) < haste {
+		w.Branches["node: hasty takeover"]++
 	}
-	w.lastLead = w.now
+	w.lastLead = w.Now
 }
 
 // haste is how soon after one takeover another comes so soon that some owners may
@@ -135,7 +135,7 @@ func (d *memory) hear(what any) {
 		d.asker = what.epoch
 		d.advise(council.Asked{From: managerID(what.from), Request: what.request})
 	case councilResponse:
-		if what.epoch == d.host.epoch && d.host.node.Leads(d.host.clock.at(d.world.now)) {
+		if what.epoch == d.host.epoch && d.host.node.Leads(d.host.clock.At(d.world.Now)) {
 			d.advise(council.Answered{From: managerID(what.from), Response: what.response})
 		}
 	}
@@ -147,7 +147,7 @@ func (d *memory) step(e node.Event) { d.todo = append(d.todo, e) }
 // advise steps our part in the council; a nil event is the passing of time.
 func (d *memory) advise(e council.Event) {
 	w, m := d.world, d.host
-	now := m.clock.at(w.now)
+	now := m.clock.At(w.Now)
 	var actions []council.Action
 	if e == nil {
 		actions, d.councilWake = d.council.Advance(now)
@@ -157,15 +157,15 @@ func (d *memory) advise(e council.Event) {
 	for _, a := range actions {
 		switch a := a.(type) {
 		case council.Ask:
-			w.net.send(m.endpoint, w.managers[w.managerIndex(a.To)].endpoint, councilRequest{m.index, m.epoch, a.Request})
+			w.send(m.endpoint, w.managers[w.managerIndex(a.To)].endpoint, councilRequest{m.index, m.epoch, a.Request})
 		case council.Answer:
-			w.net.send(m.endpoint, w.managers[w.managerIndex(a.To)].endpoint, councilResponse{m.index, d.asker, a.Response})
+			w.send(m.endpoint, w.managers[w.managerIndex(a.To)].endpoint, councilResponse{m.index, d.asker, a.Response})
 		case council.Loaded:
 			w.oracle.checkCatalog(m, a.Catalog)
 			if m.node.Leads(now) {
 				w.oracle.settledOn(a.Catalog)
 			}
-			w.trace.printf(w.now, "%s has the catalog of version %d", m.label, a.Catalog.Version)
+			w.Printf("%s has the catalog of version %d", m.label, a.Catalog.Version)
 			d.step(node.Catalogued{Term: d.term, Catalog: a.Catalog})
 		case council.Written:
 			if a.Outcome == storage.Done && m.node.Leads(now) {
@@ -177,9 +177,9 @@ func (d *memory) advise(e council.Event) {
 		case council.Outranked:
 			d.step(node.Election{Event: election.Outranked{By: a.By, Manager: true}})
 		case council.Forgotten:
-			w.stats.forgotten++
+			w.Branches["council: forgotten"]++
 			w.oracle.forgotten()
-			w.trace.printf(w.now, "%s finds that the catalog was forgotten", m.label)
+			w.Printf("%s finds that the catalog was forgotten", m.label)
 		}
 	}
 }
@@ -188,7 +188,7 @@ func (d *memory) advise(e council.Event) {
 // nothing to say any more.
 func (d *memory) converse() {
 	w, m := d.world, d.host
-	now := m.clock.at(w.now)
+	now := m.clock.At(w.Now)
 	if now >= d.councilWake {
 		d.advise(nil)
 	}
@@ -204,7 +204,7 @@ func (d *memory) converse() {
 		return
 	}
 	d.lock.Flush(d.time(), func(to flease.Process, e *flease.Envelope, msgs []flease.Message) {
-		w.net.send(m.endpoint, w.managers[to-1].endpoint, letter{*e, slices.Clone(msgs)})
+		w.send(m.endpoint, w.managers[to-1].endpoint, letter{*e, slices.Clone(msgs)})
 	})
 	w.arm(m.host, min(m.nodeWake, d.councilWake, d.lock.Wake(d.time())))
 }
@@ -213,8 +213,8 @@ func (d *memory) converse() {
 func (d *memory) attend() {
 	w, m := d.world, d.host
 	for _, n := range d.lock.Notices() {
-		w.stats.leases[n.What]++
-		w.trace.printf(w.now, "%s's lease: %v, fence %d", m.label, n.What, n.Lease.Fence)
+		w.notes.leases[n.What]++
+		w.Printf("%s's lease: %v, fence %d", m.label, n.What, n.Lease.Fence)
 		term, until := leasehold.Term(n.Lease.Fence), n.Lease.Until.Mono
 		switch n.What {
 		case flease.Acquired:

@@ -80,7 +80,7 @@ const (
 // rarely, or often while the nemesis sees to it. One that hangs is cut off.
 func (o *ownerHost) upcall(most time.Duration) (time.Duration, bool) {
 	w := o.world
-	if w.nemesis.upcalls && w.chance(2) {
+	if w.nemesis.upcalls && w.Chance(2) {
 		return w.nemesis.span(0, simStop), true
 	}
 	return w.nemesis.span(0, most), false
@@ -93,7 +93,7 @@ func (o *ownerHost) carry(a owner.Action) {
 	case owner.StartMove:
 		o.outgoing[a.Ticket] = &outgoing{a.Departure}
 		d, failed := o.upcall(3 * time.Second)
-		w.later(d, o.endpoint, 0, copied{o.epoch, a.Ticket, failed})
+		w.Later(d, o.endpoint, 0, copied{o.epoch, a.Ticket, failed})
 	case owner.Stop:
 		o.sendRest(a.Ticket)
 	case owner.EndMove:
@@ -113,9 +113,9 @@ func (o *ownerHost) carry(a owner.Action) {
 		in := o.incoming[a.Ticket]
 		delete(o.incoming, a.Ticket)
 		d, failed := o.upcall(simInstall)
-		w.later(d, o.endpoint, 0, installed{o.epoch, a.Ticket, a.Lease, in.records, failed})
+		w.Later(d, o.endpoint, 0, installed{o.epoch, a.Ticket, a.Lease, in.records, failed})
 	case owner.Parted:
-		w.later(time.Millisecond, o.endpoint, 0, weary{o.epoch})
+		w.Later(time.Millisecond, o.endpoint, 0, weary{o.epoch})
 	}
 }
 
@@ -129,22 +129,22 @@ func (o *ownerHost) sendRest(t protocol.Ticket) {
 			records[key] = r
 		}
 	}
-	w.later(simStop, o.endpoint, 0, impatient{o.epoch, t})
+	w.Later(simStop, o.endpoint, 0, impatient{o.epoch, t})
 	if to := o.space.home[out.To.Session]; to != nil {
-		w.net.send(o.endpoint, to.endpoint, rest{o.endpoint, t, records})
+		w.send(o.endpoint, to.endpoint, rest{o.endpoint, t, records})
 	}
 }
 
 func (o *ownerHost) answerMove(in *incoming, confirmed bool) {
 	if from := o.space.home[in.From.Session]; from != nil {
-		o.world.net.send(o.endpoint, from.endpoint, verdict{in.Ticket, confirmed})
+		o.world.send(o.endpoint, from.endpoint, verdict{in.Ticket, confirmed})
 	}
 }
 
 // handleMove is something happening to a move.
 func (o *ownerHost) handleMove(what any) {
 	w := o.world
-	now := o.clock.at(w.now)
+	now := o.clock.At(w.Now)
 	step := func(e owner.Event) { o.do(o.machine.Step(now, e)) }
 	switch what := what.(type) {
 	case copied:
@@ -200,7 +200,7 @@ func (o *ownerHost) takeIn(r rest) {
 	w := o.world
 	in := o.incoming[r.ticket]
 	if in == nil {
-		w.net.send(o.endpoint, r.from, verdict{r.ticket, false})
+		w.send(o.endpoint, r.from, verdict{r.ticket, false})
 		return
 	}
 	if in.records != nil {
@@ -208,7 +208,7 @@ func (o *ownerHost) takeIn(r rest) {
 	}
 	in.records = r.records
 	d, failed := o.upcall(500 * time.Millisecond)
-	w.later(d, o.endpoint, 0, imported{o.epoch, r.ticket, failed})
+	w.Later(d, o.endpoint, 0, imported{o.epoch, r.ticket, failed})
 }
 
 // loaded adds what an owner has measured to its request, now and then. It is
@@ -216,22 +216,22 @@ func (o *ownerHost) takeIn(r rest) {
 // stop, loads do no longer change either, so that ranges come to rest.
 func (o *ownerHost) loaded(r *protocol.LeaseRequest) *protocol.LeaseRequest {
 	w := o.world
-	if !o.space.balances || w.nemesis.healed || w.chance(2) {
+	if !o.space.balances || w.nemesis.healed || w.Chance(2) {
 		return r
 	}
 	said := *r
 	said.Loads = &partition.Loads{}
 	for _, l := range r.Leases {
-		rate := float64(100 + w.random.IntN(100))
-		if w.chance(6) {
+		rate := float64(100 + w.Random.IntN(100))
+		if w.Chance(6) {
 			rate *= 50
 		}
 		said.Loads.Cells = append(said.Loads.Cells, partition.Cell{Range: l.Range, Rate: rate})
 		said.Load += rate
 	}
-	if n := len(said.Loads.Cells); n > 0 && w.chance(3) {
-		c := &said.Loads.Cells[w.random.IntN(n)]
-		said.Loads.Hot = []partition.HotKey{{Key: c.Range.Start + leasehold.Key(w.random.Uint64N(c.Range.Size())), Rate: c.Rate / 2}}
+	if n := len(said.Loads.Cells); n > 0 && w.Chance(3) {
+		c := &said.Loads.Cells[w.Random.IntN(n)]
+		said.Loads.Hot = []partition.HotKey{{Key: c.Range.Start + leasehold.Key(w.Random.Uint64N(c.Range.Size())), Rate: c.Rate / 2}}
 	}
 	return &said
 }

@@ -1,9 +1,6 @@
 package sim
 
 import (
-	"fmt"
-	"time"
-
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
 	"github.com/leasehold-dev/leasehold/internal/machine/owner"
@@ -40,17 +37,6 @@ var invariantNames = [invariants]string{
 }
 
 func (i Invariant) String() string { return invariantNames[i] }
-
-// A Violation is an invariant that did not hold.
-type Violation struct {
-	Invariant string        `json:"invariant"`
-	At        time.Duration `json:"at"` // true time since the start of the world
-	Text      string        `json:"text"`
-}
-
-func (v *Violation) String() string {
-	return fmt.Sprintf("%s violated at %v: %s", v.Invariant, v.At, v.Text)
-}
 
 // An oracle sees the whole world at true time. Each of its checks has a file
 // of its own, check_*.go; this one is what they share.
@@ -145,16 +131,6 @@ func (t *truth) stands() { t.at[t.table.LSN()] = version{len(t.history), hashTab
 
 func (o *oracle) truth(s *space) *truth { return o.spaces[s.index] }
 
-// violated records the first violation; the world ends with it.
-func (o *oracle) violated(i Invariant, format string, args ...any) {
-	w := o.world
-	if w.failed != nil {
-		return
-	}
-	w.failed = &Violation{Invariant: i.String(), At: time.Duration(w.now - worldStart), Text: fmt.Sprintf(format, args...)}
-	w.trace.printf(w.now, "!!! %v", w.failed)
-}
-
 // committed is the store linearizing a batch.
 func (o *oracle) committed(b *storage.Batch) {
 	w := o.world
@@ -162,38 +138,34 @@ func (o *oracle) committed(b *storage.Batch) {
 	t := o.truth(s)
 	for i := range b.Changes {
 		c := &b.Changes[i]
-		w.trace.mix(uint64(c.LSN)<<8|uint64(c.Kind), uint64(c.Generation)^uint64(c.Range.Start))
-		if w.trace.text != nil {
-			w.trace.printf(w.now, "committed in %s: %v", b.Namespace, c)
+		w.Mix(uint64(c.LSN)<<8|uint64(c.Kind), uint64(c.Generation)^uint64(c.Range.Start))
+		if w.Traced() {
+			w.Printf("committed in %s: %v", b.Namespace, c)
 		}
 		if w.store.era > 0 && t.repeated(c) {
 			continue
 		}
 		o.checkChange(s, t, c)
-		if w.failed != nil {
+		if w.Failed != nil {
 			return
 		}
 		o.checkNeedless(s, t, c)
-		t.happen(*c, w.now)
+		t.happen(*c, w.Now)
 		t.stands()
 		if c.Kind == table.Vacated && !w.nemesis.healed {
-			w.stats.lost++
+			w.Branches["store: state lost"]++
 		}
 	}
-	w.stats.changes += uint64(len(b.Changes))
 }
 
 // swapped is the store linearizing a new leader record.
 func (o *oracle) swapped(r storage.Record) {
-	o.world.trace.mix(uint64(r.Term), r.Beat)
+	o.world.Mix(uint64(r.Term), r.Beat)
 	o.resignations(r)
-	if r.Beat == 1 {
-		o.world.stats.takeovers++
-	}
 }
 
 func (o *oracle) leads(m *managerHost, l election.Lead) {
-	o.world.trace.printf(o.world.now, "%s leads in term %d", m.label, l.Term)
+	o.world.Printf("%s leads in term %d", m.label, l.Term)
 	o.authorized(m)
 	o.checkOneLeader(m)
 	o.checkStoodBack(m)
@@ -233,7 +205,7 @@ func (o *oracle) recorded(m *managerHost, ns leasehold.Namespace) {
 
 // finish is the end of the world.
 func (o *oracle) finish() {
-	if o.world.failed == nil {
+	if o.world.Failed == nil {
 		o.recovered()
 		o.checkSettled()
 		o.checkDrained()

@@ -7,20 +7,20 @@ import "time"
 // happens until owners have had the time to return.
 func (n *nemesis) outage() bool {
 	w := n.world
-	d := time.Second + w.below(4*time.Second)
-	for d < 8*time.Hour && w.chance(2) {
+	d := time.Second + w.Below(4*time.Second)
+	for d < 8*time.Hour && w.Chance(2) {
 		d *= 3
 	}
 	w.heal += int64(d)
 	w.end += int64(d)
-	if d > time.Minute || !w.chance(3) {
-		n.quietUntil = w.now + int64(d) + int64(simTTL) + 3*int64(simTiming().Hold())
+	if d > time.Minute || !w.Chance(3) {
+		n.quietUntil = w.Now + int64(d) + int64(simTTL) + 3*int64(simTiming().Hold())
 	}
 	kinds := 4
 	if w.cfg.Diskless {
 		kinds = 3 // there is no store
 	}
-	switch w.random.IntN(kinds) {
+	switch w.Random.IntN(kinds) {
 	case 0:
 		n.tell("all managers are dead for %v", d)
 		for _, m := range w.managers {
@@ -51,7 +51,7 @@ func (n *nemesis) killFor(m *managerHost, d time.Duration) {
 		w.kill(m.host)
 		n.hangUp(m)
 	}
-	n.after(d+w.below(500*time.Millisecond), func() {
+	n.after(d+w.Below(500*time.Millisecond), func() {
 		if !m.alive {
 			m.boot()
 		}

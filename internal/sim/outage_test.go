@@ -10,7 +10,7 @@ import (
 func TestOutagesLoseNothing(t *testing.T) {
 	for _, faults := range []string{"outage=10", "outage=10,manager-crash=3"} {
 		t.Run(faults, func(t *testing.T) {
-			mix, err := ParseMix(faults)
+			mix, err := Kinds().Parse(faults)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -18,7 +18,7 @@ func TestOutagesLoseNothing(t *testing.T) {
 			var resumed, suspended uint64
 			longest := time.Duration(0)
 			for seed := uint64(1); seed <= 150; seed++ {
-				r := Run(cfg, seed, nil)
+				r := cfg.Run(seed, nil)
 				if r.Violation != nil {
 					t.Fatalf("seed %d: %v", seed, r.Violation)
 				}
@@ -28,7 +28,7 @@ func TestOutagesLoseNothing(t *testing.T) {
 				if lost := r.Branches["store: state lost"]; lost > 0 {
 					t.Errorf("seed %d: %d ranges have lost their state", seed, lost)
 				}
-				if again := Run(cfg, seed, nil); seed <= 5 && again.Hash != r.Hash {
+				if again := cfg.Run(seed, nil); seed <= 5 && again.Hash != r.Hash {
 					t.Errorf("seed %d: hashes %x and %x: the same seed must give the same world", seed, r.Hash, again.Hash)
 				}
 			}
@@ -54,12 +54,13 @@ func TestRareWorlds(t *testing.T) {
 		{61027247, "default,store-restore=8", Config{}, "owners are expired for the sake of one that leaves"},
 		{13095, "owner-pause=6,owner-leave=10,link-one-way=6,isolate=10,loss=4,drain=6", Config{Owners: 2, Namespaces: 1}, "a drained owner keeps a range, because the one beside it has gone before both could"},
 	} {
-		mix, err := ParseMix(test.faults)
+		mix, err := Kinds().Parse(test.faults)
 		if err != nil {
 			t.Fatal(err)
 		}
 		test.cfg.Faults = mix
-		if r := Run(valid(t, test.cfg), test.seed, nil); r.Violation != nil {
+		cfg := valid(t, test.cfg)
+		if r := cfg.Run(test.seed, nil); r.Violation != nil {
 			t.Errorf("seed %d (%s): %v", test.seed, test.bug, r.Violation)
 		}
 	}

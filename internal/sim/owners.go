@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/machine/owner"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/sim/engine"
 	"github.com/leasehold-dev/leasehold/internal/table"
 )
 
@@ -51,38 +52,38 @@ func (o *ownerHost) firstName() leasehold.OwnerID {
 func (o *ownerHost) boot(name leasehold.OwnerID) {
 	w := o.world
 	now := w.start(o.host)
-	session := must(leasehold.NewSession(randomBytes{w.random}))
+	session := engine.Must(leasehold.NewSession(randomBytes{w.Random}))
 	// One process may take part in two namespaces: it has one session then.
-	if len(w.spaces) > 1 && w.chance(2) {
-		if other := w.owners[w.random.IntN(len(w.owners))]; other.space != o.space && other.alive && o.space.home[other.holder.Session] == nil {
+	if len(w.spaces) > 1 && w.Chance(2) {
+		if other := w.owners[w.Random.IntN(len(w.owners))]; other.space != o.space && other.alive && o.space.home[other.holder.Session] == nil {
 			session = other.holder.Session
 		}
 	}
 	o.holder = &table.Holder{
 		Owner: name, Session: session, Addr: o.label,
-		Weight: []float64{1, 1, 1, 0.5, 2}[w.random.IntN(5)], Process: fmt.Sprintf("%s/%d", o.label, o.epoch),
+		Weight: []float64{1, 1, 1, 0.5, 2}[w.Random.IntN(5)], Process: fmt.Sprintf("%s/%d", o.label, o.epoch),
 	}
 	o.space.home[session], o.space.latest[name] = o, session
 	o.beyond, o.leaving, o.parting, o.ops, o.granted, o.renewed = false, false, false, nil, nil, 0
 	o.state, o.forgone = make(map[leasehold.Key]record), make(map[leasehold.Generation]bool)
 	o.outgoing, o.incoming = make(map[protocol.Ticket]*outgoing), make(map[protocol.Ticket]*incoming)
 	mover := o.label
-	if w.cfg.Agents || !w.cfg.Graceful && (!o.space.moves || w.chance(6)) {
+	if w.cfg.Agents || !w.cfg.Graceful && (!o.space.moves || w.Chance(6)) {
 		mover = "" // an application that cannot move its state
 	}
 	o.promises.until, o.promises.dropped = 0, nil // those who rely on what the last process has said go on
-	o.machine = must(owner.New(now, owner.Config{
-		Namespace: o.space.name, Holder: o.holder, Mover: mover, Promises: w.cfg.Agents, KeepSuspended: o.keepSuspended(), Rand: w.newRand(), Beats: w.beats(now),
+	o.machine = engine.Must(owner.New(now, owner.Config{
+		Namespace: o.space.name, Holder: o.holder, Mover: mover, Promises: w.cfg.Agents, KeepSuspended: o.keepSuspended(), Rand: w.NewRand(), Beats: w.beats(now),
 	}))
 	o.view = o.machine.View()
-	w.trace.printf(w.now, "%s is owner %v", o.label, o.holder)
+	w.Printf("%s is owner %v", o.label, o.holder)
 	o.do(o.machine.Advance(now))
 }
 
 // keepSuspended is for how long the application keeps state that is suspended: most do for as
 // long as they live.
 func (o *ownerHost) keepSuspended() time.Duration {
-	if o.world.cfg.Graceful || !o.world.chance(8) {
+	if o.world.cfg.Graceful || !o.world.Chance(8) {
 		return 0
 	}
 	return 20 * time.Second
@@ -99,7 +100,7 @@ func (r randomBytes) Read(p []byte) (int, error) {
 
 func (o *ownerHost) handle(what any) {
 	w := o.world
-	now := o.clock.at(w.now)
+	now := o.clock.At(w.Now)
 	switch what := what.(type) {
 	case nil:
 		o.do(o.machine.Advance(now))
@@ -126,10 +127,10 @@ func (o *ownerHost) handle(what any) {
 	case copied, impatient, rest, imported, verdict, installed, weary:
 		o.handleMove(what)
 	}
-	if o.alive && w.chance(4) {
+	if o.alive && w.Chance(4) {
 		o.operate()
 	}
-	if o.alive && w.cfg.Agents && w.chance(3) {
+	if o.alive && w.cfg.Agents && w.Chance(3) {
 		o.promise()
 	}
 }
@@ -161,7 +162,7 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 		case owner.FindPredecessor:
 			o.findPredecessor(a.Incumbent)
 		case owner.Settle:
-			w.later(0, o.endpoint, 0, settling{o.epoch, a.Number, o.promises.until})
+			w.Later(0, o.endpoint, 0, settling{o.epoch, a.Number, o.promises.until})
 		case owner.Left:
 			w.kill(o.host)
 			w.nemesis.ownerBack(o)
@@ -172,8 +173,8 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 			case owner.NoteSlept, owner.NoteClockSlow, owner.NoteImportFailed, owner.NoteNameTaken, owner.NoteKeptTooLong:
 				ownReason = true
 			}
-			w.stats.owners[a.What]++
-			w.trace.printf(w.now, "%s notes %v (%d, %d)", o.label, a.What, a.Have, a.Want)
+			w.notes.owners[a.What]++
+			w.Printf("%s notes %v (%d, %d)", o.label, a.What, a.Have, a.Want)
 		}
 	}
 	if !o.alive {
@@ -185,8 +186,8 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 
 // tellView writes what the owner believes to the trace.
 func (o *ownerHost) tellView() {
-	if w := o.world; w.trace.text != nil {
-		w.trace.printf(w.now, "%s holds %v for %v on its clock", o.label, o.view.Leases, o.view.Until.Sub(o.clock.at(w.now)))
+	if w := o.world; w.Traced() {
+		w.Printf("%s holds %v for %v on its clock", o.label, o.view.Leases, o.view.Until.Sub(o.clock.At(w.Now)))
 	}
 }
 
@@ -198,7 +199,7 @@ func (o *ownerHost) findPredecessor(h *table.Holder) {
 		return
 	}
 	// Every earlier process of this host is gone: hosts run one at a time.
-	w.later(time.Millisecond, o.endpoint, 0, owner.PredecessorGone{Session: h.Session})
+	w.Later(time.Millisecond, o.endpoint, 0, owner.PredecessorGone{Session: h.Session})
 }
 
 // valid reports whether the owner's checks can succeed now.
@@ -206,5 +207,5 @@ func (o *ownerHost) valid() bool {
 	if !o.alive || o.asleep || len(o.view.Kept) == 0 {
 		return false
 	}
-	return o.world.cfg.LeasesOff || o.clock.at(o.world.now) < o.view.Until
+	return o.world.cfg.LeasesOff || o.clock.At(o.world.Now) < o.view.Until
 }

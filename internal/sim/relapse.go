@@ -24,18 +24,18 @@ func (n *nemesis) relapse() bool {
 	if leader == nil || len(others) < 2 {
 		return false
 	}
-	still := 3*simTTL + w.below(3*simTTL)
+	still := 3*simTTL + w.Below(3*simTTL)
 	n.tell("%s for %v", leader.label, still)
 	w.stop(leader.host, still, false)
-	space := w.spaces[w.random.IntN(len(w.spaces))]
-	n.after(still-w.below(simTTL), func() {
+	space := n.anySpace()
+	n.after(still-w.Below(simTTL), func() {
 		for _, m := range others {
-			if m.alive && n.operate(Reconfigure, m, space) {
+			if m.alive && n.configure(m, space) {
 				break
 			}
 		}
 	})
-	n.after(still-time.Millisecond-w.below(20*time.Millisecond), func() {
+	n.after(still-time.Millisecond-w.Below(20*time.Millisecond), func() {
 		for i, m := range others {
 			if !m.alive {
 				continue
@@ -44,7 +44,7 @@ func (n *nemesis) relapse() bool {
 			if i == 0 {
 				m.boot()
 			} else {
-				n.after(simTTL+w.below(5*simTTL), func() {
+				n.after(simTTL+w.Below(5*simTTL), func() {
 					if !m.alive {
 						m.boot()
 					}

@@ -41,7 +41,7 @@ func (m *managerHost) handleFollow(now mono.Instant, f followRequest) {
 	asked := *f.request
 	asked.Lookup = uint64(len(m.world.lookups) + f.from)
 	m.followers[f.from] = followed{f.epoch, f.request.Namespace}
-	m.heard[asked.Lookup] = m.world.now
+	m.heard[asked.Lookup] = m.world.Now
 	m.do(m.node.Step(now, node.Lookup{LookupRequest: &asked}))
 }
 
@@ -51,7 +51,7 @@ func (m *managerHost) answer(to uint64, what any) {
 	lookups := uint64(len(w.lookups))
 	switch {
 	case to < lookups:
-		w.net.send(m.endpoint, w.lookups[to].endpoint, what)
+		w.send(m.endpoint, w.lookups[to].endpoint, what)
 	case to < lookups+uint64(len(w.managers)):
 		i := to - lookups
 		reply := followReply{to: w.managers[i], epoch: m.followers[i].epoch, ns: m.followers[i].ns}
@@ -63,7 +63,7 @@ func (m *managerHost) answer(to uint64, what any) {
 		case refused:
 			reply.event = lookup.Refused{Kind: what.kind}
 		}
-		w.net.send(m.endpoint, w.managers[i].endpoint, reply)
+		w.send(m.endpoint, w.managers[i].endpoint, reply)
 	}
 }
 

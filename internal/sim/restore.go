@@ -53,13 +53,13 @@ func (n *nemesis) restoreStore() bool {
 	if s.record.Version == 0 {
 		return false // there is nothing to restore
 	}
-	if s.saved == nil || w.chance(4) {
+	if s.saved == nil || w.Chance(4) {
 		s.saved = s.backUp()
 		n.tell("later, from this backup")
 		return true
 	}
 	w.aged += time.Duration(len(w.managers)) * w.clocksApart()
-	kind := w.random.IntN(3)
+	kind := w.Random.IntN(3)
 	switch kind {
 	case 0:
 		s.moves++
@@ -68,13 +68,13 @@ func (n *nemesis) restoreStore() bool {
 	default:
 		w.aged += 10 * time.Minute
 	}
-	if kind == 2 || w.chance(4) {
-		w.aged += w.below(time.Hour)
+	if kind == 2 || w.Chance(4) {
+		w.aged += w.Below(time.Hour)
 	}
 	version, catalog := s.record.Version, s.catalog.Version
 	s.restore(s.saved)
 	w.oracle.restored(kind == 0)
-	if kind != 1 && w.chance(3) {
+	if kind != 1 && w.Chance(3) {
 		n.tell("while managers run")
 		s.record.Version, s.catalog.Version = version+1, catalog+1
 		return true
@@ -101,13 +101,13 @@ func (m *managerHost) bootName() string {
 // uptime is for how long the machine has run.
 func (m *managerHost) uptime() time.Duration {
 	w := m.world
-	return time.Hour + time.Duration(w.now-worldStart) + w.aged
+	return time.Hour + time.Duration(w.Now-worldStart) + w.aged
 }
 
 // clocksApart is by how much the wall clock of each manager is ahead of the one before: a
 // little; in some worlds minutes.
 func (w *world) clocksApart() time.Duration {
-	if w.seed%8 == 3 && !w.cfg.Graceful { // a failover is then taken for a restore, and costs what is being moved
+	if w.Seed%8 == 3 && !w.cfg.Graceful { // a failover is then taken for a restore, and costs what is being moved
 		return 3 * time.Minute
 	}
 	return 7 * time.Second
@@ -117,6 +117,6 @@ func (w *world) clocksApart() time.Duration {
 func (m *managerHost) wall() int64 {
 	const start = 1_800_000_000
 	w := m.world
-	since := time.Duration(w.now-worldStart) + w.aged + time.Duration(m.index)*w.clocksApart()
+	since := time.Duration(w.Now-worldStart) + w.aged + time.Duration(m.index)*w.clocksApart()
 	return start + int64(since/time.Second)
 }

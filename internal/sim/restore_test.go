@@ -1,14 +1,18 @@
 package sim
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/sim/engine"
+)
 
 // A store that is restored from an old backup, while managers run or are started again, and now and
 // then a second time from the same one, gives no number out again, and nobody believes in anything that
 // was lost.
 func TestRestores(t *testing.T) {
-	mix := DefaultMix()
-	mix[StoreRestore] = 8
-	s, err := Campaign{Config: Config{Faults: mix}, First: firstSeed, Seeds: 1500, Parallel: 2}.Run(t.Context())
+	mix := Kinds().Default()
+	mix[storeRestore] = 8
+	s, err := engine.Campaign{Simulation: &Config{Faults: mix}, First: firstSeed, Seeds: 1500, Parallel: 2}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +27,7 @@ func TestRestores(t *testing.T) {
 			t.Errorf("%s %d times, want at least %d: that proves little", name, s.Branches[name], least)
 		}
 	}
-	if s.Faults[StoreRestore.String()] < 1500 {
-		t.Errorf("%d restores: that proves little", s.Faults[StoreRestore.String()])
+	if s.Faults[storeRestore] < 1500 {
+		t.Errorf("%d restores: that proves little", s.Faults[storeRestore])
 	}
 }

@@ -1,120 +1,94 @@
 package sim
 
 import (
-	"fmt"
 	"io"
-	"runtime/debug"
-	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/machine/election"
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
 	"github.com/leasehold-dev/leasehold/internal/machine/lookup"
 	"github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/machine/owner"
+	"github.com/leasehold-dev/leasehold/internal/sim/engine"
 )
 
-// stats is what a world counts.
-type stats struct {
-	events, messages, dropped, storeOps          uint64
-	changes, takeovers, fenced, relayed, settles uint64
-	slowClocks, fastClocks, moved, lost          uint64
-	faults                                       [faults]uint64
-	owners                                       []uint64 // by owner.Notable
-	managers                                     []uint64
-	lookups                                      []uint64
-	elections                                    []uint64
-	forgotten, censuses, hasty, rebased          uint64
-	promised, kept                               uint64 // by owners, to those who rely on it
-	leases                                       [flease.EqualIDs + 1]uint64
+// notes count what machines note, by what it is.
+type notes struct {
+	owners, managers, lookups, elections, leases []uint64
 }
 
-func newStats() stats {
-	return stats{
+func newNotes() notes {
+	return notes{
 		owners: make([]uint64, owner.Notables()), managers: make([]uint64, manager.Notables()),
 		lookups: make([]uint64, lookup.Notables()), elections: make([]uint64, election.Notables()),
+		leases: make([]uint64, flease.EqualIDs+1),
 	}
 }
 
-// A Result is how one world went.
-type Result struct {
-	Seed      uint64
-	Violation *Violation // nil if there was none
-	Hash      uint64     // of the trace: the same for the same seed and configuration
-	Simulated time.Duration
-	Events    uint64
-	Messages  uint64
-	Checks    map[string]uint64 // by invariant
-	Faults    map[string]uint64 // by kind
-	Branches  map[string]uint64 // by what machines noted: "owner: race"
-}
-
-// Run lets the world of a seed happen. If text is not nil, it is told what
-// happens. The configuration must be valid.
-func Run(cfg Config, seed uint64, text io.Writer) *Result {
-	w := newWorld(cfg, seed, trace{text: text})
-	start := w.now
-	w.runGuarded()
-	return w.result(time.Duration(w.now - start))
-}
-
-// runGuarded turns a panic of a machine into a violation: in a real process it
-// is a crash, which is safe, but it is a bug all the same.
-func (w *world) runGuarded() {
-	defer func() {
-		if r := recover(); r != nil {
-			w.failed = nil
-			w.oracle.violated(Crash, "%v\n%s", r, debug.Stack())
-		}
-	}()
-	w.run()
-}
-
-func (w *world) result(simulated time.Duration) *Result {
-	r := &Result{
-		Seed: w.seed, Violation: w.failed, Hash: w.trace.hash, Simulated: simulated,
-		Events: w.stats.events, Messages: w.stats.messages,
-		Checks: map[string]uint64{}, Faults: map[string]uint64{}, Branches: map[string]uint64{},
+// initBranches names the branches that the world itself counts, so that those which
+// are never reached are counted as well.
+func (w *world) initBranches() {
+	names := []string{
+		"store: log rebased", "store: write fenced", "store: state moved", "store: state lost",
+		"node: standby answers a lookup", "node: promise settled", "clock: at the slow end", "clock: at the fast end",
 	}
+	if w.cfg.Diskless {
+		names = append(names, "council: forgotten", "node: census", "node: hasty takeover")
+	}
+	if w.cfg.Agents {
+		names = append(names, "owner: promised", "owner: held back for a promise")
+	}
+	for _, name := range names {
+		w.Branches[name] = 0
+	}
+}
+
+// Run runs the world of a seed. The configuration must be valid.
+func (c *Config) Run(seed uint64, text io.Writer) *engine.Result {
+	w := newWorld(*c, seed, text)
+	w.Guard(Crash, w.run)
+	return w.result()
+}
+
+func (w *world) result() *engine.Result {
+	r := w.Result()
 	for i, n := range w.oracle.checks {
 		if Invariant(i) != Crash && (Invariant(i) != Census || w.cfg.Diskless) && (Invariant(i) != NoLimping || !w.cfg.Diskless) {
 			r.Checks[Invariant(i).String()] = n
 		}
 	}
-	for f, n := range w.stats.faults {
-		if n > 0 {
-			r.Faults[Fault(f).String()] = n
-		}
-	}
-	branches(r.Branches, "owner", w.stats.owners, owner.Notable.String)
-	branches(r.Branches, "manager", w.stats.managers, manager.Notable.String)
-	branches(r.Branches, "lookup", w.stats.lookups, lookup.Notable.String)
+	branches(r, "owner: ", w.notes.owners, owner.Notable.String)
+	branches(r, "manager: ", w.notes.managers, manager.Notable.String)
+	branches(r, "lookup: ", w.notes.lookups, lookup.Notable.String)
 	if w.cfg.Diskless {
 		for n := flease.Acquired; n <= flease.EqualIDs; n++ {
-			r.Branches["lease: "+n.String()] = w.stats.leases[n]
+			r.Branches["lease: "+n.String()] = w.notes.leases[n]
 		}
-		r.Branches["council: forgotten"] = w.stats.forgotten
-		r.Branches["node: census"] = w.stats.censuses
-		r.Branches["node: hasty takeover"] = w.stats.hasty
 	} else {
-		branches(r.Branches, "election", w.stats.elections, election.Notable.String)
+		branches(r, "election: ", w.notes.elections, election.Notable.String)
 	}
-	if w.cfg.Agents {
-		r.Branches["owner: promised"] = w.stats.promised
-		r.Branches["owner: held back for a promise"] = w.stats.kept
-	}
-	r.Branches["store: log rebased"] = w.stats.rebased
-	r.Branches["store: write fenced"] = w.stats.fenced
-	r.Branches["node: standby answers a lookup"] = w.stats.relayed
-	r.Branches["node: promise settled"] = w.stats.settles
-	r.Branches["store: state moved"] = w.stats.moved
-	r.Branches["store: state lost"] = w.stats.lost
-	r.Branches["clock: at the slow end"] = w.stats.slowClocks
-	r.Branches["clock: at the fast end"] = w.stats.fastClocks
 	return r
 }
 
-func branches[N ~uint8](into map[string]uint64, machine string, counts []uint64, name func(N) string) {
+func branches[N ~uint8](r *engine.Result, machine string, counts []uint64, name func(N) string) {
 	for i, n := range counts {
-		into[fmt.Sprintf("%s: %s", machine, name(N(i)))] = n
+		r.Branches[machine+name(N(i))] = n
 	}
 }
+
+const restores = "only where stores are restored"
+
+// defences are branches that only a bug elsewhere could reach, and why.
+var defences = map[string]string{
+	"election: dismissed":      "only where leaders are appointed",
+	"election: outranked":      "only where leaders are appointed",
+	"election: disbelieved":    "only where leaders are appointed",
+	"election: forgotten":      restores,
+	"manager: copy":            "no computer is copied",
+	"manager: forgotten":       restores,
+	"manager: log forgotten":   restores,
+	"election: record copied":  restores,
+	"owner: old grant refused": "a leader takes back a grant that it has not offered before it offers a later one",
+}
+
+// Unreachable reports whether only a bug elsewhere could reach a branch.
+func (*Config) Unreachable(branch string) bool { return defences[branch] != "" }

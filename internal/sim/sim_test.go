@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/sim/engine"
 )
 
 // valid returns the configuration with its defaults filled in.
@@ -23,7 +25,7 @@ const (
 )
 
 func TestSeeds(t *testing.T) {
-	s, err := Campaign{First: firstSeed, Seeds: manySeeds, Parallel: 2}.Run(t.Context())
+	s, err := engine.Campaign{Simulation: &Config{}, First: firstSeed, Seeds: manySeeds, Parallel: 2}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +35,7 @@ func TestSeeds(t *testing.T) {
 	if s.Seeds != manySeeds {
 		t.Errorf("ran %d worlds, want %d", s.Seeds, manySeeds)
 	}
-	if err := s.Convincing(); err != nil {
+	if err := s.Convincing(Kinds()); err != nil {
 		t.Errorf("the worlds are not rich enough: %v", err)
 	}
 	t.Logf("%d worlds, %.0f simulated hours, %d checks", s.Seeds, s.Simulated.Hours(), s.TotalChecks())
@@ -49,7 +51,7 @@ func TestOtherSizes(t *testing.T) {
 		{"--managers 1 --owners 1", Config{Managers: 1, Owners: 1}, 300},
 		{"--managers 3 --owners 8 --lookups 4", Config{Managers: 3, Owners: 8, Lookups: 4}, 200},
 	} {
-		s, err := Campaign{Config: test.cfg, First: 1, Seeds: test.seeds, Parallel: 2}.Run(t.Context())
+		s, err := engine.Campaign{Simulation: &test.cfg, First: 1, Seeds: test.seeds, Parallel: 2}.Run(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,14 +65,14 @@ func TestOtherSizes(t *testing.T) {
 // nothing is ever lost, however often owners are restarted, drained and
 // rebalanced in between.
 func TestRollingRestartsLoseNothing(t *testing.T) {
-	mix, err := ParseMix("owner-leave=20,drain=5,move-range=5,manager-crash=3,manager-resign=3")
+	mix, err := Kinds().Parse("owner-leave=20,drain=5,move-range=5,manager-crash=3,manager-resign=3")
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg := valid(t, Config{Managers: 4, Owners: 5, Namespaces: 1, Faults: mix, Graceful: true})
 	worlds, moved := 0, uint64(0)
 	for seed := uint64(1); seed <= 300; seed++ {
-		r := Run(cfg, seed, nil)
+		r := cfg.Run(seed, nil)
 		if r.Violation != nil {
 			t.Fatalf("seed %d: %v", seed, r.Violation)
 		}
@@ -91,7 +93,7 @@ func TestRollingRestartsLoseNothing(t *testing.T) {
 
 // Leadership goes back and forth for an hour, and whoever leads finds everything in order.
 func TestLeadershipFlaps(t *testing.T) {
-	mix, err := ParseMix("manager-crash=10,manager-resign=10,manager-pause=5,store-cut=5,isolate=2")
+	mix, err := Kinds().Parse("manager-crash=10,manager-resign=10,manager-pause=5,store-cut=5,isolate=2")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +101,7 @@ func TestLeadershipFlaps(t *testing.T) {
 		cfg := valid(t, Config{Managers: 3, Namespaces: 1, Faults: mix, Duration: time.Hour, Diskless: diskless})
 		leaders := uint64(0)
 		for seed := uint64(1); seed <= 20; seed++ {
-			r := Run(cfg, seed, nil)
+			r := cfg.Run(seed, nil)
 			if r.Violation != nil {
 				t.Fatalf("diskless %t, seed %d: %v", diskless, seed, r.Violation)
 			}
@@ -116,7 +118,7 @@ func TestSameSeedSameWorld(t *testing.T) {
 	cfg := valid(t, Config{Duration: 30 * time.Second})
 	for seed := uint64(1); seed <= 20; seed++ {
 		var text, again bytes.Buffer
-		a, b, c := Run(cfg, seed, nil), Run(cfg, seed, &text), Run(cfg, seed, &again)
+		a, b, c := cfg.Run(seed, nil), cfg.Run(seed, &text), cfg.Run(seed, &again)
 		if a.Hash != b.Hash || a.Events != b.Events || b.Hash != c.Hash {
 			t.Errorf("seed %d: hashes %x, %x, %x: the same seed must give the same world, watched or not", seed, a.Hash, b.Hash, c.Hash)
 		}
@@ -124,7 +126,7 @@ func TestSameSeedSameWorld(t *testing.T) {
 			t.Errorf("seed %d: the traces differ", seed)
 		}
 	}
-	if Run(cfg, 1, nil).Hash == Run(cfg, 2, nil).Hash {
+	if cfg.Run(1, nil).Hash == cfg.Run(2, nil).Hash {
 		t.Error("different seeds have the same trace hash")
 	}
 }
@@ -132,7 +134,7 @@ func TestSameSeedSameWorld(t *testing.T) {
 func TestCampaignDoesNotDependOnParallelism(t *testing.T) {
 	var hashes []uint64
 	for _, parallel := range []int{1, 2, 7} {
-		s, err := Campaign{Config: Config{Duration: 10 * time.Second}, First: 5, Seeds: 50, Parallel: parallel}.Run(t.Context())
+		s, err := engine.Campaign{Simulation: &Config{Duration: 10 * time.Second}, First: 5, Seeds: 50, Parallel: parallel}.Run(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +149,7 @@ func TestCampaignDoesNotDependOnParallelism(t *testing.T) {
 // it would prove nothing.
 
 func TestLeasesOffIsNoticed(t *testing.T) {
-	s, err := Campaign{Config: Config{LeasesOff: true}, First: firstSeed, Seeds: 50, StopAfter: 1}.Run(t.Context())
+	s, err := engine.Campaign{Simulation: &Config{LeasesOff: true}, First: firstSeed, Seeds: 50, StopAfter: 1}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,18 +159,19 @@ func TestLeasesOffIsNoticed(t *testing.T) {
 }
 
 func TestEqualClocksAreNoticed(t *testing.T) {
-	s, err := Campaign{Config: Config{EqualClocks: true}, First: firstSeed, Seeds: 500, Parallel: 2}.Run(t.Context())
+	s, err := engine.Campaign{Simulation: &Config{EqualClocks: true}, First: firstSeed, Seeds: 500, Parallel: 2}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Convincing(); err == nil || !strings.Contains(err.Error(), "clock") {
+	if err := s.Convincing(Kinds()); err == nil || !strings.Contains(err.Error(), "clock") {
 		t.Errorf("worlds in which all clocks are the same count as proof: %v", err)
 	}
 }
 
 func TestTraceTellsTheStory(t *testing.T) {
 	var text strings.Builder
-	Run(valid(t, Config{LeasesOff: true}), violating(t), &text)
+	cfg := valid(t, Config{LeasesOff: true})
+	cfg.Run(violating(t), &text)
 	for _, want := range []string{"starts", "leads in term 1", "committed in ns0", "***", "request", "reply", "!!! I1 exclusive violated"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the trace does not say %q", want)
@@ -178,7 +181,7 @@ func TestTraceTellsTheStory(t *testing.T) {
 
 // violating finds a seed whose world fails with leases off.
 func violating(t *testing.T) uint64 {
-	s, err := Campaign{Config: Config{LeasesOff: true}, First: 1, Seeds: 50, StopAfter: 1}.Run(t.Context())
+	s, err := engine.Campaign{Simulation: &Config{LeasesOff: true}, First: 1, Seeds: 50, StopAfter: 1}.Run(t.Context())
 	if err != nil || len(s.Failures) == 0 {
 		t.Fatal("no world fails", err)
 	}

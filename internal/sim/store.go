@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/sim/engine"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/internal/table"
 )
@@ -27,7 +28,7 @@ type store struct {
 	// moves is how often it was restored into a new cluster, and copies how often data
 	// directories were replaced by copies.
 	moves, copies int
-	saved         *backup // nil if there is none
+	saved         *backup // nil if there is engine.Nowhere
 
 	down    bool
 	slow    time.Duration
@@ -82,9 +83,9 @@ func (s *store) log(ns leasehold.Namespace) *stored {
 // latency is how long one way takes.
 func (s *store) latency() time.Duration {
 	w := s.world
-	d := 200*time.Microsecond + w.below(calmDelay-200*time.Microsecond)
+	d := 200*time.Microsecond + w.Below(calmDelay-200*time.Microsecond)
 	if s.slow > 0 {
-		d += w.below(s.slow)
+		d += w.Below(s.slow)
 	}
 	return d
 }
@@ -93,13 +94,12 @@ func (s *store) latency() time.Duration {
 func (s *store) ask(h *managerHost, ns leasehold.Namespace, term leasehold.Term, what any) {
 	w := s.world
 	r := &storeRequest{host: h, epoch: h.epoch, ns: ns, term: term, what: what, era: s.era}
-	w.stats.storeOps++
 	if h.storeCut {
 		s.giveUp(r)
 		return
 	}
-	if s.unknown > 0 && w.random.IntN(100) < s.unknown {
-		if w.chance(2) {
+	if s.unknown > 0 && w.Random.IntN(100) < s.unknown {
+		if w.Chance(2) {
 			r.lost = true // it happens, but nobody hears
 		} else {
 			s.giveUp(r)
@@ -107,7 +107,7 @@ func (s *store) ask(h *managerHost, ns leasehold.Namespace, term leasehold.Term,
 		}
 	}
 	late := h.lag.of(w, what)
-	w.later(s.latency()+late, none, 0, r)
+	w.Later(s.latency()+late, engine.Nowhere, 0, r)
 	if s.slow > 0 || s.down || r.lost {
 		s.giveUp(r)
 	} else if late > 0 {
@@ -117,7 +117,7 @@ func (s *store) ask(h *managerHost, ns leasehold.Namespace, term leasehold.Term,
 
 // giveUp tells the asker after a while that the outcome is unknown.
 func (s *store) giveUp(r *storeRequest) {
-	s.world.later(s.world.nemesis.span(200*time.Millisecond, storeWait), none, 0, &giveUp{r})
+	s.world.Later(s.world.nemesis.span(200*time.Millisecond, storeWait), engine.Nowhere, 0, &giveUp{r})
 }
 
 // giveUp is the patience with a request coming to its end.
@@ -131,7 +131,7 @@ func (s *store) serve(r *storeRequest) {
 		return
 	}
 	if s.down {
-		if !w.chance(2) {
+		if !w.Chance(2) {
 			s.waiting = append(s.waiting, r) // it will happen, late
 		}
 		s.giveUp(r)
@@ -149,26 +149,27 @@ func (s *store) answer(r *storeRequest, e node.Event, d time.Duration) {
 	if r.done || e == nil {
 		return
 	}
-	s.world.later(d, r.host.endpoint, r.epoch, &storeAnswer{r, e})
+	s.world.Later(d, r.host.endpoint, r.epoch, &storeAnswer{r, e})
 }
 
-// unanswered is what the asker concludes from silence.
-func (s *store) unanswered(r *storeRequest) node.Event {
-	switch what := r.what.(type) {
+// Unanswered is what a manager concludes when the store does not answer a request; nil
+// if it does not wait for the answer.
+func Unanswered(ns leasehold.Namespace, term leasehold.Term, request any) node.Event {
+	switch what := request.(type) {
 	case election.Read:
 		return node.Election{Event: election.ReadFailed{}}
 	case election.Swap:
 		return node.Election{Event: election.Swapped{Swap: what, Outcome: storage.Unknown}}
 	case manager.Commit:
-		return node.Manager{Namespace: r.ns, Term: r.term, Event: manager.Committed{Outcome: storage.Unknown}}
+		return node.Manager{Namespace: ns, Term: term, Event: manager.Committed{Outcome: storage.Unknown}}
 	case manager.ReadEnd:
-		return node.Manager{Namespace: r.ns, Term: r.term, Event: manager.LogEnd{Err: true}}
+		return node.Manager{Namespace: ns, Term: term, Event: manager.LogEnd{Err: true}}
 	case node.Load:
-		return node.Loaded{Namespace: r.ns, Term: r.term}
+		return node.Loaded{Namespace: ns, Term: term}
 	case node.LoadCatalog:
-		return node.Catalogued{Term: r.term}
+		return node.Catalogued{Term: term}
 	case node.Settle, configure:
-		return node.Catalogued{Term: r.term} // it reads what has become of it
+		return node.Catalogued{Term: term} // it reads what has become of it
 	}
 	return nil
 }
@@ -179,7 +180,7 @@ func (s *store) apply(r *storeRequest) node.Event {
 	case election.Read:
 		rec := s.record
 		if s.stale && !what.Fresh && len(s.history) > 0 {
-			rec = s.history[len(s.history)-1-s.world.random.IntN(len(s.history))]
+			rec = s.history[len(s.history)-1-s.world.Random.IntN(len(s.history))]
 		}
 		return node.Election{Event: election.Seen{Record: rec, AtLeast: what.AtLeast, Wall: r.host.wall(), Uptime: r.host.uptime(), Store: s.identity()}}
 	case election.Swap:
@@ -268,8 +269,8 @@ type watched struct {
 func (s *store) tell() {
 	w := s.world
 	for _, m := range w.managers {
-		if m.alive && !m.storeCut && !s.stale && w.random.IntN(100) < 80 {
-			w.later(s.latency(), m.endpoint, 0, watched{m.epoch, election.Seen{Record: s.record, Wall: m.wall(), Uptime: m.uptime(), Store: s.identity()}})
+		if m.alive && !m.storeCut && !s.stale && w.Random.IntN(100) < 80 {
+			w.Later(s.latency(), m.endpoint, 0, watched{m.epoch, election.Seen{Record: s.record, Wall: m.wall(), Uptime: m.uptime(), Store: s.identity()}})
 		}
 	}
 }
@@ -280,7 +281,7 @@ func (s *store) commit(b *storage.Batch) storage.Outcome {
 		return storage.Conflict
 	}
 	if b.Base != nil {
-		s.world.oracle.rebased(b, must(l.state(0).Replay()))
+		s.world.oracle.rebased(b, engine.Must(l.state(0).Replay()))
 		l.table, l.changes, l.unfinished = b.Base, nil, b.Unfinished
 		return storage.Done
 	}

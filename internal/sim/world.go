@@ -2,27 +2,24 @@ package sim
 
 import (
 	"fmt"
-	"math/rand/v2"
+	"io"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/sim/engine"
 	"github.com/leasehold-dev/leasehold/internal/storage"
-	"github.com/leasehold-dev/leasehold/internal/timeline"
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
 // A world is one run of the simulator: processes, a network, a store, a
 // nemesis, and an oracle that sees everything at once.
 type world struct {
+	engine.World
 	cfg      Config
-	seed     uint64
-	random   *rand.Rand
-	now      int64 // true time
 	heal     int64 // when faults stop
 	end      int64
 	extended int // how often end was put off
-	queue    timeline.Timeline[event]
 
 	spaces   []*space
 	managers []*managerHost
@@ -30,13 +27,10 @@ type world struct {
 	lookups  []*lookupHost
 	hosts    []*host // by endpoint: managers, owners, lookups
 
-	net     network
 	store   *store
 	nemesis nemesis
 	oracle  *oracle
-	stats   stats
-	trace   trace
-	failed  *Violation
+	notes   notes
 
 	lastLead int64         // when a manager last took over, where there is no store
 	aged     time.Duration // how much time has passed on wall clocks that nobody has lived through
@@ -77,28 +71,20 @@ const (
 	storeWait     = 8 * time.Second        // most that a manager waits for the store
 )
 
-// What a woken process or the nemesis finds in the queue.
+// What a process finds in the queue.
 type (
-	timer    struct{}
-	resume   struct{}
-	strike   struct{} // the nemesis acts
-	healing  struct{} // the nemesis stops
-	deadline struct{} // I6 is due
-	slept    struct{} // the process finds that its clock stood still
+	timer  struct{}
+	resume struct{}
+	slept  struct{} // the process finds that its clock stood still
 )
 
-func newWorld(cfg Config, seed uint64, tr trace) *world {
-	w := &world{
-		cfg: cfg, seed: seed, trace: tr,
-		random: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15)),
-		now:    worldStart,
-		stats:  newStats(),
-	}
-	w.trace.hash = 0xcbf29ce484222325 ^ seed
+func newWorld(cfg Config, seed uint64, text io.Writer) *world {
+	w := &world{cfg: cfg, notes: newNotes()}
+	w.Init(seed, worldStart, text)
+	w.initBranches()
 	w.store = newStore(w)
 	w.oracle = newOracle(w)
 	w.nemesis.world = w
-	w.net.world = w
 	w.build()
 	return w
 }
@@ -107,23 +93,23 @@ func (w *world) build() {
 	spaces := w.cfg.Namespaces
 	if spaces == 0 {
 		spaces = 1
-		if w.cfg.Owners > 1 && w.random.IntN(3) == 0 {
+		if w.cfg.Owners > 1 && w.Random.IntN(3) == 0 {
 			spaces = 2
 		}
 	}
 	for i := range spaces {
-		vnodes := []int{1, 2, 2, 3, 4, 8}[w.random.IntN(6)]
+		vnodes := []int{1, 2, 2, 3, 4, 8}[w.Random.IntN(6)]
 		w.spaces = append(w.spaces, &space{
 			index: i, name: leasehold.Namespace(fmt.Sprintf("ns%d", i)), vnodes: vnodes,
 			home: make(map[leasehold.Session]*ownerHost), latest: make(map[leasehold.OwnerID]leasehold.Session),
 		})
 		w.oracle.addSpace()
 		w.spaces[i].maxOwners = w.cfg.Owners + 2
-		w.spaces[i].moves = w.random.IntN(4) > 0
-		w.spaces[i].balances = w.chance(2)
+		w.spaces[i].moves = w.Random.IntN(4) > 0
+		w.spaces[i].balances = w.Chance(2)
 		w.spaces[i].policy = []partition.Policy{
 			partition.Consistent{VirtualNodes: vnodes}, partition.Balanced{Ranges: vnodes}, partition.Adaptive{VirtualNodes: vnodes},
-		}[w.random.IntN(3)]
+		}[w.Random.IntN(3)]
 		if !w.cfg.Diskless {
 			w.store.configure(w.spaces[i].name, configure{timing: simTiming()})
 		}
@@ -137,35 +123,43 @@ func (w *world) build() {
 	for i := range w.cfg.Lookups {
 		w.addLookup(i, w.spaces[i%spaces])
 	}
-	w.net.init(len(w.hosts))
+	w.connect()
 }
 
-// below returns a random duration below d.
-func (w *world) below(d time.Duration) time.Duration {
-	if d <= 0 {
-		return 0
+// connect gives the network its endpoints and its latency.
+func (w *world) connect() {
+	w.Net.Connect(len(w.hosts))
+	w.Net.Least, w.Net.Most = 100*time.Microsecond, calmDelay
+	w.Net.Repeat = func() time.Duration { return w.nemesis.span(0, 12*time.Second) }
+	w.Net.Route = func(to int32) int32 {
+		if p := w.nemesis.misrouted; p > 0 && w.Random.IntN(100) < p {
+			return w.astray(to)
+		}
+		return to
 	}
-	return time.Duration(w.random.Int64N(int64(d)))
 }
 
-// chance is true once in n.
-func (w *world) chance(n int) bool { return w.random.IntN(n) == 0 }
-
-// later puts an event into the queue.
-func (w *world) later(d time.Duration, to int32, epoch uint32, what any) {
-	w.push(event{at: w.now + int64(d), from: none, to: to, epoch: epoch, what: what})
+// astray returns an endpoint of the same kind: a wrong one, perhaps.
+func (w *world) astray(to int32) int32 {
+	managers, owners := int32(len(w.managers)), int32(len(w.owners))
+	switch {
+	case to < managers:
+		return w.Random.Int32N(managers)
+	case to < managers+owners:
+		return managers + w.Random.Int32N(owners)
+	}
+	return managers + owners + w.Random.Int32N(int32(len(w.lookups)))
 }
 
-func (w *world) push(e event) { w.queue.Add(e.at, e) }
-
-// post puts a message into the queue.
-func (w *world) post(d time.Duration, from, to int32, what any) {
-	w.push(event{at: w.now + int64(d), from: from, to: to, what: what})
+// send sends a message from one process to another.
+func (w *world) send(from, to int32, what any) {
+	w.Messages++
+	w.Net.Send(from, to, what)
 }
 
 // run lets the world happen until it ends or something is violated.
 func (w *world) run() {
-	w.heal = w.now + int64(w.cfg.Duration)
+	w.heal = w.Now + int64(w.cfg.Duration)
 	w.end = w.heal + int64(w.oracle.bound()) + int64(2*time.Second)
 	if w.cfg.Agents {
 		w.end += int64(time.Minute) // whatever is tidied up waits for promises, one step after the other
@@ -185,15 +179,13 @@ func (w *world) run() {
 		}
 	}
 	w.oracle.watchOverLimping()
-	w.later(w.nemesis.pause(), none, 0, strike{})
-	w.later(w.cfg.Duration, none, 0, healing{})
-	for w.queue.Len() > 0 && w.failed == nil {
-		at, e := w.queue.Next()
-		if at > w.end && !w.goesOn() {
+	w.After(w.nemesis.pause(), w.nemesis.strike)
+	w.After(w.cfg.Duration, w.stopFaults)
+	for w.Queue.Len() > 0 && w.Failed == nil {
+		if w.Queue.Earliest() > w.end && !w.goesOn() {
 			break
 		}
-		w.now, e.at = at, at
-		w.stats.events++
+		e := w.Next()
 		w.happen(&e)
 	}
 	w.oracle.finish()
@@ -210,23 +202,23 @@ func (w *world) goesOn() bool {
 	return true
 }
 
-func (w *world) happen(e *event) {
-	if e.to == none {
-		w.happenNowhere(e.what)
+func (w *world) happen(e *engine.Event) {
+	if e.To == engine.Nowhere {
+		w.happenNowhere(e.What)
 		return
 	}
-	h := w.hosts[e.to]
-	switch what := e.what.(type) {
+	h := w.hosts[e.To]
+	switch what := e.What.(type) {
 	case timer:
-		if e.epoch == h.epoch && e.at == h.alarm && h.alive {
+		if e.Epoch == h.epoch && e.At == h.alarm && h.alive {
 			w.ring(h)
 		}
 	case resume:
-		if e.epoch == h.epoch && h.alive && h.stopped != 0 && w.now >= h.stopped {
+		if e.Epoch == h.epoch && h.alive && h.stopped != 0 && w.Now >= h.stopped {
 			w.goOn(h)
 		}
 	case *storeAnswer:
-		if e.epoch == h.epoch && h.alive && !what.request.done {
+		if e.Epoch == h.epoch && h.alive && !what.request.done {
 			what.request.done = true
 			w.arrive(h, e)
 		}
@@ -239,27 +231,28 @@ func (w *world) happen(e *event) {
 
 func (w *world) happenNowhere(what any) {
 	switch what := what.(type) {
-	case strike:
-		w.nemesis.strike()
-	case healing:
-		if w.now < w.heal { // an outage has made the world longer
-			w.later(time.Duration(w.heal-w.now), none, 0, what)
-			return
-		}
-		w.nemesis.heal()
-		w.later(w.oracle.bound(), none, 0, deadline{})
-	case deadline:
-		w.oracle.recovered()
 	case *storeRequest:
 		w.store.serve(what)
 	case *giveUp:
-		w.store.answer(what.request, w.store.unanswered(what.request), 0)
+		r := what.request
+		w.store.answer(r, Unanswered(r.ns, r.term, r.what), 0)
 	case func():
 		what()
 	}
 }
 
-// managerIndex finds a manager by its name, -1 if there is none.
+// stopFaults ends the faults, unless an outage has made the world longer. I6 is due
+// a while after that.
+func (w *world) stopFaults() {
+	if w.Now < w.heal {
+		w.After(time.Duration(w.heal-w.Now), w.stopFaults)
+		return
+	}
+	w.nemesis.heal()
+	w.After(w.oracle.bound(), w.oracle.recovered)
+}
+
+// managerIndex finds a manager by its name, -1 if there is engine.Nowhere.
 func (w *world) managerIndex(id storage.ManagerID) int {
 	for i, m := range w.managers {
 		if m.id == id {
@@ -273,11 +266,11 @@ func (w *world) managerIndex(id storage.ManagerID) int {
 func (w *world) toManagers(from *host, to storage.ManagerID, what any) {
 	if to != "" {
 		if i := w.managerIndex(to); i >= 0 {
-			w.net.send(from.endpoint, w.managers[i].endpoint, what)
+			w.send(from.endpoint, w.managers[i].endpoint, what)
 		}
 		return
 	}
 	for _, m := range w.managers {
-		w.net.send(from.endpoint, m.endpoint, what)
+		w.send(from.endpoint, m.endpoint, what)
 	}
 }

@@ -10,11 +10,9 @@
 // amounts. That a packet is lost is that it never arrives; that an alarm is late
 // is that time passes in coarse amounts.
 //
-// Machines are cloned before they are changed, and states that were seen before
-// are known by a hash of all that decides what machines do, so that a state is
-// explored once for each number of steps that are left, and again only if more
-// are left than before. Steps that cost nothing in a real network, such as the
-// deaths of processes, are rationed, or nothing else would ever be tried.
+// Machines are cloned before they are changed. Package sim/explorer searches. Steps that
+// cost nothing in a real network, such as the deaths of processes, are rationed, or nothing
+// else would ever be tried.
 //
 // The clocks differ in a fixed way, which a [Scenario] says: there is one for
 // each of the assumptions under which the machine claims to be safe.

@@ -4,23 +4,24 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/sim/explorer"
 )
 
 // All interleavings, which do not get far; and all with few detours, which get as
 // far as to a second tenure.
 func TestExplore(t *testing.T) {
-	leases := 0
-	for _, s := range append(Scenarios(4, Unlimited), Scenarios(12, 1)...) {
-		start := time.Now()
-		r, err := Explore(t.Context(), s)
+	leases := uint64(0)
+	for _, s := range append(Scenarios(4, explorer.Unlimited), Scenarios(12, 1)...) {
+		r, err := s.Explore(t.Context(), explorer.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if v := r.Violated; v != nil {
-			t.Errorf("%s: %s after %q", s.Name, v.Text, v.Path)
+			t.Errorf("%s: %s after %q", s.Name(), v.Text, v.Path)
 		}
-		leases += r.Leases
-		t.Logf("%v, %v", r, time.Since(start).Round(time.Millisecond))
+		leases += r.Figure("leases")
+		t.Logf("%v, %v", r, r.Elapsed.Round(time.Millisecond))
 	}
 	if leases < 100 {
 		t.Errorf("only %d leases were acquired: that proves little", leases)
@@ -29,16 +30,14 @@ func TestExplore(t *testing.T) {
 
 // Equal states are found to be equal, whichever way led to them.
 func TestOrderOfArrivalIsForgotten(t *testing.T) {
-	s := Scenarios(6, Unlimited)[0]
-	st, err := newState(&s)
+	s := Scenarios(6, explorer.Unlimited)[0]
+	st, err := newState(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &explorer{scenario: s}
 	var wishes []*state
-	st.eachWish(-1, func(n *state, _ func() string) bool {
+	st.eachWish(-1, func(n *state, _ func() string) {
 		wishes = append(wishes, n)
-		return true
 	})
 	first := wishes[0]
 	if len(first.mail) != 2 {
@@ -50,10 +49,10 @@ func TestOrderOfArrivalIsForgotten(t *testing.T) {
 	a.deliver(indexOf(a, from), false)
 	b.deliver(1, false)
 	b.deliver(indexOf(b, to), false)
-	if x.hash(a) != x.hash(b) {
+	if a.Hash() != b.Hash() {
 		t.Error("two reads that arrive in either order lead to states that differ")
 	}
-	if x.hash(a) == x.hash(first) {
+	if a.Hash() == first.Hash() {
 		t.Error("a state in which two reads have arrived is taken for the one before")
 	}
 }
@@ -69,32 +68,30 @@ func indexOf(st *state, l *letter) int {
 
 // A step must not change the state that it starts from.
 func TestStepsDoNotChangeWhereTheyStart(t *testing.T) {
-	s := Scenarios(4, Unlimited)[0]
-	st, err := newState(&s)
+	s := Scenarios(4, explorer.Unlimited)[0]
+	st, err := newState(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &explorer{scenario: s}
 	var walk func(*state, int)
 	walk = func(st *state, left int) {
 		if left == 0 {
 			return
 		}
-		before := x.hash(st)
+		before := st.Hash()
 		machines := make([]string, 0, processes)
 		for _, p := range st.procs {
 			machines = append(machines, string(p.machine.AppendState(nil)))
 		}
-		st.each(func(n *state, _ func() string) bool {
+		st.Each(func(n *state, _ func() string) {
 			walk(n, left-1)
-			return true
 		})
 		for i, p := range st.procs {
 			if string(p.machine.AppendState(nil)) != machines[i] {
 				t.Fatal("a machine was changed by a step of its clone")
 			}
 		}
-		if x.hash(st) != before {
+		if st.Hash() != before {
 			t.Fatal("a state was changed by a step from it")
 		}
 	}
@@ -104,7 +101,7 @@ func TestStepsDoNotChangeWhereTheyStart(t *testing.T) {
 func TestExploringEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Explore(ctx, Scenarios(20, Unlimited)[0]); err == nil {
+	if _, err := Scenarios(20, explorer.Unlimited)[0].Explore(ctx, explorer.Options{}); err == nil {
 		t.Error("it goes on after its context has ended")
 	}
 }

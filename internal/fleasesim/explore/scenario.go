@@ -1,6 +1,11 @@
 package explore
 
-import "time"
+import (
+	"context"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/sim/explorer"
+)
 
 // Times of all scenarios.
 const (
@@ -17,22 +22,18 @@ const (
 
 // A Scenario is what may happen, and how the clocks go.
 type Scenario struct {
-	Name   string
+	name   string
 	Depth  int // steps
 	Clocks [processes]Clock
 	Passes []time.Duration // by which time may pass in a step
 
 	// Detours is how often something else may happen than what would if nothing
 	// were wrong: a letter overtakes another, or is held back, perhaps for ever;
-	// a process dies. See [Unlimited].
+	// a process dies. See [explorer.Unlimited].
 	Detours int8
 	// How often each may happen.
 	Crashes, Duplicates, Tries, Releases, Ticks int8
 }
-
-// Unlimited detours are all interleavings. Their number is such that they do not
-// get far; a few detours on a long way get further.
-const Unlimited int8 = -1
 
 // A Clock is how the clocks of a process go: the monotonic one at a rate, the
 // wall clock at another and from another start.
@@ -43,12 +44,12 @@ type Clock struct {
 
 // Scenarios returns those that are explored, for a number of steps with a number
 // of detours.
-func Scenarios(depth int, detours int8) []Scenario {
+func Scenarios(depth int, detours int8) []*Scenario {
 	fair := Scenario{
 		Depth: depth, Detours: detours, Passes: []time.Duration{lease / 4, lease * 7 / 10},
 		Crashes: 1, Duplicates: 1, Tries: 1, Releases: 1, Ticks: 5,
 	}
-	var all []Scenario
+	var all []*Scenario
 	for _, s := range []struct {
 		name   string
 		clocks [processes]Clock
@@ -64,8 +65,34 @@ func Scenarios(depth int, detours int8) []Scenario {
 		{"mono", [processes]Clock{{0.92, 1, 0}, {1.104, 1.7, 0}, {1.104, 1.7, 0}}},
 	} {
 		next := fair
-		next.Name, next.Clocks = s.name, s.clocks
-		all = append(all, next)
+		next.name, next.Clocks = s.name, s.clocks
+		all = append(all, &next)
 	}
 	return all
+}
+
+// Name identifies the scenario.
+func (s *Scenario) Name() string { return s.name }
+
+// Explore tries all that can happen.
+func (s *Scenario) Explore(ctx context.Context, o explorer.Options) (*explorer.Report, error) {
+	return explorer.Explore(ctx, model{s}, o)
+}
+
+// Replay goes the way to a violation.
+func (s *Scenario) Replay(way string) (*explorer.Violation, error) {
+	return explorer.Replay(model{s}, way)
+}
+
+// A model is a scenario as the explorer sees it.
+type model struct{ *Scenario }
+
+func (m model) Steps() int { return m.Depth }
+
+func (m model) Begin() (*state, error) { return newState(m.Scenario) }
+
+func (model) Worker() func(*state) *state { return func(st *state) *state { return st } }
+
+func (model) Figures() []explorer.Figure {
+	return []explorer.Figure{{Key: "leases", Text: "%d leases", Of: explorer.SumOfStates}} // that were acquired
 }

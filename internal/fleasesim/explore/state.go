@@ -4,14 +4,15 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/leasehold-dev/leasehold/internal/fleasesim"
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
 	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/sim/explorer"
 )
 
 // A state is all that there is at a moment. It is not changed once it is made:
@@ -46,11 +47,6 @@ type letter struct {
 }
 
 const resource = "r"
-
-// always is randomness that is none: a random wait is always the same.
-type always struct{}
-
-func (always) Uint64() uint64 { return 0x9e3779b97f4a7c15 }
 
 // newState is a group whose processes have met, and have forgotten what they did
 // on that occasion.
@@ -102,7 +98,7 @@ func (st *state) settle() {
 func (st *state) start(i int, incarnation uint64) error {
 	m, err := flease.New(st.time(i), flease.Config{
 		Self: flease.Process(i + 1), Incarnation: incarnation, Peers: []flease.Process{1, 2, 3},
-		Lease: lease, Epsilon: epsilon, Drift: drift, Rand: rand.New(always{}),
+		Lease: lease, Epsilon: epsilon, Drift: drift, Rand: explorer.Constant(),
 		Fresh: func(present uint64) uint64 { return present + 1<<32 },
 	})
 	if err != nil {
@@ -170,15 +166,15 @@ func (st *state) post(l *letter) {
 		return
 	}
 	at := len(st.mail)
-	if st.scenario.Detours == Unlimited { // then their order means nothing
+	if st.scenario.Detours == explorer.Unlimited { // then their order means nothing
 		at, _ = slices.BinarySearchFunc(st.mail, l.hash, func(o *letter, hash uint64) int { return cmp.Compare(o.hash, hash) })
 	}
 	st.mail = slices.Insert(slices.Clone(st.mail), at, l)
 }
 
-// hash is that of a state.
-func (x *explorer) hash(st *state) uint64 {
-	b := binary.AppendUvarint(x.scratch[:0], uint64(st.now))
+// Hash is that of a state, and of what may still happen.
+func (st *state) Hash() uint64 {
+	b := binary.AppendUvarint(make([]byte, 0, 256), uint64(st.now))
 	for _, p := range st.procs {
 		b = binary.AppendUvarint(b, p.hash)
 	}
@@ -191,12 +187,25 @@ func (x *explorer) hash(st *state) uint64 {
 			b = append(b, 1)
 		}
 	}
-	x.scratch = b
 	return xxhash.Sum64(b)
 }
 
-// violated says who holds the lease, if more than one process does.
-func (st *state) violated() string {
+// Budget is part of the hash.
+func (*state) Budget() uint64 { return 0 }
+
+// Figure is whether the last step has acquired a lease.
+func (st *state) Figure(int) uint64 {
+	if st.acquired {
+		return 1
+	}
+	return 0
+}
+
+// Line describes the state and the step that has led to it.
+func (st *state) Line(step string) string { return fmt.Sprintf("%9.3fs  %s", st.now.Seconds(), step) }
+
+// Broken says which processes hold the lease, if more than one does.
+func (st *state) Broken() *explorer.Violation {
 	var holders []int
 	for i, p := range st.procs {
 		if now := st.time(i); p.held && now.Mono < p.lease.Until.Mono && now.Wall <= p.lease.Until.Wall {
@@ -204,7 +213,7 @@ func (st *state) violated() string {
 		}
 	}
 	if len(holders) < 2 {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("processes %v hold the lease at once", holders)
+	return &explorer.Violation{Invariant: fleasesim.L1Exclusive.String(), Text: fmt.Sprintf("processes %v hold the lease at once", holders)}
 }

@@ -5,13 +5,19 @@ import (
 	"slices"
 
 	"github.com/leasehold-dev/leasehold/internal/machine/flease"
+	"github.com/leasehold-dev/leasehold/internal/sim/explorer"
 )
 
-// each makes every state that can follow, until visit says that it is enough. It
-// reports whether it never did.
-func (st *state) each(visit func(next *state, what func() string) bool) bool {
+// A visitor is shown a state that can follow, and what leads to it.
+type visitor func(next *state, what func() string)
+
+// Each makes every state that can follow.
+func (st *state) Each(visit func(next *state, what func() string)) {
 	first := slices.IndexFunc(st.mail, func(l *letter) bool { return !l.late })
-	return st.eachArrival(first, visit) && st.eachWish(first, visit) && st.eachCrash(visit) && st.eachPass(first, visit)
+	st.eachArrival(first, visit)
+	st.eachWish(first, visit)
+	st.eachCrash(visit)
+	st.eachPass(first, visit)
 }
 
 // next returns a copy, to be changed; nil if it would be a detour too many. The
@@ -20,45 +26,41 @@ func (st *state) each(visit func(next *state, what func() string) bool) bool {
 func (st *state) next(detour bool) *state {
 	n := *st
 	n.acquired = false
-	if detour && st.scenario.Detours != Unlimited {
+	if detour && st.scenario.Detours != explorer.Unlimited {
 		n.detours--
 	}
-	if n.detours < 0 && st.scenario.Detours != Unlimited {
+	if n.detours < 0 && st.scenario.Detours != explorer.Unlimited {
 		return nil
 	}
 	return &n
 }
 
-func (st *state) eachArrival(first int, visit func(*state, func() string) bool) bool {
+func (st *state) eachArrival(first int, visit visitor) {
 	for i, l := range st.mail {
 		if n := st.next(i != first); n != nil {
 			n.deliver(i, false)
-			if !visit(n, func() string { return "arrives: " + l.String() }) {
-				return false
-			}
+			visit(n, func() string { return "arrives: " + l.String() })
 		}
 		if n := st.next(true); n != nil && n.duplicates > 0 {
 			n.duplicates--
 			n.deliver(i, true)
-			if !visit(n, func() string { return "arrives, not for the last time: " + l.String() }) {
-				return false
-			}
+			visit(n, func() string { return "arrives, not for the last time: " + l.String() })
 		}
 	}
-	return st.eachDelay(first, visit)
+	st.eachDelay(first, visit)
 }
 
 // eachDelay holds a letter back, perhaps for ever.
-func (st *state) eachDelay(first int, visit func(*state, func() string) bool) bool {
-	if first < 0 || st.scenario.Detours == Unlimited {
-		return true // it is held back by what happens in its stead
+func (st *state) eachDelay(first int, visit visitor) {
+	if first < 0 || st.scenario.Detours == explorer.Unlimited {
+		return // it is held back by what happens in its stead
 	}
 	n := st.next(true)
 	if n == nil {
-		return true
+		return
 	}
 	n.hold(first)
-	return visit(n, func() string { return "is held back: " + st.mail[first].String() })
+	visit(n, func() string { return "is held back: " + st.mail[first].String() })
 }
 
 func (st *state) hold(i int) {
@@ -79,7 +81,7 @@ func (st *state) deliver(i int, keep bool) {
 	st.call(l.to, func(m *flease.Machine, now flease.Time) { m.Receive(now, &l.envelope, l.messages) })
 }
 
-func (st *state) eachWish(first int, visit func(*state, func() string) bool) bool {
+func (st *state) eachWish(first int, visit visitor) {
 	for i := range proposers {
 		p := st.procs[i]
 		for _, w := range []struct {
@@ -97,54 +99,45 @@ func (st *state) eachWish(first int, visit func(*state, func() string) bool) boo
 			}
 			n := st.next(first >= 0)
 			if n == nil {
-				return true
+				return
 			}
 			asking := *p
 			asking.asked = true
 			n.procs[i] = &asking
 			w.spend(n)
 			n.call(i, w.call)
-			if !visit(n, func() string { return fmt.Sprintf("process %d %s", i+1, w.name) }) {
-				return false
-			}
+			visit(n, func() string { return fmt.Sprintf("process %d %s", i+1, w.name) })
 		}
 	}
-	return true
 }
 
-func (st *state) eachCrash(visit func(*state, func() string) bool) bool {
+func (st *state) eachCrash(visit visitor) {
 	for i, p := range st.procs {
 		n := st.next(true)
 		if n == nil || n.crashes == 0 {
-			return true
+			return
 		}
 		n.crashes--
 		if err := n.start(i, p.incarnation+1); err != nil {
 			panic(err) // it was possible before
 		}
-		if !visit(n, func() string { return fmt.Sprintf("process %d dies, and starts", i+1) }) {
-			return false
-		}
+		visit(n, func() string { return fmt.Sprintf("process %d dies, and starts", i+1) })
 	}
-	return true
 }
 
-func (st *state) eachPass(first int, visit func(*state, func() string) bool) bool {
+func (st *state) eachPass(first int, visit visitor) {
 	for _, d := range st.scenario.Passes {
 		n := st.next(first >= 0)
 		if n == nil || n.ticks == 0 {
-			return true
+			return
 		}
 		n.ticks--
 		n.now += d
 		for i := range n.procs {
 			n.call(i, func(m *flease.Machine, now flease.Time) { m.Advance(now) })
 		}
-		if !visit(n, func() string { return fmt.Sprintf("%v pass", d) }) {
-			return false
-		}
+		visit(n, func() string { return fmt.Sprintf("%v pass", d) })
 	}
-	return true
 }
 
 func (l *letter) String() string {

@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/machine/owner"
 	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/sim/engine"
 	"github.com/leasehold-dev/leasehold/internal/storage"
-	"github.com/leasehold-dev/leasehold/internal/timeline"
 )
 
 // A street has a leader and real owners, which talk to each other over a network that takes a
@@ -21,7 +21,7 @@ type street struct {
 	t      *testing.T
 	random *rand.Rand
 	now    mono.Instant
-	events timeline.Timeline[func()]
+	events engine.Timeline[func()]
 
 	leader *manager.Machine
 	timer  uint64

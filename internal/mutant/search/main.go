@@ -1,54 +1,75 @@
-// Search runs simulated worlds until the first violation, or explores a small
-// cluster, and prints what it found as JSON. It is what the tests build each mutant into: nothing but the
-// simulator, which links in a moment where the command with its stores and
-// servers takes seconds.
+// Search runs simulated worlds until the first violation, or explores a small group, and
+// prints what it found as JSON. It is what the tests build each mutant into: nothing but
+// the simulators, which link in a moment where the command with its stores and servers takes
+// seconds.
 //
-// Its flags are those of leasehold sim that a mutant's World may name.
+// Its first argument is the protocol, sim or flease. Its flags are those of leasehold sim,
+// or of leasehold flease sim, that a mutant's World may name.
 package main
 
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 
+	"github.com/spf13/pflag"
+
+	"github.com/leasehold-dev/leasehold/internal/fleasesim"
+	fleaseexplore "github.com/leasehold-dev/leasehold/internal/fleasesim/explore"
 	"github.com/leasehold-dev/leasehold/internal/sim"
+	"github.com/leasehold-dev/leasehold/internal/sim/engine"
 	"github.com/leasehold-dev/leasehold/internal/sim/explore"
+	"github.com/leasehold-dev/leasehold/internal/sim/explorer"
 )
 
 func main() {
-	if err := search(os.Args[1:]); err != nil {
+	if err := search(os.Args[1], os.Args[2:]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func search(args []string) error {
-	c := sim.Campaign{First: 1, Parallel: 1, StopAfter: 1}
-	flags := flag.NewFlagSet("search", flag.ContinueOnError)
-	faults := flags.String("faults", "default", "the fault mix")
-	depth := flags.Int("explore", 0, "explore for so many steps, with one detour, instead")
+// A protocol is what can be searched.
+type protocol struct {
+	simulation engine.Simulation
+	world      *pflag.FlagSet
+	parsed     func() error // completes the simulation when flags are parsed
+	scenarios  func(depth int, detours int8) []explorer.Exploration
+}
+
+func newProtocol(name string) protocol {
+	if name == "flease" {
+		config := &fleasesim.Config{}
+		return protocol{config, config.Flags(), func() error { return nil }, func(depth int, detours int8) []explorer.Exploration {
+			return explorer.Explorations(fleaseexplore.Scenarios(depth, detours))
+		}}
+	}
+	config := &sim.Config{}
+	world := config.Flags()
+	return protocol{config, world, func() error { return config.FlagsParsed(world) }, func(depth int, detours int8) []explorer.Exploration {
+		return explorer.Explorations(explore.Scenarios(depth, detours))
+	}}
+}
+
+func search(name string, args []string) error {
+	p := newProtocol(name)
+	c := engine.Campaign{Simulation: p.simulation, Parallel: 1, StopAfter: 1}
+	flags := pflag.NewFlagSet("search", pflag.ContinueOnError)
 	flags.Uint64Var(&c.First, "first", 1, "the first seed")
 	flags.IntVar(&c.Seeds, "seeds", 1000, "how many worlds to run")
-	flags.IntVar(&c.Config.Managers, "managers", 0, "managers in each world")
-	flags.IntVar(&c.Config.Owners, "owners", 0, "owners in each world")
-	flags.IntVar(&c.Config.Lookups, "lookups", 0, "lookups in each world")
-	flags.IntVar(&c.Config.Namespaces, "namespaces", 0, "namespaces in each world")
-	flags.BoolVar(&c.Config.Diskless, "diskless", false, "managers without a store")
-	flags.BoolVar(&c.Config.Agents, "agents", false, "owners that answer for others")
-	flags.BoolVar(&c.Config.EqualClocks, "equal-clocks", false, "let all clocks run at the same rate")
+	depth := flags.Int("explore", 0, "explore for so many steps instead")
+	detours := flags.Int8("detours", 1, "with --explore: how many detours")
+	flags.AddFlagSet(p.world)
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if *depth > 0 {
-		return exploreAll(*depth)
+		return exploreAll(p.scenarios(*depth, *detours))
 	}
-	mix, err := sim.ParseMix(*faults)
-	if err != nil {
+	if err := p.parsed(); err != nil {
 		return err
 	}
-	c.Config.Faults = mix
 	found, err := c.Run(context.Background())
 	if err != nil {
 		return err
@@ -57,14 +78,14 @@ func search(args []string) error {
 }
 
 // exploreAll explores the scenarios until the first violation.
-func exploreAll(depth int) error {
+func exploreAll(scenarios []explorer.Exploration) error {
 	type failure struct {
 		Seed      string `json:"seed"`
 		Invariant string `json:"invariant"`
 	}
 	failures := []failure{}
-	for _, s := range explore.Scenarios(depth, 1) {
-		r, err := explore.Explore(context.Background(), s, explore.Options{})
+	for _, s := range scenarios {
+		r, err := s.Explore(context.Background(), explorer.Options{})
 		if err != nil {
 			return err
 		}

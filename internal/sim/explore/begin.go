@@ -6,26 +6,28 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/machine/owner"
 	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/sim/engine"
 )
 
-// begin returns the state in which a scenario begins.
-func begin(s *Scenario, k *kit) (*state, error) {
+// Begin returns the state in which a scenario begins.
+func (m model) Begin() (*state, error) {
+	s, k := m.Scenario, newKit(m.Scenario)
 	st := &state{scenario: s, kit: k, now: time.Second}
 	st.putStore(newStore())
 	for i := range processes {
-		if s.Begin == Joining && i == processes-1 {
-			st.procs[i] = &process{owner: must(owner.New(0, ownerConfig(i, 0))), wake: mono.Never, still: true}
+		if s.From == Joining && i == processes-1 {
+			st.procs[i] = &process{owner: engine.Must(owner.New(0, ownerConfig(i, 0))), wake: mono.Never, still: true}
 			k.digestProcess(st.procs[i])
 			continue
 		}
 		st.boot(i, 1)
 	}
-	if s.Begin != Dawn {
+	if s.From != Dawn {
 		if err := st.settle(); err != nil {
 			return nil, err
 		}
 	}
-	switch s.Begin {
+	switch s.From {
 	case Joining:
 		st.boot(processes-1, 1)
 	case Outage:

@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/machine/owner"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/sim"
+	"github.com/leasehold-dev/leasehold/internal/sim/explorer"
 	"github.com/leasehold-dev/leasehold/internal/table"
 )
 
@@ -18,7 +19,7 @@ import (
 // violated records the first violation of a state.
 func (st *state) violated(i sim.Invariant, format string, args ...any) {
 	if st.broken == nil {
-		st.broken = &Violation{Invariant: i.String(), Text: fmt.Sprintf(format, args...)}
+		st.broken = &explorer.Violation{Invariant: i.String(), Text: fmt.Sprintf(format, args...)}
 	}
 }
 

@@ -63,6 +63,11 @@ func (r *request) String() string {
 	return "what is configured?"
 }
 
+// Line describes the state and the step that has led to it.
+func (st *state) Line(step string) string {
+	return fmt.Sprintf("%9.3fs  %s\n            %s", st.now.Seconds(), step, st.holdings())
+}
+
 // holdings says who believes to have what, and to lead.
 func (st *state) holdings() string {
 	var out []string

@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
 	"github.com/leasehold-dev/leasehold/internal/machine/owner"
 	"github.com/leasehold-dev/leasehold/internal/sim/explore/image"
+	"github.com/leasehold-dev/leasehold/internal/sim/explorer"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/internal/table"
 )
@@ -116,8 +117,8 @@ func flag(f bool) byte {
 	return 0
 }
 
-// hash is that of a state: the same for states that differ only in who is who.
-func (st *state) hash() uint64 {
+// Hash is that of a state: the same for states that differ only in who is who.
+func (st *state) Hash() uint64 {
 	least := uint64(1<<64 - 1)
 	for _, i := range st.kit.symmetries {
 		least = min(least, st.hashAs(i))
@@ -135,7 +136,7 @@ func (st *state) hashAs(i int) uint64 {
 		b = binary.LittleEndian.AppendUint64(b, p.digests[i])
 	}
 	var late uint64
-	ordered := st.scenario.Detours != Unlimited
+	ordered := st.scenario.Detours != explorer.Unlimited
 	for _, l := range st.mail {
 		if d := l.digests[i]; l.late || !ordered {
 			late += d * (d | 1)
@@ -147,7 +148,7 @@ func (st *state) hashAs(i int) uint64 {
 	return xxhash.Sum64(b)
 }
 
-// budget is what may still happen, as a part of a hash.
-func (st *state) budget() uint64 {
+// Budget is what may still happen, as a part of a hash.
+func (st *state) Budget() uint64 {
 	return uint64(uint8(st.detours)) | uint64(uint8(st.crashes))<<8 | uint64(uint8(st.duplicates))<<16 | uint64(uint8(st.pauses))<<24
 }

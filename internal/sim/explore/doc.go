@@ -13,9 +13,7 @@
 // process stands still, and goes on; time passes until something is due. That a message
 // is lost is that it never arrives; that an alarm is late is that its process stands
 // still. Each is possible at any time, but what would happen if nothing were wrong comes
-// first, and all else is a detour, of which there are few. So a way can be long enough
-// for a leader to be replaced and for leases to end, and all ways with so many detours
-// are tried. Without that limit a few steps are all that there is time for.
+// first, and all else is a detour: see package explorer, which searches.
 //
 // Machines are copied before they are changed, and states that were seen before are known
 // by a hash of all that decides what happens next: see package image. States that differ
@@ -30,7 +28,7 @@
 // before. Randomness is always the same.
 //
 // Leases are suspended at the beginning of the outage scenarios, and in others when a leader is
-// replaced late. A [Report] counts the states with suspended leases, and the steps in which one
+// replaced late. A report counts the states with suspended leases, and the steps in which one
 // is resumed or ends.
 //
 // What is not here: lookups, moves of state, sleep, the group without a store. The

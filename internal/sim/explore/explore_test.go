@@ -9,15 +9,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/sim/engine"
 	"github.com/leasehold-dev/leasehold/internal/sim/explore/image"
+	"github.com/leasehold-dev/leasehold/internal/sim/explorer"
 )
 
 // All interleavings, which do not get far; and all with one detour, which get as far as to
 // a second leader, and to leases that end.
 func TestExplore(t *testing.T) {
 	var states, terms, changes uint64
-	for _, s := range append(Scenarios(4, Unlimited), Scenarios(35, 1)...) {
-		r, err := Explore(t.Context(), s, Options{})
+	for _, s := range append(Scenarios(4, explorer.Unlimited), Scenarios(35, 1)...) {
+		r, err := s.Explore(t.Context(), explorer.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -27,7 +29,7 @@ func TestExplore(t *testing.T) {
 		if r.Deepest != s.Depth {
 			t.Errorf("%s: it ends after %d steps of %d", s.Name(), r.Deepest, s.Depth)
 		}
-		states, terms, changes = states+r.States, max(terms, r.Terms), max(changes, r.Changes)
+		states, terms, changes = states+r.States, max(terms, r.Figure("leaders")), max(changes, r.Figure("changes"))
 		t.Logf("%v, %v", r, r.Elapsed.Round(time.Millisecond))
 	}
 	if states < 30_000 || terms < 2 || changes < 5 {
@@ -39,19 +41,19 @@ func TestExplore(t *testing.T) {
 // and states in which one ends because its range was granted to the other owner.
 func TestSuspendedLeasesAreExplored(t *testing.T) {
 	for _, c := range clocks {
-		s := must(Find(Scenarios(60, 1), "outage/"+c.Name))
-		st := must(begin(&s, newKit(&s)))
+		s := engine.Must(explorer.Find(Scenarios(60, 1), "outage/"+c.Name))
+		st := engine.Must(model{s}.Begin())
 		if n := st.suspendedOwners(); n != owners || st.store.record.Term != 1 {
 			t.Errorf("%s: %d owners have suspended leases, and the stored term is %d", s.Name(), n, st.store.record.Term)
 		}
-		r, err := Explore(t.Context(), s, Options{})
+		r, err := s.Explore(t.Context(), explorer.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if v := r.Violated; v != nil {
 			t.Errorf("%s: %v\n%s", s.Name(), v, strings.Join(v.Path, "\n"))
 		}
-		if r.Suspended < 1000 || r.Resumed < 100 || r.Refused == 0 {
+		if r.Figure("suspendedStates") < 1000 || r.Figure("resumed") < 100 || r.Figure("refused") == 0 {
 			t.Errorf("%v: too few", r)
 		}
 		t.Logf("%v, %v", r, r.Elapsed.Round(time.Millisecond))
@@ -62,11 +64,11 @@ func TestSuspendedLeasesAreExplored(t *testing.T) {
 // alike here: which of two states that differ only in who is who is found first depends on
 // who looks, and what then comes first in it.
 func TestWorkersFindTheSame(t *testing.T) {
-	s := must(Find(Scenarios(25, 1), "joining/even"))
+	s := engine.Must(explorer.Find(Scenarios(25, 1), "joining/even"))
 	s.Clocks.Rates = [processes]Rate{even, even + 1, even, even + 1}
 	var found []uint64
 	for _, workers := range []int{1, 4} {
-		r, err := Explore(t.Context(), s, Options{Workers: workers})
+		r, err := s.Explore(t.Context(), explorer.Options{Workers: workers})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +81,7 @@ func TestWorkersFindTheSame(t *testing.T) {
 
 // walk visits states at random, from where a scenario begins.
 func walk(t *testing.T, s *Scenario, steps int, random *rand.Rand, visit func(*state, []*state)) {
-	st := must(begin(s, newKit(s)))
+	st := engine.Must(model{s}.Begin())
 	for range steps {
 		all := followers(st)
 		visit(st, all)
@@ -97,16 +99,16 @@ func walk(t *testing.T, s *Scenario, steps int, random *rand.Rand, visit func(*s
 // followers returns all states that can follow.
 func followers(st *state) []*state {
 	var all []*state
-	st.each(func(n *state, _ func() string) { all = append(all, n) })
+	st.Each(func(n *state, _ func() string) { all = append(all, n) })
 	return all
 }
 
 // A step must not change the state that it starts from: machines are copied whole.
 func TestStepsDoNotChangeWhereTheyStart(t *testing.T) {
 	for _, s := range Scenarios(100, 100) {
-		describe := newKit(&s)
-		walk(t, &s, 60, rand.New(rand.NewPCG(1, 2)), func(st *state, all []*state) {
-			before := st.hash()
+		describe := newKit(s)
+		walk(t, s, 60, rand.New(rand.NewPCG(1, 2)), func(st *state, all []*state) {
+			before := st.Hash()
 			for _, n := range all {
 				followers(n)
 			}
@@ -117,7 +119,7 @@ func TestStepsDoNotChangeWhereTheyStart(t *testing.T) {
 				describe.digestProcess(&fresh)
 				again.procs[i] = &fresh
 			}
-			if again.hash() != before {
+			if again.Hash() != before {
 				t.Fatalf("%s: a machine was changed by a step of its copy", s.Name())
 			}
 		})
@@ -129,16 +131,16 @@ func TestStepsDoNotChangeWhereTheyStart(t *testing.T) {
 // a leader that speaks to two owners in one step numbers its messages in the order of their
 // names. Nobody compares those to one owner with those to the other.
 func TestTwinsHaveTheSameFuture(t *testing.T) {
-	s := must(Find(Scenarios(100, Unlimited), "dawn/even"))
+	s := engine.Must(explorer.Find(Scenarios(100, explorer.Unlimited), "dawn/even"))
 	s.Crashes, s.Pauses = 1, 1
 	without := rules
 	without.Ignored = append(slices.Clip(rules.Ignored), "protocol.Seq")
-	plain := newKit(&s)
+	plain := newKit(s)
 	plain.image = image.NewKit(without)
 	twins, changes := 0, 0
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 3))
-		st := must(begin(&s, newKit(&s)))
+		st := engine.Must(model{s}.Begin())
 		twin := st
 		for range 80 {
 			mine, theirs := followers(st), followers(twin)
@@ -174,9 +176,9 @@ func twinOf(st *state, all []*state, plain *kit) *state {
 		switch {
 		case h != want:
 			continue
-		case n.hash() == st.hash() && n.hashAs(0) != st.hashAs(0):
+		case n.Hash() == st.Hash() && n.hashAs(0) != st.hashAs(0):
 			fit = 3
-		case n.hash() == st.hash():
+		case n.Hash() == st.Hash():
 			fit = 2
 		}
 		if fit > best {
@@ -205,7 +207,7 @@ func hashes(all []*state, k *kit) []uint64 {
 		stored := *st.store
 		k.digestStore(&stored)
 		again.store = &stored
-		out = append(out, again.hash())
+		out = append(out, again.Hash())
 	}
 	return out
 }
@@ -213,9 +215,9 @@ func hashes(all []*state, k *kit) []uint64 {
 // Clocks that differ by more than the bound are found: the checks can fail, and the way to
 // the violation can be gone again.
 func TestClocksBeyondTheBoundAreFound(t *testing.T) {
-	s := must(Find(Scenarios(40, 1), "settled/slow-leader"))
+	s := engine.Must(explorer.Find(Scenarios(40, 1), "settled/slow-leader"))
 	s.Clocks.Rates[0] = 750 // against 1100: a ratio of 1.47
-	r, err := Explore(t.Context(), s, Options{})
+	r, err := s.Explore(t.Context(), explorer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,12 +228,12 @@ func TestClocksBeyondTheBoundAreFound(t *testing.T) {
 	if v.Invariant != "one leader" || len(v.Path) == 0 || !strings.Contains(v.Text, "terms 1 and 2") {
 		t.Errorf("got %v after %d steps", v, len(v.Path))
 	}
-	again, err := Replay(s, v.Replay)
+	again, err := s.Replay(v.Replay)
 	if err != nil || again.Text != v.Text || !slices.Equal(again.Path, v.Path) {
 		t.Errorf("the same way leads to %v, %v", again, err)
 	}
 	s.Clocks.Rates[0] = slow
-	if _, err := Replay(s, v.Replay); err == nil {
+	if _, err := s.Replay(v.Replay); err == nil {
 		t.Error("with clocks within the bound the same way leads to a violation")
 	}
 }
@@ -239,63 +241,28 @@ func TestClocksBeyondTheBoundAreFound(t *testing.T) {
 func TestReplayRefusesWhatIsNoWay(t *testing.T) {
 	s := Scenarios(10, 1)[0]
 	for _, way := range []string{"", "7", "x:", "-1:", "3:5=1", "3:1=x", "300:", "2:0=999", "1:"} {
-		if _, err := Replay(s, way); err == nil {
+		if _, err := s.Replay(way); err == nil {
 			t.Errorf("%q is taken for a way", way)
 		}
 	}
-	if _, err := Find(Scenarios(1, 1), "noon/even"); err == nil || !strings.Contains(err.Error(), "dawn/even") {
+	if _, err := explorer.Find(Scenarios(1, 1), "noon/even"); err == nil || !strings.Contains(err.Error(), "dawn/even") {
 		t.Errorf("a scenario that there is not: %v", err)
-	}
-}
-
-func TestTrail(t *testing.T) {
-	var last *trail
-	want := []uint16{0, 3, 0, 0, 1}
-	for _, c := range want {
-		last = &trail{last, c}
-	}
-	text := last.text()
-	if text != "5:1=3,4=1" {
-		t.Errorf("got %q", text)
-	}
-	if got, err := parseTrail(text); err != nil || !slices.Equal(got, want) {
-		t.Errorf("got %v, %v", got, err)
-	}
-}
-
-func TestFingerprints(t *testing.T) {
-	var f fingerprints
-	random := rand.New(rand.NewPCG(1, 1))
-	model := map[uint64]uint8{}
-	for range 20_000 {
-		key, v := random.Uint64()>>uint(random.IntN(2)*50), uint8(random.IntN(4))
-		before, known := model[max(key, 1)]
-		k, raised := f.raise(key, v)
-		if k != known || raised != (!known || v > before) {
-			t.Fatalf("%d: known %t, raised %t", key, k, raised)
-		}
-		if raised {
-			model[max(key, 1)] = v
-		}
-	}
-	if f.len() != uint64(len(model)) {
-		t.Errorf("%d are known, want %d", f.len(), len(model))
 	}
 }
 
 func TestExploringEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Explore(ctx, Scenarios(100, Unlimited)[0], Options{}); err == nil {
+	if _, err := Scenarios(100, explorer.Unlimited)[0].Explore(ctx, explorer.Options{}); err == nil {
 		t.Error("it goes on after its context has ended")
 	}
 }
 
 // What is said about a letter tells it from others.
 func TestLettersAreDescribed(t *testing.T) {
-	s := must(Find(Scenarios(100, 1), "dawn/even"))
+	s := engine.Must(explorer.Find(Scenarios(100, 1), "dawn/even"))
 	seen := map[string]bool{}
-	walk(t, &s, 60, rand.New(rand.NewPCG(4, 4)), func(st *state, _ []*state) {
+	walk(t, s, 60, rand.New(rand.NewPCG(4, 4)), func(st *state, _ []*state) {
 		for _, l := range st.mail {
 			seen[fmt.Sprintf("%T", l.what)] = true
 			if text := l.String(); strings.Contains(text, "%!") || len(text) < 10 {
@@ -311,9 +278,9 @@ func TestLettersAreDescribed(t *testing.T) {
 // A description has all that a machine is made of, but for what the rules leave out: two
 // machines that have come to differ are told apart.
 func TestDigestsTellMachinesApart(t *testing.T) {
-	s := must(Find(Scenarios(100, 1), "joining/even"))
-	k := newKit(&s)
-	st := must(begin(&s, k))
+	s := engine.Must(explorer.Find(Scenarios(100, 1), "joining/even"))
+	k := newKit(s)
+	st := engine.Must(model{s}.Begin())
 	var texts []string
 	for range 40 {
 		text := string(image.Append(k.image, nil, st.procs[managers].owner, nil))

@@ -1,11 +1,11 @@
 package explore
 
 import (
-	"fmt"
-	"slices"
+	"context"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/sim/explorer"
 )
 
 // Times of all scenarios. Leases are short against the time of a leader, and everything
@@ -67,49 +67,68 @@ var clocks = []Clocks{
 
 // A Scenario is where an exploration begins, how clocks go, and what may happen.
 type Scenario struct {
-	Begin  Begin
+	From   Begin
 	Clocks Clocks
 	Depth  int // steps
 	// Detours is how often something else may happen than what would if nothing were
-	// wrong. See [Unlimited].
+	// wrong. See [explorer.Unlimited].
 	Detours int8
 	// How often each may happen: a process dies and is started again; a message
 	// arrives twice; a process stands still for as long as it takes.
 	Crashes, Duplicates, Pauses int8
 }
 
-// Unlimited detours are all interleavings. Their number is such that they do not
-// get far; a few detours on a long way get further.
-const Unlimited int8 = -1
-
 // Name is by which a scenario is found again.
-func (s *Scenario) Name() string { return s.Begin.String() + "/" + s.Clocks.Name }
+func (s *Scenario) Name() string { return s.From.String() + "/" + s.Clocks.Name }
+
+// A model is a scenario as the explorer sees it.
+type model struct{ *Scenario }
+
+func (m model) Steps() int { return m.Depth }
+
+// Worker gives each worker a kit of its own.
+func (m model) Worker() func(*state) *state {
+	k := newKit(m.Scenario)
+	return func(st *state) *state {
+		mine := *st
+		mine.kit = k
+		return &mine
+	}
+}
+
+// Figures are what a report counts besides states and steps.
+func (model) Figures() []explorer.Figure {
+	return []explorer.Figure{
+		{Key: "leaders", Text: "up to %d leaders", Of: explorer.HighestOfStates}, // one after the other
+		{Key: "changes", Text: "up to %d changes", Of: explorer.HighestOfStates}, // of the table
+		{Key: "suspendedStates", Text: "%d states with suspended leases", Of: explorer.SumOfStates},
+		{Key: "resumed", Text: "%d resumed", Of: explorer.SumOfSteps}, // steps that resume a suspended lease
+		{Key: "refused", Text: "%d refused", Of: explorer.SumOfSteps}, // steps that end one
+	}
+}
+
+// Explore tries all that can happen.
+func (s *Scenario) Explore(ctx context.Context, o explorer.Options) (*explorer.Report, error) {
+	return explorer.Explore(ctx, model{s}, o)
+}
+
+// Replay goes the way to a violation.
+func (s *Scenario) Replay(way string) (*explorer.Violation, error) {
+	return explorer.Replay(model{s}, way)
+}
 
 // Scenarios returns all that are explored, for a number of steps with a number of
 // detours.
-func Scenarios(depth int, detours int8) []Scenario {
-	var all []Scenario
+func Scenarios(depth int, detours int8) []*Scenario {
+	var all []*Scenario
 	for b := range begins {
 		for _, c := range clocks {
-			all = append(all, Scenario{
-				Begin: b, Clocks: c, Depth: depth, Detours: detours, Crashes: 2, Duplicates: 1, Pauses: 1,
+			all = append(all, &Scenario{
+				From: b, Clocks: c, Depth: depth, Detours: detours, Crashes: 2, Duplicates: 1, Pauses: 1,
 			})
 		}
 	}
 	return all
-}
-
-// Find returns the scenario with a name among others.
-func Find(all []Scenario, name string) (Scenario, error) {
-	i := slices.IndexFunc(all, func(s Scenario) bool { return s.Name() == name })
-	if i < 0 {
-		var names []string
-		for i := range all {
-			names = append(names, all[i].Name())
-		}
-		return Scenario{}, fmt.Errorf("there is no scenario %q: want one of %q", name, names)
-	}
-	return all[i], nil
 }
 
 // A swap is a way to give processes each other's names.

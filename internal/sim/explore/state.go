@@ -2,7 +2,6 @@ package explore
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -15,6 +14,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/mono"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/sim"
+	"github.com/leasehold-dev/leasehold/internal/sim/engine"
+	"github.com/leasehold-dev/leasehold/internal/sim/explorer"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/internal/table"
 )
@@ -28,11 +29,29 @@ type state struct {
 	procs    [processes]*process
 	store    *store
 	mail     []*letter // under way, in the order in which they were sent
-	broken   *Violation
+	broken   *explorer.Violation
 	resumed  bool // the last step resumed a suspended lease
 	refused  bool // the last step ended a suspended lease
 
 	detours, crashes, duplicates, pauses int8 // that are left
+}
+
+// Broken returns the first invariant that does not hold.
+func (st *state) Broken() *explorer.Violation { return st.broken }
+
+// Figure returns the state's part of one of the model's figures.
+func (st *state) Figure(i int) uint64 {
+	switch i {
+	case 0:
+		return uint64(st.store.record.Term)
+	case 1:
+		return uint64(len(st.store.changes))
+	case 2:
+		return uint64(min(st.suspendedOwners(), 1))
+	case 3:
+		return uint64(flag(st.resumed))
+	}
+	return uint64(flag(st.refused))
 }
 
 // A process is one that runs: a manager, or an owner.
@@ -65,13 +84,6 @@ type letter struct {
 // toStore reports whether the store is asked.
 func (l *letter) toStore() bool { _, asks := l.what.(*request); return asks }
 
-// always is randomness that is none: a random wait is always the same.
-type always struct{}
-
-func (always) Uint64() uint64 { return 0x9e3779b97f4a7c15 }
-
-func random() *rand.Rand { return rand.New(always{}) }
-
 var (
 	managerNames = [managers]storage.ManagerID{"m0", "m1"}
 	ownerNames   = [owners]leasehold.OwnerID{"a", "b"}
@@ -102,37 +114,30 @@ func (st *state) boot(i int, epoch uint8) {
 	st.procs[i] = p
 	now := st.clock(i)
 	if i < managers {
-		p.node = must(node.New(now, nodeConfig(i, epoch)))
+		p.node = engine.Must(node.New(now, nodeConfig(i, epoch)))
 	} else {
-		p.owner = must(owner.New(now, ownerConfig(i, epoch)))
+		p.owner = engine.Must(owner.New(now, ownerConfig(i, epoch)))
 	}
 	st.call(i, nil)
 }
 
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err) // a configuration that we make ourselves
-	}
-	return v
-}
-
 func nodeConfig(i int, epoch uint8) node.Config {
 	return node.Config{
-		Rand: random(),
+		Rand: explorer.Constant(),
 		Election: election.Config{
-			Self: managerNames[i], Session: session(i, epoch), TTL: ttl, Renew: ttl / 2, Poll: ttl, Drift: drift, Boot: "boot", Rand: random(),
+			Self: managerNames[i], Session: session(i, epoch), TTL: ttl, Renew: ttl / 2, Poll: ttl, Drift: drift, Boot: "boot", Rand: explorer.Constant(),
 		},
 		Configure: func(n storage.Namespace) (manager.Config, error) {
 			return manager.Config{
 				Timing: protocol.Timing{Lease: n.Lease, Renew: n.Renew, Drift: n.Drift},
-				Policy: halves{}, MaxOwners: n.MaxOwners, Rand: random(),
+				Policy: halves{}, MaxOwners: n.MaxOwners, Rand: explorer.Constant(),
 			}, nil
 		},
 	}
 }
 
 func ownerConfig(i int, epoch uint8) owner.Config {
-	return owner.Config{Namespace: namespace, Rand: random(), Holder: &table.Holder{
+	return owner.Config{Namespace: namespace, Rand: explorer.Constant(), Holder: &table.Holder{
 		Owner: ownerNames[i-managers], Session: session(i, epoch), Addr: "host", Weight: 1, Process: fmt.Sprint(epoch),
 	}}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/sim/explorer"
 )
 
 // next returns a copy, to be changed; nil if it would be a detour too many. What is
@@ -14,7 +15,7 @@ import (
 func (st *state) next(detour bool) *state {
 	n := *st
 	n.resumed, n.refused = false, false
-	if detour && st.scenario.Detours != Unlimited {
+	if detour && st.scenario.Detours != explorer.Unlimited {
 		if n.detours == 0 {
 			return nil
 		}
@@ -27,9 +28,9 @@ func (st *state) next(detour bool) *state {
 // the same order each time.
 type visitor func(next *state, what func() string)
 
-// each makes every state that can follow.
-func (st *state) each(visit visitor) {
-	if st.scenario.Detours == Unlimited {
+// Each makes every state that can follow.
+func (st *state) Each(visit func(next *state, what func() string)) {
+	if st.scenario.Detours == explorer.Unlimited {
 		st.eachArrival(visit)
 		st.quiet(visit)
 	} else {

@@ -33,24 +33,8 @@ type request struct {
 
 func newStore() *store { return &store{tables: []*table.Table{table.New()}} }
 
-// unanswered is what the asker concludes from silence.
-func (r *request) unanswered() node.Event {
-	switch what := r.what.(type) {
-	case election.Read:
-		return node.Election{Event: election.ReadFailed{}}
-	case election.Swap:
-		return node.Election{Event: election.Swapped{Swap: what, Outcome: storage.Unknown}}
-	case manager.Commit:
-		return node.Manager{Namespace: namespace, Term: r.term, Event: manager.Committed{Outcome: storage.Unknown}}
-	case manager.ReadEnd:
-		return node.Manager{Namespace: namespace, Term: r.term, Event: manager.LogEnd{Err: true}}
-	case node.Load:
-		return node.Loaded{Namespace: namespace, Term: r.term}
-	case node.LoadCatalog:
-		return node.Catalogued{Term: r.term}
-	}
-	panic(fmt.Sprintf("store asked for %T", r.what))
-}
+// unanswered is what the manager concludes if the store does not answer.
+func (r *request) unanswered() node.Event { return sim.Unanswered(namespace, r.term, r.what) }
 
 // serve is what a request does, at this instant.
 func (st *state) serve(r *request) node.Event {

@@ -1,0 +1,88 @@
+// Package console is how commands write: to streams that may be terminals, in colours,
+// lists and numbers for people, or JSON for programs.
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/colorprofile"
+	"github.com/charmbracelet/x/term"
+)
+
+// A Screen is a stream that may be a terminal. What is written to it may be
+// coloured: it takes out what its terminal cannot show, which is everything
+// if it is none, and colours if NO_COLOR is set.
+type Screen struct {
+	io.Writer
+	Terminal bool // it can be redrawn
+	Width    int  // in columns; UsualWidth if it is no terminal
+}
+
+// UsualWidth is the width of what is no terminal.
+const UsualWidth = 80
+
+// EraseLine goes to the beginning of the line and clears it.
+const EraseLine = "\r\x1b[K"
+
+// LineEvery is how often a log gets a line about progress.
+const LineEvery = 5 * time.Second
+
+// Widths of a progress bar. A bar that is narrower than the least says nothing.
+const (
+	LeastBar = 8
+	MostBar  = 40
+)
+
+// New returns a stream as a screen.
+
+func New(w io.Writer) Screen {
+	out := colorprofile.NewWriter(w, os.Environ())
+
+	// The library wants a truth value; no-color.org says any value will do.
+	if os.Getenv("NO_COLOR") != "" {
+		out.Profile = min(out.Profile, colorprofile.ASCII)
+	}
+	s := Screen{Writer: out, Width: UsualWidth}
+	file, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(file.Fd()) || os.Getenv("TERM") == "dumb" {
+		return s
+	}
+	s.Terminal = true
+	if width, _, err := term.GetSize(file.Fd()); err == nil && width > 0 {
+		s.Width = width
+	}
+	return s
+}
+
+// Say writes what is good to know but not asked for. If it cannot be written,
+// there is nobody to tell.
+func (s Screen) Say(format string, args ...any) { _, _ = fmt.Fprintf(s, format, args...) }
+
+// Heading, Good and Bad colour a text. The colours are those of the terminal's own theme.
+func Heading(s string) string { return lipgloss.NewStyle().Bold(true).Render(s) }
+
+// Good is for results that are wanted.
+func Good(s string) string { return lipgloss.NewStyle().Foreground(lipgloss.Green).Render(s) }
+
+// Bad is for results that are not.
+func Bad(s string) string {
+	return lipgloss.NewStyle().Foreground(lipgloss.Red).Bold(true).Render(s)
+}
+
+// JSON is a document as JSON, indented.
+func JSON(document any) string {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false) // arrows in texts are to be read by people
+	e.SetIndent("", "  ")
+	if err := e.Encode(document); err != nil {
+		panic(err) // numbers, strings, and lists and structs of them
+	}
+	return text.String()
+}

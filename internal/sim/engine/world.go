@@ -1,0 +1,163 @@
+package engine
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+)
+
+// An Event is something that happens at an instant of true time. What it does
+// depends on What; it happens at an endpoint of the network, or nowhere.
+type Event struct {
+	At    int64  // true time, in nanoseconds
+	From  int32  // the endpoint that sent it, or Nowhere
+	To    int32  // the endpoint, or Nowhere
+	Epoch uint32 // of a timer: the process that set it must still run
+	What  any
+}
+
+// Nowhere is the endpoint of events that are not addressed to a process.
+const Nowhere int32 = -1
+
+// A Violation is an invariant that did not hold.
+type Violation struct {
+	Invariant string        `json:"invariant"`
+	At        time.Duration `json:"at"` // true time since the start of the world
+	Text      string        `json:"text"`
+}
+
+func (v *Violation) String() string {
+	return fmt.Sprintf("%s violated at %v: %s", v.Invariant, v.At, v.Text)
+}
+
+// A World is the part of a simulated world that all simulators share. Simulators
+// embed it.
+type World struct {
+	Seed   uint64
+	Random *rand.Rand
+	Now    int64 // true time
+	Queue  Timeline[Event]
+	Net    Network
+	Failed *Violation // the first; nil if there was none
+
+	Events, Messages uint64
+	Faults           map[string]uint64 // that struck, by kind
+	Branches         map[string]uint64 // of rare events, by name
+
+	start int64
+	hash  Hash
+	text  io.Writer // of the trace; nil if nothing reads it
+}
+
+// Init prepares the world of a seed, which begins at a true time. It writes a trace
+// to text, if that is not nil.
+func (w *World) Init(seed uint64, start int64, text io.Writer) {
+	w.Seed, w.Now, w.start, w.text = seed, start, start, text
+	w.Random = rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
+	w.hash = Hash(0xcbf29ce484222325 ^ seed)
+	w.Net.world = w
+	w.Faults, w.Branches = map[string]uint64{}, map[string]uint64{}
+}
+
+// Below returns a random duration below d.
+func (w *World) Below(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 0
+	}
+	return time.Duration(w.Random.Int64N(int64(d)))
+}
+
+// Chance is true once in n.
+func (w *World) Chance(n int) bool { return w.Random.IntN(n) == 0 }
+
+// NewRand returns a source of randomness for a machine, so that what one machine
+// draws does not depend on what another does.
+func (w *World) NewRand() *rand.Rand { return rand.New(rand.NewPCG(w.Random.Uint64(), 1)) }
+
+// Push adds an event to the queue.
+func (w *World) Push(e Event) { w.Queue.Add(e.At, e) }
+
+// Later delivers something to an endpoint after a while. The epoch is that of a timer.
+func (w *World) Later(d time.Duration, to int32, epoch uint32, what any) {
+	w.Push(Event{At: w.Now + int64(d), From: Nowhere, To: to, Epoch: epoch, What: what})
+}
+
+// After calls a function after a while.
+func (w *World) After(d time.Duration, do func()) { w.Later(d, Nowhere, 0, do) }
+
+// Next removes the next event from the queue, and goes on to its instant.
+func (w *World) Next() (e Event) {
+	w.Now, e = w.Queue.Next()
+	e.At = w.Now // Revise may have moved it
+	w.Events++
+	return e
+}
+
+// Mix makes the trace hash depend on two numbers.
+func (w *World) Mix(a, b uint64) { w.hash.Mix(a, b) }
+
+// Traced reports whether the trace is read. Arguments that are costly to make are
+// made only then.
+func (w *World) Traced() bool { return w.text != nil }
+
+// Printf writes a line to the trace.
+func (w *World) Printf(format string, args ...any) {
+	if w.text != nil {
+		// A failed write changes nothing in the world.
+		_, _ = fmt.Fprintf(w.text, "%12.6f  %s\n", w.Seconds(w.Now), fmt.Sprintf(format, args...))
+	}
+}
+
+// Seconds is a true time in seconds since the start of the world.
+func (w *World) Seconds(t int64) float64 { return float64(t-w.start) / 1e9 }
+
+// Elapsed is the time since the start of the world.
+func (w *World) Elapsed() time.Duration { return time.Duration(w.Now - w.start) }
+
+// Violated records the first violation; the world ends with it.
+func (w *World) Violated(invariant fmt.Stringer, format string, args ...any) {
+	if w.Failed != nil {
+		return
+	}
+	w.Failed = &Violation{Invariant: invariant.String(), At: w.Elapsed(), Text: fmt.Sprintf(format, args...)}
+	w.Printf("!!! %v", w.Failed)
+}
+
+// Guard runs a world. A panic of a machine is a violation of crash: in a real
+// process it is safe, but it is a bug all the same.
+func (w *World) Guard(crash fmt.Stringer, run func()) {
+	defer func() {
+		if r := recover(); r != nil {
+			w.Failed = nil
+			w.Violated(crash, "%v\n%s", r, debug.Stack())
+		}
+	}()
+	run()
+}
+
+// Result returns what has happened. The counts of checks are the simulator's to add.
+func (w *World) Result() *Result {
+	return &Result{
+		Seed: w.Seed, Violation: w.Failed, Hash: uint64(w.hash), Simulated: w.Elapsed(), Events: w.Events, Messages: w.Messages,
+		Checks: map[string]uint64{}, Faults: w.Faults, Branches: w.Branches,
+	}
+}
+
+// A Hash is a running hash of numbers.
+type Hash uint64
+
+// Mix makes the hash depend on two numbers.
+func (h *Hash) Mix(a, b uint64) {
+	n := (uint64(*h) ^ a) * 0x100000001b3
+	*h = Hash((n ^ b ^ n>>29) * 0x9e3779b97f4a7c15)
+}
+
+// Must is for configurations that a simulator makes itself.
+func Must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}

@@ -1,0 +1,289 @@
+package explorer
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A State is all that there is at a moment. It is not changed once it is made: a
+// step makes another.
+type State[S any] interface {
+	// Hash identifies the state, apart from the budget of what may still go wrong.
+	Hash() uint64
+	// Budget is a hash of that budget.
+	Budget() uint64
+	// Broken returns the invariant that does not hold, nil if there is none.
+	Broken() *Violation
+	// Each makes every state that can follow, with what leads to it. The usual step
+	// comes first, and the order is always the same.
+	Each(visit func(next S, what func() string))
+	// Line describes the state and the step that has led to it.
+	Line(step string) string
+	// Figure returns the state's part of a figure of the report.
+	Figure(i int) uint64
+}
+
+// A Scenario is where an exploration begins, and what may happen.
+type Scenario[S any] interface {
+	Name() string
+	Steps() int // that a way has at most
+	Figures() []Figure
+	Begin() (S, error)
+	// Worker returns a function that prepares a state for one of the workers, which
+	// takes it from another.
+	Worker() func(S) S
+}
+
+// A Figure is a number in a report that is particular to a protocol.
+type Figure struct {
+	Key  string // in JSON
+	Text string // a format
+	Of   Sum
+}
+
+// A Sum is how the parts of a figure are added up.
+type Sum uint8
+
+// The sums.
+const (
+	HighestOfStates Sum = iota
+	SumOfStates         // of states that differ
+	SumOfSteps
+)
+
+// Unlimited detours are all interleavings. Their number is such that they do not
+// get far; a few detours on a long way get further.
+const Unlimited int8 = -1
+
+// A Report is the result of an exploration.
+type Report struct {
+	Scenario string
+	Depth    int    // steps that were allowed
+	Deepest  int    // steps of the longest way
+	States   uint64 // that differ
+	Steps    uint64 // that were tried
+	Figures  []uint64
+	Elapsed  time.Duration
+	Violated *Violation // nil if there was none
+
+	figures []Figure
+}
+
+// A Violation is an invariant that does not hold, and how to get there.
+type Violation struct {
+	Invariant string
+	Text      string
+	Path      []string // one line for each step
+	Replay    string   // the argument of [Replay]
+}
+
+func (v *Violation) String() string { return fmt.Sprintf("%s violated: %s", v.Invariant, v.Text) }
+
+func (r *Report) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, depth %d of %d: %d states, %d steps", r.Scenario, r.Deepest, r.Depth, r.States, r.Steps)
+	for i, f := range r.figures {
+		fmt.Fprintf(&b, ", "+f.Text, r.Figures[i])
+	}
+	return b.String()
+}
+
+// Figure returns a figure by its key. There must be one.
+func (r *Report) Figure(key string) uint64 {
+	return r.Figures[slices.IndexFunc(r.figures, func(f Figure) bool { return f.Key == key })]
+}
+
+// Keys returns the keys of the figures.
+func (r *Report) Keys() []string {
+	var keys []string
+	for _, f := range r.figures {
+		keys = append(keys, f.Key)
+	}
+	return keys
+}
+
+// Options of an exploration; they change only the speed.
+type Options struct {
+	Workers  int           // default one for each processor
+	Progress func(*Report) // is called now and then; may be nil
+	Every    time.Duration // how often; default 1 s
+}
+
+// item is a state that is to be explored.
+type item[S any] struct {
+	state S
+	trail *trail
+	depth int
+}
+
+// A search is one from one state, depth first, by several workers.
+type search[S State[S]] struct {
+	scenario Scenario[S]
+	limit    int
+	figures  []Figure
+	start    time.Time
+	work     *pile[item[S]]
+	seen     fingerprints // of states and what may still happen: how many steps were left
+	states   fingerprints // of states alone
+
+	steps, deepest atomic.Uint64
+	sums           []atomic.Uint64 // by figure
+
+	mu    sync.Mutex
+	found *trail // to the first violation
+}
+
+// Explore tries all that can happen in a scenario. It ends at the first violation,
+// or when ctx does.
+func Explore[S State[S]](ctx context.Context, s Scenario[S], o Options) (*Report, error) {
+	if o.Workers < 1 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	root, err := s.Begin()
+	if err != nil {
+		return nil, err
+	}
+	x := &search[S]{scenario: s, limit: s.Steps(), figures: s.Figures(), start: time.Now(), work: newPile[item[S]](o.Workers)}
+	x.sums = make([]atomic.Uint64, len(x.figures))
+	x.work.put([]item[S]{{state: root}})
+	stop := context.AfterFunc(ctx, x.work.close)
+	defer stop()
+	var wg sync.WaitGroup
+	for range o.Workers {
+		wg.Go(func() { x.run(s.Worker()) })
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	x.watch(o, done)
+	r := x.report()
+	if x.found != nil {
+		if r.Violated, err = Replay(s, x.found.text()); err != nil {
+			return nil, err
+		}
+	}
+	return r, ctx.Err()
+}
+
+// watch reports progress until the search is done.
+func (x *search[S]) watch(o Options, done <-chan struct{}) {
+	if o.Every <= 0 {
+		o.Every = time.Second
+	}
+	tick := time.NewTicker(o.Every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+			if o.Progress != nil {
+				o.Progress(x.report())
+			}
+		}
+	}
+}
+
+func (x *search[S]) report() *Report {
+	r := &Report{
+		Scenario: x.scenario.Name(), Depth: x.limit, Deepest: int(x.deepest.Load()), States: x.states.len(),
+		Steps: x.steps.Load(), Elapsed: time.Since(x.start), figures: x.figures,
+	}
+	for i := range x.sums {
+		r.Figures = append(r.Figures, x.sums[i].Load())
+	}
+	return r
+}
+
+// run is one worker.
+func (x *search[S]) run(prepare func(S) S) {
+	var stack []item[S]
+	for {
+		if len(stack) == 0 {
+			if stack = x.work.take(stack); len(stack) == 0 {
+				return
+			}
+		}
+		last := len(stack) - 1
+		it := stack[last]
+		stack[last] = item[S]{}
+		it.state = prepare(it.state)
+		stack = x.visit(it, stack[:last])
+		stack = x.work.share(stack)
+	}
+}
+
+// visit looks at a state, and adds those that follow to the stack, unless that was done
+// before.
+func (x *search[S]) visit(it item[S], stack []item[S]) []item[S] {
+	key := it.state.Hash()
+	if _, raised := x.seen.raise(mixed(key, it.state.Budget()), uint8(x.limit-it.depth)); !raised {
+		return stack
+	}
+	if known, _ := x.states.raise(key, 0); !known {
+		raise(&x.deepest, uint64(it.depth))
+		x.count(it.state, false)
+	}
+	if it.state.Broken() != nil {
+		x.violated(it.trail)
+		return stack
+	}
+	if it.depth == x.limit {
+		return stack
+	}
+	from, choice := len(stack), uint16(0)
+	it.state.Each(func(n S, _ func() string) {
+		stack = append(stack, item[S]{n, &trail{it.trail, choice}, it.depth + 1})
+		x.count(n, true)
+		choice++
+	})
+	x.steps.Add(uint64(choice))
+	slices.Reverse(stack[from:]) // the usual step comes first
+	return stack
+}
+
+// count adds a step, or a state, to the figures.
+func (x *search[S]) count(state S, step bool) {
+	for i := range x.figures {
+		of := x.figures[i].Of
+		if step != (of == SumOfSteps) {
+			continue
+		}
+		switch n := state.Figure(i); {
+		case of == HighestOfStates:
+			raise(&x.sums[i], n)
+		case n > 0:
+			x.sums[i].Add(n)
+		}
+	}
+}
+
+// violated ends the search.
+func (x *search[S]) violated(t *trail) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.found == nil {
+		x.found = t
+	}
+	x.work.close()
+}
+
+func raise(a *atomic.Uint64, to uint64) {
+	for {
+		is := a.Load()
+		if is >= to || a.CompareAndSwap(is, to) {
+			return
+		}
+	}
+}
+
+// mixed is a hash of two numbers.
+func mixed(a, b uint64) uint64 {
+	h := (a ^ b*0x9e3779b97f4a7c15) * 0xff51afd7ed558ccd
+	return h ^ h>>32
+}

@@ -1,0 +1,140 @@
+package search
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold/internal/console"
+)
+
+// maxShown bounds the violations in the text; ten show a pattern, if there is
+// one. The JSON has all.
+const maxShown = 10
+
+// text writes the report for people: what was tested first, and what came out
+// of it last, where the eye is when the command is done.
+func (r *report) text(width int) string {
+	var out strings.Builder
+	section := func(title string, entries []console.Entry) {
+		if len(entries) > 0 {
+			fmt.Fprintf(&out, "%s\n%s\n", console.Heading(title), console.Grid(entries, width))
+		}
+	}
+	section("Worlds", counts(r.Worlds, r.Worlds))
+	section("Checks, by invariant", counts(r.ByCheck, r.ByCheck))
+	section("Faults that struck", counts(r.faultsInMix(), r.Faults))
+	section("Branches taken", r.branchesTaken())
+	section("What machines noted", counts(r.Notices, r.Notices))
+	section("Branches never taken", names(r.Missed))
+	fmt.Fprintf(&out, "%s\n%s\n", console.Heading("Summary"), r.overview())
+	for _, f := range r.Failures[:min(len(r.Failures), maxShown)] {
+		out.WriteString(f.text())
+	}
+	if more := len(r.Failures) - maxShown; more > 0 {
+		fmt.Fprintf(&out, "and %d more, which --json lists\n\n", more)
+	}
+	out.WriteString(r.verdict() + "\n")
+	return out.String()
+}
+
+// faultsInMix has the kinds of faults that could strike.
+func (r *report) faultsInMix() tally {
+	possible := tally{}
+	for f := range r.mix {
+		possible[f] = 0
+	}
+	return possible
+}
+
+func (r *report) branchesTaken() []console.Entry {
+	taken := maps.Clone(r.Branches)
+	maps.DeleteFunc(taken, func(_ string, n uint64) bool { return n == 0 })
+	return counts(taken, taken)
+}
+
+// overview is one line for each of the numbers of the campaign.
+func (r *report) overview() string {
+	seeds := console.Grouped(uint64(r.Seeds))
+	if r.Ended != completed {
+		seeds += " of " + console.Grouped(uint64(r.planned))
+	}
+	lines := []console.Entry{
+		{Name: "seeds", Value: fmt.Sprintf("%s, from %d", seeds, r.FirstSeed)},
+		{Name: "simulated", Value: fmt.Sprintf("%.1f h in %.1f s", r.Hours, r.Elapsed)},
+		{Name: "speed-up", Value: console.Grouped(uint64(r.Speedup)) + "x"},
+		{Name: "events", Value: console.Grouped(r.Events)},
+		{Name: "messages", Value: console.Grouped(r.Messages)},
+		{Name: "checks", Value: console.Grouped(r.Checks)},
+		{Name: "trace hash", Value: r.Hash},
+		{Name: "violations", Value: console.Grouped(uint64(r.Failed))},
+	}
+	if r.Mutant != "" {
+		lines = slices.Insert(lines, 0, console.Entry{Name: "planted bug", Value: r.Mutant})
+	}
+	var out strings.Builder
+	for _, l := range lines {
+		fmt.Fprintf(&out, "  %-11s  %s\n", l.Name, l.Value)
+	}
+	return out.String()
+}
+
+// verdict is the last line.
+func (r *report) verdict() string {
+	found := console.Good("no violation")
+	if r.Failed > 0 {
+		found = console.Bad(console.Counted(r.Failed, "violation"))
+	}
+	line := fmt.Sprintf("%s in %s", found, console.Counted(r.Seeds, "world"))
+	if r.Ended != completed {
+		line += fmt.Sprintf("; %s before the other %s", r.Ended, console.Grouped(uint64(r.planned-r.Seeds)))
+	}
+	return line
+}
+
+// text is a violation and how to see it happen.
+func (f failure) text() string {
+	return fmt.Sprintf("%s  seed %d, %s, at %s\n%s\n  %s\n\n",
+		console.Bad("VIOLATION"), f.Seed, f.Invariant, f.At, indented(f.Text), "replay: "+f.Replay)
+}
+
+// survived says that nothing noticed the planted bug.
+func (s *Job) survived() string {
+	return fmt.Sprintf("%s  The planted bug %s was not noticed in %s.\nEither these are too few or the wrong ones, or a check is missing.\n",
+		console.Bad("MUTANT SURVIVED"), s.Planted, console.Counted(s.Seeds, "world"))
+}
+
+func indented(text string) string {
+	return "  " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  ")
+}
+
+// counts lists what of says how often, for the names in which.
+func counts(which, of tally) []console.Entry {
+	var entries []console.Entry
+	for _, name := range slices.SortedFunc(maps.Keys(which), inOrder) {
+		entries = append(entries, console.Entry{Name: name, Value: console.Grouped(of[name])})
+	}
+	return entries
+}
+
+func names(of []string) []console.Entry {
+	var entries []console.Entry
+	for _, name := range of {
+		entries = append(entries, console.Entry{Name: name})
+	}
+	return entries
+}
+
+// inOrder puts I2 before I10, and all other names after them, sorted.
+func inOrder(a, b string) int {
+	number := func(s string) (n int) {
+		if _, err := fmt.Sscanf(s, "I%d ", &n); err != nil {
+			return math.MaxInt
+		}
+		return n
+	}
+	return cmp.Or(cmp.Compare(number(a), number(b)), cmp.Compare(a, b))
+}
