@@ -15,9 +15,9 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/chaos"
 	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
-	"github.com/leasehold-dev/leasehold/internal/chaos/drifting"
-	"github.com/leasehold-dev/leasehold/internal/chaos/elder"
 	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
+	"github.com/leasehold-dev/leasehold/internal/chaos/oldbuild"
+	"github.com/leasehold-dev/leasehold/internal/chaos/skewedclock"
 )
 
 const chaosHelp = `Starts a real cluster on this computer, three managers, eight servers and callers, each a
@@ -255,10 +255,10 @@ func (o *chaosOptions) build(ctx context.Context, dir string, tell func(doing st
 	if o.drift != "" || o.points {
 		var tags []string
 		if o.points {
-			tags = []string{drifting.PointsTag}
+			tags = []string{skewedclock.PointsTag}
 		}
 		tell("building the command once more, to be able to break it from within")
-		program, err := drifting.Build(ctx, dir, tags...)
+		program, err := skewedclock.Build(ctx, dir, tags...)
 		if err != nil {
 			return failed{err}
 		}
@@ -267,14 +267,14 @@ func (o *chaosOptions) build(ctx context.Context, dir string, tell func(doing st
 			c.Drifting = program
 		}
 		if o.points {
-			if c.Points, err = drifting.Points(ctx, program); err != nil {
+			if c.Points, err = skewedclock.Points(ctx, program); err != nil {
 				return failed{err}
 			}
 		}
 	}
 	if c.Other == oldestBuild {
 		tell("building the command as it once was")
-		old, err := elder.Oldest(ctx, ".")
+		old, err := oldbuild.Oldest(ctx, ".")
 		if err != nil {
 			return failed{err}
 		}

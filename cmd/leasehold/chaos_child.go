@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/internal/chaos/actor"
-	"github.com/leasehold-dev/leasehold/internal/child"
+	"github.com/leasehold-dev/leasehold/internal/proc"
 	"github.com/leasehold-dev/leasehold/store/etcd"
 )
 
@@ -19,7 +19,7 @@ func chaosChild(use, short string, run func(cmd *cobra.Command, log *slog.Logger
 	return &cobra.Command{
 		Use: use, Short: short, Hidden: true, Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			go child.EndWithParent(cmd.InOrStdin())
+			go proc.EndWithParent(cmd.InOrStdin())
 			runtime.GOMAXPROCS(1) // many share the processors
 			// All of it: what happened may not happen again.
 			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelDebug}))

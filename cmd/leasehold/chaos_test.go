@@ -22,7 +22,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/chaos"
 	"github.com/leasehold-dev/leasehold/internal/chaos/check"
 	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
-	"github.com/leasehold-dev/leasehold/internal/chaos/vitals"
+	"github.com/leasehold-dev/leasehold/internal/chaos/leaks"
 )
 
 // chaosCommand is the real command, with a directory for its files that no other
@@ -193,7 +193,7 @@ func TestChaosText(t *testing.T) {
 		Violations: []check.Violation{{Invariant: "I5", Broken: "a table went back", Text: "from 2 to 1", Times: 4}},
 		Kept:       "/somewhere",
 	}
-	r.ShortLives, r.Vitals = 2, []vitals.Course{
+	r.ShortLives, r.Vitals = 2, []leaks.Course{
 		{Process: "m1", What: "bytes of heap", Samples: 30, Early: 3 << 20, Late: 4 << 20, Allowed: 8 << 20},
 		{Process: "o1", What: "goroutines", Samples: 20, Early: 50, Late: 100, Allowed: 78},
 	}

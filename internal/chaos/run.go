@@ -50,7 +50,7 @@ func Run(ctx context.Context, cfg Config, progress func(Snapshot)) (Report, erro
 	}
 	r := &run{
 		cfg: cfg, progress: progress, begin: time.Now(), failed: make(chan error, 1),
-		vitals: newWatch(cfg.Soak), book: check.New(history.Keys(history.Watched(watched)), stale, cfg.Slack),
+		vitals: newWatch(cfg.Soak), book: check.New(history.Keys(history.Watched(cluster.Watched)), cluster.Stale, cfg.Slack),
 		report: Report{
 			Store: cfg.Shape, Seed: cfg.Seed, Builds: builds(ctx, &cfg), ByKind: make(map[string]int), Violations: []check.Violation{}, Replay: cfg.Replay(),
 		},
@@ -93,8 +93,7 @@ func (r *run) whole(ctx context.Context) error {
 	defer r.network.Close()
 	r.cluster, err = cluster.New(cluster.Config{
 		Program: cmp.Or(r.cfg.Drifting, r.cfg.Program), Other: r.cfg.Other, Shape: r.cfg.Shape, Dir: r.cfg.Dir, Network: r.network,
-		Owners: r.cfg.Owners, Callers: r.cfg.Callers, Watched: watched, Registers: inUse, Workers: workers, Every: callEvery,
-		Lease: r.cfg.Lease, TTL: r.cfg.TTL, Drift: drift, Stale: stale, LeasesOff: r.cfg.LeasesOff, Spare: r.cfg.Soak,
+		Owners: r.cfg.Owners, Callers: r.cfg.Callers, Lease: r.cfg.Lease, TTL: r.cfg.TTL, LeasesOff: r.cfg.LeasesOff, Spare: r.cfg.Soak,
 		OwnerProgram: r.cfg.OwnerProgram, OwnerArgs: r.cfg.OwnerArgs,
 		Owned: r.owned, Called: r.called, Failed: r.fail,
 	})
@@ -159,7 +158,7 @@ func (r *run) storm(ctx context.Context, n *nemesis.Nemesis, random *rand.Rand, 
 		return err
 	}
 	if r.isOutage(storm + 1) { // which is judged by what this build promises
-		if err := r.cluster.Revert(ctx); err != nil {
+		if err := r.cluster.Revert(); err != nil {
 			return err
 		}
 	}
@@ -251,7 +250,7 @@ func (r *run) healed(ctx context.Context, when string) error {
 	case err != nil && r.report.Storms == 0:
 		return fmt.Errorf("%s: %w", when, err) // it has never worked
 	case err != nil:
-		r.book.Unrecovered(time.Duration(witness.Now()-since), bound+r.cfg.Slack, watched)
+		r.book.Unrecovered(time.Duration(witness.Now()-since), bound+r.cfg.Slack, cluster.Watched)
 		r.violated("I6", "nobody leads", fmt.Errorf("%s: %w", when, err))
 		return nil
 	case missing:
@@ -260,7 +259,7 @@ func (r *run) healed(ctx context.Context, when string) error {
 	}
 	for {
 		slowest, without := r.book.Recovery(since, since+witness.Time(stretch(r.cfg.Lease)))
-		unanswered := r.book.Unanswered(since, history.Watched(inUse))
+		unanswered := r.book.Unanswered(since, history.Watched(cluster.Registers))
 		took := time.Duration(witness.Now() - since)
 		switch {
 		case without == 0 && unanswered == 0:

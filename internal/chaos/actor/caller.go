@@ -12,7 +12,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/chaos/history"
-	"github.com/leasehold-dev/leasehold/internal/chaos/vitals"
+	"github.com/leasehold-dev/leasehold/internal/chaos/leaks"
 	"github.com/leasehold-dev/leasehold/internal/witness"
 	"github.com/leasehold-dev/leasehold/lookup"
 )
@@ -126,7 +126,7 @@ func (c *caller) beat(ctx context.Context) error {
 	for i := 0; ; i++ {
 		e := history.Event{At: witness.Now()}
 		if i%vitalBeat == 0 {
-			s := vitals.Inside()
+			s := leaks.Inside()
 			e.Vitals = &s
 		}
 		if err := c.out.Write(e); err != nil {

@@ -13,7 +13,7 @@ import (
 	"sync"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/chaos/vitals"
+	"github.com/leasehold-dev/leasehold/internal/chaos/leaks"
 	"github.com/leasehold-dev/leasehold/internal/witness"
 )
 
@@ -29,7 +29,7 @@ type Event struct {
 	Loss         *Loss    `json:"loss,omitempty"`
 	Call         *Call    `json:"call,omitempty"`
 	// Vitals is what the caller takes.
-	Vitals *vitals.Sample `json:"vitals,omitempty"`
+	Vitals *leaks.Sample `json:"vitals,omitempty"`
 }
 
 // A Table is a lease table that a lookup has had.

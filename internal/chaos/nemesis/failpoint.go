@@ -44,7 +44,9 @@ func fail(ctx context.Context, n *Nemesis, s Strike) (string, func() error, erro
 	}
 	victims, heal, err := processBy(mortal(pass), 1, func(s Strike, m *cluster.Member) error {
 		m.Kill()
-		m.Arm(armed(point, s))
+		m.Configure(func(o *cluster.Options) {
+			o.Once, o.Dies = append(o.Once, "LEASEHOLD_FAILPOINTS="+armed(point, s)), true
+		})
 		return m.Start()
 	}, func(m *cluster.Member) error {
 		m.Kill()

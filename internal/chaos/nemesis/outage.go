@@ -103,7 +103,7 @@ func quorum(c *cluster.Cluster, s Strike) []*cluster.Member {
 func killAll(of group) deed { return together(of, killed, (*cluster.Member).Start) }
 
 func pauseAll(of group) deed {
-	return together(of, (*cluster.Member).Stop, (*cluster.Member).GoOn)
+	return together(of, (*cluster.Member).Pause, (*cluster.Member).Resume)
 }
 
 // together does something to all members of a group.

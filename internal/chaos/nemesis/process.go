@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
+	"github.com/leasehold-dev/leasehold/internal/chaos/skewedclock"
 )
 
 // A choice is those of a cluster to whom something may be done, the first of them
@@ -146,7 +147,7 @@ func killed(m *cluster.Member) error {
 
 // pause is SIGSTOP, and SIGCONT later.
 func pause(whom choice) deed {
-	return process(whom, 1, (*cluster.Member).Stop, (*cluster.Member).GoOn)
+	return process(whom, 1, (*cluster.Member).Pause, (*cluster.Member).Resume)
 }
 
 func two(of func(*cluster.Cluster) []*cluster.Member) choice {
@@ -171,28 +172,19 @@ func killHalf(whom choice) deed {
 }
 
 func pauseTwo(of func(*cluster.Cluster) []*cluster.Member) deed {
-	return process(two(of), 2, (*cluster.Member).Stop, (*cluster.Member).GoOn)
+	return process(two(of), 2, (*cluster.Member).Pause, (*cluster.Member).Resume)
 }
 
-// endPatience is how long a process may take to end that was asked to. It may have a
-// hard time just then: so it is killed after that, and that is no failure, nor is what it
-// says about it.
-const endPatience = 5 * time.Second
-
 // restart is SIGTERM, and a start later.
-func restart(whom choice) deed { return process(mortal(whom), 1, end, (*cluster.Member).Start) }
-
-func end(m *cluster.Member) error {
-	ending, cancel := context.WithTimeout(context.Background(), endPatience)
-	defer cancel()
-	return m.End(ending)
+func restart(whom choice) deed {
+	return process(mortal(whom), 1, (*cluster.Member).End, (*cluster.Member).Start)
 }
 
 // upgrade is a restart as another build, or as the one before.
 func upgrade(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
 	return process(mortal(anybody), 1, func(m *cluster.Member) error {
 		m.Become()
-		return end(m)
+		return m.End()
 	}, (*cluster.Member).Start)(ctx, n, s)
 }
 
@@ -201,7 +193,7 @@ func upgrade(ctx context.Context, n *Nemesis, s Strike) (string, func() error, e
 func shift(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
 	return processBy(mortal(ours), 1, func(s Strike, m *cluster.Member) error {
 		m.Kill()
-		m.Shift(time.Duration(s.How * float64(24*time.Hour)))
+		m.Configure(func(o *cluster.Options) { o.Offset = time.Duration(s.How * float64(24*time.Hour)) })
 		return nil
 	}, (*cluster.Member).Start)(ctx, n, s)
 }
@@ -211,7 +203,8 @@ func shift(ctx context.Context, n *Nemesis, s Strike) (string, func() error, err
 func set(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
 	return processBy(mortal(ours), 1, func(s Strike, m *cluster.Member) error {
 		m.Kill()
-		m.Set(time.Duration((2*s.How-1)*float64(time.Hour)), s.For/4, s.For)
+		by := time.Duration((2*s.How - 1) * float64(time.Hour))
+		m.Configure(func(o *cluster.Options) { o.Once = append(o.Once, skewedclock.Wall(by, s.For/4, s.For)) })
 		return m.Start()
 	}, func(*cluster.Member) error { return nil })(ctx, n, s)
 }
@@ -226,11 +219,11 @@ func stray(whom choice, n int) deed {
 			rate = 1 / rate
 		}
 		m.Kill()
-		m.Drift(rate)
+		m.Configure(func(o *cluster.Options) { o.Rate = rate })
 		return m.Start()
 	}, func(m *cluster.Member) error {
 		m.Kill()
-		m.Drift(1)
+		m.Configure(func(o *cluster.Options) { o.Rate = 1 })
 		return m.Start()
 	})
 }
@@ -246,7 +239,7 @@ const (
 func drift(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
 	return processBy(mortal(ours), 1, func(s Strike, m *cluster.Member) error {
 		m.Kill()
-		m.Drift(slowest + (fastest-slowest)*s.How)
+		m.Configure(func(o *cluster.Options) { o.Rate = slowest + (fastest-slowest)*s.How })
 		return nil
 	}, (*cluster.Member).Start)(ctx, n, s)
 }
@@ -294,11 +287,11 @@ func stutter(whom choice) deed {
 func stopAndGo(ctx context.Context, m *cluster.Member, still time.Duration) error {
 	const goes = 20 * time.Millisecond
 	for {
-		if err := m.Stop(); err != nil {
+		if err := m.Pause(); err != nil {
 			return err
 		}
 		wait(ctx, still)
-		if err := m.GoOn(); err != nil || !wait(ctx, goes) {
+		if err := m.Resume(); err != nil || !wait(ctx, goes) {
 			return err
 		}
 	}
