@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/chaos/history"
 	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
 	"github.com/leasehold-dev/leasehold/internal/chaos/nemesis"
-	"github.com/leasehold-dev/leasehold/internal/witness"
+	"github.com/leasehold-dev/leasehold/internal/oracle"
 )
 
 // A run is one cluster, from its start to its end.
@@ -145,7 +145,7 @@ func (r *run) storms(ctx context.Context) error {
 			return err
 		}
 		r.vitals.take(ctx, r.cluster)
-		r.book.Settle(witness.Now() - witness.Time(r.cfg.Slack+settled))
+		r.book.Settle(oracle.Now() - oracle.Time(r.cfg.Slack+settled))
 	}
 	return r.heard(ctx)
 }
@@ -238,7 +238,7 @@ const patience = time.Minute
 // long the former took. Who has a key when no lease from before can be left was renewed since.
 func (r *run) healed(ctx context.Context, when string) error {
 	r.say("recovering")
-	since := witness.Now()
+	since := oracle.Now()
 	store, stop := r.storeBack(ctx)
 	defer stop()
 	blank := r.cluster.Blank()
@@ -250,17 +250,17 @@ func (r *run) healed(ctx context.Context, when string) error {
 	case err != nil && r.report.Storms == 0:
 		return fmt.Errorf("%s: %w", when, err) // it has never worked
 	case err != nil:
-		r.book.Unrecovered(time.Duration(witness.Now()-since), bound+r.cfg.Slack, cluster.Watched)
+		r.book.Unrecovered(time.Duration(oracle.Now()-since), bound+r.cfg.Slack, cluster.Watched)
 		r.violated("I6", "nobody leads", fmt.Errorf("%s: %w", when, err))
 		return nil
 	case missing:
-		since = witness.Now() // nothing could be owned before
+		since = oracle.Now() // nothing could be owned before
 		r.created(when, blank)
 	}
 	for {
-		slowest, without := r.book.Recovery(since, since+witness.Time(stretch(r.cfg.Lease)))
+		slowest, without := r.book.Recovery(since, since+oracle.Time(stretch(r.cfg.Lease)))
 		unanswered := r.book.Unanswered(since, history.Watched(cluster.Registers))
-		took := time.Duration(witness.Now() - since)
+		took := time.Duration(oracle.Now() - since)
 		switch {
 		case without == 0 && unanswered == 0:
 			r.recovered(slowest, bound, store())
@@ -355,9 +355,9 @@ func (r *run) fail(err error) {
 // tell takes up what the nemesis does.
 func (r *run) tell(d nemesis.Deed) {
 	if !d.Healed && d.Victims != "" {
-		now := witness.Now() // it has begun
+		now := oracle.Now() // it has begun
 		for _, caller := range r.silenced(&d) {
-			r.book.Cut(caller, now, now+witness.Time(d.For))
+			r.book.Cut(caller, now, now+oracle.Time(d.For))
 		}
 	}
 	r.count(func(p *Report) {
@@ -369,9 +369,9 @@ func (r *run) tell(d nemesis.Deed) {
 			p.ByKind[d.Kind]++
 		}
 		_ = r.deeds.Encode(struct {
-			Time witness.Time `json:"time"`
+			Time oracle.Time `json:"time"`
 			nemesis.Deed
-		}{witness.Now(), d}) // a full disk is found out by others
+		}{oracle.Now(), d}) // a full disk is found out by others
 	})
 	r.say("breaking")
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/chaos/history"
 	"github.com/leasehold-dev/leasehold/internal/chaos/leaks"
-	"github.com/leasehold-dev/leasehold/internal/witness"
+	"github.com/leasehold-dev/leasehold/internal/oracle"
 	"github.com/leasehold-dev/leasehold/lookup"
 )
 
@@ -60,7 +60,7 @@ func RunCaller(ctx context.Context, cfg CallerConfig) error {
 			}
 		})
 	}
-	if err := c.out.Write(history.Event{At: witness.Now(), Opened: true, Conservative: c.conservative()}); err != nil {
+	if err := c.out.Write(history.Event{At: oracle.Now(), Opened: true, Conservative: c.conservative()}); err != nil {
 		return err
 	}
 	do(c.beat)
@@ -105,7 +105,7 @@ func (c *caller) open(ctx context.Context) error {
 // out by others.
 func (c *caller) lost(losses []leasehold.Loss) {
 	for _, l := range losses {
-		_ = c.out.Write(history.Event{At: witness.Now(), Loss: &history.Loss{
+		_ = c.out.Write(history.Event{At: oracle.Now(), Loss: &history.Loss{
 			Start: l.Range.Start, Limit: l.Range.Limit, Generation: l.Generation, Cause: l.Cause, LSN: l.LSN,
 		}})
 	}
@@ -116,7 +116,7 @@ func (c *caller) conservative() bool { return c.cfg.Number%2 == 1 }
 
 // contact writes down that contact was lost or restored.
 func (c *caller) contact(now lookup.Contact) {
-	_ = c.out.Write(history.Event{At: witness.Now(), Contact: &history.Contact{Lost: now.Lost}})
+	_ = c.out.Write(history.Event{At: oracle.Now(), Contact: &history.Contact{Lost: now.Lost}})
 }
 
 // beat says that the caller lives.
@@ -124,7 +124,7 @@ func (c *caller) beat(ctx context.Context) error {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
 	for i := 0; ; i++ {
-		e := history.Event{At: witness.Now()}
+		e := history.Event{At: oracle.Now()}
 		if i%vitalBeat == 0 {
 			s := leaks.Inside()
 			e.Vitals = &s
@@ -145,7 +145,7 @@ func (c *caller) follow(ctx context.Context) error {
 	for {
 		changed := c.lookup.Changed()
 		if t, ok := c.table(); ok {
-			if err := c.out.Write(history.Event{At: witness.Now(), Table: &t}); err != nil {
+			if err := c.out.Write(history.Event{At: oracle.Now(), Table: &t}); err != nil {
 				return err
 			}
 		}

@@ -1,4 +1,4 @@
-package witness
+package oracle
 
 import (
 	"bytes"
@@ -14,12 +14,11 @@ func TestRecordsArriveAsTheyWereWritten(t *testing.T) {
 		{About: Belief, Key: 1 << 63, Generation: 1<<63 - 1, Check: Span{1 << 62, 1<<62 + 1}},
 	}
 	var pipe bytes.Buffer
-	for _, r := range want {
-		b := r.encode()
-		pipe.Write(b[:])
+	if err := WriteRecords(&pipe, want...); err != nil || pipe.Len() != 2*Size {
+		t.Fatalf("wrote %d bytes: %v", pipe.Len(), err)
 	}
 	var got []Record
-	if err := Read(&pipe, func(r Record) { got = append(got, r) }); err != nil {
+	if err := ReadRecords(&pipe, func(r Record) { got = append(got, r) }); err != nil {
 		t.Fatal(err)
 	}
 	if len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
@@ -28,7 +27,7 @@ func TestRecordsArriveAsTheyWereWritten(t *testing.T) {
 }
 
 func TestARecordThatIsCutOffIsAnError(t *testing.T) {
-	err := Read(strings.NewReader(strings.Repeat("x", Size+1)), func(Record) {})
+	err := ReadRecords(strings.NewReader(strings.Repeat("x", Size+1)), func(Record) {})
 	if err == nil {
 		t.Error("half a record was let pass")
 	}
@@ -49,5 +48,19 @@ func TestEarlier(t *testing.T) {
 	}
 	if got := (Record{Check: Span{10, 12}, Held: Span{13, 14}}).Earlier(-1); got.Check != (Span{11, 13}) || got.Held != (Span{14, 15}) {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// TestFormat: owners of older builds write records, too.
+func TestFormat(t *testing.T) {
+	var got bytes.Buffer
+	r := Record{About: Belief, Key: 1, Generation: 2, Session: leasehold.Session{3}, Check: Span{4, 5}, Held: Span{6, 7}}
+	if err := WriteRecords(&got, r); err != nil {
+		t.Fatal(err)
+	}
+	want := make([]byte, Size)
+	want[0], want[8], want[16], want[32], want[40], want[48], want[56], want[64] = 1, 2, 3, 4, 5, 6, 7, 1
+	if !bytes.Equal(got.Bytes(), want) {
+		t.Errorf("got  %x\nwant %x", got.Bytes(), want)
 	}
 }

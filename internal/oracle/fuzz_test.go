@@ -1,4 +1,4 @@
-package witness
+package oracle
 
 import (
 	"bytes"
@@ -12,14 +12,19 @@ import (
 // FuzzObservations: what an owner has written of itself is read as it was written.
 func FuzzObservations(f *testing.F) {
 	r := Record{About: Belief, Key: 1, Generation: 2, Session: leasehold.Session{3}, Check: Span{4, 5}, Held: Span{6, 7}}
-	b := r.encode()
-	f.Add(b[:])
+	var b bytes.Buffer
+	if err := WriteRecords(&b, r); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b.Bytes())
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var again []byte
-		err := Read(bytes.NewReader(b), func(r Record) {
-			e := r.encode()
-			again = append(again, e[:]...)
+		var written bytes.Buffer
+		err := ReadRecords(bytes.NewReader(b), func(r Record) {
+			if err := WriteRecords(&written, r); err != nil {
+				t.Fatal(err)
+			}
 		})
+		again := written.Bytes()
 		if whole := len(b) / Size * Size; (err == nil) != (whole == len(b)) || !bytes.Equal(again, b[:whole]) {
 			t.Fatalf("%v:\n%s", err, cmp.Diff(b, again))
 		}

@@ -1,4 +1,4 @@
-package witness
+package oracle
 
 import (
 	"fmt"
@@ -51,8 +51,8 @@ type tenure struct {
 // at most a few times a minute, and records are late by milliseconds.
 const maxTenures = 8
 
-// NewOracle returns an oracle that judges so many keys.
-func NewOracle(maxKeys int) *Oracle {
+// New returns an oracle that judges so many keys.
+func New(maxKeys int) *Oracle {
 	return &Oracle{maxKeys: maxKeys, keys: make(map[leasehold.Key][]tenure)}
 }
 

@@ -1,4 +1,4 @@
-package witness
+package oracle
 
 import (
 	"math/rand/v2"
@@ -46,7 +46,7 @@ func TestOracle(t *testing.T) {
 		{"counted once", []Record{seen(1, 2, 10, 11), seen(2, 1, 20, 21), seen(2, 1, 30, 31)}, 0, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			o := NewOracle(10)
+			o := New(10)
 			for _, r := range test.records {
 				o.Observe(r)
 			}
@@ -62,7 +62,7 @@ func TestOracle(t *testing.T) {
 }
 
 func TestOracleKeepsKeysApart(t *testing.T) {
-	o := NewOracle(10)
+	o := New(10)
 	a, b := seen(1, 1, 10, 11, 20, 21), seen(2, 2, 15, 16)
 	b.Key++
 	o.Observe(a)
@@ -79,7 +79,7 @@ func TestOracleIsFair(t *testing.T) {
 		records := turns(t)
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "order"), 0))
 		random.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
-		o := NewOracle(1)
+		o := New(1)
 		for _, r := range records {
 			o.Observe(r)
 		}
@@ -113,7 +113,7 @@ func turns(t *rapid.T) []Record {
 }
 
 func TestOracleIsBounded(t *testing.T) {
-	o := NewOracle(3)
+	o := New(3)
 	for i := range Time(100) {
 		r := seen(byte(i), leasehold.Generation(i+1), 10*i+1, 10*i+2)
 		r.Key = leasehold.Key(i % 5)

@@ -1,4 +1,4 @@
-package witness
+package oracle
 
 // A Time is an instant, in nanoseconds, on a clock that all processes of
 // this computer share, so that instants of different processes compare. Only
