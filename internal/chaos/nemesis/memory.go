@@ -1,7 +1,6 @@
 package nemesis
 
 import (
-	"context"
 	"fmt"
 	"os/exec"
 	"strings"
@@ -13,8 +12,8 @@ import (
 
 // starve limits the memory of a process to up to 4 MB more than it has. Go's runtime ends a
 // process that gets no memory; then a supervisor starts it again. So it may crash for a while.
-func starve(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
-	return processBy(mortal(ours), 1, func(s Strike, m *cluster.Member) error {
+func starve() deed {
+	return process(1, mortal(anyTimed), func(s Strike, m *cluster.Member) error {
 		m.Excuse(true)
 		has, err := dataOf(m.Pid())
 		if err != nil {
@@ -25,7 +24,7 @@ func starve(ctx context.Context, n *Nemesis, s Strike) (string, func() error, er
 		err := limit(m.Pid(), "unlimited")
 		m.Excuse(false)
 		return err
-	})(ctx, n, s)
+	})
 }
 
 // dataOf is how much memory a process has of the kind that the limit is about.
