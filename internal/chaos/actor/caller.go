@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spf13/pflag"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold-dev/leasehold"
@@ -28,6 +29,17 @@ type CallerConfig struct {
 	Stale     time.Duration
 	Events    io.Writer
 	Logger    *slog.Logger
+}
+
+// AddFlags adds the flags of a caller.
+func (cfg *CallerConfig) AddFlags(f *pflag.FlagSet) {
+	f.IntVar(&cfg.Number, "number", 0, "which caller it is")
+	f.StringSliceVar(&cfg.Managers, "managers", nil, "where managers listen")
+	f.IntVar(&cfg.Registers, "registers", 1, "how many registers there are")
+	f.IntVar(&cfg.Workers, "workers", 1, "how many requests it makes at a time")
+	f.DurationVar(&cfg.Every, "every", 0, "the time between two requests")
+	f.DurationVar(&cfg.Poll, "poll", 0, "how often to ask whether the table is complete")
+	f.DurationVar(&cfg.Stale, "stale", 0, "how old the proof of that may become")
 }
 
 // A caller is one process that uses registers.

@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"fmt"
@@ -10,60 +10,68 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/chaos"
 )
 
-// A chaosProgress says how far a run is: with a bar that is redrawn if it writes to a
-// terminal, else with a line now and then. It is for one goroutine at a time.
-type chaosProgress struct {
-	out    screen
+// display shows how far a run is: a bar that is redrawn on a terminal, else a line now and then.
+// It is for one goroutine at a time.
+type display struct {
+	out    Screen
 	bar    progress.Model
-	room   int // columns for the bar; only shrinks, so that it does not dance
+	room   int // columns for the bar; it only shrinks, so that the bar does not jump
 	silent bool
 	said   time.Duration
 }
 
-func newChaosProgress(out screen, json bool) *chaosProgress {
-	return &chaosProgress{
-		out: out, silent: json && !out.terminal, room: mostBar,
+const (
+	eraseLine = "\r\x1b[K" // goes to the beginning of the line and clears it
+	lineEvery = 5 * time.Second
+	leastBar  = 8
+	mostBar   = 40
+)
+
+func newProgress(out Screen, json bool) *display {
+	return &display{
+		out: out, silent: json && !out.Terminal, room: mostBar,
 		bar: progress.New(progress.WithFillCharacters('█', '░'), progress.WithColors(lipgloss.Cyan), progress.WithoutPercentage()),
 	}
 }
 
-func (p *chaosProgress) report(s chaos.Snapshot) {
+// report shows how a run is doing.
+func (p *display) report(s chaos.Snapshot) {
 	switch {
 	case p.silent:
-	case p.out.terminal:
-		p.out.say("%s%s", eraseLine, p.line(s, p.out.width-1))
+	case p.out.Terminal:
+		p.out.say("%s%s", eraseLine, p.line(s, p.out.Width-1))
 	case s.Elapsed-p.said >= lineEvery || s.Elapsed < p.said:
 		p.said = s.Elapsed
-		p.out.say("%s\n", chaosNumbers(s))
+		p.out.say("%s\n", numbers(s))
 	}
 }
 
-// tell says what is done before a run.
-func (p *chaosProgress) tell(doing string) {
+// say shows what is done before a run.
+func (p *display) say(doing string) {
 	switch {
 	case p.silent:
-	case p.out.terminal:
-		p.out.say("%s%s", eraseLine, lipgloss.NewStyle().MaxWidth(p.out.width-1).Render(doing))
+	case p.out.Terminal:
+		p.out.say("%s%s", eraseLine, lipgloss.NewStyle().MaxWidth(p.out.Width-1).Render(doing))
 	default:
 		p.out.say("%s\n", doing)
 	}
 }
 
-func (p *chaosProgress) stop() {
-	if p.out.terminal && !p.silent {
+func (p *display) stop() {
+	if p.out.Terminal && !p.silent {
 		p.out.say("%s", eraseLine)
 	}
 }
 
 // line is a bar, if there is room for it, and the numbers.
-func (p *chaosProgress) line(s chaos.Snapshot, width int) string {
-	numbers := chaosNumbers(s)
-	p.room = min(p.room, width-lipgloss.Width(numbers)-2)
+func (p *display) line(s chaos.Snapshot, width int) string {
+	text := numbers(s)
+	p.room = min(p.room, width-lipgloss.Width(text)-2)
 	if p.room < leastBar {
-		return lipgloss.NewStyle().MaxWidth(width).Render(numbers)
+		return lipgloss.NewStyle().MaxWidth(width).Render(text)
 	}
 	p.bar.SetWidth(p.room)
-	return p.bar.ViewAs(share(s)) + "  " + numbers
+	return p.bar.ViewAs(share(s)) + "  " + text
 }
 
 // share is how much of a run is done, by time or by faults, whichever ends it sooner.
@@ -78,8 +86,8 @@ func share(s chaos.Snapshot) float64 {
 	return min(1, done)
 }
 
-// chaosNumbers is how a run is doing: which, for how long, and what was done.
-func chaosNumbers(s chaos.Snapshot) string {
+// numbers is how a run is doing: which, for how long, and what was done.
+func numbers(s chaos.Snapshot) string {
 	at, faults := s.Elapsed.Round(time.Second).String(), counted(s.Faults, "fault")
 	if s.Of > s.Elapsed {
 		at += fmt.Sprintf(" of ~%v", s.Of.Round(time.Second))

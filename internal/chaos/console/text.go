@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"fmt"
@@ -6,35 +6,67 @@ import (
 	"strings"
 
 	"charm.land/lipgloss/v2"
+	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 
 	"github.com/leasehold-dev/leasehold/internal/chaos"
 	"github.com/leasehold-dev/leasehold/internal/chaos/nemesis"
 )
 
-// kindsText lists what can be done to a cluster.
-func kindsText() string {
-	var rows [][]string
+// An entry is a line of a report.
+type entry struct{ name, value string }
+
+// facts lists names and values, one on a line.
+func facts(entries []entry) string {
+	width := 0
+	for _, e := range entries {
+		width = max(width, len(e.name))
+	}
+	var out strings.Builder
+	for _, e := range entries {
+		fmt.Fprintf(&out, "%-*s  %s\n", width, e.name, e.value)
+	}
+	return out.String()
+}
+
+func heading(s string) string { return lipgloss.NewStyle().Bold(true).Render(s) }
+func bad(s string) string     { return lipgloss.NewStyle().Foreground(lipgloss.Red).Bold(true).Render(s) }
+
+// counted is a number and its noun: 1 storm, 2,000 storms.
+func counted(n int, noun string) string {
+	return humanize.Comma(int64(n)) + " " + english.PluralWord(n, noun, "")
+}
+
+func grouped(n uint64) string { return humanize.Comma(int64(n)) }
+
+// KindsHelp, as a kind of fault, asks for a list of them.
+const KindsHelp = "help"
+
+// KindsText lists the kinds of faults.
+func KindsText() string {
+	lines := []entry{{"FAULT", "WHAT HAPPENS"}}
 	for _, f := range nemesis.All() {
 		text := f.Text
 		if f.Takes != "" {
 			text += " (takes " + f.Takes + ")"
 		}
-		rows = append(rows, []string{f.Name, text})
+		lines = append(lines, entry{f.Name, text})
 	}
-	return tableText([]column{left("FAULT"), left("WHAT HAPPENS")}, rows)
+	title, rest, _ := strings.Cut(facts(lines), "\n")
+	return heading(title) + "\n" + rest
 }
 
-// kindNames are what --kinds may say.
-func kindNames() []string {
-	names := []string{kindsHelp}
+// KindNames are the values of --kinds.
+func KindNames() []string {
+	names := []string{KindsHelp}
 	for _, f := range nemesis.All() {
 		names = append(names, f.Name)
 	}
 	return names
 }
 
-// chaosText is what came of a run, for people whose terminals have so many columns; 0: nobody's.
-func chaosText(r *chaos.Report, width int) string {
+// reportText is a report for a terminal with so many columns; 0: any number.
+func reportText(r *chaos.Report, width int) string {
 	rec := &r.Recoveries
 	lines := []entry{
 		{"run", fmt.Sprintf("store %s, seed %d, %.1f s, %s%s", r.Store, r.Seed, r.Seconds, counted(r.Storms, "storm"), cutShort(r))},

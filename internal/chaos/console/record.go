@@ -1,25 +1,25 @@
-package main
+package console
 
 import "os"
 
-// A chaosRecord is the file of --report. What an earlier run has left stays there until
-// there is something else to say.
-type chaosRecord struct {
-	file  *os.File // nil: nobody wants one
+// A record is the file for reports as JSON. What an earlier run has left stays there until the
+// first report.
+type record struct {
+	file  *os.File // nil: none
 	begun bool
 }
 
-// newRecord finds out whether there can be such a file. Without a path there is none.
-func newRecord(path string) (*chaosRecord, error) {
+// newRecord opens the file. Without a path there is none.
+func newRecord(path string) (*record, error) {
 	if path == "" {
-		return &chaosRecord{}, nil
+		return &record{}, nil
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o666) //nolint:gosec // whoever the umask allows it may read it
-	return &chaosRecord{file: f}, err
+	return &record{file: f}, err
 }
 
 // add adds a report to those of this run.
-func (r *chaosRecord) add(report string) error {
+func (r *record) add(report string) error {
 	if r.file == nil {
 		return nil
 	}
@@ -35,7 +35,7 @@ func (r *chaosRecord) add(report string) error {
 	return err
 }
 
-func (r *chaosRecord) close() {
+func (r *record) close() {
 	if r.file != nil {
 		_ = r.file.Close() // each report was written
 	}
