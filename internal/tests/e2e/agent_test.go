@@ -59,7 +59,7 @@ func inEveryLanguage(t *testing.T, test func(t *testing.T, l language)) {
 
 func (l language) dir(t *testing.T) string {
 	t.Helper()
-	dir, err := filepath.Abs(filepath.Join("..", "..", "examples", "agent", l.name))
+	dir, err := filepath.Abs(filepath.Join("..", "..", "..", "examples", "agent", l.name))
 	if err != nil {
 		t.Fatal(err)
 	}
