@@ -5,8 +5,8 @@
 package history
 
 import (
+	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -71,31 +71,39 @@ type Call struct {
 // many goroutines at once.
 type Writer struct {
 	mu sync.Mutex
-	to *json.Encoder
+	to io.Writer
 }
 
 // NewWriter returns a writer.
-func NewWriter(to io.Writer) *Writer { return &Writer{to: json.NewEncoder(to)} }
+func NewWriter(to io.Writer) *Writer { return &Writer{to: to} }
 
-// Write writes an event. An error says that the reader is gone.
+// Write writes an event. If it cannot, whoever wants to know it is gone.
 func (w *Writer) Write(e Event) error {
+	line, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.to.Encode(e)
+	_, err = w.to.Write(append(line, '\n'))
+	return err
 }
 
-// Read passes on events, until the writer is gone. One that is cut off at the very end is not
-// passed on: its writer was killed.
+// Read passes on events, until whoever writes them is gone. One that is cut off at
+// the very end is not passed on: its writer was killed.
 func Read(from io.Reader, observe func(Event)) error {
-	in := json.NewDecoder(from)
+	in := bufio.NewReader(from)
 	for {
-		var e Event
-		err := in.Decode(&e)
-		switch {
-		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		line, err := in.ReadBytes('\n')
+		if err == io.EOF {
 			return nil
-		case err != nil:
+		}
+		if err != nil {
 			return fmt.Errorf("reading what a caller did: %w", err)
+		}
+		var e Event
+		if err := json.Unmarshal(line, &e); err != nil {
+			return fmt.Errorf("reading what a caller did: %q: %w", line, err)
 		}
 		observe(e)
 	}
