@@ -13,7 +13,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/registers"
+	"github.com/leasehold-dev/leasehold/internal/oracle"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 )
 
@@ -72,8 +72,8 @@ func TestLinearizableUnderFaults(t *testing.T) {
 			leaseholdtest.Run(t, leaseholdtest.Config{Managers: 3}, func(t *testing.T, c *leaseholdtest.Cluster) {
 				history := live(t, c, seed)
 				for _, o := range history {
-					switch out := o.Output.(registers.Answer); {
-					case o.Input.(registers.Request).Do == registers.Lose:
+					switch out := o.Output.(oracle.Answer); {
+					case o.Input.(oracle.Request).Do == oracle.Lose:
 						lost++
 					case out.Unknown:
 						unknown++
@@ -81,7 +81,7 @@ func TestLinearizableUnderFaults(t *testing.T) {
 						found++
 					}
 				}
-				if result := porcupine.CheckOperations(registers.Model(), history); !result {
+				if result := porcupine.CheckOperations(oracle.RegisterModel(), history); !result {
 					t.Errorf("this is not what registers do: %+v", history)
 				}
 			})
@@ -95,7 +95,7 @@ func TestLinearizableUnderFaults(t *testing.T) {
 
 // live lets a cluster live for some minutes, and returns what happened.
 func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64) []porcupine.Operation {
-	history := registers.NewChronicle("alice", "bob", "carol")
+	history := oracle.NewRegisters("alice", "bob", "carol")
 	nemesis := &leaseholdtest.Nemesis{
 		Random: rand.New(rand.NewPCG(seed, 99)),
 		Start:  func(n *leaseholdtest.Node) func(context.Context) error { return serve(t, n) },
@@ -114,7 +114,7 @@ func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64) []porcupine.Opera
 		asker := newClient(c.Node(fmt.Sprint("caller", i)))
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
 		clients.Go(func() {
-			history.Ask(i, 60, time.Second, random, func(in *registers.Request) (registers.Answer, error) {
+			history.Ask(i, 60, time.Second, random, func(in *oracle.Request) (oracle.Answer, error) {
 				return asker.request(t.Context(), in)
 			})
 		})
@@ -131,20 +131,20 @@ func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64) []porcupine.Opera
 }
 
 // request carries out what is to be done to a register.
-func (c *client) request(ctx context.Context, in *registers.Request) (registers.Answer, error) {
-	if in.Do == registers.Write {
+func (c *client) request(ctx context.Context, in *oracle.Request) (oracle.Answer, error) {
+	if in.Do == oracle.Write {
 		_, err := c.ask(ctx, http.MethodPut, in.Name, reply{Value: in.Value}, false)
-		return registers.Answer{}, err
+		return oracle.Answer{}, err
 	}
 	was, err := c.ask(ctx, http.MethodGet, in.Name, reply{}, false)
-	if err != nil || in.Do == registers.Read {
-		in.Do = registers.Read // no more than that was tried
-		return registers.Answer{Value: was.Value}, err
+	if err != nil || in.Do == oracle.Read {
+		in.Do = oracle.Read // no more than that was tried
+		return oracle.Answer{Value: was.Value}, err
 	}
 	in.Want = was.Value
 	_, err = c.ask(ctx, http.MethodPut, in.Name, reply{Value: in.Value, Version: was.Version}, true)
 	if errors.Is(err, leasehold.Stale) {
-		return registers.Answer{}, nil
+		return oracle.Answer{}, nil
 	}
-	return registers.Answer{Swapped: true}, err
+	return oracle.Answer{Swapped: true}, err
 }

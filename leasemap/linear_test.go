@@ -12,11 +12,11 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/registers"
+	"github.com/leasehold-dev/leasehold/internal/oracle"
 )
 
 // Histories of clients, and of leases that move on and are lost, are those of registers
-// that are registers.Request one request at a time.
+// that are oracle.Request one request at a time.
 func TestLinearizable(t *testing.T) {
 	histories := 600
 	if testing.Short() {
@@ -26,18 +26,18 @@ func TestLinearizable(t *testing.T) {
 	for seed := range uint64(histories) {
 		history := play(t, seed)
 		for _, o := range history {
-			switch out := o.Output.(registers.Answer); {
+			switch out := o.Output.(oracle.Answer); {
 			case out.Unknown:
 				unknown++
 			case out.Swapped:
 				swapped++
-			case o.Input.(registers.Request).Do == registers.Lose:
+			case o.Input.(oracle.Request).Do == oracle.Lose:
 				lost++
 			case out.Value != "":
 				read++
 			}
 		}
-		if result := porcupine.CheckOperationsTimeout(registers.Model(), history, 20*time.Second); result != porcupine.Ok {
+		if result := porcupine.CheckOperationsTimeout(oracle.RegisterModel(), history, 20*time.Second); result != porcupine.Ok {
 			t.Fatalf("seed %d: %v: %+v", seed, result, history)
 		}
 	}
@@ -65,7 +65,7 @@ func play(t *testing.T, seed uint64) []porcupine.Operation {
 		random := rand.New(rand.NewPCG(seed, uint64(c)))
 		all.Go(func() {
 			for i := range each {
-				in := registers.Request{Do: random.IntN(3), Name: fmt.Sprint(random.IntN(2)), Value: fmt.Sprintf("%d.%d", c, i)}
+				in := oracle.Request{Do: random.IntN(3), Name: fmt.Sprint(random.IntN(2)), Value: fmt.Sprintf("%d.%d", c, i)}
 				call := now()
 				out, done := request(t.Context(), r, random, &in)
 				if !done {
@@ -92,7 +92,7 @@ func play(t *testing.T, seed uint64) []porcupine.Operation {
 			}
 			r.grant(to, nil)
 			for name := range 2 {
-				add(porcupine.Operation{ClientId: clients, Input: registers.Request{Do: registers.Lose, Name: fmt.Sprint(name)}, Call: call, Output: registers.Answer{}, Return: now()})
+				add(porcupine.Operation{ClientId: clients, Input: oracle.Request{Do: oracle.Lose, Name: fmt.Sprint(name)}, Call: call, Output: oracle.Answer{}, Return: now()})
 			}
 		}
 	})
@@ -102,7 +102,7 @@ func play(t *testing.T, seed uint64) []porcupine.Operation {
 
 // request asks whoever owns the name, for a while. It reports false if nobody has carried
 // it out.
-func request(ctx context.Context, r *realm, random *rand.Rand, in *registers.Request) (registers.Answer, bool) {
+func request(ctx context.Context, r *realm, random *rand.Rand, in *oracle.Request) (oracle.Answer, bool) {
 	for range 100 {
 		s := r.owner()
 		if random.IntN(4) == 0 {
@@ -113,30 +113,30 @@ func request(ctx context.Context, r *realm, random *rand.Rand, in *registers.Req
 			continue
 		}
 		if errors.Is(err, leasehold.Unavailable) {
-			return registers.Answer{Unknown: true}, true
+			return oracle.Answer{Unknown: true}, true
 		}
 		return out, true
 	}
-	return registers.Answer{}, false
+	return oracle.Answer{}, false
 }
 
-func attempt(ctx context.Context, s *server, in *registers.Request) (registers.Answer, error) {
+func attempt(ctx context.Context, s *server, in *oracle.Request) (oracle.Answer, error) {
 	switch in.Do {
-	case registers.Read:
+	case oracle.Read:
 		value, _, err := s.Get(in.Name)
-		return registers.Answer{Value: value}, err
-	case registers.Write:
+		return oracle.Answer{Value: value}, err
+	case oracle.Write:
 		_, err := s.Set(ctx, in.Name, in.Value)
-		return registers.Answer{}, err
+		return oracle.Answer{}, err
 	}
 	value, version, err := s.Get(in.Name)
 	if err != nil {
-		return registers.Answer{}, err
+		return oracle.Answer{}, err
 	}
 	in.Want = value
 	_, err = s.Set(ctx, in.Name, in.Value, If(version))
 	if leasehold.KindOf(err) == leasehold.Stale {
-		return registers.Answer{}, nil
+		return oracle.Answer{}, nil
 	}
-	return registers.Answer{Swapped: true}, err
+	return oracle.Answer{Swapped: true}, err
 }

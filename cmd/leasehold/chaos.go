@@ -1,11 +1,9 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -14,9 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold-dev/leasehold/internal/chaos"
-	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
-	"github.com/leasehold-dev/leasehold/internal/chaos/drifting"
-	"github.com/leasehold-dev/leasehold/internal/chaos/elder"
+	"github.com/leasehold-dev/leasehold/internal/chaos/console"
 	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
 )
 
@@ -72,34 +68,24 @@ const chaosExample = `  leasehold chaos --for 30s --seed 1
   leasehold chaos --store flease --kinds leader-pause-long,leader-kill --for 5m
   leasehold chaos --leases-off --for 20s        # must fail`
 
-// chaosOptions is what the flags of chaos say.
-type chaosOptions struct {
-	config chaos.Config
-	store  string
-	drift  string
-	points bool
-	json   bool
-	file   string // for JSON besides
-}
-
 // soakFrom is how long a run takes at least that looks for what grows with time.
 const soakFrom = 30 * time.Minute
 
 func newChaosCommand() *cobra.Command {
-	o := &chaosOptions{config: chaos.DefaultConfig()}
+	o := &console.Campaign{Config: chaos.DefaultConfig(), Version: buildVersion()}
 	cmd := &cobra.Command{
 		Use:     "chaos",
 		Short:   "Break a real cluster on this computer, and check what it promises",
 		Long:    chaosHelp,
 		Example: chaosExample,
-		Args:    o.arguments,
+		Args:    func(cmd *cobra.Command, args []string) error { return chaosArguments(o.Drift, cmd, args) },
 	}
-	flags, c := cmd.Flags(), &o.config
+	flags, c := cmd.Flags(), &o.Config
 	flags.SortFlags = false
 	flags.DurationVar(&c.For, "for", 0, "for how long storms begin, with each store (default 30s, or until there were --faults)")
 	flags.IntVar(&c.Faults, "faults", 0, "how many faults are enough, with each store (default as many as there is time for)")
 	flags.Uint64Var(&c.Seed, "seed", 0, "what is done to whom and when (default another each time)")
-	flags.StringVar(&o.store, "store", string(c.Shape), "where managers have their tables: etcd, external, flease, or all one after the other")
+	flags.StringVar(&o.Store, "store", string(c.Shape), "where managers have their tables: etcd, external, flease, or all one after the other")
 	flags.StringSliceVar(&c.Kinds, "kinds", nil, "only these `faults`; \"help\" says which there are")
 	flags.DurationVar(&c.Outage, "outage", 0, "how long each outage of all managers or of the store lasts, 5s or more (default drawn: 5s to 5m,\nmostly short, and at most a third of what is left of --for)")
 	flags.IntVar(&c.Owners, "owners", c.Owners, "how many servers")
@@ -108,48 +94,72 @@ func newChaosCommand() *cobra.Command {
 	flags.DurationVar(&c.TTL, "ttl", c.TTL, "for how long a leader acts without renewing its leadership")
 	flags.DurationVar(&c.Slack, "slack", c.Slack, "how much later than promised things may happen, for want of processors")
 	flags.StringVar(&c.Other, "other", "", "another build of this `program`, to which processes are upgraded, and back; \"oldest\" is\nthat of the oldest commit with which this one has to get along, and needs a checkout\nwith its history and the go command")
-	flags.StringVar(&o.drift, "drift", "", "have clocks run at different rates, within the drift bound, or with --drift=beyond beyond it,\nand wall clocks be set; needs a checkout and the go command")
-	flags.Lookup("drift").NoOptDefVal = driftWithin
-	flags.BoolVar(&o.points, "failpoints", false, "have processes die and stand still at failpoints; needs a checkout and the go command")
+	flags.StringVar(&o.Drift, "drift", "", "have clocks run at different rates, within the drift bound, or with --drift=beyond beyond it,\nand wall clocks be set; needs a checkout and the go command")
+	flags.Lookup("drift").NoOptDefVal = console.DriftWithin
+	flags.BoolVar(&o.Failpoints, "failpoints", false, "have processes die and stand still at failpoints; needs a checkout and the go command")
 	flags.BoolVar(&c.Soak, "soak", false, "spare one process of each kind, and fail if memory, goroutines or descriptors of any\nprocess grow with time (default with --for 30m and more)")
 	flags.BoolVar(&c.LeasesOff, "leases-off", false, "break the servers on purpose, to see that the checks notice")
-	flags.BoolVar(&o.json, "json", false, "print what came of it as JSON, one object for each store, and nothing else")
-	flags.StringVar(&o.file, "report", "", "write that JSON to a `file`, too, whatever is printed")
+	flags.BoolVar(&o.JSON, "json", false, "print what came of it as JSON, one object for each store, and nothing else")
+	flags.StringVar(&o.Report, "report", "", "write that JSON to a `file`, too, whatever is printed")
 	flags.StringVar(&c.Dir, "dir", "", "the `directory` for data, logs and histories (default a temporary one)")
 	flags.BoolVar(&c.Keep, "keep", false, "keep it, whatever comes of it")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		program, err := os.Executable()
-		if err != nil {
-			return failed{err}
-		}
-		c.Program = program
-		if slices.Contains(c.Kinds, kindsHelp) || slices.Contains(c.Kinds, "?") {
-			return write(newScreen(cmd.OutOrStdout()), kindsText())
-		}
-		if err := unset(flags); err != nil {
-			return err
-		}
-		if !flags.Changed("seed") {
-			c.Seed = uint64(time.Now().UnixNano()) % maxDrawn
-		}
-		if c.For == 0 && c.Faults == 0 {
-			c.For = unattended
-		}
-		if !flags.Changed("soak") {
-			c.Soak = c.For >= soakFrom
-		}
-		if err := o.check(); err != nil {
-			return err
-		}
-		if lan.Rootless() {
-			return rootless(cmd, program, os.Args[1:])
-		}
-		return o.run(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runChaos(cmd, o) }
+	for flag, values := range map[string][]string{
+		"kinds": console.KindNames(),
+		"drift": {console.DriftWithin, console.DriftBeyond},
+		"store": {"etcd", "external", "flease", console.AllStores},
+	} {
+		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
-	_ = cmd.RegisterFlagCompletionFunc("kinds", cobra.FixedCompletions(kindNames(), cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("drift", cobra.FixedCompletions([]string{driftWithin, driftBeyond}, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions([]string{"etcd", "external", "flease", "all"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// runChaos sets what depends on several flags, and runs.
+func runChaos(cmd *cobra.Command, o *console.Campaign) error {
+	out, errs, c, flags := newScreen(cmd.OutOrStdout()), newScreen(cmd.ErrOrStderr()), &o.Config, cmd.Flags()
+	if slices.Contains(c.Kinds, console.KindsHelp) || slices.Contains(c.Kinds, "?") {
+		return write(out, console.KindsText())
+	}
+	if err := unset(flags); err != nil {
+		return err
+	}
+	var err error
+	if c.Program, err = os.Executable(); err != nil {
+		return failed{err}
+	}
+	if !flags.Changed("seed") {
+		c.Seed = console.DrawSeed()
+	}
+	if c.For == 0 && c.Faults == 0 {
+		c.For = unattended
+	}
+	if !flags.Changed("soak") {
+		c.Soak = c.For >= soakFrom
+	}
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	if lan.Rootless() {
+		exit, err := lan.Again(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr(), c.Program, os.Args[1:]...)
+		switch {
+		case err != nil:
+			return failed{err}
+		case exit != 0:
+			return status(exit) // it has said why
+		}
+		return nil
+	}
+	outcome, err := o.Run(cmd.Context(), console.Screen{Writer: out, Terminal: out.terminal, Width: out.width},
+		console.Screen{Writer: errs, Terminal: errs.terminal, Width: errs.width})
+	switch {
+	case err != nil:
+		return failed{err}
+	case outcome == console.Violated:
+		return statusViolated
+	case outcome == console.Interrupted:
+		return statusInterrupted
+	}
+	return nil
 }
 
 // unset finds flags that were given and say nothing, such as those of a script with an empty
@@ -171,171 +181,13 @@ func unset(flags *pflag.FlagSet) error {
 	return found
 }
 
-// maxDrawn bounds seeds that nobody has chosen: they are easy to type, and programs that read
-// numbers of JSON as floating point do not change them.
-const maxDrawn = 1_000_000_000
-
-// kindsHelp is not a kind of fault, but asks for them.
-const kindsHelp = "help"
-
-// arguments are none. Who writes --drift beyond means something.
-func (o *chaosOptions) arguments(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 && o.drift != "" {
-		if args[0] == driftWithin || args[0] == driftBeyond {
+// chaosArguments refuses arguments. "--drift beyond" gets a hint.
+func chaosArguments(drift string, cmd *cobra.Command, args []string) error {
+	if len(args) > 0 && drift != "" {
+		if args[0] == console.DriftWithin || args[0] == console.DriftBeyond {
 			return fmt.Errorf("--drift %s: write --drift=%s", args[0], args[0])
 		}
 		return fmt.Errorf("--drift %s: write --drift, which is --drift=within, or --drift=beyond, and nothing after it that is not a flag", args[0])
 	}
 	return noArguments(cmd, args)
-}
-
-// check finds what is wrong with the flags, before anything is built or started.
-func (o *chaosOptions) check() error {
-	if o.drift != "" && o.drift != driftWithin && o.drift != driftBeyond {
-		return fmt.Errorf("--drift=%s: want within or beyond", o.drift)
-	}
-	if other := o.config.Other; other != "" && other != oldestBuild {
-		if _, err := exec.LookPath(other); err != nil {
-			return fmt.Errorf("--other %s: want a program, or %q: %w", other, oldestBuild, err)
-		}
-	}
-	for _, shape := range o.shapes() {
-		c := o.config
-		c.Shape, c.Beyond = shape, o.drift == driftBeyond
-		if o.drift != "" {
-			c.Drifting = c.Program // it will be another
-		}
-		if o.points {
-			c.Points = []string{"some"}
-		}
-		if err := c.Validate(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// rootless runs the command again, where its user is root. That is so only once.
-func rootless(cmd *cobra.Command, program string, args []string) error {
-	again := lan.Again(cmd.Context(), program, args...)
-	again.Stdin, again.Stdout, again.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
-	err := again.Run()
-	var exited *exec.ExitError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &exited) && exited.ExitCode() > 0:
-		return status(exited.ExitCode()) // it has said why
-	default:
-		return failed{fmt.Errorf("hosts are network namespaces; they take root, or a system that lets its users have user namespaces: %w", err)}
-	}
-}
-
-// oldestBuild is what --other may say instead of a program.
-const oldestBuild = "oldest"
-
-// What --drift may say.
-const (
-	driftWithin = "within"
-	driftBeyond = "beyond"
-)
-
-// shapes are those that --store names.
-func (o *chaosOptions) shapes() []cluster.Shape {
-	if o.store == "all" {
-		return cluster.Shapes()
-	}
-	return []cluster.Shape{cluster.Shape(o.store)}
-}
-
-// build makes the other builds that a run needs, in a directory. That takes a while, and is told.
-func (o *chaosOptions) build(ctx context.Context, dir string, tell func(doing string)) error {
-	c := &o.config
-	c.Beyond = o.drift == driftBeyond
-	if o.drift != "" || o.points {
-		var tags []string
-		if o.points {
-			tags = []string{drifting.PointsTag}
-		}
-		tell("building the command once more, to be able to break it from within")
-		program, err := drifting.Build(ctx, dir, tags...)
-		if err != nil {
-			return failed{err}
-		}
-		c.Program = program
-		if o.drift != "" {
-			c.Drifting = program
-		}
-		if o.points {
-			if c.Points, err = drifting.Points(ctx, program); err != nil {
-				return failed{err}
-			}
-		}
-	}
-	if c.Other == oldestBuild {
-		tell("building the command as it once was")
-		old, err := elder.Oldest(ctx, ".")
-		if err != nil {
-			return failed{err}
-		}
-		c.Other, c.OtherFlag, c.Builds = old.Program, oldestBuild, []string{buildVersion(), "commit " + old.Commit}
-	}
-	return nil
-}
-
-// run runs one cluster after the other, and says what came of each.
-func (o *chaosOptions) run(cmd *cobra.Command) error {
-	out, errs := newScreen(cmd.OutOrStdout()), newScreen(cmd.ErrOrStderr())
-	progress := newChaosProgress(errs, o.json)
-	dir := o.config.Dir
-	built, err := os.MkdirTemp("", "leasehold-built-")
-	if err != nil {
-		return failed{err}
-	}
-	defer os.RemoveAll(built) //nolint:errcheck // there is nobody left to tell
-	record, err := newRecord(o.file)
-	if err != nil {
-		return failed{fmt.Errorf("--report: %w", err)}
-	}
-	defer record.close()
-	if err := o.build(cmd.Context(), built, progress.tell); err != nil {
-		return err
-	}
-	for _, shape := range o.shapes() {
-		c := o.config
-		c.Shape = shape
-		if dir != "" && o.store == "all" {
-			c.Dir = dir + string(os.PathSeparator) + string(shape)
-		}
-		r, err := chaos.Run(cmd.Context(), c, progress.report)
-		progress.stop()
-		text := chaosText(&r, out.columns())
-		if o.json {
-			text = jsonText(r)
-		}
-		if err != nil && len(r.Violations) == 0 {
-			return failed{kept(err, r.Kept)}
-		}
-		if err != nil { // it went no further, but what it has found counts
-			errs.say("leasehold: %v\n", err)
-		}
-		if err := errors.Join(write(out, text), record.add(jsonText(r))); err != nil {
-			return err
-		}
-		switch {
-		case len(r.Violations) > 0:
-			errs.say("leasehold: %s; %s\n", bad("VIOLATION"), "to do it again: "+r.Replay)
-			return statusViolated
-		case r.Interrupted:
-			return statusInterrupted
-		}
-	}
-	return nil
-}
-
-func kept(err error, dir string) error {
-	if dir == "" {
-		return err
-	}
-	return fmt.Errorf("%w\nLogs and histories are in %s, where README says what is what", err, dir)
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/witness"
+	"github.com/leasehold-dev/leasehold/internal/oracle"
 )
 
 // bundle adds to what is kept of a run what came of it, and what is where.
@@ -39,7 +39,7 @@ func (r *run) readme() string {
 	if len(r.report.Violations) == 0 {
 		b.WriteString("    nothing\n")
 	}
-	began := witness.Now() - witness.Time(time.Since(r.begin))
+	began := oracle.Now() - oracle.Time(time.Since(r.begin))
 	fmt.Fprintf(&b, `
 All times are nanoseconds on one clock, the monotonic one of the chaos process. The run began at
 %d, when it was %s. Logs have the wall clock.

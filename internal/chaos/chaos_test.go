@@ -17,11 +17,11 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/chaos/check"
 	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
-	"github.com/leasehold-dev/leasehold/internal/chaos/drifting"
-	"github.com/leasehold-dev/leasehold/internal/chaos/elder"
 	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
+	"github.com/leasehold-dev/leasehold/internal/chaos/leaks"
 	"github.com/leasehold-dev/leasehold/internal/chaos/nemesis"
-	"github.com/leasehold-dev/leasehold/internal/chaos/vitals"
+	"github.com/leasehold-dev/leasehold/internal/chaos/oldbuild"
+	"github.com/leasehold-dev/leasehold/internal/chaos/skewedclock"
 	"github.com/leasehold-dev/leasehold/internal/leak"
 )
 
@@ -29,7 +29,7 @@ import (
 // oldest commit that there is use for. TestMain builds them if they are of use.
 var (
 	program, drifter string
-	old              elder.Build
+	old              oldbuild.Build
 )
 
 func TestMain(m *testing.M) {
@@ -56,11 +56,11 @@ func buildAndRun(m *testing.M) int {
 			fmt.Fprintf(os.Stderr, "building what the tests run: %v\n%s", err, out)
 			return 1
 		}
-		if old, err = elder.Oldest(context.Background(), "."); err != nil {
+		if old, err = oldbuild.Oldest(context.Background(), "."); err != nil {
 			fmt.Fprintf(os.Stderr, "SKIPPED, NOT TESTED: upgrades are from a build to the same one: %v\n", err)
-			old = elder.Build{Program: program, Commit: "the same"}
+			old = oldbuild.Build{Program: program, Commit: "the same"}
 		}
-		if drifter, err = drifting.Build(context.Background(), dir); err != nil {
+		if drifter, err = skewedclock.Build(context.Background(), dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
@@ -108,7 +108,7 @@ func TestStorms(t *testing.T) {
 			if r.Faults < cfg.Faults || r.Recoveries.Count != r.Storms || r.Storms == 0 {
 				t.Errorf("%d faults, and %d recoveries from %d storms", r.Faults, r.Recoveries.Count, r.Storms)
 			}
-			if c := r.Checked; c.Tenures < watched || c.Losses == 0 || c.Tables == 0 || c.Calls == 0 || c.Histories < inUse {
+			if c := r.Checked; c.Tenures < cluster.Watched || c.Losses == 0 || c.Tables == 0 || c.Calls == 0 || c.Histories < cluster.Registers {
 				t.Errorf("checked no more than %+v", c)
 			}
 			if c := r.Checked; shape != cluster.Flease && (c.Outages == 0 || c.Kept == 0) {
@@ -317,9 +317,9 @@ func TestRecoveriesAsFigures(t *testing.T) {
 func TestGrowthIsAViolation(t *testing.T) {
 	w := newWatch(true)
 	for i := range 100 {
-		w.log.Add("m1", 7, vitals.Sample{Goroutines: float64(50 + i), Descriptors: 20})
+		w.log.Add("m1", 7, leaks.Sample{Goroutines: float64(50 + i), Descriptors: 20})
 	}
-	w.log.Add("o1", 8, vitals.Sample{Goroutines: 1})
+	w.log.Add("o1", 8, leaks.Sample{Goroutines: 1})
 	var r Report
 	found := w.judge(&r)
 	if len(found) != 1 || found[0].Invariant != "I8" || !strings.HasPrefix(found[0].Text, "the goroutines of m1 were 8") {

@@ -74,12 +74,6 @@ func DefaultConfig() Config {
 
 // What is the same in all runs.
 const (
-	drift     = 1.2
-	watched   = 128 // keys
-	inUse     = 16  // of them, as registers
-	workers   = 2   // of each caller
-	callEvery = 20 * time.Millisecond
-	stale     = 4 * time.Second
 	// perStorm is how many faults a storm has, and stormTime how long it lasts.
 	perStorm  = 24
 	stormTime = 8 * time.Second
@@ -141,7 +135,7 @@ func vacant(dir string) bool {
 	return dir == "" || os.IsNotExist(err) || err == nil && len(found) == 0
 }
 
-func stretch(d time.Duration) time.Duration { return time.Duration(float64(d) * drift) }
+func stretch(d time.Duration) time.Duration { return time.Duration(float64(d) * cluster.Drift) }
 
 // setting is what can be done, and by which times it is long or short.
 func (c *Config) setting() nemesis.Setting {

@@ -19,8 +19,9 @@ import (
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/chaos/actor"
 	"github.com/leasehold-dev/leasehold/internal/chaos/check"
+	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
 	"github.com/leasehold-dev/leasehold/internal/chaos/history"
-	"github.com/leasehold-dev/leasehold/internal/child"
+	"github.com/leasehold-dev/leasehold/internal/proc"
 	"github.com/leasehold-dev/leasehold/internal/realservice"
 )
 
@@ -31,7 +32,7 @@ import (
 func runFencedOwner(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	go child.EndWithParent(os.Stdin)
+	go proc.EndWithParent(os.Stdin)
 	cfg := actor.OwnerConfig{Records: os.Stdout, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))}
 	flags := pflag.NewFlagSet("owner", pflag.ContinueOnError)
 	cfg.AddFlags(flags)
@@ -60,7 +61,7 @@ const (
 // held. That is what the fence is for.
 func writeFenced(ctx context.Context, db *sql.DB, l actor.Leases) error {
 	db.SetMaxOpenConns(2)
-	names, room := history.Watched(inUse), make(chan struct{}, atOnce)
+	names, room := history.Watched(cluster.Registers), make(chan struct{}, atOnce)
 	for {
 		select {
 		case <-ctx.Done():

@@ -10,7 +10,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/chaos/history"
-	"github.com/leasehold-dev/leasehold/internal/witness"
+	"github.com/leasehold-dev/leasehold/internal/oracle"
 )
 
 // A belief is what an owner has said about a key, as it is kept for people: on the clock of the
@@ -19,14 +19,14 @@ type belief struct {
 	Key        string               `json:"key"`
 	Generation leasehold.Generation `json:"generation"`
 	Session    string               `json:"session"`
-	Check      [2]witness.Time      `json:"check"`          // between these it succeeded
-	Held       *[2]witness.Time     `json:"held,omitempty"` // and the key was still held between these
+	Check      [2]oracle.Time       `json:"check"`          // between these it succeeded
+	Held       *[2]oracle.Time      `json:"held,omitempty"` // and the key was still held between these
 }
 
-func beliefOf(r *witness.Record) belief {
-	b := belief{r.Key.String(), r.Generation, r.Session.Short(), [2]witness.Time{r.Check.Before, r.Check.After}, nil}
-	if r.Held != (witness.Span{}) {
-		b.Held = &[2]witness.Time{r.Held.Before, r.Held.After}
+func beliefOf(r *oracle.Record) belief {
+	b := belief{r.Key.String(), r.Generation, r.Session.Short(), [2]oracle.Time{r.Check.Before, r.Check.After}, nil}
+	if r.Held != (oracle.Span{}) {
+		b.Held = &[2]oracle.Time{r.Held.Before, r.Held.After}
 	}
 	return b
 }
@@ -36,7 +36,7 @@ func (r *run) owned(name string, offset time.Duration, from io.Reader) error {
 	return r.keep(name, func(to io.Writer) error {
 		lines := json.NewEncoder(to)
 		var unkept error
-		err := witness.Read(from, func(record witness.Record) {
+		err := oracle.ReadRecords(from, func(record oracle.Record) {
 			record = record.Earlier(offset)
 			r.book.Observe(name, record)
 			if unkept == nil {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/chaos/check"
-	"github.com/leasehold-dev/leasehold/internal/witness"
+	"github.com/leasehold-dev/leasehold/internal/oracle"
 )
 
 // TestHistoriesAreOnOneClock: what an owner whose clock is ahead has written is kept as it was on
@@ -18,13 +18,13 @@ import (
 func TestHistoriesAreOnOneClock(t *testing.T) {
 	r := &run{cfg: Config{Dir: t.TempDir()}, book: check.New(nil, time.Second, 0)}
 	var said bytes.Buffer
-	record := witness.Record{
-		About: witness.Belief, Key: 0xab, Generation: 7, Session: leasehold.Session{1, 2, 3, 4, 5},
-		Check: witness.Span{Before: 1010, After: 1020}, Held: witness.Span{Before: 1030, After: 1040},
+	record := oracle.Record{
+		About: oracle.Belief, Key: 0xab, Generation: 7, Session: leasehold.Session{1, 2, 3, 4, 5},
+		Check: oracle.Span{Before: 1010, After: 1020}, Held: oracle.Span{Before: 1030, After: 1040},
 	}
 	once := record
-	once.Held = witness.Span{}
-	if err := witness.Write(&said, record, once); err != nil {
+	once.Held = oracle.Span{}
+	if err := oracle.WriteRecords(&said, record, once); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.owned("o1", 1000, &said); err != nil {

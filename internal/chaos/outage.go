@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
 	"github.com/leasehold-dev/leasehold/internal/chaos/nemesis"
-	"github.com/leasehold-dev/leasehold/internal/witness"
+	"github.com/leasehold-dev/leasehold/internal/oracle"
 )
 
 const (
@@ -43,7 +43,7 @@ func (r *run) outage(ctx context.Context, n *nemesis.Nemesis, random *rand.Rand,
 	}
 	r.say("breaking")
 	term, _ := r.cluster.Term(ctx) // 0 if no manager leads
-	outage := r.book.Outage(strike.Kind, witness.Now())
+	outage := r.book.Outage(strike.Kind, oracle.Now())
 	if err := n.Storm(ctx, []nemesis.Strike{strike}); err != nil || ctx.Err() != nil {
 		return err
 	}
@@ -72,10 +72,10 @@ func (r *run) losesNothing(kind string, before, after leasehold.Term) bool {
 // quiet waits until the cluster is at rest, or for as long as it may take.
 func (r *run) quiet(ctx context.Context) error {
 	r.say("waiting for rest")
-	began := witness.Now()
+	began := oracle.Now()
 	for end := time.Now().Add(quietPatience); time.Now().Before(end); {
-		now := witness.Now()
-		if now-began >= witness.Time(quietTime) && r.book.Quiet(now-witness.Time(quietTime)) {
+		now := oracle.Now()
+		if now-began >= oracle.Time(quietTime) && r.book.Quiet(now-oracle.Time(quietTime)) {
 			return nil
 		}
 		if err := r.wait(ctx, 50*time.Millisecond); err != nil {

@@ -44,7 +44,7 @@ func (r *run) tellProgress() {
 const afterwards = stormTime + lastWords
 
 // lastWords is how long callers have to hear of the last losses.
-const lastWords = stale + time.Second
+const lastWords = cluster.Stale + time.Second
 
 // sayEvery is how often progress is told when nothing happens.
 const sayEvery = time.Second

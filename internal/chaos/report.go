@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/chaos/check"
 	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
 	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
-	"github.com/leasehold-dev/leasehold/internal/chaos/vitals"
+	"github.com/leasehold-dev/leasehold/internal/chaos/leaks"
 )
 
 // A Report is what came of a run, as a script wants to know it. Fields may be added;
@@ -27,7 +27,7 @@ type Report struct {
 	Recoveries  Recoveries        `json:"recoveries"`
 	Checked     check.Counts      `json:"checked"`
 	Packets     lan.Counts        `json:"packets"`
-	Vitals      []vitals.Course   `json:"vitals,omitempty"`     // of a soak: what processes took to live
+	Vitals      []leaks.Course    `json:"vitals,omitempty"`     // of a soak: what processes took to live
 	Excused     int               `json:"excused,omitempty"`    // of what clocks beyond the drift bound are to blame for
 	Noticed     int               `json:"noticed,omitempty"`    // times that owners found their clocks too slow, and dropped their leases
 	ShortLives  int               `json:"shortLives,omitempty"` // and how many processes lived too short to say

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/chaos/history"
 	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
 	"github.com/leasehold-dev/leasehold/internal/chaos/nemesis"
-	"github.com/leasehold-dev/leasehold/internal/witness"
+	"github.com/leasehold-dev/leasehold/internal/oracle"
 )
 
 // A run is one cluster, from its start to its end.
@@ -50,7 +50,7 @@ func Run(ctx context.Context, cfg Config, progress func(Snapshot)) (Report, erro
 	}
 	r := &run{
 		cfg: cfg, progress: progress, begin: time.Now(), failed: make(chan error, 1),
-		vitals: newWatch(cfg.Soak), book: check.New(history.Keys(history.Watched(watched)), stale, cfg.Slack),
+		vitals: newWatch(cfg.Soak), book: check.New(history.Keys(history.Watched(cluster.Watched)), cluster.Stale, cfg.Slack),
 		report: Report{
 			Store: cfg.Shape, Seed: cfg.Seed, Builds: builds(ctx, &cfg), ByKind: make(map[string]int), Violations: []check.Violation{}, Replay: cfg.Replay(),
 		},
@@ -93,8 +93,7 @@ func (r *run) whole(ctx context.Context) error {
 	defer r.network.Close()
 	r.cluster, err = cluster.New(cluster.Config{
 		Program: cmp.Or(r.cfg.Drifting, r.cfg.Program), Other: r.cfg.Other, Shape: r.cfg.Shape, Dir: r.cfg.Dir, Network: r.network,
-		Owners: r.cfg.Owners, Callers: r.cfg.Callers, Watched: watched, Registers: inUse, Workers: workers, Every: callEvery,
-		Lease: r.cfg.Lease, TTL: r.cfg.TTL, Drift: drift, Stale: stale, LeasesOff: r.cfg.LeasesOff, Spare: r.cfg.Soak,
+		Owners: r.cfg.Owners, Callers: r.cfg.Callers, Lease: r.cfg.Lease, TTL: r.cfg.TTL, LeasesOff: r.cfg.LeasesOff, Spare: r.cfg.Soak,
 		OwnerProgram: r.cfg.OwnerProgram, OwnerArgs: r.cfg.OwnerArgs,
 		Owned: r.owned, Called: r.called, Failed: r.fail,
 	})
@@ -146,7 +145,7 @@ func (r *run) storms(ctx context.Context) error {
 			return err
 		}
 		r.vitals.take(ctx, r.cluster)
-		r.book.Settle(witness.Now() - witness.Time(r.cfg.Slack+settled))
+		r.book.Settle(oracle.Now() - oracle.Time(r.cfg.Slack+settled))
 	}
 	return r.heard(ctx)
 }
@@ -159,7 +158,7 @@ func (r *run) storm(ctx context.Context, n *nemesis.Nemesis, random *rand.Rand, 
 		return err
 	}
 	if r.isOutage(storm + 1) { // which is judged by what this build promises
-		if err := r.cluster.Revert(ctx); err != nil {
+		if err := r.cluster.Revert(); err != nil {
 			return err
 		}
 	}
@@ -239,7 +238,7 @@ const patience = time.Minute
 // long the former took. Who has a key when no lease from before can be left was renewed since.
 func (r *run) healed(ctx context.Context, when string) error {
 	r.say("recovering")
-	since := witness.Now()
+	since := oracle.Now()
 	store, stop := r.storeBack(ctx)
 	defer stop()
 	blank := r.cluster.Blank()
@@ -251,17 +250,17 @@ func (r *run) healed(ctx context.Context, when string) error {
 	case err != nil && r.report.Storms == 0:
 		return fmt.Errorf("%s: %w", when, err) // it has never worked
 	case err != nil:
-		r.book.Unrecovered(time.Duration(witness.Now()-since), bound+r.cfg.Slack, watched)
+		r.book.Unrecovered(time.Duration(oracle.Now()-since), bound+r.cfg.Slack, cluster.Watched)
 		r.violated("I6", "nobody leads", fmt.Errorf("%s: %w", when, err))
 		return nil
 	case missing:
-		since = witness.Now() // nothing could be owned before
+		since = oracle.Now() // nothing could be owned before
 		r.created(when, blank)
 	}
 	for {
-		slowest, without := r.book.Recovery(since, since+witness.Time(stretch(r.cfg.Lease)))
-		unanswered := r.book.Unanswered(since, history.Watched(inUse))
-		took := time.Duration(witness.Now() - since)
+		slowest, without := r.book.Recovery(since, since+oracle.Time(stretch(r.cfg.Lease)))
+		unanswered := r.book.Unanswered(since, history.Watched(cluster.Registers))
+		took := time.Duration(oracle.Now() - since)
 		switch {
 		case without == 0 && unanswered == 0:
 			r.recovered(slowest, bound, store())
@@ -356,9 +355,9 @@ func (r *run) fail(err error) {
 // tell takes up what the nemesis does.
 func (r *run) tell(d nemesis.Deed) {
 	if !d.Healed && d.Victims != "" {
-		now := witness.Now() // it has begun
+		now := oracle.Now() // it has begun
 		for _, caller := range r.silenced(&d) {
-			r.book.Cut(caller, now, now+witness.Time(d.For))
+			r.book.Cut(caller, now, now+oracle.Time(d.For))
 		}
 	}
 	r.count(func(p *Report) {
@@ -370,9 +369,9 @@ func (r *run) tell(d nemesis.Deed) {
 			p.ByKind[d.Kind]++
 		}
 		_ = r.deeds.Encode(struct {
-			Time witness.Time `json:"time"`
+			Time oracle.Time `json:"time"`
 			nemesis.Deed
-		}{witness.Now(), d}) // a full disk is found out by others
+		}{oracle.Now(), d}) // a full disk is found out by others
 	})
 	r.say("breaking")
 }

@@ -7,31 +7,31 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/chaos/check"
 	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
-	"github.com/leasehold-dev/leasehold/internal/chaos/vitals"
+	"github.com/leasehold-dev/leasehold/internal/chaos/leaks"
 )
 
 // A watch looks after what processes take to live, this one among them. It may be used from
 // many goroutines at once.
 type watch struct {
 	on  bool
-	log *vitals.Log
+	log *leaks.Log
 
 	mu      sync.Mutex
-	callers map[string]vitals.Sample // what they have last said of themselves
+	callers map[string]leaks.Sample // what they have last said of themselves
 }
 
 func newWatch(on bool) *watch {
-	return &watch{on: on, log: vitals.NewLog(), callers: make(map[string]vitals.Sample)}
+	return &watch{on: on, log: leaks.NewLog(), callers: make(map[string]leaks.Sample)}
 }
 
 // told takes up what a caller says of itself.
-func (w *watch) told(name string, s vitals.Sample) {
+func (w *watch) told(name string, s leaks.Sample) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.callers[name] = s
 }
 
-func (w *watch) caller(name string) vitals.Sample {
+func (w *watch) caller(name string) leaks.Sample {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.callers[name]
@@ -45,9 +45,9 @@ func (w *watch) take(ctx context.Context, c *cluster.Cluster) {
 	if !w.on {
 		return
 	}
-	c.Vitals(ctx, w.log, w.caller)
-	if outside, err := vitals.Outside(os.Getpid()); err == nil {
-		w.log.Add(ourselves, os.Getpid(), outside, vitals.Inside())
+	c.Usage(ctx, w.log, w.caller)
+	if outside, err := leaks.Outside(os.Getpid()); err == nil {
+		w.log.Add(ourselves, os.Getpid(), outside, leaks.Inside())
 	}
 }
 

@@ -16,7 +16,7 @@ func operation() []Case {
 			Number: 39, What: "10,000 clients connect again at once", Tries: "I6 I8",
 			Must: "they come at different times, and no lease is lost",
 			Proofs: by(tests("internal/machine/lookup", "TestLookupsDoNotMarchInStep"), tests("internal/machine/owner", "TestOwnersDoNotMarchInStep"),
-				tests("internal/siege", "TestFloods", "TestSilence"), tests("access", "TestStreamsAreLimited")),
+				tests("internal/tests/attacks", "TestFloods", "TestSilence"), tests("access", "TestStreamsAreLimited")),
 		},
 		{
 			Number: 40, What: "a lookup reads slowly", Tries: "I5 I8",
@@ -54,7 +54,7 @@ func operation() []Case {
 			Must: "builds of one version of the protocol work together, and read what the version before has written",
 			Proofs: by(chaos("upgrade"), tests("internal/wire", "TestReadsARequestOfVersion1", "TestReadsAGrantOfVersion1", "TestReadsTheChangesOfVersion1",
 				"TestWritesChangesWithoutMovesAsVersion1Did", "TestUnknownFieldsAreIgnored", "TestVectors", "TestNamespaceOfOldReadsAsItWas"),
-				tests("internal/e2e", "TestRollingRestart"), tests("cmd/leasehold", "TestOldManager")),
+				tests("internal/tests/e2e", "TestRollingRestart"), tests("cmd/leasehold", "TestOldManager")),
 		},
 		{
 			Number: 46, What: "a certificate expires, or is replaced, while leases are held", Tries: "I4",

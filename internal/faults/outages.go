@@ -7,7 +7,7 @@ func outages() []Case {
 			Must: "no lease ends, no generation changes, and no loss is reported",
 			Open: "managers without a store lose their tables with the leader's term, and suspended leases end with it",
 			Proofs: by(simulated("outage", "owner: suspended", "owner: resumed"), chaos("managers-kill", "managers-pause"),
-				tests("manager", "TestManagerOutage"), tests("internal/e2e", "TestOutageLosesNothing", "TestPresenceSurvivesItsManagers"),
+				tests("manager", "TestManagerOutage"), tests("internal/tests/e2e", "TestOutageLosesNothing", "TestPresenceSurvivesItsManagers"),
 				tests("cmd/leasehold", "TestDemoOutage"), tests("leasemap", "TestOutageKeepsValues", "TestOutageInTheMiddleOfMoves"),
 				tests("owner", "TestOutageSuspends"), tests("internal/sim", "TestOutagesLoseNothing"),
 				tests("internal/sim/explore", "TestSuspendedLeasesAreExplored")),
@@ -16,7 +16,7 @@ func outages() []Case {
 			Number: 49, What: "the store has no quorum for as long", Tries: "I11",
 			Must: "no lease ends, and leases resume when the store answers",
 			Proofs: by(simulated("outage", "store-down"), chaos("store-outage-kill", "store-outage-pause"), tests("manager", "TestStoreOutage"),
-				tests("internal/e2e", "TestEtcdQuorumLostForLong"), tests("internal/sim", "TestOutagesLoseNothing")),
+				tests("internal/tests/e2e", "TestEtcdQuorumLostForLong"), tests("internal/sim", "TestOutagesLoseNothing")),
 		},
 		{
 			Number: 50, What: "managers run, and the network between them and all owners is cut", Tries: "I11",

@@ -6,7 +6,7 @@ func stores() []Case {
 			Number: 26, What: "a leader stands still for longer than its TTL, and then goes on granting", Tries: "I1 I2",
 			Must: "its guarded write fails, and owners do not listen to its term",
 			Proofs: by(simulated("manager-pause", "election: deposed", "owner: stale term"), chaos("leader-pause-long"),
-				tests("internal/e2e", "TestLeaderStopped", "TestDisklessLeaderStopped"),
+				tests("internal/tests/e2e", "TestLeaderStopped", "TestDisklessLeaderStopped"),
 				tests("store/mem", "TestStore/AppendGuards"), tests("internal/machine/owner", "TestPaperMessageOfAnEarlierLeaderIsDropped"),
 				pointed("leaseholdtest", "TestEveryPoint")),
 		},
@@ -22,7 +22,7 @@ func stores() []Case {
 			Number: 28, What: "a store loses its quorum", Tries: "I1 I6",
 			Must: "nothing is granted, renewals end at the leader's deadline, and all recovers without help",
 			Proofs: by(simulated("store-down"), chaos("quorum-kill", "quorum-pause", "store-quorum-kill", "store-quorum-pause"),
-				tests("internal/e2e", "TestEtcdQuorumLostForLong", "TestEtcdQuorumLostForShort"), tests("store/etcd", "TestEmbedWithoutMajority"),
+				tests("internal/tests/e2e", "TestEtcdQuorumLostForLong", "TestEtcdQuorumLostForShort"), tests("store/etcd", "TestEmbedWithoutMajority"),
 				tests("manager", "TestWithoutDiskMinority")),
 		},
 		{
@@ -62,7 +62,7 @@ func stores() []Case {
 			Proofs: by(simulated("store-restore", "store: log rebased", "manager: log forgotten"), chaos("store-restore"),
 				tests("manager", "TestRestoredStore"), tests("internal/machine/election", "TestUncertain", "TestRestoredWhileWeRun", "TestForgetfulStore", "TestOutrankedSetsTheFloor"),
 				tests("internal/machine/manager", "TestForgottenGenerations", "TestLookupsAreNoEvidence", "TestEvidenceAfterResume", "TestBelowTheFloor", "TestTermLedTwice", "TestRestoredWhileItWrites", "TestGenerationsBeginAfter"),
-				tests("cmd/leasehold", "TestBackupAndRestore"), tests("store/etcd", "TestAmnesia"), tests("internal/e2e", "TestLostDisk", "TestOldDataDirectory")),
+				tests("cmd/leasehold", "TestBackupAndRestore"), tests("store/etcd", "TestAmnesia"), tests("internal/tests/e2e", "TestLostDisk", "TestOldDataDirectory")),
 		},
 		{
 			Number: 34, What: "a manager takes over in the middle of a recall, of a move, of a split", Tries: "I1 I7",
@@ -77,7 +77,7 @@ func stores() []Case {
 			Must: "one owner at a time, and every key has one soon after",
 			Proofs: by(simulated("manager-resign", "manager-crash", "election: elected"), chaos("flapping", "leader-flapping", "leader-restart"),
 				tests("internal/sim", "TestRollingRestartsLoseNothing", "TestDisklessRollingRestartsLoseNothing"),
-				tests("internal/sim", "TestLeadershipFlaps"), tests("internal/e2e", "TestRollingKill")),
+				tests("internal/sim", "TestLeadershipFlaps"), tests("internal/tests/e2e", "TestRollingKill")),
 		},
 		{
 			Number: 36, What: "the change log is cut while a lookup is away", Tries: "I4 I5",

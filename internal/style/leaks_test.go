@@ -54,7 +54,7 @@ func TestEveryTestLooksForLeaks(t *testing.T) {
 			t.Errorf("the tests of %s have %s, and nobody looks whether it is left: add func TestMain(m *testing.M) { leak.Main(m) }", dir, what)
 		}
 	}
-	for _, dir := range []string{"owner", "manager", "lookup", "flease", "store/etcd", "internal/e2e"} {
+	for _, dir := range []string{"owner", "manager", "lookup", "flease", "store/etcd", "internal/tests/e2e"} {
 		if starts[dir] == "" || !looks[dir] {
 			t.Errorf("%s is not found to start anything, or not to look: this test judges nothing", dir)
 		}

@@ -8,12 +8,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spf13/pflag"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/chaos/history"
-	"github.com/leasehold-dev/leasehold/internal/chaos/vitals"
-	"github.com/leasehold-dev/leasehold/internal/witness"
+	"github.com/leasehold-dev/leasehold/internal/chaos/leaks"
+	"github.com/leasehold-dev/leasehold/internal/oracle"
 	"github.com/leasehold-dev/leasehold/lookup"
 )
 
@@ -28,6 +29,17 @@ type CallerConfig struct {
 	Stale     time.Duration
 	Events    io.Writer
 	Logger    *slog.Logger
+}
+
+// AddFlags adds the flags of a caller.
+func (cfg *CallerConfig) AddFlags(f *pflag.FlagSet) {
+	f.IntVar(&cfg.Number, "number", 0, "which caller it is")
+	f.StringSliceVar(&cfg.Managers, "managers", nil, "where managers listen")
+	f.IntVar(&cfg.Registers, "registers", 1, "how many registers there are")
+	f.IntVar(&cfg.Workers, "workers", 1, "how many requests it makes at a time")
+	f.DurationVar(&cfg.Every, "every", 0, "the time between two requests")
+	f.DurationVar(&cfg.Poll, "poll", 0, "how often to ask whether the table is complete")
+	f.DurationVar(&cfg.Stale, "stale", 0, "how old the proof of that may become")
 }
 
 // A caller is one process that uses registers.
@@ -60,7 +72,7 @@ func RunCaller(ctx context.Context, cfg CallerConfig) error {
 			}
 		})
 	}
-	if err := c.out.Write(history.Event{At: witness.Now(), Opened: true, Conservative: c.conservative()}); err != nil {
+	if err := c.out.Write(history.Event{At: oracle.Now(), Opened: true, Conservative: c.conservative()}); err != nil {
 		return err
 	}
 	do(c.beat)
@@ -105,7 +117,7 @@ func (c *caller) open(ctx context.Context) error {
 // out by others.
 func (c *caller) lost(losses []leasehold.Loss) {
 	for _, l := range losses {
-		_ = c.out.Write(history.Event{At: witness.Now(), Loss: &history.Loss{
+		_ = c.out.Write(history.Event{At: oracle.Now(), Loss: &history.Loss{
 			Start: l.Range.Start, Limit: l.Range.Limit, Generation: l.Generation, Cause: l.Cause, LSN: l.LSN,
 		}})
 	}
@@ -116,7 +128,7 @@ func (c *caller) conservative() bool { return c.cfg.Number%2 == 1 }
 
 // contact writes down that contact was lost or restored.
 func (c *caller) contact(now lookup.Contact) {
-	_ = c.out.Write(history.Event{At: witness.Now(), Contact: &history.Contact{Lost: now.Lost}})
+	_ = c.out.Write(history.Event{At: oracle.Now(), Contact: &history.Contact{Lost: now.Lost}})
 }
 
 // beat says that the caller lives.
@@ -124,9 +136,9 @@ func (c *caller) beat(ctx context.Context) error {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
 	for i := 0; ; i++ {
-		e := history.Event{At: witness.Now()}
+		e := history.Event{At: oracle.Now()}
 		if i%vitalBeat == 0 {
-			s := vitals.Inside()
+			s := leaks.Inside()
 			e.Vitals = &s
 		}
 		if err := c.out.Write(e); err != nil {
@@ -145,7 +157,7 @@ func (c *caller) follow(ctx context.Context) error {
 	for {
 		changed := c.lookup.Changed()
 		if t, ok := c.table(); ok {
-			if err := c.out.Write(history.Event{At: witness.Now(), Table: &t}); err != nil {
+			if err := c.out.Write(history.Event{At: oracle.Now(), Table: &t}); err != nil {
 				return err
 			}
 		}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/chaos/history"
-	"github.com/leasehold-dev/leasehold/internal/witness"
+	"github.com/leasehold-dev/leasehold/internal/oracle"
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
@@ -76,7 +76,7 @@ func RunOwner(ctx context.Context, cfg OwnerConfig) error {
 	service.leases = leases
 	server := &http.Server{Handler: service.handler(), ReadHeaderTimeout: headerTime}
 	keys := history.Keys(history.Watched(cfg.Watched))
-	sentinel := witness.NewSentinel(leases, o.Session(), keys, func(r ...witness.Record) error { return witness.Write(cfg.Records, r...) })
+	sentinel := oracle.NewSentinel(leases, o.Session(), keys, func(r ...oracle.Record) error { return oracle.WriteRecords(cfg.Records, r...) })
 	ended := make(chan error, 3)
 	go func() { ended <- server.Serve(listener) }()
 	go func() { ended <- sentinel.Run(context.WithoutCancel(ctx)) }() // to the end

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/chaos/vitals"
+	"github.com/leasehold-dev/leasehold/internal/chaos/leaks"
 )
 
 // registers are an owner's part of the service, after figure 4 of the PRS paper.
@@ -71,12 +71,12 @@ func (r *registers) forget(ended []leasehold.Lease, _ leasehold.Cause) {
 // maxValue is how long a value may be.
 const maxValue = 1000
 
-// VitalsPath is where an owner says what it takes to live.
-const VitalsPath = "/debug/vitals"
+// UsagePath is where an owner says what it takes to live.
+const UsagePath = "/debug/vitals"
 
 func (r *registers) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+VitalsPath, vitals.Serve)
+	mux.HandleFunc("GET "+UsagePath, leaks.Serve)
 	mux.HandleFunc("GET /{name}", func(w http.ResponseWriter, request *http.Request) {
 		reply(w)(r.do(request.PathValue("name"), func(*entry) {}))
 	})

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
@@ -19,6 +20,14 @@ type StoreConfig struct {
 	Compact string // how much of the past is kept
 	// Election is after how long without a word of their leader members elect another.
 	Election time.Duration
+}
+
+// AddFlags adds the flags of a member.
+func (cfg *StoreConfig) AddFlags(f *pflag.FlagSet) {
+	f.StringVar(&cfg.Name, "name", "", "its name")
+	f.StringVar(&cfg.Dir, "dir", "", "its data directory")
+	f.StringVar(&cfg.Client, "client", "", "where managers connect")
+	f.StringToStringVar(&cfg.Peers, "peer", nil, "name=address of a member, for each")
 }
 
 // RunStore runs a member until the context ends.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/chaos/history"
-	"github.com/leasehold-dev/leasehold/internal/witness"
+	"github.com/leasehold-dev/leasehold/internal/oracle"
 )
 
 // callPatience is how long a worker waits for an answer.
@@ -30,7 +30,7 @@ func (c *caller) work(ctx context.Context, client int) error {
 			return nil
 		case <-time.After(time.Duration(rand.Int64N(int64(2 * c.cfg.Every)))):
 		}
-		call := history.Call{Began: witness.Now(), Client: client, Name: names[rand.IntN(len(names))]}
+		call := history.Call{Began: oracle.Now(), Client: client, Name: names[rand.IntN(len(names))]}
 		if rand.IntN(2) == 0 {
 			call.Write, call.Value = true, fmt.Sprintf("%d.%d.%d", client, call.Began, i) // another each time, also after a restart
 			// If this process dies before it has an answer, it may have been done nonetheless.
@@ -41,7 +41,7 @@ func (c *caller) work(ctx context.Context, client int) error {
 		if !c.ask(ctx, via, &call) {
 			continue
 		}
-		if err := c.out.Write(history.Event{At: witness.Now(), Call: &call}); err != nil {
+		if err := c.out.Write(history.Event{At: oracle.Now(), Call: &call}); err != nil {
 			return err
 		}
 	}

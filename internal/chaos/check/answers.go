@@ -3,13 +3,13 @@ package check
 import (
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/witness"
+	"github.com/leasehold-dev/leasehold/internal/oracle"
 )
 
 // Unanswered is how many registers have not answered callers that live since a time: each of
 // them is to answer each. A lookup that is stuck has owners that there are no more, and goes back
 // on nothing.
-func (b *Book) Unanswered(since witness.Time, names []string) (n int) {
+func (b *Book) Unanswered(since oracle.Time, names []string) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, c := range b.callers {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/chaos/history"
-	"github.com/leasehold-dev/leasehold/internal/witness"
+	"github.com/leasehold-dev/leasehold/internal/oracle"
 )
 
 // A Violation is a promise that was broken, in one of the ways that there are.
@@ -57,7 +57,7 @@ type Book struct {
 	slack time.Duration // and by so much later, for want of processors
 
 	mu        sync.Mutex
-	oracle    *witness.Oracle
+	oracle    *oracle.Oracle
 	tenures   map[leasehold.Key][]tenure      // that are not judged yet, and the last of each key
 	holders   map[leasehold.Generation]holder // of all there ever were: none may come again
 	callers   []*Caller                       // that live, or whose time is not judged yet
@@ -73,7 +73,7 @@ type Book struct {
 // of losses, but for some slack.
 func New(keys []leasehold.Key, stale, slack time.Duration) *Book {
 	return &Book{
-		keys: keys, stale: stale, slack: slack, oracle: witness.NewOracle(len(keys)),
+		keys: keys, stale: stale, slack: slack, oracle: oracle.New(len(keys)),
 		tenures: make(map[leasehold.Key][]tenure), holders: make(map[leasehold.Generation]holder),
 		tables: make(map[leasehold.LSN]version), registers: make(map[string]*register),
 		fences: make(map[string]leasehold.Generation),
@@ -84,31 +84,31 @@ func New(keys []leasehold.Key, stale, slack time.Duration) *Book {
 type Caller struct {
 	book   *Book
 	name   string
-	opened witness.Time // 0: not yet
-	last   witness.Time // when it was last known to live
-	gone   bool         // it says nothing any more
+	opened oracle.Time // 0: not yet
+	last   oracle.Time // when it was last known to live
+	gone   bool        // it says nothing any more
 	losses []heard
 	// conservative: it reports everything as lost when contact is.
 	conservative bool
 	contacts     []contact     // that were lost, in order
 	lsn          leasehold.LSN // of the last table that it had
 	// answered is when it last asked each register that has answered.
-	answered map[string]witness.Time
+	answered map[string]oracle.Time
 }
 
 // contact is a time in which a caller has no contact.
 type contact struct {
-	lost     witness.Time
-	restored witness.Time // 0: not yet
+	lost     oracle.Time
+	restored oracle.Time // 0: not yet
 }
 
 type heard struct {
-	at witness.Time
+	at oracle.Time
 	history.Loss
 }
 
 type call struct {
-	over witness.Time
+	over oracle.Time
 	history.Call
 }
 
@@ -116,7 +116,7 @@ type call struct {
 func (b *Book) Caller(name string) *Caller {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c := &Caller{book: b, name: name, answered: make(map[string]witness.Time)}
+	c := &Caller{book: b, name: name, answered: make(map[string]oracle.Time)}
 	b.callers = append(b.callers, c)
 	return c
 }
@@ -165,7 +165,7 @@ func (b *Book) add(invariant, broken, text string, args ...any) {
 
 // Settle judges what was over at a time, and forgets it. Everything that happened before
 // must have been observed: so the time is well in the past.
-func (b *Book) Settle(before witness.Time) {
+func (b *Book) Settle(before oracle.Time) {
 	b.mu.Lock()
 	b.settleLosses(before)
 	b.settleCuts(before)

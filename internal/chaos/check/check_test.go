@@ -8,7 +8,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/chaos/history"
-	"github.com/leasehold-dev/leasehold/internal/witness"
+	"github.com/leasehold-dev/leasehold/internal/oracle"
 )
 
 const (
@@ -22,11 +22,11 @@ var key = leasehold.KeyOf(name)
 type script func(b *Book, c *Caller)
 
 // held is that a session held the key under a generation, from and until a time.
-func held(session byte, g leasehold.Generation, from, to witness.Time) script {
+func held(session byte, g leasehold.Generation, from, to oracle.Time) script {
 	return func(b *Book, _ *Caller) {
-		b.Observe("o1", witness.Record{
-			About: witness.Belief, Key: key, Generation: g, Session: leasehold.Session{session},
-			Check: witness.Span{Before: from, After: from}, Held: witness.Span{Before: to, After: to},
+		b.Observe("o1", oracle.Record{
+			About: oracle.Belief, Key: key, Generation: g, Session: leasehold.Session{session},
+			Check: oracle.Span{Before: from, After: from}, Held: oracle.Span{Before: to, After: to},
 		})
 	}
 }
@@ -34,38 +34,38 @@ func held(session byte, g leasehold.Generation, from, to witness.Time) script {
 // event is something that the caller saw.
 func event(e history.Event) script { return func(_ *Book, c *Caller) { c.Observe(e) } }
 
-func opened(at witness.Time) script { return event(history.Event{At: at, Opened: true}) }
-func lives(at witness.Time) script  { return event(history.Event{At: at}) }
+func opened(at oracle.Time) script { return event(history.Event{At: at, Opened: true}) }
+func lives(at oracle.Time) script  { return event(history.Event{At: at}) }
 
 // lost is that the caller was told of a loss of everything; the generation is 0 if it
 // was not said.
-func lost(at witness.Time, g leasehold.Generation) script {
+func lost(at oracle.Time, g leasehold.Generation) script {
 	return event(history.Event{At: at, Loss: &history.Loss{Generation: g, Cause: leasehold.CauseExpired}})
 }
 
-func elsewhere(at witness.Time) script {
+func elsewhere(at oracle.Time) script {
 	return event(history.Event{At: at, Loss: &history.Loss{Start: key + 1}})
 }
 
 // cutOff is that the caller hears of nobody. losesContact and restored are what it reports then; despairs is what
 // it reports if it is conservative.
-func cutOff(from, to witness.Time) script {
+func cutOff(from, to oracle.Time) script {
 	return func(b *Book, c *Caller) { b.Cut(c.name, from, to) }
 }
 
-func despairs(at witness.Time) script {
+func despairs(at oracle.Time) script {
 	return event(history.Event{At: at, Loss: &history.Loss{Cause: leasehold.CauseContact}})
 }
 
-func conservative(at witness.Time) script {
+func conservative(at oracle.Time) script {
 	return event(history.Event{At: at, Opened: true, Conservative: true})
 }
 
-func losesContact(at witness.Time) script {
+func losesContact(at oracle.Time) script {
 	return event(history.Event{At: at, Contact: &history.Contact{Lost: true}})
 }
 
-func restored(at witness.Time) script {
+func restored(at oracle.Time) script {
 	return event(history.Event{At: at, Contact: &history.Contact{}})
 }
 
@@ -80,11 +80,11 @@ func table(lsn leasehold.LSN, hash uint64) script {
 // another is what another caller saw.
 func another(s script) script { return func(b *Book, _ *Caller) { s(b, b.Caller("c2")) } }
 
-func write(value string, g leasehold.Generation, began, over witness.Time) script {
+func write(value string, g leasehold.Generation, began, over oracle.Time) script {
 	return event(history.Event{At: over, Call: &history.Call{Began: began, Write: true, Name: name, Value: value, Generation: g}})
 }
 
-func read(value string, g leasehold.Generation, began, over witness.Time) script {
+func read(value string, g leasehold.Generation, began, over oracle.Time) script {
 	return event(history.Event{At: over, Call: &history.Call{Began: began, Name: name, Value: value, Generation: g}})
 }
 
@@ -178,7 +178,7 @@ func TestViolations(t *testing.T) {
 
 // TestLate: what is told in time only with the slack is counted.
 func TestLate(t *testing.T) {
-	for at, want := range map[witness.Time]int{25: 0, 130: 0, 131: 1, 150: 1} {
+	for at, want := range map[oracle.Time]int{25: 0, 130: 0, 131: 1, 150: 1} {
 		b := New([]leasehold.Key{key}, stale, 20)
 		c := b.Caller("c1")
 		for _, do := range []script{opened(1), lives(1000), held(1, 1, 10, 20), held(2, 2, 30, 40), lost(at, 1)} {
@@ -236,7 +236,7 @@ func TestCounts(t *testing.T) {
 
 // TestRecovery: faults stopped after 100 s, and no lease from before lasts for longer than 10 s.
 func TestRecovery(t *testing.T) {
-	const second = witness.Time(time.Second)
+	const second = oracle.Time(time.Second)
 	for _, test := range []struct {
 		name    string
 		story   []script

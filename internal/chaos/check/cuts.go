@@ -4,23 +4,23 @@ import (
 	"slices"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/witness"
+	"github.com/leasehold-dev/leasehold/internal/oracle"
 )
 
 // A cut is a time in which a caller hears of nobody. It is longer than the stale time.
 type cut struct {
 	caller   string
-	from, to witness.Time
+	from, to oracle.Time
 }
 
 // Cut takes up that a caller is cut off from everybody, from a time to another, if that is longer
 // than its stale time: then it must report that contact is lost, or that everything may be if it is
 // conservative, when it hears somebody again at the latest (I4). Whether it was told of real losses does not show
 // it: the cut is over before that is too late.
-func (b *Book) Cut(caller string, from, to witness.Time) {
+func (b *Book) Cut(caller string, from, to oracle.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if to-from > witness.Time(b.stale) {
+	if to-from > oracle.Time(b.stale) {
 		b.cuts = append(b.cuts, cut{caller, from, to})
 	}
 }
@@ -30,7 +30,7 @@ func (t *cut) concerns(c *Caller) bool {
 }
 
 // noticed reports whether a caller has reported that, until a time.
-func (c *Caller) noticed(t *cut, by witness.Time) bool {
+func (c *Caller) noticed(t *cut, by oracle.Time) bool {
 	if !c.conservative {
 		return slices.ContainsFunc(c.contacts, func(n contact) bool { return n.lost >= t.from && n.lost <= by })
 	}
@@ -38,7 +38,7 @@ func (c *Caller) noticed(t *cut, by witness.Time) bool {
 }
 
 // settleCuts judges cuts that were over for long at a time.
-func (b *Book) settleCuts(before witness.Time) {
+func (b *Book) settleCuts(before oracle.Time) {
 	b.cuts = slices.DeleteFunc(b.cuts, func(t cut) bool {
 		by := b.due(t.to)
 		if by >= before {

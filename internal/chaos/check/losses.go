@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/witness"
+	"github.com/leasehold-dev/leasehold/internal/oracle"
 )
 
 // settleLosses sees to it that callers are told of lost state (I4).
@@ -21,7 +21,7 @@ import (
 //
 // A lease is judged when the one after it has been known for so long that everybody must
 // have heard of it.
-func (b *Book) settleLosses(before witness.Time) {
+func (b *Book) settleLosses(before oracle.Time) {
 	b.sortLosses()
 	for _, key := range b.keys {
 		tenures := b.tenures[key]
@@ -41,7 +41,7 @@ func (b *Book) settleLosses(before witness.Time) {
 
 // dueTo is by when a caller must have been told of what happened at a time. One that has reported
 // until then that it has no contact must be told when contact is restored; if it is not yet, that is open.
-func (b *Book) dueTo(c *Caller, at witness.Time) (by witness.Time, open bool) {
+func (b *Book) dueTo(c *Caller, at oracle.Time) (by oracle.Time, open bool) {
 	by = b.due(at)
 	if c.conservative {
 		return by, false
@@ -53,13 +53,13 @@ func (b *Book) dueTo(c *Caller, at witness.Time) (by witness.Time, open bool) {
 		if t.restored == 0 {
 			return by, !c.gone
 		}
-		by = max(by, t.restored+witness.Time(b.slack))
+		by = max(by, t.restored+oracle.Time(b.slack))
 	}
 	return by, false
 }
 
 // open reports whether some caller has yet to be told of what happened at a time, once contact is restored.
-func (b *Book) open(at witness.Time) bool {
+func (b *Book) open(at oracle.Time) bool {
 	return slices.ContainsFunc(b.callers, func(c *Caller) bool {
 		_, open := b.dueTo(c, at)
 		return open
@@ -67,11 +67,11 @@ func (b *Book) open(at witness.Time) bool {
 }
 
 // due is by when callers with contact must have been told of what happened at a time.
-func (b *Book) due(at witness.Time) witness.Time { return at + witness.Time(b.stale+b.slack) }
+func (b *Book) due(at oracle.Time) oracle.Time { return at + oracle.Time(b.stale+b.slack) }
 
 // forget forgets what callers were told before a time and matters no more, and those who have been
 // gone since.
-func (b *Book) forget(before witness.Time) {
+func (b *Book) forget(before oracle.Time) {
 	for _, tenures := range b.tenures {
 		if len(tenures) > 0 {
 			before = min(before, tenures[0].ended)
@@ -81,7 +81,7 @@ func (b *Book) forget(before witness.Time) {
 		before = min(before, c.from)
 	}
 	for _, c := range b.callers {
-		i, _ := slices.BinarySearchFunc(c.losses, before, func(h heard, at witness.Time) int { return cmp.Compare(h.at, at) })
+		i, _ := slices.BinarySearchFunc(c.losses, before, func(h heard, at oracle.Time) int { return cmp.Compare(h.at, at) })
 		c.losses = slices.Clone(c.losses[i:])
 		c.contacts = slices.DeleteFunc(c.contacts, func(t contact) bool { return t.restored != 0 && t.restored < before })
 	}
@@ -99,7 +99,7 @@ func (b *Book) judgeLoss(key leasehold.Key, before, after tenure) {
 			continue // it did not live to hear of it
 		}
 		b.n.Losses++
-		if told && !c.told(key, &before, after.began+witness.Time(b.stale)) {
+		if told && !c.told(key, &before, after.began+oracle.Time(b.stale)) {
 			b.n.Late++
 		}
 		if !told {
@@ -112,8 +112,8 @@ func (b *Book) judgeLoss(key leasehold.Key, before, after tenure) {
 // told says whether a caller was told of the loss of what was held in a tenure, until a time.
 // That of a later lease is another one; that of an earlier one may stand for all
 // since, in a snapshot.
-func (c *Caller) told(key leasehold.Key, t *tenure, by witness.Time) bool {
-	i, _ := slices.BinarySearchFunc(c.losses, t.ended, func(h heard, at witness.Time) int { return cmp.Compare(h.at, at) })
+func (c *Caller) told(key leasehold.Key, t *tenure, by oracle.Time) bool {
+	i, _ := slices.BinarySearchFunc(c.losses, t.ended, func(h heard, at oracle.Time) int { return cmp.Compare(h.at, at) })
 	for ; i < len(c.losses) && c.losses[i].at <= by; i++ {
 		if l := &c.losses[i]; l.Generation <= t.generation && l.Range().Contains(key) {
 			return true

@@ -4,12 +4,12 @@ import (
 	"slices"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/witness"
+	"github.com/leasehold-dev/leasehold/internal/oracle"
 )
 
 // Quiet reports whether no key was granted since a time, and no caller that lives is without contact.
 // An outage begins in such a cluster.
-func (b *Book) Quiet(since witness.Time) bool {
+func (b *Book) Quiet(since oracle.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, tenures := range b.tenures {
@@ -25,12 +25,12 @@ func (b *Book) Quiet(since witness.Time) bool {
 // An Outage is a fault of managers, store or network, in which no owner was struck.
 type Outage struct {
 	Kind string
-	From witness.Time
+	From oracle.Time
 	lsn  leasehold.LSN // the newest that a caller had then
 }
 
 // Outage notes that an outage begins.
-func (b *Book) Outage(kind string, from witness.Time) Outage {
+func (b *Book) Outage(kind string, from oracle.Time) Outage {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	o := Outage{Kind: kind, From: from}
@@ -82,7 +82,7 @@ func (b *Book) JudgeOutage(o Outage) {
 
 // recalled reports whether a caller received a loss with the cause that the owner has released
 // the lease after a recall.
-func (b *Book) recalled(key leasehold.Key, g leasehold.Generation, since witness.Time) bool {
+func (b *Book) recalled(key leasehold.Key, g leasehold.Generation, since oracle.Time) bool {
 	return slices.ContainsFunc(b.callers, func(c *Caller) bool {
 		return slices.ContainsFunc(c.losses, func(l heard) bool {
 			return l.at >= since && l.Cause == leasehold.CauseReleased && l.Generation == g && l.Range().Contains(key)

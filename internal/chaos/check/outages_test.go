@@ -7,11 +7,11 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/chaos/history"
-	"github.com/leasehold-dev/leasehold/internal/witness"
+	"github.com/leasehold-dev/leasehold/internal/oracle"
 )
 
 // reported is a loss of everything that the caller was told of.
-func reported(at witness.Time, g leasehold.Generation, cause leasehold.Cause, lsn leasehold.LSN) script {
+func reported(at oracle.Time, g leasehold.Generation, cause leasehold.Cause, lsn leasehold.LSN) script {
 	return event(history.Event{At: at, Loss: &history.Loss{Generation: g, Cause: cause, LSN: lsn}})
 }
 

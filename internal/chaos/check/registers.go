@@ -9,8 +9,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/registers"
-	"github.com/leasehold-dev/leasehold/internal/witness"
+	"github.com/leasehold-dev/leasehold/internal/oracle"
 )
 
 // A register is what callers know about one. It is to be linearizable: it is under each
@@ -26,7 +25,7 @@ type register struct {
 
 	// The latest generation of histories that are judged, and when it was first heard of.
 	latest leasehold.Generation
-	since  witness.Time
+	since  oracle.Time
 
 	disordered bool // it is known that an older generation has answered after a newer one
 }
@@ -62,11 +61,11 @@ func (r *register) observe(k call, n *Counts) {
 }
 
 // lingers is for how long a request may be under way after its caller has given it up.
-const lingers = witness.Time(time.Minute)
+const lingers = oracle.Time(time.Minute)
 
 // ripe takes the histories out of the book that were over at a time: whose register has
 // answered under a later generation.
-func (b *Book) ripe(before witness.Time) (found []tenancy) {
+func (b *Book) ripe(before oracle.Time) (found []tenancy) {
 	for _, r := range b.registers {
 		if len(r.calls) == 0 {
 			continue
@@ -125,10 +124,10 @@ func (t *tenancy) check() porcupine.CheckResult {
 	read := make(map[string]bool)
 	var all []porcupine.Operation
 	for _, k := range t.calls {
-		in, out := registers.Request{Do: registers.Write, Name: k.Name, Value: k.Value}, registers.Answer{}
+		in, out := oracle.Request{Do: oracle.Write, Name: k.Name, Value: k.Value}, oracle.Answer{}
 		if !k.Write {
 			read[k.Value] = true
-			in, out = registers.Request{Do: registers.Read, Name: k.Name}, registers.Answer{Value: k.Value}
+			in, out = oracle.Request{Do: oracle.Read, Name: k.Name}, oracle.Answer{Value: k.Value}
 		}
 		all = append(all, porcupine.Operation{ClientId: k.Client, Input: in, Output: out, Call: int64(k.Began), Return: int64(k.over)})
 	}
@@ -137,11 +136,11 @@ func (t *tenancy) check() porcupine.CheckResult {
 		if read[k.Value] {
 			all = append(all, porcupine.Operation{
 				ClientId: k.Client, Call: int64(k.Began), Return: never,
-				Input: registers.Request{Do: registers.Write, Name: k.Name, Value: k.Value}, Output: registers.Answer{Unknown: true},
+				Input: oracle.Request{Do: oracle.Write, Name: k.Name, Value: k.Value}, Output: oracle.Answer{Unknown: true},
 			})
 		}
 	}
-	return porcupine.CheckOperationsTimeout(registers.Model(), all, checkPatience)
+	return porcupine.CheckOperationsTimeout(oracle.RegisterModel(), all, checkPatience)
 }
 
 // judgeOrder looks for an answer under a generation to a request that was made after
@@ -154,7 +153,7 @@ func (b *Book) judgeOrder(r *register) {
 	began := slices.SortedFunc(slices.Values(calls), func(x, y call) int { return cmp.Compare(x.Began, y.Began) })
 	over := slices.SortedFunc(slices.Values(calls), func(x, y call) int { return cmp.Compare(x.over, y.over) })
 	var latest leasehold.Generation // of what was answered
-	var at witness.Time
+	var at oracle.Time
 	for _, k := range began {
 		if r.since < k.Began && r.latest > latest {
 			latest, at = r.latest, r.since

@@ -10,15 +10,15 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/chaos/history"
-	"github.com/leasehold-dev/leasehold/internal/witness"
+	"github.com/leasehold-dev/leasehold/internal/oracle"
 )
 
 // How a long story goes: a lease lasts a second, and callers live for a minute.
 const (
-	tick      = witness.Time(100 * time.Millisecond)
+	tick      = oracle.Time(100 * time.Millisecond)
 	reignTime = 10 * tick
 	lifeTime  = 600 * tick
-	margin    = witness.Time(time.Minute) // of what is settled
+	margin    = oracle.Time(time.Minute) // of what is settled
 )
 
 // A teller tells a story of so many leases to a book, in order, and spoils it at one of them.
@@ -28,7 +28,7 @@ type teller struct {
 	spoil  func(at *teller)
 	book   *Book
 	caller *Caller
-	now    witness.Time
+	now    oracle.Time
 	lease  leasehold.Generation
 	value  string // of the register
 }

@@ -2,19 +2,19 @@ package check
 
 import (
 	"github.com/leasehold-dev/leasehold/internal/chaos/history"
-	"github.com/leasehold-dev/leasehold/internal/witness"
+	"github.com/leasehold-dev/leasehold/internal/oracle"
 )
 
 // A version is what the table was at an LSN, as the first caller has it that had it.
 type version struct {
 	hash   uint64
 	caller string
-	at     witness.Time // when that was
+	at     oracle.Time // when that was
 }
 
 // judgeTable sees to it that all lookups have the same table at an LSN, and that none
 // goes back (I5).
-func (c *Caller) judgeTable(at witness.Time, t history.Table) {
+func (c *Caller) judgeTable(at oracle.Time, t history.Table) {
 	b := c.book
 	b.n.Tables++
 	if t.LSN < c.lsn {
@@ -30,7 +30,7 @@ func (c *Caller) judgeTable(at witness.Time, t history.Table) {
 }
 
 // settleTables forgets tables that all callers are beyond.
-func (b *Book) settleTables(before witness.Time) {
+func (b *Book) settleTables(before oracle.Time) {
 	for lsn, v := range b.tables {
 		if v.at < before {
 			delete(b.tables, lsn)

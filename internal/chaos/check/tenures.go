@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/witness"
+	"github.com/leasehold-dev/leasehold/internal/oracle"
 )
 
 // A tenure is the time for which a session held a key under a generation, as far as it
@@ -14,9 +14,9 @@ import (
 type tenure struct {
 	session    leasehold.Session
 	generation leasehold.Generation
-	began      witness.Time // no later than this
-	ended      witness.Time // no earlier than this
-	resumed    witness.Time // when it was held again after its last gap, no later than this; began if there was none
+	began      oracle.Time // no later than this
+	ended      oracle.Time // no earlier than this
+	resumed    oracle.Time // when it was held again after its last gap, no later than this; began if there was none
 
 	misreported bool // it is known that a caller was told too early that it was lost
 }
@@ -28,7 +28,7 @@ type holder struct {
 }
 
 // Observe takes up what an owner has written.
-func (b *Book) Observe(owner string, r witness.Record) {
+func (b *Book) Observe(owner string, r oracle.Record) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.oracle.Observe(r)
@@ -49,7 +49,7 @@ func (b *Book) Observe(owner string, r witness.Record) {
 
 // note sees to it that a generation names one grant to one session, whatever the key
 // (I2).
-func (b *Book) note(owner string, r witness.Record) {
+func (b *Book) note(owner string, r oracle.Record) {
 	h, ok := b.holders[r.Generation]
 	if !ok {
 		b.holders[r.Generation] = holder{r.Session, owner}
@@ -76,14 +76,14 @@ func (b *Book) judgeTenures(n *Counts) {
 }
 
 // handover is how long a key may be without an owner while it goes from one to another.
-const handover = witness.Time(time.Second)
+const handover = oracle.Time(time.Second)
 
 // Recovery says how long after a time it took until every key had an owner for good, and how
 // many keys have none yet. Only those count who have a key at another time, which is so much
 // later that no lease from before is left: an owner that nobody renews has it for a
 // while, too. A key that had one all the time took no time, and neither did one that went
 // from one to another on the way (I6).
-func (b *Book) Recovery(since, lasting witness.Time) (slowest time.Duration, without int) {
+func (b *Book) Recovery(since, lasting oracle.Time) (slowest time.Duration, without int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, key := range b.keys {
@@ -98,7 +98,7 @@ func (b *Book) Recovery(since, lasting witness.Time) (slowest time.Duration, wit
 
 // owned says since when a key has had an owner without a gap, of those who have it at a time
 // and of those before them.
-func (b *Book) owned(key leasehold.Key, lasting witness.Time) (from witness.Time, owned bool) {
+func (b *Book) owned(key leasehold.Key, lasting oracle.Time) (from oracle.Time, owned bool) {
 	known := slices.SortedFunc(slices.Values(b.tenures[key]), func(x, y tenure) int { return cmp.Compare(y.ended, x.ended) })
 	for _, t := range known {
 		switch {

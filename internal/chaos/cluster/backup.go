@@ -30,11 +30,11 @@ func (c *Cluster) CopiedAt() time.Time {
 func (c *Cluster) Backup() error {
 	var failed error
 	for _, m := range c.Keepers() {
-		failed = errors.Join(failed, m.Stop())
+		failed = errors.Join(failed, m.Pause())
 	}
 	failed = errors.Join(failed, c.copyOut())
 	for _, m := range c.Keepers() {
-		failed = errors.Join(failed, m.GoOn())
+		failed = errors.Join(failed, m.Resume())
 	}
 	return errors.Join(failed, c.keepCopy())
 }

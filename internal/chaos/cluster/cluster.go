@@ -3,9 +3,13 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -13,24 +17,30 @@ import (
 	"sync"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/chaos/actor"
 	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
-	"github.com/leasehold-dev/leasehold/internal/child"
+	"github.com/leasehold-dev/leasehold/internal/proc"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
 // A Cluster is the processes of a run. Its methods may be called from many
 // goroutines at once.
 type Cluster struct {
 	Managers, Stores, Owners, Callers []*Member
-	Operator                          *lan.Host // where nothing is but we
-	// Unbounded: hosts could not be set up as docs/OPERATIONS.md says, and TCP waits for as long
-	// as it likes before it sends again.
+	Operator                          *lan.Host // it has no process
+	// Unbounded: hosts could not be set up as docs/OPERATIONS.md says, and the retransmission
+	// timeout of TCP has no bound.
 	Unbounded bool
 
-	cfg    Config
-	admin  *admin
-	stores *admin
-	disks  disks
+	cfg      Config
+	managers *proc.Client
+	stores   *proc.Client
+	disks    proc.Process // holds the mount namespace of the disks
 
 	mu       sync.Mutex
 	copiedAt time.Time // when the backup was taken
@@ -39,7 +49,7 @@ type Cluster struct {
 // New prepares a cluster that has no process yet.
 func New(cfg Config) (*Cluster, error) {
 	c := &Cluster{cfg: cfg}
-	if err := c.settle(); err != nil {
+	if err := c.addHosts(); err != nil {
 		return nil, err
 	}
 	for i, s := range c.Stores {
@@ -55,18 +65,15 @@ func New(cfg Config) (*Cluster, error) {
 		c.launch(m, cfg.Program, cfg.Called, c.callerArgs(i)...)
 	}
 	var err error
-	if c.Operator, err = cfg.Network.Host("operator"); err != nil {
+	if c.managers, err = c.dial(c.Managers); err != nil {
 		return nil, err
 	}
-	if c.admin, err = dialAll(c.Operator, addrs(c.Managers)); err != nil {
-		return nil, err
-	}
-	c.stores, err = dialAll(c.Operator, addrs(c.Stores))
+	c.stores, err = c.dial(c.Stores)
 	return c, err
 }
 
-// settle gives everybody a host.
-func (c *Cluster) settle() error {
+// addHosts makes all members, each at a host of its own.
+func (c *Cluster) addHosts() (err error) {
 	stores := 0
 	if c.cfg.Shape == External {
 		stores = members
@@ -100,7 +107,16 @@ func (c *Cluster) settle() error {
 			*g.into = append(*g.into, m)
 		}
 	}
-	return nil
+	c.Operator, err = c.cfg.Network.Host("operator")
+	return err
+}
+
+// callTimeout is that of one call to one manager or store.
+const callTimeout = 500 * time.Millisecond
+
+func (c *Cluster) dial(members []*Member) (*proc.Client, error) {
+	return proc.Dial(addrs(members), insecure.NewCredentials(), callTimeout,
+		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) { return c.Operator.Dial(ctx, "tcp", addr) }))
 }
 
 func addrs(members []*Member) []string {
@@ -111,49 +127,44 @@ func addrs(members []*Member) []string {
 	return all
 }
 
-// launch says what a member is. One that is not our own program cannot be another.
+// launch says what a member is. The other build replaces only the leasehold command.
 func (c *Cluster) launch(m *Member, program string, output func(string, time.Duration, io.Reader) error, args ...string) {
 	m.args, m.programs = args, []string{program}
 	if program == c.cfg.Program && c.cfg.Other != "" {
 		m.programs = append(m.programs, c.cfg.Other)
 	}
 	m.Ended = func(err error) { m.revive(err, c.cfg.Failed) }
-	m.Launch = child.Launch{Log: filepath.Join(c.cfg.Dir, m.Name+".log"), Where: m.Host.Do}
+	m.Launch = proc.Launch{Log: filepath.Join(c.cfg.Dir, m.Name+".log"), Where: m.Host.Do}
 	if output != nil {
 		m.output = func(offset time.Duration, r io.Reader) error { return output(m.Name, offset, r) }
 	}
 }
 
 func (c *Cluster) managerArgs(i int) []string {
-	m := c.Managers[i]
-	args := []string{
-		"demo-manager", "--insecure", "--listen", m.Addr, "--http", m.Host.At(pagePort),
-		"--ttl", c.cfg.TTL.String(), "--drift", fmt.Sprint(c.cfg.Drift), "--log-level", "debug",
+	var group []proc.Member
+	for _, m := range c.Managers {
+		group = append(group, proc.Member{Name: m.Name, Addr: m.Addr, HTTP: m.Host.At(pagePort), Peer: m.Host.At(peerPort), DataDir: c.dataDir(m)})
 	}
-	switch c.cfg.Shape {
-	case Etcd:
-	case Flease:
-		return append(args, "--store", "flease", "--peers", strings.Join(addrs(c.Managers), ","),
-			"--peer-key-file", filepath.Join(c.cfg.Dir, keyFile), "--longest-lease", c.hold().String())
-	case External:
-		var ends []string
-		for _, s := range c.Stores {
-			ends = append(ends, "http://"+s.Addr)
-		}
-		return append(args, "--etcd", strings.Join(ends, ","))
+	cfg := proc.ManagersConfig{Command: "demo-manager", Diskless: c.cfg.Shape == Flease}
+	for _, s := range c.Stores {
+		cfg.Etcd = append(cfg.Etcd, "http://"+s.Addr)
 	}
-	var group []string
-	for _, other := range c.Managers {
-		group = append(group, other.Name+"=http://"+other.Host.At(peerPort))
+	args := append(cfg.Args(group, i), "--insecure", "--ttl", c.cfg.TTL.String(), "--drift", fmt.Sprint(Drift), "--log-level", "debug")
+	if cfg.Diskless {
+		hold := time.Duration(float64(c.cfg.Lease) * Drift)
+		args = append(args, "--peer-key-file", filepath.Join(c.cfg.Dir, keyFile), "--longest-lease", hold.String())
 	}
-	return append(args, "--name", m.Name, "--members", strings.Join(group, ","), "--data-dir", c.dataDir(m))
+	return args
 }
 
 // keyFile is the secret that managers without a store share.
 const keyFile = "peer.key"
 
-// hold is for how long a leader keeps a range from others that it hears nothing of.
-func (c *Cluster) hold() time.Duration { return time.Duration(float64(c.cfg.Lease) * c.cfg.Drift) }
+func writeKey(path string) error {
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // it never fails
+	return os.WriteFile(path, []byte(hex.EncodeToString(secret)+"\n"), 0o600)
+}
 
 func (c *Cluster) dataDir(m *Member) string { return filepath.Join(c.cfg.Dir, m.Name) }
 
@@ -169,7 +180,7 @@ func (c *Cluster) storeArgs(i int) []string {
 func (c *Cluster) ownerArgs(o *Member) []string {
 	args := []string{
 		"chaos-owner", "--name", o.Name, "--listen", o.Addr,
-		"--managers", strings.Join(addrs(c.Managers), ","), "--watched", strconv.Itoa(c.cfg.Watched),
+		"--managers", strings.Join(addrs(c.Managers), ","), "--watched", strconv.Itoa(Watched),
 	}
 	if c.cfg.LeasesOff {
 		args = append(args, "--leases-off")
@@ -180,16 +191,16 @@ func (c *Cluster) ownerArgs(o *Member) []string {
 func (c *Cluster) callerArgs(i int) []string {
 	return []string{
 		"chaos-caller", "--number", strconv.Itoa(i), "--managers", strings.Join(addrs(c.Managers), ","),
-		"--registers", strconv.Itoa(c.cfg.Registers), "--workers", strconv.Itoa(c.cfg.Workers), "--every", c.cfg.Every.String(),
-		"--poll", (c.cfg.Stale / 6).String(), "--stale", c.cfg.Stale.String(),
+		"--registers", strconv.Itoa(Registers), "--workers", strconv.Itoa(workers), "--every", callEvery.String(),
+		"--poll", (Stale / 6).String(), "--stale", Stale.String(),
 	}
 }
 
 // All are all members.
 func (c *Cluster) All() []*Member { return slices.Concat(c.Stores, c.Managers, c.Owners, c.Callers) }
 
-// startPatience is for processes that start. They compete for few processors.
-const startPatience = 60 * time.Second
+// startTimeout is for processes that start. They compete for few processors.
+const startTimeout = 60 * time.Second
 
 // Start starts all processes, and returns when the namespace is there.
 func (c *Cluster) Start(ctx context.Context) error {
@@ -201,15 +212,17 @@ func (c *Cluster) Start(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, m := range slices.Concat(c.Stores, c.Managers) {
-		if err := m.Start(); err != nil {
-			return err
-		}
+	if err := start(c.Stores, c.Managers); err != nil {
+		return err
 	}
 	if _, err := c.Create(ctx); err != nil {
 		return err
 	}
-	for _, m := range slices.Concat(c.Owners, c.Callers) {
+	return start(c.Owners, c.Callers)
+}
+
+func start(groups ...[]*Member) error {
+	for _, m := range slices.Concat(groups...) {
 		if err := m.Start(); err != nil {
 			return err
 		}
@@ -219,70 +232,68 @@ func (c *Cluster) Start(ctx context.Context) error {
 
 // StoreLeader returns the store that leads the others.
 func (c *Cluster) StoreLeader(ctx context.Context) (*Member, error) {
-	i, err := c.stores.storeLeader(ctx)
+	i, err := c.stores.First(ctx, func(ctx context.Context, to grpc.ClientConnInterface) error {
+		s, err := etcdserverpb.NewMaintenanceClient(to).Status(ctx, &etcdserverpb.StatusRequest{})
+		if err == nil && s.GetLeader() != s.GetHeader().GetMemberId() {
+			err = errors.New("it does not lead")
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
 	return c.Stores[i], nil
 }
 
-// Create sees to it that there is the namespace, as an operator does, and reports whether
-// there was none. Managers without a store have none any more when all of them have been
-// dead at a time.
+// Create creates the namespace if there is none, and reports whether there was none. Managers
+// without a store lose it when all of them are dead at a time.
 func (c *Cluster) Create(ctx context.Context) (missing bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	err = await(ctx, func(ctx context.Context) error {
-		err := c.admin.create(ctx, &c.cfg)
-		missing = err == nil
-		if errors.Is(err, leasehold.Exists) {
-			return nil
-		}
+	err = proc.Until(ctx, func(ctx context.Context) (err error) {
+		missing, err = c.managers.CreateNamespace(ctx, &leaseholdv1.NamespaceConfig{
+			Name:   string(actor.Namespace),
+			Timing: &leaseholdv1.Timing{Lease: int64(c.cfg.Lease), Renew: int64(c.cfg.Lease / 6), Drift: Drift},
+		})
 		return err
 	})
 	if err != nil {
-		return false, fmt.Errorf("waiting for a leader: %w; %s", err, child.Tail(c.Managers[0].Launch.Log))
+		return false, fmt.Errorf("waiting for a leader: %w; %s", err, proc.Tail(c.Managers[0].Launch.Log))
 	}
 	return missing, nil
 }
 
 // Leader returns the manager that leads, as the others have it.
 func (c *Cluster) Leader(ctx context.Context) (*Member, error) {
-	addr, _, err := c.admin.leader(ctx)
+	addr, _, err := c.managers.Leader(ctx)
 	if err != nil {
 		return nil, err
 	}
 	i := slices.IndexFunc(c.Managers, func(m *Member) bool { return m.Addr == addr })
 	if i < 0 {
-		return nil, leasehold.Errorf("chaos", leasehold.Other, addr, "it leads, and is none of our managers")
+		return nil, leasehold.Errorf("chaos", leasehold.Other, addr, "the leader is none of our managers")
 	}
 	return c.Managers[i], nil
 }
 
-// Term returns the latest term that any manager has heard of.
+// Term returns the latest term that any manager knows.
 func (c *Cluster) Term(ctx context.Context) (leasehold.Term, error) {
-	_, term, err := c.admin.leader(ctx)
+	_, term, err := c.managers.Leader(ctx)
 	return term, err
 }
 
-// endPatience is for a process that is asked to end.
-const endPatience = 5 * time.Second
-
 // Revert restarts every member that runs the other build as this one.
-func (c *Cluster) Revert(ctx context.Context) (failed error) {
+func (c *Cluster) Revert() (failed error) {
 	for _, m := range c.All() {
-		if !m.revert() {
-			continue
+		if m.revert() {
+			failed = errors.Join(failed, m.End(), m.Start())
 		}
-		ending, cancel := context.WithTimeout(ctx, endPatience)
-		failed = errors.Join(failed, m.End(ending), m.Start())
-		cancel()
 	}
 	return failed
 }
 
-// Blank says how many managers have another process than when it was last asked. Without a
-// store these have lost what they knew.
+// Blank counts the managers that were started since the last call. Without a store these have
+// lost their tables.
 func (c *Cluster) Blank() int {
 	blank := 0
 	for _, m := range c.Managers {
@@ -293,7 +304,7 @@ func (c *Cluster) Blank() int {
 	return blank
 }
 
-// Revived says how often processes were started because they had ended by themselves.
+// Revived counts the starts of processes that had ended by themselves.
 func (c *Cluster) Revived() int {
 	n := 0
 	for _, m := range c.All() {
@@ -306,32 +317,10 @@ func (c *Cluster) Revived() int {
 func (c *Cluster) Close() {
 	var closing sync.WaitGroup
 	for _, m := range c.All() {
-		if m.Ended != nil {
-			closing.Go(m.Close)
-		}
+		closing.Go(m.Close)
 	}
 	closing.Wait()
-	c.disks.holder.Close()
-	for _, a := range []*admin{c.admin, c.stores} {
-		if a != nil {
-			a.Close()
-		}
-	}
-}
-
-// await asks again and again until there is no error, or returns the last one.
-func await(ctx context.Context, try func(context.Context) error) error {
-	again := time.NewTicker(50 * time.Millisecond)
-	defer again.Stop()
-	for {
-		err := try(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			return errors.Join(err, ctx.Err())
-		}
-	}
+	c.disks.Close()
+	c.managers.Close()
+	c.stores.Close()
 }

@@ -1,3 +1,5 @@
+// Package cluster is a whole Leasehold of real processes, each at a host of its own: managers
+// and their store, owners, callers.
 package cluster
 
 import (
@@ -12,13 +14,25 @@ type Shape string
 
 // The shapes.
 const (
-	Etcd     Shape = "etcd"     // each has a part of a store that they share
+	Etcd     Shape = "etcd"     // in an etcd cluster of which each manager is a member
 	External Shape = "external" // in an etcd cluster of three other processes
-	Flease   Shape = "flease"   // nowhere but in memory
+	Flease   Shape = "flease"   // in memory alone
 )
 
 // Shapes are all of them.
 func Shapes() []Shape { return []Shape{Etcd, External, Flease} }
+
+// What is the same in all clusters.
+const (
+	Drift     = 1.2 // the bound
+	Watched   = 128 // keys that owners watch
+	Registers = 16  // of them, that callers use
+	Stale     = 4 * time.Second
+
+	members   = 3 // managers, and stores if they are other processes
+	workers   = 2 // of each caller
+	callEvery = 20 * time.Millisecond
+)
 
 // A Config says what to run.
 type Config struct {
@@ -29,35 +43,24 @@ type Config struct {
 	Network *lan.Network
 
 	Owners, Callers int
-	Watched         int // keys that owners watch
-	Registers       int // how many of them callers use
-	Workers         int // of each caller
-	Every           time.Duration
+	Lease           time.Duration // of the namespace
+	TTL             time.Duration // of leaders
 
-	Lease time.Duration // of the namespace
-	TTL   time.Duration // of leaders
-	Drift float64
-	Stale time.Duration // of lookups
-
-	// Spare has the first of each role be spared: its process is not ended, so that it can be
-	// seen what becomes of one that lives for long.
+	// Spare exempts the first process of each role from being ended, so that it lives long.
 	Spare bool
 
 	LeasesOff bool // see [actor.OwnerConfig]
-	// OwnerProgram is another program for owners, which knows their flags and some more.
+	// OwnerProgram is another program for owners, which has their flags and some more.
 	OwnerProgram string
 	OwnerArgs    []string
 
 	// Owned and Called read what an owner and a caller write, each time that it is
 	// started, until it is gone. Its clock is ahead of ours by the offset.
 	Owned, Called func(name string, offset time.Duration, from io.Reader) error
-	// Failed is told what makes a run worthless; of a process of the cluster's that ended by
-	// itself, and should not have, with a [Crash].
+	// Failed is called with what makes a run worthless; a process that ended by itself,
+	// and should not have, is a [Crash].
 	Failed func(error)
 }
-
-// members is how many managers there are, and how many stores, if they are other processes.
-const members = 3
 
 // The ports, at each host the same.
 const (

@@ -2,19 +2,20 @@ package cluster
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
-	"github.com/leasehold-dev/leasehold/internal/child"
+	"github.com/leasehold-dev/leasehold/internal/proc"
 )
 
-// Those who keep the tables have a small disk each, which can be filled: a file system in
-// memory, in a mount namespace. A process holds that namespace, and does nothing else:
-// when it is gone, which it is at the latest when we are, so are the disks.
+// Members that keep the tables have a small disk each, which can be filled: a tmpfs in a mount
+// namespace. One process holds that namespace and does nothing else. The disks end with it.
 
 // diskSize is enough for a store that prepares two files of 64 MiB for its log, and longDisk
 // for one that runs so long that it has the five that it keeps.
@@ -22,11 +23,6 @@ const (
 	diskSize = 192 << 20
 	longDisk = 512 << 20
 )
-
-// disks holds the disks of members.
-type disks struct {
-	holder child.Child
-}
 
 // keepers are the members that keep the tables.
 func (c *Cluster) keepers() []*Member {
@@ -56,9 +52,8 @@ func (c *Cluster) mount() error {
 	}
 	script.WriteString("echo ready && exec sleep infinity")
 	ready := make(chan error, 1)
-	h := &c.disks.holder
-	h.Name, h.Ended = "the disks", func(err error) { c.cfg.Failed(err) }
-	h.Launch = child.Launch{
+	c.disks.Name, c.disks.Ended = "the disks", c.cfg.Failed
+	c.disks.Launch = proc.Launch{
 		Program: "unshare", Args: []string{"--mount", "--propagation", "private", "sh", "-c", script.String()},
 		Log: filepath.Join(c.cfg.Dir, "disks.log"), Where: c.Operator.Do,
 		Output: func(r io.Reader) error {
@@ -68,15 +63,16 @@ func (c *Cluster) mount() error {
 			return nil
 		},
 	}
-	if err := h.Start(); err != nil {
+	if err := c.disks.Start(); err != nil {
 		return err
 	}
 	if err := <-ready; err != nil {
-		return fmt.Errorf("mounting small disks: %w; %s", err, child.Tail(h.Launch.Log))
+		return fmt.Errorf("mounting small disks: %w; %s", err, proc.Tail(c.disks.Launch.Log))
 	}
+	holder := "/proc/" + strconv.Itoa(c.disks.Pid())
 	for _, m := range c.keepers() {
-		m.disk = "/proc/" + strconv.Itoa(h.Pid()) + "/root" + c.dataDir(m)
-		m.within = []string{"nsenter", "--mount=/proc/" + strconv.Itoa(h.Pid()) + "/ns/mnt", "--"}
+		m.disk = holder + "/root" + c.dataDir(m)
+		m.within = []string{"nsenter", "--mount=" + holder + "/ns/mnt", "--"}
 	}
 	return nil
 }
@@ -94,6 +90,22 @@ func (c *Cluster) Keepers() []*Member {
 
 // ballast is the file with which a disk is filled.
 const ballast = "ballast"
+
+// Fill leaves no room on the disk of a member.
+func (m *Member) Fill() error {
+	f, err := os.Create(filepath.Join(m.disk, ballast))
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // it has nothing in it
+	for zeros := make([]byte, 1<<20); err == nil; {
+		_, err = f.Write(zeros)
+	}
+	if errors.Is(err, syscall.ENOSPC) {
+		return nil
+	}
+	return err
+}
 
 // Empty makes room on a disk that was filled.
 func (m *Member) Empty() error { return os.Remove(filepath.Join(m.disk, ballast)) }

@@ -12,12 +12,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/chaos/drifting"
 	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
-	"github.com/leasehold-dev/leasehold/internal/child"
+	"github.com/leasehold-dev/leasehold/internal/chaos/skewedclock"
+	"github.com/leasehold-dev/leasehold/internal/proc"
 )
 
-// A Role is what a process is there for.
+// A Role is what a process is for.
 type Role string
 
 // The roles.
@@ -30,151 +30,137 @@ const (
 
 // A Member is a process and its host.
 type Member struct {
-	child.Child
-	Role Role
-	Host *lan.Host
-	Addr string // where it listens, if it does
-	// Spared says that its process is not to be ended.
-	Spared bool
+	proc.Process
+	Role   Role
+	Host   *lan.Host
+	Addr   string // where it listens, if it does
+	Spared bool   // its process must not be ended
 
-	output func(offset time.Duration, from io.Reader) error // reads what it writes; nil if that is its log
+	programs []string // the first, and other builds of it
+	args     []string
+	output   func(offset time.Duration, from io.Reader) error // reads its output; nil: that is its log
+	within   []string                                         // the command that starts it in a namespace
+	disk     string                                           // its own, as we see it; empty: none
 
 	mu       sync.Mutex
-	programs []string      // which it may be: the first, and others that can take its place
-	program  int           // which of them it is
-	args     []string      // what it is told
-	within   []string      // the command that it is started with, in whose namespace it is to be
-	disk     string        // its own, as we see it; empty: none
-	offset   time.Duration // by how much its monotonic clock is ahead of ours
-	rate     float64       // of its clock, if its program is one whose clock has a rate; 0: as ours
-	once     []string      // what its next process is told in its environment, and no other
-	dies     bool          // its next process may die at a failpoint
-	armed    bool          // its process may
+	next     Options
+	life     life
 	claimed  bool
 	excused  bool      // it may crash
 	pardon   time.Time // until when it may end of what it was excused for
-	wanted   bool      // it should have a process
-	starts   int
-	known    int // starts when somebody last asked
 	revived  int
-	logFrom  int64 // where in its log its last life begins
 	reviving sync.WaitGroup
 }
 
-// Start gives it a process.
+// Options are how a process is started.
+type Options struct {
+	Program int           // which of its programs
+	Offset  time.Duration // by how much its monotonic clock is ahead of ours; whole seconds count
+	Rate    float64       // of its clock, if its program is one whose clock has a rate; 0: as ours
+
+	// Once is added to the environment of the next process, and of no other. Dies says that it
+	// may end by that.
+	Once []string
+	Dies bool
+}
+
+// A life is the state of a member's process.
+type life struct {
+	wanted  bool // there should be a process
+	dies    bool // it may die at a failpoint
+	starts  int
+	known   int   // starts at the last call of restarted
+	logFrom int64 // where in the log this process begins
+}
+
+// locked calls a function with the lock.
+func (m *Member) locked(do func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	do()
+}
+
+// Configure changes how the next process is started.
+func (m *Member) Configure(change func(*Options)) { m.locked(func() { change(&m.next) }) }
+
+// Start starts a process.
 func (m *Member) Start() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.wanted = true
+	m.life.wanted = true
 	return m.start()
 }
 
-// start is Start for those who have the lock.
+// start is Start for callers that have the lock.
 func (m *Member) start() error {
-	m.starts++
-	m.logFrom = 0
+	m.life.starts++
+	m.life.logFrom = 0
 	if info, err := os.Stat(m.Launch.Log); err == nil {
-		m.logFrom = info.Size()
+		m.life.logFrom = info.Size()
 	}
-	m.Launch.Program, m.Launch.Args, m.Launch.Env = m.programs[m.program], m.args, nil
-	offset := m.offset
+	command := append([]string{m.programs[m.next.Program]}, m.args...)
+	offset := m.next.Offset.Truncate(time.Second)
 	if offset != 0 {
 		seconds := fmt.Sprint(int64(offset / time.Second))
-		m.Launch.Args = append([]string{"--time", "--monotonic", seconds, "--boottime", seconds, m.Launch.Program}, m.Launch.Args...)
-		m.Launch.Program = unshareProgram
+		command = append([]string{"unshare", "--time", "--monotonic", seconds, "--boottime", seconds}, command...)
 	}
-	if m.within != nil {
-		m.Launch.Args = slices.Concat(m.within[1:], []string{m.Launch.Program}, m.Launch.Args)
-		m.Launch.Program = m.within[0]
+	command = slices.Concat(m.within, command)
+	m.Launch.Program, m.Launch.Args, m.Launch.Env = command[0], command[1:], m.next.Once
+	if m.next.Rate != 0 {
+		m.Launch.Env = append(m.Launch.Env, skewedclock.Rate(m.next.Rate))
 	}
-	if m.rate != 0 {
-		m.Launch.Env = append(m.Launch.Env, drifting.Rate(m.rate))
-	}
-	m.Launch.Env = append(m.Launch.Env, m.once...)
-	m.armed = m.dies
-	m.once, m.dies = nil, false // the next process is as it should be
+	m.life.dies = m.next.Dies
+	m.next.Once, m.next.Dies = nil, false
 	if m.output != nil {
 		m.Launch.Output = func(r io.Reader) error { return m.output(offset, r) }
 	}
-	return m.Child.Start()
+	return m.Process.Start()
 }
 
-// unshareProgram starts a process in a time namespace.
-const unshareProgram = "unshare"
-
-// Become has it be another of its programs when it is started next, and reports whether
-// there is another.
+// Become has the next process be of the next of its programs, and reports whether there is another.
 func (m *Member) Become() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.program = (m.program + 1) % len(m.programs)
+	m.Configure(func(o *Options) { o.Program = (o.Program + 1) % len(m.programs) })
 	return len(m.programs) > 1
 }
 
-// revert has it be its first program when it is started next, and reports whether it was another.
-func (m *Member) revert() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	other := m.program != 0
-	m.program = 0
+// revert has the next process be of the first program, and reports whether it was another.
+func (m *Member) revert() (other bool) {
+	m.Configure(func(o *Options) { other, o.Program = o.Program != 0, 0 })
 	return other
 }
 
-// Shift has its monotonic clock be ahead by whole seconds when it is started next.
-func (m *Member) Shift(offset time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.offset = offset.Truncate(time.Second)
-}
+// crashTime is how long a process that has crashed may take to end: it prints its stacks.
+const crashTime = 2 * time.Second
 
-// Drift has its clock run at a rate when it is started next.
-func (m *Member) Drift(rate float64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.rate = rate
-}
-
-// Set has its wall clock be set, a time after it is started next, and be right again later.
-func (m *Member) Set(by, after, until time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.once = append(m.once, drifting.Wall(by, after, until))
-}
-
-// Arm has a failpoint of its next process do something, if its program has any.
-func (m *Member) Arm(point string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.once, m.dies = append(m.once, "LEASEHOLD_FAILPOINTS="+point), true
-}
-
-// lastWords is how long a process may take to end that has crashed: it has much to say.
-const lastWords = 2 * time.Second
-
-// Excuse says whether it may crash. Who may no longer may still be about to end.
+// Excuse says whether it may crash. One that is no longer excused may still be ending.
 func (m *Member) Excuse(excused bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.excused && !excused {
-		m.pardon = time.Now().Add(lastWords)
+		m.pardon = time.Now().Add(crashTime)
 	}
 	m.excused = excused
 }
 
-// isExcused says whether it may have crashed. The lock is held.
+// isExcused reports whether it may have crashed. The lock is held.
 func (m *Member) isExcused() bool { return m.excused || time.Now().Before(m.pardon) }
 
-// Kill takes its process away with kill -9.
+// Kill ends its process with SIGKILL.
 func (m *Member) Kill() {
-	m.unwant()
-	m.Child.Kill()
+	m.locked(func() { m.life.wanted = false })
+	m.Process.Kill()
 }
 
-// End asks its process to end, and kills it if the context ends before. It fails only if
-// the process crashes.
-func (m *Member) End(ctx context.Context) error {
-	m.unwant()
-	if err := m.Finish(ctx); err != nil && m.crashed() {
+// endTimeout is how long a process may take to end after SIGTERM. Under faults that can take
+// longer: then it is killed, and that is no failure.
+const endTimeout = 5 * time.Second
+
+// End terminates its process. It fails only if the process crashes.
+func (m *Member) End() error {
+	m.locked(func() { m.life.wanted = false })
+	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+	defer cancel()
+	if err := m.Terminate(ctx); err != nil && m.crashed() {
 		return Crash{err}
 	}
 	return nil
@@ -182,16 +168,16 @@ func (m *Member) End(ctx context.Context) error {
 
 // Close is Kill for good.
 func (m *Member) Close() {
-	m.unwant()
-	m.Child.Close()
+	m.locked(func() { m.life.wanted = false })
+	m.Process.Close()
 	m.reviving.Wait()
 }
 
-// Stop halts its process. One that has ended by itself meanwhile stands still as well.
-func (m *Member) Stop() error { return unlessDone(m.Child.Stop()) }
+// Pause stops its process, unless that has ended by itself.
+func (m *Member) Pause() error { return unlessDone(m.Process.Pause()) }
 
-// GoOn lets it go on.
-func (m *Member) GoOn() error { return unlessDone(m.Child.GoOn()) }
+// Resume lets it go on.
+func (m *Member) Resume() error { return unlessDone(m.Process.Resume()) }
 
 func unlessDone(err error) error {
 	if errors.Is(err, os.ErrProcessDone) {
@@ -200,26 +186,16 @@ func unlessDone(err error) error {
 	return err
 }
 
-func (m *Member) unwant() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.wanted = false
+// restarted reports whether it was started since the last call.
+func (m *Member) restarted() (yes bool) {
+	m.locked(func() { yes, m.life.known = m.life.known != m.life.starts, m.life.starts })
+	return yes
 }
 
-// restarted says whether it has another process than when it was last asked.
-func (m *Member) restarted() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	known := m.known
-	m.known = m.starts
-	return known != m.starts
-}
-
-// Revived says how often it was started because its process had ended by itself.
-func (m *Member) Revived() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.revived
+// Revived counts how often it was started because its process had ended by itself.
+func (m *Member) Revived() (n int) {
+	m.locked(func() { n = m.revived })
+	return n
 }
 
 // A Crash is the end of a process that had no reason to end.
@@ -234,23 +210,21 @@ func (c Crash) Unwrap() error { return c.Err }
 const revivalAfter = 300 * time.Millisecond
 
 // revive is what a supervisor does, such as systemd: a manager that finds no store when
-// it is started ends, and it is not its business to be started again. If it ends
-// otherwise than by its own decision, that is a failure, and so is it if an owner or a
-// caller ends: they have no reason to, unless they are told to die.
+// it is started ends. If it ends otherwise that is a failure, and so is the end of an owner or
+// a caller, unless a fault may end it.
 func (m *Member) revive(ended error, failed func(error)) {
 	if m.crashed() || !m.mayEnd() {
 		failed(Crash{ended})
 		return
 	}
-	m.mu.Lock()
-	starts := m.starts
-	m.mu.Unlock()
+	var starts int
+	m.locked(func() { starts = m.life.starts })
 	m.reviving.Go(func() {
 		<-time.After(revivalAfter)
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if !m.wanted || m.starts != starts {
-			return // somebody else has seen to it
+		if !m.life.wanted || m.life.starts != starts {
+			return // it was killed or started meanwhile
 		}
 		m.revived++
 		if err := m.start(); err != nil {
@@ -259,18 +233,18 @@ func (m *Member) revive(ended error, failed func(error)) {
 	})
 }
 
-// mayEnd says whether its process may end by itself.
+// mayEnd reports whether its process may end by itself.
 func (m *Member) mayEnd() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.Role == Manager || m.Role == Store || m.isExcused() || m.armed || !m.wanted
+	return m.Role == Manager || m.Role == Store || m.isExcused() || m.life.dies || !m.life.wanted
 }
 
-// crashed says whether the last words of its process are those of Go's runtime, and
-// that is not excused. No want of memory or room is an excuse for what is wrong in a program.
+// crashed reports whether the log of its process ends with an error of Go's runtime that is not
+// excused. No shortage of memory or disk excuses a bug.
 func (m *Member) crashed() bool {
 	m.mu.Lock()
-	from, excused := m.logFrom, m.isExcused()
+	from, excused := m.life.logFrom, m.isExcused()
 	m.mu.Unlock()
 	log, err := os.Open(m.Launch.Log)
 	if err != nil {
@@ -287,11 +261,11 @@ func panicked(log string, excused bool) bool {
 		words = append(words, "\npanic: ", "\nfatal error: ", "SIGSEGV")
 	}
 	log = "\n" + log
-	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(log, w) }) || disbelieved(log)
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(log, w) }) || machinePanicked(log)
 }
 
-// disbelieved says whether a machine panicked, which it does if what it rests on does not hold.
-func disbelieved(log string) bool {
+// machinePanicked reports whether a state machine panicked: an assertion of it does not hold.
+func machinePanicked(log string) bool {
 	_, last, found := strings.Cut(log, "\npanic: ")
 	if _, rest, more := strings.Cut(last, "\n\n"); more {
 		last, _, _ = strings.Cut(rest, "\n\n") // the goroutine that did
@@ -299,30 +273,21 @@ func disbelieved(log string) bool {
 	return found && strings.Contains(last, "/internal/machine/")
 }
 
-// Claim takes a member for one who wants to hurt its process, and reports whether
-// nobody else had it: a process that is dead cannot be stopped.
-func (m *Member) Claim() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	claimed := m.claimed
-	m.claimed = true
-	return !claimed
+// Claim takes a member for one fault, and reports whether no other has it: a dead process
+// cannot be paused.
+func (m *Member) Claim() (free bool) {
+	m.locked(func() { free, m.claimed = !m.claimed, true })
+	return free
 }
 
-// Release gives a member back that was claimed.
-func (m *Member) Release() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.claimed = false
-}
+// Release gives a claimed member back.
+func (m *Member) Release() { m.locked(func() { m.claimed = false }) }
 
 // Hosts are the hosts of members.
 func Hosts(members ...[]*Member) []*lan.Host {
 	var hosts []*lan.Host
-	for _, some := range members {
-		for _, m := range some {
-			hosts = append(hosts, m.Host)
-		}
+	for _, m := range slices.Concat(members...) {
+		hosts = append(hosts, m.Host)
 	}
 	return hosts
 }

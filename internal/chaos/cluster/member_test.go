@@ -47,7 +47,7 @@ func TestPanicked(t *testing.T) {
 // TestExcuse: a process that crashes just before it is no longer excused ends after that.
 func TestExcuse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &Member{Role: Owner, wanted: true}
+		m := &Member{Role: Owner, life: life{wanted: true}}
 		m.Excuse(false)
 		if m.mayEnd() {
 			t.Error("it may end, and was never excused")
@@ -55,7 +55,7 @@ func TestExcuse(t *testing.T) {
 		m.Excuse(true)
 		time.Sleep(time.Hour)
 		m.Excuse(false)
-		time.Sleep(lastWords - 1)
+		time.Sleep(crashTime - 1)
 		if !m.mayEnd() {
 			t.Error("it may not end, and was excused until a moment ago")
 		}
@@ -73,13 +73,13 @@ func TestWhoMayEnd(t *testing.T) {
 		m    *Member
 		want bool
 	}{
-		{"a manager", &Member{Role: Manager, wanted: true}, true},
-		{"a store", &Member{Role: Store, wanted: true}, true},
-		{"an owner", &Member{Role: Owner, wanted: true}, false},
-		{"a caller", &Member{Role: Caller, wanted: true}, false},
+		{"a manager", &Member{Role: Manager, life: life{wanted: true}}, true},
+		{"a store", &Member{Role: Store, life: life{wanted: true}}, true},
+		{"an owner", &Member{Role: Owner, life: life{wanted: true}}, false},
+		{"a caller", &Member{Role: Caller, life: life{wanted: true}}, false},
 		{"one that is ended", &Member{Role: Owner}, true},
-		{"one without memory", &Member{Role: Owner, wanted: true, excused: true}, true},
-		{"one with a failpoint", &Member{Role: Caller, wanted: true, armed: true}, true},
+		{"one without memory", &Member{Role: Owner, excused: true, life: life{wanted: true}}, true},
+		{"one with a failpoint", &Member{Role: Caller, life: life{wanted: true, dies: true}}, true},
 	} {
 		if got := test.m.mayEnd(); got != test.want {
 			t.Errorf("%s: %t", test.name, got)
@@ -90,8 +90,8 @@ func TestWhoMayEnd(t *testing.T) {
 // TestBlank: managers that were restarted are counted once.
 func TestBlank(t *testing.T) {
 	c := &Cluster{Managers: []*Member{{}, {}, {}}}
-	c.Managers[0].starts++
-	c.Managers[2].starts += 2
+	c.Managers[0].life.starts++
+	c.Managers[2].life.starts += 2
 	if got, again := c.Blank(), c.Blank(); got != 2 || again != 0 {
 		t.Errorf("%d, and again %d", got, again)
 	}
@@ -101,11 +101,11 @@ func TestBlank(t *testing.T) {
 func TestPrograms(t *testing.T) {
 	m := &Member{programs: []string{"old", "new"}}
 	for _, want := range []int{1, 0, 1} {
-		if !m.Become() || m.program != want {
-			t.Errorf("it is program %d, want %d", m.program, want)
+		if !m.Become() || m.next.Program != want {
+			t.Errorf("it is program %d, want %d", m.next.Program, want)
 		}
 	}
-	if m := (&Member{programs: []string{"old"}}); m.Become() || m.program != 0 {
-		t.Errorf("it has become %d", m.program)
+	if m := (&Member{programs: []string{"old"}}); m.Become() || m.next.Program != 0 {
+		t.Errorf("it has become %d", m.next.Program)
 	}
 }

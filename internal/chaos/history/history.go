@@ -1,5 +1,5 @@
 // Package history is what owners and callers write down while they are being
-// hurt, for whoever judges it. Owners write [witness.Record]s, callers write
+// hurt, for whoever judges it. Owners write [oracle.Record]s, callers write
 // [Event]s, one line of JSON for each. All times are on the clock that all
 // processes of a computer share.
 package history
@@ -13,15 +13,15 @@ import (
 	"sync"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/chaos/vitals"
-	"github.com/leasehold-dev/leasehold/internal/witness"
+	"github.com/leasehold-dev/leasehold/internal/chaos/leaks"
+	"github.com/leasehold-dev/leasehold/internal/oracle"
 )
 
 // An Event is something that a caller has seen or done. Exactly one of the pointers
 // is set, or none: then it only says that the caller was alive.
 type Event struct {
-	At     witness.Time `json:"at"`
-	Opened bool         `json:"opened,omitempty"` // the caller's lookup has its first table
+	At     oracle.Time `json:"at"`
+	Opened bool        `json:"opened,omitempty"` // the caller's lookup has its first table
 	// Conservative: it reports everything as lost when contact is. It comes with Opened.
 	Conservative bool     `json:"conservative,omitempty"`
 	Contact      *Contact `json:"contact,omitempty"`
@@ -29,7 +29,7 @@ type Event struct {
 	Loss         *Loss    `json:"loss,omitempty"`
 	Call         *Call    `json:"call,omitempty"`
 	// Vitals is what the caller takes.
-	Vitals *vitals.Sample `json:"vitals,omitempty"`
+	Vitals *leaks.Sample `json:"vitals,omitempty"`
 }
 
 // A Table is a lease table that a lookup has had.
@@ -59,7 +59,7 @@ func (l *Loss) Range() leasehold.Range { return leasehold.Range{Start: l.Start, 
 // was over when the event happened. A write is there twice, if it was answered: as it
 // began, without a generation, and with its answer.
 type Call struct {
-	Began      witness.Time         `json:"began"`
+	Began      oracle.Time          `json:"began"`
 	Client     int                  `json:"client"`
 	Write      bool                 `json:"write,omitempty"` // else it reads
 	Name       string               `json:"name"`

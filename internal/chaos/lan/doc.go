@@ -18,6 +18,6 @@
 // process that made it. The price is that each packet costs two system calls
 // of this process, which is nothing for leases.
 //
-// It takes Linux, and root or CAP_NET_ADMIN and CAP_SYS_ADMIN: [Again] is for those who
-// have neither, and become root of namespaces of their own.
+// It takes Linux, and root or CAP_NET_ADMIN and CAP_SYS_ADMIN: without these, [Again] makes a
+// process root of namespaces of its own.
 package lan

@@ -2,30 +2,40 @@ package lan
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
 	"syscall"
 )
 
-// Rootless says whether this process is not root, and may still be that of namespaces of its
-// own: of users and of the network, in which all others can be made.
+// Rootless reports whether this process is not root, and may become root of user and network
+// namespaces of its own, in which all others can be made.
 func Rootless() bool { return os.Geteuid() != 0 }
 
-// Again is a command that runs a program, which is this one, as the root of such namespaces:
-// who is nobody but its user to everybody else. It ends with us.
-//
-// What runs it must keep its thread until it has ended.
-func Again(ctx context.Context, program string, args ...string) *exec.Cmd {
-	runtime.LockOSThread()
+// Again runs a program, which is this one, as root of such namespaces, and returns its exit status.
+// The program ends with us, and is interrupted when the context ends.
+func Again(ctx context.Context, in io.Reader, out, errs io.Writer, program string, args ...string) (status int, err error) {
+	runtime.LockOSThread() // the process ends with the thread
+	defer runtime.UnlockOSThread()
 	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, errs
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET,
 		UidMappings: []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}},
 		Pdeathsig:   syscall.SIGKILL,
-		Setpgid:     true, // Ctrl-C is for us, and we pass it on: a second one would end it at once
+		Setpgid:     true, // we pass Ctrl-C on: a second one would end it at once
 	}
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it has something to say
-	return cmd
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	err = cmd.Run()
+	if exited, ok := errors.AsType[*exec.ExitError](err); ok && exited.ExitCode() > 0 {
+		return exited.ExitCode(), nil
+	}
+	if err != nil {
+		err = fmt.Errorf("hosts are network namespaces; they take root, or a system that lets its users have user namespaces: %w", err)
+	}
+	return 0, err
 }

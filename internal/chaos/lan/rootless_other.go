@@ -4,11 +4,14 @@ package lan
 
 import (
 	"context"
-	"os/exec"
+	"errors"
+	"io"
 )
 
-// Rootless says that there are no namespaces here.
+// Rootless reports that there are no namespaces here.
 func Rootless() bool { return false }
 
-// Again is not asked for where there are none.
-func Again(context.Context, string, ...string) *exec.Cmd { return nil }
+// Again is not supported without namespaces.
+func Again(context.Context, io.Reader, io.Writer, io.Writer, string, ...string) (int, error) {
+	return 0, errors.ErrUnsupported
+}

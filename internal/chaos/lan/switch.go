@@ -1,7 +1,6 @@
 package lan
 
 import (
-	"encoding/binary"
 	"net/netip"
 	"time"
 )
@@ -36,9 +35,7 @@ func destination(packet []byte) (netip.Addr, bool) {
 	if len(packet) < leastPacket || packet[0]>>4 != 4 {
 		return netip.Addr{}, false // hosts speak of themselves with IPv6, too
 	}
-	var a [4]byte
-	binary.BigEndian.PutUint32(a[:], binary.BigEndian.Uint32(packet[addrAt:]))
-	return netip.AddrFrom4(a), true
+	return netip.AddrFrom4([4]byte(packet[addrAt : addrAt+4])), true
 }
 
 // pass passes a packet on, as the troubles of the moment have it.
@@ -69,8 +66,8 @@ func (n *Network) decide(from *Host, addr netip.Addr, size int) (*Host, fate) {
 	var backlog time.Duration
 	if w.trouble.Rate > 0 {
 		now := time.Now()
-		w.free = maxTime(w.free, now)
-		backlog = w.free.Sub(now)
+		backlog = max(0, w.free.Sub(now))
+		w.free = now.Add(backlog)
 	}
 	f := w.trouble.draw(n.random, backlog)
 	if len(f) > 0 {
@@ -78,13 +75,6 @@ func (n *Network) decide(from *Host, addr netip.Addr, size int) (*Host, fate) {
 	}
 	n.count(f)
 	return to, f
-}
-
-func maxTime(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // between finds out about a way, and remembers it until troubles change.

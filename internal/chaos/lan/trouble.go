@@ -1,6 +1,9 @@
 package lan
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A Trouble is what befalls packets on their way from some hosts to some others.
 // The zero Trouble is none.
@@ -16,19 +19,9 @@ type Trouble struct {
 // A Way is from each of some hosts to each of some others; a nil list is all hosts.
 type Way struct{ From, To []*Host }
 
-// covers says whether packets from one host to another go this way.
-func (w Way) covers(from, to *Host) bool { return among(w.From, from) && among(w.To, to) }
-
-func among(hosts []*Host, h *Host) bool {
-	if hosts == nil {
-		return true
-	}
-	for _, other := range hosts {
-		if other == h {
-			return true
-		}
-	}
-	return false
+// covers reports whether packets from one host to another go this way.
+func (w Way) covers(from, to *Host) bool {
+	return (w.From == nil || slices.Contains(w.From, from)) && (w.To == nil || slices.Contains(w.To, to))
 }
 
 // and is what two troubles amount to that befall the same packets.

@@ -31,25 +31,19 @@ func Passed(points []string, in cluster.Shape) []string {
 	return slices.DeleteFunc(slices.Clone(points), func(point string) bool { return !slices.Contains(passedBy[part(point)].shapes, in) })
 }
 
-// fail kills a process, and starts another that dies or stands still at a failpoint, the
-// first time that it gets there or a later one. When the strike is over it is replaced by
-// one that does not.
+// fail starts a process that dies or stands still at a failpoint, the first time that it gets
+// there or a later one.
 func fail(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
 	if len(n.Points) == 0 {
 		return "", nil, nil
 	}
 	point := n.Points[s.Pick%uint64(len(n.Points))]
-	pass := func(ctx context.Context, n *Nemesis, s Strike) []*cluster.Member {
-		return slices.DeleteFunc(anybody(ctx, n, s), func(m *cluster.Member) bool { return !slices.Contains(passedBy[part(point)].roles, m.Role) })
+	passing := func(ctx context.Context, n *Nemesis, s Strike) []*cluster.Member {
+		return slices.DeleteFunc(anyMember(ctx, n, s), func(m *cluster.Member) bool { return !slices.Contains(passedBy[part(point)].roles, m.Role) })
 	}
-	victims, heal, err := processBy(mortal(pass), 1, func(s Strike, m *cluster.Member) error {
-		m.Kill()
-		m.Arm(armed(point, s))
-		return m.Start()
-	}, func(m *cluster.Member) error {
-		m.Kill()
-		return m.Start()
-	})(ctx, n, s)
+	victims, heal, err := replace(1, passing, func(s Strike, _ *cluster.Member, o *cluster.Options) {
+		o.Once, o.Dies = append(o.Once, "LEASEHOLD_FAILPOINTS="+armed(point, s)), true
+	}, killAndStart)(ctx, n, s)
 	if victims != "" {
 		victims += " at " + armed(point, s)
 	}

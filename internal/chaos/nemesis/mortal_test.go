@@ -13,8 +13,8 @@ func TestTheSparedLive(t *testing.T) {
 	spared := &cluster.Member{Spared: true}
 	n := &Nemesis{Cluster: &cluster.Cluster{Managers: []*cluster.Member{spared}}}
 	for name, do := range map[string]deed{
-		"kill": kill(anyManager), "two": killTwo(managers), "half": killHalf(anyManager), "restart": restart(anyManager),
-		"upgrade": upgrade, "shift": shift, "drift": drift, "set": set, "stray": stray(anyManager, 1), "starve": starve,
+		"kill": kill(1, anyManager), "two": kill(2, anyManager), "all": kill(all, anyManager), "half": killHalf(anyManager), "restart": restart(anyManager),
+		"upgrade": upgrade(), "shift": revise(shiftClock), "rate": revise(rateClock), "set": setClock(), "stray": stray(1, anyManager), "starve": starve(),
 	} {
 		if victims, _, err := do(context.Background(), n, Strike{}); victims != "" || err != nil || !spared.Claim() {
 			t.Errorf("%s: %q, %v", name, victims, err)

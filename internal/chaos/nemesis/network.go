@@ -60,29 +60,28 @@ func flap(d disorder) deed {
 	}
 }
 
-// cut is that somebody is alone.
-func cut(whom choice) disorder {
+// isolate drops what a member sends, what it should receive, or both.
+func isolate(whom choice, sent, received bool) disorder {
 	return func(ctx context.Context, n *Nemesis, s Strike) (string, []lan.Way, lan.Trouble) {
 		m := whom(ctx, n, s)[0]
-		h := []*lan.Host{m.Host}
-		return m.Name, []lan.Way{{From: h}, {To: h}}, lan.Trouble{Cut: true}
+		var ways []lan.Way
+		if sent {
+			ways = append(ways, lan.Way{From: []*lan.Host{m.Host}})
+		}
+		if received {
+			ways = append(ways, lan.Way{To: []*lan.Host{m.Host}})
+		}
+		return m.Name, ways, lan.Trouble{Cut: true}
 	}
 }
 
-// deaf is that nothing reaches somebody.
-func deaf(whom choice) disorder {
-	return func(ctx context.Context, n *Nemesis, s Strike) (string, []lan.Way, lan.Trouble) {
-		m := whom(ctx, n, s)[0]
-		return m.Name, []lan.Way{{To: []*lan.Host{m.Host}}}, lan.Trouble{Cut: true}
-	}
-}
+func cut(whom choice) disorder  { return isolate(whom, true, true) }
+func deaf(whom choice) disorder { return isolate(whom, false, true) }
+func mute(whom choice) disorder { return isolate(whom, true, false) }
 
-// mute is that nothing that somebody sends arrives.
-func mute(whom choice) disorder {
-	return func(ctx context.Context, n *Nemesis, s Strike) (string, []lan.Way, lan.Trouble) {
-		m := whom(ctx, n, s)[0]
-		return m.Name, []lan.Way{{From: []*lan.Host{m.Host}}}, lan.Trouble{Cut: true}
-	}
+// cutBetween drops everything between two groups of hosts.
+func cutBetween(where string, a, b []*lan.Host) (string, []lan.Way, lan.Trouble) {
+	return where, []lan.Way{{From: a, To: b}, {From: b, To: a}}, lan.Trouble{Cut: true}
 }
 
 // minority is that one manager has no connection with the others, nor with the store, but
@@ -90,8 +89,7 @@ func mute(whom choice) disorder {
 func minority(whom choice) disorder {
 	return func(ctx context.Context, n *Nemesis, s Strike) (string, []lan.Way, lan.Trouble) {
 		m := whom(ctx, n, s)[0]
-		h, others := []*lan.Host{m.Host}, cluster.Hosts(n.Cluster.Managers, n.Cluster.Stores)
-		return m.Name, []lan.Way{{From: h, To: others}, {From: others, To: h}}, lan.Trouble{Cut: true}
+		return cutBetween(m.Name, []*lan.Host{m.Host}, cluster.Hosts(n.Cluster.Managers, n.Cluster.Stores))
 	}
 }
 
@@ -110,54 +108,52 @@ func halves(_ context.Context, n *Nemesis, s Strike) (string, []lan.Way, lan.Tro
 	if one == nil || other == nil { // a nil list would be everybody
 		return "", nil, lan.Trouble{}
 	}
-	return strings.Join(names, " "), []lan.Way{{From: one, To: other}, {From: other, To: one}}, lan.Trouble{Cut: true}
+	return cutBetween(strings.Join(names, " "), one, other)
 }
 
 // apart is that owners and callers do not reach each other.
 func apart(_ context.Context, n *Nemesis, _ Strike) (string, []lan.Way, lan.Trouble) {
-	o, c := cluster.Hosts(n.Cluster.Owners), cluster.Hosts(n.Cluster.Callers)
-	return "owners and callers", []lan.Way{{From: o, To: c}, {From: c, To: o}}, lan.Trouble{Cut: true}
+	return cutBetween("owners and callers", cluster.Hosts(n.Cluster.Owners), cluster.Hosts(n.Cluster.Callers))
 }
 
-// spread is where a trouble that is not a cut strikes: everywhere, or at one host.
-func spread(n *Nemesis, s Strike, what string) (string, []lan.Way) {
-	if s.Pick%3 == 0 {
-		return what + " everywhere", []lan.Way{{}}
+// degrade has a trouble that is not a cut, everywhere or at one host. Its level follows from the
+// strike.
+func degrade(level func(how float64) (text string, t lan.Trouble)) disorder {
+	return func(ctx context.Context, n *Nemesis, s Strike) (string, []lan.Way, lan.Trouble) {
+		text, t := level(s.How)
+		if s.Pick%3 == 0 {
+			return text + " everywhere", []lan.Way{{}}, t
+		}
+		s.Pick /= 3
+		m := anyMember(ctx, n, s)[0]
+		h := []*lan.Host{m.Host}
+		return text + " at " + m.Name, []lan.Way{{From: h}, {To: h}}, t
 	}
-	all := n.Cluster.All()
-	m := all[s.Pick/3%uint64(len(all))]
-	h := []*lan.Host{m.Host}
-	return what + " at " + m.Name, []lan.Way{{From: h}, {To: h}}
 }
 
 // slow delays everything, by up to a tenth of a second.
-func slow(_ context.Context, n *Nemesis, s Strike) (string, []lan.Way, lan.Trouble) {
-	d := time.Millisecond + time.Duration(s.How*float64(100*time.Millisecond))
-	where, ways := spread(n, s, d.Round(time.Millisecond).String())
-	return where, ways, lan.Trouble{Delay: d}
+func slow(how float64) (string, lan.Trouble) {
+	d := time.Millisecond + time.Duration(how*float64(100*time.Millisecond))
+	return d.Round(time.Millisecond).String(), lan.Trouble{Delay: d}
 }
 
-// lossy loses 1 to 50 per cent.
-func lossy(_ context.Context, n *Nemesis, s Strike) (string, []lan.Way, lan.Trouble) {
-	share := 0.01 + 0.49*s.How*s.How // mostly not so much
-	where, ways := spread(n, s, fmt.Sprintf("%.0f %%", 100*share))
-	return where, ways, lan.Trouble{Loss: share}
+// lossy loses 1 to 50 per cent, mostly few.
+func lossy(how float64) (string, lan.Trouble) {
+	share := 0.01 + 0.49*how*how
+	return fmt.Sprintf("%.0f %%", 100*share), lan.Trouble{Loss: share}
 }
 
-func reordering(_ context.Context, n *Nemesis, s Strike) (string, []lan.Way, lan.Trouble) {
-	d := time.Millisecond + time.Duration(s.How*float64(50*time.Millisecond))
-	where, ways := spread(n, s, "within "+d.Round(time.Millisecond).String())
-	return where, ways, lan.Trouble{Jitter: d}
+func reordering(how float64) (string, lan.Trouble) {
+	d := time.Millisecond + time.Duration(how*float64(50*time.Millisecond))
+	return "within " + d.Round(time.Millisecond).String(), lan.Trouble{Jitter: d}
 }
 
-func duplicating(_ context.Context, n *Nemesis, s Strike) (string, []lan.Way, lan.Trouble) {
-	where, ways := spread(n, s, fmt.Sprintf("%.0f %%", 100*s.How))
-	return where, ways, lan.Trouble{Duplicate: s.How}
+func duplicating(how float64) (string, lan.Trouble) {
+	return fmt.Sprintf("%.0f %%", 100*how), lan.Trouble{Duplicate: how}
 }
 
 // narrow leaves 10 to 100 kB in a second.
-func narrow(_ context.Context, n *Nemesis, s Strike) (string, []lan.Way, lan.Trouble) {
-	rate := 10_000 + int(90_000*s.How)
-	where, ways := spread(n, s, fmt.Sprintf("%d kB/s", rate/1000))
-	return where, ways, lan.Trouble{Rate: rate}
+func narrow(how float64) (string, lan.Trouble) {
+	rate := 10_000 + int(90_000*how)
+	return fmt.Sprintf("%d kB/s", rate/1000), lan.Trouble{Rate: rate}
 }

@@ -37,11 +37,11 @@ func outageTime(_ Times, drawn float64) time.Duration {
 // outages are the kinds of faults that are storms of their own.
 func outages() []kind {
 	return []kind{
-		{ManagersKill, "all managers are killed with -9, and started again 5 s to 5 min later", 3, []demand{bounded, unspared}, outageTime, killAll(allManagers)},
-		{ManagersPause, "all managers are stopped (SIGSTOP) for 5 s to 5 min", 2, []demand{bounded}, outageTime, pauseAll(allManagers)},
+		{ManagersKill, "all managers are killed with -9, and started again 5 s to 5 min later", 3, []demand{bounded, unspared}, outageTime, kill(all, anyManager)},
+		{ManagersPause, "all managers are stopped (SIGSTOP) for 5 s to 5 min", 2, []demand{bounded}, outageTime, pause(all, anyManager)},
 		{ManagersCut, "all managers are cut off from servers and callers for 5 s to 5 min, not from each other", 3, []demand{bounded}, outageTime, trouble(unreachable)},
-		{"store-outage-kill", "the store has no quorum for 5 s to 5 min: two or all of its members are killed with -9", 2, []demand{bounded, stored, unspared}, outageTime, killAll(quorum)},
-		{"store-outage-pause", "the store has no quorum for 5 s to 5 min: two or all of its members are stopped", 2, []demand{bounded, stored}, outageTime, pauseAll(quorum)},
+		{"store-outage-kill", "the store has no quorum for 5 s to 5 min: two or all of its members are killed with -9", 2, []demand{bounded, stored, unspared}, outageTime, kill(all, quorum)},
+		{"store-outage-pause", "the store has no quorum for 5 s to 5 min: two or all of its members are stopped", 2, []demand{bounded, stored}, outageTime, pause(all, quorum)},
 		{StoreRestore, "managers and stores are killed, and started again with data directories copied over a minute before", 2, []demand{bounded, stored, unspared}, outageTime, restore},
 	}
 }
@@ -84,41 +84,20 @@ func HasRestores(in Setting, named []string) bool {
 
 func isRestore(k kind) bool { return k.name == StoreRestore }
 
-// A group is the members of a cluster that an outage strikes.
-type group func(c *cluster.Cluster, s Strike) []*cluster.Member
-
-func allManagers(c *cluster.Cluster, _ Strike) []*cluster.Member { return c.Managers }
-
-// quorum is so many of those that keep the tables that the rest is no majority. Where managers keep
-// them it is never all: managers-kill and managers-pause are that.
-func quorum(c *cluster.Cluster, s Strike) []*cluster.Member {
-	members := among(s, c.Keepers())
-	n := len(members)/2 + 1
-	if len(c.Stores) > 0 && s.How < 0.5 {
-		n = len(members)
+// quorum is so many of the members that keep the tables that the rest is no majority. Where managers
+// keep them it is never all: managers-kill and managers-pause are that.
+func quorum(_ context.Context, n *Nemesis, s Strike) []*cluster.Member {
+	members := among(s, n.Cluster.Keepers())
+	count := len(members)/2 + 1
+	if len(n.Cluster.Stores) > 0 && s.How < 0.5 {
+		count = len(members)
 	}
-	return members[:n]
-}
-
-func killAll(of group) deed { return together(of, killed, (*cluster.Member).Start) }
-
-func pauseAll(of group) deed {
-	return together(of, (*cluster.Member).Stop, (*cluster.Member).GoOn)
-}
-
-// together does something to all members of a group.
-func together(of group, hurt, help func(*cluster.Member) error) deed {
-	return func(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
-		members := of(n.Cluster, s)
-		all := func(context.Context, *Nemesis, Strike) []*cluster.Member { return members }
-		return process(all, len(members), hurt, help)(ctx, n, s)
-	}
+	return members[:count]
 }
 
 // unreachable cuts managers off from owners and callers.
 func unreachable(_ context.Context, n *Nemesis, _ Strike) (string, []lan.Way, lan.Trouble) {
-	m, clients := cluster.Hosts(n.Cluster.Managers), cluster.Hosts(n.Cluster.Owners, n.Cluster.Callers)
-	return names(n.Cluster.Managers), []lan.Way{{From: m, To: clients}, {From: clients, To: m}}, lan.Trouble{Cut: true}
+	return cutBetween(names(n.Cluster.Managers), cluster.Hosts(n.Cluster.Managers), cluster.Hosts(n.Cluster.Owners, n.Cluster.Callers))
 }
 
 // restore replaces the data of the store by a copy, while no manager and no member of the store
@@ -129,8 +108,8 @@ func restore(ctx context.Context, n *Nemesis, s Strike) (string, func() error, e
 	if copied.IsZero() || !wait(ctx, time.Until(copied.Add(n.CopyAge-s.For))) {
 		return "", nil, nil
 	}
-	all := slices.Concat(n.Cluster.Stores, n.Cluster.Managers)
-	victims, heal, err := together(func(*cluster.Cluster, Strike) []*cluster.Member { return all }, killed, (*cluster.Member).Start)(ctx, n, s)
+	servers := anyOf(func(c *cluster.Cluster) []*cluster.Member { return slices.Concat(c.Stores, c.Managers) })
+	victims, heal, err := kill(all, servers)(ctx, n, s)
 	if victims == "" || err != nil {
 		return victims, heal, err
 	}

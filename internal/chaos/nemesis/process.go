@@ -8,75 +8,61 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
+	"github.com/leasehold-dev/leasehold/internal/chaos/skewedclock"
 )
 
-// A choice is those of a cluster to whom something may be done, the first of them
-// first.
+// A choice is the members that a fault may strike, in order of preference.
 type choice func(ctx context.Context, n *Nemesis, s Strike) []*cluster.Member
 
-// among begins with the one that the strike picks.
+// among begins with the member that the strike picks.
 func among(s Strike, members []*cluster.Member) []*cluster.Member {
-	var order []*cluster.Member
-	for i := range members {
-		order = append(order, members[(int(s.Pick%uint64(len(members)))+i)%len(members)])
+	if len(members) == 0 {
+		return nil
 	}
-	return order
+	at := s.Pick % uint64(len(members))
+	return slices.Concat(members[at:], members[:at])
 }
 
-func anyOwner(_ context.Context, n *Nemesis, s Strike) []*cluster.Member {
-	return among(s, n.Cluster.Owners)
+// anyOf is any member of a group.
+func anyOf(group func(*cluster.Cluster) []*cluster.Member) choice {
+	return func(_ context.Context, n *Nemesis, s Strike) []*cluster.Member { return among(s, group(n.Cluster)) }
 }
 
-func anyManager(_ context.Context, n *Nemesis, s Strike) []*cluster.Member {
-	return among(s, n.Cluster.Managers)
-}
+var (
+	anyOwner   = anyOf(func(c *cluster.Cluster) []*cluster.Member { return c.Owners })
+	anyManager = anyOf(func(c *cluster.Cluster) []*cluster.Member { return c.Managers })
+	anyCaller  = anyOf(func(c *cluster.Cluster) []*cluster.Member { return c.Callers })
+	anyStore   = anyOf(func(c *cluster.Cluster) []*cluster.Member { return c.Stores })
+	anyMember  = anyOf((*cluster.Cluster).All)
+	anyKeeper  = anyOf((*cluster.Cluster).Keepers)
+	// anyTimed is any member that measures leases.
+	anyTimed = anyOf(func(c *cluster.Cluster) []*cluster.Member { return slices.Concat(c.Owners, c.Managers) })
+)
 
-func anyCaller(_ context.Context, n *Nemesis, s Strike) []*cluster.Member {
-	return among(s, n.Cluster.Callers)
-}
-
-func anyStore(_ context.Context, n *Nemesis, s Strike) []*cluster.Member {
-	return among(s, n.Cluster.Stores)
-}
-
-// leader is the one that leads, or if nobody does somebody who may.
+// leader is the manager that leads, or any if none does.
 func leader(ctx context.Context, n *Nemesis, s Strike) []*cluster.Member {
-	m, err := n.Cluster.Leader(ctx)
-	if err != nil {
-		return among(s, n.Cluster.Managers)
+	if m, err := n.Cluster.Leader(ctx); err == nil {
+		return []*cluster.Member{m}
 	}
-	return []*cluster.Member{m}
+	return anyManager(ctx, n, s)
 }
 
-// storeLeader is the store that leads the others, or if none does one that may.
+// storeLeader is the store that leads the others, or any if none does.
 func storeLeader(ctx context.Context, n *Nemesis, s Strike) []*cluster.Member {
-	m, err := n.Cluster.StoreLeader(ctx)
-	if err != nil {
-		return among(s, n.Cluster.Stores)
+	if m, err := n.Cluster.StoreLeader(ctx); err == nil {
+		return []*cluster.Member{m}
 	}
-	return []*cluster.Member{m}
+	return anyStore(ctx, n, s)
 }
 
-// ours is whoever follows the rules of time: managers and owners.
-func ours(_ context.Context, n *Nemesis, s Strike) []*cluster.Member {
-	return among(s, slices.Concat(n.Cluster.Owners, n.Cluster.Managers))
-}
-
-func anybody(_ context.Context, n *Nemesis, s Strike) []*cluster.Member {
-	return among(s, n.Cluster.All())
-}
-
-func managers(c *cluster.Cluster) []*cluster.Member { return c.Managers }
-func stores(c *cluster.Cluster) []*cluster.Member   { return c.Stores }
-
-// mortal leaves out those whose processes are not to be ended.
+// mortal leaves out members whose processes must not be ended.
 func mortal(whom choice) choice {
 	return func(ctx context.Context, n *Nemesis, s Strike) []*cluster.Member {
 		return slices.DeleteFunc(whom(ctx, n, s), func(m *cluster.Member) bool { return m.Spared })
 	}
 }
 
-// claim takes the first so many of a choice that nobody else has; all or none.
+// claim takes the first so many of a choice that no other fault has; all or none.
 func claim(from []*cluster.Member, n int) []*cluster.Member {
 	var claimed []*cluster.Member
 	for _, m := range from {
@@ -105,64 +91,60 @@ func names(members []*cluster.Member) string {
 	return strings.Join(all, " ")
 }
 
-// each does something to all, and returns the first error.
-func each(members []*cluster.Member, do func(*cluster.Member) error) error {
-	var failed error
+// all, as a number of members, is every one of a choice.
+const all = 0
+
+// process strikes the processes of so many members, and heals them again.
+func process(n int, whom choice, hurt func(Strike, *cluster.Member) error, heal func(*cluster.Member) error) deed {
+	return func(ctx context.Context, nemesis *Nemesis, s Strike) (string, func() error, error) {
+		possible, want := whom(ctx, nemesis, s), n
+		if want == all {
+			want = len(possible)
+		}
+		victims := claim(possible, want)
+		if len(victims) == 0 {
+			return "", nil, nil
+		}
+		err := each(victims, func(m *cluster.Member) error { return hurt(s, m) })
+		return names(victims), func() error {
+			defer release(victims)
+			return each(victims, heal)
+		}, err
+	}
+}
+
+// each does something to all, and returns all errors.
+func each(members []*cluster.Member, do func(*cluster.Member) error) (failed error) {
 	for _, m := range members {
 		failed = errors.Join(failed, do(m))
 	}
 	return failed
 }
 
-// process is a deed that hurts the processes of so many members, and helps them again.
-func process(whom choice, n int, hurt, help func(*cluster.Member) error) deed {
-	return processBy(whom, n, func(_ Strike, m *cluster.Member) error { return hurt(m) }, help)
-}
-
-// processBy is the same where the strike says how.
-func processBy(whom choice, n int, hurt func(Strike, *cluster.Member) error, help func(*cluster.Member) error) deed {
-	return func(ctx context.Context, nemesis *Nemesis, s Strike) (string, func() error, error) {
-		victims := claim(whom(ctx, nemesis, s), n)
-		if victims == nil {
-			return "", nil, nil
-		}
-		err := each(victims, func(m *cluster.Member) error { return hurt(s, m) })
-		return names(victims), func() error {
-			defer release(victims)
-			return each(victims, help)
-		}, err
-	}
-}
-
-// kill is kill -9, and a start later.
-func kill(whom choice) deed {
-	return process(mortal(whom), 1, killed, (*cluster.Member).Start)
-}
-
-func killed(m *cluster.Member) error {
-	m.Kill()
-	return nil
+// kill is SIGKILL, and a start later.
+func kill(n int, whom choice) deed {
+	return process(n, mortal(whom), func(_ Strike, m *cluster.Member) error {
+		m.Kill()
+		return nil
+	}, (*cluster.Member).Start)
 }
 
 // pause is SIGSTOP, and SIGCONT later.
-func pause(whom choice) deed {
-	return process(whom, 1, (*cluster.Member).Stop, (*cluster.Member).GoOn)
+func pause(n int, whom choice) deed {
+	return process(n, whom, func(_ Strike, m *cluster.Member) error { return m.Pause() }, (*cluster.Member).Resume)
 }
 
-func two(of func(*cluster.Cluster) []*cluster.Member) choice {
-	return func(_ context.Context, n *Nemesis, s Strike) []*cluster.Member { return among(s, of(n.Cluster)) }
+// restart is SIGTERM, and a start later.
+func restart(whom choice) deed {
+	return process(1, mortal(whom), func(_ Strike, m *cluster.Member) error { return m.End() }, (*cluster.Member).Start)
 }
 
-func killTwo(of func(*cluster.Cluster) []*cluster.Member) deed {
-	return process(mortal(two(of)), 2, killed, (*cluster.Member).Start)
-}
-
-// killHalf kills half of those whom nobody else has.
+// killHalf kills half of the members that no other fault has.
 func killHalf(whom choice) deed {
 	return func(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
-		all := len(mortal(whom)(ctx, n, s))
-		for some := (all + 1) / 2; some > 1; some-- {
-			if victims, heal, err := process(mortal(whom), some, killed, (*cluster.Member).Start)(ctx, n, s); victims != "" {
+		count := len(mortal(whom)(ctx, n, s))
+		for some := (count + 1) / 2; some > 1; some-- {
+			if victims, heal, err := kill(some, whom)(ctx, n, s); victims != "" {
 				return victims, heal, err
 			}
 		}
@@ -170,69 +152,44 @@ func killHalf(whom choice) deed {
 	}
 }
 
-func pauseTwo(of func(*cluster.Cluster) []*cluster.Member) deed {
-	return process(two(of), 2, (*cluster.Member).Stop, (*cluster.Member).GoOn)
-}
-
-// endPatience is how long a process may take to end that was asked to. It may have a
-// hard time just then: so it is killed after that, and that is no failure, nor is what it
-// says about it.
-const endPatience = 5 * time.Second
-
-// restart is SIGTERM, and a start later.
-func restart(whom choice) deed { return process(mortal(whom), 1, end, (*cluster.Member).Start) }
-
-func end(m *cluster.Member) error {
-	ending, cancel := context.WithTimeout(context.Background(), endPatience)
-	defer cancel()
-	return m.End(ending)
-}
-
 // upgrade is a restart as another build, or as the one before.
-func upgrade(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
-	return process(mortal(anybody), 1, func(m *cluster.Member) error {
+func upgrade() deed {
+	return process(1, mortal(anyMember), func(_ Strike, m *cluster.Member) error {
 		m.Become()
-		return end(m)
-	}, (*cluster.Member).Start)(ctx, n, s)
+		return m.End()
+	}, (*cluster.Member).Start)
 }
 
-// shift kills a process and starts it with a monotonic clock that is up to a day ahead: what
-// one process's clock shows means nothing to another.
-func shift(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
-	return processBy(mortal(ours), 1, func(s Strike, m *cluster.Member) error {
+// A revision changes how the next process of a member is started.
+type revision func(s Strike, m *cluster.Member, o *cluster.Options)
+
+// revise kills a process. The one that is started when the strike is over is revised.
+func revise(change revision) deed {
+	return process(1, mortal(anyTimed), func(s Strike, m *cluster.Member) error {
 		m.Kill()
-		m.Shift(time.Duration(s.How * float64(24*time.Hour)))
+		m.Configure(func(o *cluster.Options) { change(s, m, o) })
 		return nil
-	}, (*cluster.Member).Start)(ctx, n, s)
+	}, (*cluster.Member).Start)
 }
 
-// set kills a process, and starts another whose wall clock is set by up to an hour a moment
-// later, either way, and is right again when the strike is over.
-func set(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
-	return processBy(mortal(ours), 1, func(s Strike, m *cluster.Member) error {
+// replace kills processes and starts revised ones at once.
+func replace(n int, whom choice, change revision, heal func(*cluster.Member) error) deed {
+	return process(n, mortal(whom), func(s Strike, m *cluster.Member) error {
 		m.Kill()
-		m.Set(time.Duration((2*s.How-1)*float64(time.Hour)), s.For/4, s.For)
+		m.Configure(func(o *cluster.Options) { change(s, m, o) })
 		return m.Start()
-	}, func(*cluster.Member) error { return nil })(ctx, n, s)
+	}, heal)
 }
 
-// stray kills so many processes, and starts others whose clocks keep no bound: those of
-// managers are so fast, and those of owners so slow, that leases are given to others before
-// they end. Then they are as they should be.
-func stray(whom choice, n int) deed {
-	return processBy(mortal(whom), n, func(s Strike, m *cluster.Member) error {
-		rate := 1.4 + 0.8*s.How
-		if m.Role == cluster.Owner {
-			rate = 1 / rate
-		}
-		m.Kill()
-		m.Drift(rate)
-		return m.Start()
-	}, func(m *cluster.Member) error {
-		m.Kill()
-		m.Drift(1)
-		return m.Start()
-	})
+func killAndStart(m *cluster.Member) error {
+	m.Kill()
+	return m.Start()
+}
+
+// shiftClock sets a monotonic clock up to a day ahead: the clock of one process means nothing
+// to another.
+func shiftClock(s Strike, _ *cluster.Member, o *cluster.Options) {
+	o.Offset = time.Duration(s.How * float64(24*time.Hour))
 }
 
 // The rates of clocks. The fastest and the slowest are as far apart as the drift bound of
@@ -242,35 +199,49 @@ const (
 	fastest = 1.10
 )
 
-// drift kills a process and starts it with a clock that runs at another rate.
-func drift(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
-	return processBy(mortal(ours), 1, func(s Strike, m *cluster.Member) error {
-		m.Kill()
-		m.Drift(slowest + (fastest-slowest)*s.How)
-		return nil
-	}, (*cluster.Member).Start)(ctx, n, s)
+// rateClock has a clock run at another rate.
+func rateClock(s Strike, _ *cluster.Member, o *cluster.Options) {
+	o.Rate = slowest + (fastest-slowest)*s.How
 }
 
-func keepers(_ context.Context, n *Nemesis, s Strike) []*cluster.Member {
-	return among(s, n.Cluster.Keepers())
+// setClock starts a process whose wall clock is set by up to an hour a moment later, either way,
+// and is right again when the strike is over.
+func setClock() deed {
+	return replace(1, anyTimed, func(s Strike, _ *cluster.Member, o *cluster.Options) {
+		by := time.Duration((2*s.How - 1) * float64(time.Hour))
+		o.Once = append(o.Once, skewedclock.Wall(by, s.For/4, s.For))
+	}, func(*cluster.Member) error { return nil })
 }
 
-// fill leaves no room on the disk of somebody who keeps the tables. A store that cannot write
+// stray has clocks keep no bound: those of managers are so fast, and those of owners so slow, that
+// leases are granted again before they end.
+func stray(n int, whom choice) deed {
+	return replace(n, whom, func(s Strike, m *cluster.Member, o *cluster.Options) {
+		o.Rate = 1.4 + 0.8*s.How
+		if m.Role == cluster.Owner {
+			o.Rate = 1 / o.Rate
+		}
+	}, func(m *cluster.Member) error {
+		m.Configure(func(o *cluster.Options) { o.Rate = 1 })
+		return killAndStart(m)
+	})
+}
+
+// fill leaves no room on the disk of a member that keeps the tables. A store that cannot write
 // its log ends, and is started again, and ends, until there is room.
-func fill(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
-	return process(mortal(keepers), 1,
-		func(m *cluster.Member) error {
-			m.Excuse(true)
-			return m.Fill()
-		}, func(m *cluster.Member) error {
-			err := m.Empty()
-			m.Excuse(false)
-			return err
-		})(ctx, n, s)
+func fill() deed {
+	return process(1, mortal(anyKeeper), func(_ Strike, m *cluster.Member) error {
+		m.Excuse(true)
+		return m.Fill()
+	}, func(m *cluster.Member) error {
+		err := m.Empty()
+		m.Excuse(false)
+		return err
+	})
 }
 
-// stutter stops a process again and again for moments. It stands for a disk that is slow to
-// sync, among others: whoever waits for it waits.
+// stutter pauses a process again and again for moments. It stands for a disk that is slow to
+// sync, among others.
 func stutter(whom choice) deed {
 	return func(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
 		victims := claim(whom(ctx, n, s), 1)
@@ -294,11 +265,11 @@ func stutter(whom choice) deed {
 func stopAndGo(ctx context.Context, m *cluster.Member, still time.Duration) error {
 	const goes = 20 * time.Millisecond
 	for {
-		if err := m.Stop(); err != nil {
+		if err := m.Pause(); err != nil {
 			return err
 		}
 		wait(ctx, still)
-		if err := m.GoOn(); err != nil || !wait(ctx, goes) {
+		if err := m.Resume(); err != nil || !wait(ctx, goes) {
 			return err
 		}
 	}

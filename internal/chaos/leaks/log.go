@@ -1,0 +1,97 @@
+package leaks
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// A Log keeps samples of processes. It may be used from many goroutines at once.
+type Log struct {
+	mu    sync.Mutex
+	lives map[string]*life // the present one of each name
+	long  []life           // that are over, and were long enough to be judged
+	short int              // that are over, and were not
+}
+
+// A life is a process, from its start to its end.
+type life struct {
+	name    string
+	pid     int
+	samples []Sample
+}
+
+// NewLog returns a log.
+func NewLog() *Log { return &Log{lives: make(map[string]*life)} }
+
+// Add takes up what is known of the process that has a name now.
+func (l *Log) Add(name string, pid int, known ...Sample) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.lives[name]
+	if now == nil || now.pid != pid {
+		if now != nil {
+			l.end(now)
+		}
+		now = &life{name: name, pid: pid}
+		l.lives[name] = now
+	}
+	var s Sample
+	for _, k := range known {
+		s = s.and(k)
+	}
+	now.samples = append(now.samples, s)
+}
+
+func (l *Log) end(over *life) {
+	if len(over.samples) < least {
+		l.short++
+		return
+	}
+	l.long = append(l.long, *over)
+}
+
+// A Course is how what a process had of something went on.
+type Course struct {
+	Process string  `json:"process"`
+	What    string  `json:"what"`
+	Samples int     `json:"samples"`
+	Early   float64 `json:"early"` // the median of its second quarter
+	Late    float64 `json:"late"`  // and of its last
+	Most    float64 `json:"most"`  // that it ever had
+	Allowed float64 `json:"allowed"`
+}
+
+// Flat says whether it did not grow.
+func (c *Course) Flat() bool { return c.Late <= c.Allowed }
+
+func (c *Course) String() string {
+	return fmt.Sprintf("the %s of %s were %.0f in the second quarter of its life and %.0f in the last, of %d samples; %.0f would be flat",
+		c.What, c.Process, c.Early, c.Late, c.Samples, c.Allowed)
+}
+
+// Courses are those of all lives that were long enough, and how many were not.
+func (l *Log) Courses() (all []Course, short int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	short = l.short
+	judged := slices.Clone(l.long)
+	for _, now := range l.lives {
+		if len(now.samples) < least {
+			short++
+			continue
+		}
+		judged = append(judged, *now)
+	}
+	slices.SortStableFunc(judged, func(a, b life) int { return cmp.Compare(a.name, b.name) })
+	for _, life := range judged {
+		for _, m := range measures() {
+			if c, ok := m.course(life.samples); ok {
+				c.Process = life.name
+				all = append(all, c)
+			}
+		}
+	}
+	return all, short
+}

@@ -1,0 +1,143 @@
+package oracle
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// An Oracle compares what owners believed about each key, and when.
+//
+// A tenure is the time for which one session held a key under one generation.
+// The oracle knows some calls within it that succeeded, each at some instant
+// between its beginning and its end. So the tenure began no later than the
+// first of these calls ended, and ended no earlier than the last one began. Two
+// tenures of a key certainly overlap if each began, by that reckoning, no later
+// than the other ended. Nothing is guessed: what may have been an overlap, but
+// need not, is not counted.
+//
+// It may be used from many goroutines at once. It remembers the latest few
+// tenures of each of a bounded number of keys.
+type Oracle struct {
+	maxKeys int
+
+	mu   sync.Mutex
+	keys map[leasehold.Key][]tenure
+	Verdict
+}
+
+// A Verdict is what an oracle has found out so far.
+type Verdict struct {
+	Checked   uint64 // records of operations
+	Tenures   uint64 // that were found
+	Duals     uint64 // tenures found to overlap with one of another session
+	Reversals uint64 // tenures found to go on after one with a higher generation began, or to have the same
+	Unjudged  uint64 // records of keys that there was no room for
+	First     string // what was wrong first; empty if nothing was
+}
+
+type tenure struct {
+	session    leasehold.Session
+	generation leasehold.Generation
+	began      Time // no later than this
+	ended      Time // no earlier than this
+	dual       bool // has been counted
+	reversed   bool // has been counted
+}
+
+// maxTenures is how many tenures of a key are remembered. A key changes hands
+// at most a few times a minute, and records are late by milliseconds.
+const maxTenures = 8
+
+// New returns an oracle that judges so many keys.
+func New(maxKeys int) *Oracle {
+	return &Oracle{maxKeys: maxKeys, keys: make(map[leasehold.Key][]tenure)}
+}
+
+// Observe takes up a record. Records may come in any order.
+func (o *Oracle) Observe(r Record) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if r.About == Operation {
+		o.Checked++
+	}
+	known, ok := o.keys[r.Key]
+	if !ok && len(o.keys) == o.maxKeys {
+		o.Unjudged++
+		return
+	}
+	at := slices.IndexFunc(known, func(t tenure) bool { return t.session == r.Session && t.generation == r.Generation })
+	if at < 0 {
+		known = append(known, tenure{session: r.Session, generation: r.Generation, began: r.Check.After, ended: r.Check.Before})
+		at = len(known) - 1
+		o.Tenures++
+	}
+	known[at].extend(r.Check)
+	if r.Held != (Span{}) {
+		known[at].extend(r.Held)
+	}
+	for i := range known {
+		if i != at {
+			o.compare(r.Key, &known[at], &known[i])
+		}
+	}
+	o.keys[r.Key] = forget(known)
+}
+
+// forget drops the tenure that ended first, if there are too many.
+func forget(known []tenure) []tenure {
+	if len(known) <= maxTenures {
+		return known
+	}
+	oldest := 0
+	for i := range known {
+		if known[i].ended < known[oldest].ended {
+			oldest = i
+		}
+	}
+	return slices.Delete(known, oldest, oldest+1)
+}
+
+func (t *tenure) extend(call Span) {
+	t.began = min(t.began, call.After)
+	t.ended = max(t.ended, call.Before)
+}
+
+func (t *tenure) overlaps(u *tenure) bool { return t.began <= u.ended && u.began <= t.ended }
+
+func (o *Oracle) compare(key leasehold.Key, a, b *tenure) {
+	if a.generation < b.generation {
+		a, b = b, a
+	}
+	switch {
+	case a.session != b.session && a.overlaps(b):
+		if !a.dual || !b.dual {
+			o.Duals++
+			o.note(key, "two sessions held it at the same time", a, b)
+		}
+		a.dual, b.dual = true, true
+	case a.generation == b.generation || a.began <= b.ended: // b has the lower one, and was held after a began
+		if !b.reversed {
+			o.Reversals++
+			o.note(key, "a generation was followed by one that is not higher", a, b)
+		}
+		b.reversed = true
+	}
+}
+
+func (o *Oracle) note(key leasehold.Key, what string, a, b *tenure) {
+	if o.First != "" {
+		return
+	}
+	o.First = fmt.Sprintf("key %v: %s: session %s, generation %d, from %d to %d; session %s, generation %d, from %d to %d",
+		key, what, a.session.Short(), a.generation, a.began, a.ended, b.session.Short(), b.generation, b.began, b.ended)
+}
+
+// Judge returns what was found out so far.
+func (o *Oracle) Judge() Verdict {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.Verdict
+}

@@ -1,0 +1,17 @@
+package oracle
+
+// A Time is an instant, in nanoseconds, on a clock that all processes of
+// this computer share, so that instants of different processes compare. Only
+// whoever judges uses it: leases run on each process's own clock.
+type Time int64
+
+// A Span is the time between the beginning and the end of a call. What the call
+// found was true at some instant in between.
+type Span struct{ Before, After Time }
+
+// Timed calls f and says when.
+func Timed(f func()) Span {
+	before := Now()
+	f()
+	return Span{before, Now()}
+}
