@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/bench/loadgen"
+	"github.com/leasehold-dev/leasehold/bench/proc"
 	"github.com/leasehold-dev/leasehold/lookup"
 )
 
@@ -66,8 +68,8 @@ func (f *frontends) call(key leasehold.Key, addr string) error {
 	if err != nil {
 		return err
 	}
-	var owned bool
-	if err := c.Call("Server.Serve", uint64(key), &owned); err != nil {
+	owned, err := loadgen.Owned(c, key)
+	if err != nil {
 		f.mu.Lock()
 		if f.conns[addr] == c {
 			delete(f.conns, addr)
@@ -117,7 +119,7 @@ func (f *frontends) work(ctx context.Context, n int, pause time.Duration, own bo
 	for i := range n {
 		mine := keyOf(i, n)
 		c.working.Go(func() {
-			for wait(enough, rand.N(2*pause)) {
+			for proc.Pause(enough, rand.N(2*pause)) == nil {
 				key := mine
 				if !own {
 					key = leasehold.Key(rand.Uint64())
@@ -153,15 +155,6 @@ func (c *crew) end() ([]operation, int) {
 	c.working.Wait()
 	c.stop()
 	return c.done, c.errs
-}
-
-func wait(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }
 
 // worst returns the longest operation of those that began or ended after a time.
