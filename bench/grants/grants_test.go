@@ -72,7 +72,7 @@ func TestReport(t *testing.T) {
 	turns := func(leases int) []locks.Turn { return []locks.Turn{{Leases: leases, Took: time.Second}} }
 	r := &report.Result{Benchmark: "grants"}
 	all := []locks.Entry{{Name: nameJoins}, {Name: nameNewcomers}, {Name: nameLeases}, {Name: nameEtcdLock}, {Name: nameEtcdNewcomers}}
-	conclude(r, all, [][]locks.Turn{turns(100), turns(60), turns(900), turns(300), turns(30)}, true)
+	conclude(r, all, [][]locks.Turn{turns(100), turns(60), turns(900), turns(300), turns(30)})
 	var ratios []float64
 	for _, h := range r.Headlines {
 		ratios = append(ratios, h.Ratio)

@@ -57,10 +57,7 @@ func startManager(ctx context.Context, endpoints []string) (*ManagerMember, erro
 }
 
 // Addr is where it serves clients.
-func (m *ManagerMember) Addr(_ struct{}, addr *string) error {
-	*addr = m.addr
-	return nil
-}
+func (m *ManagerMember) Addr() string { return m.addr }
 
 // Close ends the manager, and then its store.
 func (m *ManagerMember) Close() error {
@@ -76,7 +73,6 @@ const connections = 4
 type system struct {
 	store   *locks.Etcd
 	manager *proc.Process
-	addr    string
 	conns   []*grpc.ClientConn
 }
 
@@ -93,11 +89,8 @@ func startSystem(ctx context.Context, members int, dir string, fsync bool) (s *s
 	if s.manager, err = proc.Start(ctx, roleManager, s.store.Addrs); err != nil {
 		return nil, err
 	}
-	if err := s.manager.Call("Addr", nil, &s.addr); err != nil {
-		return nil, err
-	}
 	for range connections {
-		conn, err := proc.Dial(s.addr, nil)
+		conn, err := proc.Dial(s.manager.Addr, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -195,7 +188,7 @@ func (g *newcomers) Acquire(ctx context.Context, n int, name string) (locks.Turn
 // system, which an owner does once: here a thousand share a process.
 func (g *newcomers) join(ctx context.Context, name string, granted func([]leasehold.Lease)) error {
 	o, err := owner.Join(ctx, owner.Config{
-		Namespace: leasehold.Namespace(g.name), Managers: []string{g.addr}, Name: leasehold.OwnerID(name), Addr: "127.0.0.1:1",
+		Namespace: leasehold.Namespace(g.name), Managers: []string{g.manager.Addr}, Name: leasehold.OwnerID(name), Addr: "127.0.0.1:1",
 		OnGrant: granted, WaitForPredecessor: true,
 	})
 	if err != nil {

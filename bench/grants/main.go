@@ -64,26 +64,21 @@ func roles() map[string]proc.Role {
 	return all
 }
 
-// options are the flags of this benchmark.
+// options are the flags of this benchmark, and the length of a turn.
 type options struct {
-	turn  time.Duration
-	fsync bool
-	dir   string
+	dir  string
+	turn time.Duration
 }
 
 func (o *options) flags(flags *flag.FlagSet) {
-	flags.DurationVar(&o.turn, "turn", time.Second, "how long clients of lock services acquire in a turn")
-	flags.BoolVar(&o.fsync, "fsync", true, "wait for disks")
 	flags.StringVar(&o.dir, "dir", os.TempDir(), "a directory on a disk: a temporary one is made in it")
 }
 
 func (o *options) run(ctx context.Context, r *report.Run) (err error) {
-	if o.turn < 10*time.Millisecond || o.turn > time.Minute {
-		return errors.New("want turns of 10 ms to 1 min")
-	}
 	warm := 3
+	o.turn = time.Second
 	if r.Quick {
-		warm, o.turn = 1, min(o.turn, 300*time.Millisecond)
+		warm, o.turn = 1, 300*time.Millisecond
 	}
 	if o.dir, err = os.MkdirTemp(o.dir, "bench-grants-"); err != nil {
 		return err
@@ -95,7 +90,7 @@ func (o *options) run(ctx context.Context, r *report.Run) (err error) {
 		r.Skip("ZooKeeper", err)
 	} else {
 		openers = append(openers, func(ctx context.Context) ([]locks.Entry, func(), error) {
-			z, err := locks.StartZooKeeper(ctx, filepath.Join(o.dir, "zookeeper"), o.fsync, o.turn)
+			z, err := locks.StartZooKeeper(ctx, filepath.Join(o.dir, "zookeeper"), true, o.turn)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -117,13 +112,13 @@ func (o *options) run(ctx context.Context, r *report.Run) (err error) {
 	if err != nil {
 		return err
 	}
-	conclude(r.Result, all, turns, o.fsync)
+	conclude(r.Result, all, turns)
 	return nil
 }
 
 // openLeasehold starts one manager for three ways to use it.
 func (o *options) openLeasehold(ctx context.Context) ([]locks.Entry, func(), error) {
-	s, err := startSystem(ctx, 3, filepath.Join(o.dir, "store"), o.fsync)
+	s, err := startSystem(ctx, 3, filepath.Join(o.dir, "store"), true)
 	if err != nil {
 		return nil, nil, fmt.Errorf("leasehold: %w", err)
 	}
@@ -136,7 +131,7 @@ func (o *options) openLeasehold(ctx context.Context) ([]locks.Entry, func(), err
 
 // openEtcd starts one cluster for four ways to use it.
 func (o *options) openEtcd(ctx context.Context) ([]locks.Entry, func(), error) {
-	e, err := locks.StartEtcd(ctx, 3, filepath.Join(o.dir, "etcd"), o.fsync)
+	e, err := locks.StartEtcd(ctx, 3, filepath.Join(o.dir, "etcd"), true)
 	if err != nil {
 		return nil, nil, fmt.Errorf("etcd: %w", err)
 	}
@@ -157,11 +152,7 @@ func (o *options) openEtcd(ctx context.Context) ([]locks.Entry, func(), error) {
 }
 
 // conclude adds a table, headlines, goals and losses.
-func conclude(r *report.Result, all []locks.Entry, turns [][]locks.Turn, fsync bool) {
-	title := "Granted in a second, with fsync"
-	if !fsync {
-		title = "Granted in a second, without fsync"
-	}
+func conclude(r *report.Result, all []locks.Entry, turns [][]locks.Turn) {
 	t := report.NewTable("", "", "granted/s", "low", "high", "processors, µs each")
 	rates := make(map[string]float64)
 	for i, e := range all {
@@ -169,7 +160,7 @@ func conclude(r *report.Result, all []locks.Entry, turns [][]locks.Turn, fsync b
 		rates[e.Name] = rate.Median
 		t.Add(e.Name, rate.Summary, rate.Effort)
 	}
-	r.Add(report.Section{Title: title, Table: t})
+	r.Add(report.Section{Title: "Granted in a second, with fsync", Table: t})
 	compare(r, rates, "joins", nameJoins, nameEtcdLock, nameEtcdPut, nameEtcdMutex, nameZooKeeper)
 	compare(r, rates, "joins-connecting", nameNewcomers, nameEtcdNewcomers)
 	compare(r, rates, "leases", nameLeases, nameEtcdLock, nameEtcdPut, nameEtcdMutex, nameZooKeeper)

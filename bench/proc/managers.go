@@ -50,7 +50,6 @@ type Manager struct {
 	child.Child
 	Addr  string // for clients
 	http  string
-	debug string // for profiles
 	admin leaseholdv1.AdminServiceClient
 }
 
@@ -100,19 +99,19 @@ func GoBuild(ctx context.Context, dir, to string, packages ...string) error {
 // prepare gives each manager a name, ports and arguments.
 func (g *Managers) prepare(program string) error {
 	n := g.config.Count
-	ports, err := child.FreePorts(4 * n)
+	ports, err := child.FreePorts(3 * n)
 	if err != nil {
 		return err
 	}
 	var members []string
 	for i := range n {
-		members = append(members, fmt.Sprintf("m%d=%s", i+1, ports[4*i+3]))
+		members = append(members, fmt.Sprintf("m%d=%s", i+1, ports[3*i+2]))
 	}
 	for i := range n {
 		name := fmt.Sprintf("m%d", i+1)
-		m := &Manager{Addr: ports[4*i], http: ports[4*i+1], debug: ports[4*i+2]}
+		m := &Manager{Addr: ports[3*i], http: ports[3*i+1]}
 		args := append([]string{
-			"manager", "--listen", m.Addr, "--http", m.http, "--debug-listen", m.debug,
+			"manager", "--listen", m.Addr, "--http", m.http,
 			"--name", name, "--data-dir", filepath.Join(g.dir, name), "--log-level", "error",
 		}, g.config.Args...)
 		if n > 1 {
@@ -256,38 +255,19 @@ func (m *Manager) Usage() (Usage, error) {
 	return Usage{stat.CPUTime(), float64(stat.ResidentMemory())}, err
 }
 
-// StoreLeads reports whether its store leads those of the group.
+// StoreLeads reports whether its store leads those of the group, from its metrics.
 func (m *Manager) StoreLeads(ctx context.Context) (bool, error) {
-	var metrics bytes.Buffer
-	err := get(ctx, &metrics, "http://"+m.http+"/metrics")
-	return strings.Contains(metrics.String(), "\netcd_server_is_leader 1\n"), err
-}
-
-// Profile writes a CPU profile for "go tool pprof".
-func (m *Manager) Profile(ctx context.Context, to io.Writer, during time.Duration) error {
-	return get(ctx, to, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", m.debug, int(during.Seconds())))
-}
-
-// Heap writes a profile of the memory.
-func (m *Manager) Heap(ctx context.Context, to io.Writer) error {
-	return get(ctx, to, "http://"+m.debug+"/debug/pprof/heap?gc=1")
-}
-
-func get(ctx context.Context, to io.Writer, url string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.http+"/metrics", nil)
 	if err != nil {
-		return err
+		return false, err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer response.Body.Close() //nolint:errcheck // it was only read
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", url, response.Status)
-	}
-	_, err = io.Copy(to, response.Body)
-	return err
+	metrics, err := io.ReadAll(response.Body)
+	return bytes.Contains(metrics, []byte("\netcd_server_is_leader 1\n")), err
 }
 
 // Close ends all of them.

@@ -27,6 +27,8 @@ const (
 
 // A Process is this program in a role. It is for one goroutine at a time.
 type Process struct {
+	Addr string // of its member for clients, if it has an address
+
 	role   string
 	cmd    *exec.Cmd
 	in     io.Closer
@@ -146,7 +148,7 @@ func StartGroup(ctx context.Context, role string, n int, config func(i int) any)
 		g = append(g, p)
 	}
 	for _, p := range g {
-		if err := p.call("Control.Ready", nil, nil, StartLimit); err != nil {
+		if err := p.call("Control.Ready", nil, &p.Addr, StartLimit); err != nil {
 			g.Close()
 			return nil, err
 		}

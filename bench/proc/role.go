@@ -85,8 +85,13 @@ type Control struct {
 	failed error
 }
 
-// Ready returns why the member could not be started, if it could not.
-func (c *Control) Ready(struct{}, *struct{}) error { return c.failed }
+// Ready returns the member's address, if it has one, or why it could not be started.
+func (c *Control) Ready(_ struct{}, addr *string) error {
+	if m, ok := c.member.(interface{ Addr() string }); ok {
+		*addr = m.Addr()
+	}
+	return c.failed
+}
 
 // CPU returns the processor time that the member has used so far.
 func (c *Control) CPU(_ struct{}, used *time.Duration) (err error) {

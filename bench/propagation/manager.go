@@ -62,10 +62,7 @@ func (s *ManagerMember) prepare(ctx context.Context) error {
 }
 
 // Addr is where it serves clients.
-func (s *ManagerMember) Addr(_ struct{}, addr *string) error {
-	*addr = s.addr
-	return nil
-}
+func (s *ManagerMember) Addr() string { return s.addr }
 
 // Change lets the owner join, and returns when the change was handed to the store. How
 // long a manager waits for other owners before it makes a change, so as to make few,

@@ -99,10 +99,7 @@ func message(number uint64, size int) []byte {
 }
 
 // Addr is where it serves clients.
-func (p *Pusher) Addr(_ struct{}, addr *string) error {
-	*addr = p.addr
-	return nil
-}
+func (p *Pusher) Addr() string { return p.addr }
 
 // Change pushes a change of so many bytes.
 func (p *Pusher) Change(bytes int, c *Change) error {

@@ -63,7 +63,7 @@ func starters() []starter {
 	return []starter{{nameLeasehold, startLeasehold}, {nameEtcd, startEtcd}, {namePush, startPush}}
 }
 
-// startProcess starts a service that is a process with methods Addr and Change.
+// startProcess starts a service that is a process with a method Change.
 func startProcess(ctx context.Context, role string, config any) (*service, *proc.Process, error) {
 	p, err := proc.Start(ctx, role, config)
 	if err != nil {
@@ -71,9 +71,9 @@ func startProcess(ctx context.Context, role string, config any) (*service, *proc
 	}
 	s := &service{
 		change: func(_ context.Context, bytes int) (c Change, err error) { return c, p.Call("Change", bytes, &c) },
-		close:  p.Close,
+		addr:   p.Addr, close: p.Close,
 	}
-	return s, p, p.Call("Addr", nil, &s.addr)
+	return s, p, nil
 }
 
 func startLeasehold(ctx context.Context, _ string, s size) (*service, error) {

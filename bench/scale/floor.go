@@ -58,10 +58,7 @@ func (e *Echo) Follow(stream grpc.BidiStreamingServer[leaseholdv1.FollowRequest,
 }
 
 // Addr is where it serves clients.
-func (e *Echo) Addr(_ struct{}, addr *string) error {
-	*addr = e.addr
-	return nil
-}
+func (e *Echo) Addr() string { return e.addr }
 
 // Close ends the server.
 func (e *Echo) Close() error {
@@ -78,11 +75,7 @@ func floor(ctx context.Context, s size, windows int) (out []float64, err error) 
 		return nil, err
 	}
 	defer server.Close()
-	var addr string
-	if err := server.Call("Addr", nil, &addr); err != nil {
-		return nil, err
-	}
-	clients, err := loadgen.StartClients(ctx, namespace, nil, []string{addr})
+	clients, err := loadgen.StartClients(ctx, namespace, nil, []string{server.Addr})
 	if err != nil {
 		return nil, err
 	}

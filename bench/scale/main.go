@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 
@@ -25,25 +24,21 @@ func main() {
 	roles := loadgen.Roles()
 	roles[roleEcho] = proc.RoleOf(startEcho)
 	proc.Play(roles)
-	var only, profile string
+	var only string
 	report.Main(report.Benchmark{
 		Name: "scale", Number: 3, Title: "Manager at scale", About: about, Rounds: 5, Quick: 2,
 		Modules: []string{"google.golang.org/grpc", "go.etcd.io/etcd/server/v3"},
 		Flags: func(f *flag.FlagSet) {
 			f.StringVar(&only, "only", "", "sizes, separated by commas: rollout, outage, centrifuge, prs, joins, 5x, patient, group, 25x, 25x-sparse (default all)")
-			f.StringVar(&profile, "profile", "", "`file` for a profile of the quiet leader's processor time, with -only; file.heap gets that of its memory")
 		},
-		Run: func(ctx context.Context, r *report.Run) error { return run(ctx, r, only, profile) },
+		Run: func(ctx context.Context, r *report.Run) error { return run(ctx, r, only) },
 	})
 }
 
-func run(ctx context.Context, r *report.Run, only, profile string) error {
+func run(ctx context.Context, r *report.Run, only string) error {
 	asked, err := report.Only(only, sizes(r.Quick && only == ""), func(s size) string { return s.name })
 	if err != nil {
 		return err
-	}
-	if profile != "" && len(asked) > 1 {
-		return errors.New("-profile needs -only with one size")
 	}
 	steps := 0
 	for _, s := range asked {
@@ -57,12 +52,12 @@ func run(ctx context.Context, r *report.Run, only, profile string) error {
 	for _, s := range asked {
 		if s.outage > 0 {
 			var err error
-			if outage, err = measureOutage(ctx, r, s, profile); err != nil {
+			if outage, err = measureOutage(ctx, r, s); err != nil {
 				return fmt.Errorf("%s: %w", s.title, err)
 			}
 			continue
 		}
-		f, err := measure(ctx, r, s, profile)
+		f, err := measure(ctx, r, s)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.title, err)
 		}

@@ -36,7 +36,7 @@ type step struct {
 }
 
 // measure finds out about one size.
-func measure(ctx context.Context, r *report.Run, s size, profile string) (*finding, error) {
+func measure(ctx context.Context, r *report.Run, s size) (*finding, error) {
 	f := &finding{size: s}
 	if s.floor {
 		var err error
@@ -52,9 +52,6 @@ func measure(ctx context.Context, r *report.Run, s size, profile string) (*findi
 	defer t.close()
 	r.Step("%s: %d owners and %d lookups come", s.name, s.owners, s.lookups)
 	if err := t.grow(ctx, f); err != nil {
-		return nil, err
-	}
-	if err := t.profile(ctx, profile); err != nil {
 		return nil, err
 	}
 	if f.quiet, err = t.quiet(ctx, r.Rounds); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"sync"
 	"time"
@@ -95,7 +94,7 @@ type outageBed struct {
 	losses  *lossCounter
 }
 
-func measureOutage(ctx context.Context, r *report.Run, s size, profile string) (*outageFinding, error) {
+func measureOutage(ctx context.Context, r *report.Run, s size) (*outageFinding, error) {
 	b := &outageBed{size: s, run: r}
 	defer b.close()
 	if err := b.start(ctx); err != nil {
@@ -110,14 +109,10 @@ func measureOutage(ctx context.Context, r *report.Run, s size, profile string) (
 	if err != nil {
 		return nil, err
 	}
-	profiled := b.profile(ctx, profile)
 	if err := b.recover(ctx, f, leads); err != nil {
 		return nil, err
 	}
-	if err := b.conclude(ctx, f, before, leads); err != nil {
-		return nil, err
-	}
-	return f, profiled()
+	return f, b.conclude(ctx, f, before, leads)
 }
 
 func (b *outageBed) close() {
@@ -263,22 +258,6 @@ func (b *outageBed) interrupt(ctx context.Context, f *outageFinding) (leads time
 	f.election = leads.Sub(started)
 	b.run.Step("%s: a manager leads after %v", b.name, f.election.Round(time.Millisecond))
 	return leads, nil
-}
-
-// profile starts a profile of the leader from now on, if that is wanted. The function that it returns waits for it.
-func (b *outageBed) profile(ctx context.Context, to string) func() error {
-	if to == "" {
-		return func() error { return nil }
-	}
-	done := make(chan error, 1)
-	go func() {
-		leader, err := b.group.Leader(ctx)
-		if err == nil {
-			err = report.WriteFile(to, func(w io.Writer) error { return leader.Profile(ctx, w, afterReturn) })
-		}
-		done <- err
-	}()
-	return func() error { return <-done }
 }
 
 // recover waits until every range is resumed and every lookup has contact.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -175,17 +174,6 @@ func (t *testbed) quiet(ctx context.Context, rounds int) (all []load, err error)
 		return all, errors.Join(errors.New("another manager leads than in the beginning"), err)
 	}
 	return all, nil
-}
-
-// profile writes what the leader does while nothing happens, if that is wanted.
-func (t *testbed) profile(ctx context.Context, to string) error {
-	if to == "" {
-		return nil
-	}
-	const during = 10 * time.Second
-	return errors.Join(
-		report.WriteFile(to, func(w io.Writer) error { return t.manager.Profile(ctx, w, during) }),
-		report.WriteFile(to+".heap", func(w io.Writer) error { return t.manager.Heap(ctx, w) }))
 }
 
 // wait lets a window pass.
