@@ -110,7 +110,7 @@ type crew struct {
 }
 
 // work lets n of them operate, each on a key after the other, with a pause of
-// about that length between two operations. With few of them, everyone has a key
+// about that length between two operations. With own, each has a key
 // of its own.
 func (f *frontends) work(ctx context.Context, n int, pause time.Duration, own bool) *crew {
 	ctx, stop := context.WithCancel(ctx)
@@ -146,7 +146,7 @@ func (c *crew) note(o operation, err error) {
 	c.done = append(c.done, o)
 }
 
-// end waits until what everybody has begun is served, or for a minute, and returns what they
+// end waits until all operations that have begun are served, or for a minute, and returns what they
 // did. Those who were cut short would be the ones that waited longest.
 func (c *crew) end() ([]operation, int) {
 	c.halt()

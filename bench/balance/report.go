@@ -82,7 +82,7 @@ func conclude(r *report.Result, s scenario, trials []trial) {
 	}
 }
 
-// evenness is the table of a scenario in which nobody comes or goes.
+// evenness is the table of a scenario without changes of owners.
 func evenness(trials []trial) *report.Table {
 	t := report.NewTable("", "policy", "highest load over the mean, at first", "at last", "over the best, at last", "keys moved, %", "in a late round, %", "ranges")
 	for _, x := range trials {

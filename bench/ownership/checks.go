@@ -129,7 +129,7 @@ func etcdContestants(ctx context.Context, dir string) ([]report.Contestant, erro
 	}, nil
 }
 
-// times asks n times. A question that fails would be a contest with nobody.
+// times calls n times. A failing call would measure nothing.
 func times(n int, ask func() (int, error)) int {
 	sum := 0
 	for range n {

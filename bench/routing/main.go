@@ -67,7 +67,7 @@ func run(ctx context.Context, r *report.Run) error {
 	return nil
 }
 
-// contest lets everyone take turns in all modes with so many servers.
+// contest gives all routers turns in all modes with so many servers.
 func contest(ctx context.Context, r *report.Run, servers int) ([]*router, error) {
 	routers, err := startAll(ctx, r, servers)
 	defer func() {
@@ -93,7 +93,7 @@ func contest(ctx context.Context, r *report.Run, servers int) ([]*router, error)
 	return routers, err
 }
 
-// startAll starts everyone, a few at a time, since some rings take minutes to build.
+// startAll starts all routers, a few at a time, since some rings take minutes to build.
 // Nothing is measured meanwhile. Who cannot take part is skipped, unless it is us.
 func startAll(ctx context.Context, r *report.Run, servers int) ([]*router, error) {
 	all := starters()

@@ -131,7 +131,7 @@ func (t *testbed) fail(ctx context.Context, owners, lookups int) (step, error) {
 	return s, err
 }
 
-// restart restarts everybody.
+// restart restarts all clients.
 func (t *testbed) restart(ctx context.Context, f *finding) (err error) {
 	if t.restarts == 0 {
 		return nil

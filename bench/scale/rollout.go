@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/bench/proc"
 )
 
-// roll restarts everybody in groups, as on the evening of Centrifuge's figure 13: a manager
+// roll restarts all processes in groups, as on the evening of Centrifuge's figure 13: a manager
 // and its share of the owners and of the lookups, then the next. Whoever leads is first.
 func (t *testbed) roll(ctx context.Context) error {
 	left := slices.Clone(t.group.All)

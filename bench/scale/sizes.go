@@ -57,7 +57,7 @@ func (s size) connections() int { return s.owners + (s.lookups+s.together-1)/s.t
 const patientPoll = 30 * time.Second
 
 // windows are how many of how long are measured while nothing happens: long enough for
-// everybody to renew, and nearly for everybody to ask. There is no time for many if they
+// all owners to renew, and nearly for all lookups to poll. There is no time for many if they
 // are patient.
 func (s size) windows(rounds int) (int, time.Duration) {
 	switch {

@@ -69,10 +69,15 @@ func (r *renewer) send() error {
 	return err
 }
 
+// renewLimit is how long a renewal may take.
+const renewLimit = 30 * time.Second
+
 // renew sends requests until it is granted, and returns how long that took. A request
 // that crosses with a message of the manager is sent again.
 func (r *renewer) renew() (time.Duration, error) {
 	begun := time.Now()
+	watchdog := time.AfterFunc(renewLimit, r.hangUp) // an error instead of a hang
+	defer watchdog.Stop()
 	for {
 		if err := r.send(); err != nil {
 			return 0, err
