@@ -3,7 +3,6 @@ package loadgen
 import (
 	"cmp"
 	"context"
-	"errors"
 	"math/rand/v2"
 	"slices"
 	"sync/atomic"
@@ -236,17 +235,17 @@ func (c *Clients) Restart(r Restart) (Counts, error) {
 func (c *Clients) Look() (Counts, error) { return c.call("Look", nil, nil) }
 
 // call calls both processes at the same time, and adds up their counts.
-func (c *Clients) call(method string, ofOwners, ofLookups any) (sum Counts, err error) {
+func (c *Clients) call(method string, ofOwners, ofLookups any) (Counts, error) {
 	var owners, lookups Counts
 	var group errgroup.Group
 	if c.owners != nil {
 		group.Go(func() error { return c.owners.Call(method, ofOwners, &owners) })
 	}
-	var failed error
 	if c.lookups != nil {
-		failed = c.lookups.Call(method, ofLookups, &lookups)
+		group.Go(func() error { return c.lookups.Call(method, ofLookups, &lookups) })
 	}
-	return owners.with(lookups), errors.Join(group.Wait(), failed)
+	err := group.Wait()
+	return owners.with(lookups), err
 }
 
 // with adds the counts of lookups to those of owners. The true peak may be less than

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -25,6 +27,12 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
+
+// TestMain lets the test's binary run in roles, as a benchmark does.
+func TestMain(m *testing.M) {
+	proc.Play(Roles())
+	os.Exit(m.Run())
+}
 
 // TestSkimmer reads what the manager's own code has written, in parts of any size.
 func TestSkimmer(t *testing.T) {
@@ -162,6 +170,33 @@ func TestClients(t *testing.T) {
 	}
 	if n := c.counts(); n.Spurious() != 0 || n.Broken != 0 || n.Strange != 0 || n.Unheard != 0 || n.In == 0 || n.Out == 0 {
 		t.Errorf("%+v", n)
+	}
+}
+
+// TestClientProcesses: the counts are those of both processes, so that bytes never decrease.
+func TestClientProcesses(t *testing.T) {
+	managers := []string{startManagerAlone(t)}
+	c, err := StartClients(t.Context(), "clients", managers, managers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Grow(Growth{Owners: 2, Lookups: 3}); err != nil {
+		t.Fatal(err)
+	}
+	last := int64(0)
+	err = proc.Until(t.Context(), time.Millisecond, func(context.Context) error {
+		n, err := c.Look()
+		if n.In+n.Out < last {
+			t.Errorf("%d bytes after %d", n.In+n.Out, last)
+		}
+		if last = n.In + n.Out; n.Holding != 2 || n.Proven != 3 {
+			return errors.Join(err, fmt.Errorf("the counts are %+v", n))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -181,5 +181,6 @@ func (l *Library) Mark() error { return l.Call("Mark", nil, nil) }
 // Report returns the state of all owners, with all renewals since the mark if that
 // is wanted.
 func (l *Library) Report(renewals bool) (out Report, err error) {
-	return out, l.Call("Report", renewals, &out)
+	err = l.Call("Report", renewals, &out)
+	return out, err
 }

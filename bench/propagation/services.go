@@ -70,8 +70,11 @@ func startProcess(ctx context.Context, role string, config any) (*service, *proc
 		return nil, nil, err
 	}
 	s := &service{
-		change: func(_ context.Context, bytes int) (c Change, err error) { return c, p.Call("Change", bytes, &c) },
-		addr:   p.Addr, close: p.Close,
+		change: func(_ context.Context, bytes int) (c Change, err error) {
+			err = p.Call("Change", bytes, &c)
+			return c, err
+		},
+		addr: p.Addr, close: p.Close,
 	}
 	return s, p, nil
 }
