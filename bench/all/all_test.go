@@ -15,33 +15,33 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/leasehold-dev/leasehold/bench/kit"
+	"github.com/leasehold-dev/leasehold/bench/report"
 )
 
-// TestMain lets the test's binary be a question: by the name that it is called.
+// TestMain lets the test's binary be a benchmark, by the name that it has.
 func TestMain(m *testing.M) {
 	name := filepath.Base(os.Args[0])
-	play := map[string]func(context.Context, *kit.Run) error{
-		"good": func(_ context.Context, r *kit.Run) error {
+	play := map[string]func(context.Context, *report.Run) error{
+		"good": func(_ context.Context, r *report.Run) error {
 			r.Less("cost", float64(r.Rounds), "ns", "peer", 8)
 			return nil
 		},
-		"missing": func(_ context.Context, r *kit.Run) error { r.Want("the moon", 0, "", false); return nil },
-		"bad": func(_ context.Context, r *kit.Run) error {
+		"missing": func(_ context.Context, r *report.Run) error { r.Want("the moon", 0, "", false); return nil },
+		"bad": func(_ context.Context, r *report.Run) error {
 			r.Note("a server says something")
 			return errors.New("the server\nis gone")
 		},
-		"crashing": func(context.Context, *kit.Run) error { panic("at the disco") },
-		"slow":     func(ctx context.Context, _ *kit.Run) error { <-ctx.Done(); return context.Cause(ctx) },
+		"crashing": func(context.Context, *report.Run) error { panic("at the disco") },
+		"slow":     func(ctx context.Context, _ *report.Run) error { <-ctx.Done(); return context.Cause(ctx) },
 	}[name]
 	if play == nil {
 		os.Exit(m.Run())
 	}
-	kit.Main(kit.Question{Name: name, Number: len(name), Title: "It is " + name, Asks: "How " + name + "?", Rounds: 4, Quick: 2, Run: play})
+	report.Main(report.Benchmark{Name: name, Number: len(name), Title: "It is " + name, About: "How " + name + "?", Rounds: 4, Quick: 2, Run: play})
 }
 
-// build puts this program where those of the questions would be.
-func build(_ context.Context, bin string, all []question) map[string]error {
+// build puts this program where those of benchmarks would be.
+func build(_ context.Context, bin string, all []program) map[string]error {
 	broken := make(map[string]error)
 	self, err := os.Executable()
 	for _, q := range all {
@@ -57,7 +57,7 @@ func build(_ context.Context, bin string, all []question) map[string]error {
 	return broken
 }
 
-// newSession asks questions that this program plays.
+// newSession runs programs that this test plays.
 func newSession(t *testing.T, names ...string) *session {
 	t.Helper()
 	silent, err := os.Create(filepath.Join(t.TempDir(), "progress"))
@@ -65,9 +65,9 @@ func newSession(t *testing.T, names ...string) *session {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = silent.Close() })
-	s := &session{docs: t.TempDir(), bin: t.TempDir(), progress: kit.NewProgress(silent), build: build}
+	s := &session{docs: t.TempDir(), bin: t.TempDir(), progress: report.NewProgress(silent), build: build}
 	for _, name := range names {
-		s.questions = append(s.questions, question{name: name, number: len(name), title: "It is " + name, seconds: 60, limit: 60, quick: 60})
+		s.programs = append(s.programs, program{name: name, number: len(name), title: "It is " + name, seconds: 60, limit: 60, quick: 60})
 	}
 	return s
 }
@@ -85,8 +85,8 @@ func page(t *testing.T, s *session) string {
 // others found, and says which failed, and why.
 func TestFailuresLeaveTheOthers(t *testing.T) {
 	s := newSession(t, "unbuildable", "bad", "crashing", "slow", "good", "missing")
-	s.questions[3].limit = 1
-	err := s.askAll(t.Context())
+	s.programs[3].limit = 1
+	err := s.runAll(t.Context())
 	if err == nil {
 		t.Fatal("no error")
 	}
@@ -121,10 +121,10 @@ func TestFailuresLeaveTheOthers(t *testing.T) {
 // TestFailureKeepsWhatWasFound: until the question is answered again.
 func TestFailureKeepsWhatWasFound(t *testing.T) {
 	s := newSession(t, "good")
-	if err := s.askAll(t.Context()); err != nil {
+	if err := s.runAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := kit.StoreFailure(s.docs, s.questions[0].result(), errors.New("no luck")); err != nil {
+	if err := report.StoreFailure(s.docs, s.programs[0].result(), errors.New("no luck")); err != nil {
 		t.Fatal(err)
 	}
 	got := page(t, s)
@@ -134,7 +134,7 @@ func TestFailureKeepsWhatWasFound(t *testing.T) {
 		}
 	}
 	s.rounds, s.bin = 1, t.TempDir()
-	if err := s.askAll(t.Context()); err != nil {
+	if err := s.runAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got := page(t, s); strings.Contains(got, "Failed") || !strings.Contains(got, "| cost | 1 | ns |") {
@@ -147,7 +147,7 @@ func TestLimitOfAll(t *testing.T) {
 	s := newSession(t, "slow", "good")
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, fmt.Errorf("%w of so much", errLimit))
 	defer cancel()
-	err := s.askAll(ctx)
+	err := s.runAll(ctx)
 	if !errors.Is(err, errLimit) || !errors.Is(err, errNoTime) {
 		t.Errorf("got %v", err)
 	}
@@ -160,11 +160,11 @@ func TestLimitOfAll(t *testing.T) {
 func TestInterrupt(t *testing.T) {
 	s := newSession(t, "slow", "good")
 	ctx, cancel := context.WithCancel(t.Context())
-	s.build = func(ctx context.Context, bin string, all []question) map[string]error {
+	s.build = func(ctx context.Context, bin string, all []program) map[string]error {
 		defer cancel()
 		return build(ctx, bin, all)
 	}
-	if err := s.askAll(ctx); !errors.Is(err, context.Canceled) {
+	if err := s.runAll(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	if files, err := os.ReadDir(s.docs); err != nil || len(files) > 0 {
@@ -176,7 +176,7 @@ func TestInterrupt(t *testing.T) {
 func TestQuick(t *testing.T) {
 	s := newSession(t, "bad", "good")
 	s.quick = true
-	if err := s.askAll(t.Context()); err == nil || !strings.Contains(err.Error(), "bad") {
+	if err := s.runAll(t.Context()); err == nil || !strings.Contains(err.Error(), "bad") {
 		t.Errorf("got %v", err)
 	}
 	var out strings.Builder
@@ -196,9 +196,9 @@ func TestQuick(t *testing.T) {
 // what is foreseen for -quick, with time to build what is ours.
 func TestBudget(t *testing.T) {
 	takes, over, quick := buildLimit, time.Duration(0), time.Duration(0)
-	for _, q := range questions() {
+	for _, q := range programs() {
 		foreseen := time.Duration(q.seconds) * time.Second
-		takes, over = takes+foreseen, max(over, q.most(false)-foreseen)
+		takes, over = takes+foreseen, max(over, q.maxTime(false)-foreseen)
 		quick += time.Duration(q.quick) * time.Second
 		if q.seconds >= q.limit {
 			t.Errorf("%s takes %d s, and may take %d", q.name, q.seconds, q.limit)
@@ -212,14 +212,14 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestQuestionsAreListed: everything that is a question is asked, by its own number and title.
-func TestQuestionsAreListed(t *testing.T) {
+// TestProgramsAreListed: every benchmark is run, with its own number and title.
+func TestProgramsAreListed(t *testing.T) {
 	files, err := filepath.Glob("../*/main.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	about := regexp.MustCompile(`Name: "([a-z]+)", Number: ([0-9]+), Title: "([^"]+)"`)
-	var want []kit.Result
+	var want []report.Result
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -227,27 +227,34 @@ func TestQuestionsAreListed(t *testing.T) {
 		}
 		if match := about.FindStringSubmatch(string(text)); match != nil {
 			number, _ := strconv.Atoi(match[2])
-			want = append(want, kit.Result{Question: match[1], Number: number, Title: match[3]})
+			want = append(want, report.Result{Benchmark: match[1], Number: number, Title: match[3]})
 		}
 	}
-	slices.SortFunc(want, func(a, b kit.Result) int { return a.Number - b.Number })
-	var got []kit.Result
-	for _, q := range questions() {
+	slices.SortFunc(want, func(a, b report.Result) int { return a.Number - b.Number })
+	var got []report.Result
+	for _, q := range programs() {
 		got = append(got, q.result())
 	}
-	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b kit.Result) bool {
-		return a.Question == b.Question && a.Number == b.Number && a.Title == b.Title
+	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b report.Result) bool {
+		return a.Benchmark == b.Benchmark && a.Number == b.Number && a.Title == b.Title
 	})); diff != "" {
 		t.Errorf("(-questions +list):\n%s", diff)
 	}
 }
 
-func TestParse(t *testing.T) {
-	o, err := parse([]string{"-only", "rival,guard"}, os.Stderr)
-	if err != nil || !slices.Equal(names(o.questions), []string{"rival", "guard"}) {
-		t.Errorf("%v, %v", names(o.questions), err)
+func names(all []program) (names []string) {
+	for _, p := range all {
+		names = append(names, p.name)
 	}
-	if _, err := parse([]string{"-only", "x"}, os.Stderr); err == nil || !strings.Contains(err.Error(), `no question "x"`) {
+	return names
+}
+
+func TestParse(t *testing.T) {
+	o, err := parse([]string{"-only", "routing,guard"}, os.Stderr)
+	if err != nil || !slices.Equal(names(o.programs), []string{"routing", "guard"}) {
+		t.Errorf("%v, %v", names(o.programs), err)
+	}
+	if _, err := parse([]string{"-only", "x"}, os.Stderr); err == nil || !strings.Contains(err.Error(), `there is no "x"`) {
 		t.Errorf("got %v", err)
 	}
 }

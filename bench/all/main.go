@@ -1,21 +1,20 @@
-// Command all asks the questions of the benchmark, one after the other, with one
-// progress bar, and writes docs/BENCHMARKS.md.
+// Command all runs the benchmarks, one after the other, with one progress bar, and
+// writes docs/BENCHMARKS.md.
 //
 //	go run ./all                   all of it: make bench
 //	go run ./all -quick            the headlines, as a table and as JSON lines: make bench-quick
-//	go run ./all -only routing     some of it; the others keep what they last found
+//	go run ./all -only routing     some of it; the others keep their last result
 //	go run ./all -list             how long each takes, and may take at most
-//	go run ./all -page             only the page again, from what is stored
+//	go run ./all -page             only the page again, from the stored results
 //
-// A question is a program of its own, which this one builds and runs. Goals that
-// are missed are told, but are no failure: the exit code is that of questions
-// that could not be answered. The page says which these are, and why, and has what
-// the others found.
+// A benchmark is a program of its own, which this one builds and runs. Missed goals
+// are reported, but are no failure: the exit code is that of benchmarks that could
+// not be run. The page says which these are, and why, and has the results of the
+// others.
 //
-// How long each took is told at the end. To see a page soon, ask few questions with
-// few rounds, and write it elsewhere:
+// To see a page soon, run few benchmarks with few rounds, and write it elsewhere:
 //
-//	go run ./all -only ownership,rival -rounds 2 -docs /tmp/docs
+//	go run ./all -only ownership,balance -rounds 2 -docs /tmp/docs
 package main
 
 import (
@@ -27,12 +26,11 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/bench/kit"
+	"github.com/leasehold-dev/leasehold/bench/report"
 )
 
 func main() {
@@ -48,59 +46,53 @@ func main() {
 	}
 }
 
-// options are what the command line says.
+// options are the flags.
 type options struct {
-	questions []question
-	quick     bool
-	json      bool
-	page      bool
-	list      bool
-	docs      string
-	rounds    int
-	limit     time.Duration
+	programs []program
+	quick    bool
+	json     bool
+	page     bool
+	list     bool
+	docs     string
+	rounds   int
+	limit    time.Duration
 }
 
-func parse(args []string, help io.Writer) (options, error) {
-	o := options{questions: questions()}
+func parse(args []string, help io.Writer) (o options, err error) {
 	flags := flag.NewFlagSet("all", flag.ContinueOnError)
 	flags.SetOutput(help)
 	flags.BoolVar(&o.quick, "quick", false, "headlines only; nothing is stored")
 	flags.BoolVar(&o.json, "json", false, "with -quick: only JSON lines, no table")
-	flags.BoolVar(&o.page, "page", false, "ask nothing, and write the page again")
-	flags.BoolVar(&o.list, "list", false, "ask nothing, and tell how long the questions take")
-	flags.IntVar(&o.rounds, "rounds", 0, "how many turns everyone has in each question (default what each thinks best)")
+	flags.BoolVar(&o.page, "page", false, "run nothing, and write the page again")
+	flags.BoolVar(&o.list, "list", false, "run nothing, and print how long the benchmarks take")
+	flags.IntVar(&o.rounds, "rounds", 0, "turns of each contestant in each benchmark (default that of the benchmark)")
 	flags.StringVar(&o.docs, "docs", filepath.Join("..", "docs"), "directory of BENCHMARKS.md")
-	flags.DurationVar(&o.limit, "limit", wholeLimit, "how long all may take")
-	only := flags.String("only", "", "questions to ask, separated by commas: "+strings.Join(names(o.questions), ", ")+" (default all)")
+	flags.DurationVar(&o.limit, "limit", wholeLimit, "time limit of all together")
+	var names []string
+	for _, p := range programs() {
+		names = append(names, p.name)
+	}
+	only := flags.String("only", "", "benchmarks, separated by commas: "+strings.Join(names, ", ")+" (default all)")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
 	if flags.NArg() > 0 {
-		return o, fmt.Errorf("%q is too much: there are only flags", flags.Arg(0))
+		return o, fmt.Errorf("unexpected argument %q: there are only flags", flags.Arg(0))
 	}
-	if *only == "" {
-		return o, nil
-	}
-	wanted := strings.Split(*only, ",")
-	for _, w := range wanted {
-		if !slices.Contains(names(o.questions), w) {
-			return o, fmt.Errorf("there is no question %q: want some of %s", w, strings.Join(names(o.questions), ", "))
-		}
-	}
-	o.questions = slices.DeleteFunc(o.questions, func(q question) bool { return !slices.Contains(wanted, q.name) })
-	return o, nil
+	o.programs, err = report.Only(*only, programs(), func(p program) string { return p.name })
+	return o, err
 }
 
-// errLimit says that all took longer than they may.
-var errLimit = errors.New("all questions together take longer than the limit")
+// errLimit reports that all took longer than they may.
+var errLimit = errors.New("all benchmarks together take longer than the limit")
 
-// run asks all questions, and tells of each that it could not ask.
+// run runs all, and reports each that failed.
 func run(ctx context.Context, o options, out io.Writer, errs *os.File) error {
 	if o.page {
-		return kit.WritePage(o.docs)
+		return report.WritePage(o.docs)
 	}
 	if o.list {
-		return budget(o.questions).Print(out)
+		return budget(o.programs).Print(out)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, o.limit, fmt.Errorf("%w of %v", errLimit, o.limit))
 	defer cancel()
@@ -113,8 +105,8 @@ func run(ctx context.Context, o options, out io.Writer, errs *os.File) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(bin) }()
-	s := &session{options: o, docs: docs, bin: bin, progress: kit.NewProgress(errs), build: buildAll}
-	failed := s.askAll(ctx)
+	s := &session{options: o, docs: docs, bin: bin, progress: report.NewProgress(errs), build: buildAll}
+	failed := s.runAll(ctx)
 	s.progress.End()
 	if err := s.spent.Print(errs); err != nil {
 		return err
@@ -125,13 +117,12 @@ func run(ctx context.Context, o options, out io.Writer, errs *os.File) error {
 	return failed
 }
 
-// printHeadlines prints what was found as a table, and as JSON lines.
+// printHeadlines prints the headlines as a table, and as JSON lines.
 func (s *session) printHeadlines(out io.Writer) error {
-	all := kit.Result{Headlines: s.headlines}
 	if !s.json {
-		if err := kit.HeadlineTable(all.Headlines).Print(out); err != nil {
+		if err := report.HeadlineTable(s.headlines).Print(out); err != nil {
 			return err
 		}
 	}
-	return all.PrintLines(out)
+	return report.PrintLines(out, s.headlines)
 }

@@ -6,82 +6,82 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/bench/kit"
+	"github.com/leasehold-dev/leasehold/bench/report"
 )
 
-// A session asks questions.
+// A session runs benchmarks.
 type session struct {
 	options
 	docs      string // absolute
 	bin       string // where programs are built
-	progress  *kit.Progress
-	build     func(ctx context.Context, bin string, all []question) map[string]error
-	done, all int // seconds, as they were foreseen
-	headlines []kit.Headline
-	spent     *kit.Table
+	progress  *report.Progress
+	build     func(ctx context.Context, bin string, all []program) map[string]error
+	done, all int // expected seconds
+	headlines []report.Headline
+	spent     *report.Table
 }
 
-// errNoTime says that all questions together have taken too long.
+// errNoTime reports that all benchmarks together have taken too long.
 var errNoTime = errors.New("there was no time left for it")
 
-// buildSeconds is what building is foreseen to take, where some has changed.
+// buildSeconds is what building is expected to take, where some has changed.
 const buildSeconds = 20
 
-// askAll builds and asks all questions that have a part in this. One that fails
-// does not keep the others from being asked.
-func (s *session) askAll(ctx context.Context) error {
-	s.spent = kit.NewTable("Seconds", "", "foreseen", "taken")
+// runAll builds and runs all benchmarks that have a part in this. A failure does not
+// keep the others from running.
+func (s *session) runAll(ctx context.Context) error {
+	s.spent = report.NewTable("Seconds", "", "expected", "taken")
 	s.all = buildSeconds
-	var asked []question
-	for _, q := range s.questions {
+	var wanted []program
+	for _, p := range s.programs {
 		if !s.quick {
-			q.spare = ""
+			p.spare = ""
 		}
-		if q.foreseen(s.quick) > 0 {
-			asked = append(asked, q)
-			s.all += q.foreseen(s.quick)
+		if p.expected(s.quick) > 0 {
+			wanted = append(wanted, p)
+			s.all += p.expected(s.quick)
 		}
 	}
 	s.show(0, "building")
 	began := time.Now()
-	broken := s.build(ctx, s.bin, asked) // first of all: nothing is built while something is measured
+	broken := s.build(ctx, s.bin, wanted) // first of all: nothing is built while something is measured
 	s.took("building", buildSeconds, began)
 	var failed error
-	for _, q := range asked {
+	for _, p := range wanted {
 		began := time.Now()
-		err := broken[q.name]
+		err := broken[p.name]
 		if err == nil && ctx.Err() != nil {
 			err = errNoTime
 		}
 		if err == nil {
-			err = s.ask(ctx, q)
+			err = s.run(ctx, p)
 		}
 		if interrupted(ctx) {
 			return context.Cause(ctx)
 		}
 		if err != nil {
-			failed = errors.Join(failed, s.tell(q, err))
+			failed = errors.Join(failed, s.recordFailure(p, err))
 		}
-		s.took(q.name, q.foreseen(s.quick), began)
+		s.took(p.name, p.expected(s.quick), began)
 	}
 	s.show(0, "done")
 	return failed
 }
 
-// interrupted reports whether the user wants it to end, and not the limit.
+// interrupted reports whether the user has ended it, and not the limit.
 func interrupted(ctx context.Context) bool {
 	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), errLimit)
 }
 
-// tell says that a question could not be answered: at once, at the end, and on the
-// page, where what others found stays.
-func (s *session) tell(q question, why error) error {
-	s.progress.Note(fmt.Sprintf("FAILED %s: %v", q.name, why))
-	failed := fmt.Errorf("%s: %w", q.name, why)
+// recordFailure reports a failure at once, at the end, and on the page, where the
+// results of others stay.
+func (s *session) recordFailure(p program, why error) error {
+	s.progress.Note(fmt.Sprintf("FAILED %s: %v", p.name, why))
+	failed := fmt.Errorf("%s: %w", p.name, why)
 	if s.quick {
 		return failed
 	}
-	return errors.Join(failed, kit.StoreFailure(s.docs, q.result(), why))
+	return errors.Join(failed, report.StoreFailure(s.docs, p.result(), why))
 }
 
 // show shows that a share of so many seconds is done, besides all before.
@@ -89,8 +89,8 @@ func (s *session) show(part float64, text string) {
 	s.progress.Show((float64(s.done)+part)/float64(max(1, s.all)), text)
 }
 
-// took notes how long something took that was foreseen to take so many seconds.
-func (s *session) took(what string, foreseen int, began time.Time) {
-	s.done += foreseen
-	s.spent.Add(what, fmt.Sprint(foreseen), fmt.Sprintf("%.1f", time.Since(began).Seconds()))
+// took records how long a step took.
+func (s *session) took(what string, expected int, began time.Time) {
+	s.done += expected
+	s.spent.Add(what, expected, fmt.Sprintf("%.1f", time.Since(began).Seconds()))
 }

@@ -4,59 +4,49 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/bench/managers"
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/bench/loadgen"
+	"github.com/leasehold-dev/leasehold/bench/proc"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A site is three managers, and racks of servers.
+const namespace leasehold.Namespace = "availability"
+
+// A site is three managers, and racks of servers. A rack is a process: its servers
+// fail together.
 type site struct {
-	group  *managers.Group
-	dir    string
-	racks  []*rack
-	joined chan struct{}
-	front  *frontends
-	made   int // namespaces, to see that changes are recorded
+	group   *proc.Managers
+	racks   []*loadgen.Library
+	servers int // of a rack
+	front   *frontends
+	made    int // namespaces, to see that changes are committed
 }
 
 // newSite starts all of it, and waits until every key has an owner.
-func newSite(ctx context.Context, racks, servers, lookups int) (_ *site, err error) {
-	s := &site{joined: make(chan struct{}, racks)}
+func newSite(ctx context.Context, racks, servers, lookups int) (s *site, err error) {
+	s = &site{racks: make([]*loadgen.Library, racks), servers: servers}
 	defer func() {
 		if err != nil {
 			s.close()
 		}
 	}()
-	if s.dir, err = os.MkdirTemp("", "bench-availability-"); err != nil {
+	if s.group, err = proc.StartManagers(ctx, proc.ManagersConfig{Count: 3}); err != nil {
 		return nil, err
 	}
-	if s.group, err = managers.Start(ctx, 3); err != nil {
-		return nil, err
-	}
-	leader, err := s.group.Leader(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := leader.Create(ctx, &leaseholdv1.NamespaceConfig{Name: string(namespace)}); err != nil {
+	if err := s.group.CreateNamespace(ctx, &leaseholdv1.NamespaceConfig{Name: string(namespace)}); err != nil {
 		return nil, err
 	}
 	for i := range racks {
-		r, err := newRack(s.dir, fmt.Sprintf("rack-%d", i+1), s.group.Addrs(), servers, func() { s.joined <- struct{}{} })
-		if err != nil {
-			return nil, err
-		}
-		s.racks = append(s.racks, r)
-		if err := s.bring(ctx, r); err != nil {
+		if err := s.bring(ctx, i); err != nil {
 			return nil, err
 		}
 	}
 	if s.front, err = openFrontends(ctx, s.group.Addrs(), lookups); err != nil {
 		return nil, err
 	}
-	err = s.whole(ctx, racks*servers)
-	return s, err
+	return s, s.whole(ctx, racks*servers)
 }
 
 func (s *site) close() {
@@ -64,35 +54,37 @@ func (s *site) close() {
 		s.front.close()
 	}
 	for _, r := range s.racks {
-		r.Close()
+		if r != nil {
+			r.Kill()
+			r.Close()
+		}
 	}
 	if s.group != nil {
 		s.group.Close()
 	}
-	_ = os.RemoveAll(s.dir)
 }
 
-// patience is for whatever should take seconds.
+// patience is for what should take seconds.
 const patience = time.Minute
 
-// bring starts a rack and waits until its servers have joined.
-func (s *site) bring(ctx context.Context, r *rack) error {
-	if err := r.Start(); err != nil {
-		return err
-	}
-	select {
-	case <-s.joined:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(patience):
-		return errors.New("a rack has not joined within a minute")
-	}
+// bring starts a rack, whose servers have joined when it returns.
+func (s *site) bring(ctx context.Context, rack int) (err error) {
+	s.racks[rack], err = loadgen.StartLibrary(ctx, loadgen.LibraryConfig{
+		ClientsConfig: loadgen.ClientsConfig{Namespace: string(namespace), Managers: s.group.Addrs()},
+		Name:          fmt.Sprintf("rack-%d", rack+1), Count: s.servers, Serve: true,
+	})
+	return err
 }
 
-// whole waits until there are so many owners, and none but they have keys.
+// kill ends the first rack with SIGKILL.
+func (s *site) kill() {
+	s.racks[0].Kill()
+	s.racks[0].Close()
+}
+
+// whole waits until there are so many owners, and each key has one.
 func (s *site) whole(ctx context.Context, owners int) error {
-	return managers.Until(ctx, 100*time.Millisecond, func(ctx context.Context) error {
+	return proc.Until(ctx, 100*time.Millisecond, func(ctx context.Context) error {
 		leader, err := s.group.Leader(ctx)
 		if err != nil {
 			return err
@@ -108,10 +100,10 @@ func (s *site) whole(ctx context.Context, owners int) error {
 	})
 }
 
-// An outcome is how long an event kept things from being done.
+// An outcome is the effect of an event.
 type outcome struct {
 	service time.Duration // the longest operation
-	changes time.Duration // until a change was recorded again
+	changes time.Duration // until a change was committed again
 	failed  int           // operations that were given up
 }
 
@@ -120,34 +112,38 @@ type event struct {
 	name, title string
 	strike      func(ctx context.Context, s *site) error
 	mend        func(ctx context.Context, s *site) error
-	changes     bool // how long no change can be recorded is measured, too
+	changes     bool // how long no change can be committed is measured, too
 }
 
 func events() []event {
-	bring := func(ctx context.Context, s *site) error { return s.bring(ctx, s.racks[0]) }
-	var killed *managers.Manager
+	bring := func(ctx context.Context, s *site) error { return s.bring(ctx, 0) }
+	var killed *proc.Manager
 	restart := func(context.Context, *site) error { return killed.Start() }
+	kill := func(find func(*site, context.Context) (*proc.Manager, error)) func(context.Context, *site) error {
+		return func(ctx context.Context, s *site) (err error) {
+			if killed, err = find(s, ctx); err == nil {
+				killed.Kill()
+			}
+			return err
+		}
+	}
+	leader := func(s *site, ctx context.Context) (*proc.Manager, error) { return s.group.Leader(ctx) }
+	drain := func(_ context.Context, s *site) error { return s.racks[0].Terminate() }
+	crash := func(_ context.Context, s *site) error {
+		s.kill()
+		return nil
+	}
 	return []event{
-		{"drain", "a server is shut down (SIGTERM)", func(ctx context.Context, s *site) error { return s.racks[0].Finish(ctx) }, bring, false},
-		{"owner-crash", "a server dies (kill -9)", func(_ context.Context, s *site) error { s.racks[0].Kill(); return nil }, bring, false},
-		{"leader-crash", "the leader dies (kill -9)", func(ctx context.Context, s *site) (err error) {
-			if killed, err = s.group.Leader(ctx); err == nil {
-				killed.Kill()
-			}
-			return err
-		}, restart, true},
-		{"store-leader-crash", "the store's leader dies (kill -9)", func(ctx context.Context, s *site) (err error) {
-			if killed, err = s.storeLeader(ctx); err == nil {
-				killed.Kill()
-			}
-			return err
-		}, restart, true},
+		{"drain", "a server is shut down (SIGTERM)", drain, bring, false},
+		{"owner-crash", "a server dies (kill -9)", crash, bring, false},
+		{"leader-crash", "the leader dies (kill -9)", kill(leader), restart, true},
+		{"store-leader-crash", "the store's leader dies (kill -9)", kill((*site).storeLeader), restart, true},
 	}
 }
 
 // storeLeader finds the manager whose store leads.
-func (s *site) storeLeader(ctx context.Context) (found *managers.Manager, err error) {
-	err = managers.Until(ctx, 100*time.Millisecond, func(ctx context.Context) error {
+func (s *site) storeLeader(ctx context.Context) (found *proc.Manager, err error) {
+	err = proc.Until(ctx, 100*time.Millisecond, func(ctx context.Context) error {
 		for _, m := range s.group.All {
 			if leads, err := m.StoreLeads(ctx); err == nil && leads {
 				found = m
@@ -168,18 +164,19 @@ const (
 	after  = time.Second
 )
 
-// undergo lets an event happen, and mends what it broke.
+// undergo measures an event, and repairs what it broke.
 func (s *site) undergo(ctx context.Context, e event) (out outcome, err error) {
 	crew := s.front.work(ctx, watched, watchPause, true)
 	defer crew.stop()
-	wait(ctx, before)
+	_ = proc.Pause(ctx, before) // the strike fails if the run has ended
 	begun := time.Now()
 	if err := e.strike(ctx, s); err != nil {
 		return out, err
 	}
 	owners := len(s.racks)
 	if e.changes {
-		if err := s.record(ctx); err != nil {
+		s.made++
+		if err := s.group.CreateNamespace(ctx, &leaseholdv1.NamespaceConfig{Name: fmt.Sprintf("made-%d", s.made)}); err != nil {
 			return out, err
 		}
 		out.changes = time.Since(begun)
@@ -189,31 +186,11 @@ func (s *site) undergo(ctx context.Context, e event) (out outcome, err error) {
 	if err := s.whole(ctx, owners); err != nil {
 		return out, err
 	}
-	wait(ctx, after)
+	_ = proc.Pause(ctx, after) // the same
 	done, failed := crew.end()
 	out.service, out.failed = worst(done, begun), failed
 	if err := e.mend(ctx, s); err != nil {
 		return out, err
 	}
 	return out, s.whole(ctx, len(s.racks))
-}
-
-// record waits until a change is recorded: a namespace is made.
-func (s *site) record(ctx context.Context) error {
-	s.made++
-	config := &leaseholdv1.NamespaceConfig{Name: fmt.Sprintf("made-%d", s.made)}
-	return managers.Until(ctx, 10*time.Millisecond, func(ctx context.Context) error {
-		failures := errors.New("no manager lives")
-		for _, m := range s.group.All {
-			if m.Life() == 0 {
-				continue
-			}
-			err := m.TryCreate(ctx, config, time.Second)
-			if err == nil {
-				return nil
-			}
-			failures = err
-		}
-		return failures
-	})
 }

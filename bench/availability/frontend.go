@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/bench/loadgen"
+	"github.com/leasehold-dev/leasehold/bench/proc"
 	"github.com/leasehold-dev/leasehold/lookup"
 )
 
@@ -66,8 +68,8 @@ func (f *frontends) call(key leasehold.Key, addr string) error {
 	if err != nil {
 		return err
 	}
-	var owned bool
-	if err := c.Call("Server.Serve", uint64(key), &owned); err != nil {
+	owned, err := loadgen.Owned(c, key)
+	if err != nil {
 		f.mu.Lock()
 		if f.conns[addr] == c {
 			delete(f.conns, addr)
@@ -108,7 +110,7 @@ type crew struct {
 }
 
 // work lets n of them operate, each on a key after the other, with a pause of
-// about that length between two operations. With few of them, everyone has a key
+// about that length between two operations. With own, each has a key
 // of its own.
 func (f *frontends) work(ctx context.Context, n int, pause time.Duration, own bool) *crew {
 	ctx, stop := context.WithCancel(ctx)
@@ -117,7 +119,7 @@ func (f *frontends) work(ctx context.Context, n int, pause time.Duration, own bo
 	for i := range n {
 		mine := keyOf(i, n)
 		c.working.Go(func() {
-			for wait(enough, rand.N(2*pause)) {
+			for proc.Pause(enough, rand.N(2*pause)) == nil {
 				key := mine
 				if !own {
 					key = leasehold.Key(rand.Uint64())
@@ -144,7 +146,7 @@ func (c *crew) note(o operation, err error) {
 	c.done = append(c.done, o)
 }
 
-// end waits until what everybody has begun is served, or for a minute, and returns what they
+// end waits until all operations that have begun are served, or for a minute, and returns what they
 // did. Those who were cut short would be the ones that waited longest.
 func (c *crew) end() ([]operation, int) {
 	c.halt()
@@ -153,15 +155,6 @@ func (c *crew) end() ([]operation, int) {
 	c.working.Wait()
 	c.stop()
 	return c.done, c.errs
-}
-
-func wait(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }
 
 // worst returns the longest operation of those that began or ended after a time.

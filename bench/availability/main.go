@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/bench/kit"
+	"github.com/leasehold-dev/leasehold/bench/loadgen"
+	"github.com/leasehold-dev/leasehold/bench/proc"
+	"github.com/leasehold-dev/leasehold/bench/report"
 )
 
-const whatItAsks = "For how long is a key not served? Three managers with their stores embedded, servers with the library's owners, and frontends that find the\n" +
+const about = "For how long is a key not served? Three managers with their stores embedded, servers with the library's owners, and frontends that find the\n" +
 	"server of a key with the library's lookup and call it, again until it is served: all of them processes, with the usual times (leases of 10 s,\n" +
 	"a leader of 2 s). What counts is how long an operation takes, from its begin until it is served. 128 frontends watch a key each, and\n" +
 	"call again 5 ms after they were served, while a server is shut down, or dies, or the leader dies, or the store's leader does. Leases go on\n" +
@@ -16,9 +18,9 @@ const whatItAsks = "For how long is a key not served? Three managers with their 
 	"lasts is measured as well: until a namespace could be made. Then PRS's figure 9: a rack of 50 of 250 servers is reset."
 
 func main() {
-	beRack()
-	kit.Main(kit.Question{
-		Name: "availability", Number: 5, Title: "Availability", Asks: whatItAsks, Rounds: 4, Quick: 1,
+	proc.Play(loadgen.Roles())
+	report.Main(report.Benchmark{
+		Name: "availability", Number: 5, Title: "Availability", About: about, Rounds: 4, Quick: 1,
 		Modules: []string{"google.golang.org/grpc", "go.etcd.io/etcd/server/v3"},
 		Run:     run,
 	})
@@ -27,7 +29,7 @@ func main() {
 // servers is how many there are for single events, each a process.
 const servers = 4
 
-func run(ctx context.Context, r *kit.Run) error {
+func run(ctx context.Context, r *report.Run) error {
 	all := events()
 	r.Expect(1 + len(all)*r.Rounds + 4)
 	s, err := newSite(ctx, servers, 1, 4)
@@ -36,7 +38,7 @@ func run(ctx context.Context, r *kit.Run) error {
 	}
 	r.Step("%d managers and %d servers are there", len(s.group.All), servers)
 	outcomes := make([][]outcome, len(all))
-	err = kit.Rounds(ctx, r.Rounds, len(all), func(round, i int) error {
+	err = report.Rounds(ctx, r.Rounds, len(all), func(round, i int) error {
 		o, err := s.undergo(ctx, all[i])
 		if err != nil {
 			return fmt.Errorf("%s: %w", all[i].title, err)
@@ -44,7 +46,7 @@ func run(ctx context.Context, r *kit.Run) error {
 		outcomes[i] = append(outcomes[i], o)
 		r.Step("round %d: %s: %v", round+1, all[i].title, o.service.Round(time.Millisecond))
 		return nil
-	})
+	}, nil)
 	s.close()
 	if err != nil {
 		return err

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/bench/kit"
+	"github.com/leasehold-dev/leasehold/bench/proc"
+	"github.com/leasehold-dev/leasehold/bench/report"
 )
 
 // PRS's experiment: 250 servers, of which a rack of 50 is reset, and 1,000
@@ -25,7 +26,7 @@ type resets struct {
 }
 
 // reset takes a rack away and brings it back.
-func reset(ctx context.Context, r *kit.Run) (*resets, error) {
+func reset(ctx context.Context, r *report.Run) (*resets, error) {
 	s, err := newSite(ctx, racks, rackServers, lookupCount)
 	if err != nil {
 		return nil, err
@@ -39,7 +40,7 @@ func reset(ctx context.Context, r *kit.Run) (*resets, error) {
 		if err := do(); err != nil {
 			return nil, err
 		}
-		wait(ctx, calm)
+		_ = proc.Pause(ctx, calm) // the end of the run is reported below
 		done, failed := crew.end()
 		out.failed += failed
 		var took []time.Duration
@@ -54,7 +55,7 @@ func reset(ctx context.Context, r *kit.Run) (*resets, error) {
 	}
 	r.Step("the rack: %d operations without trouble", len(out.normal))
 	out.dies, err = phase(func() error {
-		s.racks[0].Kill()
+		s.kill()
 		return s.whole(ctx, (racks-1)*rackServers)
 	}, 2*time.Second)
 	if err != nil {
@@ -62,7 +63,7 @@ func reset(ctx context.Context, r *kit.Run) (*resets, error) {
 	}
 	r.Step("the rack: it died, and all keys are served again")
 	out.back, err = phase(func() error {
-		if err := s.bring(ctx, s.racks[0]); err != nil {
+		if err := s.bring(ctx, 0); err != nil {
 			return err
 		}
 		return s.whole(ctx, racks*rackServers)
@@ -72,17 +73,10 @@ func reset(ctx context.Context, r *kit.Run) (*resets, error) {
 }
 
 // cdf is the share of operations that took no longer than so many seconds.
-func cdf(name string, sorted []time.Duration) kit.Curve {
-	c := kit.Curve{Name: name}
+func cdf(name string, sorted []time.Duration) report.Curve {
+	c := report.Curve{Name: name}
 	for _, p := range []float64{0.01, 0.1, 0.25, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 0.999, 1} {
-		c.Points = append(c.Points, kit.Point{X: max(1e-5, quantile(sorted, p).Seconds()), Y: p})
+		c.Points = append(c.Points, report.Point{X: max(1e-5, report.Quantile(sorted, p).Seconds()), Y: p})
 	}
 	return c
-}
-
-func quantile(sorted []time.Duration, p float64) time.Duration {
-	if len(sorted) == 0 {
-		return 0
-	}
-	return sorted[int(p*float64(len(sorted)-1))]
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/leasehold-dev/leasehold/bench/kit"
+	"github.com/leasehold-dev/leasehold/bench/report"
 	"github.com/leasehold-dev/leasehold/internal/policylab"
 )
 
@@ -27,14 +27,14 @@ func TestReport(t *testing.T) {
 	for _, s := range scenarios() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			var results [2]kit.Result
+			var results [2]report.Result
 			var steps []string
 			for i := range results {
 				trials, err := small(s).try(t.Context(), 2, func(text string) { steps = append(steps, text) })
 				if err != nil {
 					t.Fatal(err)
 				}
-				report(&results[i], s, trials)
+				conclude(&results[i], s, trials)
 				if err := results[i].Store(t.TempDir()); err != nil {
 					t.Error(err)
 				}
@@ -57,22 +57,22 @@ func TestReport(t *testing.T) {
 // TestHeavyServersSaysHowMany: the panel's title counts who is above at first and at last.
 func TestHeavyServersSaysHowMany(t *testing.T) {
 	r := &policylab.Result{Policy: "p", Loads: [][]float32{{0.5, 0.6, 0.1}, {0.1, 0.41, 0.2}}}
-	p := heavyServers(r, kit.Paint(0))
+	p := heavyServers(r, report.Paint(0))
 	if want := "p: 2, then 1 above 40 %"; p.Title.Text != want {
 		t.Errorf("got %q, want %q", p.Title.Text, want)
 	}
 	var image bytes.Buffer
-	if err := kit.WriteSVG(&image, p); err != nil || image.Len() == 0 {
+	if err := report.WritePanels(&image, p); err != nil || image.Len() == 0 {
 		t.Error(err)
 	}
 }
 
 // TestSaid: the spread is left out where it is none.
 func TestSaid(t *testing.T) {
-	if got := said(kit.Summarise([]float64{1.001, 1.002}), 2); got != "1.00" {
+	if got := said(report.Summarise([]float64{1.001, 1.002}), 2); got != "1.00" {
 		t.Errorf("got %q", got)
 	}
-	if got := said(kit.Summarise([]float64{1, 2, 4}), 1); got != "2.0 (1.0 to 4.0)" {
+	if got := said(report.Summarise([]float64{1, 2, 4}), 1); got != "2.0 (1.0 to 4.0)" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -10,7 +10,7 @@ import (
 // byLoad is consistent hashing in which an owner's measured load is bounded. At
 // each decision, partitions are placed anew, in the order of their numbers: each
 // goes to the first owner on the circle, from where its hash puts it, that has room for it
-// below the factor times the mean; if nobody has, to the one that has least.
+// below the factor times the mean; if none has, to the one that has least.
 //
 // An owner says nothing of what has just come to it. Until it does, what was last
 // known of the partition counts, and before anything is known, all cost the same.

@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"github.com/leasehold-dev/leasehold/bench/kit"
+	"github.com/leasehold-dev/leasehold/bench/report"
 	"github.com/leasehold-dev/leasehold/internal/policylab"
 )
 
@@ -36,8 +36,8 @@ func aboveAtFirst(r *policylab.Result) float64 { return above(r, 0) }
 func aboveAtLast(r *policylab.Result) float64  { return above(r, len(r.Loads)-1) }
 
 // heavy is the table of figure 10.
-func heavy(trials []trial) *kit.Table {
-	t := kit.NewTable("", "policy", "servers above 40 %, at first", "at last", "over the best, at first", "at last", "keys moved, %", "in a late round, %")
+func heavy(trials []trial) *report.Table {
+	t := report.NewTable("", "policy", "servers above 40 %, at first", "at last", "over the best, at first", "at last", "keys moved, %", "in a late round, %")
 	for _, x := range trials {
 		t.Add(x.name, said(x.over(aboveAtFirst), 0), said(x.over(aboveAtLast), 0), said(x.over(func(r *policylab.Result) float64 { return r.First().MaxOverUnavoidable }), 2),
 			said(x.over(lastOverBest), 2), said(x.over(movedPercent), 2), said(x.over(latePercent), 3))
@@ -49,15 +49,15 @@ func heavy(trials []trial) *kit.Table {
 func drawHeavy(trials []trial) func(io.Writer) error {
 	var panels []*plot.Plot
 	for i, name := range []string{nameBalanced, nameAdaptive, nameLibrary, nameBounded} {
-		panels = append(panels, heavyServers(find(trials, name).seeds[0], kit.Paint(i)))
+		panels = append(panels, heavyServers(find(trials, name).seeds[0], report.Paint(i)))
 	}
-	return func(to io.Writer) error { return kit.WritePanels(to, panels) }
+	return func(to io.Writer) error { return report.WritePanels(to, panels...) }
 }
 
 // heavyServers draws how busy those are that are ever above twice the mean. None is
 // more than 100 % busy: what would be above is drawn there.
 func heavyServers(r *policylab.Result, paint color.Color) *plot.Plot {
-	p := kit.Axes(fmt.Sprintf("%s: %.0f, then %.0f above 40 %%", r.Policy, aboveAtFirst(r), aboveAtLast(r)), "minutes", "load, %")
+	p := report.Axes(fmt.Sprintf("%s: %.0f, then %.0f above 40 %%", r.Policy, aboveAtFirst(r), aboveAtLast(r)), "minutes", "load, %")
 	p.Y.Min, p.Y.Max = 0, 100
 	p.Add(lineOf(r, func(int) float64 { return usualLoad }, color.Gray{0x80}))
 	for server := range r.Loads[0] {

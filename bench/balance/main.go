@@ -4,33 +4,29 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"slices"
 
-	"github.com/leasehold-dev/leasehold/bench/kit"
+	"github.com/leasehold-dev/leasehold/bench/report"
 )
 
 func main() {
 	var only string
-	kit.Main(kit.Question{
-		Name: "balance", Number: 7, Title: "Balance", Asks: whatItAsks, Rounds: 3, Quick: 1,
+	report.Main(report.Benchmark{
+		Name: "balance", Number: 7, Title: "Balance", About: about, Rounds: 3, Quick: 1,
 		Modules: []string{"github.com/buraksezer/consistent"},
 		Flags: func(f *flag.FlagSet) {
-			f.StringVar(&only, "only", "", "one part: zipf, figure10, hot or members (default all, with -quick zipf)")
+			f.StringVar(&only, "only", "", "parts, separated by commas: zipf, figure10, hot, members (default all, with -quick zipf)")
 		},
-		Run: func(ctx context.Context, r *kit.Run) error { return run(ctx, r, only) },
+		Run: func(ctx context.Context, r *report.Run) error { return run(ctx, r, only) },
 	})
 }
 
-func run(ctx context.Context, r *kit.Run, only string) error {
+func run(ctx context.Context, r *report.Run, only string) error {
 	if only == "" && r.Quick {
 		only = zipfPart
 	}
-	asked := scenarios()
-	if only != "" {
-		asked = slices.DeleteFunc(asked, func(s scenario) bool { return s.name != only })
-	}
-	if len(asked) == 0 {
-		return fmt.Errorf("-only %s: want zipf, figure10, hot or members", only)
+	asked, err := report.Only(only, scenarios(), func(s scenario) string { return s.name })
+	if err != nil {
+		return err
 	}
 	steps := 0
 	for _, s := range asked {
@@ -42,7 +38,7 @@ func run(ctx context.Context, r *kit.Run, only string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
-		report(r.Result, s, trials)
+		conclude(r.Result, s, trials)
 	}
 	return nil
 }

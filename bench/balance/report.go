@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/leasehold-dev/leasehold/bench/kit"
+	"github.com/leasehold-dev/leasehold/bench/report"
 	"github.com/leasehold-dev/leasehold/internal/policylab"
 )
 
-const whatItAsks = "How evenly do keys lie on their owners, and how many of them move for it? A pool of owners is played offline, in rounds of 10 s; a policy sees what\n" +
+const about = "How evenly do keys lie on their owners, and how many of them move for it? A pool of owners is played offline, in rounds of 10 s; a policy sees what\n" +
 	"owners would have counted, and is judged by the true load. Keys are as popular as in PRS 7.3 (Zipf, alpha 0.8). Ours is `balanced`. `adaptive` is the rule\n" +
 	"of the papers, and `consistent` is plain consistent hashing with 64 points for each owner. Consistent hashing with bounded loads takes part as the library\n" +
 	"[buraksezer/consistent](https://github.com/buraksezer/consistent), which bounds how many of 64 partitions for each owner one has (factor 1.25), and, since it knows nothing of loads, as\n" +
@@ -22,16 +22,12 @@ func find(trials []trial, name string) trial {
 }
 
 // over sums a trial up: a number of each seed.
-func (t trial) over(of func(*policylab.Result) float64) kit.Summary {
-	var values []float64
-	for _, r := range t.seeds {
-		values = append(values, of(r))
-	}
-	return kit.Summarise(values)
+func (t trial) over(of func(*policylab.Result) float64) report.Summary {
+	return report.SummariseOf(t.seeds, of)
 }
 
 // said is a summary in a cell of a table, with so many digits.
-func said(s kit.Summary, digits int) string {
+func said(s report.Summary, digits int) string {
 	text := func(x float64) string { return fmt.Sprintf("%.*f", digits, x) }
 	if text(s.Low) == text(s.High) {
 		return text(s.Median)
@@ -60,38 +56,38 @@ func movedBetween(r *policylab.Result, from, to int) float64 {
 	return 100 * sum
 }
 
-// report adds what a scenario showed.
-func report(r *kit.Result, s scenario, trials []trial) {
+// conclude adds what a scenario showed.
+func conclude(r *report.Result, s scenario, trials []trial) {
 	switch s.name {
 	case zipfPart:
-		r.Add(kit.Section{Title: "Zipf, 250 owners", Text: "A billion keys; 12 minutes, from each policy's own beginning.", Table: evenness(trials)})
+		r.Add(report.Section{Title: "Zipf, 250 owners", Text: "A billion keys; 12 minutes, from each policy's own beginning.", Table: evenness(trials)})
 		reportZipf(r, trials)
 	case figurePart:
-		r.Add(kit.Section{Title: "Figure 10 of PRS", Text: figureText, Table: heavy(trials)})
+		r.Add(report.Section{Title: "Figure 10 of PRS", Text: figureText, Table: heavy(trials)})
 		r.AddPlot(figurePart, "the load of the servers that are above 40 % at some time, over an hour, for four policies", drawHeavy(trials))
 		p := overTime("Keys moved so far", "% of all keys", trials, movedSoFar)
 		r.AddPlot(figurePart+"-moved", "keys moved so far, over the hour, for each policy", p.Write)
 	case hotPart:
 		text := fmt.Sprintf("100 owners; after %d minutes a single key costs %.0f %% of everything, which is ten times the mean, and no policy can help its owner. "+
 			"What can be done is to take everything else from it.", hotFrom/minute, 100*hotShare)
-		r.Add(kit.Section{Title: "A key gets hot", Text: text, Table: evenness(trials)})
+		r.Add(report.Section{Title: "A key gets hot", Text: text, Table: evenness(trials)})
 		p := overTime("Most loaded owner", "load / best", trials, func(r *policylab.Result, i int) float64 { return r.Samples[i].MaxOverUnavoidable })
 		r.AddPlot(hotPart, "the highest load over the best that is possible, over time, when a key gets hot", p.Write)
 	case membersPart:
-		r.Add(kit.Section{Title: "Owners leave and join", Text: membersText, Table: comings("Keys moved, in percent", trials, movedCell)})
-		r.Add(kit.Section{Table: comings("Highest load over the mean", trials, highestCell)})
+		r.Add(report.Section{Title: "Owners leave and join", Text: membersText, Table: comings("Keys moved, in percent", trials, movedCell)})
+		r.Add(report.Section{Table: comings("Highest load over the mean", trials, highestCell)})
 		p := overTime("Most loaded owner", "load / mean", trials, func(r *policylab.Result, i int) float64 { return r.Samples[i].MaxOverMean })
 		r.AddPlot(membersPart, "the highest load over the mean, over time, as owners leave and join", p.Write)
 		reportMembers(r, trials)
 	}
 }
 
-// evenness is the table of a scenario in which nobody comes or goes.
-func evenness(trials []trial) *kit.Table {
-	t := kit.NewTable("", "policy", "highest load over the mean, at first", "at last", "over the best, at last", "keys moved, %", "in a late round, %", "ranges")
+// evenness is the table of a scenario without changes of owners.
+func evenness(trials []trial) *report.Table {
+	t := report.NewTable("", "policy", "highest load over the mean, at first", "at last", "over the best, at last", "keys moved, %", "in a late round, %", "ranges")
 	for _, x := range trials {
 		t.Add(x.name, said(x.over(firstOverMean), 2), said(x.over(lastOverMean), 2), said(x.over(lastOverBest), 2),
-			said(x.over(movedPercent), 2), said(x.over(latePercent), 3), kit.Thousands(x.over(func(r *policylab.Result) float64 { return float64(r.Last().Ranges) }).Median))
+			said(x.over(movedPercent), 2), said(x.over(latePercent), 3), int(x.over(func(r *policylab.Result) float64 { return float64(r.Last().Ranges) }).Median))
 	}
 	return t
 }
@@ -99,12 +95,12 @@ func evenness(trials []trial) *kit.Table {
 func movedSoFar(r *policylab.Result, period int) float64 { return movedBetween(r, 0, period+1) }
 
 // overTime draws a number of each period of the first seed, for each contestant.
-func overTime(title, unit string, trials []trial, of func(*policylab.Result, int) float64) *kit.Plot {
-	p := &kit.Plot{Title: title, X: "minutes", Y: unit, Bare: true}
+func overTime(title, unit string, trials []trial, of func(*policylab.Result, int) float64) *report.Plot {
+	p := &report.Plot{Title: title, X: "minutes", Y: unit, Bare: true}
 	for _, x := range trials {
-		c := kit.Curve{Name: x.name}
+		c := report.Curve{Name: x.name}
 		for i := range x.seeds[0].Samples {
-			c.Points = append(c.Points, kit.Point{X: float64(i) / minute, Y: of(x.seeds[0], i)})
+			c.Points = append(c.Points, report.Point{X: float64(i) / minute, Y: of(x.seeds[0], i)})
 		}
 		p.Curves = append(p.Curves, c)
 	}

@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/leasehold-dev/leasehold/bench/kit"
+	"github.com/leasehold-dev/leasehold/bench/report"
 	"github.com/leasehold-dev/leasehold/internal/policylab"
 )
 
@@ -11,7 +11,7 @@ import (
 // and quieter.
 const mostOverMean = 1.2
 
-func reportZipf(r *kit.Result, trials []trial) {
+func reportZipf(r *report.Result, trials []trial) {
 	ours := find(trials, nameBalanced)
 	even, moved := ours.over(lastOverMean).Median, ours.over(movedPercent).Median
 	for _, peer := range []string{namePlain, nameLibrary, nameBounded} {
@@ -22,9 +22,9 @@ func reportZipf(r *kit.Result, trials []trial) {
 	}
 	r.Want(fmt.Sprintf("Zipf, 250 owners: the highest load at most %v times the mean", mostOverMean), even, "", even <= mostOverMean)
 	r.Want("and nothing moves any more in the last five minutes", ours.over(latePercent).High, "% in a round", ours.over(latePercent).High == 0)
-	r.Losses = append(r.Losses, fmt.Sprintf("plain consistent hashing and buraksezer/consistent move no key when loads change, and we move %s %%. "+
-		"They do nothing about loads: their highest is %s and %s times the mean, and ours %s.", kit.Number(moved),
-		kit.Number(find(trials, namePlain).over(lastOverMean).Median), kit.Number(find(trials, nameLibrary).over(lastOverMean).Median), kit.Number(even)))
+	r.Lose("plain consistent hashing and buraksezer/consistent move no key when loads change, and we move %s %%. "+
+		"They do nothing about loads: their highest is %s and %s times the mean, and ours %s.", report.Number(moved),
+		report.Number(find(trials, namePlain).over(lastOverMean).Median), report.Number(find(trials, nameLibrary).over(lastOverMean).Median), report.Number(even))
 }
 
 // An event is a change of the pool.
@@ -56,14 +56,14 @@ func (e event) atOnce(r *policylab.Result) float64 { return r.Samples[e.from].Ma
 func (e event) later(r *policylab.Result) float64  { return r.Samples[e.from+untilNext-1].MaxOverMean }
 
 // comings is a table of what each event came to.
-func comings(title string, trials []trial, cell func(trial, event) string) *kit.Table {
+func comings(title string, trials []trial, cell func(trial, event) string) *report.Table {
 	header := []string{"policy"}
 	for _, e := range happenings() {
 		header = append(header, e.title)
 	}
-	t := kit.NewTable(title, header...)
+	t := report.NewTable(title, header...)
 	for _, x := range trials {
-		row := []string{x.name}
+		row := []any{x.name}
 		for _, e := range happenings() {
 			row = append(row, cell(x, e))
 		}
@@ -78,7 +78,7 @@ func highestCell(x trial, e event) string {
 	return fmt.Sprintf("%.2f, then %.2f", x.over(e.atOnce).Median, x.over(e.later).Median)
 }
 
-func reportMembers(r *kit.Result, trials []trial) {
+func reportMembers(r *report.Result, trials []trial) {
 	ours, all := find(trials, nameBalanced), happenings()
 	for _, e := range all[2:] {
 		for _, peer := range []string{namePlain, nameBounded} {
@@ -87,9 +87,9 @@ func reportMembers(r *kit.Result, trials []trial) {
 	}
 	for _, e := range all {
 		if have, plain := ours.over(e.moved).Median, find(trials, namePlain).over(e.moved).Median; have > plain {
-			r.Losses = append(r.Losses, fmt.Sprintf("plain consistent hashing moves %s %% of all keys when %s, and we move %s %%: "+
-				"it moves none that it need not, and lets the highest load be %s times the mean afterwards, ours is %s.", kit.Number(plain), e.title, kit.Number(have),
-				kit.Number(find(trials, namePlain).over(e.later).Median), kit.Number(ours.over(e.later).Median)))
+			r.Lose("plain consistent hashing moves %s %% of all keys when %s, and we move %s %%: "+
+				"it moves none that it need not, and lets the highest load be %s times the mean afterwards, ours is %s.", report.Number(plain), e.title, report.Number(have),
+				report.Number(find(trials, namePlain).over(e.later).Median), report.Number(ours.over(e.later).Median))
 		}
 	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -12,7 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/leasehold-dev/leasehold/bench/cast"
+	"github.com/leasehold-dev/leasehold/bench/proc"
 )
 
 // The writer is to leave the disk no idle moment, and the processors alone: what is
@@ -26,38 +25,46 @@ const (
 	writers  = 2
 )
 
-// A diskWriter keeps a disk busy, from one order to the next.
-type diskWriter struct {
-	file *os.File
-	data []byte
-	stop chan struct{}
-	told chan answer // what was written, when stopped
+// DiskWriter keeps a disk busy, from Write to Rest. It is exported for net/rpc.
+type DiskWriter struct {
+	file   *os.File
+	data   []byte
+	stop   chan struct{}
+	result chan Written
 }
 
-func startWriter(_ context.Context, args []string) (cast.Member, string, error) {
-	flags := flag.NewFlagSet("disk-writer", flag.ContinueOnError)
-	path := flags.String("file", "", "what to write; it is removed in the end")
-	if err := flags.Parse(args); err != nil {
-		return nil, "", err
-	}
+// Written is what was written in some time.
+type Written struct {
+	Bytes, Syncs int64
+	Took, CPU    time.Duration
+	Error        string
+}
+
+// plus adds what was written at another time.
+func (w Written) plus(o Written) Written {
+	return Written{Bytes: w.Bytes + o.Bytes, Syncs: w.Syncs + o.Syncs, Took: w.Took + o.Took, CPU: w.CPU + o.CPU}
+}
+
+// startWriter prepares a file, which is removed in the end.
+func startWriter(_ context.Context, path string) (*DiskWriter, error) {
 	data, err := blockOfLargePages()
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	file, err := os.OpenFile(*path, os.O_RDWR|os.O_CREATE|os.O_EXCL|syscall.O_DIRECT, 0o600)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|syscall.O_DIRECT, 0o600)
 	if errors.Is(err, syscall.EINVAL) {
-		return nil, "", fmt.Errorf("%s is on a file system without direct access to a disk: choose another with -dir", *path)
+		return nil, fmt.Errorf("%s is on a file system without direct access to a disk: choose another with -dir", path)
 	}
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	// Blocks that were never written cost the file system, not the disk.
 	for at := int64(0); at < fileSize; at += block {
 		if _, err := file.WriteAt(data, at); err != nil {
-			return nil, "", errors.Join(fmt.Errorf("preparing the file: %w", err), file.Close(), os.Remove(*path))
+			return nil, errors.Join(fmt.Errorf("preparing the file: %w", err), file.Close(), os.Remove(path))
 		}
 	}
-	return &diskWriter{file: file, data: data}, "", nil
+	return &DiskWriter{file: file, data: data}, nil
 }
 
 // blockOfLargePages returns what is written. Each page costs the kernel a look.
@@ -73,35 +80,41 @@ func blockOfLargePages() ([]byte, error) {
 	return data, nil
 }
 
-func (w *diskWriter) Obey(_ context.Context, o order) (answer, error) {
-	switch {
-	case o.Do == orderWrite && w.stop == nil:
-		stop, told := make(chan struct{}), make(chan answer, 1)
-		go func() { told <- w.write(stop) }()
-		w.stop, w.told = stop, told
-		return answer{}, nil
-	case o.Do == orderRest && w.stop != nil:
-		return w.rest(), nil
+// Write begins to write.
+func (w *DiskWriter) Write(struct{}, *struct{}) error {
+	if w.stop != nil {
+		return errors.New("it writes already")
 	}
-	return answer{}, cast.UnknownOrder(o)
+	stop, result := make(chan struct{}), make(chan Written, 1)
+	go func() { result <- w.write(stop) }()
+	w.stop, w.result = stop, result
+	return nil
 }
 
-func (w *diskWriter) rest() answer {
+// Rest ends that, and returns what was written.
+func (w *DiskWriter) Rest(_ struct{}, written *Written) error {
+	if w.stop == nil {
+		return errors.New("it does not write")
+	}
 	close(w.stop)
 	w.stop = nil
-	return <-w.told
+	if *written = <-w.result; written.Error != "" {
+		return errors.New(written.Error)
+	}
+	return nil
 }
 
-func (w *diskWriter) Close() error {
+// Close removes the file.
+func (w *DiskWriter) Close() error {
 	if w.stop != nil {
-		w.rest()
+		_ = w.Rest(struct{}{}, &Written{}) // the file goes anyway
 	}
 	return errors.Join(w.file.Close(), os.Remove(w.file.Name()))
 }
 
 // write writes and syncs until it is stopped.
-func (w *diskWriter) write(stop <-chan struct{}) answer {
-	before, begin := cast.CPUTime(), time.Now()
+func (w *DiskWriter) write(stop <-chan struct{}) Written {
+	before, begin := proc.CPUTime(), time.Now()
 	var bytes, syncs atomic.Int64
 	var group errgroup.Group
 	for n := range int64(writers) {
@@ -125,10 +138,7 @@ func (w *diskWriter) write(stop <-chan struct{}) answer {
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return answer{Error: fmt.Sprintf("keeping the disk busy: %v", err)}
+		return Written{Error: fmt.Sprintf("keeping the disk busy: %v", err)}
 	}
-	return answer{
-		Begin: begin.UnixNano(), End: time.Now().UnixNano(), CPU: int64(cast.CPUTime() - before),
-		Bytes: bytes.Load(), Syncs: syncs.Load(),
-	}
+	return Written{Bytes: bytes.Load(), Syncs: syncs.Load(), Took: time.Since(begin), CPU: proc.CPUTime() - before}
 }

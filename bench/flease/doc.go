@@ -8,7 +8,7 @@
 //	cd bench && go run ./flease -docs ../docs    also writes the plots, and the tables of flease.md
 //
 // Everyone is three processes, on the loopback. Flease's three each acquire a
-// batch of leases on resources that nobody has had yet, all at the same time, as
+// batch of leases on new resources, all at the same time, as
 // all machines do in the paper. Lock services get as many requests, from 256
 // clients in this process. What counts is the time from the first request to the
 // last answer. Giving leases back is not measured.

@@ -4,15 +4,11 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"flag"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
-	"strings"
 	"time"
-
-	"github.com/leasehold-dev/leasehold/bench/cast"
 )
 
 // The floor: what the messages of leases cost with nothing behind them. Three
@@ -35,9 +31,9 @@ const (
 	answers
 )
 
-// A floorMember is one of the three. Its socket is read by one goroutine, which
+// FloorMember is one of the three. It is exported for net/rpc. Its socket is read by one goroutine, which
 // does everything; orders reach it through want.
-type floorMember struct {
+type FloorMember struct {
 	socket *net.UDPConn
 	others []netip.AddrPort
 	want   chan int      // datagrams
@@ -58,58 +54,64 @@ type slot struct {
 	sent   time.Time
 }
 
-func startFloor(_ context.Context, args []string) (cast.Member, string, error) {
-	flags := flag.NewFlagSet("floor-member", flag.ContinueOnError)
-	index := flags.Int("index", 0, "which member this is")
-	members := flags.String("members", "", "addresses of all, in order")
-	if err := flags.Parse(args); err != nil {
-		return nil, "", err
-	}
-	m := &floorMember{want: make(chan int, 1), done: make(chan struct{}, 1), over: make(chan struct{})}
-	for i, text := range strings.Split(*members, ",") {
+// FloorConfig is that of one process of the floor.
+type FloorConfig struct {
+	Index   int
+	Members []string // addresses of all, in order
+}
+
+// startFloor starts the processes of the floor.
+func startFloor(ctx context.Context) (*group, error) {
+	return startGroup(ctx, roleFloor, proposers, func(index int, addrs []string) any { return FloorConfig{index, addrs} })
+}
+
+func startFloorMember(_ context.Context, c FloorConfig) (*FloorMember, error) {
+	m := &FloorMember{want: make(chan int, 1), done: make(chan struct{}, 1), over: make(chan struct{})}
+	for i, text := range c.Members {
 		addr, err := netip.ParseAddrPort(text)
 		if err != nil {
-			return nil, "", err
+			return nil, err
 		}
-		if i != *index {
+		if i != c.Index {
 			m.others = append(m.others, addr)
 			continue
 		}
 		if m.socket, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(addr)); err != nil {
-			return nil, "", err
+			return nil, err
 		}
 	}
 	if m.socket == nil {
-		return nil, "", fmt.Errorf("member %d is not among %s", *index, *members)
+		return nil, fmt.Errorf("member %d is not among %s", c.Index, c.Members)
 	}
 	_ = m.socket.SetReadBuffer(4 << 20) // as much as the system allows
 	go m.run()
-	return m, "", nil
+	return m, nil
 }
 
-func (m *floorMember) Obey(_ context.Context, o order) (answer, error) {
-	if o.Do != orderAcquire {
-		return answer{}, cast.UnknownOrder(o)
-	}
+// Acquire exchanges the messages of a batch.
+func (m *FloorMember) Acquire(o Order, b *Batch) (err error) {
 	datagrams := (o.Batch + perDatagram - 1) / perDatagram
-	before, begin := cast.CPUTime(), time.Now()
-	m.want <- datagrams
-	_ = m.socket.SetReadDeadline(begin) // wakes the reader
-	<-m.done
-	end := time.Now()
-	return answer{
-		Leases: datagrams * perDatagram, Begin: begin.UnixNano(), End: end.UnixNano(), CPU: int64(cast.CPUTime() - before),
-	}, nil
+	*b, err = measure(func() (int, error) {
+		m.want <- datagrams
+		_ = m.socket.SetReadDeadline(time.Now()) // wakes the reader
+		<-m.done
+		return datagrams * perDatagram, nil
+	})
+	return err
 }
 
-func (m *floorMember) Close() error {
+// Release has nothing to give back.
+func (*FloorMember) Release(struct{}, *struct{}) error { return nil }
+
+// Close ends the exchange.
+func (m *FloorMember) Close() error {
 	err := m.socket.Close()
 	<-m.over
 	return err
 }
 
 // run reads until the socket is closed.
-func (m *floorMember) run() {
+func (m *FloorMember) run() {
 	defer close(m.over)
 	in := make([]byte, floorSize)
 	for {
@@ -126,7 +128,7 @@ func (m *floorMember) run() {
 }
 
 // look begins what is wanted, and sends again what was lost.
-func (m *floorMember) look() {
+func (m *FloorMember) look() {
 	now := time.Now()
 	// An order that comes after we looked moves the deadline that we set before.
 	_ = m.socket.SetReadDeadline(now.Add(floorResend))
@@ -143,7 +145,7 @@ func (m *floorMember) look() {
 }
 
 // fill begins datagrams while there is room.
-func (m *floorMember) fill() {
+func (m *FloorMember) fill() {
 	for i := range m.slots {
 		if m.left == 0 {
 			return
@@ -154,7 +156,7 @@ func (m *floorMember) fill() {
 	}
 }
 
-func (m *floorMember) begin(i int) {
+func (m *FloorMember) begin(i int) {
 	m.left--
 	m.busy++
 	m.next++
@@ -163,7 +165,7 @@ func (m *floorMember) begin(i int) {
 }
 
 // send sends a slot's datagram to both others.
-func (m *floorMember) send(s *slot) {
+func (m *FloorMember) send(s *slot) {
 	s.sent = time.Now()
 	m.out[0], m.out[1] = asks, s.round
 	binary.LittleEndian.PutUint64(m.out[8:], s.number)
@@ -174,7 +176,7 @@ func (m *floorMember) send(s *slot) {
 
 // receive answers a question. The first answer to one of ours makes a majority,
 // with ourselves.
-func (m *floorMember) receive(in []byte, from netip.AddrPort) {
+func (m *FloorMember) receive(in []byte, from netip.AddrPort) {
 	if in[0] == asks {
 		in[0] = answers
 		_, _ = m.socket.WriteToUDPAddrPort(in, from)

@@ -7,14 +7,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/leasehold-dev/leasehold/bench/cast"
-	"github.com/leasehold-dev/leasehold/bench/kit"
+	"github.com/leasehold-dev/leasehold/bench/locks"
+	"github.com/leasehold-dev/leasehold/bench/proc"
+	"github.com/leasehold-dev/leasehold/bench/report"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
 // TestMain lets the test's binary play the roles of processes, as the program does.
 func TestMain(m *testing.M) {
-	cast.Play(roles())
+	proc.Play(roles())
 	os.Exit(m.Run())
 }
 
@@ -23,7 +24,7 @@ func TestMain(m *testing.M) {
 func TestNewcomers(t *testing.T) {
 	s := testSystem(t)
 	for name, c := range map[string]struct{ owners, joined int }{"a": {0, 6}, "b": {2, 2}} {
-		g := &newcomers{space: space{system: s}, owners: c.owners}
+		g := &newcomers{system: s, owners: c.owners}
 		for _, turn := range []string{"1", "2"} {
 			got, err := g.Acquire(t.Context(), 6, name+turn)
 			if err != nil || got.Leases != 6 || got.Took <= 0 || got.CPU <= 0 {
@@ -45,21 +46,21 @@ func TestNewcomers(t *testing.T) {
 
 // TestSharers: all join, and are gone when they have been released.
 func TestSharers(t *testing.T) {
-	g := &sharers{space: space{system: testSystem(t)}, limit: time.Hour, clock: clock.New()}
+	g := &sharers{system: testSystem(t), limit: time.Hour, clock: clock.New()}
 	for _, turn := range []string{"1", "2"} {
 		got, err := g.Acquire(t.Context(), 6, turn)
-		if err != nil || got.Leases != 6 || got.Took <= 0 || got.CPU <= 0 || len(g.lean) != 6 {
-			t.Fatalf("%+v, %v, and %d owners", got, err, len(g.lean))
+		if err != nil || got.Leases != 6 || got.Took <= 0 || got.CPU <= 0 || len(g.joined) != 6 {
+			t.Fatalf("%+v, %v, and %d owners", got, err, len(g.joined))
 		}
-		if err := g.Release(t.Context()); err != nil || len(g.lean) != 0 {
-			t.Errorf("%v, and %d owners", err, len(g.lean))
+		if err := g.Release(t.Context()); err != nil || len(g.joined) != 0 {
+			t.Errorf("%v, and %d owners", err, len(g.joined))
 		}
 	}
 }
 
 func testSystem(t *testing.T) *system {
 	t.Helper()
-	s, err := beginSystem(t.Context(), 1, t.TempDir(), false)
+	s, err := startSystem(t.Context(), 1, t.TempDir(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,10 +69,10 @@ func testSystem(t *testing.T) *system {
 }
 
 func TestReport(t *testing.T) {
-	turns := func(leases int) []cast.Turn { return []cast.Turn{{Leases: leases, Took: time.Second}} }
-	r := &kit.Result{Question: "grants"}
-	all := []entry{{name: nameJoins}, {name: nameNewcomers}, {name: nameLeases}, {name: nameEtcdLock}, {name: nameEtcdNewcomers}}
-	report(r, all, [][]cast.Turn{turns(100), turns(60), turns(900), turns(300), turns(30)}, true)
+	turns := func(leases int) []locks.Turn { return []locks.Turn{{Leases: leases, Took: time.Second}} }
+	r := &report.Result{Benchmark: "grants"}
+	all := []locks.Entry{{Name: nameJoins}, {Name: nameNewcomers}, {Name: nameLeases}, {Name: nameEtcdLock}, {Name: nameEtcdNewcomers}}
+	conclude(r, all, [][]locks.Turn{turns(100), turns(60), turns(900), turns(300), turns(30)})
 	var ratios []float64
 	for _, h := range r.Headlines {
 		ratios = append(ratios, h.Ratio)

@@ -28,7 +28,7 @@ type readiness struct {
 
 // playChild does a path again and again, and returns the exit code.
 func playChild(name string, traced bool) int {
-	say := func(r readiness) { _ = json.NewEncoder(os.Stdout).Encode(r) } // nobody is there if it fails
+	say := func(r readiness) { _ = json.NewEncoder(os.Stdout).Encode(r) } // it fails only if the parent is gone
 	p, err := pathNamed(name)
 	if err == nil {
 		err = p.play(traced, say)
@@ -63,7 +63,7 @@ func (p path) play(traced bool, say func(readiness)) error {
 		return nil
 	}
 	r.Thread = thisThread()
-	say(r) // now, since nobody can wait for a thread that is not traced yet
+	say(r) // now, since the parent cannot wait for a thread that is not traced yet
 	for range repetitions {
 		runtime.Breakpoint()
 		once()

@@ -33,7 +33,7 @@ const (
 // errBusy says that others want the processors, too.
 var errBusy = fmt.Errorf("%w: after %v not all paths were counted, since the machine is busy", errNoTracing, traceLimit)
 
-// errNotAsked says that nobody wants to know about instructions.
+// errNotAsked says that instructions are not wanted.
 var errNotAsked = fmt.Errorf("%w: only allocations were asked for", errNoTracing)
 
 // countAll counts all paths. Those that it could not trace have no instructions,
@@ -109,7 +109,7 @@ func count(ctx context.Context, name string, traced bool) (c cost, err error) {
 		return c, err
 	}
 	defer func() {
-		_ = cmd.Process.Kill() // nobody needs it any more
+		_ = cmd.Process.Kill() // it is no longer needed
 		_ = cmd.Wait()
 	}()
 	line, err := bufio.NewReader(out).ReadBytes('\n')

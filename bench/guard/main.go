@@ -5,10 +5,10 @@ import (
 	"flag"
 	"os"
 
-	"github.com/leasehold-dev/leasehold/bench/kit"
+	"github.com/leasehold-dev/leasehold/bench/report"
 )
 
-const whatItAsks = "What do the hot paths cost, in instructions and allocations? Time is too noisy for a test; these are the same on a busy machine. `make test`\n" +
+const about = "What do the hot paths cost, in instructions and allocations? Time is too noisy for a test; these are the same on a busy machine. `make test`\n" +
 	"fails if a path makes an allocation more than is recorded in `bench/guard/recorded.json`, and this also if it takes 10 % more instructions. After a change that is worth it,\n" +
 	"`cd bench && go run ./guard -record` writes down what it costs now."
 
@@ -17,16 +17,16 @@ func main() {
 		os.Exit(playChild(os.Args[2], os.Args[3] == "true"))
 	}
 	var record bool
-	kit.Main(kit.Question{
-		Name: "guard", Number: 10, Title: "Regression guard", Asks: whatItAsks, Rounds: 1, Quick: 1,
+	report.Main(report.Benchmark{
+		Name: "guard", Number: 9, Title: "Regression guard", About: about, Rounds: 1, Quick: 1,
 		Flags: func(flags *flag.FlagSet) {
 			flags.BoolVar(&record, "record", false, "write down what the paths cost now")
 		},
-		Run: func(ctx context.Context, r *kit.Run) error { return run(ctx, r, record) },
+		Run: func(ctx context.Context, r *report.Run) error { return run(ctx, r, record) },
 	})
 }
 
-func run(ctx context.Context, r *kit.Run, write bool) error {
+func run(ctx context.Context, r *report.Run, write bool) error {
 	r.Expect(len(paths()))
 	costs, untraced := countAll(ctx, true, func(name string) { r.Step("%s", name) })
 	if costs == nil {
@@ -50,7 +50,7 @@ func run(ctx context.Context, r *kit.Run, write bool) error {
 	if err := recorded.fits(); err != nil {
 		r.Skip("comparing instructions", err)
 	}
-	r.Add(kit.Section{Table: compared(costs, recorded)})
+	r.Add(report.Section{Table: compared(costs, recorded)})
 	worse := recorded.worse(costs)
 	r.Want("paths that cost more than recorded: none", float64(len(worse)), "", len(worse) == 0)
 	for _, text := range worse {
@@ -59,8 +59,8 @@ func run(ctx context.Context, r *kit.Run, write bool) error {
 	return nil
 }
 
-func compared(costs map[string]cost, recorded *record) *kit.Table {
-	t := kit.NewTable("", "path", "instructions", "recorded", "allocations", "recorded")
+func compared(costs map[string]cost, recorded *record) *report.Table {
+	t := report.NewTable("", "path", "instructions", "recorded", "allocations", "recorded")
 	for _, p := range paths() {
 		c, ok := costs[p.name]
 		if !ok {
@@ -69,9 +69,9 @@ func compared(costs map[string]cost, recorded *record) *kit.Table {
 		before := recorded.Paths[p.name]
 		instructions := "not counted"
 		if c.Instructions > 0 {
-			instructions = kit.Thousands(float64(c.Instructions))
+			instructions = report.Thousands(float64(c.Instructions))
 		}
-		t.Add(p.name, instructions, kit.Thousands(float64(before.Instructions)), kit.Number(c.Allocations), kit.Number(before.Allocations))
+		t.Add(p.name, instructions, before.Instructions, c.Allocations, before.Allocations)
 	}
 	return t
 }

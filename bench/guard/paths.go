@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/bench/solo"
+	"github.com/leasehold-dev/leasehold/bench/loadgen"
 	"github.com/leasehold-dev/leasehold/leasemap"
 )
 
@@ -52,9 +52,9 @@ func pure(start func() (func(), error)) func(context.Context) (func(), func(), e
 }
 
 // withOwner is a path of an owner of 64 leases.
-func withOwner(start func(context.Context, *solo.Solo) (func(), error)) func(context.Context) (func(), func(), error) {
+func withOwner(start func(context.Context, *loadgen.Local) (func(), error)) func(context.Context) (func(), func(), error) {
 	return func(ctx context.Context) (func(), func(), error) {
-		s, err := solo.Start(ctx)
+		s, err := loadgen.StartLocal(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -64,7 +64,7 @@ func withOwner(start func(context.Context, *solo.Solo) (func(), error)) func(con
 }
 
 func startFind(ctx context.Context) (once, stop func(), err error) {
-	s, err := solo.Start(ctx)
+	s, err := loadgen.StartLocal(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -73,7 +73,7 @@ func startFind(ctx context.Context) (once, stop func(), err error) {
 		s.Close()
 		return nil, nil, err
 	}
-	names := solo.Names(s.Owner)
+	names := s.Names()
 	i, sum := 0, 0
 	once = func() {
 		addr, _ := l.Find(leasehold.KeyOf(names[i%len(names)]))
@@ -83,8 +83,8 @@ func startFind(ctx context.Context) (once, stop func(), err error) {
 	return once, func() { _ = l.Close(); s.Close() }, nil
 }
 
-func check(_ context.Context, s *solo.Solo) (func(), error) {
-	o, keys := s.Owner, solo.Keys(s.Owner)
+func check(_ context.Context, s *loadgen.Local) (func(), error) {
+	o, keys := s.Owner, s.Keys()
 	i, sum := 0, leasehold.Generation(0)
 	return func() {
 		if l, ok := o.Check(keys[i%len(keys)]); ok {
@@ -94,9 +94,9 @@ func check(_ context.Context, s *solo.Solo) (func(), error) {
 	}, nil
 }
 
-func held(_ context.Context, s *solo.Solo) (func(), error) {
+func held(_ context.Context, s *loadgen.Local) (func(), error) {
 	o := s.Owner
-	lease, ok := o.Check(solo.Keys(o)[0])
+	lease, ok := o.Check(s.Keys()[0])
 	if !ok {
 		return nil, fmt.Errorf("the owner does not hold its own key")
 	}
@@ -109,13 +109,13 @@ func held(_ context.Context, s *solo.Solo) (func(), error) {
 }
 
 // newMap returns a map that has all names.
-func newMap(ctx context.Context, s *solo.Solo) (*leasemap.Map[int], []string, error) {
+func newMap(ctx context.Context, s *loadgen.Local) (*leasemap.Map[int], []string, error) {
 	m, err := leasemap.New(leasemap.Config[int]{})
 	if err != nil {
 		return nil, nil, err
 	}
 	m.Use(s.Owner)
-	names := solo.Names(s.Owner)
+	names := s.Names()
 	for _, name := range names {
 		if _, err := m.Update(ctx, name, addOne); err != nil {
 			return nil, nil, err
@@ -126,7 +126,7 @@ func newMap(ctx context.Context, s *solo.Solo) (*leasemap.Map[int], []string, er
 
 func addOne(v *int) error { *v++; return nil }
 
-func mapGet(ctx context.Context, s *solo.Solo) (func(), error) {
+func mapGet(ctx context.Context, s *loadgen.Local) (func(), error) {
 	m, names, err := newMap(ctx, s)
 	i, sum := 0, 0
 	return func() {
@@ -139,7 +139,7 @@ func mapGet(ctx context.Context, s *solo.Solo) (func(), error) {
 	}, err
 }
 
-func mapUpdate(ctx context.Context, s *solo.Solo) (func(), error) {
+func mapUpdate(ctx context.Context, s *loadgen.Local) (func(), error) {
 	m, names, err := newMap(ctx, s)
 	i := 0
 	return func() {

@@ -3,13 +3,12 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 
-	"github.com/leasehold-dev/leasehold/bench/kit"
+	"github.com/leasehold-dev/leasehold/bench/report"
 )
 
 // recordFile is where costs are recorded, in bench/.
@@ -49,11 +48,7 @@ func readRecord(file string) (*record, error) {
 }
 
 func (r *record) write(file string) error {
-	return kit.WriteFile(file, func(w io.Writer) error {
-		out := json.NewEncoder(w)
-		out.SetIndent("", "  ")
-		return out.Encode(r)
-	})
+	return report.WriteJSON(file, r)
 }
 
 // fits reports why instructions cannot be compared with those of this program.
@@ -83,7 +78,7 @@ func (r *record) worse(costs map[string]cost) []string {
 		}
 		if r.fits() == nil && float64(now.Instructions) > float64(before.Instructions)*(1+mostMore) {
 			say("%s: %d instructions, %d were recorded (%s)", p.name, now.Instructions, before.Instructions,
-				kit.Percent(float64(now.Instructions)/float64(before.Instructions)-1))
+				report.Percent(float64(now.Instructions)/float64(before.Instructions)-1))
 		}
 		if now.Allocations > before.Allocations {
 			say("%s: %v allocations, %v were recorded", p.name, now.Allocations, before.Allocations)

@@ -238,7 +238,7 @@ func reap() {
 
 // unpreempt takes back a request to the goroutine to yield. The scheduler makes it
 // after ten milliseconds, which pass before all its threads are stopped; with them
-// stopped, nobody would ever let the goroutine go on.
+// stopped, nothing would ever let the goroutine go on.
 //
 // It is made by a stack limit that no stack is within: the third word of the
 // goroutine's descriptor, of which the first two are the stack's bounds, and which

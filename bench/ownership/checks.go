@@ -7,8 +7,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 
-	"github.com/leasehold-dev/leasehold/bench/kit"
-	"github.com/leasehold-dev/leasehold/bench/solo"
+	"github.com/leasehold-dev/leasehold/bench/loadgen"
+	"github.com/leasehold-dev/leasehold/bench/locks"
+	"github.com/leasehold-dev/leasehold/bench/report"
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
@@ -25,23 +26,23 @@ const (
 
 // checkContestants are a reading of the clock, the two questions that an owner
 // asks itself, and those that one can ask etcd.
-func checkContestants(ctx context.Context) ([]kit.Contestant, error) {
-	one, err := solo.Start(ctx)
+func checkContestants(ctx context.Context, dir string) ([]report.Contestant, error) {
+	one, err := loadgen.StartLocal(ctx)
 	if err != nil {
 		return nil, err
 	}
 	o := one.Owner
-	keys := solo.Keys(o)
+	keys := one.Keys()
 	held := make([]owner.Lease, len(keys))
 	for i, k := range keys {
 		held[i], _ = o.Check(k)
 	}
-	all := []kit.Contestant{
+	all := []report.Contestant{
 		{Name: nameSince, Run: func(n int) int { return readClock(0, n) }},
 		{Name: nameCheck, Run: func(n int) int {
 			sum := 0
 			for i := range n {
-				if l, ok := o.Check(keys[i%solo.Asked]); ok {
+				if l, ok := o.Check(keys[i%loadgen.Asked]); ok {
 					sum += int(l.Generation)
 				}
 			}
@@ -50,16 +51,16 @@ func checkContestants(ctx context.Context) ([]kit.Contestant, error) {
 		{Name: nameHeld, Run: func(n int) int {
 			sum := 0
 			for i := range n {
-				if o.Held(held[i%solo.Asked]) {
+				if o.Held(held[i%loadgen.Asked]) {
 					sum++
 				}
 			}
 			return sum
 		}, Close: one.Close},
 	}
-	peers, err := etcdContestants(ctx)
+	peers, err := etcdContestants(ctx, dir)
 	if err != nil {
-		kit.CloseAll(all)
+		report.CloseAll(all)
 		return nil, err
 	}
 	return append(all, peers...), nil
@@ -75,25 +76,26 @@ func readClock(_, n int) int {
 
 // etcdContestants hold a lock as etcd's own library does it, and ask whether they
 // still do.
-func etcdContestants(ctx context.Context) ([]kit.Contestant, error) {
-	e, err := startEtcd(ctx)
+func etcdContestants(ctx context.Context, dir string) ([]report.Contestant, error) {
+	e, err := locks.StartEtcd(ctx, 1, dir, false)
 	if err != nil {
 		return nil, err
 	}
-	session, err := concurrency.NewSession(e.client, concurrency.WithTTL(60))
+	client := e.Conns[0]
+	session, err := concurrency.NewSession(client, concurrency.WithTTL(60))
 	if err != nil {
-		e.close()
+		e.Close()
 		return nil, err
 	}
 	lock := concurrency.NewMutex(session, "/lock")
 	if err := lock.Lock(ctx); err != nil {
-		e.close()
+		e.Close()
 		return nil, err
 	}
 	get := func(options ...clientv3.OpOption) func(int) int {
 		return func(n int) int {
 			return times(n, func() (int, error) {
-				reply, err := e.client.Get(ctx, lock.Key(), options...)
+				reply, err := client.Get(ctx, lock.Key(), options...)
 				if err != nil {
 					return 0, err
 				}
@@ -101,7 +103,7 @@ func etcdContestants(ctx context.Context) ([]kit.Contestant, error) {
 			})
 		}
 	}
-	return []kit.Contestant{
+	return []report.Contestant{
 		{Name: nameSession, Run: func(n int) int {
 			sum := 0
 			for range n {
@@ -117,17 +119,17 @@ func etcdContestants(ctx context.Context) ([]kit.Contestant, error) {
 		{Name: nameLinearizable, Run: get()},
 		{Name: nameTimeToLive, Run: func(n int) int {
 			return times(n, func() (int, error) {
-				reply, err := e.client.TimeToLive(ctx, session.Lease())
+				reply, err := client.TimeToLive(ctx, session.Lease())
 				if err != nil {
 					return 0, err
 				}
 				return int(reply.TTL), nil
 			})
-		}, Close: func() { _ = session.Close(); e.close() }},
+		}, Close: func() { _ = session.Close(); e.Close() }},
 	}, nil
 }
 
-// times asks n times. A question that fails would be a contest with nobody.
+// times calls n times. A failing call would measure nothing.
 func times(n int, ask func() (int, error)) int {
 	sum := 0
 	for range n {

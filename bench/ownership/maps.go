@@ -4,8 +4,8 @@ import (
 	"context"
 	"sync"
 
-	"github.com/leasehold-dev/leasehold/bench/kit"
-	"github.com/leasehold-dev/leasehold/bench/solo"
+	"github.com/leasehold-dev/leasehold/bench/loadgen"
+	"github.com/leasehold-dev/leasehold/bench/report"
 	"github.com/leasehold-dev/leasehold/leasemap"
 )
 
@@ -22,8 +22,8 @@ const (
 
 // mapContestants are a map with a lock around it, and a map that checks leases, of
 // an owner that has half of all keys.
-func mapContestants(ctx context.Context) ([]kit.Contestant, error) {
-	one, err := solo.Start(ctx)
+func mapContestants(ctx context.Context) ([]report.Contestant, error) {
+	one, err := loadgen.StartLocal(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func mapContestants(ctx context.Context) ([]kit.Contestant, error) {
 		return nil, err
 	}
 	m.Use(one.Owner)
-	names := solo.Names(one.Owner)
+	names := one.Names()
 	update := func(first, n int) int {
 		sum := 0
 		for i := range n {
@@ -57,7 +57,7 @@ func mapContestants(ctx context.Context) ([]kit.Contestant, error) {
 		return sum
 	}
 	plain := plainMap(names)
-	return []kit.Contestant{
+	return []report.Contestant{
 		{Name: namePlain, Run: func(n int) int { return plain(0, n) }},
 		{Name: nameUpdate, Run: func(n int) int { return update(0, n) }},
 		{Name: nameGet, Run: get},
@@ -89,6 +89,6 @@ func plainMap(names []string) func(first, n int) int {
 // onAllCores divides the work. Everyone begins at another place.
 func onAllCores(work func(first, n int) int) func(int) int {
 	return func(n int) int {
-		return kit.OnAllCores(n, func(core, n int) int { return work(core*solo.Asked/4, n) })
+		return report.OnAllCores(n, func(core, n int) int { return work(core*loadgen.Asked/4, n) })
 	}
 }

@@ -5,32 +5,30 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"syscall"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/bench/cast"
-	"github.com/leasehold-dev/leasehold/bench/kit"
+	"github.com/leasehold-dev/leasehold/bench/proc"
+	"github.com/leasehold-dev/leasehold/bench/report"
 )
 
-// A size is how many listen, and over how many connections.
+// A size is how many listeners there are, and over how many connections.
 type size struct{ listeners, conns int }
 
 func (s size) own() bool { return s.listeners == s.conns }
 
 func (s size) String() string {
 	if s.own() {
-		return fmt.Sprintf("%s, a connection each", kit.Thousands(float64(s.listeners)))
+		return fmt.Sprintf("%s, a connection each", report.Thousands(float64(s.listeners)))
 	}
-	return fmt.Sprintf("%s over %d connections", kit.Thousands(float64(s.listeners)), s.conns)
+	return fmt.Sprintf("%s over %d connections", report.Thousands(float64(s.listeners)), s.conns)
 }
 
-// few is over how many connections many listen where connections are shared.
+// few is the number of connections where listeners share them.
 const few = 100
 
-// sizes are from 100 to 50,000. A connection takes a file of the server, of which it
-// may have so many: where that is too few, as many as there can be take the place of
-// those that there should be.
+// sizes are from 100 to 50,000. A connection takes a file of the server. If it may not
+// open that many, the most that it may open take their place.
 func sizes(quick bool, files int) (all []size, short bool) {
 	if quick {
 		return []size{{1_000, 1_000}, {1_000, few}}, false
@@ -55,101 +53,90 @@ func files() int {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return 1024
 	}
-	return int(min(limit.Max, 1<<20)) // the runtime raises what we have to what we may have
+	return int(min(limit.Max, 1<<20)) // the runtime raises the soft limit to that
 }
 
-// A contender is a service and its crowd.
-type contender struct {
-	name string
-	service
-	crowd cast.Group
-	last  uint64 // the number of its last change
+// A contestant is a service and its listeners.
+type contestant struct {
+	*service
+	listeners proc.Group
+	last      uint64 // the number of its last change
 }
 
-// perProcess is how many connections, or streams, one process of a crowd has at most.
+// The most connections, or streams, of one process of listeners.
 const (
 	connsPerProcess   = 10_000
 	streamsPerProcess = 25_000
 )
 
-// beginCrowd starts the listeners of a service, in as many processes as it takes,
-// each with an address of its own to connect from, in a network of the service.
-func beginCrowd(ctx context.Context, name, to string, network int, s size) (cast.Group, error) {
+// startContestant starts a service and its listeners, in as many processes as it
+// takes.
+func startContestant(ctx context.Context, dir string, s size, e starter) (c *contestant, err error) {
+	c = &contestant{}
+	if c.service, err = e.start(ctx, dir, s); err != nil {
+		return nil, fmt.Errorf("%s: %w", e.name, err)
+	}
+	c.name = e.name
 	processes := max(1, (s.conns+connsPerProcess-1)/connsPerProcess, (s.listeners+streamsPerProcess-1)/streamsPerProcess)
-	share := func(n, i int) string { return strconv.Itoa((n + i) / processes) }
-	return cast.BeginGroup(ctx, "crowd", processes, func(i int) []string {
-		return []string{
-			"-to", to, "-from", fmt.Sprintf("127.0.%d.%d", network, i+1), "-speaks", name,
-			"-streams", share(s.listeners, i), "-conns", share(s.conns, i),
-		}
+	c.listeners, err = proc.StartGroup(ctx, roleListeners, processes, func(i int) any {
+		return ListenersConfig{Addr: c.addr, Dialect: e.name, Streams: (s.listeners + i) / processes, Conns: (s.conns + i) / processes}
 	})
-}
-
-// An entrant is how a service begins.
-type entrant struct {
-	name  string
-	begin func(ctx context.Context, dir string, s size) (service, error)
-}
-
-func entrants() []entrant {
-	return []entrant{{nameLeasehold, beginLeasehold}, {nameEtcd, beginEtcd}, {namePush, beginPush}}
-}
-
-// crowded is how many connections are so many that the system has no memory for those
-// of all services at a time.
-const crowded = 10_000
-
-// heats returns who competes at a time: all, but for sizes at which only one has room.
-func heats(s size) [][]entrant {
-	all := entrants()
-	if s.conns <= crowded {
-		return [][]entrant{all}
+	if err != nil {
+		c.end()
+		return nil, fmt.Errorf("%s, %v: %w", e.name, s, err)
 	}
-	var alone [][]entrant
-	for _, e := range all {
-		alone = append(alone, []entrant{e})
-	}
-	return alone
+	return c, nil
 }
 
-// open starts services and their crowds, or none.
-func open(ctx context.Context, dir string, s size, entrants []entrant, step func(string)) (all []*contender, err error) {
-	defer func() {
+func (c *contestant) end() {
+	c.listeners.Close()
+	c.close()
+}
+
+// maxTogether is up to how many connections the system has memory for those of all
+// services at a time.
+const maxTogether = 10_000
+
+// heats returns the services that run at a time: all, but for sizes at which there is
+// memory only for one.
+func heats(s size) (all [][]starter) {
+	if s.conns <= maxTogether {
+		return [][]starter{starters()}
+	}
+	for _, e := range starters() {
+		all = append(all, []starter{e})
+	}
+	return all
+}
+
+// start starts services and their listeners, or none.
+func start(ctx context.Context, dir string, s size, starters []starter, step func(string)) (all []*contestant, err error) {
+	for _, e := range starters {
+		c, err := startContestant(ctx, dir, s, e)
 		if err != nil {
-			closeAll(all)
-			all = nil
+			endAll(all)
+			return nil, err
 		}
-	}()
-	for i, e := range entrants {
-		served, err := e.begin(ctx, dir, s)
-		if err != nil {
-			return all, fmt.Errorf("%s: %w", e.name, err)
-		}
-		c := &contender{name: e.name, service: served}
 		all = append(all, c)
-		if c.crowd, err = beginCrowd(ctx, c.name, c.addr(), i+1, s); err != nil {
-			return all, fmt.Errorf("%s, %v: %w", e.name, s, err)
-		}
 		step(e.name)
 	}
 	return all, nil
 }
 
-func closeAll(all []*contender) {
+func endAll(all []*contestant) {
 	for _, c := range all {
-		c.crowd.Close()
-		c.close()
+		c.end()
 	}
 }
 
-// A turn is how long a change took, in milliseconds, and how large it was.
+// A turn is how long a change took, in milliseconds, and its size.
 type turn struct {
 	half, last float64
 	bytes      int
 }
 
-// turn makes a change, and waits until everybody has heard of it.
-func (c *contender) turn(ctx context.Context, bytes int) (turn, error) {
+// turn makes a change, and waits until all listeners have received it.
+func (c *contestant) turn(ctx context.Context, bytes int) (turn, error) {
 	t, err := c.measure(ctx, bytes)
 	if ctx.Err() != nil {
 		return turn{}, context.Cause(ctx)
@@ -160,63 +147,70 @@ func (c *contender) turn(ctx context.Context, bytes int) (turn, error) {
 	return t, nil
 }
 
-func (c *contender) measure(ctx context.Context, bytes int) (turn, error) {
-	if _, err := c.crowd.Ask(cast.Order{Do: orderArm, Number: c.last}); err != nil {
+func (c *contestant) measure(ctx context.Context, bytes int) (turn, error) {
+	if err := c.arm(c.last); err != nil {
 		return turn{}, err
 	}
 	made, err := c.change(ctx, bytes)
 	if err != nil {
 		return turn{}, err
 	}
-	answers, err := c.crowd.Ask(cast.Order{Do: orderHeard})
+	received, err := proc.CallAll[Received](c.listeners, "Wait", nil)
 	if err != nil {
 		return turn{}, err
 	}
 	var times []int64
-	for _, a := range answers {
-		if a.Number != made.number {
-			return turn{}, fmt.Errorf("change %d was made, and %d was heard of", made.number, a.Number)
+	for _, r := range received {
+		if r.Number != made.Number {
+			return turn{}, fmt.Errorf("change %d was made, and %d was received", made.Number, r.Number)
 		}
-		times = append(times, a.Times...)
+		times = append(times, r.Times...)
 	}
 	slices.Sort(times)
-	after := func(at int64) float64 { return float64(time.Unix(0, at).Sub(made.begin)) / float64(time.Millisecond) }
-	if err := c.restore(ctx, made); err != nil {
-		return turn{}, err
-	}
-	return turn{half: after(times[len(times)/2]), last: after(times[len(times)-1]), bytes: int(answers[0].Bytes)}, nil
+	after := func(at int64) float64 { return float64(time.Unix(0, at).Sub(made.Begin)) / float64(time.Millisecond) }
+	t := turn{half: after(times[len(times)/2]), last: after(times[len(times)-1]), bytes: received[0].Bytes}
+	return t, c.restore(made)
 }
 
-// restore makes another change possible. If that is a change as well, everybody hears of it
-// before it is anybody's turn: it would disturb others.
-func (c *contender) restore(ctx context.Context, made change) (err error) {
-	if _, err := c.crowd.Ask(cast.Order{Do: orderArm, Number: made.number}); err != nil {
-		return err
-	}
-	if c.last, err = c.undo(ctx, made); err != nil || c.last == made.number {
-		return err
-	}
-	_, err = c.crowd.Ask(cast.Order{Do: orderHeard})
+func (c *contestant) arm(number uint64) error {
+	_, err := proc.CallAll[struct{}](c.listeners, "Arm", number)
 	return err
 }
 
-// An outcome is how one did at a size.
+// restore makes another change possible. If that is a change as well, all listeners
+// receive it before the next turn, which it would disturb.
+func (c *contestant) restore(made Change) (err error) {
+	c.last = made.Number
+	if c.undo == nil {
+		return nil
+	}
+	if err := c.arm(made.Number); err != nil {
+		return err
+	}
+	if c.last, err = c.undo(); err != nil {
+		return err
+	}
+	_, err = proc.CallAll[Received](c.listeners, "Wait", nil)
+	return err
+}
+
+// An outcome is the result of a contestant at a size.
 type outcome struct {
 	name       string
-	half, last kit.Summary
+	half, last report.Summary
 	turns      []float64 // of the last
 	bytes      int
 }
 
-// A size has so much time for its rounds, shared by its heats, and so many rounds
+// The rounds of a size have so much time, shared by its heats, but there are so many
 // even if they take longer: all sizes together must stay within minutes.
 const (
 	sizeLimit = 25 * time.Second
-	fewest    = 3
+	minRounds = 3
 )
 
-// judged reports whether a size has goals. It has more rounds, and time for them: who is faster is not
-// to be decided by what else the machine does.
+// judged reports whether a size has goals. It has more rounds, and time for them, so
+// that other work of the machine does not decide.
 func (s size) judged() bool { return s.own() && s.listeners == 10_000 }
 
 func (s size) rounds(usual int) int {
@@ -235,12 +229,12 @@ func (s size) limit() time.Duration {
 
 var errEnough = errors.New("there is no time for more rounds")
 
-// contest lets everybody have a turn in each round, with changes of so many bytes.
-// If that is 0, a turn before the first tells how many a change of the lease table
-// has. After fewest rounds it begins no more of them once the limit has passed.
-func contest(ctx context.Context, all []*contender, rounds, bytes int, limit time.Duration, step func(round int)) ([]outcome, error) {
+// contest gives all contestants a turn in each round, with changes of so many bytes.
+// If that is 0, a turn before the first measures those of the lease table. After
+// minRounds it begins no more of them once the limit has passed.
+func contest(ctx context.Context, all []*contestant, rounds, bytes int, limit time.Duration, step func(round int)) ([]outcome, error) {
 	for _, c := range all {
-		for range 2 { // the second time etcd knows how much it adds to a value
+		for range 2 { // before the second, it is known how much etcd adds to a value
 			t, err := c.turn(ctx, bytes)
 			if err != nil {
 				return nil, err
@@ -248,39 +242,30 @@ func contest(ctx context.Context, all []*contender, rounds, bytes int, limit tim
 			if c.name == nameLeasehold {
 				bytes = t.bytes
 			}
-			if e, ok := c.service.(*etcdService); ok {
-				e.bytes += t.bytes - bytes
-			}
+			c.bytes += t.bytes - bytes
 		}
 	}
-	turns := make([][]turn, len(all))
+	outcomes := make([]outcome, len(all))
+	halves := make([][]float64, len(all))
 	began := time.Now()
-	err := kit.Rounds(ctx, rounds, len(all), func(round, i int) error {
-		if first := i == round%len(all); first && round >= fewest && time.Since(began) > limit {
+	err := report.Rounds(ctx, rounds, len(all), func(round, i int) error {
+		if first := i == round%len(all); first && round >= minRounds && time.Since(began) > limit {
 			return errEnough
 		}
 		t, err := all[i].turn(ctx, bytes)
 		if err != nil {
 			return err
 		}
-		turns[i] = append(turns[i], t)
-		if i == (round+len(all)-1)%len(all) { // the round's last
-			step(round)
-		}
+		o := &outcomes[i]
+		halves[i], o.turns, o.bytes = append(halves[i], t.half), append(o.turns, t.last), t.bytes
 		return nil
-	})
+	}, step)
 	if err != nil && !errors.Is(err, errEnough) {
 		return nil, err
 	}
-	var outcomes []outcome
 	for i, c := range all {
-		o := outcome{name: c.name}
-		var halves []float64
-		for _, t := range turns[i] {
-			halves, o.turns, o.bytes = append(halves, t.half), append(o.turns, t.last), t.bytes
-		}
-		o.half, o.last = kit.Summarise(halves), kit.Summarise(o.turns)
-		outcomes = append(outcomes, o)
+		o := &outcomes[i]
+		o.name, o.half, o.last = c.name, report.Summarise(halves[i]), report.Summarise(o.turns)
 	}
 	return outcomes, nil
 }

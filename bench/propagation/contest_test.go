@@ -5,24 +5,24 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/bench/cast"
+	"github.com/leasehold-dev/leasehold/bench/proc"
 )
 
-// TestMain lets the test's binary play the roles of processes, as the program does.
+// TestMain lets the test's binary run in roles, as the program does.
 func TestMain(m *testing.M) {
-	cast.Play(roles())
+	proc.Play(roles())
 	os.Exit(m.Run())
 }
 
-// TestContest: everybody of everyone's crowd hears of changes that are as large as
-// those of the others.
+// TestContest: all listeners of all contestants receive changes, which are equally
+// large.
 func TestContest(t *testing.T) {
 	s := size{20, 4}
-	all, err := open(t.Context(), t.TempDir(), s, entrants(), func(string) {})
+	all, err := start(t.Context(), t.TempDir(), s, starters(), func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closeAll(all)
+	defer endAll(all)
 	rounds := 0
 	found, err := contest(t.Context(), all, 2, 0, time.Hour, func(int) { rounds++ })
 	if err != nil {
@@ -31,7 +31,7 @@ func TestContest(t *testing.T) {
 	if len(found) != 3 || rounds != 2 {
 		t.Fatalf("%d outcomes of %d rounds", len(found), rounds)
 	}
-	if short, err := contest(t.Context(), all, 10, 1600, 0, func(int) {}); err != nil || short[0].last.Turns != fewest {
+	if short, err := contest(t.Context(), all, 10, 1600, 0, func(int) {}); err != nil || short[0].last.Turns != minRounds {
 		t.Errorf("without time for more: %+v, %v", short, err)
 	}
 	for _, o := range found {

@@ -5,7 +5,6 @@
 //	cd bench && go run ./propagation          all of it, in minutes
 //	cd bench && go run ./propagation -quick   1,000 of each, in seconds
 //
-// Servers are processes of their own, and so are the crowds that listen to them.
-// All of a crowd's streams are the same code, whoever the server is; see
-// [startCrowd].
+// Servers are processes of their own, and so are their listeners. All listeners are
+// the same code, for every server; see [Listeners].
 package main

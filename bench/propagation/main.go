@@ -9,32 +9,32 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/bench/cast"
-	"github.com/leasehold-dev/leasehold/bench/kit"
+	"github.com/leasehold-dev/leasehold/bench/proc"
+	"github.com/leasehold-dev/leasehold/bench/report"
 )
 
-const whatItAsks = "How long does a change of the lease table take to reach the last of many lookups? A change is 64 ranges that are granted to an owner at\n" +
+const about = "How long does a change of the lease table take to reach the last of many lookups? A change is 64 ranges that are granted to an owner at\n" +
 	"once. Beside it are etcd's watch of a key whose value is put, with as many bytes in a message, and a gRPC server that sends as many bytes to\n" +
 	"all who listen, from a goroutine for each, and does nothing else. Time begins when a manager hands the change to its store, when the put is sent, and\n" +
 	"when the push begins; it ends when the last has got the message. A manager's wait for other owners before it makes a change, a quarter of a\n" +
 	"second, is not in it. No disk is: the manager's store is in memory, and etcd is one member without fsync. Everybody's listeners are the same\n" +
-	"code in processes of their own, as many over as many connections, without compression; all of it is on one computer. Everyone has a turn in each round, but for more than\n" +
-	"10,000 connections: the system has no memory for those of all three, and one after the other has all his turns."
+	"code in processes of their own, as many over as many connections, without compression; all of it is on one computer. Contestants alternate in each round, but for more than\n" +
+	"10,000 connections: the system has no memory for those of all three, and each has all its turns before the next."
 
 func main() {
-	cast.Play(roles())
+	proc.Play(roles())
 	var only int
-	kit.Main(kit.Question{
-		Name: "propagation", Number: 4, Title: "Propagation", Asks: whatItAsks, Rounds: 9, Quick: 5,
+	report.Main(report.Benchmark{
+		Name: "propagation", Number: 4, Title: "Propagation", About: about, Rounds: 9, Quick: 5,
 		Modules: []string{"go.etcd.io/etcd/server/v3", "google.golang.org/grpc"},
 		Flags: func(f *flag.FlagSet) {
 			f.IntVar(&only, "listeners", 0, "only with so many lookups, 1000 for one (default all)")
 		},
-		Run: func(ctx context.Context, r *kit.Run) error { return run(ctx, r, only) },
+		Run: func(ctx context.Context, r *report.Run) error { return run(ctx, r, only) },
 	})
 }
 
-func run(ctx context.Context, r *kit.Run, only int) (err error) {
+func run(ctx context.Context, r *report.Run, only int) (err error) {
 	dir, err := os.MkdirTemp("", "bench-propagation-")
 	if err != nil {
 		return err
@@ -53,25 +53,25 @@ func run(ctx context.Context, r *kit.Run, only int) (err error) {
 	}
 	steps := 0
 	for _, s := range all {
-		steps += len(entrants()) + len(heats(s))*s.rounds(r.Rounds)
+		steps += len(starters()) + len(heats(s))*s.rounds(r.Rounds)
 	}
 	r.Expect(steps)
 	found := make(map[size][]outcome)
 	for _, s := range all {
-		if found[s], err = ask(ctx, r, dir, s); err != nil {
+		if found[s], err = measure(ctx, r, dir, s); err != nil {
 			return err
 		}
 	}
-	report(r, all, found)
+	conclude(r, all, found)
 	return nil
 }
 
-// ask holds the contest at one size.
-func ask(ctx context.Context, r *kit.Run, dir string, s size) (all []outcome, err error) {
+// measure holds the contest at one size.
+func measure(ctx context.Context, r *report.Run, dir string, s size) (all []outcome, err error) {
 	bytes := 0
 	turns := heats(s)
-	for _, entrants := range turns {
-		found, err := heat(ctx, r, dir, s, entrants, bytes, s.limit()/time.Duration(len(turns)))
+	for _, starters := range turns {
+		found, err := heat(ctx, r, dir, s, starters, bytes, s.limit()/time.Duration(len(turns)))
 		if err != nil {
 			return nil, err
 		}
@@ -81,13 +81,13 @@ func ask(ctx context.Context, r *kit.Run, dir string, s size) (all []outcome, er
 	return all, nil
 }
 
-// heat is those who compete at the same time.
-func heat(ctx context.Context, r *kit.Run, dir string, s size, entrants []entrant, bytes int, limit time.Duration) ([]outcome, error) {
-	contenders, err := open(ctx, dir, s, entrants, func(name string) { r.Step("%v: %s has its listeners", s, name) })
+// heat runs the contestants that run at the same time.
+func heat(ctx context.Context, r *report.Run, dir string, s size, starters []starter, bytes int, limit time.Duration) ([]outcome, error) {
+	contestants, err := start(ctx, dir, s, starters, func(name string) { r.Step("%v: %s has its listeners", s, name) })
 	if err != nil {
 		return nil, err
 	}
-	defer closeAll(contenders)
+	defer endAll(contestants)
 	rounds := s.rounds(r.Rounds)
-	return contest(ctx, contenders, rounds, bytes, limit, func(round int) { r.Step("%v, round %d of %d", s, round+1, rounds) })
+	return contest(ctx, contestants, rounds, bytes, limit, func(round int) { r.Step("%v, round %d of %d", s, round+1, rounds) })
 }

@@ -2,21 +2,21 @@ package main
 
 import (
 	"context"
-	"flag"
 	"net"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
-
-	"github.com/leasehold-dev/leasehold/bench/cast"
 )
 
-// A pusher is a gRPC server that sends the same bytes to all who listen, and does
-// nothing else: what any server on gRPC must do.
-type pusher struct {
+// Pusher is a gRPC server that sends the same bytes to all listeners, and does nothing
+// else: what any server on gRPC must do. It is exported for net/rpc.
+type Pusher struct {
 	server *grpc.Server
+	addr   string
 	served chan struct{} // closed when it serves no more
 
 	mu      sync.Mutex
@@ -24,18 +24,26 @@ type pusher struct {
 	streams map[chan []byte]bool
 }
 
+// raw is the codec of messages that are encoded already.
+type raw struct{ encoding.CodecV2 }
+
+func (raw) Name() string { return "proto" }
+
+func (raw) Marshal(v any) (mem.BufferSlice, error) {
+	return mem.BufferSlice{mem.SliceBuffer(v.([]byte))}, nil
+}
+
+func (raw) Unmarshal(mem.BufferSlice, any) error { return nil }
+
 // startPusher listens. Its buffers are as small as a manager's, which suits many
 // connections.
-func startPusher(_ context.Context, args []string) (cast.Member, string, error) {
-	if err := flag.NewFlagSet("pusher", flag.ContinueOnError).Parse(args); err != nil {
-		return nil, "", err
-	}
+func startPusher(context.Context, struct{}) (*Pusher, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	p := &pusher{
-		server: grpc.NewServer(grpc.ForceServerCodecV2(newLean(pushPath)), grpc.ReadBufferSize(2<<10)),
+	p := &Pusher{
+		server: grpc.NewServer(grpc.ForceServerCodecV2(raw{}), grpc.ReadBufferSize(2<<10)), addr: l.Addr().String(),
 		served: make(chan struct{}), number: 1, streams: make(map[chan []byte]bool),
 	}
 	p.server.RegisterService(&grpc.ServiceDesc{
@@ -46,13 +54,12 @@ func startPusher(_ context.Context, args []string) (cast.Member, string, error) 
 		defer close(p.served)
 		_ = p.server.Serve(l) // until it is stopped
 	}()
-	return p, l.Addr().String(), nil
+	return p, nil
 }
 
 // listen serves one stream: the number of the last change, and then what is pushed.
-func (p *pusher) listen(_ any, stream grpc.ServerStream) error {
-	var hello news
-	if err := stream.RecvMsg(&hello); err != nil {
+func (p *Pusher) listen(_ any, stream grpc.ServerStream) error {
+	if err := stream.RecvMsg(nil); err != nil {
 		return err
 	}
 	mailbox := make(chan []byte, 4)
@@ -91,23 +98,25 @@ func message(number uint64, size int) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, 2, protowire.BytesType), make([]byte, rest))
 }
 
-// Obey pushes a change.
-func (p *pusher) Obey(_ context.Context, o cast.Order) (cast.Answer, error) {
-	if o.Do != orderChange {
-		return cast.Answer{}, cast.UnknownOrder(o)
-	}
+// Addr is where it serves clients.
+func (p *Pusher) Addr() string { return p.addr }
+
+// Change pushes a change of so many bytes.
+func (p *Pusher) Change(bytes int, c *Change) error {
 	begin := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.number++
-	m := message(p.number, o.Batch)
+	m := message(p.number, bytes)
 	for mailbox := range p.streams {
 		mailbox <- m
 	}
-	return cast.Answer{Begin: begin.UnixNano(), Number: p.number}, nil
+	*c = Change{begin, p.number}
+	return nil
 }
 
-func (p *pusher) Close() error {
+// Close ends the server.
+func (p *Pusher) Close() error {
 	p.server.Stop()
 	<-p.served
 	return nil

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/bench/kit"
+	"github.com/leasehold-dev/leasehold/bench/report"
 )
 
 const (
@@ -70,7 +70,7 @@ type router struct {
 	changes     int
 }
 
-func (c *router) summary(m mode) kit.Summary { return kit.Summarise(c.turns[m]) }
+func (c *router) summary(m mode) report.Summary { return report.Summarise(c.turns[m]) }
 
 func nothing() {}
 
@@ -142,7 +142,7 @@ func (c *router) findFor(length time.Duration, allCores bool) (found int, elapse
 		return n
 	}
 	if allCores {
-		found = kit.OnAllCores(runtime.GOMAXPROCS(0), one)
+		found = report.OnAllCores(runtime.GOMAXPROCS(0), one)
 	} else {
 		found = one(0, 1)
 	}

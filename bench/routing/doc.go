@@ -14,7 +14,7 @@
 // be, if everyone has the same list of servers.
 //
 // It is a module of its own because dskit does not build with the etcd client
-// that the other questions use. Without it, which make bench-quick is, it is built
+// that the other benchmarks use. Without it, which make bench-quick is, it is built
 // in half the time:
 //
 //	cd bench/routing && go run -tags nodskit . -quick

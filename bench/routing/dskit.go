@@ -31,7 +31,7 @@ func startRing(ctx context.Context, servers int) (*router, error) {
 	store.without = ring.NewDesc()
 	maps.Copy(store.without.Ingesters, store.with.Ingesters)
 	store.without.RemoveIngester(goes())
-	cfg := ring.Config{ReplicationFactor: 1, HeartbeatTimeout: 24 * time.Hour} // nobody sends heartbeats
+	cfg := ring.Config{ReplicationFactor: 1, HeartbeatTimeout: 24 * time.Hour} // there are no heartbeats
 	r, err := ring.NewWithStoreClientAndStrategy(cfg, "bench", "ring", store,
 		ring.NewDefaultReplicationStrategy(), prometheus.NewRegistry(), log.NewNopLogger())
 	if err != nil {

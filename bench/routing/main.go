@@ -3,16 +3,15 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"runtime"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/leasehold-dev/leasehold/bench/kit"
+	"github.com/leasehold-dev/leasehold/bench/report"
 )
 
-const asks = `What does a request pay to learn where to go? ` + "`lookup.Find`" + ` is compared with the libraries that people use for it
+const about = `What does a request pay to learn where to go? ` + "`lookup.Find`" + ` is compared with the libraries that people use for it
 today. Everyone has the same servers, is asked for the same names of 20 bytes in the same order, and gives back the server's
 address. ` + "`index, key given`" + ` is the floor: a bare read of the radix index that is under Find, with neither hashing nor a
 table. Numbers are nanoseconds for each name; with all cores, the time that passed divided by the names of all. "Changing" is
@@ -24,8 +23,8 @@ is why all cores suffer more than one.
 same list of servers, and keep no promise about it.`
 
 func main() {
-	kit.Main(kit.Question{
-		Name: "routing", Number: 1, Title: "Routing", Asks: asks, Module: true, Rounds: 5, Quick: 2,
+	report.Main(report.Benchmark{
+		Name: "routing", Number: 1, Title: "Routing", About: about, Module: true, Rounds: 5, Quick: 2,
 		Modules: []string{
 			"github.com/buraksezer/consistent", "github.com/stathat/consistent", "github.com/serialx/hashring",
 			"github.com/dgryski/go-rendezvous", "github.com/lafikl/consistent", "github.com/grafana/dskit",
@@ -50,7 +49,7 @@ const (
 	changingTurn = 100 * time.Millisecond
 )
 
-func run(ctx context.Context, r *kit.Run) error {
+func run(ctx context.Context, r *report.Run) error {
 	steps := 0
 	for _, servers := range sizes(r.Quick) {
 		steps += len(starters()) + r.Rounds*servers/100 // larger ones take longer
@@ -64,12 +63,12 @@ func run(ctx context.Context, r *kit.Run) error {
 		}
 		all[servers] = routers
 	}
-	report(r, all)
+	conclude(r, all)
 	return nil
 }
 
-// contest lets everyone take turns in all modes with so many servers.
-func contest(ctx context.Context, r *kit.Run, servers int) ([]*router, error) {
+// contest gives all routers turns in all modes with so many servers.
+func contest(ctx context.Context, r *report.Run, servers int) ([]*router, error) {
 	routers, err := startAll(ctx, r, servers)
 	defer func() {
 		for _, c := range routers {
@@ -79,25 +78,24 @@ func contest(ctx context.Context, r *kit.Run, servers int) ([]*router, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = kit.Rounds(ctx, r.Rounds, len(routers), func(round, i int) error {
+	err = report.Rounds(ctx, r.Rounds, len(routers), func(_, i int) error {
 		for _, m := range modes() {
 			if err := routers[i].turn(m); err != nil {
 				return fmt.Errorf("%s: %w", routers[i].name, err)
 			}
 		}
-		if i == (round+len(routers)-1)%len(routers) {
-			for range servers / 100 {
-				r.Step("%s servers, round %d of %d", kit.Thousands(float64(servers)), round+1, r.Rounds)
-			}
-		}
 		return nil
+	}, func(round int) {
+		for range servers / 100 {
+			r.Step("%s servers, round %d of %d", report.Thousands(float64(servers)), round+1, r.Rounds)
+		}
 	})
 	return routers, err
 }
 
-// startAll starts everyone, a few at a time, since some rings take minutes to build.
+// startAll starts all routers, a few at a time, since some rings take minutes to build.
 // Nothing is measured meanwhile. Who cannot take part is skipped, unless it is us.
-func startAll(ctx context.Context, r *kit.Run, servers int) ([]*router, error) {
+func startAll(ctx context.Context, r *report.Run, servers int) ([]*router, error) {
 	all := starters()
 	routers, failures := make([]*router, len(all)), make([]error, len(all))
 	started := make(chan struct{})
@@ -114,7 +112,7 @@ func startAll(ctx context.Context, r *kit.Run, servers int) ([]*router, error) {
 	}()
 	for range all {
 		<-started
-		r.Step("%s servers: starting", kit.Thousands(float64(servers)))
+		r.Step("%s servers: starting", report.Thousands(float64(servers)))
 	}
 	var there []*router
 	for i, c := range routers {
@@ -122,21 +120,21 @@ func startAll(ctx context.Context, r *kit.Run, servers int) ([]*router, error) {
 		case err == nil:
 			there = append(there, c)
 		case i > 0:
-			r.Skip(fmt.Sprintf("%s with %s servers", c.name, kit.Thousands(float64(servers))), err)
+			r.Skip(fmt.Sprintf("%s with %s servers", c.name, report.Thousands(float64(servers))), err)
 		}
 	}
 	return there, failures[0]
 }
 
-// report makes tables, a plot, headlines and goals of it.
-func report(r *kit.Run, all map[int][]*router) {
+// conclude makes tables, a plot, headlines and goals of it.
+func conclude(r *report.Run, all map[int][]*router) {
 	for _, servers := range sizes(r.Quick) {
-		r.Add(kit.Section{Title: kit.Thousands(float64(servers)) + " servers", Table: compared(all[servers])})
+		r.Add(report.Section{Title: report.Thousands(float64(servers)) + " servers", Table: compared(all[servers])})
 	}
 	if !r.Quick {
 		for _, m := range []mode{{}, {allCores: true, changing: true}} {
 			p := plotOf(m, all)
-			r.AddPlot(m.file(), "nanoseconds for each name by number of servers, "+m.String(), func(w io.Writer) error { return p.Write(w) })
+			r.AddPlot(m.file(), "nanoseconds for each name by number of servers, "+m.String(), p.Write)
 		}
 	}
 	headlines(r, all)
@@ -145,46 +143,46 @@ func report(r *kit.Run, all map[int][]*router) {
 }
 
 // compared has a row for each contestant, and a column for each mode.
-func compared(routers []*router) *kit.Table {
-	t := kit.NewTable("", "ns for each name", "pieces")
+func compared(routers []*router) *report.Table {
+	t := report.NewTable("", "ns for each name", "pieces")
 	for _, m := range modes() {
 		t.Header = append(t.Header, m.String(), "low to high")
 	}
 	t.Header = append(t.Header, "changes/s made", "allocations")
 	for _, c := range routers {
-		row := []string{c.name, kit.Thousands(float64(c.pieces))}
+		row := []any{c.name, c.pieces}
 		for _, m := range modes() {
 			s := c.summary(m)
 			if s.Turns == 0 {
 				row = append(row, "", "")
 				continue
 			}
-			row = append(row, kit.Number(s.Median), kit.Number(s.Low)+" to "+kit.Number(s.High))
+			row = append(row, s.Median, report.Number(s.Low)+" to "+report.Number(s.High))
 		}
 		made := ""
 		if c.change != nil {
-			made = kit.Number(kit.Median(c.rates))
+			made = report.Number(report.Median(c.rates))
 		}
-		t.Add(append(row, made, kit.Number(kit.Median(c.allocations)))...)
+		t.Add(append(row, made, report.Median(c.allocations))...)
 	}
 	return t
 }
 
-func plotOf(m mode, all map[int][]*router) *kit.Plot {
-	p := &kit.Plot{
+func plotOf(m mode, all map[int][]*router) *report.Plot {
+	p := &report.Plot{
 		Title: "A name's server, " + m.String(), X: "servers", Y: "ns for each name", LogX: true, LogY: true, MarkX: true,
 	}
 	for _, c := range all[usualServers] {
-		var points []kit.Point
+		var points []report.Point
 		for _, servers := range sizes(false) {
 			for _, other := range all[servers] {
 				if other.name == c.name && other.summary(m).Turns > 0 {
-					points = append(points, kit.PointOf(float64(servers), other.summary(m)))
+					points = append(points, report.PointOf(float64(servers), other.summary(m)))
 				}
 			}
 		}
 		if len(points) > 0 {
-			p.Curves = append(p.Curves, kit.Curve{Name: c.name, Points: points})
+			p.Curves = append(p.Curves, report.Curve{Name: c.name, Points: points})
 		}
 	}
 	return p

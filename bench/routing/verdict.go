@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/leasehold-dev/leasehold/bench/kit"
+	"github.com/leasehold-dev/leasehold/bench/report"
 )
 
 func named(routers []*router, name string) *router {
@@ -18,7 +18,7 @@ func named(routers []*router, name string) *router {
 
 // headlines compare Find with every peer at 1,000 servers, and with the quickest
 // of them in the other cases.
-func headlines(r *kit.Run, all map[int][]*router) {
+func headlines(r *report.Run, all map[int][]*router) {
 	quiet, busy := mode{}, mode{allCores: true, changing: true}
 	usual := all[usualServers]
 	ours := usual[0]
@@ -58,13 +58,13 @@ const nameRing = "grafana/dskit ring.Get"
 // goals are what we want of Find. They compare those who cut the key space into
 // as many pieces: 64 for each server, so that the servers' shares are even and a
 // change of servers moves little.
-func goals(r *kit.Run, routers []*router) {
+func goals(r *report.Run, routers []*router) {
 	quiet := mode{}
 	ours := routers[0]
 	ratio := func(name string) float64 {
-		return kit.PairedRatio(named(routers, name).turns[quiet], ours.turns[quiet])
+		return report.PairedRatio(named(routers, name).turns[quiet], ours.turns[quiet])
 	}
-	index := kit.PairedRatio(ours.turns[quiet], named(routers, nameIndex).turns[quiet])
+	index := report.PairedRatio(ours.turns[quiet], named(routers, nameIndex).turns[quiet])
 	r.Want("Find at most 1.5 times the index with the same hash", index, "times", index <= 1.5)
 	if named(routers, nameRing) != nil {
 		ring := ratio(nameRing)
@@ -72,31 +72,31 @@ func goals(r *kit.Run, routers []*router) {
 	}
 	large := ratio(nameConsistentLarge)
 	r.Want("Find at least 1.5 times as fast as buraksezer/consistent with as many pieces", large, "times", large >= 1.5)
-	allocations := kit.Median(ours.allocations)
+	allocations := report.Median(ours.allocations)
 	r.Want("no allocation in Find", allocations, "", allocations == 0)
 }
 
 // losses says where a peer is quicker, from the numbers, and why.
-func losses(r *kit.Run, all map[int][]*router) {
+func losses(r *report.Run, all map[int][]*router) {
 	for _, servers := range sizes(r.Quick) {
 		for _, m := range modes() {
 			ours := all[servers][0].summary(m).Median
 			var quicker []string
 			for _, c := range all[servers][1:] {
 				if s := c.summary(m); !c.floor && s.Turns > 0 && s.Median < ours {
-					quicker = append(quicker, fmt.Sprintf("%s (%s ns against %s)", c.name, kit.Number(s.Median), kit.Number(ours)))
+					quicker = append(quicker, fmt.Sprintf("%s (%s ns against %s)", c.name, report.Number(s.Median), report.Number(ours)))
 				}
 			}
 			if len(quicker) > 0 {
-				r.Losses = append(r.Losses, fmt.Sprintf("%s servers, %s: quicker than Find: %s. %s",
-					kit.Thousands(float64(servers)), m, strings.Join(quicker, ", "), why(m)))
+				r.Lose("%s servers, %s: quicker than Find: %s. %s",
+					report.Thousands(float64(servers)), m, strings.Join(quicker, ", "), why(m))
 			}
 		}
 	}
 	ours := all[usualServers][0].summary(mode{}).Median
 	floor := named(all[usualServers], nameBare).summary(mode{}).Median
-	r.Losses = append(r.Losses, fmt.Sprintf("to the bare radix read, %s ns against %s: Find hashes the name, loads the current table, "+
-		"and reads the address of the range's holder, which is another miss of the cache.", kit.Number(floor), kit.Number(ours)))
+	r.Lose("to the bare radix read, %s ns against %s: Find hashes the name, loads the current table, "+
+		"and reads the address of the range's holder, which is another miss of the cache.", report.Number(floor), report.Number(ours))
 }
 
 func why(m mode) string {

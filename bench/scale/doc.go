@@ -5,5 +5,4 @@
 //	cd bench && go run ./scale                          all of it, in some 23 minutes
 //	cd bench && go run ./scale -quick                   the smallest, in half a minute
 //	cd bench && go run ./scale -only outage             all managers down for a minute, in three
-//	cd bench && go run ./scale -only 5x -profile m.prof one size, and what the leader does meanwhile
 package main

@@ -8,8 +8,8 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/leasehold-dev/leasehold/bench/cast"
-	"github.com/leasehold-dev/leasehold/bench/crowd"
+	"github.com/leasehold-dev/leasehold/bench/loadgen"
+	"github.com/leasehold-dev/leasehold/bench/proc"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
@@ -20,30 +20,31 @@ import (
 
 const roleEcho = "echo"
 
-// An echo is that server.
-type echo struct {
+// Echo is that server. It is exported for net/rpc.
+type Echo struct {
 	leaseholdv1.UnimplementedLookupServiceServer
 	server *grpc.Server
+	addr   string
 	served chan struct{} // closed when it serves no more
 }
 
 // startEcho listens, with the options of a manager.
-func startEcho(context.Context, []string) (cast.Member, string, error) {
+func startEcho(context.Context, struct{}) (*Echo, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	e := &echo{server: grpc.NewServer(wire.ServerOptions()...), served: make(chan struct{})}
+	e := &Echo{server: grpc.NewServer(wire.ServerOptions()...), addr: l.Addr().String(), served: make(chan struct{})}
 	leaseholdv1.RegisterLookupServiceServer(e.server, e)
 	go func() {
 		defer close(e.served)
 		_ = e.server.Serve(l) // until it is stopped
 	}()
-	return e, l.Addr().String(), nil
+	return e, nil
 }
 
-// Follow says of an empty table that it is the newest, as often as it is asked.
-func (e *echo) Follow(stream grpc.BidiStreamingServer[leaseholdv1.FollowRequest, leaseholdv1.FollowResponse]) error {
+// Follow answers every request that an empty table is the newest.
+func (e *Echo) Follow(stream grpc.BidiStreamingServer[leaseholdv1.FollowRequest, leaseholdv1.FollowResponse]) error {
 	for {
 		r, err := stream.Recv()
 		if err != nil {
@@ -56,63 +57,58 @@ func (e *echo) Follow(stream grpc.BidiStreamingServer[leaseholdv1.FollowRequest,
 	}
 }
 
-// Obey says what it has used.
-func (e *echo) Obey(_ context.Context, o cast.Order) (cast.Answer, error) {
-	if o.Do != cast.OrderCPU {
-		return cast.Answer{}, cast.UnknownOrder(o)
-	}
-	return cast.Answer{CPU: int64(cast.CPUTime())}, nil
-}
+// Addr is where it serves clients.
+func (e *Echo) Addr() string { return e.addr }
 
-func (e *echo) Close() error {
+// Close ends the server.
+func (e *Echo) Close() error {
 	e.server.Stop()
 	<-e.served
 	return nil
 }
 
-// floor measures it with as many clients as a size has, of whom all are lookups that ask so
+// floor measures it with as many clients as a size has, all of them lookups that poll so
 // often that there are as many messages. It returns percents of a core.
 func floor(ctx context.Context, s size, windows int) (out []float64, err error) {
-	server, err := cast.BeginGroup(ctx, roleEcho, 1, func(int) []string { return nil })
+	server, err := proc.Start(ctx, roleEcho, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer server.Close()
-	clients, err := crowd.Start(ctx, namespace, server[0].Info())
+	clients, err := loadgen.StartClients(ctx, namespace, nil, []string{server.Addr})
 	if err != nil {
 		return nil, err
 	}
 	defer clients.Close()
-	order := crowd.Order{Do: crowd.Grow, Lookups: s.clients(), Together: s.together, Within: s.grow / 2, Poll: s.floorPoll()}
-	if _, err := clients.Obey(order); err != nil {
+	if _, err := clients.Grow(loadgen.Growth{Lookups: s.clients(), Together: s.together, Within: s.grow / 2, Poll: s.floorPoll()}); err != nil {
 		return nil, err
 	}
 	_, window := s.windows(windows)
 	for range windows + 1 {
-		before, err := server.CPU()
+		before, err := proc.Group{server}.CPU()
 		if err != nil {
 			return nil, err
 		}
 		begun := time.Now()
-		if err := pause(ctx, window); err != nil {
+		if err := proc.Pause(ctx, window); err != nil {
 			return nil, err
 		}
-		after, err := server.CPU()
+		after, err := proc.Group{server}.CPU()
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, 100*(after-before).Seconds()/time.Since(begun).Seconds())
 	}
-	now, err := clients.Obey(crowd.Order{Do: crowd.Look})
+	now, err := clients.Look()
 	if err == nil && now.Proven != s.clients() {
 		err = fmt.Errorf("of %d clients of the floor %d are answered", s.clients(), now.Proven)
 	}
-	return out[1:], err // in the first window some have just come
+	return out[1:], err // in the first window some have just connected
 }
 
 // floorPoll is how often each client asks if all together ask as often as owners renew and
 // lookups ask.
 func (s size) floorPoll() time.Duration {
-	perSecond := float64(s.owners)/protocol.DefaultTiming().Renew.Seconds() + float64(s.lookups)/crowd.Poll.Seconds()
+	perSecond := float64(s.owners)/protocol.DefaultTiming().Renew.Seconds() + float64(s.lookups)/loadgen.Poll.Seconds()
 	return time.Duration(float64(s.clients()) / perSecond * float64(time.Second))
 }

@@ -4,15 +4,13 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"slices"
 
-	"github.com/leasehold-dev/leasehold/bench/cast"
-	"github.com/leasehold-dev/leasehold/bench/crowd"
-	"github.com/leasehold-dev/leasehold/bench/fleet"
-	"github.com/leasehold-dev/leasehold/bench/kit"
+	"github.com/leasehold-dev/leasehold/bench/loadgen"
+	"github.com/leasehold-dev/leasehold/bench/proc"
+	"github.com/leasehold-dev/leasehold/bench/report"
 )
 
-const whatItAsks = "What does the leader cost that serves many owners and lookups, and how does that grow? A real manager process with its store embedded, on the\n" +
+const about = "What does the leader cost that serves many owners and lookups, and how does that grow? A real manager process with its store embedded, on the\n" +
 	"disk, a process that is all owners and one that is all lookups: the real protocol, with the library's own machine in each owner, but without\n" +
 	"its goroutines and tables. Leases last 10 s and are renewed every 2.5 s (the papers' last 60 s and are renewed every 15 s), and each lookup\n" +
 	"asks every 5 s. First the testbeds of [Centrifuge](https://www.usenix.org/conference/nsdi10) (200 owners, 2,016 lookups; in production 130 and\n" +
@@ -23,47 +21,28 @@ const whatItAsks = "What does the leader cost that serves many owners and lookup
 	"says little: only numbers that it names are repeated here, and marked."
 
 func main() {
-	crowd.Main()
-	cast.Play(map[string]cast.Start{roleEcho: startEcho, fleet.Role: fleet.Start})
-	var only, profile string
-	kit.Main(kit.Question{
-		Name: "scale", Number: 3, Title: "Manager at scale", Asks: whatItAsks, Rounds: 5, Quick: 2,
+	roles := loadgen.Roles()
+	roles[roleEcho] = proc.RoleOf(startEcho)
+	proc.Play(roles)
+	var only string
+	report.Main(report.Benchmark{
+		Name: "scale", Number: 3, Title: "Manager at scale", About: about, Rounds: 5, Quick: 2,
 		Modules: []string{"google.golang.org/grpc", "go.etcd.io/etcd/server/v3"},
 		Flags: func(f *flag.FlagSet) {
-			f.StringVar(&only, "only", "", "one size: rollout, outage, centrifuge, prs, 5x, patient, group, 25x or 25x-sparse (default all)")
-			f.StringVar(&profile, "profile", "", "`file` for a profile of the quiet leader's processor time, with -only; file.heap gets that of its memory")
+			f.StringVar(&only, "only", "", "sizes, separated by commas: rollout, outage, centrifuge, prs, joins, 5x, patient, group, 25x, 25x-sparse (default all)")
 		},
-		Run: func(ctx context.Context, r *kit.Run) error { return run(ctx, r, only, profile) },
+		Run: func(ctx context.Context, r *report.Run) error { return run(ctx, r, only) },
 	})
 }
 
-func run(ctx context.Context, r *kit.Run, only, profile string) error {
-	asked := sizes(r.Quick && only == "")
-	if only != "" {
-		asked = slices.DeleteFunc(asked, func(s size) bool { return s.name != only })
-	}
-	if len(asked) == 0 || profile != "" && len(asked) > 1 {
-		return fmt.Errorf("-only %q: want rollout, outage, centrifuge, prs, 5x, patient, group, 25x or 25x-sparse; -profile needs one of them", only)
+func run(ctx context.Context, r *report.Run, only string) error {
+	asked, err := report.Only(only, sizes(r.Quick && only == ""), func(s size) string { return s.name })
+	if err != nil {
+		return err
 	}
 	steps := 0
 	for _, s := range asked {
-		if s.outage > 0 {
-			steps += outageSteps
-			continue
-		}
-		windows, _ := s.windows(r.Rounds)
-		steps += s.steps + windows + 2
-		if s.floor {
-			steps++
-		}
-		switch {
-		case s.rollout && s.restarts > 0:
-			steps += s.managers
-		case s.both:
-			steps++
-		case s.restarts > 0:
-			steps += 2
-		}
+		steps += s.progress(r.Rounds)
 	}
 	r.Expect(steps)
 	var (
@@ -73,12 +52,12 @@ func run(ctx context.Context, r *kit.Run, only, profile string) error {
 	for _, s := range asked {
 		if s.outage > 0 {
 			var err error
-			if outage, err = measureOutage(ctx, r, s, profile); err != nil {
+			if outage, err = measureOutage(ctx, r, s); err != nil {
 				return fmt.Errorf("%s: %w", s.title, err)
 			}
 			continue
 		}
-		f, err := measure(ctx, r, s, profile)
+		f, err := measure(ctx, r, s)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.title, err)
 		}
@@ -87,7 +66,7 @@ func run(ctx context.Context, r *kit.Run, only, profile string) error {
 		}
 		found = append(found, f)
 	}
-	report(r.Result, found)
+	conclude(r.Result, found)
 	if outage != nil {
 		addOutage(r.Result, outage)
 	}

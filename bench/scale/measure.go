@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/bench/crowd"
-	"github.com/leasehold-dev/leasehold/bench/kit"
+	"github.com/leasehold-dev/leasehold/bench/loadgen"
+	"github.com/leasehold-dev/leasehold/bench/proc"
+	"github.com/leasehold-dev/leasehold/bench/report"
 )
 
 // A finding is what became of one size.
@@ -20,8 +21,9 @@ type finding struct {
 	// ownersRestart and lookupsRestart are the same if both were restarted at once.
 	ownersRestart, lookupsRestart load
 	restarted                     time.Duration // how long all restarts took
+	complete                      time.Duration // from the first that joins until the table is complete
 	steps                         []step
-	counts                        crowd.Counts // in the end
+	counts                        loadgen.Counts // in the end
 	spurious                      int64
 	wrong                         error // why it is not whole in the end
 }
@@ -34,14 +36,14 @@ type step struct {
 }
 
 // measure finds out about one size.
-func measure(ctx context.Context, r *kit.Run, s size, profile string) (*finding, error) {
+func measure(ctx context.Context, r *report.Run, s size) (*finding, error) {
 	f := &finding{size: s}
 	if s.floor {
 		var err error
 		if f.bare, err = floor(ctx, s, r.Rounds); err != nil {
 			return nil, err
 		}
-		r.Step("%s: bare gRPC: %.1f %% of a core", s.name, kit.Summarise(f.bare).Median)
+		r.Step("%s: bare gRPC: %.1f %% of a core", s.name, report.Summarise(f.bare).Median)
 	}
 	t, err := newTestbed(ctx, r, s)
 	if err != nil {
@@ -52,13 +54,10 @@ func measure(ctx context.Context, r *kit.Run, s size, profile string) (*finding,
 	if err := t.grow(ctx, f); err != nil {
 		return nil, err
 	}
-	if err := t.profile(ctx, profile); err != nil {
-		return nil, err
-	}
 	if f.quiet, err = t.quiet(ctx, r.Rounds); err != nil {
 		return nil, err
 	}
-	used, err := t.used(ctx)
+	used, err := t.used()
 	if err != nil {
 		return nil, err
 	}
@@ -80,17 +79,19 @@ func (t *testbed) grow(ctx context.Context, f *finding) error {
 	steps := max(1, t.steps)
 	for i := 1; i <= steps; i++ {
 		owners, lookups := t.owners*i/steps, t.lookups*i/steps
-		order := crowd.Order{Do: crowd.Grow, Owners: owners, Together: t.together, Within: t.size.grow / 2, Poll: t.poll()}
-		if _, err := t.crowd.Obey(order); err != nil {
+		growth := loadgen.Growth{Owners: owners, Together: t.together, Within: t.size.grow / 2, Poll: t.poll()}
+		begun := time.Now()
+		if _, err := t.clients.Grow(growth); err != nil {
 			return err
 		}
-		order.Lookups = lookups // once there is a table for them
-		if _, err := t.crowd.Obey(order); err != nil {
+		growth.Lookups = lookups // once there is a table for them
+		if _, err := t.clients.Grow(growth); err != nil {
 			return err
 		}
 		if _, err := t.settled(ctx, owners, lookups); err != nil {
 			return fmt.Errorf("%d owners and %d lookups do not settle: %w", owners, lookups, err)
 		}
+		f.complete = time.Since(begun)
 		if t.failures > 0 {
 			s, err := t.fail(ctx, owners, lookups)
 			if err != nil {
@@ -106,21 +107,21 @@ func (t *testbed) grow(ctx context.Context, f *finding) error {
 func (t *testbed) fail(ctx context.Context, owners, lookups int) (step, error) {
 	s := step{clients: owners + lookups}
 	share := float64(t.failures) * compressed / float64(lifetime)
-	order := crowd.Order{
-		Do: crowd.Restart, Crash: true, Within: t.failures, Together: t.together,
+	failures := loadgen.Restart{
+		Crash: true, Within: t.failures, Together: t.together,
 		Owners: max(1, int(share*float64(owners)+0.5)), Lookups: max(1, int(share*float64(lookups)+0.5)),
 	}
-	s.perMinute = float64(order.Owners+order.Lookups) / t.failures.Minutes()
+	s.perMinute = float64(failures.Owners+failures.Lookups) / t.failures.Minutes()
 	var err error
-	if s.quiet, err = t.during(ctx, func() error { return t.wait(ctx) }); err != nil {
+	if s.quiet, err = t.during(func() error { return t.wait(ctx) }); err != nil {
 		return s, err
 	}
-	s.failed, err = t.during(ctx, func() error {
+	s.failed, err = t.during(func() error {
 		begun := time.Now()
-		if _, err := t.crowd.Obey(order); err != nil {
+		if _, err := t.clients.Restart(failures); err != nil {
 			return err
 		}
-		return pause(ctx, t.failures-time.Since(begun)) // few failures are over soon
+		return proc.Pause(ctx, t.failures-time.Since(begun)) // few failures are over soon
 	})
 	if err != nil {
 		return s, err
@@ -130,35 +131,38 @@ func (t *testbed) fail(ctx context.Context, owners, lookups int) (step, error) {
 	return s, err
 }
 
-// restart restarts everybody.
+// restart restarts all clients.
 func (t *testbed) restart(ctx context.Context, f *finding) (err error) {
 	if t.restarts == 0 {
 		return nil
 	}
 	begun := time.Now()
 	if t.rollout {
-		l, err := t.during(ctx, func() error { return t.roll(ctx) })
+		l, err := t.during(func() error { return t.roll(ctx) })
 		l.CPU = l.All // each of them has led for a while
 		f.ownersRestart, f.lookupsRestart, f.restarted = l, l, time.Since(begun)
 		return err
 	}
-	order := crowd.Order{Do: crowd.Restart, Owners: t.owners, Lookups: t.lookups, Together: t.together, Within: t.restarts}
-	obey := func(o crowd.Order) (load, error) {
-		return t.during(ctx, func() error { _, err := t.crowd.Obey(o); return err })
+	all := loadgen.Restart{Owners: t.owners, Lookups: t.lookups, Together: t.together, Within: t.restarts}
+	restart := func(r loadgen.Restart) (load, error) {
+		return t.during(func() error {
+			_, err := t.clients.Restart(r)
+			return err
+		})
 	}
 	if t.both {
-		f.ownersRestart, err = obey(order)
+		f.ownersRestart, err = restart(all)
 		f.lookupsRestart, f.restarted = f.ownersRestart, time.Since(begun)
 		t.run.Step("%s: restarted: %.0f %% of a core", t.name, f.ownersRestart.CPU)
 		return err
 	}
-	owners, lookups := order, order
+	owners, lookups := all, all
 	owners.Lookups, lookups.Owners = 0, 0
-	if f.ownersRestart, err = obey(owners); err != nil {
+	if f.ownersRestart, err = restart(owners); err != nil {
 		return err
 	}
 	t.run.Step("%s: owners restarted: %.0f %% of a core", t.name, f.ownersRestart.CPU)
-	f.lookupsRestart, err = obey(lookups)
+	f.lookupsRestart, err = restart(lookups)
 	f.restarted = time.Since(begun)
 	t.run.Step("%s: lookups restarted: %.0f %% of a core", t.name, f.lookupsRestart.CPU)
 	return err

@@ -4,23 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/bench/crowd"
-	"github.com/leasehold-dev/leasehold/bench/fleet"
-	"github.com/leasehold-dev/leasehold/bench/kit"
-	"github.com/leasehold-dev/leasehold/bench/managers"
+	"github.com/leasehold-dev/leasehold/bench/loadgen"
+	"github.com/leasehold-dev/leasehold/bench/proc"
+	"github.com/leasehold-dev/leasehold/bench/report"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/lookup"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
 // An outage of all managers, longer than a lease: every lease is suspended and every lookup has lost contact when they
-// return. Owners use the library; most lookups are a crowd, and some use the library too, to report losses.
+// return. Owners use the library; most lookups are lean, and some use the library too, to report losses.
 
 const (
 	quietBefore = 15 * time.Second // in which renewals are measured before the outage
@@ -46,7 +44,7 @@ type outageFinding struct {
 	quiet, back renewals
 	renewed     time.Duration // until every owner was renewed
 	resumed     time.Duration // until every range was resumed
-	after       fleet.Report
+	after       loadgen.Report
 	half, all   time.Duration // until half of the lookups, and all, have contact
 	contacts    int           // lookups that have contact in the end
 	cpu         float64       // of all managers, until every lookup has contact, percent of a core
@@ -65,7 +63,7 @@ type renewals struct {
 
 // newRenewals returns the latency of those that were sent in a time. Claims of suspended leases are left out: a leader
 // that waits answers them later on purpose.
-func newRenewals(all []fleet.Renewal, from, to time.Time) (out renewals) {
+func newRenewals(all []loadgen.Renewal, from, to time.Time) (out renewals) {
 	var took []time.Duration
 	for _, r := range all {
 		switch {
@@ -78,8 +76,7 @@ func newRenewals(all []fleet.Renewal, from, to time.Time) (out renewals) {
 	}
 	if out.count = len(took); out.count > 0 {
 		slices.Sort(took)
-		at := func(share float64) time.Duration { return took[int(share*float64(len(took)-1))] }
-		out.p50, out.p99, out.most = at(0.5), at(0.99), at(1)
+		out.p50, out.p99, out.most = report.Quantile(took, 0.5), report.Quantile(took, 0.99), report.Quantile(took, 1)
 	}
 	return out
 }
@@ -90,14 +87,14 @@ const outageSteps = 7
 // An outageBed is a group of managers with owners and lookups.
 type outageBed struct {
 	size
-	run     *kit.Run
-	group   *managers.Group
-	owners  *fleet.Process
-	lookups *crowd.Process
+	run     *report.Run
+	group   *proc.Managers
+	owners  *loadgen.Library
+	lookups *loadgen.Clients
 	losses  *lossCounter
 }
 
-func measureOutage(ctx context.Context, r *kit.Run, s size, profile string) (*outageFinding, error) {
+func measureOutage(ctx context.Context, r *report.Run, s size) (*outageFinding, error) {
 	b := &outageBed{size: s, run: r}
 	defer b.close()
 	if err := b.start(ctx); err != nil {
@@ -112,14 +109,10 @@ func measureOutage(ctx context.Context, r *kit.Run, s size, profile string) (*ou
 	if err != nil {
 		return nil, err
 	}
-	profiled := b.profile(ctx, profile)
 	if err := b.recover(ctx, f, leads); err != nil {
 		return nil, err
 	}
-	if err := b.conclude(ctx, f, before, leads); err != nil {
-		return nil, err
-	}
-	return f, profiled()
+	return f, b.conclude(ctx, f, before, leads)
 }
 
 func (b *outageBed) close() {
@@ -130,6 +123,7 @@ func (b *outageBed) close() {
 		b.lookups.Close()
 	}
 	if b.owners != nil {
+		b.owners.Kill() // without a drain, which takes long
 		b.owners.Close()
 	}
 	if b.group != nil {
@@ -139,21 +133,18 @@ func (b *outageBed) close() {
 
 // start brings up managers, owners and lookups, and waits until the table is complete.
 func (b *outageBed) start(ctx context.Context) (err error) {
-	if b.group, err = managers.Start(ctx, b.managers); err != nil {
+	if b.group, err = proc.StartManagers(ctx, proc.ManagersConfig{Count: b.managers}); err != nil {
 		return err
 	}
-	leader, err := b.group.Leader(ctx)
-	if err != nil {
-		return err
-	}
-	if err := leader.Create(ctx, b.config()); err != nil {
-		return err
-	}
-	if b.owners, err = fleet.Begin(ctx, namespace, b.group.Addrs()); err != nil {
+	if err := b.group.CreateNamespace(ctx, b.config()); err != nil {
 		return err
 	}
 	b.run.Step("%s: %d owners join", b.name, b.size.owners)
-	if err := b.owners.Join(b.size.owners, b.grow); err != nil {
+	b.owners, err = loadgen.StartLibrary(ctx, loadgen.LibraryConfig{
+		ClientsConfig: loadgen.ClientsConfig{Namespace: namespace, Managers: b.group.Addrs()},
+		Name:          "owner", Count: b.size.owners, Within: b.grow,
+	})
+	if err != nil {
 		return err
 	}
 	status, err := b.complete(ctx)
@@ -161,23 +152,23 @@ func (b *outageBed) start(ctx context.Context) (err error) {
 		return err
 	}
 	b.run.Step("%s: %d lookups connect", b.name, b.size.lookups)
-	if b.lookups, err = crowd.Start(ctx, namespace, b.group.Addrs()...); err != nil {
+	if b.lookups, err = loadgen.StartClients(ctx, namespace, nil, b.group.Addrs()); err != nil {
 		return err
 	}
-	order := crowd.Order{Do: crowd.Grow, Lookups: b.size.lookups, Together: b.together, Within: b.grow / 4, LSN: status.GetLsn()}
-	if _, err := b.lookups.Obey(order); err != nil {
+	growth := loadgen.Growth{Lookups: b.size.lookups, Together: b.together, Within: b.grow / 4, LSN: status.GetLsn()}
+	if _, err := b.lookups.Grow(growth); err != nil {
 		return err
 	}
 	b.losses = &lossCounter{}
 	if err := b.losses.open(ctx, b.group.Addrs()); err != nil {
 		return err
 	}
-	return managers.Until(ctx, 500*time.Millisecond, func(context.Context) error { return b.contact() })
+	return proc.Until(ctx, 500*time.Millisecond, func(context.Context) error { return b.contact() })
 }
 
 // complete waits until every range has an owner, and returns the state of the namespace.
 func (b *outageBed) complete(ctx context.Context) (status *leaseholdv1.NamespaceStatus, err error) {
-	err = managers.Until(ctx, 250*time.Millisecond, func(ctx context.Context) error {
+	err = proc.Until(ctx, 250*time.Millisecond, func(ctx context.Context) error {
 		leader, err := b.group.Leader(ctx)
 		if err != nil {
 			return err
@@ -185,7 +176,7 @@ func (b *outageBed) complete(ctx context.Context) (status *leaseholdv1.Namespace
 		if status, err = leader.Namespace(ctx, namespace); err != nil {
 			return err
 		}
-		report, err := b.owners.Report()
+		report, err := b.owners.Report(false)
 		if err != nil {
 			return err
 		}
@@ -199,7 +190,7 @@ func (b *outageBed) complete(ctx context.Context) (status *leaseholdv1.Namespace
 
 // contact reports lookups without contact as an error.
 func (b *outageBed) contact() error {
-	now, err := b.lookups.Obey(crowd.Order{Do: crowd.Look})
+	now, err := b.lookups.Look()
 	if err == nil && now.Proven != b.size.lookups {
 		err = fmt.Errorf("%d of %d lookups have contact", now.Proven, b.size.lookups)
 	}
@@ -212,10 +203,10 @@ func (b *outageBed) baseline(ctx context.Context, f *outageFinding) (*leaseholdv
 		return nil, err
 	}
 	begun := time.Now()
-	if err := pause(ctx, quietBefore); err != nil {
+	if err := proc.Pause(ctx, quietBefore); err != nil {
 		return nil, err
 	}
-	report, err := b.owners.ReportRenewals()
+	report, err := b.owners.Report(true)
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +229,7 @@ func (b *outageBed) interrupt(ctx context.Context, f *outageFinding) (leads time
 	killed.Wait()
 	begun := time.Now()
 	b.run.Step("%s: all managers are down", b.name)
-	if err := pause(ctx, b.outage); err != nil {
+	if err := proc.Pause(ctx, b.outage); err != nil {
 		return leads, err
 	}
 	started := time.Now()
@@ -269,34 +260,18 @@ func (b *outageBed) interrupt(ctx context.Context, f *outageFinding) (leads time
 	return leads, nil
 }
 
-// profile starts a profile of the leader from now on, if that is wanted. The function that it returns waits for it.
-func (b *outageBed) profile(ctx context.Context, to string) func() error {
-	if to == "" {
-		return func() error { return nil }
-	}
-	done := make(chan error, 1)
-	go func() {
-		leader, err := b.group.Leader(ctx)
-		if err == nil {
-			err = kit.WriteFile(to, func(w io.Writer) error { return leader.Profile(ctx, w, afterReturn) })
-		}
-		done <- err
-	}()
-	return func() error { return <-done }
-}
-
 // recover waits until every range is resumed and every lookup has contact.
 func (b *outageBed) recover(ctx context.Context, f *outageFinding, leads time.Time) error {
-	begun, err := b.lookups.Obey(crowd.Order{Do: crowd.Look})
+	begun, err := b.lookups.Look()
 	if err != nil {
 		return err
 	}
 	for {
-		report, err := b.owners.Report()
+		report, err := b.owners.Report(false)
 		if err != nil {
 			return err
 		}
-		counts, err := b.lookups.Obey(crowd.Order{Do: crowd.Look})
+		counts, err := b.lookups.Look()
 		if err != nil {
 			return err
 		}
@@ -316,7 +291,7 @@ func (b *outageBed) recover(ctx context.Context, f *outageFinding, leads time.Ti
 		if since > afterReturn && f.resumed > 0 && f.all > 0 || since > contactLimit {
 			return nil
 		}
-		if err := pause(ctx, 250*time.Millisecond); err != nil {
+		if err := proc.Pause(ctx, 250*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -324,7 +299,7 @@ func (b *outageBed) recover(ctx context.Context, f *outageFinding, leads time.Ti
 
 // conclude compares the end with the time before the outage.
 func (b *outageBed) conclude(ctx context.Context, f *outageFinding, before *leaseholdv1.NamespaceStatus, leads time.Time) (err error) {
-	if f.after, err = b.owners.ReportRenewals(); err != nil {
+	if f.after, err = b.owners.Report(true); err != nil {
 		return err
 	}
 	f.back = newRenewals(f.after.Renewals, leads, leads.Add(afterReturn))
@@ -348,11 +323,7 @@ func (b *outageBed) conclude(ctx context.Context, f *outageFinding, before *leas
 	}
 	f.terms = len(terms)
 	for _, m := range b.group.All {
-		var used managers.Usage
-		err := managers.Until(ctx, 250*time.Millisecond, func(ctx context.Context) (err error) {
-			used, err = m.Usage(ctx)
-			return err
-		})
+		used, err := m.Usage()
 		if err != nil {
 			return err
 		}

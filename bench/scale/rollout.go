@@ -7,11 +7,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/bench/crowd"
-	"github.com/leasehold-dev/leasehold/bench/managers"
+	"github.com/leasehold-dev/leasehold/bench/loadgen"
+	"github.com/leasehold-dev/leasehold/bench/proc"
 )
 
-// roll restarts everybody in groups, as on the evening of Centrifuge's figure 13: a manager
+// roll restarts all processes in groups, as on the evening of Centrifuge's figure 13: a manager
 // and its share of the owners and of the lookups, then the next. Whoever leads is first.
 func (t *testbed) roll(ctx context.Context) error {
 	left := slices.Clone(t.group.All)
@@ -29,8 +29,8 @@ func (t *testbed) roll(ctx context.Context) error {
 			end  error
 		)
 		both.Go(func() { end = t.again(ctx, manager) })
-		_, err = t.crowd.Obey(crowd.Order{
-			Do: crowd.Restart, Part: i, Parts: groups, Together: t.together, Within: t.restarts / time.Duration(groups),
+		_, err = t.clients.Restart(loadgen.Restart{
+			Part: i, Parts: groups, Together: t.together, Within: t.restarts / time.Duration(groups),
 		})
 		both.Wait()
 		if err := errors.Join(err, end); err != nil {
@@ -45,8 +45,8 @@ func (t *testbed) roll(ctx context.Context) error {
 
 // again restarts a manager, and waits until it knows of a leader. What it takes to end is not
 // counted.
-func (t *testbed) again(ctx context.Context, m *managers.Manager) error {
-	used, err := m.Usage(ctx)
+func (t *testbed) again(ctx context.Context, m *proc.Manager) error {
+	used, err := m.Usage()
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (t *testbed) again(ctx context.Context, m *managers.Manager) error {
 	if err := errors.Join(m.Finish(ctx), m.Start()); err != nil {
 		return err
 	}
-	return managers.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
+	return proc.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
 		status, err := m.Status(ctx)
 		if err == nil && status.GetLeader() == "" {
 			err = errors.New("the manager that was restarted knows of no leader")

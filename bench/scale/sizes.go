@@ -57,16 +57,37 @@ func (s size) connections() int { return s.owners + (s.lookups+s.together-1)/s.t
 const patientPoll = 30 * time.Second
 
 // windows are how many of how long are measured while nothing happens: long enough for
-// everybody to renew, and nearly for everybody to ask. There is no time for many if they
+// all owners to renew, and nearly for all lookups to poll. There is no time for many if they
 // are patient.
 func (s size) windows(rounds int) (int, time.Duration) {
 	switch {
-	case s.sparse:
+	case s.sparse || s.lookups == 0:
 		return 0, time.Second
 	case s.patient:
 		return min(rounds, 2), patientPoll
 	}
 	return rounds, 4 * time.Second
+}
+
+// progress is how many steps are reported.
+func (s size) progress(rounds int) int {
+	if s.outage > 0 {
+		return outageSteps
+	}
+	windows, _ := s.windows(rounds)
+	steps := s.steps + windows + 2
+	if s.floor {
+		steps++
+	}
+	switch {
+	case s.rollout && s.restarts > 0:
+		steps += s.managers
+	case s.both:
+		steps++
+	case s.restarts > 0:
+		steps += 2
+	}
+	return steps
 }
 
 // poll is how often lookups ask; 0 is the default.
@@ -130,6 +151,7 @@ func sizes(quick bool) []size {
 		},
 		{name: "centrifuge", title: "Centrifuge's testbed", owners: 200, lookups: 2016, together: 1, grow: 4 * time.Second, restarts: 32 * time.Second},
 		{name: "prs", title: "PRS's testbed", owners: 500, lookups: 2000, together: 1, grow: 2 * time.Second, steps: 5, failures: 6 * time.Second},
+		{name: "joins", title: "1,000 owners join within a second", owners: 1000, together: 1, grow: 2 * time.Second},
 		{name: "5x", title: "5 times", owners: 1000, lookups: 10_000, together: 1, grow: 30 * time.Second, restarts: 180 * time.Second, both: true, floor: true},
 		{name: "patient", title: "5 times, with the papers' times", owners: 1000, lookups: 10_000, together: 1, grow: 20 * time.Second, patient: true},
 		{name: "group", title: "5 times, with three managers", owners: 1000, lookups: 10_000, together: 1, managers: 3, grow: 20 * time.Second},

@@ -4,50 +4,49 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/bench/crowd"
-	"github.com/leasehold-dev/leasehold/bench/kit"
-	"github.com/leasehold-dev/leasehold/bench/managers"
+	"github.com/leasehold-dev/leasehold/bench/loadgen"
+	"github.com/leasehold-dev/leasehold/bench/proc"
+	"github.com/leasehold-dev/leasehold/bench/report"
 )
 
 const namespace = "scale"
 
-// A testbed is a group of managers and its crowd.
+// A testbed is a group of managers and its clients.
 type testbed struct {
 	size
-	run     *kit.Run
-	group   *managers.Group
-	manager *managers.Manager // the leader
-	crowd   *crowd.Pair
-	empty   float64                       // the manager's memory before anybody came
-	before  map[*managers.Manager]float64 // seconds of a core that they used before they were restarted
+	run     *report.Run
+	group   *proc.Managers
+	manager *proc.Manager // the leader
+	clients *loadgen.Clients
+	empty   float64                   // the manager's memory before anybody came
+	before  map[*proc.Manager]float64 // seconds of a core that they used before they were restarted
 }
 
-func newTestbed(ctx context.Context, r *kit.Run, s size) (_ *testbed, err error) {
-	t := &testbed{size: s, run: r, before: map[*managers.Manager]float64{}}
+func newTestbed(ctx context.Context, r *report.Run, s size) (_ *testbed, err error) {
+	t := &testbed{size: s, run: r, before: map[*proc.Manager]float64{}}
 	defer func() {
 		if err != nil {
 			t.close()
 		}
 	}()
-	if t.group, err = managers.Start(ctx, max(1, s.managers)); err != nil {
+	if t.group, err = proc.StartManagers(ctx, proc.ManagersConfig{Count: max(1, s.managers)}); err != nil {
 		return nil, err
 	}
 	if t.manager, err = t.group.Leader(ctx); err != nil {
 		return nil, err
 	}
-	if err := t.manager.Create(ctx, s.config()); err != nil {
+	if err := t.group.CreateNamespace(ctx, s.config()); err != nil {
 		return nil, err
 	}
-	used, err := t.manager.Usage(ctx)
+	used, err := t.manager.Usage()
 	if err != nil {
 		return nil, err
 	}
 	t.empty = used.Memory
-	t.crowd, err = crowd.StartPair(ctx, namespace, t.asked(), t.followed())
+	t.clients, err = loadgen.StartClients(ctx, namespace, t.asked(), t.followed())
 	return t, err
 }
 
@@ -74,8 +73,8 @@ func (t *testbed) followed() (addrs []string) {
 }
 
 func (t *testbed) close() {
-	if t.crowd != nil {
-		t.crowd.Close()
+	if t.clients != nil {
+		t.clients.Close()
 	}
 	if t.group != nil {
 		t.group.Close()
@@ -84,14 +83,14 @@ func (t *testbed) close() {
 
 // settled waits until there are so many, every key has its owner, and every lookup
 // has proof of the newest table.
-func (t *testbed) settled(ctx context.Context, owners, lookups int) (crowd.Counts, error) {
-	var now crowd.Counts
-	err := managers.Until(ctx, 250*time.Millisecond, func(ctx context.Context) error {
+func (t *testbed) settled(ctx context.Context, owners, lookups int) (loadgen.Counts, error) {
+	var now loadgen.Counts
+	err := proc.Until(ctx, 250*time.Millisecond, func(ctx context.Context) error {
 		status, err := t.manager.Namespace(ctx, namespace)
 		if err != nil {
 			return err
 		}
-		if now, err = t.crowd.Obey(crowd.Order{Do: crowd.Look}); err != nil {
+		if now, err = t.clients.Look(); err != nil {
 			return err
 		}
 		switch {
@@ -116,9 +115,9 @@ type load struct {
 }
 
 // used is what each manager has used, the leader first.
-func (t *testbed) used(ctx context.Context) (all []managers.Usage, err error) {
+func (t *testbed) used() (all []proc.Usage, err error) {
 	for _, m := range t.group.All {
-		u, err := m.Usage(ctx)
+		u, err := m.Usage()
 		if err != nil {
 			return nil, err
 		}
@@ -133,12 +132,12 @@ func (t *testbed) used(ctx context.Context) (all []managers.Usage, err error) {
 }
 
 // during measures the leader while something is done.
-func (t *testbed) during(ctx context.Context, do func() error) (load, error) {
-	counts, err := t.crowd.Obey(crowd.Order{Do: crowd.Look})
+func (t *testbed) during(do func() error) (load, error) {
+	counts, err := t.clients.Look()
 	if err != nil {
 		return load{}, err
 	}
-	before, err := t.used(ctx)
+	before, err := t.used()
 	if err != nil {
 		return load{}, err
 	}
@@ -147,11 +146,11 @@ func (t *testbed) during(ctx context.Context, do func() error) (load, error) {
 		return load{}, err
 	}
 	seconds := time.Since(begun).Seconds()
-	after, err := t.used(ctx)
+	after, err := t.used()
 	if err != nil {
 		return load{}, err
 	}
-	now, err := t.crowd.Obey(crowd.Order{Do: crowd.Look})
+	now, err := t.clients.Look()
 	l := load{Bytes: float64(now.In+now.Out-counts.In-counts.Out) / seconds, Peak: float64(now.Peak)}
 	l.CPU = 100 * (after[0].CPU - before[0].CPU) / seconds
 	for i := range after {
@@ -164,7 +163,7 @@ func (t *testbed) during(ctx context.Context, do func() error) (load, error) {
 func (t *testbed) quiet(ctx context.Context, rounds int) (all []load, err error) {
 	windows, _ := t.windows(rounds)
 	for i := range windows {
-		l, err := t.during(ctx, func() error { return t.wait(ctx) })
+		l, err := t.during(func() error { return t.wait(ctx) })
 		if err != nil {
 			return all, err
 		}
@@ -177,28 +176,8 @@ func (t *testbed) quiet(ctx context.Context, rounds int) (all []load, err error)
 	return all, nil
 }
 
-// profile writes what the leader does while nothing happens, if that is wanted.
-func (t *testbed) profile(ctx context.Context, to string) error {
-	if to == "" {
-		return nil
-	}
-	const during = 10 * time.Second
-	return errors.Join(
-		kit.WriteFile(to, func(w io.Writer) error { return t.manager.Profile(ctx, w, during) }),
-		kit.WriteFile(to+".heap", func(w io.Writer) error { return t.manager.Heap(ctx, w) }))
-}
-
 // wait lets a window pass.
 func (t *testbed) wait(ctx context.Context) error {
 	_, window := t.windows(1)
-	return pause(ctx, window)
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
-	}
+	return proc.Pause(ctx, window)
 }

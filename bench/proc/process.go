@@ -1,0 +1,216 @@
+package proc
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/rpc"
+	"net/rpc/jsonrpc"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Time limits, after which a process is taken to hang.
+const (
+	StartLimit = 90 * time.Second // until a process is ready
+	CallLimit  = 10 * time.Minute // until a call returns
+	EndLimit   = 15 * time.Second // until a process has ended; then it is killed
+)
+
+// A Process is this program in a role. It is for one goroutine at a time.
+type Process struct {
+	Addr string // of its member for clients, if it has an address
+
+	role   string
+	cmd    *exec.Cmd
+	in     io.Closer
+	client *rpc.Client
+	errors *tail
+}
+
+// roleVariable is set for processes in a role. A program that does not call Play
+// would otherwise start itself again and again.
+const roleVariable = "LEASEHOLD_BENCH_ROLE"
+
+// Start starts a process in a role and waits until it is ready.
+func Start(ctx context.Context, role string, config any) (*Process, error) {
+	g, err := StartGroup(ctx, role, 1, func(int) any { return config })
+	if err != nil {
+		return nil, err
+	}
+	return g[0], nil
+}
+
+// launch starts a process. It need not be ready yet.
+func launch(ctx context.Context, role string, config any) (*Process, error) {
+	if os.Getenv(roleVariable) != "" {
+		return nil, errors.New("a process in a role starts others: its main must begin with proc.Play")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("finding this program's file: %w", err)
+	}
+	encoded, err := json.Marshal(config)
+	if err != nil {
+		return nil, err
+	}
+	p := &Process{role: role, cmd: exec.CommandContext(ctx, self, role, string(encoded)), errors: &tail{}}
+	p.cmd.Stderr = p.errors
+	p.cmd.Env = append(os.Environ(), roleVariable+"="+role)
+	in, err := p.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.in = in
+	// The end of its input asks it to end, which gives it time to clean up.
+	p.cmd.Cancel = in.Close
+	p.cmd.WaitDelay = EndLimit
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting a %s: %w", role, err)
+	}
+	p.client = jsonrpc.NewClient(stdio{out, in})
+	return p, nil
+}
+
+// stdio is the two pipes of a process as a connection.
+type stdio struct {
+	io.Reader
+	io.WriteCloser
+}
+
+// Call calls a method of the process's member. Arguments and reply may be nil.
+func (p *Process) Call(method string, args, reply any) error {
+	return p.call("Member."+method, args, reply, CallLimit)
+}
+
+// call kills a process that does not reply in time.
+func (p *Process) call(method string, args, reply any, limit time.Duration) error {
+	watchdog := time.AfterFunc(limit, p.Kill)
+	defer watchdog.Stop()
+	err := p.client.Call(method, args, reply)
+	if err == nil {
+		return nil
+	}
+	if text := p.errors.String(); text != "" {
+		return fmt.Errorf("%s %d: %w; its last output: %s", p.role, p.cmd.Process.Pid, err, text)
+	}
+	return fmt.Errorf("%s %d: %w", p.role, p.cmd.Process.Pid, err)
+}
+
+// Kill ends the process with SIGKILL. Close must follow.
+func (p *Process) Kill() { _ = p.cmd.Process.Kill() }
+
+// Terminate sends the process SIGTERM and waits until it has ended in order.
+func (p *Process) Terminate() error {
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	return p.wait()
+}
+
+// Close ends the process and waits for it. One that does not end is killed.
+func (p *Process) Close() {
+	_ = p.in.Close() // an error means that it has ended
+	_ = p.wait()     // how it ended does not matter any more
+}
+
+func (p *Process) wait() error {
+	watchdog := time.AfterFunc(EndLimit, p.Kill)
+	defer watchdog.Stop()
+	return p.cmd.Wait()
+}
+
+// A Group is several processes in the same role.
+type Group []*Process
+
+// StartGroup starts n processes at the same time and waits until all are ready. It
+// starts all, or none.
+func StartGroup(ctx context.Context, role string, n int, config func(i int) any) (Group, error) {
+	var g Group
+	for i := range n {
+		p, err := launch(ctx, role, config(i))
+		if err != nil {
+			g.Close()
+			return nil, err
+		}
+		g = append(g, p)
+	}
+	for _, p := range g {
+		if err := p.call("Control.Ready", nil, &p.Addr, StartLimit); err != nil {
+			g.Close()
+			return nil, err
+		}
+	}
+	return g, nil
+}
+
+// CallAll calls a method of all processes at the same time.
+func CallAll[R any](g Group, method string, args any) ([]R, error) {
+	replies := make([]R, len(g))
+	return replies, Each(len(g), func(i int) error { return g[i].Call(method, args, &replies[i]) })
+}
+
+// CPU returns the processor time that all have used so far.
+func (g Group) CPU() (sum time.Duration, err error) {
+	for _, p := range g {
+		var used time.Duration
+		if err := p.call("Control.CPU", nil, &used, CallLimit); err != nil {
+			return 0, err
+		}
+		sum += used
+	}
+	return sum, nil
+}
+
+// Close ends all at the same time.
+func (g Group) Close() {
+	_ = Each(len(g), func(i int) error {
+		g[i].Close()
+		return nil
+	})
+}
+
+// Each calls do for 0 to n-1, all at the same time, and returns the first error.
+func Each(n int, do func(i int) error) error {
+	var all errgroup.Group
+	for i := range n {
+		all.Go(func() error { return do(i) })
+	}
+	return all.Wait()
+}
+
+// A tail keeps the end of what is written to it.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+const tailBytes = 2 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p...)
+	if over := len(t.text) - tailBytes; over > 0 {
+		t.text = append(t.text[:0], t.text[over:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(bytes.TrimSpace(t.text))
+}

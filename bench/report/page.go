@@ -1,0 +1,159 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// pageFile is the page, in the directory of the documents.
+const pageFile = "BENCHMARKS.md"
+
+// WritePage writes the page from all stored results. Benchmarks that did not run this
+// time keep their last result.
+func WritePage(docs string) error {
+	all, err := loadResults(docs)
+	if err != nil {
+		return err
+	}
+	return WriteFile(filepath.Join(docs, pageFile), func(w io.Writer) error {
+		_, err := io.WriteString(w, page(all))
+		return err
+	})
+}
+
+const pageIntro = `# Measured against the papers, the peers and the limit
+
+<!-- Written by "make bench" from docs/benchmarks/*.json. Change the benchmarks in bench/, not this page. -->
+
+Every number here was printed by the command that stands beside it, side by side with what it is compared with. Contestants
+take turns in one run, and medians are compared; low and high are the lowest and the highest turn. Numbers from different
+runs do not compare: machines like this one drift by tens of percent within an hour, and are not always alone.
+
+    make bench        # all of it, and this page again; 45 minutes on two cores at most
+    make bench-quick  # the headlines, in minutes, as a table and as JSON lines
+
+"Times better" is how many times less we take, or how many times more we do, than the peer. Below 1 the peer is better.
+Some peers are floors, which do less than we must: a bare read of the index, a reading of the clock, bare gRPC, datagrams alone.
+For them the number says how near we are. What we lose to the others is under [what we lose, and why](#what-we-lose-and-why), and so
+are goals that are not met.
+
+`
+
+// page returns the page.
+func page(all []*Result) string {
+	slices.SortFunc(all, func(a, b *Result) int {
+		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Benchmark, b.Benchmark))
+	})
+	var b strings.Builder
+	b.WriteString(pageIntro)
+	writeSummary(&b, all)
+	for _, r := range all {
+		writeResult(&b, r)
+	}
+	writeLosses(&b, all)
+	return b.String()
+}
+
+func writeSummary(b *strings.Builder, all []*Result) {
+	t := NewTable("", "question", "what", "ours", "unit", "peer", "peer's", "times better")
+	met, goals := 0, 0
+	for _, r := range all {
+		for _, h := range r.Headlines {
+			name := strings.TrimPrefix(h.Name, r.Benchmark+".")
+			t.Add(link(r), name, h.Value, h.Unit, h.Peer, h.PeerValue, h.Ratio)
+		}
+		goals += len(r.Goals)
+		met += len(r.Goals) - r.Missed()
+	}
+	if len(t.Rows) > 0 {
+		fmt.Fprintf(b, "## Headlines\n\n%s\n%d of %d goals are met.\n\n", t.Markdown(), met, goals)
+	}
+	for _, r := range all {
+		if r.Failed != nil {
+			fmt.Fprintf(b, "**Failed**: %s, when it was last asked.\n\n", link(r))
+		}
+	}
+}
+
+// link is a link to the section of a result.
+func link(r *Result) string { return fmt.Sprintf("[%s](#%s)", r.Benchmark, anchor(heading(r))) }
+
+func heading(r *Result) string { return fmt.Sprintf("%d. %s", r.Number, r.Title) }
+
+// anchor is the name of a heading in links, as Markdown renderers derive it: lower
+// case, blanks as hyphens, no punctuation.
+func anchor(heading string) string {
+	return strings.Map(func(c rune) rune {
+		switch {
+		case c == ' ':
+			return '-'
+		case c == '-' || c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c > 127:
+			return c
+		}
+		return -1
+	}, strings.ToLower(heading))
+}
+
+func writeResult(b *strings.Builder, r *Result) {
+	fmt.Fprintf(b, "## %s\n\n", heading(r))
+	if f := r.Failed; f != nil {
+		fmt.Fprintf(b, "**Failed** on %s: %s.", f.Date, strings.TrimSuffix(f.Why, "."))
+		if r.Command == "" {
+			b.WriteString(" Nothing was found before that.\n\n")
+			return
+		}
+		b.WriteString(" What follows was found before that.\n\n")
+	}
+	fmt.Fprintf(b, "%s\n\n    %s\n\n", strings.TrimSpace(r.About), r.Command)
+	for _, s := range r.Sections {
+		writeSection(b, s)
+	}
+	if len(r.Goals) > 0 {
+		fmt.Fprintf(b, "%s\n", r.GoalTable().Markdown())
+	}
+	for _, s := range r.Skipped {
+		fmt.Fprintf(b, "**Skipped** %s.\n\n", strings.TrimSuffix(s, "."))
+	}
+	fmt.Fprintf(b, "Measured on %s, in %s s on: %s.", r.Date, Number(r.Seconds), r.Machine)
+	if len(r.Versions) > 0 {
+		fmt.Fprintf(b, " With %s.", strings.Join(r.Versions, ", "))
+	}
+	b.WriteString("\n\n")
+}
+
+func writeSection(b *strings.Builder, s Section) {
+	if s.Title != "" {
+		fmt.Fprintf(b, "### %s\n\n", s.Title)
+	}
+	if s.Text != "" {
+		fmt.Fprintf(b, "%s\n\n", strings.TrimSpace(s.Text))
+	}
+	if s.Plot != "" {
+		fmt.Fprintf(b, "![%s](%s)\n\n", s.Shows, s.Plot)
+	}
+	if s.Table == nil {
+		return
+	}
+	if s.Table.Title != "" {
+		fmt.Fprintf(b, "%s:\n\n", s.Table.Title)
+	}
+	fmt.Fprintf(b, "%s\n", s.Table.Markdown())
+}
+
+func writeLosses(b *strings.Builder, all []*Result) {
+	b.WriteString("## What we lose, and why\n\n")
+	for _, r := range all {
+		for _, l := range r.Losses {
+			fmt.Fprintf(b, "- %s: %s\n", link(r), strings.TrimSpace(l))
+		}
+		for _, g := range r.Goals {
+			if !g.Met {
+				fmt.Fprintf(b, "- %s, a goal that is not met: %s; it is %s.\n", link(r), g.Want, g.Have)
+			}
+		}
+	}
+}
