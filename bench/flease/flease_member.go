@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/bench/locks"
 	"github.com/leasehold-dev/leasehold/bench/proc"
 	"github.com/leasehold-dev/leasehold/flease"
-	"github.com/leasehold-dev/leasehold/internal/child"
+	process "github.com/leasehold-dev/leasehold/internal/proc"
 	"github.com/leasehold-dev/leasehold/secret"
 )
 
@@ -32,7 +32,7 @@ func startFlease(ctx context.Context, members int, lease time.Duration, sealed b
 }
 
 func startGroup(ctx context.Context, role string, members int, config func(self int, addrs []string) any) (*group, error) {
-	addrs, err := child.FreePorts(members)
+	addrs, err := process.FreePorts(members)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/leasehold-dev/leasehold/bench/proc"
-	"github.com/leasehold-dev/leasehold/internal/child"
+	process "github.com/leasehold-dev/leasehold/internal/proc"
 )
 
 // Roles are those of the servers, for [proc.Play].
@@ -48,7 +48,7 @@ type Etcd struct {
 
 // StartEtcd starts n members.
 func StartEtcd(ctx context.Context, n int, dir string, fsync bool) (*Etcd, error) {
-	addrs, err := child.FreePorts(2 * n)
+	addrs, err := process.FreePorts(2 * n)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leasehold-dev/leasehold/bench/proc"
-	"github.com/leasehold-dev/leasehold/internal/child"
+	process "github.com/leasehold-dev/leasehold/internal/proc"
 )
 
 // A ZooKeeper is three servers, each a Java process, and the sessions of their
@@ -38,7 +38,7 @@ const maxDeletions = 1000
 // turn has lasted for as long as the limit.
 func StartZooKeeper(ctx context.Context, dir string, fsync bool, limit time.Duration) (*ZooKeeper, error) {
 	const n = 3
-	addrs, err := child.FreePorts(3 * n)
+	addrs, err := process.FreePorts(3 * n)
 	if err != nil {
 		return nil, err
 	}

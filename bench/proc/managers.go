@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/child"
+	"github.com/leasehold-dev/leasehold/internal/proc"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
@@ -47,7 +47,7 @@ type ManagersConfig struct {
 
 // A Manager is one process of them.
 type Manager struct {
-	child.Child
+	proc.Process
 	Addr  string // for clients
 	http  string
 	admin leaseholdv1.AdminServiceClient
@@ -99,7 +99,7 @@ func GoBuild(ctx context.Context, dir, to string, packages ...string) error {
 // prepare gives each manager a name, ports and arguments.
 func (g *Managers) prepare(program string) error {
 	n := g.config.Count
-	ports, err := child.FreePorts(3 * n)
+	ports, err := proc.FreePorts(3 * n)
 	if err != nil {
 		return err
 	}
@@ -117,9 +117,9 @@ func (g *Managers) prepare(program string) error {
 		if n > 1 {
 			args = append(args, "--members", strings.Join(members, ","))
 		}
-		m.Child = child.Child{
+		m.Process = proc.Process{
 			Name: name, Ended: func(err error) { fmt.Fprintln(os.Stderr, err) },
-			Launch: child.Launch{Program: program, Args: args, Log: filepath.Join(g.dir, name+".log")},
+			Launch: proc.Launch{Program: program, Args: args, Log: filepath.Join(g.dir, name+".log")},
 		}
 		conn, err := Dial(m.Addr, g.config.Credentials)
 		if err != nil {
@@ -180,7 +180,7 @@ func (g *Managers) Leader(ctx context.Context) (leader *Manager, err error) {
 	err = Until(ctx, 20*time.Millisecond, func(ctx context.Context) error {
 		var failures error
 		for _, m := range g.All {
-			if m.Life() == 0 {
+			if m.Incarnation() == 0 {
 				continue
 			}
 			status, err := m.Status(ctx)
@@ -189,7 +189,7 @@ func (g *Managers) Leader(ctx context.Context) (leader *Manager, err error) {
 				continue
 			}
 			for _, l := range g.All {
-				if l.Addr == status.GetLeader() && l.Life() > 0 && status.GetProblem() == "" {
+				if l.Addr == status.GetLeader() && l.Incarnation() > 0 && status.GetProblem() == "" {
 					leader = l
 					return nil
 				}
@@ -206,7 +206,7 @@ func (g *Managers) CreateNamespace(ctx context.Context, config *leaseholdv1.Name
 	return Until(ctx, 10*time.Millisecond, func(ctx context.Context) error {
 		failure := errors.New("no manager lives")
 		for _, m := range g.All {
-			if m.Life() == 0 {
+			if m.Incarnation() == 0 {
 				continue
 			}
 			attempt, cancel := context.WithTimeout(ctx, time.Second)

@@ -51,7 +51,7 @@ func (t *testbed) again(ctx context.Context, m *proc.Manager) error {
 		return err
 	}
 	t.before[m] += used.CPU
-	if err := errors.Join(m.Finish(ctx), m.Start()); err != nil {
+	if err := errors.Join(m.Terminate(ctx), m.Start()); err != nil {
 		return err
 	}
 	return proc.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {

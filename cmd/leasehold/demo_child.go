@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/child"
 	"github.com/leasehold-dev/leasehold/internal/demo"
+	"github.com/leasehold-dev/leasehold/internal/proc"
 )
 
 // newDemoManagerCommand is the manager command for a child of the demo: it ends
@@ -21,7 +21,7 @@ func newDemoManagerCommand() *cobra.Command {
 		Hidden:             true,
 		DisableFlagParsing: true, // they are those of manager
 		RunE: func(cmd *cobra.Command, args []string) error {
-			go child.EndWithParent(cmd.InOrStdin())
+			go proc.EndWithParent(cmd.InOrStdin())
 			ended := status(run(cmd.Context(), append([]string{"manager"}, args...), cmd.OutOrStdout(), cmd.ErrOrStderr()))
 			if ended != statusOK {
 				return ended
@@ -50,7 +50,7 @@ func newDemoOwnerCommand() *cobra.Command {
 		Hidden: true,
 		Args:   noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			go child.EndWithParent(cmd.InOrStdin())
+			go proc.EndWithParent(cmd.InOrStdin())
 			// Ten servers share the processors here, and would each have its own
 			// elsewhere. One that uses several at a time takes them from the others, and
 			// a collection keeps them all busy: it comes a quarter as often.

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/flease"
-	"github.com/leasehold-dev/leasehold/internal/child"
 	"github.com/leasehold-dev/leasehold/internal/fleasecontrol"
+	"github.com/leasehold-dev/leasehold/internal/proc"
 )
 
 // A terminal runs a command, as a user would who can interrupt it.
@@ -100,7 +100,7 @@ func (term *terminal) end(t *testing.T, want int) {
 // ports are free on the loopback.
 func ports(t *testing.T, n int) []string {
 	t.Helper()
-	free, err := child.FreePorts(n)
+	free, err := proc.FreePorts(n)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/child"
 	"github.com/leasehold-dev/leasehold/internal/pki"
+	"github.com/leasehold-dev/leasehold/internal/proc"
 	"github.com/leasehold-dev/leasehold/owner"
 	"github.com/leasehold-dev/leasehold/secure"
 )
@@ -27,7 +27,7 @@ type fortress struct {
 
 func newFortress(t *testing.T, managers int) *fortress {
 	t.Helper()
-	ports, err := child.FreePorts(2 * managers)
+	ports, err := proc.FreePorts(2 * managers)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/registers"
+	"github.com/leasehold-dev/leasehold/internal/oracle"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 	"github.com/leasehold-dev/leasehold/lookup"
 	"github.com/leasehold-dev/leasehold/owner"
@@ -29,7 +29,7 @@ func TestLinearizable(t *testing.T) {
 				if len(history) < 50 {
 					t.Errorf("%d requests prove little", len(history))
 				}
-				if !porcupine.CheckOperations(registers.Model(), history) {
+				if !porcupine.CheckOperations(oracle.RegisterModel(), history) {
 					t.Errorf("this is not what registers do: %+v", history)
 				}
 			})
@@ -52,11 +52,11 @@ func TestLinearizableWhileMoving(t *testing.T) {
 					c.Move(leasehold.All, []string{"a", "b"}[i%2])
 				}
 				history := w.end()
-				if !porcupine.CheckOperations(registers.Model(), history) {
+				if !porcupine.CheckOperations(oracle.RegisterModel(), history) {
 					t.Errorf("this is not what registers do: %+v", history)
 				}
 				for _, o := range history {
-					if o.Input.(registers.Request).Do == registers.Lose {
+					if o.Input.(oracle.Request).Do == oracle.Lose {
 						t.Errorf("lost: %+v", o)
 					}
 				}
@@ -113,14 +113,14 @@ type witness struct {
 	t                 *testing.T
 	cluster           *leaseholdtest.Cluster
 	seed              uint64
-	history           *registers.Chronicle
+	history           *oracle.Registers
 	callers, watchers sync.WaitGroup
 	stop              context.CancelFunc
 }
 
 func watch(t *testing.T, c *leaseholdtest.Cluster, seed uint64) *witness {
 	watching, stop := context.WithCancel(t.Context())
-	w := &witness{t: t, cluster: c, seed: seed, history: registers.NewChronicle("/home", "/work", "/phone"), stop: stop}
+	w := &witness{t: t, cluster: c, seed: seed, history: oracle.NewRegisters("/home", "/work", "/phone"), stop: stop}
 	lookup := c.Node("watcher").Lookup()
 	w.watchers.Go(func() {
 		for loss := range lookup.Losses(watching) {
@@ -136,7 +136,7 @@ func (w *witness) ask(times int, every time.Duration) {
 		n := w.cluster.Node(fmt.Sprint("caller", i))
 		asks, random := &caller{n.Lookup(), n.Client()}, rand.New(rand.NewPCG(w.seed, uint64(i)))
 		w.callers.Go(func() {
-			w.history.Ask(i, times, every, random, func(in *registers.Request) (registers.Answer, error) {
+			w.history.Ask(i, times, every, random, func(in *oracle.Request) (oracle.Answer, error) {
 				return asks.request(w.t.Context(), in)
 			})
 		})
@@ -153,12 +153,12 @@ func (w *witness) end() []porcupine.Operation {
 }
 
 // request carries out what is to be done to an entry. There are no swaps.
-func (c *caller) request(ctx context.Context, in *registers.Request) (registers.Answer, error) {
+func (c *caller) request(ctx context.Context, in *oracle.Request) (oracle.Answer, error) {
 	method, options := http.MethodPut, []lookup.DoOption(nil) // a write that is repeated is two writes
-	if in.Do != registers.Write {
-		in.Do = registers.Read
+	if in.Do != oracle.Write {
+		in.Do = oracle.Read
 		method, options = http.MethodGet, []lookup.DoOption{lookup.Idempotent()}
 	}
 	value, err := c.ask(ctx, method, in.Name, in.Value, options...)
-	return registers.Answer{Value: value}, err
+	return oracle.Answer{Value: value}, err
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	children "github.com/leasehold-dev/leasehold/internal/child"
+	"github.com/leasehold-dev/leasehold/internal/proc"
 )
 
 func main() {
@@ -41,7 +41,7 @@ keeps its state in memory, on the server that owns a name; a frontend finds that
 	_ = root.PersistentFlags().MarkHidden("child") // it is there
 	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
 		if child {
-			go children.EndWithParent(cmd.InOrStdin())
+			go proc.EndWithParent(cmd.InOrStdin())
 		}
 	}
 	for _, r := range roles() {

@@ -9,15 +9,15 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/managers"
 	"github.com/leasehold-dev/leasehold/internal/plaintext"
+	"github.com/leasehold-dev/leasehold/internal/proc"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
 // An admin sends requests to the managers. It may be used by many goroutines at once.
 type admin struct {
-	*managers.Group
+	*proc.Client
 }
 
 // adminTimeout bounds one request to one manager.
@@ -27,7 +27,7 @@ func newAdmin(addrs []string, secured credentials.TransportCredentials) (*admin,
 	if secured == nil {
 		secured = plaintext.Credentials()
 	}
-	g, err := managers.Dial(addrs, secured, adminTimeout)
+	g, err := proc.Dial(addrs, secured, adminTimeout)
 	if err != nil {
 		return nil, err
 	}

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/child"
+	"github.com/leasehold-dev/leasehold/internal/oracle"
 	"github.com/leasehold-dev/leasehold/internal/pki"
-	"github.com/leasehold-dev/leasehold/internal/witness"
+	"github.com/leasehold-dev/leasehold/internal/proc"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -31,7 +31,7 @@ type cluster struct {
 	owners       []*member
 	admin        *admin
 	certificates *certificates // of all processes; nil for plain text
-	oracle       *witness.Oracle
+	oracle       *oracle.Oracle
 	journal      *journal
 	moved        movedCount
 	restarting   atomic.Pointer[string] // name of the owner that is being restarted; nil if none is
@@ -41,7 +41,7 @@ type cluster struct {
 
 // A member is a manager or an owner.
 type member struct {
-	child.Child
+	proc.Process
 	addr string // of a manager; an owner listens on another port each time
 }
 
@@ -51,7 +51,7 @@ const startTimeout = 60 * time.Second
 
 // newCluster prepares a cluster without processes.
 func newCluster(cfg Config) (*cluster, error) {
-	addrs, err := child.FreePorts(3 * cfg.Managers)
+	addrs, err := proc.FreePorts(3 * cfg.Managers)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func newCluster(cfg Config) (*cluster, error) {
 	}
 	c := &cluster{
 		cfg: cfg, dir: dir, addrs: addrs[:cfg.Managers], pages: addrs[2*cfg.Managers:],
-		oracle: witness.NewOracle(cfg.Users), journal: newJournal(), failed: make(chan error, 1),
+		oracle: oracle.New(cfg.Users), journal: newJournal(), failed: make(chan error, 1),
 	}
 	managers, owners := named("m", cfg.Managers), named("owner-", cfg.Owners)
 	if cfg.TLS {
@@ -104,16 +104,16 @@ func (c *cluster) addManagers(names, peers []string) {
 }
 
 func (c *cluster) member(p pki.Party, addr string, output func(io.Reader) error, args []string) *member {
-	return &member{addr: addr, Child: child.Child{
+	return &member{addr: addr, Process: proc.Process{
 		Name: p.Name, Ended: c.fail,
-		Launch: child.Launch{
+		Launch: proc.Launch{
 			Program: c.cfg.Program, Args: append(args, c.certificates.flags(p)...),
 			Log: filepath.Join(c.dir, p.Name+".log"), Output: output,
 		},
 	}}
 }
 
-func (c *cluster) observe(from io.Reader) error { return witness.Read(from, c.oracle.Observe) }
+func (c *cluster) observe(from io.Reader) error { return oracle.ReadRecords(from, c.oracle.Observe) }
 
 // fail ends the demo, if nothing else has.
 func (c *cluster) fail(err error) {
@@ -168,7 +168,7 @@ func (c *cluster) awaitStart(ctx context.Context, what string, holds func(contex
 		return holds(ctx)
 	})
 	if err != nil && ctx.Err() == nil {
-		err = fmt.Errorf("%w; %s", err, child.Tail(c.managers[0].Launch.Log))
+		err = fmt.Errorf("%w; %s", err, proc.Tail(c.managers[0].Launch.Log))
 	}
 	return errors.Join(err, failed)
 }

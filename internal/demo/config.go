@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/child"
+	"github.com/leasehold-dev/leasehold/internal/proc"
 )
 
 // Config says what to run and which faults to inject. All fields but For, Seed and Keep
@@ -116,7 +116,7 @@ func (c *Config) Validate() error {
 		return bad("--outage %v: it cannot be combined with --rolling-restart or --tls, and managers without a store (--store %s) forget their table when all are killed", c.Outage, Flease)
 	case c.Outage.Seconds()*float64(c.Rate) > maxWaiting/2:
 		return bad("--outage %v at --rate %d: too many requests would wait for its end, %d at most", c.Outage, c.Rate, maxWaiting/2)
-	case c.Rolling && !child.CanSuspend:
+	case c.Rolling && !proc.CanPause:
 		return bad("--rolling-restart: this system has no signal that asks a process to end")
 	case c.For != 0 && c.For < minFor:
 		return bad("--for %v: want at least %v, in which a leader and an owner are killed and replaced", c.For, minFor)

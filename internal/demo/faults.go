@@ -11,7 +11,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/child"
+	"github.com/leasehold-dev/leasehold/internal/proc"
 )
 
 const (
@@ -114,7 +114,7 @@ func (n *nemesis) strikeOwner(ctx context.Context, random *rand.Rand) error {
 	switch kind := random.IntN(4); {
 	case kind == 0 && n.mayStop(reserve):
 		return n.stopOwner(ctx, random)
-	case kind == 1 && child.CanSuspend:
+	case kind == 1 && proc.CanPause:
 		return n.restartOwner(ctx, random)
 	}
 	return n.killOwner(ctx, random)
@@ -141,13 +141,13 @@ func (n *nemesis) killOwner(ctx context.Context, random *rand.Rand) error {
 // find its leases expired, although it has not run meanwhile.
 func (n *nemesis) stopOwner(ctx context.Context, random *rand.Rand) error {
 	c, victim := n.cluster, n.drawOwner(random)
-	if err := victim.Stop(); err != nil {
+	if err := victim.Pause(); err != nil {
 		return fmt.Errorf("stopping %s: %w", victim.Name, err)
 	}
 	n.count(func(f *FaultCounts) { f.OwnersStopped++ })
 	c.journal.add("stopped %s, for longer than its leases last", victim.Name)
 	pause(ctx, n.expiry())
-	if err := victim.GoOn(); err != nil {
+	if err := victim.Resume(); err != nil {
 		return fmt.Errorf("resuming %s: %w", victim.Name, err)
 	}
 	c.journal.add("resumed %s", victim.Name)
@@ -157,7 +157,7 @@ func (n *nemesis) stopOwner(ctx context.Context, random *rand.Rand) error {
 // awaitReturn waits until an owner is a member again, and every key has an owner.
 func (c *cluster) awaitReturn(ctx context.Context, victim *member) error {
 	if err := await(ctx, "waiting for the return of "+victim.Name, recoveryTimeout, c.settled); err != nil {
-		return fmt.Errorf("%w; %s", err, child.Tail(victim.Launch.Log))
+		return fmt.Errorf("%w; %s", err, proc.Tail(victim.Launch.Log))
 	}
 	c.journal.add("%s is back, and every key has an owner", victim.Name)
 	return nil
@@ -178,7 +178,7 @@ func (n *nemesis) expiry() time.Duration { return n.cluster.cfg.Lease*6/5 + 2*ti
 
 // mayStop reports whether there is time to stop an owner, and so much after that.
 func (n *nemesis) mayStop(after time.Duration) bool {
-	return child.CanSuspend && n.left() >= n.expiry()+after
+	return proc.CanPause && n.left() >= n.expiry()+after
 }
 
 // restartOwner restarts an owner, as for an upgrade.
@@ -211,7 +211,7 @@ func (n *nemesis) restart(ctx context.Context, o *member) error {
 	begin := time.Now()
 	ending, cancel := context.WithTimeout(ctx, drainTimeout+shutdownTimeout)
 	defer cancel()
-	if err := o.Finish(ending); err != nil {
+	if err := o.Terminate(ending); err != nil {
 		return err
 	}
 	ended := time.Now()
@@ -219,7 +219,7 @@ func (n *nemesis) restart(ctx context.Context, o *member) error {
 		return err
 	}
 	if err := await(ctx, "waiting for the return of "+o.Name, recoveryTimeout, c.settledAndStill); err != nil {
-		return fmt.Errorf("%w; %s", err, child.Tail(o.Launch.Log))
+		return fmt.Errorf("%w; %s", err, proc.Tail(o.Launch.Log))
 	}
 	n.count(func(f *FaultCounts) { f.Restarts++ })
 	c.journal.add("%s moved its state away and ended after %.1f s, and has its share back after %.1f s more",

@@ -9,7 +9,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/witness"
+	"github.com/leasehold-dev/leasehold/internal/oracle"
 	"github.com/leasehold-dev/leasehold/leasehttp"
 	"github.com/leasehold-dev/leasehold/leasemap"
 )
@@ -48,10 +48,10 @@ const (
 type handler struct {
 	statuses *leasemap.Map[status]
 	session  leasehold.Session
-	report   func(...witness.Record) error
+	report   func(...oracle.Record) error
 }
 
-func newHandler(statuses *leasemap.Map[status], report func(...witness.Record) error) http.Handler {
+func newHandler(statuses *leasemap.Map[status], report func(...oracle.Record) error) http.Handler {
 	h := &handler{statuses, statuses.Owner().Session(), report}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /presence/{user}", h.get)
@@ -77,13 +77,13 @@ func (h *handler) put(w http.ResponseWriter, r *http.Request) {
 // serve sets or reads a status. A request that arrives just before its key waits for it.
 func (h *handler) serve(w http.ResponseWriter, r *http.Request, s status) {
 	h.statuses.Owner().Await(r.Context(), leasehold.KeyOf(s.User))
-	seen := witness.Record{Key: leasehold.KeyOf(s.User), Session: h.session}
-	begin := witness.Now()
+	seen := oracle.Record{Key: leasehold.KeyOf(s.User), Session: h.session}
+	begin := oracle.Now()
 	stored, err := h.operate(r.Context(), s, func(e *leasemap.Entry[status]) {
-		seen.Generation, seen.Check = e.Lease.Generation, witness.Span{Before: begin, After: witness.Now()}
+		seen.Generation, seen.Check = e.Lease.Generation, oracle.Span{Before: begin, After: oracle.Now()}
 	})
 	if err == nil {
-		seen.Held = witness.Span{Before: seen.Check.After, After: witness.Now()}
+		seen.Held = oracle.Span{Before: seen.Check.After, After: oracle.Now()}
 	}
 	if seen.Generation != 0 {
 		if failed := h.report(seen); failed != nil {

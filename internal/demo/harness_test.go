@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/child"
 	"github.com/leasehold-dev/leasehold/internal/leak"
-	"github.com/leasehold-dev/leasehold/internal/witness"
+	"github.com/leasehold-dev/leasehold/internal/oracle"
+	"github.com/leasehold-dev/leasehold/internal/proc"
 	"github.com/leasehold-dev/leasehold/manager"
 	"github.com/leasehold-dev/leasehold/owner"
 	"github.com/leasehold-dev/leasehold/store/mem"
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	}
 	if len(os.Args) > 1 {
 		if role, ok := children[os.Args[1]]; ok {
-			go child.EndWithParent(os.Stdin)
+			go proc.EndWithParent(os.Stdin)
 			fmt.Fprintln(os.Stderr, role(os.Args[2:]))
 			os.Exit(3)
 		}
@@ -64,7 +64,7 @@ func runCareless() error {
 		return err
 	}
 	cfg := OwnerConfig{Records: os.Stdout}
-	return witness.NewSentinel(careless{}, session, newUsers(watchedUsers).keys(), cfg.write).Run(context.Background())
+	return oracle.NewSentinel(careless{}, session, newUsers(watchedUsers).keys(), cfg.write).Run(context.Background())
 }
 
 // TestDualOwnershipIsSeen runs real owners against a real manager, and asks all
@@ -82,7 +82,7 @@ func TestDualOwnershipIsSeen(t *testing.T) {
 	yes := func(err error) (bool, error) { return err == nil, err }
 	wait(t, func(ctx context.Context) (bool, error) { return yes(a.create(ctx, &cfg)) })
 
-	c := &cluster{admin: a, oracle: witness.NewOracle(cfg.Users), failed: make(chan error, 1)}
+	c := &cluster{admin: a, oracle: oracle.New(cfg.Users), failed: make(chan error, 1)}
 	for _, name := range []string{"ann", "bob"} {
 		c.owners = append(c.owners, startOwner(t, c, name, "honest-owner", name, addr))
 	}
@@ -168,9 +168,9 @@ func startOwner(t *testing.T, c *cluster, name string, args ...string) *member {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &member{Child: child.Child{
+	m := &member{Process: proc.Process{
 		Name: name, Ended: c.fail,
-		Launch: child.Launch{Program: program, Args: args, Log: filepath.Join(t.TempDir(), name), Output: c.observe},
+		Launch: proc.Launch{Program: program, Args: args, Log: filepath.Join(t.TempDir(), name), Output: c.observe},
 	}}
 	if err := m.Start(); err != nil {
 		t.Fatal(err)

@@ -156,7 +156,7 @@ type baseline struct {
 func (n *nemesis) baseline() baseline {
 	b := baseline{lives: make(map[string]int), losses: len(n.load.tally.lossesAfter(0))}
 	for _, o := range n.cluster.owners {
-		if life := o.Life(); life > 0 {
+		if life := o.Incarnation(); life > 0 {
 			b.lives[o.Name] = life
 		}
 	}
@@ -167,7 +167,7 @@ func (n *nemesis) baseline() baseline {
 func (c *cluster) survivors(since baseline) map[string]bool {
 	names := make(map[string]bool)
 	for _, o := range c.owners {
-		if life := o.Life(); life > 0 && life == since.lives[o.Name] {
+		if life := o.Incarnation(); life > 0 && life == since.lives[o.Name] {
 			names[o.Name] = true
 		}
 	}

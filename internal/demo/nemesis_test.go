@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/child"
+	"github.com/leasehold-dev/leasehold/internal/proc"
 )
 
 // strikeTimes runs the schedule of a nemesis in virtual time, and returns when
@@ -101,7 +101,7 @@ func TestOwnersAreStoppedOnlyIfThereIsTime(t *testing.T) {
 		{minFor, minLease, false},
 	} {
 		n := &nemesis{cluster: &cluster{cfg: Config{For: test.whole, Lease: test.lease}}, begin: time.Now()}
-		if got := n.mayStop(firstStop + minFor); got != (test.want && child.CanSuspend) {
+		if got := n.mayStop(firstStop + minFor); got != (test.want && proc.CanPause) {
 			t.Errorf("a demo of %v with leases of %v: %t", test.whole, test.lease, got)
 		}
 	}
@@ -109,25 +109,25 @@ func TestOwnersAreStoppedOnlyIfThereIsTime(t *testing.T) {
 
 // TestAStoppedMemberCountsAsDead until it goes on, and then has another life.
 func TestAStoppedMemberCountsAsDead(t *testing.T) {
-	if !child.CanSuspend {
+	if !proc.CanPause {
 		t.Skip("processes cannot be stopped on this system")
 	}
 	c := &cluster{failed: make(chan error, 1)}
 	m := startOwner(t, c, "sleeper", "sleeper")
-	before := m.Life()
-	if err := m.Stop(); err != nil {
+	before := m.Incarnation()
+	if err := m.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	if m.Life() != 0 {
+	if m.Incarnation() != 0 {
 		t.Error("a member that is stopped lives")
 	}
-	if err := m.GoOn(); err != nil {
+	if err := m.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	if m.Life() <= before {
-		t.Errorf("life %d after %d", m.Life(), before)
+	if m.Incarnation() <= before {
+		t.Errorf("life %d after %d", m.Incarnation(), before)
 	}
-	if err := m.Stop(); err != nil { // it can be killed all the same
+	if err := m.Pause(); err != nil { // it can be killed all the same
 		t.Fatal(err)
 	}
 	m.Close()

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/witness"
+	"github.com/leasehold-dev/leasehold/internal/oracle"
 )
 
 // A Report is the result of a demo. Programs read its JSON form: fields may be added, none
@@ -77,7 +77,7 @@ type OwnershipCounts struct {
 	unjudged  uint64
 }
 
-func ownershipCounts(v witness.Verdict) OwnershipCounts {
+func ownershipCounts(v oracle.Verdict) OwnershipCounts {
 	return OwnershipCounts{v.Tenures, v.Checked, v.Duals, v.Reversals, v.First, v.Unjudged}
 }
 

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/child"
+	"github.com/leasehold-dev/leasehold/internal/proc"
 )
 
 // gcPercent makes garbage collection rare. There may be a million users; callers that wait
@@ -86,7 +86,7 @@ func (d *demo) perform(ctx context.Context) error {
 	}
 	l, err := openLoad(ctx, c)
 	if err != nil {
-		return fmt.Errorf("%w; %s", err, child.Tail(c.managers[0].Launch.Log))
+		return fmt.Errorf("%w; %s", err, proc.Tail(c.managers[0].Launch.Log))
 	}
 	defer l.close()
 	c.journal.add("every key has an owner")

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/witness"
+	"github.com/leasehold-dev/leasehold/internal/oracle"
 	"github.com/leasehold-dev/leasehold/leasemap"
 	"github.com/leasehold-dev/leasehold/owner"
 	"github.com/leasehold-dev/leasehold/secure"
@@ -60,7 +60,7 @@ func RunOwner(ctx context.Context, cfg OwnerConfig) error {
 	}
 	o := statuses.Owner()
 	server := &http.Server{Handler: newHandler(statuses, cfg.write), ReadHeaderTimeout: readHeaderTimeout}
-	watch := witness.NewSentinel(o, o.Session(), newUsers(min(cfg.Users, maxWatched)).keys(), cfg.write)
+	watch := oracle.NewSentinel(o, o.Session(), newUsers(min(cfg.Users, maxWatched)).keys(), cfg.write)
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	ended := make(chan error, 2)
@@ -130,6 +130,6 @@ func (cfg *OwnerConfig) secured(listener net.Listener) net.Listener {
 }
 
 // write sends records to the parent process.
-func (cfg *OwnerConfig) write(records ...witness.Record) error {
-	return witness.Write(cfg.Records, records...)
+func (cfg *OwnerConfig) write(records ...oracle.Record) error {
+	return oracle.WriteRecords(cfg.Records, records...)
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/witness"
+	"github.com/leasehold-dev/leasehold/internal/oracle"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 	"github.com/leasehold-dev/leasehold/leasehttp"
 	"github.com/leasehold-dev/leasehold/leasemap"
@@ -21,10 +21,10 @@ import (
 // records collects what servers report to the oracle.
 type records struct {
 	mu  sync.Mutex
-	all []witness.Record
+	all []oracle.Record
 }
 
-func (r *records) add(some ...witness.Record) error {
+func (r *records) add(some ...oracle.Record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all = append(r.all, some...)
@@ -93,7 +93,7 @@ func TestStatusesMoveWithTheirUsers(t *testing.T) {
 // checkRecords checks that there is a record of each operation, with times in their order.
 func checkRecords(t *testing.T, seen *records, want int) {
 	t.Helper()
-	o := witness.NewOracle(100)
+	o := oracle.New(100)
 	for _, r := range seen.all {
 		if r.Check.Before == 0 || r.Check.Before > r.Check.After || r.Check.After > r.Held.Before || r.Held.Before > r.Held.After || r.Generation == 0 {
 			t.Errorf("record %+v", r)

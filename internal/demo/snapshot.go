@@ -49,7 +49,7 @@ const observeEvery = 250 * time.Millisecond
 func (o *observer) run(ctx context.Context) {
 	for pause(ctx, observeEvery) {
 		led, err := o.cluster.admin.leader(ctx, 0)
-		if m := o.cluster.managerAt(led.leader); err != nil || m != nil && m.Life() == 0 {
+		if m := o.cluster.managerAt(led.leader); err != nil || m != nil && m.Incarnation() == 0 {
 			led = leadership{}
 		}
 		owners, err := o.cluster.admin.owners(ctx)
@@ -81,13 +81,13 @@ func (o *observer) fill(s *Snapshot) {
 		s.Leader, s.Term = c.nameOf(o.led.leader), uint64(o.led.term)
 	}
 	for i, m := range c.managers {
-		if s.Dashboard == "" && m.Life() > 0 {
+		if s.Dashboard == "" && m.Incarnation() > 0 {
 			s.Dashboard = c.page(i)
 		}
-		s.Managers = append(s.Managers, Participant{Name: m.Name, Alive: m.Life() > 0})
+		s.Managers = append(s.Managers, Participant{Name: m.Name, Alive: m.Incarnation() > 0})
 	}
 	for _, m := range c.owners {
-		s.Owners = append(s.Owners, Participant{Name: m.Name, Alive: m.Life() > 0, Share: o.shares[m.Name]})
+		s.Owners = append(s.Owners, Participant{Name: m.Name, Alive: m.Incarnation() > 0, Share: o.shares[m.Name]})
 	}
 	s.Events = c.journal.events()
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/flease"
-	"github.com/leasehold-dev/leasehold/internal/child"
+	"github.com/leasehold-dev/leasehold/internal/proc"
 )
 
 // Config is what is measured.
@@ -105,7 +105,7 @@ type group []*process
 
 // start starts the members. Those that were started are returned with an error, too.
 func start(ctx context.Context, cfg *Config, command []string, errs io.Writer) (group, error) {
-	addrs, err := child.FreePorts(cfg.Members)
+	addrs, err := proc.FreePorts(cfg.Members)
 	if err != nil {
 		return nil, err
 	}

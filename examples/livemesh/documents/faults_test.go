@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/documents"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/meshtest"
-	"github.com/leasehold-dev/leasehold/internal/registers"
+	"github.com/leasehold-dev/leasehold/internal/oracle"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 )
 
@@ -42,7 +42,7 @@ func TestLinearizable(t *testing.T) {
 				if len(history) < 50 {
 					t.Errorf("%d requests prove little", len(history))
 				}
-				if !porcupine.CheckOperations(registers.Model(), history) {
+				if !porcupine.CheckOperations(oracle.RegisterModel(), history) {
 					t.Errorf("this is not what registers do: %+v", history)
 				}
 			})
@@ -51,7 +51,7 @@ func TestLinearizable(t *testing.T) {
 }
 
 func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64) []porcupine.Operation {
-	history := registers.NewChronicle("home", "work", "phone")
+	history := oracle.NewRegisters("home", "work", "phone")
 	e := &leaseholdtest.Nemesis{
 		Random: rand.New(rand.NewPCG(seed, 99)),
 		Start:  func(n *leaseholdtest.Node) func(context.Context) error { return serve(t, n) },
@@ -70,7 +70,7 @@ func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64) []porcupine.Opera
 		asker := client(t, c, c.Node(fmt.Sprint("caller", i)))
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
 		clients.Go(func() {
-			history.Ask(i, 40, 1500*time.Millisecond, random, func(in *registers.Request) (registers.Answer, error) {
+			history.Ask(i, 40, 1500*time.Millisecond, random, func(in *oracle.Request) (oracle.Answer, error) {
 				return request(t.Context(), asker, in)
 			})
 		})
@@ -89,35 +89,35 @@ func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64) []porcupine.Opera
 const section = "address"
 
 // request carries out what is to be done to a section.
-func request(ctx context.Context, c *documents.Client, in *registers.Request) (registers.Answer, error) {
+func request(ctx context.Context, c *documents.Client, in *oracle.Request) (oracle.Answer, error) {
 	value, err := json.Marshal(in.Value)
 	if err != nil {
-		return registers.Answer{}, err
+		return oracle.Answer{}, err
 	}
 	change := documents.Change{Set: map[string]json.RawMessage{section: value}}
-	if in.Do == registers.Write {
+	if in.Do == oracle.Write {
 		_, err := c.Change(ctx, in.Name, change)
-		return registers.Answer{}, err
+		return oracle.Answer{}, err
 	}
 	d, err := c.Get(ctx, in.Name)
 	if err != nil && !errors.Is(err, leasehold.NotFound) {
-		in.Do = registers.Read // no more than that was tried
-		return registers.Answer{}, err
+		in.Do = oracle.Read // no more than that was tried
+		return oracle.Answer{}, err
 	}
 	have := d.Sections[section]
 	was := ""
 	if have.Data != nil {
 		if err := json.Unmarshal(have.Data, &was); err != nil {
-			return registers.Answer{}, err
+			return oracle.Answer{}, err
 		}
 	}
-	if in.Do == registers.Read {
-		return registers.Answer{Value: was}, nil
+	if in.Do == oracle.Read {
+		return oracle.Answer{Value: was}, nil
 	}
 	in.Want, change.If = was, map[string]string{section: have.Version}
 	_, err = c.Change(ctx, in.Name, change)
 	if errors.Is(err, leasehold.Stale) {
-		return registers.Answer{}, nil
+		return oracle.Answer{}, nil
 	}
-	return registers.Answer{Swapped: true}, err
+	return oracle.Answer{Swapped: true}, err
 }

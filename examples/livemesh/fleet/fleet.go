@@ -17,8 +17,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/child"
-	"github.com/leasehold-dev/leasehold/internal/managers"
+	"github.com/leasehold-dev/leasehold/internal/proc"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
@@ -32,7 +31,7 @@ const (
 
 // A Process is one of a fleet.
 type Process struct {
-	child.Child
+	proc.Process
 	Service leasehold.Namespace // "" for managers and frontends
 	ready   chan struct{}       // has something when it has printed a line
 }
@@ -50,7 +49,7 @@ type Fleet struct {
 // are ready. The services are namespaces whose names are those of commands. The logs are in
 // the directory.
 func Start(ctx context.Context, program, dir string, services []leasehold.Namespace) (*Fleet, error) {
-	addrs, err := child.FreePorts(managerCount + pair)
+	addrs, err := proc.FreePorts(managerCount + pair)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +89,7 @@ func (f *Fleet) process(name string, space leasehold.Namespace, args ...string) 
 		default: // another has failed
 		}
 	}
-	p.Launch = child.Launch{
+	p.Launch = proc.Launch{
 		Program: f.program, Args: append(args, "--child"), Log: filepath.Join(f.dir, name+".log"),
 		Output: func(r io.Reader) error {
 			lines := bufio.NewScanner(r)
@@ -128,7 +127,7 @@ func (f *Fleet) start(ctx context.Context, processes []*Process) error {
 		case err := <-f.failed:
 			return err
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s: %w; %s", p.Name, context.Cause(ctx), child.Tail(p.Launch.Log))
+			return fmt.Errorf("waiting for %s: %w; %s", p.Name, context.Cause(ctx), proc.Tail(p.Launch.Log))
 		}
 	}
 	return nil
@@ -136,7 +135,7 @@ func (f *Fleet) start(ctx context.Context, processes []*Process) error {
 
 // createNamespaces retries until one of the managers is the leader.
 func (f *Fleet) createNamespaces(ctx context.Context, services []leasehold.Namespace) error {
-	group, err := managers.Dial(f.addrs, insecure.NewCredentials(), patience)
+	group, err := proc.Dial(f.addrs, insecure.NewCredentials(), patience)
 	if err != nil {
 		return err
 	}

@@ -6,19 +6,19 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/child"
+	"github.com/leasehold-dev/leasehold/internal/proc"
 )
 
 // Strike kills, stops or restarts one process, and returns what it did when all run again.
 func (f *Fleet) Strike(ctx context.Context, random *rand.Rand) (string, error) {
 	server := f.servers[random.IntN(len(f.servers))]
 	switch n := random.IntN(7); {
-	case n < 2 && child.CanSuspend:
+	case n < 2 && proc.CanPause:
 		return f.pause(ctx, server, random)
 	case n == 2: // its names move to others, and nothing is lost
 		ending, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		if err := server.Finish(ending); err != nil {
+		if err := server.Terminate(ending); err != nil {
 			return "", err
 		}
 		return server.Name + " was restarted", f.Revive(ctx, server, 0)
@@ -38,11 +38,11 @@ func (f *Fleet) pause(ctx context.Context, p *Process, random *rand.Rand) (strin
 	if random.IntN(2) == 0 {
 		d, how = lease+upTo(random, lease), "for longer than its leases last"
 	}
-	if err := p.Stop(); err != nil {
+	if err := p.Pause(); err != nil {
 		return "", err
 	}
 	waited := wait(ctx, d)
-	if err := p.GoOn(); err != nil {
+	if err := p.Resume(); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("%s was stopped %s, and went on", p.Name, how), waited

@@ -15,15 +15,15 @@ var passedBy = map[string]struct {
 	roles  []cluster.Role
 	shapes []cluster.Shape
 }{
-	"manager":  {[]cluster.Role{cluster.Manager}, cluster.Shapes()},
-	"store":    {[]cluster.Role{cluster.Manager}, []cluster.Shape{cluster.Etcd, cluster.External}},
-	"etcd":     {[]cluster.Role{cluster.Manager}, []cluster.Shape{cluster.Etcd}},
-	"flease":   {[]cluster.Role{cluster.Manager}, []cluster.Shape{cluster.Flease}},
+	"manager":    {[]cluster.Role{cluster.Manager}, cluster.Shapes()},
+	"store":      {[]cluster.Role{cluster.Manager}, []cluster.Shape{cluster.Etcd, cluster.External}},
+	"etcd":       {[]cluster.Role{cluster.Manager}, []cluster.Shape{cluster.Etcd}},
+	"flease":     {[]cluster.Role{cluster.Manager}, []cluster.Shape{cluster.Flease}},
 	"memcatalog": {[]cluster.Role{cluster.Manager}, []cluster.Shape{cluster.Flease}},
-	"owner":    {[]cluster.Role{cluster.Owner}, cluster.Shapes()},
-	"mover":    {[]cluster.Role{cluster.Owner}, cluster.Shapes()},
-	"link":     {[]cluster.Role{cluster.Owner, cluster.Caller}, cluster.Shapes()},
-	"lookup":   {[]cluster.Role{cluster.Caller}, cluster.Shapes()},
+	"owner":      {[]cluster.Role{cluster.Owner}, cluster.Shapes()},
+	"mover":      {[]cluster.Role{cluster.Owner}, cluster.Shapes()},
+	"link":       {[]cluster.Role{cluster.Owner, cluster.Caller}, cluster.Shapes()},
+	"lookup":     {[]cluster.Role{cluster.Caller}, cluster.Shapes()},
 }
 
 // Passed are those of the failpoints that somebody in a cluster of that shape passes.
