@@ -32,18 +32,22 @@ func (o *oracle) restored(evident bool) {
 }
 
 // excused reports whether state that was lost by a change may be served again: a restore has
-// removed the change from the store, and only owners could show that; or the change is engine.Nowhere
-// that was ever stored, but what rebased has noted as lost.
+// removed the change from the store, and only owners could show that; or the change was never
+// stored, but is what rebased has noted as lost.
 func (t *truth) excused(lsn leasehold.LSN) bool {
 	if slices.ContainsFunc(t.forks, func(l lostHistory) bool { return lsn == l.base }) {
 		return true
 	}
+	covered := false
 	for _, r := range t.restores {
 		if lsn > r.after && lsn <= r.upTo {
-			return !r.evident
+			if r.evident {
+				return false
+			}
+			covered = true
 		}
 	}
-	return t.wasLost(lsn)
+	return covered || t.wasLost(lsn)
 }
 
 // rebased is the store putting a table in the place of a log, after a gap in its numbers: was

@@ -21,13 +21,15 @@ func (n *nemesis) heal() {
 	w.store.slow, w.store.unknown, w.store.stale = 0, 0, false
 	n.settleTraffic()
 	w.store.up()
+	for _, m := range w.managers { // before those that were stopped go on, and write
+		m.storeCut, m.lag = false, lag{}
+	}
 	for _, h := range w.hosts {
 		if h.alive && h.stopped != 0 {
 			w.goOn(h)
 		}
 	}
 	for _, m := range w.managers {
-		m.storeCut, m.lag = false, lag{}
 		if !m.alive || m.resigning {
 			m.boot()
 		}

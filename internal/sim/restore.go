@@ -73,7 +73,7 @@ func (n *nemesis) restoreStore() bool {
 	}
 	version, catalog := s.record.Version, s.catalog.Version
 	s.restore(s.saved)
-	w.oracle.restored(kind == 0)
+	w.oracle.restored(s.saved.record.Store.Cluster != s.identity().Cluster)
 	if kind != 1 && w.Chance(3) {
 		n.tell("while managers run")
 		s.record.Version, s.catalog.Version = version+1, catalog+1
