@@ -188,19 +188,41 @@ func (m Mutant) plant(root string) (file, planted string, err error) {
 	}
 	planted = string(source)
 	for hunk := range strings.SplitSeq(diff, "\n@@ ") {
-		was, is := sides(hunk)
-		if n := strings.Count(planted, was); n != 1 {
-			return "", "", fmt.Errorf("%s has these lines %d times, want once: the code has moved on, and the patch must follow\n%s", name, n, was)
+		was, is, found := place(planted, hunk)
+		if !found {
+			return "", "", fmt.Errorf("%s does not have these lines once: the code has moved on, and the patch must follow\n%s", name, was)
 		}
 		planted = strings.Replace(planted, was, is, 1)
 	}
 	return file, planted, nil
 }
 
-// sides returns the lines that a hunk replaces, and those that it puts in their place.
-func sides(hunk string) (was, is string) {
-	_, lines, _ := strings.Cut(hunk, "\n") // after the numbers
-	for line := range strings.Lines(lines) {
+// place returns the lines of a text that a hunk replaces, and those that it puts in their place. Of the
+// lines around the change it needs as many as tell it from others: comments nearby may change.
+func place(text, hunk string) (was, is string, found bool) {
+	_, body, _ := strings.Cut(hunk, "\n") // after the numbers
+	lines := slices.Collect(strings.Lines(body))
+	context := func(line string) bool { return line[0] != '-' && line[0] != '+' }
+	before := slices.IndexFunc(lines, func(line string) bool { return !context(line) })
+	after := 0
+	for after < len(lines) && context(lines[len(lines)-1-after]) {
+		after++
+	}
+	for dropped := range max(before, 0) + after + 1 {
+		for top := max(0, dropped-after); top <= min(dropped, before); top++ {
+			was, is = sides(lines[top : len(lines)-(dropped-top)])
+			if was != "" && strings.Count(text, was) == 1 {
+				return was, is, true
+			}
+		}
+	}
+	was, is = sides(lines)
+	return was, is, false
+}
+
+// sides returns what lines of a hunk replace, and what they put in its place.
+func sides(lines []string) (was, is string) {
+	for _, line := range lines {
 		switch line[0] {
 		case '-':
 			was += line[1:]

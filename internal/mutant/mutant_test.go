@@ -80,7 +80,7 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 	patched := func(lines string) Mutant {
 		return Mutant{Name: "some-bug", Patch: "It is wrong.\n\n--- a/internal/mono/mono.go\n+++ b/internal/mono/mono.go\n@@ -1 +1 @@\n" + lines}
 	}
-	if err := Build(t.Context(), patched("-this text is not there\n+nor this\n"), out); err == nil || !strings.Contains(err.Error(), "0 times") {
+	if err := Build(t.Context(), patched("-this text is not there\n+nor this\n"), out); err == nil || !strings.Contains(err.Error(), "does not have these lines") {
 		t.Errorf("a mutant whose lines are gone: %v", err)
 	}
 	if err := Build(t.Context(), patched("-package mono\n+package ???\n"), out); err == nil || !strings.Contains(err.Error(), "mono.go") {
@@ -244,4 +244,26 @@ func search(t *testing.T, m Mutant, protocol string, more ...string) int {
 		t.Logf("seed %v: %v", f.Seed, f.Invariant)
 	}
 	return len(failures)
+}
+
+// TestPlace: a change is found although lines around it have changed, unless it could be meant for
+// several places.
+func TestPlace(t *testing.T) {
+	const hunk = "1,5 +1,5 @@\n \t// as it was\n \tif a {\n-\t\treturn 1\n+\t\treturn 2\n \t}\n"
+	for _, test := range []struct {
+		name, text string
+		found      bool
+	}{
+		{"as it was", "\t// as it was\n\tif a {\n\t\treturn 1\n\t}\n", true},
+		{"another comment", "\t// another\n\tif a {\n\t\treturn 1\n\t}\n", true},
+		{"other lines around it", "\tfor b {\n\t\treturn 1\n\t\tc()\n\t}\n", true},
+		{"two places, told apart by what is above", "\tif b {\n\t\treturn 1\n\t}\n\tif a {\n\t\treturn 1\n\t}\n", true},
+		{"two places", "\tfor b {\n\t\treturn 1\n\t}\n\tfor c {\n\t\treturn 1\n\t}\n", false},
+		{"gone", "\tif a {\n\t}\n", false},
+	} {
+		was, is, found := place(test.text, hunk)
+		if found != test.found || found && !strings.Contains(is, "return 2") {
+			t.Errorf("%s: found %t: %q becomes %q", test.name, found, was, is)
+		}
+	}
 }
