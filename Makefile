@@ -87,8 +87,7 @@ vulncheck: ## ask the Go vulnerability database about what our code calls (needs
 
 .PHONY: sbom
 sbom: build ## write what bin/leasehold is made of to bin/leasehold.cdx.json, in the form of CycloneDX
-	$(GO) run ./internal/sbom bin/leasehold >bin/leasehold.cdx.json
-	@$(GO) run ./internal/sbom -table bin/leasehold | sed -n 1p
+	$(GO) tool -modfile=tools/sbom/go.mod cyclonedx-gomod bin -json -noserial -output bin/leasehold.cdx.json bin/leasehold
 
 .PHONY: reproducible
 reproducible: ## build the binary twice, in different places and the second time from nothing, and compare (minutes)
