@@ -139,7 +139,11 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 	case Slept:
 		m.slept(now)
 	case Refresh:
-		m.soon(now)
+		if m.awaiting && m.misses > 0 {
+			m.again = true // a caller says nothing about managers: the backoff goes on
+		} else {
+			m.soon(now)
+		}
 	}
 	return m.finish(now)
 }
