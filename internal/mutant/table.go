@@ -255,6 +255,7 @@ var shells = []Mutant{
 	{Name: "moves-without-backing", Package: "./internal/machine/owner", Test: "TestSourceSaysWhoCountsOnIt"},
 	// What is around the machines of managers, their stores and Flease; and machines, where the simulator does not do what it takes, or hardly ever.
 	{Name: "silent-member-counts-as-taker", Package: "./internal/machine/manager", Test: "TestOutageOfAnyLength"},
+	{Name: "rest-of-a-waiting-move-forgotten", Package: "./internal/machine/manager", Test: "TestRestOfAWaitingMove"},
 	{Name: "late-message-of-a-ghost-replaces", Package: "./internal/machine/manager", Test: "TestLateMessageOfAGhost"},
 	{Name: "room-at-the-cost-of-leases", Package: "./internal/machine/manager", Test: "TestNewcomersThatCrash"},
 	{Name: "silent-sessions-unbounded", Package: "./internal/machine/manager", Test: "TestNewcomersThatCrash"},
