@@ -33,7 +33,9 @@ func TestBuildIsReproducible(t *testing.T) {
 const dependencies = "docs/DEPENDENCIES.md"
 
 // modules are those of this repository, by their directories, as the document has them.
-func modules() []string { return []string{".", "bench", "bench/routing", "tools", "tools/buf", "tools/sbom"} }
+func modules() []string {
+	return []string{".", "bench", "bench/routing", "tools", "tools/buf", "tools/sbom"}
+}
 
 // isOurs reports whether a module is one of this repository's.
 func isOurs(path string) bool { return path == module || strings.HasPrefix(path, module+"/") }
