@@ -93,24 +93,15 @@ func RunCaller(ctx context.Context, cfg CallerConfig) error {
 const maxWorkers = 1000
 
 // open opens the lookup, however long it takes.
-func (c *caller) open(ctx context.Context) error {
-	for {
-		opening, cancel := context.WithTimeout(ctx, joinPatience)
-		l, err := lookup.Open(opening, lookup.Config{
+func (c *caller) open(ctx context.Context) (err error) {
+	c.lookup, err = retry(ctx, c.cfg.Logger, "opening", func(ctx context.Context) (*lookup.Lookup, error) {
+		return lookup.Open(ctx, lookup.Config{
 			Namespace: Namespace, Managers: c.cfg.Managers, OnLoss: c.lost, Poll: c.cfg.Poll, Stale: c.cfg.Stale,
 			OnContact: c.contact, ConservativeRecovery: c.conservative(),
 			Credentials: insecure.NewCredentials(), Logger: c.cfg.Logger,
 		})
-		cancel()
-		switch {
-		case err == nil:
-			c.lookup = l
-			return nil
-		case ctx.Err() != nil || leasehold.KindOf(err) != leasehold.Unavailable:
-			return err
-		}
-		c.cfg.Logger.Warn("opening again", "why", err)
-	}
+	})
+	return err
 }
 
 // lost writes down what the lookup reports. That nobody reads it any more is found

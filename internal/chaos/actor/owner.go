@@ -50,7 +50,6 @@ func (cfg *OwnerConfig) AddFlags(f *pflag.FlagSet) {
 
 // Patience of owners.
 const (
-	joinPatience  = 10 * time.Second
 	closePatience = 10 * time.Second
 	headerTime    = 5 * time.Second
 )
@@ -94,20 +93,11 @@ func RunOwner(ctx context.Context, cfg OwnerConfig) error {
 
 // join joins, however long it takes.
 func (cfg *OwnerConfig) join(ctx context.Context, service *registers) (*owner.Owner, error) {
-	for {
-		joining, cancel := context.WithTimeout(ctx, joinPatience)
-		o, err := owner.Join(joining, owner.Config{
+	return retry(ctx, cfg.Logger, "joining", func(ctx context.Context) (*owner.Owner, error) {
+		return owner.Join(ctx, owner.Config{
 			Namespace: Namespace, Managers: cfg.Managers, Addr: cfg.Addr, Name: cfg.Name,
 			OnRevoke: service.forget, Load: owner.LoadReported, KeepSuspended: cfg.KeepSuspended,
 			Credentials: insecure.NewCredentials(), Logger: cfg.Logger,
 		})
-		cancel()
-		switch kind := leasehold.KindOf(err); {
-		case err == nil:
-			return o, nil
-		case ctx.Err() != nil || kind != leasehold.Unavailable && kind != leasehold.NameTaken:
-			return nil, err
-		}
-		cfg.Logger.Warn("joining again", "why", err)
-	}
+	})
 }

@@ -1,0 +1,39 @@
+package actor
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+const (
+	openTimeout = 10 * time.Second       // for one attempt to join or to open a lookup
+	retryEvery  = 100 * time.Millisecond // between two attempts
+)
+
+// retry calls open until it succeeds, ctx ends, or the error is one that time does not mend.
+// A missing namespace is no such error: managers without a store forget it when most of them
+// are restarted, and the run creates it again.
+func retry[T any](ctx context.Context, log *slog.Logger, what string, open func(context.Context) (T, error)) (T, error) {
+	for {
+		attempt, cancel := context.WithTimeout(ctx, openTimeout)
+		opened, err := open(attempt)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return opened, err
+		}
+		switch leasehold.KindOf(err) {
+		case leasehold.Unavailable, leasehold.NameTaken, leasehold.NotFound:
+		default:
+			return opened, err
+		}
+		log.Warn(what+" again", "why", err)
+		select {
+		case <-ctx.Done():
+			return opened, err
+		case <-time.After(retryEvery):
+		}
+	}
+}

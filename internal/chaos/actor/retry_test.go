@@ -1,0 +1,34 @@
+package actor
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// TestRetry has errors that pass, then one that stays.
+func TestRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		passing := []leasehold.Kind{leasehold.Unavailable, leasehold.NotFound, leasehold.NameTaken}
+		attempts := 0
+		open := func(context.Context) (int, error) {
+			attempts++
+			if attempts <= len(passing) {
+				return 0, leasehold.Errorf("open", passing[attempts-1], "chaos", "not yet")
+			}
+			return attempts, nil
+		}
+		if got, err := retry(t.Context(), slog.New(slog.DiscardHandler), "opening", open); got != 4 || err != nil {
+			t.Errorf("got %d, %v after errors that pass, want 4", got, err)
+		}
+		refused := func(context.Context) (int, error) {
+			return 0, leasehold.Errorf("open", leasehold.Denied, "chaos", "no")
+		}
+		if _, err := retry(t.Context(), slog.New(slog.DiscardHandler), "opening", refused); leasehold.KindOf(err) != leasehold.Denied {
+			t.Errorf("got %v, want the refusal", err)
+		}
+	})
+}
