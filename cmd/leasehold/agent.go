@@ -20,6 +20,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/agent"
 	"github.com/leasehold-dev/leasehold/internal/settings"
 	"github.com/leasehold-dev/leasehold/secure"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const agentHelp = `Runs an agent: a local HTTP/JSON API that gives programs in any language what the
@@ -83,7 +84,7 @@ func newAgentCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return cfg.run(cmd.Context(), mode, newScreen(cmd.OutOrStdout()), cmd.ErrOrStderr())
+		return cfg.run(cmd.Context(), mode, console.New(cmd.OutOrStdout()), cmd.ErrOrStderr())
 	}
 	return cmd
 }
@@ -132,7 +133,7 @@ func (a *agentSettings) validate() (os.FileMode, error) {
 	}
 	contacts := called(a.origin("managers"), a.Managers, a.Security.tls())
 	if !strings.HasPrefix(a.Listen, "unix:") && checkAddr(a.Listen) == nil { // else the agent refuses it
-		contacts = append(contacts, contact{a.origin("listen"), a.Listen, a.Access != ""})
+		contacts = append(contacts, contactAt(a.origin("listen"), a.Listen, a.Access != ""))
 	}
 	if err := a.Security.expose(contacts); err != nil {
 		return 0, err
@@ -178,7 +179,7 @@ func (a *agentSettings) protect(cfg *agent.Config, keeper *secure.Keeper, log *s
 	}
 	policy, err := access.Open(access.Config{File: a.Access, Revoked: keeper.Revoked, Logger: log, Audit: log.With("audit", true)})
 	if err != nil {
-		return nil, failed{err}
+		return nil, fail(err)
 	}
 	cfg.Access, cfg.TLS = policy, keeper.ServerTLS(secure.IfGiven)
 	for _, host := range keeper.Describe().Hosts {
@@ -198,7 +199,7 @@ func (a *agentSettings) open(log *slog.Logger) (*secure.Keeper, error) {
 }
 
 // run runs an agent until the context ends.
-func (a *agentSettings) run(ctx context.Context, mode os.FileMode, out screen, errs io.Writer) error {
+func (a *agentSettings) run(ctx context.Context, mode os.FileMode, out console.Screen, errs io.Writer) error {
 	log, registry := a.Log.logger(errs), newRegistry()
 	warnOfPlainText(a.Security.exposed, log)
 	keeper, err := a.open(log)
@@ -210,12 +211,12 @@ func (a *agentSettings) run(ctx context.Context, mode os.FileMode, out screen, e
 	}
 	stopDebug, err := a.Debug.serve(log)
 	if err != nil {
-		return failed{err}
+		return fail(err)
 	}
 	defer stopDebug()
 	stopTraces, err := serveTraces(ctx, "leasehold-agent", log)
 	if err != nil {
-		return failed{err}
+		return fail(err)
 	}
 	defer stopTraces()
 	cfg := agent.Config{
@@ -240,7 +241,7 @@ func (a *agentSettings) run(ctx context.Context, mode os.FileMode, out screen, e
 		if leasehold.KindOf(err) == leasehold.Invalid {
 			return err
 		}
-		return failed{err}
+		return fail(err)
 	}
 	at := listener.Addr().String()
 	if err := write(out, a.greeting(listener.Addr().Network(), at)); err != nil {
@@ -251,7 +252,7 @@ func (a *agentSettings) run(ctx context.Context, mode os.FileMode, out screen, e
 	stop := context.AfterFunc(ctx, ready(a.Log.logger(errs), "an agent on "+at))
 	defer stop()
 	if err := served.Serve(ctx, listener); err != nil {
-		return failed{err}
+		return fail(err)
 	}
 	return nil
 }
@@ -265,8 +266,8 @@ func (a *agentSettings) greeting(network, at string) string {
 	if network == "unix" {
 		at, curl = "unix:"+at, "curl -s --unix-socket "+at+" 'http://localhost"
 	}
-	return facts([]entry{
-		{"agent", heading(at)},
+	return console.Facts([]console.Entry{
+		{"agent", console.Heading(at)},
 		{"managers", strings.Join(a.Managers, ", ")},
 		{"answers", fmt.Sprintf("stay true for up to %v, less the clocks' drift", a.Promise)},
 	}) + "\nTo try next, in another terminal:\n\n" +

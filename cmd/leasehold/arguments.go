@@ -3,6 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -36,4 +39,24 @@ func aSubcommand(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	return fmt.Errorf("there is no command %q in %s", args[0], cmd.CommandPath())
+}
+
+// parseBytes reads a number of bytes, such as 1048576, 512MiB or 8GiB.
+func parseBytes(text string) (int64, error) {
+	units := []struct {
+		name  string
+		bytes int64
+	}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"", 1}}
+	for _, unit := range units {
+		number, found := strings.CutSuffix(text, unit.name)
+		if !found {
+			continue
+		}
+		n, err := strconv.ParseUint(number, 10, 63)
+		if err != nil || int64(n) > math.MaxInt64/unit.bytes {
+			break
+		}
+		return int64(n) * unit.bytes, nil
+	}
+	return 0, fmt.Errorf("%q: want a number of bytes such as 512MiB or 8GiB", text)
 }

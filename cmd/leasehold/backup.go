@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const backupHelp = `Prints what a group of managers that has lost all of its disks needs to begin
@@ -29,7 +31,7 @@ func newBackupCommand() *cobra.Command {
 		if err != nil {
 			return c.explain(ctx, err)
 		}
-		return write(c.out, jsonText(saved))
+		return write(c.out, console.JSON(saved))
 	})
 	return cmd
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/leasehold-dev/leasehold/manager"
 	"github.com/leasehold-dev/leasehold/owner"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/server/console"
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
 
@@ -107,8 +108,8 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 	was.Status, is.Status = nil, nil
 	was.AfterGeneration, is.AfterGeneration = 0, 0
-	if jsonText(was) != jsonText(is) {
-		t.Errorf("it was %s and is %s", jsonText(was), jsonText(is))
+	if console.JSON(was) != console.JSON(is) {
+		t.Errorf("it was %s and is %s", console.JSON(was), console.JSON(is))
 	}
 	// Again is harmless, and another of the same name is not touched.
 	if out, errs := command(t, 0, "restore", file, "--managers", anew, "--json"); !strings.Contains(out, `"restored": []`) || errs != "" {

@@ -12,8 +12,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold-dev/leasehold/internal/chaos"
-	"github.com/leasehold-dev/leasehold/internal/chaos/console"
+	"github.com/leasehold-dev/leasehold/internal/chaos/campaign"
 	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const chaosHelp = `Starts a real cluster on this computer, three managers, eight servers and callers, each a
@@ -71,8 +72,11 @@ const chaosExample = `  leasehold chaos --for 30s --seed 1
 // soakFrom is how long a run takes at least that looks for what grows with time.
 const soakFrom = 30 * time.Minute
 
+// defaultFor is for how long a run lasts if neither --for nor --faults is given.
+const defaultFor = 30 * time.Second
+
 func newChaosCommand() *cobra.Command {
-	o := &console.Campaign{Config: chaos.DefaultConfig(), Version: buildVersion()}
+	o := &campaign.Campaign{Config: chaos.DefaultConfig(), Version: buildVersion()}
 	cmd := &cobra.Command{
 		Use:     "chaos",
 		Short:   "Break a real cluster on this computer, and check what it promises",
@@ -95,7 +99,7 @@ func newChaosCommand() *cobra.Command {
 	flags.DurationVar(&c.Slack, "slack", c.Slack, "how much later than promised things may happen, for want of processors")
 	flags.StringVar(&c.Other, "other", "", "another build of this `program`, to which processes are upgraded, and back; \"oldest\" is\nthat of the oldest commit with which this one has to get along, and needs a checkout\nwith its history and the go command")
 	flags.StringVar(&o.Drift, "drift", "", "have clocks run at different rates, within the drift bound, or with --drift=beyond beyond it,\nand wall clocks be set; needs a checkout and the go command")
-	flags.Lookup("drift").NoOptDefVal = console.DriftWithin
+	flags.Lookup("drift").NoOptDefVal = campaign.DriftWithin
 	flags.BoolVar(&o.Failpoints, "failpoints", false, "have processes die and stand still at failpoints; needs a checkout and the go command")
 	flags.BoolVar(&c.Soak, "soak", false, "spare one process of each kind, and fail if memory, goroutines or descriptors of any\nprocess grow with time (default with --for 30m and more)")
 	flags.BoolVar(&c.LeasesOff, "leases-off", false, "break the servers on purpose, to see that the checks notice")
@@ -105,9 +109,9 @@ func newChaosCommand() *cobra.Command {
 	flags.BoolVar(&c.Keep, "keep", false, "keep it, whatever comes of it")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runChaos(cmd, o) }
 	for flag, values := range map[string][]string{
-		"kinds": console.KindNames(),
-		"drift": {console.DriftWithin, console.DriftBeyond},
-		"store": {"etcd", "external", "flease", console.AllStores},
+		"kinds": campaign.KindNames(),
+		"drift": {campaign.DriftWithin, campaign.DriftBeyond},
+		"store": {"etcd", "external", "flease", campaign.AllStores},
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
@@ -115,23 +119,23 @@ func newChaosCommand() *cobra.Command {
 }
 
 // runChaos sets what depends on several flags, and runs.
-func runChaos(cmd *cobra.Command, o *console.Campaign) error {
-	out, errs, c, flags := newScreen(cmd.OutOrStdout()), newScreen(cmd.ErrOrStderr()), &o.Config, cmd.Flags()
-	if slices.Contains(c.Kinds, console.KindsHelp) || slices.Contains(c.Kinds, "?") {
-		return write(out, console.KindsText())
+func runChaos(cmd *cobra.Command, o *campaign.Campaign) error {
+	out, errs, c, flags := console.New(cmd.OutOrStdout()), console.New(cmd.ErrOrStderr()), &o.Config, cmd.Flags()
+	if slices.Contains(c.Kinds, campaign.KindsHelp) || slices.Contains(c.Kinds, "?") {
+		return write(out, campaign.KindsText())
 	}
 	if err := unset(flags); err != nil {
 		return err
 	}
 	var err error
 	if c.Program, err = os.Executable(); err != nil {
-		return failed{err}
+		return fail(err)
 	}
 	if !flags.Changed("seed") {
-		c.Seed = console.DrawSeed()
+		c.Seed = campaign.DrawSeed()
 	}
 	if c.For == 0 && c.Faults == 0 {
-		c.For = unattended
+		c.For = defaultFor
 	}
 	if !flags.Changed("soak") {
 		c.Soak = c.For >= soakFrom
@@ -143,20 +147,19 @@ func runChaos(cmd *cobra.Command, o *console.Campaign) error {
 		exit, err := lan.Again(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr(), c.Program, os.Args[1:]...)
 		switch {
 		case err != nil:
-			return failed{err}
+			return fail(err)
 		case exit != 0:
 			return status(exit) // it has said why
 		}
 		return nil
 	}
-	outcome, err := o.Run(cmd.Context(), console.Screen{Writer: out, Terminal: out.terminal, Width: out.width},
-		console.Screen{Writer: errs, Terminal: errs.terminal, Width: errs.width})
+	outcome, err := o.Run(cmd.Context(), out, errs)
 	switch {
 	case err != nil:
-		return failed{err}
-	case outcome == console.Violated:
+		return fail(err)
+	case outcome == campaign.Violated:
 		return statusViolated
-	case outcome == console.Interrupted:
+	case outcome == campaign.Interrupted:
 		return statusInterrupted
 	}
 	return nil
@@ -184,7 +187,7 @@ func unset(flags *pflag.FlagSet) error {
 // chaosArguments refuses arguments. "--drift beyond" gets a hint.
 func chaosArguments(drift string, cmd *cobra.Command, args []string) error {
 	if len(args) > 0 && drift != "" {
-		if args[0] == console.DriftWithin || args[0] == console.DriftBeyond {
+		if args[0] == campaign.DriftWithin || args[0] == campaign.DriftBeyond {
 			return fmt.Errorf("--drift %s: write --drift=%s", args[0], args[0])
 		}
 		return fmt.Errorf("--drift %s: write --drift, which is --drift=within, or --drift=beyond, and nothing after it that is not a flag", args[0])

@@ -20,7 +20,7 @@ func chaosChild(use, short string, run func(cmd *cobra.Command, log *slog.Logger
 			runtime.GOMAXPROCS(1) // many share the processors
 			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 			if err := run(cmd, log); err != nil {
-				return failed{err}
+				return fail(err)
 			}
 			return nil
 		},

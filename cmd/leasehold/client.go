@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/internal/settings"
 	"github.com/leasehold-dev/leasehold/secure"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const defaultManager = "127.0.0.1:7400"
@@ -32,7 +33,7 @@ type client struct {
 	keeper   *secure.Keeper // nil for plain text
 	admin    *admin.Client  // set while a command runs
 
-	out, errs screen
+	out, errs console.Screen
 }
 
 // newClient adds the flags that all such commands have.
@@ -65,7 +66,7 @@ const usualNamespace = "the `name` of the namespace; not needed if there is only
 // in place.
 func (c *client) run(do func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		c.out, c.errs = newScreen(cmd.OutOrStdout()), newScreen(cmd.ErrOrStderr())
+		c.out, c.errs = console.New(cmd.OutOrStdout()), console.New(cmd.ErrOrStderr())
 		if err := fill(cmd, c.settings, c.file); err != nil {
 			return err
 		}
@@ -149,7 +150,7 @@ func checkAddr(addr string) error {
 // print writes the answer: as JSON, or as text for people.
 func (c *client) print(document any, text func() string) error {
 	if c.json {
-		return write(c.out, jsonText(document))
+		return write(c.out, console.JSON(document))
 	}
 	return write(c.out, text())
 }

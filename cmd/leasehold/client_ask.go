@@ -42,7 +42,7 @@ func (c *client) explain(ctx context.Context, err error) error {
 	case errors.As(err, &ended) || errors.As(err, &trouble):
 		return err
 	case errors.As(err, &unreachable):
-		return failed{fmt.Errorf("%w\n%s", err, c.whereToLook(unreachable.Reasons))}
+		return fail(fmt.Errorf("%w\n%s", err, c.whereToLook(unreachable.Reasons)))
 	}
 	return c.explainRefusal(err)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/internal/settings"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 // preface is what gRPC says when it is hung up on at once.
@@ -41,20 +42,20 @@ func (c *client) explainRefusal(err error) error {
 	)
 	switch {
 	case errors.As(err, &unknown):
-		return failed{noSuchOwner(unknown)}
+		return fail(noSuchOwner(unknown))
 	case errors.As(err, &loss):
-		return failed{wouldLose(loss)}
+		return fail(wouldLose(loss))
 	case errors.As(err, &ours) && ours.Kind == leasehold.NotFound && ours.Subject == c.namespace && c.namespace != "" &&
 		!strings.Contains(err.Error(), "namespace create"):
 		err = advised(err, createIt(c.namespace))
 	case leasehold.KindOf(err) == leasehold.Denied:
 		err = advised(err, secureAdvice(err))
 	case grpcstatus.Code(err) == codes.Unimplemented && strings.Contains(err.Error(), "AdminService"):
-		err = failed{errors.New("this manager is older than this command, or the one that leads is, and cannot do that: upgrade the managers")}
+		err = fail(errors.New("this manager is older than this command, or the one that leads is, and cannot do that: upgrade the managers"))
 	case grpcstatus.Code(err) == codes.Unimplemented:
 		err = advised(err, "What answers there is no manager of this version. Managers listen on port 7400 unless told otherwise.")
 	}
-	return failed{err}
+	return fail(err)
 }
 
 // advised is an error with a sentence below it that says what to do.
@@ -68,7 +69,7 @@ func createIt(namespace string) string {
 func wouldLose(loss *admin.LossError) error {
 	var unable []string
 	for _, owner := range loss.Unable {
-		unable = append(unable, shown(owner))
+		unable = append(unable, console.Shown(owner))
 	}
 	const most = 5 // to name
 	if len(unable) > most {
@@ -79,7 +80,7 @@ func wouldLose(loss *admin.LossError) error {
 		because = strings.Join(unable, ", ") + " cannot move any"
 	}
 	return fmt.Errorf("%s would lose the state of %s of the keys, because %s\nAdd --lose-state if that is meant; --dry-run says which keys they are",
-		shown(loss.Order), percent(loss.Share), because)
+		console.Shown(loss.Order), console.Percent(loss.Share), because)
 }
 
 // noSuchOwner says which names are most like one that no owner has.
@@ -92,7 +93,7 @@ func noSuchOwner(unknown *admin.UnknownOwnerError) error {
 	}
 	var names []string
 	for _, name := range unknown.Known {
-		names = append(names, shown(name))
+		names = append(names, console.Shown(name))
 	}
 	const most = 3 // to propose
 	near := settings.Nearest(unknown.Owner, names, most)

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 // chooseNamespace finds out which namespace is meant. If none was named, it is the only one that
@@ -37,7 +38,7 @@ func (c *client) namespaceNames(ctx context.Context) ([]string, error) {
 	all, err := c.admin.Namespaces(ctx)
 	var names []string
 	for _, n := range all {
-		names = append(names, shown(n.Name))
+		names = append(names, console.Shown(n.Name))
 	}
 	return names, err
 }
@@ -95,7 +96,7 @@ func (c *client) completeOwners(cmd *cobra.Command, _ []string, typed string) ([
 		all, err := within(ctx, c, c.admin.Owners)
 		var names []string
 		for _, o := range all.Owners {
-			names = append(names, shown(o.Owner))
+			names = append(names, console.Shown(o.Owner))
 		}
 		return names, err
 	})

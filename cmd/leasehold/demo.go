@@ -9,7 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/internal/demo"
-	"github.com/leasehold-dev/leasehold/internal/demo/console"
+	"github.com/leasehold-dev/leasehold/internal/demo/view"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const demoHelp = `Starts three managers and five servers of a small presence service, each a process
@@ -111,7 +112,7 @@ func newDemoCommand() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		program, err := os.Executable()
 		if err != nil {
-			return failed{err}
+			return fail(err)
 		}
 		c.Program = program
 		if !flags.Changed("seed") {
@@ -124,8 +125,8 @@ func newDemoCommand() *cobra.Command {
 
 // run runs the demo, shows it, and judges the result.
 func (o *demoOptions) run(cmd *cobra.Command) error {
-	out, errs := newScreen(cmd.OutOrStdout()), newScreen(cmd.ErrOrStderr())
-	live := out.terminal && !o.json
+	out, errs := console.New(cmd.OutOrStdout()), console.New(cmd.ErrOrStderr())
+	live := out.Terminal && !o.json
 	if !live && !cmd.Flags().Changed("for") && o.config.Rounds == 0 && o.config.Outage == 0 {
 		o.config.For = unattended
 	}
@@ -136,20 +137,20 @@ func (o *demoOptions) run(cmd *cobra.Command) error {
 		r   demo.Report
 		err error
 	)
-	switch narrator := (&console.Narrator{Out: errs}); {
+	switch narrator := (&view.Narrator{Out: errs}); {
 	case live:
-		r, err = console.Live(cmd.Context(), o.config, cmd.OutOrStdout())
-	case o.json && !errs.terminal:
+		r, err = view.Live(cmd.Context(), o.config, cmd.OutOrStdout())
+	case o.json && !errs.Terminal:
 		r, err = demo.Run(cmd.Context(), o.config, func(demo.Snapshot) {})
 	default:
 		r, err = demo.Run(cmd.Context(), o.config, narrator.Watch)
 	}
 	if err != nil {
-		return failed{fmt.Errorf("%w%s", err, o.hint(r))}
+		return fail(fmt.Errorf("%w%s", err, o.hint(r)))
 	}
-	text := console.Text(&r)
+	text := view.Text(&r)
 	if o.json {
-		text = jsonText(r)
+		text = console.JSON(r)
 	}
 	if err := write(out, text); err != nil {
 		return err
@@ -166,13 +167,13 @@ func (o *demoOptions) hint(r demo.Report) string {
 }
 
 // judge turns a report into the exit status, and prints the reason.
-func (o *demoOptions) judge(errs screen, r *demo.Report) error {
+func (o *demoOptions) judge(errs console.Screen, r *demo.Report) error {
 	if why := r.Violation(); why != "" {
-		errs.say("leasehold: %s: %s\n", bad("VIOLATION"), why)
+		errs.Say("leasehold: %s: %s\n", console.Bad("VIOLATION"), why)
 		return statusViolated
 	}
 	if why := r.Shortfall(); why != "" {
-		return failed{errors.New(why)}
+		return fail(errors.New(why))
 	}
 	if r.Interrupted && o.config.For > 0 {
 		return statusInterrupted

@@ -15,20 +15,14 @@ import (
 // newDemoManagerCommand is the manager command for a child of the demo: it ends
 // with its parent, whatever becomes of that.
 func newDemoManagerCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:                "demo-manager",
-		Short:              "Run a manager of the demo",
-		Hidden:             true,
-		DisableFlagParsing: true, // they are those of manager
-		RunE: func(cmd *cobra.Command, args []string) error {
-			go proc.EndWithParent(cmd.InOrStdin())
-			ended := status(run(cmd.Context(), append([]string{"manager"}, args...), cmd.OutOrStdout(), cmd.ErrOrStderr()))
-			if ended != statusOK {
-				return ended
-			}
-			return nil
-		},
+	cmd := newManagerCommand()
+	cmd.Use, cmd.Short, cmd.Hidden = "demo-manager", "Run a manager of the demo", true
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		go proc.EndWithParent(cmd.InOrStdin())
+		return run(cmd, args)
 	}
+	return cmd
 }
 
 // gcPercent is how much garbage a server of the demo makes before it collects
@@ -69,7 +63,7 @@ func newDemoOwnerCommand() *cobra.Command {
 				Records: cmd.OutOrStdout(), Logger: log,
 			})
 			if err != nil {
-				return failed{err}
+				return fail(err)
 			}
 			return nil
 		},

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/demo"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 // demoCommand is the real command, with a directory for its files that no other
@@ -245,7 +246,7 @@ func TestDemoExitStatus(t *testing.T) {
 			o.config.For = time.Minute
 		}
 		var errs bytes.Buffer
-		err := o.judge(newScreen(&errs), &r)
+		err := o.judge(console.New(&errs), &r)
 		if got := text(err); got != test.want {
 			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
 		}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const doctorHelp = `Checks a deployment, and says what to do about what it finds: whether every manager
@@ -120,30 +122,30 @@ func (d doctorDocument) text() string {
 		mark := string(f.Verdict)
 		switch f.Verdict {
 		case fine:
-			mark = good("ok   ")
+			mark = console.Good("ok   ")
 		case hint:
-			mark = heading("hint ")
+			mark = console.Heading("hint ")
 		case wrong:
-			mark = bad("WRONG")
+			mark = console.Bad("WRONG")
 		case skipped:
 			mark = "-    "
 		}
 		subject := ""
 		if f.Subject != "" {
-			subject = shown(f.Subject) + ": "
+			subject = console.Shown(f.Subject) + ": "
 		}
-		fmt.Fprintf(&out, "%s  %-9s  %s%s\n", mark, f.Check, subject, shown(f.Text))
+		fmt.Fprintf(&out, "%s  %-9s  %s%s\n", mark, f.Check, subject, console.Shown(f.Text))
 		if f.Advice != "" {
-			fmt.Fprintf(&out, "       %-9s  %s\n", "", shown(f.Advice))
+			fmt.Fprintf(&out, "       %-9s  %s\n", "", console.Shown(f.Advice))
 		}
 	}
 	switch {
 	case d.Wrong == 0 && d.Hints == 0:
 		out.WriteString("Nothing is wrong.\n")
 	case d.Wrong == 0:
-		fmt.Fprintf(&out, "Nothing is wrong; %s.\n", counted(d.Hints, "hint"))
+		fmt.Fprintf(&out, "Nothing is wrong; %s.\n", console.Counted(d.Hints, "hint"))
 	default:
-		fmt.Fprintf(&out, "%s wrong, %s.\n", counted(d.Wrong, "check"), counted(d.Hints, "hint"))
+		fmt.Fprintf(&out, "%s wrong, %s.\n", console.Counted(d.Wrong, "check"), console.Counted(d.Hints, "hint"))
 	}
 	return out.String()
 }

@@ -6,7 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
+
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 // diagnose says what to make of an exam. It has no side effects.
@@ -53,7 +56,7 @@ func diagnoseReach(m *managerExam) finding {
 	case m.err != nil:
 		return finding{"reach", m.addr, wrong, oneLine(m.err), "Is it running, is that its address, and does a firewall let this computer through?"}
 	case m.fastest > slowAnswer:
-		return finding{"reach", m.addr, hint, "answers within " + brief(m.fastest) + " at best", "It is far away, or its computer is overloaded."}
+		return finding{"reach", m.addr, hint, "answers within " + console.Brief(m.fastest) + " at best", "It is far away, or its computer is overloaded."}
 	}
 	return finding{"reach", m.addr, fine, "answers within " + briefer(m.fastest), ""}
 }
@@ -63,10 +66,8 @@ func briefer(d time.Duration) string {
 	if d < 10*time.Millisecond {
 		return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
 	}
-	return brief(d)
+	return console.Brief(d)
 }
-
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // diagnoseLeader wants all managers to name the same leader and term.
 func diagnoseLeader(e *exam) []finding {
@@ -127,7 +128,7 @@ func diagnoseBuilds(e *exam) []finding {
 	}
 	var builds []string
 	for build, by := range runs {
-		builds = append(builds, fmt.Sprintf("%s (%s)", orDash(build), strings.Join(by, ", ")))
+		builds = append(builds, fmt.Sprintf("%s (%s)", console.OrDash(build), strings.Join(by, ", ")))
 	}
 	slices.Sort(builds)
 	if len(builds) > 1 {
@@ -193,10 +194,10 @@ func diagnoseLimits(m *managerExam) []finding {
 }
 
 func usageText(u *leaseholdv1.Usage) string {
-	used, most := grouped(u.GetUsed()), grouped(u.GetMost())
+	used, most := console.Grouped(u.GetUsed()), console.Grouped(u.GetMost())
 	what := u.GetWhat()
 	if rest, bytes := strings.CutPrefix(what, "bytes of "); bytes {
-		used, most, what = byteText(u.GetUsed()), byteText(u.GetMost()), rest
+		used, most, what = humanize.IBytes(u.GetUsed()), humanize.IBytes(u.GetMost()), rest
 	}
 	return fmt.Sprintf("%s %s of %s", what, used, most)
 }
@@ -239,7 +240,7 @@ func diagnoseFiles() finding {
 	case !known:
 		return finding{"files", thisComputer, skipped, "this system does not say how many files a process may open", ""}
 	case most < leastFiles:
-		return finding{"files", thisComputer, hint, fmt.Sprintf("a process may open %s files and connections", grouped(most)), "That is little for a manager, and for a server with many callers: raise the limit (ulimit -n)."}
+		return finding{"files", thisComputer, hint, fmt.Sprintf("a process may open %s files and connections", console.Grouped(most)), "That is little for a manager, and for a server with many callers: raise the limit (ulimit -n)."}
 	}
-	return finding{"files", thisComputer, fine, fmt.Sprintf("a process may open %s files and connections, and this one has %d", grouped(most), used), ""}
+	return finding{"files", thisComputer, fine, fmt.Sprintf("a process may open %s files and connections, and this one has %d", console.Grouped(most), used), ""}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 // diagnoseSpace says how a namespace fares: what was so at both looks is not about to
@@ -33,7 +34,7 @@ func diagnoseSpace(s *spaceExam) []finding {
 		out = append(out, say(hint, fmt.Sprintf("%d owners are connected, and %d may be", len(now.owners), most), "Raise it with 'leasehold namespace update "+name+" --max-owners'.")...)
 	}
 	if len(out) == 0 {
-		out = say(fine, fmt.Sprintf("%s, %s, none vacant", counted(len(now.owners), "owner"), counted(int(now.status.GetRanges()), "range")), "")
+		out = say(fine, fmt.Sprintf("%s, %s, none vacant", console.Counted(len(now.owners), "owner"), console.Counted(int(now.status.GetRanges()), "range")), "")
 	}
 	if why := now.status.GetLull(); why != "" {
 		out = append(out, say(skipped, "not balanced by load now: "+why, "")...)
@@ -52,11 +53,11 @@ func diagnoseVacant(s *spaceExam) []finding {
 	case now.GetVacant() == 0:
 		return nil
 	case s.config.GetPolicy() == "static":
-		return []finding{{"space", name, hint, counted(int(now.GetVacant()), "range") + " vacant", "Its policy is static: are those meant to be nobody's, or has their owner not joined?"}}
+		return []finding{{"space", name, hint, console.Counted(int(now.GetVacant()), "range") + " vacant", "Its policy is static: are those meant to be nobody's, or has their owner not joined?"}}
 	case before.GetVacant() == 0:
-		return []finding{{"space", name, hint, counted(int(now.GetVacant()), "range") + " vacant since a moment ago", "Look again."}}
+		return []finding{{"space", name, hint, console.Counted(int(now.GetVacant()), "range") + " vacant since a moment ago", "Look again."}}
 	}
-	return []finding{{"space", name, wrong, counted(int(now.GetVacant()), "range") + " vacant all the time", "Is every owner draining, or waiting? See 'leasehold owners -n " + name + "' and 'leasehold events -n " + name + "'."}}
+	return []finding{{"space", name, wrong, console.Counted(int(now.GetVacant()), "range") + " vacant all the time", "Is every owner draining, or waiting? See 'leasehold owners -n " + name + "' and 'leasehold events -n " + name + "'."}}
 }
 
 // diagnoseOwners finds owners that may soon be taken for dead, and those that do not
@@ -72,12 +73,12 @@ func diagnoseOwners(s *spaceExam) []finding {
 		}
 		switch o.GetState() {
 		case leaseholdv1.OwnerState_OWNER_STATE_SILENT:
-			silent = append(silent, fmt.Sprintf("%s (%s left)", who, brief(time.Duration(o.GetPatience()))))
+			silent = append(silent, fmt.Sprintf("%s (%s left)", who, console.Brief(time.Duration(o.GetPatience()))))
 		case leaseholdv1.OwnerState_OWNER_STATE_WAITING:
 			waiting = append(waiting, who)
 		case leaseholdv1.OwnerState_OWNER_STATE_UNSPECIFIED, leaseholdv1.OwnerState_OWNER_STATE_MEMBER, leaseholdv1.OwnerState_OWNER_STATE_GREETED:
 			if late(o, s.config.GetTiming()) {
-				tardy = append(tardy, fmt.Sprintf("%s (%s left)", who, brief(time.Duration(o.GetPatience()))))
+				tardy = append(tardy, fmt.Sprintf("%s (%s left)", who, console.Brief(time.Duration(o.GetPatience()))))
 			}
 			if !o.GetMovesState() && o.GetLeases() > 0 {
 				unmoving = append(unmoving, who)
@@ -102,7 +103,7 @@ func diagnoseOwners(s *spaceExam) []finding {
 		{unmoving, hint, "that cannot move state", "It is lost when their keys go elsewhere: configure a Mover, if they have any."},
 	} {
 		if len(f.who) > 0 {
-			out = append(out, finding{"owners", name, f.verdict, fmt.Sprintf("%s %s: %s", counted(len(f.who), "owner"), f.text, fewOf(f.who)), f.advice})
+			out = append(out, finding{"owners", name, f.verdict, fmt.Sprintf("%s %s: %s", console.Counted(len(f.who), "owner"), f.text, fewOf(f.who)), f.advice})
 		}
 	}
 	return out
@@ -140,7 +141,7 @@ func diagnoseMoves(s *spaceExam) []finding {
 		return nil
 	}
 	return []finding{{
-		"moves", s.config.GetName(), hint, fmt.Sprintf("%s without progress: %s", counted(len(stuck), "move"), fewOf(stuck)),
+		"moves", s.config.GetName(), hint, fmt.Sprintf("%s without progress: %s", console.Counted(len(stuck), "move"), fewOf(stuck)),
 		"Can the source reach the target's address for moves? They fail by themselves, and the keys stay where they are.",
 	}}
 }
@@ -161,7 +162,7 @@ func diagnoseLookups(e *exam) []finding {
 			total += int(l.GetTotal())
 			for _, s := range l.GetLookups() {
 				if s.GetBehind() > lagging || time.Duration(s.GetHeard()) > lookupSilence {
-					behind = append(behind, fmt.Sprintf("%s of %s (%s lacked, heard %s ago)", s.GetAddr(), ns, counted(int(s.GetBehind()), "change"), brief(time.Duration(s.GetHeard()))))
+					behind = append(behind, fmt.Sprintf("%s of %s (%s lacked, heard %s ago)", s.GetAddr(), ns, console.Counted(int(s.GetBehind()), "change"), console.Brief(time.Duration(s.GetHeard()))))
 				}
 			}
 		}
@@ -169,7 +170,7 @@ func diagnoseLookups(e *exam) []finding {
 		case len(behind) > 0:
 			out = append(out, finding{"lookups", m.addr, hint, fmt.Sprintf("%d of %d lag: %s", len(behind), total, fewOf(behind)), "Their processes are paused or overloaded, or the network is slow: they send callers to former owners, who refuse."})
 		case total > 0:
-			out = append(out, finding{"lookups", m.addr, fine, counted(total, "lookup") + " connected, none lags", ""})
+			out = append(out, finding{"lookups", m.addr, fine, console.Counted(total, "lookup") + " connected, none lags", ""})
 		}
 	}
 	return out

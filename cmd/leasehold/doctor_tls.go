@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/access"
 	"github.com/leasehold-dev/leasehold/internal/hostport"
 	"github.com/leasehold-dev/leasehold/secure"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 // soon is how long before their end certificates should have been replaced.
@@ -106,7 +107,7 @@ func diagnoseCertificate(whose string, d *secure.Description, now time.Time) fin
 	case left <= 0:
 		return finding{"tls", whose, wrong, fmt.Sprintf("the certificate of %s has expired on %s", who(d), until), renew}
 	case left < soon:
-		return finding{"tls", whose, hint, fmt.Sprintf("the certificate of %s expires on %s, in %s", who(d), until, counted(days, "day")), renew}
+		return finding{"tls", whose, hint, fmt.Sprintf("the certificate of %s expires on %s, in %s", who(d), until, console.Counted(days, "day")), renew}
 	case len(d.Identities) == 0:
 		return finding{"tls", whose, wrong, "the certificate says about nobody who that is: it has no URI and no host name", "Have it made with a subject alternative name."}
 	default:

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
@@ -41,49 +40,5 @@ func TestDiagnoseTLS(t *testing.T) {
 		if !slices.ContainsFunc(found, func(f finding) bool { return f.Verdict == test.want && strings.Contains(f.Text, test.says) }) {
 			t.Errorf("%s: %+v, want %s %q", test.name, found, test.want, test.says)
 		}
-	}
-}
-
-// Connections that certificates have prevented get advice about certificates.
-func TestSecureAdvice(t *testing.T) {
-	for _, test := range []struct {
-		err  error
-		says string
-	}{
-		{errors.New("connection refused"), ""},
-		{leasehold.Errorf("call", leasehold.Denied, "", "no such role"), "access file"},
-		{leasehold.Errorf("call", leasehold.Denied, "", "it takes a client certificate or a bearer token, and there was neither"), "--token-file"},
-		{leasehold.Errorf("call", leasehold.Denied, "", `the token "eve" expired at midnight`), "'leasehold token' makes another"},
-		{leasehold.Errorf("call", leasehold.Denied, "", "the certificate was revoked"), "'leasehold pki issue' makes another"},
-		{errors.New("the server refuses our certificate, or that we show none"), "log says why"},
-		{errors.New("the certificate has expired on Monday"), "Renew"},
-		{errors.New("the certificate is for m1, and not for m2"), "pki show"},
-		{errors.New("tls: handshake failure"), "pki show"},
-	} {
-		advice := secureAdvice(test.err)
-		if (advice == "") != (test.says == "") || !strings.Contains(advice, test.says) {
-			t.Errorf("%v: %q, want %q", test.err, advice, test.says)
-		}
-	}
-}
-
-// The doctor sees the certificates that managers show, and reads the policy.
-func TestDoctorOfAFortress(t *testing.T) {
-	f := newFortress(t, 1)
-	f.start(0)
-	f.await("operator/alice", "status")
-	ended, said := f.ask("operator/alice", "doctor", "--for", "1s", "--access", f.of("access.yaml"))
-	for _, want := range []string{
-		"tls        this computer: the certificate of spiffe://example.org/operator/alice expires on ",
-		"tls        " + f.addrs[0] + ": the certificate of spiffe://example.org/manager/m1 expires on ",
-		"access     " + f.of("access.yaml") + ": it can be read, and makes sense",
-	} {
-		if !strings.Contains(said, want) {
-			t.Errorf("status %d, no %q in\n%s", ended, want, said)
-		}
-	}
-	_, said = f.ask("lookup/sessions", "doctor", "--for", "1s", "--access", f.of("ca.crt"))
-	if !strings.Contains(said, "WRONG  access") {
-		t.Errorf("what is no policy is taken for one:\n%s", said)
 	}
 }

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const drainHelp = `Has all keys of an owner moved to others, with their state, and waits until that
@@ -60,7 +62,9 @@ func (c *client) undrain(ctx context.Context, owner string) error {
 		return err
 	}
 	return c.print(admin.Drain{Namespace: c.namespace, Owner: owner, Outcome: admin.OutcomeCancelled},
-		func() string { return fmt.Sprintf("%s: %s takes part again\n", good("cancelled"), shown(owner)) })
+		func() string {
+			return fmt.Sprintf("%s: %s takes part again\n", console.Good("cancelled"), console.Shown(owner))
+		})
 }
 
 func (c *client) drain(ctx context.Context, owner string, o *orderOptions) error {
@@ -69,14 +73,14 @@ func (c *client) drain(ctx context.Context, owner string, o *orderOptions) error
 	})
 	switch {
 	case errors.Is(err, admin.ErrNoTaker):
-		return failed{fmt.Errorf("nobody else can take the keys of %s: start another owner first\nWith --no-wait it is drained all the same, as soon as there is one", shown(owner))}
+		return fail(fmt.Errorf("nobody else can take the keys of %s: start another owner first\nWith --no-wait it is drained all the same, as soon as there is one", console.Shown(owner)))
 	case err != nil:
 		return err
 	case o.dryRun:
 		return c.print(d, func() string { return planText(*d.Plan) })
 	case o.noWait:
 		return c.print(d, func() string {
-			return fmt.Sprintf("draining %s: %s, %s of the keys\n", shown(owner), counted(int(d.Leases), "lease"), percent(d.Share))
+			return fmt.Sprintf("draining %s: %s, %s of the keys\n", console.Shown(owner), console.Counted(int(d.Leases), "lease"), console.Percent(d.Share))
 		})
 	}
 	return c.awaitDrain(ctx, d, o)
@@ -86,30 +90,30 @@ func (c *client) drain(ctx context.Context, owner string, o *orderOptions) error
 func (c *client) awaitDrain(ctx context.Context, d *admin.Drain, o *orderOptions) error {
 	waiting, cancel := o.waiting(ctx)
 	defer cancel()
-	shows := newWaiting(c.errs, c.json)
+	shows := newWaiting(c)
 	err := d.Wait(waiting, func(p admin.Progress, trouble error) { shows.report(p.Share, drainText(d, p), trouble) })
-	shows.stop()
+	shows.Stop()
 	if err == nil {
 		return c.print(d, func() string { return drainedText(d) })
 	}
 	if c.json {
-		if err := write(c.out, jsonText(d)); err != nil {
+		if err := write(c.out, console.JSON(d)); err != nil {
 			return err
 		}
 	}
 	goesOn := fmt.Sprintf("%s still has %s, %s of the keys. The drain goes on; see 'leasehold moves', or end it with 'leasehold drain %s --cancel'.",
-		shown(d.Owner), counted(int(d.Leases), "lease"), percent(d.Share), shown(d.Owner))
+		console.Shown(d.Owner), console.Counted(int(d.Leases), "lease"), console.Percent(d.Share), console.Shown(d.Owner))
 	switch {
 	case ctx.Err() != nil:
-		c.errs.say("%s\n", goesOn)
+		c.errs.Say("%s\n", goesOn)
 		return statusInterrupted
 	case waiting.Err() != nil:
-		return failed{fmt.Errorf("it was not done within %v\n%s", o.within, goesOn)}
+		return fail(fmt.Errorf("it was not done within %v\n%s", o.within, goesOn))
 	case errors.Is(err, admin.ErrDrainEnded):
-		return failed{fmt.Errorf("%s is no longer drained: somebody has cancelled it, or a manager died before the owner heard of it\nLook with 'leasehold owners', and drain it again if that is meant", shown(d.Owner))}
+		return fail(fmt.Errorf("%s is no longer drained: somebody has cancelled it, or a manager died before the owner heard of it\nLook with 'leasehold owners', and drain it again if that is meant", console.Shown(d.Owner)))
 	case errors.Is(err, admin.ErrStateLost):
-		return failed{fmt.Errorf("%s left with %s: the state of up to %s of the keys is lost\nIts process ended before all of it had moved; 'leasehold history' says what became of a key",
-			shown(d.Owner), counted(int(d.Leases), "lease"), percent(d.Lost))}
+		return fail(fmt.Errorf("%s left with %s: the state of up to %s of the keys is lost\nIts process ended before all of it had moved; 'leasehold history' says what became of a key",
+			console.Shown(d.Owner), console.Counted(int(d.Leases), "lease"), console.Percent(d.Lost)))
 	}
 	return c.explain(ctx, err)
 }
@@ -117,17 +121,17 @@ func (c *client) awaitDrain(ctx context.Context, d *admin.Drain, o *orderOptions
 // drainText says how far a drain is.
 func drainText(d *admin.Drain, p admin.Progress) string {
 	if p.Gone {
-		return shown(d.Owner) + " has left; its leases are about to end"
+		return console.Shown(d.Owner) + " has left; its leases are about to end"
 	}
 	return fmt.Sprintf("%s has %s, %s of the keys; %s, %s sent",
-		shown(d.Owner), counted(int(d.Leases), "lease"), percent(d.Share), counted(p.Moves, "move"), byteText(d.Sent))
+		console.Shown(d.Owner), console.Counted(int(d.Leases), "lease"), console.Percent(d.Share), console.Counted(p.Moves, "move"), humanize.IBytes(d.Sent))
 }
 
 func drainedText(d *admin.Drain) string {
-	took := brief(time.Duration(d.Elapsed))
+	took := console.Brief(time.Duration(d.Elapsed))
 	if d.Outcome == admin.OutcomeLeft {
-		return fmt.Sprintf("%s has %s after %s: its process has ended\n", shown(d.Owner), good("left"), took)
+		return fmt.Sprintf("%s has %s after %s: its process has ended\n", console.Shown(d.Owner), console.Good("left"), took)
 	}
 	return fmt.Sprintf("%s %s in %s: it has nothing, and gets nothing until its process ends or 'leasehold drain %s --cancel'\n",
-		good("drained"), shown(d.Owner), took, shown(d.Owner))
+		console.Good("drained"), console.Shown(d.Owner), took, console.Shown(d.Owner))
 }

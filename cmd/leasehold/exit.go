@@ -27,10 +27,13 @@ type failed struct{ error }
 
 func (f failed) Unwrap() error { return f.error }
 
+// fail marks an error as one that other flags would not have avoided.
+func fail(err error) error { return failed{err} }
+
 // write writes what a command has to say.
 func write(out io.Writer, text string) error {
 	if _, err := io.WriteString(out, text); err != nil {
-		return failed{fmt.Errorf("writing the output: %w", err)}
+		return fail(fmt.Errorf("writing the output: %w", err))
 	}
 	return nil
 }

@@ -85,7 +85,7 @@ func readKey(file string) (secret.Text, error) {
 	}
 	text, err := readPrivate(file)
 	if err != nil {
-		return secret.Text{}, failed{fmt.Errorf("--key-file: %w", err)}
+		return secret.Text{}, fail(fmt.Errorf("--key-file: %w", err))
 	}
 	key := secret.New(strings.TrimRightFunc(text, unicode.IsSpace))
 	if key.Len() == 0 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/flease"
 	"github.com/leasehold-dev/leasehold/internal/fleasecontrol"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const fleaseAcquireHelp = `Acquires the lease of a resource through a running member, prints its fence, and
@@ -72,7 +73,7 @@ func newFleaseAcquireCommand() *cobra.Command {
 		case errors.As(err, &exit) && exit.ExitCode() > 0:
 			return status(exit.ExitCode())
 		}
-		return failed{err}
+		return fail(err)
 	}
 	return cmd
 }
@@ -82,7 +83,7 @@ func (o *fleaseAcquire) run(cmd *cobra.Command, resource string, command []strin
 	ctx, errs := cmd.Context(), cmd.ErrOrStderr()
 	request := fleasecontrol.Request{Resource: resource, Try: o.try, WaitMillis: int64((o.wait + time.Millisecond - 1) / time.Millisecond)}
 	lease, err := fleasecontrol.Client(o.member).Acquire(ctx, request, func(why string) {
-		_, _ = fmt.Fprintf(errs, "waiting for %s: %s\n", shown(resource), shown(why)) // good to know
+		_, _ = fmt.Fprintf(errs, "waiting for %s: %s\n", console.Shown(resource), console.Shown(why)) // good to know
 	})
 	if err != nil {
 		if ctx.Err() != nil {
@@ -91,7 +92,7 @@ func (o *fleaseAcquire) run(cmd *cobra.Command, resource string, command []strin
 		return err
 	}
 	defer lease.Release()
-	text := fmt.Sprintf("%s is held by member %d, fence %d\n", shown(resource), lease.Member, lease.Fence)
+	text := fmt.Sprintf("%s is held by member %d, fence %d\n", console.Shown(resource), lease.Member, lease.Fence)
 	if o.json {
 		line, err := json.Marshal(lease.Answer)
 		if err != nil {

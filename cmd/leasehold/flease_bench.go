@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/internal/fleasebench"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const fleaseBenchHelp = `Measures how many leases in a second a group can agree upon, on this computer: each
@@ -46,15 +47,15 @@ func newFleaseBenchCommand() *cobra.Command {
 		}
 		program, err := os.Executable()
 		if err != nil {
-			return failed{err}
+			return fail(err)
 		}
 		report, err := fleasebench.Run(cmd.Context(), c, []string{program, "flease", benchMember}, cmd.ErrOrStderr())
 		if err != nil {
-			return failed{err}
+			return fail(err)
 		}
-		out := newScreen(cmd.OutOrStdout())
+		out := console.New(cmd.OutOrStdout())
 		if asJSON {
-			return write(out, jsonText(report))
+			return write(out, console.JSON(report))
 		}
 		return write(out, fleaseBenchText(&report))
 	}
@@ -62,12 +63,12 @@ func newFleaseBenchCommand() *cobra.Command {
 }
 
 func fleaseBenchText(r *fleasebench.Report) string {
-	return facts([]entry{
+	return console.Facts([]console.Entry{
 		{"members", fmt.Sprintf("%d, of which %d acquire", r.Members, r.Proposers)},
 		{"batches", fmt.Sprintf("%d of %d leases each", r.Batches, r.Leases)},
 		{"a batch takes", fmt.Sprintf("%.1f ms, %.1f ms at most", r.BatchMillisP50, r.BatchMillisMax)},
 		{"a lease takes", fmt.Sprintf("%.2f us of CPU, of all members together", r.CPUMicros)},
-		{"leases per second", heading(fmt.Sprintf("%.0f", r.LeasesPerSecond))},
+		{"leases per second", console.Heading(fmt.Sprintf("%.0f", r.LeasesPerSecond))},
 	})
 }
 
@@ -84,7 +85,7 @@ func newFleaseBenchMemberCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelError}))
 			if err := fleasebench.RunMember(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), log); err != nil {
-				return failed{err}
+				return fail(err)
 			}
 			return nil
 		},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/flease"
 	"github.com/leasehold-dev/leasehold/internal/fleasecontrol"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const fleaseRunHelp = `Runs a member of a group. All members are started with the same --members, --lease,
@@ -73,8 +74,8 @@ func newFleaseRunCommand() *cobra.Command {
 			return err
 		}
 		c.Logger = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
-		if err := o.run(cmd.Context(), newScreen(cmd.OutOrStdout())); err != nil {
-			return failed{err}
+		if err := o.run(cmd.Context(), console.New(cmd.OutOrStdout())); err != nil {
+			return fail(err)
 		}
 		return nil
 	}
@@ -116,7 +117,7 @@ func (o *fleaseRun) complete() error {
 }
 
 // run runs a member until ctx ends.
-func (o *fleaseRun) run(ctx context.Context, out screen) error {
+func (o *fleaseRun) run(ctx context.Context, out console.Screen) error {
 	control, err := listenOn("control", o.control)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%w. Or does member %d run already? It must not run twice", err, o.id)
@@ -126,7 +127,7 @@ func (o *fleaseRun) run(ctx context.Context, out screen) error {
 	}
 	return fleasecontrol.RunMember(ctx, o.config, control, fleasecontrol.Events{
 		Started: func(node *flease.Node) error { return write(out, o.greeting(node, addrOf(control))) },
-		Ready:   func(s flease.Status) { out.say("%s", readiness(s)) },
+		Ready:   func(s flease.Status) { out.Say("%s", readiness(s)) },
 	})
 }
 
@@ -147,14 +148,14 @@ func readiness(s flease.Status) string {
 
 func (o *fleaseRun) greeting(node *flease.Node, control string) string {
 	wait := max(time.Duration(float64(o.config.Lease)*o.config.Drift), o.config.Lease+2*o.config.Epsilon)
-	lines := []entry{{"member", heading(fmt.Sprintf("%d of %d", o.id, len(o.config.Members)))}, {"listens", node.Addr()}}
+	lines := []console.Entry{{"member", console.Heading(fmt.Sprintf("%d of %d", o.id, len(o.config.Members)))}, {"listens", node.Addr()}}
 	if control != "" {
-		lines = append(lines, entry{"control", control})
+		lines = append(lines, console.Entry{"control", control})
 	} else {
-		lines = append(lines, entry{"control", "nowhere: no command can ask it; add --control 127.0.0.1:PORT"})
+		lines = append(lines, console.Entry{"control", "nowhere: no command can ask it; add --control 127.0.0.1:PORT"})
 	}
-	lines = append(lines, entry{"takes part", "in " + brief(wait)})
-	text := facts(lines)
+	lines = append(lines, console.Entry{"takes part", "in " + console.Brief(wait)})
+	text := console.Facts(lines)
 	if control != "" {
 		text += "\nTo try next, in another terminal:\n\n  leasehold flease acquire nightly --member " + control + "\n"
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/flease"
 	"github.com/leasehold-dev/leasehold/internal/fleasecontrol"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const fleaseStatusHelp = `Shows what a member knows: whom it hears, what it holds, and whether something is
@@ -38,11 +39,11 @@ func newFleaseStatusCommand() *cobra.Command {
 			defer cancel()
 			s, err := fleasecontrol.Client(member).Status(ctx, strings.Join(args, ""))
 			if err != nil {
-				return failed{err}
+				return fail(err)
 			}
-			out := newScreen(cmd.OutOrStdout())
+			out := console.New(cmd.OutOrStdout())
 			if asJSON {
-				return write(out, jsonText(s))
+				return write(out, console.JSON(s))
 			}
 			return write(out, fleaseStatusText(&s, time.Now()))
 		},
@@ -53,27 +54,27 @@ func newFleaseStatusCommand() *cobra.Command {
 }
 
 func fleaseStatusText(s *fleasecontrol.Status, now time.Time) string {
-	state := good("takes part")
+	state := console.Good("takes part")
 	switch {
 	case s.Ready:
 	case s.Error != "":
-		state = bad(shown(s.Error))
+		state = console.Bad(console.Shown(s.Error))
 	case len(s.Strangers) > 0:
-		state = bad("waits until strangers are gone, or what it may have promised before is over")
+		state = console.Bad("waits until strangers are gone, or what it may have promised before is over")
 	default:
-		state = bad("waits until what it may have promised before is over")
+		state = console.Bad("waits until what it may have promised before is over")
 	}
-	lines := []entry{
-		{"member", fmt.Sprintf("%d at %s, %s", s.Self, shown(s.Addr), state)},
+	lines := []console.Entry{
+		{"member", fmt.Sprintf("%d at %s, %s", s.Self, console.Shown(s.Addr), state)},
 		{"leases", fmt.Sprintf("%d held, %d waited for; %d acquired since the start, %d lost", s.Held, s.Waiting, s.Counts.Acquired, s.Counts.Lost)},
 		{"resources", fmt.Sprintf("%d known", s.Resources)},
 		{"clock", fleaseClockText(&s.Clock, now)},
 		{"packets", fleaseTrafficText(&s.Traffic)},
 	}
 	if s.Resource != nil {
-		lines = append(lines, entry{s.Resource.Resource, fleaseResourceText(s.Resource, now)})
+		lines = append(lines, console.Entry{s.Resource.Resource, fleaseResourceText(s.Resource, now)})
 	}
-	return facts(lines) + "\n" + fleaseMembersText(s.Members, now) + fleaseStrangersText(s.Strangers, now) + fleaseLeasesText(s, now)
+	return console.Facts(lines) + "\n" + fleaseMembersText(s.Members, now) + fleaseStrangersText(s.Strangers, now) + fleaseLeasesText(s, now)
 }
 
 func fleaseResourceText(r *flease.ResourceStatus, now time.Time) string {
@@ -82,10 +83,10 @@ func fleaseResourceText(r *flease.ResourceStatus, now time.Time) string {
 	case h.Unsure:
 		text = "this member has heard nothing of it, and another may hold it all the same"
 	case h.ID != 0:
-		text = fmt.Sprintf("seems to be held by member %d, fence %d, for %s unless it is renewed", h.ID, h.Fence, brief(h.Until.Sub(now)))
+		text = fmt.Sprintf("seems to be held by member %d, fence %d, for %s unless it is renewed", h.ID, h.Fence, console.Brief(h.Until.Sub(now)))
 	}
 	if r.Waiting > 0 {
-		text += fmt.Sprintf("; %d wait for it here: %s", r.Waiting, shown(r.Why))
+		text += fmt.Sprintf("; %d wait for it here: %s", r.Waiting, console.Shown(r.Why))
 	}
 	return text
 }
@@ -93,10 +94,10 @@ func fleaseResourceText(r *flease.ResourceStatus, now time.Time) string {
 func fleaseTrafficText(t *flease.Traffic) string {
 	text := fmt.Sprintf("%d came, %d went, %d were lost here", t.PacketsIn, t.PacketsOut, t.Lost)
 	if t.Refused > 0 {
-		text += ", " + bad(fmt.Sprintf("%d were refused: the log may know of another key", t.Refused))
+		text += ", " + console.Bad(fmt.Sprintf("%d were refused: the log may know of another key", t.Refused))
 	}
 	if t.Strange > 0 {
-		text += ", " + bad(fmt.Sprintf("%d came from strangers", t.Strange))
+		text += ", " + console.Bad(fmt.Sprintf("%d came from strangers", t.Strange))
 	}
 	return text
 }
@@ -104,9 +105,9 @@ func fleaseTrafficText(t *flease.Traffic) string {
 func fleaseClockText(c *flease.ClockStatus, now time.Time) string {
 	switch {
 	case c.Wrong:
-		return bad("wrong, as most other members find")
+		return console.Bad("wrong, as most other members find")
 	case c.Steps > 0:
-		return fmt.Sprintf("was set %d times, last by %v, %s ago", c.Steps, c.By.Round(time.Millisecond), brief(now.Sub(c.Stepped)))
+		return fmt.Sprintf("was set %d times, last by %v, %s ago", c.Steps, c.By.Round(time.Millisecond), console.Brief(now.Sub(c.Stepped)))
 	}
 	return "steady"
 }
@@ -114,19 +115,19 @@ func fleaseClockText(c *flease.ClockStatus, now time.Time) string {
 func fleaseMembersText(members []flease.MemberStatus, now time.Time) string {
 	var rows [][]string
 	for _, m := range members {
-		heard, clock := bad("never"), "-"
+		heard, clock := console.Bad("never"), "-"
 		if !m.Heard.IsZero() {
-			heard, clock = brief(now.Sub(m.Heard))+" ago", "right"
+			heard, clock = console.Brief(now.Sub(m.Heard))+" ago", "right"
 		}
 		if !m.Twins.IsZero() {
-			heard += ", " + bad("as two processes "+brief(now.Sub(m.Twins))+" ago")
+			heard += ", " + console.Bad("as two processes "+console.Brief(now.Sub(m.Twins))+" ago")
 		}
 		if m.ClockOff != 0 {
-			clock = bad(fmt.Sprintf("off by %v", m.ClockOff.Round(time.Millisecond)))
+			clock = console.Bad(fmt.Sprintf("off by %v", m.ClockOff.Round(time.Millisecond)))
 		}
-		rows = append(rows, []string{fmt.Sprint(m.ID), shown(m.Addr), heard, clock})
+		rows = append(rows, []string{fmt.Sprint(m.ID), console.Shown(m.Addr), heard, clock})
 	}
-	return tableText([]column{number("MEMBER"), left("ADDRESS"), left("HEARD"), left("CLOCK")}, rows)
+	return console.Table([]console.Column{console.Number("MEMBER"), console.Left("ADDRESS"), console.Left("HEARD"), console.Left("CLOCK")}, rows)
 }
 
 func fleaseStrangersText(strangers []flease.StrangerStatus, now time.Time) string {
@@ -139,10 +140,10 @@ func fleaseStrangersText(strangers []flease.StrangerStatus, now time.Time) strin
 		if m.Waits {
 			state = "waits"
 		}
-		rows = append(rows, []string{fmt.Sprint(m.ID), brief(now.Sub(m.Heard)) + " ago", state})
+		rows = append(rows, []string{fmt.Sprint(m.ID), console.Brief(now.Sub(m.Heard)) + " ago", state})
 	}
-	return "\n" + bad("These were started with other members, times or label:") + "\n" +
-		tableText([]column{number("STRANGER"), left("HEARD"), left("STATE")}, rows)
+	return "\n" + console.Bad("These were started with other members, times or label:") + "\n" +
+		console.Table([]console.Column{console.Number("STRANGER"), console.Left("HEARD"), console.Left("STATE")}, rows)
 }
 
 func fleaseLeasesText(s *fleasecontrol.Status, now time.Time) string {
@@ -151,9 +152,9 @@ func fleaseLeasesText(s *fleasecontrol.Status, now time.Time) string {
 	}
 	var rows [][]string
 	for _, l := range s.Leases {
-		rows = append(rows, []string{shown(l.Resource), decimal(l.Fence), "in " + brief(l.Until.Sub(now))})
+		rows = append(rows, []string{console.Shown(l.Resource), decimal(l.Fence), "in " + console.Brief(l.Until.Sub(now))})
 	}
-	text := "\n" + tableText([]column{left("LEASE"), number("FENCE"), left("ENDS")}, rows)
+	text := "\n" + console.Table([]console.Column{console.Left("LEASE"), console.Number("FENCE"), console.Left("ENDS")}, rows)
 	if more := s.Held - len(s.Leases); more > 0 {
 		text += fmt.Sprintf("... and %d more\n", more)
 	}

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/flease"
 	"github.com/leasehold-dev/leasehold/internal/fleasecontrol"
 	"github.com/leasehold-dev/leasehold/internal/proc"
 )
@@ -205,28 +204,6 @@ func TestFleaseCommands(t *testing.T) {
 	stopped.end(t, 2)
 	for _, m := range members[:2] {
 		m.interrupt()
-	}
-}
-
-func TestFleaseStatusShowsStrangers(t *testing.T) {
-	now := time.Unix(1_000_000, 0)
-	s := fleasecontrol.Status{Status: flease.Status{
-		Members: []flease.MemberStatus{
-			{Member: flease.Member{ID: 2, Addr: "a:1"}},
-			{Member: flease.Member{ID: 3, Addr: "b:1"}, Heard: now, Twins: now.Add(-time.Second)},
-		},
-		Strangers: []flease.StrangerStatus{{ID: 4, Heard: now.Add(-2 * time.Second)}, {ID: 5, Heard: now, Waits: true}},
-		Traffic:   flease.Traffic{PacketsIn: 7, Refused: 5},
-	}}
-	text := fleaseStatusText(&s, now)
-	for _, want := range []string{"     -\n", "as two processes 1s ago", "7 came", "5 were refused", "waits until strangers are gone", "started with other members", "4  2s ago  takes part", "5  0s ago  waits"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
-		}
-	}
-	s = fleasecontrol.Status{Status: flease.Status{Ready: true}}
-	if text := fleaseStatusText(&s, now); strings.Contains(text, "STRANGER") {
-		t.Error(text)
 	}
 }
 

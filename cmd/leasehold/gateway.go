@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/internal/settings"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const gatewayHelp = `Runs a gateway: a reverse proxy that forwards each HTTP request to the server that
@@ -66,16 +67,16 @@ func newGatewayCommand() *cobra.Command {
 		if err := g.validate(); err != nil {
 			return err
 		}
-		out := newScreen(cmd.OutOrStdout())
+		out := console.New(cmd.OutOrStdout())
 		if printConfig {
 			text, err := settings.Describe(g.flags)
 			if err != nil {
-				return failed{err}
+				return fail(err)
 			}
 			return write(out, text)
 		}
 		if err := runGateway(cmd.Context(), g, out, g.log.logger(cmd.ErrOrStderr())); err != nil {
-			return failed{err}
+			return fail(err)
 		}
 		return nil
 	}

@@ -77,11 +77,11 @@ func (e *gatewayEnds) front(own *secure.Keeper, s *securitySettings, log *slog.L
 	}
 	k, err := secure.Open(secure.Config{Cert: e.frontCert, Key: e.frontKey, Roots: s.config(log).Roots, Logger: log})
 	if err != nil {
-		return nil, nil, failed{err}
+		return nil, nil, fail(err)
 	}
 	if err := canServe(k); err != nil {
 		k.Close()
-		return nil, nil, failed{fmt.Errorf("--front-cert: %w", err)}
+		return nil, nil, fail(fmt.Errorf("--front-cert: %w", err))
 	}
 	return k.ServerTLS(secure.Unasked), k.Close, nil
 }

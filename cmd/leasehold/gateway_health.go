@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/leasehold-dev/leasehold/lookup"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 // gatewayHealth answers /healthz and /readyz of a gateway.
@@ -48,7 +49,7 @@ func (h *gatewayHealth) ready() (status int, text string) {
 		return http.StatusServiceUnavailable, "waiting for a manager to tell where keys are"
 	case !table.Ready():
 		return http.StatusOK, fmt.Sprintf("ok, but no manager has confirmed for %s that the table is complete: going on with that of LSN %s",
-			brief(table.Age()), grouped(uint64(table.LSN())))
+			console.Brief(table.Age()), console.Grouped(uint64(table.LSN())))
 	}
 	return http.StatusOK, "ok"
 }
@@ -56,13 +57,13 @@ func (h *gatewayHealth) ready() (status int, text string) {
 // greeting is what a gateway tells people once it forwards. The addresses are the
 // real ones, whatever the settings asked for; health is empty if it is not served.
 func (g *gatewaySettings) greeting(listening, health string) string {
-	lines := []entry{
-		{"gateway", heading(g.ends.greeting(listening))},
+	lines := []console.Entry{
+		{"gateway", console.Heading(g.ends.greeting(listening))},
 		{"namespace", fmt.Sprintf("%s, from %s", g.namespace, strings.Join(g.managers, ", "))},
 		{"key", strings.ReplaceAll(g.key.String(), ",", ", else ")},
 	}
 	if health != "" {
-		lines = append(lines, entry{"health", urlOf(health, g.ends.healthTLS) + "/readyz"})
+		lines = append(lines, console.Entry{"health", urlOf(health, g.ends.healthTLS) + "/readyz"})
 	}
-	return facts(lines)
+	return console.Facts(lines)
 }

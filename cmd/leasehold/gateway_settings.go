@@ -126,7 +126,7 @@ func (g *gatewaySettings) validateAddresses() error {
 	if err := checkAddr(g.listen); err != nil {
 		return fmt.Errorf("%s: %w", g.origin("listen"), err)
 	}
-	contacts := append(called(g.origin("managers"), g.managers, g.security.tls()), contact{g.origin("listen"), g.listen, g.ends.frontTLS})
+	contacts := append(called(g.origin("managers"), g.managers, g.security.tls()), contactAt(g.origin("listen"), g.listen, g.ends.frontTLS))
 	if g.health != "" {
 		if err := checkAddr(g.health); err != nil {
 			return fmt.Errorf("%s: %w", g.origin("health-listen"), err)
@@ -134,7 +134,7 @@ func (g *gatewaySettings) validateAddresses() error {
 		if _, port, err := net.SplitHostPort(g.listen); err == nil && g.health == g.listen && port != "0" {
 			return fmt.Errorf("%s %s: that is where callers connect; give it a port of its own", g.origin("health-listen"), g.health)
 		}
-		contacts = append(contacts, contact{g.origin("health-listen"), g.health, g.ends.healthTLS})
+		contacts = append(contacts, contactAt(g.origin("health-listen"), g.health, g.ends.healthTLS))
 	}
 	return g.security.expose(contacts)
 }

@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const historyHelp = `Says who held a key, since when, and why that ended, newest first, as far back as
@@ -64,21 +64,21 @@ func (c *client) history(ctx context.Context, key *keyArgument, most uint32, sin
 }
 
 func historyText(h admin.History, key *keyArgument) string {
-	text := facts([]entry{{"key", key.text()}, {"namespace", shown(h.Namespace)}}) + "\n"
+	text := console.Facts([]console.Entry{{"key", key.text()}, {"namespace", console.Shown(h.Namespace)}}) + "\n"
 	if len(h.Entries) == 0 && h.Before == nil {
 		return text + "Nobody has held it, as far as the store remembers.\n"
 	}
 	var rows [][]string
 	if b := h.Before; b != nil {
-		rows = append(rows, []string{"-", "-", "held all along", orDash(b.Owner), orDash(b.Addr), decimal(uint64(b.Generation)), b.Keys().String()})
+		rows = append(rows, []string{"-", "-", "held all along", console.OrDash(b.Owner), console.OrDash(b.Addr), decimal(uint64(b.Generation)), b.Keys().String()})
 	}
 	for _, e := range h.Entries {
 		rows = append(rows, []string{
-			timeText(e.At), grouped(uint64(e.LSN)), changeText(e), orDash(e.Owner), orDash(e.Addr), decimal(uint64(e.Generation)), e.Keys().String(),
+			timeText(e.At), console.Grouped(uint64(e.LSN)), changeText(e), console.OrDash(e.Owner), console.OrDash(e.Addr), decimal(uint64(e.Generation)), e.Keys().String(),
 		})
 	}
-	text += tableText([]column{
-		left("TIME"), number("LSN"), left("CHANGE"), left("OWNER"), left("ADDRESS"), number("GENERATION"), left("RANGE"),
+	text += console.Table([]console.Column{
+		console.Left("TIME"), console.Number("LSN"), console.Left("CHANGE"), console.Left("OWNER"), console.Left("ADDRESS"), console.Number("GENERATION"), console.Left("RANGE"),
 	}, rows)
 	if h.More {
 		text += "There is more: ask for it with --most.\n"
@@ -90,53 +90,4 @@ func historyText(h admin.History, key *keyArgument) string {
 		text += "What was before that is forgotten.\n"
 	}
 	return text
-}
-
-// changeText says what a change did, and why.
-func changeText(d admin.Change) string {
-	switch {
-	case d.Cause != "":
-		return fmt.Sprintf("%s: %s", bad(d.Kind), d.Cause)
-	case d.Kind == admin.ChangeGranted:
-		return good(d.Kind) + reasonText(d.Reason)
-	case d.Kind == admin.ChangeMoved && d.From == d.Owner:
-		return good(d.Kind) + " into one lease"
-	case d.Kind == admin.ChangeMoved:
-		return good(d.Kind) + " from " + orDash(d.From) + reasonText(d.Reason)
-	}
-	return d.Kind
-}
-
-// reasonText says why an owner was given a range, in a few words; nothing if that is not known.
-func reasonText(reason string) string {
-	words := reason
-	switch reason {
-	case "":
-		return ""
-	case "joined", "gone":
-		words = "owners " + words
-	case "leaving":
-		words = "an owner leaves"
-	case "order":
-		words = "ordered"
-	case "configured":
-		words = "configured anew"
-	}
-	return " (" + words + ")"
-}
-
-// changedOwner names the owner of a change; of a move, the new one.
-func changedOwner(d admin.Change) string {
-	if d.Kind == admin.ChangeMoved && d.From != d.Owner {
-		return "to " + orDash(d.Owner)
-	}
-	return orDash(d.Owner)
-}
-
-// timeText writes a time in the reader's own time zone.
-func timeText(t time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	return t.Local().Format("2006-01-02 15:04:05.000")
 }

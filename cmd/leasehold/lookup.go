@@ -3,17 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
-
-const keyHelp = `KEY is a name, which is hashed as the libraries hash names, or a key of 64 bits
-in hexadecimal: with 0x before it, or with --hex. For a name that begins with 0x
-say --hex=false.`
 
 const lookupHelp = `Says who holds a key, where that server is, and under which generation.
 
@@ -40,47 +35,6 @@ func newLookupCommand() *cobra.Command {
 	return cmd
 }
 
-// A keyArgument is a key as somebody wrote it.
-type keyArgument struct {
-	cmd *cobra.Command
-	hex bool
-
-	name string // "" if the key was written as such
-	key  leasehold.Key
-}
-
-func addKeyFlag(cmd *cobra.Command) *keyArgument {
-	k := &keyArgument{cmd: cmd}
-	cmd.Flags().BoolVar(&k.hex, "hex", false, "KEY is a key in hexadecimal, not a name")
-	return k
-}
-
-func (k *keyArgument) parse(text string) (*keyArgument, error) {
-	digits, prefixed := strings.CutPrefix(strings.ToLower(text), "0x")
-	if k.cmd.Flags().Changed("hex") && !k.hex || !k.hex && !prefixed {
-		k.name, k.key = text, leasehold.KeyOf(text)
-		return k, nil
-	}
-	const most = 16
-	if len(digits) == 0 || len(digits) > most {
-		return nil, fmt.Errorf("%q: want 1 to %d hexadecimal digits, have %d; for a name say --hex=false", text, most, len(digits))
-	}
-	key, err := leasehold.ParseKey(strings.Repeat("0", most-len(digits)) + digits)
-	if err != nil {
-		return nil, fmt.Errorf("%q: want hexadecimal digits; for a name say --hex=false", text)
-	}
-	k.key = key
-	return k, nil
-}
-
-// text writes the key for people.
-func (k *keyArgument) text() string {
-	if k.name == "" {
-		return k.key.String()
-	}
-	return fmt.Sprintf("%s, the hash of %q", k.key, k.name)
-}
-
 func (c *client) lookup(ctx context.Context, key *keyArgument) error {
 	found, err := within(ctx, c, func(ctx context.Context, namespace string) (admin.Found, error) {
 		return c.admin.Find(ctx, namespace, key.key)
@@ -96,15 +50,15 @@ func (c *client) lookup(ctx context.Context, key *keyArgument) error {
 }
 
 func foundText(f admin.Found, key *keyArgument) string {
-	lines := []entry{
+	lines := []console.Entry{
 		{"key", key.text()},
 		{"owner", orNobody(f.Owner)},
 	}
 	if f.Owner != "" {
-		lines = append(lines, entry{"address", orDash(f.Addr)}, entry{"generation", decimal(uint64(f.Generation))})
+		lines = append(lines, console.Entry{"address", console.OrDash(f.Addr)}, console.Entry{"generation", decimal(uint64(f.Generation))})
 	}
-	return facts(append(lines,
-		entry{"range", fmt.Sprintf("%v, %s of the keys", f.Keys(), percent(f.Share))},
-		entry{"state lost", lostText(f.Range)},
-		entry{"as of", "LSN " + grouped(uint64(f.LSN))}))
+	return console.Facts(append(lines,
+		console.Entry{"range", fmt.Sprintf("%v, %s of the keys", f.Keys(), console.Percent(f.Share))},
+		console.Entry{"state lost", lostText(f.Range)},
+		console.Entry{"as of", "LSN " + console.Grouped(uint64(f.LSN))}))
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/internal/settings"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const managerHelp = `Runs a manager: the process that grants leases and tells owners and lookups about
@@ -64,16 +65,16 @@ func newManagerCommand() *cobra.Command {
 		if err := cfg.validate(); err != nil {
 			return err
 		}
-		out := newScreen(cmd.OutOrStdout())
+		out := console.New(cmd.OutOrStdout())
 		if printConfig {
 			text, err := settings.Describe(cfg.flags, passwordFlag)
 			if err != nil {
-				return failed{err}
+				return fail(err)
 			}
 			return write(out, text)
 		}
 		if err := runManager(cmd.Context(), *cfg, out, cfg.Log.logger(cmd.ErrOrStderr())); err != nil {
-			return failed{err}
+			return fail(err)
 		}
 		return nil
 	}

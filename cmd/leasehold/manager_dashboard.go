@@ -43,7 +43,7 @@ func (m *managerSettings) validateDashboard() error {
 		err = errors.New("the token is too short to be safe: make one with openssl rand -hex 32")
 	}
 	if err != nil {
-		return failed{fmt.Errorf("%s: %w", m.origin("admin-token-file"), err)}
+		return fail(fmt.Errorf("%s: %w", m.origin("admin-token-file"), err))
 	}
 	return nil
 }

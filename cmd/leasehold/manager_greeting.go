@@ -5,22 +5,23 @@ import (
 	"strings"
 
 	"github.com/leasehold-dev/leasehold/internal/hostport"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 // greeting is what a manager tells people once it listens: where, on what
 // data, and what to try next. The addresses are the real ones, whatever the
 // settings asked for; health is empty if HTTP is not served.
 func (m *managerSettings) greeting(listening, health string) string {
-	lines := []entry{{"manager", heading(listening)}}
+	lines := []console.Entry{{"manager", console.Heading(listening)}}
 	if m.Advertise != "" && m.Advertise != listening {
-		lines = append(lines, entry{"reached at", m.Advertise})
+		lines = append(lines, console.Entry{"reached at", m.Advertise})
 	}
 	if health != "" {
 		base := "http://" + health
 		if m.Security.tls() {
 			base = "https://" + health
 		}
-		lines = append(lines, entry{"dashboard", base + "/"}, entry{"health", base + "/readyz"})
+		lines = append(lines, console.Entry{"dashboard", base + "/"}, console.Entry{"health", base + "/readyz"})
 	}
 	lines = append(lines, m.where())
 	at := listening
@@ -44,20 +45,20 @@ func (m *managerSettings) greeting(listening, health string) string {
 		command("status"),
 		command("watch"),
 	}
-	return facts(lines) + strings.Join(next, "\n") + "\n"
+	return console.Facts(lines) + strings.Join(next, "\n") + "\n"
 }
 
 // where says where the tables are.
-func (m *managerSettings) where() entry {
+func (m *managerSettings) where() console.Entry {
 	switch {
 	case m.Store == inMemory:
-		return entry{"tables", fmt.Sprintf("in memory only, with %s", counted(len(m.Peers.Members)-1, "other manager"))}
+		return console.Entry{"tables", fmt.Sprintf("in memory only, with %s", console.Counted(len(m.Peers.Members)-1, "other manager"))}
 	case m.Store == inEtcd:
-		return entry{"tables", fmt.Sprintf("in etcd at %s, under %s", strings.Join(m.Etcd.Endpoints, ", "), m.Etcd.Prefix)}
+		return console.Entry{"tables", fmt.Sprintf("in etcd at %s, under %s", strings.Join(m.Etcd.Endpoints, ", "), m.Etcd.Prefix)}
 	case len(m.Members) > 1:
-		return entry{"tables", fmt.Sprintf("in %s, and with %s", m.DataDir, counted(len(m.Members)-1, "other manager"))}
+		return console.Entry{"tables", fmt.Sprintf("in %s, and with %s", m.DataDir, console.Counted(len(m.Members)-1, "other manager"))}
 	case m.Join != "":
-		return entry{"tables", fmt.Sprintf("in %s, and with the group of %s", m.DataDir, m.Join)}
+		return console.Entry{"tables", fmt.Sprintf("in %s, and with the group of %s", m.DataDir, m.Join)}
 	}
-	return entry{"tables", "in " + m.DataDir}
+	return console.Entry{"tables", "in " + m.DataDir}
 }

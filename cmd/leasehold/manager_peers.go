@@ -52,7 +52,7 @@ func (m *managerSettings) validatePeerTimes() error {
 	}
 	keys, err := readKeys(p.keyFile)
 	if err != nil {
-		return failed{fmt.Errorf("%s: %w", m.origin("peer-key-file"), err)}
+		return fail(fmt.Errorf("%s: %w", m.origin("peer-key-file"), err))
 	}
 	p.Keys = keys
 	return nil

@@ -5,11 +5,8 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"net"
-	"os"
 	"time"
 
-	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/manager"
 )
 
@@ -98,27 +95,4 @@ func runManager(ctx context.Context, cfg managerSettings, out io.Writer, log *sl
 	}
 	stopping()
 	return errors.Join(err, stop())
-}
-
-// listenOn listens on the address of a flag; an empty one is nowhere.
-func listenOn(flag, addr string) (net.Listener, error) {
-	if addr == "" {
-		return nil, nil
-	}
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		hint := "choose another with --" + flag
-		if errors.Is(err, os.ErrPermission) {
-			hint = "ports below 1024 are for root; " + hint
-		}
-		return nil, leasehold.Errorf("listen", leasehold.Unavailable, addr, "%w; %s", err, hint)
-	}
-	return l, nil
-}
-
-func addrOf(l net.Listener) string {
-	if l == nil {
-		return ""
-	}
-	return l.Addr().String()
 }

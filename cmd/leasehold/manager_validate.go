@@ -48,27 +48,27 @@ func (m *managerSettings) validate() error {
 // contacts are the addresses that the manager listens on, and that it calls. What managers
 // that keep nothing on disk say to each other by datagrams is authenticated by their key.
 func (m *managerSettings) contacts() []contact {
-	contacts := []contact{{m.origin("listen"), m.Listen, m.Security.tls()}}
+	contacts := []contact{contactAt(m.origin("listen"), m.Listen, m.Security.tls())}
 	if m.HTTP != "" {
-		contacts = append(contacts, contact{m.origin("http"), m.HTTP, m.Security.tls()})
+		contacts = append(contacts, contactAt(m.origin("http"), m.HTTP, m.Security.tls()))
 	}
 	if m.Join != "" {
-		contacts = append(contacts, contact{m.origin("join"), m.Join, m.Security.tls()})
+		contacts = append(contacts, contactAt(m.origin("join"), m.Join, m.Security.tls()))
 	}
 	if m.PeerURL != "" {
-		contacts = append(contacts, contact{m.origin("peer-listen"), m.PeerListen, strings.HasPrefix(m.PeerURL, "https:")})
+		contacts = append(contacts, contactAt(m.origin("peer-listen"), m.PeerListen, strings.HasPrefix(m.PeerURL, "https:")))
 	}
 	for _, member := range m.Members {
 		scheme, addr := cutScheme(member.PeerURL)
-		contacts = append(contacts, contact{m.origin("members"), addr, scheme == "https"})
+		contacts = append(contacts, contactAt(m.origin("members"), addr, scheme == "https"))
 	}
 	for _, peer := range m.Peers.Members {
-		contacts = append(contacts, contact{m.origin("peers"), peer.Manager, m.Security.tls()})
+		contacts = append(contacts, contactAt(m.origin("peers"), peer.Manager, m.Security.tls()))
 	}
 	for _, endpoint := range m.Etcd.Endpoints {
 		scheme, addr := cutScheme(endpoint)
 		certified := m.Etcd.CA != "" || m.Etcd.Cert != "" // counts where nothing else is said
-		contacts = append(contacts, contact{m.origin("etcd"), addr, scheme == "https" || scheme == "" && certified})
+		contacts = append(contacts, contactAt(m.origin("etcd"), addr, scheme == "https" || scheme == "" && certified))
 	}
 	return contacts
 }
@@ -189,7 +189,7 @@ func (m *managerSettings) validateEtcd() error {
 	if e.passwordFile != "" {
 		password, err := readSecret(e.passwordFile)
 		if err != nil {
-			return failed{fmt.Errorf("%s: %w", m.origin("etcd-password-file"), err)}
+			return fail(fmt.Errorf("%s: %w", m.origin("etcd-password-file"), err))
 		}
 		e.Password = password
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const memberHelp = `Managers that keep the lease tables themselves form a group. It works while more
@@ -52,16 +53,16 @@ func membersText(members []admin.Member) string {
 	}
 	var rows [][]string
 	for _, m := range members {
-		health, role := good("yes"), "voter"
+		health, role := console.Good("yes"), "voter"
 		if !m.Healthy {
-			health = bad("no")
+			health = console.Bad("no")
 		}
 		if m.Learner {
 			role = "learner"
 		}
-		rows = append(rows, []string{orDash(m.Name), m.ID.String(), role, health, orDash(strings.Join(m.PeerURLs, " "))})
+		rows = append(rows, []string{console.OrDash(m.Name), m.ID.String(), role, health, console.OrDash(strings.Join(m.PeerURLs, " "))})
 	}
-	return tableText([]column{left("NAME"), left("ID"), left("ROLE"), left("ANSWERS"), left("PEER URL")}, rows)
+	return console.Table([]console.Column{console.Left("NAME"), console.Left("ID"), console.Left("ROLE"), console.Left("ANSWERS"), console.Left("PEER URL")}, rows)
 }
 
 const removeHelp = `Makes the group smaller by one manager, dead or alive. Its data is of no use any
@@ -80,7 +81,7 @@ func newMemberRemoveCommand() *cobra.Command {
 		if err := c.admin.RemoveMember(ctx, args[0]); err != nil {
 			return c.explain(ctx, err)
 		}
-		return c.print(removedDocument{Removed: args[0]}, func() string { return fmt.Sprintf("%s %s\n", good("removed"), shown(args[0])) })
+		return c.print(removedDocument{Removed: args[0]}, func() string { return fmt.Sprintf("%s %s\n", console.Good("removed"), console.Shown(args[0])) })
 	})
 	return cmd
 }

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const moveHelp = `Has a range moved to an owner, with its state, and waits until that is done. RANGE
@@ -101,9 +103,11 @@ func (c *client) move(ctx context.Context, o *orderOptions, begin func(context.C
 	case o.dryRun:
 		return c.print(m, func() string { return planText(m.Plan) })
 	case m.Plan.Total == 0:
-		return c.print(m, func() string { return fmt.Sprintf("%s has %v already\n", shown(m.Owner), m.Keys()) })
+		return c.print(m, func() string { return fmt.Sprintf("%s has %v already\n", console.Shown(m.Owner), m.Keys()) })
 	case o.noWait:
-		return c.print(m, func() string { return fmt.Sprintf("moving %v to %s: %s\n", m.Keys(), shown(m.Owner), planSum(m.Plan)) })
+		return c.print(m, func() string {
+			return fmt.Sprintf("moving %v to %s: %s\n", m.Keys(), console.Shown(m.Owner), planSum(m.Plan))
+		})
 	}
 	return c.awaitMove(ctx, m, o)
 }
@@ -112,18 +116,18 @@ func (c *client) move(ctx context.Context, o *orderOptions, begin func(context.C
 func (c *client) awaitMove(ctx context.Context, m *admin.RangeMove, o *orderOptions) error {
 	waiting, cancel := o.waiting(ctx)
 	defer cancel()
-	shows := newWaiting(c.errs, c.json)
+	shows := newWaiting(c)
 	err := m.Wait(waiting, func(p admin.Progress, trouble error) {
-		shows.report(p.Share, fmt.Sprintf("%s of the keys left; %s, %s sent", percent(p.Left), counted(p.Moves, "move"), byteText(m.Sent)), trouble)
+		shows.report(p.Share, fmt.Sprintf("%s of the keys left; %s, %s sent", console.Percent(p.Left), console.Counted(p.Moves, "move"), humanize.IBytes(m.Sent)), trouble)
 	})
-	shows.stop()
+	shows.Stop()
 	if err == nil {
 		return c.print(m, func() string {
-			return fmt.Sprintf("%s %v to %s in %s\n", good("moved"), m.Keys(), shown(m.Owner), brief(time.Duration(m.Elapsed)))
+			return fmt.Sprintf("%s %v to %s in %s\n", console.Good("moved"), m.Keys(), console.Shown(m.Owner), console.Brief(time.Duration(m.Elapsed)))
 		})
 	}
 	if c.json {
-		if err := write(c.out, jsonText(m)); err != nil {
+		if err := write(c.out, console.JSON(m)); err != nil {
 			return err
 		}
 	}
@@ -133,12 +137,12 @@ func (c *client) awaitMove(ctx context.Context, m *admin.RangeMove, o *orderOpti
 	}
 	switch {
 	case ctx.Err() != nil:
-		c.errs.say("%s\n", prospects)
+		c.errs.Say("%s\n", prospects)
 		return statusInterrupted
 	case waiting.Err() != nil:
-		return failed{fmt.Errorf("it was not done within %v\n%s", o.within, prospects)}
+		return fail(fmt.Errorf("it was not done within %v\n%s", o.within, prospects))
 	case errors.Is(err, admin.ErrNotMoved):
-		return failed{fmt.Errorf("%w\n'leasehold history' says what became of the keys, and the logs of the managers and of the owners say why", err)}
+		return fail(fmt.Errorf("%w\n'leasehold history' says what became of the keys, and the logs of the managers and of the owners say why", err))
 	}
 	return c.explain(ctx, err)
 }

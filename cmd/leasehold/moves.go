@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const movesHelp = `Lists the state that is on its way from one owner to another, and what waits for
@@ -47,13 +49,13 @@ func movesText(d admin.Moves) string {
 	}
 	var rows [][]string
 	for _, m := range d.Moves {
-		row := []string{m.Keys().String(), percent(m.Share), shown(m.From), orNobody(m.To), m.State, "-", "-", "-"}
+		row := []string{m.Keys().String(), console.Percent(m.Share), console.Shown(m.From), orNobody(m.To), m.State, "-", "-", "-"}
 		if m.ID != "" {
-			copy(row[5:], []string{grouped(m.Records), byteText(m.Bytes), brief(time.Duration(m.Age))})
+			copy(row[5:], []string{console.Grouped(m.Records), humanize.IBytes(m.Bytes), console.Brief(time.Duration(m.Age))})
 		}
 		rows = append(rows, row)
 	}
-	return tableText([]column{
-		left("RANGE"), number("SHARE"), left("FROM"), left("TO"), left("STATE"), number("RECORDS"), number("SENT"), number("AGE"),
-	}, rows) + fmt.Sprintf("%s under way, %s waiting\n", counted(int(d.UnderWay), "move"), grouped(uint64(d.Waiting)))
+	return console.Table([]console.Column{
+		console.Left("RANGE"), console.Number("SHARE"), console.Left("FROM"), console.Left("TO"), console.Left("STATE"), console.Number("RECORDS"), console.Number("SENT"), console.Number("AGE"),
+	}, rows) + fmt.Sprintf("%s under way, %s waiting\n", console.Counted(int(d.UnderWay), "move"), console.Grouped(uint64(d.Waiting)))
 }

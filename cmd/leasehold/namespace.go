@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const namespaceHelp = `A namespace is one pool of servers with one key space and one lease table.
@@ -57,24 +57,21 @@ func namespacesText(all []admin.Namespace, secured bool) string {
 	var rows [][]string
 	for _, n := range all {
 		rows = append(rows, []string{
-			shown(n.Name), seconds(n.Lease), seconds(n.Renew), fmt.Sprintf("%.3g", n.Drift),
-			policyText(n), grouped(uint64(n.MaxOwners)),
+			console.Shown(n.Name), seconds(n.Lease), seconds(n.Renew), fmt.Sprintf("%.3g", n.Drift),
+			policyText(n), console.Grouped(uint64(n.MaxOwners)),
 		})
 	}
-	return tableText([]column{
-		left("NAMESPACE"), number("LEASE"), number("RENEW"), number("DRIFT"), left("POLICY"), number("MAX OWNERS"),
+	return console.Table([]console.Column{
+		console.Left("NAMESPACE"), console.Number("LEASE"), console.Number("RENEW"), console.Number("DRIFT"), console.Left("POLICY"), console.Number("MAX OWNERS"),
 	}, rows)
 }
 
 func policyText(d admin.Namespace) string {
 	switch {
 	case d.VirtualNodes > 0:
-		return fmt.Sprintf("%s, %s", shown(d.Policy), counted(int(d.VirtualNodes), "virtual node"))
+		return fmt.Sprintf("%s, %s", console.Shown(d.Policy), console.Counted(int(d.VirtualNodes), "virtual node"))
 	case len(d.Static) > 0:
-		return fmt.Sprintf("%s, %s", shown(d.Policy), counted(len(d.Static), "slot"))
+		return fmt.Sprintf("%s, %s", console.Shown(d.Policy), console.Counted(len(d.Static), "slot"))
 	}
-	return shown(d.Policy)
+	return console.Shown(d.Policy)
 }
-
-// seconds writes a duration.
-func seconds(s admin.Seconds) string { return brief(time.Duration(s)) }

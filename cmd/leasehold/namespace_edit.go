@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const createHelp = `Creates a namespace. What no flag says gets its default: leases of 10 s, renewed
@@ -89,7 +90,9 @@ func (c *client) edited(ctx context.Context, did string, now admin.Namespace, er
 		return c.explain(ctx, err)
 	}
 	shows := namespaceShown{Namespace: now}
-	return c.print(shows, func() string { return fmt.Sprintf("%s %s\n\n%s", good(did), shown(now.Name), shows.text()) })
+	return c.print(shows, func() string {
+		return fmt.Sprintf("%s %s\n\n%s", console.Good(did), console.Shown(now.Name), shows.text())
+	})
 }
 
 const deleteHelp = `Deletes a namespace and its lease table. Its owners' leases run out, and callers
@@ -110,12 +113,12 @@ func newNamespaceDeleteCommand() *cobra.Command {
 	cmd.ValidArgsFunction = c.completeNamespace
 	cmd.RunE = c.run(func(ctx context.Context, args []string) error {
 		if !yes {
-			return failed{fmt.Errorf("this would end all leases in %q, for good; add --yes if you mean it", args[0])}
+			return fail(fmt.Errorf("this would end all leases in %q, for good; add --yes if you mean it", args[0]))
 		}
 		if err := c.admin.DeleteNamespace(ctx, args[0]); err != nil {
 			return c.explain(ctx, err)
 		}
-		return c.print(deletedDocument{Deleted: args[0]}, func() string { return fmt.Sprintf("%s %s\n", good("deleted"), args[0]) })
+		return c.print(deletedDocument{Deleted: args[0]}, func() string { return fmt.Sprintf("%s %s\n", console.Good("deleted"), args[0]) })
 	})
 	return cmd
 }

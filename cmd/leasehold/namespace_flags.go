@@ -178,7 +178,7 @@ const maxSlotsFile = wire.MaxStaticSlots * (16 + 1 + leasehold.MaxOwnerIDLen + 2
 func readSlots(path string) ([]admin.Slot, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, failed{err}
+		return nil, fail(err)
 	}
 	defer func() { _ = file.Close() }() // it was only read
 	var slots []admin.Slot
@@ -196,7 +196,7 @@ func readSlots(path string) ([]admin.Slot, error) {
 		slots = append(slots, admin.Slot{Start: admin.Point(key), Owner: strings.TrimSpace(owner)})
 	}
 	if err := lines.Err(); err != nil {
-		return nil, failed{fmt.Errorf("--static %s: %w", path, err)}
+		return nil, fail(fmt.Errorf("--static %s: %w", path, err))
 	}
 	if len(slots) == 0 {
 		return nil, fmt.Errorf("--static %s: there is no line START OWNER in it", path)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/partition"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 func newNamespaceShowCommand() *cobra.Command {
@@ -53,32 +54,32 @@ func looksAtLoad(d admin.Namespace) bool {
 }
 
 func (n namespaceShown) text() string {
-	lines := []entry{{"namespace", heading(shown(n.Name))}}
+	lines := []console.Entry{{"namespace", console.Heading(console.Shown(n.Name))}}
 	if s := n.Status; s != nil {
 		lines = append(lines,
-			entry{"ready", readyText(*s)},
-			entry{"owners", grouped(uint64(s.Owners))},
-			entry{"ranges", vacancyText(*s)},
-			entry{"lookups", fmt.Sprintf("%s at the manager asked", grouped(uint64(s.Lookups)))},
-			entry{"lsn", grouped(uint64(s.LSN))},
-			entry{"generation", decimal(uint64(s.NewestGeneration)) + " is the newest"})
+			console.Entry{"ready", readyText(*s)},
+			console.Entry{"owners", console.Grouped(uint64(s.Owners))},
+			console.Entry{"ranges", vacancyText(*s)},
+			console.Entry{"lookups", fmt.Sprintf("%s at the manager asked", console.Grouped(uint64(s.Lookups)))},
+			console.Entry{"lsn", console.Grouped(uint64(s.LSN))},
+			console.Entry{"generation", decimal(uint64(s.NewestGeneration)) + " is the newest"})
 	}
 	lines = append(lines,
-		entry{"lease", fmt.Sprintf("%s, renewed every %s", seconds(n.Lease), seconds(n.Renew))},
-		entry{"drift", fmt.Sprintf("clocks may differ in rate by a factor of %.4g", n.Drift)},
-		entry{"policy", policyText(n.Namespace)})
+		console.Entry{"lease", fmt.Sprintf("%s, renewed every %s", seconds(n.Lease), seconds(n.Renew))},
+		console.Entry{"drift", fmt.Sprintf("clocks may differ in rate by a factor of %.4g", n.Drift)},
+		console.Entry{"policy", policyText(n.Namespace)})
 	if looksAtLoad(n.Namespace) && n.Churn > 0 {
-		lines = append(lines, entry{"balance", fmt.Sprintf("at most %s of the keys move in a minute, looked at every %s", percent(n.Churn), seconds(n.Rebalance))})
+		lines = append(lines, console.Entry{"balance", fmt.Sprintf("at most %s of the keys move in a minute, looked at every %s", console.Percent(n.Churn), seconds(n.Rebalance))})
 	}
 	if n.Status != nil && n.Status.Lull != "" {
-		lines = append(lines, entry{"not now", n.Status.Lull})
+		lines = append(lines, console.Entry{"not now", n.Status.Lull})
 	}
 	if n.Moves > 0 {
-		lines = append(lines, entry{"moves", fmt.Sprintf("%d of an owner at a time, given up after %s without progress", n.Moves, seconds(n.MoveTimeout))})
+		lines = append(lines, console.Entry{"moves", fmt.Sprintf("%d of an owner at a time, given up after %s without progress", n.Moves, seconds(n.MoveTimeout))})
 	}
 	lines = append(lines,
-		entry{"max owners", grouped(uint64(n.MaxOwners))})
-	text := facts(lines)
+		console.Entry{"max owners", console.Grouped(uint64(n.MaxOwners))})
+	text := console.Facts(lines)
 	if len(n.Static) == 0 {
 		return text
 	}
@@ -86,5 +87,5 @@ func (n namespaceShown) text() string {
 	for _, s := range n.Static {
 		rows = append(rows, []string{s.Start.String(), orNobody(s.Owner)})
 	}
-	return text + "\n" + tableText([]column{left("FROM KEY"), left("OWNER")}, rows)
+	return text + "\n" + console.Table([]console.Column{console.Left("FROM KEY"), console.Left("OWNER")}, rows)
 }

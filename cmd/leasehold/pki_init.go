@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/pki"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const pkiInitHelp = `Makes a directory with a CA, a certificate with its key for each manager, owner,
@@ -79,7 +80,7 @@ func (o *pkiInit) run(cmd *cobra.Command) error {
 	}
 	d, issued, err := pki.Create(o.dir, o.domain, parties, time.Now(), lifetime)
 	if err != nil {
-		return failed{err}
+		return fail(err)
 	}
 	document := pkiDocument{Dir: o.dir, Domain: d.Domain(), NotAfter: d.Authority().NotAfter.UTC(), Policy: d.Path("access.yaml")}
 	for i := range issued {
@@ -87,14 +88,14 @@ func (o *pkiInit) run(cmd *cobra.Command) error {
 	}
 	text := document.text()
 	if o.asJSON {
-		text = jsonText(document)
+		text = console.JSON(document)
 	}
-	return write(newScreen(cmd.OutOrStdout()), text)
+	return write(console.New(cmd.OutOrStdout()), text)
 }
 
 func (d pkiDocument) text() string {
 	return fmt.Sprintf("%s a CA for %s, valid until %s\n\n%s\nThe policy for them is %s.\nCopy each directory to where its process runs. Keep %s to yourself: whoever has it\ncan be anybody. \"leasehold pki issue\" renews a certificate; processes take it without a restart.\n",
-		good("made"), d.Domain, d.NotAfter.Format(time.DateOnly), issuedText(d.Issued), d.Policy, d.Dir+"/ca.key")
+		console.Good("made"), d.Domain, d.NotAfter.Format(time.DateOnly), issuedText(d.Issued), d.Policy, d.Dir+"/ca.key")
 }
 
 // parties are all who get a certificate.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/pki"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const pkiIssueHelp = `Makes a certificate with a new key, signed by the CA that "leasehold pki init" made:
@@ -65,7 +66,7 @@ func (o *pkiIssue) run(cmd *cobra.Command, role pki.Role) error {
 	}
 	d, err := pki.Open(o.dir)
 	if err != nil {
-		return failed{err}
+		return fail(err)
 	}
 	party := pki.Party{Role: role, Namespace: leasehold.Namespace(o.namespace), Name: o.name, Hosts: o.hosts}
 	issued, err := d.Issue(party, o.out, time.Now(), lifetime)
@@ -74,17 +75,17 @@ func (o *pkiIssue) run(cmd *cobra.Command, role pki.Role) error {
 	}
 	document := issuedJSON(&issued)
 	if o.asJSON {
-		return write(cmd.OutOrStdout(), jsonText(document))
+		return write(cmd.OutOrStdout(), console.JSON(document))
 	}
-	return write(newScreen(cmd.OutOrStdout()), issueText(document, pki.Rule(d.Domain(), issued.Party)))
+	return write(console.New(cmd.OutOrStdout()), issueText(document, pki.Rule(d.Domain(), issued.Party)))
 }
 
 func issueText(document issuedDocument, rule string) string {
 	text := issuedText([]issuedDocument{document})
 	if document.Renewed {
-		return good("renewed") + "\n\n" + text
+		return console.Good("renewed") + "\n\n" + text
 	}
-	return fmt.Sprintf("%s\n\n%s\nThe access policy must have this rule:\n%s", good("issued"), text, rule)
+	return fmt.Sprintf("%s\n\n%s\nThe access policy must have this rule:\n%s", console.Good("issued"), text, rule)
 }
 
 const pkiRevokeHelp = `Puts certificates of the CA on its revocation list, crl.pem, which every process must
@@ -103,19 +104,19 @@ func newPKIRevokeCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := pki.Open(dir)
 			if err != nil {
-				return failed{err}
+				return fail(err)
 			}
 			certs, err := pki.ReadCertificates(args[0])
 			if err != nil {
-				return failed{err}
+				return fail(err)
 			}
 			file, err := d.Revoke(certs[:1], time.Now())
 			if err != nil {
-				return failed{err}
+				return fail(err)
 			}
-			return write(newScreen(cmd.OutOrStdout()), fmt.Sprintf(
+			return write(console.New(cmd.OutOrStdout()), fmt.Sprintf(
 				"%s %x, which is now on the list in %s\nCopy that to every process, as crl.pem in the directory of its --tls-dir: within seconds it counts.\n",
-				good("revoked"), certs[0].SerialNumber, file))
+				console.Good("revoked"), certs[0].SerialNumber, file))
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", defaultPKIDir, "the `directory` of the CA")

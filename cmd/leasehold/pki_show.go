@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/pki"
 	"github.com/leasehold-dev/leasehold/secure"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const pkiShowHelp = `Says of each certificate in a PEM file who it is, until when, and by whom it was
@@ -36,7 +37,7 @@ func newPKIShowCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			certs, err := pki.ReadCertificates(certificateIn(args[0]))
 			if err != nil {
-				return failed{err}
+				return fail(err)
 			}
 			var document certificatesDocument
 			for _, cert := range certs {
@@ -44,9 +45,9 @@ func newPKIShowCommand() *cobra.Command {
 			}
 			text := document.text()
 			if asJSON {
-				text = jsonText(document)
+				text = console.JSON(document)
 			}
-			if err := write(newScreen(cmd.OutOrStdout()), text); err != nil {
+			if err := write(console.New(cmd.OutOrStdout()), text); err != nil {
 				return err
 			}
 			return document.status()
@@ -107,19 +108,19 @@ func (d certificatesDocument) text() string {
 }
 
 func (c certificateDocument) text() string {
-	var entries []entry
+	var entries []console.Entry
 	switch {
 	case c.CA:
-		entries = append(entries, entry{"CA", shown(c.Subject)})
+		entries = append(entries, console.Entry{"CA", console.Shown(c.Subject)})
 	case len(c.Identities) == 0:
-		entries = append(entries, entry{"who", "nobody: it has no identity (subject " + shown(c.Subject) + ")"})
+		entries = append(entries, console.Entry{"who", "nobody: it has no identity (subject " + console.Shown(c.Subject) + ")"})
 	default:
-		entries = append(entries, entry{"who", shown(strings.Join(c.Identities, " "))})
+		entries = append(entries, console.Entry{"who", console.Shown(strings.Join(c.Identities, " "))})
 	}
 	if !c.CA {
-		entries = append(entries, entry{"serves at", orDash(strings.Join(c.Hosts, " "))}, entry{"good for", c.goodFor()})
+		entries = append(entries, console.Entry{"serves at", console.OrDash(strings.Join(c.Hosts, " "))}, console.Entry{"good for", c.goodFor()})
 	}
-	return facts(append(entries, entry{"until", c.until()}, entry{"issued by", shown(c.Issuer)}, entry{"serial", c.Serial}))
+	return console.Facts(append(entries, console.Entry{"until", c.until()}, console.Entry{"issued by", console.Shown(c.Issuer)}, console.Entry{"serial", c.Serial}))
 }
 
 func (c certificateDocument) goodFor() string {
@@ -138,9 +139,9 @@ func (c certificateDocument) until() string {
 	end := c.NotAfter.Format(time.DateTime) + " UTC"
 	switch {
 	case c.now.Before(c.NotBefore):
-		return fmt.Sprintf("%s, but %s before %s UTC", end, bad("not valid"), c.NotBefore.Format(time.DateTime))
+		return fmt.Sprintf("%s, but %s before %s UTC", end, console.Bad("not valid"), c.NotBefore.Format(time.DateTime))
 	case c.now.After(c.NotAfter):
-		return fmt.Sprintf("%s, %s %s ago", end, bad("expired"), brief(c.now.Sub(c.NotAfter)))
+		return fmt.Sprintf("%s, %s %s ago", end, console.Bad("expired"), console.Brief(c.now.Sub(c.NotAfter)))
 	}
-	return fmt.Sprintf("%s, for another %s", end, brief(c.NotAfter.Sub(c.now)))
+	return fmt.Sprintf("%s, for another %s", end, console.Brief(c.NotAfter.Sub(c.now)))
 }

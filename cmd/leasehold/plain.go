@@ -25,6 +25,9 @@ type contact struct {
 	secured bool // nobody can read along
 }
 
+// contactAt is an address that was set by a flag.
+func contactAt(flag, addr string, secured bool) contact { return contact{flag, addr, secured} }
+
 // plainText decides whether an address may be used: it may if it is secured, if it is on
 // this computer, or if somebody has said that the network can be trusted. In the last case
 // there is something to warn of.

@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/policylab"
 	"github.com/leasehold-dev/leasehold/internal/settings"
 	"github.com/leasehold-dev/leasehold/partition"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const policyHelp = `A policy decides which owner should have which keys. These commands list the
@@ -38,9 +39,9 @@ func newPolicyListCommand() *cobra.Command {
 			document := listedPolicies()
 			text := document.text()
 			if asJSON {
-				text = jsonText(document)
+				text = console.JSON(document)
 			}
-			return write(newScreen(cmd.OutOrStdout()), text)
+			return write(console.New(cmd.OutOrStdout()), text)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print for programs")
@@ -97,7 +98,7 @@ func (d policiesDocument) text() string {
 			}
 			rows = append(rows, []string{name, n.About})
 		}
-		return tableText([]column{left(title), left("WHAT IT DOES")}, rows)
+		return console.Table([]console.Column{console.Left(title), console.Left("WHAT IT DOES")}, rows)
 	}
 	return section("POLICY", d.Policies) + "\n" + section("WORKLOAD", d.Workloads) + "\n* unless another is named\n"
 }

@@ -18,7 +18,7 @@ func (o *tryOptions) draw(results []*policylab.Result) error {
 	}
 	file, err := os.CreateTemp(filepath.Dir(o.plot), ".plot-*")
 	if err != nil {
-		return failed{fmt.Errorf("writing the plot: %w", err)}
+		return fail(fmt.Errorf("writing the plot: %w", err))
 	}
 	err = figure.Draw(file, format, results, o.config.MeanLoad)
 	err = errors.Join(err, file.Chmod(0o644), file.Close())
@@ -26,7 +26,7 @@ func (o *tryOptions) draw(results []*policylab.Result) error {
 		err = os.Rename(file.Name(), o.plot)
 	}
 	if err != nil {
-		return failed{errors.Join(err, os.Remove(file.Name()))}
+		return fail(errors.Join(err, os.Remove(file.Name())))
 	}
 	return nil
 }

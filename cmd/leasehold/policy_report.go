@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/policylab"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 // A tryDocument is how all policies did, in the order in which they were named.
@@ -98,34 +99,34 @@ func (d tryDocument) json(series bool) string {
 	if len(runs) > 1 {
 		out.Runs = runs
 	}
-	return jsonText(out)
+	return console.JSON(out)
 }
 
 // text writes the periods of each run, and what came of all of them last.
 func (d tryDocument) text() string {
 	var out strings.Builder
 	for _, r := range d.Runs {
-		fmt.Fprintf(&out, "%s\n\n%s\n", heading(r.title()), r.periods())
+		fmt.Fprintf(&out, "%s\n\n%s\n", console.Heading(r.title()), r.periods())
 	}
 	var rows [][]string
 	for _, r := range d.Runs {
 		rows = append(rows, r.summary())
 	}
-	out.WriteString(tableText([]column{
-		left("POLICY"), number("MAX/MEAN"), number("BEFORE"), number("FLOOR"), number("MAX/BEST"), number("REACHED"), number("KEYS MOVED"),
-		number("LAST 10 MIN"), number("RANGES"), number("TOOK"),
+	out.WriteString(console.Table([]console.Column{
+		console.Left("POLICY"), console.Number("MAX/MEAN"), console.Number("BEFORE"), console.Number("FLOOR"), console.Number("MAX/BEST"), console.Number("REACHED"), console.Number("KEYS MOVED"),
+		console.Number("LAST 10 MIN"), console.Number("RANGES"), console.Number("TOOK"),
 	}, rows))
 	out.WriteString(d.Runs[0].remark())
 	return out.String()
 }
 
 func (r runDocument) title() string {
-	return fmt.Sprintf("%s: %s, %s, %s of %s", r.Policy, r.Workload, counted(r.Owners, "owner"), counted(r.Periods, "period"), r.time(1))
+	return fmt.Sprintf("%s: %s, %s, %s of %s", r.Policy, r.Workload, console.Counted(r.Owners, "owner"), console.Counted(r.Periods, "period"), r.time(1))
 }
 
 // time is when a period begins.
 func (r runDocument) time(period int) string {
-	return brief(time.Duration(float64(period) * r.Period * float64(time.Second)))
+	return console.Brief(time.Duration(float64(period) * r.Period * float64(time.Second)))
 }
 
 // Of the periods, all of the first are shown, where most happens, all in which
@@ -147,27 +148,27 @@ func (r runDocument) periods() string {
 			continue
 		}
 		rows = append(rows, []string{
-			strconv.Itoa(s.Period), r.time(s.Period), grouped(uint64(s.Owners)), ratio(s.MaxOverMean), grouped(uint64(s.OverTarget)),
-			grouped(uint64(moves)), percent(moved), grouped(uint64(s.Ranges)),
+			strconv.Itoa(s.Period), r.time(s.Period), console.Grouped(uint64(s.Owners)), ratio(s.MaxOverMean), console.Grouped(uint64(s.OverTarget)),
+			console.Grouped(uint64(moves)), console.Percent(moved), console.Grouped(uint64(s.Ranges)),
 		})
 		moves, moved = 0, 0
 	}
-	return tableText([]column{
-		number("PERIOD"), number("TIME"), number("OWNERS"), number("MAX/MEAN"), number("ABOVE " + ratio(r.Target)),
-		number("MOVES"), number("KEYS MOVED"), number("RANGES"),
+	return console.Table([]console.Column{
+		console.Number("PERIOD"), console.Number("TIME"), console.Number("OWNERS"), console.Number("MAX/MEAN"), console.Number("ABOVE " + ratio(r.Target)),
+		console.Number("MOVES"), console.Number("KEYS MOVED"), console.Number("RANGES"),
 	}, rows)
 }
 
 func ratio(x float64) string { return strconv.FormatFloat(x, 'f', 2, 64) }
 
 func (r runDocument) summary() []string {
-	reached, state := bad("never"), bad
+	reached, state := console.Bad("never"), console.Bad
 	if r.PeriodsToTarget >= 0 {
-		reached, state = good(fmt.Sprintf("period %d", r.PeriodsToTarget)), good
+		reached, state = console.Good(fmt.Sprintf("period %d", r.PeriodsToTarget)), console.Good
 	}
 	return []string{
-		r.Policy, state(ratio(r.MaxOverMean)), ratio(r.StartMaxOverMean), ratio(r.Floor), ratio(r.MaxOverUnavoidable), reached, percent(r.KeysMoved),
-		counted(r.MovesAfterStable, "move"), grouped(uint64(r.Ranges)), brief(time.Duration(r.Elapsed * float64(time.Second))),
+		r.Policy, state(ratio(r.MaxOverMean)), ratio(r.StartMaxOverMean), ratio(r.Floor), ratio(r.MaxOverUnavoidable), reached, console.Percent(r.KeysMoved),
+		console.Counted(r.MovesAfterStable, "move"), console.Grouped(uint64(r.Ranges)), console.Brief(time.Duration(r.Elapsed * float64(time.Second))),
 	}
 }
 

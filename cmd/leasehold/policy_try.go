@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/policylab"
 	"github.com/leasehold-dev/leasehold/internal/policylab/figure"
 	"github.com/leasehold-dev/leasehold/partition"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 // tryOptions is what the flags of "policy try" say.
@@ -130,7 +131,7 @@ func (o *tryOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return o.inFlags(err)
 	}
-	out, progress := newScreen(cmd.OutOrStdout()), newScreen(cmd.ErrOrStderr())
+	out, progress := console.New(cmd.OutOrStdout()), console.New(cmd.ErrOrStderr())
 	var results []*policylab.Result
 	document := tryDocument{}
 	for _, p := range policies {
@@ -227,14 +228,15 @@ func (o *tryOptions) inFlags(err error) error {
 }
 
 // try tries one policy, and says how far it is if anyone is watching.
-func (o *tryOptions) try(ctx context.Context, p partition.Policy, progress screen) (*policylab.Result, error) {
+func (o *tryOptions) try(ctx context.Context, p partition.Policy, errs console.Screen) (*policylab.Result, error) {
 	c := o.config
 	c.Policy = p
-	if progress.terminal {
+	if errs.Terminal {
+		show, began := console.NewProgress(errs, true), time.Now()
 		c.Progress = func(period int) {
-			progress.say("%s%s: period %d of %d", eraseLine, p.Name(), period+1, c.Periods)
+			show.Report(time.Since(began), float64(period)/float64(c.Periods), fmt.Sprintf("%s: period %d of %d", p.Name(), period+1, c.Periods))
 		}
-		defer progress.say("%s", eraseLine)
+		defer show.Stop()
 	}
 	r, err := c.Run(ctx)
 	if errors.Is(err, context.Canceled) {

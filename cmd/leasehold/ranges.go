@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const rangesHelp = `Lists the lease table of a namespace: each range of keys and who holds it, under
@@ -51,27 +51,10 @@ func rangesText(d admin.Ranges) string {
 	var rows [][]string
 	for _, r := range d.Ranges {
 		rows = append(rows, []string{
-			r.Keys().String(), percent(r.Share), orNobody(r.Owner), orDash(r.Addr), decimal(uint64(r.Generation)), lostText(r),
+			r.Keys().String(), console.Percent(r.Share), orNobody(r.Owner), console.OrDash(r.Addr), decimal(uint64(r.Generation)), lostText(r),
 		})
 	}
-	return tableText([]column{
-		left("RANGE"), number("SHARE"), left("OWNER"), left("ADDRESS"), number("GENERATION"), left("STATE LAST LOST"),
+	return console.Table([]console.Column{
+		console.Left("RANGE"), console.Number("SHARE"), console.Left("OWNER"), console.Left("ADDRESS"), console.Number("GENERATION"), console.Left("STATE LAST LOST"),
 	}, rows)
-}
-
-func lostText(r admin.Range) string {
-	switch {
-	case r.LostAt == 0:
-		return "never"
-	case r.LostUnknown:
-		return fmt.Sprintf("not known before LSN %s", grouped(uint64(r.LostAt)))
-	}
-	return fmt.Sprintf("at LSN %s", grouped(uint64(r.LostAt)))
-}
-
-func orNobody(owner string) string {
-	if owner == "" {
-		return bad("nobody")
-	}
-	return shown(owner)
 }

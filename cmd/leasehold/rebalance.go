@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const rebalanceHelp = `Has the policy asked at once who should have which keys, without regard to how
@@ -53,6 +54,6 @@ func (c *client) rebalance(ctx context.Context, o *orderOptions) error {
 		if plan.Total == 0 {
 			return "The policy has nothing to move.\n"
 		}
-		return fmt.Sprintf("%s%s: see 'leasehold moves'\n", planText(plan), good("begun"))
+		return fmt.Sprintf("%s%s: see 'leasehold moves'\n", planText(plan), console.Good("begun"))
 	})
 }

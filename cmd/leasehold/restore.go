@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const restoreHelp = `Creates the namespaces of a backup in a new group of managers, for when the old
@@ -43,7 +44,7 @@ func newRestoreCommand() *cobra.Command {
 	cmd.RunE = c.run(func(ctx context.Context, args []string) error {
 		saved, err := readBackup(args[0], cmd.InOrStdin())
 		if err != nil {
-			return failed{fmt.Errorf("%s: %w", args[0], err)}
+			return fail(fmt.Errorf("%s: %w", args[0], err))
 		}
 		wait := c.waitOut
 		if stopped {
@@ -83,12 +84,12 @@ func readBackup(name string, stdin io.Reader) (admin.Backup, error) {
 }
 
 func restoredText(d admin.Restored) string {
-	text := fmt.Sprintf("%s %s\n", good("restored"), counted(len(d.Restored), "namespace"))
+	text := fmt.Sprintf("%s %s\n", console.Good("restored"), console.Counted(len(d.Restored), "namespace"))
 	for _, name := range d.Restored {
-		text += "  " + shown(name) + "\n"
+		text += "  " + console.Shown(name) + "\n"
 	}
 	if len(d.There) > 0 {
-		text += fmt.Sprintf("%s there already\n", counted(len(d.There), "namespace"))
+		text += fmt.Sprintf("%s there already\n", console.Counted(len(d.There), "namespace"))
 	}
 	return text
 }

@@ -134,3 +134,16 @@ func newHelpCommand() *cobra.Command {
 		},
 	}
 }
+
+func newVersionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Say which build this is",
+		Long: `Prints one line: the version, the commit if it is known, the Go release and the
+platform it was built for. Please put it into bug reports.`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return write(cmd.OutOrStdout(), buildVersion()+"\n")
+		},
+	}
+}

@@ -76,7 +76,7 @@ func (s *securitySettings) validate() error {
 	}
 	token, err := readSecret(s.tokenFile)
 	if err != nil {
-		return failed{fmt.Errorf("%s: %w", s.origin("token-file"), err)}
+		return fail(fmt.Errorf("%s: %w", s.origin("token-file"), err))
 	}
 	s.token = token
 	return nil
@@ -118,7 +118,7 @@ func (s *securitySettings) open(log *slog.Logger) (*secure.Keeper, error) {
 	}
 	k, err := secure.Open(s.config(log))
 	if err != nil {
-		return nil, failed{err}
+		return nil, fail(err)
 	}
 	return k, nil
 }
@@ -131,11 +131,11 @@ func (s *securitySettings) openServer(log *slog.Logger) (*secure.Keeper, error) 
 	}
 	if k.Expires().IsZero() {
 		k.Close()
-		return nil, failed{fmt.Errorf("whoever is called needs a certificate: there is no tls.crt and tls.key in %s, and no --tls-cert and --tls-key", cmp.Or(s.dir, filepath.Dir(s.ca)))}
+		return nil, fail(fmt.Errorf("whoever is called needs a certificate: there is no tls.crt and tls.key in %s, and no --tls-cert and --tls-key", cmp.Or(s.dir, filepath.Dir(s.ca))))
 	}
 	if err := canServe(k); err != nil {
 		k.Close()
-		return nil, failed{err}
+		return nil, fail(err)
 	}
 	return k, nil
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/pki"
 	"github.com/leasehold-dev/leasehold/internal/proc"
 	"github.com/leasehold-dev/leasehold/owner"
-	"github.com/leasehold-dev/leasehold/secure"
 )
 
 // A fortress is managers that speak TLS, with certificates of its own.
@@ -203,31 +202,4 @@ func (f *fortress) tokens() {
 	if ended, said := f.ask("bare", "namespace", "create", "x", "--token-file", file); ended != 2 || !strings.Contains(said, "token:bob") {
 		t.Errorf("a token of a lookup gives orders: status %d, %q", ended, said)
 	}
-}
-
-// TestSecurityFiles: files by their flags prevail over those of the directory, whose
-// revocation lists may come later; a certificate that is not there is left out.
-func TestSecurityFiles(t *testing.T) {
-	f := newFortress(t, 1)
-	dir := f.of("operator", "alice")
-	s := securitySettings{dir: dir}
-	want := secure.Config{
-		Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), Roots: filepath.Join(dir, "ca.crt"),
-		Revoked: filepath.Join(dir, "crl.pem"), RevokedLater: true,
-	}
-	check := func(what string) {
-		t.Helper()
-		got := s.config(nil)
-		if got.Cert != want.Cert || got.Key != want.Key || got.Roots != want.Roots || got.Revoked != want.Revoked || got.RevokedLater != want.RevokedLater {
-			t.Errorf("%s: %+v, want %+v", what, got, want)
-		}
-	}
-	check("a directory")
-	s.ca, want.Roots = "other.crt", "other.crt"
-	check("a file instead of one in it")
-	s.revoked, want.Revoked, want.RevokedLater = "other.pem", "other.pem", false
-	check("revocation lists that must be there")
-	s = securitySettings{dir: f.pki}
-	want = secure.Config{Roots: f.of("ca.crt"), Revoked: f.of("crl.pem"), RevokedLater: true}
-	check("no certificate")
 }

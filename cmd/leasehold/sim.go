@@ -6,13 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold-dev/leasehold/internal/console"
 	"github.com/leasehold-dev/leasehold/internal/mutant"
 	"github.com/leasehold-dev/leasehold/internal/sim"
 	"github.com/leasehold-dev/leasehold/internal/sim/engine"
 	"github.com/leasehold-dev/leasehold/internal/sim/explore"
 	"github.com/leasehold-dev/leasehold/internal/sim/explorer"
 	"github.com/leasehold-dev/leasehold/internal/sim/search"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const simHelp = `Runs the real protocol machines as whole clusters in virtual time: managers,
@@ -95,9 +95,9 @@ func checkSimFlags(c *sim.Config, s *search.Job) error {
 func faultKinds(kinds engine.Kinds) string {
 	var entries []console.Entry
 	for _, name := range kinds.Names() {
-		entries = append(entries, console.Entry{Name: name})
+		entries = append(entries, console.Entry{name})
 	}
-	return console.Grid(entries, usualWidth)
+	return console.Grid(entries, console.UsualWidth)
 }
 
 // addSearch makes a command one that searches.
@@ -113,7 +113,7 @@ func addSearch(cmd *cobra.Command, s *search.Job, seeds int, kinds engine.Kinds,
 		outcome, err := s.Run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		switch {
 		case err != nil:
-			return failed{err}
+			return fail(err)
 		case outcome != search.Passed:
 			return status(outcome.Status())
 		}

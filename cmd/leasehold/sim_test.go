@@ -9,6 +9,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 // TestReplayReplays takes the command that a violation is printed with, and
@@ -110,6 +112,6 @@ func TestOutputThatFailsIsAnError(t *testing.T) {
 // plain is what is left of a text on a stream that is no terminal.
 func plain(s string) string {
 	var out bytes.Buffer
-	newScreen(&out).say("%s", s)
+	console.New(&out).Say("%s", s)
 	return out.String()
 }

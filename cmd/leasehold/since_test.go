@@ -37,3 +37,21 @@ func TestParseSince(t *testing.T) {
 		}
 	}
 }
+
+// FuzzSince: a time to look back to is not yet to come, and one that is written out is that time.
+func FuzzSince(f *testing.F) {
+	for _, text := range []string{"90m", "36h", "-1h", "0s", "2026-11-15", "2026-11-15 10:20", "10:20", "23:59:59", "0000-01-01", "9999-12-31", "292y", "2562047h", "0000-06-01T00:00:00Z", "24:00", ""} {
+		f.Add(text)
+	}
+	now := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, text string) {
+		at, err := parseSince(text, now)
+		switch {
+		case err != nil || text == "":
+		case at.After(now):
+			t.Fatalf("%q is %v, which is yet to come", text, at)
+		case strings.HasPrefix(text, "0000-") && at.Year() != 0:
+			t.Fatalf("%q is %v", text, at)
+		}
+	})
+}

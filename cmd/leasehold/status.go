@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const statusHelp = `Says which manager leads, since when, where the lease tables are kept, and how
@@ -39,24 +40,24 @@ func (c *client) status(ctx context.Context) error {
 
 // statusText writes a status. With TLS, only the namespaces of the caller's roles are in it.
 func statusText(d admin.Status, secured bool) string {
-	leader := bad("none") + ": leases go on until they run out, and nothing changes"
+	leader := console.Bad("none") + ": leases go on until they run out, and nothing changes"
 	if d.Leader != "" {
-		leader = fmt.Sprintf("%s, in term %d", good(shown(d.Leader)), d.Term)
+		leader = fmt.Sprintf("%s, in term %d", console.Good(console.Shown(d.Leader)), d.Term)
 	}
 	if d.Leader != "" && d.LedFor > 0 {
-		leader += ", for " + brief(time.Duration(d.LedFor))
+		leader += ", for " + console.Brief(time.Duration(d.LedFor))
 	}
-	text := facts([]entry{
+	text := console.Facts([]console.Entry{
 		{"leader", leader},
-		{"asked", shown(d.Manager)},
-		{"build", shown(d.Build)},
-		{"store", shown(d.Store)},
+		{"asked", console.Shown(d.Manager)},
+		{"build", console.Shown(d.Build)},
+		{"store", console.Shown(d.Store)},
 	}) + "\n"
 	for _, w := range d.Warnings {
-		text += bad("Warning: ") + shown(w) + ".\n"
+		text += console.Bad("Warning: ") + console.Shown(w) + ".\n"
 	}
 	if d.Problem != "" {
-		text += bad("Not all is known: ") + d.Problem + ".\n"
+		text += console.Bad("Not all is known: ") + d.Problem + ".\n"
 	}
 	if len(d.Namespaces) == 0 && d.Problem != "" {
 		return text
@@ -67,13 +68,13 @@ func statusText(d admin.Status, secured bool) string {
 	var rows [][]string
 	for _, n := range d.Namespaces {
 		rows = append(rows, []string{
-			shown(n.Name), grouped(uint64(n.Owners)), grouped(uint64(n.Ranges)), grouped(uint64(n.Vacant)),
-			grouped(uint64(n.Moves)), grouped(uint64(n.Lookups)), grouped(uint64(n.LSN)), decimal(uint64(n.NewestGeneration)), readyText(n),
+			console.Shown(n.Name), console.Grouped(uint64(n.Owners)), console.Grouped(uint64(n.Ranges)), console.Grouped(uint64(n.Vacant)),
+			console.Grouped(uint64(n.Moves)), console.Grouped(uint64(n.Lookups)), console.Grouped(uint64(n.LSN)), decimal(uint64(n.NewestGeneration)), readyText(n),
 		})
 	}
-	return text + tableText([]column{
-		left("NAMESPACE"), number("OWNERS"), number("RANGES"), number("VACANT"), number("MOVES"), number("LOOKUPS"),
-		number("LSN"), number("GENERATION"), left("READY"),
+	return text + console.Table([]console.Column{
+		console.Left("NAMESPACE"), console.Number("OWNERS"), console.Number("RANGES"), console.Number("VACANT"), console.Number("MOVES"), console.Number("LOOKUPS"),
+		console.Number("LSN"), console.Number("GENERATION"), console.Left("READY"),
 	}, rows) + lulls(d)
 }
 
@@ -82,25 +83,8 @@ func lulls(d admin.Status) string {
 	text := ""
 	for _, n := range d.Namespaces {
 		if n.Lull != "" {
-			text += fmt.Sprintf("%s is not balanced by load now: %s.\n", shown(n.Name), n.Lull)
+			text += fmt.Sprintf("%s is not balanced by load now: %s.\n", console.Shown(n.Name), n.Lull)
 		}
 	}
 	return text
-}
-
-func readyText(d admin.NamespaceStatus) string {
-	switch {
-	case d.Ready && d.Problem != "":
-		return good("yes") + ", but " + bad(shown(d.Problem))
-	case d.Ready:
-		return good("yes")
-	}
-	return bad("no") + ": " + orDash(d.Problem)
-}
-
-func vacancyText(d admin.NamespaceStatus) string {
-	if d.Vacant == 0 {
-		return grouped(uint64(d.Ranges))
-	}
-	return fmt.Sprintf("%s, of which nobody holds %s", grouped(uint64(d.Ranges)), grouped(uint64(d.Vacant)))
 }

@@ -42,7 +42,7 @@ func newTokenCommand() *cobra.Command {
 				return write(cmd.OutOrStdout(), token+"\n\n"+lines)
 			}
 			if err := writeSecret(out, token); err != nil {
-				return failed{err}
+				return fail(err)
 			}
 			return write(cmd.OutOrStdout(), lines)
 		},

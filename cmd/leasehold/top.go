@@ -77,7 +77,7 @@ func (o *topOptions) top(ctx context.Context, cmd *cobra.Command) error {
 		return o.topOnce(ctx, by)
 	case o.json:
 		return o.topStream(ctx)
-	case !o.out.terminal:
+	case !o.out.Terminal:
 		return errors.New("top draws on a terminal, and this is none: say --once or --json")
 	}
 	return o.topLive(ctx, cmd.OutOrStdout(), by)
@@ -90,9 +90,9 @@ func (o *topOptions) topOnce(ctx context.Context, by topSort) error {
 	case err != nil:
 		return o.explain(ctx, err)
 	case o.namespace != "" && seen.absent:
-		return failed{advised(fmt.Errorf("there is no namespace %q", o.namespace), createIt(o.namespace))}
+		return fail(advised(fmt.Errorf("there is no namespace %q", o.namespace), createIt(o.namespace)))
 	}
-	return o.print(seen, func() string { return topScreen(seen, topView{width: o.out.width, sort: by}) })
+	return o.print(seen, func() string { return topScreen(seen, topView{width: o.out.Width, sort: by}) })
 }
 
 // topStream prints a line of JSON for each look, until it is interrupted, which is

@@ -3,6 +3,10 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 // A topRoom is how many rows of each list there is room for.
@@ -49,11 +53,11 @@ func topMoves(s *topSnapshot, room int) []string {
 	if len(moves) == 0 {
 		return nil
 	}
-	lines := []string{"", heading("moves") + fmt.Sprintf("  %d under way, %d waiting", s.Moves.UnderWay, s.Moves.Waiting)}
+	lines := []string{"", console.Heading("moves") + fmt.Sprintf("  %d under way, %d waiting", s.Moves.UnderWay, s.Moves.Waiting)}
 	for _, m := range moves {
-		line := fmt.Sprintf("%-7s  %8s  %s → %s", m.State, percent(m.Share), shown(m.From), orNobody(m.To))
+		line := fmt.Sprintf("%-7s  %8s  %s → %s", m.State, console.Percent(m.Share), console.Shown(m.From), orNobody(m.To))
 		if m.ID != "" {
-			line += fmt.Sprintf("  %s, %s, %s", counted(int(m.Records), "record"), byteText(m.Bytes), seconds(m.Age))
+			line += fmt.Sprintf("  %s, %s, %s", console.Counted(int(m.Records), "record"), humanize.IBytes(m.Bytes), seconds(m.Age))
 		}
 		lines = append(lines, line)
 	}
@@ -66,9 +70,9 @@ func topHot(s *topSnapshot, room int) []string {
 	if len(keys) == 0 {
 		return nil
 	}
-	lines := []string{"", heading("hot keys")}
+	lines := []string{"", console.Heading("hot keys")}
 	for _, k := range keys {
-		lines = append(lines, fmt.Sprintf("%s  %10s  %s", k.Key, load(k.Rate), orDash(k.Owner)))
+		lines = append(lines, fmt.Sprintf("%s  %10s  %s", k.Key, load(k.Rate), console.OrDash(k.Owner)))
 	}
 	return lines
 }
@@ -79,7 +83,7 @@ func topLatest(s *topSnapshot, room int) []string {
 	if len(events) == 0 {
 		return nil
 	}
-	lines := []string{"", heading("what happened")}
+	lines := []string{"", console.Heading("what happened")}
 	for _, e := range events {
 		lines = append(lines, clockText(e.At)+"  "+strings.Join(eventWords(e), "  "))
 	}

@@ -22,7 +22,7 @@ func (o *topOptions) topLive(ctx context.Context, terminal io.Writer, by topSort
 	var program *tea.Program
 	source := newTopSource(o.client, o.every, func(s *topSnapshot) { program.Send(s) })
 	program = tea.NewProgram(topModel{
-		view:   topView{width: o.out.width, sort: by, patience: o.every + topPatience},
+		view:   topView{width: o.out.Width, sort: by, patience: o.every + topPatience},
 		choose: source.choose,
 	}, options...)
 	looked := make(chan struct{})
@@ -37,7 +37,7 @@ func (o *topOptions) topLive(ctx context.Context, terminal io.Writer, by topSort
 	if interrupted || err == nil {
 		return nil // which is how it is meant to end
 	}
-	return failed{err}
+	return fail(err)
 }
 
 // topPatience is how old a picture may be beyond the time between two looks before it

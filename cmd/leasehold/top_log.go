@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 // A topLog is the last events of all namespaces: as they are watched, and from the
@@ -73,7 +74,7 @@ func sameChange(e, other admin.Event) bool {
 // take takes up an event of a watch.
 func (l *topLog) take(e admin.Event) {
 	if e.Missed > 0 {
-		l.gap(counted(int(e.Missed), "event") + " missed: they came faster than they were read")
+		l.gap(console.Counted(int(e.Missed), "event") + " missed: they came faster than they were read")
 	}
 	if e.Type == admin.EventGap {
 		l.gap(e.Text)

@@ -8,12 +8,19 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/console"
+)
+
+// Widths of the bar of an owner. A narrower one says nothing.
+const (
+	minBar = 8
+	maxBar = 40
 )
 
 // A topColumn is a column of the owners. Its width is the same at every look, so that
 // nothing jumps.
 type topColumn struct {
-	column
+	console.Column
 	width int
 	from  int // the width of a terminal from which on there is room for it
 	cell  func(*topOwner) string
@@ -22,13 +29,13 @@ type topColumn struct {
 // topColumns are those that fit beside the name and the bar.
 func topColumns(width int) []topColumn {
 	all := []topColumn{
-		{left("STATE"), 9, 0, (*topOwner).stateColoured},
-		{number("SHARE"), 8, 34, func(o *topOwner) string { return percent(o.Share) }},
-		{number("LOAD"), 10, 46, func(o *topOwner) string { return load(o.Load) }},
-		{number("LEASES"), 7, 72, func(o *topOwner) string { return grouped(uint64(o.Leases)) }},
-		{number("PATIENCE"), 8, 90, func(o *topOwner) string { return seconds(o.Patience) }},
-		{left("MOVES"), 13, 105, func(o *topOwner) string { return ownerMoves(o.Owner) }},
-		{left("ADDRESS"), 22, 132, func(o *topOwner) string { return orDash(o.Addr) }},
+		{console.Left("STATE"), 9, 0, (*topOwner).stateColoured},
+		{console.Number("SHARE"), 8, 34, func(o *topOwner) string { return console.Percent(o.Share) }},
+		{console.Number("LOAD"), 10, 46, func(o *topOwner) string { return load(o.Load) }},
+		{console.Number("LEASES"), 7, 72, func(o *topOwner) string { return console.Grouped(uint64(o.Leases)) }},
+		{console.Number("PATIENCE"), 8, 90, func(o *topOwner) string { return seconds(o.Patience) }},
+		{console.Left("MOVES"), 13, 105, func(o *topOwner) string { return ownerMoves(o.Owner) }},
+		{console.Left("ADDRESS"), 22, 132, func(o *topOwner) string { return console.OrDash(o.Addr) }},
 	}
 	var fitting []topColumn
 	for _, c := range all {
@@ -54,26 +61,26 @@ func topOwners(s *topSnapshot, v topView, rows []*topOwner, room int) []string {
 	columns := topColumns(v.width)
 	name, bar := leastName, v.width
 	for _, o := range s.Owners {
-		name = max(name, lipgloss.Width(shown(o.Owner.Owner)))
+		name = max(name, lipgloss.Width(console.Shown(o.Owner.Owner)))
 	}
 	name = min(name, mostName, max(leastName, v.width/4))
 	for _, c := range columns {
 		bar -= c.width + 2
 	}
-	bar = min(mostBar, bar-name-2)
+	bar = min(maxBar, bar-name-2)
 	fair := newFairness(s.Owners)
 
 	titles := []string{cell("OWNER", name, false)}
 	for _, c := range columns {
-		titles = append(titles, cell(c.title, c.width, c.right))
+		titles = append(titles, cell(c.Title, c.width, c.Right))
 	}
-	lines := []string{ownersTitle(s, v, len(rows), from, len(seen)), heading(strings.TrimRight(strings.Join(titles, "  "), " "))}
+	lines := []string{ownersTitle(s, v, len(rows), from, len(seen)), console.Heading(strings.TrimRight(strings.Join(titles, "  "), " "))}
 	for _, o := range seen {
-		cells := []string{cell(shown(o.Owner.Owner), name, false)}
+		cells := []string{cell(console.Shown(o.Owner.Owner), name, false)}
 		for _, c := range columns {
-			cells = append(cells, cell(c.cell(o), c.width, c.right))
+			cells = append(cells, cell(c.cell(o), c.width, c.Right))
 		}
-		if bar >= leastBar {
+		if bar >= minBar {
 			cells = append(cells, barText(fair.of(o), bar))
 		}
 		lines = append(lines, strings.Join(cells, "  "))
@@ -82,9 +89,9 @@ func topOwners(s *topSnapshot, v topView, rows []*topOwner, room int) []string {
 }
 
 func ownersTitle(s *topSnapshot, v topView, rows, from, seen int) string {
-	title := heading(counted(len(s.Owners), "owner")) + " by " + v.sort.String()
+	title := console.Heading(console.Counted(len(s.Owners), "owner")) + " by " + v.sort.String()
 	if v.filter != "" {
-		title += fmt.Sprintf(", %s with %q", grouped(uint64(rows)), shown(v.filter))
+		title += fmt.Sprintf(", %s with %q", console.Grouped(uint64(rows)), console.Shown(v.filter))
 	}
 	if seen < rows && seen > 0 {
 		title += fmt.Sprintf(", %d to %d", min(from+1, rows), from+seen)
@@ -112,7 +119,7 @@ func (o *topOwner) stateName() string {
 
 func (o *topOwner) stateColoured() string {
 	if o.Late && !o.Suspended {
-		return bad("late")
+		return console.Bad("late")
 	}
 	return ownerState(o.Owner)
 }

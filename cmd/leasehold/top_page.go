@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 // A topPage is what the screen shows below the facts.
@@ -54,7 +55,7 @@ type topFound struct {
 // they are seen, because there may be tens of thousands.
 type topTable struct {
 	title   string
-	columns []column
+	columns []console.Column
 	rows    int
 	row     func(i int) []string
 }
@@ -91,15 +92,15 @@ func matching(v topView, n int, text func(i int) string) []int {
 func (p *topPaged) rangesTable(v topView) topTable {
 	seen := matching(v, len(p.ranges), func(i int) string { return p.ranges[i].Start.String() + " " + p.ranges[i].Owner })
 	return topTable{
-		title: heading(counted(len(p.ranges), "range")) + ofThem(v, len(seen)), rows: len(seen),
-		columns: []column{left("RANGE"), number("SHARE"), left("OWNER"), number("GENERATION"), left("STATE LAST LOST")},
+		title: console.Heading(console.Counted(len(p.ranges), "range")) + ofThem(v, len(seen)), rows: len(seen),
+		columns: []console.Column{console.Left("RANGE"), console.Number("SHARE"), console.Left("OWNER"), console.Number("GENERATION"), console.Left("STATE LAST LOST")},
 		row: func(i int) []string {
 			r := &p.ranges[seen[i]]
-			owner := orDash(r.Owner)
+			owner := console.OrDash(r.Owner)
 			if r.Owner == "" {
-				owner = bad("nobody")
+				owner = console.Bad("nobody")
 			}
-			return []string{r.Keys().String(), percent(r.Share), owner, decimal(uint64(r.Generation)), lostText(*r)}
+			return []string{r.Keys().String(), console.Percent(r.Share), owner, decimal(uint64(r.Generation)), lostText(*r)}
 		},
 	}
 }
@@ -108,15 +109,15 @@ func (p *topPaged) lookupsTable(s *topSnapshot, v topView) topTable {
 	all := p.lookups.Lookups
 	seen := matching(v, len(all), func(i int) string { return all[i].Addr })
 	return topTable{
-		title: heading(counted(int(p.lookups.Total), "lookup")) + " of manager " + orDash(s.Status.Manager) + ofThem(v, len(seen)), rows: len(seen),
-		columns: []column{left("FROM"), number("CONNECTED"), number("LAST HEARD"), number("CHANGES BEHIND")},
+		title: console.Heading(console.Counted(int(p.lookups.Total), "lookup")) + " of manager " + console.OrDash(s.Status.Manager) + ofThem(v, len(seen)), rows: len(seen),
+		columns: []console.Column{console.Left("FROM"), console.Number("CONNECTED"), console.Number("LAST HEARD"), console.Number("CHANGES BEHIND")},
 		row: func(i int) []string {
 			l := &all[seen[i]]
-			behind := grouped(l.Behind)
+			behind := console.Grouped(l.Behind)
 			if l.Behind > lagging || time.Duration(l.HeardAgo) > lookupSilence {
-				behind = bad(behind)
+				behind = console.Bad(behind)
 			}
-			return []string{orDash(l.Addr), seconds(l.Connected), seconds(l.HeardAgo) + " ago", behind}
+			return []string{console.OrDash(l.Addr), seconds(l.Connected), seconds(l.HeardAgo) + " ago", behind}
 		},
 	}
 }
@@ -125,8 +126,8 @@ func (p *topPaged) eventsTable(v topView) topTable {
 	text := func(i int) []string { return eventWords(p.log[i]) }
 	seen := matching(v, len(p.log), func(i int) string { return ansi.Strip(strings.Join(text(i), " ")) })
 	return topTable{
-		title: heading(counted(len(p.log), "event")) + ofThem(v, len(seen)) + ", newest first", rows: len(seen),
-		columns: []column{left("TIME"), left("WHAT HAPPENED")},
+		title: console.Heading(console.Counted(len(p.log), "event")) + ofThem(v, len(seen)) + ", newest first", rows: len(seen),
+		columns: []console.Column{console.Left("TIME"), console.Left("WHAT HAPPENED")},
 		row: func(i int) []string {
 			i = seen[len(seen)-1-i]
 			return []string{clockText(p.log[i].At), strings.Join(text(i), "  ")}
@@ -140,11 +141,11 @@ func (p *topPaged) keyTable() topTable {
 	}
 	entries := p.found.history.Entries
 	return topTable{
-		title: heading("who held it") + ", newest first", rows: len(entries),
-		columns: []column{left("TIME"), left("CHANGE"), left("OWNER"), number("GENERATION"), left("RANGE")},
+		title: console.Heading("who held it") + ", newest first", rows: len(entries),
+		columns: []console.Column{console.Left("TIME"), console.Left("CHANGE"), console.Left("OWNER"), console.Number("GENERATION"), console.Left("RANGE")},
 		row: func(i int) []string {
 			e := &entries[i]
-			return []string{timeText(e.At), changeText(*e), orDash(e.Owner), decimal(uint64(e.Generation)), e.Keys().String()}
+			return []string{timeText(e.At), changeText(*e), console.OrDash(e.Owner), decimal(uint64(e.Generation)), e.Keys().String()}
 		},
 	}
 }
@@ -153,7 +154,7 @@ func ofThem(v topView, n int) string {
 	if v.filter == "" {
 		return ""
 	}
-	return fmt.Sprintf(", %s with %q", grouped(uint64(n)), shown(v.filter))
+	return fmt.Sprintf(", %s with %q", console.Grouped(uint64(n)), console.Shown(v.filter))
 }
 
 // topPageLines draws a page into so many lines.
@@ -163,7 +164,7 @@ func topPageLines(s *topSnapshot, v topView, room int) []string {
 	case p.of.page != v.page || p.of.namespace != s.Namespace || v.page == pageKey && p.of.key != v.sought:
 		return []string{"Asking ..."}
 	case p.problem != "":
-		return wrapped(bad(shown(p.problem)), v.width, max(1, room))
+		return wrapped(console.Bad(console.Shown(p.problem)), v.width, max(1, room))
 	}
 	var lines []string
 	if p.found != nil && v.page == pageKey {
@@ -177,25 +178,25 @@ func topPageLines(s *topSnapshot, v topView, room int) []string {
 		rows = append(rows, t.row(i))
 	}
 	if len(rows) < t.rows && len(rows) > 0 {
-		t.title += fmt.Sprintf(", %s to %s", grouped(uint64(from+1)), grouped(uint64(from+len(rows))))
+		t.title += fmt.Sprintf(", %s to %s", console.Grouped(uint64(from+1)), console.Grouped(uint64(from+len(rows))))
 	}
 	lines = append(lines, t.title)
 	if t.rows == 0 {
 		return lines
 	}
-	return append(lines, strings.Split(strings.TrimSuffix(tableText(t.columns, rows), "\n"), "\n")...)
+	return append(lines, strings.Split(strings.TrimSuffix(console.Table(t.columns, rows), "\n"), "\n")...)
 }
 
 // lines is where a key is, and why.
 func (f *topFound) lines() []string {
-	owner := bad("nobody")
+	owner := console.Bad("nobody")
 	if f.held.Owner != "" {
-		owner = good(shown(f.held.Owner)) + " at " + orDash(f.held.Addr) + fmt.Sprintf(", generation %d", f.held.Generation)
+		owner = console.Good(console.Shown(f.held.Owner)) + " at " + console.OrDash(f.held.Addr) + fmt.Sprintf(", generation %d", f.held.Generation)
 	}
-	text := facts([]entry{
+	text := console.Facts([]console.Entry{
 		{"key", f.key.text()},
 		{"owner", owner},
-		{"range", fmt.Sprintf("%v, %s of the keys", f.held.Keys(), percent(f.held.Share))},
+		{"range", fmt.Sprintf("%v, %s of the keys", f.held.Keys(), console.Percent(f.held.Share))},
 		{"state lost", lostText(f.held)},
 	})
 	return append(strings.Split(strings.TrimSuffix(text, "\n"), "\n"), "")

@@ -9,6 +9,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 // topScreen draws what was seen for a terminal of a size: a line for each row of it,
@@ -47,9 +48,9 @@ func fit(lines []string, v topView, last string) string {
 func topKeys(v topView) string {
 	switch {
 	case v.finding:
-		return "key: " + shown(v.typing) + "▏  a name, or 0x and digits; Enter finds it, Esc does not"
+		return "key: " + console.Shown(v.typing) + "▏  a name, or 0x and digits; Enter finds it, Esc does not"
 	case v.filtering:
-		return "/" + shown(v.filter) + "▏  Enter keeps it, Esc clears it"
+		return "/" + console.Shown(v.filter) + "▏  Enter keeps it, Esc clears it"
 	case v.filter != "":
 		return "q leave  ? help  1-4 pages  f find a key  Esc shows all again"
 	}
@@ -58,7 +59,7 @@ func topKeys(v topView) string {
 
 // topTitle is what, where and when.
 func topTitle(s *topSnapshot, v topView) []string {
-	title := heading("leasehold top") + "  " + orDash(s.Namespace)
+	title := console.Heading("leasehold top") + "  " + console.OrDash(s.Namespace)
 	for i, n := range s.Status.Namespaces {
 		if n.Name == s.Namespace && len(s.Status.Namespaces) > 1 {
 			title += fmt.Sprintf(" (%d of %d)", i+1, len(s.Status.Namespaces))
@@ -87,7 +88,7 @@ func topTrouble(s *topSnapshot, v topView) []string {
 	if v.now.After(now) {
 		now = v.now
 	}
-	lines := []string{bad(fmt.Sprintf("NO ANSWER since %s, for %s.", clockText(since), brief(now.Sub(since).Round(time.Second)))) + seenThen(s)}
+	lines := []string{console.Bad(fmt.Sprintf("NO ANSWER since %s, for %s.", clockText(since), console.Brief(now.Sub(since).Round(time.Second)))) + seenThen(s)}
 	return append(lines, wrapped(why, v.width, 3)...)
 }
 
@@ -135,45 +136,45 @@ func topUnready(s *topSnapshot) string {
 	n := s.status()
 	switch {
 	case n != nil:
-		return bad("not ready") + ": " + orDash(n.Problem)
+		return console.Bad("not ready") + ": " + console.OrDash(n.Problem)
 	case s.Namespace == "":
 		return "There is no namespace yet. Create one with 'leasehold namespace create NAME'."
 	}
-	return bad("There is no namespace "+shown(s.Namespace)+".") + " Create it with 'leasehold namespace create " + shown(s.Namespace) + "'."
+	return console.Bad("There is no namespace "+console.Shown(s.Namespace)+".") + " Create it with 'leasehold namespace create " + console.Shown(s.Namespace) + "'."
 }
 
 // topFacts is how the group and the namespace fare.
 func topFacts(s *topSnapshot, v topView) []string {
 	d := &s.Status
-	leader := bad("none")
+	leader := console.Bad("none")
 	if d.Leader != "" {
-		leader = fmt.Sprintf("%s, in term %d", good(shown(d.Leader)), d.Term)
+		leader = fmt.Sprintf("%s, in term %d", console.Good(console.Shown(d.Leader)), d.Term)
 	}
 	if d.Leader != "" && d.LedFor > 0 {
 		leader += ", for " + seconds(d.LedFor)
 	}
-	entries, notes := []entry{{"leader", leader}}, []string(nil)
+	entries, notes := []console.Entry{{"leader", leader}}, []string(nil)
 	if n := s.status(); n != nil && n.Ready {
 		entries = append(entries,
-			entry{"keys", fmt.Sprintf("%s, %s; LSN %s", counted(int(n.Ranges), "range"), s.vacantText(), grouped(uint64(n.LSN)))},
-			entry{"policy", fmt.Sprintf("%s; %s, %s waiting; %s", orDash(s.Policy),
-				counted(int(s.Moves.UnderWay), "move"), grouped(uint64(s.Moves.Waiting)), counted(int(n.Lookups), "lookup"))})
+			console.Entry{"keys", fmt.Sprintf("%s, %s; LSN %s", console.Counted(int(n.Ranges), "range"), s.vacantText(), console.Grouped(uint64(n.LSN)))},
+			console.Entry{"policy", fmt.Sprintf("%s; %s, %s waiting; %s", console.OrDash(s.Policy),
+				console.Counted(int(s.Moves.UnderWay), "move"), console.Grouped(uint64(s.Moves.Waiting)), console.Counted(int(n.Lookups), "lookup"))})
 		if n.Problem != "" {
-			notes = append(notes, bad(shown(n.Problem)))
+			notes = append(notes, console.Bad(console.Shown(n.Problem)))
 		}
 		if n.Lull != "" && !v.tiny() {
-			notes = append(notes, "Not balanced by load now: "+shown(n.Lull)+".")
+			notes = append(notes, "Not balanced by load now: "+console.Shown(n.Lull)+".")
 		}
 	}
 	for _, w := range d.Warnings {
-		notes = append(notes, bad("Warning: ")+shown(w)+".")
+		notes = append(notes, console.Bad("Warning: ")+console.Shown(w)+".")
 	}
-	entries = append(entries, entry{"store", shown(d.Store) + silentMembers(s.Members)})
+	entries = append(entries, console.Entry{"store", console.Shown(d.Store) + silentMembers(s.Members)})
 	most := 4 // notes
 	if v.tiny() {
 		entries, most = entries[:min(2, len(entries))], 1
 	}
-	lines := strings.Split(strings.TrimSuffix(facts(entries), "\n"), "\n")
+	lines := strings.Split(strings.TrimSuffix(console.Facts(entries), "\n"), "\n")
 	return append(lines, wrapped(strings.Join(notes, "\n"), v.width, most)...)
 }
 
@@ -184,7 +185,7 @@ func (s *topSnapshot) vacantText() string {
 	if s.Vacant == 0 {
 		return "none vacant"
 	}
-	return bad(percent(s.Vacant) + " of the keys vacant")
+	return console.Bad(console.Percent(s.Vacant) + " of the keys vacant")
 }
 
 // silentMembers names the managers of the group whose stores do not answer.
@@ -192,11 +193,11 @@ func silentMembers(members []admin.Member) string {
 	var silent []string
 	for _, m := range members {
 		if !m.Healthy {
-			silent = append(silent, shown(m.Name))
+			silent = append(silent, console.Shown(m.Name))
 		}
 	}
 	if len(silent) == 0 {
 		return ""
 	}
-	return "; " + bad(strings.Join(silent, ", ")+" not in touch")
+	return "; " + console.Bad(strings.Join(silent, ", ")+" not in touch")
 }

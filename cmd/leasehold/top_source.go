@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 // A topSource looks again and again, and shows what it has seen.
@@ -75,7 +76,7 @@ func (s *topSource) missing(err error) {
 		*seen = *s.last
 	}
 	seen.At = time.Now()
-	why := strings.Join(strings.Fields(shown(strings.ReplaceAll(err.Error(), "\n", " "))), " ")
+	why := strings.Join(strings.Fields(console.Shown(strings.ReplaceAll(err.Error(), "\n", " "))), " ")
 	seen.Stale = &staleDocument{Since: s.heard, Why: why}
 	s.show(seen)
 }

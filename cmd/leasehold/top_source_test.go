@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
@@ -122,7 +123,7 @@ func TestTopLog(t *testing.T) {
 	for _, e := range l.tail("x", 10) {
 		got = append(got, strings.Join(eventWords(e), " "))
 	}
-	if len(got) != 4 || !strings.Contains(plain(got[0]), "m leads") || !strings.Contains(got[1], "lsn 5") || !strings.Contains(got[2], "lsn 6") {
+	if len(got) != 4 || !strings.Contains(ansi.Strip(got[0]), "m leads") || !strings.Contains(got[1], "lsn 5") || !strings.Contains(got[2], "lsn 6") {
 		t.Errorf("got %q", got)
 	}
 	for i := range uint64(2 * mostLogged) {

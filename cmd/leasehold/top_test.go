@@ -8,11 +8,13 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 	"github.com/cockroachdb/datadriven"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 // someTop is a picture with so many owners.
@@ -117,7 +119,7 @@ func TestTopFrames(t *testing.T) {
 		s.paged = somePages(topWish{s.Namespace, v.page, v.sought}, owners)
 		v.now, v.help = s.At, d.HasArg("help")
 		disturb(d, s, &v)
-		frame := plain(topScreen(s, v))
+		frame := ansi.Strip(topScreen(s, v))
 		for i, line := range strings.Split(strings.TrimSuffix(frame, "\n"), "\n") {
 			if lipgloss.Width(line) > v.width || v.height > 0 && i >= v.height {
 				t.Errorf("line %d is wider than %d, or one too many: %q", i+1, v.width, line)
@@ -174,11 +176,11 @@ func disturb(d *datadriven.TestData, s *topSnapshot, v *topView) {
 func TestTopGreysWhatIsOld(t *testing.T) {
 	s := someTop(3)
 	v := topView{width: 100, height: 30}
-	if fresh := topScreen(s, v); !strings.Contains(fresh, good("10.0.0.1:7400")) {
+	if fresh := topScreen(s, v); !strings.Contains(fresh, console.Good("10.0.0.1:7400")) {
 		t.Error("a fresh picture has no colours")
 	}
 	s.Stale = &staleDocument{Since: s.At, Why: "gone"}
-	if old := topScreen(s, v); strings.Contains(old, good("10.0.0.1:7400")) || !strings.Contains(old, "\x1b[2m") || !strings.Contains(old, bad("NO ANSWER")[:4]) {
+	if old := topScreen(s, v); strings.Contains(old, console.Good("10.0.0.1:7400")) || !strings.Contains(old, "\x1b[2m") || !strings.Contains(old, console.Bad("NO ANSWER")[:4]) {
 		t.Errorf("an old picture is not grey: %q", old)
 	}
 }
@@ -257,7 +259,7 @@ func TestTopKeys(t *testing.T) {
 			t.Errorf("%s does not leave", k)
 		}
 	}
-	if !strings.Contains(plain(m.View().Content), "100 owners by load, 1 to ") {
+	if !strings.Contains(ansi.Strip(m.View().Content), "100 owners by load, 1 to ") {
 		t.Error(m.View().Content)
 	}
 }

@@ -3,22 +3,7 @@ package main
 import (
 	"runtime/debug"
 	"strings"
-
-	"github.com/spf13/cobra"
 )
-
-func newVersionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Say which build this is",
-		Long: `Prints one line: the version, the commit if it is known, the Go release and the
-platform it was built for. Please put it into bug reports.`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return write(cmd.OutOrStdout(), buildVersion()+"\n")
-		},
-	}
-}
 
 // buildVersion describes this very binary. Nothing is stamped into it when it
 // is built: the Go toolchain already has.

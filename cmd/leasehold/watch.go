@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const watchHelp = `Prints what happens, as it happens, one event on a line, until it is interrupted
@@ -55,27 +56,9 @@ func (c *client) printEvent(e admin.Event) error {
 func eventText(e admin.Event) string {
 	var out strings.Builder
 	if e.Missed > 0 {
-		fmt.Fprintf(&out, "%s\n", bad(fmt.Sprintf("... %s missed: they came faster than they were read", counted(int(e.Missed), "event"))))
+		fmt.Fprintf(&out, "%s\n", console.Bad(fmt.Sprintf("... %s missed: they came faster than they were read", console.Counted(int(e.Missed), "event"))))
 	}
-	words := append([]string{timeText(e.At), orDash(e.Namespace)}, eventWords(e)...)
+	words := append([]string{timeText(e.At), console.OrDash(e.Namespace)}, eventWords(e)...)
 	out.WriteString(strings.Join(words, "  ") + "\n")
 	return out.String()
-}
-
-// eventWords is what happened, without when and where.
-func eventWords(e admin.Event) []string {
-	switch {
-	case e.Change != nil:
-		c := e.Change
-		return []string{fmt.Sprintf("lsn %d", c.LSN), changeText(*c), changedOwner(*c), fmt.Sprintf("%v@%d", c.Keys(), c.Generation)}
-	case e.Note != nil:
-		return []string{shown(e.Note.What), orDash(e.Note.Owner), shown(e.Note.Text)}
-	case e.Leader != nil && e.Leader.Leader == "":
-		return []string{bad("nobody leads"), fmt.Sprintf("in term %d", e.Leader.Term)}
-	case e.Leader != nil:
-		return []string{good(shown(e.Leader.Leader)) + " leads", fmt.Sprintf("in term %d", e.Leader.Term)}
-	case e.Type == admin.EventGap:
-		return []string{bad("... " + shown(e.Text))}
-	}
-	return []string{"something that this version does not know"}
 }

@@ -6,10 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/console"
 	"github.com/leasehold-dev/leasehold/internal/sim/explorer"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 func (s *Job) validateExploration() error {
@@ -79,12 +78,11 @@ func (s *Job) runExplorer(ctx context.Context, out, progressTo console.Screen) (
 	}
 	total := exploration{Depth: s.Depth, Detours: s.Detours, Mutant: s.Planted, Scenarios: []explored{}}
 	for _, one := range scenarios {
-		r, err := one.Explore(ctx, explorer.Options{Workers: s.Parallel, Progress: s.exploreProgress(progressTo)})
+		progress := console.NewProgress(progressTo, s.JSON)
+		r, err := one.Explore(ctx, explorer.Options{Workers: s.Parallel, Progress: func(r *explorer.Report) { progress.Report(r.Elapsed, -1, exploredSoFar(r)) }})
+		progress.Stop()
 		if err != nil && ctx.Err() == nil {
 			return Passed, err
-		}
-		if progressTo.Terminal {
-			progressTo.Say("%s", console.EraseLine)
 		}
 		found := explored{r, s.replayWay(r)}
 		total.add(found)
@@ -114,20 +112,9 @@ func (t *exploration) add(e explored) {
 	}
 }
 
-// exploreProgress reports progress to a terminal, or now and then to a log.
-func (s *Job) exploreProgress(to console.Screen) func(*explorer.Report) {
-	said := time.Duration(0)
-	return func(r *explorer.Report) {
-		line := fmt.Sprintf("%s: %s states, %s steps, %s states/s", r.Scenario, console.Grouped(r.States), console.Grouped(r.Steps),
-			console.Grouped(uint64(float64(r.States)/r.Elapsed.Seconds())))
-		switch {
-		case to.Terminal:
-			to.Say("%s%s", console.EraseLine, line)
-		case !s.JSON && r.Elapsed-said >= 6*console.LineEvery:
-			said = r.Elapsed
-			to.Say("%s\n", line)
-		}
-	}
+func exploredSoFar(r *explorer.Report) string {
+	return fmt.Sprintf("%s: %s states, %s steps, %s states/s", r.Scenario, console.Grouped(r.States), console.Grouped(r.Steps),
+		console.Grouped(uint64(float64(r.States)/r.Elapsed.Seconds())))
 }
 
 func (e explored) text() string {

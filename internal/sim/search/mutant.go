@@ -15,9 +15,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/leasehold-dev/leasehold/internal/console"
 	"github.com/leasehold-dev/leasehold/internal/mutant"
 	"github.com/leasehold-dev/leasehold/internal/settings"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 // A mutant is a bug that is planted on purpose, to see that the simulator

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/console"
 	"github.com/leasehold-dev/leasehold/internal/sim/engine"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 func TestReportEndingAndStatus(t *testing.T) {

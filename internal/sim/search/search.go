@@ -14,10 +14,10 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/leasehold-dev/leasehold/internal/console"
 	"github.com/leasehold-dev/leasehold/internal/mutant"
 	"github.com/leasehold-dev/leasehold/internal/sim/engine"
 	"github.com/leasehold-dev/leasehold/internal/sim/explorer"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 // A Protocol is what can be searched.
@@ -127,13 +127,16 @@ func (s *Job) Run(ctx context.Context, out, errs io.Writer) (Outcome, error) {
 
 // runCampaign runs many worlds and reports the result.
 func (s *Job) runCampaign(ctx context.Context, out, progressTo console.Screen) (Outcome, error) {
-	progress := newProgress(progressTo, s)
-	progress.start()
+	progress := console.NewProgress(progressTo, s.JSON)
+	progress.Say(fmt.Sprintf("simulating %s from seed %d on, %d at a time", console.Counted(s.Seeds, "world"), s.First, min(s.Parallel, s.Seeds)))
 	summary, err := engine.Campaign{
 		Simulation: s.Simulation, First: s.First, Seeds: s.Seeds, StopAfter: s.StopAfter,
-		Parallel: min(s.Parallel, s.Seeds), Progress: progress.report,
+		Parallel: min(s.Parallel, s.Seeds),
+		Progress: func(now *engine.Summary) {
+			progress.Report(now.Elapsed, float64(now.Seeds)/float64(s.Seeds), s.numbers(now))
+		},
 	}.Run(ctx)
-	progress.stop()
+	progress.Stop()
 	if err != nil {
 		return Passed, err
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/leasehold-dev/leasehold/internal/console"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 // maxShown bounds the violations in the text; ten show a pattern, if there is
@@ -63,21 +63,21 @@ func (r *report) overview() string {
 		seeds += " of " + console.Grouped(uint64(r.planned))
 	}
 	lines := []console.Entry{
-		{Name: "seeds", Value: fmt.Sprintf("%s, from %d", seeds, r.FirstSeed)},
-		{Name: "simulated", Value: fmt.Sprintf("%.1f h in %.1f s", r.Hours, r.Elapsed)},
-		{Name: "speed-up", Value: console.Grouped(uint64(r.Speedup)) + "x"},
-		{Name: "events", Value: console.Grouped(r.Events)},
-		{Name: "messages", Value: console.Grouped(r.Messages)},
-		{Name: "checks", Value: console.Grouped(r.Checks)},
-		{Name: "trace hash", Value: r.Hash},
-		{Name: "violations", Value: console.Grouped(uint64(r.Failed))},
+		{"seeds", fmt.Sprintf("%s, from %d", seeds, r.FirstSeed)},
+		{"simulated", fmt.Sprintf("%.1f h in %.1f s", r.Hours, r.Elapsed)},
+		{"speed-up", console.Grouped(uint64(r.Speedup)) + "x"},
+		{"events", console.Grouped(r.Events)},
+		{"messages", console.Grouped(r.Messages)},
+		{"checks", console.Grouped(r.Checks)},
+		{"trace hash", r.Hash},
+		{"violations", console.Grouped(uint64(r.Failed))},
 	}
 	if r.Mutant != "" {
-		lines = slices.Insert(lines, 0, console.Entry{Name: "planted bug", Value: r.Mutant})
+		lines = slices.Insert(lines, 0, console.Entry{"planted bug", r.Mutant})
 	}
 	var out strings.Builder
 	for _, l := range lines {
-		fmt.Fprintf(&out, "  %-11s  %s\n", l.Name, l.Value)
+		fmt.Fprintf(&out, "  %-11s  %s\n", l[0], l[1])
 	}
 	return out.String()
 }
@@ -115,7 +115,7 @@ func indented(text string) string {
 func counts(which, of tally) []console.Entry {
 	var entries []console.Entry
 	for _, name := range slices.SortedFunc(maps.Keys(which), inOrder) {
-		entries = append(entries, console.Entry{Name: name, Value: console.Grouped(of[name])})
+		entries = append(entries, console.Entry{name, console.Grouped(of[name])})
 	}
 	return entries
 }
@@ -123,7 +123,7 @@ func counts(which, of tally) []console.Entry {
 func names(of []string) []console.Entry {
 	var entries []console.Entry
 	for _, name := range of {
-		entries = append(entries, console.Entry{Name: name})
+		entries = append(entries, console.Entry{name})
 	}
 	return entries
 }

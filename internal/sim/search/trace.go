@@ -7,8 +7,8 @@ import (
 	"io"
 	"runtime"
 
-	"github.com/leasehold-dev/leasehold/internal/console"
 	"github.com/leasehold-dev/leasehold/internal/sim/engine"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 // runTrace shows what happens in one world, and then how it went.

@@ -1,4 +1,4 @@
-package console
+package view
 
 import (
 	"fmt"
@@ -6,53 +6,29 @@ import (
 	"slices"
 	"strings"
 
-	"charm.land/lipgloss/v2"
-	"github.com/dustin/go-humanize"
-	"github.com/dustin/go-humanize/english"
+	"github.com/leasehold-dev/leasehold/server/console"
 
 	"github.com/leasehold-dev/leasehold/internal/demo"
 )
 
-// The colours are those of the terminal's own theme.
-func heading(s string) string { return lipgloss.NewStyle().Bold(true).Render(s) }
-func good(s string) string    { return lipgloss.NewStyle().Foreground(lipgloss.Green).Render(s) }
-func bad(s string) string     { return lipgloss.NewStyle().Foreground(lipgloss.Red).Bold(true).Render(s) }
-
-// A fact is a line of text with a name.
-type fact struct{ name, text string }
-
-func facts(all []fact) string {
-	width := 0
-	for _, f := range all {
-		width = max(width, len(f.name))
-	}
-	var out strings.Builder
-	for _, f := range all {
-		fmt.Fprintf(&out, "%-*s  %s\n", width, f.name, f.text)
-	}
-	return out.String()
-}
-
-func grouped[N int | uint64](n N) string { return humanize.Comma(int64(n)) }
+func grouped[N int | uint64](n N) string { return console.Grouped(uint64(n)) }
 
 // count is a number and its noun.
-func count[N int | uint64](n N, noun string) string {
-	return grouped(n) + " " + english.PluralWord(int(n), noun, "")
-}
+func count[N int | uint64](n N, noun string) string { return console.Counted(int(n), noun) }
 
 // zero shows whether a number is zero, as it should be.
 func zero(n uint64, text string) string {
 	if n == 0 {
-		return good(text)
+		return console.Good(text)
 	}
-	return bad(text)
+	return console.Bad(text)
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.2f %%", 100*share) }
 
 // Text is the result of a demo.
 func Text(r *demo.Report) string {
-	all := []fact{
+	all := []console.Entry{
 		{"requests", fmt.Sprintf("%s in %.1f s, %s at the first try; half within %.1f ms, 99 %% within %.1f ms of when they were due",
 			grouped(r.Requests), r.Seconds, percent(r.FirstTry), r.MedianMillis, r.P99Millis)},
 		{"availability", fmt.Sprintf("%s succeeded within 1 s, %s in the end: %s, %s, %s refused by a server that was not the owner",
@@ -68,21 +44,21 @@ func Text(r *demo.Report) string {
 		all = append(all, outageFacts(r)...)
 	default:
 		all = append(all,
-			fact{"killed", killedText(r)},
-			fact{"failover", fmt.Sprintf("%s; %s lost in it", failoversText(r.FailoverMillis), count(r.LeasesLostInFailover, "lease"))})
+			console.Entry{"killed", killedText(r)},
+			console.Entry{"failover", fmt.Sprintf("%s; %s lost in it", failoversText(r.FailoverMillis), count(r.LeasesLostInFailover, "lease"))})
 	}
 	if r.TLS {
-		all = append(all, fact{"security", fmt.Sprintf("TLS and an access policy everywhere; %s renewed on the way, for which %s lost",
+		all = append(all, console.Entry{"security", fmt.Sprintf("TLS and an access policy everywhere; %s renewed on the way, for which %s lost",
 			count(r.Renewed, "certificate"), count(r.LostToRenewal, "lease"))})
 	}
 	all = append(all,
-		fact{"losses", fmt.Sprintf("users were notified of %s%s, and set %s again; %s",
+		console.Entry{"losses", fmt.Sprintf("users were notified of %s%s, and set %s again; %s",
 			count(r.Losses, "lost range"), causesText(r.LossesFor), count(r.Republished, "status"), zero(r.SilentLosses, grouped(r.SilentLosses)+" silent"))},
-		fact{"ownership", ownershipText(r)})
+		console.Entry{"ownership", ownershipText(r)})
 	if r.Kept != "" {
-		all = append(all, fact{"kept", r.Kept})
+		all = append(all, console.Entry{"kept", r.Kept})
 	}
-	return heading(name) + "\n" + facts(all)
+	return console.Heading(name) + "\n" + console.Facts(all)
 }
 
 func killedText(r *demo.Report) string {
@@ -96,8 +72,8 @@ func killedText(r *demo.Report) string {
 	return text
 }
 
-func outageFacts(r *demo.Report) []fact {
-	return []fact{
+func outageFacts(r *demo.Report) []console.Entry {
+	return []console.Entry{
 		{"outage", fmt.Sprintf("no manager ran for %.1f s; %s resumed with the same generation, %s",
 			r.OutageSeconds, count(r.ResumedRanges, "range"), zero(r.ByOutage, grouped(r.ByOutage)+" lost"))},
 		{"unavailable", fmt.Sprintf("all keys had an answer %.2f s after a manager led again", r.AfterReturn)},
@@ -105,14 +81,14 @@ func outageFacts(r *demo.Report) []fact {
 	}
 }
 
-func rollingFacts(r *demo.Report) []fact {
+func rollingFacts(r *demo.Report) []console.Entry {
 	u := &r.Unavailable
 	unavailable := "no key, as far as was noticed"
 	if u.Times > 0 {
 		unavailable = fmt.Sprintf("a key that moved: half within %.1f ms, 99 %% within %.1f ms, %.1f ms at most; seen %s times on %s",
 			u.Median, u.P99, u.Max, grouped(u.Times), count(u.Keys, "key"))
 	}
-	return []fact{
+	return []console.Entry{
 		{"restarted", fmt.Sprintf("%s, in %s; %s moved, which makes each key move %.1f times",
 			count(r.Restarts, "owner"), count(r.Rounds, "whole round"), count(r.MovedRanges, "range"), r.MovedShare)},
 		{"unavailable", unavailable},
@@ -120,8 +96,8 @@ func rollingFacts(r *demo.Report) []fact {
 	}
 }
 
-func keysFact(r *demo.Report) fact {
-	return fact{"keys", fmt.Sprintf("%s of %s; %s looked through at the end", grouped(r.Keys), count(r.ValueSize, "byte"), grouped(r.LookedUp))}
+func keysFact(r *demo.Report) console.Entry {
+	return console.Entry{"keys", fmt.Sprintf("%s of %s; %s looked through at the end", grouped(r.Keys), count(r.ValueSize, "byte"), grouped(r.LookedUp))}
 }
 
 // ownershipText is the oracle's verdict.

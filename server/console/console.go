@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"time"
 
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/colorprofile"
@@ -26,18 +25,6 @@ type Screen struct {
 
 // UsualWidth is the width of what is no terminal.
 const UsualWidth = 80
-
-// EraseLine goes to the beginning of the line and clears it.
-const EraseLine = "\r\x1b[K"
-
-// LineEvery is how often a log gets a line about progress.
-const LineEvery = 5 * time.Second
-
-// Widths of a progress bar. A bar that is narrower than the least says nothing.
-const (
-	LeastBar = 8
-	MostBar  = 40
-)
 
 // New returns a stream as a screen.
 
@@ -58,6 +45,14 @@ func New(w io.Writer) Screen {
 		s.Width = width
 	}
 	return s
+}
+
+// Columns is the width of a terminal, and 0 if it is none: lines that go elsewhere stay whole.
+func (s Screen) Columns() int {
+	if !s.Terminal {
+		return 0
+	}
+	return s.Width
 }
 
 // Say writes what is good to know but not asked for. If it cannot be written,

@@ -1,6 +1,6 @@
 // Package console runs chaos for people and scripts: it makes the builds that a run needs, shows its
 // progress, and prints and saves its report.
-package console
+package campaign
 
 import (
 	"bytes"
@@ -13,6 +13,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+
+	"github.com/leasehold-dev/leasehold/server/console"
 
 	"github.com/leasehold-dev/leasehold/internal/chaos"
 	"github.com/leasehold-dev/leasehold/internal/chaos/cluster"
@@ -41,23 +43,6 @@ const (
 
 // DrawSeed draws a seed that is easy to type, and that JSON readers with floating point keep exact.
 func DrawSeed() uint64 { return rand.Uint64N(1_000_000_000) }
-
-// A Screen is where a campaign writes.
-type Screen struct {
-	io.Writer
-	Terminal bool // it can be redrawn
-	Width    int
-}
-
-func (s Screen) say(format string, args ...any) { _, _ = fmt.Fprintf(s, format, args...) }
-
-// columns is the width of a terminal, or 0: lines that go elsewhere stay whole.
-func (s Screen) columns() int {
-	if !s.Terminal {
-		return 0
-	}
-	return s.Width
-}
 
 // An Outcome is how a campaign ended.
 type Outcome int
@@ -138,8 +123,8 @@ func (c *Campaign) build(ctx context.Context, dir string, say func(string)) (err
 
 // Run runs one cluster after the other until something is violated, and prints a report of each.
 // An error is that a run could not be done, or not be judged.
-func (c *Campaign) Run(ctx context.Context, out, errs Screen) (Outcome, error) {
-	show := newProgress(errs, c.JSON)
+func (c *Campaign) Run(ctx context.Context, out, errs console.Screen) (Outcome, error) {
+	show := console.NewProgress(errs, c.JSON)
 	built, err := os.MkdirTemp("", "leasehold-built-")
 	if err != nil {
 		return Passed, err
@@ -150,7 +135,7 @@ func (c *Campaign) Run(ctx context.Context, out, errs Screen) (Outcome, error) {
 		return Passed, fmt.Errorf("--report: %w", err)
 	}
 	defer file.close()
-	if err := c.build(ctx, built, show.say); err != nil {
+	if err := c.build(ctx, built, show.Say); err != nil {
 		return Passed, err
 	}
 	for _, shape := range c.shapes() {
@@ -159,20 +144,20 @@ func (c *Campaign) Run(ctx context.Context, out, errs Screen) (Outcome, error) {
 		if cfg.Dir != "" && c.Store == AllStores {
 			cfg.Dir = filepath.Join(cfg.Dir, string(shape))
 		}
-		r, err := chaos.Run(ctx, cfg, show.report)
-		show.stop()
+		r, err := chaos.Run(ctx, cfg, func(s chaos.Snapshot) { show.Report(s.Elapsed, share(s), numbers(s)) })
+		show.Stop()
 		if err != nil && len(r.Violations) == 0 {
 			return Passed, withKept(err, r.Kept)
 		}
 		if err != nil { // it went no further, but what it has found counts
-			errs.say("leasehold: %v\n", err)
+			errs.Say("leasehold: %v\n", err)
 		}
 		if err := c.print(out, file, &r); err != nil {
 			return Passed, err
 		}
 		switch {
 		case len(r.Violations) > 0:
-			errs.say("leasehold: %s; %s\n", bad("VIOLATION"), "to do it again: "+r.Replay)
+			errs.Say("leasehold: %s; %s\n", console.Bad("VIOLATION"), "to do it again: "+r.Replay)
 			return Violated, nil
 		case r.Interrupted:
 			return Interrupted, nil
@@ -181,7 +166,7 @@ func (c *Campaign) Run(ctx context.Context, out, errs Screen) (Outcome, error) {
 	return Passed, nil
 }
 
-func (c *Campaign) print(out Screen, file *record, r *chaos.Report) error {
+func (c *Campaign) print(out console.Screen, file *record, r *chaos.Report) error {
 	var document bytes.Buffer
 	encoder := json.NewEncoder(&document)
 	encoder.SetEscapeHTML(false)
@@ -191,7 +176,7 @@ func (c *Campaign) print(out Screen, file *record, r *chaos.Report) error {
 	}
 	text := document.String()
 	if !c.JSON {
-		text = reportText(r, out.columns())
+		text = reportText(r, out.Columns())
 	}
 	_, err := io.WriteString(out, text)
 	return errors.Join(err, file.add(document.String()))

@@ -1,4 +1,4 @@
-package console
+package campaign
 
 import (
 	"os"
@@ -107,18 +107,5 @@ func TestProgress(t *testing.T) {
 		if got := ansi.Strip(numbers(test.at)); got != test.text {
 			t.Errorf("got %q, want %q", got, test.text)
 		}
-		for _, width := range []int{20, 60, 120} {
-			p := newProgress(Screen{}, false)
-			if line := p.line(test.at, width); ansi.StringWidth(line) > width {
-				t.Errorf("%d columns: %q", width, line)
-			}
-		}
-	}
-	p := newProgress(Screen{}, false)
-	bar := func(doing string) int {
-		return strings.IndexFunc(ansi.Strip(p.line(chaos.Snapshot{Doing: doing}, 50)), func(r rune) bool { return r != '█' && r != '░' })
-	}
-	if bar("recovering"); bar("judging") != bar("recovering") {
-		t.Error("the bar dances with what is said beside it")
 	}
 }

@@ -27,7 +27,7 @@ func TestGrid(t *testing.T) {
 		"not quite": {counted[:2], 18, "" +
 			"  one   1\n" +
 			"  two  22\n"},
-		"names alone": {[]Entry{{Name: "a"}, {Name: "bb"}, {Name: "c"}}, 12, "" +
+		"names alone": {[]Entry{{"a"}, {"bb"}, {"c"}}, 12, "" +
 			"  a    c\n" +
 			"  bb\n"},
 	} {

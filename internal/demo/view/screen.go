@@ -1,9 +1,11 @@
-package console
+package view
 
 import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/server/console"
 
 	"charm.land/lipgloss/v2"
 
@@ -17,7 +19,7 @@ func screen(s *demo.Snapshot, width, height int, ending bool) string {
 		title(s, ending), "",
 		managersLine(s), dashboardLine(s), "",
 		ownersText(s.Owners, width),
-		requestsText(s), heading("What happened"),
+		requestsText(s), console.Heading("What happened"),
 	}, "\n") + "\n"
 	room := max(1, height-strings.Count(text, "\n")-1)
 	if height == 0 {
@@ -39,7 +41,7 @@ func title(s *demo.Snapshot, ending bool) string {
 	case s.Of > 0:
 		at += " of " + s.Of.String()
 	}
-	return fmt.Sprintf("%s  %s  (q ends it)", heading("Leasehold demo"), at)
+	return fmt.Sprintf("%s  %s  (q ends it)", console.Heading("Leasehold demo"), at)
 }
 
 func managersLine(s *demo.Snapshot) string {
@@ -47,14 +49,14 @@ func managersLine(s *demo.Snapshot) string {
 	for _, m := range s.Managers {
 		switch {
 		case !m.Alive:
-			words = append(words, bad("✗ "+m.Name))
+			words = append(words, console.Bad("✗ "+m.Name))
 		case m.Name == s.Leader:
-			words = append(words, good("★ "+m.Name))
+			words = append(words, console.Good("★ "+m.Name))
 		default:
 			words = append(words, "· "+m.Name)
 		}
 	}
-	leads := bad("no leader")
+	leads := console.Bad("no leader")
 	if s.Leader != "" {
 		leads = fmt.Sprintf("%s leads, in term %d", s.Leader, s.Term)
 	}
@@ -98,13 +100,13 @@ func ownersText(owners []demo.Participant, width int) string {
 
 func requestsText(s *demo.Snapshot) string {
 	r := &s.Report
-	trouble := fact{"killed", fmt.Sprintf("%s (failover %s), %s; %d stopped for a while, %d restarted",
+	trouble := console.Entry{"killed", fmt.Sprintf("%s (failover %s), %s; %d stopped for a while, %d restarted",
 		count(r.LeadersKilled, "leader"), failoversText(lastFew(r.FailoverMillis)), count(r.OwnersKilled, "owner"), r.OwnersStopped, r.Restarts)}
 	if r.Rolling {
-		trouble = fact{"restarted", fmt.Sprintf("%s, in %s; a key that moves has no answer for %.0f ms in half of the cases, %.0f ms in 99 %%",
+		trouble = console.Entry{"restarted", fmt.Sprintf("%s, in %s; a key that moves has no answer for %.0f ms in half of the cases, %.0f ms in 99 %%",
 			count(r.Restarts, "owner"), count(r.Rounds, "whole round"), r.Unavailable.Median, r.Unavailable.P99)}
 	}
-	return facts([]fact{
+	return console.Facts([]console.Entry{
 		{"requests", fmt.Sprintf("%.0f/s, half within %.1f ms, 99 %% within %.1f ms", s.PerSecond, s.Median.Seconds()*1000, s.Slow.Seconds()*1000)},
 		{"so far", fmt.Sprintf("%s, %s, %s refused by a server that was not the owner",
 			count(r.Requests, "request"), count(r.Failures, "failure"), grouped(r.Misroutes))},

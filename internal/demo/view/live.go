@@ -1,6 +1,6 @@
 // Package console shows a demo to people: live on a terminal, as lines of a log, and its
 // result as text.
-package console
+package view
 
 import (
 	"context"

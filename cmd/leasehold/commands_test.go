@@ -1,0 +1,30 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// TestExamplesExist: what the help tells people to try can be tried.
+func TestExamplesExist(t *testing.T) {
+	root := newRootCommand()
+	var check func(*cobra.Command)
+	check = func(c *cobra.Command) {
+		for line := range strings.Lines(c.Example) {
+			command, ok := strings.CutPrefix(strings.TrimSpace(line), "leasehold ")
+			if !ok {
+				continue
+			}
+			found, _, err := root.Find(strings.Fields(command))
+			if err != nil || !found.HasParent() {
+				t.Errorf("%s: there is no %q: %v", c.CommandPath(), line, err)
+			}
+		}
+		for _, sub := range c.Commands() {
+			check(sub)
+		}
+	}
+	check(root)
+}

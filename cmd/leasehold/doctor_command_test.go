@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/leasehold-dev/leasehold/manager"
+	"github.com/leasehold-dev/leasehold/owner"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/store/mem"
+)
+
+// doctor runs the command, and returns its exit status and what it found.
+func doctor(t *testing.T, managers ...string) (int, doctorDocument) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	got := run(t.Context(), []string{"doctor", "--json", "--verbose", "--for", "1s", "--managers", strings.Join(managers, ",")}, &out, &errs)
+	var d doctorDocument
+	if err := json.Unmarshal(out.Bytes(), &d); err != nil {
+		t.Fatalf("%v: %s%s", err, out.String(), errs.String())
+	}
+	return got, d
+}
+
+func (d doctorDocument) has(v verdict, check, text string) bool {
+	for _, f := range d.Findings {
+		if f.Verdict == v && f.Check == check && strings.Contains(f.Text, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// A manager whose clock runs away is found out over the network.
+func TestDoctorFindsRunawayClock(t *testing.T) {
+	began := time.Now()
+	clock := func(rate float64) func() *leaseholdv1.Clocks {
+		return func() *leaseholdv1.Clocks {
+			return &leaseholdv1.Clocks{Wall: timestamppb.Now(), Monotonic: int64(rate * float64(time.Since(began))), Drift: 1.2}
+		}
+	}
+	good := startFake(t, inPresence(&fakeManager{clocks: clock(1)}))
+	bad := startFake(t, inPresence(&fakeManager{clocks: clock(3)}))
+	got, d := doctor(t, good.addr, bad.addr)
+	if got != int(statusViolated) || !d.has(wrong, "rates", "that of "+bad.addr) || !d.has(wrong, "owners", "server-2") || !d.has(wrong, "member", "does not answer") {
+		t.Errorf("exit status %d: %+v", got, d)
+	}
+}
+
+// A real manager tells all that there is to know. With an owner nothing is wrong.
+func TestDoctorOfRealManager(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	quiet := slog.New(slog.DiscardHandler)
+	m, err := manager.Start(manager.Config{
+		Store: mem.New(), StoreName: "memory", Listener: listener, Logger: quiet, Build: "leasehold v1",
+		Usage: (&keptStore{space: func() (used, most int64) { return 9, 10 }}).usage,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close(context.Background()) })
+	addr := listener.Addr().String()
+	var out bytes.Buffer
+	if got := run(t.Context(), []string{"namespace", "create", "presence", "--timeout", "1m", "--managers", addr}, &out, &out); got != 0 {
+		t.Fatal(out.String())
+	}
+	if got, d := doctor(t, addr); got != 0 || !d.has(hint, "space", "nobody has joined it yet") {
+		t.Errorf("exit status %d: %+v", got, d)
+	}
+	o, err := owner.Join(t.Context(), owner.Config{Managers: []string{addr}, Namespace: "presence", Name: "a", Addr: "127.0.0.1:1", Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = o.Close(context.Background()) })
+	var got int
+	var d doctorDocument
+	for range 60 { // the owner has all keys in a second or two
+		if got, d = doctor(t, addr); got == 0 {
+			break
+		}
+	}
+	if got != 0 || !d.has(fine, "leader", addr+" leads in term 1") || !d.has(fine, "rates", "") || !d.has(fine, "walls", "") ||
+		!d.has(hint, "limits", "the store 9 B of 10 B") || !d.has(fine, "limits", "owners connected 1 of 65,536") || !d.has(hint, "owners", "cannot move state: a") {
+		t.Errorf("exit status %d: %+v", got, d)
+	}
+}
+
+// The doctor sees the certificates that managers show, and reads the policy.
+func TestDoctorOfAFortress(t *testing.T) {
+	f := newFortress(t, 1)
+	f.start(0)
+	f.await("operator/alice", "status")
+	ended, said := f.ask("operator/alice", "doctor", "--for", "1s", "--access", f.of("access.yaml"))
+	for _, want := range []string{
+		"tls        this computer: the certificate of spiffe://example.org/operator/alice expires on ",
+		"tls        " + f.addrs[0] + ": the certificate of spiffe://example.org/manager/m1 expires on ",
+		"access     " + f.of("access.yaml") + ": it can be read, and makes sense",
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("status %d, no %q in\n%s", ended, want, said)
+		}
+	}
+	_, said = f.ask("lookup/sessions", "doctor", "--for", "1s", "--access", f.of("ca.crt"))
+	if !strings.Contains(said, "WRONG  access") {
+		t.Errorf("what is no policy is taken for one:\n%s", said)
+	}
+}
