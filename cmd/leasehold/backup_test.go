@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/server/command/namespacecmd"
+
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/manager"
@@ -102,7 +104,7 @@ func TestBackupAndRestore(t *testing.T) {
 		t.Errorf("generation %d was granted, and %d was before", after, before)
 	}
 	again, _ := command(t, 0, "namespace", "show", "presence", "--json", "--managers", anew)
-	var was, is namespaceShown
+	var was, is namespacecmd.NamespaceShown
 	if json.Unmarshal([]byte(shown), &was) != nil || json.Unmarshal([]byte(again), &is) != nil {
 		t.Fatalf("not JSON: %s%s", shown, again)
 	}

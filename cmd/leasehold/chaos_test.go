@@ -16,6 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/server/cli"
+
 	"github.com/leasehold-dev/leasehold/internal/chaos"
 	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
 )
@@ -67,7 +69,7 @@ func TestChaosWithLeasesOff(t *testing.T) {
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
 	var exited *exec.ExitError
-	if !errors.As(err, &exited) || exited.ExitCode() != int(statusViolated) {
+	if !errors.As(err, &exited) || exited.ExitCode() != int(cli.StatusViolated) {
 		t.Fatalf("%v\n%s%s", err, out, errs.String())
 	}
 	if text := errs.String(); !strings.Contains(text, "leasehold chaos --store etcd --seed 1 --faults 16") || !strings.Contains(text, "--leases-off") {
@@ -100,7 +102,7 @@ func TestChaosCrash(t *testing.T) {
 				killed = kill(t, filepath.Join(filepath.Dir(faults[0]), "o3.log"))
 			}
 		case err := <-ended:
-			if exited, ok := errors.AsType[*exec.ExitError](err); !ok || exited.ExitCode() != int(statusViolated) {
+			if exited, ok := errors.AsType[*exec.ExitError](err); !ok || exited.ExitCode() != int(cli.StatusViolated) {
 				t.Errorf("%v\n%s%s", err, out.String(), errs.String())
 			}
 			if text := out.String(); !strings.Contains(text, "crash: a process ended by itself") || !strings.Contains(text, "o3: signal: killed") || !strings.Contains(text, "\nkept  ") {
@@ -203,7 +205,7 @@ func TestChaosFlags(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		got := run(t.Context(), append([]string{"chaos"}, test.args...), &out, &errs)
-		if got != int(statusTrouble) || !strings.Contains(errs.String(), test.want) || out.Len() > 0 {
+		if got != int(cli.StatusTrouble) || !strings.Contains(errs.String(), test.want) || out.Len() > 0 {
 			t.Errorf("%q: status %d, %q, %q; want %q", test.args, got, out.String(), errs.String(), test.want)
 		}
 	}
@@ -238,7 +240,7 @@ func TestChaosInterrupted(t *testing.T) {
 	}
 	err = cmd.Wait()
 	var exited *exec.ExitError
-	if !errors.As(err, &exited) || exited.ExitCode() != int(statusInterrupted) || !strings.Contains(out.String(), ", interrupted\n") {
+	if !errors.As(err, &exited) || exited.ExitCode() != int(cli.StatusInterrupted) || !strings.Contains(out.String(), ", interrupted\n") {
 		t.Fatalf("%v\n%s%s", err, out.String(), said.String())
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {

@@ -6,14 +6,16 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/leasehold-dev/leasehold/server/cli"
 )
 
 func TestInterruptedQuestion(t *testing.T) {
 	f := startFake(t, &fakeManager{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got := run(ctx, []string{"status", "--managers", f.addr}, io.Discard, io.Discard); got != int(statusInterrupted) {
-		t.Errorf("exit status %d, want %d", got, statusInterrupted)
+	if got := run(ctx, []string{"status", "--managers", f.addr}, io.Discard, io.Discard); got != int(cli.StatusInterrupted) {
+		t.Errorf("exit status %d, want %d", got, cli.StatusInterrupted)
 	}
 }
 
@@ -34,7 +36,7 @@ func TestAnswersThatCannotBeWritten(t *testing.T) {
 	} {
 		var errs bytes.Buffer
 		got := run(t.Context(), append(args, "--managers", f.addr), broken{}, &errs)
-		if got != int(statusTrouble) || !strings.Contains(errs.String(), "disk full") || strings.Contains(errs.String(), "--help") {
+		if got != int(cli.StatusTrouble) || !strings.Contains(errs.String(), "disk full") || strings.Contains(errs.String(), "--help") {
 			t.Errorf("%q: exit status %d, %q", args, got, errs.String())
 		}
 	}

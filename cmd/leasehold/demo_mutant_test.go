@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/leasehold-dev/leasehold/server/cli"
+
 	"github.com/leasehold-dev/leasehold/internal/demo"
 	"github.com/leasehold-dev/leasehold/internal/mutant"
 )
@@ -62,8 +64,8 @@ func runWith(t *testing.T, bug mutant.Mutant, args ...string) demo.Report {
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	var ended *exec.ExitError
-	if err := cmd.Run(); !errors.As(err, &ended) || ended.ExitCode() != int(statusViolated) {
-		t.Errorf("it ended with %v, want exit status %d\n%s", err, statusViolated, errs.String())
+	if err := cmd.Run(); !errors.As(err, &ended) || ended.ExitCode() != int(cli.StatusViolated) {
+		t.Errorf("it ended with %v, want exit status %d\n%s", err, cli.StatusViolated, errs.String())
 	}
 	var r demo.Report
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {

@@ -15,6 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/server/cli"
+	"github.com/leasehold-dev/leasehold/server/command/democmd"
+
 	"github.com/leasehold-dev/leasehold/internal/demo"
 	"github.com/leasehold-dev/leasehold/server/console"
 )
@@ -141,7 +144,7 @@ func TestDemoThatIsEnded(t *testing.T) {
 		status int // -1: killed
 		files  bool
 	}{
-		{syscall.SIGINT, int(statusInterrupted), false},
+		{syscall.SIGINT, int(cli.StatusInterrupted), false},
 		{syscall.SIGKILL, -1, true},
 	} {
 		t.Run(test.signal.String(), func(t *testing.T) {
@@ -241,12 +244,12 @@ func TestDemoExitStatus(t *testing.T) {
 	} {
 		r := good
 		test.change(&r)
-		o := &demoOptions{}
+		o := &democmd.Options{}
 		if test.forSet {
-			o.config.For = time.Minute
+			o.Config.For = time.Minute
 		}
 		var errs bytes.Buffer
-		err := o.judge(console.New(&errs), &r)
+		err := o.Judge(console.New(&errs), &r)
 		if got := text(err); got != test.want {
 			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
 		}

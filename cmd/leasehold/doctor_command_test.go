@@ -10,6 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/server/cli"
+	"github.com/leasehold-dev/leasehold/server/command/doctorcmd"
+	"github.com/leasehold-dev/leasehold/server/command/managercmd"
+
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/leasehold-dev/leasehold/manager"
@@ -19,18 +23,18 @@ import (
 )
 
 // doctor runs the command, and returns its exit status and what it found.
-func doctor(t *testing.T, managers ...string) (int, doctorDocument) {
+func doctor(t *testing.T, managers ...string) (int, doctorcmd.Report) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	got := run(t.Context(), []string{"doctor", "--json", "--verbose", "--for", "1s", "--managers", strings.Join(managers, ",")}, &out, &errs)
-	var d doctorDocument
+	var d doctorcmd.Report
 	if err := json.Unmarshal(out.Bytes(), &d); err != nil {
 		t.Fatalf("%v: %s%s", err, out.String(), errs.String())
 	}
 	return got, d
 }
 
-func (d doctorDocument) has(v verdict, check, text string) bool {
+func has(d doctorcmd.Report, v doctorcmd.Verdict, check, text string) bool {
 	for _, f := range d.Findings {
 		if f.Verdict == v && f.Check == check && strings.Contains(f.Text, text) {
 			return true
@@ -50,7 +54,7 @@ func TestDoctorFindsRunawayClock(t *testing.T) {
 	good := startFake(t, inPresence(&fakeManager{clocks: clock(1)}))
 	bad := startFake(t, inPresence(&fakeManager{clocks: clock(3)}))
 	got, d := doctor(t, good.addr, bad.addr)
-	if got != int(statusViolated) || !d.has(wrong, "rates", "that of "+bad.addr) || !d.has(wrong, "owners", "server-2") || !d.has(wrong, "member", "does not answer") {
+	if got != int(cli.StatusViolated) || !has(d, doctorcmd.Wrong, "rates", "that of "+bad.addr) || !has(d, doctorcmd.Wrong, "owners", "server-2") || !has(d, doctorcmd.Wrong, "member", "does not answer") {
 		t.Errorf("exit status %d: %+v", got, d)
 	}
 }
@@ -64,7 +68,7 @@ func TestDoctorOfRealManager(t *testing.T) {
 	quiet := slog.New(slog.DiscardHandler)
 	m, err := manager.Start(manager.Config{
 		Store: mem.New(), StoreName: "memory", Listener: listener, Logger: quiet, Build: "leasehold v1",
-		Usage: (&keptStore{space: func() (used, most int64) { return 9, 10 }}).usage,
+		Usage: (&managercmd.KeptStore{Space: func() (used, most int64) { return 9, 10 }}).Usage,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +79,7 @@ func TestDoctorOfRealManager(t *testing.T) {
 	if got := run(t.Context(), []string{"namespace", "create", "presence", "--timeout", "1m", "--managers", addr}, &out, &out); got != 0 {
 		t.Fatal(out.String())
 	}
-	if got, d := doctor(t, addr); got != 0 || !d.has(hint, "space", "nobody has joined it yet") {
+	if got, d := doctor(t, addr); got != 0 || !has(d, doctorcmd.Hint, "space", "nobody has joined it yet") {
 		t.Errorf("exit status %d: %+v", got, d)
 	}
 	o, err := owner.Join(t.Context(), owner.Config{Managers: []string{addr}, Namespace: "presence", Name: "a", Addr: "127.0.0.1:1", Logger: quiet})
@@ -84,14 +88,14 @@ func TestDoctorOfRealManager(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = o.Close(context.Background()) })
 	var got int
-	var d doctorDocument
+	var d doctorcmd.Report
 	for range 60 { // the owner has all keys in a second or two
 		if got, d = doctor(t, addr); got == 0 {
 			break
 		}
 	}
-	if got != 0 || !d.has(fine, "leader", addr+" leads in term 1") || !d.has(fine, "rates", "") || !d.has(fine, "walls", "") ||
-		!d.has(hint, "limits", "the store 9 B of 10 B") || !d.has(fine, "limits", "owners connected 1 of 65,536") || !d.has(hint, "owners", "cannot move state: a") {
+	if got != 0 || !has(d, doctorcmd.Fine, "leader", addr+" leads in term 1") || !has(d, doctorcmd.Fine, "rates", "") || !has(d, doctorcmd.Fine, "walls", "") ||
+		!has(d, doctorcmd.Hint, "limits", "the store 9 B of 10 B") || !has(d, doctorcmd.Fine, "limits", "owners connected 1 of 65,536") || !has(d, doctorcmd.Hint, "owners", "cannot move state: a") {
 		t.Errorf("exit status %d: %+v", got, d)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/server/cli"
+
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
@@ -84,7 +86,7 @@ func planned(from, to string, withState bool) *leaseholdv1.Plan {
 		if held.GetOwner() != from {
 			continue
 		}
-		share := shareOf(rangeOf(held.GetLease()))
+		share := cli.ShareOf(rangeOf(held.GetLease()))
 		plan.Moves = append(plan.Moves, &leaseholdv1.PlannedMove{
 			Start: held.GetLease().GetStart(), Limit: held.GetLease().GetLimit(), From: from, To: to, WithState: withState, Share: share, Load: 500,
 		})

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/server/cli"
+
 	"github.com/leasehold-dev/leasehold/internal/fleasecontrol"
 	"github.com/leasehold-dev/leasehold/internal/proc"
 )
@@ -178,7 +180,7 @@ func TestFleaseCommands(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &s); err != nil {
 		t.Fatal(err)
 	}
-	if !s.Ready || s.Self != 1 || s.Held != 1 || len(s.Members) != 2 || len(s.Leases) != 1 || decimal(s.Leases[0].Fence) != first || s.Leases[0].Resource != "nightly" {
+	if !s.Ready || s.Self != 1 || s.Held != 1 || len(s.Members) != 2 || len(s.Leases) != 1 || cli.Decimal(s.Leases[0].Fence) != first || s.Leases[0].Resource != "nightly" {
 		t.Errorf("status %+v", s)
 	}
 

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leasehold-dev/leasehold/server/cli"
+
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -13,15 +15,15 @@ import (
 func TestOldManager(t *testing.T) {
 	for _, test := range []struct {
 		args      string
-		status    status
+		status    cli.Status
 		says, not string
 	}{
-		{"moves", statusTrouble, "this manager is older than this command, or the one that leads is, and cannot do that: upgrade the managers", "7400"},
-		{"drain server-1", statusTrouble, "upgrade the managers", "cannot move any"},
-		{"namespace show presence", statusOK, "max owners", "given up after"},
-		{"namespace show presence --json", statusOK, "maxOwners", "moveTimeoutSeconds"},
-		{"owners", statusOK, "unknown", "cannot"},
-		{"owners --json", statusOK, "server-1", "movesState"},
+		{"moves", cli.StatusTrouble, "this manager is older than this command, or the one that leads is, and cannot do that: upgrade the managers", "7400"},
+		{"drain server-1", cli.StatusTrouble, "upgrade the managers", "cannot move any"},
+		{"namespace show presence", cli.StatusOK, "max owners", "given up after"},
+		{"namespace show presence --json", cli.StatusOK, "maxOwners", "moveTimeoutSeconds"},
+		{"owners", cli.StatusOK, "unknown", "cannot"},
+		{"owners --json", cli.StatusOK, "server-1", "movesState"},
 	} {
 		t.Run(test.args, func(t *testing.T) {
 			f := startFake(t, &fakeManager{old: true, namespaces: []*leaseholdv1.NamespaceConfig{{Name: "presence", Policy: "consistent", MaxOwners: 7, Moves: 4, MoveTimeout: 1e9}}})

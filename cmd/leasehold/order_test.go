@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leasehold-dev/leasehold/server/cli"
+
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -19,24 +21,24 @@ func TestDrainThatDoesNotEndWell(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		fake   *fakeManager
-		status status
+		status cli.Status
 		out    string
 		errs   string
 	}{
 		{
-			"its process ends", &fakeManager{orders: fakeOrders{gone: true}}, statusOK,
+			"its process ends", &fakeManager{orders: fakeOrders{gone: true}}, cli.StatusOK,
 			"server-1 has left after", "",
 		},
 		{
-			"its process dies", &fakeManager{orders: fakeOrders{gone: true, crashed: true}}, statusTrouble,
+			"its process dies", &fakeManager{orders: fakeOrders{gone: true, crashed: true}}, cli.StatusTrouble,
 			"", "server-1 left with 64 leases: the state of up to 50.00 % of the keys is lost",
 		},
 		{
-			"nobody can take over", &fakeManager{alone: true}, statusTrouble,
+			"nobody can take over", &fakeManager{alone: true}, cli.StatusTrouble,
 			"", "nobody else can take the keys of server-1: start another owner first",
 		},
 		{
-			"it is lost with the leader", &fakeManager{orders: fakeOrders{forget: true}}, statusTrouble,
+			"it is lost with the leader", &fakeManager{orders: fakeOrders{forget: true}}, cli.StatusTrouble,
 			"", "server-1 is no longer drained: somebody has cancelled it, or a manager died before the owner heard of it",
 		},
 	} {
@@ -56,7 +58,7 @@ func TestDryRunOfTheLastOwner(t *testing.T) {
 	f := startFake(t, inPresence(&fakeManager{alone: true}))
 	var out, errs bytes.Buffer
 	got := run(t.Context(), []string{"drain", "server-1", "--dry-run", "--managers", f.addr}, &out, &errs)
-	if got != int(statusTrouble) || out.Len() > 0 || !strings.Contains(errs.String(), "nobody else can take the keys of server-1") {
+	if got != int(cli.StatusTrouble) || out.Len() > 0 || !strings.Contains(errs.String(), "nobody else can take the keys of server-1") {
 		t.Errorf("exit status %d\n%s%s", got, out.String(), errs.String())
 	}
 }
@@ -71,7 +73,7 @@ func TestInterruptedDrainGoesOn(t *testing.T) {
 	got := run(ctx, []string{"drain", "server-1", "--managers", f.addr}, &out, errs)
 	const want = "server-1 has 64 leases, 50.00 % of the keys; 2 moves, 5.0 MiB sent\n" +
 		"server-1 still has 64 leases, 50.00 % of the keys. The drain goes on; see 'leasehold moves', or end it with 'leasehold drain server-1 --cancel'.\n"
-	if got != int(statusInterrupted) || errs.said.String() != want || out.String() != "" {
+	if got != int(cli.StatusInterrupted) || errs.said.String() != want || out.String() != "" {
 		t.Errorf("exit status %d\n%s%s", got, out.String(), errs.said.String())
 	}
 	f.mu.Lock()
@@ -86,7 +88,7 @@ func TestMoveThatFailsAtOnce(t *testing.T) {
 	f := startFake(t, inPresence(&fakeManager{idle: true, orders: fakeOrders{stuck: true}}))
 	var out, errs bytes.Buffer
 	got := run(t.Context(), []string{"move", "--key", "hello", "server-3", "--managers", f.addr}, &out, &errs)
-	if got != int(statusTrouble) || !strings.Contains(errs.String(), "the move failed, or the policy overruled it") || out.String() != "" {
+	if got != int(cli.StatusTrouble) || !strings.Contains(errs.String(), "the move failed, or the policy overruled it") || out.String() != "" {
 		t.Errorf("exit status %d\n%s%s", got, out.String(), errs.String())
 	}
 }

@@ -5,6 +5,26 @@ import (
 	"errors"
 	"io"
 
+	"github.com/leasehold-dev/leasehold/lab/command/chaoscmd"
+	"github.com/leasehold-dev/leasehold/lab/command/policycmd"
+	"github.com/leasehold-dev/leasehold/lab/command/simcmd"
+	"github.com/leasehold-dev/leasehold/server/cli"
+	"github.com/leasehold-dev/leasehold/server/command/agentcmd"
+	"github.com/leasehold-dev/leasehold/server/command/democmd"
+	"github.com/leasehold-dev/leasehold/server/command/doctorcmd"
+	"github.com/leasehold-dev/leasehold/server/command/eventscmd"
+	"github.com/leasehold-dev/leasehold/server/command/fleasecmd"
+	"github.com/leasehold-dev/leasehold/server/command/gatewaycmd"
+	"github.com/leasehold-dev/leasehold/server/command/keycmd"
+	"github.com/leasehold-dev/leasehold/server/command/managercmd"
+	"github.com/leasehold-dev/leasehold/server/command/namespacecmd"
+	"github.com/leasehold-dev/leasehold/server/command/ownercmd"
+	"github.com/leasehold-dev/leasehold/server/command/pkicmd"
+	"github.com/leasehold-dev/leasehold/server/command/rangecmd"
+	"github.com/leasehold-dev/leasehold/server/command/statuscmd"
+	"github.com/leasehold-dev/leasehold/server/command/topcmd"
+	"github.com/leasehold-dev/leasehold/server/daemon"
+
 	"github.com/spf13/cobra"
 )
 
@@ -17,12 +37,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
 	var (
-		ended   status
-		trouble failed
+		ended   cli.Status
+		trouble cli.Failed
 	)
 	switch {
 	case err == nil:
-		return int(statusOK)
+		return int(cli.StatusOK)
 	case errors.As(err, &ended):
 		return int(ended)
 	case errors.As(err, &trouble):
@@ -33,7 +53,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		cmd.PrintErrf("leasehold: %v\nRun '%s --help' to see what is possible.\n", err, cmd.CommandPath())
 	}
-	return int(statusTrouble)
+	return int(cli.StatusTrouble)
 }
 
 const rootHelp = `Leasehold gives every key of an in-memory service to exactly one server at a
@@ -68,22 +88,22 @@ func newRootCommand() *cobra.Command {
 		Short:   "Leases and partitioning for in-memory services",
 		Long:    rootHelp,
 		Example: rootExample,
-		Version: buildVersion(),
+		Version: daemon.BuildVersion(),
 		// run prints errors, and a page of usage would only hide them.
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.SetFlagErrorFunc(explainFlagError)
+	root.SetFlagErrorFunc(cli.ExplainFlagError)
 	root.SetHelpCommand(newHelpCommand())
-	addGroup(root, "run", "Run", newDemoCommand(), newManagerCommand(), newGatewayCommand(), newAgentCommand(), newFleaseCommand(), newSimCommand(), newChaosCommand(), newPolicyCommand())
-	addGroup(root, "see", "See what is going on", newStatusCommand(), newTopCommand(), newOwnersCommand(), newRangesCommand(),
-		newLookupCommand(), newHistoryCommand(), newEventsCommand(), newMovesCommand(), newWatchCommand(), newDoctorCommand())
-	addGroup(root, "change", "Change things", newNamespaceCommand(), newDrainCommand(), newMoveCommand(), newRebalanceCommand(), newMemberCommand(),
-		newBackupCommand(), newRestoreCommand())
-	addGroup(root, "secure", "Secure it", newPKICommand(), newTokenCommand())
+	addGroup(root, "run", "Run", democmd.New(), managercmd.New(), gatewaycmd.New(), agentcmd.New(), fleasecmd.New(), simcmd.New(), chaoscmd.New(), policycmd.New())
+	addGroup(root, "see", "See what is going on", statuscmd.New(), topcmd.New(), ownercmd.NewOwnersCommand(), rangecmd.NewRangesCommand(),
+		keycmd.NewLookupCommand(), keycmd.NewHistoryCommand(), eventscmd.NewEventsCommand(), rangecmd.NewMovesCommand(), eventscmd.NewWatchCommand(), doctorcmd.New())
+	addGroup(root, "change", "Change things", namespacecmd.New(), ownercmd.NewDrainCommand(), rangecmd.NewMoveCommand(), rangecmd.NewRebalanceCommand(), managercmd.NewMemberCommand(),
+		managercmd.NewBackupCommand(), managercmd.NewRestoreCommand())
+	addGroup(root, "secure", "Secure it", pkicmd.New(), pkicmd.NewTokenCommand())
 	addGroup(root, "other", "Other", newVersionCommand())
-	root.AddCommand(newDemoManagerCommand(), newDemoOwnerCommand(), newChaosOwnerCommand(), newChaosCallerCommand(), newChaosStoreCommand())
+	root.AddCommand(democmd.NewDemoManagerCommand(), democmd.NewDemoOwnerCommand(), chaoscmd.NewChaosOwnerCommand(), chaoscmd.NewChaosCallerCommand(), chaoscmd.NewChaosStoreCommand())
 	root.SetCompletionCommandGroupID("other")
 	root.SetHelpCommandGroupID("other")
 	addCompletion(root)
@@ -141,9 +161,9 @@ func newVersionCommand() *cobra.Command {
 		Short: "Say which build this is",
 		Long: `Prints one line: the version, the commit if it is known, the Go release and the
 platform it was built for. Please put it into bug reports.`,
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return write(cmd.OutOrStdout(), buildVersion()+"\n")
+			return cli.Write(cmd.OutOrStdout(), daemon.BuildVersion()+"\n")
 		},
 	}
 }

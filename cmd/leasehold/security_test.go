@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/server/cli"
+
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/pki"
 	"github.com/leasehold-dev/leasehold/internal/proc"
@@ -144,7 +146,7 @@ func (f *fortress) owners() {
 		{"owner/other/o", "o", false},
 		{"operator/alice", "alice", false},
 	} {
-		keeper, err := (&securitySettings{dir: f.of(test.as)}).open(nil)
+		keeper, err := (&cli.Security{Dir: f.of(test.as)}).Open(nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leasehold-dev/leasehold/server/cli"
+
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
@@ -18,7 +20,7 @@ import (
 func TestReplayReplays(t *testing.T) {
 	var out bytes.Buffer
 	args := []string{"sim", "--leases-off", "--owners", "4", "--faults", "default, hostile=0", "--seeds", "40", "--stop-after", "1", "--json"}
-	if got := run(t.Context(), args, &out, io.Discard); got != int(statusViolated) {
+	if got := run(t.Context(), args, &out, io.Discard); got != int(cli.StatusViolated) {
 		t.Fatalf("exit status %d: no violation to replay\n%s", got, out.String())
 	}
 	var report struct {
@@ -36,7 +38,7 @@ func TestReplayReplays(t *testing.T) {
 		t.Fatalf("unexpected command: %s", f.Replay)
 	}
 	out.Reset()
-	if got := run(t.Context(), strings.Fields(replay), &out, io.Discard); got != int(statusViolated) {
+	if got := run(t.Context(), strings.Fields(replay), &out, io.Discard); got != int(cli.StatusViolated) {
 		t.Errorf("%s: exit status %d", replay, got)
 	}
 	if want := fmt.Sprintf("!!! %s violated at %s: %s\n", f.Invariant, f.At, f.Text); !strings.Contains(out.String(), want) {
@@ -65,8 +67,8 @@ func TestInterruptedCampaignSaysHowFarItCame(t *testing.T) {
 	var out bytes.Buffer
 	errs := &cancelling{cancel: cancel}
 	got := run(ctx, []string{"sim", "--seeds", "1000000"}, &out, errs)
-	if got != int(statusInterrupted) {
-		t.Errorf("exit status %d, want %d", got, statusInterrupted)
+	if got != int(cli.StatusInterrupted) {
+		t.Errorf("exit status %d, want %d", got, cli.StatusInterrupted)
 	}
 	if !strings.Contains(out.String(), "; interrupted before the other ") {
 		t.Errorf("the summary does not say that it is not complete:\n%s", out.String())
@@ -77,8 +79,8 @@ func TestInterruptedTraceEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	out := &cancelling{cancel: cancel}
 	got := run(ctx, []string{"sim", "--seeds", "1", "--trace", "--duration", "24h"}, out, io.Discard)
-	if got != int(statusInterrupted) {
-		t.Errorf("exit status %d, want %d", got, statusInterrupted)
+	if got != int(cli.StatusInterrupted) {
+		t.Errorf("exit status %d, want %d", got, cli.StatusInterrupted)
 	}
 	if strings.Contains(out.said.String(), "no violation") {
 		t.Error("there is a verdict on a world that was not completed")
@@ -100,7 +102,7 @@ func TestOutputThatFailsIsAnError(t *testing.T) {
 	} {
 		var errs bytes.Buffer
 		got := run(t.Context(), args, broken{}, &errs)
-		if got != int(statusTrouble) || !strings.Contains(errs.String(), "disk full") {
+		if got != int(cli.StatusTrouble) || !strings.Contains(errs.String(), "disk full") {
 			t.Errorf("%q: exit status %d, %q", args, got, errs.String())
 		}
 		if strings.Contains(errs.String(), "--help") {

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/server/cli"
+	"github.com/leasehold-dev/leasehold/server/command/topcmd"
+
 	"github.com/charmbracelet/x/ansi"
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
@@ -19,17 +22,17 @@ import (
 )
 
 // followTop looks through managers until the test ends, and returns what it shows.
-func followTop(t *testing.T, managers ...string) (*topSource, <-chan *topSnapshot) {
+func followTop(t *testing.T, managers ...string) (*topcmd.Source, <-chan *topcmd.Snapshot) {
 	t.Helper()
-	c := newClient(&cobra.Command{})
-	c.managers, c.timeout = managers, time.Minute
-	disconnect, err := c.connect()
+	c := cli.NewClient(&cobra.Command{})
+	c.Managers, c.Timeout = managers, time.Minute
+	disconnect, err := c.Connect()
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := make(chan *topSnapshot)
+	seen := make(chan *topcmd.Snapshot)
 	ctx, cancel := context.WithCancel(t.Context())
-	s := newTopSource(c, time.Millisecond, func(s *topSnapshot) {
+	s := topcmd.NewSource(c, time.Millisecond, func(s *topcmd.Snapshot) {
 		select {
 		case seen <- s:
 		case <-ctx.Done():
@@ -38,17 +41,17 @@ func followTop(t *testing.T, managers ...string) (*topSource, <-chan *topSnapsho
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		s.run(ctx)
+		s.Run(ctx)
 	}()
 	t.Cleanup(func() { cancel(); <-ended; disconnect() })
 	return s, seen
 }
 
 // until waits for a picture that is as wanted.
-func until(t *testing.T, seen <-chan *topSnapshot, what string, wanted func(*topSnapshot) bool) *topSnapshot {
+func until(t *testing.T, seen <-chan *topcmd.Snapshot, what string, wanted func(*topcmd.Snapshot) bool) *topcmd.Snapshot {
 	t.Helper()
 	giveUp := time.After(time.Minute)
-	var last *topSnapshot
+	var last *topcmd.Snapshot
 	for {
 		select {
 		case last = <-seen:
@@ -71,38 +74,40 @@ func TestTopSurvivesManagers(t *testing.T) {
 	}
 	second := startFake(t, &fakeManager{muted: true})
 	source, seen := followTop(t, f.addr, second.addr)
-	s := until(t, seen, "with a watched event", func(s *topSnapshot) bool { return len(s.Events) > 3 })
+	s := until(t, seen, "with a watched event", func(s *topcmd.Snapshot) bool { return len(s.Events) > 3 })
 	if s.Namespace != "presence" || len(s.Owners) != 3 || s.Stale != nil || len(s.Moves.Moves) != 3 {
 		t.Errorf("got %+v", s)
 	}
-	source.choose(topWish{namespace: "second"})
-	until(t, seen, "of the second namespace", func(s *topSnapshot) bool { return s.Namespace == "second" })
-	source.choose(topWish{namespace: "presence", page: pageRanges})
-	s = until(t, seen, "of the ranges", func(s *topSnapshot) bool { return s.Namespace == "presence" && s.paged.of.page == pageRanges })
-	if len(s.paged.ranges) == 0 || s.paged.ranges[0].Owner == "" {
-		t.Errorf("got %+v", s.paged)
+	source.Choose(topcmd.Wish{Namespace: "second"})
+	until(t, seen, "of the second namespace", func(s *topcmd.Snapshot) bool { return s.Namespace == "second" })
+	source.Choose(topcmd.Wish{Namespace: "presence", Page: topcmd.PageRanges})
+	s = until(t, seen, "of the ranges", func(s *topcmd.Snapshot) bool {
+		return s.Namespace == "presence" && s.Paged.Of.Page == topcmd.PageRanges
+	})
+	if len(s.Paged.Ranges) == 0 || s.Paged.Ranges[0].Owner == "" {
+		t.Errorf("got %+v", s.Paged)
 	}
-	source.choose(topWish{namespace: "presence", page: pageKey, key: "0x8000000000000000"})
-	s = until(t, seen, "of a key", func(s *topSnapshot) bool { return s.paged.of.page == pageKey })
-	if f := s.paged.found; f == nil || f.key.key != leasehold.Key(1<<63) || f.held.Owner == "" || len(f.history.Entries) == 0 {
-		t.Errorf("got %+v", s.paged)
+	source.Choose(topcmd.Wish{Namespace: "presence", Page: topcmd.PageKey, Key: "0x8000000000000000"})
+	s = until(t, seen, "of a key", func(s *topcmd.Snapshot) bool { return s.Paged.Of.Page == topcmd.PageKey })
+	if f := s.Paged.Found; f == nil || f.Key.Key != leasehold.Key(1<<63) || f.Held.Owner == "" || len(f.History.Entries) == 0 {
+		t.Errorf("got %+v", s.Paged)
 	}
-	source.choose(topWish{namespace: "presence", page: pageKey, key: "0xyz"})
-	s = until(t, seen, "of what is no key", func(s *topSnapshot) bool { return s.paged.of.key == "0xyz" })
-	if s.paged.found != nil || !strings.Contains(s.paged.problem, "hexadecimal") {
-		t.Errorf("got %+v", s.paged)
+	source.Choose(topcmd.Wish{Namespace: "presence", Page: topcmd.PageKey, Key: "0xyz"})
+	s = until(t, seen, "of what is no key", func(s *topcmd.Snapshot) bool { return s.Paged.Of.Key == "0xyz" })
+	if s.Paged.Found != nil || !strings.Contains(s.Paged.Problem, "hexadecimal") {
+		t.Errorf("got %+v", s.Paged)
 	}
-	source.choose(topWish{namespace: "presence", page: pageEvents})
-	until(t, seen, "of the events", func(s *topSnapshot) bool { return s.paged.of.page == pageEvents && len(s.paged.log) > 0 })
-	source.choose(topWish{namespace: "presence", page: pageLookups}) // which this manager is too old to know
-	until(t, seen, "of the lookups", func(s *topSnapshot) bool { return s.paged.of.page == pageLookups && s.paged.problem != "" })
+	source.Choose(topcmd.Wish{Namespace: "presence", Page: topcmd.PageEvents})
+	until(t, seen, "of the events", func(s *topcmd.Snapshot) bool { return s.Paged.Of.Page == topcmd.PageEvents && len(s.Paged.Log) > 0 })
+	source.Choose(topcmd.Wish{Namespace: "presence", Page: topcmd.PageLookups}) // which this manager is too old to know
+	until(t, seen, "of the lookups", func(s *topcmd.Snapshot) bool { return s.Paged.Of.Page == topcmd.PageLookups && s.Paged.Problem != "" })
 	stop()
-	s = until(t, seen, "without managers", func(s *topSnapshot) bool { return s.Stale != nil })
+	s = until(t, seen, "without managers", func(s *topcmd.Snapshot) bool { return s.Stale != nil })
 	if len(s.Owners) != 3 || !strings.Contains(s.Stale.Why, f.addr+": connection refused "+second.addr+": nobody leads") {
 		t.Errorf("%+v: want the last picture, and why", s.Stale)
 	}
 	second.lead(f.namespaces...)
-	s = until(t, seen, "from the second manager", func(s *topSnapshot) bool { return s.Stale == nil })
+	s = until(t, seen, "from the second manager", func(s *topcmd.Snapshot) bool { return s.Stale == nil })
 	if len(s.Owners) != 3 {
 		t.Errorf("got %+v", s)
 	}
@@ -110,45 +115,45 @@ func TestTopSurvivesManagers(t *testing.T) {
 
 // An event that is told twice is one, and the bound holds.
 func TestTopLog(t *testing.T) {
-	l := &topLog{}
+	l := &topcmd.Log{}
 	at := time.Date(2026, 11, 15, 10, 20, 31, 0, time.UTC)
 	change := func(lsn uint64) admin.Event {
 		return admin.Change{LSN: leasehold.LSN(lsn), At: at.Add(time.Duration(lsn) * time.Second)}.Event("x")
 	}
-	l.add(change(5), change(7))
-	l.add(change(6), change(7))
-	l.leaders([]admin.Leadership{{At: at, Leader: "m", Term: 2}})
-	l.leaders([]admin.Leadership{{At: at, Leader: "m", Term: 2}})
+	l.Add(change(5), change(7))
+	l.Add(change(6), change(7))
+	l.Leaders([]admin.Leadership{{At: at, Leader: "m", Term: 2}})
+	l.Leaders([]admin.Leadership{{At: at, Leader: "m", Term: 2}})
 	var got []string
-	for _, e := range l.tail("x", 10) {
-		got = append(got, strings.Join(eventWords(e), " "))
+	for _, e := range l.Tail("x", 10) {
+		got = append(got, strings.Join(cli.EventWords(e), " "))
 	}
 	if len(got) != 4 || !strings.Contains(ansi.Strip(got[0]), "m leads") || !strings.Contains(got[1], "lsn 5") || !strings.Contains(got[2], "lsn 6") {
 		t.Errorf("got %q", got)
 	}
-	for i := range uint64(2 * mostLogged) {
-		l.add(change(i))
+	for i := range uint64(2 * topcmd.MostLogged) {
+		l.Add(change(i))
 	}
-	if len(l.events) != mostLogged || len(l.tail("y", 10)) != 0 || len(l.tail("x", 10)) != 10 {
-		t.Errorf("there are %d events", len(l.events))
+	if len(l.Events) != topcmd.MostLogged || len(l.Tail("y", 10)) != 0 || len(l.Tail("x", 10)) != 10 {
+		t.Errorf("there are %d events", len(l.Events))
 	}
 }
 
 // A leader that could not renew its time and then did leads again in the same term: the
 // log must not end with nobody.
 func TestTopLogOfLeaders(t *testing.T) {
-	l := &topLog{}
+	l := &topcmd.Log{}
 	at := func(second int, leader string) admin.Leadership {
 		return admin.Leadership{At: time.Date(2026, 11, 15, 10, 20, second, 0, time.UTC), Leader: leader, Term: 3}
 	}
 	watched := at(40, "m").Event() // a watch begins with who leads
-	l.add(watched)
+	l.Add(watched)
 	for range 2 { // at every look, newest first
-		l.leaders([]admin.Leadership{at(30, "m"), at(29, ""), at(20, "m")})
+		l.Leaders([]admin.Leadership{at(30, "m"), at(29, ""), at(20, "m")})
 	}
-	l.add(watched)
+	l.Add(watched)
 	var got []string
-	for _, e := range l.tail("x", 10) {
+	for _, e := range l.Tail("x", 10) {
 		got = append(got, fmt.Sprint(e.At.Second(), e.Leader.Leader))
 	}
 	if diff := cmp.Diff([]string{"20m", "29", "30m"}, got); diff != "" {
@@ -166,7 +171,7 @@ func TestTopStream(t *testing.T) {
 		t.Fatalf("exit status %d\n%s", got, lines.written.String())
 	}
 	for line := range strings.Lines(lines.written.String()) {
-		var s topSnapshot
+		var s topcmd.Snapshot
 		if err := json.Unmarshal([]byte(line), &s); err != nil || s.Namespace != "presence" || len(s.Owners) != 3 {
 			t.Errorf("%v: %s", err, line)
 		}

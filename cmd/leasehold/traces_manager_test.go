@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
+
+	"github.com/leasehold-dev/leasehold/server/daemon"
 
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
@@ -38,7 +42,7 @@ func TestManagerSendsTraces(t *testing.T) {
 		}
 	}))
 	defer receiver.Close()
-	t.Setenv(tracesEndpoint, receiver.URL)
+	t.Setenv(daemon.TracesEndpoint, receiver.URL)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	leads := &signalWriter{word: "this manager leads", seen: stop}
@@ -54,4 +58,19 @@ func TestManagerSendsTraces(t *testing.T) {
 	if !found {
 		t.Error("nobody has heard that it took over")
 	}
+}
+
+// A signalWriter calls a function when a word was written.
+type signalWriter struct {
+	word string
+	seen func()
+	text bytes.Buffer
+}
+
+func (w *signalWriter) Write(p []byte) (int, error) {
+	n, err := w.text.Write(p)
+	if strings.Contains(w.text.String(), w.word) {
+		w.seen()
+	}
+	return n, err
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/server/cli"
+
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -47,7 +49,7 @@ func watchLines(t *testing.T, lines int, args ...string) string {
 	defer cancel()
 	out := &lineCounter{left: lines, cancel: cancel}
 	var errs bytes.Buffer
-	if got := run(ctx, append([]string{"watch"}, args...), out, &errs); got != int(statusOK) {
+	if got := run(ctx, append([]string{"watch"}, args...), out, &errs); got != int(cli.StatusOK) {
 		t.Errorf("exit status %d: %s", got, errs.String())
 	}
 	return out.said.String()
@@ -56,7 +58,7 @@ func watchLines(t *testing.T, lines int, args ...string) string {
 func TestWatchPrintsAsItHappens(t *testing.T) {
 	f := startFake(t, &fakeManager{events: events()})
 	local := func(text string) string {
-		return strings.ReplaceAll(text, "TIME", timeText(time.Date(2026, 11, 15, 10, 20, 31, 0, time.UTC)))
+		return strings.ReplaceAll(text, "TIME", cli.TimeText(time.Date(2026, 11, 15, 10, 20, 31, 0, time.UTC)))
 	}
 	want := local(`TIME  -  10.0.0.1:7400 leads  in term 3
 TIME  presence  joined  server-1  from 10.0.0.9` + "\uFFFD" + `[31m
@@ -110,7 +112,7 @@ func TestWatchEndsWhenRefused(t *testing.T) {
 	f := startFake(t, &fakeManager{failure: leasehold.Errorf("watch", leasehold.Limit, "", "there are 100 watchers already")})
 	var errs bytes.Buffer
 	got := run(t.Context(), []string{"watch", "--managers", f.addr}, io.Discard, &errs)
-	if got != int(statusTrouble) || !strings.Contains(errs.String(), "there are 100 watchers already") {
+	if got != int(cli.StatusTrouble) || !strings.Contains(errs.String(), "there are 100 watchers already") {
 		t.Errorf("exit status %d: %s", got, errs.String())
 	}
 }

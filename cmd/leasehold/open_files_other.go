@@ -1,7 +1,0 @@
-//go:build !linux
-
-package main
-
-// openFiles returns how many files and connections this process has open, and how many
-// it may, where the system says so.
-func openFiles() (used, most uint64, known bool) { return 0, 0, false }

@@ -1,0 +1,2 @@
+// Package chaoscmd is the subcommand "chaos": real processes, real faults.
+package chaoscmd

@@ -1,0 +1,132 @@
+package policycmd
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold/server/cli"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/internal/policylab"
+	"github.com/leasehold-dev/leasehold/internal/settings"
+	"github.com/leasehold-dev/leasehold/partition"
+	"github.com/leasehold-dev/leasehold/server/console"
+)
+
+const policyHelp = `A policy decides which owner should have which keys. These commands list the
+policies, and try them on this computer, without a manager.`
+
+func New() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "policy",
+		Short: "List the policies that divide keys among owners, and try them",
+		Long:  policyHelp,
+		Args:  cli.ASubcommand,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newPolicyListCommand(), newPolicyTryCommand())
+	return cmd
+}
+
+func newPolicyListCommand() *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List the policies, and the workloads to try them with",
+		Example: "  leasehold policy list",
+		Args:    cli.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			document := listedPolicies()
+			text := document.text()
+			if asJSON {
+				text = console.JSON(document)
+			}
+			return cli.Write(console.New(cmd.OutOrStdout()), text)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print for programs")
+	return cmd
+}
+
+// A policiesDocument is what "policy list --json" prints.
+type policiesDocument struct {
+	Policies  []namedDocument `json:"policies"`
+	Workloads []namedDocument `json:"workloads"`
+}
+
+type namedDocument struct {
+	Name    string `json:"name"`
+	About   string `json:"about"`
+	Default bool   `json:"default,omitempty"`
+}
+
+func listedPolicies() policiesDocument {
+	var d policiesDocument
+	for _, name := range partition.Names() {
+		d.Policies = append(d.Policies, namedDocument{name, aboutPolicy(name), name == partition.DefaultName})
+	}
+	for _, k := range policylab.Kinds() {
+		d.Workloads = append(d.Workloads, namedDocument{k.Name, k.About, k.Name == policylab.NameZipf})
+	}
+	return d
+}
+
+// aboutPolicy says in a line what a policy does.
+func aboutPolicy(name string) string {
+	switch name {
+	case "adaptive":
+		return "consistent hashing that takes a virtual node from who has 10 % above the mean (PRS)"
+	case "balanced":
+		return "moves the fewest keys that balance the load, splits, merges, isolates hot keys"
+	case "consistent":
+		return "consistent hashing with virtual nodes; does not look at load"
+	case "even":
+		return "equal slices in the order of the owners' names; does not look at load"
+	case "static":
+		return "an assignment that was fixed by hand (not to be tried: it has nothing to decide)"
+	}
+	return ""
+}
+
+func (d policiesDocument) text() string {
+	section := func(title string, of []namedDocument) string {
+		var rows [][]string
+		for _, n := range of {
+			name := n.Name
+			if n.Default {
+				name += " *"
+			}
+			rows = append(rows, []string{name, n.About})
+		}
+		return console.Table([]console.Column{console.Left(title), console.Left("WHAT IT DOES")}, rows)
+	}
+	return section("POLICY", d.Policies) + "\n" + section("WORKLOAD", d.Workloads) + "\n* unless another is named\n"
+}
+
+// triedPolicies are the names of the policies that can be tried.
+func triedPolicies() []string {
+	return slices.DeleteFunc(partition.Names(), func(name string) bool { return name == partition.Static{}.Name() })
+}
+
+// policyNamed returns the policy of a name, for a flag.
+func policyNamed(flag, name string, o partition.Options) (partition.Policy, error) {
+	if !slices.Contains(triedPolicies(), name) {
+		return nil, noSuchName(flag, name, triedPolicies())
+	}
+	p, err := partition.ByName(name, o)
+	if err != nil {
+		return nil, fmt.Errorf("--%s %s: %w", flag, name, err)
+	}
+	return p, nil
+}
+
+// noSuchName says that a flag's value is none of the names that it can have.
+func noSuchName(flag, value string, names []string) error {
+	closest := ""
+	for _, name := range settings.Nearest(value, names, 1) {
+		closest = "the closest is " + name + "; "
+	}
+	return fmt.Errorf("--%s %q: %sthere are %s", flag, value, closest, strings.Join(names, ", "))
+}

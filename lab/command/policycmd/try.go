@@ -1,0 +1,248 @@
+package policycmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/server/cli"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/policylab"
+	"github.com/leasehold-dev/leasehold/internal/policylab/figure"
+	"github.com/leasehold-dev/leasehold/partition"
+	"github.com/leasehold-dev/leasehold/server/console"
+)
+
+// tryOptions is what the flags of "policy try" say.
+type tryOptions struct {
+	flags   *pflag.FlagSet
+	config  policylab.Config
+	options partition.Options
+
+	policies []string
+	start    string
+	weights  string
+	joins    []string
+	leaves   []string
+	workload workloadOptions
+
+	json   bool
+	series bool // in what is printed for programs
+	plot   string
+}
+
+const tryHelp = `Tries policies against a workload, offline: as many owners and as much time as
+wanted, in seconds. A policy sees what it would see in production: what owners
+report of the keys that they hold, in cells, with their hottest keys, with the
+noise of counting, smoothed, and nothing of a range that has just come. What is
+shown is the true load.
+
+Time goes in periods. When one begins, the policy decides, from the reports of
+the one before; in period 0 nothing is known, and in period 1 no report is in.
+
+MAX/MEAN is the load of the most loaded owner against the mean, per weight. No
+policy brings it below the floor, which is what the hottest key alone makes of
+it: a key has one owner. MAX/BEST compares each owner with the mean or, if that
+is more, with its own hottest key: it shows whether all else is balanced.
+
+With the workload zipf the hottest of N keys has 1/(1 + 1/2^alpha + ... +
+1/N^alpha) of all load, so that --keys decides about the floor: with alpha 0.8
+and a billion keys it is 1 up to 311 owners, and 1.61 for 500. PRS does not say
+how many keys it had in its figure 10. That begins with several servers above
+twice the mean, which takes fewer keys: a million of them put 4 of 250 there.
+
+The workload recorded reads --file, with one record on a line, as JSON:
+
+  {"period": 0, "key": "4f21c3aa00000000", "rate": 130.5}
+  {"period": 0, "range": "8000000000000000-end", "rate": 2000}
+
+or as CSV, with the header period,keys,rate. Lines are sorted by period, and a
+period that is missing is like the one before. "leasehold policy list" lists
+policies and workloads.
+
+With --json it prints an object with what came of it: maxOverMean,
+periodsToTarget, keysMovedShare, movesAfterStable, ranges and others, of the first
+policy. If several were tried, "runs" has the same of each of them, the first
+included. With --series each has what happened in each period.
+
+Several policies, with commas between them, are compared. --plot draws what
+happens over time, and the load of all servers that are ever above twice the
+mean, as figure 10 of PRS does.`
+
+const tryExample = `  leasehold policy try                                   # balanced, zipf, 250 owners
+  leasehold policy try --workload hot --hot 0.3 --owners 20
+  leasehold policy try --policy balanced,adaptive,consistent --owners 500 --plot fig10.svg
+  leasehold policy try --owners 100 --join 20@10 --leave 20@30
+  leasehold policy try --workload recorded --file loads.jsonl --json`
+
+func newPolicyTryCommand() *cobra.Command {
+	o := &tryOptions{config: policylab.Usual()}
+	cmd := &cobra.Command{
+		Use:     "try",
+		Short:   "Try policies against a workload, offline",
+		Long:    tryHelp,
+		Example: tryExample,
+		Args:    cli.NoArguments,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+	}
+	o.addFlags(cmd)
+	return cmd
+}
+
+// addFlags is in the order in which the help lists them.
+func (o *tryOptions) addFlags(cmd *cobra.Command) {
+	o.flags = cmd.Flags()
+	f, c := o.flags, &o.config
+	f.SortFlags = false
+	f.StringSliceVar(&o.policies, "policy", []string{partition.DefaultName}, "`names` of the policies to try")
+	f.StringVar(&o.start, "start", "", "the `name` of a policy that assigns period 0 for all of them (default each its own)")
+	f.IntVar(&o.options.VirtualNodes, "virtual-nodes", 0, "for adaptive and consistent: points per owner of weight 1 (default 64)")
+	o.workload.addFlags(f)
+	f.IntVar(&c.Owners, "owners", c.Owners, "how many owners there are")
+	f.StringVar(&o.weights, "weights", "1", "the owners' `weights`, over and over again, such as 1,1,2")
+	f.StringSliceVar(&o.joins, "join", nil, "so many owners join at a period: `N@PERIOD`, more than once if wanted")
+	f.StringSliceVar(&o.leaves, "leave", nil, "so many owners leave at a period: `N@PERIOD`")
+	f.IntVar(&c.Periods, "periods", c.Periods, "how many periods; with diurnal, unless given, one day")
+	f.DurationVar(&c.Period, "period", c.Period, "the time from one decision to the next")
+	f.Float64Var(&c.Churn, "churn", c.Churn, "the share of all keys that may move in a minute for balance")
+	f.Float64Var(&c.Target, "target", c.Target, "what MAX/MEAN should come below")
+	f.BoolVar(&c.Noise, "noise", c.Noise, "what owners count is random, as of --requests")
+	f.Float64Var(&c.Requests, "requests", c.Requests, "requests that an owner counts in a period, in the mean")
+	f.Uint64Var(&c.Seed, "seed", c.Seed, "of all that is random: places of keys, noise, who leaves")
+	f.IntVar(&c.Cells, "cells", 0, "cells that an owner reports (default 512, fewer for more than 256 owners)")
+	f.IntVar(&c.MaxRanges, "max-ranges", partition.DefaultMaxRanges, "ranges that an assignment may have")
+	f.Float64Var(&c.MeanLoad, "mean-load", c.MeanLoad, "how busy an owner is in the mean, 0 to 1; for the plot")
+	f.StringVar(&o.plot, "plot", "", "draw to this `file`, which ends in .png or .svg")
+	f.BoolVar(&o.json, "json", false, "print for programs: an object, of the first policy, with all in \"runs\" if there are several")
+	f.BoolVar(&o.series, "series", false, "with --json: all periods too, in \"series\"")
+	// The names are those of flags just added, the only thing that can go wrong.
+	for _, flag := range []string{"policy", "start"} {
+		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(triedPolicies(), cobra.ShellCompDirectiveNoFileComp))
+	}
+	_ = cmd.RegisterFlagCompletionFunc("workload", cobra.FixedCompletions(workloadNames(), cobra.ShellCompDirectiveNoFileComp))
+}
+
+// run tries what the flags ask for.
+func (o *tryOptions) run(cmd *cobra.Command) error {
+	policies, err := o.complete()
+	if err != nil {
+		return o.inFlags(err)
+	}
+	out, progress := console.New(cmd.OutOrStdout()), console.New(cmd.ErrOrStderr())
+	var results []*policylab.Result
+	document := tryDocument{}
+	for _, p := range policies {
+		started := time.Now()
+		r, err := o.try(cmd.Context(), p, progress)
+		if err != nil {
+			return o.inFlags(err)
+		}
+		results = append(results, r)
+		document.Runs = append(document.Runs, o.document(r, time.Since(started)))
+	}
+	if o.plot != "" {
+		if err := o.draw(results); err != nil {
+			return err
+		}
+	}
+	text := document.text()
+	if o.json {
+		text = document.json(o.series)
+	}
+	return cli.Write(out, text)
+}
+
+// complete makes a configuration of the flags, but for the policy.
+func (o *tryOptions) complete() (policies []partition.Policy, err error) {
+	if o.series && !o.json {
+		return nil, errors.New("--series is for programs: give --json with it")
+	}
+	if len(o.policies) == 0 || len(o.policies) > maxTried {
+		return nil, fmt.Errorf("--policy has %d names, want 1 to %d", len(o.policies), maxTried)
+	}
+	for _, name := range o.policies {
+		p, err := policyNamed("policy", name, o.options)
+		if err != nil {
+			return nil, err
+		}
+		policies = append(policies, p)
+	}
+	c := &o.config
+	if o.start != "" {
+		if c.Start, err = policyNamed("start", o.start, o.options); err != nil {
+			return nil, err
+		}
+	}
+	if c.Weights, err = parseWeights(o.weights); err != nil {
+		return nil, err
+	}
+	if c.Changes, err = parseChanges("join", o.joins, 1); err != nil {
+		return nil, err
+	}
+	leaves, err := parseChanges("leave", o.leaves, -1)
+	if err != nil {
+		return nil, err
+	}
+	c.Changes = append(c.Changes, leaves...)
+	if o.plot != "" {
+		c.KeepLoads = true
+		if _, err := figure.FormatOf(o.plot); err != nil {
+			return nil, fmt.Errorf("--plot %s: want a name that ends in .png or .svg", o.plot)
+		}
+	}
+	return policies, o.completeWorkload(policies[0])
+}
+
+// maxTried bounds the policies that are compared: there are not many more.
+const maxTried = 6
+
+// completeWorkload makes the workload, which takes a moment, once all else is
+// known to make sense.
+func (o *tryOptions) completeWorkload(first partition.Policy) error {
+	c := &o.config
+	if err := o.workload.checkFlags(o.flags); err != nil {
+		return err
+	}
+	if o.workload.name == policylab.NameDiurnal && !o.flags.Changed("periods") && c.Period > 0 {
+		c.Periods = max(c.Periods, int(min(o.workload.day/c.Period+1, policylab.MaxPeriods)))
+	}
+	c.Policy, c.Workload = first, policylab.Uniform() // stands in for it
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	var err error
+	c.Workload, err = o.workload.make(c.Seed, c.Period)
+	return err
+}
+
+// inFlags is an error in terms of flags, where it is about one.
+func (o *tryOptions) inFlags(err error) error {
+	var wrong *leasehold.Error
+	if errors.As(err, &wrong) && wrong.Kind == leasehold.Invalid && o.flags.Lookup(wrong.Subject) != nil {
+		return fmt.Errorf("--%s: %w", wrong.Subject, wrong.Err)
+	}
+	return err
+}
+
+// try tries one policy, and says how far it is if anyone is watching.
+func (o *tryOptions) try(ctx context.Context, p partition.Policy, errs console.Screen) (*policylab.Result, error) {
+	c := o.config
+	c.Policy = p
+	if errs.Terminal {
+		show, began := console.NewProgress(errs, true), time.Now()
+		c.Progress = func(period int) {
+			show.Report(time.Since(began), float64(period)/float64(c.Periods), fmt.Sprintf("%s: period %d of %d", p.Name(), period+1, c.Periods))
+		}
+		defer show.Stop()
+	}
+	r, err := c.Run(ctx)
+	if errors.Is(err, context.Canceled) {
+		return nil, cli.StatusInterrupted
+	}
+	return r, err
+}

@@ -1,0 +1,149 @@
+package policycmd
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/leasehold-dev/leasehold/internal/policylab"
+)
+
+// workloadOptions is what flags say about a workload.
+type workloadOptions struct {
+	name  string
+	alpha float64
+	keys  float64
+	hot   float64
+	day   time.Duration
+	swell float64
+	tide  float64
+	file  string
+}
+
+func (o *workloadOptions) addFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.name, "workload", policylab.NameZipf, "the `name` of the workload")
+	f.Float64Var(&o.alpha, "alpha", policylab.DefaultAlpha, "for zipf, hot and diurnal: how uneven the keys are; 0 is even")
+	f.Float64Var(&o.keys, "keys", policylab.DefaultKeys, "for zipf, hot and diurnal: how many keys there are; 1e9 can be written")
+	f.Float64Var(&o.hot, "hot", 0.3, "for hot: one key's share of all load")
+	f.DurationVar(&o.day, "day", 30*time.Minute, "for diurnal: how long a day is, compressed")
+	f.Float64Var(&o.swell, "swell", 0.5, "for diurnal: by how much keys cost more in their evening, and less 12 hours later")
+	f.Float64Var(&o.tide, "tide", 0.3, "for diurnal: by how much the total rises and falls")
+	f.StringVar(&o.file, "file", "", "for recorded: the `file` with the loads")
+}
+
+// meantFor says which workloads a flag is for. One that means nothing would be
+// taken for tried.
+func (o *workloadOptions) meantFor() map[string][]string {
+	uneven := []string{policylab.NameZipf, policylab.NameHot, policylab.NameDiurnal}
+	return map[string][]string{
+		"alpha": uneven, "keys": uneven, "hot": {policylab.NameHot}, "file": {policylab.NameRecorded},
+		"day": {policylab.NameDiurnal}, "swell": {policylab.NameDiurnal}, "tide": {policylab.NameDiurnal},
+	}
+}
+
+// checkFlags reports a flag that is for other workloads.
+func (o *workloadOptions) checkFlags(flags *pflag.FlagSet) (err error) {
+	if !slices.Contains(workloadNames(), o.name) {
+		return nil // which is said elsewhere
+	}
+	meant := o.meantFor()
+	flags.Visit(func(f *pflag.Flag) {
+		if names, limited := meant[f.Name]; limited && !slices.Contains(names, o.name) && err == nil {
+			err = fmt.Errorf("--%s is for --workload %s, not for %s", f.Name, strings.Join(names, ", "), o.name)
+		}
+	})
+	return err
+}
+
+// make makes the workload.
+func (o *workloadOptions) make(seed uint64, period time.Duration) (policylab.Workload, error) {
+	zipf := policylab.Zipf{Alpha: o.alpha, Keys: o.keys, Seed: seed}
+	switch o.name {
+	case policylab.NameZipf:
+		return zipf.Workload()
+	case policylab.NameHot:
+		return policylab.Hot(o.hot, zipf)
+	case policylab.NameDiurnal:
+		return policylab.Diurnal{Zipf: zipf, Day: int(o.day / period), Swell: o.swell, Tide: o.tide}.Workload()
+	case policylab.NameRecorded:
+		return o.read()
+	case policylab.NameUniform:
+		return policylab.Uniform(), nil
+	}
+	return nil, noSuchName("workload", o.name, workloadNames())
+}
+
+// read reads a recorded workload. It reads files only: what is none, such as a
+// pipe, may never end or never begin.
+func (o *workloadOptions) read() (policylab.Workload, error) {
+	if o.file == "" {
+		return nil, fmt.Errorf("--workload recorded needs --file, which has the loads")
+	}
+	info, err := os.Stat(o.file)
+	if err != nil {
+		return nil, fmt.Errorf("--file: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("--file %s: it is no regular file", o.file)
+	}
+	file, err := os.Open(o.file)
+	if err != nil {
+		return nil, fmt.Errorf("--file: %w", err)
+	}
+	defer func() { _ = file.Close() }() // only read
+	w, err := policylab.ReadRecorded(file)
+	if err != nil {
+		return nil, fmt.Errorf("--file %s: %w", o.file, err)
+	}
+	return w, nil
+}
+
+// maxWeights bounds a list of weights: more than owners are of no use.
+const maxWeights = policylab.MaxOwners
+
+// parseWeights reads numbers with commas between them. Whether they can be
+// weights is for the lab to say.
+func parseWeights(text string) ([]float64, error) {
+	fields := strings.Split(text, ",")
+	if len(fields) > maxWeights {
+		return nil, fmt.Errorf("--weights has %d numbers, want at most %d", len(fields), maxWeights)
+	}
+	weights := make([]float64, len(fields))
+	for i, field := range fields {
+		var err error
+		if weights[i], err = strconv.ParseFloat(strings.TrimSpace(field), 64); err != nil {
+			return nil, fmt.Errorf("--weights: %q is no number: want such as 1,1,2", field)
+		}
+	}
+	return weights, nil
+}
+
+// parseChanges reads changes written as N@PERIOD. The sign makes them join or
+// leave.
+func parseChanges(flag string, texts []string, sign int) ([]policylab.Change, error) {
+	var changes []policylab.Change
+	for _, text := range texts {
+		owners, period, found := strings.Cut(text, "@")
+		n, err := strconv.Atoi(owners)
+		at, errPeriod := strconv.Atoi(period)
+		if !found || err != nil || errPeriod != nil || n < 1 {
+			return nil, fmt.Errorf("--%s %q: want N@PERIOD, such as 10@20: 10 owners in period 20", flag, text)
+		}
+		changes = append(changes, policylab.Change{Period: at, Owners: sign * n})
+	}
+	return changes, nil
+}
+
+// workloadNames are what --workload can be.
+func workloadNames() []string {
+	var names []string
+	for _, k := range policylab.Kinds() {
+		names = append(names, k.Name)
+	}
+	return names
+}

@@ -1,0 +1,2 @@
+// Package simcmd has the subcommands of the simulators, and the benchmark of Flease.
+package simcmd

@@ -1,0 +1,138 @@
+package simcmd
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/leasehold-dev/leasehold/server/cli"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/internal/mutant"
+	"github.com/leasehold-dev/leasehold/internal/sim"
+	"github.com/leasehold-dev/leasehold/internal/sim/engine"
+	"github.com/leasehold-dev/leasehold/internal/sim/explore"
+	"github.com/leasehold-dev/leasehold/internal/sim/explorer"
+	"github.com/leasehold-dev/leasehold/internal/sim/search"
+	"github.com/leasehold-dev/leasehold/server/console"
+)
+
+const simHelp = `Runs the real protocol machines as whole clusters in virtual time: managers,
+owners, lookups and a store, on clocks that drift, over a network that loses,
+repeats and reorders, with crashes, pauses, failovers and hostile messages.
+After every event it checks what must always hold; for example I1: at any
+instant at most one server believes that it owns a key. First there are faults,
+for --duration; then all of them end, and the cluster must recover by itself
+within its bound.
+
+Each such world is made from a seed. The same seed, flags and code give the same
+world, event by event, on any computer, so a violation is printed together with
+the one command that replays it with a readable trace.
+
+Faults strike at random, as often as --faults says. It is "default", which has
+every kind; "none"; or kinds with weights, such as owner-crash=3,loss=1. A list
+after "default," changes the default: default,hostile=0 leaves one out. The
+kinds are:
+
+%s
+The summary lists the interesting branches of the machines, with how often they
+were taken. Those that were never taken were not tested by this run.
+
+With --explore it tries instead all that can happen to two managers with a store and
+two owners within so many steps, with so many --detours from what would happen if
+nothing were wrong: a message overtakes others, arrives twice, is late or lost, the
+store does not answer, a process dies or stands still. A violation is printed with
+the way to it, and with the command that shows it again.
+
+Exit status: 0 no violation; 1 violations; 2 it could not be done as asked;
+3 a bug was planted with --mutant and nothing noticed it; 130 interrupted
+before a violation was found. (Beware of "go run": it makes them all 1.)`
+
+const simExample = `  leasehold sim                                     # the default: 1000 worlds
+  leasehold sim --seeds 100000 --owners 5           # more worlds, larger ones
+  leasehold sim --faults clock-rate=1,owner-pause=1 # only these faults
+  leasehold sim --seed 17 --seeds 1 --trace         # what happens in world 17
+  leasehold sim --leases-off --seeds 100            # do the checks notice?
+  leasehold sim --explore 60 --detours 1            # everything that can happen
+  leasehold sim --mutant "$(leasehold sim --list-mutants | head -n 1)"`
+
+func New() *cobra.Command {
+	config := &sim.Config{}
+	world := config.Flags()
+	s := &search.Job{Protocol: search.Protocol{
+		Command: "sim", Simulation: config, Faults: &config.Faults, World: world, Mutants: mutant.All(),
+		Scenarios: func(depth int, detours int8) []explorer.Exploration {
+			return explorer.Explorations(explore.Scenarios(depth, detours))
+		},
+	}}
+	cmd := &cobra.Command{
+		Use:     "sim",
+		Short:   "Search for violations of the protocol in simulated clusters",
+		Long:    fmt.Sprintf(simHelp, faultKinds(sim.Kinds())),
+		Example: simExample,
+	}
+	addSearch(cmd, s, 1000, sim.Kinds(), func() error { return checkSimFlags(config, s) })
+	return cmd
+}
+
+// checkSimFlags reports flags that the configuration takes for defaults.
+func checkSimFlags(c *sim.Config, s *search.Job) error {
+	if err := c.FlagsParsed(s.World); err != nil {
+		return err
+	}
+	for _, size := range []struct {
+		flag  string
+		value int
+	}{{"managers", c.Managers}, {"owners", c.Owners}, {"lookups", c.Lookups}} {
+		if size.value < 1 {
+			return fmt.Errorf("--%s %d: want at least 1", size.flag, size.value)
+		}
+	}
+	if c.Duration == 0 {
+		return errors.New("--duration 0s: want at least 1s; for a world without faults use --faults none")
+	}
+	return nil
+}
+
+func faultKinds(kinds engine.Kinds) string {
+	var entries []console.Entry
+	for _, name := range kinds.Names() {
+		entries = append(entries, console.Entry{name})
+	}
+	return console.Grid(entries, console.UsualWidth)
+}
+
+// addSearch makes a command one that searches.
+func addSearch(cmd *cobra.Command, s *search.Job, seeds int, kinds engine.Kinds, check func() error) {
+	cmd.Args = cli.NoArguments
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := check(); err != nil {
+			return err
+		}
+		if err := s.Validate(); err != nil {
+			return err
+		}
+		outcome, err := s.Run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		switch {
+		case err != nil:
+			return cli.Fail(err)
+		case outcome != search.Passed:
+			return cli.Status(outcome.Status())
+		}
+		return nil
+	}
+	s.AddFlags(cmd.Flags(), seeds)
+	// The names are those of flags just added, the only thing that can go wrong.
+	_ = cmd.RegisterFlagCompletionFunc("mutant", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return completeMutants(s.Mutants), cobra.ShellCompDirectiveNoFileComp
+	})
+	_ = cmd.RegisterFlagCompletionFunc("faults", cobra.FixedCompletions(
+		append([]string{"default", "none"}, kinds.Names()...), cobra.ShellCompDirectiveNoFileComp))
+}
+
+func completeMutants(all []mutant.Mutant) (names []cobra.Completion) {
+	for _, m := range all {
+		names = append(names, cobra.CompletionWithDesc(m.Name, m.Why()))
+	}
+	return names
+}

@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/leasehold-dev/leasehold/internal/settings"
+	"github.com/leasehold-dev/leasehold/secret"
+)
+
+// maxSecret bounds the file of a secret: what is longer is something else.
+const maxSecret = 4096
+
+// ReadPrivate reads a file that others cannot read. Its group may, since that is how
+// Kubernetes hands a secret to a process that is not root.
+func ReadPrivate(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	info, err := file.Stat()
+	if err != nil {
+		return "", err
+	}
+	if mode := info.Mode(); mode.IsRegular() && mode.Perm()&0o027 != 0 {
+		return "", fmt.Errorf("others can read or change it: its mode is %04o, want 0600 or 0640; chmod 600 %s", mode.Perm(), path)
+	}
+	text, err := io.ReadAll(io.LimitReader(file, maxSecret+1))
+	if err == nil && len(text) > maxSecret {
+		err = fmt.Errorf("it has more than %d bytes, and no secret is longer", maxSecret)
+	}
+	return string(text), err
+}
+
+// ReadSecret reads a secret of one line, as people type it.
+func ReadSecret(path string) (secret.Text, error) {
+	text, err := ReadPrivate(path)
+	if err != nil {
+		return secret.Text{}, err
+	}
+	line := strings.TrimRight(text, "\r\n")
+	if line == "" || strings.ContainsAny(line, "\r\n") {
+		return secret.Text{}, errors.New("want one line with the secret")
+	}
+	return secret.New(line), nil
+}
+
+// A secretFlag is a setting that a variable or a file may say. The command line must not:
+// every user of the computer can read it, and shells and audits keep it.
+type secretFlag struct{ to *secret.Text }
+
+func (f secretFlag) Set(text string) error { *f.to = secret.New(text); return nil }
+
+// String does not tell.
+func (f secretFlag) String() string {
+	if f.to == nil { // pflag asks a zero value what a default looks like
+		return ""
+	}
+	return f.to.String()
+}
+
+// Type is that of any text.
+func (secretFlag) Type() string { return "string" }
+
+// AddSecret adds a setting that is a secret. There is no help for it, as there is no such flag.
+func AddSecret(flags *pflag.FlagSet, to *secret.Text, name string) {
+	flags.Var(secretFlag{to}, name, "")
+	flags.Lookup(name).Hidden = true
+}
+
+// RefuseOnCommandLine says what to use instead of a flag that is a secret.
+func RefuseOnCommandLine(flags *pflag.FlagSet, name, file string) error {
+	if f := flags.Lookup(name); f.Changed && settings.Origin(f) == "--"+name {
+		return fmt.Errorf("there is no flag --%s, because everybody on this computer can read a command line: put it into a file of mode 0600 and name that with --%s, or into %s; and change it, as it was seen",
+			name, file, settings.Variable(name))
+	}
+	return nil
+}
+
+// WithoutLogin refuses a URL with a user and a password in it, and does not repeat it: URLs
+// are logged and shown.
+func WithoutLogin(url, instead string) error {
+	if strings.Contains(url, "@") {
+		return errors.New("there is a user or a password in a URL, which is shown and logged: " + instead)
+	}
+	return nil
+}

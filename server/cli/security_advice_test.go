@@ -1,0 +1,32 @@
+package cli
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// Connections that certificates have prevented get advice about certificates.
+func TestSecureAdvice(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		says string
+	}{
+		{errors.New("connection refused"), ""},
+		{leasehold.Errorf("call", leasehold.Denied, "", "no such role"), "access file"},
+		{leasehold.Errorf("call", leasehold.Denied, "", "it takes a client certificate or a bearer token, and there was neither"), "--token-file"},
+		{leasehold.Errorf("call", leasehold.Denied, "", `the token "eve" expired at midnight`), "'leasehold token' makes another"},
+		{leasehold.Errorf("call", leasehold.Denied, "", "the certificate was revoked"), "'leasehold pki issue' makes another"},
+		{errors.New("the server refuses our certificate, or that we show none"), "log says why"},
+		{errors.New("the certificate has expired on Monday"), "Renew"},
+		{errors.New("the certificate is for m1, and not for m2"), "pki show"},
+		{errors.New("tls: handshake failure"), "pki show"},
+	} {
+		advice := SecureAdvice(test.err)
+		if (advice == "") != (test.says == "") || !strings.Contains(advice, test.says) {
+			t.Errorf("%v: %q, want %q", test.err, advice, test.says)
+		}
+	}
+}

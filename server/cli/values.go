@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/console"
+)
+
+func LostText(r admin.Range) string {
+	switch {
+	case r.LostAt == 0:
+		return "never"
+	case r.LostUnknown:
+		return fmt.Sprintf("not known before LSN %s", console.Grouped(uint64(r.LostAt)))
+	}
+	return fmt.Sprintf("at LSN %s", console.Grouped(uint64(r.LostAt)))
+}
+
+func OrNobody(owner string) string {
+	if owner == "" {
+		return console.Bad("nobody")
+	}
+	return console.Shown(owner)
+}
+
+// OwnerState is what an owner is doing, in a word.
+func OwnerState(o admin.Owner) string {
+	switch {
+	case o.Suspended:
+		return console.Bad("suspended")
+	case o.State == admin.OwnerSilent || o.State == admin.OwnerWaiting:
+		return console.Bad(o.State)
+	case o.Leaving:
+		return "leaving"
+	case o.Draining:
+		return "draining"
+	case o.State == admin.OwnerMember:
+		return console.Good(o.State)
+	}
+	return o.State
+}
+
+func OwnerMoves(o admin.Owner) string {
+	switch {
+	case o.MovesState == nil:
+		return "unknown" // to a leader that is older than moves
+	case !*o.MovesState:
+		return "cannot"
+	case o.MovesIn == 0 && o.MovesOut == 0:
+		return "-"
+	}
+	return fmt.Sprintf("%d in, %d out", o.MovesIn, o.MovesOut)
+}
+
+// Load is what an owner counts per second; nothing if it does not.
+func Load(perSecond float64) string {
+	if perSecond == 0 {
+		return "-"
+	}
+	return console.Grouped(uint64(perSecond)) + "/s"
+}
+
+// ShortSession is enough to tell sessions apart.
+func ShortSession(session string) string { return session[:min(8, len(session))] }
+
+// TimeText writes a time in the reader's own time zone.
+func TimeText(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Local().Format("2006-01-02 15:04:05.000")
+}
+
+// ChangeText says what a change did, and why.
+func ChangeText(d admin.Change) string {
+	switch {
+	case d.Cause != "":
+		return fmt.Sprintf("%s: %s", console.Bad(d.Kind), d.Cause)
+	case d.Kind == admin.ChangeGranted:
+		return console.Good(d.Kind) + reasonText(d.Reason)
+	case d.Kind == admin.ChangeMoved && d.From == d.Owner:
+		return console.Good(d.Kind) + " into one lease"
+	case d.Kind == admin.ChangeMoved:
+		return console.Good(d.Kind) + " from " + console.OrDash(d.From) + reasonText(d.Reason)
+	}
+	return d.Kind
+}
+
+// reasonText says why an owner was given a range, in a few words; nothing if that is not known.
+func reasonText(reason string) string {
+	words := reason
+	switch reason {
+	case "":
+		return ""
+	case "joined", "gone":
+		words = "owners " + words
+	case "leaving":
+		words = "an owner leaves"
+	case "order":
+		words = "ordered"
+	case "configured":
+		words = "configured anew"
+	}
+	return " (" + words + ")"
+}
+
+// changedOwner names the owner of a change; of a move, the new one.
+func changedOwner(d admin.Change) string {
+	if d.Kind == admin.ChangeMoved && d.From != d.Owner {
+		return "to " + console.OrDash(d.Owner)
+	}
+	return console.OrDash(d.Owner)
+}
+
+// EventWords is what happened, without when and where.
+func EventWords(e admin.Event) []string {
+	switch {
+	case e.Change != nil:
+		c := e.Change
+		return []string{fmt.Sprintf("lsn %d", c.LSN), ChangeText(*c), changedOwner(*c), fmt.Sprintf("%v@%d", c.Keys(), c.Generation)}
+	case e.Note != nil:
+		return []string{console.Shown(e.Note.What), console.OrDash(e.Note.Owner), console.Shown(e.Note.Text)}
+	case e.Leader != nil && e.Leader.Leader == "":
+		return []string{console.Bad("nobody leads"), fmt.Sprintf("in term %d", e.Leader.Term)}
+	case e.Leader != nil:
+		return []string{console.Good(console.Shown(e.Leader.Leader)) + " leads", fmt.Sprintf("in term %d", e.Leader.Term)}
+	case e.Type == admin.EventGap:
+		return []string{console.Bad("... " + console.Shown(e.Text))}
+	}
+	return []string{"something that this version does not know"}
+}
+
+// Seconds writes a duration.
+func Seconds(s admin.Seconds) string { return console.Brief(time.Duration(s)) }
+
+func VacancyText(d admin.NamespaceStatus) string {
+	if d.Vacant == 0 {
+		return console.Grouped(uint64(d.Ranges))
+	}
+	return fmt.Sprintf("%s, of which nobody holds %s", console.Grouped(uint64(d.Ranges)), console.Grouped(uint64(d.Vacant)))
+}
+
+func ReadyText(d admin.NamespaceStatus) string {
+	switch {
+	case d.Ready && d.Problem != "":
+		return console.Good("yes") + ", but " + console.Bad(console.Shown(d.Problem))
+	case d.Ready:
+		return console.Good("yes")
+	}
+	return console.Bad("no") + ": " + console.OrDash(d.Problem)
+}
+
+// rangesShown is how many ranges of a plan people are shown.
+const rangesShown = 40
+
+// PlanText lists what is to move.
+func PlanText(p admin.Plan) string {
+	if p.Total == 0 {
+		return "Nothing is to move.\n"
+	}
+	var rows [][]string
+	for _, m := range p.Moves[:min(rangesShown, len(p.Moves))] {
+		state := console.Good("moved")
+		if !m.WithState {
+			state = console.Bad("lost")
+		}
+		rows = append(rows, []string{m.Keys().String(), console.Percent(m.Share), Load(m.Load), console.Shown(m.From), OrNobody(m.To), state})
+	}
+	text := console.Table([]console.Column{
+		console.Left("RANGE"), console.Number("SHARE"), console.Number("LOAD"), console.Left("FROM"), console.Left("TO"), console.Left("STATE"),
+	}, rows)
+	if more := int(p.Total) - len(rows); more > 0 {
+		text += fmt.Sprintf("... and %s more\n", console.Grouped(uint64(more)))
+	}
+	return text + PlanSum(p) + "\n"
+}
+
+// PlanSum says in a line what a plan comes to.
+func PlanSum(p admin.Plan) string {
+	text := fmt.Sprintf("%s, %s of the keys", console.Counted(int(p.Total), "range"), console.Percent(p.Share))
+	if p.ShareLost == 0 {
+		return text + ", with their state."
+	}
+	return text + "; " + console.Bad(console.Percent(p.ShareLost)+" lose their state") + "."
+}
+
+func OneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

@@ -1,0 +1,184 @@
+package democmd
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/server/cli"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/internal/demo"
+	"github.com/leasehold-dev/leasehold/internal/demo/view"
+	"github.com/leasehold-dev/leasehold/server/console"
+)
+
+const demoHelp = `Starts three managers and five servers of a small presence service, each a process
+of its own on this computer, and 2,000 users who set and read a status. Then it kills
+the leader and the servers, one after the other, with kill -9, and starts them again,
+while the users continue. If there is time it also stops a server (SIGSTOP) for longer
+than its leases last, and resumes it; and it restarts one as for an upgrade (SIGTERM),
+which moves its statuses to the others first. It shows the leader, each server's share
+of the keys, the results of requests, and the losses that users were notified of; and
+it prints the addresses of the managers' dashboards, for a browser.
+
+A server keeps its statuses in a leasemap, and users send HTTP requests that leasehttp
+routes to the owner of their key: as a service of your own would.
+
+With --rolling-restart no process is killed. Every user sets a status, and then all
+servers are restarted, one after the other and repeatedly, while the users continue.
+No status may be lost, and no request may fail. Some keys are read every 5 ms (with
+many servers less often) to measure for how long a key has no answer while it moves.
+At the end the status of every user is checked.
+
+With --outage all managers are killed, once, and started again after that time; no
+server is killed. Every user sets a status before that, and users continue meanwhile.
+Servers suspend their leases when no manager renews them, keep the statuses, and serve
+them again when a manager leads. No status may be lost.
+
+With --store flease the managers keep nothing on disk: they elect a leader among
+themselves, and a new leader reads from the servers what they own.
+
+With --tls a PKI is created for the demo: managers, servers and users use mutual TLS 1.3,
+and managers enforce an access policy. Every certificate and key is replaced on disk once
+while all processes run. All must present their new ones soon after, and no lease may be
+lost for it.
+
+Whether two servers ever owned a key at the same time is not for the managers to say:
+every server checks the keys of all users (2,000 of them, if there are more) every 15 ms
+or so, and reports the results and the checks of each request, with the time on the clock
+that all processes of a computer share. An oracle compares the reports.
+
+Requests are due at a steady rate. The user is drawn first; a user who has a request
+under way makes the new one later, and its latency counts from when it was due.
+Availability is the share that succeeded within 1 s of that. Requests are repeated
+until they succeed; those that never do are failures. While a server is dead or
+stopped its users wait, so that the availability is the cost of the chosen kills and
+leases, and it does not decide the exit status.
+
+On a terminal it runs until q or Ctrl-C, elsewhere for 30 s; --for sets another time.
+No process and no file is left behind; with --keep the data and the logs are.
+
+Exit status: 0 all went well; 1 two servers owned a key at the same time, an answer
+was stale, or a status was lost without notice; 2 it could not be carried out, or
+something else went wrong, which is printed, such as a loss that a restart or an
+outage caused; 130 interrupted before the time that --for set.`
+
+const demoExample = `  leasehold demo
+  leasehold demo --for 30s --json
+  leasehold demo --tls --for 30s --json
+  leasehold demo --store flease
+  leasehold demo --outage 60s --json
+  leasehold demo --owners 20 --rate 5000 --kill-every 3s --for 5m
+  leasehold demo --rolling-restart --for 60s
+  leasehold demo --rolling-restart --rounds 1 --owners 10 --keys 1000000 --value-size 200 --json`
+
+// unattended is the duration of a demo that is not on a terminal.
+const unattended = 30 * time.Second
+
+type Options struct {
+	Config demo.Config
+	json   bool
+}
+
+func New() *cobra.Command {
+	o := &Options{Config: demo.DefaultConfig()}
+	cmd := &cobra.Command{
+		Use:     "demo",
+		Short:   "Run a whole cluster on this computer, and break it",
+		Long:    demoHelp,
+		Example: demoExample,
+		Args:    cli.NoArguments,
+	}
+	flags, c := cmd.Flags(), &o.Config
+	flags.SortFlags = false
+	flags.DurationVar(&c.For, "for", 0, "how long users call (default until q or Ctrl-C on a terminal, else 30s)")
+	flags.BoolVar(&o.json, "json", false, "print the result as one JSON object, and nothing else")
+	flags.StringVar(&c.Store, "store", c.Store, "where managers have their tables: on disk, or with flease in memory only")
+	flags.BoolVar(&c.TLS, "tls", false, "use TLS between all processes, with certificates that are renewed meanwhile, and an\naccess policy")
+	flags.IntVar(&c.Managers, "managers", c.Managers, "number of managers")
+	flags.IntVar(&c.Owners, "owners", c.Owners, "number of servers of the presence service")
+	flags.IntVar(&c.Users, "users", c.Users, "number of users; each has one request under way at most, and others that are due wait")
+	flags.IntVar(&c.Users, "keys", c.Users, "the same as --users: each has one key")
+	flags.IntVar(&c.ValueSize, "value-size", c.ValueSize, "bytes of a status")
+	flags.IntVar(&c.Rate, "rate", c.Rate, "requests per second of all users together")
+	flags.BoolVar(&c.Rolling, "rolling-restart", false, "restart all servers, one after the other, and kill none")
+	flags.IntVar(&c.Rounds, "rounds", 0, "number of restarts of each server (default as many as there is time for)")
+	flags.DurationVar(&c.Outage, "outage", 0, "kill all managers for so long, once, and no server")
+	flags.DurationVar(&c.Lease, "lease", c.Lease, "duration of leases; users of a server that was killed wait for 1.2 times as long")
+	flags.DurationVar(&c.KillEvery, "kill-every", c.KillEvery, "mean time between two kills of a leader, and between two of a server")
+	flags.Uint64Var(&c.Seed, "seed", 0, "seed of the choice and the times of faults (default another each time)")
+	flags.BoolVar(&c.Keep, "keep", false, "keep data and logs, and print where they are")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		program, err := os.Executable()
+		if err != nil {
+			return cli.Fail(err)
+		}
+		c.Program = program
+		if !flags.Changed("seed") {
+			c.Seed = uint64(time.Now().UnixNano())
+		}
+		return o.run(cmd)
+	}
+	return cmd
+}
+
+// run runs the demo, shows it, and judges the result.
+func (o *Options) run(cmd *cobra.Command) error {
+	out, errs := console.New(cmd.OutOrStdout()), console.New(cmd.ErrOrStderr())
+	live := out.Terminal && !o.json
+	if !live && !cmd.Flags().Changed("for") && o.Config.Rounds == 0 && o.Config.Outage == 0 {
+		o.Config.For = unattended
+	}
+	if err := o.Config.Validate(); err != nil {
+		return err
+	}
+	var (
+		r   demo.Report
+		err error
+	)
+	switch narrator := (&view.Narrator{Out: errs}); {
+	case live:
+		r, err = view.Live(cmd.Context(), o.Config, cmd.OutOrStdout())
+	case o.json && !errs.Terminal:
+		r, err = demo.Run(cmd.Context(), o.Config, func(demo.Snapshot) {})
+	default:
+		r, err = demo.Run(cmd.Context(), o.Config, narrator.Watch)
+	}
+	if err != nil {
+		return cli.Fail(fmt.Errorf("%w%s", err, o.hint(r)))
+	}
+	text := view.Text(&r)
+	if o.json {
+		text = console.JSON(r)
+	}
+	if err := cli.Write(out, text); err != nil {
+		return err
+	}
+	return o.Judge(errs, &r)
+}
+
+// hint says where the logs are, or how to keep them next time.
+func (o *Options) hint(r demo.Report) string {
+	if r.Kept != "" {
+		return "\nData and logs are in " + r.Kept
+	}
+	return "\nWith --keep the data and the logs stay."
+}
+
+// Judge turns a report into the exit status, and prints the reason.
+func (o *Options) Judge(errs console.Screen, r *demo.Report) error {
+	if why := r.Violation(); why != "" {
+		errs.Say("leasehold: %s: %s\n", console.Bad("VIOLATION"), why)
+		return cli.StatusViolated
+	}
+	if why := r.Shortfall(); why != "" {
+		return cli.Fail(errors.New(why))
+	}
+	if r.Interrupted && o.Config.For > 0 {
+		return cli.StatusInterrupted
+	}
+	return nil
+}

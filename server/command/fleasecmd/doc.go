@@ -1,0 +1,2 @@
+// Package fleasecmd is the subcommand "flease": leases without managers.
+package fleasecmd

@@ -1,0 +1,164 @@
+package fleasecmd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/server/cli"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/flease"
+	"github.com/leasehold-dev/leasehold/internal/fleasecontrol"
+	"github.com/leasehold-dev/leasehold/server/console"
+)
+
+const fleaseStatusHelp = `Shows what a member knows: whom it hears, what it holds, and whether something is
+wrong with a clock. With the name of a resource it also shows who seems to hold that,
+as far as this member knows: it may not have heard yet, and is right about a lease
+later.
+
+Exit status: 0 it was done; 2 the member does not answer.`
+
+func newFleaseStatusCommand() *cobra.Command {
+	var (
+		member string
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:   "status [RESOURCE]",
+		Short: "Show what a member holds, hears and thinks of clocks",
+		Long:  fleaseStatusHelp,
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := onlyLoopback("member", member); err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), admin.DefaultTimeout)
+			defer cancel()
+			s, err := fleasecontrol.Client(member).Status(ctx, strings.Join(args, ""))
+			if err != nil {
+				return cli.Fail(err)
+			}
+			out := console.New(cmd.OutOrStdout())
+			if asJSON {
+				return cli.Write(out, console.JSON(s))
+			}
+			return cli.Write(out, fleaseStatusText(&s, time.Now()))
+		},
+	}
+	cmd.Flags().StringVar(&member, "member", defaultMember, "the control `address` of a member")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, and nothing else")
+	return cmd
+}
+
+func fleaseStatusText(s *fleasecontrol.Status, now time.Time) string {
+	state := console.Good("takes part")
+	switch {
+	case s.Ready:
+	case s.Error != "":
+		state = console.Bad(console.Shown(s.Error))
+	case len(s.Strangers) > 0:
+		state = console.Bad("waits until strangers are gone, or what it may have promised before is over")
+	default:
+		state = console.Bad("waits until what it may have promised before is over")
+	}
+	lines := []console.Entry{
+		{"member", fmt.Sprintf("%d at %s, %s", s.Self, console.Shown(s.Addr), state)},
+		{"leases", fmt.Sprintf("%d held, %d waited for; %d acquired since the start, %d lost", s.Held, s.Waiting, s.Counts.Acquired, s.Counts.Lost)},
+		{"resources", fmt.Sprintf("%d known", s.Resources)},
+		{"clock", fleaseClockText(&s.Clock, now)},
+		{"packets", fleaseTrafficText(&s.Traffic)},
+	}
+	if s.Resource != nil {
+		lines = append(lines, console.Entry{s.Resource.Resource, fleaseResourceText(s.Resource, now)})
+	}
+	return console.Facts(lines) + "\n" + fleaseMembersText(s.Members, now) + fleaseStrangersText(s.Strangers, now) + fleaseLeasesText(s, now)
+}
+
+func fleaseResourceText(r *flease.ResourceStatus, now time.Time) string {
+	text := "no member seems to hold it"
+	switch h := r.Holder; {
+	case h.Unsure:
+		text = "this member has heard nothing of it, and another may hold it all the same"
+	case h.ID != 0:
+		text = fmt.Sprintf("seems to be held by member %d, fence %d, for %s unless it is renewed", h.ID, h.Fence, console.Brief(h.Until.Sub(now)))
+	}
+	if r.Waiting > 0 {
+		text += fmt.Sprintf("; %d wait for it here: %s", r.Waiting, console.Shown(r.Why))
+	}
+	return text
+}
+
+func fleaseTrafficText(t *flease.Traffic) string {
+	text := fmt.Sprintf("%d came, %d went, %d were lost here", t.PacketsIn, t.PacketsOut, t.Lost)
+	if t.Refused > 0 {
+		text += ", " + console.Bad(fmt.Sprintf("%d were refused: the log may know of another key", t.Refused))
+	}
+	if t.Strange > 0 {
+		text += ", " + console.Bad(fmt.Sprintf("%d came from strangers", t.Strange))
+	}
+	return text
+}
+
+func fleaseClockText(c *flease.ClockStatus, now time.Time) string {
+	switch {
+	case c.Wrong:
+		return console.Bad("wrong, as most other members find")
+	case c.Steps > 0:
+		return fmt.Sprintf("was set %d times, last by %v, %s ago", c.Steps, c.By.Round(time.Millisecond), console.Brief(now.Sub(c.Stepped)))
+	}
+	return "steady"
+}
+
+func fleaseMembersText(members []flease.MemberStatus, now time.Time) string {
+	var rows [][]string
+	for _, m := range members {
+		heard, clock := console.Bad("never"), "-"
+		if !m.Heard.IsZero() {
+			heard, clock = console.Brief(now.Sub(m.Heard))+" ago", "right"
+		}
+		if !m.Twins.IsZero() {
+			heard += ", " + console.Bad("as two processes "+console.Brief(now.Sub(m.Twins))+" ago")
+		}
+		if m.ClockOff != 0 {
+			clock = console.Bad(fmt.Sprintf("off by %v", m.ClockOff.Round(time.Millisecond)))
+		}
+		rows = append(rows, []string{fmt.Sprint(m.ID), console.Shown(m.Addr), heard, clock})
+	}
+	return console.Table([]console.Column{console.Number("MEMBER"), console.Left("ADDRESS"), console.Left("HEARD"), console.Left("CLOCK")}, rows)
+}
+
+func fleaseStrangersText(strangers []flease.StrangerStatus, now time.Time) string {
+	if len(strangers) == 0 {
+		return ""
+	}
+	var rows [][]string
+	for _, m := range strangers {
+		state := "takes part"
+		if m.Waits {
+			state = "waits"
+		}
+		rows = append(rows, []string{fmt.Sprint(m.ID), console.Brief(now.Sub(m.Heard)) + " ago", state})
+	}
+	return "\n" + console.Bad("These were started with other members, times or label:") + "\n" +
+		console.Table([]console.Column{console.Number("STRANGER"), console.Left("HEARD"), console.Left("STATE")}, rows)
+}
+
+func fleaseLeasesText(s *fleasecontrol.Status, now time.Time) string {
+	if len(s.Leases) == 0 {
+		return ""
+	}
+	var rows [][]string
+	for _, l := range s.Leases {
+		rows = append(rows, []string{console.Shown(l.Resource), cli.Decimal(l.Fence), "in " + console.Brief(l.Until.Sub(now))})
+	}
+	text := "\n" + console.Table([]console.Column{console.Left("LEASE"), console.Number("FENCE"), console.Left("ENDS")}, rows)
+	if more := s.Held - len(s.Leases); more > 0 {
+		text += fmt.Sprintf("... and %d more\n", more)
+	}
+	return text
+}

@@ -1,0 +1,2 @@
+// Package keycmd has the subcommands about one key.
+package keycmd

@@ -1,0 +1,2 @@
+// Package namespacecmd is the subcommand "namespace".
+package namespacecmd

@@ -1,0 +1,2 @@
+// Package ownercmd has the subcommands about owners.
+package ownercmd

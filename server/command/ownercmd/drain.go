@@ -1,0 +1,139 @@
+package ownercmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/server/cli"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/console"
+)
+
+const drainHelp = `Has all keys of an owner moved to others, with their state, and waits until that
+is done. The owner serves its keys until each of them has moved, and gets no more
+of them until its process ends or the drain is cancelled.
+
+State can be moved if the owner and whoever takes it were started with a mover.
+If not, it is lost, and the drain is refused unless --lose-state is given.
+
+Ctrl-C ends the waiting, not the drain; --cancel ends the drain.`
+
+const drainExample = `  leasehold drain server-3 -n presence --dry-run
+  leasehold drain server-3 -n presence --within 10m && ssh server-3 reboot
+  leasehold drain server-3 -n presence --cancel`
+
+func NewDrainCommand() *cobra.Command {
+	cancel := false
+	cmd := &cobra.Command{
+		Use:     "drain OWNER",
+		Short:   "Move everything away from an owner",
+		Long:    drainHelp,
+		Example: drainExample,
+		Args:    cli.OneArgument("the name of an owner"),
+	}
+	o := cli.AddOrderFlags(cmd).CanWait(cmd)
+	cmd.Flags().BoolVar(&cancel, "cancel", false, "let the owner take part again; what has moved stays where it is for now")
+	for _, other := range []string{"dry-run", "lose-state", "no-wait", "within"} {
+		cmd.MarkFlagsMutuallyExclusive("cancel", other)
+	}
+	c := cli.NewClient(cmd).InNamespace(cmd, cli.UsualNamespace)
+	cmd.ValidArgsFunction = c.CompleteOwner
+	cmd.RunE = c.Run(func(ctx context.Context, args []string) error {
+		if err := o.Validate(); err != nil {
+			return err
+		}
+		if cancel {
+			return undrain(ctx, c, args[0])
+		}
+		return drain(ctx, c, args[0], o)
+	})
+	return cmd
+}
+
+func undrain(ctx context.Context, c *cli.Client, owner string) error {
+	_, err := cli.Within(ctx, c, func(ctx context.Context, namespace string) (struct{}, error) {
+		return struct{}{}, c.Admin.CancelDrain(ctx, namespace, owner)
+	})
+	if err != nil {
+		return err
+	}
+	return c.Print(admin.Drain{Namespace: c.Namespace, Owner: owner, Outcome: admin.OutcomeCancelled},
+		func() string {
+			return fmt.Sprintf("%s: %s takes part again\n", console.Good("cancelled"), console.Shown(owner))
+		})
+}
+
+func drain(ctx context.Context, c *cli.Client, owner string, o *cli.OrderOptions) error {
+	d, err := cli.Within(ctx, c, func(ctx context.Context, namespace string) (*admin.Drain, error) {
+		return c.Admin.Drain(ctx, namespace, owner, o.Options(), o.NoWait)
+	})
+	switch {
+	case errors.Is(err, admin.ErrNoTaker):
+		return cli.Fail(fmt.Errorf("nobody else can take the keys of %s: start another owner first\nWith --no-wait it is drained all the same, as soon as there is one", console.Shown(owner)))
+	case err != nil:
+		return err
+	case o.DryRun:
+		return c.Print(d, func() string { return cli.PlanText(*d.Plan) })
+	case o.NoWait:
+		return c.Print(d, func() string {
+			return fmt.Sprintf("draining %s: %s, %s of the keys\n", console.Shown(owner), console.Counted(int(d.Leases), "lease"), console.Percent(d.Share))
+		})
+	}
+	return awaitDrain(ctx, c, d, o)
+}
+
+// awaitDrain waits until the owner has nothing any more, and shows how far it is.
+func awaitDrain(ctx context.Context, c *cli.Client, d *admin.Drain, o *cli.OrderOptions) error {
+	waiting, cancel := o.Waiting(ctx)
+	defer cancel()
+	shows := cli.NewWaiting(c)
+	err := d.Wait(waiting, func(p admin.Progress, trouble error) { shows.Report(p.Share, drainText(d, p), trouble) })
+	shows.Stop()
+	if err == nil {
+		return c.Print(d, func() string { return drainedText(d) })
+	}
+	if c.JSON {
+		if err := cli.Write(c.Out, console.JSON(d)); err != nil {
+			return err
+		}
+	}
+	goesOn := fmt.Sprintf("%s still has %s, %s of the keys. The drain goes on; see 'leasehold moves', or end it with 'leasehold drain %s --cancel'.",
+		console.Shown(d.Owner), console.Counted(int(d.Leases), "lease"), console.Percent(d.Share), console.Shown(d.Owner))
+	switch {
+	case ctx.Err() != nil:
+		c.Errs.Say("%s\n", goesOn)
+		return cli.StatusInterrupted
+	case waiting.Err() != nil:
+		return cli.Fail(fmt.Errorf("it was not done within %v\n%s", o.Within, goesOn))
+	case errors.Is(err, admin.ErrDrainEnded):
+		return cli.Fail(fmt.Errorf("%s is no longer drained: somebody has cancelled it, or a manager died before the owner heard of it\nLook with 'leasehold owners', and drain it again if that is meant", console.Shown(d.Owner)))
+	case errors.Is(err, admin.ErrStateLost):
+		return cli.Fail(fmt.Errorf("%s left with %s: the state of up to %s of the keys is lost\nIts process ended before all of it had moved; 'leasehold history' says what became of a key",
+			console.Shown(d.Owner), console.Counted(int(d.Leases), "lease"), console.Percent(d.Lost)))
+	}
+	return c.Explain(ctx, err)
+}
+
+// drainText says how far a drain is.
+func drainText(d *admin.Drain, p admin.Progress) string {
+	if p.Gone {
+		return console.Shown(d.Owner) + " has left; its leases are about to end"
+	}
+	return fmt.Sprintf("%s has %s, %s of the keys; %s, %s sent",
+		console.Shown(d.Owner), console.Counted(int(d.Leases), "lease"), console.Percent(d.Share), console.Counted(p.Moves, "move"), humanize.IBytes(d.Sent))
+}
+
+func drainedText(d *admin.Drain) string {
+	took := console.Brief(time.Duration(d.Elapsed))
+	if d.Outcome == admin.OutcomeLeft {
+		return fmt.Sprintf("%s has %s after %s: its process has ended\n", console.Shown(d.Owner), console.Good("left"), took)
+	}
+	return fmt.Sprintf("%s %s in %s: it has nothing, and gets nothing until its process ends or 'leasehold drain %s --cancel'\n",
+		console.Good("drained"), console.Shown(d.Owner), took, console.Shown(d.Owner))
+}

@@ -1,0 +1,73 @@
+package ownercmd
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/server/cli"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/console"
+)
+
+const ownersHelp = `Lists the owners of a namespace: the servers that hold its keys, that want to, or
+that are waited for. The states are:
+
+  member   it takes part
+  greeted  it has spoken, but has not shown yet that it hears
+  waiting  another session has its name: it gets nothing until that one is gone
+  silent   it holds leases and has not spoken to this leader: it is waited for
+
+An owner is shown as suspended if its leases have passed their deadline: it was not heard
+for longer than a lease, and is kept because no other owner could have its keys, or has
+the time of a lease to return after an outage. If its process lives, it keeps its state
+and serves nothing until the leader has answered it.
+
+A member that is draining gets no keys, because an operator wants it so; one that
+is leaving wants it so itself, and ends when its keys have moved.
+
+Load is the work per second that the owner last reported. Moves are under way to
+it (in) and from it (out), if it can move state at all; whether it can, a leader
+that is older than this command does not know. Patience is for how long it may still be silent before its keys
+go to others.`
+
+func NewOwnersCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "owners",
+		Short:   "List the servers of a namespace and their shares",
+		Long:    ownersHelp,
+		Example: "  leasehold owners -n presence",
+		Args:    cli.NoArguments,
+	}
+	c := cli.NewClient(cmd).InNamespace(cmd, cli.UsualNamespace)
+	cmd.RunE = c.Run(func(ctx context.Context, _ []string) error { return owners(ctx, c) })
+	return cmd
+}
+
+func owners(ctx context.Context, c *cli.Client) error {
+	all, err := cli.Within(ctx, c, c.Admin.Owners)
+	if err != nil {
+		return err
+	}
+	return c.Print(all, func() string { return ownersTable(all) })
+}
+
+func ownersTable(d admin.Owners) string {
+	if len(d.Owners) == 0 {
+		return "Nobody has joined " + console.Shown(d.Namespace) + " yet: all its keys are vacant.\n"
+	}
+	var rows [][]string
+	for _, o := range d.Owners {
+		rows = append(rows, []string{
+			console.Shown(o.Owner), console.OrDash(o.Addr), cli.OwnerState(o), fmt.Sprintf("%g", o.Weight), console.Grouped(uint64(o.Leases)), console.Percent(o.Share), cli.Load(o.Load),
+			cli.OwnerMoves(o), console.Brief(time.Duration(o.Patience)), cli.ShortSession(o.Session),
+		})
+	}
+	return console.Table([]console.Column{
+		console.Left("OWNER"), console.Left("ADDRESS"), console.Left("STATE"), console.Number("WEIGHT"), console.Number("LEASES"), console.Number("SHARE"), console.Number("LOAD"),
+		console.Left("MOVES"), console.Number("PATIENCE"), console.Left("SESSION"),
+	}, rows)
+}

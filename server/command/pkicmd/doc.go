@@ -1,0 +1,2 @@
+// Package pkicmd has the subcommands that make certificates and tokens.
+package pkicmd

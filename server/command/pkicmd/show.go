@@ -1,0 +1,149 @@
+package pkicmd
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/server/cli"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/internal/pki"
+	"github.com/leasehold-dev/leasehold/secure"
+	"github.com/leasehold-dev/leasehold/server/console"
+)
+
+const pkiShowHelp = `Says of each certificate in a PEM file who it is, until when, and by whom it was
+issued; of a directory, as --tls-dir names it, that is the file tls.crt. Exit status 1
+means that one has expired or is not valid yet.`
+
+// certificateIn is the file that a directory's certificate is in.
+func certificateIn(name string) string {
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		return filepath.Join(name, "tls.crt")
+	}
+	return name
+}
+
+func newPKIShowCommand() *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:     "show FILE|DIRECTORY",
+		Short:   "Say whose certificate is in a file",
+		Long:    pkiShowHelp,
+		Example: "  leasehold pki show pki/manager/m1/tls.crt",
+		Args:    cli.OneArgument("a file with certificates"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			certs, err := pki.ReadCertificates(certificateIn(args[0]))
+			if err != nil {
+				return cli.Fail(err)
+			}
+			var document certificatesDocument
+			for _, cert := range certs {
+				document.Certificates = append(document.Certificates, certificateJSON(secure.Describe(cert), time.Now()))
+			}
+			text := document.text()
+			if asJSON {
+				text = console.JSON(document)
+			}
+			if err := cli.Write(console.New(cmd.OutOrStdout()), text); err != nil {
+				return err
+			}
+			return document.status()
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print for programs")
+	return cmd
+}
+
+// A certificatesDocument is what "pki show --json" prints.
+type certificatesDocument struct {
+	Certificates []certificateDocument `json:"certificates"`
+}
+
+type certificateDocument struct {
+	Identities []string  `json:"identities"`
+	Hosts      []string  `json:"hosts"`
+	Subject    string    `json:"subject"`
+	Issuer     string    `json:"issuer"`
+	Serial     string    `json:"serial"`
+	NotBefore  time.Time `json:"not_before"`
+	NotAfter   time.Time `json:"not_after"`
+	CA         bool      `json:"ca"`
+	Client     bool      `json:"client"`
+	Server     bool      `json:"server"`
+	Valid      bool      `json:"valid"` // by its dates, now
+
+	now time.Time
+}
+
+func certificateJSON(d secure.Description, now time.Time) certificateDocument {
+	c := certificateDocument{
+		Hosts: append([]string{}, d.Hosts...), Subject: d.Subject, Issuer: d.Issuer, Serial: d.Serial,
+		NotBefore: d.NotBefore.UTC(), NotAfter: d.NotAfter.UTC(), CA: d.CA, Client: d.Client, Server: d.Server,
+		Valid: !now.Before(d.NotBefore) && !now.After(d.NotAfter), Identities: []string{}, now: now,
+	}
+	for _, id := range d.Identities {
+		c.Identities = append(c.Identities, string(id))
+	}
+	return c
+}
+
+func (d certificatesDocument) status() error {
+	for _, c := range d.Certificates {
+		if !c.Valid {
+			return cli.StatusViolated
+		}
+	}
+	return nil
+}
+
+func (d certificatesDocument) text() string {
+	var all []string
+	for _, c := range d.Certificates {
+		all = append(all, c.text())
+	}
+	return strings.Join(all, "\n")
+}
+
+func (c certificateDocument) text() string {
+	var entries []console.Entry
+	switch {
+	case c.CA:
+		entries = append(entries, console.Entry{"CA", console.Shown(c.Subject)})
+	case len(c.Identities) == 0:
+		entries = append(entries, console.Entry{"who", "nobody: it has no identity (subject " + console.Shown(c.Subject) + ")"})
+	default:
+		entries = append(entries, console.Entry{"who", console.Shown(strings.Join(c.Identities, " "))})
+	}
+	if !c.CA {
+		entries = append(entries, console.Entry{"serves at", console.OrDash(strings.Join(c.Hosts, " "))}, console.Entry{"good for", c.goodFor()})
+	}
+	return console.Facts(append(entries, console.Entry{"until", c.until()}, console.Entry{"issued by", console.Shown(c.Issuer)}, console.Entry{"serial", c.Serial}))
+}
+
+func (c certificateDocument) goodFor() string {
+	switch {
+	case c.Client && c.Server:
+		return "clients and servers"
+	case c.Client:
+		return "clients"
+	case c.Server:
+		return "servers"
+	}
+	return "neither clients nor servers"
+}
+
+func (c certificateDocument) until() string {
+	end := c.NotAfter.Format(time.DateTime) + " UTC"
+	switch {
+	case c.now.Before(c.NotBefore):
+		return fmt.Sprintf("%s, but %s before %s UTC", end, console.Bad("not valid"), c.NotBefore.Format(time.DateTime))
+	case c.now.After(c.NotAfter):
+		return fmt.Sprintf("%s, %s %s ago", end, console.Bad("expired"), console.Brief(c.now.Sub(c.NotAfter)))
+	}
+	return fmt.Sprintf("%s, for another %s", end, console.Brief(c.NotAfter.Sub(c.now)))
+}

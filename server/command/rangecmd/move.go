@@ -1,0 +1,144 @@
+package rangecmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/server/cli"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/console"
+)
+
+const moveHelp = `Has a range moved to an owner, with its state, and waits until that is done. RANGE
+is written as "leasehold ranges" writes it, start-limit, with "end" for the end of
+the key space; it may be part of a range of the table, or parts of several. With
+--key it is the range of the table in which a key is.
+
+The policy goes on from there: when it next finds reason to move something, it may
+move the range on.
+
+` + cli.KeyHelp
+
+const moveExample = `  leasehold move 4000000000000000-8000000000000000 server-2 -n presence
+  leasehold move --key alice server-2 -n presence --dry-run`
+
+func NewMoveCommand() *cobra.Command {
+	var key string
+	cmd := &cobra.Command{
+		Use:     "move RANGE OWNER",
+		Short:   "Move a range to an owner",
+		Long:    moveHelp,
+		Example: moveExample,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch byKey := cmd.Flags().Changed("key"); {
+			case byKey && len(args) != 1:
+				return fmt.Errorf("%s --key needs one argument, the name of an owner, and has %d", cmd.CommandPath(), len(args))
+			case !byKey && len(args) != 2:
+				return fmt.Errorf("%s needs two arguments, a range and the name of an owner, and has %d", cmd.CommandPath(), len(args))
+			}
+			return nil
+		},
+	}
+	o := cli.AddOrderFlags(cmd).CanWait(cmd)
+	cmd.Flags().StringVar(&key, "key", "", "the range of the table in which this `KEY` is, instead of RANGE")
+	k := cli.AddKeyFlag(cmd)
+	c := cli.NewClient(cmd).InNamespace(cmd, cli.UsualNamespace)
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return completeTarget(c, cmd, args, typed)
+	}
+	cmd.RunE = c.Run(func(ctx context.Context, args []string) error {
+		if err := o.Validate(); err != nil {
+			return err
+		}
+		owner := args[len(args)-1]
+		if cmd.Flags().Changed("key") {
+			parsed, err := k.Parse(key)
+			if err != nil {
+				return err
+			}
+			return move(ctx, c, o, func(ctx context.Context, namespace string) (*admin.RangeMove, error) {
+				return c.Admin.MoveKey(ctx, namespace, parsed.Key, owner, o.Options())
+			})
+		}
+		keys, err := leasehold.ParseRange(args[0])
+		if err != nil {
+			return err
+		}
+		return move(ctx, c, o, func(ctx context.Context, namespace string) (*admin.RangeMove, error) {
+			return c.Admin.MoveRange(ctx, namespace, keys, owner, o.Options())
+		})
+	})
+	return cmd
+}
+
+// completeTarget completes the owner of a move.
+func completeTarget(c *cli.Client, cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	before := 1
+	if cmd.Flags().Changed("key") {
+		before = 0
+	}
+	if len(args) != before {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return c.CompleteOwners(cmd, args, typed)
+}
+
+// move has a move begun, and waits for it.
+func move(ctx context.Context, c *cli.Client, o *cli.OrderOptions, begin func(context.Context, string) (*admin.RangeMove, error)) error {
+	m, err := cli.Within(ctx, c, begin)
+	switch {
+	case err != nil:
+		return err
+	case o.DryRun:
+		return c.Print(m, func() string { return cli.PlanText(m.Plan) })
+	case m.Plan.Total == 0:
+		return c.Print(m, func() string { return fmt.Sprintf("%s has %v already\n", console.Shown(m.Owner), m.Keys()) })
+	case o.NoWait:
+		return c.Print(m, func() string {
+			return fmt.Sprintf("moving %v to %s: %s\n", m.Keys(), console.Shown(m.Owner), cli.PlanSum(m.Plan))
+		})
+	}
+	return awaitMove(ctx, c, m, o)
+}
+
+// awaitMove waits until the owner has the range, and shows how far it is.
+func awaitMove(ctx context.Context, c *cli.Client, m *admin.RangeMove, o *cli.OrderOptions) error {
+	waiting, cancel := o.Waiting(ctx)
+	defer cancel()
+	shows := cli.NewWaiting(c)
+	err := m.Wait(waiting, func(p admin.Progress, trouble error) {
+		shows.Report(p.Share, fmt.Sprintf("%s of the keys left; %s, %s sent", console.Percent(p.Left), console.Counted(p.Moves, "move"), humanize.IBytes(m.Sent)), trouble)
+	})
+	shows.Stop()
+	if err == nil {
+		return c.Print(m, func() string {
+			return fmt.Sprintf("%s %v to %s in %s\n", console.Good("moved"), m.Keys(), console.Shown(m.Owner), console.Brief(time.Duration(m.Elapsed)))
+		})
+	}
+	if c.JSON {
+		if err := cli.Write(c.Out, console.JSON(m)); err != nil {
+			return err
+		}
+	}
+	prospects := "It goes on: see 'leasehold moves'."
+	if !m.InProgress() {
+		prospects = "Nothing of it was on its way at the last look: see 'leasehold ranges' and 'leasehold moves'."
+	}
+	switch {
+	case ctx.Err() != nil:
+		c.Errs.Say("%s\n", prospects)
+		return cli.StatusInterrupted
+	case waiting.Err() != nil:
+		return cli.Fail(fmt.Errorf("it was not done within %v\n%s", o.Within, prospects))
+	case errors.Is(err, admin.ErrNotMoved):
+		return cli.Fail(fmt.Errorf("%w\n'leasehold history' says what became of the keys, and the logs of the managers and of the owners say why", err))
+	}
+	return c.Explain(ctx, err)
+}

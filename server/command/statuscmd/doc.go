@@ -1,0 +1,2 @@
+// Package statuscmd is the subcommand "status".
+package statuscmd

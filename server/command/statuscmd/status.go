@@ -1,0 +1,92 @@
+package statuscmd
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/server/cli"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/console"
+)
+
+const statusHelp = `Says which manager leads, since when, where the lease tables are kept, and how
+each namespace fares. Any manager can be asked. Of a namespace whose policy goes by
+loads it says why nothing is balanced, if so: there is too little load to tell, or
+too little is known of it yet.`
+
+func New() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Say who leads and how each namespace fares",
+		Long:  statusHelp,
+		Example: `  leasehold status
+  leasehold status --json | jq '.namespaces[] | select(.ready | not)'`,
+		Args: cli.NoArguments,
+	}
+	c := cli.NewClient(cmd)
+	cmd.RunE = c.Run(func(ctx context.Context, _ []string) error { return status(ctx, c) })
+	return cmd
+}
+
+func status(ctx context.Context, c *cli.Client) error {
+	status, err := c.Admin.Status(ctx)
+	if err != nil {
+		return c.Explain(ctx, err)
+	}
+	return c.Print(status, func() string { return statusText(status, c.Security.Tls()) })
+}
+
+// statusText writes a status. With TLS, only the namespaces of the caller's roles are in it.
+func statusText(d admin.Status, secured bool) string {
+	leader := console.Bad("none") + ": leases go on until they run out, and nothing changes"
+	if d.Leader != "" {
+		leader = fmt.Sprintf("%s, in term %d", console.Good(console.Shown(d.Leader)), d.Term)
+	}
+	if d.Leader != "" && d.LedFor > 0 {
+		leader += ", for " + console.Brief(time.Duration(d.LedFor))
+	}
+	text := console.Facts([]console.Entry{
+		{"leader", leader},
+		{"asked", console.Shown(d.Manager)},
+		{"build", console.Shown(d.Build)},
+		{"store", console.Shown(d.Store)},
+	}) + "\n"
+	for _, w := range d.Warnings {
+		text += console.Bad("Warning: ") + console.Shown(w) + ".\n"
+	}
+	if d.Problem != "" {
+		text += console.Bad("Not all is known: ") + d.Problem + ".\n"
+	}
+	if len(d.Namespaces) == 0 && d.Problem != "" {
+		return text
+	}
+	if len(d.Namespaces) == 0 {
+		return text + cli.NoNamespace(secured) + "\n"
+	}
+	var rows [][]string
+	for _, n := range d.Namespaces {
+		rows = append(rows, []string{
+			console.Shown(n.Name), console.Grouped(uint64(n.Owners)), console.Grouped(uint64(n.Ranges)), console.Grouped(uint64(n.Vacant)),
+			console.Grouped(uint64(n.Moves)), console.Grouped(uint64(n.Lookups)), console.Grouped(uint64(n.LSN)), cli.Decimal(uint64(n.NewestGeneration)), cli.ReadyText(n),
+		})
+	}
+	return text + console.Table([]console.Column{
+		console.Left("NAMESPACE"), console.Number("OWNERS"), console.Number("RANGES"), console.Number("VACANT"), console.Number("MOVES"), console.Number("LOOKUPS"),
+		console.Number("LSN"), console.Number("GENERATION"), console.Left("READY"),
+	}, rows) + lulls(d)
+}
+
+// lulls says where nothing is balanced, and why.
+func lulls(d admin.Status) string {
+	text := ""
+	for _, n := range d.Namespaces {
+		if n.Lull != "" {
+			text += fmt.Sprintf("%s is not balanced by load now: %s.\n", console.Shown(n.Name), n.Lull)
+		}
+	}
+	return text
+}

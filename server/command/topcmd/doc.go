@@ -1,0 +1,2 @@
+// Package topcmd is the subcommand "top": a live view of a cluster in a terminal.
+package topcmd

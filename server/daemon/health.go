@@ -1,0 +1,75 @@
+package daemon
+
+import (
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/gate"
+)
+
+// maxHealthConns is how many may ask for health, metrics and the dashboard at a time:
+// each viewer of the dashboard has one connection for as long as it looks.
+const maxHealthConns = 1024
+
+// healthServer answers health checks from the first moment on. A member that
+// waits for its group lives, and whoever took it for dead and restarted it would
+// keep the group from ever forming.
+type healthServer struct {
+	server  *http.Server // nil if health is served nowhere
+	running sync.WaitGroup
+	manager atomic.Pointer[http.Handler] // nil until there is one
+	metrics http.Handler                 // answers GET /metrics
+}
+
+// ServeHealth serves on a listener, or nowhere if that is nil; in plain text without a
+// config for TLS.
+func ServeHealth(at net.Listener, over *tls.Config, metrics http.Handler, log *slog.Logger) *healthServer {
+	h := &healthServer{metrics: metrics}
+	if at == nil {
+		return h
+	}
+	h.server = &http.Server{
+		Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		TLSConfig: over, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	h.running.Go(func() {
+		if err := gate.Serve(h.server, at, gate.Config{Conns: maxHealthConns, Logger: log}); !errors.Is(err, http.ErrServerClosed) {
+			log.Warn("health checks are no longer answered", "why", err)
+		}
+	})
+	return h
+}
+
+// Ask lets the manager answer from now on.
+func (h *healthServer) Ask(manager http.Handler) { h.manager.Store(&manager) }
+
+func (h *healthServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if r.URL.Path == "/metrics" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+		h.metrics.ServeHTTP(w, r)
+		return
+	}
+	if m := h.manager.Load(); m != nil {
+		(*m).ServeHTTP(w, r)
+		return
+	}
+	if r.URL.Path == "/healthz" {
+		_, _ = w.Write([]byte("ok, waiting for the store\n")) // a client that is gone needs no answer
+		return
+	}
+	http.Error(w, "waiting for the store: it is out of reach, or a majority of the group has not started yet", http.StatusServiceUnavailable)
+}
+
+func (h *healthServer) Stop() {
+	if h.server != nil {
+		_ = h.server.Close() // what it answers is over in an instant
+		h.running.Wait()
+	}
+}

@@ -1,0 +1,114 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	"go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// Traces go where OpenTelemetry's own variables say, which every program understands that
+// makes any: OTEL_EXPORTER_OTLP_ENDPOINT turns them on, and the others of the SDK and its
+// exporters work as its documents say. There is no flag for what they do.
+const (
+	TracesEndpoint       = "OTEL_EXPORTER_OTLP_ENDPOINT"
+	tracesEndpointOwn    = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+	tracesProtocol       = "OTEL_EXPORTER_OTLP_PROTOCOL"
+	tracesProtocolOwn    = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"
+	tracesExporter       = "OTEL_TRACES_EXPORTER"
+	tracesDisabled       = "OTEL_SDK_DISABLED"
+	tracesPatience       = 5 * time.Second // for the last spans, when the process ends
+	tracesComplaintEvery = time.Minute
+)
+
+// TracesHelp is for the commands that make spans.
+const TracesHelp = `Traces are sent by OTLP if the environment says where, with the variables of OpenTelemetry:
+OTEL_EXPORTER_OTLP_ENDPOINT, and OTEL_EXPORTER_OTLP_PROTOCOL (http/protobuf or grpc).`
+
+// ServeTraces has the process send spans, if the environment says where to. What it
+// returns sends those that are left, and ends it.
+func ServeTraces(ctx context.Context, service string, log *slog.Logger) (stop func(), err error) {
+	if !tracesWanted() {
+		return func() {}, nil
+	}
+	exporter, err := newTraceExporter(ctx)
+	if err != nil {
+		return nil, leasehold.Errorf("send traces", leasehold.Invalid, "", "%w", err)
+	}
+	// The environment comes last: OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES prevail.
+	about, err := resource.New(ctx,
+		resource.WithAttributes(attribute.String("service.name", service), attribute.String("service.version", buildLabelsHere()["version"])),
+		resource.WithHost(), resource.WithTelemetrySDK(), resource.WithFromEnv())
+	if err != nil {
+		log.Warn("the environment describes this process badly to those who read its traces", "why", err)
+	}
+	provider := trace.NewTracerProvider(trace.WithBatcher(exporter), trace.WithResource(about))
+	otel.SetErrorHandler(&traceComplaints{log: log})
+	otel.SetTracerProvider(provider)
+	return func() {
+		ctx, cancel := context.WithTimeout(context.Background(), tracesPatience)
+		defer cancel()
+		otel.SetTracerProvider(noop.NewTracerProvider())
+		if err := provider.Shutdown(ctx); err != nil {
+			log.Warn("the last traces were not sent", "why", err)
+		}
+	}, nil
+}
+
+// tracesWanted reports whether the environment says where spans go.
+func tracesWanted() bool {
+	switch {
+	case strings.EqualFold(os.Getenv(tracesDisabled), "true"), os.Getenv(tracesExporter) == "none":
+		return false
+	}
+	return os.Getenv(TracesEndpoint) != "" || os.Getenv(tracesEndpointOwn) != ""
+}
+
+// newTraceExporter does not connect yet. All else it finds in the environment itself.
+func newTraceExporter(ctx context.Context) (trace.SpanExporter, error) {
+	if to := os.Getenv(tracesExporter); to != "" && to != "otlp" {
+		return nil, fmt.Errorf("%s %q: want otlp or none", tracesExporter, to)
+	}
+	variable, protocol := tracesProtocolOwn, os.Getenv(tracesProtocolOwn)
+	if protocol == "" {
+		variable, protocol = tracesProtocol, os.Getenv(tracesProtocol)
+	}
+	switch protocol {
+	case "", "http/protobuf":
+		return otlptracehttp.New(ctx)
+	case "grpc":
+		return otlptracegrpc.New(ctx)
+	}
+	return nil, fmt.Errorf("%s %q: want http/protobuf or grpc", variable, protocol)
+}
+
+// traceComplaints says in the log that spans are not sent, and not for every batch.
+type traceComplaints struct {
+	log *slog.Logger
+
+	mu   sync.Mutex
+	last time.Time
+}
+
+// Handle is for [otel.ErrorHandler].
+func (c *traceComplaints) Handle(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := time.Now(); c.last.IsZero() || now.Sub(c.last) >= tracesComplaintEvery {
+		c.last = now
+		c.log.Warn("traces are not sent", "why", err)
+	}
+}

@@ -1,0 +1,38 @@
+package daemon
+
+import (
+	"runtime/debug"
+	"strings"
+)
+
+// BuildVersion describes this very binary. Nothing is stamped into it when it
+// is built: the Go toolchain already has.
+func BuildVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "leasehold, unknown version"
+	}
+	return describeBuild(info)
+}
+
+func describeBuild(info *debug.BuildInfo) string {
+	settings := make(map[string]string)
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+	}
+	words := []string{"leasehold", info.Main.Version}
+	if info.Main.Version == "" {
+		words[1] = "(devel)"
+	}
+	if commit := settings["vcs.revision"]; commit != "" {
+		words = append(words, "commit "+commit[:min(12, len(commit))])
+		if settings["vcs.modified"] == "true" {
+			words = append(words, "with changes")
+		}
+	}
+	words = append(words, info.GoVersion)
+	if settings["GOOS"] != "" {
+		words = append(words, settings["GOOS"]+"/"+settings["GOARCH"])
+	}
+	return strings.Join(words, " ")
+}
