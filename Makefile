@@ -32,7 +32,7 @@ help: ## say what there is
 
 .PHONY: build
 build: ## build bin/leasehold
-	$(GO) build -o bin/leasehold ./cmd/leasehold
+	$(GO) build -o bin/ ./cmd/leasehold ./cmd/leasehold-lab
 
 .PHONY: services
 services: ## install PostgreSQL, Redis and Chromium for the tests that need them, where apt-get can
@@ -95,13 +95,13 @@ reproducible: ## build the binary twice, in different places and the second time
 
 .PHONY: verify
 verify: models ## check the models, simulate ten thousand worlds of each kind, try everything in small ones, and find all planted bugs (minutes)
-	$(GO) run ./cmd/leasehold sim --seeds 10000
-	$(GO) run ./cmd/leasehold sim --seeds 10000 --diskless
-	$(GO) run ./cmd/leasehold sim --seeds 10000 --agents
-	$(GO) run ./cmd/leasehold sim --seeds 10000 --faults default,store-restore=8
-	$(GO) run ./cmd/leasehold flease sim --seeds 10000
-	$(GO) run ./cmd/leasehold flease sim --explore 14 --detours 2
-	$(GO) run ./cmd/leasehold sim --explore 60 --detours 2
+	$(GO) run ./cmd/leasehold-lab sim --seeds 10000
+	$(GO) run ./cmd/leasehold-lab sim --seeds 10000 --diskless
+	$(GO) run ./cmd/leasehold-lab sim --seeds 10000 --agents
+	$(GO) run ./cmd/leasehold-lab sim --seeds 10000 --faults default,store-restore=8
+	$(GO) run ./cmd/leasehold-lab flease sim --seeds 10000
+	$(GO) run ./cmd/leasehold-lab flease sim --explore 14 --detours 2
+	$(GO) run ./cmd/leasehold-lab sim --explore 60 --detours 2
 	$(GO) test -count=1 -timeout=30m -run Mutant ./internal/mutant -args -all
 	$(GO) test -count=1 -timeout=30m -run 'Every(Flease)?MutantIsCaught' ./internal/mutant -args -all -first 1000001
 
@@ -113,14 +113,14 @@ models: ## check the models in verify with Spin, and that it finds what their mu
 .PHONY: chaos
 chaos: build ## break real clusters of each kind for CHAOS_FOR, 5m unless told, and the services of Live Mesh a thousand times (minutes; the former takes Linux)
 	@[ -e .git ] || echo "SKIPPED, NOT TESTED: there is no history here to build an older commit from, so that nothing is upgraded" >&2
-	bin/leasehold chaos --store all --for $(CHAOS_FOR) --seed $(CHAOS_SEED) $(if $(wildcard .git),--other oldest) --drift --failpoints --report bin/chaos.json
-	bin/leasehold chaos --drift=beyond --for 45s --seed $(CHAOS_SEED) --report bin/beyond.json
+	bin/leasehold-lab chaos --store all --for $(CHAOS_FOR) --seed $(CHAOS_SEED) $(if $(wildcard .git),--other oldest) --drift --failpoints --report bin/chaos.json
+	bin/leasehold-lab chaos --drift=beyond --for 45s --seed $(CHAOS_SEED) --report bin/beyond.json
 	cd examples/livemesh && $(GO) test -timeout=60m ./queue ./pubsub ./documents ./device -args -runs=1000
 	$(GO) test -timeout=60m -run RealProcesses -parallel 2 -v ./examples/livemesh -args -runs=20
 
 .PHONY: soak
 soak: build ## break a real cluster for SOAK_FOR, 2h unless told, and see that nothing grows (takes Linux)
-	bin/leasehold chaos --soak --store $(SOAK_STORE) --for $(SOAK_FOR) --seed $(SOAK_SEED) --report bin/soak.json
+	bin/leasehold-lab chaos --soak --store $(SOAK_STORE) --for $(SOAK_FOR) --seed $(SOAK_SEED) --report bin/soak.json
 
 .PHONY: screenshots
 screenshots: services ## make the pictures in the documents again, with a real browser (needs Chromium)

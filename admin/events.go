@@ -96,9 +96,23 @@ func EventKinds() []string {
 // An EventQuery selects events.
 type EventQuery struct {
 	Namespace string
-	Since     time.Time // the zero time: all that are stored
-	Kinds     []string  // of EventKinds; empty: all. "loss" is any change with which state is lost
-	Most      int       // the newest; default 1000
+	Since     time.Time      // the zero time: all that are stored
+	Kinds     []string       // of EventKinds; empty: all. "loss" is any change with which state is lost
+	Key       *leasehold.Key // only changes of the range that contains it; nil: all
+	Most      int            // the newest; default 1000
+}
+
+// Selects reports whether the query is for an event of its namespace, whenever that happened.
+func (q EventQuery) Selects(e Event) bool {
+	if q.Key != nil && (e.Change == nil || !e.Change.Keys().Contains(*q.Key)) {
+		return false
+	}
+	return len(q.Kinds) == 0 || slices.ContainsFunc(q.Kinds, func(kind string) bool {
+		if e.Change == nil {
+			return kind == e.Type
+		}
+		return kind == e.Change.Kind || kind == e.Change.Cause || kind == "loss" && e.Change.Kind == ChangeVacated
+	})
 }
 
 // Events are past events of a namespace, newest last.
@@ -178,7 +192,7 @@ func (q *eventSearch) add(e Event) bool {
 	switch {
 	case e.At.Before(q.Since):
 		return e.At.After(q.Since.Add(-clockSlack))
-	case !q.selects(e):
+	case !q.Selects(e):
 		return true
 	case len(q.events) == q.Most:
 		q.more = true
@@ -186,15 +200,6 @@ func (q *eventSearch) add(e Event) bool {
 	}
 	q.events = append(q.events, e)
 	return true
-}
-
-func (q *eventSearch) selects(e Event) bool {
-	return len(q.Kinds) == 0 || slices.ContainsFunc(q.Kinds, func(kind string) bool {
-		if e.Change == nil {
-			return kind == e.Type
-		}
-		return kind == e.Change.Kind || kind == e.Change.Cause || kind == "loss" && e.Change.Kind == ChangeVacated
-	})
 }
 
 // addLeaders inserts leaders within the time of the changes. Changes stay in the order of their LSNs,
@@ -206,7 +211,7 @@ func (q *eventSearch) addLeaders(terms []Leadership) {
 	}
 	for _, l := range terms {
 		e := l.Event()
-		if e.At.Before(from) || !q.selects(e) {
+		if e.At.Before(from) || !q.Selects(e) {
 			continue
 		}
 		at := slices.IndexFunc(q.events, func(other Event) bool { return !other.At.After(e.At) })

@@ -56,7 +56,7 @@ func (s *adminService) discards(ctx context.Context, n storage.Namespace) error 
 		return err
 	}
 	return leasehold.Errorf("create namespace", leasehold.Invalid, string(n.Name),
-		"owner %q holds leases in a namespace of this name, which this store has never had, and would lose them. Do the managers run with another data directory or store than before? 'leasehold restore' creates the namespaces of a lost group from a backup. If these leases are to end, stop the servers that hold them, and try again %v later", by, node.ClaimAge)
+		"owner %q holds leases in a namespace of this name, which this store has never had, and would lose them. Do the managers run with another data directory or store than before? 'leasehold manager restore' creates the namespaces of a lost group from a backup. If these leases are to end, stop the servers that hold them, and try again %v later", by, node.ClaimAge)
 }
 
 // UpdateNamespace replaces a namespace's configuration.

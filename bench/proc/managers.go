@@ -28,7 +28,7 @@ import (
 // leasehold. bench/all builds it once, before anything is measured.
 const CommandVariable = "BENCH_LEASEHOLD"
 
-// Managers is a group of processes of "leasehold manager", built from this tree, with
+// Managers is a group of processes of "leasehold manager run", built from this tree, with
 // their stores embedded.
 type Managers struct {
 	All []*Manager
@@ -111,7 +111,7 @@ func (g *Managers) prepare(program string) error {
 		name := fmt.Sprintf("m%d", i+1)
 		m := &Manager{Addr: ports[3*i], http: ports[3*i+1]}
 		args := append([]string{
-			"manager", "--listen", m.Addr, "--http", m.http,
+			"manager", "run", "--listen", m.Addr, "--http", m.http,
 			"--name", name, "--data-dir", filepath.Join(g.dir, name), "--log-level", "error",
 		}, g.config.Args...)
 		if n > 1 {

@@ -86,7 +86,7 @@ func TestBackupAndRestore(t *testing.T) {
 	command(t, 0, "namespace", "create", "presence", "--lease", "4s", "--policy", "adaptive", "--churn", "0.5", "--timeout", "1m", "--managers", old)
 	command(t, 0, "namespace", "create", "empty", "--lease", "2s", "--managers", old)
 	before := granted(t, old, "presence")
-	saved, _ := command(t, 0, "backup", "--timeout", "1m", "--managers", old)
+	saved, _ := command(t, 0, "manager", "backup", "--timeout", "1m", "--managers", old)
 	file := filepath.Join(t.TempDir(), "backup.json")
 	if err := os.WriteFile(file, []byte(saved), 0o600); err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestBackupAndRestore(t *testing.T) {
 	stop()
 
 	anew, _ := startLonely(t)
-	out, errs := command(t, 0, "restore", file, "--timeout", "1m", "--managers", anew)
+	out, errs := command(t, 0, "manager", "restore", file, "--timeout", "1m", "--managers", anew)
 	if !strings.Contains(out, "restored 2 namespaces") || !strings.Contains(errs, "waiting for 4.8s, until no lease of the lost managers is valid") {
 		t.Errorf("it printed %s%s", out, errs)
 	}
@@ -114,11 +114,11 @@ func TestBackupAndRestore(t *testing.T) {
 		t.Errorf("it was %s and is %s", console.JSON(was), console.JSON(is))
 	}
 	// Again is harmless, and another of the same name is not touched.
-	if out, errs := command(t, 0, "restore", file, "--managers", anew, "--json"); !strings.Contains(out, `"restored": []`) || errs != "" {
+	if out, errs := command(t, 0, "manager", "restore", file, "--managers", anew, "--json"); !strings.Contains(out, `"restored": []`) || errs != "" {
 		t.Errorf("restored again, it printed %s%s", out, errs)
 	}
 	command(t, 0, "namespace", "update", "presence", "--lease", "5s", "--managers", anew)
-	if _, errs := command(t, 2, "restore", file, "--managers", anew); !strings.Contains(errs, "there is one already, and not as the backup would make it") {
+	if _, errs := command(t, 2, "manager", "restore", file, "--managers", anew); !strings.Contains(errs, "there is one already, and not as the backup would make it") {
 		t.Errorf("it printed %s", errs)
 	}
 }
@@ -130,7 +130,7 @@ func TestBackupWaits(t *testing.T) {
 		return startFake(t, &fakeManager{unread: unread, namespaces: []*leaseholdv1.NamespaceConfig{{Name: "presence"}, {Name: "sessions"}}})
 	}
 	f := two(2)
-	out, _ := command(t, 0, "backup", "--timeout", "1m", "--managers", f.addr)
+	out, _ := command(t, 0, "manager", "backup", "--timeout", "1m", "--managers", f.addr)
 	if got, err := admin.ParseBackup([]byte(out)); err != nil || len(got.Namespaces) != 2 {
 		t.Errorf("it printed %s: %v", out, err)
 	}
@@ -139,10 +139,10 @@ func TestBackupWaits(t *testing.T) {
 	}
 
 	never := two(-1)
-	if _, errs := command(t, 2, "backup", "--timeout", "2s", "--managers", never.addr); !strings.Contains(errs, `"sessions": the managers do not know its newest generation: loading its table; try again`) {
+	if _, errs := command(t, 2, "manager", "backup", "--timeout", "2s", "--managers", never.addr); !strings.Contains(errs, `"sessions": the managers do not know its newest generation: loading its table; try again`) {
 		t.Errorf("it printed %s", errs)
 	}
-	out, _ = command(t, 0, "backup", "--timeout", "4s", "--managers", never.addr+","+two(0).addr)
+	out, _ = command(t, 0, "manager", "backup", "--timeout", "4s", "--managers", never.addr+","+two(0).addr)
 	if got, err := admin.ParseBackup([]byte(out)); err != nil || len(got.Namespaces) != 2 {
 		t.Errorf("it printed %s: %v", out, err)
 	}

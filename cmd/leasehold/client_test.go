@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -27,12 +28,12 @@ func TestAnswersThatCannotBeWritten(t *testing.T) {
 		{"namespace", "list"},
 		{"namespace", "show", "presence"},
 		{"status"},
-		{"owners"},
-		{"ranges", "--json"},
-		{"lookup", "x"},
-		{"history", "x"},
-		{"member", "list"},
-		{"watch"},
+		{"owner", "list"},
+		{"range", "list", "--json"},
+		{"key", "find", "x"},
+		{"key", "history", "x"},
+		{"manager", "list"},
+		{"events", "--follow"},
 	} {
 		var errs bytes.Buffer
 		got := run(t.Context(), append(args, "--managers", f.addr), broken{}, &errs)
@@ -41,3 +42,8 @@ func TestAnswersThatCannotBeWritten(t *testing.T) {
 		}
 	}
 }
+
+// broken is a stream that nothing can be written to.
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("disk full") }

@@ -54,7 +54,7 @@ func runWith(t *testing.T, bug mutant.Mutant, args ...string) demo.Report {
 	t.Helper()
 	dir := t.TempDir()
 	program := filepath.Join(dir, "mutant")
-	if err := mutant.Build(t.Context(), bug, program); err != nil {
+	if err := mutant.Build(t.Context(), bug, "./cmd/leasehold", program); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(program, append([]string{

@@ -18,12 +18,12 @@ func TestOldManager(t *testing.T) {
 		status    cli.Status
 		says, not string
 	}{
-		{"moves", cli.StatusTrouble, "this manager is older than this command, or the one that leads is, and cannot do that: upgrade the managers", "7400"},
-		{"drain server-1", cli.StatusTrouble, "upgrade the managers", "cannot move any"},
+		{"range moves", cli.StatusTrouble, "this manager is older than this command, or the one that leads is, and cannot do that: upgrade the managers", "7400"},
+		{"owner drain server-1", cli.StatusTrouble, "upgrade the managers", "cannot move any"},
 		{"namespace show presence", cli.StatusOK, "max owners", "given up after"},
 		{"namespace show presence --json", cli.StatusOK, "maxOwners", "moveTimeoutSeconds"},
-		{"owners", cli.StatusOK, "unknown", "cannot"},
-		{"owners --json", cli.StatusOK, "server-1", "movesState"},
+		{"owner list", cli.StatusOK, "unknown", "cannot"},
+		{"owner list --json", cli.StatusOK, "server-1", "movesState"},
 	} {
 		t.Run(test.args, func(t *testing.T) {
 			f := startFake(t, &fakeManager{old: true, namespaces: []*leaseholdv1.NamespaceConfig{{Name: "presence", Policy: "consistent", MaxOwners: 7, Moves: 4, MoveTimeout: 1e9}}})

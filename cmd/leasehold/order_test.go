@@ -45,7 +45,7 @@ func TestDrainThatDoesNotEndWell(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			f := startFake(t, inPresence(test.fake))
 			var out, errs bytes.Buffer
-			got := run(t.Context(), []string{"drain", "server-1", "--managers", f.addr}, &out, &errs)
+			got := run(t.Context(), []string{"owner", "drain", "server-1", "--managers", f.addr}, &out, &errs)
 			if got != int(test.status) || !strings.Contains(out.String(), test.out) || !strings.Contains(errs.String(), test.errs) {
 				t.Errorf("exit status %d, want %d\n%s%s", got, test.status, out.String(), errs.String())
 			}
@@ -57,7 +57,7 @@ func TestDrainThatDoesNotEndWell(t *testing.T) {
 func TestDryRunOfTheLastOwner(t *testing.T) {
 	f := startFake(t, inPresence(&fakeManager{alone: true}))
 	var out, errs bytes.Buffer
-	got := run(t.Context(), []string{"drain", "server-1", "--dry-run", "--managers", f.addr}, &out, &errs)
+	got := run(t.Context(), []string{"owner", "drain", "server-1", "--dry-run", "--managers", f.addr}, &out, &errs)
 	if got != int(cli.StatusTrouble) || out.Len() > 0 || !strings.Contains(errs.String(), "nobody else can take the keys of server-1") {
 		t.Errorf("exit status %d\n%s%s", got, out.String(), errs.String())
 	}
@@ -70,9 +70,9 @@ func TestInterruptedDrainGoesOn(t *testing.T) {
 	defer cancel()
 	var out bytes.Buffer
 	errs := &lineCounter{left: 1, cancel: cancel}
-	got := run(ctx, []string{"drain", "server-1", "--managers", f.addr}, &out, errs)
+	got := run(ctx, []string{"owner", "drain", "server-1", "--managers", f.addr}, &out, errs)
 	const want = "server-1 has 64 leases, 50.00 % of the keys; 2 moves, 5.0 MiB sent\n" +
-		"server-1 still has 64 leases, 50.00 % of the keys. The drain goes on; see 'leasehold moves', or end it with 'leasehold drain server-1 --cancel'.\n"
+		"server-1 still has 64 leases, 50.00 % of the keys. The drain goes on; see 'leasehold range moves', or end it with 'leasehold owner drain server-1 --cancel'.\n"
 	if got != int(cli.StatusInterrupted) || errs.said.String() != want || out.String() != "" {
 		t.Errorf("exit status %d\n%s%s", got, out.String(), errs.said.String())
 	}
@@ -87,7 +87,7 @@ func TestInterruptedDrainGoesOn(t *testing.T) {
 func TestMoveThatFailsAtOnce(t *testing.T) {
 	f := startFake(t, inPresence(&fakeManager{idle: true, orders: fakeOrders{stuck: true}}))
 	var out, errs bytes.Buffer
-	got := run(t.Context(), []string{"move", "--key", "hello", "server-3", "--managers", f.addr}, &out, &errs)
+	got := run(t.Context(), []string{"range", "move", "--key", "hello", "server-3", "--managers", f.addr}, &out, &errs)
 	if got != int(cli.StatusTrouble) || !strings.Contains(errs.String(), "the move failed, or the policy overruled it") || out.String() != "" {
 		t.Errorf("exit status %d\n%s%s", got, out.String(), errs.String())
 	}
@@ -101,10 +101,10 @@ func TestOrdersAskOnce(t *testing.T) {
 		method string
 		want   int
 	}{
-		{"drain server-1", "DrainOwner", 1},
-		{"drain server-2", "DrainOwner", 2},
-		{"rebalance", "Rebalance", 1},
-		{"move --key hello server-3", "MoveRange", 1},
+		{"owner drain server-1", "DrainOwner", 1},
+		{"owner drain server-2", "DrainOwner", 2},
+		{"range rebalance", "Rebalance", 1},
+		{"range move --key hello server-3", "MoveRange", 1},
 	} {
 		t.Run(test.args, func(t *testing.T) {
 			f := startFake(t, inPresence(&fakeManager{}))

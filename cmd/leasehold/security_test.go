@@ -58,7 +58,7 @@ func (f *fortress) start(i int, args ...string) {
 	f.t.Helper()
 	name := fmt.Sprintf("m%d", i+1)
 	args = append([]string{
-		"manager", "--name", name, "--listen", f.addrs[i], "--http=", "--data-dir", filepath.Join(f.t.TempDir(), name),
+		"manager", "run", "--name", name, "--listen", f.addrs[i], "--http=", "--data-dir", filepath.Join(f.t.TempDir(), name),
 		"--peer-listen", f.peers[i], "--tls-dir", f.of("manager", name), "--access", f.of("access.yaml"),
 	}, args...)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -105,7 +105,7 @@ func TestFortress(t *testing.T) {
 	f.await("operator/alice", "namespace", "create", "sessions")
 	f.start(1, "--join", f.addrs[0])
 	for deadline := time.Now().Add(time.Minute); ; {
-		members := f.await("operator/alice", "member", "list")
+		members := f.await("operator/alice", "manager", "list")
 		if strings.Count(members, "voter  yes      https://") == 2 {
 			break
 		}
@@ -200,7 +200,7 @@ func (f *fortress) tokens() {
 	if err := os.WriteFile(f.of("access.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f.await("bare", "owners", "-n", "sessions", "--token-file", file)
+	f.await("bare", "owner", "list", "-n", "sessions", "--token-file", file)
 	if ended, said := f.ask("bare", "namespace", "create", "x", "--token-file", file); ended != 2 || !strings.Contains(said, "token:bob") {
 		t.Errorf("a token of a lookup gives orders: status %d, %q", ended, said)
 	}

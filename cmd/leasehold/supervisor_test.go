@@ -42,7 +42,7 @@ func TestSupervisorHears(t *testing.T) {
 	defer stop()
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, []string{"manager", "--listen", "127.0.0.1:0", "--http", "", "--data-dir", t.TempDir()}, io.Discard, io.Discard)
+		ended <- run(ctx, []string{"manager", "run", "--listen", "127.0.0.1:0", "--http", "", "--data-dir", t.TempDir()}, io.Discard, io.Discard)
 	}()
 	want("READY=1\nSTATUS=a manager on 127.0.0.1:")
 	stop()

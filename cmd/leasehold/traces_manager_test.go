@@ -46,7 +46,7 @@ func TestManagerSendsTraces(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	leads := &signalWriter{word: "this manager leads", seen: stop}
-	args := []string{"manager", "--listen", "127.0.0.1:0", "--http", "", "--data-dir", t.TempDir()}
+	args := []string{"manager", "run", "--listen", "127.0.0.1:0", "--http", "", "--data-dir", t.TempDir()}
 	if got := run(ctx, args, io.Discard, leads); got != 0 {
 		t.Fatalf("exit status %d", got)
 	}

@@ -49,7 +49,7 @@ func watchLines(t *testing.T, lines int, args ...string) string {
 	defer cancel()
 	out := &lineCounter{left: lines, cancel: cancel}
 	var errs bytes.Buffer
-	if got := run(ctx, append([]string{"watch"}, args...), out, &errs); got != int(cli.StatusOK) {
+	if got := run(ctx, append([]string{"events", "--follow"}, args...), out, &errs); got != int(cli.StatusOK) {
 		t.Errorf("exit status %d: %s", got, errs.String())
 	}
 	return out.said.String()
@@ -111,7 +111,7 @@ func TestWatchWaitsForAManager(t *testing.T) {
 func TestWatchEndsWhenRefused(t *testing.T) {
 	f := startFake(t, &fakeManager{failure: leasehold.Errorf("watch", leasehold.Limit, "", "there are 100 watchers already")})
 	var errs bytes.Buffer
-	got := run(t.Context(), []string{"watch", "--managers", f.addr}, io.Discard, &errs)
+	got := run(t.Context(), []string{"events", "--follow", "--managers", f.addr}, io.Discard, &errs)
 	if got != int(cli.StatusTrouble) || !strings.Contains(errs.String(), "there are 100 watchers already") {
 		t.Errorf("exit status %d: %s", got, errs.String())
 	}

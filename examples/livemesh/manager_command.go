@@ -11,7 +11,7 @@ import (
 )
 
 // newManagerCommand runs a manager inside this program, so that the demo needs no other.
-// People run "leasehold manager".
+// People run "leasehold manager run".
 func newManagerCommand() *cobra.Command {
 	var listen string
 	var peers []string

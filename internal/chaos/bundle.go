@@ -26,7 +26,7 @@ func (r *run) bundle() error {
 // readme is for whoever opens the directory and was not there.
 func (r *run) readme() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "This is what a run of leasehold chaos has left. To do it again:\n\n    %s\n\n", r.report.Replay)
+	fmt.Fprintf(&b, "This is what a run of leasehold-lab chaos has left. To do it again:\n\n    %s\n\n", r.report.Replay)
 	b.WriteString("The same seed strikes in the same way; but processes are scheduled as they are, so that it may\nnot find the same again. ")
 	b.WriteString("The builds were:\n\n")
 	for _, build := range r.report.Builds {

@@ -52,7 +52,7 @@ func buildAndRun(m *testing.M) int {
 		}
 		defer os.RemoveAll(dir) //nolint:errcheck // there is nobody left to tell
 		program = filepath.Join(dir, "leasehold")
-		if out, err := exec.Command("go", "build", "-o", program, "github.com/leasehold-dev/leasehold/cmd/leasehold").CombinedOutput(); err != nil {
+		if out, err := exec.Command("go", "build", "-o", program, "github.com/leasehold-dev/leasehold/cmd/leasehold-lab").CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "building what the tests run: %v\n%s", err, out)
 			return 1
 		}
@@ -283,13 +283,13 @@ func TestConfigs(t *testing.T) {
 func TestReplay(t *testing.T) {
 	c := DefaultConfig()
 	c.Seed, c.Faults, c.Lease, c.Kinds, c.LeasesOff = 7, 10, 2*time.Second, []string{"loss", "delay"}, true
-	const want = "leasehold chaos --store etcd --seed 7 --faults 10 --kinds loss,delay --lease 2s --leases-off"
+	const want = "leasehold-lab chaos --store etcd --seed 7 --faults 10 --kinds loss,delay --lease 2s --leases-off"
 	if got := c.Replay(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	c = DefaultConfig()
 	c.Seed, c.For, c.Other, c.OtherFlag = 7, time.Minute, "/cache/1234", "oldest"
-	if got, want := c.Replay(), "leasehold chaos --store etcd --seed 7 --for 1m0s --other oldest"; got != want {
+	if got, want := c.Replay(), "leasehold-lab chaos --store etcd --seed 7 --for 1m0s --other oldest"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

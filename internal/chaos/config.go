@@ -163,7 +163,7 @@ func (c *Config) bound(forgot bool) time.Duration {
 
 // Replay is the command that does a run again.
 func (c *Config) Replay() string {
-	words := []string{"leasehold chaos", "--store", string(c.Shape), "--seed", fmt.Sprint(c.Seed)}
+	words := []string{"leasehold-lab chaos", "--store", string(c.Shape), "--seed", fmt.Sprint(c.Seed)}
 	usual := DefaultConfig()
 	add := func(differs bool, flag string, value any) {
 		if differs {

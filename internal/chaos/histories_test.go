@@ -42,11 +42,11 @@ func TestHistoriesAreOnOneClock(t *testing.T) {
 // TestReadme says what a stranger needs: how to do it again, what was violated, and when it began.
 func TestReadme(t *testing.T) {
 	r := &run{begin: time.Now(), report: Report{
-		Replay: "leasehold chaos --seed 7", Builds: []string{"this build", "that build"},
+		Replay: "leasehold-lab chaos --seed 7", Builds: []string{"this build", "that build"},
 		Violations: []check.Violation{{Invariant: "I5", Broken: "a table went back", Text: "from 2 to 1", Times: 4}},
 	}}
 	text := r.readme()
-	for _, want := range []string{"    leasehold chaos --seed 7\n", "    that build\n", "I5: a table went back", r.begin.UTC().Format(time.RFC3339Nano), "faults.jsonl"} {
+	for _, want := range []string{"    leasehold-lab chaos --seed 7\n", "    that build\n", "I5: a table went back", r.begin.UTC().Format(time.RFC3339Nano), "faults.jsonl"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("there is no %q in\n%s", want, text)
 		}

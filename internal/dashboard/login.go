@@ -21,7 +21,7 @@ type sessionJSON struct {
 }
 
 const (
-	noAdmin = "this manager was started without --admin-token-file: it only shows; give orders with leasehold drain and leasehold move"
+	noAdmin = "this manager was started without --admin-token-file: it only shows; give orders with leasehold owner drain and leasehold range move"
 	notSeen = "this is for administrators: log in first; a login lasts for an hour without an order, and eight at most"
 	unknown = "log in first, with a token, or show a certificate: a login lasts for eight hours, and for one if nobody looks"
 )

@@ -1,7 +1,7 @@
 // Package faults is the catalogue of what may happen to us: each case with what must hold
 // then, and with what proves that it does. docs/FAULTS.md is made of it.
 //
-// A proof is something that runs: a test, a kind of fault of "leasehold chaos", a fault or a
+// A proof is something that runs: a test, a kind of fault of "leasehold-lab chaos", a fault or a
 // branch of a simulator. A test of this package looks each of them up where it is defined, so
 // that none can be renamed or removed unnoticed, and fails if a case has none.
 //

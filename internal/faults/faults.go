@@ -22,9 +22,9 @@ type Kind string
 // The kinds of proofs.
 const (
 	Test   Kind = "test"   // a Go test
-	Chaos  Kind = "chaos"  // a kind of fault of "leasehold chaos"
-	Sim    Kind = "sim"    // a fault, or "machine: branch", of "leasehold sim"
-	Flease Kind = "flease" // a fault of "leasehold flease sim"
+	Chaos  Kind = "chaos"  // a kind of fault of "leasehold-lab chaos"
+	Sim    Kind = "sim"    // a fault, or "machine: branch", of "leasehold-lab sim"
+	Flease Kind = "flease" // a fault of "leasehold-lab flease sim"
 )
 
 // A Proof is something that runs, and fails if what must hold does not.

@@ -15,9 +15,9 @@ const intro = `# What may happen to us, and where it is tried
 Each case is something that happens to real clusters, with what must hold then; I1 to I11 are in [ARCHITECTURE.md](ARCHITECTURE.md).
 The numbers say how often it was tried, and by what:
 
-- **simulator**: faults of ` + "`leasehold sim`" + ` that struck, and branches of machines that they led to; in Flease's cases of
-  ` + "`leasehold flease sim`" + `;
-- **chaos**: faults of ` + "`leasehold chaos`" + ` that struck real processes on a network that is broken;
+- **simulator**: faults of ` + "`leasehold-lab sim`" + ` that struck, and branches of machines that they led to; in Flease's cases of
+  ` + "`leasehold-lab flease sim`" + `;
+- **chaos**: faults of ` + "`leasehold-lab chaos`" + ` that struck real processes on a network that is broken;
 - **tests**: tests of this case by name that passed.
 
 After every event of a simulator all invariants are checked that it can see, not only those of the case; over the whole history of a

@@ -18,7 +18,7 @@ func valid(t testing.TB, cfg Config) Config {
 	return cfg
 }
 
-// The seeds of every test run. More are run by the command: leasehold flease sim.
+// The seeds of every test run. More are run by the command: leasehold-lab flease sim.
 const manySeeds = 2000
 
 func TestSeeds(t *testing.T) {
@@ -27,7 +27,7 @@ func TestSeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range s.Failures {
-		t.Errorf("seed %d: %v\nreplay: go run ./cmd/leasehold flease sim --seed %d --seeds 1 --trace", f.Seed, f.Violation, f.Seed)
+		t.Errorf("seed %d: %v\nreplay: go run ./cmd/leasehold-lab flease sim --seed %d --seeds 1 --trace", f.Seed, f.Violation, f.Seed)
 	}
 	if s.Seeds != manySeeds {
 		t.Errorf("ran %d worlds, want %d", s.Seeds, manySeeds)

@@ -112,10 +112,10 @@ func find(all []Mutant, name string) (Mutant, bool) {
 	return Mutant{}, false
 }
 
-// Build builds the command with the bug in it, from the checkout that the
+// Build builds a program, such as ./cmd/leasehold, with the bug in it, from the checkout that the
 // working directory is in, into the file out.
-func Build(ctx context.Context, m Mutant, out string) error {
-	return m.build(ctx, "./cmd/leasehold", out)
+func Build(ctx context.Context, m Mutant, program, out string) error {
+	return m.build(ctx, program, out)
 }
 
 func (m Mutant) build(ctx context.Context, program, out string) error {

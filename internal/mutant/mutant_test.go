@@ -80,17 +80,17 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 	patched := func(lines string) Mutant {
 		return Mutant{Name: "some-bug", Patch: "It is wrong.\n\n--- a/internal/mono/mono.go\n+++ b/internal/mono/mono.go\n@@ -1 +1 @@\n" + lines}
 	}
-	if err := Build(t.Context(), patched("-this text is not there\n+nor this\n"), out); err == nil || !strings.Contains(err.Error(), "does not have these lines") {
+	if err := Build(t.Context(), patched("-this text is not there\n+nor this\n"), "./cmd/leasehold", out); err == nil || !strings.Contains(err.Error(), "does not have these lines") {
 		t.Errorf("a mutant whose lines are gone: %v", err)
 	}
-	if err := Build(t.Context(), patched("-package mono\n+package ???\n"), out); err == nil || !strings.Contains(err.Error(), "mono.go") {
+	if err := Build(t.Context(), patched("-package mono\n+package ???\n"), "./cmd/leasehold", out); err == nil || !strings.Contains(err.Error(), "mono.go") {
 		t.Errorf("a mutant that does not compile: %v", err)
 	}
-	if err := Build(t.Context(), Mutant{Name: "empty", Patch: "It is wrong.\n"}, out); err == nil || !strings.Contains(err.Error(), "no hunk") {
+	if err := Build(t.Context(), Mutant{Name: "empty", Patch: "It is wrong.\n"}, "./cmd/leasehold", out); err == nil || !strings.Contains(err.Error(), "no hunk") {
 		t.Errorf("a patch without a hunk: %v", err)
 	}
 	t.Chdir(t.TempDir())
-	if err := Build(t.Context(), All()[0], out); leasehold.KindOf(err) != leasehold.NotFound || !strings.Contains(err.Error(), "inside a checkout") {
+	if err := Build(t.Context(), All()[0], "./cmd/leasehold", out); leasehold.KindOf(err) != leasehold.NotFound || !strings.Contains(err.Error(), "inside a checkout") {
 		t.Errorf("outside of a checkout: %v", err)
 	}
 }

@@ -17,7 +17,7 @@ func TestAgents(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, f := range s.Failures {
-				t.Errorf("seed %d: %v\nreplay: go run ./cmd/leasehold sim --agents --seed %d --seeds 1 --trace (with --diskless, if there is no store)", f.Seed, f.Violation, f.Seed)
+				t.Errorf("seed %d: %v\nreplay: go run ./cmd/leasehold-lab sim --agents --seed %d --seeds 1 --trace (with --diskless, if there is no store)", f.Seed, f.Violation, f.Seed)
 			}
 			for _, name := range []string{"owner: promised", "owner: held back for a promise"} {
 				if s.Branches[name] < seeds {

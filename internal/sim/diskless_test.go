@@ -17,7 +17,7 @@ func TestDisklessSeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range s.Failures {
-		t.Errorf("seed %d: %v\nreplay: go run ./cmd/leasehold sim --diskless --seed %d --seeds 1 --trace", f.Seed, f.Violation, f.Seed)
+		t.Errorf("seed %d: %v\nreplay: go run ./cmd/leasehold-lab sim --diskless --seed %d --seeds 1 --trace", f.Seed, f.Violation, f.Seed)
 	}
 	for name, n := range s.Checks {
 		if n == 0 {

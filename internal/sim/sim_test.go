@@ -18,7 +18,7 @@ func valid(t testing.TB, cfg Config) Config {
 	return cfg
 }
 
-// The seeds of every test run. More are run by the command: leasehold sim.
+// The seeds of every test run. More are run by the command: leasehold-lab sim.
 const (
 	firstSeed = 1
 	manySeeds = 2500
@@ -30,7 +30,7 @@ func TestSeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range s.Failures {
-		t.Errorf("seed %d: %v\nreplay: go run ./cmd/leasehold sim --seed %d --seeds 1 --trace", f.Seed, f.Violation, f.Seed)
+		t.Errorf("seed %d: %v\nreplay: go run ./cmd/leasehold-lab sim --seed %d --seeds 1 --trace", f.Seed, f.Violation, f.Seed)
 	}
 	if s.Seeds != manySeeds {
 		t.Errorf("ran %d worlds, want %d", s.Seeds, manySeeds)
@@ -56,7 +56,7 @@ func TestOtherSizes(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, f := range s.Failures {
-			t.Errorf("seed %d: %v\nreplay: go run ./cmd/leasehold sim %s --seed %d --seeds 1 --trace", f.Seed, f.Violation, test.flags, f.Seed)
+			t.Errorf("seed %d: %v\nreplay: go run ./cmd/leasehold-lab sim %s --seed %d --seeds 1 --trace", f.Seed, f.Violation, test.flags, f.Seed)
 		}
 	}
 }

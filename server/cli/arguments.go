@@ -33,8 +33,18 @@ func OneArgument(what string) cobra.PositionalArgs {
 	}
 }
 
-// ASubcommand refuses what no subcommand is called.
-func ASubcommand(cmd *cobra.Command, args []string) error {
+// Group is a command that only has subcommands. Alone it prints its help.
+func Group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Long: long, Args: aSubcommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
+// aSubcommand refuses what no subcommand is called.
+func aSubcommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}

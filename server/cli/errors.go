@@ -30,7 +30,7 @@ func (c *Client) whereToLook(reasons []string) string {
 	if from := c.origin("managers"); from != "default" {
 		return fmt.Sprintf("The addresses are from %s. Is that where managers listen, and can they be reached from here?", from)
 	}
-	return "Start one with 'leasehold manager', or say with --managers or LEASEHOLD_MANAGERS where they are."
+	return "Start one with 'leasehold manager run', or say with --managers or LEASEHOLD_MANAGERS where they are."
 }
 
 // explainRefusal adds to a manager's refusal what to do about it.
@@ -98,7 +98,7 @@ func noSuchOwner(unknown *admin.UnknownOwnerError) error {
 	const most = 3 // to propose
 	near := settings.Nearest(unknown.Owner, names, most)
 	if len(near) == 0 {
-		return fail("no owner in %s has this name; 'leasehold owners -n %s' lists those there are", unknown.Namespace, unknown.Namespace)
+		return fail("no owner in %s has this name; 'leasehold owner list -n %s' lists those there are", unknown.Namespace, unknown.Namespace)
 	}
 	return fail("no owner in %s has this name; the closest: %s", unknown.Namespace, strings.Join(near, ", "))
 }

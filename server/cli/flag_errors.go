@@ -10,9 +10,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/settings"
 )
 
-// ExplainFlagError says what to do about a flag that could not be understood,
+// explainFlagError says what to do about a flag that could not be understood,
 // where the flag library says what its parser did.
-func ExplainFlagError(cmd *cobra.Command, err error) error {
+func explainFlagError(cmd *cobra.Command, err error) error {
 	var (
 		unknown *pflag.NotExistError
 		invalid *pflag.InvalidValueError

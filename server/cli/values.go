@@ -188,3 +188,19 @@ func PlanSum(p admin.Plan) string {
 }
 
 func OneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// RangesText lists ranges of a lease table; none is what it says if there is none.
+func RangesText(d admin.Ranges, none string) string {
+	if len(d.Ranges) == 0 {
+		return none + "\n"
+	}
+	var rows [][]string
+	for _, r := range d.Ranges {
+		rows = append(rows, []string{
+			r.Keys().String(), console.Percent(r.Share), OrNobody(r.Owner), console.OrDash(r.Addr), Decimal(uint64(r.Generation)), LostText(r),
+		})
+	}
+	return console.Table([]console.Column{
+		console.Left("RANGE"), console.Number("SHARE"), console.Left("OWNER"), console.Left("ADDRESS"), console.Number("GENERATION"), console.Left("STATE LAST LOST"),
+	}, rows)
+}

@@ -3,6 +3,10 @@ package daemon
 import (
 	"runtime/debug"
 	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/server/cli"
 )
 
 // BuildVersion describes this very binary. Nothing is stamped into it when it
@@ -35,4 +39,18 @@ func describeBuild(info *debug.BuildInfo) string {
 		words = append(words, settings["GOOS"]+"/"+settings["GOARCH"])
 	}
 	return strings.Join(words, " ")
+}
+
+// NewVersionCommand is the subcommand "version".
+func NewVersionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Say which build this is",
+		Long: `Prints one line: the version, the commit if it is known, the Go release and the
+platform it was built for. Please put it into bug reports.`,
+		Args: cli.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cli.Write(cmd.OutOrStdout(), BuildVersion()+"\n")
+		},
+	}
 }

@@ -150,14 +150,14 @@ func (c *Campaign) Run(ctx context.Context, out, errs console.Screen) (Outcome, 
 			return Passed, withKept(err, r.Kept)
 		}
 		if err != nil { // it went no further, but what it has found counts
-			errs.Say("leasehold: %v\n", err)
+			errs.Say("leasehold-lab: %v\n", err)
 		}
 		if err := c.print(out, file, &r); err != nil {
 			return Passed, err
 		}
 		switch {
 		case len(r.Violations) > 0:
-			errs.Say("leasehold: %s; %s\n", console.Bad("VIOLATION"), "to do it again: "+r.Replay)
+			errs.Say("leasehold-lab: %s; %s\n", console.Bad("VIOLATION"), "to do it again: "+r.Replay)
 			return Violated, nil
 		case r.Interrupted:
 			return Interrupted, nil

@@ -95,7 +95,7 @@ func versionIn(text string) (string, bool) {
 }
 
 // build builds a commit, away from the checkout.
-func build(ctx context.Context, root, commit, program string) error {
+func build(ctx context.Context, root, commit, out string) error {
 	dir, err := os.MkdirTemp("", "leasehold-elder-")
 	if err != nil {
 		return err
@@ -105,10 +105,14 @@ func build(ctx context.Context, root, commit, program string) error {
 	if _, err := git(ctx, root, "archive", "--output", files, commit); err != nil {
 		return err
 	}
-	built := program + ".new"
+	program := "./cmd/leasehold-lab"
+	if _, err := git(ctx, root, "cat-file", "-e", commit+":"+processes); err == nil {
+		program = "./cmd/leasehold" // when one program had everything
+	}
+	built := out + ".new"
 	for _, args := range [][]string{
 		{"tar", "-xf", files},
-		{"go", "build", "-o", built, "./cmd/leasehold"},
+		{"go", "build", "-o", built, program},
 	} {
 		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 		cmd.Dir = dir
@@ -116,7 +120,7 @@ func build(ctx context.Context, root, commit, program string) error {
 			return fmt.Errorf("building commit %s: %s: %w\n%s", commit, strings.Join(args, " "), err, out)
 		}
 	}
-	return os.Rename(built, program)
+	return os.Rename(built, out)
 }
 
 // git asks git.

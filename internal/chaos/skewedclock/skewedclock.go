@@ -35,7 +35,7 @@ func Wall(by, after, until time.Duration) string {
 }
 
 // command is what is built.
-const command = "github.com/leasehold-dev/leasehold/cmd/leasehold"
+const command = "github.com/leasehold-dev/leasehold/cmd/leasehold-lab"
 
 // A change is of one file: what is replaced, and what it becomes.
 type change struct{ was, becomes string }

@@ -29,7 +29,7 @@ func (o *options) simulate(ctx context.Context, r *faults.Results) error {
 		{faults.Sim, "sim --seeds %d --faults default,outage=8"},
 		{faults.Flease, "flease sim --seeds %d"},
 	} {
-		command := "go run ./cmd/leasehold " + fmt.Sprintf(c.args, o.worlds)
+		command := "go run ./cmd/leasehold-lab " + fmt.Sprintf(c.args, o.worlds)
 		fmt.Fprintln(os.Stderr, command)
 		if err := o.campaign(ctx, c.kind, command, r); err != nil {
 			return err
@@ -78,7 +78,7 @@ func known(kind faults.Kind, counts ...map[string]int) map[string]int {
 	return out
 }
 
-// takeChaos takes reports of "leasehold chaos --report", one object for each store, each in the place
+// takeChaos takes reports of "leasehold-lab chaos --report", one object for each store, each in the place
 // of the one that the same command left before.
 func (o *options) takeChaos(r *faults.Results) error {
 	var runs []faults.Run

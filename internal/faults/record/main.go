@@ -42,7 +42,7 @@ func main() {
 	flag.BoolVar(&o.missing, "missing", false, "run only tests of which nothing is recorded")
 	flag.BoolVar(&o.page, "page", false, "run nothing, and write the page")
 	flag.StringVar(&o.only, "only", "", "run only `what`: tests or sim")
-	flag.StringVar(&o.chaos, "chaos", "", "take `files`, with commas between them, that leasehold chaos --report has written, and run nothing")
+	flag.StringVar(&o.chaos, "chaos", "", "take `files`, with commas between them, that leasehold-lab chaos --report has written, and run nothing")
 	flag.Parse()
 	o.date = time.Now().UTC().Format(time.DateOnly)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

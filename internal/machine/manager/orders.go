@@ -105,7 +105,7 @@ func (m *Machine) check(now mono.Instant, o *Order) error {
 	}
 	i, known := m.findSeat(o.Owner)
 	if !known || !m.seats[i].incumbent.member() {
-		return bad(leasehold.NotFound, string(o.Owner), "no owner with this name takes part: \"leasehold owners\" lists those who do")
+		return bad(leasehold.NotFound, string(o.Owner), "no owner with this name takes part: \"leasehold owner list\" lists those who do")
 	}
 	if o.Kind != OrderMove {
 		return nil

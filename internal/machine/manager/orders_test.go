@@ -42,9 +42,9 @@ func TestOrdersRefused(t *testing.T) {
 	}{
 		{"no such kind", manager.Order{Kind: 9, Owner: "a"}, leasehold.Invalid, `order "paper": there is no order of kind 9`},
 		{"no kind", manager.Order{Owner: "a"}, leasehold.Invalid, `order "paper": there is no order of kind 0`},
-		{"drain nobody", manager.Order{Kind: manager.OrderDrain, Owner: "x"}, leasehold.NotFound, `order "x": no owner with this name takes part: "leasehold owners" lists those who do`},
-		{"undrain nobody", manager.Order{Kind: manager.OrderUndrain}, leasehold.NotFound, `order: no owner with this name takes part: "leasehold owners" lists those who do`},
-		{"move to one who only said hello", manager.Order{Kind: manager.OrderMove, Owner: "c", Range: cell(1, 2)}, leasehold.NotFound, `order "c": no owner with this name takes part: "leasehold owners" lists those who do`},
+		{"drain nobody", manager.Order{Kind: manager.OrderDrain, Owner: "x"}, leasehold.NotFound, `order "x": no owner with this name takes part: "leasehold owner list" lists those who do`},
+		{"undrain nobody", manager.Order{Kind: manager.OrderUndrain}, leasehold.NotFound, `order: no owner with this name takes part: "leasehold owner list" lists those who do`},
+		{"move to one who only said hello", manager.Order{Kind: manager.OrderMove, Owner: "c", Range: cell(1, 2)}, leasehold.NotFound, `order "c": no owner with this name takes part: "leasehold owner list" lists those who do`},
 		{"move nothing", manager.Order{Kind: manager.OrderMove, Owner: "a", Range: leasehold.Range{Start: 2, Limit: 1}}, leasehold.Invalid, `order "0000000000000002-0000000000000001": is not a range`},
 		{"move to one who is drained", manager.Order{Kind: manager.OrderMove, Owner: "b", Range: cell(1, 2)}, leasehold.Invalid, `order "b": the owner is being drained: it takes nothing`},
 		{"move to one who parts", manager.Order{Kind: manager.OrderMove, Owner: "d", Range: cell(1, 2)}, leasehold.Invalid, `order "d": the owner is being drained: it takes nothing`},

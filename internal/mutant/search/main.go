@@ -3,8 +3,8 @@
 // the simulators, which link in a moment where the command with its stores and servers takes
 // seconds.
 //
-// Its first argument is the protocol, sim or flease. Its flags are those of leasehold sim,
-// or of leasehold flease sim, that a mutant's World may name.
+// Its first argument is the protocol, sim or flease. Its flags are those of leasehold-lab sim,
+// or of leasehold-lab flease sim, that a mutant's World may name.
 package main
 
 import (

@@ -69,7 +69,7 @@ func (s *Job) runMutant(ctx context.Context, out, errs io.Writer) (Outcome, erro
 	if runtime.GOOS == "windows" {
 		program += ".exe"
 	}
-	if err := mutant.Build(ctx, m, program); err != nil {
+	if err := mutant.Build(ctx, m, "./cmd/leasehold-lab", program); err != nil {
 		if ctx.Err() != nil {
 			return Interrupted, nil
 		}

@@ -48,7 +48,7 @@ func TestReportIndentsWhatAMachineSaidWhenItCrashed(t *testing.T) {
 	f := o.failure(4, &engine.Violation{Invariant: "crash", At: 1500 * time.Millisecond, Text: "index out of range\ngoroutine 1:\n\tmain.f()\n"})
 	want := "VIOLATION  seed 4, crash, at 1.5s\n" +
 		"  index out of range\n  goroutine 1:\n  \tmain.f()\n" +
-		"  replay: go run ./cmd/leasehold sim --seed 4 --seeds 1 --trace\n\n"
+		"  replay: go run ./cmd/leasehold-lab sim --seed 4 --seeds 1 --trace\n\n"
 	if got := plain(f.text()); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

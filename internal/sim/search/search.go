@@ -1,4 +1,4 @@
-// Package search is what "leasehold sim" and "leasehold flease sim" do: they search for
+// Package search is what "leasehold-lab sim" and "leasehold-lab flease sim" do: they search for
 // violations of a protocol in many simulated worlds, or in all that can happen to a small
 // group, with or without a planted bug, and report the result as text or JSON.
 package search
@@ -22,7 +22,7 @@ import (
 
 // A Protocol is what can be searched.
 type Protocol struct {
-	Command    string // of leasehold: "sim"
+	Command    string // of leasehold-lab: "sim"
 	Simulation engine.Simulation
 	Faults     *engine.Mix    // of the simulation
 	World      *pflag.FlagSet // the flags that shape a world; a replay repeats them
@@ -187,7 +187,7 @@ func write(out io.Writer, text string) error {
 
 // replay is the command that does something again.
 func (s *Job) replay(what string) string {
-	words := []string{"go run ./cmd/leasehold", s.Command}
+	words := []string{"go run ./cmd/leasehold-lab", s.Command}
 	if s.Planted != "" {
 		words = append(words, "--mutant", s.Planted)
 	}

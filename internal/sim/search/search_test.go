@@ -32,7 +32,7 @@ func parsed(t *testing.T, args ...string) *Job {
 }
 
 func TestReplayRepeatsWhatShapesTheWorld(t *testing.T) {
-	const base = "go run ./cmd/leasehold sim --seed 17 --seeds 1 --trace"
+	const base = "go run ./cmd/leasehold-lab sim --seed 17 --seeds 1 --trace"
 	for _, test := range []struct {
 		args []string
 		want string
@@ -47,7 +47,7 @@ func TestReplayRepeatsWhatShapesTheWorld(t *testing.T) {
 		{[]string{"--faults=none"}, base + " --faults none"},
 		{[]string{"--faults=default, loss=0"}, base + " --faults default,loss=0"},
 		{[]string{"--faults=loss=1,loss=2,delay=0"}, base + " --faults loss=2"},
-		{[]string{"--planted=some-bug", "--owners=2"}, "go run ./cmd/leasehold sim --mutant some-bug --seed 17 --seeds 1 --trace --owners 2"},
+		{[]string{"--planted=some-bug", "--owners=2"}, "go run ./cmd/leasehold-lab sim --mutant some-bug --seed 17 --seeds 1 --trace --owners 2"},
 	} {
 		s := parsed(t, test.args...)
 		if got := s.replaySeed(17); got != test.want {

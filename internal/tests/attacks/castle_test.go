@@ -66,7 +66,7 @@ func newCastle(t *testing.T, with settings) *castle {
 		papers: make(map[string]credentials.TransportCredentials),
 	}
 	args := append([]string{
-		"manager", "--listen", c.addr, "--http", c.http, "--data-dir", filepath.Join(t.TempDir(), "data"), "--log-level", "info",
+		"manager", "run", "--listen", c.addr, "--http", c.http, "--data-dir", filepath.Join(t.TempDir(), "data"), "--log-level", "info",
 	}, with.args...)
 	if c.secured != nil {
 		args = append(args, c.secured.args()...)

@@ -64,7 +64,7 @@ func TestNoManager(t *testing.T) {
 		})
 		t.Run(name+"/join", func(t *testing.T) {
 			t.Parallel()
-			status, _, stderr := run(t, "manager", "--listen="+freeAddr(t), "--http=", "--name=m2",
+			status, _, stderr := run(t, "manager", "run", "--listen="+freeAddr(t), "--http=", "--name=m2",
 				"--peer-listen="+freeAddr(t), "--join="+addr, "--data-dir="+filepath.Join(t.TempDir(), "data"))
 			refused(t, status, stderr, addr)
 		})
@@ -93,7 +93,7 @@ func TestOneManagerIsEnough(t *testing.T) {
 	if addr, ok := l.Find(0); !ok || addr != addrOf("ann") {
 		t.Errorf("found %q", addr)
 	}
-	if status, stdout, stderr := run(t, "lookup", "alice", "-n", ns, "--managers="+strings.Join(addrs, ",")); status != 0 || !strings.Contains(stdout, "ann") {
+	if status, stdout, stderr := run(t, "key", "find", "alice", "-n", ns, "--managers="+strings.Join(addrs, ",")); status != 0 || !strings.Contains(stdout, "ann") {
 		t.Errorf("the command ended with status %d: %s%s", status, stdout, stderr)
 	}
 	if err := l.Close(); err != nil {
@@ -149,7 +149,7 @@ func TestBadFlags(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			status, _, stderr := run(t, append([]string{"manager"}, test.args...)...)
+			status, _, stderr := run(t, append([]string{"manager", "run"}, test.args...)...)
 			refused(t, status, stderr, test.want...)
 		})
 	}

@@ -79,7 +79,7 @@ func TestForeignDataDirectories(t *testing.T) {
 				test.spoil(t, dir)
 			}
 			before := contents(t, dir)
-			status, _, stderr := run(t, append([]string{"manager", "--listen=" + freeAddr(t), "--http=", "--data-dir=" + dir}, test.flags...)...)
+			status, _, stderr := run(t, append([]string{"manager", "run", "--listen=" + freeAddr(t), "--http=", "--data-dir=" + dir}, test.flags...)...)
 			refused(t, status, stderr, append(test.want, dir)...)
 			if diff := cmp.Diff(before, contents(t, dir)); diff != "" {
 				t.Errorf("it was touched (-before +after):\n%s", diff)
@@ -94,7 +94,7 @@ func TestDataDirectoryInUse(t *testing.T) {
 	t.Parallel()
 	g := startLone(t)
 	m := g.managers[0]
-	status, _, stderr := run(t, "manager", "--listen="+freeAddr(t), "--http=", "--name=m1", "--data-dir="+m.dataDir)
+	status, _, stderr := run(t, "manager", "run", "--listen="+freeAddr(t), "--http=", "--name=m1", "--data-dir="+m.dataDir)
 	refused(t, status, stderr, m.dataDir, "another process uses it")
 	g.createNamespace(t, "still", keptLease)
 }

@@ -61,7 +61,7 @@ func TestDisklessOtherKey(t *testing.T) {
 	}
 	for _, m := range g.managers {
 		m.args = []string{
-			"manager", "--store=flease", "--listen=" + m.addr, "--http=" + strings.TrimPrefix(at[m], "http://"),
+			"manager", "run", "--store=flease", "--listen=" + m.addr, "--http=" + strings.TrimPrefix(at[m], "http://"),
 			"--peers=" + strings.Join(addrs, ","), "--ttl=" + leaderTTL.String(), "--longest-lease=1s", right,
 		}
 		m.start(t)
@@ -119,7 +119,7 @@ func TestDisklessBeginsWithOneKey(t *testing.T) {
 	}
 	for i, addr := range addrs {
 		m := &manager{name: fmt.Sprintf("m%d", i+1), addr: addr, log: filepath.Join(t.TempDir(), "log"), diskless: true}
-		m.args = []string{"manager", "--store=flease", "--listen=" + addr, "--http=", "--peers=" + strings.Join(addrs, ","), "--longest-lease=1s", right}
+		m.args = []string{"manager", "run", "--store=flease", "--listen=" + addr, "--http=", "--peers=" + strings.Join(addrs, ","), "--longest-lease=1s", right}
 		if i == 2 {
 			m.args[len(m.args)-1] = wrong
 		}

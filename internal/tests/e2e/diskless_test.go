@@ -32,7 +32,7 @@ func startDiskless(t *testing.T, longest time.Duration) *group {
 	}
 	for _, m := range g.managers {
 		m.args = []string{
-			"manager", "--store=flease", "--listen=" + m.addr, "--http=", "--peers=" + strings.Join(addrs, ","),
+			"manager", "run", "--store=flease", "--listen=" + m.addr, "--http=", "--peers=" + strings.Join(addrs, ","),
 			"--ttl=" + leaderTTL.String(), "--longest-lease=" + regrant(longest).String(),
 		}
 		m.start(t)

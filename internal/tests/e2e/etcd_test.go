@@ -118,7 +118,7 @@ func (c etcdCluster) managers(t *testing.T, n int) *group {
 	for i := range n {
 		name, addr := fmt.Sprintf("m%d", i+1), freeAddr(t)
 		m := &manager{name: name, addr: addr, log: filepath.Join(t.TempDir(), name+".log")}
-		m.args = []string{"manager", "--listen=" + addr, "--http=", "--etcd=" + strings.Join(urls, ","), "--ttl=" + leaderTTL.String()}
+		m.args = []string{"manager", "run", "--listen=" + addr, "--http=", "--etcd=" + strings.Join(urls, ","), "--ttl=" + leaderTTL.String()}
 		m.start(t)
 		g.managers = append(g.managers, m)
 	}

@@ -54,7 +54,7 @@ func newManager(t *testing.T, name string, flags ...string) *manager {
 	t.Helper()
 	dir, addr := t.TempDir(), freeAddr(t)
 	m := &manager{name: name, addr: addr, dataDir: filepath.Join(dir, "data"), log: filepath.Join(dir, name+".log")}
-	m.args = append([]string{"manager", "--listen=" + addr, "--http=", "--name=" + name, "--data-dir=" + m.dataDir}, flags...)
+	m.args = append([]string{"manager", "run", "--listen=" + addr, "--http=", "--name=" + name, "--data-dir=" + m.dataDir}, flags...)
 	return m
 }
 

@@ -45,7 +45,7 @@ func TestJoinFoundsNothing(t *testing.T) {
 			if marker != "" {
 				writeFile(t, filepath.Join(dir, "leasehold.json"), marker)
 			}
-			status, _, stderr := run(t, "manager", "--listen="+freeAddr(t), "--http=", "--name=m2", "--data-dir="+dir,
+			status, _, stderr := run(t, "manager", "run", "--listen="+freeAddr(t), "--http=", "--name=m2", "--data-dir="+dir,
 				"--peer-listen="+freeAddr(t), "--join="+freeAddr(t))
 			refused(t, status, stderr, "join")
 			if _, err := os.Stat(filepath.Join(dir, "etcd")); err == nil {
@@ -70,7 +70,7 @@ func TestLostDisk(t *testing.T) {
 	status, _, stderr := run(t, lost.args...)
 	refused(t, status, stderr, lost.dataDir, "remove the member", "empty directory")
 
-	if status, _, stderr := run(t, "member", "remove", lost.name, "--managers="+strings.Join(rest.addrs(), ",")); status != 0 {
+	if status, _, stderr := run(t, "manager", "remove", lost.name, "--managers="+strings.Join(rest.addrs(), ",")); status != 0 {
 		t.Fatalf("member remove ended with status %d: %s", status, stderr)
 	}
 	anew := newManager(t, lost.name, "--peer-listen="+freeAddr(t), "--join="+rest.managers[0].addr)

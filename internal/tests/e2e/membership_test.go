@@ -35,7 +35,7 @@ func TestGrowAndShrink(t *testing.T) {
 
 	gone := g.leader(t) // the worst one to lose
 	rest := g.without(gone)
-	if status, _, stderr := run(t, "member", "remove", gone.name, "--managers="+strings.Join(rest.addrs(), ",")); status != 0 {
+	if status, _, stderr := run(t, "manager", "remove", gone.name, "--managers="+strings.Join(rest.addrs(), ",")); status != 0 {
 		t.Fatalf("member remove ended with status %d: %s", status, stderr)
 	}
 	if status := gone.exit(t); status != exitTrouble {

@@ -66,7 +66,7 @@ func TestManagerKeepsSecrets(t *testing.T) {
 	m := launch{
 		program: leaseholdProgram, log: filepath.Join(t.TempDir(), "manager.log"), env: []string{"LEASEHOLD_ETCD_PASSWORD=" + password},
 		args: []string{
-			"manager", "--listen=" + addr, "--http=" + page, "--debug-listen=" + debug, "--log-level=debug", "--log-format=json",
+			"manager", "run", "--listen=" + addr, "--http=" + page, "--debug-listen=" + debug, "--log-level=debug", "--log-format=json",
 			"--etcd=" + store.url, "--etcd-user=leasehold", "--admin-token-file=" + inFile(t, token),
 		},
 	}.start(t)
@@ -157,7 +157,7 @@ func TestFailuresKeepSecrets(t *testing.T) {
 		"a key of three lines":  {"--store=flease", "--peers=127.0.0.1:1,127.0.0.1:2,127.0.0.1:3", "--advertise=127.0.0.1:1", "--peer-key-file=" + threeLines},
 		"print-config":          {"--etcd=" + nowhere, "--etcd-user=u", "--etcd-password-file=" + inFile(t, right), "--print-config"},
 	} {
-		status, stdout, stderr := run(t, append([]string{"manager", "--listen=127.0.0.1:0", "--http=", "--log-level=debug"}, args...)...)
+		status, stdout, stderr := run(t, append([]string{"manager", "run", "--listen=127.0.0.1:0", "--http=", "--log-level=debug"}, args...)...)
 		if (status == 0) != (name == "print-config") {
 			t.Errorf("%s: status %d: %s", name, status, stderr)
 		}
@@ -186,7 +186,7 @@ func TestFleaseKeepsSecrets(t *testing.T) {
 		m := launch{
 			program: leaseholdProgram, log: filepath.Join(t.TempDir(), "manager.log"),
 			args: []string{
-				"manager", "--store=flease", "--listen=" + addr, "--http=" + page, "--debug-listen=" + debug, "--log-level=debug",
+				"manager", "run", "--store=flease", "--listen=" + addr, "--http=" + page, "--debug-listen=" + debug, "--log-level=debug",
 				"--peers=" + strings.Join(addrs, ","), "--longest-lease=1s", "--peer-key-file=" + key,
 			},
 		}.start(t)
@@ -261,8 +261,8 @@ func TestOthersKeepSecrets(t *testing.T) {
 	s.debug(t, agentDebug)
 	s.get(t, "http://"+at+"/metrics", nil)
 	s.get(t, "http://"+at+"/v1/owners/nobody/events", nil)
-	_, stdout, stderr := run(t, "owners", "--managers="+g.addrs()[0], "--namespace=n", "--json")
-	s.add("leasehold owners", stdout+stderr)
+	_, stdout, stderr := run(t, "owner", "list", "--managers="+g.addrs()[0], "--namespace=n", "--json")
+	s.add("leasehold owner list", stdout+stderr)
 	for _, p := range []*process{gateway, agent} {
 		s.process(t, p.Pid())
 		s.panics(t, p)

@@ -61,7 +61,7 @@ func TestTLSKeepsSecrets(t *testing.T) {
 	m := launch{
 		env: env, program: leaseholdProgram, log: filepath.Join(t.TempDir(), "manager.log"),
 		args: []string{
-			"manager", "--listen=" + addr, "--http=" + page, "--debug-listen=" + debug, "--log-level=debug", "--data-dir=" + t.TempDir(),
+			"manager", "run", "--listen=" + addr, "--http=" + page, "--debug-listen=" + debug, "--log-level=debug", "--data-dir=" + t.TempDir(),
 			"--tls-dir=" + filepath.Join(dir, "manager", "m1"), "--access=" + filepath.Join(dir, "access.yaml"),
 		},
 	}.start(t)

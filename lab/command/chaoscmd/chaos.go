@@ -66,11 +66,11 @@ Exit status: 0 all went well; 1 something was violated, or a process crashed; 2 
 be done, or not judged; 130 interrupted. Of these "go run" makes 1: build the command to tell
 them apart.`
 
-const chaosExample = `  leasehold chaos --for 30s --seed 1
-  leasehold chaos --store all --faults 200
-  leasehold chaos --kinds help                  # what can be done to a cluster
-  leasehold chaos --store flease --kinds leader-pause-long,leader-kill --for 5m
-  leasehold chaos --leases-off --for 20s        # must fail`
+const chaosExample = `  leasehold-lab chaos --for 30s --seed 1
+  leasehold-lab chaos --store all --faults 200
+  leasehold-lab chaos --kinds help                  # what can be done to a cluster
+  leasehold-lab chaos --store flease --kinds leader-pause-long,leader-kill --for 5m
+  leasehold-lab chaos --leases-off --for 20s        # must fail`
 
 // soakFrom is how long a run takes at least that looks for what grows with time.
 const soakFrom = 30 * time.Minute

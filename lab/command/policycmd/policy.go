@@ -18,24 +18,17 @@ import (
 const policyHelp = `A policy decides which owner should have which keys. These commands list the
 policies, and try them on this computer, without a manager.`
 
+// New returns the command.
 func New() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "policy",
-		Short: "List the policies that divide keys among owners, and try them",
-		Long:  policyHelp,
-		Args:  cli.ASubcommand,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newPolicyListCommand(), newPolicyTryCommand())
-	return cmd
+	return cli.Group("policy", "List the policies that divide keys among owners, and try them", policyHelp, newListCommand(), newTryCommand())
 }
 
-func newPolicyListCommand() *cobra.Command {
+func newListCommand() *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the policies, and the workloads to try them with",
-		Example: "  leasehold policy list",
+		Example: "  leasehold-lab policy list",
 		Args:    cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			document := listedPolicies()

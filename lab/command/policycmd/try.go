@@ -62,7 +62,7 @@ The workload recorded reads --file, with one record on a line, as JSON:
   {"period": 0, "range": "8000000000000000-end", "rate": 2000}
 
 or as CSV, with the header period,keys,rate. Lines are sorted by period, and a
-period that is missing is like the one before. "leasehold policy list" lists
+period that is missing is like the one before. "leasehold-lab policy list" lists
 policies and workloads.
 
 With --json it prints an object with what came of it: maxOverMean,
@@ -74,13 +74,13 @@ Several policies, with commas between them, are compared. --plot draws what
 happens over time, and the load of all servers that are ever above twice the
 mean, as figure 10 of PRS does.`
 
-const tryExample = `  leasehold policy try                                   # balanced, zipf, 250 owners
-  leasehold policy try --workload hot --hot 0.3 --owners 20
-  leasehold policy try --policy balanced,adaptive,consistent --owners 500 --plot fig10.svg
-  leasehold policy try --owners 100 --join 20@10 --leave 20@30
-  leasehold policy try --workload recorded --file loads.jsonl --json`
+const tryExample = `  leasehold-lab policy try                                   # balanced, zipf, 250 owners
+  leasehold-lab policy try --workload hot --hot 0.3 --owners 20
+  leasehold-lab policy try --policy balanced,adaptive,consistent --owners 500 --plot fig10.svg
+  leasehold-lab policy try --owners 100 --join 20@10 --leave 20@30
+  leasehold-lab policy try --workload recorded --file loads.jsonl --json`
 
-func newPolicyTryCommand() *cobra.Command {
+func newTryCommand() *cobra.Command {
 	o := &tryOptions{config: policylab.Usual()}
 	cmd := &cobra.Command{
 		Use:     "try",

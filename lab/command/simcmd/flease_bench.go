@@ -22,7 +22,7 @@ finished the one before.
 
 With --proposers 1 one member acquires, and the others only agree.`
 
-func NewFleaseBenchCommand() *cobra.Command {
+func newFleaseBenchCommand() *cobra.Command {
 	var (
 		c      fleasebench.Config
 		asJSON bool
@@ -76,9 +76,9 @@ func fleaseBenchText(r *fleasebench.Report) string {
 
 const benchMember = "bench-member"
 
-// NewFleaseBenchMemberCommand is one member of the bench. Its standard input and
+// newFleaseBenchMemberCommand is one member of the bench. Its standard input and
 // output are for its parent, and it ends with the input.
-func NewFleaseBenchMemberCommand() *cobra.Command {
+func newFleaseBenchMemberCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    benchMember,
 		Short:  "Run a member of the bench",

@@ -34,12 +34,12 @@ kinds are:
 Exit status: 0 no violation; 1 violations; 2 it could not be done as asked; 3 a bug
 was planted with --mutant and nothing noticed it; 130 interrupted.`
 
-const fleaseSimExample = `  leasehold flease sim                                  # 2000 worlds
-  leasehold flease sim --world mono --seeds 10000       # only monotonic clocks can be trusted
-  leasehold flease sim --seed 17 --seeds 1 --trace      # what happens in world 17
-  leasehold flease sim --explore 14 --detours 2         # everything that can happen`
+const fleaseSimExample = `  leasehold-lab flease sim                                  # 2000 worlds
+  leasehold-lab flease sim --world mono --seeds 10000       # only monotonic clocks can be trusted
+  leasehold-lab flease sim --seed 17 --seeds 1 --trace      # what happens in world 17
+  leasehold-lab flease sim --explore 14 --detours 2         # everything that can happen`
 
-func NewFleaseSimCommand() *cobra.Command {
+func newFleaseSimCommand() *cobra.Command {
 	config := &fleasesim.Config{}
 	world := config.Flags()
 	s := &search.Job{Protocol: search.Protocol{

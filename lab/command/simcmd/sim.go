@@ -48,13 +48,13 @@ Exit status: 0 no violation; 1 violations; 2 it could not be done as asked;
 3 a bug was planted with --mutant and nothing noticed it; 130 interrupted
 before a violation was found. (Beware of "go run": it makes them all 1.)`
 
-const simExample = `  leasehold sim                                     # the default: 1000 worlds
-  leasehold sim --seeds 100000 --owners 5           # more worlds, larger ones
-  leasehold sim --faults clock-rate=1,owner-pause=1 # only these faults
-  leasehold sim --seed 17 --seeds 1 --trace         # what happens in world 17
-  leasehold sim --leases-off --seeds 100            # do the checks notice?
-  leasehold sim --explore 60 --detours 1            # everything that can happen
-  leasehold sim --mutant "$(leasehold sim --list-mutants | head -n 1)"`
+const simExample = `  leasehold-lab sim                                     # the default: 1000 worlds
+  leasehold-lab sim --seeds 100000 --owners 5           # more worlds, larger ones
+  leasehold-lab sim --faults clock-rate=1,owner-pause=1 # only these faults
+  leasehold-lab sim --seed 17 --seeds 1 --trace         # what happens in world 17
+  leasehold-lab sim --leases-off --seeds 100            # do the checks notice?
+  leasehold-lab sim --explore 60 --detours 1            # everything that can happen
+  leasehold-lab sim --mutant "$(leasehold-lab sim --list-mutants | head -n 1)"`
 
 func New() *cobra.Command {
 	config := &sim.Config{}

@@ -18,7 +18,7 @@ import (
 // NewDemoManagerCommand is the manager command for a child of the demo: it ends
 // with its parent, whatever becomes of that.
 func NewDemoManagerCommand() *cobra.Command {
-	cmd := managercmd.New()
+	cmd := managercmd.NewRunCommand()
 	cmd.Use, cmd.Short, cmd.Hidden = "demo-manager", "Run a manager of the demo", true
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -149,7 +149,7 @@ func diagnoseMembers(e *exam) []finding {
 	for _, m := range e.members {
 		switch {
 		case !m.GetHealthy():
-			out = append(out, finding{"member", m.GetName(), Wrong, "its store does not answer", "Start it; if it is gone for good, remove it with 'leasehold member remove " + m.GetName() + "' and add another."})
+			out = append(out, finding{"member", m.GetName(), Wrong, "its store does not answer", "Start it; if it is gone for good, remove it with 'leasehold manager remove " + m.GetName() + "' and add another."})
 		case m.GetLearner():
 			out = append(out, finding{"member", m.GetName(), Hint, "it has not caught up yet, and does not vote", ""})
 		}
@@ -157,7 +157,7 @@ func diagnoseMembers(e *exam) []finding {
 	n := len(e.members)
 	switch {
 	case n == 1:
-		out = append(out, finding{"member", "", Hint, "there is one manager, and no other takes over when it dies", "Let two more join with 'leasehold manager --join'."})
+		out = append(out, finding{"member", "", Hint, "there is one manager, and no other takes over when it dies", "Let two more join with 'leasehold manager run --join'."})
 	case n%2 == 0:
 		out = append(out, finding{"member", "", Hint, fmt.Sprintf("%d managers bear no more failures than %d", n, n-1), "Add one, or remove one."})
 	case len(out) == 0:

@@ -59,7 +59,7 @@ func diagnoseVacant(s *spaceExam) []finding {
 	case before.GetVacant() == 0:
 		return []finding{{"space", name, Hint, console.Counted(int(now.GetVacant()), "range") + " vacant since a moment ago", "Look again."}}
 	}
-	return []finding{{"space", name, Wrong, console.Counted(int(now.GetVacant()), "range") + " vacant all the time", "Is every owner draining, or waiting? See 'leasehold owners -n " + name + "' and 'leasehold events -n " + name + "'."}}
+	return []finding{{"space", name, Wrong, console.Counted(int(now.GetVacant()), "range") + " vacant all the time", "Is every owner draining, or waiting? See 'leasehold owner list -n " + name + "' and 'leasehold events -n " + name + "'."}}
 }
 
 // diagnoseOwners finds owners that may soon be taken for dead, and those that do not
@@ -101,7 +101,7 @@ func diagnoseOwners(s *spaceExam) []finding {
 		{silent, Wrong, "not heard since the leader took over", "Are they running, and can they reach the leader? When their time is up their keys go to others, and the state is lost."},
 		{tardy, Wrong, "not heard for two renewals", "They are paused, overloaded or cut off: when their time is up their keys go to others, and the state is lost."},
 		{waiting, Wrong, "waiting, because another session has the name", "Give each server a name of its own; after a restart it passes when the old session ends."},
-		{stuck, Hint, "to be drained, and nothing moves", "See 'leasehold moves -n " + name + "': is there another owner that takes part?"},
+		{stuck, Hint, "to be drained, and nothing moves", "See 'leasehold range moves -n " + name + "': is there another owner that takes part?"},
 		{unmoving, Hint, "that cannot move state", "It is lost when their keys go elsewhere: configure a Mover, if they have any."},
 	} {
 		if len(f.who) > 0 {

@@ -17,22 +17,30 @@ import (
 const eventsHelp = `Prints the journal of a namespace: which leases were granted, moved and ended, and
 why they ended, newest last. The journal is in the store, and outlives leaders; it keeps
 at least the last 65,536 changes. Managers that keep nothing on disk remember only what
-has happened since the present leader began to lead, and it is said so.
+has happened since the present leader began to lead, and it is said so. Who has led is
+told in between, as far as the manager that was asked has seen it since it was started.
 
-Who has led is told in between, as far as the manager that was asked has seen it since
-it was started. What else happens, owners that join or names that are fought over, is
-not kept: "leasehold watch" prints that as it happens.
+With --follow it prints events as they happen, of one namespace or of all, until it is
+interrupted with Ctrl-C. It begins with the present. It also tells what is not kept in
+the journal, such as owners that join. If the manager that is asked goes away, another
+one is asked, until one answers, and a line says that events may be missing.
 
 Kinds are granted, moved, vacated, leader and the causes for which a lease ends: expired,
 released, left, refused and restarted. A loss is any change with which state is lost,
-which is all that vacate. Times are those of the wall clocks of the managers.`
+which is all that vacate. Times are those of the wall clocks of the managers.
 
-// eventsOptions are the flags of "events".
-type eventsOptions struct {
+` + cli.KeyHelp
+
+// options are the flags of "events".
+type options struct {
 	*cli.Client
-	since string
-	kinds []string
-	most  uint32
+	follow bool
+	since  string
+	kinds  []string
+	key    string
+	most   uint32
+
+	parseKey *cli.KeyArgument
 }
 
 const (
@@ -40,44 +48,75 @@ const (
 	mostEvents  = 100_000
 )
 
-func NewEventsCommand() *cobra.Command {
+// New returns the command.
+func New() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "events",
-		Short: "Print what has happened to a namespace, and why",
+		Short: "Print what has happened, or happens, and why",
 		Long:  eventsHelp,
 		Example: `  leasehold events -n presence --since 1h
-  leasehold events -n presence --kind loss --since 2026-11-10 --json`,
+  leasehold events -n presence --kind loss --since 2026-11-10 --json
+  leasehold events -n presence --key alice
+  leasehold events --follow
+  leasehold events --follow -n presence --json | jq 'select(.change.kind == "vacated")'`,
 		Args: cli.NoArguments,
 	}
-	o := &eventsOptions{Client: cli.NewClient(cmd).InNamespace(cmd, cli.UsualNamespace)}
-	cmd.Flags().StringVar(&o.since, "since", "", cli.SinceHelp)
+	o := &options{Client: cli.NewClient(cmd).InNamespace(cmd, cli.UsualNamespace+"; with --follow, all are followed if none is named")}
+	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "print events as they happen, until interrupted")
+	cmd.Flags().StringVar(&o.key, "key", "", "only changes of the range in which this `KEY` is")
+	o.parseKey = cli.AddKeyFlag(cmd)
 	cmd.Flags().StringSliceVar(&o.kinds, "kind", nil, "only events of these `kinds`, with commas between")
+	cmd.Flags().StringVar(&o.since, "since", "", cli.SinceHelp)
 	cmd.Flags().Uint32Var(&o.most, "most", usualEvents, "at most so many, the newest; up to 100,000")
+	cmd.MarkFlagsMutuallyExclusive("follow", "since")
+	cmd.MarkFlagsMutuallyExclusive("follow", "most")
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(admin.EventKinds(), cobra.ShellCompDirectiveNoFileComp))
-	cmd.RunE = o.Run(func(ctx context.Context, _ []string) error { return o.events(ctx) })
+	cmd.RunE = o.Run(func(ctx context.Context, _ []string) error {
+		q, err := o.query(cmd.Flags().Changed("key"))
+		switch {
+		case err != nil:
+			return err
+		case o.follow:
+			return follow(ctx, o.Client, q)
+		}
+		return o.events(ctx, q)
+	})
 	return cmd
 }
 
-func (o *eventsOptions) events(ctx context.Context) error {
-	since, err := cli.ParseSince(o.since, time.Now())
-	if err != nil {
-		return err
+// query is what the flags ask for.
+func (o *options) query(withKey bool) (q admin.EventQuery, err error) {
+	if q.Since, err = cli.ParseSince(o.since, time.Now()); err != nil {
+		return q, err
 	}
 	if o.most == 0 || o.most > mostEvents {
-		return fmt.Errorf("--most %d: want 1 to %d", o.most, mostEvents)
+		return q, fmt.Errorf("--most %d: want 1 to %d", o.most, mostEvents)
 	}
 	for _, k := range o.kinds {
 		if !slices.Contains(admin.EventKinds(), k) {
-			return fmt.Errorf("--kind %q: want %s", k, strings.Join(admin.EventKinds(), ", "))
+			return q, fmt.Errorf("--kind %q: want %s", k, strings.Join(admin.EventKinds(), ", "))
 		}
 	}
+	q.Kinds, q.Most = o.kinds, int(o.most)
+	if withKey {
+		k, err := o.parseKey.Parse(o.key)
+		if err != nil {
+			return q, fmt.Errorf("--key: %w", err)
+		}
+		q.Key = &k.Key
+	}
+	return q, nil
+}
+
+func (o *options) events(ctx context.Context, q admin.EventQuery) error {
 	found, err := cli.Within(ctx, o.Client, func(ctx context.Context, namespace string) (admin.Events, error) {
-		return o.Admin.Events(ctx, admin.EventQuery{Namespace: namespace, Since: since, Kinds: o.kinds, Most: int(o.most)})
+		q.Namespace = namespace
+		return o.Admin.Events(ctx, q)
 	})
 	if err != nil {
 		return err
 	}
-	return o.Print(found, func() string { return eventsText(found, o.since != "" || len(o.kinds) > 0) })
+	return o.Print(found, func() string { return eventsText(found, o.since != "" || len(o.kinds) > 0 || q.Key != nil) })
 }
 
 // eventsText writes events, of which only some were asked for.

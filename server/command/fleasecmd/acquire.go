@@ -39,7 +39,7 @@ type fleaseAcquire struct {
 	json   bool
 }
 
-func newFleaseAcquireCommand() *cobra.Command {
+func newAcquireCommand() *cobra.Command {
 	o := &fleaseAcquire{}
 	cmd := &cobra.Command{
 		Use:   "acquire RESOURCE [-- COMMAND ARGUMENTS...]",

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/leasehold-dev/leasehold/lab/command/simcmd"
 	"github.com/leasehold-dev/leasehold/server/cli"
 
 	"github.com/spf13/cobra"
@@ -28,24 +27,12 @@ package flease; these commands serve scripts, and those who want to see it work.
 
 const fleaseExample = `  leasehold flease run --id 1 --members 1=127.0.0.1:7001,2=127.0.0.1:7002,3=127.0.0.1:7003
   leasehold flease acquire nightly --member 127.0.0.1:7001 -- ./report.sh
-  leasehold flease status --member 127.0.0.1:7001
-  leasehold flease bench`
+  leasehold flease status --member 127.0.0.1:7001`
 
+// New returns the command.
 func New() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "flease",
-		Short:   "Agree on leases without a manager",
-		Long:    fleaseHelp,
-		Example: fleaseExample,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("there is no command %q in %s", args[0], cmd.CommandPath())
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newFleaseRunCommand(), newFleaseAcquireCommand(), newFleaseStatusCommand(), simcmd.NewFleaseBenchCommand(), simcmd.NewFleaseSimCommand(), simcmd.NewFleaseBenchMemberCommand())
+	cmd := cli.Group("flease", "Agree on leases without a manager", fleaseHelp, newRunCommand(), newAcquireCommand(), newStatusCommand())
+	cmd.Example = fleaseExample
 	return cmd
 }
 

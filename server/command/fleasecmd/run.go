@@ -51,7 +51,7 @@ type fleaseRun struct {
 	config  flease.Config
 }
 
-func newFleaseRunCommand() *cobra.Command {
+func newRunCommand() *cobra.Command {
 	o := &fleaseRun{}
 	cmd := &cobra.Command{
 		Use:   "run",

@@ -23,7 +23,7 @@ later.
 
 Exit status: 0 it was done; 2 the member does not answer.`
 
-func newFleaseStatusCommand() *cobra.Command {
+func newStatusCommand() *cobra.Command {
 	var (
 		member string
 		asJSON bool

@@ -19,7 +19,7 @@ With --since it says who held it since then: the last line is the change that wa
 
 ` + cli.KeyHelp
 
-func NewHistoryCommand() *cobra.Command {
+func newHistoryCommand() *cobra.Command {
 	var (
 		most  uint32
 		since string
@@ -28,9 +28,9 @@ func NewHistoryCommand() *cobra.Command {
 		Use:   "history KEY",
 		Short: "Say who held a key, and why that ended",
 		Long:  historyHelp,
-		Example: `  leasehold history alice -n presence
-  leasehold history alice -n presence --since 36h
-  leasehold history alice -n presence --most 1000 --json`,
+		Example: `  leasehold key history alice -n presence
+  leasehold key history alice -n presence --since 36h
+  leasehold key history alice -n presence --most 1000 --json`,
 		Args: cli.OneArgument("a key"),
 	}
 	c := cli.NewClient(cmd).InNamespace(cmd, cli.UsualNamespace)

@@ -12,14 +12,14 @@ import (
 
 const backupHelp = `Prints what a group of managers that has lost all of its disks needs to begin
 again: how every namespace is configured, and the newest generation that was
-granted in it. Keep it in a file, somewhere else; "leasehold restore" reads it.
+granted in it. Keep it in a file, somewhere else; "leasehold manager restore" reads it.
 
 Leases are not part of it. They last for seconds, and a table of yesterday's
 would only be wrong.`
 
-const backupExample = `  leasehold backup > leasehold.backup.json`
+const backupExample = `  leasehold manager backup > leasehold.backup.json`
 
-func NewBackupCommand() *cobra.Command {
+func newBackupCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "backup",
 		Short:   "Print what managers that have lost everything begin again with",

@@ -39,21 +39,33 @@ takes over.
 
 ` + daemon.TracesHelp
 
-const managerExample = `  leasehold manager                                   # alone, in ./leasehold.data
-  leasehold manager --listen :7400 --advertise m1.example.com:7400 --name m1 \
+const managerExample = `  leasehold manager run                                   # alone, in ./leasehold.data
+  leasehold manager run --listen :7400 --advertise m1.example.com:7400 --name m1 \
     --members m1=m1.example.com:7402,m2=m2.example.com:7402,m3=m3.example.com:7402 \
     --tls-dir pki/manager/m1 --access pki/access.yaml
-  leasehold manager --listen :7400 --advertise m4.example.com:7400 --name m4 \
+  leasehold manager run --listen :7400 --advertise m4.example.com:7400 --name m4 \
     --peer-listen :7402 --join m1.example.com:7400 --tls-dir pki/manager/m4 --access pki/access.yaml
-  leasehold manager --etcd https://10.0.0.1:2379,https://10.0.0.2:2379,https://10.0.0.3:2379
-  leasehold manager --store flease --listen 127.0.0.1:7501 --http 127.0.0.1:7511 \
+  leasehold manager run --etcd https://10.0.0.1:2379,https://10.0.0.2:2379,https://10.0.0.3:2379
+  leasehold manager run --store flease --listen 127.0.0.1:7501 --http 127.0.0.1:7511 \
     --peers 127.0.0.1:7501,127.0.0.1:7502,127.0.0.1:7503`
 
+const groupHelp = `Runs managers, and looks after a group of them: managers that keep the lease tables
+themselves form a group, which works while more than half of its members do. A new one
+joins with "leasehold manager run --join"; one that is gone for good is removed with
+"leasehold manager remove", so that it no longer counts.`
+
+// New returns the command.
 func New() *cobra.Command {
+	return cli.Group("manager", "Run a manager, and look after a group of them", groupHelp,
+		NewRunCommand(), newListCommand(), newRemoveCommand(), newBackupCommand(), newRestoreCommand())
+}
+
+// NewRunCommand returns the command that runs a manager.
+func NewRunCommand() *cobra.Command {
 	cfg := &managerSettings{}
 	var printConfig bool
 	cmd := &cobra.Command{
-		Use:     "manager",
+		Use:     "run",
 		Short:   "Run a manager",
 		Long:    managerHelp,
 		Example: managerExample,

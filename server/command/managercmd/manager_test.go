@@ -198,7 +198,7 @@ To try next, in another terminal:
 
   leasehold namespace create presence
   leasehold status
-  leasehold watch
+  leasehold events --follow
 `},
 		{[]string{"--listen=:9000", "--advertise=m1:9000", "--http=", "--etcd=e1:2379,e2:2379", "--insecure"}, "[::]:9000", "", `manager     [::]:9000
 reached at  m1:9000
@@ -208,7 +208,7 @@ To try next, in another terminal:
 
   leasehold namespace create presence --insecure --managers m1:9000
   leasehold status --insecure --managers m1:9000
-  leasehold watch --insecure --managers m1:9000
+  leasehold events --follow --insecure --managers m1:9000
 `},
 	} {
 		m, err := managerFrom(t, test.args...)

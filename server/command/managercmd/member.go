@@ -13,23 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-const memberHelp = `Managers that keep the lease tables themselves form a group. It works while more
-than half of its members do. A new one joins with "leasehold manager --join";
-one that is gone for good is removed here, so that it no longer counts.`
-
-func NewMemberCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "member",
-		Short: "List and remove managers of a group",
-		Long:  memberHelp,
-		Args:  cli.ASubcommand,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newMemberListCommand(), newMemberRemoveCommand())
-	return cmd
-}
-
-func newMemberListCommand() *cobra.Command {
+func newListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the managers whose stores form the group",
@@ -70,12 +54,12 @@ func membersText(members []admin.Member) string {
 const removeHelp = `Makes the group smaller by one manager, dead or alive. Its data is of no use any
 more: it can come back only as a new member, with an empty data directory.`
 
-func newMemberRemoveCommand() *cobra.Command {
+func newRemoveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "remove NAME",
 		Short:   "Remove a manager from the group",
 		Long:    removeHelp,
-		Example: "  leasehold member remove manager-3",
+		Example: "  leasehold manager remove manager-3",
 		Args:    cli.OneArgument("the name of a member, or its id"),
 	}
 	c := cli.NewClient(cmd)
@@ -88,7 +72,7 @@ func newMemberRemoveCommand() *cobra.Command {
 	return cmd
 }
 
-// A removedDocument is what "member remove --json" prints.
+// A removedDocument is what "manager remove --json" prints.
 type removedDocument struct {
 	Removed string `json:"removed"`
 }

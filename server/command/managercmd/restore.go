@@ -30,9 +30,9 @@ term, and do not listen to the new leader until it has a term above that.
 
 Restoring again is harmless: what is there already stays as it is.`
 
-const restoreExample = `  leasehold restore leasehold.backup.json`
+const restoreExample = `  leasehold manager restore leasehold.backup.json`
 
-func NewRestoreCommand() *cobra.Command {
+func newRestoreCommand() *cobra.Command {
 	var stopped bool
 	cmd := &cobra.Command{
 		Use:     "restore FILE",

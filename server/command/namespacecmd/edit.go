@@ -21,7 +21,7 @@ A shorter lease means that the keys of a server that dies are unavailable for a
 shorter time, and more messages. The drift bound is by how much the rates of two
 clocks may differ; too low a bound is unsafe.
 
-The policy decides who gets which keys: "leasehold policy list" says what there is.
+The policy decides who gets which keys: "leasehold-lab policy list" says what there is.
 For the sake of balance it moves at most --churn of the keys in a minute; keys
 whose owner has gone are not counted.
 
@@ -33,7 +33,7 @@ const createExample = `  leasehold namespace create presence
   leasehold namespace create presence --policy consistent --virtual-nodes 128
   leasehold namespace create presence --preset paper    # 60 s leases, as in Centrifuge`
 
-func newNamespaceCreateCommand() *cobra.Command {
+func newCreateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "create NAME",
 		Short:   "Create a namespace",
@@ -64,7 +64,7 @@ have run out.
 If --lease is given without --renew, renewals come every quarter of the new
 lease.`
 
-func newNamespaceUpdateCommand() *cobra.Command {
+func newUpdateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "update NAME",
 		Short:   "Change how a namespace is configured",
@@ -101,7 +101,7 @@ const deleteHelp = `Deletes a namespace and its lease table. Its owners' leases 
 no longer find anyone. There is no way back: a namespace that is created with
 the same name is empty. Say --yes to show that you mean it.`
 
-func newNamespaceDeleteCommand() *cobra.Command {
+func newDeleteCommand() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:     "delete NAME --yes",

@@ -16,21 +16,15 @@ const namespaceHelp = `A namespace is one pool of servers with one key space and
 Nothing done in one changes another. These commands list, create, change and
 delete namespaces.`
 
+// New returns the command.
 func New() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "namespace",
-		Aliases: []string{"ns"},
-		Short:   "List, create, change and delete namespaces",
-		Long:    namespaceHelp,
-		Args:    cli.ASubcommand,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newNamespaceListCommand(), newNamespaceShowCommand(), newNamespaceCreateCommand(),
-		newNamespaceUpdateCommand(), newNamespaceDeleteCommand())
+	cmd := cli.Group("namespace", "List, create, change and delete namespaces", namespaceHelp,
+		newListCommand(), newShowCommand(), newCreateCommand(), newUpdateCommand(), newDeleteCommand())
+	cmd.Aliases = []string{"ns"}
 	return cmd
 }
 
-func newNamespaceListCommand() *cobra.Command {
+func newListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List all namespaces and how they are configured",

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-func newNamespaceShowCommand() *cobra.Command {
+func newShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "show NAME",
 		Short:   "Show how a namespace is configured and how it fares",

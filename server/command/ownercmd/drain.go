@@ -24,11 +24,11 @@ If not, it is lost, and the drain is refused unless --lose-state is given.
 
 Ctrl-C ends the waiting, not the drain; --cancel ends the drain.`
 
-const drainExample = `  leasehold drain server-3 -n presence --dry-run
-  leasehold drain server-3 -n presence --within 10m && ssh server-3 reboot
-  leasehold drain server-3 -n presence --cancel`
+const drainExample = `  leasehold owner drain server-3 -n presence --dry-run
+  leasehold owner drain server-3 -n presence --within 10m && ssh server-3 reboot
+  leasehold owner drain server-3 -n presence --cancel`
 
-func NewDrainCommand() *cobra.Command {
+func newDrainCommand() *cobra.Command {
 	cancel := false
 	cmd := &cobra.Command{
 		Use:     "drain OWNER",
@@ -103,7 +103,7 @@ func awaitDrain(ctx context.Context, c *cli.Client, d *admin.Drain, o *cli.Order
 			return err
 		}
 	}
-	goesOn := fmt.Sprintf("%s still has %s, %s of the keys. The drain goes on; see 'leasehold moves', or end it with 'leasehold drain %s --cancel'.",
+	goesOn := fmt.Sprintf("%s still has %s, %s of the keys. The drain goes on; see 'leasehold range moves', or end it with 'leasehold owner drain %s --cancel'.",
 		console.Shown(d.Owner), console.Counted(int(d.Leases), "lease"), console.Percent(d.Share), console.Shown(d.Owner))
 	switch {
 	case ctx.Err() != nil:
@@ -112,9 +112,9 @@ func awaitDrain(ctx context.Context, c *cli.Client, d *admin.Drain, o *cli.Order
 	case waiting.Err() != nil:
 		return cli.Fail(fmt.Errorf("it was not done within %v\n%s", o.Within, goesOn))
 	case errors.Is(err, admin.ErrDrainEnded):
-		return cli.Fail(fmt.Errorf("%s is no longer drained: somebody has cancelled it, or a manager died before the owner heard of it\nLook with 'leasehold owners', and drain it again if that is meant", console.Shown(d.Owner)))
+		return cli.Fail(fmt.Errorf("%s is no longer drained: somebody has cancelled it, or a manager died before the owner heard of it\nLook with 'leasehold owner list', and drain it again if that is meant", console.Shown(d.Owner)))
 	case errors.Is(err, admin.ErrStateLost):
-		return cli.Fail(fmt.Errorf("%s left with %s: the state of up to %s of the keys is lost\nIts process ended before all of it had moved; 'leasehold history' says what became of a key",
+		return cli.Fail(fmt.Errorf("%s left with %s: the state of up to %s of the keys is lost\nIts process ended before all of it had moved; 'leasehold key history' says what became of a key",
 			console.Shown(d.Owner), console.Counted(int(d.Leases), "lease"), console.Percent(d.Lost)))
 	}
 	return c.Explain(ctx, err)
@@ -134,6 +134,6 @@ func drainedText(d *admin.Drain) string {
 	if d.Outcome == admin.OutcomeLeft {
 		return fmt.Sprintf("%s has %s after %s: its process has ended\n", console.Shown(d.Owner), console.Good("left"), took)
 	}
-	return fmt.Sprintf("%s %s in %s: it has nothing, and gets nothing until its process ends or 'leasehold drain %s --cancel'\n",
+	return fmt.Sprintf("%s %s in %s: it has nothing, and gets nothing until its process ends or 'leasehold owner drain %s --cancel'\n",
 		console.Good("drained"), console.Shown(d.Owner), took, console.Shown(d.Owner))
 }

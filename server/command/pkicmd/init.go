@@ -40,7 +40,7 @@ type pkiInit struct {
 	asJSON             bool
 }
 
-func newPKIInitCommand() *cobra.Command {
+func newInitCommand() *cobra.Command {
 	var o pkiInit
 	cmd := &cobra.Command{
 		Use:     "init",

@@ -39,7 +39,7 @@ type pkiIssue struct {
 	asJSON          bool
 }
 
-func newPKIIssueCommand() *cobra.Command {
+func newIssueCommand() *cobra.Command {
 	var o pkiIssue
 	cmd := &cobra.Command{
 		Use:       "issue manager|owner|lookup|operator",
@@ -95,7 +95,7 @@ be given that is to refuse them. Processes that are given it end the connections
 whoever is on it. A certificate of the same identity that is issued later is another
 one, and is not revoked.`
 
-func newPKIRevokeCommand() *cobra.Command {
+func newRevokeCommand() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:     "revoke FILE",

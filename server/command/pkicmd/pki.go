@@ -22,16 +22,10 @@ Certificates of another CA do as well: an identity is a URI or a host name among
 the subject alternative names of a certificate, and the access policy says what it
 may do.`
 
+// New returns the command.
 func New() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "pki",
-		Short: "Make certificates for managers, owners, lookups and operators",
-		Long:  pkiHelp,
-		Args:  cli.ASubcommand,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newPKIInitCommand(), newPKIIssueCommand(), newPKIRevokeCommand(), newPKIShowCommand())
-	return cmd
+	return cli.Group("pki", "Make certificates for managers, owners, lookups and operators", pkiHelp,
+		newInitCommand(), newIssueCommand(), newRevokeCommand(), newShowCommand())
 }
 
 const (

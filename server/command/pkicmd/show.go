@@ -28,7 +28,7 @@ func certificateIn(name string) string {
 	return name
 }
 
-func newPKIShowCommand() *cobra.Command {
+func newShowCommand() *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:     "show FILE|DIRECTORY",

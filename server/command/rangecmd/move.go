@@ -17,7 +17,7 @@ import (
 )
 
 const moveHelp = `Has a range moved to an owner, with its state, and waits until that is done. RANGE
-is written as "leasehold ranges" writes it, start-limit, with "end" for the end of
+is written as "leasehold range list" writes it, start-limit, with "end" for the end of
 the key space; it may be part of a range of the table, or parts of several. With
 --key it is the range of the table in which a key is.
 
@@ -26,10 +26,10 @@ move the range on.
 
 ` + cli.KeyHelp
 
-const moveExample = `  leasehold move 4000000000000000-8000000000000000 server-2 -n presence
-  leasehold move --key alice server-2 -n presence --dry-run`
+const moveExample = `  leasehold range move 4000000000000000-8000000000000000 server-2 -n presence
+  leasehold range move --key alice server-2 -n presence --dry-run`
 
-func NewMoveCommand() *cobra.Command {
+func newMoveCommand() *cobra.Command {
 	var key string
 	cmd := &cobra.Command{
 		Use:     "move RANGE OWNER",
@@ -127,9 +127,9 @@ func awaitMove(ctx context.Context, c *cli.Client, m *admin.RangeMove, o *cli.Or
 			return err
 		}
 	}
-	prospects := "It goes on: see 'leasehold moves'."
+	prospects := "It goes on: see 'leasehold range moves'."
 	if !m.InProgress() {
-		prospects = "Nothing of it was on its way at the last look: see 'leasehold ranges' and 'leasehold moves'."
+		prospects = "Nothing of it was on its way at the last look: see 'leasehold range list' and 'leasehold range moves'."
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -138,7 +138,7 @@ func awaitMove(ctx context.Context, c *cli.Client, m *admin.RangeMove, o *cli.Or
 	case waiting.Err() != nil:
 		return cli.Fail(fmt.Errorf("it was not done within %v\n%s", o.Within, prospects))
 	case errors.Is(err, admin.ErrNotMoved):
-		return cli.Fail(fmt.Errorf("%w\n'leasehold history' says what became of the keys, and the logs of the managers and of the owners say why", err))
+		return cli.Fail(fmt.Errorf("%w\n'leasehold key history' says what became of the keys, and the logs of the managers and of the owners say why", err))
 	}
 	return c.Explain(ctx, err)
 }

@@ -24,12 +24,12 @@ its turn. The states are:
 
 A move from an owner to itself makes one lease of several that lie side by side.`
 
-func NewMovesCommand() *cobra.Command {
+func newMovesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "moves",
 		Short:   "List the state that is on its way to another owner",
 		Long:    movesHelp,
-		Example: "  leasehold moves -n presence",
+		Example: "  leasehold range moves -n presence",
 		Args:    cli.NoArguments,
 	}
 	c := cli.NewClient(cmd).InNamespace(cmd, cli.UsualNamespace)

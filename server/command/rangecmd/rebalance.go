@@ -19,12 +19,12 @@ moves" shows how far they are.
 The policies balanced and adaptive go by the loads that owners report. The others
 do not look at loads, and move something only if the table is not as they want it.`
 
-func NewRebalanceCommand() *cobra.Command {
+func newRebalanceCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "rebalance",
 		Short:   "Balance the load now, whatever it moves",
 		Long:    rebalanceHelp,
-		Example: "  leasehold rebalance -n presence --dry-run",
+		Example: "  leasehold range rebalance -n presence --dry-run",
 		Args:    cli.NoArguments,
 	}
 	o := cli.AddOrderFlags(cmd)
@@ -56,6 +56,6 @@ func rebalance(ctx context.Context, c *cli.Client, o *cli.OrderOptions) error {
 		if plan.Total == 0 {
 			return "The policy has nothing to move.\n"
 		}
-		return fmt.Sprintf("%s%s: see 'leasehold moves'\n", cli.PlanText(plan), console.Good("begun"))
+		return fmt.Sprintf("%s%s: see 'leasehold range moves'\n", cli.PlanText(plan), console.Good("begun"))
 	})
 }

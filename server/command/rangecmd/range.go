@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/admin"
-	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const rangesHelp = `Lists the lease table of a namespace: each range of keys and who holds it, under
@@ -18,14 +17,22 @@ which generation. Ranges are written start-limit, without the limit itself;
 A leader without a store ("manager --store flease") knows of no loss from before it
 took over.`
 
-func NewRangesCommand() *cobra.Command {
+// New returns the command.
+func New() *cobra.Command {
+	return cli.Group("range", "List, move and balance the ranges of a namespace", groupHelp,
+		newListCommand(), newMoveCommand(), newMovesCommand(), newRebalanceCommand())
+}
+
+const groupHelp = `The keys of a namespace are divided into ranges. Each has at most one owner at a time.`
+
+func newListCommand() *cobra.Command {
 	var owner string
 	cmd := &cobra.Command{
-		Use:   "ranges",
+		Use:   "list",
 		Short: "List the lease table of a namespace",
 		Long:  rangesHelp,
-		Example: `  leasehold ranges -n presence
-  leasehold ranges -n presence --owner server-1 --json`,
+		Example: `  leasehold range list -n presence
+  leasehold range list -n presence --owner server-1 --json`,
 		Args: cli.NoArguments,
 	}
 	c := cli.NewClient(cmd).InNamespace(cmd, cli.UsualNamespace)
@@ -43,20 +50,5 @@ func ranges(ctx context.Context, c *cli.Client, owner string) error {
 	if err != nil {
 		return err
 	}
-	return c.Print(all, func() string { return rangesText(all) })
-}
-
-func rangesText(d admin.Ranges) string {
-	if len(d.Ranges) == 0 {
-		return "There is no such range.\n"
-	}
-	var rows [][]string
-	for _, r := range d.Ranges {
-		rows = append(rows, []string{
-			r.Keys().String(), console.Percent(r.Share), cli.OrNobody(r.Owner), console.OrDash(r.Addr), cli.Decimal(uint64(r.Generation)), cli.LostText(r),
-		})
-	}
-	return console.Table([]console.Column{
-		console.Left("RANGE"), console.Number("SHARE"), console.Left("OWNER"), console.Left("ADDRESS"), console.Number("GENERATION"), console.Left("STATE LAST LOST"),
-	}, rows)
+	return c.Print(all, func() string { return cli.RangesText(all, "There is no such range.") })
 }

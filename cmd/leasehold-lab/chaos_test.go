@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -13,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/server/cli"
@@ -30,7 +28,7 @@ func chaosCommand(t *testing.T, args ...string) (*exec.Cmd, string) {
 		t.Skipf("SKIPPED, NOT TESTED: there can be no network namespaces here: %v", err)
 	}
 	dir := t.TempDir()
-	cmd := exec.Command("leasehold", append([]string{"chaos"}, args...)...) // TestMain has put it on the path
+	cmd := exec.Command("leasehold-lab", append([]string{"chaos"}, args...)...) // TestMain has put it on the path
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "LEASEHOLD_LISTEN=nonsense", "NO_COLOR=1")
 	return cmd, dir
 }
@@ -72,7 +70,7 @@ func TestChaosWithLeasesOff(t *testing.T) {
 	if !errors.As(err, &exited) || exited.ExitCode() != int(cli.StatusViolated) {
 		t.Fatalf("%v\n%s%s", err, out, errs.String())
 	}
-	if text := errs.String(); !strings.Contains(text, "leasehold chaos --store etcd --seed 1 --faults 16") || !strings.Contains(text, "--leases-off") {
+	if text := errs.String(); !strings.Contains(text, "leasehold-lab chaos --store etcd --seed 1 --faults 16") || !strings.Contains(text, "--leases-off") {
 		t.Errorf("it says %q", text)
 	}
 	if text := string(out); !strings.Contains(text, "two owners held a key at the same time") || !strings.Contains(text, "\nkept  ") {
@@ -246,22 +244,4 @@ func TestChaosInterrupted(t *testing.T) {
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("it left %v (%v)", left, err)
 	}
-}
-
-// TestSecondSignal: it ends a process at once, unless it comes with the first.
-func TestSecondSignal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		stopped := false
-		afterFirst(ctx, func() { stopped = true })
-		cancel()
-		time.Sleep(oneSignal - 1)
-		if synctest.Wait(); stopped {
-			t.Error("a signal that comes with the first ends the process")
-		}
-		time.Sleep(time.Nanosecond)
-		if synctest.Wait(); !stopped {
-			t.Error("a second signal does not end the process")
-		}
-	})
 }

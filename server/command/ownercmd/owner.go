@@ -34,12 +34,19 @@ it (in) and from it (out), if it can move state at all; whether it can, a leader
 that is older than this command does not know. Patience is for how long it may still be silent before its keys
 go to others.`
 
-func NewOwnersCommand() *cobra.Command {
+// New returns the command.
+func New() *cobra.Command {
+	return cli.Group("owner", "List, show and drain the servers of a namespace", groupHelp, newListCommand(), newShowCommand(), newDrainCommand())
+}
+
+const groupHelp = `Owners are the servers that hold the keys of a namespace, under leases.`
+
+func newListCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "owners",
+		Use:     "list",
 		Short:   "List the servers of a namespace and their shares",
 		Long:    ownersHelp,
-		Example: "  leasehold owners -n presence",
+		Example: "  leasehold owner list -n presence",
 		Args:    cli.NoArguments,
 	}
 	c := cli.NewClient(cmd).InNamespace(cmd, cli.UsualNamespace)

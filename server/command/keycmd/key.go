@@ -12,17 +12,24 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-const lookupHelp = `Says who holds a key, where that server is, and under which generation.
+const findHelp = `Says who holds a key, where that server is, and under which generation.
 
 ` + cli.KeyHelp
 
-func NewLookupCommand() *cobra.Command {
+// New returns the command.
+func New() *cobra.Command {
+	return cli.Group("key", "Say who holds a key, and who held it", groupHelp, newFindCommand(), newHistoryCommand())
+}
+
+const groupHelp = `A key is a number of 64 bits, mostly the hash of a name.`
+
+func newFindCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "lookup KEY",
+		Use:   "find KEY",
 		Short: "Say who holds a key",
-		Long:  lookupHelp,
-		Example: `  leasehold lookup alice -n presence
-  leasehold lookup 0x4000000000000000 -n presence`,
+		Long:  findHelp,
+		Example: `  leasehold key find alice -n presence
+  leasehold key find 0x4000000000000000 -n presence`,
 		Args: cli.OneArgument("a key"),
 	}
 	c := cli.NewClient(cmd).InNamespace(cmd, cli.UsualNamespace)
@@ -32,12 +39,12 @@ func NewLookupCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return lookup(ctx, c, key)
+		return find(ctx, c, key)
 	})
 	return cmd
 }
 
-func lookup(ctx context.Context, c *cli.Client, key *cli.KeyArgument) error {
+func find(ctx context.Context, c *cli.Client, key *cli.KeyArgument) error {
 	found, err := cli.Within(ctx, c, func(ctx context.Context, namespace string) (admin.Found, error) {
 		return c.Admin.Find(ctx, namespace, key.Key)
 	})

@@ -11,8 +11,6 @@ import (
 	"testing"
 
 	"github.com/leasehold-dev/leasehold/server/cli"
-
-	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 // TestReplayReplays takes the command that a violation is printed with, and
@@ -33,7 +31,7 @@ func TestReplayReplays(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := report.Failures[0]
-	replay, ok := strings.CutPrefix(f.Replay, "go run ./cmd/leasehold ")
+	replay, ok := strings.CutPrefix(f.Replay, "go run ./cmd/leasehold-lab ")
 	if !ok {
 		t.Fatalf("unexpected command: %s", f.Replay)
 	}
@@ -109,11 +107,4 @@ func TestOutputThatFailsIsAnError(t *testing.T) {
 			t.Errorf("%q: blames the flags: %q", args, errs.String())
 		}
 	}
-}
-
-// plain is what is left of a text on a stream that is no terminal.
-func plain(s string) string {
-	var out bytes.Buffer
-	console.New(&out).Say("%s", s)
-	return out.String()
 }

@@ -30,7 +30,7 @@ func TestChaosWithoutRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // there is nobody left to tell
-	program := filepath.Join(dir, "leasehold")
+	program := filepath.Join(dir, "leasehold-lab")
 	copyProgram(t, program)
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestChaosWithoutRoot(t *testing.T) {
 // copyProgram puts the command where anybody may run it.
 func copyProgram(t *testing.T, to string) {
 	t.Helper()
-	path, err := exec.LookPath("leasehold")
+	path, err := exec.LookPath("leasehold-lab")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/leasehold-dev/leasehold/internal/leak"
+	"github.com/leasehold-dev/leasehold/server/cli"
+	"github.com/leasehold-dev/leasehold/server/cli/clitest"
+)
+
+func TestMain(m *testing.M) {
+	if named := filepath.Base(os.Args[0]); named != "leasehold-lab" && len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+		// A command that was to be refused was not, and runs its own program again. If that
+		// ran all tests, it would never end.
+		fmt.Fprintf(os.Stderr, "%s %s: these are the tests of leasehold-lab, and not leasehold-lab\n", named, os.Args[1])
+		os.Exit(2)
+	}
+	testscript.Main(leak.Checked{Tests: m}, map[string]func(){"leasehold-lab": main})
+}
+
+// run is the whole program.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	return cli.Run(ctx, newRootCommand(), args, stdout, stderr)
+}
+
+// TestScripts runs the real command as a user would.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script", RequireExplicitExec: true, Setup: clitest.LetScriptsBuild, Cmds: clitest.Commands(),
+	})
+}

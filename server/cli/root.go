@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// Main runs a program and exits with its status. The first Ctrl-C or SIGTERM ends the context of
+// the command, which prints a summary; the second ends the process at once.
+func Main(root *cobra.Command) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	afterFirst(ctx, stop)
+	os.Exit(Run(ctx, root, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// oneSignal is for how long signals count as one: timeout(1) sends two, to the process and to its
+// group.
+const oneSignal = 500 * time.Millisecond
+
+// afterFirst calls stop a moment after the first signal.
+func afterFirst(ctx context.Context, stop func()) {
+	context.AfterFunc(ctx, func() { time.AfterFunc(oneSignal, stop) })
+}
+
+// Run carries out the command that args name, and returns the exit status. When ctx ends, commands
+// stop early, in good order.
+func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) int {
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	var (
+		ended   Status
+		trouble Failed
+	)
+	switch {
+	case err == nil:
+		return int(StatusOK)
+	case errors.As(err, &ended):
+		return int(ended)
+	case errors.As(err, &trouble):
+		cmd.PrintErrf("%s: %v\n", root.Name(), err)
+	default:
+		if cmd.Name() == "help" {
+			cmd = root
+		}
+		cmd.PrintErrf("%s: %v\nRun '%s --help' to see what is possible.\n", root.Name(), err, cmd.CommandPath())
+	}
+	return int(StatusTrouble)
+}
+
+// NewRoot returns a program without commands. AddGroup adds them, and Finish completes it.
+func NewRoot(name, short, long, example, version string) *cobra.Command {
+	root := &cobra.Command{
+		Use: name, Short: short, Long: long, Example: example, Version: version,
+		// Run prints errors, and a page of usage would only hide them.
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetFlagErrorFunc(explainFlagError)
+	root.SetHelpCommand(newHelpCommand())
+	return root
+}
+
+// AddGroup adds commands that the help lists together.
+func AddGroup(root *cobra.Command, id, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: id, Title: title + ":"})
+	for _, c := range commands {
+		c.GroupID = id
+		root.AddCommand(c)
+	}
+}
+
+// Finish adds the commands of cobra to a group.
+func Finish(root *cobra.Command, group string) *cobra.Command {
+	root.SetCompletionCommandGroupID(group)
+	root.SetHelpCommandGroupID(group)
+	root.InitDefaultCompletionCmd("completion") // cobra adds it only where it may be meant
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			c.Short = "Print a script that completes commands in your shell"
+		}
+	}
+	return root
+}
+
+// newHelpCommand is cobra's own, but for a wrong name, which is an error here.
+func newHelpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "Explain a command",
+		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			var names []cobra.Completion
+			for _, c := range cmd.Root().Commands() {
+				if c.IsAvailableCommand() {
+					names = append(names, cobra.CompletionWithDesc(c.Name(), c.Short))
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			explained, _, err := cmd.Root().Find(args)
+			if err != nil {
+				return err
+			}
+			explained.InitDefaultHelpFlag() // cobra adds both only when it parses
+			explained.InitDefaultVersionFlag()
+			return explained.Help()
+		},
+	}
+}

@@ -1,0 +1,26 @@
+package cli
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestSecondSignal: it ends a process at once, unless it comes with the first.
+func TestSecondSignal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		stopped := false
+		afterFirst(ctx, func() { stopped = true })
+		cancel()
+		time.Sleep(oneSignal - 1)
+		if synctest.Wait(); stopped {
+			t.Error("a signal that comes with the first ends the process")
+		}
+		time.Sleep(time.Nanosecond)
+		if synctest.Wait(); !stopped {
+			t.Error("a second signal does not end the process")
+		}
+	})
+}
