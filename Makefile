@@ -31,7 +31,7 @@ help: ## say what there is
 		while IFS='|' read -r target text; do printf '  %-12s  %s\n' "$$target" "$$text"; done
 
 .PHONY: build
-build: ## build bin/leasehold
+build: ## build bin/leasehold and bin/leasehold-lab
 	$(GO) build -o bin/ ./cmd/leasehold ./cmd/leasehold-lab
 
 .PHONY: services
@@ -39,7 +39,7 @@ services: ## install PostgreSQL, Redis and Chromium for the tests that need them
 	@internal/realservice/install
 
 .PHONY: test
-test: services ## check formatting, vet, and run all tests: what must pass before a commit
+test: services ## check formatting, vet, and run the tests of every package, the long ones left out (minutes): what must pass before a commit
 	@unformatted=$$($(GOFMT) -l .) || exit 1; \
 	if [ -n "$$unformatted" ]; then \
 		echo "these files are not formatted, run gofmt -w on them:" >&2; \
@@ -47,18 +47,26 @@ test: services ## check formatting, vet, and run all tests: what must pass befor
 		exit 1; \
 	fi
 	$(GO) vet ./...
+	$(GO) test -short -shuffle=on -timeout=$(TIMEOUT) ./...
+	@for dir in bench bench/routing; do (set -x && cd $$dir && $(GO) vet ./...) || exit 1; done
+	@internal/realservice/install report # last, where it is seen
+
+.PHONY: check
+check: services ## run all tests: end to end, attacks, planted bugs, failpoints, benchmarks, and the libraries under the race detector (half an hour)
 	$(GO) test -shuffle=on -timeout=$(TIMEOUT) ./...
 	@$(MAKE) --no-print-directory failpoints
-	@for dir in bench bench/routing; do \
-		(set -x && cd $$dir && $(GO) vet ./... && $(GO) test -shuffle=on -timeout=$(TIMEOUT) ./...) || exit 1; \
-	done
+	@for dir in bench bench/routing; do (set -x && cd $$dir && $(GO) test -shuffle=on -timeout=$(TIMEOUT) ./...) || exit 1; done
+	CGO_ENABLED=1 $(GO) test -race -short -shuffle=on -timeout=$(RACE_TIMEOUT) $(RACED)
 	@internal/realservice/install report # last, where it is seen
+
+# What services link, and the manager: what make check runs under the race detector.
+RACED = . ./owner ./lookup ./leasemap ./leasehttp ./leasegrpc ./fence/... ./flease ./manager ./access ./secure ./admin ./leaseholdtest
 
 # The packages with tests that pass failpoints.
 POINTS = ./leaseholdtest ./manager ./owner ./flease ./internal/agent ./internal/memcatalog ./store/etcd ./store/internal/kv ./internal/chaos/nemesis
 
 .PHONY: failpoints
-failpoints: ## kill, pause and lose at every failpoint (minutes); make test does it too
+failpoints: ## kill, pause and lose at every failpoint (minutes); make check does it too
 	$(GO) vet -tags failpoints ./internal/failpoint $(POINTS)
 	$(GO) test -tags failpoints -shuffle=on -timeout=$(TIMEOUT) ./internal/failpoint
 	$(GO) test -tags failpoints -shuffle=on -timeout=$(TIMEOUT) -run Point $(POINTS)

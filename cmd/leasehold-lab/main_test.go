@@ -12,6 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/leasehold-dev/leasehold/internal/leak"
+	"github.com/leasehold-dev/leasehold/internal/quick"
 	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/cli/clitest"
 )
@@ -23,6 +24,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintf(os.Stderr, "%s %s: these are the tests of leasehold-lab, and not leasehold-lab\n", named, os.Args[1])
 		os.Exit(2)
 	}
+	quick.Without("^(TestChaos(WithoutRoot|Crash|Killed|Interrupted)?|TestReplayReplays)$|^TestScripts$/^(sim_mutants|sim_explore|sim_equal_clocks|flease)$")
 	testscript.Main(leak.Checked{Tests: m}, map[string]func(){"leasehold-lab": main})
 }
 

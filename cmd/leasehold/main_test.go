@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/leasehold-dev/leasehold/internal/leak"
+	"github.com/leasehold-dev/leasehold/internal/quick"
 	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/cli/clitest"
 )
@@ -24,6 +25,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintf(os.Stderr, "%s %s: these are the tests of leasehold, and not leasehold\n", named, os.Args[1])
 		os.Exit(2)
 	}
+	quick.Without("^(TestDemo(TLS|Diskless|RollingRestart|Outage|ThatIsEnded)?|TestFleaseCommands|TestBackup.*)$")
 	testscript.Main(leak.Checked{Tests: m}, map[string]func(){"leasehold": main})
 }
 

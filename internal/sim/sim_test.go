@@ -2,10 +2,12 @@ package sim
 
 import (
 	"bytes"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/quick"
 	"github.com/leasehold-dev/leasehold/internal/sim/engine"
 )
 
@@ -22,20 +24,30 @@ func valid(t testing.TB, cfg Config) Config {
 const (
 	firstSeed = 1
 	manySeeds = 2500
+	fewSeeds  = 300 // with -short
 )
 
+func TestMain(m *testing.M) {
+	quick.Without("^(TestRestores|TestDisklessSeeds|TestRelapses|TestOtherSizes|TestAgents|TestEqualClocksAreNoticed|TestOutagesLoseNothing|TestRareWorlds)$")
+	os.Exit(m.Run())
+}
+
 func TestSeeds(t *testing.T) {
-	s, err := engine.Campaign{Simulation: &Config{}, First: firstSeed, Seeds: manySeeds, Parallel: 2}.Run(t.Context())
+	seeds := manySeeds
+	if testing.Short() {
+		seeds = fewSeeds
+	}
+	s, err := engine.Campaign{Simulation: &Config{}, First: firstSeed, Seeds: seeds, Parallel: 2}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range s.Failures {
 		t.Errorf("seed %d: %v\nreplay: go run ./cmd/leasehold-lab sim --seed %d --seeds 1 --trace", f.Seed, f.Violation, f.Seed)
 	}
-	if s.Seeds != manySeeds {
-		t.Errorf("ran %d worlds, want %d", s.Seeds, manySeeds)
+	if s.Seeds != seeds {
+		t.Errorf("ran %d worlds, want %d", s.Seeds, seeds)
 	}
-	if err := s.Convincing(Kinds()); err != nil {
+	if err := s.Convincing(Kinds()); err != nil && !testing.Short() {
 		t.Errorf("the worlds are not rich enough: %v", err)
 	}
 	t.Logf("%d worlds, %.0f simulated hours, %d checks", s.Seeds, s.Simulated.Hours(), s.TotalChecks())

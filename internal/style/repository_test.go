@@ -24,7 +24,7 @@ func TestAutomationRunsMakeTest(t *testing.T) {
 	if !strings.HasPrefix(text, "#!/usr/bin/env bash\n") {
 		t.Errorf("%s is not a bash script", script)
 	}
-	if got, want := commands(text), []string{"set -euo pipefail", "make test"}; !slices.Equal(got, want) {
+	if got, want := commands(text), []string{"set -euo pipefail", "make test", "make check"}; !slices.Equal(got, want) {
 		t.Errorf("%s runs %q, want %q", script, got, want)
 	}
 }

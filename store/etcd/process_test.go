@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/leak"
+	"github.com/leasehold-dev/leasehold/internal/quick"
 )
 
 // serverPath is where this process builds the etcd server.
@@ -32,6 +33,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(childDir); dir != "" {
 		os.Exit(child(dir))
 	}
+	quick.Without("^(TestKill|TestAmnesia|TestGrowAndShrink|TestQuota|TestUncompacted|TestExternalStoreIsFull|TestResendSoon|TestReserve|TestEmbedWithoutMajority)$")
 	code := leak.Checked{Tests: m}.Run()
 	_ = os.RemoveAll(filepath.Dir(serverPath)) // it may not be there
 	os.Exit(code)

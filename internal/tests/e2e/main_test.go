@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/leasehold-dev/leasehold/internal/leak"
+	"github.com/leasehold-dev/leasehold/internal/quick"
 )
 
 // programs is where this process builds what it runs.
@@ -33,6 +34,7 @@ func TestMain(m *testing.M) {
 	if text := os.Getenv(grpcServerVariable); text != "" {
 		os.Exit(beGRPCServer(text, os.Stdout))
 	}
+	quick.Only("^(TestLeaderKilled|TestOwnerKilled|TestGRPCRouting|TestBadFlags)$")
 	os.Exit(buildAndRun(m))
 }
 
