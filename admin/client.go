@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -124,7 +125,7 @@ func (c *Client) Do(ctx context.Context, f func(context.Context, leaseholdv1.Adm
 			return last.error
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case !Retriable(err):
+		case !Retriable(err) || e.addr == "":
 			return err
 		}
 		reasons = append(reasons, fmt.Sprintf("%s: %v", e.addr, err))
@@ -214,9 +215,14 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // An endpoint is one manager.
 type endpoint struct {
-	addr   string
-	conn   *grpc.ClientConn
+	addr   string // "": it is in this process
+	conn   conn
 	dialer *dialer
+}
+
+type conn interface {
+	grpc.ClientConnInterface
+	io.Closer
 }
 
 func newEndpoint(addr string, cfg Config) (*endpoint, error) {

@@ -14,7 +14,10 @@ import (
 type Ranges struct {
 	Namespace string        `json:"namespace"`
 	LSN       leasehold.LSN `json:"lsn"`
-	Ranges    []Range       `json:"ranges"`
+	// Begun is the LSN at which the leader began the table, without a store: losses up to it are not
+	// known. 0 if there is a store.
+	Begun  leasehold.LSN `json:"begun,omitempty"`
+	Ranges []Range       `json:"ranges"`
 }
 
 // A Range is one range of a lease table. Without an owner its generation is 0.
@@ -60,7 +63,7 @@ func ranges(ctx context.Context, s leaseholdv1.AdminServiceClient, namespace, ow
 		case len(all.Ranges)+len(piece.GetRanges()) > maxRanges:
 			return all, leasehold.Errorf("list ranges", leasehold.Limit, namespace, "more than %d ranges", maxRanges)
 		}
-		all.LSN = leasehold.LSN(piece.GetLsn())
+		all.LSN, all.Begun = leasehold.LSN(piece.GetLsn()), leasehold.LSN(piece.GetBegun())
 		for _, r := range piece.GetRanges() {
 			all.Ranges = append(all.Ranges, rangeOf(r, piece.GetBegun()))
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/access"
+	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/internal/callers"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 	"github.com/leasehold-dev/leasehold/secret"
@@ -60,6 +61,7 @@ func (c *Config) validate() error {
 // goroutines at once.
 type Dashboard struct {
 	cfg      Config
+	client   *admin.Client // of the manager
 	hubs     *hubs
 	sessions *sessions
 	refused  *callers.Complaints
@@ -72,9 +74,9 @@ func New(cfg Config) (*Dashboard, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	d := &Dashboard{cfg: cfg, refused: callers.NewComplaints(cfg.Logger), seed: rand.Text()}
+	d := &Dashboard{cfg: cfg, client: admin.NewLocal(cfg.Admin), refused: callers.NewComplaints(cfg.Logger), seed: rand.Text()}
 	d.sessions = newSessions(d.authentication())
-	d.hubs = newHubs(cfg.Admin, cfg.MaxViewers)
+	d.hubs = newHubs(d.client, cfg.MaxViewers)
 	if cfg.Access != nil {
 		d.hubs.mostEach = max(1, cfg.MaxViewers/4)
 		d.hubs.may = func(c access.Caller, fullMethod string) bool { return cfg.Access.Allow(c, fullMethod, "", "") == nil }

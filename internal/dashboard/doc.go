@@ -10,9 +10,9 @@
 // may be called <script>.
 //
 // What it shows comes over one stream of server-sent events. All viewers of a
-// namespace share a hub, which watches the namespace as any tool does (AdminService),
-// keeps a copy of the lease table, and asks every second how the owners fare. A viewer
-// gets a snapshot first and then what has changed. Each frame is encoded and compressed
+// namespace share a hub, which watches the namespace as any tool does (package admin),
+// keeps a copy of the lease table, and polls the state of the owners every second. A viewer
+// gets a snapshot first and then what has changed, in the JSON form of package admin. Each frame is encoded and compressed
 // once, whoever gets it: a frame is compressed by itself, and the frames of a stream
 // one after the other are a gzip stream all the same. So a further viewer costs the
 // manager little more than writing bytes.

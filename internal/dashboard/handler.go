@@ -41,8 +41,8 @@ func (d *Dashboard) routes() http.Handler {
 	mux.HandleFunc("GET /api/session", d.session)
 	mux.HandleFunc("POST /api/login", d.login)
 	mux.HandleFunc("POST /api/logout", d.logout)
-	mux.Handle("POST /api/drain", d.authorized(d.drain))
-	mux.Handle("POST /api/move", d.authorized(d.move))
+	mux.Handle("POST /api/drain", d.authorized(d.ordered("drain", d.drain)))
+	mux.Handle("POST /api/move", d.authorized(d.ordered("move", d.move)))
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		refuseWith(w, http.StatusForbidden, otherSite)

@@ -10,15 +10,16 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/access"
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/admin"
 )
 
 // A hub knows what the page shows of one namespace, and tells all who look at it. The
 // hub of the namespace "" knows the group alone. Its methods may be called from many
 // goroutines at once.
 type hub struct {
-	admin     leaseholdv1.AdminServiceServer
+	client    *admin.Client
 	namespace string
 	may       func(fullMethod string) bool // whether it may ask that
 	epoch     string                       // tells its frames from those of another hub
@@ -44,11 +45,13 @@ type state struct {
 	table  *mirror // nil until it was read
 	absent bool    // there is no such namespace
 	live   live    // all sections that are known, but for Owners
-	owners map[string]ownerJSON
-	events []eventJSON // the newest last
+	owners map[string]ownerRow
+	events []admin.Event // the newest last
 }
 
 const (
+	// mostEvents is how many events a hub keeps for later viewers.
+	mostEvents = 500
 	// mostRecent is how many frames are remembered for those who reconnect, and how
 	// many may wait for a viewer: some ten seconds of them.
 	mostRecent = 64
@@ -58,9 +61,9 @@ const (
 )
 
 // newHub returns a hub that asks on behalf of somebody.
-func newHub(admin leaseholdv1.AdminServiceServer, caller access.Caller, namespace string, may func(fullMethod string) bool) *hub {
+func newHub(client *admin.Client, caller access.Caller, namespace string, may func(fullMethod string) bool) *hub {
 	h := &hub{
-		admin: admin, namespace: namespace, may: may, epoch: rand.Text()[:12], again: make(chan struct{}, 1),
+		client: client, namespace: namespace, may: may, epoch: rand.Text()[:12], again: make(chan struct{}, 1),
 		viewers: make(map[*viewer]bool), left: time.Now(),
 	}
 	ctx, cancel := context.WithCancel(access.WithCaller(context.Background(), caller))
@@ -166,7 +169,7 @@ func (h *hub) known() bool {
 // whoever sends it first.
 func (h *hub) current() *frame {
 	if h.snapshot == nil {
-		body := snapshotJSON{Namespace: h.namespace, live: h.state.live, Events: append([]eventJSON{}, h.state.events...)}
+		body := snapshot{Namespace: h.namespace, live: h.state.live, Events: append([]admin.Event{}, h.state.events...)}
 		body.Owners = changedOwners(nil, maps.Clone(h.state.owners))
 		var table *mirror
 		if h.state.table != nil {
@@ -177,23 +180,22 @@ func (h *hub) current() *frame {
 	return h.snapshot
 }
 
-func (h *hub) id() string { return h.epoch + "-" + decimal(h.seq) }
+func (h *hub) id() string { return h.epoch + "-" + strconv.FormatUint(h.seq, 10) }
 
-// A snapshotJSON is everything.
-type snapshotJSON struct {
+// A snapshot is everything.
+type snapshot struct {
 	Namespace string `json:"namespace"`
 	live
-	LSN    string      `json:"lsn"`
-	Begun  string      `json:"begun"` // of losses up to there nobody knows
-	Names  []string    `json:"names"` // of owners, as the table refers to them
-	Table  *tableJSON  `json:"table"` // null if it is not known
-	Events []eventJSON `json:"events"`
+	LSN    leasehold.LSN `json:"lsn"`
+	Begun  leasehold.LSN `json:"begun"` // losses up to it are not known
+	Names  []string      `json:"names"` // of owners, as the table refers to them
+	Table  *columns      `json:"table"` // null if it is not known
+	Events []admin.Event `json:"events"`
 }
 
-func (s snapshotJSON) with(table *mirror) snapshotJSON {
+func (s snapshot) with(table *mirror) snapshot {
 	if table != nil {
-		columns := table.columns()
-		s.LSN, s.Begun, s.Names, s.Table = decimal(table.lsn), decimal(table.begun), table.names, &columns
+		s.LSN, s.Begun, s.Names, s.Table = table.lsn, table.begun, table.names, table.columns()
 	}
 	return s
 }
@@ -230,7 +232,7 @@ func (h *hub) renew() {
 }
 
 // remember keeps events for those who come later. The lock is held.
-func (h *hub) remember(events []eventJSON) {
+func (h *hub) remember(events []admin.Event) {
 	h.state.events = append(h.state.events, events...)
 	h.state.events = slices.Clone(h.state.events[max(0, len(h.state.events)-mostEvents):])
 }

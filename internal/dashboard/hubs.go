@@ -6,7 +6,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/access"
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/admin"
 )
 
 // linger is how long a hub goes on without viewers: a page that is loaded again finds
@@ -16,7 +16,7 @@ const linger = 10 * time.Second
 // hubs knows the hub of each namespace that somebody looks at. With an access policy
 // everybody has hubs of their own, which ask in their name.
 type hubs struct {
-	admin    leaseholdv1.AdminServiceServer
+	client   *admin.Client
 	most     int                                                // viewers in all
 	mostEach int                                                // viewers of one visitor
 	may      func(caller access.Caller, fullMethod string) bool // whether a hub's caller may ask that
@@ -33,9 +33,9 @@ type hubs struct {
 // A hubKey is whose hub it is, and of what.
 type hubKey struct{ visitor, namespace string }
 
-func newHubs(admin leaseholdv1.AdminServiceServer, most int) *hubs {
+func newHubs(client *admin.Client, most int) *hubs {
 	return &hubs{
-		admin: admin, most: most, mostEach: most, may: func(access.Caller, string) bool { return true },
+		client: client, most: most, mostEach: most, may: func(access.Caller, string) bool { return true },
 		pack: &packer{}, viewers: make(map[string]int), open: make(map[hubKey]*hub),
 	}
 }
@@ -63,7 +63,7 @@ func (s *hubs) join(who *visitor, namespace, last string) (*hub, *viewer, error)
 		return nil, nil, leasehold.Errorf("look", leasehold.Limit, namespace, "%d namespaces were looked at just now, and that is the limit: try again in %v", len(s.open), linger)
 	}
 	if h == nil {
-		h = newHub(s.admin, who.caller, namespace, func(fullMethod string) bool { return s.may(who.caller, fullMethod) })
+		h = newHub(s.client, who.caller, namespace, func(fullMethod string) bool { return s.may(who.caller, fullMethod) })
 		s.open[key] = h
 		if s.sweep == nil {
 			s.sweep = time.AfterFunc(linger, s.tidy)
