@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -114,14 +113,7 @@ func (c *client) columns(s *snapshot) error {
 		return nil
 	}
 	var build keyrange.Builder[seen]
-	decode := func(text string) []byte {
-		data, err := base64.StdEncoding.DecodeString(text)
-		if err != nil {
-			panic(err)
-		}
-		return data
-	}
-	starts, generations, lost, owners := decode(s.Table.Starts), decode(s.Table.Generations), decode(s.Table.Lost), decode(s.Table.Owners)
+	starts, generations, lost, owners := s.Table.Starts, s.Table.Generations, s.Table.Lost, s.Table.Owners
 	order := binary.LittleEndian
 	for i := range s.Table.Ranges {
 		at := seen{generation: order.Uint64(generations[8*i:]), lost: order.Uint64(lost[8*i:])}

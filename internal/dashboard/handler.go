@@ -2,16 +2,12 @@ package dashboard
 
 import (
 	"embed"
-	"encoding/json"
-	"errors"
-	"io"
 	"io/fs"
-	"net"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/jsonapi"
 )
 
 //go:embed page
@@ -50,12 +46,11 @@ func (d *Dashboard) routes() http.Handler {
 	return d.guarded(sameSite(protection.Handler(mux)))
 }
 
-// sameSite refuses questions that a browser asks for another site. It cannot read the
-// answer, but every stream takes the place of somebody who looks.
+// sameSite refuses requests to the API that a browser sends for another site: every stream takes the
+// place of a viewer.
 func sameSite(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		site := r.Header.Get("Sec-Fetch-Site")
-		if strings.HasPrefix(r.URL.Path, "/api/") && (site == "cross-site" || site == "same-site") {
+		if strings.HasPrefix(r.URL.Path, "/api/") && jsonapi.FromOtherSite(r) {
 			refuseWith(w, http.StatusForbidden, otherSite)
 			return
 		}
@@ -81,8 +76,8 @@ func (d *Dashboard) guarded(next http.Handler) http.Handler {
 			refuseWith(w, http.StatusBadRequest, "a token is no part of an address, which is kept in logs and histories: replace it, and log in")
 			return
 		}
-		if !d.ours(r.Host) {
-			refuseWith(w, http.StatusForbidden, "this manager is not known as "+clip(r.Host)+": ask for it by its address, or start it with --dashboard-hosts and this name")
+		if !jsonapi.Hosts(d.cfg.Hosts).Include(r.Host) {
+			refuseWith(w, http.StatusForbidden, "this manager is not known as "+jsonapi.Clip(r.Host)+": ask for it by its address, or start it with --dashboard-hosts and this name")
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -100,17 +95,6 @@ func tokenInAddress(r *http.Request) bool {
 	return false
 }
 
-// ours reports whether a request may be for that host.
-func (d *Dashboard) ours(hostport string) bool {
-	host := hostport
-	if h, _, err := net.SplitHostPort(hostport); err == nil {
-		host = h
-	}
-	host = strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
-	return host == "localhost" || strings.HasSuffix(host, ".localhost") || net.ParseIP(host) != nil ||
-		slices.ContainsFunc(d.cfg.Hosts, func(known string) bool { return strings.EqualFold(known, host) })
-}
-
 // cached lets browsers keep files only if they ask whether they are still good: after
 // an upgrade the page must fit the manager.
 func cached(next http.Handler) http.Handler {
@@ -118,11 +102,6 @@ func cached(next http.Handler) http.Handler {
 		w.Header().Set("Cache-Control", "no-cache")
 		next.ServeHTTP(w, r)
 	})
-}
-
-// An answerJSON is the body of an answer that says that something went wrong.
-type answerJSON struct {
-	Error string `json:"error"`
 }
 
 // refuse says why a request is not answered.
@@ -137,21 +116,13 @@ func refuse(w http.ResponseWriter, err error) {
 		status = http.StatusNotFound
 	case leasehold.Limit, leasehold.Unavailable, leasehold.NotLeader, leasehold.Closed:
 		status = http.StatusServiceUnavailable
-	default: // what no question or order can come to
+	default: // no request or order leads to another kind
 	}
 	refuseWith(w, status, err.Error())
 }
 
 func refuseWith(w http.ResponseWriter, status int, why string) {
-	answer(w, status, answerJSON{Error: why})
-}
-
-// answer sends a small JSON document.
-func answer(w http.ResponseWriter, status int, document any) {
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(document) // a client that is gone needs no answer
+	jsonapi.Write(w, status, map[string]string{"error": why})
 }
 
 // maxBody bounds the body of a request.
@@ -159,25 +130,9 @@ const maxBody = 16 << 10
 
 // read reads the JSON document of a request.
 func read(w http.ResponseWriter, r *http.Request, into any) bool {
-	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(into)
-	if err == nil {
-		if _, more := decoder.Token(); !errors.Is(more, io.EOF) {
-			err = leasehold.Errorf("read", leasehold.Invalid, "", "there is more than one document")
-		}
-	}
+	err := jsonapi.Read(w, r, maxBody, into)
 	if err != nil {
-		refuseWith(w, http.StatusBadRequest, "the body is not what it should be: "+err.Error())
+		refuseWith(w, http.StatusBadRequest, err.Error())
 	}
 	return err == nil
-}
-
-// clip makes what somebody sent short enough for an answer.
-func clip(s string) string {
-	const most = 100
-	if len(s) > most {
-		return s[:most] + "..."
-	}
-	return s
 }

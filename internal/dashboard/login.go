@@ -7,6 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/access"
 	"github.com/leasehold-dev/leasehold/internal/callers"
+	"github.com/leasehold-dev/leasehold/internal/jsonapi"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -45,7 +46,7 @@ func (d *Dashboard) introduce(w http.ResponseWriter, r *http.Request, v *visitor
 			says.Who = v.caller.String()
 		}
 	}
-	answer(w, http.StatusOK, says)
+	jsonapi.Write(w, http.StatusOK, says)
 }
 
 // stranger refuses somebody whose certificate was revoked, or says nothing.
@@ -98,7 +99,7 @@ func (d *Dashboard) logout(w http.ResponseWriter, r *http.Request) {
 	}
 	d.sessions.end(r)
 	d.setCookie(w, r, "", -1)
-	answer(w, http.StatusOK, sessionJSON{Possible: !d.sessions.off(), Required: d.cfg.Access != nil})
+	jsonapi.Write(w, http.StatusOK, sessionJSON{Possible: !d.sessions.off(), Required: d.cfg.Access != nil})
 }
 
 // setCookie sets the cookie of a session. Behind a proxy that says that it speaks TLS the

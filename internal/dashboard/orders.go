@@ -7,6 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/access"
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/internal/jsonapi"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
@@ -60,7 +61,7 @@ func (d *Dashboard) ordered(what string, give func(context.Context, order) (admi
 			return
 		}
 		plan.Moves = plan.Moves[:min(plannedMoves, len(plan.Moves))]
-		answer(w, http.StatusOK, plan)
+		jsonapi.Write(w, http.StatusOK, plan)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,10 +26,8 @@ const (
 	// sessionIdle is how long it lasts without an order, or with a policy without somebody
 	// who looks.
 	sessionIdle = time.Hour
-	// maxSessions bounds how many somebody has, and maxInAll how many there are. The
-	// oldest ends when there is one more.
+	// maxSessions is how many sessions a token may have. One more ends the oldest.
 	maxSessions = 32
-	maxInAll    = 32 * maxSessions
 )
 
 // cookieName is what a session's cookie is called. Browsers do not tell the ports of a host
@@ -81,7 +80,7 @@ func (s *sessions) off() bool { return s.whose == nil }
 func (d *Dashboard) authentication() authentication {
 	switch {
 	case d.cfg.Access != nil:
-		return d.byPolicy
+		return d.cfg.Access.Authenticate
 	case d.cfg.Token.Len() > 0:
 		return only(d.cfg.Token.Reveal())
 	}
@@ -99,10 +98,6 @@ func only(token string) authentication {
 		}
 		return access.Caller{}, nil
 	}
-}
-
-func (d *Dashboard) byPolicy(token string) (access.Caller, error) {
-	return d.cfg.Access.Authenticate(token)
 }
 
 func digest(cookie string) string {
@@ -132,32 +127,19 @@ func (s *sessions) begin(place, token string) (cookie string, login *session, er
 	return cookie, login, nil
 }
 
-// expire forgets sessions that are over, and the oldest of somebody who has too many, or
-// of all.
+// expire removes sessions that are over, and the oldest one of a key that has too many.
 func (s *sessions) expire(now time.Time, key string) {
-	oldest, oldestOfAll, has := "", "", 0
-	older := func(id, than string) string {
-		if than == "" || s.open[id].begun.Before(s.open[than].begun) {
-			return id
-		}
-		return than
-	}
+	var ids []string
 	for id, open := range s.open {
-		if open.over(now) {
+		switch {
+		case open.over(now):
 			s.forget(id)
-			continue
-		}
-		oldestOfAll = older(id, oldestOfAll)
-		if open.key == key {
-			has++
-			oldest = older(id, oldest)
+		case open.key == key:
+			ids = append(ids, id)
 		}
 	}
-	switch {
-	case has >= maxSessions:
-		s.forget(oldest)
-	case len(s.open) >= maxInAll:
-		s.forget(oldestOfAll)
+	if len(ids) >= maxSessions {
+		s.forget(slices.MinFunc(ids, func(a, b string) int { return s.open[a].begun.Compare(s.open[b].begun) }))
 	}
 }
 
@@ -185,18 +167,14 @@ func (s *session) touch() {
 	s.used = time.Now()
 }
 
-// lasts returns a context that ends when the session does. Who has none, and shows a
-// certificate, needs none.
+// lasts returns a context that ends with the session, if there is one.
 func (s *session) lasts(ctx context.Context) (context.Context, context.CancelFunc) {
-	if s == nil {
-		return ctx, func() {}
-	}
 	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(s.ctx, cancel)
-	return ctx, func() {
-		stop()
-		cancel()
+	if s == nil {
+		return ctx, cancel
 	}
+	stop := context.AfterFunc(s.ctx, cancel)
+	return ctx, func() { stop(); cancel() }
 }
 
 // find returns the session that a request belongs to; nil if it belongs to none.

@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"time"
@@ -159,31 +158,30 @@ func readPast(ctx context.Context, client *admin.Client, namespace string) *past
 	return p
 }
 
-// columns are a table: each is the little-endian numbers of all ranges, in
-// base64: the page takes them as typed arrays.
+// columns are a table: each is the little-endian numbers of all ranges, which the page takes as typed
+// arrays. JSON has them in base64.
 type columns struct {
 	Ranges      int    `json:"ranges"`
-	Starts      string `json:"starts"`      // 64 bits
-	Generations string `json:"generations"` // 64 bits
-	Lost        string `json:"lost"`        // 64 bits
-	Owners      string `json:"owners"`      // 32 bits: 1 + an index into names, 0 for none
-	Since       string `json:"since"`       // 32 bits: seconds since 1970, 0 for unknown
-	LostAt      string `json:"lostAt"`      // 32 bits: likewise
+	Starts      []byte `json:"starts"`      // 64 bits
+	Generations []byte `json:"generations"` // 64 bits
+	Lost        []byte `json:"lost"`        // 64 bits
+	Owners      []byte `json:"owners"`      // 32 bits: 1 + an index into names, 0 for none
+	Since       []byte `json:"since"`       // 32 bits: seconds since 1970, 0 for unknown
+	LostAt      []byte `json:"lostAt"`      // 32 bits: likewise
 }
 
 func (m *mirror) columns() *columns {
 	n := m.ranges.Len()
-	starts, generations, lost := make([]byte, 0, 8*n), make([]byte, 0, 8*n), make([]byte, 0, 8*n)
-	owners, since, lostAt := make([]byte, 0, 4*n), make([]byte, 0, 4*n), make([]byte, 0, 4*n)
+	wide, narrow := func() []byte { return make([]byte, 0, 8*n) }, func() []byte { return make([]byte, 0, 4*n) }
+	c := &columns{n, wide(), wide(), wide(), narrow(), narrow(), narrow()}
 	order := binary.LittleEndian
 	for r, t := range m.ranges.All() {
-		starts = order.AppendUint64(starts, uint64(r.Start))
-		generations = order.AppendUint64(generations, uint64(t.generation))
-		lost = order.AppendUint64(lost, uint64(t.lost))
-		owners = order.AppendUint32(owners, t.owner)
-		since = order.AppendUint32(since, t.since)
-		lostAt = order.AppendUint32(lostAt, t.lostAt)
+		c.Starts = order.AppendUint64(c.Starts, uint64(r.Start))
+		c.Generations = order.AppendUint64(c.Generations, uint64(t.generation))
+		c.Lost = order.AppendUint64(c.Lost, uint64(t.lost))
+		c.Owners = order.AppendUint32(c.Owners, t.owner)
+		c.Since = order.AppendUint32(c.Since, t.since)
+		c.LostAt = order.AppendUint32(c.LostAt, t.lostAt)
 	}
-	text := base64.StdEncoding.EncodeToString
-	return &columns{n, text(starts), text(generations), text(lost), text(owners), text(since), text(lostAt)}
+	return c
 }
