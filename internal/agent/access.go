@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/access"
 	"github.com/leasehold-dev/leasehold/internal/callers"
+	"github.com/leasehold-dev/leasehold/internal/jsonapi"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
@@ -29,7 +30,7 @@ func (a *Agent) identified(next http.Handler) http.Handler {
 		}
 		if err != nil {
 			v := verdictOf(leasehold.KindOf(err))
-			answer(w, callers.Status(err), newError(v.name, err.Error()))
+			jsonapi.Write(w, callers.Status(err), newError(v.name, err.Error()))
 			return
 		}
 		next.ServeHTTP(w, r.WithContext(access.WithCaller(r.Context(), who)))
@@ -45,7 +46,7 @@ func (a *Agent) may(ctx context.Context, fullMethod string, ns leasehold.Namespa
 	who, _ := access.CallerFrom(ctx)
 	err := a.cfg.Access.Allow(who, fullMethod, ns, name)
 	if err != nil {
-		a.refused.Tell("refused", "caller", who.String(), "namespace", clip(string(ns)), "owner", clip(string(name)), "why", err)
+		a.refused.Tell("refused", "caller", who.String(), "namespace", jsonapi.Clip(string(ns)), "owner", jsonapi.Clip(string(name)), "why", err)
 	}
 	return err
 }
@@ -71,14 +72,14 @@ func (a *Agent) sees(ctx context.Context, ns string) bool {
 }
 
 // measured answers with metrics whoever may see the status.
-func (a *Agent) measured(all http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+func (a *Agent) measured(all http.Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		if err := a.may(r.Context(), leaseholdv1.AdminService_GetStatus_FullMethodName, "", ""); err != nil {
 			fail(w, err)
 			return
 		}
 		all.ServeHTTP(w, r)
-	})
+	}
 }
 
 // visible leaves in a status what whoever asks may read about.

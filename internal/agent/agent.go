@@ -1,14 +1,17 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/callers"
 	"github.com/leasehold-dev/leasehold/internal/failpoint"
+	"github.com/leasehold-dev/leasehold/internal/jsonapi"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -48,23 +51,23 @@ func New(cfg Config) (*Agent, error) {
 	a.closing, a.abandon = context.WithCancel(context.Background())
 	a.lookups = newLookups(a.accepting, &a.cfg)
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, struct{}{}) })
+	mux.HandleFunc("GET /healthz", handle(func(http.ResponseWriter, *http.Request) (any, error) { return struct{}{}, nil }))
 	if cfg.Scrape != nil {
 		mux.Handle("GET /metrics", a.measured(cfg.Scrape))
 	}
-	mux.HandleFunc("GET /v1/status", a.status)
+	mux.HandleFunc("GET /v1/status", handle(a.status))
 	mux.HandleFunc("POST /v1/owners", a.join)
-	mux.HandleFunc("DELETE /v1/owners/{id}", a.leave)
-	mux.HandleFunc("POST /v1/owners/{id}/leases", a.withOwner((*session).leases))
-	mux.HandleFunc("POST /v1/owners/{id}/check", a.withOwner((*session).check))
-	mux.HandleFunc("POST /v1/owners/{id}/held", a.withOwner((*session).held))
-	mux.HandleFunc("POST /v1/owners/{id}/await", a.withOwner((*session).await))
-	mux.HandleFunc("POST /v1/owners/{id}/report", a.withOwner((*session).report))
+	mux.HandleFunc("DELETE /v1/owners/{id}", handle(a.leave))
+	mux.HandleFunc("POST /v1/owners/{id}/leases", handleOwner(a, (*session).leases))
+	mux.HandleFunc("POST /v1/owners/{id}/check", handleOwner(a, (*session).check))
+	mux.HandleFunc("POST /v1/owners/{id}/held", handleOwner(a, (*session).held))
+	mux.HandleFunc("POST /v1/owners/{id}/await", handleOwner(a, (*session).await))
+	mux.HandleFunc("POST /v1/owners/{id}/report", handleOwner(a, (*session).report))
 	mux.HandleFunc("GET /v1/owners/{id}/events", a.events)
-	mux.HandleFunc("GET /v1/namespaces/{namespace}/find", a.find)
+	mux.HandleFunc("GET /v1/namespaces/{namespace}/find", handle(a.find))
 	mux.HandleFunc("GET /v1/namespaces/{namespace}/losses", a.losses)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		fail(w, leasehold.Errorf("agent", leasehold.NotFound, clip(r.Method+" "+r.URL.Path), "there is nothing of that method and path: docs/AGENT.md has all that there are"))
+		fail(w, leasehold.Errorf("agent", leasehold.NotFound, jsonapi.Clip(r.Method+" "+r.URL.Path), "there is nothing of that method and path: docs/AGENT.md has all that there are"))
 	})
 	a.handler = a.guard(a.identified(mux))
 	return a, nil
@@ -121,10 +124,9 @@ type ownerDocument struct {
 	TTLMS     int64  `json:"ttl_ms"`
 }
 
-func (a *Agent) status(w http.ResponseWriter, r *http.Request) {
+func (a *Agent) status(_ http.ResponseWriter, r *http.Request) (any, error) {
 	if err := a.may(r.Context(), leaseholdv1.AdminService_GetStatus_FullMethodName, "", ""); err != nil {
-		fail(w, err)
-		return
+		return nil, err
 	}
 	d := statusDocument{
 		Build: a.cfg.Build, Managers: a.cfg.Managers, MaxPromiseMS: a.cfg.MaxPromise.Milliseconds(),
@@ -136,8 +138,10 @@ func (a *Agent) status(w http.ResponseWriter, r *http.Request) {
 	}
 	a.mu.Unlock()
 	a.visible(r.Context(), &d)
-	sortOwners(d.Owners)
-	answer(w, http.StatusOK, d)
+	slices.SortFunc(d.Owners, func(x, y ownerDocument) int {
+		return cmp.Or(cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
+	})
+	return d, nil
 }
 
 // stream takes one of the places for streams, and reports false, having said so, if
@@ -150,10 +154,7 @@ func (a *Agent) stream(w http.ResponseWriter, serve func(*stream)) {
 		fail(w, leasehold.Errorf("agent", leasehold.Limit, "streams", "%d are open: close one, or raise --max-streams", cap(a.streams)))
 		return
 	}
-	header := w.Header()
-	header.Set("Content-Type", "application/x-ndjson")
-	header.Set("Cache-Control", "no-store")
-	header.Set("X-Content-Type-Options", "nosniff")
+	jsonapi.SetHeader(w.Header(), "application/x-ndjson")
 	serve(&stream{w: w, control: http.NewResponseController(w)})
 }
 
@@ -177,8 +178,8 @@ type alive struct {
 // too long is hung up on.
 func (s *stream) send(document any) bool {
 	failpoint.Here("agent/before-line")
-	_ = s.control.SetWriteDeadline(time.Now().Add(linePatience)) // a recorder in a test has none
-	if _, err := s.w.Write(encode(document)); err != nil {
+	_ = s.control.SetWriteDeadline(time.Now().Add(lineTimeout)) // a recorder in a test has none
+	if _, err := s.w.Write(jsonapi.Line(document)); err != nil {
 		return false
 	}
 	return s.control.Flush() == nil

@@ -3,10 +3,8 @@ package agent
 import (
 	"crypto/tls"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
@@ -116,9 +114,7 @@ func (c *Config) validate() error {
 }
 
 func (c *Config) validateHosts() error {
-	c.Hosts = slices.Clone(c.Hosts)
-	for i, host := range c.Hosts {
-		c.Hosts[i] = strings.ToLower(host)
+	for _, host := range c.Hosts {
 		if _, err := netip.ParseAddr(host); err == nil || host == "" || strings.ContainsAny(host, ":/ ") {
 			return bad("Hosts", "%q: want the name of a host, without a port; addresses are allowed anyway", host)
 		}
@@ -128,12 +124,4 @@ func (c *Config) validateHosts() error {
 
 func bad(subject, format string, args ...any) error {
 	return leasehold.Errorf("agent", leasehold.Invalid, subject, format, args...)
-}
-
-// hostOf returns the host of an address that may have no port.
-func hostOf(addr string) string {
-	if host, _, err := net.SplitHostPort(addr); err == nil {
-		return host
-	}
-	return strings.TrimSuffix(strings.TrimPrefix(addr, "["), "]")
 }

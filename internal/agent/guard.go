@@ -3,9 +3,8 @@ package agent
 import (
 	"mime"
 	"net/http"
-	"net/netip"
-	"slices"
-	"strings"
+
+	"github.com/leasehold-dev/leasehold/internal/jsonapi"
 )
 
 // guard refuses what a web page has sent. A browser on this computer reaches the
@@ -23,26 +22,17 @@ func (a *Agent) guard(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case !a.knows(r.Host):
-			refuse(w, http.StatusForbidden, "the agent is not called %q: use its address or localhost, or start it with --host %s", clip(r.Host), clip(hostOf(r.Host)))
-		case cross.Check(r) != nil || r.Header.Get("Origin") != "" || foreign(r.Header.Get("Sec-Fetch-Site")):
+		case !jsonapi.Hosts(a.cfg.Hosts).Include(r.Host):
+			refuse(w, http.StatusForbidden, "the agent is not called %q: use its address or localhost, or start it with --host %s", jsonapi.Clip(r.Host), jsonapi.Clip(jsonapi.Host(r.Host)))
+		case cross.Check(r) != nil || r.Header.Get("Origin") != "" || jsonapi.FromOtherSite(r):
 			refuse(w, http.StatusForbidden, "the agent answers to programs on this computer, and not to web pages")
 		case r.Method == http.MethodPost && !isJSON(r.Header.Get("Content-Type")):
-			refuse(w, http.StatusUnsupportedMediaType, "the content type is %q: want application/json", clip(r.Header.Get("Content-Type")))
+			refuse(w, http.StatusUnsupportedMediaType, "the content type is %q: want application/json", jsonapi.Clip(r.Header.Get("Content-Type")))
 		default:
 			next.ServeHTTP(w, r)
 		}
 	})
 }
-
-func (a *Agent) knows(host string) bool {
-	host = strings.ToLower(hostOf(host))
-	_, err := netip.ParseAddr(host)
-	return err == nil || host == "localhost" || slices.Contains(a.cfg.Hosts, host)
-}
-
-// foreign reports whether a browser says that the request is some other site's.
-func foreign(site string) bool { return site == "cross-site" || site == "same-site" }
 
 func isJSON(contentType string) bool {
 	kind, _, err := mime.ParseMediaType(contentType)

@@ -5,13 +5,13 @@ import (
 	"context"
 	"crypto/rand"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/access"
 	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/hostport"
+	"github.com/leasehold-dev/leasehold/internal/jsonapi"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/owner"
 )
@@ -48,7 +48,7 @@ type joinAnswer struct {
 
 func (a *Agent) join(w http.ResponseWriter, r *http.Request) {
 	var in joinRequest
-	if err := read(w, r, &in); err != nil {
+	if err := jsonapi.Read(w, r, maxBody, &in); err != nil {
 		fail(w, err)
 		return
 	}
@@ -58,7 +58,7 @@ func (a *Agent) join(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	failpoint.Here("agent/joined-before-answer")
-	answer(w, http.StatusCreated, joinAnswer{
+	jsonapi.Write(w, http.StatusCreated, joinAnswer{
 		ID: s.id, Name: string(s.owner.Name()), Session: s.owner.Session().String(),
 		TTLMS: s.ttl.Milliseconds(), MaxPromiseMS: a.cfg.MaxPromise.Milliseconds(),
 	})
@@ -129,7 +129,8 @@ func (a *Agent) newSession(ctx context.Context, in *joinRequest) (_ *session, er
 	defer context.AfterFunc(a.accepting, cancel)()
 	s.owner, err = owner.Join(ctx, owner.Config{
 		Namespace: s.namespace, Managers: a.cfg.Managers, Addr: in.Addr, Name: leasehold.OwnerID(in.Name),
-		Weight: in.Weight, Load: load, OnGrant: s.feed.granted, OnRevoke: s.feed.revoked, OnSuspend: s.feed.suspended, OnResume: s.feed.resumed,
+		Weight: in.Weight, Load: load, OnGrant: s.feed.changed("granted"), OnRevoke: s.feed.revoked,
+		OnSuspend: s.feed.changed("suspended"), OnResume: s.feed.changed("resumed"),
 		MaxPromise: a.cfg.MaxPromise, WaitForPredecessor: true,
 		Credentials: a.cfg.Credentials, DialOptions: a.cfg.DialOptions, Logger: a.cfg.Logger, Metrics: a.cfg.Metrics,
 	})
@@ -143,7 +144,7 @@ func parseLoad(text string) (owner.LoadSource, error) {
 	case "reported":
 		return owner.LoadReported, nil
 	}
-	return 0, bad("load", `is %q, want "checks" or "reported"`, clip(text))
+	return 0, bad("load", `is %q, want "checks" or "reported"`, jsonapi.Clip(text))
 }
 
 // reserve takes a place among the owners.
@@ -189,7 +190,7 @@ func (a *Agent) admit(ctx context.Context, s *session, err error) (*session, err
 func (a *Agent) session(r *http.Request) (*session, error) {
 	s, err := a.known(r)
 	if err == nil && !s.touch() {
-		return nil, leasehold.Errorf("owner", leasehold.Closed, clip(r.PathValue("id")), "the owner is being closed; join again")
+		return nil, leasehold.Errorf("owner", leasehold.Closed, jsonapi.Clip(r.PathValue("id")), "the owner is being closed; join again")
 	}
 	return s, err
 }
@@ -202,7 +203,7 @@ func (a *Agent) known(r *http.Request) (*session, error) {
 	s := a.sessions[id]
 	a.mu.Unlock()
 	if s == nil {
-		return nil, leasehold.Errorf("owner", leasehold.NotFound, clip(id), "no owner has this id: it has been closed, its program was silent for too long, or the agent has been restarted; join again")
+		return nil, leasehold.Errorf("owner", leasehold.NotFound, jsonapi.Clip(id), "no owner has this id: it has been closed, its program was silent for too long, or the agent has been restarted; join again")
 	}
 	if err := a.mayHold(r.Context(), s.namespace, s.owner.Name()); err != nil {
 		return nil, err
@@ -215,10 +216,4 @@ func (a *Agent) forget(s *session) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.sessions, s.id)
-}
-
-func sortOwners(owners []ownerDocument) {
-	slices.SortFunc(owners, func(x, y ownerDocument) int {
-		return cmp.Or(cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
-	})
 }

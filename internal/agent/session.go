@@ -47,11 +47,8 @@ const (
 
 // begin starts to wait for the program's silence.
 func (s *session) begin() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.heard = time.Now()
-	s.deadline = s.heard.Add(s.ttl)
 	s.timer = time.AfterFunc(s.ttl, s.expire)
+	s.touch()
 }
 
 // touch notes that the program lives. It reports false if that comes too late.
@@ -135,22 +132,17 @@ func (s *session) document() ownerDocument {
 
 // leave answers DELETE /v1/owners/{id}, when all leases are back. That the session
 // ends already, for another reason, is as good.
-func (a *Agent) leave(w http.ResponseWriter, r *http.Request) {
+func (a *Agent) leave(_ http.ResponseWriter, r *http.Request) (any, error) {
 	s, err := a.known(r)
 	if err != nil {
-		fail(w, err)
-		return
+		return nil, err
 	}
 	s.end("the program leaves")
 	select {
 	case <-s.gone:
 		failpoint.Here("agent/left-before-answer")
 	case <-r.Context().Done():
-		return
+		return nil, leasehold.Errorf("leave", leasehold.Unavailable, "", "%w", r.Context().Err())
 	}
-	if s.failure != nil {
-		fail(w, s.failure)
-		return
-	}
-	answer(w, http.StatusOK, struct{}{})
+	return struct{}{}, s.failure
 }

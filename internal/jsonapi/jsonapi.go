@@ -17,17 +17,19 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
+// BodyTimeout bounds how long a body may take to arrive.
+const BodyTimeout = 10 * time.Second
+
 const (
-	bodyTimeout   = 10 * time.Second
-	answerTimeout = 10 * time.Second
-	clipped       = 64
+	answerTimeout = 10 * time.Second // for an answer to be taken
+	clipped       = 64               // bytes that Clip leaves
 )
 
 // Read reads the one JSON object that the body of a request is, of at most so many bytes. It refuses
 // unknown fields. A body that is too long is an [http.MaxBytesError].
 func Read(w http.ResponseWriter, r *http.Request, most int64, into any) error {
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // a recorder in a test has none
+	_ = control.SetReadDeadline(time.Now().Add(BodyTimeout)) // a recorder in a test has none
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if err != nil {
 		w.Header().Set("Connection", "close") // the server would read the rest before it answers
