@@ -130,7 +130,7 @@ func TestOneOfTwoStreamsBreaks(t *testing.T) {
 		cancel()
 		for range breaks {
 		}
-		c.Advance(5 * brokenPatience)
+		c.Advance(5 * brokenTTL)
 		if _, err := p.ask(); err != nil {
 			t.Errorf("one of two streams broke: %v", err)
 		}
@@ -153,7 +153,7 @@ func TestBrokenStream(t *testing.T) {
 			cancel()
 			for range lines {
 			}
-			c.Advance(brokenPatience / 2)
+			c.Advance(brokenTTL / 2)
 			if speaks {
 				if _, err := p.ask(); err != nil {
 					t.Error(err)

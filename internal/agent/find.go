@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/internal/jsonapi"
 	"github.com/leasehold-dev/leasehold/lookup"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
 // A findAnswer is where a key is, as far as is known here. It is a hint: the server decides whether it
@@ -62,7 +63,7 @@ func (a *Agent) find(_ http.ResponseWriter, r *http.Request) (any, error) {
 // lookup returns the lookup of the namespace in the path, which stays open until done is called.
 func (a *Agent) lookup(r *http.Request) (_ *lookup.Lookup, done func(), err error) {
 	ns := leasehold.Namespace(r.PathValue("namespace"))
-	if err := a.mayFollow(r.Context(), ns); err != nil {
+	if err := a.may(r.Context(), followMethod, ns, ""); err != nil {
 		return nil, nil, err
 	}
 	return a.lookups.get(r.Context(), ns)
@@ -153,7 +154,9 @@ func (a *Agent) losses(w http.ResponseWriter, r *http.Request) {
 		since = new(l.LSN())
 	}
 	a.stream(w, func(out *stream) {
-		a.following(r.Context(), leasehold.Namespace(r.PathValue("namespace")), func(ctx context.Context) { follow(ctx, l, *since, out) })
+		request := &leaseholdv1.FollowRequest{Namespace: r.PathValue("namespace")}
+		// The end of the stream is all that can still be reported.
+		_ = a.while(r.Context(), followMethod, request, func(ctx context.Context) { follow(ctx, l, *since, out) })
 	})
 }
 

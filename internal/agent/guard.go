@@ -7,17 +7,15 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/jsonapi"
 )
 
-// guard refuses what a web page has sent. A browser on this computer reaches the
-// agent as any program does, and runs the programs of strangers:
+// guard refuses requests of web pages. A browser on this computer reaches the agent as any program does,
+// and runs the code of strangers:
 //
-//   - a page of another site may send requests here, whose answers it cannot read
-//     (cross-site request forgery). They have headers that say so, which a page
-//     cannot leave out, and cannot have the content type of JSON without asking first.
-//   - a page whose own name suddenly means 127.0.0.1 can even read the answers (DNS
-//     rebinding). It calls the agent by that name. So we answer only to IP
-//     addresses, localhost, and the names that we were told.
+//   - a page of another site may send requests whose answers it cannot read (cross-site request forgery).
+//     They have header fields that say so, and cannot have the content type of JSON without a preflight.
+//   - a page whose own name is made to resolve to 127.0.0.1 can even read the answers (DNS rebinding). It
+//     calls the agent by that name: see [jsonapi.Hosts].
 //
-// Programs that are no browsers say nothing of the kind, and pass.
+// Programs other than browsers send none of these.
 func (a *Agent) guard(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
